@@ -1,0 +1,33 @@
+package nvram
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// eachExtent calls fn for each part of the first size bytes of f that holds
+// data, skipping holes, so that an untouched region costs nothing to save.
+func eachExtent(f *os.File, size int64, fn func(off, n int64) error) error {
+	for off := int64(0); off < size; {
+		begin, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			return nil // nothing but a hole follows
+		}
+		if err != nil {
+			return &os.PathError{Op: "seek data", Path: f.Name(), Err: err}
+		}
+		end, err := unix.Seek(int(f.Fd()), begin, unix.SEEK_HOLE)
+		if err != nil {
+			return &os.PathError{Op: "seek hole", Path: f.Name(), Err: err}
+		}
+		if begin = min(begin, size); begin < min(end, size) {
+			if err := fn(begin, min(end, size)-begin); err != nil {
+				return err
+			}
+		}
+		off = end
+	}
+	return nil
+}

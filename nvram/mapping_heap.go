@@ -1,0 +1,59 @@
+//go:build race
+
+package nvram
+
+import (
+	"fmt"
+	"os"
+)
+
+// The race detector sees accesses to the Go heap only, so race builds keep
+// memory there: the file is read when it is mapped and written back when it is
+// flushed. A killed race build therefore loses what it stored since.
+
+func mapVolatile(size int64) []uint64 { return make([]uint64, size/WordBytes) }
+
+func mapFile(f *os.File, size int64) ([]uint64, error) {
+	words := make([]uint64, size/WordBytes)
+	err := eachExtent(f, size, func(off, n int64) error {
+		_, err := f.ReadAt(asBytes(words)[off:off+n], off)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nvram: read %s: %w", f.Name(), err)
+	}
+	return words, nil
+}
+
+// flushFile writes pages that are not zero, and zeroes where the file has data.
+func flushFile(words []uint64, f *os.File) error {
+	if err := writeBack(words, f); err != nil {
+		return fmt.Errorf("nvram: write %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+func writeBack(words []uint64, f *os.File) error {
+	const pageWords = 4096 / WordBytes
+	page := make([]byte, 4096)
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(words)) * WordBytes); err != nil {
+		return err
+	}
+	for i := 0; i < len(words); i += pageWords {
+		part := words[i:min(i+pageWords, len(words))]
+		b := page[:len(part)*WordBytes]
+		copyWordsOut(b, part)
+		if allZero(b) {
+			continue
+		}
+		if _, err := f.WriteAt(b, int64(i)*WordBytes); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+func unmap([]uint64) {}

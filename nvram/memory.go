@@ -1,0 +1,131 @@
+package nvram
+
+import (
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	// WordBytes is the unit in which memory is shared: a word is never torn.
+	WordBytes = 8
+	// LineBytes is what a NIC reads atomically, at a multiple of itself.
+	LineBytes = 64
+
+	lineWords = LineBytes / WordBytes
+)
+
+// Memory is a range of memory shared by workers and by the machine's NIC,
+// volatile or mapped from a Folder. Offsets count bytes from its beginning.
+//
+// Load, Store, CompareAndSwap and Swap are atomic and sequentially consistent;
+// CopyOut, CopyIn and Zero move whole words, each of them atomically. An offset
+// that is no multiple of 8, or that lies outside, panics. After Close of the
+// memory or its Folder every access panics.
+type Memory struct {
+	words []uint64 // the mapping; on the Go heap in race builds
+	file  *mapped  // nil if volatile
+}
+
+// NewMemory returns size bytes of zeroed volatile memory, size being a multiple
+// of 8. Pages come on demand. It is unmapped once nothing refers to it any
+// more. NewMemory panics where the system has no address space left.
+func NewMemory(size int64) *Memory {
+	if size <= 0 || size%WordBytes != 0 {
+		panic("nvram: size of memory must be a positive multiple of 8")
+	}
+	words := mapVolatile(size)
+	m := &Memory{words: words}
+	runtime.AddCleanup(m, unmap, words)
+	return m
+}
+
+// Size returns the number of bytes.
+func (m *Memory) Size() uint64 { return uint64(len(m.words)) * WordBytes }
+
+// word rotates instead of dividing, so that one bounds check catches offsets
+// that are misaligned as well as those that lie outside.
+func (m *Memory) word(off uint64) *uint64 { return &m.words[bits.RotateLeft64(off, -3)] }
+
+// Load returns the word at off.
+func (m *Memory) Load(off uint64) uint64 { return atomic.LoadUint64(m.word(off)) }
+
+// Store sets the word at off.
+func (m *Memory) Store(off, v uint64) { atomic.StoreUint64(m.word(off), v) }
+
+// CompareAndSwap sets the word at off to new if it is old, and reports whether it was.
+func (m *Memory) CompareAndSwap(off, old, new uint64) bool {
+	return atomic.CompareAndSwapUint64(m.word(off), old, new)
+}
+
+// Swap sets the word at off and returns what it was.
+func (m *Memory) Swap(off, v uint64) uint64 { return atomic.SwapUint64(m.word(off), v) }
+
+// CopyOut copies len(dst) bytes, a multiple of 8, from off to dst, as a NIC's
+// READ does: each 64-byte line is copied as it was at one moment, provided that
+// its writers change the first word of a line before and after they change the
+// rest (the line versions of package region). Lines are copied in rising order,
+// each at its own moment.
+func (m *Memory) CopyOut(dst []byte, off uint64) {
+	if len(dst)%WordBytes != 0 {
+		panic("nvram: copy of a broken word")
+	}
+	for len(dst) > 0 {
+		n := min(LineBytes-int(off%LineBytes), len(dst))
+		words := m.slice(off, n/WordBytes)
+		if n == LineBytes {
+			copyLine((*[LineBytes]byte)(dst), (*[lineWords]uint64)(words))
+		} else {
+			copyPart(dst[:n], words)
+		}
+		dst, off = dst[n:], off+uint64(n)
+	}
+}
+
+// copyPart copies a line's part. It retries like copyLine, for the case that
+// the part holds the line's first word.
+func copyPart(dst []byte, words []uint64) {
+	for {
+		before := atomic.LoadUint64(&words[0])
+		copyWordsOut(dst, words)
+		if atomic.LoadUint64(&words[0]) == before {
+			return
+		}
+	}
+}
+
+// CopyIn copies len(src) bytes, a multiple of 8, from src to off. The order in
+// which words arrive is unspecified, but all of them have when CopyIn returns:
+// a Store that follows publishes them.
+func (m *Memory) CopyIn(off uint64, src []byte) {
+	if len(src)%WordBytes != 0 {
+		panic("nvram: copy of a broken word")
+	}
+	if len(src) > 0 {
+		copyWordsIn(m.slice(off, len(src)/WordBytes), src)
+	}
+}
+
+// Zero clears n bytes, a multiple of 8, at off.
+func (m *Memory) Zero(off, n uint64) {
+	if n%WordBytes != 0 {
+		panic("nvram: clear of a broken word")
+	}
+	if n > 0 {
+		clearWords(m.slice(off, int(n/WordBytes)))
+	}
+}
+
+// Pointer returns the address of n bytes at off, both multiples of 8, for
+// package region, which moves objects between memory and buffers without a copy
+// in between. It is valid until Close; the caller keeps m alive.
+func (m *Memory) Pointer(off, n uint64) unsafe.Pointer {
+	return unsafe.Pointer(unsafe.SliceData(m.slice(off, int(n/WordBytes))))
+}
+
+// slice returns n words at off.
+func (m *Memory) slice(off uint64, n int) []uint64 {
+	i := bits.RotateLeft64(off, -3)
+	return m.words[i : i+uint64(n)]
+}

@@ -1,0 +1,66 @@
+package region
+
+import "fmt"
+
+// block is the 8-byte allocation state of one block in its region's table. Zero
+// is a free block.
+//
+//	| seal 16b | zero 16b | span 16b | kind 8b | class 8b |
+//
+// A slab is a run of blocks that holds objects of one class: its head, whose
+// span is the number of blocks, then tails, whose span is the distance back to
+// the head. A tail that its head does not cover is a free block: a crash may
+// leave some when it interrupts the taking of a run, whose head is written last.
+type block uint64
+
+const (
+	blockFree = 0
+	blockHead = 1
+	blockTail = 2
+
+	// blockSeal tells a block's state from bytes that came here by mistake.
+	blockSeal = 0xb10c
+
+	blocksMax = 1 << 12
+)
+
+func makeBlock(kind uint8, c Class, span int) block {
+	return block(blockSeal)<<48 | block(span)<<16 | block(kind)<<8 | block(c)
+}
+
+func (b block) class() Class { return Class(b) }
+func (b block) kind() uint8  { return uint8(b >> 8) }
+func (b block) span() int    { return int(b>>16) & 0xffff }
+
+// holds reports whether the block belongs to a slab of class c: seal and used
+// kinds are compared at once.
+func (b block) holds(c Class) bool {
+	return Class(b) == c && (b>>48) == blockSeal
+}
+
+// valid reports whether b can be the state of block i of n.
+func (b block) valid(i, n int) bool {
+	switch {
+	case b == 0:
+		return true
+	case b>>48 != blockSeal, b>>32&0xffff != 0:
+		return false
+	case b.kind() == blockHead:
+		return b.span() >= 1 && i+b.span() <= n
+	case b.kind() == blockTail:
+		return b.span() >= 1 && b.span() <= i
+	}
+	return false
+}
+
+func (b block) String() string {
+	switch {
+	case b == 0:
+		return "free"
+	case b.kind() == blockHead:
+		return fmt.Sprintf("head of %d, %d B", b.span(), b.class().Size())
+	case b.kind() == blockTail:
+		return fmt.Sprintf("tail +%d, %d B", b.span(), b.class().Size())
+	}
+	return fmt.Sprintf("invalid %#x", uint64(b))
+}

@@ -1,0 +1,21 @@
+package region
+
+import "errors"
+
+// What can come of reading an object or of asking for one.
+var (
+	// ErrLocked says that a transaction is about to change the object: read again after a moment.
+	ErrLocked = errors.New("region: object is locked")
+	// ErrTorn says that a NIC read the object while it was written: read again.
+	ErrTorn = errors.New("region: object was written while it was read")
+	// ErrFreed says that the object the pointer meant has been freed.
+	ErrFreed = errors.New("region: object has been freed")
+	// ErrBadPtr says that no object can be where the pointer points.
+	ErrBadPtr = errors.New("region: pointer to no object")
+	// ErrFormat says that memory holds no region, or one this program cannot read.
+	ErrFormat = errors.New("region: not a region of this format")
+	// ErrFull says that no region has room for the object.
+	ErrFull = errors.New("region: no room left")
+	// ErrTooLarge says that an object cannot have that size.
+	ErrTooLarge = errors.New("region: object too large")
+)

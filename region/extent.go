@@ -1,0 +1,81 @@
+package region
+
+// extent is where a slab's slots lie: n of them, one class, side by side.
+type extent struct {
+	base   uint64 // offset of slot 0
+	class  Class
+	slots  int
+	head   int // its first block
+	blocks int
+}
+
+// extentOf returns the extent of a slab of class c in blocks [head, head+n).
+// In block 0, slots begin behind the region's header.
+func (r *Region) extentOf(head, n int, c Class) extent {
+	base := max(uint64(head)<<r.shift, r.first)
+	end := uint64(head+n) << r.shift
+	slots := 0
+	if end > base {
+		slots = int(end-base) / c.Size()
+	}
+	return extent{base, c, slots, head, n}
+}
+
+// slabOf returns the slab that block i belongs to, or false if it is free or its
+// state makes no sense.
+func (r *Region) slabOf(i int) (extent, bool) {
+	b := r.block(i)
+	head := i
+	if b.kind() == blockTail {
+		head -= b.span()
+	}
+	if head < 0 {
+		return extent{}, false
+	}
+	h := r.block(head)
+	if h.kind() != blockHead || !h.valid(head, r.Blocks()) || head+h.span() <= i || h.class() != b.class() {
+		return extent{}, false
+	}
+	return r.extentOf(head, h.span(), h.class()), true
+}
+
+// slabs yields every slab in address order.
+func (r *Region) slabs(yield func(extent) bool) {
+	for i := 0; i < r.Blocks(); {
+		s, ok := r.slabOf(i)
+		if !ok {
+			i++
+			continue
+		}
+		if !yield(s) {
+			return
+		}
+		i = s.head + s.blocks
+	}
+}
+
+// slot returns the offset of slot i.
+func (s extent) slot(i int) uint64 { return s.base + uint64(i)*uint64(s.class.Size()) }
+
+// index returns the slot at off, which holds() has approved.
+func (s extent) index(off uint64) int { return int(uint32(off-s.base) / uint32(s.class.Size())) }
+
+// holds reports whether a slot begins at off.
+func (s extent) holds(off uint64) bool {
+	if off < s.base {
+		return false
+	}
+	i := int((off - s.base) / uint64(s.class.Size()))
+	return i < s.slots && s.slot(i) == off
+}
+
+// setBlocks makes blocks [head, head+n) a slab of class c. The head comes last:
+// until then the tails are free blocks.
+func (r *Region) setBlocks(head, n int, c Class) {
+	for i := n - 1; i > 0; i-- {
+		r.setBlock(head+i, makeBlock(blockTail, c, i))
+	}
+	r.setBlock(head, makeBlock(blockHead, c, n))
+}
+
+func (r *Region) setBlock(i int, b block) { r.m.Store(tableOffset+uint64(i)*8, uint64(b)) }

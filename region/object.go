@@ -1,0 +1,196 @@
+package region
+
+import (
+	"encoding/binary"
+	"runtime"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// readSpins bounds how long ReadObject waits for a writer, about a microsecond.
+// A lock is held for a whole commit, which the caller waits for in its own way.
+const readSpins = 128
+
+// Header returns the header at off, an object's offset.
+func (r *Region) Header(off uint32) Header { return Header(r.m.Load(uint64(off))) }
+
+// Incarnation returns the incarnation at off, an object's offset.
+func (r *Region) Incarnation(off uint32) uint64 {
+	return r.m.Load(uint64(off) + incarnationOffset)
+}
+
+// ReadObject copies the payload of p's object into dst[:p.Capacity()], as one
+// writer left it, and returns the header it had. It does not allocate. dst must
+// be long enough; what it holds after an error is undefined. ErrLocked says that a
+// transaction held the object all the while, ErrFreed that the object is gone,
+// ErrBadPtr that p cannot point to an object of this region: any p is safe.
+func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
+	off, ok := r.at(p)
+	if !ok {
+		return 0, ErrBadPtr
+	}
+	dst = dst[:p.Capacity()]
+	for range readSpins {
+		h := Header(r.m.Load(off))
+		if h.Locked() {
+			continue
+		}
+		if !h.Allocated() || r.m.Load(off+incarnationOffset) != p.Incarnation() {
+			if Header(r.m.Load(off)) == h {
+				return h, ErrFreed
+			}
+			continue
+		}
+		r.loadPayload(dst, off)
+		if Header(r.m.Load(off)) == h {
+			return h, nil
+		}
+	}
+	return 0, ErrLocked
+}
+
+// Unpack copies the payload of p's object from raw, the p.Class().Size() bytes
+// that a NIC read at its address, into dst[:p.Capacity()]. ErrLocked and ErrTorn
+// ask for another read, ErrFreed says that the object is gone, and ErrBadPtr
+// that raw has another length. dst and raw must not overlap.
+func Unpack(dst, raw []byte, p Ptr) (Header, error) {
+	if len(raw) != p.Class().Size() {
+		return 0, ErrBadPtr
+	}
+	h := Header(binary.LittleEndian.Uint64(raw))
+	if h.Locked() {
+		return h, ErrLocked
+	}
+	// The first line was read at one moment: it can say alone that the object is
+	// gone. The other lines of a free slot may be of any age.
+	if !h.Allocated() || binary.LittleEndian.Uint64(raw[incarnationOffset:]) != p.Incarnation() {
+		return h, ErrFreed
+	}
+	dst = dst[:p.Capacity()]
+	copy(dst, raw[HeaderBytes:lineBytes])
+	dst = dst[firstPayload:]
+	v := lineVersion(h.Version())
+	for raw = raw[lineBytes:]; len(raw) > 0; raw = raw[lineBytes:] {
+		if binary.LittleEndian.Uint16(raw) != v {
+			return h, ErrTorn
+		}
+		*(*[linePayload]byte)(dst) = *(*[linePayload]byte)(raw[versionBytes:])
+		dst = dst[linePayload:]
+	}
+	return h, nil
+}
+
+// lineVersion returns what the lines of an object at version v begin with.
+func lineVersion(v Version) uint16 { return uint16(v) }
+
+// Lock takes the lock of the slot at p if it is unlocked at version v, allocated
+// or not, and reports whether it did. A p that points to no slot is refused.
+func (r *Region) Lock(p Ptr, v Version) bool {
+	off, ok := r.slotAt(p)
+	if !ok {
+		return false
+	}
+	h := Header(r.m.Load(off))
+	return !h.Locked() && h.Version() == v && r.m.CompareAndSwap(off, uint64(h), uint64(h|lockBit))
+}
+
+// Unlock gives the lock back and leaves the object as it was. It reports false,
+// and does nothing, if the object is not locked at version v.
+func (r *Region) Unlock(p Ptr, v Version) bool {
+	off, ok := r.at(p)
+	if !ok {
+		return false
+	}
+	h := Header(r.m.Load(off))
+	return h.Locked() && h.Version() == v && r.m.CompareAndSwap(off, uint64(h), uint64(h&^lockBit))
+}
+
+// Write changes the object at p, which the caller has locked, and unlocks it at
+// version v, newer than the one it had. An allocated object gets payload, zero
+// beyond its length; a free one (allocated false) keeps its bytes. The order is
+// that of NSDI'14 section 3.5: a read that overlaps the write is never accepted.
+func (r *Region) Write(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) {
+	off, ok := r.at(p)
+	if !ok {
+		invariant.Violated("write to an object", p, r.id)
+	}
+	if h := Header(r.m.Load(off)); !h.Locked() || v <= h.Version() || v > VersionMax {
+		invariant.Violated("write to a locked object, at a newer version", h, v)
+	}
+	r.write(off, p.Class(), payload, v, allocated, incarnation)
+}
+
+// write is Write without its checks.
+func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated bool, incarnation uint64) {
+	if len(payload) > c.Capacity() {
+		invariant.Violated("payload within the object's capacity", len(payload), c.Capacity())
+	}
+	if allocated {
+		r.storePayload(off, c, payload, v)
+	}
+	r.m.Store(off+incarnationOffset, incarnation)
+	r.m.Store(off, uint64(MakeHeader(v, allocated)))
+}
+
+// ApplyBackup does at a backup what Write did at the primary, if v is newer than
+// the version that is there, and reports whether it was. It may be called again
+// for the same record, in any order of versions and by several goroutines at
+// once. A lock bit that a crash left behind does not stop it. A p that points to
+// no slot is refused. Never call it at a primary, whose lock bits have owners.
+func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
+	off, ok := r.slotAt(p)
+	if !ok || len(payload) > p.Capacity() || v > VersionMax {
+		return false
+	}
+	mu := &r.applying[off/lineBytes%uint64(len(r.applying))]
+	mu.Lock()
+	defer mu.Unlock()
+	h := Header(r.m.Load(off))
+	if v <= h.Version() {
+		return false
+	}
+	r.m.Store(off, uint64(h|lockBit)) // readers at a backup, too, see a writer
+	r.write(off, p.Class(), payload, v, allocated, incarnation)
+	return true
+}
+
+// ClearLock removes the lock bit of the object at p and reports whether it was
+// set. Recovery calls it once no transaction can own the lock any more.
+func (r *Region) ClearLock(p Ptr) bool {
+	off, ok := r.slotAt(p)
+	for ok {
+		h := Header(r.m.Load(off))
+		if !h.Locked() {
+			return false
+		}
+		if r.m.CompareAndSwap(off, uint64(h), uint64(h&^lockBit)) {
+			return true
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+// Objects yields every slot of every slab in address order, free and locked ones
+// included, with the pointer to its present incarnation. Slots that change
+// meanwhile are yielded as they were or as they are.
+func (r *Region) Objects(yield func(Ptr, Header) bool) {
+	for s := range r.slabs {
+		for i := range s.slots {
+			p, h := r.slot(s, i)
+			if !yield(p, h) {
+				return
+			}
+		}
+	}
+}
+
+// slot returns header and present pointer of slot i of s.
+func (r *Region) slot(s extent, i int) (Ptr, Header) {
+	off := s.slot(i)
+	h := Header(r.m.Load(off))
+	return MakePtr(MakeAddr(r.id, uint32(off)), s.class, r.m.Load(off+incarnationOffset)), h
+}
+
+// lines returns the number of lines of an object.
+func (c Class) lines() int { return int(classLines[c]) }

@@ -1,0 +1,48 @@
+//go:build !amd64 || race
+
+package region
+
+import "encoding/binary"
+
+// Where plain accesses may be reordered, and where the race detector watches,
+// payload moves in atomic words through a line on the stack.
+
+func (r *Region) loadPayload(dst []byte, off uint64) {
+	var line [lineBytes]byte
+	r.m.CopyOut(line[:], off)
+	copy(dst, line[HeaderBytes:])
+	for dst = dst[firstPayload:]; len(dst) > 0; dst = dst[linePayload:] {
+		off += lineBytes
+		r.m.CopyOut(line[:], off)
+		copy(dst[:linePayload], line[versionBytes:])
+	}
+}
+
+func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {
+	for i := 1; i < c.lines(); i++ {
+		at := off + uint64(i)*lineBytes
+		r.m.Store(at, r.m.Load(at)&^0xffff|uint64(lineVersion(v)^writing))
+	}
+	var line [lineBytes]byte
+	payload = fillLine(line[HeaderBytes:], payload)
+	r.m.CopyIn(off+HeaderBytes, line[HeaderBytes:])
+	rest := payload
+	for i := 1; i < c.lines(); i++ {
+		rest = fillLine(line[versionBytes:], rest)
+		r.m.CopyIn(off+uint64(i)*lineBytes+8, line[8:])
+	}
+	// The first word of a line holds its version and the payload's first bytes.
+	for i := 1; i < c.lines(); i++ {
+		payload = fillLine(line[versionBytes:], payload)
+		binary.LittleEndian.PutUint16(line[:], lineVersion(v))
+		r.m.Store(off+uint64(i)*lineBytes, binary.LittleEndian.Uint64(line[:8]))
+	}
+}
+
+// fillLine copies as much of payload as fits, clears the rest of dst, and
+// returns what is left of payload.
+func fillLine(dst, payload []byte) []byte {
+	n := copy(dst, payload)
+	clear(dst[n:])
+	return payload[n:]
+}

@@ -1,0 +1,149 @@
+package region
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+const (
+	// MinSize and MaxSize bound a region's size, which is a power of two.
+	MinSize = 1 << 20
+	MaxSize = 1 << 32
+
+	// FormatVersion is the layout this program reads and writes.
+	FormatVersion = 1
+
+	magic       = 0x6e6f69676572_4d46 // "FMregion"
+	tableOffset = lineBytes           // the block table follows the header's line
+
+	// The words of a region's header.
+	magicOffset  = 0
+	shapeOffset  = 8 // id 32b | block shift 16b | format 16b
+	sizeOffset   = 16
+	headerSumOff = 24
+
+	blockShiftMax = 20 // 1 MB
+	blocksWanted  = 128
+)
+
+// Region is one replica of one region. Its methods are safe for concurrent use
+// as far as the protocol allows: an object is written by who holds its lock.
+type Region struct {
+	id    ID
+	m     *nvram.Memory
+	size  uint64
+	first uint64 // offset of the first object: after header and block table
+	shift uint8  // log2 of the block size
+
+	// applying serializes backups' writers of one object, by address. It is
+	// volatile, so that a crash leaves no lock that would keep a log from being
+	// applied again.
+	applying [64]struct {
+		sync.Mutex
+		_ [lineBytes - 8]byte
+	}
+}
+
+// blockShiftFor returns the block size of a region: 1 MB from 128 MB on, less
+// in smaller regions, so that they too have blocks for many classes.
+func blockShiftFor(size uint64) uint8 {
+	return uint8(min(bits.Len64(size/blocksWanted)-1, blockShiftMax))
+}
+
+// Format makes zeroed memory into region id, without objects. It returns
+// ErrFormat if the memory's size cannot be a region's or if it holds one already.
+func Format(id ID, m *nvram.Memory) (*Region, error) {
+	size := m.Size()
+	if size < MinSize || size > MaxSize || size&(size-1) != 0 {
+		return nil, fmt.Errorf("%w: size %d is not a power of two from 1 MB to 4 GB", ErrFormat, size)
+	}
+	if Formatted(m) {
+		return nil, fmt.Errorf("%w: memory for region %d is in use", ErrFormat, id)
+	}
+	shape := uint64(id)<<32 | uint64(blockShiftFor(size))<<16 | FormatVersion
+	m.Store(shapeOffset, shape)
+	m.Store(sizeOffset, size)
+	m.Store(headerSumOff, headerSum(shape, size))
+	m.Store(magicOffset, magic)
+	return Open(id, m)
+}
+
+// Formatted reports whether m begins like a region; Open tells whether it is one.
+func Formatted(m *nvram.Memory) bool { return m.Load(magicOffset) != 0 }
+
+// Open returns region id, which m holds. ErrFormat says that it does not: other
+// bytes, another region, a size that is not the memory's, or a newer format.
+func Open(id ID, m *nvram.Memory) (*Region, error) {
+	if m.Size() < MinSize || m.Load(magicOffset) != magic {
+		return nil, fmt.Errorf("%w: no region header", ErrFormat)
+	}
+	shape, size := m.Load(shapeOffset), m.Load(sizeOffset)
+	if m.Load(headerSumOff) != headerSum(shape, size) {
+		return nil, fmt.Errorf("%w: region header is damaged", ErrFormat)
+	}
+	if v := uint16(shape); v != FormatVersion {
+		return nil, fmt.Errorf("%w: format %d, this program reads %d", ErrFormat, v, FormatVersion)
+	}
+	if got := ID(shape >> 32); got != id {
+		return nil, fmt.Errorf("%w: memory holds region %d, not %d", ErrFormat, got, id)
+	}
+	if size != m.Size() || size > MaxSize || size&(size-1) != 0 || uint8(shape>>16) != blockShiftFor(size) {
+		return nil, fmt.Errorf("%w: region of %d bytes in %d bytes of memory", ErrFormat, size, m.Size())
+	}
+	r := &Region{id: id, m: m, size: size, shift: blockShiftFor(size)}
+	table := (uint64(r.Blocks())*8 + lineBytes - 1) &^ (lineBytes - 1)
+	r.first = tableOffset + table
+	return r, nil
+}
+
+// headerSum mixes a header's words so that no single flipped bit goes unseen.
+func headerSum(shape, size uint64) uint64 {
+	return bits.RotateLeft64(shape*0x9e3779b97f4a7c15, 32) ^ size*0xff51afd7ed558ccd ^ magic
+}
+
+// ID returns the region's name.
+func (r *Region) ID() ID { return r.id }
+
+// Memory returns what the region lives in.
+func (r *Region) Memory() *nvram.Memory { return r.m }
+
+// Size returns the region's bytes, header and block table included.
+func (r *Region) Size() uint64 { return r.size }
+
+// Blocks returns the number of blocks.
+func (r *Region) Blocks() int { return int(r.size >> r.shift) }
+
+// BlockSize returns the bytes of a block.
+func (r *Region) BlockSize() int { return 1 << r.shift }
+
+// block returns block i's state.
+func (r *Region) block(i int) block { return block(r.m.Load(tableOffset + uint64(i)*8)) }
+
+// blockAt returns the state of the block that off lies in.
+func (r *Region) blockAt(off uint64) block { return r.block(int(off >> r.shift)) }
+
+// at returns the offset p points to, and whether an object of its class can be
+// there: inside the region, on a line, in a block of that class. The block table
+// stays in the cache (16 KB for 2 GB), and its load overlaps that of the header,
+// so that the check costs no miss. What it does not see, a pointer into the
+// middle of an object, reads as garbage or ErrFreed and harms nobody.
+func (r *Region) at(p Ptr) (uint64, bool) {
+	off := uint64(p.Addr.Offset())
+	if p.Addr.Region() != r.id || off%lineBytes != 0 || off < r.first || off+uint64(p.Class().Size()) > r.size {
+		return 0, false
+	}
+	return off, r.blockAt(off).holds(p.Class())
+}
+
+// slotAt is at for writers: p must point to the beginning of a slot, too.
+func (r *Region) slotAt(p Ptr) (uint64, bool) {
+	off, ok := r.at(p)
+	if !ok {
+		return 0, false
+	}
+	s, ok := r.slabOf(int(off >> r.shift))
+	return off, ok && s.holds(off)
+}
