@@ -1,0 +1,28 @@
+// Package wire is the MySQL listener: it speaks the client/server protocol
+// through go-mysql-server's server and stands between that server and its
+// clients to give them what optimistic transactions would otherwise take away.
+//
+//	client ── net.Listener ──┐                                  ┌─ BeginStatement
+//	client ── net.Listener ──┼─ mux ─ vitess ─ handler ─ gms ───┤  run, buffer rows
+//	database/sql ── pipe ────┘    (protocol)  (here)  (engine)  └─ EndStatement
+//
+// Invariants:
+//   - Nothing a statement computed reaches its client before the statement has
+//     ended well: committed, if it was its own transaction, or validated, if it
+//     belongs to an explicit one. So rows wait in a buffer, bounded by
+//     Config.ResultBufferBytes, and a SELECT never fails after its first row.
+//   - A conflict outside an explicit transaction is retried here, at most
+//     Config.RetryMax times, before the client hears of error 1213.
+//   - Every attempt is bracketed by Session.BeginStatement and EndStatement, so
+//     a session never enters the next statement with a transaction that the
+//     last one left behind, which go-mysql-server does after most errors.
+//   - Every listener and the in-process connections share one server, because
+//     connection ids must be unique in the engine's process list.
+//
+// go-mysql-server runs one statement of a connection at a time; a connection's
+// state here is used by that goroutine alone. Server is safe for concurrent use.
+//
+// Limits: no compression, no COM_CHANGE_USER; caching_sha2_password only over
+// TLS; FOR SHARE is not parsed (LOCK IN SHARE MODE is); a client that opens a server-side cursor sees "missing result set"
+// instead of the error when its statement fails (the protocol library drops it).
+package wire

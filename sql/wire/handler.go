@@ -1,0 +1,280 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// engineHandler is the part of go-mysql-server's handler that is used here: the
+// protocol callbacks, and running a statement that is already parsed.
+type engineHandler interface {
+	mysql.Handler
+	ComParsedQuery(ctx context.Context, c *mysql.Conn, query string, parsed sqlparser.Statement, callback mysql.ResultSpoolFn) error
+}
+
+// A handler receives the requests of all connections and runs each statement
+// between its session's BeginStatement and EndStatement.
+type handler struct {
+	engineHandler
+	gms   *sqle.Engine
+	cfg   Config
+	clock clock.Clock
+	log   *slog.Logger
+	stats *counters
+}
+
+var _ mysql.Handler = (*handler)(nil)
+
+// connState is what a connection remembers between requests.
+type connState struct {
+	session Session
+	// prepared holds the statements prepared by their protocol id.
+	prepared map[uint32]statement
+}
+
+func stateOf(c *mysql.Conn) *connState {
+	s, _ := c.ClientData.(*connState)
+	return s
+}
+
+// NewConnection gives the client a limited time for the handshake.
+func (h *handler) NewConnection(c *mysql.Conn) {
+	if accepted, ok := c.Conn.(*conn); ok {
+		accepted.id.Store(c.ConnectionID)
+	}
+	_ = c.Conn.SetDeadline(h.clock.Now().Add(h.cfg.ConnectTimeout)) // fails only on a closed connection, which the next read reports
+	h.engineHandler.NewConnection(c)
+}
+
+// ConnectionAuthenticated creates the connection's session.
+func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
+	_ = c.Conn.SetDeadline(time.Time{})
+	return h.engineHandler.ConnectionAuthenticated(c)
+}
+
+// ComQuery runs the only statement of a request.
+func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) error {
+	_, err := h.query(ctx, c, query, false, callback)
+	return err
+}
+
+// ComMultiQuery runs the first statement of a request and returns the rest.
+func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) (string, error) {
+	return h.query(ctx, c, query, true, callback)
+}
+
+func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi bool, callback mysql.ResultSpoolFn) (string, error) {
+	st, remainder, err := h.parse(ctx, c, query, multi)
+	if err != nil {
+		return "", clientError(err)
+	}
+	exec := func(spool mysql.ResultSpoolFn) error {
+		if st.ast == nil {
+			return h.engineHandler.ComQuery(ctx, c, st.text, spool)
+		}
+		return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool)
+	}
+	res, err := h.run(ctx, c, st, exec)
+	if err != nil {
+		return "", err // with a remainder the protocol library would go on to the next statement
+	}
+	return remainder, callback(res, remainder != "")
+}
+
+// ComPrepare prepares a statement and remembers what its text says about
+// locking and repetition.
+func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) ([]*querypb.Field, error) {
+	var fields []*querypb.Field
+	_, err := h.run(ctx, c, statement{text: query, retry: true}, func(mysql.ResultSpoolFn) (err error) {
+		fields, err = h.engineHandler.ComPrepare(ctx, c, query, prepare)
+		return err
+	})
+	if err != nil {
+		delete(c.PrepareData, prepare.StatementID) // the protocol library keeps what failed
+		return nil, err
+	}
+	stateOf(c).remember(c, prepare.StatementID, query)
+	return fields, nil
+}
+
+// remember notes a prepared statement. The protocol library does not say when
+// a client closes one, so the notes of closed statements are swept out once
+// they outnumber the open ones.
+func (s *connState) remember(c *mysql.Conn, id uint32, query string) {
+	if len(s.prepared) > 2*len(c.PrepareData)+16 {
+		for old := range s.prepared {
+			if _, open := c.PrepareData[old]; !open {
+				delete(s.prepared, old)
+			}
+		}
+	}
+	ast, _ := s.session.GetPreparedQuery(query)
+	s.prepared[id] = newStatement(query, ast)
+}
+
+// ComStmtExecute runs a prepared statement.
+func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, callback func(*sqltypes.Result) error) error {
+	st, ok := stateOf(c).prepared[prepare.StatementID]
+	if !ok {
+		st = statement{text: prepare.PrepareStmt}
+	}
+	res, err := h.run(ctx, c, st, func(spool mysql.ResultSpoolFn) error {
+		return h.engineHandler.ComStmtExecute(ctx, c, prepare, func(r *sqltypes.Result) error { return spool(r, false) })
+	})
+	if err != nil {
+		return err
+	}
+	return callback(res)
+}
+
+// ComInitDB changes the current database, which reads the catalog.
+func (h *handler) ComInitDB(c *mysql.Conn, schemaName string) error {
+	_, err := h.run(context.Background(), c, statement{text: schemaName, retry: true}, func(mysql.ResultSpoolFn) error {
+		return h.engineHandler.ComInitDB(c, schemaName)
+	})
+	return err
+}
+
+// ComResetConnection replaces the connection's session by a fresh one. The old
+// one is ended by the engine's session manager.
+func (h *handler) ComResetConnection(c *mysql.Conn) error {
+	err := h.engineHandler.ComResetConnection(c)
+	return clientError(stateOf(c).session.EndStatement(context.Background(), err))
+}
+
+// parse splits the first statement off a request. A statement that does not
+// parse comes back without a syntax tree: the engine then reports it.
+func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi bool) (statement, string, error) {
+	opts, err := h.ParserOptionsForConnection(c)
+	if err != nil {
+		return statement{}, "", err
+	}
+	ast, text, remainder, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', multi, opts)
+	if err != nil {
+		return statement{text: query}, "", nil
+	}
+	if strings.TrimLeft(remainder, "; \t\r\n") == "" {
+		remainder = ""
+	}
+	if kill, ok := ast.(*sqlparser.Kill); ok {
+		if err := h.checkThread(kill); err != nil {
+			return statement{}, "", err
+		}
+	}
+	st := newStatement(text, ast)
+	if e, ok := ast.(*sqlparser.Execute); ok {
+		if inner, found := stateOf(c).session.GetPreparedQuery(e.Name); found {
+			st.locking = strongestLocking(inner)
+		}
+	}
+	return st, remainder, nil
+}
+
+// checkThread refuses to kill a connection that does not exist, as MySQL does
+// and the engine does not.
+func (h *handler) checkThread(k *sqlparser.Kill) error {
+	id, err := strconv.ParseUint(sqlparser.String(k.ConnID), 10, 64)
+	if err != nil {
+		return nil // not a plain number: the engine's business
+	}
+	for _, p := range h.gms.ProcessList.Processes() {
+		if uint64(p.Connection) == id {
+			return nil
+		}
+	}
+	return mysql.NewSQLError(errNoSuchThread, stateGeneral, "Unknown thread id: %d", id)
+}
+
+// run executes a statement until it has ended well, or cannot, and returns its
+// whole result. Errors are as the client shall see them.
+func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
+	s := stateOf(c).session
+	retries := 0
+	if st.retry && !s.InTransaction() {
+		retries = h.cfg.RetryMax
+	}
+	for attempt := 0; ; attempt++ {
+		res, err := h.attempt(ctx, s, st, exec)
+		if err == nil {
+			return res, nil
+		}
+		refreshStatus(c, s)
+		if !isConflict(err) {
+			h.stats.failed.Add(1)
+			return nil, clientError(err)
+		}
+		h.stats.conflicts.Add(1)
+		if attempt >= retries {
+			return nil, clientError(err)
+		}
+		h.stats.retries.Add(1)
+		h.backoff(attempt)
+	}
+}
+
+// attempt runs a statement once.
+func (h *handler) attempt(ctx context.Context, s Session, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
+	h.stats.statements.Add(1)
+	s.BeginStatement(Statement{Locking: st.locking})
+	buf := resultBuffer{limit: h.cfg.ResultBufferBytes}
+	err := h.guard(st, func() error { return exec(buf.add) })
+	if err = s.EndStatement(ctx, err); err != nil {
+		return nil, err
+	}
+	return buf.result(), nil
+}
+
+// guard turns a panic of the engine into an error of the statement that caused
+// it, so that one query cannot take its connection down.
+func (h *handler) guard(st statement, exec func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("statement panicked", "panic", p, "statement", st.text, "stack", string(debug.Stack()))
+			err = mysql.NewSQLError(mysql.ERUnknownError, stateGeneral, "internal error: %s", fmt.Sprint(p))
+		}
+	}()
+	return exec()
+}
+
+// backoff sleeps for a random time that doubles its bound with every attempt.
+func (h *handler) backoff(attempt int) {
+	const first, last = 50 * time.Microsecond, 10 * time.Millisecond
+	bound := min(first<<min(attempt, 16), last)
+	h.clock.Sleep(time.Duration(h.clock.Uint64() % uint64(bound)))
+}
+
+// refreshStatus tells the client, in its next answer, whether a transaction is
+// still open: the engine does so only after statements that succeed.
+func refreshStatus(c *mysql.Conn, s Session) {
+	c.StatusFlags &^= uint16(mysql.ServerInTransaction)
+	if s.InTransaction() && s.GetTransaction() != nil {
+		c.StatusFlags |= uint16(mysql.ServerInTransaction)
+	}
+}
+
+// newSession is the engine's session builder.
+func newSession(build SessionBuilder, log *slog.Logger) func(context.Context, *mysql.Conn, string) (gms.Session, error) {
+	return func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, error) {
+		s, err := build(ctx, c, addr)
+		if err != nil {
+			return nil, err
+		}
+		s.SetLogger(engineLogger(log))
+		c.ClientData = &connState{session: s, prepared: make(map[uint32]statement)}
+		return s, nil
+	}
+}

@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// A mux makes one net.Listener out of many, and of the in-process connections,
+// so that a single protocol server numbers all of them.
+type mux struct {
+	cfg   Config
+	ready chan *conn // accepted, waiting for the protocol server
+	done  chan struct{}
+
+	mu struct {
+		sync.Mutex
+		closed    bool
+		listeners map[net.Listener]struct{}
+		open      map[*conn]struct{}
+		network   int // open connections that came through a listener
+	}
+}
+
+var _ net.Listener = (*mux)(nil)
+
+func newMux(cfg Config) *mux {
+	m := &mux{cfg: cfg, ready: make(chan *conn), done: make(chan struct{})}
+	m.mu.listeners = make(map[net.Listener]struct{})
+	m.mu.open = make(map[*conn]struct{})
+	return m
+}
+
+// Accept hands the next connection to the protocol server.
+func (m *mux) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.ready:
+		return c, nil
+	case <-m.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr has no answer that holds for all listeners.
+func (m *mux) Addr() net.Addr { return localAddr{} }
+
+// Close is the protocol server's way to stop.
+func (m *mux) Close() error {
+	m.close()
+	return nil
+}
+
+// close stops all listeners. Connections stay open.
+func (m *mux) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed {
+		return
+	}
+	m.mu.closed = true
+	close(m.done)
+	for l := range m.mu.listeners {
+		_ = l.Close()
+	}
+}
+
+// accept takes connections from l until it fails or the mux closes.
+func (m *mux) accept(l net.Listener) error {
+	m.mu.Lock()
+	if m.mu.closed {
+		m.mu.Unlock()
+		_ = l.Close()
+		return ErrClosed
+	}
+	m.mu.listeners[l] = struct{}{}
+	m.mu.Unlock()
+	defer func() {
+		_ = l.Close()
+		m.mu.Lock()
+		delete(m.mu.listeners, l)
+		m.mu.Unlock()
+	}()
+	for {
+		c, err := l.Accept()
+		if isTemporary(err) {
+			m.cfg.Logger.Warn("accepting a connection failed; trying again", "error", err)
+			m.cfg.Clock.Sleep(acceptRetry)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := m.push(context.Background(), c, l); err != nil {
+			_ = c.Close()
+			if errors.Is(err, errTooManyConnections) {
+				continue
+			}
+			return err
+		}
+	}
+}
+
+// acceptRetry is the pause after the process ran out of file descriptors.
+const acceptRetry = 50 * time.Millisecond
+
+func isTemporary(err error) bool {
+	var ne interface{ Temporary() bool }
+	return errors.As(err, &ne) && ne.Temporary()
+}
+
+var errTooManyConnections = errors.New("wire: too many connections")
+
+// push registers a connection and waits until the protocol server takes it. A
+// nil source marks an in-process connection.
+func (m *mux) push(ctx context.Context, raw net.Conn, source net.Listener) error {
+	c := newConn(raw, m, source)
+	if err := m.register(c); err != nil {
+		if errors.Is(err, errTooManyConnections) {
+			refuse(raw, m.cfg)
+		}
+		return err
+	}
+	select {
+	case m.ready <- c:
+		return nil
+	case <-m.done:
+		m.forget(c)
+		return ErrClosed
+	case <-ctx.Done():
+		m.forget(c)
+		return ctx.Err()
+	}
+}
+
+func (m *mux) register(c *conn) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed {
+		return ErrClosed
+	}
+	if c.source != nil {
+		if m.mu.network >= m.cfg.MaxConnections {
+			return errTooManyConnections
+		}
+		m.mu.network++
+	}
+	m.mu.open[c] = struct{}{}
+	return nil
+}
+
+func (m *mux) forget(c *conn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, open := m.mu.open[c]; !open {
+		return
+	}
+	delete(m.mu.open, c)
+	if c.source != nil {
+		m.mu.network--
+	}
+	close(c.gone)
+}
+
+func (m *mux) connections(which func(*conn) bool) []*conn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var cs []*conn
+	for c := range m.mu.open {
+		if which(c) {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// waitClosed waits up to DrainTimeout and reports whether all conns are gone.
+func waitClosed(cfg Config, conns []*conn) bool {
+	expired := make(chan struct{})
+	timer := cfg.Clock.AfterFunc(cfg.DrainTimeout, func() { close(expired) })
+	defer timer.Stop()
+	for _, c := range conns {
+		select {
+		case <-c.gone:
+		case <-expired:
+			return false
+		}
+	}
+	return true
+}
+
+// refuse answers a client with error 1040 in place of the greeting.
+func refuse(c net.Conn, cfg Config) {
+	_ = c.SetWriteDeadline(cfg.Clock.Now().Add(time.Second))
+	_, _ = c.Write(errorPacket(0, errConCount, "", "Too many connections"))
+}
+
+// errorPacket builds an ERR packet. Before the handshake there is no SQLSTATE.
+func errorPacket(sequence byte, number uint16, state, message string) []byte {
+	body := []byte{0xff, byte(number), byte(number >> 8)}
+	if state != "" {
+		body = append(append(body, '#'), state...)
+	}
+	body = append(body, message...)
+	return append([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), sequence}, body...)
+}

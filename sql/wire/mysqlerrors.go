@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"regexp"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+	"gopkg.in/src-d/go-errors.v1"
+)
+
+// go-mysql-server sends most errors as 1105, and most of the others without
+// their SQLSTATE. Programs decide by both, so the two tables below put back
+// what MySQL 8 says. By the time an error arrives here only its text is left;
+// kinds are recognised by the constant parts of their messages.
+
+// A numbered says which MySQL error a kind of engine error is.
+type numbered struct {
+	kind   *errors.Kind
+	number int
+}
+
+var numberedKinds = []numbered{
+	{gms.ErrTableAlreadyExists, 1050},
+	{gms.ErrExistingView, 1050},
+	{gms.ErrUnknownTable, 1051},
+	{gms.ErrViewDoesNotExist, 1051},
+	{gms.ErrTableNotFound, 1146},
+	{gms.ErrDatabaseNotFound, 1049},
+	{gms.ErrDatabaseExists, 1007},
+	{gms.ErrNoDatabaseSelected, 1046},
+	{gms.ErrTableColumnNotFound, 1054},
+	{gms.ErrColumnNotFound, 1054},
+	{gms.ErrUnknownColumn, 1054},
+	{gms.ErrMisusedAlias, 1054},
+	{gms.ErrAmbiguousColumnName, 1052},
+	{gms.ErrAmbiguousColumnOrAliasName, 1052},
+	{gms.ErrAmbiguousColumnInOrderBy, 1052},
+	{gms.ErrColumnExists, 1060},
+	{gms.ErrDuplicateAliasOrTable, 1066},
+	{gms.ErrInvalidColumnDefaultValue, 1067},
+	{gms.ErrIncompatibleDefaultType, 1067},
+	{gms.ErrMultiplePrimaryKeysDefined, 1068},
+	{gms.ErrKeyColumnDoesNotExist, 1072},
+	{gms.ErrUnknownIndexColumn, 1072},
+	{gms.ErrInvalidAutoIncCols, 1075},
+	{plan.ErrIndexNotFound, 1091},
+	{gms.ErrCantDropFieldOrKey, 1091},
+	{gms.ErrColValCountMismatch, 1136},
+	{gms.ErrInsertIntoMismatchValueCount, 1136},
+	{gms.ErrColumnSpecifiedTwice, 1110},
+	{gms.ErrUnknownSystemVariable, 1193},
+	{gms.ErrSystemVariableReadOnly, 1238},
+	{gms.ErrInvalidSystemVariableValue, 1231},
+	{gms.ErrUnknownPreparedStatement, 1243},
+	{gms.ErrColumnNumberDoesNotMatch, 1222},
+	{gms.ErrInvalidOperandColumns, 1241},
+	{gms.ErrExpectedSingleRow, 1242},
+	{gms.ErrMoreThanOneRow, 1172},
+	{gms.ErrFunctionNotFound, 1305},
+	{gms.ErrStoredProcedureDoesNotExist, 1305},
+	{gms.ErrStoredProcedureAlreadyExists, 1304},
+	{gms.ErrSavepointDoesNotExist, 1305},
+	{gms.ErrTriggerDoesNotExist, 1360},
+	{gms.ErrInvalidArgumentNumber, 1582},
+	{gms.ErrInsertIntoNonNullableDefaultNullColumn, 1364},
+	{gms.ErrInsertIntoNonNullableProvidedNull, 1048},
+	{types.ErrLengthBeyondLimit, 1406},
+	{types.ErrDataTruncatedForColumn, 1265},
+	{types.ErrDataTruncatedForColumnAtRow, 1265},
+	{types.ErrConvertingToEnum, 1265},
+	{gms.ErrInvalidSetValue, 1265},
+	{types.ErrConvertingToTime, 1292},
+	{types.ErrConvertingToTimeOutOfRange, 1292},
+	{gms.ErrTruncatedIncorrect, 1292},
+	{types.ErrBadCharsetString, 1366},
+	{types.ErrConvertToDecimalLimit, 1264},
+	{gms.ErrValueOutOfRange, 1264},
+	{expression.ErrIntDivDataOutOfRange, 1690},
+	{gms.ErrForeignKeyDropTable, 3730},
+	{gms.ErrTruncateReferencedFromForeignKey, 1701},
+	{gms.ErrForeignKeyDuplicateName, 1826},
+	{gms.ErrForeignKeyMissingReferenceIndex, 1822},
+	{gms.ErrForeignKeyDropIndex, 1553},
+	{gms.ErrCheckConstraintViolated, 3819},
+	{gms.ErrUnknownConstraint, 3940},
+	{gms.ErrPrivilegeCheckFailed, 1142},
+	{gms.ErrTableAccessDeniedForUser, 1142},
+	{gms.ErrDatabaseAccessDeniedForUser, 1044},
+	{gms.ErrUserCreationFailure, 1396},
+	{gms.ErrUserAlterFailure, 1396},
+	{gms.ErrUserDeletionFailure, 1396},
+	{gms.ErrGrantUserDoesNotExist, 1410},
+	{gms.ErrShowGrantsUserDoesNotExist, 1141},
+	{gms.ErrCollationUnknown, 1273},
+	{gms.ErrCharSetUnknown, 1115},
+	{gms.ErrInvalidJson, 3140},
+	{gms.ErrGeneratedColumnValue, 3105},
+	{gms.ErrUnsupportedFeature, 1235},
+	{gms.ErrUnsupportedSyntax, 1235},
+}
+
+// errParse is what a statement that does not parse gets.
+const errParse = 1064
+
+// states holds the SQLSTATE of every number that is not HY000 in MySQL 8.
+var states = map[int]string{
+	1022: "23000", 1040: "08004", 1044: "42000", 1045: "28000", 1046: "3D000", 1048: "23000",
+	1049: "42000", 1050: "42S01", 1051: "42S02", 1052: "23000", 1054: "42S22", 1055: "42000",
+	1060: "42S21", 1061: "42000", 1062: "23000", 1063: "42000", 1064: "42000", 1065: "42000",
+	1066: "42000", 1067: "42000", 1068: "42000", 1069: "42000", 1071: "42000", 1072: "42000",
+	1073: "42000", 1074: "42000", 1075: "42000", 1089: "HY000", 1091: "42000", 1101: "42000",
+	1102: "42000", 1103: "42000", 1110: "42000", 1115: "42000", 1136: "21S01", 1140: "42000",
+	1141: "42000", 1142: "42000", 1146: "42S02", 1153: "08S01", 1166: "42000", 1170: "42000",
+	1172: "42000", 1176: "42000", 1213: "40001", 1217: "23000", 1222: "21000", 1227: "42000",
+	1231: "42000", 1235: "42000", 1239: "42000", 1241: "21000", 1242: "21000", 1264: "22003",
+	1265: "01000", 1280: "42000", 1292: "22007", 1304: "42000", 1305: "42000", 1317: "70100",
+	1365: "22012", 1370: "42000", 1391: "HY000", 1403: "42000", 1406: "22001", 1410: "42000",
+	1451: "23000", 1452: "23000", 1461: "42000", 1582: "42000", 1586: "23000", 1690: "22003",
+	1701: "42000", 1792: "25006", 1822: "HY000", 3140: "22032", 3141: "22032",
+}
+
+// matchers recognise the kinds above by text, in the order of the table.
+var matchers = func() []*regexp.Regexp {
+	ms := make([]*regexp.Regexp, len(numberedKinds))
+	for i, k := range numberedKinds {
+		ms[i] = messagePattern(k.kind)
+	}
+	return ms
+}()
+
+var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
+
+func messagePattern(k *errors.Kind) *regexp.Regexp {
+	parts := verb.Split(k.Message, -1)
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	return regexp.MustCompile(`(?s)^` + strings.Join(parts, `.*`) + `$`)
+}
+
+// asMySQL gives an error the number and SQLSTATE that MySQL has for it.
+func asMySQL(e *mysql.SQLError) *mysql.SQLError {
+	number := e.Num
+	if number == mysql.ERUnknownError {
+		number = numberOf(e.Message)
+	}
+	state, known := states[number]
+	if !known {
+		state = e.State
+		if state == "" {
+			state = stateGeneral
+		}
+	}
+	if number == e.Num && state == e.State {
+		return e
+	}
+	return &mysql.SQLError{Num: number, State: state, Message: e.Message, Query: e.Query}
+}
+
+func numberOf(message string) int {
+	if strings.HasPrefix(message, "syntax error at position") {
+		return errParse
+	}
+	for i, m := range matchers {
+		if m.MatchString(message) {
+			return numberedKinds[i].number
+		}
+	}
+	return mysql.ERUnknownError
+}

@@ -1,0 +1,206 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/server"
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// VersionComment is what @@version_comment says.
+const VersionComment = "farmsql"
+
+// A SessionBuilder makes the session of a connection that has authenticated.
+type SessionBuilder func(ctx context.Context, c *mysql.Conn, addr string) (Session, error)
+
+// Engine is what a server runs statements on. All fields must be set.
+type Engine struct {
+	GMS        *sqle.Engine
+	NewContext gms.ContextFactory
+	NewSession SessionBuilder
+}
+
+// A Server answers MySQL clients, from any number of listeners and from within
+// the process. It is safe for concurrent use.
+type Server struct {
+	cfg    Config
+	gms    *sqle.Engine
+	mux    *mux
+	inner  *server.Server
+	stats  counters
+	accept sync.WaitGroup
+	local  account
+	closed atomic.Bool
+}
+
+// account is the superuser of in-process connections. It exists only in this
+// process, and only this process knows its password, so whoever holds the
+// database open can always get in, whatever becomes of root.
+type account struct{ user, password string }
+
+// localUser is the name that in-process connections go by. Like MySQL's own
+// mysql.sys it has a dot, which keeps it apart from users' names.
+const localUser = "farmsql.local"
+
+// New returns a server that has no listener yet. The first server of an engine
+// whose user table is empty creates root@localhost without a password, as a
+// MySQL initialised for development has it.
+func New(cfg Config, e Engine) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.WithDefaults()
+	adoptLogs(cfg.Logger)
+	s := &Server{cfg: cfg, gms: e.GMS, mux: newMux(cfg)}
+	s.createAccounts()
+	if err := setVariables(cfg); err != nil {
+		return nil, err
+	}
+	wrap := func(h mysql.Handler) (mysql.Handler, error) {
+		eh, ok := h.(engineHandler)
+		if !ok {
+			return nil, fmt.Errorf("wire: the engine's handler %T cannot run parsed statements", h)
+		}
+		return &handler{engineHandler: eh, gms: e.GMS, cfg: cfg, clock: cfg.Clock, log: cfg.Logger, stats: &s.stats}, nil
+	}
+	inner, err := server.NewServerWithHandler(s.innerConfig(), e.GMS, e.NewContext,
+		newSession(e.NewSession, cfg.Logger), nil, wrap)
+	if err != nil {
+		return nil, fmt.Errorf("wire: %w", err)
+	}
+	s.inner = inner
+	s.accept.Go(inner.Listener.Accept)
+	return s, nil
+}
+
+func (s *Server) innerConfig() server.Config {
+	return server.Config{
+		Listener:               s.mux,
+		Address:                "localhost",
+		Version:                handshakeVersion(),
+		TLSConfig:              s.cfg.TLS,
+		RequireSecureTransport: s.cfg.RequireTLS,
+		MaxLoggedQueryLen:      -1,
+	}
+}
+
+// handshakeVersion is what clients are told on connecting. Clients choose
+// their SQL by it, so it is the MySQL version the engine implements.
+func handshakeVersion() string {
+	version := "8.0.31"
+	if _, v, ok := gms.SystemVariables.GetGlobal("version"); ok {
+		version = fmt.Sprint(v)
+	}
+	return version + "-farmsql"
+}
+
+// setVariables makes the settings visible to SHOW VARIABLES. The variables are
+// the process's: with several servers the last one's are shown.
+func setVariables(cfg Config) error {
+	err := gms.SystemVariables.AssignValues(map[string]any{
+		"max_connections":    int64(cfg.MaxConnections),
+		"max_allowed_packet": cfg.MaxPacketBytes,
+		"version_comment":    VersionComment,
+	})
+	if err != nil {
+		return fmt.Errorf("wire: system variables: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) createAccounts() {
+	s.local = account{user: localUser, password: rand.Text()}
+	db := s.gms.Analyzer.Catalog.MySQLDb
+	db.SetEnabled(true)
+	ed := db.Editor()
+	defer ed.Close()
+	if len(ed.GetUsersByUsername("root")) == 0 {
+		db.AddSuperUser(ed, "root", "localhost", "")
+	}
+	ed.RemoveUser(mysql_db.UserPrimaryKey{User: s.local.user, Host: "localhost"}) // of an earlier server on this engine
+	db.AddEphemeralSuperUser(ed, s.local.user, "localhost", s.local.password)
+}
+
+// LocalAccount is the account for connections made by Dial.
+func (s *Server) LocalAccount() (user, password string) { return s.local.user, s.local.password }
+
+// Serve accepts clients from l until ctx is done, the server is closed or l
+// fails. It then closes l and the connections that came through it, letting
+// their running statements finish. It returns nil if ctx ended it, ErrClosed if
+// Close did.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if s.closed.Load() {
+		_ = l.Close()
+		return ErrClosed
+	}
+	setPort(l.Addr())
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	err := s.mux.accept(l)
+	s.drain(func(c *conn) bool { return c.source == l })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func setPort(a net.Addr) {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		// Only fails for a variable that does not exist; this one does.
+		_ = gms.SystemVariables.AssignValues(map[string]any{"port": int64(tcp.Port)})
+	}
+}
+
+// Dial connects to the server within the process: the protocol without a
+// network. Log in with LocalAccount.
+func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
+	client, theirs := net.Pipe()
+	if err := s.mux.push(ctx, theirs, nil); err != nil {
+		_ = client.Close()
+		_ = theirs.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// Close stops all listeners and ends all connections. Statements that run get
+// Config.DrainTimeout to finish and are cancelled then. When Close returns nil
+// no statement is running and none will.
+func (s *Server) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.mux.close()
+	s.accept.Wait()
+	if !s.drain(func(*conn) bool { return true }) {
+		return errors.New("wire: connections are still running statements that cannot be cancelled")
+	}
+	s.inner.SessionManager().WaitForClosedConnections()
+	return nil
+}
+
+// drain ends the chosen connections and reports whether all of them are gone:
+// idle ones at once, running ones after their statement or DrainTimeout.
+func (s *Server) drain(which func(*conn) bool) bool {
+	conns := s.mux.connections(which)
+	for _, c := range conns {
+		c.stopReading()
+	}
+	if waitClosed(s.cfg, conns) {
+		return true
+	}
+	for _, c := range conns {
+		s.gms.ProcessList.Kill(c.id.Load())
+		_ = c.Conn.Close()
+	}
+	return waitClosed(s.cfg, conns)
+}

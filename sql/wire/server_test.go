@@ -1,0 +1,421 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	stdsql "database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	driverlib "github.com/go-sql-driver/mysql"
+)
+
+func TestLocalAndNetworkShareOneServer(t *testing.T) {
+	s := startServer(t, Config{})
+	local, remote := s.openLocal(t), s.open(t, "")
+	mustExec(t, local, "create table t (a int primary key)", "insert into t values (7)")
+	var a int
+	if err := remote.QueryRow("select a from t").Scan(&a); err != nil || a != 7 {
+		t.Fatal(a, err)
+	}
+	var user string
+	if err := local.QueryRow("select current_user()").Scan(&user); err != nil || user != "farmsql.local@localhost" {
+		t.Fatal(user, err)
+	}
+	var ids [2]int
+	for i, db := range []*stdsql.DB{local, remote} {
+		if err := db.QueryRow("select connection_id()").Scan(&ids[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids[0] == ids[1] {
+		t.Fatalf("two connections with id %d", ids[0])
+	}
+}
+
+// Whoever has the database open gets in, whatever root's password is.
+func TestLocalNeedsNoRoot(t *testing.T) {
+	s := startServer(t, Config{})
+	local := s.openLocal(t)
+	mustExec(t, local, "drop user root@localhost", "create table t (a int)", "insert into t values (1)")
+	wantError(t, s.open(t, "").Ping(), 1045, "28000", "Access denied")
+}
+
+func TestVariablesTellTheSettings(t *testing.T) {
+	s := startServer(t, Config{MaxConnections: 77, MaxPacketBytes: 1 << 20})
+	db := s.openLocal(t)
+	for name, want := range map[string]string{
+		"max_connections": "77", "max_allowed_packet": "1048576", "version_comment": "farmsql",
+	} {
+		var k, v string
+		if err := db.QueryRow("show variables like '"+name+"'").Scan(&k, &v); err != nil || v != want {
+			t.Errorf("%s = %q (%v), want %q", name, v, err, want)
+		}
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	s := startServer(t, Config{MaxConnections: 2})
+	for range 2 {
+		c, err := s.open(t, "").Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	_, err := s.open(t, "").Conn(t.Context())
+	var e *driverlib.MySQLError
+	if !errors.As(err, &e) || e.Number != 1040 {
+		t.Fatalf("got %v, want error 1040", err)
+	}
+	if err := s.openLocal(t).Ping(); err != nil {
+		t.Fatalf("in-process connections do not count: %v", err)
+	}
+}
+
+func TestSlotIsFreedWhenAConnectionEnds(t *testing.T) {
+	s := startServer(t, Config{MaxConnections: 1})
+	for range 5 {
+		db := s.open(t, "")
+		eventually(t, "the slot is free again", func() bool { return db.Ping() == nil })
+		_ = db.Close()
+	}
+}
+
+func TestPacketLimit(t *testing.T) {
+	s := startServer(t, Config{MaxPacketBytes: 4 << 10})
+	db := s.open(t, "maxAllowedPacket=1000000")
+	query := func(n int) string { return "select length('" + strings.Repeat("x", n) + "')" }
+	var n int
+	if err := db.QueryRow(query(3000)).Scan(&n); err != nil || n != 3000 {
+		t.Fatal(n, err)
+	}
+	if err := db.QueryRow(query(5000)).Scan(&n); err == nil {
+		t.Fatal("a packet over the limit was accepted")
+	} else {
+		var e *driverlib.MySQLError
+		if errors.As(err, &e) && e.Number != 1153 {
+			t.Fatalf("got %v, want error 1153 or a closed connection", err)
+		}
+	}
+	if err := db.QueryRow(query(10)).Scan(&n); err != nil || n != 10 {
+		t.Fatalf("the server did not survive: %d, %v", n, err)
+	}
+}
+
+// The limit holds for the sum of a request's packets, wherever the stream is cut.
+func TestPacketMeter(t *testing.T) {
+	packet := func(n int) []byte {
+		p := make([]byte, 4+n)
+		binary.LittleEndian.PutUint32(p, uint32(n))
+		return p
+	}
+	long := append(packet(packetBytesMax), packet(100)...)
+	for _, tc := range []struct {
+		name   string
+		limit  int64
+		stream []byte
+		ok     bool
+	}{
+		{"at the limit", 1000, bytes.Repeat(packet(1000), 3), true},
+		{"over the limit", 1000, packet(1001), false},
+		{"empty packets", 1000, bytes.Repeat(packet(0), 9), true},
+		{"continued at the limit", packetBytesMax + 100, append(packet(10), long...), true},
+		{"continued over the limit", packetBytesMax + 99, append(packet(10), long...), false},
+		{"after a TLS request nothing is parsed", 1000, append(packet(32), bytes.Repeat([]byte{0xff}, 5000)...), true},
+	} {
+		for _, piece := range []int{1 << 30, 4096, 7} {
+			m := packetMeter{limit: tc.limit}
+			ok := true
+			for rest := tc.stream; len(rest) > 0 && ok; {
+				n := min(piece, len(rest))
+				ok = m.add(rest[:n])
+				rest = rest[n:]
+			}
+			if ok != tc.ok {
+				t.Errorf("%s, in pieces of %d: %v, want %v", tc.name, piece, ok, tc.ok)
+			}
+		}
+	}
+}
+
+func TestHandshakeTimesOut(t *testing.T) {
+	s := startServer(t, Config{ConnectTimeout: 50 * time.Millisecond})
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		t.Fatalf("a silent client was not disconnected: %v", err)
+	}
+}
+
+func TestGarbageDoesNotHurt(t *testing.T) {
+	s := startServer(t, Config{ConnectTimeout: time.Second})
+	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", strings.Repeat("\x00", 64), strings.Repeat("\xff", 100), "\x20\x00\x00\x01"} {
+		c, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_, _ = c.Write([]byte(garbage))
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+	}
+	if err := s.open(t, "").Ping(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Close lets a running statement finish and disconnects idle clients.
+func TestCloseDrains(t *testing.T) {
+	s := startServer(t, Config{})
+	idle, err := s.open(t, "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	busy := s.open(t, "")
+	result := make(chan error, 1)
+	go func() {
+		var v int
+		result <- busy.QueryRow("select sleep(0.3)").Scan(&v)
+	}()
+	eventually(t, "the statement runs", func() bool { return s.running("sleep") })
+	start := time.Now()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err != nil {
+		t.Errorf("the running statement failed: %v", err)
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("closing took %v", took)
+	}
+	if err := idle.PingContext(t.Context()); err == nil {
+		t.Error("an idle connection survived")
+	}
+	if _, err := s.Dial(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("dial after close: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(t.Context(), l); !errors.Is(err, ErrClosed) {
+		t.Errorf("serve after close: %v", err)
+	}
+}
+
+func TestCloseCancelsWhatTakesTooLong(t *testing.T) {
+	s := startServer(t, Config{DrainTimeout: 50 * time.Millisecond})
+	busy := s.open(t, "")
+	result := make(chan error, 1)
+	go func() {
+		var v int
+		result <- busy.QueryRow("select sleep(100)").Scan(&v)
+	}()
+	eventually(t, "the statement runs", func() bool { return s.running("sleep") })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err == nil {
+		t.Error("the statement was not cancelled")
+	}
+}
+
+func (s *testServer) running(text string) bool {
+	for _, p := range s.gms.ProcessList.Processes() {
+		if strings.Contains(p.Query, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Ending one listener leaves the others' clients alone.
+func TestServeContextEndsItsOwnConnections(t *testing.T) {
+	s := startServer(t, Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	second := &testServer{Server: s.Server, addr: l.Addr().String()}
+	stays, err := s.open(t, "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stays.Close()
+	goes, err := second.open(t, "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer goes.Close()
+	cancel()
+	if err := <-served; err != nil {
+		t.Fatalf("serve: %v", err)
+	}
+	if err := goes.PingContext(t.Context()); err == nil {
+		t.Error("the listener's connection survived")
+	}
+	if err := stays.PingContext(t.Context()); err != nil {
+		t.Errorf("another listener's connection died: %v", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	s := startServer(t, Config{TLS: selfSigned(t), RequireTLS: true})
+	if err := s.open(t, "").Ping(); err == nil {
+		t.Error("a client without TLS got in")
+	}
+	db := s.open(t, "tls=skip-verify")
+	var v string
+	if err := db.QueryRow("select 'over tls'").Scan(&v); err != nil || v != "over tls" {
+		t.Fatal(v, err)
+	}
+}
+
+func selfSigned(t *testing.T) *tls.Config {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+}
+
+func TestResetConnectionEndsTheSession(t *testing.T) {
+	s := startServer(t, Config{})
+	c := dialRaw(t, s.addr)
+	c.exec(t, "set @a = 5")
+	if got := c.exec(t, "select @a"); !strings.Contains(got, "5") {
+		t.Fatalf("got %q", got)
+	}
+	c.command(t, []byte{0x1f}) // COM_RESET_CONNECTION
+	if got := c.exec(t, "select @a"); strings.Contains(got, "5") {
+		t.Fatalf("the variable survived: %q", got)
+	}
+	if got := c.exec(t, "select database()"); !strings.Contains(got, "test") {
+		t.Fatalf("the database did not survive: %q", got)
+	}
+}
+
+// rawClient speaks just enough of the protocol for commands that drivers hide.
+type rawClient struct{ net.Conn }
+
+func dialRaw(t *testing.T, addr string) *rawClient {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	r := &rawClient{c}
+	r.read(t)
+	const protocol41, connectWithDB, secure, pluginAuth = 0x200, 0x8, 0x8000, 0x80000
+	body := binary.LittleEndian.AppendUint32(nil, protocol41|connectWithDB|secure|pluginAuth)
+	body = binary.LittleEndian.AppendUint32(body, 1<<24)
+	body = append(append(body, 45), make([]byte, 23)...)
+	body = append(body, "root\x00\x00test\x00mysql_native_password\x00"...)
+	r.write(t, 1, body)
+	if p := r.read(t); p[0] != 0 {
+		t.Fatalf("login: %q", p)
+	}
+	return r
+}
+
+func (r *rawClient) write(t *testing.T, sequence byte, body []byte) {
+	t.Helper()
+	p := append([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), sequence}, body...)
+	if _, err := r.Write(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rawClient) read(t *testing.T) []byte {
+	t.Helper()
+	var header [4]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, int(header[0])|int(header[1])<<8|int(header[2])<<16)
+	if _, err := io.ReadFull(r, p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// command sends one command and returns its only packet.
+func (r *rawClient) command(t *testing.T, body []byte) []byte {
+	t.Helper()
+	r.write(t, 0, body)
+	p := r.read(t)
+	if p[0] == 0xff {
+		t.Fatalf("command %#x: %q", body[0], p)
+	}
+	return p
+}
+
+// exec runs a statement and returns its packets in one string.
+func (r *rawClient) exec(t *testing.T, query string) string {
+	t.Helper()
+	first := r.command(t, append([]byte{3}, query...))
+	if first[0] == 0 {
+		return ""
+	}
+	var sb strings.Builder
+	for eof := 0; eof < 2; {
+		p := r.read(t)
+		if p[0] == 0xfe && len(p) < 9 {
+			eof++
+			continue
+		}
+		if eof == 1 {
+			fmt.Fprintf(&sb, "%s\n", p)
+		}
+	}
+	return sb.String()
+}
+
+func TestConfigValidate(t *testing.T) {
+	if err := (Config{}).Validate(); err != nil {
+		t.Errorf("the zero config: %v", err)
+	}
+	for want, c := range map[string]Config{
+		"result buffer": {ResultBufferBytes: 1},
+		"connections":   {MaxConnections: -1},
+		"packets":       {MaxPacketBytes: 2 << 30},
+		"timeout":       {DrainTimeout: -1},
+		"TLS":           {RequireTLS: true},
+	} {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+		if _, err := New(c, Engine{}); err == nil {
+			t.Errorf("%s: New accepted it", want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"context"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+)
+
+// Session is what this package asks of a session beyond go-mysql-server's
+// interface. A session belongs to one connection and is used by one goroutine
+// at a time.
+type Session interface {
+	gms.Session
+
+	// BeginStatement is called before every attempt to run a statement, and
+	// before a statement is prepared or the current database changes.
+	BeginStatement(s Statement)
+
+	// EndStatement is called once after each attempt, when the engine is done
+	// with it and before the client sees anything, with the error the engine
+	// reported. What it returns is what the client sees.
+	//
+	// Outside an explicit transaction it returns nil only if the statement's
+	// transaction has committed. Inside one it returns nil only if everything
+	// read so far still holds; a failed statement has its own writes undone,
+	// and a conflict ends the whole transaction.
+	EndStatement(ctx context.Context, err error) error
+
+	// InTransaction reports whether an explicit transaction is open: one begun
+	// by START TRANSACTION, or any with autocommit off.
+	InTransaction() bool
+}
+
+// Statement tells a session what the engine never tells storage.
+type Statement struct {
+	Locking Locking
+}
+
+// Locking is the locking clause of a SELECT.
+type Locking uint8
+
+const (
+	LockNone   Locking = iota
+	LockShare          // LOCK IN SHARE MODE
+	LockUpdate         // FOR UPDATE
+)
+
+func (l Locking) String() string {
+	return [...]string{"none", "share", "update"}[l]
+}

@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// A statement is one parsed statement of a request.
+type statement struct {
+	text    string
+	ast     sqlparser.Statement // nil if the parser refused it; the engine then says why
+	locking Locking
+	// retry: running the statement again after a conflict repeats no effect
+	// outside its transaction.
+	retry bool
+}
+
+func newStatement(text string, ast sqlparser.Statement) statement {
+	return statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast)}
+}
+
+// lockingOf finds the strongest locking clause in the statement. Walking the
+// tree costs more than the whole rest of this package, so it is done only where
+// the words are there at all.
+func lockingOf(text string, ast sqlparser.Statement) Locking {
+	if ast == nil || (!containsFold(text, "update") && !containsFold(text, "share")) {
+		return LockNone
+	}
+	return strongestLocking(ast)
+}
+
+// strongestLocking looks at every SELECT in the tree: the clause may stand at
+// the end of a union or inside a derived table.
+func strongestLocking(ast sqlparser.Statement) Locking {
+	strongest := LockNone
+	note := func(l *sqlparser.Lock) {
+		if l != nil {
+			strongest = max(strongest, clauseLocking(l.Type))
+		}
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		switch n := node.(type) {
+		case *sqlparser.Select:
+			note(n.Lock)
+		case *sqlparser.SetOp:
+			note(n.Lock)
+		}
+		return true, nil
+	}, ast)
+	return strongest
+}
+
+func clauseLocking(clause string) Locking {
+	switch {
+	case containsFold(clause, "update"):
+		return LockUpdate
+	case containsFold(clause, "share"):
+		return LockShare
+	}
+	return LockNone
+}
+
+// retryable decides by what it knows to be safe. User variables, named locks
+// and a file already sent by the client do not roll back, and a procedure may
+// do any of these.
+func retryable(text string, ast sqlparser.Statement) bool {
+	switch n := ast.(type) {
+	case *sqlparser.Select:
+		if n.Into != nil {
+			return false
+		}
+	case *sqlparser.SetOp, *sqlparser.ParenSelect,
+		*sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete,
+		*sqlparser.DDL, *sqlparser.AlterTable, *sqlparser.DBDDL,
+		*sqlparser.Show, *sqlparser.Explain, *sqlparser.Use, *sqlparser.OtherRead:
+	default:
+		return false
+	}
+	return !strings.Contains(text, ":=") && !containsFold(text, "_lock")
+}
+
+// containsFold reports whether s contains the lower-case ASCII word, in any
+// case of letters. It does not allocate.
+func containsFold(s, word string) bool {
+	for i := 0; i+len(word) <= len(s); i++ {
+		if s[i]|0x20 == word[0]|0x20 && strings.EqualFold(s[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}

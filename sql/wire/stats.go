@@ -1,0 +1,42 @@
+package wire
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// Stats counts what a server did since it was created.
+type Stats struct {
+	Statements uint64 // attempts to run a statement, retries included
+	Conflicts  uint64 // attempts that ended in a conflict
+	Retries    uint64 // conflicts that were tried again unseen by the client
+	Failed     uint64 // statements that ended in another error
+}
+
+// Sub returns the difference to an earlier snapshot.
+func (s Stats) Sub(earlier Stats) Stats {
+	return Stats{
+		Statements: s.Statements - earlier.Statements,
+		Conflicts:  s.Conflicts - earlier.Conflicts,
+		Retries:    s.Retries - earlier.Retries,
+		Failed:     s.Failed - earlier.Failed,
+	}
+}
+
+func (s Stats) String() string {
+	return fmt.Sprintf("statements %d, conflicts %d, retries %d, failed %d", s.Statements, s.Conflicts, s.Retries, s.Failed)
+}
+
+type counters struct {
+	statements, conflicts, retries, failed atomic.Uint64
+}
+
+// Stats returns the server's counters.
+func (s *Server) Stats() Stats {
+	return Stats{
+		Statements: s.stats.statements.Load(),
+		Conflicts:  s.stats.conflicts.Load(),
+		Retries:    s.stats.retries.Load(),
+		Failed:     s.stats.failed.Load(),
+	}
+}
