@@ -1,0 +1,41 @@
+// Package rdma says what a network card offers the rest of the database, and
+// leaves to providers how: rdma/local copies between machines of one process,
+// others will use mapped files, TCP or ibverbs. rdma/rdmatest is the one suite
+// that every provider passes.
+//
+//	machine 1                                    machine 2
+//	  worker 0   Queue ======= connection ======= Queue   worker 0
+//	  worker 1   Queue ======= connection ======= Queue   worker 1
+//	  memory     Key 7 <------ READ, WRITE ------ Queue   (any worker's)
+//
+// A machine joins the network with a [NIC] and registers ranges of memory,
+// each under a [Key] that the others learn some other way. Each worker opens a
+// [Queue]; worker w of one machine is connected to its sibling, worker w of
+// every other machine and of its own, and to nobody else (Storm, section 5).
+// READ and WRITE are one-sided: no code runs at the machine that owns the
+// memory. A doorbell is what wakes it.
+//
+// # What holds
+//
+//   - The operations of one queue take effect at one machine in the order in
+//     which they were posted. Nothing is said across machines or queues.
+//   - WRITE lands in rising address order, at the granularity of 64-byte
+//     lines, and its last word lands last: whoever sees that word, read
+//     atomically, sees all of the write and of every write before it.
+//   - READ is atomic for each aligned 64-byte line, provided that whoever
+//     changes the line changes its first word before and after the rest
+//     (NSDI'14, section 3.5, which is how objects are written), and for each
+//     word in any case. Lines may come from different moments.
+//   - A completion means that the bytes are in the other machine's memory (or
+//     have come from it), not that anybody there has looked.
+//   - An operation either completes, or fails and says why. When a connection
+//     breaks, every operation on it that was under way fails with [ErrBroken],
+//     and may or may not have taken effect. No later operation takes effect
+//     before all these failures have been reported: a write cannot overtake a
+//     lost one unknown to the caller. After that, posting connects again.
+//   - Once Deregister, NIC.Close or Queue.Close returns, no operation touches
+//     the memory in question any more, and it may be unmapped.
+//
+// Addresses and lengths that arrive in operations are input: what is out of
+// range or misaligned is refused with [ErrRange], never carried out in part.
+package rdma

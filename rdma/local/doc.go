@@ -1,0 +1,26 @@
+// Package local is the rdma provider for machines that live in one process: a
+// READ or WRITE is a copy between two memories.
+//
+//	net := local.NewNetwork(local.Options{})
+//	a, _ := net.Join(1)
+//	b, _ := net.Join(2)
+//
+// The copy is finished before the post returns, on the caller's goroutine, and
+// a doorbell is a call of the peer's bell. Nothing is allocated and no lock is
+// taken: an operation costs its copy, a table look-up and two atomic stores.
+// Those two stores are what makes memory safe to unmap: they mark the queue as
+// active, and whoever takes something away (a registration, a queue, a machine,
+// a cable) first unpublishes it and then waits until it has seen each queue of
+// the network not active.
+//
+// With Options.Async operations are carried out later, by one goroutine per
+// queue, and are reported through Poll. That is how the code above meets a
+// network that takes its time, in tests.
+//
+// Network.Cut takes out the cable between two machines: connections across it
+// break, and nothing that was posted lands after Cut has returned. Mend puts it
+// back.
+//
+// Locks: a queue's (asynchronous mode), then the network's. Bells are called
+// with neither held.
+package local

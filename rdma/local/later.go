@@ -1,0 +1,181 @@
+package local
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// An operation is posted and not carried out yet.
+type operation struct {
+	op   rdma.Op
+	to   rdma.MachineID
+	key  rdma.Key
+	off  uint64
+	data []byte // of a write, a copy of the caller's
+	tag  uint64
+	conn *conn
+}
+
+func (o *operation) fail(err error) *rdma.Error {
+	return &rdma.Error{Op: o.op, To: o.to, Key: o.key, Offset: o.off, Bytes: len(o.data), Err: err}
+}
+
+// later is the asynchronous mode of a queue: a goroutine carries out what was
+// posted, one operation after the other.
+type later struct {
+	queue *Queue
+	depth int
+	ended chan struct{}
+	mu    struct {
+		sync.Mutex
+		work    sync.Cond
+		posted  []operation
+		reports []rdma.Completion
+		closed  bool
+	}
+}
+
+func newLater(q *Queue, depth int) *later {
+	l := &later{queue: q, depth: depth, ended: make(chan struct{})}
+	l.mu.work.L = &l.mu
+	go l.run()
+	return l
+}
+
+// post checks what it can and leaves the rest to run.
+func (l *later) post(o operation) error {
+	if o.op != rdma.OpRing && !aligned(o.off, len(o.data)) {
+		return o.fail(rdma.ErrRange)
+	}
+	if o.op == rdma.OpWrite {
+		o.data = slices.Clone(o.data)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.closed {
+		return o.fail(rdma.ErrClosed)
+	}
+	if len(l.mu.posted)+len(l.mu.reports) >= l.depth {
+		return o.fail(rdma.ErrFull)
+	}
+	c, err := l.connToLocked(o.to)
+	if err != nil {
+		return o.fail(err)
+	}
+	o.conn = c
+	c.pending++
+	l.mu.posted = append(l.mu.posted, o)
+	l.mu.work.Signal()
+	return nil
+}
+
+// connToLocked refuses to replace a broken connection while the failures of its
+// operations have not been reported.
+func (l *later) connToLocked(to rdma.MachineID) (*conn, error) {
+	conns := l.queue.conns
+	if int(to) < len(conns) && conns[to] != nil && conns[to].broken.Load() && conns[to].pending > 0 {
+		return nil, rdma.ErrBroken
+	}
+	return l.queue.connTo(to)
+}
+
+func (l *later) run() {
+	defer close(l.ended)
+	for {
+		o, ok := l.next()
+		if !ok {
+			return
+		}
+		runtime.Gosched() // let the poster run ahead
+		err := l.carryOut(&o)
+		if l.report(&o, err) {
+			l.queue.bell()
+		}
+	}
+}
+
+// next waits for an operation. It stays in posted, where it counts as pending,
+// until report.
+func (l *later) next() (operation, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.mu.posted) == 0 && !l.mu.closed {
+		l.mu.work.Wait()
+	}
+	if l.mu.closed {
+		return operation{}, false
+	}
+	return l.mu.posted[0], true
+}
+
+func (l *later) carryOut(o *operation) error {
+	q := l.queue
+	q.active.Store(1)
+	err := o.carryOut()
+	q.active.Store(0)
+	if err == nil && o.op == rdma.OpRing {
+		o.conn.to.bell()
+	}
+	return err
+}
+
+func (o *operation) carryOut() error {
+	if o.conn.broken.Load() {
+		return rdma.ErrBroken
+	}
+	if o.op == rdma.OpRing {
+		return nil
+	}
+	m, err := o.conn.target(o.key, o.off, len(o.data))
+	if err != nil {
+		return err
+	}
+	if o.op == rdma.OpRead {
+		lift(m, o.data, o.off)
+	} else {
+		land(m, o.off, o.data)
+	}
+	return nil
+}
+
+// report queues the operation's completion, and says whether it is the first
+// one to be polled.
+func (l *later) report(o *operation, err error) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.posted[0] = operation{} // lets go of its buffer
+	l.mu.posted = l.mu.posted[1:]
+	if err == nil && o.tag == rdma.Unsignalled {
+		o.conn.pending--
+		return false
+	}
+	c := rdma.Completion{Tag: o.tag, To: o.to}
+	if err != nil {
+		c.Err = o.fail(err)
+	}
+	l.mu.reports = append(l.mu.reports, c)
+	return len(l.mu.reports) == 1
+}
+
+func (l *later) poll(cs []rdma.Completion) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := copy(cs, l.mu.reports)
+	for _, c := range cs[:n] {
+		l.queue.conns[c.To].pending--
+	}
+	l.mu.reports = slices.Delete(l.mu.reports, 0, n)
+	return n
+}
+
+func (l *later) stop() {
+	l.mu.Lock()
+	l.mu.closed = true
+	l.mu.reports = nil
+	l.mu.work.Signal()
+	l.mu.Unlock()
+	<-l.ended
+}

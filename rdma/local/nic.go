@@ -1,0 +1,89 @@
+package local
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A NIC is one machine's access to a Network. It implements rdma.NIC.
+type NIC struct {
+	network    *Network
+	machine    rdma.MachineID
+	registered atomic.Pointer[registrations] // replaced, never changed
+	queues     map[int]*Queue                // by worker; guarded by network.mu
+	closed     bool                          // guarded by network.mu
+}
+
+var _ rdma.NIC = (*NIC)(nil)
+
+// Machine returns the name with which it joined.
+func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
+
+// Register implements rdma.NIC.
+func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
+	nic.network.mu.Lock()
+	defer nic.network.mu.Unlock()
+	if nic.closed {
+		return rdma.ErrClosed
+	}
+	old := nic.registered.Load()
+	if old.lookup(k) != nil {
+		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), nic.machine)
+	}
+	nic.registered.Store(old.with(registration{key: k, memory: m}))
+	return nil
+}
+
+// Deregister implements rdma.NIC.
+func (nic *NIC) Deregister(k rdma.Key) {
+	nic.network.mu.Lock()
+	nic.registered.Store(nic.registered.Load().without(k))
+	nic.network.unlockAndSettle()
+}
+
+// Open implements rdma.NIC.
+func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
+	nic.network.mu.Lock()
+	defer nic.network.mu.Unlock()
+	if nic.closed {
+		return nil, rdma.ErrClosed
+	}
+	if nic.queues[worker] != nil {
+		return nil, fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, nic.machine)
+	}
+	if bell == nil {
+		bell = func() {}
+	}
+	q := &Queue{nic: nic, worker: worker, bell: bell}
+	nic.queues[worker] = q
+	if nic.network.options.Async {
+		q.later = newLater(q, nic.network.options.Depth)
+	}
+	return q, nil
+}
+
+// Close implements rdma.NIC.
+func (nic *NIC) Close() error {
+	n := nic.network
+	n.mu.Lock()
+	if nic.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	nic.closed = true
+	nic.registered.Store(&noRegistrations)
+	n.breakLocked(func(c *conn) bool { return c.from.nic == nic || c.to.nic == nic })
+	queues := nic.queues
+	nic.queues = nil
+	n.unlockAndSettle() // settles the queues of the others
+	for _, q := range queues {
+		q.stop()
+	}
+	n.mu.Lock()
+	delete(n.mu.nics, nic.machine)
+	n.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,189 @@
+package local
+
+import (
+	"encoding/binary"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Queue implements rdma.Queue.
+type Queue struct {
+	nic    *NIC
+	worker int
+	bell   func()
+	// active is 1 while an operation looks at connections, registrations or
+	// memory. Others wait for 0; see the package's doc.
+	active atomic.Uint32
+	conns  []*conn // by machine; nil where never connected
+	later  *later  // asynchronous mode, or nil
+}
+
+// A conn joins two sibling workers, in the direction of from's operations.
+type conn struct {
+	from, to *Queue
+	broken   atomic.Bool // set once, under network.mu
+	pending  int         // asynchronous mode: posted and not reported yet
+}
+
+var _ rdma.Queue = (*Queue)(nil)
+
+// Read implements rdma.Queue.
+func (q *Queue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
+	if q.later != nil {
+		return false, q.later.post(operation{op: rdma.OpRead, to: to, key: k, off: off, data: dst, tag: tag})
+	}
+	q.active.Store(1)
+	m, err := q.target(to, k, off, len(dst))
+	if err == nil {
+		lift(m, dst, off)
+	}
+	q.active.Store(0)
+	if err != nil {
+		return false, &rdma.Error{Op: rdma.OpRead, To: to, Key: k, Offset: off, Bytes: len(dst), Err: err}
+	}
+	return true, nil
+}
+
+// Write implements rdma.Queue.
+func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	if q.later != nil {
+		return false, q.later.post(operation{op: rdma.OpWrite, to: to, key: k, off: off, data: src, tag: tag})
+	}
+	q.active.Store(1)
+	m, err := q.target(to, k, off, len(src))
+	if err == nil {
+		land(m, off, src)
+	}
+	q.active.Store(0)
+	if err != nil {
+		return false, &rdma.Error{Op: rdma.OpWrite, To: to, Key: k, Offset: off, Bytes: len(src), Err: err}
+	}
+	return true, nil
+}
+
+// Ring implements rdma.Queue: it calls the sibling's bell.
+func (q *Queue) Ring(to rdma.MachineID) error {
+	if q.later != nil {
+		return q.later.post(operation{op: rdma.OpRing, to: to, tag: rdma.Unsignalled})
+	}
+	c, err := q.connTo(to)
+	if err != nil {
+		return &rdma.Error{Op: rdma.OpRing, To: to, Err: err}
+	}
+	c.to.bell()
+	return nil
+}
+
+// Poll implements rdma.Queue.
+func (q *Queue) Poll(cs []rdma.Completion) int {
+	if q.later == nil {
+		return 0
+	}
+	return q.later.poll(cs)
+}
+
+// Close implements rdma.Queue.
+func (q *Queue) Close() error {
+	n := q.nic.network
+	n.mu.Lock()
+	if q.nic.queues[q.worker] == q {
+		delete(q.nic.queues, q.worker)
+	}
+	n.breakLocked(func(c *conn) bool { return c.from == q || c.to == q })
+	n.unlockAndSettle()
+	q.stop()
+	return nil
+}
+
+// stop ends what the queue itself has under way; its connections are broken and
+// it can make no new ones.
+func (q *Queue) stop() {
+	if q.later != nil {
+		q.later.stop()
+	}
+	q.settle()
+}
+
+// target checks an operation and returns the memory it is about.
+func (q *Queue) target(to rdma.MachineID, k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
+	c, err := q.connTo(to)
+	if err != nil {
+		return nil, err
+	}
+	return c.target(k, off, n)
+}
+
+// connTo returns the connection to a machine, making it if need be.
+func (q *Queue) connTo(to rdma.MachineID) (*conn, error) {
+	if int(to) < len(q.conns) {
+		if c := q.conns[to]; c != nil && !c.broken.Load() {
+			return c, nil
+		}
+	}
+	c, err := q.nic.network.connect(q, to)
+	if err != nil {
+		return nil, err
+	}
+	for int(to) >= len(q.conns) {
+		q.conns = append(q.conns, nil)
+	}
+	q.conns[to] = c
+	return c, nil
+}
+
+func (c *conn) target(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
+	m := c.to.nic.registered.Load().lookup(k)
+	if m == nil {
+		return nil, rdma.ErrKey
+	}
+	size := m.Size()
+	if !aligned(off, n) || off > size || uint64(n) > size-off {
+		return nil, rdma.ErrRange
+	}
+	return m, nil
+}
+
+// aligned checks what can be checked without knowing the registration.
+func aligned(off uint64, n int) bool {
+	return n > 0 && n <= rdma.MaxTransferBytes && (off|uint64(n))%nvram.WordBytes == 0
+}
+
+// lift reads into dst line by line, each as it was at one moment. A copy counts
+// only if the line's first word was the same before it, in it and after it:
+// before and after alone would not do, because a writer marks a line that it is
+// changing with the same word every time.
+func lift(m *nvram.Memory, dst []byte, off uint64) {
+	for len(dst) > 0 {
+		n := min(rdma.LineBytes-int(off%rdma.LineBytes), len(dst))
+		for {
+			before := m.Load(off)
+			m.CopyOut(dst[:n], off)
+			if binary.NativeEndian.Uint64(dst) == before && m.Load(off) == before {
+				break
+			}
+		}
+		dst, off = dst[n:], off+uint64(n)
+	}
+}
+
+// land writes src to m line by line, and its last word last and atomically.
+// A single copy would be no slower but may store words in any order.
+func land(m *nvram.Memory, off uint64, src []byte) {
+	last := len(src) - nvram.WordBytes
+	for at := 0; at < last; {
+		n := min(rdma.LineBytes-int((off+uint64(at))%rdma.LineBytes), last-at)
+		m.CopyIn(off+uint64(at), src[at:at+n])
+		at += n
+	}
+	m.Store(off+uint64(last), binary.NativeEndian.Uint64(src[last:]))
+}
+
+// settle waits for the operation under way, if there is one.
+func (q *Queue) settle() {
+	for q.active.Load() != 0 {
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,347 @@
+package rdmatest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
+	a, b := join(t, f, 1), join(t, f, 2)
+	from := a.open(t, 0, nil)
+	var rung atomic.Uint64
+	var wrong atomic.Uint64
+	b.open(t, 0, func() {
+		// Doorbells may be late, never early: the n-th finds write n, or a later one.
+		if n := rung.Add(1); b.memory.Load(64) < n {
+			wrong.Store(n)
+		}
+	})
+	const rounds = 100
+	pending := 0
+	for i := range uint64(rounds) {
+		if !must(from.q.Write(2, key, 64, words(1, i+1), 1))(t) {
+			pending++
+		}
+		if err := from.q.Ring(2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all doorbells", func() bool { return rung.Load() == rounds })
+	from.poll(pending)
+	if n := wrong.Load(); n != 0 {
+		t.Errorf("doorbell %d came before write %d was visible", n, n)
+	}
+}
+
+func testDoorbellFindsTheSibling(t *testing.T, f Fabric) {
+	var rung [4][3]atomic.Uint64 // by machine and worker
+	var workers [4][3]*worker
+	for m := 1; m < 4; m++ {
+		nic := join(t, f, rdma.MachineID(m))
+		for w := range 3 {
+			workers[m][w] = nic.open(t, w, func() { rung[m][w].Add(1) })
+		}
+	}
+	for i := range 30 {
+		if err := workers[1][1].q.Ring(rdma.MachineID(2 + i%2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "doorbells", func() bool { return rung[2][1].Load() == 15 && rung[3][1].Load() == 15 })
+	for m := 1; m < 4; m++ {
+		for w := range 3 {
+			if n := rung[m][w].Load(); (w != 1 || m == 1) && n != 0 {
+				t.Errorf("worker %d of machine %d was rung %d times", w, m, n)
+			}
+		}
+	}
+}
+
+func testOwnMachine(t *testing.T, f Fabric) {
+	m := join(t, f, 1)
+	var rung atomic.Bool
+	w := m.open(t, 0, func() { rung.Store(true) })
+	if err := w.write(1, key, 8, words(2, 77)); err != nil {
+		t.Fatal(err)
+	}
+	if v := m.memory.Load(16); v != 77 {
+		t.Errorf("memory holds %d", v)
+	}
+	if err := w.q.Ring(1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "own doorbell", rung.Load)
+}
+
+func testNamesAreTaken(t *testing.T, f Fabric) {
+	m := join(t, f, 1)
+	if _, err := f.Join(1); !errors.Is(err, rdma.ErrMachineTaken) {
+		t.Errorf("second machine 1: %v", err)
+	}
+	if got := m.nic.Machine(); got != 1 {
+		t.Errorf("machine is %d", got)
+	}
+	if err := m.nic.Register(key, m.memory); !errors.Is(err, rdma.ErrKeyTaken) {
+		t.Errorf("second registration: %v", err)
+	}
+	m.nic.Deregister(key)
+	m.nic.Deregister(key) // nothing to do
+	if err := m.nic.Register(key, m.memory); err != nil {
+		t.Errorf("registration again: %v", err)
+	}
+	w := m.open(t, 3, nil)
+	if _, err := m.nic.Open(3, nil); !errors.Is(err, rdma.ErrWorkerTaken) {
+		t.Errorf("second queue of worker 3: %v", err)
+	}
+	if err := w.q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.open(t, 3, nil)
+}
+
+func testNobodyThere(t *testing.T, f Fabric) {
+	a, b := join(t, f, 1), join(t, f, 2)
+	w := a.open(t, 0, nil)
+	for _, to := range []rdma.MachineID{2, 3, 65535} { // without that worker; not there
+		if err := w.write(to, key, 0, words(1, 1)); !errors.Is(err, rdma.ErrBroken) {
+			t.Errorf("write to machine %d: %v, want ErrBroken", to, err)
+		}
+		if err := w.ring(to); !errors.Is(err, rdma.ErrBroken) {
+			t.Errorf("ring machine %d: %v, want ErrBroken", to, err)
+		}
+	}
+	b.open(t, 0, nil)
+	if err := w.write(2, key, 0, words(1, 1)); err != nil {
+		t.Errorf("once it is there: %v", err)
+	}
+}
+
+// ring rings and returns how that fails, whichever way it is reported.
+func (w *worker) ring(to rdma.MachineID) error {
+	if err := w.q.Ring(to); err != nil {
+		return err
+	}
+	c := w.poll(1)[0]
+	if c.Tag != rdma.Unsignalled {
+		w.t.Errorf("lost doorbell has tag %#x", c.Tag)
+	}
+	return c.Err
+}
+
+// testCutFlushesInOrder cuts the cable while operations are pending: each is
+// reported once, in order, and after the first that failed none succeeded.
+func testCutFlushesInOrder(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	var pending []uint64
+	succeeded := uint64(0) // how many, as far as known
+	failed := false
+	for i := uint64(1); i <= 200; i++ {
+		if i == 100 {
+			f.Cut(1, 2)
+		}
+		done, err := from.q.Write(2, key, 0, words(1, i), i)
+		switch {
+		case done && failed:
+			t.Fatalf("write %d succeeded after another had failed", i)
+		case done:
+			succeeded = i
+		case err == nil:
+			pending = append(pending, i)
+		case !errors.Is(err, rdma.ErrBroken):
+			t.Fatalf("write %d: %v", i, err)
+		default:
+			failed = true
+		}
+	}
+	flushed := false
+	for n, c := range from.poll(len(pending)) {
+		if c.Tag != pending[n] {
+			t.Fatalf("completion %d has tag %d, want %d", n, c.Tag, pending[n])
+		}
+		if flushed && c.Err == nil || c.Err != nil && !errors.Is(c.Err, rdma.ErrBroken) {
+			t.Fatalf("completion of write %d after a failure: %v", c.Tag, c.Err)
+		}
+		if flushed = c.Err != nil; !flushed {
+			succeeded = c.Tag
+		}
+	}
+	if !failed && !flushed {
+		t.Error("no operation failed")
+	}
+	if v := to.memory.Load(0); v < succeeded || v > 100 {
+		t.Errorf("memory holds %d; %d were reported to have succeeded", v, succeeded)
+	}
+	from.none()
+}
+
+func testMendConnectsAgain(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	third := join(t, f, 3)
+	third.open(t, 0, nil)
+	for i := range uint64(5) {
+		if err := from.write(2, key, 0, words(1, 2*i+1)); err != nil {
+			t.Fatal(err)
+		}
+		f.Cut(1, 2)
+		if err := from.write(2, key, 0, words(1, 2*i+2)); !errors.Is(err, rdma.ErrBroken) {
+			t.Fatalf("write across the cut: %v", err)
+		}
+		if err := from.ring(2); !errors.Is(err, rdma.ErrBroken) {
+			t.Fatalf("ring across the cut: %v", err)
+		}
+		if err := from.write(3, key, 0, words(1, 1)); err != nil {
+			t.Fatalf("write to a machine that is not cut off: %v", err)
+		}
+		if v := to.memory.Load(0); v != 2*i+1 {
+			t.Fatalf("memory holds %d", v)
+		}
+		f.Mend(1, 2)
+	}
+	if err := from.write(2, key, 0, words(1, 100)); err != nil {
+		t.Error(err)
+	}
+}
+
+func testClosedMachineComesBack(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	if err := from.write(2, key, 0, words(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.nic.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := from.write(2, key, 0, words(1, 2)); !errors.Is(err, rdma.ErrBroken) {
+		t.Errorf("write to a closed machine: %v", err)
+	}
+	again := join(t, f, 2)
+	again.open(t, 0, nil)
+	if err := from.write(2, key, 0, words(1, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if was, is := to.memory.Load(0), again.memory.Load(0); was != 1 || is != 3 {
+		t.Errorf("old memory holds %d, new %d", was, is)
+	}
+}
+
+func testClosedIsClosed(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	a := join(t, f, 9)
+	w := a.open(t, 0, nil)
+	if err := from.q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.nic.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, closed := range []*worker{from, w} {
+		if err := closed.write(2, key, 0, words(1, 1)); !errors.Is(err, rdma.ErrClosed) {
+			t.Errorf("write: %v, want ErrClosed", err)
+		}
+		if err := closed.read(2, key, 0, words(1, 1)); !errors.Is(err, rdma.ErrClosed) {
+			t.Errorf("read: %v, want ErrClosed", err)
+		}
+		if err := closed.q.Ring(2); !errors.Is(err, rdma.ErrClosed) {
+			t.Errorf("ring: %v, want ErrClosed", err)
+		}
+		if err := closed.q.Close(); err != nil {
+			t.Errorf("close again: %v", err)
+		}
+		closed.none()
+	}
+	if _, err := a.nic.Open(1, nil); !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("open: %v, want ErrClosed", err)
+	}
+	if err := a.nic.Register(1, to.memory); !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("register: %v, want ErrClosed", err)
+	}
+}
+
+// testNothingLandsAfterwards takes away what a busy writer writes to, in every
+// way there is. What memory holds right after must stay.
+func testNothingLandsAfterwards(t *testing.T, f Fabric) {
+	for i, takeAway := range []func(from *worker, to *machine, ids [2]rdma.MachineID){
+		func(_ *worker, to *machine, _ [2]rdma.MachineID) { to.nic.Deregister(key) },
+		func(_ *worker, to *machine, _ [2]rdma.MachineID) { to.nic.Close() },
+		func(_ *worker, _ *machine, ids [2]rdma.MachineID) { f.Cut(ids[0], ids[1]) },
+		func(from *worker, _ *machine, _ [2]rdma.MachineID) { from.q.Close() },
+	} {
+		ids := [2]rdma.MachineID{rdma.MachineID(10 + 2*i), rdma.MachineID(11 + 2*i)}
+		a, to := join(t, f, ids[0]), join(t, f, ids[1])
+		to.open(t, 0, nil)
+		from := a.open(t, 0, nil)
+		var failed atomic.Bool
+		go func() {
+			cs := make([]rdma.Completion, 64)
+			for n := uint64(1); !failed.Load(); n++ {
+				_, err := from.q.Write(ids[1], key, 0, words(32, n), 1)
+				failed.CompareAndSwap(false, err != nil && !errors.Is(err, rdma.ErrFull))
+				for _, c := range cs[:from.q.Poll(cs)] {
+					failed.CompareAndSwap(false, c.Err != nil)
+				}
+			}
+		}()
+		eventually(t, "first write", func() bool { return to.memory.Load(0) > 50 })
+		takeAway(from, to, ids)
+		before := make([]byte, 256)
+		to.memory.CopyOut(before, 0)
+		eventually(t, "writer to notice", failed.Load)
+		time.Sleep(time.Millisecond)
+		after := make([]byte, 256)
+		to.memory.CopyOut(after, 0)
+		if string(before) != string(after) {
+			t.Errorf("case %d: memory changed from %d to %d", i, binary.NativeEndian.Uint64(before), binary.NativeEndian.Uint64(after))
+		}
+	}
+}
+
+// testManyWorkers has all workers of several machines write and read each
+// other's memory at once, each in a place of its own.
+func testManyWorkers(t *testing.T, f Fabric) {
+	const machines, workers, rounds = 3, 4, 200
+	var all [machines]*machine
+	for m := range all {
+		all[m] = join(t, f, rdma.MachineID(m))
+	}
+	var open []*worker
+	for _, m := range all {
+		for w := range workers {
+			open = append(open, m.open(t, w, nil))
+		}
+	}
+	var group sync.WaitGroup
+	for i, w := range open {
+		group.Go(func() {
+			if err := w.exercise(machines, uint64(i)*512, rounds); err != nil {
+				t.Errorf("worker %d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// exercise writes to 256 bytes at off of each machine and reads them back.
+func (w *worker) exercise(machines int, off uint64, rounds int) error {
+	buf := make([]byte, 256)
+	for i := range rounds {
+		to, stamp := rdma.MachineID(i%machines), off<<32|uint64(i)
+		if err := w.write(to, key, off, words(32, stamp)); err != nil {
+			return err
+		}
+		if err := w.read(to, key, off, buf); err != nil {
+			return err
+		}
+		if string(buf) != string(words(32, stamp)) {
+			return fmt.Errorf("round %d: read is not what was written", i)
+		}
+	}
+	return nil
+}
