@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,7 +13,7 @@ type conn struct {
 	net.Conn
 	mux    *mux
 	source net.Listener // nil within the process
-	id     atomic.Uint32
+	id     uint32
 	gone   chan struct{} // closed by mux.forget
 	meter  packetMeter   // used by the reading goroutine
 
@@ -26,7 +25,7 @@ type conn struct {
 
 func newConn(c net.Conn, m *mux, source net.Listener) *conn {
 	return &conn{
-		Conn: c, mux: m, source: source,
+		Conn: c, mux: m, source: source, id: m.lastID.Add(1),
 		gone:  make(chan struct{}),
 		meter: packetMeter{limit: m.cfg.MaxPacketBytes},
 	}

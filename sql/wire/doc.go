@@ -16,8 +16,9 @@
 //   - Every attempt is bracketed by Session.BeginStatement and EndStatement, so
 //     a session never enters the next statement with a transaction that the
 //     last one left behind, which go-mysql-server does after most errors.
-//   - Every listener and the in-process connections share one server, because
-//     connection ids must be unique in the engine's process list.
+//   - A database with several machines has an engine on each; clients are dealt
+//     out to them in turn. The engines share one process list, so connection ids
+//     come from one counter, whatever listener or engine a client is on.
 //
 // go-mysql-server runs one statement of a connection at a time; a connection's
 // state here is used by that goroutine alone. Server is safe for concurrent use.

@@ -25,10 +25,7 @@ type testSession struct {
 	script *script
 }
 
-var (
-	_ Session                = (*testSession)(nil)
-	_ gms.TransactionSession = (*testSession)(nil)
-)
+var _ Session = (*testSession)(nil)
 
 // script decides how statements end and notes what was asked of the sessions.
 type script struct {
@@ -78,15 +75,6 @@ func (s *testSession) InTransaction() bool {
 	return s.script.inTx || s.GetIgnoreAutoCommit()
 }
 
-// newTestContext gives the in-memory tables the session type they insist on.
-func newTestContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
-	c := gms.NewContext(ctx, opts...)
-	if s, ok := c.Session.(*testSession); ok {
-		c.Session = s.Session
-	}
-	return c
-}
-
 // testServer is a Server over go-mysql-server's own in-memory tables.
 type testServer struct {
 	*Server
@@ -96,18 +84,28 @@ type testServer struct {
 
 func startServer(t *testing.T, cfg Config) *testServer {
 	t.Helper()
-	db := memory.NewDatabase("test")
-	provider := memory.NewDBProvider(db)
+	provider := memory.NewDBProvider(memory.NewDatabase("test"))
+	sc := &script{}
+	return startEngines(t, cfg, sc, newTestEngine(t, provider, sc))
+}
+
+func newTestEngine(t *testing.T, provider *memory.DbProvider, sc *script) Engine {
+	t.Helper()
 	engine := sqle.NewDefault(provider)
 	engine.Analyzer.Catalog.MySQLDb.SetPersister(&mysql_db.NoopPersister{})
-	sc := &script{}
-	build := func(_ context.Context, c *mysql.Conn, addr string) (Session, error) {
+	build := func(_ context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error) {
 		user, _ := c.UserData.(gms.MysqlConnectionUser)
 		client := gms.Client{Address: user.Host, User: user.User, Capabilities: c.Capabilities}
 		base := gms.NewBaseSessionWithClientServer(addr, client, c.ConnectionID)
-		return &testSession{Session: memory.NewSession(base, provider), script: sc}, nil
+		s := &testSession{Session: memory.NewSession(base, provider), script: sc}
+		return s.Session, s, nil
 	}
-	s, err := New(cfg, Engine{GMS: engine, NewContext: newTestContext, NewSession: build})
+	return Engine{GMS: engine, NewContext: gms.NewContext, NewSession: build}
+}
+
+func startEngines(t *testing.T, cfg Config, sc *script, engines ...Engine) *testServer {
+	t.Helper()
+	s, err := New(cfg, engines...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +120,10 @@ func startServer(t *testing.T, cfg Config) *testServer {
 			t.Errorf("close: %v", err)
 		}
 		<-served
-		if err := engine.Close(); err != nil {
-			t.Errorf("engine close: %v", err)
+		for _, e := range engines {
+			if err := e.GMS.Close(); err != nil {
+				t.Errorf("engine close: %v", err)
+			}
 		}
 	})
 	return &testServer{Server: s, script: sc, addr: l.Addr().String()}

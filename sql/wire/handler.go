@@ -31,6 +31,7 @@ type engineHandler interface {
 type handler struct {
 	engineHandler
 	gms   *sqle.Engine
+	mux   *mux
 	cfg   Config
 	clock clock.Clock
 	log   *slog.Logger
@@ -42,6 +43,7 @@ var _ mysql.Handler = (*handler)(nil)
 // connState is what a connection remembers between requests.
 type connState struct {
 	session Session
+	engine  gms.Session // the same session as the engine sees it
 	// prepared holds the statements prepared by their protocol id.
 	prepared map[uint32]statement
 }
@@ -54,7 +56,8 @@ func stateOf(c *mysql.Conn) *connState {
 // NewConnection gives the client a limited time for the handshake.
 func (h *handler) NewConnection(c *mysql.Conn) {
 	if accepted, ok := c.Conn.(*conn); ok {
-		accepted.id.Store(c.ConnectionID)
+		// Each protocol server counts from 1; the engines share a process list.
+		c.ConnectionID = accepted.id
 	}
 	_ = c.Conn.SetDeadline(h.clock.Now().Add(h.cfg.ConnectTimeout)) // fails only on a closed connection, which the next read reports
 	h.engineHandler.NewConnection(c)
@@ -86,7 +89,13 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 		if st.ast == nil {
 			return h.engineHandler.ComQuery(ctx, c, st.text, spool)
 		}
-		return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool)
+		if err := h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool); err != nil {
+			return err
+		}
+		if kill, ok := st.ast.(*sqlparser.Kill); ok {
+			return h.killThread(kill) // after the engine has checked the user's rights
+		}
+		return nil
 	}
 	res, err := h.run(ctx, c, st, exec)
 	if err != nil {
@@ -122,7 +131,7 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) {
 			}
 		}
 	}
-	ast, _ := s.session.GetPreparedQuery(query)
+	ast, _ := s.engine.GetPreparedQuery(query)
 	s.prepared[id] = newStatement(query, ast)
 }
 
@@ -170,31 +179,30 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 	if strings.TrimLeft(remainder, "; \t\r\n") == "" {
 		remainder = ""
 	}
-	if kill, ok := ast.(*sqlparser.Kill); ok {
-		if err := h.checkThread(kill); err != nil {
-			return statement{}, "", err
-		}
-	}
 	st := newStatement(text, ast)
 	if e, ok := ast.(*sqlparser.Execute); ok {
-		if inner, found := stateOf(c).session.GetPreparedQuery(e.Name); found {
+		if inner, found := stateOf(c).engine.GetPreparedQuery(e.Name); found {
 			st.locking = strongestLocking(inner)
 		}
 	}
 	return st, remainder, nil
 }
 
-// checkThread refuses to kill a connection that does not exist, as MySQL does
-// and the engine does not.
-func (h *handler) checkThread(k *sqlparser.Kill) error {
+// killThread does what the engine leaves out of KILL: it refuses to kill what
+// does not exist, and it ends connections that another engine serves.
+func (h *handler) killThread(k *sqlparser.Kill) error {
 	id, err := strconv.ParseUint(sqlparser.String(k.ConnID), 10, 64)
 	if err != nil {
 		return nil // not a plain number: the engine's business
 	}
 	for _, p := range h.gms.ProcessList.Processes() {
-		if uint64(p.Connection) == id {
-			return nil
+		if uint64(p.Connection) != id {
+			continue
 		}
+		if k.Connection {
+			h.mux.stop(p.Connection)
+		}
+		return nil
 	}
 	return mysql.NewSQLError(errNoSuchThread, stateGeneral, "Unknown thread id: %d", id)
 }
@@ -202,17 +210,17 @@ func (h *handler) checkThread(k *sqlparser.Kill) error {
 // run executes a statement until it has ended well, or cannot, and returns its
 // whole result. Errors are as the client shall see them.
 func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
-	s := stateOf(c).session
+	state := stateOf(c)
 	retries := 0
-	if st.retry && !s.InTransaction() {
+	if st.retry && !state.session.InTransaction() {
 		retries = h.cfg.RetryMax
 	}
 	for attempt := 0; ; attempt++ {
-		res, err := h.attempt(ctx, s, st, exec)
+		res, err := h.attempt(ctx, state.session, st, exec)
 		if err == nil {
 			return res, nil
 		}
-		refreshStatus(c, s)
+		state.refreshStatus(c)
 		if !isConflict(err) {
 			h.stats.failed.Add(1)
 			return nil, clientError(err)
@@ -259,9 +267,9 @@ func (h *handler) backoff(attempt int) {
 
 // refreshStatus tells the client, in its next answer, whether a transaction is
 // still open: the engine does so only after statements that succeed.
-func refreshStatus(c *mysql.Conn, s Session) {
+func (s *connState) refreshStatus(c *mysql.Conn) {
 	c.StatusFlags &^= uint16(mysql.ServerInTransaction)
-	if s.InTransaction() && s.GetTransaction() != nil {
+	if s.session.InTransaction() && s.engine.GetTransaction() != nil {
 		c.StatusFlags |= uint16(mysql.ServerInTransaction)
 	}
 }
@@ -269,12 +277,12 @@ func refreshStatus(c *mysql.Conn, s Session) {
 // newSession is the engine's session builder.
 func newSession(build SessionBuilder, log *slog.Logger) func(context.Context, *mysql.Conn, string) (gms.Session, error) {
 	return func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, error) {
-		s, err := build(ctx, c, addr)
+		engine, session, err := build(ctx, c, addr)
 		if err != nil {
 			return nil, err
 		}
-		s.SetLogger(engineLogger(log))
-		c.ClientData = &connState{session: s, prepared: make(map[uint32]statement)}
-		return s, nil
+		engine.SetLogger(engineLogger(log))
+		c.ClientData = &connState{session: session, engine: engine, prepared: make(map[uint32]statement)}
+		return engine, nil
 	}
 }

@@ -349,7 +349,7 @@ func TestKill(t *testing.T) {
 // for every query: the notes must not pile up.
 func TestPreparedNotesAreSwept(t *testing.T) {
 	session := &testSession{Session: memory.NewSession(gms.NewBaseSession(), nil)}
-	state := &connState{session: session, prepared: make(map[uint32]statement)}
+	state := &connState{session: session, engine: session.Session, prepared: make(map[uint32]statement)}
 	c := &mysql.Conn{PrepareData: map[uint32]*mysql.PrepareData{1: {StatementID: 1}}}
 	state.remember(c, 1, "select a from t for update")
 	for id := uint32(2); id < 1000; id++ {

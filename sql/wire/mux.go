@@ -5,15 +5,18 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// A mux makes one net.Listener out of many, and of the in-process connections,
-// so that a single protocol server numbers all of them.
+// A mux makes one net.Listener out of many, and of the in-process connections.
+// The protocol servers of all engines accept from it; they wait in line, so
+// clients are dealt out to them in turn.
 type mux struct {
-	cfg   Config
-	ready chan *conn // accepted, waiting for the protocol server
-	done  chan struct{}
+	cfg    Config
+	ready  chan *conn // accepted, waiting for a protocol server
+	done   chan struct{}
+	lastID atomic.Uint32
 
 	mu struct {
 		sync.Mutex
@@ -33,7 +36,7 @@ func newMux(cfg Config) *mux {
 	return m
 }
 
-// Accept hands the next connection to the protocol server.
+// Accept hands the next connection to a protocol server.
 func (m *mux) Accept() (net.Conn, error) {
 	select {
 	case c := <-m.ready:
@@ -173,6 +176,14 @@ func (m *mux) connections(which func(*conn) bool) []*conn {
 		}
 	}
 	return cs
+}
+
+// stop ends the connection with this id: at once if it is idle, after its
+// statement, which the engine has been told to cancel, if it is not.
+func (m *mux) stop(id uint32) {
+	for _, c := range m.connections(func(c *conn) bool { return c.id == id }) {
+		c.stopReading()
+	}
 }
 
 // waitClosed waits up to DrainTimeout and reports whether all conns are gone.

@@ -19,10 +19,12 @@ import (
 // VersionComment is what @@version_comment says.
 const VersionComment = "farmsql"
 
-// A SessionBuilder makes the session of a connection that has authenticated.
-type SessionBuilder func(ctx context.Context, c *mysql.Conn, addr string) (Session, error)
+// A SessionBuilder makes the session of a connection that has authenticated: as
+// the engine sees it and as this package does.
+type SessionBuilder func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error)
 
-// Engine is what a server runs statements on. All fields must be set.
+// Engine is what a server runs statements on: one machine's SQL. All fields
+// must be set.
 type Engine struct {
 	GMS        *sqle.Engine
 	NewContext gms.ContextFactory
@@ -33,9 +35,9 @@ type Engine struct {
 // the process. It is safe for concurrent use.
 type Server struct {
 	cfg    Config
-	gms    *sqle.Engine
+	gms    *sqle.Engine // the first; all share its users, locks and process list
 	mux    *mux
-	inner  *server.Server
+	inner  []*server.Server
 	stats  counters
 	accept sync.WaitGroup
 	local  account
@@ -51,35 +53,54 @@ type account struct{ user, password string }
 // mysql.sys it has a dot, which keeps it apart from users' names.
 const localUser = "farmsql.local"
 
-// New returns a server that has no listener yet. The first server of an engine
-// whose user table is empty creates root@localhost without a password, as a
-// MySQL initialised for development has it.
-func New(cfg Config, e Engine) (*Server, error) {
+// New returns a server over the engines of a database, at least one; it has no
+// listener yet. Clients are dealt out to the engines in turn. If the first
+// engine's user table is empty, root@localhost is created without a password, as
+// a MySQL initialised for development has it.
+func New(cfg Config, engines ...Engine) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if len(engines) == 0 {
+		return nil, errors.New("wire: no engine to serve")
+	}
 	cfg = cfg.WithDefaults()
 	adoptLogs(cfg.Logger)
-	s := &Server{cfg: cfg, gms: e.GMS, mux: newMux(cfg)}
+	s := &Server{cfg: cfg, gms: engines[0].GMS, mux: newMux(cfg)}
 	s.createAccounts()
 	if err := setVariables(cfg); err != nil {
 		return nil, err
 	}
+	for _, e := range engines {
+		if err := s.addEngine(e); err != nil {
+			return nil, err
+		}
+	}
+	for _, inner := range s.inner {
+		s.accept.Go(inner.Listener.Accept)
+	}
+	return s, nil
+}
+
+func (s *Server) addEngine(e Engine) error {
+	e.GMS.ProcessList = s.gms.ProcessList
+	e.GMS.LS = s.gms.LS
+	e.GMS.Analyzer.Catalog.MySQLDb = s.gms.Analyzer.Catalog.MySQLDb
 	wrap := func(h mysql.Handler) (mysql.Handler, error) {
 		eh, ok := h.(engineHandler)
 		if !ok {
 			return nil, fmt.Errorf("wire: the engine's handler %T cannot run parsed statements", h)
 		}
-		return &handler{engineHandler: eh, gms: e.GMS, cfg: cfg, clock: cfg.Clock, log: cfg.Logger, stats: &s.stats}, nil
+		return &handler{engineHandler: eh, gms: e.GMS, mux: s.mux, cfg: s.cfg,
+			clock: s.cfg.Clock, log: s.cfg.Logger, stats: &s.stats}, nil
 	}
 	inner, err := server.NewServerWithHandler(s.innerConfig(), e.GMS, e.NewContext,
-		newSession(e.NewSession, cfg.Logger), nil, wrap)
+		newSession(e.NewSession, s.cfg.Logger), nil, wrap)
 	if err != nil {
-		return nil, fmt.Errorf("wire: %w", err)
+		return fmt.Errorf("wire: %w", err)
 	}
-	s.inner = inner
-	s.accept.Go(inner.Listener.Accept)
-	return s, nil
+	s.inner = append(s.inner, inner)
+	return nil
 }
 
 func (s *Server) innerConfig() server.Config {
@@ -184,7 +205,9 @@ func (s *Server) Close() error {
 	if !s.drain(func(*conn) bool { return true }) {
 		return errors.New("wire: connections are still running statements that cannot be cancelled")
 	}
-	s.inner.SessionManager().WaitForClosedConnections()
+	for _, inner := range s.inner {
+		inner.SessionManager().WaitForClosedConnections()
+	}
 	return nil
 }
 
@@ -199,7 +222,7 @@ func (s *Server) drain(which func(*conn) bool) bool {
 		return true
 	}
 	for _, c := range conns {
-		s.gms.ProcessList.Kill(c.id.Load())
+		s.gms.ProcessList.Kill(c.id)
 		_ = c.Conn.Close()
 	}
 	return waitClosed(s.cfg, conns)

@@ -16,9 +16,13 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/dolthub/go-mysql-server/memory"
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 	driverlib "github.com/go-sql-driver/mysql"
 )
 
@@ -42,6 +46,57 @@ func TestLocalAndNetworkShareOneServer(t *testing.T) {
 	}
 	if ids[0] == ids[1] {
 		t.Fatalf("two connections with id %d", ids[0])
+	}
+}
+
+// Clients are dealt out to the engines of several machines, which know the same
+// users and each other's connections.
+func TestSeveralEngines(t *testing.T) {
+	provider := memory.NewDBProvider(memory.NewDatabase("test"))
+	sc := &script{}
+	var used [3]atomic.Int32
+	var engines []Engine
+	for i := range used {
+		e := newTestEngine(t, provider, sc)
+		build := e.NewSession
+		e.NewSession = func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error) {
+			used[i].Add(1)
+			return build(ctx, c, addr)
+		}
+		engines = append(engines, e)
+	}
+	s := startEngines(t, Config{}, sc, engines...)
+	mustExec(t, s.open(t, ""), "create user u@localhost identified by 'p'", "grant all on *.* to u@localhost")
+	ids := map[int]*stdsql.Conn{}
+	for range 9 {
+		db, err := stdsql.Open("mysql", fmt.Sprintf("u:p@tcp(%s)/test", s.addr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		c, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var id int
+		if err := c.QueryRowContext(t.Context(), "select connection_id()").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if ids[id] != nil {
+			t.Fatalf("id %d twice", id)
+		}
+		ids[id] = c
+	}
+	for i := range used {
+		if n := used[i].Load(); n < 2 {
+			t.Errorf("engine %d got %d of 10 clients", i, n)
+		}
+	}
+	killer := s.open(t, "")
+	for id, c := range ids {
+		mustExec(t, killer, fmt.Sprintf("kill %d", id))
+		eventually(t, "the connection is gone", func() bool { return c.PingContext(context.Background()) != nil })
 	}
 }
 
@@ -110,7 +165,7 @@ func TestPacketLimit(t *testing.T) {
 			t.Fatalf("got %v, want error 1153 or a closed connection", err)
 		}
 	}
-	if err := db.QueryRow(query(10)).Scan(&n); err != nil || n != 10 {
+	if err := s.open(t, "").QueryRow(query(10)).Scan(&n); err != nil || n != 10 {
 		t.Fatalf("the server did not survive: %d, %v", n, err)
 	}
 }

@@ -1,17 +1,11 @@
 package wire
 
-import (
-	"context"
-
-	gms "github.com/dolthub/go-mysql-server/sql"
-)
+import "context"
 
 // Session is what this package asks of a session beyond go-mysql-server's
 // interface. A session belongs to one connection and is used by one goroutine
 // at a time.
 type Session interface {
-	gms.Session
-
 	// BeginStatement is called before every attempt to run a statement, and
 	// before a statement is prepared or the current database changes.
 	BeginStatement(s Statement)
