@@ -129,3 +129,13 @@ func (m *Memory) slice(off uint64, n int) []uint64 {
 	i := bits.RotateLeft64(off, -3)
 	return m.words[i : i+uint64(n)]
 }
+
+// Reserve sees to it that n bytes at off have storage behind them. Without it,
+// memory mapped from a folder without room left faults at the first store to a
+// page, which kills the process. ErrNoSpace says that there is none.
+func (m *Memory) Reserve(off, n uint64) error {
+	if m.file == nil {
+		return nil
+	}
+	return m.file.reserve(int64(off), int64(n))
+}

@@ -9,14 +9,15 @@ import "fmt"
 //
 // A slab is a run of blocks that holds objects of one class: its head, whose
 // span is the number of blocks, then tails, whose span is the distance back to
-// the head. A tail that its head does not cover is a free block: a crash may
-// leave some when it interrupts the taking of a run, whose head is written last.
+// the head. A dirty block is free, too, but still holds what its former slab
+// left. A run is written, and becomes dirty, head last.
 type block uint64
 
 const (
 	blockFree = 0
 	blockHead = 1
 	blockTail = 2
+	blockDirt = 3
 
 	// blockSeal tells a block's state from bytes that came here by mistake.
 	blockSeal = 0xb10c
@@ -32,10 +33,9 @@ func (b block) class() Class { return Class(b) }
 func (b block) kind() uint8  { return uint8(b >> 8) }
 func (b block) span() int    { return int(b>>16) & 0xffff }
 
-// holds reports whether the block belongs to a slab of class c: seal and used
-// kinds are compared at once.
+// holds reports whether the block belongs to a slab of class c.
 func (b block) holds(c Class) bool {
-	return Class(b) == c && (b>>48) == blockSeal
+	return Class(b) == c && b>>48 == blockSeal && b.kind() != blockDirt
 }
 
 // valid reports whether b can be the state of block i of n.
@@ -43,12 +43,14 @@ func (b block) valid(i, n int) bool {
 	switch {
 	case b == 0:
 		return true
-	case b>>48 != blockSeal, b>>32&0xffff != 0:
+	case b>>48 != blockSeal || b>>32&0xffff != 0:
 		return false
 	case b.kind() == blockHead:
 		return b.span() >= 1 && i+b.span() <= n
 	case b.kind() == blockTail:
 		return b.span() >= 1 && b.span() <= i
+	case b.kind() == blockDirt:
+		return true
 	}
 	return false
 }
@@ -61,6 +63,8 @@ func (b block) String() string {
 		return fmt.Sprintf("head of %d, %d B", b.span(), b.class().Size())
 	case b.kind() == blockTail:
 		return fmt.Sprintf("tail +%d, %d B", b.span(), b.class().Size())
+	case b.kind() == blockDirt:
+		return "dirty"
 	}
 	return fmt.Sprintf("invalid %#x", uint64(b))
 }

@@ -33,7 +33,7 @@ func (r *Region) slabOf(i int) (extent, bool) {
 		return extent{}, false
 	}
 	h := r.block(head)
-	if h.kind() != blockHead || !h.valid(head, r.Blocks()) || head+h.span() <= i || h.class() != b.class() {
+	if h.kind() != blockHead || !h.valid(head, r.Blocks()) || head+h.span() <= i {
 		return extent{}, false
 	}
 	return r.extentOf(head, h.span(), h.class()), true
@@ -69,13 +69,19 @@ func (s extent) holds(off uint64) bool {
 	return i < s.slots && s.slot(i) == off
 }
 
-// setBlocks makes blocks [head, head+n) a slab of class c. The head comes last:
-// until then the tails are free blocks.
-func (r *Region) setBlocks(head, n int, c Class) {
-	for i := n - 1; i > 0; i-- {
-		r.setBlock(head+i, makeBlock(blockTail, c, i))
+// runWords returns the table's words for blocks [head, head+n) as a slab of class c.
+func runWords(n int, c Class) []uint64 {
+	words := make([]uint64, n)
+	words[0] = uint64(makeBlock(blockHead, c, n))
+	for i := 1; i < n; i++ {
+		words[i] = uint64(makeBlock(blockTail, c, i))
 	}
-	r.setBlock(head, makeBlock(blockHead, c, n))
+	return words
 }
 
-func (r *Region) setBlock(i int, b block) { r.m.Store(tableOffset+uint64(i)*8, uint64(b)) }
+// setBlocks sets the table's words from block i on, the first one last.
+func (r *Region) setBlocks(i int, words []uint64) {
+	for k := len(words) - 1; k >= 0; k-- {
+		r.m.Store(tableOffset+uint64(i+k)*8, words[k])
+	}
+}

@@ -25,7 +25,7 @@ func newRegion(t testing.TB, id ID, size int64) *Region {
 func newObject(t testing.TB, r *Region, c Class) Ptr {
 	t.Helper()
 	n := (2*c.Size() + r.BlockSize() - 1) / r.BlockSize()
-	r.setBlocks(1, n, c)
+	r.setBlocks(1, runWords(n, c))
 	s, ok := r.slabOf(1)
 	if !ok || s.slots < 2 {
 		t.Fatalf("slab of %d blocks for %d B: %+v", n, c.Size(), s)

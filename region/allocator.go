@@ -1,0 +1,281 @@
+package region
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// AllocatorConfig says where an allocator's blocks are replicated and where its
+// regions come from. The hooks may be nil. They are called with locks of the
+// allocator held, none of which Release, Advance or Stats need: a hook may lead
+// to those, but not to Alloc.
+type AllocatorConfig struct {
+	// Workers is the number of workers, each with slabs of its own.
+	Workers int
+	// Replicate makes data, which it must not keep, the bytes at off in every
+	// backup of region id, in rising order, before it returns.
+	Replicate func(id ID, off uint64, data []byte) error
+	// Grow returns a new region, if near is not 0 one that is kept by the same
+	// machines as region near. The allocator adds it.
+	Grow func(near ID) (*Region, error)
+	// Colocated reports whether the same machines keep regions a and b. Without
+	// it all regions count as co-located.
+	Colocated func(a, b ID) bool
+}
+
+// Allocator finds room for objects in the regions that one machine is primary
+// of. It is safe for concurrent use.
+//
+// It reserves slots: the allocated bit is set by the transaction that commits
+// the new object. Everything it keeps is volatile and small, a bit a slot: it is
+// rebuilt from block tables and object headers.
+//
+// Lock order: Allocator.grow, worker.refill, Allocator.dirty, Allocator.mu.
+type Allocator struct {
+	cfg     AllocatorConfig
+	workers []worker
+	dir     atomic.Pointer[directory]
+
+	grow  sync.Mutex // held while a region is added
+	dirty sync.Mutex // held while former slabs' blocks are marked dirty
+
+	mu struct {
+		sync.Mutex
+		epoch uint64 // latest told by Advance
+	}
+}
+
+// worker has, by class, the slab it allocates from.
+type worker struct {
+	current [Classes]atomic.Pointer[slab]
+	refill  sync.Mutex // held while a full slab is replaced
+	_       [lineBytes]byte
+}
+
+// directory has an allocator's spaces, in the order of their ids. It is
+// replaced, never changed.
+type directory struct {
+	byID map[ID]*space
+	list []*space
+}
+
+// NewAllocator returns an allocator without regions.
+func NewAllocator(cfg AllocatorConfig) *Allocator {
+	a := &Allocator{cfg: cfg, workers: make([]worker, max(cfg.Workers, 1))}
+	a.dir.Store(&directory{byID: map[ID]*space{}})
+	return a
+}
+
+// Alloc reserves a slot for payload bytes and returns the pointer that the new
+// object will have and the version it has now. The slot stays reserved until a
+// transaction has committed the object, or Release.
+//
+// Objects are placed near hint: in its block, in its region, in a co-located
+// region, in any. Zero, or an address in a region the allocator does not have,
+// is no hint. Errors are ErrTooLarge, ErrFull, and those of the hooks.
+func (a *Allocator) Alloc(worker int, payload int, hint Addr) (Ptr, Version, error) {
+	c, ok := ClassFor(payload)
+	if !ok {
+		return Ptr{}, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
+	}
+	w := &a.workers[worker]
+	if p, v, ok := a.quick(w, c, hint); ok {
+		return p, v, nil
+	}
+	return a.slow(w, c, hint)
+}
+
+// quick allocates from the slabs at hand.
+func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
+	mine := w.current[c].Load()
+	if hint == 0 {
+		return mine.alloc()
+	}
+	sp := a.dir.Load().byID[hint.Region()]
+	if sp == nil {
+		return mine.alloc()
+	}
+	if s := sp.slabAt(hint.Offset()); s != nil && s.class == c {
+		if p, v, ok := s.alloc(); ok {
+			return p, v, true
+		}
+	}
+	if mine != nil && mine.space == sp || sp.closed[c].Load() {
+		return mine.alloc()
+	}
+	return sp.current[c].Load().alloc()
+}
+
+// slow allocates from a slab that it looks for, and keeps it for the next time.
+func (a *Allocator) slow(w *worker, c Class, hint Addr) (Ptr, Version, error) {
+	w.refill.Lock()
+	defer w.refill.Unlock()
+	for {
+		if p, v, ok := a.quick(w, c, hint); ok {
+			return p, v, nil // another goroutine was here before
+		}
+		s, err := a.find(c, hint)
+		if err != nil {
+			return Ptr{}, 0, err
+		}
+		if s == nil {
+			continue // a region came
+		}
+		p, v, ok := s.alloc()
+		if !ok {
+			a.leave(s)
+			continue
+		}
+		a.keep(w, hint, s)
+		return p, v, nil
+	}
+}
+
+// keep makes s a current slab in place of one that is full.
+func (a *Allocator) keep(w *worker, hint Addr, s *slab) {
+	home := &w.current[s.class]
+	hinted := a.dir.Load().byID[hint.Region()]
+	if mine := home.Load(); mine != nil && hint != 0 && s.space == hinted && mine.space != hinted {
+		home = &hinted.current[s.class] // the worker's own has room, elsewhere
+	}
+	if old := home.Swap(s); old != nil {
+		a.leave(old)
+	}
+}
+
+// leave takes s its home away, and lists it if slots have been released.
+func (a *Allocator) leave(s *slab) {
+	if s.unhouse() {
+		a.list(s)
+	}
+}
+
+func (a *Allocator) list(s *slab) {
+	a.mu.Lock()
+	s.space.listLocked(s)
+	a.mu.Unlock()
+}
+
+// Release makes the slot at p available: the transaction that reserved it has
+// aborted, or one that freed the object has been applied. The object must be
+// unlocked and not allocated. A p in a region the allocator does not have is
+// ignored: the region has another primary by now.
+func (a *Allocator) Release(p Ptr) {
+	sp := a.dir.Load().byID[p.Addr.Region()]
+	if sp == nil {
+		return
+	}
+	s := sp.slabAt(p.Addr.Offset())
+	if s == nil {
+		invariant.Violated("a released slot lies in a slab", p, "free block")
+	}
+	s.release(p)
+	if s.ready() && s.rehouse() {
+		a.list(s)
+	}
+}
+
+// Add takes over region r: the free lists are rebuilt by looking at every
+// object. See Attach.
+func (a *Allocator) Add(r *Region) error {
+	if err := a.Attach(r); err != nil {
+		return err
+	}
+	for a.Scan(1 << 16) {
+	}
+	return nil
+}
+
+// Attach takes over region r, whose objects Scan will look at: until then,
+// nothing is allocated in its slabs. Its block table, put in order, goes to the
+// backups first (SOSP'15 section 5.5). Recovery has locked what its transactions
+// may still change: locked slots count as in use until they are released.
+func (a *Allocator) Attach(r *Region) error {
+	r.repair()
+	off, n := r.Table()
+	table := make([]byte, n)
+	r.m.CopyOut(table, off)
+	if err := a.replicate(r.id, off, table); err != nil {
+		return err
+	}
+	sp := newSpace(r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.dir.Load().byID[r.id]; ok {
+		invariant.Violated("a region is added once", r.id, "there already")
+	}
+	a.setLocked(r.id, sp)
+	return nil
+}
+
+// Drop forgets region id, whose primary is elsewhere now. No Alloc may run.
+func (a *Allocator) Drop(id ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for w := range a.workers {
+		for c := range a.workers[w].current {
+			if cur := &a.workers[w].current[c]; cur.Load() != nil && cur.Load().space.region.id == id {
+				cur.Store(nil)
+			}
+		}
+	}
+	a.setLocked(id, nil)
+}
+
+// setLocked makes sp the space of region id, or forgets the region if sp is nil.
+func (a *Allocator) setLocked(id ID, sp *space) {
+	byID := maps.Clone(a.dir.Load().byID)
+	delete(byID, id)
+	if sp != nil {
+		byID[id] = sp
+	}
+	d := &directory{byID: byID}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		d.list = append(d.list, byID[id])
+	}
+	a.dir.Store(d)
+}
+
+// Scan looks at the next n objects of regions that were attached, and reports
+// whether there are more. Recovery paces it.
+func (a *Allocator) Scan(n int) (more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, sp := range a.dir.Load().list {
+		for len(sp.unready) > 0 && n > 0 {
+			n -= a.scanLocked(sp, len(sp.unready)-1, n)
+		}
+		more = more || len(sp.unready) > 0
+	}
+	return more
+}
+
+// scanLocked looks at up to n objects of sp's unready slab i, and lists it when
+// it is ready. It returns how many it looked at.
+func (a *Allocator) scanLocked(sp *space, i, n int) int {
+	s := sp.unready[i]
+	n = s.scan(n)
+	if s.ready() {
+		sp.unready = slices.Delete(sp.unready, i, i+1)
+		if s.rehouse() {
+			sp.listLocked(s)
+		}
+	}
+	return n
+}
+
+// replicate calls the hook.
+func (a *Allocator) replicate(id ID, off uint64, data []byte) error {
+	if a.cfg.Replicate == nil {
+		return nil
+	}
+	if err := a.cfg.Replicate(id, off, data); err != nil {
+		return fmt.Errorf("region %d: replicate at %#x: %w", id, off, err)
+	}
+	return nil
+}

@@ -1,0 +1,342 @@
+package region
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// pair is a primary and its backup, written by the allocator's hook.
+type pair struct {
+	primary, backup *Region
+	failAt          int // the hook call that fails, counted down; 0 is none
+}
+
+func newPair(t testing.TB, id ID, size int64) *pair {
+	return &pair{primary: newRegion(t, id, size), backup: newRegion(t, id, size)}
+}
+
+var errHook = errors.New("backup is gone")
+
+func (p *pair) replicate(id ID, off uint64, data []byte) error {
+	if p.failAt > 0 {
+		if p.failAt--; p.failAt == 0 {
+			half := len(data) / 16 * 8
+			p.backup.m.CopyIn(off, data[:half]) // part of it arrived
+			return errHook
+		}
+	}
+	if id != p.primary.id {
+		return fmt.Errorf("hook called for region %d", id)
+	}
+	p.backup.m.CopyIn(off, data)
+	return nil
+}
+
+// same compares block tables.
+func (p *pair) same(t *testing.T) {
+	t.Helper()
+	for i := range p.primary.Blocks() {
+		if got, want := p.backup.block(i), p.primary.block(i); got != want {
+			t.Errorf("block %d: backup has %v, primary %v", i, got, want)
+		}
+	}
+}
+
+// commit makes the reserved slot an object, on both replicas.
+func (p *pair) commit(t testing.TB, ptr Ptr, v Version, payload []byte) {
+	t.Helper()
+	mustLock(t, p.primary, ptr, v)
+	p.primary.Write(ptr, payload, v+1, true, ptr.Incarnation())
+	if p.backup != nil && !p.backup.ApplyBackup(ptr, payload, v+1, true, ptr.Incarnation()) {
+		t.Fatalf("backup refused %v at version %d, has %v", ptr, v+1, p.backup.Header(ptr.Addr.Offset()))
+	}
+}
+
+// free frees the object.
+func (p *pair) free(t testing.TB, a *Allocator, ptr Ptr) {
+	t.Helper()
+	v := p.primary.Header(ptr.Addr.Offset()).Version()
+	mustLock(t, p.primary, ptr, v)
+	p.primary.Write(ptr, nil, v+1, false, ptr.Incarnation()+1)
+	if p.backup != nil && !p.backup.ApplyBackup(ptr, nil, v+1, false, ptr.Incarnation()+1) {
+		t.Fatal("backup refused a free")
+	}
+	a.Release(ptr)
+}
+
+func mustAlloc(t testing.TB, a *Allocator, worker, payload int, hint Addr) (Ptr, Version) {
+	t.Helper()
+	p, v, err := a.Alloc(worker, payload, hint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, v
+}
+
+func newAllocator(t testing.TB, cfg AllocatorConfig, rs ...*Region) *Allocator {
+	t.Helper()
+	a := NewAllocator(cfg)
+	for _, r := range rs {
+		if err := a.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+func TestAllocEveryClass(t *testing.T) {
+	p := newPair(t, 1, 8<<20)
+	a := newAllocator(t, AllocatorConfig{Workers: 1, Replicate: p.replicate}, p.primary)
+	for c := 0; c < Classes; c += 5 {
+		ptr, v, err := a.Alloc(0, Class(c).Capacity(), 0)
+		if errors.Is(err, ErrFull) {
+			continue // 8 MB do not hold a slab of each
+		}
+		if err != nil || ptr.Class() != Class(c) || v != 0 || ptr.Incarnation() != 0 {
+			t.Fatalf("class %d: %v %d %v", c, ptr, v, err)
+		}
+		p.commit(t, ptr, v, []byte{byte(c)})
+	}
+	p.same(t)
+}
+
+func TestAllocLargest(t *testing.T) {
+	for _, size := range []int64{2 << 20, 8 << 20, 128 << 20} {
+		a := newAllocator(t, AllocatorConfig{Workers: 1}, newRegion(t, 1, size))
+		if ptr, _ := mustAlloc(t, a, 0, MaxPayload, 0); ptr.Class().Size() != MaxObject {
+			t.Error(ptr)
+		}
+	}
+	a := newAllocator(t, AllocatorConfig{Workers: 1}, newRegion(t, 1, 1<<20))
+	if _, _, err := a.Alloc(0, MaxPayload, 0); !errors.Is(err, ErrFull) {
+		t.Errorf("1 MB in a region of 1 MB: %v", err)
+	}
+	if _, _, err := a.Alloc(0, MaxPayload+1, 0); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("more than the largest class: %v", err)
+	}
+}
+
+func TestSlotsDoNotOverlap(t *testing.T) {
+	r := newRegion(t, 1, 1<<20)
+	a := newAllocator(t, AllocatorConfig{Workers: 2}, r)
+	rng := rand.New(rand.NewPCG(1, 2))
+	owner := make([]Ptr, r.size/lineBytes)
+	var used uint64
+	for n := 0; ; n++ {
+		ptr, _, err := a.Alloc(n%2, rng.IntN(900), 0)
+		if errors.Is(err, ErrFull) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := uint64(ptr.Addr.Offset())
+		if from < r.first || from+uint64(ptr.Class().Size()) > r.size {
+			t.Fatalf("%v outside", ptr)
+		}
+		for off := from; off < from+uint64(ptr.Class().Size()); off += lineBytes {
+			if other := owner[off/lineBytes]; !other.IsNil() {
+				t.Fatalf("%v overlaps %v", ptr, other)
+			}
+			owner[off/lineBytes] = ptr
+		}
+		used += uint64(ptr.Class().Size())
+	}
+	if used < r.size*3/4 {
+		t.Errorf("full with %d of %d bytes in use", used, r.size)
+	}
+}
+
+// TestAgainstModel runs random operations on two replicas, ending epochs and
+// rebuilding the allocator now and then, and compares every object with a model.
+func TestAgainstModel(t *testing.T) {
+	for seed := range uint64(6) {
+		runModel(t, seed)
+	}
+}
+
+func runModel(t *testing.T, seed uint64) {
+	const workers, steps = 3, 6000
+	rng := rand.New(rand.NewPCG(seed, 7))
+	p := newPair(t, 1, 1<<20)
+	cfg := AllocatorConfig{Workers: workers, Replicate: p.replicate}
+	a := newAllocator(t, cfg, p.primary)
+	live := map[Ptr]byte{}
+	var order []Ptr
+	epoch := uint64(0)
+	full := 0
+	phase := 1.0 // share of the class range in use: phases want other classes
+	for step := range steps {
+		switch k := rng.IntN(100); {
+		case k < 55:
+			var hint Addr
+			if len(order) > 0 && k%3 == 0 {
+				hint = order[rng.IntN(len(order))].Addr
+			}
+			ptr, v, err := a.Alloc(rng.IntN(workers), int(phase*float64(rng.IntN(3000))), hint)
+			if errors.Is(err, ErrFull) {
+				full++
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, twice := live[ptr]; twice {
+				t.Fatalf("%v allocated twice", ptr)
+			}
+			if k%7 == 0 {
+				a.Release(ptr) // aborted
+				continue
+			}
+			live[ptr] = byte(step)
+			order = append(order, ptr)
+			p.commit(t, ptr, v, []byte{byte(step)})
+		case k < 97:
+			if len(order) == 0 {
+				continue
+			}
+			i := rng.IntN(len(order))
+			p.free(t, a, order[i])
+			delete(live, order[i])
+			order[i] = order[len(order)-1]
+			order = order[:len(order)-1]
+		case k < 99:
+			epoch++
+			a.Advance(epoch)
+		default:
+			a = newAllocator(t, cfg, p.primary)
+			a.Advance(epoch)
+		}
+		if step%1500 == 1499 { // empty the region, so that classes can change
+			for _, ptr := range order {
+				p.free(t, a, ptr)
+			}
+			order, live = nil, map[Ptr]byte{}
+			phase = []float64{0.05, 1, 0.3}[rng.IntN(3)]
+		}
+	}
+	p.same(t)
+	for _, r := range []*Region{p.primary, p.backup} {
+		compareObjects(t, r, live)
+	}
+	if full == 0 {
+		t.Logf("seed %d never filled the region", seed)
+	}
+}
+
+func compareObjects(t *testing.T, r *Region, live map[Ptr]byte) {
+	t.Helper()
+	found := 0
+	for ptr, h := range r.Objects {
+		if !h.Allocated() {
+			continue
+		}
+		found++
+		want, ok := live[ptr]
+		if !ok {
+			t.Fatalf("%v is allocated, the model does not know it", ptr)
+		}
+		dst := make([]byte, ptr.Capacity())
+		if _, err := r.ReadObject(ptr, dst); err != nil || dst[0] != want {
+			t.Fatalf("%v: %v, %d, want %d", ptr, err, dst[0], want)
+		}
+	}
+	if found != len(live) {
+		t.Fatalf("%d objects, model has %d", found, len(live))
+	}
+}
+
+// TestAllocConcurrently lets goroutines allocate, commit, free and release in
+// few slabs at once.
+func TestAllocConcurrently(t *testing.T) {
+	r := newRegion(t, 1, 4<<20)
+	a := newAllocator(t, AllocatorConfig{Workers: 2}, r)
+	p := &pair{primary: r}
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 0))
+			var mine []Ptr
+			for range 3000 {
+				if len(mine) > 0 && rng.IntN(2) == 0 {
+					i := rng.IntN(len(mine))
+					p.free(t, a, mine[i])
+					mine = append(mine[:i], mine[i+1:]...)
+					continue
+				}
+				var hint Addr
+				if len(mine) > 0 && rng.IntN(2) == 0 {
+					hint = mine[0].Addr
+				}
+				ptr, v, err := a.Alloc(g%2, rng.IntN(400), hint)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if rng.IntN(4) == 0 {
+					a.Release(ptr)
+					continue
+				}
+				p.commit(t, ptr, v, nil)
+				mine = append(mine, ptr)
+			}
+			for _, ptr := range mine {
+				p.free(t, a, ptr)
+			}
+		})
+	}
+	for e := range uint64(50) {
+		a.Advance(e)
+	}
+	wg.Wait()
+	for ptr, h := range r.Objects {
+		if h.Allocated() || h.Locked() {
+			t.Fatalf("%v is %v", ptr, h)
+		}
+	}
+}
+
+func TestHints(t *testing.T) {
+	grown := 0
+	cfg := AllocatorConfig{
+		Workers:   2,
+		Colocated: func(a, b ID) bool { return a%2 == b%2 },
+		Grow: func(near ID) (*Region, error) {
+			grown++
+			return Format(100+near, nvram.NewMemory(1<<20))
+		},
+	}
+	a := newAllocator(t, cfg, newRegion(t, 1, 1<<20), newRegion(t, 2, 1<<20), newRegion(t, 3, 1<<20))
+	first, _ := mustAlloc(t, a, 0, 100, 0)
+	same, _ := mustAlloc(t, a, 1, 100, first.Addr)
+	if same.Addr.Region() != first.Addr.Region() || same.Addr.Offset()/8192 != first.Addr.Offset()/8192 {
+		t.Errorf("%v is not in the block of %v", same, first)
+	}
+	in3 := MakeAddr(3, uint32(a.dir.Load().byID[3].region.first))
+	other, _ := mustAlloc(t, a, 0, 500, in3)
+	if other.Addr.Region() != 3 {
+		t.Errorf("%v is not in region 3", other)
+	}
+	want := []ID{3, 1, 103, 2} // the hint's, the co-located, a new one; another only if that fails
+	var order []ID
+	for range 5000 {
+		ptr, _, err := a.Alloc(0, 1000, in3)
+		if err != nil {
+			break
+		}
+		if id := ptr.Addr.Region(); len(order) == 0 || order[len(order)-1] != id {
+			order = append(order, id)
+		}
+	}
+	if fmt.Sprint(order) != fmt.Sprint(want) || grown == 0 {
+		t.Errorf("regions in order %v, want %v; grown %d times", order, want, grown)
+	}
+	if ptr, _, err := a.Alloc(0, 64, MakeAddr(77, 4096)); err != nil {
+		t.Errorf("hint into a foreign region: %v %v", ptr, err)
+	}
+}

@@ -1,0 +1,141 @@
+package region
+
+import (
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+)
+
+// Element returns the pointer to element i of the array whose first element p
+// points to: the elements lie side by side and began with one incarnation.
+func (p Ptr) Element(i int) Ptr {
+	return Ptr{p.Addr + Addr(i)*Addr(p.Class().Size()), p.tail}
+}
+
+// AllocArray reserves n slots for payload bytes each, side by side, and returns
+// the pointer to the first element, which Element takes to the others, and the
+// versions that the slots have now. Each is an object like any other, committed,
+// released and freed by itself. Errors are those of Alloc; an array must fit
+// into one slab.
+func (a *Allocator) AllocArray(worker, payload, n int, hint Addr) (Ptr, []Version, error) {
+	c, ok := ClassFor(payload)
+	if !ok {
+		return Ptr{}, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
+	}
+	w := &a.workers[worker]
+	w.refill.Lock()
+	defer w.refill.Unlock()
+	for {
+		dir := a.dir.Load()
+		near := dir.list
+		if hinted := dir.byID[hint.Region()]; hint != 0 && hinted != nil {
+			near = a.colocated(dir, hinted)
+		}
+		s, first, err := a.findRun(w, near, c, n, hint)
+		if err != nil {
+			return Ptr{}, nil, err
+		}
+		if s != nil {
+			p, versions := s.array(first, n)
+			return p, versions, nil
+		}
+		if err := a.addRegion(dir, c, hint.Region()); err != nil {
+			return Ptr{}, nil, err
+		}
+	}
+}
+
+// findRun reserves n slots side by side in one of spaces, in a slab that is
+// there or in a new one, and returns the number of the first.
+func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Addr) (*slab, int, error) {
+	for _, sp := range spaces {
+		for i := range sp.slabs {
+			s := sp.slabs[i].Load()
+			if s == nil || s.head != i || s.class != c || !s.ready() {
+				continue
+			}
+			if first, ok := s.takeRun(n); ok {
+				return s, first, nil
+			}
+		}
+	}
+	for _, sp := range spaces {
+		s, err := a.takeBlocks(sp, c)
+		if err != nil {
+			return nil, 0, err
+		}
+		if s == nil {
+			continue
+		}
+		if n > s.slots {
+			a.leave(s)
+			return nil, 0, fmt.Errorf("%w: array of %d objects of %d bytes, at most %d", ErrTooLarge, n, c.Size(), s.slots)
+		}
+		first, ok := s.takeRun(n)
+		a.keep(w, hint, s)
+		if ok {
+			return s, first, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// takeRun reserves n free slots side by side and returns the first.
+func (s *slab) takeRun(n int) (first int, ok bool) {
+	for first+n <= s.slots {
+		taken := s.takeUpTo(first, n)
+		if taken == n {
+			return first, true
+		}
+		for i := range taken {
+			s.give(first + i)
+		}
+		first = s.nextFree(first + taken + 1)
+	}
+	return 0, false
+}
+
+// takeUpTo reserves slots from first on, until one is not free or there are n.
+func (s *slab) takeUpTo(first, n int) int {
+	for i := range n {
+		slot := first + i
+		bit := uint64(1) << (slot % 64)
+		if atomic.AndUint64(&s.free[slot/64], ^bit)&bit == 0 {
+			return i
+		}
+		s.count.Add(-1)
+	}
+	return n
+}
+
+// nextFree returns the first slot from i on that is free, or the number of slots.
+func (s *slab) nextFree(i int) int {
+	for i < s.slots {
+		if word := atomic.LoadUint64(&s.free[i/64]) >> (i % 64); word != 0 {
+			return i + bits.TrailingZeros64(word)
+		}
+		i = (i/64 + 1) * 64
+	}
+	return s.slots
+}
+
+// array returns the pointer to the n reserved slots from first on and their
+// versions. All elements get the largest incarnation that one of them has:
+// incarnations may skip, as long as they never come back.
+func (s *slab) array(first, n int) (Ptr, []Version) {
+	versions := make([]Version, n)
+	var incarnation uint64
+	for i := range versions {
+		p, h := s.space.region.slot(s.extent, first+i)
+		versions[i] = h.Version()
+		incarnation = max(incarnation, p.Incarnation())
+	}
+	p, _ := s.space.region.slot(s.extent, first)
+	return MakePtr(p.Addr, s.class, incarnation), versions
+}
+
+// CanHold reports whether off can be the offset of an object, so that Header may
+// be asked about it. It is for offsets that come from another machine.
+func (r *Region) CanHold(off uint32) bool {
+	return off%lineBytes == 0 && uint64(off) >= r.first && uint64(off) < r.size
+}

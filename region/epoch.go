@@ -1,0 +1,84 @@
+package region
+
+import "slices"
+
+// An empty slab's blocks may serve another class, but not at once: a reader may
+// hold a pointer to an object freed there, and would take what it finds for a
+// header. NSDI'14 section 3.5 waits for an epoch to end on every machine.
+//
+//	in use --> retired: no slot can be taken --> two epochs --> free, dirty
+//	   ^----------- revived for its own class ---'
+
+// epochsToWait is how far the epoch must advance. One machine may already be in
+// the epoch after the one this machine was last told of, so that pointers read
+// now may belong to that next one.
+const epochsToWait = 2
+
+// retiree is a slab all of whose slots are taken, so that nobody else gets one.
+type retiree struct {
+	slab  *slab
+	epoch uint64 // when it retired
+}
+
+// Advance tells that every operation that began in an epoch before the given one
+// has ended on every machine, that no machine has a pointer from such an epoch
+// in a cache, and that every backup has applied the log records of such
+// operations. Blocks that have been empty for long enough become available for
+// any class; where free blocks are few, empty slabs begin to wait.
+func (a *Allocator) Advance(epoch uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if epoch <= a.mu.epoch {
+		return
+	}
+	a.mu.epoch = epoch
+	for _, sp := range a.dir.Load().list {
+		sp.retired = slices.DeleteFunc(sp.retired, func(x retiree) bool {
+			over := x.epoch+epochsToWait <= epoch
+			if over {
+				sp.returnLocked(x.slab.extent)
+			}
+			return over
+		})
+		if sp.unused < len(sp.blocks)/8 {
+			a.retireLocked(sp)
+		}
+	}
+}
+
+// Waiting returns the number of blocks that epochs to come will make available
+// for any class. An end of epoch is worth its price if there are some.
+func (a *Allocator) Waiting() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, sp := range a.dir.Load().list {
+		for _, x := range sp.retired {
+			n += x.slab.blocks
+		}
+	}
+	return n
+}
+
+// retireLocked retires every empty slab of sp.
+func (a *Allocator) retireLocked(sp *space) {
+	for i := 0; i < len(sp.slabs); i++ {
+		s := sp.slabs[i].Load()
+		if s == nil || s.head != i || !s.empty() || !s.takeAll() {
+			continue
+		}
+		a.evictLocked(s)
+		sp.retired = append(sp.retired, retiree{s, a.mu.epoch})
+	}
+}
+
+// evictLocked takes a retired slab out of whatever its home is. A goroutine that
+// is just about to provide a home finds no free slot in it.
+func (a *Allocator) evictLocked(s *slab) {
+	for w := range a.workers {
+		a.workers[w].current[s.class].CompareAndSwap(s, nil)
+	}
+	s.space.current[s.class].CompareAndSwap(s, nil)
+	list := &s.space.listed[s.class]
+	*list = slices.DeleteFunc(*list, func(other *slab) bool { return other == s })
+}

@@ -1,0 +1,226 @@
+package region
+
+import (
+	"fmt"
+	"slices"
+)
+
+// find returns a slab of class c with room, for the caller to be its home: as
+// near to hint as can be, in a new region if need be. It returns nil if a region
+// has been added: look again.
+func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
+	dir := a.dir.Load()
+	hinted := dir.byID[hint.Region()]
+	if hint == 0 || hinted == nil {
+		if s, err := a.findIn(dir.list, c); s != nil || err != nil {
+			return s, err
+		}
+		return nil, a.addRegion(dir, c, 0)
+	}
+	near := a.colocated(dir, hinted)
+	for i := range near {
+		if s, err := a.findIn(near[i:i+1], c); s != nil || err != nil {
+			return s, err
+		}
+	}
+	err := a.addRegion(dir, c, hint.Region())
+	if err == nil {
+		return nil, nil
+	}
+	if s, errElsewhere := a.findIn(dir.list, c); s != nil || errElsewhere != nil {
+		return s, errElsewhere // a hint is a wish
+	}
+	return nil, err
+}
+
+// colocated returns hinted and the spaces co-located with it.
+func (a *Allocator) colocated(dir *directory, hinted *space) []*space {
+	near := []*space{hinted}
+	for _, sp := range dir.list {
+		if sp != hinted && (a.cfg.Colocated == nil || a.cfg.Colocated(hinted.region.id, sp.region.id)) {
+			near = append(near, sp)
+		}
+	}
+	return near
+}
+
+// addRegion asks for a region near the given one that can hold class c, unless
+// the directory has changed since dir was loaded.
+func (a *Allocator) addRegion(dir *directory, c Class, near ID) error {
+	a.grow.Lock()
+	defer a.grow.Unlock()
+	if a.dir.Load() != dir {
+		return nil
+	}
+	if a.cfg.Grow == nil {
+		return ErrFull
+	}
+	r, err := a.cfg.Grow(near)
+	if err != nil {
+		return err
+	}
+	if a.dir.Load() == dir {
+		if dir.byID[r.id] != nil {
+			return ErrFull
+		}
+		if err := a.Add(r); err != nil {
+			return err
+		}
+	}
+	if r.first+uint64(c.Size()) > r.size {
+		return fmt.Errorf("%w: %d bytes do not fit into a region of %d", ErrTooLarge, c.Size(), r.size)
+	}
+	return nil
+}
+
+// findIn returns a slab of class c with room in one of spaces: one that is
+// listed or retired, then one on free blocks, then whatever is left.
+func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
+	a.mu.Lock()
+	for _, sp := range spaces {
+		s := sp.popLocked(c)
+		if s == nil {
+			s = sp.reviveLocked(c)
+		}
+		if s != nil {
+			a.mu.Unlock()
+			return s, nil
+		}
+	}
+	a.mu.Unlock()
+	for _, sp := range spaces {
+		if s, err := a.takeBlocks(sp, c); s != nil || err != nil {
+			return s, err
+		}
+	}
+	for _, sp := range spaces {
+		if s := a.scrape(sp, c); s != nil {
+			return s, nil
+		}
+		sp.closed[c].Store(true)
+	}
+	return nil, nil
+}
+
+// scrape finds the last room for class c in a space without free blocks, and
+// sees to it that there will be some: it retires empty slabs of other classes.
+func (a *Allocator) scrape(sp *space, c Class) *slab {
+	if s := sp.sweep(c); s != nil {
+		return s
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := len(sp.unready) - 1; i >= 0; i-- {
+		if s := sp.unready[i]; s.class == c {
+			a.scanLocked(sp, i, s.slots)
+		}
+	}
+	if s := sp.popLocked(c); s != nil {
+		return s
+	}
+	if s := sp.sweep(c); s != nil {
+		return s
+	}
+	a.retireLocked(sp)
+	return nil
+}
+
+// takeBlocks makes free blocks of sp a slab of class c, on every replica. It
+// returns nil if there are none.
+func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
+	a.mu.Lock()
+	e, dirty, ok := sp.reserveLocked(c)
+	a.mu.Unlock()
+	if !ok {
+		return nil, nil
+	}
+	if err := a.prepare(sp.region, e, dirty); err != nil {
+		a.mu.Lock()
+		sp.returnLocked(e)
+		a.mu.Unlock()
+		return nil, err
+	}
+	s := newSlab(sp, e)
+	s.freeAll()
+	s.housed.Store(true)
+	sp.settle(s)
+	return s, nil
+}
+
+// prepare writes the block table for a new slab at e, backups first. Blocks of
+// former slabs are cleared before, so that no header of theirs is taken for one
+// of the new class; and they are marked dirty before that, so that no replica
+// takes them for the former slab while another has cleared them.
+func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
+	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
+	if err := r.m.Reserve(begin, end-begin); err != nil {
+		return err
+	}
+	if dirty {
+		if err := a.markDirty(r, e); err != nil {
+			return err
+		}
+		if err := a.clear(r, begin, end); err != nil {
+			return err
+		}
+	}
+	return a.setRun(r, e.head, runWords(e.blocks, e.class))
+}
+
+// markDirty marks every former slab that overlaps e, to its whole length. Its
+// other blocks may be on their way into another slab, which has to wait.
+func (a *Allocator) markDirty(r *Region, e extent) error {
+	a.dirty.Lock()
+	defer a.dirty.Unlock()
+	for i := e.head; i < e.head+e.blocks; i++ {
+		if former, ok := r.slabOf(i); ok {
+			if err := a.setRun(r, former.head, dirtyWords(former.blocks)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var zeroes [64 << 10]byte
+
+// clear makes the bytes from begin to end zero on every replica.
+func (a *Allocator) clear(r *Region, begin, end uint64) error {
+	for off := begin; off < end; off += uint64(len(zeroes)) {
+		if err := a.replicate(r.id, off, zeroes[:min(uint64(len(zeroes)), end-off)]); err != nil {
+			return err
+		}
+	}
+	r.m.Zero(begin, end-begin)
+	return nil
+}
+
+// setRun sets the table's words from block i on, on every replica, the first
+// one last: see repair.
+func (a *Allocator) setRun(r *Region, i int, words []uint64) error {
+	off, data := tableOffset+uint64(i)*8, encodeWords(words)
+	if len(words) > 1 {
+		if err := a.replicate(r.id, off+8, data[8:]); err != nil {
+			return err
+		}
+	}
+	if err := a.replicate(r.id, off, data[:8]); err != nil {
+		return err
+	}
+	r.setBlocks(i, words)
+	return nil
+}
+
+// reviveLocked takes back a retired slab of class c: the pointers readers may
+// hold are no danger to objects of the same size.
+func (sp *space) reviveLocked(c Class) *slab {
+	for i, x := range sp.retired {
+		if x.slab.class == c {
+			sp.retired = slices.Delete(sp.retired, i, i+1)
+			x.slab.freeAll()
+			x.slab.housed.Store(true)
+			return x.slab
+		}
+	}
+	return nil
+}

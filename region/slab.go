@@ -1,0 +1,179 @@
+package region
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// slab hands out the slots of one extent. What it knows is volatile: one bit a
+// slot, and all of it can be rebuilt from the objects' headers.
+//
+// Any goroutine may take and give back slots, by atomic operations on the bits;
+// that a worker has the slab for itself is a matter of speed. A slab has one
+// home: the current slab of a worker, that of a region, or a list of slabs with
+// room. A full slab has none, and finds its way to a list once enough is free.
+type slab struct {
+	extent
+	space *space
+
+	// free has a bit per slot, set while the slot can be taken. A slab whose
+	// block may be about to change class has none set.
+	free []uint64
+	// count is the number of bits set; it follows them a moment later.
+	count atomic.Int32
+	// cursor is the word where the next search begins.
+	cursor atomic.Uint32
+	// housed says that the slab has a home.
+	housed atomic.Bool
+	// scanned is the number of slots that the rebuilding scan has seen. Until
+	// it has seen all, no slot is taken.
+	scanned atomic.Int32
+}
+
+// newSlab returns a slab without free slots.
+func newSlab(sp *space, e extent) *slab {
+	return &slab{extent: e, space: sp, free: make([]uint64, (e.slots+63)/64)}
+}
+
+// full returns word i of free when every slot is.
+func (s *slab) full(i int) uint64 {
+	if rest := s.slots - i*64; rest < 64 {
+		return 1<<rest - 1
+	}
+	return ^uint64(0)
+}
+
+// freeAll makes every slot free. Nobody else may hold one.
+func (s *slab) freeAll() {
+	for i := range s.free {
+		atomic.StoreUint64(&s.free[i], s.full(i))
+	}
+	s.scanned.Store(int32(s.slots))
+	s.count.Store(int32(s.slots))
+}
+
+// take reserves a free slot and returns its number, or false if it found none.
+func (s *slab) take() (int, bool) {
+	if s.count.Load() <= 0 {
+		return 0, false
+	}
+	start := int(s.cursor.Load())
+	i := start
+	for range s.free {
+		word := atomic.LoadUint64(&s.free[i])
+		for word != 0 {
+			bit := word & -word
+			if atomic.CompareAndSwapUint64(&s.free[i], word, word&^bit) {
+				s.count.Add(-1)
+				if i != start {
+					s.cursor.Store(uint32(i))
+				}
+				return i*64 + bits.TrailingZeros64(bit), true
+			}
+			word = atomic.LoadUint64(&s.free[i])
+		}
+		if i++; i == len(s.free) {
+			i = 0
+		}
+	}
+	return 0, false
+}
+
+// give makes slot i free, and reports whether it was not.
+func (s *slab) give(i int) bool {
+	bit := uint64(1) << (i % 64)
+	if atomic.OrUint64(&s.free[i/64], bit)&bit != 0 {
+		return false
+	}
+	s.count.Add(1)
+	return true
+}
+
+// isFree reports whether slot i is free.
+func (s *slab) isFree(i int) bool {
+	return atomic.LoadUint64(&s.free[i/64])>>(i%64)&1 != 0
+}
+
+// empty reports whether all slots seem to be free.
+func (s *slab) empty() bool { return int(s.count.Load()) == s.slots }
+
+// roomy reports whether so much is free that the slab is worth listing.
+func (s *slab) roomy() bool { return int(s.count.Load()) > s.slots/64 }
+
+// rehouse asks for a home for a slab that has none but is worth one. Who gets
+// true must provide it.
+func (s *slab) rehouse() bool { return s.roomy() && s.housed.CompareAndSwap(false, true) }
+
+// unhouse takes the slab's home away. True says that slots were released
+// meanwhile and the caller must provide another: a release that comes later sees
+// that there is none and provides it itself.
+func (s *slab) unhouse() bool {
+	s.housed.Store(false)
+	return s.rehouse()
+}
+
+// takeAll reserves every slot, or none if not all of them are free.
+func (s *slab) takeAll() bool {
+	for i := range s.free {
+		if !atomic.CompareAndSwapUint64(&s.free[i], s.full(i), 0) {
+			for k := range i {
+				atomic.StoreUint64(&s.free[k], s.full(k))
+			}
+			return false
+		}
+	}
+	s.count.Add(int32(-s.slots))
+	return true
+}
+
+// scan looks at up to n more slots and frees those without an object. A locked
+// slot belongs to a transaction that recovery has yet to decide. It returns how
+// many slots it looked at.
+func (s *slab) scan(n int) int {
+	from := int(s.scanned.Load())
+	to := min(from+n, s.slots)
+	for i := from; i < to; i++ {
+		if _, h := s.space.region.slot(s.extent, i); !h.Allocated() && !h.Locked() {
+			s.give(i)
+		}
+	}
+	s.scanned.Store(int32(to))
+	return to - from
+}
+
+// ready reports whether the scan is over.
+func (s *slab) ready() bool { return int(s.scanned.Load()) == s.slots }
+
+// alloc reserves a slot and returns its present incarnation and version.
+func (s *slab) alloc() (Ptr, Version, bool) {
+	if s == nil || !s.ready() {
+		return Ptr{}, 0, false
+	}
+	i, ok := s.take()
+	if !ok {
+		return Ptr{}, 0, false
+	}
+	p, h := s.space.region.slot(s.extent, i)
+	if h.Allocated() {
+		invariant.Violated("a slot on the free list holds no object", p, h)
+	}
+	return p, h.Version(), true
+}
+
+// release gives the slot at p back.
+func (s *slab) release(p Ptr) {
+	off := uint64(p.Addr.Offset())
+	if s.class != p.Class() || !s.holds(off) {
+		invariant.Violated("release of a slot", p, s.class.Size())
+	}
+	i := s.index(off)
+	if _, h := s.space.region.slot(s.extent, i); h.Allocated() {
+		invariant.Violated("a released slot holds no object", p, h)
+	}
+	ready := s.ready() // before that, the scan may have found the slot free already
+	if !s.give(i) && ready {
+		invariant.Violated("a slot is released once", p, "free already")
+	}
+}

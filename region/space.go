@@ -1,0 +1,174 @@
+package region
+
+import "sync/atomic"
+
+// What the block allocator knows of a block.
+const (
+	spaceClean = iota // free and zero on every replica
+	spaceDirty        // free, holds what its former slab left
+	spaceTaken
+)
+
+// spanMax bounds how many times the least number of blocks a slab may take to
+// waste less at its end.
+const spanMax = 8
+
+// space is one region, as the block allocator sees it.
+type space struct {
+	region *Region
+	// slabs has the slab that each block belongs to, nil if it is free.
+	slabs []atomic.Pointer[slab]
+	// current is, by class, the slab for allocations with a hint into this
+	// region by workers whose own slab lies in another.
+	current [Classes]atomic.Pointer[slab]
+	// closed says, by class, that a search for room found none.
+	closed [Classes]atomic.Bool
+
+	// The rest is guarded by Allocator.mu.
+
+	blocks  []uint8 // a space constant for each block
+	unused  int     // number of blocks not taken
+	listed  [Classes][]*slab
+	retired []retiree
+	unready []*slab // slabs that the scan has not finished
+}
+
+// newSpace reads r's block table, which repair has seen. Slabs are unready until
+// scanned.
+func newSpace(r *Region) *space {
+	sp := &space{
+		region: r,
+		slabs:  make([]atomic.Pointer[slab], r.Blocks()),
+		blocks: make([]uint8, r.Blocks()),
+	}
+	for i := range sp.blocks {
+		if r.block(i).kind() == blockDirt {
+			sp.blocks[i] = spaceDirty
+		}
+	}
+	for e := range r.slabs {
+		s := newSlab(sp, e)
+		sp.settle(s)
+		sp.unready = append(sp.unready, s)
+	}
+	for i := range sp.blocks {
+		switch {
+		case sp.slabs[i].Load() != nil, !r.block(i).valid(i, r.Blocks()):
+			sp.blocks[i] = spaceTaken // what makes no sense is for Check to report
+		default:
+			sp.unused++
+		}
+	}
+	return sp
+}
+
+// settle makes s the slab of its blocks.
+func (sp *space) settle(s *slab) {
+	for i := s.head; i < s.head+s.blocks; i++ {
+		sp.slabs[i].Store(s)
+	}
+}
+
+// slabAt returns the slab that off lies in, or nil.
+func (sp *space) slabAt(off uint32) *slab {
+	if i := int(uint64(off) >> sp.region.shift); i < len(sp.slabs) {
+		return sp.slabs[i].Load()
+	}
+	return nil
+}
+
+// spanFor returns the least number of blocks that holds an object of class c,
+// and the number to take if they are there: the least that wastes at most an
+// eighth behind the last object.
+func (r *Region) spanFor(c Class) (least, best int) {
+	size, block := c.Size(), r.BlockSize()
+	least = (size + block - 1) / block
+	for n := least; n <= least*spanMax && n <= r.Blocks()/spanMax; n++ {
+		if n*block%size*8 <= n*block {
+			return least, n
+		}
+	}
+	return least, least
+}
+
+// reserveLocked finds blocks for a slab of class c and takes them: clean ones,
+// then any; as many as are best, then as few as will do.
+func (sp *space) reserveLocked(c Class) (e extent, dirty, ok bool) {
+	least, best := sp.region.spanFor(c)
+	for _, n := range []int{best, least} {
+		for _, worst := range []uint8{spaceClean, spaceDirty} {
+			if e, ok := sp.findLocked(c, n, worst); ok {
+				dirty := false
+				for i := e.head; i < e.head+e.blocks; i++ {
+					dirty = dirty || sp.blocks[i] == spaceDirty
+					sp.blocks[i] = spaceTaken
+				}
+				sp.unused -= n
+				return e, dirty, true
+			}
+		}
+	}
+	return extent{}, false, false
+}
+
+// findLocked returns the first run of n blocks, none worse than worst, that
+// holds an object of class c.
+func (sp *space) findLocked(c Class, n int, worst uint8) (extent, bool) {
+	run := 0
+	for i, b := range sp.blocks {
+		if b > worst {
+			run = 0
+			continue
+		}
+		if run++; run >= n {
+			if e := sp.region.extentOf(i+1-n, n, c); e.slots > 0 {
+				return e, true
+			}
+		}
+	}
+	return extent{}, false
+}
+
+// returnLocked makes the blocks of e free again, dirty.
+func (sp *space) returnLocked(e extent) {
+	for i := e.head; i < e.head+e.blocks; i++ {
+		sp.blocks[i] = spaceDirty
+		sp.slabs[i].Store(nil)
+	}
+	sp.unused += e.blocks
+	for c := range sp.closed {
+		sp.closed[c].Store(false)
+	}
+}
+
+// listLocked puts s, whose home this becomes, onto its list.
+func (sp *space) listLocked(s *slab) {
+	sp.listed[s.class] = append(sp.listed[s.class], s)
+	sp.closed[s.class].Store(false)
+}
+
+// popLocked takes a slab with room from the list of class c, or returns nil.
+// Slabs that are full by now, because of hints, lose their home.
+func (sp *space) popLocked(c Class) *slab {
+	for n := len(sp.listed[c]); n > 0; n-- {
+		s := sp.listed[c][n-1]
+		sp.listed[c][n-1] = nil
+		sp.listed[c] = sp.listed[c][:n-1]
+		if s.count.Load() > 0 || s.unhouse() {
+			return s
+		}
+	}
+	return nil
+}
+
+// sweep finds a slab of class c that has any room and no home, and gives it to
+// the caller.
+func (sp *space) sweep(c Class) *slab {
+	for i := range sp.slabs {
+		s := sp.slabs[i].Load()
+		if s != nil && s.class == c && s.ready() && s.count.Load() > 0 && s.housed.CompareAndSwap(false, true) {
+			return s
+		}
+	}
+	return nil
+}
