@@ -1,0 +1,59 @@
+// Package ring is a queue of records between one sender and one receiver, in
+// memory of the receiver that the sender writes with RDMA: the transaction logs
+// (in non-volatile memory) and the message queues (in volatile memory) of FaRM
+// (NSDI'14 section 2, SOSP'15 section 3).
+//
+//	      control line      data
+//	     +-----------+     +------------------------------------------------+
+//	     | head ...  |     |   free   |frame|record|frame|record|frame| free |
+//	     +-----------+     +------------------------------------------------+
+//	                                  head                       tail
+//
+//	frame    | state 8 B | seal 8 B |
+//	record   | payload, padded to a multiple of 8 |
+//
+// A position counts the bytes of the stream since the ring was made and never
+// goes back; the byte at position p lies at offset p modulo the size of the
+// data. A record is named by the position of the frame before it.
+//
+// # When a record is there
+//
+// The seal of the frame at position p is a function of p and of a random number
+// of the ring, and says that everything before p is complete. The state of the
+// frame says what follows it: nothing yet, or a record and its length. To
+// append, the sender writes one contiguous piece: the frame at the tail again,
+// now with the length, then the payload, then a new frame that nothing follows.
+// The last word of that piece is the new seal, RDMA writes the last word last,
+// so a receiver that finds it finds the whole record; a record that was only
+// half written is never seen. Where the piece meets the end of the data it
+// becomes two writes, in order.
+//
+// Space need not be cleared between laps: a seal of an earlier lap, or bytes of
+// a user that look like one, differ from the seal that is waited for. And
+// because the receiver waits at a frame whose seal it has verified, the state
+// word it polls is always either "nothing" or "a record": anything else, and
+// any length that does not fit, is damage and reported as ErrCorrupt. Nothing
+// read from a ring can make the receiver fail otherwise.
+//
+// # Space
+//
+// Receiver.Poll hands out records and Receiver.Free, later, gives their space
+// back, in order. The head lives in the ring's own memory, so a process that is
+// started again on it finds every record that has not been freed, those that
+// were polled before included. The sender learns of freed space lazily: each
+// time half of the data has been freed the receiver writes its head to a word at
+// the sender (the credit). A sender that cannot wait for that reads the head
+// itself (Sender.Refresh).
+//
+// A transaction reserves space for all its records in a ring before it writes
+// the first (Sender.Reserve), so that it cannot get stuck half way. Space says
+// what a record takes.
+//
+// # Own machine
+//
+// A ring whose sender and receiver are the same machine involves no NIC: the
+// Sender made by NewLocalSender stores to the memory and reads the head in it.
+//
+// A Sender and a Receiver each belong to one worker and are not safe for
+// concurrent use; the two may run at the same time.
+package ring

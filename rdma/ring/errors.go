@@ -1,0 +1,38 @@
+package ring
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrFull: the record does not fit into the space that is free and not
+	// reserved. More may become free.
+	ErrFull = errors.New("ring: full")
+	// ErrTooLarge: the record does not fit into the ring even when it is empty.
+	ErrTooLarge = errors.New("ring: record larger than the ring")
+	// ErrReservation: the record does not fit into what is reserved.
+	ErrReservation = errors.New("ring: record larger than the reservation")
+	// ErrCorrupt: the ring holds what its sender cannot have written, or its
+	// receiver cannot have freed. See CorruptError.
+	ErrCorrupt = errors.New("ring: corrupt")
+	// ErrUnformatted: the memory holds no ring, or one whose making was
+	// interrupted. It holds no records.
+	ErrUnformatted = errors.New("ring: not formatted")
+	// ErrBytes: size or place of the memory is not possible for a ring.
+	ErrBytes = errors.New("ring: bad size or alignment")
+)
+
+// A CorruptError says what is wrong with a ring. It matches ErrCorrupt.
+type CorruptError struct {
+	What     string
+	Position uint64
+	Word     uint64 // what was found
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("ring: corrupt at position %d: %s: %#x", e.Position, e.What, e.Word)
+}
+
+// Is makes every CorruptError match ErrCorrupt.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }

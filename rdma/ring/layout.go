@@ -1,0 +1,74 @@
+package ring
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+const (
+	wordBytes    = nvram.WordBytes
+	frameBytes   = 2 * wordBytes
+	controlBytes = nvram.LineBytes
+
+	// Words of the control line, by offset.
+	magicAt = 0
+	bytesAt = 8
+	nonceAt = 16
+	headAt  = 24
+
+	// magic is stored last when a ring is made, and names the layout.
+	magic = 0x31676e694d526146 // "FaRMing1"
+
+	// BytesMin and BytesMax bound the memory that a ring may take.
+	BytesMin = controlBytes + 2*nvram.LineBytes
+	BytesMax = 1 << 31
+
+	// nothing is the length in the state of a frame that no record follows.
+	nothing = 1<<32 - 1
+)
+
+var _ = [1]struct{}{}[BytesMax/(nothing+1)] // a length cannot be taken for nothing
+
+// Space returns how much of a ring a record with n bytes of payload takes.
+func Space(n int) uint64 { return frameBytes + padded(n) }
+
+func padded(n int) uint64 { return (uint64(n) + wordBytes - 1) &^ (wordBytes - 1) }
+
+// seal says that everything before position p has been written. For one nonce
+// no two positions have the same (the function is a bijection), and for random
+// nonces nothing else can be told about it: the finalizer is SplitMix64's.
+func seal(nonce, p uint64) uint64 {
+	x := nonce + p*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// stateOf is the state of the frame with that seal when length bytes of payload
+// follow, or nothing. The upper half is checked by lengthOf.
+func stateOf(seal, length uint64) uint64 { return check(seal) | length }
+
+// lengthOf takes a state apart; ok is false if it is not one for that seal.
+func lengthOf(seal, state uint64) (length uint64, ok bool) {
+	return state & nothing, state&^nothing == check(seal)
+}
+
+func check(seal uint64) uint64 { return ^seal &^ nothing }
+
+// A State is what a Sender must know about a ring that it does not share
+// memory with. The receiver hands it over when the two connect.
+type State struct {
+	Nonce uint64
+	Bytes uint64 // of data
+	Head  uint64 // everything before has been freed
+	Tail  uint64 // where the next record goes
+}
+
+// checkBytes checks the memory of a ring: size bytes at off of m.
+func checkBytes(m *nvram.Memory, off, size uint64) error {
+	if size < BytesMin || size > BytesMax || (off|size)%nvram.LineBytes != 0 || off > m.Size() || size > m.Size()-off {
+		return fmt.Errorf("%w: %d bytes at offset %d of %d", ErrBytes, size, off, m.Size())
+	}
+	return nil
+}

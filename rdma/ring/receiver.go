@@ -1,0 +1,246 @@
+package ring
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Record is one record of a ring.
+type Record struct {
+	// Pos is the position of the record, End that of the one after it.
+	Pos, End uint64
+	// Payload is a view of the ring's memory (a copy only if the record wraps
+	// around its end). It must not be modified, and not be read after a Free
+	// beyond Pos, a Reset, or the end of the ring's memory.
+	Payload []byte
+}
+
+// A Receiver takes records out of a ring. It is not safe for concurrent use.
+type Receiver struct {
+	memory *nvram.Memory
+	base   uint64 // of the control line
+	bytes  uint64 // of data
+	nonce  uint64
+
+	head uint64 // as in memory
+	next cursor // the record that Poll waits for
+
+	credit   credit
+	reported uint64 // the head as last written to the sender
+}
+
+// A cursor is a place in the stream whose frame has been verified.
+type cursor struct {
+	pos    uint64
+	offset uint64 // pos modulo the bytes of data
+	seal   uint64
+}
+
+// credit is the word at the sender that holds the head as known there.
+type credit struct {
+	queue rdma.Queue // nil: nobody to tell
+	to    rdma.MachineID
+	key   rdma.Key
+	off   uint64
+}
+
+// Create makes an empty ring of size bytes at off of m, both multiples of 64.
+// nonce is random. What the memory held before is lost. Fails with ErrBytes.
+func Create(m *nvram.Memory, off, size, nonce uint64) (*Receiver, error) {
+	if err := checkBytes(m, off, size); err != nil {
+		return nil, err
+	}
+	r := &Receiver{memory: m, base: off, bytes: size - controlBytes}
+	r.format(nonce, 0)
+	return r, nil
+}
+
+// Open takes over the ring that Create made at the same place, at any time
+// before. Poll begins at the head again. It fails with ErrUnformatted,
+// ErrCorrupt or ErrBytes.
+func Open(m *nvram.Memory, off, size uint64) (*Receiver, error) {
+	if err := checkBytes(m, off, size); err != nil {
+		return nil, err
+	}
+	if m.Load(off+magicAt) != magic {
+		return nil, fmt.Errorf("%w: offset %d", ErrUnformatted, off)
+	}
+	r := &Receiver{memory: m, base: off, bytes: size - controlBytes}
+	if b := m.Load(off + bytesAt); b != r.bytes {
+		return nil, &CorruptError{What: "size", Word: b}
+	}
+	r.nonce = m.Load(off + nonceAt)
+	r.head = m.Load(off + headAt)
+	if r.head%wordBytes != 0 {
+		return nil, &CorruptError{What: "head", Word: r.head}
+	}
+	r.Rewind()
+	if s := r.load(r.wrap(r.next.offset + wordBytes)); s != r.next.seal {
+		return nil, &CorruptError{What: "seal at the head", Position: r.head, Word: s}
+	}
+	r.reported = r.head
+	return r, nil
+}
+
+// Feedback names the word at the sender that Free writes the head to. It must
+// be the one of the Link with which the Sender was made.
+func (r *Receiver) Feedback(q rdma.Queue, to rdma.MachineID, k rdma.Key, off uint64) {
+	r.credit = credit{queue: q, to: to, key: k, off: off}
+}
+
+// Poll returns the next record, if it is there. After ErrCorrupt the receiver
+// stays where it is. Poll fails with nothing else.
+func (r *Receiver) Poll() (rec Record, ok bool, err error) {
+	next, length, err := r.after(r.next)
+	if err != nil || next.pos == r.next.pos {
+		return Record{}, false, err
+	}
+	rec = Record{Pos: r.next.pos, End: next.pos, Payload: r.payload(r.next, length)}
+	r.next = next
+	return rec, true, nil
+}
+
+// after returns the cursor behind the record at c and the length of its
+// payload; c itself if the record is not there yet.
+func (r *Receiver) after(c cursor) (next cursor, length uint64, err error) {
+	state := r.load(c.offset)
+	if state == stateOf(c.seal, nothing) {
+		return c, 0, nil
+	}
+	length, ok := lengthOf(c.seal, state)
+	if !ok {
+		return c, 0, &CorruptError{What: "state", Position: c.pos, Word: state}
+	}
+	space := frameBytes + padded(int(length))
+	if c.pos-r.head+space+frameBytes > r.bytes {
+		return c, 0, &CorruptError{What: "length", Position: c.pos, Word: length}
+	}
+	next = r.cursor(c.pos+space, r.wrap(c.offset+space))
+	if r.load(r.wrap(next.offset+wordBytes)) != next.seal {
+		return c, 0, nil // still being written
+	}
+	return next, length, nil
+}
+
+// payload returns the payload of the record whose frame is at c.
+func (r *Receiver) payload(c cursor, length uint64) []byte {
+	from := r.wrap(c.offset + frameBytes)
+	n := padded(int(length))
+	if n == 0 {
+		return nil
+	}
+	if from+n <= r.bytes {
+		p := r.memory.Pointer(r.base+controlBytes+from, n)
+		return unsafe.Slice((*byte)(p), n)[:length:length]
+	}
+	b := make([]byte, n)
+	first := r.bytes - from
+	r.memory.CopyOut(b[:first], r.base+controlBytes+from)
+	r.memory.CopyOut(b[first:], r.base+controlBytes)
+	return b[:length:length]
+}
+
+// Free gives the space of all records before pos back, pos being the End of a
+// polled record, or the head. Records freed are gone for good, also for who
+// opens the ring later. A sender that cannot be told now is told by a later
+// Free, or finds out by Refresh.
+func (r *Receiver) Free(pos uint64) {
+	if pos < r.head || pos > r.next.pos || pos%wordBytes != 0 {
+		invariant.Violated("ring: freed position is between head and next record", pos, r.next.pos)
+	}
+	if invariant.Enabled {
+		r.checkSealed(pos)
+	}
+	r.head = pos
+	r.memory.Store(r.base+headAt, pos)
+	if r.credit.queue != nil && pos-r.reported >= r.bytes/2 {
+		r.report()
+	}
+}
+
+// checkSealed checks that a record begins at pos.
+func (r *Receiver) checkSealed(pos uint64) {
+	c := r.cursor(pos, pos%r.bytes)
+	if s := r.load(r.wrap(c.offset + wordBytes)); s != c.seal {
+		invariant.Violated("ring: freed position is where a record begins", s, c.seal)
+	}
+}
+
+// report writes the head to the sender.
+func (r *Receiver) report() {
+	var word [wordBytes]byte
+	putWord(word[:], r.head)
+	if _, err := r.credit.queue.Write(r.credit.to, r.credit.key, r.credit.off, word[:], rdma.Unsignalled); err == nil {
+		r.reported = r.head
+	}
+}
+
+// Head returns the position before which everything has been freed.
+func (r *Receiver) Head() uint64 { return r.head }
+
+// Next returns the position of the record that Poll waits for.
+func (r *Receiver) Next() uint64 { return r.next.pos }
+
+// Bytes returns how much space the records of the ring can take together.
+func (r *Receiver) Bytes() uint64 { return r.bytes - frameBytes }
+
+// Rewind makes Poll begin at the head again.
+func (r *Receiver) Rewind() { r.next = r.cursor(r.head, r.head%r.bytes) }
+
+// State returns what a Sender needs to attach to the ring, whose earlier sender
+// must be gone, for instance after a restart. The tail is behind the last
+// record that is complete; Poll is not affected. It fails with ErrCorrupt.
+func (r *Receiver) State() (State, error) {
+	tail := r.next
+	for {
+		next, _, err := r.after(tail)
+		if err != nil {
+			return State{}, err
+		}
+		if next.pos == tail.pos {
+			return State{Nonce: r.nonce, Bytes: r.bytes, Head: r.head, Tail: tail.pos}, nil
+		}
+		tail = next
+	}
+}
+
+// Reset empties the ring and gives it a new random nonce: what the earlier
+// sender may still write is no record any more. Positions go on from a place
+// that no credit exceeds. Interrupted, it leaves a ring that is not formatted.
+func (r *Receiver) Reset(nonce uint64) {
+	r.memory.Store(r.base+magicAt, 0)
+	r.format(nonce, r.next.pos)
+}
+
+// format makes an empty ring that begins at pos.
+func (r *Receiver) format(nonce, pos uint64) {
+	m := r.memory
+	m.Store(r.base+magicAt, 0)
+	r.nonce, r.head, r.reported = nonce, pos, pos
+	r.Rewind()
+	r.store(r.next.offset, stateOf(r.next.seal, nothing))
+	r.store(r.wrap(r.next.offset+wordBytes), r.next.seal)
+	m.Store(r.base+bytesAt, r.bytes)
+	m.Store(r.base+nonceAt, nonce)
+	m.Store(r.base+headAt, pos)
+	m.Store(r.base+magicAt, magic)
+}
+
+func (r *Receiver) cursor(pos, offset uint64) cursor {
+	return cursor{pos: pos, offset: offset, seal: seal(r.nonce, pos)}
+}
+
+// wrap takes an offset at most one lap too far back into the data.
+func (r *Receiver) wrap(offset uint64) uint64 {
+	if offset >= r.bytes {
+		offset -= r.bytes
+	}
+	return offset
+}
+
+func (r *Receiver) load(offset uint64) uint64 { return r.memory.Load(r.base + controlBytes + offset) }
+func (r *Receiver) store(offset, v uint64)    { r.memory.Store(r.base+controlBytes+offset, v) }
