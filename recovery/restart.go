@@ -1,0 +1,217 @@
+// Package recovery brings transactions to an end that a failure has cut short
+// (SOSP'15 section 5.3): it finds them in the logs, decides each by what its
+// participants have seen, and applies or forgets it everywhere.
+//
+// This much of it deals with the failure of all machines at once, a killed
+// process or a power cut, after which every machine's memory is there again.
+// Then the same steps need no messages, for one process sees every log:
+//
+//	drain    read every log from its head to its last complete record
+//	vote     for each region that a transaction writes, say what its replicas saw
+//	decide   commit or abort, by the votes
+//	apply    give all replicas of what was committed its new state
+//	unlock   clear the locks that the crash has left
+//
+// Nothing is written to a log before all is applied, and applying again changes
+// nothing, so a crash during recovery is recovered from like any other.
+package recovery
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Machine is what is left of one machine: its replicas and the logs in its
+// memory.
+type Machine struct {
+	ID      rdma.MachineID
+	Regions map[region.ID]*region.Region
+	Logs    []*nvram.Memory
+}
+
+// A Report says what recovery has found and done.
+type Report struct {
+	Records   int // complete records in the logs
+	Committed int // transactions whose effects were applied to all replicas
+	Aborted   int // transactions that are as if they had never been
+	Unlocked  int // objects whose lock had been left behind
+}
+
+// Restart recovers the transactions of an instance all of whose machines went
+// down, and leaves its logs empty. c is its last configuration; all machines
+// that hold a region must be there. nonce draws random numbers for the logs.
+func Restart(c *cluster.Configuration, machines []Machine, nonce func() uint64) (Report, error) {
+	r := restart{configuration: c, machines: machines, txs: make(map[txn.ID]*transaction)}
+	if err := r.drain(); err != nil {
+		return r.report, err
+	}
+	for _, t := range r.txs {
+		if Decide(t.votes()) == Abort {
+			r.report.Aborted++
+			continue
+		}
+		if err := r.apply(t); err != nil {
+			return r.report, err
+		}
+		r.report.Committed++
+	}
+	r.unlock()
+	return r.report, r.clear(nonce)
+}
+
+type restart struct {
+	configuration *cluster.Configuration
+	machines      []Machine
+	txs           map[txn.ID]*transaction
+	report        Report
+}
+
+// A transaction is what the logs say about one.
+type transaction struct {
+	id      txn.ID
+	regions []region.ID
+	// writes by address, as in its LOCK and COMMIT-BACKUP records.
+	writes map[region.Addr]txn.Write
+	// seen is, by region, the furthest that one of its replicas has seen.
+	seen map[region.ID]Vote
+}
+
+// drain reads all logs. Records of one transaction are in several of them.
+func (r *restart) drain() error {
+	for _, m := range r.machines {
+		for _, log := range m.Logs {
+			if err := r.drainLog(m, log); err != nil {
+				return fmt.Errorf("recovery: a log of machine %d: %w", m.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *restart) drainLog(m Machine, log *nvram.Memory) error {
+	rx, err := txn.OpenLog(log)
+	if err != nil || rx == nil {
+		return err
+	}
+	for {
+		raw, ok, err := rx.Poll()
+		if err != nil || !ok {
+			return err
+		}
+		var rec txn.Record
+		if err := txn.DecodeRecord(raw.Payload, &rec); err != nil {
+			return err
+		}
+		r.report.Records++
+		r.see(m, &rec)
+	}
+}
+
+// see takes note of one record in a log of m.
+func (r *restart) see(m Machine, rec *txn.Record) {
+	if rec.Kind == txn.RecordTruncate {
+		return
+	}
+	t := r.txs[rec.ID]
+	if t == nil {
+		t = &transaction{id: rec.ID, writes: make(map[region.Addr]txn.Write), seen: make(map[region.ID]Vote)}
+		r.txs[rec.ID] = t
+	}
+	if len(rec.Regions) > 0 {
+		t.regions = slices.Clone(rec.Regions)
+	}
+	for _, w := range rec.Writes {
+		w.Payload = slices.Clone(w.Payload)
+		t.writes[w.Ptr.Addr] = w
+	}
+	t.note(r.configuration, m.ID, rec)
+}
+
+// note raises the votes of the regions that the record is about: a LOCK or
+// COMMIT-PRIMARY record those that m is primary of, a COMMIT-BACKUP record those
+// that it backs up.
+func (t *transaction) note(c *cluster.Configuration, m rdma.MachineID, rec *txn.Record) {
+	for _, id := range t.regions {
+		p, ok := c.Placement(id)
+		if !ok {
+			continue
+		}
+		primary := p.Primary == m
+		switch {
+		case rec.Kind == txn.RecordLock && primary:
+			t.seen[id] = max(t.seen[id], VoteLock)
+		case rec.Kind == txn.RecordCommitBackup && slices.Contains(p.Backups, m):
+			t.seen[id] = max(t.seen[id], VoteCommitBackup)
+		case rec.Kind == txn.RecordCommitPrimary && primary:
+			t.seen[id] = max(t.seen[id], VoteCommitPrimary)
+		}
+	}
+}
+
+// votes returns one vote for each region that the transaction writes. A region
+// none of whose logs has a record any more has truncated the transaction: with
+// all memory there, records disappear in no other way, and no record of a region
+// is truncated before every primary has COMMIT-PRIMARY or the transaction has
+// aborted.
+func (t *transaction) votes() []Vote {
+	votes := make([]Vote, 0, len(t.regions))
+	for _, id := range t.regions {
+		v, ok := t.seen[id]
+		if !ok {
+			v = VoteTruncated
+		}
+		votes = append(votes, v)
+	}
+	return votes
+}
+
+// apply gives every replica of what t writes its new state.
+func (r *restart) apply(t *transaction) error {
+	for _, w := range t.writes {
+		p, ok := r.configuration.Placement(w.Ptr.Addr.Region())
+		if !ok {
+			return fmt.Errorf("recovery: transaction %v writes to region %d, which the configuration does not know", t.id, w.Ptr.Addr.Region())
+		}
+		for _, m := range r.machines {
+			if slices.Contains(p.Replicas(), m.ID) {
+				txn.ApplyReplica(m.Regions[p.Region], &w)
+			}
+		}
+	}
+	return nil
+}
+
+// unlock clears all locks: no transaction that could own one is left.
+func (r *restart) unlock() {
+	for _, m := range r.machines {
+		for _, reg := range m.Regions {
+			for p, h := range reg.Objects {
+				if h.Locked() && reg.ClearLock(p) {
+					r.report.Unlocked++
+				}
+			}
+		}
+	}
+}
+
+// clear empties the logs.
+func (r *restart) clear(nonce func() uint64) error {
+	for _, m := range r.machines {
+		for _, log := range m.Logs {
+			rx, err := txn.OpenLog(log)
+			if err != nil {
+				return fmt.Errorf("recovery: a log of machine %d: %w", m.ID, err)
+			}
+			if rx != nil {
+				rx.Reset(nonce())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package txn
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Functions that this package ships itself.
+const (
+	handlerAlloc = internalHandlers + iota
+	handlerRelease
+	handlerEndEpoch
+)
+
+func (m *Machine) handleInternally() {
+	m.handlers[handlerAlloc] = m.handleAlloc
+	m.handlers[handlerRelease] = m.handleRelease
+	m.handlers[handlerEndEpoch] = m.handleEndEpoch
+}
+
+// alloc reserves a slot for an object, near hint: where hint's primary is
+// another machine, that machine does it.
+func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (region.Ptr, region.Version, error) {
+	rt := m.route(hint.Region())
+	if hint == 0 || rt == nil || rt.primary {
+		return m.cfg.Allocator.Alloc(int(w.id), payload, hint)
+	}
+	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
+	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload))
+	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id))
+	reply, err := w.call(rt.Primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg})
+	if err == nil {
+		err = shippedError(replyCode(reply.a), reply.body)
+	}
+	if err != nil {
+		return region.Ptr{}, 0, err
+	}
+	if len(reply.body) != region.PtrBytes+8 {
+		return region.Ptr{}, 0, fmt.Errorf("%w: reply to an allocation of %d bytes", ErrBadMessage, len(reply.body))
+	}
+	p, err := region.DecodePtr(reply.body)
+	return p, region.Version(binary.LittleEndian.Uint64(reply.body[region.PtrBytes:])), err
+}
+
+func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != 16 {
+		return nil, fmt.Errorf("%w: allocation of %d bytes", ErrBadMessage, len(arg))
+	}
+	hint := region.Addr(binary.LittleEndian.Uint64(arg))
+	payload, worker := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
+	p, v, err := m.cfg.Allocator.Alloc(int(worker)%m.cfg.Workers, int(payload), hint)
+	if err != nil {
+		return nil, err
+	}
+	return binary.LittleEndian.AppendUint64(p.Append(nil), uint64(v)), nil
+}
+
+// release gives a slot back that was reserved for an object that never came to
+// be.
+func (m *Machine) release(w *worker, p region.Ptr) {
+	if m.IsPrimary(p.Addr) {
+		m.cfg.Allocator.Release(p)
+		return
+	}
+	machine, err := m.Primary(p.Addr)
+	if err != nil {
+		return // the region is gone, and the slot with it
+	}
+	w.lock()
+	defer w.unlock()
+	if peer := w.peers[machine]; peer.broken == nil {
+		msg := message{kind: messageRequest, b: uint16(handlerRelease), body: p.Append(nil)}
+		if err := w.send(peer, &msg); err != nil {
+			w.fence(peer, err)
+		}
+	}
+}
+
+func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
+	p, err := region.DecodePtr(arg)
+	if err != nil || !m.IsPrimary(p.Addr) {
+		return nil, fmt.Errorf("%w: release of %v: %v", ErrBadMessage, p, err)
+	}
+	m.cfg.Allocator.Release(p)
+	return nil, nil
+}
+
+// handleEndEpoch ends an epoch here, and says whether all that began in it, or
+// before, is done.
+func (m *Machine) handleEndEpoch(_ context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != 8 {
+		return nil, fmt.Errorf("%w: end of an epoch of %d bytes", ErrBadMessage, len(arg))
+	}
+	if m.endEpoch(binary.LittleEndian.Uint64(arg)) {
+		return []byte{1}, nil
+	}
+	return []byte{0}, nil
+}
+
+// EndEpoch ends the current epoch at every machine and waits until all that
+// began in it or before is done, for at most patience. It reports the epoch that
+// has begun, or false. Only one caller in an instance may do it at a time.
+func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration) (uint64, bool) {
+	epoch := m.epoch.Load()
+	arg := binary.LittleEndian.AppendUint64(nil, epoch)
+	b := backoff{w: m.workers[0], patience: patience}
+	for _, machine := range machines {
+		for {
+			reply, err := m.ShipTo(ctx, machine, handlerEndEpoch, arg)
+			if err != nil {
+				return 0, false
+			}
+			if len(reply) == 1 && reply[0] == 1 {
+				break
+			}
+			if !b.again() {
+				return 0, false
+			}
+		}
+	}
+	return epoch + 1, true
+}
+
+// WriteBackups makes data the bytes at off of every backup of a region that this
+// machine is the primary of. It is how the allocator replicates block headers.
+func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
+	rt := m.route(id)
+	if rt == nil {
+		return noRegion(region.MakeAddr(id, uint32(off)))
+	}
+	w := m.anyWorker()
+	wait := waiter{wake: make(chan struct{}, 1)}
+	var failed error
+	w.lock()
+	for _, b := range rt.Backups {
+		tag := w.ops.add(pendingOp{wait: &wait})
+		wait.add(1)
+		done, err := w.q.Write(b, RegionKey(id), off, data, tag)
+		if done || err != nil {
+			w.ops.drop(tag)
+			wait.add(-1)
+			failed = errors.Join(failed, err)
+		}
+	}
+	w.unlock()
+	return errors.Join(failed, w.await(&wait))
+}

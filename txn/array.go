@@ -1,0 +1,31 @@
+package txn
+
+import "github.com/farmsql/farmsql/region"
+
+// AllocArray makes n objects of one size next to each other, which p.Element
+// names, and puts them, zeroed, into the write set: Write opens each. It
+// allocates on this machine, in hint's region if that is here.
+func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
+	if err := t.usable(); err != nil {
+		return region.Ptr{}, err
+	}
+	if !t.m.IsPrimary(hint) {
+		hint = 0
+	}
+	first, versions, err := t.m.cfg.Allocator.AllocArray(int(t.w.id), payload, n, hint)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	var failed error
+	for i := range n {
+		p := first.Element(i)
+		if failed != nil {
+			t.m.release(t.w, p)
+			continue
+		}
+		e := entry{ptr: p, version: versions[i], op: OpAlloc, payload: t.arena.get(p.Capacity())}
+		clear(e.payload)
+		failed = t.addWrite(e)
+	}
+	return first, failed
+}

@@ -1,0 +1,50 @@
+// Package txn runs transactions on objects: FaRM's optimistic commit protocol
+// (SOSP'15 section 4) with primary-backup replication, lock-free reads and
+// function shipping (NSDI'14 sections 3.4, 3.5).
+//
+// A Machine coordinates the transactions that begin on it and takes part, as
+// primary and as backup, in those of others:
+//
+//	C = coordinator, P = primary, B = backup of an object written
+//
+//	C reads objects with one-sided READs and buffers its writes      execute
+//	C --LOCK record--> P's log; P locks by compare-and-swap          lock
+//	C <--LOCK-REPLY message-- P
+//	C --READ versions, or VALIDATE message--> primaries of reads     validate
+//	C --COMMIT-BACKUP record--> B's log, waits for the NIC's acks    commit backups
+//	C --COMMIT-PRIMARY record--> P's log; P applies and unlocks      commit primaries
+//	C reports success when one of these has arrived
+//	C names the transaction as truncated in later records;           truncate
+//	  B applies, and P and B free their logs
+//
+// Between siblings, worker w of one machine and worker w of another, there are a
+// log and a message queue in each direction (package ring). A coordinator
+// reserves space for all its records in all participants' logs before it writes
+// the first, so that a transaction cannot get stuck half way; where there is no
+// room it waits, having reserved nothing. What a machine is to itself it does by
+// direct call, but the record goes into its own log first.
+//
+// # What a transaction sees
+//
+// Reading an object again returns the same, and what the transaction itself
+// wrote. Two objects that it reads may never have coexisted: nothing that
+// depends on what it saw may be shown to anyone before Commit or Validate has
+// succeeded. Transactions that commit are strictly serializable, at the moment
+// when all their locks were held, or, if they write nothing, of their last read.
+//
+// # Indexes
+//
+// An index object, a leaf or a bucket, holds many keys, so that reading or
+// writing it as a whole would make transactions conflict that have nothing to do
+// with each other. Index code therefore remembers Questions instead of reads and
+// applies Intents just before LOCK instead of writes; index.go has the rules.
+//
+// # Concurrency
+//
+// A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and
+// belongs to it; it waits in one place, waiter. What arrives at a worker is
+// handled by its step method, which takes no time, goroutine or randomness of
+// its own and runs under the worker's lock: logReader is the participants' side.
+// Locks are ordered: Machine.mu, then one worker's mu, and no RDMA operation is
+// waited for, nor a peer rung, with either held.
+package txn

@@ -1,0 +1,86 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrConflict is what every *AbortError is: another transaction came first.
+	// Running the transaction again may succeed.
+	ErrConflict = errors.New("txn: conflict with another transaction")
+	// ErrDone is returned by every method of a transaction that has ended.
+	ErrDone = errors.New("txn: transaction has already ended")
+	// ErrTooLarge means that what the transaction writes cannot fit into the
+	// logs it must be written to.
+	ErrTooLarge = errors.New("txn: transaction too large")
+	// ErrLogFull means that a participant's log stayed full for the whole
+	// wait: its owner does not truncate.
+	ErrLogFull = errors.New("txn: log full")
+	// ErrNoRegion means that an address lies in a region that this
+	// configuration does not know.
+	ErrNoRegion = errors.New("txn: no such region")
+	// ErrStale is what Intent.Prepare and Question.Ask return when the fresh
+	// copies that they got do not belong together. They are called again.
+	ErrStale = errors.New("txn: copies do not belong together")
+	// ErrClosed means that the machine is shutting down.
+	ErrClosed = errors.New("txn: machine closed")
+)
+
+// A Reason says why a transaction aborted. The enumeration is closed: each
+// abort has exactly one, and each is counted in Stats.
+type Reason uint8
+
+const (
+	// ReasonLock: an object to be written was changed, or stayed locked by
+	// another transaction for as long as this one was ready to wait.
+	ReasonLock Reason = iota
+	// ReasonValidate: an object that was read has changed.
+	ReasonValidate
+	// ReasonAnswer: an index, asked again, gave another answer.
+	ReasonAnswer
+	// ReasonFreed: a pointer led to an object that has been freed.
+	ReasonFreed
+	// ReasonBusy: an object stayed locked for as long as a reader would wait.
+	ReasonBusy
+	// ReasonUser: the caller gave up.
+	ReasonUser
+	reasons
+)
+
+// Reasons is how many abort reasons there are.
+const Reasons = int(reasons)
+
+var reasonNames = [Reasons]string{"lock", "validate", "answer", "freed", "busy", "user"}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// An AbortError reports that a transaction was aborted, why, and over which
+// object. errors.Is(err, ErrConflict) holds for all of them.
+type AbortError struct {
+	Reason Reason
+	Addr   region.Addr
+}
+
+func (e *AbortError) Error() string {
+	if e.Addr == 0 {
+		return fmt.Sprintf("txn: aborted: %v", e.Reason)
+	}
+	return fmt.Sprintf("txn: aborted: %v at %v", e.Reason, e.Addr)
+}
+
+// Is makes every abort an ErrConflict, and one over a freed object a
+// region.ErrFreed too.
+func (e *AbortError) Is(target error) bool {
+	return target == ErrConflict || target == region.ErrFreed && e.Reason == ReasonFreed
+}
+
+func abort(r Reason, a region.Addr) error { return &AbortError{Reason: r, Addr: a} }
+
+func logFullError(m rdma.MachineID, need, free uint64) error {
+	return fmt.Errorf("%w: machine %d has %d bytes free, %d are needed, and nothing was truncated for %v", ErrLogFull, m, free, need, logPatience)
+}

@@ -1,0 +1,271 @@
+package txn
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A logReader is what a machine keeps about one log that lies in its memory:
+// the state of each transaction that has records in it, until they are
+// truncated. It is the primary's and the backup's side of the commit protocol
+// (SOSP'15 section 4), a state machine fed with the log's records in order.
+//
+// The records themselves stay in the log until then. They are the only copy of
+// a transaction that has not been applied, so the log's head, which is in
+// NVRAM, passes a record only when its transaction has been truncated.
+type logReader struct {
+	m      *Machine
+	from   rdma.MachineID
+	rx     *ring.Receiver
+	record Record // scratch
+
+	records deque
+	txs     map[uint64]*participant
+	pool    []*participant
+	// low is the sender's low bound: what is below it has been truncated.
+	low uint64
+}
+
+// A participant is one transaction of which this machine is a primary or a
+// backup. lock and backup are its records' bytes in the log.
+type participant struct {
+	lock, backup []byte
+	locked       bool // the objects of lock are locked here
+	applied      bool // or have been committed
+}
+
+func newLogReader(m *Machine, from rdma.MachineID, rx *ring.Receiver) *logReader {
+	return &logReader{m: m, from: from, rx: rx, txs: make(map[uint64]*participant)}
+}
+
+// step takes the next record from the log, if there is one, and returns the
+// LOCK-REPLY that the sender waits for, if there is one. An error means that
+// the log holds garbage, and that nothing of its sender can be believed.
+func (l *logReader) step() (reply message, more bool, err error) {
+	rec, ok, err := l.rx.Poll()
+	if err != nil || !ok {
+		return message{}, false, err
+	}
+	raw, r := rec.Payload, &l.record
+	if err := DecodeRecord(raw, r); err != nil {
+		return message{}, false, err
+	}
+	if r.ID.Machine != l.from {
+		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d", ErrBadRecord, r.Kind, r.ID, l.from)
+	}
+	if err := l.handle(raw, r, &reply); err != nil {
+		return message{}, false, err
+	}
+	if r.Kind != RecordTruncate {
+		l.records.push(logRecord{seq: r.ID.Seq, end: rec.End})
+	} else {
+		l.records.push(logRecord{end: rec.End})
+	}
+	return reply, true, l.truncate(r)
+}
+
+func (l *logReader) handle(raw []byte, r *Record, reply *message) error {
+	seq := r.ID.Seq
+	switch r.Kind {
+	case RecordLock:
+		p := l.participant(seq)
+		p.lock = raw
+		*reply = l.m.lockWrites(r.Writes)
+		reply.tag = seq
+		p.locked = reply.a == uint8(verdictSame)
+	case RecordCommitBackup:
+		l.participant(seq).backup = raw
+	case RecordCommitPrimary:
+		p := l.txs[seq]
+		if p == nil || !p.locked {
+			return fmt.Errorf("%w: COMMIT-PRIMARY of %v without a lock", ErrBadRecord, r.ID)
+		}
+		return l.apply(p)
+	case RecordAbort:
+		if p := l.txs[seq]; p != nil && p.locked {
+			return l.unlock(p)
+		}
+	}
+	return nil
+}
+
+func (l *logReader) participant(seq uint64) *participant {
+	p := l.txs[seq]
+	if p == nil {
+		if n := len(l.pool); n > 0 {
+			p, l.pool = l.pool[n-1], l.pool[:n-1]
+		} else {
+			p = new(participant)
+		}
+		l.txs[seq] = p
+	}
+	return p
+}
+
+// apply commits a locked transaction at its primary.
+func (l *logReader) apply(p *participant) error {
+	var r Record
+	if err := DecodeRecord(p.lock, &r); err != nil {
+		return err
+	}
+	for i := range r.Writes {
+		l.m.applyPrimary(&r.Writes[i])
+	}
+	p.locked, p.applied = false, true
+	return nil
+}
+
+func (l *logReader) unlock(p *participant) error {
+	var r Record
+	if err := DecodeRecord(p.lock, &r); err != nil {
+		return err
+	}
+	l.m.unlockWrites(r.Writes)
+	p.locked = false
+	return nil
+}
+
+// truncate takes what the record says about truncated transactions.
+func (l *logReader) truncate(r *Record) error {
+	for _, seq := range r.Truncated {
+		if err := l.finish(seq); err != nil {
+			return err
+		}
+	}
+	l.low = max(l.low, r.LowBound)
+	return l.free()
+}
+
+// free passes the head over the records of truncated transactions.
+func (l *logReader) free() error {
+	var end uint64
+	for l.records.n > 0 {
+		r := l.records.front()
+		if r.seq >= l.low && l.txs[r.seq] != nil {
+			break
+		}
+		if err := l.finish(r.seq); err != nil {
+			return err
+		}
+		end = r.end
+		l.records.pop()
+	}
+	if end != 0 {
+		l.rx.Free(end)
+	}
+	return nil
+}
+
+// finish truncates one transaction: a backup applies it now.
+func (l *logReader) finish(seq uint64) error {
+	p := l.txs[seq]
+	if p == nil {
+		return nil
+	}
+	if p.locked {
+		return fmt.Errorf("%w: transaction %d of machine %d truncated while locked", ErrBadRecord, seq, l.from)
+	}
+	delete(l.txs, seq)
+	if p.backup != nil {
+		if err := l.m.applyBackups(p.backup); err != nil {
+			return err
+		}
+	}
+	*p = participant{}
+	l.pool = append(l.pool, p)
+	return nil
+}
+
+// lockWrites locks the objects of a LOCK record at their versions, all or none.
+// The reply says of the first that could not be locked which one it is and why.
+func (m *Machine) lockWrites(writes []Write) message {
+	for i := range writes {
+		if v := m.lock(&writes[i]); v != verdictSame {
+			m.unlockWrites(writes[:i])
+			return message{kind: messageLockReply, a: uint8(v), c: uint32(i)}
+		}
+	}
+	return message{kind: messageLockReply, a: uint8(verdictSame)}
+}
+
+func (m *Machine) lock(w *Write) verdict {
+	rt := m.route(w.Ptr.Addr.Region())
+	if rt == nil || !rt.primary {
+		return verdictChanged
+	}
+	if rt.local.Lock(w.Ptr, w.Version) {
+		return verdictSame
+	}
+	return max(verdictLocked, judge(rt.local.Header(w.Ptr.Addr.Offset()), w.Version))
+}
+
+func (m *Machine) unlockWrites(writes []Write) {
+	for i := range writes {
+		p := writes[i].Ptr
+		m.route(p.Addr.Region()).local.Unlock(p, writes[i].Version)
+	}
+}
+
+// applyPrimary gives a locked object its new state and unlocks it.
+func (m *Machine) applyPrimary(w *Write) {
+	v, allocated, incarnation := w.after()
+	m.route(w.Ptr.Addr.Region()).local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
+	if w.Op == OpFree {
+		m.cfg.Allocator.Release(w.Ptr)
+	}
+}
+
+// applyBackups applies a COMMIT-BACKUP record to this machine's replicas.
+func (m *Machine) applyBackups(raw []byte) error {
+	var r Record
+	if err := DecodeRecord(raw, &r); err != nil {
+		return err
+	}
+	for i := range r.Writes {
+		w := &r.Writes[i]
+		rt := m.route(w.Ptr.Addr.Region())
+		if rt == nil || rt.local == nil {
+			return fmt.Errorf("%w: COMMIT-BACKUP of %v for a replica that is not here", ErrBadRecord, w.Ptr.Addr)
+		}
+		ApplyReplica(rt.local, w)
+	}
+	return nil
+}
+
+// ApplyReplica applies a write to a replica that nobody else writes to. What it
+// already has, or what is older, changes nothing.
+func ApplyReplica(r *region.Region, w *Write) {
+	v, allocated, incarnation := w.after()
+	r.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation)
+}
+
+// A logRecord remembers where a record of transaction seq ends.
+type logRecord struct{ seq, end uint64 }
+
+// A deque is a queue of records.
+type deque struct {
+	buf     []logRecord // a power of two
+	head, n int
+}
+
+func (d *deque) push(r logRecord) {
+	if d.n == len(d.buf) {
+		buf := make([]logRecord, max(64, 2*len(d.buf)))
+		for i := range d.n {
+			buf[i] = d.buf[(d.head+i)%len(d.buf)]
+		}
+		d.buf, d.head = buf, 0
+	}
+	d.buf[(d.head+d.n)%len(d.buf)] = r
+	d.n++
+}
+
+func (d *deque) front() logRecord { return d.buf[d.head] }
+
+func (d *deque) pop() {
+	d.head = (d.head + 1) % len(d.buf)
+	d.n--
+}

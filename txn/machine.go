@@ -1,0 +1,169 @@
+package txn
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Config is what a machine's transactions stand on.
+type Config struct {
+	// ID is the machine's. Config is the configuration it is part of.
+	ID     rdma.MachineID
+	Config uint32
+	// Workers is how many workers each machine of the instance has.
+	Workers int
+	NIC     rdma.NIC
+	// Log returns the non-volatile memory of the log that a sibling worker
+	// writes to this machine. All logs have LogBytes.
+	Log      func(sender rdma.MachineID, worker int) (*nvram.Memory, error)
+	LogBytes int
+	// MessageBytes is the size of a message queue.
+	MessageBytes int
+	// Allocator allocates in the regions that this machine is primary of.
+	Allocator *region.Allocator
+	Clock     clock.Clock
+	Events    Events
+}
+
+// Events are told of what happens rarely. Each field may be nil.
+type Events struct {
+	// Fenced: what a peer wrote here makes no sense; nothing of it is believed
+	// any more.
+	Fenced func(peer rdma.MachineID, err error)
+}
+
+// machinesMax bounds the identifiers of machines.
+const machinesMax = 1024
+
+// validateByMessage is tr of SOSP'15 section 4: a primary of more than so many
+// objects to validate is asked with one message instead of READs.
+const validateByMessage = 4
+
+// A Machine coordinates transactions and is a participant in others'. It is
+// safe for concurrent use.
+type Machine struct {
+	cfg           Config
+	workers       []*worker
+	routes        atomic.Pointer[routes]
+	epoch         atomic.Uint64
+	states        sync.Pool
+	nextWorker    atomic.Uint32
+	writeBytesMax int
+	closed        atomic.Bool
+	handling      sync.WaitGroup
+
+	mu       sync.Mutex
+	onEpoch  []func()
+	handlers map[HandlerID]Handler
+}
+
+// New makes a machine. It registers its logs and message queues with the NIC,
+// so that peers can connect; Connect connects it to them.
+func New(cfg Config) (*Machine, error) {
+	m := &Machine{cfg: cfg, handlers: make(map[HandlerID]Handler)}
+	m.routes.Store(new(routes))
+	m.epoch.Store(1)
+	// The two largest records that one log may have to take are a LOCK and a
+	// COMMIT-BACKUP of everything the transaction writes, and another
+	// transaction's may still be in the way.
+	m.writeBytesMax = cfg.LogBytes / 4
+	for id := range cfg.Workers {
+		w := newWorker(m, uint16(id))
+		q, err := cfg.NIC.Open(id, w.kick)
+		if err != nil {
+			return nil, fmt.Errorf("txn: open worker %d: %w", id, err)
+		}
+		w.q = q
+		w.credit = nvram.NewMemory(machinesMax * creditWords * 8)
+		if err := cfg.NIC.Register(creditKey(w.id), w.credit); err != nil {
+			return nil, fmt.Errorf("txn: worker %d: %w", id, err)
+		}
+		m.workers = append(m.workers, w)
+	}
+	m.states.New = func() any { return newState(m) }
+	m.handleInternally()
+	return m, nil
+}
+
+// A Greeting tells a peer where the logs and message queues are that it writes
+// to, one of each per worker.
+type Greeting struct{ workers []greeting }
+
+type greeting struct{ log, messages ring.State }
+
+// Listen makes room for what one peer writes here, which may be this machine
+// itself, and returns what the peer needs to Connect.
+func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
+	var g Greeting
+	for _, w := range m.workers {
+		one, err := w.listen(peer)
+		if err != nil {
+			return g, fmt.Errorf("txn: worker %d cannot listen to machine %d: %w", w.id, peer, err)
+		}
+		g.workers = append(g.workers, one)
+	}
+	return g, nil
+}
+
+// Connect connects to a peer that returned g from Listen, after listening to it.
+func (m *Machine) Connect(peer rdma.MachineID, g Greeting) {
+	for i, w := range m.workers {
+		w.connect(peer, g.workers[i])
+	}
+}
+
+// ID returns the machine's identifier.
+func (m *Machine) ID() rdma.MachineID { return m.cfg.ID }
+
+// Clock returns the machine's clock.
+func (m *Machine) Clock() clock.Clock { return m.cfg.Clock }
+
+func (m *Machine) anyWorker() *worker {
+	s := m.states.Get().(*state)
+	w := s.w
+	m.states.Put(s)
+	return w
+}
+
+func newState(m *Machine) *state {
+	w := m.workers[int(m.nextWorker.Add(1))%len(m.workers)]
+	s := &state{m: m, w: w}
+	s.late.s, s.fresh.s = s, s
+	s.commit.init()
+	return s
+}
+
+// Close stops the machine once what it has begun to commit is truncated
+// everywhere, waiting for at most patience. No transaction may be running.
+func (m *Machine) Close(patience time.Duration) error {
+	m.handling.Wait()
+	err := m.Quiesce(patience)
+	m.closed.Store(true)
+	for _, w := range m.workers {
+		w.stopTimer()
+		w.q.Close()
+	}
+	return err
+}
+
+// Quiesce waits until everything that this machine has committed is truncated,
+// and so applied at all replicas.
+func (m *Machine) Quiesce(patience time.Duration) error {
+	for _, w := range m.workers {
+		b := backoff{w: w, patience: patience}
+		for !w.truncateAll() {
+			if !b.again() {
+				return fmt.Errorf("txn: machine %d: worker %d: transactions still not truncated after %v", m.cfg.ID, w.id, patience)
+			}
+		}
+	}
+	return nil
+}

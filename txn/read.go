@@ -1,0 +1,163 @@
+package txn
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Read is the lock-free read of NSDI'14 section 3.5: a transaction of a single
+// read, without its costs. It copies the payload of the object p into
+// dst[:p.Capacity()] and returns its version. It does not allocate. It fails
+// with region.ErrFreed if p's object is gone.
+//
+// A pointer that was found some time ago must be used within an Operation, or
+// the memory may hold an object of another size by now.
+func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
+	return m.anyWorker().read(p, dst, readPatience)
+}
+
+// read reads the object p from its primary, waiting for a writer for as long as
+// patience says.
+func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
+	rt := w.m.route(p.Addr.Region())
+	if rt == nil {
+		return 0, noRegion(p.Addr)
+	}
+	h, err := w.readOnce(rt, p, dst)
+	if err == nil {
+		return h.Version(), nil
+	}
+	b := backoff{w: w, patience: patience}
+	for errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn) {
+		if !b.again() {
+			return 0, region.ErrLocked
+		}
+		h, err = w.readOnce(rt, p, dst)
+	}
+	return h.Version(), err
+}
+
+func (w *worker) readOnce(rt *route, p region.Ptr, dst []byte) (region.Header, error) {
+	if rt.primary {
+		w.stats.localReads.Add(1)
+		return rt.local.ReadObject(p, dst)
+	}
+	raw := rawBuffers.Get().(*rawBuffer)
+	defer rawBuffers.Put(raw)
+	b := raw.sized(p.Class().Size())
+	if err := w.readRaw(rt.Primary, p, b, raw); err != nil {
+		return 0, err
+	}
+	return region.Unpack(dst, b, p)
+}
+
+// A rawBuffer is what an object's bytes are read into from another machine,
+// before its line versions are checked and stripped.
+type rawBuffer struct {
+	b    []byte
+	wait waiter
+}
+
+var rawBuffers = sync.Pool{New: func() any {
+	return &rawBuffer{wait: waiter{wake: make(chan struct{}, 1)}}
+}}
+
+func (r *rawBuffer) sized(n int) []byte {
+	if cap(r.b) < n {
+		r.b = make([]byte, max(n, 4096))
+	}
+	return r.b[:n]
+}
+
+// readRaw reads bytes from the region of p at another machine.
+func (w *worker) readRaw(from rdma.MachineID, p region.Ptr, b []byte, raw *rawBuffer) error {
+	w.stats.remoteReads.Add(1)
+	w.lock()
+	err := w.post(from, RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
+	w.unlock()
+	if raw.wait.settled() {
+		return err
+	}
+	return errors.Join(err, w.await(&raw.wait))
+}
+
+// post posts a READ of which wt is told, unless it fails at once. The worker is
+// locked.
+func (w *worker) post(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *waiter) error {
+	tag := w.ops.add(pendingOp{wait: wt})
+	wt.add(1)
+	done, err := w.q.Read(from, k, off, dst, tag)
+	if done || err != nil {
+		w.ops.drop(tag)
+		wt.add(-1)
+	}
+	return err
+}
+
+// ReadPair reads two adjacent objects of one size, p and p.Element(1), with a
+// single READ if they are remote. Their payloads go to dst[:2*p.Capacity()], one
+// after the other. Each is consistent by itself, both together are not. A freed
+// second object is region.ErrFreed too.
+func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
+	return m.anyWorker().readPair(p, dst, readPatience)
+}
+
+func (w *worker) readPair(p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
+	rt := w.m.route(p.Addr.Region())
+	if rt == nil {
+		return 0, 0, noRegion(p.Addr)
+	}
+	b := backoff{w: w, patience: patience}
+	for {
+		h1, h2, err := w.readPairOnce(rt, p, dst)
+		if err == nil {
+			return h1.Version(), h2.Version(), nil
+		}
+		if !errors.Is(err, region.ErrLocked) && !errors.Is(err, region.ErrTorn) {
+			return 0, 0, err
+		}
+		if !b.again() {
+			return 0, 0, region.ErrLocked
+		}
+	}
+}
+
+func (w *worker) readPairOnce(rt *route, p region.Ptr, dst []byte) (h1, h2 region.Header, err error) {
+	n, next := p.Capacity(), p.Element(1)
+	if rt.primary {
+		w.stats.localReads.Add(2)
+		if h1, err = rt.local.ReadObject(p, dst[:n]); err == nil {
+			h2, err = rt.local.ReadObject(next, dst[n:2*n])
+		}
+		return h1, h2, err
+	}
+	raw := rawBuffers.Get().(*rawBuffer)
+	defer rawBuffers.Put(raw)
+	size := p.Class().Size()
+	b := raw.sized(2 * size)
+	if err := w.readRaw(rt.Primary, p, b, raw); err != nil {
+		return 0, 0, err
+	}
+	if h1, err = region.Unpack(dst[:n], b[:size], p); err == nil {
+		h2, err = region.Unpack(dst[n:2*n], b[size:], next)
+	}
+	return h1, h2, err
+}
+
+// PeekPair is ReadPair as Peek is Read: it does not join the read set, and the
+// payloads are valid until the transaction ends.
+func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err error) {
+	if err := t.usable(); err != nil {
+		return nil, nil, 0, 0, err
+	}
+	n := p.Capacity()
+	both := t.arena.get(2 * n)
+	if va, vb, err = t.w.readPair(p, both, readPatience); err != nil {
+		return nil, nil, 0, 0, conflictFrom(err, p)
+	}
+	return both[:n:n], both[n:], va, vb, nil
+}

@@ -1,0 +1,233 @@
+package txn
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A RecordKind is the type of a log record (SOSP'15, table 1).
+type RecordKind uint8
+
+const (
+	RecordLock RecordKind = iota + 1
+	RecordCommitBackup
+	RecordCommitPrimary
+	RecordAbort
+	RecordTruncate
+	recordKinds
+)
+
+var recordKindNames = [recordKinds]string{"", "LOCK", "COMMIT-BACKUP", "COMMIT-PRIMARY", "ABORT", "TRUNCATE"}
+
+func (k RecordKind) String() string {
+	if k == 0 || k >= recordKinds {
+		return fmt.Sprintf("record kind %d", uint8(k))
+	}
+	return recordKindNames[k]
+}
+
+// A WriteOp says what a transaction does to one object.
+type WriteOp uint8
+
+const (
+	// OpUpdate replaces the payload.
+	OpUpdate WriteOp = iota
+	// OpAlloc makes a free slot an object.
+	OpAlloc
+	// OpFree makes an object a free slot, of the next incarnation.
+	OpFree
+	writeOps
+)
+
+// A Write is one object's part of a LOCK or COMMIT-BACKUP record: the version
+// that the object must have, and what it becomes, one version later.
+type Write struct {
+	Ptr     region.Ptr
+	Version region.Version
+	Op      WriteOp
+	Payload []byte // Ptr.Capacity() bytes; nil for OpFree
+}
+
+// after returns the state that committing the write gives the object.
+func (w *Write) after() (v region.Version, allocated bool, incarnation uint64) {
+	v, allocated, incarnation = w.Version+1, true, w.Ptr.Incarnation()
+	if w.Op == OpFree {
+		allocated, incarnation = false, incarnation+1
+	}
+	return v, allocated, incarnation
+}
+
+// A Record is a decoded log record. Writes' payloads and the other slices alias
+// the bytes that it was decoded from.
+type Record struct {
+	Kind RecordKind
+	ID   ID
+	// LowBound says that the coordinating worker's transactions below it are
+	// truncated, Truncated which ones at or above it are too.
+	LowBound  uint64
+	Truncated []uint64
+	// Regions lists all regions that the transaction writes to.
+	Regions []region.ID
+	Writes  []Write
+}
+
+// ErrBadRecord means that bytes taken from a log are no record.
+var ErrBadRecord = errors.New("txn: bad log record")
+
+// A record is, in little-endian 64-bit words:
+//
+//	| kind 8 | truncated 8 | regions 16 | writes 32 |
+//	| config 32 | machine 16 | worker 16 |
+//	| sequence |
+//	| low bound |
+//	| truncated sequence | ...
+//	| region 32 | region 32 | ...                            (0 if odd)
+//	| address | class and incarnation | op 4, version 60 | payload ... | ...
+const (
+	recordHeaderBytes = 32
+	writeHeaderBytes  = region.PtrBytes + 8
+	opShift           = 60
+)
+
+// maxTruncatedPerRecord bounds what one record piggybacks; the rest waits for
+// the next record or for the low bound to pass it.
+const maxTruncatedPerRecord = 64
+
+var (
+	_ = [1]struct{}{}[writeOps>>(64-opShift)]   // an op fits beside a version
+	_ = [1]struct{}{}[maxTruncatedPerRecord>>8] // and the count in its 8 bits
+)
+
+func roundUp8(n int) int { return (n + 7) &^ 7 }
+
+// writeBytes is the encoded size of a write.
+func writeBytes(w *Write) int { return writeHeaderBytes + roundUp8(len(w.Payload)) }
+
+func recordBytes(truncated, regions int) int {
+	return recordHeaderBytes + 8*truncated + roundUp8(4*regions)
+}
+
+func appendRecordHeader(b []byte, k RecordKind, id ID, low uint64, truncated []uint64, regions []region.ID, writes int) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, uint64(k)<<56|uint64(len(truncated))<<48|uint64(len(regions))<<32|uint64(writes))
+	b = le.AppendUint64(b, uint64(id.Config)<<32|uint64(id.Machine)<<16|uint64(id.Worker))
+	b = le.AppendUint64(b, id.Seq)
+	b = le.AppendUint64(b, low)
+	for _, s := range truncated {
+		b = le.AppendUint64(b, s)
+	}
+	for _, r := range regions {
+		b = le.AppendUint32(b, uint32(r))
+	}
+	if len(regions)%2 == 1 {
+		b = le.AppendUint32(b, 0)
+	}
+	return b
+}
+
+func appendWrite(b []byte, w *Write) []byte {
+	b = w.Ptr.Append(b)
+	b = binary.LittleEndian.AppendUint64(b, uint64(w.Op)<<opShift|uint64(w.Version))
+	b = append(b, w.Payload...)
+	for pad := roundUp8(len(w.Payload)) - len(w.Payload); pad > 0; pad-- {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// AppendRecord encodes r after b.
+func AppendRecord(b []byte, r *Record) []byte {
+	b = appendRecordHeader(b, r.Kind, r.ID, r.LowBound, r.Truncated, r.Regions, len(r.Writes))
+	for i := range r.Writes {
+		b = appendWrite(b, &r.Writes[i])
+	}
+	return b
+}
+
+// A decoder takes words off the front of a record.
+type decoder struct {
+	b  []byte
+	ok bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if n > len(d.b) {
+		d.ok, d.b = false, nil
+		return nil
+	}
+	head := d.b[:n:n]
+	d.b = d.b[n:]
+	return head
+}
+
+func (d *decoder) word() uint64 {
+	if b := d.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// DecodeRecord decodes b into r, reusing r's slices. Anything that is not a
+// whole, well-formed record is ErrBadRecord.
+func DecodeRecord(b []byte, r *Record) error {
+	d := decoder{b: b, ok: true}
+	head, who := d.word(), d.word()
+	r.Kind = RecordKind(head >> 56)
+	r.ID = ID{Config: uint32(who >> 32), Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Seq: d.word()}
+	r.LowBound = d.word()
+	r.Truncated, r.Regions, r.Writes = r.Truncated[:0], r.Regions[:0], r.Writes[:0]
+	if !d.ok || r.Kind == 0 || r.Kind >= recordKinds {
+		return fmt.Errorf("%w: header %#x, %d bytes", ErrBadRecord, head, len(b))
+	}
+	for range uint8(head >> 48) {
+		r.Truncated = append(r.Truncated, d.word())
+	}
+	nRegions := int(uint16(head >> 32))
+	for i := 0; i < nRegions; i += 2 {
+		w := d.word()
+		r.Regions = append(r.Regions, region.ID(uint32(w)))
+		if i+1 < nRegions {
+			r.Regions = append(r.Regions, region.ID(uint32(w>>32)))
+		}
+	}
+	for range uint32(head) {
+		if !d.ok {
+			break
+		}
+		if err := d.write(r); err != nil {
+			return err
+		}
+	}
+	if !d.ok || len(d.b) != 0 {
+		return fmt.Errorf("%w: %v of %v is not %d bytes long", ErrBadRecord, r.Kind, r.ID, len(b))
+	}
+	return nil
+}
+
+func (d *decoder) write(r *Record) error {
+	raw := d.take(region.PtrBytes)
+	if raw == nil {
+		return nil
+	}
+	p, err := region.DecodePtr(raw)
+	if err != nil {
+		return fmt.Errorf("%w: %v of %v: %w", ErrBadRecord, r.Kind, r.ID, err)
+	}
+	v := d.word()
+	w := Write{Ptr: p, Op: WriteOp(v >> opShift), Version: region.Version(v & (1<<opShift - 1))}
+	if w.Op >= writeOps {
+		return fmt.Errorf("%w: %v of %v: op %d", ErrBadRecord, r.Kind, r.ID, w.Op)
+	}
+	if w.Op != OpFree {
+		w.Payload = d.take(roundUp8(p.Capacity()))
+		if w.Payload != nil {
+			w.Payload = w.Payload[:p.Capacity()]
+		}
+	}
+	r.Writes = append(r.Writes, w)
+	return nil
+}

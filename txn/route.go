@@ -1,0 +1,92 @@
+package txn
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A route is what this machine knows of one region: where its replicas are, and
+// the local one if there is one.
+type route struct {
+	cluster.Placement
+	local   *region.Region
+	primary bool
+}
+
+// routes is indexed by region. It is replaced, never changed.
+type routes []*route
+
+// AddRegion tells the machine where a region lives; local is its replica here,
+// or nil. The mapping of a region does not change within a configuration.
+func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := *m.routes.Load()
+	next := make(routes, max(len(old), int(p.Region)+1))
+	copy(next, old)
+	next[p.Region] = &route{Placement: p, local: local, primary: local != nil && p.Primary == m.cfg.ID}
+	m.routes.Store(&next)
+}
+
+func (m *Machine) route(id region.ID) *route {
+	rs := *m.routes.Load()
+	if int(id) >= len(rs) {
+		return nil
+	}
+	return rs[id]
+}
+
+func noRegion(a region.Addr) error {
+	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
+}
+
+// IsPrimary says whether this machine is the primary of a's region.
+func (m *Machine) IsPrimary(a region.Addr) bool {
+	r := m.route(a.Region())
+	return r != nil && r.primary
+}
+
+// Primary returns the machine that is the primary of a's region.
+func (m *Machine) Primary(a region.Addr) (rdma.MachineID, error) {
+	r := m.route(a.Region())
+	if r == nil {
+		return 0, noRegion(a)
+	}
+	return r.Primary, nil
+}
+
+// Keys under which a machine's memory is registered with its NIC.
+const (
+	keyRegion = iota + 1
+	keyLog
+	keyMessages
+	keyCredit
+)
+
+// RegionKey names a region's replica at any machine that has one.
+func RegionKey(id region.ID) rdma.Key { return rdma.Key(keyRegion<<56 | uint64(id)) }
+
+func logKey(sender rdma.MachineID, worker uint16) rdma.Key {
+	return rdma.Key(keyLog<<56 | uint64(sender)<<16 | uint64(worker))
+}
+
+func messagesKey(sender rdma.MachineID, worker uint16) rdma.Key {
+	return rdma.Key(keyMessages<<56 | uint64(sender)<<16 | uint64(worker))
+}
+
+// A worker's peers write into its credit memory, two words each, how much of
+// what it wrote to their log and message queue they have freed.
+const (
+	creditLog = iota
+	creditMessages
+	creditWords
+)
+
+func creditKey(worker uint16) rdma.Key { return rdma.Key(keyCredit<<56 | uint64(worker)) }
+
+func creditOffset(peer rdma.MachineID, word int) uint64 {
+	return (uint64(peer)*creditWords + uint64(word)) * 8
+}

@@ -1,0 +1,56 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// runPatience bounds how long Run goes on repeating a transaction.
+const runPatience = 30 * time.Second
+
+// Run runs fn in a transaction and commits it. A conflict, met by fn or by the
+// commit, has it run again from the beginning after a random pause, until it
+// has been tried for long. An error of fn that is no conflict aborts the
+// transaction and is returned, but only after what the transaction has read has
+// been validated: fn may have been led to it by objects that never coexisted.
+func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
+	b := backoff{w: m.workers[0], patience: runPatience}
+	for {
+		err := m.runOnce(ctx, fn)
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !b.again() {
+			return fmt.Errorf("txn: given up after %d attempts: %w", b.tries, err)
+		}
+	}
+}
+
+func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
+	t := m.Begin()
+	defer t.Abort()
+	if err := fn(t); err != nil {
+		if moved := t.Validate(); moved != nil && !errors.Is(moved, ErrDone) {
+			return moved
+		}
+		return err
+	}
+	return t.Commit(ctx)
+}
+
+// Written returns how many bytes of log the transaction's writes take so far,
+// index changes not included; WriteBytesMax is the bound.
+func (t *Tx) Written() int {
+	if t.state == nil {
+		return 0
+	}
+	return t.written
+}
+
+// WriteBytesMax is how many bytes of log the writes of one transaction can take.
+func (m *Machine) WriteBytesMax() int { return m.writeBytesMax }

@@ -1,0 +1,82 @@
+package txn
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// A selfLog is the log that a worker writes to its own machine. The coordinator
+// does its part there by direct call, so the log is only for recovery: nothing
+// is read from it but where its records end.
+type selfLog struct {
+	log *ring.Sender
+	rx  *ring.Receiver
+	// front is the oldest record that has not been freed.
+	front ring.Record
+	has   bool
+}
+
+func newSelfLog(m *nvram.Memory, nonce uint64) (*selfLog, error) {
+	rx, err := openLog(m, nonce)
+	if err != nil {
+		return nil, err
+	}
+	state, err := rx.State()
+	if err != nil {
+		return nil, err
+	}
+	return &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx}, nil
+}
+
+// openLog makes a log, or opens the one that is there, which must be empty: it
+// is recovery that deals with records of an earlier life.
+func openLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
+	rx, err := OpenLog(m)
+	if err != nil {
+		return nil, err
+	}
+	if rx == nil {
+		return ring.Create(m, 0, m.Size(), nonce)
+	}
+	_, ok, err := rx.Poll()
+	if err == nil && ok {
+		err = errors.New("txn: log holds records of an earlier life that have not been recovered")
+	}
+	return rx, err
+}
+
+// OpenLog opens the log that m holds, or returns nil if m has never held one.
+func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
+	rx, err := ring.Open(m, 0, m.Size())
+	if errors.Is(err, ring.ErrUnformatted) {
+		return nil, nil
+	}
+	return rx, err
+}
+
+// free passes the log's head over the records of finished transactions.
+func (l *selfLog) free(w *window) error {
+	var end uint64
+	for {
+		if !l.has {
+			var err error
+			if l.front, l.has, err = l.rx.Poll(); err != nil {
+				return err
+			}
+		}
+		if !l.has || !w.finished(recordSeq(l.front.Payload)) {
+			break
+		}
+		end, l.has = l.front.End, false
+	}
+	if end != 0 {
+		l.rx.Free(end)
+	}
+	return nil
+}
+
+// recordSeq returns the sequence number in an encoded record.
+func recordSeq(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }

@@ -1,0 +1,178 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A HandlerID names a function that can be shipped to. Those from
+// internalHandlers on are this package's.
+type HandlerID uint16
+
+const internalHandlers HandlerID = 0xff00
+
+// A Handler runs at the machine that a function is shipped to, on a goroutine
+// of its own. arg is its to keep.
+type Handler func(ctx context.Context, arg []byte) (result []byte, err error)
+
+// Handle registers the function that is run for h. All machines of an instance
+// register the same.
+func (m *Machine) Handle(h HandlerID, fn Handler) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.handlers[h] != nil {
+		invariant.Violated("handler registered once", h, nil)
+	}
+	m.handlers[h] = fn
+}
+
+func (m *Machine) handler(h HandlerID) Handler {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.handlers[h]
+}
+
+// Ship runs the function registered for h at the primary of the object at to
+// (NSDI'14 section 3.4: function shipping), and returns its result. Where this
+// machine is the primary that is a call. An error that came from another machine
+// keeps its text, and whether it is an ErrConflict.
+func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
+	machine, err := m.Primary(to)
+	if err != nil {
+		return nil, err
+	}
+	return m.ShipTo(ctx, machine, h, arg)
+}
+
+// ShipTo is Ship to a machine.
+func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
+	if machine == m.cfg.ID {
+		fn := m.handler(h)
+		if fn == nil {
+			return nil, noHandler(h)
+		}
+		return fn(ctx, arg)
+	}
+	if len(arg) > m.messageBodyMax() {
+		return nil, fmt.Errorf("%w: a message of %d bytes to machine %d, the limit is %d", ErrTooLarge, len(arg), machine, m.messageBodyMax())
+	}
+	reply, err := m.anyWorker().call(machine, message{kind: messageRequest, b: uint16(h), body: arg})
+	if err != nil {
+		return nil, err
+	}
+	return reply.body, shippedError(replyCode(reply.a), reply.body)
+}
+
+func noHandler(h HandlerID) error { return fmt.Errorf("txn: nothing is registered for handler %#x", h) }
+
+// messageBodyMax is how long the body of a message may be: a quarter of a queue.
+func (m *Machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - messageHeaderBytes }
+
+// A replyCode says how a shipped function ended.
+type replyCode uint8
+
+const (
+	replyResult replyCode = iota
+	replyError
+	replyConflict
+)
+
+// A ShippedError is the error of a function that ran at another machine.
+type ShippedError struct {
+	Text     string
+	conflict bool
+}
+
+func (e *ShippedError) Error() string { return e.Text }
+
+// Is makes a conflict there an ErrConflict here.
+func (e *ShippedError) Is(target error) bool { return e.conflict && target == ErrConflict }
+
+func shippedError(code replyCode, body []byte) error {
+	if code == replyResult {
+		return nil
+	}
+	return &ShippedError{Text: string(body), conflict: code == replyConflict}
+}
+
+// A call waits for one reply.
+type call struct {
+	to     rdma.MachineID
+	wait   waiter
+	answer message
+}
+
+func (c *call) reply(msg message) {
+	c.answer = msg
+	c.answer.body = append([]byte(nil), msg.body...)
+	c.wait.done(nil)
+}
+
+func (c *call) fail(err error) { c.wait.done(err) }
+
+// call sends msg and waits for the reply.
+func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
+	if int(to) >= len(w.peers) || w.peers[to] == nil {
+		return message{}, fmt.Errorf("txn: machine %d is not a peer", to)
+	}
+	c := &call{to: to, wait: waiter{wake: make(chan struct{}, 1)}}
+	c.wait.add(1)
+	w.lock()
+	p := w.peers[to]
+	err := p.broken
+	if err == nil {
+		w.nextTag++
+		msg.tag = w.nextTag
+		w.calls[msg.tag] = c
+		if err = w.send(p, &msg); err != nil {
+			delete(w.calls, msg.tag)
+		}
+	}
+	w.unlock()
+	if err != nil {
+		return message{}, err
+	}
+	if err := w.await(&c.wait); err != nil {
+		return message{}, err
+	}
+	return c.answer, nil
+}
+
+// serve runs a shipped function. A request with tag 0 wants no reply.
+func (m *Machine) serve(w *worker, p *peer, msg message) {
+	fn := m.handler(HandlerID(msg.b))
+	arg := append([]byte(nil), msg.body...)
+	m.handling.Add(1)
+	go func() {
+		defer m.handling.Done()
+		reply := message{kind: messageReply, tag: msg.tag}
+		result, err := []byte(nil), noHandler(HandlerID(msg.b))
+		if fn != nil {
+			result, err = fn(context.Background(), arg)
+		}
+		if len(result) > m.messageBodyMax() {
+			err = fmt.Errorf("%w: a reply of %d bytes, the limit is %d", ErrTooLarge, len(result), m.messageBodyMax())
+		}
+		switch {
+		case err == nil:
+			reply.body = result
+		case errors.Is(err, ErrConflict):
+			reply.a, reply.body = uint8(replyConflict), []byte(err.Error())
+		default:
+			reply.a, reply.body = uint8(replyError), []byte(err.Error())
+		}
+		if msg.tag == 0 {
+			return
+		}
+		w.lock()
+		if err := w.send(p, &reply); err != nil && p.broken == nil {
+			w.fence(p, err)
+		}
+		w.unlock()
+	}()
+}

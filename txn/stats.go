@@ -1,0 +1,59 @@
+package txn
+
+import "sync/atomic"
+
+// Stats counts what a machine's transactions did since it started.
+type Stats struct {
+	Commits uint64
+	// Aborts by Reason.
+	Aborts [Reasons]uint64
+	// Retries counts commits that were prepared again inside Commit: an index
+	// object was locked by, or changed under, another transaction.
+	Retries uint64
+	// LocalReads and RemoteReads count objects read from regions of this
+	// machine and with an RDMA READ.
+	LocalReads, RemoteReads uint64
+	// Messages counts messages sent, Records log records written.
+	Messages, Records uint64
+}
+
+// Sub returns what happened between before and s.
+func (s Stats) Sub(before Stats) Stats {
+	s.Commits -= before.Commits
+	for i := range s.Aborts {
+		s.Aborts[i] -= before.Aborts[i]
+	}
+	s.Retries -= before.Retries
+	s.LocalReads -= before.LocalReads
+	s.RemoteReads -= before.RemoteReads
+	s.Messages -= before.Messages
+	s.Records -= before.Records
+	return s
+}
+
+// counters are one worker's part of Stats.
+type counters struct {
+	commits, retries, localReads, remoteReads, messages, records atomic.Uint64
+	aborts                                                       [Reasons]atomic.Uint64
+}
+
+func (c *counters) addTo(s *Stats) {
+	s.Commits += c.commits.Load()
+	for i := range c.aborts {
+		s.Aborts[i] += c.aborts[i].Load()
+	}
+	s.Retries += c.retries.Load()
+	s.LocalReads += c.localReads.Load()
+	s.RemoteReads += c.remoteReads.Load()
+	s.Messages += c.messages.Load()
+	s.Records += c.records.Load()
+}
+
+// Stats returns the machine's counters.
+func (m *Machine) Stats() Stats {
+	var s Stats
+	for _, w := range m.workers {
+		w.stats.addTo(&s)
+	}
+	return s
+}

@@ -1,0 +1,127 @@
+package txn
+
+import (
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// Truncation is lazy (SOSP'15 section 4): what has been finished is told to the
+// participants with the next record that goes there anyway. When none goes there
+// for truncateDelay, or when a log is full, an explicit TRUNCATE record does it.
+
+// takeTruncated returns the transactions that the next record to p must name as
+// truncated; those below the low bound it names by that. What telling p of them
+// had reserved is released; the record may reserve 8 bytes for each.
+func (w *worker) takeTruncated(p *peer) []uint64 {
+	w.named = w.named[:0]
+	rest := p.truncated[:0]
+	for _, seq := range p.truncated {
+		switch {
+		case seq < w.window.low:
+		case len(w.named) < maxTruncatedPerRecord:
+			w.named = append(w.named, seq)
+		default:
+			rest = append(rest, seq)
+			continue
+		}
+		p.log.Release(truncateReserve)
+	}
+	p.truncated = rest
+	return w.named
+}
+
+// flushTruncations tells every peer now.
+func (w *worker) flushTruncations() {
+	for _, p := range w.peers {
+		if p == nil || p.broken != nil {
+			continue
+		}
+		if len(p.truncated) > 0 || p.unrung > 0 {
+			w.ring(p)
+		}
+		for len(p.truncated) > 0 {
+			w.writeTruncate(p)
+		}
+	}
+}
+
+func (w *worker) writeTruncate(p *peer) {
+	named := w.takeTruncated(p)
+	n := recordBytes(len(named), 0)
+	if !p.log.Reserve(ring.Space(n)) {
+		invariant.Violated("room for a TRUNCATE record", ring.Space(n), p.log.Available())
+	}
+	id := ID{Config: w.m.cfg.Config, Machine: w.m.cfg.ID, Worker: w.id}
+	appendRecordHeader(p.log.Stage(n)[:0], RecordTruncate, id, w.window.low, named, nil, 0)
+	w.stats.records.Add(1)
+	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
+		w.fence(p, err)
+	}
+}
+
+// startTimer has the truncations flushed after truncateDelay.
+func (w *worker) startTimer() {
+	if w.timer == nil && !w.stopped {
+		w.timer = w.m.cfg.Clock.AfterFunc(truncateDelay, w.onTimer)
+	}
+}
+
+func (w *worker) onTimer() {
+	w.lock()
+	w.timer = nil
+	if !w.stopped {
+		w.flushTruncations()
+	}
+	w.unlock()
+}
+
+func (w *worker) stopTimer() {
+	w.lock()
+	w.stopped = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.unlock()
+}
+
+// truncateAll tells all peers of what is truncated and reports whether there is
+// nothing that is not.
+func (w *worker) truncateAll() bool {
+	w.lock()
+	w.flushTruncations()
+	done := w.window.low == w.window.next
+	w.unlock()
+	return done
+}
+
+// logFull is the error of a commit that waited for room in vain.
+func (w *worker) logFull(c *commit) error {
+	w.lock()
+	defer w.unlock()
+	for i := range c.parts {
+		p := &c.parts[i]
+		if log := w.logOf(p); c.reservation(p) > log.Available() {
+			return logFullError(p.machine, c.reservation(p), log.Available())
+		}
+	}
+	return ErrLogFull
+}
+
+// refresh asks the logs of a commit's participants how much has been freed: they
+// tell by themselves only when that is half.
+func (w *worker) refresh(c *commit) {
+	for i := range c.parts {
+		p := c.parts[i].peer
+		if p == nil || p.broken != nil || p.refreshing {
+			continue
+		}
+		tag := w.ops.add(pendingOp{refresh: p})
+		done, err := p.log.Refresh(tag)
+		if done || err != nil {
+			w.ops.drop(tag)
+		} else {
+			p.refreshing = true
+		}
+	}
+}

@@ -1,0 +1,414 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A Tx is one transaction in its execution phase: it reads objects, and buffers
+// what it writes until Commit. It belongs to one goroutine.
+//
+// Slices that it returns are valid until it ends. After a method has returned
+// an ErrConflict the transaction cannot commit any more; end it with Abort.
+type Tx struct {
+	*state // nil once ended
+}
+
+// state is what a transaction needs. It is kept for the next one, and with it
+// its choice of worker, so that goroutines of one processor share a worker.
+type state struct {
+	m      *Machine
+	w      *worker
+	epoch  uint64
+	reads  set
+	writes set
+	arena  arena
+	// written is how many bytes of log the writes will take.
+	written   int
+	undo      []undo
+	marks     int
+	doomed    error
+	questions []Question
+	intents   []Intent
+	locals    []local
+	onEnd     []func()
+	late      Late
+	fresh     Fresh
+	commit    commit
+	checks    []check
+}
+
+type local struct{ key, value any }
+
+// A Mark is a point in a transaction to which Rollback can return.
+type Mark struct{ undo, serial int }
+
+// An undo step takes one change of a transaction's own state back.
+type undo struct {
+	kind    undoKind
+	index   int
+	op      WriteOp
+	payload []byte
+	fn      func()
+}
+
+type undoKind uint8
+
+const (
+	undoWrite   undoKind = iota // the entry entered the write set
+	undoPayload                 // the entry's payload was opened again
+	undoOp                      // the entry was freed
+	undoFunc
+)
+
+// Begin starts a transaction on this machine, its coordinator.
+func (m *Machine) Begin() *Tx {
+	s := m.states.Get().(*state)
+	s.epoch = s.w.epochs.enter()
+	return &Tx{s}
+}
+
+// Machine returns the transaction's coordinator.
+func (t *Tx) Machine() *Machine { return t.m }
+
+// Read returns the payload of the object p, Capacity bytes that must not be
+// modified, and puts it into the read set: every later read returns the same,
+// or what the transaction wrote since. It fails with an ErrConflict if p has
+// been freed or stays locked.
+func (t *Tx) Read(p region.Ptr) ([]byte, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	if i := t.writes.find(p.Addr); i >= 0 {
+		return t.ownWrite(i, p)
+	}
+	if i := t.reads.find(p.Addr); i >= 0 {
+		return t.earlierRead(i, p)
+	}
+	payload, v, err := t.fetch(p)
+	if err != nil {
+		return nil, t.doom(err)
+	}
+	t.reads.add(entry{ptr: p, version: v, payload: payload})
+	return payload, nil
+}
+
+// ownWrite is what the transaction sees of an object in its write set.
+func (t *Tx) ownWrite(i int, p region.Ptr) ([]byte, error) {
+	e := &t.writes.entries[i]
+	if e.op == OpFree || e.dead || e.ptr != p {
+		return nil, t.doom(abort(ReasonFreed, p.Addr))
+	}
+	return e.payload, nil
+}
+
+func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
+	if e := &t.reads.entries[i]; e.ptr == p {
+		return e.payload, nil
+	}
+	return nil, t.doom(abort(ReasonFreed, p.Addr))
+}
+
+// fetch reads the committed object p into the transaction's arena.
+func (s *state) fetch(p region.Ptr) ([]byte, region.Version, error) {
+	payload := s.arena.get(p.Capacity())
+	v, err := s.w.read(p, payload, s.patience())
+	if err != nil {
+		return nil, 0, conflictFrom(err, p)
+	}
+	return payload, v, nil
+}
+
+// patience is how long the transaction may wait for an object now.
+func (s *state) patience() time.Duration {
+	if s.commit.locked {
+		return heldPatience
+	}
+	return readPatience
+}
+
+// conflictFrom turns what a read can meet into the reason of an abort.
+func conflictFrom(err error, p region.Ptr) error {
+	switch {
+	case errors.Is(err, region.ErrFreed):
+		return abort(ReasonFreed, p.Addr)
+	case errors.Is(err, region.ErrLocked):
+		return abort(ReasonBusy, p.Addr)
+	}
+	return err
+}
+
+// Write opens the object p for writing and returns its payload, Capacity bytes
+// that the caller changes in place until the next call of Mark. It reads the
+// object if the transaction has not.
+func (t *Tx) Write(p region.Ptr) ([]byte, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	if i := t.writes.find(p.Addr); i >= 0 {
+		payload, err := t.ownWrite(i, p)
+		if err == nil && t.marks > 0 {
+			t.undo = append(t.undo, undo{kind: undoPayload, index: i, payload: t.arena.copy(payload)})
+		}
+		return payload, err
+	}
+	e := entry{ptr: p, op: OpUpdate}
+	if i := t.reads.find(p.Addr); i >= 0 {
+		payload, err := t.earlierRead(i, p)
+		if err != nil {
+			return nil, err
+		}
+		e.payload, e.version = t.arena.copy(payload), t.reads.entries[i].version
+	} else {
+		var err error
+		if e.payload, e.version, err = t.fetch(p); err != nil {
+			return nil, t.doom(err)
+		}
+	}
+	return e.payload, t.addWrite(e)
+}
+
+func (t *Tx) addWrite(e entry) error {
+	w := e.write()
+	if t.written += writeBytes(&w); t.written > t.m.writeBytesMax {
+		t.written -= writeBytes(&w)
+		if e.op == OpAlloc {
+			t.m.release(t.w, e.ptr)
+		}
+		return t.m.tooLarge(t.written + writeBytes(&w))
+	}
+	t.undo = append(t.undo, undo{kind: undoWrite, index: t.writes.add(e)})
+	return nil
+}
+
+// Alloc makes a new object that can hold payload bytes, near the object at hint
+// if that is not 0, and returns its pointer and its payload: Capacity zero
+// bytes, to be changed in place until the next call of Mark. The object exists
+// for others once the transaction commits.
+func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
+	if err := t.usable(); err != nil {
+		return region.Ptr{}, nil, err
+	}
+	p, v, err := t.m.alloc(t.w, payload, hint)
+	if err != nil {
+		return region.Ptr{}, nil, err
+	}
+	e := entry{ptr: p, version: v, op: OpAlloc, payload: t.arena.get(p.Capacity())}
+	clear(e.payload)
+	return p, e.payload, t.addWrite(e)
+}
+
+// Free frees the object p when the transaction commits.
+func (t *Tx) Free(p region.Ptr) error {
+	if _, err := t.Read(p); err != nil {
+		return err
+	}
+	i := t.writes.find(p.Addr)
+	if i < 0 {
+		r := t.reads.entries[t.reads.find(p.Addr)]
+		return t.addWrite(entry{ptr: p, version: r.version, op: OpFree})
+	}
+	e := &t.writes.entries[i]
+	t.undo = append(t.undo, undo{kind: undoOp, index: i, op: e.op})
+	if e.op == OpAlloc {
+		e.dead = true
+	}
+	e.op = OpFree
+	return nil
+}
+
+// Mark returns the present point of the transaction.
+func (t *Tx) Mark() Mark {
+	if t.state == nil {
+		return Mark{}
+	}
+	t.marks++
+	return Mark{undo: len(t.undo), serial: t.marks}
+}
+
+// Rollback undoes all writes, allocations, frees and index operations since m.
+// What the transaction read since stays in its read set: the decision to roll
+// back may depend on it.
+func (t *Tx) Rollback(m Mark) {
+	if t.state == nil {
+		return
+	}
+	if m.undo > len(t.undo) {
+		invariant.Violated("rollback to a mark that is itself rolled back", m.undo, len(t.undo))
+	}
+	for len(t.undo) > m.undo {
+		u := t.undo[len(t.undo)-1]
+		t.undo = t.undo[:len(t.undo)-1]
+		t.undoStep(u)
+	}
+}
+
+func (t *Tx) undoStep(u undo) {
+	switch u.kind {
+	case undoFunc:
+		u.fn()
+	case undoPayload:
+		copy(t.writes.entries[u.index].payload, u.payload)
+	case undoOp:
+		e := &t.writes.entries[u.index]
+		e.op, e.dead = u.op, false
+	case undoWrite:
+		t.dropWrite(u.index)
+	}
+}
+
+// dropWrite takes the newest write out of the write set. The object was read to
+// be written, so it moves to the read set.
+func (t *Tx) dropWrite(i int) {
+	e := t.writes.entries[i]
+	w := e.write()
+	t.written -= writeBytes(&w)
+	t.writes.truncate(i)
+	switch {
+	case e.op == OpAlloc:
+		t.m.release(t.w, e.ptr)
+	case t.reads.find(e.ptr.Addr) < 0:
+		t.reads.add(entry{ptr: e.ptr, version: e.version, payload: e.payload})
+	}
+}
+
+// OnRollback registers a step that takes a change of the caller's own state
+// back if the transaction rolls back past this point.
+func (t *Tx) OnRollback(fn func()) {
+	if t.state != nil {
+		t.undo = append(t.undo, undo{kind: undoFunc, fn: fn})
+	}
+}
+
+// Peek reads the object p consistently without putting it into the read set,
+// and returns its payload and version. It shows committed objects only, never
+// what this transaction wrote. Index code that remembers a Question uses it.
+func (t *Tx) Peek(p region.Ptr) ([]byte, region.Version, error) {
+	if err := t.usable(); err != nil {
+		return nil, 0, err
+	}
+	return t.fetch(p)
+}
+
+// Local returns what SetLocal last kept in this transaction under key, or nil.
+func (t *Tx) Local(key any) any {
+	if t.state == nil {
+		return nil
+	}
+	for i := range t.locals {
+		if t.locals[i].key == key {
+			return t.locals[i].value
+		}
+	}
+	return nil
+}
+
+// SetLocal keeps v in the transaction under key.
+func (t *Tx) SetLocal(key, v any) {
+	if t.state == nil {
+		return
+	}
+	for i := range t.locals {
+		if t.locals[i].key == key {
+			t.locals[i].value = v
+			return
+		}
+	}
+	t.locals = append(t.locals, local{key, v})
+}
+
+// OnEnd registers a function that is called once the transaction has ended,
+// whichever way.
+func (t *Tx) OnEnd(fn func()) {
+	if t.state != nil {
+		t.onEnd = append(t.onEnd, fn)
+	}
+}
+
+// Abort ends the transaction without effect. Aborting one that has ended does
+// nothing, so it can be deferred.
+func (t *Tx) Abort() {
+	if t.state == nil {
+		return
+	}
+	reason := ReasonUser
+	var a *AbortError
+	if errors.As(t.doomed, &a) {
+		reason = a.Reason
+	}
+	t.w.stats.aborts[reason].Add(1)
+	t.end()
+}
+
+// usable says whether the transaction can go on.
+func (t *Tx) usable() error {
+	if t.state == nil {
+		return ErrDone
+	}
+	return t.doomed
+}
+
+// doom remembers a conflict: from here on the transaction can only abort.
+func (t *Tx) doom(err error) error {
+	if t.doomed == nil && errors.Is(err, ErrConflict) {
+		t.doomed = err
+	}
+	return err
+}
+
+// end gives everything back. The write set's allocations that did not commit
+// have been marked dead or are still in the set with commit.decided unset.
+func (t *Tx) end() {
+	s := t.state
+	t.state = nil
+	for _, fn := range s.onEnd {
+		fn()
+	}
+	s.late.discard(s)
+	for i := range s.writes.entries {
+		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && !s.commit.decided {
+			s.m.release(s.w, e.ptr)
+		}
+	}
+	s.w.epochs.exit(s.epoch)
+	s.reset()
+	s.m.states.Put(s)
+}
+
+func (s *state) reset() {
+	s.reads.reset()
+	s.writes.reset()
+	if invariant.Enabled {
+		s.arena.mangle()
+	}
+	s.arena.reset()
+	clear(s.undo)
+	s.undo = s.undo[:0]
+	clear(s.questions)
+	s.questions = s.questions[:0]
+	clear(s.intents)
+	s.intents = s.intents[:0]
+	clear(s.onEnd)
+	s.onEnd = s.onEnd[:0]
+	clear(s.locals)
+	s.locals = s.locals[:0]
+	s.written, s.marks, s.doomed = 0, 0, nil
+	s.commit.reset()
+}
+
+// mangle overwrites what has been handed out, so that tests notice a slice used
+// after its transaction ended.
+func (a *arena) mangle() {
+	for i := range a.chunk[:a.used] {
+		a.chunk[i] = 0xdb
+	}
+}
+
+func (m *Machine) tooLarge(n int) error {
+	return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions or a larger log size (setting log-size, now %d bytes)",
+		ErrTooLarge, n, m.writeBytesMax, m.cfg.LogBytes)
+}

@@ -1,0 +1,296 @@
+package txn
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// validateRounds bounds how often one attempt asks moved questions again before
+// it starts over.
+const validateRounds = 4
+
+// A check compares the version of an object that something depends on with the
+// one that it has now.
+type check struct {
+	ptr     region.Ptr
+	version region.Version
+	// question is the index of the question that the object was a source of,
+	// or one of the below.
+	question int
+	machine  rdma.MachineID
+	verdict  verdict
+}
+
+const (
+	checkRead = -1 // a strict read: any change is a conflict
+	checkLate = -2 // a read of a preparation: a change means to prepare again
+)
+
+// Validate checks that all that the transaction has read still holds. Nothing
+// that a transaction computes may be shown to anyone before either this or
+// Commit has succeeded: it may have seen objects that never coexisted.
+func (t *Tx) Validate() error {
+	if err := t.usable(); err != nil {
+		return err
+	}
+	b := backoff{w: t.w, patience: commitPatience}
+	for {
+		out, err := t.validate()
+		if err != nil || out == committed {
+			return t.doom(err)
+		}
+		if !b.again() {
+			return t.doom(abort(ReasonBusy, 0))
+		}
+	}
+}
+
+// validateReadOnly commits a transaction that writes nothing: it is serializable
+// at the point of its last read if all it read still holds then.
+func (s *state) validateReadOnly() (outcome, error) {
+	if len(s.reads.entries)+len(s.questions) <= 1 && s.sources() <= 1 {
+		return committed, nil // one object: its only read is that point
+	}
+	return s.validate()
+}
+
+func (s *state) sources() int {
+	n := len(s.reads.entries)
+	for _, q := range s.questions {
+		n += len(q.Sources())
+	}
+	return n
+}
+
+// validate checks everything at one point in time: after a question had to be
+// asked again, all is checked again, because only a round in which nothing has
+// moved shows that everything held at its beginning.
+func (s *state) validate() (outcome, error) {
+	for range validateRounds {
+		s.listChecks()
+		if err := s.runChecks(); err != nil {
+			return again, err
+		}
+		out, moved, err := s.judgeChecks()
+		if err != nil || out != committed || !moved {
+			return out, err
+		}
+	}
+	return again, nil
+}
+
+func (s *state) listChecks() {
+	s.checks = s.checks[:0]
+	for i := range s.reads.entries {
+		if e := &s.reads.entries[i]; s.writes.find(e.ptr.Addr) < 0 {
+			s.addCheck(e.ptr, e.version, checkRead)
+		}
+	}
+	if !s.commit.locked {
+		for i := range s.writes.entries {
+			if e := &s.writes.entries[i]; e.op != OpAlloc && !e.dead {
+				s.addCheck(e.ptr, e.version, checkRead)
+			}
+		}
+	}
+	for i := range s.late.set.entries {
+		if e := &s.late.set.entries[i]; !e.written() && !e.dead {
+			s.addCheck(e.ptr, e.version, checkLate)
+		}
+	}
+	for i, q := range s.questions {
+		for _, src := range q.Sources() {
+			s.addCheck(src.Ptr, src.Version, i)
+		}
+	}
+}
+
+func (s *state) addCheck(p region.Ptr, v region.Version, question int) {
+	s.checks = append(s.checks, check{ptr: p, version: v, question: question})
+}
+
+// runChecks gives each check its verdict.
+func (s *state) runChecks() error {
+	remote := 0
+	for i := range s.checks {
+		c := &s.checks[i]
+		rt := s.m.route(c.ptr.Addr.Region())
+		if rt == nil {
+			return noRegion(c.ptr.Addr)
+		}
+		c.machine = rt.Primary
+		switch own := s.ownLock(c.ptr); {
+		case own != nil:
+			if c.verdict = verdictSame; own.version != c.version {
+				c.verdict = verdictChanged
+			}
+			c.machine = s.m.cfg.ID
+		case rt.primary:
+			c.verdict = judge(rt.local.Header(c.ptr.Addr.Offset()), c.version)
+		default:
+			remote++
+		}
+	}
+	if remote == 0 {
+		return nil
+	}
+	return s.runRemoteChecks()
+}
+
+// ownLock returns the late write by which the transaction has locked p, if any.
+func (s *state) ownLock(p region.Ptr) *entry {
+	if !s.commit.locked {
+		return nil
+	}
+	if i := s.late.set.find(p.Addr); i >= 0 && s.late.set.entries[i].written() {
+		return &s.late.set.entries[i]
+	}
+	return nil
+}
+
+// runRemoteChecks reads the versions at other primaries, or asks a primary of
+// more than tr objects with one message.
+func (s *state) runRemoteChecks() error {
+	counts := make(map[rdma.MachineID]int)
+	for i := range s.checks {
+		counts[s.checks[i].machine]++
+	}
+	for machine, n := range counts {
+		if machine == s.m.cfg.ID {
+			continue
+		}
+		run := s.readVersions
+		if n > validateByMessage {
+			run = s.askVersions
+		}
+		if err := run(machine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readVersions reads the headers of a machine's objects, all at once.
+func (s *state) readVersions(machine rdma.MachineID) error {
+	w := s.w
+	var headers [validateByMessage][8]byte
+	var read [validateByMessage]*check
+	n := 0
+	w.lock()
+	for i := range s.checks {
+		c := &s.checks[i]
+		if c.machine != machine {
+			continue
+		}
+		read[n] = c
+		addr := c.ptr.Addr
+		if err := w.post(machine, RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.wait); err != nil {
+			w.unlock()
+			return errors.Join(err, w.await(&s.commit.wait))
+		}
+		n++
+	}
+	w.unlock()
+	if err := w.await(&s.commit.wait); err != nil {
+		return err
+	}
+	for i, c := range read[:n] {
+		c.verdict = judge(region.Header(binary.LittleEndian.Uint64(headers[i][:])), c.version)
+	}
+	return nil
+}
+
+// validateBytes is what a VALIDATE message says about one object.
+const validateBytes = 16
+
+// askVersions has the primary check its objects (VALIDATE).
+func (s *state) askVersions(machine rdma.MachineID) error {
+	var asked []*check
+	var body []byte
+	for i := range s.checks {
+		if c := &s.checks[i]; c.machine == machine {
+			asked = append(asked, c)
+			body = binary.LittleEndian.AppendUint64(body, uint64(c.ptr.Addr))
+			body = binary.LittleEndian.AppendUint64(body, uint64(c.version))
+		}
+	}
+	chunk := s.m.messageBodyMax() / validateBytes
+	for len(asked) > 0 {
+		n := min(chunk, len(asked))
+		reply, err := s.w.call(machine, message{kind: messageValidate, c: uint32(n), body: body[:n*validateBytes]})
+		if err != nil {
+			return err
+		}
+		if len(reply.body) != n {
+			return fmt.Errorf("%w: VALIDATE-REPLY about %d objects instead of %d", ErrBadMessage, len(reply.body), n)
+		}
+		for i := range n {
+			asked[i].verdict = min(verdict(reply.body[i]), verdictChanged)
+		}
+		asked, body = asked[n:], body[n*validateBytes:]
+	}
+	return nil
+}
+
+// validateMessage answers a VALIDATE message: a verdict for each object.
+func (m *Machine) validateMessage(msg message) (message, error) {
+	if len(msg.body) != int(msg.c)*validateBytes {
+		return message{}, fmt.Errorf("%w: VALIDATE of %d objects in %d bytes", ErrBadMessage, msg.c, len(msg.body))
+	}
+	verdicts := make([]byte, msg.c)
+	for i := range verdicts {
+		b := msg.body[i*validateBytes:]
+		addr := region.Addr(binary.LittleEndian.Uint64(b))
+		rt := m.route(addr.Region())
+		if rt == nil || !rt.primary || !rt.local.CanHold(addr.Offset()) {
+			return message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", ErrBadMessage, addr)
+		}
+		verdicts[i] = byte(judge(rt.local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
+	}
+	return message{kind: messageValidateReply, tag: msg.tag, body: verdicts}, nil
+}
+
+// judgeChecks asks the questions whose sources have moved again, and reports
+// whether there were any.
+func (s *state) judgeChecks() (out outcome, moved bool, err error) {
+	asked := -1
+	for i := range s.checks {
+		c := &s.checks[i]
+		if c.verdict == verdictSame || c.question >= 0 && c.question == asked {
+			continue
+		}
+		switch {
+		case c.question == checkRead && c.verdict == verdictChanged:
+			return again, false, abort(ReasonValidate, c.ptr.Addr)
+		case c.question < 0:
+			return again, false, nil
+		}
+		asked = c.question
+		same, err := s.questions[asked].Ask(&s.fresh)
+		if errors.Is(err, ErrConflict) || errors.Is(err, ErrStale) {
+			return again, false, nil
+		}
+		if err != nil {
+			return again, false, err
+		}
+		if !same {
+			return again, false, abort(ReasonAnswer, c.ptr.Addr)
+		}
+		moved = true
+	}
+	return committed, moved, nil
+}
+
+const (
+	// readPatience is how long a transaction that holds nothing waits for an
+	// object that another has locked; its holder may have lost its processor.
+	readPatience = 2 * time.Second
+	// heldPatience is the same for one that holds locks itself, so that two
+	// that wait for each other soon give way.
+	heldPatience = 0
+)

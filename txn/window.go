@@ -1,0 +1,48 @@
+package txn
+
+import "github.com/farmsql/farmsql/internal/invariant"
+
+// A window follows a worker's own transactions from the start of their commit
+// until their records may be truncated everywhere. Its low bound, below which
+// all are, travels on every record.
+type window struct {
+	low, next uint64
+	done      []bool // of seq at seq mod len, a power of two
+}
+
+func newWindow() window { return window{low: 1, next: 1, done: make([]bool, 64)} }
+
+// begin opens the next sequence number.
+func (w *window) begin() uint64 {
+	if w.next-w.low == uint64(len(w.done)) {
+		w.grow()
+	}
+	seq := w.next
+	w.next++
+	return seq
+}
+
+func (w *window) grow() {
+	done := make([]bool, 2*len(w.done))
+	for seq := w.low; seq < w.next; seq++ {
+		done[seq%uint64(len(done))] = w.done[seq%uint64(len(w.done))]
+	}
+	w.done = done
+}
+
+// finish closes seq.
+func (w *window) finish(seq uint64) {
+	if seq < w.low || seq >= w.next {
+		invariant.Violated("finished transaction is in the window from", seq, w.low)
+	}
+	w.done[seq%uint64(len(w.done))] = true
+	for w.low < w.next && w.done[w.low%uint64(len(w.done))] {
+		w.done[w.low%uint64(len(w.done))] = false
+		w.low++
+	}
+}
+
+// finished says whether seq is closed.
+func (w *window) finished(seq uint64) bool {
+	return seq < w.low || seq < w.next && w.done[seq%uint64(len(w.done))]
+}

@@ -1,0 +1,315 @@
+package txn
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// A worker is FaRM's thread: it owns a queue pair to its sibling at every
+// machine, a log and a message queue to and from each, and the sequence of the
+// transactions that it coordinates. Transactions run on their callers'
+// goroutines and take the worker's lock to append and to look.
+//
+// What arrives is handled by step, a state machine, run by whoever has the
+// lock: by the goroutine that waits for a reply, by a peer's that rings the
+// bell (with rdma/local), or by the worker's provider.
+type worker struct {
+	m      *Machine
+	id     uint16
+	epochs epochs
+	stats  counters
+	// bell says that there may be something to step through.
+	bell atomic.Bool
+
+	mu      sync.Mutex
+	q       rdma.Queue
+	peers   []*peer // by machine; nil where there is none
+	self    *selfLog
+	window  window
+	commits map[uint64]*commit // by sequence, waiting for LOCK-REPLY
+	calls   map[uint64]*call   // by tag, waiting for a reply
+	ops     ops
+	nextTag uint64
+	toRing  []rdma.MachineID
+	buf     []byte // a message being encoded
+	// staged is how long the record staged in a log is, piggybacked how many of
+	// its bytes tell of truncations.
+	staged, piggybacked int
+	// credit is where peers report how much of our records they have freed.
+	credit  *nvram.Memory
+	named   []uint64 // what takeTruncated returned
+	timer   clock.Timer
+	stopped bool
+}
+
+// A peer is a worker's sibling at another machine.
+type peer struct {
+	id     rdma.MachineID
+	log    *ring.Sender
+	msgs   *ring.Sender
+	in     *logReader
+	inMsgs *ring.Receiver
+	// outbox keeps messages for which there was no room.
+	outbox [][]byte
+	// truncated are finished transactions in whose commit the peer took part
+	// and that it has not been told of. Each still has truncateReserve
+	// reserved in its log.
+	truncated []uint64
+	// unrung is how many bytes of log it has not been woken for.
+	unrung  int
+	ringing bool
+	// refreshing says that the log's head is being read.
+	refreshing bool
+	// broken is set once nothing of the peer is believed any more.
+	broken error
+}
+
+const (
+	// stepRecordsMax bounds how long one step works on one peer.
+	stepRecordsMax = 64
+	// ringAfterBytes is how much log a backup may find when it is woken; less
+	// than that it gets to see when something else wakes it.
+	ringAfterBytes = 128 << 10
+	// truncateDelay is how long a truncation waits to be piggybacked.
+	truncateDelay = 5 * time.Millisecond
+)
+
+func newWorker(m *Machine, id uint16) *worker {
+	w := &worker{m: m, id: id, window: newWindow(), commits: make(map[uint64]*commit), calls: make(map[uint64]*call)}
+	w.epochs.current = &m.epoch
+	return w
+}
+
+// listen makes room for what the sibling at machine from writes here.
+func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
+	cfg := &w.m.cfg
+	log, err := cfg.Log(from, int(w.id))
+	if err != nil {
+		return g, err
+	}
+	if from == cfg.ID {
+		w.self, err = newSelfLog(log, cfg.Clock.Uint64())
+		return g, err
+	}
+	rx, err := openLog(log, cfg.Clock.Uint64())
+	if err != nil {
+		return g, err
+	}
+	msgs := nvram.NewMemory(int64(cfg.MessageBytes))
+	rxMsgs, err := ring.Create(msgs, 0, msgs.Size(), cfg.Clock.Uint64())
+	if err != nil {
+		return g, err
+	}
+	rx.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditLog))
+	rxMsgs.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditMessages))
+	for len(w.peers) <= int(from) {
+		w.peers = append(w.peers, nil)
+	}
+	w.peers[from] = &peer{id: from, in: newLogReader(w.m, from, rx), inMsgs: rxMsgs}
+	if g.log, err = rx.State(); err != nil {
+		return g, err
+	}
+	if g.messages, err = rxMsgs.State(); err != nil {
+		return g, err
+	}
+	if err := cfg.NIC.Register(logKey(from, w.id), log); err != nil {
+		return g, err
+	}
+	return g, cfg.NIC.Register(messagesKey(from, w.id), msgs)
+}
+
+// connect attaches to what the sibling at machine to listens to.
+func (w *worker) connect(to rdma.MachineID, g greeting) {
+	p, me := w.peers[to], w.m.cfg.ID
+	link := ring.Link{Queue: w.q, To: to, Key: logKey(me, w.id), Credit: w.credit, CreditOffset: creditOffset(to, creditLog)}
+	p.log = ring.NewSender(g.log, link)
+	link.Key, link.CreditOffset = messagesKey(me, w.id), creditOffset(to, creditMessages)
+	p.msgs = ring.NewSender(g.messages, link)
+}
+
+// kick has the worker look at what has arrived: here and now, or, if it is
+// locked, by whoever has the lock.
+func (w *worker) kick() {
+	w.bell.Store(true)
+	if w.mu.TryLock() {
+		w.unlock()
+	}
+}
+
+func (w *worker) lock() { w.mu.Lock() }
+
+// unlock steps if the bell has been rung, gives the lock back, and rings the
+// peers that have got something. A bell rung in between is not lost: whoever
+// rings it either gets the lock or is seen by its holder after the unlock.
+func (w *worker) unlock() {
+	for {
+		if w.bell.Load() {
+			w.bell.Store(false)
+			w.step()
+		}
+		var buf [8]rdma.MachineID
+		rings := append(buf[:0], w.toRing...)
+		for _, id := range rings {
+			w.peers[id].ringing = false
+		}
+		w.toRing = w.toRing[:0]
+		w.mu.Unlock()
+		for _, id := range rings {
+			// A peer that cannot be rung is one that recovery deals with.
+			_ = w.q.Ring(id)
+		}
+		if !w.bell.Load() || !w.mu.TryLock() {
+			return
+		}
+	}
+}
+
+// ring has the peer rung at the next unlock.
+func (w *worker) ring(p *peer) {
+	p.unrung = 0
+	if !p.ringing {
+		p.ringing = true
+		w.toRing = append(w.toRing, p.id)
+	}
+}
+
+// step handles what has arrived.
+func (w *worker) step() {
+	w.ops.poll(w)
+	for _, p := range w.peers {
+		if p == nil || p.broken != nil {
+			continue
+		}
+		err := w.stepLog(p)
+		if err == nil {
+			err = w.stepMessages(p)
+		}
+		if err == nil {
+			err = w.flushOutbox(p)
+		}
+		if err != nil {
+			w.fence(p, err)
+		}
+	}
+}
+
+func (w *worker) stepLog(p *peer) error {
+	for range stepRecordsMax {
+		reply, more, err := p.in.step()
+		if err != nil || !more {
+			return err
+		}
+		if reply.kind != 0 {
+			if err := w.send(p, &reply); err != nil {
+				return err
+			}
+		}
+	}
+	w.bell.Store(true)
+	return nil
+}
+
+func (w *worker) stepMessages(p *peer) error {
+	for range stepRecordsMax {
+		rec, ok, err := p.inMsgs.Poll()
+		if err != nil || !ok {
+			return err
+		}
+		msg, err := decodeMessage(rec.Payload)
+		if err != nil {
+			return err
+		}
+		if err := w.receive(p, msg); err != nil {
+			return err
+		}
+		p.inMsgs.Free(rec.End)
+	}
+	w.bell.Store(true)
+	return nil
+}
+
+// receive handles one message. Its body is valid until receive returns.
+func (w *worker) receive(p *peer, msg message) error {
+	switch msg.kind {
+	case messageLockReply:
+		if c := w.commits[msg.tag]; c != nil {
+			c.lockReply(p.id, msg)
+		}
+	case messageValidate:
+		reply, err := w.m.validateMessage(msg)
+		if err != nil {
+			return err
+		}
+		return w.send(p, &reply)
+	case messageValidateReply, messageReply:
+		if c := w.calls[msg.tag]; c != nil {
+			delete(w.calls, msg.tag)
+			c.reply(msg)
+		}
+	case messageRequest:
+		w.m.serve(w, p, msg)
+	}
+	return nil
+}
+
+// fence stops believing a peer.
+func (w *worker) fence(p *peer, err error) {
+	p.broken = err
+	if f := w.m.cfg.Events.Fenced; f != nil {
+		f(p.id, err)
+	}
+	for tag, c := range w.calls {
+		if c.to == p.id {
+			delete(w.calls, tag)
+			c.fail(err)
+		}
+	}
+	for _, c := range w.commits {
+		c.lost(p.id, err)
+	}
+}
+
+// send appends a message to the peer's queue, or to the outbox while the queue
+// is full.
+func (w *worker) send(p *peer, msg *message) error {
+	w.buf = append(msg.header(w.buf[:0]), msg.body...)
+	w.stats.messages.Add(1)
+	if len(p.outbox) > 0 {
+		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))
+		return nil
+	}
+	sent, err := w.trySend(p, w.buf)
+	if err == nil && !sent {
+		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))
+	}
+	return err
+}
+
+func (w *worker) trySend(p *peer, b []byte) (bool, error) {
+	_, _, err := p.msgs.Append(rdma.Unsignalled, b)
+	w.ring(p)
+	if errors.Is(err, ring.ErrFull) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (w *worker) flushOutbox(p *peer) error {
+	for len(p.outbox) > 0 {
+		sent, err := w.trySend(p, p.outbox[0])
+		if err != nil || !sent {
+			return err
+		}
+		p.outbox[0] = nil
+		p.outbox = p.outbox[1:]
+	}
+	p.outbox = nil
+	return nil
+}
