@@ -1,0 +1,179 @@
+package lint
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestRepository holds every file of the repository to the rules.
+func TestRepository(t *testing.T) {
+	root := os.DirFS("../..")
+	problems, err := Check(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+	long, err := LongFunctions(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range long {
+		t.Log("long:", p)
+	}
+}
+
+// Without this the test above might look at nothing.
+func TestRepositoryIsFound(t *testing.T) {
+	packages, err := load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files := packages["internal/lint"]; len(files) < 5 {
+		t.Errorf("%d files of this package found", len(files))
+	}
+}
+
+const doc = "// Package p is a package.\n"
+
+func TestRulesCatchViolations(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, source string
+		want         string // what the only problem says; none if empty
+	}{
+		"layer above":           {"txn/a.go", doc + `package p; import _ "` + module + `/cluster"`, ""},
+		"layer below":           {"cluster/a.go", doc + `package p; import _ "` + module + `/txn"`, "layers: cluster imports txn, which is not above it"},
+		"same line":             {"index/hash/a.go", doc + `package p; import _ "` + module + `/index/btree"`, "layers: index/hash imports index/btree"},
+		"root from below":       {"sql/a.go", doc + `package p; import _ "` + module + `"`, "layers: sql imports ., which"},
+		"root imports sql":      {"a.go", doc + `package p; import _ "` + module + `/sql"`, ""},
+		"tests look down":       {"cluster/a_test.go", `package p; import _ "` + module + `/txn"`, ""},
+		"new package":           {"txn/locks/a.go", doc + "package p", "layers: package txn/locks is not in the table"},
+		"imports new package":   {"txn/a.go", doc + `package p; import _ "` + module + `/txn/locks"`, "layers: imports txn/locks, which is not in the table"},
+		"module of that prefix": {"sql/a.go", doc + `package p; import _ "` + module + `2/txn"`, ""},
+
+		"core imports a module":  {"txn/a.go", doc + `package p; import _ "golang.org/x/sync/errgroup"`, "modules: core package txn imports golang.org/x/sync/errgroup"},
+		"listed exception":       {"nvram/a.go", doc + `package p; import _ "golang.org/x/sys/unix"`, ""},
+		"exception of another":   {"region/a.go", doc + `package p; import _ "golang.org/x/sys/unix"`, "modules: core package region"},
+		"tests import modules":   {"txn/a_test.go", `package p; import _ "go.uber.org/goleak"`, ""},
+		"others import modules":  {"cmd/farmsql/a.go", "// Command p runs.\npackage main; import _ \"github.com/alecthomas/kong\"", ""},
+		"gms in sql":             {"sql/a.go", doc + `package p; import _ "github.com/dolthub/go-mysql-server/sql"`, ""},
+		"gms in the root":        {"a.go", doc + `package p; import _ "github.com/dolthub/go-mysql-server"`, ""},
+		"gms in catalog":         {"catalog/a.go", doc + `package p; import _ "github.com/dolthub/go-mysql-server/sql"`, "modules: catalog imports github.com/dolthub/go-mysql-server/sql"},
+		"gms in a test":          {"txn/a_test.go", `package p; import _ "github.com/dolthub/go-mysql-server"`, "modules: txn imports"},
+		"vitess in the command":  {"cmd/farmsql/a.go", "// Command p runs.\npackage main; import _ \"github.com/dolthub/vitess/go/mysql\"", "modules: cmd/farmsql imports"},
+		"named like gms":         {"bench/a.go", doc + `package p; import _ "github.com/dolthub/vitess-fork"`, ""},
+		"unsafe in region":       {"region/a.go", doc + `package p; import _ "unsafe"`, ""},
+		"unsafe in a provider":   {"rdma/shm/a.go", doc + `package p; import _ "unsafe"`, ""},
+		"unsafe in txn":          {"txn/a.go", doc + `package p; import _ "unsafe"`, "unsafe: txn imports unsafe"},
+		"unsafe in a test":       {"txn/a_test.go", `package p; import _ "unsafe"`, "unsafe: txn imports unsafe"},
+		"cgo in sql":             {"sql/a.go", doc + `package p; import "C"`, "unsafe: sql imports C"},
+		"the time":               {"sql/a.go", doc + `package p; import "time"; var t = time.Now()`, "clock: time.Now"},
+		"the time since":         {"sql/a.go", doc + `package p; import "time"; var t = time.Since(time.Time{})`, "clock: time.Since"},
+		"time under a name":      {"sql/a.go", doc + `package p; import now "time"; var f = now.Now`, "clock: now.Now"},
+		"time by dot":            {"sql/a.go", doc + `package p; import . "time"; var t = Now()`, "clock: imports all names of time"},
+		"not the package":        {"sql/a.go", doc + `package p; import "time"; var d time.Duration; func f(time interface{ Now() }) { time.Now() }`, ""},
+		"sleep in core":          {"txn/a.go", doc + `package p; import "time"; func f() { time.Sleep(1) }`, "clock: time.Sleep"},
+		"sleep elsewhere":        {"sql/a.go", doc + `package p; import "time"; func f() { time.Sleep(1) }`, ""},
+		"time in a test":         {"txn/a_test.go", `package p; import "time"; var t = time.Now()`, ""},
+		"time in the clock":      {"internal/clock/a.go", doc + `package p; import "time"; var t = time.Now()`, ""},
+		"time in a benchmark":    {"bench/tpcc/a.go", doc + `package p; import "time"; var t = time.Now()`, ""},
+		"global rand":            {"txn/a.go", doc + `package p; import "math/rand"; var n = rand.Int()`, "clock: rand.Int"},
+		"global rand v2":         {"txn/a.go", doc + `package p; import "math/rand/v2"; var n = rand.N(3)`, "clock: rand.N"},
+		"seeded rand":            {"txn/a.go", doc + `package p; import "math/rand/v2"; var r *rand.Rand = rand.New(rand.NewPCG(1, 2))`, ""},
+		"crypto's rand":          {"sql/a.go", doc + `package p; import "crypto/rand"; var n = rand.Text()`, ""},
+		"no doc":                 {"txn/a.go", "package p", "doc: package txn has no package comment"},
+		"doc of another":         {"txn/a.go", "// Package q is.\npackage p", "doc: package txn has"},
+		"detached doc":           {"txn/a.go", doc + "\npackage p", "doc: package txn has"},
+		"command":                {"cmd/farmsql/a.go", doc + "package main", "doc: package cmd/farmsql"},
+		"only tests":             {"txn/a_test.go", "package p", ""},
+		"bare open end":          {"txn/a.go", doc + "package p // TODO make it fast", "todo: open end"},
+		"open end with a name":   {"txn/a.go", doc + "package p // TODO(@bob): later", "todo: open end"},
+		"settled open end":       {"txn/a.go", doc + "package p // TODO(snapshots): read an older version", ""},
+		"one of two is settled":  {"txn/a.go", doc + "package p /* TODO(x): y\nTODO z */", "todo: open end"},
+		"fixme":                  {"txn/a_test.go", "package p // FIXME(x): y", "todo: open end"},
+		"word in a string":       {"txn/a.go", doc + `package p; const s = "TODO"`, ""},
+		"function of 100 lines":  {"txn/a.go", doc + "package p\nfunc f() {" + strings.Repeat("\n", 99) + "}", ""},
+		"function of 101 lines":  {"txn/a.go", doc + "package p\nfunc f() {" + strings.Repeat("\n", 100) + "}", "length: function f has 101 lines"},
+		"long table in a test":   {"txn/a_test.go", "package p\nfunc f() {" + strings.Repeat("\n", 200) + "}", ""},
+		"ignored by go":          {"txn/testdata/a.go", "nonsense", ""},
+		"ignored by the table":   {"internal/deps/a.go", `package deps; import _ "unsafe"`, ""},
+		"whatever the build tag": {"txn/a_windows.go", "//go:build ignore\n\n" + doc + `package p; import _ "unsafe"`, "unsafe: txn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problems, err := Check(fstest.MapFS{c.file: {Data: []byte(c.source)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.want == "" && len(problems) != 0:
+				t.Errorf("reported: %v", problems)
+			case c.want != "" && (len(problems) != 1 || !strings.Contains(problems[0].String(), ": "+c.want)):
+				t.Errorf("got %v, want %q", problems, c.want)
+			}
+		})
+	}
+}
+
+func TestDocInOneFileIsEnough(t *testing.T) {
+	problems, err := Check(fstest.MapFS{
+		"txn/a.go": {Data: []byte("package txn")},
+		"txn/b.go": {Data: []byte("// Package txn is.\npackage txn")},
+	})
+	if err != nil || len(problems) != 0 {
+		t.Error(problems, err)
+	}
+}
+
+func TestOrderAndPlace(t *testing.T) {
+	problems, err := Check(fstest.MapFS{
+		"txn/b.go":    {Data: []byte("package txn\n\nimport _ \"unsafe\"\n")},
+		"region/a.go": {Data: []byte("package region")},
+	})
+	want := "[region/a.go:1: doc: package region has no package comment" +
+		" txn/b.go:1: doc: package txn has no package comment" +
+		" txn/b.go:3: unsafe: txn imports unsafe; only nvram, region, rdma, rdma/... may]"
+	if got := fmt.Sprint(problems); err != nil || got != want {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+}
+
+func TestUnparsableFile(t *testing.T) {
+	if _, err := Check(fstest.MapFS{"txn/a.go": {Data: []byte("pakcage")}}); err == nil || !strings.Contains(err.Error(), "txn/a.go") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestLongFunctions(t *testing.T) {
+	long, err := LongFunctions(fstest.MapFS{"txn/a.go": {Data: []byte("package p\nfunc f() {" + strings.Repeat("\n", 70) + "}\nfunc g() {}")}})
+	if err != nil || len(long) != 1 || long[0].Text != "f has 71 lines" {
+		t.Error(long, err)
+	}
+}
+
+// The table must not contradict itself.
+func TestTable(t *testing.T) {
+	var seen []string
+	for _, line := range layers {
+		for _, dir := range line {
+			if slices.Contains(seen, dir) {
+				t.Errorf("%s is in the table twice", dir)
+			}
+			seen = append(seen, dir)
+		}
+	}
+	for dir := range core {
+		if !slices.Contains(seen, dir) {
+			t.Errorf("core package %s is not in the table", dir)
+		}
+	}
+	for _, dir := range mysqlUsers {
+		if _, isCore := core[dir]; isCore || !slices.Contains(seen, dir) {
+			t.Errorf("%s may import go-mysql-server but is core or unknown", dir)
+		}
+	}
+}

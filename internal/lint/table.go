@@ -1,0 +1,79 @@
+package lint
+
+// module is the path of the repository's packages.
+const module = "github.com/farmsql/farmsql"
+
+// layers is the house: a package imports only from lines above its own.
+// Packages need not exist yet. "." is the module's root.
+var layers = [][]string{
+	{"internal/clock", "internal/invariant", "internal/history", "internal/lint", "metrics"},
+	{"nvram"},
+	{"region"},
+	{"rdma"},
+	{"rdma/ring", "rdma/rdmatest"},
+	{"rdma/local", "rdma/shm", "rdma/tcp", "rdma/verbs", "internal/sim"},
+	{"cluster"},
+	{"txn"},
+	{"recovery"},
+	{"farm"},
+	{"index/hash", "index/btree"},
+	{"catalog"},
+	{"sql"},
+	{"sql/wire"},
+	{"console"},
+	{"."},
+	{"bench", "bench/load"},
+	{"bench/tatp", "bench/tpcc"},
+	{"cmd/farmsql"},
+}
+
+// ignored folders are no part of the house.
+var ignored = []string{
+	"internal/deps", // keeps modules in go.mod until their users are there
+}
+
+// core packages import only the standard library, and what is listed here.
+var core = map[string][]string{
+	"internal/clock":     nil,
+	"internal/invariant": nil,
+	"internal/history":   nil,
+	"internal/lint":      nil,
+	"metrics":            nil,
+	"nvram":              {"golang.org/x/sys/unix"}, // mmap, msync, flock
+	"region":             nil,
+	"rdma":               nil,
+	"rdma/ring":          nil,
+	"rdma/rdmatest":      nil,
+	"rdma/local":         nil,
+	"rdma/shm":           {"golang.org/x/sys/unix"}, // futex, mapped files
+	"rdma/tcp":           nil,
+	"rdma/verbs":         nil,
+	"internal/sim":       nil,
+	"cluster":            {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
+	"txn":                nil,
+	"recovery":           nil,
+	"farm":               nil,
+	"index/hash":         nil,
+	"index/btree":        {"github.com/google/btree"}, // orders the cache of inner nodes
+	"catalog":            nil,
+}
+
+// mysqlServer packages are go-mysql-server and its parser; only mysqlUsers may
+// import them.
+var (
+	mysqlServer = []string{"github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess"}
+	mysqlUsers  = []string{"sql", "sql/wire", "."}
+)
+
+// unsafeUsers may import unsafe and C: they share bytes with files and NICs.
+var unsafeUsers = []string{"nvram", "region", "rdma", "rdma/..."}
+
+// clockUsers may ask for the time and for randomness of the process.
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest"}
+
+// functionLinesMax is where a function is surely more than one idea, and
+// functionLinesMany where to look twice.
+const (
+	functionLinesMax  = 100
+	functionLinesMany = 70
+)

@@ -1,0 +1,91 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"strings"
+)
+
+// checkDoc demands one package comment, of the form that go doc expects.
+func checkDoc(dir string, files []*file, report func(*file, token.Pos, string)) {
+	var first *file
+	for _, f := range files {
+		if f.isTest {
+			continue
+		}
+		if first == nil {
+			first = f
+		}
+		want := "Package " + f.ast.Name.Name + " "
+		if f.ast.Name.Name == "main" {
+			want = "Command "
+		}
+		if strings.HasPrefix(f.ast.Doc.Text(), want) {
+			return
+		}
+	}
+	if first != nil {
+		report(first, first.ast.Package, fmt.Sprintf("package %s has no package comment", dir))
+	}
+}
+
+// openEnd finds the marks of unfinished work; settled is what may stand: what
+// would settle it, in parentheses, and a colon.
+var (
+	openEnd = regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
+	settled = regexp.MustCompile(`\bTODO\([a-z][^()]*\): \S`)
+)
+
+func checkTodo(_ string, files []*file, report func(*file, token.Pos, string)) {
+	for _, f := range files {
+		for _, group := range f.ast.Comments {
+			for _, c := range group.List {
+				if len(openEnd.FindAllString(c.Text, -1)) > len(settled.FindAllString(c.Text, -1)) {
+					report(f, c.Pos(), "open end without what would settle it: write TO"+"DO(noun): ...")
+				}
+			}
+		}
+	}
+}
+
+// checkLength counts a function from its first line to its last.
+func checkLength(_ string, files []*file, report func(*file, token.Pos, string)) {
+	eachFunction(files, func(f *file, fn *ast.FuncDecl, lines int) {
+		if lines > functionLinesMax {
+			report(f, fn.Pos(), fmt.Sprintf("function %s has %d lines", fn.Name.Name, lines))
+		}
+	})
+}
+
+// LongFunctions returns the functions to look at twice, as problems.
+func LongFunctions(fsys fs.FS) ([]Problem, error) {
+	packages, err := load(fsys)
+	if err != nil {
+		return nil, err
+	}
+	var long []Problem
+	for _, files := range packages {
+		eachFunction(files, func(f *file, fn *ast.FuncDecl, lines int) {
+			if lines > functionLinesMany {
+				long = append(long, Problem{f.name, f.line(fn.Pos()), "length", fmt.Sprintf("%s has %d lines", fn.Name.Name, lines)})
+			}
+		})
+	}
+	return long, nil
+}
+
+func eachFunction(files []*file, visit func(f *file, fn *ast.FuncDecl, lines int)) {
+	for _, f := range files {
+		if f.isTest {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				visit(f, fn, f.line(fn.End())-f.line(fn.Pos())+1)
+			}
+		}
+	}
+}
