@@ -250,7 +250,11 @@ func (s *state) begin() error {
 	w.lock()
 	for !w.reserve(c) {
 		w.flushTruncations()
-		w.refresh(c)
+		for i := range c.parts {
+			if p := c.parts[i].peer; p != nil {
+				w.refresh(p)
+			}
+		}
 		w.unlock()
 		if !b.again() {
 			return w.logFull(c)

@@ -85,13 +85,20 @@ func (w *worker) stopTimer() {
 	w.unlock()
 }
 
-// truncateAll tells all peers of what is truncated and reports whether there is
-// nothing that is not.
+// truncateAll tells all peers of what is truncated, and reports whether nothing
+// is left that is not, here or in a peer's log.
 func (w *worker) truncateAll() bool {
 	w.lock()
+	defer w.unlock()
 	w.flushTruncations()
 	done := w.window.low == w.window.next
-	w.unlock()
+	for _, p := range w.peers {
+		if p != nil && p.broken == nil && p.log.Head() != p.log.Tail() {
+			w.ring(p)
+			w.refresh(p)
+			done = done && p.log.Head() == p.log.Tail()
+		}
+	}
 	return done
 }
 
@@ -108,20 +115,17 @@ func (w *worker) logFull(c *commit) error {
 	return ErrLogFull
 }
 
-// refresh asks the logs of a commit's participants how much has been freed: they
-// tell by themselves only when that is half.
-func (w *worker) refresh(c *commit) {
-	for i := range c.parts {
-		p := c.parts[i].peer
-		if p == nil || p.broken != nil || p.refreshing {
-			continue
-		}
-		tag := w.ops.add(pendingOp{refresh: p})
-		done, err := p.log.Refresh(tag)
-		if done || err != nil {
-			w.ops.drop(tag)
-		} else {
-			p.refreshing = true
-		}
+// refresh asks a peer's log how much has been freed: the peer tells by itself
+// only when that is half.
+func (w *worker) refresh(p *peer) {
+	if p.broken != nil || p.refreshing {
+		return
+	}
+	tag := w.ops.add(pendingOp{refresh: p})
+	done, err := p.log.Refresh(tag)
+	if done || err != nil {
+		w.ops.drop(tag)
+	} else {
+		p.refreshing = true
 	}
 }

@@ -1,0 +1,350 @@
+// Package farm puts the machines of an instance together: memory, NIC,
+// allocator, transactions and recovery, opened and closed as one.
+//
+// All machines of a Cluster live in this process and reach each other through
+// rdma/local. Everything between them goes the way it would go between hosts:
+// one-sided reads and writes, logs and message queues.
+//
+// Opening an instance that has existed before is the recovery from a failure of
+// all its machines, whether they were closed or killed: the last configuration
+// is read, its regions and logs are mapped, package recovery finishes what the
+// logs hold, the free lists are rebuilt, and a new configuration begins.
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Cluster is an instance all of whose machines run in this process. It is
+// safe for concurrent use.
+type Cluster struct {
+	cfg      Config
+	store    cluster.Store
+	machines []*machine
+	root     region.Ptr
+	recovery recovery.Report
+
+	mu struct {
+		sync.Mutex
+		configuration *cluster.Configuration
+	}
+	epochs sync.Mutex
+}
+
+// closePatience is how long Close waits for the last truncations.
+const closePatience = 10 * time.Second
+
+// Open opens the instance that cfg describes, or makes it.
+func Open(cfg Config) (*Cluster, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Cluster{cfg: cfg.withDefaults()}
+	if err := c.open(); err != nil {
+		return nil, errors.Join(err, c.closeMemory())
+	}
+	return c, nil
+}
+
+func (c *Cluster) open() error {
+	if err := c.openMemory(); err != nil {
+		return err
+	}
+	if err := c.openConfiguration(); err != nil {
+		return err
+	}
+	if err := c.recover(); err != nil {
+		return err
+	}
+	if err := c.start(); err != nil {
+		return err
+	}
+	return c.openRoot()
+}
+
+// openMemory opens each machine's memory.
+func (c *Cluster) openMemory() error {
+	if c.cfg.Folder == "" {
+		c.store = &c.cfg.Volatile.store
+	} else {
+		c.store = cluster.NewFileStore(filepath.Join(c.cfg.Folder, "configuration.json"))
+	}
+	for i := range c.cfg.Machines {
+		m := &machine{id: rdma.MachineID(i), regions: make(map[region.ID]*region.Region)}
+		if c.cfg.Folder == "" {
+			m.memory = c.cfg.Volatile.shelf(i)
+		} else {
+			f, err := openFolder(filepath.Join(c.cfg.Folder, fmt.Sprintf("machine-%d", i)))
+			if err != nil {
+				return err
+			}
+			m.memory = f
+		}
+		c.machines = append(c.machines, m)
+	}
+	return nil
+}
+
+// openConfiguration moves on from the last configuration, or makes the first.
+func (c *Cluster) openConfiguration() error {
+	last, err := c.store.Load()
+	if err != nil {
+		return err
+	}
+	var next *cluster.Configuration
+	if last == nil {
+		last = &cluster.Configuration{}
+		next = &cluster.Configuration{ID: 1, Replicas: c.cfg.Replicas, NextRegion: 1}
+		next.RegionBytes, next.LogBytes, next.Workers = c.cfg.RegionBytes, c.cfg.LogBytes, c.cfg.Workers
+		for i := range c.cfg.Machines {
+			next.Machines = append(next.Machines, rdma.MachineID(i))
+			next.FailureDomain = append(next.FailureDomain, i)
+		}
+	} else {
+		if err := c.adopt(last); err != nil {
+			return err
+		}
+		next = last.Clone()
+		next.ID++
+	}
+	if err := c.store.CompareAndSwap(last.ID, next); err != nil {
+		return err
+	}
+	c.mu.configuration = next
+	return nil
+}
+
+// ErrMismatch means that an instance was made with other settings than it is
+// opened with.
+var ErrMismatch = errors.New("farm: the instance was made with other settings")
+
+// adopt checks the settings that cannot change.
+func (c *Cluster) adopt(last *cluster.Configuration) error {
+	for _, s := range []struct {
+		name     string
+		was, now int64
+	}{
+		{"machines", int64(len(last.Machines)), int64(c.cfg.Machines)},
+		{"replicas", int64(last.Replicas), int64(c.cfg.Replicas)},
+		{"workers", int64(last.Workers), int64(c.cfg.Workers)},
+		{"region size", last.RegionBytes, c.cfg.RegionBytes},
+		{"log size", last.LogBytes, c.cfg.LogBytes},
+	} {
+		if s.was != s.now {
+			return fmt.Errorf("%w: %s was %d and is now %d; open it with the former value, or give another folder", ErrMismatch, s.name, s.was, s.now)
+		}
+	}
+	return nil
+}
+
+// recover finishes what an earlier life of the instance has left in its logs.
+func (c *Cluster) recover() error {
+	var remains []recovery.Machine
+	for _, m := range c.machines {
+		if err := m.openRegions(c.mu.configuration, c.cfg.RegionBytes); err != nil {
+			return err
+		}
+		logs, err := m.openLogs(c.cfg)
+		if err != nil {
+			return err
+		}
+		remains = append(remains, m.remains(logs))
+	}
+	begin := c.cfg.Clock.Now()
+	var err error
+	c.recovery, err = recovery.Restart(c.mu.configuration, remains, c.cfg.Clock.Uint64)
+	if err != nil {
+		return err
+	}
+	c.cfg.Logger.Info("recovered", "configuration", c.mu.configuration.ID, "regions", len(c.mu.configuration.Regions),
+		"records", c.recovery.Records, "committed", c.recovery.Committed, "aborted", c.recovery.Aborted,
+		"unlocked", c.recovery.Unlocked, "took", c.cfg.Clock.Now().Sub(begin))
+	return nil
+}
+
+// start brings the machines up and connects them.
+func (c *Cluster) start() error {
+	network := local.NewNetwork(c.cfg.network)
+	for _, m := range c.machines {
+		if err := c.startMachine(m, network); err != nil {
+			return err
+		}
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	for _, p := range c.mu.configuration.Regions {
+		if err := c.announce(p); err != nil {
+			return err
+		}
+	}
+	return c.rebuildAllocators()
+}
+
+// connect connects every machine to every other.
+func (c *Cluster) connect() error {
+	type greeting struct {
+		from, to *machine
+		g        txn.Greeting
+	}
+	var greetings []greeting
+	for _, m := range c.machines {
+		for _, peer := range c.machines {
+			g, err := m.txn.Listen(peer.id)
+			if err != nil {
+				return err
+			}
+			if m != peer {
+				greetings = append(greetings, greeting{m, peer, g})
+			}
+		}
+	}
+	for _, g := range greetings {
+		g.to.txn.Connect(g.from.id, g.g)
+	}
+	return nil
+}
+
+// rebuildAllocators has each primary find out what is free in its regions.
+func (c *Cluster) rebuildAllocators() error {
+	for _, m := range c.machines {
+		for _, p := range c.mu.configuration.Regions {
+			if p.Primary != m.id {
+				continue
+			}
+			if err := m.allocator.Add(m.regions[p.Region]); err != nil {
+				return fmt.Errorf("farm: region %d: %w", p.Region, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) startMachine(m *machine, network *local.Network) (err error) {
+	if m.nic, err = network.Join(m.id); err != nil {
+		return err
+	}
+	m.allocator = region.NewAllocator(region.AllocatorConfig{
+		Workers:   c.cfg.Workers,
+		Replicate: func(id region.ID, off uint64, data []byte) error { return m.txn.WriteBackups(id, off, data) },
+		Grow:      func(near region.ID) (*region.Region, error) { return c.grow(m, near) },
+		Colocated: c.colocated,
+	})
+	m.txn, err = txn.New(txn.Config{
+		ID:      m.id,
+		Config:  uint32(c.mu.configuration.ID),
+		Workers: c.cfg.Workers,
+		NIC:     m.nic,
+		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
+			return m.memory.Map(logName(sender, worker), c.cfg.LogBytes)
+		},
+		LogBytes:     int(c.cfg.LogBytes),
+		MessageBytes: int(c.cfg.MessageBytes),
+		Allocator:    m.allocator,
+		Clock:        c.cfg.Clock,
+		Events: txn.Events{Fenced: func(peer rdma.MachineID, err error) {
+			c.cfg.Logger.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
+		}},
+	})
+	return err
+}
+
+// announce makes a region known to all machines, and its primary allocate in it.
+func (c *Cluster) announce(p cluster.Placement) error {
+	for _, m := range c.machines {
+		r := m.regions[p.Region]
+		if r != nil {
+			if err := m.nic.Register(txn.RegionKey(p.Region), r.Memory()); err != nil {
+				return err
+			}
+		}
+		m.txn.AddRegion(p, r)
+	}
+	return nil
+}
+
+// Machine returns the transactions of machine i, from 0.
+func (c *Cluster) Machine(i int) *txn.Machine { return c.machines[i].txn }
+
+// Machines returns how many there are.
+func (c *Cluster) Machines() int { return len(c.machines) }
+
+// Root returns the instance's root object, made with it: rootBytes of payload,
+// from which everything else is found.
+func (c *Cluster) Root() region.Ptr { return c.root }
+
+// Recovered says what the recovery at Open has found and done.
+func (c *Cluster) Recovered() recovery.Report { return c.recovery }
+
+// Close ends the instance: what has been committed is applied at all replicas.
+// No transaction may be running.
+func (c *Cluster) Close() error {
+	var err error
+	for _, m := range c.machines {
+		err = errors.Join(err, m.txn.Quiesce(closePatience))
+	}
+	for _, m := range c.machines {
+		err = errors.Join(err, m.txn.Close(closePatience), m.nic.Close())
+	}
+	return errors.Join(err, c.closeMemory())
+}
+
+func (c *Cluster) closeMemory() error {
+	var err error
+	for _, m := range c.machines {
+		if m.memory != nil {
+			err = errors.Join(err, m.memory.Close())
+		}
+	}
+	return err
+}
+
+// rootBytes is the payload of the root object.
+const rootBytes = 1008
+
+// openRoot finds the root object, or makes it. Its address goes into the
+// configuration before it exists, so that a crash in between leaves none behind
+// that nobody knows.
+func (c *Cluster) openRoot() error {
+	c.root = c.mu.configuration.Root
+	m := c.machines[0].txn
+	if !c.root.IsNil() {
+		payload := make([]byte, c.root.Capacity())
+		_, err := m.Read(c.root, payload)
+		if !errors.Is(err, region.ErrFreed) {
+			return err
+		}
+	}
+	t := m.Begin()
+	defer t.Abort()
+	p, _, err := t.Alloc(rootBytes, 0)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	next := c.mu.configuration.Clone()
+	next.ID++
+	next.Root = p
+	if err = c.store.CompareAndSwap(c.mu.configuration.ID, next); err == nil {
+		c.mu.configuration = next
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c.root = p
+	return t.Commit(context.Background())
+}

@@ -1,0 +1,110 @@
+package farm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/bits"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Config says how many machines there are and how large what they keep is. The
+// zero value of each field stands for its default.
+type Config struct {
+	// Folder keeps one subfolder of non-volatile memory for each machine, and
+	// the configuration. Empty means volatile memory: everything is gone when
+	// the process ends.
+	Folder string
+	// Machines is how many machines run in this process; 1 by default.
+	Machines int
+	// Replicas is f+1, how many machines keep each region; 1 by default.
+	Replicas int
+	// Workers is how many workers each machine has; 2 by default.
+	Workers int
+	// RegionBytes is the size of a region, a power of two; 2 GB by default.
+	// Memory is taken from the system as it comes into use.
+	RegionBytes int64
+	// LogBytes is the size of each transaction log; 32 MB by default. A
+	// transaction can write a quarter of it.
+	LogBytes int64
+	// MessageBytes is the size of each message queue; 1 MB by default.
+	MessageBytes int64
+	// RegionsMax bounds the regions that a machine is primary of; 0 means no
+	// bound.
+	RegionsMax int
+
+	Clock  clock.Clock
+	Logger *slog.Logger
+
+	// Volatile, if Folder is empty, keeps the machines' memory and the
+	// configuration beyond the instance, as if its machines had lost their
+	// processes but not their memory when it is opened again. Tests of recovery
+	// use it.
+	Volatile *Volatile
+
+	// network is how the machines' NICs behave; tests slow them down.
+	network local.Options
+}
+
+const (
+	logBytesMin     = 64 << 10
+	logBytesMax     = 1 << 30
+	messageBytesMin = 16 << 10
+	machinesMax     = 1000
+	workersMax      = 256
+)
+
+// ErrConfig is what every complaint of Config.Validate is.
+var ErrConfig = errors.New("farm: bad configuration")
+
+// withDefaults fills in what is not given.
+func (c Config) withDefaults() Config {
+	setDefault(&c.Machines, 1)
+	setDefault(&c.Replicas, 1)
+	setDefault(&c.Workers, 2)
+	setDefault(&c.RegionBytes, 2<<30)
+	setDefault(&c.LogBytes, 32<<20)
+	setDefault(&c.MessageBytes, 1<<20)
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Volatile == nil {
+		c.Volatile = NewVolatile()
+	}
+	return c
+}
+
+func setDefault[T int | int64](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// Validate says what is wrong with c, each time naming the setting.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case c.Machines < 1 || c.Machines > machinesMax:
+		return bad("machines is %d, must be from 1 to %d", c.Machines, machinesMax)
+	case c.Replicas < 1 || c.Replicas > c.Machines:
+		return bad("replicas is %d, must be from 1 to the number of machines, %d", c.Replicas, c.Machines)
+	case c.Workers < 1 || c.Workers > workersMax:
+		return bad("workers is %d, must be from 1 to %d", c.Workers, workersMax)
+	case c.RegionBytes < region.MinSize || c.RegionBytes > region.MaxSize || bits.OnesCount64(uint64(c.RegionBytes)) != 1:
+		return bad("region size is %d, must be a power of two from 1 MB to 4 GB", c.RegionBytes)
+	case c.LogBytes < logBytesMin || c.LogBytes > logBytesMax || c.LogBytes%4096 != 0:
+		return bad("log size is %d, must be a multiple of 4096 from %d to %d", c.LogBytes, logBytesMin, logBytesMax)
+	case c.MessageBytes < messageBytesMin || c.MessageBytes > logBytesMax || c.MessageBytes%4096 != 0:
+		return bad("message queue size is %d, must be a multiple of 4096 from %d to %d", c.MessageBytes, messageBytesMin, logBytesMax)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package farm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A machine is one FaRM machine of the process: its memory, its NIC, its
+// replicas and its transactions.
+type machine struct {
+	id        rdma.MachineID
+	memory    memories
+	nic       *local.NIC
+	allocator *region.Allocator
+	txn       *txn.Machine
+	regions   map[region.ID]*region.Region
+}
+
+const regionPrefix = "region-"
+
+func regionName(id region.ID) string { return fmt.Sprintf("%s%d", regionPrefix, id) }
+
+func logName(sender rdma.MachineID, worker int) string {
+	return fmt.Sprintf("log-%d-%d", sender, worker)
+}
+
+// openRegions maps the replicas that c gives to the machine, and removes what
+// was being made when the configuration that would have had it did not come.
+func (m *machine) openRegions(c *cluster.Configuration, size int64) error {
+	names, err := m.memory.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		var id region.ID
+		if !strings.HasPrefix(name, regionPrefix) {
+			continue
+		}
+		if _, err := fmt.Sscanf(name, regionPrefix+"%d", &id); err != nil {
+			continue
+		}
+		if !c.Keeps(m.id, id) {
+			if err := m.memory.Remove(name); err != nil {
+				return fmt.Errorf("farm: remove %s of machine %d, which no configuration has: %w", name, m.id, err)
+			}
+		}
+	}
+	for _, p := range c.Regions {
+		if !c.Keeps(m.id, p.Region) {
+			continue
+		}
+		mem, err := m.memory.Map(regionName(p.Region), size)
+		if err != nil {
+			return fmt.Errorf("farm: machine %d: %w", m.id, err)
+		}
+		if m.regions[p.Region], err = region.Open(p.Region, mem); err != nil {
+			return fmt.Errorf("farm: region %d of machine %d: %w", p.Region, m.id, err)
+		}
+	}
+	return nil
+}
+
+// makeRegion makes room for a new replica: the first phase of the allocation of
+// a region. One that is there is left from an attempt that came to nothing.
+func (m *machine) makeRegion(id region.ID, size int64) (*region.Region, error) {
+	name := regionName(id)
+	if err := m.memory.Remove(name); err != nil {
+		return nil, fmt.Errorf("farm: region %d of machine %d: %w", id, m.id, err)
+	}
+	mem, err := m.memory.Map(name, size)
+	if err != nil {
+		return nil, fmt.Errorf("farm: region %d of machine %d: %w", id, m.id, err)
+	}
+	return region.Format(id, mem)
+}
+
+// remains is what recovery needs of the machine.
+func (m *machine) remains(logs []*nvram.Memory) recovery.Machine {
+	return recovery.Machine{ID: m.id, Regions: m.regions, Logs: logs}
+}
+
+// openLogs maps the machine's logs, one from each worker of each machine.
+func (m *machine) openLogs(cfg Config) ([]*nvram.Memory, error) {
+	var logs []*nvram.Memory
+	for sender := range cfg.Machines {
+		for worker := range cfg.Workers {
+			mem, err := m.memory.Map(logName(rdma.MachineID(sender), worker), cfg.LogBytes)
+			if err != nil {
+				return nil, fmt.Errorf("farm: machine %d: %w", m.id, err)
+			}
+			logs = append(logs, mem)
+		}
+	}
+	return logs, nil
+}
