@@ -3,23 +3,332 @@ package nvram
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoSpace says that the folder's file system is full.
-var ErrNoSpace = errors.New("nvram: no space left")
+const (
+	lockName   = "LOCK"
+	fileSuffix = ".mem"
+)
 
-// mapped is a memory's file.
+// Options says how to open a folder. The zero value is good.
+type Options struct {
+	// Saves is where Save puts what is to outlive a power cut. With it, OpenFolder
+	// restores the newest save when the folder itself is gone, as on a tmpfs.
+	Saves string
+	// BootID names the present boot; by default the kernel is asked.
+	BootID string
+}
+
+// Folder is one machine's NVRAM folder: a directory with a file for each memory.
+// Its methods are safe for concurrent use.
+type Folder struct {
+	path string
+	boot string
+	lock *os.File
+
+	mu struct {
+		sync.Mutex
+		mapped map[string]*Memory // nil once closed
+	}
+}
+
+// mapped is the file behind a memory.
 type mapped struct {
 	file *os.File
 }
 
+// OpenFolder opens the folder at path, or makes one where none is. Its memory is
+// what it was when the process that had it closed the folder or was killed.
+//
+// Errors are ErrInUse, ErrUnwritable, ErrFormat, and ErrLost: the folder was not
+// closed, and the machine has been started again since, so that what had not
+// reached the device is missing and nothing tells what that was; or, with
+// Options.Saves, the folder is gone and was used after the newest save. Nothing
+// is changed then.
+func OpenFolder(path string, o Options) (*Folder, error) {
+	boot, err := o.boot()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	lock, err := lockFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{path: path, boot: boot, lock: lock}
+	f.mu.mapped = map[string]*Memory{}
+	if err := f.enter(o); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return f, nil
+}
+
+func (o Options) boot() (string, error) {
+	if o.BootID != "" {
+		return o.BootID, nil
+	}
+	return bootID()
+}
+
+// lockFolder keeps other processes out of the folder until the file is closed,
+// by whatever end this process finds.
+func lockFolder(path string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return lock, nil
+	}
+	_ = lock.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, path)
+	}
+	return nil, fmt.Errorf("%w: lock %s: %w", ErrUnwritable, path, err)
+}
+
+// enter decides what the folder's memory is worth, and marks it as open.
+func (f *Folder) enter(o Options) error {
+	m, ok, err := readManifest(f.path)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		err = f.judge(m, o)
+	default:
+		err = f.begin(o)
+	}
+	if err != nil {
+		return err
+	}
+	if err := writeManifest(f.path, manifest{stateOpen, f.boot}); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return o.markUsed()
+}
+
+// judge says whether the memory of an existing folder is whole.
+func (f *Folder) judge(m manifest, o Options) error {
+	switch {
+	case m.state == stateRestoring:
+		return fmt.Errorf("%w: restoring %s was interrupted; restore it again", ErrLost, f.path)
+	case m.state == stateOpen && m.boot != f.boot:
+		return fmt.Errorf("%w: %s was in use when the machine stopped, and what had not reached the disk is gone; %s",
+			ErrLost, f.path, o.remedy(f.path))
+	}
+	return nil
+}
+
+// begin fills a directory that is no folder yet: from the newest save, if there
+// is one that nothing came after, otherwise with nothing.
+func (f *Folder) begin(o Options) error {
+	names, err := f.Names()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%w: %s holds memory files but no %s", ErrFormat, f.path, manifestName)
+	}
+	if o.Saves == "" {
+		return nil
+	}
+	save, used, err := o.newest()
+	switch {
+	case err != nil:
+		return err
+	case used:
+		return fmt.Errorf("%w: %s is empty, but was in use after the newest save; %s", ErrLost, f.path, o.remedy(f.path))
+	case save == "":
+		return nil
+	}
+	return restoreInto(f.path, save, f.boot)
+}
+
+// remedy says what a person can do about a lost folder.
+func (o Options) remedy(path string) string {
+	if save, _, err := o.newest(); err == nil && save != "" {
+		return fmt.Sprintf("to go back to the save %s, without what was committed after it, restore it into %s; to begin anew, remove both", save, path)
+	}
+	if o.Saves != "" {
+		return fmt.Sprintf("there is no save in %s; to begin anew, remove %s and that", o.Saves, path)
+	}
+	return fmt.Sprintf("restore a save into %s, or, to begin anew, remove it", path)
+}
+
+// Path returns the folder's directory.
+func (f *Folder) Path() string { return f.path }
+
+// Map maps the memory called name, which has lower case letters, digits, '-' and
+// '_'. If it does not exist it comes into being, zero and without storage: see
+// Memory.Reserve. size is a multiple of 8. ErrSize says that it exists with
+// another one, ErrName that the name is no good or mapped already.
+func (f *Folder) Map(name string, size int64) (*Memory, error) {
+	if !goodName(name) {
+		return nil, fmt.Errorf("%w: %q", ErrName, name)
+	}
+	if size <= 0 || size%WordBytes != 0 {
+		return nil, fmt.Errorf("%w: %d is not a positive multiple of 8", ErrSize, size)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.mu.mapped == nil:
+		return nil, ErrClosed
+	case f.mu.mapped[name] != nil:
+		return nil, fmt.Errorf("%w: %s is mapped already", ErrName, name)
+	}
+	file, err := openMemory(f.file(name), size)
+	if err != nil {
+		return nil, err
+	}
+	words, err := mapFile(file, size)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	m := &Memory{words: words, file: &mapped{file}}
+	f.mu.mapped[name] = m
+	return m, nil
+}
+
+// openMemory opens a memory's file, and gives it its size if it has none.
+func openMemory(path string, size int64) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case info.Size() == 0: // new, or a crash came before its first size
+		err = file.Truncate(size)
+	case info.Size() != size:
+		err = fmt.Errorf("%w: %s has %d bytes, not %d", ErrSize, path, info.Size(), size)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func (f *Folder) file(name string) string { return filepath.Join(f.path, name+fileSuffix) }
+
+func goodName(name string) bool {
+	bad := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
+	return name != "" && len(name) <= 128 && !strings.ContainsFunc(name, bad)
+}
+
+// Names returns the names of all memories, in order.
+func (f *Folder) Names() ([]string, error) { return memoryNames(f.path) }
+
+func memoryNames(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("nvram: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), fileSuffix); ok && goodName(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// MemorySize returns the size of the memory called name.
+func (f *Folder) MemorySize(name string) (int64, error) {
+	info, err := os.Stat(f.file(name))
+	if err != nil {
+		return 0, fmt.Errorf("nvram: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// Remove removes the memory called name, which nobody uses any more.
+func (f *Folder) Remove(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var err error
+	if m := f.mu.mapped[name]; m != nil {
+		delete(f.mu.mapped, name)
+		err = m.release()
+	}
+	if errRemove := os.Remove(f.file(name)); !errors.Is(errRemove, fs.ErrNotExist) {
+		err = errors.Join(err, errRemove)
+	}
+	return err
+}
+
+// release unmaps the memory. Accesses panic from then on.
+func (m *Memory) release() error {
+	words := m.words
+	m.words = nil
+	unmap(words)
+	return m.file.file.Close()
+}
+
+// Close brings everything to the device, marks the folder as clean, and unmaps
+// its memories, which nobody may use any more. If it fails, the folder counts as
+// one whose process was killed.
+func (f *Folder) Close() error { return f.leave(true) }
+
+// Abandon leaves the folder as a killed process would. It is for tests.
+func (f *Folder) Abandon() error { return f.leave(false) }
+
+func (f *Folder) leave(clean bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.mapped == nil {
+		return nil
+	}
+	var errs []error
+	if clean || memoryOnHeap {
+		errs = append(errs, f.flushLocked())
+	}
+	for _, m := range f.mu.mapped {
+		errs = append(errs, m.release())
+	}
+	f.mu.mapped = nil
+	if clean && errors.Join(errs...) == nil {
+		errs = append(errs, syncDir(f.path), writeManifest(f.path, manifest{stateClean, f.boot}))
+	}
+	return errors.Join(append(errs, f.lock.Close())...)
+}
+
+// flushLocked brings all mapped memory to the device.
+func (f *Folder) flushLocked() error {
+	var errs []error
+	for _, m := range f.mu.mapped {
+		errs = append(errs, flushFile(m.words, m.file.file))
+	}
+	return errors.Join(errs...)
+}
+
+// namesLocked returns the names of the mapped memories, in order.
+func (f *Folder) namesLocked() []string {
+	names := make([]string, 0, len(f.mu.mapped))
+	for name := range f.mu.mapped {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// reserve gives n bytes at off storage.
 func (f *mapped) reserve(off, n int64) error {
 	err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n)
 	switch {
-	case err == nil, errors.Is(err, unix.EOPNOTSUPP):
+	case err == nil, errors.Is(err, unix.EOPNOTSUPP): // without it, as without Reserve
 		return nil
 	case errors.Is(err, unix.ENOSPC):
 		return fmt.Errorf("%w for %s", ErrNoSpace, f.file.Name())

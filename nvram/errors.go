@@ -1,0 +1,32 @@
+package nvram
+
+import "errors"
+
+// What can be wrong with a folder. Each error that a function returns says which
+// folder, and what to do about it.
+var (
+	// ErrInUse says that another process has the folder open.
+	ErrInUse = errors.New("nvram: folder is in use by another process")
+	// ErrUnwritable says that the folder cannot be created or written.
+	ErrUnwritable = errors.New("nvram: cannot write folder")
+	// ErrFormat says that the folder or save was written by a newer program, or
+	// is none.
+	ErrFormat = errors.New("nvram: unknown format")
+	// ErrLost says that the machine was started again after the folder's content
+	// went with a power cut or reboot: no save was complete.
+	ErrLost = errors.New("nvram: memory was lost")
+	// ErrSize says that a memory exists with another size.
+	ErrSize = errors.New("nvram: memory has another size")
+	// ErrName says that a name cannot be a memory's, or that it is mapped already.
+	ErrName = errors.New("nvram: bad memory name")
+	// ErrNoSpace says that the folder's file system is full.
+	ErrNoSpace = errors.New("nvram: no space left")
+	// ErrNoSave says that there is no complete save.
+	ErrNoSave = errors.New("nvram: no complete save")
+	// ErrCorrupt says that a save's bytes are not those that were written.
+	ErrCorrupt = errors.New("nvram: save is damaged")
+	// ErrNotEmpty says that a restore would overwrite memory.
+	ErrNotEmpty = errors.New("nvram: folder holds memory already")
+	// ErrClosed says that the folder has been closed.
+	ErrClosed = errors.New("nvram: folder is closed")
+)

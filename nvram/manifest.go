@@ -1,0 +1,125 @@
+package nvram
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// FormatVersion is the format of folders and saves that this program writes. It
+// reads no newer one.
+const FormatVersion = 1
+
+const (
+	manifestName = "FARMSQL"
+	manifestHead = "farmsql nvram folder"
+)
+
+// state says what a folder's memory is worth.
+type state string
+
+const (
+	// stateOpen: in use, or its process was killed. The memory is good as long
+	// as the machine has not been started again.
+	stateOpen state = "open"
+	// stateClean: closed, and everything has reached the device.
+	stateClean state = "clean"
+	// stateRestoring: a restore has not come to its end.
+	stateRestoring state = "restoring"
+)
+
+// manifest is the file that makes a directory a folder.
+type manifest struct {
+	state state
+	boot  string // id of the boot the state was written under
+}
+
+func (m manifest) encode() []byte {
+	return fmt.Appendf(nil, "%s\nformat %d\nstate %s\nboot %s\n", manifestHead, FormatVersion, m.state, m.boot)
+}
+
+func decodeManifest(b []byte) (manifest, error) {
+	head, rest, _ := strings.Cut(string(b), "\n")
+	if head != manifestHead {
+		return manifest{}, fmt.Errorf("%w: not a farmsql folder", ErrFormat)
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(rest) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		fields[key] = value
+	}
+	format, err := strconv.ParseUint(fields["format"], 10, 32)
+	if err != nil || format == 0 {
+		return manifest{}, fmt.Errorf("%w: manifest without a format", ErrFormat)
+	}
+	if format > FormatVersion {
+		return manifest{}, fmt.Errorf("%w: format %d was written by a newer farmsql; this one knows %d", ErrFormat, format, FormatVersion)
+	}
+	m := manifest{state(fields["state"]), fields["boot"]}
+	if m.state != stateOpen && m.state != stateClean && m.state != stateRestoring || m.boot == "" {
+		return manifest{}, fmt.Errorf("%w: manifest is damaged", ErrFormat)
+	}
+	return m, nil
+}
+
+// readManifest returns the manifest of the folder at path, and false if there is
+// none.
+func readManifest(path string) (m manifest, ok bool, err error) {
+	b, err := os.ReadFile(filepath.Join(path, manifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return manifest{}, false, nil
+	}
+	if err != nil {
+		return manifest{}, false, fmt.Errorf("nvram: %w", err)
+	}
+	m, err = decodeManifest(b)
+	if err != nil {
+		return manifest{}, true, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, true, nil
+}
+
+// writeManifest makes m the manifest of the folder at path, durably.
+func writeManifest(path string, m manifest) error {
+	return writeFile(filepath.Join(path, manifestName), m.encode())
+}
+
+// writeFile replaces the file at path, all or nothing, durably.
+func writeFile(path string, b []byte) error {
+	next := path + ".next"
+	f, err := os.Create(next)
+	if err != nil {
+		return err
+	}
+	_, err = bytes.NewReader(b).WriteTo(f)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the entries of a directory durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// bootID returns what changes with each start of the machine's kernel.
+func bootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("nvram: id of this boot: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}

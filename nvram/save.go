@@ -1,0 +1,218 @@
+package nvram
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	imageSuffix      = ".img"
+	unfinishedSuffix = ".unfinished"
+	pageBytes        = 4096 // alignment of direct I/O
+)
+
+// Save writes all memory of the folder, mapped or not, into a new save in dir,
+// in parallel, past the page cache where the file system allows. Nobody may
+// store to it meanwhile. The save counts, as the newest, once Save has returned
+// nil; a crash or an error before leaves what was there. Memory that was never
+// touched is neither read nor written.
+func (f *Folder) Save(dir string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.mapped == nil {
+		return ErrClosed
+	}
+	if memoryOnHeap {
+		if err := f.flushLocked(); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	last, err := newestSave(dir)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, saveName(last+1))
+	if err := f.writeSave(path + unfinishedSuffix); err != nil {
+		return errors.Join(err, os.RemoveAll(path+unfinishedSuffix))
+	}
+	if err := errors.Join(os.Rename(path+unfinishedSuffix, path), syncDir(dir)); err != nil {
+		return fmt.Errorf("nvram: save: %w", err)
+	}
+	return prune(dir)
+}
+
+// writeSave makes directory path a save, durably.
+func (f *Folder) writeSave(path string) error {
+	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o777)); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	names, err := f.Names()
+	if err != nil {
+		return err
+	}
+	images := make([]image, 0, len(names))
+	for _, name := range names {
+		m, err := f.saveMemory(path, name)
+		if err != nil {
+			return fmt.Errorf("nvram: save %s: %w", name, err)
+		}
+		images = append(images, m)
+	}
+	if err := writeFile(filepath.Join(path, indexName), encodeIndex(images)); err != nil {
+		return fmt.Errorf("nvram: save: %w", err)
+	}
+	return nil
+}
+
+// saveMemory writes the image of one memory.
+func (f *Folder) saveMemory(path, name string) (m image, err error) {
+	mem := f.mu.mapped[name]
+	if mem == nil {
+		if mem, err = mapForSave(f.file(name)); err != nil {
+			return image{}, err
+		}
+		defer func() { err = errors.Join(err, mem.release()) }()
+	}
+	m = image{name: name, size: int64(mem.Size())}
+	err = eachExtent(mem.file.file, m.size, func(off, n int64) error {
+		for ; n > 0; off, n = off+chunkBytes, n-chunkBytes {
+			m.chunks = append(m.chunks, chunk{off: off, n: uint32(min(n, chunkBytes))})
+		}
+		return nil
+	})
+	if err != nil {
+		return image{}, err
+	}
+	m.chunks, err = writeImage(filepath.Join(path, name+imageSuffix), asBytes(mem.words), m.chunks)
+	return m, err
+}
+
+func mapForSave(path string) (*Memory, error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 || info.Size()%WordBytes != 0 {
+		return nil, errors.Join(fmt.Errorf("%w: %s has %d bytes", ErrSize, path, info.Size()), err, file.Close())
+	}
+	words, err := mapFile(file, info.Size())
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Memory{words: words, file: &mapped{file}}, nil
+}
+
+// writeImage writes those chunks of memory that are not zero, durably, and
+// returns them with their checksums.
+func writeImage(path string, memory []byte, chunks []chunk) ([]chunk, error) {
+	out, err := openDirect(path, os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	err = out.plain.Truncate(int64(len(memory)))
+	if err == nil {
+		err = eachParallel(len(chunks), func(i int, _ []byte) error {
+			c := &chunks[i]
+			b := memory[c.off : c.off+int64(c.n)]
+			if allZero(b) {
+				c.n = 0
+				return nil
+			}
+			c.crc = crc32.Checksum(b, castagnoli)
+			_, err := out.file(c.off, b).WriteAt(b, c.off)
+			return err
+		})
+	}
+	if err := errors.Join(err, out.plain.Sync(), out.Close()); err != nil {
+		return nil, err
+	}
+	written := chunks[:0]
+	for _, c := range chunks {
+		if c.n > 0 {
+			written = append(written, c)
+		}
+	}
+	return written, nil
+}
+
+// directFile is a file that is read and written past the page cache if offset,
+// length and buffer are aligned for that, and through it otherwise.
+type directFile struct {
+	plain  *os.File
+	direct *os.File // nil where the file system knows no such thing
+}
+
+func openDirect(path string, flag int) (directFile, error) {
+	plain, err := os.OpenFile(path, flag, 0o666)
+	if err != nil {
+		return directFile{}, err
+	}
+	direct, err := os.OpenFile(path, flag&^os.O_CREATE|unix.O_DIRECT, 0)
+	if err != nil {
+		direct = nil
+	}
+	return directFile{plain, direct}, nil
+}
+
+// file returns the handle to move b at off with.
+func (f directFile) file(off int64, b []byte) *os.File {
+	if f.direct == nil || (off|int64(len(b))|int64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))))%pageBytes != 0 {
+		return f.plain
+	}
+	return f.direct
+}
+
+func (f directFile) Close() error {
+	err := f.plain.Close()
+	if f.direct != nil {
+		err = errors.Join(err, f.direct.Close())
+	}
+	return err
+}
+
+// eachParallel calls do for 0 to n-1, on as many goroutines as there are
+// processors, each with an aligned buffer of a chunk's size. It stops at the
+// first error and returns it.
+func eachParallel(n int, do func(i int, buffer []byte) error) error {
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wg.Go(func() {
+			buffer := alignedBuffer(chunkBytes)
+			for failed.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(i, buffer); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func alignedBuffer(n int) []byte {
+	b := make([]byte, n+pageBytes)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % pageBytes
+	return b[skip : int(skip)+n]
+}

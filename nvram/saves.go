@@ -1,0 +1,117 @@
+package nvram
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	savePrefix = "save-"
+	indexName  = "index"
+	// usedName is the file that holds the number of the newest save there was
+	// when a folder came into use: that save is older than the folder's memory.
+	usedName = "IN-USE"
+	// savesKept is how many complete saves stay; only the newest counts, the one
+	// before it is for people.
+	savesKept = 2
+)
+
+func saveName(n uint64) string { return fmt.Sprintf("%s%08d", savePrefix, n) }
+
+// saveNumbers returns the numbers of the complete saves in dir, rising. What has
+// not been renamed to its name is not complete.
+func saveNumbers(dir string) ([]uint64, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nvram: %w", err)
+	}
+	var numbers []uint64
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), savePrefix)
+		if n, err := strconv.ParseUint(digits, 10, 64); ok && err == nil && e.Name() == saveName(n) {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
+}
+
+// newestSave returns the number of the newest complete save in dir, 0 if there
+// is none.
+func newestSave(dir string) (uint64, error) {
+	numbers, err := saveNumbers(dir)
+	if err != nil || len(numbers) == 0 {
+		return 0, err
+	}
+	return numbers[len(numbers)-1], nil
+}
+
+// newest returns the path of the newest complete save, empty if there is none,
+// and whether a folder has been in use since.
+func (o Options) newest() (path string, used bool, err error) {
+	if o.Saves == "" {
+		return "", false, nil
+	}
+	n, err := newestSave(o.Saves)
+	if err != nil {
+		return "", false, err
+	}
+	if n > 0 {
+		path = filepath.Join(o.Saves, saveName(n))
+	}
+	b, err := os.ReadFile(filepath.Join(o.Saves, usedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("nvram: %w", err)
+	}
+	since, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil {
+		return "", false, fmt.Errorf("%w: %s", ErrFormat, filepath.Join(o.Saves, usedName))
+	}
+	return path, since >= n, nil
+}
+
+// markUsed remembers that the folder's memory will be newer than every save.
+func (o Options) markUsed() error {
+	if o.Saves == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.Saves, 0o777); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	n, err := newestSave(o.Saves)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(o.Saves, usedName), fmt.Appendln(nil, n)); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return nil
+}
+
+// prune removes what a newer save has made useless: interrupted saves and all
+// but the newest complete ones.
+func prune(dir string) error {
+	numbers, err := saveNumbers(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range numbers[:max(len(numbers)-savesKept, 0)] {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, saveName(n))))
+	}
+	unfinished, err := filepath.Glob(filepath.Join(dir, savePrefix+"*"+unfinishedSuffix))
+	for _, path := range unfinished {
+		errs = append(errs, os.RemoveAll(path))
+	}
+	return errors.Join(append(errs, err)...)
+}
