@@ -1,0 +1,162 @@
+package hash
+
+import (
+	"context"
+	"errors"
+
+	"github.com/farmsql/farmsql/txn"
+)
+
+const (
+	// destroyBuckets is how many buckets one transaction frees, destroyBlocks
+	// how many blocks of one bucket's chain.
+	destroyBuckets = 16
+	destroyBlocks  = 64
+)
+
+// Destroy frees everything that the table consists of, in transactions that are
+// bounded however large the table is. each, which may be nil, is called with
+// each pair within the transaction that frees it, so that what a value leads to
+// can be freed with it; it is called again if that transaction has to be run
+// again. Nobody may use the table any more.
+//
+// What is left after a crash, or after ctx was cancelled, is still good enough
+// to be destroyed: Destroy goes on where it was. It does nothing to a table that
+// is gone.
+func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []byte) error) error {
+	if each == nil {
+		each = func(*txn.Tx, []byte, []byte) error { return nil }
+	}
+	o, err := tb.open()
+	if errors.Is(err, ErrDestroyed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d := destroyer{ctx: ctx, tb: tb, o: o, each: each}
+	if err := d.shard(&shard{shardPtr: o.root}); err != nil {
+		return err
+	}
+	err = tb.m.Run(ctx, func(t *txn.Tx) error {
+		return errors.Join(t.Free(o.root.header), t.Free(tb.anchor))
+	})
+	if err == nil {
+		tb.opened.Store(nil)
+	}
+	return err
+}
+
+type destroyer struct {
+	ctx  context.Context
+	tb   *Table
+	o    *opened
+	each func(t *txn.Tx, key, value []byte) error
+}
+
+// shard frees all of a shard but its header: first the shards that came out of
+// it, then its buckets.
+func (d *destroyer) shard(s *shard) error {
+	h, err := d.doom(s)
+	if err != nil {
+		return err
+	}
+	for i := h.born; i < h.depth; i++ {
+		if h.children[i].header.IsNil() {
+			continue
+		}
+		if err := d.shard(h.childShard(i)); err != nil {
+			return err
+		}
+		if err := d.forget(s, i); err != nil {
+			return err
+		}
+	}
+	for left := h.cursor; left > 0; {
+		if left, err = d.buckets(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update runs a transaction that changes the header of s.
+func (d *destroyer) update(s *shard, change func(t *txn.Tx, h *header) error) (h *header, err error) {
+	err = d.tb.m.Run(d.ctx, func(t *txn.Tx) error {
+		b, err := t.Write(s.header)
+		if err != nil {
+			return err
+		}
+		if h, err = decodeHeader(b, &d.o.layout); err != nil {
+			return err
+		}
+		if err := change(t, h); err != nil {
+			return err
+		}
+		h.encode(b)
+		return nil
+	})
+	return h, err
+}
+
+// doom marks s, so that a split under way does not go on.
+func (d *destroyer) doom(s *shard) (*header, error) {
+	return d.update(s, func(_ *txn.Tx, h *header) error {
+		if h.state != doomed {
+			h.depth = h.known()
+			h.state, h.cursor = doomed, d.o.buckets+1
+		}
+		return nil
+	})
+}
+
+// forget frees the header of child i of s, which is all that is left of it.
+func (d *destroyer) forget(s *shard, i int) error {
+	_, err := d.update(s, func(t *txn.Tx, h *header) error {
+		if h.children[i].header.IsNil() {
+			return nil
+		}
+		err := t.Free(h.children[i].header)
+		h.children[i] = shardPtr{}
+		return err
+	})
+	return err
+}
+
+// buckets frees the next buckets of s, from the last one down, and returns how
+// many are left.
+func (d *destroyer) buckets(s *shard) (left int, err error) {
+	h, err := d.update(s, func(t *txn.Tx, h *header) error {
+		e := d.o.editor(t, s)
+		for n := 0; n < destroyBuckets && h.cursor > 0; n++ {
+			i := h.cursor - 1
+			done, err := e.free(i, destroyBlocks, func(s slot) error { return d.pair(t, e, s) })
+			if err != nil {
+				return err
+			}
+			if !done {
+				return nil // the rest of a long chain is for the next transaction
+			}
+			if err := t.Free(s.first.Element(i)); err != nil {
+				return err
+			}
+			h.cursor = i
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return h.cursor, nil
+}
+
+func (d *destroyer) pair(t *txn.Tx, e *editor, s slot) error {
+	key, value := s.key(), s.value()
+	if s.outside() {
+		var err error
+		if key, value, err = e.pair(s); err != nil {
+			return err
+		}
+	}
+	return d.each(t, key, value)
+}

@@ -1,0 +1,454 @@
+package hash
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// A store is where pages are read from and written to: a *txn.Late when a
+// transaction's operations are applied to fresh copies, a *txn.Tx when a shard
+// is split. Slices that it returned by Read are stale after Write of the same
+// pointer.
+type store interface {
+	Read(p region.Ptr) ([]byte, error)
+	Write(p region.Ptr) ([]byte, error)
+	Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error)
+	Free(p region.Ptr) error
+}
+
+// An editor changes one shard within one transaction. After the last change
+// seal must be called once.
+type editor struct {
+	st    store
+	lay   *layout
+	seed  uint64
+	shard *shard
+	first region.Ptr // the shard's bucket 0
+	// dirty are the buckets that were written.
+	dirty []int
+	// overflowed counts pairs that went into a chain, chained the longest chain
+	// met on the way, in blocks: signs that the shard should split.
+	overflowed, chained int
+
+	moves []move
+	buf   []byte
+}
+
+func (o *opened) editor(st store, s *shard) *editor {
+	return &editor{st: st, lay: &o.layout, seed: o.seed, shard: s, first: s.first}
+}
+
+func (e *editor) bucket(i int) (page, error) {
+	b, err := e.st.Read(e.first.Element(i))
+	return e.lay.bucket(b), gone(err)
+}
+
+func (e *editor) editBucket(i int) (page, error) {
+	b, err := e.st.Write(e.first.Element(i))
+	if err == nil && !slices.Contains(e.dirty, i) {
+		e.dirty = append(e.dirty, i)
+	}
+	return e.lay.bucket(b), err
+}
+
+// A spot is where a pair is: in the home bucket, the one after it, or a block of
+// the home's chain. Spots are numbered in the order in which a lookup reads.
+type spot struct {
+	page int // 0 home, 1 neighbour, 2.. blocks
+	slot int
+}
+
+// A hood is all that a lookup of a key with one home may read: the home, its
+// neighbour, and the home's chain.
+type hood struct {
+	e     *editor
+	home  int
+	pages []page
+	ptrs  []region.Ptr
+}
+
+// chainMax bounds the walk along a chain: more blocks than that are a cycle.
+const chainMax = 1 << 20
+
+// hood reads the neighbourhood of home and the chain.
+func (e *editor) hood(home int) (*hood, error) {
+	n := &hood{e: e, home: home}
+	for i := range 2 {
+		p, err := e.bucket(home + i)
+		if err != nil {
+			return nil, err
+		}
+		n.pages = append(n.pages, p)
+		n.ptrs = append(n.ptrs, e.first.Element(home+i))
+	}
+	for last := n.pages[0]; ; last = n.pages[len(n.pages)-1] {
+		l, err := last.link()
+		if err != nil {
+			return nil, err
+		}
+		if l.ptr.IsNil() {
+			e.chained = max(e.chained, len(n.pages)-2)
+			return n, nil
+		}
+		if len(n.pages) > chainMax {
+			return nil, fmt.Errorf("%w: endless chain at %v", ErrCorrupt, n.ptrs[0])
+		}
+		b, err := e.st.Read(l.ptr)
+		if err != nil {
+			return nil, err
+		}
+		p := e.lay.block(b)
+		if p.u16(chainVersion) != l.version {
+			return nil, errOvertaken
+		}
+		n.pages, n.ptrs = append(n.pages, p), append(n.ptrs, l.ptr)
+	}
+}
+
+// edit opens page i of the neighbourhood for writing.
+func (n *hood) edit(i int) (page, error) {
+	var p page
+	var err error
+	if i < 2 {
+		p, err = n.e.editBucket(n.home + i)
+	} else {
+		var b []byte
+		b, err = n.e.st.Write(n.ptrs[i])
+		p = n.e.lay.block(b)
+	}
+	if err == nil {
+		n.pages[i] = p
+	}
+	return p, err
+}
+
+// before returns the page that links to page i, which is a block.
+func before(i int) int {
+	if i == 2 {
+		return 0
+	}
+	return i - 1
+}
+
+// find returns where key is.
+func (n *hood) find(h uint64, key []byte) (spot, bool, error) {
+	for i, p := range n.pages {
+		for k := p.find(0, h, key, i == 1); k >= 0; k = p.find(k+1, h, key, i == 1) {
+			s := p.slot(k)
+			if !s.outside() {
+				return spot{i, k}, true, nil
+			}
+			stored, _, err := n.e.pair(s)
+			if err != nil {
+				return spot{}, false, err
+			}
+			if bytes.Equal(stored, key) {
+				return spot{i, k}, true, nil
+			}
+		}
+	}
+	return spot{}, false, nil
+}
+
+// pair reads an outside pair's object.
+func (e *editor) pair(s slot) (key, value []byte, err error) {
+	_, p, err := s.pair()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := e.st.Read(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return decodePair(b)
+}
+
+// put makes value the value of key, whose hash is h, and reports whether the key
+// is new.
+func (e *editor) put(h uint64, key, value []byte) (added bool, err error) {
+	n, err := e.hood(bucketOf(h, e.lay.buckets))
+	if err != nil {
+		return false, err
+	}
+	at, ok, err := n.find(h, key)
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		return false, n.replace(at, h, key, value)
+	}
+	s, err := e.slot(h, key, value)
+	if err != nil {
+		return false, err
+	}
+	return true, n.insert(s)
+}
+
+// slot makes a slot for a pair, and an object if it needs one.
+func (e *editor) slot(h uint64, key, value []byte) (slot, error) {
+	if e.lay.inline(len(key), len(value)) {
+		s := inlineSlot(h, key, value, e.buf)
+		e.buf = s.data
+		return s, nil
+	}
+	p, b, err := e.st.Alloc(pairBytes(len(key), len(value)), e.first.Addr)
+	if err != nil {
+		return slot{}, err
+	}
+	encodePair(b, key, value)
+	s := outsideSlot(h, p, e.buf)
+	e.buf = s.data
+	return s, nil
+}
+
+// replace gives the pair at a spot another value. An outside pair stays where it
+// is while the new value fits into its object without wasting half of it: its
+// bucket is then not even written.
+func (n *hood) replace(at spot, h uint64, key, value []byte) error {
+	old := n.pages[at.page].slot(at.slot)
+	if !old.outside() {
+		if n.e.lay.inline(len(key), len(value)) && bytes.Equal(old.value(), value) {
+			return nil
+		}
+	} else {
+		_, p, err := old.pair()
+		if err != nil {
+			return err
+		}
+		need := pairBytes(len(key), len(value))
+		if class, ok := region.ClassFor(need); ok && !n.e.lay.inline(len(key), len(value)) &&
+			need <= p.Capacity() && class.Capacity() > p.Capacity()/2 {
+			b, err := n.e.st.Write(p)
+			if err == nil {
+				encodePair(b, key, value)
+			}
+			return err
+		}
+		if err := n.e.st.Free(p); err != nil {
+			return err
+		}
+	}
+	s, err := n.e.slot(h, key, value)
+	if err != nil {
+		return err
+	}
+	p, err := n.edit(at.page)
+	if err == nil {
+		p.set(at.slot, s, at.page == 1)
+	}
+	return err
+}
+
+// insert adds a pair that is not in the neighbourhood: in the home or its
+// neighbour, if need be after displacing others, otherwise in the chain.
+func (n *hood) insert(s slot) error {
+	for i := range 2 {
+		if k, ok := n.pages[i].free(); ok {
+			p, err := n.edit(i)
+			if err == nil {
+				p.set(k, s, i == 1)
+			}
+			return err
+		}
+	}
+	moves, err := planHole(n.e.bucket, n.home, n.e.lay.buckets, n.e.moves[:0])
+	if err != nil {
+		return err
+	}
+	n.e.moves = moves
+	if len(moves) == 0 {
+		return n.overflow(s)
+	}
+	for _, m := range moves {
+		if err := n.e.move(m); err != nil {
+			return err
+		}
+	}
+	m := moves[len(moves)-1]
+	p, err := n.edit(m.at - n.home)
+	if err == nil {
+		p.set(m.from, s, m.at != n.home)
+	}
+	return err
+}
+
+// move makes one move of a displacement.
+func (e *editor) move(m move) error {
+	src, err := e.editBucket(m.at)
+	if err != nil {
+		return err
+	}
+	to := m.at + 1
+	if m.back {
+		to = m.at - 1
+	}
+	dst, err := e.editBucket(to)
+	if err != nil {
+		return err
+	}
+	dst.set(m.to, src.slot(m.from), !m.back)
+	src.clear(m.from)
+	return nil
+}
+
+// overflow adds a pair at the end of the chain.
+func (n *hood) overflow(s slot) error {
+	n.e.overflowed++
+	last := len(n.pages) - 1
+	if last >= 2 {
+		if k, ok := n.pages[last].free(); ok {
+			p, err := n.edit(last)
+			if err == nil {
+				p.set(k, s, false)
+			}
+			return err
+		}
+	}
+	ptr, b, err := n.e.st.Alloc(n.e.lay.blockBytes(), n.ptrs[0].Addr)
+	if err != nil {
+		return err
+	}
+	n.e.lay.block(b).set(0, s, false)
+	prev, err := n.edit(before(last + 1))
+	if err == nil {
+		prev.setLink(link{ptr: ptr})
+	}
+	return err
+}
+
+// remove takes key out, with its object if it has one, and reports whether it
+// was there.
+func (e *editor) remove(h uint64, key []byte) (bool, error) {
+	n, err := e.hood(bucketOf(h, e.lay.buckets))
+	if err != nil {
+		return false, err
+	}
+	at, ok, err := n.find(h, key)
+	if err != nil || !ok {
+		return false, err
+	}
+	if s := n.pages[at.page].slot(at.slot); s.outside() {
+		_, p, err := s.pair()
+		if err != nil {
+			return false, err
+		}
+		if err := e.st.Free(p); err != nil {
+			return false, err
+		}
+	}
+	return true, n.vacate(at)
+}
+
+// vacate frees the slot at a spot and moves the last pair of the chain into it,
+// which keeps chains short and full (NSDI'14 section 3.6).
+func (n *hood) vacate(at spot) error {
+	p, err := n.edit(at.page)
+	if err != nil {
+		return err
+	}
+	p.clear(at.slot)
+	last := len(n.pages) - 1
+	if last < 2 {
+		return nil
+	}
+	if from, ok := n.pages[last].lastUsed(); ok && last != at.page {
+		src, err := n.edit(last)
+		if err != nil {
+			return err
+		}
+		p.set(at.slot, src.slot(from), at.page == 1)
+		src.clear(from)
+	} else if ok && from > at.slot {
+		p.set(at.slot, p.slot(from), false)
+		p.clear(from)
+	}
+	if n.pages[last].taken() == 0 {
+		if err := n.drop(last); err != nil {
+			return err
+		}
+		last--
+	}
+	return n.renew(max(at.page+1, 2), last)
+}
+
+// lastUsed returns the last slot in use, or false.
+func (p page) lastUsed() (int, bool) {
+	for i := p.slots - 1; i >= 0; i-- {
+		if p.control(i) != 0 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// drop frees the last block of the chain.
+func (n *hood) drop(last int) error {
+	prev, err := n.edit(before(last))
+	if err != nil {
+		return err
+	}
+	prev.setLink(link{})
+	if err := n.e.st.Free(n.ptrs[last]); err != nil {
+		return err
+	}
+	n.pages, n.ptrs = n.pages[:last], n.ptrs[:last]
+	return nil
+}
+
+// renew gives the blocks from..to new chain versions, because a pair moved from
+// the end of the chain towards its beginning. A lookup that has already passed
+// the pair's new place reads one of these blocks next, or is at one whose
+// successor it reads next, and finds that its link says another version. The
+// paper renews the last block only, by its incarnation; with two blocks and
+// more a lookup can be between those that changed.
+func (n *hood) renew(from, to int) error {
+	for i := from; i <= to; i++ {
+		p, err := n.edit(i)
+		if err != nil {
+			return err
+		}
+		v := p.u16(chainVersion) + 1
+		p.setU16(chainVersion, v)
+		prev, err := n.edit(before(i))
+		if err != nil {
+			return err
+		}
+		prev.setLink(link{n.ptrs[i], v})
+	}
+	return nil
+}
+
+// seal gives each pair of adjacent buckets that were both written a new joint
+// version (NSDI'14 figure 9).
+func (e *editor) seal() error {
+	slices.Sort(e.dirty)
+	for k := 1; k < len(e.dirty); k++ {
+		i := e.dirty[k-1]
+		if e.dirty[k] != i+1 {
+			continue
+		}
+		a, err := e.editBucket(i)
+		if err != nil {
+			return err
+		}
+		b, err := e.editBucket(i + 1)
+		if err != nil {
+			return err
+		}
+		if !joint(a, b) {
+			return errOvertaken
+		}
+		v := a.u16(forwardVersion) + 1
+		a.setU16(forwardVersion, v)
+		b.setU16(backVersion, v)
+	}
+	e.dirty = e.dirty[:0]
+	return nil
+}
+
+// joint reports whether two adjacent buckets that are each consistent are
+// consistent with each other.
+func joint(a, b page) bool { return a.u16(forwardVersion) == b.u16(backVersion) }

@@ -1,0 +1,27 @@
+package hash
+
+import "errors"
+
+// Errors that callers tell apart with errors.Is. A transaction that met another
+// one returns txn.ErrConflict instead.
+var (
+	// ErrExists is returned by Insert if the key is in the table.
+	ErrExists = errors.New("hash: key exists")
+	// ErrKeyTooLong and ErrValueTooLong mean that the pair does not fit into an
+	// object.
+	ErrKeyTooLong   = errors.New("hash: key too long")
+	ErrValueTooLong = errors.New("hash: value too long")
+	// ErrConfig says that no table can have this configuration.
+	ErrConfig = errors.New("hash: bad configuration")
+	// ErrCorrupt says that an object which should belong to a table does not
+	// hold what it must.
+	ErrCorrupt = errors.New("hash: corrupt table")
+	// ErrFull says that a table cannot have as many shards as were asked for.
+	ErrFull = errors.New("hash: table cannot grow that far")
+	// ErrDestroyed is returned by operations outside transactions on a table
+	// that no longer exists. Inside one it is a conflict.
+	ErrDestroyed = errors.New("hash: table has been destroyed")
+
+	// errOvertaken means that pages do not belong together: read again.
+	errOvertaken = errors.New("hash: overtaken by a change")
+)

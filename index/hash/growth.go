@@ -1,0 +1,365 @@
+package hash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A table grows by splitting shards, in bounded transactions of their own:
+//
+//  1. birth: a new shard is made, its buckets not in use yet. The old shard's
+//     header names it as its child and says splitting, the child's says filling.
+//  2. moves: home by home, in order, splitHomes at a time, the keys whose next
+//     hash bit is set move to the same home of the child, and both buckets get
+//     the new depth. A lookup that finds a key's home deeper than it thought,
+//     and the key not among its keys, goes on to the child.
+//  3. with the last move both headers say whole.
+//
+// Between any two of them the table is complete, for as long as anyone likes;
+// after a crash whoever comes next continues. Nobody waits for a split: single
+// steps are done by those who change the table, one at a time on each machine,
+// once a change had to overflow its neighbourhood and the shard turned out to be
+// full enough. Transactions whose buckets move under them ask again and get the
+// same answers.
+type growth struct {
+	// wanted is the length of queue.
+	wanted atomic.Int32
+	// working is held by whoever does a step.
+	working sync.Mutex
+
+	mu    sync.Mutex
+	queue []*shard
+}
+
+const (
+	// splitHomes is how many homes one transaction moves. The fewer they are,
+	// the less likely is it that another one comes in between.
+	splitHomes = 16
+	// queueMax bounds the shards that wait to be looked at. One that is
+	// dropped comes back with its next overflow.
+	queueMax = 256
+	// looksPerShard is about how often a shard's load is counted while it
+	// fills: counting reads all of it.
+	looksPerShard = 16
+	// chainWeight is how much more an overflow counts that met a chain of two
+	// blocks and more.
+	chainWeight = 4
+)
+
+func (g *growth) want(s *shard) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) < queueMax && !slices.Contains(g.queue, s) {
+		g.queue = append(g.queue, s)
+		g.wanted.Store(int32(len(g.queue)))
+	}
+}
+
+func (g *growth) next() *shard {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) == 0 {
+		return nil
+	}
+	s := g.queue[0]
+	g.queue = slices.Delete(g.queue, 0, 1)
+	g.wanted.Store(int32(len(g.queue)))
+	return s
+}
+
+// note takes notice of what a preparation met in a shard. It may be called for
+// preparations that are thrown away: it only decides when to count the load.
+func (o *opened) note(e *editor) {
+	if e.overflowed == 0 {
+		return
+	}
+	weight := e.overflowed
+	if e.chained > 1 {
+		weight *= chainWeight
+	}
+	if n := e.shard.overflows.Add(uint32(weight)); int(n) >= max(1, o.slots*o.buckets/(8*looksPerShard)) {
+		e.shard.overflows.Store(0)
+		o.growth.want(e.shard)
+	}
+}
+
+// maintain does one step of growth if there is any to do and nobody is at it. A
+// step that fails is not the caller's business: the table works without it, and
+// the next overflow tries again.
+func (tb *Table) maintain(o *opened) {
+	if o.growth.wanted.Load() == 0 || !o.growth.working.TryLock() {
+		return
+	}
+	defer o.growth.working.Unlock()
+	s := o.growth.next()
+	if s == nil {
+		return
+	}
+	again, err := tb.step(context.Background(), o, s, false)
+	if again && err == nil || errors.Is(err, txn.ErrConflict) {
+		o.growth.want(s)
+	}
+}
+
+// perShard is how many pairs a shard holds when it splits.
+func (l *layout) perShard() int { return max(1, l.slots*l.buckets*l.maxLoad/100) }
+
+// reserve has the table grow ahead of a transaction that adds so many pairs that
+// they would overflow a table half full: nothing can be split while they are
+// applied.
+func (tb *Table) reserve(o *opened, puts int) {
+	if puts%64 != 0 || o.dir.size()*o.perShard() > 2*puts {
+		return
+	}
+	if o.growth.working.TryLock() {
+		defer o.growth.working.Unlock()
+		// The table works without it.
+		_ = tb.grow(context.Background(), o, 2*puts)
+	}
+}
+
+// Reserve splits shards until the table has room for so many pairs, for loading
+// a table whose size is known.
+func (tb *Table) Reserve(ctx context.Context, pairs int) error {
+	o, err := tb.open()
+	if err != nil {
+		return err
+	}
+	o.growth.working.Lock()
+	defer o.growth.working.Unlock()
+	return tb.grow(ctx, o, pairs)
+}
+
+func (tb *Table) grow(ctx context.Context, o *opened, pairs int) error {
+	depth := bits.Len(uint(max(0, (pairs-1)/o.perShard())))
+	if depth > depthMax/2 {
+		return fmt.Errorf("%w: room for %d pairs in shards of %d", ErrFull, pairs, o.perShard())
+	}
+	for prefix := range uint64(1) << depth {
+		// In this order each shard's splits come before those of its children.
+		if err := tb.deepen(ctx, o, bits.Reverse64(prefix), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deepen splits the shard that begins at prefix until it has so many bits.
+func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int) error {
+	for {
+		s := o.dir.find(prefix)
+		h, err := tb.refresh(o, s)
+		if err != nil {
+			return err
+		}
+		if next := o.dir.find(prefix); next != s {
+			continue
+		}
+		if h.depth >= depth || s.prefix != prefix {
+			return nil
+		}
+		if _, err := tb.step(ctx, o, s, true); err != nil && !errors.Is(err, txn.ErrConflict) {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// step does the next thing that there is to do to a shard and reports whether
+// there is more. A whole shard is split if its load, or force, demands it.
+func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (again bool, err error) {
+	h, err := tb.refresh(o, s)
+	if err != nil {
+		return false, err
+	}
+	switch h.state {
+	case splitting:
+		return true, tb.move(ctx, o, s)
+	case filling:
+		// Its turn comes once its parent is done.
+		o.growth.want(o.parent(s))
+		return force, nil
+	case doomed:
+		return false, ErrDestroyed
+	}
+	if !force {
+		full, err := tb.full(o, s)
+		if err != nil || !full || h.depth >= tb.depthLimit(o) {
+			return false, err
+		}
+	} else if h.depth >= depthMax {
+		return false, ErrFull
+	}
+	return true, tb.birth(ctx, o, s, h.depth)
+}
+
+// parent returns the shard that s came out of.
+func (o *opened) parent(s *shard) *shard {
+	return o.dir.find(s.prefix &^ (1 << (64 - s.born)))
+}
+
+// depthLimit keeps a shard that is full for no good reason, such as keys chosen
+// to have one hash, from splitting for ever.
+func (tb *Table) depthLimit(o *opened) int { return min(depthMax, bits.Len(uint(o.dir.size()))+8) }
+
+// full counts how many slots of a shard are taken.
+func (tb *Table) full(o *opened, s *shard) (bool, error) {
+	buf := o.buffers.Get().(*buffer)
+	defer o.buffers.Put(buf)
+	n, taken := s.first.Capacity(), 0
+	for i := 0; i < o.buckets; i += 2 {
+		if _, _, err := tb.m.ReadPair(s.first.Element(i), buf.pair); err != nil {
+			return false, gone(err)
+		}
+		taken += o.bucket(buf.pair[:n]).taken() + o.bucket(buf.pair[n:]).taken()
+	}
+	return taken*100 >= o.buckets*o.slots*o.maxLoad, nil
+}
+
+// birth makes the shard that s splits into, where the table's places say: the
+// machine there does it.
+func (tb *Table) birth(ctx context.Context, o *opened, s *shard, depth int) error {
+	hint := o.place(s, depth)
+	if tb.m.IsPrimary(hint) {
+		return giveBirth(ctx, tb.m, o.anchor, s.header, depth, hint)
+	}
+	arg := appendBirth(nil, tb.anchor, s.header, depth, hint)
+	_, err := tb.m.Ship(ctx, hint, handlerBirth, arg)
+	var shipped *txn.ShippedError
+	if errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict) {
+		// It will not do it, for whatever reason. Here is better than nowhere.
+		return giveBirth(ctx, tb.m, o.anchor, s.header, depth, s.first.Addr)
+	}
+	return err
+}
+
+// place returns where the child of s at depth is to live. Shards are dealt out
+// in the order of their reversed prefixes: that of a table's next doubling comes
+// after all that there are.
+func (o *opened) place(s *shard, depth int) region.Addr {
+	if len(o.places) == 0 {
+		return s.first.Addr
+	}
+	ordinal := bits.Reverse64(s.prefix | 1<<(63-depth))
+	return o.places[ordinal%uint64(len(o.places))]
+}
+
+// giveBirth is the transaction that begins a split.
+func giveBirth(ctx context.Context, m *txn.Machine, a *anchor, parent region.Ptr, depth int, hint region.Addr) error {
+	t := m.Begin()
+	defer t.Abort()
+	b, err := t.Write(parent)
+	if err != nil {
+		return gone(err)
+	}
+	h, err := decodeHeader(b, &a.layout)
+	if err != nil {
+		return err
+	}
+	if h.state != whole || h.depth != depth {
+		return nil // somebody else was faster
+	}
+	child := header{born: depth + 1, depth: depth + 1, state: filling, prefix: h.childPrefix(depth)}
+	if h.children[depth], err = createShard(t, a, hint, &child); err != nil {
+		return err
+	}
+	h.state, h.cursor = splitting, 0
+	h.encode(b)
+	return t.Commit(ctx)
+}
+
+// move is the transaction that moves the next homes of a split. It moves fewer
+// if they do not fit into a log.
+func (tb *Table) move(ctx context.Context, o *opened, s *shard) error {
+	for homes := splitHomes; ; homes /= 2 {
+		err := tb.moveHomes(ctx, o, s, homes)
+		if homes == 1 || !errors.Is(err, txn.ErrTooLarge) {
+			return stale(err)
+		}
+	}
+}
+
+func (tb *Table) moveHomes(ctx context.Context, o *opened, s *shard, homes int) error {
+	t := tb.m.Begin()
+	defer t.Abort()
+	b, err := t.Write(s.header)
+	if err != nil {
+		return gone(err)
+	}
+	h, err := decodeHeader(b, &o.layout)
+	if err != nil || h.state != splitting {
+		return err
+	}
+	to := min(h.cursor+homes, o.buckets)
+	old, young := o.editor(t, s), o.editor(t, h.childShard(h.depth))
+	for home := h.cursor; home < to; home++ {
+		if err := divide(old, young, home, h.depth); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(old.seal(), young.seal()); err != nil {
+		return err
+	}
+	if h.cursor = to; to == o.buckets {
+		if err := complete(t, o, h); err != nil {
+			return err
+		}
+	}
+	h.encode(b)
+	if err := t.Commit(ctx); err != nil {
+		return err
+	}
+	o.learn(s, h)
+	if h.state == whole {
+		tb.stats.splits.Add(1)
+	}
+	return nil
+}
+
+// divide moves the pairs of one home whose hash has bit depth set.
+func divide(old, young *editor, home, depth int) error {
+	pairs, err := old.take(home, func(h uint64) bool { return bitOf(h, depth) == 1 })
+	if err != nil {
+		return err
+	}
+	for _, s := range pairs {
+		if err := young.add(home, s); err != nil {
+			return err
+		}
+	}
+	for _, e := range []*editor{old, young} {
+		p, err := e.editBucket(home)
+		if err != nil {
+			return err
+		}
+		p.setDepth(depth + 1)
+	}
+	return nil
+}
+
+// complete ends a split: h is the header of the old shard.
+func complete(t *txn.Tx, o *opened, h *header) error {
+	b, err := t.Write(h.children[h.depth].header)
+	if err != nil {
+		return err
+	}
+	child, err := decodeHeader(b, &o.layout)
+	if err != nil {
+		return err
+	}
+	child.state = whole
+	child.encode(b)
+	h.state, h.cursor = whole, 0
+	h.depth++
+	return nil
+}

@@ -1,0 +1,197 @@
+package hash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// restartsMax bounds how often a lookup begins again because a change overtook
+// it. Each time some other transaction got on.
+const restartsMax = 10000
+
+// buffer is what a lookup reads into.
+type buffer struct {
+	pair   []byte // two buckets
+	block  []byte
+	object []byte // an outside pair, as large as was needed so far
+}
+
+func newBuffer(lay *layout) *buffer {
+	return &buffer{pair: make([]byte, 2*lay.class.Capacity())}
+}
+
+func (b *buffer) sized(p *[]byte, n int) []byte {
+	if cap(*p) < n {
+		*p = make([]byte, n)
+	}
+	return (*p)[:n]
+}
+
+// Lookup is a lock-free lookup outside any transaction (NSDI'14 section 3.6):
+// it appends the value of key to dst and returns it. A key that is there all the
+// time is found whatever happens around it. In the common case it costs one READ,
+// or none where this machine is the shard's primary, and allocates nothing.
+func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
+	o, err := tb.open()
+	if err != nil {
+		return nil, false, err
+	}
+	op := tb.m.Start()
+	defer op.End()
+	buf := o.buffers.Get().(*buffer)
+	defer o.buffers.Put(buf)
+	h := sum(o.seed, key)
+	for range restartsMax {
+		value, ok, err = tb.lookup(o, buf, h, key, dst)
+		if err == nil || !overtaken(err) {
+			return value, ok, err
+		}
+		tb.stats.restarts.Add(1)
+		runtime.Gosched()
+	}
+	return nil, false, fmt.Errorf("%w: lookup overtaken %d times: %w", txn.ErrConflict, restartsMax, err)
+}
+
+// LookupPtr is Lookup of a value that is a pointer.
+func (tb *Table) LookupPtr(key []byte) (region.Ptr, bool, error) {
+	var buf [64]byte
+	v, ok, err := tb.Lookup(key, buf[:0])
+	if !ok || err != nil {
+		return region.Ptr{}, false, err
+	}
+	p, err := region.DecodePtr(v)
+	return p, err == nil, err
+}
+
+// overtaken says whether a lookup that failed with err should begin again.
+func overtaken(err error) bool {
+	return errors.Is(err, errOvertaken) || errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed)
+}
+
+func (tb *Table) lookup(o *opened, buf *buffer, h uint64, key, dst []byte) ([]byte, bool, error) {
+	s := o.dir.find(h)
+	i := bucketOf(h, o.buckets)
+	for {
+		first := s.first.Element(i)
+		local := tb.m.IsPrimary(first.Addr)
+		home, next, err := tb.readBuckets(o, buf, first, local)
+		if err != nil {
+			return nil, false, gone(err)
+		}
+		depth, live := home.depth()
+		if !live || !s.covers(h, depth) {
+			if s, err = tb.follow(o, s, h, depth, live); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		if v, ok, err := tb.inPage(buf, home, h, key, dst, false); ok || err != nil {
+			return v, ok, err
+		}
+		if local {
+			// The neighbour costs nothing unless it is needed.
+			if _, err := tb.m.Read(first.Element(1), next.b); err != nil {
+				return nil, false, gone(err)
+			}
+		}
+		if v, ok, err := tb.inPage(buf, next, h, key, dst, true); ok || err != nil {
+			return v, ok, err
+		}
+		if !joint(home, next) {
+			return nil, false, errOvertaken
+		}
+		if !home.linked() {
+			return nil, false, nil
+		}
+		if tb.opt.OneTwoSided && !local {
+			return tb.shipLookup(first.Addr, key, dst)
+		}
+		return tb.inChain(o, buf, home, h, key, dst)
+	}
+}
+
+// readBuckets reads a home and, with the same READ, the bucket after it. Where
+// the READ would be a copy, it reads the home only.
+func (tb *Table) readBuckets(o *opened, buf *buffer, first region.Ptr, local bool) (home, next page, err error) {
+	n := first.Capacity()
+	if local {
+		_, err = tb.m.Read(first, buf.pair[:n])
+	} else {
+		_, _, err = tb.m.ReadPair(first, buf.pair)
+	}
+	return o.bucket(buf.pair[:n]), o.bucket(buf.pair[n:]), err
+}
+
+// inPage looks for key in one page.
+func (tb *Table) inPage(buf *buffer, p page, h uint64, key, dst []byte, next bool) ([]byte, bool, error) {
+	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
+		s := p.slot(k)
+		if !s.outside() {
+			return append(dst, s.value()...), true, nil
+		}
+		_, ptr, err := s.pair()
+		if err != nil {
+			return nil, false, err
+		}
+		b := buf.sized(&buf.object, ptr.Capacity())
+		if _, err := tb.m.Read(ptr, b); err != nil {
+			return nil, false, err
+		}
+		stored, value, err := decodePair(b)
+		if err != nil {
+			return nil, false, err
+		}
+		if bytes.Equal(stored, key) {
+			return append(dst, value...), true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// inChain looks for key in the blocks that home links to.
+func (tb *Table) inChain(o *opened, buf *buffer, home page, h uint64, key, dst []byte) ([]byte, bool, error) {
+	p := home
+	for range chainMax {
+		l, err := p.link()
+		if err != nil {
+			return nil, false, err
+		}
+		if l.ptr.IsNil() {
+			return nil, false, nil
+		}
+		b := buf.sized(&buf.block, l.ptr.Capacity())
+		if _, err := tb.m.Read(l.ptr, b); err != nil {
+			return nil, false, err
+		}
+		p = o.block(b)
+		if len(b) < o.blockBytes() {
+			return nil, false, fmt.Errorf("%w: block %v", ErrCorrupt, l.ptr)
+		}
+		if p.u16(chainVersion) != l.version {
+			return nil, false, errOvertaken
+		}
+		if v, ok, err := tb.inPage(buf, p, h, key, dst, false); ok || err != nil {
+			return v, ok, err
+		}
+	}
+	return nil, false, fmt.Errorf("%w: endless chain", ErrCorrupt)
+}
+
+// shipLookup has the shard's primary look key up.
+func (tb *Table) shipLookup(to region.Addr, key, dst []byte) ([]byte, bool, error) {
+	tb.stats.shipped.Add(1)
+	reply, err := tb.m.Ship(context.Background(), to, handlerLookup, appendKey(tb.anchor.Append(nil), key))
+	if err != nil {
+		return nil, false, err
+	}
+	if len(reply) == 0 {
+		return nil, false, fmt.Errorf("%w: reply to a lookup", ErrCorrupt)
+	}
+	return append(dst, reply[1:]...), reply[0] != 0, nil
+}

@@ -1,0 +1,163 @@
+package hash
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// begin prepares an operation of t on key.
+func (tb *Table) begin(t *txn.Tx, key []byte) (*opened, *overlay, *entry, error) {
+	o, err := tb.open()
+	if err != nil {
+		return nil, nil, nil, inTx(err, tb)
+	}
+	ov := tb.overlay(t)
+	return o, ov, ov.entry(sum(o.seed, key), key), nil
+}
+
+// inTx makes of the news that the table is gone a conflict: the transaction
+// came by the handle through something that it read, and that has changed.
+func inTx(err error, tb *Table) error {
+	if errors.Is(err, ErrDestroyed) {
+		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: tb.anchor.Addr}
+	}
+	return err
+}
+
+// Get returns the value of key as transaction t sees it. The slice is valid until
+// t ends and must not be modified. What was answered, presence and value, must
+// still hold when t commits.
+func (tb *Table) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
+	_, _, e, err := tb.begin(t, key)
+	if err != nil {
+		return nil, false, err
+	}
+	switch e.op {
+	case opPut:
+		return e.next, true, nil
+	case opDelete:
+		return nil, false, nil
+	}
+	if err := e.ask(t, askedValue); err != nil {
+		return nil, false, inTx(err, tb)
+	}
+	return e.value, e.found, nil
+}
+
+// GetPtr is Get of a value that is a pointer.
+func (tb *Table) GetPtr(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
+	v, ok, err := tb.Get(t, key)
+	if !ok || err != nil {
+		return region.Ptr{}, false, err
+	}
+	p, err := region.DecodePtr(v)
+	return p, err == nil, err
+}
+
+// Has says whether key is in the table. Only that must still hold when t
+// commits: others may give the key another value.
+func (tb *Table) Has(t *txn.Tx, key []byte) (bool, error) {
+	_, _, e, err := tb.begin(t, key)
+	if err != nil {
+		return false, err
+	}
+	return tb.has(t, e)
+}
+
+func (tb *Table) has(t *txn.Tx, e *entry) (bool, error) {
+	if e.op != opNone {
+		return e.op == opPut, nil
+	}
+	if err := e.ask(t, askedExistence); err != nil {
+		return false, inTx(err, tb)
+	}
+	return e.found, nil
+}
+
+// Insert adds key. It returns ErrExists if the key is there, which, like all that
+// a transaction saw, must be validated before it is shown to anyone; the
+// transaction can go on. Of two transactions that insert one key, one commits.
+func (tb *Table) Insert(t *txn.Tx, key, value []byte) error {
+	o, ov, e, err := tb.change(t, key, value)
+	if err != nil {
+		return err
+	}
+	if e.op == opNone {
+		found, err := tb.has(t, e)
+		if err != nil {
+			return err
+		}
+		if found {
+			return ErrExists
+		}
+	} else if e.op == opPut {
+		return ErrExists
+	}
+	tb.put(o, ov, t, e, value)
+	return nil
+}
+
+// Put makes value the value of key, whether or not the key is there. It depends
+// on nothing, so that it conflicts with nobody.
+func (tb *Table) Put(t *txn.Tx, key, value []byte) error {
+	o, ov, e, err := tb.change(t, key, value)
+	if err == nil {
+		tb.put(o, ov, t, e, value)
+	}
+	return err
+}
+
+func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) {
+	ov.change(t, e, opPut, value)
+	tb.reserve(o, ov.puts)
+}
+
+// Delete removes key and reports whether it was there.
+func (tb *Table) Delete(t *txn.Tx, key []byte) (bool, error) {
+	_, ov, e, err := tb.change(t, key, nil)
+	if err != nil {
+		return false, err
+	}
+	found, err := tb.has(t, e)
+	if found {
+		ov.change(t, e, opDelete, nil)
+	}
+	return found, err
+}
+
+// change is begin for an operation that changes the table: it pays its share of
+// the table's growth.
+func (tb *Table) change(t *txn.Tx, key, value []byte) (*opened, *overlay, *entry, error) {
+	if err := checkPair(len(key), len(value)); err != nil {
+		return nil, nil, nil, err
+	}
+	o, ov, e, err := tb.begin(t, key)
+	if err == nil {
+		tb.maintain(o)
+	}
+	return o, ov, e, err
+}
+
+// Scan goes through all pairs as t sees them, in no order that means anything.
+// What t itself changes while it scans, it does not see. After the last pair, or
+// after an error, the iteration ends. Key and value are valid until t ends and
+// must not be modified. Everything seen, and that there was nothing else, must
+// still hold when t commits, for as far as the scan went.
+func (tb *Table) Scan(t *txn.Tx) iter.Seq2[Pair, error] {
+	return func(yield func(Pair, error) bool) {
+		c := tb.Cursor(t)
+		for {
+			p, ok, err := c.Next()
+			if err != nil {
+				yield(Pair{}, err)
+				return
+			}
+			if !ok || !yield(p, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package hash
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// An overlay is what one transaction has asked one table and means to change in
+// it. Changes stay operations on keys until Prepare applies them to fresh copies
+// of the buckets, so that two transactions meet only over the same key.
+type overlay struct {
+	tb      *Table
+	entries []*entry
+	// byKey finds an entry once there are more than scanMax.
+	byKey map[string]*entry
+	// spare are entries of earlier transactions.
+	spare []*entry
+	// pending are the entries with an operation while they are applied.
+	pending []*entry
+	editors []*editor
+	puts    int
+	release func() // of this overlay
+}
+
+const scanMax = 12
+
+// An entry is what an overlay knows of one key. It is a Question once something
+// was asked.
+type entry struct {
+	tb  *Table
+	h   uint64
+	key []byte
+
+	asked asked
+	// found, value and sources are the answer. value is the transaction's.
+	found   bool
+	value   []byte
+	sources []txn.Source
+	// reserve is where the sources of a new answer are collected: if there is
+	// none, the old ones must still be there.
+	reserve []txn.Source
+
+	op   operation
+	next []byte // the value that a put gives
+}
+
+// asked says what a transaction has seen of a key.
+type asked uint8
+
+const (
+	askedNothing asked = iota
+	askedExistence
+	askedValue
+)
+
+// An operation is what a transaction means to do to a key.
+type operation uint8
+
+const (
+	opNone operation = iota
+	opPut
+	opDelete
+)
+
+var overlays sync.Pool
+
+// overlay returns the transaction's, and makes it if there is none.
+func (tb *Table) overlay(t *txn.Tx) *overlay {
+	if ov, ok := t.Local(tb).(*overlay); ok {
+		return ov
+	}
+	ov, ok := overlays.Get().(*overlay)
+	if !ok {
+		ov = &overlay{}
+		ov.release = func() {
+			ov.reset()
+			overlays.Put(ov)
+		}
+	}
+	ov.tb = tb
+	t.SetLocal(tb, ov)
+	t.OnEnd(ov.release)
+	return ov
+}
+
+const spareMax = 64
+
+func (ov *overlay) reset() {
+	for _, e := range ov.entries {
+		if len(ov.spare) < spareMax {
+			*e = entry{key: e.key[:0], sources: e.sources[:0], reserve: e.reserve[:0]}
+			ov.spare = append(ov.spare, e)
+		}
+	}
+	clear(ov.entries)
+	clear(ov.pending)
+	clear(ov.editors)
+	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], ov.editors[:0]
+	ov.tb, ov.byKey, ov.puts = nil, nil, 0
+}
+
+// entry returns the key's, and makes it if there is none.
+func (ov *overlay) entry(h uint64, key []byte) *entry {
+	if e := ov.find(h, key); e != nil {
+		return e
+	}
+	e := &entry{}
+	if n := len(ov.spare); n > 0 {
+		e, ov.spare = ov.spare[n-1], ov.spare[:n-1]
+	}
+	e.tb, e.h, e.key = ov.tb, h, append(e.key, key...)
+	ov.entries = append(ov.entries, e)
+	if ov.byKey != nil {
+		ov.byKey[string(e.key)] = e
+	} else if len(ov.entries) > scanMax {
+		ov.byKey = make(map[string]*entry, 4*scanMax)
+		for _, e := range ov.entries {
+			ov.byKey[string(e.key)] = e
+		}
+	}
+	return e
+}
+
+func (ov *overlay) find(h uint64, key []byte) *entry {
+	if ov.byKey != nil {
+		return ov.byKey[string(key)]
+	}
+	for _, e := range ov.entries {
+		if e.h == h && bytes.Equal(e.key, key) {
+			return e
+		}
+	}
+	return nil
+}
+
+// change makes op what the transaction does to the key of e, until it is rolled
+// back.
+func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
+	before, next := e.op, e.next
+	if before == opNone && op != opNone {
+		ov.puts++
+		if ov.puts == 1 {
+			t.Defer(ov)
+		}
+	}
+	e.op, e.next = op, bytes.Clone(value)
+	t.OnRollback(func() { e.op, e.next = before, next })
+}
+
+// ask answers for the transaction whether the key is in the table, and, if value
+// is set, with which value. The first answer stays.
+func (e *entry) ask(t *txn.Tx, want asked) error {
+	if e.asked >= want {
+		return nil
+	}
+	value, found, err := e.answer(t)
+	if err != nil {
+		return err
+	}
+	if e.asked != askedNothing && found != e.found {
+		return &txn.AbortError{Reason: txn.ReasonAnswer, Addr: e.tb.anchor.Addr}
+	}
+	if e.asked == askedNothing {
+		t.Expect(e)
+	}
+	e.asked, e.found, e.value = want, found, value
+	return nil
+}
+
+// answer looks the key up and takes what the answer came from as sources.
+func (e *entry) answer(pk peeker) (value []byte, found bool, err error) {
+	value, found, sources, err := e.tb.ask(pk, e.h, e.key, e.reserve[:0])
+	e.reserve = sources
+	if err == nil {
+		e.sources, e.reserve = e.reserve, e.sources
+	}
+	return value, found, err
+}
+
+// Sources implements txn.Question.
+func (e *entry) Sources() []txn.Source { return e.sources }
+
+// Ask implements txn.Question.
+func (e *entry) Ask(f *txn.Fresh) (bool, error) {
+	value, found, err := e.answer(f)
+	if err != nil {
+		return false, err
+	}
+	return found == e.found && (e.asked < askedValue || bytes.Equal(value, e.value)), nil
+}
+
+// Prepare implements txn.Intent: it applies the operations in the order of
+// their hashes, which is that of shards.
+func (ov *overlay) Prepare(l *txn.Late) error {
+	o, err := ov.tb.open()
+	if err != nil {
+		return err
+	}
+	ov.pending, ov.editors = ov.pending[:0], ov.editors[:0]
+	for _, e := range ov.entries {
+		if e.op != opNone {
+			ov.pending = append(ov.pending, e)
+		}
+	}
+	slices.SortFunc(ov.pending, func(a, b *entry) int {
+		if a.h != b.h {
+			if a.h < b.h {
+				return -1
+			}
+			return 1
+		}
+		return bytes.Compare(a.key, b.key)
+	})
+	for _, e := range ov.pending {
+		if err := ov.apply(o, l, e); err != nil {
+			return stale(err)
+		}
+	}
+	for _, ed := range ov.editors {
+		if err := ed.seal(); err != nil {
+			return stale(err)
+		}
+		o.note(ed)
+	}
+	return nil
+}
+
+// apply does one operation.
+func (ov *overlay) apply(o *opened, l *txn.Late, e *entry) error {
+	s, err := ov.tb.route(o, l, e.h)
+	if err != nil {
+		return err
+	}
+	ed := ov.editor(o, l, s)
+	if e.op == opPut {
+		_, err = ed.put(e.h, e.key, e.next)
+	} else {
+		_, err = ed.remove(e.h, e.key)
+	}
+	return err
+}
+
+func (ov *overlay) editor(o *opened, l *txn.Late, s *shard) *editor {
+	for i := len(ov.editors) - 1; i >= 0; i-- {
+		if ov.editors[i].shard == s {
+			return ov.editors[i]
+		}
+	}
+	ed := o.editor(l, s)
+	ov.editors = append(ov.editors, ed)
+	return ed
+}
+
+// route returns the shard that h belongs to, by what its home says in st.
+func (tb *Table) route(o *opened, st store, h uint64) (*shard, error) {
+	s := o.dir.find(h)
+	for {
+		b, err := st.Read(s.first.Element(bucketOf(h, o.buckets)))
+		if err != nil {
+			return nil, gone(err)
+		}
+		depth, live := o.bucket(b).depth()
+		if live && s.covers(h, depth) {
+			return s, nil
+		}
+		if s, err = tb.follow(o, s, h, depth, live); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stale makes of the news that copies do not belong together what a transaction
+// answers by beginning its preparation again.
+func stale(err error) error {
+	if overtaken(err) {
+		return txn.ErrStale
+	}
+	return err
+}
+
+// A peeker reads committed objects for a transaction.
+type peeker interface {
+	Peek(p region.Ptr) ([]byte, region.Version, error)
+}
+
+// peek reads an object and adds it to sources.
+func peek(pk peeker, p region.Ptr, sources []txn.Source) ([]byte, []txn.Source, error) {
+	b, v, err := pk.Peek(p)
+	if err != nil {
+		return nil, sources, err
+	}
+	return b, append(sources, txn.Source{Ptr: p, Version: v}), nil
+}
+
+// asksMax bounds how often one question is asked anew because a change overtook
+// it, before the transaction backs off.
+const asksMax = 100
+
+// ask looks key up for a transaction. What was found can only change with the
+// page that holds it, and an absent key can only come in where it was looked
+// for: those are the sources, appended to sources.
+func (tb *Table) ask(pk peeker, h uint64, key []byte, sources []txn.Source) (value []byte, found bool, _ []txn.Source, err error) {
+	o, err := tb.open()
+	if err != nil {
+		return nil, false, sources, err
+	}
+	for range asksMax {
+		value, found, sources, err = tb.askOnce(pk, o, h, key, sources[:0])
+		if err == nil || !overtaken(err) {
+			return value, found, sources, err
+		}
+		tb.stats.restarts.Add(1)
+	}
+	if _, fresh := pk.(*txn.Fresh); fresh {
+		return nil, false, sources, txn.ErrStale
+	}
+	return nil, false, sources, &txn.AbortError{Reason: txn.ReasonBusy, Addr: tb.anchor.Addr}
+}
+
+func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []txn.Source) ([]byte, bool, []txn.Source, error) {
+	s := o.dir.find(h)
+	for {
+		n := walk{tb: tb, pk: pk, first: s.first.Element(bucketOf(h, o.buckets)), lay: &o.layout, sources: sources[:0]}
+		home, err := n.home()
+		if err != nil {
+			return nil, false, sources, gone(err)
+		}
+		depth, live := home.depth()
+		if live && s.covers(h, depth) {
+			value, found, err := n.find(home, h, key)
+			return value, found, n.sources, err
+		}
+		if s, err = tb.follow(o, s, h, depth, live); err != nil {
+			return nil, false, sources, err
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package hash
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Pair is a key with its value.
+type Pair struct{ Key, Value []byte }
+
+// scanHomes is how many homes one question of a scan covers. If one of their
+// buckets moves, as many are read again.
+const scanHomes = 16
+
+// A Cursor goes through all pairs of a table. See Table.Scan.
+type Cursor struct {
+	tb *Table
+	t  *txn.Tx
+	o  *opened
+	// own is what the transaction had changed when the scan began, byKey where
+	// the change of a key is.
+	own   []ownOp
+	byKey map[string]int
+	// todo are the shards still to visit, the current one last, and home is
+	// the next home in that.
+	todo []scanShard
+	home int
+	out  []Pair
+	err  error
+	done bool
+}
+
+type ownOp struct {
+	Pair
+	op operation
+	// met says that the scan has come across the key.
+	met bool
+}
+
+// A scanShard is a shard as a scan found it: it answers for the keys that have
+// depth bits in common with its prefix, wherever splits take them.
+type scanShard struct {
+	*shard
+	depth int
+}
+
+// Cursor begins a scan.
+func (tb *Table) Cursor(t *txn.Tx) *Cursor {
+	c := &Cursor{tb: tb, t: t}
+	o, err := tb.open()
+	if err != nil {
+		c.err = inTx(err, tb)
+		return c
+	}
+	c.o = o
+	if ov, ok := t.Local(tb).(*overlay); ok && ov.puts > 0 {
+		c.byKey = make(map[string]int)
+		for _, e := range ov.entries {
+			if e.op != opNone {
+				c.byKey[string(e.key)] = len(c.own)
+				c.own = append(c.own, ownOp{Pair{e.key, e.next}, e.op, false})
+			}
+		}
+	}
+	c.push(o.first())
+	return c
+}
+
+// first returns the first shard.
+func (o *opened) first() *shard { return o.dir.find(0) }
+
+// push puts a shard on top of those to visit.
+func (c *Cursor) push(s *shard) {
+	h, err := c.tb.refresh(c.o, s)
+	if err != nil {
+		c.err = inTx(err, c.tb)
+		return
+	}
+	c.todo = append(c.todo, scanShard{s, h.depth})
+}
+
+// Next returns the next pair, or false after the last.
+func (c *Cursor) Next() (p Pair, ok bool, err error) {
+	for len(c.out) == 0 && !c.done && c.err == nil {
+		c.fill()
+	}
+	if c.err != nil || len(c.out) == 0 {
+		return Pair{}, false, c.err
+	}
+	p, c.out = c.out[0], c.out[1:]
+	return p, true, nil
+}
+
+// fill reads the next homes, or goes on to the next shard.
+func (c *Cursor) fill() {
+	if len(c.todo) == 0 {
+		for _, own := range c.own {
+			if own.op == opPut && !own.met {
+				c.out = append(c.out, own.Pair)
+			}
+		}
+		c.done = true
+		return
+	}
+	s := c.todo[len(c.todo)-1]
+	if c.home == c.o.buckets {
+		c.todo, c.home = c.todo[:len(c.todo)-1], 0
+		c.descend(s)
+		return
+	}
+	q := &homesQuestion{tb: c.tb, o: c.o, shard: s, from: c.home, to: min(c.home+scanHomes, c.o.buckets)}
+	if c.err = inTx(q.ask(c.t), c.tb); c.err != nil {
+		return
+	}
+	c.t.Expect(q)
+	c.home = q.to
+	for _, p := range q.pairs {
+		if i, ok := c.byKey[string(p.Key)]; ok {
+			own := &c.own[i]
+			own.met = true
+			if own.op == opDelete {
+				continue
+			}
+			p = own.Pair
+		}
+		c.out = append(c.out, p)
+	}
+}
+
+// descend puts the shards that came out of s, before s had the depth that it is
+// scanned with, on top of those to visit.
+func (c *Cursor) descend(s scanShard) {
+	for i := s.depth - 1; i >= s.born && c.err == nil; i-- {
+		child, err := c.tb.child(c.o, s.shard, i)
+		if err != nil {
+			c.err = inTx(err, c.tb)
+			return
+		}
+		c.push(child)
+	}
+}
+
+// child returns child i of s.
+func (tb *Table) child(o *opened, s *shard, i int) (*shard, error) {
+	prefix := s.prefix | 1<<(63-i)
+	for try := range 2 {
+		if c := o.dir.find(prefix); c.prefix == prefix {
+			return c, nil
+		}
+		if c := s.child.Load(); c != nil && c.prefix == prefix {
+			return c, nil
+		}
+		if try == 0 {
+			if _, err := tb.refresh(o, s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: shard of prefix %#x/%d has no child %d", ErrCorrupt, s.prefix, s.born, i)
+}
+
+// A homesQuestion asks which pairs have their homes among a few of a shard.
+type homesQuestion struct {
+	tb       *Table
+	o        *opened
+	shard    scanShard
+	from, to int
+	// pairs are ascending by key: which bucket of its neighbourhood a pair is
+	// in is not part of the answer.
+	pairs   []Pair
+	sources []txn.Source
+}
+
+// Sources implements txn.Question.
+func (q *homesQuestion) Sources() []txn.Source { return q.sources }
+
+// Ask implements txn.Question.
+func (q *homesQuestion) Ask(f *txn.Fresh) (bool, error) {
+	again := *q
+	if err := again.ask(f); err != nil {
+		return false, stale(err)
+	}
+	q.sources = again.sources
+	return slices.EqualFunc(q.pairs, again.pairs, func(a, b Pair) bool {
+		return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+	}), nil
+}
+
+// ask reads the homes.
+func (q *homesQuestion) ask(pk peeker) error {
+	q.pairs, q.sources = nil, nil
+	for home := q.from; home < q.to; home++ {
+		if err := q.askHome(pk, home); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(q.pairs, func(a, b Pair) int { return bytes.Compare(a.Key, b.Key) })
+	return nil
+}
+
+func (q *homesQuestion) askHome(pk peeker, home int) (err error) {
+	pairs, sources := len(q.pairs), len(q.sources)
+	for range asksMax {
+		q.pairs, q.sources = q.pairs[:pairs], q.sources[:sources]
+		if err = q.askShard(pk, home, q.shard); err == nil || !overtaken(err) {
+			return err
+		}
+	}
+	if _, fresh := pk.(*txn.Fresh); fresh {
+		return txn.ErrStale
+	}
+	return &txn.AbortError{Reason: txn.ReasonBusy, Addr: q.shard.first.Addr}
+}
+
+// askShard reads one home of a shard, and what has moved from it since the scan
+// came by.
+func (q *homesQuestion) askShard(pk peeker, home int, s scanShard) error {
+	w := walk{tb: q.tb, pk: pk, first: s.first.Element(home), lay: &q.o.layout}
+	p, err := w.home()
+	if err != nil {
+		return gone(err)
+	}
+	depth, live := p.depth()
+	if !live || depth < s.depth {
+		return errOvertaken
+	}
+	err = w.all(p, func(_ slot, key, value []byte) error {
+		q.pairs = append(q.pairs, Pair{key, value})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	q.addSources(w.sources)
+	for i := s.depth; i < depth; i++ {
+		child, err := q.tb.child(q.o, s.shard, i)
+		if err != nil {
+			return err
+		}
+		if err := q.askShard(pk, home, scanShard{child, i + 1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSources adds what was read for one home. Neighbouring homes share a bucket,
+// and where it was not the same both times, both versions stay: the question
+// is then asked again.
+func (q *homesQuestion) addSources(sources []txn.Source) {
+	for _, s := range sources {
+		if !slices.Contains(q.sources[max(0, len(q.sources)-4):], s) {
+			q.sources = append(q.sources, s)
+		}
+	}
+}
+
+// reader peeks outside any transaction.
+type reader struct{ tb *Table }
+
+// Peek implements peeker.
+func (r reader) Peek(p region.Ptr) ([]byte, region.Version, error) {
+	b := make([]byte, p.Capacity())
+	v, err := r.tb.m.Read(p, b)
+	return b, v, err
+}

@@ -1,0 +1,219 @@
+package hash
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Functions that are shipped to the primary of a shard.
+const (
+	handlerLookup txn.HandlerID = 0x6800 + iota
+	handlerSingle
+	handlerBirth
+)
+
+// A Server answers for the tables' shards that a machine is the primary of. There
+// is one on each machine.
+type Server struct {
+	m *txn.Machine
+
+	mu     sync.Mutex
+	tables map[region.Ptr]*Table
+}
+
+// Serve registers what other machines ship to m. All machines of an instance
+// serve, or none does.
+func Serve(m *txn.Machine) *Server {
+	s := &Server{m: m, tables: make(map[region.Ptr]*Table)}
+	m.Handle(handlerLookup, s.lookup)
+	m.Handle(handlerSingle, s.single)
+	m.Handle(handlerBirth, s.birth)
+	return s
+}
+
+// Open returns the one handle that the machine has on a table, so that what is
+// shipped here combines with what is done here.
+func (s *Server) Open(anchor region.Ptr) *Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tb := s.tables[anchor]
+	if tb == nil {
+		tb = Open(s.m, anchor)
+		s.tables[anchor] = tb
+	}
+	return tb
+}
+
+// Forget drops the handle on a table, which has been destroyed.
+func (s *Server) Forget(anchor region.Ptr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tables, anchor)
+}
+
+// table returns the handle that a message is about. One that leads to no table
+// is not kept.
+func (s *Server) table(anchor region.Ptr) (*Table, error) {
+	tb := s.Open(anchor)
+	if _, err := tb.open(); err != nil {
+		s.Forget(anchor)
+		return nil, err
+	}
+	return tb, nil
+}
+
+var errMessage = errors.New("hash: bad message")
+
+// Messages begin with the anchor.
+
+func decodeAnchorPtr(b []byte) (region.Ptr, []byte, error) {
+	p, err := region.DecodePtr(b)
+	if err != nil || p.IsNil() {
+		return p, nil, fmt.Errorf("%w: anchor", errMessage)
+	}
+	return p, b[region.PtrBytes:], nil
+}
+
+func appendKey(b, key []byte) []byte {
+	return append(binary.LittleEndian.AppendUint16(b, uint16(len(key))), key...)
+}
+
+func decodeKey(b []byte) (key, rest []byte, err error) {
+	if len(b) < 2 || len(b)-2 < int(binary.LittleEndian.Uint16(b)) {
+		return nil, nil, fmt.Errorf("%w: key", errMessage)
+	}
+	n := 2 + int(binary.LittleEndian.Uint16(b))
+	return b[2:n:n], b[n:], nil
+}
+
+// lookup follows a chain for a reader that came to it with one READ.
+func (s *Server) lookup(_ context.Context, arg []byte) ([]byte, error) {
+	anchor, rest, err := decodeAnchorPtr(arg)
+	if err != nil {
+		return nil, err
+	}
+	key, rest, err := decodeKey(rest)
+	if err != nil || len(rest) > 0 {
+		return nil, fmt.Errorf("%w: lookup of %d bytes", errMessage, len(arg))
+	}
+	tb, err := s.table(anchor)
+	if err != nil {
+		return nil, err
+	}
+	reply, ok, err := tb.Lookup(key, []byte{1})
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return []byte{0}, nil
+	}
+	return reply, nil
+}
+
+// Operations in a message: each its kind and the length and bytes of its value.
+func appendSingles(b []byte, ops []single) []byte {
+	for _, op := range ops {
+		b = append(binary.LittleEndian.AppendUint32(append(b, byte(op.kind)), uint32(len(op.value))), op.value...)
+	}
+	return b
+}
+
+const singleHeaderBytes = 5
+
+func decodeSingles(b []byte) (ops []single, err error) {
+	for len(b) > 0 {
+		if len(b) < singleHeaderBytes || b[0] >= byte(singleKinds) {
+			return nil, fmt.Errorf("%w: operation", errMessage)
+		}
+		kind, n := singleKind(b[0]), uint64(binary.LittleEndian.Uint32(b[1:]))
+		if b = b[singleHeaderBytes:]; uint64(len(b)) < n {
+			return nil, fmt.Errorf("%w: value of %d bytes", errMessage, n)
+		}
+		ops = append(ops, single{kind: kind, value: b[:n:n]})
+		b = b[n:]
+	}
+	return ops, nil
+}
+
+func decodeResults(b []byte, ops []single) error {
+	if len(b) != len(ops) {
+		return fmt.Errorf("%w: %d results of %d operations", errMessage, len(b), len(ops))
+	}
+	for i := range ops {
+		ops[i].done = b[i] != 0
+	}
+	return nil
+}
+
+// single does single operations that another machine has combined.
+func (s *Server) single(ctx context.Context, arg []byte) ([]byte, error) {
+	anchor, rest, err := decodeAnchorPtr(arg)
+	if err != nil {
+		return nil, err
+	}
+	key, rest, err := decodeKey(rest)
+	if err != nil {
+		return nil, err
+	}
+	ops, err := decodeSingles(rest)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range ops {
+		if err := checkPair(len(key), len(op.value)); err != nil {
+			return nil, err
+		}
+	}
+	tb, err := s.table(anchor)
+	if err != nil {
+		return nil, err
+	}
+	if err := tb.combine(ctx, key, ops); err != nil {
+		return nil, err
+	}
+	reply := make([]byte, len(ops))
+	for i, op := range ops {
+		if op.done {
+			reply[i] = 1
+		}
+	}
+	return reply, nil
+}
+
+func appendBirth(b []byte, anchor, parent region.Ptr, depth int, hint region.Addr) []byte {
+	b = append(parent.Append(anchor.Append(b)), byte(depth))
+	return binary.LittleEndian.AppendUint64(b, uint64(hint))
+}
+
+const birthBytes = 2*region.PtrBytes + 1 + 8
+
+// birth makes a shard here that one elsewhere splits into.
+func (s *Server) birth(ctx context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != birthBytes {
+		return nil, fmt.Errorf("%w: birth of %d bytes", errMessage, len(arg))
+	}
+	anchor, rest, err := decodeAnchorPtr(arg)
+	if err != nil {
+		return nil, err
+	}
+	parent, err := region.DecodePtr(rest)
+	depth, hint := int(rest[region.PtrBytes]), region.Addr(binary.LittleEndian.Uint64(rest[region.PtrBytes+1:]))
+	if err != nil || parent.IsNil() || depth >= depthMax || !s.m.IsPrimary(hint) {
+		return nil, fmt.Errorf("%w: birth at depth %d", errMessage, depth)
+	}
+	tb, err := s.table(anchor)
+	if err != nil {
+		return nil, err
+	}
+	o, err := tb.open()
+	if err != nil {
+		return nil, err
+	}
+	return nil, giveBirth(ctx, s.m, o.anchor, parent, depth, hint)
+}

@@ -1,0 +1,239 @@
+package hash
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Create makes an empty table in transaction t, near hint, and returns the
+// pointer to its anchor. The table can be opened once t has committed.
+func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
+	lay, err := cfg.layout()
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	ptr, b, err := t.Alloc(anchorBytes, hint)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	a := anchor{layout: lay, seed: cfg.Seed, places: cfg.Places}
+	at := hint
+	if len(a.places) > 0 {
+		at = a.places[0]
+	}
+	if a.root, err = createShard(t, &a, at, &header{state: whole}); err != nil {
+		return region.Ptr{}, err
+	}
+	a.encode(b)
+	for i := range lay.buckets {
+		b, err := t.Write(a.root.first.Element(i))
+		if err != nil {
+			return region.Ptr{}, err
+		}
+		lay.bucket(b).setDepth(0)
+	}
+	return ptr, nil
+}
+
+// createShard makes the objects of an empty shard whose buckets are not in use
+// yet.
+func createShard(t *txn.Tx, a *anchor, hint region.Addr, h *header) (s shardPtr, err error) {
+	if s.first, err = t.AllocArray(a.bucketBytes(), a.buckets+1, hint); err != nil {
+		return s, err
+	}
+	var b []byte
+	if s.header, b, err = t.Alloc(headerBytes, s.first.Addr); err == nil {
+		h.encode(b)
+	}
+	return s, err
+}
+
+// Options say how one machine uses a table.
+type Options struct {
+	// OneTwoSided makes a lookup that one READ does not decide a message to the
+	// shard's primary, which follows the chain there (Storm, one-two-sided
+	// operations), instead of a READ for each block. Serve must have been
+	// called on all machines.
+	OneTwoSided bool
+}
+
+// A Table is one machine's handle on a hash table, with its cache of the
+// directory. It is safe for concurrent use. A machine should have one handle on
+// a table: the overlay of a transaction is that of a handle.
+//
+// A handle must not be used in an epoch after the one in which the table was
+// destroyed: its memory may hold anything by then.
+type Table struct {
+	m      *txn.Machine
+	anchor region.Ptr
+	opt    Options
+	opened atomic.Pointer[opened]
+	stats  counters
+
+	combining combining
+}
+
+// opened is what is known of a table once its anchor has been read.
+type opened struct {
+	*anchor
+	dir    *directory
+	growth growth
+	// buffers are for lookups.
+	buffers sync.Pool
+}
+
+// Open returns machine m's handle on the table with this anchor. Nothing is read
+// before it is used.
+func Open(m *txn.Machine, anchor region.Ptr) *Table { return OpenWith(m, anchor, Options{}) }
+
+// OpenWith is Open with options.
+func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
+	return &Table{m: m, anchor: anchor, opt: opt}
+}
+
+// Anchor returns the pointer that the table is known by.
+func (tb *Table) Anchor() region.Ptr { return tb.anchor }
+
+// open reads the anchor if this has not been done.
+func (tb *Table) open() (*opened, error) {
+	if o := tb.opened.Load(); o != nil {
+		return o, nil
+	}
+	if tb.anchor.IsNil() || tb.anchor.Capacity() < anchorBytes {
+		return nil, fmt.Errorf("%w: anchor %v", ErrCorrupt, tb.anchor)
+	}
+	b := make([]byte, tb.anchor.Capacity())
+	if _, err := tb.m.Read(tb.anchor, b); err != nil {
+		return nil, gone(err)
+	}
+	a, err := decodeAnchor(b)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{anchor: a, dir: newDirectory(&shard{shardPtr: a.root})}
+	o.buffers.New = func() any { return newBuffer(&a.layout) }
+	if !tb.opened.CompareAndSwap(nil, o) {
+		return tb.opened.Load(), nil
+	}
+	return o, nil
+}
+
+// gone makes of the freedom of an object that lives as long as the table that
+// the table is gone.
+func gone(err error) error {
+	if errors.Is(err, region.ErrFreed) || errors.Is(err, region.ErrBadPtr) {
+		return fmt.Errorf("%w: %w", ErrDestroyed, err)
+	}
+	return err
+}
+
+// follow returns the shard that a key with hash h belongs to, where the key's
+// home in s says it has a prefix of depth bits that h does not have. live is
+// false if the home says that it is not in use.
+func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*shard, error) {
+	if !live {
+		// The directory leads to a shard only once all of it is in use.
+		return nil, errOvertaken
+	}
+	bit := firstDifference(h, s.prefix)
+	if bit < s.born || bit >= depth {
+		return nil, fmt.Errorf("%w: shard of prefix %#x/%d asked for hash %#x at depth %d", ErrCorrupt, s.prefix, s.born, h, depth)
+	}
+	if next := o.after(s, h, bit); next != nil {
+		return next, nil
+	}
+	tb.stats.refreshes.Add(1)
+	if _, err := tb.refresh(o, s); err != nil {
+		return nil, err
+	}
+	if next := o.after(s, h, bit); next != nil {
+		return next, nil
+	}
+	return nil, errOvertaken
+}
+
+// after returns a shard behind s on the way to h, or nil if none is known.
+func (o *opened) after(s *shard, h uint64, bit int) *shard {
+	if next := o.dir.find(h); next.born > s.born {
+		return next
+	}
+	if c := s.child.Load(); c != nil && c.born == bit+1 {
+		return c
+	}
+	return nil
+}
+
+// refresh reads the header of s and enters the shards that came out of it.
+func (tb *Table) refresh(o *opened, s *shard) (*header, error) {
+	b := make([]byte, s.header.Capacity())
+	if _, err := tb.m.Read(s.header, b); err != nil {
+		return nil, gone(err)
+	}
+	h, err := decodeHeader(b, &o.layout)
+	if err != nil {
+		return nil, err
+	}
+	if h.born != s.born || h.prefix != s.prefix {
+		return nil, fmt.Errorf("%w: header %v is that of prefix %#x/%d, not %#x/%d", ErrCorrupt, s.header, h.prefix, h.born, s.prefix, s.born)
+	}
+	o.learn(s, h)
+	return h, nil
+}
+
+// learn enters what the header of s tells.
+func (o *opened) learn(s *shard, h *header) {
+	if h.state == splitting {
+		if c := s.child.Load(); c == nil || c.born != h.depth+1 {
+			s.child.CompareAndSwap(c, h.childShard(h.depth))
+		}
+	}
+	for i := h.born; i < h.depth; i++ {
+		if h.children[i].header.IsNil() || o.dir.has(h.childPrefix(i), i+1) {
+			continue
+		}
+		c := s.child.Load()
+		if c == nil || c.born != i+1 {
+			c = h.childShard(i)
+		}
+		o.dir.add(c)
+	}
+}
+
+func (h *header) childShard(i int) *shard {
+	return &shard{shardPtr: h.children[i], prefix: h.childPrefix(i), born: i + 1}
+}
+
+// Stats counts what one handle did.
+type Stats struct {
+	// Shards is how many shards the directory knows.
+	Shards int
+	// Splits counts shards whose split this handle completed, Refreshes how
+	// often a stale directory was noticed.
+	Splits, Refreshes uint64
+	// Restarts counts lookups that a change overtook.
+	Restarts uint64
+	// Combined counts single operations that shared the transaction of another,
+	// Shipped those, and lookups, that went to the shard's primary.
+	Combined, Shipped uint64
+}
+
+type counters struct {
+	splits, refreshes, restarts, combined, shipped atomic.Uint64
+}
+
+// Stats returns the handle's counters.
+func (tb *Table) Stats() Stats {
+	s := Stats{
+		Splits: tb.stats.splits.Load(), Refreshes: tb.stats.refreshes.Load(), Restarts: tb.stats.restarts.Load(),
+		Combined: tb.stats.combined.Load(), Shipped: tb.stats.shipped.Load(),
+	}
+	if o := tb.opened.Load(); o != nil {
+		s.Shards = o.dir.size()
+	}
+	return s
+}

@@ -1,0 +1,203 @@
+package hash
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A walk goes through what a lookup in one home may read, for a transaction,
+// which remembers where its answers came from.
+type walk struct {
+	tb    *Table
+	pk    peeker
+	lay   *layout
+	first region.Ptr // the home
+	// sources are the pages read so far.
+	sources []txn.Source
+	// second is the neighbour if it came with the home.
+	second []byte
+}
+
+// home reads the home; from another machine its neighbour comes along.
+func (w *walk) home() (page, error) {
+	t, ok := w.pk.(*txn.Tx)
+	if !ok || w.tb.m.IsPrimary(w.first.Addr) {
+		b, err := w.peek(w.first)
+		return w.lay.bucket(b), err
+	}
+	a, b, va, vb, err := t.PeekPair(w.first)
+	if err != nil {
+		return page{}, err
+	}
+	w.second = b
+	w.sources = append(w.sources, txn.Source{Ptr: w.first, Version: va}, txn.Source{Ptr: w.first.Element(1), Version: vb})
+	return w.lay.bucket(a), nil
+}
+
+func (w *walk) peek(p region.Ptr) ([]byte, error) {
+	b, sources, err := peek(w.pk, p, w.sources)
+	w.sources = sources
+	return b, err
+}
+
+// neighbour reads the bucket after the home, and checks that both belong
+// together.
+func (w *walk) neighbour(home page) (page, error) {
+	b := w.second
+	if b == nil {
+		var err error
+		if b, err = w.peek(w.first.Element(1)); err != nil {
+			return page{}, gone(err)
+		}
+	}
+	next := w.lay.bucket(b)
+	if !joint(home, next) {
+		return page{}, errOvertaken
+	}
+	return next, nil
+}
+
+// block reads the block that p links to, or returns false at the chain's end.
+func (w *walk) block(p page) (page, region.Ptr, bool, error) {
+	l, err := p.link()
+	if err != nil || l.ptr.IsNil() {
+		return page{}, l.ptr, false, err
+	}
+	if l.ptr.Capacity() < w.lay.blockBytes() || len(w.sources) > chainMax {
+		return page{}, l.ptr, false, fmt.Errorf("%w: block %v, %d pages on", ErrCorrupt, l.ptr, len(w.sources))
+	}
+	b, err := w.peek(l.ptr)
+	if err != nil {
+		return page{}, l.ptr, false, err
+	}
+	next := w.lay.block(b)
+	if next.u16(chainVersion) != l.version {
+		return page{}, l.ptr, false, errOvertaken
+	}
+	return next, l.ptr, true, nil
+}
+
+// find looks key up. Of the sources it leaves, where key was found, only those
+// that the answer hangs on.
+func (w *walk) find(home page, h uint64, key []byte) ([]byte, bool, error) {
+	v, ok, err := w.inPage(home, w.first, h, key, false)
+	if ok || err != nil {
+		return v, ok, err
+	}
+	next, err := w.neighbour(home)
+	if err != nil {
+		return nil, false, err
+	}
+	if v, ok, err = w.inPage(next, w.first.Element(1), h, key, true); ok || err != nil {
+		return v, ok, err
+	}
+	for p := home; ; {
+		b, ptr, more, err := w.block(p)
+		if err != nil || !more {
+			return nil, false, err
+		}
+		if v, ok, err = w.inPage(b, ptr, h, key, false); ok || err != nil {
+			return v, ok, err
+		}
+		p = b
+	}
+}
+
+func (w *walk) inPage(p page, at region.Ptr, h uint64, key []byte, next bool) ([]byte, bool, error) {
+	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
+		s := p.slot(k)
+		if !s.outside() {
+			w.keep(at)
+			return s.value(), true, nil
+		}
+		stored, value, err := w.pair(s)
+		if err != nil {
+			return nil, false, err
+		}
+		if bytes.Equal(stored, key) {
+			w.keep(at, w.sources[len(w.sources)-1].Ptr)
+			return value, true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// pair reads an outside pair's object.
+func (w *walk) pair(s slot) (key, value []byte, err error) {
+	_, ptr, err := s.pair()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := w.peek(ptr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return decodePair(b)
+}
+
+// keep drops all sources but these.
+func (w *walk) keep(ptrs ...region.Ptr) {
+	kept := w.sources[:0]
+	for _, s := range w.sources {
+		for _, p := range ptrs {
+			if s.Ptr == p {
+				kept = append(kept, s)
+			}
+		}
+	}
+	w.sources = kept
+}
+
+// all calls visit with each pair whose key has this home: its slot, and key and
+// value.
+func (w *walk) all(home page, visit func(s slot, key, value []byte) error) error {
+	next, err := w.neighbour(home)
+	if err != nil {
+		return err
+	}
+	if err := w.each(home, false, visit); err != nil {
+		return err
+	}
+	if err := w.each(next, true, visit); err != nil {
+		return err
+	}
+	for p := home; ; {
+		b, _, more, err := w.block(p)
+		if err != nil || !more {
+			return err
+		}
+		if err := w.each(b, false, visit); err != nil {
+			return err
+		}
+		p = b
+	}
+}
+
+func (w *walk) each(p page, next bool, visit func(s slot, key, value []byte) error) error {
+	for k := range p.slots {
+		s := p.slot(k)
+		if !s.used() || s.next() != next {
+			continue
+		}
+		if err := s.valid(w.lay); err != nil {
+			return err
+		}
+		key, value := []byte(nil), []byte(nil)
+		var err error
+		if s.outside() {
+			key, value, err = w.pair(s)
+		} else {
+			key, value = s.key(), s.value()
+		}
+		if err == nil {
+			err = visit(s, key, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
