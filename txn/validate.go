@@ -53,8 +53,10 @@ func (t *Tx) Validate() error {
 // validateReadOnly commits a transaction that writes nothing: it is serializable
 // at the point of its last read if all it read still holds then.
 func (s *state) validateReadOnly() (outcome, error) {
-	if len(s.reads.entries)+len(s.questions) <= 1 && s.sources() <= 1 {
-		return committed, nil // one object: its only read is that point
+	// One object: its only read is that point. An intent has read again, later,
+	// and found nothing to do on the strength of it.
+	if len(s.intents) == 0 && len(s.reads.entries)+len(s.questions) <= 1 && s.sources() <= 1 {
+		return committed, nil
 	}
 	return s.validate()
 }
