@@ -1,0 +1,109 @@
+package history
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A Recorder collects a history from many goroutines. Its clock is a counter:
+// what ends before something else begins gets the smaller stamp, and that is
+// all that the check needs.
+type Recorder struct {
+	stamp atomic.Int64
+	value atomic.Uint64
+	mu    struct {
+		sync.Mutex
+		txs  []Transaction
+		open int
+	}
+}
+
+// NewRecorder returns an empty history.
+func NewRecorder() *Recorder { return new(Recorder) }
+
+// Value returns a value that it has not returned before.
+func (r *Recorder) Value() Value { return Value(r.value.Add(1)) }
+
+// Begin starts to record a transaction. Call it before its first operation.
+func (r *Recorder) Begin(label string) *Recording {
+	r.mu.Lock()
+	r.mu.open++
+	r.mu.Unlock()
+	return &Recording{recorder: r, tx: Transaction{Label: label, Start: r.stamp.Add(1)}}
+}
+
+// A Recording is a transaction that has not ended. It belongs to one goroutine.
+type Recording struct {
+	recorder *Recorder
+	tx       Transaction
+	ended    bool
+}
+
+// Read records that the transaction read o and saw v.
+func (t *Recording) Read(o Object, v Value) { t.tx.Ops = append(t.tx.Ops, Op{Object: o, Value: v}) }
+
+// Write records that the transaction wrote v to o, which it has read before.
+func (t *Recording) Write(o Object, v Value) { t.WriteVersion(o, v, 0) }
+
+// WriteVersion records that the transaction wrote v to o, as the version of
+// that number; see Op.
+func (t *Recording) WriteVersion(o Object, v Value, version uint64) {
+	t.tx.Ops = append(t.tx.Ops, Op{Write: true, Object: o, Value: v, Version: version})
+}
+
+// Undo forgets the writes among the operations from mark on, for a transaction
+// that was rolled back to a savepoint: nobody may see them any more. What it
+// read meanwhile stays, except for these writes.
+func (t *Recording) Undo(mark int) {
+	undone := make(map[place]bool)
+	for _, op := range t.tx.Ops[mark:] {
+		if op.Write {
+			undone[place{op.Object, op.Value}] = true
+		}
+	}
+	kept := slices.DeleteFunc(t.tx.Ops[mark:], func(op Op) bool { return undone[place{op.Object, op.Value}] })
+	t.tx.Ops = t.tx.Ops[:mark+len(kept)]
+}
+
+// Mark returns how many operations were recorded, for Undo.
+func (t *Recording) Mark() int { return len(t.tx.Ops) }
+
+// Shown records that somebody was shown what the transaction read, whether or
+// not it commits.
+func (t *Recording) Shown() { t.tx.Shown = true }
+
+// End records how the transaction ended. Call it after the outcome is known.
+// Only the first call counts, so Unknown can be deferred.
+func (t *Recording) End(o Outcome) {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	t.tx.Outcome, t.tx.End = o, t.recorder.stamp.Add(1)
+	r := t.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.open--
+	r.mu.txs = append(r.mu.txs, t.tx)
+}
+
+// Transactions returns what has ended so far.
+func (r *Recorder) Transactions() []Transaction {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.mu.txs)
+}
+
+// Check checks what has ended. A transaction that has not is reported as
+// Malformed: its writes would look like nobody's.
+func (r *Recorder) Check(o Options) Report {
+	txs := r.Transactions()
+	report := Check(txs, o)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.open != 0 {
+		report.add(Violation{Kind: Malformed, Text: "transactions were begun and not ended"})
+	}
+	return report
+}

@@ -1,0 +1,92 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Kind of violation.
+type Kind string
+
+const (
+	// Malformed: the test recorded something impossible; nothing is said about
+	// the database.
+	Malformed Kind = "malformed history"
+	// GarbageRead: a value was read that nobody wrote.
+	GarbageRead Kind = "garbage read"
+	// DirtyRead: a value was read that only an aborted transaction wrote.
+	DirtyRead Kind = "dirty read"
+	// IntermediateRead: a value was read that its writer has overwritten itself.
+	IntermediateRead Kind = "intermediate read"
+	// UnstableRead: a transaction read an object twice and saw different values,
+	// or did not see its own write.
+	UnstableRead Kind = "unstable read"
+	// LostUpdate: two transactions replaced the same version of an object.
+	LostUpdate Kind = "lost update"
+	// StaleRead: a transaction read what another had replaced, and that other
+	// had ended before it began.
+	StaleRead Kind = "stale read"
+	// FracturedRead: a transaction saw some of another's effects and not others.
+	FracturedRead Kind = "fractured read"
+	// WriteSkew: each of the transactions read what the next replaced.
+	WriteSkew Kind = "write skew"
+	// LongFork: readers saw independent writes in different orders.
+	LongFork Kind = "long fork"
+	// CircularFlow: transactions depend on each other's writes.
+	CircularFlow Kind = "circular information flow"
+	// TimeTravel: any other contradiction to real time.
+	TimeTravel Kind = "contradiction to real time"
+)
+
+// A Violation is one reason why a history is not strictly serializable.
+type Violation struct {
+	Kind Kind
+	// Transactions are the indexes of those involved; for a cycle in its order.
+	Transactions []int
+	Text         string // several lines for a cycle
+}
+
+func (v Violation) String() string { return string(v.Kind) + ": " + v.Text }
+
+// A Report is the result of a check. The counts let a test assert that its
+// history was worth checking.
+type Report struct {
+	Violations []Violation
+	Dropped    int // violations beyond violationsMax
+
+	Transactions int // that count: committed, or unknown and seen, or aborted and held to their reads
+	Committed    int // according to their clients
+	Aborted      int
+	Unknown      int
+	Objects      int // that were written
+	Dependencies int // edges, real time left out
+}
+
+// violationsMax is how many violations a report holds.
+const violationsMax = 20
+
+func (r *Report) add(v Violation) {
+	if len(r.Violations) == violationsMax {
+		r.Dropped++
+		return
+	}
+	r.Violations = append(r.Violations, v)
+}
+
+// Err returns nil if the history is strictly serializable, or an error that
+// explains why not.
+func (r Report) Err() error {
+	if len(r.Violations) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "history of %d transactions is not strictly serializable", r.Transactions)
+	for _, v := range r.Violations {
+		fmt.Fprintf(&b, "\n%v", v)
+	}
+	if r.Dropped > 0 {
+		fmt.Fprintf(&b, "\n... and %d more violations", r.Dropped)
+	}
+	return errors.New(b.String())
+}

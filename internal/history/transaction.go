@@ -1,0 +1,103 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Object names what transactions read and write.
+type Object uint64
+
+// A Value tells the writes to one object apart.
+type Value uint64
+
+// Initial is the value of an object that no transaction of the history wrote.
+// No write may have it.
+const Initial Value = 0
+
+// Outcome is how a transaction ended, as far as its client knows.
+type Outcome uint8
+
+const (
+	Unknown   Outcome = iota // the client was not told: a lost connection, a crash
+	Committed                // the client was told so
+	Aborted                  // the client was told so; nobody may see its writes
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case Committed:
+		return "committed"
+	case Aborted:
+		return "aborted"
+	}
+	return "outcome unknown"
+}
+
+// An Op is one read or write, in the order in which the transaction did it.
+type Op struct {
+	Write  bool
+	Object Object
+	Value  Value // seen or written
+	// Version of a write orders the writes to the object, the larger the later;
+	// 0 if it is to be derived from what the transaction has read.
+	Version uint64
+}
+
+// A Transaction is one attempt, as its client saw it.
+type Transaction struct {
+	Label   string // for reports; may be empty
+	Start   int64  // before its first operation, on any clock that all share
+	End     int64  // after its outcome was known; ignored if Unknown
+	Outcome Outcome
+	Shown   bool // aborted, but what it had read was shown to somebody
+	Ops     []Op
+}
+
+// Options of a check.
+type Options struct {
+	// Opacity holds all aborted transactions to what they read.
+	Opacity bool
+	// IgnoreTime checks serializability only, not strict serializability.
+	IgnoreTime bool
+	// Name names objects in reports; nil prints their number.
+	Name func(Object) string
+}
+
+// describe prints a transaction on one line.
+func (c *checker) describe(i int) string {
+	t := &c.txs[i]
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %v, from %d", c.name(i), t.Outcome, t.Start)
+	if t.Outcome != Unknown {
+		fmt.Fprintf(&b, " to %d", t.End)
+	}
+	const opsMax = 16
+	for n, op := range t.Ops {
+		if n == opsMax {
+			fmt.Fprintf(&b, " ... and %d more", len(t.Ops)-n)
+			break
+		}
+		verb := " read"
+		if op.Write {
+			verb = " wrote"
+		}
+		fmt.Fprintf(&b, "%s %s=%d", verb, c.object(op.Object), op.Value)
+	}
+	return b.String()
+}
+
+// name is how reports call a transaction.
+func (c *checker) name(i int) string {
+	if l := c.txs[i].Label; l != "" {
+		return fmt.Sprintf("T%d(%s)", i, l)
+	}
+	return fmt.Sprintf("T%d", i)
+}
+
+func (c *checker) object(o Object) string {
+	if c.options.Name != nil {
+		return c.options.Name(o)
+	}
+	return fmt.Sprintf("#%d", uint64(o))
+}
