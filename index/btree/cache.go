@@ -1,0 +1,187 @@
+package btree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/btree"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// position says which leaf is meant: the one that covers key, the one that
+// covers what lies right before key, or the last one.
+type position struct {
+	key  []byte
+	side side
+}
+
+type side uint8
+
+const (
+	at side = iota
+	before
+	end
+)
+
+// within reports whether the position is between the fences of n.
+func (p position) within(n node) bool {
+	switch p.side {
+	case at:
+		return n.covers(p.key)
+	case before:
+		high := n.high()
+		return bytes.Compare(n.low(), p.key) < 0 && (len(high) == 0 || bytes.Compare(p.key, high) <= 0)
+	}
+	return len(n.high()) == 0
+}
+
+// child is the index of the entry of n, whose fences the position is within,
+// that leads there; -1 if there is none.
+func (p position) child(n node) int {
+	switch p.side {
+	case at:
+		return n.child(p.key)
+	case before:
+		i, _ := n.search(p.key)
+		return i - 1
+	}
+	return n.count() - 1
+}
+
+// inner is a cached node of level 1: its own packed bytes, never changed.
+type inner struct {
+	node
+	ptr region.Ptr
+}
+
+// item orders cached nodes by their low fence; the first eight bytes of it spare
+// most comparisons a miss.
+type item struct {
+	head  uint64
+	low   []byte
+	inner *inner
+}
+
+func newItem(low []byte, in *inner) item {
+	var h [8]byte
+	copy(h[:], low)
+	return item{binary.BigEndian.Uint64(h[:]), low, in}
+}
+
+func (a item) less(b item) bool {
+	if a.head != b.head {
+		return a.head < b.head
+	}
+	return bytes.Compare(a.low, b.low) < 0
+}
+
+const cacheDegree = 32
+
+// cache holds the level-1 nodes of a tree that this machine has met, ordered by
+// their low fences. They may be stale: a leaf that was found through one tells
+// by its own fences whether it is the right one. Nodes above level 1 are read
+// only to find a level-1 node that is not here, so they are not kept.
+//
+// Readers take the published tree, which never changes, and need no lock; a
+// writer changes its own and publishes a copy-on-write clone.
+type cache struct {
+	published atomic.Pointer[btree.BTreeG[item]]
+
+	mu   sync.Mutex
+	tree *btree.BTreeG[item]
+}
+
+func newCache() *cache {
+	c := new(cache)
+	c.reset()
+	return c
+}
+
+// reset forgets everything.
+func (c *cache) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tree = btree.NewG(cacheDegree, item.less)
+	c.publishLocked()
+}
+
+func (c *cache) publishLocked() { c.published.Store(c.tree.Clone()) }
+
+// probe is a search of the cache. It is kept in a pool with its callback, so
+// that a lookup allocates nothing.
+type probe struct {
+	pos   position
+	hit   *inner
+	visit btree.ItemIteratorG[item]
+}
+
+func (p *probe) init() { p.visit = p.step }
+
+func (p *probe) step(it item) bool {
+	if p.pos.side == before && bytes.Equal(it.low, p.pos.key) {
+		return true
+	}
+	p.hit = it.inner
+	return false
+}
+
+// find returns a cached node that has the position within its fences, or nil.
+func (c *cache) find(p *probe, pos position) *inner {
+	p.pos, p.hit = pos, nil
+	tree := c.published.Load()
+	if pos.side == end {
+		tree.Descend(p.visit)
+	} else {
+		tree.DescendLessOrEqual(newItem(pos.key, nil), p.visit)
+	}
+	hit := p.hit
+	p.pos, p.hit = position{}, nil
+	if hit != nil && !pos.within(hit.node) {
+		return nil
+	}
+	return hit
+}
+
+// put takes in a node just read, and drops those that it shows to be stale
+// because they begin within it.
+func (c *cache) put(in *inner) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	low, high := in.low(), in.high()
+	var stale []item
+	c.tree.AscendGreaterOrEqual(newItem(low, nil), func(it item) bool {
+		if len(high) > 0 && bytes.Compare(it.low, high) >= 0 {
+			return false
+		}
+		stale = append(stale, it)
+		return true
+	})
+	for _, it := range stale {
+		c.tree.Delete(it)
+	}
+	c.tree.ReplaceOrInsert(newItem(low, in))
+	c.publishLocked()
+}
+
+// drop forgets in, unless something newer has taken its place.
+func (c *cache) drop(in *inner) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if it, ok := c.tree.Get(newItem(in.low(), nil)); ok && it.inner == in {
+		c.tree.Delete(it)
+		c.publishLocked()
+	}
+}
+
+// size returns how many nodes are cached and what their copies take.
+func (c *cache) size() (nodes, bytes int) {
+	c.published.Load().Ascend(func(it item) bool {
+		nodes++
+		bytes += len(it.inner.b)
+		return true
+	})
+	return nodes, bytes
+}

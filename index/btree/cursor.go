@@ -1,0 +1,281 @@
+package btree
+
+import (
+	"bytes"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Cursor walks the entries of a range in key order or against it, as its
+// transaction sees them: what is committed, one leaf at a time, merged with the
+// transaction's own operations. An operation that the transaction makes while
+// the cursor is open is seen if its key is still ahead.
+//
+// Exactly what the cursor has passed becomes part of what the transaction has
+// read: a key that appears in, leaves or changes within that stretch before the
+// transaction commits aborts it (no phantoms); one beyond does not.
+type Cursor struct {
+	tr      *Tree
+	t       *txn.Tx
+	p       *pending
+	serial  uint64
+	lo, hi  []byte // an empty hi is plus infinity
+	reverse bool
+	done    bool
+	err     error
+
+	loaded bool
+	lf     leaf
+	slot   int // the next slot; in reverse the one after it
+	q      *rangeQuestion
+
+	key   []byte // the key of the next slot
+	last  []byte // the key last passed
+	moved bool   // last is set
+	// ahead is the index of the next change in the cursor's direction, valid
+	// while p.edits is edits.
+	ahead int
+	edits uint64
+}
+
+// Scan returns a cursor over the keys in [lo, hi); nil is an open end. It reads
+// nothing before the first Next.
+func (tr *Tree) Scan(t *txn.Tx, lo, hi []byte, reverse bool) *Cursor {
+	p := tr.pend(t)
+	c := &Cursor{tr: tr, t: t, p: p, serial: p.serial, reverse: reverse}
+	switch {
+	case len(lo) > MaxKeyBytes+1 || len(hi) > MaxKeyBytes+1:
+		c.err = ErrKeyTooLong
+	case hi != nil && bytes.Compare(lo, hi) >= 0:
+		c.done = true
+	default:
+		c.lo, c.hi = p.keep(lo), p.keep(hi)
+		c.edits = p.edits - 1
+	}
+	return c
+}
+
+// Next returns the next entry, or ok false at the end. The key is valid until
+// the following call.
+func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
+	if c.err == nil && !c.done && c.p.serial != c.serial {
+		c.err = txn.ErrDone
+	}
+	for c.err == nil && !c.done {
+		if !c.loaded {
+			if c.err = c.load(); c.err != nil {
+				break
+			}
+		}
+		own := c.own()
+		base := c.base()
+		order := 0 // of base and own: negative if the leaf's entry comes first
+		switch {
+		case base && own != nil:
+			if order = bytes.Compare(c.key, own.key); c.reverse {
+				order = -order
+			}
+		case base:
+			order = -1
+		case own != nil && c.inLeaf(own.key):
+			order = 1
+		default:
+			c.leave()
+			continue
+		}
+		if order < 0 {
+			val := c.lf.value(c.entry())
+			c.pass()
+			c.swap()
+			v, c.err = val.ptr()
+			return c.last, v, c.err == nil, c.err
+		}
+		if order == 0 {
+			c.pass()
+		}
+		c.passOwn(own)
+		if !own.deleted {
+			v, c.err = own.val.ptr()
+			return own.key, v, c.err == nil, c.err
+		}
+	}
+	return nil, region.Ptr{}, false, c.err
+}
+
+// load reads the leaf at which the cursor has arrived.
+func (c *Cursor) load() error {
+	c.loaded = true
+	if c.p.state != existing {
+		return nil // nothing is committed: the cursor sees own operations only
+	}
+	s := c.tr.scratch()
+	defer s.free()
+	pos := c.position()
+	lf, err := c.tr.seek(s, s, c.t, pos)
+	if err == nil {
+		err = lf.checkSlots()
+	}
+	if err != nil {
+		return err
+	}
+	c.lf = lf
+	q := c.p.ranges.next()
+	*q = rangeQuestion{tr: c.tr, n: lf.node, reverse: c.reverse, from: pos.key}
+	q.first[0] = lf.src
+	q.srcs = q.first[:]
+	if c.slot = lf.count(); pos.side != end {
+		c.slot, _ = lf.search(pos.key)
+	}
+	q.slot = c.slot
+	c.q = q
+	c.t.Expect(q)
+	return nil
+}
+
+// position is where the next leaf is: at the bound from which the scan begins,
+// or beyond the leaf that was left.
+func (c *Cursor) position() position {
+	switch {
+	case !c.reverse && c.q == nil:
+		return position{key: c.lo}
+	case !c.reverse:
+		return position{key: c.lf.high()}
+	case c.q != nil:
+		return position{key: c.lf.low(), side: before}
+	case len(c.hi) > 0:
+		return position{key: c.hi, side: before}
+	}
+	return position{side: end}
+}
+
+// entry is the slot of the next entry in the leaf.
+func (c *Cursor) entry() int {
+	if c.reverse {
+		return c.slot - 1
+	}
+	return c.slot
+}
+
+// base reports whether the leaf has another entry in the range, and takes its
+// key.
+func (c *Cursor) base() bool {
+	if c.q == nil {
+		return false
+	}
+	i := c.entry()
+	if i < 0 || i >= c.lf.count() {
+		return false
+	}
+	c.key = c.lf.appendKey(c.key[:0], i)
+	return c.inRange(c.key)
+}
+
+// inRange reports whether key is before the bound at which the scan ends.
+func (c *Cursor) inRange(key []byte) bool {
+	if c.reverse {
+		return bytes.Compare(key, c.lo) >= 0
+	}
+	return len(c.hi) == 0 || bytes.Compare(key, c.hi) < 0
+}
+
+// inLeaf reports whether a key ahead lies before the end of the leaf.
+func (c *Cursor) inLeaf(key []byte) bool {
+	if c.q == nil {
+		return true
+	}
+	if c.reverse {
+		return bytes.Compare(key, c.lf.low()) >= 0
+	}
+	high := c.lf.high()
+	return len(high) == 0 || bytes.Compare(key, high) < 0
+}
+
+// pass goes over the leaf's next entry.
+func (c *Cursor) pass() {
+	if c.reverse {
+		c.slot--
+	} else {
+		c.slot++
+	}
+	c.q.count++
+	c.q.reach = toEntry
+}
+
+// swap makes the key of the entry just passed the last one.
+func (c *Cursor) swap() {
+	c.key, c.last = c.last, c.key
+	c.moved = true
+}
+
+// passOwn goes over the transaction's own next change.
+func (c *Cursor) passOwn(own *change) {
+	c.last = append(c.last[:0], own.key...)
+	c.moved = true
+	if c.reverse {
+		c.ahead--
+	} else {
+		c.ahead++
+	}
+	if c.q != nil {
+		c.q.to, c.q.reach = own.key, toKey
+	}
+}
+
+// leave ends the leaf: the scan is done or goes on with the next one.
+func (c *Cursor) leave() {
+	if c.q == nil {
+		c.done = true
+		return
+	}
+	q := c.q
+	if c.reverse {
+		q.to = c.lf.low()
+		c.done = bytes.Compare(q.to, c.lo) <= 0
+		if c.done {
+			q.to = c.lo
+		}
+	} else {
+		q.to = c.lf.high()
+		c.done = len(q.to) == 0 || len(c.hi) > 0 && bytes.Compare(q.to, c.hi) >= 0
+		if c.done {
+			q.to = c.hi
+		}
+	}
+	q.reach = toBoundary
+	c.loaded = false
+}
+
+// own is the transaction's next change in the range, or nil.
+func (c *Cursor) own() *change {
+	if c.edits != c.p.edits {
+		c.find()
+	}
+	i := c.ahead
+	if c.reverse {
+		i--
+	}
+	if i < 0 || i >= len(c.p.changes) || !c.inRange(c.p.changes[i].key) {
+		return nil
+	}
+	return c.p.changes[i]
+}
+
+// find looks up where the cursor stands among the changes.
+func (c *Cursor) find() {
+	c.edits = c.p.edits
+	found := false
+	switch {
+	case c.moved:
+		c.ahead, found = c.p.search(c.last)
+	case !c.reverse:
+		c.ahead, _ = c.p.search(c.lo)
+	case len(c.hi) > 0:
+		c.ahead, _ = c.p.search(c.hi)
+	default:
+		c.ahead = len(c.p.changes)
+	}
+	if found && !c.reverse {
+		c.ahead++ // beyond the key last passed; in reverse ahead is exclusive
+	}
+}

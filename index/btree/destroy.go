@@ -1,0 +1,191 @@
+package btree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// fellEntries is how many entries one transaction of Destroy takes away, beyond
+// the first leaf. It halves when the logs are too small for that.
+const fellEntries = 512
+
+// Destroy frees the tree in transactions of bounded size. Each is passed every
+// entry, in the transaction that removes it, so that it can free what the entry
+// leads to; it may be called again for an entry whose transaction was retried,
+// and may be nil.
+//
+// From the first transaction on all operations on the tree fail with
+// ErrDestroyed. If Destroy does not reach its end, because of an error or a
+// crash, calling it again goes on where it stopped; on a tree that is gone it
+// does nothing.
+func (tr *Tree) Destroy(ctx context.Context, each func(t *txn.Tx, key []byte, v region.Ptr) error) error {
+	defer tr.cache.reset()
+	if gone, err := tr.gone(); gone || err != nil {
+		return err
+	}
+	if err := tr.m.Run(ctx, tr.condemn); err != nil {
+		return err
+	}
+	for entries := fellEntries; ; {
+		done := false
+		err := tr.m.Run(ctx, func(t *txn.Tx) (err error) {
+			done, err = tr.fell(t, entries, each)
+			return err
+		})
+		switch {
+		case errors.Is(err, txn.ErrTooLarge) && entries > 0:
+			entries /= 2
+		case err != nil:
+			return fmt.Errorf("btree: destroy %v: %w", tr.anchor, err)
+		case done:
+			return nil
+		}
+	}
+}
+
+// gone reports whether the anchor has been freed.
+func (tr *Tree) gone() (bool, error) {
+	s := tr.scratch()
+	defer s.free()
+	_, _, err := s.Peek(tr.anchor)
+	if errors.Is(err, region.ErrFreed) {
+		return true, nil
+	}
+	return false, err
+}
+
+// condemn marks the anchor.
+func (tr *Tree) condemn(t *txn.Tx) error {
+	b, err := t.Write(tr.anchor)
+	if err != nil {
+		return err
+	}
+	a, err := parseAnchor(b, tr.id)
+	if err != nil {
+		return err
+	}
+	a.setDestroying()
+	return nil
+}
+
+// step is one node on the left edge of a tree being destroyed.
+type step struct {
+	ptr region.Ptr
+	node
+}
+
+// fell frees leaves from the left, until more than so many entries are gone, and
+// the inner nodes that this leaves without children. Done means that the anchor
+// is freed too.
+func (tr *Tree) fell(t *txn.Tx, entries int, each func(*txn.Tx, []byte, region.Ptr) error) (done bool, err error) {
+	path, err := tr.leftEdge(t)
+	if err != nil {
+		return false, err
+	}
+	last := path[len(path)-1]
+	felled := 0
+	for ; felled < last.count() && entries >= 0; felled++ {
+		p, err := last.node.ptr(felled)
+		if err != nil {
+			return false, err
+		}
+		n, err := tr.fellLeaf(t, p, each)
+		if err != nil {
+			return false, err
+		}
+		entries -= n + 1
+	}
+	return tr.prune(t, path, felled)
+}
+
+// leftEdge reads the path from the anchor to the leftmost node of level 1.
+func (tr *Tree) leftEdge(t *txn.Tx) ([]step, error) {
+	b, err := t.Read(tr.anchor)
+	if err != nil {
+		return nil, err
+	}
+	a, err := parseAnchor(b, tr.id)
+	if err != nil {
+		return nil, err
+	}
+	path := []step{{tr.anchor, a.node}}
+	for n := a.node; n.level() > 1 && n.count() > 0; {
+		p, err := n.ptr(0)
+		if err != nil {
+			return nil, err
+		}
+		b, err := t.Read(p)
+		if err != nil {
+			return nil, err
+		}
+		child, err := parse(b, tr.id)
+		if err == nil {
+			err = child.checkSlots()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if child.level() != n.level()-1 {
+			return nil, fmt.Errorf("%w: node %v of level %d below level %d", ErrCorrupt, p, child.level(), n.level())
+		}
+		n = child
+		path = append(path, step{p, n})
+	}
+	return path, nil
+}
+
+// fellLeaf frees one leaf and returns how many entries it had.
+func (tr *Tree) fellLeaf(t *txn.Tx, p region.Ptr, each func(*txn.Tx, []byte, region.Ptr) error) (int, error) {
+	b, err := t.Read(p)
+	if err != nil {
+		return 0, err
+	}
+	n, err := parse(b, tr.id)
+	if err == nil {
+		err = n.checkSlots()
+	}
+	if err != nil {
+		return 0, err
+	}
+	var key []byte
+	for i := 0; each != nil && i < n.count(); i++ {
+		v, err := n.ptr(i)
+		if err != nil {
+			return 0, err
+		}
+		key = n.appendKey(key[:0], i)
+		if err := each(t, key, v); err != nil {
+			return 0, err
+		}
+	}
+	return n.count(), t.Free(p)
+}
+
+// prune takes the first felled children from the last node of path, and frees
+// every node that has none left. What remains is no search tree any more, but
+// its left edge leads to all of it.
+func (tr *Tree) prune(t *txn.Tx, path []step, felled int) (done bool, err error) {
+	for i := len(path) - 1; i >= 0; i-- {
+		s := path[i]
+		if s.count() <= felled {
+			if err := t.Free(s.ptr); err != nil {
+				return false, err
+			}
+			felled = 1
+			continue
+		}
+		b, err := t.Write(s.ptr)
+		if err != nil {
+			return false, err
+		}
+		for n := (node{b}); felled > 0; felled-- {
+			n.remove(0)
+		}
+		return false, nil
+	}
+	return true, nil
+}

@@ -1,0 +1,58 @@
+// Package btree is the ordered index: a B-tree whose leaves hold keys and
+// region.Ptr values, over the transactions of package txn alone.
+//
+//	           anchor ── never moves; names the root, holds the Config
+//	             │
+//	       ┌─────┴──────┐          inner nodes: level 1 is cached on each
+//	       a ...        m ...      machine, ordered by low fence, maybe stale
+//	  ┌────┴───┐    ┌───┴────┐
+//	[ ,f)    [f,m) [m,s)   [s, )   leaves: always read from their primary
+//
+// Every node carries its level, its tree and its fence keys [low, high), so that
+// whoever reads it can tell whether it is where he meant to be (SOSP'15 section
+// 6). Together with the incarnation in a fat pointer, which tells that a node
+// has been freed, this makes any pointer to a leaf safe to try, however old: the
+// leaf itself proves that it is the right one. A lookup finds a level-1 node in
+// the cache, and reads one object, the leaf. When the leaf is the wrong one, the
+// level-1 node is read again, and if need be the path from the anchor.
+//
+// # Transactions
+//
+// Two transactions that change different keys of one leaf must both commit,
+// however long they are open. So nothing of the tree enters a read or write set
+// while a transaction runs:
+//
+//   - what it changes is kept as operations on keys, in key order, together with
+//     their undo steps for savepoints. Its own Get and Scan see them;
+//   - Prepare, called by the commit just before LOCK and again when a LOCK was
+//     refused, applies them to fresh copies of the leaves, splits and merges,
+//     and changes the nodes above where that is needed;
+//   - what it read is kept as questions: this key was absent, this key led
+//     there, this stretch held exactly these entries. Where a leaf has changed
+//     since, validation asks again, of what is committed and without the
+//     transaction's own operations; only another answer aborts.
+//
+// # Invariants
+//
+// At every commit the fences of each level partition the key space, an inner
+// node's entry for a child is the child's low fence, and its first entry is its
+// own low fence. A node's level, tree and address never change. Nodes that a
+// transaction replaces are locked at the version that it read, so that a split
+// or merge is atomic without any lock on the way down.
+//
+// # Splitting and merging
+//
+// A node splits when it exceeds its Config's budget and has at least four
+// entries; with fewer it moves to an object that holds them, so that keys of any
+// length up to MaxKeyBytes find room and a split can always be done. Leaves
+// split at the shortest separator. A node to which ascending keys are added
+// leaves a full node behind. A node under a quarter of its budget is merged with
+// a neighbour if both fit into three quarters; an empty one always is. Keys are
+// stored without the prefix that their node's fences have in common.
+//
+// # Concurrency and limits
+//
+// A Tree is safe for concurrent use by any number of transactions; a Cursor
+// belongs to its transaction. Any number of machines may have the tree open.
+// Keys have at most 3072 bytes.
+package btree

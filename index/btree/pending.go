@@ -1,0 +1,172 @@
+package btree
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/farmsql/farmsql/txn"
+)
+
+// change is a transaction's last word on a key, not yet committed.
+type change struct {
+	key     []byte
+	val     value
+	deleted bool
+}
+
+// treeState says what a transaction did with the tree itself.
+type treeState uint8
+
+const (
+	existing treeState = iota
+	created            // by this transaction: nothing of it is committed
+	undone             // created and rolled back
+)
+
+// pending is what one transaction keeps about one tree: its operations, in key
+// order, until Prepare applies them, and its questions. It returns to a pool
+// when the transaction ends.
+type pending struct {
+	tr       *Tree
+	state    treeState
+	deferred bool
+	changes  []*change
+	// edits counts keys entering and leaving changes, which moves indexes.
+	edits uint64
+	// serial counts the transactions that this memory has served.
+	serial uint64
+
+	keys   []byte // chunk that keys are copied to
+	slab   slab[change]
+	points slab[keyQuestion]
+	ranges slab[rangeQuestion]
+	// release gives everything back; kept as a value so that registering it
+	// allocates nothing.
+	release func()
+}
+
+// slab hands out values whose addresses stay, a chunk at a time.
+type slab[T any] struct{ chunk []T }
+
+const slabCount = 16
+
+func (s *slab[T]) next() *T {
+	if len(s.chunk) == cap(s.chunk) {
+		s.chunk = make([]T, 0, slabCount)
+	}
+	s.chunk = s.chunk[:len(s.chunk)+1]
+	return &s.chunk[len(s.chunk)-1]
+}
+
+// reset keeps the last chunk for the next user.
+func (s *slab[T]) reset() {
+	clear(s.chunk)
+	s.chunk = s.chunk[:0]
+}
+
+const (
+	keyChunkBytes   = 1 << 10
+	changesKeepMost = 1 << 10
+)
+
+var pendings sync.Pool // of *pending
+
+// of returns what t keeps about the tree, nil if it has not touched it.
+func (tr *Tree) of(t *txn.Tx) *pending {
+	p, _ := t.Local(tr.local).(*pending)
+	return p
+}
+
+// pend is of, making it.
+func (tr *Tree) pend(t *txn.Tx) *pending {
+	if p := tr.of(t); p != nil {
+		return p
+	}
+	p, _ := pendings.Get().(*pending)
+	if p == nil {
+		p = new(pending)
+		p.release = p.recycle
+	}
+	p.tr = tr
+	t.SetLocal(tr.local, p)
+	t.OnEnd(p.release)
+	return p
+}
+
+func (p *pending) recycle() {
+	p.tr, p.state, p.deferred = nil, existing, false
+	p.serial++
+	clear(p.changes)
+	p.changes = p.changes[:0]
+	if cap(p.changes) > changesKeepMost {
+		p.changes = nil
+	}
+	p.keys = p.keys[:0]
+	p.slab.reset()
+	p.points.reset()
+	p.ranges.reset()
+	pendings.Put(p)
+}
+
+// keep copies a key into memory that lasts as long as the transaction.
+func (p *pending) keep(key []byte) []byte {
+	if len(key) > cap(p.keys)-len(p.keys) {
+		p.keys = make([]byte, 0, max(keyChunkBytes, len(key)))
+	}
+	from := len(p.keys)
+	p.keys = append(p.keys, key...)
+	return p.keys[from:len(p.keys):len(p.keys)]
+}
+
+// prepareIn has Prepare called when t commits.
+func (p *pending) prepareIn(t *txn.Tx) {
+	if !p.deferred {
+		p.deferred = true
+		t.Defer(p)
+	}
+}
+
+// search finds the first change at or after key, and whether it is key's.
+func (p *pending) search(key []byte) (int, bool) {
+	// Ascending inserts are the common bulk: look at the end first.
+	if n := len(p.changes); n == 0 || bytes.Compare(p.changes[n-1].key, key) < 0 {
+		return n, false
+	}
+	return slices.BinarySearchFunc(p.changes, key, func(c *change, k []byte) int { return bytes.Compare(c.key, k) })
+}
+
+// find returns the change of key, or nil.
+func (p *pending) find(key []byte) *change {
+	if i, ok := p.search(key); ok {
+		return p.changes[i]
+	}
+	return nil
+}
+
+// set makes v, or its absence, the transaction's last word on key, until it
+// rolls back past this point.
+func (p *pending) set(t *txn.Tx, key []byte, v value, deleted bool) {
+	p.prepareIn(t)
+	i, found := p.search(key)
+	if found {
+		c := p.changes[i]
+		old := *c
+		c.val, c.deleted = v, deleted
+		t.OnRollback(func() { *c = old })
+		return
+	}
+	c := p.slab.next()
+	*c = change{p.keep(key), v, deleted}
+	p.changes = slices.Insert(p.changes, i, c)
+	p.edits++
+	t.OnRollback(func() { p.take(c) })
+}
+
+// take removes a change.
+func (p *pending) take(c *change) {
+	if i, ok := p.search(c.key); ok {
+		p.changes = slices.Delete(p.changes, i, i+1)
+		p.edits++
+	}
+}

@@ -1,0 +1,157 @@
+package btree
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// editor applies one transaction's operations on one tree to fresh copies.
+type editor struct {
+	tr  *Tree
+	l   *txn.Late
+	s   *scratch
+	cfg Config
+	// work are the nodes of one level that cannot be left as they are: too full,
+	// or nearly empty.
+	work   []*image
+	lonely []lonely
+	// inPlace: the preparation's own copies are a whole tree again.
+	inPlace bool
+}
+
+// lateReader reads through the preparation: what it reads is locked or
+// validated with the transaction.
+type lateReader struct{ l *txn.Late }
+
+func (r lateReader) Peek(p region.Ptr) ([]byte, region.Version, error) {
+	b, err := r.l.Read(p)
+	return b, 0, err
+}
+
+// Prepare implements txn.Intent. It first changes the leaves, each of which its
+// own fences prove to be the right one; then, where a leaf has split or emptied,
+// the nodes above, level by level. Whatever it took from the cache or read
+// without the transaction only told it where to look.
+func (p *pending) Prepare(l *txn.Late) error {
+	if p.state == undone {
+		return nil
+	}
+	e := &editor{tr: p.tr, l: l, s: p.tr.scratch()}
+	defer e.s.free()
+	if p.state == created {
+		return e.plant(p.changes)
+	}
+	if len(p.changes) == 0 {
+		return nil
+	}
+	if err := e.configure(); err != nil {
+		return err
+	}
+	if err := e.leaves(p.changes); err != nil {
+		return stale(err)
+	}
+	if err := e.restructure(); err != nil {
+		return stale(err)
+	}
+	return stale(e.rescue())
+}
+
+// configure finds out the tree's shape.
+func (e *editor) configure() error {
+	if e.tr.config.Load() == nil {
+		if _, err := e.tr.read(e.s, e.tr.anchor); err != nil {
+			return err
+		}
+	}
+	e.cfg = *e.tr.config.Load()
+	return nil
+}
+
+// stale turns a tree that moved while it was read into the request to prepare
+// again.
+func stale(err error) error {
+	if errors.Is(err, errMoved) || errors.Is(err, errRestless) {
+		return txn.ErrStale
+	}
+	return err
+}
+
+// leaves applies the changes, a leaf at a time.
+func (e *editor) leaves(changes []*change) error {
+	for len(changes) > 0 {
+		lf, err := e.tr.seek(e.s, e.s, lateReader{e.l}, position{key: changes[0].key})
+		if err != nil {
+			return err
+		}
+		n, high := 1, lf.high()
+		for n < len(changes) && (len(high) == 0 || bytes.Compare(changes[n].key, high) < 0) {
+			n++
+		}
+		if err := e.leaf(lf, changes[:n]); err != nil {
+			return err
+		}
+		changes = changes[n:]
+	}
+	return nil
+}
+
+// leaf applies changes to one leaf in place, and as an image if they do not fit.
+// It opens the leaf for writing only when something changes.
+func (e *editor) leaf(lf leaf, changes []*change) error {
+	n, opened, shrunk := lf.node, false, false
+	for i, c := range changes {
+		slot, found := n.search(c.key)
+		if !found && c.deleted || found && !c.deleted && n.value(slot) == c.val {
+			continue
+		}
+		if !opened {
+			opened = true
+			b, err := e.l.Write(lf.src.Ptr)
+			if err != nil {
+				return moved(err)
+			}
+			n = node{b}
+			if err := n.checkSlots(); err != nil {
+				return err
+			}
+		}
+		switch {
+		case c.deleted:
+			n.remove(slot)
+			shrunk = true
+		case found:
+			n.setValue(slot, c.val)
+		case !e.roomFor(n, c.key) || !n.insert(slot, c.key, c.val):
+			x := e.image(n, lf.src.Ptr, len(changes)-i)
+			x.ascending = slot == n.count()
+			x.entries = merge(x.entries, changes[i:])
+			e.work = append(e.work, x)
+			return nil
+		}
+	}
+	if shrunk && underfull(e.cfg, n.level(), n.count(), n.used()) && !(fences{n.low(), n.high()}).infinite() {
+		x := e.image(n, lf.src.Ptr, 0)
+		x.shrunk = true
+		e.work = append(e.work, x)
+	}
+	return nil
+}
+
+// roomFor reports whether the node may grow by key: beyond its budget only while
+// it has too few entries to split.
+func (e *editor) roomFor(n node, key []byte) bool {
+	return n.count()+1 < minSplit || n.used()+entryBytes+len(key)-n.prefix() <= e.cfg.budget(n.level())
+}
+
+// plant builds the whole of a tree that the transaction itself created.
+func (e *editor) plant(changes []*change) error {
+	e.cfg = *e.tr.config.Load()
+	roots, err := e.place(&image{entries: merge(nil, changes), ascending: true})
+	if err != nil {
+		return err
+	}
+	return e.settleAnchor(&image{ptr: e.tr.anchor, level: 1, entries: roots})
+}

@@ -1,0 +1,157 @@
+package btree
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// keyQuestion: where does the key lead?
+type keyQuestion struct {
+	tr    *Tree
+	key   []byte
+	val   region.Ptr
+	found bool
+	src   [1]txn.Source
+}
+
+// Sources implements txn.Question.
+func (q *keyQuestion) Sources() []txn.Source { return q.src[:] }
+
+// Ask implements txn.Question.
+func (q *keyQuestion) Ask(f *txn.Fresh) (bool, error) {
+	s := q.tr.scratch()
+	defer s.free()
+	lf, err := q.tr.seek(s, f, f, position{key: q.key})
+	if err != nil {
+		return false, answerless(err)
+	}
+	q.src[0] = lf.src
+	v, found, err := lf.get(q.key)
+	return v == q.val && found == q.found, err
+}
+
+// answerless turns a question that has lost its tree into another answer.
+func answerless(err error) error {
+	if errors.Is(err, ErrDestroyed) {
+		return nil
+	}
+	return err
+}
+
+// rangeQuestion: which entries does the part of one leaf hold that a cursor has
+// passed? It keeps the leaf as it was read, in the transaction's memory, and
+// grows with the cursor. In the order of the keys, what was read is
+//
+//	forward  [from, to]   or, once the leaf is finished, [from, to)
+//	reverse  [to, from)
+//
+// where an empty bound at the upper end is plus infinity.
+type rangeQuestion struct {
+	tr      *Tree
+	n       node
+	reverse bool
+	from    []byte
+	to      []byte
+	reach   reach
+	slot    int // the slot at which reading begins; in reverse the one after it
+	count   int // how many entries were read
+	first   [1]txn.Source
+	srcs    []txn.Source
+}
+
+// reach says how far a range was read.
+type reach uint8
+
+const (
+	untouched  reach = iota // nothing read yet: there is nothing to ask
+	toEntry                 // up to and with the last entry read
+	toKey                   // up to and with the key to, the transaction's own
+	toBoundary              // to the end of the leaf or the scan
+)
+
+// Sources implements txn.Question.
+func (q *rangeQuestion) Sources() []txn.Source {
+	if q.reach == untouched {
+		return nil
+	}
+	return q.srcs
+}
+
+// span is a stretch of keys: lo <= k, and k < hi, or k <= hi if closed, or
+// anything above lo if open.
+type span struct {
+	lo, hi       []byte
+	closed, open bool
+}
+
+// below reports whether key, at or after lo, is within the span.
+func (s span) below(key []byte) bool {
+	if s.open {
+		return true
+	}
+	c := bytes.Compare(key, s.hi)
+	return c < 0 || s.closed && c == 0
+}
+
+// reached is the span that was read, and the slots [i, j) of its entries.
+func (q *rangeQuestion) reached() (s span, i, j int) {
+	if q.reverse {
+		s, i, j = span{lo: q.to, hi: q.from, open: len(q.from) == 0}, q.slot-q.count, q.slot
+		if q.reach == toEntry {
+			s.lo = q.n.appendKey(nil, i)
+		}
+		return s, i, j
+	}
+	s, i, j = span{lo: q.from, hi: q.to}, q.slot, q.slot+q.count
+	switch q.reach {
+	case toEntry:
+		s.hi, s.closed = q.n.appendKey(nil, j-1), true
+	case toKey:
+		s.closed = true
+	default:
+		s.open = len(q.to) == 0
+	}
+	return s, i, j
+}
+
+// Ask implements txn.Question: it walks the leaves that hold the span now and
+// compares their entries with those that were read.
+func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
+	if q.reach == untouched {
+		return true, nil
+	}
+	s := q.tr.scratch()
+	defer s.free()
+	within, i, j := q.reached()
+	q.srcs = q.srcs[:0]
+	var was, is []byte
+	for pos := within.lo; ; {
+		lf, err := q.tr.seek(s, f, f, position{key: pos})
+		if err == nil {
+			err = lf.checkSlots()
+		}
+		if err != nil {
+			return false, answerless(err)
+		}
+		q.srcs = append(q.srcs, lf.src)
+		first, _ := lf.search(pos)
+		for k := first; k < lf.count(); k++ {
+			if is = lf.appendKey(is[:0], k); !within.below(is) {
+				return i == j, nil
+			}
+			if i == j || lf.value(k) != q.n.value(i) {
+				return false, nil
+			}
+			if was = q.n.appendKey(was[:0], i); !bytes.Equal(is, was) {
+				return false, nil
+			}
+			i++
+		}
+		if pos = lf.high(); len(pos) == 0 || !within.below(pos) {
+			return i == j, nil
+		}
+	}
+}

@@ -1,0 +1,377 @@
+package btree
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// image is a node taken apart, to be put back as one node, several or none.
+type image struct {
+	ptr   region.Ptr
+	level int
+	fences
+	entries []entry
+	// olds are the objects of nodes that the image has absorbed, beside ptr.
+	olds []region.Ptr
+	// ascending: what was added is at the end. shrunk: something was removed.
+	ascending, shrunk bool
+	// gone: absorbed by a sibling.
+	gone bool
+}
+
+// image takes apart the node at p, leaving room for extra entries.
+func (e *editor) image(n node, p region.Ptr, extra int) *image {
+	f, entries := n.decode(extra)
+	return &image{ptr: p, level: n.level(), fences: f, entries: entries}
+}
+
+func (x *image) size() int { return nodeSize(x.fences, x.entries) }
+
+// underfull reports whether a node should be merged with a sibling. An inner
+// node of one child always should; an empty leaf of course.
+func underfull(cfg Config, level, count, used int) bool {
+	return count == 0 || level > 0 && count == 1 || used < cfg.budget(level)/4
+}
+
+// unsettled reports whether x cannot be put back into its own object alone. The
+// root is small by right, but for an inner root of one child.
+func (e *editor) unsettled(x *image) bool {
+	size := x.size()
+	if size > x.ptr.Capacity() || len(x.entries) >= minSplit && size > e.cfg.budget(x.level) {
+		return true
+	}
+	if x.infinite() {
+		return x.level > 0 && len(x.entries) == 1
+	}
+	return x.shrunk && underfull(e.cfg, x.level, len(x.entries), size)
+}
+
+// restructure puts the work's nodes back, and makes work of their parents where
+// these are then too full or too empty, up to the anchor.
+func (e *editor) restructure() error {
+	for len(e.work) > 0 {
+		work := e.work
+		e.work = nil
+		for len(work) > 0 {
+			parent, err := e.parent(work[0])
+			if err != nil {
+				return err
+			}
+			n := 1
+			for n < len(work) && (len(parent.high) == 0 || bytes.Compare(work[n].low, parent.high) < 0) {
+				n++
+			}
+			if err := e.replace(parent, work[:n]); err != nil {
+				return err
+			}
+			work = work[n:]
+			if err := e.settle(parent); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parent finds and takes apart the parent of x. But in rescue, no node above the
+// level of x has been changed yet, so that what is committed leads there.
+func (e *editor) parent(x *image) (*image, error) {
+	pos, level := position{key: x.low}, x.level+1
+	for range attemptsMax {
+		var p region.Ptr
+		var in *inner
+		var err error
+		switch {
+		case e.inPlace:
+			_, p, err = e.tr.descend(lateReader{e.l}, pos, level)
+		case level == 1:
+			if in = e.tr.cache.find(&e.s.probe, pos); in == nil {
+				in, err = e.tr.load(e.s, pos)
+			}
+			if in != nil {
+				p = in.ptr
+			}
+		default:
+			_, p, err = e.tr.descend(e.s, pos, level)
+		}
+		if err != nil {
+			return nil, err
+		}
+		n, err := e.tr.read(lateReader{e.l}, p)
+		if err == nil && n.level() == level && pos.within(n) {
+			if err := n.checkSlots(); err != nil {
+				return nil, err
+			}
+			return e.image(n, p, 2), nil
+		}
+		if err != nil && !errors.Is(err, errMoved) {
+			return nil, err
+		}
+		if in == nil {
+			return nil, errMoved
+		}
+		e.tr.refresh(e.s, in, pos)
+	}
+	return nil, errMoved
+}
+
+// replace puts back the kids, which are all below parent and in order, and has
+// parent's entries say so.
+func (e *editor) replace(parent *image, kids []*image) error {
+	for i, x := range kids {
+		if x.gone {
+			continue
+		}
+		j, err := parent.index(x)
+		if err != nil {
+			return err
+		}
+		if x.shrunk {
+			if j, err = e.absorb(parent, j, x, kids[i+1:]); err != nil {
+				return err
+			}
+		}
+		nodes, err := e.place(x)
+		if err != nil {
+			return err
+		}
+		parent.ascending = j == len(parent.entries)-1
+		parent.entries = slices.Replace(parent.entries, j, j+1, nodes...)
+	}
+	return nil
+}
+
+// index finds the parent's entry for x. If it is not there as x's own fences
+// have it, the two copies are of different times.
+func (parent *image) index(x *image) (int, error) {
+	j, found := slices.BinarySearchFunc(parent.entries, x.low, func(e entry, low []byte) int { return bytes.Compare(e.key, low) })
+	if !found || parent.entries[j].val != encodePtr(x.ptr) || !bytes.Equal(parent.after(j), x.high) {
+		return 0, errMoved
+	}
+	return j, nil
+}
+
+// after is the key at which the child after child j begins: the high fence of
+// child j.
+func (parent *image) after(j int) []byte {
+	if j+1 < len(parent.entries) {
+		return parent.entries[j+1].key
+	}
+	return parent.high
+}
+
+// absorb merges x, child j of parent, with siblings while it is underfull and
+// they fit together, and returns where it then is. An empty x is merged in any
+// case, which leaves no empty node but a lonely one.
+func (e *editor) absorb(parent *image, j int, x *image, kids []*image) (int, error) {
+	for underfull(e.cfg, x.level, len(x.entries), x.size()) && len(parent.entries) > 1 {
+		k, left := j+1, false
+		if k == len(parent.entries) {
+			k, left = j-1, true
+		}
+		y, err := e.sibling(parent, k, x.level, kids)
+		if err != nil {
+			return 0, err
+		}
+		merged := join(x, y)
+		if left {
+			merged = join(y, x)
+		}
+		if budget := e.cfg.budget(x.level); merged.size() > budget*3/4 && len(x.entries) > min(x.level, 1) {
+			return j, nil
+		}
+		y.gone = true
+		*x = *merged
+		j = min(j, k)
+		parent.entries = slices.Delete(parent.entries, j+1, j+2)
+		parent.shrunk = true
+	}
+	if len(parent.entries) == 1 && !parent.infinite() && underfull(e.cfg, x.level, len(x.entries), x.size()) {
+		parent.shrunk = true
+		e.lonely = append(e.lonely, lonely{x.level, x.low})
+	}
+	return j, nil
+}
+
+// lonely names a node that should have been merged but was its parent's only
+// child. The parent is merged with a sibling of its own in the same round, and
+// then there is a neighbour.
+type lonely struct {
+	level int
+	low   []byte
+}
+
+// rescue merges the lonely nodes, from the top down. All that the preparation
+// has changed is in place by now, so that the way there is found by that: what
+// is committed does not know of it.
+func (e *editor) rescue() error {
+	e.inPlace = true
+	for range attemptsMax {
+		if len(e.lonely) == 0 {
+			return nil
+		}
+		names := e.lonely
+		e.lonely = nil
+		slices.SortStableFunc(names, func(a, b lonely) int { return b.level - a.level })
+		for _, name := range names {
+			n, p, err := e.tr.descend(lateReader{e.l}, position{key: name.low}, name.level)
+			if err != nil {
+				return err
+			}
+			if err := n.checkSlots(); err != nil {
+				return err
+			}
+			x := e.image(n, p, 0)
+			x.shrunk = true
+			if e.unsettled(x) {
+				e.work = append(e.work, x)
+			}
+			if err := e.restructure(); err != nil {
+				return err
+			}
+		}
+	}
+	return errMoved
+}
+
+// join is the one node that two neighbours would make, in the left one's object.
+func join(left, right *image) *image {
+	return &image{
+		ptr:     left.ptr,
+		level:   left.level,
+		fences:  fences{left.low, right.high},
+		entries: slices.Concat(left.entries, right.entries),
+		olds:    slices.Concat(left.olds, []region.Ptr{right.ptr}, right.olds),
+		shrunk:  true,
+	}
+}
+
+// sibling takes apart child k of parent: one of the kids still to be put back,
+// or a node read now.
+func (e *editor) sibling(parent *image, k, level int, kids []*image) (*image, error) {
+	p, err := parent.entries[k].val.ptr()
+	if err != nil {
+		return nil, err
+	}
+	for _, y := range kids {
+		if y.ptr == p && !y.gone {
+			return y, nil
+		}
+	}
+	b, err := e.l.Read(p)
+	if err != nil {
+		return nil, moved(err)
+	}
+	n, err := parse(b, e.tr.id)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.checkSlots(); err != nil {
+		return nil, err
+	}
+	y := e.image(n, p, 0)
+	if y.level != level {
+		return nil, errMoved
+	}
+	_, err = parent.index(y)
+	return y, err
+}
+
+// place puts x back as nodes, using its objects where they fit and freeing the
+// rest, and returns the entries that lead to them.
+func (e *editor) place(x *image) ([]entry, error) {
+	budget := e.cfg.budget(x.level)
+	pieces := partition(x.fences, x.entries, x.level == 0, budget, x.ascending)
+	objects := x.olds
+	hint := e.tr.anchor.Addr
+	if !x.ptr.IsNil() {
+		objects = append([]region.Ptr{x.ptr}, x.olds...)
+		hint = x.ptr.Addr
+	}
+	nodes := make([]entry, len(pieces))
+	for i, pc := range pieces {
+		need := nodeSize(pc.fences, pc.entries)
+		p, b, err := e.object(&objects, need, budget, hint)
+		if err != nil {
+			return nil, err
+		}
+		build(b, e.tr.id, x.level, pc.fences, pc.entries)
+		nodes[i] = entry{pc.low, encodePtr(p)}
+	}
+	for _, p := range objects {
+		if err := e.l.Free(p); err != nil {
+			return nil, moved(err)
+		}
+	}
+	return nodes, nil
+}
+
+// object takes one of objects that suits need, or a new one. An object left
+// over from larger entries is not kept for small ones: every read would copy it.
+func (e *editor) object(objects *[]region.Ptr, need, budget int, hint region.Addr) (region.Ptr, []byte, error) {
+	for i, p := range *objects {
+		if c := p.Capacity(); need <= c && c <= max(2*need, budget) {
+			*objects = slices.Delete(slices.Clone(*objects), i, i+1)
+			b, err := e.l.Write(p)
+			return p, b, moved(err)
+		}
+	}
+	return e.l.Alloc(max(need, budget), hint)
+}
+
+// settle writes the parent back into its object, or leaves it to the next round.
+func (e *editor) settle(x *image) error {
+	if x.ptr == e.tr.anchor {
+		return e.settleAnchor(x)
+	}
+	if e.unsettled(x) {
+		e.work = append(e.work, x)
+		return nil
+	}
+	b, err := e.l.Write(x.ptr)
+	if err != nil {
+		return moved(err)
+	}
+	build(b, e.tr.id, x.level, x.fences, x.entries)
+	return nil
+}
+
+// settleAnchor gives the tree new roots until there is one, or takes the child
+// of a root that has only one to be the root.
+func (e *editor) settleAnchor(x *image) error {
+	for len(x.entries) > 1 {
+		roots, err := e.place(&image{level: x.level, entries: x.entries, ascending: x.ascending})
+		if err != nil {
+			return err
+		}
+		x.entries = roots
+		x.level++
+	}
+	for x.level > 1 {
+		p, err := x.entries[0].val.ptr()
+		if err != nil {
+			return err
+		}
+		root, err := e.tr.read(lateReader{e.l}, p)
+		if err != nil {
+			return err
+		}
+		if root.count() != 1 {
+			break
+		}
+		x.entries[0].val = root.value(0)
+		x.level--
+		if err := e.l.Free(p); err != nil {
+			return moved(err)
+		}
+	}
+	b, err := e.l.Write(x.ptr)
+	if err != nil {
+		return moved(err)
+	}
+	buildAnchor(b, e.tr.id, e.cfg, x.level, x.entries)
+	return nil
+}

@@ -1,0 +1,87 @@
+package btree
+
+// piece is one node that a range of entries is divided into.
+type piece struct {
+	fences
+	entries []entry
+}
+
+// partition divides entries between the fences into nodes of at most budget
+// bytes. Only a piece with fewer than minSplit entries may need more.
+//
+// Ascending says that the entries arrived at the end: then every piece but the
+// last is filled, because nothing will be inserted before it. Otherwise the
+// bytes are divided evenly.
+func partition(f fences, entries []entry, leaf bool, budget int, ascending bool) []piece {
+	var out []piece
+	for len(entries) >= minSplit && nodeSize(f, entries) > budget {
+		at := middle(entries)
+		if ascending {
+			at = fill(f, entries, leaf, budget)
+		}
+		left := fences{f.low, separator(entries, at, leaf)}
+		if ascending {
+			out = append(out, piece{left, entries[:at]})
+		} else {
+			out = append(out, partition(left, entries[:at], leaf, budget, false)...)
+		}
+		f.low, entries = left.high, entries[at:]
+	}
+	return append(out, piece{f, entries})
+}
+
+// middle is the index that leaves about as many bytes on either side, each with
+// at least two entries: an inner node of one child could not give it a sibling
+// to merge with.
+func middle(entries []entry) int {
+	total := 0
+	for i := range entries {
+		total += entryBytes + len(entries[i].key)
+	}
+	sum := 0
+	for i := range entries {
+		size := entryBytes + len(entries[i].key)
+		if sum+size/2 >= total/2 {
+			return max(2, min(i, len(entries)-2))
+		}
+		sum += size
+	}
+	return len(entries) - 2
+}
+
+// fill is the largest number of entries that fits a node that ends where the
+// next begins, leaving one to the next leaf or two to the next inner node.
+func fill(f fences, entries []entry, leaf bool, budget int) int {
+	fits := func(at int) bool {
+		return nodeSize(fences{f.low, separator(entries, at, leaf)}, entries[:at]) <= budget
+	}
+	least, at := 1, len(entries)-1
+	if !leaf {
+		least, at = 2, at-1
+	}
+	if fits(at) {
+		return at
+	}
+	// A longer run of entries needs more bytes, but for differences between
+	// separators, which cost at most a fuller or emptier node.
+	lo, hi := least, at
+	for hi-lo > 1 {
+		if m := (lo + hi) / 2; fits(m) {
+			lo = m
+		} else {
+			hi = m
+		}
+	}
+	return lo
+}
+
+// separator is the fence between entries[at-1] and entries[at]: in a leaf the
+// shortest key that divides them, in an inner node the right child's low fence.
+func separator(entries []entry, at int, leaf bool) []byte {
+	right := entries[at].key
+	if !leaf {
+		return right
+	}
+	n := commonPrefix(entries[at-1].key, right) + 1
+	return right[:n:n]
+}

@@ -1,0 +1,300 @@
+package btree
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Tree is one machine's handle of a tree, with its cache of inner nodes. It is
+// safe for concurrent use; a transaction that it is passed belongs to one
+// goroutine.
+type Tree struct {
+	m      *txn.Machine
+	anchor region.Ptr
+	id     uint64
+	local  any // the key of a transaction's pending operations on the tree
+	cache  *cache
+	config atomic.Pointer[Config]
+}
+
+// localKey is by anchor, so that all handles of a tree share a transaction's
+// operations.
+type localKey struct{ anchor region.Ptr }
+
+// Create makes an empty tree near hint and returns its anchor. It exists for
+// others once t commits; t itself may use it at once.
+func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
+	cfg, err := cfg.normalize()
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	p, _, err := t.Alloc(anchorBytes, hint)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	tr := newTree(t.Machine(), p)
+	tr.config.Store(&cfg)
+	pend := tr.pend(t)
+	pend.state = created
+	pend.prepareIn(t)
+	t.OnRollback(func() { pend.state = undone })
+	return p, nil
+}
+
+// Open returns a handle of the tree whose anchor Create returned. It reads
+// nothing.
+func Open(m *txn.Machine, anchor region.Ptr) *Tree {
+	tr := newTree(m, anchor)
+	handle := weak.Make(tr)
+	m.OnEpoch(func() {
+		if tr := handle.Value(); tr != nil {
+			tr.cache.reset()
+		}
+	})
+	return tr
+}
+
+func newTree(m *txn.Machine, anchor region.Ptr) *Tree {
+	return &Tree{m: m, anchor: anchor, id: treeID(anchor), local: localKey{anchor}, cache: newCache()}
+}
+
+// Anchor returns the tree's anchor.
+func (tr *Tree) Anchor() region.Ptr { return tr.anchor }
+
+// Cached returns how many inner nodes this handle has cached and the bytes of
+// their copies.
+func (tr *Tree) Cached() (nodes, bytes int) { return tr.cache.size() }
+
+// reader reads one committed object, or inside Prepare one as the preparation
+// has left it. The payload is valid until the next read, or longer.
+type reader interface {
+	Peek(p region.Ptr) ([]byte, region.Version, error)
+}
+
+// scratch is what a search needs that is not on the stack: it is a reader of
+// committed objects outside of transactions.
+type scratch struct {
+	m   *txn.Machine
+	buf []byte
+	probe
+}
+
+var scratches = sync.Pool{New: func() any {
+	s := new(scratch)
+	s.probe.init()
+	return s
+}}
+
+func (tr *Tree) scratch() *scratch {
+	s := scratches.Get().(*scratch)
+	s.m = tr.m
+	return s
+}
+
+func (s *scratch) free() {
+	s.m = nil
+	scratches.Put(s)
+}
+
+func (s *scratch) Peek(p region.Ptr) ([]byte, region.Version, error) {
+	n := p.Capacity()
+	if n > cap(s.buf) {
+		s.buf = make([]byte, n)
+	}
+	b := s.buf[:n]
+	v, err := s.m.Read(p, b)
+	if errors.Is(err, region.ErrLocked) {
+		err = fmt.Errorf("%w: %w", txn.ErrConflict, err)
+	}
+	return b, v, err
+}
+
+// leaf is a leaf as one read showed it.
+type leaf struct {
+	node
+	src txn.Source
+}
+
+// attemptsMax bounds how often a search begins again because the tree changed
+// under it. Only a storm of splits around one key comes near.
+const attemptsMax = 64
+
+// seek finds the leaf at pos, reading leaves through r, and inner nodes that are
+// not cached through inners, which shows what is committed. The leaf's own
+// fences decide: where a stale inner node led elsewhere, or to freed memory,
+// that node is read again, and if that does not help, the path from the anchor.
+func (tr *Tree) seek(s *scratch, inners, r reader, pos position) (leaf, error) {
+	for range attemptsMax {
+		in := tr.cache.find(&s.probe, pos)
+		if in == nil {
+			var err error
+			if in, err = tr.load(inners, pos); errors.Is(err, errMoved) {
+				continue
+			} else if err != nil {
+				return leaf{}, err
+			}
+		}
+		lf, err := tr.follow(r, in, pos)
+		if !errors.Is(err, errMoved) {
+			return lf, err
+		}
+		tr.refresh(inners, in, pos)
+	}
+	return leaf{}, errRestless
+}
+
+// errRestless gives up after attemptsMax; a transaction may run again.
+var errRestless = fmt.Errorf("btree: tree kept changing: %w", txn.ErrConflict)
+
+// errMoved says that the tree has changed since the pointer was read that led
+// here.
+var errMoved = errors.New("btree: node moved")
+
+// follow reads the leaf to which the level-1 node leads.
+func (tr *Tree) follow(r reader, in *inner, pos position) (leaf, error) {
+	p, err := in.node.at(pos)
+	if err != nil {
+		return leaf{}, err
+	}
+	b, v, err := r.Peek(p)
+	if err != nil {
+		return leaf{}, moved(err)
+	}
+	n, err := parse(b, tr.id)
+	if err != nil {
+		return leaf{}, err
+	}
+	if n.level() != 0 || !pos.within(n) {
+		return leaf{}, errMoved
+	}
+	return leaf{n, txn.Source{Ptr: p, Version: v}}, nil
+}
+
+// moved turns a read of freed memory into errMoved.
+func moved(err error) error {
+	if errors.Is(err, region.ErrFreed) {
+		return errMoved
+	}
+	return err
+}
+
+// at returns the child of n that leads to pos.
+func (n node) at(pos position) (region.Ptr, error) {
+	i := pos.child(n)
+	if i < 0 {
+		return region.Ptr{}, errMoved
+	}
+	return n.ptr(i)
+}
+
+// refresh reads a cached node again through which a search went astray.
+func (tr *Tree) refresh(r reader, in *inner, pos position) {
+	if n, err := tr.read(r, in.ptr); err == nil && n.level() == 1 && pos.within(n) && n.checkSlots() == nil {
+		tr.cache.put(&inner{n.packed(), in.ptr})
+		return
+	}
+	tr.cache.drop(in)
+}
+
+// load reads the path from the anchor to the level-1 node at pos, and caches
+// that.
+func (tr *Tree) load(r reader, pos position) (*inner, error) {
+	n, p, err := tr.descend(r, pos, 1)
+	if err == nil {
+		err = n.checkSlots()
+	}
+	if err != nil {
+		return nil, err
+	}
+	in := &inner{n.packed(), p}
+	tr.cache.put(in)
+	return in, nil
+}
+
+// descend follows the path from the anchor to the node of the level at pos.
+func (tr *Tree) descend(r reader, pos position, level int) (node, region.Ptr, error) {
+	p := tr.anchor
+	for {
+		n, err := tr.read(r, p)
+		if err != nil {
+			return node{}, p, err
+		}
+		if n.level() < level || !pos.within(n) {
+			return node{}, p, errMoved
+		}
+		if n.level() == level {
+			return n, p, nil
+		}
+		if p, err = n.at(pos); err != nil {
+			return node{}, p, err
+		}
+	}
+}
+
+// read reads the node, or the anchor, at p.
+func (tr *Tree) read(r reader, p region.Ptr) (node, error) {
+	b, _, err := r.Peek(p)
+	if p == tr.anchor {
+		a, err := tr.parseAnchor(b, err)
+		return a.node, err
+	}
+	if err != nil {
+		return node{}, moved(err)
+	}
+	return parse(b, tr.id)
+}
+
+// parseAnchor takes what reading the anchor returned.
+func (tr *Tree) parseAnchor(b []byte, err error) (anchor, error) {
+	if errors.Is(err, region.ErrFreed) {
+		return anchor{}, ErrDestroyed
+	}
+	if err != nil {
+		return anchor{}, err
+	}
+	a, err := parseAnchor(b, tr.id)
+	if err != nil {
+		return anchor{}, err
+	}
+	if tr.config.Load() == nil {
+		tr.config.Store(&a.cfg)
+	}
+	if a.destroying() {
+		return anchor{}, ErrDestroyed
+	}
+	return a, nil
+}
+
+// Lookup returns what key leads to. It is one lock-free read of the leaf while
+// the cache is warm, outside of any transaction: the answer was true at some
+// moment during the call.
+func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
+	if len(key) > MaxKeyBytes {
+		return region.Ptr{}, false, ErrKeyTooLong
+	}
+	op := tr.m.Start()
+	defer op.End()
+	s := tr.scratch()
+	defer s.free()
+	lf, err := tr.seek(s, s, s, position{key: key})
+	if err != nil {
+		return region.Ptr{}, false, err
+	}
+	return lf.get(key)
+}
+
+// get is what key, which the node covers, leads to.
+func (n node) get(key []byte) (region.Ptr, bool, error) {
+	i, found := n.search(key)
+	if !found {
+		return region.Ptr{}, false, nil
+	}
+	p, err := n.ptr(i)
+	return p, err == nil, err
+}
