@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -312,16 +311,6 @@ func (f *Folder) flushLocked() error {
 		errs = append(errs, flushFile(m.words, m.file.file))
 	}
 	return errors.Join(errs...)
-}
-
-// namesLocked returns the names of the mapped memories, in order.
-func (f *Folder) namesLocked() []string {
-	names := make([]string, 0, len(f.mu.mapped))
-	for name := range f.mu.mapped {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // reserve gives n bytes at off storage.

@@ -10,25 +10,24 @@ import (
 // has been added: look again.
 func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
 	dir := a.dir.Load()
-	hinted := dir.byID[hint.Region()]
-	if hint == 0 || hinted == nil {
-		if s, err := a.findIn(dir.list, c); s != nil || err != nil {
+	near := dir.list
+	if hinted := dir.byID[hint.Region()]; hint != 0 && hinted != nil {
+		near = a.colocated(dir, hinted)
+		if s, err := a.findIn(near[:1], c); s != nil || err != nil {
 			return s, err
 		}
-		return nil, a.addRegion(dir, c, 0)
+		near = near[1:]
 	}
-	near := a.colocated(dir, hinted)
-	for i := range near {
-		if s, err := a.findIn(near[i:i+1], c); s != nil || err != nil {
-			return s, err
-		}
+	if s, err := a.findIn(near, c); s != nil || err != nil {
+		return s, err
 	}
 	err := a.addRegion(dir, c, hint.Region())
 	if err == nil {
 		return nil, nil
 	}
+	// A hint is a wish; and while a region was asked for, room may have come.
 	if s, errElsewhere := a.findIn(dir.list, c); s != nil || errElsewhere != nil {
-		return s, errElsewhere // a hint is a wish
+		return s, errElsewhere
 	}
 	return nil, err
 }
