@@ -69,7 +69,7 @@ func (b *resultBuffer) copy(src []byte) []byte {
 func (b *resultBuffer) tooLarge() error {
 	return mysql.NewSQLError(errCapacityExceeded, stateGeneral,
 		"Memory capacity of %d bytes for 'result_buffer' exceeded: a statement's rows are held until its transaction is validated; "+
-			"return fewer rows (LIMIT) or raise --result-buffer (Config.ResultBufferBytes)", b.limit)
+			"return fewer rows (LIMIT) or raise --result-buffer (Config.ResultBuffer)", b.limit)
 }
 
 // result returns everything collected, or nil if the engine sent nothing.

@@ -1,0 +1,32 @@
+# Everything here is a plain go command; the tag gms_pure_go keeps
+# go-mysql-server from needing the C library ICU.
+TAGS := gms_pure_go
+GO   ?= go
+
+.PHONY: serve test race lint bench build clean
+
+# Start the database: data in ./farmsql-data, MySQL clients on 127.0.0.1:3306.
+serve:
+	$(GO) run -tags $(TAGS) ./cmd/farmsql serve
+
+# All tests. Those that need mariadb or sysbench say what they skip without.
+test:
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) test -tags $(TAGS) ./...
+
+race:
+	$(GO) test -race -tags $(TAGS) ./...
+
+build:
+	$(GO) build -tags $(TAGS) -o bin/farmsql ./cmd/farmsql
+
+bench:
+	$(GO) test -tags $(TAGS) -run '^$$' -bench . ./...
+
+lint:
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS) ./...
+
+clean:
+	rm -rf bin
