@@ -22,9 +22,10 @@ var layers = [][]string{
 	{"sql/wire"},
 	{"console"},
 	{"."},
-	{"bench", "bench/load"},
+	{"bench", "bench/load", "bench/micro", "bench/micro/table"},
 	{"bench/tatp", "bench/tpcc"},
 	{"cmd/farmsql"},
+	{"test"}, // the binary, as its users see it
 }
 
 // ignored folders are no part of the house.
