@@ -33,8 +33,8 @@ func (b *buffer) sized(p *[]byte, n int) []byte {
 	return (*p)[:n]
 }
 
-// Lookup is a lock-free lookup outside any transaction (NSDI'14 section 3.6):
-// it appends the value of key to dst and returns it. A key that is there all the
+// Lookup is a lock-free lookup outside any transaction (NSDI'14 section 3.6). The
+// value is in dst's memory if that is large enough. A key that is there all the
 // time is found whatever happens around it. In the common case it costs one READ,
 // or none where this machine is the shard's primary, and allocates nothing.
 func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
@@ -61,7 +61,7 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 // LookupPtr is Lookup of a value that is a pointer.
 func (tb *Table) LookupPtr(key []byte) (region.Ptr, bool, error) {
 	var buf [64]byte
-	v, ok, err := tb.Lookup(key, buf[:0])
+	v, ok, err := tb.Lookup(key, buf[:])
 	if !ok || err != nil {
 		return region.Ptr{}, false, err
 	}
@@ -133,7 +133,7 @@ func (tb *Table) inPage(buf *buffer, p page, h uint64, key, dst []byte, next boo
 	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
 		s := p.slot(k)
 		if !s.outside() {
-			return append(dst, s.value()...), true, nil
+			return append(dst[:0], s.value()...), true, nil
 		}
 		_, ptr, err := s.pair()
 		if err != nil {
@@ -148,7 +148,7 @@ func (tb *Table) inPage(buf *buffer, p page, h uint64, key, dst []byte, next boo
 			return nil, false, err
 		}
 		if bytes.Equal(stored, key) {
-			return append(dst, value...), true, nil
+			return append(dst[:0], value...), true, nil
 		}
 	}
 	return nil, false, nil
@@ -193,5 +193,5 @@ func (tb *Table) shipLookup(to region.Addr, key, dst []byte) ([]byte, bool, erro
 	if len(reply) == 0 {
 		return nil, false, fmt.Errorf("%w: reply to a lookup", ErrCorrupt)
 	}
-	return append(dst, reply[1:]...), reply[0] != 0, nil
+	return append(dst[:0], reply[1:]...), reply[0] != 0, nil
 }

@@ -2,7 +2,6 @@ package hash
 
 import (
 	"errors"
-	"iter"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -10,12 +9,11 @@ import (
 
 // begin prepares an operation of t on key.
 func (tb *Table) begin(t *txn.Tx, key []byte) (*opened, *overlay, *entry, error) {
-	o, err := tb.open()
+	ov, err := tb.overlay(t)
 	if err != nil {
-		return nil, nil, nil, inTx(err, tb)
+		return nil, nil, nil, err
 	}
-	ov := tb.overlay(t)
-	return o, ov, ov.entry(sum(o.seed, key), key), nil
+	return ov.o, ov, ov.entry(sum(ov.o.seed, key), key), nil
 }
 
 // inTx makes of the news that the table is gone a conflict: the transaction
@@ -31,7 +29,7 @@ func inTx(err error, tb *Table) error {
 // t ends and must not be modified. What was answered, presence and value, must
 // still hold when t commits.
 func (tb *Table) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
-	_, _, e, err := tb.begin(t, key)
+	_, ov, e, err := tb.begin(t, key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -41,7 +39,7 @@ func (tb *Table) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
 	case opDelete:
 		return nil, false, nil
 	}
-	if err := e.ask(t, askedValue); err != nil {
+	if err := ov.ask(t, e, askedValue); err != nil {
 		return nil, false, inTx(err, tb)
 	}
 	return e.value, e.found, nil
@@ -60,18 +58,18 @@ func (tb *Table) GetPtr(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 // Has says whether key is in the table. Only that must still hold when t
 // commits: others may give the key another value.
 func (tb *Table) Has(t *txn.Tx, key []byte) (bool, error) {
-	_, _, e, err := tb.begin(t, key)
+	_, ov, e, err := tb.begin(t, key)
 	if err != nil {
 		return false, err
 	}
-	return tb.has(t, e)
+	return tb.has(t, ov, e)
 }
 
-func (tb *Table) has(t *txn.Tx, e *entry) (bool, error) {
+func (tb *Table) has(t *txn.Tx, ov *overlay, e *entry) (bool, error) {
 	if e.op != opNone {
 		return e.op == opPut, nil
 	}
-	if err := e.ask(t, askedExistence); err != nil {
+	if err := ov.ask(t, e, askedExistence); err != nil {
 		return false, inTx(err, tb)
 	}
 	return e.found, nil
@@ -86,7 +84,7 @@ func (tb *Table) Insert(t *txn.Tx, key, value []byte) error {
 		return err
 	}
 	if e.op == opNone {
-		found, err := tb.has(t, e)
+		found, err := tb.has(t, ov, e)
 		if err != nil {
 			return err
 		}
@@ -112,7 +110,9 @@ func (tb *Table) Put(t *txn.Tx, key, value []byte) error {
 
 func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) {
 	ov.change(t, e, opPut, value)
-	tb.reserve(o, ov.puts)
+	if !ov.born {
+		tb.reserve(o, ov.puts)
+	}
 }
 
 // Delete removes key and reports whether it was there.
@@ -121,7 +121,7 @@ func (tb *Table) Delete(t *txn.Tx, key []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found, err := tb.has(t, e)
+	found, err := tb.has(t, ov, e)
 	if found {
 		ov.change(t, e, opDelete, nil)
 	}
@@ -135,29 +135,8 @@ func (tb *Table) change(t *txn.Tx, key, value []byte) (*opened, *overlay, *entry
 		return nil, nil, nil, err
 	}
 	o, ov, e, err := tb.begin(t, key)
-	if err == nil {
+	if err == nil && !ov.born {
 		tb.maintain(o)
 	}
 	return o, ov, e, err
-}
-
-// Scan goes through all pairs as t sees them, in no order that means anything.
-// What t itself changes while it scans, it does not see. After the last pair, or
-// after an error, the iteration ends. Key and value are valid until t ends and
-// must not be modified. Everything seen, and that there was nothing else, must
-// still hold when t commits, for as far as the scan went.
-func (tb *Table) Scan(t *txn.Tx) iter.Seq2[Pair, error] {
-	return func(yield func(Pair, error) bool) {
-		c := tb.Cursor(t)
-		for {
-			p, ok, err := c.Next()
-			if err != nil {
-				yield(Pair{}, err)
-				return
-			}
-			if !ok || !yield(p, nil) {
-				return
-			}
-		}
-	}
 }

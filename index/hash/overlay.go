@@ -2,6 +2,7 @@ package hash
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"sync"
 
@@ -13,7 +14,11 @@ import (
 // it. Changes stay operations on keys until Prepare applies them to fresh copies
 // of the buckets, so that two transactions meet only over the same key.
 type overlay struct {
-	tb      *Table
+	tb *Table
+	o  *opened
+	// born says that the transaction itself has created the table: nobody else
+	// can have put anything into it.
+	born    bool
 	entries []*entry
 	// byKey finds an entry once there are more than scanMax.
 	byKey map[string]*entry
@@ -69,9 +74,13 @@ const (
 var overlays sync.Pool
 
 // overlay returns the transaction's, and makes it if there is none.
-func (tb *Table) overlay(t *txn.Tx) *overlay {
+func (tb *Table) overlay(t *txn.Tx) (*overlay, error) {
 	if ov, ok := t.Local(tb).(*overlay); ok {
-		return ov
+		return ov, nil
+	}
+	o, born, err := tb.openIn(t)
+	if err != nil {
+		return nil, err
 	}
 	ov, ok := overlays.Get().(*overlay)
 	if !ok {
@@ -81,10 +90,23 @@ func (tb *Table) overlay(t *txn.Tx) *overlay {
 			overlays.Put(ov)
 		}
 	}
-	ov.tb = tb
+	ov.tb, ov.o, ov.born = tb, o, born
 	t.SetLocal(tb, ov)
 	t.OnEnd(ov.release)
-	return ov
+	return ov, nil
+}
+
+// openIn is open for transaction t, which may have created the table.
+func (tb *Table) openIn(t *txn.Tx) (o *opened, born bool, err error) {
+	if o, err = tb.open(); !errors.Is(err, ErrDestroyed) {
+		return o, false, err
+	}
+	b, err := t.Read(tb.anchor)
+	if err != nil {
+		return nil, false, err
+	}
+	o, err = tb.decode(b)
+	return o, true, err
 }
 
 const spareMax = 64
@@ -100,7 +122,7 @@ func (ov *overlay) reset() {
 	clear(ov.pending)
 	clear(ov.editors)
 	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], ov.editors[:0]
-	ov.tb, ov.byKey, ov.puts = nil, nil, 0
+	ov.tb, ov.o, ov.born, ov.byKey, ov.puts = nil, nil, false, nil, 0
 }
 
 // entry returns the key's, and makes it if there is none.
@@ -153,8 +175,8 @@ func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 
 // ask answers for the transaction whether the key is in the table, and, if value
 // is set, with which value. The first answer stays.
-func (e *entry) ask(t *txn.Tx, want asked) error {
-	if e.asked >= want {
+func (ov *overlay) ask(t *txn.Tx, e *entry, want asked) error {
+	if e.asked >= want || ov.born {
 		return nil
 	}
 	value, found, err := e.answer(t)
@@ -196,10 +218,7 @@ func (e *entry) Ask(f *txn.Fresh) (bool, error) {
 // Prepare implements txn.Intent: it applies the operations in the order of
 // their hashes, which is that of shards.
 func (ov *overlay) Prepare(l *txn.Late) error {
-	o, err := ov.tb.open()
-	if err != nil {
-		return err
-	}
+	o := ov.o
 	ov.pending, ov.editors = ov.pending[:0], ov.editors[:0]
 	for _, e := range ov.entries {
 		if e.op != opNone {

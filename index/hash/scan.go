@@ -3,20 +3,22 @@ package hash
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A Pair is a key with its value.
+// A Pair is a key with its value. The slices are valid until the transaction ends
+// and must not be modified.
 type Pair struct{ Key, Value []byte }
 
 // scanHomes is how many homes one question of a scan covers. If one of their
 // buckets moves, as many are read again.
 const scanHomes = 16
 
-// A Cursor goes through all pairs of a table. See Table.Scan.
+// A Cursor goes through all pairs of a table. See Table.Cursor.
 type Cursor struct {
 	tb *Table
 	t  *txn.Tx
@@ -48,16 +50,34 @@ type scanShard struct {
 	depth int
 }
 
-// Cursor begins a scan.
+// Scan goes through all pairs as Cursor does; after an error it ends.
+func (tb *Table) Scan(t *txn.Tx) iter.Seq2[Pair, error] {
+	return func(yield func(Pair, error) bool) {
+		for c := tb.Cursor(t); ; {
+			p, ok, err := c.Next()
+			if err != nil {
+				yield(Pair{}, err)
+			}
+			if !ok || !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Cursor begins to go through all pairs as t sees them now, in no order that
+// means anything. What t changes later it does not see. Everything seen, and that
+// there was nothing else, must still hold when t commits, for as far as the scan
+// went.
 func (tb *Table) Cursor(t *txn.Tx) *Cursor {
 	c := &Cursor{tb: tb, t: t}
-	o, err := tb.open()
+	ov, err := tb.overlay(t)
 	if err != nil {
 		c.err = inTx(err, tb)
 		return c
 	}
-	c.o = o
-	if ov, ok := t.Local(tb).(*overlay); ok && ov.puts > 0 {
+	c.o = ov.o
+	if ov.puts > 0 {
 		c.byKey = make(map[string]int)
 		for _, e := range ov.entries {
 			if e.op != opNone {
@@ -66,7 +86,9 @@ func (tb *Table) Cursor(t *txn.Tx) *Cursor {
 			}
 		}
 	}
-	c.push(o.first())
+	if !ov.born {
+		c.push(c.o.first())
+	}
 	return c
 }
 

@@ -106,14 +106,11 @@ func (s *Server) lookup(_ context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, ok, err := tb.Lookup(key, []byte{1})
-	if err != nil {
-		return nil, err
+	value, ok, err := tb.Lookup(key, nil)
+	if err != nil || !ok {
+		return []byte{0}, err
 	}
-	if !ok {
-		return []byte{0}, nil
-	}
-	return reply, nil
+	return append([]byte{1}, value...), nil
 }
 
 // Operations in a message: each its kind and the length and bytes of its value.

@@ -11,7 +11,8 @@ import (
 )
 
 // Create makes an empty table in transaction t, near hint, and returns the
-// pointer to its anchor. The table can be opened once t has committed.
+// pointer to its anchor. t can use the table at once, others once it has
+// committed.
 func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 	lay, err := cfg.layout()
 	if err != nil {
@@ -111,15 +112,24 @@ func (tb *Table) open() (*opened, error) {
 	if _, err := tb.m.Read(tb.anchor, b); err != nil {
 		return nil, gone(err)
 	}
+	o, err := tb.decode(b)
+	if err != nil {
+		return nil, err
+	}
+	if !tb.opened.CompareAndSwap(nil, o) {
+		return tb.opened.Load(), nil
+	}
+	return o, nil
+}
+
+// decode makes of an anchor what is known of its table at first.
+func (tb *Table) decode(b []byte) (*opened, error) {
 	a, err := decodeAnchor(b)
 	if err != nil {
 		return nil, err
 	}
 	o := &opened{anchor: a, dir: newDirectory(&shard{shardPtr: a.root})}
 	o.buffers.New = func() any { return newBuffer(&a.layout) }
-	if !tb.opened.CompareAndSwap(nil, o) {
-		return tb.opened.Load(), nil
-	}
 	return o, nil
 }
 
