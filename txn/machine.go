@@ -154,12 +154,13 @@ func (m *Machine) Close(patience time.Duration) error {
 	return err
 }
 
-// Quiesce waits until everything that this machine has committed is truncated,
-// and so applied at all replicas.
+// Quiesce waits, for at most patience, until every commit that has begun here
+// before the call has ended and is truncated, and so applied at all replicas.
 func (m *Machine) Quiesce(patience time.Duration) error {
 	for _, w := range m.workers {
 		b := backoff{w: w, patience: patience}
-		for !w.truncateAll() {
+		q := w.quiescence()
+		for !q.reached(w) {
 			if !b.again() {
 				return fmt.Errorf("txn: machine %d: worker %d: transactions still not truncated after %v", m.cfg.ID, w.id, patience)
 			}

@@ -85,19 +85,46 @@ func (w *worker) stopTimer() {
 	w.unlock()
 }
 
-// truncateAll tells all peers of what is truncated, and reports whether nothing
-// is left that is not, here or in a peer's log.
-func (w *worker) truncateAll() bool {
+// A quiescence is a point in a worker's work that has been reached once all that
+// it began before is truncated everywhere.
+type quiescence struct {
+	next uint64
+	// tails are where the peers' logs ended, by machine, once all transactions
+	// before next had been truncated here; nil until then.
+	tails []uint64
+}
+
+func (w *worker) quiescence() *quiescence {
+	w.lock()
+	defer w.unlock()
+	return &quiescence{next: w.window.next}
+}
+
+// reached drives truncation on and says whether it has come that far.
+func (q *quiescence) reached(w *worker) bool {
 	w.lock()
 	defer w.unlock()
 	w.flushTruncations()
-	done := w.window.low == w.window.next
-	for _, p := range w.peers {
-		if p != nil && p.broken == nil && p.log.Head() != p.log.Tail() {
-			w.ring(p)
-			w.refresh(p)
-			done = done && p.log.Head() == p.log.Tail()
+	if w.window.low < q.next {
+		return false
+	}
+	if q.tails == nil {
+		q.tails = make([]uint64, len(w.peers))
+		for i, p := range w.peers {
+			if p != nil {
+				q.tails[i] = p.log.Tail()
+			}
 		}
+	}
+	done := true
+	for i, tail := range q.tails {
+		p := w.peers[i]
+		if p == nil || p.broken != nil || p.log.Head() >= tail {
+			continue
+		}
+		w.ring(p)
+		w.refresh(p)
+		done = done && p.log.Head() >= tail
 	}
 	return done
 }
