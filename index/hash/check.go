@@ -108,12 +108,12 @@ func (c *checker) home(s *shard, h *header, i int, live bool) error {
 		err = errors.Join(err, c.v.Node(p))
 	}
 	for _, p := range pairs {
-		err = errors.Join(err, c.v.Pair(p.Key, p.Value))
+		err = errors.Join(err, c.v.Pair(p.key, p.value))
 	}
 	return err
 }
 
-func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []Pair, nodes []region.Ptr, err error) {
+func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []pair, nodes []region.Ptr, err error) {
 	w := walk{tb: c.tb, pk: reader{c.tb}, first: s.first.Element(i), lay: &c.o.layout}
 	home, err := w.home()
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []Pair,
 		if err := c.pair(s, i, depth, sl, key, seen); err != nil {
 			return err
 		}
-		pairs = append(pairs, Pair{key, value})
+		pairs = append(pairs, pair{key, value})
 		if sl.outside() {
 			_, ptr, _ := sl.pair()
 			nodes = append(nodes, ptr)

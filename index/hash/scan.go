@@ -3,22 +3,20 @@ package hash
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A Pair is a key with its value. The slices are valid until the transaction ends
-// and must not be modified.
-type Pair struct{ Key, Value []byte }
+// A pair is a key with its value.
+type pair struct{ key, value []byte }
 
 // scanHomes is how many homes one question of a scan covers. If one of their
 // buckets moves, as many are read again.
 const scanHomes = 16
 
-// A Cursor goes through all pairs of a table. See Table.Cursor.
+// A Cursor goes through all pairs of a table. See Table.Scan.
 type Cursor struct {
 	tb *Table
 	t  *txn.Tx
@@ -31,13 +29,13 @@ type Cursor struct {
 	// the next home in that.
 	todo []scanShard
 	home int
-	out  []Pair
+	out  []pair
 	err  error
 	done bool
 }
 
 type ownOp struct {
-	Pair
+	pair
 	op operation
 	// met says that the scan has come across the key.
 	met bool
@@ -50,26 +48,11 @@ type scanShard struct {
 	depth int
 }
 
-// Scan goes through all pairs as Cursor does; after an error it ends.
-func (tb *Table) Scan(t *txn.Tx) iter.Seq2[Pair, error] {
-	return func(yield func(Pair, error) bool) {
-		for c := tb.Cursor(t); ; {
-			p, ok, err := c.Next()
-			if err != nil {
-				yield(Pair{}, err)
-			}
-			if !ok || !yield(p, nil) {
-				return
-			}
-		}
-	}
-}
-
-// Cursor begins to go through all pairs as t sees them now, in no order that
+// Scan begins to go through all pairs as t sees them now, in no order that
 // means anything. What t changes later it does not see. Everything seen, and that
 // there was nothing else, must still hold when t commits, for as far as the scan
 // went.
-func (tb *Table) Cursor(t *txn.Tx) *Cursor {
+func (tb *Table) Scan(t *txn.Tx) *Cursor {
 	c := &Cursor{tb: tb, t: t}
 	ov, err := tb.overlay(t)
 	if err != nil {
@@ -82,7 +65,7 @@ func (tb *Table) Cursor(t *txn.Tx) *Cursor {
 		for _, e := range ov.entries {
 			if e.op != opNone {
 				c.byKey[string(e.key)] = len(c.own)
-				c.own = append(c.own, ownOp{Pair{e.key, e.next}, e.op, false})
+				c.own = append(c.own, ownOp{pair{e.key, e.next}, e.op, false})
 			}
 		}
 	}
@@ -105,16 +88,18 @@ func (c *Cursor) push(s *shard) {
 	c.todo = append(c.todo, scanShard{s, h.depth})
 }
 
-// Next returns the next pair, or false after the last.
-func (c *Cursor) Next() (p Pair, ok bool, err error) {
+// Next returns the next pair, or false after the last. The slices are valid until
+// the transaction ends and must not be modified.
+func (c *Cursor) Next() (key, value []byte, ok bool, err error) {
 	for len(c.out) == 0 && !c.done && c.err == nil {
 		c.fill()
 	}
 	if c.err != nil || len(c.out) == 0 {
-		return Pair{}, false, c.err
+		return nil, nil, false, c.err
 	}
-	p, c.out = c.out[0], c.out[1:]
-	return p, true, nil
+	p := c.out[0]
+	c.out = c.out[1:]
+	return p.key, p.value, true, nil
 }
 
 // fill reads the next homes, or goes on to the next shard.
@@ -122,7 +107,7 @@ func (c *Cursor) fill() {
 	if len(c.todo) == 0 {
 		for _, own := range c.own {
 			if own.op == opPut && !own.met {
-				c.out = append(c.out, own.Pair)
+				c.out = append(c.out, own.pair)
 			}
 		}
 		c.done = true
@@ -141,13 +126,13 @@ func (c *Cursor) fill() {
 	c.t.Expect(q)
 	c.home = q.to
 	for _, p := range q.pairs {
-		if i, ok := c.byKey[string(p.Key)]; ok {
+		if i, ok := c.byKey[string(p.key)]; ok {
 			own := &c.own[i]
 			own.met = true
 			if own.op == opDelete {
 				continue
 			}
-			p = own.Pair
+			p = own.pair
 		}
 		c.out = append(c.out, p)
 	}
@@ -193,7 +178,7 @@ type homesQuestion struct {
 	from, to int
 	// pairs are ascending by key: which bucket of its neighbourhood a pair is
 	// in is not part of the answer.
-	pairs   []Pair
+	pairs   []pair
 	sources []txn.Source
 }
 
@@ -207,8 +192,8 @@ func (q *homesQuestion) Ask(f *txn.Fresh) (bool, error) {
 		return false, stale(err)
 	}
 	q.sources = again.sources
-	return slices.EqualFunc(q.pairs, again.pairs, func(a, b Pair) bool {
-		return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+	return slices.EqualFunc(q.pairs, again.pairs, func(a, b pair) bool {
+		return bytes.Equal(a.key, b.key) && bytes.Equal(a.value, b.value)
 	}), nil
 }
 
@@ -220,7 +205,7 @@ func (q *homesQuestion) ask(pk peeker) error {
 			return err
 		}
 	}
-	slices.SortFunc(q.pairs, func(a, b Pair) int { return bytes.Compare(a.Key, b.Key) })
+	slices.SortFunc(q.pairs, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
 	return nil
 }
 
@@ -251,7 +236,7 @@ func (q *homesQuestion) askShard(pk peeker, home int, s scanShard) error {
 		return errOvertaken
 	}
 	err = w.all(p, func(_ slot, key, value []byte) error {
-		q.pairs = append(q.pairs, Pair{key, value})
+		q.pairs = append(q.pairs, pair{key, value})
 		return nil
 	})
 	if err != nil {

@@ -114,16 +114,19 @@ func TestTableIsAMap(t *testing.T) {
 
 func scan(t *testing.T, tb *Table, tx *txn.Tx) map[string]string {
 	got := map[string]string{}
-	for p, err := range tb.Scan(tx) {
+	for c := tb.Scan(tx); ; {
+		key, value, ok, err := c.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := got[string(p.Key)]; ok {
-			t.Fatalf("key %q twice", p.Key)
+		if !ok {
+			return got
 		}
-		got[string(p.Key)] = string(p.Value)
+		if _, ok := got[string(key)]; ok {
+			t.Fatalf("key %q twice", key)
+		}
+		got[string(key)] = string(value)
 	}
-	return got
 }
 
 func randomKey(rnd *rand.Rand) []byte {
@@ -311,12 +314,11 @@ func TestAnswersMustHold(t *testing.T) {
 	get := func(tb *Table, t *txn.Tx) error { _, _, err := tb.Get(t, key); return err }
 	has := func(tb *Table, t *txn.Tx) error { _, err := tb.Has(t, key); return err }
 	all := func(tb *Table, t *txn.Tx) error {
-		for _, err := range tb.Scan(t) {
-			if err != nil {
+		for c := tb.Scan(t); ; {
+			if _, _, ok, err := c.Next(); !ok || err != nil {
 				return err
 			}
 		}
-		return nil
 	}
 	putKey := func(v string) func(tb *Table, t *txn.Tx) error {
 		return func(tb *Table, t *txn.Tx) error { return tb.Put(t, key, []byte(v)) }
