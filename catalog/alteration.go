@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A large table is rewritten, or indexed, by a series of transactions. While
+// that goes on the table carries a mark, and no one else may write to it:
+//
+//	BeginAlteration  marks the table and lists what will be built
+//	...              the builder fills the new structures, transaction by transaction
+//	last transaction takes the new structures into use and the mark off
+//	EndAlteration    takes the mark off and drops what was built: on failure, and after a crash
+//
+// A transaction that read the table before the mark cannot commit a change to
+// it: the mark changes the head. One that comes later waits in Await.
+
+// BeginAlteration marks a table. It returns the descriptor with the mark.
+func (c *Catalog) BeginAlteration(t *txn.Tx, tbl *Table, build []Storage) (*Table, error) {
+	if tbl.Alteration.Owner != 0 {
+		return nil, ErrAltering
+	}
+	tbl = tbl.Clone()
+	tbl.Alteration = Alteration{Owner: c.m.Clock().Uint64() | 1, Build: build}
+	return c.UpdateTable(t, tbl)
+}
+
+// EndAlteration takes an alteration's mark off and drops what it has built.
+func (c *Catalog) EndAlteration(ctx context.Context, db, name string, owner uint64) error {
+	return c.m.Run(ctx, func(t *txn.Tx) error {
+		tbl, err := c.Table(t, db, name)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil || tbl.Alteration.Owner != owner {
+			return err
+		}
+		build := tbl.Alteration.Build
+		tbl = tbl.Clone()
+		tbl.Alteration = Alteration{}
+		if _, err := c.UpdateTable(t, tbl); err != nil {
+			return err
+		}
+		return c.Drop(t, build)
+	})
+}
+
+// How long Await rests between two looks.
+const (
+	awaitFirst = 200 * time.Microsecond
+	awaitLast  = 20 * time.Millisecond
+)
+
+// Await waits until nobody is altering a table, or for at most patience:
+// ErrAltering. It looks outside of any transaction.
+func (c *Catalog) Await(ctx context.Context, db, name string, patience time.Duration) error {
+	clock := c.m.Clock()
+	deadline := clock.Now().Add(patience)
+	for pause := awaitFirst; ; pause = min(2*pause, awaitLast) {
+		var altering bool
+		err := c.m.Run(ctx, func(t *txn.Tx) error {
+			tbl, err := c.Table(t, db, name)
+			if errors.Is(err, ErrNotFound) {
+				altering = false
+				return nil
+			}
+			altering = err == nil && tbl.Alteration.Owner != 0
+			return err
+		})
+		if err != nil || !altering {
+			return err
+		}
+		if clock.Now().After(deadline) {
+			return ErrAltering
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		clock.Sleep(pause)
+	}
+}

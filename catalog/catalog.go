@@ -1,0 +1,287 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Names in the directory begin with what they name.
+const (
+	nameDatabase = 'd'
+	nameTable    = 't'
+	nameSetting  = 's'
+	nameDropped  = 'x'
+	nameForeign  = 'f'
+)
+
+// A Definer is a kind of Definition.
+type Definer byte
+
+const (
+	View      Definer = 'v'
+	Trigger   Definer = 'g'
+	Procedure Definer = 'p'
+	Event     Definer = 'e'
+)
+
+// anchorBytes is the payload of the anchor: the root of the directory.
+const anchorBytes = region.PtrBytes
+
+// headBytes is the payload of a table's head: id, generation, alteration owner
+// and the body.
+const headBytes = 24 + region.PtrBytes
+
+// A Catalog is one machine's access to the catalog.
+type Catalog struct {
+	m         *txn.Machine
+	names     *btree.Tree
+	sequences *Sequences
+	ownsSeq   bool
+	freeRow   func(*txn.Tx, region.Ptr) error
+	sweeper   sweeper
+
+	mu struct {
+		sync.RWMutex
+		tables map[string]*Table
+		trees  map[region.Ptr]*btree.Tree
+		hashes map[region.Ptr]*hash.Table
+	}
+}
+
+// Config is what a catalog can be told.
+type Config struct {
+	// Sequences are shared by the catalogs of machines in one process, so that
+	// their numbers rise together. Nil: this machine has its own.
+	Sequences *Sequences
+	// Sweep makes this catalog free the memory of what is dropped. One machine
+	// of an instance should.
+	Sweep bool
+	// FreeRow frees a row, and what it leads to, in a transaction that sweeps.
+	// Nil: a row is one object.
+	FreeRow func(*txn.Tx, region.Ptr) error
+}
+
+// Open opens the catalog that the root object leads to, and creates an empty
+// one if there is none. The root object's first bytes belong to the catalog.
+func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Catalog, error) {
+	var directory region.Ptr
+	err := m.Run(ctx, func(t *txn.Tx) (err error) {
+		directory, err = openAnchor(t, root)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("catalog: open: %w", err)
+	}
+	c := &Catalog{m: m, names: btree.Open(m, directory), sequences: cfg.Sequences, freeRow: cfg.FreeRow}
+	if c.freeRow == nil {
+		c.freeRow = func(t *txn.Tx, p region.Ptr) error { return t.Free(p) }
+	}
+	if c.sequences == nil {
+		c.sequences, c.ownsSeq = NewSequences(m), true
+	}
+	c.mu.tables = make(map[string]*Table)
+	c.mu.trees = make(map[region.Ptr]*btree.Tree)
+	c.mu.hashes = make(map[region.Ptr]*hash.Table)
+	c.sweeper.init()
+	if cfg.Sweep {
+		if err := c.recover(ctx); err != nil {
+			return nil, fmt.Errorf("catalog: open: %w", err)
+		}
+		c.startSweeper()
+	}
+	return c, nil
+}
+
+// openAnchor returns the root of the directory, which it creates if the root
+// object leads nowhere yet.
+func openAnchor(t *txn.Tx, root region.Ptr) (region.Ptr, error) {
+	b, err := t.Read(root)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	anchor, err := region.DecodePtr(b)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	if !anchor.IsNil() {
+		if b, err = t.Read(anchor); err != nil {
+			return region.Ptr{}, err
+		}
+		return region.DecodePtr(b)
+	}
+	directory, err := btree.Create(t, btree.Config{}, root.Addr)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	anchor, payload, err := t.Alloc(anchorBytes, root.Addr)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	copy(payload, directory.Append(nil))
+	w, err := t.Write(root)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	copy(w, anchor.Append(nil))
+	return directory, nil
+}
+
+// Close gives back what is reserved and stops the sweeper.
+func (c *Catalog) Close(ctx context.Context) error {
+	c.stopSweeper()
+	if c.ownsSeq {
+		return c.sequences.Close(ctx)
+	}
+	return nil
+}
+
+// Machine returns the machine that the catalog runs on.
+func (c *Catalog) Machine() *txn.Machine { return c.m }
+
+// Sequences returns the sequences of this catalog.
+func (c *Catalog) Sequences() *Sequences { return c.sequences }
+
+// Tree returns this machine's handle of a B-tree, whose cache all users share.
+func (c *Catalog) Tree(anchor region.Ptr) *btree.Tree {
+	return handle(c, anchor, c.mu.trees, btree.Open)
+}
+
+// Hash returns this machine's handle of a hash table.
+func (c *Catalog) Hash(anchor region.Ptr) *hash.Table {
+	return handle(c, anchor, c.mu.hashes, hash.Open)
+}
+
+func handle[T any](c *Catalog, anchor region.Ptr, in map[region.Ptr]*T, open func(*txn.Machine, region.Ptr) *T) *T {
+	c.mu.RLock()
+	h := in[anchor]
+	c.mu.RUnlock()
+	if h != nil {
+		return h
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h = in[anchor]; h == nil {
+		h = open(c.m, anchor)
+		in[anchor] = h
+	}
+	return h
+}
+
+func (c *Catalog) forgetHandle(s Storage) {
+	c.mu.Lock()
+	delete(c.mu.trees, s.Anchor)
+	delete(c.mu.hashes, s.Anchor)
+	c.mu.Unlock()
+}
+
+// change notes that a transaction changes the catalog. From then on it reads
+// names from the directory and not from the machine's cache, and puts nothing
+// there.
+func (c *Catalog) change(t *txn.Tx) { t.SetLocal(c, true) }
+
+// Changed reports whether the transaction changes the catalog.
+func (c *Catalog) Changed(t *txn.Tx) bool { return t.Local(c) != nil }
+
+// nameKey is the directory's key of a name. Names are compared without case,
+// and cannot contain a zero byte.
+func nameKey(kind byte, parts ...string) []byte {
+	key := []byte{kind}
+	for i, p := range parts {
+		if i > 0 {
+			key = append(key, 0)
+		}
+		key = append(key, strings.ToLower(p)...)
+	}
+	return key
+}
+
+// under returns the range of keys that begin with a name and a separator.
+func under(key []byte) (lo, hi []byte) {
+	lo = append(bytes.Clone(key), 0)
+	hi = append(bytes.Clone(key), 1)
+	return lo, hi
+}
+
+// ofKind returns the range of all keys of a kind.
+func ofKind(kind byte) (lo, hi []byte) { return []byte{kind}, []byte{kind + 1} }
+
+// list collects the objects in a range of the directory.
+func (c *Catalog) list(t *txn.Tx, lo, hi []byte) (keys [][]byte, ptrs []region.Ptr, err error) {
+	cur := c.names.Scan(t, lo, hi, false)
+	for {
+		key, p, ok, err := cur.Next()
+		if err != nil || !ok {
+			return keys, ptrs, err
+		}
+		keys, ptrs = append(keys, bytes.Clone(key)), append(ptrs, p)
+	}
+}
+
+// put stores bytes in an object: p, if there is one and they fit, otherwise a
+// new one. The length goes first.
+func put(t *txn.Tx, p region.Ptr, b []byte) (region.Ptr, error) {
+	n := 4 + len(b)
+	if n > region.MaxPayload {
+		return region.Ptr{}, ErrTooLarge
+	}
+	var payload []byte
+	var err error
+	if !p.IsNil() && n <= p.Capacity() {
+		payload, err = t.Write(p)
+	} else {
+		if !p.IsNil() {
+			if err := t.Free(p); err != nil {
+				return region.Ptr{}, err
+			}
+		}
+		p, payload, err = t.Alloc(n, 0)
+	}
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	binary.LittleEndian.PutUint32(payload, uint32(len(b)))
+	clear(payload[4+copy(payload[4:], b):])
+	return p, nil
+}
+
+// get reads what put stored.
+func get(t *txn.Tx, p region.Ptr) ([]byte, error) {
+	payload, err := t.Read(p)
+	if err != nil {
+		return nil, err
+	}
+	if len(payload) < 4 || int(binary.LittleEndian.Uint32(payload)) > len(payload)-4 {
+		return nil, ErrCorrupt
+	}
+	return payload[4 : 4+binary.LittleEndian.Uint32(payload)], nil
+}
+
+// insert adds a name to the directory.
+func (c *Catalog) insert(t *txn.Tx, key []byte, p region.Ptr) error {
+	c.change(t)
+	err := c.names.Insert(t, key, p)
+	if errors.Is(err, btree.ErrExists) {
+		return ErrExists
+	}
+	return err
+}
+
+// remove takes a name out of the directory.
+func (c *Catalog) remove(t *txn.Tx, key []byte) error {
+	c.change(t)
+	ok, err := c.names.Delete(t, key)
+	if err == nil && !ok {
+		err = ErrNotFound
+	}
+	return err
+}

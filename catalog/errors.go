@@ -1,0 +1,18 @@
+package catalog
+
+import "errors"
+
+// What callers tell apart with errors.Is.
+var (
+	// ErrNotFound means that nothing has the name.
+	ErrNotFound = errors.New("catalog: not found")
+	// ErrExists means that something has the name already.
+	ErrExists = errors.New("catalog: exists already")
+	// ErrAltering means that another statement is rewriting the table, and
+	// did not finish for as long as this one was ready to wait.
+	ErrAltering = errors.New("catalog: table is being altered")
+	// ErrTooLarge means that an entry does not fit into one object.
+	ErrTooLarge = errors.New("catalog: entry too large")
+	// ErrExhausted means that a sequence has given out its last number.
+	ErrExhausted = errors.New("catalog: sequence exhausted")
+)

@@ -1,0 +1,299 @@
+package catalog
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A number object holds one 64-bit number: a sequence the least one that no
+// machine has reserved, a counter its value.
+const numberBytes = 8
+
+// A machine reserves numbers in ranges that grow with the demand, so that a
+// table with few inserts leaves small gaps after a crash and a busy one seldom
+// waits for a transaction.
+const (
+	rangeFirst = 8
+	rangeMax   = 1024
+)
+
+// Sequences hands out the numbers of AUTO_INCREMENT columns and of hidden row
+// keys. It is safe for concurrent use, also by the catalogs of several machines
+// of one process.
+type Sequences struct {
+	m  *txn.Machine
+	mu sync.Mutex
+	of map[region.Ptr]*sequence
+}
+
+// A sequence is the reserved part of one: [next, end).
+type sequence struct {
+	mu        sync.Mutex
+	next, end uint64
+	size      uint64
+	// reserving is closed when the reservation under way is done. Nobody waits
+	// for a transaction with mu held.
+	reserving chan struct{}
+}
+
+// NewSequences returns sequences whose own transactions run on m.
+func NewSequences(m *txn.Machine) *Sequences {
+	return &Sequences{m: m, of: make(map[region.Ptr]*sequence)}
+}
+
+// NewNumber allocates a number object.
+func NewNumber(t *txn.Tx, v uint64) (region.Ptr, error) {
+	p, b, err := t.Alloc(numberBytes, 0)
+	if err != nil {
+		return p, err
+	}
+	binary.LittleEndian.PutUint64(b, v)
+	return p, nil
+}
+
+// FreeNumber frees a number object; none is no error.
+func (c *Catalog) FreeNumber(t *txn.Tx, p region.Ptr) error {
+	if p.IsNil() {
+		return nil
+	}
+	t.OnEnd(func() { c.sequences.forget(p) })
+	return t.Free(p)
+}
+
+func (s *Sequences) forget(p region.Ptr) {
+	s.mu.Lock()
+	delete(s.of, p)
+	s.mu.Unlock()
+}
+
+func (s *Sequences) get(p region.Ptr) *sequence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.of[p]
+	if q == nil {
+		q = &sequence{size: rangeFirst}
+		s.of[p] = q
+	}
+	return q
+}
+
+// Next returns the next number of the sequence at p.
+func (s *Sequences) Next(ctx context.Context, p region.Ptr) (uint64, error) {
+	q := s.get(p)
+	for {
+		q.mu.Lock()
+		if q.next < q.end {
+			v := q.next
+			q.next++
+			q.mu.Unlock()
+			return v, nil
+		}
+		wait, mine := q.claimLocked()
+		q.mu.Unlock()
+		if !mine {
+			if err := waitFor(ctx, wait); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if err := s.reserve(ctx, p, q); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// claimLocked makes the caller the one who reserves, or returns what to wait
+// for.
+func (q *sequence) claimLocked() (wait chan struct{}, mine bool) {
+	if q.reserving != nil {
+		return q.reserving, false
+	}
+	q.reserving = make(chan struct{})
+	return nil, true
+}
+
+func (q *sequence) release() {
+	close(q.reserving)
+	q.reserving = nil
+}
+
+func waitFor(ctx context.Context, c chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reserve takes the next range. The caller has claimed q.
+func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) error {
+	var first, end uint64
+	err := s.m.Run(ctx, func(t *txn.Tx) error {
+		b, err := t.Write(p)
+		if err != nil {
+			return err
+		}
+		first = max(binary.LittleEndian.Uint64(b), 1)
+		if first == math.MaxUint64 {
+			return ErrExhausted
+		}
+		end = first + min(q.size, math.MaxUint64-first)
+		binary.LittleEndian.PutUint64(b, end)
+		return nil
+	})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.release()
+	if err != nil {
+		return fmt.Errorf("catalog: reserve numbers: %w", err)
+	}
+	q.next, q.end, q.size = first, end, min(2*q.size, rangeMax)
+	return nil
+}
+
+// Peek returns the number that Next would return now.
+func (s *Sequences) Peek(ctx context.Context, p region.Ptr) (uint64, error) {
+	q := s.get(p)
+	q.mu.Lock()
+	next, end := q.next, q.end
+	q.mu.Unlock()
+	if next < end {
+		return next, nil
+	}
+	var v uint64
+	err := s.m.Run(ctx, func(t *txn.Tx) error {
+		b, err := t.Read(p)
+		if err == nil {
+			v = max(binary.LittleEndian.Uint64(b), 1)
+		}
+		return err
+	})
+	return v, err
+}
+
+// Raise makes sure that the sequence goes on above a number that was used
+// without asking it.
+func (s *Sequences) Raise(ctx context.Context, p region.Ptr, used uint64) error {
+	if used == math.MaxUint64 {
+		used--
+	}
+	q := s.get(p)
+	for {
+		q.mu.Lock()
+		if used < q.next || used+1 < q.end {
+			q.next = max(q.next, used+1)
+			q.mu.Unlock()
+			return nil
+		}
+		wait, mine := q.claimLocked()
+		q.mu.Unlock()
+		if !mine {
+			if err := waitFor(ctx, wait); err != nil {
+				return err
+			}
+			continue
+		}
+		return s.replace(ctx, p, q, func(stored uint64) uint64 { return max(stored, used+1) })
+	}
+}
+
+// Set makes the sequence go on at v, whatever it was.
+func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
+	q := s.get(p)
+	for {
+		q.mu.Lock()
+		wait, mine := q.claimLocked()
+		q.mu.Unlock()
+		if mine {
+			return s.replace(ctx, p, q, func(uint64) uint64 { return v })
+		}
+		if err := waitFor(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// replace writes the stored number and drops what is reserved. The caller has
+// claimed q.
+func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to func(stored uint64) uint64) error {
+	err := s.m.Run(ctx, func(t *txn.Tx) error {
+		b, err := t.Write(p)
+		if err == nil {
+			binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))
+		}
+		return err
+	})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.release()
+	if err == nil {
+		q.next, q.end = 0, 0
+	}
+	return err
+}
+
+// Close gives the unused rest of every range back, where nobody has reserved
+// above it since. Nothing may use the sequences any more.
+func (s *Sequences) Close(ctx context.Context) error {
+	s.mu.Lock()
+	all := s.of
+	s.of = make(map[region.Ptr]*sequence)
+	s.mu.Unlock()
+	for p, q := range all {
+		if q.next >= q.end {
+			continue
+		}
+		err := s.m.Run(ctx, func(t *txn.Tx) error {
+			b, err := t.Write(p)
+			if err == nil && binary.LittleEndian.Uint64(b) == q.end {
+				binary.LittleEndian.PutUint64(b, q.next)
+			}
+			return err
+		})
+		if err != nil && !IsFreed(err) {
+			return fmt.Errorf("catalog: give numbers back: %w", err)
+		}
+	}
+	return nil
+}
+
+// NextIn returns the next number of a sequence that the transaction itself has
+// created: nobody else can see it yet.
+func NextIn(t *txn.Tx, p region.Ptr) (uint64, error) {
+	b, err := t.Write(p)
+	if err != nil {
+		return 0, err
+	}
+	v := max(binary.LittleEndian.Uint64(b), 1)
+	if v == math.MaxUint64 {
+		return 0, ErrExhausted
+	}
+	binary.LittleEndian.PutUint64(b, v+1)
+	return v, nil
+}
+
+// PeekIn returns the number that NextIn would.
+func PeekIn(t *txn.Tx, p region.Ptr) (uint64, error) {
+	b, err := t.Read(p)
+	if err != nil {
+		return 0, err
+	}
+	return max(binary.LittleEndian.Uint64(b), 1), nil
+}
+
+// SetIn lets a sequence that the transaction has created go on at v; with
+// atLeast only if that is more.
+func SetIn(t *txn.Tx, p region.Ptr, v uint64, atLeast bool) error {
+	b, err := t.Write(p)
+	if err == nil && (!atLeast || v > binary.LittleEndian.Uint64(b)) {
+		binary.LittleEndian.PutUint64(b, v)
+	}
+	return err
+}

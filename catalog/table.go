@@ -1,0 +1,271 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Table returns a table's descriptor and puts it into the transaction's read
+// set. ErrNotFound says that there is none of that name; the transaction then
+// cannot commit if one appears.
+func (c *Catalog) Table(t *txn.Tx, db, name string) (*Table, error) {
+	key := nameKey(nameTable, db, name)
+	if !c.Changed(t) {
+		if tbl, err := c.cached(t, string(key)); tbl != nil || err != nil {
+			return tbl, err
+		}
+	}
+	head, ok, err := c.names.Get(t, key)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, ErrNotFound
+	}
+	return c.load(t, string(key), head)
+}
+
+// cached returns the machine's copy if it is still valid. A stale one shows in
+// the head, which is written by every change and freed by a drop or rename.
+func (c *Catalog) cached(t *txn.Tx, key string) (*Table, error) {
+	c.mu.RLock()
+	tbl := c.mu.tables[key]
+	c.mu.RUnlock()
+	if tbl == nil {
+		return nil, nil
+	}
+	// Looked at first: a strict read of a freed head would doom the transaction.
+	b, _, err := t.Peek(tbl.head)
+	if err == nil && tbl.isHead(b) {
+		if b, err = t.Read(tbl.head); err != nil {
+			return nil, err
+		}
+		if tbl.isHead(b) {
+			return tbl, nil
+		}
+	}
+	if err != nil && !IsFreed(err) {
+		return nil, err
+	}
+	c.mu.Lock()
+	if c.mu.tables[key] == tbl {
+		delete(c.mu.tables, key)
+	}
+	c.mu.Unlock()
+	return nil, nil
+}
+
+// IsFreed reports whether a pointer led to memory that has been freed.
+func IsFreed(err error) bool {
+	var a *txn.AbortError
+	return errors.Is(err, region.ErrFreed) || errors.As(err, &a) && a.Reason == txn.ReasonFreed
+}
+
+func (tbl *Table) isHead(b []byte) bool {
+	return len(b) >= headBytes && binary.LittleEndian.Uint64(b) == tbl.ID && binary.LittleEndian.Uint64(b[8:]) == tbl.Generation
+}
+
+// load decodes the table that a head leads to.
+func (c *Catalog) load(t *txn.Tx, key string, head region.Ptr) (*Table, error) {
+	b, err := t.Read(head)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < headBytes {
+		return nil, ErrCorrupt
+	}
+	body, err := region.DecodePtr(b[24:])
+	if err != nil {
+		return nil, err
+	}
+	if b, err = get(t, body); err != nil {
+		return nil, err
+	}
+	tbl, err := DecodeTable(b)
+	if err != nil {
+		return nil, err
+	}
+	tbl.head, tbl.body = head, body
+	if !c.Changed(t) {
+		c.mu.Lock()
+		c.mu.tables[key] = tbl
+		c.mu.Unlock()
+	}
+	return tbl, nil
+}
+
+// Current reports whether the descriptor is what the transaction sees, and
+// puts it into the read set.
+func (c *Catalog) Current(t *txn.Tx, tbl *Table) (bool, error) {
+	b, err := t.Read(tbl.head)
+	if err != nil {
+		return false, err
+	}
+	return tbl.isHead(b), nil
+}
+
+// Tables returns the names of a database's tables.
+func (c *Catalog) Tables(t *txn.Tx, db string) ([]*Table, error) {
+	lo, hi := under(nameKey(nameTable, db))
+	keys, heads, err := c.list(t, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	tables := make([]*Table, len(heads))
+	for i, head := range heads {
+		if !c.Changed(t) {
+			if tables[i], err = c.cached(t, string(keys[i])); err != nil {
+				return nil, err
+			}
+		}
+		if tables[i] == nil {
+			if tables[i], err = c.load(t, string(keys[i]), head); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return tables, nil
+}
+
+// CreateTable stores a new table and gives it its identity. Foreign keys that
+// were waiting for a table of that name are resolved to it.
+func (c *Catalog) CreateTable(t *txn.Tx, tbl *Table) (*Table, error) {
+	tbl = tbl.Clone()
+	tbl.ID, tbl.Generation = c.m.Clock().Uint64(), 1
+	refs, err := c.references(t, tbl.DB, tbl.Name)
+	if err != nil {
+		return nil, err
+	}
+	tbl.ReferencedBy = refs
+	head, payload, err := t.Alloc(headBytes, 0)
+	if err != nil {
+		return nil, err
+	}
+	if tbl.body, err = put(t, region.Ptr{}, EncodeTable(tbl)); err != nil {
+		return nil, err
+	}
+	tbl.head = head
+	tbl.putHead(payload)
+	if err := c.insert(t, nameKey(nameTable, tbl.DB, tbl.Name), head); err != nil {
+		return nil, err
+	}
+	return tbl, nil
+}
+
+func (tbl *Table) putHead(payload []byte) {
+	binary.LittleEndian.PutUint64(payload, tbl.ID)
+	binary.LittleEndian.PutUint64(payload[8:], tbl.Generation)
+	binary.LittleEndian.PutUint64(payload[16:], tbl.Alteration.Owner)
+	copy(payload[24:], tbl.body.Append(nil))
+}
+
+// UpdateTable replaces a table's descriptor by another one of the same name,
+// made from a Clone of what the transaction sees.
+func (c *Catalog) UpdateTable(t *txn.Tx, tbl *Table) (*Table, error) {
+	tbl = tbl.Clone()
+	tbl.Generation++
+	c.change(t)
+	body, err := put(t, tbl.body, EncodeTable(tbl))
+	if err != nil {
+		return nil, err
+	}
+	tbl.body = body
+	payload, err := t.Write(tbl.head)
+	if err != nil {
+		return nil, err
+	}
+	tbl.putHead(payload)
+	return tbl, nil
+}
+
+// DropTable takes a table out of the catalog and puts its storage on the list
+// of what is to be freed.
+func (c *Catalog) DropTable(t *txn.Tx, tbl *Table) error {
+	for _, f := range tbl.ForeignKeys {
+		if err := c.forgetReference(t, tbl, f); err != nil {
+			return err
+		}
+	}
+	if err := c.removeTable(t, tbl); err != nil {
+		return err
+	}
+	for _, p := range []region.Ptr{tbl.Sequence, tbl.RowSequence, tbl.Counter} {
+		if err := c.FreeNumber(t, p); err != nil {
+			return err
+		}
+	}
+	return c.Drop(t, append(tbl.Storage(), tbl.Alteration.Build...))
+}
+
+func (c *Catalog) removeTable(t *txn.Tx, tbl *Table) error {
+	if err := c.remove(t, nameKey(nameTable, tbl.DB, tbl.Name)); err != nil {
+		return err
+	}
+	if err := t.Free(tbl.body); err != nil {
+		return err
+	}
+	return t.Free(tbl.head)
+}
+
+// RenameTable moves a table to another name and database, with the foreign
+// keys at both of their ends.
+func (c *Catalog) RenameTable(t *txn.Tx, tbl *Table, db, name string) (*Table, error) {
+	old := tbl
+	for _, f := range old.ForeignKeys {
+		if err := c.forgetReference(t, old, f); err != nil {
+			return nil, err
+		}
+	}
+	// Read again: a self-reference has just changed the descriptor.
+	old, err := c.Table(t, tbl.DB, tbl.Name)
+	if err != nil {
+		return nil, err
+	}
+	tbl = old.Clone()
+	tbl.DB, tbl.Name = db, name
+	tbl.ForeignKeys = slices.Clone(tbl.ForeignKeys)
+	for i := range tbl.ForeignKeys {
+		if f := &tbl.ForeignKeys[i]; strings.EqualFold(f.ParentDB, old.DB) && strings.EqualFold(f.ParentTable, old.Name) {
+			f.ParentDB, f.ParentTable = db, name
+		}
+	}
+	for _, r := range old.ReferencedBy {
+		if err := c.repoint(t, r, old, db, name); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.remove(t, nameKey(nameTable, old.DB, old.Name)); err != nil {
+		return nil, err
+	}
+	// A new head: machines that have the old name cached find its head freed.
+	if err := t.Free(old.head); err != nil {
+		return nil, err
+	}
+	head, payload, err := t.Alloc(headBytes, 0)
+	if err != nil {
+		return nil, err
+	}
+	tbl.head = head
+	tbl.Generation++
+	if tbl.ReferencedBy, err = c.references(t, db, name); err != nil {
+		return nil, err
+	}
+	if tbl.body, err = put(t, tbl.body, EncodeTable(tbl)); err != nil {
+		return nil, err
+	}
+	tbl.putHead(payload)
+	if err := c.insert(t, nameKey(nameTable, db, name), head); err != nil {
+		return nil, err
+	}
+	for _, f := range tbl.ForeignKeys {
+		if err := c.rememberReference(t, tbl, f); err != nil {
+			return nil, err
+		}
+	}
+	return c.Table(t, db, name)
+}

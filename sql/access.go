@@ -1,0 +1,112 @@
+package sql
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// errExists says that a key is taken, whichever structure says so.
+var errExists = errors.New("sql: key exists")
+
+// An access is an index's structure: keys that lead to rows.
+type access interface {
+	get(t *txn.Tx, key []byte) (region.Ptr, bool, error)
+	insert(t *txn.Tx, key []byte, row region.Ptr) error
+	put(t *txn.Tx, key []byte, row region.Ptr) error
+	remove(t *txn.Tx, key []byte) (bool, error)
+	// scan goes through the keys in [lo, hi), in their order if the structure
+	// has one; nil is an open end.
+	scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
+}
+
+// A cursor returns a key that is valid until the next call.
+type cursor interface {
+	Next() (key []byte, row region.Ptr, ok bool, err error)
+}
+
+func (e *Engine) access(x *catalog.Index) access {
+	if x.Access == catalog.AccessHash {
+		return hashAccess{e.cat.Hash(x.Anchor)}
+	}
+	return treeAccess{e.cat.Tree(x.Anchor)}
+}
+
+type treeAccess struct{ *btree.Tree }
+
+func (a treeAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) { return a.Get(t, key) }
+
+func (a treeAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
+	err := a.Insert(t, key, row)
+	if errors.Is(err, btree.ErrExists) {
+		return errExists
+	}
+	return err
+}
+
+func (a treeAccess) put(t *txn.Tx, key []byte, row region.Ptr) error { return a.Put(t, key, row) }
+func (a treeAccess) remove(t *txn.Tx, key []byte) (bool, error)      { return a.Delete(t, key) }
+
+func (a treeAccess) scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
+	return a.Scan(t, lo, hi, reverse)
+}
+
+type hashAccess struct{ *hash.Table }
+
+func (a hashAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
+	v, ok, err := a.Get(t, key)
+	if err != nil || !ok {
+		return region.Ptr{}, false, err
+	}
+	p, err := region.DecodePtr(v)
+	return p, err == nil, err
+}
+
+func (a hashAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
+	err := a.Insert(t, key, row.Append(nil))
+	if errors.Is(err, hash.ErrExists) {
+		return errExists
+	}
+	return err
+}
+
+func (a hashAccess) put(t *txn.Tx, key []byte, row region.Ptr) error {
+	return a.Put(t, key, row.Append(nil))
+}
+
+func (a hashAccess) remove(t *txn.Tx, key []byte) (bool, error) { return a.Delete(t, key) }
+
+func (a hashAccess) scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
+	return &hashCursor{Cursor: a.Scan(t), lo: lo, hi: hi}
+}
+
+// A hashCursor filters a scan of everything.
+type hashCursor struct {
+	*hash.Cursor
+	lo, hi []byte
+}
+
+func (c *hashCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
+	for {
+		k, v, ok, err := c.Cursor.Next()
+		if err != nil || !ok {
+			return nil, region.Ptr{}, false, err
+		}
+		if bytes.Compare(k, c.lo) < 0 || c.hi != nil && bytes.Compare(k, c.hi) >= 0 {
+			continue
+		}
+		p, err := region.DecodePtr(v)
+		return k, p, err == nil, err
+	}
+}
+
+// rowNumberBytes is the length of a hidden primary key.
+const rowNumberBytes = 8
+
+func rowNumber(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -1,0 +1,260 @@
+package sql
+
+import (
+	"errors"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/txn"
+)
+
+var (
+	_ gms.Database                = (*Database)(nil)
+	_ gms.TableCreator            = (*Database)(nil)
+	_ gms.IndexedTableCreator     = (*Database)(nil)
+	_ gms.TableDropper            = (*Database)(nil)
+	_ gms.TableRenamer            = (*Database)(nil)
+	_ gms.CollatedDatabase        = (*Database)(nil)
+	_ gms.ViewDatabase            = (*Database)(nil)
+	_ gms.TriggerDatabase         = (*Database)(nil)
+	_ gms.StoredProcedureDatabase = (*Database)(nil)
+	_ gms.EventDatabase           = (*Database)(nil)
+	_ gms.SchemaValidator         = (*Database)(nil)
+)
+
+// A Database is one database. It holds nothing but its name: what is in it, the
+// catalog says, as the asking transaction sees it.
+type Database struct {
+	e    *Engine
+	name string
+}
+
+// Name implements gms.Nameable.
+func (d *Database) Name() string { return d.name }
+
+// GetTableInsensitive implements gms.Database.
+func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table, bool, error) {
+	tr := began(ctx)
+	t, ok, err := d.e.table(ctx, tr, d.name, name)
+	if err != nil || !ok {
+		return nil, false, conflict(err)
+	}
+	return t, true, nil
+}
+
+// table finds a table, waiting for whoever is altering it.
+func (e *Engine) table(ctx *gms.Context, tr *transaction, db, name string) (*Table, bool, error) {
+	tbl, err := e.cat.Table(tr.tx, db, name)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	info, err := e.info(tr, tbl)
+	if err != nil {
+		return nil, false, err
+	}
+	return &Table{e: e, info: info}, true, nil
+}
+
+// GetTableNames implements gms.Database.
+func (d *Database) GetTableNames(ctx *gms.Context) ([]string, error) {
+	tables, err := d.e.cat.Tables(began(ctx).tx, d.name)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.Name
+	}
+	return names, nil
+}
+
+// ValidateSchema implements gms.SchemaValidator.
+func (d *Database) ValidateSchema(schema gms.Schema) error {
+	for _, c := range schema {
+		if _, err := describeType(c.Type); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CreateTable implements gms.TableCreator.
+func (d *Database) CreateTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, collation gms.CollationID, comment string) error {
+	return d.createTable(ctx, name, schema, gms.IndexDef{}, collation, comment)
+}
+
+// CreateIndexedTable implements gms.IndexedTableCreator.
+func (d *Database) CreateIndexedTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID) error {
+	for _, c := range key.Columns {
+		at := schema.Schema.IndexOfColName(c.Name)
+		if at < 0 {
+			return gms.ErrColumnNotFound.New(c.Name)
+		}
+		if c.Length > 0 && !types.IsText(schema.Schema[at].Type) {
+			return gms.ErrInvalidIndexPrefix.New(c.Name)
+		}
+	}
+	return d.createTable(ctx, name, schema, key, collation, "")
+}
+
+func (d *Database) createTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID, comment string) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	t := &catalog.Table{DB: d.name, Name: name, Comment: comment, Collation: uint16(collation), Created: ctx.QueryTime().Unix()}
+	if key.Storage == gms.IndexUsing_Hash {
+		t.Primary.Access = catalog.AccessHash
+	}
+	if err := setSchema(ctx, t, schema, key.Columns); err != nil {
+		return err
+	}
+	if err := d.e.createStorage(tr, t); err != nil {
+		return conflict(err)
+	}
+	// Whatever cannot be a key shows now, not with the first row.
+	if _, err := newTableInfo(t); err != nil {
+		return err
+	}
+	_, err = d.e.cat.CreateTable(tr.tx, t)
+	if errors.Is(err, catalog.ErrExists) {
+		return gms.ErrTableAlreadyExists.New(name)
+	}
+	return conflict(err)
+}
+
+// DropTable implements gms.TableDropper.
+func (d *Database) DropTable(ctx *gms.Context, name string) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	tbl, err := d.e.cat.Table(tr.tx, d.name, name)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return gms.ErrTableNotFound.New(name)
+	}
+	if err != nil {
+		return conflict(err)
+	}
+	return conflict(d.e.cat.DropTable(tr.tx, tbl))
+}
+
+// RenameTable implements gms.TableRenamer.
+func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	tbl, err := d.e.cat.Table(tr.tx, d.name, from)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return gms.ErrTableNotFound.New(from)
+	}
+	if err != nil {
+		return conflict(err)
+	}
+	_, err = d.e.cat.RenameTable(tr.tx, tbl, d.name, to)
+	if errors.Is(err, catalog.ErrExists) {
+		return gms.ErrTableAlreadyExists.New(to)
+	}
+	return conflict(err)
+}
+
+// GetCollation implements gms.CollatedDatabase.
+func (d *Database) GetCollation(ctx *gms.Context) gms.CollationID {
+	c := gms.Collation_Default
+	_ = d.e.view(ctx, func(t *txn.Tx) error {
+		db, err := d.e.cat.Database(t, d.name)
+		if err == nil && db.Collation != 0 {
+			c = gms.CollationID(db.Collation)
+		}
+		return err
+	})
+	return c
+}
+
+// SetCollation implements gms.CollatedDatabase.
+func (d *Database) SetCollation(ctx *gms.Context, c gms.CollationID) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	db, err := d.e.cat.Database(tr.tx, d.name)
+	if err != nil {
+		return conflict(err)
+	}
+	changed := *db
+	changed.Collation = uint16(c)
+	return conflict(d.e.cat.UpdateDatabase(tr.tx, &changed))
+}
+
+// CreateView implements gms.ViewDatabase.
+func (d *Database) CreateView(ctx *gms.Context, name, selectText, statement string) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.e.cat.CreateDefinition(tr.tx, catalog.View, d.name, &catalog.Definition{
+		Name: name, Text: selectText, Statement: statement, SQLMode: gms.LoadSqlMode(ctx).String(),
+	})
+	if errors.Is(err, catalog.ErrExists) {
+		return gms.ErrExistingView.New(d.name, name)
+	}
+	return conflict(err)
+}
+
+// DropView implements gms.ViewDatabase.
+func (d *Database) DropView(ctx *gms.Context, name string) error {
+	return d.drop(ctx, catalog.View, name, gms.ErrViewDoesNotExist.New(d.name, name))
+}
+
+func (d *Database) drop(ctx *gms.Context, kind catalog.Definer, name string, missing error) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.e.cat.DropDefinition(tr.tx, kind, d.name, name)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return missing
+	}
+	return conflict(err)
+}
+
+func gmsView(v *catalog.Definition) gms.ViewDefinition {
+	return gms.ViewDefinition{Name: v.Name, TextDefinition: v.Text, CreateViewStatement: v.Statement, SqlMode: v.SQLMode}
+}
+
+// GetViewDefinition implements gms.ViewDatabase.
+func (d *Database) GetViewDefinition(ctx *gms.Context, name string) (gms.ViewDefinition, bool, error) {
+	v, err := d.e.cat.Definition(began(ctx).tx, catalog.View, d.name, strings.ToLower(name))
+	if errors.Is(err, catalog.ErrNotFound) {
+		return gms.ViewDefinition{}, false, nil
+	}
+	if err != nil {
+		return gms.ViewDefinition{}, false, conflict(err)
+	}
+	return gmsView(v), true, nil
+}
+
+// AllViews implements gms.ViewDatabase.
+func (d *Database) AllViews(ctx *gms.Context) ([]gms.ViewDefinition, error) {
+	return definitions(ctx, d, catalog.View, gmsView)
+}
+
+// definitions lists all of a kind, as go-mysql-server wants them.
+func definitions[T any](ctx *gms.Context, d *Database, kind catalog.Definer, as func(*catalog.Definition) T) ([]T, error) {
+	defs, err := d.e.cat.Definitions(began(ctx).tx, kind, d.name)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	all := make([]T, len(defs))
+	for i, v := range defs {
+		all[i] = as(v)
+	}
+	return all, nil
+}

@@ -1,0 +1,23 @@
+// Package sql is MySQL's dialect over FaRM: go-mysql-server parses, plans and
+// runs statements, and this package is the storage that it runs them on.
+//
+//	client ── wire ── go-mysql-server ──► provider, Database, Table, index ──► catalog: what there is
+//	                                  ──► Session, transaction             ──► txn: one FaRM transaction
+//	                                  ──► editor, rowIter                  ──► rows, B-trees, hash tables
+//
+// A row is one object, an index maps keys to the addresses of rows. The primary
+// index owns the rows; a table without a primary key is given hidden row
+// numbers. Keys are encoded so that their bytes are in the order of the values
+// (keys.go), rows so that any column is found at once (rowcodec.go); values too
+// large for a row stand outside of it (rows.go).
+//
+// Isolation is strict serializability whatever level a client asks for: each
+// SQL transaction is one FaRM transaction, a statement outside of one has its
+// own. What a statement read it read through the transaction, the descriptors
+// of its tables first, so that nothing that has changed goes unnoticed. A
+// conflict is error 1213 (errors.go).
+//
+// A statement that fails undoes what it did and nothing else: each editor marks
+// the transaction when its statement begins. A single change of a row is all or
+// nothing by itself, which INSERT IGNORE and its kin rely on.
+package sql

@@ -1,0 +1,391 @@
+package sql
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+)
+
+var (
+	_ gms.TableEditor         = (*editor)(nil)
+	_ gms.ForeignKeyEditor    = (*editor)(nil)
+	_ gms.AutoIncrementSetter = (*editor)(nil)
+)
+
+// An editor changes the rows of a table in the session's transaction. Each
+// change is all or nothing: one that fails leaves no trace.
+type editor struct {
+	*Table
+	tr  *transaction
+	acc access
+	// serial is the point at which the statement began, 0 outside of one.
+	serial int
+	err    error
+}
+
+// editor returns an editor. What keeps it from being one shows when it is used:
+// the interface has no place for an error.
+func (t *Table) editor(ctx *gms.Context) *editor {
+	e := &editor{Table: t, tr: began(ctx)}
+	if e.err = t.join(ctx, e.tr); e.err != nil {
+		return e
+	}
+	if e.tr.readOnly {
+		e.err = errReadOnly
+		return e
+	}
+	e.acc = t.e.access(&t.info.Table.Primary)
+	return e
+}
+
+// StatementBegin implements gms.EditOpenerCloser.
+func (e *editor) StatementBegin(*gms.Context) {
+	e.serial = e.tr.mark("")
+	e.tr.editing++
+}
+
+// DiscardChanges implements gms.EditOpenerCloser. A change that was refused but
+// is to be ignored has left nothing to discard.
+func (e *editor) DiscardChanges(_ *gms.Context, cause error) error {
+	if _, ignored := cause.(gms.IgnorableError); !ignored && e.serial != 0 {
+		e.tr.rollback(e.serial)
+	}
+	e.end()
+	return nil
+}
+
+// StatementComplete implements gms.EditOpenerCloser.
+func (e *editor) StatementComplete(*gms.Context) error {
+	e.end()
+	return nil
+}
+
+func (e *editor) end() {
+	if e.serial == 0 {
+		return
+	}
+	e.tr.forget(e.serial)
+	e.serial = 0
+	if e.tr.editing--; e.tr.editing == 0 {
+		clear(e.tr.strays)
+	}
+}
+
+// Close implements gms.Closer.
+func (e *editor) Close(*gms.Context) error {
+	e.end()
+	return conflict(e.err)
+}
+
+// whole runs one change of a row, so that it leaves nothing behind if it fails.
+func (e *editor) whole(change func() error) error {
+	if e.err != nil {
+		return conflict(e.err)
+	}
+	m := e.tr.tx.Mark()
+	err := change()
+	if err != nil {
+		e.tr.tx.Rollback(m)
+	}
+	return conflict(err)
+}
+
+// Insert implements gms.RowInserter.
+func (e *editor) Insert(ctx *gms.Context, row gms.Row) error {
+	return e.whole(func() error {
+		if err := e.insert(ctx, row); err != nil {
+			return err
+		}
+		e.tr.count(e.info.Counter, 1)
+		return e.raise(ctx, row)
+	})
+}
+
+func (e *editor) insert(ctx *gms.Context, row gms.Row) error {
+	key, number, err := e.primaryKey(ctx, row)
+	if err != nil {
+		return err
+	}
+	p, err := storeRow(ctx, e.tr.tx, e.info.rows, row, number, 0)
+	if err != nil {
+		return err
+	}
+	if err := e.acc.insert(e.tr.tx, key, p); err != nil {
+		return e.duplicate(ctx, err, e.info.primary, row, key)
+	}
+	for _, k := range e.info.indexes {
+		if err := e.insertEntry(ctx, k, row, key, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// primaryKey returns the key of a new row, and its hidden number if that is the
+// key.
+func (e *editor) primaryKey(ctx *gms.Context, row gms.Row) (key, number []byte, err error) {
+	if !e.info.keyless() {
+		key, err := e.keyOf(ctx, row)
+		return key, nil, err
+	}
+	n, err := e.e.next(ctx, e.tr, e.info.RowSequence)
+	if err != nil {
+		return nil, nil, err
+	}
+	key = rowNumber(n)
+	return key, key, nil
+}
+
+func (e *editor) keyOf(ctx *gms.Context, row gms.Row) ([]byte, error) {
+	key, _, err := e.info.primary.key(ctx, make([]byte, 0, 32), row)
+	if err == nil && len(key) > keyBytesMax {
+		err = errLongKey
+	}
+	return key, err
+}
+
+func (e *editor) insertEntry(ctx *gms.Context, k *keyInfo, row gms.Row, primary []byte, p region.Ptr) error {
+	key, _, err := k.entry(ctx, row, primary)
+	if err != nil {
+		return err
+	}
+	if err := e.e.access(k.Index).insert(e.tr.tx, key, p); err != nil {
+		return e.duplicate(ctx, err, k, row, key)
+	}
+	return nil
+}
+
+// duplicate turns the news that a key is taken into MySQL's 1062, with the row
+// that has it: REPLACE and ON DUPLICATE KEY UPDATE go on from there.
+func (e *editor) duplicate(ctx *gms.Context, err error, k *keyInfo, row gms.Row, key []byte) error {
+	if !errors.Is(err, errExists) {
+		return err
+	}
+	p, ok, err := e.e.access(k.Index).get(e.tr.tx, key)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("%w: index %s changed while it was asked", errCorruptRow, k.Name)
+	}
+	existing, err := loadRow(e.tr.tx, e.info.rows, p, nil)
+	if err != nil {
+		return err
+	}
+	if e.info.keyless() {
+		if err := e.tr.rememberStray(ctx, e.info, existing, p); err != nil {
+			return err
+		}
+	}
+	text := fmt.Sprintf("Duplicate entry '%s' for key '%s.%s'", k.text(ctx, row), e.info.Name, k.Name)
+	return gms.NewUniqueKeyErr(text, k == e.info.primary, existing)
+}
+
+// text is a key as MySQL shows it.
+func (k *keyInfo) text(ctx *gms.Context, row gms.Row) string {
+	parts := make([]string, len(k.parts))
+	for i := range k.parts {
+		v := row[k.columns[i]]
+		parts[i] = "NULL"
+		if v == nil {
+			continue
+		}
+		parts[i] = fmt.Sprint(v)
+		if s, err := k.parts[i].typ.SQL(ctx, nil, v); err == nil {
+			parts[i] = s.ToString()
+		}
+		if r := []rune(parts[i]); k.parts[i].prefix > 0 && len(r) > k.parts[i].prefix {
+			parts[i] = string(r[:k.parts[i].prefix])
+		}
+	}
+	return strings.Join(parts, "-")
+}
+
+// Delete implements gms.RowDeleter. A row that is gone already, because an
+// action of a foreign key came before, is no error.
+func (e *editor) Delete(ctx *gms.Context, row gms.Row) error {
+	return e.whole(func() error {
+		p, key, ok, err := e.find(ctx, row)
+		if err != nil || !ok {
+			return err
+		}
+		if err := e.removeEntry(e.info.primary, key); err != nil {
+			return err
+		}
+		for _, k := range e.info.indexes {
+			entry, _, err := k.entry(ctx, row, key)
+			if err != nil {
+				return err
+			}
+			if err := e.removeEntry(k, entry); err != nil {
+				return err
+			}
+		}
+		e.tr.move(p, region.Ptr{})
+		e.tr.count(e.info.Counter, -1)
+		return freeRow(e.tr.tx, p)
+	})
+}
+
+func (e *editor) removeEntry(k *keyInfo, key []byte) error {
+	ok, err := e.e.access(k.Index).remove(e.tr.tx, key)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: it has no entry in index %s of %s", errCorruptRow, k.Name, e.info.Name)
+	}
+	return err
+}
+
+// find returns where a row stands, and its primary key.
+func (e *editor) find(ctx *gms.Context, row gms.Row) (p region.Ptr, key []byte, ok bool, err error) {
+	if !e.info.keyless() {
+		if key, err = e.keyOf(ctx, row); err != nil {
+			return p, nil, false, err
+		}
+		p, ok, err = e.acc.get(e.tr.tx, key)
+		return p, key, ok, err
+	}
+	if p, ok, err = e.tr.takeStray(ctx, e.info, row); err == nil && !ok {
+		p, ok, err = e.findStray(ctx, row)
+	}
+	if err != nil || !ok {
+		return p, nil, false, err
+	}
+	key, err = numberOf(e.tr.tx, p)
+	return p, key, err == nil, err
+}
+
+// Update implements gms.RowUpdater.
+func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
+	return e.whole(func() error {
+		p, key, ok, err := e.find(ctx, old)
+		if err != nil || !ok {
+			return err
+		}
+		newKey, number := key, key
+		if !e.info.keyless() {
+			if newKey, err = e.keyOf(ctx, row); err != nil {
+				return err
+			}
+			number = nil
+		}
+		to, err := replaceRow(ctx, e.tr.tx, e.info.rows, p, row, number)
+		if err != nil {
+			return err
+		}
+		if to != p {
+			e.tr.move(p, to)
+		}
+		if err := e.moveEntry(ctx, e.info.primary, key, newKey, row, p, to); err != nil {
+			return err
+		}
+		for _, k := range e.info.indexes {
+			if err := e.updateEntry(ctx, k, old, row, key, newKey, p, to); err != nil {
+				return err
+			}
+		}
+		if e.info.auto >= 0 && !bytes.Equal(key, newKey) {
+			return e.raise(ctx, row)
+		}
+		return nil
+	})
+}
+
+func (e *editor) updateEntry(ctx *gms.Context, k *keyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, p, to region.Ptr) error {
+	from, _, err := k.entry(ctx, old, oldPrimary)
+	if err != nil {
+		return err
+	}
+	key, _, err := k.entry(ctx, row, newPrimary)
+	if err != nil {
+		return err
+	}
+	return e.moveEntry(ctx, k, from, key, row, p, to)
+}
+
+// moveEntry makes an index lead to a changed row. An index whose key has not
+// changed, of a row that has not moved, is left alone.
+func (e *editor) moveEntry(ctx *gms.Context, k *keyInfo, from, key []byte, row gms.Row, p, to region.Ptr) error {
+	acc := e.e.access(k.Index)
+	if bytes.Equal(from, key) {
+		if p == to {
+			return nil
+		}
+		return acc.put(e.tr.tx, key, to)
+	}
+	if err := e.removeEntry(k, from); err != nil {
+		return err
+	}
+	if err := acc.insert(e.tr.tx, key, to); err != nil {
+		return e.duplicate(ctx, err, k, row, key)
+	}
+	return nil
+}
+
+// raise makes the AUTO_INCREMENT sequence go on above the row's value.
+func (e *editor) raise(ctx *gms.Context, row gms.Row) error {
+	if e.info.auto < 0 || row[e.info.auto] == nil {
+		return nil
+	}
+	if n, ok := signed(row[e.info.auto]); ok && n <= 0 {
+		return nil
+	}
+	v, inRange, err := types.Uint64.Convert(ctx, row[e.info.auto])
+	if err != nil || inRange != gms.InRange {
+		return err
+	}
+	n := v.(uint64)
+	if e.tr.born[e.info.Sequence] {
+		return catalog.SetIn(e.tr.tx, e.info.Sequence, n+1, true)
+	}
+	return e.e.cat.Sequences().Raise(ctx.Context, e.info.Sequence, n)
+}
+
+// SetAutoIncrementValue implements gms.AutoIncrementSetter.
+func (e *editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
+	if e.err != nil {
+		return conflict(e.err)
+	}
+	if e.tr.born[e.info.Sequence] {
+		return conflict(catalog.SetIn(e.tr.tx, e.info.Sequence, v, false))
+	}
+	// InnoDB does not go below what is in use.
+	least, err := e.greatest(ctx)
+	if err != nil {
+		return conflict(err)
+	}
+	return conflict(e.e.cat.Sequences().Set(ctx.Context, e.info.Sequence, max(v, least+1)))
+}
+
+// greatest returns the largest AUTO_INCREMENT value of the table.
+func (e *editor) greatest(ctx *gms.Context) (uint64, error) {
+	for _, k := range append([]*keyInfo{e.info.primary}, e.info.indexes...) {
+		if len(k.columns) == 0 || k.columns[0] != e.info.auto || k.Access != catalog.AccessBTree {
+			continue
+		}
+		_, p, ok, err := e.e.access(k.Index).scan(e.tr.tx, nil, nil, true).Next()
+		if err != nil || !ok {
+			return 0, err
+		}
+		row, err := loadRow(e.tr.tx, e.info.rows, p, []int{e.info.auto})
+		if err != nil || row[0] == nil {
+			return 0, err
+		}
+		v, _, err := types.Uint64.Convert(ctx, row[0])
+		if err != nil {
+			return 0, err
+		}
+		return v.(uint64), nil
+	}
+	return 0, nil
+}
+
+// AcquireAutoIncrementLock implements gms.AutoIncrementSetter: numbers come from
+// a sequence that needs no lock, as with innodb_autoinc_lock_mode=2.
+func (e *editor) AcquireAutoIncrementLock(*gms.Context) (func(), error) { return func() {}, nil }

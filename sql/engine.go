@@ -1,0 +1,148 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Options are the settings of an Engine.
+type Options struct {
+	// LockWait is how long a statement waits for a table that is being altered.
+	// 0 is MySQL's 50 seconds.
+	LockWait time.Duration
+	// ReadOnly refuses every change.
+	ReadOnly bool
+}
+
+const defaultLockWait = 50 * time.Second
+
+// An Engine runs SQL on one machine.
+type Engine struct {
+	m        *txn.Machine
+	cat      *catalog.Catalog
+	opt      Options
+	gms      *sqle.Engine
+	counters *counters
+
+	mu struct {
+		sync.RWMutex
+		infos map[uint64]*tableInfo // by table id: the latest committed one
+	}
+}
+
+// usersSetting is where the catalog keeps users and their grants.
+const usersSetting = "users"
+
+// OpenCatalog opens the catalog that NewEngine needs. Several machines of one
+// process share their sequences, and one of them sweeps.
+func OpenCatalog(ctx context.Context, m *txn.Machine, root region.Ptr, shared *catalog.Sequences, sweep bool) (*catalog.Catalog, error) {
+	return catalog.Open(ctx, m, root, catalog.Config{Sequences: shared, Sweep: sweep, FreeRow: freeRow})
+}
+
+// NewEngine returns an engine over a catalog. Close it before the catalog.
+func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
+	if o.LockWait == 0 {
+		o.LockWait = defaultLockWait
+	}
+	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m)}
+	e.mu.infos = make(map[uint64]*tableInfo)
+	a := analyzer.NewBuilder(&provider{e}).Build()
+	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
+	if err := e.loadUsers(context.Background()); err != nil {
+		return nil, fmt.Errorf("sql: load users: %w", err)
+	}
+	return e, nil
+}
+
+// GMS returns the engine of go-mysql-server that runs the statements.
+func (e *Engine) GMS() *sqle.Engine { return e.gms }
+
+// Close writes what is pending. No statement may be running.
+func (e *Engine) Close(ctx context.Context) error {
+	e.counters.flush(ctx)
+	return e.gms.Close()
+}
+
+// NewSession returns the session of a new client.
+func (e *Engine) NewSession(server string, c gms.Client, id uint32) *Session {
+	return &Session{BaseSession: gms.NewBaseSessionWithClientServer(server, c, id), e: e}
+}
+
+// NewContext returns the context for one statement of a session.
+func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.ContextOption) *gms.Context {
+	opts = append([]gms.ContextOption{gms.WithSession(s), gms.WithProcessList(e.gms.ProcessList), gms.WithMemoryManager(e.gms.MemoryManager)}, opts...)
+	return gms.NewContext(ctx, opts...)
+}
+
+// view runs a read in the context's transaction, or in one of its own if the
+// context has none.
+func (e *Engine) view(ctx *gms.Context, read func(*txn.Tx) error) error {
+	if ctx != nil && ctx.Session != nil {
+		if tr := current(ctx); tr != nil {
+			return read(tr.tx)
+		}
+	}
+	var c context.Context = context.Background()
+	if ctx != nil && ctx.Context != nil {
+		c = ctx.Context
+	}
+	return e.m.Run(c, read)
+}
+
+// info returns a descriptor made ready for use. What the transaction itself has
+// changed is not kept for others.
+func (e *Engine) info(tr *transaction, tbl *catalog.Table) (*tableInfo, error) {
+	e.mu.RLock()
+	info := e.mu.infos[tbl.ID]
+	e.mu.RUnlock()
+	if info != nil && info.Table == tbl {
+		return info, nil
+	}
+	info, err := newTableInfo(tbl)
+	if err != nil || e.cat.Changed(tr.tx) {
+		return info, err
+	}
+	e.mu.Lock()
+	e.mu.infos[tbl.ID] = info
+	e.mu.Unlock()
+	return info, nil
+}
+
+// A userStore keeps go-mysql-server's users and grants in the catalog.
+type userStore struct{ e *Engine }
+
+// Persist implements mysql_db.MySQLDbPersistence.
+func (s userStore) Persist(ctx *gms.Context, data []byte) error {
+	if tr := current(ctx); tr != nil {
+		return conflict(s.e.cat.PutSetting(tr.tx, usersSetting, data))
+	}
+	return s.e.m.Run(ctx.Context, func(t *txn.Tx) error { return s.e.cat.PutSetting(t, usersSetting, data) })
+}
+
+func (e *Engine) loadUsers(ctx context.Context) error {
+	var data []byte
+	err := e.m.Run(ctx, func(t *txn.Tx) error {
+		b, err := e.cat.Setting(t, usersSetting)
+		data = append([]byte(nil), b...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	db := e.gms.Analyzer.Catalog.MySQLDb
+	db.SetPersister(userStore{e})
+	if len(data) == 0 {
+		return nil
+	}
+	return db.LoadData(e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), data)
+}

@@ -1,0 +1,155 @@
+package sql
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/farm"
+)
+
+// An instance is a cluster with an engine, for tests.
+type instance struct {
+	t       testing.TB
+	cluster *farm.Cluster
+	cat     *catalog.Catalog
+	e       *Engine
+	nextID  uint32
+}
+
+// testConfig is small, so that tests are quick.
+var testConfig = farm.Config{RegionBytes: 8 << 20, LogBytes: 1 << 20}
+
+func openInstance(t testing.TB, cfg farm.Config) *instance {
+	t.Helper()
+	cluster, err := farm.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	cat, err := OpenCatalog(ctx, cluster.Machine(0), cluster.Root(), nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewEngine(cluster.Machine(0), cat, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &instance{t: t, cluster: cluster, cat: cat, e: e}
+}
+
+func (in *instance) close() {
+	in.t.Helper()
+	ctx := context.Background()
+	for _, err := range []error{in.e.Close(ctx), in.cat.Close(ctx), in.cluster.Close()} {
+		if err != nil {
+			in.t.Error(err)
+		}
+	}
+}
+
+func newInstance(t testing.TB) *instance {
+	in := openInstance(t, testConfig)
+	t.Cleanup(in.close)
+	return in
+}
+
+// A client is one session.
+type client struct {
+	in *instance
+	s  *Session
+}
+
+func (in *instance) client(db string) *client {
+	in.nextID++
+	s := in.e.NewSession("localhost", gms.Client{User: "root", Address: "localhost"}, in.nextID)
+	s.SetCurrentDatabase(db)
+	return &client{in: in, s: s}
+}
+
+// run runs one statement, once, and returns its rows.
+func (c *client) run(query string) (gms.Schema, []gms.Row, error) {
+	ctx := c.in.e.NewContext(context.Background(), c.s)
+	schema, iter, _, err := c.in.e.GMS().Query(ctx, query)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rows []gms.Row
+	for {
+		row, err := iter.Next(ctx)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			_ = iter.Close(ctx)
+			return schema, rows, err
+		}
+		rows = append(rows, row)
+	}
+	return schema, rows, iter.Close(ctx)
+}
+
+// exec runs a statement that must not fail. Outside of a transaction it is
+// run again after a conflict, as the listener does.
+func (c *client) exec(query string) []gms.Row {
+	c.in.t.Helper()
+	for {
+		_, rows, err := c.run(query)
+		if IsConflict(err) && !c.s.Explicit() {
+			continue
+		}
+		if err != nil {
+			c.in.t.Fatalf("%s: %v", query, err)
+		}
+		return rows
+	}
+}
+
+// show renders rows as the text protocol would.
+func (c *client) show(schema gms.Schema, rows []gms.Row) string {
+	ctx := c.in.e.NewContext(context.Background(), c.s)
+	var b strings.Builder
+	for _, row := range rows {
+		for i, v := range row {
+			if i > 0 {
+				b.WriteString(" | ")
+			}
+			if v == nil {
+				b.WriteString("NULL")
+				continue
+			}
+			s, err := schema[i].Type.SQL(ctx, nil, v)
+			if err != nil {
+				c.in.t.Errorf("render %v: %v", v, err)
+			}
+			b.WriteString(s.ToString())
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func TestFirstSteps(t *testing.T) {
+	in := newInstance(t)
+	c := in.client("")
+	c.exec("CREATE DATABASE d")
+	c.exec("USE d")
+	c.exec("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL, n INT, KEY(n), UNIQUE KEY (name))")
+	c.exec("INSERT INTO t (name, n) VALUES ('a', 1), ('b', 2), ('c', 2)")
+	c.exec("UPDATE t SET n = n + 1 WHERE n = 2")
+	c.exec("DELETE FROM t WHERE id = 1")
+	schema, rows, err := c.run("SELECT * FROM t WHERE n >= 2 ORDER BY id DESC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.show(schema, rows), "3 | c | 3\n2 | b | 3\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if _, _, err := c.run("INSERT INTO t (name) VALUES ('b')"); SQLError(err).Num != 1062 {
+		t.Errorf("duplicate: %v", err)
+	}
+}

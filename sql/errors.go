@@ -1,0 +1,134 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Errors of this package, next to go-mysql-server's own.
+var (
+	// errChanged says that a table is no longer what the statement was
+	// prepared for.
+	errChanged = errors.New("Table definition has changed, please retry transaction")
+	// errLongKey says that an index entry is longer than keyBytesMax.
+	errLongKey = fmt.Errorf("Specified key was too long; max key length is %d bytes", keyBytesMax)
+	// errReadOnly refuses a change in a READ ONLY transaction.
+	errReadOnly = errors.New("Cannot execute statement in a READ ONLY transaction.")
+)
+
+// MySQL's numbers for errors that vitess does not name.
+const (
+	erLockWaitTimeout = 1205
+	erLockDeadlock    = 1213
+	erTableDefChanged = 1412
+	erTooBigRowset    = 1105
+	erTransTooBig     = 1197
+	erAutoIncRead     = 1467
+	erRecordFull      = 1114
+	erQueryKilled     = 1317
+	erReadOnlyTx      = 1792
+	erServerShutdown  = 1053
+	erInternal        = 1815
+)
+
+// codes is where each error that storage can meet becomes one of MySQL's. The
+// first match counts.
+var codes = []struct {
+	err   error
+	code  int
+	state string
+	text  string // empty: the error's own
+}{
+	{txn.ErrConflict, erLockDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction"},
+	{txn.ErrTooLarge, erTransTooBig, "HY000", ""},
+	{txn.ErrLogFull, erLockWaitTimeout, "HY000", ""},
+	{txn.ErrClosed, erServerShutdown, "08S01", "Server shutdown in progress"},
+	{txn.ErrNoRegion, erRecordFull, "HY000", ""},
+	{catalog.ErrAltering, erLockWaitTimeout, "HY000", "Lock wait timeout exceeded; try restarting transaction"},
+	{catalog.ErrExhausted, erAutoIncRead, "HY000", "Failed to read auto-increment value from storage engine"},
+	{catalog.ErrTooLarge, erTooBigRowset, "HY000", ""},
+	{errLongKey, mysql.ERTooLongKey, "42000", ""},
+	{btree.ErrKeyTooLong, mysql.ERTooLongKey, "42000", errLongKey.Error()},
+	{errChanged, erTableDefChanged, "HY000", ""},
+	{errReadOnly, erReadOnlyTx, "25006", ""},
+	{errCorruptRow, erInternal, "HY000", ""},
+	{catalog.ErrCorrupt, erInternal, "HY000", ""},
+	{btree.ErrCorrupt, erInternal, "HY000", ""},
+	{hash.ErrCorrupt, erInternal, "HY000", ""},
+	{context.Canceled, erQueryKilled, "70100", "Query execution was interrupted"},
+}
+
+// SQLError returns what a client is told of an error: MySQL's number, state and
+// text.
+func SQLError(err error) *mysql.SQLError {
+	if err == nil {
+		return nil
+	}
+	var known *mysql.SQLError
+	if errors.As(err, &known) {
+		return known
+	}
+	if cause := unwrapInsert(err); cause != nil {
+		err = cause
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			text := c.text
+			if text == "" {
+				text = err.Error()
+			}
+			return mysql.NewSQLError(c.code, c.state, "%s", text)
+		}
+	}
+	return gms.CastSQLError(err)
+}
+
+// unwrapInsert returns what go-mysql-server has wrapped together with the row
+// that met it.
+func unwrapInsert(err error) error {
+	var w gms.WrappedInsertError
+	if errors.As(err, &w) {
+		return w.Cause
+	}
+	return nil
+}
+
+// IsConflict reports whether an error is a conflict with another transaction,
+// 1213 to a client: the transaction is over, and running it again may succeed.
+func IsConflict(err error) bool {
+	if err == nil {
+		return false
+	}
+	if cause := unwrapInsert(err); cause != nil {
+		err = cause
+	}
+	var known *mysql.SQLError
+	return errors.Is(err, txn.ErrConflict) || gms.ErrLockDeadlock.Is(err) ||
+		errors.As(err, &known) && known.Num == erLockDeadlock
+}
+
+// conflict is err as go-mysql-server knows it.
+func conflict(err error) error {
+	if errors.Is(err, txn.ErrConflict) {
+		return gms.ErrLockDeadlock.New(err.Error())
+	}
+	return err
+}
+
+// Errors that name what they are about and that go-mysql-server does not have.
+func errTriggerExists(string) error {
+	return mysql.NewSQLError(1359, "HY000", "Trigger already exists")
+}
+
+func errCheckExists(name string) error {
+	return mysql.NewSQLError(3822, "HY000", "Duplicate check constraint name '%s'.", name)
+}

@@ -1,0 +1,149 @@
+package sql
+
+import (
+	"context"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// primaryName is what MySQL calls a primary key's index.
+const primaryName = "PRIMARY"
+
+// A tableInfo is a descriptor made ready for use: go-mysql-server's schema, and
+// codecs. It is shared and immutable.
+type tableInfo struct {
+	*catalog.Table
+	schema  gms.PrimaryKeySchema
+	rows    *rowCodec
+	primary *keyInfo
+	indexes []*keyInfo
+	// auto is the position of the AUTO_INCREMENT column, or -1.
+	auto int
+	// virtual says that go-mysql-server computes some of the columns.
+	virtual bool
+}
+
+// A keyInfo makes the keys of one index.
+type keyInfo struct {
+	*catalog.Index
+	parts []keyCodec
+	// columns are the positions of the parts in a row.
+	columns []int
+}
+
+func newTableInfo(t *catalog.Table) (*tableInfo, error) {
+	info := &tableInfo{Table: t, auto: -1}
+	var err error
+	if info.rows, err = newRowCodec(t); err != nil {
+		return nil, err
+	}
+	if info.primary, err = newKeyInfo(t, &t.Primary); err != nil {
+		return nil, err
+	}
+	for i := range t.Indexes {
+		k, err := newKeyInfo(t, &t.Indexes[i])
+		if err != nil {
+			return nil, err
+		}
+		info.indexes = append(info.indexes, k)
+	}
+	info.schema, err = tableSchema(t, info.rows)
+	for i, c := range t.Columns {
+		if c.AutoIncrement {
+			info.auto = i
+		}
+		info.virtual = info.virtual || c.Virtual
+	}
+	return info, err
+}
+
+func newKeyInfo(t *catalog.Table, x *catalog.Index) (*keyInfo, error) {
+	k := &keyInfo{Index: x}
+	for _, p := range x.Parts {
+		c, err := newKeyCodec(t.Columns[p.Column].Type, p.Length)
+		if err != nil {
+			return nil, err
+		}
+		k.parts = append(k.parts, c)
+		k.columns = append(k.columns, int(p.Column))
+	}
+	return k, nil
+}
+
+func tableSchema(t *catalog.Table, rows *rowCodec) (gms.PrimaryKeySchema, error) {
+	schema := make(gms.Schema, len(t.Columns))
+	for i, c := range t.Columns {
+		schema[i] = &gms.Column{
+			Name: c.Name, Source: t.Name, DatabaseSource: t.DB, Type: rows.columns[i].typ,
+			Default: unresolved(c.Default), Generated: unresolved(c.Generated), OnUpdate: unresolved(c.OnUpdate),
+			Comment: c.Comment, Extra: c.Extra, Nullable: c.Nullable, AutoIncrement: c.AutoIncrement,
+			Virtual: c.Virtual, Hidden: c.Hidden, HiddenSystem: c.HiddenSystem,
+		}
+	}
+	if !t.Primary.Declared {
+		return gms.NewPrimaryKeySchema(schema), nil
+	}
+	ordinals := make([]int, len(t.Primary.Parts))
+	for i, p := range t.Primary.Parts {
+		schema[p.Column].PrimaryKey = true
+		ordinals[i] = int(p.Column)
+	}
+	return gms.NewPrimaryKeySchema(schema, ordinals...), nil
+}
+
+// unresolved is an expression that go-mysql-server parses when it needs it.
+func unresolved(text string) *gms.ColumnDefaultValue {
+	if text == "" {
+		return nil
+	}
+	return gms.NewUnresolvedColumnDefaultValue(text)
+}
+
+// keyless reports whether the table has no primary key of its own.
+func (info *tableInfo) keyless() bool { return !info.Table.Primary.Declared }
+
+// key appends the parts of a row's key, and reports whether any is NULL.
+func (k *keyInfo) key(ctx context.Context, dst []byte, row gms.Row) ([]byte, bool, error) {
+	null := false
+	var err error
+	for i := range k.parts {
+		v := row[k.columns[i]]
+		null = null || v == nil
+		if dst, err = k.parts[i].append(ctx, dst, v); err != nil {
+			return dst, null, err
+		}
+	}
+	return dst, null, nil
+}
+
+// entry is the key under which a row stands in a secondary index: its own parts
+// and, unless those are unique, the primary key. NULLs are not equal to each
+// other, so that a key with a NULL is never unique.
+func (k *keyInfo) entry(ctx context.Context, row gms.Row, primary []byte) (key []byte, unique bool, err error) {
+	key, null, err := k.key(ctx, make([]byte, 0, 64), row)
+	if err != nil {
+		return nil, false, err
+	}
+	unique = k.Unique && !null
+	if !unique {
+		key = append(key, primary...)
+	}
+	if len(key) > keyBytesMax {
+		return nil, false, errLongKey
+	}
+	return key, unique, nil
+}
+
+// index returns the index with a name.
+func (info *tableInfo) index(name string) *keyInfo {
+	if strings.EqualFold(name, primaryName) {
+		return info.primary
+	}
+	if i := info.Table.Index(name); i >= 0 {
+		return info.indexes[i]
+	}
+	return nil
+}

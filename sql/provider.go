@@ -1,0 +1,87 @@
+package sql
+
+import (
+	"errors"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/txn"
+)
+
+var (
+	_ gms.DatabaseProvider         = (*provider)(nil)
+	_ gms.MutableDatabaseProvider  = (*provider)(nil)
+	_ gms.CollatedDatabaseProvider = (*provider)(nil)
+)
+
+// A provider knows the databases.
+type provider struct{ e *Engine }
+
+// Database implements gms.DatabaseProvider.
+func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error) {
+	var db *catalog.Database
+	err := p.e.view(ctx, func(t *txn.Tx) (err error) {
+		db, err = p.e.cat.Database(t, name)
+		return err
+	})
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, gms.ErrDatabaseNotFound.New(name)
+	}
+	if err != nil {
+		return nil, conflict(err)
+	}
+	return &Database{e: p.e, name: db.Name}, nil
+}
+
+// HasDatabase implements gms.DatabaseProvider.
+func (p *provider) HasDatabase(ctx *gms.Context, name string) bool {
+	_, err := p.Database(ctx, name)
+	return err == nil
+}
+
+// AllDatabases implements gms.DatabaseProvider. It has no way to report an
+// error; one is met again by the statement that goes on.
+func (p *provider) AllDatabases(ctx *gms.Context) []gms.Database {
+	var all []gms.Database
+	_ = p.e.view(ctx, func(t *txn.Tx) error {
+		dbs, err := p.e.cat.Databases(t)
+		all = all[:0]
+		for _, db := range dbs {
+			all = append(all, &Database{e: p.e, name: db.Name})
+		}
+		return err
+	})
+	return all
+}
+
+// CreateDatabase implements gms.MutableDatabaseProvider.
+func (p *provider) CreateDatabase(ctx *gms.Context, name string) error {
+	return p.CreateCollatedDatabase(ctx, name, gms.Collation_Default)
+}
+
+// CreateCollatedDatabase implements gms.CollatedDatabaseProvider.
+func (p *provider) CreateCollatedDatabase(ctx *gms.Context, name string, c gms.CollationID) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.e.cat.CreateDatabase(tr.tx, &catalog.Database{Name: name, Collation: uint16(c)})
+	if errors.Is(err, catalog.ErrExists) {
+		return gms.ErrDatabaseExists.New(name)
+	}
+	return conflict(err)
+}
+
+// DropDatabase implements gms.MutableDatabaseProvider.
+func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.e.cat.DropDatabase(tr.tx, name)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return gms.ErrDatabaseNotFound.New(name)
+	}
+	return conflict(err)
+}

@@ -1,0 +1,207 @@
+package sql
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// A keyRange is what one of go-mysql-server's ranges means for an index: the
+// keys in [lo, hi), nil being an open end, and of these the rows whose key
+// passes rest.
+type keyRange struct {
+	lo, hi []byte
+	// point says that every part of the key is given: lo is the key.
+	point bool
+	// hasNull says that a part that is given is NULL.
+	hasNull bool
+	// rest are the bounds of the parts that lo and hi leave open, nil for none.
+	rest []partRange
+}
+
+// A partRange bounds the encoding of one part: [lo, hi), nil being open.
+type partRange struct{ lo, hi []byte }
+
+func (r partRange) holds(part []byte) bool {
+	return bytes.Compare(part, r.lo) >= 0 && (r.hi == nil || bytes.Compare(part, r.hi) < 0)
+}
+
+// keyRange translates a range. empty says that no key is in it.
+//
+// The result may hold more than the range asks for where a bound cannot be said
+// in the column's own type, or where only a prefix of the column is indexed;
+// never less. go-mysql-server filters the rows again.
+func (k *keyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr keyRange, empty bool) {
+	if len(r) > len(k.parts) {
+		r = r[:len(k.parts)]
+	}
+	prefix := []byte{}
+	for i := range r {
+		part, equal, none := k.parts[i].partRange(ctx, r[i])
+		if none {
+			return keyRange{}, true
+		}
+		if equal {
+			kr.hasNull = kr.hasNull || part.lo[0] == keyNull
+			prefix = append(prefix, part.lo...)
+			continue
+		}
+		kr.lo = append(bytes.Clone(prefix), part.lo...)
+		kr.hi = prefixEnd(bytes.Clone(prefix))
+		if part.hi != nil {
+			kr.hi = append(bytes.Clone(prefix), part.hi...)
+		}
+		for _, x := range r[i+1:] {
+			part, _, none := k.parts[i+1+len(kr.rest)].partRange(ctx, x)
+			if none {
+				return keyRange{}, true
+			}
+			kr.rest = append(kr.rest, part)
+		}
+		return kr, false
+	}
+	kr.lo, kr.hi, kr.point = prefix, prefixEnd(bytes.Clone(prefix)), len(r) == len(k.parts)
+	return kr, false
+}
+
+// partRange translates the bounds of one column. equal says that they admit one
+// encoding only, which is lo.
+func (k *keyCodec) partRange(ctx context.Context, c gms.MySQLRangeColumnExpr) (r partRange, equal, none bool) {
+	lo, loKey, ok := k.lowerBound(ctx, c.LowerBound)
+	if !ok {
+		return r, false, true
+	}
+	hi, hiKey, ok := k.upperBound(ctx, c.UpperBound)
+	if !ok {
+		return r, false, true
+	}
+	r = partRange{lo, hi}
+	if hi != nil && bytes.Compare(lo, hi) >= 0 {
+		return r, false, true
+	}
+	return r, loKey && hiKey && bytes.Equal(prefixEnd(bytes.Clone(lo)), hi), false
+}
+
+// lowerBound returns the least encoding above a cut, whether it is that of a
+// whole value, and false if there is none.
+func (k *keyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut) (b []byte, key, ok bool) {
+	switch c := c.(type) {
+	case gms.BelowNull:
+		return []byte{keyNull}, true, true
+	case gms.AboveNull:
+		return []byte{keyValue}, false, true
+	case gms.AboveAll:
+		return nil, false, false
+	case gms.Below:
+		b, _, ok := k.bound(ctx, c.Key)
+		if !ok {
+			return []byte{keyValue}, false, true
+		}
+		return b, true, true
+	case gms.Above:
+		b, exact, ok := k.bound(ctx, c.Key)
+		switch {
+		case !ok:
+			return []byte{keyValue}, false, true
+		case !exact:
+			return b, true, true
+		}
+		b = prefixEnd(b)
+		return b, false, b != nil
+	}
+	return []byte{keyNull}, false, true
+}
+
+// upperBound returns the least encoding that is not below a cut, nil if all
+// are.
+func (k *keyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut) (b []byte, key, ok bool) {
+	switch c := c.(type) {
+	case gms.BelowNull:
+		return nil, false, false
+	case gms.AboveNull:
+		return []byte{keyValue}, true, true
+	case gms.Below:
+		b, exact, ok := k.bound(ctx, c.Key)
+		switch {
+		case !ok:
+			return nil, false, true
+		case exact:
+			return b, false, true
+		}
+		return prefixEnd(b), true, true
+	case gms.Above:
+		b, _, ok := k.bound(ctx, c.Key)
+		if !ok {
+			return nil, false, true
+		}
+		return prefixEnd(b), true, true
+	}
+	return nil, false, true
+}
+
+// bound encodes the value of a bound. exact says that the encoding stands for
+// just that value; if not, it is the nearest that the column can hold, and the
+// bound has to be taken inclusively. ok is false if the value cannot be
+// compared in the column's order at all.
+func (k *keyCodec) bound(ctx context.Context, v any) (b []byte, exact, ok bool) {
+	v, err := gms.UnwrapAny(ctx, v)
+	if err != nil || v == nil {
+		return nil, false, false
+	}
+	if isCharacter(k.kind) {
+		s, ok := text(v)
+		if !ok {
+			return nil, false, false
+		}
+		b, err = k.append(ctx, nil, s)
+		return b, k.prefix == 0, err == nil
+	}
+	c, inRange, err := k.typ.Convert(ctx, v)
+	if err != nil || c == nil {
+		return nil, false, false
+	}
+	if b, err = k.append(ctx, nil, c); err != nil {
+		return nil, false, false
+	}
+	return b, inRange == gms.InRange && k.prefix == 0 && k.same(ctx, v, c), true
+}
+
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	}
+	return "", false
+}
+
+// same reports whether a value came through the conversion to the column's type
+// unchanged.
+func (k *keyCodec) same(ctx context.Context, v, c any) bool {
+	switch k.kind {
+	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
+		a, err := types.DatetimeMaxPrecision.ConvertWithoutRangeCheck(ctx, v)
+		b, isTime := c.(time.Time)
+		return err == nil && isTime && a.Equal(b)
+	case catalog.KindEnum, catalog.KindSet, catalog.KindTime:
+		return true
+	}
+	if _, number := k.typ.(gms.NumberType); !number && k.kind != catalog.KindDecimal && k.kind != catalog.KindYear && k.kind != catalog.KindBit {
+		return true
+	}
+	if k.kind == catalog.KindYear || k.kind == catalog.KindBit {
+		return true
+	}
+	a, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+	if err != nil || !a.Valid {
+		return false
+	}
+	b, err := types.InternalDecimalType.ConvertToNullDecimal(c)
+	return err == nil && b.Valid && a.Decimal.Equal(b.Decimal)
+}

@@ -1,0 +1,343 @@
+package sql
+
+import (
+	"io"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+)
+
+// CreateIndex implements gms.IndexAlterableTable: the index is built from the
+// rows that are there. One over a column that go-mysql-server computes is built
+// by BuildIndex.
+func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
+	return t.change(ctx, func(tr *transaction, tbl *catalog.Table) error {
+		x, err := storedIndex(tbl, d)
+		if err != nil {
+			return err
+		}
+		k, err := newKeyInfo(tbl, &x)
+		if err != nil {
+			return err
+		}
+		if x.Anchor, err = createAccess(tr.tx, x.Access); err != nil {
+			return err
+		}
+		if !computed(tbl, x) {
+			if err := t.fillIndex(ctx, tr, k); err != nil {
+				return err
+			}
+		}
+		tbl.Indexes = append(tbl.Indexes, x)
+		return nil
+	})
+}
+
+// computed reports whether an index has a column whose values are not stored.
+func computed(tbl *catalog.Table, x catalog.Index) bool {
+	return slices.ContainsFunc(x.Parts, func(p catalog.Part) bool { return tbl.Columns[p.Column].Virtual })
+}
+
+// fillIndex adds all rows to a new index.
+func (t *Table) fillIndex(ctx *gms.Context, tr *transaction, k *keyInfo) error {
+	e := &editor{Table: t, tr: tr}
+	cur := t.e.access(&t.info.Table.Primary).scan(tr.tx, nil, nil, false)
+	for {
+		key, p, ok, err := cur.Next()
+		if err != nil || !ok {
+			return err
+		}
+		row, err := loadRow(tr.tx, t.info.rows, p, nil)
+		if err != nil {
+			return err
+		}
+		if err := e.insertEntry(ctx, k, row, slices.Clone(key), p); err != nil {
+			return err
+		}
+	}
+}
+
+// ShouldBuildIndex implements gms.IndexBuildingTable.
+func (t *Table) ShouldBuildIndex(_ *gms.Context, d gms.IndexDef) (bool, error) {
+	i := t.info.Table.Index(d.Name)
+	return i >= 0 && computed(t.info.Table, t.info.Indexes[i]), nil
+}
+
+// BuildIndex implements gms.IndexBuildingTable. go-mysql-server asks for it
+// after every unique index; what CreateIndex has built already is not read
+// again.
+func (t *Table) BuildIndex(ctx *gms.Context, d gms.IndexDef) (gms.RowInserter, error) {
+	k := t.info.index(d.Name)
+	if k == nil {
+		return nil, gms.ErrIndexNotFound.New(d.Name)
+	}
+	tr, err := ddl(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !computed(t.info.Table, *k.Index) {
+		t.built = true
+	}
+	tr.editing++
+	return &indexBuilder{editor: editor{Table: t, tr: tr, acc: t.e.access(&t.info.Table.Primary)}, k: k}, nil
+}
+
+// An indexBuilder adds the rows that go-mysql-server computes to an index.
+type indexBuilder struct {
+	editor
+	k      *keyInfo
+	closed bool
+}
+
+func (b *indexBuilder) StatementBegin(*gms.Context)                {}
+func (b *indexBuilder) StatementComplete(*gms.Context) error       { return nil }
+func (b *indexBuilder) DiscardChanges(*gms.Context, error) error   { return nil }
+func (b *indexBuilder) Insert(ctx *gms.Context, row gms.Row) error { return conflict(b.add(ctx, row)) }
+
+func (b *indexBuilder) add(ctx *gms.Context, row gms.Row) error {
+	p, key, ok, err := b.find(ctx, row)
+	if err != nil || !ok {
+		return err
+	}
+	return b.insertEntry(ctx, b.k, row, key, p)
+}
+
+func (b *indexBuilder) Close(*gms.Context) error {
+	if !b.closed {
+		b.closed = true
+		b.tr.editing--
+	}
+	return nil
+}
+
+// CreatePrimaryKey implements gms.PrimaryKeyAlterableTable.
+func (t *Table) CreatePrimaryKey(ctx *gms.Context, columns []gms.IndexColumn) error {
+	schema := t.PrimaryKeySchema(ctx).Schema.Copy()
+	ordinals := make([]int, len(columns))
+	for i, c := range columns {
+		at := t.info.Column(c.Name)
+		if at < 0 {
+			return gms.ErrKeyColumnDoesNotExist.New(c.Name)
+		}
+		ordinals[i] = at
+		schema[at].PrimaryKey, schema[at].Nullable = true, false
+	}
+	return t.rewrite(ctx, gms.NewPrimaryKeySchema(schema, ordinals...))
+}
+
+// DropPrimaryKey implements gms.PrimaryKeyAlterableTable.
+func (t *Table) DropPrimaryKey(ctx *gms.Context) error {
+	schema := t.PrimaryKeySchema(ctx).Schema.Copy()
+	for _, c := range schema {
+		c.PrimaryKey = false
+	}
+	return t.rewrite(ctx, gms.NewPrimaryKeySchema(schema))
+}
+
+// rewrite copies the table's rows, unchanged, into structures of another
+// schema.
+func (t *Table) rewrite(ctx *gms.Context, schema gms.PrimaryKeySchema) error {
+	old := *t
+	in, err := t.RewriteInserter(ctx, t.PrimaryKeySchema(ctx), schema, nil, nil, nil)
+	if err != nil {
+		return err
+	}
+	rows, err := old.PartitionRows(ctx, everything(old.info.primary))
+	if err != nil {
+		return err
+	}
+	for {
+		row, err := rows.Next(ctx)
+		if err == io.EOF {
+			return in.Close(ctx)
+		}
+		if err == nil {
+			err = in.Insert(ctx, row)
+		}
+		if err != nil {
+			_ = in.DiscardChanges(ctx, err)
+			_ = in.Close(ctx)
+			return err
+		}
+	}
+}
+
+// ShouldRewriteTable implements gms.RewritableTable: rows keep their form when a
+// column is added or dropped, or changed in a way that its stored values do not
+// show.
+func (t *Table) ShouldRewriteTable(ctx *gms.Context, _, _ gms.PrimaryKeySchema, old, col *gms.Column) bool {
+	switch {
+	case old == nil:
+		return false
+	case col == nil:
+		return t.indexed(t.info.Column(old.Name))
+	}
+	from, err := describeType(old.Type)
+	if err != nil {
+		return true
+	}
+	to, err := describeType(col.Type)
+	if err != nil || old.Virtual != col.Virtual || (old.Generated == nil) != (col.Generated == nil) || col.Generated != nil {
+		return true
+	}
+	return !sameForm(from, to)
+}
+
+// indexed reports whether a column is part of any index.
+func (t *Table) indexed(at int) bool {
+	for _, x := range append([]*catalog.Index{&t.info.Table.Primary}, pointers(t.info.Table.Indexes)...) {
+		if slices.ContainsFunc(x.Parts, func(p catalog.Part) bool { return int(p.Column) == at }) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameForm reports whether all values of one type are stored as values of the
+// other are, in rows and in keys.
+func sameForm(from, to catalog.Type) bool {
+	switch from.Kind {
+	case catalog.KindVarchar, catalog.KindVarbinary, catalog.KindText, catalog.KindBlob:
+		return from.Kind == to.Kind && from.Collation == to.Collation && from.Length <= to.Length
+	case catalog.KindEnum, catalog.KindSet:
+		return from.Kind == to.Kind && from.Collation == to.Collation && len(from.Values) <= len(to.Values) &&
+			slices.Equal(from.Values, to.Values[:len(from.Values)])
+	}
+	return from.Kind == to.Kind && from.Length == to.Length && from.Precision == to.Precision && from.Scale == to.Scale &&
+		from.Collation == to.Collation && from.HasSRID == to.HasSRID && from.SRID == to.SRID
+}
+
+// A rewriter fills the new structures of a table whose rows take another form.
+type rewriter struct {
+	editor
+	old    *catalog.Table
+	next   *catalog.Table
+	target *Table
+	failed bool
+}
+
+// RewriteInserter implements gms.RewritableTable. Until the rewriter is closed
+// the table reads as it was.
+func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (gms.RowInserter, error) {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tbl, err := t.latest(ctx, tr)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	if err := t.become(tr, tbl); err != nil {
+		return nil, err
+	}
+	next, err := rewrittenTable(ctx, tbl, schema, old, col, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.e.rewrittenNumbers(tr, tbl, next); err != nil {
+		return nil, conflict(err)
+	}
+	if err := t.e.createStorage(tr, next); err != nil {
+		return nil, conflict(err)
+	}
+	info, err := newTableInfo(next)
+	if err != nil {
+		return nil, err
+	}
+	target := &Table{e: t.e, info: info}
+	w := &rewriter{old: tbl, next: next, target: t}
+	w.editor = editor{Table: target, tr: tr, acc: t.e.access(&next.Primary)}
+	return w, nil
+}
+
+// rewrittenTable is the descriptor of a table with another schema: its indexes
+// follow their columns, whatever these are called and wherever they stand.
+func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (*catalog.Table, error) {
+	next := tbl.Clone()
+	if key == nil && next.Primary.Declared && len(schema.PkOrdinals) == len(tbl.Primary.Parts) {
+		for _, p := range tbl.Primary.Parts {
+			key = append(key, gms.IndexColumn{Name: tbl.Columns[p.Column].Name, Length: int64(p.Length)})
+		}
+	}
+	if err := setSchema(ctx, next, schema, key); err != nil {
+		return nil, err
+	}
+	kept := next.Indexes[:0]
+	for _, x := range next.Indexes {
+		parts := x.Parts[:0]
+		for _, p := range x.Parts {
+			name := tbl.Columns[p.Column].Name
+			if old != nil && col != nil && sameName(name, old.Name) {
+				name = col.Name
+			}
+			if at := next.Column(name); at >= 0 {
+				parts = append(parts, catalog.Part{Column: uint16(at), Length: p.Length})
+			}
+		}
+		if x.Parts = parts; len(parts) > 0 {
+			kept = append(kept, x)
+		}
+	}
+	next.Indexes = kept
+	return next, nil
+}
+
+// rewrittenNumbers drops the sequences that a rewritten table does not need any
+// more; those it needs are kept.
+func (e *Engine) rewrittenNumbers(tr *transaction, tbl, next *catalog.Table) error {
+	auto := slices.ContainsFunc(next.Columns, func(c catalog.Column) bool { return c.AutoIncrement })
+	if !auto {
+		if err := e.cat.FreeNumber(tr.tx, tbl.Sequence); err != nil {
+			return err
+		}
+		next.Sequence = region.Ptr{}
+	}
+	if next.Primary.Declared {
+		if err := e.cat.FreeNumber(tr.tx, tbl.RowSequence); err != nil {
+			return err
+		}
+		next.RowSequence = region.Ptr{}
+	}
+	return nil
+}
+
+// Insert implements gms.RowInserter.
+func (w *rewriter) Insert(ctx *gms.Context, row gms.Row) error {
+	return w.whole(func() error {
+		if err := w.insert(ctx, row); err != nil {
+			return err
+		}
+		return w.raise(ctx, row)
+	})
+}
+
+// StatementBegin implements gms.EditOpenerCloser.
+func (w *rewriter) StatementBegin(*gms.Context) {}
+
+// StatementComplete implements gms.EditOpenerCloser.
+func (w *rewriter) StatementComplete(*gms.Context) error { return nil }
+
+// DiscardChanges implements gms.EditOpenerCloser. The statement fails, and its
+// transaction with it.
+func (w *rewriter) DiscardChanges(*gms.Context, error) error {
+	w.failed = true
+	return nil
+}
+
+// Close implements gms.Closer: the new structures take the place of the old.
+func (w *rewriter) Close(*gms.Context) error {
+	if w.failed {
+		return nil
+	}
+	tbl, err := w.e.cat.UpdateTable(w.tr.tx, w.next)
+	if err != nil {
+		return conflict(err)
+	}
+	if err := w.e.cat.Drop(w.tr.tx, w.old.Storage()); err != nil {
+		return conflict(err)
+	}
+	return w.target.become(w.tr, tbl)
+}

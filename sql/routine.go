@@ -1,0 +1,172 @@
+package sql
+
+import (
+	"encoding/json"
+	"errors"
+	"sort"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// This file keeps triggers, stored procedures and events: text that
+// go-mysql-server parses and runs.
+
+// GetTriggers implements gms.TriggerDatabase, in the order of their creation,
+// which is that of their execution.
+func (d *Database) GetTriggers(ctx *gms.Context) ([]gms.TriggerDefinition, error) {
+	all, err := definitions(ctx, d, catalog.Trigger, func(v *catalog.Definition) gms.TriggerDefinition {
+		return gms.TriggerDefinition{
+			Name: v.Name, CreateStatement: v.Statement, CreatedAt: time.Unix(0, v.Created).UTC(), SqlMode: v.SQLMode,
+		}
+	})
+	sort.SliceStable(all, func(i, j int) bool { return all[i].CreatedAt.Before(all[j].CreatedAt) })
+	return all, err
+}
+
+// CreateTrigger implements gms.TriggerDatabase.
+func (d *Database) CreateTrigger(ctx *gms.Context, v gms.TriggerDefinition) error {
+	return d.create(ctx, catalog.Trigger, &catalog.Definition{
+		Name: v.Name, Statement: v.CreateStatement, Created: v.CreatedAt.UnixNano(), SQLMode: v.SqlMode,
+	}, errTriggerExists(v.Name))
+}
+
+// DropTrigger implements gms.TriggerDatabase.
+func (d *Database) DropTrigger(ctx *gms.Context, name string) error {
+	return d.drop(ctx, catalog.Trigger, name, gms.ErrTriggerDoesNotExist.New(name))
+}
+
+func (d *Database) create(ctx *gms.Context, kind catalog.Definer, v *catalog.Definition, exists error) error {
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.e.cat.CreateDefinition(tr.tx, kind, d.name, v)
+	if errors.Is(err, catalog.ErrExists) {
+		return exists
+	}
+	return conflict(err)
+}
+
+// get finds a definition by its name, in any case.
+func (d *Database) get(ctx *gms.Context, kind catalog.Definer, name string) (*catalog.Definition, bool, error) {
+	v, err := d.e.cat.Definition(began(ctx).tx, kind, d.name, name)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, false, nil
+	}
+	return v, err == nil, conflict(err)
+}
+
+func gmsProcedure(v *catalog.Definition) gms.StoredProcedureDetails {
+	return gms.StoredProcedureDetails{
+		Name: v.Name, CreateStatement: v.Statement, SqlMode: v.SQLMode,
+		CreatedAt: time.Unix(0, v.Created).UTC(), ModifiedAt: time.Unix(0, v.Modified).UTC(),
+	}
+}
+
+// GetStoredProcedure implements gms.StoredProcedureDatabase.
+func (d *Database) GetStoredProcedure(ctx *gms.Context, name string) (gms.StoredProcedureDetails, bool, error) {
+	v, ok, err := d.get(ctx, catalog.Procedure, name)
+	if !ok {
+		return gms.StoredProcedureDetails{}, false, err
+	}
+	return gmsProcedure(v), true, nil
+}
+
+// GetStoredProcedures implements gms.StoredProcedureDatabase.
+func (d *Database) GetStoredProcedures(ctx *gms.Context) ([]gms.StoredProcedureDetails, error) {
+	return definitions(ctx, d, catalog.Procedure, gmsProcedure)
+}
+
+// SaveStoredProcedure implements gms.StoredProcedureDatabase.
+func (d *Database) SaveStoredProcedure(ctx *gms.Context, p gms.StoredProcedureDetails) error {
+	return d.create(ctx, catalog.Procedure, &catalog.Definition{
+		Name: p.Name, Statement: p.CreateStatement, SQLMode: p.SqlMode,
+		Created: p.CreatedAt.UnixNano(), Modified: p.ModifiedAt.UnixNano(),
+	}, gms.ErrStoredProcedureAlreadyExists.New(p.Name))
+}
+
+// DropStoredProcedure implements gms.StoredProcedureDatabase.
+func (d *Database) DropStoredProcedure(ctx *gms.Context, name string) error {
+	return d.drop(ctx, catalog.Procedure, name, gms.ErrStoredProcedureDoesNotExist.New(name))
+}
+
+// An event is kept as JSON, times included.
+func storedEvent(v gms.EventDefinition) (*catalog.Definition, error) {
+	b, err := json.Marshal(v)
+	return &catalog.Definition{Name: v.Name, Extra: b}, err
+}
+
+func gmsEvent(v *catalog.Definition) (e gms.EventDefinition) {
+	// What does not parse was written by something else; an event that is
+	// empty but for its name shows that.
+	if json.Unmarshal(v.Extra, &e) != nil {
+		e = gms.EventDefinition{Name: v.Name}
+	}
+	return e
+}
+
+// GetEvent implements gms.EventDatabase.
+func (d *Database) GetEvent(ctx *gms.Context, name string) (gms.EventDefinition, bool, error) {
+	v, ok, err := d.get(ctx, catalog.Event, name)
+	if !ok {
+		return gms.EventDefinition{}, false, err
+	}
+	return gmsEvent(v), true, nil
+}
+
+// GetEvents implements gms.EventDatabase.
+func (d *Database) GetEvents(ctx *gms.Context) ([]gms.EventDefinition, any, error) {
+	all, err := definitions(ctx, d, catalog.Event, gmsEvent)
+	return all, nil, err
+}
+
+// SaveEvent implements gms.EventDatabase.
+func (d *Database) SaveEvent(ctx *gms.Context, v gms.EventDefinition) (bool, error) {
+	s, err := storedEvent(v)
+	if err != nil {
+		return false, err
+	}
+	err = d.create(ctx, catalog.Event, s, gms.ErrEventAlreadyExists.New(v.Name))
+	return v.Status == gms.EventStatus_Enable.String(), err
+}
+
+// DropEvent implements gms.EventDatabase.
+func (d *Database) DropEvent(ctx *gms.Context, name string) error {
+	return d.drop(ctx, catalog.Event, name, gms.ErrEventDoesNotExist.New(name))
+}
+
+// UpdateEvent implements gms.EventDatabase.
+func (d *Database) UpdateEvent(ctx *gms.Context, old string, v gms.EventDefinition) (bool, error) {
+	if !sameName(old, v.Name) {
+		if _, exists, err := d.get(ctx, catalog.Event, v.Name); exists || err != nil {
+			return false, errors.Join(err, gms.ErrEventAlreadyExists.New(v.Name))
+		}
+	}
+	if err := d.DropEvent(ctx, old); err != nil {
+		return false, err
+	}
+	return d.SaveEvent(ctx, v)
+}
+
+// UpdateLastExecuted implements gms.EventDatabase.
+func (d *Database) UpdateLastExecuted(ctx *gms.Context, name string, at time.Time) error {
+	v, ok, err := d.GetEvent(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return gms.ErrEventDoesNotExist.New(name)
+	}
+	v.LastExecuted = at
+	s, err := storedEvent(v)
+	if err != nil {
+		return err
+	}
+	return conflict(d.e.cat.UpdateDefinition(began(ctx).tx, catalog.Event, d.name, s))
+}
+
+// NeedsToReloadEvents implements gms.EventDatabase.
+func (d *Database) NeedsToReloadEvents(*gms.Context, any) (bool, error) { return false, nil }

@@ -1,0 +1,260 @@
+package sql
+
+import (
+	"context"
+	"encoding/binary"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// A stored row:
+//
+//	| format 4b, width 2b, spilled 1b | slots u16 | null bits | spill bits, if spilled | end offsets | values |
+//
+// Each column owns a slot for life. The end offset of every slot makes access
+// to a column O(1) and lets values be as short as they are; it takes one byte
+// in rows of up to 255 bytes of values, two or four in longer ones. A row
+// stored before a column was added has fewer slots than the table, and the
+// missing ones are NULL. A spilled value is kept outside the row (rows.go), and
+// the row holds its length and its first overflow object.
+const (
+	rowFormat   = 1
+	rowSpilled  = 1 << 6
+	rowHeader   = 3
+	widthShift  = 4
+	widthMask   = 3
+	offsetWidth = "\x01\x02\x04"
+)
+
+// A rowCodec turns rows of one table into bytes and back. It is immutable.
+type rowCodec struct {
+	columns []columnCodec
+	slots   int
+}
+
+// numberSlot is where a row of a table without a primary key keeps its hidden
+// row number. Such a table's columns begin at the slot after it.
+const numberSlot = 0
+
+type columnCodec struct {
+	valueCodec
+	name    string
+	slot    int
+	virtual bool
+}
+
+func newRowCodec(t *catalog.Table) (*rowCodec, error) {
+	c := &rowCodec{columns: make([]columnCodec, len(t.Columns)), slots: int(t.NextSlot)}
+	for i, col := range t.Columns {
+		v, err := newValueCodec(col.Type)
+		if err != nil {
+			return nil, err
+		}
+		c.columns[i] = columnCodec{valueCodec: v, name: col.Name, slot: int(col.Slot), virtual: col.Virtual}
+	}
+	return c, nil
+}
+
+// A rowImage is a row on its way to memory: its values by slot, nil for NULL.
+type rowImage struct {
+	values [][]byte
+	// spilled marks the values that stand outside, and whose bytes here are
+	// the reference to them.
+	spilled []bool
+	any     bool
+}
+
+// image encodes the values of a row, one per column of the table.
+func (c *rowCodec) image(ctx context.Context, row gms.Row) (*rowImage, error) {
+	img := &rowImage{values: make([][]byte, c.slots), spilled: make([]bool, c.slots)}
+	// One buffer for all values: the slices stay valid when it moves.
+	buf := make([]byte, 0, 16*len(row))
+	for i := range c.columns {
+		col := &c.columns[i]
+		if col.virtual || i >= len(row) || row[i] == nil {
+			continue
+		}
+		start := len(buf)
+		var err error
+		if buf, err = col.append(ctx, buf, row[i]); err != nil {
+			return nil, err
+		}
+		img.values[col.slot] = buf[start:len(buf):len(buf)]
+	}
+	return img, nil
+}
+
+// bodyBytes is how many bytes the values take.
+func (img *rowImage) bodyBytes() int {
+	n := 0
+	for _, v := range img.values {
+		n += len(v)
+	}
+	return n
+}
+
+// bytes is how long the stored row is.
+func (img *rowImage) bytes() int {
+	body, slots := img.bodyBytes(), len(img.values)
+	n := rowHeader + (slots+7)/8 + slots*int(offsetWidth[widthFor(body)]) + body
+	if img.any {
+		n += (slots + 7) / 8
+	}
+	return n
+}
+
+func widthFor(body int) int {
+	switch {
+	case body < 1<<8:
+		return 0
+	case body < 1<<16:
+		return 1
+	}
+	return 2
+}
+
+// append writes the stored row.
+func (img *rowImage) append(dst []byte) []byte {
+	slots, width := len(img.values), widthFor(img.bodyBytes())
+	first := byte(rowFormat) | byte(width)<<widthShift
+	if img.any {
+		first |= rowSpilled
+	}
+	dst = append(dst, first, byte(slots), byte(slots>>8))
+	dst = appendBits(dst, slots, func(i int) bool { return img.values[i] == nil })
+	if img.any {
+		dst = appendBits(dst, slots, func(i int) bool { return img.spilled[i] })
+	}
+	end := 0
+	for _, v := range img.values {
+		end += len(v)
+		switch width {
+		case 0:
+			dst = append(dst, byte(end))
+		case 1:
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
+		default:
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(end))
+		}
+	}
+	for _, v := range img.values {
+		dst = append(dst, v...)
+	}
+	return dst
+}
+
+func appendBits(dst []byte, n int, bit func(int) bool) []byte {
+	for i := 0; i < n; i += 8 {
+		var b byte
+		for j := i; j < min(i+8, n); j++ {
+			if bit(j) {
+				b |= 1 << (j - i)
+			}
+		}
+		dst = append(dst, b)
+	}
+	return dst
+}
+
+// A storedRow is a view of a stored row. Its bytes may be followed by others.
+type storedRow struct {
+	nulls, spills, ends, body []byte
+	slots, width              int
+}
+
+// parseRow checks a row's outline: whatever slot reads afterwards stays inside
+// the bytes.
+func parseRow(b []byte) (storedRow, error) {
+	var r storedRow
+	if len(b) < rowHeader || b[0]&0x0f != rowFormat || b[0]&0x80 != 0 || b[0]>>widthShift&widthMask > 2 {
+		return r, errCorruptRow
+	}
+	r.slots = int(binary.LittleEndian.Uint16(b[1:]))
+	r.width = int(offsetWidth[b[0]>>widthShift&widthMask])
+	bits, rest := (r.slots+7)/8, b[rowHeader:]
+	need := bits + r.slots*r.width
+	if b[0]&rowSpilled != 0 {
+		need += bits
+	}
+	if len(rest) < need {
+		return r, errCorruptRow
+	}
+	r.nulls, rest = rest[:bits], rest[bits:]
+	if b[0]&rowSpilled != 0 {
+		r.spills, rest = rest[:bits], rest[bits:]
+	}
+	r.ends, r.body = rest[:r.slots*r.width], rest[r.slots*r.width:]
+	return r, nil
+}
+
+func (r *storedRow) end(slot int) int {
+	switch r.width {
+	case 1:
+		return int(r.ends[slot])
+	case 2:
+		return int(binary.LittleEndian.Uint16(r.ends[2*slot:]))
+	}
+	return int(binary.LittleEndian.Uint32(r.ends[4*slot:]))
+}
+
+// slot returns the bytes of a value, nil for NULL, and whether they are the
+// reference to a value outside the row.
+func (r *storedRow) slot(i int) (b []byte, spilled bool, err error) {
+	if i >= r.slots || r.nulls[i/8]&(1<<(i%8)) != 0 {
+		return nil, false, nil
+	}
+	start, end := 0, r.end(i)
+	if i > 0 {
+		start = r.end(i - 1)
+	}
+	if start > end || end > len(r.body) {
+		return nil, false, errCorruptRow
+	}
+	return r.body[start:end:end], r.spills != nil && r.spills[i/8]&(1<<(i%8)) != 0, nil
+}
+
+// A spillReader fetches a value that stands outside its row.
+type spillReader func(ref []byte) ([]byte, error)
+
+// decode returns the columns at the given positions, or all of them if columns
+// is nil. Virtual columns are NULL: go-mysql-server computes them.
+func (c *rowCodec) decode(b []byte, columns []int, spill spillReader) (gms.Row, error) {
+	r, err := parseRow(b)
+	if err != nil {
+		return nil, err
+	}
+	n := len(columns)
+	if columns == nil {
+		n = len(c.columns)
+	}
+	row := make(gms.Row, n)
+	for i := range row {
+		at := i
+		if columns != nil {
+			at = columns[i]
+		}
+		if row[i], err = c.column(&r, at, spill); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+func (c *rowCodec) column(r *storedRow, at int, spill spillReader) (any, error) {
+	col := &c.columns[at]
+	if col.virtual {
+		return nil, nil
+	}
+	b, spilled, err := r.slot(col.slot)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	if spilled {
+		if b, err = spill(b); err != nil {
+			return nil, err
+		}
+	}
+	return col.decode(b)
+}

@@ -1,0 +1,164 @@
+package sql
+
+import (
+	"context"
+	"sort"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A row larger than inlineMax moves its largest values out, into chains of
+// overflow objects, until it is not. Reading a row by its key copies the whole
+// row, so one that is mostly read for its small columns should stay small.
+const (
+	inlineMax = 8 << 10
+	// spillMin is the smallest value for which it pays to stand outside.
+	spillMin = 128
+)
+
+// storeRow writes a row into a new object, with its number if it has one.
+func storeRow(ctx context.Context, t *txn.Tx, c *rowCodec, row gms.Row, number []byte, hint region.Addr) (region.Ptr, error) {
+	img, err := c.image(ctx, row)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	if number != nil {
+		img.values[numberSlot] = number
+	}
+	if err := img.spill(t, hint); err != nil {
+		return region.Ptr{}, err
+	}
+	return img.store(t, hint)
+}
+
+func (img *rowImage) store(t *txn.Tx, hint region.Addr) (region.Ptr, error) {
+	p, payload, err := t.Alloc(img.bytes(), hint)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	img.append(payload[:0])
+	return p, nil
+}
+
+// spill moves values out of a row that is too large.
+func (img *rowImage) spill(t *txn.Tx, hint region.Addr) error {
+	if img.bytes() <= inlineMax {
+		return nil
+	}
+	bySize := make([]int, len(img.values))
+	for i := range bySize {
+		bySize[i] = i
+	}
+	sort.SliceStable(bySize, func(i, j int) bool { return len(img.values[bySize[i]]) > len(img.values[bySize[j]]) })
+	for _, i := range bySize {
+		if len(img.values[i]) < spillMin || img.bytes() <= inlineMax {
+			return nil
+		}
+		ref, err := catalog.PutChain(t, img.values[i], hint)
+		if err != nil {
+			return err
+		}
+		img.values[i], img.spilled[i], img.any = ref, true, true
+	}
+	return nil
+}
+
+// replaceRow writes a row over an old one: in place if it fits the object,
+// otherwise into a new one. It returns where the row is now.
+func replaceRow(ctx context.Context, t *txn.Tx, c *rowCodec, old region.Ptr, row gms.Row, number []byte) (region.Ptr, error) {
+	img, err := c.image(ctx, row)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	if number != nil {
+		img.values[numberSlot] = number
+	}
+	if err := freeSpills(t, old); err != nil {
+		return region.Ptr{}, err
+	}
+	if err := img.spill(t, old.Addr); err != nil {
+		return region.Ptr{}, err
+	}
+	class, ok := region.ClassFor(img.bytes())
+	// A row that has shrunk a lot moves too: memory would never come back.
+	if ok && class <= old.Class() && class.Size()*4 >= old.Class().Size() {
+		payload, err := t.Write(old)
+		if err != nil {
+			return region.Ptr{}, err
+		}
+		clear(payload[len(img.append(payload[:0])):])
+		return old, nil
+	}
+	if err := t.Free(old); err != nil {
+		return region.Ptr{}, err
+	}
+	return img.store(t, old.Addr)
+}
+
+// freeRow frees a row and what stands outside of it.
+func freeRow(t *txn.Tx, p region.Ptr) error {
+	if err := freeSpills(t, p); err != nil {
+		return err
+	}
+	return t.Free(p)
+}
+
+func freeSpills(t *txn.Tx, p region.Ptr) error {
+	return eachSpill(t, p, func(ref []byte) error { return catalog.FreeChain(t, ref) })
+}
+
+// eachSpill visits the references of a row to values outside of it.
+func eachSpill(t *txn.Tx, p region.Ptr, visit func(ref []byte) error) error {
+	b, err := t.Read(p)
+	if err != nil {
+		return err
+	}
+	r, err := parseRow(b)
+	if err != nil || r.spills == nil {
+		return err
+	}
+	for i := range r.slots {
+		v, spilled, err := r.slot(i)
+		if err != nil {
+			return err
+		}
+		if !spilled {
+			continue
+		}
+		if err := visit(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadRow reads the columns at the given positions of a row, all if columns is
+// nil.
+func loadRow(t *txn.Tx, c *rowCodec, p region.Ptr, columns []int) (gms.Row, error) {
+	b, err := t.Read(p)
+	if err != nil {
+		return nil, err
+	}
+	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
+}
+
+// numberOf returns the hidden number of a row.
+func numberOf(t *txn.Tx, p region.Ptr) ([]byte, error) {
+	b, err := t.Read(p)
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseRow(b)
+	if err != nil {
+		return nil, err
+	}
+	n, _, err := r.slot(numberSlot)
+	if err == nil && len(n) != rowNumberBytes {
+		err = errCorruptRow
+	}
+	return append([]byte(nil), n...), err
+}

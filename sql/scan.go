@@ -1,0 +1,205 @@
+package sql
+
+import (
+	"io"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+var (
+	_ gms.Partition     = (*scan)(nil)
+	_ gms.PartitionIter = (*onePartition)(nil)
+	_ gms.RowIter       = (*rowIter)(nil)
+)
+
+// A scan says which rows of a table to read, and through which index. It is
+// the one partition of every access: rows are spread over regions, not over
+// partitions.
+type scan struct {
+	index   *keyInfo
+	ranges  []keyRange
+	reverse bool
+	// keysOnly says that nobody looks at the rows: that they exist is enough.
+	keysOnly bool
+}
+
+// Key implements gms.Partition.
+func (s *scan) Key() []byte { return []byte(s.index.Name) }
+
+// everything is the scan of a whole index.
+func everything(k *keyInfo) *scan { return &scan{index: k, ranges: []keyRange{{}}} }
+
+type onePartition struct{ p gms.Partition }
+
+func (o *onePartition) Next(*gms.Context) (gms.Partition, error) {
+	if o.p == nil {
+		return nil, io.EOF
+	}
+	p := o.p
+	o.p = nil
+	return p, nil
+}
+
+func (o *onePartition) Close(*gms.Context) error { return nil }
+
+// A rowIter reads the rows of a scan.
+type rowIter struct {
+	t     *Table
+	tr    *transaction
+	scan  *scan
+	acc   access
+	cur   cursor
+	at    int // the range to begin next
+	write bool
+	// found are the rows to come, collected before the first is returned: a
+	// statement that changes the table must not meet its own changes.
+	found   []region.Ptr
+	collect bool
+}
+
+func (t *Table) rowIter(ctx *gms.Context, tr *transaction, s *scan) *rowIter {
+	return &rowIter{
+		t: t, tr: tr, scan: s, acc: t.e.access(s.index.Index),
+		write:   FromContext(ctx).forUpdate && !s.keysOnly,
+		collect: tr.editing > 0 && !s.keysOnly,
+	}
+}
+
+// Next implements gms.RowIter.
+func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.collect {
+		i.collect = false
+		if err := i.collectRows(ctx); err != nil {
+			return nil, conflict(err)
+		}
+	}
+	p, ok, err := i.row(ctx)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	if !ok {
+		return nil, io.EOF
+	}
+	row, err := i.load(ctx, p)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	return row, nil
+}
+
+// row returns the address of the next row.
+func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
+	if i.found == nil {
+		return i.advance(ctx)
+	}
+	for len(i.found) > 0 {
+		p := i.found[0]
+		i.found = i.found[1:]
+		if p, ok := i.tr.follow(p); ok {
+			return p, true, nil
+		}
+	}
+	return region.Ptr{}, false, nil
+}
+
+func (i *rowIter) collectRows(ctx *gms.Context) error {
+	found := []region.Ptr{}
+	for {
+		p, ok, err := i.advance(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			i.found = found
+			return nil
+		}
+		found = append(found, p)
+	}
+}
+
+// advance goes on to the next entry of the index that is in the scan.
+func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
+	for {
+		p, ok, err := i.entry()
+		if err != nil || !ok {
+			return p, false, err
+		}
+		rest := i.scan.ranges[i.at-1].rest
+		if rest == nil {
+			return p, true, nil
+		}
+		if ok, err = i.passes(ctx, p, rest); ok || err != nil {
+			return p, ok, err
+		}
+	}
+}
+
+func (i *rowIter) entry() (region.Ptr, bool, error) {
+	for {
+		if i.cur != nil {
+			if _, p, ok, err := i.cur.Next(); ok || err != nil {
+				return p, ok, err
+			}
+			i.cur = nil
+		}
+		if i.at == len(i.scan.ranges) {
+			return region.Ptr{}, false, nil
+		}
+		r := &i.scan.ranges[i.at]
+		i.at++
+		// Asked for one key, the index answers for one key, and nothing that
+		// happens around it concerns the transaction.
+		if r.point && i.single(r) {
+			if p, ok, err := i.acc.get(i.tr.tx, r.lo); ok || err != nil {
+				return p, ok, err
+			}
+			continue
+		}
+		i.cur = i.acc.scan(i.tr.tx, r.lo, r.hi, i.scan.reverse)
+	}
+}
+
+// single reports whether a range's key is all of an entry's: one that is not
+// unique, or has a NULL in it, goes on with the primary key.
+func (i *rowIter) single(r *keyRange) bool {
+	return i.scan.index == i.t.info.primary || i.scan.index.Unique && !r.hasNull
+}
+
+func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
+	info := i.t.info
+	if i.scan.keysOnly {
+		return make(gms.Row, len(i.t.Schema(ctx))), nil
+	}
+	if i.write {
+		if _, err := i.tr.tx.Write(p); err != nil {
+			return nil, err
+		}
+	}
+	row, err := loadRow(i.tr.tx, info.rows, p, i.t.columns)
+	if err == nil && i.tr.editing > 0 && info.keyless() && i.t.columns == nil {
+		err = i.tr.rememberStray(ctx, info, row, p)
+	}
+	return row, err
+}
+
+// passes checks the parts of a key that the bounds of its range leave open.
+func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, rest []partRange) (bool, error) {
+	k := i.scan.index
+	first := len(k.parts) - len(rest)
+	row, err := loadRow(i.tr.tx, i.t.info.rows, p, k.columns[first:])
+	if err != nil {
+		return false, err
+	}
+	for j, r := range rest {
+		b, err := k.parts[first+j].append(ctx, nil, row[j])
+		if err != nil || !r.holds(b) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Close implements gms.RowIter.
+func (i *rowIter) Close(*gms.Context) error { return nil }

@@ -1,0 +1,279 @@
+package sql
+
+import (
+	"context"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+var (
+	_ gms.Session            = (*Session)(nil)
+	_ gms.TransactionSession = (*Session)(nil)
+	_ gms.Transaction        = (*transaction)(nil)
+)
+
+// A Session is one client's. It belongs to one goroutine at a time.
+type Session struct {
+	*gms.BaseSession
+	e *Engine
+	// forUpdate puts the rows that the present statement reads into the write
+	// set.
+	forUpdate bool
+	// commitErr is what the last commit failed with, until it is taken.
+	commitErr error
+}
+
+// FromContext returns the session that a context belongs to.
+func FromContext(ctx *gms.Context) *Session { return ctx.Session.(*Session) }
+
+// A transaction is what go-mysql-server calls so: a FaRM transaction and what
+// this package remembers about it.
+type transaction struct {
+	tx       *txn.Tx
+	readOnly bool
+	// ddl says that the statement at work changes the catalog.
+	ddl bool
+	// points are the places that a statement or savepoint can return to, oldest
+	// first, and serial numbers them.
+	points []point
+	serial int
+	// editing counts the editors that have begun a statement and not ended it.
+	editing int
+	// rows are the changes of row counts, by the table's counter.
+	rows map[region.Ptr]int64
+	// born are the sequences that the transaction has created.
+	born map[region.Ptr]bool
+	// strays are the addresses of rows without a key of their own that the
+	// present statement has read, by their contents.
+	strays map[string][]region.Ptr
+	// moved says where rows went that the transaction has moved or deleted.
+	moved map[region.Ptr]region.Ptr
+}
+
+// A point is a mark in the transaction. A statement's has no name.
+type point struct {
+	name   string
+	serial int
+	mark   txn.Mark
+}
+
+func (tr *transaction) String() string   { return "transaction" }
+func (tr *transaction) IsReadOnly() bool { return tr.readOnly }
+
+// mark adds a point and returns its number.
+func (tr *transaction) mark(name string) int {
+	tr.serial++
+	tr.points = append(tr.points, point{name: name, serial: tr.serial, mark: tr.tx.Mark()})
+	return tr.serial
+}
+
+// rollback returns to a point and forgets those after it; the point stays. One
+// that is gone already, because an older one was returned to, is no news.
+func (tr *transaction) rollback(serial int) {
+	for i := range tr.points {
+		if tr.points[i].serial == serial {
+			tr.tx.Rollback(tr.points[i].mark)
+			tr.points = tr.points[:i+1]
+			return
+		}
+	}
+}
+
+// forget drops a point, keeping what was done since.
+func (tr *transaction) forget(serial int) {
+	for i := range tr.points {
+		if tr.points[i].serial == serial {
+			tr.points = append(tr.points[:i], tr.points[i+1:]...)
+			return
+		}
+	}
+}
+
+func (tr *transaction) savepoint(name string) (serial int, ok bool) {
+	for i := len(tr.points) - 1; i >= 0; i-- {
+		if tr.points[i].name != "" && strings.EqualFold(tr.points[i].name, name) {
+			return tr.points[i].serial, true
+		}
+	}
+	return 0, false
+}
+
+// count notes that a table has n rows more, unless that is rolled back.
+func (tr *transaction) count(counter region.Ptr, n int64) {
+	if tr.rows == nil {
+		tr.rows = make(map[region.Ptr]int64)
+	}
+	tr.rows[counter] += n
+	tr.tx.OnRollback(func() { tr.rows[counter] -= n })
+}
+
+// current returns the context's transaction.
+func current(ctx *gms.Context) *transaction {
+	tr, _ := ctx.GetTransaction().(*transaction)
+	return tr
+}
+
+// began returns the context's transaction, and begins one where go-mysql-server
+// has not.
+func began(ctx *gms.Context) *transaction {
+	if tr := current(ctx); tr != nil {
+		return tr
+	}
+	tr := FromContext(ctx).begin(gms.ReadWrite)
+	ctx.SetTransaction(tr)
+	return tr
+}
+
+func (s *Session) begin(c gms.TransactionCharacteristic) *transaction {
+	return &transaction{tx: s.e.m.Begin(), readOnly: c == gms.ReadOnly}
+}
+
+// StartTransaction implements gms.TransactionSession.
+func (s *Session) StartTransaction(ctx *gms.Context, c gms.TransactionCharacteristic) (gms.Transaction, error) {
+	s.abandon()
+	return s.begin(c), nil
+}
+
+// CommitTransaction implements gms.TransactionSession. Whatever the outcome,
+// the transaction is over afterwards, and the session is ready for another.
+func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
+	tr, ok := t.(*transaction)
+	if !ok || tr == nil {
+		return nil
+	}
+	s.commitErr = nil
+	err := tr.tx.Commit(ctx.Context)
+	if err != nil {
+		tr.tx.Abort()
+		s.clear()
+		s.commitErr = conflict(err)
+		return s.commitErr
+	}
+	s.e.counters.add(ctx.Context, tr.rows)
+	s.BaseSession.SetTransaction(nil)
+	return nil
+}
+
+// Rollback implements gms.TransactionSession.
+func (s *Session) Rollback(ctx *gms.Context, t gms.Transaction) error {
+	if tr, ok := t.(*transaction); ok && tr != nil {
+		tr.tx.Abort()
+	}
+	return nil
+}
+
+// SetTransaction implements gms.Session. go-mysql-server drops a failed
+// statement's transaction by setting none.
+func (s *Session) SetTransaction(t gms.Transaction) {
+	if t == nil {
+		s.abandon()
+	}
+	s.BaseSession.SetTransaction(t)
+}
+
+// abandon aborts what is open. Aborting a transaction that has ended does
+// nothing.
+func (s *Session) abandon() {
+	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil {
+		tr.tx.Abort()
+	}
+}
+
+// clear makes the session forget its transaction.
+func (s *Session) clear() {
+	s.BaseSession.SetTransaction(nil)
+	s.SetIgnoreAutoCommit(false)
+}
+
+// Abort ends whatever transaction is open without effect: the client is gone,
+// or the statement will be run again.
+func (s *Session) Abort() {
+	s.abandon()
+	s.clear()
+}
+
+// Validate checks that all the open transaction has read still holds. If not,
+// the transaction is aborted and the error is a conflict; nothing that the
+// statement found out may then be shown.
+func (s *Session) Validate() error {
+	tr, ok := s.BaseSession.GetTransaction().(*transaction)
+	if !ok || tr == nil {
+		return nil
+	}
+	err := tr.tx.Validate()
+	if err == nil || err == txn.ErrDone {
+		return nil
+	}
+	s.Abort()
+	return conflict(err)
+}
+
+// Explicit reports whether the client has a transaction open that only it can
+// end.
+func (s *Session) Explicit() bool {
+	if s.BaseSession.GetTransaction() == nil {
+		return false
+	}
+	if s.GetIgnoreAutoCommit() {
+		return true
+	}
+	ctx := gms.NewContext(context.Background(), gms.WithSession(s))
+	auto, err := plan.IsSessionAutocommit(ctx)
+	return err == nil && !auto
+}
+
+// SetForUpdate says whether the statement that follows locks the rows it reads,
+// as SELECT ... FOR UPDATE does.
+func (s *Session) SetForUpdate(on bool) { s.forUpdate = on }
+
+// TakeCommitError returns what the last commit failed with, once.
+// go-mysql-server drops it after a statement that returns a single row.
+func (s *Session) TakeCommitError() error {
+	err := s.commitErr
+	s.commitErr = nil
+	return err
+}
+
+// CreateSavepoint implements gms.TransactionSession.
+func (s *Session) CreateSavepoint(ctx *gms.Context, t gms.Transaction, name string) error {
+	tr := t.(*transaction)
+	if old, ok := tr.savepoint(name); ok {
+		tr.forget(old)
+	}
+	tr.mark(name)
+	return nil
+}
+
+// RollbackToSavepoint implements gms.TransactionSession.
+func (s *Session) RollbackToSavepoint(ctx *gms.Context, t gms.Transaction, name string) error {
+	tr := t.(*transaction)
+	serial, ok := tr.savepoint(name)
+	if !ok {
+		return gms.ErrSavepointDoesNotExist.New(name)
+	}
+	tr.rollback(serial)
+	return nil
+}
+
+// ReleaseSavepoint implements gms.TransactionSession. The savepoints set after
+// the one that is released go with it.
+func (s *Session) ReleaseSavepoint(ctx *gms.Context, t gms.Transaction, name string) error {
+	tr := t.(*transaction)
+	serial, ok := tr.savepoint(name)
+	if !ok {
+		return gms.ErrSavepointDoesNotExist.New(name)
+	}
+	kept := tr.points[:0]
+	for _, p := range tr.points {
+		if p.serial < serial || p.name == "" {
+			kept = append(kept, p)
+		}
+	}
+	tr.points = kept
+	return nil
+}

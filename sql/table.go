@@ -1,0 +1,414 @@
+package sql
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+)
+
+var (
+	_ gms.Table                    = (*Table)(nil)
+	_ gms.Databaseable             = (*Table)(nil)
+	_ gms.CommentedTable           = (*Table)(nil)
+	_ gms.PrimaryKeyTable          = (*Table)(nil)
+	_ gms.ProjectedTable           = (*Table)(nil)
+	_ gms.IndexAddressableTable    = (*Table)(nil)
+	_ gms.IndexedTable             = (*indexedTable)(nil)
+	_ gms.ReferenceChecker         = (*indexedTable)(nil)
+	_ gms.InsertableTable          = (*Table)(nil)
+	_ gms.UpdatableTable           = (*Table)(nil)
+	_ gms.DeletableTable           = (*Table)(nil)
+	_ gms.ReplaceableTable         = (*Table)(nil)
+	_ gms.TruncateableTable        = (*Table)(nil)
+	_ gms.AutoIncrementTable       = (*Table)(nil)
+	_ gms.StatisticsTable          = (*Table)(nil)
+	_ gms.ForeignKeyTable          = (*Table)(nil)
+	_ gms.CheckAlterableTable      = (*Table)(nil)
+	_ gms.CheckTable               = (*Table)(nil)
+	_ gms.AlterableTable           = (*Table)(nil)
+	_ gms.RewritableTable          = (*Table)(nil)
+	_ gms.IndexAlterableTable      = (*Table)(nil)
+	_ gms.IndexBuildingTable       = (*Table)(nil)
+	_ gms.PrimaryKeyAlterableTable = (*Table)(nil)
+	_ gms.CollationAlterableTable  = (*Table)(nil)
+	_ gms.CommentAlterableTable    = (*Table)(nil)
+)
+
+// A Table is one table as a statement sees it: a descriptor, and the columns
+// that the statement wants.
+type Table struct {
+	e    *Engine
+	info *tableInfo
+	// schema is this statement's own copy: go-mysql-server writes to it.
+	schema gms.PrimaryKeySchema
+	// columns are the positions of the projected columns, nil for all.
+	columns    []int
+	projection []string
+	projected  gms.Schema
+	// built says that an index has been built already: what go-mysql-server
+	// reads to build it is nothing.
+	built bool
+}
+
+// Name implements gms.Nameable.
+func (t *Table) Name() string { return t.info.Name }
+
+// String implements fmt.Stringer.
+func (t *Table) String() string { return t.info.Name }
+
+// Database implements gms.Databaseable.
+func (t *Table) Database() string { return t.info.DB }
+
+// Schema implements gms.Table.
+func (t *Table) Schema(*gms.Context) gms.Schema {
+	if t.columns != nil {
+		return t.projected
+	}
+	return t.ownSchema().Schema
+}
+
+func (t *Table) ownSchema() gms.PrimaryKeySchema {
+	if t.schema.Schema == nil {
+		t.schema = t.info.schema
+		t.schema.Schema = t.info.schema.Schema.Copy()
+	}
+	return t.schema
+}
+
+// PrimaryKeySchema implements gms.PrimaryKeyTable.
+func (t *Table) PrimaryKeySchema(*gms.Context) gms.PrimaryKeySchema { return t.ownSchema() }
+
+// Collation implements gms.Table.
+func (t *Table) Collation() gms.CollationID { return gms.CollationID(t.info.Table.Collation) }
+
+// Comment implements gms.CommentedTable.
+func (t *Table) Comment() string { return t.info.Table.Comment }
+
+// WithProjections implements gms.ProjectedTable.
+func (t *Table) WithProjections(_ *gms.Context, names []string) (gms.Table, error) {
+	c := *t
+	c.columns, c.projection, c.projected = nil, nil, nil
+	if names == nil {
+		return &c, nil
+	}
+	c.columns, c.projection, c.projected = make([]int, len(names)), names, make(gms.Schema, len(names))
+	schema := t.ownSchema().Schema
+	for i, name := range names {
+		at := t.info.Column(name)
+		if at < 0 {
+			return nil, gms.ErrTableColumnNotFound.New(t.Name(), name)
+		}
+		c.columns[i], c.projected[i] = at, schema[at]
+	}
+	return &c, nil
+}
+
+// Projections implements gms.ProjectedTable.
+func (t *Table) Projections() []string { return t.projection }
+
+// join makes sure that the transaction depends on the table being what it was
+// when the statement was planned.
+func (t *Table) join(_ *gms.Context, tr *transaction) error {
+	ok, err := t.e.cat.Current(tr.tx, t.info.Table)
+	if err == nil && !ok {
+		err = errChanged
+	}
+	return err
+}
+
+// Partitions implements gms.Table.
+func (t *Table) Partitions(*gms.Context) (gms.PartitionIter, error) {
+	if t.built {
+		return &onePartition{}, nil
+	}
+	return &onePartition{everything(t.info.primary)}, nil
+}
+
+// PartitionRows implements gms.Table.
+func (t *Table) PartitionRows(ctx *gms.Context, p gms.Partition) (gms.RowIter, error) {
+	s, ok := p.(*scan)
+	if !ok {
+		return nil, gms.ErrPartitionNotFound.New(p.Key())
+	}
+	tr := began(ctx)
+	if err := t.join(ctx, tr); err != nil {
+		return nil, conflict(err)
+	}
+	return t.rowIter(ctx, tr, s), nil
+}
+
+// Inserter implements gms.InsertableTable.
+func (t *Table) Inserter(ctx *gms.Context) gms.RowInserter { return t.editor(ctx) }
+
+// Updater implements gms.UpdatableTable.
+func (t *Table) Updater(ctx *gms.Context) gms.RowUpdater { return t.editor(ctx) }
+
+// Deleter implements gms.DeletableTable.
+func (t *Table) Deleter(ctx *gms.Context) gms.RowDeleter { return t.editor(ctx) }
+
+// Replacer implements gms.ReplaceableTable.
+func (t *Table) Replacer(ctx *gms.Context) gms.RowReplacer { return t.editor(ctx) }
+
+// GetForeignKeyEditor implements gms.ForeignKeyTable.
+func (t *Table) GetForeignKeyEditor(ctx *gms.Context) gms.ForeignKeyEditor { return t.editor(ctx) }
+
+// AutoIncrementSetter implements gms.AutoIncrementTable.
+func (t *Table) AutoIncrementSetter(ctx *gms.Context) gms.AutoIncrementSetter { return t.editor(ctx) }
+
+// GetNextAutoIncrementValue implements gms.AutoIncrementTable. A value that the
+// statement brings along moves the sequence once its row is inserted.
+func (t *Table) GetNextAutoIncrementValue(ctx *gms.Context, given any) (uint64, error) {
+	if given != nil {
+		v, _, err := types.Uint64.Convert(ctx, given)
+		if err != nil {
+			return 0, err
+		}
+		return v.(uint64), nil
+	}
+	n, err := t.e.next(ctx, began(ctx), t.info.Sequence)
+	return n, conflict(err)
+}
+
+// PeekNextAutoIncrementValue implements gms.AutoIncrementGetter.
+func (t *Table) PeekNextAutoIncrementValue(ctx *gms.Context) (uint64, error) {
+	if t.info.Sequence.IsNil() {
+		return 0, nil
+	}
+	tr := began(ctx)
+	if tr.born[t.info.Sequence] {
+		n, err := catalog.PeekIn(tr.tx, t.info.Sequence)
+		return n, conflict(err)
+	}
+	n, err := t.e.cat.Sequences().Peek(ctx.Context, t.info.Sequence)
+	return n, conflict(err)
+}
+
+// next returns the next number of a sequence.
+func (e *Engine) next(ctx *gms.Context, tr *transaction, sequence region.Ptr) (uint64, error) {
+	if tr.born[sequence] {
+		return catalog.NextIn(tr.tx, sequence)
+	}
+	return e.cat.Sequences().Next(ctx.Context, sequence)
+}
+
+// RowCount implements gms.StatisticsTable. The count is not exact: it serves
+// the planner and SHOW TABLE STATUS, as InnoDB's does.
+func (t *Table) RowCount(ctx *gms.Context) (uint64, bool, error) {
+	n := int64(t.e.counters.read(t.info.Counter))
+	if tr := current(ctx); tr != nil {
+		n += tr.rows[t.info.Counter]
+	}
+	return uint64(max(n, 0)), false, nil
+}
+
+// DataLength implements gms.StatisticsTable: the row count times a guess at the
+// length of a row.
+func (t *Table) DataLength(ctx *gms.Context) (uint64, error) {
+	n, _, err := t.RowCount(ctx)
+	perRow := uint64(region.HeaderBytes + rowHeader)
+	for _, c := range t.info.Columns {
+		perRow += 2 + uint64(guessBytes(c.Type))
+	}
+	return n * perRow, err
+}
+
+func guessBytes(d catalog.Type) uint32 {
+	switch d.Kind {
+	case catalog.KindChar, catalog.KindVarchar, catalog.KindBinary, catalog.KindVarbinary:
+		return min(d.Length, 64)
+	case catalog.KindText, catalog.KindBlob, catalog.KindJSON:
+		return 128
+	case catalog.KindVector:
+		return 4 * d.Length
+	}
+	return 4
+}
+
+// Truncate implements gms.TruncateableTable: the table gets new, empty
+// structures, and the old ones are freed after the transaction.
+func (t *Table) Truncate(ctx *gms.Context) (int, error) {
+	tr := began(ctx)
+	if tr.readOnly {
+		return 0, errReadOnly
+	}
+	n, _, err := t.RowCount(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tbl, err := t.latest(ctx, tr)
+	if err != nil {
+		return 0, conflict(err)
+	}
+	next := tbl.Clone()
+	if err := t.e.renewStorage(tr, next); err != nil {
+		return 0, conflict(err)
+	}
+	if _, err := t.e.cat.UpdateTable(tr.tx, next); err != nil {
+		return 0, conflict(err)
+	}
+	if err := t.e.cat.Drop(tr.tx, tbl.Storage()); err != nil {
+		return 0, conflict(err)
+	}
+	tr.count(tbl.Counter, -int64(min(n, math.MaxInt64)))
+	return int(n), nil
+}
+
+// latest returns the table's descriptor as the transaction sees it now, which
+// an earlier clause of the same statement may have changed.
+func (t *Table) latest(_ *gms.Context, tr *transaction) (*catalog.Table, error) {
+	tbl, err := t.e.cat.Table(tr.tx, t.info.DB, t.info.Name)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && tbl.ID != t.info.ID {
+		return nil, errChanged
+	}
+	return tbl, err
+}
+
+// GetIndexes implements gms.IndexAddressable. Indexes are listed as MySQL does:
+// the primary key, then unique ones, then the others.
+func (t *Table) GetIndexes(ctx *gms.Context) ([]gms.Index, error) {
+	info := t.info
+	if tr := current(ctx); tr != nil && t.e.cat.Changed(tr.tx) {
+		// In the middle of a statement that changes the table.
+		tbl, err := t.latest(ctx, tr)
+		if err != nil {
+			return nil, conflict(err)
+		}
+		if info, err = t.e.info(tr, tbl); err != nil {
+			return nil, err
+		}
+	}
+	var all []gms.Index
+	if !info.keyless() {
+		all = append(all, t.gmsIndex(info, info.primary))
+	}
+	for _, unique := range []bool{true, false} {
+		for _, k := range info.indexes {
+			if k.Unique == unique {
+				all = append(all, t.gmsIndex(info, k))
+			}
+		}
+	}
+	return all, nil
+}
+
+// PreciseMatch implements gms.IndexAddressable: ranges may return more than was
+// asked for (keyInfo.keyRange), so that filters stay.
+func (t *Table) PreciseMatch() bool { return false }
+
+// IndexedAccess implements gms.IndexAddressable.
+func (t *Table) IndexedAccess(_ *gms.Context, l gms.IndexLookup) gms.IndexedTable {
+	return &indexedTable{Table: t}
+}
+
+// An indexedTable is a table that is read through an index.
+type indexedTable struct {
+	*Table
+	keysOnly bool
+}
+
+// SetReferenceCheck implements gms.ReferenceChecker: a foreign key asks whether
+// a row exists, and shall not depend on what is in it.
+func (t *indexedTable) SetReferenceCheck() error {
+	t.keysOnly = true
+	return nil
+}
+
+// LookupPartitions implements gms.IndexedTable.
+func (t *indexedTable) LookupPartitions(ctx *gms.Context, l gms.IndexLookup) (gms.PartitionIter, error) {
+	x, ok := l.Index.(*index)
+	if !ok {
+		return nil, fmt.Errorf("sql: lookup through a foreign index %T", l.Index)
+	}
+	k := t.info.index(x.key.Name)
+	if k == nil {
+		return nil, errChanged
+	}
+	ranges, ok := l.Ranges.(gms.MySQLRangeCollection)
+	if !ok {
+		return nil, fmt.Errorf("sql: lookup with ranges of type %T", l.Ranges)
+	}
+	s := &scan{index: k, reverse: l.IsReverse, keysOnly: t.keysOnly}
+	for _, r := range ranges {
+		if kr, empty := k.keyRange(ctx, r); !empty {
+			s.ranges = append(s.ranges, kr)
+		}
+	}
+	return &onePartition{s}, nil
+}
+
+// GetChecks implements gms.CheckTable.
+func (t *Table) GetChecks(ctx *gms.Context) ([]gms.CheckDefinition, error) {
+	checks := make([]gms.CheckDefinition, len(t.info.Checks))
+	for i, c := range t.info.Checks {
+		checks[i] = gms.CheckDefinition{Name: c.Name, CheckExpression: c.Expr, Enforced: c.Enforced}
+	}
+	return checks, nil
+}
+
+// GetDeclaredForeignKeys implements gms.ForeignKeyTable.
+func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstraint, error) {
+	tbl := t.info.Table
+	if tr := current(ctx); tr != nil && t.e.cat.Changed(tr.tx) {
+		var err error
+		if tbl, err = t.latest(ctx, tr); err != nil {
+			return nil, conflict(err)
+		}
+	}
+	fks := make([]gms.ForeignKeyConstraint, len(tbl.ForeignKeys))
+	for i, f := range tbl.ForeignKeys {
+		fks[i] = gmsForeignKey(tbl, f)
+	}
+	return fks, nil
+}
+
+// GetReferencedForeignKeys implements gms.ForeignKeyTable.
+func (t *Table) GetReferencedForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstraint, error) {
+	tbl, tr := t.info.Table, began(ctx)
+	if t.e.cat.Changed(tr.tx) {
+		var err error
+		if tbl, err = t.latest(ctx, tr); err != nil {
+			return nil, conflict(err)
+		}
+	}
+	var fks []gms.ForeignKeyConstraint
+	for _, r := range tbl.ReferencedBy {
+		child, err := t.e.cat.Table(tr.tx, r.DB, r.Table)
+		if err != nil {
+			return nil, conflict(err)
+		}
+		i := child.ForeignKey(r.Name)
+		if i < 0 {
+			return nil, fmt.Errorf("%w: %s.%s does not have foreign key %s", catalog.ErrCorrupt, r.DB, r.Table, r.Name)
+		}
+		fks = append(fks, gmsForeignKey(child, child.ForeignKeys[i]))
+	}
+	return fks, nil
+}
+
+func gmsForeignKey(child *catalog.Table, f catalog.ForeignKey) gms.ForeignKeyConstraint {
+	return gms.ForeignKeyConstraint{
+		Name: f.Name, Database: child.DB, Table: child.Name,
+		ParentDatabase: f.ParentDB, ParentTable: f.ParentTable,
+		Columns: append([]string(nil), f.Columns...), ParentColumns: append([]string(nil), f.ParentColumns...),
+		OnUpdate: gms.ForeignKeyReferentialAction(f.OnUpdate), OnDelete: gms.ForeignKeyReferentialAction(f.OnDelete),
+		IsResolved: f.Resolved,
+	}
+}
+
+func storedForeignKey(f gms.ForeignKeyConstraint) catalog.ForeignKey {
+	return catalog.ForeignKey{
+		Name: f.Name, ParentDB: f.ParentDatabase, ParentTable: f.ParentTable,
+		Columns: append([]string(nil), f.Columns...), ParentColumns: append([]string(nil), f.ParentColumns...),
+		OnUpdate: string(f.OnUpdate), OnDelete: string(f.OnDelete), Resolved: f.IsResolved,
+	}
+}
+
+// sameName compares names as MySQL does.
+func sameName(a, b string) bool { return strings.EqualFold(a, b) }
