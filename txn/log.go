@@ -20,7 +20,8 @@ type logReader struct {
 	m      *Machine
 	from   rdma.MachineID
 	rx     *ring.Receiver
-	record Record // scratch
+	// record is the one at hand, scratch an earlier one of its transaction.
+	record, scratch Record
 
 	records deque
 	txs     map[uint64]*participant
@@ -107,8 +108,8 @@ func (l *logReader) participant(seq uint64) *participant {
 
 // apply commits a locked transaction at its primary.
 func (l *logReader) apply(p *participant) error {
-	var r Record
-	if err := DecodeRecord(p.lock, &r); err != nil {
+	r := &l.scratch
+	if err := DecodeRecord(p.lock, r); err != nil {
 		return err
 	}
 	for i := range r.Writes {
@@ -119,8 +120,8 @@ func (l *logReader) apply(p *participant) error {
 }
 
 func (l *logReader) unlock(p *participant) error {
-	var r Record
-	if err := DecodeRecord(p.lock, &r); err != nil {
+	r := &l.scratch
+	if err := DecodeRecord(p.lock, r); err != nil {
 		return err
 	}
 	l.m.unlockWrites(r.Writes)
@@ -170,7 +171,7 @@ func (l *logReader) finish(seq uint64) error {
 	}
 	delete(l.txs, seq)
 	if p.backup != nil {
-		if err := l.m.applyBackups(p.backup); err != nil {
+		if err := l.applyBackup(p); err != nil {
 			return err
 		}
 	}
@@ -218,15 +219,15 @@ func (m *Machine) applyPrimary(w *Write) {
 	}
 }
 
-// applyBackups applies a COMMIT-BACKUP record to this machine's replicas.
-func (m *Machine) applyBackups(raw []byte) error {
-	var r Record
-	if err := DecodeRecord(raw, &r); err != nil {
+// applyBackup applies a COMMIT-BACKUP record to this machine's replicas.
+func (l *logReader) applyBackup(p *participant) error {
+	r := &l.scratch
+	if err := DecodeRecord(p.backup, r); err != nil {
 		return err
 	}
 	for i := range r.Writes {
 		w := &r.Writes[i]
-		rt := m.route(w.Ptr.Addr.Region())
+		rt := l.m.route(w.Ptr.Addr.Region())
 		if rt == nil || rt.local == nil {
 			return fmt.Errorf("%w: COMMIT-BACKUP of %v for a replica that is not here", ErrBadRecord, w.Ptr.Addr)
 		}

@@ -25,7 +25,8 @@ func (wt *waiter) settled() bool { return wt.open.Load() == 0 && wt.err.Load() =
 // done counts one operation down. It is called with the worker locked.
 func (wt *waiter) done(err error) {
 	if err != nil {
-		wt.err.CompareAndSwap(nil, &err)
+		kept := err // so that err itself, mostly nil, stays off the heap
+		wt.err.CompareAndSwap(nil, &kept)
 	}
 	if wt.open.Add(-1) == 0 && wt.parked.CompareAndSwap(1, 0) {
 		wt.wake <- struct{}{}
