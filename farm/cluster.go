@@ -157,11 +157,10 @@ func (c *Cluster) recover() error {
 		if err := m.openRegions(c.mu.configuration, c.cfg.RegionBytes); err != nil {
 			return err
 		}
-		logs, err := m.openLogs(c.cfg)
-		if err != nil {
+		if err := m.openLogs(c.cfg); err != nil {
 			return err
 		}
-		remains = append(remains, m.remains(logs))
+		remains = append(remains, m.remains())
 	}
 	begin := c.cfg.Clock.Now()
 	var err error
@@ -244,13 +243,11 @@ func (c *Cluster) startMachine(m *machine, network *local.Network) (err error) {
 		Colocated: c.colocated,
 	})
 	m.txn, err = txn.New(txn.Config{
-		ID:      m.id,
-		Config:  uint32(c.mu.configuration.ID),
-		Workers: c.cfg.Workers,
-		NIC:     m.nic,
-		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
-			return m.memory.Map(logName(sender, worker), c.cfg.LogBytes)
-		},
+		ID:           m.id,
+		Config:       uint32(c.mu.configuration.ID),
+		Workers:      c.cfg.Workers,
+		NIC:          m.nic,
+		Log:          func(sender rdma.MachineID, worker int) *nvram.Memory { return m.logs[sender][worker] },
 		LogBytes:     int(c.cfg.LogBytes),
 		MessageBytes: int(c.cfg.MessageBytes),
 		Allocator:    m.allocator,

@@ -53,3 +53,30 @@ func TestCommitIsSeenByAllMachines(t *testing.T) {
 		}
 	}
 }
+
+func TestReopenFromFolder(t *testing.T) {
+	cfg := small(3, 2)
+	cfg.Folder = t.TempDir()
+	for i := range 3 {
+		c, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Machine(i).Run(context.Background(), func(tx *txn.Tx) error {
+			b, err := tx.Write(c.Root())
+			if err == nil {
+				if int(b[0]) != i {
+					t.Errorf("opened for the %dth time, the root object says %d", i, b[0])
+				}
+				b[0]++
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

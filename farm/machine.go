@@ -2,6 +2,7 @@ package farm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -22,6 +23,8 @@ type machine struct {
 	allocator *region.Allocator
 	txn       *txn.Machine
 	regions   map[region.ID]*region.Region
+	// logs are by sender and, within that, by its worker.
+	logs [][]*nvram.Memory
 }
 
 const regionPrefix = "region-"
@@ -83,21 +86,21 @@ func (m *machine) makeRegion(id region.ID, size int64) (*region.Region, error) {
 }
 
 // remains is what recovery needs of the machine.
-func (m *machine) remains(logs []*nvram.Memory) recovery.Machine {
-	return recovery.Machine{ID: m.id, Regions: m.regions, Logs: logs}
+func (m *machine) remains() recovery.Machine {
+	return recovery.Machine{ID: m.id, Regions: m.regions, Logs: slices.Concat(m.logs...)}
 }
 
 // openLogs maps the machine's logs, one from each worker of each machine.
-func (m *machine) openLogs(cfg Config) ([]*nvram.Memory, error) {
-	var logs []*nvram.Memory
-	for sender := range cfg.Machines {
+func (m *machine) openLogs(cfg Config) error {
+	m.logs = make([][]*nvram.Memory, cfg.Machines)
+	for sender := range m.logs {
 		for worker := range cfg.Workers {
 			mem, err := m.memory.Map(logName(rdma.MachineID(sender), worker), cfg.LogBytes)
 			if err != nil {
-				return nil, fmt.Errorf("farm: machine %d: %w", m.id, err)
+				return fmt.Errorf("farm: machine %d: %w", m.id, err)
 			}
-			logs = append(logs, mem)
+			m.logs[sender] = append(m.logs[sender], mem)
 		}
 	}
-	return logs, nil
+	return nil
 }

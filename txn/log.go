@@ -17,9 +17,9 @@ import (
 // a transaction that has not been applied, so the log's head, which is in
 // NVRAM, passes a record only when its transaction has been truncated.
 type logReader struct {
-	m      *Machine
-	from   rdma.MachineID
-	rx     *ring.Receiver
+	m    *Machine
+	from rdma.MachineID
+	rx   *ring.Receiver
 	// record is the one at hand, scratch an earlier one of its transaction.
 	record, scratch Record
 

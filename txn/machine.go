@@ -23,7 +23,7 @@ type Config struct {
 	NIC     rdma.NIC
 	// Log returns the non-volatile memory of the log that a sibling worker
 	// writes to this machine. All logs have LogBytes.
-	Log      func(sender rdma.MachineID, worker int) (*nvram.Memory, error)
+	Log      func(sender rdma.MachineID, worker int) *nvram.Memory
 	LogBytes int
 	// MessageBytes is the size of a message queue.
 	MessageBytes int
