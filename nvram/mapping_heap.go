@@ -34,22 +34,19 @@ func flushFile(words []uint64, f *os.File) error {
 }
 
 func writeBack(words []uint64, f *os.File) error {
-	const pageWords = 4096 / WordBytes
-	page := make([]byte, 4096)
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
 	if err := f.Truncate(int64(len(words)) * WordBytes); err != nil {
 		return err
 	}
-	for i := 0; i < len(words); i += pageWords {
-		part := words[i:min(i+pageWords, len(words))]
-		b := page[:len(part)*WordBytes]
-		copyWordsOut(b, part)
-		if allZero(b) {
+	b := asBytes(words)
+	for off := 0; off < len(b); off += pageBytes {
+		page := b[off:min(off+pageBytes, len(b))]
+		if allZero(page) {
 			continue
 		}
-		if _, err := f.WriteAt(b, int64(i)*WordBytes); err != nil {
+		if _, err := f.WriteAt(page, int64(off)); err != nil {
 			return err
 		}
 	}

@@ -65,11 +65,11 @@ func TestSaveAndRestore(t *testing.T) {
 func TestSavesAreSparse(t *testing.T) {
 	saves := t.TempDir()
 	f := open(t, t.TempDir(), Options{})
-	m, err := f.Map("big", 256<<20)
+	m, err := f.Map("big", 64<<20)
 	must(t, err)
-	m.Store(128<<20, 1)
-	m.Store(200<<20, 1)
-	m.Store(200<<20, 0) // touched, but zero
+	m.Store(32<<20, 1)
+	m.Store(50<<20, 1)
+	m.Store(50<<20, 0) // touched, but zero
 	must(t, f.Save(saves))
 	index, err := os.ReadFile(filepath.Join(saves, saveName(1), indexName))
 	must(t, err)

@@ -147,7 +147,10 @@ func TestUnpackTorn(t *testing.T) {
 // TestReadersNeverSeeTornObjects lets one writer fill an object with its version
 // while readers copy it locally and as a NIC would.
 func TestReadersNeverSeeTornObjects(t *testing.T) {
-	const rounds = 3000
+	rounds := Version(3000)
+	if raceEnabled {
+		rounds = 500
+	}
 	for _, c := range []Class{0, 1, 3, 15, 60} {
 		r := newRegion(t, 1, 1<<20)
 		p := newObject(t, r, c)
