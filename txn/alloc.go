@@ -27,6 +27,9 @@ func (m *Machine) handleInternally() {
 // alloc reserves a slot for an object, near hint: where hint's primary is
 // another machine, that machine does it.
 func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (region.Ptr, region.Version, error) {
+	if payload < 0 || payload > region.MaxPayload { // it may not fit the message either
+		return region.Ptr{}, 0, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
+	}
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.primary {
 		return m.cfg.Allocator.Alloc(int(w.id), payload, hint)

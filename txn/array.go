@@ -16,16 +16,18 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if err != nil {
 		return region.Ptr{}, err
 	}
-	var failed error
+	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
-		if failed != nil {
-			t.m.release(t.w, p)
-			continue
-		}
 		e := entry{ptr: p, version: versions[i], op: OpAlloc, payload: t.arena.get(p.Capacity())}
 		clear(e.payload)
-		failed = t.addWrite(e)
+		if err := t.addWrite(e); err != nil { // which has released p
+			for k := i + 1; k < n; k++ {
+				t.m.release(t.w, first.Element(k))
+			}
+			t.Rollback(before)
+			return region.Ptr{}, err
+		}
 	}
-	return first, failed
+	return first, nil
 }

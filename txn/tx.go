@@ -107,10 +107,21 @@ func (t *Tx) ownWrite(i int, p region.Ptr) ([]byte, error) {
 }
 
 func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
-	if e := &t.reads.entries[i]; e.ptr == p {
-		return e.payload, nil
+	e := &t.reads.entries[i]
+	if e.ptr != p {
+		return nil, t.doom(abort(ReasonFreed, p.Addr))
 	}
-	return nil, t.doom(abort(ReasonFreed, p.Addr))
+	if e.payload == nil {
+		payload, v, err := t.fetch(p)
+		if err != nil {
+			return nil, t.doom(err)
+		}
+		if v != e.version {
+			return nil, t.doom(abort(ReasonValidate, p.Addr))
+		}
+		e.payload = payload
+	}
+	return e.payload, nil
 }
 
 // fetch reads the committed object p into the transaction's arena.
@@ -262,7 +273,8 @@ func (t *Tx) undoStep(u undo) {
 }
 
 // dropWrite takes the newest write out of the write set. The object was read to
-// be written, so it moves to the read set.
+// be written, so it moves to the read set, without the payload, which has been
+// changed in place since: earlierRead gets it again.
 func (t *Tx) dropWrite(i int) {
 	e := t.writes.entries[i]
 	w := e.write()
@@ -272,7 +284,7 @@ func (t *Tx) dropWrite(i int) {
 	case e.op == OpAlloc:
 		t.m.release(t.w, e.ptr)
 	case t.reads.find(e.ptr.Addr) < 0:
-		t.reads.add(entry{ptr: e.ptr, version: e.version, payload: e.payload})
+		t.reads.add(entry{ptr: e.ptr, version: e.version})
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *state) validate() (outcome, error) {
 func (s *state) listChecks() {
 	s.checks = s.checks[:0]
 	for i := range s.reads.entries {
-		if e := &s.reads.entries[i]; s.writes.find(e.ptr.Addr) < 0 {
+		if e := &s.reads.entries[i]; !s.rewrites(e) {
 			s.addCheck(e.ptr, e.version, checkRead)
 		}
 	}
@@ -110,6 +110,14 @@ func (s *state) listChecks() {
 			s.addCheck(src.Ptr, src.Version, i)
 		}
 	}
+}
+
+// rewrites says whether the object that e was read from is written, too, so that
+// its lock is the check. Another object at that address, one that the
+// transaction makes where e's has been freed meanwhile, is not the same.
+func (s *state) rewrites(e *entry) bool {
+	i := s.writes.find(e.ptr.Addr)
+	return i >= 0 && s.writes.entries[i].ptr == e.ptr
 }
 
 func (s *state) addCheck(p region.Ptr, v region.Version, question int) {
