@@ -352,7 +352,7 @@ func (n *hood) vacate(at spot) error {
 	p.clear(at.slot)
 	last := len(n.pages) - 1
 	if last < 2 {
-		return nil
+		return n.relieve(at)
 	}
 	if from, ok := n.pages[last].lastUsed(); ok && last != at.page {
 		src, err := n.edit(last)
@@ -372,6 +372,28 @@ func (n *hood) vacate(at spot) error {
 		last--
 	}
 	return n.renew(max(at.page+1, 2), last)
+}
+
+// relieve fills the slot freed in a bucket from the chain of the other home whose
+// pairs can be there, if that has one while ours has none.
+func (n *hood) relieve(at spot) error {
+	home := n.home + 1 // of pairs that live in our neighbour as their home
+	if at.page == 0 {
+		home = n.home - 1
+	}
+	if home < 0 || home >= n.e.lay.buckets {
+		return nil
+	}
+	other, err := n.e.bucket(home)
+	if err != nil || !other.linked() {
+		return err
+	}
+	o, err := n.e.hood(home)
+	if err != nil {
+		return err
+	}
+	// As if a pair of that home had left the slot.
+	return o.vacate(spot{1 - at.page, at.slot})
 }
 
 // lastUsed returns the last slot in use, or false.

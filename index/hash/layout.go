@@ -37,7 +37,8 @@ type Config struct {
 	// Even, 2 to 64; 0 means 8.
 	Neighbourhood int
 	// Buckets is how many buckets of H/2 slots a shard has, a power of two;
-	// 0 chooses it so that a shard takes about 64 KB.
+	// 0 chooses it so that a shard takes about 64 KB, less where regions are
+	// small.
 	Buckets int
 	// MaxLoad is the percentage of a shard's slots that are taken when it
 	// splits; 0 means 85. It is looked at when an insert overflows its

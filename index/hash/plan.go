@@ -11,9 +11,10 @@ const (
 	// 4.0 % of the pairs overflow at 90 % load and H = 8; with 4 it is 4.3 %,
 	// with 64 3.9 %.
 	displaceAhead = 8
-	// displaceBehind is the same behind. There are only holes there after
-	// removals, and looking costs a bucket, so it is looked at one.
-	displaceBehind = 1
+	// displaceBehind is the same behind, where holes only are after removals.
+	// In a table whose pairs have all been replaced five times at 90 % load a
+	// lookup takes 1.067 reads with 0, 1.056 with 1, 1.048 with 8.
+	displaceBehind = 4
 )
 
 // A move takes the pair in slot from of bucket at to the free slot to of bucket

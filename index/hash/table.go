@@ -18,20 +18,25 @@ func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 	if err != nil {
 		return region.Ptr{}, err
 	}
+	at := hint
+	if len(cfg.Places) > 0 {
+		at = cfg.Places[0]
+	}
+	a := anchor{layout: lay, seed: cfg.Seed, places: cfg.Places}
+	a.root, err = createShard(t, &a, at, &header{state: whole})
+	for cfg.Buckets == 0 && a.buckets > bucketsMin && errors.Is(err, region.ErrTooLarge) {
+		a.buckets /= 2 // small regions have small blocks
+		a.root, err = createShard(t, &a, at, &header{state: whole})
+	}
+	if err != nil {
+		return region.Ptr{}, err
+	}
 	ptr, b, err := t.Alloc(anchorBytes, hint)
 	if err != nil {
 		return region.Ptr{}, err
 	}
-	a := anchor{layout: lay, seed: cfg.Seed, places: cfg.Places}
-	at := hint
-	if len(a.places) > 0 {
-		at = a.places[0]
-	}
-	if a.root, err = createShard(t, &a, at, &header{state: whole}); err != nil {
-		return region.Ptr{}, err
-	}
 	a.encode(b)
-	for i := range lay.buckets {
+	for i := range a.buckets {
 		b, err := t.Write(a.root.first.Element(i))
 		if err != nil {
 			return region.Ptr{}, err

@@ -1,0 +1,309 @@
+package hash
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Three machines insert, remove and read at once while the table grows from one
+// shard to many. Nobody waits for anyone, nothing is lost, and single operations
+// on different keys never conflict.
+func TestGrowthWhileInUse(t *testing.T) {
+	c := openFarm(t, 3, 3)
+	anchor := createTable(t, c.Machine(0), Config{Buckets: 8, Neighbourhood: 4, MaxLoad: 70})
+	const each = 1200
+	var wg sync.WaitGroup
+	tables := make([]*Table, 3)
+	for w := range tables {
+		tb := Open(c.Machine(w), anchor)
+		tables[w] = tb
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(1, uint64(w)))
+			for i := range each {
+				key := fmt.Appendf(nil, "%d-%d", w, i)
+				tx := tb.m.Begin()
+				err := tb.Insert(tx, key, fmt.Append(nil, i))
+				if i%3 == 2 && err == nil {
+					var ok bool
+					if ok, err = tb.Delete(tx, fmt.Appendf(nil, "%d-%d", w, i-1)); err == nil && !ok {
+						err = errors.New("a key is gone")
+					}
+				}
+				if err == nil {
+					err = tx.Commit(ctx)
+				}
+				tx.Abort()
+				if err != nil {
+					t.Errorf("machine %d, insert %d: %v", w, i, err)
+					return
+				}
+				old := rnd.IntN(i + 1)
+				v, ok, err := tb.Lookup(fmt.Appendf(nil, "%d-%d", w, old), nil)
+				want := old%3 != 1 || i < old+1
+				if err != nil || ok != want || ok && string(v) != fmt.Sprint(old) {
+					t.Errorf("machine %d: lookup of %d after %d: %q, %v, %v", w, old, i, v, ok, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got := checkTable(t, tables[0])
+	if len(got) != 3*each*2/3 {
+		t.Errorf("%d pairs, want %d", len(got), 3*each*2/3)
+	}
+	var splits, refreshes uint64
+	for _, tb := range tables {
+		s := tb.Stats()
+		splits, refreshes = splits+s.Splits, refreshes+s.Refreshes
+	}
+	if splits < 30 || refreshes < 30 {
+		t.Errorf("%d splits, %d stale directories noticed: too few to show anything", splits, refreshes)
+	}
+}
+
+// A machine that knows a table of one shard finds every key after another has
+// made it one of many, and learns the directory as it goes: once each shard.
+func TestStaleDirectory(t *testing.T) {
+	c := openFarm(t, 3, 1)
+	anchor := createTable(t, c.Machine(0), Config{Buckets: 16, ValueBytes: 8})
+	old := make([]*Table, 3)
+	for i := range old {
+		old[i] = Open(c.Machine(i), anchor)
+		if _, ok, err := old[i].Lookup([]byte("nothing"), nil); ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	const items = 3000
+	load(t, old[0], 0, items, []byte("v"))
+	shards := old[0].Stats().Shards
+	if shards < 32 {
+		t.Fatalf("%d shards", shards)
+	}
+	var key [16]byte
+	for range 2 {
+		for i := range items {
+			if _, ok, err := old[1].Lookup(numberedKey(key[:], i), nil); !ok || err != nil {
+				t.Fatalf("lookup %d: %v, %v", i, ok, err)
+			}
+			mustRun(t, old[2].m, func(tx *txn.Tx) error {
+				if _, ok, err := old[2].Get(tx, numberedKey(key[:], i)); !ok || err != nil {
+					t.Fatalf("get %d: %v, %v", i, ok, err)
+				}
+				return nil
+			})
+		}
+	}
+	for i, tb := range old[1:] {
+		s := tb.Stats()
+		if s.Shards != shards || s.Refreshes > uint64(shards) {
+			t.Errorf("machine %d knows %d of %d shards after %d refreshes", i+1, s.Shards, shards, s.Refreshes)
+		}
+	}
+	// One that writes with a stale directory does not put keys where nobody
+	// looks for them.
+	late := Open(c.Machine(1), anchor)
+	load(t, late, items, 500, []byte("w"))
+	if got := len(checkTable(t, old[0])); got != items+500 {
+		t.Errorf("%d pairs", got)
+	}
+}
+
+// A split can stop between any two of its transactions, with the table as good as
+// ever, and be finished by whoever comes next.
+func TestSplitStopsAnywhere(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 64, MaxLoad: 100})
+	const items = 230
+	load(t, tb, 0, items, nil)
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var key [16]byte
+	for step := 0; ; step++ {
+		fresh := Open(tb.m, tb.anchor) // knows nothing
+		for i := range items {
+			if _, ok, err := fresh.Lookup(numberedKey(key[:], i), nil); !ok || err != nil {
+				t.Fatalf("step %d, key %d: %v, %v", step, i, ok, err)
+			}
+		}
+		mustRun(t, tb.m, func(tx *txn.Tx) error {
+			if got := len(scan(t, fresh, tx)); got != items {
+				t.Fatalf("step %d: a scan finds %d pairs", step, got)
+			}
+			return nil
+		})
+		put(t, fresh, numberedKey(key[:], step), []byte("new")) // through a directory that is stale
+		if got := len(checkTable(t, fresh)); got != items {
+			t.Fatalf("step %d: %d pairs", step, got)
+		}
+		h, err := tb.refresh(o, o.first())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.depth == 2 {
+			break
+		}
+		// The child's turn comes when its parent is done: asking is harmless.
+		if h.state == splitting {
+			if again, err := tb.step(ctx, o, o.first().child.Load(), false); again || err != nil {
+				t.Fatal(again, err)
+			}
+		}
+		if _, err := tb.step(ctx, o, o.first(), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := tb.Stats(); s.Splits != 2 {
+		t.Errorf("%d splits", s.Splits)
+	}
+}
+
+// Shards live where the table's places say, whoever makes them.
+func TestPlaces(t *testing.T) {
+	c := openFarm(t, 3, 1)
+	places := make([]region.Addr, 3)
+	for i := range places {
+		Serve(c.Machine(i))
+		mustRun(t, c.Machine(i), func(tx *txn.Tx) error {
+			p, _, err := tx.Alloc(64, 0)
+			places[i] = p.Addr
+			return err
+		})
+	}
+	tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{Buckets: 16, Places: places}))
+	if err := tb.Reserve(ctx, 12*16*4*85/100); err != nil {
+		t.Fatal(err)
+	}
+	load(t, tb, 0, 700, nil)
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[int]int{}
+	r := o.dir.table.Load()
+	for i := range r.entries {
+		for m := range 3 {
+			if c.Machine(m).IsPrimary(r.entries[i].Load().first.Addr) {
+				count[m]++
+			}
+		}
+	}
+	if len(r.entries) != 16 || count[0] != 6 || count[1] != 5 || count[2] != 5 {
+		t.Errorf("%d shards, by machine %v", len(r.entries), count)
+	}
+	if got := len(checkTable(t, tb)); got != 700 {
+		t.Errorf("%d pairs", got)
+	}
+}
+
+// Keys chosen to have one hash make long chains and nothing worse: the table
+// neither splits for ever nor loses one.
+func TestOneHash(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 4})
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys [][]byte
+	for i := uint64(0); len(keys) < 120; i++ {
+		key := binary.LittleEndian.AppendUint64(nil, i)
+		if h := sum(o.seed, key); h>>56 == 0 && bucketOf(h, 4) == 1 {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		put(t, tb, key, key)
+	}
+	for _, key := range keys {
+		if v, ok, err := tb.Lookup(key, nil); !ok || err != nil || !bytes.Equal(v, key) {
+			t.Fatal(v, ok, err)
+		}
+	}
+	if got := len(checkTable(t, tb)); got != len(keys) {
+		t.Fatalf("%d keys", got)
+	}
+	if s := tb.Stats(); s.Shards > 16 {
+		t.Errorf("%d shards for keys of one bucket", s.Shards)
+	}
+	for _, key := range keys {
+		mustRun(t, tb.m, func(tx *txn.Tx) error { _, err := tb.Delete(tx, key); return err })
+	}
+	if got := len(checkTable(t, tb)); got != 0 {
+		t.Fatalf("%d keys left", got)
+	}
+}
+
+// A transaction may add far more pairs than the table has room for: the table
+// grows while the transaction is still collecting them.
+func TestLargeTransaction(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 32})
+	load(t, tb, 0, 100, nil)
+	const items = 1500
+	mustRun(t, tb.m, func(tx *txn.Tx) error {
+		for i := range items {
+			if err := tb.Put(tx, testKey(i), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if got := len(checkTable(t, tb)); got != items+100 {
+		t.Errorf("%d pairs", got)
+	}
+	if s := tb.Stats(); s.Shards < 8 {
+		t.Errorf("%d shards for %d pairs", s.Shards, items)
+	}
+}
+
+// A table can be filled in the transaction that creates it.
+func TestCreateAndFill(t *testing.T) {
+	m := openFarm(t, 1, 1).Machine(0)
+	for _, commit := range []bool{false, true} {
+		var tb *Table
+		tx := m.Begin()
+		anchor, err := Create(tx, Config{Buckets: 16}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tb = Open(m, anchor)
+		for i := range 100 {
+			if err := tb.Insert(tx, testKey(i), fmt.Append(nil, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tb.Insert(tx, testKey(3), nil); !errors.Is(err, ErrExists) {
+			t.Fatal(err)
+		}
+		if v, ok, err := tb.Get(tx, testKey(7)); !ok || err != nil || string(v) != "7" {
+			t.Fatal(v, ok, err)
+		}
+		if ok, err := tb.Has(tx, testKey(100)); ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if got := len(scan(t, tb, tx)); got != 100 {
+			t.Fatalf("%d pairs", got)
+		}
+		if !commit {
+			tx.Abort()
+			if _, _, err := tb.Lookup(testKey(1), nil); !errors.Is(err, ErrDestroyed) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := tx.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(checkTable(t, tb)); got != 100 {
+			t.Fatalf("%d pairs", got)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package hash
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// served opens a table on machines that all serve.
+func served(t *testing.T, machines int, cfg Config) []*Table {
+	c := openFarm(t, machines, 1)
+	anchor := createTable(t, c.Machine(0), cfg)
+	var tables []*Table
+	for i := range machines {
+		tables = append(tables, Serve(c.Machine(i)).Open(anchor))
+	}
+	return tables
+}
+
+// Single operations, on one key and on many, from all machines, give what some
+// order of them gives: of all inserts and removals of a key in turn, exactly as
+// many succeed as can.
+func TestSingleOperations(t *testing.T) {
+	tables := served(t, 3, Config{Buckets: 16})
+	const keys, workers, each = 4, 12, 150
+	var mu sync.Mutex
+	balance := map[int]int{}
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			tb := tables[w%len(tables)]
+			rnd := rand.New(rand.NewPCG(1, uint64(w)))
+			for range each {
+				i := rnd.IntN(keys)
+				key, n := testKey(i), 0
+				var err error
+				if rnd.IntN(2) == 0 {
+					if err = tb.InsertNow(ctx, key, []byte("v")); err == nil {
+						n = 1
+					} else if errors.Is(err, ErrExists) {
+						err = nil
+					}
+				} else {
+					var ok bool
+					if ok, err = tb.DeleteNow(ctx, key); ok {
+						n = -1
+					}
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				balance[i] += n
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	got := checkTable(t, tables[0])
+	for i := range keys {
+		_, in := got[string(testKey(i))]
+		if want := map[bool]int{true: 1}[in]; balance[i] != want {
+			t.Errorf("key %d: inserts less removals %d, there: %v", i, balance[i], in)
+		}
+	}
+	if tables[0].Stats().Shipped != 0 || tables[1].Stats().Shipped == 0 {
+		t.Errorf("shipped: %+v, %+v", tables[0].Stats(), tables[1].Stats())
+	}
+}
+
+// While one transaction changes a key, what else is to be done to it waits and
+// becomes one transaction, in order.
+func TestCombining(t *testing.T) {
+	tb := served(t, 1, Config{})[0]
+	key := []byte("hot")
+	// A change of the key is under way:
+	tb.combining.keys = map[string]*queue{string(key): {}}
+	const n = 20
+	var wg sync.WaitGroup
+	inserted, deleted := make([]bool, n), make([]bool, n)
+	for i := range n {
+		wg.Go(func() {
+			err := tb.InsertNow(ctx, key, fmt.Append(nil, i))
+			inserted[i] = err == nil
+			if err != nil && !errors.Is(err, ErrExists) {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			var err error
+			if deleted[i], err = tb.DeleteNow(ctx, key); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for {
+		tb.combining.mu.Lock()
+		q := tb.combining.keys[string(key)]
+		if len(q.waiting) == 2*n {
+			// and ends.
+			q.waiting[0].turn <- false
+			q.waiting = q.waiting[1:]
+			tb.combining.mu.Unlock()
+			break
+		}
+		tb.combining.mu.Unlock()
+	}
+	before := tb.m.Stats().Commits
+	wg.Wait()
+	if got := tb.m.Stats().Commits - before; got != 1 {
+		t.Errorf("%d transactions", got)
+	}
+	if s := tb.Stats(); s.Combined != 2*n-1 {
+		t.Errorf("%d combined, want %d", s.Combined, 2*n-1)
+	}
+	in := 0
+	for i := range n {
+		if inserted[i] {
+			in++
+		}
+		if deleted[i] {
+			in--
+		}
+	}
+	if got := len(checkTable(t, tb)); got != in {
+		t.Errorf("%d keys, %d inserts less removals succeeded", got, in)
+	}
+	if len(tb.combining.keys) != 0 {
+		t.Error("the key is still being changed")
+	}
+}
+
+// A single operation whose context is over does nothing, and does not keep the
+// next from its turn.
+func TestSingleCancelled(t *testing.T) {
+	tb := served(t, 1, Config{})[0]
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := tb.PutNow(over, []byte("k"), nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := tb.PutNow(ctx, []byte("k"), []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok, err := tb.Lookup([]byte("k"), nil); !ok || err != nil || string(v) != "v" {
+		t.Fatal(v, ok, err)
+	}
+}
+
+// What does not fit into a message, or what the shard's primary refuses, is done
+// from here.
+func TestSingleNotShipped(t *testing.T) {
+	tables := served(t, 2, Config{})
+	large := make([]byte, 100<<10)
+	if err := tables[1].PutNow(ctx, []byte("large"), large); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok, err := tables[0].Lookup([]byte("large"), nil); !ok || err != nil || len(v) != len(large) {
+		t.Fatal(len(v), ok, err)
+	}
+	c := openFarm(t, 2, 1) // where nobody serves
+	tb := Open(c.Machine(1), createTable(t, c.Machine(0), Config{}))
+	if err := tb.PutNow(ctx, []byte("k"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(checkTable(t, tb)); got != 1 {
+		t.Fatal(got)
+	}
+}
+
+// With one-two-sided operations a lookup costs one READ, and if that does not
+// decide it one message.
+func TestOneTwoSided(t *testing.T) {
+	c := openFarm(t, 2, 1)
+	anchor := createTable(t, c.Machine(0), Config{Buckets: 4, MaxLoad: 100, Neighbourhood: 2})
+	home := Serve(c.Machine(0)).Open(anchor)
+	Serve(c.Machine(1))
+	const items = 16
+	for i := range items {
+		put(t, home, testKey(i), []byte("value"))
+	}
+	tb := OpenWith(c.Machine(1), anchor, Options{OneTwoSided: true})
+	one := func(i int) (found bool) {
+		v, ok, err := tb.Lookup(testKey(i), make([]byte, 16))
+		if err != nil || ok && string(v) != "value" {
+			t.Fatal(v, ok, err)
+		}
+		return ok
+	}
+	for i := range 2 * items {
+		one(i)
+	}
+	shipped, before := tb.Stats().Shipped, c.Machine(1).Stats()
+	for i := range 2 * items {
+		if found := one(i); found != (i < items) {
+			t.Fatalf("key %d: %v", i, found)
+		}
+	}
+	s := c.Machine(1).Stats().Sub(before)
+	shipped = tb.Stats().Shipped - shipped
+	if s.RemoteReads != 2*items || shipped == 0 || s.Messages < shipped {
+		t.Errorf("%d reads, %d lookups shipped, %d messages for %d lookups", s.RemoteReads, shipped, s.Messages, 2*items)
+	}
+}
+
+// Messages that make no sense are refused.
+func TestBadMessages(t *testing.T) {
+	c := openFarm(t, 2, 1)
+	anchor := createTable(t, c.Machine(0), Config{})
+	Serve(c.Machine(0))
+	var other region.Ptr
+	mustRun(t, c.Machine(0), func(tx *txn.Tx) (err error) {
+		other, _, err = tx.Alloc(anchorBytes, 0)
+		return err
+	})
+	key := appendKey(nil, []byte("k"))
+	long := appendKey(nil, make([]byte, KeyBytesMax+1))
+	at := anchor.Append(nil)
+	for _, m := range []struct {
+		h   txn.HandlerID
+		arg []byte
+	}{
+		{handlerLookup, nil}, {handlerLookup, at}, {handlerLookup, append(at, 9, 0, 1)},
+		{handlerLookup, append(append(at, key...), 0)}, {handlerLookup, append(other.Append(nil), key...)},
+		{handlerLookup, append(make([]byte, 16), key...)},
+		{handlerSingle, nil}, {handlerSingle, at}, {handlerSingle, append(append(at, key...), byte(singleKinds), 0, 0, 0, 0)},
+		{handlerSingle, append(append(at, key...), 0, 9, 0, 0, 0)}, {handlerSingle, append(append(at, long...), 0, 0, 0, 0, 0)},
+		{handlerSingle, append(append(other.Append(nil), key...), 0, 0, 0, 0, 0)},
+		{handlerBirth, nil}, {handlerBirth, appendBirth(nil, anchor, region.Ptr{}, 0, anchor.Addr)},
+		{handlerBirth, appendBirth(nil, anchor, anchor, depthMax, anchor.Addr)},
+		{handlerBirth, appendBirth(nil, anchor, anchor, 0, anchor.Addr)}, // no header
+		{handlerBirth, appendBirth(nil, other, anchor, 0, anchor.Addr)},
+		{handlerBirth, appendBirth(nil, region.Ptr{}, anchor, 0, anchor.Addr)},
+	} {
+		if _, err := c.Machine(1).Ship(ctx, anchor.Addr, m.h, m.arg); err == nil {
+			t.Errorf("handler %#x takes %x", m.h, m.arg)
+		}
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	f.Add(appendSingles(nil, []single{{kind: singleInsert, value: []byte("v")}, {kind: singleDelete}}))
+	f.Add(binary.LittleEndian.AppendUint16(nil, 7))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if ops, err := decodeSingles(b); err == nil {
+			if again := appendSingles(nil, ops); string(again) != string(b) {
+				t.Fatalf("%x decodes to %+v, which encodes to %x", b, ops, again)
+			}
+		}
+		if key, rest, err := decodeKey(b); err == nil {
+			if again := append(appendKey(nil, key), rest...); string(again) != string(b) {
+				t.Fatalf("%x: key %x, rest %x", b, key, rest)
+			}
+		}
+	})
+}
