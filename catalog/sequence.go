@@ -62,14 +62,7 @@ func (c *Catalog) FreeNumber(t *txn.Tx, p region.Ptr) error {
 	if p.IsNil() {
 		return nil
 	}
-	t.OnEnd(func() { c.sequences.forget(p) })
 	return t.Free(p)
-}
-
-func (s *Sequences) forget(p region.Ptr) {
-	s.mu.Lock()
-	delete(s.of, p)
-	s.mu.Unlock()
 }
 
 func (s *Sequences) get(p region.Ptr) *sequence {

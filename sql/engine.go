@@ -49,6 +49,14 @@ func OpenCatalog(ctx context.Context, m *txn.Machine, root region.Ptr, shared *c
 	return catalog.Open(ctx, m, root, catalog.Config{Sequences: shared, Sweep: sweep, FreeRow: freeRow})
 }
 
+// mysqlDefaults are the variables whose defaults are not MySQL 8's in
+// go-mysql-server.
+var mysqlDefaults = map[string]any{
+	"collation_server":     gms.Collation_utf8mb4_0900_ai_ci.String(),
+	"collation_database":   gms.Collation_utf8mb4_0900_ai_ci.String(),
+	"collation_connection": gms.Collation_utf8mb4_0900_ai_ci.String(),
+}
+
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
 	if o.LockWait == 0 {
@@ -56,6 +64,9 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	}
 	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m)}
 	e.mu.infos = make(map[uint64]*tableInfo)
+	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
+		return nil, fmt.Errorf("sql: set defaults: %w", err)
+	}
 	a := analyzer.NewBuilder(&provider{e}).Build()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	if err := e.loadUsers(context.Background()); err != nil {

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/region"
 )
 
 // An instance is a cluster with an engine, for tests.
@@ -18,6 +20,7 @@ type instance struct {
 	cluster *farm.Cluster
 	cat     *catalog.Catalog
 	e       *Engine
+	cfg     farm.Config
 	nextID  uint32
 }
 
@@ -39,7 +42,7 @@ func openInstance(t testing.TB, cfg farm.Config) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &instance{t: t, cluster: cluster, cat: cat, e: e}
+	return &instance{t: t, cluster: cluster, cat: cat, e: e, cfg: cfg}
 }
 
 func (in *instance) close() {
@@ -149,7 +152,23 @@ func TestFirstSteps(t *testing.T) {
 	if got, want := c.show(schema, rows), "3 | c | 3\n2 | b | 3\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if _, _, err := c.run("INSERT INTO t (name) VALUES ('b')"); SQLError(err).Num != 1062 {
+	if _, _, err := c.run("INSERT INTO t (name) VALUES ('B')"); SQLError(err).Num != 1062 {
 		t.Errorf("duplicate: %v", err)
 	}
+}
+
+// check walks everything, after what was dropped has been freed.
+func (in *instance) check() error {
+	ctx := context.Background()
+	if err := in.cat.Sweep(ctx); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	used := map[region.Ptr]bool{in.cluster.Root(): true}
+	return in.e.Check(ctx, in.cluster.Root(), func(p region.Ptr) error {
+		if used[p] {
+			return fmt.Errorf("object %v is used twice", p)
+		}
+		used[p] = true
+		return nil
+	})
 }

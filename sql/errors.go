@@ -7,6 +7,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	goerrors "gopkg.in/src-d/go-errors.v1"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/index/btree"
@@ -89,7 +90,36 @@ func SQLError(err error) *mysql.SQLError {
 			return mysql.NewSQLError(c.code, c.state, "%s", text)
 		}
 	}
-	return gms.CastSQLError(err)
+	return castError(err)
+}
+
+// castError takes go-mysql-server's choice of a number, and adds what it leaves
+// out: MySQL's text for a duplicate key, and the state.
+func castError(err error) *mysql.SQLError {
+	e := gms.CastSQLError(err)
+	var kind *goerrors.Error
+	if errors.As(err, &kind) {
+		if u, ok := kind.Cause().(gms.UniqueKeyError); ok {
+			e.Message = u.Error()
+		}
+	}
+	if state, ok := states[e.Num]; ok {
+		e.State = state
+	}
+	return e
+}
+
+// states are the SQLSTATEs of the errors for which MySQL has a better one than
+// HY000.
+var states = map[int]string{
+	mysql.ERDupEntry: "23000", mysql.ERBadNullError: "23000", mysql.ErNoReferencedRow2: "23000",
+	mysql.ERRowIsReferenced2: "23000", mysql.ERNoSuchTable: "42S02", mysql.ERBadDb: "42000",
+	mysql.ERBadFieldError: "42S22", mysql.ERTableExists: "42S01", mysql.ERParseError: "42000",
+	mysql.EROperandColumns: "21000", mysql.ERSubqueryNo1Row: "21000", mysql.ERDataTooLong: "22001",
+	mysql.ERDataOutOfRange: "22003", mysql.ERDbCreateExists: "HY000", mysql.ERDupFieldName: "42S21",
+	mysql.ERMultiplePriKey: "42000", mysql.ERKeyColumnDoesNotExist: "42000", mysql.ERCantDropFieldOrKey: "42000",
+	mysql.ERTooLongKey: "42000", mysql.ERWrongAutoKey: "42000", mysql.ERTruncatedWrongValueForField: "HY000",
+	mysql.ERMixOfGroupFuncAndFields: "42000", mysql.ERFieldSpecifiedTwice: "42000", 3819: "HY000", 3140: "22032", 3141: "22032",
 }
 
 // unwrapInsert returns what go-mysql-server has wrapped together with the row

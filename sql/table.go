@@ -250,8 +250,11 @@ func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	if err := t.e.renewStorage(tr, next); err != nil {
 		return 0, conflict(err)
 	}
-	if _, err := t.e.cat.UpdateTable(tr.tx, next); err != nil {
+	if next, err = t.e.cat.UpdateTable(tr.tx, next); err != nil {
 		return 0, conflict(err)
+	}
+	if err := t.become(tr, next); err != nil {
+		return 0, err
 	}
 	if err := t.e.cat.Drop(tr.tx, tbl.Storage()); err != nil {
 		return 0, conflict(err)

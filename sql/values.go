@@ -257,14 +257,13 @@ const geometryBytesMax = 1 << 30
 // appendInt appends n in as few little-endian bytes of two's complement as
 // hold it: none for 0, one up to 127.
 func appendInt(dst []byte, n int64) []byte {
-	for n != 0 {
-		dst = append(dst, byte(n))
-		if n >= -128 && n <= 127 {
-			break
-		}
-		n >>= 8
+	if n == 0 {
+		return dst
 	}
-	return dst
+	for ; n < -128 || n > 127; n >>= 8 {
+		dst = append(dst, byte(n))
+	}
+	return append(dst, byte(n))
 }
 
 func readInt(b []byte) (int64, bool) {

@@ -1,0 +1,150 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Visitor is told what Check comes across. Each func may be nil.
+type Visitor struct {
+	// Object is passed every object of the catalog and of the structures that
+	// it lists as dropped; the root object is not one of them.
+	Object func(region.Ptr) error
+	// Row is passed the rows of dropped tables.
+	Row func(t *txn.Tx, p region.Ptr) error
+	// Table is passed every table; its structures are the caller's to walk.
+	Table func(t *txn.Tx, tbl *Table) error
+}
+
+// Check walks the catalog and says what is wrong with it. Nobody may change it
+// meanwhile.
+func (c *Catalog) Check(ctx context.Context, root region.Ptr, v Visitor) error {
+	if v.Object == nil {
+		v.Object = func(region.Ptr) error { return nil }
+	}
+	t := c.m.Begin()
+	defer t.Abort()
+	b, err := t.Read(root)
+	if err != nil {
+		return err
+	}
+	anchor, err := region.DecodePtr(b)
+	if err != nil {
+		return err
+	}
+	if err := v.Object(anchor); err != nil {
+		return err
+	}
+	_, err = c.names.Inspect(ctx, btree.Visitor{Node: v.Object, Entry: func(key []byte, p region.Ptr) error {
+		if err := c.checkName(ctx, t, key, p, v); err != nil {
+			return fmt.Errorf("catalog: name %q: %w", key, err)
+		}
+		return nil
+	}})
+	return err
+}
+
+func (c *Catalog) checkName(ctx context.Context, t *txn.Tx, key []byte, p region.Ptr, v Visitor) error {
+	if key[0] == nameForeign {
+		return nil // leads to a table, which has a name of its own
+	}
+	if err := v.Object(p); err != nil {
+		return err
+	}
+	if key[0] == nameTable {
+		return c.checkTable(t, key, p, v)
+	}
+	b, err := get(t, p)
+	if err != nil {
+		return err
+	}
+	switch key[0] {
+	case nameDatabase:
+		_, err = DecodeDatabase(b)
+	case nameSetting:
+	case nameDropped:
+		return c.checkDropped(ctx, t, b, v)
+	default:
+		_, err = DecodeDefinition(b)
+	}
+	return err
+}
+
+func (c *Catalog) checkTable(t *txn.Tx, key []byte, head region.Ptr, v Visitor) error {
+	tbl, err := c.load(t, string(key), head)
+	if err != nil {
+		return err
+	}
+	for _, p := range []region.Ptr{tbl.body, tbl.Sequence, tbl.RowSequence, tbl.Counter} {
+		if p.IsNil() {
+			continue
+		}
+		if err := v.Object(p); err != nil {
+			return err
+		}
+	}
+	for _, r := range tbl.ReferencedBy {
+		child, err := c.Table(t, r.DB, r.Table)
+		if err != nil || child.ForeignKey(r.Name) < 0 {
+			return fmt.Errorf("%w: foreign key %s of %s.%s is not there: %w", ErrCorrupt, r.Name, r.DB, r.Table, err)
+		}
+	}
+	if v.Table == nil {
+		return nil
+	}
+	return v.Table(t, tbl)
+}
+
+func (c *Catalog) checkDropped(ctx context.Context, t *txn.Tx, b []byte, v Visitor) error {
+	storage, err := decodeStorage(b)
+	if err != nil {
+		return err
+	}
+	for _, s := range storage {
+		if gone, err := c.gone(t, s.Anchor); gone || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		err := c.Walk(ctx, s, v.Object, func(_ []byte, p region.Ptr) error {
+			if !s.Rows || v.Row == nil {
+				return nil
+			}
+			return v.Row(t, p)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gone reports whether a structure on the list has been freed already.
+func (c *Catalog) gone(t *txn.Tx, anchor region.Ptr) (bool, error) {
+	_, _, err := t.Peek(anchor)
+	if IsFreed(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Walk checks one structure and visits its objects and entries.
+func (c *Catalog) Walk(ctx context.Context, s Storage, object func(region.Ptr) error, entry func(key []byte, row region.Ptr) error) error {
+	if s.Access == AccessHash {
+		return c.Hash(s.Anchor).Check(ctx, hash.Visitor{Node: object, Pair: func(key, value []byte) error {
+			p, err := region.DecodePtr(value)
+			if err != nil {
+				return err
+			}
+			return entry(key, p)
+		}})
+	}
+	_, err := c.Tree(s.Anchor).Inspect(ctx, btree.Visitor{Node: object, Entry: entry})
+	return err
+}

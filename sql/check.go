@@ -1,0 +1,110 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Check walks the catalog, every table, every row and every index, and returns
+// the first thing that is wrong: a structure that is not sound, a row that does
+// not decode, an index entry without its row or a row without its entry. object,
+// which may be nil, is passed every object that is in use but for the root. No
+// statement may run meanwhile.
+func (e *Engine) Check(ctx context.Context, root region.Ptr, object func(region.Ptr) error) error {
+	if object == nil {
+		object = func(region.Ptr) error { return nil }
+	}
+	c := checker{e: e, ctx: ctx, object: object}
+	return e.cat.Check(ctx, root, catalog.Visitor{Object: object, Row: c.row, Table: c.table})
+}
+
+type checker struct {
+	e      *Engine
+	ctx    context.Context
+	object func(region.Ptr) error
+}
+
+// row visits a row and what stands outside of it.
+func (c *checker) row(t *txn.Tx, p region.Ptr) error {
+	if err := c.object(p); err != nil {
+		return err
+	}
+	return eachSpill(t, p, func(ref []byte) error { return catalog.ChainLinks(t, ref, c.object) })
+}
+
+func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
+	// One transaction for each table: what it has read is given back after it.
+	t := c.e.m.Begin()
+	defer t.Abort()
+	if err := c.rows(t, tbl); err != nil {
+		return fmt.Errorf("table %s.%s: %w", tbl.DB, tbl.Name, err)
+	}
+	return nil
+}
+
+func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
+	info, err := newTableInfo(tbl)
+	if err != nil {
+		return err
+	}
+	entries := make([]map[string]region.Ptr, len(info.indexes))
+	for i, k := range info.indexes {
+		entries[i] = make(map[string]region.Ptr)
+		s := catalog.Storage{Access: k.Access, Anchor: k.Anchor}
+		err := c.e.cat.Walk(c.ctx, s, c.object, func(key []byte, p region.Ptr) error {
+			entries[i][string(key)] = p
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("index %s: %w", k.Name, err)
+		}
+	}
+	for _, s := range tbl.Alteration.Build {
+		if err := c.e.cat.Walk(c.ctx, s, c.object, func([]byte, region.Ptr) error { return nil }); err != nil {
+			return err
+		}
+	}
+	s := catalog.Storage{Access: tbl.Primary.Access, Anchor: tbl.Primary.Anchor}
+	err = c.e.cat.Walk(c.ctx, s, c.object, func(key []byte, p region.Ptr) error {
+		if err := c.row(t, p); err != nil {
+			return fmt.Errorf("row %x: %w", key, err)
+		}
+		return c.entries(t, info, entries, key, p)
+	})
+	if err != nil {
+		return err
+	}
+	for i, left := range entries {
+		for key, p := range left {
+			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", errCorruptRow, key, info.indexes[i].Name, p)
+		}
+	}
+	return nil
+}
+
+// entries takes a row's entries out of what the indexes hold.
+func (c *checker) entries(t *txn.Tx, info *tableInfo, entries []map[string]region.Ptr, key []byte, p region.Ptr) error {
+	row, err := loadRow(t, info.rows, p, nil)
+	if err != nil {
+		return fmt.Errorf("row %x: %w", key, err)
+	}
+	for i, k := range info.indexes {
+		if computed(info.Table, *k.Index) {
+			clear(entries[i]) // go-mysql-server alone knows these keys
+			continue
+		}
+		entry, _, err := k.entry(c.ctx, row, key)
+		if err != nil {
+			return err
+		}
+		if entries[i][string(entry)] != p {
+			return fmt.Errorf("%w: row %x has no entry in index %s: %x, %v, %x", errCorruptRow, key, k.Name, entry, p, entries[i])
+		}
+		delete(entries[i], string(entry))
+	}
+	return nil
+}
