@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/farmsql/farmsql"
+)
+
+type checkCommand struct {
+	dataFlags
+}
+
+// Help is shown by check --help.
+func (checkCommand) Help() string {
+	return durability + `
+
+Opens the folder as serve would, which finishes what a killed process had begun, then walks
+every object, index and catalog entry. Exits 0 if all is well and 1 if anything is not.`
+}
+
+// Run checks the folder and prints what it found.
+func (c *checkCommand) Run(std streams) error {
+	cfg := c.config()
+	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := cfg.Validate(); err != nil {
+		return usageError(err.Error())
+	}
+	if _, err := os.Stat(c.Data); err != nil {
+		return fmt.Errorf("nothing to check: %w", err) // Open would create it
+	}
+	db, err := farmsql.Open(cfg)
+	if err != nil {
+		return err
+	}
+	report, err := db.Check(context.Background())
+	if closeErr := db.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(std.out, report)
+	if !report.OK() {
+		return fmt.Errorf("%d problems in %s", len(report.Problems), c.Data)
+	}
+	return nil
+}

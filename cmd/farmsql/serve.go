@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/farmsql/farmsql"
+)
+
+// dataFlags say where a database is and how it is laid out.
+type dataFlags struct {
+	Data       string       `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, created if need be (${default}). On an ordinary disk it survives a killed process, NOT A POWER CUT; use tmpfs, hugetlbfs or DAX for memory that is backed by a battery."`
+	Machines   int          `default:"1" help:"FaRM machines to run in this process (${default}). Fixed when the folder is created, as are the next four."`
+	Replicas   int          `default:"1" help:"Machines that hold each region, one primary and the rest backups (${default})."`
+	Workers    int          `default:"${workers}" help:"Workers per machine (${default} on this computer)."`
+	RegionSize farmsql.Size `default:"2GiB" placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (${default}). Space is taken as it fills."`
+	LogSize    farmsql.Size `default:"32MiB" placeholder:"SIZE" help:"Size of one transaction log; bounds what a transaction may write (${default})."`
+}
+
+func (f dataFlags) config() farmsql.Config {
+	return farmsql.Config{
+		Folder: f.Data, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers,
+		RegionSize: f.RegionSize, LogSize: f.LogSize,
+	}
+}
+
+// logFlags say what is logged to stderr.
+type logFlags struct {
+	LogLevel  slog.Level `default:"info" help:"Log this and above: debug, info, warn or error (${default})."`
+	LogFormat string     `default:"text" enum:"text,json" help:"Format of the log on stderr: text or json (${default})."`
+}
+
+func (f logFlags) logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: f.LogLevel}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+func defaults() map[string]string {
+	return map[string]string{"workers": fmt.Sprint(min(runtime.GOMAXPROCS(0), 8))}
+}
+
+type serveCommand struct {
+	dataFlags
+	logFlags
+	Listen         string       `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"Address for MySQL clients (${default}). root has no password and may connect from this computer only; create users before you listen wider."`
+	ResultBuffer   farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
+	MaxPacket      farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Largest request of a client, max_allowed_packet (${default})."`
+	MaxConnections int          `default:"1000" help:"Clients that may be connected (${default})."`
+	TLSCert        string       `placeholder:"FILE" help:"Certificate, to let clients use TLS; with --tls-key."`
+	TLSKey         string       `placeholder:"FILE" help:"Key of the certificate."`
+	RequireTLS     bool         `help:"Refuse clients that do not use TLS."`
+}
+
+// Help is shown by serve --help.
+func (serveCommand) Help() string {
+	return durability + `
+
+Ready, it prints one line with the address to connect to. SIGTERM, SIGINT and SIGPWR close the
+database in an orderly way: running statements finish, the folder is marked as complete.`
+}
+
+// Run serves until a signal asks it to stop.
+func (s *serveCommand) Run(std streams) error {
+	cfg, err := s.config(std.err)
+	if err != nil {
+		return err
+	}
+	log := cfg.Logger
+	// The port comes first: an address in use must not touch the folder.
+	l, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return listenError(s.Listen, err)
+	}
+	db, err := farmsql.Open(cfg)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGPWR)
+	defer stop()
+	fmt.Fprintln(std.out, readyLine(l.Addr()))
+	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", s.Machines, "replicas", s.Replicas)
+	err = db.Serve(ctx, l)
+	if ctx.Err() != nil {
+		log.Info("stopping")
+		stop() // a second signal kills
+	}
+	return errors.Join(err, db.Close())
+}
+
+func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
+	cfg := s.dataFlags.config()
+	cfg.ResultBuffer, cfg.MaxPacket, cfg.MaxConnections = s.ResultBuffer, s.MaxPacket, s.MaxConnections
+	cfg.RequireTLS = s.RequireTLS
+	cfg.Logger = s.logger(stderr)
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		return cfg, usageError("--tls-cert and --tls-key belong together")
+	}
+	if s.TLSCert != "" {
+		tls, err := loadTLS(s.TLSCert, s.TLSKey)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.TLS = tls
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, usageError(err.Error())
+	}
+	return cfg, nil
+}
+
+// readyLine tells how to connect to a.
+func readyLine(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return fmt.Sprintf("farmsql is ready on %s", a)
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return fmt.Sprintf("farmsql is ready on %s: mariadb -h %s -P %s -u root, or farmsql sql --address %s",
+		a, host, port, net.JoinHostPort(host, port))
+}
+
+func listenError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s is in use: another server listens there (choose another --listen)", address)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", address, err)
+}
+
+// usageError makes an error that ends the process with exitUsage.
+func usageError(text string) error {
+	return wrongFlags(strings.TrimPrefix(text, "farmsql: "))
+}
+
+type wrongFlags string
+
+func (w wrongFlags) Error() string      { return string(w) }
+func (wrongFlags) Is(target error) bool { return target == errUsage }

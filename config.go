@@ -1,0 +1,145 @@
+package farmsql
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/sql/wire"
+)
+
+// Config holds a database's settings. The zero value of a field means its
+// default; only Folder has none.
+type Config struct {
+	// Folder is the data folder, created if need be. Each machine has its
+	// NVRAM folder in it. Package documentation says what survives there.
+	Folder string
+
+	// Volatile keeps everything in ordinary memory instead of a folder: it is
+	// gone when the database closes. For tests.
+	Volatile bool
+
+	// Machines is how many FaRM machines run in this process. 1 by default.
+	// It is fixed when the folder is created.
+	Machines int
+
+	// Replicas is how many machines hold each region: one primary and f
+	// backups. 1 by default; at most Machines. Fixed like Machines.
+	Replicas int
+
+	// Workers is how many worker threads each machine runs. By default as many
+	// as fit the processors, at most 8. Fixed like Machines.
+	Workers int
+
+	// RegionSize is the unit of placement and replication: a power of two from
+	// 1 MiB to 2 GiB, the default. Space is taken as it fills. Fixed like
+	// Machines.
+	RegionSize Size
+
+	// LogSize is the size of one transaction log; there is one for each pair
+	// of workers that talk. It bounds what a transaction may write. 32 MiB by
+	// default. Fixed like Machines.
+	LogSize Size
+
+	// ResultBuffer bounds the rows that one statement may return, because they
+	// are held back until its transaction is validated. 64 MiB by default.
+	ResultBuffer Size
+
+	// MaxPacket bounds one request of a client (max_allowed_packet). 64 MiB by
+	// default.
+	MaxPacket Size
+
+	// MaxConnections is how many network clients may be connected. 1000 by
+	// default.
+	MaxConnections int
+
+	// TLS, if set, lets clients switch to TLS; with RequireTLS they must.
+	TLS        *tls.Config
+	RequireTLS bool
+
+	// Logger receives what happens. By default nothing is logged.
+	Logger *slog.Logger
+}
+
+// Defaults of Config.
+const (
+	DefaultRegionSize     = 2 * GiB
+	DefaultLogSize        = 32 * MiB
+	DefaultResultBuffer   = 64 * MiB
+	DefaultMaxPacket      = 64 * MiB
+	DefaultMaxConnections = 1000
+)
+
+// Bounds of Config.
+const (
+	machinesMax   = 64
+	workersMax    = 64
+	regionSizeMin = MiB
+	regionSizeMax = 2 * GiB
+	logSizeMin    = 64 * KiB
+	logSizeMax    = GiB
+	logSizeUnit   = 4 * KiB
+)
+
+// withDefaults returns c with every zero field set to its default.
+func (c Config) withDefaults() Config {
+	setDefault(&c.Machines, 1)
+	setDefault(&c.Replicas, 1)
+	setDefault(&c.Workers, min(runtime.GOMAXPROCS(0), 8))
+	setDefault(&c.RegionSize, DefaultRegionSize)
+	setDefault(&c.LogSize, DefaultLogSize)
+	setDefault(&c.ResultBuffer, DefaultResultBuffer)
+	setDefault(&c.MaxPacket, DefaultMaxPacket)
+	setDefault(&c.MaxConnections, DefaultMaxConnections)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate reports the first setting that cannot work, naming its field and the
+// command line's flag.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.Folder == "" && !c.Volatile:
+		return errors.New("farmsql: Folder (--data) is empty: where shall the data be?")
+	case c.Folder != "" && c.Volatile:
+		return errors.New("farmsql: Folder and Volatile are set: one of them")
+	case c.Machines < 1 || c.Machines > machinesMax:
+		return fmt.Errorf("farmsql: Machines (--machines) is %d: must be 1 to %d", c.Machines, machinesMax)
+	case c.Replicas < 1 || c.Replicas > c.Machines:
+		return fmt.Errorf("farmsql: Replicas (--replicas) is %d: must be 1 to the number of machines, %d", c.Replicas, c.Machines)
+	case c.Workers < 1 || c.Workers > workersMax:
+		return fmt.Errorf("farmsql: Workers (--workers) is %d: must be 1 to %d", c.Workers, workersMax)
+	case c.RegionSize < regionSizeMin || c.RegionSize > regionSizeMax || c.RegionSize&(c.RegionSize-1) != 0:
+		return fmt.Errorf("farmsql: RegionSize (--region-size) is %v: must be a power of two from %v to %v", c.RegionSize, regionSizeMin, regionSizeMax)
+	case c.LogSize < logSizeMin || c.LogSize > logSizeMax || c.LogSize%logSizeUnit != 0:
+		return fmt.Errorf("farmsql: LogSize (--log-size) is %v: must be a multiple of %v from %v to %v", c.LogSize, logSizeUnit, logSizeMin, logSizeMax)
+	}
+	return c.wire().Validate()
+}
+
+func (c Config) farm() farm.Config {
+	return farm.Config{
+		Folder: c.Folder, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
+		RegionBytes: int64(c.RegionSize), LogBytes: int64(c.LogSize), Logger: c.Logger,
+	}
+}
+
+func (c Config) wire() wire.Config {
+	return wire.Config{
+		ResultBufferBytes: int64(c.ResultBuffer), MaxPacketBytes: int64(c.MaxPacket),
+		MaxConnections: c.MaxConnections, TLS: c.TLS, RequireTLS: c.RequireTLS, Logger: c.Logger,
+	}
+}

@@ -1,0 +1,141 @@
+package farmsql
+
+import (
+	"context"
+	stdsql "database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/wire"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A DB is an open database. Close it when done.
+type DB struct {
+	cfg       Config
+	cluster   *farm.Cluster
+	sequences *catalog.Sequences
+	catalogs  []*catalog.Catalog // by machine
+	engines   []*sql.Engine      // by machine
+	wire      *wire.Server
+	sql       *stdsql.DB
+
+	closing sync.Once
+	closed  error // what Close returned
+}
+
+// Open opens the database in cfg.Folder, creating it if there is none, and
+// recovers what a killed process left behind. A folder that another process has
+// open, that was written by a newer format or under an earlier boot, or whose
+// machines do not fit cfg is refused untouched.
+func Open(cfg Config) (*DB, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	cluster, err := farm.Open(cfg.farm())
+	if err != nil {
+		return nil, fmt.Errorf("farmsql: %w", err)
+	}
+	db := &DB{cfg: cfg, cluster: cluster}
+	if err := db.start(context.Background()); err != nil {
+		return nil, fmt.Errorf("farmsql: %w", errors.Join(err, db.Close()))
+	}
+	return db, nil
+}
+
+// start builds catalog, engines and server on the machines, in this order.
+func (db *DB) start(ctx context.Context) error {
+	db.sequences = catalog.NewSequences(db.cluster.Machine(0))
+	var engines []wire.Engine
+	for i := range db.cluster.Machines() {
+		m := db.cluster.Machine(i)
+		c, err := sql.OpenCatalog(ctx, m, db.cluster.Root(), db.sequences, i == 0)
+		if err != nil {
+			return err
+		}
+		db.catalogs = append(db.catalogs, c)
+		e, err := sql.NewEngine(m, c, sql.Options{})
+		if err != nil {
+			return err
+		}
+		db.engines = append(db.engines, e)
+		engines = append(engines, wire.OverSQL(e))
+	}
+	server, err := wire.New(db.cfg.wire(), engines...)
+	if err != nil {
+		return err
+	}
+	db.wire = server
+	c, err := db.connector("")
+	if err != nil {
+		return err
+	}
+	db.sql = stdsql.OpenDB(c)
+	return nil
+}
+
+// SQL returns the database for database/sql. It belongs to db and closes with
+// it. Its connections stay within the process and have all rights.
+func (db *DB) SQL() *stdsql.DB { return db.sql }
+
+// Machine returns machine i, counted from 0, for native transactions. The
+// packages index/btree and index/hash build on it.
+func (db *DB) Machine(i int) *txn.Machine { return db.cluster.Machine(i) }
+
+// Machines returns how many machines there are.
+func (db *DB) Machines() int { return db.cluster.Machines() }
+
+// Serve answers MySQL clients that come to l, until ctx is done or db closes; it
+// then lets running statements finish, disconnects the clients and returns nil.
+// It may be called for several listeners at a time.
+func (db *DB) Serve(ctx context.Context, l net.Listener) error {
+	err := db.wire.Serve(ctx, l)
+	if errors.Is(err, wire.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Stats counts what the SQL connections did since Open.
+func (db *DB) Stats() wire.Stats { return db.wire.Stats() }
+
+// Close ends all connections, letting running statements finish, and closes the
+// folder. What has committed is in it. Close may be called more than once.
+func (db *DB) Close() error {
+	db.closing.Do(func() { db.closed = db.close() })
+	return db.closed
+}
+
+func (db *DB) close() error {
+	ctx := context.Background()
+	var errs []error
+	if db.sql != nil {
+		errs = append(errs, db.sql.Close())
+	}
+	if db.wire != nil {
+		if err := db.wire.Close(); err != nil {
+			// A statement still runs: pulling its memory away would crash it.
+			return fmt.Errorf("farmsql: %w", errors.Join(append(errs, err)...))
+		}
+	}
+	for _, e := range db.engines {
+		errs = append(errs, e.Close(ctx))
+	}
+	for _, c := range db.catalogs {
+		errs = append(errs, c.Close(ctx))
+	}
+	if db.sequences != nil {
+		errs = append(errs, db.sequences.Close(ctx))
+	}
+	errs = append(errs, db.cluster.Close())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("farmsql: %w", err)
+	}
+	return nil
+}

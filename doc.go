@@ -1,0 +1,30 @@
+// Package farmsql is the embedded database: FaRM machines in this process, and
+// SQL, MySQL's protocol and the native transactions on top of them.
+//
+//	db, err := farmsql.Open(farmsql.Config{Folder: "./farmsql-data"})
+//	...
+//	db.SQL()            // *sql.DB of database/sql, no network
+//	db.Machine(0)       // native transactions on objects, for index/btree and index/hash
+//	db.Serve(ctx, l)    // MySQL clients
+//
+// A program that only wants database/sql can import this package for its driver
+// and open "farmsql" with the folder as the data source name.
+//
+// # What survives
+//
+// Every row is an object in non-volatile memory, which here is the files of the
+// data folder, mapped. On tmpfs, hugetlbfs or DAX backed by a battery that is
+// the memory the FaRM papers speak of. On an ordinary disk committed
+// transactions survive a killed process but NOT A POWER CUT or a crash of the
+// operating system. Close the database before the machine goes down; opened
+// after a reboot without that, the folder is refused, with the way to go on in
+// the error.
+//
+// # Concurrency
+//
+// A DB and everything it hands out may be used by many goroutines, except that a
+// native transaction belongs to one. Transactions are optimistic and strictly
+// serializable: one that loses to another fails with MySQL's error 1213, or
+// txn.ErrConflict natively, and is to be run again. Statements outside BEGIN are
+// run again by the database itself.
+package farmsql

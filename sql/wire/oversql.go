@@ -1,0 +1,58 @@
+package wire
+
+import (
+	"context"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql"
+)
+
+// OverSQL makes a machine's SQL engine one that a Server can run.
+func OverSQL(e *sql.Engine) Engine {
+	return Engine{
+		GMS:        e.GMS(),
+		NewContext: gms.NewContext,
+		NewSession: func(_ context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error) {
+			user, _ := c.UserData.(gms.MysqlConnectionUser)
+			client := gms.Client{User: user.User, Address: user.Host, Capabilities: c.Capabilities}
+			s := e.NewSession(addr, client, c.ConnectionID)
+			return s, farmSession{s}, nil
+		},
+	}
+}
+
+// farmSession ends the statements of a session over FaRM as Session promises.
+type farmSession struct{ s *sql.Session }
+
+var _ Session = farmSession{}
+
+func (f farmSession) BeginStatement(st Statement) {
+	f.s.SetForUpdate(st.Locking == LockUpdate)
+}
+
+func (f farmSession) InTransaction() bool { return f.s.Explicit() }
+
+// EndStatement settles the statement's transaction, or what an explicit one has
+// read so far, before its outcome is shown.
+func (f farmSession) EndStatement(ctx context.Context, err error) error {
+	f.s.SetForUpdate(false)
+	if commitErr := f.s.TakeCommitError(); commitErr != nil {
+		return commitErr // the engine reports the same, or nothing after a single row
+	}
+	if lost := f.s.Validate(); lost != nil {
+		return lost // whatever the statement found, it may never have been true
+	}
+	switch {
+	case isConflict(err):
+		f.s.Abort()
+	case f.s.Explicit():
+	case err != nil:
+		f.s.Abort()
+	case f.s.GetTransaction() != nil:
+		// The engine ends no transaction after SHOW WARNINGS, for one.
+		return f.s.CommitTransaction(gms.NewContext(ctx, gms.WithSession(f.s)), f.s.GetTransaction())
+	}
+	return err
+}

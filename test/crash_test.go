@@ -1,0 +1,278 @@
+package test
+
+import (
+	"context"
+	stdsql "database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestCrash kills a loaded server with SIGKILL at random moments, starts it
+// again on the same folder and compares what is there with what it had
+// acknowledged. FARMSQL_SEED repeats a run's choices.
+func TestCrash(t *testing.T) {
+	kills := 10
+	if nightly {
+		kills = 100
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("FARMSQL_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, l := range layouts {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Logf("seed %d", seed)
+			crash(t, l, rand.New(rand.NewPCG(seed, uint64(i))), kills)
+		})
+	}
+}
+
+func crash(t *testing.T, l layout, rnd *rand.Rand, kills int) {
+	folder := t.TempDir()
+	m := &model{rows: make(map[int]row)}
+	for kill := range kills {
+		s, err := launch(folder, l.flags()...)
+		if err != nil {
+			t.Fatalf("start %d: %v", kill, err)
+		}
+		db := s.open(t, "crash")
+		if kill == 0 {
+			exec1(t, db, "create table t (id int primary key, worker int not null, n int not null, pad varchar(200), key by_worker (worker, n), unique key by_n (n, id))")
+			createBank(t, db)
+		} else if !m.compare(t, db, kill) {
+			s.kill()
+			return
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var load sync.WaitGroup
+		for worker := range 6 {
+			w := &crashWorker{worker: worker, db: db, model: m, rnd: rand.New(rand.NewPCG(rnd.Uint64(), uint64(worker)))}
+			load.Go(func() { w.run(ctx) })
+		}
+		time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
+		s.kill()
+		cancel()
+		load.Wait()
+		_ = db.Close()
+	}
+	s, err := launch(folder, l.flags()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.compare(t, s.connect(t, "crash"), kills)
+	s.stop(t)
+	check(t, folder, l.flags()...)
+	t.Logf("%d kills: %d changes acknowledged, %d in flight of which %d survived", kills, m.acknowledged, m.inFlight, m.survived)
+	if m.acknowledged == 0 {
+		t.Error("nothing was ever acknowledged")
+	}
+}
+
+// row is the state of one row of t; the zero row is none at all.
+type row struct{ worker, n int }
+
+// A change is what one transaction does to t: all of it or nothing.
+type change map[int]row
+
+// model is what the database must hold: everything acknowledged, and for each
+// transaction that was in flight when the server died, all or nothing.
+type model struct {
+	mu      sync.Mutex
+	rows    map[int]row
+	pending []change
+
+	acknowledged, inFlight, survived int
+}
+
+func (m *model) acknowledge(c change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apply(c)
+	m.acknowledged++
+}
+
+func (m *model) apply(c change) {
+	for id, r := range c {
+		if r == (row{}) {
+			delete(m.rows, id)
+		} else {
+			m.rows[id] = r
+		}
+	}
+}
+
+// uncertain notes a transaction whose outcome nobody has heard.
+func (m *model) uncertain(c change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pending = append(m.pending, c)
+	m.inFlight++
+}
+
+// compare reads the database and holds it against the model. It settles what was
+// uncertain. Each worker has its own rows and one transaction at a time, so the
+// outcomes are independent.
+func (m *model) compare(t *testing.T, db *stdsql.DB, kill int) bool {
+	t.Helper()
+	found := make(map[int]row)
+	for _, query := range []string{"select id, worker, n from t", "select id, worker, n from t where worker >= 0", "select id, worker, n from t where n >= 0 order by n"} {
+		rows, err := readRows(db, query)
+		if err != nil {
+			t.Errorf("kill %d: %v", kill, err)
+			return false
+		}
+		if len(found) > 0 && len(rows) != len(found) {
+			t.Errorf("kill %d: %s finds %d rows, another index %d", kill, query, len(rows), len(found))
+		}
+		found = rows
+	}
+	for _, c := range m.pending {
+		there := 0
+		for id, r := range c {
+			if found[id] == r {
+				there++
+			}
+		}
+		switch there {
+		case len(c):
+			m.apply(c)
+			m.survived++
+		default: // then none of it: the comparison below sees half of it
+		}
+	}
+	m.pending = nil
+	for id, want := range m.rows {
+		if found[id] != want {
+			t.Errorf("kill %d: row %d is %v, want %v", kill, id, found[id], want)
+		}
+	}
+	for id, got := range found {
+		if _, ok := m.rows[id]; !ok {
+			t.Errorf("kill %d: row %d is %v, want none", kill, id, got)
+		}
+	}
+	if err := readBank(context.Background(), db, kill); err != nil {
+		t.Errorf("kill %d: %v", kill, err)
+	}
+	return !t.Failed()
+}
+
+func readRows(db *stdsql.DB, query string) (map[int]row, error) {
+	rows, err := db.Query(query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := make(map[int]row)
+	for rows.Next() {
+		var id int
+		var r row
+		if err := rows.Scan(&id, &r.worker, &r.n); err != nil {
+			return nil, err
+		}
+		found[id] = r
+	}
+	return found, rows.Err()
+}
+
+// A crashWorker changes rows of its own, and moves money between common
+// accounts, until its connection breaks.
+type crashWorker struct {
+	worker int
+	db     *stdsql.DB
+	model  *model
+	rnd    *rand.Rand
+}
+
+func (w *crashWorker) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		var err error
+		if w.rnd.IntN(4) == 0 {
+			err = transfer(ctx, w.db, w.rnd)
+		} else {
+			err = w.change(ctx)
+		}
+		if err != nil && !isConflict(err) {
+			return // the server is gone
+		}
+	}
+}
+
+// errKnown wraps an error that proves that the transaction had no effect.
+var errKnown = errors.New("no effect")
+
+// change runs one transaction over a few of the worker's rows.
+func (w *crashWorker) change(ctx context.Context) error {
+	c := w.choose()
+	err := w.commit(ctx, c)
+	switch {
+	case err == nil:
+		w.model.acknowledge(c)
+	case isConflict(err) || errors.Is(err, errKnown):
+	default:
+		w.model.uncertain(c)
+	}
+	return err
+}
+
+// choose picks new states for one to four rows.
+func (w *crashWorker) choose() change {
+	w.model.mu.Lock()
+	defer w.model.mu.Unlock()
+	c := make(change)
+	for range 1 + w.rnd.IntN(4) {
+		id := w.worker*1000 + w.rnd.IntN(200)
+		if _, exists := w.model.rows[id]; exists && w.rnd.IntN(3) == 0 {
+			c[id] = row{}
+		} else {
+			c[id] = row{worker: w.worker, n: 1 + w.rnd.IntN(1_000_000)}
+		}
+	}
+	return c
+}
+
+// commit applies c, in a transaction if it has several rows or by the toss of a
+// coin, and as a single statement otherwise.
+func (w *crashWorker) commit(ctx context.Context, c change) error {
+	if len(c) == 1 && w.rnd.IntN(2) == 0 {
+		return w.write(ctx, w.db, c)
+	}
+	tx, err := w.db.BeginTx(ctx, nil)
+	if err != nil {
+		return errors.Join(errKnown, err)
+	}
+	if err := w.write(ctx, tx, c); err != nil {
+		_ = tx.Rollback()
+		return errors.Join(errKnown, err)
+	}
+	return tx.Commit()
+}
+
+type execer interface {
+	ExecContext(context.Context, string, ...any) (stdsql.Result, error)
+}
+
+func (w *crashWorker) write(ctx context.Context, x execer, c change) error {
+	for id, r := range c {
+		var err error
+		if r == (row{}) {
+			_, err = x.ExecContext(ctx, "delete from t where id = ?", id)
+		} else {
+			_, err = x.ExecContext(ctx, "insert into t values (?, ?, ?, ?) on duplicate key update n = values(n), pad = values(pad)",
+				id, r.worker, r.n, fmt.Sprintf("%0*d", w.rnd.IntN(200), r.n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
