@@ -71,20 +71,25 @@ func (m *Memory) CopyOut(dst []byte, off uint64) {
 	if len(dst)%WordBytes != 0 {
 		panic("nvram: copy of a broken word")
 	}
-	for len(dst) > 0 {
-		n := min(LineBytes-int(off%LineBytes), len(dst))
-		words := m.slice(off, n/WordBytes)
-		if n == LineBytes {
-			copyLine((*[LineBytes]byte)(dst), (*[lineWords]uint64)(words))
-		} else {
-			copyPart(dst[:n], words)
-		}
-		dst, off = dst[n:], off+uint64(n)
+	if len(dst) == 0 {
+		return
+	}
+	words := m.slice(off, len(dst)/WordBytes)
+	if n := min(int(-off%LineBytes), len(dst)); n > 0 {
+		copyPart(dst[:n], words[:n/WordBytes])
+		dst, words = dst[n:], words[n/WordBytes:]
+	}
+	for len(dst) >= LineBytes {
+		copyLine((*[LineBytes]byte)(dst), (*[lineWords]uint64)(words))
+		dst, words = dst[LineBytes:], words[lineWords:]
+	}
+	if len(dst) > 0 {
+		copyPart(dst, words)
 	}
 }
 
-// copyPart copies a line's part. It retries like copyLine, for the case that
-// the part holds the line's first word.
+// copyPart copies part of a line. It retries like copyLine, for the case that it
+// holds the line's first word.
 func copyPart(dst []byte, words []uint64) {
 	for {
 		before := atomic.LoadUint64(&words[0])

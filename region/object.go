@@ -3,6 +3,8 @@ package region
 import (
 	"encoding/binary"
 	"runtime"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/farmsql/farmsql/internal/invariant"
 )
@@ -30,19 +32,21 @@ func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 		return 0, ErrBadPtr
 	}
 	dst = dst[:p.Capacity()]
+	object := r.m.Pointer(off, uint64(p.Class().Size()))
+	header, incarnation := (*uint64)(object), (*uint64)(unsafe.Add(object, incarnationOffset))
 	for range readSpins {
-		h := Header(r.m.Load(off))
+		h := Header(atomic.LoadUint64(header))
 		if h.Locked() {
 			continue
 		}
-		if !h.Allocated() || r.m.Load(off+incarnationOffset) != p.Incarnation() {
-			if Header(r.m.Load(off)) == h {
+		if !h.Allocated() || atomic.LoadUint64(incarnation) != p.Incarnation() {
+			if Header(atomic.LoadUint64(header)) == h {
 				return h, ErrFreed
 			}
 			continue
 		}
-		r.loadPayload(dst, off)
-		if Header(r.m.Load(off)) == h {
+		loadPayload(dst, object)
+		if Header(atomic.LoadUint64(header)) == h {
 			return h, nil
 		}
 	}

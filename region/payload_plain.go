@@ -9,15 +9,16 @@ import "unsafe"
 // atomic one and of a call; but it drops the first of two plain stores to one
 // place within a block. Hence one function per step of a write, never inlined.
 
-// loadPayload copies the payload at off, of the class whose capacity dst has,
-// without regard for writers: the caller compares headers.
-func (r *Region) loadPayload(dst []byte, off uint64) {
-	lines := 1 + (len(dst)-firstPayload)/linePayload
-	src := r.m.Pointer(off, uint64(lines)*lineBytes)
-	*(*[firstPayload]byte)(dst) = *(*[firstPayload]byte)(unsafe.Add(src, HeaderBytes))
-	for dst = dst[firstPayload:]; len(dst) > 0; dst = dst[linePayload:] {
-		src = unsafe.Add(src, lineBytes)
-		*(*[linePayload]byte)(dst) = *(*[linePayload]byte)(unsafe.Add(src, versionBytes))
+// loadPayload copies the payload of an object of the class whose capacity dst
+// has, without regard for writers: the caller compares headers.
+func loadPayload(dst []byte, object unsafe.Pointer) {
+	to := unsafe.Pointer(unsafe.SliceData(dst))
+	*(*[firstPayload]byte)(to) = *(*[firstPayload]byte)(unsafe.Add(object, HeaderBytes))
+	to = unsafe.Add(to, firstPayload)
+	for n := len(dst) - firstPayload; n > 0; n -= linePayload {
+		object = unsafe.Add(object, lineBytes)
+		*(*[linePayload]byte)(to) = *(*[linePayload]byte)(unsafe.Add(object, versionBytes))
+		to = unsafe.Add(to, linePayload)
 	}
 }
 

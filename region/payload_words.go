@@ -2,20 +2,30 @@
 
 package region
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+)
 
 // Where plain accesses may be reordered, and where the race detector watches,
 // payload moves in atomic words through a line on the stack.
 
-func (r *Region) loadPayload(dst []byte, off uint64) {
-	var line [lineBytes]byte
-	r.m.CopyOut(line[:], off)
+func loadPayload(dst []byte, object unsafe.Pointer) {
+	line := loadLine(object)
 	copy(dst, line[HeaderBytes:])
 	for dst = dst[firstPayload:]; len(dst) > 0; dst = dst[linePayload:] {
-		off += lineBytes
-		r.m.CopyOut(line[:], off)
+		object = unsafe.Add(object, lineBytes)
+		line = loadLine(object)
 		copy(dst[:linePayload], line[versionBytes:])
 	}
+}
+
+func loadLine(from unsafe.Pointer) (line [lineBytes]byte) {
+	for i := 0; i < lineBytes; i += 8 {
+		binary.LittleEndian.PutUint64(line[i:], atomic.LoadUint64((*uint64)(unsafe.Add(from, i))))
+	}
+	return line
 }
 
 func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {
