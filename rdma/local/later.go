@@ -92,7 +92,7 @@ func (l *later) run() {
 		runtime.Gosched() // let the poster run ahead
 		err := l.carryOut(&o)
 		if l.report(&o, err) {
-			l.queue.bell()
+			go l.queue.bell()
 		}
 	}
 }
@@ -117,7 +117,9 @@ func (l *later) carryOut(o *operation) error {
 	err := o.carryOut()
 	q.active.Store(0)
 	if err == nil && o.op == rdma.OpRing {
-		o.conn.to.bell()
+		// Not here: a bell may post, and wait for room in a queue whose own
+		// goroutine waits for this one.
+		go o.conn.to.bell()
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -124,6 +125,40 @@ func TestBellForCompletion(t *testing.T) {
 		if q.Poll(cs[:]) != 1 || cs[0].Tag != tag || cs[0].Err != nil {
 			t.Fatalf("woken for nothing: %+v", cs[0])
 		}
+	}
+}
+
+// Whoever takes memory or a connection away waits for the operation that is in
+// the middle of using it. The operation is played here: real ones are too short.
+func TestTakingAwayWaitsForOperations(t *testing.T) {
+	for name, takeAway := range map[string]func(n *Network, to *NIC, q *Queue){
+		"deregister":  func(_ *Network, to *NIC, _ *Queue) { to.Deregister(7) },
+		"close peer":  func(_ *Network, to *NIC, _ *Queue) { to.Close() },
+		"close own":   func(_ *Network, _ *NIC, q *Queue) { q.nic.Close() },
+		"close queue": func(_ *Network, _ *NIC, q *Queue) { q.Close() },
+		"cut":         func(n *Network, _ *NIC, _ *Queue) { n.Cut(1, 2) },
+		"isolate":     func(n *Network, _ *NIC, _ *Queue) { n.Isolate(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, queue, _ := pair(t, Options{})
+			q := queue.(*Queue)
+			n.mu.Lock()
+			to := n.mu.nics[2]
+			n.mu.Unlock()
+			q.active.Store(1)
+			returned := make(chan struct{})
+			go func() {
+				takeAway(n, to, q)
+				close(returned)
+			}()
+			select {
+			case <-returned:
+				t.Error("did not wait")
+			case <-time.After(20 * time.Millisecond):
+			}
+			q.active.Store(0)
+			<-returned
+		})
 	}
 }
 

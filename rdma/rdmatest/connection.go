@@ -181,6 +181,44 @@ func testCutFlushesInOrder(t *testing.T, f Fabric) {
 	from.none()
 }
 
+// testNothingOvertakesAFailure cuts and mends without polling: what is posted
+// afterwards must not take effect if something before it was lost.
+func testNothingOvertakesAFailure(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	failed := make(map[uint64]bool)
+	pending, last := 0, uint64(0) // last write that was posted
+	for i := uint64(1); i <= 200; i++ {
+		if i%40 == 0 {
+			f.Cut(1, 2)
+			f.Mend(1, 2)
+		}
+		done, err := from.q.Write(2, key, 0, words(1, i), i)
+		if err != nil && !errors.Is(err, rdma.ErrBroken) {
+			t.Fatal(err)
+		}
+		failed[i] = err != nil
+		if err == nil && !done {
+			pending++
+		}
+		last = i
+	}
+	for _, c := range from.poll(pending) {
+		failed[c.Tag] = c.Err != nil
+	}
+	lost := uint64(0)
+	for i := uint64(1); i <= last; i++ {
+		switch {
+		case failed[i] && lost == 0:
+			lost = i
+		case !failed[i] && lost != 0:
+			t.Fatalf("write %d took effect although write %d was lost", i, lost)
+		}
+	}
+	if err := from.write(2, key, 0, words(1, last+1)); err != nil || to.memory.Load(0) != last+1 {
+		t.Errorf("after all failures were polled: %v, memory holds %d", err, to.memory.Load(0))
+	}
+}
+
 func testMendConnectsAgain(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	third := join(t, f, 3)

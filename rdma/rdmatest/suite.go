@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 		{"NamesAreTaken", testNamesAreTaken},
 		{"NobodyThere", testNobodyThere},
 		{"CutFlushesInOrder", testCutFlushesInOrder},
+		{"NothingOvertakesAFailure", testNothingOvertakesAFailure},
 		{"MendConnectsAgain", testMendConnectsAgain},
 		{"ClosedMachineComesBack", testClosedMachineComesBack},
 		{"ClosedIsClosed", testClosedIsClosed},

@@ -81,6 +81,22 @@ func TestSenderAfterHalfWrittenRecord(t *testing.T) {
 	}
 }
 
+// A seal of the lap before, at the very place, does not complete a record.
+func TestSealOfEarlierLap(t *testing.T) {
+	p := newPair(t, pairOptions{bytes: controlBytes + 7*64}) // records of one size: frames coincide
+	for i := range 50 {
+		p.word(p.sender.Tail(), stateOf(p.sender.tail.seal, 48)) // of the record, only this arrives
+		if _, ok, err := p.receiver.Poll(); ok || err != nil {
+			t.Fatalf("record %d: half of it is seen: ok %v, error %v", i, ok, err)
+		}
+		p.append(t, payload(48, uint64(i)))
+		if rec := p.poll(t); !bytes.Equal(rec.Payload, payload(48, uint64(i))) {
+			t.Fatalf("record %d is not what was appended", i)
+		}
+		p.receiver.Free(p.receiver.Next())
+	}
+}
+
 // TestPayloadCannotForge fills a ring with its own image and with frames of
 // other laps: none of that is a record afterwards.
 func TestPayloadCannotForge(t *testing.T) {
@@ -287,7 +303,8 @@ func TestCreditAfterCut(t *testing.T) {
 func TestResetShutsOutOldSender(t *testing.T) {
 	p := newPair(t, pairOptions{bytes: 1024})
 	p.append(t, []byte("before"))
-	old := p.sender
+	p.poll(t)
+	old := p.sender // about to append where the ring begins after Reset
 	p.receiver.Reset(0x777)
 	p.attach(t, p.receiver)
 	if p.receiver.Head() != p.receiver.Next() || p.sender.Available() != p.sender.Bytes() {
@@ -305,6 +322,33 @@ func TestResetShutsOutOldSender(t *testing.T) {
 	}
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		t.Error(err)
+	}
+}
+
+// The credit may hold anything when a sender attaches, and one for the ring
+// before a Reset may come late.
+func TestCreditFromBefore(t *testing.T) {
+	p := newPair(t, pairOptions{remote: true, bytes: 1024})
+	for range 20 {
+		p.append(t, make([]byte, 100))
+		p.receiver.Free(p.poll(t).End)
+	}
+	late := p.receiver.Head()
+	p.receiver.Reset(5)
+	p.attach(t, p.receiver)
+	p.credit.Store(creditOffset, late)
+	p.append(t, make([]byte, 100))
+	if got, want := p.sender.Available(), p.sender.Bytes()-Space(100); got != want || p.sender.Err() != nil {
+		t.Errorf("%d bytes available, want %d: %v", got, want, p.sender.Err())
+	}
+	r, err := Create(p.memory, ringOffset, 1024, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.credit.Store(creditOffset, 1<<50)
+	p.attach(t, r)
+	if p.sender.Available() != p.sender.Bytes() || p.sender.Err() != nil {
+		t.Errorf("%d bytes available: %v", p.sender.Available(), p.sender.Err())
 	}
 }
 

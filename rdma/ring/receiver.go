@@ -182,6 +182,10 @@ func (r *Receiver) report() {
 // Head returns the position before which everything has been freed.
 func (r *Receiver) Head() uint64 { return r.head }
 
+// Reported returns the head as the sender was last told. Who waits for room must
+// be woken when it has moved.
+func (r *Receiver) Reported() uint64 { return r.reported }
+
 // Next returns the position of the record that Poll waits for.
 func (r *Receiver) Next() uint64 { return r.next.pos }
 

@@ -150,7 +150,7 @@ func (s *Sender) Stage(n int) []byte {
 
 // place returns where in this machine's memory the next record's payload goes,
 // if it can be written there already: it is free and in one piece with the
-// frame after it. The padding is cleared.
+// frame after it.
 func (s *Sender) place(n int) []byte {
 	space := Space(n)
 	if s.tail.offset+space+frameBytes > s.bytes {
@@ -164,9 +164,8 @@ func (s *Sender) place(n int) []byte {
 	if n == 0 {
 		return []byte{}
 	}
-	b := unsafe.Slice((*byte)(s.memory.Pointer(s.base+controlBytes+s.tail.offset+frameBytes, padded(n))), padded(n))
-	clear(b[n:])
-	return b
+	p := s.memory.Pointer(s.base+controlBytes+s.tail.offset+frameBytes, padded(n))
+	return unsafe.Slice((*byte)(p), n)
 }
 
 // Post appends the staged record, as Append does.
@@ -232,7 +231,6 @@ func (s *Sender) send(tag uint64, next cursor) (done bool, err error) {
 	end := len(b) - frameBytes
 	putWord(b, stateOf(s.tail.seal, uint64(s.staged)))
 	putWord(b[wordBytes:], s.tail.seal)
-	clear(b[frameBytes+s.staged : end])
 	putWord(b[end:], stateOf(next.seal, nothing))
 	putWord(b[end+wordBytes:], next.seal)
 	if first := s.bytes - s.tail.offset; first < uint64(len(b)) {
