@@ -135,7 +135,7 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
 	rt := m.route(id)
 	if rt == nil {
-		return noRegion(region.MakeAddr(id, uint32(off)))
+		return m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
 	w := m.anyWorker()
 	wait := waiter{wake: make(chan struct{}, 1)}

@@ -41,9 +41,13 @@ type commit struct {
 	first   waiter
 	acks    acks // of a commit in which no other machine takes part
 	// locked says that all of writes are locked, decided that the transaction
-	// has committed.
-	locked, decided bool
+	// has committed, inDoubt that it may have.
+	locked, decided, inDoubt bool
 }
+
+// undone says that the transaction has had no effect, so that what was reserved
+// for its new objects is free.
+func (c *commit) undone() bool { return !c.decided && !c.inDoubt }
 
 // A part is one machine's part in a commit.
 type part struct {
@@ -72,27 +76,31 @@ func (c *commit) reset() {
 	clear(c.parts)
 	c.parts = c.parts[:0]
 	c.regions = c.regions[:0]
-	c.locked, c.decided = false, false
+	c.locked, c.decided, c.inDoubt = false, false, false
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at
 // once, or none does. An ErrConflict means that another transaction came first
 // and running it again may succeed; ErrTooLarge and ErrLogFull that its records
-// do not fit the logs. ctx may stop it until it is decided, never after.
+// do not fit the logs; ErrInDoubt that it may have committed or not. ctx may stop
+// it until it is decided, never after.
 func (t *Tx) Commit(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		t.Abort()
 		return err
 	}
 	err := t.tryCommit(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+		t.w.stats.commits.Add(1)
+		t.end()
+	case errors.Is(err, ErrInDoubt):
+		t.end()
+	default:
 		t.doom(err)
 		t.Abort()
-		return err
 	}
-	t.w.stats.commits.Add(1)
-	t.end()
-	return nil
+	return err
 }
 
 // tryCommit attempts to commit until something decides the matter.
@@ -190,7 +198,7 @@ func (s *state) plan() error {
 func (s *state) planWrite(e *entry) (bytes int, err error) {
 	rt := s.m.route(e.ptr.Addr.Region())
 	if rt == nil {
-		return 0, noRegion(e.ptr.Addr)
+		return 0, s.m.noRegion(e.ptr.Addr)
 	}
 	c := &s.commit
 	if n := len(c.regions); n == 0 || c.regions[n-1] != rt.Region {
@@ -248,6 +256,10 @@ func (s *state) begin() error {
 	w, c := s.w, &s.commit
 	b := backoff{w: w, patience: logPatience}
 	w.lock()
+	if w.stopped {
+		w.unlock()
+		return ErrClosed
+	}
 	for !w.reserve(c) {
 		w.flushTruncations()
 		for i := range c.parts {
@@ -507,9 +519,17 @@ func (s *state) abandon() {
 // decide writes COMMIT-BACKUP to all backups, waits until all have it, and then
 // writes COMMIT-PRIMARY. It returns once one primary has that, which makes sure
 // that the transaction survives f failures.
+//
+// Once a backup may have a record, only recovery can tell the outcome if another
+// cannot be reached: the locks and the log space stay taken until then.
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.lock()
+	if err := c.broken(); err != nil {
+		w.unlock()
+		s.abandon()
+		return err
+	}
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.backupWrites == 0 {
@@ -526,11 +546,22 @@ func (s *state) decide() error {
 	if !c.wait.settled() {
 		w.unlock()
 		if err := w.await(&c.wait); err != nil {
-			return err
+			c.inDoubt = true
+			return inDoubtError(err)
 		}
 		w.lock()
 	}
 	return s.expose()
+}
+
+// broken says whether a participant is lost already.
+func (c *commit) broken() error {
+	for i := range c.parts {
+		if p := c.parts[i].peer; p != nil && p.broken != nil {
+			return p.broken
+		}
+	}
+	return nil
 }
 
 // expose writes COMMIT-PRIMARY to the primaries, which exposes the writes. The
@@ -573,7 +604,10 @@ func (s *state) expose() error {
 	if own {
 		return nil
 	}
-	return w.await(&c.first)
+	if err := w.await(&c.first); err != nil {
+		return inDoubtError(err)
+	}
+	return nil
 }
 
 func (c *commit) isRemote() bool { return len(c.parts) > 1 || c.parts[0].peer != nil }

@@ -24,6 +24,9 @@ var (
 	// ErrNoRegion means that an address lies in a region that this
 	// configuration does not know.
 	ErrNoRegion = errors.New("txn: no such region")
+	// ErrInDoubt means that a participant was lost while the transaction was
+	// being committed, and that recovery will decide its outcome.
+	ErrInDoubt = errors.New("txn: outcome unknown until recovery")
 	// ErrStale is what Intent.Prepare and Question.Ask return when the fresh
 	// copies that they got do not belong together. They are called again.
 	ErrStale = errors.New("txn: copies do not belong together")
@@ -78,6 +81,8 @@ func (e *AbortError) Error() string {
 func (e *AbortError) Is(target error) bool {
 	return target == ErrConflict || target == region.ErrFreed && e.Reason == ReasonFreed
 }
+
+func inDoubtError(err error) error { return fmt.Errorf("%w: %w", ErrInDoubt, err) }
 
 func abort(r Reason, a region.Addr) error { return &AbortError{Reason: r, Addr: a} }
 

@@ -203,7 +203,7 @@ func (e *entry) written() bool {
 // discard undoes what the intents prepared.
 func (l *Late) discard(s *state) {
 	for i := range l.set.entries {
-		if e := &l.set.entries[i]; e.op == OpAlloc && (e.dead || !s.commit.decided) {
+		if e := &l.set.entries[i]; e.op == OpAlloc && (e.dead || s.commit.undone()) {
 			s.m.release(s.w, e.ptr)
 		}
 	}

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -58,7 +59,8 @@ type Machine struct {
 	nextWorker    atomic.Uint32
 	writeBytesMax int
 	closed        atomic.Bool
-	handling      sync.WaitGroup
+	// serving counts the goroutines that run for peers.
+	serving atomic.Int64
 
 	mu       sync.Mutex
 	onEpoch  []func()
@@ -81,7 +83,7 @@ func New(cfg Config) (*Machine, error) {
 		if err != nil {
 			return nil, fmt.Errorf("txn: open worker %d: %w", id, err)
 		}
-		w.q = q
+		w.q = &patientQueue{q, w}
 		w.credit = nvram.NewMemory(machinesMax * creditWords * 8)
 		if err := cfg.NIC.Register(creditKey(w.id), w.credit); err != nil {
 			return nil, fmt.Errorf("txn: worker %d: %w", id, err)
@@ -142,14 +144,28 @@ func newState(m *Machine) *state {
 }
 
 // Close stops the machine once what it has begun to commit is truncated
-// everywhere, waiting for at most patience. No transaction may be running.
+// everywhere, waiting for at most patience. No transaction may be running. One
+// that begins later fails with ErrClosed, as every other operation does.
+//
+// When Close returns, nothing here looks at logs or regions any more.
 func (m *Machine) Close(patience time.Duration) error {
-	m.handling.Wait()
 	err := m.Quiesce(patience)
 	m.closed.Store(true)
 	for _, w := range m.workers {
-		w.stopTimer()
-		w.q.Close()
+		w.stop()
+	}
+	m.mu.Lock()
+	m.routes.Store(new(routes))
+	m.mu.Unlock()
+	b := backoff{w: m.workers[0], patience: patience}
+	for m.serving.Load() > 0 {
+		if !b.again() {
+			err = errors.Join(err, fmt.Errorf("txn: machine %d: functions shipped here still run after %v", m.cfg.ID, patience))
+			break
+		}
+	}
+	for _, w := range m.workers {
+		err = errors.Join(err, w.q.Close())
 	}
 	return err
 }

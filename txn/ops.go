@@ -8,6 +8,8 @@ import "github.com/farmsql/farmsql/rdma"
 type ops struct {
 	slots []pendingOp
 	free  []uint32
+	// completions are those being taken.
+	completions [32]rdma.Completion
 }
 
 // A pendingOp is told to whoever waits for it.
@@ -25,9 +27,9 @@ type acks struct {
 	open  int
 	peers []*peer
 	// first is told of the first arrival: the caller may then be. If none
-	// arrives, it is told of the last failure.
+	// arrives, it is told of the first failure.
 	first  *waiter
-	failed bool
+	failed error
 }
 
 func (o *ops) add(op pendingOp) (tag uint64) {
@@ -49,18 +51,15 @@ func (o *ops) drop(tag uint64) pendingOp {
 	return op
 }
 
-// poll takes what has been completed.
+// poll takes what has been completed. That may be a failure although nothing is
+// pending here: unsignalled operations have no slot.
 func (o *ops) poll(w *worker) {
-	if len(o.slots) == len(o.free) {
-		return
-	}
-	var cs [32]rdma.Completion
 	for {
-		n := w.q.Poll(cs[:])
-		for _, c := range cs[:n] {
+		n := w.q.Poll(o.completions[:])
+		for _, c := range o.completions[:n] {
 			o.complete(w, c)
 		}
-		if n < len(cs) {
+		if n < len(o.completions) {
 			return
 		}
 	}
@@ -68,9 +67,7 @@ func (o *ops) poll(w *worker) {
 
 func (o *ops) complete(w *worker, c rdma.Completion) {
 	if c.Tag == rdma.Unsignalled {
-		if p := w.peers[c.To]; p.broken == nil {
-			w.fence(p, c.Err)
-		}
+		w.fence(w.peers[c.To], c.Err)
 		return
 	}
 	op := o.drop(c.Tag)
@@ -95,10 +92,12 @@ func (w *worker) settle(op *pendingOp, err error) error {
 
 // acked counts one COMMIT-PRIMARY record that has arrived, or failed to.
 func (w *worker) acked(a *acks, err error) {
-	a.failed = a.failed || err != nil
-	if a.first != nil && (err == nil || a.open == 1) {
-		a.first.done(err)
+	switch {
+	case err == nil && a.first != nil:
+		a.first.done(nil)
 		a.first = nil
+	case a.failed == nil:
+		a.failed = err
 	}
 	w.ackedOne(a)
 }
@@ -106,7 +105,14 @@ func (w *worker) acked(a *acks, err error) {
 // ackedOne counts down. A transaction of which one record failed is left to
 // recovery and never truncated.
 func (w *worker) ackedOne(a *acks) {
-	if a.open--; a.open == 0 && !a.failed {
+	if a.open--; a.open > 0 {
+		return
+	}
+	if a.first != nil {
+		a.first.done(a.failed)
+		a.first = nil
+	}
+	if a.failed == nil {
 		w.finish(a.seq, a.peers)
 	}
 }

@@ -25,7 +25,7 @@ func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
 func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
 	rt := w.m.route(p.Addr.Region())
 	if rt == nil {
-		return 0, noRegion(p.Addr)
+		return 0, w.m.noRegion(p.Addr)
 	}
 	h, err := w.readOnce(rt, p, dst)
 	if err == nil {
@@ -109,7 +109,7 @@ func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Versi
 func (w *worker) readPair(p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
 	rt := w.m.route(p.Addr.Region())
 	if rt == nil {
-		return 0, 0, noRegion(p.Addr)
+		return 0, 0, w.m.noRegion(p.Addr)
 	}
 	b := backoff{w: w, patience: patience}
 	for {

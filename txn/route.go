@@ -39,7 +39,10 @@ func (m *Machine) route(id region.ID) *route {
 	return rs[id]
 }
 
-func noRegion(a region.Addr) error {
+func (m *Machine) noRegion(a region.Addr) error {
+	if m.closed.Load() {
+		return ErrClosed
+	}
 	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
 }
 
@@ -53,7 +56,7 @@ func (m *Machine) IsPrimary(a region.Addr) bool {
 func (m *Machine) Primary(a region.Addr) (rdma.MachineID, error) {
 	r := m.route(a.Region())
 	if r == nil {
-		return 0, noRegion(a)
+		return 0, m.noRegion(a)
 	}
 	return r.Primary, nil
 }

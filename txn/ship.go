@@ -125,6 +125,9 @@ func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
 	w.lock()
 	p := w.peers[to]
 	err := p.broken
+	if w.stopped {
+		err = ErrClosed
+	}
 	if err == nil {
 		w.nextTag++
 		msg.tag = w.nextTag
@@ -147,9 +150,9 @@ func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
 func (m *Machine) serve(w *worker, p *peer, msg message) {
 	fn := m.handler(HandlerID(msg.b))
 	arg := append([]byte(nil), msg.body...)
-	m.handling.Add(1)
+	m.serving.Add(1)
 	go func() {
-		defer m.handling.Done()
+		defer m.serving.Add(-1)
 		reply := message{kind: messageReply, tag: msg.tag}
 		result, err := []byte(nil), noHandler(HandlerID(msg.b))
 		if fn != nil {
@@ -170,8 +173,10 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 			return
 		}
 		w.lock()
-		if err := w.send(p, &reply); err != nil && p.broken == nil {
-			w.fence(p, err)
+		if p.broken == nil {
+			if err := w.send(p, &reply); err != nil {
+				w.fence(p, err)
+			}
 		}
 		w.unlock()
 	}()

@@ -40,7 +40,7 @@ func (w *worker) flushTruncations() {
 		if len(p.truncated) > 0 || p.unrung > 0 {
 			w.ring(p)
 		}
-		for len(p.truncated) > 0 {
+		for len(p.truncated) > 0 && p.broken == nil {
 			w.writeTruncate(p)
 		}
 	}
@@ -76,13 +76,20 @@ func (w *worker) onTimer() {
 	w.unlock()
 }
 
-func (w *worker) stopTimer() {
+// stop ends the worker: it does not step any more, and who still waits for it is
+// told.
+func (w *worker) stop() {
 	w.lock()
+	defer w.unlock()
 	w.stopped = true
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	w.unlock()
+	for _, p := range w.peers {
+		if p != nil {
+			w.disappoint(p.id, ErrClosed)
+		}
+	}
 }
 
 // A quiescence is a point in a worker's work that has been reached once all that

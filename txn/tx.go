@@ -69,6 +69,9 @@ const (
 func (m *Machine) Begin() *Tx {
 	s := m.states.Get().(*state)
 	s.epoch = s.w.epochs.enter()
+	if m.closed.Load() {
+		s.doomed = ErrClosed
+	}
 	return &Tx{s}
 }
 
@@ -382,7 +385,7 @@ func (t *Tx) end() {
 	}
 	s.late.discard(s)
 	for i := range s.writes.entries {
-		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && !s.commit.decided {
+		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && s.commit.undone() {
 			s.m.release(s.w, e.ptr)
 		}
 	}

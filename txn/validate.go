@@ -131,7 +131,7 @@ func (s *state) runChecks() error {
 		c := &s.checks[i]
 		rt := s.m.route(c.ptr.Addr.Region())
 		if rt == nil {
-			return noRegion(c.ptr.Addr)
+			return s.m.noRegion(c.ptr.Addr)
 		}
 		c.machine = rt.Primary
 		switch own := s.ownLock(c.ptr); {

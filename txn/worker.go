@@ -29,7 +29,7 @@ type worker struct {
 	bell atomic.Bool
 
 	mu      sync.Mutex
-	q       rdma.Queue
+	q       *patientQueue
 	peers   []*peer // by machine; nil where there is none
 	self    *selfLog
 	window  window
@@ -74,6 +74,9 @@ type peer struct {
 const (
 	// stepRecordsMax bounds how long one step works on one peer.
 	stepRecordsMax = 64
+	// unlockRoundsMax bounds how often one goroutine steps through what others
+	// send before it goes on with what it was doing.
+	unlockRoundsMax = 64
 	// ringAfterBytes is how much log a backup may find when it is woken; less
 	// than that it gets to see when something else wakes it.
 	ringAfterBytes = 128 << 10
@@ -142,28 +145,45 @@ func (w *worker) kick() {
 
 func (w *worker) lock() { w.mu.Lock() }
 
-// unlock steps if the bell has been rung, gives the lock back, and rings the
-// peers that have got something. A bell rung in between is not lost: whoever
+// unlock steps if the bell has been rung, rings the peers that have got
+// something, and gives the lock back. A bell rung in between is not lost: whoever
 // rings it either gets the lock or is seen by its holder after the unlock.
+//
+// Peers are rung with the lock held. With rdma/local that runs the peer's step
+// here and now, which may ring others, and us: a worker already held by this
+// goroutine only notes the bell, so that calls nest no deeper than there are
+// machines. Rung without the lock, two busy machines would take turns on one
+// goroutine's stack for as long as others give them work.
 func (w *worker) unlock() {
-	for {
+	for range unlockRoundsMax {
 		if w.bell.Load() {
 			w.bell.Store(false)
 			w.step()
 		}
-		var buf [8]rdma.MachineID
-		rings := append(buf[:0], w.toRing...)
-		for _, id := range rings {
-			w.peers[id].ringing = false
-		}
-		w.toRing = w.toRing[:0]
+		w.ringPeers()
 		w.mu.Unlock()
-		for _, id := range rings {
-			// A peer that cannot be rung is one that recovery deals with.
-			_ = w.q.Ring(id)
-		}
 		if !w.bell.Load() || !w.mu.TryLock() {
 			return
+		}
+	}
+	w.bell.Store(true)
+	w.m.serving.Add(1)
+	go func() {
+		defer w.m.serving.Add(-1)
+		w.unlock()
+	}()
+}
+
+// ringPeers rings the peers that are to be rung.
+func (w *worker) ringPeers() {
+	for n := len(w.toRing); n > 0; n = len(w.toRing) {
+		p := w.peers[w.toRing[n-1]]
+		w.toRing = w.toRing[:n-1]
+		p.ringing = false
+		if p.broken == nil {
+			if err := w.q.Ring(p.id); err != nil {
+				w.fence(p, err)
+			}
 		}
 	}
 }
@@ -179,6 +199,9 @@ func (w *worker) ring(p *peer) {
 
 // step handles what has arrived.
 func (w *worker) step() {
+	if w.stopped {
+		return // the memory to look at may be gone
+	}
 	w.ops.poll(w)
 	for _, p := range w.peers {
 		if p == nil || p.broken != nil {
@@ -226,7 +249,10 @@ func (w *worker) stepMessages(p *peer) error {
 		if err := w.receive(p, msg); err != nil {
 			return err
 		}
-		p.inMsgs.Free(rec.End)
+		reported := p.inMsgs.Reported()
+		if p.inMsgs.Free(rec.End); p.inMsgs.Reported() != reported {
+			w.ring(p) // its outbox may wait for the room
+		}
 	}
 	w.bell.Store(true)
 	return nil
@@ -258,18 +284,26 @@ func (w *worker) receive(p *peer, msg message) error {
 
 // fence stops believing a peer.
 func (w *worker) fence(p *peer, err error) {
+	if p.broken != nil {
+		return
+	}
 	p.broken = err
 	if f := w.m.cfg.Events.Fenced; f != nil {
 		f(p.id, err)
 	}
+	w.disappoint(p.id, err)
+}
+
+// disappoint tells whoever waits for a reply of a machine that none will come.
+func (w *worker) disappoint(machine rdma.MachineID, err error) {
 	for tag, c := range w.calls {
-		if c.to == p.id {
+		if c.to == machine {
 			delete(w.calls, tag)
 			c.fail(err)
 		}
 	}
 	for _, c := range w.commits {
-		c.lost(p.id, err)
+		c.lost(machine, err)
 	}
 }
 

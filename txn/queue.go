@@ -1,0 +1,59 @@
+package txn
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A patientQueue is a worker's queue in which there is always room: where the
+// provider has none, it takes what has been completed until there is. A post
+// that fails has then met a broken connection, and nothing less.
+//
+// It waits with the worker locked. That is safe because a provider carries
+// operations out whatever its callers do.
+type patientQueue struct {
+	rdma.Queue
+	w *worker
+}
+
+// Read implements rdma.Queue.
+func (q *patientQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
+	for {
+		done, err := q.Queue.Read(to, k, off, dst, tag)
+		if err == nil || !q.drain(err) {
+			return done, err
+		}
+	}
+}
+
+// Write implements rdma.Queue.
+func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	for {
+		done, err := q.Queue.Write(to, k, off, src, tag)
+		if err == nil || !q.drain(err) {
+			return done, err
+		}
+	}
+}
+
+// Ring implements rdma.Queue.
+func (q *patientQueue) Ring(to rdma.MachineID) error {
+	for {
+		err := q.Queue.Ring(to)
+		if err == nil || !q.drain(err) {
+			return err
+		}
+	}
+}
+
+// drain says whether err was that the queue is full, and takes completions.
+func (q *patientQueue) drain(err error) bool {
+	if !errors.Is(err, rdma.ErrFull) {
+		return false
+	}
+	q.w.ops.poll(q.w)
+	runtime.Gosched()
+	return true
+}
