@@ -25,7 +25,8 @@ var layers = [][]string{
 	{"bench", "bench/load", "bench/micro", "bench/micro/table"},
 	{"bench/tatp", "bench/tpcc"},
 	{"cmd/farmsql"},
-	{"test"}, // the binary, as its users see it
+	{"sql/enginetest"}, // go-mysql-server's own tests, on our engine
+	{"test"},           // the binary, as its users see it
 }
 
 // ignored folders are no part of the house.
@@ -63,7 +64,7 @@ var core = map[string][]string{
 // import them.
 var (
 	mysqlServer = []string{"github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess"}
-	mysqlUsers  = []string{"sql", "sql/wire", "."}
+	mysqlUsers  = []string{"sql", "sql/wire", "sql/enginetest", "."}
 )
 
 // unsafeUsers may import unsafe and C: they share bytes with files and NICs.
