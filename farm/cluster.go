@@ -80,7 +80,7 @@ func (c *Cluster) openMemory() error {
 	if c.cfg.Folder == "" {
 		c.store = &c.cfg.Volatile.store
 	} else {
-		c.store = cluster.NewFileStore(filepath.Join(c.cfg.Folder, "configuration.json"))
+		c.store = cluster.NewFileStore(configurationPath(c.cfg.Folder))
 	}
 	for i := range c.cfg.Machines {
 		m := &machine{id: rdma.MachineID(i), regions: make(map[region.ID]*region.Region)}
@@ -126,6 +126,22 @@ func (c *Cluster) openConfiguration() error {
 	c.mu.configuration = next
 	return nil
 }
+
+// Stored returns the settings of the instance in a folder that cannot change: the
+// numbers of machines, replicas and workers and the sizes of regions and logs.
+// It is false if there is no instance in the folder.
+func Stored(folder string) (Config, bool, error) {
+	last, err := cluster.NewFileStore(configurationPath(folder)).Load()
+	if err != nil || last == nil {
+		return Config{}, false, err
+	}
+	return Config{
+		Folder: folder, Machines: len(last.Machines), Replicas: last.Replicas, Workers: last.Workers,
+		RegionBytes: last.RegionBytes, LogBytes: last.LogBytes,
+	}, true, nil
+}
+
+func configurationPath(folder string) string { return filepath.Join(folder, "configuration.json") }
 
 // ErrMismatch means that an instance was made with other settings than it is
 // opened with.

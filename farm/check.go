@@ -1,0 +1,91 @@
+package farm
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A Fault is one thing that Check found wrong, at the replica of one machine.
+type Fault struct {
+	Machine rdma.MachineID
+	region.Fault
+}
+
+func (f Fault) String() string { return fmt.Sprintf("machine %d: %v", f.Machine, f.Fault) }
+
+// differs begins the text of a fault of a backup.
+const differs = "differs from the primary"
+
+// Check walks every region and returns what is wrong with it: leaks, orphans and
+// overlaps, given every pointer in use (the root object's need not be among
+// them), what the allocators believe and the headers do not show, and backups
+// that are not like their primaries. No transaction may run.
+func (c *Cluster) Check(reachable iter.Seq[region.Ptr]) ([]Fault, error) {
+	for _, m := range c.machines {
+		if err := m.txn.Quiesce(closePatience); err != nil {
+			return nil, err
+		}
+	}
+	all := func(yield func(region.Ptr) bool) {
+		if !yield(c.root) {
+			return
+		}
+		for p := range reachable {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+	c.mu.Lock()
+	placements := c.mu.configuration.Clone().Regions
+	c.mu.Unlock()
+	var faults []Fault
+	add := func(m rdma.MachineID, fs []region.Fault) {
+		for _, f := range fs {
+			faults = append(faults, Fault{m, f})
+		}
+	}
+	for _, m := range c.machines {
+		add(m.id, m.allocator.Check())
+	}
+	for _, p := range placements {
+		primary := c.machines[p.Primary].regions[p.Region]
+		add(p.Primary, primary.Check(all))
+		for _, b := range p.Backups {
+			add(b, compareReplicas(primary, c.machines[b].regions[p.Region]))
+		}
+	}
+	return faults, nil
+}
+
+// compareReplicas compares the objects of a backup with those of its primary.
+func compareReplicas(primary, backup *region.Region) []region.Fault {
+	var faults []region.Fault
+	for p, h := range primary.Objects {
+		if err := sameObject(primary, backup, p, h); err != nil {
+			faults = append(faults, region.Fault{Kind: region.Damaged, Ptr: p, Text: err.Error()})
+		}
+	}
+	return faults
+}
+
+// sameObject compares one slot. Free slots have only a header to compare, and
+// those that never held an object may differ in nothing at all.
+func sameObject(primary, backup *region.Region, p region.Ptr, h region.Header) error {
+	a, b := make([]byte, p.Capacity()), make([]byte, p.Capacity())
+	_, errPrimary := primary.ReadObject(p, a)
+	hb, errBackup := backup.ReadObject(p, b)
+	switch {
+	case backup.Header(p.Addr.Offset()) != h:
+		return fmt.Errorf("%s: header %v, not %v", differs, backup.Header(p.Addr.Offset()), h)
+	case !errors.Is(errBackup, errPrimary):
+		return fmt.Errorf("%s: read as %v (%v), not %v", differs, errBackup, hb, errPrimary)
+	case errPrimary == nil && string(a) != string(b):
+		return fmt.Errorf("%s: payload", differs)
+	}
+	return nil
+}
