@@ -180,7 +180,9 @@ func (r *restart) apply(t *transaction) error {
 		}
 		for _, m := range r.machines {
 			if slices.Contains(p.Replicas(), m.ID) {
-				txn.ApplyReplica(m.Regions[p.Region], &w)
+				if err := txn.ApplyReplica(m.Regions[p.Region], &w); err != nil {
+					return fmt.Errorf("recovery: transaction %v at machine %d: %w", t.id, m.ID, err)
+				}
 			}
 		}
 	}

@@ -643,7 +643,9 @@ func (s *state) applySelf() {
 		if rt.primary {
 			s.m.applyPrimary(&wr)
 		} else if rt.local != nil {
-			ApplyReplica(rt.local, &wr)
+			if err := ApplyReplica(rt.local, &wr); err != nil {
+				invariant.Violated("own replica takes what its primary has locked", err, nil)
+			}
 		}
 	}
 }

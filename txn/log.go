@@ -17,9 +17,10 @@ import (
 // a transaction that has not been applied, so the log's head, which is in
 // NVRAM, passes a record only when its transaction has been truncated.
 type logReader struct {
-	m    *Machine
-	from rdma.MachineID
-	rx   *ring.Receiver
+	m      *Machine
+	from   rdma.MachineID
+	worker uint16
+	rx     *ring.Receiver
 	// record is the one at hand, scratch an earlier one of its transaction.
 	record, scratch Record
 
@@ -38,8 +39,8 @@ type participant struct {
 	applied      bool // or have been committed
 }
 
-func newLogReader(m *Machine, from rdma.MachineID, rx *ring.Receiver) *logReader {
-	return &logReader{m: m, from: from, rx: rx, txs: make(map[uint64]*participant)}
+func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver) *logReader {
+	return &logReader{m: m, from: from, worker: worker, rx: rx, txs: make(map[uint64]*participant)}
 }
 
 // step takes the next record from the log, if there is one, and returns the
@@ -54,8 +55,8 @@ func (l *logReader) step() (reply message, more bool, err error) {
 	if err := DecodeRecord(raw, r); err != nil {
 		return message{}, false, err
 	}
-	if r.ID.Machine != l.from {
-		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d", ErrBadRecord, r.Kind, r.ID, l.from)
+	if r.ID.Machine != l.from || r.ID.Worker != l.worker {
+		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", ErrBadRecord, r.Kind, r.ID, l.from, l.worker)
 	}
 	if err := l.handle(raw, r, &reply); err != nil {
 		return message{}, false, err
@@ -70,15 +71,25 @@ func (l *logReader) step() (reply message, more bool, err error) {
 
 func (l *logReader) handle(raw []byte, r *Record, reply *message) error {
 	seq := r.ID.Seq
+	if r.Kind != RecordTruncate && (seq < l.low || seq < r.LowBound) {
+		return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
+	}
 	switch r.Kind {
 	case RecordLock:
 		p := l.participant(seq)
+		if p.lock != nil {
+			return fmt.Errorf("%w: second LOCK of %v", ErrBadRecord, r.ID)
+		}
 		p.lock = raw
 		*reply = l.m.lockWrites(r.Writes)
 		reply.tag = seq
 		p.locked = reply.a == uint8(verdictSame)
 	case RecordCommitBackup:
-		l.participant(seq).backup = raw
+		p := l.participant(seq)
+		if p.backup != nil {
+			return fmt.Errorf("%w: second COMMIT-BACKUP of %v", ErrBadRecord, r.ID)
+		}
+		p.backup = raw
 	case RecordCommitPrimary:
 		p := l.txs[seq]
 		if p == nil || !p.locked {
@@ -194,7 +205,7 @@ func (m *Machine) lockWrites(writes []Write) message {
 
 func (m *Machine) lock(w *Write) verdict {
 	rt := m.route(w.Ptr.Addr.Region())
-	if rt == nil || !rt.primary {
+	if rt == nil || !rt.primary || !rt.local.CanHold(w.Ptr.Addr.Offset()) {
 		return verdictChanged
 	}
 	if rt.local.Lock(w.Ptr, w.Version) {
@@ -228,19 +239,28 @@ func (l *logReader) applyBackup(p *participant) error {
 	for i := range r.Writes {
 		w := &r.Writes[i]
 		rt := l.m.route(w.Ptr.Addr.Region())
-		if rt == nil || rt.local == nil {
-			return fmt.Errorf("%w: COMMIT-BACKUP of %v for a replica that is not here", ErrBadRecord, w.Ptr.Addr)
+		if rt == nil || rt.local == nil || rt.primary {
+			return fmt.Errorf("%w: COMMIT-BACKUP of %v, of which no backup is here", ErrBadRecord, w.Ptr)
 		}
-		ApplyReplica(rt.local, w)
+		if err := ApplyReplica(rt.local, w); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // ApplyReplica applies a write to a replica that nobody else writes to. What it
-// already has, or what is older, changes nothing.
-func ApplyReplica(r *region.Region, w *Write) {
+// already has, or what is older, changes nothing. A write to where the replica
+// has no slot is ErrBadRecord.
+func ApplyReplica(r *region.Region, w *Write) error {
 	v, allocated, incarnation := w.after()
-	r.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation)
+	if r.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation) {
+		return nil
+	}
+	if off := w.Ptr.Addr.Offset(); !r.CanHold(off) || r.Header(off).Version() < v {
+		return fmt.Errorf("%w: no replica of %v here can take version %d", ErrBadRecord, w.Ptr, v)
+	}
+	return nil
 }
 
 // A logRecord remembers where a record of transaction seq ends.

@@ -183,6 +183,9 @@ func DecodeRecord(b []byte, r *Record) error {
 	if !d.ok || r.Kind == 0 || r.Kind >= recordKinds {
 		return fmt.Errorf("%w: header %#x, %d bytes", ErrBadRecord, head, len(b))
 	}
+	if carries := r.Kind == RecordLock || r.Kind == RecordCommitBackup; carries != (uint32(head) > 0) || carries != (uint16(head>>32) > 0) {
+		return fmt.Errorf("%w: %v of %v with %d writes to %d regions", ErrBadRecord, r.Kind, r.ID, uint32(head), uint16(head>>32))
+	}
 	for range uint8(head >> 48) {
 		r.Truncated = append(r.Truncated, d.word())
 	}
@@ -192,6 +195,8 @@ func DecodeRecord(b []byte, r *Record) error {
 		r.Regions = append(r.Regions, region.ID(uint32(w)))
 		if i+1 < nRegions {
 			r.Regions = append(r.Regions, region.ID(uint32(w>>32)))
+		} else if w>>32 != 0 {
+			d.ok = false
 		}
 	}
 	for range uint32(head) {
@@ -203,7 +208,7 @@ func DecodeRecord(b []byte, r *Record) error {
 		}
 	}
 	if !d.ok || len(d.b) != 0 {
-		return fmt.Errorf("%w: %v of %v is not %d bytes long", ErrBadRecord, r.Kind, r.ID, len(b))
+		return fmt.Errorf("%w: %v of %v cannot have these %d bytes", ErrBadRecord, r.Kind, r.ID, len(b))
 	}
 	return nil
 }
@@ -214,8 +219,8 @@ func (d *decoder) write(r *Record) error {
 		return nil
 	}
 	p, err := region.DecodePtr(raw)
-	if err != nil {
-		return fmt.Errorf("%w: %v of %v: %w", ErrBadRecord, r.Kind, r.ID, err)
+	if err != nil || p.IsNil() {
+		return fmt.Errorf("%w: %v of %v writes to %v: %v", ErrBadRecord, r.Kind, r.ID, p, err)
 	}
 	v := d.word()
 	w := Write{Ptr: p, Op: WriteOp(v >> opShift), Version: region.Version(v & (1<<opShift - 1))}
@@ -223,10 +228,14 @@ func (d *decoder) write(r *Record) error {
 		return fmt.Errorf("%w: %v of %v: op %d", ErrBadRecord, r.Kind, r.ID, w.Op)
 	}
 	if w.Op != OpFree {
-		w.Payload = d.take(roundUp8(p.Capacity()))
-		if w.Payload != nil {
-			w.Payload = w.Payload[:p.Capacity()]
+		padded := d.take(roundUp8(p.Capacity()))
+		if padded == nil {
+			return nil
 		}
+		for _, b := range padded[p.Capacity():] {
+			d.ok = d.ok && b == 0
+		}
+		w.Payload = padded[:p.Capacity()]
 	}
 	r.Writes = append(r.Writes, w)
 	return nil

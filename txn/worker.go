@@ -112,7 +112,7 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	for len(w.peers) <= int(from) {
 		w.peers = append(w.peers, nil)
 	}
-	w.peers[from] = &peer{id: from, in: newLogReader(w.m, from, rx), inMsgs: rxMsgs}
+	w.peers[from] = &peer{id: from, in: newLogReader(w.m, from, w.id, rx), inMsgs: rxMsgs}
 	if g.log, err = rx.State(); err != nil {
 		return g, err
 	}
