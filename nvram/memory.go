@@ -1,6 +1,7 @@
 package nvram
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"runtime"
 	"sync/atomic"
@@ -89,12 +90,14 @@ func (m *Memory) CopyOut(dst []byte, off uint64) {
 }
 
 // copyPart copies part of a line. It retries like copyLine, for the case that it
-// holds the line's first word.
+// holds the line's first word. A copy counts only if that word was the same
+// before it, in it and after it: before and after alone would not do, because a
+// writer marks a line that it is changing with the same word every time.
 func copyPart(dst []byte, words []uint64) {
 	for {
 		before := atomic.LoadUint64(&words[0])
 		copyWordsOut(dst, words)
-		if atomic.LoadUint64(&words[0]) == before {
+		if binary.NativeEndian.Uint64(dst) == before && atomic.LoadUint64(&words[0]) == before {
 			return
 		}
 	}

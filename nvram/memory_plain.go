@@ -15,7 +15,7 @@ func copyLine(dst *[LineBytes]byte, line *[lineWords]uint64) {
 	for {
 		before := atomic.LoadUint64(&line[0])
 		*dst = *(*[LineBytes]byte)(unsafe.Pointer(line))
-		if atomic.LoadUint64(&line[0]) == before {
+		if first := *(*uint64)(unsafe.Pointer(dst)); first == before && atomic.LoadUint64(&line[0]) == before {
 			return
 		}
 	}

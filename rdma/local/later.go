@@ -136,7 +136,7 @@ func (o *operation) carryOut() error {
 		return err
 	}
 	if o.op == rdma.OpRead {
-		lift(m, o.data, o.off)
+		m.CopyOut(o.data, o.off)
 	} else {
 		land(m, o.off, o.data)
 	}

@@ -38,7 +38,7 @@ func (q *Queue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag 
 	q.active.Store(1)
 	m, err := q.target(to, k, off, len(dst))
 	if err == nil {
-		lift(m, dst, off)
+		m.CopyOut(dst, off)
 	}
 	q.active.Store(0)
 	if err != nil {
@@ -149,24 +149,6 @@ func (c *conn) target(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
 // aligned checks what can be checked without knowing the registration.
 func aligned(off uint64, n int) bool {
 	return n > 0 && n <= rdma.MaxTransferBytes && (off|uint64(n))%nvram.WordBytes == 0
-}
-
-// lift reads into dst line by line, each as it was at one moment. A copy counts
-// only if the line's first word was the same before it, in it and after it:
-// before and after alone would not do, because a writer marks a line that it is
-// changing with the same word every time.
-func lift(m *nvram.Memory, dst []byte, off uint64) {
-	for len(dst) > 0 {
-		n := min(rdma.LineBytes-int(off%rdma.LineBytes), len(dst))
-		for {
-			before := m.Load(off)
-			m.CopyOut(dst[:n], off)
-			if binary.NativeEndian.Uint64(dst) == before && m.Load(off) == before {
-				break
-			}
-		}
-		dst, off = dst[n:], off+uint64(n)
-	}
 }
 
 // land writes src to m line by line, and its last word last and atomically.
