@@ -1,3 +1,52 @@
-// Package nvram holds a machine's non-volatile memory: ranges of memory that
-// workers and NIC share, and the folder whose files keep them.
+// Package nvram holds a machine's non-volatile memory: ranges of memory that its
+// workers and its NIC share, and the folder whose files keep them.
+//
+//	Folder  FARMSQL        what the folder is worth: format, state, boot
+//	        LOCK           held by the process that uses it
+//	        region-7.mem   a Memory: a sparse file, mapped shared
+//	        log-2-0.mem    ...
+//	saves   save-00000003  a complete save: an image per memory, and an index
+//	        IN-USE         the newest save there was when the folder came into use
+//
+// # Memory
+//
+// Everything is shared in words of 8 bytes, which are never torn, and lines of 64,
+// which CopyOut reads at one moment, as a NIC does. On amd64 payload moves by
+// plain copies, whose order the processor keeps; elsewhere, and in builds with
+// the race detector, by atomic words. The detector sees accesses to the Go heap
+// only, so that race builds keep memory there and write it to its file when the
+// folder is closed, abandoned or saved: what they lose when killed, other builds
+// do not.
+//
+// # What a folder's memory is worth
+//
+// On a tmpfs, best mounted with huge=always, the folder is the battery-backed
+// memory of the FaRM papers: it outlives the process, and Save brings it to disk
+// when the power goes. On a disk's file system it outlives the process as well;
+// the kernel writes it back at its leisure, so that a power cut leaves a mixture
+// of old and new. Hence the folder says under which boot it is in use:
+//
+//	left by       same boot   after a reboot, on disk   after a reboot, on tmpfs
+//	Close         good        good                      gone: newest save, if
+//	a killed      good        ErrLost, unless trusted   nothing came after it,
+//	process                                             otherwise ErrLost
+//	Save          good        as above                  restored
+//
+// A folder that is gone looks like a new one. That it is not, Options.Saves can
+// tell: each save has a number, and the directory of saves remembers the newest
+// there was when a folder came into use.
+//
+// # Saves
+//
+// A save is written next to its final name and renamed last; only then does it
+// count, and the newest wins. Chunks of 1 MB have checksums of their own; what
+// is zero, or was never touched, is left out. Nobody may store to memory while it
+// is saved.
+//
+// # Limits
+//
+// hugetlbfs cannot hold a folder, for its files cannot be written but by
+// mapping; a tmpfs with huge pages is as fast. Storage that the file system
+// cannot provide kills the process at the first store, unless Reserve has been
+// asked before.
 package nvram

@@ -8,12 +8,16 @@ import (
 )
 
 // eachExtent calls fn for each part of the first size bytes of f that holds
-// data, skipping holes, so that an untouched region costs nothing to save.
+// data, skipping holes, so that an untouched region costs nothing to save. On a
+// file system that cannot tell, all of it is data.
 func eachExtent(f *os.File, size int64, fn func(off, n int64) error) error {
 	for off := int64(0); off < size; {
 		begin, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
 			return nil // nothing but a hole follows
+		}
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
+			return fn(off, size-off)
 		}
 		if err != nil {
 			return &os.PathError{Op: "seek data", Path: f.Name(), Err: err}

@@ -22,6 +22,10 @@ type Options struct {
 	// Saves is where Save puts what is to outlive a power cut. With it, OpenFolder
 	// restores the newest save when the folder itself is gone, as on a tmpfs.
 	Saves string
+	// Trust opens a folder that OpenFolder would refuse as lost although it is
+	// there. It is for a person who knows that the machine was shut down in order
+	// after the process died, so that all of it reached the disk.
+	Trust bool
 	// BootID names the present boot; by default the kernel is asked.
 	BootID string
 }
@@ -122,9 +126,9 @@ func (f *Folder) judge(m manifest, o Options) error {
 	switch {
 	case m.state == stateRestoring:
 		return fmt.Errorf("%w: restoring %s was interrupted; restore it again", ErrLost, f.path)
-	case m.state == stateOpen && m.boot != f.boot:
-		return fmt.Errorf("%w: %s was in use when the machine stopped, and what had not reached the disk is gone; %s",
-			ErrLost, f.path, o.remedy(f.path))
+	case m.state == stateOpen && m.boot != f.boot && !o.Trust:
+		return fmt.Errorf("%w: %s was not closed before the machine stopped, so that what had not reached the disk is gone; "+
+			"if the machine was shut down in order, the folder can be trusted; otherwise: %s", ErrLost, f.path, o.remedy(f.path))
 	}
 	return nil
 }

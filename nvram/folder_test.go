@@ -102,7 +102,13 @@ func TestLostAfterReboot(t *testing.T) {
 	if after := contents(t, path); !mapsEqual(before, after) {
 		t.Error("the refused folder was changed")
 	}
-	open(t, path, Options{BootID: "boot-1"}) // not even the boot it belongs to is forgotten
+	// Not even the boot it belongs to is forgotten.
+	must(t, open(t, path, Options{BootID: "boot-1"}).Abandon())
+
+	f = open(t, path, Options{BootID: "boot-2", Trust: true})
+	if mapped1(t, f, "region-1").Load(8) != 42 {
+		t.Error("a trusted folder lost its memory")
+	}
 }
 
 func mapsEqual(a, b map[string]string) bool {

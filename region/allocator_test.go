@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -342,5 +343,40 @@ func TestHints(t *testing.T) {
 	}
 	if ptr, _, err := a.Alloc(0, 64, MakeAddr(77, 4096)); err != nil {
 		t.Errorf("hint into a foreign region: %v %v", ptr, err)
+	}
+}
+
+// TestAllocatorIsSmall: the state of 10 million objects in a region of 1 GB must
+// not weigh on the Go heap.
+func TestAllocatorIsSmall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("race builds keep the region itself on the heap")
+	}
+	r := newRegion(t, 1, 1<<30)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	a := newAllocator(t, AllocatorConfig{Workers: 2}, r)
+	for i := range 10_000_000 {
+		if _, _, err := a.Alloc(i%2, 40, 0); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("10 M objects: %.1f MB", float64(grown)/1e6)
+	if grown > 4<<20 {
+		t.Errorf("heap has grown by %d bytes", grown)
+	}
+	runtime.KeepAlive(a)
+}
+
+func TestCanHold(t *testing.T) {
+	r := newRegion(t, 1, 1<<20)
+	for off, want := range map[uint32]bool{0: false, 64: false, uint32(r.first): true, uint32(r.first) + 8: false, 1<<20 - 64: true, 1 << 20: false, 1<<32 - 64: false} {
+		if r.CanHold(off) != want {
+			t.Errorf("offset %#x: %v", off, !want)
+		}
 	}
 }
