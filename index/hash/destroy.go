@@ -27,6 +27,7 @@ func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []
 	if each == nil {
 		each = func(*txn.Tx, []byte, []byte) error { return nil }
 	}
+	tb.opened.Store(nil) // it may be gone
 	o, err := tb.open()
 	if errors.Is(err, ErrDestroyed) {
 		return nil
@@ -38,13 +39,13 @@ func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []
 	if err := d.shard(&shard{shardPtr: o.root}); err != nil {
 		return err
 	}
-	err = tb.m.Run(ctx, func(t *txn.Tx) error {
-		return errors.Join(t.Free(o.root.header), t.Free(tb.anchor))
+	defer tb.opened.Store(nil)
+	return tb.m.Run(ctx, func(t *txn.Tx) error {
+		if err := t.Free(o.root.header); err != nil {
+			return err
+		}
+		return t.Free(tb.anchor)
 	})
-	if err == nil {
-		tb.opened.Store(nil)
-	}
-	return err
 }
 
 type destroyer struct {
