@@ -41,7 +41,7 @@ type Cluster struct {
 		sync.Mutex
 		configuration *cluster.Configuration
 	}
-	epochs sync.Mutex
+	epochs epochs
 }
 
 // closePatience is how long Close waits for the last truncations.
@@ -54,7 +54,7 @@ func Open(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{cfg: cfg.withDefaults()}
 	if err := c.open(); err != nil {
-		return nil, errors.Join(err, c.closeMemory())
+		return nil, errors.Join(err, c.stop(0))
 	}
 	return c, nil
 }
@@ -309,8 +309,23 @@ func (c *Cluster) Close() error {
 	for _, m := range c.machines {
 		err = errors.Join(err, m.txn.Quiesce(closePatience))
 	}
+	return errors.Join(err, c.stop(closePatience))
+}
+
+// stop ends what has been started, in reverse: first who uses memory, then what
+// memory is used through, then the memory.
+func (c *Cluster) stop(patience time.Duration) error {
+	c.stopReclaiming()
+	var err error
 	for _, m := range c.machines {
-		err = errors.Join(err, m.txn.Close(closePatience), m.nic.Close())
+		if m.txn != nil {
+			err = errors.Join(err, m.txn.Close(patience))
+		}
+	}
+	for _, m := range c.machines {
+		if m.nic != nil {
+			err = errors.Join(err, m.nic.Close())
+		}
 	}
 	return errors.Join(err, c.closeMemory())
 }

@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -15,13 +13,13 @@ import (
 const (
 	handlerAlloc = internalHandlers + iota
 	handlerRelease
-	handlerEndEpoch
+	handlerEpoch
 )
 
 func (m *Machine) handleInternally() {
 	m.handlers[handlerAlloc] = m.handleAlloc
 	m.handlers[handlerRelease] = m.handleRelease
-	m.handlers[handlerEndEpoch] = m.handleEndEpoch
+	m.handlers[handlerEpoch] = m.handleEpoch
 }
 
 // alloc reserves a slot for an object, near hint: where hint's primary is
@@ -92,42 +90,6 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	}
 	m.cfg.Allocator.Release(p)
 	return nil, nil
-}
-
-// handleEndEpoch ends an epoch here, and says whether all that began in it, or
-// before, is done.
-func (m *Machine) handleEndEpoch(_ context.Context, arg []byte) ([]byte, error) {
-	if len(arg) != 8 {
-		return nil, fmt.Errorf("%w: end of an epoch of %d bytes", ErrBadMessage, len(arg))
-	}
-	if m.endEpoch(binary.LittleEndian.Uint64(arg)) {
-		return []byte{1}, nil
-	}
-	return []byte{0}, nil
-}
-
-// EndEpoch ends the current epoch at every machine and waits until all that
-// began in it or before is done, for at most patience. It reports the epoch that
-// has begun, or false. Only one caller in an instance may do it at a time.
-func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration) (uint64, bool) {
-	epoch := m.epoch.Load()
-	arg := binary.LittleEndian.AppendUint64(nil, epoch)
-	b := backoff{w: m.workers[0], patience: patience}
-	for _, machine := range machines {
-		for {
-			reply, err := m.ShipTo(ctx, machine, handlerEndEpoch, arg)
-			if err != nil {
-				return 0, false
-			}
-			if len(reply) == 1 && reply[0] == 1 {
-				break
-			}
-			if !b.again() {
-				return 0, false
-			}
-		}
-	}
-	return epoch + 1, true
 }
 
 // WriteBackups makes data the bytes at off of every backup of a region that this

@@ -1,9 +1,14 @@
 package txn
 
 import (
+	"context"
+	"encoding/binary"
+	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // epochs counts what is going on at one worker by the epoch in which it began,
@@ -55,31 +60,31 @@ func (m *Machine) Start() Operation {
 // End ends it.
 func (o Operation) End() { o.w.epochs.exit(o.epoch) }
 
-// OnEpoch registers a function that clears cached pointers. It is called when
-// an epoch ends, before memory freed in it may be reused.
+// OnEpoch registers a function that clears cached pointers. It is called at the
+// end of each epoch. What is put into a cache must have been read in the same
+// operation or transaction.
 func (m *Machine) OnEpoch(fn func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.onEpoch = append(m.onEpoch, fn)
 }
 
-// endEpoch ends the current epoch at this machine and reports whether all that
-// began in it is done. While something is still open in it, or in the one
-// before, calling it again goes on with the same epoch.
-func (m *Machine) endEpoch(epoch uint64) (done bool) {
-	if m.epoch.Load() == epoch {
-		if !m.epochClosed(epoch - 1) {
-			return false
-		}
-		m.epoch.Store(epoch + 1)
+// enterEpoch has this machine enter the given epoch, if that is the next one and
+// nothing is open any more that began before the present one. It returns the
+// epoch that this machine is in, and whether all that began before it is done.
+func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
+	current = m.epoch.Load()
+	if epoch == current+1 && m.epochClosed(current-1) {
 		m.mu.Lock()
 		hooks := m.onEpoch
 		m.mu.Unlock()
-		for _, fn := range hooks {
+		for _, fn := range hooks { // before anything begins in the new epoch
 			fn()
 		}
+		current = epoch
+		m.epoch.Store(current)
 	}
-	return m.epochClosed(epoch)
+	return current, m.epochClosed(current - 1)
 }
 
 func (m *Machine) epochClosed(epoch uint64) bool {
@@ -89,4 +94,80 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 		}
 	}
 	return true
+}
+
+// EndEpoch ends the current epoch at every machine, once all that began in the
+// one before is done, for which it waits as long as patience says. It reports
+// whether it has. In between it calls over, which says what is safe now, in the
+// terms of region.Allocator.Advance; if that fails, so does EndEpoch. Only one
+// caller in an instance may do it at a time; a transaction of the caller's own
+// may be open.
+//
+//	caches cleared:  v          v          v          v
+//	epoch:           | 2k       | 2k+1     | 2k+2     | 2k+3     |
+//	                       P read, cached        P found in the cache
+//	                                             and used
+//
+// A pointer P that was read in an epoch may be in a cache until the end of the
+// next one, and who found it there has it until the end of the one after that.
+// That is why Advance counts by two of these epochs. Machines are at most one
+// epoch apart: nobody enters one before all have left the one before the last.
+func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration, over func(epoch uint64) error) (bool, error) {
+	latest := uint64(0)
+	for _, machine := range machines {
+		current, _, err := m.shipEpoch(ctx, machine, 0)
+		if err != nil {
+			return false, err
+		}
+		latest = max(latest, current)
+	}
+	b := backoff{w: m.workers[0], patience: patience}
+	for _, machine := range machines {
+		// A machine that an earlier call, interrupted, has not reached follows.
+		for {
+			current, done, err := m.shipEpoch(ctx, machine, latest)
+			if err != nil {
+				return false, err
+			}
+			if current == latest && done {
+				break
+			}
+			if !b.again() {
+				return false, nil
+			}
+		}
+	}
+	if err := over((latest - 1) / 2); err != nil {
+		return false, err
+	}
+	for _, machine := range machines {
+		if _, _, err := m.shipEpoch(ctx, machine, latest+1); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// shipEpoch calls enterEpoch at a machine.
+func (m *Machine) shipEpoch(ctx context.Context, machine rdma.MachineID, epoch uint64) (current uint64, done bool, err error) {
+	reply, err := m.ShipTo(ctx, machine, handlerEpoch, binary.LittleEndian.AppendUint64(nil, epoch))
+	if err == nil && len(reply) != 9 {
+		err = fmt.Errorf("%w: reply about an epoch of %d bytes", ErrBadMessage, len(reply))
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return binary.LittleEndian.Uint64(reply), reply[8] != 0, nil
+}
+
+func (m *Machine) handleEpoch(_ context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != 8 {
+		return nil, fmt.Errorf("%w: epoch of %d bytes", ErrBadMessage, len(arg))
+	}
+	current, done := m.enterEpoch(binary.LittleEndian.Uint64(arg))
+	reply := append(binary.LittleEndian.AppendUint64(nil, current), 0)
+	if done {
+		reply[8] = 1
+	}
+	return reply, nil
 }

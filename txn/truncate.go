@@ -118,7 +118,7 @@ func (q *quiescence) reached(w *worker) bool {
 	if q.tails == nil {
 		q.tails = make([]uint64, len(w.peers))
 		for i, p := range w.peers {
-			if p != nil {
+			if p != nil && p.log != nil {
 				q.tails[i] = p.log.Tail()
 			}
 		}
@@ -126,7 +126,7 @@ func (q *quiescence) reached(w *worker) bool {
 	done := true
 	for i, tail := range q.tails {
 		p := w.peers[i]
-		if p == nil || p.broken != nil || p.log.Head() >= tail {
+		if p == nil || p.log == nil || p.broken != nil || p.log.Head() >= tail {
 			continue
 		}
 		w.ring(p)
