@@ -257,3 +257,55 @@ func FuzzDecodeManifest(f *testing.F) {
 		}
 	})
 }
+
+// TestReserveWithoutSpace asks a tmpfs, which knows its size, for too much.
+func TestReserveWithoutSpace(t *testing.T) {
+	path, err := os.MkdirTemp("/dev/shm", "farmsql-test-")
+	if err != nil || memoryOnHeap {
+		t.Skip("needs a tmpfs and mapped memory: ", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(path) })
+	f := open(t, path, Options{})
+	m, err := f.Map("huge", 1<<42)
+	must(t, err)
+	must(t, m.Reserve(0, 4096))
+	wantError(t, m.Reserve(0, 1<<42), ErrNoSpace, "huge.mem")
+	must(t, f.Close())
+}
+
+// BenchmarkSave saves and restores memory that is all in use.
+func BenchmarkSave(b *testing.B) {
+	const bytes = 256 << 20
+	f, err := OpenFolder(b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := f.Map("m", bytes)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for off := uint64(0); off < bytes; off += LineBytes {
+		m.Store(off, off+1)
+	}
+	saves := b.TempDir()
+	b.Run("save", func(b *testing.B) {
+		b.SetBytes(bytes)
+		for b.Loop() {
+			if err := f.Save(saves); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if err := f.Close(); err != nil {
+		b.Fatal(err)
+	}
+	to := b.TempDir()
+	b.Run("restore", func(b *testing.B) {
+		b.SetBytes(bytes)
+		for b.Loop() {
+			if _, err := Restore(to, saves, true, Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -99,11 +99,11 @@ func readImage(from, path string, m image) error {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	defer in.Close() // read only
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	out, err := openDirect(path, os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
-	err = out.Truncate(m.size)
+	err = out.plain.Truncate(m.size)
 	if err == nil {
 		err = eachParallel(len(m.chunks), func(i int, buffer []byte) error {
 			c := m.chunks[i]
@@ -114,9 +114,9 @@ func readImage(from, path string, m image) error {
 			if crc32.Checksum(b, castagnoli) != c.crc {
 				return fmt.Errorf("%w: %s at %#x", ErrCorrupt, from, c.off)
 			}
-			_, err := out.WriteAt(b, c.off)
+			_, err := out.file(c.off, b).WriteAt(b, c.off)
 			return err
 		})
 	}
-	return errors.Join(err, out.Sync(), out.Close())
+	return errors.Join(err, out.plain.Sync(), out.Close())
 }
