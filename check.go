@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/farmsql/farmsql/region"
 )
 
 // A Report says what Check found.
@@ -35,5 +37,18 @@ func (r Report) String() string {
 // about the walk itself, not about what it found.
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	r := Report{Machines: db.Machines()}
+	var reached []region.Ptr
+	object := func(p region.Ptr) error {
+		reached = append(reached, p)
+		return ctx.Err()
+	}
+	err := db.engines[0].Check(ctx, db.cluster.Root(), object)
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	r.Objects = len(reached)
 	return r, nil
 }

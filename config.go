@@ -23,25 +23,27 @@ type Config struct {
 	Volatile bool
 
 	// Machines is how many FaRM machines run in this process. 1 by default.
-	// It is fixed when the folder is created.
+	//
+	// It is fixed when the folder is created, like the four settings after it:
+	// from then on the default of each is what the folder has, and another
+	// value is refused.
 	Machines int
 
 	// Replicas is how many machines hold each region: one primary and f
-	// backups. 1 by default; at most Machines. Fixed like Machines.
+	// backups. 1 by default; at most Machines.
 	Replicas int
 
 	// Workers is how many worker threads each machine runs. By default as many
-	// as fit the processors, at most 8. Fixed like Machines.
+	// as there are processors, at most 8.
 	Workers int
 
 	// RegionSize is the unit of placement and replication: a power of two from
-	// 1 MiB to 2 GiB, the default. Space is taken as it fills. Fixed like
-	// Machines.
+	// 1 MiB to 2 GiB, the default. Space is taken as it fills.
 	RegionSize Size
 
 	// LogSize is the size of one transaction log; there is one for each pair
-	// of workers that talk. It bounds what a transaction may write. 32 MiB by
-	// default. Fixed like Machines.
+	// of workers that talk. A transaction can write a quarter of it. 32 MiB by
+	// default.
 	LogSize Size
 
 	// ResultBuffer bounds the rows that one statement may return, because they
@@ -83,6 +85,26 @@ const (
 	logSizeMax    = GiB
 	logSizeUnit   = 4 * KiB
 )
+
+// stored fills the layout that is not given with that of the folder, if there
+// is a database in it.
+func (c Config) stored() (Config, error) {
+	if c.Folder == "" {
+		return c, nil
+	}
+	s, exists, err := farm.Stored(c.Folder)
+	if err != nil {
+		return c, fmt.Errorf("farmsql: %w", err)
+	}
+	if exists {
+		setDefault(&c.Machines, s.Machines)
+		setDefault(&c.Replicas, s.Replicas)
+		setDefault(&c.Workers, s.Workers)
+		setDefault(&c.RegionSize, Size(s.RegionBytes))
+		setDefault(&c.LogSize, Size(s.LogBytes))
+	}
+	return c, nil
+}
 
 // withDefaults returns c with every zero field set to its default.
 func (c Config) withDefaults() Config {

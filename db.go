@@ -34,6 +34,10 @@ type DB struct {
 // open, that was written by a newer format or under an earlier boot, or whose
 // machines do not fit cfg is refused untouched.
 func Open(cfg Config) (*DB, error) {
+	cfg, err := cfg.stored()
+	if err != nil {
+		return nil, err
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

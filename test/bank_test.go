@@ -88,6 +88,7 @@ func TestBank(t *testing.T) {
 						switch err := readBank(ctx, db, i); {
 						case err == nil:
 							reads.Add(1)
+							time.Sleep(5 * time.Millisecond) // leave the writers something
 						case isConflict(err):
 							conflicts.Add(1)
 						default:

@@ -76,30 +76,35 @@ func interactive(ctx context.Context, db *stdsql.DB, client, rounds int) error {
 	}
 	defer c.Close()
 	for round := range rounds {
-		tx, err := c.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		for i := range 3 {
-			_, err := tx.ExecContext(ctx, "insert into children (parent, client, tag, n) values (?, ?, ?, ?)",
-				1+(client+i)%3, client, fmt.Sprintf("c%d-r%d-%d", client, round, i), float64(client*round))
-			if err != nil {
-				return fmt.Errorf("client %d: %w", client, err)
-			}
-			time.Sleep(time.Duration(10+client) * time.Millisecond)
-		}
-		var n int
-		if err := tx.QueryRowContext(ctx, "select count(*) from children where client = ?", client).Scan(&n); err != nil {
-			return fmt.Errorf("client %d: %w", client, err)
-		}
-		if n != 3*(round+1) {
-			return fmt.Errorf("client %d sees %d of its rows in round %d", client, n, round)
-		}
-		if err := tx.Commit(); err != nil {
-			return fmt.Errorf("client %d: %w", client, err)
+		if err := interactiveRound(ctx, c, client, round); err != nil {
+			return fmt.Errorf("client %d, round %d: %w", client, round, err)
 		}
 	}
 	return nil
+}
+
+func interactiveRound(ctx context.Context, c *stdsql.Conn, client, round int) error {
+	tx, err := c.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // no-op after Commit
+	for i := range 3 {
+		_, err := tx.ExecContext(ctx, "insert into children (parent, client, tag, n) values (?, ?, ?, ?)",
+			1+(client+i)%3, client, fmt.Sprintf("c%d-r%d-%d", client, round, i), float64(client*round))
+		if err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(10+client) * time.Millisecond)
+	}
+	var n int
+	if err := tx.QueryRowContext(ctx, "select count(*) from children where client = ?", client).Scan(&n); err != nil {
+		return err
+	}
+	if n != 3*(round+1) {
+		return fmt.Errorf("%d of its rows are there", n)
+	}
+	return tx.Commit()
 }
 
 // TestOneOfTwoInserts: of transactions that insert the same unique key, exactly

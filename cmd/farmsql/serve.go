@@ -18,11 +18,11 @@ import (
 // dataFlags say where a database is and how it is laid out.
 type dataFlags struct {
 	Data       string       `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, created if need be (${default}). On an ordinary disk it survives a killed process, NOT A POWER CUT; use tmpfs, hugetlbfs or DAX for memory that is backed by a battery."`
-	Machines   int          `default:"1" help:"FaRM machines to run in this process (${default}). Fixed when the folder is created, as are the next four."`
-	Replicas   int          `default:"1" help:"Machines that hold each region, one primary and the rest backups (${default})."`
-	Workers    int          `default:"${workers}" help:"Workers per machine (${default} on this computer)."`
-	RegionSize farmsql.Size `default:"2GiB" placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (${default}). Space is taken as it fills."`
-	LogSize    farmsql.Size `default:"32MiB" placeholder:"SIZE" help:"Size of one transaction log; bounds what a transaction may write (${default})."`
+	Machines   int          `placeholder:"N" help:"FaRM machines to run in this process (1). Fixed when the folder is created, as are the next four; from then on they need not be given."`
+	Replicas   int          `placeholder:"N" help:"Machines that hold each region, one primary and the rest backups (1)."`
+	Workers    int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
+	RegionSize farmsql.Size `placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (2GiB). Space is taken as it fills."`
+	LogSize    farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log; a transaction can write a quarter of it (32MiB)."`
 }
 
 func (f dataFlags) config() farmsql.Config {
@@ -89,7 +89,7 @@ func (s *serveCommand) Run(std streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGPWR)
 	defer stop()
 	fmt.Fprintln(std.out, readyLine(l.Addr()))
-	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", s.Machines, "replicas", s.Replicas)
+	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", db.Machines())
 	err = db.Serve(ctx, l)
 	if ctx.Err() != nil {
 		log.Info("stopping")

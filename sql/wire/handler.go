@@ -211,6 +211,9 @@ func (h *handler) killThread(k *sqlparser.Kill) error {
 // whole result. Errors are as the client shall see them.
 func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
+	if tx := state.engine.GetTransaction(); st.writes && tx != nil && tx.IsReadOnly() {
+		return nil, mysql.NewSQLError(errReadOnly, "25006", "Cannot execute statement in a READ ONLY transaction.")
+	}
 	retries := 0
 	if st.retry && !state.session.InTransaction() {
 		retries = h.cfg.RetryMax

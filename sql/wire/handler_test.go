@@ -296,6 +296,46 @@ func TestSyntaxErrorAndEmptyStatement(t *testing.T) {
 	}
 }
 
+func TestReadOnlyTransaction(t *testing.T) {
+	s := startServer(t, Config{})
+	db := s.open(t, "")
+	mustExec(t, db, "create table t (a int primary key)", "insert into t values (1)")
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	mustExec(t, c, "start transaction read only", "select * from t")
+	for _, query := range []string{"insert into t values (2)", "update t set a = 2", "delete from t"} {
+		_, err := c.ExecContext(t.Context(), query)
+		wantError(t, err, 1792, "25006", "READ ONLY")
+	}
+	_, err = c.ExecContext(t.Context(), "delete from t where a = ?", 1)
+	wantError(t, err, 1792, "25006", "READ ONLY")
+	mustExec(t, c, "commit", "delete from t")
+}
+
+// Where the engine writes a value unlike MySQL, it is put right.
+func TestValuesAreWrittenAsMySQLDoes(t *testing.T) {
+	s := startServer(t, Config{})
+	db := s.open(t, "")
+	mustExec(t, db, "create table t (a int primary key, d decimal(10,2), e decimal(10,3), t time, u time)",
+		"insert into t values (1, 10, 1.5, '12:30:45', '-01:02:03.25'), (2, 20.5, 0.125, null, null)")
+	for query, want := range map[string]string{
+		"select d from t where a = 1":     "10.00",
+		"select 1.25 + 1.5":               "2.75",
+		"select t from t where a = 1":     "12:30:45",
+		"select u from t where a = 1":     "-01:02:03.250000",
+		"select cast(7 as decimal(20,4))": "7.0000",
+		"select group_concat(d) from t":   "10.00,20.50",
+	} {
+		var got string
+		if err := db.QueryRow(query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: %q (%v), want %q", query, got, err, want)
+		}
+	}
+}
+
 func TestPanicIsTheStatementsError(t *testing.T) {
 	h := handler{cfg: Config{}.WithDefaults(), log: Config{}.WithDefaults().Logger}
 	err := h.guard(statement{text: "select boom"}, func() error { panic("boom") })

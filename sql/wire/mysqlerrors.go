@@ -103,8 +103,11 @@ var numberedKinds = []numbered{
 	{gms.ErrUnsupportedSyntax, 1235},
 }
 
-// errParse is what a statement that does not parse gets.
-const errParse = 1064
+// Numbers of errors that are not kinds of the engine.
+const (
+	errParse        = 1064
+	errNotInGroupBy = 1055
+)
 
 // states holds the SQLSTATE of every number that is not HY000 in MySQL 8.
 var states = map[int]string{
@@ -132,6 +135,10 @@ var matchers = func() []*regexp.Regexp {
 	return ms
 }()
 
+// badTime matches the engine's complaint about a date or time. MySQL has a
+// number for these that is not the one for other bad values.
+var badTime = regexp.MustCompile(`is not a valid value for '(date|time|year)`)
+
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 
 func messagePattern(k *errors.Kind) *regexp.Regexp {
@@ -145,8 +152,11 @@ func messagePattern(k *errors.Kind) *regexp.Regexp {
 // asMySQL gives an error the number and SQLSTATE that MySQL has for it.
 func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 	number := e.Num
-	if number == mysql.ERUnknownError {
+	switch {
+	case number == mysql.ERUnknownError:
 		number = numberOf(e.Message)
+	case number == mysql.ERTruncatedWrongValueForField && badTime.MatchString(e.Message):
+		number = mysql.ERTruncatedWrongValue
 	}
 	state, known := states[number]
 	if !known {
@@ -162,8 +172,11 @@ func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 }
 
 func numberOf(message string) int {
-	if strings.HasPrefix(message, "syntax error at position") {
+	switch {
+	case strings.HasPrefix(message, "syntax error at position"):
 		return errParse
+	case strings.Contains(message, "sql_mode=only_full_group_by"):
+		return errNotInGroupBy
 	}
 	for i, m := range matchers {
 		if m.MatchString(message) {

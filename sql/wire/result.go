@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 )
@@ -49,11 +51,19 @@ func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 				return b.tooLarge()
 			}
 			if v.Len() > 0 {
-				row[i] = sqltypes.MakeTrusted(v.Type(), b.copy(v.Raw()))
+				row[i] = sqltypes.MakeTrusted(v.Type(), b.copy(text(v)))
 			}
 		}
 	}
 	return nil
+}
+
+// text is a value as MySQL writes it. The engine knows no TIME but TIME(6).
+func text(v sqltypes.Value) []byte {
+	if v.Type() == sqltypes.Time {
+		return bytes.TrimSuffix(v.Raw(), []byte(".000000"))
+	}
+	return v.Raw()
 }
 
 func (b *resultBuffer) copy(src []byte) []byte {

@@ -42,6 +42,8 @@ type Server struct {
 	accept sync.WaitGroup
 	local  account
 	closed atomic.Bool
+
+	lastPid atomic.Uint64
 }
 
 // account is the superuser of in-process connections. It exists only in this
@@ -94,7 +96,12 @@ func (s *Server) addEngine(e Engine) error {
 		return &handler{engineHandler: eh, gms: e.GMS, mux: s.mux, cfg: s.cfg,
 			clock: s.cfg.Clock, log: s.cfg.Logger, stats: &s.stats}, nil
 	}
-	inner, err := server.NewServerWithHandler(s.innerConfig(), e.GMS, e.NewContext,
+	// Each session manager numbers its statements from 1, but the process list
+	// that the engines share wants them unique.
+	newContext := func(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
+		return e.NewContext(ctx, append(opts, gms.WithPid(s.lastPid.Add(1)))...)
+	}
+	inner, err := server.NewServerWithHandler(s.innerConfig(), e.GMS, newContext,
 		newSession(e.NewSession, s.cfg.Logger), nil, wrap)
 	if err != nil {
 		return fmt.Errorf("wire: %w", err)

@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -93,11 +94,30 @@ func TestSeveralEngines(t *testing.T) {
 			t.Errorf("engine %d got %d of 10 clients", i, n)
 		}
 	}
+	concurrently(t, ids, "select 1")
 	killer := s.open(t, "")
 	for id, c := range ids {
 		mustExec(t, killer, fmt.Sprintf("kill %d", id))
 		eventually(t, "the connection is gone", func() bool { return c.PingContext(context.Background()) != nil })
 	}
+}
+
+// concurrently runs the query many times on every connection. The engines'
+// statements meet in the process list, under different numbers.
+func concurrently(t *testing.T, conns map[int]*stdsql.Conn, query string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, c := range conns {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := c.ExecContext(t.Context(), query); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Whoever has the database open gets in, whatever root's password is.

@@ -14,10 +14,21 @@ type statement struct {
 	// retry: running the statement again after a conflict repeats no effect
 	// outside its transaction.
 	retry bool
+	// writes: it changes rows. The engine's own check for READ ONLY
+	// transactions fails on these.
+	writes bool
 }
 
 func newStatement(text string, ast sqlparser.Statement) statement {
-	return statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast)}
+	return statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast), writes: changesRows(ast)}
+}
+
+func changesRows(ast sqlparser.Statement) bool {
+	switch ast.(type) {
+	case *sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete, *sqlparser.Load:
+		return true
+	}
+	return false
 }
 
 // lockingOf finds the strongest locking clause in the statement. Walking the
