@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -63,6 +64,34 @@ func (c *Catalog) FreeNumber(t *txn.Tx, p region.Ptr) error {
 		return nil
 	}
 	return t.Free(p)
+}
+
+// ErrGone says that a number object has been freed with its table. It is not a
+// conflict: trying again would find nothing else.
+var ErrGone = errors.New("catalog: sequence is gone")
+
+// OpenNumber opens a number object for writing in a transaction of its own.
+func OpenNumber(t *txn.Tx, p region.Ptr) ([]byte, error) {
+	if _, _, err := t.Peek(p); IsFreed(err) {
+		return nil, ErrGone
+	}
+	return t.Write(p)
+}
+
+// run runs a transaction on a number object. That it is gone is a conflict for
+// the statement that asked, which then finds its table gone or changed.
+func (s *Sequences) run(ctx context.Context, p region.Ptr, fn func(b []byte) error) error {
+	err := s.m.Run(ctx, func(t *txn.Tx) error {
+		b, err := OpenNumber(t, p)
+		if err != nil {
+			return err
+		}
+		return fn(b)
+	})
+	if errors.Is(err, ErrGone) {
+		return fmt.Errorf("%w: %w", err, txn.ErrConflict)
+	}
+	return err
 }
 
 func (s *Sequences) get(p region.Ptr) *sequence {
@@ -128,11 +157,7 @@ func waitFor(ctx context.Context, c chan struct{}) error {
 // reserve takes the next range. The caller has claimed q.
 func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) error {
 	var first, end uint64
-	err := s.m.Run(ctx, func(t *txn.Tx) error {
-		b, err := t.Write(p)
-		if err != nil {
-			return err
-		}
+	err := s.run(ctx, p, func(b []byte) error {
 		first = max(binary.LittleEndian.Uint64(b), 1)
 		if first == math.MaxUint64 {
 			return ErrExhausted
@@ -152,7 +177,7 @@ func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) erro
 }
 
 // Peek returns the number that Next would return now.
-func (s *Sequences) Peek(ctx context.Context, p region.Ptr) (uint64, error) {
+func (s *Sequences) Peek(p region.Ptr) (uint64, error) {
 	q := s.get(p)
 	q.mu.Lock()
 	next, end := q.next, q.end
@@ -160,15 +185,11 @@ func (s *Sequences) Peek(ctx context.Context, p region.Ptr) (uint64, error) {
 	if next < end {
 		return next, nil
 	}
-	var v uint64
-	err := s.m.Run(ctx, func(t *txn.Tx) error {
-		b, err := t.Read(p)
-		if err == nil {
-			v = max(binary.LittleEndian.Uint64(b), 1)
-		}
-		return err
-	})
-	return v, err
+	b := make([]byte, p.Capacity())
+	if _, err := s.m.Read(p, b); err != nil {
+		return 0, fmt.Errorf("catalog: read a sequence: %w", err)
+	}
+	return max(binary.LittleEndian.Uint64(b), 1), nil
 }
 
 // Raise makes sure that the sequence goes on above a number that was used
@@ -216,12 +237,9 @@ func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
 // replace writes the stored number and drops what is reserved. The caller has
 // claimed q.
 func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to func(stored uint64) uint64) error {
-	err := s.m.Run(ctx, func(t *txn.Tx) error {
-		b, err := t.Write(p)
-		if err == nil {
-			binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))
-		}
-		return err
+	err := s.run(ctx, p, func(b []byte) error {
+		binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))
+		return nil
 	})
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -243,14 +261,13 @@ func (s *Sequences) Close(ctx context.Context) error {
 		if q.next >= q.end {
 			continue
 		}
-		err := s.m.Run(ctx, func(t *txn.Tx) error {
-			b, err := t.Write(p)
-			if err == nil && binary.LittleEndian.Uint64(b) == q.end {
+		err := s.run(ctx, p, func(b []byte) error {
+			if binary.LittleEndian.Uint64(b) == q.end {
 				binary.LittleEndian.PutUint64(b, q.next)
 			}
-			return err
+			return nil
 		})
-		if err != nil && !IsFreed(err) {
+		if err != nil && !errors.Is(err, ErrGone) {
 			return fmt.Errorf("catalog: give numbers back: %w", err)
 		}
 	}

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 
 	"github.com/farmsql/farmsql/catalog"
@@ -53,14 +54,14 @@ func (c *counters) add(ctx context.Context, rows map[region.Ptr]int64) {
 // except for a counter that is gone with its table.
 func (c *counters) write(ctx context.Context, p region.Ptr, n int64) {
 	err := c.m.Run(ctx, func(t *txn.Tx) error {
-		b, err := t.Write(p)
+		b, err := catalog.OpenNumber(t, p)
 		if err == nil {
 			sum := int64(binary.LittleEndian.Uint64(b)) + n
 			binary.LittleEndian.PutUint64(b, uint64(max(sum, 0)))
 		}
 		return err
 	})
-	if err == nil || catalog.IsFreed(err) {
+	if err == nil || errors.Is(err, catalog.ErrGone) {
 		return
 	}
 	c.mu.Lock()

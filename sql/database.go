@@ -116,7 +116,7 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 		return err
 	}
 	if err := d.e.createStorage(tr, t); err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	// Whatever cannot be a key shows now, not with the first row.
 	if _, err := newTableInfo(t); err != nil {
@@ -126,7 +126,7 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrTableAlreadyExists.New(name)
 	}
-	return conflict(err)
+	return tr.fail(err)
 }
 
 // DropTable implements gms.TableDropper.
@@ -140,9 +140,9 @@ func (d *Database) DropTable(ctx *gms.Context, name string) error {
 		return gms.ErrTableNotFound.New(name)
 	}
 	if err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
-	return conflict(d.e.cat.DropTable(tr.tx, tbl))
+	return tr.fail(d.e.cat.DropTable(tr.tx, tbl))
 }
 
 // RenameTable implements gms.TableRenamer.
@@ -156,13 +156,13 @@ func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
 		return gms.ErrTableNotFound.New(from)
 	}
 	if err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	_, err = d.e.cat.RenameTable(tr.tx, tbl, d.name, to)
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrTableAlreadyExists.New(to)
 	}
-	return conflict(err)
+	return tr.fail(err)
 }
 
 // GetCollation implements gms.CollatedDatabase.
@@ -186,11 +186,11 @@ func (d *Database) SetCollation(ctx *gms.Context, c gms.CollationID) error {
 	}
 	db, err := d.e.cat.Database(tr.tx, d.name)
 	if err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	changed := *db
 	changed.Collation = uint16(c)
-	return conflict(d.e.cat.UpdateDatabase(tr.tx, &changed))
+	return tr.fail(d.e.cat.UpdateDatabase(tr.tx, &changed))
 }
 
 // CreateView implements gms.ViewDatabase.
@@ -205,7 +205,7 @@ func (d *Database) CreateView(ctx *gms.Context, name, selectText, statement stri
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrExistingView.New(d.name, name)
 	}
-	return conflict(err)
+	return tr.fail(err)
 }
 
 // DropView implements gms.ViewDatabase.
@@ -222,7 +222,7 @@ func (d *Database) drop(ctx *gms.Context, kind catalog.Definer, name string, mis
 	if errors.Is(err, catalog.ErrNotFound) {
 		return missing
 	}
-	return conflict(err)
+	return tr.fail(err)
 }
 
 func gmsView(v *catalog.Definition) gms.ViewDefinition {

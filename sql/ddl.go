@@ -170,14 +170,14 @@ func (t *Table) change(ctx *gms.Context, edit func(*transaction, *catalog.Table)
 	}
 	tbl, err := t.latest(ctx, tr)
 	if err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	tbl = tbl.Clone()
 	if err := edit(tr, tbl); err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	if tbl, err = t.e.cat.UpdateTable(tr.tx, tbl); err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	return t.become(tr, tbl)
 }
@@ -437,13 +437,13 @@ func (t *Table) editForeignKeys(ctx *gms.Context, edit func(*transaction, *catal
 	}
 	tbl, err := t.latest(ctx, tr)
 	if err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	if err := edit(tr, tbl); err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	if tbl, err = t.latest(ctx, tr); err != nil {
-		return conflict(err)
+		return tr.fail(err)
 	}
 	return t.become(tr, tbl)
 }

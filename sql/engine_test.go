@@ -79,7 +79,7 @@ func (c *client) run(query string) (gms.Schema, []gms.Row, error) {
 	ctx := c.in.e.NewContext(context.Background(), c.s)
 	schema, iter, _, err := c.in.e.GMS().Query(ctx, query)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, c.failed(err)
 	}
 	var rows []gms.Row
 	for {
@@ -88,12 +88,21 @@ func (c *client) run(query string) (gms.Schema, []gms.Row, error) {
 			break
 		}
 		if err != nil {
+			err = c.failed(err)
 			_ = iter.Close(ctx)
 			return schema, rows, err
 		}
 		rows = append(rows, row)
 	}
 	return schema, rows, iter.Close(ctx)
+}
+
+// failed is what the listener makes of an error.
+func (c *client) failed(err error) error {
+	if conflict := c.s.Failed(); conflict != nil {
+		return conflict
+	}
+	return err
 }
 
 // exec runs a statement that must not fail. Outside of a transaction it is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	goerrors "gopkg.in/src-d/go-errors.v1"
 
@@ -93,9 +94,52 @@ func SQLError(err error) *mysql.SQLError {
 	return castError(err)
 }
 
+// kinds is the same for errors of go-mysql-server that it has no number for, or
+// not MySQL's text.
+var kinds = []struct {
+	kind  *goerrors.Kind
+	code  int
+	state string
+	text  string
+}{
+	{gms.ErrLockDeadlock, erLockDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction"},
+	{gms.ErrSavepointDoesNotExist, 1305, "42000", ""},
+	{gms.ErrDuplicateKey, mysql.ERDupKeyName, "42000", ""},
+	{gms.ErrTableAlreadyExists, mysql.ERTableExists, "42S01", ""},
+	{gms.ErrCheckConstraintViolated, 3819, "HY000", ""},
+	{gms.ErrReadOnlyTransaction, erReadOnlyTx, "25006", "Cannot execute statement in a READ ONLY transaction."},
+	{gms.ErrForeignKeyDropTable, 3730, "HY000", ""},
+	{gms.ErrIndexNotFound, mysql.ERCantDropFieldOrKey, "42000", ""},
+	{gms.ErrInvalidAutoIncCols, mysql.ERWrongAutoKey, "42000", "Incorrect table definition; there can be only one auto column and it must be defined as a key"},
+	{gms.ErrInsertIntoNonNullableDefaultNullColumn, 1364, "HY000", ""},
+	{gms.ErrInsertIntoNonNullableProvidedNull, mysql.ERBadNullError, "23000", ""},
+	{gms.ErrInsertIntoMismatchValueCount, 1136, "21S01", ""},
+	{gms.ErrUnknownConstraint, 3940, "HY000", ""},
+	{gms.ErrViewDoesNotExist, mysql.ERNoSuchTable, "42S02", ""},
+	{gms.ErrTriggerDoesNotExist, 1360, "HY000", "Trigger does not exist"},
+	{gms.ErrForeignKeyNotFound, mysql.ERCantDropFieldOrKey, "42000", ""},
+	{gms.ErrForeignKeyDuplicateName, 1826, "HY000", ""},
+	{types.ErrLengthBeyondLimit, mysql.ERDataTooLong, "22001", ""},
+	{gms.ErrValueOutOfRange, mysql.ERDataOutOfRange, "22003", ""},
+	{gms.ErrTableColumnNotFound, mysql.ERBadFieldError, "42S22", ""},
+	{gms.ErrColumnNotFound, mysql.ERBadFieldError, "42S22", ""},
+	{gms.ErrColumnExists, mysql.ERDupFieldName, "42S21", ""},
+	{gms.ErrNoDatabaseSelected, mysql.ERNoDb, "3D000", "No database selected"},
+}
+
 // castError takes go-mysql-server's choice of a number, and adds what it leaves
 // out: MySQL's text for a duplicate key, and the state.
 func castError(err error) *mysql.SQLError {
+	for _, k := range kinds {
+		if !k.kind.Is(err) {
+			continue
+		}
+		text := k.text
+		if text == "" {
+			text = err.Error()
+		}
+		return mysql.NewSQLError(k.code, k.state, "%s", text)
+	}
 	e := gms.CastSQLError(err)
 	var kind *goerrors.Error
 	if errors.As(err, &kind) {

@@ -70,7 +70,7 @@ func (p *provider) CreateCollatedDatabase(ctx *gms.Context, name string, c gms.C
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrDatabaseExists.New(name)
 	}
-	return conflict(err)
+	return tr.fail(err)
 }
 
 // DropDatabase implements gms.MutableDatabaseProvider.
@@ -83,5 +83,5 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrDatabaseNotFound.New(name)
 	}
-	return conflict(err)
+	return tr.fail(err)
 }

@@ -95,7 +95,7 @@ type indexBuilder struct {
 func (b *indexBuilder) StatementBegin(*gms.Context)                {}
 func (b *indexBuilder) StatementComplete(*gms.Context) error       { return nil }
 func (b *indexBuilder) DiscardChanges(*gms.Context, error) error   { return nil }
-func (b *indexBuilder) Insert(ctx *gms.Context, row gms.Row) error { return conflict(b.add(ctx, row)) }
+func (b *indexBuilder) Insert(ctx *gms.Context, row gms.Row) error { return b.tr.fail(b.add(ctx, row)) }
 
 func (b *indexBuilder) add(ctx *gms.Context, row gms.Row) error {
 	p, key, ok, err := b.find(ctx, row)
@@ -228,7 +228,7 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	}
 	tbl, err := t.latest(ctx, tr)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, tr.fail(err)
 	}
 	if err := t.become(tr, tbl); err != nil {
 		return nil, err
@@ -238,10 +238,10 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 		return nil, err
 	}
 	if err := t.e.rewrittenNumbers(tr, tbl, next); err != nil {
-		return nil, conflict(err)
+		return nil, tr.fail(err)
 	}
 	if err := t.e.createStorage(tr, next); err != nil {
-		return nil, conflict(err)
+		return nil, tr.fail(err)
 	}
 	info, err := newTableInfo(next)
 	if err != nil {
@@ -323,7 +323,7 @@ func (w *rewriter) StatementComplete(*gms.Context) error { return nil }
 // DiscardChanges implements gms.EditOpenerCloser. The statement fails, and its
 // transaction with it.
 func (w *rewriter) DiscardChanges(*gms.Context, error) error {
-	w.failed = true
+	w.failed, w.tr.broken = true, true
 	return nil
 }
 
@@ -334,10 +334,10 @@ func (w *rewriter) Close(*gms.Context) error {
 	}
 	tbl, err := w.e.cat.UpdateTable(w.tr.tx, w.next)
 	if err != nil {
-		return conflict(err)
+		return w.tr.fail(err)
 	}
 	if err := w.e.cat.Drop(w.tr.tx, w.old.Storage()); err != nil {
-		return conflict(err)
+		return w.tr.fail(err)
 	}
 	return w.target.become(w.tr, tbl)
 }

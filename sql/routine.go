@@ -47,7 +47,7 @@ func (d *Database) create(ctx *gms.Context, kind catalog.Definer, v *catalog.Def
 	if errors.Is(err, catalog.ErrExists) {
 		return exists
 	}
-	return conflict(err)
+	return tr.fail(err)
 }
 
 // get finds a definition by its name, in any case.

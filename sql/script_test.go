@@ -99,6 +99,7 @@ func (s *script) statement(c *client, q string) string {
 	forUpdate := strings.HasSuffix(strings.ToUpper(q), "FOR UPDATE")
 	c.s.SetForUpdate(forUpdate)
 	defer c.s.SetForUpdate(false)
+	explicit := c.s.Explicit()
 	for range 10 {
 		schema, rows, err := c.run(q)
 		if err == nil {
@@ -107,7 +108,7 @@ func (s *script) statement(c *client, q string) string {
 		if err == nil && c.s.Explicit() {
 			err = c.s.Validate()
 		}
-		if IsConflict(err) && !c.s.Explicit() && !strings.EqualFold(q, "commit") {
+		if IsConflict(err) && !explicit {
 			continue
 		}
 		if err != nil {

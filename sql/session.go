@@ -38,6 +38,9 @@ type transaction struct {
 	readOnly bool
 	// ddl says that the statement at work changes the catalog.
 	ddl bool
+	// broken says that a change of the catalog has failed half way. Nothing of
+	// the transaction may be committed.
+	broken bool
 	// points are the places that a statement or savepoint can return to, oldest
 	// first, and serial numbers them.
 	points []point
@@ -147,6 +150,10 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		return nil
 	}
 	s.commitErr = nil
+	if tr.broken {
+		s.Abort()
+		return nil
+	}
 	err := tr.tx.Commit(ctx.Context)
 	if err != nil {
 		tr.tx.Abort()
@@ -195,6 +202,28 @@ func (s *Session) clear() {
 func (s *Session) Abort() {
 	s.abandon()
 	s.clear()
+}
+
+// Failed tells the session that the statement at work has failed. Unless the
+// client has a transaction open, all that the statement did is undone. If what
+// the statement has read does not hold any more, its error means nothing:
+// Failed then returns a conflict, which is to be reported instead.
+func (s *Session) Failed() error {
+	explicit := s.Explicit()
+	err := s.Validate()
+	if !explicit {
+		s.Abort()
+	}
+	return err
+}
+
+// fail passes on an error that has interrupted a change of the catalog.
+// go-mysql-server commits what was done before it, if it can.
+func (tr *transaction) fail(err error) error {
+	if err != nil {
+		tr.broken = true
+	}
+	return conflict(err)
 }
 
 // Validate checks that all the open transaction has read still holds. If not,

@@ -17,6 +17,7 @@ var (
 	_ gms.Table                    = (*Table)(nil)
 	_ gms.Databaseable             = (*Table)(nil)
 	_ gms.CommentedTable           = (*Table)(nil)
+	_ gms.TemporaryTable           = (*Table)(nil)
 	_ gms.PrimaryKeyTable          = (*Table)(nil)
 	_ gms.ProjectedTable           = (*Table)(nil)
 	_ gms.IndexAddressableTable    = (*Table)(nil)
@@ -90,6 +91,10 @@ func (t *Table) Collation() gms.CollationID { return gms.CollationID(t.info.Tabl
 
 // Comment implements gms.CommentedTable.
 func (t *Table) Comment() string { return t.info.Table.Comment }
+
+// IsTemporary implements gms.TemporaryTable. go-mysql-server asks every table
+// that a READ ONLY transaction tries to change.
+func (t *Table) IsTemporary() bool { return false }
 
 // WithProjections implements gms.ProjectedTable.
 func (t *Table) WithProjections(_ *gms.Context, names []string) (gms.Table, error) {
@@ -186,7 +191,7 @@ func (t *Table) PeekNextAutoIncrementValue(ctx *gms.Context) (uint64, error) {
 		n, err := catalog.PeekIn(tr.tx, t.info.Sequence)
 		return n, conflict(err)
 	}
-	n, err := t.e.cat.Sequences().Peek(ctx.Context, t.info.Sequence)
+	n, err := t.e.cat.Sequences().Peek(t.info.Sequence)
 	return n, conflict(err)
 }
 
@@ -232,7 +237,8 @@ func guessBytes(d catalog.Type) uint32 {
 }
 
 // Truncate implements gms.TruncateableTable: the table gets new, empty
-// structures, and the old ones are freed after the transaction.
+// structures, and the old ones are freed after the transaction. A DELETE without
+// a condition comes here, too, and can be rolled back.
 func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	tr := began(ctx)
 	if tr.readOnly {
@@ -242,25 +248,31 @@ func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	m := tr.tx.Mark()
+	if err := t.truncate(ctx, tr); err != nil {
+		tr.tx.Rollback(m)
+		return 0, conflict(err)
+	}
+	tr.count(t.info.Counter, -int64(min(n, math.MaxInt64)))
+	return int(n), nil
+}
+
+func (t *Table) truncate(ctx *gms.Context, tr *transaction) error {
 	tbl, err := t.latest(ctx, tr)
 	if err != nil {
-		return 0, conflict(err)
+		return err
 	}
 	next := tbl.Clone()
 	if err := t.e.renewStorage(tr, next); err != nil {
-		return 0, conflict(err)
+		return err
 	}
 	if next, err = t.e.cat.UpdateTable(tr.tx, next); err != nil {
-		return 0, conflict(err)
-	}
-	if err := t.become(tr, next); err != nil {
-		return 0, err
+		return err
 	}
 	if err := t.e.cat.Drop(tr.tx, tbl.Storage()); err != nil {
-		return 0, conflict(err)
+		return err
 	}
-	tr.count(tbl.Counter, -int64(min(n, math.MaxInt64)))
-	return int(n), nil
+	return t.become(tr, next)
 }
 
 // latest returns the table's descriptor as the transaction sees it now, which
@@ -357,8 +369,8 @@ func (t *Table) GetChecks(ctx *gms.Context) ([]gms.CheckDefinition, error) {
 
 // GetDeclaredForeignKeys implements gms.ForeignKeyTable.
 func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstraint, error) {
-	tbl := t.info.Table
-	if tr := current(ctx); tr != nil && t.e.cat.Changed(tr.tx) {
+	tbl, tr := t.info.Table, began(ctx)
+	if t.e.cat.Changed(tr.tx) {
 		var err error
 		if tbl, err = t.latest(ctx, tr); err != nil {
 			return nil, conflict(err)
@@ -367,6 +379,15 @@ func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstr
 	fks := make([]gms.ForeignKeyConstraint, len(tbl.ForeignKeys))
 	for i, f := range tbl.ForeignKeys {
 		fks[i] = gmsForeignKey(tbl, f)
+		if fks[i].IsResolved {
+			continue
+		}
+		// A parent that has come later is good, too.
+		_, err := t.e.cat.Table(tr.tx, f.ParentDB, f.ParentTable)
+		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+			return nil, conflict(err)
+		}
+		fks[i].IsResolved = err == nil
 	}
 	return fks, nil
 }
@@ -390,7 +411,9 @@ func (t *Table) GetReferencedForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyCons
 		if i < 0 {
 			return nil, fmt.Errorf("%w: %s.%s does not have foreign key %s", catalog.ErrCorrupt, r.DB, r.Table, r.Name)
 		}
-		fks = append(fks, gmsForeignKey(child, child.ForeignKeys[i]))
+		fk := gmsForeignKey(child, child.ForeignKeys[i])
+		fk.IsResolved = true
+		fks = append(fks, fk)
 	}
 	return fks, nil
 }
