@@ -147,6 +147,14 @@ type MemoryStore struct {
 	current *Configuration
 }
 
+// CopyTo makes the configuration kept in s that of t.
+func (s *MemoryStore) CopyTo(t *MemoryStore) {
+	c, _ := s.Load() // never fails
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current = c
+}
+
 // Load implements Store.
 func (s *MemoryStore) Load() (*Configuration, error) {
 	s.mu.Lock()

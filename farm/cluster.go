@@ -180,7 +180,7 @@ func (c *Cluster) recover() error {
 	}
 	begin := c.cfg.Clock.Now()
 	var err error
-	c.recovery, err = recovery.Restart(c.mu.configuration, remains, c.cfg.Clock.Uint64)
+	c.recovery, err = recovery.Restart(c.mu.configuration, remains, recovery.Options{Nonce: c.cfg.Clock.Uint64, Step: c.cfg.onRecoveryStep})
 	if err != nil {
 		return err
 	}
@@ -268,9 +268,12 @@ func (c *Cluster) startMachine(m *machine, network *local.Network) (err error) {
 		MessageBytes: int(c.cfg.MessageBytes),
 		Allocator:    m.allocator,
 		Clock:        c.cfg.Clock,
-		Events: txn.Events{Fenced: func(peer rdma.MachineID, err error) {
-			c.cfg.Logger.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
-		}},
+		Events: txn.Events{
+			Fenced: func(peer rdma.MachineID, err error) {
+				c.cfg.Logger.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
+			},
+			Step: c.cfg.onStep,
+		},
 	})
 	return err
 }

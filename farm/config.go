@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // Config says how many machines there are and how large what they keep is. The
@@ -47,6 +48,9 @@ type Config struct {
 
 	// network is how the machines' NICs behave; tests slow them down.
 	network local.Options
+	// onStep and onRecoveryStep are where tests let the instance crash.
+	onStep         func(txn.Step)
+	onRecoveryStep func()
 }
 
 const (

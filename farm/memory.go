@@ -1,6 +1,7 @@
 package farm
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,34 @@ func (v *Volatile) shelf(machine int) *shelf {
 		v.shelves[machine] = &shelf{m: make(map[string]*nvram.Memory)}
 	}
 	return v.shelves[machine]
+}
+
+// Clone returns a copy of everything as it is now: what a crash of all machines
+// at this moment would leave. Nothing may change meanwhile.
+func (v *Volatile) Clone() *Volatile {
+	c := NewVolatile()
+	v.store.CopyTo(&c.store)
+	for i, s := range v.shelves {
+		s.mu.Lock()
+		for name, m := range s.m {
+			c.shelf(i).m[name] = cloneMemory(m)
+		}
+		s.mu.Unlock()
+	}
+	return c
+}
+
+func cloneMemory(m *nvram.Memory) *nvram.Memory {
+	c := nvram.NewMemory(int64(m.Size()))
+	zero := make([]byte, 64<<10)
+	b := make([]byte, len(zero))
+	for off := uint64(0); off < m.Size(); off += uint64(len(b)) {
+		part := b[:min(uint64(len(b)), m.Size()-off)]
+		if m.CopyOut(part, off); !bytes.Equal(part, zero[:len(part)]) {
+			c.CopyIn(off, part)
+		}
+	}
+	return c
 }
 
 type shelf struct {

@@ -45,9 +45,9 @@ type Report struct {
 
 // Restart recovers the transactions of an instance all of whose machines went
 // down, and leaves its logs empty. c is its last configuration; all machines
-// that hold a region must be there. nonce draws random numbers for the logs.
-func Restart(c *cluster.Configuration, machines []Machine, nonce func() uint64) (Report, error) {
-	r := restart{configuration: c, machines: machines, txs: make(map[txn.ID]*transaction)}
+// that hold a region must be there.
+func Restart(c *cluster.Configuration, machines []Machine, o Options) (Report, error) {
+	r := restart{configuration: c, machines: machines, options: o, txs: make(map[txn.ID]*transaction)}
 	if err := r.drain(); err != nil {
 		return r.report, err
 	}
@@ -62,10 +62,27 @@ func Restart(c *cluster.Configuration, machines []Machine, nonce func() uint64) 
 		r.report.Committed++
 	}
 	r.unlock()
-	return r.report, r.clear(nonce)
+	return r.report, r.clear()
+}
+
+// Options of a restart.
+type Options struct {
+	// Nonce draws random numbers for the logs.
+	Nonce func() uint64
+	// Step, if not nil, is called after each change to memory: a crash there
+	// must be recovered from. It is for tests.
+	Step func()
+}
+
+// changed tells of a change to memory.
+func (r *restart) changed() {
+	if r.options.Step != nil {
+		r.options.Step()
+	}
 }
 
 type restart struct {
+	options       Options
 	configuration *cluster.Configuration
 	machines      []Machine
 	txs           map[txn.ID]*transaction
@@ -183,6 +200,7 @@ func (r *restart) apply(t *transaction) error {
 				if err := txn.ApplyReplica(m.Regions[p.Region], &w); err != nil {
 					return fmt.Errorf("recovery: transaction %v at machine %d: %w", t.id, m.ID, err)
 				}
+				r.changed()
 			}
 		}
 	}
@@ -196,6 +214,7 @@ func (r *restart) unlock() {
 			for p, h := range reg.Objects {
 				if h.Locked() && reg.ClearLock(p) {
 					r.report.Unlocked++
+					r.changed()
 				}
 			}
 		}
@@ -203,7 +222,7 @@ func (r *restart) unlock() {
 }
 
 // clear empties the logs.
-func (r *restart) clear(nonce func() uint64) error {
+func (r *restart) clear() error {
 	for _, m := range r.machines {
 		for _, log := range m.Logs {
 			rx, err := txn.OpenLog(log)
@@ -211,7 +230,8 @@ func (r *restart) clear(nonce func() uint64) error {
 				return fmt.Errorf("recovery: a log of machine %d: %w", m.ID, err)
 			}
 			if rx != nil {
-				rx.Reset(nonce())
+				rx.Reset(r.options.Nonce())
+				r.changed()
 			}
 		}
 	}

@@ -107,6 +107,7 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
 		tag := w.ops.add(pendingOp{wait: &wait})
 		wait.add(1)
 		done, err := w.q.Write(b, RegionKey(id), off, data, tag)
+		m.reached(StepBlock)
 		if done || err != nil {
 			w.ops.drop(tag)
 			wait.add(-1)

@@ -143,7 +143,9 @@ func (s *state) attempt() (outcome, error) {
 	out, err := s.lock()
 	if err == nil && out == committed {
 		s.commit.locked = true
-		out, err = s.validate()
+		if out, err = s.validate(); err == nil && out == committed {
+			s.m.reached(StepValidate)
+		}
 	}
 	if err != nil || out != committed {
 		s.abandon()
@@ -314,7 +316,7 @@ func (w *worker) writeLocks(c *commit) {
 			w.ring(p.peer)
 		}
 		w.encode(c, p, RecordLock)
-		if err := w.append(p, nil); err != nil {
+		if err := w.append(p, RecordLock, nil); err != nil {
 			c.lost(p.machine, err)
 		}
 	}
@@ -362,7 +364,7 @@ func (w *worker) isBackup(e *entry, machine rdma.MachineID) bool {
 
 // append appends the staged record to the part's log, out of its reservation.
 // op is told of its completion, or of its failure, which is returned too.
-func (w *worker) append(p *part, op *pendingOp) error {
+func (w *worker) append(p *part, kind RecordKind, op *pendingOp) error {
 	w.stats.records.Add(1)
 	need := ring.Space(w.staged - w.piggybacked)
 	p.reserved -= need
@@ -378,6 +380,7 @@ func (w *worker) append(p *part, op *pendingOp) error {
 		tag = w.ops.add(*op)
 	}
 	_, done, err := log.PostReserved(tag)
+	w.m.reached(recordSteps[kind])
 	if p.peer != nil {
 		p.peer.unrung += w.staged
 	}
@@ -447,6 +450,7 @@ func (s *state) unlockSelf(p *part, n int) {
 		}
 		if s.commit.parts[e.part].machine == p.machine {
 			s.m.route(e.ptr.Addr.Region()).local.Unlock(e.ptr, e.version)
+			s.m.reached(StepUnlock)
 			n--
 		}
 	}
@@ -507,7 +511,7 @@ func (s *state) abandon() {
 		}
 		w.encode(c, p, RecordAbort)
 		// A peer that cannot be told is one whose locks recovery releases.
-		_ = w.append(p, nil)
+		_ = w.append(p, RecordAbort, nil)
 		w.ring(p.peer)
 	}
 	w.releaseReservations(c)
@@ -538,7 +542,7 @@ func (s *state) decide() error {
 		w.encode(c, p, RecordCommitBackup)
 		c.wait.add(1)
 		// A failure is among what await returns.
-		_ = w.append(p, &pendingOp{wait: &c.wait})
+		_ = w.append(p, RecordCommitBackup, &pendingOp{wait: &c.wait})
 		if p.peer != nil && p.peer.unrung > ringAfterBytes {
 			w.ring(p.peer)
 		}
@@ -588,13 +592,13 @@ func (s *state) expose() error {
 		}
 		w.encode(c, p, RecordCommitPrimary)
 		if p.peer == nil {
-			_ = w.append(p, nil) // reserved in memory of our own
+			_ = w.append(p, RecordCommitPrimary, nil) // reserved in memory of our own
 			continue
 		}
 		pending.open++
 		// A peer that does not get the record is recovery's business: the
 		// transaction has committed.
-		_ = w.append(p, &pendingOp{acks: pending})
+		_ = w.append(p, RecordCommitPrimary, &pendingOp{acks: pending})
 		w.ring(p.peer)
 	}
 	s.applySelf()
@@ -646,6 +650,7 @@ func (s *state) applySelf() {
 			if err := ApplyReplica(rt.local, &wr); err != nil {
 				invariant.Violated("own replica takes what its primary has locked", err, nil)
 			}
+			s.m.reached(StepApplyBackup)
 		}
 	}
 }
@@ -673,7 +678,7 @@ func (w *worker) finish(seq uint64, peers []*peer) {
 	if len(peers) > 0 {
 		w.startTimer()
 	}
-	if err := w.self.free(&w.window); err != nil {
+	if err := w.self.free(w.m, &w.window); err != nil {
 		invariant.Violated("own log is as it was written", err, nil)
 	}
 }

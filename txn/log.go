@@ -167,6 +167,7 @@ func (l *logReader) free() error {
 	}
 	if end != 0 {
 		l.rx.Free(end)
+		l.m.reached(StepFreeLog)
 	}
 	return nil
 }
@@ -209,6 +210,7 @@ func (m *Machine) lock(w *Write) verdict {
 		return verdictChanged
 	}
 	if rt.local.Lock(w.Ptr, w.Version) {
+		m.reached(StepLock)
 		return verdictSame
 	}
 	return max(verdictLocked, judge(rt.local.Header(w.Ptr.Addr.Offset()), w.Version))
@@ -218,6 +220,7 @@ func (m *Machine) unlockWrites(writes []Write) {
 	for i := range writes {
 		p := writes[i].Ptr
 		m.route(p.Addr.Region()).local.Unlock(p, writes[i].Version)
+		m.reached(StepUnlock)
 	}
 }
 
@@ -225,6 +228,7 @@ func (m *Machine) unlockWrites(writes []Write) {
 func (m *Machine) applyPrimary(w *Write) {
 	v, allocated, incarnation := w.after()
 	m.route(w.Ptr.Addr.Region()).local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
+	m.reached(StepApplyPrimary)
 	if w.Op == OpFree {
 		m.cfg.Allocator.Release(w.Ptr)
 	}
@@ -245,6 +249,7 @@ func (l *logReader) applyBackup(p *participant) error {
 		if err := ApplyReplica(rt.local, w); err != nil {
 			return err
 		}
+		l.m.reached(StepApplyBackup)
 	}
 	return nil
 }

@@ -34,11 +34,14 @@ type Config struct {
 	Events    Events
 }
 
-// Events are told of what happens rarely. Each field may be nil.
+// Events are told of what happens. Each field may be nil.
 type Events struct {
 	// Fenced: what a peer wrote here makes no sense; nothing of it is believed
 	// any more.
 	Fenced func(peer rdma.MachineID, err error)
+	// Step: a transaction has come this far. It is called with locks held, must
+	// not use the machine, and is for tests, which stop the world in it.
+	Step func(Step)
 }
 
 // machinesMax bounds the identifiers of machines.

@@ -58,7 +58,7 @@ func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 }
 
 // free passes the log's head over the records of finished transactions.
-func (l *selfLog) free(w *window) error {
+func (l *selfLog) free(m *Machine, w *window) error {
 	var end uint64
 	for {
 		if !l.has {
@@ -74,6 +74,7 @@ func (l *selfLog) free(w *window) error {
 	}
 	if end != 0 {
 		l.rx.Free(end)
+		m.reached(StepFreeLog)
 	}
 	return nil
 }

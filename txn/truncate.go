@@ -58,6 +58,7 @@ func (w *worker) writeTruncate(p *peer) {
 	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
 		w.fence(p, err)
 	}
+	w.m.reached(StepTruncate)
 }
 
 // startTimer has the truncations flushed after truncateDelay.
