@@ -35,10 +35,30 @@ type editor struct {
 
 	moves []move
 	buf   []byte
+	// hoods are used in turn: no more than two are needed at a time.
+	hoods [2]hood
+	turn  int
+	read  func(i int) (page, error) // bucket
 }
 
 func (o *opened) editor(st store, s *shard) *editor {
-	return &editor{st: st, lay: &o.layout, seed: o.seed, shard: s, first: s.first}
+	e := &editor{}
+	e.reset(o, st, s)
+	return e
+}
+
+// reset makes e an editor of shard s in st, keeping its memory.
+func (e *editor) reset(o *opened, st store, s *shard) {
+	e.st, e.lay, e.seed, e.shard, e.first = st, &o.layout, o.seed, s, s.first
+	e.dirty, e.overflowed, e.chained = e.dirty[:0], 0, 0
+}
+
+// release drops what e refers to, for the garbage collector's sake.
+func (e *editor) release() {
+	e.st, e.lay, e.shard = nil, nil, nil
+	for i := range e.hoods {
+		clear(e.hoods[i].pages[:cap(e.hoods[i].pages)])
+	}
 }
 
 func (e *editor) bucket(i int) (page, error) {
@@ -75,7 +95,9 @@ const chainMax = 1 << 20
 
 // hood reads the neighbourhood of home and the chain.
 func (e *editor) hood(home int) (*hood, error) {
-	n := &hood{e: e, home: home}
+	n := &e.hoods[e.turn]
+	e.turn ^= 1
+	*n = hood{e: e, home: home, pages: n.pages[:0], ptrs: n.ptrs[:0]}
 	for i := range 2 {
 		p, err := e.bucket(home + i)
 		if err != nil {
@@ -254,7 +276,10 @@ func (n *hood) insert(s slot) error {
 			return err
 		}
 	}
-	moves, err := planHole(n.e.bucket, n.home, n.e.lay.buckets, n.e.moves[:0])
+	if n.e.read == nil {
+		n.e.read = n.e.bucket
+	}
+	moves, err := planHole(n.e.read, n.home, n.e.lay.buckets, n.e.moves[:0])
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ type overlay struct {
 	spare []*entry
 	// pending are the entries with an operation while they are applied.
 	pending []*entry
+	// editors are those of the shards that pending is applied to; the array
+	// behind them keeps more for later.
 	editors []*editor
 	puts    int
 	release func() // of this overlay
@@ -109,7 +111,11 @@ func (tb *Table) openIn(t *txn.Tx) (o *opened, born bool, err error) {
 	return o, true, err
 }
 
-const spareMax = 64
+// What an overlay keeps for the next transaction.
+const (
+	spareMax   = 64
+	editorsMax = 16
+)
 
 func (ov *overlay) reset() {
 	for _, e := range ov.entries {
@@ -120,8 +126,12 @@ func (ov *overlay) reset() {
 	}
 	clear(ov.entries)
 	clear(ov.pending)
-	clear(ov.editors)
-	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], ov.editors[:0]
+	for _, ed := range ov.editors[:min(cap(ov.editors), editorsMax)] {
+		if ed != nil {
+			ed.release()
+		}
+	}
+	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], ov.editors[:0:min(cap(ov.editors), editorsMax)]
 	ov.tb, ov.o, ov.born, ov.byKey, ov.puts = nil, nil, false, nil, 0
 }
 
@@ -130,9 +140,11 @@ func (ov *overlay) entry(h uint64, key []byte) *entry {
 	if e := ov.find(h, key); e != nil {
 		return e
 	}
-	e := &entry{}
+	var e *entry
 	if n := len(ov.spare); n > 0 {
 		e, ov.spare = ov.spare[n-1], ov.spare[:n-1]
+	} else {
+		e = new(entry)
 	}
 	e.tb, e.h, e.key = ov.tb, h, append(e.key, key...)
 	ov.entries = append(ov.entries, e)
@@ -269,9 +281,16 @@ func (ov *overlay) editor(o *opened, l *txn.Late, s *shard) *editor {
 			return ov.editors[i]
 		}
 	}
-	ed := o.editor(l, s)
-	ov.editors = append(ov.editors, ed)
-	return ed
+	n := len(ov.editors)
+	if n < cap(ov.editors) {
+		if ed := ov.editors[:n+1][n]; ed != nil {
+			ed.reset(o, l, s)
+			ov.editors = ov.editors[:n+1]
+			return ed
+		}
+	}
+	ov.editors = append(ov.editors, o.editor(l, s))
+	return ov.editors[n]
 }
 
 // route returns the shard that h belongs to, by what its home says in st.

@@ -99,7 +99,7 @@ func TestTableIsAMap(t *testing.T) {
 			tb := newTable(t, cfg)
 			rnd := rand.New(rand.NewPCG(1, 1))
 			model := map[string]string{}
-			for range 3000 {
+			for range 1500 {
 				modelTransaction(t, tb, rnd, model)
 			}
 			same(t, checkTable(t, tb), model)
