@@ -26,6 +26,9 @@ type Session struct {
 	forUpdate bool
 	// commitErr is what the last commit failed with, until it is taken.
 	commitErr error
+	// body is the transaction that the statements of the stored procedure at
+	// work belong to; nil if each has one of its own, or none is at work.
+	body *transaction
 }
 
 // FromContext returns the session that a context belongs to.
@@ -36,6 +39,8 @@ func FromContext(ctx *gms.Context) *Session { return ctx.Session.(*Session) }
 type transaction struct {
 	tx       *txn.Tx
 	readOnly bool
+	// ended says that the transaction is over, whatever the outcome.
+	ended bool
 	// ddl says that the statement at work changes the catalog.
 	ddl bool
 	// broken says that a change of the catalog has failed half way. Nothing of
@@ -150,6 +155,10 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		return nil
 	}
 	s.commitErr = nil
+	if tr == s.body && !s.Explicit() {
+		return nil // a statement that a trigger runs commits with the trigger's
+	}
+	tr.ended = true
 	if tr.broken {
 		s.Abort()
 		return nil
@@ -169,16 +178,32 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 // Rollback implements gms.TransactionSession.
 func (s *Session) Rollback(ctx *gms.Context, t gms.Transaction) error {
 	if tr, ok := t.(*transaction); ok && tr != nil {
-		tr.tx.Abort()
+		tr.abort()
 	}
 	return nil
 }
 
+func (tr *transaction) abort() {
+	tr.tx.Abort()
+	tr.ended = true
+}
+
 // SetTransaction implements gms.Session. go-mysql-server drops a failed
-// statement's transaction by setting none.
+// statement's transaction by setting none. It also puts a transaction aside for
+// the body of a stored procedure, and back after it: one that the body belongs
+// to stays, and one that has ended meanwhile does not come back.
 func (s *Session) SetTransaction(t gms.Transaction) {
-	if t == nil {
+	open, _ := s.BaseSession.GetTransaction().(*transaction)
+	tr, _ := t.(*transaction)
+	switch {
+	case tr == nil && open != nil && open == s.body && !open.ended:
+		return
+	case tr == nil:
 		s.abandon()
+	case tr.ended && open != nil && !open.ended:
+		return
+	case tr.ended:
+		t = nil
 	}
 	s.BaseSession.SetTransaction(t)
 }
@@ -187,7 +212,7 @@ func (s *Session) SetTransaction(t gms.Transaction) {
 // nothing.
 func (s *Session) abandon() {
 	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil {
-		tr.tx.Abort()
+		tr.abort()
 	}
 }
 

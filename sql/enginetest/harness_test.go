@@ -1,0 +1,202 @@
+package enginetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	gmstest "github.com/dolthub/go-mysql-server/enginetest"
+	"github.com/dolthub/go-mysql-server/enginetest/scriptgen/setup"
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql"
+)
+
+// memory is what an instance of the suite gets: volatile, and large enough for
+// the largest of its statements.
+var memory = farm.Config{RegionBytes: 16 << 20, LogBytes: 4 << 20}
+
+// suiteDefaults are settings that the suite takes for granted: it was written
+// for go-mysql-server's default collation, ours is MySQL 8's.
+var suiteDefaults = map[string]any{
+	"collation_server":     gms.Collation_utf8mb4_0900_bin.String(),
+	"collation_database":   gms.Collation_utf8mb4_0900_bin.String(),
+	"collation_connection": gms.Collation_utf8mb4_0900_bin.String(),
+}
+
+// A harness gives the suite fresh instances. Only the latest is open.
+type harness struct {
+	skips   map[string]string
+	used    map[string]bool
+	scripts []setup.SetupScript
+	in      *instance
+	// engine says that the instance has been given out by NewEngine.
+	engine bool
+	// session is that of NewContext, and sessions are all that are open.
+	session  *sql.Session
+	sessions []*sql.Session
+}
+
+var (
+	_ gmstest.Harness             = (*harness)(nil)
+	_ gmstest.ClientHarness       = (*harness)(nil)
+	_ gmstest.SkippingHarness     = (*harness)(nil)
+	_ gmstest.IndexHarness        = (*harness)(nil)
+	_ gmstest.ForeignKeyHarness   = (*harness)(nil)
+	_ gmstest.KeylessTableHarness = (*harness)(nil)
+	_ gmstest.TransactionHarness  = (*harness)(nil)
+)
+
+// An instance is a cluster of one machine with an engine.
+type instance struct {
+	cluster *farm.Cluster
+	cat     *catalog.Catalog
+	e       *sql.Engine
+}
+
+func openInstance() (*instance, error) {
+	cluster, err := farm.Open(memory)
+	if err != nil {
+		return nil, err
+	}
+	in := &instance{cluster: cluster}
+	if in.cat, err = sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), nil, true); err != nil {
+		return nil, err
+	}
+	if in.e, err = sql.NewEngine(cluster.Machine(0), in.cat, sql.Options{}); err != nil {
+		return nil, err
+	}
+	in.e.GMS().Analyzer.Catalog.MySQLDb.AddRootAccount()
+	return in, gms.SystemVariables.AssignValues(suiteDefaults)
+}
+
+func (in *instance) close() error {
+	ctx := context.Background()
+	err := in.e.Close(ctx)
+	if e := in.cat.Close(ctx); err == nil {
+		err = e
+	}
+	if e := in.cluster.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// check frees what was dropped and walks everything that is left.
+func (in *instance) check(t *testing.T) {
+	ctx := context.Background()
+	if err := in.cat.Sweep(ctx); err != nil {
+		t.Errorf("sweep: %v", err)
+	}
+	used := map[region.Ptr]bool{in.cluster.Root(): true}
+	err := in.e.Check(ctx, in.cluster.Root(), func(p region.Ptr) error {
+		if used[p] {
+			t.Errorf("object %v is used twice", p)
+		}
+		used[p] = true
+		return nil
+	})
+	if err != nil {
+		t.Errorf("check: %v", err)
+	}
+}
+
+// end closes the instance, if there is one.
+func (h *harness) end(t *testing.T) {
+	if h.in == nil {
+		return
+	}
+	for _, s := range h.sessions {
+		s.Abort()
+	}
+	h.session, h.sessions = nil, nil
+	h.in.check(t)
+	if err := h.in.close(); err != nil {
+		t.Error(err)
+	}
+	h.in, h.engine = nil, false
+}
+
+// open opens an instance unless there is one. Contexts may be asked for before
+// the engine.
+func (h *harness) open() (err error) {
+	if h.in == nil {
+		h.in, err = openInstance()
+	}
+	return err
+}
+
+// Setup implements gmstest.Harness.
+func (h *harness) Setup(scripts ...[]setup.SetupScript) {
+	h.scripts = nil
+	for _, s := range scripts {
+		h.scripts = append(h.scripts, s...)
+	}
+}
+
+// NewEngine implements gmstest.Harness.
+func (h *harness) NewEngine(t *testing.T) (gmstest.QueryEngine, error) {
+	if h.engine {
+		h.end(t)
+	}
+	if err := h.open(); err != nil {
+		return nil, err
+	}
+	h.engine = true
+	scripts := h.scripts
+	if len(scripts) == 0 {
+		scripts = setup.MydbData
+	}
+	e, err := gmstest.RunSetupScripts(gmstest.NewContext(h), h.in.e.GMS(), scripts, true)
+	h.session = nil
+	return e, err
+}
+
+// NewContext implements gmstest.Harness.
+func (h *harness) NewContext() *gms.Context {
+	if h.session == nil {
+		h.session = h.newSession(gms.Client{Address: "localhost", User: "root"})
+	}
+	return h.in.e.NewContext(context.Background(), h.session)
+}
+
+func (h *harness) newSession(c gms.Client) *sql.Session {
+	if err := h.open(); err != nil {
+		panic(err) // the suite has no way to be told of an error
+	}
+	s := h.in.e.NewSession("address", c, 1)
+	h.sessions = append(h.sessions, s)
+	return s
+}
+
+// NewSession implements gmstest.TransactionHarness.
+func (h *harness) NewSession() *gms.Context {
+	h.session = nil
+	return h.NewContext()
+}
+
+// NewContextWithClient implements gmstest.ClientHarness.
+func (h *harness) NewContextWithClient(c gms.Client) *gms.Context {
+	return h.in.e.NewContext(context.Background(), h.newSession(c))
+}
+
+// SkipQueryTest implements gmstest.SkippingHarness.
+func (h *harness) SkipQueryTest(query string) bool {
+	_, ok := h.skips[strings.TrimSpace(query)]
+	if ok {
+		h.used[strings.TrimSpace(query)] = true
+	}
+	return ok
+}
+
+// SupportsNativeIndexCreation implements gmstest.IndexHarness.
+func (h *harness) SupportsNativeIndexCreation() bool { return true }
+
+// SupportsForeignKeys implements gmstest.ForeignKeyHarness.
+func (h *harness) SupportsForeignKeys() bool { return true }
+
+// SupportsKeylessTables implements gmstest.KeylessTableHarness.
+func (h *harness) SupportsKeylessTables() bool { return true }
