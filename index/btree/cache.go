@@ -3,6 +3,7 @@ package btree
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -54,28 +55,45 @@ func (p position) child(n node) int {
 // inner is a cached node of level 1: its own packed bytes, never changed.
 type inner struct {
 	node
-	ptr region.Ptr
+	ptr   region.Ptr
+	begin []byte // the low fence
 }
 
-// item orders cached nodes by their low fence; the first eight bytes of it spare
-// most comparisons a miss.
+func newInner(n node, p region.Ptr) *inner {
+	packed := n.packed()
+	return &inner{packed, p, packed.low()}
+}
+
+// item orders cached nodes by their low fence. The first eight bytes of both
+// fences spare most searches a miss on the node itself.
 type item struct {
-	head  uint64
-	low   []byte
-	inner *inner
+	head, high uint64
+	*inner
 }
 
-func newItem(low []byte, in *inner) item {
+func (in *inner) item() item {
+	it := item{keyHead(in.begin), math.MaxUint64, in}
+	if high := in.node.high(); len(high) > 0 {
+		it.high = keyHead(high)
+	}
+	return it
+}
+
+// keyHead is the first eight bytes of a key as a number, padded with zeros.
+func keyHead(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
 	var h [8]byte
-	copy(h[:], low)
-	return item{binary.BigEndian.Uint64(h[:]), low, in}
+	copy(h[:], key)
+	return binary.BigEndian.Uint64(h[:])
 }
 
 func (a item) less(b item) bool {
 	if a.head != b.head {
 		return a.head < b.head
 	}
-	return bytes.Compare(a.low, b.low) < 0
+	return bytes.Compare(a.begin, b.begin) < 0
 }
 
 const cacheDegree = 32
@@ -113,36 +131,42 @@ func (c *cache) publishLocked() { c.published.Store(c.tree.Clone()) }
 // probe is a search of the cache. It is kept in a pool with its callback, so
 // that a lookup allocates nothing.
 type probe struct {
-	pos   position
-	hit   *inner
+	pivot inner // begins at the key looked for
+	side  side
+	hit   item
 	visit btree.ItemIteratorG[item]
 }
 
 func (p *probe) init() { p.visit = p.step }
 
 func (p *probe) step(it item) bool {
-	if p.pos.side == before && bytes.Equal(it.low, p.pos.key) {
+	if p.side == before && bytes.Equal(it.begin, p.pivot.begin) {
 		return true
 	}
-	p.hit = it.inner
+	p.hit = it
 	return false
 }
 
 // find returns a cached node that has the position within its fences, or nil.
 func (c *cache) find(p *probe, pos position) *inner {
-	p.pos, p.hit = pos, nil
-	tree := c.published.Load()
+	p.pivot.begin, p.side, p.hit = pos.key, pos.side, item{}
+	tree, head := c.published.Load(), keyHead(pos.key)
 	if pos.side == end {
 		tree.Descend(p.visit)
 	} else {
-		tree.DescendLessOrEqual(newItem(pos.key, nil), p.visit)
+		tree.DescendLessOrEqual(item{head: head, inner: &p.pivot}, p.visit)
 	}
 	hit := p.hit
-	p.pos, p.hit = position{}, nil
-	if hit != nil && !pos.within(hit.node) {
+	p.pivot.begin, p.hit = nil, item{}
+	switch {
+	case hit.inner == nil:
+		return nil
+	case pos.side == at && head < hit.high:
+		return hit.inner // the order of the tree has shown the rest
+	case !pos.within(hit.node):
 		return nil
 	}
-	return hit
+	return hit.inner
 }
 
 // put takes in a node just read, and drops those that it shows to be stale
@@ -150,10 +174,10 @@ func (c *cache) find(p *probe, pos position) *inner {
 func (c *cache) put(in *inner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	low, high := in.low(), in.high()
+	high := in.high()
 	var stale []item
-	c.tree.AscendGreaterOrEqual(newItem(low, nil), func(it item) bool {
-		if len(high) > 0 && bytes.Compare(it.low, high) >= 0 {
+	c.tree.AscendGreaterOrEqual(in.item(), func(it item) bool {
+		if len(high) > 0 && bytes.Compare(it.begin, high) >= 0 {
 			return false
 		}
 		stale = append(stale, it)
@@ -162,7 +186,7 @@ func (c *cache) put(in *inner) {
 	for _, it := range stale {
 		c.tree.Delete(it)
 	}
-	c.tree.ReplaceOrInsert(newItem(low, in))
+	c.tree.ReplaceOrInsert(in.item())
 	c.publishLocked()
 }
 
@@ -170,7 +194,7 @@ func (c *cache) put(in *inner) {
 func (c *cache) drop(in *inner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if it, ok := c.tree.Get(newItem(in.low(), nil)); ok && it.inner == in {
+	if it, ok := c.tree.Get(in.item()); ok && it.inner == in {
 		c.tree.Delete(it)
 		c.publishLocked()
 	}
@@ -180,7 +204,7 @@ func (c *cache) drop(in *inner) {
 func (c *cache) size() (nodes, bytes int) {
 	c.published.Load().Ascend(func(it item) bool {
 		nodes++
-		bytes += len(it.inner.b)
+		bytes += len(it.b)
 		return true
 	})
 	return nodes, bytes

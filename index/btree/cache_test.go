@@ -168,7 +168,7 @@ func TestCacheOrder(t *testing.T) {
 	p.init()
 	in := func(low, high string) *inner {
 		f := fences{[]byte(low), []byte(high)}
-		return &inner{node: build(make([]byte, 200), testTree, 1, f, entriesOf(low))}
+		return newInner(build(make([]byte, 200), testTree, 1, f, entriesOf(low)), region.Ptr{})
 	}
 	a, b, d := in("", "g"), in("g", "m"), in("m", "")
 	for _, n := range []*inner{b, d, a} {
@@ -194,7 +194,7 @@ func TestCacheOrder(t *testing.T) {
 		t.Error("a node is found for a key beyond its fence")
 	}
 	c.drop(b) // long gone: must not take the newer one with it
-	if nodes, bytes := c.size(); nodes != 2 || bytes != 400 {
+	if nodes, bytes := c.size(); nodes != 2 || bytes != len(a.b)+len(wide.b) {
 		t.Errorf("%d nodes of %d bytes", nodes, bytes)
 	}
 	c.drop(wide)

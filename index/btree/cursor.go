@@ -44,15 +44,12 @@ type Cursor struct {
 func (tr *Tree) Scan(t *txn.Tx, lo, hi []byte, reverse bool) *Cursor {
 	p := tr.pend(t)
 	c := &Cursor{tr: tr, t: t, p: p, serial: p.serial, reverse: reverse}
-	switch {
-	case len(lo) > MaxKeyBytes+1 || len(hi) > MaxKeyBytes+1:
-		c.err = ErrKeyTooLong
-	case hi != nil && bytes.Compare(lo, hi) >= 0:
+	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		c.done = true
-	default:
-		c.lo, c.hi = p.keep(lo), p.keep(hi)
-		c.edits = p.edits - 1
+		return c
 	}
+	c.lo, c.hi = p.keep(lo), p.keep(hi)
+	c.edits = p.edits - 1
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -184,4 +185,56 @@ func TestInsertIntoFelledTree(t *testing.T) {
 	if err := tx.Commit(ctx); !errors.Is(err, ErrDestroyed) {
 		t.Errorf("commit: %v", err)
 	}
+}
+
+// TestRestart closes the machines between building a tree, and beginning and
+// ending to destroy it.
+func TestRestart(t *testing.T) {
+	cfg := farm.Config{Machines: 2, Replicas: 2, RegionBytes: 8 << 20, LogBytes: 4 << 20, MessageBytes: 64 << 10, Volatile: farm.NewVolatile()}
+	life := func(fn func(c *farm.Cluster)) {
+		t.Helper()
+		c, err := farm.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fn(c)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var anchor region.Ptr
+	model := map[string]region.Ptr{}
+	life(func(c *farm.Cluster) {
+		tr := createTree(t, c, smallNodes)[1]
+		anchor = tr.Anchor()
+		insertRange(t, tr, 0, 1000)
+		for i := range 1000 {
+			model[string(intKey(i))] = rowPtr(i)
+		}
+	})
+	life(func(c *farm.Cluster) {
+		trees := openTree(c, anchor)
+		checkTree(t, trees[1], model)
+		insertRange(t, trees[0], 1000, 1100)
+		calls := 0
+		err := trees[0].Destroy(ctx, func(*txn.Tx, []byte, region.Ptr) error {
+			if calls++; calls > 600 {
+				return errStop
+			}
+			return nil
+		})
+		if !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+	})
+	life(func(c *farm.Cluster) {
+		trees := openTree(c, anchor)
+		shape, err := trees[0].Inspect(ctx, Visitor{})
+		if err != nil || shape.Entries == 0 || shape.Entries >= 1100 {
+			t.Fatalf("%+v %v", shape, err)
+		}
+		if err := trees[1].Destroy(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -140,31 +140,32 @@ func (n node) remove(i int) {
 }
 
 // compact gathers the dead bytes into the free space.
-func (n node) compact() { n.packInto(n.b, append([]byte(nil), n.b...)) }
+func (n node) compact() { n.pack(append([]byte(nil), n.b...)) }
 
-// packed returns a copy that takes exactly the bytes it needs.
+// packed returns a copy that takes exactly the bytes it needs. The slots have
+// been checked.
 func (n node) packed() node {
-	to := make([]byte, n.used())
-	copy(to, n.b[:n.slotsEnd()])
+	to := node{make([]byte, n.used())}
+	copy(to.b, n.b[:n.slotsEnd()])
 	fences := n.u16(lowAt) + n.u16(highAt)
-	copy(to[len(to)-fences:], n.b[len(n.b)-fences:])
-	return n.packInto(to, n.b)
+	copy(to.b[len(to.b)-fences:], n.b[len(n.b)-fences:])
+	to.pack(n.b)
+	return to
 }
 
-// packInto writes the heap of the node in from densely below the fences of to,
+// pack writes the entries of the node in from densely below the fences of n,
 // whose header, slots and fences are already there.
-func (n node) packInto(to, from []byte) node {
-	src, dst := node{from}, node{to}
-	heap := dst.heapEnd()
+func (n node) pack(from []byte) {
+	src := node{from}
+	heap := n.heapEnd()
 	for i := range src.count() {
 		h, off, length := src.slot(i)
 		heap -= valueBytes + length
-		copy(to[heap:], from[off:off+valueBytes+length])
-		dst.setSlot(i, h, heap, length)
+		copy(n.b[heap:], from[off:off+valueBytes+length])
+		n.setSlot(i, h, heap, length)
 	}
-	dst.setU16(heapAt, heap)
-	dst.setU16(deadAt, 0)
-	return dst
+	n.setU16(heapAt, heap)
+	n.setU16(deadAt, 0)
 }
 
 // merge applies changes, in key order, to entries in key order.

@@ -196,7 +196,7 @@ func (n node) at(pos position) (region.Ptr, error) {
 // refresh reads a cached node again through which a search went astray.
 func (tr *Tree) refresh(r reader, in *inner, pos position) {
 	if n, err := tr.read(r, in.ptr); err == nil && n.level() == 1 && pos.within(n) && n.checkSlots() == nil {
-		tr.cache.put(&inner{n.packed(), in.ptr})
+		tr.cache.put(newInner(n, in.ptr))
 		return
 	}
 	tr.cache.drop(in)
@@ -212,7 +212,7 @@ func (tr *Tree) load(r reader, pos position) (*inner, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &inner{n.packed(), p}
+	in := newInner(n, p)
 	tr.cache.put(in)
 	return in, nil
 }

@@ -228,10 +228,23 @@ func TestLongKeys(t *testing.T) {
 		"get":    func() error { _, _, err := tr.Get(tx, tooLong); return err }(),
 		"delete": func() error { _, err := tr.Delete(tx, tooLong); return err }(),
 		"lookup": func() error { _, _, err := tr.Lookup(tooLong); return err }(),
-		"scan":   func() error { _, err := scanAll(tr.Scan(tx, nil, make([]byte, 2*MaxKeyBytes), false)); return err }(),
 	} {
 		if !errors.Is(err, ErrKeyTooLong) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A bound may be longer than any key.
+	tx = tr.m.Begin()
+	defer tx.Abort()
+	bound := bytes.Repeat([]byte{'x'}, 2*MaxKeyBytes)
+	for _, reverse := range []bool{false, true} {
+		got, err := scanAll(tr.Scan(tx, nil, bound, reverse))
+		if want := within(pairs(model), nil, bound, reverse); err != nil || !slices.Equal(got, want) {
+			t.Errorf("scan below a long bound: %v: %s", err, difference(got, want))
+		}
+		got, err = scanAll(tr.Scan(tx, bound, nil, reverse))
+		if want := within(pairs(model), bound, nil, reverse); err != nil || !slices.Equal(got, want) {
+			t.Errorf("scan above a long bound: %v: %s", err, difference(got, want))
 		}
 	}
 }
