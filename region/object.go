@@ -132,7 +132,9 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 	if allocated {
 		r.storePayload(off, c, payload, v)
 	}
-	r.m.Store(off+incarnationOffset, incarnation)
+	if r.m.Load(off+incarnationOffset) != incarnation { // an atomic store costs more than the look
+		r.m.Store(off+incarnationOffset, incarnation)
+	}
 	r.m.Store(off, uint64(MakeHeader(v, allocated)))
 }
 

@@ -25,39 +25,45 @@ func loadPayload(dst []byte, object unsafe.Pointer) {
 // storePayload writes payload and line versions of a locked object.
 func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {
 	lines := c.lines()
-	base := r.m.Pointer(off, uint64(lines)*lineBytes)
-	markLines(base, lines, lineVersion(v)^writing)
-	fillLines(base, lines, payload)
-	markLines(base, lines, lineVersion(v))
+	object := r.m.Pointer(off, uint64(lines)*lineBytes)
+	markLines(object, lines, lineVersion(v)^writing)
+	fillLines(object, lines, payload)
+	markLines(object, lines, lineVersion(v))
 }
 
 //go:noinline
-func markLines(base unsafe.Pointer, lines int, version uint16) {
+func markLines(object unsafe.Pointer, lines int, version uint16) {
 	for range lines - 1 {
-		base = unsafe.Add(base, lineBytes)
-		*(*uint16)(base) = version
+		object = unsafe.Add(object, lineBytes)
+		*(*uint16)(object) = version
 	}
 }
 
 //go:noinline
-func fillLines(base unsafe.Pointer, lines int, payload []byte) {
-	payload = fillLine(unsafe.Slice((*byte)(unsafe.Add(base, HeaderBytes)), firstPayload), payload)
+func fillLines(object unsafe.Pointer, lines int, payload []byte) {
+	first := (*[firstPayload]byte)(unsafe.Add(object, HeaderBytes))
+	if len(payload) >= firstPayload {
+		*first = [firstPayload]byte(payload)
+		payload = payload[firstPayload:]
+	} else {
+		payload = fillLine(first[:], payload)
+	}
 	for range lines - 1 {
-		base = unsafe.Add(base, lineBytes)
-		dst := unsafe.Add(base, versionBytes)
+		object = unsafe.Add(object, lineBytes)
+		line := (*[linePayload]byte)(unsafe.Add(object, versionBytes))
 		if len(payload) >= linePayload {
-			*(*[linePayload]byte)(dst) = *(*[linePayload]byte)(payload)
+			*line = [linePayload]byte(payload)
 			payload = payload[linePayload:]
 		} else {
-			payload = fillLine(unsafe.Slice((*byte)(dst), linePayload), payload)
+			payload = fillLine(line[:], payload)
 		}
 	}
 }
 
-// fillLine copies as much of payload as fits, clears the rest of dst, and
+// fillLine copies as much of payload as fits, clears the rest of line, and
 // returns what is left of payload.
-func fillLine(dst, payload []byte) []byte {
-	n := copy(dst, payload)
-	clear(dst[n:])
+func fillLine(line, payload []byte) []byte {
+	n := copy(line, payload)
+	clear(line[n:])
 	return payload[n:]
 }
