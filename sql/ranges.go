@@ -88,7 +88,8 @@ func (k *keyCodec) partRange(ctx context.Context, c gms.MySQLRangeColumnExpr) (r
 }
 
 // lowerBound returns the least encoding above a cut, whether it is that of a
-// whole value, and false if there is none.
+// whole value, and false if there is none: nothing compares with NULL, which is
+// what a lookup for a row that has no value asks for.
 func (k *keyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
@@ -100,14 +101,14 @@ func (k *keyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut) (b []byt
 	case gms.Below:
 		b, _, ok := k.bound(ctx, c.Key)
 		if !ok {
-			return []byte{keyValue}, false, true
+			return []byte{keyValue}, false, c.Key != nil
 		}
 		return b, true, true
 	case gms.Above:
 		b, exact, ok := k.bound(ctx, c.Key)
 		switch {
 		case !ok:
-			return []byte{keyValue}, false, true
+			return []byte{keyValue}, false, c.Key != nil
 		case !exact:
 			return b, true, true
 		}
@@ -129,7 +130,7 @@ func (k *keyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut) (b []byt
 		b, exact, ok := k.bound(ctx, c.Key)
 		switch {
 		case !ok:
-			return nil, false, true
+			return nil, false, c.Key != nil
 		case exact:
 			return b, false, true
 		}
@@ -137,7 +138,7 @@ func (k *keyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut) (b []byt
 	case gms.Above:
 		b, _, ok := k.bound(ctx, c.Key)
 		if !ok {
-			return nil, false, true
+			return nil, false, c.Key != nil
 		}
 		return prefixEnd(b), true, true
 	}

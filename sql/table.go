@@ -119,8 +119,11 @@ func (t *Table) WithProjections(_ *gms.Context, names []string) (gms.Table, erro
 func (t *Table) Projections() []string { return t.projection }
 
 // join makes sure that the transaction depends on the table being what it was
-// when the statement was planned.
-func (t *Table) join(_ *gms.Context, tr *transaction) error {
+// when the statement was planned, or what the statement has made of it.
+func (t *Table) join(ctx *gms.Context, tr *transaction) error {
+	if err := t.refresh(ctx); err != nil {
+		return err
+	}
 	ok, err := t.e.cat.Current(tr.tx, t.info.Table)
 	if err == nil && !ok {
 		err = errChanged
@@ -128,10 +131,34 @@ func (t *Table) join(_ *gms.Context, tr *transaction) error {
 	return err
 }
 
+// refresh makes the table what an earlier clause of the same statement has made
+// of it.
+func (t *Table) refresh(ctx *gms.Context) error {
+	tr := current(ctx)
+	if tr == nil || !t.e.cat.Changed(tr.tx) {
+		return nil
+	}
+	tbl, err := t.latest(ctx, tr)
+	if err != nil || tbl == t.info.Table {
+		return err
+	}
+	if err := t.become(tr, tbl); err != nil || t.columns == nil {
+		return err
+	}
+	p, err := t.WithProjections(ctx, t.projection)
+	if err == nil {
+		*t = *p.(*Table)
+	}
+	return err
+}
+
 // Partitions implements gms.Table.
-func (t *Table) Partitions(*gms.Context) (gms.PartitionIter, error) {
+func (t *Table) Partitions(ctx *gms.Context) (gms.PartitionIter, error) {
 	if t.built {
 		return &onePartition{}, nil
+	}
+	if err := t.refresh(ctx); err != nil {
+		return nil, conflict(err)
 	}
 	return &onePartition{everything(t.info.primary)}, nil
 }
@@ -340,6 +367,9 @@ func (t *indexedTable) LookupPartitions(ctx *gms.Context, l gms.IndexLookup) (gm
 	x, ok := l.Index.(*index)
 	if !ok {
 		return nil, fmt.Errorf("sql: lookup through a foreign index %T", l.Index)
+	}
+	if err := t.refresh(ctx); err != nil {
+		return nil, conflict(err)
 	}
 	k := t.info.index(x.key.Name)
 	if k == nil {
