@@ -3,6 +3,7 @@ package farmsql
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/farmsql/farmsql/region"
@@ -50,5 +51,12 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 		r.Problems = append(r.Problems, err.Error())
 	}
 	r.Objects = len(reached)
+	faults, err := db.cluster.Check(slices.Values(reached))
+	if err != nil {
+		return r, fmt.Errorf("farmsql: %w", err)
+	}
+	for _, f := range faults {
+		r.Problems = append(r.Problems, f.String())
+	}
 	return r, nil
 }

@@ -70,7 +70,7 @@ func crash(t *testing.T, l layout, rnd *rand.Rand, kills int) {
 	}
 	m.compare(t, s.connect(t, "crash"), kills)
 	s.stop(t)
-	check(t, folder, l.flags()...)
+	check(t, folder)
 	t.Logf("%d kills: %d changes acknowledged, %d in flight of which %d survived", kills, m.acknowledged, m.inFlight, m.survived)
 	if m.acknowledged == 0 {
 		t.Error("nothing was ever acknowledged")

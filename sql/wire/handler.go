@@ -226,7 +226,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec fun
 		state.refreshStatus(c)
 		if !isConflict(err) {
 			h.stats.failed.Add(1)
-			return nil, clientError(err)
+			return nil, clientErrorOf(st.ast, err)
 		}
 		h.stats.conflicts.Add(1)
 		if attempt >= retries {

@@ -286,6 +286,51 @@ func TestMultiStatements(t *testing.T) {
 	}
 }
 
+// Not to find something has a number of its own when it was to be dropped.
+func TestErrorsThatDependOnTheStatement(t *testing.T) {
+	s := startServer(t, Config{})
+	db := s.open(t, "")
+	mustExec(t, db, "create table t (a int primary key, b int)")
+	for query, want := range map[string]struct {
+		number uint16
+		state  string
+	}{
+		"select * from nothing":             {1146, "42S02"},
+		"drop table nothing":                {1051, "42S02"},
+		"use nothing":                       {1049, "42000"},
+		"drop database nothing":             {1008, "HY000"},
+		"select nothing from t":             {1054, "42S22"},
+		"alter table t drop column nothing": {1091, "42000"},
+	} {
+		_, err := db.Exec(query)
+		wantError(t, err, want.number, want.state, "nothing")
+	}
+}
+
+// The words beside an OK once made clients see a malformed packet.
+func TestPrepareByStatement(t *testing.T) {
+	s := startServer(t, Config{})
+	c := dialRaw(t, s.addr)
+	ok := c.command(t, append([]byte{3}, "prepare p from 'select 1'"...))
+	if len(ok) != 7 {
+		t.Errorf("the OK packet has %d bytes, want 7: %q", len(ok), ok)
+	}
+	if got := c.exec(t, "execute p"); !strings.Contains(got, "1") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFloatText(t *testing.T) {
+	for in, want := range map[string]string{
+		"1.5": "1.5", "1e+10": "10000000000", "-1.25e+14": "-125000000000000", "1e+15": "1e15", "1.5e+100": "1.5e100",
+		"1e-05": "0.00001", "1e-100": "1e-100", "-2.5e-07": "-0.00000025", "nan": "nan", "1ex": "1ex",
+	} {
+		if got := string(floatText([]byte(in))); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
 func TestSyntaxErrorAndEmptyStatement(t *testing.T) {
 	s := startServer(t, Config{})
 	for _, options := range []string{"", "multiStatements=true"} {

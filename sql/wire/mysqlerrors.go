@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 	"gopkg.in/src-d/go-errors.v1"
 )
 
@@ -169,6 +170,43 @@ func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 		return e
 	}
 	return &mysql.SQLError{Num: number, State: state, Message: e.Message, Query: e.Query}
+}
+
+// clientErrorOf is clientError for errors whose number in MySQL depends on the
+// statement: not to find something is another thing when it is to be dropped.
+func clientErrorOf(ast sqlparser.Statement, err error) error {
+	sqlErr, ok := clientError(err).(*mysql.SQLError)
+	if !ok {
+		return err
+	}
+	number := sqlErr.Num
+	switch n := ast.(type) {
+	case *sqlparser.DDL:
+		if n.Action == sqlparser.DropStr && number == mysql.ERNoSuchTable {
+			number = mysql.ERBadTable
+		}
+	case *sqlparser.DBDDL:
+		if n.Action == sqlparser.DropStr && number == mysql.ERBadDb {
+			number = mysql.ERDbDropExists
+		}
+	case *sqlparser.AlterTable:
+		if number == mysql.ERBadFieldError && dropsColumn(n) {
+			number = mysql.ERCantDropFieldOrKey
+		}
+	}
+	if number == sqlErr.Num {
+		return sqlErr
+	}
+	return asMySQL(&mysql.SQLError{Num: number, State: "", Message: sqlErr.Message})
+}
+
+func dropsColumn(a *sqlparser.AlterTable) bool {
+	for _, s := range a.Statements {
+		if s.ColumnAction == sqlparser.DropStr {
+			return true
+		}
+	}
+	return false
 }
 
 func numberOf(message string) int {

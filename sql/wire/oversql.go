@@ -38,8 +38,10 @@ func (f farmSession) InTransaction() bool { return f.s.Explicit() }
 // read so far, before its outcome is shown.
 func (f farmSession) EndStatement(ctx context.Context, err error) error {
 	f.s.SetForUpdate(false)
-	if commitErr := f.s.TakeCommitError(); commitErr != nil {
-		return commitErr // the engine reports the same, or nothing after a single row
+	// After a statement that fails the engine still commits, with a context
+	// that is cancelled: that this fails too is no news, but a conflict is.
+	if commitErr := f.s.TakeCommitError(); commitErr != nil && (err == nil || isConflict(commitErr)) {
+		return commitErr
 	}
 	if lost := f.s.Validate(); lost != nil {
 		return lost // whatever the statement found, it may never have been true

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
@@ -58,12 +59,36 @@ func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 	return nil
 }
 
-// text is a value as MySQL writes it. The engine knows no TIME but TIME(6).
+// text is a value as MySQL writes it, where the engine differs.
 func text(v sqltypes.Value) []byte {
-	if v.Type() == sqltypes.Time {
+	switch v.Type() {
+	case sqltypes.Time: // the engine knows no TIME but TIME(6)
 		return bytes.TrimSuffix(v.Raw(), []byte(".000000"))
+	case sqltypes.Float64, sqltypes.Float32:
+		return floatText(v.Raw())
 	}
 	return v.Raw()
+}
+
+// floatText rewrites exponents: MySQL has none where the number is 15 digits
+// long or shorter, and no sign or leading zeros in a positive one.
+func floatText(number []byte) []byte {
+	e := bytes.IndexByte(number, 'e')
+	if e < 0 {
+		return number
+	}
+	exponent, err := strconv.Atoi(string(number[e+1:]))
+	if err != nil {
+		return number
+	}
+	if exponent < -14 || exponent > 14 {
+		return strconv.AppendInt(bytes.Clone(number[:e+1]), int64(exponent), 10)
+	}
+	f, err := strconv.ParseFloat(string(number), 64)
+	if err != nil {
+		return number
+	}
+	return strconv.AppendFloat(nil, f, 'f', -1, 64)
 }
 
 func (b *resultBuffer) copy(src []byte) []byte {
@@ -82,5 +107,12 @@ func (b *resultBuffer) tooLarge() error {
 			"return fewer rows (LIMIT) or raise --result-buffer (Config.ResultBuffer)", b.limit)
 }
 
-// result returns everything collected, or nil if the engine sent nothing.
-func (b *resultBuffer) result() *sqltypes.Result { return b.res }
+// result returns everything collected, or nil if the engine sent nothing. The
+// text beside an OK is dropped: the protocol library gets its length wrong, and
+// clients take the packet for malformed.
+func (b *resultBuffer) result() *sqltypes.Result {
+	if b.res != nil {
+		b.res.Info = ""
+	}
+	return b.res
+}

@@ -5,7 +5,7 @@ create table customers (
   id int not null auto_increment primary key,
   name varchar(40) not null,
   email varchar(60) default null,
-  credit decimal(10,2) not null default 0.00,
+  credit decimal(10,2) not null default 0.25,
   born date,
   unique key by_email (email),
   key by_name (name)
@@ -64,11 +64,11 @@ drop view rich;
 drop table if exists nothing;
 drop table nothing;
 truncate table items;
-create table copy like orders;
-select count(*) from copy;
+create table orders2 like orders;
+select count(*) from orders2;
 create table summary as select id, name from customers;
 select * from summary;
-drop table items, orders, copy, summary;
+drop table items, orders, orders2, summary;
 drop table customers;
 show tables;
 create database shop;

@@ -18,7 +18,7 @@ insert into parts (nope) values (1);
 insert into parts (sku, price) values ('x');
 insert into parts (sku, price) values ('d', 1), ('e', 2), ('a', 3);
 select count(*) from parts where sku in ('d', 'e');
-insert ignore into parts (sku, price) values ('a', 7), ('f', 7);
+insert ignore into parts (id, sku, price) values (15, 'a', 7), (16, 'f', 7);
 select sku, price from parts where price = 7;
 insert into parts (sku, price, stock) values ('a', 1, 1) on duplicate key update stock = stock + values(stock), note = 'again';
 select sku, stock, note from parts where sku = 'a';

@@ -24,7 +24,7 @@ prepare bad from 'select * from missing';
 set @sql = 'select count(*) n from t';
 prepare dyn from @sql;
 execute dyn;
-select @a, @b, @nothing;
+select @a, @b, @nothing is null;
 set @total = (select sum(a) from t);
 select @total;
 drop database prep;

@@ -10,7 +10,7 @@ insert into ints (id, ue) values (3, -1);
 select * from ints order by e desc;
 select id from ints where ue > 9223372036854775807;
 create table reals (id int primary key, f float, d double, n decimal(20,5), key (d), key (n));
-insert into reals values (1, 1.5, 1e100, 12345.67891), (2, -0.25, -1e-100, -99999.99999), (3, 0, 0, 0), (4, null, null, null);
+insert into reals values (1, 1.5, 1e10, 12345.67891), (2, -0.25, -1e-3, -99999.99999), (3, 0, 0, 0), (4, null, null, null);
 select * from reals order by d;
 select id from reals where n < 0;
 select sum(n), avg(d) from reals where id in (1, 2, 3) and d < 1;
