@@ -41,6 +41,7 @@ func TestNoFalseConflicts(t *testing.T) {
 		}
 	}
 	checkTree(t, trees[1], model)
+	checkMemory(t, c, trees[0])
 }
 
 // TestFalseConflictsConcurrently is the same with commits that race.
@@ -284,6 +285,7 @@ func TestUniqueOwnership(t *testing.T) {
 		}
 	}
 	checkTree(t, trees[2], model)
+	checkMemory(t, c, trees[0])
 }
 
 func deleteOwned(t *testing.T, tr *Tree, k int) {
@@ -345,6 +347,7 @@ func TestScanWhileOthersChange(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+	checkMemory(t, c, trees[0])
 }
 
 // toggle inserts both keys or deletes both.

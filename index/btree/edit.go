@@ -3,6 +3,8 @@ package btree
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/farmsql/farmsql/internal/invariant"
 )
 
 // entry is a decoded entry: the whole key and its value.
@@ -65,6 +67,9 @@ func build(b []byte, tree uint64, level int, f fences, entries []entry) node {
 		n.putEntry(i, heap, suffix, entries[i].val)
 	}
 	n.setU16(heapAt, heap)
+	if invariant.Enabled {
+		mustBeSound(n)
+	}
 	return n
 }
 

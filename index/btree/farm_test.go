@@ -112,6 +112,28 @@ func checkTree(t testing.TB, tr *Tree, model map[string]region.Ptr) Shape {
 	return shape
 }
 
+// checkMemory makes sure that the instance holds the nodes of the trees, which
+// are all there are, and nothing else.
+func checkMemory(t testing.TB, c *farm.Cluster, trees ...*Tree) {
+	t.Helper()
+	var nodes []region.Ptr
+	for _, tr := range trees {
+		if _, err := tr.Inspect(ctx, Visitor{Node: func(p region.Ptr) error {
+			nodes = append(nodes, p)
+			return nil
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	faults, err := c.Check(slices.Values(nodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		t.Error(f)
+	}
+}
+
 func difference(got, want []pair) string {
 	for i := range max(len(got), len(want)) {
 		switch {

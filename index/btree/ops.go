@@ -1,6 +1,8 @@
 package btree
 
 import (
+	"bytes"
+
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -61,6 +63,9 @@ func (p *pending) ask(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	if p.state != existing {
 		return region.Ptr{}, false, nil
 	}
+	if q := p.latest; q != nil && bytes.Equal(q.key, key) {
+		return q.val, q.found, nil // that answer has to hold in any case
+	}
 	s := p.tr.scratch()
 	defer s.free()
 	lf, err := p.tr.seek(s, s, t, position{key: key})
@@ -74,5 +79,6 @@ func (p *pending) ask(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	q := p.points.next()
 	*q = keyQuestion{tr: p.tr, key: p.keep(key), val: v, found: found, src: [1]txn.Source{lf.src}}
 	t.Expect(q)
+	p.latest = q
 	return v, found, nil
 }

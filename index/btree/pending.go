@@ -41,6 +41,7 @@ type pending struct {
 	slab   slab[change]
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
+	latest *keyQuestion // of points
 	// release gives everything back; kept as a value so that registering it
 	// allocates nothing.
 	release func()
@@ -105,6 +106,7 @@ func (p *pending) recycle() {
 	p.keys = p.keys[:0]
 	p.slab.reset()
 	p.points.reset()
+	p.latest = nil
 	p.ranges.reset()
 	pendings.Put(p)
 }

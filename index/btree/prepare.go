@@ -3,7 +3,9 @@ package btree
 import (
 	"bytes"
 	"errors"
+	"fmt"
 
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -48,7 +50,7 @@ func (p *pending) Prepare(l *txn.Late) error {
 		return nil
 	}
 	if err := e.configure(); err != nil {
-		return err
+		return stale(err)
 	}
 	if err := e.leaves(p.changes); err != nil {
 		return stale(err)
@@ -71,10 +73,14 @@ func (e *editor) configure() error {
 }
 
 // stale turns a tree that moved while it was read into the request to prepare
-// again.
+// again, and one that was destroyed since the operations were accepted into a
+// conflict.
 func stale(err error) error {
-	if errors.Is(err, errMoved) || errors.Is(err, errRestless) {
+	switch {
+	case errors.Is(err, errMoved), errors.Is(err, errRestless):
 		return txn.ErrStale
+	case errors.Is(err, ErrDestroyed):
+		return fmt.Errorf("%w: %w", txn.ErrConflict, err)
 	}
 	return err
 }
@@ -132,12 +138,22 @@ func (e *editor) leaf(lf leaf, changes []*change) error {
 			return nil
 		}
 	}
+	if invariant.Enabled && opened {
+		mustBeSound(n)
+	}
 	if shrunk && underfull(e.cfg, n.level(), n.count(), n.used()) && !(fences{n.low(), n.high()}).infinite() {
 		x := e.image(n, lf.src.Ptr, 0)
 		x.shrunk = true
 		e.work = append(e.work, x)
 	}
 	return nil
+}
+
+// mustBeSound walks a node just changed.
+func mustBeSound(n node) {
+	if err := n.validate(); err != nil {
+		invariant.Violated("node is sound after a change", err, nil)
+	}
 }
 
 // roomFor reports whether the node may grow by key: beyond its budget only while
