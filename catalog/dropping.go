@@ -34,8 +34,14 @@ func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 
 // Sweep frees the memory of everything that is on the list, in bounded
 // transactions. Stopped at any point, by an error or a crash, it is resumed by
-// the next call.
+// the next call. One sweep runs at a time.
 func (c *Catalog) Sweep(ctx context.Context) error {
+	select {
+	case c.sweeper.turn <- struct{}{}:
+		defer func() { <-c.sweeper.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	for {
 		var key []byte
 		var entry region.Ptr
@@ -93,7 +99,7 @@ func (c *Catalog) destroy(ctx context.Context, s Storage) error {
 
 func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) error {
 	return c.m.Run(ctx, func(t *txn.Tx) error {
-		if _, err := c.names.Delete(t, key); err != nil {
+		if ok, err := c.names.Delete(t, key); err != nil || !ok {
 			return err
 		}
 		return t.Free(entry)
@@ -141,6 +147,7 @@ func (c *Catalog) recover(ctx context.Context) error {
 // sweeper runs Sweep in the background whenever something was dropped.
 type sweeper struct {
 	wake   chan struct{}
+	turn   chan struct{} // held by the sweep that runs
 	done   sync.WaitGroup
 	stop   context.CancelFunc
 	active bool
@@ -149,7 +156,7 @@ type sweeper struct {
 // sweepRetry is how long the sweeper rests after an error.
 const sweepRetry = 100 * time.Millisecond
 
-func (s *sweeper) init() { s.wake = make(chan struct{}, 1) }
+func (s *sweeper) init() { s.wake, s.turn = make(chan struct{}, 1), make(chan struct{}, 1) }
 
 // Wake tells the sweeper that there is work.
 func (c *Catalog) Wake() {

@@ -109,7 +109,11 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 		return err
 	}
 	t := &catalog.Table{DB: d.name, Name: name, Comment: comment, Collation: uint16(collation), Created: ctx.QueryTime().Unix()}
-	if key.Storage == gms.IndexUsing_Hash {
+	names := make([]string, len(schema.PkOrdinals))
+	for i, at := range schema.PkOrdinals {
+		names[i] = schema.Schema[at].Name
+	}
+	if key.Storage == gms.IndexUsing_Hash || usingHash(ctx)[columnList(names)] {
 		t.Primary.Access = catalog.AccessHash
 	}
 	if err := setSchema(ctx, t, schema, key.Columns); err != nil {

@@ -25,7 +25,7 @@ type instance struct {
 }
 
 // testConfig is small, so that tests are quick.
-var testConfig = farm.Config{RegionBytes: 8 << 20, LogBytes: 1 << 20}
+var testConfig = farm.Config{RegionBytes: 8 << 20, LogBytes: 4 << 20}
 
 func openInstance(t testing.TB, cfg farm.Config) *instance {
 	t.Helper()
@@ -76,7 +76,7 @@ func (in *instance) client(db string) *client {
 
 // run runs one statement, once, and returns its rows.
 func (c *client) run(query string) (gms.Schema, []gms.Row, error) {
-	ctx := c.in.e.NewContext(context.Background(), c.s)
+	ctx := c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query))
 	schema, iter, _, err := c.in.e.GMS().Query(ctx, query)
 	if err != nil {
 		return nil, nil, c.failed(err)

@@ -15,6 +15,9 @@ import (
 // by BuildIndex.
 func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 	return t.change(ctx, func(tr *transaction, tbl *catalog.Table) error {
+		if usingHash(ctx)[columnList(d.ColumnNames())] {
+			d.Storage = gms.IndexUsing_Hash
+		}
 		x, err := storedIndex(tbl, d)
 		if err != nil {
 			return err

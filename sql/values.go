@@ -88,7 +88,8 @@ func (c *valueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byt
 		if !ok {
 			return dst, false, nil
 		}
-		b, err := types.MarshallJson(ctx, j)
+		// As MySQL writes it, so that reading needs no formatting.
+		b, err := types.JsonToMySqlBytes(ctx, j)
 		return append(dst, b...), true, err
 	}
 	return appendBytes(dst, v)
