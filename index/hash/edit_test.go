@@ -195,7 +195,7 @@ func TestEditor(t *testing.T) {
 			e := &editor{st: st, lay: lay, seed: 7, first: st.array(t, lay)}
 			want := map[string]string{}
 			keys := lay.buckets * lay.slots * 3 / 2
-			for step := range 20000 {
+			for step := range 20000 / scale {
 				key := testKey(rnd.IntN(keys))
 				if rnd.IntN(20) == 0 {
 					key = append(key, bytes.Repeat([]byte("x"), 30)...)
@@ -358,7 +358,7 @@ func overtakeReader(t *testing.T, cfg Config, keys int) {
 		}
 	}
 	restarts := 0
-	for range 20000 {
+	for range 20000 / scale {
 		i := rnd.IntN(keys)
 		key := testKey(i)
 		h := sum(0, key)

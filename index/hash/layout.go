@@ -37,8 +37,8 @@ type Config struct {
 	// Even, 2 to 64; 0 means 8.
 	Neighbourhood int
 	// Buckets is how many buckets of H/2 slots a shard has, a power of two;
-	// 0 chooses it so that a shard takes about 64 KB, less where regions are
-	// small.
+	// 0 chooses it so that a shard takes about 64 KB, less where regions or
+	// logs are small.
 	Buckets int
 	// MaxLoad is the percentage of a shard's slots that are taken when it
 	// splits; 0 means 85. It is looked at when an insert overflows its
@@ -114,6 +114,15 @@ func (l layout) withBuckets(n int) (layout, error) {
 	}
 	l.buckets = n
 	return l, nil
+}
+
+// fitLog makes shards so small that one can be made by a transaction that writes
+// half of bytesMax.
+func (l *layout) fitLog(bytesMax int) {
+	const perWrite = 64 // what a log record says about an object besides its payload
+	for l.buckets > bucketsMin && (l.buckets+2)*(l.class.Capacity()+perWrite)+headerBytes > bytesMax/2 {
+		l.buckets /= 2
+	}
 }
 
 func (l *layout) bucketBytes() int { return pageHeaderBytes + l.slots*(controlBytes+l.dataBytes) }

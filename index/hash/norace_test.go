@@ -2,4 +2,7 @@
 
 package hash
 
-const raceEnabled = false
+const (
+	raceEnabled = false
+	scale       = 1
+)

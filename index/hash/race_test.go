@@ -2,4 +2,8 @@
 
 package hash
 
-const raceEnabled = true
+// Tests do less where everything takes ten times as long.
+const (
+	raceEnabled = true
+	scale       = 8
+)

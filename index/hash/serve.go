@@ -171,7 +171,8 @@ func (s *Server) single(ctx context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tb.combine(ctx, key, ops); err != nil {
+	err = tb.combine(&tb.here, key, ops, func(ops []single, _ bool) error { return tb.doHere(ctx, key, ops) })
+	if err != nil {
 		return nil, err
 	}
 	reply := make([]byte, len(ops))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -57,12 +58,36 @@ func (tb *Table) now(ctx context.Context, key []byte, op single) (bool, error) {
 	if err := checkPair(len(key), len(op.value)); err != nil {
 		return false, err
 	}
+	o, err := tb.open()
+	if err != nil {
+		return false, err
+	}
 	ops := []single{op}
-	err := tb.combine(ctx, key, ops)
+	if to := o.dir.find(sum(o.seed, key)).first.Addr; tb.m.IsPrimary(to) {
+		err = tb.combine(&tb.here, key, ops, func(ops []single, alone bool) error {
+			return tb.doHere(unless(ctx, !alone), key, ops)
+		})
+	} else {
+		err = tb.combine(&tb.there, key, ops, func(ops []single, alone bool) error {
+			return tb.doThere(unless(ctx, !alone), to, key, ops)
+		})
+	}
 	return ops[0].done, err
 }
 
-// combining brings together what is to be done to a key at the same time.
+// unless returns a context that cannot be cancelled any more once others depend
+// on what is done with it.
+func unless(ctx context.Context, others bool) context.Context {
+	if others {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
+// combining brings together what is to be done to a key at the same time. A handle
+// has two: in one, what is done here, by callers here or for other machines; in
+// the other what is shipped. What is shipped never waits for what is shipped,
+// whatever the machines believe about where the key is.
 type combining struct {
 	mu   sync.Mutex
 	keys map[string]*queue
@@ -80,78 +105,73 @@ type request struct {
 	turn chan bool
 }
 
-// combine does ops on key, and takes care of others' on the way.
-func (tb *Table) combine(ctx context.Context, key []byte, ops []single) error {
-	c := &tb.combining
+// combine has do do ops on key, and takes care of others' on the way. do is told
+// whether the operations are all the caller's.
+func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []single, alone bool) error) error {
 	r := &request{ops: ops}
-	c.mu.Lock()
-	if q := c.keys[string(key)]; q != nil {
-		r.turn = make(chan bool, 1)
-		q.waiting = append(q.waiting, r)
-		c.mu.Unlock()
-		if <-r.turn {
-			return r.err
-		}
-		c.mu.Lock()
-	} else {
-		if c.keys == nil {
-			c.keys = make(map[string]*queue)
-		}
-		c.keys[string(key)] = &queue{}
+	if c.join(key, r) && <-r.turn {
+		return r.err
 	}
-	// It is our turn: with all that waits.
-	batch := append([]*request{r}, c.keys[string(key)].waiting...)
-	c.keys[string(key)].waiting = nil
-	c.mu.Unlock()
-
-	tb.doBatch(ctx, key, batch)
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if q := c.keys[string(key)]; len(q.waiting) > 0 {
-		next := q.waiting[0]
-		q.waiting = q.waiting[1:]
-		next.turn <- false
-	} else {
-		delete(c.keys, string(key))
-	}
-	return r.err
-}
-
-// doBatch does the operations of all requests in one transaction and tells those
-// who wait. The context is that of the first; it does not count once others
-// depend on the outcome.
-func (tb *Table) doBatch(ctx context.Context, key []byte, batch []*request) {
-	if len(batch) > 1 {
-		ctx = context.WithoutCancel(ctx)
-		tb.stats.combined.Add(uint64(len(batch) - 1))
-	}
-	var all []single
+	batch := c.take(key, r)
+	all := make([]single, 0, len(batch))
 	for _, r := range batch {
 		all = append(all, r.ops...)
 	}
-	err := tb.do(ctx, key, all)
+	tb.stats.combined.Add(uint64(len(batch) - 1))
+	err := do(all, len(batch) == 1)
 	for i, r := range batch {
-		copy(r.ops, all)
-		all = all[len(r.ops):]
+		all = all[copy(r.ops, all):]
 		r.err = err
 		if i > 0 {
 			r.turn <- true
 		}
 	}
+	c.pass(key)
+	return r.err
 }
 
-// do does ops on key in one transaction, at the primary of the key's shard if
-// that can be told and reached with a message.
-func (tb *Table) do(ctx context.Context, key []byte, ops []single) error {
-	o, err := tb.open()
-	if err != nil {
-		return err
+// join queues r up if the key is being changed and reports so; if not, it is r's
+// turn.
+func (c *combining) join(key []byte, r *request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.keys[string(key)]; q != nil {
+		r.turn = make(chan bool, 1)
+		q.waiting = append(q.waiting, r)
+		return true
 	}
-	to := o.dir.find(sum(o.seed, key)).first.Addr
-	if tb.m.IsPrimary(to) {
-		return tb.doHere(ctx, key, ops)
+	if c.keys == nil {
+		c.keys = make(map[string]*queue)
 	}
+	c.keys[string(key)] = &queue{}
+	return false
+}
+
+// take returns r, whose turn it is, and all that wait.
+func (c *combining) take(key []byte, r *request) []*request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.keys[string(key)]
+	batch := append([]*request{r}, q.waiting...)
+	q.waiting = nil
+	return batch
+}
+
+// pass gives the turn to the first that waits.
+func (c *combining) pass(key []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.keys[string(key)]
+	if len(q.waiting) == 0 {
+		delete(c.keys, string(key))
+		return
+	}
+	q.waiting[0].turn <- false
+	q.waiting = q.waiting[1:]
+}
+
+// doThere has ops done in one transaction at the primary of the object at to.
+func (tb *Table) doThere(ctx context.Context, to region.Addr, key []byte, ops []single) error {
 	arg := appendSingles(appendKey(tb.anchor.Append(nil), key), ops)
 	reply, err := tb.m.Ship(ctx, to, handlerSingle, arg)
 	var shipped *txn.ShippedError
@@ -169,6 +189,7 @@ func (tb *Table) do(ctx context.Context, key []byte, ops []single) error {
 	return decodeResults(reply, ops)
 }
 
+// doHere does ops on key in one transaction.
 func (tb *Table) doHere(ctx context.Context, key []byte, ops []single) error {
 	return tb.m.Run(ctx, func(t *txn.Tx) error {
 		for i := range ops {

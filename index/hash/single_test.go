@@ -82,7 +82,7 @@ func TestCombining(t *testing.T) {
 	tb := served(t, 1, Config{})[0]
 	key := []byte("hot")
 	// A change of the key is under way:
-	tb.combining.keys = map[string]*queue{string(key): {}}
+	tb.here.keys = map[string]*queue{string(key): {}}
 	const n = 20
 	var wg sync.WaitGroup
 	inserted, deleted := make([]bool, n), make([]bool, n)
@@ -102,16 +102,16 @@ func TestCombining(t *testing.T) {
 		})
 	}
 	for {
-		tb.combining.mu.Lock()
-		q := tb.combining.keys[string(key)]
+		tb.here.mu.Lock()
+		q := tb.here.keys[string(key)]
 		if len(q.waiting) == 2*n {
 			// and ends.
 			q.waiting[0].turn <- false
 			q.waiting = q.waiting[1:]
-			tb.combining.mu.Unlock()
+			tb.here.mu.Unlock()
 			break
 		}
-		tb.combining.mu.Unlock()
+		tb.here.mu.Unlock()
 	}
 	before := tb.m.Stats().Commits
 	wg.Wait()
@@ -133,7 +133,7 @@ func TestCombining(t *testing.T) {
 	if got := len(checkTable(t, tb)); got != in {
 		t.Errorf("%d keys, %d inserts less removals succeeded", got, in)
 	}
-	if len(tb.combining.keys) != 0 {
+	if len(tb.here.keys) != 0 {
 		t.Error("the key is still being changed")
 	}
 }
@@ -208,6 +208,42 @@ func TestOneTwoSided(t *testing.T) {
 	shipped = tb.Stats().Shipped - shipped
 	if s.RemoteReads != 2*items || shipped == 0 || s.Messages < shipped {
 		t.Errorf("%d reads, %d lookups shipped, %d messages for %d lookups", s.RemoteReads, shipped, s.Messages, 2*items)
+	}
+}
+
+// Two machines that each believe the other to be the shard's primary do not send
+// an operation back and forth, nor wait for each other.
+func TestShippedIsDone(t *testing.T) {
+	tables := served(t, 2, Config{})
+	var away region.Addr // where machine 1 is the primary
+	mustRun(t, tables[1].m, func(tx *txn.Tx) error {
+		p, _, err := tx.Alloc(64, 0)
+		away = p.Addr
+		return err
+	})
+	o, err := tables[0].open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []byte("k")
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			ops := []single{{kind: singlePut, value: []byte{byte(i)}}}
+			tb, to := tables[i%2], away
+			if i%2 == 1 {
+				to = o.root.first.Addr
+			}
+			if err := tb.combine(&tb.there, key, ops, func(ops []single, _ bool) error {
+				return tb.doThere(ctx, to, key, ops)
+			}); err != nil || !ops[0].done {
+				t.Error(ops[0].done, err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := len(checkTable(t, tables[0])); got != 1 {
+		t.Error(got)
 	}
 }
 

@@ -23,6 +23,9 @@ func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 		at = cfg.Places[0]
 	}
 	a := anchor{layout: lay, seed: cfg.Seed, places: cfg.Places}
+	if cfg.Buckets == 0 {
+		a.fitLog(t.Machine().WriteBytesMax())
+	}
 	a.root, err = createShard(t, &a, at, &header{state: whole})
 	for cfg.Buckets == 0 && a.buckets > bucketsMin && errors.Is(err, region.ErrTooLarge) {
 		a.buckets /= 2 // small regions have small blocks
@@ -81,7 +84,7 @@ type Table struct {
 	opened atomic.Pointer[opened]
 	stats  counters
 
-	combining combining
+	here, there combining
 }
 
 // opened is what is known of a table once its anchor has been read.

@@ -99,13 +99,13 @@ func TestTableIsAMap(t *testing.T) {
 			tb := newTable(t, cfg)
 			rnd := rand.New(rand.NewPCG(1, 1))
 			model := map[string]string{}
-			for range 1500 {
+			for range 1500 / scale {
 				modelTransaction(t, tb, rnd, model)
 			}
 			same(t, checkTable(t, tb), model)
 			mustRun(t, tb.m, func(tx *txn.Tx) error { same(t, scan(t, tb, tx), model); return nil })
 			s := tb.Stats()
-			if cfg.Buckets == 4 && s.Splits < 10 {
+			if cfg.Buckets == 4 && s.Splits < 10/scale {
 				t.Fatalf("%d splits: the table has not grown", s.Splits)
 			}
 		})
@@ -234,7 +234,7 @@ func TestLookupWhileChanging(t *testing.T) {
 		wg.Go(func() {
 			tb := Open(c.Machine(w), anchor)
 			rnd := rand.New(rand.NewPCG(9, uint64(w)))
-			for range 1500 {
+			for range 1500 / scale {
 				key := testKey(fixed + rnd.IntN(keys))
 				err := tb.m.Run(ctx, func(tx *txn.Tx) error {
 					if rnd.IntN(5) < 2 {
