@@ -95,6 +95,9 @@ func (r *Region) spanFor(c Class) (least, best int) {
 // then any; as many as are best, then as few as will do.
 func (sp *space) reserveLocked(c Class) (e extent, dirty, ok bool) {
 	least, best := sp.region.spanFor(c)
+	if sp.unused < least {
+		return extent{}, false, false
+	}
 	for _, n := range []int{best, least} {
 		for _, worst := range []uint8{spaceClean, spaceDirty} {
 			if e, ok := sp.findLocked(c, n, worst); ok {
