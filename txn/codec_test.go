@@ -1,0 +1,234 @@
+package txn
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+func class(t testing.TB, payload int) region.Class {
+	c, ok := region.ClassFor(payload)
+	if !ok {
+		t.Fatal(payload)
+	}
+	return c
+}
+
+// randomRecord makes a record of any kind with whatever that kind may carry.
+func randomRecord(t testing.TB, rng *rand.Rand) Record {
+	r := Record{
+		Kind:     RecordKind(1 + rng.IntN(int(recordKinds)-1)),
+		ID:       ID{Config: rng.Uint32(), Machine: 513, Worker: uint16(rng.Uint32()), Seq: rng.Uint64()},
+		LowBound: rng.Uint64(),
+	}
+	for range rng.IntN(maxTruncatedPerRecord + 1) {
+		r.Truncated = append(r.Truncated, rng.Uint64())
+	}
+	if r.Kind != RecordLock && r.Kind != RecordCommitBackup {
+		return r
+	}
+	for range 1 + rng.IntN(5) {
+		r.Regions = append(r.Regions, region.ID(rng.Uint32()))
+	}
+	for range 1 + rng.IntN(6) {
+		c := class(t, 1+rng.IntN(3000))
+		w := Write{
+			Ptr:     region.MakePtr(region.MakeAddr(r.Regions[0], 64*(1+rng.Uint32N(1000))), c, rng.Uint64()>>8),
+			Version: region.Version(rng.Uint64()) & region.VersionMax,
+			Op:      WriteOp(rng.IntN(int(writeOps))),
+		}
+		if w.Op != OpFree {
+			w.Payload = make([]byte, c.Capacity())
+			for i := range w.Payload {
+				w.Payload[i] = byte(rng.Uint32())
+			}
+		}
+		r.Writes = append(r.Writes, w)
+	}
+	return r
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var got Record // used again and again: nothing of the last must stay
+	for range 2000 {
+		want := randomRecord(t, rng)
+		b := AppendRecord([]byte("front"), &want)[5:]
+		if len(b)%8 != 0 {
+			t.Fatalf("%v is %d bytes long", want.Kind, len(b))
+		}
+		if err := DecodeRecord(b, &got); err != nil {
+			t.Fatalf("%v: %v", want, err)
+		}
+		if got.Kind != want.Kind || got.ID != want.ID || got.LowBound != want.LowBound || !slices.Equal(got.Truncated, want.Truncated) ||
+			!slices.Equal(got.Regions, want.Regions) || len(got.Writes) != len(want.Writes) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		for i := range want.Writes {
+			if !reflect.DeepEqual(got.Writes[i], want.Writes[i]) {
+				t.Fatalf("write %d: got %+v, want %+v", i, got.Writes[i], want.Writes[i])
+			}
+		}
+	}
+}
+
+// What commits reserve is computed from sizes, not from encoded records.
+func TestRecordSizes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		r := randomRecord(t, rng)
+		want := recordBytes(len(r.Truncated), len(r.Regions))
+		for i := range r.Writes {
+			want += writeBytes(&r.Writes[i])
+		}
+		if n := len(AppendRecord(nil, &r)); n != want {
+			t.Fatalf("%v: %d bytes, computed %d", r.Kind, n, want)
+		}
+		if seq := recordSeq(AppendRecord(nil, &r)); seq != r.ID.Seq {
+			t.Fatalf("sequence number %d, not %d", seq, r.ID.Seq)
+		}
+	}
+}
+
+// Every cut, and every bit that must be zero or makes no sense, is noticed.
+func TestBadRecords(t *testing.T) {
+	p := region.MakePtr(region.MakeAddr(3, 640), class(t, 100), 5)
+	good := Record{Kind: RecordLock, ID: ID{1, 2, 3, 4}, Regions: []region.ID{3}, Writes: []Write{{Ptr: p, Version: 9, Payload: make([]byte, p.Capacity())}}}
+	if p.Capacity()%8 == 0 {
+		t.Fatal("no padding to test with")
+	}
+	b := AppendRecord(nil, &good)
+	var r Record
+	for n := range len(b) {
+		if err := DecodeRecord(b[:n], &r); !errors.Is(err, ErrBadRecord) {
+			t.Errorf("%d of %d bytes: %v", n, len(b), err)
+		}
+	}
+	at := func(off int, v byte) []byte { c := bytes.Clone(b); c[off] ^= v; return c }
+	const regions, pointer = recordHeaderBytes, recordHeaderBytes + 8
+	for name, bad := range map[string][]byte{
+		"longer":              append(bytes.Clone(b), make([]byte, 8)...),
+		"kind 0":              at(7, byte(RecordLock)),
+		"unknown kind":        at(7, 0x40),
+		"another kind":        at(7, byte(RecordLock^RecordTruncate)),
+		"one truncation more": at(6, 1),
+		"two regions more":    at(4, 2),
+		"no region":           at(4, 1),
+		"one write more":      at(0, 2),
+		"no write":            at(0, 1),
+		"region padding":      at(regions+4, 1),
+		"misaligned pointer":  at(pointer, 1),
+		"larger class":        at(pointer+8, 0x80),
+		"unknown op":          at(pointer+region.PtrBytes+7, 0x70),
+		"payload padding":     at(len(b)-1, 1),
+	} {
+		if err := DecodeRecord(bad, &r); !errors.Is(err, ErrBadRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	null := Record{Kind: RecordCommitBackup, Regions: []region.ID{1}, Writes: []Write{{Op: OpFree}}}
+	if err := DecodeRecord(AppendRecord(nil, &null), &r); !errors.Is(err, ErrBadRecord) {
+		t.Errorf("write to nowhere: %v", err)
+	}
+}
+
+func TestWriteAfter(t *testing.T) {
+	p := region.MakePtr(64, class(t, 8), 7)
+	for _, c := range []struct {
+		op          WriteOp
+		allocated   bool
+		incarnation uint64
+	}{{OpUpdate, true, 7}, {OpAlloc, true, 7}, {OpFree, false, 8}} {
+		w := Write{Ptr: p, Version: 41, Op: c.op}
+		if v, allocated, incarnation := w.after(); v != 42 || allocated != c.allocated || incarnation != c.incarnation {
+			t.Errorf("op %d: version %d, allocated %v, incarnation %d", c.op, v, allocated, incarnation)
+		}
+	}
+}
+
+// FuzzDecodeRecord: whatever is accepted is what encoding would have made.
+func FuzzDecodeRecord(f *testing.F) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for range 20 {
+		r := randomRecord(f, rng)
+		f.Add(AppendRecord(nil, &r))
+	}
+	f.Add([]byte{})
+	f.Add(binary.LittleEndian.AppendUint64(nil, uint64(RecordLock)<<56|0xffff_ffff_ffff))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r Record
+		if err := DecodeRecord(b, &r); err != nil {
+			if !errors.Is(err, ErrBadRecord) {
+				t.Fatalf("untyped error: %v", err)
+			}
+			return
+		}
+		if again := AppendRecord(nil, &r); !bytes.Equal(again, b) {
+			t.Fatalf("decoded %x\nencoded %x", b, again)
+		}
+	})
+}
+
+func TestMessageRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 1))
+	for range 500 {
+		want := message{
+			kind: messageKind(1 + rng.IntN(int(messageKinds)-1)), a: uint8(rng.Uint32()), b: uint16(rng.Uint32()),
+			c: rng.Uint32(), tag: rng.Uint64(), body: make([]byte, rng.IntN(50)),
+		}
+		got, err := decodeMessage(append(want.header(nil), want.body...))
+		if err != nil || got.kind != want.kind || got.a != want.a || got.b != want.b || got.c != want.c || got.tag != want.tag || !bytes.Equal(got.body, want.body) {
+			t.Fatalf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
+func FuzzDecodeMessage(f *testing.F) {
+	f.Add([]byte{})
+	f.Add((&message{kind: messageLockReply}).header(nil))
+	f.Add((&message{kind: messageKinds, a: 1, b: 2, c: 3, tag: 4}).header(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decodeMessage(b)
+		if err != nil {
+			if !errors.Is(err, ErrBadMessage) {
+				t.Fatalf("untyped error: %v", err)
+			}
+			return
+		}
+		if again := append(m.header(nil), m.body...); !bytes.Equal(again, b) {
+			t.Fatalf("decoded %x\nencoded %x", b, again)
+		}
+	})
+}
+
+func TestNames(t *testing.T) {
+	for k := RecordKind(0); k <= recordKinds; k++ {
+		if k.String() == "" && k != 0 {
+			t.Errorf("record kind %d has no name", k)
+		}
+	}
+	for k := messageKind(1); k < messageKinds; k++ {
+		if k.String() == "" {
+			t.Errorf("message kind %d has no name", k)
+		}
+	}
+	for r := range reasons {
+		if r.String() == "" {
+			t.Errorf("reason %d has no name", r)
+		}
+	}
+	for s := Step(0); s <= steps; s++ {
+		if s.String() == "" {
+			t.Errorf("step %d has no name", s)
+		}
+	}
+	if got := (ID{1, 2, 3, 4}).String(); got != "1.2.3.4" {
+		t.Error(got)
+	}
+}

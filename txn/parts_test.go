@@ -1,0 +1,279 @@
+package txn
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/region"
+)
+
+// The window against a set of open sequence numbers.
+func TestWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for range 50 {
+		w := newWindow()
+		open := map[uint64]bool{}
+		var list []uint64
+		for range 500 {
+			if n := len(list); n == 0 || rng.IntN(100) < 52 {
+				seq := w.begin()
+				if open[seq] || seq != w.next-1 {
+					t.Fatalf("begin returned %d", seq)
+				}
+				open[seq] = true
+				list = append(list, seq)
+			} else {
+				i := rng.IntN(n)
+				if rng.IntN(2) == 0 {
+					i = n - 1 // leave the low bound behind
+				}
+				w.finish(list[i])
+				delete(open, list[i])
+				list[i] = list[n-1]
+				list = list[:n-1]
+			}
+			low := w.next
+			for seq := range open {
+				low = min(low, seq)
+			}
+			if w.low != low {
+				t.Fatalf("low bound %d, want %d", w.low, low)
+			}
+			for seq := uint64(1); seq < w.next+3; seq++ {
+				if w.finished(seq) != (seq < w.next && !open[seq]) {
+					t.Fatalf("finished(%d) is %v", seq, w.finished(seq))
+				}
+			}
+		}
+	}
+}
+
+func TestWindowRefusesNonsense(t *testing.T) {
+	for name, seq := range map[string]uint64{"twice": 1, "never begun": 3} {
+		w := newWindow()
+		w.begin()
+		w.finish(1)
+		w.begin()
+		mustPanic(t, name, func() { w.finish(seq) })
+	}
+}
+
+func mustPanic(t *testing.T, name string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}()
+	f()
+}
+
+// The set against a map, across the size at which it changes its ways.
+func TestSet(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 2))
+	var s set
+	for range 300 {
+		model := map[region.Addr]int{}
+		for range rng.IntN(4 * scanMax) {
+			switch n := len(s.entries); {
+			case rng.IntN(8) == 0 && n > 0:
+				n = rng.IntN(n)
+				s.truncate(n)
+				for a, i := range model {
+					if i >= n {
+						delete(model, a)
+					}
+				}
+			default:
+				a := region.MakeAddr(1, 64*(1+rng.Uint32N(100)))
+				if _, there := model[a]; !there {
+					model[a] = s.add(entry{ptr: region.MakePtr(a, 0, 1)})
+				}
+			}
+			for slot := range uint32(102) {
+				a := region.MakeAddr(1, 64*slot)
+				want, there := model[a]
+				if !there {
+					want = -1
+				}
+				if got := s.find(a); got != want {
+					t.Fatalf("find(%v) is %d, want %d", a, got, want)
+				}
+			}
+		}
+		s.reset()
+		if len(s.entries) != 0 || s.find(region.MakeAddr(1, 64)) != -1 {
+			t.Fatal("not empty after reset")
+		}
+	}
+}
+
+func TestArena(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	var a arena
+	for range 20 {
+		type slice struct {
+			b    []byte
+			fill byte
+		}
+		var all []slice
+		for i := range 200 {
+			n := rng.IntN(300)
+			if i%50 == 49 {
+				n = arenaChunkBytes + rng.IntN(100_000)
+			}
+			b := a.get(n)
+			if len(b) != n || cap(b) != n {
+				t.Fatalf("asked for %d bytes, got %d with room for %d", n, len(b), cap(b))
+			}
+			for k := range b {
+				b[k] = byte(i)
+			}
+			all = append(all, slice{b, byte(i)})
+		}
+		for _, s := range all {
+			if !bytes.Equal(s.b, bytes.Repeat([]byte{s.fill}, len(s.b))) {
+				t.Fatal("slices overlap")
+			}
+		}
+		if c := a.copy(all[3].b); !bytes.Equal(c, all[3].b) {
+			t.Fatal("copy differs")
+		}
+		a.reset()
+		if len(a.chunk) > arenaKeepBytes {
+			t.Fatalf("keeps %d bytes", len(a.chunk))
+		}
+	}
+}
+
+func TestDeque(t *testing.T) {
+	var d deque
+	next, first := uint64(0), uint64(0)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 5000 {
+		if d.n == 0 || rng.IntN(100) < 55 {
+			d.push(logRecord{seq: next, end: next + 1})
+			next++
+		} else {
+			if r := d.front(); r.seq != first || r.end != first+1 {
+				t.Fatalf("front is %v, want %d", r, first)
+			}
+			d.pop()
+			first++
+		}
+		if d.n != int(next-first) {
+			t.Fatalf("%d records, want %d", d.n, next-first)
+		}
+	}
+}
+
+// sleepClock is a clock in which only Sleep passes time.
+type sleepClock struct {
+	clock.System
+	now    time.Time
+	sleeps []time.Duration
+	draw   uint64
+}
+
+func (c *sleepClock) Now() time.Time { return c.now }
+func (c *sleepClock) Uint64() uint64 { c.draw += 0x9e3779b97f4a7c15; return c.draw }
+func (c *sleepClock) Sleep(d time.Duration) {
+	c.sleeps = append(c.sleeps, d)
+	c.now = c.now.Add(d)
+}
+
+func TestBackoff(t *testing.T) {
+	c := &sleepClock{now: time.Unix(1, 0)}
+	w := &worker{m: &Machine{cfg: Config{Clock: c}}}
+	b := backoff{w: w, patience: 100 * time.Millisecond}
+	begin := c.now
+	tries := 0
+	for b.again() {
+		tries++
+		if tries > 10_000 {
+			t.Fatal("does not end")
+		}
+	}
+	if waited := c.now.Sub(begin); waited < 100*time.Millisecond || waited > 100*time.Millisecond+backoffSleepMax {
+		t.Errorf("waited %v of 100 ms", waited)
+	}
+	if tries != len(c.sleeps)+backoffYields {
+		t.Errorf("%d tries, %d of them asleep", tries, len(c.sleeps))
+	}
+	for i, d := range c.sleeps {
+		if limit := min(backoffSleepMin<<min(i+1, 20), backoffSleepMax); d >= limit {
+			t.Errorf("sleep %d of %v, limit %v", i, d, limit)
+		}
+	}
+	if b.again() {
+		t.Error("goes on after the end")
+	}
+	impatient := backoff{w: w, patience: heldPatience}
+	for tries = 0; impatient.again(); tries++ {
+	}
+	if tries < backoffYields || tries > backoffYields+2 {
+		t.Errorf("without patience %d tries", tries)
+	}
+}
+
+// Waiters are woken whichever way operations end, and keep the first error.
+func TestWaiter(t *testing.T) {
+	m := &Machine{cfg: Config{Clock: clock.System{}}}
+	w := newWorker(m, 0)
+	w.stopped = true // has nothing to step through
+	wt := waiter{wake: make(chan struct{}, 1)}
+	for i := range 3000 {
+		const n = 3
+		wt.add(n)
+		var left atomic.Int32
+		left.Store(n)
+		var wg sync.WaitGroup
+		for k := range n {
+			wg.Go(func() {
+				if i%3 == 0 {
+					time.Sleep(time.Microsecond * time.Duration(i%50))
+				}
+				var err error
+				if i%5 == 4 && k == 1 {
+					err = ErrClosed
+				}
+				left.Add(-1)
+				wt.done(err)
+			})
+		}
+		err := w.await(&wt)
+		if left.Load() != 0 {
+			t.Fatal("did not wait for all")
+		}
+		if (err != nil) != (i%5 == 4) {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if !wt.settled() {
+			t.Fatal("not settled")
+		}
+		wg.Wait()
+	}
+}
+
+func TestEpochs(t *testing.T) {
+	var current atomic.Uint64
+	current.Store(7)
+	e := epochs{current: &current}
+	a := e.enter()
+	current.Store(8)
+	b := e.enter()
+	if a != 7 || b != 8 || e.open[1].Load() != 1 || e.open[0].Load() != 1 {
+		t.Errorf("entered %d and %d: %d and %d open", a, b, e.open[1].Load(), e.open[0].Load())
+	}
+	e.exit(a)
+	e.exit(b)
+	if e.open[0].Load() != 0 || e.open[1].Load() != 0 {
+		t.Error("still open")
+	}
+	mustPanic(t, "exit twice", func() { e.exit(b) })
+}
