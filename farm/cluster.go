@@ -54,7 +54,7 @@ func Open(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{cfg: cfg.withDefaults()}
 	if err := c.open(); err != nil {
-		return nil, errors.Join(err, c.stop(0))
+		return nil, errors.Join(err, c.stopMachines(0), c.closeMemory())
 	}
 	return c, nil
 }
@@ -87,7 +87,7 @@ func (c *Cluster) openMemory() error {
 		if c.cfg.Folder == "" {
 			m.memory = c.cfg.Volatile.shelf(i)
 		} else {
-			f, err := openFolder(filepath.Join(c.cfg.Folder, fmt.Sprintf("machine-%d", i)))
+			f, err := c.openFolder(i)
 			if err != nil {
 				return err
 			}
@@ -100,6 +100,9 @@ func (c *Cluster) openMemory() error {
 
 // openConfiguration moves on from the last configuration, or makes the first.
 func (c *Cluster) openConfiguration() error {
+	if err := c.restoreConfiguration(); err != nil {
+		return err
+	}
 	last, err := c.store.Load()
 	if err != nil {
 		return err
@@ -312,12 +315,15 @@ func (c *Cluster) Close() error {
 	for _, m := range c.machines {
 		err = errors.Join(err, m.txn.Quiesce(closePatience))
 	}
-	return errors.Join(err, c.stop(closePatience))
+	if err = errors.Join(err, c.stopMachines(closePatience)); err == nil {
+		err = c.save()
+	}
+	return errors.Join(err, c.closeMemory())
 }
 
-// stop ends what has been started, in reverse: first who uses memory, then what
-// memory is used through, then the memory.
-func (c *Cluster) stop(patience time.Duration) error {
+// stopMachines ends what has been started, in reverse: first who uses memory,
+// then what memory is used through.
+func (c *Cluster) stopMachines(patience time.Duration) error {
 	c.stopReclaiming()
 	var err error
 	for _, m := range c.machines {
@@ -330,7 +336,7 @@ func (c *Cluster) stop(patience time.Duration) error {
 			err = errors.Join(err, m.nic.Close())
 		}
 	}
-	return errors.Join(err, c.closeMemory())
+	return err
 }
 
 func (c *Cluster) closeMemory() error {

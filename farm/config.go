@@ -19,6 +19,13 @@ type Config struct {
 	// the configuration. Empty means volatile memory: everything is gone when
 	// the process ends.
 	Folder string
+	// Saves, if not empty, is a folder on storage that outlives a power cut.
+	// Close saves everything there, and an instance whose own folder is gone, a
+	// tmpfs after a reboot, is restored from there.
+	Saves string
+	// Trust opens a folder that was in use when the computer went down, which
+	// would otherwise be refused: see nvram.Options.
+	Trust bool
 	// Machines is how many machines run in this process; 1 by default.
 	Machines int
 	// Replicas is f+1, how many machines keep each region; 1 by default.

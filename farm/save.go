@@ -1,0 +1,82 @@
+package farm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+)
+
+var _ memories = (*nvram.Folder)(nil)
+
+func machineFolder(folder string, machine int) string {
+	return filepath.Join(folder, fmt.Sprintf("machine-%d", machine))
+}
+
+// openFolder opens one machine's folder, or restores it from its newest save.
+func (c *Cluster) openFolder(machine int) (*nvram.Folder, error) {
+	o := nvram.Options{Trust: c.cfg.Trust}
+	if c.cfg.Saves != "" {
+		o.Saves = machineFolder(c.cfg.Saves, machine)
+	}
+	return nvram.OpenFolder(machineFolder(c.cfg.Folder, machine), o)
+}
+
+// restoreConfiguration brings the configuration back from the saves if it is
+// gone from the folder, as after a power cut from a tmpfs.
+func (c *Cluster) restoreConfiguration() error {
+	if c.cfg.Saves == "" {
+		return nil
+	}
+	current, err := c.store.Load()
+	if current != nil || err != nil {
+		return err
+	}
+	saved, err := cluster.NewFileStore(configurationPath(c.cfg.Saves)).Load()
+	if saved == nil || err != nil {
+		return err
+	}
+	return c.store.CompareAndSwap(0, saved)
+}
+
+// save saves the configuration and then every machine's memory, all machines at
+// once. Nothing runs any more. A save that was cut short is none: a machine that
+// has no newer one than when it was last in use refuses to start from it.
+func (c *Cluster) save() error {
+	if c.cfg.Saves == "" || c.cfg.Folder == "" {
+		return nil
+	}
+	begin := c.cfg.Clock.Now()
+	if err := os.MkdirAll(c.cfg.Saves, 0o755); err != nil {
+		return fmt.Errorf("farm: make the folder of saves: %w", err)
+	}
+	store := cluster.NewFileStore(configurationPath(c.cfg.Saves))
+	old, err := store.Load()
+	if err != nil {
+		return err
+	}
+	var oldID cluster.ID
+	if old != nil {
+		oldID = old.ID
+	}
+	if err := store.CompareAndSwap(oldID, c.mu.configuration); err != nil {
+		return fmt.Errorf("farm: save the configuration: %w", err)
+	}
+	errs := make([]error, len(c.machines))
+	var wg sync.WaitGroup
+	for i, m := range c.machines {
+		if f, ok := m.memory.(*nvram.Folder); ok {
+			wg.Go(func() { errs[i] = f.Save(machineFolder(c.cfg.Saves, i)) })
+		}
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	c.cfg.Logger.Info("saved", "folder", c.cfg.Saves, "took", c.cfg.Clock.Now().Sub(begin))
+	return nil
+}
