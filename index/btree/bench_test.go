@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,4 +207,35 @@ func BenchmarkInsert(b *testing.B) {
 			reportMisses(b, before)
 		})
 	}
+}
+
+// BenchmarkInsertContended has 32 clients insert ascending keys into one tree of
+// three machines with three replicas: every commit changes the same leaf.
+func BenchmarkInsertContended(b *testing.B) {
+	c, err := farm.Open(farm.Config{Machines: 3, Replicas: 3, LogBytes: 16 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	trees := createTree(b, c, Config{})
+	var next atomic.Int64
+	before := c.Machine(0).Stats()
+	b.SetParallelism(16) // times two processors
+	b.RunParallel(func(pb *testing.PB) {
+		tr := trees[int(next.Add(1))%3]
+		for pb.Next() {
+			k := int(next.Add(1))
+			tx := tr.m.Begin()
+			err := tr.Insert(tx, intKey(k), rowPtr(1))
+			if err == nil {
+				err = tx.Commit(ctx)
+			}
+			tx.Abort()
+			if err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(c.Machine(0).Stats().Sub(before).Retries)*3/float64(b.N), "retries/op")
 }

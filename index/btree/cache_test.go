@@ -202,3 +202,33 @@ func TestCacheOrder(t *testing.T) {
 		t.Error("what the wide one hid is not found again")
 	}
 }
+
+// TestEpochClearsCache: memory that a tree gives back is not used for other
+// things before the machines have forgotten where it was.
+func TestEpochClearsCache(t *testing.T) {
+	c := openFarm(t, 2)
+	trees, other := createTree(t, c, smallNodes), createTree(t, c, smallNodes)
+	insertRange(t, trees[0], 0, 200)
+	insertRange(t, other[0], 0, 500)
+	if _, ok, err := trees[1].Lookup(intKey(7)); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if err := other[0].Destroy(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	for big := 0; ; big++ { // until memory is short enough to be reclaimed
+		if nodes, _ := trees[1].Cached(); nodes == 0 {
+			break
+		}
+		if big > 300 {
+			t.Fatal("the cache has outlived the epoch")
+		}
+		must(t, c.Machine(0), func(tx *txn.Tx) error {
+			_, _, err := tx.Alloc(100<<10, 0)
+			return err
+		})
+	}
+	if v, ok, err := trees[1].Lookup(intKey(7)); v != rowPtr(7) || !ok || err != nil {
+		t.Fatal(v, ok, err)
+	}
+}

@@ -363,3 +363,38 @@ func toggle(tr *Tree, tx *txn.Tx, keys ...int) error {
 	}
 	return nil
 }
+
+// TestNoWriteSkew: two transactions that each insert a key only if the other's
+// is absent, at the same time, from two machines. Both commits lock what the
+// other one's answer came from; one of them has to see the other.
+func TestNoWriteSkew(t *testing.T) {
+	c := openFarm(t, 2)
+	trees := createTree(t, c, smallNodes)
+	insertRange(t, trees[0], 0, 200)
+	for round := range 150 {
+		keys := [2][]byte{append(intKey(10), byte(round)), append(intKey(190), byte(round))}
+		var inserted [2]bool
+		var wg sync.WaitGroup
+		for i, tr := range trees {
+			wg.Go(func() {
+				tx := tr.m.Begin()
+				defer tx.Abort()
+				if _, found, err := tr.Get(tx, keys[1-i]); err != nil || found {
+					return
+				}
+				if err := tr.Insert(tx, keys[i], rowPtr(i)); err != nil {
+					t.Error(err)
+				}
+				err := tx.Commit(ctx)
+				if err != nil && !errors.Is(err, txn.ErrConflict) {
+					t.Error(err)
+				}
+				inserted[i] = err == nil
+			})
+		}
+		wg.Wait()
+		if inserted[0] == inserted[1] {
+			t.Fatalf("round %d: inserted %v", round, inserted)
+		}
+	}
+}

@@ -42,6 +42,7 @@ type pending struct {
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
 	latest *keyQuestion // of points
+	editor editor
 	// release gives everything back; kept as a value so that registering it
 	// allocates nothing.
 	release func()

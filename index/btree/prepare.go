@@ -41,8 +41,9 @@ func (p *pending) Prepare(l *txn.Late) error {
 	if p.state == undone {
 		return nil
 	}
-	e := &editor{tr: p.tr, l: l, s: p.tr.scratch()}
-	defer e.s.free()
+	e := &p.editor
+	*e = editor{tr: p.tr, l: l, s: p.tr.scratch(), work: e.work[:0]}
+	defer e.done()
 	if p.state == created {
 		return e.plant(p.changes)
 	}
@@ -59,6 +60,13 @@ func (p *pending) Prepare(l *txn.Late) error {
 		return stale(err)
 	}
 	return stale(e.rescue())
+}
+
+// done lets go of what belongs to this preparation.
+func (e *editor) done() {
+	e.s.free()
+	clear(e.work)
+	*e = editor{work: e.work[:0]}
 }
 
 // configure finds out the tree's shape.
