@@ -6,7 +6,6 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/rowexec"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
@@ -17,30 +16,10 @@ import (
 // has opened it, or if a trigger has called the procedure; otherwise each is a
 // transaction of its own, as in MySQL.
 
-var (
-	_ gms.NodeExecBuilder = (*callBuilder)(nil)
-	_ gms.StatementRunner = (*bodyRunner)(nil)
-)
+var _ gms.StatementRunner = (*bodyRunner)(nil)
 
-// A callBuilder executes CALL, and leaves everything else to go-mysql-server.
-type callBuilder struct {
-	e    *Engine
-	base *rowexec.BaseBuilder
-}
-
-func newCallBuilder(e *Engine) *callBuilder {
-	b := &callBuilder{e: e, base: rowexec.NewBuilder(nil, gms.EngineOverrides{})}
-	b.base.Runner = e.gms
-	return b
-}
-
-// Build implements gms.NodeExecBuilder.
-func (b *callBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	call, ok := n.(*plan.Call)
-	if !ok {
-		return nil, nil
-	}
-	s := FromContext(ctx)
+// call executes CALL.
+func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) (gms.RowIter, error) {
 	outer := s.body
 	defer func() { s.body = outer }()
 	tr := current(ctx)
@@ -49,8 +28,8 @@ func (b *callBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowI
 	} else {
 		s.body = nil
 	}
-	call.Runner = &bodyRunner{b.e, s}
-	return b.base.Build(ctx, n, row)
+	n.Runner = &bodyRunner{b.e, s}
+	return b.ordinary(ctx, s, n, row)
 }
 
 // A bodyRunner runs the statements of a body. Their rows are read to the end at

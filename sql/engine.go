@@ -69,7 +69,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	}
 	a := analyzer.NewBuilder(&provider{e}).Build()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
-	a.ExecBuilder.PriorityBuilder = newCallBuilder(e)
+	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if err := e.loadUsers(context.Background()); err != nil {
 		return nil, fmt.Errorf("sql: load users: %w", err)
 	}

@@ -29,6 +29,9 @@ type Session struct {
 	// body is the transaction that the statements of the stored procedure at
 	// work belong to; nil if each has one of its own, or none is at work.
 	body *transaction
+	// whole is the node whose rows are to be read to the end when it is built,
+	// and plain the node that is being built in the ordinary way.
+	whole, plain gms.Node
 }
 
 // FromContext returns the session that a context belongs to.

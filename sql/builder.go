@@ -1,0 +1,47 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+)
+
+var _ gms.NodeExecBuilder = (*builder)(nil)
+
+// A builder takes part in the execution of plans: go-mysql-server asks it first
+// about every node, and executes by itself what it returns no rows for.
+type builder struct{ e *Engine }
+
+// Build implements gms.NodeExecBuilder.
+func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	s := FromContext(ctx)
+	if s.plain != nil && s.plain == n {
+		s.plain = nil
+		return nil, nil
+	}
+	switch n := n.(type) {
+	case *plan.Call:
+		return b.call(ctx, s, n, row)
+	case *plan.UpdateSource:
+		s.readWhole(ctx, n)
+	case *plan.DeleteFrom:
+		s.readWhole(ctx, source(n.Child))
+	case *plan.InsertInto:
+		s.readWhole(ctx, source(n.Source))
+	}
+	if s.whole == nil || s.whole != n {
+		return nil, nil
+	}
+	s.whole = nil
+	rows, err := b.ordinary(ctx, s, n, row)
+	if err != nil {
+		return nil, err
+	}
+	return &wholeIter{source: rows}, nil
+}
+
+// ordinary has go-mysql-server execute a node.
+func (b *builder) ordinary(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	s.plain = n
+	defer func() { s.plain = nil }()
+	return b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
+}

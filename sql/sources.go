@@ -1,0 +1,98 @@
+package sql
+
+import (
+	"io"
+	"reflect"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// This file keeps statements from meeting their own changes. One that reads a
+// single table once notes the addresses of its rows first (rowIter). One that
+// reads more than that, a join for instance, comes back to the same rows after
+// some of them have changed; its source is read to the end before the first
+// change is made.
+
+// readWhole asks for a node to be read to the end when it is built, if it reads
+// more than one table, or one more than once.
+func (s *Session) readWhole(ctx *gms.Context, n gms.Node) {
+	if reflect.TypeOf(n).Comparable() && readsMore(ctx, n) {
+		s.whole = n
+	}
+}
+
+// source is what the rows of a statement come from before its triggers see
+// them, which have to run as the rows change.
+func source(n gms.Node) gms.Node {
+	switch n := n.(type) {
+	case *plan.TriggerExecutor:
+		return source(n.Left())
+	case *plan.Project:
+		if _, ok := n.Child.(*plan.TriggerExecutor); ok {
+			return source(n.Child)
+		}
+	}
+	return n
+}
+
+func readsMore(ctx *gms.Context, n gms.Node) bool {
+	tables, triggers := 0, false
+	transform.Inspect(n, func(n gms.Node) bool {
+		switch n := n.(type) {
+		case *plan.TriggerExecutor:
+			triggers = true
+		case *plan.ResolvedTable, *plan.IndexedTableAccess:
+			tables++
+			return false
+		case *plan.SubqueryAlias:
+			tables++
+		case gms.Expressioner:
+			for _, e := range n.Expressions() {
+				gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+					if _, ok := e.(*plan.Subquery); ok {
+						tables++
+					}
+					return true
+				})
+			}
+		}
+		return true
+	})
+	return tables > 1 && !triggers
+}
+
+// A wholeIter reads its source to the end before it returns the first row.
+type wholeIter struct {
+	source gms.RowIter
+	rows   []gms.Row
+	read   bool
+}
+
+// Next implements gms.RowIter.
+func (i *wholeIter) Next(ctx *gms.Context) (gms.Row, error) {
+	for !i.read {
+		row, err := i.source.Next(ctx)
+		if err == io.EOF {
+			i.read = true
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		i.rows = append(i.rows, row)
+	}
+	if len(i.rows) == 0 {
+		return nil, io.EOF
+	}
+	row := i.rows[0]
+	i.rows = i.rows[1:]
+	return row, nil
+}
+
+// Close implements gms.RowIter.
+func (i *wholeIter) Close(ctx *gms.Context) error {
+	i.rows = nil
+	return i.source.Close(ctx)
+}
