@@ -99,6 +99,10 @@ func (m *machine) openLogs(cfg Config) error {
 			if err != nil {
 				return fmt.Errorf("farm: machine %d: %w", m.id, err)
 			}
+			// A store to a log must never find the file system full.
+			if err := mem.Reserve(0, mem.Size()); err != nil {
+				return fmt.Errorf("farm: machine %d: log of %d bytes: %w", m.id, cfg.LogBytes, err)
+			}
 			m.logs[sender] = append(m.logs[sender], mem)
 		}
 	}
