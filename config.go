@@ -18,6 +18,16 @@ type Config struct {
 	// NVRAM folder in it. Package documentation says what survives there.
 	Folder string
 
+	// Saves, if not empty, is a folder on storage that outlives a power cut:
+	// Close saves everything there, and a data folder that is gone, like a
+	// tmpfs after a reboot, is restored from there.
+	Saves string
+
+	// Trust opens a folder that was in use when the computer went down, which
+	// Open refuses otherwise. It is right if the computer was shut down in good
+	// order and the folder is on a disk; else what is there may be torn.
+	Trust bool
+
 	// Volatile keeps everything in ordinary memory instead of a folder: it is
 	// gone when the database closes. For tests.
 	Volatile bool
@@ -93,6 +103,9 @@ func (c Config) stored() (Config, error) {
 		return c, nil
 	}
 	s, exists, err := farm.Stored(c.Folder)
+	if err == nil && !exists && c.Saves != "" {
+		s, exists, err = farm.Stored(c.Saves)
+	}
 	if err != nil {
 		return c, fmt.Errorf("farmsql: %w", err)
 	}
@@ -136,8 +149,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Folder == "" && !c.Volatile:
 		return errors.New("farmsql: Folder (--data) is empty: where shall the data be?")
-	case c.Folder != "" && c.Volatile:
-		return errors.New("farmsql: Folder and Volatile are set: one of them")
+	case c.Volatile && (c.Folder != "" || c.Saves != ""):
+		return errors.New("farmsql: Volatile is set, and so is Folder or Saves")
 	case c.Machines < 1 || c.Machines > machinesMax:
 		return fmt.Errorf("farmsql: Machines (--machines) is %d: must be 1 to %d", c.Machines, machinesMax)
 	case c.Replicas < 1 || c.Replicas > c.Machines:
@@ -154,7 +167,7 @@ func (c Config) Validate() error {
 
 func (c Config) farm() farm.Config {
 	return farm.Config{
-		Folder: c.Folder, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
+		Folder: c.Folder, Saves: c.Saves, Trust: c.Trust, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
 		RegionBytes: int64(c.RegionSize), LogBytes: int64(c.LogSize), Logger: c.Logger,
 	}
 }

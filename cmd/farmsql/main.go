@@ -26,7 +26,8 @@ const durability = `WHAT SURVIVES: committed transactions live in the memory of 
 hugetlbfs or DAX backed by a battery they survive whatever the folder survives. On an
 ordinary disk they survive a killed process (kill -9, crash of farmsql), but NOT A POWER
 CUT or a crash of the operating system. Stop farmsql with SIGTERM before you power off;
-started after a reboot without that, it refuses to open the folder and says how to go on.`
+started after a reboot without that, it refuses to open the folder and says how to go on.
+For a data folder on tmpfs give --saves a folder on a disk.`
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the database and answer MySQL clients."`

@@ -18,6 +18,8 @@ import (
 // dataFlags say where a database is and how it is laid out.
 type dataFlags struct {
 	Data       string       `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, created if need be (${default}). On an ordinary disk it survives a killed process, NOT A POWER CUT; use tmpfs, hugetlbfs or DAX for memory that is backed by a battery."`
+	Saves      string       `placeholder:"FOLDER" help:"Folder that outlives a power cut: stopping saves everything there, starting restores from there if the data folder is gone, like a tmpfs after a reboot."`
+	Trust      bool         `help:"Open a data folder that was in use when the computer went down. Right if it was shut down in good order and the folder is on a disk; otherwise data may be torn."`
 	Machines   int          `placeholder:"N" help:"FaRM machines to run in this process (1). Fixed when the folder is created, as are the next four; from then on they need not be given."`
 	Replicas   int          `placeholder:"N" help:"Machines that hold each region, one primary and the rest backups (1)."`
 	Workers    int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
@@ -27,7 +29,7 @@ type dataFlags struct {
 
 func (f dataFlags) config() farmsql.Config {
 	return farmsql.Config{
-		Folder: f.Data, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers,
+		Folder: f.Data, Saves: f.Saves, Trust: f.Trust, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers,
 		RegionSize: f.RegionSize, LogSize: f.LogSize,
 	}
 }
@@ -67,7 +69,8 @@ func (serveCommand) Help() string {
 	return durability + `
 
 Ready, it prints one line with the address to connect to. SIGTERM, SIGINT and SIGPWR close the
-database in an orderly way: running statements finish, the folder is marked as complete.`
+database in an orderly way: running statements finish, the folder is marked as complete, and with
+--saves everything is saved.`
 }
 
 // Run serves until a signal asks it to stop.
