@@ -327,3 +327,70 @@ func TestSmallLogs(t *testing.T) {
 		t.Errorf("%d pairs, %+v", got, s)
 	}
 }
+
+// A table is there again after its machines have lost their processes, a split
+// half way included, and goes on growing.
+func TestRestart(t *testing.T) {
+	cfg := farm.Config{Machines: 2, Replicas: 2, RegionBytes: 8 << 20, LogBytes: 1 << 20, MessageBytes: 64 << 10, Volatile: farm.NewVolatile()}
+	c, err := farm.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{Buckets: 32, Neighbourhood: 4}))
+	load(t, tb, 0, 300, []byte("v"))
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := tb.step(ctx, o, o.first(), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := checkTable(t, tb)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = farm.Open(cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tb = Open(c.Machine(1), tb.anchor)
+	same(t, checkTable(t, tb), want)
+	if o, err = tb.open(); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := tb.refresh(o, o.first()); err != nil || h.state != splitting || h.cursor != splitHomes {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	load(t, tb, 300, 700, []byte("v"))
+	if got := len(checkTable(t, tb)); got != 1000 {
+		t.Errorf("%d pairs", got)
+	}
+}
+
+// Values that are pointers.
+func TestPointers(t *testing.T) {
+	tb := newTable(t, Config{ValueBytes: region.PtrBytes})
+	want := region.MakePtr(region.MakeAddr(3, 128), 4, 5)
+	mustRun(t, tb.m, func(tx *txn.Tx) error {
+		return errors.Join(tb.Put(tx, []byte("p"), want.Append(nil)), tb.Put(tx, []byte("x"), []byte("short")))
+	})
+	get := func(key string) (p region.Ptr, ok bool, err error) {
+		mustRun(t, tb.m, func(tx *txn.Tx) error { p, ok, err = tb.GetPtr(tx, []byte(key)); return nil })
+		return p, ok, err
+	}
+	for name, f := range map[string]func(key string) (region.Ptr, bool, error){
+		"lookup": func(key string) (region.Ptr, bool, error) { return tb.LookupPtr([]byte(key)) }, "get": get,
+	} {
+		if p, ok, err := f("p"); p != want || !ok || err != nil {
+			t.Errorf("%s: %v, %v, %v", name, p, ok, err)
+		}
+		if _, ok, err := f("none"); ok || err != nil {
+			t.Errorf("%s of an absent key: %v, %v", name, ok, err)
+		}
+		if _, ok, err := f("x"); ok || !errors.Is(err, region.ErrBadPtr) {
+			t.Errorf("%s of something else: %v, %v", name, ok, err)
+		}
+	}
+}

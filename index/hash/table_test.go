@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
@@ -381,5 +382,53 @@ func TestAnswersMustHold(t *testing.T) {
 				t.Fatalf("commit: %v, want a conflict: %v", err, c.conflict)
 			}
 		})
+	}
+}
+
+// Many clients on several machines, each with several statements in a transaction
+// and pauses between them, work on one small table: nobody ever meets a conflict.
+func TestManyOpenTransactions(t *testing.T) {
+	c := openFarm(t, 3, 3)
+	anchor := createTable(t, c.Machine(0), Config{Buckets: 16})
+	tables := []*Table{Open(c.Machine(0), anchor), Open(c.Machine(1), anchor), Open(c.Machine(2), anchor)}
+	put(t, tables[0], []byte("parent"), []byte("0"))
+	const clients, rounds = 24, 12
+	var wg sync.WaitGroup
+	for w := range clients {
+		tb := tables[w%3]
+		wg.Go(func() {
+			for r := range rounds {
+				tx := tb.m.Begin()
+				var err error
+				if ok, failed := tb.Has(tx, []byte("parent")); !ok || failed != nil {
+					err = errors.Join(failed, errors.New("no parent"))
+				}
+				for i := range 4 {
+					time.Sleep(time.Duration(w%3) * time.Millisecond)
+					err = errors.Join(err, tb.Insert(tx, fmt.Appendf(nil, "%d/%d/%d", w, r, i), nil))
+				}
+				if w == 0 { // the parent's other columns change all the time
+					err = errors.Join(err, tb.Put(tx, []byte("parent"), fmt.Append(nil, r)))
+				}
+				if r > 0 && err == nil {
+					var ok bool
+					if ok, err = tb.Delete(tx, fmt.Appendf(nil, "%d/%d/0", w, r-1)); !ok && err == nil {
+						err = errors.New("own key is gone")
+					}
+				}
+				if err == nil {
+					err = tx.Commit(ctx)
+				}
+				tx.Abort()
+				if err != nil {
+					t.Errorf("client %d, round %d: %v", w, r, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got, want := len(checkTable(t, tables[0])), 1+clients*(4*rounds-(rounds-1)); got != want {
+		t.Errorf("%d pairs, want %d", got, want)
 	}
 }
