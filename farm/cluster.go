@@ -195,7 +195,7 @@ func (c *Cluster) recover() error {
 
 // start brings the machines up and connects them.
 func (c *Cluster) start() error {
-	network := local.NewNetwork(c.cfg.network)
+	network := local.NewNetwork(c.cfg.Network)
 	for _, m := range c.machines {
 		if err := c.startMachine(m, network); err != nil {
 			return err

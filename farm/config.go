@@ -53,8 +53,9 @@ type Config struct {
 	// use it.
 	Volatile *Volatile
 
-	// network is how the machines' NICs behave; tests slow them down.
-	network local.Options
+	// Network says how the machines' NICs behave. Tests make them asynchronous.
+	Network local.Options
+
 	// onStep and onRecoveryStep are where tests let the instance crash.
 	onStep         func(txn.Step)
 	onRecoveryStep func()

@@ -241,7 +241,7 @@ func (x *crasher) step(s txn.Step) {
 		return
 	}
 	x.counts[s]++
-	if x.crashes++; invariant.Enabled && x.crashes%7 != 0 {
+	if x.crashes++; invariant.Enabled && x.crashes%31 != 0 {
 		return // slow builds take samples
 	}
 	where := fmt.Sprintf("crash %d, at %v", x.crashes, s)

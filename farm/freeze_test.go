@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -59,7 +60,11 @@ func TestCrashUnderLoad(t *testing.T) {
 		var f freezer
 		cfg.onStep, cfg.Volatile, cfg.LogBytes = f.step, NewVolatile(), 64<<10
 		c := open(t, cfg)
-		const n, balance, crashes = 6, 1000, 12
+		const n, balance = 6, 1000
+		crashes := 12
+		if invariant.Enabled { // slow
+			crashes = 3
+		}
 		ptrs := accounts(t, c, n, balance)
 		counters := accounts(t, c, 2*2*c.Machines(), 0)
 		acked := make([]atomic.Uint64, len(counters)/2)

@@ -27,7 +27,7 @@ func eachShape(t *testing.T, f func(t *testing.T, cfg Config)) {
 	for _, s := range shapes {
 		t.Run(fmt.Sprintf("machines=%d,replicas=%d,async=%v", s.machines, s.replicas, s.async), func(t *testing.T) {
 			cfg := small(s.machines, s.replicas)
-			cfg.network = local.Options{Async: s.async}
+			cfg.Network = local.Options{Async: s.async}
 			f(t, cfg)
 		})
 	}

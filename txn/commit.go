@@ -137,6 +137,14 @@ func (s *state) attempt() (outcome, error) {
 	if len(s.commit.writes) == 0 {
 		return s.validateReadOnly()
 	}
+	if sabotage.lockAnyVersion {
+		s.forgetVersions()
+	}
+	if sabotage.validateFirst {
+		if out, err := s.validate(); err != nil || out != committed {
+			return out, err
+		}
+	}
 	if err := s.begin(); err != nil {
 		return again, err
 	}
@@ -536,7 +544,7 @@ func (s *state) decide() error {
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.backupWrites == 0 {
+		if p.backupWrites == 0 || sabotage.skipBackups {
 			continue
 		}
 		w.encode(c, p, RecordCommitBackup)

@@ -1,0 +1,144 @@
+package txn
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Sabotage leaves one step of the protocol out until undo is called.
+func Sabotage(step string) (undo func()) {
+	p, ok := map[string]*bool{
+		"skip validation":    &sabotage.skipValidation,
+		"validate first":     &sabotage.validateFirst,
+		"lock any version":   &sabotage.lockAnyVersion,
+		"forget the answers": &sabotage.forgetAnswers,
+		"skip backups":       &sabotage.skipBackups,
+	}[step]
+	if !ok {
+		panic(step)
+	}
+	*p = true
+	return func() { *p = false }
+}
+
+// OnStep has f told of the steps of m, on which no transaction may be running.
+func (m *Machine) OnStep(f func(Step)) { m.cfg.Events.Step = f }
+
+// OnFenced has f told of fenced peers.
+func (m *Machine) OnFenced(f func(rdma.MachineID, error)) { m.cfg.Events.Fenced = f }
+
+// NIC returns the machine's NIC.
+func (m *Machine) NIC() rdma.NIC { return m.cfg.NIC }
+
+// Queue returns the queue of a worker. Use it within Locked.
+func (m *Machine) Queue(worker int) rdma.Queue { return m.workers[worker].q }
+
+// Locked runs f with a worker locked.
+func (m *Machine) Locked(worker int, f func()) {
+	m.workers[worker].lock()
+	defer m.workers[worker].unlock()
+	f()
+}
+
+// Workers returns how many workers there are.
+func (m *Machine) Workers() int { return len(m.workers) }
+
+// LogKey and MessagesKey name what a sender's worker writes to.
+func LogKey(sender rdma.MachineID, worker uint16) rdma.Key      { return logKey(sender, worker) }
+func MessagesKey(sender rdma.MachineID, worker uint16) rdma.Key { return messagesKey(sender, worker) }
+
+// AppendLog and AppendMessage append anything to what a worker writes to a peer.
+func (m *Machine) AppendLog(worker int, to rdma.MachineID, b []byte) {
+	w := m.workers[worker]
+	w.lock()
+	defer w.unlock()
+	if _, _, err := w.peers[to].log.Append(rdma.Unsignalled, b); err != nil {
+		panic(err)
+	}
+	w.ring(w.peers[to])
+}
+
+func (m *Machine) AppendMessage(worker int, to rdma.MachineID, b []byte) {
+	w := m.workers[worker]
+	w.lock()
+	defer w.unlock()
+	if _, _, err := w.peers[to].msgs.Append(rdma.Unsignalled, b); err != nil {
+		panic(err)
+	}
+	w.ring(w.peers[to])
+}
+
+// Message encodes a message.
+func Message(kind, a uint8, b uint16, c uint32, tag uint64, body []byte) []byte {
+	m := message{kind: messageKind(kind), a: a, b: b, c: c, tag: tag}
+	return append(m.header(nil), body...)
+}
+
+// Broken says why a peer of a worker is fenced.
+func (m *Machine) Broken(worker int, peer rdma.MachineID) error {
+	w := m.workers[worker]
+	w.lock()
+	defer w.unlock()
+	return w.peers[peer].broken
+}
+
+// Idle says what is left over although nothing is going on: log space reserved,
+// transactions not truncated, operations or calls that nobody waits for.
+func (m *Machine) Idle() error {
+	for _, w := range m.workers {
+		if err := w.idle(); err != nil {
+			return fmt.Errorf("machine %d, worker %d: %w", m.cfg.ID, w.id, err)
+		}
+	}
+	return nil
+}
+
+func (w *worker) idle() error {
+	w.lock()
+	defer w.unlock()
+	if n := w.self.log.Reserved(); n != 0 {
+		return fmt.Errorf("%d bytes of the own log are reserved", n)
+	}
+	if w.window.low != w.window.next {
+		return fmt.Errorf("transactions from %d to %d are not truncated", w.window.low, w.window.next)
+	}
+	if head, tail := w.self.log.Head(), w.self.log.Tail(); head != tail {
+		return fmt.Errorf("own log is used from %d to %d", head, tail)
+	}
+	if len(w.commits) != 0 || len(w.calls) != 0 || len(w.ops.slots) != len(w.ops.free) {
+		return fmt.Errorf("%d commits, %d calls and %d operations open", len(w.commits), len(w.calls), len(w.ops.slots)-len(w.ops.free))
+	}
+	for _, p := range w.peers {
+		if p == nil || p.broken != nil {
+			continue
+		}
+		if n := p.log.Reserved(); n != 0 {
+			return fmt.Errorf("%d bytes of the log at machine %d are reserved", n, p.id)
+		}
+		if len(p.truncated) != 0 || len(p.outbox) != 0 {
+			return fmt.Errorf("%d truncations and %d messages for machine %d are left", len(p.truncated), len(p.outbox), p.id)
+		}
+		if len(p.in.txs) != 0 {
+			return fmt.Errorf("%d transactions of machine %d are not truncated", len(p.in.txs), p.id)
+		}
+	}
+	for parity := range w.epochs.open {
+		if n := w.epochs.open[parity].Load(); n != 0 {
+			return fmt.Errorf("%d operations are open", n)
+		}
+	}
+	return nil
+}
+
+// Part of the protocol that tests compute with.
+const (
+	ValidateByMessage = validateByMessage
+	ReadPatience      = readPatience
+)
+
+// Version returns the version of the object p at this machine, a replica.
+func (m *Machine) Header(p region.Ptr) region.Header {
+	return m.route(p.Addr.Region()).local.Header(p.Addr.Offset())
+}

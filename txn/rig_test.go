@@ -1,0 +1,180 @@
+package txn_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ctx = context.Background()
+
+// A rig is an instance under test. What it does with objects is what tests have
+// in common: each object holds a number.
+type rig struct {
+	*farm.Cluster
+	t    testing.TB
+	ptrs []region.Ptr
+}
+
+// shapes are the instances that tests of behaviour run on.
+var shapes = []farm.Config{
+	{Machines: 1, Replicas: 1},
+	{Machines: 2, Replicas: 1},
+	{Machines: 3, Replicas: 3},
+	{Machines: 3, Replicas: 2, Network: local.Options{Async: true}},
+}
+
+func eachShape(t *testing.T, f func(t *testing.T, cfg farm.Config)) {
+	for _, cfg := range shapes {
+		t.Run(fmt.Sprintf("machines=%d,replicas=%d,async=%v", cfg.Machines, cfg.Replicas, cfg.Network.Async), func(t *testing.T) { f(t, cfg) })
+	}
+}
+
+// open opens an instance and makes n objects, number i at machine i modulo their
+// number. When the test ends nothing may be left over.
+func open(t testing.TB, cfg farm.Config, n int) *rig {
+	t.Helper()
+	if cfg.RegionBytes == 0 {
+		cfg.RegionBytes = 1 << 20
+	}
+	if cfg.LogBytes == 0 {
+		cfg.LogBytes = 256 << 10
+	}
+	if cfg.MessageBytes == 0 {
+		cfg.MessageBytes = 64 << 10
+	}
+	c, err := farm.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Cluster: c, t: t}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for i := range n {
+		r.ptrs = append(r.ptrs, r.make(i%c.Machines(), 0))
+	}
+	return r
+}
+
+// quiet checks that nothing is left over, and all replicas agree; it is the end of
+// a test in which no machine was lost.
+func (r *rig) quiet() {
+	r.t.Helper()
+	faults, err := r.Check(slices.Values(r.ptrs))
+	if err != nil {
+		r.t.Error(err)
+	}
+	for _, f := range faults {
+		r.t.Error(f)
+	}
+	for i := range r.Machines() {
+		if err := r.idle(i); err != nil {
+			r.t.Error(err)
+		}
+	}
+}
+
+// idle waits a little for machine i to be idle: a peer may have freed its log and
+// not yet said so.
+func (r *rig) idle(i int) (err error) {
+	for range 200 {
+		if err = r.Machine(i).Quiesce(time.Second); err == nil {
+			err = r.Machine(i).Idle()
+		}
+		if err == nil {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+// make makes an object with a number at a machine.
+func (r *rig) make(machine int, number uint64) (p region.Ptr) {
+	r.t.Helper()
+	r.run(machine, func(t *txn.Tx) error {
+		var b []byte
+		var err error
+		if p, b, err = t.Alloc(100, 0); err == nil {
+			put(b, number)
+		}
+		return err
+	})
+	return p
+}
+
+func (r *rig) run(machine int, fn func(*txn.Tx) error) {
+	r.t.Helper()
+	if err := r.Machine(machine).Run(ctx, fn); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// set sets object i from a machine.
+func (r *rig) set(machine, i int, number uint64) {
+	r.t.Helper()
+	r.run(machine, func(t *txn.Tx) error { return write(t, r.ptrs[i], number) })
+}
+
+// get reads object i without a transaction.
+func (r *rig) get(machine, i int) uint64 {
+	r.t.Helper()
+	b := make([]byte, r.ptrs[i].Capacity())
+	if _, err := r.Machine(machine).Read(r.ptrs[i], b); err != nil {
+		r.t.Fatal(err)
+	}
+	return number(b)
+}
+
+func put(b []byte, number uint64) { binary.LittleEndian.PutUint64(b, number) }
+
+func number(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
+func write(t *txn.Tx, p region.Ptr, number uint64) error {
+	b, err := t.Write(p)
+	if err == nil {
+		put(b, number)
+	}
+	return err
+}
+
+func read(t *txn.Tx, p region.Ptr) (uint64, error) {
+	b, err := t.Read(p)
+	if err != nil {
+		return 0, err
+	}
+	return number(b), nil
+}
+
+// must fails the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantReason checks why a transaction aborted.
+func wantReason(t testing.TB, err error, reason txn.Reason) {
+	t.Helper()
+	var a *txn.AbortError
+	if !errors.Is(err, txn.ErrConflict) || !errors.As(err, &a) || a.Reason != reason {
+		t.Errorf("got %v, want an abort for reason %v", err, reason)
+	}
+}
