@@ -153,6 +153,9 @@ func (e *editor) contents(t testing.TB) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := n.rest(); err != nil {
+			t.Fatal(err)
+		}
 		for b, p := range n.pages[2:] {
 			if err := p.valid(); err != nil {
 				t.Fatal(err)

@@ -15,10 +15,12 @@ type spot struct {
 }
 
 // A hood is all that a lookup of a key with one home may read: the home, its
-// neighbour, and the home's chain.
+// neighbour, and the home's chain. Pages are read as they are needed, since
+// whatever was read must still be the same at commit.
 type hood struct {
-	e     *editor
-	home  int
+	e    *editor
+	home int
+	// pages are those read so far, ptrs the pointers to them.
 	pages []page
 	ptrs  []region.Ptr
 }
@@ -26,40 +28,50 @@ type hood struct {
 // chainMax bounds the walk along a chain: more blocks than that are a cycle.
 const chainMax = 1 << 20
 
-// hood reads the neighbourhood of home and the chain.
+// hood returns the neighbourhood of home, of which it reads the home.
 func (e *editor) hood(home int) (*hood, error) {
 	n := &e.hoods[e.turn]
 	e.turn ^= 1
 	*n = hood{e: e, home: home, pages: n.pages[:0], ptrs: n.ptrs[:0]}
-	for i := range 2 {
-		p, err := e.bucket(home + i)
-		if err != nil {
-			return nil, err
-		}
-		n.pages = append(n.pages, p)
-		n.ptrs = append(n.ptrs, e.first.Element(home+i))
+	p, err := e.bucket(home)
+	n.pages, n.ptrs = append(n.pages, p), append(n.ptrs, e.first.Element(home))
+	return n, err
+}
+
+// more reads the next page, or returns false if there is none.
+func (n *hood) more() (bool, error) {
+	i := len(n.pages)
+	if i == 1 {
+		p, err := n.e.bucket(n.home + 1)
+		n.pages, n.ptrs = append(n.pages, p), append(n.ptrs, n.e.first.Element(n.home+1))
+		return true, err
 	}
-	for last := n.pages[0]; ; last = n.pages[len(n.pages)-1] {
-		l, err := last.link()
-		if err != nil {
-			return nil, err
+	l, err := n.pages[before(i)].link()
+	if err != nil || l.ptr.IsNil() {
+		return false, err
+	}
+	if i > chainMax {
+		return false, fmt.Errorf("%w: endless chain at %v", ErrCorrupt, n.ptrs[0])
+	}
+	b, err := n.e.st.Read(l.ptr)
+	if err != nil {
+		return false, err
+	}
+	p := n.e.lay.block(b)
+	if p.u16(chainVersion) != l.version {
+		return false, errOvertaken
+	}
+	n.pages, n.ptrs = append(n.pages, p), append(n.ptrs, l.ptr)
+	n.e.chained = max(n.e.chained, i-1)
+	return true, nil
+}
+
+// rest reads all that has not been read.
+func (n *hood) rest() error {
+	for {
+		if more, err := n.more(); !more || err != nil {
+			return err
 		}
-		if l.ptr.IsNil() {
-			e.chained = max(e.chained, len(n.pages)-2)
-			return n, nil
-		}
-		if len(n.pages) > chainMax {
-			return nil, fmt.Errorf("%w: endless chain at %v", ErrCorrupt, n.ptrs[0])
-		}
-		b, err := e.st.Read(l.ptr)
-		if err != nil {
-			return nil, err
-		}
-		p := e.lay.block(b)
-		if p.u16(chainVersion) != l.version {
-			return nil, errOvertaken
-		}
-		n.pages, n.ptrs = append(n.pages, p), append(n.ptrs, l.ptr)
 	}
 }
 
@@ -90,7 +102,13 @@ func before(i int) int {
 
 // find returns where key is.
 func (n *hood) find(h uint64, key []byte) (spot, bool, error) {
-	for i, p := range n.pages {
+	for i := 0; ; i++ {
+		if i == len(n.pages) {
+			if more, err := n.more(); !more || err != nil {
+				return spot{}, false, err
+			}
+		}
+		p := n.pages[i]
 		for k := p.find(0, h, key, i == 1); k >= 0; k = p.find(k+1, h, key, i == 1) {
 			s := p.slot(k)
 			if !s.outside() {
@@ -105,5 +123,4 @@ func (n *hood) find(h uint64, key []byte) (spot, bool, error) {
 			}
 		}
 	}
-	return spot{}, false, nil
 }

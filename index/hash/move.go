@@ -12,6 +12,9 @@ import (
 // keep their objects. What stays in the chain moves up into the holes.
 func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 	n, err := e.hood(home)
+	if err == nil {
+		err = n.rest()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +103,9 @@ func (n *hood) rebuild(pairs []slot) error {
 // be here.
 func (e *editor) add(home int, s slot) error {
 	n, err := e.hood(home)
+	if err == nil {
+		err = n.rest()
+	}
 	if err != nil {
 		return err
 	}
