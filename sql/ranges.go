@@ -3,6 +3,7 @@ package sql
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -22,10 +23,17 @@ type keyRange struct {
 	hasNull bool
 	// rest are the bounds of the parts that lo and hi leave open, nil for none.
 	rest []partRange
+	// check is the range itself, if the bounds hold more than it does: they
+	// cannot be said in the column's own type, or only a prefix is indexed.
+	check gms.MySQLRange
 }
 
-// A partRange bounds the encoding of one part: [lo, hi), nil being open.
-type partRange struct{ lo, hi []byte }
+// A partRange bounds the encoding of one part: [lo, hi), nil being open. inexact
+// says that it holds more than was asked for.
+type partRange struct {
+	lo, hi  []byte
+	inexact bool
+}
 
 func (r partRange) holds(part []byte) bool {
 	return bytes.Compare(part, r.lo) >= 0 && (r.hi == nil || bytes.Compare(part, r.hi) < 0)
@@ -33,16 +41,23 @@ func (r partRange) holds(part []byte) bool {
 
 // keyRange translates a range. empty says that no key is in it.
 //
-// The result may hold more than the range asks for where a bound cannot be said
-// in the column's own type, or where only a prefix of the column is indexed;
-// never less. go-mysql-server filters the rows again.
+// The keys may be more than the range asks for, never fewer; rows are checked
+// then. go-mysql-server filters what a WHERE asks for once more, but not what a
+// join or a foreign key looks up.
 func (k *keyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr keyRange, empty bool) {
 	if len(r) > len(k.parts) {
 		r = r[:len(k.parts)]
 	}
+	inexact := false
+	defer func() {
+		if inexact {
+			kr.check = slices.Clone(r) // a join uses it again for its next lookup
+		}
+	}()
 	prefix := []byte{}
 	for i := range r {
 		part, equal, none := k.parts[i].partRange(ctx, r[i])
+		inexact = inexact || part.inexact
 		if none {
 			return keyRange{}, true
 		}
@@ -58,6 +73,7 @@ func (k *keyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr keyRange, 
 		}
 		for _, x := range r[i+1:] {
 			part, _, none := k.parts[i+1+len(kr.rest)].partRange(ctx, x)
+			inexact = inexact || part.inexact
 			if none {
 				return keyRange{}, true
 			}
@@ -72,15 +88,15 @@ func (k *keyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr keyRange, 
 // partRange translates the bounds of one column. equal says that they admit one
 // encoding only, which is lo.
 func (k *keyCodec) partRange(ctx context.Context, c gms.MySQLRangeColumnExpr) (r partRange, equal, none bool) {
-	lo, loKey, ok := k.lowerBound(ctx, c.LowerBound)
+	lo, loKey, ok := k.lowerBound(ctx, c.LowerBound, &r.inexact)
 	if !ok {
 		return r, false, true
 	}
-	hi, hiKey, ok := k.upperBound(ctx, c.UpperBound)
+	hi, hiKey, ok := k.upperBound(ctx, c.UpperBound, &r.inexact)
 	if !ok {
 		return r, false, true
 	}
-	r = partRange{lo, hi}
+	r.lo, r.hi = lo, hi
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return r, false, true
 	}
@@ -90,7 +106,7 @@ func (k *keyCodec) partRange(ctx context.Context, c gms.MySQLRangeColumnExpr) (r
 // lowerBound returns the least encoding above a cut, whether it is that of a
 // whole value, and false if there is none: nothing compares with NULL, which is
 // what a lookup for a row that has no value asks for.
-func (k *keyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut) (b []byte, key, ok bool) {
+func (k *keyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
 		return []byte{keyNull}, true, true
@@ -99,13 +115,15 @@ func (k *keyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut) (b []byt
 	case gms.AboveAll:
 		return nil, false, false
 	case gms.Below:
-		b, _, ok := k.bound(ctx, c.Key)
+		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
 		if !ok {
 			return []byte{keyValue}, false, c.Key != nil
 		}
 		return b, true, true
 	case gms.Above:
 		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
 		switch {
 		case !ok:
 			return []byte{keyValue}, false, c.Key != nil
@@ -120,7 +138,7 @@ func (k *keyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut) (b []byt
 
 // upperBound returns the least encoding that is not below a cut, nil if all
 // are.
-func (k *keyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut) (b []byte, key, ok bool) {
+func (k *keyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
 		return nil, false, false
@@ -128,6 +146,7 @@ func (k *keyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut) (b []byt
 		return []byte{keyValue}, true, true
 	case gms.Below:
 		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
 		switch {
 		case !ok:
 			return nil, false, c.Key != nil
@@ -136,7 +155,8 @@ func (k *keyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut) (b []byt
 		}
 		return prefixEnd(b), true, true
 	case gms.Above:
-		b, _, ok := k.bound(ctx, c.Key)
+		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
 		if !ok {
 			return nil, false, c.Key != nil
 		}
@@ -193,10 +213,7 @@ func (k *keyCodec) same(ctx context.Context, v, c any) bool {
 	case catalog.KindEnum, catalog.KindSet, catalog.KindTime:
 		return true
 	}
-	if _, number := k.typ.(gms.NumberType); !number && k.kind != catalog.KindDecimal && k.kind != catalog.KindYear && k.kind != catalog.KindBit {
-		return true
-	}
-	if k.kind == catalog.KindYear || k.kind == catalog.KindBit {
+	if !k.isNumber() || k.kind == catalog.KindYear || k.kind == catalog.KindBit {
 		return true
 	}
 	a, err := types.InternalDecimalType.ConvertToNullDecimal(v)
@@ -205,4 +222,64 @@ func (k *keyCodec) same(ctx context.Context, v, c any) bool {
 	}
 	b, err := types.InternalDecimalType.ConvertToNullDecimal(c)
 	return err == nil && b.Valid && a.Decimal.Equal(b.Decimal)
+}
+
+// holds reports whether a value of the column is in a range. unknown is the
+// answer if it cannot be compared with a bound.
+func (k *keyCodec) holds(ctx context.Context, c gms.MySQLRangeColumnExpr, v any, unknown bool) bool {
+	switch cut := c.LowerBound.(type) {
+	case gms.AboveNull:
+		if v == nil {
+			return false
+		}
+	case gms.Below:
+		if n, ok := k.compare(ctx, v, cut.Key); ok && n < 0 || !ok && !unknown {
+			return false
+		}
+	case gms.Above:
+		if n, ok := k.compare(ctx, v, cut.Key); ok && n <= 0 || !ok && !unknown {
+			return false
+		}
+	}
+	switch cut := c.UpperBound.(type) {
+	case gms.AboveNull:
+		return v == nil
+	case gms.Below:
+		n, ok := k.compare(ctx, v, cut.Key)
+		return ok && n < 0 || !ok && unknown
+	case gms.Above:
+		n, ok := k.compare(ctx, v, cut.Key)
+		return ok && n <= 0 || !ok && unknown
+	}
+	return true
+}
+
+// compare compares a value of the column with any other, as neither of the two
+// is before a conversion that might round it. NULL is less than everything.
+func (k *keyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
+	if v == nil {
+		return -1, true
+	}
+	if with, err := gms.UnwrapAny(ctx, with); err != nil || with == nil {
+		return 0, false
+	}
+	if !isCharacter(k.kind) && k.isNumber() {
+		a, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+		if err != nil || !a.Valid {
+			return 0, false
+		}
+		b, err := types.InternalDecimalType.ConvertToNullDecimal(with)
+		if err != nil || !b.Valid {
+			return 0, false
+		}
+		return a.Decimal.Cmp(b.Decimal), true
+	}
+	n, err := k.typ.Compare(ctx, v, with)
+	return n, err == nil
+}
+
+// isNumber reports whether values of the column are compared as numbers.
+func (k *keyCodec) isNumber() bool {
+	_, number := k.typ.(gms.NumberType)
+	return number || k.kind == catalog.KindDecimal
 }

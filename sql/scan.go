@@ -126,11 +126,11 @@ func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 		if err != nil || !ok {
 			return p, false, err
 		}
-		rest := i.scan.ranges[i.at-1].rest
-		if rest == nil {
+		r := &i.scan.ranges[i.at-1]
+		if r.rest == nil && r.check == nil {
 			return p, true, nil
 		}
-		if ok, err = i.passes(ctx, p, rest); ok || err != nil {
+		if ok, err = i.passes(ctx, p, r); ok || err != nil {
 			return p, ok, err
 		}
 	}
@@ -184,18 +184,25 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 	return row, err
 }
 
-// passes checks the parts of a key that the bounds of its range leave open.
-func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, rest []partRange) (bool, error) {
+// passes checks a row against what the bounds of its range leave open.
+func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *keyRange) (bool, error) {
 	k := i.scan.index
-	first := len(k.parts) - len(rest)
-	row, err := loadRow(i.tr.tx, i.t.info.rows, p, k.columns[first:])
+	row, err := loadRow(i.tr.tx, i.t.info.rows, p, k.columns)
 	if err != nil {
 		return false, err
 	}
-	for j, r := range rest {
-		b, err := k.parts[first+j].append(ctx, nil, row[j])
-		if err != nil || !r.holds(b) {
+	first := len(k.parts) - len(r.rest)
+	for j, part := range r.rest {
+		b, err := k.parts[first+j].append(ctx, nil, row[first+j])
+		if err != nil || !part.holds(b) {
 			return false, err
+		}
+	}
+	for j, c := range r.check {
+		// What cannot be compared is not equal to anything; whether it is less
+		// or greater is left to go-mysql-server's filter.
+		if !k.parts[j].holds(ctx, c, row[j], !i.scan.keysOnly) {
+			return false, nil
 		}
 	}
 	return true, nil
