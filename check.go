@@ -43,12 +43,16 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 		reached = append(reached, p)
 		return ctx.Err()
 	}
-	err := db.engines[0].Check(ctx, db.cluster.Root(), object)
-	if ctx.Err() != nil {
-		return r, ctx.Err()
-	}
-	if err != nil {
-		r.Problems = append(r.Problems, err.Error())
+	for _, err := range []error{
+		db.engines[0].Check(ctx, db.cluster.Root(), object),
+		db.checkNatives(ctx, object),
+	} {
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+		if err != nil {
+			r.Problems = append(r.Problems, err.Error())
+		}
 	}
 	r.Objects = len(reached)
 	faults, err := db.cluster.Check(slices.Values(reached))

@@ -19,7 +19,7 @@ import (
 )
 
 type sqlCommand struct {
-	Address  string   `default:"127.0.0.1:3306" placeholder:"HOST:PORT" xor:"where" help:"Server to connect to (${default})."`
+	Address  string   `placeholder:"HOST:PORT" xor:"where" help:"Server to connect to (127.0.0.1:3306)."`
 	Data     string   `placeholder:"FOLDER" xor:"where" help:"Open this folder in this process instead of connecting to a server."`
 	User     string   `short:"u" default:"root" help:"User (${default})."`
 	Password string   `short:"p" env:"FARMSQL_PASSWORD" placeholder:"TEXT" help:"Password; better given in the environment."`
@@ -40,26 +40,34 @@ input until it ends.`
 
 // Run connects and executes what it is given.
 func (s *sqlCommand) Run(std streams) error {
-	db, err := s.open()
+	db, closeDB, err := s.open()
 	if err != nil {
 		return err
 	}
-	err = s.session(db, std)
-	return errors.Join(err, db.Close())
+	return errors.Join(s.session(db, std), closeDB())
 }
 
-func (s *sqlCommand) open() (*stdsql.DB, error) {
+// open connects to the server, or opens the folder.
+func (s *sqlCommand) open() (*stdsql.DB, func() error, error) {
 	if s.Data != "" {
-		return stdsql.Open(farmsql.DriverName, s.Data+"?database="+s.Database)
+		db, err := farmsql.Open(farmsql.Config{Folder: s.Data})
+		if err != nil {
+			return nil, nil, err
+		}
+		return db.SQL(), db.Close, nil
+	}
+	if s.Address == "" {
+		s.Address = "127.0.0.1:3306"
 	}
 	cfg := mysql.NewConfig()
-	cfg.Net, cfg.Addr, cfg.User, cfg.Passwd, cfg.DBName = "tcp", s.Address, s.User, s.Password, s.Database
+	cfg.Net, cfg.Addr, cfg.User, cfg.Passwd = "tcp", s.Address, s.User, s.Password
 	cfg.Logger = &mysql.NopLogger{}
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, usageError(err.Error())
+		return nil, nil, usageError(err.Error())
 	}
-	return stdsql.OpenDB(c), nil
+	db := stdsql.OpenDB(c)
+	return db, db.Close, nil
 }
 
 // session runs everything on one connection, so that transactions and variables
@@ -71,6 +79,11 @@ func (s *sqlCommand) session(db *stdsql.DB, std streams) error {
 		return s.connectError(err)
 	}
 	defer c.Close()
+	if s.Database != "" {
+		if _, err := c.ExecContext(ctx, "use `"+strings.ReplaceAll(s.Database, "`", "``")+"`"); err != nil {
+			return err
+		}
+	}
 	sh := &shell{conn: c, out: std.out, err: std.err, table: s.Format == "table", force: s.Force}
 	if s.Format == "auto" {
 		sh.table = isTerminal(std.out)

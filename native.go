@@ -1,0 +1,142 @@
+package farmsql
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// nativeSetting is where the catalog keeps the names of native indexes.
+const nativeSetting = "native"
+
+// ErrOtherKind means that a name belongs to an index of the other kind.
+var ErrOtherKind = errors.New("farmsql: the name belongs to an index of another kind")
+
+// A native is a native index: a name, a kind and where it begins.
+type native struct {
+	Name   string
+	Kind   string
+	Anchor []byte // as region.Ptr.Append writes it
+}
+
+const (
+	kindTree = "btree"
+	kindHash = "hash"
+)
+
+// Tree returns the native B-tree of this name, as it is used on the machine. It
+// is created with cfg if there is none, and survives as tables do; SQL does not
+// see it. Check takes its values for pointers to objects.
+func (db *DB) Tree(ctx context.Context, machine int, name string, cfg btree.Config) (*btree.Tree, error) {
+	anchor, err := db.native(ctx, machine, name, kindTree, func(t *txn.Tx) (region.Ptr, error) {
+		return btree.Create(t, cfg, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return db.catalogs[machine].Tree(anchor), nil
+}
+
+// Hash is Tree for hash tables. Their values are bytes: what these point to is
+// not known to Check.
+func (db *DB) Hash(ctx context.Context, machine int, name string, cfg hash.Config) (*hash.Table, error) {
+	anchor, err := db.native(ctx, machine, name, kindHash, func(t *txn.Tx) (region.Ptr, error) {
+		return hash.Create(t, cfg, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return db.catalogs[machine].Hash(anchor), nil
+}
+
+// native looks a name up and, if it is new, creates the index.
+func (db *DB) native(ctx context.Context, machine int, name, kind string, create func(*txn.Tx) (region.Ptr, error)) (anchor region.Ptr, err error) {
+	c := db.catalogs[machine]
+	err = db.Machine(machine).Run(ctx, func(t *txn.Tx) error {
+		stored, err := c.Setting(t, nativeSetting)
+		if err != nil {
+			return err
+		}
+		all, err := decodeNatives(stored)
+		if err != nil {
+			return err
+		}
+		for _, n := range all {
+			if n.Name == name {
+				anchor, err = n.anchor(kind)
+				return err
+			}
+		}
+		if anchor, err = create(t); err != nil {
+			return err
+		}
+		text, err := json.Marshal(append(all, native{Name: name, Kind: kind, Anchor: anchor.Append(nil)}))
+		if err != nil {
+			return err
+		}
+		return c.PutSetting(t, nativeSetting, text)
+	})
+	if err != nil {
+		return region.Ptr{}, fmt.Errorf("farmsql: index %q: %w", name, err)
+	}
+	return anchor, nil
+}
+
+func decodeNatives(stored []byte) (all []native, err error) {
+	if len(stored) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(stored, &all); err != nil {
+		return nil, fmt.Errorf("names of native indexes: %w", err)
+	}
+	return all, nil
+}
+
+func (n native) anchor(kind string) (region.Ptr, error) {
+	if n.Kind != kind {
+		return region.Ptr{}, ErrOtherKind
+	}
+	return region.DecodePtr(n.Anchor)
+}
+
+// checkNatives walks the native indexes and passes their objects to object.
+func (db *DB) checkNatives(ctx context.Context, object func(region.Ptr) error) error {
+	var all []native
+	err := db.Machine(0).Run(ctx, func(t *txn.Tx) error {
+		stored, err := db.catalogs[0].Setting(t, nativeSetting)
+		if err == nil {
+			all, err = decodeNatives(stored)
+		}
+		return err
+	})
+	var errs []error
+	for _, n := range all {
+		if err := db.checkNative(ctx, n, object); err != nil {
+			errs = append(errs, fmt.Errorf("native index %q: %w", n.Name, err))
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+func (db *DB) checkNative(ctx context.Context, n native, object func(region.Ptr) error) error {
+	anchor, err := n.anchor(n.Kind)
+	if err != nil {
+		return err
+	}
+	if n.Kind == kindHash {
+		return db.catalogs[0].Hash(anchor).Check(ctx, hash.Visitor{Node: object})
+	}
+	_, err = db.catalogs[0].Tree(anchor).Inspect(ctx, btree.Visitor{Node: object, Entry: func(_ []byte, p region.Ptr) error {
+		if p.IsNil() {
+			return nil
+		}
+		return object(p)
+	}})
+	return err
+}
