@@ -1,6 +1,7 @@
 package hash
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -117,4 +118,43 @@ func Benchmark(b *testing.B) {
 	}
 	transaction("Insert", 1, insert)
 	transaction("InsertBy100", 100, insert)
+}
+
+// Sixteen goroutines change one key of a shard whose primary is another machine: as
+// transactions of their own, and combined and shipped. At the primary itself a
+// commit over rdma/local never waits, so that there is nothing to combine.
+func BenchmarkHotKey(b *testing.B) {
+	c, err := farm.Open(farm.Config{Machines: 3, Replicas: 3, RegionBytes: 64 << 20, LogBytes: 4 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	for i := range 3 {
+		Serve(c.Machine(i))
+	}
+	m := c.Machine(1)
+	tb := Open(m, createTable(b, c.Machine(0), Config{ValueBytes: 32}))
+	hot := []byte("hot")
+	parallel := func(name string, put func(value []byte) error) {
+		b.Run(name, func(b *testing.B) {
+			b.SetParallelism(8)
+			b.RunParallel(func(pb *testing.PB) {
+				value := make([]byte, 8)
+				for n := rand.Uint64(); pb.Next(); n++ {
+					binary.LittleEndian.PutUint64(value, n)
+					if err := put(value); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+	parallel("Transactions", func(value []byte) error {
+		return m.Run(ctx, func(t *txn.Tx) error { return tb.Put(t, hot, value) })
+	})
+	before := tb.Stats()
+	parallel("Combined", func(value []byte) error { return tb.PutNow(ctx, hot, value) })
+	combined, shipped := tb.Stats().Combined-before.Combined, tb.Stats().Shipped-before.Shipped
+	b.Logf("%d operations in %d messages", combined+shipped, shipped)
 }
