@@ -141,8 +141,12 @@ func (d *Database) DropEvent(ctx *gms.Context, name string) error {
 // UpdateEvent implements gms.EventDatabase.
 func (d *Database) UpdateEvent(ctx *gms.Context, old string, v gms.EventDefinition) (bool, error) {
 	if !sameName(old, v.Name) {
-		if _, exists, err := d.get(ctx, catalog.Event, v.Name); exists || err != nil {
-			return false, errors.Join(err, gms.ErrEventAlreadyExists.New(v.Name))
+		_, exists, err := d.get(ctx, catalog.Event, v.Name)
+		if err != nil {
+			return false, err
+		}
+		if exists {
+			return false, gms.ErrEventAlreadyExists.New(v.Name)
 		}
 	}
 	if err := d.DropEvent(ctx, old); err != nil {
