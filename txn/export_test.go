@@ -142,3 +142,29 @@ const (
 func (m *Machine) Header(p region.Ptr) region.Header {
 	return m.route(p.Addr.Region()).local.Header(p.Addr.Offset())
 }
+
+// Replicas returns where the object p lives, the primary first.
+func (m *Machine) Replicas(p region.Ptr) []rdma.MachineID {
+	return m.route(p.Addr.Region()).Replicas()
+}
+
+// LogRecords returns the records that lie in the log that sender's worker
+// writes to m.
+func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]Record, error) {
+	rx, err := OpenLog(m.cfg.Log(sender, worker))
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for {
+		raw, ok, err := rx.Poll()
+		if err != nil || !ok {
+			return records, err
+		}
+		var r Record
+		if err := DecodeRecord(append([]byte(nil), raw.Payload...), &r); err != nil {
+			return records, err
+		}
+		records = append(records, r)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type rig struct {
 	*farm.Cluster
 	t    testing.TB
 	ptrs []region.Ptr
+	// lost says that a machine is lost: nothing can be expected of Close.
+	lost bool
 }
 
 // shapes are the instances that tests of behaviour run on.
@@ -62,7 +65,7 @@ func open(t testing.TB, cfg farm.Config, n int) *rig {
 	}
 	r := &rig{Cluster: c, t: t}
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
+		if err := c.Close(); err != nil && !r.lost {
 			t.Error(err)
 		}
 	})
@@ -117,6 +120,45 @@ func (r *rig) make(machine int, number uint64) (p region.Ptr) {
 		return err
 	})
 	return p
+}
+
+// bigObjects makes n objects of some size at a machine.
+func (r *rig) bigObjects(machine, bytes, n int) (ptrs []region.Ptr) {
+	r.t.Helper()
+	for range n {
+		r.run(machine, func(t *txn.Tx) error {
+			p, _, err := t.Alloc(bytes, 0)
+			ptrs = append(ptrs, p)
+			return err
+		})
+	}
+	r.ptrs = append(r.ptrs, ptrs...)
+	return ptrs
+}
+
+func writeAll(t *txn.Tx, ptrs []region.Ptr, number uint64) error {
+	for _, p := range ptrs {
+		if err := write(t, p, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deaf keeps a machine from looking at what it gets, until hear is called.
+func (r *rig) deaf(machine int) (hear func()) {
+	until := make(chan struct{})
+	m := r.Machine(machine)
+	var held sync.WaitGroup
+	for w := range m.Workers() {
+		held.Add(1)
+		go m.Locked(w, func() {
+			held.Done()
+			<-until
+		})
+	}
+	held.Wait()
+	return func() { close(until) }
 }
 
 func (r *rig) run(machine int, fn func(*txn.Tx) error) {

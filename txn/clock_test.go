@@ -1,0 +1,70 @@
+package txn_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// A handClock moves when somebody sleeps, or when it is told to. Timers run only
+// when it is told to.
+type handClock struct {
+	mu     sync.Mutex
+	now    time.Time
+	timers []*handTimer
+}
+
+type handTimer struct {
+	f       func()
+	stopped bool
+	clock   *handClock
+}
+
+func newHandClock() *handClock { return &handClock{now: time.Unix(1_000_000, 0)} }
+
+func (c *handClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *handClock) Sleep(d time.Duration) {
+	c.mu.Lock()
+	c.now = c.now.Add(d)
+	c.mu.Unlock()
+	runtime.Gosched()
+}
+
+func (c *handClock) Uint64() uint64 { return rand.Uint64() }
+
+func (c *handClock) AfterFunc(_ time.Duration, f func()) clock.Timer {
+	t := &handTimer{f: f, clock: c}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timers = append(c.timers, t)
+	return t
+}
+
+func (t *handTimer) Stop() bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	was := !t.stopped
+	t.stopped = true
+	return was
+}
+
+// fire runs the timers.
+func (c *handClock) fire() {
+	c.mu.Lock()
+	timers := c.timers
+	c.timers = nil
+	c.mu.Unlock()
+	for _, t := range timers {
+		if t.Stop() {
+			t.f()
+		}
+	}
+}

@@ -1,0 +1,482 @@
+package txn_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// This file has one test for each claim of SOSP'15 section 4, named after it.
+
+// paperRig is an instance in which machine 0 coordinates, and which of the
+// objects' replicas are elsewhere is known. Nothing is truncated by time.
+func paperRig(t *testing.T, machines, replicas, objects int) (*rig, *handClock) {
+	c := newHandClock()
+	r := open(t, farm.Config{Machines: machines, Replicas: replicas, Workers: 1, Clock: c}, objects)
+	return r, c
+}
+
+// elsewhere returns an object that the coordinator, machine 0, has no replica of.
+func (r *rig) elsewhere() region.Ptr {
+	for _, p := range r.ptrs {
+		if !slices.Contains(r.Machine(0).Replicas(p), 0) {
+			return p
+		}
+	}
+	r.t.Fatal("machine 0 has a replica of everything")
+	return region.Ptr{}
+}
+
+// settle truncates everything.
+func (r *rig) settle() {
+	r.t.Helper()
+	for i := range r.Machines() {
+		must(r.t, r.Machine(i).Quiesce(10e9))
+	}
+}
+
+// stats sums up what all machines have done since before.
+func (r *rig) stats() (s txn.Stats) {
+	for i := range r.Machines() {
+		m := r.Machine(i).Stats()
+		s.Commits += m.Commits
+		s.Messages += m.Messages
+		s.Records += m.Records
+		s.LocalReads += m.LocalReads
+		s.RemoteReads += m.RemoteReads
+		s.Retries += m.Retries
+	}
+	return s
+}
+
+func (r *rig) since(before txn.Stats) txn.Stats { return r.stats().Sub(before) }
+
+// steps records the steps that all machines reach.
+func (r *rig) steps() *[]txn.Step {
+	steps := new([]txn.Step)
+	for i := range r.Machines() {
+		r.Machine(i).OnStep(func(s txn.Step) { *steps = append(*steps, s) })
+	}
+	return steps
+}
+
+// "The FaRM commit phase uses Pw(f + 3) one-sided RDMA writes where Pw is the
+// number of machines that are primaries for objects written by the transaction,
+// and Pr one-sided RDMA reads where Pr is the number of objects read from remote
+// primaries but not written." Writes are LOCK, LOCK-REPLY, f COMMIT-BACKUP and
+// COMMIT-PRIMARY.
+func TestPaper4_WritesAndReadsOfACommit(t *testing.T) {
+	for f := range 3 {
+		r, _ := paperRig(t, 6, f+1, 12)
+		written := r.elsewhere()
+		primary := r.Machine(0).Replicas(written)[0]
+		var onlyRead []region.Ptr
+		for _, p := range r.ptrs {
+			if at := r.Machine(0).Replicas(p)[0]; at != 0 && at != primary && len(onlyRead) < 3 {
+				onlyRead = append(onlyRead, p)
+			}
+		}
+		tx := r.Machine(0).Begin()
+		for _, p := range onlyRead {
+			_, err := tx.Read(p)
+			must(t, err)
+		}
+		must(t, write(tx, written, 1))
+		before := r.stats()
+		must(t, tx.Commit(ctx))
+		d := r.since(before)
+		if writes := d.Records + d.Messages; writes != uint64(f+3) {
+			t.Errorf("f=%d: %d writes (%d records, %d messages), want %d", f, writes, d.Records, d.Messages, f+3)
+		}
+		if d.RemoteReads != 0 {
+			t.Errorf("f=%d: %d objects read again, validation reads versions only", f, d.RemoteReads)
+		}
+		r.settle()
+		r.quiet()
+	}
+}
+
+// "The coordinator writes a LOCK record to the log on each machine that is a
+// primary for any written object. This contains the versions and new values of
+// all written objects on that primary, as well as the list of all regions with
+// written objects." And "the COMMIT-BACKUP log record has the same payload as a
+// LOCK record."
+func TestPaper4_LockAndCommitBackupRecords(t *testing.T) {
+	r, _ := paperRig(t, 4, 2, 8)
+	r.settle()
+	m := r.Machine(0)
+	tx := m.Begin()
+	regions := map[region.ID]bool{}
+	for i := range r.ptrs {
+		must(t, write(tx, r.ptrs[i], uint64(100+i)))
+		regions[r.ptrs[i].Addr.Region()] = true
+	}
+	must(t, tx.Commit(ctx))
+	locked, backed := 0, 0
+	for at := range r.Machines() {
+		records, err := r.Machine(at).LogRecords(0, 0)
+		must(t, err)
+		for _, rec := range records {
+			if rec.Kind != txn.RecordLock && rec.Kind != txn.RecordCommitBackup {
+				continue
+			}
+			if len(rec.Regions) != len(regions) {
+				t.Errorf("%v at machine %d names regions %v, written are %v", rec.Kind, at, rec.Regions, regions)
+			}
+			for _, w := range rec.Writes {
+				i := slices.Index(r.ptrs, w.Ptr)
+				where := slices.Index(m.Replicas(w.Ptr), rdma.MachineID(at))
+				if rec.Kind == txn.RecordLock && where != 0 || rec.Kind == txn.RecordCommitBackup && where < 1 {
+					t.Errorf("%v of %v at machine %d, its replicas are at %v", rec.Kind, w.Ptr, at, m.Replicas(w.Ptr))
+				}
+				if number(w.Payload) != uint64(100+i) || w.Version != 1 {
+					t.Errorf("%v at machine %d: object %d becomes %d, from version %d", rec.Kind, at, i, number(w.Payload), w.Version)
+				}
+				if rec.Kind == txn.RecordLock {
+					locked++
+				} else {
+					backed++
+				}
+			}
+		}
+	}
+	// What machine 0 wrote to its own log is freed by now.
+	own := 0
+	for _, p := range r.ptrs {
+		for _, at := range m.Replicas(p) {
+			if at == 0 {
+				own++
+			}
+		}
+	}
+	if locked+backed != 2*len(r.ptrs)-own {
+		t.Errorf("%d objects in LOCK and %d in COMMIT-BACKUP records, want %d in all", locked, backed, 2*len(r.ptrs)-own)
+	}
+	r.settle()
+	r.quiet()
+}
+
+// "Primaries process these records by attempting to lock the objects at the
+// specified versions using compare-and-swap": an object that was changed since
+// it was read, or that is locked, refuses; the coordinator writes an ABORT
+// record to all the primaries that did lock, and returns an error.
+func TestPaper4_LockRefusedAborts(t *testing.T) {
+	r, _ := paperRig(t, 3, 1, 3)
+	tx := r.Machine(0).Begin()
+	for i := range r.ptrs {
+		must(t, write(tx, r.ptrs[i], 7))
+	}
+	r.set(1, 2, 50)
+	steps := r.steps()
+	wantReason(t, tx.Commit(ctx), txn.ReasonLock)
+	count := func(s txn.Step) (n int) {
+		for _, x := range *steps {
+			if x == s {
+				n++
+			}
+		}
+		return n
+	}
+	if count(txn.StepLock) != 2 || count(txn.StepUnlock) != 2 || count(txn.StepAbort) != 1 {
+		t.Errorf("locked %d, unlocked %d, %d ABORT records; want 2, 2 and 1 (to the other primary that locked): %v",
+			count(txn.StepLock), count(txn.StepUnlock), count(txn.StepAbort), *steps)
+	}
+	for i, want := range []uint64{0, 0, 50} {
+		if got := r.get(0, i); got != want {
+			t.Errorf("object %d holds %d, want %d", i, got, want)
+		}
+	}
+	r.settle()
+	r.quiet()
+}
+
+// "FaRM performs read validation by reading, from their primaries, the versions
+// of all objects that were read but not written by the transaction. If any
+// object has changed, validation fails and the transaction is aborted.
+// Validation uses one-sided RDMA reads by default. For primaries that hold more
+// than tr objects, validation is done over RPC."
+func TestPaper4_ValidationByReadsAndByMessage(t *testing.T) {
+	r, _ := paperRig(t, 2, 1, 40)
+	for n := 1; n <= 2*txn.ValidateByMessage; n++ {
+		tx := r.Machine(0).Begin()
+		read := 0
+		for i := 1; i < len(r.ptrs) && read < n; i += 2 { // odd ones are at machine 1
+			_, err := tx.Read(r.ptrs[i])
+			must(t, err)
+			read++
+		}
+		must(t, write(tx, r.ptrs[0], uint64(n)))
+		before := r.stats()
+		must(t, tx.Commit(ctx))
+		want := uint64(0)
+		if n > txn.ValidateByMessage {
+			want = 2 // VALIDATE and its reply
+		}
+		if d := r.since(before); d.Messages != want {
+			t.Errorf("%d objects validated with %d messages, want %d", n, d.Messages, want)
+		}
+		// The same, with the last object changed before the commit.
+		tx = r.Machine(0).Begin()
+		for i := 1; i < 2*n; i += 2 {
+			_, err := tx.Read(r.ptrs[i])
+			must(t, err)
+		}
+		must(t, write(tx, r.ptrs[0], 99))
+		r.set(1, 2*n-1, 5)
+		wantReason(t, tx.Commit(ctx), txn.ReasonValidate)
+	}
+	r.settle()
+	r.quiet()
+}
+
+// "After all COMMIT-BACKUP writes have been acked, the coordinator writes a
+// COMMIT-PRIMARY record": no step of a phase comes before the end of the one
+// before it.
+func TestPaper4_PhasesAreInOrder(t *testing.T) {
+	r, _ := paperRig(t, 3, 3, 3)
+	r.settle()
+	tx := r.Machine(0).Begin()
+	for i := range r.ptrs {
+		must(t, write(tx, r.ptrs[i], 7))
+	}
+	steps := r.steps()
+	must(t, tx.Commit(ctx))
+	phase := map[txn.Step]int{
+		txn.StepLockRecord: 0, txn.StepLock: 0, txn.StepValidate: 1, txn.StepCommitBackup: 2,
+		txn.StepCommitPrimary: 3, txn.StepApplyPrimary: 3, txn.StepApplyBackup: 3, txn.StepFreeLog: 3,
+	}
+	counts := map[txn.Step]int{}
+	at := 0
+	for _, s := range *steps {
+		p, known := phase[s]
+		if !known || p < at {
+			t.Errorf("%v comes too late in %v", s, *steps)
+		}
+		at = max(at, p)
+		counts[s]++
+	}
+	// Three primaries, each machine a backup of two regions: one record for both.
+	for s, want := range map[txn.Step]int{txn.StepLockRecord: 3, txn.StepLock: 3, txn.StepValidate: 1, txn.StepCommitBackup: 3, txn.StepCommitPrimary: 3, txn.StepApplyPrimary: 3} {
+		if counts[s] != want {
+			t.Errorf("%v %d times, want %d", s, counts[s], want)
+		}
+	}
+	r.settle()
+	r.quiet()
+}
+
+// "It reports completion to the application on receiving at least one hardware
+// ack for such a record": one primary that is lost by then does not matter. And
+// no transaction is reported committed if none is left.
+func TestPaper4_CommitIsReportedAfterOnePrimary(t *testing.T) {
+	for _, lost := range []int{1, 2} {
+		r, _ := paperRig(t, 4, 1, 4)
+		tx := r.Machine(3).Begin()
+		for i := range 2 {
+			must(t, write(tx, r.ptrs[i], 7))
+		}
+		r.Machine(3).OnStep(func(s txn.Step) {
+			if s == txn.StepValidate { // everything is locked, and there are no backups
+				for i := range lost {
+					r.Machine(i).NIC().Close()
+				}
+			}
+		})
+		err := tx.Commit(ctx)
+		if lost == 1 && err != nil || lost == 2 && !errors.Is(err, txn.ErrInDoubt) {
+			t.Errorf("%d of 2 primaries lost: %v", lost, err)
+		}
+		r.lost = true
+	}
+}
+
+// "Backups apply the updates to their copies of the objects at truncation time",
+// and the coordinator truncates "by piggybacking identifiers of truncated
+// transactions in other log records", to a primary or to a backup.
+func TestPaper4_BackupsApplyAtTruncationWhichIsPiggybacked(t *testing.T) {
+	r, _ := paperRig(t, 4, 2, 8)
+	p := r.elsewhere()
+	replicas := r.Machine(0).Replicas(p)
+	primary, backup := r.Machine(int(replicas[0])), r.Machine(int(replicas[1]))
+	r.settle()
+	steps := r.steps()
+	version := primary.Header(p).Version()
+	for k := range region.Version(5) {
+		r.run(0, func(tx *txn.Tx) error { return write(tx, p, uint64(k)) })
+		if v := primary.Header(p).Version(); v != version+k+1 {
+			t.Errorf("primary has version %d after %d commits", v, k+1)
+		}
+		// The backup looks at its log only when it is rung.
+		backup.Locked(0, func() {})
+	}
+	if slices.Contains(*steps, txn.StepTruncate) {
+		t.Error("a TRUNCATE record was written")
+	}
+	knock(r, backup) // so that the backup looks at what it has got
+	if v := backup.Header(p).Version(); v != version+4 {
+		t.Errorf("backup has version %d, want %d: all but the last are truncated", v, version+4)
+	}
+	r.settle()
+	if !slices.Contains(*steps, txn.StepTruncate) {
+		t.Error("no TRUNCATE record was written")
+	}
+	if v := backup.Header(p).Version(); v != version+5 {
+		t.Errorf("backup has version %d after everything was truncated, want %d", v, version+5)
+	}
+	r.quiet()
+}
+
+// knock has a machine's workers look at what has arrived.
+func knock(r *rig, m *txn.Machine) {
+	r.t.Helper()
+	if _, err := r.Machine((int(m.ID())+1)%r.Machines()).ShipTo(ctx, m.ID(), 0x7fff, nil); err == nil {
+		r.t.Error("a handler that is not registered answered")
+	}
+}
+
+// "Coordinators reserve space for all commit protocol records including truncate
+// records in primary and backup logs before starting the commit protocol." Where
+// there is no room, nothing has been written anywhere.
+func TestPaper4_ReservesBeforeItWrites(t *testing.T) {
+	r, _ := paperRig(t, 2, 2, 2)
+	big := r.bigObjects(0, 30_000, 2)
+	r.settle()
+	steps := r.steps()
+	hear := r.deaf(1)
+	// The backup's log takes records until it is full; nobody frees them.
+	var err error
+	for i := uint64(0); err == nil && i < 20; i++ {
+		*steps = nil
+		err = r.Machine(0).Run(ctx, func(tx *txn.Tx) error {
+			if err := write(tx, r.ptrs[0], i); err != nil {
+				return err
+			}
+			return writeAll(tx, big, i)
+		})
+	}
+	if !errors.Is(err, txn.ErrLogFull) || errors.Is(err, txn.ErrConflict) {
+		t.Errorf("without room: %v", err)
+	} else if !strings.Contains(err.Error(), "machine 1") {
+		t.Errorf("%q does not say whose log is full", err)
+	}
+	for _, s := range *steps {
+		if s != txn.StepTruncate {
+			t.Errorf("without room, %v", *steps)
+		}
+	}
+	if h := r.Machine(0).Header(r.ptrs[0]); h.Locked() {
+		t.Errorf("object is %v", h)
+	}
+	hear()
+	r.settle()
+	r.run(0, func(tx *txn.Tx) error { return writeAll(tx, big, 5) })
+	r.quiet()
+}
+
+// "If the log becomes full, the coordinator uses the reservations to write
+// explicit truncate records to free up space in the log."
+func TestPaper4_ExplicitTruncationWhenTheLogIsFull(t *testing.T) {
+	r, _ := paperRig(t, 2, 2, 1)
+	big := r.bigObjects(0, 30_000, 2) // the backup is not rung for each
+	r.settle()
+	steps := r.steps()
+	for i := range 20 { // 1.2 MB into logs of 256 KB
+		r.run(0, func(tx *txn.Tx) error { return writeAll(tx, big, uint64(i)) })
+	}
+	if !slices.Contains(*steps, txn.StepTruncate) {
+		t.Error("no TRUNCATE record was written")
+	}
+	r.quiet()
+}
+
+// "Committed read-only transactions" are serializable "at the point of their last
+// read", and need no records: the primaries' processors do not hear of them, nor
+// do backups of what a transaction only reads.
+func TestPaper4_ReadOnlyParticipantsDoNoWork(t *testing.T) {
+	r, _ := paperRig(t, 3, 3, 3)
+	r.settle()
+	before := r.stats()
+	steps := r.steps()
+	r.run(0, func(tx *txn.Tx) error {
+		for _, p := range r.ptrs {
+			if _, err := tx.Read(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if d := r.since(before); d.Records != 0 || d.Messages != 0 || len(*steps) != 0 {
+		t.Errorf("%d records, %d messages, %v", d.Records, d.Messages, *steps)
+	}
+	tx := r.Machine(0).Begin()
+	for _, p := range r.ptrs {
+		_, err := tx.Read(p)
+		must(t, err)
+	}
+	r.set(1, 2, 9)
+	wantReason(t, tx.Commit(ctx), txn.ReasonValidate)
+	r.quiet()
+}
+
+// Lock-free reads are "optimized single object read only transactions": one
+// RDMA read, no commit.
+func TestPaper4_LockFreeRead(t *testing.T) {
+	r, _ := paperRig(t, 2, 1, 2)
+	r.set(0, 1, 77)
+	before := r.stats()
+	if got := r.get(0, 1); got != 77 {
+		t.Errorf("read %d", got)
+	}
+	if d := r.since(before); d.RemoteReads != 1 || d.LocalReads != 0 || d.Records != 0 || d.Messages != 0 {
+		t.Errorf("%+v", d)
+	}
+	b := make([]byte, r.ptrs[1].Capacity())
+	for machine, p := range []region.Ptr{r.ptrs[1], r.ptrs[1]} {
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := r.Machine(machine).Read(p, b); err != nil {
+				t.Error(err)
+			}
+		}); n != 0 {
+			t.Errorf("a read from machine %d allocates %v times", machine, n)
+		}
+	}
+	r.settle()
+	r.quiet()
+}
+
+// "Individual object reads are atomic, they read only committed data, successive
+// reads of the same object return the same data, and reads of objects written by
+// the transaction return the latest value written" (section 3).
+func TestPaper3_WhatATransactionSees(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg farm.Config) {
+		r := open(t, cfg, 6)
+		for i, p := range r.ptrs {
+			tx := r.Machine(0).Begin()
+			first, err := tx.Read(p)
+			must(t, err)
+			kept := bytes.Clone(first)
+			r.set(i%r.Machines(), i, 5)
+			again, err := tx.Read(p)
+			must(t, err)
+			if !bytes.Equal(again, kept) || !bytes.Equal(first, kept) {
+				t.Errorf("object %d: read again, it is not the same", i)
+			}
+			must(t, write(tx, p, 6))
+			if v, err := read(tx, p); err != nil || v != 6 {
+				t.Errorf("object %d: own write is read as %d, %v", i, v, err)
+			}
+			wantReason(t, tx.Commit(ctx), txn.ReasonLock)
+			if got := r.get(0, i); got != 5 {
+				t.Errorf("object %d holds %d", i, got)
+			}
+		}
+		r.quiet()
+	})
+}
