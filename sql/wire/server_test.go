@@ -494,3 +494,28 @@ func TestConfigValidate(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a client sends, the meter's verdict does not depend on how the bytes
+// arrive, and it lets nothing over the limit pass.
+func FuzzPacketMeter(f *testing.F) {
+	f.Add([]byte("\x01\x00\x00\x00\x0e"), uint16(3))
+	f.Add(append([]byte{255, 255, 255, 0}, make([]byte, 100)...), uint16(1))
+	f.Add([]byte("\x20\x00\x00\x01"), uint16(7))
+	f.Fuzz(func(t *testing.T, stream []byte, piece uint16) {
+		const limit = 1 << 12
+		whole, pieces := packetMeter{limit: limit}, packetMeter{limit: limit}
+		want, got := whole.add(stream), true
+		size := int(piece)%64 + 1
+		for rest := stream; len(rest) > 0 && got; {
+			n := min(size, len(rest))
+			got = pieces.add(rest[:n])
+			rest = rest[n:]
+		}
+		if got != want {
+			t.Fatalf("in pieces of %d: %v, whole: %v", size, got, want)
+		}
+		if want && !whole.opaque && whole.left > limit {
+			t.Fatalf("%d bytes to come were accepted", whole.left)
+		}
+	})
+}
