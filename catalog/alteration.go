@@ -32,9 +32,9 @@ func (c *Catalog) BeginAlteration(t *txn.Tx, tbl *Table, build []Storage) (*Tabl
 // EndAlteration takes an alteration's mark off and drops what it has built.
 func (c *Catalog) EndAlteration(ctx context.Context, db, name string, owner uint64) error {
 	return c.m.Run(ctx, func(t *txn.Tx) error {
-		tbl, err := c.Table(t, db, name)
-		if errors.Is(err, ErrNotFound) {
-			return nil
+		tbl, err := c.Altered(t, db, name, owner)
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrAltering) {
+			return nil // dropped, or another's by now
 		}
 		if err != nil || tbl.Alteration.Owner != owner {
 			return err
@@ -61,14 +61,12 @@ func (c *Catalog) Await(ctx context.Context, db, name string, patience time.Dura
 	clock := c.m.Clock()
 	deadline := clock.Now().Add(patience)
 	for pause := awaitFirst; ; pause = min(2*pause, awaitLast) {
-		var altering bool
+		altering := false
 		err := c.m.Run(ctx, func(t *txn.Tx) error {
-			tbl, err := c.Table(t, db, name)
-			if errors.Is(err, ErrNotFound) {
-				altering = false
+			_, err := c.Table(t, db, name)
+			if altering = errors.Is(err, ErrAltering); altering || errors.Is(err, ErrNotFound) {
 				return nil
 			}
-			altering = err == nil && tbl.Alteration.Owner != 0
 			return err
 		})
 		if err != nil || !altering {

@@ -225,6 +225,13 @@ func (x Index) clone() Index {
 	return x
 }
 
+// Replace returns a descriptor with the contents of next in the place of t.
+func (t *Table) Replace(next *Table) *Table {
+	c := next.Clone()
+	c.ID, c.Generation, c.head, c.body = t.ID, t.Generation, t.head, t.body
+	return c
+}
+
 // Column returns the position of the column with a name, or -1.
 func (t *Table) Column(name string) int {
 	for i := range t.Columns {

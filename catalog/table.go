@@ -12,11 +12,21 @@ import (
 
 // Table returns a table's descriptor and puts it into the transaction's read
 // set. ErrNotFound says that there is none of that name; the transaction then
-// cannot commit if one appears.
+// cannot commit if one appears. ErrAltering says that the table is being
+// altered; the transaction does not depend on it then, and can wait.
 func (c *Catalog) Table(t *txn.Tx, db, name string) (*Table, error) {
+	return c.table(t, db, name, 0)
+}
+
+// Altered is Table for the one who alters the table.
+func (c *Catalog) Altered(t *txn.Tx, db, name string, owner uint64) (*Table, error) {
+	return c.table(t, db, name, owner)
+}
+
+func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error) {
 	key := nameKey(nameTable, db, name)
 	if !c.Changed(t) {
-		if tbl, err := c.cached(t, string(key)); tbl != nil || err != nil {
+		if tbl, err := c.cached(t, string(key), owner); tbl != nil || err != nil {
 			return tbl, err
 		}
 	}
@@ -27,12 +37,36 @@ func (c *Catalog) Table(t *txn.Tx, db, name string) (*Table, error) {
 	if !ok {
 		return nil, ErrNotFound
 	}
+	if !c.Changed(t) {
+		// Looked at before it is read, which would make the transaction depend
+		// on it.
+		b, _, err := t.Peek(head)
+		if err != nil && !IsFreed(err) {
+			return nil, err
+		}
+		if err == nil && !open(b, owner) {
+			return nil, ErrAltering
+		}
+	}
 	return c.load(t, string(key), head)
 }
 
+// open reports whether whoever owns an alteration, 0 for nobody, may use the
+// table with this head.
+func open(head []byte, owner uint64) bool {
+	if len(head) < headBytes {
+		return true // load says what is wrong
+	}
+	at := binary.LittleEndian.Uint64(head[16:])
+	return at == 0 || at == owner
+}
+
+// anyOwner lets a table be seen whatever happens to it.
+const anyOwner = ^uint64(0)
+
 // cached returns the machine's copy if it is still valid. A stale one shows in
 // the head, which is written by every change and freed by a drop or rename.
-func (c *Catalog) cached(t *txn.Tx, key string) (*Table, error) {
+func (c *Catalog) cached(t *txn.Tx, key string, owner uint64) (*Table, error) {
 	c.mu.RLock()
 	tbl := c.mu.tables[key]
 	c.mu.RUnlock()
@@ -42,6 +76,9 @@ func (c *Catalog) cached(t *txn.Tx, key string) (*Table, error) {
 	// Looked at first: a strict read of a freed head would doom the transaction.
 	b, _, err := t.Peek(tbl.head)
 	if err == nil && tbl.isHead(b) {
+		if owner != anyOwner && !open(b, owner) {
+			return nil, ErrAltering
+		}
 		if b, err = t.Read(tbl.head); err != nil {
 			return nil, err
 		}
@@ -119,7 +156,7 @@ func (c *Catalog) Tables(t *txn.Tx, db string) ([]*Table, error) {
 	tables := make([]*Table, len(heads))
 	for i, head := range heads {
 		if !c.Changed(t) {
-			if tables[i], err = c.cached(t, string(keys[i])); err != nil {
+			if tables[i], err = c.cached(t, string(keys[i]), anyOwner); err != nil {
 				return nil, err
 			}
 		}

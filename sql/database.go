@@ -45,9 +45,9 @@ func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table
 	return t, true, nil
 }
 
-// table finds a table, waiting for whoever is altering it.
+// table finds a table.
 func (e *Engine) table(ctx *gms.Context, tr *transaction, db, name string) (*Table, bool, error) {
-	tbl, err := e.cat.Table(tr.tx, db, name)
+	tbl, err := e.descriptor(ctx, tr, db, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -59,6 +59,20 @@ func (e *Engine) table(ctx *gms.Context, tr *transaction, db, name string) (*Tab
 		return nil, false, err
 	}
 	return &Table{e: e, info: info}, true, nil
+}
+
+// descriptor finds a table's descriptor, and waits until nobody is altering it,
+// as MySQL's metadata lock does.
+func (e *Engine) descriptor(ctx *gms.Context, tr *transaction, db, name string) (*catalog.Table, error) {
+	for {
+		tbl, err := e.cat.Table(tr.tx, db, name)
+		if !errors.Is(err, catalog.ErrAltering) {
+			return tbl, err
+		}
+		if err := e.cat.Await(ctx.Context, db, name, e.opt.LockWait); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // GetTableNames implements gms.Database.
@@ -139,7 +153,7 @@ func (d *Database) DropTable(ctx *gms.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	tbl, err := d.e.cat.Table(tr.tx, d.name, name)
+	tbl, err := d.e.descriptor(ctx, tr, d.name, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrTableNotFound.New(name)
 	}
@@ -155,7 +169,7 @@ func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	tbl, err := d.e.cat.Table(tr.tx, d.name, from)
+	tbl, err := d.e.descriptor(ctx, tr, d.name, from)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrTableNotFound.New(from)
 	}

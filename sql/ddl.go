@@ -118,14 +118,9 @@ func (e *Engine) renewStorage(tr *transaction, t *catalog.Table) error {
 // createStorage creates what a table does not have yet: structures for all of
 // its indexes, and the numbers that it needs.
 func (e *Engine) createStorage(tr *transaction, t *catalog.Table) error {
-	var err error
-	if t.Primary.Anchor, err = createAccess(tr.tx, t.Primary.Access); err != nil {
+	err := createAccesses(tr.tx, t)
+	if err != nil {
 		return err
-	}
-	for i := range t.Indexes {
-		if t.Indexes[i].Anchor, err = createAccess(tr.tx, t.Indexes[i].Access); err != nil {
-			return err
-		}
 	}
 	auto := slices.ContainsFunc(t.Columns, func(c catalog.Column) bool { return c.AutoIncrement })
 	if err := tr.number(&t.Sequence, auto, 1); err != nil {
@@ -153,6 +148,19 @@ func (tr *transaction) number(p *region.Ptr, want bool, first uint64) error {
 		tr.born = make(map[region.Ptr]bool)
 	}
 	tr.born[n], *p = true, n
+	return nil
+}
+
+// createAccesses creates the structures of all of a table's indexes.
+func createAccesses(tx *txn.Tx, t *catalog.Table) (err error) {
+	if t.Primary.Anchor, err = createAccess(tx, t.Primary.Access); err != nil {
+		return err
+	}
+	for i := range t.Indexes {
+		if t.Indexes[i].Anchor, err = createAccess(tx, t.Indexes[i].Access); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

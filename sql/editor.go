@@ -113,6 +113,11 @@ func (e *editor) insert(ctx *gms.Context, row gms.Row) error {
 	if err != nil {
 		return err
 	}
+	return e.insertAt(ctx, row, key, number)
+}
+
+// insertAt stores a row under its primary key, and its entries.
+func (e *editor) insertAt(ctx *gms.Context, row gms.Row, key, number []byte) error {
 	p, err := storeRow(ctx, e.tr.tx, e.info.rows, row, number, 0)
 	if err != nil {
 		return err
@@ -328,19 +333,28 @@ func (e *editor) moveEntry(ctx *gms.Context, k *keyInfo, from, key []byte, row g
 	return nil
 }
 
-// raise makes the AUTO_INCREMENT sequence go on above the row's value.
-func (e *editor) raise(ctx *gms.Context, row gms.Row) error {
+// autoValue returns the row's AUTO_INCREMENT value if it is one that the
+// sequence has to stay above.
+func (e *editor) autoValue(ctx *gms.Context, row gms.Row) (uint64, bool) {
 	if e.info.auto < 0 || row[e.info.auto] == nil {
-		return nil
+		return 0, false
 	}
 	if n, ok := signed(row[e.info.auto]); ok && n <= 0 {
-		return nil
+		return 0, false
 	}
 	v, inRange, err := types.Uint64.Convert(ctx, row[e.info.auto])
 	if err != nil || inRange != gms.InRange {
-		return err
+		return 0, false
 	}
-	n := v.(uint64)
+	return v.(uint64), true
+}
+
+// raise makes the AUTO_INCREMENT sequence go on above the row's value.
+func (e *editor) raise(ctx *gms.Context, row gms.Row) error {
+	n, ok := e.autoValue(ctx, row)
+	if !ok {
+		return nil
+	}
 	if e.tr.born[e.info.Sequence] {
 		return catalog.SetIn(e.tr.tx, e.info.Sequence, n+1, true)
 	}

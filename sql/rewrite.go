@@ -14,19 +14,36 @@ import (
 // rows that are there. One over a column that go-mysql-server computes is built
 // by BuildIndex.
 func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
-	return t.change(ctx, func(tr *transaction, tbl *catalog.Table) error {
-		if usingHash(ctx)[columnList(d.ColumnNames())] {
-			d.Storage = gms.IndexUsing_Hash
+	if usingHash(ctx)[columnList(d.ColumnNames())] {
+		d.Storage = gms.IndexUsing_Hash
+	}
+	tr, err := ddl(ctx)
+	if err != nil {
+		return err
+	}
+	tbl, err := t.latest(ctx, tr)
+	if err != nil {
+		return tr.fail(err)
+	}
+	if err := t.become(tr, tbl); err != nil {
+		return tr.fail(err)
+	}
+	x, err := storedIndex(tbl, d)
+	if err != nil {
+		return tr.fail(err)
+	}
+	if large, err := t.large(tr); err != nil || large && !computed(tbl, x) {
+		if err == nil {
+			err = t.fillLarge(ctx, tr, x)
 		}
-		x, err := storedIndex(tbl, d)
-		if err != nil {
+		return tr.fail(err)
+	}
+	return t.change(ctx, func(tr *transaction, tbl *catalog.Table) error {
+		if x.Anchor, err = createAccess(tr.tx, x.Access); err != nil {
 			return err
 		}
 		k, err := newKeyInfo(tbl, &x)
 		if err != nil {
-			return err
-		}
-		if x.Anchor, err = createAccess(tr.tx, x.Access); err != nil {
 			return err
 		}
 		if !computed(tbl, x) {
@@ -133,6 +150,9 @@ func (t *Table) CreatePrimaryKey(ctx *gms.Context, columns []gms.IndexColumn) er
 
 // DropPrimaryKey implements gms.PrimaryKeyAlterableTable.
 func (t *Table) DropPrimaryKey(ctx *gms.Context) error {
+	if err := gms.ValidatePrimaryKeyDrop(ctx, t, t.PrimaryKeySchema(ctx)); err != nil {
+		return err
+	}
 	schema := t.PrimaryKeySchema(ctx).Schema.Copy()
 	for _, c := range schema {
 		c.PrimaryKey = false
@@ -143,12 +163,11 @@ func (t *Table) DropPrimaryKey(ctx *gms.Context) error {
 // rewrite copies the table's rows, unchanged, into structures of another
 // schema.
 func (t *Table) rewrite(ctx *gms.Context, schema gms.PrimaryKeySchema) error {
-	old := *t
 	in, err := t.RewriteInserter(ctx, t.PrimaryKeySchema(ctx), schema, nil, nil, nil)
 	if err != nil {
 		return err
 	}
-	rows, err := old.PartitionRows(ctx, everything(old.info.primary))
+	rows, err := t.PartitionRows(ctx, everything(t.info.primary))
 	if err != nil {
 		return err
 	}
@@ -239,6 +258,14 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	next, err := rewrittenTable(ctx, tbl, schema, old, col, key)
 	if err != nil {
 		return nil, err
+	}
+	large, err := t.large(tr)
+	if err != nil {
+		return nil, tr.fail(err)
+	}
+	if large {
+		in, err := t.rewriteLarge(ctx, tr, next)
+		return in, tr.fail(err)
 	}
 	if err := t.e.rewrittenNumbers(tr, tbl, next); err != nil {
 		return nil, tr.fail(err)

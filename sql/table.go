@@ -56,6 +56,8 @@ type Table struct {
 	// built says that an index has been built already: what go-mysql-server
 	// reads to build it is nothing.
 	built bool
+	// frozen is the work of altering the table while it is under way.
+	frozen *bulk
 }
 
 // Name implements gms.Nameable.
@@ -168,6 +170,9 @@ func (t *Table) PartitionRows(ctx *gms.Context, p gms.Partition) (gms.RowIter, e
 	s, ok := p.(*scan)
 	if !ok {
 		return nil, gms.ErrPartitionNotFound.New(p.Key())
+	}
+	if t.frozen != nil {
+		return &frozenIter{b: t.frozen}, nil
 	}
 	tr := began(ctx)
 	if err := t.join(ctx, tr); err != nil {
@@ -304,8 +309,8 @@ func (t *Table) truncate(ctx *gms.Context, tr *transaction) error {
 
 // latest returns the table's descriptor as the transaction sees it now, which
 // an earlier clause of the same statement may have changed.
-func (t *Table) latest(_ *gms.Context, tr *transaction) (*catalog.Table, error) {
-	tbl, err := t.e.cat.Table(tr.tx, t.info.DB, t.info.Name)
+func (t *Table) latest(ctx *gms.Context, tr *transaction) (*catalog.Table, error) {
+	tbl, err := t.e.descriptor(ctx, tr, t.info.DB, t.info.Name)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && tbl.ID != t.info.ID {
 		return nil, errChanged
 	}
@@ -413,7 +418,7 @@ func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstr
 			continue
 		}
 		// A parent that has come later is good, too.
-		_, err := t.e.cat.Table(tr.tx, f.ParentDB, f.ParentTable)
+		_, err := t.e.descriptor(ctx, tr, f.ParentDB, f.ParentTable)
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return nil, conflict(err)
 		}
@@ -433,7 +438,7 @@ func (t *Table) GetReferencedForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyCons
 	}
 	var fks []gms.ForeignKeyConstraint
 	for _, r := range tbl.ReferencedBy {
-		child, err := t.e.cat.Table(tr.tx, r.DB, r.Table)
+		child, err := t.e.descriptor(ctx, tr, r.DB, r.Table)
 		if err != nil {
 			return nil, conflict(err)
 		}

@@ -1,0 +1,379 @@
+package sql
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A table of many rows is rewritten or indexed by a series of transactions,
+// each small enough for the logs (catalog's Alteration). The statement is then
+// not one with others before it: what is open is committed first.
+
+const (
+	// bulkRows is how many rows a table may have to be altered within the
+	// statement's own transaction, so that several changes in one statement are
+	// all or nothing.
+	bulkRows = 200
+	// bulkBatch is how many rows one of many transactions takes; it halves when
+	// they do not fit into the logs.
+	bulkBatch = 256
+)
+
+// large reports whether a table has too many rows, or too long ones, to be
+// altered in one transaction.
+func (t *Table) large(tr *transaction) (bool, error) {
+	cur := t.e.access(&t.info.Table.Primary).scan(tr.tx, nil, nil, false)
+	size := 0
+	for range bulkRows {
+		_, p, ok, err := cur.Next()
+		if err != nil || !ok {
+			return false, err
+		}
+		if size += p.Capacity(); size > bulkRows*inlineMax/32 {
+			return true, nil
+		}
+	}
+	return true, nil
+}
+
+// A bulk is the work of altering a large table.
+type bulk struct {
+	t     *Table
+	tr    *transaction
+	owner uint64
+	batch int
+}
+
+// beginBulk commits what the statement has done so far and marks the table.
+// build makes the structures that are going to be filled.
+func (t *Table) beginBulk(ctx *gms.Context, tr *transaction, build func(*txn.Tx) ([]catalog.Storage, error)) (*bulk, error) {
+	if err := tr.tx.Commit(ctx.Context); err != nil {
+		return nil, err
+	}
+	t.e.counters.add(ctx.Context, tr.rows)
+	tr.renew(t.e.m)
+	b := &bulk{t: t, tr: tr, batch: bulkBatch}
+	err := t.e.m.Run(ctx.Context, func(tx *txn.Tx) error {
+		tbl, err := t.e.cat.Table(tx, t.info.DB, t.info.Name)
+		if err != nil {
+			return err
+		}
+		if tbl.ID != t.info.ID || tbl.Generation != t.info.Generation {
+			return errChanged
+		}
+		storage, err := build(tx)
+		if err != nil {
+			return err
+		}
+		tbl, err = t.e.cat.BeginAlteration(tx, tbl, storage)
+		if err == nil {
+			b.owner = tbl.Alteration.Owner
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.frozen = b
+	return b, nil
+}
+
+// renew lets a transaction of go-mysql-server's begin anew.
+func (tr *transaction) renew(m *txn.Machine) {
+	tr.tx.Abort()
+	*tr = transaction{tx: m.Begin(), readOnly: tr.readOnly, ddl: true}
+}
+
+// finish takes what was built into use, in one transaction. swap makes the
+// table's next descriptor of the present one.
+func (b *bulk) finish(ctx *gms.Context, swap func(*txn.Tx, *catalog.Table) (*catalog.Table, error)) error {
+	err := b.t.e.m.Run(ctx.Context, func(tx *txn.Tx) error {
+		tbl, err := b.t.e.cat.Altered(tx, b.t.info.DB, b.t.info.Name, b.owner)
+		if err != nil {
+			return err
+		}
+		next, err := swap(tx, tbl.Clone())
+		if err != nil {
+			return err
+		}
+		next.Alteration = catalog.Alteration{}
+		_, err = b.t.e.cat.UpdateTable(tx, next)
+		return err
+	})
+	if err != nil {
+		return b.abandon(ctx, err)
+	}
+	return b.end(ctx)
+}
+
+// abandon drops what was built.
+func (b *bulk) abandon(ctx *gms.Context, cause error) error {
+	b.t.frozen = nil
+	b.tr.renew(b.t.e.m)
+	if err := b.t.e.cat.EndAlteration(ctx.Context, b.t.info.DB, b.t.info.Name, b.owner); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// end lets the statement go on with the table as it is now.
+func (b *bulk) end(ctx *gms.Context) error {
+	b.t.frozen = nil
+	b.tr.renew(b.t.e.m)
+	tbl, err := b.t.latest(ctx, b.tr)
+	if err != nil {
+		return err
+	}
+	return b.t.become(b.tr, tbl)
+}
+
+// sized runs one batch of the work, and with fewer rows if they do not fit.
+func (b *bulk) sized(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) error {
+	for {
+		err := b.t.e.m.Run(ctx.Context, func(tx *txn.Tx) error { return work(tx, b.batch) })
+		if !errors.Is(err, txn.ErrTooLarge) || b.batch == 1 {
+			return err
+		}
+		b.batch /= 2
+	}
+}
+
+// A frozenIter reads all rows of a table that nobody can change, some in each
+// of many transactions.
+type frozenIter struct {
+	b    *bulk
+	from []byte
+	rows []gms.Row
+	end  bool
+}
+
+func (i *frozenIter) Next(ctx *gms.Context) (gms.Row, error) {
+	for len(i.rows) == 0 {
+		if i.end {
+			return nil, io.EOF
+		}
+		if err := i.fill(ctx); err != nil {
+			return nil, conflict(err)
+		}
+	}
+	row := i.rows[0]
+	i.rows = i.rows[1:]
+	return row, nil
+}
+
+func (i *frozenIter) fill(ctx *gms.Context) error {
+	return i.b.each(ctx, i.from, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
+		i.rows = i.rows[:0]
+		for _, p := range rows {
+			row, err := loadRow(tx, i.b.t.info.rows, p, i.b.t.columns)
+			if err != nil {
+				return err
+			}
+			i.rows = append(i.rows, row)
+		}
+		i.from, i.end = next(keys)
+		return nil
+	})
+}
+
+func (i *frozenIter) Close(*gms.Context) error { return nil }
+
+// each passes the next entries of the primary index, from a key on, to a
+// transaction's work.
+func (b *bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, []region.Ptr) error) error {
+	acc := b.t.e.access(&b.t.info.Table.Primary)
+	return b.sized(ctx, func(tx *txn.Tx, n int) error {
+		cur := acc.scan(tx, from, nil, false)
+		var keys [][]byte
+		var rows []region.Ptr
+		for range n {
+			key, p, ok, err := cur.Next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			keys, rows = append(keys, bytes.Clone(key)), append(rows, p)
+		}
+		return work(tx, keys, rows)
+	})
+}
+
+// next is the key to go on from after these, and whether there is nothing more.
+func next(keys [][]byte) (from []byte, end bool) {
+	if len(keys) == 0 {
+		return nil, true
+	}
+	return append(keys[len(keys)-1], 0), false
+}
+
+// fillLarge adds all rows of a large table to a new index and takes it into
+// use.
+func (t *Table) fillLarge(ctx *gms.Context, tr *transaction, x catalog.Index) error {
+	b, err := t.beginBulk(ctx, tr, func(tx *txn.Tx) (_ []catalog.Storage, err error) {
+		x.Anchor, err = createAccess(tx, x.Access)
+		return []catalog.Storage{{Access: x.Access, Anchor: x.Anchor}}, err
+	})
+	if err != nil {
+		return err
+	}
+	k, err := newKeyInfo(t.info.Table, &x)
+	if err != nil {
+		return b.abandon(ctx, err)
+	}
+	var from []byte
+	for end := false; !end; {
+		err := b.each(ctx, from, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
+			e := &editor{Table: t, tr: &transaction{tx: tx}}
+			for i, p := range rows {
+				row, err := loadRow(tx, t.info.rows, p, nil)
+				if err != nil {
+					return err
+				}
+				if err := e.insertEntry(ctx, k, row, keys[i], p); err != nil {
+					return err
+				}
+			}
+			from, end = next(keys)
+			return nil
+		})
+		if err != nil {
+			return b.abandon(ctx, err)
+		}
+	}
+	return b.finish(ctx, func(_ *txn.Tx, tbl *catalog.Table) (*catalog.Table, error) {
+		tbl.Indexes = append(tbl.Indexes, x)
+		return tbl, nil
+	})
+}
+
+// A bulkRewriter is a rewriter for a large table.
+type bulkRewriter struct {
+	b    *bulk
+	next *catalog.Table
+	info *tableInfo
+	rows []gms.Row
+	// numbered is the last hidden row number, greatest the largest
+	// AUTO_INCREMENT value.
+	numbered, greatest uint64
+	err                error
+}
+
+var _ gms.RowInserter = (*bulkRewriter)(nil)
+
+// rewriteLarge begins to rewrite a large table.
+func (t *Table) rewriteLarge(ctx *gms.Context, tr *transaction, next *catalog.Table) (gms.RowInserter, error) {
+	b, err := t.beginBulk(ctx, tr, func(tx *txn.Tx) ([]catalog.Storage, error) {
+		err := createAccesses(tx, next)
+		return next.Storage(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	info, err := newTableInfo(next)
+	if err != nil {
+		return nil, b.abandon(ctx, err)
+	}
+	return &bulkRewriter{b: b, next: next, info: info}, nil
+}
+
+// StatementBegin implements gms.EditOpenerCloser.
+func (w *bulkRewriter) StatementBegin(*gms.Context) {}
+
+// StatementComplete implements gms.EditOpenerCloser.
+func (w *bulkRewriter) StatementComplete(*gms.Context) error { return nil }
+
+// DiscardChanges implements gms.EditOpenerCloser.
+func (w *bulkRewriter) DiscardChanges(_ *gms.Context, cause error) error {
+	w.err = cause
+	return nil
+}
+
+// Insert implements gms.RowInserter.
+func (w *bulkRewriter) Insert(ctx *gms.Context, row gms.Row) error {
+	if w.rows = append(w.rows, row); len(w.rows) < w.b.batch {
+		return nil
+	}
+	return conflict(w.flush(ctx))
+}
+
+// flush writes the rows that have come.
+func (w *bulkRewriter) flush(ctx *gms.Context) error {
+	for len(w.rows) > 0 {
+		var n int
+		numbered, greatest := w.numbered, w.greatest
+		err := w.b.sized(ctx, func(tx *txn.Tx, rows int) error {
+			w.numbered, w.greatest = numbered, greatest
+			n = min(rows, len(w.rows))
+			for _, row := range w.rows[:n] {
+				if err := w.insert(ctx, tx, row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			w.err = err
+			return err
+		}
+		w.rows = w.rows[n:]
+	}
+	w.rows = nil
+	return nil
+}
+
+func (w *bulkRewriter) insert(ctx *gms.Context, tx *txn.Tx, row gms.Row) error {
+	e := &editor{Table: &Table{e: w.b.t.e, info: w.info}, tr: &transaction{tx: tx}, acc: w.b.t.e.access(&w.next.Primary)}
+	var key, number []byte
+	if w.info.keyless() {
+		w.numbered++
+		key = rowNumber(w.numbered)
+		number = key
+	} else {
+		var err error
+		if key, err = e.keyOf(ctx, row); err != nil {
+			return err
+		}
+	}
+	if n, ok := e.autoValue(ctx, row); ok {
+		w.greatest = max(w.greatest, n)
+	}
+	return e.insertAt(ctx, row, key, number)
+}
+
+// Close implements gms.Closer: the new structures take the place of the old.
+func (w *bulkRewriter) Close(ctx *gms.Context) error {
+	if w.err == nil {
+		w.err = w.flush(ctx)
+	}
+	if w.err != nil {
+		return conflict(w.b.abandon(ctx, w.err))
+	}
+	return conflict(w.b.finish(ctx, w.swap))
+}
+
+func (w *bulkRewriter) swap(tx *txn.Tx, tbl *catalog.Table) (*catalog.Table, error) {
+	e, next := w.b.t.e, *w.next
+	// The mark has changed the descriptor since next was made of it.
+	next.Alteration = catalog.Alteration{}
+	if err := e.cat.Drop(tx, tbl.Storage()); err != nil {
+		return nil, err
+	}
+	result := tbl.Replace(&next)
+	tr := &transaction{tx: tx}
+	if err := e.rewrittenNumbers(tr, tbl, result); err != nil {
+		return nil, err
+	}
+	if err := tr.number(&result.Sequence, w.info.auto >= 0, w.greatest+1); err != nil {
+		return nil, err
+	}
+	return result, tr.number(&result.RowSequence, !next.Primary.Declared, w.numbered+1)
+}
