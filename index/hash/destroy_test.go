@@ -4,27 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
-// nodes returns all objects of a table.
-func nodes(t *testing.T, tb *Table) []region.Ptr {
-	var ptrs []region.Ptr
-	if err := tb.Check(ctx, Visitor{Node: func(p region.Ptr) error { ptrs = append(ptrs, p); return nil }}); err != nil {
-		t.Fatal(err)
-	}
-	return ptrs
-}
-
 // Destroying a table frees every object of it and shows every pair once, however
 // often it is interrupted, and wherever a split had come to.
 func TestDestroy(t *testing.T) {
 	for interrupt := range 12 {
 		t.Run(fmt.Sprint(interrupt), func(t *testing.T) {
-			tb := newTable(t, Config{Buckets: 16, Neighbourhood: 4})
+			c := openFarm(t, 1, 1)
+			tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{Buckets: 16, Neighbourhood: 4}))
 			model := map[string]string{}
 			for i := range 150 {
 				key, value := testKey(i), make([]byte, i%40)
@@ -50,6 +43,9 @@ func TestDestroy(t *testing.T) {
 			}
 			if err := tb.Destroy(ctx, nil); err != nil {
 				t.Fatal("destroyed again:", err)
+			}
+			if faults, err := c.Check(slices.Values([]region.Ptr{})); len(faults) > 0 || err != nil {
+				t.Fatal(faults, err)
 			}
 		})
 	}

@@ -163,8 +163,8 @@ func (n *hood) replace(at spot, h uint64, key, value []byte) error {
 }
 
 // insert adds a pair that is not in the neighbourhood, all of which has been read:
-// in the home or its
-// neighbour, if need be after displacing others, otherwise in the chain.
+// in the home or its neighbour, if need be after displacing others, otherwise in
+// the chain.
 func (n *hood) insert(s slot) error {
 	for i := range 2 {
 		if k, ok := n.pages[i].free(); ok {
@@ -266,8 +266,8 @@ func (e *editor) remove(h uint64, key []byte) (bool, error) {
 	return true, n.vacate(at)
 }
 
-// vacate frees the slot at a spot, whatever it holds, and moves the last pair of the chain into it,
-// which keeps chains short and full (NSDI'14 section 3.6).
+// vacate frees the slot at a spot, whatever it holds, and moves the last pair of
+// the chain into it, which keeps chains short and full (NSDI'14 section 3.6).
 func (n *hood) vacate(at spot) error {
 	if err := n.rest(); err != nil {
 		return err

@@ -58,6 +58,7 @@ func TestGrowthWhileInUse(t *testing.T) {
 	}
 	wg.Wait()
 	got := checkTable(t, tables[0])
+	checkFarm(t, c, tables[0])
 	if len(got) != 3*each*2/3 {
 		t.Errorf("%d pairs, want %d", len(got), 3*each*2/3)
 	}

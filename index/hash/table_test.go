@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,6 +55,28 @@ func newTable(t testing.TB, cfg Config) *Table {
 	return Open(m, createTable(t, m, cfg))
 }
 
+// checkFarm checks that the table's objects, and the instance's root, are all that
+// there is on the machines.
+func checkFarm(t testing.TB, c *farm.Cluster, tb *Table) {
+	t.Helper()
+	faults, err := c.Check(slices.Values(nodes(t, tb)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		t.Errorf("%v", f)
+	}
+}
+
+// nodes returns all objects of a table.
+func nodes(t testing.TB, tb *Table) []region.Ptr {
+	var ptrs []region.Ptr
+	if err := tb.Check(ctx, Visitor{Node: func(p region.Ptr) error { ptrs = append(ptrs, p); return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	return ptrs
+}
+
 // checkTable runs Check and returns the pairs.
 func checkTable(t testing.TB, tb *Table) map[string]string {
 	t.Helper()
@@ -97,7 +120,8 @@ func put(t testing.TB, tb *Table, key, value []byte) {
 func TestTableIsAMap(t *testing.T) {
 	for _, cfg := range []Config{{Buckets: 4, MaxLoad: 60}, {Buckets: 16, Neighbourhood: 4, ValueBytes: 40}, {}} {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
-			tb := newTable(t, cfg)
+			c := openFarm(t, 1, 1)
+			tb := Open(c.Machine(0), createTable(t, c.Machine(0), cfg))
 			rnd := rand.New(rand.NewPCG(1, 1))
 			model := map[string]string{}
 			for range 1500 / scale {
@@ -105,6 +129,7 @@ func TestTableIsAMap(t *testing.T) {
 			}
 			same(t, checkTable(t, tb), model)
 			mustRun(t, tb.m, func(tx *txn.Tx) error { same(t, scan(t, tb, tx), model); return nil })
+			checkFarm(t, c, tb)
 			s := tb.Stats()
 			if cfg.Buckets == 4 && s.Splits < 10/scale {
 				t.Fatalf("%d splits: the table has not grown", s.Splits)
@@ -272,6 +297,7 @@ func TestLookupWhileChanging(t *testing.T) {
 	}
 	wg.Wait()
 	checkTable(t, first)
+	checkFarm(t, c, first)
 }
 
 // Transactions that stay open for long and insert different keys into one bucket
