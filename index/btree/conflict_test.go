@@ -160,10 +160,10 @@ func TestQuestions(t *testing.T) {
 	}
 	// The tree holds 0, 10, 20 ... 990 in leaves of a few entries.
 	for _, tc := range []struct {
-		name        string
-		first       action
-		other       action
-		mustConlict bool
+		name         string
+		first        action
+		other        action
+		mustConflict bool
 	}{
 		{"get, another key inserted beside", get(20), insert(21), false},
 		{"get, its neighbour deleted", get(20), remove(10), false},
@@ -204,6 +204,9 @@ func TestQuestions(t *testing.T) {
 		{"own delete passed, beyond", both(remove(100), scan(100, 400, 1, false)), insert(111), false},
 		{"reverse own insert, insert ahead", both(insert(399), scan(100, 400, 1, true)), insert(398), false},
 		{"own storm, insert beside", both(storm, get(20)), insert(21), false},
+		{"scan all, a row moved to another key", scan(100, 400, all, false), both(remove(150), func(tr *Tree, tx *txn.Tx) error {
+			return tr.Put(tx, intKey(151), rowPtr(150))
+		}), true},
 		{"scan all, all of it deleted", scan(100, 400, all, false), both(remove(100), remove(110)), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -228,7 +231,7 @@ func TestQuestions(t *testing.T) {
 			}
 			must(t, c.Machine(0), func(tx *txn.Tx) error { return tc.other(trees[0], tx) })
 			err := tx.Commit(ctx)
-			if tc.mustConlict {
+			if tc.mustConflict {
 				wantConflict(t, err)
 			} else if err != nil {
 				t.Fatalf("false conflict: %v", err)
@@ -237,6 +240,54 @@ func TestQuestions(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestQuestionsAskedTwice: an answer that was found to hold is watched on, where
+// it came from the second time.
+func TestQuestionsAskedTwice(t *testing.T) {
+	c := openFarm(t, 2)
+	reads := map[string]func(tr *Tree, tx *txn.Tx) error{
+		"absent": func(tr *Tree, tx *txn.Tx) error { _, _, err := tr.Get(tx, intKey(105)); return err },
+		"scan": func(tr *Tree, tx *txn.Tx) error {
+			_, err := scanAll(tr.Scan(tx, intKey(101), intKey(109), false))
+			return err
+		},
+		"reverse": func(tr *Tree, tx *txn.Tx) error {
+			_, err := scanAll(tr.Scan(tx, intKey(101), intKey(109), true))
+			return err
+		},
+	}
+	for name, read := range reads {
+		for _, phantom := range []bool{false, true} {
+			trees := createTree(t, c, smallNodes)
+			insertRange(t, trees[0], 100, 101)
+			insertRange(t, trees[0], 110, 111)
+			tx := c.Machine(1).Begin()
+			defer tx.Abort()
+			if err := read(trees[1], tx); err != nil {
+				t.Fatal(err)
+			}
+			if err := trees[1].Put(tx, intKey(5000), rowPtr(1)); err != nil {
+				t.Fatal(err)
+			}
+			for k := 110; k < 140; k++ { // splits the leaf between two rounds
+				must(t, c.Machine(0), func(tx *txn.Tx) error { return trees[0].Put(tx, intKey(k), rowPtr(k)) })
+				if err := tx.Validate(); err != nil {
+					t.Fatalf("%s: validate: %v", name, err)
+				}
+			}
+			if !phantom {
+				if err := tx.Commit(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			must(t, c.Machine(0), func(tx *txn.Tx) error { return trees[0].Put(tx, intKey(105), rowPtr(1)) })
+			if err := tx.Commit(ctx); !errors.Is(err, txn.ErrConflict) {
+				t.Errorf("%s: a phantom after validation: %v", name, err)
+			}
+		}
 	}
 }
 
