@@ -209,7 +209,7 @@ func BenchmarkHash(b *testing.B) {
 			m := cluster(b, 1).Machine(0)
 			var anchor region.Ptr
 			batch(b, m, func(t *txn.Tx) (err error) {
-				anchor, err = hash.Create(t, hash.Config{}, 0)
+				anchor, err = hash.Create(t, hash.Config{ValueBytes: len(value)}, 0)
 				return err
 			})
 			table := hash.Open(m, anchor)
