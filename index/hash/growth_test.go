@@ -18,7 +18,12 @@ import (
 // shard to many. Nobody waits for anyone, nothing is lost, and single operations
 // on different keys never conflict.
 func TestGrowthWhileInUse(t *testing.T) {
-	c := openFarm(t, 3, 3)
+	for name, network := range networks {
+		t.Run(name, func(t *testing.T) { growWhileInUse(t, openNetwork(t, 3, 3, network)) })
+	}
+}
+
+func growWhileInUse(t *testing.T, c *farm.Cluster) {
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 8, Neighbourhood: 4, MaxLoad: 70})
 	const each = 1200 / scale / 3 * 3
 	var wg sync.WaitGroup

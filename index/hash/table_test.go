@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -21,8 +22,18 @@ var ctx = context.Background()
 
 func openFarm(t testing.TB, machines, replicas int) *farm.Cluster {
 	t.Helper()
+	return openNetwork(t, machines, replicas, local.Options{})
+}
+
+// networks are those that tests of several machines at once run over: one whose
+// operations are complete when they are posted, and one where everything takes
+// its time.
+var networks = map[string]local.Options{"sync": {}, "async": {Async: true}}
+
+func openNetwork(t testing.TB, machines, replicas int, network local.Options) *farm.Cluster {
+	t.Helper()
 	c, err := farm.Open(farm.Config{
-		Machines: machines, Replicas: replicas, RegionBytes: 8 << 20, LogBytes: 1 << 20, MessageBytes: 64 << 10,
+		Machines: machines, Replicas: replicas, RegionBytes: 8 << 20, LogBytes: 1 << 20, MessageBytes: 64 << 10, Network: network,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +258,12 @@ func (tb *Table) valueBytes(t testing.TB) int {
 // Lookups find what is there, whatever else happens meanwhile, and what they find
 // was there.
 func TestLookupWhileChanging(t *testing.T) {
-	c := openFarm(t, 3, 2)
+	for name, network := range networks {
+		t.Run(name, func(t *testing.T) { lookupWhileChanging(t, openNetwork(t, 3, 2, network)) })
+	}
+}
+
+func lookupWhileChanging(t *testing.T, c *farm.Cluster) {
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 8, Neighbourhood: 4, ValueBytes: 24})
 	const keys, fixed = 400, 100
 	first := Open(c.Machine(0), anchor)
