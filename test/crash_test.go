@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strconv"
 	"sync"
 	"testing"
@@ -39,7 +40,11 @@ func TestCrash(t *testing.T) {
 func crash(t *testing.T, l layout, rnd *rand.Rand, kills int) {
 	folder := t.TempDir()
 	m := &model{rows: make(map[int]row)}
+	schema := &schemaWorker{}
 	for kill := range kills {
+		if rnd.IntN(3) == 0 {
+			killEarly(t, folder, l, time.Duration(rnd.IntN(100))*time.Millisecond)
+		}
 		s, err := launch(folder, l.flags()...)
 		if err != nil {
 			t.Fatalf("start %d: %v", kill, err)
@@ -48,7 +53,7 @@ func crash(t *testing.T, l layout, rnd *rand.Rand, kills int) {
 		if kill == 0 {
 			exec1(t, db, "create table t (id int primary key, worker int not null, n int not null, pad varchar(200), key by_worker (worker, n), unique key by_n (n, id))")
 			createBank(t, db)
-		} else if !m.compare(t, db, kill) {
+		} else if !m.compare(t, db, kill) || !schema.compare(t, db, kill) {
 			s.kill()
 			return
 		}
@@ -58,6 +63,7 @@ func crash(t *testing.T, l layout, rnd *rand.Rand, kills int) {
 			w := &crashWorker{worker: worker, db: db, model: m, rnd: rand.New(rand.NewPCG(rnd.Uint64(), uint64(worker)))}
 			load.Go(func() { w.run(ctx) })
 		}
+		load.Go(func() { schema.run(ctx, db) })
 		time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
 		s.kill()
 		cancel()
@@ -69,12 +75,26 @@ func crash(t *testing.T, l layout, rnd *rand.Rand, kills int) {
 		t.Fatal(err)
 	}
 	m.compare(t, s.connect(t, "crash"), kills)
+	schema.compare(t, s.connect(t, "crash"), kills)
 	s.stop(t)
 	check(t, folder)
-	t.Logf("%d kills: %d changes acknowledged, %d in flight of which %d survived", kills, m.acknowledged, m.inFlight, m.survived)
+	t.Logf("%d kills: %d changes acknowledged, %d in flight of which %d survived, %d schema changes",
+		kills, m.acknowledged, m.inFlight, m.survived, schema.done)
 	if m.acknowledged == 0 {
 		t.Error("nothing was ever acknowledged")
 	}
+}
+
+// killEarly kills a server while it starts: in the middle of recovery.
+func killEarly(t *testing.T, folder string, l layout, after time.Duration) {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"serve", "--data", folder, "--listen", "127.0.0.1:0"}, l.flags()...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(after)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
 }
 
 // row is the state of one row of t; the zero row is none at all.
@@ -275,4 +295,65 @@ func (w *crashWorker) write(ctx context.Context, x execer, c change) error {
 		}
 	}
 	return nil
+}
+
+// A schemaWorker creates, changes and drops one table, over and over.
+type schemaWorker struct {
+	next int // step that was begun last, or is to be begun
+	done int
+}
+
+// schemaSteps are statements, each with the rows the table has after it, or -1
+// if it is gone then.
+var schemaSteps = []struct {
+	query string
+	rows  int
+}{
+	{"create table s (a int primary key, b int)", 0},
+	{"insert into s values (1, 5), (2, 5), (3, 6), (4, null)", 4},
+	{"create index by_b on s (b)", 4},
+	{"alter table s add column c varchar(10) not null default 'x'", 4},
+	{"create unique index by_c on s (c, a)", 4},
+	{"truncate table s", 0},
+	{"insert into s values (9, 9, 'y')", 1},
+	{"drop table s", -1},
+}
+
+func (w *schemaWorker) run(ctx context.Context, db *stdsql.DB) {
+	for w.next = 0; ; {
+		_, err := db.ExecContext(ctx, schemaSteps[w.next].query)
+		if isConflict(err) {
+			continue
+		}
+		if err != nil {
+			return // the server is gone
+		}
+		w.done++
+		w.next = (w.next + 1) % len(schemaSteps)
+	}
+}
+
+// compare expects the table as the step that was in flight found it or left it,
+// and removes it.
+func (w *schemaWorker) compare(t *testing.T, db *stdsql.DB, kill int) bool {
+	t.Helper()
+	before := -1
+	if w.next > 0 {
+		before = schemaSteps[w.next-1].rows
+	}
+	found := -1
+	var exists int
+	err := db.QueryRow("select count(*) from information_schema.tables where table_schema = 'crash' and table_name = 's'").Scan(&exists)
+	if err == nil && exists == 1 {
+		err = db.QueryRow("select count(*) from s").Scan(&found)
+	}
+	if err == nil {
+		_, err = db.Exec("drop table if exists s")
+	}
+	if err != nil || (found != before && found != schemaSteps[w.next].rows) {
+		t.Errorf("kill %d in %q: %d rows (%v), want %d or %d", kill, schemaSteps[w.next].query, found, err, before, schemaSteps[w.next].rows)
+		return false
+	}
+	w.next = 0
+	return true
 }
