@@ -2,15 +2,14 @@ package txn_test
 
 import (
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
 )
 
-// A handClock moves when somebody sleeps, or when it is told to. Timers run only
-// when it is told to.
+// A handClock moves only when somebody sleeps, and then faster than the world.
+// Timers run when it is told to.
 type handClock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -33,9 +32,9 @@ func (c *handClock) Now() time.Time {
 
 func (c *handClock) Sleep(d time.Duration) {
 	c.mu.Lock()
-	c.now = c.now.Add(d)
+	c.now = c.now.Add(20 * d)
 	c.mu.Unlock()
-	runtime.Gosched()
+	time.Sleep(time.Microsecond)
 }
 
 func (c *handClock) Uint64() uint64 { return rand.Uint64() }

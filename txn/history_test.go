@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -151,7 +152,8 @@ func TestStrictSerializability(t *testing.T) {
 func TestSabotageIsNoticed(t *testing.T) {
 	for _, step := range []string{"skip validation", "validate first", "lock any version"} {
 		t.Run(step, func(t *testing.T) {
-			r := open(t, farm.Config{Machines: 2, Replicas: 1}, 4)
+			// An asynchronous network mixes transactions up more.
+			r := open(t, farm.Config{Machines: 2, Replicas: 1, Network: local.Options{Async: true}}, 4)
 			defer txn.Sabotage(step)()
 			for range 20 {
 				if runHistory(t, r, 6, 500).Err() != nil {
