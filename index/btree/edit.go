@@ -45,6 +45,18 @@ func nodeSize(f fences, entries []entry) int {
 	return size
 }
 
+// fit reports whether nodeSize is within budget, without adding up all of very
+// many entries.
+func fit(f fences, entries []entry, budget int) bool {
+	size, p := nodeHeaderBytes+len(f.low)+len(f.high), f.prefix()
+	for i := range entries {
+		if size += entryBytes + len(entries[i].key) - p; size > budget {
+			return false
+		}
+	}
+	return size <= budget
+}
+
 // build writes a node over all of b, which holds at least nodeSize bytes. The
 // entries are in order and between the fences, and do not alias b.
 func build(b []byte, tree uint64, level int, f fences, entries []entry) node {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 const testTree = 0x1_0000_0040
@@ -242,6 +243,21 @@ func TestAscendingSplitFillsLeft(t *testing.T) {
 	for _, p := range partition(fences{}, es, true, 978, false) {
 		if used := nodeSize(p.fences, p.entries); used < 978/3 || used > 978 {
 			t.Errorf("an even split leaves a piece with %d of 978 bytes", used)
+		}
+	}
+}
+
+// TestPartitionOfManyIsFast: a transaction may bring a whole table.
+func TestPartitionOfManyIsFast(t *testing.T) {
+	es := make([]entry, 300_000)
+	for i := range es {
+		es[i] = entry{fmt.Appendf(nil, "%010d", i), val(i)}
+	}
+	for _, ascending := range []bool{true, false} {
+		begin := time.Now()
+		pieces := partition(fences{}, es, true, 978, ascending)
+		if took := time.Since(begin); len(pieces) < 5000 || took > 3*time.Second {
+			t.Errorf("ascending %v: %d pieces took %v", ascending, len(pieces), took)
 		}
 	}
 }

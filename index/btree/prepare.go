@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
@@ -141,6 +142,7 @@ func (e *editor) leaf(lf leaf, changes []*change) error {
 		case !e.roomFor(n, c.key) || !n.insert(slot, c.key, c.val):
 			x := e.image(n, lf.src.Ptr, len(changes)-i)
 			x.ascending = slot == n.count()
+			x.shrunk = slices.ContainsFunc(changes, func(c *change) bool { return c.deleted })
 			x.entries = merge(x.entries, changes[i:])
 			e.work = append(e.work, x)
 			return nil

@@ -14,10 +14,12 @@ type piece struct {
 // bytes are divided evenly.
 func partition(f fences, entries []entry, leaf bool, budget int, ascending bool) []piece {
 	var out []piece
-	for len(entries) >= minSplit && nodeSize(f, entries) > budget {
-		at := middle(entries)
+	for len(entries) >= minSplit && !fit(f, entries, budget) {
+		var at int
 		if ascending {
 			at = fill(f, entries, leaf, budget)
+		} else {
+			at = middle(entries)
 		}
 		left := fences{f.low, separator(entries, at, leaf)}
 		if ascending {
@@ -49,30 +51,38 @@ func middle(entries []entry) int {
 	return len(entries) - 2
 }
 
-// fill is the largest number of entries that fits a node that ends where the
-// next begins, leaving one to the next leaf or two to the next inner node.
+// fill is how many entries fill a node that ends where the next begins, leaving
+// one to the next leaf or two to the next inner node. It looks at little more
+// than those: a transaction may have brought very many.
 func fill(f fences, entries []entry, leaf bool, budget int) int {
-	fits := func(at int) bool {
-		return nodeSize(fences{f.low, separator(entries, at, leaf)}, entries[:at]) <= budget
-	}
-	least, at := 1, len(entries)-1
+	least, most := 1, len(entries)-1
 	if !leaf {
-		least, at = 2, at-1
+		least, most = 2, most-1
 	}
-	if fits(at) {
-		return at
+	fits := func(at int) bool {
+		return fit(fences{f.low, separator(entries, at, leaf)}, entries[:at], budget)
 	}
-	// A longer run of entries needs more bytes, but for differences between
-	// separators, which cost at most a fuller or emptier node.
-	lo, hi := least, at
-	for hi-lo > 1 {
-		if m := (lo + hi) / 2; fits(m) {
-			lo = m
-		} else {
-			hi = m
+	// With the prefix of all entries; that of fewer can only be longer, and the
+	// fence that is to come costs something.
+	at, p := 0, f.prefix()
+	for size := nodeHeaderBytes + len(f.low); at < most; at++ {
+		if size += entryBytes + len(entries[at].key) - p; size > budget {
+			break
 		}
 	}
-	return lo
+	for at > least && !fits(at) {
+		at--
+	}
+	at = max(at, least)
+	for step := 1; step > 0; {
+		if at+step <= most && fits(at+step) {
+			at += step
+			step *= 2
+		} else {
+			step /= 2
+		}
+	}
+	return at
 }
 
 // separator is the fence between entries[at-1] and entries[at]: in a leaf the
