@@ -225,20 +225,21 @@ func (t *Table) fillLarge(ctx *gms.Context, tr *transaction, x catalog.Index) er
 	if err != nil {
 		return err
 	}
-	k, err := newKeyInfo(t.info.Table, &x)
+	tbl := t.info.Table.Clone()
+	tbl.Indexes = append(tbl.Indexes, x)
+	k, err := newKeyInfo(tbl, &x)
 	if err != nil {
 		return b.abandon(ctx, err)
 	}
 	var from []byte
 	for end := false; !end; {
 		err := b.each(ctx, from, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
-			e := &editor{Table: t, tr: &transaction{tx: tx}}
+			e, err := t.filler(&transaction{tx: tx}, tbl)
+			if err != nil {
+				return err
+			}
 			for i, p := range rows {
-				row, err := loadRow(tx, t.info.rows, p, nil)
-				if err != nil {
-					return err
-				}
-				if err := e.insertEntry(ctx, k, row, keys[i], p); err != nil {
+				if err := e.fill(ctx, k, keys[i], p); err != nil {
 					return err
 				}
 			}
@@ -264,6 +265,7 @@ type bulkRewriter struct {
 	// numbered is the last hidden row number, greatest the largest
 	// AUTO_INCREMENT value.
 	numbered, greatest uint64
+	compute            *computer
 	err                error
 }
 
@@ -331,7 +333,8 @@ func (w *bulkRewriter) flush(ctx *gms.Context) error {
 }
 
 func (w *bulkRewriter) insert(ctx *gms.Context, tx *txn.Tx, row gms.Row) error {
-	e := &editor{Table: &Table{e: w.b.t.e, info: w.info}, tr: &transaction{tx: tx}, acc: w.b.t.e.access(&w.next.Primary)}
+	e := &editor{Table: &Table{e: w.b.t.e, info: w.info}, tr: &transaction{tx: tx}, acc: w.b.t.e.access(&w.next.Primary), compute: w.compute}
+	defer func() { w.compute = e.compute }()
 	var key, number []byte
 	if w.info.keyless() {
 		w.numbered++

@@ -413,8 +413,15 @@ func isBinary(t gms.Type) bool {
 // AddForeignKey implements gms.ForeignKeyTable.
 func (t *Table) AddForeignKey(ctx *gms.Context, f gms.ForeignKeyConstraint) error {
 	return t.editForeignKeys(ctx, func(tr *transaction, tbl *catalog.Table) error {
-		if tbl.ForeignKey(f.Name) >= 0 {
-			return gms.ErrForeignKeyDuplicateName.New(f.Name)
+		// Names are unique in a database, not just in a table.
+		all, err := t.e.cat.Tables(tr.tx, tbl.DB)
+		if err != nil {
+			return err
+		}
+		for _, other := range all {
+			if other.ForeignKey(f.Name) >= 0 {
+				return gms.ErrForeignKeyDuplicateName.New(f.Name)
+			}
 		}
 		return t.e.cat.AddForeignKey(tr.tx, tbl, storedForeignKey(f))
 	})

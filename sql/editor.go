@@ -28,6 +28,8 @@ type editor struct {
 	// serial is the point at which the statement began, 0 outside of one.
 	serial int
 	err    error
+	// compute fills in virtual columns, where an index has any.
+	compute *computer
 }
 
 // editor returns an editor. What keeps it from being one shows when it is used:
@@ -118,6 +120,10 @@ func (e *editor) insert(ctx *gms.Context, row gms.Row) error {
 
 // insertAt stores a row under its primary key, and its entries.
 func (e *editor) insertAt(ctx *gms.Context, row gms.Row, key, number []byte) error {
+	row, err := e.full(ctx, row)
+	if err != nil {
+		return err
+	}
 	p, err := storeRow(ctx, e.tr.tx, e.info.rows, row, number, 0)
 	if err != nil {
 		return err
@@ -221,6 +227,9 @@ func (e *editor) Delete(ctx *gms.Context, row gms.Row) error {
 		if err != nil || !ok {
 			return err
 		}
+		if row, err = e.full(ctx, row); err != nil {
+			return err
+		}
 		if err := e.removeEntry(e.info.primary, key); err != nil {
 			return err
 		}
@@ -271,6 +280,12 @@ func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
 	return e.whole(func() error {
 		p, key, ok, err := e.find(ctx, old)
 		if err != nil || !ok {
+			return err
+		}
+		if old, err = e.full(ctx, old); err != nil {
+			return err
+		}
+		if row, err = e.full(ctx, row); err != nil {
 			return err
 		}
 		newKey, number := key, key

@@ -22,6 +22,10 @@ type Options struct {
 	LockWait time.Duration
 	// ReadOnly refuses every change.
 	ReadOnly bool
+	// Users makes clients log in as users with grants; at first there is root,
+	// from the local host and without a password. Without Users everybody may
+	// do everything, and there are no users.
+	Users bool
 }
 
 const defaultLockWait = 50 * time.Second
@@ -70,6 +74,9 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	a := analyzer.NewBuilder(&provider{e}).Build()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}
+	if !o.Users {
+		return e, nil
+	}
 	if err := e.loadUsers(context.Background()); err != nil {
 		return nil, fmt.Errorf("sql: load users: %w", err)
 	}
@@ -154,6 +161,7 @@ func (e *Engine) loadUsers(ctx context.Context) error {
 	db := e.gms.Analyzer.Catalog.MySQLDb
 	db.SetPersister(userStore{e})
 	if len(data) == 0 {
+		db.AddRootAccount()
 		return nil
 	}
 	return db.LoadData(e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), data)

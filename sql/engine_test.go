@@ -21,13 +21,16 @@ type instance struct {
 	cat     *catalog.Catalog
 	e       *Engine
 	cfg     farm.Config
+	opt     Options
 	nextID  uint32
 }
 
 // testConfig is small, so that tests are quick.
 var testConfig = farm.Config{RegionBytes: 8 << 20, LogBytes: 4 << 20}
 
-func openInstance(t testing.TB, cfg farm.Config) *instance {
+func openInstance(t testing.TB, cfg farm.Config) *instance { return openWith(t, cfg, Options{}) }
+
+func openWith(t testing.TB, cfg farm.Config, opt Options) *instance {
 	t.Helper()
 	cluster, err := farm.Open(cfg)
 	if err != nil {
@@ -38,11 +41,11 @@ func openInstance(t testing.TB, cfg farm.Config) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := NewEngine(cluster.Machine(0), cat, Options{})
+	e, err := NewEngine(cluster.Machine(0), cat, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &instance{t: t, cluster: cluster, cat: cat, e: e, cfg: cfg}
+	return &instance{t: t, cluster: cluster, cat: cat, e: e, cfg: cfg, opt: opt}
 }
 
 func (in *instance) close() {
@@ -180,4 +183,57 @@ func (in *instance) check() error {
 		used[p] = true
 		return nil
 	})
+}
+
+// Users and their grants are part of the catalog.
+func TestUsers(t *testing.T) {
+	cfg := testConfig
+	cfg.Volatile = farm.NewVolatile()
+	in := openWith(t, cfg, Options{Users: true})
+	c := in.client("")
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)",
+		"CREATE USER joe@localhost IDENTIFIED BY 'secret'", "GRANT SELECT ON d.* TO joe@localhost"} {
+		c.exec(q)
+	}
+	in.close()
+	in = openWith(t, cfg, Options{Users: true})
+	defer in.close()
+	if rows := in.client("").exec("SHOW GRANTS FOR joe@localhost"); len(rows) != 2 {
+		t.Errorf("grants: %v", rows)
+	}
+	joe := in.client("d")
+	joe.s.SetClient(gms.Client{User: "joe", Address: "localhost"})
+	joe.exec("SELECT * FROM t")
+	if _, _, err := joe.run("INSERT INTO t VALUES (1)"); err == nil {
+		t.Error("joe may insert")
+	}
+}
+
+// A session whose commit has failed is ready for another transaction.
+func TestFailedCommitResetsSession(t *testing.T) {
+	in := newInstance(t)
+	a, b := in.client(""), in.client("")
+	a.exec("CREATE DATABASE d")
+	a.exec("CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+	a.exec("INSERT INTO d.t VALUES (1, 0)")
+	if err := a.must(0, "BEGIN", "UPDATE d.t SET v = 1"); err != nil {
+		t.Fatal(err)
+	}
+	b.exec("UPDATE d.t SET v = 2")
+	if _, _, err := a.run("COMMIT"); !IsConflict(err) || SQLError(err).Num != 1213 || SQLError(err).State != "40001" {
+		t.Errorf("commit: %v", err)
+	}
+	if err := a.s.TakeCommitError(); !IsConflict(err) {
+		t.Errorf("kept: %v", err)
+	}
+	if err := a.s.TakeCommitError(); err != nil {
+		t.Errorf("kept twice: %v", err)
+	}
+	if a.s.Explicit() || a.s.GetTransaction() != nil {
+		t.Error("the session still has its transaction")
+	}
+	a.exec("UPDATE d.t SET v = v + 1")
+	if rows := a.exec("SELECT v FROM d.t"); rows[0][0] != int32(3) {
+		t.Errorf("%v", rows)
+	}
 }

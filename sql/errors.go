@@ -103,6 +103,7 @@ var kinds = []struct {
 	text  string
 }{
 	{gms.ErrLockDeadlock, erLockDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction"},
+	{gms.ErrSyntaxError, mysql.ERParseError, "42000", ""},
 	{gms.ErrSavepointDoesNotExist, 1305, "42000", ""},
 	{gms.ErrDuplicateKey, mysql.ERDupKeyName, "42000", ""},
 	{gms.ErrTableAlreadyExists, mysql.ERTableExists, "42S01", ""},

@@ -11,8 +11,7 @@ import (
 )
 
 // CreateIndex implements gms.IndexAlterableTable: the index is built from the
-// rows that are there. One over a column that go-mysql-server computes is built
-// by BuildIndex.
+// rows that are there.
 func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 	if usingHash(ctx)[columnList(d.ColumnNames())] {
 		d.Storage = gms.IndexUsing_Hash
@@ -32,7 +31,7 @@ func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 	if err != nil {
 		return tr.fail(err)
 	}
-	if large, err := t.large(tr); err != nil || large && !computed(tbl, x) {
+	if large, err := t.large(tr); err != nil || large {
 		if err == nil {
 			err = t.fillLarge(ctx, tr, x)
 		}
@@ -46,92 +45,70 @@ func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 		if err != nil {
 			return err
 		}
-		if !computed(tbl, x) {
-			if err := t.fillIndex(ctx, tr, k); err != nil {
-				return err
-			}
-		}
 		tbl.Indexes = append(tbl.Indexes, x)
-		return nil
+		return t.fillIndex(ctx, tr, tbl, k)
 	})
 }
 
-// computed reports whether an index has a column whose values are not stored.
-func computed(tbl *catalog.Table, x catalog.Index) bool {
-	return slices.ContainsFunc(x.Parts, func(p catalog.Part) bool { return tbl.Columns[p.Column].Virtual })
-}
-
 // fillIndex adds all rows to a new index.
-func (t *Table) fillIndex(ctx *gms.Context, tr *transaction, k *keyInfo) error {
-	e := &editor{Table: t, tr: tr}
+func (t *Table) fillIndex(ctx *gms.Context, tr *transaction, tbl *catalog.Table, k *keyInfo) error {
+	e, err := t.filler(tr, tbl)
+	if err != nil {
+		return err
+	}
 	cur := t.e.access(&t.info.Table.Primary).scan(tr.tx, nil, nil, false)
 	for {
 		key, p, ok, err := cur.Next()
 		if err != nil || !ok {
 			return err
 		}
-		row, err := loadRow(tr.tx, t.info.rows, p, nil)
-		if err != nil {
-			return err
-		}
-		if err := e.insertEntry(ctx, k, row, slices.Clone(key), p); err != nil {
+		if err := e.fill(ctx, k, slices.Clone(key), p); err != nil {
 			return err
 		}
 	}
+}
+
+// filler returns an editor that adds entries to a new index of a table, as tbl
+// describes it with that.
+func (t *Table) filler(tr *transaction, tbl *catalog.Table) (*editor, error) {
+	info, err := newTableInfo(tbl)
+	return &editor{Table: &Table{e: t.e, info: info}, tr: tr}, err
+}
+
+// fill adds the entry of one row.
+func (e *editor) fill(ctx *gms.Context, k *keyInfo, key []byte, p region.Ptr) error {
+	row, err := loadRow(e.tr.tx, e.info.rows, p, nil)
+	if err != nil {
+		return err
+	}
+	if row, err = e.full(ctx, row); err != nil {
+		return err
+	}
+	return e.insertEntry(ctx, k, row, key, p)
 }
 
 // ShouldBuildIndex implements gms.IndexBuildingTable.
-func (t *Table) ShouldBuildIndex(_ *gms.Context, d gms.IndexDef) (bool, error) {
-	i := t.info.Table.Index(d.Name)
-	return i >= 0 && computed(t.info.Table, t.info.Indexes[i]), nil
-}
+func (t *Table) ShouldBuildIndex(*gms.Context, gms.IndexDef) (bool, error) { return false, nil }
 
 // BuildIndex implements gms.IndexBuildingTable. go-mysql-server asks for it
-// after every unique index; what CreateIndex has built already is not read
-// again.
+// after every unique index; CreateIndex has built that already, and the table
+// gives it nothing to read.
 func (t *Table) BuildIndex(ctx *gms.Context, d gms.IndexDef) (gms.RowInserter, error) {
-	k := t.info.index(d.Name)
-	if k == nil {
+	if t.info.index(d.Name) == nil {
 		return nil, gms.ErrIndexNotFound.New(d.Name)
 	}
-	tr, err := ddl(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !computed(t.info.Table, *k.Index) {
-		t.built = true
-	}
-	tr.editing++
-	return &indexBuilder{editor: editor{Table: t, tr: tr, acc: t.e.access(&t.info.Table.Primary)}, k: k}, nil
+	t.built = true
+	return nothing{}, nil
 }
 
-// An indexBuilder adds the rows that go-mysql-server computes to an index.
-type indexBuilder struct {
-	editor
-	k      *keyInfo
-	closed bool
-}
+// nothing takes no rows.
+type nothing struct{}
 
-func (b *indexBuilder) StatementBegin(*gms.Context)                {}
-func (b *indexBuilder) StatementComplete(*gms.Context) error       { return nil }
-func (b *indexBuilder) DiscardChanges(*gms.Context, error) error   { return nil }
-func (b *indexBuilder) Insert(ctx *gms.Context, row gms.Row) error { return b.tr.fail(b.add(ctx, row)) }
-
-func (b *indexBuilder) add(ctx *gms.Context, row gms.Row) error {
-	p, key, ok, err := b.find(ctx, row)
-	if err != nil || !ok {
-		return err
-	}
-	return b.insertEntry(ctx, b.k, row, key, p)
-}
-
-func (b *indexBuilder) Close(*gms.Context) error {
-	if !b.closed {
-		b.closed = true
-		b.tr.editing--
-	}
-	return nil
-}
+func (nothing) StatementBegin(*gms.Context)              {}
+func (nothing) StatementComplete(*gms.Context) error     { return nil }
+func (nothing) DiscardChanges(*gms.Context, error) error { return nil }
+func (nothing) Insert(*gms.Context, gms.Row) error       { return nil }
+func (nothing) Close(*gms.Context) error                 { return nil }
 
 // CreatePrimaryKey implements gms.PrimaryKeyAlterableTable.
 func (t *Table) CreatePrimaryKey(ctx *gms.Context, columns []gms.IndexColumn) error {
@@ -150,9 +127,6 @@ func (t *Table) CreatePrimaryKey(ctx *gms.Context, columns []gms.IndexColumn) er
 
 // DropPrimaryKey implements gms.PrimaryKeyAlterableTable.
 func (t *Table) DropPrimaryKey(ctx *gms.Context) error {
-	if err := gms.ValidatePrimaryKeyDrop(ctx, t, t.PrimaryKeySchema(ctx)); err != nil {
-		return err
-	}
 	schema := t.PrimaryKeySchema(ctx).Schema.Copy()
 	for _, c := range schema {
 		c.PrimaryKey = false
@@ -254,6 +228,11 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	}
 	if err := t.become(tr, tbl); err != nil {
 		return nil, err
+	}
+	if !t.info.keyless() && len(schema.PkOrdinals) == 0 {
+		if err := gms.ValidatePrimaryKeyDrop(ctx, t, t.PrimaryKeySchema(ctx)); err != nil {
+			return nil, err
+		}
 	}
 	next, err := rewrittenTable(ctx, tbl, schema, old, col, key)
 	if err != nil {
