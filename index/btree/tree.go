@@ -158,7 +158,7 @@ var errMoved = errors.New("btree: node moved")
 
 // follow reads the leaf to which the level-1 node leads.
 func (tr *Tree) follow(r reader, in *inner, pos position) (leaf, error) {
-	p, err := in.node.at(pos)
+	p, err := in.child(pos)
 	if err != nil {
 		return leaf{}, err
 	}
@@ -195,8 +195,8 @@ func (n node) at(pos position) (region.Ptr, error) {
 
 // refresh reads a cached node again through which a search went astray.
 func (tr *Tree) refresh(r reader, in *inner, pos position) {
-	if n, err := tr.read(r, in.ptr); err == nil && n.level() == 1 && pos.within(n) && n.checkSlots() == nil {
-		tr.cache.put(newInner(n, in.ptr))
+	if n, err := tr.read(r, in.ptr()); err == nil && n.level() == 1 && pos.within(n) && n.checkSlots() == nil {
+		tr.cache.put(newInner(n, in.ptr()))
 		return
 	}
 	tr.cache.drop(in)
