@@ -86,7 +86,7 @@ func TestAlterLargeTable(t *testing.T) {
 func TestWaitForAlteration(t *testing.T) {
 	in := openInstance(t, smallLogs)
 	defer in.close()
-	c := in.manyRows(300)
+	in.manyRows(300)
 	early, late := in.client("d"), in.client("d")
 	if err := early.must(0, "BEGIN", "INSERT INTO t (a) VALUES (1)"); err != nil {
 		t.Fatal(err)
@@ -119,9 +119,15 @@ func TestWaitForAlteration(t *testing.T) {
 		t.Errorf("did not wait: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	in.e.opt.LockWait = time.Millisecond
-	if _, _, err := c.run("INSERT INTO t (a) VALUES (3)"); SQLError(err).Num != erLockWaitTimeout {
+	hasty := *in
+	if hasty.e, err = NewEngine(in.cluster.Machine(0), in.cat, Options{LockWait: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := hasty.client("d").run("INSERT INTO t (a) VALUES (3)"); SQLError(err).Num != erLockWaitTimeout {
 		t.Errorf("no patience: %v", err)
+	}
+	if err := hasty.e.Close(ctx); err != nil {
+		t.Error(err)
 	}
 	if err := in.cat.EndAlteration(ctx, "d", "t", owner); err != nil {
 		t.Fatal(err)

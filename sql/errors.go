@@ -34,6 +34,7 @@ const (
 	erTableDefChanged = 1412
 	erTooBigRowset    = 1105
 	erTransTooBig     = 1197
+	erInCommit        = 1180
 	erAutoIncRead     = 1467
 	erRecordFull      = 1114
 	erQueryKilled     = 1317
@@ -51,6 +52,7 @@ var codes = []struct {
 	text  string // empty: the error's own
 }{
 	{txn.ErrConflict, erLockDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction"},
+	{txn.ErrInDoubt, erInCommit, "HY000", ""},
 	{txn.ErrTooLarge, erTransTooBig, "HY000", ""},
 	{txn.ErrLogFull, erLockWaitTimeout, "HY000", ""},
 	{txn.ErrClosed, erServerShutdown, "08S01", "Server shutdown in progress"},
