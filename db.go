@@ -64,7 +64,7 @@ func (db *DB) start(ctx context.Context) error {
 			return err
 		}
 		db.catalogs = append(db.catalogs, c)
-		e, err := sql.NewEngine(m, c, sql.Options{})
+		e, err := sql.NewEngine(m, c, sql.Options{Users: true})
 		if err != nil {
 			return err
 		}

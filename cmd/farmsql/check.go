@@ -23,7 +23,10 @@ every object, index and catalog entry. Exits 0 if all is well and 1 if anything 
 
 // Run checks the folder and prints what it found.
 func (c *checkCommand) Run(std streams) error {
-	cfg := c.config()
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
 	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if err := cfg.Validate(); err != nil {
 		return usageError(err.Error())

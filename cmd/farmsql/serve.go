@@ -17,21 +17,38 @@ import (
 
 // dataFlags say where a database is and how it is laid out.
 type dataFlags struct {
-	Data       string       `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, created if need be (${default}). On an ordinary disk it survives a killed process, NOT A POWER CUT; use tmpfs, hugetlbfs or DAX for memory that is backed by a battery."`
-	Saves      string       `placeholder:"FOLDER" help:"Folder that outlives a power cut: stopping saves everything there, starting restores from there if the data folder is gone, like a tmpfs after a reboot."`
-	Trust      bool         `help:"Open a data folder that was in use when the computer went down. Right if it was shut down in good order and the folder is on a disk; otherwise data may be torn."`
-	Machines   int          `placeholder:"N" help:"FaRM machines to run in this process (1). Fixed when the folder is created, as are the next four; from then on they need not be given."`
-	Replicas   int          `placeholder:"N" help:"Machines that hold each region, one primary and the rest backups (1)."`
-	Workers    int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
-	RegionSize farmsql.Size `placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (2GiB). Space is taken as it fills."`
-	LogSize    farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log; a transaction can write a quarter of it (32MiB)."`
+	Data       string        `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, created if need be (${default}). On an ordinary disk it survives a killed process, NOT A POWER CUT; use tmpfs, hugetlbfs or DAX for memory that is backed by a battery."`
+	Saves      string        `placeholder:"FOLDER" help:"Folder that outlives a power cut: stopping saves everything there, starting restores from there if the data folder is gone, like a tmpfs after a reboot."`
+	Trust      bool          `help:"Open a data folder that was in use when the computer went down. Right if it was shut down in good order and the folder is on a disk; otherwise data may be torn."`
+	Machines   *int          `placeholder:"N" help:"FaRM machines to run in this process (1). Fixed when the folder is created, as are the next four; from then on they need not be given."`
+	Replicas   *int          `placeholder:"N" help:"Machines that hold each region, one primary and the rest backups (1)."`
+	Workers    *int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
+	RegionSize *farmsql.Size `placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (2GiB). Space is taken as it fills."`
+	LogSize    *farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log; a transaction can write a quarter of it (32MiB)."`
 }
 
-func (f dataFlags) config() farmsql.Config {
-	return farmsql.Config{
-		Folder: f.Data, Saves: f.Saves, Trust: f.Trust, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers,
-		RegionSize: f.RegionSize, LogSize: f.LogSize,
+func (f dataFlags) config() (farmsql.Config, error) {
+	c := farmsql.Config{Folder: f.Data, Saves: f.Saves, Trust: f.Trust}
+	return c, errors.Join(
+		given("--machines", f.Machines, &c.Machines),
+		given("--replicas", f.Replicas, &c.Replicas),
+		given("--workers", f.Workers, &c.Workers),
+		given("--region-size", f.RegionSize, &c.RegionSize),
+		given("--log-size", f.LogSize, &c.LogSize),
+	)
+}
+
+// given takes over a flag's value, if there is one. In Config 0 means the
+// default; said aloud it is a mistake.
+func given[T int | farmsql.Size](flag string, value, to *T) error {
+	if value == nil {
+		return nil
 	}
+	if *value == 0 {
+		return usageError(flag + " is 0")
+	}
+	*to = *value
+	return nil
 }
 
 // logFlags say what is logged to stderr.
@@ -102,7 +119,18 @@ func (s *serveCommand) Run(std streams) error {
 }
 
 func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
-	cfg := s.dataFlags.config()
+	cfg, err := s.dataFlags.config()
+	if err != nil {
+		return cfg, err
+	}
+	for _, f := range []struct {
+		flag string
+		zero bool
+	}{{"--result-buffer", s.ResultBuffer == 0}, {"--max-packet", s.MaxPacket == 0}, {"--max-connections", s.MaxConnections == 0}} {
+		if f.zero {
+			return cfg, usageError(f.flag + " is 0")
+		}
+	}
 	cfg.ResultBuffer, cfg.MaxPacket, cfg.MaxConnections = s.ResultBuffer, s.MaxPacket, s.MaxConnections
 	cfg.RequireTLS = s.RequireTLS
 	cfg.Logger = s.logger(stderr)

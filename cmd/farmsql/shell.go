@@ -21,6 +21,8 @@ import (
 type sqlCommand struct {
 	Address  string   `placeholder:"HOST:PORT" xor:"where" help:"Server to connect to (127.0.0.1:3306)."`
 	Data     string   `placeholder:"FOLDER" xor:"where" help:"Open this folder in this process instead of connecting to a server."`
+	Saves    string   `placeholder:"FOLDER" help:"With --data: see farmsql serve."`
+	Trust    bool     `help:"With --data: see farmsql serve."`
 	User     string   `short:"u" default:"root" help:"User (${default})."`
 	Password string   `short:"p" env:"FARMSQL_PASSWORD" placeholder:"TEXT" help:"Password; better given in the environment."`
 	Database string   `short:"D" placeholder:"NAME" help:"Database to use."`
@@ -50,7 +52,7 @@ func (s *sqlCommand) Run(std streams) error {
 // open connects to the server, or opens the folder.
 func (s *sqlCommand) open() (*stdsql.DB, func() error, error) {
 	if s.Data != "" {
-		db, err := farmsql.Open(farmsql.Config{Folder: s.Data})
+		db, err := farmsql.Open(farmsql.Config{Folder: s.Data, Saves: s.Saves, Trust: s.Trust})
 		if err != nil {
 			return nil, nil, err
 		}
