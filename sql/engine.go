@@ -106,10 +106,8 @@ func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.Context
 // view runs a read in the context's transaction, or in one of its own if the
 // context has none.
 func (e *Engine) view(ctx *gms.Context, read func(*txn.Tx) error) error {
-	if ctx != nil && ctx.Session != nil {
-		if tr := current(ctx); tr != nil {
-			return read(tr.tx)
-		}
+	if tr := currentOf(ctx); tr != nil {
+		return read(tr.tx)
 	}
 	var c context.Context = context.Background()
 	if ctx != nil && ctx.Context != nil {

@@ -18,8 +18,22 @@ var (
 // A provider knows the databases.
 type provider struct{ e *Engine }
 
+// systemDatabase is what go-mysql-server keeps its users in, if it has any. It
+// asks for it with every statement.
+const systemDatabase = "mysql"
+
+// errNoSystem is made once: an error of this kind takes a picture of the stack.
+var errNoSystem = gms.ErrDatabaseNotFound.New(systemDatabase)
+
 // Database implements gms.DatabaseProvider.
 func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error) {
+	if sameName(name, systemDatabase) {
+		return nil, errNoSystem
+	}
+	tr := currentOf(ctx)
+	if tr != nil && tr.db != nil && sameName(tr.db.name, name) && !p.e.cat.Changed(tr.tx) {
+		return tr.db, nil
+	}
 	var db *catalog.Database
 	err := p.e.view(ctx, func(t *txn.Tx) (err error) {
 		db, err = p.e.cat.Database(t, name)
@@ -31,7 +45,11 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 	if err != nil {
 		return nil, conflict(err)
 	}
-	return &Database{e: p.e, name: db.Name}, nil
+	found := &Database{e: p.e, name: db.Name}
+	if tr != nil {
+		tr.db = found
+	}
+	return found, nil
 }
 
 // HasDatabase implements gms.DatabaseProvider.
@@ -62,6 +80,9 @@ func (p *provider) CreateDatabase(ctx *gms.Context, name string) error {
 
 // CreateCollatedDatabase implements gms.CollatedDatabaseProvider.
 func (p *provider) CreateCollatedDatabase(ctx *gms.Context, name string, c gms.CollationID) error {
+	if sameName(name, systemDatabase) {
+		return gms.ErrDatabaseExists.New(name)
+	}
 	tr, err := ddl(ctx)
 	if err != nil {
 		return err

@@ -55,6 +55,9 @@ type transaction struct {
 	serial int
 	// editing counts the editors that have begun a statement and not ended it.
 	editing int
+	// db is the database that was last asked for: statements ask for one again
+	// and again.
+	db *Database
 	// rows are the changes of row counts, by the table's counter.
 	rows map[region.Ptr]int64
 	// born are the sequences that the transaction has created.
@@ -127,6 +130,14 @@ func (tr *transaction) count(counter region.Ptr, n int64) {
 func current(ctx *gms.Context) *transaction {
 	tr, _ := ctx.GetTransaction().(*transaction)
 	return tr
+}
+
+// currentOf is current for a context that may have no session, or none of ours.
+func currentOf(ctx *gms.Context) *transaction {
+	if ctx == nil || ctx.Session == nil {
+		return nil
+	}
+	return current(ctx)
 }
 
 // began returns the context's transaction, and begins one where go-mysql-server

@@ -1,0 +1,38 @@
+package sql
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/farmsql/farmsql/farm"
+)
+
+// The engine's own cost of a statement, most of which is go-mysql-server's.
+func BenchmarkStatements(b *testing.B) {
+	in := openInstance(b, farm.Config{RegionBytes: 64 << 20, LogBytes: 8 << 20})
+	defer in.close()
+	c := in.client("")
+	c.exec("CREATE DATABASE d")
+	c.exec("USE d")
+	c.exec("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k))")
+	const rows = 1000
+	for i := range rows {
+		c.exec(fmt.Sprintf("INSERT INTO t (k, c, pad) VALUES (%d, 'ccccccccccccccccccccccc', 'ppppppppp')", i))
+	}
+	for _, s := range []struct{ name, query string }{
+		{"point-select", "SELECT c FROM t WHERE id = %d"},
+		{"range-100", "SELECT c FROM t WHERE id BETWEEN %d AND 100"},
+		{"update-index", "UPDATE t SET k = k + 1 WHERE id = %d"},
+		{"update-non-index", "UPDATE t SET c = 'other' WHERE id = %d"},
+		{"insert", "INSERT INTO t (k, c, pad) VALUES (%d, 'ccccccccccccccccccccccc', 'ppppppppp')"},
+	} {
+		b.Run(s.name, func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i++
+				c.exec(fmt.Sprintf(s.query, 1+i%rows))
+			}
+		})
+	}
+}
