@@ -28,7 +28,7 @@ func temporary() (folder string, remove func()) {
 func ExampleOpen() {
 	folder, remove := temporary()
 	defer remove()
-	db, err := farmsql.Open(farmsql.Config{Folder: folder})
+	db, err := farmsql.Open(farmsql.Config{Folder: folder, RegionSize: 64 * farmsql.MiB})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func ExampleOpen() {
 func ExampleDriver() {
 	folder, remove := temporary()
 	defer remove()
-	db, err := stdsql.Open("farmsql", folder)
+	db, err := stdsql.Open("farmsql", folder+"?regionsize=64MiB")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func ExampleDriver() {
 func ExampleDB_Serve() {
 	folder, remove := temporary()
 	defer remove()
-	db, err := farmsql.Open(farmsql.Config{Folder: folder})
+	db, err := farmsql.Open(farmsql.Config{Folder: folder, RegionSize: 64 * farmsql.MiB})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func ExampleDB_Serve() {
 func ExampleDB_Machine() {
 	folder, remove := temporary()
 	defer remove()
-	db, err := farmsql.Open(farmsql.Config{Folder: folder})
+	db, err := farmsql.Open(farmsql.Config{Folder: folder, RegionSize: 64 * farmsql.MiB})
 	if err != nil {
 		log.Fatal(err)
 	}
