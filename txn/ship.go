@@ -40,7 +40,7 @@ func (m *Machine) handler(h HandlerID) Handler {
 // Ship runs the function registered for h at the primary of the object at to
 // (NSDI'14 section 3.4: function shipping), and returns its result. Where this
 // machine is the primary that is a call. An error that came from another machine
-// keeps its text, and whether it is an ErrConflict.
+// is a *ShippedError.
 func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
 	machine, err := m.Primary(to)
 	if err != nil {
@@ -73,31 +73,52 @@ func noHandler(h HandlerID) error { return fmt.Errorf("txn: nothing is registere
 // messageBodyMax is how long the body of a message may be: a quarter of a queue.
 func (m *Machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - messageHeaderBytes }
 
-// A replyCode says how a shipped function ended.
+// A replyCode says how a shipped function ended: with a result, with an error,
+// or, from replyKnown on, with one that is also a known one.
 type replyCode uint8
 
 const (
 	replyResult replyCode = iota
 	replyError
-	replyConflict
+	replyKnown
 )
 
-// A ShippedError is the error of a function that ran at another machine.
+// knownErrors are what callers of a shipped function may want to tell apart.
+var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, region.ErrFull, region.ErrTooLarge, region.ErrFreed}
+
+// A ShippedError is the error of a function that ran at another machine. It has
+// that error's text, and is what that was of this package's and region's errors.
 type ShippedError struct {
-	Text     string
-	conflict bool
+	Text string
+	is   error // one of knownErrors, or nil
 }
 
 func (e *ShippedError) Error() string { return e.Text }
 
-// Is makes a conflict there an ErrConflict here.
-func (e *ShippedError) Is(target error) bool { return e.conflict && target == ErrConflict }
+// Unwrap returns the known error that it is.
+func (e *ShippedError) Unwrap() error { return e.is }
 
 func shippedError(code replyCode, body []byte) error {
-	if code == replyResult {
+	switch known := int(code) - int(replyKnown); {
+	case code == replyResult:
 		return nil
+	case known >= 0 && known < len(knownErrors):
+		return &ShippedError{Text: string(body), is: knownErrors[known]}
 	}
-	return &ShippedError{Text: string(body), conflict: code == replyConflict}
+	return &ShippedError{Text: string(body)}
+}
+
+// codeOf is the other way round.
+func codeOf(err error) replyCode {
+	if err == nil {
+		return replyResult
+	}
+	for i, known := range knownErrors {
+		if errors.Is(err, known) {
+			return replyKnown + replyCode(i)
+		}
+	}
+	return replyError
 }
 
 // A call waits for one reply.
@@ -161,13 +182,9 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 		if len(result) > m.messageBodyMax() {
 			err = fmt.Errorf("%w: a reply of %d bytes, the limit is %d", ErrTooLarge, len(result), m.messageBodyMax())
 		}
-		switch {
-		case err == nil:
-			reply.body = result
-		case errors.Is(err, ErrConflict):
-			reply.a, reply.body = uint8(replyConflict), []byte(err.Error())
-		default:
-			reply.a, reply.body = uint8(replyError), []byte(err.Error())
+		if reply.a, reply.body = uint8(codeOf(err)), result; err != nil {
+			reply.body = []byte(err.Error())
+			reply.body = reply.body[:min(len(reply.body), m.messageBodyMax())]
 		}
 		if msg.tag == 0 {
 			return

@@ -1,0 +1,446 @@
+package txn_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// fences has a machine's fenced peers told to the result.
+func (r *rig) fences(machine int) *sync.Map {
+	var fenced sync.Map
+	r.Machine(machine).OnFenced(func(m rdma.MachineID, err error) { fenced.Store(m, err) })
+	return &fenced
+}
+
+// What one machine appends to its log or message queue at another, and is no
+// record or message, fences it there. Everybody else goes on.
+func TestGarbageFencesItsSender(t *testing.T) {
+	const outside = 1<<32 - 64
+	class := func(r *rig) region.Class { return r.ptrs[0].Class() }
+	record := func(rec txn.Record) []byte {
+		if rec.ID == (txn.ID{}) {
+			rec.ID = txn.ID{Config: 1, Machine: 0, Worker: 0, Seq: 1000}
+		}
+		return txn.AppendRecord(nil, &rec)
+	}
+	update := func(r *rig, p region.Ptr, v region.Version) txn.Record {
+		return txn.Record{Kind: txn.RecordLock, Regions: []region.ID{p.Addr.Region()}, Writes: []txn.Write{{Ptr: p, Version: v, Payload: make([]byte, p.Capacity())}}}
+	}
+	backup := func(rec txn.Record) txn.Record { rec.Kind = txn.RecordCommitBackup; return rec }
+	for _, c := range []struct {
+		name    string
+		log     func(r *rig) [][]byte
+		message func(r *rig) []byte
+		want    error
+	}{
+		{"log: nothing", func(*rig) [][]byte { return [][]byte{{}} }, nil, txn.ErrBadRecord},
+		{"log: noise", func(*rig) [][]byte { return [][]byte{bytes.Repeat([]byte{0xa5}, 64)} }, nil, txn.ErrBadRecord},
+		{"log: other machine", func(*rig) [][]byte {
+			return [][]byte{record(txn.Record{Kind: txn.RecordTruncate, ID: txn.ID{Config: 1, Machine: 2, Seq: 5}})}
+		}, nil, txn.ErrBadRecord},
+		{"log: other worker", func(*rig) [][]byte {
+			return [][]byte{record(txn.Record{Kind: txn.RecordTruncate, ID: txn.ID{Config: 1, Worker: 7, Seq: 5}})}
+		}, nil, txn.ErrBadRecord},
+		{"log: commit of nothing", func(*rig) [][]byte { return [][]byte{record(txn.Record{Kind: txn.RecordCommitPrimary})} }, nil, txn.ErrBadRecord},
+		{"log: truncated already", func(*rig) [][]byte {
+			return [][]byte{record(txn.Record{Kind: txn.RecordCommitPrimary, LowBound: 2000})}
+		}, nil, txn.ErrBadRecord},
+		{"log: lock twice", func(r *rig) [][]byte {
+			b := record(update(r, r.ptrs[1], 1))
+			return [][]byte{b, b}
+		}, nil, txn.ErrBadRecord},
+		{"log: truncate what is locked", func(r *rig) [][]byte {
+			return [][]byte{record(update(r, r.ptrs[1], 1)), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
+		}, nil, txn.ErrBadRecord},
+		{"log: backup twice", func(r *rig) [][]byte {
+			b := record(backup(update(r, r.ptrs[0], 1)))
+			return [][]byte{b, b}
+		}, nil, txn.ErrBadRecord},
+		{"log: backup of a primary", func(r *rig) [][]byte {
+			return [][]byte{record(backup(update(r, r.ptrs[1], 1))), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
+		}, nil, txn.ErrBadRecord},
+		{"log: backup in no slot", func(r *rig) [][]byte {
+			p := region.MakePtr(region.MakeAddr(r.ptrs[0].Addr.Region(), 960<<10), class(r), 0)
+			return [][]byte{record(backup(update(r, p, 1))), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
+		}, nil, txn.ErrBadRecord},
+		{"log: backup beyond the region", func(r *rig) [][]byte {
+			p := region.MakePtr(region.MakeAddr(r.ptrs[0].Addr.Region(), outside), class(r), 0)
+			return [][]byte{record(backup(update(r, p, 1))), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
+		}, nil, txn.ErrBadRecord},
+		{"message: nothing", nil, func(*rig) []byte { return []byte{} }, txn.ErrBadMessage},
+		{"message: noise", nil, func(*rig) []byte { return bytes.Repeat([]byte{0xa5}, 64) }, txn.ErrBadMessage},
+		{"message: validate of another length", nil, func(*rig) []byte { return txn.Message(2, 0, 0, 3, 1, make([]byte, 16)) }, txn.ErrBadMessage},
+		{"message: validate of nowhere", nil, func(*rig) []byte {
+			return txn.Message(2, 0, 0, 1, 1, binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(region.MakeAddr(77, 64)))[:16])
+		}, txn.ErrBadMessage},
+		{"message: validate beyond the region", nil, func(r *rig) []byte {
+			return txn.Message(2, 0, 0, 1, 1, binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(region.MakeAddr(r.ptrs[1].Addr.Region(), outside)))[:16])
+		}, txn.ErrBadMessage},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := open(t, farm.Config{Machines: 4, Replicas: 2, Workers: 1, Clock: newHandClock()}, 4)
+			if r.Machine(0).Replicas(r.ptrs[0])[1] != 1 || slices.Contains(r.Machine(0).Replicas(r.ptrs[2]), 0) {
+				t.Fatal("the backup of object 0 is not at machine 1, or object 2 is at machine 0")
+			}
+			r.settle()
+			r.lost = true
+			fenced := r.fences(1)
+			if c.log != nil {
+				for _, b := range c.log(r) {
+					r.Machine(0).AppendLog(0, 1, b)
+				}
+			} else {
+				r.Machine(0).AppendMessage(0, 1, c.message(r))
+			}
+			err, ok := fenced.Load(rdma.MachineID(0))
+			if !ok || !errors.Is(err.(error), c.want) || !errors.Is(r.Machine(1).Broken(0, 0), c.want) {
+				t.Fatalf("fenced for %v", err)
+			}
+			r.set(1, 2, 5) // machines 1 and 2 go on
+			r.set(2, 2, 6)
+			if got := r.get(1, 2); got != 6 {
+				t.Errorf("object holds %d", got)
+			}
+			if _, err := r.Machine(1).ShipTo(ctx, 0, 1, nil); !errors.Is(err, c.want) {
+				t.Errorf("machine 1 still talks to machine 0: %v", err)
+			}
+		})
+	}
+}
+
+// A LOCK record that asks for what cannot be locked is refused, whatever it is
+// that it asks for.
+func TestLockOfNonsenseIsRefused(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1}, 2)
+	r.settle()
+	fenced := r.fences(1)
+	headers := r.Machine(1).Header(r.ptrs[1])
+	for i, addr := range []region.Addr{
+		region.MakeAddr(99, 640), r.ptrs[0].Addr, region.MakeAddr(r.ptrs[1].Addr.Region(), 64), region.MakeAddr(r.ptrs[1].Addr.Region(), 960<<10),
+		region.MakeAddr(r.ptrs[1].Addr.Region(), 1<<32-64), region.MakeAddr(r.ptrs[1].Addr.Region(), 1<<20),
+	} {
+		p := region.MakePtr(addr, r.ptrs[1].Class(), 0)
+		rec := txn.Record{Kind: txn.RecordLock, ID: txn.ID{Config: 1, Seq: uint64(1000 + i)}, Regions: []region.ID{addr.Region()}}
+		for _, w := range []region.Ptr{r.ptrs[1], p} { // the first gets locked and unlocked
+			rec.Writes = append(rec.Writes, txn.Write{Ptr: w, Version: headers.Version(), Payload: make([]byte, w.Capacity())})
+		}
+		r.Machine(0).AppendLog(0, 1, txn.AppendRecord(nil, &rec))
+		if err, ok := fenced.Load(rdma.MachineID(0)); ok {
+			t.Fatalf("%v: fenced: %v", p, err)
+		}
+		if h := r.Machine(1).Header(r.ptrs[1]); h != headers {
+			t.Errorf("%v: object is %v, was %v", p, h, headers)
+		}
+	}
+	r.Machine(0).AppendLog(0, 1, txn.AppendRecord(nil, &txn.Record{Kind: txn.RecordTruncate, ID: txn.ID{Config: 1}, LowBound: 5000}))
+	if err, ok := fenced.Load(rdma.MachineID(0)); ok {
+		t.Errorf("fenced: %v", err)
+	}
+}
+
+// Bytes that are no record of the ring at all, written with plain RDMA writes at
+// random places of logs and message queues, fence, and crash nothing.
+func TestNoiseInRings(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 1))
+	fences := 0
+	for round := range 30 {
+		func() {
+			r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
+			r.settle()
+			r.lost = true
+			fenced := r.fences(1)
+			key, size := txn.LogKey(0, 0), 256<<10
+			if round%2 == 0 {
+				key, size = txn.MessagesKey(0, 0), 64<<10
+			}
+			noise := make([]byte, 64*(1+rng.IntN(40)))
+			for i := range noise {
+				noise[i] = byte(rng.Uint32())
+			}
+			// From the control line to where the next record goes, or behind.
+			off := uint64(8*rng.IntN(16)) % uint64(size-len(noise))
+			r.Machine(0).Locked(0, func() {
+				if _, err := r.Machine(0).Queue(0).Write(1, key, off, noise, 1<<40); err != nil {
+					t.Error(err)
+				}
+				if err := r.Machine(0).Queue(0).Ring(1); err != nil {
+					t.Error(err)
+				}
+			})
+			if err, ok := fenced.Load(rdma.MachineID(0)); ok {
+				fences++
+				if !errors.Is(err.(error), ring.ErrCorrupt) && !errors.Is(err.(error), txn.ErrBadRecord) && !errors.Is(err.(error), txn.ErrBadMessage) {
+					t.Errorf("fenced for %v", err)
+				}
+			}
+			r.set(1, 2, 5)
+			r.set(2, 1, 6)
+		}()
+	}
+	if fences < 10 {
+		t.Errorf("fenced %d times", fences)
+	}
+}
+
+// A commit that needs a machine which is lost fails; what it had locked at others
+// is unlocked, unless a backup may have a record.
+func TestLostParticipant(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		at      txn.Step
+		replica int // which replica of the object is lost
+		inDoubt bool
+	}{
+		{"primary before the locks", txn.StepBlock, 0, false}, // never reached: lost from the beginning
+		{"primary after the locks", txn.StepValidate, 0, true},
+		{"backup after the locks", txn.StepValidate, 1, true},
+		{"backup after the first record", txn.StepCommitBackup, 2, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := open(t, farm.Config{Machines: 5, Replicas: 3, Workers: 1, Clock: newHandClock()}, 10)
+			r.lost = true
+			m := r.Machine(0)
+			p, own := r.elsewhere(), r.ptrs[0]
+			lost := m.Replicas(p)[c.replica]
+			if c.replica == 2 { // the last of which a record is written
+				lost = max(m.Replicas(p)[1], m.Replicas(p)[2])
+			}
+			tx := m.Begin()
+			must(t, write(tx, p, 1))
+			must(t, write(tx, own, 1))
+			before := m.Header(own)
+			lose := sync.OnceFunc(func() { r.Machine(int(lost)).NIC().Close() })
+			if c.at == txn.StepBlock {
+				lose()
+			}
+			m.OnStep(func(s txn.Step) {
+				if s == c.at {
+					lose()
+				}
+			})
+			err := tx.Commit(ctx)
+			if err == nil || errors.Is(err, txn.ErrConflict) || errors.Is(err, txn.ErrInDoubt) != c.inDoubt {
+				t.Errorf("commit: %v", err)
+			}
+			if h := m.Header(own); h.Locked() != c.inDoubt || h.Version() != before.Version() {
+				t.Errorf("own object was %v and is %v", before, h)
+			}
+			m.OnStep(nil)
+			other := r.ptrs[5] // at machine 0, like own
+			err = m.Run(ctx, func(tx *txn.Tx) error { return write(tx, other, 4) })
+			if backups := m.Replicas(other)[1:]; err != nil && backups[0] != lost && backups[1] != lost {
+				t.Errorf("others cannot go on: %v", err)
+			}
+		})
+	}
+}
+
+func TestClosed(t *testing.T) {
+	c, err := farm.Open(farm.Config{Machines: 2, Replicas: 2, RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10})
+	must(t, err)
+	m, root := c.Machine(0), c.Root()
+	must(t, c.Close())
+	tx := m.Begin()
+	_, errRead := tx.Read(root)
+	_, _, errAlloc := tx.Alloc(10, 0)
+	errCommit := tx.Commit(ctx)
+	_, errFree := m.Read(root, make([]byte, root.Capacity()))
+	_, errShip := m.ShipTo(ctx, 1, 1, nil)
+	_, errPrimary := m.Primary(root.Addr)
+	for i, err := range []error{errRead, errAlloc, errCommit, errFree, errShip, errPrimary, m.Run(ctx, func(*txn.Tx) error { return nil })} {
+		if !errors.Is(err, txn.ErrClosed) {
+			t.Errorf("operation %d after Close: %v", i, err)
+		}
+	}
+}
+
+// Functions run at the machine they are shipped to; what comes of them comes
+// back, whatever it is.
+func TestShip(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg farm.Config) {
+		r := open(t, cfg, r1(cfg))
+		var ran [3]atomic.Int32
+		for i := range r.Machines() {
+			m := r.Machine(i)
+			m.Handle(1, func(_ context.Context, arg []byte) ([]byte, error) {
+				ran[i].Add(1)
+				switch string(arg) {
+				case "conflict":
+					return nil, fmt.Errorf("here: %w", txn.ErrConflict)
+				case "error":
+					return nil, errors.New("boom")
+				case "large":
+					return make([]byte, 64<<10), nil
+				case "full":
+					return nil, fmt.Errorf("here: %w", region.ErrFull)
+				case "commit":
+					return nil, m.Run(ctx, func(tx *txn.Tx) error { return write(tx, r.ptrs[(i+1)%r.Machines()], 77) })
+				}
+				return append([]byte("re: "), arg...), nil
+			})
+		}
+		from := r.Machine(0)
+		for i, p := range r.ptrs {
+			reply, err := from.Ship(ctx, p.Addr, 1, []byte("hello"))
+			if err != nil || string(reply) != "re: hello" || ran[i].Swap(0) != 1 {
+				t.Errorf("machine %d: %q, %v", i, reply, err)
+			}
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("conflict")); !errors.Is(err, txn.ErrConflict) {
+				t.Errorf("machine %d: %v", i, err)
+			}
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("full")); !errors.Is(err, region.ErrFull) || errors.Is(err, txn.ErrConflict) {
+				t.Errorf("machine %d: %v", i, err)
+			}
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("error")); err == nil || errors.Is(err, txn.ErrConflict) || !strings.Contains(err.Error(), "boom") {
+				t.Errorf("machine %d: %v", i, err)
+			}
+			if _, err := from.Ship(ctx, p.Addr, 2, nil); err == nil || !strings.Contains(err.Error(), "handler 0x2") {
+				t.Errorf("machine %d without a handler: %v", i, err)
+			}
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("commit")); err != nil {
+				t.Errorf("machine %d: %v", i, err)
+			}
+			if got := r.get(0, (i+1)%r.Machines()); got != 77 {
+				t.Errorf("machine %d has written %d", i, got)
+			}
+			r.set(0, (i+1)%r.Machines(), 0)
+			if i == 0 {
+				continue
+			}
+			if _, err := from.Ship(ctx, p.Addr, 1, make([]byte, 20<<10)); !errors.Is(err, txn.ErrTooLarge) {
+				t.Errorf("large argument: %v", err)
+			}
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("large")); err == nil || !strings.Contains(err.Error(), "limit") {
+				t.Errorf("large result: %v", err)
+			}
+		}
+		if _, err := from.Ship(ctx, region.MakeAddr(99, 64), 1, nil); !errors.Is(err, txn.ErrNoRegion) {
+			t.Errorf("ship to nowhere: %v", err)
+		}
+		if _, err := from.ShipTo(ctx, 50, 1, nil); err == nil {
+			t.Error("shipped to a machine that is not there")
+		}
+		r.quiet()
+	})
+}
+
+func r1(cfg farm.Config) int { return cfg.Machines }
+
+func TestHandlersAreRegisteredOnce(t *testing.T) {
+	r := open(t, farm.Config{}, 0)
+	h := func(context.Context, []byte) ([]byte, error) { return nil, nil }
+	r.Machine(0).Handle(1, h)
+	defer func() {
+		if recover() == nil {
+			t.Error("registered twice")
+		}
+	}()
+	r.Machine(0).Handle(1, h)
+}
+
+// Many large messages through queues that hold four of them: those for which
+// there is no room wait in the outbox, and all arrive.
+func TestMessagesThroughTinyQueues(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		t.Run(fmt.Sprintf("async=%v", async), func(t *testing.T) {
+			r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Network: local.Options{Async: async, Depth: 16}}, 3)
+			for i := range 3 {
+				r.Machine(i).Handle(1, func(_ context.Context, arg []byte) ([]byte, error) { return arg, nil })
+			}
+			var wg sync.WaitGroup
+			for g := range 24 {
+				wg.Go(func() {
+					arg := make([]byte, 4000)
+					for i := range 30 {
+						put(arg, uint64(g*1000+i))
+						reply, err := r.Machine(g%3).ShipTo(ctx, rdma.MachineID((g+1+i%2)%3), 1, arg)
+						if err != nil || !bytes.Equal(reply, arg) {
+							t.Errorf("reply of %d bytes, %v", len(reply), err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			r.quiet()
+		})
+	}
+}
+
+// Commits of many goroutines over a provider that holds few operations: posts
+// wait for room, and nothing is lost.
+func TestCommitsThroughShallowQueues(t *testing.T) {
+	r := open(t, farm.Config{Machines: 3, Replicas: 3, Workers: 1, Network: local.Options{Async: true, Depth: 4}}, 6)
+	var wg sync.WaitGroup
+	for g := range 12 {
+		wg.Go(func() {
+			for range 20 {
+				err := r.Machine(g%3).Run(ctx, func(tx *txn.Tx) error {
+					for i := range 6 {
+						v, err := read(tx, r.ptrs[(g+i)%6])
+						if err == nil && i < 3 {
+							err = write(tx, r.ptrs[(g+i)%6], v+1)
+						}
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	total := uint64(0)
+	for i := range 6 {
+		total += r.get(0, i)
+	}
+	if total != 12*20*3 {
+		t.Errorf("total is %d, want %d", total, 12*20*3)
+	}
+	r.quiet()
+}
+
+// A log that is there and holds records that nobody has recovered is not taken
+// over.
+func TestUnrecoveredLogIsRefused(t *testing.T) {
+	mem := nvram.NewMemory(64 << 10)
+	rx, err := ring.Create(mem, 0, mem.Size(), 1)
+	must(t, err)
+	s, err := rx.State()
+	must(t, err)
+	if _, _, err := ring.NewLocalSender(s, mem, 0).Append(1, []byte("left over")); err != nil {
+		t.Fatal(err)
+	}
+	n, err := local.NewNetwork(local.Options{}).Join(0)
+	must(t, err)
+	defer n.Close()
+	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHandClock()}
+	c.Log = func(rdma.MachineID, int) *nvram.Memory { return mem }
+	m, err := txn.New(c)
+	must(t, err)
+	if _, err := m.Listen(0); err == nil || !strings.Contains(err.Error(), "earlier life") {
+		t.Errorf("listens: %v", err)
+	}
+}
