@@ -75,11 +75,17 @@ func (m *Machine) release(w *worker, p region.Ptr) {
 	}
 	w.lock()
 	defer w.unlock()
-	if peer := w.peers[machine]; peer.broken == nil {
-		msg := message{kind: messageRequest, b: uint16(handlerRelease), body: p.Append(nil)}
-		if err := w.send(peer, &msg); err != nil {
-			w.fence(peer, err)
-		}
+	peer := w.peers[machine]
+	if peer.broken != nil || w.stopped {
+		return
+	}
+	// Nobody waits for the reply but Quiesce.
+	c := &call{to: machine, release: true}
+	c.wait.add(1)
+	w.releases++
+	msg := message{kind: messageRequest, b: uint16(handlerRelease), tag: w.open(c), body: p.Append(nil)}
+	if err := w.send(peer, &msg); err != nil {
+		w.fence(peer, err)
 	}
 }
 

@@ -174,7 +174,8 @@ func (m *Machine) Close(patience time.Duration) error {
 }
 
 // Quiesce waits, for at most patience, until every commit that has begun here
-// before the call has ended and is truncated, and so applied at all replicas.
+// before the call has ended and is truncated, and so applied at all replicas, and
+// that slots given back to other machines have arrived there.
 func (m *Machine) Quiesce(patience time.Duration) error {
 	for _, w := range m.workers {
 		b := backoff{w: w, patience: patience}

@@ -126,6 +126,23 @@ type call struct {
 	to     rdma.MachineID
 	wait   waiter
 	answer message
+	// release marks a call that gives a slot back.
+	release bool
+}
+
+// open gives a call the tag that its reply will have.
+func (w *worker) open(c *call) (tag uint64) {
+	w.nextTag++
+	w.calls[w.nextTag] = c
+	return w.nextTag
+}
+
+// end forgets a call that has been replied to, or will not be.
+func (w *worker) end(tag uint64, c *call) {
+	delete(w.calls, tag)
+	if c.release {
+		w.released++
+	}
 }
 
 func (c *call) reply(msg message) {
@@ -150,11 +167,9 @@ func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
 		err = ErrClosed
 	}
 	if err == nil {
-		w.nextTag++
-		msg.tag = w.nextTag
-		w.calls[msg.tag] = c
+		msg.tag = w.open(c)
 		if err = w.send(p, &msg); err != nil {
-			delete(w.calls, msg.tag)
+			w.end(msg.tag, c)
 		}
 	}
 	w.unlock()
@@ -167,7 +182,7 @@ func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
 	return c.answer, nil
 }
 
-// serve runs a shipped function. A request with tag 0 wants no reply.
+// serve runs a shipped function.
 func (m *Machine) serve(w *worker, p *peer, msg message) {
 	fn := m.handler(HandlerID(msg.b))
 	arg := append([]byte(nil), msg.body...)
@@ -185,9 +200,6 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 		if reply.a, reply.body = uint8(codeOf(err)), result; err != nil {
 			reply.body = []byte(err.Error())
 			reply.body = reply.body[:min(len(reply.body), m.messageBodyMax())]
-		}
-		if msg.tag == 0 {
-			return
 		}
 		w.lock()
 		if p.broken == nil {

@@ -96,7 +96,8 @@ func (w *worker) stop() {
 // A quiescence is a point in a worker's work that has been reached once all that
 // it began before is truncated everywhere.
 type quiescence struct {
-	next uint64
+	next     uint64
+	releases uint64
 	// tails are where the peers' logs ended, by machine, once all transactions
 	// before next had been truncated here; nil until then.
 	tails []uint64
@@ -105,7 +106,7 @@ type quiescence struct {
 func (w *worker) quiescence() *quiescence {
 	w.lock()
 	defer w.unlock()
-	return &quiescence{next: w.window.next}
+	return &quiescence{next: w.window.next, releases: w.releases}
 }
 
 // reached drives truncation on and says whether it has come that far.
@@ -113,7 +114,7 @@ func (q *quiescence) reached(w *worker) bool {
 	w.lock()
 	defer w.unlock()
 	w.flushTruncations()
-	if w.window.low < q.next {
+	if w.window.low < q.next || w.released < q.releases {
 		return false
 	}
 	if q.tails == nil {

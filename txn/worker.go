@@ -37,8 +37,11 @@ type worker struct {
 	calls   map[uint64]*call   // by tag, waiting for a reply
 	ops     ops
 	nextTag uint64
-	toRing  []rdma.MachineID
-	buf     []byte // a message being encoded
+	// releases counts the slots given back to other machines, released those of
+	// them that have arrived.
+	releases, released uint64
+	toRing             []rdma.MachineID
+	buf                []byte // a message being encoded
 	// staged is how long the record staged in a log is, piggybacked how many of
 	// its bytes tell of truncations.
 	staged, piggybacked int
@@ -273,7 +276,7 @@ func (w *worker) receive(p *peer, msg message) error {
 		return w.send(p, &reply)
 	case messageValidateReply, messageReply:
 		if c := w.calls[msg.tag]; c != nil {
-			delete(w.calls, msg.tag)
+			w.end(msg.tag, c)
 			c.reply(msg)
 		}
 	case messageRequest:
@@ -298,7 +301,7 @@ func (w *worker) fence(p *peer, err error) {
 func (w *worker) disappoint(machine rdma.MachineID, err error) {
 	for tag, c := range w.calls {
 		if c.to == machine {
-			delete(w.calls, tag)
+			w.end(tag, c)
 			c.fail(err)
 		}
 	}
