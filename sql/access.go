@@ -18,12 +18,17 @@ var errExists = errors.New("sql: key exists")
 // An access is an index's structure: keys that lead to rows.
 type access interface {
 	get(t *txn.Tx, key []byte) (region.Ptr, bool, error)
+	// has is get for who only asks whether there is a row: that it moves to
+	// another address is no conflict.
+	has(t *txn.Tx, key []byte) (bool, error)
 	insert(t *txn.Tx, key []byte, row region.Ptr) error
 	put(t *txn.Tx, key []byte, row region.Ptr) error
 	remove(t *txn.Tx, key []byte) (bool, error)
 	// scan goes through the keys in [lo, hi), in their order if the structure
 	// has one; nil is an open end.
 	scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
+	// keys is scan for who only asks which keys there are.
+	keys(t *txn.Tx, lo, hi []byte) cursor
 }
 
 // A cursor returns a key that is valid until the next call.
@@ -42,6 +47,8 @@ type treeAccess struct{ *btree.Tree }
 
 func (a treeAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) { return a.Get(t, key) }
 
+func (a treeAccess) has(t *txn.Tx, key []byte) (bool, error) { return a.Has(t, key) }
+
 func (a treeAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
 	err := a.Insert(t, key, row)
 	if errors.Is(err, btree.ErrExists) {
@@ -57,6 +64,8 @@ func (a treeAccess) scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
 	return a.Scan(t, lo, hi, reverse)
 }
 
+func (a treeAccess) keys(t *txn.Tx, lo, hi []byte) cursor { return a.Scan(t, lo, hi, false).KeysOnly() }
+
 type hashAccess struct{ *hash.Table }
 
 func (a hashAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
@@ -67,6 +76,8 @@ func (a hashAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	p, err := region.DecodePtr(v)
 	return p, err == nil, err
 }
+
+func (a hashAccess) has(t *txn.Tx, key []byte) (bool, error) { return a.Has(t, key) }
 
 func (a hashAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
 	err := a.Insert(t, key, row.Append(nil))
@@ -85,6 +96,8 @@ func (a hashAccess) remove(t *txn.Tx, key []byte) (bool, error) { return a.Delet
 func (a hashAccess) scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
 	return &hashCursor{Cursor: a.Scan(t), lo: lo, hi: hi}
 }
+
+func (a hashAccess) keys(t *txn.Tx, lo, hi []byte) cursor { return a.scan(t, lo, hi, false) }
 
 // A hashCursor filters a scan of everything.
 type hashCursor struct {

@@ -53,7 +53,7 @@ func TestNoFalseConflicts(t *testing.T) {
 	setup := in.client("")
 	for _, q := range []string{
 		"CREATE DATABASE d", "USE d",
-		"CREATE TABLE parent (id INT PRIMARY KEY, name VARCHAR(40), visits INT)",
+		"CREATE TABLE parent (id INT PRIMARY KEY, name VARCHAR(4000), visits INT)",
 		`CREATE TABLE child (id BIGINT PRIMARY KEY AUTO_INCREMENT, pid INT NOT NULL, k INT, s VARCHAR(30),
 			KEY (k), UNIQUE KEY (s), CONSTRAINT fk FOREIGN KEY (pid) REFERENCES parent (id))`,
 		"INSERT INTO parent VALUES (0, 'a', 0), (1, 'b', 0), (2, 'c', 0), (3, 'd', 0)",
@@ -73,9 +73,10 @@ func TestNoFalseConflicts(t *testing.T) {
 			if err := c.must(pause, append(queries, "COMMIT")...); err != nil {
 				return err
 			}
-			// The parents change all the time; each client has one that is its
-			// own to write in turn with the others, so that writers may conflict.
-			c.exec(fmt.Sprintf("UPDATE parent SET visits = visits + 1 WHERE id = %d", i%4))
+			// The parents change all the time, and grow, so that their rows move;
+			// each client has one that is its own to write in turn with the
+			// others, so that writers may conflict.
+			c.exec(fmt.Sprintf("UPDATE parent SET visits = visits + 1, name = REPEAT('x', visits * 60) WHERE id = %d", i%4))
 		}
 		return nil
 	})

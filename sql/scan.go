@@ -152,13 +152,32 @@ func (i *rowIter) entry() (region.Ptr, bool, error) {
 		// Asked for one key, the index answers for one key, and nothing that
 		// happens around it concerns the transaction.
 		if r.point && i.single(r) {
-			if p, ok, err := i.acc.get(i.tr.tx, r.lo); ok || err != nil {
+			if p, ok, err := i.point(r); ok || err != nil {
 				return p, ok, err
 			}
 			continue
 		}
-		i.cur = i.acc.scan(i.tr.tx, r.lo, r.hi, i.scan.reverse)
+		if i.exists(r) {
+			i.cur = i.acc.keys(i.tr.tx, r.lo, r.hi)
+		} else {
+			i.cur = i.acc.scan(i.tr.tx, r.lo, r.hi, i.scan.reverse)
+		}
 	}
+}
+
+// point asks the index for the one key of a range.
+func (i *rowIter) point(r *keyRange) (region.Ptr, bool, error) {
+	if i.exists(r) {
+		ok, err := i.acc.has(i.tr.tx, r.lo)
+		return region.Ptr{}, ok, err
+	}
+	return i.acc.get(i.tr.tx, r.lo)
+}
+
+// exists reports whether nobody looks at the rows of a range, not even to check
+// them.
+func (i *rowIter) exists(r *keyRange) bool {
+	return i.scan.keysOnly && r.rest == nil && r.check == nil
 }
 
 // single reports whether a range's key is all of an entry's: one that is not

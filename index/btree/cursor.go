@@ -22,8 +22,10 @@ type Cursor struct {
 	serial  uint64
 	lo, hi  []byte // an empty hi is plus infinity
 	reverse bool
-	done    bool
-	err     error
+	// existence says that only the keys count as read.
+	existence bool
+	done      bool
+	err       error
 
 	loaded bool
 	lf     leaf
@@ -50,6 +52,13 @@ func (tr *Tree) Scan(t *txn.Tx, lo, hi []byte, reverse bool) *Cursor {
 	}
 	c.lo, c.hi = p.keep(lo), p.keep(hi)
 	c.edits = p.edits - 1
+	return c
+}
+
+// KeysOnly has only the keys become part of what the transaction has read, and
+// not where they lead: see Has. It is called before the first Next and returns c.
+func (c *Cursor) KeysOnly() *Cursor {
+	c.existence = true
 	return c
 }
 
@@ -118,7 +127,7 @@ func (c *Cursor) load() error {
 	}
 	c.lf = lf
 	q := c.p.ranges.next()
-	*q = rangeQuestion{tr: c.tr, n: lf.node, reverse: c.reverse, from: pos.key}
+	*q = rangeQuestion{tr: c.tr, n: lf.node, reverse: c.reverse, existence: c.existence, from: pos.key}
 	q.first[0] = lf.src
 	q.srcs = q.first[:]
 	if c.slot = lf.count(); pos.side != end {

@@ -18,7 +18,22 @@ func (tr *Tree) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 		v, err := c.val.ptr()
 		return v, !c.deleted, err
 	}
-	return p.ask(t, key)
+	return p.ask(t, key, false)
+}
+
+// Has reports whether key leads anywhere, as t sees it. Only that becomes part
+// of what t has read: unlike one that Got the key, a transaction does not abort
+// when the key comes to lead somewhere else.
+func (tr *Tree) Has(t *txn.Tx, key []byte) (bool, error) {
+	if len(key) > MaxKeyBytes {
+		return false, ErrKeyTooLong
+	}
+	p := tr.pend(t)
+	if c := p.find(key); c != nil {
+		return !c.deleted, nil
+	}
+	_, found, err := p.ask(t, key, true)
+	return found, err
 }
 
 // Insert has key lead to v from the moment that t commits. It fails with
@@ -26,7 +41,7 @@ func (tr *Tree) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 // That it does not becomes part of what t has read: of two transactions that
 // insert one key, one commits.
 func (tr *Tree) Insert(t *txn.Tx, key []byte, v region.Ptr) error {
-	_, found, err := tr.Get(t, key)
+	found, err := tr.Has(t, key)
 	if err != nil {
 		return err
 	}
@@ -59,11 +74,11 @@ func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 }
 
 // ask looks key up in what is committed, and remembers question and answer.
-func (p *pending) ask(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
+func (p *pending) ask(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, error) {
 	if p.state != existing {
 		return region.Ptr{}, false, nil
 	}
-	if q := p.latest; q != nil && bytes.Equal(q.key, key) {
+	if q := p.latest; q != nil && bytes.Equal(q.key, key) && (existence || !q.existence) {
 		return q.val, q.found, nil // that answer has to hold in any case
 	}
 	s := p.tr.scratch()
@@ -77,7 +92,7 @@ func (p *pending) ask(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 		return region.Ptr{}, false, err
 	}
 	q := p.points.next()
-	*q = keyQuestion{tr: p.tr, key: p.keep(key), val: v, found: found, src: [1]txn.Source{lf.src}}
+	*q = keyQuestion{tr: p.tr, key: p.keep(key), val: v, found: found, existence: existence, src: [1]txn.Source{lf.src}}
 	t.Expect(q)
 	p.latest = q
 	return v, found, nil

@@ -8,13 +8,16 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// keyQuestion: where does the key lead?
+// keyQuestion: where does the key lead? Or, with existence, does it lead
+// anywhere?
 type keyQuestion struct {
 	tr    *Tree
 	key   []byte
 	val   region.Ptr
 	found bool
-	src   [1]txn.Source
+	// existence says that val does not matter.
+	existence bool
+	src       [1]txn.Source
 }
 
 // Sources implements txn.Question.
@@ -30,7 +33,7 @@ func (q *keyQuestion) Ask(f *txn.Fresh) (bool, error) {
 	}
 	q.src[0] = lf.src
 	v, found, err := lf.get(q.key)
-	return v == q.val && found == q.found, err
+	return found == q.found && (v == q.val || q.existence), err
 }
 
 // answerless turns a question that has lost its tree into another answer.
@@ -53,13 +56,15 @@ type rangeQuestion struct {
 	tr      *Tree
 	n       node
 	reverse bool
-	from    []byte
-	to      []byte
-	reach   reach
-	slot    int // the slot at which reading begins; in reverse the one after it
-	count   int // how many entries were read
-	first   [1]txn.Source
-	srcs    []txn.Source
+	// existence says that what the keys lead to does not matter.
+	existence bool
+	from      []byte
+	to        []byte
+	reach     reach
+	slot      int // the slot at which reading begins; in reverse the one after it
+	count     int // how many entries were read
+	first     [1]txn.Source
+	srcs      []txn.Source
 }
 
 // reach says how far a range was read.
@@ -142,7 +147,7 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 			if is = lf.appendKey(is[:0], k); !within.below(is) {
 				return i == j, nil
 			}
-			if i == j || lf.value(k) != q.n.value(i) {
+			if i == j || !q.existence && lf.value(k) != q.n.value(i) {
 				return false, nil
 			}
 			if was = q.n.appendKey(was[:0], i); !bytes.Equal(is, was) {
