@@ -99,7 +99,7 @@ func load(fsys fs.FS) (map[string][]*file, error) {
 		}
 		base := path.Base(name)
 		if d.IsDir() {
-			if name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || slices.Contains(ignored, name)) {
+			if name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata") {
 				return fs.SkipDir
 			}
 			return nil

@@ -101,7 +101,6 @@ func TestRulesCatchViolations(t *testing.T) {
 		"function of 101 lines":  {"txn/a.go", doc + "package p\nfunc f() {" + strings.Repeat("\n", 100) + "}", "length: function f has 101 lines"},
 		"long table in a test":   {"txn/a_test.go", "package p\nfunc f() {" + strings.Repeat("\n", 200) + "}", ""},
 		"ignored by go":          {"txn/testdata/a.go", "nonsense", ""},
-		"ignored by the table":   {"internal/deps/a.go", `package deps; import _ "unsafe"`, ""},
 		"whatever the build tag": {"txn/a_windows.go", "//go:build ignore\n\n" + doc + `package p; import _ "unsafe"`, "unsafe: txn"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,11 +29,6 @@ var layers = [][]string{
 	{"test"},           // the binary, as its users see it
 }
 
-// ignored folders are no part of the house.
-var ignored = []string{
-	"internal/deps", // keeps modules in go.mod until their users are there
-}
-
 // core packages import only the standard library, and what is listed here.
 var core = map[string][]string{
 	"internal/clock":     nil,
