@@ -22,8 +22,10 @@ var (
 	// prepared for.
 	errChanged = errors.New("Table definition has changed, please retry transaction")
 	// errLongKey says that an index entry is longer than keyBytesMax.
+	//lint:ignore ST1005 the text is MySQL's
 	errLongKey = fmt.Errorf("Specified key was too long; max key length is %d bytes", keyBytesMax)
 	// errReadOnly refuses a change in a READ ONLY transaction.
+	//lint:ignore ST1005 the text is MySQL's
 	errReadOnly = errors.New("Cannot execute statement in a READ ONLY transaction.")
 )
 
