@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/farmsql/farmsql/region"
@@ -71,25 +72,49 @@ func decodeConfiguration(path string, b []byte) (*Configuration, error) {
 			ErrBadConfiguration, path, stored.Format, formatVersion)
 	}
 	c := stored.Configuration
+	if stored.Format < 1 || c == nil {
+		return nil, fmt.Errorf("%w: %s is incomplete", ErrBadConfiguration, path)
+	}
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", ErrBadConfiguration, path, err)
+	}
 	root, err := region.DecodePtr(stored.Root)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: root object: %v", ErrBadConfiguration, path, err)
 	}
-	if c == nil || c.ID == 0 || len(c.Machines) == 0 || len(c.FailureDomain) != len(c.Machines) || c.Replicas < 1 || c.Replicas > len(c.Machines) {
-		return nil, fmt.Errorf("%w: %s is incomplete", ErrBadConfiguration, path)
+	c.Root = root
+	return c, nil
+}
+
+// validate says what makes c no configuration.
+func (c *Configuration) validate() error {
+	switch {
+	case c.ID == 0 || len(c.Machines) == 0 || len(c.FailureDomain) != len(c.Machines):
+		return errors.New("no machines, or no failure domains of theirs")
+	case c.Replicas < 1 || c.Replicas > len(c.Machines):
+		return fmt.Errorf("%d replicas on %d machines", c.Replicas, len(c.Machines))
 	}
-	for i, p := range c.Regions {
-		if p.Region >= c.NextRegion || i > 0 && p.Region <= c.Regions[i-1].Region || c.domain(p.Primary) < 0 {
-			return nil, fmt.Errorf("%w: %s: region %d", ErrBadConfiguration, path, p.Region)
+	for i := 1; i < len(c.Machines); i++ {
+		if c.Machines[i] <= c.Machines[i-1] {
+			return fmt.Errorf("machine %d after machine %d", c.Machines[i], c.Machines[i-1])
 		}
-		for _, b := range p.Backups {
-			if c.domain(b) < 0 {
-				return nil, fmt.Errorf("%w: %s: region %d has a backup on unknown machine %d", ErrBadConfiguration, path, p.Region, b)
+	}
+	last := region.ID(0)
+	for _, p := range c.Regions {
+		if p.Region <= last || p.Region >= c.NextRegion {
+			return fmt.Errorf("region %d after region %d, the next to be made is %d", p.Region, last, c.NextRegion)
+		}
+		last = p.Region
+		if len(p.Backups) >= c.Replicas {
+			return fmt.Errorf("region %d has %d backups, %d replicas are wanted", p.Region, len(p.Backups), c.Replicas)
+		}
+		for i, m := range p.Replicas() {
+			if c.domain(m) < 0 || slices.Contains(p.Replicas()[:i], m) {
+				return fmt.Errorf("region %d has a replica on machine %d, which is unknown or has another", p.Region, m)
 			}
 		}
 	}
-	c.Root = root
-	return c, nil
+	return nil
 }
 
 // CompareAndSwap implements Store.

@@ -126,14 +126,21 @@ func (r *restart) drainLog(m Machine, log *nvram.Memory) error {
 			return err
 		}
 		r.report.Records++
-		r.see(m, &rec)
+		if err := r.see(m, &rec); err != nil {
+			return err
+		}
 	}
 }
 
 // see takes note of one record in a log of m.
-func (r *restart) see(m Machine, rec *txn.Record) {
+func (r *restart) see(m Machine, rec *txn.Record) error {
 	if rec.Kind == txn.RecordTruncate {
-		return
+		return nil
+	}
+	for _, id := range rec.Regions {
+		if _, ok := r.configuration.Placement(id); !ok {
+			return fmt.Errorf("transaction %v writes to region %d, which the configuration does not know", rec.ID, id)
+		}
 	}
 	t := r.txs[rec.ID]
 	if t == nil {
@@ -148,6 +155,7 @@ func (r *restart) see(m Machine, rec *txn.Record) {
 		t.writes[w.Ptr.Addr] = w
 	}
 	t.note(r.configuration, m.ID, rec)
+	return nil
 }
 
 // note raises the votes of the regions that the record is about: a LOCK or
@@ -155,10 +163,7 @@ func (r *restart) see(m Machine, rec *txn.Record) {
 // that it backs up.
 func (t *transaction) note(c *cluster.Configuration, m rdma.MachineID, rec *txn.Record) {
 	for _, id := range t.regions {
-		p, ok := c.Placement(id)
-		if !ok {
-			continue
-		}
+		p, _ := c.Placement(id)
 		primary := p.Primary == m
 		switch {
 		case rec.Kind == txn.RecordLock && primary:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -454,7 +455,7 @@ func TestPaper4_LockFreeRead(t *testing.T) {
 			if _, err := r.Machine(machine).Read(p, b); err != nil {
 				t.Error(err)
 			}
-		}); n != 0 {
+		}); n != 0 && !invariant.Enabled { // pools forget things under -race
 			t.Errorf("a read from machine %d allocates %v times", machine, n)
 		}
 	}

@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// instance returns a configuration of n machines, two to a failure domain if
+// paired.
+func instance(n, replicas int, paired bool) *Configuration {
+	c := &Configuration{ID: 1, Replicas: replicas, NextRegion: 1, Workers: 2, RegionBytes: 1 << 20, LogBytes: 1 << 16}
+	for i := range n {
+		c.Machines = append(c.Machines, rdma.MachineID(i))
+		c.FailureDomain = append(c.FailureDomain, i)
+		if paired {
+			c.FailureDomain[i] = i / 2
+		}
+	}
+	return c
+}
+
+// Regions are placed one replica to a failure domain, and evenly.
+func TestPlace(t *testing.T) {
+	for _, paired := range []bool{false, true} {
+		for n := 1; n <= 7; n++ {
+			for replicas := 1; replicas <= n && !(paired && replicas > (n+1)/2); replicas++ {
+				c := instance(n, replicas, paired)
+				load := map[rdma.MachineID]int{}
+				for i := range 12 * n {
+					before := c.Clone()
+					next, p, err := c.Place(rdma.MachineID(i%n), 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !reflect.DeepEqual(c, before) {
+						t.Fatal("Place has changed its receiver")
+					}
+					if p.Region != c.NextRegion || next.NextRegion != c.NextRegion+1 || next.ID != c.ID+1 {
+						t.Fatalf("region %d of configuration %d, then %d", p.Region, next.ID, next.NextRegion)
+					}
+					domains := map[int]bool{}
+					for _, m := range p.Replicas() {
+						domains[c.domain(m)] = true
+						load[m]++
+						if !next.Keeps(m, p.Region) {
+							t.Fatal("Keeps does not know a replica")
+						}
+					}
+					if len(domains) != replicas || p.Primary != rdma.MachineID(i%n) {
+						t.Fatalf("placed at %v, %d failure domains", p.Replicas(), len(domains))
+					}
+					if got, ok := next.Placement(p.Region); !ok || !reflect.DeepEqual(got, p) {
+						t.Fatalf("placement of %d is %v", p.Region, got)
+					}
+					c = next
+				}
+				if _, ok := c.Placement(c.NextRegion); ok {
+					t.Fatal("finds a region that is not there")
+				}
+				if lo, hi := 12*replicas/2, 12*replicas*2; !paired {
+					for m, l := range load {
+						if l < lo || l > hi || c.PrimaryOf(m) != 12 {
+							t.Errorf("%d machines, %d replicas: machine %d has %d, primary of %d", n, replicas, m, l, c.PrimaryOf(m))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPlaceNear(t *testing.T) {
+	c := instance(5, 3, false)
+	c, first, err := c.Place(2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 { // so that another choice would be as good
+		if c, _, err = c.Place(0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, near, err := c.Place(2, first.Region)
+	if err != nil || !slices.Equal(near.Replicas(), first.Replicas()) {
+		t.Errorf("near %v: %v, %v", first, near, err)
+	}
+	near.Backups[0] = 99
+	if again, _ := c.Placement(first.Region); again.Backups[0] == 99 {
+		t.Error("two regions share their backups")
+	}
+	if _, other, err := c.Place(1, first.Region); err != nil || other.Primary != 1 {
+		t.Errorf("near a region of another primary: %v, %v", other, err)
+	}
+}
+
+func TestPlaceWithoutRoom(t *testing.T) {
+	if _, _, err := instance(4, 3, true).Place(0, 0); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClone(t *testing.T) {
+	c, _, err := instance(3, 3, false).Place(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Root = region.MakePtr(region.MakeAddr(1, 640), 3, 4)
+	d := c.Clone()
+	if !reflect.DeepEqual(c, d) {
+		t.Errorf("%+v, %+v", c, d)
+	}
+	d.Regions[0].Backups[0], d.Machines[0], d.FailureDomain[0] = 9, 9, 9
+	if c.Regions[0].Backups[0] == 9 || c.Machines[0] == 9 || c.FailureDomain[0] == 9 {
+		t.Error("clone shares memory")
+	}
+}

@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+func eachStore(t *testing.T, f func(t *testing.T, s Store)) {
+	t.Run("memory", func(t *testing.T) { f(t, new(MemoryStore)) })
+	t.Run("file", func(t *testing.T) { f(t, NewFileStore(filepath.Join(t.TempDir(), "c.json"))) })
+}
+
+func placed(t testing.TB) *Configuration {
+	c, _, err := instance(3, 2, false).Place(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Root = region.MakePtr(region.MakeAddr(1, 640), 3, 4)
+	return c
+}
+
+func TestStore(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		if c, err := s.Load(); c != nil || err != nil {
+			t.Errorf("empty store: %v, %v", c, err)
+		}
+		c := placed(t)
+		if err := s.CompareAndSwap(1, c); !errors.Is(err, ErrMoved) {
+			t.Errorf("swap of nothing: %v", err)
+		}
+		if err := s.CompareAndSwap(0, c); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Load()
+		if err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("loaded %+v, %v, want %+v", got, err, c)
+		}
+		for _, old := range []ID{0, 1, 3} {
+			if err := s.CompareAndSwap(old, c); !errors.Is(err, ErrMoved) {
+				t.Errorf("swap of %d: %v", old, err)
+			}
+		}
+		got.Machines[0] = 9
+		if again, _ := s.Load(); again.Machines[0] == 9 {
+			t.Error("store shares memory")
+		}
+	})
+}
+
+// Of many that move on from one configuration, one does.
+func TestCompareAndSwapOnce(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		c := placed(t)
+		if err := s.CompareAndSwap(0, c); err != nil {
+			t.Fatal(err)
+		}
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				next := c.Clone()
+				next.ID++
+				if err := s.CompareAndSwap(c.ID, next); err == nil {
+					won.Add(1)
+				} else if !errors.Is(err, ErrMoved) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d have moved on", won.Load())
+		}
+	})
+}
+
+func TestMemoryStoreCopy(t *testing.T) {
+	var a, b MemoryStore
+	if err := a.CompareAndSwap(0, placed(t)); err != nil {
+		t.Fatal(err)
+	}
+	a.CopyTo(&b)
+	if err := b.CompareAndSwap(2, placed(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// encoded returns a stored configuration after a change to its JSON.
+func encoded(t testing.TB, change func(outer, inner map[string]any)) []byte {
+	c := placed(t)
+	b, err := json.Marshal(storedConfiguration{formatVersion, c, c.Root.Append(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer := map[string]any{}
+	if err := json.Unmarshal(b, &outer); err != nil {
+		t.Fatal(err)
+	}
+	change(outer, outer["Configuration"].(map[string]any))
+	if b, err = json.Marshal(outer); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBadConfigurations(t *testing.T) {
+	placement := func(inner map[string]any) map[string]any { return inner["Regions"].([]any)[0].(map[string]any) }
+	for name, change := range map[string]func(outer, inner map[string]any){
+		"newer format":         func(o, _ map[string]any) { o["Format"] = formatVersion + 1 },
+		"no format":            func(o, _ map[string]any) { delete(o, "Format") },
+		"nothing":              func(o, _ map[string]any) { delete(o, "Configuration") },
+		"no id":                func(_, i map[string]any) { i["ID"] = 0 },
+		"no machines":          func(_, i map[string]any) { i["Machines"], i["FailureDomain"] = []int{}, []int{} },
+		"machines not sorted":  func(_, i map[string]any) { i["Machines"] = []int{1, 0, 2} },
+		"a machine twice":      func(_, i map[string]any) { i["Machines"] = []int{0, 1, 1} },
+		"domains missing":      func(_, i map[string]any) { i["FailureDomain"] = []int{0} },
+		"too many replicas":    func(_, i map[string]any) { i["Replicas"] = 4 },
+		"no replicas":          func(_, i map[string]any) { i["Replicas"] = 0 },
+		"unknown primary":      func(_, i map[string]any) { placement(i)["Primary"] = 7 },
+		"unknown backup":       func(_, i map[string]any) { placement(i)["Backups"] = []int{7} },
+		"backup is primary":    func(_, i map[string]any) { placement(i)["Backups"] = []int{1} },
+		"too many backups":     func(_, i map[string]any) { placement(i)["Backups"] = []int{0, 2} },
+		"a region to come":     func(_, i map[string]any) { i["NextRegion"] = 1 },
+		"region of no name":    func(_, i map[string]any) { placement(i)["Region"] = 0 },
+		"root without a place": func(o, _ map[string]any) { o["Root"] = []byte{1, 2, 3} },
+		"a string":             func(o, _ map[string]any) { o["Configuration"] = "x" },
+	} {
+		path := filepath.Join(t.TempDir(), "c.json")
+		if err := os.WriteFile(path, encoded(t, change), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := NewFileStore(path).Load()
+		if c != nil || !errors.Is(err, ErrBadConfiguration) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, %v", name, c, err)
+		}
+		if name == "newer format" && !strings.Contains(err.Error(), "newer farmsql") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := NewFileStore(path).CompareAndSwap(2, placed(t)); !errors.Is(err, ErrBadConfiguration) {
+			t.Errorf("%s: overwritten: %v", name, err)
+		}
+	}
+}
+
+func TestFileStoreWithoutFolder(t *testing.T) {
+	s := NewFileStore(filepath.Join(t.TempDir(), "gone", "c.json"))
+	if err := s.CompareAndSwap(0, placed(t)); err == nil {
+		t.Error("written into a folder that is not there")
+	}
+	dir := t.TempDir()
+	if _, err := NewFileStore(dir).Load(); err == nil {
+		t.Error("a folder was read")
+	}
+}
+
+// A crash while the file is replaced leaves the old one, and what was half
+// written does not matter.
+func TestLeftOverNewFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.json")
+	s := NewFileStore(path)
+	c := placed(t)
+	if err := s.CompareAndSwap(0, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", []byte("{half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Load(); err != nil || !reflect.DeepEqual(got, c) {
+		t.Errorf("loaded %v, %v", got, err)
+	}
+	next := c.Clone()
+	next.ID++
+	if err := s.CompareAndSwap(c.ID, next); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzDecodeConfiguration(f *testing.F) {
+	f.Add(encoded(f, func(_, _ map[string]any) {}))
+	f.Add([]byte("{}"))
+	f.Add([]byte(`{"Format":1,"Configuration":{"ID":1}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := decodeConfiguration("x", b)
+		if err != nil {
+			if !errors.Is(err, ErrBadConfiguration) {
+				t.Fatalf("untyped error: %v", err)
+			}
+			return
+		}
+		for _, m := range c.Machines { // usable: nothing panics
+			if next, _, err := c.Place(m, 0); err == nil {
+				next.Clone()
+			}
+		}
+	})
+}
