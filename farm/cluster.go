@@ -82,6 +82,14 @@ func (c *Cluster) openMemory() error {
 	} else {
 		c.store = cluster.NewFileStore(configurationPath(c.cfg.Folder))
 	}
+	// Before anything is made that an instance with other settings has not.
+	if last, err := c.store.Load(); err != nil {
+		return err
+	} else if last != nil {
+		if err := c.adopt(last); err != nil {
+			return err
+		}
+	}
 	for i := range c.cfg.Machines {
 		m := &machine{id: rdma.MachineID(i), regions: make(map[region.ID]*region.Region)}
 		if c.cfg.Folder == "" {

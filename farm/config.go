@@ -117,6 +117,8 @@ func (c Config) Validate() error {
 		return bad("log size is %d, must be a multiple of 4096 from %d to %d", c.LogBytes, logBytesMin, logBytesMax)
 	case c.MessageBytes < messageBytesMin || c.MessageBytes > logBytesMax || c.MessageBytes%4096 != 0:
 		return bad("message queue size is %d, must be a multiple of 4096 from %d to %d", c.MessageBytes, messageBytesMin, logBytesMax)
+	case c.RegionsMax < 0:
+		return bad("maximum of regions is %d, must not be negative", c.RegionsMax)
 	}
 	return nil
 }

@@ -45,6 +45,7 @@
 // belongs to it; it waits in one place, waiter. What arrives at a worker is
 // handled by its step method, which takes no time, goroutine or randomness of
 // its own and runs under the worker's lock: logReader is the participants' side.
-// Locks are ordered: Machine.mu, then one worker's mu, and no RDMA operation is
-// waited for, nor a peer rung, with either held.
+// A worker's lock may be held when Machine.mu is taken, not the other way round.
+// No reply is waited for with a worker's lock held. Peers are rung with it held:
+// a bell only tries the lock of its worker, and leaves a note where that is taken.
 package txn
