@@ -20,7 +20,6 @@ type savepointModel struct {
 	objects map[region.Ptr]uint64
 	marks   []savepoint
 	undone  []int // what OnRollback was called for, newest last
-	seen    map[region.Ptr]uint64
 }
 
 type savepoint struct {
