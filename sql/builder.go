@@ -21,9 +21,21 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		s.plain = nil
 		return nil, nil
 	}
+	m, same, err := useCollatedIn(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if !same {
+		if s.whole != nil && s.whole == n {
+			s.whole = m
+		}
+		return b.e.gms.Analyzer.ExecBuilder.Build(ctx, m, row)
+	}
 	switch n := n.(type) {
 	case *plan.Call:
 		return b.call(ctx, s, n, row)
+	case *plan.Distinct, *plan.SetOp:
+		return b.distinct(ctx, s, n, row)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:

@@ -25,7 +25,6 @@ const (
 
 	// Faults.
 	autoIncrementMax reason = "fault: SHOW CREATE TABLE gives an AUTO_INCREMENT above the type's greatest value once that is in use"
-	inCollation      reason = "fault of go-mysql-server: IN compares strings without regard to the collation where it filters rows"
 	foreignKeyOrder  reason = "fault: SHOW CREATE TABLE lists foreign keys by creation, MySQL by name"
 
 	// The suite.
@@ -120,8 +119,6 @@ var skips = []skip{
 	{"Scripts ScriptsPrepared", "show create table mediumint_tbl;", autoIncrementMax},
 	{"Scripts ScriptsPrepared", "show create table int_tbl;", autoIncrementMax},
 	{"Scripts ScriptsPrepared", "show create table bigint_tbl;", autoIncrementMax},
-
-	{"CharsetCollationEngine", "INSERT INTO test2 VALUES (1, 'abc'), (2, 'ABC'), (3, 'aBc'), (4, 'AbC');", inCollation},
 
 	{"QueryErrors", "select normal_dist();", memoryOnly},
 	{"UserPrivileges", "CALL mydb.memory_admin_only(1,2)", memoryOnly},
