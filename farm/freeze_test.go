@@ -63,7 +63,7 @@ func TestCrashUnderLoad(t *testing.T) {
 		const n, balance = 6, 1000
 		crashes := 12
 		if invariant.Enabled { // slow
-			crashes = 3
+			crashes = 2
 		}
 		ptrs := accounts(t, c, n, balance)
 		counters := accounts(t, c, 2*2*c.Machines(), 0)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
@@ -389,9 +390,13 @@ func TestMessagesThroughTinyQueues(t *testing.T) {
 func TestCommitsThroughShallowQueues(t *testing.T) {
 	r := open(t, farm.Config{Machines: 3, Replicas: 3, Workers: 1, Network: local.Options{Async: true, Depth: 4}}, 6)
 	var wg sync.WaitGroup
+	rounds := 20
+	if invariant.Enabled { // slow
+		rounds = 3
+	}
 	for g := range 12 {
 		wg.Go(func() {
-			for range 20 {
+			for range rounds {
 				err := r.Machine(g%3).Run(ctx, func(tx *txn.Tx) error {
 					for i := range 6 {
 						v, err := read(tx, r.ptrs[(g+i)%6])
@@ -416,8 +421,8 @@ func TestCommitsThroughShallowQueues(t *testing.T) {
 	for i := range 6 {
 		total += r.get(0, i)
 	}
-	if total != 12*20*3 {
-		t.Errorf("total is %d, want %d", total, 12*20*3)
+	if want := uint64(12 * rounds * 3); total != want {
+		t.Errorf("total is %d, want %d", total, want)
 	}
 	r.quiet()
 }
@@ -443,4 +448,57 @@ func TestUnrecoveredLogIsRefused(t *testing.T) {
 	if _, err := m.Listen(0); err == nil || !strings.Contains(err.Error(), "earlier life") {
 		t.Errorf("listens: %v", err)
 	}
+}
+
+// Messages that wait for room are sent when there is some, although nothing else
+// happens: no reply comes before all have arrived.
+func TestRoomWakesTheSender(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Clock: newHandClock(), Network: local.Options{Async: async}}, 0)
+		const n = 15
+		var all sync.WaitGroup
+		all.Add(n)
+		r.Machine(1).Handle(1, func(context.Context, []byte) ([]byte, error) {
+			all.Done()
+			all.Wait()
+			return nil, nil
+		})
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				if _, err := r.Machine(0).ShipTo(ctx, 1, 1, make([]byte, 4000)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		r.quiet()
+	}
+}
+
+// A transaction as large as can be gets its room in logs that many small ones
+// keep busy.
+func TestLargeAmongSmall(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, LogBytes: 64 << 10}, 8)
+	big := r.bigObjects(1, 6000, 2)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := uint64(0); !stop.Load(); i++ {
+				if err := r.Machine(0).Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs[2*g:2*g+2], i) }); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range uint64(100) {
+		if err := r.Machine(0).Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, big, i) }); err != nil {
+			t.Error(err)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	r.quiet()
 }

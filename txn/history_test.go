@@ -135,7 +135,7 @@ func TestStrictSerializability(t *testing.T) {
 		r := open(t, cfg, 8)
 		transactions := 1500
 		if invariant.Enabled { // slow
-			transactions = 300
+			transactions = 120
 		}
 		report := runHistory(t, r, 3*r.Machines(), transactions)
 		if err := report.Err(); err != nil {
@@ -155,8 +155,12 @@ func TestSabotageIsNoticed(t *testing.T) {
 			// An asynchronous network mixes transactions up more.
 			r := open(t, farm.Config{Machines: 2, Replicas: 1, Network: local.Options{Async: true}}, 4)
 			defer txn.Sabotage(step)()
+			transactions := 500
+			if invariant.Enabled { // slow
+				transactions = 100
+			}
 			for range 20 {
-				if runHistory(t, r, 6, 500).Err() != nil {
+				if runHistory(t, r, 6, transactions).Err() != nil {
 					return
 				}
 				r.ptrs = []region.Ptr{r.make(0, 0), r.make(1, 0), r.make(0, 0), r.make(1, 0)}
