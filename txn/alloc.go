@@ -59,6 +59,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.lent.add(p)
 	return binary.LittleEndian.AppendUint64(p.Append(nil), uint64(v)), nil
 }
 
@@ -91,8 +92,8 @@ func (m *Machine) release(w *worker, p region.Ptr) {
 
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	p, err := region.DecodePtr(arg)
-	if err != nil || !m.IsPrimary(p.Addr) {
-		return nil, fmt.Errorf("%w: release of %v: %v", ErrBadMessage, p, err)
+	if err != nil || !m.lent.take(p) {
+		return nil, fmt.Errorf("%w: release of %v, which was not lent: %v", ErrBadMessage, p, err)
 	}
 	m.cfg.Allocator.Release(p)
 	return nil, nil

@@ -482,7 +482,7 @@ func (c *commit) nth(i, n int) *entry {
 func (c *commit) lockReply(from rdma.MachineID, msg message) {
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.machine == from && !p.replied {
+		if p.machine == from && p.lockWrites > 0 && !p.replied {
 			p.replied, p.verdict, p.refused = true, verdict(msg.a), int(msg.c)
 			if p.refused >= p.lockWrites || p.verdict > verdictChanged {
 				p.refused, p.verdict = 0, verdictChanged

@@ -156,6 +156,48 @@ func TestLockOfNonsenseIsRefused(t *testing.T) {
 	}
 }
 
+// Well-formed messages that nobody has asked for, or that ask for nonsense, change
+// nothing.
+func TestMessagesOfNonsense(t *testing.T) {
+	r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1}, 3)
+	r.settle()
+	const lockReply, validateReply, request, reply = 1, 3, 4, 5
+	const alloc, release, epoch = 0xff00, 0xff01, 0xff02
+	ptr := func(p region.Ptr) []byte { return p.Append(nil) }
+	fenced := r.fences(1)
+	for _, b := range [][]byte{
+		txn.Message(lockReply, 0, 0, 0, 1, nil),
+		txn.Message(lockReply, 9, 0, 1<<31, 12345, nil),
+		txn.Message(validateReply, 0, 0, 0, 1, nil),
+		txn.Message(reply, 200, 0, 0, 1, nil),
+		txn.Message(request, 0, alloc, 0, 0, nil),
+		txn.Message(request, 0, alloc, 0, 0, bytes.Repeat([]byte{0xff}, 16)),
+		txn.Message(request, 0, release, 0, 0, nil),
+		txn.Message(request, 0, release, 0, 0, ptr(r.ptrs[1])), // an object, not a lent slot
+		txn.Message(request, 0, release, 0, 0, ptr(r.ptrs[0])), // not even here
+		txn.Message(request, 0, release, 0, 0, ptr(region.MakePtr(region.MakeAddr(r.ptrs[1].Addr.Region(), 960<<10), 7, 0))),
+		txn.Message(request, 0, epoch, 0, 0, nil),
+		txn.Message(request, 0, epoch, 0, 0, bytes.Repeat([]byte{0xff}, 8)),
+		txn.Message(request, 0, 0x1234, 0, 0, nil),
+	} {
+		r.Machine(0).AppendMessage(0, 1, b)
+	}
+	// One in the way of a commit that is waiting: from a machine that has no part.
+	r.Machine(1).OnStep(func(s txn.Step) {
+		if s == txn.StepLockRecord {
+			for tag := range uint64(50) {
+				r.Machine(0).AppendMessage(0, 1, txn.Message(lockReply, 2, 0, 0, tag, nil))
+			}
+		}
+	})
+	r.run(1, func(tx *txn.Tx) error { return write(tx, r.ptrs[2], 5) })
+	r.Machine(1).OnStep(nil)
+	if err, ok := fenced.Load(rdma.MachineID(0)); ok {
+		t.Errorf("fenced: %v", err)
+	}
+	r.quiet()
+}
+
 // Bytes that are no record of the ring at all, written with plain RDMA writes at
 // random places of logs and message queues, fence, and crash nothing.
 func TestNoiseInRings(t *testing.T) {

@@ -229,7 +229,10 @@ func (m *Machine) applyPrimary(w *Write) {
 	v, allocated, incarnation := w.after()
 	m.route(w.Ptr.Addr.Region()).local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
 	m.reached(StepApplyPrimary)
-	if w.Op == OpFree {
+	switch w.Op {
+	case OpAlloc:
+		m.lent.take(w.Ptr)
+	case OpFree:
 		m.cfg.Allocator.Release(w.Ptr)
 	}
 }

@@ -62,6 +62,7 @@ type Machine struct {
 	nextWorker    atomic.Uint32
 	writeBytesMax int
 	closed        atomic.Bool
+	lent          lent
 	// serving counts the goroutines that run for peers.
 	serving atomic.Int64
 

@@ -275,7 +275,7 @@ func (w *worker) receive(p *peer, msg message) error {
 		}
 		return w.send(p, &reply)
 	case messageValidateReply, messageReply:
-		if c := w.calls[msg.tag]; c != nil {
+		if c := w.calls[msg.tag]; c != nil && c.to == p.id {
 			w.end(msg.tag, c)
 			c.reply(msg)
 		}
