@@ -30,6 +30,8 @@ type editor struct {
 	err    error
 	// compute fills in virtual columns, where an index has any.
 	compute *computer
+	// constraints are the CHECKs that the editor has to enforce.
+	constraints *constrainer
 }
 
 // editor returns an editor. What keeps it from being one shows when it is used:
@@ -102,6 +104,9 @@ func (e *editor) whole(change func() error) error {
 // Insert implements gms.RowInserter.
 func (e *editor) Insert(ctx *gms.Context, row gms.Row) error {
 	return e.whole(func() error {
+		if err := e.constrain(ctx, row); err != nil {
+			return err
+		}
 		if err := e.insert(ctx, row); err != nil {
 			return err
 		}
@@ -278,6 +283,9 @@ func (e *editor) find(ctx *gms.Context, row gms.Row) (p region.Ptr, key []byte, 
 // Update implements gms.RowUpdater.
 func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
 	return e.whole(func() error {
+		if err := e.constrain(ctx, row); err != nil {
+			return err
+		}
 		p, key, ok, err := e.find(ctx, old)
 		if err != nil || !ok {
 			return err
