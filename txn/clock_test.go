@@ -54,16 +54,3 @@ func (t *handTimer) Stop() bool {
 	t.stopped = true
 	return was
 }
-
-// fire runs the timers.
-func (c *handClock) fire() {
-	c.mu.Lock()
-	timers := c.timers
-	c.timers = nil
-	c.mu.Unlock()
-	for _, t := range timers {
-		if t.Stop() {
-			t.f()
-		}
-	}
-}

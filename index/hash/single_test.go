@@ -101,11 +101,13 @@ func TestCombining(t *testing.T) {
 			}
 		})
 	}
+	var before uint64
 	for {
 		tb.here.mu.Lock()
 		q := tb.here.keys[string(key)]
 		if len(q.waiting) == 2*n {
 			// and ends.
+			before = tb.m.Stats().Commits
 			q.waiting[0].turn <- false
 			q.waiting = q.waiting[1:]
 			tb.here.mu.Unlock()
@@ -113,7 +115,6 @@ func TestCombining(t *testing.T) {
 		}
 		tb.here.mu.Unlock()
 	}
-	before := tb.m.Stats().Commits
 	wg.Wait()
 	if got := tb.m.Stats().Commits - before; got != 1 {
 		t.Errorf("%d transactions", got)
