@@ -23,6 +23,9 @@ import (
 // test alone runs with -run 'TestSuite/^Scripts$'. FARMSQL_SKIPPED=1 runs what
 // is left out and nothing else of those tests, to see whether it still fails.
 func TestSuite(t *testing.T) {
+	if raceBuild {
+		t.Skip("not under the race detector")
+	}
 	nightly := os.Getenv("FARMSQL_NIGHTLY") != ""
 	counts := make(map[reason]int)
 	for _, tt := range suite {
