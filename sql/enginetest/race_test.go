@@ -3,6 +3,6 @@
 package enginetest
 
 // raceBuild says that the race detector is on. It keeps all memory on the heap
-// and makes thousands of instances too slow and too large; what is concurrent
+// and makes thousands of instances slow and large; what is concurrent
 // below SQL has its own tests.
 const raceBuild = true

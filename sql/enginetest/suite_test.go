@@ -20,8 +20,9 @@ import (
 //
 // What is left out is in skips, with the reason. FARMSQL_NIGHTLY=1 runs the
 // tests that take longer or repeat others with prepared statements too; one
-// test alone runs with -run 'TestSuite/^Scripts$'. FARMSQL_SKIPPED=1 runs what
-// is left out and nothing else of those tests, to see whether it still fails.
+// test alone runs with -run 'TestSuite/^Scripts$'. FARMSQL_SKIPPED=1 leaves no
+// query or script out (tests that are left out as a whole stay so), to see which
+// still fail.
 func TestSuite(t *testing.T) {
 	if raceBuild {
 		t.Skip("not under the race detector")
