@@ -89,13 +89,16 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 		if st.ast == nil {
 			return h.engineHandler.ComQuery(ctx, c, st.text, spool)
 		}
+		kill, ok := st.ast.(*sqlparser.Kill)
+		if !ok {
+			return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool)
+		}
+		// What the engine kills may be gone by the time it returns.
+		end := h.killThread(kill)
 		if err := h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool); err != nil {
-			return err
+			return err // the user may have no right to it
 		}
-		if kill, ok := st.ast.(*sqlparser.Kill); ok {
-			return h.killThread(kill) // after the engine has checked the user's rights
-		}
-		return nil
+		return end()
 	}
 	res, err := h.run(ctx, c, st, exec)
 	if err != nil {
@@ -188,23 +191,30 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 	return st, remainder, nil
 }
 
-// killThread does what the engine leaves out of KILL: it refuses to kill what
-// does not exist, and it ends connections that another engine serves.
-func (h *handler) killThread(k *sqlparser.Kill) error {
+// killThread returns what the engine leaves out of KILL, to be done after it has
+// checked the user's rights: refusing to kill what did not exist, and ending a
+// connection that another engine serves.
+func (h *handler) killThread(k *sqlparser.Kill) func() error {
+	done := func() error { return nil }
 	id, err := strconv.ParseUint(sqlparser.String(k.ConnID), 10, 64)
 	if err != nil {
-		return nil // not a plain number: the engine's business
+		return done // not a plain number: the engine's business
 	}
 	for _, p := range h.gms.ProcessList.Processes() {
 		if uint64(p.Connection) != id {
 			continue
 		}
-		if k.Connection {
-			h.mux.stop(p.Connection)
+		if !k.Connection {
+			return done
 		}
-		return nil
+		return func() error {
+			h.mux.stop(p.Connection)
+			return nil
+		}
 	}
-	return mysql.NewSQLError(errNoSuchThread, stateGeneral, "Unknown thread id: %d", id)
+	return func() error {
+		return mysql.NewSQLError(errNoSuchThread, stateGeneral, "Unknown thread id: %d", id)
+	}
 }
 
 // run executes a statement until it has ended well, or cannot, and returns its
