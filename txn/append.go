@@ -1,0 +1,92 @@
+package txn
+
+import (
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+)
+
+// writeLocks writes a LOCK record to each primary.
+func (w *worker) writeLocks(c *commit) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.lockWrites == 0 {
+			continue
+		}
+		if p.peer != nil {
+			c.wait.add(1)
+			w.commits[c.id.Seq] = c
+			w.ring(p.peer)
+		}
+		w.encode(c, p, RecordLock)
+		if err := w.append(p, RecordLock, nil); err != nil {
+			c.lost(p.machine, err)
+		}
+	}
+}
+
+// encode stages one of the commit's records in the part's log.
+func (w *worker) encode(c *commit, p *part, kind RecordKind) {
+	var regions []region.ID
+	writes, bytes := 0, 0
+	switch kind {
+	case RecordLock:
+		regions, writes, bytes = c.regions, p.lockWrites, p.lockBytes
+	case RecordCommitBackup:
+		regions, writes, bytes = c.regions, p.backupWrites, p.backupBytes
+	}
+	var truncated []uint64
+	if p.peer != nil {
+		truncated = w.takeTruncated(p.peer)
+	}
+	w.piggybacked = 8 * len(truncated)
+	w.staged = recordBytes(len(truncated), len(regions)) + bytes
+	b := w.logOf(p).Stage(w.staged)[:0]
+	b = appendRecordHeader(b, kind, c.id, w.window.low, truncated, regions, writes)
+	if writes > 0 {
+		b = c.appendWrites(b, w, p, kind)
+	}
+	if len(b) != w.staged {
+		invariant.Violated("bytes of a record", len(b), w.staged)
+	}
+}
+
+func (c *commit) appendWrites(b []byte, w *worker, p *part, kind RecordKind) []byte {
+	for _, e := range c.writes {
+		if kind == RecordLock && c.parts[e.part].machine == p.machine || kind == RecordCommitBackup && w.isBackup(e, p.machine) {
+			wr := e.write()
+			b = appendWrite(b, &wr)
+		}
+	}
+	return b
+}
+
+// append appends the staged record to the part's log, out of its reservation.
+// op is told of its completion, or of its failure, which is returned too.
+func (w *worker) append(p *part, kind RecordKind, op *pendingOp) error {
+	w.stats.records.Add(1)
+	need := ring.Space(w.staged - w.piggybacked)
+	p.reserved -= need
+	log := w.logOf(p)
+	if extra := ring.Space(w.staged) - need; extra > 0 && !log.Reserve(extra) {
+		invariant.Violated("room for what a truncation had reserved", extra, log.Available())
+	}
+	if p.peer != nil && p.peer.broken != nil {
+		return w.settle(op, p.peer.broken)
+	}
+	tag := uint64(rdma.Unsignalled)
+	if op != nil {
+		tag = w.ops.add(*op)
+	}
+	_, done, err := log.PostReserved(tag)
+	w.m.reached(recordSteps[kind])
+	if p.peer != nil {
+		p.peer.unrung += w.staged
+	}
+	if op != nil && (done || err != nil) {
+		w.ops.drop(tag)
+		return w.settle(op, err)
+	}
+	return err
+}

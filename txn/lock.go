@@ -1,0 +1,110 @@
+package txn
+
+import (
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// lock takes the local locks and waits for the primaries' replies.
+func (s *state) lock() (outcome, error) {
+	w, c := s.w, &s.commit
+	for i := range c.parts {
+		if p := &c.parts[i]; p.peer == nil && p.lockWrites > 0 {
+			s.lockSelf(p)
+		}
+	}
+	if c.isRemote() {
+		err := w.await(&c.wait)
+		w.lock()
+		delete(w.commits, c.id.Seq)
+		w.unlock()
+		if err != nil {
+			return again, err
+		}
+	}
+	out := committed
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.verdict == verdictSame {
+			continue
+		}
+		e := c.nth(i, p.refused)
+		if p.verdict == verdictChanged && !e.late {
+			return again, abort(ReasonLock, e.ptr.Addr)
+		}
+		out = again
+	}
+	return out, nil
+}
+
+// lockSelf locks the objects of which this machine is the primary.
+func (s *state) lockSelf(p *part) {
+	n := 0
+	for _, e := range s.commit.writes {
+		if s.commit.parts[e.part].machine != p.machine {
+			continue
+		}
+		wr := e.write()
+		if p.verdict = s.m.lock(&wr); p.verdict != verdictSame {
+			p.refused = n
+			break
+		}
+		n++
+	}
+	if p.verdict != verdictSame {
+		s.unlockSelf(p, n)
+	}
+}
+
+// unlockSelf unlocks the first n of them.
+func (s *state) unlockSelf(p *part, n int) {
+	for _, e := range s.commit.writes {
+		if n == 0 {
+			return
+		}
+		if s.commit.parts[e.part].machine == p.machine {
+			s.m.route(e.ptr.Addr.Region()).local.Unlock(e.ptr, e.version)
+			s.m.reached(StepUnlock)
+			n--
+		}
+	}
+}
+
+// nth returns the nth write of part i.
+func (c *commit) nth(i, n int) *entry {
+	for _, e := range c.writes {
+		if int(e.part) == i {
+			if n == 0 {
+				return e
+			}
+			n--
+		}
+	}
+	invariant.Violated("refused write of a LOCK record", n, "in the record")
+	return nil
+}
+
+// lockReply takes a primary's reply. The worker is locked.
+func (c *commit) lockReply(from rdma.MachineID, msg message) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.machine == from && p.lockWrites > 0 && !p.replied {
+			p.replied, p.verdict, p.refused = true, verdict(msg.a), int(msg.c)
+			if p.refused >= p.lockWrites || p.verdict > verdictChanged {
+				p.refused, p.verdict = 0, verdictChanged
+			}
+			c.wait.done(nil)
+		}
+	}
+}
+
+// lost takes the news that a primary will not reply.
+func (c *commit) lost(machine rdma.MachineID, err error) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.machine == machine && p.lockWrites > 0 && !p.replied {
+			p.replied, p.verdict = true, verdictLocked
+			c.wait.done(err)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package txn
+
+import (
+	"slices"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// A part is one machine's part in a commit.
+type part struct {
+	machine rdma.MachineID
+	peer    *peer // nil for the coordinator's own machine
+	// lockBytes and backupBytes are what its LOCK and COMMIT-BACKUP records
+	// say about objects; lockWrites and backupWrites of how many.
+	lockBytes, backupBytes   int
+	lockWrites, backupWrites int
+	// reserved is what is left of the reservation in its log.
+	reserved uint64
+	// replied, verdict and refused are the LOCK-REPLY.
+	replied bool
+	verdict verdict
+	refused int
+}
+
+// plan lists what is written, and who takes part.
+func (s *state) plan() error {
+	c := &s.commit
+	for i := range s.writes.entries {
+		if e := &s.writes.entries[i]; !e.dead {
+			c.writes = append(c.writes, e)
+		}
+	}
+	for i := range s.late.set.entries {
+		if e := &s.late.set.entries[i]; e.written() {
+			c.writes = append(c.writes, e)
+		}
+	}
+	slices.SortFunc(c.writes, func(a, b *entry) int {
+		if a.ptr.Addr < b.ptr.Addr {
+			return -1
+		}
+		return 1
+	})
+	total := 0
+	for _, e := range c.writes {
+		n, err := s.planWrite(e)
+		if err != nil {
+			return err
+		}
+		total += n
+	}
+	if total > s.m.writeBytesMax {
+		return s.m.tooLarge(total)
+	}
+	return nil
+}
+
+func (s *state) planWrite(e *entry) (bytes int, err error) {
+	rt := s.m.route(e.ptr.Addr.Region())
+	if rt == nil {
+		return 0, s.m.noRegion(e.ptr.Addr)
+	}
+	c := &s.commit
+	if n := len(c.regions); n == 0 || c.regions[n-1] != rt.Region {
+		c.regions = append(c.regions, rt.Region)
+	}
+	w := e.write()
+	bytes = writeBytes(&w)
+	i := c.part(s.w, rt.Primary)
+	e.part = int16(i)
+	c.parts[i].lockBytes += bytes
+	c.parts[i].lockWrites++
+	for _, b := range rt.Backups {
+		i := c.part(s.w, b)
+		c.parts[i].backupBytes += bytes
+		c.parts[i].backupWrites++
+	}
+	return bytes, nil
+}
+
+// part finds machine's part, or adds one.
+func (c *commit) part(w *worker, machine rdma.MachineID) int {
+	for i := range c.parts {
+		if c.parts[i].machine == machine {
+			return i
+		}
+	}
+	p := part{machine: machine}
+	if machine != w.m.cfg.ID {
+		p.peer = w.peers[machine]
+	}
+	c.parts = append(c.parts, p)
+	return len(c.parts) - 1
+}
+
+// truncateReserve is what telling a participant of one truncation can take.
+var truncateReserve = ring.Space(recordBytes(1, 0))
+
+// reservation is the log space that all records of the transaction can take at
+// one participant: LOCK, COMMIT-PRIMARY or ABORT, COMMIT-BACKUP and TRUNCATE.
+func (c *commit) reservation(p *part) uint64 {
+	n := truncateReserve
+	header := recordBytes(0, len(c.regions))
+	if p.lockWrites > 0 {
+		n += ring.Space(header+p.lockBytes) + ring.Space(recordBytes(0, 0))
+	}
+	if p.backupWrites > 0 {
+		n += ring.Space(header + p.backupBytes)
+	}
+	return n
+}
+
+// reserve reserves all that c needs, or nothing.
+func (w *worker) reserve(c *commit) bool {
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.reserved = c.reservation(p)
+		if !w.logOf(p).Reserve(p.reserved) {
+			for j := range i {
+				w.logOf(&c.parts[j]).Release(c.parts[j].reserved)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func (w *worker) logOf(p *part) *ring.Sender {
+	if p.peer == nil {
+		return w.self.log
+	}
+	return p.peer.log
+}
+
+func (w *worker) isBackup(e *entry, machine rdma.MachineID) bool {
+	return slices.Contains(w.m.route(e.ptr.Addr.Region()).Backups, machine)
+}
+
+// broken says whether a participant is lost already.
+func (c *commit) broken() error {
+	for i := range c.parts {
+		if p := c.parts[i].peer; p != nil && p.broken != nil {
+			return p.broken
+		}
+	}
+	return nil
+}
+
+func (c *commit) isRemote() bool { return len(c.parts) > 1 || c.parts[0].peer != nil }
+
+// isPrimary says whether the coordinator is itself primary of an object written.
+func (c *commit) isPrimary() bool {
+	for i := range c.parts {
+		if c.parts[i].peer == nil && c.parts[i].lockWrites > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *commit) peers() []*peer {
+	peers := make([]*peer, 0, len(c.parts))
+	for i := range c.parts {
+		if p := c.parts[i].peer; p != nil {
+			peers = append(peers, p)
+		}
+	}
+	return peers
+}
+
+// releaseReservations releases what the commit's records did not need. What
+// telling each peer of the truncation may take stays reserved.
+func (w *worker) releaseReservations(c *commit) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.peer != nil {
+			p.reserved -= truncateReserve
+		}
+		w.logOf(p).Release(p.reserved)
+		p.reserved = 0
+	}
+}
