@@ -20,30 +20,6 @@ func benchmarkCluster(b *testing.B, machines int) *Cluster {
 	return c
 }
 
-// BenchmarkCommit has one goroutine change one object of its machine and after
-// another.
-func BenchmarkCommit(b *testing.B) {
-	for _, machines := range []int{1, 3} {
-		b.Run(fmt.Sprintf("f=%d", machines-1), func(b *testing.B) {
-			c := benchmarkCluster(b, machines)
-			m, p := c.Machine(0), benchmarkObject(b, c.Machine(0))
-			ctx := context.Background()
-			b.ReportAllocs()
-			for b.Loop() {
-				t := m.Begin()
-				payload, err := t.Write(p)
-				if err != nil {
-					b.Fatal(err)
-				}
-				payload[0]++
-				if err := t.Commit(ctx); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // BenchmarkCommitParallel has several goroutines on every machine commit, each
 // with its own objects, whose primaries are at all machines: what the participants'
 // work and the doorbells cost under load.
