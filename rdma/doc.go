@@ -13,7 +13,8 @@
 // [Queue]; worker w of one machine is connected to its sibling, worker w of
 // every other machine and of its own, and to nobody else (Storm, section 5).
 // READ and WRITE are one-sided: no code runs at the machine that owns the
-// memory. A doorbell is what wakes it.
+// memory. A doorbell is what wakes it. Beside that, machines send each other
+// datagrams, which may be lost.
 //
 // # What holds
 //

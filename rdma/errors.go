@@ -17,7 +17,8 @@ var (
 	ErrBroken = errors.New("rdma: connection broken")
 	// ErrKey: the peer has no registration of that name.
 	ErrKey = errors.New("rdma: no such registration")
-	// ErrRange: offset or length is misaligned or outside the registration.
+	// ErrRange: offset or length is misaligned or outside the registration; a
+	// datagram is too long.
 	ErrRange = errors.New("rdma: outside the registration or misaligned")
 	// ErrKeyTaken: a registration of that name exists.
 	ErrKeyTaken = errors.New("rdma: key is already registered")
@@ -34,6 +35,7 @@ const (
 	OpRead Op = iota
 	OpWrite
 	OpRing
+	OpDatagram
 )
 
 func (o Op) String() string {
@@ -44,6 +46,8 @@ func (o Op) String() string {
 		return "write"
 	case OpRing:
 		return "ring"
+	case OpDatagram:
+		return "datagram"
 	}
 	return fmt.Sprintf("op(%d)", uint8(o))
 }
@@ -59,8 +63,11 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.Op == OpRing {
+	switch e.Op {
+	case OpRing:
 		return fmt.Sprintf("%v: ring machine %d", e.Err, e.To)
+	case OpDatagram:
+		return fmt.Sprintf("%v: datagram of %d bytes to machine %d", e.Err, e.Bytes, e.To)
 	}
 	return fmt.Sprintf("%v: %v %d bytes at machine %d, key %#x, offset %d", e.Err, e.Op, e.Bytes, e.To, uint64(e.Key), e.Offset)
 }

@@ -14,6 +14,9 @@ const LineBytes = 64
 // MaxTransferBytes is the longest READ or WRITE.
 const MaxTransferBytes = 1 << 30
 
+// DatagramBytesMax is the longest datagram.
+const DatagramBytesMax = 32 << 10
+
 // Unsignalled is the tag of an operation whose success nobody needs to hear
 // of: it yields no Completion unless it fails. The completion of a later
 // operation to the same machine says that it is done.
@@ -43,9 +46,24 @@ type NIC interface {
 	// nil. One call may still be running when the queue has been closed.
 	Open(worker int, bell func()) (Queue, error)
 
+	// Datagram sends a copy of b, which has at most DatagramBytesMax bytes, to the
+	// receiver of machine to. It never waits, and promises nothing: the datagram
+	// may be lost, for one if nobody is there or the receiver cannot keep up, and
+	// may overtake others. Only what this side knows is an error: ErrRange if b is
+	// too long, and ErrClosed.
+	Datagram(to MachineID, b []byte) error
+
+	// Datagrams makes f the machine's receiver, in place of the one before; nil
+	// takes it away, and what arrives then is lost. f runs on any goroutine but
+	// the sender's, several at once, and does not wait. b is f's during the call
+	// only. One call may still be running when the receiver has been replaced or
+	// the NIC closed; none begins.
+	Datagrams(f func(from MachineID, b []byte))
+
 	// Close takes the machine off the network: its queues close, its
-	// registrations go, and the connections of its peers break. It waits as
-	// Deregister does. Closing again does nothing.
+	// registrations go, its datagrams end, and the connections of its peers
+	// break. It waits as Deregister does. Closing again does nothing. Its name is
+	// free again then: a machine comes back with a new NIC.
 	Close() error
 }
 

@@ -17,6 +17,8 @@
 // queue, and are reported through Poll. That is how the code above meets a
 // network that takes its time, in tests.
 //
+// Each datagram is delivered by a goroutine of its own.
+//
 // Network.Cut takes out the cable between two machines: connections across it
 // break, and nothing that was posted lands after Cut has returned. Mend puts it
 // back.

@@ -177,3 +177,29 @@ func TestIsolate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A receiver that does not return costs a bounded number of goroutines.
+func TestReceiverThatIsStuck(t *testing.T) {
+	n := NewNetwork(Options{})
+	nic, err := n.Join(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, ended := make(chan struct{}), make(chan struct{}, 2*datagramsMax)
+	nic.Datagrams(func(rdma.MachineID, []byte) { <-release; ended <- struct{}{} })
+	for range 2 * datagramsMax {
+		if err := nic.Datagram(1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(release)
+	for range datagramsMax {
+		<-ended
+	}
+	if err := nic.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(ended) != 0 {
+		t.Errorf("%d datagrams more than may wait were delivered", len(ended))
+	}
+}

@@ -15,6 +15,7 @@ type NIC struct {
 	registered atomic.Pointer[registrations] // replaced, never changed
 	queues     map[int]*Queue                // by worker; guarded by network.mu
 	closed     bool                          // guarded by network.mu
+	mailbox    mailbox
 }
 
 var _ rdma.NIC = (*NIC)(nil)
@@ -74,6 +75,7 @@ func (nic *NIC) Close() error {
 		return nil
 	}
 	nic.closed = true
+	nic.mailbox.receiver.Store(nil)
 	nic.registered.Store(&noRegistrations)
 	n.breakLocked(func(c *conn) bool { return c.from.nic == nic || c.to.nic == nic })
 	queues := nic.queues

@@ -51,6 +51,10 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 		{"ClosedIsClosed", testClosedIsClosed},
 		{"NothingLandsAfterwards", testNothingLandsAfterwards},
 		{"ManyWorkers", testManyWorkers},
+		{"Datagrams", testDatagrams},
+		{"DatagramsThatAreLost", testDatagramsThatAreLost},
+		{"DatagramsOfAClosedNIC", testDatagramsOfAClosedNIC},
+		{"DatagramsToANewLife", testDatagramsToANewLife},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
