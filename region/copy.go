@@ -1,0 +1,73 @@
+package region
+
+import (
+	"encoding/binary"
+	"iter"
+)
+
+// A Piece is a range of a region that holds whole slots of one slab and nothing
+// else: what a new backup reads from the primary at a time.
+type Piece struct {
+	Offset uint64
+	Bytes  int
+	slab   extent
+	first  int // its first slot
+}
+
+// Pieces yields what a new backup has to read of the region: all slots of all
+// slabs that the block table has now, in ranges of at most n bytes, or of one slot
+// where that is longer. A slab that is made later has no old contents.
+func (r *Region) Pieces(n int) iter.Seq[Piece] {
+	return func(yield func(Piece) bool) {
+		for s := range r.slabs {
+			slots := max(1, n/s.class.Size())
+			for i := 0; i < s.slots; i += slots {
+				p := Piece{Offset: s.slot(i), Bytes: min(slots, s.slots-i) * s.class.Size(), slab: s, first: i}
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Take gives the objects of a backup the state that raw has of them, if it is newer
+// than theirs: raw is piece p as a NIC has just read it at the primary. It
+// reports false if an object was being changed there, so that the piece has to be
+// read again (SOSP'15 section 5.4). Other writers of the backup may be at work.
+//
+// The slab must not have been given up since the piece was made: the caller holds
+// the epoch open.
+func (r *Region) Take(p Piece, raw []byte) (whole bool) {
+	whole = true
+	size := p.slab.class.Size()
+	payload := make([]byte, p.slab.class.Capacity())
+	for i := 0; len(raw) >= size; i++ {
+		whole = r.takeSlot(p.slab, p.first+i, raw[:size], payload) && whole
+		raw = raw[size:]
+	}
+	return whole
+}
+
+// takeSlot takes slot i. It reports false if the slot has to be read again.
+func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
+	h := Header(binary.LittleEndian.Uint64(raw))
+	off := s.slot(i)
+	if h.Version() <= r.Header(uint32(off)).Version() {
+		return true // also of a locked object: who writes it writes here, too
+	}
+	incarnation := binary.LittleEndian.Uint64(raw[incarnationOffset:])
+	p := MakePtr(MakeAddr(r.id, uint32(off)), s.class, incarnation)
+	if h.Locked() {
+		return false
+	}
+	if !h.Allocated() {
+		r.ApplyBackup(p, nil, h.Version(), false, incarnation)
+		return true
+	}
+	if _, err := Unpack(payload, raw, p); err != nil {
+		return false
+	}
+	r.ApplyBackup(p, payload, h.Version(), true, incarnation)
+	return true
+}
