@@ -14,11 +14,24 @@ import "unsafe"
 func loadPayload(dst []byte, object unsafe.Pointer) {
 	to := unsafe.Pointer(unsafe.SliceData(dst))
 	*(*[firstPayload]byte)(to) = *(*[firstPayload]byte)(unsafe.Add(object, HeaderBytes))
-	to = unsafe.Add(to, firstPayload)
-	for n := len(dst) - firstPayload; n > 0; n -= linePayload {
-		object = unsafe.Add(object, lineBytes)
-		*(*[linePayload]byte)(to) = *(*[linePayload]byte)(unsafe.Add(object, versionBytes))
-		to = unsafe.Add(to, linePayload)
+	copyLines(unsafe.Add(to, firstPayload), unsafe.Add(object, lineBytes), (len(dst)-firstPayload)/linePayload)
+}
+
+// loadLines is loadPayload of the lines first to last only.
+func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
+	to := unsafe.Pointer(unsafe.SliceData(dst))
+	if first == 0 {
+		*(*[firstPayload]byte)(to) = *(*[firstPayload]byte)(unsafe.Add(object, HeaderBytes))
+		first = 1
+	}
+	copyLines(unsafe.Add(to, firstPayload+(first-1)*linePayload), unsafe.Add(object, first*lineBytes), last+1-first)
+}
+
+// copyLines copies the payload of n lines, none of them an object's first.
+func copyLines(to, from unsafe.Pointer, n int) {
+	for range n {
+		*(*[linePayload]byte)(to) = *(*[linePayload]byte)(unsafe.Add(from, versionBytes))
+		to, from = unsafe.Add(to, linePayload), unsafe.Add(from, lineBytes)
 	}
 }
 

@@ -21,6 +21,19 @@ func loadPayload(dst []byte, object unsafe.Pointer) {
 	}
 }
 
+// loadLines is loadPayload of the lines first to last only.
+func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
+	for ; first <= last; first++ {
+		line := loadLine(unsafe.Add(object, first*lineBytes))
+		if first == 0 {
+			copy(dst, line[HeaderBytes:])
+		} else {
+			at := firstPayload + (first-1)*linePayload
+			copy(dst[at:at+linePayload], line[versionBytes:])
+		}
+	}
+}
+
 func loadLine(from unsafe.Pointer) (line [lineBytes]byte) {
 	for i := 0; i < lineBytes; i += 8 {
 		binary.LittleEndian.PutUint64(line[i:], atomic.LoadUint64((*uint64)(unsafe.Add(from, i))))

@@ -1,0 +1,80 @@
+package region
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// A View reads parts of an object of this machine in place. Who needs little of
+// an object copies only the lines that have it, and can ask for all lines that
+// may be needed before the first of them has arrived.
+//
+// What Load copied may be of several writers until Valid says that it is not: use
+// it before only in ways that any bytes can stand. The zero View is of an object
+// that has been copied as a whole: Load and Touch do nothing, and it is valid.
+// A View must not be used once its region's memory is closed.
+type View struct {
+	object unsafe.Pointer
+	header Header
+	class  Class
+}
+
+// Look returns a view of p's object. Errors are those of ReadObject, except that
+// it does not wait: ErrLocked says that a transaction holds the object now.
+func (r *Region) Look(p Ptr) (View, error) {
+	off, ok := r.at(p)
+	if !ok {
+		return View{}, ErrBadPtr
+	}
+	v := View{object: r.m.Pointer(off, uint64(p.Class().Size())), class: p.Class()}
+	v.header = Header(atomic.LoadUint64((*uint64)(v.object)))
+	switch {
+	case v.header.Locked():
+		return View{}, ErrLocked
+	case !v.header.Allocated() || atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) != p.Incarnation():
+		if v.Valid() {
+			return View{}, ErrFreed
+		}
+		return View{}, ErrLocked // the slot is changing hands
+	}
+	return v, nil
+}
+
+// Touch has the processor fetch the lines that hold bytes from to to of the
+// payload, and does not wait for them. What lies outside is left out.
+func (v View) Touch(from, to int) {
+	first, last := v.lines(from, to)
+	for ; first <= last; first++ {
+		atomic.LoadUint64((*uint64)(unsafe.Add(v.object, first*lineBytes)))
+	}
+}
+
+// Load copies the lines that hold bytes from to to of the payload to where they
+// belong in dst, which is as long as the object's capacity or longer. What lies
+// outside is left out.
+func (v View) Load(dst []byte, from, to int) {
+	if first, last := v.lines(from, to); first <= last {
+		loadLines(dst[:v.class.Capacity()], v.object, first, last)
+	}
+}
+
+// lines returns the first and the last line that hold bytes from to to; of none
+// the last comes before the first.
+func (v View) lines(from, to int) (first, last int) {
+	from, to = max(from, 0), min(to, v.class.Capacity())
+	if v.object == nil || from >= to {
+		return 0, -1
+	}
+	return lineOf(from), lineOf(to - 1)
+}
+
+// lineOf returns the line that holds byte i of an object's payload.
+func lineOf(i int) int { return (i + linePayload - firstPayload) / linePayload }
+
+// Header returns the header that the object had when the view began.
+func (v View) Header() Header { return v.header }
+
+// Valid reports whether all that was loaded so far is of the version in Header.
+func (v View) Valid() bool {
+	return v.object == nil || Header(atomic.LoadUint64((*uint64)(v.object))) == v.header
+}

@@ -1,0 +1,143 @@
+package region
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestViewLoads loads ranges of objects of all shapes, and looks at what came
+// and at what did not.
+func TestViewLoads(t *testing.T) {
+	for _, c := range []Class{0, 1, 2, 3, 15, 27} {
+		r := newRegion(t, 7, 4<<20)
+		p := newObject(t, r, c)
+		want := payloadOf(c, 1)
+		mustLock(t, r, p, 0)
+		r.Write(p, want, 1, true, 0)
+		v, err := r.Look(p)
+		if err != nil || v.Header() != MakeHeader(1, true) {
+			t.Fatal(v.Header(), err)
+		}
+		rng := rand.New(rand.NewPCG(1, uint64(c)))
+		for range 200 {
+			from, to := rng.IntN(len(want)+20)-10, rng.IntN(len(want)+20)-10
+			dst := make([]byte, len(want))
+			v.Touch(from, to)
+			v.Load(dst, from, to)
+			checkLoaded(t, dst, want, from, to)
+		}
+		if !v.Valid() {
+			t.Fatal("nobody wrote, and the view is not valid")
+		}
+	}
+}
+
+// checkLoaded checks that dst has the lines of want that hold bytes from to to,
+// and zeroes elsewhere.
+func checkLoaded(t *testing.T, dst, want []byte, from, to int) {
+	t.Helper()
+	from, to = max(from, 0), min(to, len(want))
+	if from >= to {
+		if !bytes.Equal(dst, make([]byte, len(dst))) {
+			t.Fatalf("nothing of [%d,%d) is there, but something came", from, to)
+		}
+		return
+	}
+	if !bytes.Equal(dst[from:to], want[from:to]) {
+		t.Fatalf("[%d,%d) of %d did not come", from, to, len(want))
+	}
+	for i := range dst {
+		near := i > from-linePayload && i < to+linePayload
+		if dst[i] != 0 && (dst[i] != want[i] || !near) {
+			t.Fatalf("byte %d of %d for [%d,%d) is %d, want %d", i, len(want), from, to, dst[i], want[i])
+		}
+	}
+}
+
+func TestZeroViewDoesNothing(t *testing.T) {
+	var v View
+	dst := []byte{1, 2, 3}
+	v.Touch(0, 3)
+	v.Load(dst, 0, 3)
+	if !v.Valid() || !bytes.Equal(dst, []byte{1, 2, 3}) {
+		t.Error("the zero view loaded", dst)
+	}
+}
+
+func TestLookRefuses(t *testing.T) {
+	r := newRegion(t, 7, 4<<20)
+	p := newObject(t, r, 3)
+	look := func(p Ptr, want error) {
+		t.Helper()
+		if v, err := r.Look(p); !errors.Is(err, want) || !v.Valid() {
+			t.Errorf("Look: %v, want %v", err, want)
+		}
+	}
+	look(p, ErrFreed)
+	mustLock(t, r, p, 0)
+	look(p, ErrLocked)
+	r.Write(p, []byte("x"), 1, true, 0)
+	look(MakePtr(p.Addr, p.Class(), 1), ErrFreed)
+	look(MakePtr(p.Addr, p.Class()+1, 0), ErrBadPtr)
+	look(MakePtr(MakeAddr(8, p.Addr.Offset()), p.Class(), 0), ErrBadPtr)
+	look(MakePtr(p.Addr+8, p.Class(), 0), ErrBadPtr)
+
+	v, err := r.Look(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustLock(t, r, p, 1)
+	if v.Valid() {
+		t.Error("valid although a writer has the object")
+	}
+	r.Unlock(p, 1)
+	if !v.Valid() {
+		t.Error("the writer left the object as it was, and the view is not valid")
+	}
+	mustLock(t, r, p, 1)
+	r.Write(p, []byte("y"), 2, true, 0)
+	if v.Valid() {
+		t.Error("valid although the object has changed")
+	}
+}
+
+// TestViewNeverAcceptsAMixture has writers fill an object with one byte while
+// readers load two distant parts of it: those that are valid must agree.
+func TestViewNeverAcceptsAMixture(t *testing.T) {
+	r := newRegion(t, 7, 4<<20)
+	p := newObject(t, r, 15)
+	n := p.Capacity()
+	mustLock(t, r, p, 0)
+	r.Write(p, make([]byte, n), 1, true, 0)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for v := Version(1); v < 20_000; v++ {
+			r.Lock(p, v)
+			r.Write(p, bytes.Repeat([]byte{byte(v)}, n), v+1, true, 0)
+		}
+		stop.Store(true)
+	})
+	valid := 0
+	dst := make([]byte, n)
+	for !stop.Load() || valid == 0 {
+		v, err := r.Look(p)
+		if err != nil {
+			continue
+		}
+		v.Load(dst, 0, 1)
+		v.Load(dst, n-1, n)
+		if !v.Valid() {
+			continue
+		}
+		valid++
+		if dst[0] != dst[n-1] || dst[0] != byte(v.Header().Version()-1) && v.Header().Version() > 1 {
+			t.Fatalf("begins with %d, ends with %d at %v", dst[0], dst[n-1], v.Header())
+		}
+	}
+	wg.Wait()
+}
