@@ -4,18 +4,18 @@
 // A FaRM instance moves through a sequence of configurations (SOSP'15 section
 // 3). A configuration is the tuple <i, S, F, CM>: an identifier that only
 // grows, the machines, their failure domains, and the configuration manager,
-// CM. It is kept in a Store that changes it by compare and swap on the
-// identifier, so that at most one machine can move the instance on from a
-// given configuration.
+// CM. It is kept in a Store that changes it by compare and swap, so that at most
+// one machine can move the instance on from a given configuration.
 //
 // The CM also decides where regions live: it gives a new region an identifier
 // from a counter and picks its replicas, balancing load and honouring
-// co-location, one replica to a failure domain. In this package that is the
-// pure function Configuration.Place; asking the replicas to make room, in two
-// phases, is the caller's business.
+// co-location, one replica to a failure domain. In this package those are pure
+// functions: Place for a new region, Without when machines fail, With when one
+// joins. Asking the machines to do their part is the caller's business.
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +24,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ID identifies a configuration. It only grows.
+// ID identifies a configuration: a membership and who is primary of what. It
+// only grows, by one with each.
 type ID uint32
 
 // A Placement maps one region to its replicas.
@@ -32,6 +33,16 @@ type Placement struct {
 	Region  region.ID
 	Primary rdma.MachineID
 	Backups []rdma.MachineID
+	// Filling are the backups that do not have all of the region yet, because
+	// they became replicas after it was made: they cannot be promoted.
+	Filling []rdma.MachineID `json:",omitempty"`
+	// Group is the first of the regions that are co-located with this one. All
+	// regions of a group have the same replicas.
+	Group region.ID
+	// LastPrimaryChange and LastReplicaChange are the last configurations in
+	// which the primary and in which any replica became another machine
+	// (SOSP'15 section 5.3 step 3).
+	LastPrimaryChange, LastReplicaChange ID
 }
 
 // Replicas returns the primary and the backups.
@@ -39,25 +50,55 @@ func (p Placement) Replicas() []rdma.MachineID {
 	return append([]rdma.MachineID{p.Primary}, p.Backups...)
 }
 
+// Has says whether machine m has a replica of the region.
+func (p Placement) Has(m rdma.MachineID) bool { return p.Primary == m || slices.Contains(p.Backups, m) }
+
+func (p Placement) clone() Placement {
+	p.Backups, p.Filling = slices.Clone(p.Backups), slices.Clone(p.Filling)
+	return p
+}
+
 // A Configuration is one step in the life of an instance. It is a value: a
-// change makes another one with a higher ID.
+// change makes another one.
 type Configuration struct {
-	ID       ID
+	// Cluster identifies the instance, so that nobody takes part in one with the
+	// memory of another.
+	Cluster uint64
+	// ID grows when membership or the replicas of existing regions change.
+	ID ID
+	// Revision grows with every change, those that leave ID as it is included:
+	// a region allocated, a backup filled, the root found.
+	Revision uint64
 	Machines []rdma.MachineID // ascending
 	// FailureDomain of Machines[i]; machines of one domain fail together.
 	FailureDomain []int
-	CM            rdma.MachineID
-	// Replicas is f+1, how many copies of each region there are.
+	// Incarnation of Machines[i]: the random number that its process drew when
+	// it began. A machine that has failed and come back has another one.
+	Incarnation []uint64
+	// Capacity is how many regions Machines[i] has room for; 0 means no bound.
+	Capacity []int
+	CM       rdma.MachineID
+	// Replicas is f+1, how many copies of each region there are to be.
 	Replicas int
 	// NextRegion is the identifier that the next region gets.
 	NextRegion region.ID
 	Regions    []Placement // ascending by Region
+	// Lost are the regions that have lost all their replicas, ascending.
+	Lost []region.ID `json:",omitempty"`
 	// Root is the object from which everything else is found.
 	Root region.Ptr `json:"-"`
 	// Workers, RegionBytes and LogBytes are what the instance was made with.
 	Workers     int
 	RegionBytes int64
 	LogBytes    int64
+}
+
+// A Member is what a configuration says about one machine.
+type Member struct {
+	Machine       rdma.MachineID
+	FailureDomain int
+	Incarnation   uint64
+	Capacity      int
 }
 
 // ErrNoRoom means that a region cannot be placed.
@@ -68,70 +109,144 @@ func (c *Configuration) Clone() *Configuration {
 	d := *c
 	d.Machines = slices.Clone(c.Machines)
 	d.FailureDomain = slices.Clone(c.FailureDomain)
+	d.Incarnation = slices.Clone(c.Incarnation)
+	d.Capacity = slices.Clone(c.Capacity)
+	d.Lost = slices.Clone(c.Lost)
 	d.Regions = slices.Clone(c.Regions)
 	for i := range d.Regions {
-		d.Regions[i].Backups = slices.Clone(d.Regions[i].Backups)
+		d.Regions[i] = d.Regions[i].clone()
 	}
 	return &d
 }
 
+// Revise returns a copy of c of the next revision, in which the caller can
+// change what leaves memberships and replicas alone.
+func (c *Configuration) Revise() *Configuration {
+	d := c.Clone()
+	d.Revision++
+	return d
+}
+
+// Succeed returns a copy of c with the next identifier.
+func (c *Configuration) Succeed() *Configuration {
+	d := c.Revise()
+	d.ID++
+	return d
+}
+
+// Member returns what c says about machine m; false if it is not a member.
+func (c *Configuration) Member(m rdma.MachineID) (Member, bool) {
+	i, ok := slices.BinarySearch(c.Machines, m)
+	if !ok {
+		return Member{}, false
+	}
+	return Member{m, c.FailureDomain[i], c.Incarnation[i], c.Capacity[i]}, true
+}
+
+// AddMember makes m a member, whose machine must not be one. It is for a
+// configuration in the making.
+func (c *Configuration) AddMember(m Member) {
+	i, _ := slices.BinarySearch(c.Machines, m.Machine)
+	c.Machines = slices.Insert(c.Machines, i, m.Machine)
+	c.FailureDomain = slices.Insert(c.FailureDomain, i, m.FailureDomain)
+	c.Incarnation = slices.Insert(c.Incarnation, i, m.Incarnation)
+	c.Capacity = slices.Insert(c.Capacity, i, m.Capacity)
+}
+
+func (c *Configuration) removeMember(m rdma.MachineID) {
+	if i, ok := slices.BinarySearch(c.Machines, m); ok {
+		c.Machines = slices.Delete(c.Machines, i, i+1)
+		c.FailureDomain = slices.Delete(c.FailureDomain, i, i+1)
+		c.Incarnation = slices.Delete(c.Incarnation, i, i+1)
+		c.Capacity = slices.Delete(c.Capacity, i, i+1)
+	}
+}
+
 // Placement returns where region id lives.
 func (c *Configuration) Placement(id region.ID) (Placement, bool) {
-	i, ok := slices.BinarySearchFunc(c.Regions, id, func(p Placement, id region.ID) int { return int(int64(p.Region) - int64(id)) })
-	if !ok {
-		return Placement{}, false
+	if i, ok := c.find(id); ok {
+		return c.Regions[i], true
 	}
-	return c.Regions[i], true
+	return Placement{}, false
+}
+
+func (c *Configuration) find(id region.ID) (int, bool) {
+	return slices.BinarySearchFunc(c.Regions, id, func(p Placement, id region.ID) int { return cmp.Compare(p.Region, id) })
 }
 
 // Place returns the configuration in which one more region exists, whose
 // primary is at the machine asked for. With near given, the new region gets
 // exactly near's replicas, so that objects in both stay co-located; near must
-// have that primary.
+// have that primary, all its replicas must be there and have room for one more.
 func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configuration, Placement, error) {
-	d := c.Clone()
-	p := Placement{Region: d.NextRegion, Primary: primary}
-	if n, ok := c.Placement(near); ok && n.Primary == primary {
-		p.Backups = slices.Clone(n.Backups)
-	} else {
-		var err error
-		if p.Backups, err = c.pickBackups(primary); err != nil {
-			return nil, Placement{}, err
-		}
+	if c.domain(primary) < 0 {
+		return nil, Placement{}, fmt.Errorf("%w: machine %d is no member", ErrNoRoom, primary)
 	}
-	d.ID++
+	d := c.Revise()
+	load := c.load()
+	p := Placement{Region: d.NextRegion, Primary: primary, Group: d.NextRegion, LastPrimaryChange: d.ID, LastReplicaChange: d.ID}
+	n, ok := c.Placement(near)
+	if ok && n.Primary == primary && len(n.Backups) == c.Replicas-1 && c.haveRoom(load, n.Replicas(), 1) {
+		p.Backups, p.Group = slices.Clone(n.Backups), n.Group
+	} else if err := c.pickBackups(&p, load); err != nil {
+		return nil, Placement{}, err
+	}
 	d.NextRegion++
 	d.Regions = append(d.Regions, p)
-	return d, p, nil
+	return d, p.clone(), nil
 }
 
 // pickBackups picks the least loaded machines of other failure domains.
-func (c *Configuration) pickBackups(primary rdma.MachineID) ([]rdma.MachineID, error) {
+func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) error {
+	if !c.haveRoom(load, []rdma.MachineID{p.Primary}, 1) {
+		return fmt.Errorf("%w: machine %d has all regions that it has room for", ErrNoRoom, p.Primary)
+	}
+	p.Backups = []rdma.MachineID{}
+	for len(p.Backups) < c.Replicas-1 {
+		m, ok := c.pickReplica(p.Replicas(), load, 1)
+		if !ok {
+			return fmt.Errorf("%w: %d replicas wanted, %d found", ErrNoRoom, c.Replicas, len(p.Backups)+1)
+		}
+		p.Backups = append(p.Backups, m)
+	}
+	return nil
+}
+
+// pickReplica returns the least loaded machine that has room for n more regions
+// and shares no failure domain with those that have a replica already.
+func (c *Configuration) pickReplica(have []rdma.MachineID, load map[rdma.MachineID]int, n int) (best rdma.MachineID, ok bool) {
+	used := make(map[int]bool)
+	for _, m := range have {
+		used[c.domain(m)] = true
+	}
+	for i, m := range c.Machines {
+		if !used[c.FailureDomain[i]] && c.haveRoom(load, []rdma.MachineID{m}, n) && (!ok || load[m] < load[best]) {
+			best, ok = m, true
+		}
+	}
+	return best, ok
+}
+
+// load returns how many regions each machine has a replica of.
+func (c *Configuration) load() map[rdma.MachineID]int {
 	load := make(map[rdma.MachineID]int)
-	for _, p := range c.Regions {
-		for _, m := range p.Replicas() {
+	for i := range c.Regions {
+		for _, m := range c.Regions[i].Replicas() {
 			load[m]++
 		}
 	}
-	order := slices.Clone(c.Machines)
-	slices.SortStableFunc(order, func(a, b rdma.MachineID) int { return load[a] - load[b] })
-	used := map[int]bool{c.domain(primary): true}
-	backups := []rdma.MachineID{}
-	for _, m := range order {
-		if len(backups) == c.Replicas-1 {
-			break
-		}
-		if d := c.domain(m); !used[d] {
-			used[d] = true
-			backups = append(backups, m)
-		}
-	}
-	if len(backups) < c.Replicas-1 {
-		return nil, fmt.Errorf("%w: %d replicas wanted, %d failure domains", ErrNoRoom, c.Replicas, len(used))
-	}
-	return backups, nil
+	return load
 }
 
+// haveRoom says whether each of the machines has room for n more regions.
+func (c *Configuration) haveRoom(load map[rdma.MachineID]int, machines []rdma.MachineID, n int) bool {
+	return !slices.ContainsFunc(machines, func(m rdma.MachineID) bool {
+		member, ok := c.Member(m)
+		return !ok || member.Capacity > 0 && load[m]+n > member.Capacity
+	})
+}
+
+// domain returns the failure domain of m, or -1 if it is not a member.
 func (c *Configuration) domain(m rdma.MachineID) int {
 	if i, ok := slices.BinarySearch(c.Machines, m); ok {
 		return c.FailureDomain[i]
@@ -142,7 +257,7 @@ func (c *Configuration) domain(m rdma.MachineID) int {
 // Keeps says whether machine m has a replica of region id.
 func (c *Configuration) Keeps(m rdma.MachineID, id region.ID) bool {
 	p, ok := c.Placement(id)
-	return ok && slices.Contains(p.Replicas(), m)
+	return ok && p.Has(m)
 }
 
 // PrimaryOf counts the regions whose primary is machine m.

@@ -13,13 +13,13 @@ import (
 // instance returns a configuration of n machines, two to a failure domain if
 // paired.
 func instance(n, replicas int, paired bool) *Configuration {
-	c := &Configuration{ID: 1, Replicas: replicas, NextRegion: 1, Workers: 2, RegionBytes: 1 << 20, LogBytes: 1 << 16}
+	c := &Configuration{Cluster: 7, ID: 1, Revision: 1, Replicas: replicas, NextRegion: 1, Workers: 2, RegionBytes: 1 << 20, LogBytes: 1 << 16}
 	for i := range n {
-		c.Machines = append(c.Machines, rdma.MachineID(i))
-		c.FailureDomain = append(c.FailureDomain, i)
+		m := Member{Machine: rdma.MachineID(i), FailureDomain: i, Incarnation: uint64(100 + i)}
 		if paired {
-			c.FailureDomain[i] = i / 2
+			m.FailureDomain = i / 2
 		}
+		c.AddMember(m)
 	}
 	return c
 }
@@ -40,8 +40,8 @@ func TestPlace(t *testing.T) {
 					if !reflect.DeepEqual(c, before) {
 						t.Fatal("Place has changed its receiver")
 					}
-					if p.Region != c.NextRegion || next.NextRegion != c.NextRegion+1 || next.ID != c.ID+1 {
-						t.Fatalf("region %d of configuration %d, then %d", p.Region, next.ID, next.NextRegion)
+					if p.Region != c.NextRegion || next.NextRegion != c.NextRegion+1 || next.ID != c.ID || next.Revision != c.Revision+1 {
+						t.Fatalf("region %d of revision %d, then %d", p.Region, next.Revision, next.NextRegion)
 					}
 					domains := map[int]bool{}
 					for _, m := range p.Replicas() {
@@ -102,6 +102,54 @@ func TestPlaceWithoutRoom(t *testing.T) {
 	if _, _, err := instance(4, 3, true).Place(0, 0); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("got %v", err)
 	}
+	c := instance(3, 2, false)
+	if _, _, err := c.Place(3, 0); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("primary at a machine that is no member: %v", err)
+	}
+	c.Capacity = []int{1, 1, 0}
+	c, first, err := c.Place(0, 0)
+	if err != nil || !slices.Equal(first.Replicas(), []rdma.MachineID{0, 1}) {
+		t.Fatal(first, err)
+	}
+	if _, _, err := c.Place(0, first.Region); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("primary has no room: %v", err)
+	}
+	if _, _, err := c.Place(2, 0); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("no machine has room for a backup: %v", err)
+	}
+}
+
+// Regions made near each other form a group, unless there is no room for it.
+func TestPlaceGroup(t *testing.T) {
+	c := instance(3, 2, false)
+	c.Capacity = []int{0, 2, 0}
+	for i, want := range []region.ID{1, 1, 3} {
+		next, p, err := c.Place(0, 1)
+		if err != nil || p.Group != want {
+			t.Errorf("region %d: %+v, %v", i+1, p, err)
+		}
+		c = next
+	}
+}
+
+func TestMembers(t *testing.T) {
+	c := instance(1, 1, false)
+	c.AddMember(Member{5, 2, 11, 3})
+	c.AddMember(Member{3, 1, 12, 4})
+	if !slices.Equal(c.Machines, []rdma.MachineID{0, 3, 5}) {
+		t.Errorf("machines %v", c.Machines)
+	}
+	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 3}) {
+		t.Errorf("machine 5 is %+v", m)
+	}
+	c.removeMember(3)
+	c.removeMember(4)
+	if _, ok := c.Member(3); ok || !slices.Equal(c.Machines, []rdma.MachineID{0, 5}) {
+		t.Errorf("machines %v", c.Machines)
+	}
+	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 3}) {
+		t.Errorf("machine 5 is %+v", m)
+	}
 }
 
 func TestClone(t *testing.T) {
@@ -114,8 +162,8 @@ func TestClone(t *testing.T) {
 	if !reflect.DeepEqual(c, d) {
 		t.Errorf("%+v, %+v", c, d)
 	}
-	d.Regions[0].Backups[0], d.Machines[0], d.FailureDomain[0] = 9, 9, 9
-	if c.Regions[0].Backups[0] == 9 || c.Machines[0] == 9 || c.FailureDomain[0] == 9 {
+	d.Regions[0].Backups[0], d.Machines[0], d.FailureDomain[0], d.Incarnation[0], d.Capacity[0] = 9, 9, 9, 9, 9
+	if c.Regions[0].Backups[0] == 9 || c.Machines[0] == 9 || c.FailureDomain[0] == 9 || c.Incarnation[0] == 9 || c.Capacity[0] == 9 {
 		t.Error("clone shares memory")
 	}
 }

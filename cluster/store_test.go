@@ -44,7 +44,7 @@ func TestStore(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, c) {
 			t.Errorf("loaded %+v, %v, want %+v", got, err, c)
 		}
-		for _, old := range []ID{0, 1, 3} {
+		for _, old := range []uint64{0, 1, 3} {
 			if err := s.CompareAndSwap(old, c); !errors.Is(err, ErrMoved) {
 				t.Errorf("swap of %d: %v", old, err)
 			}
@@ -67,9 +67,7 @@ func TestCompareAndSwapOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				next := c.Clone()
-				next.ID++
-				if err := s.CompareAndSwap(c.ID, next); err == nil {
+				if err := s.CompareAndSwap(c.Revision, c.Revise()); err == nil {
 					won.Add(1)
 				} else if !errors.Is(err, ErrMoved) {
 					t.Error(err)
@@ -96,17 +94,14 @@ func TestMemoryStoreCopy(t *testing.T) {
 
 // encoded returns a stored configuration after a change to its JSON.
 func encoded(t testing.TB, change func(outer, inner map[string]any)) []byte {
-	c := placed(t)
-	b, err := json.Marshal(storedConfiguration{formatVersion, c, c.Root.Append(nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := placed(t).Encode()
 	outer := map[string]any{}
 	if err := json.Unmarshal(b, &outer); err != nil {
 		t.Fatal(err)
 	}
 	change(outer, outer["Configuration"].(map[string]any))
-	if b, err = json.Marshal(outer); err != nil {
+	b, err := json.Marshal(outer)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -123,7 +118,13 @@ func TestBadConfigurations(t *testing.T) {
 		"machines not sorted":  func(_, i map[string]any) { i["Machines"] = []int{1, 0, 2} },
 		"a machine twice":      func(_, i map[string]any) { i["Machines"] = []int{0, 1, 1} },
 		"domains missing":      func(_, i map[string]any) { i["FailureDomain"] = []int{0} },
-		"too many replicas":    func(_, i map[string]any) { i["Replicas"] = 4 },
+		"no revision":          func(_, i map[string]any) { i["Revision"] = 0 },
+		"another program":      func(o, _ map[string]any) { o["Program"] = "other" },
+		"incarnations missing": func(_, i map[string]any) { i["Incarnation"] = []int{1} },
+		"capacities missing":   func(_, i map[string]any) { i["Capacity"] = []int{1} },
+		"CM is no member":      func(_, i map[string]any) { i["CM"] = 9 },
+		"fills no backup":      func(_, i map[string]any) { placement(i)["Filling"] = []int{1} },
+		"change to come":       func(_, i map[string]any) { placement(i)["LastReplicaChange"] = 8 },
 		"no replicas":          func(_, i map[string]any) { i["Replicas"] = 0 },
 		"unknown primary":      func(_, i map[string]any) { placement(i)["Primary"] = 7 },
 		"unknown backup":       func(_, i map[string]any) { placement(i)["Backups"] = []int{7} },
@@ -177,19 +178,17 @@ func TestLeftOverNewFile(t *testing.T) {
 	if got, err := s.Load(); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("loaded %v, %v", got, err)
 	}
-	next := c.Clone()
-	next.ID++
-	if err := s.CompareAndSwap(c.ID, next); err != nil {
+	if err := s.CompareAndSwap(c.Revision, c.Revise()); err != nil {
 		t.Error(err)
 	}
 }
 
-func FuzzDecodeConfiguration(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	f.Add(encoded(f, func(_, _ map[string]any) {}))
 	f.Add([]byte("{}"))
 	f.Add([]byte(`{"Format":1,"Configuration":{"ID":1}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := decodeConfiguration("x", b)
+		c, err := Decode("x", b)
 		if err != nil {
 			if !errors.Is(err, ErrBadConfiguration) {
 				t.Fatalf("untyped error: %v", err)
@@ -202,4 +201,16 @@ func FuzzDecodeConfiguration(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What the program's first version has stored is still understood.
+func TestFormat1(t *testing.T) {
+	c, err := Decode("x", []byte(`{"Format": 1, "Configuration": {"ID": 9, "Machines": [0, 1], "FailureDomain": [0, 1], "CM": 0,
+		"Replicas": 2, "NextRegion": 2, "Regions": [{"Region": 1, "Primary": 1, "Backups": [0]}]}, "Root": "AAAAAAAAAAAAAAAAAAAAAA=="}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := c.Member(1); !ok || m != (Member{1, 1, 0, 0}) || c.Revision != 9 || c.Regions[0].Group != 1 {
+		t.Errorf("%+v", c)
+	}
 }

@@ -118,20 +118,21 @@ func (c *Cluster) openConfiguration() error {
 	var next *cluster.Configuration
 	if last == nil {
 		last = &cluster.Configuration{}
-		next = &cluster.Configuration{ID: 1, Replicas: c.cfg.Replicas, NextRegion: 1}
+		next = &cluster.Configuration{Cluster: c.cfg.Clock.Uint64(), ID: 1, Revision: 1, Replicas: c.cfg.Replicas, NextRegion: 1}
 		next.RegionBytes, next.LogBytes, next.Workers = c.cfg.RegionBytes, c.cfg.LogBytes, c.cfg.Workers
 		for i := range c.cfg.Machines {
-			next.Machines = append(next.Machines, rdma.MachineID(i))
-			next.FailureDomain = append(next.FailureDomain, i)
+			next.AddMember(cluster.Member{Machine: rdma.MachineID(i), FailureDomain: i, Incarnation: c.cfg.Clock.Uint64()})
 		}
 	} else {
 		if err := c.adopt(last); err != nil {
 			return err
 		}
-		next = last.Clone()
-		next.ID++
+		next = last.Succeed()
+		for i := range next.Incarnation {
+			next.Incarnation[i] = c.cfg.Clock.Uint64()
+		}
 	}
-	if err := c.store.CompareAndSwap(last.ID, next); err != nil {
+	if err := c.store.CompareAndSwap(last.Revision, next); err != nil {
 		return err
 	}
 	c.mu.configuration = next
@@ -265,6 +266,7 @@ func (c *Cluster) startMachine(m *machine, network *local.Network) (err error) {
 	}
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
 		Workers:   c.cfg.Workers,
+		Clock:     c.cfg.Clock,
 		Replicate: func(id region.ID, off uint64, data []byte) error { return m.txn.WriteBackups(id, off, data) },
 		Grow:      func(near region.ID) (*region.Region, error) { return c.grow(m, near) },
 		Colocated: c.colocated,
@@ -379,11 +381,10 @@ func (c *Cluster) openRoot() error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	next := c.mu.configuration.Clone()
-	next.ID++
+	c.cfg.Clock.Lock(&c.mu.Mutex)
+	next := c.mu.configuration.Revise()
 	next.Root = p
-	if err = c.store.CompareAndSwap(c.mu.configuration.ID, next); err == nil {
+	if err = c.store.CompareAndSwap(c.mu.configuration.Revision, next); err == nil {
 		c.mu.configuration = next
 	}
 	c.mu.Unlock()

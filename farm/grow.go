@@ -12,7 +12,7 @@ import (
 // replica makes room, then the configuration that has the region is stored.
 func (c *Cluster) grow(m *machine, near region.ID) (*region.Region, error) {
 	c.reclaim()
-	c.mu.Lock()
+	c.cfg.Clock.Lock(&c.mu.Mutex)
 	defer c.mu.Unlock()
 	if n := c.mu.configuration.PrimaryOf(m.id); c.cfg.RegionsMax > 0 && n >= c.cfg.RegionsMax {
 		return nil, fmt.Errorf("%w: machine %d has all %d regions that it may have", region.ErrFull, m.id, n)
@@ -27,7 +27,7 @@ func (c *Cluster) grow(m *machine, near region.ID) (*region.Region, error) {
 			return nil, err
 		}
 	}
-	if err := c.store.CompareAndSwap(c.mu.configuration.ID, next); err != nil {
+	if err := c.store.CompareAndSwap(c.mu.configuration.Revision, next); err != nil {
 		return nil, err
 	}
 	c.mu.configuration = next
@@ -40,7 +40,7 @@ func (c *Cluster) grow(m *machine, near region.ID) (*region.Region, error) {
 
 // colocated says whether two regions have the same replicas.
 func (c *Cluster) colocated(a, b region.ID) bool {
-	c.mu.Lock()
+	c.cfg.Clock.Lock(&c.mu.Mutex)
 	defer c.mu.Unlock()
 	pa, okA := c.mu.configuration.Placement(a)
 	pb, okB := c.mu.configuration.Placement(b)

@@ -115,11 +115,11 @@ func TestOtherSettings(t *testing.T) {
 		sameTree(t, name, cfg.Folder, before)
 	}
 	path := filepath.Join(cfg.Folder, "configuration.json")
-	newer := bytes.Replace([]byte(before[path]), []byte(`"Format": 1`), []byte(`"Format": 2`), 1)
+	newer := bytes.Replace([]byte(before[path]), []byte(`"Format": 2`), []byte(`"Format": 3`), 1)
 	if err := os.WriteFile(path, newer, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(cfg); !errors.Is(err, cluster.ErrBadConfiguration) || !strings.Contains(err.Error(), "format 2") {
+	if _, err := Open(cfg); !errors.Is(err, cluster.ErrBadConfiguration) || !strings.Contains(err.Error(), "format 3") {
 		t.Errorf("newer format: %v", err)
 	}
 	if err := os.WriteFile(path, []byte(before[path]), 0o600); err != nil {
@@ -162,10 +162,9 @@ func TestOpenFails(t *testing.T) {
 	for name, damage := range map[string]func(v *Volatile){
 		"root in no region": func(v *Volatile) {
 			c, _ := v.store.Load()
-			next := c.Clone()
-			next.ID++
+			next := c.Revise()
 			next.Root = region.MakePtr(region.MakeAddr(50, 640), c.Root.Class(), 0)
-			if err := v.store.CompareAndSwap(c.ID, next); err != nil {
+			if err := v.store.CompareAndSwap(c.Revision, next); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -59,11 +59,11 @@ func (c *Cluster) save() error {
 	if err != nil {
 		return err
 	}
-	var oldID cluster.ID
+	var revision uint64
 	if old != nil {
-		oldID = old.ID
+		revision = old.Revision
 	}
-	if err := store.CompareAndSwap(oldID, c.mu.configuration); err != nil {
+	if err := store.CompareAndSwap(revision, c.mu.configuration); err != nil {
 		return fmt.Errorf("farm: save the configuration: %w", err)
 	}
 	errs := make([]error, len(c.machines))

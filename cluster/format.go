@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// formatVersion is the newest version of an encoded configuration that this
+// program understands. Version 1 had neither revisions nor incarnations.
+const formatVersion = 2
+
+// programName tells our configurations from another program's.
+const programName = "farmsql"
+
+type storedConfiguration struct {
+	Program       string
+	Format        int
+	Configuration *Configuration
+	Root          []byte // Configuration.Root
+}
+
+// revision is that of a configuration which may be none.
+func (c *Configuration) revision() uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.Revision
+}
+
+// Encode returns c as it is stored, and sent in NEW-CONFIG.
+func (c *Configuration) Encode() []byte {
+	b, err := json.Marshal(storedConfiguration{programName, formatVersion, c, c.Root.Append(nil)})
+	if err != nil { // numbers and lists of numbers only
+		panic(fmt.Sprintf("cluster: encode a configuration: %v", err))
+	}
+	return b
+}
+
+// Decode returns the configuration that Encode has encoded. It fails with
+// ErrBadConfiguration; from says in the error where b was.
+func Decode(from string, b []byte) (*Configuration, error) {
+	var stored storedConfiguration
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return nil, fmt.Errorf("%w: %s was not written by farmsql: %v", ErrBadConfiguration, from, err)
+	}
+	c := stored.Configuration
+	switch {
+	case stored.Format > formatVersion && stored.Program == programName:
+		return nil, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql",
+			ErrBadConfiguration, from, stored.Format, formatVersion)
+	case stored.Format > 1 && stored.Program != programName || stored.Format < 1 || c == nil:
+		return nil, fmt.Errorf("%w: %s is incomplete, or was not written by farmsql", ErrBadConfiguration, from)
+	case stored.Format == 1:
+		c.upgrade()
+	}
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", ErrBadConfiguration, from, err)
+	}
+	root, err := region.DecodePtr(stored.Root)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: root object: %v", ErrBadConfiguration, from, err)
+	}
+	c.Root = root
+	return c, nil
+}
+
+// upgrade fills in what a configuration of format 1 does not have.
+func (c *Configuration) upgrade() {
+	c.Revision = uint64(c.ID)
+	c.Incarnation = make([]uint64, len(c.Machines))
+	c.Capacity = make([]int, len(c.Machines))
+	for i := range c.Regions {
+		c.Regions[i].Group = c.Regions[i].Region
+	}
+}
+
+// validate says what makes c no configuration.
+func (c *Configuration) validate() error {
+	n := len(c.Machines)
+	switch {
+	case c.ID == 0 || c.Revision == 0:
+		return errors.New("no identifier, or no revision")
+	case n == 0 || len(c.FailureDomain) != n || len(c.Incarnation) != n || len(c.Capacity) != n:
+		return errors.New("no machines, or not all that there is to know about them")
+	case c.Replicas < 1:
+		return fmt.Errorf("%d replicas", c.Replicas)
+	}
+	for i := 1; i < n; i++ {
+		if c.Machines[i] <= c.Machines[i-1] {
+			return fmt.Errorf("machine %d after machine %d", c.Machines[i], c.Machines[i-1])
+		}
+	}
+	if _, ok := c.Member(c.CM); !ok {
+		return fmt.Errorf("machine %d, the configuration manager, is no member", c.CM)
+	}
+	last := region.ID(0)
+	for _, p := range c.Regions {
+		if p.Region <= last || p.Region >= c.NextRegion {
+			return fmt.Errorf("region %d after region %d, the next to be made is %d", p.Region, last, c.NextRegion)
+		}
+		last = p.Region
+		if err := c.validatePlacement(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Configuration) validatePlacement(p Placement) error {
+	if len(p.Backups) >= c.Replicas {
+		return fmt.Errorf("region %d has %d backups, %d replicas are wanted", p.Region, len(p.Backups), c.Replicas)
+	}
+	for i, m := range p.Replicas() {
+		if _, ok := c.Member(m); !ok || slices.Contains(p.Replicas()[:i], m) {
+			return fmt.Errorf("region %d has a replica on machine %d, which is unknown or has another", p.Region, m)
+		}
+	}
+	for _, m := range p.Filling {
+		if !slices.Contains(p.Backups, m) {
+			return fmt.Errorf("region %d waits for machine %d, which is no backup of it", p.Region, m)
+		}
+	}
+	if p.LastPrimaryChange > c.ID || p.LastReplicaChange > c.ID {
+		return fmt.Errorf("region %d has changed in a configuration after %d", p.Region, c.ID)
+	}
+	return nil
+}
