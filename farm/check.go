@@ -40,7 +40,7 @@ func (c *Cluster) Check(reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 			}
 		}
 	}
-	c.mu.Lock()
+	c.cfg.Clock.Lock(&c.mu.Mutex)
 	placements := c.mu.configuration.Clone().Regions
 	c.mu.Unlock()
 	var faults []Fault

@@ -12,6 +12,8 @@ import (
 // A manualClock stands still until it is told otherwise, and draws the same
 // random numbers every time.
 type manualClock struct {
+	clock.System // goroutines
+
 	mu     sync.Mutex
 	now    time.Time
 	rng    *rand.Rand

@@ -43,7 +43,7 @@ func (c *Cluster) reclaim() {
 }
 
 func (c *Cluster) onReclaimTimer() {
-	c.epochs.Lock()
+	c.cfg.Clock.Lock(&c.epochs.Mutex)
 	defer c.epochs.Unlock()
 	c.epochs.timer = nil
 	c.reclaimLocked()
@@ -51,7 +51,7 @@ func (c *Cluster) onReclaimTimer() {
 
 // stopReclaiming returns when no epoch is being ended, and none will be.
 func (c *Cluster) stopReclaiming() {
-	c.epochs.Lock()
+	c.cfg.Clock.Lock(&c.epochs.Mutex)
 	defer c.epochs.Unlock()
 	c.epochs.closed = true
 	if c.epochs.timer != nil {

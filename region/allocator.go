@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
@@ -17,6 +18,9 @@ import (
 type AllocatorConfig struct {
 	// Workers is the number of workers, each with slabs of its own.
 	Workers int
+	// Clock, by default the system's, is how locks are waited for that are held
+	// while a hook runs.
+	Clock clock.Clock
 	// Replicate makes data, which it must not keep, the bytes at off in every
 	// backup of region id, in rising order, before it returns.
 	Replicate func(id ID, off uint64, data []byte) error
@@ -66,6 +70,9 @@ type directory struct {
 
 // NewAllocator returns an allocator without regions.
 func NewAllocator(cfg AllocatorConfig) *Allocator {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
+	}
 	a := &Allocator{cfg: cfg, workers: make([]worker, max(cfg.Workers, 1))}
 	a.dir.Store(&directory{byID: map[ID]*space{}})
 	return a
@@ -113,7 +120,7 @@ func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
 
 // slow allocates from a slab that it looks for, and keeps it for the next time.
 func (a *Allocator) slow(w *worker, c Class, hint Addr) (Ptr, Version, error) {
-	w.refill.Lock()
+	a.cfg.Clock.Lock(&w.refill)
 	defer w.refill.Unlock()
 	for {
 		if p, v, ok := a.quick(w, c, hint); ok {

@@ -46,7 +46,7 @@ func (a *Allocator) colocated(dir *directory, hinted *space) []*space {
 // addRegion asks for a region near the given one that can hold class c, unless
 // the directory has changed since dir was loaded.
 func (a *Allocator) addRegion(dir *directory, c Class, near ID) error {
-	a.grow.Lock()
+	a.cfg.Clock.Lock(&a.grow)
 	defer a.grow.Unlock()
 	if a.dir.Load() != dir {
 		return nil
@@ -169,7 +169,7 @@ func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 // markDirty marks every former slab that overlaps e, to its whole length. Its
 // other blocks may be on their way into another slab, which has to wait.
 func (a *Allocator) markDirty(r *Region, e extent) error {
-	a.dirty.Lock()
+	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
 	for i := e.head; i < e.head+e.blocks; i++ {
 		if former, ok := r.slabOf(i); ok {

@@ -2,7 +2,6 @@ package region
 
 import (
 	"encoding/binary"
-	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -172,7 +171,6 @@ func (r *Region) ClearLock(p Ptr) bool {
 		if r.m.CompareAndSwap(off, uint64(h), uint64(h&^lockBit)) {
 			return true
 		}
-		runtime.Gosched()
 	}
 	return false
 }

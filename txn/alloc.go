@@ -107,7 +107,7 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
 		return m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
 	w := m.anyWorker()
-	wait := waiter{wake: make(chan struct{}, 1)}
+	wait := m.newWaiter()
 	var failed error
 	w.lock()
 	for _, b := range rt.Backups {

@@ -11,6 +11,8 @@ import (
 // A handClock moves only when somebody sleeps, and then faster than the world.
 // Timers run when it is told to.
 type handClock struct {
+	clock.System // goroutines
+
 	mu     sync.Mutex
 	now    time.Time
 	timers []*handTimer

@@ -46,9 +46,9 @@ type commit struct {
 // for its new objects is free.
 func (c *commit) undone() bool { return !c.decided && !c.inDoubt }
 
-func (c *commit) init() {
-	c.wait.wake = make(chan struct{}, 1)
-	c.first.wake = make(chan struct{}, 1)
+func (c *commit) init(m *Machine) {
+	c.wait.wake = m.cfg.Clock.NewEvent()
+	c.first.wake = m.cfg.Clock.NewEvent()
 }
 
 func (c *commit) reset() {

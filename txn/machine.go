@@ -58,7 +58,8 @@ type Machine struct {
 	workers       []*worker
 	routes        atomic.Pointer[routes]
 	epoch         atomic.Uint64
-	states        sync.Pool
+	states        clock.Pool // of *state
+	raw           clock.Pool // of *rawBuffer
 	nextWorker    atomic.Uint32
 	writeBytesMax int
 	closed        atomic.Bool
@@ -94,7 +95,8 @@ func New(cfg Config) (*Machine, error) {
 		}
 		m.workers = append(m.workers, w)
 	}
-	m.states.New = func() any { return newState(m) }
+	m.states = cfg.Clock.NewPool(func() any { return newState(m) })
+	m.raw = cfg.Clock.NewPool(func() any { return &rawBuffer{wait: m.newWaiter()} })
 	m.handleInternally()
 	return m, nil
 }
@@ -143,7 +145,7 @@ func newState(m *Machine) *state {
 	w := m.workers[int(m.nextWorker.Add(1))%len(m.workers)]
 	s := &state{m: m, w: w}
 	s.late.s, s.fresh.s = s, s
-	s.commit.init()
+	s.commit.init(m)
 	return s
 }
 

@@ -226,7 +226,7 @@ func TestWaiter(t *testing.T) {
 	m := &Machine{cfg: Config{Clock: clock.System{}}}
 	w := newWorker(m, 0)
 	w.stopped = true // has nothing to step through
-	wt := waiter{wake: make(chan struct{}, 1)}
+	wt := m.newWaiter()
 	for i := range 3000 {
 		const n = 3
 		wt.add(n)

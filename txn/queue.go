@@ -2,7 +2,6 @@ package txn
 
 import (
 	"errors"
-	"runtime"
 
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -54,6 +53,6 @@ func (q *patientQueue) drain(err error) bool {
 		return false
 	}
 	q.w.ops.poll(q.w)
-	runtime.Gosched()
+	q.w.m.cfg.Clock.Yield()
 	return true
 }

@@ -2,7 +2,6 @@ package txn
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/rdma"
@@ -18,6 +17,43 @@ import (
 // the memory may hold an object of another size by now.
 func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
 	return m.anyWorker().read(p, dst, readPatience)
+}
+
+// Read is Machine.Read within the operation.
+func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
+	return o.w.read(p, dst, readPatience)
+}
+
+// Look lets the caller read parts of the object p in place, and costs less than
+// Read. It returns false unless this machine is the object's primary and the
+// object is there and not locked: Read will tell why, or wait.
+func (o Operation) Look(p region.Ptr) (region.View, bool) {
+	rt := o.w.m.route(p.Addr.Region())
+	if rt == nil || !rt.primary {
+		return region.View{}, false
+	}
+	v, err := rt.local.Look(p)
+	if err == nil {
+		o.w.stats.localReads.Add(1)
+	}
+	return v, err == nil
+}
+
+// LookPair is Look at two adjacent objects, p and p.Element(1).
+func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
+	rt := o.w.m.route(p.Addr.Region())
+	if rt == nil || !rt.primary {
+		return region.View{}, region.View{}, false
+	}
+	first, err := rt.local.Look(p)
+	if err == nil {
+		second, err = rt.local.Look(p.Element(1))
+	}
+	if err != nil {
+		return region.View{}, region.View{}, false
+	}
+	o.w.stats.localReads.Add(2)
+	return first, second, true
 }
 
 // read reads the object p from its primary, waiting for a writer for as long as
@@ -46,8 +82,8 @@ func (w *worker) readOnce(rt *route, p region.Ptr, dst []byte) (region.Header, e
 		w.stats.localReads.Add(1)
 		return rt.local.ReadObject(p, dst)
 	}
-	raw := rawBuffers.Get().(*rawBuffer)
-	defer rawBuffers.Put(raw)
+	raw := w.m.raw.Get().(*rawBuffer)
+	defer w.m.raw.Put(raw)
 	b := raw.sized(p.Class().Size())
 	if err := w.readRaw(rt.Primary, p, b, raw); err != nil {
 		return 0, err
@@ -61,10 +97,6 @@ type rawBuffer struct {
 	b    []byte
 	wait waiter
 }
-
-var rawBuffers = sync.Pool{New: func() any {
-	return &rawBuffer{wait: waiter{wake: make(chan struct{}, 1)}}
-}}
 
 func (r *rawBuffer) sized(n int) []byte {
 	if cap(r.b) < n {
@@ -96,6 +128,11 @@ func (w *worker) post(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, w
 		wt.add(-1)
 	}
 	return err
+}
+
+// ReadPair is Machine.ReadPair within the operation.
+func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
+	return o.w.readPair(p, dst, readPatience)
 }
 
 // ReadPair reads two adjacent objects of one size, p and p.Element(1), with a
@@ -135,8 +172,8 @@ func (w *worker) readPairOnce(rt *route, p region.Ptr, dst []byte) (h1, h2 regio
 		}
 		return h1, h2, err
 	}
-	raw := rawBuffers.Get().(*rawBuffer)
-	defer rawBuffers.Put(raw)
+	raw := w.m.raw.Get().(*rawBuffer)
+	defer w.m.raw.Put(raw)
 	size := p.Class().Size()
 	b := raw.sized(2 * size)
 	if err := w.readRaw(rt.Primary, p, b, raw); err != nil {

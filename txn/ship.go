@@ -158,7 +158,7 @@ func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
 	if int(to) >= len(w.peers) || w.peers[to] == nil {
 		return message{}, fmt.Errorf("txn: machine %d is not a peer", to)
 	}
-	c := &call{to: to, wait: waiter{wake: make(chan struct{}, 1)}}
+	c := &call{to: to, wait: w.m.newWaiter()}
 	c.wait.add(1)
 	w.lock()
 	p := w.peers[to]
@@ -187,7 +187,7 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 	fn := m.handler(HandlerID(msg.b))
 	arg := append([]byte(nil), msg.body...)
 	m.serving.Add(1)
-	go func() {
+	m.cfg.Clock.Go(func() {
 		defer m.serving.Add(-1)
 		reply := message{kind: messageReply, tag: msg.tag}
 		result, err := []byte(nil), noHandler(HandlerID(msg.b))
@@ -208,5 +208,5 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 			}
 		}
 		w.unlock()
-	}()
+	})
 }

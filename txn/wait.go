@@ -1,9 +1,10 @@
 package txn
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
 )
 
 // A waiter is the one place where a transaction's goroutine waits: for the
@@ -13,9 +14,11 @@ type waiter struct {
 	open atomic.Int32
 	// parked is 1 while the goroutine sleeps on wake.
 	parked atomic.Int32
-	wake   chan struct{}
+	wake   clock.Event
 	err    atomic.Pointer[error]
 }
+
+func (m *Machine) newWaiter() waiter { return waiter{wake: m.cfg.Clock.NewEvent()} }
 
 func (wt *waiter) add(n int) { wt.open.Add(int32(n)) }
 
@@ -29,7 +32,7 @@ func (wt *waiter) done(err error) {
 		wt.err.CompareAndSwap(nil, &kept)
 	}
 	if wt.open.Add(-1) == 0 && wt.parked.CompareAndSwap(1, 0) {
-		wt.wake <- struct{}{}
+		wt.wake.Set()
 	}
 }
 
@@ -46,14 +49,14 @@ func (w *worker) await(wt *waiter) error {
 			break
 		}
 		if i < spinWait {
-			runtime.Gosched()
+			w.m.cfg.Clock.Yield()
 			continue
 		}
 		wt.parked.Store(1)
 		if wt.open.Load() == 0 && wt.parked.CompareAndSwap(1, 0) {
 			break
 		}
-		<-wt.wake
+		wt.wake.Wait()
 	}
 	if p := wt.err.Swap(nil); p != nil {
 		return *p
@@ -79,11 +82,11 @@ const (
 // again waits, and reports false once patience is used up.
 func (b *backoff) again() bool {
 	b.tries++
+	clock := b.w.m.cfg.Clock
 	if b.tries <= backoffYields {
-		runtime.Gosched()
+		clock.Yield()
 		return true
 	}
-	clock := b.w.m.cfg.Clock
 	now := clock.Now()
 	if b.deadline.IsZero() {
 		b.deadline = now.Add(b.patience)

@@ -2,6 +2,8 @@ package txn
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -171,10 +173,10 @@ func (w *worker) unlock() {
 	}
 	w.bell.Store(true)
 	w.m.serving.Add(1)
-	go func() {
+	w.m.cfg.Clock.Go(func() {
 		defer w.m.serving.Add(-1)
 		w.unlock()
-	}()
+	})
 }
 
 // ringPeers rings the peers that are to be rung.
@@ -299,14 +301,14 @@ func (w *worker) fence(p *peer, err error) {
 
 // disappoint tells whoever waits for a reply of a machine that none will come.
 func (w *worker) disappoint(machine rdma.MachineID, err error) {
-	for tag, c := range w.calls {
-		if c.to == machine {
+	for _, tag := range slices.Sorted(maps.Keys(w.calls)) {
+		if c := w.calls[tag]; c.to == machine {
 			w.end(tag, c)
 			c.fail(err)
 		}
 	}
-	for _, c := range w.commits {
-		c.lost(machine, err)
+	for _, seq := range slices.Sorted(maps.Keys(w.commits)) {
+		w.commits[seq].lost(machine, err)
 	}
 }
 

@@ -133,7 +133,7 @@ func (tb *Table) Reserve(ctx context.Context, pairs int) error {
 	if err != nil {
 		return err
 	}
-	o.growth.working.Lock()
+	tb.m.Clock().Lock(&o.growth.working)
 	defer o.growth.working.Unlock()
 	return tb.grow(ctx, o, pairs)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -53,7 +52,7 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 			return value, ok, err
 		}
 		tb.stats.restarts.Add(1)
-		runtime.Gosched()
+		tb.m.Clock().Yield()
 	}
 	return nil, false, fmt.Errorf("%w: lookup overtaken %d times: %w", txn.ErrConflict, restartsMax, err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -100,17 +101,20 @@ type queue struct{ waiting []*request }
 type request struct {
 	ops []single
 	err error
-	// turn is sent to once: true if the request has been done, false if its
-	// caller is to do it, and all that came in since.
-	turn chan bool
+	// turn is set once: either the request has been done, or its caller is to do
+	// it, and all that came in since.
+	turn    clock.Event
+	settled bool
 }
 
 // combine has do do ops on key, and takes care of others' on the way. do is told
 // whether the operations are all the caller's.
 func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []single, alone bool) error) error {
 	r := &request{ops: ops}
-	if c.join(key, r) && <-r.turn {
-		return r.err
+	if c.join(tb.m.Clock(), key, r) {
+		if r.turn.Wait(); r.settled {
+			return r.err
+		}
 	}
 	batch := c.take(key, r)
 	all := make([]single, 0, len(batch))
@@ -123,7 +127,8 @@ func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []s
 		all = all[copy(r.ops, all):]
 		r.err = err
 		if i > 0 {
-			r.turn <- true
+			r.settled = true
+			r.turn.Set()
 		}
 	}
 	c.pass(key)
@@ -132,11 +137,11 @@ func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []s
 
 // join queues r up if the key is being changed and reports so; if not, it is r's
 // turn.
-func (c *combining) join(key []byte, r *request) bool {
+func (c *combining) join(cl clock.Clock, key []byte, r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if q := c.keys[string(key)]; q != nil {
-		r.turn = make(chan bool, 1)
+		r.turn = cl.NewEvent()
 		q.waiting = append(q.waiting, r)
 		return true
 	}
@@ -166,7 +171,7 @@ func (c *combining) pass(key []byte) {
 		delete(c.keys, string(key))
 		return
 	}
-	q.waiting[0].turn <- false
+	q.waiting[0].turn.Set()
 	q.waiting = q.waiting[1:]
 }
 

@@ -108,7 +108,7 @@ func TestCombining(t *testing.T) {
 		if len(q.waiting) == 2*n {
 			// and ends.
 			before = tb.m.Stats().Commits
-			q.waiting[0].turn <- false
+			q.waiting[0].turn.Set()
 			q.waiting = q.waiting[1:]
 			tb.here.mu.Unlock()
 			break

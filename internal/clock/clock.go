@@ -1,14 +1,20 @@
-// Package clock passes time and randomness in, so that the simulator can
-// replace both. Nothing below the root package asks the operating system for
-// either by itself; internal/lint holds it to that.
+// Package clock is the one door to what a simulator must control: time,
+// randomness, goroutines and their waiting. Nothing below the root package asks
+// the operating system for time or randomness by itself, and nothing below sql
+// starts a goroutine or waits in another way than through a [Clock];
+// internal/lint holds them to that. So the same straight-line code runs on real
+// machines and in internal/sim.
 package clock
 
 import (
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"time"
 )
 
-// A Clock tells time and runs functions later. It is safe for concurrent use.
+// A Clock tells time, and starts what runs and waits by it. It is safe for
+// concurrent use.
 type Clock interface {
 	// Now is monotonic: differences of two of its values are durations.
 	Now() time.Time
@@ -20,15 +26,83 @@ type Clock interface {
 	Sleep(d time.Duration)
 	// Uint64 draws 64 random bits.
 	Uint64() uint64
+	// Go runs f on a goroutine of its own.
+	Go(f func())
+	// Yield lets other goroutines run.
+	Yield()
+	// Lock locks mu, which may be held across a wait: a Sleep, a Yield, an
+	// Event, a completion, a call. A mutex that is never held across one is
+	// locked as usual. Unlock and TryLock are the mutex's own.
+	Lock(mu *sync.Mutex)
+	// NewEvent returns an Event that is not set.
+	NewEvent() Event
+	// NewPool returns an empty pool, whose Get makes values with f. The pool
+	// may forget values.
+	NewPool(f func() any) Pool
 }
 
 // A Timer is one pending AfterFunc.
 type Timer interface{ Stop() bool }
 
-// System is the operating system's clock and randomness.
+// An Event is set by some and waited for by one: a binary semaphore. It is safe
+// for concurrent use.
+type Event interface {
+	// Set lets the present Wait return, or if there is none, the next. Setting
+	// what is set changes nothing.
+	Set()
+	// Wait returns once the event is set, and unsets it.
+	Wait()
+	// WaitFor is Wait for no longer than about d. It reports whether the event
+	// was set.
+	WaitFor(d time.Duration) bool
+}
+
+// A Pool keeps values for the next who needs one. It is safe for concurrent
+// use. *sync.Pool is one.
+type Pool interface {
+	Get() any
+	Put(any)
+}
+
+// System is the operating system's clock and randomness, and Go's goroutines.
 type System struct{}
+
+var _ Clock = System{}
 
 func (System) Now() time.Time                            { return time.Now() }
 func (System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 func (System) Sleep(d time.Duration)                     { time.Sleep(d) }
 func (System) Uint64() uint64                            { return rand.Uint64() }
+func (System) Go(f func())                               { go f() }
+func (System) Yield()                                    { runtime.Gosched() }
+func (System) Lock(mu *sync.Mutex)                       { mu.Lock() }
+func (System) NewEvent() Event                           { return make(event, 1) }
+func (System) NewPool(f func() any) Pool                 { return &sync.Pool{New: f} }
+
+// event has room for one Set.
+type event chan struct{}
+
+func (e event) Set() {
+	select {
+	case e <- struct{}{}:
+	default:
+	}
+}
+
+func (e event) Wait() { <-e }
+
+func (e event) WaitFor(d time.Duration) bool {
+	select {
+	case <-e:
+		return true
+	default:
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-e:
+		return true
+	case <-t.C:
+		return false
+	}
+}

@@ -1,0 +1,65 @@
+package clock
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestEvent(t *testing.T) {
+	e := System{}.NewEvent()
+	if e.WaitFor(time.Nanosecond) {
+		t.Error("a new event is set")
+	}
+	e.Set()
+	e.Set()
+	e.Wait()
+	if e.WaitFor(0) {
+		t.Error("set twice, an event is set after one Wait")
+	}
+	e.Set()
+	if !e.WaitFor(0) {
+		t.Error("an event that was set is not")
+	}
+}
+
+// Whoever waits is woken by who sets later, with a bound on the wait or without.
+func TestEventWakes(t *testing.T) {
+	var c System
+	for name, wait := range map[string]func(Event) bool{
+		"Wait":    func(e Event) bool { e.Wait(); return true },
+		"WaitFor": func(e Event) bool { return e.WaitFor(time.Hour) },
+	} {
+		asked, answered := c.NewEvent(), c.NewEvent()
+		c.Go(func() {
+			asked.Wait()
+			answered.Set()
+		})
+		asked.Set()
+		if !wait(answered) {
+			t.Errorf("%s was not woken", name)
+		}
+	}
+}
+
+func TestLock(t *testing.T) {
+	var mu sync.Mutex
+	var c System
+	c.Lock(&mu)
+	if mu.TryLock() {
+		t.Error("not locked")
+	}
+	mu.Unlock()
+}
+
+func TestPool(t *testing.T) {
+	made := 0
+	p := System{}.NewPool(func() any { made++; return made })
+	if v := p.Get(); v != 1 {
+		t.Errorf("got %v from an empty pool", v)
+	}
+	p.Put(1)
+	if v := p.Get(); v != made {
+		t.Errorf("got %v, not what was put or made last", v)
+	}
+}
