@@ -34,6 +34,8 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	switch n := n.(type) {
 	case *plan.Call:
 		return b.call(ctx, s, n, row)
+	case *plan.ShowCreateTable:
+		return b.showCreate(ctx, n, row)
 	case *plan.Distinct, *plan.SetOp:
 		return b.distinct(ctx, s, n, row)
 	case *plan.UpdateSource:

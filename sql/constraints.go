@@ -2,15 +2,18 @@ package sql
 
 import (
 	"fmt"
+	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
 )
 
 // go-mysql-server enforces CHECK constraints, but forgets those of a table with
 // virtual columns, which it wraps. So the editor of such a table enforces them.
 
-// A constraint is an enforced CHECK.
+// A constraint is a CHECK.
 type constraint struct {
 	name string
 	at   int // where the computer puts what it says of a row
@@ -19,18 +22,14 @@ type constraint struct {
 // A constrainer enforces the CHECKs of a table.
 type constrainer struct {
 	compute     *computer
-	columns     int
 	constraints []constraint
 }
 
-// newConstrainer takes each CHECK for one more virtual column.
-func newConstrainer(ctx *gms.Context, info *tableInfo) (*constrainer, error) {
-	c := &constrainer{columns: len(info.schema.Schema)}
+// newConstrainer takes each of the CHECKs for one more virtual column.
+func newConstrainer(ctx *gms.Context, info *tableInfo, checks []catalog.Check) (*constrainer, error) {
+	c := &constrainer{}
 	schema := info.schema.Schema.Copy()
-	for _, check := range info.Checks {
-		if !check.Enforced {
-			continue
-		}
+	for _, check := range checks {
 		c.constraints = append(c.constraints, constraint{check.Name, len(schema)})
 		schema = append(schema, &gms.Column{
 			Name: fmt.Sprintf("!check!%d", len(schema)), Source: info.Name, DatabaseSource: info.DB, Type: types.Boolean,
@@ -44,6 +43,21 @@ func newConstrainer(ctx *gms.Context, info *tableInfo) (*constrainer, error) {
 	return c, err
 }
 
+// expr is what constraint i says of a row: the last of the computer's
+// expressions are those of the constraints.
+func (c *constrainer) expr(i int) gms.Expression {
+	e := c.compute.exprs[len(c.compute.exprs)-len(c.constraints)+i]
+	if d, ok := e.(*gms.ColumnDefaultValue); ok {
+		return d.Expr
+	}
+	return e
+}
+
+// enforced are the CHECKs that hold for every row.
+func (info *tableInfo) enforced() []catalog.Check {
+	return slices.DeleteFunc(slices.Clone(info.Checks), func(c catalog.Check) bool { return !c.Enforced })
+}
+
 // constrain returns an error if a row violates a CHECK that go-mysql-server has
 // not looked at. NULL violates nothing.
 func (e *editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
@@ -51,7 +65,7 @@ func (e *editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
 		return nil
 	}
 	if e.constraints == nil {
-		if e.constraints, err = newConstrainer(ctx, e.info); err != nil {
+		if e.constraints, err = newConstrainer(ctx, e.info, e.info.enforced()); err != nil {
 			return err
 		}
 	}

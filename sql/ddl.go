@@ -96,12 +96,24 @@ func setSchema(ctx *gms.Context, t *catalog.Table, schema gms.PrimaryKeySchema, 
 		p := catalog.Part{Column: uint16(at)}
 		for _, k := range key {
 			if sameName(k.Name, schema.Schema[at].Name) {
-				p.Length = uint32(k.Length)
+				p.Length = prefixLength(t.Columns[at].Type, k.Length)
 			}
 		}
 		t.Primary.Parts = append(t.Primary.Parts, p)
 	}
 	return nil
+}
+
+// prefixLength is how much of a column an index holds; a prefix as long as the
+// column is none.
+func prefixLength(d catalog.Type, length int64) uint32 {
+	switch d.Kind {
+	case catalog.KindChar, catalog.KindVarchar, catalog.KindBinary, catalog.KindVarbinary:
+		if length == int64(d.Length) {
+			return 0
+		}
+	}
+	return uint32(length)
 }
 
 // renewStorage gives a table empty structures, and a sequence that begins anew.
@@ -516,7 +528,7 @@ func storedIndex(tbl *catalog.Table, d gms.IndexDef) (catalog.Index, error) {
 		if at < 0 {
 			return x, gms.ErrKeyColumnDoesNotExist.New(c.Name)
 		}
-		x.Parts = append(x.Parts, catalog.Part{Column: uint16(at), Length: uint32(c.Length)})
+		x.Parts = append(x.Parts, catalog.Part{Column: uint16(at), Length: prefixLength(tbl.Columns[at].Type, c.Length)})
 	}
 	if x.Name == "" {
 		x.Name = freeIndexName(tbl, d.Columns[0].Name)

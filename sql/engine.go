@@ -71,7 +71,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}
-	a := analyzer.NewBuilder(&provider{e}).Build()
+	a := analyzer.NewBuilder(&provider{e}).AddPreAnalyzeRule(findChecksRule, findChecks).Build()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if !o.Users {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -111,7 +112,6 @@ var kinds = []struct {
 	{gms.ErrSavepointDoesNotExist, 1305, "42000", ""},
 	{gms.ErrDuplicateKey, mysql.ERDupKeyName, "42000", ""},
 	{gms.ErrTableAlreadyExists, mysql.ERTableExists, "42S01", ""},
-	{gms.ErrCheckConstraintViolated, 3819, "HY000", ""},
 	{gms.ErrReadOnlyTransaction, erReadOnlyTx, "25006", "Cannot execute statement in a READ ONLY transaction."},
 	{gms.ErrForeignKeyDropTable, 3730, "HY000", ""},
 	{gms.ErrIndexNotFound, mysql.ERCantDropFieldOrKey, "42000", ""},
@@ -130,11 +130,15 @@ var kinds = []struct {
 	{gms.ErrColumnNotFound, mysql.ERBadFieldError, "42S22", ""},
 	{gms.ErrColumnExists, mysql.ERDupFieldName, "42S21", ""},
 	{gms.ErrNoDatabaseSelected, mysql.ERNoDb, "3D000", "No database selected"},
+	{gms.ErrInvalidIndexPrefix, mysql.ERWrongSubKey, "42000", "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys"},
 }
 
 // castError takes go-mysql-server's choice of a number, and adds what it leaves
 // out: MySQL's text for a duplicate key, and the state.
 func castError(err error) *mysql.SQLError {
+	if gms.ErrCheckConstraintViolated.Is(err) {
+		return errCheckViolated(err)
+	}
 	for _, k := range kinds {
 		if !k.kind.Is(err) {
 			continue
@@ -167,7 +171,7 @@ var states = map[int]string{
 	mysql.EROperandColumns: "21000", mysql.ERSubqueryNo1Row: "21000", mysql.ERDataTooLong: "22001",
 	mysql.ERDataOutOfRange: "22003", mysql.ERDbCreateExists: "HY000", mysql.ERDupFieldName: "42S21",
 	mysql.ERMultiplePriKey: "42000", mysql.ERKeyColumnDoesNotExist: "42000", mysql.ERCantDropFieldOrKey: "42000",
-	mysql.ERTooLongKey: "42000", mysql.ERWrongAutoKey: "42000", mysql.ERTruncatedWrongValueForField: "HY000",
+	mysql.ERTooLongKey: "42000", mysql.ERBlobKeyWithoutLength: "42000", 1391: "42000", mysql.ERWrongAutoKey: "42000", mysql.ERTruncatedWrongValueForField: "HY000",
 	mysql.ERMixOfGroupFuncAndFields: "42000", mysql.ERFieldSpecifiedTwice: "42000", 3819: "HY000", 3140: "22032", 3141: "22032",
 }
 
@@ -210,4 +214,14 @@ func errTriggerExists(string) error {
 
 func errCheckExists(name string) error {
 	return mysql.NewSQLError(3822, "HY000", "Duplicate check constraint name '%s'.", name)
+}
+
+// errCheckViolated is MySQL's text for a CHECK that does not hold; its name is
+// the quoted part of go-mysql-server's.
+func errCheckViolated(err error) *mysql.SQLError {
+	name := err.Error()
+	if parts := strings.Split(name, `"`); len(parts) == 3 {
+		name = parts[1]
+	}
+	return mysql.NewSQLError(3819, "HY000", "Check constraint '%s' is violated.", name)
 }

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -104,6 +105,27 @@ func unresolved(text string) *gms.ColumnDefaultValue {
 
 // keyless reports whether the table has no primary key of its own.
 func (info *tableInfo) keyless() bool { return !info.Table.Primary.Declared }
+
+// autoMax is the greatest number that the AUTO_INCREMENT column can hold. The
+// sequence stays there, as InnoDB's does: what comes next is a duplicate.
+func (info *tableInfo) autoMax() uint64 {
+	if info.auto < 0 {
+		return math.MaxUint64
+	}
+	switch k := info.Columns[info.auto].Type.Kind; k {
+	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64:
+		return 1<<(intBits[k]-1) - 1
+	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32:
+		return 1<<intBits[k] - 1
+	}
+	return math.MaxUint64
+}
+
+// intBits are the widths of the integers.
+var intBits = map[catalog.Kind]uint{
+	catalog.KindInt8: 8, catalog.KindInt16: 16, catalog.KindInt24: 24, catalog.KindInt32: 32, catalog.KindInt64: 64,
+	catalog.KindUint8: 8, catalog.KindUint16: 16, catalog.KindUint24: 24, catalog.KindUint32: 32,
+}
 
 // key appends the parts of a row's key, and reports whether any is NULL.
 func (k *keyInfo) key(ctx context.Context, dst []byte, row gms.Row) ([]byte, bool, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -210,7 +211,7 @@ func (t *Table) GetNextAutoIncrementValue(ctx *gms.Context, given any) (uint64, 
 		return v.(uint64), nil
 	}
 	n, err := t.e.next(ctx, began(ctx), t.info.Sequence)
-	return n, conflict(err)
+	return min(n, t.info.autoMax()), conflict(err)
 }
 
 // PeekNextAutoIncrementValue implements gms.AutoIncrementGetter.
@@ -218,13 +219,15 @@ func (t *Table) PeekNextAutoIncrementValue(ctx *gms.Context) (uint64, error) {
 	if t.info.Sequence.IsNil() {
 		return 0, nil
 	}
-	tr := began(ctx)
-	if tr.born[t.info.Sequence] {
-		n, err := catalog.PeekIn(tr.tx, t.info.Sequence)
-		return n, conflict(err)
+	n, err := t.e.peek(began(ctx), t.info.Sequence)
+	return min(n, t.info.autoMax()), conflict(err)
+}
+
+func (e *Engine) peek(tr *transaction, sequence region.Ptr) (uint64, error) {
+	if tr.born[sequence] {
+		return catalog.PeekIn(tr.tx, sequence)
 	}
-	n, err := t.e.cat.Sequences().Peek(t.info.Sequence)
-	return n, conflict(err)
+	return e.cat.Sequences().Peek(sequence)
 }
 
 // next returns the next number of a sequence.
@@ -412,7 +415,7 @@ func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstr
 		}
 	}
 	fks := make([]gms.ForeignKeyConstraint, len(tbl.ForeignKeys))
-	for i, f := range tbl.ForeignKeys {
+	for i, f := range byName(tbl.ForeignKeys) {
 		fks[i] = gmsForeignKey(tbl, f)
 		if fks[i].IsResolved {
 			continue
@@ -451,6 +454,13 @@ func (t *Table) GetReferencedForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyCons
 		fks = append(fks, fk)
 	}
 	return fks, nil
+}
+
+// byName puts foreign keys in the order in which InnoDB has them.
+func byName(fks []catalog.ForeignKey) []catalog.ForeignKey {
+	return slices.SortedFunc(slices.Values(fks), func(a, b catalog.ForeignKey) int {
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
 }
 
 func gmsForeignKey(child *catalog.Table, f catalog.ForeignKey) gms.ForeignKeyConstraint {

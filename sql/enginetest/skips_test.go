@@ -23,10 +23,6 @@ const (
 	noExtended  reason = "a foreign key cannot reference the primary key's columns at the end of another index"
 	jsonText    reason = "JSON is kept as text: a DECIMAL or unsigned number inside comes back as DOUBLE or INTEGER"
 
-	// Faults.
-	autoIncrementMax reason = "fault: SHOW CREATE TABLE gives an AUTO_INCREMENT above the type's greatest value once that is in use"
-	foreignKeyOrder  reason = "fault: SHOW CREATE TABLE lists foreign keys by creation, MySQL by name"
-
 	// The suite.
 	memoryOnly reason = "needs procedures or table functions of go-mysql-server's own storage"
 	broken     reason = "fails with go-mysql-server's own storage as well, which leaves it out too"
@@ -101,7 +97,6 @@ var skips = []skip{
 
 	{"ForeignKeys", "Delayed foreign key resolution insert", lateParent},
 	{"ForeignKeys", "Referenced index includes implicit primary key columns", noExtended},
-	{"ForeignKeys", "show create table child5;", foreignKeyOrder},
 
 	{"RowLimit", "row length limit errors", longRows},
 	{"AlterTable", "multi alter with invalid schemas", longRows},
@@ -113,12 +108,6 @@ var skips = []skip{
 
 	{"JsonScripts JsonScriptsPrepared", "select x, JSON_TYPE(y) from xy", jsonText},
 	{"JsonScripts JsonScriptsPrepared", "select JSON_TYPE(y) from xy where x = 1;", jsonText},
-
-	{"Scripts ScriptsPrepared", "show create table tinyint_tbl;", autoIncrementMax},
-	{"Scripts ScriptsPrepared", "show create table smallint_tbl;", autoIncrementMax},
-	{"Scripts ScriptsPrepared", "show create table mediumint_tbl;", autoIncrementMax},
-	{"Scripts ScriptsPrepared", "show create table int_tbl;", autoIncrementMax},
-	{"Scripts ScriptsPrepared", "show create table bigint_tbl;", autoIncrementMax},
 
 	{"QueryErrors", "select normal_dist();", memoryOnly},
 	{"UserPrivileges", "CALL mydb.memory_admin_only(1,2)", memoryOnly},

@@ -1,0 +1,136 @@
+package sql
+
+import (
+	"fmt"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/rowexec"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// go-mysql-server writes SHOW CREATE TABLE, but does not know of everything that
+// a table is: what it leaves out is added here, so that a dump makes the same
+// table again.
+
+// showCreate executes SHOW CREATE TABLE; it returns no rows for what is not a
+// table of ours.
+func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.Row) (gms.RowIter, error) {
+	rt, ok := n.Child.(*plan.ResolvedTable)
+	if !ok {
+		return nil, nil
+	}
+	t, ok := gms.GetUnderlyingTable(rt.Table).(*Table)
+	if !ok {
+		return nil, nil
+	}
+	if t.info.virtual {
+		checks, err := t.shownChecks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		n = n.WithChecks(checks).(*plan.ShowCreateTable)
+	}
+	o := gms.EngineOverrides{SchemaFormatter: tableFormatter{gms.DefaultMySQLSchemaFormatter, t.info}}
+	return rowexec.NewBuilder(nil, o).Build(ctx, n, row)
+}
+
+// shownChecks are the CHECKs of a table with virtual columns, which
+// go-mysql-server does not find beneath its wrapper.
+func (t *Table) shownChecks(ctx *gms.Context) (gms.CheckConstraints, error) {
+	c, err := newConstrainer(ctx, t.info, t.info.Checks)
+	if err != nil {
+		return nil, err
+	}
+	shown := make(gms.CheckConstraints, len(t.info.Checks))
+	for i, check := range t.info.Checks {
+		e, _, err := transform.Expr(ctx, c.expr(i), func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+			f, ok := e.(*expression.GetField)
+			if !ok {
+				return e, transform.SameTree, nil
+			}
+			return expression.NewUnresolvedColumn(gms.DefaultMySQLSchemaFormatter.QuoteIdentifier(f.Name())), transform.NewTree, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		shown[i] = &gms.CheckConstraint{Name: check.Name, Expr: e, Enforced: check.Enforced}
+	}
+	return shown, nil
+}
+
+// A tableFormatter writes the definition of one table.
+type tableFormatter struct {
+	gms.SchemaFormatter
+	info *tableInfo
+}
+
+// GenerateCreateTablePrimaryKeyDefinition implements gms.SchemaFormatter.
+func (f tableFormatter) GenerateCreateTablePrimaryKeyDefinition(columns []string) string {
+	parts := make([]string, len(columns))
+	for i, p := range f.info.Primary.Parts {
+		parts[i] = f.QuoteIdentifier(columns[i])
+		if p.Length > 0 {
+			parts[i] += fmt.Sprintf("(%d)", p.Length)
+		}
+	}
+	return fmt.Sprintf("  PRIMARY KEY (%s)", strings.Join(parts, ",")) + using(&f.info.Primary)
+}
+
+// GenerateCreateTableIndexDefinition implements gms.SchemaFormatter.
+func (f tableFormatter) GenerateCreateTableIndexDefinition(unique, spatial, fullText, vector bool, name string, columns []string, comment string) (string, bool) {
+	text, ok := f.SchemaFormatter.GenerateCreateTableIndexDefinition(unique, spatial, fullText, vector, name, columns, "")
+	if k := f.info.index(name); k != nil {
+		text += using(k.Index)
+	}
+	if comment != "" {
+		text += fmt.Sprintf(" COMMENT '%s'", gms.EscapeSpecialCharactersInComment(comment))
+	}
+	return text, ok
+}
+
+// using is what follows the columns of an index.
+func using(x *catalog.Index) string {
+	if x.Access == catalog.AccessHash {
+		return " USING HASH"
+	}
+	return ""
+}
+
+// findChecksRule is findChecks' number, above go-mysql-server's own.
+const findChecksRule analyzer.RuleId = 1000
+
+// findChecks is a rule that takes go-mysql-server's wrapper off a table with
+// virtual columns when one of its CHECKs is to be dropped: under it they are not
+// found.
+func findChecks(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	switch n.(type) {
+	case *plan.DropCheck, *plan.DropConstraint, *plan.Block:
+	default:
+		return n, transform.SameTree, nil
+	}
+	return transform.Node(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		switch n.(type) {
+		case *plan.DropCheck, *plan.DropConstraint:
+		default:
+			return n, transform.SameTree, nil
+		}
+		rt, ok := n.Children()[0].(*plan.ResolvedTable)
+		if !ok {
+			return n, transform.SameTree, nil
+		}
+		v, ok := rt.Table.(*plan.VirtualColumnTable)
+		if !ok {
+			return n, transform.SameTree, nil
+		}
+		bare := *rt
+		bare.Table = v.Table
+		n, err := n.WithChildren(ctx, &bare)
+		return n, transform.NewTree, err
+	})
+}
