@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// random returns a configuration with members, domains, groups and capacities
+// drawn at random.
+func random(t *testing.T, r *rand.Rand) *Configuration {
+	c := &Configuration{Cluster: 1, ID: 1, Revision: 1, Replicas: 1 + r.IntN(4), NextRegion: 1}
+	n := c.Replicas + r.IntN(12)
+	domains := c.Replicas + r.IntN(n-c.Replicas+1)
+	bounded := r.IntN(3) == 0
+	for i := range n {
+		m := Member{Machine: rdma.MachineID(3 * i), FailureDomain: i % domains, Incarnation: r.Uint64()}
+		if bounded {
+			m.Capacity = 5 + r.IntN(20)
+		}
+		c.AddMember(m)
+	}
+	c.CM = c.Machines[r.IntN(n)]
+	for range r.IntN(8 * n) {
+		near := region.ID(0)
+		primary := c.Machines[r.IntN(n)]
+		if len(c.Regions) > 0 && r.IntN(2) == 0 {
+			p := c.Regions[r.IntN(len(c.Regions))]
+			near, primary = p.Region, p.Primary
+		}
+		if next, _, err := c.Place(primary, near); err == nil {
+			c = next
+		} else if !bounded {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// sound checks what holds for every configuration.
+func sound(c *Configuration) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	load := c.load()
+	leader := map[region.ID]Placement{}
+	for _, p := range c.Regions {
+		domains := map[int]bool{}
+		for _, m := range p.Replicas() {
+			domains[c.domain(m)] = true
+			if member, _ := c.Member(m); member.Capacity > 0 && load[m] > member.Capacity {
+				return fmt.Errorf("machine %d has %d replicas, room for %d", m, load[m], member.Capacity)
+			}
+		}
+		if len(domains) != len(p.Replicas()) {
+			return fmt.Errorf("region %d at %v: two in one failure domain", p.Region, p.Replicas())
+		}
+		if slices.Contains(p.Filling, p.Primary) {
+			return fmt.Errorf("region %d: its primary has not been filled", p.Region)
+		}
+		if l, ok := leader[p.Group]; ok && !slices.Equal(l.Replicas(), p.Replicas()) {
+			return fmt.Errorf("region %d at %v is co-located with region %d at %v", p.Region, p.Replicas(), l.Region, l.Replicas())
+		}
+		leader[p.Group] = p
+	}
+	return nil
+}
+
+func all(c *Configuration, want func(p Placement) bool) []region.ID {
+	var ids []region.ID
+	for _, p := range c.Regions {
+		if want(p) {
+			ids = append(ids, p.Region)
+		}
+	}
+	return ids
+}
+
+// checkRemap compares a configuration, the next one and what is said about it.
+func checkRemap(c, d *Configuration, dead []rdma.MachineID, report Remapped) error {
+	isDead := func(m rdma.MachineID) bool { return slices.Contains(dead, m) }
+	lost := all(c, func(p Placement) bool {
+		return !slices.ContainsFunc(p.Replicas(), func(m rdma.MachineID) bool { return !isDead(m) && !slices.Contains(p.Filling, m) })
+	})
+	promoted := all(c, func(p Placement) bool { return isDead(p.Primary) && !slices.Contains(lost, p.Region) })
+	short := all(d, func(p Placement) bool { return len(p.Replicas()) < d.Replicas })
+	refilled := all(d, func(p Placement) bool {
+		before, _ := c.Placement(p.Region)
+		return slices.ContainsFunc(p.Replicas(), func(m rdma.MachineID) bool { return !before.Has(m) })
+	})
+	if want := (Remapped{promoted, refilled, lost, short}); !reflect.DeepEqual(report, want) {
+		return fmt.Errorf("report %v, want %v", report, want)
+	}
+	if len(d.Regions) != len(c.Regions)-len(lost) || d.ID != c.ID+1 || d.Revision != c.Revision+1 {
+		return fmt.Errorf("%d regions after %d, of which %v are lost", len(d.Regions), len(c.Regions), lost)
+	}
+	for _, p := range d.Regions {
+		if err := checkPlacement(c, d, p, isDead); err != nil {
+			return err
+		}
+	}
+	return checkBalance(c, d)
+}
+
+// checkPlacement: survivors stay, a filled survivor is primary, changes are
+// dated, and only newcomers are to be filled.
+func checkPlacement(c, d *Configuration, p Placement, isDead func(rdma.MachineID) bool) error {
+	was, _ := c.Placement(p.Region)
+	for _, m := range was.Replicas() {
+		if !isDead(m) && !p.Has(m) {
+			return fmt.Errorf("region %d: survivor %d has been dropped", p.Region, m)
+		}
+	}
+	if !isDead(was.Primary) && p.Primary != was.Primary || !was.Has(p.Primary) {
+		return fmt.Errorf("region %d: primary %d after %d", p.Region, p.Primary, was.Primary)
+	}
+	for _, m := range p.Backups {
+		if fresh := !was.Has(m) || slices.Contains(was.Filling, m); fresh != slices.Contains(p.Filling, m) {
+			return fmt.Errorf("region %d: filling %v, was at %v, filling %v", p.Region, p.Filling, was.Replicas(), was.Filling)
+		}
+	}
+	wantPrimary, wantReplica := was.LastPrimaryChange, was.LastReplicaChange
+	if p.Primary != was.Primary {
+		wantPrimary = d.ID
+	}
+	a, b := p.Replicas(), was.Replicas()
+	slices.Sort(a)
+	slices.Sort(b)
+	if !slices.Equal(a, b) {
+		wantReplica = d.ID
+	}
+	if p.LastPrimaryChange != wantPrimary || p.LastReplicaChange != wantReplica {
+		return fmt.Errorf("region %d: changes at %d and %d, want %d and %d", p.Region, p.LastPrimaryChange, p.LastReplicaChange, wantPrimary, wantReplica)
+	}
+	return nil
+}
+
+// checkBalance: a machine that was given replicas has at most one group more
+// than any machine that could have been given one of them instead.
+func checkBalance(c, d *Configuration) error {
+	load := d.load()
+	size := map[region.ID]int{}
+	for _, p := range c.Regions {
+		size[p.Group]++
+	}
+	for _, m := range d.Machines {
+		gained := all(d, func(p Placement) bool { was, _ := c.Placement(p.Region); return p.Has(m) && !was.Has(m) })
+		fair := len(gained) == 0
+		for _, id := range gained {
+			p, _ := d.Placement(id)
+			was, _ := c.Placement(id)
+			fair = fair || !slices.ContainsFunc(d.Machines, func(x rdma.MachineID) bool {
+				shares := slices.ContainsFunc(p.Replicas(), func(r rdma.MachineID) bool { return r != m && d.domain(r) == d.domain(x) })
+				full := !d.haveRoom(load, []rdma.MachineID{x}, size[was.Group])
+				return !shares && !full && load[x] < load[m]-size[was.Group]
+			})
+		}
+		if !fair {
+			return fmt.Errorf("machine %d has %d replicas, was given %v; loads %v", m, load[m], gained, load)
+		}
+	}
+	return nil
+}
+
+func TestRemapProperties(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		c := random(t, r)
+		for round := range 1 + r.IntN(4) {
+			if err := sound(c); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			before := c.Clone()
+			var d *Configuration
+			var report Remapped
+			var dead []rdma.MachineID
+			if r.IntN(3) == 0 {
+				d, report = c.With(Member{Machine: rdma.MachineID(100 + round), FailureDomain: r.IntN(5), Incarnation: r.Uint64()})
+			} else {
+				dead = slices.Clone(c.Machines)
+				r.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
+				dead = dead[:r.IntN(min(len(dead), 4))]
+				cm := slices.IndexFunc(c.Machines, func(m rdma.MachineID) bool { return !slices.Contains(dead, m) })
+				d, report = c.Without(dead, c.Machines[cm])
+			}
+			if !reflect.DeepEqual(c, before) {
+				t.Fatalf("seed %d: the configuration itself was changed", seed)
+			}
+			if err := sound(d); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if err := checkRemap(c, d, dead, report); err != nil {
+				t.Fatalf("seed %d: without %v: %v", seed, dead, err)
+			}
+			if again, err := Decode("x", d.Encode()); err != nil || !reflect.DeepEqual(again.Encode(), d.Encode()) {
+				t.Fatalf("seed %d: decoded: %v", seed, err)
+			}
+			c = d
+			if r.IntN(2) == 0 { // some have been filled
+				m := c.Machines[r.IntN(len(c.Machines))]
+				c = c.Filled(m, all(c, func(Placement) bool { return true }))
+			}
+		}
+	}
+}
+
+// Without bounds on room, regions that were co-located stay so.
+func TestRemapKeepsGroups(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		c := random(t, r)
+		for i := range c.Capacity {
+			c.Capacity[i] = 0
+		}
+		d, _ := c.Without(c.Machines[:1], c.Machines[len(c.Machines)-1])
+		for _, p := range d.Regions {
+			if was, _ := c.Placement(p.Region); was.Group != p.Group {
+				t.Fatalf("seed %d: region %d of group %d is now of group %d", seed, p.Region, was.Group, p.Group)
+			}
+		}
+	}
+}
+
+// The regions of a failed primary are spread over the survivors.
+func TestRemapSpreads(t *testing.T) {
+	c := instance(5, 3, false)
+	for i := range 100 {
+		var err error
+		if c, _, err = c.Place(rdma.MachineID(i%5), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, _ := c.Without([]rdma.MachineID{2}, 0)
+	for _, m := range d.Machines {
+		if load, primary := d.load()[m], d.PrimaryOf(m); load < 74 || load > 76 || primary < 20 || primary > 30 {
+			t.Errorf("machine %d has %d replicas, %d as primary", m, load, primary)
+		}
+	}
+}
+
+// Machines that come back with their memory keep their replicas.
+func TestReborn(t *testing.T) {
+	c, p, err := instance(4, 3, false).Place(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := []Member{{Machine: 0, Incarnation: 50}, {Machine: 1, Incarnation: 51, Capacity: 4}, {Machine: 2, Incarnation: 52}, {Machine: 3, Incarnation: 53}}
+	d, report := c.Reborn(back, 2)
+	if report.String() != "" || d.CM != 2 || d.ID != c.ID+1 || !reflect.DeepEqual(d.Regions, c.Regions) ||
+		!slices.Equal(d.Incarnation, []uint64{50, 51, 52, 53}) || !slices.Equal(d.Capacity, []int{0, 4, 0, 0}) {
+		t.Errorf("%v, %+v", report, d)
+	}
+	d, report = c.Reborn(slices.Delete(back, 1, 2), 2)
+	if report.String() != "promoted [1], refilled [1]" || !slices.Equal(d.Machines, []rdma.MachineID{0, 2, 3}) || d.Regions[0].Primary == p.Primary {
+		t.Errorf("%v, %+v", report, d)
+	}
+}
+
+// A backup that has not been filled cannot be promoted: with the others gone,
+// the region is lost although a machine has part of it.
+func TestFillingIsNotPromoted(t *testing.T) {
+	c, p, err := instance(3, 2, false).Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, report := c.Without([]rdma.MachineID{p.Backups[0]}, 0)
+	if !slices.Equal(report.Refilled, []region.ID{1}) {
+		t.Fatal(report)
+	}
+	half, _ := c.Placement(1)
+	filled := c.Filled(half.Backups[0], []region.ID{1, 9})
+	for _, c := range []struct {
+		c    *Configuration
+		want string
+	}{{c, "LOST [1]"}, {filled, "promoted [1], short of replicas [1]"}} {
+		d, report := c.c.Without([]rdma.MachineID{0}, half.Backups[0])
+		if report.String() != c.want {
+			t.Errorf("%v, want %s", report, c.want)
+		}
+		if lost := strings.HasPrefix(c.want, "LOST"); lost != (len(d.Lost) == 1) || lost != (len(d.Regions) == 0) {
+			t.Errorf("%+v", d)
+		}
+	}
+	if filled.Filled(half.Backups[0], []region.ID{1}) != filled {
+		t.Error("filled twice")
+	}
+}
