@@ -10,7 +10,7 @@ var layers = [][]string{
 	{"nvram"},
 	{"region"},
 	{"rdma"},
-	{"rdma/ring", "rdma/rdmatest"},
+	{"rdma/ring", "rdma/call", "rdma/rdmatest"},
 	{"rdma/local", "rdma/shm", "rdma/tcp", "rdma/verbs", "internal/sim"},
 	{"cluster"},
 	{"txn"},
@@ -40,6 +40,7 @@ var core = map[string][]string{
 	"region":             nil,
 	"rdma":               nil,
 	"rdma/ring":          nil,
+	"rdma/call":          nil,
 	"rdma/rdmatest":      nil,
 	"rdma/local":         nil,
 	"rdma/shm":           {"golang.org/x/sys/unix"}, // futex, mapped files

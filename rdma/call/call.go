@@ -1,0 +1,150 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A call that is not answered is sent again after retryMin, then after twice
+// that, and so on up to retryMax.
+const (
+	retryMin = 2 * time.Millisecond
+	retryMax = 50 * time.Millisecond
+)
+
+// pending is a call that waits for its reply. Its fields are guarded by the
+// endpoint's mu.
+type pending struct {
+	to      Peer
+	kind    uint8
+	event   clock.Event // set when done
+	done    bool
+	refused error // why the call failed if nothing better comes before the deadline
+	reply   []byte
+	err     error
+}
+
+// finish ends the call; the first end counts.
+func (p *pending) finish(reply []byte, err error) {
+	if p.done {
+		return
+	}
+	p.done, p.reply, p.err = true, reply, err
+	p.event.Set()
+}
+
+// Call has machine to handle arg, at most BytesMax bytes, and returns its reply.
+// It sends until it is answered, or ctx ends: its Err is looked at each time, and
+// its Deadline compared with the clock. The handler may have run, and may run
+// yet, whatever the error.
+//
+// Errors: *RemoteError from the handler; ErrOtherLife if another life of the
+// machine is there; ErrClosed, or the NIC's; ErrTooLong; and the context's,
+// together with ErrUnknownKind if that was the answer until then.
+func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([]byte, error) {
+	m, err := e.message(request, to, kind, arg)
+	if err != nil {
+		return nil, err
+	}
+	p := &pending{to: to, kind: kind, event: e.clock.NewEvent()}
+	e.mu.Lock()
+	e.mu.pending[m.id] = p
+	if e.mu.closed {
+		p.finish(nil, ErrClosed)
+	}
+	e.mu.Unlock()
+
+	err = e.sendUntilDone(ctx, p, m.encode())
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.mu.pending, m.id)
+	switch {
+	case p.done:
+		return p.reply, p.err
+	case p.refused != nil:
+		return nil, fmt.Errorf("%w: %w", p.refused, err)
+	}
+	return nil, err
+}
+
+// sendUntilDone returns nil once the call is done, and otherwise why it gave up.
+func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byte) error {
+	for pause := retryMin; ; pause = min(2*pause, retryMax) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		wait := pause
+		if deadline, ok := ctx.Deadline(); ok {
+			left := deadline.Sub(e.clock.Now())
+			if left <= 0 {
+				return context.DeadlineExceeded
+			}
+			wait = min(wait, left)
+		}
+		if err := e.nic.Datagram(p.to.Machine, datagram); err != nil {
+			return fmt.Errorf("call: %w", err)
+		}
+		if p.event.WaitFor(wait) {
+			return nil
+		}
+	}
+}
+
+// Notify sends arg to the handler of machine to, once: it may be lost. Errors are
+// those that this side knows: ErrTooLong, ErrClosed, the NIC's.
+func (e *Endpoint) Notify(to Peer, kind uint8, arg []byte) error {
+	m, err := e.message(notice, to, kind, arg)
+	if err != nil {
+		return err
+	}
+	if err := e.nic.Datagram(to.Machine, m.encode()); err != nil {
+		return fmt.Errorf("call: %w", err)
+	}
+	return nil
+}
+
+// message numbers a message to be sent.
+func (e *Endpoint) message(typ messageType, to Peer, kind uint8, arg []byte) (message, error) {
+	if len(arg) > BytesMax {
+		return message{}, fmt.Errorf("%w: call %d has %d bytes", ErrTooLong, kind, len(arg))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.closed {
+		return message{}, ErrClosed
+	}
+	e.mu.calls++
+	return message{typ: typ, kind: kind, id: e.mu.calls, from: e.self.Incarnation, to: to.Incarnation, body: arg}, nil
+}
+
+// receiveReply ends the call that the reply is to. Replies come late, twice, for
+// an earlier life of this machine, or from another life than the one that was
+// called: those are dropped.
+func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.mu.pending[m.id]
+	if p == nil || m.to != e.self.Incarnation || from != p.to.Machine || m.kind != p.kind {
+		return
+	}
+	asked := p.to.Incarnation
+	if isOther := asked != AnyLife && asked != m.from; isOther != (m.status == otherLife) {
+		return
+	}
+	switch m.status {
+	case ok:
+		p.finish(slices.Clone(m.body), nil)
+	case failed:
+		p.finish(nil, e.decodeErrorLocked(m.body))
+	case otherLife:
+		p.finish(nil, fmt.Errorf("%w: machine %d", ErrOtherLife, from))
+	case unknownKind:
+		p.refused = fmt.Errorf("%w: kind %d at machine %d", ErrUnknownKind, m.kind, from)
+	}
+}

@@ -1,0 +1,31 @@
+// Package call carries control messages between machines: what is rare, small,
+// and must work while connections and logs are being made or broken
+// (configurations, votes, JOIN). Data never travels this way but by one-sided
+// operations.
+//
+//	caller                                      called
+//	  Call ------- request (datagram) ---------> handler, on a goroutine
+//	         2 ms: request again, if need be       |
+//	  reply <------ reply (datagram) ------------- returns
+//
+// An [Endpoint] sits on the datagrams of a machine's NIC, which lose, repeat and
+// reorder. A call is sent again until it is answered; a copy that arrives while
+// the handler works on the first is dropped, one that arrives later runs the
+// handler again. Handlers are therefore idempotent: doing it twice, or late, is
+// as good as doing it once.
+//
+// # Lives
+//
+// A machine that was started again is another one under the same name. Each
+// life draws an incarnation, and a [Peer] names a life. A call that is meant for
+// one life is not handled by another: the caller gets [ErrOtherLife] at once. A
+// call to [AnyLife] is for whoever is there, as JOIN is, whose sender cannot know
+// better. Replies go to the life that called.
+//
+// # The datagram
+//
+//	| version 1 | type 1 | kind 1 | status 1 | reserved 4 |
+//	| call 8 | sender's incarnation 8 | addressee's incarnation 8 | body |
+//
+// All numbers are little endian. What is not such a datagram is dropped.
+package call

@@ -1,0 +1,206 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Peer is one life of a machine.
+type Peer struct {
+	Machine     rdma.MachineID
+	Incarnation uint64
+}
+
+// AnyLife as the incarnation of a Peer means whichever life is there.
+const AnyLife uint64 = 0
+
+// runningMax is how many handlers run at a time. Calls that come on top are
+// dropped, and come again.
+const runningMax = 1024
+
+// A Handler answers calls of one kind. Several run at once. It must be
+// idempotent, because a call may arrive twice, and late. arg is the handler's. An
+// error reaches the caller as a *RemoteError with the same text.
+type Handler func(from Peer, arg []byte) (reply []byte, err error)
+
+// An Endpoint makes and answers one machine's calls. It is safe for concurrent
+// use.
+type Endpoint struct {
+	nic   rdma.NIC
+	clock clock.Clock
+	self  Peer
+	idle  clock.Event // set when closed and the last handler has returned
+
+	mu struct {
+		sync.Mutex // never held across a wait
+		handlers   [256]Handler
+		known      [256]error // by code; nil where none
+		calls      uint64     // how many were made; numbers them
+		pending    map[uint64]*pending
+		running    map[callID]struct{}
+		closed     bool
+	}
+}
+
+// A callID names a call among all that one endpoint handles.
+type callID struct {
+	from Peer
+	id   uint64
+}
+
+// New returns an endpoint on the datagrams of nic, which are its own from then
+// on. incarnation, which is not AnyLife, names this life of the machine. Kinds of
+// calls that arrive before they have a handler are asked for again.
+func New(nic rdma.NIC, c clock.Clock, incarnation uint64) *Endpoint {
+	if incarnation == AnyLife {
+		panic("call: an endpoint needs an incarnation")
+	}
+	e := &Endpoint{nic: nic, clock: c, self: Peer{nic.Machine(), incarnation}, idle: c.NewEvent()}
+	e.mu.pending = make(map[uint64]*pending)
+	e.mu.running = make(map[callID]struct{})
+	nic.Datagrams(e.receive)
+	return e
+}
+
+// Self returns the machine and its incarnation.
+func (e *Endpoint) Self() Peer { return e.self }
+
+// Handle has calls of a kind answered by f, in place of the handler before.
+func (e *Endpoint) Handle(kind uint8, f Handler) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.handlers[kind] = f
+}
+
+// Know gives an error a code, which is not 0 and the same at all machines. An
+// error that a handler returns and that matches err reaches a caller who knows
+// the code as one that matches err. Of several that match the smallest code
+// counts.
+func (e *Endpoint) Know(code uint8, err error) {
+	if code == 0 {
+		panic("call: code 0 means an unknown error")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.known[code] = err
+}
+
+// Close ends the endpoint: pending calls fail with ErrClosed, no handler begins
+// any more, and those that run have returned when Close does. A handler must not
+// call it. The NIC stays open.
+func (e *Endpoint) Close() {
+	e.nic.Datagrams(nil)
+	e.mu.Lock()
+	e.mu.closed = true
+	for _, id := range sorted(e.mu.pending) {
+		e.mu.pending[id].finish(nil, ErrClosed)
+	}
+	running := len(e.mu.running)
+	e.mu.Unlock()
+	if running > 0 {
+		e.idle.Wait()
+		e.idle.Set() // for Close called again
+	}
+}
+
+// sorted returns the keys in order: what is woken first must not depend on a map.
+func sorted(m map[uint64]*pending) []uint64 {
+	ids := make([]uint64, 0, len(m))
+	for id := range m {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// receive is the NIC's receiver: it never waits.
+func (e *Endpoint) receive(from rdma.MachineID, b []byte) {
+	m, isMessage := decode(b)
+	if !isMessage {
+		return
+	}
+	if m.typ == reply {
+		e.receiveReply(from, m)
+		return
+	}
+	e.receiveRequest(Peer{from, m.from}, m)
+}
+
+// receiveRequest starts the handler, or answers that there is none.
+func (e *Endpoint) receiveRequest(from Peer, m message) {
+	if m.to != AnyLife && m.to != e.self.Incarnation {
+		e.answer(from, m, otherLife, nil)
+		return
+	}
+	e.mu.Lock()
+	handler := e.mu.handlers[m.kind]
+	call := callID{from, m.id}
+	_, isRunning := e.mu.running[call]
+	starts := !e.mu.closed && handler != nil && !isRunning && len(e.mu.running) < runningMax
+	if starts {
+		e.mu.running[call] = struct{}{}
+	}
+	e.mu.Unlock()
+	switch {
+	case starts:
+		m.body = slices.Clone(m.body)
+		e.clock.Go(func() { e.run(handler, call, m) })
+	case handler == nil:
+		e.answer(from, m, unknownKind, nil)
+	}
+}
+
+// run handles one call.
+func (e *Endpoint) run(handler Handler, call callID, m message) {
+	defer e.ended(call)
+	body, err := handler(call.from, m.body)
+	if err == nil && len(body) > BytesMax {
+		err = fmt.Errorf("%w: reply to call %d has %d bytes", ErrTooLong, m.kind, len(body))
+	}
+	if err != nil {
+		e.answer(call.from, m, failed, e.encodeError(err))
+		return
+	}
+	e.answer(call.from, m, ok, body)
+}
+
+func (e *Endpoint) ended(call callID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.mu.running, call)
+	if e.mu.closed && len(e.mu.running) == 0 {
+		e.idle.Set()
+	}
+}
+
+// answer replies to request m. That the reply may be lost is the caller's
+// business; that this NIC is closed is nobody's any more.
+func (e *Endpoint) answer(to Peer, m message, s status, body []byte) {
+	if m.typ == notice {
+		return
+	}
+	r := message{typ: reply, kind: m.kind, status: s, id: m.id, from: e.self.Incarnation, to: to.Incarnation, body: body}
+	_ = e.nic.Datagram(to.Machine, r.encode())
+}
+
+// encodeError returns the body that stands for a handler's error: its code, or 0,
+// and its text, cut where it is too long.
+func (e *Endpoint) encodeError(err error) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	code := slices.IndexFunc(e.mu.known[:], func(known error) bool { return known != nil && errors.Is(err, known) })
+	text := err.Error()
+	return append([]byte{byte(max(code, 0))}, text[:min(len(text), BytesMax-1)]...)
+}
+
+func (e *Endpoint) decodeErrorLocked(body []byte) error {
+	if len(body) == 0 {
+		return &RemoteError{Text: "call: error without text"}
+	}
+	return &RemoteError{Text: string(body[1:]), Err: e.mu.known[body[0]]}
+}

@@ -1,0 +1,75 @@
+package call
+
+import (
+	"encoding/binary"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// BytesMax is the longest argument and the longest reply.
+const BytesMax = 30 << 10
+
+const (
+	version     = 1
+	headerBytes = 32
+)
+
+// The build fails if the longest message does not fit a datagram.
+var _ = [rdma.DatagramBytesMax - BytesMax - headerBytes]struct{}{}
+
+// messageType says what a datagram is.
+type messageType uint8
+
+const (
+	request messageType = iota + 1
+	notice              // a request that wants no reply
+	reply
+)
+
+// status says what became of a call.
+type status uint8
+
+const (
+	ok          status = iota
+	failed             // body: code of a known error, or 0, and its text
+	otherLife          // the addressee's incarnation is not the one here
+	unknownKind        // nobody handles this kind here
+	statuses
+)
+
+// A message is one datagram, decoded.
+type message struct {
+	typ    messageType
+	kind   uint8
+	status status // of a reply
+	id     uint64 // of the call; the sender of the request counts
+	from   uint64 // the sender's incarnation
+	to     uint64 // the addressee's, or AnyLife
+	body   []byte
+}
+
+func (m *message) encode() []byte {
+	le := binary.LittleEndian
+	b := make([]byte, 0, headerBytes+len(m.body))
+	b = append(b, version, byte(m.typ), m.kind, byte(m.status), 0, 0, 0, 0)
+	b = le.AppendUint64(b, m.id)
+	b = le.AppendUint64(b, m.from)
+	b = le.AppendUint64(b, m.to)
+	return append(b, m.body...)
+}
+
+// decode reports whether b is a message. The body stays b's.
+func decode(b []byte) (m message, isMessage bool) {
+	if len(b) < headerBytes || len(b) > headerBytes+BytesMax || b[0] != version {
+		return m, false
+	}
+	le := binary.LittleEndian
+	m = message{
+		typ: messageType(b[1]), kind: b[2], status: status(b[3]),
+		id: le.Uint64(b[8:]), from: le.Uint64(b[16:]), to: le.Uint64(b[24:]), body: b[headerBytes:],
+	}
+	if m.typ < request || m.typ > reply || m.status >= statuses || m.from == AnyLife {
+		return m, false
+	}
+	return m, m.typ == reply || m.status == ok
+}
