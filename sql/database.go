@@ -114,7 +114,7 @@ func (d *Database) CreateIndexedTable(ctx *gms.Context, name string, schema gms.
 			return gms.ErrInvalidIndexPrefix.New(c.Name)
 		}
 	}
-	return d.createTable(ctx, name, schema, key, collation, "")
+	return d.createTable(ctx, name, schema, key, collation, tableComment(ctx))
 }
 
 func (d *Database) createTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID, comment string) error {
@@ -133,6 +133,11 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 	if err := setSchema(ctx, t, schema, key.Columns); err != nil {
 		return err
 	}
+	like, err := d.e.likeTable(ctx, tr)
+	if err != nil {
+		return tr.fail(err)
+	}
+	makeLike(t, like)
 	if err := d.e.createStorage(tr, t); err != nil {
 		return tr.fail(err)
 	}

@@ -9,7 +9,6 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/transform"
-	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/index/btree"
@@ -548,31 +547,3 @@ func freeIndexName(tbl *catalog.Table, column string) string {
 	}
 	return name
 }
-
-// usingHash returns the lists of columns that a CREATE TABLE wants to be indexed
-// USING HASH. go-mysql-server parses that and then forgets it.
-func usingHash(ctx *gms.Context) map[string]bool {
-	stmt, err := sqlparser.Parse(ctx.Query())
-	if err != nil {
-		return nil
-	}
-	create, ok := stmt.(*sqlparser.DDL)
-	if !ok || create.TableSpec == nil {
-		return nil
-	}
-	lists := make(map[string]bool)
-	for _, x := range create.TableSpec.Indexes {
-		hash := slices.ContainsFunc(x.Options, func(o *sqlparser.IndexOption) bool { return sameName(o.Using, "hash") })
-		if !hash {
-			continue
-		}
-		names := make([]string, len(x.Columns))
-		for i, c := range x.Columns {
-			names[i] = c.Column.String()
-		}
-		lists[columnList(names)] = true
-	}
-	return lists
-}
-
-func columnList(names []string) string { return strings.ToLower(strings.Join(names, ",")) }

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -157,6 +158,16 @@ func (k *keyInfo) entry(ctx context.Context, row gms.Row, primary []byte) (key [
 		return nil, false, errLongKey
 	}
 	return key, unique, nil
+}
+
+// whole is k over whole values, where k holds prefixes.
+func (k *keyInfo) whole() *keyInfo {
+	w := *k
+	w.parts = slices.Clone(k.parts)
+	for i := range w.parts {
+		w.parts[i].prefix = 0
+	}
+	return &w
 }
 
 // index returns the index with a name.

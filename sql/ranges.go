@@ -26,6 +26,9 @@ type keyRange struct {
 	// check is the range itself, if the bounds hold more than it does: they
 	// cannot be said in the column's own type, or only a prefix is indexed.
 	check gms.MySQLRange
+	// loose says that the keys are not in the order of the values: of a part
+	// that may vary, only a prefix is indexed.
+	loose bool
 }
 
 // A partRange bounds the encoding of one part: [lo, hi), nil being open. inexact
@@ -53,6 +56,7 @@ func (k *keyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr keyRange, 
 		if inexact {
 			kr.check = slices.Clone(r) // a join uses it again for its next lookup
 		}
+		kr.loose = k.loose(ctx, r)
 	}()
 	prefix := []byte{}
 	for i := range r {
@@ -83,6 +87,32 @@ func (k *keyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr keyRange, 
 	}
 	kr.lo, kr.hi, kr.point = prefix, prefixEnd(bytes.Clone(prefix)), len(r) == len(k.parts)
 	return kr, false
+}
+
+// loose reports whether rows of a range may differ where only a prefix of their
+// values is indexed.
+func (k *keyInfo) loose(ctx context.Context, r gms.MySQLRange) bool {
+	for i := range k.parts {
+		if k.parts[i].prefix > 0 && (i >= len(r) || !k.parts[i].single(ctx, r[i])) {
+			return true
+		}
+	}
+	return false
+}
+
+// single reports whether a range holds one value only.
+func (k *keyCodec) single(ctx context.Context, c gms.MySQLRangeColumnExpr) bool {
+	if _, null := c.LowerBound.(gms.BelowNull); null {
+		_, null = c.UpperBound.(gms.AboveNull)
+		return null
+	}
+	lo, below := c.LowerBound.(gms.Below)
+	hi, above := c.UpperBound.(gms.Above)
+	if !below || !above {
+		return false
+	}
+	n, err := k.typ.Compare(ctx, lo.Key, hi.Key)
+	return err == nil && n == 0
 }
 
 // partRange translates the bounds of one column. equal says that they admit one

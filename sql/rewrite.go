@@ -20,6 +20,15 @@ func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 	if err != nil {
 		return err
 	}
+	like, err := t.e.likeTable(ctx, tr)
+	if err != nil {
+		return tr.fail(err)
+	}
+	if like != nil {
+		if i := like.Index(d.Name); i >= 0 && like.Indexes[i].Access == catalog.AccessHash {
+			d.Storage = gms.IndexUsing_Hash
+		}
+	}
 	tbl, err := t.latest(ctx, tr)
 	if err != nil {
 		return tr.fail(err)

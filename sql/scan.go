@@ -1,7 +1,9 @@
 package sql
 
 import (
+	"bytes"
 	"io"
+	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
@@ -122,7 +124,7 @@ func (i *rowIter) collectRows(ctx *gms.Context) error {
 // advance goes on to the next entry of the index that is in the scan.
 func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 	for {
-		p, ok, err := i.entry()
+		p, ok, err := i.entry(ctx)
 		if err != nil || !ok {
 			return p, false, err
 		}
@@ -136,7 +138,7 @@ func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 	}
 }
 
-func (i *rowIter) entry() (region.Ptr, bool, error) {
+func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 	for {
 		if i.cur != nil {
 			if _, p, ok, err := i.cur.Next(); ok || err != nil {
@@ -162,7 +164,59 @@ func (i *rowIter) entry() (region.Ptr, bool, error) {
 		} else {
 			i.cur = i.acc.scan(i.tr.tx, r.lo, r.hi, i.scan.reverse)
 		}
+		if r.loose && !i.scan.keysOnly {
+			if err := i.sort(ctx); err != nil {
+				return region.Ptr{}, false, err
+			}
+		}
 	}
+}
+
+// sort puts what the cursor has into the order of the values: go-mysql-server
+// takes rows of a range to be in order, whatever the index says of itself.
+func (i *rowIter) sort(ctx *gms.Context) error {
+	k := i.scan.index.whole()
+	s := &sortedCursor{}
+	for {
+		_, p, ok, err := i.cur.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		row, err := loadRow(i.tr.tx, i.t.info.rows, p, k.columns)
+		if err != nil {
+			return err
+		}
+		var key []byte
+		for j := range k.parts {
+			if key, err = k.parts[j].append(ctx, key, row[j]); err != nil {
+				return err
+			}
+		}
+		s.entries = append(s.entries, sortedEntry{key, p})
+	}
+	slices.SortStableFunc(s.entries, func(a, b sortedEntry) int { return bytes.Compare(a.key, b.key) })
+	i.cur = s
+	return nil
+}
+
+// A sortedCursor goes through entries that were collected.
+type sortedCursor struct{ entries []sortedEntry }
+
+type sortedEntry struct {
+	key []byte
+	row region.Ptr
+}
+
+func (s *sortedCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
+	if len(s.entries) == 0 {
+		return nil, region.Ptr{}, false, nil
+	}
+	e := s.entries[0]
+	s.entries = s.entries[1:]
+	return e.key, e.row, true, nil
 }
 
 // point asks the index for the one key of a range.
