@@ -34,6 +34,10 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	switch n := n.(type) {
 	case *plan.Call:
 		return b.call(ctx, s, n, row)
+	case *plan.IndexedTableAccess:
+		if rows, err := b.lookup(ctx, n, row); rows != nil || err != nil {
+			return rows, err
+		}
 	case *plan.ShowCreateTable:
 		return b.showCreate(ctx, n, row)
 	case *plan.Distinct, *plan.SetOp:

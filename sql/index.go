@@ -1,14 +1,17 @@
 package sql
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
 )
 
 var (
-	_ gms.Index        = (*index)(nil)
-	_ gms.OrderedIndex = (*index)(nil)
+	_ gms.Index         = (*index)(nil)
+	_ gms.OrderedIndex  = (*index)(nil)
+	_ gms.ExtendedIndex = (*index)(nil)
 )
 
 // An index is what go-mysql-server is told of one.
@@ -75,6 +78,25 @@ func (x *index) ColumnExpressionTypes(*gms.Context) []gms.ColumnExpressionType {
 		t[i] = gms.ColumnExpressionType{Type: x.info.rows.columns[c].typ, Expression: x.expr[i]}
 	}
 	return t
+}
+
+// ExtendedExpressions implements gms.ExtendedIndex: what is not unique goes on
+// with the primary key.
+func (x *index) ExtendedExpressions(*gms.Context) []string {
+	all := slices.Clone(x.expr)
+	for _, c := range x.key.appended() {
+		all = append(all, x.info.Name+"."+x.info.Columns[c].Name)
+	}
+	return all
+}
+
+// ExtendedColumnExpressionTypes implements gms.ExtendedIndex.
+func (x *index) ExtendedColumnExpressionTypes(ctx *gms.Context) []gms.ColumnExpressionType {
+	all := x.ColumnExpressionTypes(ctx)
+	for i, e := range x.ExtendedExpressions(ctx)[len(x.expr):] {
+		all = append(all, gms.ColumnExpressionType{Type: x.info.rows.columns[x.key.appended()[i]].typ, Expression: e})
+	}
+	return all
 }
 
 // CanSupport implements gms.Index: a hash table answers for whole keys only.

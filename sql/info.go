@@ -34,6 +34,12 @@ type keyInfo struct {
 	parts []keyCodec
 	// columns are the positions of the parts in a row.
 	columns []int
+	// primary is the key that the entries of a secondary index go on with, nil
+	// if they do not or for a primary key.
+	primary *keyInfo
+	// from says which part of a lookup each part belongs to, nil for its own: an
+	// index that goes on with the primary key may have a column twice.
+	from []int
 }
 
 func newTableInfo(t *catalog.Table) (*tableInfo, error) {
@@ -49,6 +55,9 @@ func newTableInfo(t *catalog.Table) (*tableInfo, error) {
 		k, err := newKeyInfo(t, &t.Indexes[i])
 		if err != nil {
 			return nil, err
+		}
+		if !k.Unique && t.Primary.Declared {
+			k.primary = info.primary
 		}
 		info.indexes = append(info.indexes, k)
 	}
@@ -158,6 +167,40 @@ func (k *keyInfo) entry(ctx context.Context, row gms.Row, primary []byte) (key [
 		return nil, false, errLongKey
 	}
 	return key, unique, nil
+}
+
+// appended are the columns of the primary key that an index has after its own,
+// as far as it has them whole.
+func (k *keyInfo) appended() []int {
+	if k.primary == nil {
+		return nil
+	}
+	var more []int
+	for i, c := range k.primary.columns {
+		if k.primary.parts[i].prefix > 0 {
+			break
+		}
+		if !slices.Contains(k.columns, c) {
+			more = append(more, c)
+		}
+	}
+	return more
+}
+
+// extended is k with the primary key that its entries go on with.
+func (k *keyInfo) extended() *keyInfo {
+	x := *k
+	x.primary = nil
+	order := append(slices.Clone(k.columns), k.appended()...)
+	x.parts, x.columns = slices.Concat(k.parts, k.primary.parts), slices.Concat(k.columns, k.primary.columns)
+	for i, c := range x.columns {
+		at := slices.Index(order, c)
+		if i < len(k.columns) {
+			at = i
+		}
+		x.from = append(x.from, at)
+	}
+	return &x
 }
 
 // whole is k over whole values, where k holds prefixes.

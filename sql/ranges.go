@@ -21,8 +21,10 @@ type keyRange struct {
 	point bool
 	// hasNull says that a part that is given is NULL.
 	hasNull bool
-	// rest are the bounds of the parts that lo and hi leave open, nil for none.
-	rest []partRange
+	// rest are the bounds of the parts from the one at restAt, which lo and hi
+	// leave open; nil for none.
+	rest   []partRange
+	restAt int
 	// check is the range itself, if the bounds hold more than it does: they
 	// cannot be said in the column's own type, or only a prefix is indexed.
 	check gms.MySQLRange
@@ -40,6 +42,51 @@ type partRange struct {
 
 func (r partRange) holds(part []byte) bool {
 	return bytes.Compare(part, r.lo) >= 0 && (r.hi == nil || bytes.Compare(part, r.hi) < 0)
+}
+
+// bounded is a range without the columns at its end that it does not bound.
+func bounded(r gms.MySQLRange) gms.MySQLRange {
+	for len(r) > 0 {
+		_, below := r[len(r)-1].LowerBound.(gms.BelowNull)
+		_, above := r[len(r)-1].UpperBound.(gms.AboveAll)
+		if !below || !above {
+			break
+		}
+		r = r[:len(r)-1]
+	}
+	return r
+}
+
+// physical is a range by the parts of the entries. It ends with the first part
+// that it says nothing about.
+func (k *keyInfo) physical(r gms.MySQLRange) gms.MySQLRange {
+	if k.from == nil {
+		return r
+	}
+	var p gms.MySQLRange
+	for _, at := range k.from {
+		if at < 0 || at >= len(r) {
+			break
+		}
+		p = append(p, r[at])
+	}
+	return p
+}
+
+// lookup translates the ranges of a lookup, for the index as it is to be read.
+func (k *keyInfo) lookup(ctx context.Context, ranges gms.MySQLRangeCollection) (*keyInfo, []keyRange) {
+	for _, r := range ranges {
+		if len(bounded(r)) > len(k.parts) && k.primary != nil {
+			k = k.extended()
+		}
+	}
+	var all []keyRange
+	for _, r := range ranges {
+		if kr, empty := k.keyRange(ctx, k.physical(bounded(r))); !empty {
+			all = append(all, kr)
+		}
+	}
+	return k, all
 }
 
 // keyRange translates a range. empty says that no key is in it.
@@ -75,8 +122,9 @@ func (k *keyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr keyRange, 
 		if part.hi != nil {
 			kr.hi = append(bytes.Clone(prefix), part.hi...)
 		}
-		for _, x := range r[i+1:] {
-			part, _, none := k.parts[i+1+len(kr.rest)].partRange(ctx, x)
+		kr.restAt = i + 1
+		for j, x := range r[i+1:] {
+			part, _, none := k.parts[i+1+j].partRange(ctx, x)
 			inexact = inexact || part.inexact
 			if none {
 				return keyRange{}, true

@@ -264,9 +264,8 @@ func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *keyRange) (bool, err
 	if err != nil {
 		return false, err
 	}
-	first := len(k.parts) - len(r.rest)
 	for j, part := range r.rest {
-		b, err := k.parts[first+j].append(ctx, nil, row[first+j])
+		b, err := k.parts[r.restAt+j].append(ctx, nil, row[r.restAt+j])
 		if err != nil || !part.holds(b) {
 			return false, err
 		}

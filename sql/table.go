@@ -387,12 +387,8 @@ func (t *indexedTable) LookupPartitions(ctx *gms.Context, l gms.IndexLookup) (gm
 	if !ok {
 		return nil, fmt.Errorf("sql: lookup with ranges of type %T", l.Ranges)
 	}
-	s := &scan{index: k, reverse: l.IsReverse, keysOnly: t.keysOnly}
-	for _, r := range ranges {
-		if kr, empty := k.keyRange(ctx, r); !empty {
-			s.ranges = append(s.ranges, kr)
-		}
-	}
+	s := &scan{reverse: l.IsReverse, keysOnly: t.keysOnly}
+	s.index, s.ranges = k.lookup(ctx, ranges)
 	return &onePartition{s}, nil
 }
 
