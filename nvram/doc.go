@@ -18,6 +18,9 @@
 // folder is closed, abandoned or saved: what they lose when killed, other builds
 // do not.
 //
+// Memory of a Folder, and what NewShared returns, can be attached by other
+// processes of the host: its Location tells them where.
+//
 // # What a folder's memory is worth
 //
 // On a tmpfs, best mounted with huge=always, the folder is the battery-backed

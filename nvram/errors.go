@@ -27,6 +27,10 @@ var (
 	ErrCorrupt = errors.New("nvram: save is damaged")
 	// ErrNotEmpty says that a restore would overwrite memory.
 	ErrNotEmpty = errors.New("nvram: folder holds memory already")
+	// ErrGone says that shared memory to attach does not exist any more.
+	ErrGone = errors.New("nvram: shared memory is gone")
+	// ErrPrivate says that memory cannot be shared with other processes.
+	ErrPrivate = errors.New("nvram: memory cannot be shared in race builds")
 	// ErrClosed says that the folder has been closed.
 	ErrClosed = errors.New("nvram: folder is closed")
 )

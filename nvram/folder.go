@@ -45,7 +45,8 @@ type Folder struct {
 
 // mapped is the file behind a memory.
 type mapped struct {
-	file *os.File
+	file     *os.File
+	location Location
 }
 
 // OpenFolder opens the folder at path, or makes one where none is. Its memory is
@@ -195,11 +196,15 @@ func (f *Folder) Map(name string, size int64) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
+	behind, err := fileBehind(file)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("nvram: %w", err), file.Close())
+	}
 	words, err := mapFile(file, size)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	m := &Memory{words: words, file: &mapped{file}}
+	m := &Memory{words: words, file: behind}
 	f.mu.mapped[name] = m
 	return m, nil
 }

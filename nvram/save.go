@@ -112,7 +112,7 @@ func mapForSave(path string) (*Memory, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &Memory{words: words, file: &mapped{file}}, nil
+	return &Memory{words: words, file: &mapped{file: file}}, nil
 }
 
 // writeImage writes those chunks of memory that are not zero, durably, and
