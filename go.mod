@@ -8,6 +8,7 @@ require (
 	github.com/dolthub/go-mysql-server v0.20.1-0.20260423223733-f292357ffe4c
 	github.com/dolthub/vitess v0.0.0-20260422060906-f6f5b5573b7b
 	github.com/go-sql-driver/mysql v1.10.1
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/google/btree v1.1.3
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/shopspring/decimal v1.4.0

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Store keeps the current configuration.
@@ -20,6 +22,8 @@ type Store interface {
 	// has returned, next survives a crash. Any other error leaves open whether
 	// next has become current.
 	CompareAndSwap(old uint64, next *Configuration) error
+	// Close gives back what the store holds.
+	Close() error
 }
 
 var (
@@ -29,10 +33,10 @@ var (
 	ErrBadConfiguration = errors.New("cluster: bad configuration")
 )
 
-// A FileStore keeps the configuration of a single host in a file.
+// A FileStore keeps the configuration of a single host in a file, whose folder
+// the processes that change it lock one after the other.
 type FileStore struct {
 	path string
-	mu   sync.Mutex
 }
 
 // NewFileStore returns the store kept in the file at path, which need not
@@ -53,8 +57,11 @@ func (s *FileStore) Load() (*Configuration, error) {
 
 // CompareAndSwap implements Store.
 func (s *FileStore) CompareAndSwap(old uint64, next *Configuration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	unlock, err := lockFolder(filepath.Dir(s.path))
+	if err != nil {
+		return fmt.Errorf("cluster: lock the folder of the configuration: %w", err)
+	}
+	defer unlock()
 	current, err := s.Load()
 	if err != nil {
 		return err
@@ -67,6 +74,28 @@ func (s *FileStore) CompareAndSwap(old uint64, next *Configuration) error {
 		return fmt.Errorf("cluster: encode the configuration: %w", err)
 	}
 	return replaceFile(s.path, b.Bytes())
+}
+
+// Close implements Store.
+func (s *FileStore) Close() error { return nil }
+
+// lockFolder waits until no other process and no other goroutine holds the lock
+// of a folder. The lock of a process that is killed is free.
+func lockFolder(path string) (unlock func(), err error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(d.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return func() { d.Close() }, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			d.Close()
+			return nil, err
+		}
+	}
 }
 
 // replaceFile makes b the content of the file at path: a crash leaves either
@@ -134,3 +163,6 @@ func (s *MemoryStore) CompareAndSwap(old uint64, next *Configuration) error {
 	s.current = next.Clone()
 	return nil
 }
+
+// Close implements Store.
+func (s *MemoryStore) Close() error { return nil }

@@ -13,6 +13,7 @@ var layers = [][]string{
 	{"rdma/ring", "rdma/call", "rdma/rdmatest"},
 	{"rdma/local", "rdma/shm", "rdma/tcp", "rdma/verbs", "internal/sim"},
 	{"cluster"},
+	{"cluster/lease", "cluster/zookeepertest"},
 	{"txn"},
 	{"recovery"},
 	{"farm"},
@@ -48,6 +49,7 @@ var core = map[string][]string{
 	"rdma/verbs":         nil,
 	"internal/sim":       nil,
 	"cluster":            {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
+	"cluster/lease":      {"golang.org/x/sys/unix"}, // sockets
 	"txn":                nil,
 	"recovery":           nil,
 	"farm":               nil,
@@ -63,11 +65,12 @@ var (
 	mysqlUsers  = []string{"sql", "sql/wire", "sql/enginetest", "."}
 )
 
-// unsafeUsers may import unsafe and C: they share bytes with files and NICs.
-var unsafeUsers = []string{"nvram", "region", "rdma", "rdma/..."}
+// unsafeUsers may import unsafe and C: they share bytes with files, NICs
+// and a thread of C.
+var unsafeUsers = []string{"nvram", "region", "rdma", "rdma/...", "cluster/lease"}
 
 // clockUsers may ask for the time and for randomness of the process.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "cluster/zookeepertest"}
 
 // functionLinesMax is where a function is surely more than one idea, and
 // functionLinesMany where to look twice.

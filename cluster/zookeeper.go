@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ErrUnreachable means that no server of the ensemble that keeps the
+// configuration answers.
+var ErrUnreachable = errors.New("cluster: ZooKeeper does not answer")
+
+// ErrTooLarge means that a configuration is larger than its store can keep.
+var ErrTooLarge = errors.New("cluster: the configuration is too large for ZooKeeper")
+
+const (
+	// zooKeeperBytesMax is what a znode can hold: jute.maxbuffer is 1 MB by
+	// default, the request's own fields included.
+	zooKeeperBytesMax = 1<<20 - 1<<10
+	// sessionTimeout decides how long a server may take to answer a new
+	// connection, 20/3 of it. Nothing of ours depends on the session itself; a
+	// server makes it as long as it likes.
+	sessionTimeout = 300 * time.Millisecond
+	// zooKeeperTries is how often an operation is tried whose connection breaks,
+	// a second or so each.
+	zooKeeperTries = 5
+	// openTries is how often each server is asked for a first sign of life, about
+	// a second apart: one that starts refuses sessions for a moment.
+	openTries = 3
+)
+
+// A ZooKeeperStore keeps the configuration in a znode. Compare and swap is
+// ZooKeeper's own, on the version of the znode (SOSP'15 section 5.2 step 3).
+type ZooKeeperStore struct {
+	url  string
+	path string
+	conn zooKeeper
+
+	mu      sync.Mutex
+	current seen
+}
+
+// seen is what is known of the znode, to save asking for it.
+type seen struct {
+	revision uint64 // 0: none, or not known
+	version  int32
+}
+
+// zooKeeper is what is used of *zk.Conn.
+type zooKeeper interface {
+	Get(path string) ([]byte, *zk.Stat, error)
+	Set(path string, data []byte, version int32) (*zk.Stat, error)
+	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	Close()
+}
+
+// dialer remembers why the last connection failed, which zk.Conn does not tell.
+type dialer struct{ last atomic.Pointer[error] }
+
+func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	c, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		d.last.Store(&err)
+	}
+	return c, err
+}
+
+// unreachable says that no server answers, and what is known of the reason.
+func (d *dialer) unreachable(url string, err error) error {
+	if last := d.last.Load(); last != nil {
+		err = *last
+	}
+	return fmt.Errorf("%w at --cluster %s: %v; is the address right, and is ZooKeeper running?", ErrUnreachable, url, err)
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func openZooKeeper(url string, servers []string, path string) (Store, error) {
+	var d dialer
+	conn, _, err := zk.Connect(servers, sessionTimeout, zk.WithDialer(d.dial), zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		return nil, d.unreachable(url, err)
+	}
+	for range openTries {
+		if _, _, err = conn.Get(path); err == nil || errors.Is(err, zk.ErrNoNode) {
+			return &ZooKeeperStore{url: url, path: path, conn: conn}, nil
+		}
+	}
+	conn.Close()
+	return nil, d.unreachable(url, err)
+}
+
+// Close implements Store.
+func (s *ZooKeeperStore) Close() error {
+	s.conn.Close()
+	return nil
+}
+
+// Load implements Store.
+func (s *ZooKeeperStore) Load() (*Configuration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	for range zooKeeperTries {
+		var c *Configuration
+		if c, _, err = s.get(); !connectionLost(err) {
+			return c, err
+		}
+	}
+	return nil, err
+}
+
+// get returns the configuration, or nil, and its encoding.
+func (s *ZooKeeperStore) get() (*Configuration, []byte, error) {
+	s.current = seen{}
+	b, stat, err := s.conn.Get(s.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, s.failed("read", err)
+	}
+	s.current.version = stat.Version
+	if len(b) == 0 { // made by hand, or not written after it was made
+		return nil, nil, nil
+	}
+	c, err := Decode(s.url, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.current = seen{c.Revision, stat.Version}
+	return c, b, nil
+}
+
+// CompareAndSwap implements Store. When a connection is lost, ZooKeeper may have
+// carried out what was asked or not: then the znode tells.
+func (s *ZooKeeperStore) CompareAndSwap(old uint64, next *Configuration) error {
+	b := next.Encode()
+	if len(b) > zooKeeperBytesMax {
+		return fmt.Errorf("%w: %d regions take %d bytes, a znode has %d; use larger regions, or keep it in a file",
+			ErrTooLarge, len(next.Regions), len(b), zooKeeperBytesMax)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := false // the answer to an attempt
+	var err error
+	for range zooKeeperTries {
+		var done bool
+		if done, err = s.attempt(old, next.Revision, b, lost); done {
+			return nil
+		}
+		if !connectionLost(err) {
+			return err
+		}
+		lost = true
+	}
+	return err
+}
+
+// attempt tries to swap once. lost says that an earlier attempt may have
+// succeeded unnoticed.
+func (s *ZooKeeperStore) attempt(old, revision uint64, b []byte, lost bool) (done bool, err error) {
+	if old == 0 || s.current.revision != old {
+		c, is, err := s.get()
+		switch {
+		case err != nil:
+			return false, err
+		case lost && bytes.Equal(is, b):
+			return true, nil
+		case c.revision() != old:
+			return false, ErrMoved
+		}
+	}
+	version := s.current.version
+	s.current = seen{}
+	if old == 0 {
+		if err := s.create(); err != nil {
+			return false, err
+		}
+	}
+	stat, err := s.conn.Set(s.path, b, version)
+	switch {
+	case errors.Is(err, zk.ErrBadVersion) && lost: // by a lost attempt that has come through just now?
+		return false, s.failed("write", zk.ErrConnectionClosed)
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return false, ErrMoved
+	case err != nil:
+		return false, s.failed("write", err)
+	}
+	s.current = seen{revision, stat.Version}
+	return true, nil
+}
+
+// create makes an empty znode, whose version is 0, and those above it, unless
+// they are there.
+func (s *ZooKeeperStore) create() error {
+	for end := 1; end <= len(s.path); end++ {
+		if end < len(s.path) && s.path[end] != '/' {
+			continue
+		}
+		if _, err := s.conn.Create(s.path[:end], nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return s.failed("make", err)
+		}
+	}
+	return nil
+}
+
+// failed explains an error of ZooKeeper's.
+func (s *ZooKeeperStore) failed(what string, err error) error {
+	if connectionLost(err) {
+		return fmt.Errorf("%w: %s --cluster %s: %w", ErrUnreachable, what, s.url, err)
+	}
+	return fmt.Errorf("cluster: %s --cluster %s: %w", what, s.url, err)
+}
+
+// connectionLost says that err leaves open whether the operation was carried out,
+// or that it was not, and that another connection may do better.
+func connectionLost(err error) bool {
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) ||
+		errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, zk.ErrNoServer)
+}
