@@ -1,0 +1,38 @@
+// Package sim simulates what a cluster runs on: time, randomness, goroutines,
+// network cards and memory that outlives a process. The code above is the code
+// of production, unchanged; what it asks of a clock.Clock and an rdma.NIC it is
+// given here.
+//
+//	World             virtual time, one queue of events, one seed
+//	  Machine         NVRAM, a clock that drifts, a failure domain
+//	    Process       one life of it: a clock.Clock, routines, an rdma.NIC
+//	      routine     a goroutine, as a coroutine: one runs at a time
+//
+// A World's run is a function of its seed and of what is run in it. Each event
+// is a wake-up of a routine, a step of an RDMA operation, a datagram that
+// arrives. Their delays are drawn, so that the seed picks the interleaving, and
+// time jumps from one event to the next. Everything that happens is mixed into a
+// hash: two runs with one seed have the same.
+//
+// # Faults
+//
+//   - Machine.Kill ends its process: its routines are unwound by a panic out of
+//     their next wait. Its memory is kept as it was at that moment, for the next
+//     Boot; code of the dead process that still runs to its next wait writes
+//     into a copy that nobody looks at. Machine.Destroy loses the memory too.
+//     World.PowerCut does either to all machines at once.
+//   - Machine.Pause stops a process's routines for a while. Its memory stays
+//     readable and writable by others, as with a real NIC.
+//   - World.Cut loses what is sent from one machine to another, in that
+//     direction only, until World.Mend. World.Spike delays it.
+//   - Datagrams are lost and overtake each other always.
+//
+// # The network card
+//
+// Operations of one queue pair take effect in order, after random delays. A READ
+// or WRITE of several lines may take its lines, in rising order, at different
+// moments: a READ sees an object change between two lines, and a crash leaves a
+// prefix of a WRITE. An operation whose acknowledgement is lost has taken effect
+// and fails all the same. A doorbell runs the peer's bell on a routine of its
+// own.
+package sim

@@ -1,0 +1,254 @@
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+const testKey rdma.Key = 7
+
+// pairOf joins two processes and returns the queue of the first, and the memory
+// of the second.
+func pairOf(t *testing.T, a, b *Process) (rdma.Queue, *nvram.Memory) {
+	t.Helper()
+	var queues [2]rdma.Queue
+	var mem *nvram.Memory
+	for i, p := range []*Process{a, b} {
+		n, err := p.Join()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if queues[i], err = n.Open(0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			if mem, err = p.Machine().Memory().Map("m", 1<<16); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Register(testKey, mem); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return queues[0], mem
+}
+
+// transfer writes at offset 0 and waits.
+func transfer(p *Process, q rdma.Queue, to rdma.MachineID, b []byte) error {
+	if _, err := q.Write(to, testKey, 0, b, 1); err != nil {
+		return err
+	}
+	return completed(p, q)
+}
+
+func completed(p *Process, q rdma.Queue) error {
+	var cs [1]rdma.Completion
+	for q.Poll(cs[:]) == 0 {
+		p.Sleep(time.Microsecond)
+	}
+	return cs[0].Err
+}
+
+// ofOnes returns n words of one value.
+func ofOnes(n int) []byte {
+	b := make([]byte, 8*n)
+	for i := range n {
+		binary.NativeEndian.PutUint64(b[8*i:], 1)
+	}
+	return b
+}
+
+// A cut in one direction only: a request that does not arrive fails without
+// effect, an acknowledgement that does not arrive fails one that took effect.
+func TestOneWayCut(t *testing.T) {
+	run(t, Options{}, func(w *World) {
+		a := w.Machine(1).Boot()
+		q, mem := pairOf(t, a, w.Machine(2).Boot())
+		for i, cut := range []link{{1, 2}, {2, 1}} {
+			if err := transfer(a, q, 2, make([]byte, 64)); err != nil {
+				t.Fatal(err)
+			}
+			w.Cut(cut.from, cut.to)
+			if err := transfer(a, q, 2, ofOnes(8)); !errors.Is(err, rdma.ErrBroken) {
+				t.Errorf("across the cut: %v", err)
+			}
+			if got := mem.Load(0); got != uint64(i) {
+				t.Errorf("memory holds %d, want %d", got, i)
+			}
+			w.Mend(cut.from, cut.to)
+		}
+	})
+}
+
+// A crash of either side leaves a prefix of a WRITE, whole lines of it, and now
+// and then a part.
+func TestCrashTearsWrites(t *testing.T) {
+	const lines = 32
+	for _, victim := range []rdma.MachineID{1, 2} {
+		whole, none, part := 0, 0, 0
+		for seed := range uint64(300) {
+			run(t, Options{Seed: seed}, func(w *World) {
+				a := w.Machine(1).Boot()
+				b := w.Machine(2)
+				q, _ := pairOf(t, a, b.Boot())
+				if _, err := q.Write(2, testKey, 0, ofOnes(8*lines), 1); err != nil {
+					t.Fatal(err)
+				}
+				w.Outside().Sleep(w.upTo(10 * time.Microsecond))
+				w.Machine(victim).Kill()
+				w.Outside().Sleep(time.Second)
+				b.Kill()
+				b.Boot()
+				m, _ := b.Memory().Map("m", 1<<16)
+				n := 0
+				for n < lines && m.Load(uint64(n*64)) == 1 && m.Load(uint64(n*64+56)) == 1 {
+					n++
+				}
+				for i := n * 64; i < lines*64; i += 8 {
+					if m.Load(uint64(i)) != 0 {
+						t.Fatalf("seed %d: word at %d of a write cut short after %d lines", seed, i, n)
+					}
+				}
+				switch n {
+				case 0:
+					none++
+				case lines:
+					whole++
+				default:
+					part++
+				}
+			})
+		}
+		if whole == 0 || none == 0 || part == 0 {
+			t.Errorf("victim %d: %d writes landed, %d did not, %d in part", victim, whole, none, part)
+		}
+	}
+}
+
+// Lines of one READ come from different moments, and words of one line do not.
+func TestReadsAreTorn(t *testing.T) {
+	torn := 0
+	for seed := range uint64(100) {
+		run(t, Options{Seed: seed}, func(w *World) {
+			a, b := w.Machine(1).Boot(), w.Machine(2).Boot()
+			q, mem := pairOf(t, a, b)
+			b.Go(func() {
+				for v := uint64(1); ; v++ {
+					for off := uint64(0); off < 512; off += 8 {
+						mem.Store(off, v)
+					}
+					b.Yield()
+				}
+			})
+			buf := make([]byte, 512)
+			if _, err := q.Read(2, testKey, 0, buf, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := completed(a, q); err != nil {
+				t.Fatal(err)
+			}
+			for line := 0; line < 512; line += 64 {
+				first := binary.NativeEndian.Uint64(buf[line:])
+				for i := line; i < line+64; i += 8 {
+					if binary.NativeEndian.Uint64(buf[i:]) != first {
+						t.Fatalf("seed %d: the line at %d is torn", seed, line)
+					}
+				}
+			}
+			if binary.NativeEndian.Uint64(buf) != binary.NativeEndian.Uint64(buf[448:]) {
+				torn++
+			}
+		})
+	}
+	if torn < 10 {
+		t.Errorf("%d of 100 reads were torn", torn)
+	}
+}
+
+func TestSpike(t *testing.T) {
+	run(t, Options{Seed: 1}, func(w *World) {
+		a := w.Machine(1).Boot()
+		q, _ := pairOf(t, a, w.Machine(2).Boot())
+		took := func() time.Duration {
+			begin := w.Now()
+			for range 20 {
+				if err := transfer(a, q, 2, make([]byte, 8)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return w.Now() - begin
+		}
+		plain := took()
+		w.Spike(1, 2, time.Hour, 10*time.Millisecond)
+		if slow := took(); slow < 20*time.Millisecond || plain > 5*time.Millisecond {
+			t.Errorf("20 writes took %v, in a spike %v", plain, slow)
+		}
+	})
+}
+
+// The connection to a machine that died is noticed, and to its next life there
+// is another.
+func TestConnectionToTheDead(t *testing.T) {
+	run(t, Options{Seed: 1}, func(w *World) {
+		a, b := w.Machine(1).Boot(), w.Machine(2)
+		q, _ := pairOf(t, a, b.Boot())
+		if _, err := q.Write(2, testKey, 0, ofOnes(8), 1); err != nil {
+			t.Fatal(err)
+		}
+		b.Kill()
+		if err := completed(a, q); !errors.Is(err, rdma.ErrBroken) {
+			t.Errorf("write to a machine that died: %v", err)
+		}
+		if err := transfer(a, q, 2, ofOnes(8)); !errors.Is(err, rdma.ErrBroken) {
+			t.Errorf("write to a dead machine: %v", err)
+		}
+		n, err := b.Boot().Join()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Open(0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := transfer(a, q, 2, ofOnes(8)); !errors.Is(err, rdma.ErrKey) {
+			t.Errorf("write to its next life, which has registered nothing: %v", err)
+		}
+	})
+}
+
+func TestDatagrams(t *testing.T) {
+	run(t, Options{Seed: 1, Loss: 200}, func(w *World) {
+		a, b := w.Machine(1).Boot(), w.Machine(2)
+		na, err := a.Join()
+		if err != nil {
+			t.Fatal(err)
+		}
+		nb, err := b.Boot().Join()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		nb.Datagrams(func(_ rdma.MachineID, d []byte) { got = append(got, d[0]) })
+		for i := range 100 {
+			if err := na.Datagram(2, []byte{byte(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Outside().Sleep(time.Second)
+		reordered := false
+		for i := range got[1:] {
+			reordered = reordered || got[i] > got[i+1]
+		}
+		if len(got) < 60 || len(got) > 95 || !reordered {
+			t.Errorf("%d of 100 arrived, reordered: %v", len(got), reordered)
+		}
+		b.Kill()
+		if err := na.Datagram(2, []byte{1}); err != nil {
+			t.Errorf("to a dead machine: %v", err)
+		}
+	})
+}

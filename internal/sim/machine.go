@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Machine has memory that outlives its processes.
+type Machine struct {
+	world   *World
+	id      rdma.MachineID
+	domain  int
+	offset  time.Duration // of its clock
+	drift   float64       // and how much faster it runs
+	shelf   *Shelf
+	process *Process // nil while there is none
+	lives   int
+	past    []*Process // dead, with routines that may have to be unwound
+	// mourners are called when the process dies.
+	mourners []func()
+}
+
+// ID returns the machine's identifier.
+func (m *Machine) ID() rdma.MachineID { return m.id }
+
+// Process returns the process that runs, or nil.
+func (m *Machine) Process() *Process { return m.process }
+
+// Memory returns the machine's non-volatile memory, for the process that runs
+// now: the next one's is another.
+func (m *Machine) Memory() *Shelf { return m.shelf }
+
+// SetDomain puts the machine into a failure domain; at first each has its own.
+func (m *Machine) SetDomain(d int) { m.domain = d }
+
+// Domain returns the machine's failure domain.
+func (m *Machine) Domain() int { return m.domain }
+
+// Boot starts a process. None may be running.
+func (m *Machine) Boot() *Process {
+	if m.process != nil {
+		invariant.Violated("a machine runs one process", m.process, nil)
+	}
+	m.lives++
+	m.process = &Process{world: m.world, machine: m, life: m.lives}
+	m.note("boot")
+	return m.process
+}
+
+func (m *Machine) note(what string) { m.world.Note(fmt.Sprintf("machine %d: %s", m.id, what)) }
+
+// Kill ends the process, if there is one; the memory is kept. It may be called
+// by the process's own code, which then runs to its next wait.
+func (m *Machine) Kill() {
+	p := m.process
+	if p == nil {
+		return
+	}
+	m.note("kill")
+	p.dead, p.paused, p.held = true, false, nil
+	m.process = nil
+	m.shelf = m.shelf.clone()
+	if p.nic != nil {
+		p.nic.die()
+	}
+	m.past = append(m.past, p)
+	m.world.after(0, func() { m.bury(p) })
+}
+
+// bury unwinds the routines of a dead process, once none of them runs, and tells
+// who waits for it.
+func (m *Machine) bury(p *Process) {
+	m.world.unwind(p)
+	m.past = slices.DeleteFunc(m.past, func(other *Process) bool { return other == p })
+	mourners := m.mourners
+	m.mourners = nil
+	for _, f := range mourners {
+		f()
+	}
+}
+
+// Destroy ends the process and loses the memory.
+func (m *Machine) Destroy() {
+	m.Kill()
+	m.note("memory lost")
+	m.shelf = newShelf()
+}
+
+// Pause stops the process's routines for d. Its memory stays readable and
+// writable by others.
+func (m *Machine) Pause(d time.Duration) {
+	p := m.process
+	if p == nil || p.paused {
+		return
+	}
+	m.note("pause")
+	p.paused = true
+	m.world.after(d, func() {
+		if p.dead {
+			return
+		}
+		m.note("resume")
+		held := p.held
+		p.paused, p.held = false, nil
+		for _, f := range held {
+			m.world.after(m.world.upTo(wakeSpan), func() { p.unlessPaused(f) })
+		}
+	})
+}
+
+// PowerCut ends all processes at one moment. Machines that do not complete their
+// save lose their memory; saved may be nil, then all complete it.
+func (w *World) PowerCut(saved func(*Machine) bool) {
+	for _, m := range w.machines {
+		m.Kill()
+	}
+	for _, m := range w.machines {
+		if saved != nil && !saved(m) {
+			m.Destroy()
+		}
+	}
+}
+
+// FailDomain ends the processes of a failure domain at one moment, and loses
+// their memory if for good.
+func (w *World) FailDomain(domain int, forGood bool) {
+	for _, m := range w.machines {
+		switch {
+		case m.domain != domain:
+		case forGood:
+			m.Destroy()
+		default:
+			m.Kill()
+		}
+	}
+}

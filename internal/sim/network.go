@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// network is what lies between the machines.
+type network struct {
+	nics   map[rdma.MachineID]*nic
+	cut    map[link]bool
+	spikes map[link]spike
+}
+
+// A link leads from one machine to another; the way back is another.
+type link struct{ from, to rdma.MachineID }
+
+// A spike delays what is sent on a link by up to extra.
+type spike struct{ until, extra time.Duration }
+
+func (n *network) init() {
+	n.nics = make(map[rdma.MachineID]*nic)
+	n.cut = make(map[link]bool)
+	n.spikes = make(map[link]spike)
+}
+
+// Cut loses what is sent from one machine to the other from now on.
+func (w *World) Cut(from, to rdma.MachineID) {
+	w.Note(fmt.Sprintf("cut %d to %d", from, to))
+	w.network.cut[link{from, to}] = true
+}
+
+// Mend takes it back.
+func (w *World) Mend(from, to rdma.MachineID) {
+	w.Note(fmt.Sprintf("mend %d to %d", from, to))
+	delete(w.network.cut, link{from, to})
+}
+
+// Spike delays what is sent from one machine to the other within d by up to
+// extra.
+func (w *World) Spike(from, to rdma.MachineID, d, extra time.Duration) {
+	w.Note(fmt.Sprintf("spike %d to %d, %v", from, to, extra))
+	w.network.spikes[link{from, to}] = spike{w.now + d, extra}
+}
+
+// up says whether what is sent on the link now arrives.
+func (w *World) up(from, to rdma.MachineID) bool { return !w.network.cut[link{from, to}] }
+
+// delay draws how long a message takes.
+func (w *World) delay(from, to rdma.MachineID) time.Duration {
+	if from == to {
+		return 50*time.Nanosecond + w.upTo(500*time.Nanosecond)
+	}
+	d := w.options.Latency + w.upTo(w.options.Latency)
+	if w.rng.IntN(32) == 0 {
+		d += w.upTo(20 * w.options.Latency)
+	}
+	if s, ok := w.network.spikes[link{from, to}]; ok && w.now < s.until {
+		d += w.upTo(s.extra)
+	}
+	return d
+}
+
+// datagramsMax is how many datagrams may be on their way to one machine.
+const datagramsMax = 1024
+
+// Datagram implements rdma.NIC.
+func (n *nic) Datagram(to rdma.MachineID, b []byte) error {
+	w := n.process.world
+	switch {
+	case n.process.dead:
+		return nil
+	case n.closed:
+		return &rdma.Error{Op: rdma.OpDatagram, To: to, Bytes: len(b), Err: rdma.ErrClosed}
+	case len(b) > rdma.DatagramBytesMax:
+		return &rdma.Error{Op: rdma.OpDatagram, To: to, Bytes: len(b), Err: rdma.ErrRange}
+	}
+	from := n.id
+	peer := w.network.nics[to]
+	if peer == nil || peer.receive == nil || peer.arriving >= datagramsMax ||
+		!w.up(from, to) || w.rng.IntN(1000) < w.options.Loss {
+		return nil
+	}
+	b = append([]byte(nil), b...)
+	w.mix(uint64(from)<<16|uint64(to), uint64(len(b)))
+	peer.arriving++
+	w.after(w.delay(from, to), func() {
+		if peer.process.dead || peer.closed || !w.up(from, to) {
+			peer.arriving--
+			return
+		}
+		w.tell("datagram of %d bytes from %d to %d", len(b), from, to)
+		w.start(peer.process, 0, func() {
+			peer.arriving--
+			if f := peer.receive; f != nil && !peer.closed {
+				f(from, b)
+			}
+		})
+	})
+	return nil
+}
+
+// Datagrams implements rdma.NIC.
+func (n *nic) Datagrams(f func(from rdma.MachineID, b []byte)) {
+	if !n.closed {
+		n.receive = f
+	}
+}

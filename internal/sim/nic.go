@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// nic is a machine's network card, for one process.
+type nic struct {
+	process *Process
+	id      rdma.MachineID
+	memory  map[rdma.Key]*nvram.Memory
+	queues  []*queue // by worker; nil where there is none
+	closed  bool
+	// until is when the last of what a process had posted when it died can
+	// still go out.
+	until    time.Duration
+	receive  func(from rdma.MachineID, b []byte)
+	arriving int // datagrams
+}
+
+var _ rdma.NIC = (*nic)(nil)
+
+// deadNICSpan is how much longer than its process a card may send, at most.
+const deadNICSpan = 5 * time.Microsecond
+
+// Join puts the process's machine on the network.
+func (p *Process) Join() (rdma.NIC, error) {
+	id := p.machine.id
+	if p.world.network.nics[id] != nil {
+		return nil, fmt.Errorf("%w: %d", rdma.ErrMachineTaken, id)
+	}
+	n := &nic{process: p, id: id, memory: make(map[rdma.Key]*nvram.Memory)}
+	p.nic = n
+	p.world.network.nics[id] = n
+	return n, nil
+}
+
+// Machine implements rdma.NIC.
+func (n *nic) Machine() rdma.MachineID { return n.id }
+
+// Register implements rdma.NIC.
+func (n *nic) Register(k rdma.Key, m *nvram.Memory) error {
+	if n.closed {
+		return rdma.ErrClosed
+	}
+	if n.memory[k] != nil {
+		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), n.id)
+	}
+	n.memory[k] = m
+	return nil
+}
+
+// Deregister implements rdma.NIC.
+func (n *nic) Deregister(k rdma.Key) { delete(n.memory, k) }
+
+// Open implements rdma.NIC.
+func (n *nic) Open(worker int, bell func()) (rdma.Queue, error) {
+	if n.closed {
+		return nil, rdma.ErrClosed
+	}
+	for len(n.queues) <= worker {
+		n.queues = append(n.queues, nil)
+	}
+	if n.queues[worker] != nil {
+		return nil, fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, n.id)
+	}
+	if bell == nil {
+		bell = func() {}
+	}
+	q := &queue{nic: n, worker: worker, bell: bell}
+	n.queues[worker] = q
+	return q, nil
+}
+
+// Close implements rdma.NIC.
+func (n *nic) Close() error {
+	if n.closed || n.process.dead {
+		n.closed = true
+		return nil
+	}
+	for _, q := range n.queues {
+		if q != nil {
+			q.close()
+		}
+	}
+	n.leave()
+	return nil
+}
+
+// leave takes the card off the network. Connections of its peers break.
+func (n *nic) leave() {
+	n.closed, n.receive, n.memory = true, nil, nil
+	delete(n.process.world.network.nics, n.id)
+	for _, q := range n.queues {
+		if q != nil {
+			q.breakPeers()
+		}
+	}
+}
+
+// die ends the card with its process. What is on its way from it may arrive.
+func (n *nic) die() {
+	if n.closed {
+		return
+	}
+	w := n.process.world
+	n.until = w.now + w.upTo(deadNICSpan)
+	n.leave()
+}
+
+// silent says that nothing more comes from the card.
+func (n *nic) silent() bool { return n.process.dead && n.process.world.now > n.until }
+
+// target finds the memory that an operation is about.
+func (n *nic) target(k rdma.Key, off uint64, bytes int) (*nvram.Memory, error) {
+	m := n.memory[k]
+	if m == nil {
+		return nil, rdma.ErrKey
+	}
+	if off > m.Size() || uint64(bytes) > m.Size()-off {
+		return nil, rdma.ErrRange
+	}
+	return m, nil
+}

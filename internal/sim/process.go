@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// A Process is one life of a machine. It is the machine's clock.Clock, for code
+// that runs on the routines of any process.
+type Process struct {
+	world    *World
+	machine  *Machine // nil for the outside
+	life     int
+	routines []*routine
+	dead     bool
+	paused   bool
+	held     []func() // what happens when the pause is over
+	nic      *nic
+}
+
+var _ clock.Clock = (*Process)(nil)
+
+const (
+	// yieldMin and yieldSpan are how long a routine that yields stays away.
+	yieldMin  = 50 * time.Nanosecond
+	yieldSpan = 400 * time.Nanosecond
+	// wakeSpan is how long it takes to wake one, at most.
+	wakeSpan = 2 * time.Microsecond
+	// lockWaitMax bounds the time between two attempts to get a lock.
+	lockWaitMax = 20 * time.Microsecond
+)
+
+func (p *Process) String() string {
+	if p.machine == nil {
+		return "outside"
+	}
+	return fmt.Sprintf("machine %d, life %d", p.machine.id, p.life)
+}
+
+// Machine returns the machine whose process it is.
+func (p *Process) Machine() *Machine { return p.machine }
+
+// Dead says whether the process has ended. Code of a dead process may still run
+// to its next wait: what it finds out does not count.
+func (p *Process) Dead() bool { return p.dead }
+
+// Do runs f on a routine of p, waits until it has returned, and reports true;
+// or false if the process died before.
+func (p *Process) Do(f func()) (returned bool) {
+	done := p.world.outside.NewEvent()
+	p.world.start(p, 0, func() {
+		defer done.Set()
+		f()
+		returned = true
+	})
+	if p.dead {
+		return false
+	}
+	p.onDeath(done.Set)
+	done.Wait()
+	return returned && !p.dead
+}
+
+// onDeath has f called when the process dies.
+func (p *Process) onDeath(f func()) {
+	if m := p.machine; m != nil {
+		m.mourners = append(m.mourners, f)
+	}
+}
+
+// epoch is when the worlds begin.
+var epoch = time.Date(2015, 10, 4, 0, 0, 0, 0, time.UTC)
+
+// Now implements clock.Clock. The machine's clock drifts.
+func (p *Process) Now() time.Time {
+	t := p.world.now
+	if m := p.machine; m != nil {
+		t += m.offset + time.Duration(float64(t)*m.drift)
+	}
+	return epoch.Add(t)
+}
+
+// real is how long d on the machine's clock is.
+func (p *Process) real(d time.Duration) time.Duration {
+	if p.machine == nil {
+		return d
+	}
+	return time.Duration(float64(d) / (1 + p.machine.drift))
+}
+
+// Sleep implements clock.Clock.
+func (p *Process) Sleep(d time.Duration) {
+	p.world.sleep(p.real(d) + p.world.upTo(wakeSpan))
+}
+
+// Yield implements clock.Clock.
+func (p *Process) Yield() { p.world.sleep(yieldMin + p.world.upTo(yieldSpan)) }
+
+// Go implements clock.Clock. A dead process starts nothing.
+func (p *Process) Go(f func()) { p.world.start(p, yieldMin+p.world.upTo(yieldSpan), f) }
+
+// Uint64 implements clock.Clock.
+func (p *Process) Uint64() uint64 { return p.world.rng.Uint64() }
+
+// Lock implements clock.Clock.
+func (p *Process) Lock(mu *sync.Mutex) {
+	for wait := yieldSpan; !mu.TryLock(); wait = min(2*wait, lockWaitMax) {
+		p.world.sleep(yieldMin + p.world.upTo(wait))
+	}
+}
+
+// A timer is a pending AfterFunc.
+type timer struct{ over bool }
+
+// AfterFunc implements clock.Clock.
+func (p *Process) AfterFunc(d time.Duration, f func()) clock.Timer {
+	t := new(timer)
+	p.world.after(p.real(d)+p.world.upTo(wakeSpan), func() {
+		p.unlessPaused(func() {
+			if !t.over {
+				t.over = true
+				p.world.begin(p, f)
+			}
+		})
+	})
+	return t
+}
+
+// Stop implements clock.Timer.
+func (t *timer) Stop() bool {
+	was := !t.over
+	t.over = true
+	return was
+}
+
+// unlessPaused has f happen now, or once a pause is over, or never if the
+// process is dead.
+func (p *Process) unlessPaused(f func()) {
+	switch {
+	case p.dead:
+	case p.paused:
+		p.held = append(p.held, f)
+	default:
+		f()
+	}
+}
+
+// forget takes a routine that has ended out of the list.
+func (p *Process) forget(r *routine) {
+	last := p.routines[len(p.routines)-1]
+	p.routines[r.place], last.place = last, r.place
+	p.routines = p.routines[:len(p.routines)-1]
+}
+
+// NewEvent implements clock.Clock.
+func (p *Process) NewEvent() clock.Event { return &signal{process: p} }
+
+// A signal is a clock.Event.
+type signal struct {
+	process *Process
+	set     bool
+	waiter  *routine
+	wait    uint64
+}
+
+// Set implements clock.Event.
+func (s *signal) Set() {
+	s.set = true
+	if w := s.process.world; s.waiter != nil {
+		w.wake(s.waiter, s.wait, yieldMin+w.upTo(wakeSpan))
+		s.waiter = nil
+	}
+}
+
+// Wait implements clock.Event.
+func (s *signal) Wait() {
+	for !s.set {
+		w := s.process.world
+		s.waiter, s.wait = w.arm()
+		w.park(s.waiter)
+	}
+	s.set = false
+}
+
+// WaitFor implements clock.Event.
+func (s *signal) WaitFor(d time.Duration) bool {
+	if !s.set {
+		w := s.process.world
+		s.waiter, s.wait = w.arm()
+		w.wake(s.waiter, s.wait, s.process.real(d)+w.upTo(wakeSpan))
+		w.park(s.waiter)
+		s.waiter = nil
+	}
+	was := s.set
+	s.set = false
+	return was
+}
+
+// NewPool implements clock.Clock.
+func (p *Process) NewPool(f func() any) clock.Pool { return &pool{make: f} }
+
+// A pool is a stack.
+type pool struct {
+	make   func() any
+	values []any
+}
+
+// Get implements clock.Pool.
+func (p *pool) Get() any {
+	n := len(p.values)
+	if n == 0 {
+		return p.make()
+	}
+	v := p.values[n-1]
+	p.values = p.values[:n-1]
+	return v
+}
+
+// Put implements clock.Pool.
+func (p *pool) Put(v any) { p.values = append(p.values, v) }

@@ -1,0 +1,301 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// queue is a worker's.
+type queue struct {
+	nic     *nic
+	worker  int
+	bell    func()
+	conns   []*conn // by machine; nil where never connected
+	reports []report
+	belled  bool // a bell that tells of reports is on its way
+	closed  bool
+	// incoming are the connections of peers that end here.
+	incoming []*conn
+}
+
+// A conn joins two sibling workers, in the direction of from's operations.
+type conn struct {
+	from, to *queue
+	broken   bool
+	pending  int          // operations posted and not polled
+	flying   []*operation // operations posted and not reported, in order
+	// landed and answered are when the latest operation has taken effect, and
+	// when its completion comes.
+	landed, answered time.Duration
+}
+
+// An operation is under way.
+type operation struct {
+	op   rdma.Op
+	conn *conn
+	key  rdma.Key
+	off  uint64
+	data []byte // of a write, a copy
+	tag  uint64
+	err  error
+}
+
+// A report is a completion that waits to be polled.
+type report struct {
+	rdma.Completion
+	conn *conn
+}
+
+const (
+	// breakSpan is how long a card tries before it gives a connection up.
+	breakSpan = time.Millisecond
+	// torn is how long the lines of one operation may be apart, rarely tornFar.
+	torn    = time.Microsecond
+	tornFar = 50 * time.Microsecond
+)
+
+func (o *operation) fail(to rdma.MachineID, err error) error {
+	return &rdma.Error{Op: o.op, To: to, Key: o.key, Offset: o.off, Bytes: len(o.data), Err: err}
+}
+
+// Read implements rdma.Queue.
+func (q *queue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
+	return false, q.post(to, &operation{op: rdma.OpRead, key: k, off: off, data: dst, tag: tag})
+}
+
+// Write implements rdma.Queue.
+func (q *queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	return false, q.post(to, &operation{op: rdma.OpWrite, key: k, off: off, data: slices.Clone(src), tag: tag})
+}
+
+// Ring implements rdma.Queue.
+func (q *queue) Ring(to rdma.MachineID) error {
+	return q.post(to, &operation{op: rdma.OpRing, tag: rdma.Unsignalled})
+}
+
+func (q *queue) post(to rdma.MachineID, o *operation) error {
+	n := q.nic
+	switch {
+	case n.process.dead:
+		return nil
+	case q.closed || n.closed:
+		return o.fail(to, rdma.ErrClosed)
+	case o.op != rdma.OpRing && !aligned(o.off, len(o.data)):
+		return o.fail(to, rdma.ErrRange)
+	}
+	c, err := q.connTo(to)
+	if err != nil {
+		return o.fail(to, err)
+	}
+	o.conn = c
+	c.pending++
+	c.flying = append(c.flying, o)
+	c.schedule(o)
+	return nil
+}
+
+func aligned(off uint64, n int) bool {
+	return n > 0 && n <= rdma.MaxTransferBytes && (off|uint64(n))%nvram.WordBytes == 0
+}
+
+// connTo returns the connection to a machine, or makes one, though not in place
+// of a broken one whose failures have not been polled.
+func (q *queue) connTo(to rdma.MachineID) (*conn, error) {
+	if int(to) < len(q.conns) {
+		if c := q.conns[to]; c != nil && (!c.broken || c.pending > 0) {
+			if c.broken {
+				return nil, rdma.ErrBroken
+			}
+			return c, nil
+		}
+	}
+	w := q.nic.process.world
+	peer := w.network.nics[to]
+	if peer == nil || q.worker >= len(peer.queues) || peer.queues[q.worker] == nil || !w.up(q.nic.id, to) || !w.up(to, q.nic.id) {
+		return nil, rdma.ErrBroken
+	}
+	c := &conn{from: q, to: peer.queues[q.worker]}
+	c.to.incoming = append(slices.DeleteFunc(c.to.incoming, func(c *conn) bool { return c.broken }), c)
+	for int(to) >= len(q.conns) {
+		q.conns = append(q.conns, nil)
+	}
+	q.conns[to] = c
+	return c, nil
+}
+
+// schedule draws when the operation takes effect, maybe not all of it at once,
+// and when its completion comes.
+func (c *conn) schedule(o *operation) {
+	w := c.from.nic.process.world
+	from, to := c.from.nic.id, c.to.nic.id
+	w.mix(uint64(o.op)<<32|uint64(from)<<16|uint64(to), uint64(o.key), o.off, uint64(len(o.data)))
+	c.landed = max(c.landed+1, w.now+w.delay(from, to))
+	at := 0
+	for _, end := range w.cutUp(o) {
+		begin := at
+		if begin > 0 {
+			apart := torn
+			if w.rng.IntN(16) == 0 {
+				apart = tornFar
+			}
+			c.landed += 1 + w.upTo(apart)
+		}
+		w.at(c.landed, func() { c.land(o, begin, end) })
+		at = end
+	}
+	c.answered = max(c.answered+1, c.landed+w.delay(to, from))
+	w.at(c.answered, func() { c.answer(o) })
+}
+
+// cutUp draws at which lines an operation is cut into parts, and returns the
+// ends of the parts.
+func (w *World) cutUp(o *operation) []int {
+	n := len(o.data)
+	first := rdma.LineBytes - int(o.off%rdma.LineBytes) // up to the first line's end
+	lines := (n - first + rdma.LineBytes - 1) / rdma.LineBytes
+	if o.op == rdma.OpRing || lines < 1 || w.rng.IntN(2) == 0 {
+		return []int{n}
+	}
+	ends := []int{first + w.rng.IntN(lines)*rdma.LineBytes}
+	if w.rng.IntN(4) == 0 {
+		ends = append(ends, first+w.rng.IntN(lines)*rdma.LineBytes)
+		slices.Sort(ends)
+	}
+	return slices.Compact(append(ends, n))
+}
+
+// land has bytes of the operation take effect.
+func (c *conn) land(o *operation, begin, end int) {
+	w := c.from.nic.process.world
+	from, to := c.from.nic, c.to.nic
+	switch {
+	case c.broken || from.silent() || o.err != nil:
+		return
+	case !w.up(from.id, to.id):
+		c.giveUp()
+		return
+	case o.op == rdma.OpRing:
+		w.tell("ring from %d to %d, worker %d", from.id, to.id, c.to.worker)
+		w.start(to.process, 0, c.to.bell)
+		return
+	}
+	m, err := to.target(o.key, o.off, len(o.data))
+	if err != nil {
+		o.err = err
+		return
+	}
+	w.tell("%v %d to %d, worker %d: key %#x, %d to %d of %d bytes at %d", o.op, from.id, to.id, c.to.worker, uint64(o.key), begin, end, len(o.data), o.off)
+	if o.op == rdma.OpRead {
+		m.CopyOut(o.data[begin:end], o.off+uint64(begin))
+	} else {
+		write(m, o.off+uint64(begin), o.data[begin:end])
+	}
+}
+
+// write writes line by line, and the last word last.
+func write(m *nvram.Memory, off uint64, src []byte) {
+	last := len(src) - nvram.WordBytes
+	for at := 0; at < last; {
+		n := min(rdma.LineBytes-int((off+uint64(at))%rdma.LineBytes), last-at)
+		m.CopyIn(off+uint64(at), src[at:at+n])
+		at += n
+	}
+	m.Store(off+uint64(last), binary.NativeEndian.Uint64(src[last:]))
+}
+
+// answer completes the operation, unless the acknowledgement is lost.
+func (c *conn) answer(o *operation) {
+	w := c.from.nic.process.world
+	switch {
+	case c.broken || c.from.closed || c.from.nic.process.dead:
+		return
+	case !w.up(c.to.nic.id, c.from.nic.id):
+		c.giveUp()
+		return
+	}
+	c.flying = c.flying[1:]
+	var err error
+	if o.err != nil {
+		err = o.fail(c.to.nic.id, o.err)
+	}
+	c.report(o, err)
+}
+
+func (c *conn) report(o *operation, err error) {
+	if o.tag == rdma.Unsignalled && err == nil {
+		c.pending--
+		return
+	}
+	q := c.from
+	q.reports = append(q.reports, report{rdma.Completion{Tag: o.tag, To: c.to.nic.id, Err: err}, c})
+	if !q.belled {
+		q.belled = true
+		w := q.nic.process.world
+		w.start(q.nic.process, yieldMin+w.upTo(wakeSpan), func() {
+			q.belled = false
+			q.bell()
+		})
+	}
+}
+
+// giveUp breaks the connection: after a while, everything under way is reported
+// to have failed.
+func (c *conn) giveUp() {
+	if c.broken {
+		return
+	}
+	c.broken = true
+	w := c.from.nic.process.world
+	w.after(w.upTo(breakSpan), func() {
+		if c.from.closed || c.from.nic.process.dead {
+			return
+		}
+		for _, o := range c.flying {
+			c.report(o, o.fail(c.to.nic.id, rdma.ErrBroken))
+		}
+		c.flying = nil
+	})
+}
+
+// breakPeers breaks the connections that end here.
+func (q *queue) breakPeers() {
+	for _, c := range q.incoming {
+		c.giveUp()
+	}
+	q.incoming = nil
+}
+
+// Poll implements rdma.Queue.
+func (q *queue) Poll(cs []rdma.Completion) int {
+	n := min(len(cs), len(q.reports))
+	for i, r := range q.reports[:n] {
+		cs[i] = r.Completion
+		r.conn.pending--
+	}
+	q.reports = q.reports[n:]
+	return n
+}
+
+// Close implements rdma.Queue.
+func (q *queue) Close() error {
+	if !q.closed && !q.nic.closed {
+		q.close()
+		q.breakPeers()
+		q.nic.queues[q.worker] = nil
+	}
+	return nil
+}
+
+// close drops what the queue has under way.
+func (q *queue) close() {
+	q.closed, q.reports = true, nil
+	for _, c := range q.conns {
+		if c != nil {
+			c.broken, c.flying = true, nil
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"time"
+)
+
+// A routine is a goroutine of the simulated code, as a coroutine: it runs until
+// it waits, and is resumed by an event. One that has ended is used again.
+type routine struct {
+	world *World
+	id    uint64
+	// process is whose code f is.
+	process *Process
+	place   int // in process.routines
+	f       func()
+
+	resume func() (struct{}, bool)
+	stop   func()
+	yield  func(struct{}) bool
+	// waits counts the waits that have begun, so that a wake-up finds the one it
+	// is meant for.
+	waits   uint64
+	waiting bool
+	dying   bool
+}
+
+// errUnwound is what routines of a dead process panic with.
+var errUnwound = errors.New("sim: process is dead")
+
+// start has f run on a routine of process p in d.
+func (w *World) start(p *Process, d time.Duration, f func()) {
+	w.after(d, func() { p.unlessPaused(func() { w.begin(p, f) }) })
+}
+
+// begin runs f until it waits.
+func (w *World) begin(p *Process, f func()) {
+	if p.dead {
+		return
+	}
+	var r *routine
+	if n := len(w.idle); n > 0 {
+		r, w.idle = w.idle[n-1], w.idle[:n-1]
+	} else {
+		r = w.newRoutine()
+	}
+	r.process, r.f = p, f
+	r.place = len(p.routines)
+	p.routines = append(p.routines, r)
+	w.run(r)
+}
+
+func (w *World) newRoutine() *routine {
+	w.routines++
+	r := &routine{world: w, id: w.routines}
+	r.resume, r.stop = iter.Pull(func(yield func(struct{}) bool) {
+		r.yield = yield
+		for r.work() {
+			w.idle = append(w.idle, r)
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
+	return r
+}
+
+// work runs f and reports whether it returned.
+func (r *routine) work() (returned bool) {
+	p := r.process
+	defer func() {
+		r.f = nil
+		p.forget(r)
+		if v := recover(); v != nil && v != errUnwound && !p.dead && r.world.failure == nil {
+			r.world.failure = fmt.Errorf("sim: panic at %v: %v\n%s", p, v, debug.Stack())
+		}
+	}()
+	r.f()
+	return true
+}
+
+// run lets r run until it waits or ends.
+func (w *World) run(r *routine) {
+	w.mix(r.id)
+	before := w.current
+	w.current = r
+	r.resume()
+	w.current = before
+}
+
+// arm begins a wait of the running routine, which wait will end.
+func (w *World) arm() (r *routine, wait uint64) {
+	if r = w.current; r == nil {
+		panic("sim: only a routine can wait")
+	}
+	r.waits++
+	return r, r.waits
+}
+
+// park waits until wake is called for the wait that arm began.
+func (w *World) park(r *routine) {
+	if r.dying || r.process.dead {
+		panic(errUnwound)
+	}
+	r.waiting = true
+	ok := r.yield(struct{}{})
+	r.waiting = false
+	if !ok {
+		r.dying = true
+		panic(errUnwound)
+	}
+}
+
+// wake ends a wait in d.
+func (w *World) wake(r *routine, wait uint64, d time.Duration) {
+	w.after(d, func() {
+		if r.waits == wait && r.waiting {
+			r.process.unlessPaused(func() {
+				if r.waits == wait && r.waiting {
+					w.run(r)
+				}
+			})
+		}
+	})
+}
+
+// sleep has the running routine wait for d.
+func (w *World) sleep(d time.Duration) {
+	r, wait := w.arm()
+	w.wake(r, wait, d)
+	w.park(r)
+}
+
+// unwind ends all routines of a dead process. None of them is running.
+func (w *World) unwind(p *Process) {
+	before := w.current
+	for len(p.routines) > 0 {
+		r := p.routines[len(p.routines)-1]
+		w.current = r
+		r.stop()
+	}
+	w.current = before
+}
+
+// unwindAll leaves no routine behind.
+func (w *World) unwindAll() {
+	for _, m := range w.machines {
+		m.Kill()
+	}
+	w.outside.dead = true
+	w.unwind(w.outside)
+	for _, m := range w.machines {
+		for _, p := range m.past {
+			w.unwind(p)
+		}
+	}
+	for _, r := range w.idle {
+		r.stop()
+	}
+	w.idle = nil
+}

@@ -1,0 +1,213 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// Options say how a world is. The zero value of each field stands for its
+// default.
+type Options struct {
+	Seed uint64
+	// Latency is how long a message takes from one machine to another at least,
+	// 2 us by default; it takes up to twice as long as a rule, and now and then
+	// much longer.
+	Latency time.Duration
+	// Loss is how many of a thousand datagrams are lost.
+	Loss int
+	// Drift is by how much a machine's clock may run fast or slow, in millionths.
+	Drift int
+	// TimeMax and EventsMax end a run that does not end by itself; an hour, and a
+	// billion.
+	TimeMax   time.Duration
+	EventsMax uint64
+	// Trace, if not nil, is told of every event.
+	Trace func(at time.Duration, what string)
+}
+
+// ErrStuck means that a run did not come to its end: nothing is left that could
+// happen, or too much has.
+var ErrStuck = errors.New("sim: stuck")
+
+// A World is one simulated cluster. It belongs to the goroutine that calls Run.
+type World struct {
+	options  Options
+	rng      *rand.Rand
+	now      time.Duration
+	events   events
+	count    uint64 // of events
+	hash     uint64
+	outside  *Process
+	machines []*Machine // by id
+	current  *routine
+	routines uint64 // made so far
+	idle     []*routine
+	failure  error
+	network  network
+}
+
+// New returns a world without machines.
+func New(o Options) *World {
+	o.Latency = cmp.Or(o.Latency, 2*time.Microsecond)
+	o.TimeMax = cmp.Or(o.TimeMax, time.Hour)
+	o.EventsMax = cmp.Or(o.EventsMax, 1e9)
+	w := &World{options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), hash: o.Seed}
+	w.network.init()
+	w.outside = &Process{world: w}
+	return w
+}
+
+// Machine returns a machine, which is made when it is first asked for.
+func (w *World) Machine(id rdma.MachineID) *Machine {
+	i, found := slices.BinarySearchFunc(w.machines, id, func(m *Machine, id rdma.MachineID) int { return int(m.id) - int(id) })
+	if !found {
+		m := &Machine{world: w, id: id, domain: int(id), shelf: newShelf()}
+		if w.options.Drift > 0 {
+			m.drift = float64(w.rng.IntN(2*w.options.Drift+1)-w.options.Drift) / 1e6
+		}
+		m.offset = time.Duration(w.rng.Int64N(int64(time.Hour)))
+		w.machines = slices.Insert(w.machines, i, m)
+	}
+	return w.machines[i]
+}
+
+// Outside is a clock for what belongs to no machine, and never dies.
+func (w *World) Outside() *Process { return w.outside }
+
+// Now returns the virtual time since the world began.
+func (w *World) Now() time.Duration { return w.now }
+
+// Rand draws from the world's seed. Use it within Run only, or before.
+func (w *World) Rand() *rand.Rand { return w.rng }
+
+// Hash is a hash of everything that has happened.
+func (w *World) Hash() uint64 { return w.hash }
+
+// Events returns how much has happened.
+func (w *World) Events() uint64 { return w.count }
+
+// Run runs f on a routine that belongs to no machine, and everything that it
+// sets going, until f returns. It returns an error if a routine panics, or if
+// the run is stuck. Afterwards, all that was left is unwound.
+func (w *World) Run(f func()) error {
+	ended := false
+	w.outside.Go(func() {
+		f()
+		ended = true
+	})
+	for !ended && w.failure == nil {
+		if !w.step() && w.failure == nil {
+			w.failure = fmt.Errorf("%w: after %v, everything waits", ErrStuck, w.now)
+		}
+	}
+	w.unwindAll()
+	return w.failure
+}
+
+// step lets the next thing happen and reports whether there was one.
+func (w *World) step() bool {
+	if w.events.len() == 0 {
+		return false
+	}
+	e := w.events.pop()
+	w.now = e.at
+	w.count++
+	w.mix(uint64(e.at))
+	if w.now > w.options.TimeMax || w.count > w.options.EventsMax {
+		w.failure = fmt.Errorf("%w: not at its end after %v and %d events", ErrStuck, w.now, w.count)
+		return false
+	}
+	e.do()
+	return true
+}
+
+// after has f happen in d.
+func (w *World) after(d time.Duration, f func()) { w.at(w.now+max(d, 0), f) }
+
+func (w *World) at(at time.Duration, f func()) { w.events.push(event{at: at, do: f}) }
+
+// upTo draws a duration below d.
+func (w *World) upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(w.rng.Int64N(int64(d)))
+}
+
+// mix takes numbers into the hash.
+func (w *World) mix(xs ...uint64) {
+	for _, x := range xs {
+		w.hash = (w.hash ^ x) * 0x9e3779b97f4a7c15
+		w.hash ^= w.hash >> 29
+	}
+}
+
+// tell traces.
+func (w *World) tell(format string, args ...any) {
+	if w.options.Trace != nil {
+		w.options.Trace(w.now, fmt.Sprintf(format, args...))
+	}
+}
+
+// Note puts something that the user of the world did into its trace and hash.
+func (w *World) Note(what string) {
+	for _, c := range []byte(what) {
+		w.mix(uint64(c))
+	}
+	w.tell("%s", what)
+}
+
+// An event is something that will happen.
+type event struct {
+	at  time.Duration
+	seq uint64
+	do  func()
+}
+
+func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+
+// events is a heap, first at the top; of those at one time, the first pushed.
+type events struct {
+	heap []event
+	seq  uint64
+}
+
+func (q *events) len() int { return len(q.heap) }
+
+func (q *events) push(e event) {
+	q.seq++
+	e.seq = q.seq
+	q.heap = append(q.heap, e)
+	i := len(q.heap) - 1
+	for i > 0 && q.heap[i].before(&q.heap[(i-1)/2]) {
+		q.heap[i], q.heap[(i-1)/2] = q.heap[(i-1)/2], q.heap[i]
+		i = (i - 1) / 2
+	}
+}
+
+func (q *events) pop() event {
+	top := q.heap[0]
+	last := len(q.heap) - 1
+	q.heap[0], q.heap[last] = q.heap[last], event{}
+	q.heap = q.heap[:last]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			return top
+		}
+		if child+1 < last && q.heap[child+1].before(&q.heap[child]) {
+			child++
+		}
+		if !q.heap[child].before(&q.heap[i]) {
+			return top
+		}
+		q.heap[i], q.heap[child] = q.heap[child], q.heap[i]
+		i = child
+	}
+}
