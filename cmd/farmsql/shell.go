@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -35,9 +34,9 @@ type sqlCommand struct {
 func (sqlCommand) Help() string {
 	return durability + `
 
-Statements end with ; or, to print one column per line, with \G. On a terminal: \q leaves,
-\h helps, the arrow keys recall earlier lines. Otherwise statements are read from standard
-input until it ends.`
+Statements end with ; or, to print one column per line, with \G. On a terminal: exit or Ctrl-D
+leaves, \h helps, Ctrl-C stops the statement, the arrow keys recall earlier lines. Otherwise
+statements are read from standard input until it ends.`
 }
 
 // Run connects and executes what it is given.
@@ -94,7 +93,7 @@ func (s *sqlCommand) session(db *stdsql.DB, std streams) error {
 		return sh.script(ctx, strings.NewReader(strings.Join(s.Execute, ";\n")))
 	}
 	if isTerminal(std.in) && isTerminal(std.out) {
-		return sh.interactive(ctx, std)
+		return sh.interactive(ctx, db, std)
 	}
 	return sh.script(ctx, std.in)
 }
@@ -155,99 +154,6 @@ func (sh *shell) script(ctx context.Context, r io.Reader) error {
 		return errReported
 	}
 	return nil
-}
-
-const (
-	promptFirst = "farmsql> "
-	promptMore  = "      -> "
-
-	shellHelp = `Statements end with ; or \G (one column per line).
-\q  leave          \c  clear the statement begun
-\h  this help      delimiter //  change what ends a statement
-`
-)
-
-// interactive reads statements from a terminal until \q or Ctrl-D.
-func (sh *shell) interactive(ctx context.Context, std streams) error {
-	sh.talk = true
-	fd := int(std.in.(*os.File).Fd())
-	saved, err := term.MakeRaw(fd)
-	if err != nil {
-		return fmt.Errorf("terminal: %w", err)
-	}
-	defer term.Restore(fd, saved)
-	t := term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{std.in, std.out}, promptFirst)
-	t.History = loadHistory()
-	if w, h, err := term.GetSize(fd); err == nil {
-		_ = t.SetSize(w, h) // only fails for sizes below zero
-	}
-	sh.out, sh.err = t, t
-	fmt.Fprintf(t, "Connected. \\h for help, \\q to leave.\n")
-	split := newSplitter()
-	for {
-		t.SetPrompt(promptFirst)
-		if split.pending() {
-			t.SetPrompt(promptMore)
-		}
-		line, err := t.ReadLine()
-		if err == io.EOF {
-			fmt.Fprintln(t)
-			return nil
-		}
-		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
-			return fmt.Errorf("terminal: %w", err)
-		}
-		if sh.backslash(line, split) {
-			if strings.TrimSpace(line) == `\q` {
-				return nil
-			}
-			continue
-		}
-		sh.each(ctx, split.add(line), fd, saved)
-	}
-}
-
-// each runs commands with the terminal in its usual mode, so that Ctrl-C
-// cancels the statement.
-func (sh *shell) each(ctx context.Context, commands []command, fd int, saved *term.State) {
-	for _, c := range commands {
-		raw, err := term.GetState(fd)
-		if err != nil {
-			raw = nil
-		}
-		_ = term.Restore(fd, saved)
-		running, stop := signal.NotifyContext(ctx, os.Interrupt)
-		err = sh.run(running, c)
-		stop()
-		if raw != nil {
-			_ = term.Restore(fd, raw)
-		}
-		if err != nil {
-			fmt.Fprintf(sh.err, "ERROR%s: %s\n", errorCode(err), errorText(err))
-		}
-	}
-}
-
-// backslash handles the commands of the shell itself.
-func (sh *shell) backslash(line string, split *splitter) bool {
-	switch strings.TrimSpace(line) {
-	case `\q`:
-	case `\h`, `\?`, "help", "help;":
-		fmt.Fprint(sh.out, shellHelp)
-	case `\c`:
-		split.reset()
-	case "quit", "exit", "quit;", "exit;":
-		if split.pending() {
-			return false
-		}
-		fmt.Fprintln(sh.out, `\q leaves.`)
-	default:
-		return false
-	}
-	return true
 }
 
 // errorCode is " 1064 (42000)" for an error that the server sent.

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	stdsql "database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+const (
+	promptFirst = "farmsql> "
+	promptMore  = "      -> "
+
+	shellHelp = `Statements end with ; or \G (one column per line).
+exit, \q, Ctrl-D  leave          \c, Ctrl-C     forget the statement begun
+\h                this help      Ctrl-C         stop the statement running
+delimiter //      change what ends a statement
+`
+)
+
+// interactive reads statements from a terminal until exit or Ctrl-D. A running
+// statement is stopped through another connection of db.
+func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std streams) error {
+	sh.talk = true
+	var id uint64
+	if err := sh.conn.QueryRowContext(ctx, "select connection_id()").Scan(&id); err != nil {
+		return err
+	}
+	stop := func() error {
+		_, err := db.ExecContext(ctx, fmt.Sprintf("kill query %d", id))
+		return err
+	}
+	fd := int(std.in.(*os.File).Fd())
+	cooked, err := term.MakeRaw(fd)
+	if err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	defer term.Restore(fd, cooked)
+	e := newEditor(std, fd)
+	fmt.Fprint(std.out, "Connected. \\h for help, exit to leave.\r\n")
+	split := newSplitter()
+	for {
+		line, err := e.read(split.pending())
+		switch {
+		case errors.Is(err, errInterrupted):
+			split.reset()
+			continue
+		case err == io.EOF:
+			fmt.Fprint(std.out, "\r\n")
+			return nil
+		case err != nil:
+			return fmt.Errorf("terminal: %w", err)
+		}
+		sh.out, sh.err = e.terminal, e.terminal
+		done, leave := sh.backslash(line, split)
+		if leave {
+			return nil
+		}
+		if done {
+			continue
+		}
+		for _, c := range split.add(line) {
+			sh.one(ctx, c, fd, cooked, stop)
+		}
+	}
+}
+
+// one runs a command with the terminal in its usual mode, in which Ctrl-C is a
+// signal: it has the statement stopped. The signal is caught for longer than it
+// can come, because uncaught it would end the process.
+func (sh *shell) one(ctx context.Context, c command, fd int, cooked *term.State, stop func() error) {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	if raw, err := term.GetState(fd); err == nil {
+		_ = term.Restore(fd, cooked)
+		defer term.Restore(fd, raw)
+	}
+	finished := make(chan error, 1)
+	go func() { finished <- sh.run(ctx, c) }()
+	for {
+		select {
+		case <-interrupts:
+			if err := stop(); err != nil {
+				fmt.Fprintf(sh.err, "cannot stop it: %s\n", errorText(err))
+			}
+		case err := <-finished:
+			if err != nil {
+				fmt.Fprintf(sh.err, "ERROR%s: %s\n", errorCode(err), errorText(err))
+			}
+			return
+		}
+	}
+}
+
+// backslash handles the commands of the shell itself.
+func (sh *shell) backslash(line string, split *splitter) (done, leave bool) {
+	word := strings.TrimSpace(line)
+	switch word {
+	case `\q`:
+		return true, true
+	case `\c`:
+		split.reset()
+		return true, false
+	case `\h`, `\?`:
+		fmt.Fprint(sh.out, shellHelp)
+		return true, false
+	}
+	if split.pending() {
+		return false, false // a word of the statement
+	}
+	switch strings.ToLower(strings.TrimSuffix(word, ";")) {
+	case "exit", "quit":
+		return true, true
+	case "help":
+		fmt.Fprint(sh.out, shellHelp)
+		return true, false
+	}
+	return false, false
+}
+
+// errInterrupted is Ctrl-C where a line was expected.
+var errInterrupted = errors.New("interrupted")
+
+// An editor reads lines from a terminal in raw mode.
+type editor struct {
+	fd       int
+	keys     *keyboard
+	out      io.Writer
+	history  *history
+	terminal *term.Terminal
+}
+
+func newEditor(std streams, fd int) *editor {
+	e := &editor{fd: fd, keys: &keyboard{in: std.in}, out: std.out, history: loadHistory()}
+	e.reset()
+	return e
+}
+
+// reset forgets what has been typed of the present line.
+func (e *editor) reset() {
+	e.keys.interrupted = false
+	e.terminal = term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{e.keys, e.out}, promptFirst)
+	e.terminal.History = e.history
+}
+
+// read returns the next line; io.EOF after Ctrl-D; or errInterrupted.
+func (e *editor) read(more bool) (string, error) {
+	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 && h > 0 { // 0 is unknown
+		_ = e.terminal.SetSize(w, h) // only fails for sizes below zero
+	}
+	e.terminal.SetPrompt(promptFirst)
+	if more {
+		e.terminal.SetPrompt(promptMore)
+	}
+	line, err := e.terminal.ReadLine()
+	switch {
+	case err == io.EOF && e.keys.interrupted: // x/term ends the input at Ctrl-C, too
+		fmt.Fprint(e.out, "^C\r\n")
+		e.reset()
+		return "", errInterrupted
+	case errors.Is(err, term.ErrPasteIndicator): // a line like any other
+		return line, nil
+	}
+	return line, err
+}
+
+// A keyboard is a terminal's input that remembers whether Ctrl-C was pressed.
+type keyboard struct {
+	in          io.Reader
+	interrupted bool
+}
+
+const keyInterrupt = 3 // Ctrl-C, which raw mode delivers as a byte
+
+func (k *keyboard) Read(p []byte) (int, error) {
+	n, err := k.in.Read(p)
+	k.interrupted = k.interrupted || bytes.IndexByte(p[:n], keyInterrupt) >= 0
+	return n, err
+}
