@@ -6,8 +6,9 @@ GO   ?= go
 .PHONY: serve test race lint bench build clean
 
 # Start the database: data in ./farmsql-data, MySQL clients on 127.0.0.1:3306.
-serve:
-	$(GO) run -tags $(TAGS) ./cmd/farmsql serve
+# The program itself, not go run: it gets the signals that make gets.
+serve: build
+	bin/farmsql serve
 
 # All tests. Those that need mariadb or sysbench say what they skip without.
 test:

@@ -71,6 +71,9 @@ func TestWrongFlags(t *testing.T) {
 		{serveArgs(folder, "--result-buffer", "1"), "result buffer"},
 		{serveArgs(folder, "--tls-cert", "x"), "--tls-key"},
 		{serveArgs(folder, "--require-tls"), "TLS"},
+		{serveArgs(folder, "--listen", "3306"), "HOST:PORT"},
+		{[]string{"check", "--machines", "3"}, "--machines"}, // the folder knows
+		{[]string{"sql", "--data", folder, "--tls-ca", "x"}, "can't be used together"},
 		{serveArgs(folder, "--log-level", "loud"), "log-level"},
 		{[]string{"sql", "--data", folder, "--address", "127.0.0.1:1"}, "can't be used together"},
 	} {

@@ -10,7 +10,9 @@ import (
 )
 
 type checkCommand struct {
-	dataFlags
+	Data  string `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder (${default})."`
+	Saves string `placeholder:"FOLDER" help:"See farmsql serve."`
+	Trust bool   `help:"See farmsql serve."`
 }
 
 // Help is shown by check --help.
@@ -23,10 +25,7 @@ every object, index and catalog entry. Exits 0 if all is well and 1 if anything 
 
 // Run checks the folder and prints what it found.
 func (c *checkCommand) Run(std streams) error {
-	cfg, err := c.config()
-	if err != nil {
-		return err
-	}
+	cfg := farmsql.Config{Folder: c.Data, Saves: c.Saves, Trust: c.Trust}
 	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if err := cfg.Validate(); err != nil {
 		return usageError(err.Error())

@@ -53,8 +53,8 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 
 // logFlags say what is logged to stderr.
 type logFlags struct {
-	LogLevel  slog.Level `default:"info" help:"Log this and above: debug, info, warn or error (${default})."`
-	LogFormat string     `default:"text" enum:"text,json" help:"Format of the log on stderr: text or json (${default})."`
+	LogLevel  slog.Level `default:"info" placeholder:"LEVEL" help:"Log this and above: debug, info, warn or error (${default})."`
+	LogFormat string     `default:"text" enum:"text,json" placeholder:"FORMAT" help:"Format of the log on stderr: text or json (${default})."`
 }
 
 func (f logFlags) logger(w io.Writer) *slog.Logger {
@@ -75,7 +75,7 @@ type serveCommand struct {
 	Listen         string       `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"Address for MySQL clients (${default}). root has no password and may connect from this computer only; create users before you listen wider."`
 	ResultBuffer   farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
 	MaxPacket      farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Largest request of a client, max_allowed_packet (${default})."`
-	MaxConnections int          `default:"1000" help:"Clients that may be connected (${default})."`
+	MaxConnections int          `default:"1000" placeholder:"N" help:"Clients that may be connected (${default})."`
 	TLSCert        string       `placeholder:"FILE" help:"Certificate, to let clients use TLS; with --tls-key."`
 	TLSKey         string       `placeholder:"FILE" help:"Key of the certificate."`
 	RequireTLS     bool         `help:"Refuse clients that do not use TLS."`
@@ -115,7 +115,11 @@ func (s *serveCommand) Run(std streams) error {
 		log.Info("stopping")
 		stop() // a second signal kills
 	}
-	return errors.Join(err, db.Close())
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
 }
 
 func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
@@ -134,6 +138,9 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 	cfg.ResultBuffer, cfg.MaxPacket, cfg.MaxConnections = s.ResultBuffer, s.MaxPacket, s.MaxConnections
 	cfg.RequireTLS = s.RequireTLS
 	cfg.Logger = s.logger(stderr)
+	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
+		return cfg, usageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", s.Listen))
+	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		return cfg, usageError("--tls-cert and --tls-key belong together")
 	}

@@ -18,15 +18,16 @@ import (
 )
 
 type sqlCommand struct {
-	Address  string   `placeholder:"HOST:PORT" xor:"where" help:"Server to connect to (127.0.0.1:3306)."`
-	Data     string   `placeholder:"FOLDER" xor:"where" help:"Open this folder in this process instead of connecting to a server."`
+	Address  string   `placeholder:"HOST:PORT" xor:"where" help:"Server to connect to (127.0.0.1:3306). TLS is used if the server has it."`
+	TLSCA    string   `name:"tls-ca" xor:"authority" placeholder:"FILE" help:"With --address: certificates of authorities; the server must use TLS and show a certificate by one of them."`
+	Data     string   `placeholder:"FOLDER" xor:"where,authority" help:"Open this folder in this process instead of connecting to a server."`
 	Saves    string   `placeholder:"FOLDER" help:"With --data: see farmsql serve."`
 	Trust    bool     `help:"With --data: see farmsql serve."`
-	User     string   `short:"u" default:"root" help:"User (${default})."`
+	User     string   `short:"u" default:"root" placeholder:"NAME" help:"User (${default})."`
 	Password string   `short:"p" env:"FARMSQL_PASSWORD" placeholder:"TEXT" help:"Password; better given in the environment."`
 	Database string   `short:"D" placeholder:"NAME" help:"Database to use."`
 	Execute  []string `short:"e" sep:"none" placeholder:"SQL" help:"Run this and exit; may be repeated."`
-	Format   string   `default:"auto" enum:"auto,table,tsv" help:"How rows are printed: table, tsv, or auto, which is a table on a terminal (${default})."`
+	Format   string   `default:"auto" enum:"auto,table,tsv" placeholder:"FORMAT" help:"How rows are printed: table, tsv, or auto: a table on a terminal and tsv elsewhere (${default})."`
 	Force    bool     `short:"f" help:"Go on after an error."`
 }
 
@@ -63,6 +64,14 @@ func (s *sqlCommand) open() (*stdsql.DB, func() error, error) {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User, cfg.Passwd = "tcp", s.Address, s.User, s.Password
 	cfg.Logger = &mysql.NopLogger{}
+	cfg.TLSConfig = "preferred"
+	if s.TLSCA != "" {
+		tls, err := authorities(s.TLSCA)
+		if err != nil {
+			return nil, nil, err
+		}
+		cfg.TLS = tls
+	}
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, nil, usageError(err.Error())
