@@ -69,7 +69,7 @@ func TestBank(t *testing.T) {
 			for i := range 8 {
 				group.Go(func() error {
 					rnd := rand.New(rand.NewPCG(1, uint64(i)))
-					for time.Now().Before(deadline) {
+					for time.Now().Before(deadline) || transfers.Load() == 0 {
 						switch err := transfer(ctx, db, rnd); {
 						case err == nil:
 							transfers.Add(1)
@@ -84,7 +84,7 @@ func TestBank(t *testing.T) {
 			}
 			for i := range 4 {
 				group.Go(func() error {
-					for time.Now().Before(deadline) {
+					for time.Now().Before(deadline) || reads.Load() == 0 {
 						switch err := readBank(ctx, db, i); {
 						case err == nil:
 							reads.Add(1)
@@ -102,9 +102,6 @@ func TestBank(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%d transfers, %d reads of the total, %d conflicts", transfers.Load(), reads.Load(), conflicts.Load())
-			if transfers.Load() == 0 || reads.Load() == 0 {
-				t.Error("nothing happened")
-			}
 			if err := readBank(t.Context(), db, 0); err != nil {
 				t.Error(err)
 			}
