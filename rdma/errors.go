@@ -20,6 +20,8 @@ var (
 	// ErrRange: offset or length is misaligned or outside the registration; a
 	// datagram is too long.
 	ErrRange = errors.New("rdma: outside the registration or misaligned")
+	// ErrPrivate: the provider cannot let others reach this memory.
+	ErrPrivate = errors.New("rdma: memory is private to the process")
 	// ErrKeyTaken: a registration of that name exists.
 	ErrKeyTaken = errors.New("rdma: key is already registered")
 	// ErrWorkerTaken: the worker has a queue already.

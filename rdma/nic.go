@@ -27,7 +27,9 @@ type NIC interface {
 	Machine() MachineID
 
 	// Register lets every machine of the network read and write m under k. It
-	// fails with ErrKeyTaken if k is registered, and ErrClosed.
+	// fails with ErrKeyTaken if k is registered, ErrClosed, and, for a provider
+	// that needs shared memory (a nvram.Folder's, or nvram.NewShared's), with
+	// ErrPrivate for any other.
 	Register(k Key, m *nvram.Memory) error
 
 	// Deregister takes the registration back, if there is one. When it returns,
@@ -38,12 +40,13 @@ type NIC interface {
 	// Open makes the queue of a worker; each worker has at most one, or Open
 	// fails with ErrWorkerTaken.
 	//
-	// bell is called when a sibling's doorbell arrives, and when an operation
-	// that was pending has a Completion to poll, so that a worker with nothing
-	// to do can sleep until it is called. It runs on any goroutine, maybe the
-	// one that rings and inside its call of Ring, and several at once. It may
-	// post operations to queues that the caller of Ring does not hold. It may be
-	// nil. One call may still be running when the queue has been closed.
+	// bell is called when a sibling's doorbell arrives (one call may be for
+	// several that rang before it began), and when an operation that was pending
+	// has a Completion to poll, so that a worker with nothing to do can sleep
+	// until it is called. It runs on any goroutine, maybe the one that rings and
+	// inside its call of Ring, and several at once. It may post operations to
+	// queues that the caller of Ring does not hold. It may be nil. One call may
+	// still be running when the queue has been closed.
 	Open(worker int, bell func()) (Queue, error)
 
 	// Datagram sends a copy of b, which has at most DatagramBytesMax bytes, to the

@@ -15,15 +15,13 @@ import (
 func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 	a, b := join(t, f, 1), join(t, f, 2)
 	from := a.open(t, 0, nil)
-	var rung atomic.Uint64
-	var wrong atomic.Uint64
+	const rounds = 100
+	var seen atomic.Uint64 // by the bell, of the writes
 	b.open(t, 0, func() {
-		// Doorbells may be late, never early: the n-th finds write n, or a later one.
-		if n := rung.Add(1); b.memory.Load(64) < n {
-			wrong.Store(n)
+		v := b.memory.Load(64)
+		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() {
 		}
 	})
-	const rounds = 100
 	pending := 0
 	for i := range uint64(rounds) {
 		if !must(from.q.Write(2, key, 64, words(1, i+1), 1))(t) {
@@ -32,12 +30,11 @@ func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 		if err := from.q.Ring(2); err != nil {
 			t.Fatal(err)
 		}
+		if i%10 == 9 { // the bells may be late and merged, but one sees this write
+			eventually(t, "doorbell", func() bool { return seen.Load() == i+1 })
+		}
 	}
-	eventually(t, "all doorbells", func() bool { return rung.Load() == rounds })
 	from.poll(pending)
-	if n := wrong.Load(); n != 0 {
-		t.Errorf("doorbell %d came before write %d was visible", n, n)
-	}
 }
 
 func testDoorbellFindsTheSibling(t *testing.T, f Fabric) {
@@ -50,11 +47,13 @@ func testDoorbellFindsTheSibling(t *testing.T, f Fabric) {
 		}
 	}
 	for i := range 30 {
-		if err := workers[1][1].q.Ring(rdma.MachineID(2 + i%2)); err != nil {
+		to := 2 + i%2
+		before := rung[to][1].Load()
+		if err := workers[1][1].q.Ring(rdma.MachineID(to)); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "doorbell", func() bool { return rung[to][1].Load() > before })
 	}
-	eventually(t, "doorbells", func() bool { return rung[2][1].Load() == 15 && rung[3][1].Load() == 15 })
 	for m := 1; m < 4; m++ {
 		for w := range 3 {
 			if n := rung[m][w].Load(); (w != 1 || m == 1) && n != 0 {

@@ -84,7 +84,11 @@ func join(t *testing.T, f Fabric, id rdma.MachineID) *machine {
 			t.Error(err)
 		}
 	})
-	m := &machine{nic: nic, memory: nvram.NewMemory(memoryBytes)}
+	memory, err := nvram.NewShared(memoryBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{nic: nic, memory: memory}
 	if err := nic.Register(key, m.memory); err != nil {
 		t.Fatal(err)
 	}
