@@ -204,9 +204,12 @@ func (c *Cluster) recover() error {
 
 // start brings the machines up and connects them.
 func (c *Cluster) start() error {
-	network := local.NewNetwork(c.cfg.Network)
+	host := c.cfg.Host
+	if host == nil {
+		host = &process{c.cfg.Clock, local.NewNetwork(c.cfg.Network)}
+	}
 	for _, m := range c.machines {
-		if err := c.startMachine(m, network); err != nil {
+		if err := c.startMachine(m, host); err != nil {
 			return err
 		}
 	}
@@ -260,13 +263,14 @@ func (c *Cluster) rebuildAllocators() error {
 	return nil
 }
 
-func (c *Cluster) startMachine(m *machine, network *local.Network) (err error) {
-	if m.nic, err = network.Join(m.id); err != nil {
+func (c *Cluster) startMachine(m *machine, host Host) (err error) {
+	machineClock := host.Clock(int(m.id))
+	if m.nic, err = host.Join(int(m.id)); err != nil {
 		return err
 	}
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
 		Workers:   c.cfg.Workers,
-		Clock:     c.cfg.Clock,
+		Clock:     machineClock,
 		Replicate: func(id region.ID, off uint64, data []byte) error { return m.txn.WriteBackups(id, off, data) },
 		Grow:      func(near region.ID) (*region.Region, error) { return c.grow(m, near) },
 		Colocated: c.colocated,
@@ -280,12 +284,12 @@ func (c *Cluster) startMachine(m *machine, network *local.Network) (err error) {
 		LogBytes:     int(c.cfg.LogBytes),
 		MessageBytes: int(c.cfg.MessageBytes),
 		Allocator:    m.allocator,
-		Clock:        c.cfg.Clock,
+		Clock:        machineClock,
 		Events: txn.Events{
 			Fenced: func(peer rdma.MachineID, err error) {
 				c.cfg.Logger.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
 			},
-			Step: c.cfg.onStep,
+			Step: c.cfg.stepsOf(int(m.id)),
 		},
 	})
 	return err

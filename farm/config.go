@@ -56,6 +56,9 @@ type Config struct {
 	// Network says how the machines' NICs behave. Tests make them asynchronous.
 	Network local.Options
 
+	// Host, if not nil, is what the machines run on in place of this process.
+	Host Host
+
 	// onStep and onRecoveryStep are where tests let the instance crash.
 	onStep         func(txn.Step)
 	onRecoveryStep func()
@@ -80,6 +83,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.RegionBytes, 2<<30)
 	setDefault(&c.LogBytes, 32<<20)
 	setDefault(&c.MessageBytes, 1<<20)
+	if c.Host != nil {
+		c.Clock, c.onRecoveryStep = c.Host.Clock(0), c.Host.Recovering
+	}
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}

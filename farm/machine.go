@@ -8,7 +8,6 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -19,7 +18,7 @@ import (
 type machine struct {
 	id        rdma.MachineID
 	memory    memories
-	nic       *local.NIC
+	nic       rdma.NIC
 	allocator *region.Allocator
 	txn       *txn.Machine
 	regions   map[region.ID]*region.Region

@@ -18,6 +18,7 @@ package recovery
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -51,7 +52,8 @@ func Restart(c *cluster.Configuration, machines []Machine, o Options) (Report, e
 	if err := r.drain(); err != nil {
 		return r.report, err
 	}
-	for _, t := range r.txs {
+	for _, id := range slices.SortedFunc(maps.Keys(r.txs), txn.ID.Compare) {
+		t := r.txs[id]
 		if Decide(t.votes()) == Abort {
 			r.report.Aborted++
 			continue
@@ -195,7 +197,8 @@ func (t *transaction) votes() []Vote {
 
 // apply gives every replica of what t writes its new state.
 func (r *restart) apply(t *transaction) error {
-	for _, w := range t.writes {
+	for _, a := range slices.Sorted(maps.Keys(t.writes)) {
+		w := t.writes[a]
 		p, ok := r.configuration.Placement(w.Ptr.Addr.Region())
 		if !ok {
 			return fmt.Errorf("recovery: transaction %v writes to region %d, which the configuration does not know", t.id, w.Ptr.Addr.Region())
@@ -215,7 +218,8 @@ func (r *restart) apply(t *transaction) error {
 // unlock clears all locks: no transaction that could own one is left.
 func (r *restart) unlock() {
 	for _, m := range r.machines {
-		for _, reg := range m.Regions {
+		for _, id := range slices.Sorted(maps.Keys(m.Regions)) {
+			reg := m.Regions[id]
 			for p, h := range reg.Objects {
 				if h.Locked() && reg.ClearLock(p) {
 					r.report.Unlocked++

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/farmsql/farmsql/rdma"
@@ -16,6 +17,12 @@ type ID struct {
 	Worker  uint16
 	// Seq counts the commits of that worker, upwards from 1.
 	Seq uint64
+}
+
+// Compare orders identifiers: by configuration, coordinator and sequence.
+func (id ID) Compare(other ID) int {
+	return cmp.Or(cmp.Compare(id.Config, other.Config), cmp.Compare(id.Machine, other.Machine),
+		cmp.Compare(id.Worker, other.Worker), cmp.Compare(id.Seq, other.Seq))
 }
 
 func (id ID) String() string {
