@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -118,10 +119,10 @@ func (s *state) attempt() (outcome, error) {
 	if len(s.commit.writes) == 0 {
 		return s.validateReadOnly()
 	}
-	if sabotage.lockAnyVersion {
+	if sabotage.LockedVersion.Skipped() {
 		s.forgetVersions()
 	}
-	if sabotage.validateFirst {
+	if sabotage.ValidationLast.Skipped() {
 		if out, err := s.validate(); err != nil || out != committed {
 			return out, err
 		}
@@ -223,13 +224,17 @@ func (s *state) decide() error {
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.backupWrites == 0 || sabotage.skipBackups {
+		if p.backupWrites == 0 || sabotage.Backups.Skipped() {
 			continue
 		}
 		w.encode(c, p, RecordCommitBackup)
-		c.wait.add(1)
+		var op *pendingOp
+		if !sabotage.BackupAcks.Skipped() {
+			c.wait.add(1)
+			op = &pendingOp{wait: &c.wait}
+		}
 		// A failure is among what await returns.
-		_ = w.append(p, RecordCommitBackup, &pendingOp{wait: &c.wait})
+		_ = w.append(p, RecordCommitBackup, op)
 		if p.peer != nil && p.peer.unrung > ringAfterBytes {
 			w.ring(p.peer)
 		}
@@ -280,6 +285,9 @@ func (s *state) expose() error {
 	}
 	s.applySelf()
 	w.releaseReservations(c)
+	if sabotage.PrimaryAcks.Skipped() {
+		w.finish(c.id.Seq, c.peers())
+	}
 	w.ackedOne(pending)
 	w.unlock()
 	if own {

@@ -7,22 +7,6 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Sabotage leaves one step of the protocol out until undo is called.
-func Sabotage(step string) (undo func()) {
-	p, ok := map[string]*bool{
-		"skip validation":    &sabotage.skipValidation,
-		"validate first":     &sabotage.validateFirst,
-		"lock any version":   &sabotage.lockAnyVersion,
-		"forget the answers": &sabotage.forgetAnswers,
-		"skip backups":       &sabotage.skipBackups,
-	}[step]
-	if !ok {
-		panic(step)
-	}
-	*p = true
-	return func() { *p = false }
-}
-
 // OnStep has f told of the steps of m, on which no transaction may be running.
 func (m *Machine) OnStep(f func(Step)) { m.cfg.Events.Step = f }
 

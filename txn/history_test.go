@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -150,11 +151,11 @@ func TestStrictSerializability(t *testing.T) {
 
 // TestSabotageIsNoticed leaves out one step of the protocol at a time.
 func TestSabotageIsNoticed(t *testing.T) {
-	for _, step := range []string{"skip validation", "validate first", "lock any version"} {
-		t.Run(step, func(t *testing.T) {
+	for _, step := range []sabotage.Step{sabotage.Validation, sabotage.ValidationLast, sabotage.LockedVersion} {
+		t.Run(step.String(), func(t *testing.T) {
 			// An asynchronous network mixes transactions up more.
 			r := open(t, farm.Config{Machines: 2, Replicas: 1, Network: local.Options{Async: true}}, 4)
-			defer txn.Sabotage(step)()
+			defer sabotage.Skip(step)()
 			transactions := 500
 			if invariant.Enabled { // slow
 				transactions = 100
@@ -170,7 +171,7 @@ func TestSabotageIsNoticed(t *testing.T) {
 	}
 	t.Run("skip backups", func(t *testing.T) {
 		r := open(t, farm.Config{Machines: 2, Replicas: 2}, 2)
-		undo := txn.Sabotage("skip backups")
+		undo := sabotage.Skip(sabotage.Backups)
 		r.set(0, 0, 1)
 		undo()
 		if faults, err := r.Check(func(func(region.Ptr) bool) {}); err != nil || len(faults) < 3 { // two leaks

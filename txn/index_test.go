@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -279,7 +280,7 @@ func TestPhantoms(t *testing.T) {
 func TestPhantomSabotageIsNoticed(t *testing.T) {
 	r := open(t, farm.Config{}, 0)
 	y := newToy(r, 0)
-	defer txn.Sabotage("forget the answers")()
+	defer sabotage.Skip(sabotage.Answers)()
 	tx := r.Machine(0).Begin()
 	must(t, y.insert(tx, 1))
 	r.run(0, func(t *txn.Tx) error { return y.insert(t, 1) })

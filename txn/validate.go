@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -73,7 +74,7 @@ func (s *state) sources() int {
 // asked again, all is checked again, because only a round in which nothing has
 // moved shows that everything held at its beginning.
 func (s *state) validate() (outcome, error) {
-	if sabotage.skipValidation || sabotage.validateFirst && s.commit.locked {
+	if sabotage.Validation.Skipped() || sabotage.ValidationLast.Skipped() && s.commit.locked {
 		return committed, nil
 	}
 	for range validateRounds {
@@ -284,7 +285,7 @@ func (s *state) judgeChecks() (out outcome, moved bool, err error) {
 			return again, false, nil
 		}
 		asked = c.question
-		if sabotage.forgetAnswers {
+		if sabotage.Answers.Skipped() {
 			continue
 		}
 		same, err := s.questions[asked].Ask(&s.fresh)

@@ -6,7 +6,7 @@ const module = "github.com/farmsql/farmsql"
 // layers is the house: a package imports only from lines above its own.
 // Packages need not exist yet. "." is the module's root.
 var layers = [][]string{
-	{"internal/clock", "internal/invariant", "internal/history", "internal/lint", "metrics"},
+	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "metrics"},
 	{"nvram"},
 	{"region"},
 	{"rdma"},
@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"recovery"},
 	{"farm"},
 	{"index/hash", "index/btree"},
-	{"catalog"},
+	{"catalog", "internal/simtest"},
 	{"sql"},
 	{"sql/wire"},
 	{"console"},
@@ -34,6 +34,7 @@ var layers = [][]string{
 var core = map[string][]string{
 	"internal/clock":     nil,
 	"internal/invariant": nil,
+	"internal/sabotage":  nil,
 	"internal/history":   nil,
 	"internal/lint":      nil,
 	"metrics":            nil,
@@ -56,6 +57,7 @@ var core = map[string][]string{
 	"index/hash":         nil,
 	"index/btree":        {"github.com/google/btree"}, // orders the cache of inner nodes
 	"catalog":            nil,
+	"internal/simtest":   nil,
 }
 
 // mysqlServer packages are go-mysql-server and its parser; only mysqlUsers may
