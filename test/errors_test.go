@@ -297,7 +297,13 @@ func TestSignals(t *testing.T) {
 }
 
 func TestCheckFindsDamage(t *testing.T) {
-	refuse(t, 1, []string{"check", "--data", filepath.Join(t.TempDir(), "none")}, "nothing to check")
+	empty := t.TempDir()
+	for _, folder := range []string{filepath.Join(empty, "none"), empty} {
+		refuse(t, 1, []string{"check", "--data", folder}, "nothing to check")
+	}
+	if contents(t, empty) != "" {
+		t.Error("check made a database")
+	}
 	folder := prepared(t, false)
 	check(t, folder)
 	damage(t, filepath.Join(folder, "machine-0"))

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/farm"
 )
 
 type checkCommand struct {
@@ -30,8 +30,10 @@ func (c *checkCommand) Run(std streams) error {
 	if err := cfg.Validate(); err != nil {
 		return usageError(err.Error())
 	}
-	if _, err := os.Stat(c.Data); err != nil {
-		return fmt.Errorf("nothing to check: %w", err) // Open would create it
+	if _, exists, err := farm.Stored(c.Data); err != nil {
+		return err
+	} else if !exists { // Open would create one
+		return fmt.Errorf("nothing to check: no database in %s", c.Data)
 	}
 	db, err := farmsql.Open(cfg)
 	if err != nil {
