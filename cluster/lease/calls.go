@@ -1,0 +1,146 @@
+package lease
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+// Config says what a Keeper works with.
+type Config struct {
+	// Length is the lease time; 0 means the default of the variant.
+	Length time.Duration
+	Clock  clock.Clock
+	// Expired is called when the lease of a machine has run out, once each time, on any goroutine and without a lock. It may wait.
+	Expired func(rdma.MachineID)
+}
+
+// LengthCalls is the default lease time of a keeper that is a goroutine among
+// others, which waits for its turn when all processors are busy.
+const LengthCalls = 400 * time.Millisecond
+
+// calls keeps leases with notices of an Endpoint, and timers.
+type calls struct {
+	endpoint *call.Endpoint
+	kind     uint8
+	clock    clock.Clock
+	begin    time.Time // when the keeper's clock read 1
+	expired  func(rdma.MachineID)
+	length   time.Duration
+	valid    atomic.Int64
+
+	mu struct {
+		sync.Mutex // never held across a wait
+		core       core
+		timer      clock.Timer
+		ticks      uint64 // counts timers, so that one that is late is ignored
+		closed     bool
+	}
+}
+
+// NewCalls returns a keeper that sends its messages as notices of the given kind.
+// It is for the simulator, and where there is no thread of C.
+func NewCalls(e *call.Endpoint, kind uint8, cfg Config) Keeper {
+	if cfg.Length == 0 {
+		cfg.Length = LengthCalls
+	}
+	k := &calls{endpoint: e, kind: kind, clock: cfg.Clock, begin: cfg.Clock.Now(), length: cfg.Length, expired: cfg.Expired}
+	k.mu.core = core{self: e.Self().Machine, length: int64(cfg.Length)}
+	e.Handle(kind, k.receive)
+	return k
+}
+
+// now is never 0: that means never.
+func (k *calls) now() int64 { return int64(k.clock.Now().Sub(k.begin)) + 1 }
+
+func (k *calls) Configure(cm rdma.MachineID, members []call.Peer) {
+	k.mu.Lock()
+	k.mu.core.configure(k.now(), cm, members)
+	k.publishLocked()
+	ticks := k.mu.ticks
+	k.mu.Unlock()
+	k.tick(ticks)
+}
+
+func (k *calls) Valid() bool { return k.now() < k.valid.Load() }
+
+func (k *calls) Outstanding() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.core.left(k.now())
+}
+
+func (k *calls) Leases() []Lease {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.core.leases(k.now())
+}
+
+func (k *calls) Length() time.Duration { return k.length }
+func (k *calls) Variant() string       { return "goroutine" }
+
+func (k *calls) Close() error {
+	k.endpoint.Handle(k.kind, nil)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.closed = true
+	if k.mu.timer != nil {
+		k.mu.timer.Stop()
+	}
+	k.valid.Store(0)
+	return nil
+}
+
+func (k *calls) publishLocked() { k.valid.Store(k.mu.core.valid) }
+
+// tick does what is due, unless it has been done since the ticks-th time, and
+// sees to it that it is called again.
+func (k *calls) tick(ticks uint64) {
+	k.mu.Lock()
+	if k.mu.closed || k.mu.ticks != ticks {
+		k.mu.Unlock()
+		return
+	}
+	now := k.now()
+	m, isDue, expired := k.mu.core.tick(now, nil)
+	var cm call.Peer
+	if isDue {
+		cm = k.mu.core.relations[0].peer
+	}
+	if k.mu.timer != nil {
+		k.mu.timer.Stop()
+	}
+	k.mu.ticks++
+	ticks = k.mu.ticks
+	k.mu.timer = k.clock.AfterFunc(time.Duration(k.mu.core.next(now)-now), func() { k.tick(ticks) })
+	k.mu.Unlock()
+	if isDue {
+		_ = k.endpoint.Notify(cm, k.kind, m.encode()) // lost, like any other may be
+	}
+	for _, machine := range expired {
+		k.expired(machine)
+	}
+}
+
+func (k *calls) receive(from call.Peer, arg []byte) ([]byte, error) {
+	m, ok := decode(arg)
+	if !ok {
+		return nil, nil
+	}
+	k.mu.Lock()
+	if k.mu.closed {
+		k.mu.Unlock()
+		return nil, nil
+	}
+	reply, isReply := k.mu.core.receive(k.now(), from, m)
+	k.publishLocked()
+	k.mu.Unlock()
+	if isReply {
+		_ = k.endpoint.Notify(from, k.kind, reply.encode())
+	}
+	return nil, nil
+}

@@ -1,0 +1,246 @@
+package lease
+
+import (
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+const (
+	// renewals is how often a lease is renewed in its time.
+	renewals = 5
+	// beginnings is how often a lease is asked for in its time as long as there is
+	// none.
+	beginnings = 50
+	// drift divides a time into what is allowed for clocks. Three of them are in
+	// play, whose rates may be off by half of it, 1/64, each.
+	drift = 32
+	// grace is how many lease times a machine has to begin with the exchange.
+	grace = 2
+)
+
+// A kind of message.
+const (
+	request      = 1 // machine to CM
+	grantRequest = 2 // CM to machine
+	grant        = 3 // machine to CM
+)
+
+// A message of the handshake. Times are of the clock of who wrote them first.
+type message struct {
+	kind uint8
+	sent int64 // when this request was made; 0 in a grant
+	echo int64 // when the request was made that this grants; 0 in a request
+	// length is for how long from then the lease is granted, in nanoseconds.
+	length int64
+}
+
+// A relation is what one machine knows of another, with which it exchanges
+// leases. Times are nanoseconds of this machine's clock.
+type relation struct {
+	peer call.Peer
+	// granted is until when the lease lasts that this machine has granted.
+	granted int64
+	// held is until when the lease lasts that this machine holds at the peer.
+	held int64
+	// patience is until when the first exchange may take.
+	patience int64
+	expired  bool // has been reported, and nothing was heard since
+}
+
+// A core holds the rules of one machine. It is driven: it has no clock of its
+// own. Times are nanoseconds of one monotonic clock, and not zero.
+type core struct {
+	self   rdma.MachineID
+	length int64 // of a lease
+
+	cm        rdma.MachineID
+	isCM      bool
+	relations []relation // to the CM, or, at the CM, to all others; by machine
+	asked     int64      // when the last request was sent
+	// outstanding is until when leases may last that this machine has granted to
+	// machines that it has no relation with any more.
+	outstanding int64
+	// valid is until when this machine may rely on its own lease.
+	valid int64
+}
+
+// configure makes members exchange leases with cm. Relations that are part of the
+// new configuration too go on; others end. self need not be among the members,
+// and then has no relations.
+func (c *core) configure(now int64, cm rdma.MachineID, members []call.Peer) {
+	var next []relation
+	isMember := slices.ContainsFunc(members, func(p call.Peer) bool { return p.Machine == c.self })
+	for _, p := range members {
+		if isMember && p.Machine != c.self && (cm == c.self || p.Machine == cm) {
+			next = append(next, c.continued(now, cm, p))
+		}
+	}
+	for _, r := range c.relations {
+		if !slices.ContainsFunc(next, func(n relation) bool { return n.peer == r.peer }) {
+			c.outstanding = max(c.outstanding, r.granted)
+		}
+	}
+	c.cm, c.isCM, c.relations, c.asked = cm, isMember && cm == c.self, next, 0
+	c.renewValid(isMember)
+}
+
+// continued returns the relation with p, which is a new one unless there was one
+// in the same roles.
+func (c *core) continued(now int64, cm rdma.MachineID, p call.Peer) relation {
+	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == p })
+	r := relation{peer: p}
+	if i >= 0 {
+		r.granted = c.relations[i].granted // it may rely on it, whatever its role is now
+		if c.cm == cm && !c.relations[i].expired {
+			r.held, r.patience = c.relations[i].held, c.relations[i].patience
+			return r
+		}
+	}
+	r.patience = now + grace*c.length
+	return r
+}
+
+// renewValid computes until when this machine's own lease is valid: the CM's
+// while it holds leases at a majority, itself included.
+func (c *core) renewValid(isMember bool) {
+	switch {
+	case !isMember:
+		c.valid = 0
+	case !c.isCM:
+		c.valid = 0
+		if len(c.relations) > 0 {
+			c.valid = c.relations[0].held
+		}
+	default:
+		c.valid = c.majority()
+	}
+}
+
+// forever is later than any time.
+const forever = int64(1) << 62
+
+// majority returns until when the CM holds leases at enough machines: of n
+// members it needs n/2 others.
+func (c *core) majority() int64 {
+	need := (len(c.relations) + 1) / 2
+	if need == 0 {
+		return forever
+	}
+	// The need-th largest, without memory or sorting: for each, count those as late.
+	best := int64(0)
+	for i := range c.relations {
+		t, n := c.relations[i].held, 0
+		for k := range c.relations {
+			if c.relations[k].held >= t {
+				n++
+			}
+		}
+		if n >= need && t > best {
+			best = t
+		}
+	}
+	return best
+}
+
+// ends returns when this machine suspects r's peer: a lease granted, or one held,
+// has run out.
+func (c *core) ends(r *relation) int64 {
+	held := r.held
+	if c.isCM {
+		// The CM's own view of a lease ends early, so that nothing relies on it too
+		// long; as a sign of failure it counts for as long as one granted.
+		held += c.length / drift * 2
+		return max(min(r.granted, held), r.patience)
+	}
+	return max(r.granted, r.patience)
+}
+
+// tick returns a request to be sent to the CM, if it is time for one, and
+// appends to expired the machines whose lease has run out, once each time.
+func (c *core) tick(now int64, expired []rdma.MachineID) (m message, isDue bool, _ []rdma.MachineID) {
+	for i := range c.relations {
+		if r := &c.relations[i]; !r.expired && now >= c.ends(r) {
+			r.expired = true
+			expired = append(expired, r.peer.Machine)
+		}
+	}
+	if c.isCM || len(c.relations) == 0 || now < c.asked+c.interval(now) {
+		return message{}, false, expired
+	}
+	c.asked = now
+	return message{kind: request, sent: now}, true, expired
+}
+
+// interval is the time from one request to the next.
+func (c *core) interval(now int64) int64 {
+	if c.valid <= now {
+		return c.length / beginnings
+	}
+	return c.length / renewals
+}
+
+// next returns when tick has something to do again.
+func (c *core) next(now int64) int64 {
+	t := now + c.length
+	for i := range c.relations {
+		if r := &c.relations[i]; !r.expired {
+			t = min(t, c.ends(r))
+		}
+	}
+	if !c.isCM && len(c.relations) > 0 {
+		t = min(t, c.asked+c.interval(now))
+	}
+	return max(t, now)
+}
+
+// receive takes in a message and returns the one to answer it with, if any.
+func (c *core) receive(now int64, from call.Peer, m message) (reply message, isReply bool) {
+	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == from })
+	if i < 0 || (m.kind == grantRequest) == c.isCM {
+		return message{}, false
+	}
+	r := &c.relations[i]
+	r.expired = false
+	switch m.kind {
+	case request:
+		length := c.grant(now, r)
+		return message{kind: grantRequest, sent: now, echo: m.sent, length: length}, true
+	case grantRequest:
+		c.hold(now, r, m)
+		return message{kind: grant, echo: m.sent, length: c.grant(now, r)}, true
+	case grant:
+		c.hold(now, r, m)
+	}
+	return message{}, false
+}
+
+// grant grants r's peer a lease from now and returns its length: that of a whole
+// one, but at the CM no more than is left of its own.
+func (c *core) grant(now int64, r *relation) int64 {
+	length := c.length
+	if c.isCM {
+		length = max(0, min(length, c.valid-now))
+	}
+	r.granted = max(r.granted, now+c.length+c.length/drift)
+	return length
+}
+
+// hold notes that r's peer has granted a lease. Times that this machine cannot
+// have written are ignored.
+func (c *core) hold(now int64, r *relation, m message) {
+	if m.echo > now || m.echo < now-c.length || m.length < 0 {
+		return
+	}
+	length := min(m.length, c.length)
+	r.held = max(r.held, m.echo+length-length/drift)
+	c.renewValid(true)
+}
+
+// left returns how much of the outstanding leases remains, by any clock.
+func (c *core) left(now int64) time.Duration {
+	left := max(0, c.outstanding-now)
+	return time.Duration(left + left/drift)
+}

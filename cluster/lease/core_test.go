@@ -1,0 +1,346 @@
+package lease
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+func peers(machines ...rdma.MachineID) []call.Peer {
+	list := make([]call.Peer, len(machines))
+	for i, m := range machines {
+		list[i] = call.Peer{Machine: m, Incarnation: 100 + uint64(m)}
+	}
+	return list
+}
+
+func peer(m rdma.MachineID) call.Peer { return peers(m)[0] }
+
+const length = 3200 // of a lease, in these tests; drift is 100
+
+// handshake has machine 1 and CM 0 exchange leases once, each message arriving
+// when it is sent.
+func handshake(t *testing.T, cm, m *core, now int64) {
+	t.Helper()
+	ask, isDue, _ := m.tick(now, nil)
+	if !isDue {
+		t.Fatal("no request is due")
+	}
+	answer, ok := cm.receive(now, peer(m.self), ask)
+	if !ok {
+		t.Fatal("the CM does not answer")
+	}
+	last, ok := m.receive(now, peer(cm.self), answer)
+	if !ok {
+		t.Fatal("the machine does not answer")
+	}
+	if _, ok := cm.receive(now, peer(m.self), last); ok {
+		t.Fatal("the CM answers the third message")
+	}
+}
+
+func two() (cm, m *core) {
+	cm, m = &core{self: 0, length: length}, &core{self: 1, length: length}
+	cm.configure(1000, 0, peers(0, 1))
+	m.configure(1000, 0, peers(0, 1))
+	return cm, m
+}
+
+// TestPaper5_1_ThreeWayHandshake: a machine sends a request, the CM's answer is a
+// grant and a request, and the machine answers with a grant.
+func TestPaper5_1_ThreeWayHandshake(t *testing.T) {
+	cm, m := two()
+	if cm.valid != 0 || m.valid != 0 {
+		t.Error("leases before the first message")
+	}
+	handshake(t, cm, m, 1000)
+	if cm.valid != 1000+length-100 || m.valid > 1000 {
+		t.Errorf("CM's lease until %d, the machine's until %d", cm.valid, m.valid)
+	}
+	handshake(t, cm, m, 1100) // now the CM has something to grant from
+	if cm.valid != 1100+length-100 || m.valid <= 1100 || m.valid > cm.valid {
+		t.Errorf("CM's lease until %d, the machine's until %d", cm.valid, m.valid)
+	}
+}
+
+// TestPaper5_1_RenewalEveryFifth: lease renewal is attempted every 1/5 of the
+// lease expiry period.
+func TestPaper5_1_RenewalEveryFifth(t *testing.T) {
+	cm, m := two()
+	handshake(t, cm, m, 1000)
+	handshake(t, cm, m, 1000+length/beginnings)
+	now := int64(1000 + length/beginnings)
+	if got := m.next(now) - now; got != length/5 {
+		t.Errorf("next attempt after %d, want %d", got, length/5)
+	}
+	if _, isDue, _ := m.tick(now+length/5-1, nil); isDue {
+		t.Error("attempt before it is time")
+	}
+	if _, isDue, _ := m.tick(now+length/5, nil); !isDue {
+		t.Error("no attempt when it is time")
+	}
+}
+
+// TestPaper5_1_EveryLeaseCounts: expiry of any lease triggers failure recovery,
+// that of a machine at the CM and that of the CM at a machine.
+func TestPaper5_1_EveryLeaseCounts(t *testing.T) {
+	for name, lose := range map[string]map[uint8]bool{
+		"requests lost":             {request: true},
+		"answers lost":              {grantRequest: true},
+		"third message always lost": {grant: true},
+	} {
+		cm, m := two()
+		handshake(t, cm, m, 1000)
+		var atCM, atMachine []rdma.MachineID
+		for now := int64(1001); now < 1000+4*length; now++ {
+			ask, isDue, expired := m.tick(now, nil)
+			atMachine = append(atMachine, expired...)
+			if isDue && !lose[request] {
+				if answer, ok := cm.receive(now, peer(1), ask); ok && !lose[grantRequest] {
+					if last, ok := m.receive(now, peer(0), answer); ok && !lose[grant] {
+						cm.receive(now, peer(1), last)
+					}
+				}
+			}
+			_, _, expired = cm.tick(now, nil)
+			atCM = append(atCM, expired...)
+		}
+		if !slices.Contains(atCM, 1) {
+			t.Errorf("%s: the CM suspects nobody", name)
+		}
+		if slices.Contains(atMachine, 0) == lose[grant] {
+			t.Errorf("%s: the machine suspects %v", name, atMachine)
+		}
+	}
+}
+
+// A lease that has run out is reported once, and again after the peer was heard.
+func TestExpiredOnce(t *testing.T) {
+	cm, m := two()
+	_, _, first := cm.tick(1000+grace*length, nil)
+	_, _, second := cm.tick(1000+grace*length+1, nil)
+	if !slices.Equal(first, []rdma.MachineID{1}) || len(second) > 0 {
+		t.Errorf("reported %v, then %v", first, second)
+	}
+	handshake(t, cm, m, 10000)
+	if _, _, expired := cm.tick(10000+2*length, nil); !slices.Equal(expired, []rdma.MachineID{1}) {
+		t.Errorf("reported %v", expired)
+	}
+}
+
+// What a message may not do.
+func TestReceiveRefuses(t *testing.T) {
+	cm, m := two()
+	other := call.Peer{Machine: 1, Incarnation: 999}
+	for name, try := range map[string]func() bool{
+		"a stranger":         func() bool { _, ok := cm.receive(1100, peer(7), message{kind: request, sent: 1}); return ok },
+		"an earlier life":    func() bool { _, ok := cm.receive(1100, other, message{kind: request, sent: 1}); return ok },
+		"an answer at CM":    func() bool { _, ok := cm.receive(1100, peer(1), message{kind: grantRequest}); return ok },
+		"a request at other": func() bool { _, ok := m.receive(1100, peer(0), message{kind: request}); return ok },
+	} {
+		if try() {
+			t.Errorf("%s is answered", name)
+		}
+	}
+	for name, msg := range map[string]message{
+		"a request to come":  {grant, 0, 1101, length},
+		"a request long ago": {grant, 0, 1100 - length - 1, length},
+		"less than nothing":  {grant, 0, 1100, -5},
+	} {
+		cm.receive(1100, peer(1), msg)
+		if cm.valid != 0 {
+			t.Errorf("%s is believed", name)
+		}
+	}
+	cm.receive(1100, peer(1), message{grant, 0, 1000, forever})
+	if cm.valid != 1000+length-100 {
+		t.Errorf("a lease too long is believed: until %d", cm.valid)
+	}
+}
+
+// The CM's own lease lasts while it has those of a majority, itself included.
+func TestMajority(t *testing.T) {
+	for _, c := range []struct {
+		held []int64
+		want int64
+	}{
+		{nil, forever}, {[]int64{5}, 5}, {[]int64{5, 9}, 9}, {[]int64{5, 9, 7}, 7}, {[]int64{5, 9, 7, 1}, 7}, {[]int64{4, 4, 4, 4}, 4}, {[]int64{0, 0, 8}, 0},
+	} {
+		cm := &core{isCM: true}
+		for _, h := range c.held {
+			cm.relations = append(cm.relations, relation{held: h})
+		}
+		if got := cm.majority(); got != c.want {
+			t.Errorf("%v: until %d, want %d", c.held, got, c.want)
+		}
+	}
+}
+
+// A rig is some machines with clocks of their own and a network that loses and
+// delays, in real time.
+type rig struct {
+	r     *rand.Rand
+	now   float64
+	cores []*core
+	rate  []float64
+	begin []float64
+	sleep []float64 // until when a machine is stopped
+	sent  []sent
+}
+
+type sent struct {
+	at       float64
+	from, to int
+	m        message
+}
+
+func newRig(seed uint64, n int) *rig {
+	g := &rig{r: rand.New(rand.NewPCG(seed, 3)), now: 1}
+	all := make([]rdma.MachineID, n)
+	for i := range n {
+		all[i] = rdma.MachineID(i)
+		g.cores = append(g.cores, &core{self: all[i], length: length})
+		g.rate = append(g.rate, 1+(g.r.Float64()*2-1)/64)
+		g.begin = append(g.begin, g.r.Float64()*1e6)
+		g.sleep = append(g.sleep, 0)
+	}
+	for i, c := range g.cores {
+		c.configure(g.clock(i), 0, peers(all...))
+	}
+	return g
+}
+
+func (g *rig) clock(i int) int64 { return int64(g.begin[i] + g.now*g.rate[i]) }
+
+// run lets time pass, with at most one thing happening at a time.
+func (g *rig) run(until float64, check func()) {
+	for g.now < until {
+		g.now += 1 + g.r.Float64()*30
+		if g.r.IntN(300) == 0 {
+			g.sleep[g.r.IntN(len(g.sleep))] = g.now + g.r.Float64()*3*length
+		}
+		for i, c := range g.cores {
+			if g.sleep[i] > g.now {
+				continue
+			}
+			if m, isDue, _ := c.tick(g.clock(i), nil); isDue {
+				g.send(i, int(c.cm), m)
+			}
+		}
+		due := slices.Clone(g.sent)
+		g.sent = g.sent[:0]
+		for _, s := range due {
+			if s.at > g.now || g.sleep[s.to] > g.now {
+				g.sent = append(g.sent, s)
+			} else if reply, ok := g.cores[s.to].receive(g.clock(s.to), peer(rdma.MachineID(s.from)), s.m); ok {
+				g.send(s.to, s.from, reply)
+			}
+		}
+		check()
+	}
+}
+
+func (g *rig) send(from, to int, m message) {
+	if g.r.IntN(5) > 0 {
+		g.sent = append(g.sent, sent{g.now + g.r.Float64()*float64(g.r.IntN(2000)), from, to, m})
+	}
+}
+
+// valid says whether machine i relies on its lease now.
+func (g *rig) valid(i int) bool { return g.clock(i) < g.cores[i].valid }
+
+// oneSided finds a lease that its holder relies on and its granter has given up.
+func (g *rig) oneSided() error {
+	for i, c := range g.cores {
+		for _, held := range c.relations {
+			if g.clock(i) >= held.held {
+				continue
+			}
+			k := int(held.peer.Machine)
+			for _, granted := range g.cores[k].relations {
+				if int(granted.peer.Machine) == i && g.clock(k) >= granted.granted {
+					return fmt.Errorf("at %.0f machine %d relies on its lease at %d, which has ended", g.now, i, k)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Whatever is lost, delayed or stopped, nobody relies on a lease that has ended.
+func TestNoOneSidedLease(t *testing.T) {
+	for seed := range uint64(60) {
+		g := newRig(seed, 2+int(seed%4))
+		relied := 0
+		g.run(60*length, func() {
+			if err := g.oneSided(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			for i := range g.cores {
+				if g.valid(i) {
+					relied++
+				}
+			}
+		})
+		if relied == 0 {
+			t.Errorf("seed %d: no lease was ever valid", seed)
+		}
+	}
+}
+
+// TestPaper5_2_WaitForOldLeases: once a new configuration has been acknowledged by
+// its members, a majority of the last, and the leases have run out that they had
+// granted to machines that are not among them, no evicted machine relies on its
+// lease, whether the CM is new or the old one.
+func TestPaper5_2_WaitForOldLeases(t *testing.T) {
+	for seed := range uint64(200) {
+		n := 3 + int(seed%4)
+		g := newRig(seed, n)
+		g.run(5*length+g.r.Float64()*5*length, func() {})
+		order := g.r.Perm(n)
+		if g.r.IntN(2) == 0 { // the old CM survives, and stays CM
+			k := slices.Index(order, 0)
+			order[0], order[k] = order[k], order[0]
+		} else if k := slices.Index(order, 0); k < n/2+1 {
+			order[k], order[n-1] = order[n-1], order[k]
+		}
+		members := order[:n/2+1+g.r.IntN((n-1)-n/2)]
+		var machines []rdma.MachineID
+		for _, i := range members {
+			machines = append(machines, rdma.MachineID(i))
+		}
+		slices.Sort(machines)
+		end := 0.0
+		for _, i := range g.r.Perm(len(members)) { // each applies it when it hears of it
+			k := members[i]
+			g.run(g.now+g.r.Float64()*length, func() {})
+			g.cores[k].configure(g.clock(k), rdma.MachineID(order[0]), peers(machines...))
+			left := float64(g.cores[k].left(g.clock(k)))
+			end = max(end, g.now+left/g.rate[order[0]]) // as the CM's clock measures it
+		}
+		g.run(end, func() {})
+		g.run(g.now+5*length, func() {
+			for _, i := range order[len(members):] {
+				if g.valid(i) {
+					t.Fatalf("seed %d: at %.0f machine %d of %v, not among %v, relies on its lease", seed, g.now, i, order, machines)
+				}
+			}
+		})
+	}
+}
+
+func TestMessage(t *testing.T) {
+	want := message{grantRequest, 1, -2, 3}
+	if got, ok := decode(want.encode()); !ok || got != want {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	for _, b := range [][]byte{nil, make([]byte, messageBytes), append([]byte{4}, make([]byte, messageBytes-1)...), make([]byte, messageBytes+1)} {
+		if _, ok := decode(b); ok {
+			t.Errorf("%v is a message", b)
+		}
+	}
+}
