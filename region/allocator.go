@@ -24,6 +24,9 @@ type AllocatorConfig struct {
 	// Replicate makes data, which it must not keep, the bytes at off in every
 	// backup of region id, in rising order, before it returns.
 	Replicate func(id ID, off uint64, data []byte) error
+	// Reserve sees to it that n bytes at off of every backup of region id have
+	// storage behind them, before anything is written there.
+	Reserve func(id ID, off, n uint64) error
 	// Grow returns a new region, if near is not 0 one that is kept by the same
 	// machines as region near. The allocator adds it.
 	Grow func(near ID) (*Region, error)
@@ -283,6 +286,18 @@ func (a *Allocator) replicate(id ID, off uint64, data []byte) error {
 	}
 	if err := a.cfg.Replicate(id, off, data); err != nil {
 		return fmt.Errorf("region %d: replicate at %#x: %w", id, off, err)
+	}
+	return nil
+}
+
+// reserve sees to it that every replica of r has storage for n bytes at off.
+func (a *Allocator) reserve(r *Region, off, n uint64) error {
+	err := r.m.Reserve(off, n)
+	if err == nil && a.cfg.Reserve != nil {
+		err = a.cfg.Reserve(r.id, off, n)
+	}
+	if err != nil {
+		return fmt.Errorf("region %d: reserve %d bytes at %#x: %w", r.id, n, off, err)
 	}
 	return nil
 }

@@ -146,13 +146,14 @@ func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
 	return s, nil
 }
 
-// prepare writes the block table for a new slab at e, backups first. Blocks of
+// prepare sees to it that there is storage for a new slab at e, and writes its
+// block table, backups first. Blocks of
 // former slabs are cleared before, so that no header of theirs is taken for one
 // of the new class; and they are marked dirty before that, so that no replica
 // takes them for the former slab while another has cleared them.
 func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
-	if err := r.m.Reserve(begin, end-begin); err != nil {
+	if err := a.reserve(r, begin, end-begin); err != nil {
 		return err
 	}
 	if dirty {

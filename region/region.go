@@ -54,11 +54,15 @@ func blockShiftFor(size uint64) uint8 {
 }
 
 // Format makes zeroed memory into region id, without objects. It returns
-// ErrFormat if the memory's size cannot be a region's or if it holds one already.
+// ErrFormat if the memory's size cannot be a region's or if it holds one already,
+// and nvram.ErrNoSpace if there is no storage for the block table.
 func Format(id ID, m *nvram.Memory) (*Region, error) {
 	size := m.Size()
 	if size < MinSize || size > MaxSize || size&(size-1) != 0 {
 		return nil, fmt.Errorf("%w: size %d is not a power of two from 1 MB to 4 GB", ErrFormat, size)
+	}
+	if err := m.Reserve(0, tableEnd(size)); err != nil {
+		return nil, fmt.Errorf("region: block table of region %d: %w", id, err)
 	}
 	if Formatted(m) {
 		return nil, fmt.Errorf("%w: memory for region %d is in use", ErrFormat, id)
@@ -93,10 +97,13 @@ func Open(id ID, m *nvram.Memory) (*Region, error) {
 	if size != m.Size() || size > MaxSize || size&(size-1) != 0 || uint8(shape>>16) != blockShiftFor(size) {
 		return nil, fmt.Errorf("%w: region of %d bytes in %d bytes of memory", ErrFormat, size, m.Size())
 	}
-	r := &Region{id: id, m: m, size: size, shift: blockShiftFor(size)}
-	table := (uint64(r.Blocks())*8 + lineBytes - 1) &^ (lineBytes - 1)
-	r.first = tableOffset + table
-	return r, nil
+	return &Region{id: id, m: m, size: size, shift: blockShiftFor(size), first: tableEnd(size)}, nil
+}
+
+// tableEnd is where the block table of a region ends, and objects may begin.
+func tableEnd(size uint64) uint64 {
+	blocks := size >> blockShiftFor(size)
+	return tableOffset + (blocks*8+lineBytes-1)&^(lineBytes-1)
 }
 
 // headerSum mixes a header's words so that no single flipped bit goes unseen.

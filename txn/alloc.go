@@ -14,12 +14,14 @@ const (
 	handlerAlloc = internalHandlers + iota
 	handlerRelease
 	handlerEpoch
+	handlerReserve
 )
 
 func (m *Machine) handleInternally() {
 	m.handlers[handlerAlloc] = m.handleAlloc
 	m.handlers[handlerRelease] = m.handleRelease
 	m.handlers[handlerEpoch] = m.handleEpoch
+	m.handlers[handlerReserve] = m.handleReserve
 }
 
 // alloc reserves a slot for an object, near hint: where hint's primary is
@@ -123,4 +125,43 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
 	}
 	w.unlock()
 	return errors.Join(failed, w.await(&wait))
+}
+
+// ReserveBackups sees to it that n bytes at off of every backup of a region that
+// this machine is the primary of have storage behind them: what is written there
+// is written by NICs, which nothing can tell that a file system is full. The
+// error is nvram.ErrNoSpace then.
+func (m *Machine) ReserveBackups(id region.ID, off, n uint64) error {
+	rt := m.route(id)
+	if rt == nil {
+		return m.noRegion(region.MakeAddr(id, uint32(off)))
+	}
+	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
+	arg = binary.LittleEndian.AppendUint64(arg, off)
+	arg = binary.LittleEndian.AppendUint64(arg, n)
+	for _, b := range rt.Backups {
+		if _, err := m.ShipTo(context.Background(), b, handlerReserve, arg); err != nil {
+			return fmt.Errorf("backup at machine %d: %w", b, err)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != 24 {
+		return nil, fmt.Errorf("%w: reservation of %d bytes", ErrBadMessage, len(arg))
+	}
+	id, off, n := binary.LittleEndian.Uint64(arg), binary.LittleEndian.Uint64(arg[8:]), binary.LittleEndian.Uint64(arg[16:])
+	var rt *route
+	if id == uint64(region.ID(id)) {
+		rt = m.route(region.ID(id))
+	}
+	if rt == nil || rt.local == nil {
+		return nil, fmt.Errorf("%w: reservation in region %d, which is not here", ErrBadMessage, id)
+	}
+	mem := rt.local.Memory()
+	if off > mem.Size() || n > mem.Size()-off {
+		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", ErrBadMessage, n, off, id)
+	}
+	return nil, mem.Reserve(off, n)
 }

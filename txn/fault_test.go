@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -162,8 +163,14 @@ func TestMessagesOfNonsense(t *testing.T) {
 	r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1}, 3)
 	r.settle()
 	const lockReply, validateReply, request, reply = 1, 3, 4, 5
-	const alloc, release, epoch = 0xff00, 0xff01, 0xff02
+	const alloc, release, epoch, reserve = 0xff00, 0xff01, 0xff02, 0xff03
 	ptr := func(p region.Ptr) []byte { return p.Append(nil) }
+	words := func(w ...uint64) (b []byte) {
+		for _, v := range w {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+		return b
+	}
 	fenced := r.fences(1)
 	for _, b := range [][]byte{
 		txn.Message(lockReply, 0, 0, 0, 1, nil),
@@ -178,6 +185,11 @@ func TestMessagesOfNonsense(t *testing.T) {
 		txn.Message(request, 0, release, 0, 0, ptr(region.MakePtr(region.MakeAddr(r.ptrs[1].Addr.Region(), 960<<10), 7, 0))),
 		txn.Message(request, 0, epoch, 0, 0, nil),
 		txn.Message(request, 0, epoch, 0, 0, bytes.Repeat([]byte{0xff}, 8)),
+		txn.Message(request, 0, reserve, 0, 0, nil),
+		txn.Message(request, 0, reserve, 0, 0, bytes.Repeat([]byte{0xff}, 24)),
+		txn.Message(request, 0, reserve, 0, 0, words(99, 0, 64)),
+		txn.Message(request, 0, reserve, 0, 0, words(uint64(r.ptrs[1].Addr.Region()), 64, math.MaxUint64)),
+		txn.Message(request, 0, reserve, 0, 0, words(uint64(r.ptrs[1].Addr.Region()), math.MaxUint64, 64)),
 		txn.Message(request, 0, 0x1234, 0, 0, nil),
 	} {
 		r.Machine(0).AppendMessage(0, 1, b)

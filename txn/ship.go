@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -84,7 +85,7 @@ const (
 )
 
 // knownErrors are what callers of a shipped function may want to tell apart.
-var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, region.ErrFull, region.ErrTooLarge, region.ErrFreed}
+var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace}
 
 // A ShippedError is the error of a function that ran at another machine. It has
 // that error's text, and is what that was of this package's and region's errors.
