@@ -2,7 +2,10 @@
 
 package region
 
-import "unsafe"
+import (
+	"bytes"
+	"unsafe"
+)
 
 // On amd64 loads keep their order among loads and stores among stores, so only
 // the compiler must be held back. It keeps plain accesses on their side of an
@@ -25,6 +28,14 @@ func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
 		first = 1
 	}
 	copyLines(unsafe.Add(to, firstPayload+(first-1)*linePayload), unsafe.Add(object, first*lineBytes), last+1-first)
+}
+
+// loadBytes copies bytes of one line to dst.
+func loadBytes(dst []byte, from unsafe.Pointer) { copy(dst, unsafe.Slice((*byte)(from), len(dst))) }
+
+// equalBytes compares b with bytes of one line.
+func equalBytes(b []byte, with unsafe.Pointer) bool {
+	return bytes.Equal(b, unsafe.Slice((*byte)(with), len(b)))
 }
 
 // copyLines copies the payload of n lines, none of them an object's first.

@@ -3,6 +3,7 @@
 package region
 
 import (
+	"bytes"
 	"encoding/binary"
 	"sync/atomic"
 	"unsafe"
@@ -32,6 +33,26 @@ func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
 			copy(dst[at:at+linePayload], line[versionBytes:])
 		}
 	}
+}
+
+// loadBytes copies bytes of one line to dst.
+func loadBytes(dst []byte, from unsafe.Pointer) {
+	if len(dst) == 0 {
+		return // where the next object begins, or none
+	}
+	at := int(uintptr(from) % lineBytes)
+	line := loadLine(unsafe.Add(from, -at))
+	copy(dst, line[at:])
+}
+
+// equalBytes compares b with bytes of one line.
+func equalBytes(b []byte, with unsafe.Pointer) bool {
+	if len(b) == 0 {
+		return true
+	}
+	at := int(uintptr(with) % lineBytes)
+	line := loadLine(unsafe.Add(with, -at))
+	return bytes.Equal(b, line[at:at+len(b)])
 }
 
 func loadLine(from unsafe.Pointer) (line [lineBytes]byte) {

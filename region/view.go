@@ -3,6 +3,8 @@ package region
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/farmsql/farmsql/internal/invariant"
 )
 
 // A View reads parts of an object of this machine in place. Who needs little of
@@ -56,6 +58,50 @@ func (v View) Load(dst []byte, from, to int) {
 	if first, last := v.lines(from, to); first <= last {
 		loadLines(dst[:v.class.Capacity()], v.object, first, last)
 	}
+}
+
+// FirstWords is how many words of 8 bytes the payload has on an object's first
+// line, which is where an index should keep what decides about the rest.
+const FirstWords = firstPayload / 8
+
+// Word returns word i of the payload, of the first FirstWords.
+func (v View) Word(i int) uint64 {
+	if uint(i) >= FirstWords {
+		invariant.Violated("word on the first line", i, FirstWords)
+	}
+	return atomic.LoadUint64((*uint64)(unsafe.Add(v.object, HeaderBytes+8*i)))
+}
+
+// Copy copies the payload from byte from on to dst. Like Equal it panics if there
+// is not that much. The zero View has neither words nor bytes.
+func (v View) Copy(dst []byte, from int) {
+	place := v.place(from, len(dst))
+	for n := lineBytes - place%lineBytes; n < len(dst); n = linePayload {
+		loadBytes(dst[:n], unsafe.Add(v.object, place))
+		dst, place = dst[n:], place+n+versionBytes
+	}
+	loadBytes(dst, unsafe.Add(v.object, place))
+}
+
+// Equal reports whether b is what the payload has from byte from on.
+func (v View) Equal(b []byte, from int) bool {
+	place := v.place(from, len(b))
+	for n := lineBytes - place%lineBytes; n < len(b); n = linePayload {
+		if !equalBytes(b[:n], unsafe.Add(v.object, place)) {
+			return false
+		}
+		b, place = b[n:], place+n+versionBytes
+	}
+	return equalBytes(b, unsafe.Add(v.object, place))
+}
+
+// place returns where byte from of the payload is in the object. n bytes from
+// there on must be payload.
+func (v View) place(from, n int) int {
+	if from < 0 || from+n > v.class.Capacity() {
+		invariant.Violated("view within the payload", from+n, v.class.Capacity())
+	}
+	return HeaderBytes + from + versionBytes*lineOf(from)
 }
 
 // lines returns the first and the last line that hold bytes from to to; of none

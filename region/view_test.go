@@ -2,6 +2,7 @@ package region
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -34,6 +35,62 @@ func TestViewLoads(t *testing.T) {
 			t.Fatal("nobody wrote, and the view is not valid")
 		}
 	}
+}
+
+// TestViewCopies copies, and compares, ranges of objects of all shapes.
+func TestViewCopies(t *testing.T) {
+	for _, c := range []Class{0, 1, 2, 3, 15} {
+		r := newRegion(t, 7, 4<<20)
+		p := newObject(t, r, c)
+		want := payloadOf(c, 1)
+		mustLock(t, r, p, 0)
+		r.Write(p, want, 1, true, 0)
+		v, err := r.Look(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range FirstWords {
+			if got := binary.LittleEndian.Uint64(want[8*i:]); v.Word(i) != got {
+				t.Errorf("word %d is %#x, want %#x", i, v.Word(i), got)
+			}
+		}
+		for from := 0; from <= len(want); from += 1 + from%7 {
+			for n := 0; from+n <= len(want); n += 1 + n/3 {
+				part, dst := want[from:from+n], make([]byte, n)
+				if v.Copy(dst, from); !bytes.Equal(dst, part) {
+					t.Fatalf("copy of [%d,+%d) of %d: %x, want %x", from, n, len(want), dst, part)
+				}
+				if !v.Equal(part, from) {
+					t.Fatalf("[%d,+%d) of %d does not equal itself", from, n, len(want))
+				}
+				for i := range dst {
+					dst[i] ^= 1
+					if v.Equal(dst, from) {
+						t.Fatalf("[%d,+%d) of %d equals what differs in byte %d", from, n, len(want), i)
+					}
+					dst[i] ^= 1
+				}
+			}
+		}
+		for name, f := range map[string]func(){
+			"word":     func() { v.Word(FirstWords) },
+			"before":   func() { v.Copy(make([]byte, 1), -1) },
+			"beyond":   func() { v.Copy(make([]byte, 2), len(want)-1) },
+			"equal":    func() { v.Equal(make([]byte, 2), len(want)-1) },
+			"zero":     func() { View{}.Copy(make([]byte, 49), 0) },
+			"negative": func() { v.Word(-1) },
+		} {
+			if !panics(f) {
+				t.Errorf("%s: no panic", name)
+			}
+		}
+	}
+}
+
+func panics(f func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	f()
+	return false
 }
 
 // checkLoaded checks that dst has the lines of want that hold bytes from to to,

@@ -32,10 +32,8 @@ func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	if rt == nil || !rt.primary {
 		return region.View{}, false
 	}
+	o.w.stats.localReads.Add(1) // first: loads that follow an atomic addition wait for those before it
 	v, err := rt.local.Look(p)
-	if err == nil {
-		o.w.stats.localReads.Add(1)
-	}
 	return v, err == nil
 }
 
@@ -45,6 +43,7 @@ func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
 	if rt == nil || !rt.primary {
 		return region.View{}, region.View{}, false
 	}
+	o.w.stats.localReads.Add(2)
 	first, err := rt.local.Look(p)
 	if err == nil {
 		second, err = rt.local.Look(p.Element(1))
@@ -52,7 +51,6 @@ func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
 	if err != nil {
 		return region.View{}, region.View{}, false
 	}
-	o.w.stats.localReads.Add(2)
 	return first, second, true
 }
 

@@ -126,7 +126,13 @@ func (l *layout) fitLog(bytesMax int) {
 }
 
 func (l *layout) bucketBytes() int { return pageHeaderBytes + l.slots*(controlBytes+l.dataBytes) }
-func (l *layout) blockBytes() int  { return pageHeaderBytes + blockSlots*(controlBytes+l.dataBytes) }
+
+// dataOffset is where the data of a bucket's slot i begins.
+func (l *layout) dataOffset(i int) int {
+	return pageHeaderBytes + controlBytes*l.slots + i*l.dataBytes
+}
+
+func (l *layout) blockBytes() int { return pageHeaderBytes + blockSlots*(controlBytes+l.dataBytes) }
 
 // inline reports whether a pair of these lengths lives in its slot.
 func (l *layout) inline(key, value int) bool { return key <= l.keyBytes && value <= l.valueBytes }

@@ -43,11 +43,9 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 	}
 	op := tb.m.Start()
 	defer op.End()
-	buf := o.buffers.Get().(*buffer)
-	defer o.buffers.Put(buf)
 	h := sum(o.seed, key)
 	for range restartsMax {
-		value, ok, err = tb.lookup(o, buf, h, key, dst)
+		value, ok, err = tb.lookup(op, o, h, key, dst)
 		if err == nil || !overtaken(err) {
 			return value, ok, err
 		}
@@ -73,13 +71,23 @@ func overtaken(err error) bool {
 	return errors.Is(err, errOvertaken) || errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed)
 }
 
-func (tb *Table) lookup(o *opened, buf *buffer, h uint64, key, dst []byte) ([]byte, bool, error) {
+// lookup is one attempt, in the operation op.
+func (tb *Table) lookup(op txn.Operation, o *opened, h uint64, key, dst []byte) ([]byte, bool, error) {
 	s := o.dir.find(h)
-	i := bucketOf(h, o.buckets)
+	first := s.first.Element(bucketOf(h, o.buckets))
+	if v, ok, decided := o.glance(op, s, first, h, key, dst); decided {
+		return v, ok, nil
+	}
+	return tb.search(op, o, s, h, key, dst)
+}
+
+// search is lookup by copies of all that it reads.
+func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, dst []byte) ([]byte, bool, error) {
+	buf := o.buffers.Get().(*buffer)
+	defer o.buffers.Put(buf)
 	for {
-		first := s.first.Element(i)
-		local := tb.m.IsPrimary(first.Addr)
-		home, next, err := tb.readBuckets(o, buf, first, local)
+		first := s.first.Element(bucketOf(h, o.buckets))
+		home, next, err := o.readBuckets(op, buf, first)
 		if err != nil {
 			return nil, false, gone(err)
 		}
@@ -90,16 +98,10 @@ func (tb *Table) lookup(o *opened, buf *buffer, h uint64, key, dst []byte) ([]by
 			}
 			continue
 		}
-		if v, ok, err := tb.inPage(buf, home, h, key, dst, false); ok || err != nil {
+		if v, ok, err := inPage(op, buf, home, h, key, dst, false); ok || err != nil {
 			return v, ok, err
 		}
-		if local {
-			// The neighbour costs nothing unless it is needed.
-			if _, err := tb.m.Read(first.Element(1), next.b); err != nil {
-				return nil, false, gone(err)
-			}
-		}
-		if v, ok, err := tb.inPage(buf, next, h, key, dst, true); ok || err != nil {
+		if v, ok, err := inPage(op, buf, next, h, key, dst, true); ok || err != nil {
 			return v, ok, err
 		}
 		if !joint(home, next) {
@@ -108,53 +110,53 @@ func (tb *Table) lookup(o *opened, buf *buffer, h uint64, key, dst []byte) ([]by
 		if !home.linked() {
 			return nil, false, nil
 		}
-		if tb.opt.OneTwoSided && !local {
+		if tb.opt.OneTwoSided && !tb.m.IsPrimary(first.Addr) {
 			return tb.shipLookup(first.Addr, key, dst)
 		}
-		return tb.inChain(o, buf, home, h, key, dst)
+		return tb.inChain(op, o, buf, home, h, key, dst)
 	}
 }
 
-// readBuckets reads a home and, with the same READ, the bucket after it. Where
-// the READ would be a copy, it reads the home only.
-func (tb *Table) readBuckets(o *opened, buf *buffer, first region.Ptr, local bool) (home, next page, err error) {
+// readBuckets reads a home and the bucket after it, with one READ.
+func (o *opened) readBuckets(op txn.Operation, buf *buffer, first region.Ptr) (home, next page, err error) {
 	n := first.Capacity()
-	if local {
-		_, err = tb.m.Read(first, buf.pair[:n])
-	} else {
-		_, _, err = tb.m.ReadPair(first, buf.pair)
-	}
+	_, _, err = op.ReadPair(first, buf.pair)
 	return o.bucket(buf.pair[:n]), o.bucket(buf.pair[n:]), err
 }
 
 // inPage looks for key in one page.
-func (tb *Table) inPage(buf *buffer, p page, h uint64, key, dst []byte, next bool) ([]byte, bool, error) {
+func inPage(op txn.Operation, buf *buffer, p page, h uint64, key, dst []byte, next bool) ([]byte, bool, error) {
 	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
 		s := p.slot(k)
 		if !s.outside() {
 			return append(dst[:0], s.value()...), true, nil
 		}
-		_, ptr, err := s.pair()
-		if err != nil {
-			return nil, false, err
-		}
-		b := buf.sized(&buf.object, ptr.Capacity())
-		if _, err := tb.m.Read(ptr, b); err != nil {
-			return nil, false, err
-		}
-		stored, value, err := decodePair(b)
-		if err != nil {
-			return nil, false, err
-		}
-		if bytes.Equal(stored, key) {
-			return append(dst[:0], value...), true, nil
+		if v, ok, err := outside(op, buf, s, key, dst); ok || err != nil {
+			return v, ok, err
 		}
 	}
 	return nil, false, nil
 }
 
+// outside reads the pair that s leads to, and returns its value if it has key.
+func outside(op txn.Operation, buf *buffer, s slot, key, dst []byte) ([]byte, bool, error) {
+	_, ptr, err := s.pair()
+	if err != nil {
+		return nil, false, err
+	}
+	b := buf.sized(&buf.object, ptr.Capacity())
+	if _, err := op.Read(ptr, b); err != nil {
+		return nil, false, err
+	}
+	stored, value, err := decodePair(b)
+	if err != nil || !bytes.Equal(stored, key) {
+		return nil, false, err
+	}
+	return append(dst[:0], value...), true, nil
+}
+
 // inChain looks for key in the blocks that home links to.
-func (tb *Table) inChain(o *opened, buf *buffer, home page, h uint64, key, dst []byte) ([]byte, bool, error) {
+func (tb *Table) inChain(op txn.Operation, o *opened, buf *buffer, home page, h uint64, key, dst []byte) ([]byte, bool, error) {
 	p := home
 	for range chainMax {
 		l, err := p.link()
@@ -165,7 +167,7 @@ func (tb *Table) inChain(o *opened, buf *buffer, home page, h uint64, key, dst [
 			return nil, false, nil
 		}
 		b := buf.sized(&buf.block, l.ptr.Capacity())
-		if _, err := tb.m.Read(l.ptr, b); err != nil {
+		if _, err := op.Read(l.ptr, b); err != nil {
 			return nil, false, err
 		}
 		p = o.block(b)
@@ -175,7 +177,7 @@ func (tb *Table) inChain(o *opened, buf *buffer, home page, h uint64, key, dst [
 		if p.u16(chainVersion) != l.version {
 			return nil, false, errOvertaken
 		}
-		if v, ok, err := tb.inPage(buf, p, h, key, dst, false); ok || err != nil {
+		if v, ok, err := inPage(op, buf, p, h, key, dst, false); ok || err != nil {
 			return v, ok, err
 		}
 	}

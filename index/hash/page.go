@@ -97,8 +97,13 @@ func (p page) controlOffset(i int) int { return pageHeaderBytes + controlBytes*i
 
 func (p page) control(i int) uint32 { return binary.LittleEndian.Uint32(p.b[p.controlOffset(i):]) }
 
+// dataOffset is where the data of slot i begins, and the control words end.
+func (p page) dataOffset(i int) int {
+	return pageHeaderBytes + controlBytes*p.slots + i*p.lay.dataBytes
+}
+
 func (p page) data(i int) []byte {
-	off := pageHeaderBytes + controlBytes*p.slots + i*p.lay.dataBytes
+	off := p.dataOffset(i)
 	return p.b[off : off+p.lay.dataBytes : off+p.lay.dataBytes]
 }
 
@@ -203,27 +208,32 @@ func outsideSlot(h uint64, p region.Ptr, buf []byte) slot {
 // is meant: in a bucket's own page and in its chain false, in the neighbour's
 // page true. It returns -1 if there is none.
 func (p page) find(i int, h uint64, key []byte, next bool) int {
-	want := usedFlag | tagOf(h)
-	if next {
-		want |= nextFlag
-	}
+	want := wanted(h, next)
 	for ; i < p.slots; i++ {
-		control := p.control(i)
-		if control&(usedFlag|nextFlag|0xff) != want {
-			continue
-		}
-		s := slot{control, p.data(i)}
-		if s.outside() {
-			if binary.LittleEndian.Uint64(s.data) == h {
-				return i
-			}
-			continue
-		}
-		if k, v := s.lengths(); k == len(key) && k+v <= len(s.data) && bytes.Equal(s.data[:k], key) {
+		if p.control(i)&wantedMask == want && p.slot(i).matches(h, key) {
 			return i
 		}
 	}
 	return -1
+}
+
+// wanted is what a control word under wantedMask is for a key with hash h.
+func wanted(h uint64, next bool) uint32 {
+	if next {
+		return usedFlag | nextFlag | tagOf(h)
+	}
+	return usedFlag | tagOf(h)
+}
+
+const wantedMask = usedFlag | nextFlag | 0xff
+
+// matches says whether s holds key inline, or an outside pair with its hash h.
+func (s slot) matches(h uint64, key []byte) bool {
+	if s.outside() {
+		return binary.LittleEndian.Uint64(s.data) == h
+	}
+	k, v := s.lengths()
+	return k == len(key) && k+v <= len(s.data) && bytes.Equal(s.data[:k], key)
 }
 
 // valid says whether p can be a page of the table: bytes are only trusted after
