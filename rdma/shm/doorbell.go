@@ -1,0 +1,87 @@
+package shm
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// spinFor is how long a doorbell is watched after it has rung. It is worth a
+	// wake-up of an idle core, which costs as much.
+	spinFor = 20 * time.Microsecond
+	// spinLooks are taken between two yields, about every microsecond: a goroutine
+	// that spins without them keeps others waiting for milliseconds.
+	spinLooks = 16
+	// parkedFor bounds a sleep. Who rings and dies before it has woken the sleeper
+	// must not leave it asleep for ever.
+	parkedFor = time.Second
+)
+
+// A doorbell watches the rung word of a worker's place, and calls the bell of the
+// queue that has the place at the time.
+type doorbell struct {
+	state   *state // keeps the words mapped
+	rung    *atomic.Uint64
+	parked  *atomic.Uint32
+	bell    atomic.Pointer[func()]
+	stopped atomic.Bool
+}
+
+func newDoorbell(s *state, worker int) *doorbell {
+	return &doorbell{state: s, rung: s.rung(worker), parked: s.parked(worker)}
+}
+
+// ring sets a rung word and wakes who sleeps on it. Both accesses are sequentially
+// consistent, as are park's, so that of ringer and sleeper one sees the other.
+func ring(rung *atomic.Uint64, parked *atomic.Uint32) {
+	rung.Swap(1)
+	if parked.Load() == 1 && parked.CompareAndSwap(1, 0) {
+		futexWake(parked)
+	}
+}
+
+func (d *doorbell) run() {
+	for !d.stopped.Load() {
+		if d.hasRung() {
+			if bell := d.bell.Load(); bell != nil {
+				(*bell)()
+			}
+		} else if !d.spin() {
+			d.park()
+		}
+	}
+	runtime.KeepAlive(d.state)
+}
+
+// hasRung reports, once, that somebody rang.
+func (d *doorbell) hasRung() bool { return d.rung.Load() != 0 && d.rung.Swap(0) != 0 }
+
+// spin reports whether somebody rings soon.
+func (d *doorbell) spin() bool {
+	for began := time.Now(); time.Since(began) < spinFor; {
+		for range spinLooks {
+			if d.rung.Load() != 0 {
+				return true
+			}
+		}
+		schedYield()
+		runtime.Gosched()
+	}
+	return false
+}
+
+// park sleeps until somebody rings.
+func (d *doorbell) park() {
+	d.parked.Store(1)
+	if d.rung.Load() == 0 && !d.stopped.Load() {
+		futexWait(d.parked, 1, parkedFor)
+	}
+	d.parked.Store(0)
+}
+
+// stop ends run, which may be calling the bell yet.
+func (d *doorbell) stop() {
+	d.stopped.Store(true)
+	ring(d.rung, d.parked)
+}

@@ -1,0 +1,160 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/farmsql/farmsql/rdma"
+	"golang.org/x/sys/unix"
+)
+
+const formatName = "FARMSQL-SHM"
+
+func formatText() string { return fmt.Sprintf("farmsql shm folder\nformat %d\n", formatVersion) }
+
+// folder is the folder that all machines share.
+type folder struct {
+	path string
+	// dir stays open as long as anybody may look for a socket through it: somebody
+	// who is not found counts as dead.
+	dir *os.File
+}
+
+// openFolder opens the folder, or makes one.
+func openFolder(path string) (*folder, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = os.MkdirAll(path, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shm: %w", err)
+	}
+	if err := checkFormat(path); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("shm: %w", err)
+	}
+	return &folder{path, dir}, nil
+}
+
+// checkFormat reads the folder's format, and writes it if it is new. Several
+// processes may do so at once.
+func checkFormat(path string) error {
+	name := filepath.Join(path, formatName)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := writeFormat(path, name); err != nil {
+			return err
+		}
+		text, err = os.ReadFile(name)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("shm: %w", err)
+	case string(text) != formatText():
+		return fmt.Errorf("%w: %s does not say %q; stop all machines that use the folder, and remove it", ErrFormat, name, formatText())
+	}
+	return nil
+}
+
+// writeFormat marks a folder that holds nothing of ours yet. A link appears with
+// its content, and only if there is none.
+func writeFormat(path, name string) error {
+	names, err := filepath.Glob(filepath.Join(path, "machine-*"))
+	if err != nil || len(names) > 0 {
+		return errors.Join(err, fmt.Errorf("%w: %s holds machines but no %s", ErrFormat, path, formatName))
+	}
+	draft := fmt.Sprintf("%s.%d", name, os.Getpid())
+	if err := os.WriteFile(draft, []byte(formatText()), 0o600); err != nil {
+		return fmt.Errorf("shm: %w", err)
+	}
+	defer os.Remove(draft)
+	if err := os.Link(draft, name); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("shm: %w", err)
+	}
+	return nil
+}
+
+func (f *folder) file(m rdma.MachineID, kind string) string {
+	return filepath.Join(f.path, fmt.Sprintf("machine-%d.%s", m, kind))
+}
+
+// socket names a socket shortly: the kernel takes no more than 107 bytes.
+func (f *folder) socket(m rdma.MachineID, kind string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/machine-%d.%s", f.dir.Fd(), m, kind)
+}
+
+// machines returns who has a state file.
+func (f *folder) machines() ([]rdma.MachineID, error) {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("shm: %w", err)
+	}
+	var all []rdma.MachineID
+	for _, e := range entries {
+		id, isState := strings.CutSuffix(strings.TrimPrefix(e.Name(), "machine-"), ".state")
+		if n, err := strconv.ParseUint(id, 10, 16); err == nil && isState {
+			all = append(all, rdma.MachineID(n))
+		}
+	}
+	return all, nil
+}
+
+// lock makes this process machine m, until the file is closed.
+func (f *folder) lock(m rdma.MachineID) (*os.File, error) {
+	lock, err := os.OpenFile(f.file(m, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("shm: %w", err)
+	}
+	switch err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case err == nil:
+		return lock, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		err = f.taken(m)
+		return nil, errors.Join(err, lock.Close())
+	default:
+		return nil, errors.Join(fmt.Errorf("shm: lock %s: %w", lock.Name(), err), lock.Close())
+	}
+}
+
+// taken says by whom, if that can be known.
+func (f *folder) taken(m rdma.MachineID) error {
+	s, err := openState(f.file(m, "state"), m)
+	if err != nil { // it is just starting
+		return fmt.Errorf("%w: machine %d of %s", rdma.ErrMachineTaken, m, f.path)
+	}
+	return fmt.Errorf("%w: machine %d of %s is process %d", rdma.ErrMachineTaken, m, f.path, s.process())
+}
+
+// dial connects to the process of machine m. The connection ends when the
+// process does.
+func (f *folder) dial(m rdma.MachineID) (net.Conn, error) {
+	defer runtime.KeepAlive(f)
+	return net.Dial("unix", f.socket(m, "alive"))
+}
+
+// isGone reports whether machine m has no process. Doubtful is not gone.
+func (f *folder) isGone(m rdma.MachineID) bool {
+	conn, err := f.dial(m)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+}
+
+// identity names the file at path.
+func identity(path string) (device, inode uint64, err error) {
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil {
+		return 0, 0, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return s.Dev, s.Ino, nil
+}

@@ -1,0 +1,329 @@
+package shm
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// stuckAfter is how long Join waits for an operation on the former life's memory.
+const stuckAfter = 5 * time.Second
+
+// A NIC is one machine's access to the network. It implements rdma.NIC.
+type NIC struct {
+	folder   *folder
+	machine  rdma.MachineID
+	lock     *os.File
+	state    *state // own
+	door     *net.UnixListener
+	mail     *net.UnixConn
+	receiver atomic.Pointer[receiver]
+	// running counts the goroutines of sockets. Doorbells are not among them: Close
+	// may be called by a bell.
+	running sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		slots     map[rdma.Key]uint64
+		queues    map[int]*Queue
+		doorbells map[int]*doorbell
+		states    map[rdma.MachineID]*state // the newest life known of each
+		peers     map[rdma.MachineID]*peer
+		conns     map[*conn]struct{} // those not broken from this side
+		cut       map[rdma.MachineID]bool
+		guests    map[net.Conn]struct{} // connections of those who watch this process
+		closed    bool
+	}
+}
+
+var _ rdma.NIC = (*NIC)(nil)
+
+// Join makes this process machine m of the network in a folder, which comes into
+// being if need be. Once it has returned, no operation of the time before touches
+// the machine's memory any more.
+//
+// Errors: rdma.ErrMachineTaken if a living process has that name; ErrFormat;
+// ErrStuck; and the system's.
+func Join(path string, m rdma.MachineID) (*NIC, error) {
+	f, err := openFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := f.lock(m)
+	if err != nil {
+		return nil, err
+	}
+	nic := &NIC{folder: f, machine: m, lock: lock}
+	nic.mu.slots = make(map[rdma.Key]uint64)
+	nic.mu.queues = make(map[int]*Queue)
+	nic.mu.doorbells = make(map[int]*doorbell)
+	nic.mu.states = make(map[rdma.MachineID]*state)
+	nic.mu.peers = make(map[rdma.MachineID]*peer)
+	nic.mu.conns = make(map[*conn]struct{})
+	nic.mu.cut = make(map[rdma.MachineID]bool)
+	nic.mu.guests = make(map[net.Conn]struct{})
+	if err := nic.enter(); err != nil {
+		return nil, errors.Join(err, nic.leave())
+	}
+	return nic, nil
+}
+
+// enter ends the life before, then opens the sockets, and shows the new state
+// last: who finds it finds everything else.
+func (nic *NIC) enter() error {
+	if err := nic.fence(); err != nil {
+		return err
+	}
+	if err := nic.listen(); err != nil {
+		return fmt.Errorf("shm: %w", err)
+	}
+	var life [8]byte
+	_, _ = rand.Read(life[:]) // never fails
+	var err error
+	if nic.state, err = createState(nic.file("state"), nic.machine, binary.NativeEndian.Uint64(life[:])); err != nil {
+		return fmt.Errorf("shm: %w", err)
+	}
+	nic.running.Go(nic.welcome)
+	nic.running.Go(nic.receive)
+	return nil
+}
+
+// fence takes the memory of the former life away from the others. What is no
+// state, nobody has connected to.
+func (nic *NIC) fence() error {
+	former, err := openState(nic.file("state"), nic.machine)
+	if err != nil {
+		return nil
+	}
+	former.alive.Store(0)
+	return nic.settle(stuckAfter)
+}
+
+func (nic *NIC) file(kind string) string { return nic.folder.file(nic.machine, kind) }
+
+// listen opens the sockets, in place of those that a killed process left.
+func (nic *NIC) listen() error {
+	for _, kind := range []string{"alive", "datagram"} {
+		if err := os.RemoveAll(nic.file(kind)); err != nil {
+			return err
+		}
+	}
+	address := func(kind, network string) *net.UnixAddr {
+		return &net.UnixAddr{Name: nic.folder.socket(nic.machine, kind), Net: network}
+	}
+	var err error
+	if nic.mail, err = net.ListenUnixgram("unixgram", address("datagram", "unixgram")); err != nil {
+		return err
+	}
+	if nic.door, err = net.ListenUnix("unix", address("alive", "unix")); err != nil {
+		return err
+	}
+	nic.door.SetUnlinkOnClose(false) // leave does, by the full name
+	return nil
+}
+
+// welcome keeps connections open while this process lives: that is all they are
+// for.
+func (nic *NIC) welcome() {
+	for {
+		conn, err := nic.door.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors: those who wait in line are served as well
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		nic.running.Go(func() { nic.entertain(conn) })
+	}
+}
+
+// entertain holds a connection until the peer ends, or this NIC closes.
+func (nic *NIC) entertain(conn net.Conn) {
+	nic.mu.Lock()
+	nic.mu.guests[conn] = struct{}{}
+	closed := nic.mu.closed
+	nic.mu.Unlock()
+	if !closed {
+		_, _ = conn.Read(make([]byte, 1))
+	}
+	nic.mu.Lock()
+	delete(nic.mu.guests, conn)
+	nic.mu.Unlock()
+	_ = conn.Close()
+}
+
+// Machine returns the name with which it joined.
+func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
+
+// Register implements rdma.NIC.
+func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	if nic.mu.closed {
+		return rdma.ErrClosed
+	}
+	if _, taken := nic.mu.slots[k]; taken {
+		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), nic.machine)
+	}
+	location, shared := m.Location()
+	if !shared {
+		return fmt.Errorf("%w: key %#x at machine %d", rdma.ErrPrivate, uint64(k), nic.machine)
+	}
+	slot, err := nic.state.publish(k, m.Size(), location)
+	if err == nil {
+		nic.mu.slots[k] = slot
+	}
+	return err
+}
+
+// Deregister implements rdma.NIC.
+func (nic *NIC) Deregister(k rdma.Key) {
+	nic.mu.Lock()
+	slot, registered := nic.mu.slots[k]
+	if registered {
+		delete(nic.mu.slots, k)
+		nic.state.withdraw(slot)
+	}
+	nic.mu.Unlock()
+	if registered {
+		_ = nic.settle(0)
+	}
+}
+
+// Open implements rdma.NIC. It fails with ErrTooMany for a worker beyond the
+// 128th.
+func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	switch {
+	case nic.mu.closed:
+		return nil, rdma.ErrClosed
+	case worker < 0 || worker >= workersMax:
+		return nil, fmt.Errorf("%w: worker %d of %d", ErrTooMany, worker, workersMax)
+	case nic.mu.queues[worker] != nil:
+		return nil, fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, nic.machine)
+	}
+	if uint64(worker) >= uint64(nic.state.workers()) {
+		nic.state.memory.Store(workersAt, uint64(worker)+1)
+	}
+	d := nic.mu.doorbells[worker]
+	if d == nil {
+		d = newDoorbell(nic.state, worker)
+		nic.mu.doorbells[worker] = d
+		go d.run()
+	}
+	if bell == nil {
+		bell = func() {}
+	}
+	d.bell.Store(&bell)
+	q := newQueue(nic, worker)
+	nic.mu.queues[worker] = q
+	nic.state.open(worker).Add(1)
+	return q, nil
+}
+
+// closeQueueLocked gives a worker's place back.
+func (nic *NIC) closeQueueLocked(q *Queue) {
+	if q.closed.Swap(true) {
+		return
+	}
+	delete(nic.mu.queues, q.worker)
+	nic.state.open(q.worker).Add(1)
+	nic.mu.doorbells[q.worker].bell.Store(nil)
+	nic.breakLocked(func(c *conn) bool { return c.from == q })
+}
+
+// breakLocked breaks the connections that match, from this side.
+func (nic *NIC) breakLocked(match func(*conn) bool) {
+	for c := range nic.mu.conns {
+		if match(c) {
+			c.broken.Store(true)
+			delete(nic.mu.conns, c)
+		}
+	}
+}
+
+// Cut takes out the cable to a machine, at this end: connections to it break, no
+// operation of this machine lands there once Cut has returned, and no datagram
+// passes either way. It is for tests and drills, which cut at both ends.
+func (nic *NIC) Cut(to rdma.MachineID) {
+	nic.mu.Lock()
+	nic.mu.cut[to] = true
+	nic.breakLocked(func(c *conn) bool { return c.peer.state.machine == to })
+	nic.mu.Unlock()
+	_ = nic.settle(0)
+}
+
+// Mend puts the cable back.
+func (nic *NIC) Mend(to rdma.MachineID) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	delete(nic.mu.cut, to)
+}
+
+func (nic *NIC) isCut(from rdma.MachineID) bool {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	return nic.mu.cut[from]
+}
+
+// Close implements rdma.NIC. The machine's memory stays registered by nobody.
+func (nic *NIC) Close() error {
+	nic.mu.Lock()
+	if nic.mu.closed {
+		nic.mu.Unlock()
+		return nil
+	}
+	nic.mu.closed = true
+	nic.receiver.Store(nil)
+	for _, q := range nic.mu.queues {
+		nic.closeQueueLocked(q)
+	}
+	nic.mu.Unlock()
+	_ = nic.settle(0) // of one that is not alive nobody expects operations
+	nic.state.alive.Store(0)
+	_ = nic.settle(0)
+	return nic.leave()
+}
+
+// leave closes what is open and takes the machine's files away, but for the lock's:
+// somebody may be waiting for it.
+func (nic *NIC) leave() error {
+	var errs []error
+	if nic.door != nil {
+		errs = append(errs, nic.door.Close())
+	}
+	if nic.mail != nil {
+		errs = append(errs, nic.mail.Close())
+	}
+	nic.mu.Lock()
+	for _, d := range nic.mu.doorbells {
+		d.stop()
+	}
+	for _, p := range nic.mu.peers {
+		errs = append(errs, p.monitor.Close())
+	}
+	for conn := range nic.mu.guests {
+		_ = conn.Close() // its goroutine may have, just now
+	}
+	nic.mu.Unlock()
+	nic.running.Wait()
+	kinds := []string{"alive", "datagram"}
+	if nic.state != nil { // otherwise it is a former life's, which may not be over
+		kinds = append(kinds, "state")
+	}
+	for _, kind := range kinds {
+		errs = append(errs, os.RemoveAll(nic.file(kind)))
+	}
+	return errors.Join(append(errs, nic.lock.Close())...)
+}

@@ -1,0 +1,144 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A peer is one life of another machine (or of this one), as this NIC sees it.
+type peer struct {
+	state   *state
+	monitor net.Conn // ends when its process does
+	// attached is the memory that has been mapped; replaced, never changed.
+	attached atomic.Pointer[map[rdma.Key]*attachment]
+}
+
+// An attachment is a registration of the peer, mapped here.
+type attachment struct {
+	memory     *nvram.Memory
+	generation uint64
+	current    *atomic.Uint64 // the slot's; the attachment holds while they are the same
+}
+
+// A conn joins two sibling workers, in the direction of from's operations.
+type conn struct {
+	from   *Queue
+	peer   *peer
+	open   *atomic.Uint64 // the sibling's
+	opened uint64         // what it was when the connection was made
+	rung   *atomic.Uint64
+	parked *atomic.Uint32
+	broken atomic.Bool // from this side; set once, under mu
+}
+
+func (c *conn) holds() bool {
+	return !c.broken.Load() && c.peer.state.isAlive() && c.open.Load() == c.opened
+}
+
+// attachment returns the memory registered under k, if it is mapped.
+func (p *peer) attachment(k rdma.Key) *attachment {
+	a := (*p.attached.Load())[k]
+	if a == nil || a.current.Load() != a.generation {
+		return nil
+	}
+	return a
+}
+
+// connect joins q to its sibling at machine to.
+func (nic *NIC) connect(q *Queue, to rdma.MachineID) (*conn, error) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	switch {
+	case q.closed.Load():
+		return nil, rdma.ErrClosed
+	case nic.mu.cut[to]:
+		return nil, rdma.ErrBroken
+	}
+	p, err := nic.peerLocked(to)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", rdma.ErrBroken, err)
+	}
+	if p == nil {
+		return nil, rdma.ErrBroken
+	}
+	s := p.state
+	c := &conn{from: q, peer: p, open: s.open(q.worker), rung: s.rung(q.worker), parked: s.parked(q.worker)}
+	if c.opened = c.open.Load(); c.opened%2 == 0 {
+		return nil, rdma.ErrBroken
+	}
+	nic.breakLocked(func(old *conn) bool { return old.from == q && old.peer.state.machine == to })
+	nic.mu.conns[c] = struct{}{}
+	return c, nil
+}
+
+// peerLocked returns the present life of a machine, or nil if it is over.
+func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
+	if p := nic.mu.peers[m]; p != nil && p.state.isAlive() {
+		return p, nil
+	}
+	s, err := nic.stateOfLocked(m)
+	if err != nil || !s.isAlive() {
+		return nil, err
+	}
+	monitor, err := nic.folder.dial(m)
+	if err != nil {
+		s.alive.Store(0)
+		return nil, err
+	}
+	// A new life listens only after it has ended the former one.
+	if !s.isAlive() {
+		return nil, monitor.Close()
+	}
+	nic.forgetLocked(m)
+	p := &peer{state: s, monitor: monitor}
+	p.attached.Store(&map[rdma.Key]*attachment{})
+	nic.mu.peers[m] = p
+	nic.running.Go(p.watch)
+	return p, nil
+}
+
+// forgetLocked drops a former life.
+func (nic *NIC) forgetLocked(m rdma.MachineID) {
+	nic.breakLocked(func(c *conn) bool { return c.peer.state.machine == m })
+	if p := nic.mu.peers[m]; p != nil {
+		_ = p.monitor.Close() // it has ended
+	}
+}
+
+// watch marks the peer's life as over when its process ends.
+func (p *peer) watch() {
+	if _, err := p.monitor.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		p.state.alive.Store(0)
+	}
+}
+
+// attach maps the memory registered under k. Who attaches drops what does not
+// hold any more.
+func (nic *NIC) attach(p *peer, k rdma.Key) error {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	if p.attachment(k) != nil {
+		return nil
+	}
+	r, ok := p.state.lookup(k)
+	if !ok || r.bytes > 1<<62 {
+		return rdma.ErrKey
+	}
+	memory, err := nvram.Attach(r.location, int64(r.bytes))
+	if err != nil {
+		return fmt.Errorf("%w: %w", rdma.ErrKey, err)
+	}
+	next := map[rdma.Key]*attachment{k: {memory, r.generation, p.state.word(r.slot + generationAt)}}
+	for key := range *p.attached.Load() {
+		if a := p.attachment(key); a != nil {
+			next[key] = a
+		}
+	}
+	p.attached.Store(&next)
+	return nil
+}

@@ -1,0 +1,162 @@
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Queue implements rdma.Queue.
+type Queue struct {
+	nic    *NIC
+	worker int
+	closed atomic.Bool // set once, under the NIC's mu
+	active *atomic.Uint64
+	count  uint64  // what active holds
+	conns  []*conn // by machine; nil where never connected
+}
+
+var _ rdma.Queue = (*Queue)(nil)
+
+func newQueue(nic *NIC, worker int) *Queue {
+	active := nic.state.active(worker)
+	return &Queue{nic: nic, worker: worker, active: active, count: active.Load()}
+}
+
+// Read implements rdma.Queue.
+func (q *Queue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, _ uint64) (bool, error) {
+	return q.post(rdma.OpRead, to, k, off, dst)
+}
+
+// Write implements rdma.Queue.
+func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ uint64) (bool, error) {
+	return q.post(rdma.OpWrite, to, k, off, src)
+}
+
+// Ring implements rdma.Queue. The bell runs on a goroutine of the peer.
+func (q *Queue) Ring(to rdma.MachineID) error {
+	_, err := q.post(rdma.OpRing, to, 0, 0, nil)
+	return err
+}
+
+// Poll implements rdma.Queue: no operation is ever pending.
+func (q *Queue) Poll([]rdma.Completion) int { return 0 }
+
+// Close implements rdma.Queue.
+func (q *Queue) Close() error {
+	q.nic.mu.Lock()
+	wasOpen := !q.closed.Load()
+	if wasOpen {
+		q.nic.closeQueueLocked(q)
+	}
+	q.nic.mu.Unlock()
+	if wasOpen {
+		return q.nic.settle(0)
+	}
+	return nil
+}
+
+// What an operation may lack. Preparing it needs locks and system calls, which
+// have no place between the two marks in the active word.
+var (
+	errNoConn       = errors.New("not connected")
+	errNotAttached  = errors.New("not attached")
+	errUnobtainable = errors.New("lost again as soon as it was prepared")
+)
+
+// post carries out an operation, and prepares it first if need be.
+func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []byte) (done bool, err error) {
+	err = errUnobtainable
+	for range 10 {
+		if err = q.try(op, to, k, off, b); err == nil {
+			return true, nil
+		}
+		switch err {
+		case errNoConn:
+			err = q.connect(to)
+		case errNotAttached:
+			err = q.nic.attach(q.conns[to].peer, k)
+		}
+		if err != nil {
+			return false, &rdma.Error{Op: op, To: to, Key: k, Offset: off, Bytes: len(b), Err: err}
+		}
+	}
+	return false, &rdma.Error{Op: op, To: to, Key: k, Offset: off, Bytes: len(b), Err: errors.Join(rdma.ErrBroken, errUnobtainable)}
+}
+
+func (q *Queue) connect(to rdma.MachineID) error {
+	c, err := q.nic.connect(q, to)
+	if err != nil {
+		return err
+	}
+	for int(to) >= len(q.conns) {
+		q.conns = append(q.conns, nil)
+	}
+	q.conns[to] = c
+	return nil
+}
+
+// try is the fast path: nothing in it allocates, locks or calls the system, but
+// to wake a sleeper.
+func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []byte) (err error) {
+	q.count++
+	q.active.Store(q.count)
+	defer q.end(&err, debug.SetPanicOnFault(true))
+	if q.closed.Load() {
+		return rdma.ErrClosed
+	}
+	if int(to) >= len(q.conns) || q.conns[to] == nil || !q.conns[to].holds() {
+		return errNoConn
+	}
+	c := q.conns[to]
+	if op == rdma.OpRing {
+		ring(c.rung, c.parked)
+		return nil
+	}
+	a := c.peer.attachment(k)
+	if a == nil {
+		return errNotAttached
+	}
+	size := a.memory.Size()
+	if n := uint64(len(b)); n == 0 || n > rdma.MaxTransferBytes || (off|n)%nvram.WordBytes != 0 || off > size || n > size-off {
+		return rdma.ErrRange
+	}
+	if op == rdma.OpRead {
+		a.memory.CopyOut(b, off)
+	} else {
+		land(a.memory, off, b)
+	}
+	runtime.KeepAlive(a) // it may have been dropped meanwhile
+	return nil
+}
+
+// end ends an operation, and turns a fault in it into an error: somebody cut a
+// shared file short, or its file system is full.
+func (q *Queue) end(err *error, panicOnFault bool) {
+	if r := recover(); r != nil {
+		if _, isFault := r.(interface{ Addr() uintptr }); !isFault {
+			panic(r)
+		}
+		*err = rdma.ErrBroken
+	}
+	debug.SetPanicOnFault(panicOnFault)
+	q.count++
+	q.active.Store(q.count)
+}
+
+// land writes src to m line by line, and its last word last and atomically.
+// A single copy would be no slower but may store words in any order.
+func land(m *nvram.Memory, off uint64, src []byte) {
+	last := len(src) - nvram.WordBytes
+	for at := 0; at < last; {
+		n := min(rdma.LineBytes-int((off+uint64(at))%rdma.LineBytes), last-at)
+		m.CopyIn(off+uint64(at), src[at:at+n])
+		at += n
+	}
+	m.Store(off+uint64(last), binary.NativeEndian.Uint64(src[last:]))
+}

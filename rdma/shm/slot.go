@@ -1,0 +1,110 @@
+package shm
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// Words of a slot. The generation is odd while the slot holds a registration, and
+// 0 if it never has: it counts registrations and their ends, and is written last
+// and first.
+const (
+	generationAt = 0
+	keyAt        = 8
+	bytesAt      = 16
+	deviceAt     = 24
+	inodeAt      = 32
+	pathBytesAt  = 40
+	pathAt       = lineBytes
+)
+
+// A registration is what a slot says.
+type registration struct {
+	slot       uint64 // where in the state
+	generation uint64
+	bytes      uint64
+	location   nvram.Location
+}
+
+// Slots are a hash table with linear probing. A slot that is free again does not
+// end a search: one that was never used does.
+
+func home(k rdma.Key) uint64 {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	return uint64(k) * golden % slotsMax
+}
+
+// probe visits the slots in which k may be, until visit returns false.
+func (s *state) probe(k rdma.Key, visit func(slot, generation uint64) bool) {
+	for i := range uint64(slotsMax) {
+		slot := slotsAt + (home(k)+i)%slotsMax*slotBytes
+		if !visit(slot, s.memory.Load(slot+generationAt)) {
+			return
+		}
+	}
+}
+
+// lookup finds k's registration.
+func (s *state) lookup(k rdma.Key) (found registration, ok bool) {
+	s.probe(k, func(slot, generation uint64) bool {
+		if generation%2 == 1 && s.memory.Load(slot+keyAt) == uint64(k) {
+			found, ok = s.read(slot, generation)
+		}
+		return !ok && generation != 0
+	})
+	return found, ok
+}
+
+// read reads a slot; it is not ok if the slot changes meanwhile, or is garbage.
+func (s *state) read(slot, generation uint64) (registration, bool) {
+	m := s.memory
+	r := registration{slot: slot, generation: generation, bytes: m.Load(slot + bytesAt)}
+	r.location.Device, r.location.Inode = m.Load(slot+deviceAt), m.Load(slot+inodeAt)
+	var path [pathMax]byte
+	n := m.Load(slot + pathBytesAt)
+	if n > pathMax {
+		return r, false
+	}
+	m.CopyOut(path[:], slot+pathAt)
+	r.location.Path = string(path[:n])
+	return r, m.Load(slot+generationAt) == generation
+}
+
+// publish writes a registration into a free slot and returns which. Only the
+// machine itself does, under its NIC's mu.
+func (s *state) publish(k rdma.Key, bytes uint64, l nvram.Location) (slot uint64, err error) {
+	if len(l.Path) > pathMax {
+		return 0, fmt.Errorf("%w: path %s", ErrTooMany, l.Path)
+	}
+	slot, generation := s.freeSlot(k)
+	if slot == 0 {
+		return 0, fmt.Errorf("%w: %d registrations", ErrTooMany, slotsMax)
+	}
+	m := s.memory
+	var path [pathMax]byte
+	copy(path[:], l.Path)
+	m.CopyIn(slot+pathAt, path[:])
+	m.Store(slot+pathBytesAt, uint64(len(l.Path)))
+	m.Store(slot+keyAt, uint64(k))
+	m.Store(slot+bytesAt, bytes)
+	m.Store(slot+deviceAt, l.Device)
+	m.Store(slot+inodeAt, l.Inode)
+	m.Store(slot+generationAt, generation+1)
+	return slot, nil
+}
+
+// freeSlot returns 0 if all are taken.
+func (s *state) freeSlot(k rdma.Key) (free, generation uint64) {
+	s.probe(k, func(slot, g uint64) bool {
+		if g%2 == 0 {
+			free, generation = slot, g
+		}
+		return free == 0
+	})
+	return free, generation
+}
+
+// withdraw ends a registration.
+func (s *state) withdraw(slot uint64) { s.word(slot + generationAt).Add(1) }
