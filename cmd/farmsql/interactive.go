@@ -146,7 +146,6 @@ func newEditor(std streams, fd int) *editor {
 
 // reset forgets what has been typed of the present line.
 func (e *editor) reset() {
-	e.keys.interrupted = false
 	e.terminal = term.NewTerminal(struct {
 		io.Reader
 		io.Writer
@@ -175,16 +174,32 @@ func (e *editor) read(more bool) (string, error) {
 	return line, err
 }
 
-// A keyboard is a terminal's input that remembers whether Ctrl-C was pressed.
+// A keyboard is a terminal's input that knows whether what it gave last ended
+// with Ctrl-C. It gives nothing of what was typed after that along with it,
+// because resetting the editor would lose it.
 type keyboard struct {
 	in          io.Reader
+	buffer      [256]byte
+	typed       []byte // part of buffer that has not been given
 	interrupted bool
 }
 
 const keyInterrupt = 3 // Ctrl-C, which raw mode delivers as a byte
 
 func (k *keyboard) Read(p []byte) (int, error) {
-	n, err := k.in.Read(p)
-	k.interrupted = k.interrupted || bytes.IndexByte(p[:n], keyInterrupt) >= 0
-	return n, err
+	if len(k.typed) == 0 {
+		n, err := k.in.Read(k.buffer[:])
+		if n == 0 {
+			return 0, err
+		}
+		k.typed = k.buffer[:n]
+	}
+	part := k.typed
+	if i := bytes.IndexByte(part, keyInterrupt); i >= 0 {
+		part = part[:i+1]
+	}
+	n := copy(p, part)
+	k.typed = k.typed[n:]
+	k.interrupted = n > 0 && p[n-1] == keyInterrupt
+	return n, nil
 }
