@@ -1,9 +1,13 @@
 package farm
 
 import (
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -42,4 +46,18 @@ func (c *Config) stepsOf(machine int) func(txn.Step) {
 		return c.onStep
 	}
 	return func(s txn.Step) { c.Host.Step(machine, s) }
+}
+
+// Primaries returns the configuration in which machine i is, and the regions of
+// which it believes to be the primary.
+func (c *Cluster) Primaries(i int) (cluster.ID, []region.ID) {
+	m := c.machines[i]
+	var ids []region.ID
+	for id := range m.regions {
+		if m.txn.IsPrimary(region.MakeAddr(id, 0)) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return cluster.ID(m.txn.Configuration()), ids
 }

@@ -131,6 +131,9 @@ func (m *Machine) Connect(peer rdma.MachineID, g Greeting) {
 // ID returns the machine's identifier.
 func (m *Machine) ID() rdma.MachineID { return m.cfg.ID }
 
+// Configuration returns the identifier of the configuration that it is in.
+func (m *Machine) Configuration() uint32 { return m.cfg.Config }
+
 // Clock returns the machine's clock.
 func (m *Machine) Clock() clock.Clock { return m.cfg.Clock }
 
