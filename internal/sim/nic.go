@@ -27,9 +27,13 @@ var _ rdma.NIC = (*nic)(nil)
 // deadNICSpan is how much longer than its process a card may send, at most.
 const deadNICSpan = 5 * time.Microsecond
 
-// Join puts the process's machine on the network.
+// Join puts the process's machine on the network. What a dead process joins is
+// not there.
 func (p *Process) Join() (rdma.NIC, error) {
 	id := p.machine.id
+	if p.dead {
+		return &nic{process: p, id: id, closed: true}, nil
+	}
 	if p.world.network.nics[id] != nil {
 		return nil, fmt.Errorf("%w: %d", rdma.ErrMachineTaken, id)
 	}

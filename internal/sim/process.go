@@ -59,13 +59,13 @@ func (p *Process) Do(f func()) (returned bool) {
 	if p.dead {
 		return false
 	}
-	p.onDeath(done.Set)
+	p.OnDeath(done.Set)
 	done.Wait()
 	return returned && !p.dead
 }
 
-// onDeath has f called when the process dies.
-func (p *Process) onDeath(f func()) {
+// OnDeath has f called once the process has died and its routines are unwound.
+func (p *Process) OnDeath(f func()) {
 	if m := p.machine; m != nil {
 		m.mourners = append(m.mourners, f)
 	}
