@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/google/btree"
-
-	"github.com/farmsql/farmsql/region"
 )
 
 // position says which leaf is meant: the one that covers key, the one that
@@ -28,15 +26,17 @@ const (
 )
 
 // within reports whether the position is between the fences of n.
-func (p position) within(n node) bool {
+func (p position) within(n node) bool { return p.between(n.low(), n.high()) }
+
+// between is within for fences alone.
+func (p position) between(low, high []byte) bool {
 	switch p.side {
 	case at:
-		return n.covers(p.key)
+		return bytes.Compare(low, p.key) <= 0 && (len(high) == 0 || bytes.Compare(p.key, high) < 0)
 	case before:
-		high := n.high()
-		return bytes.Compare(n.low(), p.key) < 0 && (len(high) == 0 || bytes.Compare(p.key, high) <= 0)
+		return bytes.Compare(low, p.key) < 0 && (len(high) == 0 || bytes.Compare(p.key, high) <= 0)
 	}
-	return len(n.high()) == 0
+	return len(high) == 0
 }
 
 // child is the index of the entry of n, whose fences the position is within,
@@ -52,48 +52,6 @@ func (p position) child(n node) int {
 	return n.count() - 1
 }
 
-// inner is a cached node of level 1, never changed. It takes one line of the
-// processor's cache, and holds what a search needs of the node's header: that is
-// one miss less.
-type inner struct {
-	bytes         []byte // the packed node, and then its pointer
-	begin         []byte // the low fence
-	count, prefix uint32
-}
-
-func newInner(n node, p region.Ptr) *inner {
-	n = n.packed()
-	return &inner{
-		bytes: p.Append(n.b),
-		begin: n.low(),
-		count: uint32(n.count()), prefix: uint32(n.prefix()),
-	}
-}
-
-func (in *inner) node() node { return node{in.bytes[:len(in.bytes)-region.PtrBytes]} }
-
-// ptr is where the node was read.
-func (in *inner) ptr() region.Ptr {
-	p, _ := region.DecodePtr(in.bytes[len(in.bytes)-region.PtrBytes:]) // it was a pointer then
-	return p
-}
-
-// child returns the child that leads to pos, which is between the fences.
-func (in *inner) child(pos position) (region.Ptr, error) {
-	n := in.node()
-	if pos.side != at {
-		return n.at(pos)
-	}
-	i, found := n.searchAmong(int(in.count), int(in.prefix), pos.key)
-	if !found {
-		i--
-	}
-	if i < 0 {
-		return region.Ptr{}, errMoved
-	}
-	return n.ptr(i)
-}
-
 // item orders cached nodes by their low fence. The first eight bytes of both
 // fences spare most searches a miss on the node itself.
 type item struct {
@@ -102,9 +60,9 @@ type item struct {
 }
 
 func (in *inner) item() item {
-	it := item{keyHead(in.begin), math.MaxUint64, in}
-	if high := in.node().high(); len(high) > 0 {
-		it.high = keyHead(high)
+	it := item{keyHead(in.low), math.MaxUint64, in}
+	if len(in.high) > 0 {
+		it.high = keyHead(in.high)
 	}
 	return it
 }
@@ -123,7 +81,7 @@ func (a item) less(b item) bool {
 	if a.head != b.head {
 		return a.head < b.head
 	}
-	return bytes.Compare(a.begin, b.begin) < 0
+	return bytes.Compare(a.low, b.low) < 0
 }
 
 const cacheDegree = 32
@@ -161,7 +119,7 @@ func (c *cache) publishLocked() { c.published.Store(c.tree.Clone()) }
 // probe is a search of the cache. It is kept in a pool with its callback, so
 // that a lookup allocates nothing.
 type probe struct {
-	pivot inner // begins at the key looked for
+	pivot inner // its low fence is the key looked for
 	side  side
 	hit   item
 	visit btree.ItemIteratorG[item]
@@ -170,7 +128,7 @@ type probe struct {
 func (p *probe) init() { p.visit = p.step }
 
 func (p *probe) step(it item) bool {
-	if p.side == before && bytes.Equal(it.begin, p.pivot.begin) {
+	if p.side == before && bytes.Equal(it.low, p.pivot.low) {
 		return true
 	}
 	p.hit = it
@@ -179,7 +137,7 @@ func (p *probe) step(it item) bool {
 
 // find returns a cached node that has the position within its fences, or nil.
 func (c *cache) find(p *probe, pos position) *inner {
-	p.pivot.begin, p.side, p.hit = pos.key, pos.side, item{}
+	p.pivot.low, p.side, p.hit = pos.key, pos.side, item{}
 	tree, head := c.published.Load(), keyHead(pos.key)
 	if pos.side == end {
 		tree.Descend(p.visit)
@@ -187,13 +145,13 @@ func (c *cache) find(p *probe, pos position) *inner {
 		tree.DescendLessOrEqual(item{head: head, inner: &p.pivot}, p.visit)
 	}
 	hit := p.hit
-	p.pivot.begin, p.hit = nil, item{}
+	p.pivot.low, p.hit = nil, item{}
 	switch {
 	case hit.inner == nil:
 		return nil
 	case pos.side == at && head < hit.high:
 		return hit.inner // the order of the tree has shown the rest
-	case !pos.within(hit.node()):
+	case !pos.between(hit.low, hit.inner.high):
 		return nil
 	}
 	return hit.inner
@@ -204,10 +162,9 @@ func (c *cache) find(p *probe, pos position) *inner {
 func (c *cache) put(in *inner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	high := in.node().high()
 	var stale []item
 	c.tree.AscendGreaterOrEqual(in.item(), func(it item) bool {
-		if len(high) > 0 && bytes.Compare(it.begin, high) >= 0 {
+		if len(in.high) > 0 && bytes.Compare(it.low, in.high) >= 0 {
 			return false
 		}
 		stale = append(stale, it)
@@ -234,7 +191,7 @@ func (c *cache) drop(in *inner) {
 func (c *cache) size() (nodes, bytes int) {
 	c.published.Load().Ascend(func(it item) bool {
 		nodes++
-		bytes += len(it.bytes)
+		bytes += it.size()
 		return true
 	})
 	return nodes, bytes

@@ -194,7 +194,7 @@ func TestCacheOrder(t *testing.T) {
 		t.Error("a node is found for a key beyond its fence")
 	}
 	c.drop(b) // long gone: must not take the newer one with it
-	if nodes, bytes := c.size(); nodes != 2 || bytes != len(a.bytes)+len(wide.bytes) {
+	if nodes, bytes := c.size(); nodes != 2 || bytes != a.size()+wide.size() {
 		t.Errorf("%d nodes of %d bytes", nodes, bytes)
 	}
 	c.drop(wide)

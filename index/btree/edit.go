@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 
 	"github.com/farmsql/farmsql/internal/invariant"
-	"github.com/farmsql/farmsql/region"
 )
 
 // entry is a decoded entry: the whole key and its value.
@@ -159,17 +158,6 @@ func (n node) remove(i int) {
 
 // compact gathers the dead bytes into the free space.
 func (n node) compact() { n.pack(append([]byte(nil), n.b...)) }
-
-// packed returns a copy that takes exactly the bytes it needs. The slots have
-// been checked.
-func (n node) packed() node {
-	to := node{make([]byte, n.used(), n.used()+region.PtrBytes)} // newInner appends
-	copy(to.b, n.b[:n.slotsEnd()])
-	fences := n.u16(lowAt) + n.u16(highAt)
-	copy(to.b[len(to.b)-fences:], n.b[len(n.b)-fences:])
-	to.pack(n.b)
-	return to
-}
 
 // pack writes the entries of the node in from densely below the fences of n,
 // whose header, slots and fences are already there.

@@ -146,18 +146,13 @@ func (n node) covers(key []byte) bool {
 // search finds the first entry whose key is at or after key, and whether it is
 // that key. The node covers key, or key is its high fence.
 func (n node) search(key []byte) (i int, found bool) {
-	return n.searchAmong(n.count(), n.prefix(), key)
-}
-
-// searchAmong is search for who knows the node's count and prefix without
-// looking at its header.
-func (n node) searchAmong(count, prefix int, key []byte) (i int, found bool) {
+	prefix := n.prefix()
 	if prefix > len(key) { // only in a node whose fences contradict each other
 		return 0, false
 	}
 	suffix := key[prefix:]
 	h := head(suffix)
-	lo, hi := 0, count
+	lo, hi := 0, n.count()
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
 		mh, _, _ := n.slot(m)

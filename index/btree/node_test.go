@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/farmsql/farmsql/region"
 )
 
 const testTree = 0x1_0000_0040
@@ -119,10 +121,7 @@ func TestNodeAgainstModel(t *testing.T) {
 		if full == 0 {
 			t.Errorf("seed %d: the node was never full", seed)
 		}
-		checkNode(t, n.packed(), model)
-		if p := n.packed(); len(p.b) != n.used() || p.dead() != 0 {
-			t.Errorf("packed node has %d bytes, %d dead; used %d", len(p.b), p.dead(), n.used())
-		}
+		checkInner(t, n)
 		f2, es := n.decode(0)
 		if nodeSize(f2, es) != n.used() {
 			t.Errorf("nodeSize %d, used %d", nodeSize(f2, es), n.used())
@@ -389,9 +388,13 @@ func FuzzNode(f *testing.F) {
 			_ = n.appendKey(nil, i)
 		}
 		if n.checkSlots() == nil {
-			if p := n.packed(); p.checkSlots() != nil || p.count() != n.count() {
-				t.Fatal("packing broke the node")
+			in := newInner(n, region.Ptr{})
+			for i := range n.count() {
+				if !bytes.Equal(in.suffix(i), n.suffix(i)) || in.children[i] != n.value(i) {
+					t.Fatalf("entry %d of the cached node differs", i)
+				}
 			}
+			_, _ = in.search(key)
 		}
 		if n.validate() != nil || !n.covers(key) || len(key) > MaxKeyBytes {
 			return

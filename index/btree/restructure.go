@@ -92,7 +92,7 @@ func (e *editor) parent(x *image) (*image, error) {
 				in, err = e.tr.load(e.s, pos)
 			}
 			if in != nil {
-				p = in.ptr()
+				p = in.at
 			}
 		default:
 			_, p, err = e.tr.descend(e.s, pos, level)

@@ -195,8 +195,8 @@ func (n node) at(pos position) (region.Ptr, error) {
 
 // refresh reads a cached node again through which a search went astray.
 func (tr *Tree) refresh(r reader, in *inner, pos position) {
-	if n, err := tr.read(r, in.ptr()); err == nil && n.level() == 1 && pos.within(n) && n.checkSlots() == nil {
-		tr.cache.put(newInner(n, in.ptr()))
+	if n, err := tr.read(r, in.at); err == nil && n.level() == 1 && pos.within(n) && n.checkSlots() == nil {
+		tr.cache.put(newInner(n, in.at))
 		return
 	}
 	tr.cache.drop(in)

@@ -1,0 +1,127 @@
+package btree
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// inner is a cached node of level 1, never changed: what a search needs first is
+// the heads of its keys, which fill few lines, and then one child. The node it
+// came from would have a search walk from slot to slot and then to the heap, and
+// a cache of all of them is larger than the processor's.
+type inner struct {
+	heads    []uint32 // of the keys, in order
+	children []value
+	prefix   int      // bytes that keys leave out, as in a node
+	ends     []uint16 // where in text the keys end
+	text     []byte   // keys, low fence, high fence
+	low      []byte
+	high     []byte
+	at       region.Ptr // where the node was read
+}
+
+// newInner returns the node n, whose slots have been checked, read at p.
+func newInner(n node, p region.Ptr) *inner {
+	count, fences := n.count(), len(n.b)-n.heapEnd()
+	in := &inner{
+		heads: make([]uint32, count), children: make([]value, count), prefix: n.prefix(),
+		ends: make([]uint16, count), text: make([]byte, 0, n.heapEnd()-n.u16(heapAt)-n.dead()-count*valueBytes+fences), at: p,
+	}
+	for i := range count {
+		in.heads[i], _, _ = n.slot(i)
+		in.children[i] = n.value(i)
+		in.text = append(in.text, n.suffix(i)...)
+		in.ends[i] = uint16(len(in.text))
+	}
+	in.text = append(append(in.text, n.low()...), n.high()...)
+	in.high = in.text[len(in.text)-len(n.high()):]
+	in.low = in.text[len(in.text)-fences : len(in.text)-len(in.high)]
+	return in
+}
+
+// size is how many bytes the copy takes.
+func (in *inner) size() int {
+	const perEntry = 4 + valueBytes + 2
+	return len(in.heads)*perEntry + len(in.text)
+}
+
+// suffix is key i without the prefix.
+func (in *inner) suffix(i int) []byte {
+	from := uint16(0)
+	if i > 0 {
+		from = in.ends[i-1]
+	}
+	return in.text[from:in.ends[i]]
+}
+
+// child returns the child that leads to pos, which is between the fences.
+func (in *inner) child(pos position) (region.Ptr, error) {
+	i := len(in.heads)
+	if pos.side != end {
+		var found bool
+		if i, found = in.search(pos.key); found && pos.side == at {
+			i++
+		}
+	}
+	if i == 0 {
+		return region.Ptr{}, errMoved
+	}
+	return in.children[i-1].ptr()
+}
+
+// search is node.search.
+func (in *inner) search(key []byte) (i int, found bool) {
+	if in.prefix > len(key) {
+		return 0, false
+	}
+	suffix := key[in.prefix:]
+	h := head(suffix)
+	i = in.below(h)
+	if i == len(in.heads) || in.heads[i] != h {
+		return i, false
+	}
+	return in.searchFrom(i, h, suffix)
+}
+
+// below returns how many heads are less than h. It has all of them fetched at
+// once, and no branch that the processor would have to guess.
+func (in *inner) below(h uint32) int {
+	const perLine = 16
+	for i := 0; i < len(in.heads); i += perLine {
+		atomic.LoadUint32(&in.heads[i])
+	}
+	base := 0
+	for n := len(in.heads); n > 0; {
+		half := (n + 1) / 2
+		next := base
+		if in.heads[base+half-1] < h {
+			next = base + half
+		}
+		base = next
+		n -= half
+	}
+	return base
+}
+
+// searchFrom is search among the keys from i on, of which the first has the head h.
+func (in *inner) searchFrom(i int, h uint32, suffix []byte) (int, bool) {
+	same := in.heads[i:]
+	if h < 1<<32-1 {
+		same = same[:(&inner{heads: same}).below(h+1)]
+	}
+	lo, hi := i, i+len(same)
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		switch c := bytes.Compare(in.suffix(m), suffix); {
+		case c == 0:
+			return m, true
+		case c < 0:
+			lo = m + 1
+		default:
+			hi = m
+		}
+	}
+	return lo, false
+}

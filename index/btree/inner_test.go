@@ -1,0 +1,63 @@
+package btree
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// checkInner checks that a cached copy of n answers as n does, for the keys of n
+// and for keys next to them.
+func checkInner(t *testing.T, n node) {
+	t.Helper()
+	at7 := region.MakePtr(7*64, 0, 0)
+	in := newInner(n, at7)
+	if !bytes.Equal(in.low, n.low()) || !bytes.Equal(in.high, n.high()) || in.at != at7 {
+		t.Fatalf("fences [%x,%x) at %v, want [%x,%x)", in.low, in.high, in.at, n.low(), n.high())
+	}
+	positions := []position{{side: end}, {key: n.low()}, {key: n.high()}}
+	for i := range n.count() {
+		key := n.appendKey(nil, i)
+		positions = append(positions, position{key: key}, position{key: append(key[:len(key):len(key)], 0)})
+		if len(key) > 0 {
+			less, more := bytes.Clone(key), bytes.Clone(key)
+			less[len(key)-1]--
+			more[len(key)-1]++
+			positions = append(positions, position{key: less}, position{key: more}, position{key: key[:len(key)-1]})
+		}
+	}
+	for _, pos := range positions {
+		for _, pos.side = range []side{at, before, end} {
+			if !pos.within(n) {
+				continue
+			}
+			got, gotErr := in.child(pos)
+			want, wantErr := n.at(pos)
+			if got != want || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+				t.Fatalf("%+v leads to %v %v, want %v %v", pos, got, gotErr, want, wantErr)
+			}
+		}
+	}
+}
+
+// TestInnerOfEqualHeads has more keys than a search should look at one by one
+// share their first bytes.
+func TestInnerOfEqualHeads(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, alphabet := range []int{1, 2, 3, 256} {
+		n := build(make([]byte, maxBudgetBytes), testTree, 0, fences{}, nil)
+		for i := range 600 {
+			key := make([]byte, r.IntN(9))
+			for k := range key {
+				key[k] = byte(255 - r.IntN(alphabet))
+			}
+			if at, found := n.search(key); !found {
+				n.insert(at, key, encodePtr(rowPtr(i+1)))
+			}
+		}
+		checkInner(t, n)
+	}
+}
