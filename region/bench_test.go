@@ -19,6 +19,9 @@ var benchSets = []struct {
 // them in random order.
 func benchObjects(b *testing.B, size, set int) (*Region, []Ptr) {
 	b.Helper()
+	if testing.Short() { // only to see that it runs
+		set = min(set, 4<<20)
+	}
 	r := newRegion(b, 1, int64(max(2*set, 4<<20)))
 	a := newAllocator(b, AllocatorConfig{}, r)
 	p := &pair{primary: r}

@@ -19,17 +19,23 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// farBytes is a working set far beyond the cache, nearBytes one well within.
-const (
-	farBytes  = 1 << 30
-	nearBytes = 64 << 10
-)
+// nearBytes is a working set well within the cache.
+const nearBytes = 64 << 10
+
+// farBytes is a working set far beyond the cache; in short mode, which is only
+// to see that everything runs, it is not.
+func farBytes() int {
+	if testing.Short() {
+		return 4 << 20
+	}
+	return 1 << 30
+}
 
 // dependentLoad returns the nanoseconds of one load that depends on the one
 // before, in a random cycle through n bytes.
-func dependentLoad(n int64, loads int) float64 {
-	m := nvram.NewMemory(n)
-	lines := int(n / nvram.LineBytes)
+func dependentLoad(n, loads int) float64 {
+	m := nvram.NewMemory(int64(n))
+	lines := n / nvram.LineBytes
 	order := rand.New(rand.NewPCG(1, 1)).Perm(lines)
 	for i, line := range order {
 		m.Store(uint64(line)*nvram.LineBytes, uint64(order[(i+1)%lines])*nvram.LineBytes)
@@ -47,7 +53,7 @@ func dependentLoad(n int64, loads int) float64 {
 var sink = nvram.NewMemory(64)
 
 // miss is the latency of a dependent load beyond the cache, measured once.
-var miss = sync.OnceValue(func() float64 { return dependentLoad(farBytes, 5_000_000) })
+var miss = sync.OnceValue(func() float64 { return dependentLoad(farBytes(), 5_000_000) })
 
 // report adds the number of dependent misses that an operation takes.
 func report(b *testing.B, perOp int) {
@@ -57,8 +63,8 @@ func report(b *testing.B, perOp int) {
 func BenchmarkDependentLoad(b *testing.B) {
 	for _, set := range []struct {
 		name  string
-		bytes int64
-	}{{"near", nearBytes}, {"far", farBytes}} {
+		bytes int
+	}{{"near", nearBytes}, {"far", farBytes()}} {
 		b.Run(set.name, func(b *testing.B) {
 			ns := dependentLoad(set.bytes, max(b.N, 1_000_000))
 			b.ReportMetric(ns, "ns/op")
@@ -111,7 +117,7 @@ func eachSet(b *testing.B, machines, payload int, f func(b *testing.B, m *txn.Ma
 	for _, set := range []struct {
 		name  string
 		bytes int
-	}{{"near", nearBytes}, {"far", farBytes / machines}} {
+	}{{"near", nearBytes}, {"far", farBytes() / machines}} {
 		b.Run(set.name, func(b *testing.B) {
 			c := cluster(b, machines)
 			ptrs := objects(b, c, set.bytes, payload)

@@ -55,10 +55,14 @@ var large = sync.OnceValues(func() (*Tree, error) {
 	return tr, nil
 })
 
-// chain is a random cycle through a gigabyte of lines.
+// chain is a random cycle through a gigabyte of lines, or few in short mode,
+// which is only to see that everything runs.
 var chain = sync.OnceValue(func() *nvram.Memory {
-	const size = 1 << 30
-	m := nvram.NewMemory(size)
+	size := 1 << 30
+	if testing.Short() {
+		size = 4 << 20
+	}
+	m := nvram.NewMemory(int64(size))
 	order := rand.New(rand.NewPCG(1, 1)).Perm(size / 64)
 	for i, line := range order {
 		m.Store(uint64(line)*64, uint64(order[(i+1)%len(order)])*64)

@@ -23,15 +23,19 @@ func benchItems() int {
 }
 
 // A chase is a random cycle through memory far larger than the cache, where each
-// load depends on the one before: what a lookup is measured by.
+// load depends on the one before: what a lookup is measured by. Short mode, which
+// is only to see that everything runs, makes do with little memory.
 type chase struct {
 	m  *nvram.Memory
 	at uint64
 }
 
 func newChase() *chase {
-	const bytes = 1 << 30
-	m := nvram.NewMemory(bytes)
+	bytes := 1 << 30
+	if testing.Short() {
+		bytes = 4 << 20
+	}
+	m := nvram.NewMemory(int64(bytes))
 	order := rand.New(rand.NewPCG(1, 1)).Perm(bytes / 64)
 	for i, line := range order {
 		m.Store(uint64(line)*64, uint64(order[(i+1)%len(order)])*64)
