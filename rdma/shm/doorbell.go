@@ -32,9 +32,9 @@ func newDoorbell(s *state, worker int) *doorbell {
 	return &doorbell{state: s, rung: s.rung(worker), parked: s.parked(worker)}
 }
 
-// ring sets a rung word and wakes who sleeps on it. Both accesses are sequentially
+// ringBell sets a rung word and wakes who sleeps on it. Both accesses are sequentially
 // consistent, as are park's, so that of ringer and sleeper one sees the other.
-func ring(rung *atomic.Uint64, parked *atomic.Uint32) {
+func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
 	rung.Swap(1)
 	if parked.Load() == 1 && parked.CompareAndSwap(1, 0) {
 		futexWake(parked)
@@ -83,5 +83,5 @@ func (d *doorbell) park() {
 // stop ends run, which may be calling the bell yet.
 func (d *doorbell) stop() {
 	d.stopped.Store(true)
-	ring(d.rung, d.parked)
+	ringBell(d.rung, d.parked)
 }

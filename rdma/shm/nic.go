@@ -33,7 +33,7 @@ type NIC struct {
 
 	mu struct {
 		sync.Mutex
-		slots     map[rdma.Key]uint64
+		memories  map[rdma.Key]registered
 		queues    map[int]*Queue
 		doorbells map[int]*doorbell
 		states    map[rdma.MachineID]*state // the newest life known of each
@@ -46,6 +46,13 @@ type NIC struct {
 }
 
 var _ rdma.NIC = (*NIC)(nil)
+
+// registered is memory of this machine. The NIC keeps it alive, and with it the
+// name by which peers attach it.
+type registered struct {
+	slot   uint64
+	memory *nvram.Memory
+}
 
 // Join makes this process machine m of the network in a folder, which comes into
 // being if need be. Once it has returned, no operation of the time before touches
@@ -63,7 +70,7 @@ func Join(path string, m rdma.MachineID) (*NIC, error) {
 		return nil, err
 	}
 	nic := &NIC{folder: f, machine: m, lock: lock}
-	nic.mu.slots = make(map[rdma.Key]uint64)
+	nic.mu.memories = make(map[rdma.Key]registered)
 	nic.mu.queues = make(map[int]*Queue)
 	nic.mu.doorbells = make(map[int]*doorbell)
 	nic.mu.states = make(map[rdma.MachineID]*state)
@@ -172,7 +179,7 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	if nic.mu.closed {
 		return rdma.ErrClosed
 	}
-	if _, taken := nic.mu.slots[k]; taken {
+	if _, taken := nic.mu.memories[k]; taken {
 		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), nic.machine)
 	}
 	location, shared := m.Location()
@@ -181,7 +188,7 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	}
 	slot, err := nic.state.publish(k, m.Size(), location)
 	if err == nil {
-		nic.mu.slots[k] = slot
+		nic.mu.memories[k] = registered{slot, m}
 	}
 	return err
 }
@@ -189,13 +196,13 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 // Deregister implements rdma.NIC.
 func (nic *NIC) Deregister(k rdma.Key) {
 	nic.mu.Lock()
-	slot, registered := nic.mu.slots[k]
-	if registered {
-		delete(nic.mu.slots, k)
-		nic.state.withdraw(slot)
+	r, found := nic.mu.memories[k]
+	if found {
+		delete(nic.mu.memories, k)
+		nic.state.withdraw(r.slot)
 	}
 	nic.mu.Unlock()
-	if registered {
+	if found {
 		_ = nic.settle(0)
 	}
 }

@@ -115,7 +115,7 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 	}
 	c := q.conns[to]
 	if op == rdma.OpRing {
-		ring(c.rung, c.parked)
+		ringBell(c.rung, c.parked)
 		return nil
 	}
 	a := c.peer.attachment(k)

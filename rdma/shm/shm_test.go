@@ -56,5 +56,9 @@ func TestConformance(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		runChild()
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }

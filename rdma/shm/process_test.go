@@ -1,0 +1,635 @@
+//go:build !race
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// self is machine 1, in the test's process.
+type self struct {
+	t      testing.TB
+	path   string // of the shared folder
+	nic    *NIC
+	q      rdma.Queue
+	memory *nvram.Memory
+	rung   atomic.Uint64
+}
+
+func newSelf(t testing.TB) *self {
+	s := &self{t: t, path: folderOf(t)}
+	var err error
+	if s.nic, err = Join(s.path, 1); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.nic.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if s.memory, err = nvram.NewShared(nvBytes); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.nic.Register(key, s.memory); err != nil {
+		t.Fatal(err)
+	}
+	for w := range workers { // the siblings of the children's
+		q, err := s.nic.Open(w, func() { s.rung.Add(1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w == 0 {
+			s.q = q
+		}
+	}
+	return s
+}
+
+func (s *self) write(to rdma.MachineID, off uint64, b []byte) error {
+	_, err := s.q.Write(to, key, off, b, 1)
+	return err
+}
+
+func (s *self) read(to rdma.MachineID, off uint64) (uint64, error) {
+	b := make([]byte, 8)
+	_, err := s.q.Read(to, key, off, b, 1)
+	return uint64(b[0]), err
+}
+
+// hammer writes to a machine over and over until it is broken, and says when that
+// was.
+func (s *self) hammer(to rdma.MachineID) (broken time.Time, err error) {
+	for i := 0; err == nil; i++ {
+		err = s.write(to, 0, pattern(hammered, byte(i)))
+	}
+	return time.Now(), err
+}
+
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+func TestTwoProcesses(t *testing.T) {
+	s := newSelf(t)
+	c := start(t, s.path, 2, t.TempDir())
+	if err := s.write(2, 0, pattern(64, 1)); !errors.Is(err, rdma.ErrKey) {
+		t.Errorf("before it is registered: %v", err)
+	}
+	c.do("register")
+	if err := s.write(2, 64, pattern(64, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.do("load", 120); got != fmt.Sprint(0x0505050505050505) {
+		t.Errorf("child loads %s", got)
+	}
+	if v, err := s.read(2, 64); err != nil || v != 5 {
+		t.Errorf("read %d, %v", v, err)
+	}
+	c.do("write", 1)
+	if v := s.memory.Load(beside + 56); v != 0x0909090909090909 {
+		t.Errorf("child wrote %#x", v)
+	}
+	var got atomic.Pointer[string]
+	s.nic.Datagrams(func(from rdma.MachineID, b []byte) { text := fmt.Sprint(from, " ", string(b)); got.Store(&text) })
+	eventually(t, "datagram back", func() bool {
+		if err := s.nic.Datagram(2, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		return got.Load() != nil
+	})
+	if *got.Load() != "2 echo of hello" {
+		t.Error(*got.Load())
+	}
+}
+
+// Each ring is heard, also by a worker that has been asleep for long.
+func TestDoorbellsBetweenProcesses(t *testing.T) {
+	s := newSelf(t)
+	c := start(t, s.path, 2, t.TempDir())
+	parked := func(nic *NIC, m rdma.MachineID) bool { return nic.stateOf(m).parked(0).Load() == 1 }
+	for range 200 {
+		eventually(t, "child to sleep", func() bool { return parked(s.nic, 2) })
+		before := c.do("rung")
+		if err := s.q.Ring(2); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "child's bell", func() bool { return c.do("rung") != before })
+	}
+	for i := range uint64(200) {
+		if i%2 == 0 {
+			eventually(t, "own doorbell to sleep", func() bool { return parked(s.nic, 1) })
+		}
+		before := s.rung.Load()
+		c.do("ring", 1)
+		eventually(t, "own bell", func() bool { return s.rung.Load() > before })
+	}
+}
+
+// A peer that is killed in the middle of its operations and of ours: connections
+// break, its memory stays, and its next life has what was written.
+func TestKilledPeer(t *testing.T) {
+	s := newSelf(t)
+	memory := t.TempDir()
+	for round := range 5 {
+		c := start(t, s.path, 2, memory)
+		c.do("register")
+		if err := s.write(2, beside, pattern(64, byte(round+1))); err != nil {
+			t.Fatal(err)
+		}
+		c.do("hammer", 1)
+		eventually(t, "child's writes", func() bool { return s.memory.Load(0) != 0 })
+		var broken time.Time
+		var err error
+		var group sync.WaitGroup
+		group.Go(func() { broken, err = s.hammer(2) })
+		time.Sleep(time.Duration(round) * time.Millisecond)
+		old := s.attachment(2)
+		c.kill()
+		ended := time.Now()
+		group.Wait()
+		if !errors.Is(err, rdma.ErrBroken) {
+			t.Fatalf("write to a dead machine: %v", err)
+		}
+		t.Logf("round %d: connection broken %v after the process was reaped", round, broken.Sub(ended))
+		for name, err := range map[string]error{"write": s.write(2, 0, pattern(8, 1)), "ring": s.q.Ring(2), "again": s.write(2, 0, pattern(8, 1))} {
+			if !errors.Is(err, rdma.ErrBroken) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if v := old.Load(beside); v != uint64(round+1)*0x0101010101010101 {
+			t.Errorf("the dead machine's memory holds %#x", v)
+		}
+		s.nic.Deregister(key) // waits for nobody who is dead
+		if err := s.nic.Register(key, s.memory); err != nil {
+			t.Fatal(err)
+		}
+		s.memory.Zero(0, hammered)
+	}
+	c := start(t, s.path, 2, memory)
+	c.do("register")
+	if v, err := s.read(2, beside); err != nil || v != 5 {
+		t.Errorf("next life's memory holds %d, %v", v, err)
+	}
+	if got := c.do("load", beside); got != fmt.Sprint(0x0505050505050505) {
+		t.Errorf("next life loads %s", got)
+	}
+}
+
+// attachment is the memory of machine m, as it is mapped here.
+func (s *self) attachment(m rdma.MachineID) *nvram.Memory {
+	s.nic.mu.Lock()
+	defer s.nic.mu.Unlock()
+	return s.nic.mu.peers[m].attachment(key).memory
+}
+
+// While others hammer on a machine's memory it is killed and started again: once
+// it has joined, nothing lands that was meant for its former life.
+func TestNothingLandsInTheNextLife(t *testing.T) {
+	s := newSelf(t)
+	memory := t.TempDir()
+	var stop atomic.Bool
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop.Store(true)
+	var landed atomic.Uint64
+	group.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			if s.write(2, 0, pattern(hammered, byte(i))) == nil {
+				landed.Add(1)
+			}
+		}
+	})
+	for range 5 {
+		c := start(t, s.path, 2, memory)
+		c.do("register")
+		before := landed.Load()
+		eventually(t, "writes", func() bool { return landed.Load() > before+10 })
+		c.kill()
+		c = start(t, s.path, 2, memory) // and does not register
+		was := c.do("load", 0)
+		if is := c.do("watch", 1000000); is != was {
+			t.Errorf("memory was %s, is %s", was, is)
+		}
+		c.kill()
+	}
+}
+
+func TestStoppedPeer(t *testing.T) {
+	s := newSelf(t)
+	c := start(t, s.path, 2, t.TempDir())
+	c.do("register")
+	c.signal(syscall.SIGSTOP)
+	for i := range 100 {
+		if err := s.write(2, 0, pattern(64, byte(i))); err != nil {
+			t.Fatalf("write to a stopped machine: %v", err)
+		}
+	}
+	if err := s.q.Ring(2); err != nil {
+		t.Fatalf("ring a stopped machine: %v", err)
+	}
+	for range 100 { // more than fits its socket: none waits
+		if err := s.nic.Datagram(2, pattern(rdma.DatagramBytesMax, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.nic.Deregister(key) // it is not in an operation
+	c.signal(syscall.SIGCONT)
+	eventually(t, "bell", func() bool { return c.do("rung") != "0" })
+	if got := c.do("load", 0); got != fmt.Sprint(uint64(99)*0x0101010101010101) {
+		t.Errorf("memory holds %s", got)
+	}
+}
+
+// A process that is stopped in the middle of an operation is waited for: by
+// Deregister until it goes on or dies, by Join for a while.
+func TestStoppedInAnOperation(t *testing.T) {
+	s := newSelf(t)
+	for _, end := range []string{"killed", "goes on"} {
+		c := start(t, s.path, 2, t.TempDir())
+		c.do("begin")
+		c.signal(syscall.SIGSTOP)
+		if err := s.nic.settle(time.Millisecond); !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), strconv.Itoa(c.cmd.Process.Pid)) {
+			t.Errorf("with patience: %v", err)
+		}
+		returned := make(chan struct{})
+		go func() {
+			s.nic.Deregister(key)
+			close(returned)
+		}()
+		select {
+		case <-returned:
+			t.Error("did not wait")
+		case <-time.After(5 * time.Millisecond):
+		}
+		if end == "killed" {
+			c.kill()
+		} else {
+			s.nic.stateOf(2).active(0).Add(1) // as the process would
+		}
+		<-returned
+		c.kill()
+		if err := s.nic.Register(key, s.memory); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOneProcessPerMachine(t *testing.T) {
+	s := newSelf(t)
+	c := start(t, s.path, 2, t.TempDir())
+	_, err := Join(s.path, 2)
+	if !errors.Is(err, rdma.ErrMachineTaken) || !strings.Contains(err.Error(), fmt.Sprint("process ", c.cmd.Process.Pid)) {
+		t.Errorf("a second machine 2: %v", err)
+	}
+	if _, answer := tryStart(t, s.path, 1, t.TempDir()); !strings.Contains(answer, rdma.ErrMachineTaken.Error()) {
+		t.Errorf("a second machine 1: %s", answer)
+	}
+	c.do("register") // it is not disturbed
+	if err := s.write(2, 0, pattern(64, 1)); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(s.nic.folder.file(2, "state"), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Join(s.path, 2); !errors.Is(err, rdma.ErrMachineTaken) {
+		t.Errorf("while its state cannot be read: %v", err)
+	}
+}
+
+// Garbage in the folder is nobody's end.
+func TestGarbageInTheFolder(t *testing.T) {
+	s := newSelf(t)
+	for name, content := range map[string]int{
+		"machine-3.state": 5, "machine-4.state": stateBytes, "machine-5.alive": 5, "machine-x.state": 1, "machine-70000.state": 1,
+		"machine-6.state/x": 1, "machine-7.datagram": 3, "something": 1, "machine-8.lock": 3, "machine-8.state.new/x": 1, "machine-8.alive/x": 1,
+	} {
+		path := filepath.Join(s.path, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, pattern(content, 0xa5), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	garbled := start(t, s.path, 9, t.TempDir()) // whose state becomes garbage while it is used
+	garbled.do("register")
+	if err := s.write(9, 0, pattern(64, 1)); err != nil {
+		t.Fatal(err)
+	}
+	memory := s.nic.stateOf(9).memory
+	memory.CopyIn(slotsAt, pattern(slotsMax*slotBytes, 0xa5))
+	for m := rdma.MachineID(3); m < 10; m++ {
+		if err := s.write(m, 0, pattern(8, 1)); !errors.Is(err, rdma.ErrBroken) && !errors.Is(err, rdma.ErrKey) {
+			t.Errorf("write to machine %d: %v", m, err)
+		}
+		if err := s.nic.Datagram(m, []byte("x")); err != nil {
+			t.Errorf("datagram to machine %d: %v", m, err)
+		}
+	}
+	for _, b := range [][]byte{nil, []byte("short"), pattern(64, 0xa5), pattern(rdma.DatagramBytesMax+9, 1)} {
+		s.nic.deliver(b)
+	}
+	s.nic.Deregister(key)
+	for _, m := range []rdma.MachineID{3, 4, 5, 7, 8} { // and they can be used
+		start(t, s.path, m, t.TempDir()).do("register")
+		if err := s.write(m, 0, pattern(8, 1)); err != nil {
+			t.Errorf("write to machine %d: %v", m, err)
+		}
+	}
+}
+
+// A slot that lies about its memory.
+func TestSlotsThatLie(t *testing.T) {
+	q, nic, m := pair(t)
+	l, _ := m.Location()
+	slot := nic.mu.memories[7].slot
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, pattern(64, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, lie := range map[string]func(*nvram.Memory){
+		"longer":            func(s *nvram.Memory) { s.Store(slot+bytesAt, m.Size()+8) },
+		"much longer":       func(s *nvram.Memory) { s.Store(slot+bytesAt, 1<<63) },
+		"odd":               func(s *nvram.Memory) { s.Store(slot+bytesAt, 9) },
+		"other file":        func(s *nvram.Memory) { s.Store(slot+inodeAt, l.Inode+1) },
+		"other device":      func(s *nvram.Memory) { s.Store(slot+deviceAt, l.Device+1) },
+		"path too long":     func(s *nvram.Memory) { s.Store(slot+pathBytesAt, pathMax+1) },
+		"no path":           func(s *nvram.Memory) { s.Store(slot+pathBytesAt, 0) },
+		"path is not there": func(s *nvram.Memory) { s.CopyIn(slot+pathAt, pattern(16, 'x')) },
+	} {
+		was := make([]byte, slotBytes)
+		nic.state.memory.CopyOut(was, slot)
+		nic.state.withdraw(slot)
+		lie(nic.state.memory)
+		nic.state.withdraw(slot) // live again, as a newer registration
+		if _, err := q.Read(2, 7, 0, make([]byte, 8), 1); !errors.Is(err, rdma.ErrKey) {
+			t.Errorf("%s: %v", name, err)
+		}
+		nic.state.withdraw(slot)
+		nic.state.memory.CopyIn(slot+8, was[8:])
+		nic.state.withdraw(slot)
+	}
+	if _, err := q.Read(2, 7, 0, make([]byte, 8), 1); err != nil {
+		t.Errorf("after the last lie: %v", err)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, formatName), []byte("farmsql shm folder\nformat 99\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Join(other, 1); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), other) {
+		t.Errorf("folder of another format: %v", err)
+	}
+	none := t.TempDir()
+	if err := os.WriteFile(filepath.Join(none, "machine-1.state"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Join(none, 1); !errors.Is(err, ErrFormat) {
+		t.Errorf("folder without a format: %v", err)
+	}
+	if _, err := Join(filepath.Join(other, formatName, "below"), 1); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("folder below a file: %v", err)
+	}
+	deep := filepath.Join(t.TempDir(), strings.Repeat("d", 100), strings.Repeat("d", 100)) // too long a name for a socket
+	nic, err := Join(deep, 1)
+	if err != nil {
+		t.Fatalf("a long path: %v", err)
+	}
+	if err := nic.Close(); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(deep, "machine-*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("Close left %v, %v", left, err)
+	}
+}
+
+// Whatever in the machine's place cannot be replaced is an error of Join.
+func TestJoinFails(t *testing.T) {
+	for _, kind := range []string{"lock", "state"} {
+		path := folderOf(t)
+		nic, err := Join(path, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nic.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(nic.file(kind)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(nic.file(kind), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Join(path, 1); err == nil || !strings.Contains(err.Error(), "machine-1."+kind) {
+			t.Errorf("%s is a folder: %v", kind, err)
+		}
+		if err := os.RemoveAll(nic.file(kind)); err != nil {
+			t.Fatal(err)
+		}
+		nic, err = Join(path, 1)
+		if err != nil {
+			t.Fatalf("%s is gone: %v", kind, err)
+		}
+		if err := nic.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNoRoom(t *testing.T) {
+	_, nic, m := pair(t)
+	for _, worker := range []int{-1, workersMax} {
+		if _, err := nic.Open(worker, nil); !errors.Is(err, ErrTooMany) {
+			t.Errorf("worker %d: %v", worker, err)
+		}
+	}
+	if _, err := nic.Open(workersMax-1, nil); err != nil {
+		t.Errorf("the last worker: %v", err)
+	}
+	if err := nic.Register(8, nvram.NewMemory(64)); !errors.Is(err, rdma.ErrPrivate) {
+		t.Errorf("private memory: %v", err)
+	}
+	folder, err := nvram.OpenFolder(filepath.Join(t.TempDir(), strings.Repeat("d", 200), strings.Repeat("d", 250)), nvram.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = folder.Abandon() })
+	far, err := folder.Map("m", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nic.Register(8, far); !errors.Is(err, ErrTooMany) {
+		t.Errorf("long path: %v", err)
+	}
+	for k := rdma.Key(100); ; k++ {
+		err := nic.Register(k, m)
+		if errors.Is(err, ErrTooMany) {
+			if n := len(nic.mu.memories); n != slotsMax {
+				t.Errorf("room for %d registrations, want %d", n, slotsMax)
+			}
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	nic.Deregister(100)
+	if err := nic.Register(99, m); err != nil {
+		t.Errorf("where there is room again: %v", err)
+	}
+}
+
+// Who cuts a file short makes operations fail, not processes.
+func TestFileCutShort(t *testing.T) {
+	s := newSelf(t)
+	memory := t.TempDir()
+	c := start(t, s.path, 2, memory)
+	c.do("register")
+	if err := s.write(2, 0, pattern(64, 1)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(memory, "m.mem")
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(2, 0, pattern(64, 1)); !errors.Is(err, rdma.ErrBroken) {
+		t.Errorf("write: %v", err)
+	}
+	if _, err := s.read(2, 4096); !errors.Is(err, rdma.ErrBroken) {
+		t.Errorf("read: %v", err)
+	}
+	s.nic.Deregister(key) // the operation has ended
+	if err := os.Truncate(file, nvBytes); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(2, 0, pattern(64, 1)); err != nil {
+		t.Errorf("once it is whole again: %v", err)
+	}
+	// Any other panic goes on.
+	defer func() {
+		if r := recover(); r != "other" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	q := s.q.(*Queue)
+	var err error
+	q.count++
+	defer q.end(&err, false)
+	panic("other")
+}
+
+// A registration keeps its memory.
+func TestRegisteredMemoryStays(t *testing.T) {
+	q, _, _ := pair(t)
+	for range 3 {
+		runtime.GC()
+	}
+	if _, err := q.Read(2, 7, 0, make([]byte, 8), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is mapped for registrations that have gone is let go.
+func TestAttachmentsAreDropped(t *testing.T) {
+	q, nic, m := pair(t)
+	for k := rdma.Key(100); k < 200; k++ {
+		if err := nic.Register(k, m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Read(2, k, 0, make([]byte, 8), 1); err != nil {
+			t.Fatal(err)
+		}
+		nic.Deregister(k)
+	}
+	p := q.(*Queue).conns[2].peer
+	if n := len(*p.attached.Load()); n > 2 {
+		t.Errorf("%d memories are attached", n)
+	}
+}
+
+// The fast path must not allocate.
+func TestNoAllocation(t *testing.T) {
+	q, _, _ := pair(t)
+	buf := make([]byte, 128)
+	for name, f := range map[string]func() error{
+		"read":  func() error { _, err := q.Read(2, 7, 64, buf, 1); return err },
+		"write": func() error { _, err := q.Write(2, 7, 64, buf, 1); return err },
+		"ring":  func() error { return q.Ring(2) },
+	} {
+		if n := testing.AllocsPerRun(100, func() {
+			if err := f(); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+// TestIdleMachinesSleep lets five machines of two workers do nothing. What they
+// use is asserted with much room: a loaded computer must not fail it, a loop that
+// polls must.
+func TestIdleMachinesSleep(t *testing.T) {
+	s := newSelf(t)
+	var children []*child
+	for m := range rdma.MachineID(5) {
+		c := start(t, s.path, 10+m, t.TempDir())
+		c.do("register")
+		children = append(children, c)
+		if err := s.write(10+m, 0, pattern(64, 1)); err != nil {
+			t.Fatal(err)
+		}
+		for other := range m { // all know each other
+			if answer := c.ask("write", 10+other); answer != "ok " {
+				t.Fatal(answer)
+			}
+			children[other].do("ring", 10+m)
+		}
+	}
+	used := func() (total time.Duration) {
+		for _, c := range children {
+			n, err := strconv.Atoi(c.do("cpu"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += time.Duration(n)
+		}
+		return total
+	}
+	for m := range rdma.MachineID(5) {
+		for w := range workers {
+			eventually(t, "doorbells to sleep", func() bool { return s.nic.stateOf(10+m).parked(w).Load() == 1 })
+		}
+	}
+	before, began := used(), time.Now()
+	const idle = 2 * time.Second
+	time.Sleep(idle) // that is what is measured
+	spent, took := used()-before, time.Since(began)
+	t.Logf("five idle processes used %v in %v: %.2f %% of a processor", spent, took, 100*float64(spent)/float64(took))
+	if spent > took/10 {
+		t.Errorf("five idle processes used %v in %v", spent, took)
+	}
+	runtime.KeepAlive(s)
+}
