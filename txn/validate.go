@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -174,12 +176,12 @@ func (s *state) runRemoteChecks() error {
 	for i := range s.checks {
 		counts[s.checks[i].machine]++
 	}
-	for machine, n := range counts {
+	for _, machine := range slices.Sorted(maps.Keys(counts)) {
 		if machine == s.m.cfg.ID {
 			continue
 		}
 		run := s.readVersions
-		if n > validateByMessage {
+		if counts[machine] > validateByMessage {
 			run = s.askVersions
 		}
 		if err := run(machine); err != nil {
