@@ -10,8 +10,9 @@ GO   ?= go
 serve: build
 	bin/farmsql serve
 
-# All tests. Those that need mariadb or sysbench say what they skip without.
+# All tests. go test says nothing of what it skips, so this does.
 test:
+	@for p in mariadb sysbench; do command -v $$p >/dev/null || echo "skipping the tests with $$p, which is not installed"; done
 	$(GO) vet -tags $(TAGS) ./...
 	$(GO) test -tags $(TAGS) ./...
 
