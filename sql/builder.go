@@ -21,7 +21,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		s.plain = nil
 		return nil, nil
 	}
-	m, same, err := useCollatedIn(ctx, n)
+	m, same, err := useComparisons(ctx, n)
 	if err != nil {
 		return nil, err
 	}

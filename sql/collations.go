@@ -1,42 +1,69 @@
 package sql
 
 import (
+	"slices"
+	"strings"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 	"github.com/dolthub/go-mysql-server/sql/hash"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
 )
 
-// This file makes IN, DISTINCT and UNION compare strings as = does: by their
-// collation. go-mysql-server hashes their bytes there.
+// This file replaces expressions that compare otherwise than MySQL. IN, and
+// aggregates with DISTINCT, shall compare strings as = does, by their collation;
+// go-mysql-server compares their bytes there. Decimals it rounds to the scale of
+// a column before it compares them with it.
 
 var (
-	_ gms.Expression = (*collatedIn)(nil)
-	_ gms.RowIter    = (*distinctIter)(nil)
+	_ gms.Expression        = (*collatedIn)(nil)
+	_ gms.Aggregation       = (*distinctAggregate)(nil)
+	_ gms.AggregationBuffer = (*distinctBuffer)(nil)
 )
 
-// useCollatedIn replaces each IN with a list of strings in the expressions of a
-// node. That the analyzer could do, but its rules know an IN by its type.
-func useCollatedIn(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+// useComparisons replaces the expressions of a node that compare otherwise than
+// MySQL. That the analyzer could do, but its rules know them by
+// their types.
+func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource:
-		return transform.OneNodeExprsWithNode(ctx, n, collatedInOf)
+		return transform.OneNodeExprsWithNode(ctx, n, compared)
 	}
 	return n, transform.SameTree, nil
 }
 
-func collatedInOf(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-	in, ok := e.(*expression.HashInTuple)
-	if !ok {
+// compared returns the expression to be used in the place of e.
+func compared(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	var instead gms.Expression
+	switch e := e.(type) {
+	case *expression.HashInTuple:
+		c, err := newCollatedIn(ctx, e)
+		if err != nil {
+			return e, transform.SameTree, err
+		}
+		if c != nil {
+			instead = c
+		}
+	case expression.Comparer, *expression.Between, *expression.Case, *function.NullIf:
+		return exactOperands(ctx, e)
+	case *aggregation.CountDistinct:
+		if hasText(ctx, e.Children()) {
+			instead = &distinctAggregate{Aggregation: e, keys: e.Children()}
+		}
+	case *aggregation.GroupConcat:
+		if keys := e.OutputExpressions(); isDistinct(e) && hasText(ctx, keys) {
+			instead = &distinctAggregate{Aggregation: e, keys: keys}
+		}
+	}
+	if instead == nil {
 		return e, transform.SameTree, nil
 	}
-	c, err := newCollatedIn(ctx, in)
-	if err != nil || c == nil {
-		return e, transform.SameTree, err
-	}
-	return c, transform.NewTree, nil
+	return instead, transform.NewTree, nil
 }
 
 // A collatedIn is an IN whose operands are all strings.
@@ -123,52 +150,115 @@ func (c *collatedIn) WithChildren(ctx *gms.Context, children ...gms.Expression) 
 	return &changed, nil
 }
 
-// distinct executes SELECT DISTINCT, and UNION where no LIMIT belongs to it;
-// nil leaves the node to go-mysql-server.
-func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	var rows gms.RowIter
-	var err error
-	switch n := n.(type) {
-	case *plan.Distinct:
-		rows, err = b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, row)
-	case *plan.SetOp:
-		if !n.Distinct || n.SetOpType != plan.UnionType || n.Limit != nil || n.Offset != nil {
-			return nil, nil
-		}
-		all := *n
-		all.Distinct = false
-		rows, err = b.ordinary(ctx, s, &all, row)
+// exactOperands makes an expression compare decimals as they are: of a column's
+// own type it would round what the column is compared with, and 1.556 be equal
+// to a 1.56.
+func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	same := transform.SameTree
+	operands := slices.Clone(e.Children())
+	for i, operand := range operands {
+		changed, kept := exactColumn(ctx, operand)
+		operands[i], same = changed, same && kept
 	}
+	if same {
+		return e, same, nil
+	}
+	e, err := e.WithChildren(ctx, operands...)
+	return e, same, err
+}
+
+// exactColumn returns a column, or a tuple of such, with decimals of a type that
+// does not round.
+func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity) {
+	switch e := e.(type) {
+	case expression.Tuple:
+		same := transform.SameTree
+		all := make(expression.Tuple, len(e))
+		for i := range e {
+			changed, kept := exactColumn(ctx, e[i])
+			all[i], same = changed, same && kept
+		}
+		if !same {
+			return all, same
+		}
+	case *expression.GetField:
+		t, ok := e.Type(ctx).(gms.DecimalType)
+		if !ok || !rounds(t) {
+			break
+		}
+		plain, err := types.CreateDecimalType(t.Precision(), t.Scale())
+		if err != nil {
+			break // there is no such column
+		}
+		return expression.NewGetFieldWithTable(e.Index(), int(e.TableId()), plain, e.Database(), e.Table(), e.Name(), e.IsNullable(ctx)), transform.NewTree
+	}
+	return e, transform.SameTree
+}
+
+// rounds reports whether a decimal type rounds what it compares.
+func rounds(t gms.DecimalType) bool {
+	scale := -int32(t.Scale()) - 1
+	d, err := t.ConvertToNullDecimal(decimal.New(1, scale))
+	return err == nil && d.Decimal.Exponent() != scale
+}
+
+// hasText reports whether any value may be a string with a collation.
+func hasText(ctx *gms.Context, all []gms.Expression) bool {
+	return slices.ContainsFunc(all, func(e gms.Expression) bool { return types.IsTextOnly(e.Type(ctx)) })
+}
+
+// isDistinct reports whether GROUP_CONCAT has DISTINCT, which only its text
+// tells.
+func isDistinct(g *aggregation.GroupConcat) bool {
+	return strings.HasPrefix(g.String(), "group_concat(distinct ")
+}
+
+// A distinctAggregate is an aggregate with DISTINCT over strings. It leaves out
+// what is equal to an earlier value, before the aggregate compares bytes.
+type distinctAggregate struct {
+	gms.Aggregation
+	keys []gms.Expression
+}
+
+// WithChildren implements gms.Expression.
+func (a *distinctAggregate) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := a.Aggregation.WithChildren(ctx, children...)
 	if err != nil {
 		return nil, err
 	}
-	return &distinctIter{rows: rows, schema: n.Schema(ctx), seen: make(map[uint64]bool)}, nil
+	e, _, err = compared(ctx, nil, e)
+	return e, err
 }
 
-// A distinctIter leaves out the rows that are equal to an earlier one.
-type distinctIter struct {
-	rows   gms.RowIter
-	schema gms.Schema
-	seen   map[uint64]bool
-}
-
-// Next implements gms.RowIter.
-func (i *distinctIter) Next(ctx *gms.Context) (gms.Row, error) {
-	for {
-		row, err := i.rows.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		key, err := hash.HashOf(ctx, i.schema, row)
-		if err != nil {
-			return nil, err
-		}
-		if !i.seen[key] {
-			i.seen[key] = true
-			return row, nil
-		}
+// NewBuffer implements gms.Aggregation.
+func (a *distinctAggregate) NewBuffer(ctx *gms.Context) (gms.AggregationBuffer, error) {
+	b, err := a.Aggregation.NewBuffer(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return &distinctBuffer{AggregationBuffer: b, keys: a.keys, values: newRowSet(hash.ExprsToSchema(ctx, a.keys...))}, nil
 }
 
-// Close implements gms.RowIter.
-func (i *distinctIter) Close(ctx *gms.Context) error { return i.rows.Close(ctx) }
+// A distinctBuffer aggregates a group.
+type distinctBuffer struct {
+	gms.AggregationBuffer
+	keys   []gms.Expression
+	values *rowSet
+}
+
+// Update implements gms.AggregationBuffer.
+func (b *distinctBuffer) Update(ctx *gms.Context, row gms.Row) error {
+	values := make(gms.Row, len(b.keys))
+	for i, k := range b.keys {
+		v, err := k.Eval(ctx, row)
+		if err != nil {
+			return err
+		}
+		values[i] = v
+	}
+	more, err := b.values.add(ctx, values)
+	if err != nil || !more {
+		return err
+	}
+	return b.AggregationBuffer.Update(ctx, row)
+}

@@ -1,9 +1,11 @@
 package sql
 
 import (
+	"context"
 	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
 )
@@ -75,7 +77,11 @@ func (x *index) IsGenerated() bool { return false }
 func (x *index) ColumnExpressionTypes(*gms.Context) []gms.ColumnExpressionType {
 	t := make([]gms.ColumnExpressionType, len(x.expr))
 	for i, c := range x.key.columns {
-		t[i] = gms.ColumnExpressionType{Type: x.info.rows.columns[c].typ, Expression: x.expr[i]}
+		typ := x.info.rows.columns[c].typ
+		if types.IsDecimal(typ) {
+			typ = boundDecimal{typ.(gms.DecimalType)}
+		}
+		t[i] = gms.ColumnExpressionType{Type: typ, Expression: x.expr[i]}
 	}
 	return t
 }
@@ -146,3 +152,20 @@ func (x *index) Order(*gms.Context) gms.IndexOrder {
 
 // Reversible implements gms.OrderedIndex.
 func (x *index) Reversible(ctx *gms.Context) bool { return x.Order(ctx) == gms.IndexOrderAsc }
+
+// A boundDecimal is the type of a column that bounds are given for. The column's
+// own would round them to its scale.
+type boundDecimal struct{ gms.DecimalType }
+
+// Convert implements gms.Type.
+func (boundDecimal) Convert(ctx context.Context, v any) (any, gms.ConvertInRange, error) {
+	return types.InternalDecimalType.Convert(ctx, v)
+}
+
+// Equals implements gms.Type.
+func (d boundDecimal) Equals(t gms.Type) bool {
+	if other, ok := t.(boundDecimal); ok {
+		t = other.DecimalType
+	}
+	return d.DecimalType.Equals(t)
+}

@@ -1,0 +1,280 @@
+package sql
+
+import (
+	"io"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/hash"
+	"github.com/dolthub/go-mysql-server/sql/iters"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// This file executes DISTINCT, UNION, INTERSECT and EXCEPT, which compare rows
+// as = does, strings by their collation. go-mysql-server compares bytes.
+
+var (
+	_ gms.RowIter = (*distinctIter)(nil)
+	_ gms.RowIter = (*commonIter)(nil)
+	_ gms.RowIter = (*offsetIter)(nil)
+)
+
+// distinct executes SELECT DISTINCT and the set operations that compare rows;
+// nil leaves the node to go-mysql-server.
+func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	switch n := n.(type) {
+	case *plan.Distinct:
+		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, row)
+		if err != nil {
+			return nil, err
+		}
+		return newDistinctIter(rows, n.Schema(ctx)), nil
+	case *plan.SetOp:
+		if n.SetOpType == plan.UnionType && !n.Distinct {
+			return nil, nil
+		}
+		rows, err := b.setOp(ctx, s, n, row)
+		if err != nil {
+			return nil, err
+		}
+		return limited(ctx, n, rows)
+	}
+	return nil, nil
+}
+
+// setOp executes a set operation without its ORDER BY and LIMIT.
+func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
+	schema := comparedSchema(ctx, n)
+	if n.SetOpType == plan.UnionType {
+		all := *n
+		all.Distinct, all.Limit, all.Offset, all.SortFields = false, nil, nil, nil
+		rows, err := b.ordinary(ctx, s, &all, row)
+		if err != nil {
+			return nil, err
+		}
+		return newDistinctIter(rows, schema), nil
+	}
+	left, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Left(), row)
+	if err != nil {
+		return nil, err
+	}
+	right, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Right(), row)
+	if err != nil {
+		_ = left.Close(ctx) // err says what is wrong
+		return nil, err
+	}
+	var rows gms.RowIter = &commonIter{left: left, right: right, except: n.SetOpType == plan.ExceptType, distinct: n.Distinct, schema: schema}
+	if n.Distinct {
+		rows = newDistinctIter(rows, schema)
+	}
+	return rows, nil
+}
+
+// comparedSchema is the schema of a set operation with the collations that its
+// strings are compared by; its own have lost them where the two sides differ.
+func comparedSchema(ctx *gms.Context, n *plan.SetOp) gms.Schema {
+	schema := n.Schema(ctx).Copy()
+	for i, c := range schema {
+		if types.IsTextOnly(c.Type) {
+			c.Type = types.CreateLongText(first(columnCollation(ctx, n, i)))
+		}
+	}
+	return schema
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+// columnCollation returns the collation of a plan's column and how strong it is.
+func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byte) {
+	switch n := n.(type) {
+	case *plan.SetOp:
+		left, l := columnCollation(ctx, n.Left(), at)
+		right, r := columnCollation(ctx, n.Right(), at)
+		return gms.ResolveCoercibility(left, l, right, r)
+	case *plan.Project:
+		e := n.Projections[at]
+		if a, ok := e.(*expression.Alias); ok {
+			e = a.Child
+		}
+		if c, ok := e.(*expression.Convert); ok {
+			e = c.Child // a set operation's own: what it converts to has lost the collation
+		}
+		if g, ok := e.(*expression.GetField); ok && len(n.Child.Schema(ctx)) > g.Index() && g.Index() >= 0 {
+			return columnCollation(ctx, n.Child, g.Index())
+		}
+		return gms.GetCoercibility(ctx, e)
+	}
+	const implicit = 2
+	if t, ok := n.Schema(ctx)[at].Type.(gms.TypeWithCollation); ok {
+		return t.Collation(), implicit
+	}
+	return gms.Collation_binary, implicit
+}
+
+// limited applies the ORDER BY and LIMIT of a set operation.
+func limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
+	if len(n.SortFields) > 0 {
+		rows = iters.NewSortIter(n.SortFields, rows)
+	}
+	if n.Offset != nil {
+		skip, err := iters.GetInt64Value(ctx, n.Offset)
+		if err != nil {
+			return nil, err
+		}
+		rows = &offsetIter{RowIter: rows, skip: skip}
+	}
+	if n.Limit != nil {
+		limit, err := iters.GetInt64Value(ctx, n.Limit)
+		if err != nil {
+			return nil, err
+		}
+		rows = &iters.LimitIter{Limit: limit, ChildIter: rows}
+	}
+	return rows, nil
+}
+
+// A rowSet counts rows; equal ones, as = has it, are one.
+type rowSet struct {
+	schema gms.Schema
+	counts map[uint64]int
+}
+
+func newRowSet(schema gms.Schema) *rowSet {
+	return &rowSet{schema: schema, counts: make(map[uint64]int)}
+}
+
+// key is the same for rows that are equal. A truth value is a number in MySQL.
+func (s *rowSet) key(ctx *gms.Context, row gms.Row) (uint64, error) {
+	compared := row
+	for i, v := range row {
+		if b, ok := v.(bool); ok {
+			if &compared[0] == &row[0] {
+				compared = row.Copy()
+			}
+			compared[i] = int8(0)
+			if b {
+				compared[i] = int8(1)
+			}
+		}
+	}
+	return hash.HashOf(ctx, s.schema, compared)
+}
+
+// add adds a row, and reports whether it is the first of its kind.
+func (s *rowSet) add(ctx *gms.Context, row gms.Row) (bool, error) {
+	key, err := s.key(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	s.counts[key]++
+	return s.counts[key] == 1, nil
+}
+
+// take looks for a row, and takes it out if it is there.
+func (s *rowSet) take(ctx *gms.Context, row gms.Row, out bool) (bool, error) {
+	key, err := s.key(ctx, row)
+	if err != nil || s.counts[key] == 0 {
+		return false, err
+	}
+	if out {
+		s.counts[key]--
+	}
+	return true, nil
+}
+
+// A distinctIter leaves out the rows that are equal to an earlier one.
+type distinctIter struct {
+	rows gms.RowIter
+	seen *rowSet
+}
+
+func newDistinctIter(rows gms.RowIter, schema gms.Schema) *distinctIter {
+	return &distinctIter{rows: rows, seen: newRowSet(schema)}
+}
+
+// Next implements gms.RowIter.
+func (i *distinctIter) Next(ctx *gms.Context) (gms.Row, error) {
+	for {
+		row, err := i.rows.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if first, err := i.seen.add(ctx, row); err != nil || first {
+			return row, err
+		}
+	}
+}
+
+// Close implements gms.RowIter.
+func (i *distinctIter) Close(ctx *gms.Context) error { return i.rows.Close(ctx) }
+
+// A commonIter returns the rows on the left that are on the right too, or those
+// that are not. Without DISTINCT each on the right stands for one on the left.
+type commonIter struct {
+	left, right      gms.RowIter
+	except, distinct bool
+	schema           gms.Schema
+	rows             *rowSet // of the right side, once read
+}
+
+// Next implements gms.RowIter.
+func (i *commonIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.rows == nil {
+		if err := i.read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		row, err := i.left.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		common, err := i.rows.take(ctx, row, !i.distinct)
+		if err != nil || common != i.except {
+			return row, err
+		}
+	}
+}
+
+func (i *commonIter) read(ctx *gms.Context) error {
+	rows := newRowSet(i.schema)
+	for {
+		row, err := i.right.Next(ctx)
+		if err == io.EOF {
+			i.rows = rows
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err = rows.add(ctx, row); err != nil {
+			return err
+		}
+	}
+}
+
+// Close implements gms.RowIter.
+func (i *commonIter) Close(ctx *gms.Context) error {
+	err := i.left.Close(ctx)
+	if other := i.right.Close(ctx); err == nil {
+		err = other
+	}
+	return err
+}
+
+// An offsetIter leaves out the first rows.
+type offsetIter struct {
+	gms.RowIter
+	skip int64
+}
+
+// Next implements gms.RowIter.
+func (i *offsetIter) Next(ctx *gms.Context) (gms.Row, error) {
+	for ; i.skip > 0; i.skip-- {
+		if _, err := i.RowIter.Next(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return i.RowIter.Next(ctx)
+}
