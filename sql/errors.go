@@ -14,8 +14,6 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
-	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -62,8 +60,6 @@ var codes = []struct {
 	{txn.ErrLogFull, erLockWaitTimeout, "HY000", ""},
 	{txn.ErrClosed, erServerShutdown, "08S01", "Server shutdown in progress"},
 	{txn.ErrNoRegion, erRecordFull, "HY000", ""},
-	{region.ErrFull, erRecordFull, "HY000", ""},
-	{nvram.ErrNoSpace, erRecordFull, "HY000", ""},
 	{catalog.ErrAltering, erLockWaitTimeout, "HY000", "Lock wait timeout exceeded; try restarting transaction"},
 	{catalog.ErrExhausted, erAutoIncRead, "HY000", "Failed to read auto-increment value from storage engine"},
 	{catalog.ErrTooLarge, erTooBigRowset, "HY000", ""},
@@ -133,6 +129,7 @@ var kinds = []struct {
 	{gms.ErrTableColumnNotFound, mysql.ERBadFieldError, "42S22", ""},
 	{gms.ErrColumnNotFound, mysql.ERBadFieldError, "42S22", ""},
 	{gms.ErrColumnExists, mysql.ERDupFieldName, "42S21", ""},
+	{gms.ErrExpectedSingleRow, mysql.ERSubqueryNo1Row, "21000", "Subquery returns more than 1 row"},
 	{gms.ErrNoDatabaseSelected, mysql.ERNoDb, "3D000", "No database selected"},
 	{gms.ErrInvalidIndexPrefix, mysql.ERWrongSubKey, "42000", "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys"},
 }

@@ -1,0 +1,359 @@
+package sql
+
+import (
+	"math"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/shopspring/decimal"
+)
+
+// SUM and AVG of integers and decimals are exact in MySQL. go-mysql-server adds
+// up doubles where these come from integers, or run in a window, and calls every
+// result one.
+
+var (
+	_ gms.Aggregation               = (*exactAggregate)(nil)
+	_ gms.FunctionExpression        = (*exactAggregate)(nil)
+	_ gms.CollationCoercible        = (*exactAggregate)(nil)
+	_ gms.AggregationBuffer         = (*exactBuffer)(nil)
+	_ gms.WindowFunction            = (*exactWindow)(nil)
+	_ gms.WindowAdaptableExpression = (*exactAggregate)(nil)
+)
+
+// MySQL's rules for the types of SUM and AVG.
+const (
+	sumMoreDigits   = 22
+	avgMoreDigits   = 4 // div_precision_increment
+	decimalDigits   = types.DecimalTypeMaxPrecision
+	decimalScaleMax = types.DecimalTypeMaxScale
+)
+
+// An exactAggregate is SUM, or AVG. Of what is neither integer nor decimal its
+// result is a double.
+type exactAggregate struct {
+	child  gms.Expression
+	avg    bool
+	window *gms.WindowDefinition
+	id     gms.ColumnId
+}
+
+// digits returns the precision and scale of an exact number, and false for
+// other types.
+func digits(t gms.Type) (precision, scale int, exact bool) {
+	if d, ok := t.(gms.DecimalType); ok {
+		return int(d.Precision()), int(d.Scale()), true
+	}
+	switch t.Type() {
+	case query.Type_INT8, query.Type_UINT8:
+		return 3, 0, true
+	case query.Type_INT16, query.Type_UINT16:
+		return 5, 0, true
+	case query.Type_INT24, query.Type_UINT24:
+		return 8, 0, true
+	case query.Type_INT32, query.Type_UINT32:
+		return 10, 0, true
+	case query.Type_INT64:
+		return 19, 0, true
+	case query.Type_UINT64:
+		return 20, 0, true
+	case query.Type_YEAR:
+		return 4, 0, true
+	case query.Type_BIT:
+		if b, ok := t.(types.BitType); ok {
+			return int(b.NumberOfBits()), 0, true
+		}
+	}
+	return 0, 0, false
+}
+
+// scale returns how many digits of the sum's fraction the result has.
+func (a *exactAggregate) scale(scale int) int {
+	if a.avg {
+		return min(scale+avgMoreDigits, decimalScaleMax)
+	}
+	return scale
+}
+
+func (a *exactAggregate) exact(ctx *gms.Context) bool {
+	_, _, exact := digits(a.child.Type(ctx))
+	return exact
+}
+
+// Type implements gms.Expression.
+func (a *exactAggregate) Type(ctx *gms.Context) gms.Type {
+	precision, scale, exact := digits(a.child.Type(ctx))
+	if !exact {
+		return types.Float64
+	}
+	more := sumMoreDigits
+	if a.avg {
+		more = avgMoreDigits
+	}
+	t, err := types.CreateDecimalType(uint8(min(precision+more, decimalDigits)), uint8(a.scale(scale)))
+	if err != nil {
+		return types.InternalDecimalType
+	}
+	return t
+}
+
+func (a *exactAggregate) name() string {
+	if a.avg {
+		return "AVG"
+	}
+	return "SUM"
+}
+
+// String implements gms.Expression.
+func (a *exactAggregate) String() string {
+	if a.window == nil {
+		return a.name() + "(" + a.child.String() + ")"
+	}
+	p := gms.NewTreePrinter()
+	_ = p.WriteNode("%s", a.name()) // a tree with a node is no error
+	_ = p.WriteChildren(a.window.String(), a.child.String())
+	return p.String()
+}
+
+// FunctionName implements gms.FunctionExpression.
+func (a *exactAggregate) FunctionName() string { return strings.ToLower(a.name()) }
+
+// Description implements gms.FunctionExpression.
+func (a *exactAggregate) Description() string {
+	if a.avg {
+		return "returns the average value of expr in all rows."
+	}
+	return "returns the sum of expr in all rows"
+}
+
+// IsNullable implements gms.Expression: no rows have no sum.
+func (a *exactAggregate) IsNullable(*gms.Context) bool { return true }
+
+// CollationCoercibility implements gms.CollationCoercible.
+func (a *exactAggregate) CollationCoercibility(*gms.Context) (gms.CollationID, byte) {
+	return gms.Collation_binary, 5
+}
+
+// Eval implements gms.Expression; buffers and windows compute aggregates.
+func (a *exactAggregate) Eval(*gms.Context, gms.Row) (any, error) {
+	return nil, aggregation.ErrEvalUnsupportedOnAggregation.New(a.name())
+}
+
+// Id implements gms.IdExpression.
+func (a *exactAggregate) Id() gms.ColumnId { return a.id }
+
+// WithId implements gms.IdExpression.
+func (a *exactAggregate) WithId(id gms.ColumnId) gms.IdExpression {
+	changed := *a
+	changed.id = id
+	return &changed
+}
+
+// Window implements gms.WindowAdaptableExpression.
+func (a *exactAggregate) Window() *gms.WindowDefinition { return a.window }
+
+// WithWindow implements gms.WindowAdaptableExpression.
+func (a *exactAggregate) WithWindow(_ *gms.Context, w *gms.WindowDefinition) gms.WindowAdaptableExpression {
+	changed := *a
+	changed.window = w
+	return &changed
+}
+
+// Children implements gms.Expression.
+func (a *exactAggregate) Children() []gms.Expression {
+	all := []gms.Expression{a.child}
+	if a.window != nil {
+		all = append(all, a.window.ToExpressions()...)
+	}
+	return all
+}
+
+// WithChildren implements gms.Expression.
+func (a *exactAggregate) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) == 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(a, 0, 1)
+	}
+	changed := *a
+	changed.child = children[0]
+	if a.window != nil && len(children) > 1 {
+		w, err := a.window.FromExpressions(ctx, children[1:])
+		if err != nil {
+			return nil, err
+		}
+		changed.window = w
+	}
+	return &changed, nil
+}
+
+// Resolved implements gms.Expression.
+func (a *exactAggregate) Resolved() bool {
+	if !a.child.Resolved() {
+		return false
+	}
+	return a.window == nil || expression.ExpressionsResolved(append(a.window.OrderBy.ToExpressions(), a.window.PartitionBy...)...)
+}
+
+// NewBuffer implements gms.Aggregation.
+func (a *exactAggregate) NewBuffer(ctx *gms.Context) (gms.AggregationBuffer, error) {
+	child, err := transform.Clone(ctx, a.child)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.exact(ctx):
+		return &exactBuffer{exactAggregate: a, child: child}, nil
+	case a.avg:
+		return aggregation.NewAvgBuffer(child), nil
+	}
+	return aggregation.NewSumBuffer(child), nil
+}
+
+// NewWindowFunction implements gms.WindowAdaptableExpression.
+func (a *exactAggregate) NewWindowFunction(ctx *gms.Context) (gms.WindowFunction, error) {
+	child, err := transform.Clone(ctx, a.child)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.exact(ctx):
+		w := &exactWindow{exactAggregate: a, child: child, framer: aggregation.NewUnboundedPrecedingToCurrentRowFramer()}
+		if a.window != nil && a.window.Frame != nil {
+			w.framer, err = a.window.Frame.NewFramer(a.window)
+		}
+		return w, err
+	case a.avg:
+		return aggregation.NewAvgAgg(child).WithWindow(ctx, a.window)
+	}
+	return aggregation.NewSumAgg(child).WithWindow(ctx, a.window)
+}
+
+// result is the aggregate of rows that are not NULL and have a sum.
+func (a *exactAggregate) result(sum decimal.Decimal, rows int64) any {
+	if rows == 0 {
+		return nil
+	}
+	if !a.avg {
+		return sum
+	}
+	return sum.DivRound(decimal.NewFromInt(rows), int32(a.scale(max(0, int(-sum.Exponent())))))
+}
+
+// A total adds up numbers, integers as long as possible by themselves.
+type total struct {
+	rows  int64 // that are not NULL
+	whole int64
+	rest  decimal.Decimal
+}
+
+// add adds a value, which may be NULL.
+func (t *total) add(ctx *gms.Context, v any) error {
+	if v == nil {
+		return nil
+	}
+	t.rows++
+	if n, ok := signed(v); ok {
+		t.addInt(n)
+		return nil
+	}
+	d, ok := v.(decimal.Decimal)
+	if !ok {
+		converted, _, err := types.InternalDecimalType.Convert(ctx, v)
+		if err != nil {
+			return err
+		}
+		if d, ok = converted.(decimal.Decimal); !ok {
+			t.rows--
+			return nil
+		}
+	}
+	t.rest = t.rest.Add(d)
+	return nil
+}
+
+func (t *total) addInt(n int64) {
+	if n > 0 && t.whole > math.MaxInt64-n || n < 0 && t.whole < math.MinInt64-n {
+		t.rest = t.rest.Add(decimal.NewFromInt(t.whole))
+		t.whole = 0
+	}
+	t.whole += n
+}
+
+func (t *total) sum() decimal.Decimal {
+	if t.whole == 0 {
+		return t.rest
+	}
+	return t.rest.Add(decimal.NewFromInt(t.whole))
+}
+
+// An exactBuffer aggregates a group.
+type exactBuffer struct {
+	*exactAggregate
+	child gms.Expression
+	total total
+}
+
+// Update implements gms.AggregationBuffer.
+func (b *exactBuffer) Update(ctx *gms.Context, row gms.Row) error {
+	v, err := b.child.Eval(ctx, row)
+	if err != nil {
+		return err
+	}
+	return b.total.add(ctx, v)
+}
+
+// Eval implements gms.AggregationBuffer.
+func (b *exactBuffer) Eval(*gms.Context) (any, error) {
+	return b.result(b.total.sum(), b.total.rows), nil
+}
+
+// Dispose implements gms.Disposable.
+func (b *exactBuffer) Dispose(ctx *gms.Context) { expression.Dispose(ctx, b.child) }
+
+// An exactWindow aggregates the frame of each row from the sums up to each row
+// of its partition.
+type exactWindow struct {
+	*exactAggregate
+	child  gms.Expression
+	framer gms.WindowFramer
+	start  int
+	sums   []decimal.Decimal // up to row i, from the partition's start; one more than rows
+	rows   []int64           // that are not NULL, likewise
+}
+
+// DefaultFramer implements gms.WindowFunction.
+func (w *exactWindow) DefaultFramer() gms.WindowFramer { return w.framer }
+
+// StartPartition implements gms.WindowFunction.
+func (w *exactWindow) StartPartition(ctx *gms.Context, part gms.WindowInterval, rows gms.WindowBuffer) error {
+	w.Dispose(ctx)
+	w.start = part.Start
+	w.sums = append(w.sums[:0], decimal.Decimal{})
+	w.rows = append(w.rows[:0], 0)
+	var t total
+	for _, row := range rows[part.Start:part.End] {
+		v, err := w.child.Eval(ctx, row)
+		if err != nil {
+			return err
+		}
+		if err := t.add(ctx, v); err != nil {
+			return err
+		}
+		w.sums, w.rows = append(w.sums, t.sum()), append(w.rows, t.rows)
+	}
+	return nil
+}
+
+// Compute implements gms.WindowFunction.
+func (w *exactWindow) Compute(_ *gms.Context, frame gms.WindowInterval, _ gms.WindowBuffer) (any, error) {
+	if frame.End <= frame.Start {
+		return nil, nil
+	}
+	from, to := frame.Start-w.start, frame.End-w.start
+	return w.result(w.sums[to].Sub(w.sums[from]), w.rows[to]-w.rows[from]), nil
+}
+
+// Dispose implements gms.Disposable.
+func (w *exactWindow) Dispose(ctx *gms.Context) { expression.Dispose(ctx, w.child) }

@@ -1,0 +1,251 @@
+package sql
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+var _ gms.Parser = parser{}
+
+// A parser is go-mysql-server's, made to take what MySQL's does besides, and to
+// ask for our functions (functions.go) where its own are not MySQL's.
+type parser struct{ gms.MysqlParser }
+
+// overrides makes go-mysql-server use our parser.
+func overrides() (o gms.EngineOverrides) {
+	o.Builder.Parser = parser{}
+	return o
+}
+
+// ParseSimple implements gms.Parser.
+func (p parser) ParseSimple(query string) (sqlparser.Statement, error) {
+	return p.whole(context.Background(), query, sqlparser.ParserOptions{})
+}
+
+// Parse implements gms.Parser.
+func (p parser) Parse(ctx *gms.Context, query string, multi bool) (sqlparser.Statement, string, string, error) {
+	return p.ParseWithOptions(ctx, query, ';', multi, gms.LoadSqlMode(ctx).ParserOptions())
+}
+
+// ParseWithOptions implements gms.Parser.
+func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter rune, multi bool, o sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
+	text := gms.RemoveSpaceAndDelimiter(query, delimiter)
+	if !multi {
+		stmt, err := p.whole(ctx, text, o)
+		return stmt, text, "", err
+	}
+	stmt, end, err := p.ParseOneWithOptions(ctx, text, o)
+	if end <= 0 || end >= len(text) {
+		return stmt, text, "", err
+	}
+	return stmt, gms.RemoveSpaceAndDelimiter(text[:end], delimiter), text[end:], err
+}
+
+// ParseOneWithOptions implements gms.Parser.
+func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+	stmt, end, err := sqlparser.ParseOneWithOptions(ctx, query, o)
+	if err != nil {
+		text, found := replaceShareLocks(query, o)
+		if !found {
+			return stmt, end, err
+		}
+		// An error is reported in terms of what the client has written.
+		again, at, wrong := sqlparser.ParseOneWithOptions(ctx, text, o)
+		if wrong != nil {
+			return stmt, end, err
+		}
+		stmt, end = again, at-len(text)+len(query)
+	}
+	useOurs(query, stmt)
+	return stmt, end, nil
+}
+
+// whole parses a text that has to be one statement.
+func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
+	stmt, err := sqlparser.ParseWithOptions(ctx, query, o)
+	if err != nil {
+		text, found := replaceShareLocks(query, o)
+		if !found {
+			return stmt, err
+		}
+		again, wrong := sqlparser.ParseWithOptions(ctx, text, o)
+		if wrong != nil {
+			return stmt, err
+		}
+		stmt = again
+	}
+	useOurs(query, stmt)
+	return stmt, nil
+}
+
+// An edit replaces the bytes from start to end of a statement.
+type edit struct{ start, end int }
+
+const shareLock = " LOCK IN SHARE MODE"
+
+// replaceShareLocks writes FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED],
+// which the parser does not know, as LOCK IN SHARE MODE, which it knows in the
+// same places. It does so in the first statement of a text, and returns false
+// if that has none.
+func replaceShareLocks(query string, o sqlparser.ParserOptions) (string, bool) {
+	edits := shareLocks(query, o)
+	if len(edits) == 0 {
+		return query, false
+	}
+	var b strings.Builder
+	done := 0
+	for _, e := range edits {
+		b.WriteString(query[done:e.start])
+		b.WriteString(shareLock)
+		done = e.end
+	}
+	b.WriteString(query[done:])
+	return b.String(), true
+}
+
+// shareLocks finds the FOR SHARE clauses of the first statement, by its tokens:
+// strings, comments and quoted names do not count.
+func shareLocks(query string, o sqlparser.ParserOptions) []edit {
+	t := sqlparser.NewStringTokenizer(query)
+	if o.AnsiQuotes {
+		t = sqlparser.NewStringTokenizerForAnsiQuotes(query)
+	}
+	var edits []edit
+	const none = 0
+	token, end, before := none, 0, 0
+	next := func() {
+		before = end
+		for token, _ = t.Scan(); token == sqlparser.COMMENT; {
+			token, _ = t.Scan()
+		}
+		end = min(t.Position-1, len(query)) // the tokenizer is a byte ahead, but not at the end
+	}
+	for next(); token != none && token != ';' && token != sqlparser.LEX_ERROR; {
+		if token != sqlparser.FOR {
+			next()
+			continue
+		}
+		// The tokenizer looks beyond FOR, so that only the end of the token
+		// before it says where it is.
+		e := edit{start: before}
+		if next(); token != sqlparser.SHARE {
+			continue
+		}
+		e.end = end
+		next()
+		if token == sqlparser.OF {
+			for next(); token == sqlparser.ID || token == '.' || token == ','; next() {
+				e.end = end
+			}
+		}
+		switch token {
+		case sqlparser.NOWAIT:
+			e.end = end
+			next()
+		case sqlparser.SKIP:
+			if next(); token == sqlparser.LOCKED {
+				e.end = end
+				next()
+			}
+		}
+		if e.start >= e.end {
+			return nil // inside a version comment, where the tokenizer counts otherwise
+		}
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// The names that our functions go by in a syntax tree. No client can write
+// them.
+const (
+	exactSumName     = "farmsql.sum"
+	exactAvgName     = "farmsql.avg"
+	exactLiteralName = "farmsql.literal"
+)
+
+// useOurs makes a syntax tree ask for our functions in the place of what
+// go-mysql-server does otherwise than MySQL: SUM and AVG, whose results it takes
+// for DOUBLE except in windows, and decimals that something is compared with,
+// which it rounds to the scale of a column.
+func useOurs(query string, stmt sqlparser.Statement) {
+	if e, ok := stmt.(*sqlparser.Explain); ok {
+		useOurs(query, e.Statement)
+		return
+	}
+	aggregates := containsFold(query, "sum") || containsFold(query, "avg")
+	decimals := runsNow(stmt) && containsDecimal(query)
+	if stmt == nil || !aggregates && !decimals {
+		return // walking costs more than parsing
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		switch n := node.(type) {
+		case *sqlparser.FuncExpr:
+			useOurAggregate(n)
+		case *sqlparser.ComparisonExpr:
+			if decimals {
+				n.Left, n.Right = exactDecimal(n.Left), exactDecimal(n.Right)
+			}
+		}
+		return true, nil
+	}, stmt)
+}
+
+func useOurAggregate(f *sqlparser.FuncExpr) {
+	if f.Over != nil {
+		return
+	}
+	switch f.Name.Lowered() {
+	case "sum":
+		f.Name = sqlparser.NewColIdent(exactSumName)
+	case "avg":
+		f.Name = sqlparser.NewColIdent(exactAvgName)
+	}
+}
+
+// runsNow reports whether the expressions of a statement are evaluated when it
+// runs; others may be kept as text.
+func runsNow(stmt sqlparser.Statement) bool {
+	switch stmt.(type) {
+	case *sqlparser.Select, *sqlparser.SetOp, *sqlparser.ParenSelect, *sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete:
+		return true
+	}
+	return false
+}
+
+// exactDecimal wraps a literal that is a decimal.
+func exactDecimal(e sqlparser.Expr) sqlparser.Expr {
+	v, ok := e.(*sqlparser.SQLVal)
+	if !ok || v.Type != sqlparser.FloatVal || bytes.ContainsAny(v.Val, "eE") {
+		return e
+	}
+	return &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(exactLiteralName), Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: v}}}
+}
+
+// containsDecimal reports whether a text may have a number with a point in it.
+func containsDecimal(s string) bool {
+	for i := strings.IndexByte(s, '.'); i >= 0; {
+		s = s[i+1:]
+		if s != "" && s[0] >= '0' && s[0] <= '9' {
+			return true
+		}
+		i = strings.IndexByte(s, '.')
+	}
+	return false
+}
+
+// containsFold reports whether s contains the lower-case ASCII word, in any case
+// of letters.
+func containsFold(s, word string) bool {
+	for i := 0; i+len(word) <= len(s); i++ {
+		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,138 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/memo"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// unnestInSubqueries is the name of the rule that makes joins of subqueries.
+const unnestInSubqueries = "unnestInSubqueries"
+
+// changeRules puts our own around rules of go-mysql-server.
+func changeRules(a *analyzer.Analyzer) {
+	a.Coster = coster{a.Coster}
+	for _, b := range a.Batches {
+		b.Rules = slices.Clone(b.Rules) // they are the process's
+		for i := range b.Rules {
+			if b.Rules[i].Id.String() == unnestInSubqueries {
+				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
+			}
+		}
+	}
+}
+
+// A coster is go-mysql-server's, which has no price for a Max1Row.
+type coster struct{ memo.Coster }
+
+// EstimateCost implements memo.Coster.
+func (c coster) EstimateCost(ctx *gms.Context, e memo.RelExpr, s gms.StatsProvider) (float64, error) {
+	if _, ok := e.(*memo.Max1Row); ok {
+		return 0, nil // no more than its child
+	}
+	return c.Coster.EstimateCost(ctx, e, s)
+}
+
+// withSingleRows keeps the subquery of a comparison to a single row, error 1242
+// otherwise, when a rule makes a join of both. By itself the rule forgets that.
+func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if !flags.SubqueryIsSet() {
+			return n, transform.SameTree, nil
+		}
+		guarded, changed, err := guardSubqueries(ctx, n)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, guarded, scope, sel, flags)
+		return out, same && changed, err
+	}
+}
+
+// guardSubqueries puts a Max1Row over each subquery that a filter compares
+// with, unless it has one row anyway.
+func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	switch n.(type) {
+	case *plan.DeleteFrom, *plan.InsertInto:
+		return n, transform.SameTree, nil // the rule leaves these alone
+	}
+	return transform.Node(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		f, ok := n.(*plan.Filter)
+		if !ok {
+			return n, transform.SameTree, nil
+		}
+		return transform.OneNodeExprsWithNode(ctx, f, func(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+			c, ok := e.(expression.Comparer)
+			if !ok {
+				return e, transform.SameTree, nil
+			}
+			if _, in := e.(*plan.InSubquery); in {
+				return e, transform.SameTree, nil
+			}
+			sq, ok := c.Right().(*plan.Subquery)
+			if !ok || !sq.CanCacheResults() || singleRow(ctx, sq.Query) {
+				return e, transform.SameTree, nil
+			}
+			guarded, err := e.WithChildren(ctx, c.Left(), sq.WithQuery(plan.NewMax1Row(sq.Query, "")))
+			return guarded, transform.NewTree, err
+		})
+	})
+}
+
+// singleRow reports whether a plan cannot have more than one row.
+func singleRow(ctx *gms.Context, n gms.Node) bool {
+	switch n := n.(type) {
+	case *plan.Max1Row:
+		return true
+	case *plan.GroupBy:
+		return len(n.GroupByExprs) == 0
+	case *plan.Project:
+		return singleRow(ctx, n.Child)
+	case *plan.Filter:
+		return singleRow(ctx, n.Child) || givesKey(ctx, n)
+	case *plan.Limit:
+		l, ok := n.Limit.(*expression.Literal)
+		return ok && isOne(l.Value())
+	}
+	return false
+}
+
+func isOne(v any) bool {
+	n, ok := signed(v)
+	return ok && n == 1
+}
+
+// givesKey reports whether a filter over one table gives all of its primary key.
+func givesKey(ctx *gms.Context, f *plan.Filter) bool {
+	switch f.Child.(type) {
+	case *plan.ResolvedTable, *plan.TableAlias:
+	default:
+		return false
+	}
+	given := make(map[string]bool)
+	for _, e := range expression.SplitConjunction(ctx, f.Expression) {
+		if eq, ok := e.(*expression.Equals); ok {
+			column, isColumn := eq.Left().(*expression.GetField)
+			_, isValue := eq.Right().(*expression.Literal)
+			if isColumn && isValue {
+				given[strings.ToLower(column.Name())] = true
+			}
+		}
+	}
+	keys := 0
+	for _, c := range f.Child.Schema(ctx) {
+		if c.PrimaryKey {
+			keys++
+			if !given[strings.ToLower(c.Name)] {
+				return false
+			}
+		}
+	}
+	return keys > 0
+}
