@@ -14,6 +14,8 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -60,6 +62,8 @@ var codes = []struct {
 	{txn.ErrLogFull, erLockWaitTimeout, "HY000", ""},
 	{txn.ErrClosed, erServerShutdown, "08S01", "Server shutdown in progress"},
 	{txn.ErrNoRegion, erRecordFull, "HY000", ""},
+	{region.ErrFull, erRecordFull, "HY000", ""},
+	{nvram.ErrNoSpace, erRecordFull, "HY000", ""},
 	{catalog.ErrAltering, erLockWaitTimeout, "HY000", "Lock wait timeout exceeded; try restarting transaction"},
 	{catalog.ErrExhausted, erAutoIncRead, "HY000", "Failed to read auto-increment value from storage engine"},
 	{catalog.ErrTooLarge, erTooBigRowset, "HY000", ""},

@@ -2,8 +2,10 @@ package sql
 
 import (
 	"errors"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/txn"
@@ -13,6 +15,7 @@ var (
 	_ gms.DatabaseProvider         = (*provider)(nil)
 	_ gms.MutableDatabaseProvider  = (*provider)(nil)
 	_ gms.CollatedDatabaseProvider = (*provider)(nil)
+	_ gms.FunctionProvider         = (*provider)(nil)
 )
 
 // A provider knows the databases.
@@ -105,4 +108,19 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 		return gms.ErrDatabaseNotFound.New(name)
 	}
 	return tr.fail(err)
+}
+
+// Function implements gms.FunctionProvider. The engines of a process share the
+// locks of GET_LOCK, which the listener gives them; go-mysql-server's functions
+// would go on with those that each engine was made with.
+func (p *provider) Function(ctx *gms.Context, name string) (gms.Function, bool) {
+	if p.e.gms == nil || !strings.HasSuffix(name, "_lock") && name != "release_all_locks" {
+		return nil, false
+	}
+	for _, f := range function.GetLockingFuncs(ctx, p.e.gms.LS) {
+		if f.FunctionName() == name {
+			return f, true
+		}
+	}
+	return nil, false
 }
