@@ -110,10 +110,14 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 	return tr.fail(err)
 }
 
-// Function implements gms.FunctionProvider. The engines of a process share the
-// locks of GET_LOCK, which the listener gives them; go-mysql-server's functions
-// would go on with those that each engine was made with.
+// Function implements gms.FunctionProvider: functions that stand in for
+// go-mysql-server's, and those of GET_LOCK. The engines of a process share its
+// locks, which the listener gives them; go-mysql-server's functions would go on
+// with those that each engine was made with.
 func (p *provider) Function(ctx *gms.Context, name string) (gms.Function, bool) {
+	if f, ok := standIn(name); ok {
+		return f, true
+	}
 	if p.e.gms == nil || !strings.HasSuffix(name, "_lock") && name != "release_all_locks" {
 		return nil, false
 	}
