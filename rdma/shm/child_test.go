@@ -14,8 +14,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
 )
 
 // childEnv in the environment makes the test binary a machine: it holds the shared
@@ -128,6 +130,11 @@ func (c *commands) do(verb string, n uint64) (string, error) {
 		var u syscall.Rusage
 		err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 		return fmt.Sprint(u.Utime.Nano() + u.Stime.Nano()), err
+	case "calls": // answer them, as incarnation n
+		call.New(c.nic, clock.System{}, n).Handle(1, func(_ call.Peer, arg []byte) ([]byte, error) {
+			return append([]byte("reply to "), arg...), nil
+		})
+		return "", nil
 	case "bench":
 		e, err := newEnd(c.memory, c.queues[0], 1, 2, 1)
 		c.server.Store(e)

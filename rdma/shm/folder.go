@@ -21,9 +21,7 @@ func formatText() string { return fmt.Sprintf("farmsql shm folder\nformat %d\n",
 // folder is the folder that all machines share.
 type folder struct {
 	path string
-	// dir stays open as long as anybody may look for a socket through it: somebody
-	// who is not found counts as dead.
-	dir *os.File
+	dir  *os.File // by which sockets are found
 }
 
 // openFolder opens the folder, or makes one.
@@ -92,10 +90,11 @@ func (f *folder) socket(m rdma.MachineID, kind string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/machine-%d.%s", f.dir.Fd(), m, kind)
 }
 
-// machines returns who has a state file.
+// machines returns who has a state file. In a folder that has been removed nobody
+// has. Errors are shortages.
 func (f *folder) machines() ([]rdma.MachineID, error) {
 	entries, err := os.ReadDir(f.path)
-	if err != nil {
+	if isShortage(err) {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
 	var all []rdma.MachineID
@@ -141,13 +140,16 @@ func (f *folder) dial(m rdma.MachineID) (net.Conn, error) {
 	return net.Dial("unix", f.socket(m, "alive"))
 }
 
-// isGone reports whether machine m has no process. Doubtful is not gone.
+// saysGone reports whether an error of dial says that machine m has no process: the
+// socket is there, and nobody listens. Without a socket nobody knows.
+func saysGone(err error) bool { return errors.Is(err, unix.ECONNREFUSED) }
+
 func (f *folder) isGone(m rdma.MachineID) bool {
 	conn, err := f.dial(m)
 	if err == nil {
 		_ = conn.Close()
 	}
-	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+	return saysGone(err)
 }
 
 // identity names the file at path.

@@ -60,7 +60,9 @@ type registered struct {
 //
 // Errors: rdma.ErrMachineTaken if a living process has that name; ErrFormat;
 // ErrStuck; and the system's.
-func Join(path string, m rdma.MachineID) (*NIC, error) {
+func Join(path string, m rdma.MachineID) (*NIC, error) { return join(path, m, stuckAfter) }
+
+func join(path string, m rdma.MachineID, patience time.Duration) (*NIC, error) {
 	f, err := openFolder(path)
 	if err != nil {
 		return nil, err
@@ -78,7 +80,7 @@ func Join(path string, m rdma.MachineID) (*NIC, error) {
 	nic.mu.conns = make(map[*conn]struct{})
 	nic.mu.cut = make(map[rdma.MachineID]bool)
 	nic.mu.guests = make(map[net.Conn]struct{})
-	if err := nic.enter(); err != nil {
+	if err := nic.enter(patience); err != nil {
 		return nil, errors.Join(err, nic.leave())
 	}
 	return nic, nil
@@ -86,8 +88,8 @@ func Join(path string, m rdma.MachineID) (*NIC, error) {
 
 // enter ends the life before, then opens the sockets, and shows the new state
 // last: who finds it finds everything else.
-func (nic *NIC) enter() error {
-	if err := nic.fence(); err != nil {
+func (nic *NIC) enter(patience time.Duration) error {
+	if err := nic.fence(patience); err != nil {
 		return err
 	}
 	if err := nic.listen(); err != nil {
@@ -99,6 +101,7 @@ func (nic *NIC) enter() error {
 	if nic.state, err = createState(nic.file("state"), nic.machine, binary.NativeEndian.Uint64(life[:])); err != nil {
 		return fmt.Errorf("shm: %w", err)
 	}
+	nic.mu.states[nic.machine] = nic.state
 	nic.running.Go(nic.welcome)
 	nic.running.Go(nic.receive)
 	return nil
@@ -106,13 +109,16 @@ func (nic *NIC) enter() error {
 
 // fence takes the memory of the former life away from the others. What is no
 // state, nobody has connected to.
-func (nic *NIC) fence() error {
+func (nic *NIC) fence(patience time.Duration) error {
 	former, err := openState(nic.file("state"), nic.machine)
-	if err != nil {
+	switch {
+	case isShortage(err):
+		return err
+	case err != nil:
 		return nil
 	}
 	former.alive.Store(0)
-	return nic.settle(stuckAfter)
+	return nic.settle(patience)
 }
 
 func (nic *NIC) file(kind string) string { return nic.folder.file(nic.machine, kind) }
@@ -147,7 +153,7 @@ func (nic *NIC) welcome() {
 			return
 		}
 		if err != nil { // out of descriptors: those who wait in line are served as well
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(retryAfter)
 			continue
 		}
 		nic.running.Go(func() { nic.entertain(conn) })
@@ -239,11 +245,9 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	return q, nil
 }
 
-// closeQueueLocked gives a worker's place back.
+// closeQueueLocked gives the place of a worker back, whose queue is open.
 func (nic *NIC) closeQueueLocked(q *Queue) {
-	if q.closed.Swap(true) {
-		return
-	}
+	q.closed.Store(true)
 	delete(nic.mu.queues, q.worker)
 	nic.state.open(q.worker).Add(1)
 	nic.mu.doorbells[q.worker].bell.Store(nil)

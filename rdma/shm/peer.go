@@ -86,8 +86,10 @@ func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 		return nil, err
 	}
 	monitor, err := nic.folder.dial(m)
-	if err != nil {
+	if saysGone(err) {
 		s.alive.Store(0)
+	}
+	if err != nil {
 		return nil, err
 	}
 	// A new life listens only after it has ended the former one.

@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"golang.org/x/sys/unix"
 )
 
 // self is machine 1, in the test's process.
@@ -118,6 +121,29 @@ func TestTwoProcesses(t *testing.T) {
 	})
 	if *got.Load() != "2 echo of hello" {
 		t.Error(*got.Load())
+	}
+}
+
+// Control calls find the life that they are for.
+func TestCallsBetweenProcesses(t *testing.T) {
+	s := newSelf(t)
+	e := call.New(s.nic, clock.System{}, 11)
+	defer e.Close()
+	memory := t.TempDir()
+	for life := uint64(21); life < 24; life++ {
+		c := start(t, s.path, 2, memory)
+		c.do("calls", life)
+		for i := range 50 {
+			arg := pattern(i*call.BytesMax/50, 'a')
+			got, err := e.Call(t.Context(), call.Peer{Machine: 2, Incarnation: life}, 1, arg)
+			if err != nil || string(got) != "reply to "+string(arg) {
+				t.Fatalf("%d bytes: %.20q, %v", len(arg), got, err)
+			}
+		}
+		if _, err := e.Call(t.Context(), call.Peer{Machine: 2, Incarnation: life - 1}, 1, nil); !errors.Is(err, call.ErrOtherLife) {
+			t.Errorf("call to the life before: %v", err)
+		}
+		c.kill()
 	}
 }
 
@@ -291,6 +317,115 @@ func TestStoppedInAnOperation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A machine is not started again while somebody is in the middle of an operation
+// that may be on its memory.
+func TestJoinWaitsForOperations(t *testing.T) {
+	s := newSelf(t)
+	c := start(t, s.path, 2, t.TempDir())
+	former, err := createState(s.nic.folder.file(3, "state"), 3, 77) // as a killed process leaves it
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.do("begin")
+	c.signal(syscall.SIGSTOP)
+	for range 2 {
+		if _, err := join(s.path, 3, time.Millisecond); !errors.Is(err, ErrStuck) {
+			t.Errorf("join: %v", err)
+		}
+		if former.isAlive() {
+			t.Error("the former life is not over")
+		}
+	}
+	c.kill()
+	nic, err := Join(s.path, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nic.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A peer that cannot be watched, for lack of descriptors, is not dead for that.
+func TestPeerThatCannotBeWatched(t *testing.T) {
+	s := newSelf(t)
+	c := start(t, s.path, 2, t.TempDir())
+	c.do("register")
+	state := s.nic.stateOf(2)
+	alive := s.nic.folder.file(2, "alive")
+	if err := os.Rename(alive, alive+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(2, 0, pattern(64, 1)); !errors.Is(err, rdma.ErrBroken) || !state.isAlive() {
+		t.Errorf("not to be watched: %v; alive %v", err, state.isAlive())
+	}
+	if err := os.Rename(alive+".away", alive); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(2, 0, pattern(64, 1)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without descriptors nobody can be asked: whoever takes memory away waits.
+func TestOutOfDescriptors(t *testing.T) {
+	s := newSelf(t)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	restore := func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer restore()
+	if err := s.nic.settle(time.Millisecond); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("with patience: %v", err)
+	}
+	if _, err := Join(s.path, 2); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("join: %v", err)
+	}
+	returned := make(chan struct{})
+	go func() {
+		s.nic.Deregister(key)
+		close(returned)
+	}()
+	select {
+	case <-returned:
+		t.Error("did not wait")
+	case <-time.After(5 * time.Millisecond):
+	}
+	restore()
+	<-returned
+}
+
+// A folder that is removed takes nobody's memory away.
+func TestFolderRemoved(t *testing.T) {
+	s := newSelf(t)
+	c := start(t, s.path, 2, t.TempDir())
+	c.do("register")
+	if err := s.write(2, 0, pattern(64, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(s.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(2, 0, pattern(64, 2)); err != nil {
+		t.Error(err)
+	}
+	c.do("begin")
+	if err := s.nic.settle(5 * time.Millisecond); !errors.Is(err, ErrStuck) {
+		t.Errorf("with patience: %v", err)
+	}
+	c.kill()
+	s.nic.Deregister(key)
+	eventually(t, "break", func() bool { return errors.Is(s.write(2, 0, pattern(64, 2)), rdma.ErrBroken) })
 }
 
 func TestOneProcessPerMachine(t *testing.T) {
@@ -632,4 +767,15 @@ func TestIdleMachinesSleep(t *testing.T) {
 		t.Errorf("five idle processes used %v in %v", spent, took)
 	}
 	runtime.KeepAlive(s)
+}
+
+// stateOf returns the state of machine m that a NIC knows.
+func (nic *NIC) stateOf(m rdma.MachineID) *state {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	s, err := nic.stateOfLocked(m)
+	if err != nil {
+		panic(err)
+	}
+	return s
 }

@@ -1,45 +1,73 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/rdma"
+	"golang.org/x/sys/unix"
 )
 
 // settle waits until every operation that any machine had under way when it was
 // called has ended. Callers have changed a word before that operations look at.
-// With a patience it gives up after that, with ErrStuck; 0 is endless.
+// With a patience it gives up after that; 0 is endless.
 func (nic *NIC) settle(patience time.Duration) error {
-	machines, err := nic.folder.machines()
-	if err != nil {
-		return err
+	expired := func() bool { return false }
+	if patience > 0 {
+		deadline := time.Now().Add(patience)
+		expired = func() bool { return time.Now().After(deadline) }
 	}
-	deadline := time.Now().Add(patience)
-	for _, m := range machines {
-		s := nic.stateOf(m)
-		if s == nil {
-			continue
+	states, err := nic.states()
+	for err != nil { // out of descriptors or memory; nobody may be left out
+		if expired() {
+			return err
 		}
+		time.Sleep(retryAfter)
+		states, err = nic.states()
+	}
+	for _, s := range states {
 		for worker := range s.workers() {
-			if !nic.settleWorker(s, worker, patience, deadline) {
-				return fmt.Errorf("%w: process %d, machine %d, worker %d", ErrStuck, s.process(), m, worker)
+			if !nic.settleWorker(s, worker, expired) {
+				return fmt.Errorf("%w: process %d, machine %d, worker %d", ErrStuck, s.process(), s.machine, worker)
 			}
 		}
 	}
 	return nil
 }
 
-// stateOf returns the present life's state of a machine, or nil.
-func (nic *NIC) stateOf(m rdma.MachineID) *state {
+// retryAfter is the pause before a system call that failed for want of something
+// is tried again.
+const retryAfter = 10 * time.Millisecond
+
+// states returns the present lives of all machines.
+func (nic *NIC) states() ([]*state, error) {
+	machines, err := nic.folder.machines()
+	if err != nil {
+		return nil, err
+	}
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
-	s, err := nic.stateOfLocked(m)
-	if err != nil {
-		return nil
+	for _, m := range machines {
+		if _, err := nic.stateOfLocked(m); isShortage(err) {
+			return nil, err
+		}
 	}
-	return s
+	return slices.Collect(maps.Values(nic.mu.states)), nil
+}
+
+// isShortage reports whether an error may go away by itself. Any other says of a
+// state file that it has gone, or is none.
+func isShortage(err error) bool {
+	for _, shortage := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EAGAIN} {
+		if errors.Is(err, shortage) {
+			return true
+		}
+	}
+	return false
 }
 
 // stateOfLocked maps the state file of a machine, unless it has mapped it before.
@@ -58,9 +86,9 @@ func (nic *NIC) stateOfLocked(m rdma.MachineID) (*state, error) {
 	return s, err
 }
 
-// settleWorker reports whether the operation of a worker has ended: in time, or
-// with its process.
-func (nic *NIC) settleWorker(s *state, worker int, patience time.Duration, deadline time.Time) bool {
+// settleWorker reports whether the operation of a worker has ended: by itself, or
+// with its process. It is false if the patience has.
+func (nic *NIC) settleWorker(s *state, worker int, expired func() bool) bool {
 	active := s.active(worker)
 	began := active.Load()
 	if began%2 == 0 {
@@ -75,7 +103,7 @@ func (nic *NIC) settleWorker(s *state, worker int, patience time.Duration, deadl
 			s.alive.Store(0)
 			return true
 		}
-		if patience > 0 && time.Now().After(deadline) {
+		if expired() {
 			return false
 		}
 		time.Sleep(time.Millisecond)
