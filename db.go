@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/sql"
 	"github.com/farmsql/farmsql/sql/wire"
 	"github.com/farmsql/farmsql/txn"
@@ -56,10 +57,15 @@ func Open(cfg Config) (*DB, error) {
 // start builds catalog, engines and server on the machines, in this order.
 func (db *DB) start(ctx context.Context) error {
 	db.sequences = catalog.NewSequences(db.cluster.Machine(0))
+	// All serve before one ships.
+	servers := make([]*hash.Server, db.cluster.Machines())
+	for i := range servers {
+		servers[i] = hash.Serve(db.cluster.Machine(i))
+	}
 	var engines []wire.Engine
 	for i := range db.cluster.Machines() {
 		m := db.cluster.Machine(i)
-		c, err := sql.OpenCatalog(ctx, m, db.cluster.Root(), db.sequences, i == 0)
+		c, err := sql.OpenCatalog(ctx, m, db.cluster.Root(), catalog.Config{Sequences: db.sequences, Sweep: i == 0, Hashes: servers[i]})
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,10 @@ func (db *DB) Tree(ctx context.Context, machine int, name string, cfg btree.Conf
 }
 
 // Hash is Tree for hash tables. Their values are bytes: what these point to is
-// not known to Check.
+// not known to Check. Every machine answers for the shards that it is the primary
+// of: single operations (PutNow and so on) are shipped there, and so are, with
+// hash.OpenWith and OneTwoSided on the table's Anchor, lookups that one READ does
+// not decide.
 func (db *DB) Hash(ctx context.Context, machine int, name string, cfg hash.Config) (*hash.Table, error) {
 	anchor, err := db.native(ctx, machine, name, kindHash, func(t *txn.Tx) (region.Ptr, error) {
 		return hash.Create(t, cfg, 0)

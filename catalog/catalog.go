@@ -48,6 +48,7 @@ type Catalog struct {
 	sequences *Sequences
 	ownsSeq   bool
 	freeRow   func(*txn.Tx, region.Ptr) error
+	server    *hash.Server
 	sweeper   sweeper
 
 	mu struct {
@@ -63,6 +64,9 @@ type Config struct {
 	// Sequences are shared by the catalogs of machines in one process, so that
 	// their numbers rise together. Nil: this machine has its own.
 	Sequences *Sequences
+	// Hashes, if not nil, holds the machine's handles of hash tables: it answers
+	// for their shards here, so that other machines can ship to them.
+	Hashes *hash.Server
 	// Sweep makes this catalog free the memory of what is dropped. One machine
 	// of an instance should.
 	Sweep bool
@@ -82,7 +86,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	if err != nil {
 		return nil, fmt.Errorf("catalog: open: %w", err)
 	}
-	c := &Catalog{m: m, names: btree.Open(m, directory), sequences: cfg.Sequences, freeRow: cfg.FreeRow}
+	c := &Catalog{m: m, names: btree.Open(m, directory), sequences: cfg.Sequences, freeRow: cfg.FreeRow, server: cfg.Hashes}
 	if c.freeRow == nil {
 		c.freeRow = func(t *txn.Tx, p region.Ptr) error { return t.Free(p) }
 	}
@@ -158,6 +162,9 @@ func (c *Catalog) Tree(anchor region.Ptr) *btree.Tree {
 
 // Hash returns this machine's handle of a hash table.
 func (c *Catalog) Hash(anchor region.Ptr) *hash.Table {
+	if c.server != nil {
+		return c.server.Open(anchor)
+	}
 	return handle(c, anchor, c.mu.hashes, hash.Open)
 }
 
@@ -182,6 +189,9 @@ func (c *Catalog) forgetHandle(s Storage) {
 	delete(c.mu.trees, s.Anchor)
 	delete(c.mu.hashes, s.Anchor)
 	c.mu.Unlock()
+	if c.server != nil {
+		c.server.Forget(s.Anchor)
+	}
 }
 
 // change notes that a transaction changes the catalog. From then on it reads

@@ -49,8 +49,9 @@ const usersSetting = "users"
 
 // OpenCatalog opens the catalog that NewEngine needs. Several machines of one
 // process share their sequences, and one of them sweeps.
-func OpenCatalog(ctx context.Context, m *txn.Machine, root region.Ptr, shared *catalog.Sequences, sweep bool) (*catalog.Catalog, error) {
-	return catalog.Open(ctx, m, root, catalog.Config{Sequences: shared, Sweep: sweep, FreeRow: freeRow})
+func OpenCatalog(ctx context.Context, m *txn.Machine, root region.Ptr, cfg catalog.Config) (*catalog.Catalog, error) {
+	cfg.FreeRow = freeRow
+	return catalog.Open(ctx, m, root, cfg)
 }
 
 // mysqlDefaults are the variables whose defaults are not MySQL 8's in
