@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/farmsql/farmsql/region"
 )
 
 // The node format, little endian, the same for leaves, inner nodes and (behind
@@ -143,9 +145,22 @@ func (n node) covers(key []byte) bool {
 	return bytes.Compare(n.low(), key) <= 0 && (len(high) == 0 || bytes.Compare(key, high) < 0)
 }
 
+// loadFrame loads header, slots and fences of a node into b, where the entries
+// are still missing; see searchIn.
+func loadFrame(v region.View, b []byte) {
+	v.Load(b, 0, nodeHeaderBytes)
+	n := node{b}
+	v.Load(b, nodeHeaderBytes, n.slotsEnd())
+	v.Load(b, n.heapEnd(), len(b))
+}
+
 // search finds the first entry whose key is at or after key, and whether it is
 // that key. The node covers key, or key is its high fence.
-func (n node) search(key []byte) (i int, found bool) {
+func (n node) search(key []byte) (i int, found bool) { return n.searchIn(region.View{}, key) }
+
+// searchIn is search of a node of which only the frame has been loaded: it loads
+// the entries that it looks at, among them the one that it finds, from v.
+func (n node) searchIn(v region.View, key []byte) (i int, found bool) {
 	prefix := n.prefix()
 	if prefix > len(key) { // only in a node whose fences contradict each other
 		return 0, false
@@ -155,8 +170,9 @@ func (n node) search(key []byte) (i int, found bool) {
 	lo, hi := 0, n.count()
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
-		mh, _, _ := n.slot(m)
+		mh, off, length := n.slot(m)
 		if mh == h {
+			v.Load(n.b, off, off+valueBytes+length)
 			c := bytes.Compare(n.suffix(m), suffix)
 			if c == 0 {
 				return m, true

@@ -102,12 +102,16 @@ func (s *scratch) free() {
 	scratches.Put(s)
 }
 
-func (s *scratch) Peek(p region.Ptr) ([]byte, region.Version, error) {
-	n := p.Capacity()
+// sized returns n bytes, which hold anything.
+func (s *scratch) sized(n int) []byte {
 	if n > cap(s.buf) {
 		s.buf = make([]byte, n)
 	}
-	b := s.buf[:n]
+	return s.buf[:n]
+}
+
+func (s *scratch) Peek(p region.Ptr) ([]byte, region.Version, error) {
+	b := s.sized(p.Capacity())
 	v, err := s.m.Read(p, b)
 	if errors.Is(err, region.ErrLocked) {
 		err = fmt.Errorf("%w: %w", txn.ErrConflict, err)
@@ -282,11 +286,46 @@ func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 	defer op.End()
 	s := tr.scratch()
 	defer s.free()
+	if p, found, decided := tr.glance(op, s, key); decided {
+		return p, found, nil
+	}
 	lf, err := tr.seek(s, s, s, position{key: key})
 	if err != nil {
 		return region.Ptr{}, false, err
 	}
 	return lf.get(key)
+}
+
+// glance decides a lookup whose leaf is here, whose level-1 node is cached, and
+// which nothing overtakes: it copies no more of the leaf than the search looks
+// at. All lines of the leaf are asked for at once, for which of them will be
+// needed is known only one miss later.
+func (tr *Tree) glance(op txn.Operation, s *scratch, key []byte) (p region.Ptr, found, decided bool) {
+	pos := position{key: key}
+	in := tr.cache.find(&s.probe, pos)
+	if in == nil {
+		return p, false, false
+	}
+	at, err := in.child(pos)
+	if err != nil {
+		return p, false, false
+	}
+	v, ok := op.Look(at)
+	if !ok {
+		return p, false, false
+	}
+	b := s.sized(at.Capacity())
+	v.Touch(0, len(b))
+	loadFrame(v, b)
+	n, err := parse(b, tr.id)
+	if err != nil || n.level() != 0 || !n.covers(key) {
+		return p, false, false
+	}
+	i, found := n.searchIn(v, key)
+	if found {
+		p, err = n.ptr(i)
+	}
+	return p, found, err == nil && v.Valid()
 }
 
 // get is what key, which the node covers, leads to.
