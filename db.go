@@ -77,6 +77,9 @@ func (db *DB) start(ctx context.Context) error {
 		db.engines = append(db.engines, e)
 		engines = append(engines, wire.OverSQL(e))
 	}
+	if _, err := db.engines[0].Recount(ctx); err != nil {
+		return err
+	}
 	server, err := wire.New(db.cfg.wire(), engines...)
 	if err != nil {
 		return err
@@ -136,6 +139,9 @@ func (db *DB) close() error {
 	}
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
+	}
+	if db.wire != nil {
+		errs = append(errs, db.engines[0].Counted(ctx))
 	}
 	for _, c := range db.catalogs {
 		errs = append(errs, c.Close(ctx))

@@ -19,7 +19,7 @@ const flushAfter = 1 << 12
 // insert conflict with every other; so a machine adds up what its transactions
 // did after they have committed, and writes the sum now and then, in a
 // transaction of its own. After a crash a count is short of what was not
-// written yet, which the planner, who asks for it, can live with.
+// written yet: Recount puts it right where that is much of it.
 type counters struct {
 	m       *txn.Machine
 	mu      sync.Mutex

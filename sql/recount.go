@@ -1,0 +1,125 @@
+package sql
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// countedSetting is where the catalog keeps whether row counts are exact: 1 from
+// an orderly end to the next start.
+const countedSetting = "counted"
+
+// What a recount may cost: a table with more rows than the first number keeps its
+// count, to which what a crash loses is little; and after the second number of
+// rows no more tables are looked at, so that a start does not take seconds.
+const (
+	recountTable = 1 << 16
+	recountTotal = 1 << 20
+)
+
+// Recount puts the row counts right that a crash has left short, and returns of
+// how many tables it did. It is for one engine of an instance, before the first
+// statement; after an orderly end it has nothing to do.
+func (e *Engine) Recount(ctx context.Context) (tables int, err error) {
+	exact, err := e.setCounted(ctx, 0)
+	if err != nil || exact {
+		return 0, err
+	}
+	all, err := e.allTables(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("sql: recount rows: %w", err)
+	}
+	looked := 0
+	for _, tbl := range all {
+		if looked >= recountTotal {
+			break
+		}
+		n, err := e.recount(ctx, tbl)
+		switch {
+		case err != nil:
+			return tables, fmt.Errorf("sql: recount the rows of %s.%s: %w", tbl.DB, tbl.Name, err)
+		case n <= recountTable:
+			tables++
+		}
+		looked += n
+	}
+	return tables, nil
+}
+
+// Counted notes that all row counts are exact: every engine of the instance has
+// been closed.
+func (e *Engine) Counted(ctx context.Context) error {
+	_, err := e.setCounted(ctx, 1)
+	return err
+}
+
+// setCounted changes the setting and reports whether it was 1.
+func (e *Engine) setCounted(ctx context.Context, to byte) (was bool, err error) {
+	err = e.m.Run(ctx, func(t *txn.Tx) error {
+		b, err := e.cat.Setting(t, countedSetting)
+		if err != nil {
+			return err
+		}
+		was = len(b) == 1 && b[0] == 1
+		return e.cat.PutSetting(t, countedSetting, []byte{to})
+	})
+	if err != nil {
+		err = fmt.Errorf("sql: note whether rows are counted: %w", err)
+	}
+	return was, err
+}
+
+func (e *Engine) allTables(ctx context.Context) (all []*catalog.Table, err error) {
+	err = e.m.Run(ctx, func(t *txn.Tx) error {
+		all = nil
+		dbs, err := e.cat.Databases(t)
+		if err != nil {
+			return err
+		}
+		for _, db := range dbs {
+			tables, err := e.cat.Tables(t, db.Name)
+			if err != nil {
+				return err
+			}
+			all = append(all, tables...)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// recount counts a table's rows, and writes their number if it is not above
+// recountTable. It returns how many it has looked at.
+func (e *Engine) recount(ctx context.Context, tbl *catalog.Table) (n int, err error) {
+	err = e.m.Run(ctx, func(t *txn.Tx) error {
+		n = 0
+		cur := e.access(&tbl.Primary).keys(t, nil, nil)
+		for n <= recountTable {
+			_, _, ok, err := cur.Next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			n++
+		}
+		if n > recountTable {
+			return nil
+		}
+		b, err := catalog.OpenNumber(t, tbl.Counter)
+		if err == nil {
+			binary.LittleEndian.PutUint64(b, uint64(n))
+		}
+		return err
+	})
+	if errors.Is(err, catalog.ErrGone) {
+		err = nil // with its table
+	}
+	return n, err
+}
