@@ -33,7 +33,8 @@ type Question interface {
 	// Ask asks again, reading through f, takes the objects it then read as the
 	// new sources, and reports whether the answer is the same as the first.
 	// The transaction's own pending operations are no part of the answer. It
-	// returns an ErrConflict from f as it is.
+	// returns an ErrConflict from f as it is. After an error the sources are
+	// those from before: the question is still open, and is asked again.
 	Ask(f *Fresh) (same bool, err error)
 }
 

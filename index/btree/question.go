@@ -131,8 +131,8 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 	s := q.tr.scratch()
 	defer s.free()
 	within, i, j := q.reached()
-	q.srcs = q.srcs[:0]
 	var was, is []byte
+	var srcs []txn.Source // the question's only once it is answered: see txn.Question
 	for pos := within.lo; ; {
 		lf, err := q.tr.seek(s, f, f, position{key: pos})
 		if err == nil {
@@ -141,10 +141,11 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 		if err != nil {
 			return false, answerless(err)
 		}
-		q.srcs = append(q.srcs, lf.src)
+		srcs = append(srcs, lf.src)
 		first, _ := lf.search(pos)
 		for k := first; k < lf.count(); k++ {
 			if is = lf.appendKey(is[:0], k); !within.below(is) {
+				q.srcs = srcs
 				return i == j, nil
 			}
 			if i == j || !q.existence && lf.value(k) != q.n.value(i) {
@@ -156,6 +157,7 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 			i++
 		}
 		if pos = lf.high(); len(pos) == 0 || !within.below(pos) {
+			q.srcs = srcs
 			return i == j, nil
 		}
 	}
