@@ -55,14 +55,14 @@ func (p position) child(n node) int {
 // item orders cached nodes by their low fence. The first eight bytes of both
 // fences spare most searches a miss on the node itself.
 type item struct {
-	head, high uint64
+	head, limit uint64
 	*inner
 }
 
 func (in *inner) item() item {
-	it := item{keyHead(in.low), math.MaxUint64, in}
-	if len(in.high) > 0 {
-		it.high = keyHead(in.high)
+	it := item{keyHead(in.low()), math.MaxUint64, in}
+	if high := in.high(); len(high) > 0 {
+		it.limit = keyHead(high)
 	}
 	return it
 }
@@ -81,7 +81,7 @@ func (a item) less(b item) bool {
 	if a.head != b.head {
 		return a.head < b.head
 	}
-	return bytes.Compare(a.low, b.low) < 0
+	return bytes.Compare(a.low(), b.low()) < 0
 }
 
 const cacheDegree = 32
@@ -119,7 +119,7 @@ func (c *cache) publishLocked() { c.published.Store(c.tree.Clone()) }
 // probe is a search of the cache. It is kept in a pool with its callback, so
 // that a lookup allocates nothing.
 type probe struct {
-	pivot inner // its low fence is the key looked for
+	pivot inner // its fences are the key looked for and none
 	side  side
 	hit   item
 	visit btree.ItemIteratorG[item]
@@ -128,7 +128,7 @@ type probe struct {
 func (p *probe) init() { p.visit = p.step }
 
 func (p *probe) step(it item) bool {
-	if p.side == before && bytes.Equal(it.low, p.pivot.low) {
+	if p.side == before && bytes.Equal(it.low(), p.pivot.low()) {
 		return true
 	}
 	p.hit = it
@@ -137,7 +137,7 @@ func (p *probe) step(it item) bool {
 
 // find returns a cached node that has the position within its fences, or nil.
 func (c *cache) find(p *probe, pos position) *inner {
-	p.pivot.low, p.side, p.hit = pos.key, pos.side, item{}
+	p.pivot.text, p.pivot.highAt, p.side = pos.key, uint32(len(pos.key)), pos.side
 	tree, head := c.published.Load(), keyHead(pos.key)
 	if pos.side == end {
 		tree.Descend(p.visit)
@@ -145,13 +145,13 @@ func (c *cache) find(p *probe, pos position) *inner {
 		tree.DescendLessOrEqual(item{head: head, inner: &p.pivot}, p.visit)
 	}
 	hit := p.hit
-	p.pivot.low, p.hit = nil, item{}
+	p.pivot.text, p.pivot.highAt, p.hit = nil, 0, item{}
 	switch {
 	case hit.inner == nil:
 		return nil
-	case pos.side == at && head < hit.high:
+	case pos.side == at && head < hit.limit:
 		return hit.inner // the order of the tree has shown the rest
-	case !pos.between(hit.low, hit.inner.high):
+	case !pos.between(hit.low(), hit.high()):
 		return nil
 	}
 	return hit.inner
@@ -162,9 +162,10 @@ func (c *cache) find(p *probe, pos position) *inner {
 func (c *cache) put(in *inner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	high := in.high()
 	var stale []item
 	c.tree.AscendGreaterOrEqual(in.item(), func(it item) bool {
-		if len(in.high) > 0 && bytes.Compare(it.low, in.high) >= 0 {
+		if len(high) > 0 && bytes.Compare(it.low(), high) >= 0 {
 			return false
 		}
 		stale = append(stale, it)

@@ -2,48 +2,54 @@ package btree
 
 import (
 	"bytes"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/region"
 )
 
 // inner is a cached node of level 1, never changed: what a search needs first is
-// the heads of its keys, which fill few lines, and then one child. The node it
-// came from would have a search walk from slot to slot and then to the heap, and
-// a cache of all of them is larger than the processor's.
+// the heads of its keys and the children, which are asked for at once. The node
+// it came from would have a search walk from slot to slot and then to the heap,
+// and wait at each step, for all of them together do not fit into the
+// processor's cache.
 type inner struct {
-	heads    []uint32 // of the keys, in order
-	children []value
-	prefix   int      // bytes that keys leave out, as in a node
-	ends     []uint16 // where in text the keys end
-	text     []byte   // keys, low fence, high fence
-	low      []byte
-	high     []byte
-	at       region.Ptr // where the node was read
+	heads    []uint32     // of the keys, in order
+	children []region.Ptr // nil where the node had no pointer
+	prefix   uint32       // bytes that keys leave out, as in a node
+	// The low fence is text[lowAt:highAt], the high fence what comes after.
+	lowAt, highAt uint32
+	text          []byte     // keys, fences
+	ends          []uint16   // where in text the keys end
+	at            region.Ptr // where the node was read
 }
 
 // newInner returns the node n, whose slots have been checked, read at p.
 func newInner(n node, p region.Ptr) *inner {
 	count, fences := n.count(), len(n.b)-n.heapEnd()
 	in := &inner{
-		heads: make([]uint32, count), children: make([]value, count), prefix: n.prefix(),
-		ends: make([]uint16, count), text: make([]byte, 0, n.heapEnd()-n.u16(heapAt)-n.dead()-count*valueBytes+fences), at: p,
+		heads: make([]uint32, count), children: make([]region.Ptr, count), prefix: uint32(n.prefix()),
+		text: make([]byte, 0, n.heapEnd()-n.u16(heapAt)-n.dead()-count*valueBytes+fences), ends: make([]uint16, count), at: p,
 	}
 	for i := range count {
 		in.heads[i], _, _ = n.slot(i)
-		in.children[i] = n.value(i)
+		in.children[i], _ = n.ptr(i)
 		in.text = append(in.text, n.suffix(i)...)
 		in.ends[i] = uint16(len(in.text))
 	}
-	in.text = append(append(in.text, n.low()...), n.high()...)
-	in.high = in.text[len(in.text)-len(n.high()):]
-	in.low = in.text[len(in.text)-fences : len(in.text)-len(in.high)]
+	in.lowAt = uint32(len(in.text))
+	in.text = append(in.text, n.low()...)
+	in.highAt = uint32(len(in.text))
+	in.text = append(in.text, n.high()...)
 	return in
 }
 
+func (in *inner) low() []byte  { return in.text[in.lowAt:in.highAt] }
+func (in *inner) high() []byte { return in.text[in.highAt:] }
+
 // size is how many bytes the copy takes.
 func (in *inner) size() int {
-	const perEntry = 4 + valueBytes + 2
+	const perEntry = 4 + region.PtrBytes + 2
 	return len(in.heads)*perEntry + len(in.text)
 }
 
@@ -58,6 +64,7 @@ func (in *inner) suffix(i int) []byte {
 
 // child returns the child that leads to pos, which is between the fences.
 func (in *inner) child(pos position) (region.Ptr, error) {
+	in.touch()
 	i := len(in.heads)
 	if pos.side != end {
 		var found bool
@@ -68,12 +75,16 @@ func (in *inner) child(pos position) (region.Ptr, error) {
 	if i == 0 {
 		return region.Ptr{}, errMoved
 	}
-	return in.children[i-1].ptr()
+	p := in.children[i-1]
+	if p.IsNil() {
+		return p, fmt.Errorf("%w: child %d of node %v is no pointer", ErrCorrupt, i-1, in.at)
+	}
+	return p, nil
 }
 
 // search is node.search.
 func (in *inner) search(key []byte) (i int, found bool) {
-	if in.prefix > len(key) {
+	if int(in.prefix) > len(key) {
 		return 0, false
 	}
 	suffix := key[in.prefix:]
@@ -85,13 +96,21 @@ func (in *inner) search(key []byte) (i int, found bool) {
 	return in.searchFrom(i, h, suffix)
 }
 
-// below returns how many heads are less than h. It has all of them fetched at
-// once, and no branch that the processor would have to guess.
-func (in *inner) below(h uint32) int {
-	const perLine = 16
-	for i := 0; i < len(in.heads); i += perLine {
+// touch has the processor fetch the lines that a search may need, and does not
+// wait for them.
+func (in *inner) touch() {
+	const line = 64
+	for i := 0; i < len(in.heads); i += line / 4 {
 		atomic.LoadUint32(&in.heads[i])
 	}
+	for i := 0; i < len(in.children); i += line / region.PtrBytes {
+		atomic.LoadUint64((*uint64)(&in.children[i].Addr))
+	}
+}
+
+// below returns how many heads are less than h, without a branch that the
+// processor would have to guess.
+func (in *inner) below(h uint32) int {
 	base := 0
 	for n := len(in.heads); n > 0; {
 		half := (n + 1) / 2

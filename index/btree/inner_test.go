@@ -2,6 +2,7 @@ package btree
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -15,8 +16,8 @@ func checkInner(t *testing.T, n node) {
 	t.Helper()
 	at7 := region.MakePtr(7*64, 0, 0)
 	in := newInner(n, at7)
-	if !bytes.Equal(in.low, n.low()) || !bytes.Equal(in.high, n.high()) || in.at != at7 {
-		t.Fatalf("fences [%x,%x) at %v, want [%x,%x)", in.low, in.high, in.at, n.low(), n.high())
+	if !bytes.Equal(in.low(), n.low()) || !bytes.Equal(in.high(), n.high()) || in.at != at7 {
+		t.Fatalf("fences [%x,%x) at %v, want [%x,%x)", in.low(), in.high(), in.at, n.low(), n.high())
 	}
 	positions := []position{{side: end}, {key: n.low()}, {key: n.high()}}
 	for i := range n.count() {
@@ -59,5 +60,18 @@ func TestInnerOfEqualHeads(t *testing.T) {
 			}
 		}
 		checkInner(t, n)
+	}
+}
+
+// TestInnerWithoutPointer has a node in memory that somebody damaged.
+func TestInnerWithoutPointer(t *testing.T) {
+	n := build(make([]byte, 400), testTree, 1, fences{[]byte("a"), nil}, entriesOf("a", "c", "e"))
+	n.setValue(1, value{1})
+	in := newInner(n, region.Ptr{})
+	if p, err := in.child(position{key: []byte("d")}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("child without a pointer: %v, %v", p, err)
+	}
+	if _, err := in.child(position{key: []byte("f")}); err != nil {
+		t.Error(err)
 	}
 }
