@@ -40,7 +40,7 @@ func TestHashIsServed(t *testing.T) {
 	users.Wait()
 	served, looked := 0, 0
 	for m := range db.Machines() {
-		if table(m) != table(m) {
+		if one, two := table(m), table(m); one != two {
 			t.Errorf("machine %d has several handles", m)
 		}
 		if table(m).Stats().Shipped > 0 {

@@ -259,7 +259,7 @@ func TestKillFromInside(t *testing.T) {
 		p.Go(func() {
 			defer func() {
 				mu.Lock() // would wait for ever if the lock were held
-				mu.Unlock()
+				defer mu.Unlock()
 			}()
 			p.NewEvent().Wait()
 		})

@@ -71,7 +71,6 @@ var (
 
 // post carries out an operation, and prepares it first if need be.
 func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []byte) (done bool, err error) {
-	err = errUnobtainable
 	for range 10 {
 		if err = q.try(op, to, k, off, b); err == nil {
 			return true, nil
