@@ -14,6 +14,9 @@
 // owns the lock bit; it spoils the line versions, writes the payload, sets the line
 // versions, and sets the header last (NSDI'14 section 3.5).
 //
+// A View reads parts of an object in place, by the same rule: nothing of what it
+// saw counts unless the header is still the same at the end.
+//
 // A version counts the changes of a slot, also across the objects that live there
 // one after the other; the incarnation counts those objects, and a fat pointer
 // (Ptr) names one of them. Both begin anew only when the block gets another class.
