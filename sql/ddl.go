@@ -423,6 +423,10 @@ func isBinary(t gms.Type) bool {
 
 // AddForeignKey implements gms.ForeignKeyTable.
 func (t *Table) AddForeignKey(ctx *gms.Context, f gms.ForeignKeyConstraint) error {
+	// go-mysql-server takes SET DEFAULT from parsers other than its own.
+	if f.OnUpdate == gms.ForeignKeyReferentialAction_SetDefault || f.OnDelete == gms.ForeignKeyReferentialAction_SetDefault {
+		return gms.ErrForeignKeySetDefault.New()
+	}
 	return t.editForeignKeys(ctx, func(tr *transaction, tbl *catalog.Table) error {
 		// Names are unique in a database, not just in a table.
 		all, err := t.e.cat.Tables(tr.tx, tbl.DB)
