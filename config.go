@@ -110,6 +110,10 @@ func (c Config) stored() (Config, error) {
 		return c, fmt.Errorf("farmsql: %w", err)
 	}
 	if exists {
+		// Said here, before replicas are compared with machines that are not there.
+		if c.Machines != 0 && c.Machines != s.Machines {
+			return c, fmt.Errorf("farmsql: %w: Machines (--machines) was %d and is now %d", farm.ErrMismatch, s.Machines, c.Machines)
+		}
 		setDefault(&c.Machines, s.Machines)
 		setDefault(&c.Replicas, s.Replicas)
 		setDefault(&c.Workers, s.Workers)

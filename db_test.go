@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/nvram"
@@ -96,6 +97,29 @@ func TestOpenTwice(t *testing.T) {
 	mustOpen(t, small(folder))
 	if _, err := Open(small(folder)); !errors.Is(err, nvram.ErrInUse) {
 		t.Fatalf("got %v, want ErrInUse", err)
+	}
+}
+
+// Another layout than the folder's is refused with a text about what was given.
+func TestOtherLayout(t *testing.T) {
+	cfg := small(t.TempDir())
+	cfg.Machines, cfg.Replicas = 3, 3
+	if err := mustOpen(t, cfg).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for says, other := range map[string]Config{
+		"Machines (--machines) was 3 and is now 1": {Machines: 1},
+		"replicas was 3 and is now 2":              {Replicas: 2},
+		"workers was 1 and is now 2":               {Workers: 2},
+	} {
+		other.Folder = cfg.Folder
+		db, err := Open(other)
+		if err == nil {
+			err = db.Close()
+		}
+		if !errors.Is(err, farm.ErrMismatch) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
 	}
 }
 
