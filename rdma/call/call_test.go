@@ -123,24 +123,32 @@ func TestCallsOverALossyNetwork(t *testing.T) {
 	}
 }
 
-// A call that takes long is sent again, and handled once all the same.
+// A call that takes long is sent again; what comes while its handler runs does not
+// run it once more. (What comes after does, as it may.)
 func TestSlowHandlerRunsOnce(t *testing.T) {
 	a, b := two(t)
 	var handled atomic.Int64
 	again := make(chan struct{}, 100)
 	b.Handle(kind, func(Peer, []byte) ([]byte, error) {
-		handled.Add(1)
-		for range 3 {
-			<-again
+		if handled.Add(1) == 1 {
+			for range 3 {
+				<-again
+			}
+			if n := handled.Load(); n != 1 {
+				return nil, fmt.Errorf("%d handlers run", n)
+			}
 		}
 		return []byte("done"), nil
 	})
 	b.nic.Datagrams(func(from rdma.MachineID, datagram []byte) {
 		b.receive(from, datagram)
-		again <- struct{}{}
+		select {
+		case again <- struct{}{}:
+		default:
+		}
 	})
-	if got, err := a.Call(patient(t), b.Self(), kind, nil); err != nil || string(got) != "done" || handled.Load() != 1 {
-		t.Errorf("%q, %v, handled %d times", got, err, handled.Load())
+	if got, err := a.Call(patient(t), b.Self(), kind, nil); err != nil || string(got) != "done" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -218,7 +226,10 @@ func TestUnknownKind(t *testing.T) {
 	refused := make(chan struct{}, 100)
 	a.nic.Datagrams(func(from rdma.MachineID, datagram []byte) {
 		a.receive(from, datagram)
-		refused <- struct{}{}
+		select {
+		case refused <- struct{}{}:
+		default:
+		}
 	})
 	result := make(chan error, 1)
 	ctx := patient(t)
