@@ -75,7 +75,8 @@ type Configuration struct {
 	// Incarnation of Machines[i]: the random number that its process drew when
 	// it began. A machine that has failed and come back has another one.
 	Incarnation []uint64
-	// Capacity is how many regions Machines[i] has room for; 0 means no bound.
+	// Capacity is how many regions Machines[i] has room for; 0 means no bound, and
+	// a negative number none.
 	Capacity []int
 	CM       rdma.MachineID
 	// Replicas is f+1, how many copies of each region there are to be.
@@ -242,7 +243,7 @@ func (c *Configuration) load() map[rdma.MachineID]int {
 func (c *Configuration) haveRoom(load map[rdma.MachineID]int, machines []rdma.MachineID, n int) bool {
 	return !slices.ContainsFunc(machines, func(m rdma.MachineID) bool {
 		member, ok := c.Member(m)
-		return !ok || member.Capacity > 0 && load[m]+n > member.Capacity
+		return !ok || member.Capacity != 0 && load[m]+n > member.Capacity
 	})
 }
 

@@ -93,6 +93,39 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 	return d
 }
 
+// Refuse returns the configuration after c in which machine m, which has no room
+// for them, is not to be filled with the given regions, nor given others. They
+// get another backup if there is one.
+func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
+	d := c.Succeed()
+	for _, id := range regions {
+		if i, ok := d.find(id); ok && slices.Contains(d.Regions[i].Filling, m) {
+			p := &d.Regions[i]
+			p.Backups, p.Filling = slices.DeleteFunc(p.Backups, func(x rdma.MachineID) bool { return x == m }), without(p.Filling, m)
+			p.LastReplicaChange = d.ID
+		}
+	}
+	if i, ok := slices.BinarySearch(d.Machines, m); ok {
+		if d.Capacity[i] = d.load()[m]; d.Capacity[i] == 0 {
+			d.Capacity[i] = -1
+		}
+	}
+	d.separate()
+	return d, d.remap()
+}
+
+// separate dissolves the groups whose regions do not have the same replicas.
+func (c *Configuration) separate() {
+	for _, g := range c.groups() {
+		first := c.Regions[g[0]]
+		if slices.ContainsFunc(g, func(i int) bool {
+			return c.Regions[i].Primary != first.Primary || !slices.Equal(c.Regions[i].Backups, first.Backups)
+		}) {
+			c.dissolve(g)
+		}
+	}
+}
+
 func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	list = slices.DeleteFunc(list, func(x rdma.MachineID) bool { return x == m })
 	if len(list) == 0 {

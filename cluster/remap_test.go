@@ -291,3 +291,32 @@ func TestFillingIsNotPromoted(t *testing.T) {
 		t.Error("filled twice")
 	}
 }
+
+// A machine that has no room for what it was given is not given it again.
+func TestRefuse(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		c := random(t, r)
+		if len(c.Machines) == 1 {
+			continue
+		}
+		c, report := c.Without(c.Machines[:1], c.Machines[len(c.Machines)-1])
+		m := c.Machines[r.IntN(len(c.Machines))]
+		var refused []region.ID
+		for _, id := range report.Refilled {
+			if p, _ := c.Placement(id); slices.Contains(p.Filling, m) && r.IntN(2) == 0 {
+				refused = append(refused, id)
+			}
+		}
+		d, _ := c.Refuse(m, refused)
+		if err := sound(d); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for _, p := range d.Regions {
+			was, _ := c.Placement(p.Region)
+			if p.Has(m) != (was.Has(m) && !slices.Contains(refused, p.Region)) && len(refused) > 0 {
+				t.Fatalf("seed %d: machine %d has region %d: %v", seed, m, p.Region, p.Has(m))
+			}
+		}
+	}
+}

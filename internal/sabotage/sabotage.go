@@ -25,13 +25,15 @@ const (
 	PrimaryAcks
 	// Reservations: no room in logs is reserved before a commit begins.
 	Reservations
+	// OldLeases: NEW-CONFIG-COMMIT does not wait for the leases of evicted machines.
+	OldLeases
 	steps
 )
 
 // Steps is how many there are.
 const Steps = int(steps)
 
-var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations"}
+var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases"}
 
 func (s Step) String() string { return names[s] }
 

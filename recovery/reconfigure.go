@@ -1,0 +1,381 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A Host is the rest of a machine, which a Membership tells what configuration
+// it is part of. Unless it says otherwise a method returns when it is done, and
+// is called by one goroutine at a time.
+type Host interface {
+	// Block holds the requests of external clients back, until Commit. A
+	// reconfiguration has begun (SOSP'15 section 5.2 step 1).
+	Block()
+	// Freeze begins NEW-CONFIG (step 6): from here the machine sends nothing to
+	// machines that are not in c, and takes neither data nor acknowledgements
+	// from them. It is quick.
+	Freeze(c *cluster.Configuration)
+	// Apply is the rest of NEW-CONFIG: it makes room for the replicas that c gives
+	// to this machine and drops those that it takes away. It returns the replicas
+	// to be filled for which there is no room. Any other error is fatal for the
+	// machine: it leaves the configuration.
+	Apply(c *cluster.Configuration) (refused []region.ID, err error)
+	// Commit is NEW-CONFIG-COMMIT (step 7): drain the logs and recover the state of
+	// transactions. It returns when all regions whose primary is here are active.
+	// ctx ends when the next configuration begins. An error with ctx still good is
+	// fatal for the machine.
+	Commit(ctx context.Context, c *cluster.Configuration) error
+	// Active is ALL-REGIONS-ACTIVE: all regions of c are active, everywhere. It
+	// starts data and allocator recovery and does not wait for them.
+	Active(c *cluster.Configuration)
+	// Evicted says that this machine is no member any more: what it has is of no
+	// use to anybody. It may come back with another Membership, as a new machine.
+	// It does not wait: it must not Close the Membership itself.
+	Evicted()
+	// Restart says that the others have lost their processes, but not their
+	// memory: this machine ends its life and begins another one with its memory,
+	// to meet them. It does not wait either.
+	Restart()
+	// Forget drops all replicas and logs, before the machine joins as a new one.
+	Forget() error
+
+	// Prepare makes room for a replica of a region that is being made. What is
+	// there of a region of that name is left from an attempt that came to nothing.
+	Prepare(p cluster.Placement) error
+	// Announce says that the region of which this machine has a replica exists.
+	Announce(p cluster.Placement)
+}
+
+// Why a machine cannot be, or stay, part of an instance.
+var (
+	// ErrEvicted: the configuration has moved on without this machine.
+	ErrEvicted = errors.New("recovery: this machine has been evicted from the configuration")
+	// ErrOtherCluster: the machine's memory belongs to another instance.
+	ErrOtherCluster = errors.New("recovery: the memory of this machine belongs to another cluster")
+	// ErrTaken: another process runs as the machine of this name.
+	ErrTaken = errors.New("recovery: a machine with this id is running already")
+	// ErrClosed: the Membership is closed.
+	ErrClosed = errors.New("recovery: closed")
+)
+
+// What calls of this package fail with, at the caller as at the called.
+var (
+	errNotCM      = errors.New("recovery: not the configuration manager")
+	errNotMember  = errors.New("recovery: the caller is not a member")
+	errSuperseded = errors.New("recovery: there is a newer configuration")
+	// ErrNoRegion: there is no such region.
+	ErrNoRegion = errors.New("recovery: no such region")
+	// ErrLost: the region has lost all its replicas.
+	ErrLost = errors.New("recovery: the region has lost all its replicas")
+)
+
+// Kinds of calls, and codes of errors, of this package.
+const (
+	kindNewConfig = 16 + iota
+	kindNewConfigCommit
+	kindRegionsActive
+	kindAllRegionsActive
+	kindSuspect
+	kindJoin
+	kindHello
+	kindAllocate
+	kindPrepare
+	kindAnnounce
+	kindMapping
+	kindFilled
+	kindRoot
+)
+
+const codeFirst = 16
+
+var known = []error{
+	errNotCM, errNotMember, errSuperseded, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
+	cluster.ErrNoRoom, cluster.ErrMoved, region.ErrFull,
+}
+
+// ProbeKey is the registration of a machine's probe word: its incarnation, and
+// the last configuration for which it has drained its logs.
+const ProbeKey rdma.Key = 0xf0 << 56
+
+// MembershipConfig says what a Membership works with.
+type MembershipConfig struct {
+	// Self is this life of the machine.
+	Self cluster.Member
+	// Cluster is the instance that the machine's memory belongs to; 0 if it has
+	// none yet.
+	Cluster uint64
+	// First is the configuration that begins the instance, should there be none:
+	// all but machines and identifiers.
+	First *cluster.Configuration
+	Store cluster.Store
+	NIC   rdma.NIC
+	// Worker is the queue that probes use. It is the same at all machines, and
+	// nobody else's.
+	Worker   int
+	Endpoint *call.Endpoint
+	Keeper   lease.Keeper
+	Clock    clock.Clock
+	Host     Host
+	Events   Events
+	// Meeting is how long machines that have all been restarted wait for those
+	// that are missing; 10 s by default.
+	Meeting time.Duration
+}
+
+// A Membership is one machine's part in the configurations of its instance: it
+// applies those that the CM sends, suspects machines whose leases have run out,
+// and, at the CM, moves the instance on (SOSP'15 section 5.2). It is safe for
+// concurrent use.
+type Membership struct {
+	cfg    MembershipConfig
+	self   call.Peer
+	probes *prober
+
+	// change is held by who moves the configuration on, apply by who applies one.
+	// Both are held across waits; change comes first.
+	change, apply sync.Mutex
+
+	mu struct {
+		sync.Mutex // never held across a wait
+		current    *cluster.Configuration
+		phase      phase
+		failure    error
+		suspects   []call.Peer
+		since      time.Time  // when the first of them was suspected
+		renew      bool       // the stored configuration may not be current: a change may have been stored or not
+		asked      cluster.ID // to suspect the CM of this configuration, by another machine
+		joiners    []cluster.Member
+		leads      bool                    // lead runs
+		parts      map[int][]byte          // of a NEW-CONFIG that is coming in
+		partsOf    cluster.ID              //
+		refused    []region.ID             // by Host.Apply of current
+		committing bool                    // Host.Commit runs, or has run, for current
+		cancel     func()                  // ends Host.Commit of current
+		isActive   map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM
+		recovering bool                    // not all have; at the CM
+		timeline   Timeline                // of current; at the CM
+		forgot     bool                    // Host.Forget was called
+		waiters    []clock.Event
+		running    int // goroutines
+	}
+	idle clock.Event
+}
+
+// A phase of a machine's life.
+type phase uint8
+
+const (
+	starting phase = iota // no configuration applied
+	member
+	evicted
+	closed
+)
+
+const defaultMeeting = 10 * time.Second
+
+// NewMembership returns a machine's part in the instance, which Start begins.
+// Close ends it.
+func NewMembership(cfg MembershipConfig) (*Membership, error) {
+	if cfg.Meeting == 0 {
+		cfg.Meeting = defaultMeeting
+	}
+	m := &Membership{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
+	word, err := nvram.NewShared(probeBytes)
+	if err != nil {
+		return nil, err
+	}
+	word.Store(0, m.self.Incarnation)
+	if err := cfg.NIC.Register(ProbeKey, word); err != nil {
+		return nil, fmt.Errorf("recovery: register the probe word: %w", err)
+	}
+	if m.probes, err = newProber(cfg, word); err != nil {
+		cfg.NIC.Deregister(ProbeKey)
+		return nil, err
+	}
+	for i, err := range known {
+		cfg.Endpoint.Know(uint8(codeFirst+i), err)
+	}
+	m.handle()
+	return m, nil
+}
+
+// handle has the machine answer the calls of the others.
+func (m *Membership) handle() {
+	for kind, h := range map[uint8]call.Handler{ // order does not show
+		kindNewConfig:        m.onNewConfig,
+		kindNewConfigCommit:  m.onNewConfigCommit,
+		kindRegionsActive:    m.onRegionsActive,
+		kindAllRegionsActive: m.onAllRegionsActive,
+		kindSuspect:          m.onSuspect,
+		kindJoin:             m.onJoin,
+		kindHello:            m.onHello,
+		kindAllocate:         m.onAllocate,
+		kindPrepare:          m.onPrepare,
+		kindAnnounce:         m.onAnnounce,
+		kindMapping:          m.onMapping,
+		kindFilled:           m.onFilled,
+		kindRoot:             m.onRoot,
+	} {
+		m.cfg.Endpoint.Handle(kind, h)
+	}
+}
+
+// Close ends the machine's part. It returns when nothing of it runs any more. The
+// endpoint, the keeper and the NIC stay open; their owner closes the endpoint
+// first, so that no call is pending.
+func (m *Membership) Close() {
+	m.mu.Lock()
+	m.mu.phase = closed
+	if m.mu.cancel != nil {
+		m.mu.cancel()
+	}
+	running := m.mu.running
+	m.wakeLocked()
+	m.mu.Unlock()
+	if running > 0 {
+		m.idle.Wait()
+	}
+	m.probes.close()
+	m.cfg.NIC.Deregister(ProbeKey)
+}
+
+// spawn runs f on a goroutine that Close waits for, unless it has begun.
+func (m *Membership) spawn(f func()) {
+	m.mu.Lock()
+	isClosed := m.mu.phase == closed
+	if !isClosed {
+		m.mu.running++
+	}
+	m.mu.Unlock()
+	if isClosed {
+		return
+	}
+	m.cfg.Clock.Go(func() {
+		defer m.ended()
+		f()
+	})
+}
+
+func (m *Membership) ended() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.running--; m.mu.running == 0 && m.mu.phase == closed {
+		m.idle.Set()
+	}
+}
+
+// wakeLocked has all who wait in waitFor look again.
+func (m *Membership) wakeLocked() {
+	for _, e := range m.mu.waiters {
+		e.Set()
+	}
+}
+
+// waitFor waits until f, called with mu held, is true, for no longer than d. It
+// returns what f said last; false if the Membership was closed.
+func (m *Membership) waitFor(d time.Duration, f func() bool) bool {
+	deadline := m.cfg.Clock.Now().Add(d)
+	e := m.cfg.Clock.NewEvent()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.waiters = append(m.mu.waiters, e)
+	defer func() { m.mu.waiters = slices.DeleteFunc(m.mu.waiters, func(x clock.Event) bool { return x == e }) }()
+	for {
+		if m.mu.phase == closed {
+			return false
+		}
+		left := deadline.Sub(m.cfg.Clock.Now())
+		if f() || left <= 0 {
+			return f()
+		}
+		m.unlocked(func() { e.WaitFor(left) })
+	}
+}
+
+// unlocked runs f without mu.
+func (m *Membership) unlocked(f func()) {
+	m.mu.Unlock()
+	defer m.mu.Lock()
+	f()
+}
+
+// Configuration returns the configuration that this machine has applied last, or
+// nil. It is not to be changed. Mappings of regions made since then may be
+// missing: Placement asks for them.
+func (m *Membership) Configuration() *cluster.Configuration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.current
+}
+
+// Err returns why this machine has no part any more: ErrEvicted, ErrClosed, or
+// what the host failed with. nil if it has.
+func (m *Membership) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.mu.failure != nil:
+		return m.mu.failure
+	case m.mu.phase == closed:
+		return ErrClosed
+	}
+	return nil
+}
+
+// Drained notes that the machine's logs have been drained for configuration c,
+// which probes report.
+func (m *Membership) Drained(c cluster.ID) { m.probes.word.Store(8, uint64(c)) }
+
+// evict ends the machine's membership: the configuration c, or an error of its
+// own, leaves it out.
+func (m *Membership) evict(reason error) {
+	m.mu.Lock()
+	if m.mu.phase == evicted || m.mu.phase == closed {
+		m.mu.Unlock()
+		return
+	}
+	was := m.mu.phase
+	m.mu.phase, m.mu.failure = evicted, reason
+	if m.mu.cancel != nil {
+		m.mu.cancel()
+	}
+	m.wakeLocked()
+	m.mu.Unlock()
+	m.cfg.Keeper.Configure(m.self.Machine, nil)
+	m.cfg.Events.evicted(reason)
+	if was == member {
+		m.cfg.Host.Evicted()
+	}
+}
+
+// isMember says whether this life of this machine is part of c.
+func (m *Membership) isMember(c *cluster.Configuration) bool { return memberIn(c, m.self) }
+
+func memberIn(c *cluster.Configuration, p call.Peer) bool {
+	x, ok := c.Member(p.Machine)
+	return ok && x.Incarnation == p.Incarnation
+}
+
+func peerIn(c *cluster.Configuration, m rdma.MachineID) call.Peer {
+	x, _ := c.Member(m)
+	return call.Peer{Machine: m, Incarnation: x.Incarnation}
+}
+
+// patience is how long this machine waits for what another should do within a
+// lease time or so.
+func (m *Membership) patience() time.Duration {
+	return max(3*m.cfg.Keeper.Length(), 20*time.Millisecond)
+}

@@ -1,0 +1,221 @@
+package recovery
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A NEW-CONFIG carries the encoded configuration, in parts if it is long: each
+// begins with | configuration 4 | part 4 | parts 4 |.
+const partHeaderBytes = 12
+
+// partBytes is how much of a configuration one part carries. Tests make it small.
+var partBytes = call.BytesMax - partHeaderBytes
+
+// split returns the arguments of the calls that send c.
+func split(c *cluster.Configuration) [][]byte {
+	var calls [][]byte
+	parts := slices.Collect(slices.Chunk(c.Encode(), partBytes))
+	for i, part := range parts {
+		arg := binary.LittleEndian.AppendUint32(nil, uint32(c.ID))
+		arg = binary.LittleEndian.AppendUint32(arg, uint32(i))
+		arg = binary.LittleEndian.AppendUint32(arg, uint32(len(parts)))
+		calls = append(calls, append(arg, part...))
+	}
+	return calls
+}
+
+// An ack is what a NEW-CONFIG-ACK says.
+type ack struct {
+	// Outstanding is for how long leases may last that the machine had granted to
+	// machines that it exchanges leases with no longer.
+	Outstanding time.Duration
+	// Refused are replicas for which the machine has no room.
+	Refused []region.ID
+}
+
+// onNewConfig takes in a part of a NEW-CONFIG, and applies it once it is whole.
+func (m *Membership) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
+	if len(arg) < partHeaderBytes {
+		return nil, fmt.Errorf("recovery: NEW-CONFIG of %d bytes", len(arg))
+	}
+	word := func(off int) int { return int(binary.LittleEndian.Uint32(arg[off:])) }
+	b, whole, err := m.collect(cluster.ID(word(0)), word(4), word(8), arg[partHeaderBytes:])
+	if !whole || err != nil {
+		return nil, err
+	}
+	c, err := cluster.Decode("NEW-CONFIG", b)
+	if err != nil {
+		return nil, err
+	}
+	if m.cfg.Cluster != 0 && c.Cluster != m.cfg.Cluster {
+		return nil, otherCluster(m.cfg.Cluster, c.Cluster)
+	}
+	if peerIn(c, c.CM) != from || !m.isMember(c) {
+		return nil, fmt.Errorf("%w: configuration %d, from machine %d", errNotMember, c.ID, from.Machine)
+	}
+	a, err := m.applyConfiguration(c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(a)
+}
+
+// collect keeps one part of configuration id, and returns all of it when the last
+// part of it comes in and none is missing.
+func (m *Membership) collect(id cluster.ID, part, parts int, b []byte) (all []byte, whole bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if id < m.mu.partsOf || part >= parts {
+		return nil, false, fmt.Errorf("%w: part %d of %d of configuration %d", errSuperseded, part, parts, id)
+	}
+	if m.mu.partsOf != id {
+		m.mu.partsOf, m.mu.parts = id, make(map[int][]byte)
+	}
+	m.mu.parts[part] = b
+	if len(m.mu.parts) < parts || part != parts-1 {
+		return nil, false, nil
+	}
+	for i := range parts {
+		all = append(all, m.mu.parts[i]...)
+	}
+	return all, true, nil
+}
+
+// applyConfiguration is step 6 at this machine. Applying what has been applied
+// says the same as the first time; what is older is errSuperseded.
+func (m *Membership) applyConfiguration(c *cluster.Configuration) (ack, error) {
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	isNew, err := m.begin(c)
+	if err != nil {
+		return ack{}, err
+	}
+	if isNew {
+		m.cfg.Host.Freeze(c)
+		m.cfg.Keeper.Configure(c.CM, lease.Members(c))
+		refused, err := m.cfg.Host.Apply(c)
+		if err != nil {
+			m.evict(fmt.Errorf("recovery: apply configuration %d: %w", c.ID, err))
+			return ack{}, err
+		}
+		m.mu.Lock()
+		m.mu.refused = refused
+		m.wakeLocked()
+		m.mu.Unlock()
+		m.cfg.Events.applied(c)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return ack{m.cfg.Keeper.Outstanding(), m.mu.refused}, nil
+}
+
+// begin makes c the current configuration, if it is newer, and ends what was
+// going on for the last one.
+func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	current := m.mu.current
+	switch {
+	case m.mu.phase == closed:
+		return false, ErrClosed
+	case m.mu.phase == evicted:
+		return false, ErrEvicted
+	case current != nil && c.ID < current.ID:
+		return false, fmt.Errorf("%w: %d, this is %d", errSuperseded, current.ID, c.ID)
+	case current != nil && c.ID == current.ID:
+		return false, nil
+	}
+	if m.mu.cancel != nil {
+		m.mu.cancel()
+		m.mu.cancel = nil
+	}
+	m.mu.current, m.mu.phase, m.mu.committing, m.mu.refused = c, member, false, nil
+	m.mu.suspects = slices.DeleteFunc(m.mu.suspects, func(p call.Peer) bool { return !memberIn(c, p) || c.CM != m.self.Machine })
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { _, in := c.Member(j.Machine); return in })
+	m.mu.isActive, m.mu.recovering, m.mu.renew = nil, true, false
+	m.wakeLocked()
+	return true, nil
+}
+
+// onNewConfigCommit is step 7 at this machine.
+func (m *Membership) onNewConfigCommit(_ call.Peer, arg []byte) ([]byte, error) {
+	return nil, m.commit(decodeID(arg))
+}
+
+func encodeID(id cluster.ID) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(id)) }
+
+// decodeID returns 0, which no configuration has, if b is no identifier.
+func decodeID(b []byte) cluster.ID {
+	if len(b) != 4 {
+		return 0
+	}
+	return cluster.ID(binary.LittleEndian.Uint32(b))
+}
+
+// commit has the host commit configuration id, if that is the current one, and
+// does not wait for it.
+func (m *Membership) commit(id cluster.ID) error {
+	// Not while it is being applied.
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase != member || c == nil || c.ID != id {
+		return fmt.Errorf("%w: commit of configuration %d", errSuperseded, id)
+	}
+	if m.mu.committing {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.mu.committing, m.mu.cancel = true, cancel
+	m.unlocked(func() { m.spawn(func() { m.recoverTransactions(ctx, c) }) })
+	return nil
+}
+
+// recoverTransactions runs the host's part and reports to the CM.
+func (m *Membership) recoverTransactions(ctx context.Context, c *cluster.Configuration) {
+	err := m.cfg.Host.Commit(ctx, c)
+	switch {
+	case ctx.Err() != nil: // there is a newer one
+	case err != nil:
+		m.evict(fmt.Errorf("recovery: commit configuration %d: %w", c.ID, err))
+	case c.CM == m.self.Machine:
+		m.regionsActive(c.ID, m.self)
+	default:
+		_, err := m.cfg.Endpoint.Call(ctx, peerIn(c, c.CM), kindRegionsActive, encodeID(c.ID))
+		if ctx.Err() == nil {
+			m.cfg.Events.failed("REGIONS-ACTIVE", err)
+		}
+	}
+}
+
+// onAllRegionsActive ends the recovery of transactions everywhere.
+func (m *Membership) onAllRegionsActive(_ call.Peer, arg []byte) ([]byte, error) {
+	return nil, m.allActive(decodeID(arg))
+}
+
+func (m *Membership) allActive(id cluster.ID) error {
+	m.mu.Lock()
+	c := m.mu.current
+	isNews := m.mu.phase == member && c != nil && c.ID == id && m.mu.recovering
+	if isNews {
+		m.mu.recovering = false
+		m.wakeLocked()
+	}
+	m.mu.Unlock()
+	if isNews {
+		m.cfg.Host.Active(c)
+	}
+	return nil
+}

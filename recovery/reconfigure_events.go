@@ -1,0 +1,94 @@
+package recovery
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// Events are called when something of note happens to a machine's membership, on
+// any goroutine, if they are not nil. They do not wait.
+type Events struct {
+	// Suspected: a lease of the machine has run out, or it has said that it is
+	// another life.
+	Suspected func(machine rdma.MachineID)
+	// Stored: this machine has made c the configuration, and what that did to the
+	// regions.
+	Stored func(c *cluster.Configuration, r cluster.Remapped)
+	// Applied: this machine has applied c.
+	Applied func(c *cluster.Configuration)
+	// Reconfigured: all regions of the configuration are active; at the CM.
+	Reconfigured func(t Timeline)
+	// Waiting: no majority of the machines answers; these are missing.
+	Waiting func(missing []rdma.MachineID)
+	// Evicted: this machine is no member any more.
+	Evicted func(reason error)
+	// Failed: something went wrong that will be tried again.
+	Failed func(what string, err error)
+}
+
+// A Timeline says when the steps of a reconfiguration were done, at the CM.
+type Timeline struct {
+	ID   cluster.ID
+	Dead []rdma.MachineID
+	// Joined is the machine that is new, if IsJoin.
+	Joined rdma.MachineID
+	IsJoin bool
+
+	Suspect   time.Time // the first lease ran out, or a machine asked to join
+	Probed    time.Time // a majority has answered
+	Stored    time.Time // the configuration is the current one
+	Acked     time.Time // all machines have applied it
+	Committed time.Time // old leases have run out, NEW-CONFIG-COMMIT is sent
+	AllActive time.Time // all regions are active
+}
+
+func (t Timeline) String() string {
+	after := func(x time.Time) time.Duration { return x.Sub(t.Suspect).Round(10 * time.Microsecond) }
+	return fmt.Sprintf("configuration %d: probed after %v, stored %v, acknowledged %v, committed %v, all regions active %v",
+		t.ID, after(t.Probed), after(t.Stored), after(t.Acked), after(t.Committed), after(t.AllActive))
+}
+
+func (e *Events) suspected(machine rdma.MachineID) {
+	if e.Suspected != nil {
+		e.Suspected(machine)
+	}
+}
+
+func (e *Events) stored(c *cluster.Configuration, r cluster.Remapped) {
+	if e.Stored != nil {
+		e.Stored(c, r)
+	}
+}
+
+func (e *Events) applied(c *cluster.Configuration) {
+	if e.Applied != nil {
+		e.Applied(c)
+	}
+}
+
+func (e *Events) reconfigured(t Timeline) {
+	if e.Reconfigured != nil {
+		e.Reconfigured(t)
+	}
+}
+
+func (e *Events) waiting(missing []rdma.MachineID) {
+	if e.Waiting != nil {
+		e.Waiting(missing)
+	}
+}
+
+func (e *Events) evicted(reason error) {
+	if e.Evicted != nil {
+		e.Evicted(reason)
+	}
+}
+
+func (e *Events) failed(what string, err error) {
+	if e.Failed != nil && err != nil {
+		e.Failed(what, err)
+	}
+}

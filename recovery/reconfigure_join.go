@@ -1,0 +1,303 @@
+package recovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+func otherCluster(own, other uint64) error {
+	return fmt.Errorf("%w: its memory is of cluster %016x, the configuration is of cluster %016x", ErrOtherCluster, own, other)
+}
+
+// Start makes the machine a member, and returns when it has applied a
+// configuration that it is part of, or when it cannot:
+//
+//   - If there is no instance, this machine begins one.
+//   - If the configuration knows this machine from an earlier life, and the others
+//     have been restarted too, those that have come back meet: all keep their
+//     memory, and the next configuration is made of them.
+//   - Otherwise it asks the CM to let it join, as a new and empty machine.
+//
+// Errors: ErrOtherCluster, ErrTaken, ErrEvicted, ErrClosed, the store's, Forget's,
+// and ctx's.
+func (m *Membership) Start(ctx context.Context) error {
+	begin := m.cfg.Clock.Now()
+	for {
+		if err := errors.Join(ctx.Err(), m.Err()); err != nil {
+			return err
+		}
+		c, err := m.cfg.Store.Load()
+		switch {
+		case err != nil:
+		case c == nil:
+			err = m.found()
+		case m.cfg.Cluster != 0 && c.Cluster != m.cfg.Cluster:
+			return otherCluster(m.cfg.Cluster, c.Cluster)
+		default:
+			err = m.enter(c, m.cfg.Clock.Now().Sub(begin))
+		}
+		if err != nil && !isPassing(err) {
+			return err
+		}
+		if err != nil {
+			m.cfg.Events.failed("start", err)
+		}
+		if m.waitFor(m.pause(), func() bool { return m.mu.phase == member }) {
+			return nil
+		}
+	}
+}
+
+// isPassing says that trying again may help.
+func isPassing(err error) bool {
+	return errors.Is(err, cluster.ErrMoved) || errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, errNotCM) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, call.ErrOtherLife) || errors.Is(err, errNoMajority)
+}
+
+// pause is how often a machine that is not in yet tries.
+func (m *Membership) pause() time.Duration { return max(m.cfg.Keeper.Length()/2, 2*time.Millisecond) }
+
+// found makes the first configuration, of this machine.
+func (m *Membership) found() error {
+	if m.cfg.First == nil {
+		return errors.New("recovery: there is no configuration, and none to begin with")
+	}
+	c := m.cfg.First.Clone()
+	c.ID, c.Revision, c.CM, c.NextRegion = 1, 1, m.self.Machine, 1
+	c.Cluster = m.cfg.Cluster
+	for c.Cluster == 0 {
+		c.Cluster = m.cfg.Clock.Uint64()
+	}
+	c.AddMember(m.cfg.Self)
+	return m.launch(nil, c, cluster.Remapped{})
+}
+
+// launch makes c the configuration, after base, and leads it, of which this
+// machine is the CM.
+func (m *Membership) launch(base, c *cluster.Configuration, report cluster.Remapped) error {
+	m.cfg.Clock.Lock(&m.change)
+	defer m.change.Unlock()
+	t := Timeline{Suspect: m.cfg.Clock.Now(), Probed: m.cfg.Clock.Now()}
+	revision := uint64(0)
+	if base != nil {
+		revision = base.Revision
+	}
+	if err := m.cfg.Store.CompareAndSwap(revision, c); err != nil {
+		return fmt.Errorf("recovery: store configuration %d: %w", c.ID, err)
+	}
+	t.Stored = m.cfg.Clock.Now()
+	m.cfg.Events.stored(c, report)
+	return m.distribute(c, t)
+}
+
+// enter tries once to become part of what follows c. waited is for how long that
+// has been tried.
+func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error {
+	if _, knows := c.Member(m.self.Machine); !knows || m.hasForgotten() {
+		return m.join(c)
+	}
+	lives := m.greet(c)
+	running, back := 0, []cluster.Member{m.cfg.Self}
+	for i, l := range lives {
+		switch {
+		case l.Applied > 0 && l.Member.Incarnation == c.Incarnation[i]:
+			running++
+		case l.Meets:
+			back = append(back, l.Member)
+		}
+	}
+	switch {
+	case 2*running > len(c.Machines):
+		return m.join(c)
+	case running > 0: // they will restart themselves
+		return nil
+	}
+	return m.meet(c, back, waited)
+}
+
+func (m *Membership) hasForgotten() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.forgot
+}
+
+// A life is what a machine says of itself when it is greeted.
+type life struct {
+	Member cluster.Member
+	// Applied is its current configuration; 0 if it has none yet.
+	Applied cluster.ID
+	// Meets says that it has come back with its memory, and waits for others.
+	Meets bool
+}
+
+// greet asks all others of c how they are. Those that do not answer are the zero
+// life.
+func (m *Membership) greet(c *cluster.Configuration) []life {
+	lives := make([]life, len(c.Machines))
+	left := len(c.Machines)
+	within := m.within(m.cfg.Keeper.Length())
+	for i, x := range c.Machines {
+		m.spawn(func() {
+			var l life
+			if x != m.self.Machine {
+				reply, err := m.cfg.Endpoint.Call(within, call.Peer{Machine: x, Incarnation: call.AnyLife}, kindHello, nil)
+				if err != nil || json.Unmarshal(reply, &l) != nil {
+					l = life{}
+				}
+			}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			lives[i] = l
+			left--
+			m.wakeLocked()
+		})
+	}
+	m.waitFor(2*m.cfg.Keeper.Length(), func() bool { return left == 0 })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(lives)
+}
+
+func (m *Membership) onHello(call.Peer, []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := life{Member: m.cfg.Self, Meets: m.mu.phase == starting && !m.mu.forgot}
+	if m.mu.phase == member {
+		l.Applied = m.mu.current.ID
+	}
+	return json.Marshal(l)
+}
+
+// meet makes the next configuration of the machines that are back, if this one
+// is to: the last CM if it is among them, else the first. It waits for the others
+// for a while, and in any case for a majority and for a filled replica of each
+// region.
+func (m *Membership) meet(c *cluster.Configuration, back []cluster.Member, waited time.Duration) error {
+	leader := back[0].Machine
+	for _, b := range back {
+		if leader != c.CM && (b.Machine == c.CM || b.Machine < leader) {
+			leader = b.Machine
+		}
+	}
+	if leader != m.self.Machine {
+		return nil
+	}
+	next, report := c.Reborn(back, m.self.Machine)
+	if len(back) < len(c.Machines) && waited < m.cfg.Meeting || 2*len(back) <= len(c.Machines) || len(report.Lost) > 0 {
+		var missing []rdma.MachineID
+		for _, x := range c.Machines {
+			if !slices.ContainsFunc(back, func(b cluster.Member) bool { return b.Machine == x }) {
+				missing = append(missing, x)
+			}
+		}
+		m.cfg.Events.waiting(missing)
+		return nil
+	}
+	return m.launch(c, next, report)
+}
+
+// considerRestart ends this life if machines of c that do not answer as members
+// have been restarted, and a majority is there with them, but not without them:
+// only in a meeting can the instance go on.
+func (m *Membership) considerRestart(c *cluster.Configuration, missing []rdma.MachineID) {
+	lives := m.greet(c)
+	running, meeting := 1, 0
+	for i, l := range lives {
+		switch {
+		case l.Applied > 0 && l.Member.Incarnation == c.Incarnation[i]:
+			running++
+		case l.Meets && slices.Contains(missing, c.Machines[i]):
+			meeting++
+		}
+	}
+	if meeting > 0 && 2*running <= len(c.Machines) && 2*(running+meeting) > len(c.Machines) {
+		m.restart()
+	}
+}
+
+var errRestart = errors.New("recovery: restarts, to meet machines that have been restarted")
+
+func (m *Membership) restart() {
+	m.mu.Lock()
+	if m.mu.phase != member {
+		m.mu.Unlock()
+		return
+	}
+	m.mu.phase, m.mu.failure = evicted, errRestart
+	if m.mu.cancel != nil {
+		m.mu.cancel()
+	}
+	m.wakeLocked()
+	m.mu.Unlock()
+	m.cfg.Keeper.Configure(m.self.Machine, nil)
+	m.cfg.Host.Restart()
+}
+
+// A joinRequest is the argument of JOIN.
+type joinRequest struct {
+	Cluster uint64
+	Member  cluster.Member
+}
+
+// join asks the CM of c to let this machine in, empty.
+func (m *Membership) join(c *cluster.Configuration) error {
+	if !m.hasForgotten() {
+		if err := m.cfg.Host.Forget(); err != nil {
+			return err
+		}
+		m.mu.Lock()
+		m.mu.forgot = true
+		m.mu.Unlock()
+	}
+	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self})
+	if err != nil {
+		return err
+	}
+	_, err = m.cfg.Endpoint.Call(m.within(m.patience()), peerIn(c, c.CM), kindJoin, arg)
+	return err
+}
+
+// onJoin takes a machine up that wants to join. It is admitted when no recovery
+// is going on. If the configuration has an earlier life of it, that one is
+// suspected; if that life is the one that answers probes, there are two machines
+// of one name.
+func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
+	var r joinRequest
+	if err := json.Unmarshal(arg, &r); err != nil || r.Member.Machine != from.Machine || r.Member.Incarnation != from.Incarnation {
+		return nil, fmt.Errorf("recovery: JOIN of machine %d says %q", from.Machine, arg)
+	}
+	m.mu.Lock()
+	c := m.mu.current
+	isCM := m.mu.phase == member && c.CM == m.self.Machine
+	m.mu.Unlock()
+	switch {
+	case !isCM:
+		return nil, errNotCM
+	case r.Cluster != 0 && r.Cluster != c.Cluster:
+		return nil, otherCluster(r.Cluster, c.Cluster)
+	case memberIn(c, from):
+		return nil, nil
+	}
+	if was, knows := c.Member(from.Machine); knows {
+		now := m.probes.probe([]rdma.MachineID{from.Machine}, m.cfg.Keeper.Length())[0]
+		if now.err == nil && now.incarnation == was.Incarnation {
+			return nil, fmt.Errorf("%w: machine %d", ErrTaken, from.Machine)
+		}
+		m.Suspect(from.Machine)
+		return nil, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { return j.Machine == from.Machine })
+	m.mu.joiners = append(m.mu.joiners, r.Member)
+	m.leadLocked()
+	return nil, nil
+}

@@ -1,0 +1,416 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A machine that was killed and comes back at once joins as a new, empty one: its
+// earlier life is suspected when it asks, not only when its lease runs out.
+func TestComesBackEmpty(t *testing.T) {
+	simulate(t, sim.Options{Seed: 20}, 4, 2, func(g *group) {
+		before := g.settled(4)
+		who := g.others()[0]
+		p := g.allocate(who)
+		g.world.Machine(who).Kill()
+		g.boot(who, nil)
+		g.until("there is a configuration without it, then one with it", func() bool { return g.cmConfig().ID >= before.ID+2 })
+		c := g.settled(4)
+		if n := g.nodes[who]; n.started != nil || n.host.forgot != 1 || !n.isMember(c) {
+			t.Errorf("%v, forgot %d times", n.started, n.host.forgot)
+		}
+		if now, _ := c.Placement(p.Region); now.Primary == who || slices.Contains(now.Filling, now.Primary) {
+			t.Errorf("the region is at %+v", now)
+		}
+	})
+}
+
+func (g *group) cmConfig() *cluster.Configuration {
+	c, _ := g.store.MemoryStore.Load()
+	return c
+}
+
+// A joining machine waits until no recovery is going on.
+func TestJoinWaitsForRecovery(t *testing.T) {
+	simulate(t, sim.Options{Seed: 21}, 4, 2, func(g *group) {
+		before := g.settled(4)
+		slow := g.nodes[g.others()[1]]
+		release := false
+		slow.host.commit = func(ctx context.Context) error {
+			for !release && ctx.Err() == nil {
+				slow.process.Sleep(time.Millisecond)
+			}
+			return nil
+		}
+		g.world.Machine(g.others()[0]).Kill()
+		g.until("recovery has begun", func() bool { return slices.Contains(slow.host.log, fmt.Sprintf("commit %d", before.ID+1)) })
+		joiner := g.boot(9, nil)
+		g.world.Outside().Sleep(300 * time.Millisecond)
+		if joiner.isUp || g.cmConfig().ID != before.ID+1 {
+			t.Error("admitted while recovery is going on")
+		}
+		release = true
+		if c := g.settled(4); !slices.Contains(c.Machines, 9) {
+			t.Errorf("machines %v", c.Machines)
+		}
+	})
+}
+
+// Two machines with one identifier: the second is told so, the first goes on.
+func TestTwoMachinesWithOneID(t *testing.T) {
+	simulate(t, sim.Options{Seed: 22}, 3, 2, func(g *group) {
+		c := g.settled(3)
+		n := g.nodes[g.others()[0]]
+		g.at(c.CM, func(cm *node) {
+			other := n.self
+			other.Incarnation++
+			_, err := cm.onJoin(other, fmt.Appendf(nil, `{"Member": {"Machine": %d, "Incarnation": %d}}`, other.Machine, other.Incarnation))
+			if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), fmt.Sprintf("machine %d", other.Machine)) {
+				t.Errorf("%v", err)
+			}
+			for _, arg := range []string{"", "{}", fmt.Sprintf(`{"Member": {"Machine": %d, "Incarnation": 5}}`, other.Machine)} {
+				if _, err := cm.onJoin(other, []byte(arg)); err == nil {
+					t.Errorf("%s is a JOIN", arg)
+				}
+			}
+		})
+		if now := g.settled(3); now.ID != c.ID {
+			t.Error("the first machine was evicted")
+		}
+	})
+}
+
+// A machine whose memory belongs to another instance is told so, by the
+// configuration, or by the CM, and keeps its memory.
+func TestOtherCluster(t *testing.T) {
+	simulate(t, sim.Options{Seed: 23}, 3, 2, func(g *group) {
+		c := g.settled(3)
+		g.change = func(cfg *MembershipConfig) { cfg.Cluster = c.Cluster + 1 }
+		n := g.boot(7, nil)
+		g.until("it has given up", func() bool { return n.isUp })
+		if !errors.Is(n.started, ErrOtherCluster) || n.host.forgot > 0 || !strings.Contains(n.started.Error(), fmt.Sprintf("%016x", c.Cluster)) {
+			t.Errorf("%v", n.started)
+		}
+		g.at(c.CM, func(cm *node) {
+			_, err := cm.onJoin(n.self, fmt.Appendf(nil, `{"Cluster": 5, "Member": {"Machine": 7, "Incarnation": %d}}`, n.self.Incarnation))
+			if !errors.Is(err, ErrOtherCluster) {
+				t.Errorf("%v", err)
+			}
+			if _, err := n.onNewConfig(cm.self, split(c)[0]); !errors.Is(err, ErrOtherCluster) {
+				t.Errorf("%v", err)
+			}
+		})
+		if g.settled(3).ID != c.ID {
+			t.Error("the configuration has moved on")
+		}
+	})
+}
+
+// There is no instance, and none may be made.
+func TestNothingToStart(t *testing.T) {
+	g := &group{T: t, world: sim.New(sim.Options{}), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}}
+	g.store, g.violated = &slowStore{g: g}, t.Errorf
+	err := g.world.Run(func() {
+		n := g.boot(0, nil)
+		g.until("it has given up", func() bool { return n.isUp })
+		if n.started == nil || !strings.Contains(n.started.Error(), "no configuration") {
+			t.Error(n.started)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// All machines have gone down, some or all come back: they meet, and keep their
+// memory, with or without those that are missing.
+func TestMeeting(t *testing.T) {
+	for seed := range uint64(4) {
+		for back := 2; back <= 5; back++ {
+			simulate(t, sim.Options{Seed: seed}, 5, 3, func(g *group) {
+				before := g.settled(5)
+				for i := range 5 {
+					g.allocate(rdma.MachineID(i))
+				}
+				for i := range 5 {
+					g.world.Machine(rdma.MachineID(i)).Kill()
+				}
+				for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(5)[:back] {
+					g.world.Outside().Sleep(time.Duration(seed) * 3 * time.Millisecond)
+					g.boot(rdma.MachineID(i), nil)
+				}
+				if back <= 2 { // no majority
+					g.world.Outside().Sleep(time.Second)
+					if c := g.cmConfig(); c.ID != before.ID || g.events["waiting"] == 0 {
+						t.Errorf("configuration %d after %d", c.ID, before.ID)
+					}
+					return
+				}
+				c := g.settled(back)
+				if len(c.Lost) > 0 || len(c.Regions) != 5 {
+					t.Errorf("lost %v", c.Lost)
+				}
+				for _, m := range c.Machines {
+					if n := g.nodes[m]; n.host.forgot > 0 || n.started != nil {
+						t.Errorf("machine %d: forgot %d times, %v", m, n.host.forgot, n.started)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A meeting waits beyond its time for a region all of whose replicas are missing.
+func TestMeetingWaitsForRegions(t *testing.T) {
+	simulate(t, sim.Options{Seed: 25}, 3, 1, func(g *group) {
+		p := g.allocate(2)
+		for i := range 3 {
+			g.world.Machine(rdma.MachineID(i)).Kill()
+		}
+		g.boot(0, nil)
+		g.boot(1, nil)
+		g.world.Outside().Sleep(time.Second)
+		if g.nodes[0].isUp || g.nodes[1].isUp {
+			t.Error("went on without a region")
+		}
+		g.boot(2, nil)
+		if c := g.settled(3); len(c.Regions) != 1 || c.Regions[0].Primary != p.Primary {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// A survivor that finds no majority, but with the machines that were restarted,
+// restarts itself, and meets them.
+func TestSurvivorRestartsToMeet(t *testing.T) {
+	simulate(t, sim.Options{Seed: 26}, 3, 3, func(g *group) {
+		before := g.settled(3)
+		g.world.Machine(0).Kill()
+		g.world.Machine(1).Kill()
+		g.boot(0, nil)
+		g.boot(1, nil)
+		g.until("the survivor restarts itself", func() bool { return g.nodes[2].host.restarted })
+		if g.cmConfig().ID != before.ID {
+			t.Error("a minority has moved on")
+		}
+		g.world.Machine(2).Kill()
+		g.boot(2, nil)
+		if c := g.settled(3); c.ID != before.ID+1 {
+			t.Errorf("configuration %d after %d", c.ID, before.ID)
+		}
+		for _, n := range g.nodes {
+			if n.host.forgot > 0 {
+				t.Error("memory was dropped")
+			}
+		}
+	})
+}
+
+// TestPaper3_RegionAllocationInTwoPhases: the CM has the replicas prepare, and
+// only when all have reported success is the mapping valid, and known to them.
+// Other machines fetch it on demand.
+func TestPaper3_RegionAllocationInTwoPhases(t *testing.T) {
+	simulate(t, sim.Options{Seed: 27}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		primary := g.others()[0]
+		p := g.allocate(primary)
+		for id, n := range g.nodes {
+			if prepared := slices.Contains(n.host.prepared, p.Region); prepared != p.Has(id) || slices.Contains(n.host.announced, p.Region) != p.Has(id) {
+				t.Errorf("machine %d: prepared %v, announced %v, replicas %v", id, n.host.prepared, n.host.announced, p.Replicas())
+			}
+			g.at(id, func(n *node) {
+				for range 2 { // asked for, then cached
+					if got, err := n.Placement(context.Background(), p.Region); err != nil || got.Primary != primary {
+						t.Errorf("machine %d: %+v, %v", id, got, err)
+					}
+				}
+				if _, err := n.Placement(context.Background(), 99); !errors.Is(err, ErrNoRegion) {
+					t.Errorf("machine %d: %v", id, err)
+				}
+			})
+		}
+		backup := g.nodes[p.Backups[0]]
+		backup.host.prepare = region.ErrFull
+		g.at(primary, func(n *node) {
+			if _, err := n.Allocate(context.Background(), primary, p.Region); !errors.Is(err, region.ErrFull) {
+				t.Errorf("a replica has no room: %v", err)
+			}
+		})
+		backup.host.prepare = nil
+		c := g.cmConfig()
+		if len(c.Regions) != 1 || c.ID != before.ID || c.Revision != before.Revision+1 {
+			t.Errorf("%+v", c)
+		}
+		g.at(primary, func(n *node) {
+			near, err := n.Allocate(context.Background(), primary, p.Region)
+			if err != nil || near.Group != p.Region || !slices.Equal(near.Backups, p.Backups) {
+				t.Errorf("%+v, %v", near, err)
+			}
+		})
+		g.world.Machine(g.others()[1]).Kill()
+		if c := g.settled(4); len(c.Regions) != 2 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// A backup that has been filled can be promoted, and says so to the CM; the root
+// object is the first that was proposed.
+func TestFilledAndRoot(t *testing.T) {
+	simulate(t, sim.Options{Seed: 28}, 4, 2, func(g *group) {
+		p := g.allocate(g.others()[0])
+		g.world.Machine(p.Primary).Kill()
+		c := g.settled(3)
+		now, _ := c.Placement(p.Region)
+		if len(now.Filling) != 1 {
+			t.Fatalf("%+v", now)
+		}
+		g.at(now.Filling[0], func(n *node) {
+			for range 2 {
+				if err := n.Filled(context.Background(), []region.ID{p.Region}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if c := g.cmConfig(); len(c.Regions[0].Filling) > 0 {
+			t.Errorf("%+v", c.Regions)
+		}
+		want := region.MakePtr(region.MakeAddr(p.Region, 640), 3, 4)
+		for i, m := range []rdma.MachineID{g.others()[0], g.cm(), g.others()[1]} {
+			proposed := []region.Ptr{{}, want, region.MakePtr(region.MakeAddr(9, 640), 1, 1)}[i]
+			g.at(m, func(n *node) {
+				if got, err := n.Root(context.Background(), proposed); err != nil || (got != want) != (i == 0) {
+					t.Errorf("root %v, %v", got, err)
+				}
+			})
+		}
+	})
+}
+
+// A machine without room for a replica keeps what it has; another gets it.
+func TestRefusedReplica(t *testing.T) {
+	simulate(t, sim.Options{Seed: 29}, 5, 2, func(g *group) {
+		p := g.allocate(g.others()[0])
+		for _, n := range g.nodes {
+			if n.self.Machine != g.cm() {
+				n.host.refuse = []region.ID{p.Region}
+			}
+		}
+		victim := p.Primary
+		g.world.Machine(victim).Kill()
+		c := g.settled(4)
+		now, _ := c.Placement(p.Region)
+		if len(now.Replicas()) > 2 || slices.ContainsFunc(now.Filling, func(m rdma.MachineID) bool { return m != g.cm() }) {
+			t.Errorf("%+v", now)
+		}
+	})
+}
+
+// A machine that cannot apply or commit a configuration leaves it.
+func TestFatalErrors(t *testing.T) {
+	broken := errors.New("broken")
+	for _, where := range []string{"apply", "commit"} {
+		simulate(t, sim.Options{Seed: 30}, 5, 2, func(g *group) {
+			n := g.nodes[g.others()[1]]
+			if where == "apply" {
+				n.host.applyErr = broken
+			} else {
+				n.host.commit = func(context.Context) error { return broken }
+			}
+			g.world.Machine(g.others()[0]).Kill()
+			g.settled(3)
+			if !n.host.isEvicted || !errors.Is(n.Err(), broken) {
+				t.Errorf("%s: %v", where, n.Err())
+			}
+		})
+	}
+}
+
+// The same seed gives the same run.
+func TestReconfigurationsAreDeterministic(t *testing.T) {
+	var hashes [2]uint64
+	for i := range hashes {
+		simulate(t, sim.Options{Seed: 31, Loss: 10}, 5, 3, func(g *group) {
+			g.world.Machine(g.cm()).Kill()
+			c := g.settled(4)
+			g.boot(8, nil)
+			g.settled(5)
+			hashes[i] = g.world.Hash() + uint64(c.ID)
+		})
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("%x, %x", hashes[0], hashes[1])
+	}
+}
+
+// Whatever fails, and whenever, the machines that are left agree on each
+// configuration, commit only what all have applied, and get somewhere in the end.
+func TestRandomFailures(t *testing.T) {
+	seeds := uint64(60)
+	if os.Getenv("FARMSQL_NIGHTLY") != "" {
+		seeds = 5000
+	}
+	for seed := range seeds {
+		n := 5 + int(seed%4)
+		simulate(t, sim.Options{Seed: seed, Loss: int(seed % 3 * 20), Drift: 200}, n, 3, func(g *group) {
+			r := rand.New(rand.NewPCG(seed, 9))
+			for i := range n {
+				g.allocate(rdma.MachineID(i))
+			}
+			dead := 0
+			for dead < (n-1)/2 {
+				c := g.cmConfig()
+				m := c.Machines[r.IntN(len(c.Machines))]
+				switch r.IntN(4) {
+				case 0:
+					g.world.Machine(m).Pause(time.Duration(r.Int64N(int64(8 * time.Millisecond)))) // shorter than a lease
+				case 1:
+					other := c.Machines[r.IntN(len(c.Machines))]
+					g.world.Cut(m, other)
+					g.world.Outside().Sleep(time.Duration(r.Int64N(int64(5 * time.Millisecond))))
+					g.world.Mend(m, other)
+				default:
+					g.world.Machine(m).Kill()
+					dead++
+				}
+				g.world.Outside().Sleep(time.Duration(r.Int64N(int64(30 * time.Millisecond))))
+			}
+			g.until("the rest goes on", func() bool {
+				c := g.cmConfig()
+				for _, m := range c.Machines {
+					x := g.nodes[m]
+					if x.process.Dead() || x.host.active != c.ID || !x.keeper.Valid() {
+						return false
+					}
+				}
+				return true
+			})
+			g.until("all that are gone have come back", func() bool {
+				for i := range n {
+					id := rdma.MachineID(i)
+					if x := g.nodes[id]; x.process.Dead() || x.Membership != nil && x.Err() != nil {
+						g.world.Machine(id).Kill()
+						g.boot(id, nil)
+					}
+				}
+				return len(g.cmConfig().Machines) == n
+			})
+			g.settled(n)
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}

@@ -1,0 +1,447 @@
+package recovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/region"
+)
+
+// backupCMs is k, how many successors of the CM are asked to reconfigure when it
+// has failed (SOSP'15 section 5.2 step 1).
+const backupCMs = 2
+
+// Suspect says that a lease of the machine has run out. The CM suspects others,
+// the others the CM. It begins a reconfiguration, and does not wait for it.
+func (m *Membership) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
+
+// suspect notes a suspicion. asked says that another machine has asked this one
+// to take the CM's place.
+func (m *Membership) suspect(machine rdma.MachineID, asked bool) {
+	if m.note(machine, asked) {
+		m.cfg.Events.suspected(machine)
+	}
+}
+
+// note is suspect; it is true if the machine was not suspected before.
+func (m *Membership) note(machine rdma.MachineID, asked bool) (isNew bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase != member || machine == m.self.Machine || c.CM != m.self.Machine && c.CM != machine {
+		return false
+	}
+	p := peerIn(c, machine)
+	if !memberIn(c, p) {
+		return false
+	}
+	if asked {
+		m.mu.asked = c.ID
+	}
+	if isNew = !slices.Contains(m.mu.suspects, p); isNew {
+		if len(m.mu.suspects) == 0 {
+			m.mu.since = m.cfg.Clock.Now()
+		}
+		m.mu.suspects = append(m.mu.suspects, p)
+	}
+	m.wakeLocked()
+	m.leadLocked()
+	return isNew
+}
+
+// leadLocked sees to it that lead runs if there is something to do.
+func (m *Membership) leadLocked() {
+	if m.mu.leads || !m.isWorkLocked() {
+		return
+	}
+	m.mu.leads = true
+	m.unlocked(func() { m.spawn(m.lead) })
+}
+
+func (m *Membership) isWorkLocked() bool {
+	if m.mu.phase != member {
+		return false
+	}
+	isCM := m.mu.current.CM == m.self.Machine
+	return len(m.mu.suspects) > 0 || m.mu.renew || isCM && len(m.mu.joiners) > 0 && !m.mu.recovering
+}
+
+// lead reconfigures as long as there is a reason to.
+func (m *Membership) lead() {
+	for {
+		m.mu.Lock()
+		if !m.isWorkLocked() {
+			m.mu.leads = false
+			m.mu.Unlock()
+			return
+		}
+		c, asked := m.mu.current, m.mu.asked
+		m.mu.Unlock()
+		if c.CM != m.self.Machine && asked != c.ID && !m.askBackups(c) {
+			continue
+		}
+		if err := m.reconfigure(); err != nil {
+			m.cfg.Events.failed("reconfiguration", err)
+			m.waitFor(m.cfg.Keeper.Length()/2, func() bool { return m.mu.phase != member })
+		}
+	}
+}
+
+// askBackups asks the backup CMs, one after the other, to reconfigure. It is true
+// if this machine has to try: because it is next, or nothing has come of it.
+func (m *Membership) askBackups(c *cluster.Configuration) bool {
+	moved := func() bool { return m.mu.phase != member || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
+	for _, b := range successors(c, backupCMs) {
+		if b == m.self.Machine {
+			return true
+		}
+		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), peerIn(c, b), kindSuspect, encodeID(c.ID))
+		if errors.Is(err, errNotMember) {
+			return true // it knows of a newer configuration; the store tells
+		}
+		if err == nil && m.waitFor(m.patience(), moved) {
+			break
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.phase == member && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
+}
+
+// within returns a context that ends after d.
+func (m *Membership) within(d time.Duration) context.Context {
+	return withDeadline{context.Background(), m.cfg.Clock.Now().Add(d)}
+}
+
+// withDeadline is a context whose deadline calls compare with the clock by
+// themselves: it has no timer.
+type withDeadline struct {
+	context.Context
+	at time.Time
+}
+
+func (d withDeadline) Deadline() (time.Time, bool) { return d.at, true }
+
+// successors returns the k machines that follow the CM on a ring on which
+// machines are ordered by a hash of their identifiers.
+func successors(c *cluster.Configuration, k int) []rdma.MachineID {
+	ring := slices.Clone(c.Machines)
+	slices.SortFunc(ring, func(a, b rdma.MachineID) int {
+		if x, y := hashMachine(a), hashMachine(b); x != y {
+			if x < y {
+				return -1
+			}
+			return 1
+		}
+		return int(a) - int(b)
+	})
+	at := slices.Index(ring, c.CM)
+	ring = slices.Concat(ring[at+1:], ring[:at])
+	return ring[:min(k, len(ring))]
+}
+
+// hashMachine spreads identifiers (the finalizer of SplitMix64).
+func hashMachine(m rdma.MachineID) uint64 {
+	x := uint64(m) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// onSuspect is what a backup CM is asked: to reconfigure, because the CM of the
+// configuration has failed.
+func (m *Membership) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
+	m.mu.Lock()
+	c := m.mu.current
+	m.mu.Unlock()
+	switch id := decodeID(arg); {
+	case c == nil || !memberIn(c, from):
+		return nil, errNotMember
+	case c.ID == id:
+		m.suspect(c.CM, true)
+	}
+	return nil, nil
+}
+
+var errNoMajority = errors.New("recovery: no majority of the machines has answered")
+
+// reconfigure moves the instance on from its current configuration, with this
+// machine as CM: steps 2 to 7.
+func (m *Membership) reconfigure() error {
+	m.cfg.Clock.Lock(&m.change)
+	defer m.change.Unlock()
+	t := Timeline{Suspect: m.cfg.Clock.Now()}
+	base, err := m.base()
+	if base == nil || err != nil {
+		return err
+	}
+	m.mu.Lock()
+	suspects, joiners, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), m.mu.current
+	renew, since := m.mu.renew, m.mu.since
+	m.mu.Unlock()
+	if len(suspects) > 0 {
+		t.Suspect = since
+		m.cfg.Host.Block()
+	}
+	if base.ID > current.ID {
+		if base.CM == m.self.Machine { // stored by this machine, though it was not told so
+			return m.distribute(base, t)
+		}
+		suspects = append(suspects, peerIn(base, base.CM)) // it had its time
+	}
+	answered, missing := m.probeAll(base, suspects)
+	if 2*len(answered) <= len(base.Machines) {
+		m.cfg.Events.waiting(missing)
+		m.considerRestart(base, missing)
+		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answered), len(base.Machines))
+	}
+	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
+	var next *cluster.Configuration
+	var report cluster.Remapped
+	switch {
+	case len(missing) > 0:
+		next, report = base.Without(missing, m.self.Machine)
+	case len(joiners) > 0:
+		next, report = base.With(joiners[0])
+		t.Joined, t.IsJoin = joiners[0].Machine, true
+	case renew:
+		next = base.Succeed()
+	default:
+		return nil
+	}
+	if err := m.store(base, next, report); err != nil {
+		return err
+	}
+	t.Stored = m.cfg.Clock.Now()
+	return m.distribute(next, t)
+}
+
+// base returns the configuration to move on from: the stored one. It is nil if
+// there is nothing to do: because this machine was evicted, or another CM is at
+// work, whose NEW-CONFIG has come.
+func (m *Membership) base() (*cluster.Configuration, error) {
+	c, err := m.cfg.Store.Load()
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, errors.New("recovery: the store has lost the configuration")
+	}
+	if !m.isMember(c) {
+		m.evict(fmt.Errorf("%w: configuration %d is without it", ErrEvicted, c.ID))
+		return nil, nil
+	}
+	if c.CM == m.self.Machine || !m.waitFor(m.patience(), func() bool { return m.mu.phase != member || m.mu.current.ID >= c.ID }) {
+		return c, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.phase != member || len(m.mu.suspects) == 0 {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// probeAll returns which machines of c answer a probe as the life that is a
+// member, and which do not. This machine is one that does, suspects are among
+// those that do not.
+func (m *Membership) probeAll(c *cluster.Configuration, suspects []call.Peer) (answered, missing []rdma.MachineID) {
+	var ask []rdma.MachineID
+	for _, x := range c.Machines {
+		if x != m.self.Machine && !slices.Contains(suspects, peerIn(c, x)) {
+			ask = append(ask, x)
+		}
+	}
+	answered = []rdma.MachineID{m.self.Machine}
+	for _, p := range m.probes.probe(ask, m.cfg.Keeper.Length()/2) {
+		if p.err == nil && p.incarnation == peerIn(c, p.machine).Incarnation {
+			answered = append(answered, p.machine)
+		}
+	}
+	for _, x := range c.Machines {
+		if !slices.Contains(answered, x) {
+			missing = append(missing, x)
+		}
+	}
+	return answered, missing
+}
+
+// store makes next the configuration, if base still is: step 3.
+func (m *Membership) store(base, next *cluster.Configuration, report cluster.Remapped) error {
+	if err := m.cfg.Store.CompareAndSwap(base.Revision, next); err != nil {
+		return fmt.Errorf("recovery: store configuration %d: %w", next.ID, err)
+	}
+	m.cfg.Events.stored(next, report)
+	return nil
+}
+
+// distribute is steps 5 to 7. It ends early, without an error, when a machine is
+// suspected: then what is stored is what the next reconfiguration starts from.
+func (m *Membership) distribute(c *cluster.Configuration, t Timeline) error {
+	for {
+		t.ID = c.ID
+		next, wait, err := m.sendNewConfig(c)
+		if err != nil || wait < 0 {
+			return err
+		}
+		if next != nil {
+			c = next
+			continue
+		}
+		t.Acked = m.cfg.Clock.Now()
+		if !sabotage.OldLeases.Skipped() {
+			m.waitFor(wait, func() bool { return m.mu.phase != member })
+		}
+		return m.sendCommit(c, t)
+	}
+}
+
+// sendNewConfig has all members apply c, and returns for how long old leases may
+// still last; a negative time if a machine is suspected. If there are machines
+// without room for what c gives them, next is the configuration that spares them.
+func (m *Membership) sendNewConfig(c *cluster.Configuration) (next *cluster.Configuration, wait time.Duration, err error) {
+	own, err := m.applyConfiguration(c)
+	if err != nil {
+		return nil, 0, err
+	}
+	acks := make([]ack, len(c.Machines))
+	parts := split(c)
+	ok := m.all(c, func(ctx context.Context, i int, p call.Peer) error {
+		if p == m.self {
+			acks[i] = own
+			return nil
+		}
+		var reply []byte
+		for _, part := range parts {
+			var err error
+			if reply, err = m.cfg.Endpoint.Call(ctx, p, kindNewConfig, part); err != nil {
+				return err
+			}
+		}
+		return json.Unmarshal(reply, &acks[i])
+	})
+	if !ok {
+		return nil, -1, nil
+	}
+	for i, a := range acks {
+		wait = max(wait, a.Outstanding)
+		refused := slices.DeleteFunc(a.Refused, func(id region.ID) bool {
+			p, ok := c.Placement(id)
+			return !ok || !slices.Contains(p.Filling, c.Machines[i]) // asked for by nobody
+		})
+		if len(refused) > 0 { // one machine a round
+			next, report := c.Refuse(c.Machines[i], refused)
+			return next, 0, m.store(c, next, report)
+		}
+	}
+	return nil, wait, nil
+}
+
+// sendCommit has all members commit c.
+func (m *Membership) sendCommit(c *cluster.Configuration, t Timeline) error {
+	t.Committed = m.cfg.Clock.Now()
+	m.mu.Lock()
+	m.mu.timeline = t
+	m.mu.Unlock()
+	m.all(c, func(ctx context.Context, _ int, p call.Peer) error {
+		if p == m.self {
+			return m.commit(c.ID)
+		}
+		_, err := m.cfg.Endpoint.Call(ctx, p, kindNewConfigCommit, encodeID(c.ID))
+		return err
+	})
+	return nil
+}
+
+// all runs f for each member of c at once. It returns true when it has succeeded
+// for all, and false as soon as a machine is suspected, or this one is no member
+// of c any more: then f's context ends. A machine that answers that it is another
+// life is suspected here.
+func (m *Membership) all(c *cluster.Configuration, f func(ctx context.Context, i int, p call.Peer) error) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	left := len(c.Machines)
+	isOver := func() bool {
+		return m.mu.phase != member || m.mu.current.ID != c.ID ||
+			slices.ContainsFunc(m.mu.suspects, func(p call.Peer) bool { return memberIn(c, p) })
+	}
+	for i, machine := range c.Machines {
+		p := peerIn(c, machine)
+		m.spawn(func() {
+			err := f(ctx, i, p)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, errSuperseded) && !errors.Is(err, call.ErrClosed) {
+				m.cfg.Events.failed(fmt.Sprintf("call of machine %d", machine), err)
+				m.Suspect(machine)
+			}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if err == nil {
+				left--
+			}
+			m.wakeLocked()
+		})
+	}
+	for {
+		var isDone, over bool
+		m.waitFor(m.patience(), func() bool { isDone, over = left == 0, isOver(); return isDone || over })
+		if isDone || over || m.Err() != nil {
+			return isDone && !over
+		}
+	}
+}
+
+// onRegionsActive notes at the CM that all regions of a machine are active.
+func (m *Membership) onRegionsActive(from call.Peer, arg []byte) ([]byte, error) {
+	m.regionsActive(decodeID(arg), from)
+	return nil, nil
+}
+
+// regionsActive sends ALL-REGIONS-ACTIVE once all machines have reported.
+func (m *Membership) regionsActive(id cluster.ID, from call.Peer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase != member || c.ID != id || c.CM != m.self.Machine || !memberIn(c, from) || !m.mu.recovering {
+		return
+	}
+	if m.mu.isActive == nil {
+		m.mu.isActive = make(map[rdma.MachineID]bool)
+	}
+	m.mu.isActive[from.Machine] = true
+	if len(m.mu.isActive) < len(c.Machines) {
+		return
+	}
+	m.unlocked(func() { m.spawn(func() { m.sendAllActive(c) }) })
+}
+
+func (m *Membership) sendAllActive(c *cluster.Configuration) {
+	m.mu.Lock()
+	if !m.mu.recovering || m.mu.current.ID != c.ID {
+		m.mu.Unlock()
+		return
+	}
+	t := m.mu.timeline
+	m.mu.Unlock()
+	if t.ID == c.ID {
+		t.AllActive = m.cfg.Clock.Now()
+		m.cfg.Events.reconfigured(t)
+	}
+	m.all(c, func(ctx context.Context, _ int, p call.Peer) error {
+		if p == m.self {
+			return m.allActive(c.ID)
+		}
+		_, err := m.cfg.Endpoint.Call(ctx, p, kindAllRegionsActive, encodeID(c.ID))
+		return err
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leadLocked() // somebody may wait to join
+}

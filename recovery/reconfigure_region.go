@@ -1,0 +1,281 @@
+package recovery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/region"
+)
+
+// askCM has the CM answer a call, this machine if it is the CM. reply may be nil.
+func (m *Membership) askCM(ctx context.Context, kind uint8, own call.Handler, arg, reply any) error {
+	c := m.Configuration()
+	if c == nil {
+		return errNotMember
+	}
+	encoded, err := json.Marshal(arg)
+	if err != nil {
+		return err
+	}
+	var answer []byte
+	if c.CM == m.self.Machine {
+		answer, err = own(m.self, encoded)
+	} else {
+		answer, err = m.cfg.Endpoint.Call(ctx, peerIn(c, c.CM), kind, encoded)
+	}
+	if err != nil || reply == nil {
+		return err
+	}
+	return json.Unmarshal(answer, reply)
+}
+
+// changeAsCM stores the revision that f makes of the configuration, for a
+// machine that asks the CM to. f returns its argument if nothing is to change.
+func (m *Membership) changeAsCM(from call.Peer, f func(c *cluster.Configuration) (*cluster.Configuration, error)) error {
+	m.cfg.Clock.Lock(&m.change)
+	defer m.change.Unlock()
+	m.mu.Lock()
+	c, phase := m.mu.current, m.mu.phase
+	m.mu.Unlock()
+	switch {
+	case phase != member || c.CM != m.self.Machine:
+		return errNotCM
+	case !memberIn(c, from):
+		return errNotMember
+	}
+	next, err := f(c)
+	if err != nil || next == c {
+		return err
+	}
+	err = m.cfg.Store.CompareAndSwap(c.Revision, next)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		// It may have been stored, or another CM may be at work: find out, and
+		// have all machines agree on what is stored.
+		m.mu.renew = true
+		m.leadLocked()
+		return err
+	}
+	if m.mu.current.ID == next.ID {
+		m.mu.current = next
+	}
+	return nil
+}
+
+// An allocation is the argument of ALLOCATE.
+type allocation struct {
+	Primary rdma.MachineID
+	Near    region.ID
+}
+
+// Allocate makes a region whose primary is at the machine asked for, co-located
+// with region near if that has the same primary, in two phases led by the CM
+// (SOSP'15 section 3): its replicas make room, then the configuration has it.
+//
+// Errors: cluster.ErrNoRoom, the host's region.ErrFull of any replica, and those
+// of a CM that is changing, after which it may be tried again.
+func (m *Membership) Allocate(ctx context.Context, primary rdma.MachineID, near region.ID) (cluster.Placement, error) {
+	var p cluster.Placement
+	err := m.askCM(ctx, kindAllocate, m.onAllocate, allocation{primary, near}, &p)
+	return p, err
+}
+
+func (m *Membership) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
+	var a allocation
+	if err := json.Unmarshal(arg, &a); err != nil {
+		return nil, fmt.Errorf("recovery: ALLOCATE: %w", err)
+	}
+	var made cluster.Placement
+	var c *cluster.Configuration
+	err := m.changeAsCM(from, func(now *cluster.Configuration) (*cluster.Configuration, error) {
+		next, p, err := now.Place(a.Primary, a.Near)
+		if err != nil {
+			return nil, err
+		}
+		made, c = p, next
+		return next, m.atReplicas(next, p, kindPrepare, m.onPrepare)
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Who misses this hears of the region in the next configuration, or asks.
+	m.cfg.Events.failed("announce a region", m.atReplicas(c, made, kindAnnounce, m.onAnnounce))
+	return json.Marshal(made)
+}
+
+// A regionNotice is the argument of PREPARE and ANNOUNCE.
+type regionNotice struct {
+	Configuration cluster.ID
+	Placement     cluster.Placement
+}
+
+// atReplicas has each replica of a region handle a notice of it.
+func (m *Membership) atReplicas(c *cluster.Configuration, p cluster.Placement, kind uint8, own call.Handler) error {
+	arg, err := json.Marshal(regionNotice{c.ID, p})
+	if err != nil {
+		return err
+	}
+	for _, x := range p.Replicas() {
+		if x == m.self.Machine {
+			_, err = own(m.self, arg)
+		} else {
+			_, err = m.cfg.Endpoint.Call(m.within(m.patience()), peerIn(c, x), kind, arg)
+		}
+		if err != nil {
+			return fmt.Errorf("recovery: region %d at machine %d: %w", p.Region, x, err)
+		}
+	}
+	return nil
+}
+
+// notice returns the placement in a notice of the CM of the current configuration.
+func (m *Membership) notice(from call.Peer, arg []byte) (cluster.Placement, error) {
+	var n regionNotice
+	if err := json.Unmarshal(arg, &n); err != nil {
+		return n.Placement, fmt.Errorf("recovery: notice of a region: %w", err)
+	}
+	c := m.Configuration()
+	if c == nil || c.ID != n.Configuration || peerIn(c, c.CM) != from || !n.Placement.Has(m.self.Machine) {
+		return n.Placement, errSuperseded
+	}
+	return n.Placement, nil
+}
+
+func (m *Membership) onPrepare(from call.Peer, arg []byte) ([]byte, error) {
+	p, err := m.notice(from, arg)
+	if err != nil {
+		return nil, err
+	}
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	if _, exists := m.Configuration().Placement(p.Region); exists { // a PREPARE that was late
+		return nil, nil
+	}
+	return nil, m.cfg.Host.Prepare(p)
+}
+
+func (m *Membership) onAnnounce(from call.Peer, arg []byte) ([]byte, error) {
+	p, err := m.notice(from, arg)
+	if err != nil {
+		return nil, err
+	}
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	if m.remember(p) || m.Configuration().CM == m.self.Machine {
+		m.cfg.Host.Announce(p)
+	}
+	return nil, nil
+}
+
+// remember adds a region to what this machine knows of the configuration. It is
+// false if it is there.
+func (m *Membership) remember(p cluster.Placement) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current.Clone()
+	i, found := slices.BinarySearchFunc(c.Regions, p.Region, func(x cluster.Placement, id region.ID) int { return int(int64(x.Region) - int64(id)) })
+	if found {
+		return false
+	}
+	c.Regions = slices.Insert(c.Regions, i, p)
+	c.NextRegion = max(c.NextRegion, p.Region+1)
+	m.mu.current = c
+	return true
+}
+
+// Placement returns where a region lives. What this machine does not know it asks
+// the CM for. Errors: ErrNoRegion, ErrLost, and those of a CM that is changing.
+func (m *Membership) Placement(ctx context.Context, id region.ID) (cluster.Placement, error) {
+	c := m.Configuration()
+	if c == nil {
+		return cluster.Placement{}, errNotMember
+	}
+	if p, ok := c.Placement(id); ok {
+		return p, nil
+	}
+	var p cluster.Placement
+	if err := m.askCM(ctx, kindMapping, m.onMapping, id, &p); err != nil {
+		return p, err
+	}
+	if now := m.Configuration(); now.ID == c.ID {
+		m.remember(p)
+	}
+	return p, nil
+}
+
+func (m *Membership) onMapping(from call.Peer, arg []byte) ([]byte, error) {
+	var id region.ID
+	if err := json.Unmarshal(arg, &id); err != nil {
+		return nil, fmt.Errorf("recovery: mapping: %w", err)
+	}
+	c := m.Configuration()
+	switch {
+	case c == nil || c.CM != m.self.Machine:
+		return nil, errNotCM
+	case !memberIn(c, from):
+		return nil, errNotMember
+	}
+	if p, ok := c.Placement(id); ok {
+		return json.Marshal(p)
+	}
+	if slices.Contains(c.Lost, id) {
+		return nil, fmt.Errorf("%w: region %d", ErrLost, id)
+	}
+	return nil, fmt.Errorf("%w: region %d", ErrNoRegion, id)
+}
+
+// Filled says that this machine has all of regions of which it has become a
+// backup: from now on it can be promoted.
+func (m *Membership) Filled(ctx context.Context, regions []region.ID) error {
+	return m.askCM(ctx, kindFilled, m.onFilled, regions, nil)
+}
+
+func (m *Membership) onFilled(from call.Peer, arg []byte) ([]byte, error) {
+	var regions []region.ID
+	if err := json.Unmarshal(arg, &regions); err != nil {
+		return nil, fmt.Errorf("recovery: FILLED: %w", err)
+	}
+	return nil, m.changeAsCM(from, func(c *cluster.Configuration) (*cluster.Configuration, error) {
+		return c.Filled(from.Machine, regions), nil
+	})
+}
+
+// Root returns the address of the instance's root object. If there is none yet it
+// becomes the one proposed, unless that is nil.
+func (m *Membership) Root(ctx context.Context, proposed region.Ptr) (region.Ptr, error) {
+	var b []byte
+	if err := m.askCM(ctx, kindRoot, m.onRoot, proposed.Append(nil), &b); err != nil {
+		return region.Ptr{}, err
+	}
+	return region.DecodePtr(b)
+}
+
+func (m *Membership) onRoot(from call.Peer, arg []byte) ([]byte, error) {
+	var b []byte
+	if err := json.Unmarshal(arg, &b); err != nil {
+		return nil, fmt.Errorf("recovery: root: %w", err)
+	}
+	p, err := region.DecodePtr(b)
+	if err != nil {
+		return nil, fmt.Errorf("recovery: root: %w", err)
+	}
+	err = m.changeAsCM(from, func(c *cluster.Configuration) (*cluster.Configuration, error) {
+		if !c.Root.IsNil() || p.IsNil() {
+			p = c.Root
+			return c, nil
+		}
+		next := c.Revise()
+		next.Root = p
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(p.Append(nil))
+}

@@ -1,0 +1,692 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/region"
+)
+
+const leaseKind = 8
+
+// A fakeHost notes what its machine is told.
+type fakeHost struct {
+	g       *group
+	machine rdma.MachineID
+
+	log       []string
+	blocked   bool
+	config    *cluster.Configuration // frozen for
+	active    cluster.ID
+	isEvicted bool
+	restarted bool
+	forgot    int
+	prepared  []region.ID
+	announced []region.ID
+
+	refuse   []region.ID
+	applyErr error
+	prepare  error
+	commit   func(ctx context.Context) error
+	onApply  func(c *cluster.Configuration)
+}
+
+func (h *fakeHost) note(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+func (h *fakeHost) Block() { h.blocked = true }
+
+func (h *fakeHost) Freeze(c *cluster.Configuration) {
+	h.note("freeze %d", c.ID)
+	h.config, h.blocked = c, true
+	// One configuration has one content, whoever applies it.
+	h.g.agree(h.machine, c)
+}
+
+func (h *fakeHost) Apply(c *cluster.Configuration) ([]region.ID, error) {
+	h.note("apply %d", c.ID)
+	if h.onApply != nil {
+		h.onApply(c)
+	}
+	return h.refuse, h.applyErr
+}
+
+func (h *fakeHost) Commit(ctx context.Context, c *cluster.Configuration) error {
+	h.note("commit %d", c.ID)
+	h.g.committed(h.machine, c)
+	h.blocked = false
+	if h.commit != nil {
+		return h.commit(ctx)
+	}
+	return nil
+}
+
+func (h *fakeHost) Active(c *cluster.Configuration) {
+	h.note("active %d", c.ID)
+	h.active = c.ID
+}
+
+func (h *fakeHost) Evicted()      { h.isEvicted = true }
+func (h *fakeHost) Restart()      { h.restarted = true }
+func (h *fakeHost) Forget() error { h.forgot++; return nil }
+
+func (h *fakeHost) Prepare(p cluster.Placement) error {
+	h.prepared = append(h.prepared, p.Region)
+	return h.prepare
+}
+
+func (h *fakeHost) Announce(p cluster.Placement) { h.announced = append(h.announced, p.Region) }
+
+// A node is one life of a machine in these tests.
+type node struct {
+	*Membership
+	host    *fakeHost
+	keeper  lease.Keeper
+	process *sim.Process
+	started error // by Start
+	isUp    bool  // Start has returned
+}
+
+// A group is some machines in a simulated world, with one store. Leases last
+// 10 ms.
+type group struct {
+	*testing.T
+	world  *sim.World
+	store  *slowStore
+	nodes  map[rdma.MachineID]*node // the latest life of each
+	seen   map[cluster.ID]string    // the content of each configuration applied
+	events map[string]int           // how many of each
+	lines  []Timeline
+	lost   []region.ID
+	stored []rdma.MachineID // who has stored configurations, in order
+	change func(cfg *MembershipConfig)
+	// violated is told of what must never happen; it is Errorf unless a test
+	// provokes it.
+	violated func(format string, args ...any)
+}
+
+const leaseLength = 10 * time.Millisecond
+
+// A slowStore takes as long as a real one, and can fail.
+type slowStore struct {
+	cluster.MemoryStore
+	g    *group
+	fail func(from rdma.MachineID, old uint64, next *cluster.Configuration) error
+}
+
+// storeOf is a machine's way to the store.
+type storeOf struct {
+	*slowStore
+	process *sim.Process
+}
+
+func (s storeOf) Load() (*cluster.Configuration, error) {
+	s.process.Sleep(300 * time.Microsecond)
+	return s.MemoryStore.Load()
+}
+
+func (s storeOf) CompareAndSwap(old uint64, next *cluster.Configuration) error {
+	s.process.Sleep(500 * time.Microsecond)
+	if s.fail != nil {
+		if err := s.fail(s.process.Machine().ID(), old, next); err != nil {
+			return err
+		}
+	}
+	return s.MemoryStore.CompareAndSwap(old, next)
+}
+
+// simulate runs f in a world of n machines with as many replicas as given.
+func simulate(t *testing.T, o sim.Options, n, replicas int, f func(g *group)) {
+	t.Helper()
+	g := &group{T: t, world: sim.New(o), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}}
+	g.store, g.violated = &slowStore{g: g}, t.Errorf
+	err := g.world.Run(func() {
+		for i := range n {
+			g.boot(rdma.MachineID(i), &cluster.Configuration{Replicas: replicas, Workers: 1, RegionBytes: 1 << 20, LogBytes: 1 << 16})
+			g.until("the machine is in", func() bool { return g.nodes[rdma.MachineID(i)].isUp })
+		}
+		g.settled(n)
+		f(g)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// boot begins a life of a machine.
+func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
+	p := g.world.Machine(id).Boot()
+	n := &node{process: p, host: &fakeHost{g: g, machine: id}}
+	g.nodes[id] = n
+	p.Go(func() {
+		nic, err := p.Join()
+		if err != nil {
+			g.Error(err)
+			return
+		}
+		incarnation := p.Uint64() | 1
+		e := call.New(nic, p, incarnation)
+		var m *Membership
+		n.keeper = lease.NewCalls(e, leaseKind, lease.Config{Length: leaseLength, Clock: p, Expired: func(x rdma.MachineID) {
+			if m != nil {
+				m.Suspect(x)
+			}
+		}})
+		cfg := MembershipConfig{
+			Self:  cluster.Member{Machine: id, FailureDomain: g.world.Machine(id).Domain(), Incarnation: incarnation},
+			First: first, Store: storeOf{g.store, p}, NIC: nic, Worker: 3, Endpoint: e, Keeper: n.keeper, Clock: p, Host: n.host,
+			Meeting: 200 * time.Millisecond,
+			Events: Events{
+				Suspected: func(rdma.MachineID) { g.events["suspected"]++ },
+				Stored: func(c *cluster.Configuration, r cluster.Remapped) {
+					g.events["stored"]++
+					g.stored = append(g.stored, id)
+					g.lost = append(g.lost, r.Lost...)
+				},
+				Applied:      func(*cluster.Configuration) { g.events["applied"]++ },
+				Reconfigured: func(t Timeline) { g.lines = append(g.lines, t) },
+				Waiting:      func([]rdma.MachineID) { g.events["waiting"]++ },
+				Evicted:      func(error) { g.events["evicted"]++ },
+				Failed: func(what string, err error) {
+					g.events["failed"]++
+					g.Logf("%v machine %d: %s: %v", g.world.Now(), id, what, err)
+				},
+			},
+		}
+		if g.change != nil {
+			g.change(&cfg)
+		}
+		if m, err = NewMembership(cfg); err != nil {
+			n.started, n.isUp = err, true
+			return
+		}
+		n.Membership = m
+		n.started = m.Start(context.Background())
+		n.isUp = true
+	})
+	return n
+}
+
+// agree checks that a configuration is the same everywhere.
+func (g *group) agree(m rdma.MachineID, c *cluster.Configuration) {
+	content := fmt.Sprint(c.ID, c.CM, c.Machines, c.Incarnation, c.Regions)
+	if was, ok := g.seen[c.ID]; ok && was != content {
+		g.violated("configuration %d at machine %d is %s, elsewhere %s", c.ID, m, content, was)
+	}
+	g.seen[c.ID] = content
+}
+
+// committed checks what holds when a machine commits a configuration: all its
+// members have applied it, and nobody who is alive and not in it relies on a lease.
+func (g *group) committed(m rdma.MachineID, c *cluster.Configuration) {
+	for id, n := range g.nodes {
+		member, in := c.Member(id)
+		switch {
+		case in && n.Membership != nil && member.Incarnation == n.self.Incarnation:
+			if n.host.config.ID < c.ID {
+				g.violated("machine %d commits %d, machine %d has applied %d", m, c.ID, id, n.host.config.ID)
+			}
+		case n.keeper != nil && !n.process.Dead() && n.keeper.Valid():
+			g.violated("machine %d commits %d, machine %d is not in it and relies on its lease", m, c.ID, id)
+		}
+	}
+}
+
+// until lets time pass until something holds.
+func (g *group) until(what string, f func() bool) {
+	g.Helper()
+	for begin := g.world.Now(); !f(); g.world.Outside().Sleep(100 * time.Microsecond) {
+		if g.world.Now() > begin+5*time.Second {
+			for id, n := range g.nodes {
+				g.Logf("machine %d: %v, %v", id, n.started, n.host.log[max(0, len(n.host.log)-12):])
+			}
+			g.Fatalf("not within five seconds: %s", what)
+		}
+	}
+}
+
+// settled waits until all machines that live are members of one configuration of
+// n, and all its regions are active.
+func (g *group) settled(n int) *cluster.Configuration {
+	g.Helper()
+	var c *cluster.Configuration
+	g.until(fmt.Sprintf("%d machines, and all regions active", n), func() bool {
+		c, _ = g.store.MemoryStore.Load()
+		if c == nil || len(c.Machines) != n {
+			return false
+		}
+		for _, id := range c.Machines {
+			x := g.nodes[id]
+			if x.Membership == nil || x.process.Dead() || x.host.active != c.ID || !x.keeper.Valid() || x.Configuration().ID != c.ID {
+				return false
+			}
+		}
+		return true
+	})
+	return c
+}
+
+// allocate makes a region whose primary is at the machine.
+func (g *group) allocate(id rdma.MachineID) cluster.Placement {
+	g.Helper()
+	var p cluster.Placement
+	var err error
+	err = context.DeadlineExceeded
+	for errors.Is(err, context.DeadlineExceeded) { // too many datagrams in a row were lost
+		g.at(id, func(n *node) { p, err = n.Allocate(context.Background(), id, 0) })
+	}
+	if err != nil {
+		g.Fatal(err)
+	}
+	return p
+}
+
+// at runs f on a routine of the machine and waits for it.
+func (g *group) at(id rdma.MachineID, f func(n *node)) {
+	g.Helper()
+	done := false
+	n := g.nodes[id]
+	n.process.Go(func() {
+		f(n)
+		done = true
+	})
+	g.until("the routine has ended", func() bool { return done })
+}
+
+// cut separates two sets of machines.
+func (g *group) cut(a, b []rdma.MachineID, f func(from, to rdma.MachineID)) {
+	for _, x := range a {
+		for _, y := range b {
+			f(x, y)
+			f(y, x)
+		}
+	}
+}
+
+func (g *group) cm() rdma.MachineID {
+	c, _ := g.store.MemoryStore.Load()
+	return c.CM
+}
+
+// others are the machines of the configuration that are not CM.
+func (g *group) others() []rdma.MachineID {
+	c, _ := g.store.MemoryStore.Load()
+	return slices.DeleteFunc(slices.Clone(c.Machines), func(m rdma.MachineID) bool { return m == c.CM })
+}
+
+// TestPaper5_2_FailureOfAMachine: when a lease of a machine expires at the CM, the
+// CM reconfigures, and the others go on without it.
+func TestPaper5_2_FailureOfAMachine(t *testing.T) {
+	simulate(t, sim.Options{Seed: 1}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		victim := g.others()[1]
+		g.lines = nil
+		g.world.Machine(victim).Kill()
+		c := g.settled(4)
+		if c.ID != before.ID+1 || c.CM != before.CM || slices.Contains(c.Machines, victim) {
+			t.Errorf("configuration %d with CM %d and machines %v", c.ID, c.CM, c.Machines)
+		}
+		if len(g.lines) != 1 {
+			t.Fatalf("%v", g.lines)
+		}
+		l := g.lines[0]
+		order := []time.Time{l.Suspect, l.Probed, l.Stored, l.Acked, l.Committed, l.AllActive}
+		if !slices.IsSortedFunc(order, time.Time.Compare) || l.ID != c.ID || !slices.Equal(l.Dead, []rdma.MachineID{victim}) || l.IsJoin {
+			t.Errorf("%+v", l)
+		}
+		t.Log(l)
+	})
+}
+
+// TestPaper5_2_FailureOfTheCM: a non-CM machine that suspects the CM asks a backup
+// CM first, which becomes the new CM. There is no crowd of attempts.
+func TestPaper5_2_FailureOfTheCM(t *testing.T) {
+	for seed := range uint64(5) {
+		simulate(t, sim.Options{Seed: seed}, 9, 3, func(g *group) {
+			before := g.settled(9)
+			g.stored = nil
+			g.world.Machine(before.CM).Kill()
+			c := g.settled(8)
+			if c.ID != before.ID+1 || !slices.Contains(successors(before, backupCMs), c.CM) {
+				t.Errorf("configuration %d with CM %d, backup CMs were %v", c.ID, c.CM, successors(before, backupCMs))
+			}
+			if len(g.stored) != 1 {
+				t.Errorf("stored by %v", g.stored)
+			}
+		})
+	}
+}
+
+// TestPaper5_2_TriesItself: if the configuration is unchanged after a timeout,
+// because the backup CMs have failed too, a machine attempts the
+// reconfiguration itself.
+func TestPaper5_2_TriesItself(t *testing.T) {
+	simulate(t, sim.Options{Seed: 3}, 7, 3, func(g *group) {
+		before := g.settled(7)
+		g.world.Machine(before.CM).Kill()
+		for _, b := range successors(before, backupCMs) {
+			g.world.Machine(b).Kill()
+		}
+		g.settled(4)
+	})
+}
+
+// TestPaper5_2_CorrelatedFailures: read probes handle failures of several machines
+// in a single reconfiguration.
+func TestPaper5_2_CorrelatedFailures(t *testing.T) {
+	simulate(t, sim.Options{Seed: 4}, 9, 3, func(g *group) {
+		before := g.settled(9)
+		for _, m := range g.others()[:3] {
+			g.world.Machine(m).Kill()
+		}
+		if c := g.settled(6); c.ID != before.ID+1 {
+			t.Errorf("%d reconfigurations", c.ID-before.ID)
+		}
+	})
+}
+
+// A failure domain fails as a whole, the CM in it.
+func TestFailureOfADomain(t *testing.T) {
+	g0 := sim.Options{Seed: 5}
+	g := &group{T: t, world: sim.New(g0), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}}
+	g.store, g.violated = &slowStore{g: g}, t.Errorf
+	err := g.world.Run(func() {
+		for i := range 6 {
+			g.world.Machine(rdma.MachineID(i)).SetDomain(i / 2)
+			g.boot(rdma.MachineID(i), &cluster.Configuration{Replicas: 2})
+			g.until("the machine is in", func() bool { return g.nodes[rdma.MachineID(i)].isUp })
+		}
+		g.settled(6)
+		for i := range 6 {
+			g.allocate(rdma.MachineID(i))
+		}
+		g.world.FailDomain(0, true)
+		c := g.settled(4)
+		if len(g.lost) > 0 || len(c.Regions) != 6 {
+			t.Errorf("lost %v", g.lost)
+		}
+		for _, p := range c.Regions {
+			if len(p.Replicas()) != 2 || slices.Contains(p.Filling, p.Primary) || p.Primary < 2 {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPaper5_2_MajorityOfProbes: the new CM proceeds only if a majority answers:
+// the smaller part of a partition never does, and its members learn that they
+// were evicted when the network is whole again.
+func TestPaper5_2_MajorityOfProbes(t *testing.T) {
+	for _, cmIsAlone := range []bool{true, false} {
+		simulate(t, sim.Options{Seed: 6}, 5, 3, func(g *group) {
+			before := g.settled(5)
+			small, large := g.others()[:2], append(g.others()[2:], g.cm())
+			if cmIsAlone {
+				small, large = append(g.others()[:1], g.cm()), g.others()[1:]
+			}
+			g.cut(small, large, g.world.Cut)
+			c := g.settled(3)
+			if c.ID != before.ID+1 {
+				t.Errorf("%d configurations later", c.ID-before.ID)
+			}
+			for _, m := range c.Machines {
+				if slices.Contains(small, m) {
+					t.Errorf("machine %d of the smaller part is a member", m)
+				}
+			}
+			for _, m := range small {
+				if g.nodes[m].keeper.Valid() || g.nodes[m].Configuration().ID != before.ID {
+					t.Errorf("machine %d of the smaller part has moved on", m)
+				}
+			}
+			g.cut(small, large, g.world.Mend)
+			for _, m := range small {
+				g.until("the machine learns that it was evicted", func() bool { return g.nodes[m].host.isEvicted })
+				if !errors.Is(g.nodes[m].Err(), ErrEvicted) {
+					t.Errorf("machine %d: %v", m, g.nodes[m].Err())
+				}
+			}
+		})
+	}
+}
+
+// TestPaper5_2_OneCompareAndSwap: only one machine can move the system to the
+// next configuration, even if several attempt it at once.
+func TestPaper5_2_OneCompareAndSwap(t *testing.T) {
+	for seed := range uint64(10) {
+		simulate(t, sim.Options{Seed: seed}, 7, 3, func(g *group) {
+			before := g.settled(7)
+			attempts := map[rdma.MachineID]bool{}
+			g.store.fail = func(from rdma.MachineID, _ uint64, next *cluster.Configuration) error {
+				if next.ID == before.ID+1 {
+					attempts[from] = true
+				}
+				return nil
+			}
+			g.world.Machine(before.CM).Kill()
+			for _, m := range g.others() { // all at once, as no machine would by itself
+				g.nodes[m].suspect(before.CM, true)
+			}
+			g.settled(6)
+			if len(attempts) < 2 {
+				t.Errorf("seed %d: only %d have tried", seed, len(attempts))
+			}
+		})
+	}
+}
+
+// TestPaper5_2_CommitAfterAll: NEW-CONFIG-COMMIT is sent when all members have
+// acknowledged NEW-CONFIG: one that dies before leads to yet another
+// configuration, and that before it is not committed. (committed checks, too.)
+func TestPaper5_2_CommitAfterAll(t *testing.T) {
+	for _, who := range []string{"another", "the CM"} {
+		simulate(t, sim.Options{Seed: 7}, 7, 3, func(g *group) {
+			before := g.settled(7)
+			first, second := g.others()[0], g.others()[1]
+			if who == "the CM" {
+				second = before.CM
+			}
+			g.nodes[second].host.onApply = func(c *cluster.Configuration) { g.world.Machine(second).Kill() }
+			g.world.Machine(first).Kill()
+			c := g.settled(5)
+			if c.ID < before.ID+2 {
+				t.Errorf("%s: configuration %d after %d", who, c.ID, before.ID)
+			}
+			for _, m := range c.Machines {
+				if slices.Contains(g.nodes[m].host.log, fmt.Sprintf("commit %d", before.ID+1)) {
+					t.Errorf("%s: machine %d has committed %d", who, m, before.ID+1)
+				}
+			}
+		})
+	}
+}
+
+// The CM dies after it has stored a configuration, before anybody hears of it.
+func TestCMFailsAfterStoring(t *testing.T) {
+	simulate(t, sim.Options{Seed: 8}, 7, 3, func(g *group) {
+		before := g.settled(7)
+		g.nodes[before.CM].host.onApply = func(*cluster.Configuration) { g.world.Machine(before.CM).Kill() }
+		g.world.Machine(g.others()[0]).Kill()
+		if c := g.settled(5); c.ID != before.ID+2 {
+			t.Errorf("configuration %d after %d", c.ID, before.ID)
+		}
+	})
+}
+
+// TestPaper5_2_BlockedFromSuspicion: from the suspicion to NEW-CONFIG-COMMIT
+// requests of external clients are blocked.
+func TestPaper5_2_BlockedFromSuspicion(t *testing.T) {
+	simulate(t, sim.Options{Seed: 9}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		g.world.Machine(g.others()[0]).Kill()
+		g.until("the CM blocks clients", func() bool { return g.nodes[before.CM].host.blocked })
+		if g.nodes[before.CM].host.config.ID != before.ID {
+			t.Error("only in the next configuration")
+		}
+		for _, m := range g.settled(4).Machines {
+			if g.nodes[m].host.blocked {
+				t.Errorf("machine %d blocks clients still", m)
+			}
+		}
+	})
+}
+
+// TestPaper5_2_OlderIsRefused: a machine applies a NEW-CONFIG only if its
+// identifier is greater than its own, and one that was sent twice once.
+func TestPaper5_2_OlderIsRefused(t *testing.T) {
+	simulate(t, sim.Options{Seed: 10}, 3, 3, func(g *group) {
+		c := g.settled(3)
+		n := g.nodes[g.others()[0]]
+		cm := peerIn(c, c.CM)
+		applied := g.events["applied"]
+		old := c.Clone()
+		old.ID--
+		g.at(n.self.Machine, func(n *node) {
+			if _, err := n.onNewConfig(cm, split(old)[0]); !errors.Is(err, errSuperseded) {
+				t.Errorf("an older one: %v", err)
+			}
+			if b, err := n.onNewConfig(cm, split(c)[0]); err != nil || len(b) == 0 {
+				t.Errorf("the same again: %q, %v", b, err)
+			}
+			next := c.Succeed()
+			if _, err := n.onNewConfig(peerIn(c, g.others()[1]), split(next)[0]); !errors.Is(err, errNotMember) {
+				t.Errorf("from a machine that is not its CM: %v", err)
+			}
+			next.Incarnation[slices.Index(next.Machines, n.self.Machine)]++
+			if _, err := n.onNewConfig(cm, split(next)[0]); !errors.Is(err, errNotMember) {
+				t.Errorf("for another life: %v", err)
+			}
+			for _, b := range [][]byte{nil, make([]byte, 11), make([]byte, 12), append(encodeID(99), 0, 0, 0, 0, 1, 0, 0, 0, 'x')} {
+				if _, err := n.onNewConfig(cm, b); err == nil {
+					t.Errorf("%q is taken for a configuration", b)
+				}
+			}
+		})
+		if g.events["applied"] != applied {
+			t.Error("applied again")
+		}
+	})
+}
+
+// A configuration that is longer than a call travels in parts.
+func TestLongConfiguration(t *testing.T) {
+	was := partBytes
+	partBytes = 100
+	defer func() { partBytes = was }()
+	simulate(t, sim.Options{Seed: 11, Loss: 50}, 4, 3, func(g *group) {
+		g.world.Machine(g.others()[0]).Kill()
+		g.settled(3)
+	})
+}
+
+// TestPaper5_2_LostRegions: a region that has lost all replicas is reported, and
+// the rest goes on.
+func TestPaper5_2_LostRegions(t *testing.T) {
+	simulate(t, sim.Options{Seed: 12}, 5, 2, func(g *group) {
+		others := g.others()
+		p := g.allocate(others[0])
+		for p.Has(g.cm()) {
+			p = g.allocate(others[0])
+		}
+		g.allocate(g.cm())
+		before := g.settled(5)
+		victims := p.Replicas()
+		for _, m := range victims {
+			g.world.Machine(m).Kill()
+		}
+		c := g.settled(3)
+		if !slices.Equal(c.Lost, []region.ID{p.Region}) || !slices.Equal(g.lost, c.Lost) || len(c.Regions) != len(before.Regions)-1 {
+			t.Errorf("lost %v, regions %v", c.Lost, c.Regions)
+		}
+		g.at(c.Machines[0], func(n *node) {
+			if _, err := n.Placement(context.Background(), p.Region); !errors.Is(err, ErrLost) {
+				t.Errorf("%v", err)
+			}
+		})
+		g.at(c.Machines[1], func(n *node) {
+			if _, err := n.Placement(context.Background(), p.Region); !errors.Is(err, ErrLost) {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+}
+
+// What is stored may be unknown: the store fails after it has stored, and the
+// next attempt finds it.
+func TestStoreAnswerLost(t *testing.T) {
+	simulate(t, sim.Options{Seed: 13}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		once := true
+		g.store.fail = func(_ rdma.MachineID, old uint64, next *cluster.Configuration) error {
+			if !once {
+				return nil
+			}
+			once = false
+			if err := g.store.MemoryStore.CompareAndSwap(old, next); err != nil {
+				t.Error(err)
+			}
+			return cluster.ErrUnreachable
+		}
+		g.world.Machine(g.others()[0]).Kill()
+		if c := g.settled(4); c.ID != before.ID+1 {
+			t.Errorf("configuration %d after %d", c.ID, before.ID)
+		}
+		// The same for a region.
+		once = true
+		g.at(g.cm(), func(n *node) {
+			if _, err := n.Allocate(context.Background(), n.self.Machine, 0); !errors.Is(err, cluster.ErrUnreachable) {
+				t.Errorf("%v", err)
+			}
+		})
+		g.until("all know of it", func() bool {
+			for _, n := range g.nodes {
+				if c := n.Configuration(); !n.process.Dead() && (len(c.Regions) != 1 || n.host.active != c.ID) {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+// TestPaper5_2_WaitsForOldLeases: before NEW-CONFIG-COMMIT the CM waits until the
+// leases of machines that are not in the configuration have run out. Without the
+// wait, an evicted machine relies on its lease when others commit.
+func TestPaper5_2_WaitsForOldLeases(t *testing.T) {
+	run := func() (violations int) {
+		for seed := range uint64(20) {
+			simulate(t, sim.Options{Seed: seed}, 7, 3, func(g *group) {
+				g.violated = func(string, ...any) { violations++ }
+				g.settled(7)
+				first, second := g.others()[0], g.others()[1]
+				rest := slices.DeleteFunc(append(g.others(), g.cm()), func(m rdma.MachineID) bool { return m == second })
+				g.world.Machine(first).Kill()
+				g.until("the first failure is noticed", func() bool { return g.events["suspected"] > 0 })
+				g.cut([]rdma.MachineID{second}, rest, g.world.Cut)
+				g.settled(5)
+			})
+		}
+		return violations
+	}
+	if n := run(); n > 0 {
+		t.Errorf("%d violations", n)
+	}
+	defer sabotage.Skip(sabotage.OldLeases)()
+	if run() == 0 {
+		t.Error("nobody notices that the wait is left out")
+	}
+}
