@@ -21,6 +21,13 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		s.plain = nil
 		return nil, nil
 	}
+	if columns := s.takeInserted(n); columns != nil {
+		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
+		if err != nil {
+			return nil, err
+		}
+		return &assignIter{RowIter: rows, columns: columns}, nil
+	}
 	m, same, err := useComparisons(ctx, n)
 	if err != nil {
 		return nil, err
@@ -48,6 +55,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:
 		s.readWhole(ctx, source(n.Source))
+		s.checkInserted(ctx, n)
 	}
 	if s.whole == nil || s.whole != n {
 		return nil, nil

@@ -31,14 +31,14 @@ var (
 // their types.
 func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
-	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource:
+	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto:
 		return transform.OneNodeExprsWithNode(ctx, n, compared)
 	}
 	return n, transform.SameTree, nil
 }
 
 // compared returns the expression to be used in the place of e.
-func compared(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	var instead gms.Expression
 	switch e := e.(type) {
 	case *expression.HashInTuple:
@@ -51,6 +51,10 @@ func compared(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, t
 		}
 	case expression.Comparer, *expression.Between, *expression.Case, *function.NullIf:
 		return exactOperands(ctx, e)
+	case *expression.Arithmetic:
+		instead = newCheckedArithmetic(ctx, e)
+	case *expression.SetField:
+		instead = newAssigned(ctx, n, e)
 	case *aggregation.CountDistinct:
 		if hasText(ctx, e.Children()) {
 			instead = &distinctAggregate{Aggregation: e, keys: e.Children()}

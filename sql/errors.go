@@ -37,15 +37,17 @@ const (
 	erLockWaitTimeout = 1205
 	erLockDeadlock    = 1213
 	erTableDefChanged = 1412
-	erTooBigRowset    = 1105
-	erTransTooBig     = 1197
-	erInCommit        = 1180
-	erAutoIncRead     = 1467
-	erRecordFull      = 1114
-	erQueryKilled     = 1317
-	erReadOnlyTx      = 1792
-	erServerShutdown  = 1053
-	erInternal        = 1815
+
+	erWarnDataOutOfRange = 1264
+	erTooBigRowset       = 1105
+	erTransTooBig        = 1197
+	erInCommit           = 1180
+	erAutoIncRead        = 1467
+	erRecordFull         = 1114
+	erQueryKilled        = 1317
+	erReadOnlyTx         = 1792
+	erServerShutdown     = 1053
+	erInternal           = 1815
 )
 
 // codes is where each error that storage can meet becomes one of MySQL's. The
@@ -84,12 +86,12 @@ func SQLError(err error) *mysql.SQLError {
 	if err == nil {
 		return nil
 	}
+	if cause := unwrapInsert(err); cause != nil {
+		err = cause
+	}
 	var known *mysql.SQLError
 	if errors.As(err, &known) {
 		return known
-	}
-	if cause := unwrapInsert(err); cause != nil {
-		err = cause
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
@@ -129,7 +131,8 @@ var kinds = []struct {
 	{gms.ErrForeignKeyNotFound, mysql.ERCantDropFieldOrKey, "42000", ""},
 	{gms.ErrForeignKeyDuplicateName, 1826, "HY000", ""},
 	{types.ErrLengthBeyondLimit, mysql.ERDataTooLong, "22001", ""},
-	{gms.ErrValueOutOfRange, mysql.ERDataOutOfRange, "22003", ""},
+	{types.ErrConvertToDecimalLimit, erWarnDataOutOfRange, "22003", "Out of range value for a DECIMAL column"},
+	{gms.ErrValueOutOfRange, erWarnDataOutOfRange, "22003", ""},
 	{gms.ErrTableColumnNotFound, mysql.ERBadFieldError, "42S22", ""},
 	{gms.ErrColumnNotFound, mysql.ERBadFieldError, "42S22", ""},
 	{gms.ErrColumnExists, mysql.ERDupFieldName, "42S21", ""},
@@ -181,13 +184,17 @@ var states = map[int]string{
 }
 
 // unwrapInsert returns what go-mysql-server has wrapped together with the row
-// that met it.
-func unwrapInsert(err error) error {
-	var w gms.WrappedInsertError
-	if errors.As(err, &w) {
-		return w.Cause
+// or the value that met it, nil if it has not.
+func unwrapInsert(err error) (cause error) {
+	var row gms.WrappedInsertError
+	if errors.As(err, &row) {
+		cause, err = row.Cause, row.Cause
 	}
-	return nil
+	var value gms.WrappedTypeConversionError
+	if errors.As(err, &value) {
+		cause = value.Err
+	}
+	return cause
 }
 
 // IsConflict reports whether an error is a conflict with another transaction,

@@ -32,6 +32,10 @@ type Session struct {
 	// whole is the node whose rows are to be read to the end when it is built,
 	// and plain the node that is being built in the ordinary way.
 	whole, plain gms.Node
+	// inserted is what an INSERT inserts, until it is built, and columns are
+	// where that goes.
+	inserted gms.Node
+	columns  gms.Schema
 }
 
 // FromContext returns the session that a context belongs to.

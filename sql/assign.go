@@ -1,0 +1,162 @@
+package sql
+
+import (
+	"reflect"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// This file checks numbers on their way into a column. go-mysql-server brings
+// those that an UPDATE assigns into the column's range without a word, takes an
+// empty string for 0, and names neither column nor row in its errors. MySQL does
+// so only with IGNORE.
+
+var (
+	_ gms.Expression = (*assigned)(nil)
+	_ gms.RowIter    = (*assignIter)(nil)
+)
+
+// assign converts a value to a number column's type, as the column takes it. A
+// value that it leaves alone go-mysql-server converts, and reports what is wrong
+// with it.
+func assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	number, isNumber := t.(gms.NumberType)
+	if !isNumber && !types.IsDecimal(t) {
+		return v, nil
+	}
+	if s, ok := v.(string); ok && strings.TrimSpace(s) == "" && !types.IsYear(t) && !types.IsBit(t) {
+		return nil, mysql.NewSQLError(mysql.ERTruncatedWrongValueForField, "HY000", "Incorrect %s value: '%s' for column '%s' at row %d", numberName(t), s, column, row)
+	}
+	var out any
+	var in gms.ConvertInRange
+	var err error
+	if r, ok := number.(gms.RoundingNumberType); ok {
+		out, in, err = r.ConvertRound(ctx, v)
+	} else {
+		out, in, err = t.Convert(ctx, v)
+	}
+	switch {
+	case err != nil:
+		return v, nil
+	case in != gms.InRange:
+		return nil, mysql.NewSQLError(erWarnDataOutOfRange, "22003", "Out of range value for column '%s' at row %d", column, row)
+	}
+	return out, nil
+}
+
+func numberName(t gms.Type) string {
+	switch {
+	case types.IsDecimal(t):
+		return "decimal"
+	case types.IsFloat(t):
+		return "double"
+	}
+	return "integer"
+}
+
+// An assigned is the value that an UPDATE gives to a column.
+type assigned struct {
+	gms.Expression
+	column *expression.GetField
+	rows   int // evaluated so far
+}
+
+// newAssigned returns nil if the column takes no numbers, or the statement any.
+func newAssigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expression {
+	column, ok := set.LeftChild.(*expression.GetField)
+	if !ok || ignores(n) {
+		return nil
+	}
+	if _, done := set.RightChild.(*assigned); done {
+		return nil
+	}
+	t := column.Type(ctx)
+	if _, isNumber := t.(gms.NumberType); !isNumber && !types.IsDecimal(t) {
+		return nil
+	}
+	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column})
+}
+
+// ignores reports whether a statement is an UPDATE IGNORE, or INSERT IGNORE.
+func ignores(n gms.Node) bool {
+	switch n := n.(type) {
+	case *plan.UpdateSource:
+		return n.Ignore
+	case *plan.InsertInto:
+		return n.Ignore
+	}
+	return false
+}
+
+// Eval implements gms.Expression.
+func (a *assigned) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	a.rows++
+	v, err := a.Expression.Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return assign(ctx, v, a.column.Type(ctx), a.column.Name(), a.rows)
+}
+
+// WithChildren implements gms.Expression.
+func (a *assigned) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := a.Expression.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &assigned{Expression: e, column: a.column}, nil
+}
+
+// checkInserted asks for the rows of an INSERT to be checked when they are
+// built.
+func (s *Session) checkInserted(ctx *gms.Context, n *plan.InsertInto) {
+	if _, load := n.Source.(*plan.LoadData); load || ignores(n) || !reflect.TypeOf(n.Source).Comparable() {
+		return
+	}
+	s.inserted, s.columns = n.Source, n.Destination.Schema(ctx)
+}
+
+// takeInserted returns the columns that the rows of a node are inserted into,
+// once; nil if they are not.
+func (s *Session) takeInserted(n gms.Node) gms.Schema {
+	if s.inserted == nil || s.inserted != n {
+		return nil
+	}
+	columns := s.columns
+	s.inserted, s.columns = nil, nil
+	return columns
+}
+
+// An assignIter checks the rows of an INSERT.
+type assignIter struct {
+	gms.RowIter
+	columns gms.Schema
+	rows    int // so far
+}
+
+// Next implements gms.RowIter.
+func (i *assignIter) Next(ctx *gms.Context) (gms.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil || len(row) < len(i.columns) {
+		return row, err
+	}
+	i.rows++
+	first := len(row) - len(i.columns) // after those of an outer scope
+	out := row.Copy()
+	for at, c := range i.columns {
+		v, err := assign(ctx, row[first+at], c.Type, c.Name, i.rows)
+		if err != nil {
+			return nil, err
+		}
+		out[first+at] = v
+	}
+	return out, nil
+}
