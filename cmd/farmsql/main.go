@@ -33,6 +33,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the database and answer MySQL clients."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL: interactively, from --execute, or from standard input."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database for leaks, orphans and broken indexes."`
+	Sim     simCommand     `cmd:"" help:"Run clusters in a simulator, with faults, and check what they do."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -102,7 +103,7 @@ func oneLine(err error) string {
 func commandName(args []string) string {
 	for _, a := range args {
 		switch a {
-		case "serve", "sql", "check", "version":
+		case "serve", "sql", "check", "sim", "version":
 			return a + " "
 		}
 	}

@@ -25,8 +25,8 @@ var _ clock.Clock = (*Process)(nil)
 
 const (
 	// yieldMin and yieldSpan are how long a routine that yields stays away.
-	yieldMin  = 50 * time.Nanosecond
-	yieldSpan = 400 * time.Nanosecond
+	yieldMin  = 100 * time.Nanosecond
+	yieldSpan = 900 * time.Nanosecond
 	// wakeSpan is how long it takes to wake one, at most.
 	wakeSpan = 2 * time.Microsecond
 	// lockWaitMax bounds the time between two attempts to get a lock.

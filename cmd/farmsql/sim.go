@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/simtest"
+)
+
+type simCommand struct {
+	Seed     uint64  `placeholder:"N" help:"The first seed. Without one it is drawn."`
+	Minutes  float64 `placeholder:"M" help:"Go on with the following seeds for so long, instead of a single run."`
+	Runs     uint64  `placeholder:"N" help:"Go on with the following seeds for so many runs."`
+	Machines int     `placeholder:"N" help:"Simulate so many machines, 3 to 90, instead of as many as the seed draws."`
+	Parallel int     `default:"1" placeholder:"N" help:"Do so many runs at a time."`
+	Trace    bool    `help:"Print every event of the simulated network."`
+}
+
+const (
+	simMachinesMin = 3
+	simMachinesMax = 90
+)
+
+// Help is shown by sim --help.
+func (simCommand) Help() string {
+	return `
+Runs clusters in a simulator, with a virtual clock, a random workload and random faults, and
+checks that transactions are strictly serializable, that nothing acknowledged is lost, that
+replicas agree, and that the cluster goes on after faults. A seed decides everything: one that
+fails fails again. Prints how many runs there were, what they did and which faults were
+injected. Exits 1 at the first run that violates anything.`
+}
+
+// Run runs seeds until one fails or the time is up.
+func (c *simCommand) Run(std streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	if c.Seed == 0 {
+		c.Seed = 1 + rand.Uint64N(1<<40)
+	}
+	s := &simRuns{command: c, std: std, next: c.Seed}
+	if c.Minutes > 0 {
+		s.until = time.Now().Add(time.Duration(c.Minutes * float64(time.Minute)))
+	}
+	if c.Minutes == 0 && c.Runs == 0 {
+		c.Runs = 1
+	}
+	var wg sync.WaitGroup
+	for range c.Parallel {
+		wg.Go(s.work)
+	}
+	wg.Wait()
+	fmt.Fprintf(std.out, "%s: %d runs from seed %d on: %v\n", version(), s.runs, c.Seed, s.total)
+	return s.failure
+}
+
+func (c *simCommand) validate() error {
+	switch {
+	case c.Machines != 0 && (c.Machines < simMachinesMin || c.Machines > simMachinesMax):
+		return usageError(fmt.Sprintf("--machines is %d, must be from %d to %d", c.Machines, simMachinesMin, simMachinesMax))
+	case c.Parallel < 1:
+		return usageError(fmt.Sprintf("--parallel is %d, must be at least 1", c.Parallel))
+	case c.Minutes < 0:
+		return usageError(fmt.Sprintf("--minutes is %v, must not be negative", c.Minutes))
+	}
+	return nil
+}
+
+// simRuns are the runs of one command.
+type simRuns struct {
+	command *simCommand
+	std     streams
+	until   time.Time
+
+	mu      sync.Mutex
+	next    uint64 // seed
+	runs    uint64
+	total   simtest.Result
+	failure error
+}
+
+// work does one run after the other.
+func (s *simRuns) work() {
+	for {
+		seed, ok := s.begin()
+		if !ok {
+			return
+		}
+		o := s.command.options(seed, s.std)
+		s.end(o, simtest.Run(o))
+		runtime.GC() // unmaps the run's memory
+	}
+}
+
+func (s *simRuns) begin() (seed uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.command
+	if s.failure != nil || c.Runs > 0 && s.next-c.Seed >= c.Runs || !s.until.IsZero() && time.Now().After(s.until) {
+		return 0, false
+	}
+	s.next++
+	return s.next - 1, true
+}
+
+func (s *simRuns) end(o simtest.Options, r simtest.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs++
+	s.total.Add(r)
+	if r.Err != nil && s.failure == nil {
+		fmt.Fprintf(s.std.out, "%v\n%v\n", o, r.Err)
+		s.failure = fmt.Errorf("seed %d: a violation; replay it with: farmsql sim %s", o.Seed, s.command.replay(o.Seed))
+	}
+}
+
+func (c *simCommand) options(seed uint64, std streams) simtest.Options {
+	o := simtest.Draw(seed)
+	if c.Machines != 0 {
+		o.Farm.Machines = c.Machines
+	}
+	if c.Trace {
+		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.out, at, what) }
+	}
+	return o
+}
+
+func (c *simCommand) replay(seed uint64) string {
+	args := []string{fmt.Sprintf("--seed %d", seed)}
+	if c.Machines != 0 {
+		args = append(args, fmt.Sprintf("--machines %d", c.Machines))
+	}
+	return strings.Join(args, " ")
+}

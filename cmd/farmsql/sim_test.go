@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSim(t *testing.T) {
+	status, first, errs := execute(t, "", "sim", "--seed", "7", "--runs", "2", "--parallel", "2")
+	if status != 0 || !strings.Contains(first, ": 2 runs from seed 7 on: ") || errs != "" {
+		t.Fatalf("status %d\n%s%s", status, first, errs)
+	}
+	if _, again, _ := execute(t, "", "sim", "--seed", "7", "--runs", "2"); again != first {
+		t.Errorf("again:\n%s\nand not\n%s", again, first)
+	}
+	if status, out, _ := execute(t, "", "sim", "--minutes", "0.0001", "--machines", "3"); status != 0 || !strings.Contains(out, ": 1 runs from seed ") {
+		t.Errorf("status %d\n%s", status, out)
+	}
+	if status, out, _ := execute(t, "", "sim", "--seed", "7", "--trace"); status != 0 || strings.Count(out, "\n") < 1000 {
+		t.Errorf("status %d, a trace of %d lines", status, strings.Count(out, "\n"))
+	}
+}
+
+func TestSimFlags(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--machines 2":  "--machines is 2, must be from 3 to 90",
+		"--machines 91": "--machines is 91, must be from 3 to 90",
+		"--parallel 0":  "--parallel is 0, must be at least 1",
+		"--minutes=-1":  "--minutes is -1, must not be negative",
+	} {
+		status, _, errs := execute(t, "", append([]string{"sim"}, strings.Fields(flags)...)...)
+		if status != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d, %s", flags, status, errs)
+		}
+	}
+}

@@ -1,0 +1,376 @@
+package simtest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A client runs random transactions at one machine, and records what it sees.
+type client struct {
+	*run
+	*node
+	label string
+	t     *txn.Tx
+	h     *history.Recording
+}
+
+// thinkMax is how long a client waits between two transactions, at most.
+const thinkMax = 100 * time.Microsecond
+
+// errUser is what transactions fail with that their user gives up.
+var errUser = errors.New("simtest: given up")
+
+func (c *client) loop() {
+	for !c.stopping {
+		if err := c.step(); err != nil && !c.process.Dead() {
+			c.fail(fmt.Errorf("%s: %w", c.label, err))
+			return
+		}
+		c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax))))
+	}
+}
+
+// step runs one transaction, once.
+func (c *client) step() error {
+	switch c.rng.IntN(10) {
+	case 0:
+		return c.readObject()
+	case 1:
+		return c.lookUpHash()
+	case 2:
+		return c.lookUpTree()
+	}
+	return c.transact(c.body)
+}
+
+// transact runs fn in a transaction that is recorded.
+func (c *client) transact(fn func() error) error {
+	c.h = c.rec.Begin(c.label)
+	defer c.h.End(history.Unknown)
+	c.t = c.m.Begin()
+	defer c.t.Abort()
+	err := fn()
+	if err == nil {
+		err = c.t.Commit(ctx)
+	} else if moved := c.t.Validate(); moved != nil && !errors.Is(moved, txn.ErrDone) {
+		err = moved
+	} else if errors.Is(err, errUser) {
+		c.h.Shown() // what led to it was true
+	}
+	return c.end(err)
+}
+
+// end records how a transaction ended; err is why it did not commit.
+func (c *client) end(err error) error {
+	switch {
+	case c.process.Dead():
+		return nil // nobody was told
+	case err == nil:
+		c.h.End(history.Committed)
+		c.commits[c.id]++
+	case errors.Is(err, txn.ErrInDoubt):
+		return nil
+	case errors.Is(err, txn.ErrConflict), errors.Is(err, errUser), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge):
+		c.h.End(history.Aborted)
+	default:
+		return err
+	}
+	return nil
+}
+
+// lockFree records a transaction of a single read.
+func (c *client) lockFree(read func() (o history.Object, v history.Value, ok bool, err error)) error {
+	c.h = c.rec.Begin(c.label)
+	defer c.h.End(history.Unknown)
+	o, v, ok, err := read()
+	switch {
+	case errors.Is(err, region.ErrFreed), errors.Is(err, region.ErrLocked), errors.Is(err, txn.ErrConflict), err == nil && !ok:
+		err = errUser
+	case err == nil:
+		c.h.Read(o, v)
+	}
+	return c.end(err)
+}
+
+func (c *client) readObject() error {
+	return c.lockFree(func() (history.Object, history.Value, bool, error) {
+		i := c.pick(len(c.store.objects))
+		v, err := c.read(c.store.objects[i])
+		return objectOf(plain, i), v, true, err
+	})
+}
+
+// read reads an object without a transaction.
+func (c *client) read(p region.Ptr) (history.Value, error) {
+	b := make([]byte, p.Capacity())
+	if _, err := c.m.Read(p, b); err != nil {
+		return 0, err
+	}
+	return valueOf(b)
+}
+
+func (c *client) lookUpHash() error {
+	return c.lockFree(func() (history.Object, history.Value, bool, error) {
+		i := c.pick(c.options.Keys)
+		b, ok, err := c.table.Lookup(keyOf(i), nil)
+		if !ok || err != nil {
+			return 0, 0, false, err
+		}
+		v, err := valueOf(b)
+		return objectOf(inHash, i), v, true, err
+	})
+}
+
+// lookUpTree finds a row and reads it. While the row exists it has the key's
+// value, so this is one read.
+func (c *client) lookUpTree() error {
+	return c.lockFree(func() (history.Object, history.Value, bool, error) {
+		o := c.m.Start()
+		defer o.End()
+		i := c.pick(c.options.Keys)
+		row, ok, err := c.tree.Lookup(keyOf(i))
+		if !ok || err != nil {
+			return 0, 0, false, err
+		}
+		v, err := c.read(row)
+		return objectOf(inTree, i), v, true, err
+	})
+}
+
+// pick prefers the first of n.
+func (c *client) pick(n int) int { return c.rng.IntN(1 + c.rng.IntN(n)) }
+
+// body is a random transaction.
+func (c *client) body() error {
+	readOnly := c.rng.IntN(4) == 0
+	for range 1 + c.rng.IntN(6) {
+		mark, recorded := c.t.Mark(), c.h.Mark()
+		if err := c.operation(!readOnly && c.rng.IntN(2) == 0); err != nil {
+			return err
+		}
+		switch c.rng.IntN(20) {
+		case 0:
+			c.t.Rollback(mark)
+			c.h.Undo(recorded)
+		case 1:
+			if c.rng.IntN(4) == 0 {
+				return errUser
+			}
+		case 2:
+			c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax))))
+		}
+	}
+	return nil
+}
+
+func (c *client) operation(write bool) error {
+	switch c.rng.IntN(7) {
+	case 0, 1:
+		return c.onObject(c.pick(c.options.Objects), write)
+	case 2, 3:
+		return c.onHash(c.pick(c.options.Keys), write)
+	case 4:
+		if !write {
+			from := c.pick(c.options.Keys)
+			return c.scan(from, min(from+c.rng.IntN(8), c.options.Keys), c.rng.IntN(2) == 0)
+		}
+	}
+	return c.onTree(c.pick(c.options.Keys), write)
+}
+
+func (c *client) onObject(i int, write bool) error {
+	return c.onPayload(objectOf(plain, i), c.store.objects[i], write)
+}
+
+// onPayload reads, or reads and writes, the object of the history o, which is in
+// the object at p.
+func (c *client) onPayload(o history.Object, p region.Ptr, write bool) error {
+	open := c.t.Read
+	if write {
+		open = c.t.Write
+	}
+	b, err := open(p)
+	if err != nil {
+		return err
+	}
+	v, err := valueOf(b)
+	if err != nil {
+		return err
+	}
+	c.h.Read(o, v)
+	if write {
+		c.rewrite(o, b)
+	}
+	return nil
+}
+
+// rewrite gives an object a new value.
+func (c *client) rewrite(o history.Object, b []byte) {
+	v := c.rec.Value()
+	fill(b, v)
+	c.h.Write(o, v)
+}
+
+// newValue returns the bytes of a new value of o.
+func (c *client) newValue(o history.Object) []byte {
+	b := make([]byte, 8*(1+c.rng.IntN(8)))
+	c.rewrite(o, b)
+	return b
+}
+
+// die writes the value of a key that is deleted to its tombstone.
+func (c *client) die(o history.Object, tomb region.Ptr) error {
+	b, err := c.t.Write(tomb)
+	if err == nil {
+		c.rewrite(o, b)
+	}
+	return err
+}
+
+func (c *client) onHash(i int, write bool) error {
+	o, key, tomb := objectOf(inHash, i), keyOf(i), c.store.hashTombs[i]
+	b, found, err := c.table.Get(c.t, key)
+	if err != nil {
+		return err
+	}
+	if !found {
+		if b, err = c.t.Read(tomb); err != nil {
+			return err
+		}
+	}
+	v, err := valueOf(b)
+	if err != nil {
+		return err
+	}
+	c.h.Read(o, v)
+	switch {
+	case !write:
+		return nil
+	case !found:
+		return c.table.Insert(c.t, key, c.newValue(o))
+	case c.rng.IntN(2) == 0:
+		return c.table.Put(c.t, key, c.newValue(o))
+	}
+	deleted, err := c.table.Delete(c.t, key)
+	if err == nil && !deleted {
+		err = fmt.Errorf("simtest: %s was there and could not be deleted", key)
+	}
+	if err != nil {
+		return err
+	}
+	return c.die(o, tomb)
+}
+
+func (c *client) onTree(i int, write bool) error {
+	o, key, tomb := objectOf(inTree, i), keyOf(i), c.store.treeTombs[i]
+	row, found, err := c.tree.Get(c.t, key)
+	switch {
+	case err != nil:
+		return err
+	case !found && !write:
+		return c.onPayload(o, tomb, false)
+	case !found:
+		if err := c.onPayload(o, tomb, false); err != nil {
+			return err
+		}
+		row, err := c.newRow(o)
+		if err != nil {
+			return err
+		}
+		return c.tree.Insert(c.t, key, row)
+	case !write || c.rng.IntN(3) == 0:
+		return c.onPayload(o, row, write)
+	}
+	if err := c.onPayload(o, row, false); err != nil {
+		return err
+	}
+	if err := c.t.Free(row); err != nil {
+		return err
+	}
+	if c.rng.IntN(2) == 0 {
+		row, err := c.newRow(o)
+		if err != nil {
+			return err
+		}
+		return c.tree.Put(c.t, key, row)
+	}
+	deleted, err := c.tree.Delete(c.t, key)
+	if err == nil && !deleted {
+		err = fmt.Errorf("simtest: %s was there and could not be deleted", key)
+	}
+	if err != nil {
+		return err
+	}
+	return c.die(o, tomb)
+}
+
+// newRow makes a row with a new value, near another object.
+func (c *client) newRow(o history.Object) (region.Ptr, error) {
+	hint := region.Addr(0)
+	if c.rng.IntN(2) == 0 {
+		hint = c.store.objects[c.rng.IntN(len(c.store.objects))].Addr
+	}
+	p, b, err := c.t.Alloc(8+c.rng.IntN(400), hint)
+	if err != nil {
+		return p, err
+	}
+	c.rewrite(o, b)
+	return p, nil
+}
+
+// scan reads the keys from one to below another; those that the scan does not
+// show are absent, and their tombstones agree.
+func (c *client) scan(from, to int, reverse bool) error {
+	present := make(map[string]region.Ptr)
+	cursor := c.tree.Scan(c.t, keyOf(from), keyOf(to), reverse)
+	for {
+		key, row, ok, err := cursor.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		present[string(key)] = row
+	}
+	for i := from; i < to; i++ {
+		p, ok := present[string(keyOf(i))]
+		if !ok {
+			p = c.store.treeTombs[i]
+		}
+		if err := c.onPayload(objectOf(inTree, i), p, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAll reads everything there is in one transaction.
+func (c *client) readAll() error {
+	const attempts = 100
+	for range attempts {
+		before := c.commits[c.id]
+		err := c.transact(func() error {
+			for i := range c.store.objects {
+				if err := c.onObject(i, false); err != nil {
+					return err
+				}
+			}
+			for i := range c.options.Keys {
+				if err := c.onHash(i, false); err != nil {
+					return err
+				}
+			}
+			return c.scan(0, c.options.Keys, false)
+		})
+		if err != nil || c.commits[c.id] > before {
+			return err
+		}
+	}
+	return errors.New("simtest: nobody else is there, and reading everything conflicts")
+}

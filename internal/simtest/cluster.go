@@ -1,0 +1,50 @@
+package simtest
+
+import (
+	"iter"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Cluster is what is under test: the machines of one instance, machine i on
+// machine i of a world.
+type Cluster interface {
+	// Takes says whether the cluster is meant to live through a fault. Others
+	// are not injected.
+	Takes(Fault) bool
+	// Start boots machines that are down and returns when they serve; errDied
+	// says that one died meanwhile. It is called on a routine that belongs to no
+	// machine.
+	Start(machines []int) error
+	// Fell is called in the moment in which processes have died; their machines'
+	// memory is what the world has kept of it. Nothing may wait in it.
+	Fell(machines []int)
+	// Machine returns the transactions of a machine, nil while it does not serve.
+	Machine(i int) *txn.Machine
+	// Whole says that every region has all of its replicas, so that another
+	// machine may fail.
+	Whole() bool
+	// Primaries returns the configuration in which machine i is, and the regions
+	// of which it believes to be the primary.
+	Primaries(i int) (cluster.ID, []region.ID)
+	// Check checks every store, once nothing runs: it returns what is wrong,
+	// given all pointers in use but the root. It is called on a routine of
+	// machine 0.
+	Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error)
+}
+
+// Hooks are what a Cluster calls.
+type Hooks struct {
+	// Serving is called when a machine has begun to serve, with its transactions,
+	// before anything can be shipped to it: after Start, and when it has been
+	// evicted and come back.
+	Serving func(machine int, m *txn.Machine)
+	// Step is told of every step of a transaction, Recovering of every step of
+	// recovery, at the machine where it happens, while that lives. Processes may
+	// be killed in them.
+	Step       func(machine int, s txn.Step)
+	Recovering func(machine int)
+}

@@ -1,0 +1,20 @@
+// Package simtest runs whole clusters in a simulated world (internal/sim), under
+// a random workload and random faults, and checks what must always hold:
+//
+//   - the history of all transactions is strictly serializable, across every
+//     crash: what was acknowledged is there, and stays (internal/history);
+//   - no value is torn: each is written all over its object;
+//   - no two machines believe to be primary of a region in one configuration;
+//   - once faults are healed, every machine commits again within a bound;
+//   - in the end all replicas of a region are equal, and Check of every store
+//     finds no leak, orphan or lost entry.
+//
+// One seed decides everything: the options of the cluster, the workload, the
+// faults and every interleaving. Run(Draw(seed)) that fails fails again, and two
+// runs of a seed have the same hash.
+//
+//	Draw      options from a seed
+//	Run       one run: set up, clients and faults, heal, check
+//	Cluster   what is under test; whole.go adapts farm.Cluster, whose machines
+//	          only fail together
+package simtest

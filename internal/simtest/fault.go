@@ -1,0 +1,251 @@
+package simtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Fault is a kind of fault.
+type Fault uint8
+
+const (
+	Spike              Fault = iota // what some machines send each other is slow
+	Pause                           // a machine stops for a while, maybe longer than a lease
+	PowerCut                        // all machines stop at once; memory is saved
+	PowerCutAtStep                  // the same, at a step of a transaction
+	PowerCutInRecovery              // the same, and again while they recover
+	PowerCutUnsaved                 // the same, and some do not complete their save
+	Kill                            // a machine stops, with its memory kept
+	KillAtStep                      // the same, at a step of a transaction
+	KillInRecovery                  // the same, and a second one while they recover
+	Destroy                         // a machine stops, and its memory is lost
+	FailDomain                      // all machines of a failure domain stop
+	Cut                             // some machines are cut off
+	CutOneWay                       // the same, in one direction
+	faults
+)
+
+// Faults is how many kinds there are.
+const Faults = int(faults)
+
+var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
+	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut"}
+
+func (f Fault) String() string { return faultNames[f] }
+
+const (
+	// spikeMax is how late something may be in a spike.
+	spikeMax = 2 * time.Millisecond
+	// pauseMax is longer than any lease, and so may cuts last.
+	pauseMax = 40 * time.Millisecond
+	// darkMax is how long machines stay down.
+	darkMax = 2 * time.Millisecond
+	// stepPatience is how long a crash waits for its step to come.
+	stepPatience = 10 * time.Millisecond
+	// stepsMax and recoveryStepsMax are how often a step may come before the
+	// crash.
+	stepsMax         = 8
+	recoveryStepsMax = 200
+	// wholeMax bounds the time until every region has all its replicas again.
+	wholeMax = 30 * time.Second
+)
+
+// injector injects faults, one after the other.
+type injector struct {
+	*run
+	// armed, if not nil, is called when step is reached for the countdown'th
+	// time, with the machine; struck is set then.
+	armed     func(machine int)
+	step      txn.Step
+	countdown int
+	struck    clock.Event
+	// second, if not nil, is called at the recovering'th step of recovery.
+	second     func(machine int)
+	recovering int
+}
+
+// injectAll goes on until the time is up, and leaves nothing broken.
+func (j *injector) injectAll() error {
+	kinds := slices.DeleteFunc(slices.Clone(j.options.Faults), func(f Fault) bool { return !j.cluster.Takes(f) })
+	for j.calm(); j.world.Now() < j.until && j.failure == nil; j.calm() {
+		if len(kinds) == 0 {
+			continue
+		}
+		f := kinds[j.rng.IntN(len(kinds))]
+		j.result.Faults[f]++
+		j.world.Note(f.String())
+		j.inject(f)
+		if err := j.heal(); err != nil {
+			return fmt.Errorf("after %v: %w", f, err)
+		}
+	}
+	return nil
+}
+
+func (j *injector) calm() { j.outside.Sleep(j.upTo(2 * j.options.Calm)) }
+
+func (j *injector) upTo(d time.Duration) time.Duration { return time.Duration(j.rng.Int64N(int64(d))) }
+
+// any draws a machine.
+func (j *injector) any() int { return j.rng.IntN(j.options.Farm.Machines) }
+
+func (r *run) machine(i int) *sim.Machine { return r.world.Machine(rdma.MachineID(i)) }
+
+func (j *injector) inject(f Fault) {
+	switch f {
+	case Spike:
+		for range 1 + j.rng.IntN(4) {
+			j.world.Spike(rdma.MachineID(j.any()), rdma.MachineID(j.any()), j.upTo(spikeMax), j.upTo(spikeMax))
+		}
+	case Pause:
+		j.machine(j.any()).Pause(j.upTo(pauseMax))
+	case PowerCut:
+		j.powerCut(0)
+	case PowerCutAtStep:
+		if !j.atStep(j.powerCut) {
+			j.powerCut(0)
+		}
+	case PowerCutInRecovery:
+		j.powerCut(0)
+		j.inRecovery(j.powerCut)
+	case PowerCutUnsaved:
+		lost := j.some(j.options.Farm.Replicas - 1)
+		j.world.PowerCut(func(m *sim.Machine) bool { return !slices.Contains(lost, int(m.ID())) })
+		j.cluster.Fell(j.all())
+	case Kill:
+		j.kill(j.any())
+	case KillAtStep:
+		if !j.atStep(j.kill) {
+			j.kill(j.any())
+		}
+	case KillInRecovery:
+		j.kill(j.any())
+		if j.options.Farm.Replicas > 2 && j.options.Farm.Machines > 4 {
+			j.inRecovery(j.kill)
+		}
+	case Destroy:
+		i := j.any()
+		j.machine(i).Destroy()
+		j.cluster.Fell([]int{i})
+	case FailDomain:
+		j.failDomain(j.machine(j.any()).Domain())
+	case Cut, CutOneWay:
+		j.cut(f == CutOneWay)
+	}
+}
+
+// some draws up to n machines.
+func (j *injector) some(n int) []int {
+	machines := j.rng.Perm(j.options.Farm.Machines)
+	return machines[:j.rng.IntN(n+1)]
+}
+
+func (j *injector) powerCut(int) {
+	j.world.PowerCut(nil)
+	j.cluster.Fell(j.all())
+}
+
+func (j *injector) kill(i int) {
+	j.machine(i).Kill()
+	j.cluster.Fell([]int{i})
+}
+
+func (j *injector) failDomain(d int) {
+	j.world.FailDomain(d, j.rng.IntN(2) == 0)
+	j.cluster.Fell(slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d }))
+}
+
+// cut cuts less than half of the machines off for a while.
+func (j *injector) cut(oneWay bool) {
+	away := j.some((j.options.Farm.Machines - 1) / 2)
+	inward := j.rng.IntN(2) == 0
+	var links [][2]rdma.MachineID
+	for _, a := range away {
+		for b := range j.options.Farm.Machines {
+			if slices.Contains(away, b) {
+				continue
+			}
+			if !oneWay || inward {
+				links = append(links, [2]rdma.MachineID{rdma.MachineID(b), rdma.MachineID(a)})
+			}
+			if !oneWay || !inward {
+				links = append(links, [2]rdma.MachineID{rdma.MachineID(a), rdma.MachineID(b)})
+			}
+		}
+	}
+	for _, l := range links {
+		j.world.Cut(l[0], l[1])
+	}
+	j.outside.Sleep(j.upTo(pauseMax))
+	for _, l := range links {
+		j.world.Mend(l[0], l[1])
+	}
+}
+
+// atStep has strike called in the moment in which a drawn step is reached, and
+// reports whether that came in time.
+func (j *injector) atStep(strike func(machine int)) bool {
+	j.armed, j.step, j.countdown = strike, txn.Step(j.rng.IntN(txn.Steps)), 1+j.rng.IntN(stepsMax)
+	struck := j.struck.WaitFor(stepPatience)
+	j.armed = nil
+	return struck
+}
+
+// onStep is told of each step of a transaction.
+func (j *injector) onStep(machine int, s txn.Step) {
+	if j.armed == nil || s != j.step {
+		return
+	}
+	if j.countdown--; j.countdown == 0 {
+		strike := j.armed
+		j.armed = nil
+		j.result.Steps[s]++
+		strike(machine)
+		j.struck.Set()
+	}
+}
+
+// inRecovery has strike called at a step of the recovery that follows.
+func (j *injector) inRecovery(strike func(machine int)) {
+	j.second, j.recovering = strike, 1+j.rng.IntN(recoveryStepsMax)
+}
+
+// onRecovering is told of each step of recovery.
+func (j *injector) onRecovering(machine int) {
+	if j.second == nil {
+		return
+	}
+	if j.recovering--; j.recovering == 0 {
+		strike := j.second
+		j.second = nil
+		strike(machine)
+	}
+}
+
+// heal starts machines that are down until none dies meanwhile, and waits until
+// another fault may come.
+func (j *injector) heal() error {
+	for end := j.world.Now() + wholeMax; ; {
+		down := slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Process() != nil })
+		switch {
+		case j.world.Now() > end:
+			return fmt.Errorf("not whole again after %v", wholeMax)
+		case len(down) > 0:
+			j.outside.Sleep(j.upTo(darkMax))
+			if err := j.start(down); err != nil && err != errDied {
+				return err
+			}
+		case !j.cluster.Whole():
+			j.outside.Sleep(time.Millisecond)
+		default:
+			j.second = nil
+			return nil
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Result is what one run did.
+type Result struct {
+	Seed    uint64
+	Hash    uint64 // of everything that happened
+	Events  uint64
+	Time    time.Duration // virtual
+	Commits int
+	Aborts  int
+	Unknown int         // transactions whose client was not told how they ended
+	Faults  [Faults]int // injected, by kind
+	// Steps of transactions at which the power was cut.
+	Steps [txn.Steps]int
+	// Err says what does not hold.
+	Err error
+}
+
+// Add adds up what runs did.
+func (r *Result) Add(other Result) {
+	r.Events += other.Events
+	r.Time += other.Time
+	r.Commits += other.Commits
+	r.Aborts += other.Aborts
+	r.Unknown += other.Unknown
+	for f, n := range other.Faults {
+		r.Faults[f] += n
+	}
+	for s, n := range other.Steps {
+		r.Steps[s] += n
+	}
+}
+
+func (r Result) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d commits, %d aborts, %d of unknown outcome, %d events in %v of virtual time; faults:", r.Commits, r.Aborts, r.Unknown, r.Events, r.Time.Round(time.Millisecond))
+	for f, n := range r.Faults {
+		fmt.Fprintf(&b, " %v %d,", Fault(f), n)
+	}
+	b.WriteString(" at steps:")
+	for s, n := range r.Steps {
+		fmt.Fprintf(&b, " %v %d,", txn.Step(s), n)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
+
+// run is one run.
+type run struct {
+	options Options
+	world   *sim.World
+	outside *sim.Process
+	rng     *rand.Rand
+	cluster Cluster
+	result  Result
+	until   time.Duration // when the faults end; 0 before the workload begins
+
+	store    store
+	rec      *history.Recorder
+	nodes    []*node
+	stopping bool
+	running  int // clients
+	commits  []int
+	failure  error
+	// primaries is who has been seen to believe to be primary.
+	primaries map[claim]int
+}
+
+// A node is what the workload keeps about one machine that serves.
+type node struct {
+	id      int
+	process *sim.Process
+	m       *txn.Machine
+	server  *hash.Server
+	tree    *btree.Tree
+	table   *hash.Table
+}
+
+// A claim is that a machine is primary.
+type claim struct {
+	configuration cluster.ID
+	region        region.ID
+}
+
+const (
+	// progressMax bounds the time until every machine has committed something
+	// once all faults are healed.
+	progressMax = 5 * time.Second
+	// stopMax bounds the time that clients may take to end.
+	stopMax = time.Minute
+	// watchEvery is how often claims are looked at.
+	watchEvery = 100 * time.Microsecond
+)
+
+// Run runs o.
+func Run(o Options) Result {
+	w := sim.New(o.World)
+	r := &run{
+		options: o, world: w, outside: w.Outside(), rng: w.Rand(), rec: history.NewRecorder(),
+		nodes: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
+	}
+	j := &injector{run: r, struck: r.outside.NewEvent()}
+	r.cluster = o.New(w, o.Farm, Hooks{Serving: r.serving, Step: j.onStep, Recovering: j.onRecovering})
+	err := w.Run(func() { r.fail(r.phases(j)) })
+	if r.failure == nil {
+		r.failure = err
+	}
+	if r.failure == nil {
+		r.failure = r.checkHistory()
+	}
+	r.result.Seed, r.result.Hash, r.result.Events, r.result.Time = o.Seed, w.Hash(), w.Events(), w.Now()
+	r.result.Err = r.failure
+	return r.result
+}
+
+// fail remembers the first thing that went wrong, and ends the clients.
+func (r *run) fail(err error) {
+	if err != nil && r.failure == nil {
+		r.failure = err
+		r.stopping = true
+	}
+}
+
+func (r *run) all() (machines []int) {
+	for i := range r.options.Farm.Machines {
+		machines = append(machines, i)
+	}
+	return machines
+}
+
+// phases are those of a run.
+func (r *run) phases(j *injector) error {
+	if err := r.start(r.all()); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	if err := r.setUp(); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	r.until = r.world.Now() + r.options.Duration
+	for _, n := range r.nodes {
+		r.startClients(n)
+	}
+	r.outside.Go(r.watch)
+	if err := j.injectAll(); err != nil {
+		return fmt.Errorf("faults: %w", err)
+	}
+	if err := r.progress(); err != nil {
+		return err
+	}
+	if err := r.stop(); err != nil {
+		return err
+	}
+	return r.finalCheck()
+}
+
+// start starts machines.
+func (r *run) start(machines []int) error {
+	for _, i := range machines {
+		r.nodes[i] = nil
+	}
+	return r.cluster.Start(machines)
+}
+
+// serving takes note of a machine that serves, and starts its clients if the
+// workload has begun.
+func (r *run) serving(i int, m *txn.Machine) {
+	n := &node{id: i, process: r.world.Machine(rdma.MachineID(i)).Process(), m: m, server: hash.Serve(m)}
+	r.nodes[i] = n
+	r.store.open(n)
+	if r.until > 0 {
+		r.startClients(n)
+	}
+}
+
+func (r *run) startClients(n *node) {
+	for k := range r.options.Clients {
+		r.running++
+		c := &client{run: r, node: n, label: fmt.Sprintf("client %d of machine %d", k, n.id)}
+		begun := false
+		n.process.Go(func() {
+			begun = true
+			defer func() { r.running-- }()
+			c.loop()
+		})
+		n.process.OnDeath(func() {
+			if !begun {
+				r.running--
+			}
+		})
+	}
+}
+
+// progress waits until every machine has committed something more.
+func (r *run) progress() error {
+	before := append([]int(nil), r.commits...)
+	for end := r.world.Now() + progressMax; ; r.outside.Sleep(time.Millisecond) {
+		late := -1
+		for i := range before {
+			if r.commits[i] == before[i] {
+				late = i
+			}
+		}
+		switch {
+		case late < 0 || r.failure != nil:
+			return nil
+		case r.world.Now() > end:
+			return fmt.Errorf("no progress: machine %d has committed nothing for %v after the last fault", late, progressMax)
+		}
+	}
+}
+
+// stop ends the clients.
+func (r *run) stop() error {
+	r.stopping = true
+	for end := r.world.Now() + stopMax; r.running > 0; r.outside.Sleep(time.Millisecond) {
+		if r.world.Now() > end {
+			return fmt.Errorf("no progress: %d clients do not end within %v", r.running, stopMax)
+		}
+	}
+	return nil
+}
+
+// watch looks for two primaries of one region.
+func (r *run) watch() {
+	for ; !r.stopping; r.outside.Sleep(watchEvery) {
+		for i := range r.nodes {
+			if r.cluster.Machine(i) == nil {
+				continue
+			}
+			id, regions := r.cluster.Primaries(i)
+			for _, reg := range regions {
+				c := claim{id, reg}
+				if other, taken := r.primaries[c]; taken && other != i {
+					r.fail(fmt.Errorf("machines %d and %d are both primary of region %d in configuration %d", other, i, reg, id))
+				}
+				r.primaries[c] = i
+			}
+		}
+	}
+}
+
+// finalCheck looks at everything, once nothing runs.
+func (r *run) finalCheck() (err error) {
+	if r.failure != nil {
+		return r.failure
+	}
+	n := r.nodes[0]
+	returned := n.process.Do(func() {
+		c := &client{run: r, node: n, label: "last reader"}
+		if err = c.readAll(); err == nil {
+			err = r.checkStores(n)
+		}
+	})
+	if !returned {
+		return errDied
+	}
+	return err
+}
+
+func (r *run) checkStores(n *node) error {
+	reachable, err := r.store.reachable(n)
+	if err != nil {
+		return err
+	}
+	found, err := r.cluster.Check(func(yield func(region.Ptr) bool) {
+		for _, p := range reachable {
+			if !yield(p) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	var errs []error
+	for _, f := range found {
+		errs = append(errs, errors.New(f.String()))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *run) checkHistory() error {
+	report := r.rec.Check(history.Options{Name: r.store.name})
+	r.result.Commits, r.result.Aborts, r.result.Unknown = report.Committed, report.Aborted, report.Unknown
+	return report.Err()
+}
+
+var ctx = context.Background()

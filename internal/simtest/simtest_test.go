@@ -1,0 +1,111 @@
+package simtest
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	seed    = flag.Uint64("seed", 0, "run only this seed")
+	nightly = os.Getenv("FARMSQL_NIGHTLY") != ""
+)
+
+// runSeeds runs n seeds and adds up what they did.
+func runSeeds(t *testing.T, from uint64, n int) (total Result) {
+	for s := from; s < from+uint64(n); s++ {
+		o := Draw(s)
+		r := Run(o)
+		total.Add(r)
+		if r.Err != nil {
+			t.Fatalf("%v\n%v\nreplay: farmsql sim --seed %d", r.Err, o, s)
+		}
+		runtime.GC() // unmaps the run's memory
+	}
+	return total
+}
+
+func TestRuns(t *testing.T) {
+	from, n := uint64(1), 30
+	switch {
+	case *seed != 0:
+		from, n = *seed, 1
+	case nightly:
+		n = 1000
+	case invariant.Enabled: // slow
+		n = 5
+	}
+	total := runSeeds(t, from, n)
+	t.Logf("%d runs: %v", n, total)
+	for f, count := range total.Faults {
+		if count == 0 && n >= 30 && (&whole{}).Takes(Fault(f)) {
+			t.Errorf("no %v", Fault(f))
+		}
+	}
+}
+
+// Ninety machines, as in the paper.
+func TestNinetyMachines(t *testing.T) {
+	if !nightly {
+		t.Skip("only with FARMSQL_NIGHTLY: takes gigabytes of address space")
+	}
+	o := Draw(1)
+	o.Farm.Machines, o.Farm.Replicas = 90, 3
+	if r := Run(o); r.Err != nil {
+		t.Error(r.Err)
+	} else {
+		t.Log(r)
+	}
+}
+
+// The same seed gives the same run, whatever the runtime does meanwhile.
+func TestSeedDecides(t *testing.T) {
+	for s := range uint64(4) {
+		first := Run(Draw(s))
+		runtime.GC()
+		before := runtime.GOMAXPROCS(1)
+		second := Run(Draw(s))
+		runtime.GOMAXPROCS(before)
+		if first.Err != nil || first.Hash != second.Hash {
+			t.Errorf("seed %d: %v; hashes %x and %x, events %d and %d", s, first.Err, first.Hash, second.Hash, first.Events, second.Events)
+		}
+	}
+}
+
+// Broken protocols are caught: that is the test of the test. What takes many
+// seeds is tried at night.
+func TestSabotage(t *testing.T) {
+	const seedsMax = 1000
+	for _, c := range []struct {
+		step sabotage.Step
+		long bool
+	}{
+		{sabotage.Validation, false}, {sabotage.ValidationLast, false}, {sabotage.LockedVersion, false}, {sabotage.Answers, false},
+		{sabotage.Backups, false}, {sabotage.PrimaryAcks, true}, {sabotage.Reservations, true},
+	} {
+		t.Run(c.step.String(), func(t *testing.T) {
+			if c.long && !nightly {
+				t.Skip("only with FARMSQL_NIGHTLY: takes many seeds")
+			}
+			defer sabotage.Skip(c.step)()
+			for s := uint64(1); s <= seedsMax; s++ {
+				if r := Run(Draw(s)); r.Err != nil {
+					what, _, _ := strings.Cut(r.Err.Error(), "\n")
+					t.Logf("caught with seed %d: %s", s, what)
+					return
+				}
+				runtime.GC()
+			}
+			t.Errorf("not caught with %d seeds", seedsMax)
+		})
+	}
+}

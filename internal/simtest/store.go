@@ -1,0 +1,140 @@
+package simtest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// store is what the workload works on: objects, a hash table, and a B-tree whose
+// entries lead to rows. For the history each object and each key is one object,
+// whose value is written all over its bytes. The value of a key that is absent
+// is that of its tombstone, an object that is there always: it is written when
+// the key is deleted.
+type store struct {
+	objects    []region.Ptr
+	hashTombs  []region.Ptr
+	treeTombs  []region.Ptr
+	tree, hash region.Ptr // anchors
+}
+
+// Objects of the history: kind and number.
+const (
+	plain = iota
+	inHash
+	inTree
+)
+
+func objectOf(kind, i int) history.Object { return history.Object(kind<<16 | i) }
+
+// name is what reports call an object.
+func (s *store) name(o history.Object) string {
+	return fmt.Sprintf("%s-%d", [...]string{"object", "hash", "tree"}[o>>16], o&0xffff)
+}
+
+func keyOf(i int) []byte { return fmt.Appendf(nil, "key %03d", i) }
+
+// open makes a machine's handles, once there is a store.
+func (s *store) open(n *node) {
+	if !s.tree.IsNil() {
+		n.tree, n.table = btree.Open(n.m, s.tree), n.server.Open(s.hash)
+	}
+}
+
+// fill writes a value all over a payload.
+func fill(b []byte, v history.Value) {
+	for ; len(b) >= 8; b = b[8:] {
+		binary.LittleEndian.PutUint64(b, uint64(v))
+	}
+}
+
+// errTorn means that a value was read that nobody has written as a whole.
+var errTorn = errors.New("simtest: a value is torn")
+
+// valueOf reads a value that was written with fill.
+func valueOf(b []byte) (history.Value, error) {
+	v := binary.LittleEndian.Uint64(b)
+	for rest := b; len(rest) >= 8; rest = rest[8:] {
+		if binary.LittleEndian.Uint64(rest) != v {
+			return 0, fmt.Errorf("%w: %x", errTorn, b)
+		}
+	}
+	return history.Value(v), nil
+}
+
+// setUp makes the store, its objects spread over all machines.
+func (r *run) setUp() (err error) {
+	s := &r.store
+	places := make([]region.Addr, len(r.nodes))
+	for i, n := range r.nodes {
+		if !n.process.Do(func() { err = s.makeAt(r, n, i, places) }) {
+			return errDied
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n := r.nodes[r.rng.IntN(len(r.nodes))]
+	if !n.process.Do(func() { err = s.makeIndexes(r, n, places) }) {
+		return errDied
+	}
+	for _, n := range r.nodes {
+		s.open(n)
+	}
+	return err
+}
+
+// makeAt makes the objects whose number modulo that of the machines is i.
+func (s *store) makeAt(r *run, n *node, i int, places []region.Addr) error {
+	for _, of := range []struct {
+		list  *[]region.Ptr
+		count int
+	}{{&s.objects, r.options.Objects}, {&s.hashTombs, r.options.Keys}, {&s.treeTombs, r.options.Keys}} {
+		if *of.list == nil {
+			*of.list = make([]region.Ptr, of.count)
+		}
+		for k := i; k < of.count; k += len(r.nodes) {
+			err := n.m.Run(ctx, func(t *txn.Tx) (err error) {
+				(*of.list)[k], _, err = t.Alloc(8+r.rng.IntN(300), 0)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			places[i] = (*of.list)[k].Addr
+		}
+	}
+	return nil
+}
+
+func (s *store) makeIndexes(r *run, n *node, places []region.Addr) error {
+	return n.m.Run(ctx, func(t *txn.Tx) (err error) {
+		if s.tree, err = btree.Create(t, btree.Config{LeafBytes: r.options.LeafBytes, InnerBytes: 600}, places[r.rng.IntN(len(places))]); err != nil {
+			return err
+		}
+		s.hash, err = hash.Create(t, hash.Config{KeyBytes: 8, ValueBytes: 16, Buckets: r.options.Buckets, Seed: r.options.Seed, Places: places}, 0)
+		return err
+	})
+}
+
+// reachable returns all objects in use, and checks both indexes.
+func (s *store) reachable(n *node) (ptrs []region.Ptr, err error) {
+	ptrs = append(append(append(ptrs, s.objects...), s.hashTombs...), s.treeTombs...)
+	add := func(p region.Ptr) error {
+		ptrs = append(ptrs, p)
+		return nil
+	}
+	if _, err := n.tree.Inspect(ctx, btree.Visitor{Node: add, Entry: func(_ []byte, row region.Ptr) error { return add(row) }}); err != nil {
+		return nil, fmt.Errorf("B-tree: %w", err)
+	}
+	if err := n.table.Check(ctx, hash.Visitor{Node: add}); err != nil {
+		return nil, fmt.Errorf("hash table: %w", err)
+	}
+	return ptrs, nil
+}
