@@ -5,16 +5,26 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 )
 
+// viewRegion is newRegion with memory that lasts as long as the test: what nobody
+// refers to is unmapped, and a View does not refer to its memory.
+func viewRegion(t *testing.T, id ID, size int64) *Region {
+	t.Helper()
+	r := newRegion(t, id, size)
+	t.Cleanup(func() { runtime.KeepAlive(r) })
+	return r
+}
+
 // TestViewLoads loads ranges of objects of all shapes, and looks at what came
 // and at what did not.
 func TestViewLoads(t *testing.T) {
 	for _, c := range []Class{0, 1, 2, 3, 15, 27} {
-		r := newRegion(t, 7, 4<<20)
+		r := viewRegion(t, 7, 4<<20)
 		p := newObject(t, r, c)
 		want := payloadOf(c, 1)
 		mustLock(t, r, p, 0)
@@ -40,7 +50,7 @@ func TestViewLoads(t *testing.T) {
 // TestViewCopies copies, and compares, ranges of objects of all shapes.
 func TestViewCopies(t *testing.T) {
 	for _, c := range []Class{0, 1, 2, 3, 15} {
-		r := newRegion(t, 7, 4<<20)
+		r := viewRegion(t, 7, 4<<20)
 		p := newObject(t, r, c)
 		want := payloadOf(c, 1)
 		mustLock(t, r, p, 0)
@@ -126,7 +136,7 @@ func TestZeroViewDoesNothing(t *testing.T) {
 }
 
 func TestLookRefuses(t *testing.T) {
-	r := newRegion(t, 7, 4<<20)
+	r := viewRegion(t, 7, 4<<20)
 	p := newObject(t, r, 3)
 	look := func(p Ptr, want error) {
 		t.Helper()
@@ -165,7 +175,7 @@ func TestLookRefuses(t *testing.T) {
 // TestViewNeverAcceptsAMixture has writers fill an object with one byte while
 // readers load two distant parts of it: those that are valid must agree.
 func TestViewNeverAcceptsAMixture(t *testing.T) {
-	r := newRegion(t, 7, 4<<20)
+	r := viewRegion(t, 7, 4<<20)
 	p := newObject(t, r, 15)
 	n := p.Capacity()
 	mustLock(t, r, p, 0)
