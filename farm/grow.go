@@ -31,7 +31,7 @@ func (c *Cluster) grow(m *machine, near region.ID) (*region.Region, error) {
 		return nil, err
 	}
 	c.mu.configuration = next
-	for id, r := range replicas {
+	for id, r := range replicas { // any order: it fills another map
 		c.machines[id].regions[p.Region] = r
 	}
 	c.cfg.Logger.Info("region allocated", "region", p.Region, "primary", p.Primary, "backups", p.Backups)

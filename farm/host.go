@@ -53,7 +53,7 @@ func (c *Config) stepsOf(machine int) func(txn.Step) {
 func (c *Cluster) Primaries(i int) (cluster.ID, []region.ID) {
 	m := c.machines[i]
 	var ids []region.ID
-	for id := range m.regions {
+	for id := range m.regions { // any order: sorted below
 		if m.txn.IsPrimary(region.MakeAddr(id, 0)) {
 			ids = append(ids, id)
 		}

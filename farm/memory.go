@@ -43,9 +43,9 @@ func (v *Volatile) shelf(machine int) *shelf {
 func (v *Volatile) Clone() *Volatile {
 	c := NewVolatile()
 	v.store.CopyTo(&c.store)
-	for i, s := range v.shelves {
+	for i, s := range v.shelves { // any order: it copies
 		s.mu.Lock()
-		for name, m := range s.m {
+		for name, m := range s.m { // any order
 			c.shelf(i).m[name] = cloneMemory(m)
 		}
 		s.mu.Unlock()

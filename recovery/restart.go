@@ -139,7 +139,7 @@ func (r *restart) see(m Machine, rec *txn.Record) error {
 	if rec.Kind == txn.RecordTruncate {
 		return nil
 	}
-	for _, id := range rec.Regions {
+	for _, id := range rec.Regions { // in order: a slice
 		if _, ok := r.configuration.Placement(id); !ok {
 			return fmt.Errorf("transaction %v writes to region %d, which the configuration does not know", rec.ID, id)
 		}

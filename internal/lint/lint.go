@@ -7,6 +7,9 @@
 //     the exceptions listed; go-mysql-server stays in the SQL packages;
 //   - unsafe and cgo only where bytes are shared with a file or a NIC;
 //   - clock: time and randomness come from internal/clock;
+//   - wait, order: what runs in the simulator starts goroutines and waits
+//     through a clock, and lets no order of a map show;
+//   - sabotage: only tests break protocols;
 //   - doc: every package says what it is;
 //   - todo: what is left to do says what would settle it;
 //   - length: no function is longer than functionLinesMax lines.
@@ -63,6 +66,9 @@ var rules = []rule{
 	{"modules", checkModules},
 	{"unsafe", checkUnsafe},
 	{"clock", checkClock},
+	{"wait", checkWait},
+	{"order", checkOrder},
+	{"sabotage", checkSabotage},
 	{"doc", checkDoc},
 	{"todo", checkTodo},
 	{"length", checkLength},

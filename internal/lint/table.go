@@ -75,6 +75,15 @@ var unsafeUsers = []string{"nvram", "region", "rdma", "rdma/...", "cluster/lease
 // rdma/shm drives processes: it never runs in the simulator.
 var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "cluster/zookeepertest"}
 
+// simulated packages run in internal/sim; unsimulated are those of their files
+// that do not: one saves folders of the file system, at Close.
+var (
+	simulated = []string{
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn", "recovery", "farm", "index/hash", "index/btree",
+	}
+	unsimulated = []string{"farm/save.go"}
+)
+
 // functionLinesMax is where a function is surely more than one idea, and
 // functionLinesMany where to look twice.
 const (

@@ -3,6 +3,7 @@ package call
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -110,12 +111,7 @@ func (e *Endpoint) Close() {
 
 // sorted returns the keys in order: what is woken first must not depend on a map.
 func sorted(m map[uint64]*pending) []uint64 {
-	ids := make([]uint64, 0, len(m))
-	for id := range m {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(m))
 }
 
 // receive is the NIC's receiver: it never waits.

@@ -1,0 +1,185 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// The packages below sql run in the simulator, which must decide what runs when
+// and what comes out in which order: they start goroutines and wait through a
+// clock.Clock, and do not let the order of a map show.
+
+// waitsOf lists what waits, or hides waiting, by package.
+var waitsOf = map[string][]string{
+	"runtime": {"Gosched", "Goexit", "LockOSThread"},
+	"sync":    {"Cond", "NewCond", "WaitGroup"},
+	"context": {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause", "AfterFunc"},
+}
+
+func checkWait(dir string, files []*file, report func(*file, token.Pos, string)) {
+	if !slices.Contains(simulated, dir) {
+		return
+	}
+	for _, f := range files {
+		if f.isTest || slices.Contains(unsimulated, f.name) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if what := wait(n); what != "" {
+				report(f, n.Pos(), what+"; wait through a clock.Clock")
+			}
+			return true
+		})
+		for _, spec := range f.ast.Imports {
+			banned := waitsOf[importPath(spec)]
+			if banned == nil {
+				continue
+			}
+			name := localName(spec)
+			eachUse(f, name, func(sel *ast.SelectorExpr) {
+				if slices.Contains(banned, sel.Sel.Name) {
+					report(f, sel.Pos(), name+"."+sel.Sel.Name+"; wait through a clock.Clock")
+				}
+			})
+		}
+	}
+}
+
+// wait says how a node starts a goroutine or waits for one, or nothing.
+func wait(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "go statement"
+	case *ast.SelectStmt:
+		return "select"
+	case *ast.SendStmt:
+		return "sends on a channel"
+	case *ast.ChanType:
+		return "channel"
+	case *ast.UnaryExpr:
+		if n.Op == token.ARROW {
+			return "receives from a channel"
+		}
+	}
+	return ""
+}
+
+// Marks of a loop that looks like one over a map: its order cannot show, or it is
+// over something else.
+var orderMarks = []string{"// any order", "// in order"}
+
+// checkOrder finds loops over maps: over variables of the function, and over
+// what is named like a field that is a map in this package, and only a map.
+// Types are not known here.
+func checkOrder(dir string, files []*file, report func(*file, token.Pos, string)) {
+	if !slices.Contains(simulated, dir) {
+		return
+	}
+	fields := mapFields(files)
+	for _, f := range files {
+		if f.isTest {
+			continue
+		}
+		marked := f.marked(orderMarks)
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if r, ok := n.(*ast.RangeStmt); ok && !marked[f.line(r.Pos())] {
+				if name := mapName(r.X, fields); name != "" {
+					report(f, r.Pos(), "ranges over "+name+", a map; sort its keys, or say "+orderMarks[0])
+				}
+			}
+			return true
+		})
+	}
+}
+
+// mapName returns the name of a map, or nothing if x does not look like one.
+func mapName(x ast.Expr, fields map[string]bool) string {
+	switch x := x.(type) {
+	case *ast.SelectorExpr:
+		if fields[x.Sel.Name] {
+			return x.Sel.Name
+		}
+	case *ast.Ident:
+		if x.Obj != nil && declaresMap(x.Obj.Decl, x.Name) {
+			return x.Name
+		}
+	}
+	return ""
+}
+
+// mapFields returns the names of fields that are maps wherever they are fields.
+func mapFields(files []*file) map[string]bool {
+	fields := make(map[string]bool)
+	other := make(map[string]bool)
+	for _, f := range files {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			st, ok := n.(*ast.StructType)
+			if !ok || f.isTest {
+				return true
+			}
+			for _, field := range st.Fields.List {
+				for _, name := range field.Names {
+					if isMap(field.Type) {
+						fields[name.Name] = true
+					} else {
+						other[name.Name] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	for name := range other {
+		delete(fields, name)
+	}
+	return fields
+}
+
+// declaresMap says whether a declaration makes the name a map.
+func declaresMap(decl any, name string) bool {
+	switch d := decl.(type) {
+	case *ast.Field:
+		return isMap(d.Type)
+	case *ast.ValueSpec:
+		return isMap(d.Type) || len(d.Values) == 1 && makesMap(d.Values[0])
+	case *ast.AssignStmt:
+		for i, left := range d.Lhs {
+			if id, ok := left.(*ast.Ident); ok && id.Name == name && len(d.Lhs) == len(d.Rhs) {
+				return makesMap(d.Rhs[i])
+			}
+		}
+	}
+	return false
+}
+
+// makesMap says whether an expression is make(map...) or a literal of a map.
+func makesMap(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.CompositeLit:
+		return isMap(e.Type)
+	case *ast.CallExpr:
+		id, ok := e.Fun.(*ast.Ident)
+		return ok && id.Name == "make" && isMap(e.Args[0])
+	}
+	return false
+}
+
+func isMap(t ast.Expr) bool {
+	_, ok := t.(*ast.MapType)
+	return ok
+}
+
+// marked returns the lines that have a comment beginning with one of marks.
+func (f *file) marked(marks []string) map[int]bool {
+	lines := make(map[int]bool)
+	for _, group := range f.ast.Comments {
+		for _, c := range group.List {
+			if slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(c.Text, mark) }) {
+				lines[f.line(c.Pos())] = true
+			}
+		}
+	}
+	return lines
+}
