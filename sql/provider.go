@@ -115,7 +115,7 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 // locks, which the listener gives them; go-mysql-server's functions would go on
 // with those that each engine was made with.
 func (p *provider) Function(ctx *gms.Context, name string) (gms.Function, bool) {
-	if f, ok := standIn(name); ok {
+	if f, ok := standIn(ctx, name); ok {
 		return f, true
 	}
 	if p.e.gms == nil || !strings.HasSuffix(name, "_lock") && name != "release_all_locks" {

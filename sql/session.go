@@ -32,6 +32,8 @@ type Session struct {
 	// whole is the node whose rows are to be read to the end when it is built,
 	// and plain the node that is being built in the ordinary way.
 	whole, plain gms.Node
+	// literals says that a plan has exactLiterals.
+	literals bool
 	// inserted is what an INSERT inserts, until it is built, and columns are
 	// where that goes.
 	inserted gms.Node
