@@ -140,7 +140,7 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 		m.mu.cancel = nil
 	}
 	m.mu.current, m.mu.phase, m.mu.committing, m.mu.refused = c, member, false, nil
-	m.mu.suspects = slices.DeleteFunc(m.mu.suspects, func(p call.Peer) bool { return !memberIn(c, p) || c.CM != m.self.Machine })
+	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { _, in := c.Member(j.Machine); return in })
 	m.mu.isActive, m.mu.recovering, m.mu.renew = nil, true, false
 	m.wakeLocked()

@@ -369,9 +369,17 @@ func TestRandomFailures(t *testing.T) {
 			for i := range n {
 				g.allocate(rdma.MachineID(i))
 			}
-			dead := 0
-			for dead < (n-1)/2 {
+			for left := 40; left > 0; left-- {
 				c := g.cmConfig()
+				live := 0
+				for _, m := range c.Machines {
+					if !g.nodes[m].process.Dead() {
+						live++
+					}
+				}
+				if 2*(live-1) <= len(c.Machines) {
+					break // another failure, and there is no majority
+				}
 				m := c.Machines[r.IntN(len(c.Machines))]
 				switch r.IntN(4) {
 				case 0:
@@ -383,7 +391,6 @@ func TestRandomFailures(t *testing.T) {
 					g.world.Mend(m, other)
 				default:
 					g.world.Machine(m).Kill()
-					dead++
 				}
 				g.world.Outside().Sleep(time.Duration(r.Int64N(int64(30 * time.Millisecond))))
 			}
@@ -413,4 +420,19 @@ func TestRandomFailures(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
+}
+
+// Machines that were suspected wrongly are not evicted if there is no majority
+// without them.
+func TestWrongSuspicions(t *testing.T) {
+	simulate(t, sim.Options{Seed: 32}, 3, 3, func(g *group) {
+		before := g.settled(3)
+		for _, m := range g.others() {
+			g.nodes[before.CM].Suspect(m)
+		}
+		g.until("there is another configuration", func() bool { return g.cmConfig().ID == before.ID+1 })
+		if c := g.settled(3); !slices.Equal(c.Incarnation, before.Incarnation) {
+			t.Errorf("%+v", c)
+		}
+	})
 }

@@ -199,6 +199,10 @@ func (m *Membership) reconfigure() error {
 	}
 	answered, missing := m.probeAll(base, suspects)
 	if 2*len(answered) <= len(base.Machines) {
+		// A suspicion may have been wrong: rather with those machines than not at all.
+		answered, missing = m.probeAll(base, nil)
+	}
+	if 2*len(answered) <= len(base.Machines) {
 		m.cfg.Events.waiting(missing)
 		m.considerRestart(base, missing)
 		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answered), len(base.Machines))
@@ -212,8 +216,9 @@ func (m *Membership) reconfigure() error {
 	case len(joiners) > 0:
 		next, report = base.With(joiners[0])
 		t.Joined, t.IsJoin = joiners[0].Machine, true
-	case renew:
+	case renew || len(suspects) > 0: // who was suspected is well
 		next = base.Succeed()
+		next.CM = m.self.Machine
 	default:
 		return nil
 	}

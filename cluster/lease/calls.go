@@ -19,9 +19,23 @@ type Config struct {
 	Expired func(rdma.MachineID)
 }
 
-// LengthCalls is the default lease time of a keeper that is a goroutine among
-// others, which waits for its turn when all processors are busy.
-const LengthCalls = 400 * time.Millisecond
+// The default lease times: as short as they can be without false alarms on a busy
+// virtual machine (docs/benchmarks.md). A goroutine waits for its turn when all
+// processors are busy.
+const (
+	LengthThread       = 100 * time.Millisecond // with real-time priority
+	LengthThreadNormal = 200 * time.Millisecond
+	LengthCalls        = 400 * time.Millisecond
+)
+
+// New returns the best keeper of this build: a thread of C, or else one of calls.
+// All machines of a cluster use the same.
+func New(cluster uint64, e *call.Endpoint, kind uint8, cfg Config) (Keeper, error) {
+	if HaveThread {
+		return NewThread(cluster, e.Self(), cfg)
+	}
+	return NewCalls(e, kind, cfg), nil
+}
 
 // calls keeps leases with notices of an Endpoint, and timers.
 type calls struct {

@@ -1,0 +1,156 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+#include "thread.h"
+#include "section.h"
+
+// Constants as in core.go.
+enum { RENEWALS = 5, BEGINNINGS = 50, DRIFT = 32, GRACE = 2 };
+enum { REQUEST = 1, GRANT_REQUEST = 2, GRANT = 3 };
+static const int64_t FOREVER = (int64_t)1 << 62;
+
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+static inline int same(struct lease_peer a, struct lease_peer b) { return a.machine == b.machine && a.incarnation == b.incarnation; }
+
+IN_SECTION static int64_t majority(const struct lease_core *c) {
+	int need = (c->n + 1) / 2;
+	if (need == 0)
+		return FOREVER;
+	int64_t best = 0;
+	for (int i = 0; i < c->n; i++) {
+		int64_t t = c->relations[i].held;
+		int n = 0;
+		if (t <= best)
+			continue;
+		for (int k = 0; k < c->n; k++)
+			n += c->relations[k].held >= t;
+		if (n >= need)
+			best = t;
+	}
+	return best;
+}
+
+IN_SECTION static void renew_valid(struct lease_core *c, int is_member) {
+	if (!is_member)
+		c->valid = 0;
+	else if (c->is_cm)
+		c->valid = majority(c);
+	else
+		c->valid = c->n > 0 ? c->relations[0].held : 0;
+}
+
+IN_SECTION static struct lease_relation continued(const struct lease_core *c, int64_t now, uint16_t cm, struct lease_peer p) {
+	struct lease_relation r = {.peer = p};
+	for (int i = 0; i < c->n; i++) {
+		const struct lease_relation *was = &c->relations[i];
+		if (!same(was->peer, p))
+			continue;
+		r.granted = was->granted;
+		if (c->cm == cm && !was->expired) {
+			r.held = was->held;
+			r.patience = was->patience;
+			return r;
+		}
+	}
+	r.patience = now + GRACE * c->length;
+	return r;
+}
+
+IN_SECTION void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n) {
+	int is_member = 0, m = 0;
+	for (int i = 0; i < n; i++)
+		is_member |= members[i].machine == c->self;
+	for (int i = 0; i < n; i++)
+		if (is_member && members[i].machine != c->self && (cm == c->self || members[i].machine == cm))
+			c->next[m++] = continued(c, now, cm, members[i]);
+	for (int i = 0; i < c->n; i++) {
+		int goes_on = 0;
+		for (int k = 0; k < m; k++)
+			goes_on |= same(c->next[k].peer, c->relations[i].peer);
+		if (!goes_on)
+			c->outstanding = MAX(c->outstanding, c->relations[i].granted);
+	}
+	for (int i = 0; i < m; i++)
+		c->relations[i] = c->next[i];
+	c->n = m;
+	c->cm = cm;
+	c->is_cm = is_member && cm == c->self;
+	c->asked = 0;
+	renew_valid(c, is_member);
+}
+
+IN_SECTION static int64_t ends(const struct lease_core *c, const struct lease_relation *r) {
+	if (!c->is_cm)
+		return MAX(r->granted, r->patience);
+	int64_t held = r->held + c->length / DRIFT * 2;
+	return MAX(MIN(r->granted, held), r->patience);
+}
+
+IN_SECTION static int64_t interval(const struct lease_core *c, int64_t now) {
+	return c->valid <= now ? c->length / BEGINNINGS : c->length / RENEWALS;
+}
+
+IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, struct lease_message *m, uint16_t *expired, int *n) {
+	*n = 0;
+	for (int i = 0; i < c->n; i++) {
+		struct lease_relation *r = &c->relations[i];
+		if (!r->expired && now >= ends(c, r)) {
+			r->expired = 1;
+			expired[(*n)++] = r->peer.machine;
+		}
+	}
+	if (c->is_cm || c->n == 0 || now < c->asked + interval(c, now))
+		return 0;
+	c->asked = now;
+	*m = (struct lease_message){.kind = REQUEST, .sent = now};
+	return 1;
+}
+
+IN_SECTION int64_t lease_core_next(const struct lease_core *c, int64_t now) {
+	int64_t t = now + c->length;
+	for (int i = 0; i < c->n; i++)
+		if (!c->relations[i].expired)
+			t = MIN(t, ends(c, &c->relations[i]));
+	if (!c->is_cm && c->n > 0)
+		t = MIN(t, c->asked + interval(c, now));
+	return MAX(t, now);
+}
+
+IN_SECTION static int64_t grant(struct lease_core *c, int64_t now, struct lease_relation *r) {
+	int64_t length = c->length;
+	if (c->is_cm)
+		length = MAX(0, MIN(length, c->valid - now));
+	r->granted = MAX(r->granted, now + c->length + c->length / DRIFT);
+	return length;
+}
+
+IN_SECTION static void hold(struct lease_core *c, int64_t now, struct lease_relation *r, const struct lease_message *m) {
+	if (m->echo > now || m->echo < now - c->length || m->length < 0)
+		return;
+	int64_t length = MIN(m->length, c->length);
+	r->held = MAX(r->held, m->echo + length - length / DRIFT);
+	renew_valid(c, 1);
+}
+
+IN_SECTION int lease_core_receive(struct lease_core *c, int64_t now, struct lease_peer from, const struct lease_message *m, struct lease_message *reply) {
+	struct lease_relation *r = 0;
+	for (int i = 0; i < c->n && !r; i++)
+		if (same(c->relations[i].peer, from))
+			r = &c->relations[i];
+	if (!r || (m->kind == GRANT_REQUEST) == c->is_cm)
+		return 0;
+	r->expired = 0;
+	switch (m->kind) {
+	case REQUEST:
+		*reply = (struct lease_message){.kind = GRANT_REQUEST, .sent = now, .echo = m->sent, .length = grant(c, now, r)};
+		return 1;
+	case GRANT_REQUEST:
+		hold(c, now, r, m);
+		*reply = (struct lease_message){.kind = GRANT, .echo = m->sent, .length = grant(c, now, r)};
+		return 1;
+	case GRANT:
+		hold(c, now, r, m);
+	}
+	return 0;
+}

@@ -1,0 +1,266 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "section.h"
+#include "thread.h"
+
+static const uint64_t MAGIC = 0x31307361656c7366; // "fsleas01"
+
+enum { STACK_BYTES = 256 << 10 };
+
+struct lease_thread {
+	struct lease_core core; // guarded by mu
+	pthread_mutex_t mu;     // priority inheritance: Go's threads hold it briefly
+	pthread_t thread;
+	int socket, wake, event; // wake ends the thread's poll
+	int realtime, stop;
+	uint64_t incarnation;
+	char name[64];
+	void *stack;
+	int64_t *valid; // core.valid, published
+	// Machines that have expired and have not been taken yet.
+	uint16_t expired[LEASE_MEMBERS_MAX], found[LEASE_MEMBERS_MAX];
+	int expired_n;
+};
+
+IN_SECTION int64_t lease_now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// An abstract address: no file is left behind, and it is free again when the
+// process ends.
+static socklen_t address(struct sockaddr_un *a, const char *name, uint16_t machine) {
+	memset(a, 0, sizeof *a);
+	a->sun_family = AF_UNIX;
+	int n = snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "%s/%u", name, machine);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + n;
+}
+
+// A message that cannot be sent is lost; the next one comes soon.
+IN_SECTION static void transmit(struct lease_thread *t, struct lease_peer to, struct lease_message *m) {
+	struct sockaddr_un a;
+	socklen_t n = address(&a, t->name, to.machine);
+	m->magic = MAGIC;
+	m->from = t->core.self;
+	m->from_incarnation = t->incarnation;
+	m->to = to.machine;
+	m->to_incarnation = to.incarnation;
+	(void)!sendto(t->socket, m, sizeof *m, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&a, n);
+}
+
+// All messages that have come in.
+IN_SECTION static void receive(struct lease_thread *t) {
+	struct lease_message m, reply;
+	for (;;) {
+		ssize_t n = recv(t->socket, &m, sizeof m, MSG_DONTWAIT | MSG_TRUNC);
+		if (n < 0)
+			return;
+		if (n != sizeof m || m.magic != MAGIC || m.to != t->core.self || m.to_incarnation != t->incarnation)
+			continue;
+		struct lease_peer from = {m.from, m.from_incarnation};
+		if (lease_core_receive(&t->core, lease_now(), from, &m, &reply))
+			transmit(t, from, &reply);
+	}
+}
+
+IN_SECTION static void publish(struct lease_thread *t) { __atomic_store_n(t->valid, t->core.valid, __ATOMIC_SEQ_CST); }
+
+IN_SECTION static void signal_event(int fd) {
+	uint64_t one = 1;
+	(void)!write(fd, &one, sizeof one);
+}
+
+// Sends what is due, tells Go of what has expired, and returns when it is to be
+// called again.
+IN_SECTION static int64_t step(struct lease_thread *t) {
+	struct lease_message m;
+	int n, old = t->expired_n;
+	int64_t now = lease_now();
+	if (lease_core_tick(&t->core, now, &m, t->found, &n))
+		transmit(t, t->core.relations[0].peer, &m);
+	for (int i = 0; i < n; i++) {
+		int known = 0;
+		for (int k = 0; k < t->expired_n; k++)
+			known |= t->expired[k] == t->found[i];
+		if (!known && t->expired_n < LEASE_MEMBERS_MAX)
+			t->expired[t->expired_n++] = t->found[i];
+	}
+	publish(t);
+	if (t->expired_n > old)
+		signal_event(t->event);
+	return lease_core_next(&t->core, now);
+}
+
+IN_SECTION static void *run(void *arg) {
+	struct lease_thread *t = arg;
+	struct pollfd fds[2] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->wake, .events = POLLIN}};
+	while (!__atomic_load_n(&t->stop, __ATOMIC_SEQ_CST)) {
+		pthread_mutex_lock(&t->mu);
+		receive(t);
+		int64_t next = step(t);
+		pthread_mutex_unlock(&t->mu);
+		int64_t wait = next - lease_now();
+		struct timespec ts = {wait > 0 ? wait / 1000000000 : 0, wait > 0 ? wait % 1000000000 : 0};
+		if (ppoll(fds, 2, &ts, 0) > 0 && fds[1].revents) {
+			uint64_t n;
+			(void)!read(t->wake, &n, sizeof n);
+		}
+	}
+	signal_event(t->event);
+	return 0;
+}
+
+// The ends of the section, from the linker.
+extern const char __start_farmsql_lease[], __stop_farmsql_lease[];
+
+// Pins code, memory and stack, as far as the limits allow; what is not pinned is
+// touched, and normally stays.
+static void pin(struct lease_thread *t) {
+	(void)mlock(t, sizeof *t);
+	(void)mlock(t->stack, STACK_BYTES);
+	uintptr_t page = sysconf(_SC_PAGESIZE), begin = (uintptr_t)__start_farmsql_lease & ~(page - 1);
+	(void)mlock((void *)begin, (uintptr_t)__stop_farmsql_lease - begin);
+}
+
+static void *try_realtime(void *ok) {
+	struct sched_param p = {.sched_priority = 1};
+	*(int *)ok = pthread_setschedparam(pthread_self(), SCHED_FIFO, &p) == 0;
+	return 0;
+}
+
+int lease_may_realtime(void) {
+	pthread_t p;
+	int ok = 0;
+	if (pthread_create(&p, 0, try_realtime, &ok) == 0)
+		pthread_join(p, 0);
+	return ok;
+}
+
+static int open_socket(struct lease_thread *t, uint16_t self) {
+	struct sockaddr_un a;
+	t->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (t->socket < 0)
+		return -1;
+	int bytes = 1 << 20; // room for a message of each of a thousand members
+	(void)setsockopt(t->socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+	return bind(t->socket, (struct sockaddr *)&a, address(&a, t->name, self));
+}
+
+static int start_thread(struct lease_thread *t, int want) {
+	pthread_attr_t attr;
+	int err = pthread_attr_init(&attr);
+	if (err)
+		return err;
+	pthread_attr_setstack(&attr, t->stack, STACK_BYTES);
+	err = pthread_create(&t->thread, &attr, run, t);
+	pthread_attr_destroy(&attr);
+	if (!err && want) {
+		struct sched_param p = {.sched_priority = sched_get_priority_max(SCHED_FIFO) - 1};
+		t->realtime = pthread_setschedparam(t->thread, SCHED_FIFO, &p) == 0;
+	}
+	return err;
+}
+
+static void release(struct lease_thread *t) {
+	int fds[] = {t->socket, t->wake, t->event};
+	for (int i = 0; i < 3; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (t->stack)
+		munmap(t->stack, STACK_BYTES);
+	pthread_mutex_destroy(&t->mu);
+	munmap(t, sizeof *t);
+}
+
+struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid) {
+	struct lease_thread *t = mmap(0, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (t == MAP_FAILED)
+		return 0;
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&t->mu, &attr);
+	pthread_mutexattr_destroy(&attr);
+	t->core.self = self;
+	t->core.length = length;
+	t->incarnation = incarnation;
+	t->valid = valid;
+	snprintf(t->name, sizeof t->name, "%s", name);
+	t->socket = -1;
+	t->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	void *stack = mmap(0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_POPULATE, -1, 0);
+	t->stack = stack == MAP_FAILED ? 0 : stack;
+	int err = t->event < 0 || t->wake < 0 || !t->stack || open_socket(t, self) ? errno : 0;
+	if (!err) {
+		pin(t);
+		err = start_thread(t, want);
+	}
+	if (err) {
+		release(t);
+		errno = err;
+		return 0;
+	}
+	return t;
+}
+
+void lease_thread_stop(struct lease_thread *t) {
+	__atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
+	signal_event(t->wake);
+	pthread_join(t->thread, 0);
+	release(t);
+}
+
+void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n) {
+	pthread_mutex_lock(&t->mu);
+	lease_core_configure(&t->core, lease_now(), cm, members, n);
+	t->expired_n = 0;
+	publish(t);
+	pthread_mutex_unlock(&t->mu);
+	signal_event(t->wake);
+}
+
+int lease_thread_realtime(const struct lease_thread *t) { return t->realtime; }
+int lease_thread_eventfd(const struct lease_thread *t) { return t->event; }
+
+int lease_thread_expired(struct lease_thread *t, uint16_t *machines, int max) {
+	pthread_mutex_lock(&t->mu);
+	int n = t->expired_n < max ? t->expired_n : max;
+	memcpy(machines, t->expired, n * sizeof *machines);
+	memmove(t->expired, t->expired + n, (t->expired_n - n) * sizeof *machines);
+	t->expired_n -= n;
+	pthread_mutex_unlock(&t->mu);
+	return n;
+}
+
+int64_t lease_thread_outstanding(struct lease_thread *t) {
+	pthread_mutex_lock(&t->mu);
+	int64_t until = t->core.outstanding;
+	pthread_mutex_unlock(&t->mu);
+	return until;
+}
+
+int lease_thread_relations(struct lease_thread *t, struct lease_relation *r, int max) {
+	pthread_mutex_lock(&t->mu);
+	int n = t->core.n < max ? t->core.n : max;
+	memcpy(r, t->core.relations, n * sizeof *r);
+	pthread_mutex_unlock(&t->mu);
+	return n;
+}

@@ -1,0 +1,204 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package lease
+
+/*
+#cgo CFLAGS: -O2 -Wall
+#cgo LDFLAGS: -lpthread
+#include <stdlib.h>
+#include "thread.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+// HaveThread says whether this build has the thread of C.
+const HaveThread = true
+
+// thread keeps leases with a thread of C (SOSP'15 section 5.1: a dedicated thread
+// at the highest priority, whose memory and code are pinned). All of the exchange
+// happens there, on a socket of its own; Go hears of leases that have run out
+// through an eventfd, and reads how long the own lease lasts from memory.
+//
+// The machines are processes of one host, which find each other by abstract
+// socket addresses made of the cluster's identifier and the machine's.
+type thread struct {
+	clock    clock.Clock
+	length   time.Duration
+	expired  func(rdma.MachineID)
+	realtime bool
+	// The thread's clock read at least raw at begin: so now() is never early.
+	begin time.Time
+	raw   int64
+	// The thread writes until when the own lease lasts to valid, which is pinned
+	// until it has ended.
+	valid *atomic.Int64
+	pin   runtime.Pinner
+
+	events *os.File    // the thread's eventfd
+	ended  clock.Event // listen has returned
+
+	mu sync.RWMutex // c is freed under it
+	c  *C.struct_lease_thread
+}
+
+// NewThread returns a keeper that is a thread of C. It has real-time priority if
+// that is permitted. It fails with ErrMachineTaken if the machine of this name
+// has a thread already.
+func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
+	return newThread(cluster, self, cfg, true)
+}
+
+func newThread(cluster uint64, self call.Peer, cfg Config, realtime bool) (Keeper, error) {
+	k := &thread{clock: cfg.Clock, length: cfg.Length, expired: cfg.Expired, ended: cfg.Clock.NewEvent(), valid: new(atomic.Int64)}
+	if k.length == 0 {
+		// Before the thread runs it is not known whether it may have its priority.
+		k.length = LengthThread
+		if !realtime || !mayRealtime() {
+			k.length = LengthThreadNormal
+		}
+	}
+	name := C.CString(fmt.Sprintf("farmsql/%016x/lease", cluster))
+	defer C.free(unsafe.Pointer(name))
+	want := C.int(0)
+	if realtime {
+		want = 1
+	}
+	k.pin.Pin(k.valid)
+	c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), C.int64_t(k.length), want,
+		(*C.int64_t)(unsafe.Pointer(k.valid)))
+	if c == nil {
+		k.pin.Unpin()
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("lease: machine %d of this cluster runs already: %w", self.Machine, rdma.ErrMachineTaken)
+		}
+		return nil, fmt.Errorf("lease: start the thread: %w", err)
+	}
+	k.c, k.realtime = c, C.lease_thread_realtime(c) == 1
+	k.begin = k.clock.Now()
+	k.raw = int64(C.lease_now())
+	fd, err := unix.FcntlInt(uintptr(C.lease_thread_eventfd(c)), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		C.lease_thread_stop(c)
+		k.pin.Unpin()
+		return nil, fmt.Errorf("lease: %w", err)
+	}
+	k.events = os.NewFile(uintptr(fd), "lease events")
+	k.clock.Go(k.listen)
+	return k, nil
+}
+
+// mayRealtime says whether threads of this process may have real-time priority.
+func mayRealtime() bool { return C.lease_may_realtime() == 1 }
+
+// listen reports machines whose lease has run out, until Close.
+func (k *thread) listen() {
+	defer k.ended.Set()
+	var counter [8]byte
+	for {
+		if _, err := k.events.Read(counter[:]); err != nil {
+			return
+		}
+		for _, m := range k.taken() {
+			k.expired(m)
+		}
+	}
+}
+
+func (k *thread) taken() []rdma.MachineID {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.c == nil {
+		return nil
+	}
+	var machines [C.LEASE_MEMBERS_MAX]C.uint16_t
+	n := C.lease_thread_expired(k.c, &machines[0], C.LEASE_MEMBERS_MAX)
+	ids := make([]rdma.MachineID, n)
+	for i := range ids {
+		ids[i] = rdma.MachineID(machines[i])
+	}
+	return ids
+}
+
+func (k *thread) Configure(cm rdma.MachineID, members []call.Peer) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.c == nil {
+		return
+	}
+	if len(members) > C.LEASE_MEMBERS_MAX {
+		panic(fmt.Sprintf("lease: %d members", len(members)))
+	}
+	C.lease_thread_configure(k.c, C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)))
+}
+
+func (k *thread) now() int64 { return k.raw + int64(k.clock.Now().Sub(k.begin)) }
+
+func (k *thread) Valid() bool { return k.now() < k.valid.Load() }
+
+func (k *thread) Outstanding() time.Duration {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.c == nil {
+		return 0
+	}
+	c := core{outstanding: int64(C.lease_thread_outstanding(k.c))}
+	return c.left(int64(C.lease_now()))
+}
+
+func (k *thread) Leases() []Lease {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.c == nil {
+		return nil
+	}
+	list := make([]C.struct_lease_relation, C.LEASE_MEMBERS_MAX)
+	n := C.lease_thread_relations(k.c, &list[0], C.LEASE_MEMBERS_MAX)
+	var c core
+	for _, r := range list[:n] {
+		p := call.Peer{Machine: rdma.MachineID(r.peer.machine), Incarnation: uint64(r.peer.incarnation)}
+		c.relations = append(c.relations, relation{peer: p, granted: int64(r.granted), held: int64(r.held)})
+	}
+	return c.leases(int64(C.lease_now()))
+}
+
+func (k *thread) Length() time.Duration { return k.length }
+
+func (k *thread) Variant() string {
+	if k.realtime {
+		return "thread with real-time priority"
+	}
+	return "thread with normal priority (real-time priority is not permitted)"
+}
+
+func (k *thread) Close() error {
+	k.mu.Lock()
+	c := k.c
+	k.c = nil
+	k.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	err := k.events.Close()
+	k.ended.Wait()
+	C.lease_thread_stop(c)
+	k.pin.Unpin()
+	k.valid.Store(0)
+	return err
+}

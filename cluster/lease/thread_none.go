@@ -1,0 +1,17 @@
+//go:build !(cgo && linux && (amd64 || arm64))
+
+package lease
+
+import (
+	"errors"
+
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+// HaveThread says whether this build has the thread of C.
+const HaveThread = false
+
+// NewThread fails: this build has no thread of C.
+func NewThread(uint64, call.Peer, Config) (Keeper, error) {
+	return nil, errors.New("lease: built without cgo, there is no thread")
+}
