@@ -24,6 +24,6 @@
 // state here is used by that goroutine alone. Server is safe for concurrent use.
 //
 // Limits: no compression, no COM_CHANGE_USER; caching_sha2_password only over
-// TLS; FOR SHARE is not parsed (LOCK IN SHARE MODE is); a client that opens a server-side cursor sees "missing result set"
-// instead of the error when its statement fails (the protocol library drops it).
+// TLS; a client that opens a server-side cursor sees "missing result set" instead of
+// the error when its statement fails (the protocol library drops it).
 package wire

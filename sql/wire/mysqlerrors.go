@@ -7,6 +7,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -41,6 +42,7 @@ var numberedKinds = []numbered{
 	{gms.ErrAmbiguousColumnOrAliasName, 1052},
 	{gms.ErrAmbiguousColumnInOrderBy, 1052},
 	{gms.ErrColumnExists, 1060},
+	{gms.ErrDuplicateColumn, 1060},
 	{gms.ErrDuplicateAliasOrTable, 1066},
 	{gms.ErrInvalidColumnDefaultValue, 1067},
 	{gms.ErrIncompatibleDefaultType, 1067},
@@ -58,6 +60,7 @@ var numberedKinds = []numbered{
 	{gms.ErrInvalidSystemVariableValue, 1231},
 	{gms.ErrUnknownPreparedStatement, 1243},
 	{gms.ErrColumnNumberDoesNotMatch, 1222},
+	{planbuilder.ErrUnionSchemasDifferentLength, 1222},
 	{gms.ErrInvalidOperandColumns, 1241},
 	{gms.ErrExpectedSingleRow, 1242},
 	{gms.ErrMoreThanOneRow, 1172},
@@ -76,6 +79,9 @@ var numberedKinds = []numbered{
 	{gms.ErrInvalidSetValue, 1265},
 	{types.ErrConvertingToTime, 1292},
 	{types.ErrConvertingToTimeOutOfRange, 1292},
+	{types.ErrConvertingToTimeType, 1292},
+	{types.ErrConvertingToYear, 1264},
+	{types.ErrLengthTooLarge, 1074},
 	{gms.ErrTruncatedIncorrect, 1292},
 	{types.ErrBadCharsetString, 1366},
 	{types.ErrConvertToDecimalLimit, 1264},
@@ -104,11 +110,19 @@ var numberedKinds = []numbered{
 	{gms.ErrUnsupportedSyntax, 1235},
 }
 
-// Numbers of errors that are not kinds of the engine.
-const (
-	errParse        = 1064
-	errNotInGroupBy = 1055
-)
+// errNotInGroupBy is the number of an error that the middle of its text tells.
+const errNotInGroupBy = 1055
+
+// Numbers of errors that are not kinds of the engine, by how their text begins.
+var numberedTexts = []struct {
+	prefix string
+	number int
+}{
+	{"syntax error at position", 1064},
+	{"column ordinal out of range", 1054},
+	{"failed to resolve aggregate column argument", 1111},
+	{"Too big precision", 1426},
+}
 
 // states holds the SQLSTATE of every number that is not HY000 in MySQL 8.
 var states = map[int]string{
@@ -122,7 +136,7 @@ var states = map[int]string{
 	1172: "42000", 1176: "42000", 1213: "40001", 1217: "23000", 1222: "21000", 1227: "42000",
 	1231: "42000", 1235: "42000", 1239: "42000", 1241: "21000", 1242: "21000", 1264: "22003",
 	1265: "01000", 1280: "42000", 1292: "22007", 1304: "42000", 1305: "42000", 1317: "70100",
-	1365: "22012", 1370: "42000", 1391: "HY000", 1403: "42000", 1406: "22001", 1410: "42000",
+	1365: "22012", 1370: "42000", 1391: "HY000", 1403: "42000", 1406: "22001", 1410: "42000", 1426: "42000",
 	1451: "23000", 1452: "23000", 1461: "42000", 1582: "42000", 1586: "23000", 1690: "22003",
 	1701: "42000", 1792: "25006", 1822: "HY000", 3140: "22032", 3141: "22032",
 }
@@ -210,11 +224,13 @@ func dropsColumn(a *sqlparser.AlterTable) bool {
 }
 
 func numberOf(message string) int {
-	switch {
-	case strings.HasPrefix(message, "syntax error at position"):
-		return errParse
-	case strings.Contains(message, "sql_mode=only_full_group_by"):
+	if strings.Contains(message, "sql_mode=only_full_group_by") {
 		return errNotInGroupBy
+	}
+	for _, t := range numberedTexts {
+		if strings.HasPrefix(message, t.prefix) {
+			return t.number
+		}
 	}
 	for i, m := range matchers {
 		if m.MatchString(message) {

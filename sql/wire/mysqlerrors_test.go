@@ -30,6 +30,9 @@ func TestAsMySQL(t *testing.T) {
 	}{
 		{1105, "HY000", "syntax error at position 6 near 'selec'", 1064, "42000"},
 		{1105, "HY000", "something else", 1105, "HY000"},
+		{1105, "HY000", "column ordinal out of range: 2", 1054, "42S22"},
+		{1105, "HY000", "failed to resolve aggregate column argument: count(1)", 1111, "HY000"},
+		{1105, "HY000", "Too big precision 70 specified. Maximum is 65.", 1426, "42000"},
 		{1062, "", "duplicate", 1062, "23000"},
 		{1213, "40001", "serialization failure", 1213, "40001"},
 		{1644, "45000", "signalled", 1644, "45000"},
