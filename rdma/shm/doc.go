@@ -31,8 +31,9 @@
 // All these accesses are sequentially consistent, so that either the operation
 // sees the change or its end is waited for.
 //
-// Copies are guarded: if somebody cuts a file short, or its file system has no
-// page left, the operation fails with ErrBroken where the process would die.
+// Whatever looks at the files of others is guarded: if somebody cuts one short, or
+// its file system has no page left, the operation fails with ErrBroken where the
+// process would die. A machine whose own state file is cut short dies.
 //
 // # Lives and deaths
 //

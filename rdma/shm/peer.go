@@ -78,7 +78,7 @@ func (nic *NIC) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 
 // peerLocked returns the present life of a machine, or nil if it is over.
 func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
-	if p := nic.mu.peers[m]; p != nil && p.state.isAlive() {
+	if p := nic.mu.peers[m]; p != nil && p.isAlive() {
 		return p, nil
 	}
 	s, err := nic.stateOfLocked(m)
@@ -104,6 +104,15 @@ func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 	return p, nil
 }
 
+// isAlive is false also if the peer's state faults.
+func (p *peer) isAlive() (alive bool) {
+	_ = guard(func() error {
+		alive = p.state.isAlive()
+		return nil
+	})
+	return alive
+}
+
 // forgetLocked drops a former life.
 func (nic *NIC) forgetLocked(m rdma.MachineID) {
 	nic.breakLocked(func(c *conn) bool { return c.peer.state.machine == m })
@@ -115,7 +124,10 @@ func (nic *NIC) forgetLocked(m rdma.MachineID) {
 // watch marks the peer's life as over when its process ends.
 func (p *peer) watch() {
 	if _, err := p.monitor.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		p.state.alive.Store(0)
+		_ = guard(func() error {
+			p.state.alive.Store(0)
+			return nil
+		})
 	}
 }
 

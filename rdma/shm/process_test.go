@@ -124,6 +124,42 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
+// Who cuts a machine's state short kills that machine at most.
+func TestStateCutShort(t *testing.T) {
+	s := newSelf(t)
+	for _, connected := range []bool{true, false} {
+		c := start(t, s.path, 2, t.TempDir())
+		c.do("register")
+		if connected {
+			if err := s.write(2, 0, pattern(64, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state := s.nic.stateOf(2)
+		if err := os.Truncate(s.nic.folder.file(2, "state"), 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := s.write(2, 0, pattern(64, 1)); !errors.Is(err, rdma.ErrBroken) {
+				t.Errorf("write: %v", err)
+			}
+		}
+		if err := guard(func() error { _, ok := state.lookup(key); return fmt.Errorf("found %v", ok) }); !errors.Is(err, rdma.ErrBroken) {
+			t.Errorf("lookup: %v", err)
+		}
+		s.nic.Deregister(key)
+		if err := s.nic.Register(key, s.memory); err != nil {
+			t.Fatal(err)
+		}
+		c.kill()
+	}
+	c := start(t, s.path, 2, t.TempDir())
+	c.do("register")
+	if err := s.write(2, 0, pattern(64, 1)); err != nil {
+		t.Errorf("to its next life: %v", err)
+	}
+}
+
 // Control calls find the life that they are for.
 func TestCallsBetweenProcesses(t *testing.T) {
 	s := newSelf(t)

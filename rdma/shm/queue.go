@@ -76,10 +76,12 @@ func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []
 			return true, nil
 		}
 		switch err {
+		case rdma.ErrBroken: // a fault
+			q.conns[to].broken.Store(true)
 		case errNoConn:
 			err = q.connect(to)
 		case errNotAttached:
-			err = q.nic.attach(q.conns[to].peer, k)
+			err = guard(func() error { return q.nic.attach(q.conns[to].peer, k) })
 		}
 		if err != nil {
 			return false, &rdma.Error{Op: op, To: to, Key: k, Offset: off, Bytes: len(b), Err: err}
@@ -89,7 +91,11 @@ func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []
 }
 
 func (q *Queue) connect(to rdma.MachineID) error {
-	c, err := q.nic.connect(q, to)
+	var c *conn
+	err := guard(func() (err error) {
+		c, err = q.nic.connect(q, to)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -134,15 +140,9 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 	return nil
 }
 
-// end ends an operation, and turns a fault in it into an error: somebody cut a
-// shared file short, or its file system is full.
+// end ends an operation, and turns a fault in it into an error, as guard does.
 func (q *Queue) end(err *error, panicOnFault bool) {
-	if r := recover(); r != nil {
-		if _, isFault := r.(interface{ Addr() uintptr }); !isFault {
-			panic(r)
-		}
-		*err = rdma.ErrBroken
-	}
+	faulted(recover(), err)
 	debug.SetPanicOnFault(panicOnFault)
 	q.count++
 	q.active.Store(q.count)

@@ -30,10 +30,18 @@ func (nic *NIC) settle(patience time.Duration) error {
 		states, err = nic.states()
 	}
 	for _, s := range states {
-		for worker := range s.workers() {
-			if !nic.settleWorker(s, worker, expired) {
-				return fmt.Errorf("%w: process %d, machine %d, worker %d", ErrStuck, s.process(), s.machine, worker)
-			}
+		// A machine whose own state faults has come to its end.
+		if err := guard(func() error { return nic.settleMachine(s, expired) }); errors.Is(err, ErrStuck) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (nic *NIC) settleMachine(s *state, expired func() bool) error {
+	for worker := range s.workers() {
+		if !nic.settleWorker(s, worker, expired) {
+			return fmt.Errorf("%w: process %d, machine %d, worker %d", ErrStuck, s.process(), s.machine, worker)
 		}
 	}
 	return nil
