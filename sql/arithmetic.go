@@ -10,7 +10,10 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-var _ gms.Expression = (*checkedArithmetic)(nil)
+var (
+	_ gms.Expression = (*checkedArithmetic)(nil)
+	_ gms.Expression = (*checkedDoubles)(nil)
+)
 
 // A checkedArithmetic is +, - or * of two integers. A result beyond BIGINT is
 // error 1690, as in MySQL; go-mysql-server's wraps around. If one of the two is
@@ -20,7 +23,12 @@ type checkedArithmetic struct {
 	unsigned bool
 }
 
-// newCheckedArithmetic returns nil unless both operands are integers.
+// A checkedDoubles is +, - or * with a double. An infinite result is error 1690,
+// as in MySQL.
+type checkedDoubles struct{ *expression.Arithmetic }
+
+// newCheckedArithmetic returns nil unless both operands are integers, or one is
+// a double.
 func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expression {
 	for _, e := range a.Children() {
 		if _, ok := e.(*expression.Interval); ok {
@@ -28,7 +36,12 @@ func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expres
 		}
 	}
 	left, right := a.LeftChild.Type(ctx), a.RightChild.Type(ctx)
-	if !types.IsInteger(left) || !types.IsInteger(right) || a.Op != "+" && a.Op != "-" && a.Op != "*" {
+	switch {
+	case a.Op != "+" && a.Op != "-" && a.Op != "*":
+		return nil
+	case types.IsFloat(left) && types.IsNumber(right) || types.IsNumber(left) && types.IsFloat(right):
+		return &checkedDoubles{a}
+	case !types.IsInteger(left) || !types.IsInteger(right):
 		return nil
 	}
 	return &checkedArithmetic{a, isUnsigned(ctx, a.LeftChild) || isUnsigned(ctx, a.RightChild)}
@@ -95,6 +108,25 @@ func (a *checkedArithmetic) outOfRange() error {
 		kind = "BIGINT UNSIGNED"
 	}
 	return mysql.NewSQLError(mysql.ERDataOutOfRange, "22003", "%s value is out of range in '%s'", kind, a.String())
+}
+
+// WithChildren implements gms.Expression.
+func (a *checkedDoubles) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := a.Arithmetic.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err = compared(ctx, nil, e)
+	return e, err
+}
+
+// Eval implements gms.Expression.
+func (a *checkedDoubles) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := a.Arithmetic.Eval(ctx, row)
+	if f, ok := v.(float64); ok && math.IsInf(f, 0) {
+		return nil, mysql.NewSQLError(mysql.ERDataOutOfRange, "22003", "DOUBLE value is out of range in '%s'", a.String())
+	}
+	return v, err
 }
 
 // An integer has 65 bits: any signed or unsigned one.
