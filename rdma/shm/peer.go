@@ -144,6 +144,9 @@ func (nic *NIC) attach(p *peer, k rdma.Key) error {
 		return rdma.ErrKey
 	}
 	memory, err := nvram.Attach(r.location, int64(r.bytes))
+	if isShortage(err) {
+		return fmt.Errorf("%w: %w", rdma.ErrBroken, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", rdma.ErrKey, err)
 	}

@@ -408,6 +408,12 @@ func TestPeerThatCannotBeWatched(t *testing.T) {
 // Without descriptors nobody can be asked: whoever takes memory away waits.
 func TestOutOfDescriptors(t *testing.T) {
 	s := newSelf(t)
+	if err := s.write(1, 0, pattern(64, 1)); err != nil { // connects
+		t.Fatal(err)
+	}
+	if err := s.nic.Register(key+1, s.memory); err != nil {
+		t.Fatal(err)
+	}
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
@@ -426,6 +432,9 @@ func TestOutOfDescriptors(t *testing.T) {
 	}
 	if _, err := Join(s.path, 2); !errors.Is(err, syscall.EMFILE) {
 		t.Errorf("join: %v", err)
+	}
+	if _, err := s.q.Read(1, key+1, 0, make([]byte, 8), 1); !errors.Is(err, rdma.ErrBroken) || !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("read of what is not attached: %v", err)
 	}
 	returned := make(chan struct{})
 	go func() {
