@@ -23,6 +23,7 @@ var (
 	_ gms.CollationCoercible        = (*exactAggregate)(nil)
 	_ gms.AggregationBuffer         = (*exactBuffer)(nil)
 	_ gms.WindowFunction            = (*exactWindow)(nil)
+	_ gms.WindowFunction            = (*doubleWindow)(nil)
 	_ gms.WindowAdaptableExpression = (*exactAggregate)(nil)
 )
 
@@ -224,10 +225,14 @@ func (a *exactAggregate) NewWindowFunction(ctx *gms.Context) (gms.WindowFunction
 			w.framer, err = a.window.Frame.NewFramer(a.window)
 		}
 		return w, err
-	case a.avg:
-		return aggregation.NewAvgAgg(child).WithWindow(ctx, a.window)
 	}
-	return aggregation.NewSumAgg(child).WithWindow(ctx, a.window)
+	var w gms.WindowFunction
+	if a.avg {
+		w, err = aggregation.NewAvgAgg(child).WithWindow(ctx, a.window)
+	} else {
+		w, err = aggregation.NewSumAgg(child).WithWindow(ctx, a.window)
+	}
+	return &doubleWindow{WindowFunction: w, child: child}, err
 }
 
 // result is the aggregate of rows that are not NULL and have a sum.
@@ -357,3 +362,38 @@ func (w *exactWindow) Compute(_ *gms.Context, frame gms.WindowInterval, _ gms.Wi
 
 // Dispose implements gms.Disposable.
 func (w *exactWindow) Dispose(ctx *gms.Context) { expression.Dispose(ctx, w.child) }
+
+// A doubleWindow is SUM or AVG of doubles, which is NULL for a frame of NULLs;
+// go-mysql-server's is 0, or no number.
+type doubleWindow struct {
+	gms.WindowFunction
+	child gms.Expression
+	start int
+	rows  []int // that are not NULL, up to row i from the partition's start
+}
+
+// StartPartition implements gms.WindowFunction.
+func (w *doubleWindow) StartPartition(ctx *gms.Context, part gms.WindowInterval, rows gms.WindowBuffer) error {
+	w.start = part.Start
+	w.rows = append(w.rows[:0], 0)
+	for i, row := range rows[part.Start:part.End] {
+		v, err := w.child.Eval(ctx, row)
+		if err != nil {
+			return err
+		}
+		n := w.rows[i]
+		if v != nil {
+			n++
+		}
+		w.rows = append(w.rows, n)
+	}
+	return w.WindowFunction.StartPartition(ctx, part, rows)
+}
+
+// Compute implements gms.WindowFunction.
+func (w *doubleWindow) Compute(ctx *gms.Context, frame gms.WindowInterval, rows gms.WindowBuffer) (any, error) {
+	if frame.End <= frame.Start || w.rows[frame.End-w.start] == w.rows[frame.Start-w.start] {
+		return nil, nil
+	}
+	return w.WindowFunction.Compute(ctx, frame, rows)
+}
