@@ -76,11 +76,21 @@ var (
 	errNotCM      = errors.New("recovery: not the configuration manager")
 	errNotMember  = errors.New("recovery: the caller is not a member")
 	errSuperseded = errors.New("recovery: there is a newer configuration")
+	errChanging   = errors.New("recovery: the configuration is changing")
 	// ErrNoRegion: there is no such region.
 	ErrNoRegion = errors.New("recovery: no such region")
 	// ErrLost: the region has lost all its replicas.
 	ErrLost = errors.New("recovery: the region has lost all its replicas")
 )
+
+// IsPassing says that err comes from a configuration that is changing, or from a
+// store that does not answer: trying again may help.
+func IsPassing(err error) bool {
+	return slices.ContainsFunc([]error{
+		cluster.ErrMoved, cluster.ErrUnreachable, errNotCM, errSuperseded, errChanging, errNoMajority,
+		context.DeadlineExceeded, call.ErrOtherLife,
+	}, func(passing error) bool { return errors.Is(err, passing) })
+}
 
 // Kinds of calls, and codes of errors, of this package.
 const (
@@ -102,8 +112,8 @@ const (
 const codeFirst = 16
 
 var known = []error{
-	errNotCM, errNotMember, errSuperseded, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
-	cluster.ErrNoRoom, cluster.ErrMoved, region.ErrFull,
+	errNotCM, errNotMember, errSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
+	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
 }
 
 // ProbeKey is the registration of a machine's probe word: its incarnation, and
@@ -159,8 +169,7 @@ type Membership struct {
 		asked      cluster.ID // to suspect the CM of this configuration, by another machine
 		joiners    []cluster.Member
 		leads      bool                    // lead runs
-		parts      map[int][]byte          // of a NEW-CONFIG that is coming in
-		partsOf    cluster.ID              //
+		incoming   map[call.Peer]*incoming // by sender
 		refused    []region.ID             // by Host.Apply of current
 		committing bool                    // Host.Commit runs, or has run, for current
 		cancel     func()                  // ends Host.Commit of current
@@ -193,6 +202,7 @@ func NewMembership(cfg MembershipConfig) (*Membership, error) {
 		cfg.Meeting = defaultMeeting
 	}
 	m := &Membership{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
+	m.mu.incoming = make(map[call.Peer]*incoming)
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {
 		return nil, err

@@ -43,22 +43,34 @@ type ack struct {
 	Refused []region.ID
 }
 
-// onNewConfig takes in a part of a NEW-CONFIG, and applies it once it is whole.
+// incoming is a NEW-CONFIG of which parts have come.
+type incoming struct {
+	id    cluster.ID
+	parts [][]byte
+}
+
+// partsMax bounds a configuration.
+const partsMax = 1 << 12
+
+// onNewConfig takes in a part of a NEW-CONFIG, and applies it with the last.
 func (m *Membership) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < partHeaderBytes {
 		return nil, fmt.Errorf("recovery: NEW-CONFIG of %d bytes", len(arg))
 	}
-	word := func(off int) int { return int(binary.LittleEndian.Uint32(arg[off:])) }
-	b, whole, err := m.collect(cluster.ID(word(0)), word(4), word(8), arg[partHeaderBytes:])
-	if !whole || err != nil {
-		return nil, err
+	id := cluster.ID(binary.LittleEndian.Uint32(arg))
+	part, parts := binary.LittleEndian.Uint32(arg[4:]), binary.LittleEndian.Uint32(arg[8:])
+	c := m.Configuration()
+	if c == nil || id > c.ID {
+		b, err := m.collect(from, id, part, parts, arg[partHeaderBytes:])
+		if err != nil || part < parts-1 {
+			return nil, err
+		}
+		if c, err = m.decodeNewConfig(b); err != nil {
+			return nil, err
+		}
 	}
-	c, err := cluster.Decode("NEW-CONFIG", b)
-	if err != nil {
-		return nil, err
-	}
-	if m.cfg.Cluster != 0 && c.Cluster != m.cfg.Cluster {
-		return nil, otherCluster(m.cfg.Cluster, c.Cluster)
+	if id != c.ID {
+		return nil, fmt.Errorf("%w: %d, this is %d", errSuperseded, c.ID, id)
 	}
 	if peerIn(c, c.CM) != from || !m.isMember(c) {
 		return nil, fmt.Errorf("%w: configuration %d, from machine %d", errNotMember, c.ID, from.Machine)
@@ -70,25 +82,29 @@ func (m *Membership) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// collect keeps one part of configuration id, and returns all of it when the last
-// part of it comes in and none is missing.
-func (m *Membership) collect(id cluster.ID, part, parts int, b []byte) (all []byte, whole bool, err error) {
+// collect keeps a part of configuration id, as one machine sends it, and returns
+// all that has come of it.
+func (m *Membership) collect(from call.Peer, id cluster.ID, part, parts uint32, b []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if id < m.mu.partsOf || part >= parts {
-		return nil, false, fmt.Errorf("%w: part %d of %d of configuration %d", errSuperseded, part, parts, id)
+	in := m.mu.incoming[from]
+	if part >= parts || parts > partsMax || in != nil && id < in.id {
+		return nil, fmt.Errorf("%w: part %d of %d of configuration %d", errSuperseded, part, parts, id)
 	}
-	if m.mu.partsOf != id {
-		m.mu.partsOf, m.mu.parts = id, make(map[int][]byte)
+	if in == nil || in.id != id || len(in.parts) != int(parts) {
+		in = &incoming{id, make([][]byte, parts)}
+		m.mu.incoming[from] = in
 	}
-	m.mu.parts[part] = b
-	if len(m.mu.parts) < parts || part != parts-1 {
-		return nil, false, nil
+	in.parts[part] = b
+	return slices.Concat(in.parts...), nil
+}
+
+func (m *Membership) decodeNewConfig(b []byte) (*cluster.Configuration, error) {
+	c, err := cluster.Decode("NEW-CONFIG", b)
+	if err == nil && m.cfg.Cluster != 0 && c.Cluster != m.cfg.Cluster {
+		err = otherCluster(m.cfg.Cluster, c.Cluster)
 	}
-	for i := range parts {
-		all = append(all, m.mu.parts[i]...)
-	}
-	return all, true, nil
+	return c, err
 }
 
 // applyConfiguration is step 6 at this machine. Applying what has been applied
@@ -143,6 +159,7 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { _, in := c.Member(j.Machine); return in })
 	m.mu.isActive, m.mu.recovering, m.mu.renew = nil, true, false
+	clear(m.mu.incoming)
 	m.wakeLocked()
 	return true, nil
 }

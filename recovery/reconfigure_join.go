@@ -44,7 +44,7 @@ func (m *Membership) Start(ctx context.Context) error {
 		default:
 			err = m.enter(c, m.cfg.Clock.Now().Sub(begin))
 		}
-		if err != nil && !isPassing(err) {
+		if err != nil && !IsPassing(err) {
 			return err
 		}
 		if err != nil {
@@ -54,12 +54,6 @@ func (m *Membership) Start(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// isPassing says that trying again may help.
-func isPassing(err error) bool {
-	return errors.Is(err, cluster.ErrMoved) || errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, errNotCM) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, call.ErrOtherLife) || errors.Is(err, errNoMajority)
 }
 
 // pause is how often a machine that is not in yet tries.

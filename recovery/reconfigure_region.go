@@ -78,8 +78,8 @@ type allocation struct {
 // with region near if that has the same primary, in two phases led by the CM
 // (SOSP'15 section 3): its replicas make room, then the configuration has it.
 //
-// Errors: cluster.ErrNoRoom, the host's region.ErrFull of any replica, and those
-// of a CM that is changing, after which it may be tried again.
+// Errors: cluster.ErrNoRoom, region.ErrFull from the host of any replica, and those
+// for which IsPassing is true.
 func (m *Membership) Allocate(ctx context.Context, primary rdma.MachineID, near region.ID) (cluster.Placement, error) {
 	var p cluster.Placement
 	err := m.askCM(ctx, kindAllocate, m.onAllocate, allocation{primary, near}, &p)
@@ -109,6 +109,22 @@ func (m *Membership) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(made)
 }
 
+// calm is a context that ends when a machine is suspected, because then there is
+// something more urgent to do.
+type calm struct {
+	context.Context
+	m *Membership
+}
+
+func (c calm) Err() error {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	if len(c.m.mu.suspects) > 0 {
+		return errChanging
+	}
+	return c.Context.Err()
+}
+
 // A regionNotice is the argument of PREPARE and ANNOUNCE.
 type regionNotice struct {
 	Configuration cluster.ID
@@ -125,7 +141,7 @@ func (m *Membership) atReplicas(c *cluster.Configuration, p cluster.Placement, k
 		if x == m.self.Machine {
 			_, err = own(m.self, arg)
 		} else {
-			_, err = m.cfg.Endpoint.Call(m.within(m.patience()), peerIn(c, x), kind, arg)
+			_, err = m.cfg.Endpoint.Call(calm{m.within(m.patience()), m}, peerIn(c, x), kind, arg)
 		}
 		if err != nil {
 			return fmt.Errorf("recovery: region %d at machine %d: %w", p.Region, x, err)
@@ -190,7 +206,7 @@ func (m *Membership) remember(p cluster.Placement) bool {
 }
 
 // Placement returns where a region lives. What this machine does not know it asks
-// the CM for. Errors: ErrNoRegion, ErrLost, and those of a CM that is changing.
+// the CM for. Errors: ErrNoRegion, ErrLost, and those for which IsPassing is true.
 func (m *Membership) Placement(ctx context.Context, id region.ID) (cluster.Placement, error) {
 	c := m.Configuration()
 	if c == nil {

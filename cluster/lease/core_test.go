@@ -344,3 +344,21 @@ func TestMessage(t *testing.T) {
 		}
 	}
 }
+
+// Whatever arrives, nobody holds a lease for longer than one lasts.
+func FuzzReceive(f *testing.F) {
+	f.Add(message{grant, 0, 1000, forever}.encode(), uint8(1))
+	f.Add(message{request, -1, 0, 0}.encode(), uint8(1))
+	f.Fuzz(func(t *testing.T, b []byte, from uint8) {
+		m, ok := decode(b)
+		if !ok {
+			return
+		}
+		cm, other := two()
+		cm.receive(1100, peer(rdma.MachineID(from)), m)
+		other.receive(1100, peer(rdma.MachineID(from)), m)
+		if cm.valid > 1100+length || other.valid > 1100+length {
+			t.Errorf("valid until %d and %d", cm.valid, other.valid)
+		}
+	})
+}
