@@ -122,7 +122,7 @@ func (s *simRuns) end(o simtest.Options, r simtest.Result) {
 func (c *simCommand) options(seed uint64, std streams) simtest.Options {
 	o := simtest.Draw(seed)
 	if c.Machines != 0 {
-		o.Farm.Machines = c.Machines
+		o = o.With(c.Machines)
 	}
 	if c.Trace {
 		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.out, at, what) }

@@ -117,7 +117,11 @@ func (c *client) read(p region.Ptr) (history.Value, error) {
 func (c *client) lookUpHash() error {
 	return c.lockFree(func() (history.Object, history.Value, bool, error) {
 		i := c.pick(c.options.Keys)
-		b, ok, err := c.table.Lookup(keyOf(i), nil)
+		table := c.table
+		if c.rng.IntN(2) == 0 {
+			table = c.twoSided
+		}
+		b, ok, err := table.Lookup(keyOf(i), nil)
 		if !ok || err != nil {
 			return 0, 0, false, err
 		}

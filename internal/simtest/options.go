@@ -32,6 +32,15 @@ type Options struct {
 	Calm   time.Duration
 }
 
+// With returns the options with so many machines, and work for all of them.
+func (o Options) With(machines int) Options {
+	o.Farm.Machines = machines
+	o.Farm.Replicas = min(o.Farm.Replicas, machines)
+	o.Objects += machines
+	o.Keys += machines
+	return o
+}
+
 // Draw draws options from a seed. Some kinds of fault are left out of each run,
 // and all of them of one run in eight.
 func Draw(seed uint64) Options {

@@ -91,6 +91,8 @@ type node struct {
 	server  *hash.Server
 	tree    *btree.Tree
 	table   *hash.Table
+	// twoSided sends lookups to a shard's primary when one READ does not do.
+	twoSided *hash.Table
 }
 
 // A claim is that a machine is primary.

@@ -58,9 +58,9 @@ func TestNinetyMachines(t *testing.T) {
 	if !nightly {
 		t.Skip("only with FARMSQL_NIGHTLY: takes gigabytes of address space")
 	}
-	o := Draw(1)
-	o.Farm.Machines, o.Farm.Replicas = 90, 3
-	if r := Run(o); r.Err != nil {
+	o := Draw(4)
+	o.Farm.Replicas, o.Faults = 3, []Fault{Spike, Pause, PowerCut}
+	if r := Run(o.With(90)); r.Err != nil {
 		t.Error(r.Err)
 	} else {
 		t.Log(r)

@@ -44,6 +44,7 @@ func keyOf(i int) []byte { return fmt.Appendf(nil, "key %03d", i) }
 func (s *store) open(n *node) {
 	if !s.tree.IsNil() {
 		n.tree, n.table = btree.Open(n.m, s.tree), n.server.Open(s.hash)
+		n.twoSided = hash.OpenWith(n.m, s.hash, hash.Options{OneTwoSided: true})
 	}
 }
 
@@ -71,9 +72,9 @@ func valueOf(b []byte) (history.Value, error) {
 // setUp makes the store, its objects spread over all machines.
 func (r *run) setUp() (err error) {
 	s := &r.store
-	places := make([]region.Addr, len(r.nodes))
+	var places []region.Addr
 	for i, n := range r.nodes {
-		if !n.process.Do(func() { err = s.makeAt(r, n, i, places) }) {
+		if !n.process.Do(func() { err = s.makeAt(r, n, i, &places) }) {
 			return errDied
 		}
 		if err != nil {
@@ -90,8 +91,11 @@ func (r *run) setUp() (err error) {
 	return err
 }
 
+// placesMax is over how many machines a hash table can be spread.
+const placesMax = 32
+
 // makeAt makes the objects whose number modulo that of the machines is i.
-func (s *store) makeAt(r *run, n *node, i int, places []region.Addr) error {
+func (s *store) makeAt(r *run, n *node, i int, places *[]region.Addr) error {
 	for _, of := range []struct {
 		list  *[]region.Ptr
 		count int
@@ -107,7 +111,9 @@ func (s *store) makeAt(r *run, n *node, i int, places []region.Addr) error {
 			if err != nil {
 				return err
 			}
-			places[i] = (*of.list)[k].Addr
+			if k == i && len(*places) < placesMax && of.list == &s.objects {
+				*places = append(*places, (*of.list)[k].Addr)
+			}
 		}
 	}
 	return nil
