@@ -23,7 +23,7 @@ func (a *Allocator) AllocArray(worker, payload, n int, hint Addr) (Ptr, []Versio
 		return Ptr{}, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
 	}
 	w := &a.workers[worker]
-	w.refill.Lock()
+	a.cfg.Clock.Lock(&w.refill)
 	defer w.refill.Unlock()
 	for {
 		dir := a.dir.Load()

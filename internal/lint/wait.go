@@ -22,12 +22,17 @@ func checkWait(dir string, files []*file, report func(*file, token.Pos, string))
 	if !slices.Contains(simulated, dir) {
 		return
 	}
+	patient := patientLocks(files)
 	for _, f := range files {
 		if f.isTest || slices.Contains(unsimulated, f.name) {
 			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if what := wait(n); what != "" {
+			what := wait(n)
+			if name := locked(n); what == "" && patient[name] {
+				what = name + ".Lock, of what is locked through a clock elsewhere"
+			}
+			if what != "" {
 				report(f, n.Pos(), what+"; wait through a clock.Clock")
 			}
 			return true
@@ -62,6 +67,48 @@ func wait(n ast.Node) string {
 		if n.Op == token.ARROW {
 			return "receives from a channel"
 		}
+	}
+	return ""
+}
+
+// patientLocks returns the names of the mutexes that are locked with
+// Clock.Lock(&x.name) somewhere: they are held across waits.
+func patientLocks(files []*file) map[string]bool {
+	names := make(map[string]bool)
+	for _, f := range files {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || f.isTest || lastName(call.Fun) != "Lock" || len(call.Args) != 1 {
+				return true
+			}
+			if u, ok := call.Args[0].(*ast.UnaryExpr); ok && u.Op == token.AND && lastName(u.X) != "Mutex" {
+				names[lastName(u.X)] = true
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// locked returns the name of the mutex in a call of its Lock, or nothing.
+func locked(n ast.Node) string {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) != 0 {
+		return ""
+	}
+	if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Lock" {
+		return lastName(sel.X)
+	}
+	return ""
+}
+
+// lastName is the name that an identifier or a selector ends with.
+func lastName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
 	}
 	return ""
 }
