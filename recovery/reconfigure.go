@@ -331,6 +331,33 @@ func (m *Membership) Configuration() *cluster.Configuration {
 	return m.mu.current
 }
 
+// A Status is how far a machine is, for display.
+type Status struct {
+	Configuration *cluster.Configuration // nil before the first
+	// Suspects are machines whose leases have run out; Joining those that wait to
+	// be admitted, at the CM.
+	Suspects, Joining []rdma.MachineID
+	// Recovering says that not all regions are active yet.
+	Recovering bool
+	// Err is why the machine is no member any more.
+	Err error
+}
+
+// Status returns the machine's status.
+func (m *Membership) Status() Status {
+	err := m.Err()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := Status{Configuration: m.mu.current, Recovering: m.mu.recovering, Err: err}
+	for _, p := range m.mu.suspects {
+		s.Suspects = append(s.Suspects, p.Machine)
+	}
+	for _, j := range m.mu.joiners {
+		s.Joining = append(s.Joining, j.Machine)
+	}
+	return s
+}
+
 // Err returns why this machine has no part any more: ErrEvicted, ErrClosed, or
 // what the host failed with. nil if it has.
 func (m *Membership) Err() error {

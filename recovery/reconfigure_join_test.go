@@ -59,6 +59,9 @@ func TestJoinWaitsForRecovery(t *testing.T) {
 		g.until("recovery has begun", func() bool { return slices.Contains(slow.host.log, fmt.Sprintf("commit %d", before.ID+1)) })
 		joiner := g.boot(9, nil)
 		g.world.Outside().Sleep(300 * time.Millisecond)
+		if s := g.nodes[before.CM].Status(); !s.Recovering || !slices.Equal(s.Joining, []rdma.MachineID{9}) {
+			t.Errorf("%+v", s)
+		}
 		if joiner.isUp || g.cmConfig().ID != before.ID+1 {
 			t.Error("admitted while recovery is going on")
 		}
@@ -456,6 +459,28 @@ func TestAllocationGivesWay(t *testing.T) {
 		g.settled(4)
 		if l := g.lines[0]; l.Probed.Sub(l.Suspect) > 3*leaseLength {
 			t.Errorf("%v", l)
+		}
+	})
+}
+
+// Whoever asks a CM that is dead is told that it may try again, when there is
+// another one.
+func TestAsksADeadCM(t *testing.T) {
+	simulate(t, sim.Options{Seed: 35}, 4, 2, func(g *group) {
+		who := g.others()[0]
+		g.world.Machine(g.cm()).Kill()
+		g.at(who, func(n *node) {
+			if _, err := n.Allocate(context.Background(), who, 0); !IsPassing(err) {
+				t.Errorf("%v", err)
+			}
+		})
+		g.settled(3)
+		if p := g.allocate(who); p.Primary != who {
+			t.Errorf("%+v", p)
+		}
+		n := g.nodes[who]
+		if s := n.Status(); s.Err != nil || s.Recovering || len(s.Suspects)+len(s.Joining) > 0 || len(s.Configuration.Machines) != 3 {
+			t.Errorf("%+v", s)
 		}
 	})
 }

@@ -26,12 +26,31 @@ func (m *Membership) askCM(ctx context.Context, kind uint8, own call.Handler, ar
 	if c.CM == m.self.Machine {
 		answer, err = own(m.self, encoded)
 	} else {
-		answer, err = m.cfg.Endpoint.Call(ctx, peerIn(c, c.CM), kind, encoded)
+		answer, err = m.cfg.Endpoint.Call(during{ctx, m, c.ID}, peerIn(c, c.CM), kind, encoded)
 	}
 	if err != nil || reply == nil {
 		return err
 	}
 	return json.Unmarshal(answer, reply)
+}
+
+// during is a context that ends with a configuration: its CM may be dead.
+type during struct {
+	context.Context
+	m  *Membership
+	id cluster.ID
+}
+
+func (d during) Err() error {
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	switch {
+	case d.m.mu.phase == evicted || d.m.mu.phase == closed:
+		return ErrEvicted
+	case d.m.mu.current.ID != d.id:
+		return errChanging
+	}
+	return d.Context.Err()
 }
 
 // changeAsCM stores the revision that f makes of the configuration, for a
