@@ -95,7 +95,9 @@ type allocation struct {
 
 // Allocate makes a region whose primary is at the machine asked for, co-located
 // with region near if that has the same primary, in two phases led by the CM
-// (SOSP'15 section 3): its replicas make room, then the configuration has it.
+// (SOSP'15 section 3): its replicas make room, then the configuration has it, and
+// they are told. If the answer to this machine is lost, there may be one region
+// more, which its replicas know all the same.
 //
 // Errors: cluster.ErrNoRoom, region.ErrFull from the host of any replica, and those
 // for which IsPassing is true.
@@ -118,13 +120,13 @@ func (m *Membership) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
 			return nil, err
 		}
 		made, c = p, next
-		return next, m.atReplicas(next, p, kindPrepare, m.onPrepare)
+		return next, m.atReplicas(calm{m.within(m.patience()), m}, next, p, kindPrepare, m.onPrepare)
 	})
 	if err != nil {
 		return nil, err
 	}
-	// Who misses this hears of the region in the next configuration, or asks.
-	m.cfg.Events.failed("announce a region", m.atReplicas(c, made, kindAnnounce, m.onAnnounce))
+	// All replicas hear of it, or the configuration changes, and the next one tells.
+	m.cfg.Events.failed("announce a region", m.atReplicas(during{context.Background(), m, c.ID}, c, made, kindAnnounce, m.onAnnounce))
 	return json.Marshal(made)
 }
 
@@ -151,7 +153,7 @@ type regionNotice struct {
 }
 
 // atReplicas has each replica of a region handle a notice of it.
-func (m *Membership) atReplicas(c *cluster.Configuration, p cluster.Placement, kind uint8, own call.Handler) error {
+func (m *Membership) atReplicas(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, own call.Handler) error {
 	arg, err := json.Marshal(regionNotice{c.ID, p})
 	if err != nil {
 		return err
@@ -160,7 +162,7 @@ func (m *Membership) atReplicas(c *cluster.Configuration, p cluster.Placement, k
 		if x == m.self.Machine {
 			_, err = own(m.self, arg)
 		} else {
-			_, err = m.cfg.Endpoint.Call(calm{m.within(m.patience()), m}, peerIn(c, x), kind, arg)
+			_, err = m.cfg.Endpoint.Call(ctx, peerIn(c, x), kind, arg)
 		}
 		if err != nil {
 			return fmt.Errorf("recovery: region %d at machine %d: %w", p.Region, x, err)
