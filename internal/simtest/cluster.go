@@ -10,10 +10,11 @@ import (
 )
 
 // A Cluster is what is under test: the machines of one instance, machine i on
-// machine i of a world.
+// machine i of a world, in its failure domain.
 type Cluster interface {
 	// Takes says whether the cluster is meant to live through a fault. Others
-	// are not injected.
+	// are not injected. With a single replica of each region there is not much
+	// that it can take.
 	Takes(Fault) bool
 	// Start boots machines that are down and returns when they serve; errDied
 	// says that one died meanwhile. It is called on a routine that belongs to no

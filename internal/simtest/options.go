@@ -19,6 +19,10 @@ type Options struct {
 	Farm farm.Config
 	// New makes the cluster under test.
 	New func(*sim.World, farm.Config, Hooks) Cluster
+	// Domains is into how many failure domains the machines are dealt out. At
+	// least three, so that the failure of one leaves a majority, and one for each
+	// replica.
+	Domains int
 	// Clients is how many each machine has, Duration for how long they and the
 	// faults go on.
 	Clients  int
@@ -58,6 +62,7 @@ func Draw(seed uint64) Options {
 			RegionBytes: 1 << 20, LogBytes: 64 << 10 << rng.IntN(3), MessageBytes: 16 << 10 << rng.IntN(3),
 		},
 		New:      NewWhole,
+		Domains:  3 + rng.IntN(machines-2),
 		Clients:  1 + rng.IntN(4),
 		Duration: time.Duration(2+rng.IntN(10)) * time.Millisecond,
 		Objects:  4 + rng.IntN(12), Keys: 4 + rng.IntN(40),

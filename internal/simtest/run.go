@@ -119,6 +119,9 @@ func Run(o Options) Result {
 		nodes: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
 	}
 	j := &injector{run: r, struck: r.outside.NewEvent()}
+	for i := range r.nodes {
+		r.machine(i).SetDomain(i % o.Domains)
+	}
 	r.cluster = o.New(w, o.Farm, Hooks{Serving: r.serving, Step: j.onStep, Recovering: j.onRecovering})
 	err := w.Run(func() { r.fail(r.phases(j)) })
 	if r.failure == nil {

@@ -35,7 +35,7 @@ func runSeeds(t *testing.T, from uint64, n int) (total Result) {
 }
 
 func TestRuns(t *testing.T) {
-	from, n := uint64(1), 30
+	from, n := uint64(1), 20
 	switch {
 	case *seed != 0:
 		from, n = *seed, 1
@@ -47,7 +47,7 @@ func TestRuns(t *testing.T) {
 	total := runSeeds(t, from, n)
 	t.Logf("%d runs: %v", n, total)
 	for f, count := range total.Faults {
-		if count == 0 && n >= 30 && (&whole{}).Takes(Fault(f)) {
+		if count == 0 && n >= 20 && (&whole{}).Takes(Fault(f)) {
 			t.Errorf("no %v", Fault(f))
 		}
 	}
