@@ -16,6 +16,7 @@ import (
 type puppet struct {
 	run    *run
 	hooks  Hooks
+	every  time.Duration // a step
 	fell   int
 	starts int
 }
@@ -37,7 +38,7 @@ func (c *puppet) Start(machines []int) error {
 			for s := txn.Step(0); ; s = (s + 1) % txn.Step(txn.Steps) {
 				c.hooks.Step(i, s)
 				c.hooks.Recovering(i)
-				p.Sleep(10 * time.Microsecond)
+				p.Sleep(c.every)
 			}
 		})
 	}
@@ -59,7 +60,7 @@ func TestFaults(t *testing.T) {
 			w := sim.New(sim.Options{Seed: 3})
 			r := &run{options: o, world: w, outside: w.Outside(), rng: w.Rand()}
 			j := &injector{run: r, struck: r.outside.NewEvent()}
-			c := &puppet{run: r, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}
+			c := &puppet{run: r, every: 10 * time.Microsecond, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}
 			r.cluster = c
 			err := w.Run(func() {
 				r.nodes = make([]*node, o.Farm.Machines)
@@ -103,7 +104,7 @@ func TestNotWholeAgain(t *testing.T) {
 	w := sim.New(sim.Options{Seed: 3})
 	r := &run{options: o, world: w, outside: w.Outside(), rng: w.Rand(), until: time.Hour}
 	j := &injector{run: r, struck: r.outside.NewEvent()}
-	r.cluster = &never{&puppet{run: r, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}}
+	r.cluster = &never{&puppet{run: r, every: time.Second, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}}
 	err := w.Run(func() {
 		r.nodes = make([]*node, o.Farm.Machines)
 		if err := r.start(r.all()); err != nil {
