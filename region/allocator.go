@@ -206,7 +206,7 @@ func (a *Allocator) Add(r *Region) error {
 // backups first (SOSP'15 section 5.5). Recovery has locked what its transactions
 // may still change: locked slots count as in use until they are released.
 func (a *Allocator) Attach(r *Region) error {
-	r.repair()
+	r.Repair()
 	off, n := r.Table()
 	table := make([]byte, n)
 	r.m.CopyOut(table, off)
@@ -222,6 +222,9 @@ func (a *Allocator) Attach(r *Region) error {
 	a.setLocked(r.id, sp)
 	return nil
 }
+
+// Has says whether the allocator has been attached to a region.
+func (a *Allocator) Has(id ID) bool { return a.dir.Load().byID[id] != nil }
 
 // Drop forgets region id, whose primary is elsewhere now. No Alloc may run.
 func (a *Allocator) Drop(id ID) {

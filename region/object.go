@@ -120,11 +120,11 @@ func (r *Region) Write(p Ptr, payload []byte, v Version, allocated bool, incarna
 	if h := Header(r.m.Load(off)); !h.Locked() || v <= h.Version() || v > VersionMax {
 		invariant.Violated("write to a locked object, at a newer version", h, v)
 	}
-	r.write(off, p.Class(), payload, v, allocated, incarnation)
+	r.write(off, p.Class(), payload, v, allocated, incarnation, 0)
 }
 
-// write is Write without its checks.
-func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated bool, incarnation uint64) {
+// write is Write without its checks. The lock bit in lock stays.
+func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated bool, incarnation uint64, lock Header) {
 	if len(payload) > c.Capacity() {
 		invariant.Violated("payload within the object's capacity", len(payload), c.Capacity())
 	}
@@ -134,7 +134,7 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 	if r.m.Load(off+incarnationOffset) != incarnation { // an atomic store costs more than the look
 		r.m.Store(off+incarnationOffset, incarnation)
 	}
-	r.m.Store(off, uint64(MakeHeader(v, allocated)))
+	r.m.Store(off, uint64(MakeHeader(v, allocated)|lock))
 }
 
 // ApplyBackup does at a backup what Write did at the primary, if v is newer than
@@ -143,6 +143,16 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 // once. A lock bit that a crash left behind does not stop it. A p that points to
 // no slot is refused. Never call it at a primary, whose lock bits have owners.
 func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
+	return r.apply(p, payload, v, allocated, incarnation, 0)
+}
+
+// ApplyLocked does the same at a primary where recovery has locked the object
+// (SetLock), and leaves it locked.
+func (r *Region) ApplyLocked(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
+	return r.apply(p, payload, v, allocated, incarnation, lockBit)
+}
+
+func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64, lock Header) bool {
 	off, ok := r.slotAt(p)
 	if !ok || len(payload) > p.Capacity() || v > VersionMax {
 		return false
@@ -155,8 +165,22 @@ func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, i
 		return false
 	}
 	r.m.Store(off, uint64(h|lockBit)) // readers at a backup, too, see a writer
-	r.write(off, p.Class(), payload, v, allocated, incarnation)
+	r.write(off, p.Class(), payload, v, allocated, incarnation, lock)
 	return true
+}
+
+// SetLock sets the lock bit of the slot at p, whatever its version and whether or
+// not it is set, and reports false if p points to no slot. Recovery locks what
+// its transactions write, before anybody else can (SOSP'15 section 5.3 step 4).
+func (r *Region) SetLock(p Ptr) bool {
+	off, ok := r.slotAt(p)
+	for ok {
+		h := Header(r.m.Load(off))
+		if h.Locked() || r.m.CompareAndSwap(off, uint64(h), uint64(h|lockBit)) {
+			return true
+		}
+	}
+	return false
 }
 
 // ClearLock removes the lock bit of the object at p and reports whether it was

@@ -122,7 +122,7 @@ func FuzzTable(f *testing.F) {
 			r.ApplyBackup(p, []byte("x"), 9, true, 3)
 		}
 		r.Check(func(yield func(Ptr) bool) { yield(MakePtr(MakeAddr(1, uint32(off)), Class(header), a)) })
-		r.repair()
+		r.Repair()
 		for j := range r.Blocks() {
 			if w := r.block(j); w.valid(j, r.Blocks()) && w.kind() == blockTail {
 				if s, ok := r.slabOf(j); !ok || s.head >= j {

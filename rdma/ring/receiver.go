@@ -144,6 +144,17 @@ func (r *Receiver) payload(c cursor, length uint64) []byte {
 	return b[:length:length]
 }
 
+// Extent returns where the payload of a polled record lies in the ring's memory:
+// n bytes at off and, where the record meets the end of the data, more bytes
+// from the beginning of the data, at rest. Others read it there, with READs.
+func (r *Receiver) Extent(rec Record) (off, n, rest, more uint64) {
+	from := r.wrap(rec.Pos%r.bytes + frameBytes)
+	length := padded(len(rec.Payload))
+	data := r.base + controlBytes
+	n = min(length, r.bytes-from)
+	return data + from, n, data, length - n
+}
+
 // Free gives the space of all records before pos back, pos being the End of a
 // polled record, or the head. Records freed are gone for good, also for who
 // opens the ring later. A sender that cannot be told now is told by a later
