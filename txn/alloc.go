@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -36,7 +37,7 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (region.Ptr, r
 	}
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload))
-	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id))
+	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id)|uint32(m.cfg.ID)<<16)
 	reply, err := w.call(rt.Primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg})
 	if err == nil {
 		err = shippedError(replyCode(reply.a), reply.body)
@@ -56,30 +57,35 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: allocation of %d bytes", ErrBadMessage, len(arg))
 	}
 	hint := region.Addr(binary.LittleEndian.Uint64(arg))
-	payload, worker := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
-	p, v, err := m.cfg.Allocator.Alloc(int(worker)%m.cfg.Workers, int(payload), hint)
+	payload, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
+	p, v, err := m.cfg.Allocator.Alloc(int(uint16(who))%m.cfg.Workers, int(payload), hint)
 	if err != nil {
 		return nil, err
 	}
-	m.lent.add(p)
+	if !m.lent.add(p, rdma.MachineID(who>>16)) {
+		m.cfg.Allocator.Release(p)
+		return nil, ErrLost
+	}
 	return binary.LittleEndian.AppendUint64(p.Append(nil), uint64(v)), nil
 }
 
-// release gives a slot back that was reserved for an object that never came to
-// be.
-func (m *Machine) release(w *worker, p region.Ptr) {
-	if m.IsPrimary(p.Addr) {
+// release gives a slot back that was reserved, in configuration config, for an
+// object that never came to be. If the region has had another primary since, the
+// slot was not reserved in the allocator that knows it now.
+func (m *Machine) release(w *worker, p region.Ptr, config uint32) {
+	rt := m.route(p.Addr.Region())
+	if rt == nil || config < uint32(rt.LastPrimaryChange) {
+		return
+	}
+	if rt.primary {
 		m.cfg.Allocator.Release(p)
 		return
 	}
-	machine, err := m.Primary(p.Addr)
-	if err != nil {
-		return // the region is gone, and the slot with it
-	}
+	machine := rt.Primary
 	w.lock()
 	defer w.unlock()
-	peer := w.peers[machine]
-	if peer.broken != nil || w.stopped {
+	peer := w.peer(machine)
+	if peer == nil || peer.msgs == nil || peer.broken != nil || w.stopped {
 		return
 	}
 	// Nobody waits for the reply but Quiesce.
@@ -102,9 +108,33 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 }
 
 // WriteBackups makes data the bytes at off of every backup of a region that this
-// machine is the primary of. It is how the allocator replicates block headers.
+// machine is the primary of, and then of its own replica. It is how the allocator
+// replicates block headers. Where a backup is lost it waits for the next
+// configuration's.
 func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
+	for {
+		before := m.routes.Load()
+		err := m.writeReplicas(id, off, data)
+		if err == nil || !m.awaitReplacement(before, err) {
+			return err
+		}
+	}
+}
+
+// writeReplicas does it once. SendBlocks, which sends new backups what is there,
+// comes before or after it.
+func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte) error {
+	m.cfg.Clock.Lock(&m.blocks)
+	defer m.blocks.Unlock()
 	rt := m.route(id)
+	err := m.writeBackups(rt, id, off, data)
+	if err == nil && rt.primary {
+		rt.local.Memory().CopyIn(off, data)
+	}
+	return err
+}
+
+func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte) error {
 	if rt == nil {
 		return m.noRegion(region.MakeAddr(id, uint32(off)))
 	}

@@ -46,16 +46,16 @@ func (w *worker) encode(c *commit, p *part, kind RecordKind) {
 	b := w.logOf(p).Stage(w.staged)[:0]
 	b = appendRecordHeader(b, kind, c.id, w.window.low, truncated, regions, writes)
 	if writes > 0 {
-		b = c.appendWrites(b, w, p, kind)
+		b = c.appendWrites(b, p, kind)
 	}
 	if len(b) != w.staged {
 		invariant.Violated("bytes of a record", len(b), w.staged)
 	}
 }
 
-func (c *commit) appendWrites(b []byte, w *worker, p *part, kind RecordKind) []byte {
+func (c *commit) appendWrites(b []byte, p *part, kind RecordKind) []byte {
 	for _, e := range c.writes {
-		if kind == RecordLock && c.parts[e.part].machine == p.machine || kind == RecordCommitBackup && w.isBackup(e, p.machine) {
+		if kind == RecordLock && c.parts[e.part].machine == p.machine || kind == RecordCommitBackup && c.isBackup(e, p.machine) {
 			wr := e.write()
 			b = appendWrite(b, &wr)
 		}

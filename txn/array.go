@@ -12,6 +12,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if !t.m.IsPrimary(hint) {
 		hint = 0
 	}
+	config := t.m.config.Load()
 	first, versions, err := t.m.cfg.Allocator.AllocArray(int(t.w.id), payload, n, hint)
 	if err != nil {
 		return region.Ptr{}, err
@@ -19,11 +20,11 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
-		e := entry{ptr: p, version: versions[i], op: OpAlloc, payload: t.arena.get(p.Capacity())}
+		e := entry{ptr: p, version: versions[i], op: OpAlloc, config: config, payload: t.arena.get(p.Capacity())}
 		clear(e.payload)
 		if err := t.addWrite(e); err != nil { // which has released p
 			for k := i + 1; k < n; k++ {
-				t.m.release(t.w, first.Element(k))
+				t.m.release(t.w, first.Element(k), config)
 			}
 			t.Rollback(before)
 			return region.Ptr{}, err

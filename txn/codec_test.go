@@ -30,7 +30,7 @@ func randomRecord(t testing.TB, rng *rand.Rand) Record {
 	for range rng.IntN(maxTruncatedPerRecord + 1) {
 		r.Truncated = append(r.Truncated, rng.Uint64())
 	}
-	if r.Kind != RecordLock && r.Kind != RecordCommitBackup {
+	if r.Kind != RecordLock && r.Kind != RecordCommitBackup && r.Kind != RecordReplicate {
 		return r
 	}
 	for range 1 + rng.IntN(5) {

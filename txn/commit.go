@@ -38,6 +38,18 @@ type commit struct {
 	wait    waiter
 	first   waiter
 	acks    acks // of a commit in which no other machine takes part
+	// pending follows the COMMIT-PRIMARY records, once written.
+	pending *acks
+	// routes are what the commit was planned with.
+	routes *routes
+	// next and prev link the worker's open commits; see reconfigure.go for the
+	// rest. All are guarded by the worker.
+	next, prev *commit
+	joined     bool
+	caught     bool
+	waiting    bool
+	fate       fate
+	resolved   waiter
 	// locked says that all of writes are locked, decided that the transaction
 	// has committed, inDoubt that it may have.
 	locked, decided, inDoubt bool
@@ -50,6 +62,7 @@ func (c *commit) undone() bool { return !c.decided && !c.inDoubt }
 func (c *commit) init(m *Machine) {
 	c.wait.wake = m.cfg.Clock.NewEvent()
 	c.first.wake = m.cfg.Clock.NewEvent()
+	c.resolved.wake = m.cfg.Clock.NewEvent()
 }
 
 func (c *commit) reset() {
@@ -59,6 +72,8 @@ func (c *commit) reset() {
 	c.parts = c.parts[:0]
 	c.regions = c.regions[:0]
 	c.locked, c.decided, c.inDoubt = false, false, false
+	c.pending, c.routes = nil, nil
+	c.caught, c.waiting, c.fate = false, false, fateOpen
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at
@@ -72,6 +87,9 @@ func (t *Tx) Commit(ctx context.Context) error {
 		return err
 	}
 	err := t.tryCommit(ctx)
+	if err == nil {
+		err = t.reportable()
+	}
 	switch {
 	case err == nil:
 		t.w.stats.commits.Add(1)
@@ -92,7 +110,12 @@ func (s *state) tryCommit(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		before := s.m.routes.Load()
 		out, err := s.attempt()
+		if err != nil && s.m.awaitReplacement(before, err) {
+			out, err = again, nil
+			b.tries = 0
+		}
 		if err != nil || out == committed {
 			return err
 		}
@@ -114,6 +137,9 @@ func (s *state) attempt() (outcome, error) {
 		return again, err
 	}
 	if err := s.plan(); err != nil {
+		if errors.Is(err, errMoved) {
+			return again, nil
+		}
 		return again, err
 	}
 	if len(s.commit.writes) == 0 {
@@ -128,6 +154,9 @@ func (s *state) attempt() (outcome, error) {
 		}
 	}
 	if err := s.begin(); err != nil {
+		if errors.Is(err, errMoved) {
+			return again, nil
+		}
 		return again, err
 	}
 	out, err := s.lock()
@@ -138,7 +167,12 @@ func (s *state) attempt() (outcome, error) {
 		}
 	}
 	if err != nil || out != committed {
-		s.abandon()
+		if lost := s.abandon(); lost != nil {
+			return again, lost
+		}
+		if errors.Is(err, errCaught) {
+			return again, nil // the next configuration may do better
+		}
 		return out, err
 	}
 	return committed, s.decide()
@@ -160,11 +194,14 @@ func (s *state) begin() error {
 	w, c := s.w, &s.commit
 	b := backoff{w: w, patience: logPatience}
 	w.lock()
-	if w.stopped {
-		w.unlock()
-		return ErrClosed
-	}
-	for !w.reserve(c) {
+	for {
+		if err := w.admit(c); err != nil {
+			w.unlock()
+			return err
+		}
+		if w.reserve(c) {
+			break
+		}
 		w.flushTruncations()
 		for i := range c.parts {
 			if p := c.parts[i].peer; p != nil {
@@ -177,17 +214,25 @@ func (s *state) begin() error {
 		}
 		w.lock()
 	}
-	c.id = ID{Config: s.m.cfg.Config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.begin()}
+	c.id = ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.begin()}
+	w.join(c)
 	w.writeLocks(c)
+	s.lockSelf()
 	w.unlock()
 	return nil
 }
 
 // abandon releases what the attempt has locked and lets its records be
-// truncated.
-func (s *state) abandon() {
+// truncated. One that a reconfiguration has caught recovery aborts; the error
+// says that this machine will not hear of it.
+func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()
+	if c.caught {
+		w.unlock()
+		return s.aborted()
+	}
+	w.leave(c)
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.lockWrites == 0 || p.verdict != verdictSame {
@@ -206,6 +251,7 @@ func (s *state) abandon() {
 	w.finish(c.id.Seq, c.peers())
 	w.unlock()
 	c.locked = false
+	return nil
 }
 
 // decide writes COMMIT-BACKUP to all backups, waits until all have it, and then
@@ -217,10 +263,13 @@ func (s *state) abandon() {
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.lock()
+	if c.caught {
+		w.unlock()
+		return s.recovered(errCaught)
+	}
 	if err := c.broken(); err != nil {
 		w.unlock()
-		s.abandon()
-		return err
+		return errors.Join(err, s.abandon())
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -242,10 +291,13 @@ func (s *state) decide() error {
 	if !c.wait.settled() {
 		w.unlock()
 		if err := w.await(&c.wait); err != nil {
-			c.inDoubt = true
-			return inDoubtError(err)
+			return s.recovered(err)
 		}
 		w.lock()
+	}
+	if c.caught {
+		w.unlock()
+		return s.recovered(errCaught)
 	}
 	return s.expose()
 }
@@ -261,11 +313,12 @@ func (s *state) expose() error {
 		// by another.
 		pending = &acks{peers: c.peers()}
 	}
-	*pending = acks{seq: c.id.Seq, peers: pending.peers, open: 1}
+	*pending = acks{seq: c.id.Seq, config: c.id.Config, peers: pending.peers, open: 1}
+	c.pending = pending
 	own := c.isPrimary()
 	if !own {
 		c.first.add(1)
-		pending.first = &c.first
+		pending.first = c
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -285,6 +338,9 @@ func (s *state) expose() error {
 	}
 	s.applySelf()
 	w.releaseReservations(c)
+	if own {
+		w.leave(c)
+	}
 	if sabotage.PrimaryAcks.Skipped() {
 		w.finish(c.id.Seq, c.peers())
 	}
@@ -294,7 +350,7 @@ func (s *state) expose() error {
 		return nil
 	}
 	if err := w.await(&c.first); err != nil {
-		return inDoubtError(err)
+		return s.recovered(err)
 	}
 	return nil
 }

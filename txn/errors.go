@@ -24,14 +24,22 @@ var (
 	// ErrNoRegion means that an address lies in a region that this
 	// configuration does not know.
 	ErrNoRegion = errors.New("txn: no such region")
-	// ErrInDoubt means that a participant was lost while the transaction was
-	// being committed, and that recovery will decide its outcome.
+	// ErrInDoubt means that the transaction may have committed or not, and that
+	// this machine will not hear of it: it was closed or evicted before recovery
+	// had decided, or there is no recovery (Config.Alive).
 	ErrInDoubt = errors.New("txn: outcome unknown until recovery")
 	// ErrStale is what Intent.Prepare and Question.Ask return when the fresh
 	// copies that they got do not belong together. They are called again.
 	ErrStale = errors.New("txn: copies do not belong together")
 	// ErrClosed means that the machine is shutting down.
 	ErrClosed = errors.New("txn: machine closed")
+	// ErrEvicted means that this machine is no member of the configuration any
+	// more: the transaction can be run on another.
+	ErrEvicted = errors.New("txn: machine evicted from the configuration")
+	// ErrLost means that the other machine is no member any more. What was asked
+	// of it can be asked again of whoever has taken its place; it is an
+	// ErrConflict, too.
+	ErrLost error = lostError{}
 )
 
 // A Reason says why a transaction aborted. The enumeration is closed: each
@@ -52,13 +60,16 @@ const (
 	ReasonBusy
 	// ReasonUser: the caller gave up.
 	ReasonUser
+	// ReasonMoved: a machine that the transaction had dealt with has left the
+	// configuration.
+	ReasonMoved
 	reasons
 )
 
 // Reasons is how many abort reasons there are.
 const Reasons = int(reasons)
 
-var reasonNames = [Reasons]string{"lock", "validate", "answer", "freed", "busy", "user"}
+var reasonNames = [Reasons]string{"lock", "validate", "answer", "freed", "busy", "user", "moved"}
 
 func (r Reason) String() string { return reasonNames[r] }
 
@@ -81,6 +92,17 @@ func (e *AbortError) Error() string {
 func (e *AbortError) Is(target error) bool {
 	return target == ErrConflict || target == region.ErrFreed && e.Reason == ReasonFreed
 }
+
+// ErrConfiguration refuses a step of the recovery for another configuration than
+// the current one.
+var ErrConfiguration = errors.New("txn: not the current configuration")
+
+type lostError struct{}
+
+func (lostError) Error() string { return "txn: machine has left the configuration" }
+
+// Is makes a lost machine a conflict: running the transaction again helps.
+func (lostError) Is(target error) bool { return target == ErrConflict }
 
 func inDoubtError(err error) error { return fmt.Errorf("%w: %w", ErrInDoubt, err) }
 

@@ -30,8 +30,10 @@ func (m *Machine) Locked(worker int, f func()) {
 func (m *Machine) Workers() int { return len(m.workers) }
 
 // LogKey and MessagesKey name what a sender's worker writes to.
-func LogKey(sender rdma.MachineID, worker uint16) rdma.Key      { return logKey(sender, worker) }
-func MessagesKey(sender rdma.MachineID, worker uint16) rdma.Key { return messagesKey(sender, worker) }
+func LogKey(sender rdma.MachineID, worker uint16) rdma.Key { return logKey(sender, worker, 0) }
+func MessagesKey(sender rdma.MachineID, worker uint16) rdma.Key {
+	return messagesKey(sender, worker, 0)
+}
 
 // AppendLog and AppendMessage append anything to what a worker writes to a peer.
 func (m *Machine) AppendLog(worker int, to rdma.MachineID, b []byte) {
@@ -82,7 +84,7 @@ func (m *Machine) Idle() error {
 func (w *worker) idle() error {
 	w.lock()
 	defer w.unlock()
-	if n := w.self.log.Reserved(); n != 0 {
+	if n := w.self.log.Reserved() - w.self.spare; n != 0 {
 		return fmt.Errorf("%d bytes of the own log are reserved", n)
 	}
 	if w.window.low != w.window.next {

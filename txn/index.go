@@ -161,13 +161,14 @@ func (l *Late) Write(p region.Ptr) ([]byte, error) {
 
 // Alloc makes a new object near hint, as Tx.Alloc does.
 func (l *Late) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
+	config := l.s.m.config.Load()
 	p, v, err := l.s.m.alloc(l.s.w, payload, hint)
 	if err != nil {
 		return region.Ptr{}, nil, err
 	}
 	b := l.arena.get(p.Capacity())
 	clear(b)
-	l.set.add(entry{ptr: p, version: v, op: OpAlloc, payload: b, late: true})
+	l.set.add(entry{ptr: p, version: v, op: OpAlloc, config: config, payload: b, late: true})
 	return p, b, nil
 }
 
@@ -205,7 +206,7 @@ func (e *entry) written() bool {
 func (l *Late) discard(s *state) {
 	for i := range l.set.entries {
 		if e := &l.set.entries[i]; e.op == OpAlloc && (e.dead || s.commit.undone()) {
-			s.m.release(s.w, e.ptr)
+			s.m.release(s.w, e.ptr, e.config)
 		}
 	}
 	for _, u := range l.lent {

@@ -5,14 +5,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// lock takes the local locks and waits for the primaries' replies.
+// lock waits for the primaries' replies.
 func (s *state) lock() (outcome, error) {
 	w, c := s.w, &s.commit
-	for i := range c.parts {
-		if p := &c.parts[i]; p.peer == nil && p.lockWrites > 0 {
-			s.lockSelf(p)
-		}
-	}
 	if c.isRemote() {
 		err := w.await(&c.wait)
 		w.lock()
@@ -37,8 +32,17 @@ func (s *state) lock() (outcome, error) {
 	return out, nil
 }
 
-// lockSelf locks the objects of which this machine is the primary.
-func (s *state) lockSelf(p *part) {
+// lockSelf locks the objects of which this machine is the primary. The worker is
+// locked, so that a reconfiguration finds all of them locked or none.
+func (s *state) lockSelf() {
+	for i := range s.commit.parts {
+		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 {
+			s.lockOwn(p)
+		}
+	}
+}
+
+func (s *state) lockOwn(p *part) {
 	n := 0
 	for _, e := range s.commit.writes {
 		if s.commit.parts[e.part].machine != p.machine {

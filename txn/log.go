@@ -27,8 +27,17 @@ type logReader struct {
 	records deque
 	txs     map[uint64]*participant
 	pool    []*participant
-	// low is the sender's low bound: what is below it has been truncated.
-	low uint64
+	// low is the sender's low bound: what is below it has been truncated, and so
+	// are those that the sender has named. Recovery needs to know them.
+	low   uint64
+	named deque
+	// drained is the last configuration that this log has been drained of:
+	// records of it, or of an earlier one, come too late (LastDrained of SOSP'15
+	// section 5.3).
+	drained uint32
+	// frozen says that records are evidence and nothing else: between NEW-CONFIG
+	// and NEW-CONFIG-COMMIT the regions have their new primaries already.
+	frozen bool
 }
 
 // A participant is one transaction of which this machine is a primary or a
@@ -37,6 +46,9 @@ type participant struct {
 	lock, backup []byte
 	locked       bool // the objects of lock are locked here
 	applied      bool // or have been committed
+	// held says that recovery needs the records: they stay until it releases
+	// them, whatever the coordinator says.
+	held bool
 }
 
 func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver) *logReader {
@@ -58,6 +70,13 @@ func (l *logReader) step() (reply message, more bool, err error) {
 	if r.ID.Machine != l.from || r.ID.Worker != l.worker {
 		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", ErrBadRecord, r.Kind, r.ID, l.from, l.worker)
 	}
+	if r.ID.Config <= l.drained {
+		l.records.push(logRecord{end: rec.End})
+		return message{}, true, l.free()
+	}
+	if l.frozen {
+		return message{}, true, l.keep(raw, r, rec.End)
+	}
 	if err := l.handle(raw, r, &reply); err != nil {
 		return message{}, false, err
 	}
@@ -71,6 +90,9 @@ func (l *logReader) step() (reply message, more bool, err error) {
 
 func (l *logReader) handle(raw []byte, r *Record, reply *message) error {
 	seq := r.ID.Seq
+	if r.Kind.isNote() {
+		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", ErrBadRecord, r.Kind, r.ID)
+	}
 	if r.Kind != RecordTruncate && (seq < l.low || seq < r.LowBound) {
 		return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
 	}
@@ -143,11 +165,18 @@ func (l *logReader) unlock(p *participant) error {
 // truncate takes what the record says about truncated transactions.
 func (l *logReader) truncate(r *Record) error {
 	for _, seq := range r.Truncated {
+		if l.txs[seq] == nil {
+			continue
+		}
 		if err := l.finish(seq); err != nil {
 			return err
 		}
+		l.named.push(logRecord{seq: seq})
 	}
 	l.low = max(l.low, r.LowBound)
+	for l.named.n > 0 && l.named.front().seq < l.low {
+		l.named.pop()
+	}
 	return l.free()
 }
 
@@ -156,11 +185,13 @@ func (l *logReader) free() error {
 	var end uint64
 	for l.records.n > 0 {
 		r := l.records.front()
-		if r.seq >= l.low && l.txs[r.seq] != nil {
-			break
-		}
-		if err := l.finish(r.seq); err != nil {
-			return err
+		if p := l.txs[r.seq]; p != nil {
+			if r.seq >= l.low || p.held {
+				break
+			}
+			if err := l.finish(r.seq); err != nil {
+				return err
+			}
 		}
 		end = r.end
 		l.records.pop()
@@ -175,7 +206,7 @@ func (l *logReader) free() error {
 // finish truncates one transaction: a backup applies it now.
 func (l *logReader) finish(seq uint64) error {
 	p := l.txs[seq]
-	if p == nil {
+	if p == nil || p.held {
 		return nil
 	}
 	if p.locked {

@@ -31,7 +31,11 @@ type Config struct {
 	// Allocator allocates in the regions that this machine is primary of.
 	Allocator *region.Allocator
 	Clock     clock.Clock
-	Events    Events
+	// Alive says whether this machine holds its lease now. What a transaction
+	// did or saw is reported only if it does so afterwards (SOSP'15 section 5.2).
+	// Without it, nil, machines are never replaced: what needs a lost one fails.
+	Alive  func() bool
+	Events Events
 }
 
 // Events are told of what happens. Each field may be nil.
@@ -62,8 +66,14 @@ type Machine struct {
 	raw           clock.Pool // of *rawBuffer
 	nextWorker    atomic.Uint32
 	writeBytesMax int
-	closed        atomic.Bool
-	lent          lent
+	// config is the current configuration's identifier.
+	config   atomic.Uint32
+	recovery recoveryState
+	// blocks is held while parts of block tables go to backups.
+	blocks  sync.Mutex
+	closed  atomic.Bool
+	evicted atomic.Bool
+	lent    lent
 	// serving counts the goroutines that run for peers.
 	serving atomic.Int64
 
@@ -78,6 +88,8 @@ func New(cfg Config) (*Machine, error) {
 	m := &Machine{cfg: cfg, handlers: make(map[HandlerID]Handler)}
 	m.routes.Store(new(routes))
 	m.epoch.Store(1)
+	m.config.Store(cfg.Config)
+	m.recovery.init(m)
 	// The two largest records that one log may have to take are a LOCK and a
 	// COMMIT-BACKUP of everything the transaction writes, and another
 	// transaction's may still be in the way.

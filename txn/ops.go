@@ -26,12 +26,13 @@ type pendingOp struct {
 // acks follows the COMMIT-PRIMARY records of one transaction. The transaction
 // may be truncated once all have arrived.
 type acks struct {
-	seq   uint64
-	open  int
-	peers []*peer
-	// first is told of the first arrival: the caller may then be. If none
-	// arrives, it is told of the first failure.
-	first  *waiter
+	seq    uint64
+	config uint32
+	open   int
+	peers  []*peer
+	// first is the commit that waits for the first arrival, nil after that. If
+	// none arrives, it is told of the first failure.
+	first  *commit
 	failed error
 }
 
@@ -96,8 +97,11 @@ func (w *worker) settle(op *pendingOp, err error) error {
 // acked counts one COMMIT-PRIMARY record that has arrived, or failed to.
 func (w *worker) acked(a *acks, err error) {
 	switch {
+	case a.config != w.config:
+		return // acknowledgements of an older configuration are ignored
 	case err == nil && a.first != nil:
-		a.first.done(nil)
+		w.leave(a.first)
+		a.first.first.done(nil)
 		a.first = nil
 	case a.failed == nil:
 		a.failed = err
@@ -112,7 +116,7 @@ func (w *worker) ackedOne(a *acks) {
 		return
 	}
 	if a.first != nil {
-		a.first.done(a.failed)
+		a.first.first.done(a.failed)
 		a.first = nil
 	}
 	if a.failed == nil && !sabotage.PrimaryAcks.Skipped() {

@@ -11,7 +11,7 @@ import (
 // A part is one machine's part in a commit.
 type part struct {
 	machine rdma.MachineID
-	peer    *peer // nil for the coordinator's own machine
+	peer    *peer // nil for the coordinator's own machine; set by admit
 	// lockBytes and backupBytes are what its LOCK and COMMIT-BACKUP records
 	// say about objects; lockWrites and backupWrites of how many.
 	lockBytes, backupBytes   int
@@ -27,6 +27,7 @@ type part struct {
 // plan lists what is written, and who takes part.
 func (s *state) plan() error {
 	c := &s.commit
+	c.routes = s.m.routes.Load()
 	for i := range s.writes.entries {
 		if e := &s.writes.entries[i]; !e.dead {
 			c.writes = append(c.writes, e)
@@ -58,22 +59,27 @@ func (s *state) plan() error {
 }
 
 func (s *state) planWrite(e *entry) (bytes int, err error) {
-	rt := s.m.route(e.ptr.Addr.Region())
-	if rt == nil {
-		return 0, s.m.noRegion(e.ptr.Addr)
-	}
 	c := &s.commit
+	rt := c.routes.of(e.ptr.Addr.Region())
+	switch {
+	case rt == nil:
+		return 0, s.m.noRegion(e.ptr.Addr)
+	case rt.state != regionActive:
+		return 0, errMoved
+	case e.op == OpAlloc && e.config < uint32(rt.LastPrimaryChange):
+		return 0, abort(ReasonMoved, e.ptr.Addr) // the slot belongs to the new primary's allocator
+	}
 	if n := len(c.regions); n == 0 || c.regions[n-1] != rt.Region {
 		c.regions = append(c.regions, rt.Region)
 	}
 	w := e.write()
 	bytes = writeBytes(&w)
-	i := c.part(s.w, rt.Primary)
+	i := c.part(rt.Primary)
 	e.part = int16(i)
 	c.parts[i].lockBytes += bytes
 	c.parts[i].lockWrites++
 	for _, b := range rt.Backups {
-		i := c.part(s.w, b)
+		i := c.part(b)
 		c.parts[i].backupBytes += bytes
 		c.parts[i].backupWrites++
 	}
@@ -81,17 +87,13 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 }
 
 // part finds machine's part, or adds one.
-func (c *commit) part(w *worker, machine rdma.MachineID) int {
+func (c *commit) part(machine rdma.MachineID) int {
 	for i := range c.parts {
 		if c.parts[i].machine == machine {
 			return i
 		}
 	}
-	p := part{machine: machine}
-	if machine != w.m.cfg.ID {
-		p.peer = w.peers[machine]
-	}
-	c.parts = append(c.parts, p)
+	c.parts = append(c.parts, part{machine: machine})
 	return len(c.parts) - 1
 }
 
@@ -134,8 +136,8 @@ func (w *worker) logOf(p *part) *ring.Sender {
 	return p.peer.log
 }
 
-func (w *worker) isBackup(e *entry, machine rdma.MachineID) bool {
-	return slices.Contains(w.m.route(e.ptr.Addr.Region()).Backups, machine)
+func (c *commit) isBackup(e *entry, machine rdma.MachineID) bool {
+	return slices.Contains(c.routes.of(e.ptr.Addr.Region()).Backups, machine)
 }
 
 // broken says whether a participant is lost already.

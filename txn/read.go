@@ -16,12 +16,14 @@ import (
 // A pointer that was found some time ago must be used within an Operation, or
 // the memory may hold an object of another size by now.
 func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	return m.anyWorker().read(p, dst, readPatience)
+	v, err := m.anyWorker().read(p, dst, readPatience)
+	return v, m.confirmed(err)
 }
 
 // Read is Machine.Read within the operation.
 func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	return o.w.read(p, dst, readPatience)
+	v, err := o.w.read(p, dst, readPatience)
+	return v, o.w.m.confirmed(err)
 }
 
 // Look lets the caller read parts of the object p in place, and costs less than
@@ -29,7 +31,7 @@ func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
 // object is there and not locked: Read will tell why, or wait.
 func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	rt := o.w.m.route(p.Addr.Region())
-	if rt == nil || !rt.primary {
+	if rt == nil || !rt.primary || rt.state == regionBlocked {
 		return region.View{}, false
 	}
 	o.w.stats.localReads.Add(1) // first: loads that follow an atomic addition wait for those before it
@@ -40,7 +42,7 @@ func (o Operation) Look(p region.Ptr) (region.View, bool) {
 // LookPair is Look at two adjacent objects, p and p.Element(1).
 func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
 	rt := o.w.m.route(p.Addr.Region())
-	if rt == nil || !rt.primary {
+	if rt == nil || !rt.primary || rt.state == regionBlocked {
 		return region.View{}, region.View{}, false
 	}
 	o.w.stats.localReads.Add(2)
@@ -57,22 +59,51 @@ func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
 // read reads the object p from its primary, waiting for a writer for as long as
 // patience says.
 func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
-	rt := w.m.route(p.Addr.Region())
-	if rt == nil {
-		return 0, w.m.noRegion(p.Addr)
-	}
-	h, err := w.readOnce(rt, p, dst)
-	if err == nil {
-		return h.Version(), nil
-	}
 	b := backoff{w: w, patience: patience}
-	for errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn) {
-		if !b.again() {
-			return 0, region.ErrLocked
+	for {
+		before := w.m.routes.Load()
+		rt, err := w.m.readable(p.Addr)
+		if err != nil {
+			return 0, err
 		}
-		h, err = w.readOnce(rt, p, dst)
+		h, err := w.readOnce(rt, p, dst)
+		if err == nil {
+			return h.Version(), nil
+		}
+		switch {
+		case errors.Is(err, errMoved):
+		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
+			if !b.again() {
+				return 0, region.ErrLocked
+			}
+		case !w.m.awaitReplacement(before, err):
+			return h.Version(), err
+		}
 	}
-	return h.Version(), err
+}
+
+// readable returns the route to a's region, once that may be read.
+func (m *Machine) readable(a region.Addr) (*route, error) {
+	rt := m.route(a.Region())
+	if rt != nil && rt.state == regionBlocked {
+		m.awaitUnblocked(a.Region())
+		if rt = m.route(a.Region()); rt != nil && rt.state == regionBlocked {
+			return nil, m.gone()
+		}
+	}
+	if rt == nil {
+		return nil, m.noRegion(a)
+	}
+	return rt, nil
+}
+
+// confirmed is what a read without a transaction returns: a machine that has been
+// evicted may have read what others have changed since.
+func (m *Machine) confirmed(err error) error {
+	if err == nil && m.cfg.Alive != nil {
+		return m.Confirm()
+	}
+	return err
 }
 
 func (w *worker) readOnce(rt *route, p region.Ptr, dst []byte) (region.Header, error) {
@@ -83,7 +114,7 @@ func (w *worker) readOnce(rt *route, p region.Ptr, dst []byte) (region.Header, e
 	raw := w.m.raw.Get().(*rawBuffer)
 	defer w.m.raw.Put(raw)
 	b := raw.sized(p.Class().Size())
-	if err := w.readRaw(rt.Primary, p, b, raw); err != nil {
+	if err := w.readRaw(rt, p, b, raw); err != nil {
 		return 0, err
 	}
 	return region.Unpack(dst, b, p)
@@ -103,16 +134,20 @@ func (r *rawBuffer) sized(n int) []byte {
 	return r.b[:n]
 }
 
-// readRaw reads bytes from the region of p at another machine.
-func (w *worker) readRaw(from rdma.MachineID, p region.Ptr, b []byte, raw *rawBuffer) error {
+// readRaw reads bytes from the region of p at another machine. What a machine
+// returns that has left the configuration since is not believed: errMoved.
+func (w *worker) readRaw(rt *route, p region.Ptr, b []byte, raw *rawBuffer) error {
 	w.stats.remoteReads.Add(1)
 	w.lock()
-	err := w.post(from, RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
+	err := w.post(rt.Primary, RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
 	w.unlock()
-	if raw.wait.settled() {
-		return err
+	if !raw.wait.settled() {
+		err = errors.Join(err, w.await(&raw.wait))
 	}
-	return errors.Join(err, w.await(&raw.wait))
+	if err == nil && w.m.route(p.Addr.Region()) != rt {
+		return errMoved
+	}
+	return err
 }
 
 // post posts a READ of which wt is told, unless it fails at once. The worker is
@@ -130,7 +165,8 @@ func (w *worker) post(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, w
 
 // ReadPair is Machine.ReadPair within the operation.
 func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	return o.w.readPair(p, dst, readPatience)
+	first, second, err = o.w.readPair(p, dst, readPatience)
+	return first, second, o.w.m.confirmed(err)
 }
 
 // ReadPair reads two adjacent objects of one size, p and p.Element(1), with a
@@ -138,25 +174,30 @@ func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Vers
 // after the other. Each is consistent by itself, both together are not. A freed
 // second object is region.ErrFreed too.
 func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	return m.anyWorker().readPair(p, dst, readPatience)
+	first, second, err = m.anyWorker().readPair(p, dst, readPatience)
+	return first, second, m.confirmed(err)
 }
 
 func (w *worker) readPair(p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
-	rt := w.m.route(p.Addr.Region())
-	if rt == nil {
-		return 0, 0, w.m.noRegion(p.Addr)
-	}
 	b := backoff{w: w, patience: patience}
 	for {
+		before := w.m.routes.Load()
+		rt, err := w.m.readable(p.Addr)
+		if err != nil {
+			return 0, 0, err
+		}
 		h1, h2, err := w.readPairOnce(rt, p, dst)
 		if err == nil {
 			return h1.Version(), h2.Version(), nil
 		}
-		if !errors.Is(err, region.ErrLocked) && !errors.Is(err, region.ErrTorn) {
+		switch {
+		case errors.Is(err, errMoved):
+		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
+			if !b.again() {
+				return 0, 0, region.ErrLocked
+			}
+		case !w.m.awaitReplacement(before, err):
 			return 0, 0, err
-		}
-		if !b.again() {
-			return 0, 0, region.ErrLocked
 		}
 	}
 }
@@ -174,7 +215,7 @@ func (w *worker) readPairOnce(rt *route, p region.Ptr, dst []byte) (h1, h2 regio
 	defer w.m.raw.Put(raw)
 	size := p.Class().Size()
 	b := raw.sized(2 * size)
-	if err := w.readRaw(rt.Primary, p, b, raw); err != nil {
+	if err := w.readRaw(rt, p, b, raw); err != nil {
 		return 0, 0, err
 	}
 	if h1, err = region.Unpack(dst[:n], b[:size], p); err == nil {

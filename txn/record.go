@@ -18,10 +18,19 @@ const (
 	RecordCommitPrimary
 	RecordAbort
 	RecordTruncate
+	// What a machine notes in its own log while transactions recover (table 2;
+	// see evidence.go), with the identifiers of other coordinators' too.
+	RecordReplicate
+	RecordCommitRecovery
+	RecordAbortRecovery
 	recordKinds
 )
 
-var recordKindNames = [recordKinds]string{"", "LOCK", "COMMIT-BACKUP", "COMMIT-PRIMARY", "ABORT", "TRUNCATE"}
+var recordKindNames = [recordKinds]string{"", "LOCK", "COMMIT-BACKUP", "COMMIT-PRIMARY", "ABORT", "TRUNCATE",
+	"REPLICATE-TX-STATE", "COMMIT-RECOVERY", "ABORT-RECOVERY"}
+
+// isNote says whether the record is a note in its machine's own log.
+func (k RecordKind) isNote() bool { return k >= RecordReplicate }
 
 func (k RecordKind) String() string {
 	if k == 0 || k >= recordKinds {
@@ -67,7 +76,8 @@ type Record struct {
 	Kind RecordKind
 	ID   ID
 	// LowBound says that the coordinating worker's transactions below it are
-	// truncated, Truncated which ones at or above it are too.
+	// truncated, Truncated which ones at or above it are too. In a note about a
+	// recovering transaction LowBound holds what has been Seen of it instead.
 	LowBound  uint64
 	Truncated []uint64
 	// Regions lists all regions that the transaction writes to.
@@ -183,7 +193,11 @@ func DecodeRecord(b []byte, r *Record) error {
 	if !d.ok || r.Kind == 0 || r.Kind >= recordKinds {
 		return fmt.Errorf("%w: header %#x, %d bytes", ErrBadRecord, head, len(b))
 	}
-	if carries := r.Kind == RecordLock || r.Kind == RecordCommitBackup; carries != (uint32(head) > 0) || carries != (uint16(head>>32) > 0) {
+	if r.Kind == RecordReplicate { // may say nothing new about the writes
+		if uint16(head>>32) == 0 {
+			return fmt.Errorf("%w: %v of %v without regions", ErrBadRecord, r.Kind, r.ID)
+		}
+	} else if carries := r.Kind == RecordLock || r.Kind == RecordCommitBackup; carries != (uint32(head) > 0) || carries != (uint16(head>>32) > 0) {
 		return fmt.Errorf("%w: %v of %v with %d writes to %d regions", ErrBadRecord, r.Kind, r.ID, uint32(head), uint16(head>>32))
 	}
 	for range uint8(head >> 48) {

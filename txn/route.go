@@ -14,13 +14,29 @@ type route struct {
 	cluster.Placement
 	local   *region.Region
 	primary bool
+	state   regionState
 }
+
+// A regionState says what a machine may do in a region (SOSP'15 section 5.3
+// steps 1 and 4).
+type regionState uint8
+
+const (
+	// regionActive: everything.
+	regionActive regionState = iota
+	// regionReadable: read. The primary is the one that it was, and what
+	// recovering transactions have locked there is locked still.
+	regionReadable
+	// regionBlocked: wait.
+	regionBlocked
+)
 
 // routes is indexed by region. It is replaced, never changed.
 type routes []*route
 
 // AddRegion tells the machine where a region lives; local is its replica here,
-// or nil. The mapping of a region does not change within a configuration.
+// or nil. The mapping of a region does not change within a configuration; Freeze
+// takes the machine to the next.
 func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,17 +47,19 @@ func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) {
 	m.routes.Store(&next)
 }
 
-func (m *Machine) route(id region.ID) *route {
-	rs := *m.routes.Load()
-	if int(id) >= len(rs) {
+func (m *Machine) route(id region.ID) *route { return m.routes.Load().of(id) }
+
+// of returns the route of a region, or nil.
+func (rs *routes) of(id region.ID) *route {
+	if int(id) >= len(*rs) {
 		return nil
 	}
-	return rs[id]
+	return (*rs)[id]
 }
 
 func (m *Machine) noRegion(a region.Addr) error {
-	if m.closed.Load() {
-		return ErrClosed
+	if err := m.gone(); err != nil {
+		return err
 	}
 	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
 }
@@ -72,13 +90,18 @@ const (
 // RegionKey names a region's replica at any machine that has one.
 func RegionKey(id region.ID) rdma.Key { return rdma.Key(keyRegion<<56 | uint64(id)) }
 
-func logKey(sender rdma.MachineID, worker uint16) rdma.Key {
-	return rdma.Key(keyLog<<56 | uint64(sender)<<16 | uint64(worker))
+// A log or message queue that is made anew for another life of a sender, or after
+// its connection broke, has another key: what was written to the old one and
+// comes late finds nothing.
+func logKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
+	return rdma.Key(keyLog<<56 | uint64(life&lifeMask)<<32 | uint64(sender)<<16 | uint64(worker))
 }
 
-func messagesKey(sender rdma.MachineID, worker uint16) rdma.Key {
-	return rdma.Key(keyMessages<<56 | uint64(sender)<<16 | uint64(worker))
+func messagesKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
+	return rdma.Key(keyMessages<<56 | uint64(life&lifeMask)<<32 | uint64(sender)<<16 | uint64(worker))
 }
+
+const lifeMask = 1<<24 - 1
 
 // A worker's peers write into its credit memory, two words each, how much of
 // what it wrote to their log and message queue they have freed.

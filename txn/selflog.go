@@ -5,19 +5,29 @@ import (
 	"errors"
 
 	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 )
 
 // A selfLog is the log that a worker writes to its own machine. The coordinator
 // does its part there by direct call, so the log is only for recovery: nothing
-// is read from it but where its records end.
+// is read from it but where its records end. While transactions recover the
+// machine also notes there what it learns of others' (evidence.go).
 type selfLog struct {
 	log *ring.Sender
 	rx  *ring.Receiver
 	// front is the oldest record that has not been freed.
 	front ring.Record
 	has   bool
+	// notes says that notes are to stay.
+	notes bool
+	// spare is what is reserved for notes, of spareWanted.
+	spare, spareWanted uint64
 }
+
+// spareShare is which part of its own log a worker keeps free for the notes of a
+// recovery, which cannot wait for others to truncate.
+const spareShare = 8
 
 func newSelfLog(m *nvram.Memory, nonce uint64) (*selfLog, error) {
 	rx, err := openLog(m, nonce)
@@ -28,7 +38,31 @@ func newSelfLog(m *nvram.Memory, nonce uint64) (*selfLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx}, nil
+	l := &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx}
+	l.spareWanted = l.log.Bytes() / spareShare
+	l.restock()
+	return l, nil
+}
+
+// restock reserves as much for notes as there should be.
+func (l *selfLog) restock() {
+	if missing := l.spareWanted - l.spare; missing > 0 && l.log.Reserve(missing) {
+		l.spare = l.spareWanted
+	}
+}
+
+// note appends a note, into what is free or else into the spare room.
+func (l *selfLog) note(b []byte) error {
+	need := ring.Space(len(b))
+	if need > l.log.Available() && need <= l.spare {
+		l.log.Release(need)
+		l.spare -= need
+	}
+	_, _, err := l.log.Append(rdma.Unsignalled, b)
+	if err == nil {
+		l.notes = true
+	}
+	return err
 }
 
 // openLog makes a log, or opens the one that is there, which must be empty: it
@@ -57,7 +91,8 @@ func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 	return rx, err
 }
 
-// free passes the log's head over the records of finished transactions.
+// free passes the log's head over the records of finished transactions, and over
+// notes that are of no use any more.
 func (l *selfLog) free(m *Machine, w *window) error {
 	var end uint64
 	for {
@@ -67,7 +102,14 @@ func (l *selfLog) free(m *Machine, w *window) error {
 				return err
 			}
 		}
-		if !l.has || !w.finished(recordSeq(l.front.Payload)) {
+		if !l.has {
+			break
+		}
+		if recordKindOf(l.front.Payload).isNote() {
+			if l.notes {
+				break
+			}
+		} else if !w.finished(recordSeq(l.front.Payload)) {
 			break
 		}
 		end, l.has = l.front.End, false
@@ -81,3 +123,6 @@ func (l *selfLog) free(m *Machine, w *window) error {
 
 // recordSeq returns the sequence number in an encoded record.
 func recordSeq(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }
+
+// recordKindOf returns the kind of an encoded record.
+func recordKindOf(b []byte) RecordKind { return RecordKind(b[7]) }

@@ -85,7 +85,7 @@ const (
 )
 
 // knownErrors are what callers of a shipped function may want to tell apart.
-var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace}
+var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace}
 
 // A ShippedError is the error of a function that ran at another machine. It has
 // that error's text, and is what that was of this package's and region's errors.
@@ -122,6 +122,11 @@ func codeOf(err error) replyCode {
 	return replyError
 }
 
+// errNotAPeer: there is no connection to a machine, or not yet.
+var errNotAPeer = errors.New("txn: not a peer")
+
+func notAPeer(m rdma.MachineID) error { return fmt.Errorf("%w: machine %d", errNotAPeer, m) }
+
 // A call waits for one reply.
 type call struct {
 	to     rdma.MachineID
@@ -154,18 +159,30 @@ func (c *call) reply(msg message) {
 
 func (c *call) fail(err error) { c.wait.done(err) }
 
-// call sends msg and waits for the reply.
+// call sends msg and waits for the reply. Where machines are replaced, one that is
+// lost is ErrLost.
 func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
-	if int(to) >= len(w.peers) || w.peers[to] == nil {
-		return message{}, fmt.Errorf("txn: machine %d is not a peer", to)
+	reply, err := w.tryCall(to, msg)
+	if err != nil && w.m.cfg.Alive != nil && isLoss(err) && !errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}
+	return reply, err
+}
+
+func (w *worker) tryCall(to rdma.MachineID, msg message) (message, error) {
 	c := &call{to: to, wait: w.m.newWaiter()}
 	c.wait.add(1)
 	w.lock()
-	p := w.peers[to]
-	err := p.broken
-	if w.stopped {
+	p := w.peer(to)
+	err := w.m.gone()
+	switch {
+	case err != nil:
+	case w.stopped:
 		err = ErrClosed
+	case p == nil || p.msgs == nil:
+		err = notAPeer(to)
+	default:
+		err = p.broken
 	}
 	if err == nil {
 		msg.tag = w.open(c)

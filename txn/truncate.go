@@ -33,8 +33,11 @@ func (w *worker) takeTruncated(p *peer) []uint64 {
 
 // flushTruncations tells every peer now.
 func (w *worker) flushTruncations() {
+	if w.frozen {
+		return
+	}
 	for _, p := range w.peers {
-		if p == nil || p.broken != nil {
+		if p == nil || p.broken != nil || p.log == nil {
 			continue
 		}
 		if len(p.truncated) > 0 || p.unrung > 0 {
@@ -52,7 +55,7 @@ func (w *worker) writeTruncate(p *peer) {
 	if !p.log.Reserve(ring.Space(n)) {
 		invariant.Violated("room for a TRUNCATE record", ring.Space(n), p.log.Available())
 	}
-	id := ID{Config: w.m.cfg.Config, Machine: w.m.cfg.ID, Worker: w.id}
+	id := ID{Config: w.config, Machine: w.m.cfg.ID, Worker: w.id}
 	appendRecordHeader(p.log.Stage(n)[:0], RecordTruncate, id, w.window.low, named, nil, 0)
 	w.stats.records.Add(1)
 	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
@@ -83,6 +86,7 @@ func (w *worker) stop() {
 	w.lock()
 	defer w.unlock()
 	w.stopped = true
+	w.forsake(ErrClosed)
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -114,6 +118,9 @@ func (q *quiescence) reached(w *worker) bool {
 	w.lock()
 	defer w.unlock()
 	w.flushTruncations()
+	if w.frozen || w.m.Recovering() {
+		return false
+	}
 	if w.window.low < q.next || w.released < q.releases {
 		return false
 	}

@@ -69,9 +69,7 @@ const (
 func (m *Machine) Begin() *Tx {
 	s := m.states.Get().(*state)
 	s.epoch = s.w.epochs.enter()
-	if m.closed.Load() {
-		s.doomed = ErrClosed
-	}
+	s.doomed = m.gone()
 	return &Tx{s}
 }
 
@@ -191,7 +189,7 @@ func (t *Tx) addWrite(e entry) error {
 	if t.written += writeBytes(&w); t.written > t.m.writeBytesMax {
 		t.written -= writeBytes(&w)
 		if e.op == OpAlloc {
-			t.m.release(t.w, e.ptr)
+			t.m.release(t.w, e.ptr, e.config)
 		}
 		return t.m.tooLarge(t.written + writeBytes(&w))
 	}
@@ -207,11 +205,12 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	if err := t.usable(); err != nil {
 		return region.Ptr{}, nil, err
 	}
+	config := t.m.config.Load()
 	p, v, err := t.m.alloc(t.w, payload, hint)
 	if err != nil {
-		return region.Ptr{}, nil, err
+		return region.Ptr{}, nil, t.doom(err)
 	}
-	e := entry{ptr: p, version: v, op: OpAlloc, payload: t.arena.get(p.Capacity())}
+	e := entry{ptr: p, version: v, op: OpAlloc, config: config, payload: t.arena.get(p.Capacity())}
 	clear(e.payload)
 	return p, e.payload, t.addWrite(e)
 }
@@ -285,7 +284,7 @@ func (t *Tx) dropWrite(i int) {
 	t.writes.truncate(i)
 	switch {
 	case e.op == OpAlloc:
-		t.m.release(t.w, e.ptr)
+		t.m.release(t.w, e.ptr, e.config)
 	case t.reads.find(e.ptr.Addr) < 0:
 		t.reads.add(entry{ptr: e.ptr, version: e.version})
 	}
@@ -386,7 +385,7 @@ func (t *Tx) end() {
 	s.late.discard(s)
 	for i := range s.writes.entries {
 		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && s.commit.undone() {
-			s.m.release(s.w, e.ptr)
+			s.m.release(s.w, e.ptr, e.config)
 		}
 	}
 	s.w.epochs.exit(s.epoch)

@@ -44,6 +44,9 @@ func (t *Tx) Validate() error {
 	b := backoff{w: t.w, patience: commitPatience}
 	for {
 		out, err := t.validate()
+		if err == nil && out == committed {
+			err = t.m.Confirm()
+		}
 		if err != nil || out == committed {
 			return t.doom(err)
 		}
@@ -80,8 +83,12 @@ func (s *state) validate() (outcome, error) {
 		return committed, nil
 	}
 	for range validateRounds {
+		before := s.m.routes.Load()
 		s.listChecks()
 		if err := s.runChecks(); err != nil {
+			if errors.Is(err, errMoved) || !s.commit.locked && s.m.awaitReplacement(before, err) {
+				return again, nil
+			}
 			return again, err
 		}
 		out, moved, err := s.judgeChecks()
@@ -133,11 +140,15 @@ func (s *state) addCheck(p region.Ptr, v region.Version, question int) {
 // runChecks gives each check its verdict.
 func (s *state) runChecks() error {
 	remote := 0
+	routes := s.m.routes.Load()
 	for i := range s.checks {
 		c := &s.checks[i]
-		rt := s.m.route(c.ptr.Addr.Region())
-		if rt == nil {
+		rt := routes.of(c.ptr.Addr.Region())
+		switch {
+		case rt == nil:
 			return s.m.noRegion(c.ptr.Addr)
+		case rt.state == regionBlocked:
+			return errMoved
 		}
 		c.machine = rt.Primary
 		switch own := s.ownLock(c.ptr); {
@@ -155,7 +166,13 @@ func (s *state) runChecks() error {
 	if remote == 0 {
 		return nil
 	}
-	return s.runRemoteChecks()
+	if err := s.runRemoteChecks(); err != nil {
+		return err
+	}
+	if s.m.routes.Load() != routes {
+		return errMoved // one of the machines may have left meanwhile
+	}
+	return nil
 }
 
 // ownLock returns the late write by which the transaction has locked p, if any.

@@ -52,11 +52,25 @@ type worker struct {
 	named   []uint64 // what takeTruncated returned
 	timer   clock.Timer
 	stopped bool
+
+	// config is what new transactions' identifiers carry. frozen says that none
+	// begins, between NEW-CONFIG and NEW-CONFIG-COMMIT.
+	config uint32
+	frozen bool
+	// boundary is the first sequence number that the latest reconfiguration has
+	// not caught.
+	boundary uint64
+	// begun are the commits that have written records and are not decided yet,
+	// caught those whose outcome recovery will tell.
+	begun  *commit
+	caught map[uint64]*commit
 }
 
 // A peer is a worker's sibling at another machine.
 type peer struct {
-	id     rdma.MachineID
+	id rdma.MachineID
+	// life counts the times that this machine has begun to listen to the peer.
+	life   uint32
 	log    *ring.Sender
 	msgs   *ring.Sender
 	in     *logReader
@@ -90,7 +104,7 @@ const (
 )
 
 func newWorker(m *Machine, id uint16) *worker {
-	w := &worker{m: m, id: id, window: newWindow(), commits: make(map[uint64]*commit), calls: make(map[uint64]*call)}
+	w := &worker{m: m, id: id, window: newWindow(), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
 	w.epochs.current = &m.epoch
 	return w
 }
@@ -100,8 +114,10 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
 	log := cfg.Log(from, int(w.id))
 	if from == cfg.ID {
-		w.self, err = newSelfLog(log, cfg.Clock.Uint64())
-		return g, err
+		if w.self, err = newSelfLog(log, cfg.Clock.Uint64()); err != nil {
+			return g, err
+		}
+		return g, cfg.NIC.Register(logKey(from, w.id, 0), log)
 	}
 	rx, err := openLog(log, cfg.Clock.Uint64())
 	if err != nil {
@@ -124,18 +140,18 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	if g.messages, err = rxMsgs.State(); err != nil {
 		return g, err
 	}
-	if err := cfg.NIC.Register(logKey(from, w.id), log); err != nil {
+	if err := cfg.NIC.Register(logKey(from, w.id, 0), log); err != nil {
 		return g, err
 	}
-	return g, cfg.NIC.Register(messagesKey(from, w.id), msgs)
+	return g, cfg.NIC.Register(messagesKey(from, w.id, 0), msgs)
 }
 
 // connect attaches to what the sibling at machine to listens to.
 func (w *worker) connect(to rdma.MachineID, g greeting) {
 	p, me := w.peers[to], w.m.cfg.ID
-	link := ring.Link{Queue: w.q, To: to, Key: logKey(me, w.id), Credit: w.credit, CreditOffset: creditOffset(to, creditLog)}
+	link := ring.Link{Queue: w.q, To: to, Key: logKey(me, w.id, 0), Credit: w.credit, CreditOffset: creditOffset(to, creditLog)}
 	p.log = ring.NewSender(g.log, link)
-	link.Key, link.CreditOffset = messagesKey(me, w.id), creditOffset(to, creditMessages)
+	link.Key, link.CreditOffset = messagesKey(me, w.id, 0), creditOffset(to, creditMessages)
 	p.msgs = ring.NewSender(g.messages, link)
 }
 

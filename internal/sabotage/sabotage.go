@@ -27,13 +27,19 @@ const (
 	Reservations
 	// OldLeases: NEW-CONFIG-COMMIT does not wait for the leases of evicted machines.
 	OldLeases
+	// Drain: what lies in the logs at NEW-CONFIG-COMMIT is rejected.
+	Drain
+	// LockRecovery: what recovering transactions write is not locked.
+	LockRecovery
+	// Votes: what one replica of a region has seen does not count.
+	Votes
 	steps
 )
 
 // Steps is how many there are.
 const Steps = int(steps)
 
-var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases"}
+var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases", "drain", "lock recovery", "votes"}
 
 func (s Step) String() string { return names[s] }
 

@@ -1,0 +1,438 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Which transactions recover, and what is known of them, is always a function of
+// the logs in a machine's NVRAM: of the records that coordinators have written
+// and that are not truncated, and of notes that the machine itself has appended
+// to its own log while an earlier recovery went on. So a recovery that another
+// failure has interrupted starts over from what it has found and decided.
+//
+// Every transaction of an older configuration that has a record somewhere is
+// recovering. (The paper leaves out those that no change touches; here there are
+// at most a few hundred.) Drain is the one place that says so.
+
+// Seen says what a replica has seen of a recovering transaction. It is a set.
+type Seen uint8
+
+const (
+	SeenLock Seen = 1 << iota
+	SeenCommitBackup
+	SeenCommitPrimary
+	SeenCommitRecovery
+	SeenAbortRecovery
+)
+
+// Evidence is what one machine's logs say about a transaction and a region that
+// it writes to.
+type Evidence struct {
+	ID      ID
+	Regions []region.ID // all that it writes to
+	Region  region.ID
+	Seen    Seen
+	// At is where the writes to the region are; empty if they are not here.
+	At Extent
+}
+
+// An Extent is where a record lies in a log of some machine: n bytes at off of a
+// registration, and more bytes at rest.
+type Extent struct {
+	Key                rdma.Key
+	Off, N, Rest, More uint64
+}
+
+// Empty says that there is no record.
+func (e *Extent) Empty() bool { return e.N+e.More == 0 }
+
+// recoveryState is what a machine knows of recovering transactions. Its lock is
+// taken before a worker's, and never held across a wait.
+type recoveryState struct {
+	m *Machine
+	// going says that a reconfiguration has begun and not been settled, drained
+	// what LastDrained is.
+	going   atomic.Bool
+	drained atomic.Uint32
+
+	mu     sync.Mutex
+	traces map[ID]*trace
+	locks  map[region.Addr]*recoveredLock
+}
+
+func (r *recoveryState) init(m *Machine) {
+	r.m, r.traces, r.locks = m, make(map[ID]*trace), make(map[region.Addr]*recoveredLock)
+}
+
+// A trace is what is known here of one recovering transaction.
+type trace struct {
+	id      ID
+	regions []region.ID
+	parts   []*tracePart // by region, of which there are few
+	// outcome is what has been noted here: SeenCommitRecovery or
+	// SeenAbortRecovery.
+	outcome Seen
+}
+
+type tracePart struct {
+	region region.ID
+	seen   Seen
+	writes []Write
+	at     Extent
+	locked bool // its objects are counted in recoveryState.locks
+}
+
+func (t *trace) part(id region.ID) *tracePart {
+	for _, p := range t.parts {
+		if p.region == id {
+			return p
+		}
+	}
+	p := &tracePart{region: id}
+	t.parts = append(t.parts, p)
+	return p
+}
+
+func (t *trace) evidence(p *tracePart) Evidence {
+	return Evidence{ID: t.id, Regions: t.regions, Region: p.region, Seen: p.seen | t.outcome, At: p.at}
+}
+
+// Recovering says whether a reconfiguration is going on here, until Settle.
+func (m *Machine) Recovering() bool { return m.recovery.going.Load() }
+
+// LastDrained returns the last configuration that all logs have been drained of.
+func (m *Machine) LastDrained() cluster.ID { return cluster.ID(m.recovery.drained.Load()) }
+
+// Drain processes every record in every log of this machine, also of machines
+// that are no members any more, and sees to it that none of an older
+// configuration counts that lands later. It returns what the logs say, in order.
+func (m *Machine) Drain() []Evidence {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range m.workers {
+		w.lock()
+		w.drain()
+		w.unlock()
+	}
+	r.traces = make(map[ID]*trace)
+	for _, w := range m.workers {
+		w.lock()
+		w.gather(r)
+		w.unlock()
+	}
+	r.drained.Store(m.config.Load() - 1)
+	maps.DeleteFunc(r.traces, func(_ ID, t *trace) bool {
+		return len(t.parts) == 0 // truncated but for what it has come to
+	})
+	return r.evidence()
+}
+
+func (r *recoveryState) evidence() []Evidence {
+	var all []Evidence
+	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
+		t := r.traces[id]
+		for _, p := range t.parts {
+			all = append(all, t.evidence(p))
+		}
+	}
+	return all
+}
+
+// check refuses what belongs to the recovery for another configuration.
+func (r *recoveryState) check(in cluster.ID) error {
+	if now := r.m.config.Load(); now != uint32(in) {
+		return fmt.Errorf("%w: %d, this is %d", ErrConfiguration, in, now)
+	}
+	return nil
+}
+
+func (w *worker) drain() {
+	for _, p := range w.peers {
+		if p == nil {
+			continue
+		}
+		for !sabotage.Drain.Skipped() {
+			_, more, err := p.in.step() // nobody waits for the reply
+			if err != nil {
+				w.fence(p, err)
+			}
+			if !more {
+				break
+			}
+		}
+		p.in.thaw(w.config - 1)
+	}
+}
+
+// freeze keeps what is in the log, and what still comes, for recovery: nothing is
+// locked, applied or truncated any more.
+func (l *logReader) freeze() {
+	l.frozen = true
+	for _, p := range l.txs { // any order
+		p.held, p.locked = true, false
+	}
+}
+
+// keep keeps a record that comes while the log is frozen.
+func (l *logReader) keep(raw []byte, r *Record, end uint64) error {
+	seq := r.ID.Seq
+	if r.Kind.isNote() {
+		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", ErrBadRecord, r.Kind, r.ID)
+	}
+	switch r.Kind {
+	case RecordTruncate:
+		seq = 0
+	case RecordLock, RecordCommitBackup:
+		if seq < l.low {
+			return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
+		}
+		l.participant(seq).held = true
+	}
+	l.records.push(logRecord{seq: seq, end: end})
+	return nil
+}
+
+// thaw ends that: what is of an older configuration comes too late from now on.
+func (l *logReader) thaw(drained uint32) { l.frozen, l.drained = false, drained }
+
+// release gives up the records of a transaction that has been recovered.
+func (l *logReader) release(seq uint64) error {
+	p := l.txs[seq]
+	if p == nil || !p.held {
+		return nil
+	}
+	*p = participant{}
+	delete(l.txs, seq)
+	l.pool = append(l.pool, p)
+	l.named.push(logRecord{seq: seq})
+	return l.free()
+}
+
+// truncated says whether the transaction is known to have been truncated.
+func (l *logReader) truncated(seq uint64) bool {
+	if seq < l.low {
+		return true
+	}
+	for i := range l.named.n {
+		if l.named.buf[(l.named.head+i)%len(l.named.buf)].seq == seq {
+			return true
+		}
+	}
+	return false
+}
+
+// gather collects what the worker's logs say.
+func (w *worker) gather(r *recoveryState) {
+	for _, p := range w.peers {
+		if p == nil {
+			continue
+		}
+		r.scan(w.m.cfg.Log(p.id, int(w.id)), logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record) bool {
+			return p.in.txs[rec.ID.Seq] != nil
+		})
+	}
+	own := w.m.cfg.ID
+	r.scan(w.m.cfg.Log(own, int(w.id)), logKey(own, w.id, 0), w.self.log.Tail(), func(rec *Record) bool {
+		return rec.Kind.isNote() || !w.window.finished(rec.ID.Seq)
+	})
+}
+
+// scan takes note of the records of a log up to a position.
+func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want func(*Record) bool) {
+	rx, err := OpenLog(log)
+	if err != nil || rx == nil {
+		return
+	}
+	for {
+		raw, ok, err := rx.Poll()
+		if err != nil || !ok || raw.Pos >= end {
+			return
+		}
+		rec := new(Record)
+		if DecodeRecord(raw.Payload, rec) != nil {
+			return // its writer is fenced
+		}
+		if rec.Kind != RecordTruncate && want(rec) {
+			r.take(rec, extentOf(rx, k, raw))
+		}
+	}
+}
+
+func extentOf(rx *ring.Receiver, k rdma.Key, raw ring.Record) Extent {
+	e := Extent{Key: k}
+	e.Off, e.N, e.Rest, e.More = rx.Extent(raw)
+	return e
+}
+
+// A note about a region packs the region and what has been seen into the word
+// that is the low bound of other records.
+func packSeen(id region.ID, s Seen) uint64 { return uint64(id)<<32 | uint64(s) }
+
+func unpackSeen(v uint64) (region.ID, Seen) { return region.ID(v >> 32), Seen(v) }
+
+// take takes note of one record.
+func (r *recoveryState) take(rec *Record, at Extent) {
+	t := r.traces[rec.ID]
+	if t == nil {
+		t = &trace{id: rec.ID}
+		r.traces[rec.ID] = t
+	}
+	if len(rec.Regions) > 0 {
+		t.regions = rec.Regions
+	}
+	switch rec.Kind {
+	case RecordLock:
+		t.takeWrites(rec.Writes, SeenLock, at)
+	case RecordCommitBackup:
+		t.takeWrites(rec.Writes, SeenCommitBackup, at)
+	case RecordCommitPrimary:
+		for _, p := range t.parts {
+			if p.seen&SeenLock != 0 {
+				p.seen |= SeenCommitPrimary
+			}
+		}
+	case RecordReplicate:
+		id, seen := unpackSeen(rec.LowBound)
+		t.takeWrites(rec.Writes, 0, at)
+		t.part(id).seen |= seen
+	case RecordCommitRecovery:
+		t.outcome |= SeenCommitRecovery
+	case RecordAbortRecovery:
+		t.outcome |= SeenAbortRecovery
+	}
+}
+
+func (t *trace) takeWrites(writes []Write, seen Seen, at Extent) {
+	for len(writes) > 0 {
+		id, n := writes[0].Ptr.Addr.Region(), 1
+		for n < len(writes) && writes[n].Ptr.Addr.Region() == id { // ascending by address
+			n++
+		}
+		p := t.part(id)
+		if p.seen |= seen; p.writes == nil {
+			p.writes, p.at = writes[:n:n], at
+		}
+		writes = writes[n:]
+	}
+}
+
+// Evidence returns what is known here of a transaction and a region by now.
+func (m *Machine) Evidence(id ID, in region.ID) (Evidence, bool) {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.traces[id]
+	if t == nil {
+		return Evidence{}, false
+	}
+	for _, p := range t.parts {
+		if p.region == in {
+			return t.evidence(p), true
+		}
+	}
+	return Evidence{}, false
+}
+
+// Truncated says whether a transaction of which there is no record here is known
+// to have been truncated here, rather than never to have come.
+func (m *Machine) Truncated(id ID) bool {
+	if int(id.Worker) >= len(m.workers) {
+		return false
+	}
+	w := m.workers[id.Worker]
+	w.lock()
+	defer w.unlock()
+	if id.Machine == m.cfg.ID {
+		return w.window.finished(id.Seq)
+	}
+	p := w.peer(id.Machine)
+	return p != nil && p.in.truncated(id.Seq)
+}
+
+// Fetch reads what a record at another machine says about the writes to a region.
+func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]Write, error) {
+	raw := make([]byte, e.At.N+e.At.More)
+	if err := m.readRemote(from, e.At.Key, e.At.Off, raw[:e.At.N]); err != nil {
+		return nil, err
+	}
+	if e.At.More > 0 {
+		if err := m.readRemote(from, e.At.Key, e.At.Rest, raw[e.At.N:]); err != nil {
+			return nil, err
+		}
+	}
+	var rec Record
+	if err := DecodeRecord(raw, &rec); err != nil {
+		return nil, err
+	}
+	if rec.ID != e.ID {
+		return nil, fmt.Errorf("%w: %v of %v where %v is expected", ErrBadRecord, rec.Kind, rec.ID, e.ID)
+	}
+	return slices.DeleteFunc(rec.Writes, func(w Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
+}
+
+func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
+	w, wait := m.anyWorker(), m.newWaiter()
+	w.lock()
+	err := w.post(from, k, off, dst, &wait)
+	w.unlock()
+	return errors.Join(err, w.await(&wait))
+}
+
+// Learn notes durably what other replicas of a region have seen of a transaction,
+// and its writes to the region if they are not here. What is known already
+// changes nothing. It fails with ring.ErrFull while the own log has no room.
+func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.check(in); err != nil {
+		return err
+	}
+	t := r.traces[e.ID]
+	if t == nil {
+		t = &trace{id: e.ID, regions: e.Regions}
+	}
+	p := t.part(e.Region)
+	if p.writes != nil {
+		writes = nil
+	}
+	if len(writes) == 0 && p.seen|e.Seen == p.seen {
+		return nil
+	}
+	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}
+	at, err := m.note(&rec)
+	if err != nil {
+		return err
+	}
+	r.traces[e.ID] = t
+	if p.seen |= e.Seen; writes != nil {
+		p.writes, p.at = writes, at
+	}
+	return nil
+}
+
+// note appends a record to the own log.
+func (m *Machine) note(rec *Record) (Extent, error) {
+	w := m.workers[int(rec.ID.Worker)%len(m.workers)]
+	w.lock()
+	defer w.unlock()
+	pos := w.self.log.Tail()
+	b := AppendRecord(nil, rec)
+	if err := w.self.note(b); err != nil {
+		return Extent{}, fmt.Errorf("txn: note %v of %v: %w", rec.Kind, rec.ID, err)
+	}
+	return extentOf(w.self.rx, logKey(m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
+}

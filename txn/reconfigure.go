@@ -1,0 +1,411 @@
+package txn
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A reconfiguration takes a machine from one configuration to the next, in four
+// steps (SOSP'15 sections 5.2, 5.3), between which package recovery talks to the
+// other machines:
+//
+//	Freeze   NEW-CONFIG: no commit begins, none that has begun writes another
+//	         record, no acknowledgement counts any more. Every commit under way
+//	         is caught: recovery decides it, and its caller waits for that.
+//	Drain    NEW-CONFIG-COMMIT: what lies in the logs is processed; what lands
+//	         there later is not. Drain says what the logs know (evidence.go).
+//	Resume   commits begin again, in regions that are active.
+//	Settle   recovery is over: what it has needed is given back.
+
+var (
+	// errCaught fails what a commit that a reconfiguration has caught waits for.
+	errCaught = errors.New("txn: caught by a reconfiguration")
+	// errMoved has a commit planned again: the configuration is changing or has
+	// changed, or a region that it writes to is not active yet.
+	errMoved = errors.New("txn: configuration is changing")
+)
+
+// lossPatience is how long an operation waits for a machine that it cannot reach
+// to be replaced.
+const lossPatience = 30 * time.Second
+
+// replacementPoll is how often it looks.
+const replacementPoll = 200 * time.Microsecond
+
+// A fate is what recovery has decided about a commit.
+type fate uint8
+
+const (
+	fateOpen fate = iota
+	fateCommitted
+	fateAborted
+)
+
+// Freeze begins the change to configuration c, whose identifier is higher than
+// the present one's. When it returns, nothing that this machine has begun to commit can proceed on
+// its own, and nothing that a machine no longer in c replies is believed. Regions
+// whose primary is new, or was not active before, are blocked.
+func (m *Machine) Freeze(c *cluster.Configuration) {
+	member := func(id rdma.MachineID) bool { _, ok := c.Member(id); return ok }
+	m.recovery.going.Store(true)
+	m.recovery.mu.Lock()
+	m.config.Store(uint32(c.ID))
+	m.recovery.mu.Unlock()
+	for _, w := range m.workers {
+		w.freeze(uint32(c.ID), member)
+	}
+	m.lent.refuse(func(id rdma.MachineID) bool { return !member(id) })
+	m.Remap(c, func(id region.ID) *region.Region {
+		if rt := m.route(id); rt != nil {
+			return rt.local
+		}
+		return nil
+	})
+}
+
+func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool) {
+	w.lock()
+	defer w.unlock()
+	w.frozen, w.config, w.boundary = true, config, w.window.next
+	for w.begun != nil {
+		w.catch(w.begun)
+	}
+	w.self.log.Release(w.self.log.Reserved())
+	w.self.spare = 0
+	w.self.restock()
+	for _, p := range w.peers {
+		if p == nil {
+			continue
+		}
+		if p.log != nil {
+			p.log.Release(p.log.Reserved())
+		}
+		p.in.freeze()
+		p.truncated = nil // what the peer does not know yet, recovery finds
+		if !member(p.id) && p.broken == nil {
+			p.broken = ErrLost
+			w.disappoint(p.id, ErrLost)
+		}
+	}
+}
+
+// Remap tells what replicas this machine has in configuration c, the one that it
+// was frozen for, once it has made room for them.
+func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed.Load() {
+		return
+	}
+	before := m.routes.Load()
+	next := make(routes, int(c.NextRegion)+1)
+	for _, p := range c.Regions {
+		r := &route{Placement: p, local: local(p.Region), state: regionBlocked}
+		r.primary = r.local != nil && p.Primary == m.cfg.ID
+		if was := before.of(p.Region); was != nil && was.Primary == p.Primary && was.state != regionBlocked {
+			r.state = regionReadable
+		}
+		next[p.Region] = r
+	}
+	m.routes.Store(&next)
+}
+
+// Activate tells that regions are active in a configuration: their primaries have
+// locked whatever recovering transactions may still change. An older
+// configuration's regions stay as they are.
+func (m *Machine) Activate(config cluster.ID, ids []region.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.config.Load() != uint32(config) || m.closed.Load() {
+		return
+	}
+	next := slices.Clone(*m.routes.Load())
+	for _, id := range ids {
+		if r := next.of(id); r != nil && r.state != regionActive {
+			active := *r
+			active.state = regionActive
+			next[id] = &active
+		}
+	}
+	m.routes.Store(&next)
+}
+
+// Resume lets commits begin in the new configuration.
+func (m *Machine) Resume() {
+	for _, w := range m.workers {
+		w.lock()
+		w.frozen = false
+		w.unlock()
+	}
+}
+
+// Config returns the identifier of the current configuration.
+func (m *Machine) Config() cluster.ID { return cluster.ID(m.config.Load()) }
+
+// Evict tells that this machine is no member any more. What it has under way
+// fails: ErrInDoubt where the others' recovery decides, ErrEvicted where nothing
+// had happened yet, as does everything that begins later. Only Close may follow.
+func (m *Machine) Evict() {
+	m.evicted.Store(true)
+	for _, w := range m.workers {
+		w.lock()
+		w.frozen = true
+		w.forsake(ErrEvicted)
+		w.unlock()
+	}
+}
+
+// gone says why this machine can do nothing any more, or nil.
+func (m *Machine) gone() error {
+	switch {
+	case m.closed.Load():
+		return ErrClosed
+	case m.evicted.Load():
+		return ErrEvicted
+	}
+	return nil
+}
+
+// join opens a commit, leave closes it.
+func (w *worker) join(c *commit) {
+	c.joined, c.prev, c.next = true, nil, w.begun
+	if w.begun != nil {
+		w.begun.prev = c
+	}
+	w.begun = c
+}
+
+func (w *worker) leave(c *commit) {
+	if !c.joined {
+		return
+	}
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		w.begun = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	}
+	c.joined, c.prev, c.next = false, nil, nil
+}
+
+// catch leaves an open commit to recovery. Whatever it waits for comes now.
+func (w *worker) catch(c *commit) {
+	w.leave(c)
+	c.caught = true
+	w.caught[c.id.Seq] = c
+	if !c.waiting {
+		c.waiting = true
+		c.resolved.add(1)
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.reserved = 0
+		if p.peer != nil {
+			c.lost(p.machine, errCaught)
+		}
+	}
+	delete(w.commits, c.id.Seq)
+	if a := c.pending; a != nil && a.first != nil {
+		a.first = nil
+		c.first.done(errCaught)
+	}
+}
+
+// forsake ends all waiting for recovery.
+func (w *worker) forsake(err error) {
+	for w.begun != nil {
+		w.catch(w.begun)
+	}
+	for _, seq := range slices.Sorted(maps.Keys(w.caught)) {
+		w.caught[seq].resolved.done(err)
+	}
+	clear(w.caught)
+	for _, p := range w.peers {
+		if p != nil {
+			w.disappoint(p.id, err)
+		}
+	}
+}
+
+// admit says whether a planned commit may begin, and connects it to its peers.
+func (w *worker) admit(c *commit) error {
+	switch err := w.m.gone(); {
+	case err != nil:
+		return err
+	case w.stopped:
+		return ErrClosed
+	case w.frozen:
+		return errMoved
+	case w.m.routes.Load() != c.routes:
+		return errMoved
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.machine == w.m.cfg.ID {
+			continue
+		}
+		if p.peer = w.peer(p.machine); p.peer == nil || p.peer.log == nil {
+			return notAPeer(p.machine)
+		}
+	}
+	return nil
+}
+
+// peer returns the sibling at a machine, or nil.
+func (w *worker) peer(machine rdma.MachineID) *peer {
+	if int(machine) < len(w.peers) {
+		return w.peers[machine]
+	}
+	return nil
+}
+
+// recovered waits for what recovery decides about the commit. why says what has
+// made that necessary.
+func (s *state) recovered(why error) error {
+	w, c := s.w, &s.commit
+	w.lock()
+	err := w.m.gone()
+	if w.stopped {
+		err = ErrClosed
+	}
+	switch {
+	case c.waiting: // caught already
+		err = nil
+	case err == nil && s.m.cfg.Alive == nil:
+		err = why
+	case err == nil:
+		c.waiting = true
+		c.resolved.add(1)
+	}
+	if err != nil {
+		w.leave(c)
+	}
+	w.unlock()
+	if err == nil {
+		err = w.await(&c.resolved)
+	}
+	if err != nil {
+		c.inDoubt = true
+		return inDoubtError(err)
+	}
+	c.decided = c.fate == fateCommitted
+	if c.decided {
+		return nil
+	}
+	return abort(ReasonMoved, 0)
+}
+
+// aborted waits until recovery has aborted the commit, which had not come so far
+// that it could do anything else.
+func (s *state) aborted() error {
+	err := s.recovered(errCaught)
+	if err == nil {
+		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.id, "committed by recovery")
+	}
+	if errors.Is(err, ErrInDoubt) {
+		return err
+	}
+	s.commit.locked = false
+	return nil
+}
+
+// Resolve tells the coordinator how recovery has decided a transaction of its.
+func (m *Machine) Resolve(id ID, committed bool) {
+	if id.Machine != m.cfg.ID || int(id.Worker) >= len(m.workers) {
+		return
+	}
+	w := m.workers[id.Worker]
+	w.lock()
+	defer w.unlock()
+	c := w.caught[id.Seq]
+	if c == nil || c.id != id {
+		return
+	}
+	delete(w.caught, id.Seq)
+	if c.fate = fateAborted; committed {
+		c.fate = fateCommitted
+	}
+	c.resolved.done(nil)
+}
+
+// Caught returns the transactions of this machine that wait for recovery.
+func (m *Machine) Caught() []ID {
+	var ids []ID
+	for _, w := range m.workers {
+		w.lock()
+		for _, seq := range slices.Sorted(maps.Keys(w.caught)) {
+			ids = append(ids, w.caught[seq].id)
+		}
+		w.unlock()
+	}
+	return ids
+}
+
+// Confirm returns nil once this machine is known to have been a member at some
+// moment after the call: what it has read before may then be shown. Otherwise
+// the error says that it is gone.
+func (m *Machine) Confirm() error {
+	if m.cfg.Alive == nil || m.cfg.Alive() {
+		return nil
+	}
+	for {
+		if err := m.gone(); err != nil {
+			return err
+		}
+		m.cfg.Clock.Sleep(replacementPoll)
+		if m.cfg.Alive() {
+			return nil
+		}
+	}
+}
+
+// reportable is Confirm for a transaction that seems to have committed.
+func (t *Tx) reportable() error {
+	err := t.m.Confirm()
+	if err != nil && t.commit.decided {
+		return inDoubtError(err)
+	}
+	return err
+}
+
+// awaitReplacement waits until regions have other places than before, after an
+// operation that went by those has failed with err, if that says that a machine
+// cannot be reached and machines are replaced. It reports whether they have.
+func (m *Machine) awaitReplacement(before *routes, err error) bool {
+	if m.cfg.Alive == nil || !isLoss(err) {
+		return false
+	}
+	clock := m.cfg.Clock
+	for deadline := clock.Now().Add(lossPatience); m.routes.Load() == before; {
+		if m.gone() != nil || clock.Now().After(deadline) {
+			return false
+		}
+		clock.Sleep(replacementPoll)
+	}
+	return m.gone() == nil
+}
+
+// isLoss says whether err is that a machine cannot be reached.
+func isLoss(err error) bool {
+	return errors.Is(err, rdma.ErrBroken) || errors.Is(err, rdma.ErrKey) || errors.Is(err, ErrLost) || errors.Is(err, errNotAPeer)
+}
+
+// awaitUnblocked waits until region id may be read here, or the machine is gone.
+func (m *Machine) awaitUnblocked(id region.ID) {
+	for {
+		rt := m.route(id)
+		if rt == nil || rt.state != regionBlocked || m.gone() != nil {
+			return
+		}
+		m.cfg.Clock.Sleep(replacementPoll)
+	}
+}

@@ -1,0 +1,273 @@
+package txn
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A recoveredLock is the lock of an object that recovering transactions write,
+// at its primary. It falls when the last of them is decided (SOSP'15 section 5.3
+// step 4).
+type recoveredLock struct {
+	ptr   region.Ptr
+	count int
+	// release says that the allocator is to get the slot if there is no object
+	// in it in the end: it was locked when the free lists were rebuilt, or one of
+	// the transactions has freed it.
+	release bool
+}
+
+// LockRegions locks, in regions that this machine is primary of, every object
+// that a recovering transaction writes, whatever its version: until it is
+// decided nobody else can have it. After that the regions can be activated.
+func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.check(in); err != nil {
+		return err
+	}
+	before := r.locks
+	r.locks = make(map[region.Addr]*recoveredLock)
+	for addr, l := range before {
+		if !slices.Contains(ids, addr.Region()) {
+			r.locks[addr] = l
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
+		for _, p := range r.traces[id].parts {
+			if slices.Contains(ids, p.region) {
+				r.lock(p, before)
+			}
+		}
+	}
+	for _, addr := range slices.Sorted(maps.Keys(before)) {
+		if r.locks[addr] == nil { // nothing is left of who wanted it
+			r.unlock(before[addr])
+		}
+	}
+	return nil
+}
+
+func (r *recoveryState) lock(p *tracePart, before map[region.Addr]*recoveredLock) {
+	rt := r.m.route(p.region)
+	if p.locked || rt == nil || !rt.primary {
+		return
+	}
+	p.locked = true
+	for i := range p.writes {
+		ptr := p.writes[i].Ptr
+		l := r.locks[ptr.Addr]
+		if l == nil {
+			l = &recoveredLock{ptr: ptr, release: !r.m.cfg.Allocator.Has(p.region)}
+			if was := before[ptr.Addr]; was != nil && was.release {
+				l.release = true
+			}
+			r.locks[ptr.Addr] = l
+			if !sabotage.LockRecovery.Skipped() {
+				rt.local.SetLock(ptr)
+			}
+		}
+		l.count++
+	}
+}
+
+// unlock takes the lock off an object that nobody recovers any more.
+func (r *recoveryState) unlock(l *recoveredLock) {
+	rt := r.m.route(l.ptr.Addr.Region())
+	if rt == nil || !rt.primary {
+		return
+	}
+	rt.local.ClearLock(l.ptr)
+	if l.release && !rt.local.Header(l.ptr.Addr.Offset()).Allocated() {
+		r.m.cfg.Allocator.Release(l.ptr)
+	}
+}
+
+// Decide carries out what has been decided about a transaction (COMMIT-RECOVERY,
+// ABORT-RECOVERY) at this machine's replicas. The decision is noted first. Doing
+// it again changes nothing; of a transaction without a trace here there is
+// nothing to do. It fails with ring.ErrFull while the own log has no room.
+func (m *Machine) Decide(in cluster.ID, id ID, commit bool) error {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.check(in); err != nil {
+		return err
+	}
+	t := r.traces[id]
+	if t == nil {
+		return nil
+	}
+	rec, outcome := Record{Kind: RecordAbortRecovery, ID: id}, SeenAbortRecovery
+	if commit {
+		rec.Kind, outcome = RecordCommitRecovery, SeenCommitRecovery
+	}
+	if t.outcome&^outcome != 0 {
+		invariant.Violated("a transaction is decided once", id, rec.Kind)
+	}
+	if t.outcome == 0 {
+		if _, err := m.note(&rec); err != nil {
+			return err
+		}
+		t.outcome = outcome
+	}
+	for _, p := range t.parts {
+		if err := r.finish(p, commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish gives the objects of a part their final state.
+func (r *recoveryState) finish(p *tracePart, commit bool) error {
+	rt := r.m.route(p.region)
+	if rt == nil || rt.local == nil {
+		return nil
+	}
+	for i := range p.writes {
+		w := &p.writes[i]
+		switch {
+		case rt.primary && p.locked:
+			r.finishPrimary(rt.local, w, commit)
+		case !rt.primary && commit:
+			if err := ApplyReplica(rt.local, w); err != nil {
+				return err
+			}
+		}
+	}
+	p.locked = false
+	return nil
+}
+
+func (r *recoveryState) finishPrimary(local *region.Region, w *Write, commit bool) {
+	l := r.locks[w.Ptr.Addr]
+	v, allocated, incarnation := w.after()
+	if commit && local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation) {
+		switch w.Op {
+		case OpAlloc:
+			r.m.lent.take(w.Ptr)
+		case OpFree:
+			l.release = true
+		}
+	}
+	if l.count--; l.count == 0 {
+		delete(r.locks, w.Ptr.Addr)
+		r.unlock(l)
+	}
+}
+
+// Truncate forgets a transaction that all its participants know the outcome of
+// (TRUNCATE-RECOVERY).
+func (m *Machine) Truncate(in cluster.ID, id ID) error {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.check(in); err != nil {
+		return err
+	}
+	delete(r.traces, id)
+	if id.Machine == m.cfg.ID || int(id.Worker) >= len(m.workers) {
+		return nil // Settle finishes the own ones
+	}
+	w := m.workers[id.Worker]
+	w.lock()
+	defer w.unlock()
+	if p := w.peer(id.Machine); p != nil {
+		if err := p.in.release(id.Seq); err != nil {
+			w.fence(p, err)
+		}
+	}
+	return nil
+}
+
+// Open returns what is known here of transactions that are not truncated.
+func (m *Machine) Open() []Evidence {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.evidence()
+}
+
+// Settle ends the recovery at this machine: every transaction that it coordinates
+// or knows of is decided and truncated. It gives back the log space that
+// recovery has held, and the slots lent to machines that are no members of c.
+func (m *Machine) Settle(c *cluster.Configuration) error {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.check(c.ID); err != nil {
+		return err
+	}
+	clear(r.traces)
+	for _, w := range m.workers {
+		w.lock()
+		w.settleRecovery()
+		w.unlock()
+	}
+	gone := func(id rdma.MachineID) bool { _, ok := c.Member(id); return !ok }
+	for _, p := range m.lent.to(gone) {
+		if !m.lent.take(p) {
+			continue // it has just come back
+		}
+		if rt := m.route(p.Addr.Region()); rt != nil && rt.primary && !rt.local.Header(p.Addr.Offset()).Allocated() {
+			m.cfg.Allocator.Release(p)
+		}
+	}
+	r.going.Store(false)
+	return nil
+}
+
+func (w *worker) settleRecovery() {
+	for _, p := range w.peers {
+		if p == nil {
+			continue
+		}
+		for _, seq := range slices.Sorted(maps.Keys(p.in.txs)) {
+			if err := p.in.release(seq); err != nil { // of a region that is lost
+				w.fence(p, err)
+				break
+			}
+		}
+	}
+	for seq := w.window.low; seq < w.boundary; seq++ {
+		if !w.window.finished(seq) {
+			w.window.finish(seq)
+		}
+	}
+	w.self.notes = false
+	if err := w.self.free(w.m, &w.window); err != nil {
+		invariant.Violated("own log is as it was written", err, nil)
+	}
+	w.self.restock()
+}
+
+// SendBlocks makes the block table of a region that this machine is primary of
+// that of all its backups. A new primary does that before anybody allocates
+// (SOSP'15 section 5.5): the old one may have failed in the middle of it, so that
+// the table has to be repaired. A new backup has none yet.
+func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
+	m.cfg.Clock.Lock(&m.blocks)
+	defer m.blocks.Unlock()
+	if err := m.recovery.check(in); err != nil {
+		return err
+	}
+	rt := m.route(id)
+	if rt == nil || !rt.primary {
+		return m.noRegion(region.MakeAddr(id, 0))
+	}
+	if !m.cfg.Allocator.Has(id) {
+		rt.local.Repair()
+	}
+	off, n := rt.local.Table()
+	table := make([]byte, n)
+	rt.local.Memory().CopyOut(table, off)
+	return m.writeBackups(rt, id, off, table)
+}
