@@ -1,0 +1,69 @@
+package recovery_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// killAt has load on an instance while a machine dies at the nth time that it
+// comes to a step, and checks what is left.
+func killAt(t *testing.T, s shape, victim rdma.MachineID, at txn.Step, nth int32) {
+	x := start(t, s)
+	x.populate(3 * s.machines)
+	rec := history.NewRecorder()
+	var count atomic.Int32
+	x.onTxn = func(m rdma.MachineID, step txn.Step) {
+		if m == victim && step == at && count.Add(1) == nth {
+			x.kill(victim)
+		}
+	}
+	x.play(2, 40, uint64(nth), rec)
+	x.check(rec)
+}
+
+// A machine under load dies at each step of the commit protocol: as coordinator,
+// as primary and as backup, whichever comes there first, and later.
+func TestKillAtEveryStep(t *testing.T) {
+	for _, s := range []shape{{3, 3, false}, {4, 2, false}, {4, 3, true}} {
+		for step := range txn.Step(txn.Steps) {
+			t.Run(fmt.Sprintf("%d,%d,%v/%v", s.machines, s.replicas, s.async, step), func(t *testing.T) {
+				for _, nth := range []int32{1, 7, 20} {
+					killAt(t, s, 1, step, nth)
+				}
+			})
+		}
+	}
+}
+
+// A second machine dies at each step of the recovery from the failure of the
+// first.
+func TestKillDuringRecovery(t *testing.T) {
+	for step := range recovery.Step(recovery.Steps) {
+		for _, second := range []rdma.MachineID{0, 2, 4} {
+			t.Run(fmt.Sprintf("%v/%d", step, second), func(t *testing.T) {
+				x := start(t, shape{5, 3, step%2 == 0})
+				x.populate(15)
+				rec := history.NewRecorder()
+				var count, times atomic.Int32
+				x.onTxn = func(m rdma.MachineID, s txn.Step) {
+					if m == 1 && s == txn.StepCommitBackup && count.Add(1) == 13 {
+						x.kill(1)
+					}
+				}
+				x.onRecovery = func(m rdma.MachineID, s recovery.Step) {
+					if m == second && s == step && times.Add(1) == 1 {
+						x.kill(second)
+					}
+				}
+				x.play(2, 40, uint64(step), rec)
+				x.check(rec)
+			})
+		}
+	}
+}
