@@ -243,7 +243,9 @@ func (c *Cluster) connect() error {
 		}
 	}
 	for _, g := range greetings {
-		g.to.txn.Connect(g.from.id, g.g)
+		if err := g.to.txn.Connect(g.from.id, g.g); err != nil {
+			return err
+		}
 	}
 	return nil
 }

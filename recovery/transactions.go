@@ -74,6 +74,9 @@ type Transactions struct {
 		run        *run
 		running    int
 		closed     bool
+		// exchanging are the members with which greetings are exchanged now.
+		exchanging map[rdma.MachineID]bool
+		exchanges  map[rdma.MachineID]*exchange
 	}
 }
 
@@ -119,6 +122,7 @@ func (s Step) String() string { return stepNames[s] }
 // calls from now on.
 func NewTransactions(cfg TransactionsConfig) *Transactions {
 	t := &Transactions{cfg: cfg, idle: cfg.Clock.NewEvent(), sent: make(map[region.ID]cluster.ID)}
+	t.mu.exchanging, t.mu.exchanges = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]*exchange)
 	t.handle()
 	return t
 }

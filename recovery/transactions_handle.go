@@ -17,6 +17,8 @@ func (t *Transactions) handle() {
 	for kind := uint8(kindNeedRecovery); kind <= kindTruncateRecovery; kind++ {
 		t.cfg.Endpoint.Handle(kind, func(from call.Peer, arg []byte) ([]byte, error) { return t.answer(kind, from, arg) })
 	}
+	t.cfg.Endpoint.Handle(kindConnect, t.onConnect)
+	t.cfg.Endpoint.Know(codeHeld, txn.ErrHeld)
 }
 
 // answer answers one call. Doing so twice changes nothing.

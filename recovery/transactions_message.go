@@ -20,6 +20,7 @@ const (
 	kindRequestVote
 	kindOutcome // COMMIT-RECOVERY and ABORT-RECOVERY
 	kindTruncateRecovery
+	kindConnect
 )
 
 // batchBytesMax bounds the arguments of a call.
@@ -90,6 +91,8 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 
 // ringBytesMax bounds how long a record may say it is.
 const ringBytesMax = 1 << 31
+
+func configurationOf(b []byte) cluster.ID { return cluster.ID(binary.LittleEndian.Uint32(b)) }
 
 func header(id cluster.ID, last bool) []byte {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 1<<10), uint32(id))

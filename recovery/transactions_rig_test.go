@@ -116,7 +116,7 @@ func start(t testing.TB, s shape) *instance {
 	}
 	x.c = c
 	for i := range s.machines {
-		x.nodes = append(x.nodes, x.boot(rdma.MachineID(i)))
+		x.nodes = append(x.nodes, x.boot(rdma.MachineID(i), uint64(100+i)))
 	}
 	x.connect()
 	for _, n := range x.nodes {
@@ -136,14 +136,14 @@ func start(t testing.TB, s shape) *instance {
 	return x
 }
 
-func (x *instance) boot(id rdma.MachineID) *node {
+func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 	n := &node{id: id, regions: map[region.ID]*region.Region{}, logs: map[[2]int]*nvram.Memory{}}
 	n.alive.Store(true)
 	var err error
 	if n.nic, err = x.network.Join(id); err != nil {
 		x.t.Fatal(err)
 	}
-	n.calls = call.New(n.nic, clock.System{}, uint64(100+id))
+	n.calls = call.New(n.nic, clock.System{}, incarnation)
 	n.alloc = region.NewAllocator(region.AllocatorConfig{Workers: 1,
 		Replicate: func(id region.ID, off uint64, data []byte) error { return n.m.WriteBackups(id, off, data) },
 		Grow:      func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
@@ -182,7 +182,9 @@ func (x *instance) connect() {
 	for i, n := range x.nodes {
 		for k := range x.nodes {
 			if i != k {
-				n.m.Connect(rdma.MachineID(k), greetings[[2]int{k, i}])
+				if err := n.m.Connect(rdma.MachineID(k), greetings[[2]int{k, i}]); err != nil {
+					x.t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -257,6 +259,26 @@ func (x *instance) change(dead []rdma.MachineID) bool {
 	if len(report.Lost) > 0 {
 		x.t.Errorf("lost %v", report.Lost)
 	}
+	return x.enter(next, dead)
+}
+
+// rejoin has a dead machine come back with a new life and empty memory.
+func (x *instance) rejoin(id rdma.MachineID) {
+	n := x.boot(id, 200+uint64(id))
+	if _, err := n.m.Listen(id); err != nil {
+		x.t.Fatal(err)
+	}
+	x.nodes[id] = n
+	next, _ := x.c.With(cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 200 + uint64(id)})
+	x.enter(next, nil)
+	if !x.awaitSettled() {
+		x.t.Fatal("a machine died")
+	}
+	x.refill()
+}
+
+// enter takes the members of a configuration, and those that leave, to it.
+func (x *instance) enter(next *cluster.Configuration, dead []rdma.MachineID) bool {
 	x.mu.Lock()
 	x.c = next
 	x.mu.Unlock()

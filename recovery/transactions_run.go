@@ -157,6 +157,7 @@ func (r *run) activate(ctx context.Context) error {
 		}
 	}
 	r.t.reached(StepFetched)
+	r.connect()
 	if err := r.sendBlocks(ctx, mine); err != nil {
 		return err
 	}
@@ -304,6 +305,7 @@ func (r *run) rest() {
 	r.mu.Lock()
 	r.mu.settled = true
 	r.mu.Unlock()
+	r.t.spawn(r.connect) // what had to wait until the logs are not needed any more
 	r.t.reached(StepSettled)
 	if r.t.cfg.Settled != nil {
 		r.t.cfg.Settled(r.c)

@@ -67,3 +67,28 @@ func TestKillDuringRecovery(t *testing.T) {
 		}
 	}
 }
+
+// A machine that was evicted comes back with a new life, gets replicas and takes
+// part; then another dies, and what the new one has is used.
+func TestMachineComesBack(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		x := start(t, shape{4, 3, async})
+		x.populate(12)
+		rec := history.NewRecorder()
+		x.play(2, 20, 1, rec)
+		x.kill(1)
+		x.play(2, 20, 2, rec)
+		x.rejoin(1)
+		x.play(2, 20, 3, rec)
+		for _, n := range x.nodes {
+			for _, peer := range x.nodes {
+				if n != peer && !n.m.Connected(peer.id) {
+					t.Errorf("machine %d is not connected to machine %d", n.id, peer.id)
+				}
+			}
+		}
+		x.kill(2)
+		x.play(2, 20, 4, rec)
+		x.check(rec)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -111,33 +110,6 @@ func New(cfg Config) (*Machine, error) {
 	m.raw = cfg.Clock.NewPool(func() any { return &rawBuffer{wait: m.newWaiter()} })
 	m.handleInternally()
 	return m, nil
-}
-
-// A Greeting tells a peer where the logs and message queues are that it writes
-// to, one of each per worker.
-type Greeting struct{ workers []greeting }
-
-type greeting struct{ log, messages ring.State }
-
-// Listen makes room for what one peer writes here, which may be this machine
-// itself, and returns what the peer needs to Connect.
-func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
-	var g Greeting
-	for _, w := range m.workers {
-		one, err := w.listen(peer)
-		if err != nil {
-			return g, fmt.Errorf("txn: worker %d cannot listen to machine %d: %w", w.id, peer, err)
-		}
-		g.workers = append(g.workers, one)
-	}
-	return g, nil
-}
-
-// Connect connects to a peer that returned g from Listen, after listening to it.
-func (m *Machine) Connect(peer rdma.MachineID, g Greeting) {
-	for i, w := range m.workers {
-		w.connect(peer, g.workers[i])
-	}
 }
 
 // ID returns the machine's identifier.

@@ -71,6 +71,7 @@ type peer struct {
 	id rdma.MachineID
 	// life counts the times that this machine has begun to listen to the peer.
 	life   uint32
+	queue  *nvram.Memory // of inMsgs
 	log    *ring.Sender
 	msgs   *ring.Sender
 	in     *logReader
@@ -119,39 +120,75 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 		}
 		return g, cfg.NIC.Register(logKey(from, w.id, 0), log)
 	}
-	rx, err := openLog(log, cfg.Clock.Uint64())
+	in := &peer{id: from}
+	if before := w.peer(from); before != nil {
+		err = w.relisten(before, in)
+	} else {
+		err = w.listenFirst(log, in)
+	}
 	if err != nil {
 		return g, err
 	}
-	msgs := nvram.NewMemory(int64(cfg.MessageBytes))
-	rxMsgs, err := ring.Create(msgs, 0, msgs.Size(), cfg.Clock.Uint64())
-	if err != nil {
-		return g, err
-	}
-	rx.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditLog))
-	rxMsgs.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditMessages))
+	in.in.rx.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditLog))
+	in.inMsgs.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditMessages))
 	for len(w.peers) <= int(from) {
 		w.peers = append(w.peers, nil)
 	}
-	w.peers[from] = &peer{id: from, in: newLogReader(w.m, from, w.id, rx), inMsgs: rxMsgs}
-	if g.log, err = rx.State(); err != nil {
+	w.peers[from] = in
+	g.life = in.life
+	if g.log, err = in.in.rx.State(); err != nil {
 		return g, err
 	}
-	if g.messages, err = rxMsgs.State(); err != nil {
+	if g.messages, err = in.inMsgs.State(); err != nil {
 		return g, err
 	}
-	if err := cfg.NIC.Register(logKey(from, w.id, 0), log); err != nil {
+	if err := cfg.NIC.Register(logKey(from, w.id, in.life), log); err != nil {
 		return g, err
 	}
-	return g, cfg.NIC.Register(messagesKey(from, w.id, 0), msgs)
+	return g, cfg.NIC.Register(messagesKey(from, w.id, in.life), in.queue)
+}
+
+// listenFirst makes room for what a peer writes here.
+func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
+	cfg := &w.m.cfg
+	rx, err := openLog(log, cfg.Clock.Uint64())
+	if err != nil {
+		return err
+	}
+	p.queue = nvram.NewMemory(int64(cfg.MessageBytes))
+	p.in = newLogReader(w.m, p.id, w.id, rx)
+	p.inMsgs, err = ring.Create(p.queue, 0, p.queue.Size(), cfg.Clock.Uint64())
+	return err
+}
+
+// relisten empties what a peer has written to here, which has begun another life
+// or was cut off. Positions go on, so that a credit that comes late does no harm.
+func (w *worker) relisten(before, p *peer) error {
+	if len(before.in.txs) > 0 {
+		return ErrHeld
+	}
+	w.ops.poll(w) // what is left of the old connection
+	if before.broken == nil {
+		before.broken = ErrLost
+		w.disappoint(p.id, ErrLost)
+	}
+	cfg := &w.m.cfg
+	cfg.NIC.Deregister(logKey(p.id, w.id, before.life))
+	cfg.NIC.Deregister(messagesKey(p.id, w.id, before.life))
+	before.in.rx.Reset(cfg.Clock.Uint64())
+	before.inMsgs.Reset(cfg.Clock.Uint64())
+	p.life, p.queue, p.inMsgs = before.life+1, before.queue, before.inMsgs
+	p.in = newLogReader(w.m, p.id, w.id, before.in.rx)
+	p.in.drained = before.in.drained
+	return nil
 }
 
 // connect attaches to what the sibling at machine to listens to.
 func (w *worker) connect(to rdma.MachineID, g greeting) {
 	p, me := w.peers[to], w.m.cfg.ID
-	link := ring.Link{Queue: w.q, To: to, Key: logKey(me, w.id, 0), Credit: w.credit, CreditOffset: creditOffset(to, creditLog)}
+	link := ring.Link{Queue: w.q, To: to, Key: logKey(me, w.id, g.life), Credit: w.credit, CreditOffset: creditOffset(to, creditLog)}
 	p.log = ring.NewSender(g.log, link)
-	link.Key, link.CreditOffset = messagesKey(me, w.id, 0), creditOffset(to, creditMessages)
+	link.Key, link.CreditOffset = messagesKey(me, w.id, g.life), creditOffset(to, creditMessages)
 	p.msgs = ring.NewSender(g.messages, link)
 }
 

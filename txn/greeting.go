@@ -1,0 +1,129 @@
+package txn
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// A Greeting tells a peer where the logs and message queues are that it writes
+// to, one of each per worker.
+type Greeting struct {
+	epoch   uint64
+	workers []greeting
+}
+
+type greeting struct {
+	life          uint32
+	log, messages ring.State
+}
+
+// ErrHeld means that a peer's logs hold what recovery still needs: it cannot be
+// given new ones.
+var ErrHeld = errors.New("txn: the logs of the machine are being recovered")
+
+// errBadGreeting means that bytes are no greeting.
+var errBadGreeting = errors.New("txn: bad greeting")
+
+// Listen makes room for what one peer writes here, which may be this machine
+// itself, and returns what the peer needs to Connect. Called again for a peer,
+// which has begun another life or was cut off, it makes the logs and queues anew:
+// what was written to the old ones has no effect any more.
+func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
+	g := Greeting{epoch: m.epoch.Load()}
+	for _, w := range m.workers {
+		w.lock()
+		one, err := w.listen(peer)
+		w.unlock()
+		if err != nil {
+			return g, fmt.Errorf("txn: worker %d cannot listen to machine %d: %w", w.id, peer, err)
+		}
+		g.workers = append(g.workers, one)
+	}
+	return g, nil
+}
+
+// Connect connects to a peer that returned g from Listen, after listening to it.
+func (m *Machine) Connect(peer rdma.MachineID, g Greeting) error {
+	if len(g.workers) != len(m.workers) {
+		return fmt.Errorf("%w: of %d workers, this machine has %d", errBadGreeting, len(g.workers), len(m.workers))
+	}
+	for i, w := range m.workers {
+		w.lock()
+		w.connect(peer, g.workers[i])
+		w.unlock()
+	}
+	m.joinEpoch(g.epoch)
+	m.reroute()
+	return nil
+}
+
+// Connected says whether this machine writes to a peer, and believes it.
+func (m *Machine) Connected(peer rdma.MachineID) bool {
+	for _, w := range m.workers {
+		w.lock()
+		p := w.peer(peer)
+		ok := p != nil && p.log != nil && p.broken == nil
+		w.unlock()
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// joinEpoch has a machine on which nothing is going on enter the epoch of others.
+func (m *Machine) joinEpoch(epoch uint64) {
+	current := m.epoch.Load()
+	if epoch > current && m.epochClosed(0) && m.epochClosed(1) {
+		m.epoch.CompareAndSwap(current, epoch)
+	}
+}
+
+// reroute wakes those who wait for a machine to be reachable.
+func (m *Machine) reroute() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	same := *m.routes.Load()
+	m.routes.Store(&same)
+}
+
+// Append encodes the greeting after b.
+func (g *Greeting) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, g.epoch)
+	for _, w := range g.workers {
+		b = binary.LittleEndian.AppendUint64(b, uint64(w.life))
+		for _, s := range []ring.State{w.log, w.messages} {
+			for _, v := range []uint64{s.Nonce, s.Bytes, s.Head, s.Tail} {
+				b = binary.LittleEndian.AppendUint64(b, v)
+			}
+		}
+	}
+	return b
+}
+
+// greetingBytes is what one worker takes.
+const greetingBytes = 9 * 8
+
+// DecodeGreeting decodes what Append has encoded.
+func DecodeGreeting(b []byte) (g Greeting, err error) {
+	if len(b) < 8 || (len(b)-8)%greetingBytes != 0 {
+		return g, fmt.Errorf("%w: %d bytes", errBadGreeting, len(b))
+	}
+	word := func() uint64 { v := binary.LittleEndian.Uint64(b); b = b[8:]; return v }
+	state := func() ring.State { return ring.State{Nonce: word(), Bytes: word(), Head: word(), Tail: word()} }
+	g.epoch = word()
+	for len(b) > 0 {
+		w := greeting{life: uint32(word()), log: state(), messages: state()}
+		for _, s := range []ring.State{w.log, w.messages} {
+			if s.Bytes < ring.BytesMin/2 || s.Bytes > ring.BytesMax || s.Bytes%8 != 0 || s.Tail < s.Head || s.Tail-s.Head > s.Bytes {
+				return g, fmt.Errorf("%w: ring %+v", errBadGreeting, s)
+			}
+		}
+		g.workers = append(g.workers, w)
+	}
+	return g, nil
+}
