@@ -39,6 +39,12 @@
 // with each other. Index code therefore remembers Questions instead of reads and
 // applies Intents just before LOCK instead of writes; index.go has the rules.
 //
+// # Machines that fail
+//
+// reconfigure.go takes a machine from one configuration to the next, evidence.go
+// says what logs know of transactions that are not decided, resolve.go carries out
+// what has been decided; package recovery talks to the others in between.
+//
 // # Concurrency
 //
 // A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and

@@ -1,0 +1,265 @@
+package recovery_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// The claims of SOSP'15 section 5.3, one test each. Machine 3 coordinates; an
+// object's region has machine 0 or 1 as its primary.
+
+// stage is an instance in which one transaction is cut short.
+type stage struct {
+	*instance
+	t *testing.T
+}
+
+func newStage(t *testing.T, machines int) *stage {
+	x := start(t, shape{machines, 3, false})
+	x.populate(machines)
+	return &stage{x, t}
+}
+
+// cut has the coordinator write the objects and kills machines at the nth time
+// that it comes to a step. It returns what Commit says.
+func (s *stage) cut(coordinator rdma.MachineID, at txn.Step, nth int32, objects []int, value uint64, victims ...rdma.MachineID) error {
+	var count atomic.Int32
+	s.onTxn = func(m rdma.MachineID, step txn.Step) {
+		if m == coordinator && step == at && count.Add(1) == nth {
+			for _, v := range victims {
+				s.kill(v)
+			}
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.write(coordinator, objects, value) }()
+	<-s.failed
+	s.reconfigure()
+	if s.nodes[coordinator].dead.Load() {
+		return nil
+	}
+	return <-ended
+}
+
+func (s *stage) write(from rdma.MachineID, objects []int, value uint64) error {
+	t := s.nodes[from].m.Begin()
+	defer t.Abort()
+	for _, i := range objects {
+		b, err := t.Write(s.ptrs[i])
+		if err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint64(b, value)
+	}
+	return t.Commit(context.Background())
+}
+
+func (s *stage) want(value uint64, objects ...int) {
+	s.t.Helper()
+	for _, n := range s.survivors() {
+		for _, i := range objects {
+			b := make([]byte, s.ptrs[i].Capacity())
+			if _, err := n.m.Read(s.ptrs[i], b); err != nil || binary.LittleEndian.Uint64(b) != value {
+				s.t.Errorf("machine %d: object %d holds %d (%v), want %d", n.id, i, binary.LittleEndian.Uint64(b), err, value)
+			}
+		}
+	}
+	s.check(nil)
+}
+
+// "a transaction is aborted if the coordinator fails and no commit record survives
+// to attest to the success of validation" (section 4): locks fall.
+func TestPaper5_3_OnlyLocksAbort(t *testing.T) {
+	s := newStage(t, 5)
+	s.cut(3, txn.StepValidate, 1, []int{0, 1}, 7, 3)
+	s.want(0, 0, 1)
+}
+
+// One COMMIT-BACKUP is enough if all others have at least locked (step 7).
+func TestPaper5_3_OneCommitBackupCommits(t *testing.T) {
+	s := newStage(t, 5)
+	s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3)
+	s.want(7, 0, 1)
+}
+
+// "commits any transaction that has previously committed": COMMIT-PRIMARY has
+// arrived somewhere, then coordinator and that primary are gone.
+func TestPaper5_3_CommitPrimaryCommits(t *testing.T) {
+	s := newStage(t, 6)
+	s.cut(3, txn.StepCommitPrimary, 1, []int{0, 1}, 7, 3, 0)
+	s.want(7, 0, 1)
+}
+
+// The coordinator does not change if it is still a member: its caller waits for
+// recovery's decision, and is told.
+func TestPaper5_3_CoordinatorIsTold(t *testing.T) {
+	for _, c := range []struct {
+		at        txn.Step
+		committed bool
+	}{{txn.StepLockRecord, false}, {txn.StepValidate, false}, {txn.StepCommitBackup, true}} {
+		s := newStage(t, 5)
+		err := s.cut(3, c.at, 1, []int{0, 1}, 7, 0)
+		want := uint64(0)
+		switch {
+		case err == nil:
+			want = 7
+		case !errors.Is(err, txn.ErrConflict):
+			t.Errorf("%v: %v", c.at, err)
+		case c.committed:
+			t.Errorf("%v: aborted: %v", c.at, err)
+		}
+		s.want(want, 0, 1)
+	}
+}
+
+// Blocking and lock recovery: once a region is active, what recovering
+// transactions write is locked until they are decided (steps 1 and 4).
+func TestPaper5_3_LockedUntilDecided(t *testing.T) {
+	s := newStage(t, 5)
+	var seen, locked atomic.Int32
+	s.onRecovery = func(m rdma.MachineID, step recovery.Step) {
+		p, _ := s.configuration().Placement(s.ptrs[0].Addr.Region())
+		if step == recovery.StepActive && p.Primary == m {
+			seen.Add(1)
+			if s.nodes[m].region(p.Region).Header(s.ptrs[0].Addr.Offset()).Locked() {
+				locked.Add(1)
+			}
+		}
+	}
+	s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3)
+	if seen.Load() != 1 || locked.Load() != 1 {
+		t.Errorf("active %d times, locked %d times", seen.Load(), locked.Load())
+	}
+	s.want(7, 0, 1)
+}
+
+// "voting will produce the same results even if there are subsequent failures":
+// the only backup that has seen COMMIT-BACKUP dies once votes are cast (step 5).
+func TestPaper5_3_VotesSurviveTheirWitness(t *testing.T) {
+	s := newStage(t, 6)
+	p, _ := s.configuration().Placement(s.ptrs[0].Addr.Region())
+	witness := p.Backups[0]
+	var once atomic.Bool
+	s.onRecovery = func(m rdma.MachineID, step recovery.Step) {
+		if m == p.Primary && step == recovery.StepVoted && !once.Swap(true) {
+			s.kill(witness)
+		}
+	}
+	coordinator := rdma.MachineID(5)
+	s.cut(coordinator, txn.StepCommitBackup, 1, []int{0}, 7, coordinator)
+	s.want(7, 0)
+}
+
+// Records of an older configuration that land after draining are rejected (step
+// 2): an evicted machine that does not know it yet writes LOCK records, and locks
+// nothing.
+func TestPaper5_3_LateRecordsAreRejected(t *testing.T) {
+	s := newStage(t, 5)
+	zombie := s.nodes[1]
+	s.zombie = true
+	zombie.dead.Store(true)
+	s.reconfigure()
+	written := make(chan struct{})
+	var once atomic.Bool
+	s.onTxn = func(m rdma.MachineID, step txn.Step) {
+		if m == 1 && step == txn.StepLockRecord && !once.Swap(true) {
+			close(written)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.write(1, []int{0, 2}, 5) }()
+	<-written
+	for _, n := range s.survivors() {
+		if n.m.LastDrained() != s.configuration().ID-1 {
+			t.Errorf("machine %d has drained %d", n.id, n.m.LastDrained())
+		}
+	}
+	if err := s.write(3, []int{0, 2}, 6); err != nil {
+		t.Error(err)
+	}
+	zombie.m.Evict()
+	if err := <-ended; !errors.Is(err, txn.ErrInDoubt) {
+		t.Errorf("the evicted machine's commit: %v", err)
+	}
+	s.want(6, 0, 2)
+}
+
+// An evicted machine reports nothing: neither a read, which may be stale, nor a
+// commit (section 5.2).
+func TestPaper5_2_NothingIsReportedWithoutALease(t *testing.T) {
+	s := newStage(t, 4)
+	n := s.nodes[1]
+	n.alive.Store(false)
+	ended := make(chan error, 2)
+	go func() { ended <- s.write(1, []int{1}, 5) }()
+	go func() {
+		_, err := n.m.Read(s.ptrs[1], make([]byte, s.ptrs[1].Capacity()))
+		ended <- err
+	}()
+	s.zombie = true
+	n.dead.Store(true)
+	s.reconfigure()
+	select {
+	case err := <-ended:
+		t.Errorf("reported without a lease: %v", err)
+	default:
+	}
+	n.m.Evict()
+	for range 2 {
+		if err := <-ended; !errors.Is(err, txn.ErrInDoubt) && !errors.Is(err, txn.ErrEvicted) {
+			t.Errorf("after the eviction: %v", err)
+		}
+	}
+	s.check(nil)
+}
+
+// What the protocol does without one of its steps is noticed.
+func TestSabotagedRecoveryIsNoticed(t *testing.T) {
+	holds := func(s *stage, object int) (uint64, region.Header) {
+		p, _ := s.configuration().Placement(s.ptrs[object].Addr.Region())
+		b := make([]byte, s.ptrs[object].Capacity())
+		h, _ := s.nodes[p.Primary].region(p.Region).ReadObject(s.ptrs[object], b)
+		return binary.LittleEndian.Uint64(b), h
+	}
+	t.Run("votes", func(t *testing.T) {
+		defer sabotage.Skip(sabotage.Votes)()
+		s := newStage(t, 5)
+		s.cut(3, txn.StepCommitBackup, 1, []int{0}, 7, 3)
+		if v, _ := holds(s, 0); v == 7 {
+			t.Error("a vote that did not count has made it commit")
+		}
+	})
+	t.Run("lock recovery", func(t *testing.T) {
+		defer sabotage.Skip(sabotage.LockRecovery)()
+		s := newStage(t, 5)
+		var open atomic.Bool
+		s.onRecovery = func(m rdma.MachineID, step recovery.Step) {
+			p, _ := s.configuration().Placement(s.ptrs[0].Addr.Region())
+			if step == recovery.StepActive && p.Primary == m && p.Primary != 0 {
+				open.Store(!s.nodes[m].region(p.Region).Header(s.ptrs[0].Addr.Offset()).Locked())
+			}
+		}
+		s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3, 0)
+		if !open.Load() {
+			t.Error("locked all the same")
+		}
+	})
+	t.Run("drain", func(t *testing.T) {
+		defer sabotage.Skip(sabotage.Drain)()
+		s := newStage(t, 5)
+		// The backups have not looked at their logs when machine 3 dies.
+		s.cut(3, txn.StepCommitPrimary, 1, []int{0}, 7, 3, 0)
+		if v, _ := holds(s, 0); v == 7 {
+			t.Error("a record that was not drained has had an effect")
+		}
+	})
+}
