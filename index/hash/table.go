@@ -142,8 +142,12 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 }
 
 // gone makes of the freedom of an object that lives as long as the table that
-// the table is gone.
+// the table is gone, and of one that stays locked, for as long as a recovery
+// takes, a conflict.
 func gone(err error) error {
+	if errors.Is(err, region.ErrLocked) {
+		return fmt.Errorf("%w: %w", txn.ErrConflict, err)
+	}
 	if errors.Is(err, region.ErrFreed) || errors.Is(err, region.ErrBadPtr) {
 		return fmt.Errorf("%w: %w", ErrDestroyed, err)
 	}

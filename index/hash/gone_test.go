@@ -1,0 +1,26 @@
+package hash
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+func TestGone(t *testing.T) {
+	for err, want := range map[error]error{
+		region.ErrFreed:  ErrDestroyed,
+		region.ErrBadPtr: ErrDestroyed,
+		region.ErrLocked: txn.ErrConflict,
+		io.EOF:           io.EOF,
+	} {
+		if got := gone(err); !errors.Is(got, want) || !errors.Is(got, err) {
+			t.Errorf("%v: got %v, want %v", err, got, want)
+		}
+	}
+	if gone(nil) != nil {
+		t.Error("nothing is wrong")
+	}
+}
