@@ -179,8 +179,8 @@ func (w *worker) drain() {
 
 // freeze keeps what is in the log, and what still comes, for recovery: nothing is
 // locked, applied or truncated any more.
-func (l *logReader) freeze() {
-	l.frozen = true
+func (l *logReader) freeze(config uint32) {
+	l.frozen = config
 	for _, p := range l.txs { // any order
 		p.held, p.locked = true, false
 	}
@@ -206,7 +206,7 @@ func (l *logReader) keep(raw []byte, r *Record, end uint64) error {
 }
 
 // thaw ends that: what is of an older configuration comes too late from now on.
-func (l *logReader) thaw(drained uint32) { l.frozen, l.drained = false, drained }
+func (l *logReader) thaw(drained uint32) { l.frozen, l.drained = 0, drained }
 
 // release gives up the records of a transaction that has been recovered.
 func (l *logReader) release(seq uint64) error {
@@ -241,7 +241,8 @@ func (w *worker) gather(r *recoveryState) {
 			continue
 		}
 		r.scan(w.m.cfg.Log(p.id, int(w.id)), logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record) bool {
-			return p.in.txs[rec.ID.Seq] != nil
+			tx := p.in.txs[rec.ID.Seq]
+			return tx != nil && tx.held
 		})
 	}
 	own := w.m.cfg.ID

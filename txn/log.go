@@ -35,9 +35,12 @@ type logReader struct {
 	// records of it, or of an earlier one, come too late (LastDrained of SOSP'15
 	// section 5.3).
 	drained uint32
-	// frozen says that records are evidence and nothing else: between NEW-CONFIG
-	// and NEW-CONFIG-COMMIT the regions have their new primaries already.
-	frozen bool
+	// frozen is the configuration whose NEW-CONFIG has come and whose
+	// NEW-CONFIG-COMMIT has not, or 0. Until then records of older ones are
+	// evidence and nothing else: the regions have their new primaries already.
+	// Records of the new one are there only if they are about a region that was
+	// made meanwhile.
+	frozen uint32
 }
 
 // A participant is one transaction of which this machine is a primary or a
@@ -74,7 +77,7 @@ func (l *logReader) step() (reply message, more bool, err error) {
 		l.records.push(logRecord{end: rec.End})
 		return message{}, true, l.free()
 	}
-	if l.frozen {
+	if r.ID.Config < l.frozen {
 		return message{}, true, l.keep(raw, r, rec.End)
 	}
 	if err := l.handle(raw, r, &reply); err != nil {

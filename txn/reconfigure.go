@@ -87,7 +87,7 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool) {
 		if p.log != nil {
 			p.log.Release(p.log.Reserved())
 		}
-		p.in.freeze()
+		p.in.freeze(config)
 		p.truncated = nil // what the peer does not know yet, recovery finds
 		if !member(p.id) && p.broken == nil {
 			p.broken = ErrLost
