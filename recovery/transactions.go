@@ -65,9 +65,6 @@ import (
 type Transactions struct {
 	cfg  TransactionsConfig
 	idle clock.Event
-	// sent is in which configuration a region had changed when its block table
-	// was last sent to its backups. Only Commit uses it.
-	sent map[region.ID]cluster.ID
 
 	mu struct {
 		sync.Mutex // never held across a wait
@@ -77,6 +74,9 @@ type Transactions struct {
 		// exchanging are the members with which greetings are exchanged now.
 		exchanging map[rdma.MachineID]bool
 		exchanges  map[rdma.MachineID]*exchange
+		// sent is in which configuration a region had changed when its block table
+		// was last sent to its backups.
+		sent map[region.ID]cluster.ID
 	}
 }
 
@@ -121,8 +121,9 @@ func (s Step) String() string { return stepNames[s] }
 // NewTransactions returns the recovery of a machine's transactions, which answers
 // calls from now on.
 func NewTransactions(cfg TransactionsConfig) *Transactions {
-	t := &Transactions{cfg: cfg, idle: cfg.Clock.NewEvent(), sent: make(map[region.ID]cluster.ID)}
+	t := &Transactions{cfg: cfg, idle: cfg.Clock.NewEvent()}
 	t.mu.exchanging, t.mu.exchanges = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]*exchange)
+	t.mu.sent = make(map[region.ID]cluster.ID)
 	t.handle()
 	return t
 }
@@ -205,6 +206,12 @@ func (t *Transactions) current(id cluster.ID) *run {
 		return r
 	}
 	return nil
+}
+
+func (t *Transactions) sentBlocks(id region.ID) cluster.ID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mu.sent[id]
 }
 
 // parallel runs f for each machine, all at once, and returns when all have

@@ -66,11 +66,14 @@ func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 	for i := range list {
 		found[i] = list[i].Evidence
 	}
-	r.claim(from.Machine, found)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.needs[from.Machine] {
+		return // a copy that comes late: claims do not change any more
+	}
+	r.claimLocked(from.Machine, found)
 	if last {
-		r.mu.Lock()
 		r.mu.needs[from.Machine] = true
-		r.mu.Unlock()
 	}
 }
 
@@ -105,6 +108,9 @@ func (r *run) onReplicate(from call.Peer, list []entry) error {
 func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.mu.voters[from.Machine] {
+		return // nor do ballots
+	}
 	for i := range list {
 		e := &list[i]
 		if p, ok := r.c.Placement(e.Region); !ok || p.Primary != from.Machine {

@@ -33,13 +33,13 @@ func newStage(t *testing.T, machines int) *stage {
 // that it comes to a step. It returns what Commit says.
 func (s *stage) cut(coordinator rdma.MachineID, at txn.Step, nth int32, objects []int, value uint64, victims ...rdma.MachineID) error {
 	var count atomic.Int32
-	s.onTxn = func(m rdma.MachineID, step txn.Step) {
+	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
 		if m == coordinator && step == at && count.Add(1) == nth {
 			for _, v := range victims {
 				s.kill(v)
 			}
 		}
-	}
+	})
 	ended := make(chan error, 1)
 	go func() { ended <- s.write(coordinator, objects, value) }()
 	<-s.failed
@@ -126,7 +126,7 @@ func TestPaper5_3_CoordinatorIsTold(t *testing.T) {
 func TestPaper5_3_LockedUntilDecided(t *testing.T) {
 	s := newStage(t, 5)
 	var seen, locked atomic.Int32
-	s.onRecovery = func(m rdma.MachineID, step recovery.Step) {
+	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
 		p, _ := s.configuration().Placement(s.ptrs[0].Addr.Region())
 		if step == recovery.StepActive && p.Primary == m {
 			seen.Add(1)
@@ -134,7 +134,7 @@ func TestPaper5_3_LockedUntilDecided(t *testing.T) {
 				locked.Add(1)
 			}
 		}
-	}
+	})
 	s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3)
 	if seen.Load() != 1 || locked.Load() != 1 {
 		t.Errorf("active %d times, locked %d times", seen.Load(), locked.Load())
@@ -149,11 +149,11 @@ func TestPaper5_3_VotesSurviveTheirWitness(t *testing.T) {
 	p, _ := s.configuration().Placement(s.ptrs[0].Addr.Region())
 	witness := p.Backups[0]
 	var once atomic.Bool
-	s.onRecovery = func(m rdma.MachineID, step recovery.Step) {
+	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
 		if m == p.Primary && step == recovery.StepVoted && !once.Swap(true) {
 			s.kill(witness)
 		}
-	}
+	})
 	coordinator := rdma.MachineID(5)
 	s.cut(coordinator, txn.StepCommitBackup, 1, []int{0}, 7, coordinator)
 	s.want(7, 0)
@@ -170,11 +170,11 @@ func TestPaper5_3_LateRecordsAreRejected(t *testing.T) {
 	s.reconfigure()
 	written := make(chan struct{})
 	var once atomic.Bool
-	s.onTxn = func(m rdma.MachineID, step txn.Step) {
+	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
 		if m == 1 && step == txn.StepLockRecord && !once.Swap(true) {
 			close(written)
 		}
-	}
+	})
 	ended := make(chan error, 1)
 	go func() { ended <- s.write(1, []int{0, 2}, 5) }()
 	<-written
@@ -242,12 +242,12 @@ func TestSabotagedRecoveryIsNoticed(t *testing.T) {
 		defer sabotage.Skip(sabotage.LockRecovery)()
 		s := newStage(t, 5)
 		var open atomic.Bool
-		s.onRecovery = func(m rdma.MachineID, step recovery.Step) {
+		s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
 			p, _ := s.configuration().Placement(s.ptrs[0].Addr.Region())
 			if step == recovery.StepActive && p.Primary == m && p.Primary != 0 {
 				open.Store(!s.nodes[m].region(p.Region).Header(s.ptrs[0].Addr.Offset()).Locked())
 			}
-		}
+		})
 		s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3, 0)
 		if !open.Load() {
 			t.Error("locked all the same")

@@ -88,14 +88,27 @@ type instance struct {
 	nodes   []*node
 	ptrs    []region.Ptr
 	// onTxn and onRecovery are told of steps, by machine. They may kill.
-	onTxn      func(rdma.MachineID, txn.Step)
-	onRecovery func(rdma.MachineID, recovery.Step)
+	onTxn      hook[txn.Step]
+	onRecovery hook[recovery.Step]
 
 	over   atomic.Bool // no steps are told any more
 	zombie bool        // who is evicted is not told
 	mu     sync.Mutex
 	c      *cluster.Configuration
 	failed chan struct{} // has room for one
+}
+
+// A hook is a function that is called with steps while it may be replaced.
+type hook[S any] struct {
+	f atomic.Pointer[func(rdma.MachineID, S)]
+}
+
+func (h *hook[S]) set(f func(rdma.MachineID, S)) { h.f.Store(&f) }
+
+func (h *hook[S]) call(m rdma.MachineID, s S) {
+	if f := h.f.Load(); f != nil {
+		(*f)(m, s)
+	}
 }
 
 type shape struct {
@@ -152,8 +165,8 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 	n.m, err = txn.New(txn.Config{ID: id, Config: 1, Workers: 1, NIC: n.nic, Log: n.log, LogBytes: rigLogBytes, MessageBytes: rigMessageBytes,
 		Allocator: n.alloc, Clock: clock.System{}, Alive: n.alive.Load,
 		Events: txn.Events{Step: func(s txn.Step) {
-			if f := x.onTxn; f != nil && !x.over.Load() {
-				f(id, s)
+			if !x.over.Load() {
+				x.onTxn.call(id, s)
 			}
 		}}})
 	if err != nil {
@@ -162,8 +175,8 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 	n.t = recovery.NewTransactions(recovery.TransactionsConfig{Machine: n.m, Endpoint: n.calls, Clock: clock.System{},
 		Settled: func(c *cluster.Configuration) { n.settled.Store(uint32(c.ID)) },
 		Step: func(s recovery.Step) {
-			if f := x.onRecovery; f != nil && !x.over.Load() {
-				f(id, s)
+			if !x.over.Load() {
+				x.onRecovery.call(id, s)
 			}
 		}})
 	return n

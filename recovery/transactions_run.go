@@ -139,8 +139,8 @@ func (r *run) activate(ctx context.Context) error {
 	found := r.m.Drain()
 	r.t.reached(StepDrained)
 	r.m.Resume()
-	r.claim(r.self, found)
 	r.mu.Lock()
+	r.claimLocked(r.self, found)
 	r.mu.drained = true
 	r.mu.Unlock()
 	r.t.spawn(func() { r.needRecovery(found) })
@@ -176,14 +176,16 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	for _, id := range mine {
 		p, _ := r.c.Placement(id)
 		changed := max(p.LastPrimaryChange, p.LastReplicaChange)
-		if r.t.sent[id] >= changed {
+		if r.t.sentBlocks(id) >= changed {
 			continue
 		}
 		err := r.again(ctx, func() error { return r.m.SendBlocks(r.c.ID, id) })
 		if err != nil {
 			return fmt.Errorf("recovery: block headers of region %d: %w", id, err)
 		}
-		r.t.sent[id] = changed
+		r.t.mu.Lock()
+		r.t.mu.sent[id] = changed
+		r.t.mu.Unlock()
 	}
 	return nil
 }
@@ -205,10 +207,8 @@ func (r *run) needRecovery(found []txn.Evidence) {
 	r.t.reached(StepNeedRecovery)
 }
 
-// claim adds what a replica has seen of transactions of this machine's regions.
-func (r *run) claim(from rdma.MachineID, found []txn.Evidence) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// claimLocked adds what a replica has seen of transactions of this machine's regions.
+func (r *run) claimLocked(from rdma.MachineID, found []txn.Evidence) {
 	for _, e := range found {
 		p, ok := r.c.Placement(e.Region)
 		if !ok || p.Primary != r.self || !p.Has(from) {

@@ -18,11 +18,11 @@ func killAt(t *testing.T, s shape, victim rdma.MachineID, at txn.Step, nth int32
 	x.populate(3 * s.machines)
 	rec := history.NewRecorder()
 	var count atomic.Int32
-	x.onTxn = func(m rdma.MachineID, step txn.Step) {
+	x.onTxn.set(func(m rdma.MachineID, step txn.Step) {
 		if m == victim && step == at && count.Add(1) == nth {
 			x.kill(victim)
 		}
-	}
+	})
 	x.play(2, 40, uint64(nth), rec)
 	x.check(rec)
 }
@@ -51,16 +51,16 @@ func TestKillDuringRecovery(t *testing.T) {
 				x.populate(15)
 				rec := history.NewRecorder()
 				var count, times atomic.Int32
-				x.onTxn = func(m rdma.MachineID, s txn.Step) {
+				x.onTxn.set(func(m rdma.MachineID, s txn.Step) {
 					if m == 1 && s == txn.StepCommitBackup && count.Add(1) == 13 {
 						x.kill(1)
 					}
-				}
-				x.onRecovery = func(m rdma.MachineID, s recovery.Step) {
+				})
+				x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
 					if m == second && s == step && times.Add(1) == 1 {
 						x.kill(second)
 					}
-				}
+				})
 				x.play(2, 40, uint64(step), rec)
 				x.check(rec)
 			})
