@@ -217,7 +217,7 @@ func (m *Membership) considerRestart(c *cluster.Configuration, missing []rdma.Ma
 	}
 }
 
-var errRestart = errors.New("recovery: restarts, to meet machines that have been restarted")
+var ErrRestart = errors.New("recovery: restarts, to meet machines that have been restarted")
 
 func (m *Membership) restart() {
 	m.mu.Lock()
@@ -225,7 +225,7 @@ func (m *Membership) restart() {
 		m.mu.Unlock()
 		return
 	}
-	m.mu.phase, m.mu.failure = evicted, errRestart
+	m.mu.phase, m.mu.failure = evicted, ErrRestart
 	if m.mu.cancel != nil {
 		m.mu.cancel()
 	}

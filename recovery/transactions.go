@@ -85,6 +85,10 @@ type TransactionsConfig struct {
 	Machine  *txn.Machine
 	Endpoint *call.Endpoint
 	Clock    clock.Clock
+	// Locked is told of the regions of which this machine is the primary once
+	// everything is locked that transactions may still change, and before they are
+	// active. It may be nil.
+	Locked func([]region.ID) error
 	// Settled is told when all transactions of earlier configurations are decided
 	// and forgotten at this machine. It may be nil.
 	Settled func(c *cluster.Configuration)

@@ -162,7 +162,11 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 		Replicate: func(id region.ID, off uint64, data []byte) error { return n.m.WriteBackups(id, off, data) },
 		Grow:      func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 	})
-	n.m, err = txn.New(txn.Config{ID: id, Config: 1, Workers: 1, NIC: n.nic, Log: n.log, LogBytes: rigLogBytes, MessageBytes: rigMessageBytes,
+	n.m, err = txn.New(txn.Config{ID: id, Config: 1, Workers: 1, NIC: n.nic,
+		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
+			return n.log(sender, worker), nil
+		},
+		LogBytes: rigLogBytes, MessageBytes: rigMessageBytes,
 		Allocator: n.alloc, Clock: clock.System{}, Alive: n.alive.Load,
 		Events: txn.Events{Step: func(s txn.Step) {
 			if !x.over.Load() {

@@ -165,6 +165,11 @@ func (r *run) activate(ctx context.Context) error {
 		return err
 	}
 	r.t.reached(StepLocked)
+	if f := r.t.cfg.Locked; f != nil {
+		if err := f(mine); err != nil {
+			return err
+		}
+	}
 	r.m.Activate(r.c.ID, mine)
 	r.t.reached(StepActive)
 	return r.ctx.Err()

@@ -321,7 +321,6 @@ func TestBrokenPromisesPanic(t *testing.T) {
 		"release twice":               func() { a.Release(reserved) },
 		"release inside a slot":       func() { a.Release(MakePtr(live.Addr+64, live.Class(), 0)) },
 		"release in a free block":     func() { a.Release(MakePtr(MakeAddr(1, 1<<19), 0, 0)) },
-		"region added twice":          func() { _ = a.Add(r) },
 		"write without a lock":        func() { r.Write(reserved, nil, v+1, true, 0) },
 		"write of an older version":   func() { r.Write(live, nil, 1, true, 0) },
 		"write outside":               func() { r.Write(MakePtr(0, 0, 0), nil, 1, true, 0) },

@@ -116,7 +116,7 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
 		before := m.routes.Load()
 		err := m.writeReplicas(id, off, data)
 		if err == nil || !m.awaitReplacement(before, err) {
-			return err
+			return m.orGone(err)
 		}
 	}
 }

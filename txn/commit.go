@@ -117,7 +117,7 @@ func (s *state) tryCommit(ctx context.Context) error {
 			b.tries = 0
 		}
 		if err != nil || out == committed {
-			return err
+			return s.m.orGone(err)
 		}
 		s.w.stats.retries.Add(1)
 		s.late.discard(s)

@@ -128,6 +128,7 @@ func (m *Machine) Drain() []Evidence {
 		w.unlock()
 	}
 	r.traces = make(map[ID]*trace)
+	m.recalled.gather(r)
 	for _, w := range m.workers {
 		w.lock()
 		w.gather(r)
@@ -240,13 +241,12 @@ func (w *worker) gather(r *recoveryState) {
 		if p == nil {
 			continue
 		}
-		r.scan(w.m.cfg.Log(p.id, int(w.id)), logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record) bool {
+		r.scan(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record) bool {
 			tx := p.in.txs[rec.ID.Seq]
 			return tx != nil && tx.held
 		})
 	}
-	own := w.m.cfg.ID
-	r.scan(w.m.cfg.Log(own, int(w.id)), logKey(own, w.id, 0), w.self.log.Tail(), func(rec *Record) bool {
+	r.scan(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record) bool {
 		return rec.Kind.isNote() || !w.window.finished(rec.ID.Seq)
 	})
 }
@@ -350,6 +350,12 @@ func (m *Machine) Evidence(id ID, in region.ID) (Evidence, bool) {
 // Truncated says whether a transaction of which there is no record here is known
 // to have been truncated here, rather than never to have come.
 func (m *Machine) Truncated(id ID) bool {
+	r := &m.recovery
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m.recalled.has(id) {
+		return m.recalled.truncated(id)
+	}
 	if int(id.Worker) >= len(m.workers) {
 		return false
 	}
@@ -382,6 +388,14 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]Write, error) {
 		return nil, fmt.Errorf("%w: %v of %v where %v is expected", ErrBadRecord, rec.Kind, rec.ID, e.ID)
 	}
 	return slices.DeleteFunc(rec.Writes, func(w Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
+}
+
+// ReadReplica reads dst at off of a machine's replica of a region, one-sidedly,
+// as it is there: data recovery copies it. Replies of a machine that is not the
+// primary any more are of no use to anybody; the caller ends with its
+// configuration.
+func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
+	return m.readRemote(from, RegionKey(id), off, dst)
 }
 
 func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {

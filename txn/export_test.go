@@ -137,7 +137,11 @@ func (m *Machine) Replicas(p region.Ptr) []rdma.MachineID {
 // LogRecords returns the records that lie in the log that sender's worker
 // writes to m.
 func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]Record, error) {
-	rx, err := OpenLog(m.cfg.Log(sender, worker))
+	log, err := m.cfg.Log(sender, worker)
+	if err != nil {
+		return nil, err
+	}
+	rx, err := OpenLog(log)
 	if err != nil {
 		return nil, err
 	}

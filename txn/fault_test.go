@@ -496,7 +496,7 @@ func TestUnrecoveredLogIsRefused(t *testing.T) {
 	must(t, err)
 	defer n.Close()
 	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHandClock()}
-	c.Log = func(rdma.MachineID, int) *nvram.Memory { return mem }
+	c.Log = func(rdma.MachineID, int) (*nvram.Memory, error) { return mem, nil }
 	m, err := txn.New(c)
 	must(t, err)
 	if _, err := m.Listen(0); err == nil || !strings.Contains(err.Error(), "earlier life") {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -21,9 +22,9 @@ type Config struct {
 	// Workers is how many workers each machine of the instance has.
 	Workers int
 	NIC     rdma.NIC
-	// Log returns the non-volatile memory of the log that a sibling worker
-	// writes to this machine. All logs have LogBytes.
-	Log      func(sender rdma.MachineID, worker int) *nvram.Memory
+	// Log returns the non-volatile memory of the log that a sibling worker writes to
+	// this life of this machine. All logs have LogBytes.
+	Log      func(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 	LogBytes int
 	// MessageBytes is the size of a message queue.
 	MessageBytes int
@@ -33,7 +34,10 @@ type Config struct {
 	// Alive says whether this machine holds its lease now. What a transaction
 	// did or saw is reported only if it does so afterwards (SOSP'15 section 5.2).
 	// Without it, nil, machines are never replaced: what needs a lost one fails.
-	Alive  func() bool
+	Alive func() bool
+	// Locate, if not nil, finds out where a region lives that this machine does not
+	// know. It may wait.
+	Locate func(region.ID) (cluster.Placement, error)
 	Events Events
 }
 
@@ -64,6 +68,7 @@ type Machine struct {
 	states        clock.Pool // of *state
 	raw           clock.Pool // of *rawBuffer
 	nextWorker    atomic.Uint32
+	recalled      recalled // under recovery.mu
 	writeBytesMax int
 	// config is the current configuration's identifier.
 	config   atomic.Uint32
@@ -100,7 +105,9 @@ func New(cfg Config) (*Machine, error) {
 			return nil, fmt.Errorf("txn: open worker %d: %w", id, err)
 		}
 		w.q = &patientQueue{q, w}
-		w.credit = nvram.NewMemory(machinesMax * creditWords * 8)
+		if w.credit, err = nvram.NewShared(machinesMax * creditWords * 8); err != nil {
+			return nil, fmt.Errorf("txn: worker %d: %w", id, err)
+		}
 		if err := cfg.NIC.Register(creditKey(w.id), w.credit); err != nil {
 			return nil, fmt.Errorf("txn: worker %d: %w", id, err)
 		}
@@ -142,7 +149,13 @@ func newState(m *Machine) *state {
 //
 // When Close returns, nothing here looks at logs or regions any more.
 func (m *Machine) Close(patience time.Duration) error {
-	err := m.Quiesce(patience)
+	return errors.Join(m.Quiesce(patience), m.Abandon(patience))
+}
+
+// Abandon is Close for a machine that has no part in its instance any more: what
+// it has begun is left to the others, or to its next life. It waits only for
+// functions that run for peers.
+func (m *Machine) Abandon(patience time.Duration) (err error) {
 	m.closed.Store(true)
 	for _, w := range m.workers {
 		w.stop()

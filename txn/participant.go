@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -63,7 +64,7 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 	rt := c.routes.of(e.ptr.Addr.Region())
 	switch {
 	case rt == nil:
-		return 0, s.m.noRegion(e.ptr.Addr)
+		return 0, cmp.Or(s.m.locate(e.ptr.Addr), errMoved)
 	case rt.state != regionActive:
 		return 0, errMoved
 	case e.op == OpAlloc && e.config < uint32(rt.LastPrimaryChange):

@@ -77,7 +77,7 @@ func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.
 				return 0, region.ErrLocked
 			}
 		case !w.m.awaitReplacement(before, err):
-			return h.Version(), err
+			return h.Version(), w.m.orGone(err)
 		}
 	}
 }
@@ -85,6 +85,12 @@ func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.
 // readable returns the route to a's region, once that may be read.
 func (m *Machine) readable(a region.Addr) (*route, error) {
 	rt := m.route(a.Region())
+	if rt == nil {
+		if err := m.locate(a); err != nil {
+			return nil, err
+		}
+		rt = m.route(a.Region())
+	}
 	if rt != nil && rt.state == regionBlocked {
 		m.awaitUnblocked(a.Region())
 		if rt = m.route(a.Region()); rt != nil && rt.state == regionBlocked {
@@ -197,7 +203,7 @@ func (w *worker) readPair(p region.Ptr, dst []byte, patience time.Duration) (fir
 				return 0, 0, region.ErrLocked
 			}
 		case !w.m.awaitReplacement(before, err):
-			return 0, 0, err
+			return 0, 0, w.m.orGone(err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -392,6 +393,15 @@ func (m *Machine) awaitReplacement(before *routes, err error) bool {
 		clock.Sleep(replacementPoll)
 	}
 	return m.gone() == nil
+}
+
+// orGone returns err, or why this machine is gone if err is that it cannot reach
+// another.
+func (m *Machine) orGone(err error) error {
+	if isLoss(err) {
+		return cmp.Or(m.gone(), err)
+	}
+	return err
 }
 
 // isLoss says whether err is that a machine cannot be reached.

@@ -180,7 +180,7 @@ func (m *Machine) Truncate(in cluster.ID, id ID) error {
 	w := m.workers[id.Worker]
 	w.lock()
 	defer w.unlock()
-	if p := w.peer(id.Machine); p != nil {
+	if p := w.peer(id.Machine); p != nil && !m.recalled.has(id) {
 		if err := p.in.release(id.Seq); err != nil {
 			w.fence(p, err)
 		}
@@ -207,6 +207,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 		return err
 	}
 	clear(r.traces)
+	m.recalled.drop(m)
 	for _, w := range m.workers {
 		w.lock()
 		w.settleRecovery()

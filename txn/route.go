@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -64,6 +65,28 @@ func (m *Machine) noRegion(a region.Addr) error {
 	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
 }
 
+// locate finds out where the region of an address lives, which this machine does
+// not know: it was allocated after the machine heard of the configuration.
+func (m *Machine) locate(a region.Addr) error {
+	if m.cfg.Locate == nil || m.gone() != nil {
+		return m.noRegion(a)
+	}
+	p, err := m.cfg.Locate(a.Region())
+	if errors.Is(err, ErrConflict) {
+		return err // the configuration is changing
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%w)", m.noRegion(a), err)
+	}
+	m.mu.Lock()
+	isKnown := m.routes.Load().of(p.Region) != nil
+	m.mu.Unlock()
+	if !isKnown {
+		m.AddRegion(p, nil)
+	}
+	return nil
+}
+
 // IsPrimary says whether this machine is the primary of a's region.
 func (m *Machine) IsPrimary(a region.Addr) bool {
 	r := m.route(a.Region())
@@ -74,7 +97,12 @@ func (m *Machine) IsPrimary(a region.Addr) bool {
 func (m *Machine) Primary(a region.Addr) (rdma.MachineID, error) {
 	r := m.route(a.Region())
 	if r == nil {
-		return 0, m.noRegion(a)
+		if err := m.locate(a); err != nil {
+			return 0, err
+		}
+		if r = m.route(a.Region()); r == nil {
+			return 0, m.noRegion(a)
+		}
 	}
 	return r.Primary, nil
 }
@@ -85,6 +113,7 @@ const (
 	keyLog
 	keyMessages
 	keyCredit
+	keyRecalled
 )
 
 // RegionKey names a region's replica at any machine that has one.
@@ -100,6 +129,8 @@ func logKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 func messagesKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 	return rdma.Key(keyMessages<<56 | uint64(life&lifeMask)<<32 | uint64(sender)<<16 | uint64(worker))
 }
+
+func recalledKey(i int) rdma.Key { return rdma.Key(keyRecalled<<56 | uint64(i)) }
 
 const lifeMask = 1<<24 - 1
 

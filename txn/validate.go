@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ func (s *state) validate() (outcome, error) {
 			if errors.Is(err, errMoved) || !s.commit.locked && s.m.awaitReplacement(before, err) {
 				return again, nil
 			}
-			return again, err
+			return again, s.m.orGone(err)
 		}
 		out, moved, err := s.judgeChecks()
 		if err != nil || out != committed || !moved {
@@ -146,7 +147,7 @@ func (s *state) runChecks() error {
 		rt := routes.of(c.ptr.Addr.Region())
 		switch {
 		case rt == nil:
-			return s.m.noRegion(c.ptr.Addr)
+			return cmp.Or(s.m.locate(c.ptr.Addr), errMoved)
 		case rt.state == regionBlocked:
 			return errMoved
 		}

@@ -30,15 +30,17 @@ type worker struct {
 	// bell says that there may be something to step through.
 	bell atomic.Bool
 
-	mu      sync.Mutex
-	q       *patientQueue
-	peers   []*peer // by machine; nil where there is none
-	self    *selfLog
-	window  window
-	commits map[uint64]*commit // by sequence, waiting for LOCK-REPLY
-	calls   map[uint64]*call   // by tag, waiting for a reply
-	ops     ops
-	nextTag uint64
+	mu    sync.Mutex
+	q     *patientQueue
+	peers []*peer // by machine; nil where there is none
+	self  *selfLog
+	// selfMemory is where self is.
+	selfMemory *nvram.Memory
+	window     window
+	commits    map[uint64]*commit // by sequence, waiting for LOCK-REPLY
+	calls      map[uint64]*call   // by tag, waiting for a reply
+	ops        ops
+	nextTag    uint64
 	// releases counts the slots given back to other machines, released those of
 	// them that have arrived.
 	releases, released uint64
@@ -71,6 +73,7 @@ type peer struct {
 	id rdma.MachineID
 	// life counts the times that this machine has begun to listen to the peer.
 	life   uint32
+	memory *nvram.Memory // of in
 	queue  *nvram.Memory // of inMsgs
 	log    *ring.Sender
 	msgs   *ring.Sender
@@ -113,14 +116,18 @@ func newWorker(m *Machine, id uint16) *worker {
 // listen makes room for what the sibling at machine from writes here.
 func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
-	log := cfg.Log(from, int(w.id))
+	log, err := cfg.Log(from, int(w.id))
+	if err != nil {
+		return g, err
+	}
 	if from == cfg.ID {
 		if w.self, err = newSelfLog(log, cfg.Clock.Uint64()); err != nil {
 			return g, err
 		}
+		w.selfMemory = log
 		return g, cfg.NIC.Register(logKey(from, w.id, 0), log)
 	}
-	in := &peer{id: from}
+	in := &peer{id: from, memory: log}
 	if before := w.peer(from); before != nil {
 		err = w.relisten(before, in)
 	} else {
@@ -155,7 +162,9 @@ func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
 	if err != nil {
 		return err
 	}
-	p.queue = nvram.NewMemory(int64(cfg.MessageBytes))
+	if p.queue, err = nvram.NewShared(int64(cfg.MessageBytes)); err != nil {
+		return err
+	}
 	p.in = newLogReader(w.m, p.id, w.id, rx)
 	p.inMsgs, err = ring.Create(p.queue, 0, p.queue.Size(), cfg.Clock.Uint64())
 	return err
@@ -382,6 +391,9 @@ func (w *worker) send(p *peer, msg *message) error {
 }
 
 func (w *worker) trySend(p *peer, b []byte) (bool, error) {
+	if p.msgs == nil {
+		return false, nil // not connected yet
+	}
 	_, _, err := p.msgs.Append(rdma.Unsignalled, b)
 	w.ring(p)
 	if errors.Is(err, ring.ErrFull) {
