@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -30,8 +31,38 @@ func (c *Cluster) Check(reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 			return nil, err
 		}
 	}
+	c.cfg.Clock.Lock(&c.mu.Mutex)
+	placements := c.mu.configuration.Clone().Regions
+	c.mu.Unlock()
+	return checkMachines(placements, c.machineOf, c.root, reachable), nil
+}
+
+// machineOf returns a machine.
+func (c *Cluster) machineOf(id rdma.MachineID) *machine { return c.machines[id] }
+
+// CheckMembers is Check for all machines of configuration c, which are in this
+// process. All transactions of earlier configurations are recovered, and all
+// backups filled.
+func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
+	machines := make(map[rdma.MachineID]*machine)
+	for _, m := range members {
+		if err := m.txn.Quiesce(closePatience); err != nil {
+			return nil, err
+		}
+		machines[m.id] = &m.machine
+	}
+	for _, id := range c.Machines {
+		if machines[id] == nil {
+			return nil, fmt.Errorf("farm: check: machine %d is not here", id)
+		}
+	}
+	return checkMachines(c.Regions, func(id rdma.MachineID) *machine { return machines[id] }, c.Root, reachable), nil
+}
+
+// checkMachines checks all replicas of regions.
+func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID) *machine, root region.Ptr, reachable iter.Seq[region.Ptr]) []Fault {
 	all := func(yield func(region.Ptr) bool) {
-		if !yield(c.root) {
+		if !yield(root) {
 			return
 		}
 		for p := range reachable {
@@ -40,26 +71,29 @@ func (c *Cluster) Check(reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 			}
 		}
 	}
-	c.cfg.Clock.Lock(&c.mu.Mutex)
-	placements := c.mu.configuration.Clone().Regions
-	c.mu.Unlock()
 	var faults []Fault
 	add := func(m rdma.MachineID, fs []region.Fault) {
 		for _, f := range fs {
 			faults = append(faults, Fault{m, f})
 		}
 	}
-	for _, m := range c.machines {
-		add(m.id, m.allocator.Check())
-	}
+	checked := make(map[rdma.MachineID]bool)
 	for _, p := range placements {
-		primary := c.machines[p.Primary].regions[p.Region]
-		add(p.Primary, primary.Check(all))
-		for _, b := range p.Backups {
-			add(b, compareReplicas(primary, c.machines[b].regions[p.Region]))
+		for _, id := range p.Replicas() {
+			if !checked[id] {
+				checked[id] = true
+				add(id, machineOf(id).allocator.Check())
+			}
 		}
 	}
-	return faults, nil
+	for _, p := range placements {
+		primary := machineOf(p.Primary).regions[p.Region]
+		add(p.Primary, primary.Check(all))
+		for _, b := range p.Backups {
+			add(b, compareReplicas(primary, machineOf(b).regions[p.Region]))
+		}
+	}
+	return faults
 }
 
 // compareReplicas compares the objects of a backup with those of its primary.

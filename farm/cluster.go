@@ -279,11 +279,13 @@ func (c *Cluster) startMachine(m *machine, host Host) (err error) {
 		Colocated: c.colocated,
 	})
 	m.txn, err = txn.New(txn.Config{
-		ID:           m.id,
-		Config:       uint32(c.mu.configuration.ID),
-		Workers:      c.cfg.Workers,
-		NIC:          m.nic,
-		Log:          func(sender rdma.MachineID, worker int) *nvram.Memory { return m.logs[sender][worker] },
+		ID:      m.id,
+		Config:  uint32(c.mu.configuration.ID),
+		Workers: c.cfg.Workers,
+		NIC:     m.nic,
+		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
+			return m.logs[sender][worker], nil
+		},
 		LogBytes:     int(c.cfg.LogBytes),
 		MessageBytes: int(c.cfg.MessageBytes),
 		Allocator:    m.allocator,

@@ -37,6 +37,37 @@ func logName(sender rdma.MachineID, worker int) string {
 // openRegions maps the replicas that c gives to the machine, and removes what
 // was being made when the configuration that would have had it did not come.
 func (m *machine) openRegions(c *cluster.Configuration, size int64) error {
+	if err := m.removeStrays(c); err != nil {
+		return err
+	}
+	for _, p := range c.Regions {
+		if !c.Keeps(m.id, p.Region) {
+			continue
+		}
+		r, err := m.mapRegion(p.Region, size)
+		if err != nil {
+			return err
+		}
+		m.regions[p.Region] = r
+	}
+	return nil
+}
+
+// mapRegion maps a replica that is there.
+func (m *machine) mapRegion(id region.ID, size int64) (*region.Region, error) {
+	mem, err := m.memory.Map(regionName(id), size)
+	if err != nil {
+		return nil, fmt.Errorf("farm: machine %d: %w", m.id, err)
+	}
+	r, err := region.Open(id, mem)
+	if err != nil {
+		return nil, fmt.Errorf("farm: region %d of machine %d: %w", id, m.id, err)
+	}
+	return r, nil
+}
+
+// removeStrays removes replicas that c does not give to the machine.
+func (m *machine) removeStrays(c *cluster.Configuration) error {
 	names, err := m.memory.Names()
 	if err != nil {
 		return err
@@ -53,18 +84,6 @@ func (m *machine) openRegions(c *cluster.Configuration, size int64) error {
 			if err := m.memory.Remove(name); err != nil {
 				return fmt.Errorf("farm: remove %s of machine %d, which no configuration has: %w", name, m.id, err)
 			}
-		}
-	}
-	for _, p := range c.Regions {
-		if !c.Keeps(m.id, p.Region) {
-			continue
-		}
-		mem, err := m.memory.Map(regionName(p.Region), size)
-		if err != nil {
-			return fmt.Errorf("farm: machine %d: %w", m.id, err)
-		}
-		if m.regions[p.Region], err = region.Open(p.Region, mem); err != nil {
-			return fmt.Errorf("farm: region %d of machine %d: %w", p.Region, m.id, err)
 		}
 	}
 	return nil

@@ -27,7 +27,11 @@ var errUser = errors.New("simtest: given up")
 
 func (c *client) loop() {
 	for !c.stopping {
-		if err := c.step(); err != nil && !c.process.Dead() {
+		err := c.step()
+		if errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) {
+			return // the machine's life is over
+		}
+		if err != nil && !c.process.Dead() {
 			c.fail(fmt.Errorf("%s: %w", c.label, err))
 			return
 		}

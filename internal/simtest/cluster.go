@@ -39,9 +39,9 @@ type Cluster interface {
 
 // Hooks are what a Cluster calls.
 type Hooks struct {
-	// Serving is called when a machine has begun to serve, with its transactions,
-	// before anything can be shipped to it: after Start, and when it has been
-	// evicted and come back.
+	// Prepare is called with the transactions of a machine that begins a life,
+	// before anything can be shipped to it; Serving when it serves.
+	Prepare func(machine int, m *txn.Machine)
 	Serving func(machine int, m *txn.Machine)
 	// Step is told of every step of a transaction, Recovering of every step of
 	// recovery, at the machine where it happens, while that lives. Processes may

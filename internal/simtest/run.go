@@ -75,6 +75,7 @@ type run struct {
 	store    store
 	rec      *history.Recorder
 	nodes    []*node
+	prepared []*node // those that will serve
 	stopping bool
 	running  int // clients
 	commits  []int
@@ -116,13 +117,13 @@ func Run(o Options) Result {
 	w := sim.New(o.World)
 	r := &run{
 		options: o, world: w, outside: w.Outside(), rng: w.Rand(), rec: history.NewRecorder(),
-		nodes: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
+		nodes: make([]*node, o.Farm.Machines), prepared: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
 	}
 	j := &injector{run: r, struck: r.outside.NewEvent()}
 	for i := range r.nodes {
 		r.machine(i).SetDomain(i % o.Domains)
 	}
-	r.cluster = o.New(w, o.Farm, Hooks{Serving: r.serving, Step: j.onStep, Recovering: j.onRecovering})
+	r.cluster = o.New(w, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: j.onStep, Recovering: j.onRecovering})
 	err := w.Run(func() { r.fail(r.phases(j)) })
 	if r.failure == nil {
 		r.failure = err
@@ -183,10 +184,15 @@ func (r *run) start(machines []int) error {
 	return r.cluster.Start(machines)
 }
 
+// prepare has a machine answer what is shipped to it.
+func (r *run) prepare(i int, m *txn.Machine) {
+	r.prepared[i] = &node{id: i, process: r.world.Machine(rdma.MachineID(i)).Process(), m: m, server: hash.Serve(m)}
+}
+
 // serving takes note of a machine that serves, and starts its clients if the
 // workload has begun.
 func (r *run) serving(i int, m *txn.Machine) {
-	n := &node{id: i, process: r.world.Machine(rdma.MachineID(i)).Process(), m: m, server: hash.Serve(m)}
+	n := r.prepared[i]
 	r.nodes[i] = n
 	r.store.open(n)
 	if r.until > 0 {

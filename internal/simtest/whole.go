@@ -54,6 +54,9 @@ func (c *whole) Start(machines []int) error {
 			return
 		}
 		for _, i := range machines {
+			c.hooks.Prepare(i, opened.Machine(i))
+		}
+		for _, i := range machines {
 			c.hooks.Serving(i, opened.Machine(i))
 		}
 		c.cluster = opened

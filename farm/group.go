@@ -1,0 +1,53 @@
+package farm
+
+import (
+	"sync"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// A group counts goroutines, and waits for them.
+type group struct {
+	clock clock.Clock
+	idle  clock.Event
+	mu    struct {
+		sync.Mutex // never held across a wait
+		running    int
+		closed     bool
+	}
+}
+
+func (g *group) init(c clock.Clock) { g.clock, g.idle = c, c.NewEvent() }
+
+// run runs f on a goroutine of its own, unless wait has been called.
+func (g *group) run(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.mu.closed {
+		return
+	}
+	g.mu.running++
+	g.clock.Go(func() {
+		defer g.ended()
+		f()
+	})
+}
+
+func (g *group) ended() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.mu.running--; g.mu.running == 0 && g.mu.closed {
+		g.idle.Set()
+	}
+}
+
+// wait returns when nothing runs any more, and lets nothing begin.
+func (g *group) wait() {
+	g.mu.Lock()
+	g.mu.closed = true
+	running := g.mu.running
+	g.mu.Unlock()
+	if running > 0 {
+		g.idle.Wait()
+	}
+}

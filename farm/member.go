@@ -1,0 +1,356 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A MemberConfig says what one machine of an instance works with.
+type MemberConfig struct {
+	// Self names the machine and says which others fail with it. Its Incarnation
+	// is drawn by OpenMember.
+	Self cluster.Member
+	// Settings of the instance, which the machine that begins it decides:
+	// Replicas, Workers, RegionBytes, LogBytes, MessageBytes. RegionsMax, Clock
+	// and Logger are this machine's own.
+	Settings Config
+	Memory   Memories
+	Store    cluster.Store
+	NIC      rdma.NIC
+	// Keeper makes the keeper of the machine's leases.
+	Keeper func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error)
+	// Prepare, if not nil, is called with the machine's transactions before anybody
+	// can ship a function to it: it registers handlers.
+	Prepare func(*txn.Machine)
+	// Ended is called when the machine has no part in the instance any more: it
+	// has been evicted (recovery.ErrEvicted), or is to meet others that have been
+	// restarted (recovery.ErrRestart). It does not wait. The owner closes the
+	// machine then, and may open another one on the same memory.
+	Ended func(reason error)
+	// Events are told of the machine's membership, Steps of its transactions'
+	// steps, Recovering of each step of recovery; all may be nil.
+	Events     recovery.Events
+	Steps      func(txn.Step)
+	Recovering func(recovery.Step)
+}
+
+// Memories are one machine's ranges of non-volatile memory by name: an
+// nvram.Folder, or what stands for one in tests.
+type Memories = memories
+
+// A Member is one FaRM machine of an instance whose machines fail one by one. It
+// reaches the others only through its NIC, and the configuration through the
+// store. It is safe for concurrent use.
+type Member struct {
+	machine
+	cfg          MemberConfig
+	clock        clock.Clock
+	log          *slog.Logger
+	endpoint     *call.Endpoint
+	keeper       lease.Keeper
+	membership   *recovery.Membership
+	transactions *recovery.Transactions
+
+	// identity says whose memory this is, cluster of which instance; 0: of none.
+	identity *nvram.Memory
+	cluster  uint64
+	// last is the configuration that was stored when this life began, or nil.
+	last *cluster.Configuration
+
+	ctx    context.Context // ends with the machine
+	cancel context.CancelFunc
+	// background counts the goroutines of data and allocator recovery.
+	background group
+
+	// replicas guards machine.regions; it is never held across a wait.
+	replicas sync.Mutex
+	root     region.Ptr
+	epochs   memberEpochs
+}
+
+// Kinds of calls between members; recovery and txn have theirs below.
+const (
+	// KindLease is for the keepers of leases that are made with MemberConfig.Keeper.
+	KindLease = 1 + iota
+	kindAdvance
+	kindReclaim
+)
+
+// OpenMember starts a machine, and returns when it is part of the instance and
+// serves: see recovery.Membership.Start for what that takes. ctx ends the attempt.
+func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
+	cfg.Settings = cfg.Settings.withDefaults()
+	m := &Member{cfg: cfg, clock: cfg.Settings.Clock, log: cfg.Settings.Logger}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.background.init(m.clock)
+	m.id, m.memory, m.nic = cfg.Self.Machine, cfg.Memory, cfg.NIC
+	m.regions = make(map[region.ID]*region.Region)
+	if err := m.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("farm: machine %d: %w", m.id, err), m.Close())
+	}
+	return m, nil
+}
+
+func (m *Member) open(ctx context.Context) error {
+	for m.cfg.Self.Incarnation == call.AnyLife {
+		m.cfg.Self.Incarnation = m.clock.Uint64()
+	}
+	m.endpoint = call.New(m.nic, m.clock, m.cfg.Self.Incarnation)
+	if err := m.identify(); err != nil {
+		return err
+	}
+	stored, err := m.cfg.Store.Load()
+	if err != nil {
+		return err
+	}
+	if stored != nil {
+		m.adopt(stored)
+	}
+	if err := m.openTransactions(); err != nil {
+		return err
+	}
+	if m.cfg.Prepare != nil {
+		m.cfg.Prepare(m.txn)
+	}
+	if err := m.recall(); err != nil {
+		return err
+	}
+	if err := m.listenToSelf(); err != nil {
+		return err
+	}
+	m.last = stored
+	m.transactions = recovery.NewTransactions(recovery.TransactionsConfig{
+		Machine: m.txn, Endpoint: m.endpoint, Clock: m.clock,
+		Locked: m.attach, Settled: m.settled, Step: m.cfg.Recovering,
+	})
+	expired := func(x rdma.MachineID) { m.membership.Suspect(x) }
+	if m.keeper, err = m.cfg.Keeper(m.endpoint, expired); err != nil {
+		return err
+	}
+	if m.membership, err = recovery.NewMembership(m.membershipConfig()); err != nil {
+		return err
+	}
+	m.handleCalls()
+	if err := m.membership.Start(ctx); err != nil {
+		return err
+	}
+	m.belong()
+	return m.openRoot(ctx)
+}
+
+// listenToSelf makes the log that this life of the machine writes to itself.
+func (m *Member) listenToSelf() error {
+	_, err := m.txn.Listen(m.id)
+	return err
+}
+
+// adopt takes over the settings of an instance that exists.
+func (m *Member) adopt(c *cluster.Configuration) {
+	s := &m.cfg.Settings
+	s.Replicas, s.Workers, s.RegionBytes, s.LogBytes = c.Replicas, c.Workers, c.RegionBytes, c.LogBytes
+}
+
+// openTransactions makes the machine's transactions, which nobody can use before
+// the first configuration.
+func (m *Member) openTransactions() (err error) {
+	s := &m.cfg.Settings
+	m.allocator = region.NewAllocator(region.AllocatorConfig{
+		Workers:   s.Workers,
+		Clock:     m.clock,
+		Replicate: func(id region.ID, off uint64, data []byte) error { return m.txn.WriteBackups(id, off, data) },
+		Grow:      m.grow,
+		Colocated: m.colocated,
+	})
+	m.txn, err = txn.New(txn.Config{
+		ID:           m.id,
+		Workers:      s.Workers,
+		NIC:          m.nic,
+		Log:          m.logOf,
+		LogBytes:     int(s.LogBytes),
+		MessageBytes: int(s.MessageBytes),
+		Allocator:    m.allocator,
+		Clock:        m.clock,
+		Alive:        func() bool { return m.keeper.Valid() },
+		Locate:       m.locate,
+		Events: txn.Events{
+			Fenced: func(peer rdma.MachineID, err error) {
+				m.log.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
+				m.membership.Suspect(peer)
+			},
+			Step: m.cfg.Steps,
+		},
+	})
+	return err
+}
+
+// logOf returns the log that a worker of a machine writes to this life of this one.
+// A store to a log must never find the file system full.
+func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
+	mem, err := m.memory.Map(m.lifeLogName(sender, worker), m.cfg.Settings.LogBytes)
+	if err == nil {
+		err = mem.Reserve(0, mem.Size())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("farm: log of machine %d: %w", sender, err)
+	}
+	return mem, nil
+}
+
+// identityName is the memory that says whose memory this is: of which instance
+// (word 0) and of which machine (word 1, one more than its number).
+const (
+	identityName  = "identity"
+	identityBytes = 4096
+)
+
+// identify reads the identity of the machine's memory, if it has one, and refuses
+// that of another machine.
+func (m *Member) identify() error {
+	id, err := m.memory.Map(identityName, identityBytes)
+	if err != nil {
+		return err
+	}
+	if err := id.Reserve(0, id.Size()); err != nil {
+		return err
+	}
+	m.identity = id
+	m.cluster = id.Load(0)
+	if was := id.Load(8); was != 0 && was != uint64(m.id)+1 {
+		return fmt.Errorf("%w: it is machine %d's", ErrOtherMachine, was-1)
+	}
+	return nil
+}
+
+// belong notes the identity once the machine is part of an instance.
+func (m *Member) belong() {
+	m.identity.Store(8, uint64(m.id)+1)
+	m.identity.Store(0, m.membership.Configuration().Cluster)
+}
+
+// ErrOtherMachine means that the memory is that of another machine.
+var ErrOtherMachine = errors.New("farm: memory of another machine")
+
+const logPrefix = "log-"
+
+// lifeLogName is the name of a log that this life of the machine has for a worker
+// of another. What is in the logs of earlier lives is what recovery learns from.
+func (m *Member) lifeLogName(sender rdma.MachineID, worker int) string {
+	return fmt.Sprintf("%s%d-%d-%016x", logPrefix, sender, worker, m.cfg.Self.Incarnation)
+}
+
+// recall finds the logs of this machine's earlier lives.
+func (m *Member) recall() error {
+	names, err := m.memory.Names()
+	if err != nil {
+		return err
+	}
+	var logs []*nvram.Memory
+	for _, name := range names {
+		if !m.isOldLog(name) {
+			continue
+		}
+		mem, err := m.memory.Map(name, m.cfg.Settings.LogBytes)
+		if err != nil {
+			return fmt.Errorf("farm: a log of an earlier life: %w", err)
+		}
+		logs = append(logs, mem)
+	}
+	return m.txn.Recall(logs)
+}
+
+// isOldLog says whether a memory is a log that an earlier life has had.
+func (m *Member) isOldLog(name string) bool {
+	return strings.HasPrefix(name, logPrefix) && !strings.HasSuffix(name, fmt.Sprintf("-%016x", m.cfg.Self.Incarnation))
+}
+
+// settled removes the logs of this machine's earlier lives, which no recovery needs
+// any more.
+func (m *Member) settled(c *cluster.Configuration) {
+	names, err := m.memory.Names()
+	for _, name := range names {
+		if err == nil && m.isOldLog(name) {
+			err = m.memory.Remove(name)
+		}
+	}
+	if err != nil {
+		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
+	}
+	m.log.Info("transactions recovered", "machine", m.id, "configuration", c.ID)
+}
+
+func (m *Member) membershipConfig() recovery.MembershipConfig {
+	s := &m.cfg.Settings
+	return recovery.MembershipConfig{
+		Self:     m.cfg.Self,
+		Cluster:  m.cluster,
+		First:    &cluster.Configuration{Replicas: s.Replicas, Workers: s.Workers, RegionBytes: s.RegionBytes, LogBytes: s.LogBytes},
+		Store:    m.cfg.Store,
+		NIC:      m.nic,
+		Worker:   s.Workers,
+		Endpoint: m.endpoint,
+		Keeper:   m.keeper,
+		Clock:    m.clock,
+		Host:     (*host)(m),
+		Events:   m.cfg.Events,
+	}
+}
+
+// ID returns the machine's identifier.
+func (m *Member) ID() rdma.MachineID { return m.id }
+
+// Transactions returns the machine's transactions.
+func (m *Member) Transactions() *txn.Machine { return m.txn }
+
+// Root returns the instance's root object.
+func (m *Member) Root() region.Ptr { return m.root }
+
+// Primaries returns the configuration in which this machine is, and the regions of
+// which it believes to be the primary.
+func (m *Member) Primaries() (cluster.ID, []region.ID) {
+	ids := m.replicaIDs()
+	return m.txn.Config(), slices.DeleteFunc(ids, func(id region.ID) bool { return !m.txn.IsPrimary(region.MakeAddr(id, 0)) })
+}
+
+// Membership returns the machine's part in the configurations.
+func (m *Member) Membership() *recovery.Membership { return m.membership }
+
+// Leases returns the keeper of the machine's leases.
+func (m *Member) Leases() lease.Keeper { return m.keeper }
+
+// Close ends the machine's life. What it had under way is left to the recovery of
+// the others, or to its own when it is opened again with its memory. The NIC, the
+// store and the memory stay open: they are the caller's.
+func (m *Member) Close() error {
+	m.cancel()
+	m.endpoint.Close()
+	var err error
+	if m.keeper != nil {
+		err = m.keeper.Close()
+	}
+	if m.membership != nil {
+		m.membership.Close()
+	}
+	if m.transactions != nil {
+		m.transactions.Close()
+	}
+	m.background.wait()
+	if m.txn != nil {
+		err = errors.Join(err, m.txn.Abandon(closePatience))
+	}
+	return err
+}

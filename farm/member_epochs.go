@@ -1,0 +1,127 @@
+package farm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+// memberEpochs is what the CM does to make freed memory available for objects of
+// other sizes, when a machine that is short of memory has asked it to: see
+// reclaim.go.
+type memberEpochs struct {
+	sync.Mutex // never held across a wait
+	reclaims   bool
+}
+
+// handleCalls has the machine answer what others ask of it.
+func (m *Member) handleCalls() {
+	m.endpoint.Handle(kindAdvance, m.onAdvance)
+	m.endpoint.Handle(kindReclaim, m.onReclaim)
+}
+
+// askReclaim tells the CM that this machine is short of memory. If the message is
+// lost the next one, when it is shorter still, will do.
+func (m *Member) askReclaim() {
+	c := m.membership.Configuration()
+	if c.CM == m.id {
+		m.reclaim()
+		return
+	}
+	if cm, ok := c.Member(c.CM); ok {
+		_ = m.endpoint.Notify(call.Peer{Machine: c.CM, Incarnation: cm.Incarnation}, kindReclaim, nil)
+	}
+}
+
+func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
+	m.reclaim()
+	return nil, nil
+}
+
+// reclaim ends epochs in the background until nothing waits for that any more, or
+// this machine is not the CM.
+func (m *Member) reclaim() {
+	m.epochs.Lock()
+	isGoing := m.epochs.reclaims
+	m.epochs.reclaims = true
+	m.epochs.Unlock()
+	if isGoing {
+		return
+	}
+	m.background.run(func() {
+		defer func() {
+			m.epochs.Lock()
+			m.epochs.reclaims = false
+			m.epochs.Unlock()
+		}()
+		for delay := reclaimDelay; m.ctx.Err() == nil; m.clock.Sleep(delay) {
+			c := m.membership.Configuration()
+			if c.CM != m.id {
+				return
+			}
+			ended, waiting := m.endEpochs(c)
+			if waiting == 0 {
+				return
+			}
+			if delay = min(2*delay, reclaimDelayMax); ended > 0 {
+				delay = reclaimDelay
+			}
+		}
+	})
+}
+
+// endEpochs ends as many epochs as make available what was freed before. It
+// returns how many, and how many blocks wait for another.
+func (m *Member) endEpochs(c *cluster.Configuration) (ended, waiting int) {
+	ctx := configurationContext{m.ctx, m, c.ID}
+	waiting = 1
+	patience := epochPatience
+	for ended < epochsAtOnce && waiting > 0 {
+		over := func(epoch uint64) (err error) {
+			waiting, err = m.advance(ctx, c, epoch)
+			return err
+		}
+		ok, err := m.txn.EndEpoch(ctx, c.Machines, patience, over)
+		if err != nil && ctx.Err() == nil {
+			m.log.Warn("epoch not ended", "error", err)
+		}
+		if !ok {
+			break
+		}
+		ended++
+		patience = 0
+	}
+	return ended, waiting
+}
+
+// advance tells all allocators what EndEpoch has found.
+func (m *Member) advance(ctx configurationContext, c *cluster.Configuration, epoch uint64) (waiting int, err error) {
+	arg := binary.LittleEndian.AppendUint64(nil, epoch)
+	for i, x := range c.Machines {
+		reply, err := m.endpoint.Call(ctx, call.Peer{Machine: x, Incarnation: c.Incarnation[i]}, kindAdvance, arg)
+		if err != nil {
+			return 0, err
+		}
+		if len(reply) != 8 {
+			return 0, fmt.Errorf("farm: reply about an epoch of %d bytes from machine %d", len(reply), x)
+		}
+		waiting += int(binary.LittleEndian.Uint64(reply))
+	}
+	return waiting, nil
+}
+
+// onAdvance is advance at one machine, once all backups have applied what was
+// committed here before.
+func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
+	if len(arg) != 8 {
+		return nil, fmt.Errorf("farm: epoch of %d bytes", len(arg))
+	}
+	if err := m.txn.Quiesce(quiescePatience); err != nil {
+		return nil, err
+	}
+	m.allocator.Advance(binary.LittleEndian.Uint64(arg))
+	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting())), nil
+}

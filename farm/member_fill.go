@@ -1,0 +1,90 @@
+package farm
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+)
+
+// fillRetry is the time between two attempts to fill a replica.
+const fillRetry = 10 * time.Millisecond
+
+// scan rebuilds the free lists of the regions whose primary is new (SOSP'15
+// section 5.5).
+func (m *Member) scan() {
+	if err := recovery.Scan(m.ctx, m.allocator, m.clock); err != nil && m.ctx.Err() == nil {
+		m.log.Error("free lists are not complete", "machine", m.id, "error", err)
+	}
+}
+
+// fill copies to this machine the regions of which it has become a backup, until
+// the configuration changes (SOSP'15 section 5.4).
+func (m *Member) fill(c *cluster.Configuration) {
+	for _, p := range c.Regions {
+		if !slices.Contains(p.Filling, m.id) {
+			continue
+		}
+		if err := m.fillRegion(c, p); err != nil {
+			return // another configuration has begun, and goes on with what is left
+		}
+	}
+}
+
+// fillRegion fills one replica, and tells the CM.
+func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error {
+	ctx := configurationContext{m.ctx, m, c.ID}
+	begin := m.clock.Now()
+	read := 0
+	f := recovery.Refill{
+		Backup: m.replica(p.Region),
+		Read: func(ctx context.Context, off uint64, dst []byte) error {
+			return m.txn.ReadReplica(p.Primary, p.Region, off, dst)
+		},
+		Hold:  func() func() { return m.txn.Start().End },
+		Clock: m.clock,
+		Pace:  paceOf(p),
+		Bytes: func(n int) { read += n },
+	}
+	for {
+		err := f.Run(ctx)
+		if err == nil {
+			err = m.membership.Filled(ctx, []region.ID{p.Region})
+		}
+		if err == nil {
+			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", read, "took", m.clock.Now().Sub(begin))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.log.Warn("replica is not filled yet", "machine", m.id, "region", p.Region, "error", err)
+		m.clock.Sleep(fillRetry)
+	}
+}
+
+// paceOf hurries where one replica is left that has everything (SOSP'15 section
+// 6.4).
+func paceOf(p cluster.Placement) recovery.Pace {
+	if len(p.Backups) == len(p.Filling) {
+		return recovery.Aggressive
+	}
+	return recovery.Gentle
+}
+
+// A configurationContext ends when a configuration does.
+type configurationContext struct {
+	context.Context
+	m  *Member
+	id cluster.ID
+}
+
+func (c configurationContext) Err() error {
+	if c.m.txn.Config() != c.id {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}

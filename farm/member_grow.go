@@ -1,0 +1,95 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// grow has the CM allocate a region of which this machine is the primary. It
+// gives up when the configuration changes: the allocator's lock is held here, and
+// recovery needs it.
+func (m *Member) grow(near region.ID) (*region.Region, error) {
+	m.askReclaim()
+	ctx := configurationContext{m.ctx, m, m.txn.Config()}
+	p, err := m.membership.Allocate(ctx, m.id, near)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w: %w", txn.ErrLost, err)
+	case errors.Is(err, cluster.ErrNoRoom):
+		return nil, fmt.Errorf("%w: %w", region.ErrFull, err)
+	default:
+		return nil, err
+	}
+	r := m.replica(p.Region)
+	if r == nil {
+		return nil, fmt.Errorf("%w: region %d has been allocated and is not here", txn.ErrLost, p.Region)
+	}
+	m.log.Info("region allocated", "region", p.Region, "primary", p.Primary, "backups", p.Backups)
+	return r, nil
+}
+
+// locate asks the CM where a region lives.
+func (m *Member) locate(id region.ID) (cluster.Placement, error) {
+	p, err := m.membership.Placement(configurationContext{m.ctx, m, m.txn.Config()}, id)
+	if recovery.IsPassing(err) || errors.Is(err, context.Canceled) {
+		return p, fmt.Errorf("%w: %w", txn.ErrLost, err)
+	}
+	return p, err
+}
+
+// colocated says whether two regions have the same replicas.
+func (m *Member) colocated(a, b region.ID) bool {
+	c := m.membership.Configuration()
+	pa, okA := c.Placement(a)
+	pb, okB := c.Placement(b)
+	return okA && okB && pa.Primary == pb.Primary && slices.Equal(pa.Backups, pb.Backups)
+}
+
+// openRoot finds the root object, or makes it, which takes as many machines as a
+// region has replicas. Of several machines that make one at the same time, all but
+// one take theirs back.
+func (m *Member) openRoot(ctx context.Context) error {
+	for {
+		err := m.tryRoot(ctx)
+		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, context.DeadlineExceeded) || recovery.IsPassing(err)
+		if !passing || ctx.Err() != nil {
+			return err
+		}
+		if m.membership.Err() != nil {
+			return m.membership.Err()
+		}
+		m.log.Debug("no root object yet", "machine", m.id, "error", err)
+		m.clock.Sleep(rootRetry)
+	}
+}
+
+// rootRetry is the time between two attempts to find the root object or to make
+// it.
+const rootRetry = 5 * time.Millisecond
+
+func (m *Member) tryRoot(ctx context.Context) (err error) {
+	if m.root, err = m.membership.Root(ctx, region.Ptr{}); err != nil || !m.root.IsNil() {
+		return err
+	}
+	var made region.Ptr
+	err = m.txn.Run(ctx, func(t *txn.Tx) (err error) {
+		made, _, err = t.Alloc(rootBytes, 0)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if m.root, err = m.membership.Root(ctx, made); err != nil || m.root == made {
+		return err
+	}
+	return m.txn.Run(ctx, func(t *txn.Tx) error { return t.Free(made) })
+}

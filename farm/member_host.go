@@ -1,0 +1,213 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A host is a Member as its membership sees it.
+type host Member
+
+var _ recovery.Host = (*host)(nil)
+
+func (h *host) member() *Member { return (*Member)(h) }
+
+// Block implements recovery.Host. Nothing has to be held back before Freeze:
+// until then what deals with the suspected machine waits for its replacement, and
+// the rest has nothing to do with it.
+func (h *host) Block() {}
+
+// Freeze implements recovery.Host.
+func (h *host) Freeze(c *cluster.Configuration) { h.transactions.Freeze(c) }
+
+// Apply implements recovery.Host.
+func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) {
+	m := h.member()
+	if err := m.dropReplicas(c); err != nil {
+		return nil, err
+	}
+	for _, p := range c.Regions {
+		if !p.Has(m.id) || m.replica(p.Region) != nil {
+			continue
+		}
+		isNew := slices.Contains(p.Filling, m.id)
+		_, err := m.openReplica(p.Region, isNew)
+		switch {
+		case isNew && isNoRoom(err):
+			refused = append(refused, p.Region)
+		case err != nil:
+			return nil, err
+		}
+	}
+	if len(refused) > 0 {
+		return refused, nil
+	}
+	m.txn.Remap(c, m.replica)
+	return nil, nil
+}
+
+// isNoRoom says whether a replica could not be made because there is no room.
+func isNoRoom(err error) bool {
+	return errors.Is(err, nvram.ErrNoSpace) || errors.Is(err, region.ErrFull)
+}
+
+// Commit implements recovery.Host.
+func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
+	m := h.member()
+	if m.last != nil && isAllBack(m.last, c) {
+		m.txn.AllBack()
+	}
+	return m.transactions.Commit(ctx, c)
+}
+
+// isAllBack says whether all machines of last are in c.
+func isAllBack(last, c *cluster.Configuration) bool {
+	for _, x := range last.Machines {
+		if _, ok := c.Member(x); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// attach takes over the regions of which this machine has become the primary.
+// What recovering transactions write is locked; free lists are rebuilt later.
+func (m *Member) attach(ids []region.ID) error {
+	for _, id := range ids {
+		if m.allocator.Has(id) {
+			continue
+		}
+		if err := m.allocator.Attach(m.replica(id)); err != nil {
+			return fmt.Errorf("farm: region %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// Active implements recovery.Host.
+func (h *host) Active(c *cluster.Configuration) {
+	m := h.member()
+	m.background.run(func() { m.scan() })
+	m.background.run(func() { m.fill(c) })
+}
+
+// Evicted implements recovery.Host.
+func (h *host) Evicted() {
+	h.txn.Evict()
+	h.member().ended(h.membership.Err())
+}
+
+// Restart implements recovery.Host.
+func (h *host) Restart() {
+	h.txn.Evict()
+	h.member().ended(recovery.ErrRestart)
+}
+
+func (m *Member) ended(reason error) {
+	if m.cfg.Ended != nil {
+		m.cfg.Ended(reason)
+	}
+}
+
+// Forget implements recovery.Host.
+func (h *host) Forget() error {
+	names, err := h.memory.Names()
+	if err == nil {
+		err = h.txn.Recall(nil)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == identityName || strings.HasPrefix(name, logPrefix) && !h.member().isOldLog(name) {
+			continue
+		}
+		if err := h.memory.Remove(name); err != nil {
+			return fmt.Errorf("farm: machine %d joins as a new one: remove %s: %w", h.id, name, err)
+		}
+	}
+	return nil
+}
+
+// Prepare implements recovery.Host.
+func (h *host) Prepare(p cluster.Placement) error {
+	m := h.member()
+	if m.replica(p.Region) != nil {
+		return nil // asked twice
+	}
+	if p.Primary == m.id && m.cfg.Settings.RegionsMax > 0 && m.membership.Configuration().PrimaryOf(m.id) >= m.cfg.Settings.RegionsMax {
+		return fmt.Errorf("%w: machine %d has all %d regions that it may have", region.ErrFull, m.id, m.cfg.Settings.RegionsMax)
+	}
+	_, err := m.openReplica(p.Region, true)
+	return err
+}
+
+// Announce implements recovery.Host.
+func (h *host) Announce(p cluster.Placement) {
+	m := h.member()
+	m.txn.AddRegion(p, m.replica(p.Region))
+}
+
+// replica returns this machine's replica of a region, or nil.
+func (m *Member) replica(id region.ID) *region.Region {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	return m.regions[id]
+}
+
+// openReplica maps a replica, or makes it, and registers it.
+func (m *Member) openReplica(id region.ID, isNew bool) (r *region.Region, err error) {
+	if isNew {
+		r, err = m.makeRegion(id, m.cfg.Settings.RegionBytes)
+	} else {
+		r, err = m.mapRegion(id, m.cfg.Settings.RegionBytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.nic.Register(txn.RegionKey(id), r.Memory()); err != nil {
+		return nil, err
+	}
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	m.regions[id] = r
+	return r, nil
+}
+
+// dropReplicas gives up the replicas that c does not give to this machine.
+func (m *Member) dropReplicas(c *cluster.Configuration) error {
+	for _, id := range m.replicaIDs() {
+		if c.Keeps(m.id, id) {
+			continue
+		}
+		m.allocator.Drop(id)
+		m.nic.Deregister(txn.RegionKey(id))
+		m.replicas.Lock()
+		delete(m.regions, id)
+		m.replicas.Unlock()
+		if err := m.memory.Remove(regionName(id)); err != nil {
+			return err
+		}
+	}
+	return m.removeStrays(c)
+}
+
+func (m *Member) replicaIDs() []region.ID {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	ids := make([]region.ID, 0, len(m.regions))
+	for id := range m.regions { // any order: sorted next
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}

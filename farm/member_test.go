@@ -1,0 +1,204 @@
+package farm
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// members are the machines of an instance, each a machine of a simulated world.
+type members struct {
+	*testing.T
+	world    *sim.World
+	store    cluster.MemoryStore
+	settings Config
+	up       map[rdma.MachineID]*Member // the latest life of each that is up
+	ended    map[rdma.MachineID]error
+}
+
+// aFewMembers runs f with n machines that are up.
+func aFewMembers(t *testing.T, seed uint64, n, replicas int, f func(g *members)) {
+	t.Helper()
+	g := &members{T: t, world: sim.New(sim.Options{Seed: seed}), up: make(map[rdma.MachineID]*Member), ended: make(map[rdma.MachineID]error)}
+	g.settings = Config{Replicas: replicas, Workers: 2, RegionBytes: 1 << 20, LogBytes: 256 << 10, MessageBytes: 64 << 10}
+	err := g.world.Run(func() {
+		for i := range n {
+			g.boot(rdma.MachineID(i))
+		}
+		g.until(fmt.Sprintf("%d machines are up", n), func() bool { return len(g.up) == n })
+		f(g)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// boot begins a life of a machine.
+func (g *members) boot(id rdma.MachineID) {
+	p := g.world.Machine(id).Boot()
+	delete(g.up, id)
+	delete(g.ended, id)
+	p.Go(func() {
+		nic, err := p.Join()
+		if err != nil {
+			g.Error(err)
+			return
+		}
+		settings := g.settings
+		settings.Clock = p
+		if testing.Verbose() {
+			settings.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("at", id)
+		}
+		m, err := OpenMember(context.Background(), MemberConfig{
+			Self: cluster.Member{Machine: id, FailureDomain: int(id)}, Settings: settings,
+			Memory: g.world.Machine(id).Memory(), Store: &g.store, NIC: nic,
+			Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
+				return lease.NewCalls(e, KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: p, Expired: expired}), nil
+			},
+			Ended: func(reason error) { g.ended[id] = reason },
+			Events: recovery.Events{
+				Failed: func(what string, err error) {
+					if testing.Verbose() {
+						g.Logf("%v machine %d: %s: %v", g.world.Now(), id, what, err)
+					}
+				},
+				Reconfigured: func(t recovery.Timeline) { g.Logf("%v machine %d: %v", g.world.Now(), id, t) },
+			},
+		})
+		if err != nil {
+			g.Errorf("machine %d: %v", id, err)
+			return
+		}
+		g.up[id] = m
+	})
+}
+
+// kill ends a machine's life.
+func (g *members) kill(id rdma.MachineID) {
+	g.world.Machine(id).Kill()
+	delete(g.up, id)
+}
+
+func (g *members) until(what string, f func() bool) {
+	g.Helper()
+	for begin := g.world.Now(); !f(); g.world.Outside().Sleep(100 * time.Microsecond) {
+		if g.world.Now() > begin+20*time.Second {
+			g.Fatalf("not within twenty seconds: %s", what)
+		}
+	}
+}
+
+// at runs f on a routine of a machine and waits for it.
+func (g *members) at(id rdma.MachineID, f func(m *Member)) {
+	g.Helper()
+	done := false
+	m := g.up[id]
+	g.world.Machine(id).Process().Go(func() {
+		f(m)
+		done = true
+	})
+	g.until("the routine has ended", func() bool { return done })
+}
+
+// add adds one to a byte of the root object, at a machine.
+func (g *members) add(id rdma.MachineID, at int) {
+	g.Helper()
+	g.at(id, func(m *Member) {
+		err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+			b, err := t.Write(m.Root())
+			if err == nil {
+				b[at]++
+			}
+			return err
+		})
+		if err != nil {
+			g.Errorf("machine %d: %v", id, err)
+		}
+	})
+}
+
+// sees checks a byte of the root object, at every machine that is up.
+func (g *members) sees(at int, want byte) {
+	g.Helper()
+	for id := range g.up {
+		g.at(id, func(m *Member) {
+			b := make([]byte, m.Root().Capacity())
+			if _, err := m.Transactions().Read(m.Root(), b); err != nil || b[at] != want {
+				g.Errorf("machine %d sees %d, want %d: %v", id, b[at], want, err)
+			}
+		})
+	}
+}
+
+func (g *members) whole() bool {
+	c, _ := g.store.Load()
+	if len(c.Machines) != len(g.up) {
+		return false
+	}
+	for _, p := range c.Regions {
+		if len(p.Filling) > 0 || len(p.Backups)+1 < min(c.Replicas, len(c.Machines)) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestMembersCommit(t *testing.T) {
+	aFewMembers(t, 1, 3, 3, func(g *members) {
+		for i := range 3 {
+			g.add(rdma.MachineID(i), 7)
+		}
+		g.sees(7, 3)
+	})
+}
+
+func TestMemberFails(t *testing.T) {
+	for seed := range uint64(3) {
+		aFewMembers(t, seed, 4, 3, func(g *members) {
+			g.add(0, 7)
+			c, _ := g.store.Load()
+			for _, dead := range []rdma.MachineID{c.Regions[0].Primary, c.CM} {
+				if g.up[dead] == nil {
+					continue
+				}
+				g.kill(dead)
+				for id := range g.up {
+					g.add(id, 7)
+					break
+				}
+				g.boot(dead)
+				g.until("the machine is back and everything is whole", func() bool { return g.up[dead] != nil && g.whole() })
+			}
+			c, _ = g.store.Load()
+			t.Log(c.ID, c.Machines, c.Regions)
+		})
+	}
+}
+
+func TestMembersRestart(t *testing.T) {
+	aFewMembers(t, 1, 3, 3, func(g *members) {
+		g.add(0, 7)
+		g.add(1, 7)
+		for i := range 3 {
+			g.kill(rdma.MachineID(i))
+		}
+		for i := range 3 {
+			g.boot(rdma.MachineID(i))
+		}
+		g.until("all are up again", func() bool { return len(g.up) == 3 })
+		g.sees(7, 2)
+		g.add(2, 7)
+		g.sees(7, 3)
+	})
+}

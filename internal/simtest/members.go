@@ -1,0 +1,208 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// leaseTime of the machines: SOSP'15 section 6.1.
+const leaseTime = 10 * time.Millisecond
+
+// storeDelay is how long the store of configurations takes to answer.
+const storeDelay = 300 * time.Microsecond
+
+// members are machines that fail one by one. Each is a farm.Member on a machine of
+// the world. One that is evicted begins a new life in its process.
+type members struct {
+	world  *sim.World
+	config farm.Config
+	hooks  Hooks
+	store  cluster.MemoryStore
+	up     []*farm.Member // by machine; nil while it does not serve
+	err    error          // why a machine could not begin a life
+}
+
+// NewMembers returns machines that are down.
+func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
+	return &members{world: w, config: cfg, hooks: h, up: make([]*farm.Member, cfg.Machines)}
+}
+
+// Takes implements Cluster.
+func (c *members) Takes(f Fault) bool {
+	switch f {
+	case PowerCutUnsaved:
+		return false // loses what it says it loses
+	case Destroy, Kill, KillAtStep, FailDomain, Cut, CutOneWay:
+		return c.config.Replicas > 1
+	case KillInRecovery:
+		return c.config.Replicas > 2
+	}
+	return true
+}
+
+// startMax bounds the time until machines that are started serve.
+const startMax = time.Minute
+
+// Start implements Cluster.
+func (c *members) Start(machines []int) error {
+	processes := make([]*sim.Process, len(machines))
+	for k, i := range machines {
+		processes[k] = c.world.Machine(rdma.MachineID(i)).Boot()
+		c.begin(i, processes[k])
+	}
+	outside := c.world.Outside()
+	for end := c.world.Now() + startMax; ; outside.Sleep(100 * time.Microsecond) {
+		waits := false
+		for k, i := range machines {
+			if processes[k].Dead() {
+				return errDied
+			}
+			waits = waits || c.up[i] == nil
+		}
+		switch {
+		case c.err != nil:
+			return c.err
+		case !waits:
+			return nil
+		case c.world.Now() > end:
+			return fmt.Errorf("machines %v do not serve within %v", machines, startMax)
+		}
+	}
+}
+
+// begin begins a life of machine i, on a routine of its process.
+func (c *members) begin(i int, p *sim.Process) { p.Go(func() { c.live(i, p) }) }
+
+// live opens the machine, and does so again each time that its life is over.
+func (c *members) live(i int, p *sim.Process) {
+	for !p.Dead() {
+		over := p.NewEvent()
+		m, nic, err := c.open(i, p, over)
+		if err == nil {
+			c.up[i] = m
+			c.hooks.Serving(i, m.Transactions())
+			over.Wait()
+			c.up[i] = nil
+			err = errors.Join(m.Close(), nic.Close())
+		} else if nic != nil {
+			err = errors.Join(err, nic.Close())
+		}
+		if err != nil && !errors.Is(err, recovery.ErrEvicted) && !errors.Is(err, recovery.ErrRestart) && c.err == nil {
+			c.err = fmt.Errorf("machine %d: %w", i, err)
+			return
+		}
+	}
+}
+
+func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, rdma.NIC, error) {
+	nic, err := p.Join()
+	if err != nil {
+		return nil, nil, err
+	}
+	machine := c.world.Machine(rdma.MachineID(i))
+	settings := c.config
+	settings.Clock = p
+	m, err := farm.OpenMember(context.Background(), farm.MemberConfig{
+		Self:     cluster.Member{Machine: rdma.MachineID(i), FailureDomain: machine.Domain()},
+		Settings: settings,
+		Memory:   machine.Memory(),
+		Store:    slowStore{&c.store, p},
+		NIC:      nic,
+		Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
+			return lease.NewCalls(e, farm.KindLease, lease.Config{Length: leaseTime, Clock: p, Expired: expired}), nil
+		},
+		Prepare: func(m *txn.Machine) { c.hooks.Prepare(i, m) },
+		Ended:   func(error) { over.Set() },
+		Steps: func(s txn.Step) {
+			if !p.Dead() {
+				c.hooks.Step(i, s)
+			}
+		},
+		Recovering: func(recovery.Step) {
+			if !p.Dead() {
+				c.hooks.Recovering(i)
+			}
+		},
+	})
+	return m, nic, err
+}
+
+// slowStore takes as long as a real one.
+type slowStore struct {
+	*cluster.MemoryStore
+	process *sim.Process
+}
+
+func (s slowStore) Load() (*cluster.Configuration, error) {
+	s.process.Sleep(storeDelay)
+	return s.MemoryStore.Load()
+}
+
+func (s slowStore) CompareAndSwap(old uint64, next *cluster.Configuration) error {
+	s.process.Sleep(storeDelay)
+	return s.MemoryStore.CompareAndSwap(old, next)
+}
+
+// Fell implements Cluster.
+func (c *members) Fell(machines []int) {
+	for _, i := range machines {
+		c.up[i] = nil
+	}
+}
+
+// Machine implements Cluster.
+func (c *members) Machine(i int) *txn.Machine {
+	if c.up[i] == nil {
+		return nil
+	}
+	return c.up[i].Transactions()
+}
+
+// Whole implements Cluster.
+func (c *members) Whole() bool {
+	now, _ := c.store.Load()
+	if now == nil || slices.Contains(c.up, nil) || len(now.Machines) != len(c.up) {
+		return false
+	}
+	for _, m := range c.up {
+		if m.Membership().Configuration().ID != now.ID || !m.Leases().Valid() || m.Transactions().Recovering() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool {
+		return len(p.Filling) > 0 || len(p.Backups)+1 < now.Replicas
+	})
+}
+
+// Primaries implements Cluster.
+func (c *members) Primaries(i int) (cluster.ID, []region.ID) {
+	m := c.up[i]
+	if m == nil {
+		return 0, nil
+	}
+	return m.Primaries()
+}
+
+// Check implements Cluster.
+func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
+	now, err := c.store.Load()
+	if err != nil {
+		return nil, err
+	}
+	return farm.CheckMembers(now, c.up, reachable)
+}
