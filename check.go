@@ -44,7 +44,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 		return ctx.Err()
 	}
 	for _, err := range []error{
-		db.engines[0].Check(ctx, db.cluster.Root(), object),
+		db.engines[0].Check(ctx, db.instance.Root(), object),
 		db.checkNatives(ctx, object),
 	} {
 		if ctx.Err() != nil {
@@ -55,7 +55,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 		}
 	}
 	r.Objects = len(reached)
-	faults, err := db.cluster.Check(slices.Values(reached))
+	faults, err := db.instance.Check(slices.Values(reached))
 	if err != nil {
 		return r, fmt.Errorf("farmsql: %w", err)
 	}

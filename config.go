@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"time"
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/sql/wire"
@@ -56,6 +57,27 @@ type Config struct {
 	// default.
 	LogSize Size
 
+	// Cluster, if not empty, makes this process one machine of an instance whose
+	// machines are processes of this host, each with a Config of its own: it is
+	// where they keep the configuration, file://PATH or
+	// zk://HOST:PORT,HOST:PORT/PATH. Machines is 1 then. Whoever comes first
+	// begins the instance, and decides Replicas, Workers and the sizes.
+	Cluster string
+	// MachineID names the machine among those of Cluster, from 0 to 1023. Its
+	// memory is in the folder machine-ID in Folder.
+	MachineID int
+	// FailureDomain is a number that machines share which fail together: of each
+	// region there is one replica in a domain. 0, the default, is a domain of the
+	// machine's own.
+	FailureDomain int
+	// SharedFolder is where the machines of Cluster meet: a folder on a tmpfs. By
+	// default one in /dev/shm that is named after Cluster.
+	SharedFolder string
+	// LeaseTime is how long a machine may be silent before the others go on
+	// without it. The default depends on how punctual leases can be kept here;
+	// all machines should have the same.
+	LeaseTime time.Duration
+
 	// ResultBuffer bounds the rows that one statement may return, because they
 	// are held back until its transaction is validated. 64 MiB by default.
 	ResultBuffer Size
@@ -87,7 +109,12 @@ const (
 
 // Bounds of Config.
 const (
-	machinesMax   = 64
+	machinesMax  = 64
+	machineIDMax = 1023
+	// A machine without a failure domain gets one above those that can be given.
+	failureDomainMax = 1 << 20
+	leaseTimeMin     = 5 * time.Millisecond
+
 	workersMax    = 64
 	regionSizeMin = MiB
 	regionSizeMax = 2 * GiB
@@ -99,8 +126,8 @@ const (
 // stored fills the layout that is not given with that of the folder, if there
 // is a database in it.
 func (c Config) stored() (Config, error) {
-	if c.Folder == "" {
-		return c, nil
+	if c.Folder == "" || c.Cluster != "" {
+		return c, nil // or the cluster tells
 	}
 	s, exists, err := farm.Stored(c.Folder)
 	if err == nil && !exists && c.Saves != "" {
@@ -155,9 +182,23 @@ func (c Config) Validate() error {
 		return errors.New("farmsql: Folder (--data) is empty: where shall the data be?")
 	case c.Volatile && (c.Folder != "" || c.Saves != ""):
 		return errors.New("farmsql: Volatile is set, and so is Folder or Saves")
+	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0):
+		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder or LeaseTime (--machine-id, --failure-domain, --shared-folder, --lease) is given, and no Cluster (--cluster)")
+	case c.Cluster != "" && (c.Volatile || c.Saves != ""):
+		return errors.New("farmsql: with Cluster (--cluster), Volatile and Saves (--saves) cannot be had")
+	case c.Cluster != "" && c.Machines != 1:
+		return fmt.Errorf("farmsql: Machines (--machines) is %d: with Cluster (--cluster) this process is one machine", c.Machines)
+	case c.MachineID < 0 || c.MachineID > machineIDMax:
+		return fmt.Errorf("farmsql: MachineID (--machine-id) is %d: must be 0 to %d", c.MachineID, machineIDMax)
+	case c.FailureDomain < 0 || c.FailureDomain > failureDomainMax:
+		return fmt.Errorf("farmsql: FailureDomain (--failure-domain) is %d: must be 1 to %d, or 0 for one of its own", c.FailureDomain, failureDomainMax)
+	case c.LeaseTime < 0 || c.LeaseTime > 0 && c.LeaseTime < leaseTimeMin:
+		return fmt.Errorf("farmsql: LeaseTime (--lease) is %v: must be at least %v", c.LeaseTime, leaseTimeMin)
+	case c.Cluster != "" && (c.Replicas < 1 || c.Replicas > machinesMax):
+		return fmt.Errorf("farmsql: Replicas (--replicas) is %d: must be 1 to %d", c.Replicas, machinesMax)
 	case c.Machines < 1 || c.Machines > machinesMax:
 		return fmt.Errorf("farmsql: Machines (--machines) is %d: must be 1 to %d", c.Machines, machinesMax)
-	case c.Replicas < 1 || c.Replicas > c.Machines:
+	case c.Cluster == "" && (c.Replicas < 1 || c.Replicas > c.Machines):
 		return fmt.Errorf("farmsql: Replicas (--replicas) is %d: must be 1 to the number of machines, %d", c.Replicas, c.Machines)
 	case c.Workers < 1 || c.Workers > workersMax:
 		return fmt.Errorf("farmsql: Workers (--workers) is %d: must be 1 to %d", c.Workers, workersMax)

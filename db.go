@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/farmsql/farmsql/catalog"
-	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/sql"
 	"github.com/farmsql/farmsql/sql/wire"
@@ -19,7 +18,7 @@ import (
 // A DB is an open database. Close it when done.
 type DB struct {
 	cfg       Config
-	cluster   *farm.Cluster
+	instance  instance
 	sequences *catalog.Sequences
 	catalogs  []*catalog.Catalog // by machine
 	engines   []*sql.Engine      // by machine
@@ -34,7 +33,11 @@ type DB struct {
 // recovers what a killed process left behind. A folder that another process has
 // open, that was written by a newer format or under an earlier boot, or whose
 // machines do not fit cfg is refused untouched.
-func Open(cfg Config) (*DB, error) {
+func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cfg) }
+
+// OpenContext is Open, and gives up when ctx is done: a machine of a cluster waits
+// for others as long as there are not enough of them.
+func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	cfg, err := cfg.stored()
 	if err != nil {
 		return nil, err
@@ -43,12 +46,12 @@ func Open(cfg Config) (*DB, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	cluster, err := farm.Open(cfg.farm())
+	in, err := cfg.openInstance(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("farmsql: %w", err)
 	}
-	db := &DB{cfg: cfg, cluster: cluster}
-	if err := db.start(context.Background()); err != nil {
+	db := &DB{cfg: cfg, instance: in}
+	if err := db.start(ctx); err != nil {
 		return nil, fmt.Errorf("farmsql: %w", errors.Join(err, db.Close()))
 	}
 	return db, nil
@@ -56,16 +59,16 @@ func Open(cfg Config) (*DB, error) {
 
 // start builds catalog, engines and server on the machines, in this order.
 func (db *DB) start(ctx context.Context) error {
-	db.sequences = catalog.NewSequences(db.cluster.Machine(0))
+	db.sequences = catalog.NewSequences(db.instance.Machine(0))
 	// All serve before one ships.
-	servers := make([]*hash.Server, db.cluster.Machines())
+	servers := make([]*hash.Server, db.instance.Machines())
 	for i := range servers {
-		servers[i] = hash.Serve(db.cluster.Machine(i))
+		servers[i] = hash.Serve(db.instance.Machine(i))
 	}
 	var engines []wire.Engine
-	for i := range db.cluster.Machines() {
-		m := db.cluster.Machine(i)
-		c, err := sql.OpenCatalog(ctx, m, db.cluster.Root(), catalog.Config{Sequences: db.sequences, Sweep: i == 0, Hashes: servers[i]})
+	for i := range db.instance.Machines() {
+		m := db.instance.Machine(i)
+		c, err := sql.OpenCatalog(ctx, m, db.instance.Root(), catalog.Config{Sequences: db.sequences, Sweep: i == 0 && !db.isLone(), Hashes: servers[i]})
 		if err != nil {
 			return err
 		}
@@ -77,8 +80,10 @@ func (db *DB) start(ctx context.Context) error {
 		db.engines = append(db.engines, e)
 		engines = append(engines, wire.OverSQL(e))
 	}
-	if _, err := db.engines[0].Recount(ctx); err != nil {
-		return err
+	if !db.isLone() { // others may be at work
+		if _, err := db.engines[0].Recount(ctx); err != nil {
+			return err
+		}
 	}
 	server, err := wire.New(db.cfg.wire(), engines...)
 	if err != nil {
@@ -99,10 +104,10 @@ func (db *DB) SQL() *stdsql.DB { return db.sql }
 
 // Machine returns machine i, counted from 0, for native transactions. The
 // packages index/btree and index/hash build on it.
-func (db *DB) Machine(i int) *txn.Machine { return db.cluster.Machine(i) }
+func (db *DB) Machine(i int) *txn.Machine { return db.instance.Machine(i) }
 
 // Machines returns how many machines there are.
-func (db *DB) Machines() int { return db.cluster.Machines() }
+func (db *DB) Machines() int { return db.instance.Machines() }
 
 // Serve answers MySQL clients that come to l, until ctx is done or db closes; it
 // then lets running statements finish, disconnects the clients and returns nil.
@@ -149,7 +154,7 @@ func (db *DB) close() error {
 	if db.sequences != nil {
 		errs = append(errs, db.sequences.Close(ctx))
 	}
-	errs = append(errs, db.cluster.Close())
+	errs = append(errs, db.instance.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("farmsql: %w", err)
 	}

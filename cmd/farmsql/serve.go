@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/farmsql/farmsql"
 )
@@ -51,6 +52,21 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 	return nil
 }
 
+// clusterFlags make the process one machine of several.
+type clusterFlags struct {
+	Cluster       string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes of this host: where they keep the configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Who comes first begins it and decides --replicas, --workers and the sizes."`
+	MachineID     int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
+	FailureDomain int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
+	Transport     string        `default:"shm" enum:"shm" help:"With --cluster: how machines reach each other: shm, shared memory of this host."`
+	SharedFolder  string        `placeholder:"FOLDER" help:"With --cluster: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
+	Lease         time.Duration `placeholder:"DURATION" help:"With --cluster: how long a machine may be silent before the others go on without it. All machines should have the same; the default is what can be kept punctually here, and is logged."`
+}
+
+func (f clusterFlags) apply(c *farmsql.Config) {
+	c.Cluster, c.MachineID, c.FailureDomain = f.Cluster, f.MachineID, f.FailureDomain
+	c.SharedFolder, c.LeaseTime = f.SharedFolder, f.Lease
+}
+
 // logFlags say what is logged to stderr.
 type logFlags struct {
 	LogLevel  slog.Level `default:"info" placeholder:"LEVEL" help:"Log this and above: debug, info, warn or error (${default})."`
@@ -71,6 +87,7 @@ func defaults() map[string]string {
 
 type serveCommand struct {
 	dataFlags
+	clusterFlags
 	logFlags
 	Listen         string       `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"Address for MySQL clients (${default}). root has no password and may connect from this computer only; create users before you listen wider."`
 	ResultBuffer   farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
@@ -137,6 +154,7 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 	}
 	cfg.ResultBuffer, cfg.MaxPacket, cfg.MaxConnections = s.ResultBuffer, s.MaxPacket, s.MaxConnections
 	cfg.RequireTLS = s.RequireTLS
+	s.clusterFlags.apply(&cfg)
 	cfg.Logger = s.logger(stderr)
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
 		return cfg, usageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", s.Listen))

@@ -1,0 +1,190 @@
+package farmsql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/rdma/shm"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// An instance is what a DB stands on: all machines of an instance in this
+// process, or one of them.
+type instance interface {
+	Machine(i int) *txn.Machine
+	Machines() int
+	Root() region.Ptr
+	Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error)
+	Close() error
+}
+
+// A lone is one machine whose peers are other processes, and what it owns.
+type lone struct {
+	member *farm.Member
+	folder *nvram.Folder
+	nic    rdma.NIC
+	store  cluster.Store
+	end    chan error // why the machine has no part any more
+}
+
+var _ instance = (*lone)(nil)
+
+// ErrNotAlone means that something is only possible where all machines of an
+// instance run in one process.
+var ErrNotAlone = errors.New("farmsql: the other machines of the instance are other processes")
+
+func (l *lone) Machine(int) *txn.Machine { return l.member.Transactions() }
+func (l *lone) Machines() int            { return 1 }
+func (l *lone) Root() region.Ptr         { return l.member.Root() }
+
+// Check implements instance. It would have to stop the others.
+func (l *lone) Check(iter.Seq[region.Ptr]) ([]farm.Fault, error) { return nil, ErrNotAlone }
+
+// Close implements instance.
+func (l *lone) Close() error {
+	var errs []error
+	if l.member != nil {
+		errs = append(errs, l.member.Close())
+	}
+	if l.nic != nil {
+		errs = append(errs, l.nic.Close())
+	}
+	if l.store != nil {
+		errs = append(errs, l.store.Close())
+	}
+	if l.folder != nil {
+		errs = append(errs, l.folder.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openMember starts this process's machine and waits until it is part of the
+// instance.
+func openMember(ctx context.Context, cfg Config) (*lone, error) {
+	l := &lone{end: make(chan error, 1)}
+	if err := l.open(ctx, cfg); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (l *lone) open(ctx context.Context, cfg Config) (err error) {
+	if l.store, err = cluster.Open(cfg.Cluster); err != nil {
+		return fmt.Errorf("--cluster: %w", err)
+	}
+	if l.folder, err = nvram.OpenFolder(filepath.Join(cfg.Folder, fmt.Sprintf("machine-%d", cfg.MachineID)), nvram.Options{Trust: cfg.Trust}); err != nil {
+		return err
+	}
+	if l.nic, err = shm.Join(cfg.sharedFolder(), rdma.MachineID(cfg.MachineID)); err != nil {
+		return err
+	}
+	l.member, err = farm.OpenMember(ctx, farm.MemberConfig{
+		Self:     cluster.Member{Machine: rdma.MachineID(cfg.MachineID), FailureDomain: cfg.domain()},
+		Settings: cfg.farm(),
+		Memory:   l.folder,
+		Store:    l.store,
+		NIC:      l.nic,
+		Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
+			k, err := lease.New(cfg.clusterHash(), e, farm.KindLease, lease.Config{Length: cfg.LeaseTime, Clock: clock.System{}, Expired: expired})
+			if err == nil {
+				cfg.Logger.Info("leases", "length", k.Length(), "kept by", k.Variant())
+			}
+			return k, err
+		},
+		Ended:  l.ended,
+		Events: cfg.events(),
+	})
+	return err
+}
+
+// ended takes the first reason.
+func (l *lone) ended(reason error) {
+	select {
+	case l.end <- reason:
+	default:
+	}
+}
+
+// openInstance opens what the database stands on.
+func (c Config) openInstance(ctx context.Context) (instance, error) {
+	if c.Cluster != "" {
+		return openMember(ctx, c)
+	}
+	return farm.Open(c.farm())
+}
+
+// domain is the failure domain, the machine's own if none is given.
+func (c Config) domain() int {
+	if c.FailureDomain == 0 {
+		return failureDomainMax + 1 + c.MachineID
+	}
+	return c.FailureDomain
+}
+
+// sharedFolder is where the machines of one host meet: one folder for each
+// cluster, on a tmpfs.
+func (c Config) sharedFolder() string {
+	if c.SharedFolder != "" {
+		return c.SharedFolder
+	}
+	return filepath.Join("/dev/shm", fmt.Sprintf("farmsql-%d-%x", os.Getuid(), c.clusterHash()))
+}
+
+// clusterHash names the cluster among those of this host.
+func (c Config) clusterHash() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(c.Cluster))
+	return h.Sum64()
+}
+
+// events logs what happens to the machine's membership.
+func (c Config) events() recovery.Events {
+	log := c.Logger.With("machine", c.MachineID)
+	return recovery.Events{
+		Suspected: func(m rdma.MachineID) { log.Warn("machine suspected", "suspect", m) },
+		Stored: func(c *cluster.Configuration, r cluster.Remapped) {
+			log.Info("configuration stored", "configuration", c.ID, "machines", c.Machines, "regions", r.String())
+			if len(c.Lost) > 0 {
+				log.Error("regions have lost all their replicas", "regions", c.Lost)
+			}
+		},
+		Applied: func(c *cluster.Configuration) {
+			log.Info("configuration applied", "configuration", c.ID, "machines", c.Machines, "cm", c.CM)
+		},
+		Reconfigured: func(t recovery.Timeline) { log.Info("reconfigured", "steps", t.String()) },
+		Waiting:      func(missing []rdma.MachineID) { log.Warn("waiting for a majority", "missing", missing) },
+		Evicted:      func(reason error) { log.Error("evicted", "reason", reason) },
+		Failed:       func(what string, err error) { log.Debug("to be tried again", "what", what, "error", err) },
+	}
+}
+
+// Ended yields once, if this process is a machine of a cluster and has no part in
+// it any more: the others have gone on without it (recovery.ErrEvicted), or want
+// to meet it again (recovery.ErrRestart). Close the database then and open it
+// again; what it has under way fails.
+func (db *DB) Ended() <-chan error {
+	if l, ok := db.instance.(*lone); ok {
+		return l.end
+	}
+	return nil
+}
+
+// isLone says whether the other machines are other processes.
+func (db *DB) isLone() bool {
+	_, ok := db.instance.(*lone)
+	return ok
+}
