@@ -261,14 +261,21 @@ func (m *Machine) unlockWrites(writes []Write) {
 // applyPrimary gives a locked object its new state and unlocks it.
 func (m *Machine) applyPrimary(w *Write) {
 	v, allocated, incarnation := w.after()
-	m.route(w.Ptr.Addr.Region()).local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
-	m.reached(StepApplyPrimary)
+	local := m.route(w.Ptr.Addr.Region()).local
 	switch w.Op {
-	case OpAlloc:
-		m.lent.take(w.Ptr)
 	case OpFree:
+		// The slot goes back before it is unlocked: the scan that rebuilds the
+		// free lists leaves locked ones alone, and must not find it as well.
+		local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation)
 		m.cfg.Allocator.Release(w.Ptr)
+		local.ClearLock(w.Ptr)
+	case OpAlloc:
+		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
+		m.lent.take(w.Ptr)
+	default:
+		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
 	}
+	m.reached(StepApplyPrimary)
 }
 
 // applyBackup applies a COMMIT-BACKUP record to this machine's replicas.

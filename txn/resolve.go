@@ -84,10 +84,10 @@ func (r *recoveryState) unlock(l *recoveredLock) {
 	if rt == nil || !rt.primary {
 		return
 	}
-	rt.local.ClearLock(l.ptr)
 	if l.release && !rt.local.Header(l.ptr.Addr.Offset()).Allocated() {
-		r.m.cfg.Allocator.Release(l.ptr)
+		r.m.cfg.Allocator.Release(l.ptr) // before it is unlocked, as in applyPrimary
 	}
+	rt.local.ClearLock(l.ptr)
 }
 
 // Decide carries out what has been decided about a transaction (COMMIT-RECOVERY,
