@@ -31,6 +31,7 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (region.Ptr, r
 	if payload < 0 || payload > region.MaxPayload { // it may not fit the message either
 		return region.Ptr{}, 0, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
 	}
+	before := m.routes.Load()
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.primary {
 		return m.cfg.Allocator.Alloc(int(w.id), payload, hint)
@@ -41,9 +42,11 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (region.Ptr, r
 	reply, err := w.call(rt.Primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg})
 	if err == nil {
 		err = shippedError(replyCode(reply.a), reply.body)
+	} else if m.awaitReplacement(before, err) {
+		err = abort(ReasonBusy, hint) // what may have been reserved went with the machine
 	}
 	if err != nil {
-		return region.Ptr{}, 0, err
+		return region.Ptr{}, 0, m.orGone(err)
 	}
 	if len(reply.body) != region.PtrBytes+8 {
 		return region.Ptr{}, 0, fmt.Errorf("%w: reply to an allocation of %d bytes", ErrBadMessage, len(reply.body))

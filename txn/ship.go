@@ -50,7 +50,8 @@ func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []b
 	return m.ShipTo(ctx, machine, h, arg)
 }
 
-// ShipTo is Ship to a machine.
+// ShipTo is Ship to a machine. ErrInDoubt means that the machine was lost, and
+// others have its regions by now: the function may have run there or not.
 func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	if machine == m.cfg.ID {
 		fn := m.handler(h)
@@ -62,9 +63,13 @@ func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerI
 	if len(arg) > m.messageBodyMax() {
 		return nil, fmt.Errorf("%w: a message of %d bytes to machine %d, the limit is %d", ErrTooLarge, len(arg), machine, m.messageBodyMax())
 	}
+	before := m.routes.Load()
 	reply, err := m.anyWorker().call(machine, message{kind: messageRequest, b: uint16(h), body: arg})
 	if err != nil {
-		return nil, err
+		if m.awaitReplacement(before, err) {
+			return nil, inDoubtError(err)
+		}
+		return nil, m.orGone(err)
 	}
 	return reply.body, shippedError(replyCode(reply.a), reply.body)
 }

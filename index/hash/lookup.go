@@ -188,6 +188,9 @@ func (tb *Table) inChain(op txn.Operation, o *opened, buf *buffer, home page, h 
 func (tb *Table) shipLookup(to region.Addr, key, dst []byte) ([]byte, bool, error) {
 	tb.stats.shipped.Add(1)
 	reply, err := tb.m.Ship(context.Background(), to, handlerLookup, appendKey(tb.anchor.Append(nil), key))
+	if errors.Is(err, txn.ErrInDoubt) {
+		err = errOvertaken // by a failure: another machine is the primary now
+	}
 	if err != nil {
 		return nil, false, err
 	}

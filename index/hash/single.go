@@ -183,7 +183,7 @@ func (tb *Table) doThere(ctx context.Context, to region.Addr, key []byte, ops []
 	switch {
 	case errors.Is(err, txn.ErrTooLarge):
 		return tb.doHere(ctx, key, ops) // the message was
-	case errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict):
+	case errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict) && !errors.Is(err, txn.ErrInDoubt):
 		// What is wrong there may be wrong here too, and then the error is one
 		// that can be told from others.
 		return tb.doHere(ctx, key, ops)
