@@ -263,3 +263,21 @@ func TestSabotagedRecoveryIsNoticed(t *testing.T) {
 		}
 	})
 }
+
+// A copy of REPLICATE-TX-STATE that comes when all is over brings nothing back,
+// which would keep log space for ever.
+func TestLateReplicateIsIgnored(t *testing.T) {
+	s := newStage(t, 5)
+	s.cut(3, txn.StepCommitBackup, 1, []int{0}, 7, 3)
+	in := s.ptrs[0].Addr.Region()
+	late := txn.Evidence{ID: txn.ID{Config: 1, Machine: 3, Seq: 2}, Regions: []region.ID{in}, Region: in, Seen: txn.SeenLock}
+	for _, n := range s.survivors() {
+		if err := n.m.Learn(s.configuration().ID, late, nil); err != nil {
+			t.Error(err)
+		}
+		if open := n.m.Open(); len(open) > 0 {
+			t.Errorf("machine %d: %v", n.id, open)
+		}
+	}
+	s.want(7, 0)
+}

@@ -70,10 +70,13 @@ type recoveryState struct {
 	mu     sync.Mutex
 	traces map[ID]*trace
 	locks  map[region.Addr]*recoveredLock
+	// over are the transactions that this recovery has truncated: a copy of a
+	// call that comes late must not bring them back.
+	over map[ID]bool
 }
 
 func (r *recoveryState) init(m *Machine) {
-	r.m, r.traces, r.locks = m, make(map[ID]*trace), make(map[region.Addr]*recoveredLock)
+	r.m, r.traces, r.locks, r.over = m, make(map[ID]*trace), make(map[region.Addr]*recoveredLock), make(map[ID]bool)
 }
 
 // A trace is what is known here of one recovering transaction.
@@ -127,7 +130,7 @@ func (m *Machine) Drain() []Evidence {
 		w.drain()
 		w.unlock()
 	}
-	r.traces = make(map[ID]*trace)
+	r.traces, r.over = make(map[ID]*trace), make(map[ID]bool)
 	m.recalled.gather(r)
 	for _, w := range m.workers {
 		w.lock()
@@ -415,6 +418,9 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 	defer r.mu.Unlock()
 	if err := r.check(in); err != nil {
 		return err
+	}
+	if !r.going.Load() || r.over[e.ID] {
+		return nil
 	}
 	t := r.traces[e.ID]
 	if t == nil {

@@ -174,6 +174,7 @@ func (m *Machine) Truncate(in cluster.ID, id ID) error {
 		return err
 	}
 	delete(r.traces, id)
+	r.over[id] = true
 	if id.Machine == m.cfg.ID || int(id.Worker) >= len(m.workers) {
 		return nil // Settle finishes the own ones
 	}
@@ -207,6 +208,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 		return err
 	}
 	clear(r.traces)
+	clear(r.over)
 	m.recalled.drop(m)
 	for _, w := range m.workers {
 		w.lock()
