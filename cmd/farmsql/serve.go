@@ -113,30 +113,68 @@ func (s *serveCommand) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	log := cfg.Logger
 	// The port comes first: an address in use must not touch the folder.
 	l, err := net.Listen("tcp", s.Listen)
 	if err != nil {
 		return listenError(s.Listen, err)
 	}
-	db, err := farmsql.Open(cfg)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
+	address := l.Addr().String()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGPWR)
 	defer stop()
-	fmt.Fprintln(std.out, readyLine(l.Addr()))
+	context.AfterFunc(ctx, stop) // a second signal kills
+	for {
+		ended, err := s.live(ctx, cfg, l, std.out)
+		if ended == nil || err != nil {
+			return err
+		}
+		cfg.Logger.Warn("coming back", "reason", ended)
+		if l, err = net.Listen("tcp", address); err != nil {
+			return listenError(address, err)
+		}
+	}
+}
+
+// live serves until ctx is done or, as one machine of a cluster, until it has no
+// part in it any more, which is the reason that it returns: another life may
+// follow. It closes l.
+func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Listener, out io.Writer) (ended, err error) {
+	log := cfg.Logger
+	db, err := farmsql.OpenContext(ctx, cfg)
+	if err != nil {
+		err = errors.Join(err, l.Close())
+		if ctx.Err() != nil { // asked to stop before it could serve
+			log.Info("stopped", "opening", err)
+			return nil, nil
+		}
+		return nil, err
+	}
+	fmt.Fprintln(out, readyLine(l.Addr()))
 	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", db.Machines())
-	err = db.Serve(ctx, l)
+	serving, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case reason := <-db.Ended():
+			end(reason)
+		case <-serving.Done():
+		}
+	}()
+	err = db.Serve(serving, l)
+	end(nil)
 	if ctx.Err() != nil {
 		log.Info("stopping")
-		stop() // a second signal kills
+	} else if cause := context.Cause(serving); err == nil && !errors.Is(cause, context.Canceled) {
+		// Clients that are connected are told to go by Close. What closing still
+		// has to say to the others it cannot.
+		if err := db.Close(); err != nil {
+			log.Info("closed", "error", err)
+		}
+		return cause, nil
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	log.Info("stopped")
-	return nil
+	return nil, nil
 }
 
 func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
