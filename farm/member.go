@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
@@ -66,6 +67,8 @@ type Member struct {
 	membership   *recovery.Membership
 	transactions *recovery.Transactions
 
+	// settledFor is the last configuration before which nothing is left to recover.
+	settledFor atomic.Uint32
 	// identity says whose memory this is, cluster of which instance; 0: of none.
 	identity *nvram.Memory
 	cluster  uint64
@@ -290,6 +293,7 @@ func (m *Member) settled(c *cluster.Configuration) {
 	if err != nil {
 		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
 	}
+	m.settledFor.Store(uint32(c.ID))
 	m.log.Info("transactions recovered", "machine", m.id, "configuration", c.ID)
 }
 

@@ -40,10 +40,11 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 // locate asks the CM where a region lives.
 func (m *Member) locate(id region.ID) (cluster.Placement, error) {
 	p, err := m.membership.Placement(configurationContext{m.ctx, m, m.txn.Config()}, id)
-	if recovery.IsPassing(err) || errors.Is(err, context.Canceled) {
-		return p, fmt.Errorf("%w: %w", txn.ErrLost, err)
+	if err == nil || errors.Is(err, recovery.ErrNoRegion) || errors.Is(err, recovery.ErrLost) {
+		return p, err
 	}
-	return p, err
+	// The configuration is changing, maybe to one without this machine.
+	return p, fmt.Errorf("%w: %w", txn.ErrLost, err)
 }
 
 // colocated says whether two regions have the same replicas.

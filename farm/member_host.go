@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
@@ -68,6 +69,20 @@ func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	}
 	return m.transactions.Commit(ctx, c)
 }
+
+// Settle implements recovery.Host.
+func (h *host) Settle(ctx context.Context, c *cluster.Configuration) error {
+	for h.settledFor.Load() < uint32(c.ID) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h.clock.Sleep(settlePoll)
+	}
+	return nil
+}
+
+// settlePoll is how often a machine looks whether its transactions are recovered.
+const settlePoll = 500 * time.Microsecond
 
 // isAllBack says whether all machines of last are in c.
 func isAllBack(last, c *cluster.Configuration) bool {

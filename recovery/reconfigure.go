@@ -38,6 +38,10 @@ type Host interface {
 	// ctx ends when the next configuration begins. An error with ctx still good is
 	// fatal for the machine.
 	Commit(ctx context.Context, c *cluster.Configuration) error
+	// Settle returns when every transaction of the configurations before c is
+	// decided here and its records are of no use any more. It is called when
+	// Commit has returned; ctx ends when the next configuration begins.
+	Settle(ctx context.Context, c *cluster.Configuration) error
 	// Active is ALL-REGIONS-ACTIVE: all regions of c are active, everywhere. It
 	// starts data and allocator recovery and does not wait for them.
 	Active(c *cluster.Configuration)
@@ -107,6 +111,7 @@ const (
 	kindMapping
 	kindFilled
 	kindRoot
+	kindSettled
 )
 
 const codeFirst = 16
@@ -175,6 +180,7 @@ type Membership struct {
 		cancel     func()                  // ends Host.Commit of current
 		isActive   map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM
 		recovering bool                    // not all have; at the CM
+		isSettled  map[rdma.MachineID]bool // whose transactions are all decided; at the CM
 		timeline   Timeline                // of current; at the CM
 		forgot     bool                    // Host.Forget was called
 		waiters    []clock.Event
@@ -238,6 +244,7 @@ func (m *Membership) handle() {
 		kindMapping:          m.onMapping,
 		kindFilled:           m.onFilled,
 		kindRoot:             m.onRoot,
+		kindSettled:          m.onSettled,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

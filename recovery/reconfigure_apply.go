@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/region"
 )
@@ -159,6 +160,7 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { _, in := c.Member(j.Machine); return in })
 	m.mu.isActive, m.mu.recovering, m.mu.renew = nil, true, false
+	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)
 	m.wakeLocked()
 	return true, nil
@@ -207,13 +209,24 @@ func (m *Membership) recoverTransactions(ctx context.Context, c *cluster.Configu
 	case ctx.Err() != nil: // there is a newer one
 	case err != nil:
 		m.evict(fmt.Errorf("recovery: commit configuration %d: %w", c.ID, err))
-	case c.CM == m.self.Machine:
-		m.regionsActive(c.ID, m.self)
 	default:
-		_, err := m.cfg.Endpoint.Call(ctx, peerIn(c, c.CM), kindRegionsActive, encodeID(c.ID))
-		if ctx.Err() == nil {
-			m.cfg.Events.failed("REGIONS-ACTIVE", err)
+		m.tellCM(ctx, c, kindRegionsActive, m.onRegionsActive)
+		if m.cfg.Host.Settle(ctx, c) == nil {
+			m.tellCM(ctx, c, kindSettled, m.onSettled)
 		}
+	}
+}
+
+// tellCM tells the CM of c how far this machine is.
+func (m *Membership) tellCM(ctx context.Context, c *cluster.Configuration, kind uint8, own call.Handler) {
+	var err error
+	if c.CM == m.self.Machine {
+		_, err = own(m.self, encodeID(c.ID))
+	} else {
+		_, err = m.cfg.Endpoint.Call(ctx, peerIn(c, c.CM), kind, encodeID(c.ID))
+	}
+	if ctx.Err() == nil {
+		m.cfg.Events.failed("report to the CM", err)
 	}
 }
 

@@ -71,7 +71,14 @@ func (m *Membership) isWorkLocked() bool {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
-	return len(m.mu.suspects) > 0 || m.mu.renew || isCM && len(m.mu.joiners) > 0 && !m.mu.recovering
+	return len(m.mu.suspects) > 0 || m.mu.renew || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
+}
+
+// isSettledLocked says whether nothing of earlier configurations is left to
+// recover anywhere. Until then no machine is let in: it would get new logs where
+// those of its earlier life may still be needed.
+func (m *Membership) isSettledLocked() bool {
+	return !m.mu.recovering && len(m.mu.isSettled) == len(m.mu.current.Machines)
 }
 
 // lead reconfigures as long as there is a reason to.
@@ -406,6 +413,18 @@ func (m *Membership) all(c *cluster.Configuration, f func(ctx context.Context, i
 // onRegionsActive notes at the CM that all regions of a machine are active.
 func (m *Membership) onRegionsActive(from call.Peer, arg []byte) ([]byte, error) {
 	m.regionsActive(decodeID(arg), from)
+	return nil, nil
+}
+
+// onSettled notes at the CM that a machine has nothing to recover any more.
+func (m *Membership) onSettled(from call.Peer, arg []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase == member && c.ID == decodeID(arg) && c.CM == m.self.Machine && memberIn(c, from) {
+		m.mu.isSettled[from.Machine] = true
+		m.leadLocked() // somebody may wait to join
+	}
 	return nil, nil
 }
 

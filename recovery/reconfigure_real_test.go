@@ -40,6 +40,8 @@ func (h *plainHost) Commit(ctx context.Context, _ *cluster.Configuration) error 
 	return ctx.Err()
 }
 
+func (h *plainHost) Settle(context.Context, *cluster.Configuration) error { return nil }
+
 func (h *plainHost) Active(c *cluster.Configuration) { h.active.Store(uint32(c.ID)) }
 func (h *plainHost) Evicted()                        { h.evicted.Store(true) }
 func (h *plainHost) Restart()                        {}

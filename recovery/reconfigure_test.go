@@ -72,6 +72,8 @@ func (h *fakeHost) Commit(ctx context.Context, c *cluster.Configuration) error {
 	return nil
 }
 
+func (h *fakeHost) Settle(context.Context, *cluster.Configuration) error { return nil }
+
 func (h *fakeHost) Active(c *cluster.Configuration) {
 	h.note("active %d", c.ID)
 	h.active = c.ID
