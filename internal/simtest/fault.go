@@ -161,9 +161,10 @@ func (j *injector) failDomain(d int) {
 	j.cluster.Fell(slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d }))
 }
 
-// cut cuts less than half of the machines off for a while.
+// cut cuts off some machines for a while: less than half of them, and fewer than
+// a region has replicas, because those that are cut off for long lose theirs.
 func (j *injector) cut(oneWay bool) {
-	away := j.some((j.options.Farm.Machines - 1) / 2)
+	away := j.some(min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1))
 	inward := j.rng.IntN(2) == 0
 	var links [][2]rdma.MachineID
 	for _, a := range away {

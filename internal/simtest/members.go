@@ -47,7 +47,7 @@ func (c *members) Takes(f Fault) bool {
 	switch f {
 	case PowerCutUnsaved:
 		return false // loses what it says it loses
-	case Destroy, Kill, KillAtStep, FailDomain, Cut, CutOneWay:
+	case Pause, Destroy, Kill, KillAtStep, FailDomain, Cut, CutOneWay:
 		return c.config.Replicas > 1
 	case KillInRecovery:
 		return c.config.Replicas > 2
