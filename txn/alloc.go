@@ -25,16 +25,30 @@ func (m *Machine) handleInternally() {
 	m.handlers[handlerReserve] = m.handleReserve
 }
 
+// A slot is room for an object at its primary.
+type slot struct {
+	ptr     region.Ptr
+	version region.Version
+	// config is the primary's configuration when it had the slot to give: that of
+	// a new region, which an allocation waits for, may be later than the one in
+	// which it began.
+	config uint32
+}
+
+// slotBytes is how long a slot is in a reply.
+const slotBytes = region.PtrBytes + 12
+
 // alloc reserves a slot for an object, near hint: where hint's primary is
 // another machine, that machine does it.
-func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (region.Ptr, region.Version, error) {
+func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (slot, error) {
 	if payload < 0 || payload > region.MaxPayload { // it may not fit the message either
-		return region.Ptr{}, 0, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
+		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
 	}
 	before := m.routes.Load()
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.primary {
-		return m.cfg.Allocator.Alloc(int(w.id), payload, hint)
+		p, v, err := m.cfg.Allocator.Alloc(int(w.id), payload, hint)
+		return slot{p, v, m.config.Load()}, err
 	}
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload))
@@ -46,13 +60,24 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (region.Ptr, r
 		err = abort(ReasonBusy, hint) // what may have been reserved went with the machine
 	}
 	if err != nil {
-		return region.Ptr{}, 0, m.orGone(err)
+		return slot{}, m.orGone(err)
 	}
-	if len(reply.body) != region.PtrBytes+8 {
-		return region.Ptr{}, 0, fmt.Errorf("%w: reply to an allocation of %d bytes", ErrBadMessage, len(reply.body))
+	return decodeSlot(reply.body)
+}
+
+func (s slot) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(s.ptr.Append(b), uint64(s.version))
+	return binary.LittleEndian.AppendUint32(b, s.config)
+}
+
+func decodeSlot(b []byte) (s slot, err error) {
+	if len(b) != slotBytes {
+		return s, fmt.Errorf("%w: reply to an allocation of %d bytes", ErrBadMessage, len(b))
 	}
-	p, err := region.DecodePtr(reply.body)
-	return p, region.Version(binary.LittleEndian.Uint64(reply.body[region.PtrBytes:])), err
+	s.ptr, err = region.DecodePtr(b)
+	b = b[region.PtrBytes:]
+	s.version, s.config = region.Version(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])
+	return s, err
 }
 
 func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
@@ -69,7 +94,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 		m.cfg.Allocator.Release(p)
 		return nil, ErrLost
 	}
-	return binary.LittleEndian.AppendUint64(p.Append(nil), uint64(v)), nil
+	return slot{p, v, m.config.Load()}.append(nil), nil
 }
 
 // release gives a slot back that was reserved, in configuration config, for an

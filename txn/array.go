@@ -12,11 +12,11 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if !t.m.IsPrimary(hint) {
 		hint = 0
 	}
-	config := t.m.config.Load()
 	first, versions, err := t.m.cfg.Allocator.AllocArray(int(t.w.id), payload, n, hint)
 	if err != nil {
 		return region.Ptr{}, err
 	}
+	config := t.m.config.Load() // a region that came meanwhile may be of this one
 	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)

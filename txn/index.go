@@ -161,15 +161,14 @@ func (l *Late) Write(p region.Ptr) ([]byte, error) {
 
 // Alloc makes a new object near hint, as Tx.Alloc does.
 func (l *Late) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
-	config := l.s.m.config.Load()
-	p, v, err := l.s.m.alloc(l.s.w, payload, hint)
+	got, err := l.s.m.alloc(l.s.w, payload, hint)
 	if err != nil {
 		return region.Ptr{}, nil, err
 	}
-	b := l.arena.get(p.Capacity())
+	b := l.arena.get(got.ptr.Capacity())
 	clear(b)
-	l.set.add(entry{ptr: p, version: v, op: OpAlloc, config: config, payload: b, late: true})
-	return p, b, nil
+	l.set.add(entry{ptr: got.ptr, version: got.version, op: OpAlloc, config: got.config, payload: b, late: true})
+	return got.ptr, b, nil
 }
 
 // Free frees the object p when the transaction commits.

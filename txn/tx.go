@@ -205,14 +205,13 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	if err := t.usable(); err != nil {
 		return region.Ptr{}, nil, err
 	}
-	config := t.m.config.Load()
-	p, v, err := t.m.alloc(t.w, payload, hint)
+	got, err := t.m.alloc(t.w, payload, hint)
 	if err != nil {
 		return region.Ptr{}, nil, t.doom(err)
 	}
-	e := entry{ptr: p, version: v, op: OpAlloc, config: config, payload: t.arena.get(p.Capacity())}
+	e := entry{ptr: got.ptr, version: got.version, op: OpAlloc, config: got.config, payload: t.arena.get(got.ptr.Capacity())}
 	clear(e.payload)
-	return p, e.payload, t.addWrite(e)
+	return got.ptr, e.payload, t.addWrite(e)
 }
 
 // Free frees the object p when the transaction commits.
