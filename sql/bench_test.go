@@ -7,7 +7,8 @@ import (
 	"github.com/farmsql/farmsql/farm"
 )
 
-// The engine's own cost of a statement, most of which is go-mysql-server's.
+// The engine's own cost of a statement, compiled and planned: most of the latter
+// is go-mysql-server's.
 func BenchmarkStatements(b *testing.B) {
 	in := openInstance(b, farm.Config{RegionBytes: 64 << 20, LogBytes: 8 << 20})
 	defer in.close()
@@ -26,13 +27,23 @@ func BenchmarkStatements(b *testing.B) {
 		{"update-non-index", "UPDATE t SET c = 'other' WHERE id = %d"},
 		{"insert", "INSERT INTO t (k, c, pad) VALUES (%d, 'ccccccccccccccccccccccc', 'ppppppppp')"},
 	} {
-		b.Run(s.name, func(b *testing.B) {
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				i++
-				c.exec(fmt.Sprintf(s.query, 1+i%rows))
-			}
-		})
+		for _, way := range []struct {
+			name string
+			run  func(query string) error
+		}{
+			{"compiled", func(q string) error { _, _, _, err := c.compiled(q); return err }},
+			{"planned", func(q string) error { _, _, err := c.run(q); return err }},
+		} {
+			b.Run(s.name+"/"+way.name, func(b *testing.B) {
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					i++
+					if err := way.run(fmt.Sprintf(s.query, 1+i%rows)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

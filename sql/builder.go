@@ -17,6 +17,9 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if !ok {
 		return nil, nil // go-mysql-server's own, for what it does by itself
 	}
+	if rows := s.takeLeaf(n); rows != nil {
+		return rows, nil
+	}
 	if s.plain != nil && s.plain == n {
 		s.plain = nil
 		return nil, nil

@@ -17,6 +17,16 @@
 // of its tables first, so that nothing that has changed goes unnoticed. A
 // conflict is error 1213 (errors.go).
 //
+// Statements that OLTP is made of are compiled (compiled*.go): all that differ in
+// their literals only share a Compiled, which go-mysql-server has planned once
+// and which then runs straight on the index that the plan has taken. It falls
+// back on go-mysql-server, before it has done anything, whenever a statement is
+// not plainly what was compiled:
+//
+//	text ── literals out ──► cache ──► shape, by the text alone ──► form, for one version of the table ──► keys from the literals ──► rows
+//	              │             │               │                       │                                       │
+//	              └─────────────┴───────────────┴──── go-mysql-server ◄─┴───────────────────────────────────────┘
+//
 // A statement that fails undoes what it did and nothing else: each editor marks
 // the transaction when its statement begins. A single change of a row is all or
 // nothing by itself, which INSERT IGNORE and its kin rely on.

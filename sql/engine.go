@@ -37,6 +37,7 @@ type Engine struct {
 	opt      Options
 	gms      *sqle.Engine
 	counters *counters
+	compiled statementCache
 
 	mu struct {
 		sync.RWMutex

@@ -38,6 +38,19 @@ type Session struct {
 	// where that goes.
 	inserted gms.Node
 	columns  gms.Schema
+
+	// What follows serves compiled statements: the variables that they ask
+	// for, nil if one may have changed; memory for the key and the literals of
+	// the statement at work; the statements that the user may run, and under
+	// which grants; and the rows that stand for a node of the plan at work.
+	variables *compiledSettings
+	key       []byte
+	values    []Value
+	allowed   []*Compiled
+	grants    uint64
+	leaf      *leaf
+	// planOnly has go-mysql-server run everything.
+	planOnly bool
 }
 
 // FromContext returns the session that a context belongs to.

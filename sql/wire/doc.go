@@ -20,6 +20,10 @@
 //     out to them in turn. The engines share one process list, so connection ids
 //     come from one counter, whatever listener or engine a client is on.
 //
+// A statement that the storage has compiled skips go-mysql-server (compiled.go),
+// between the same brackets, with the same counters and place in the process
+// list.
+//
 // go-mysql-server runs one statement of a connection at a time; a connection's
 // state here is used by that goroutine alone. Server is safe for concurrent use.
 //

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -17,6 +18,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql"
 )
 
 // engineHandler is the part of go-mysql-server's handler that is used here: the
@@ -30,7 +32,10 @@ type engineHandler interface {
 // between its session's BeginStatement and EndStatement.
 type handler struct {
 	engineHandler
-	gms   *sqle.Engine
+	gms *sqle.Engine
+	// newContext makes the context of a statement that the handler runs itself.
+	newContext gms.ContextFactory
+
 	mux   *mux
 	cfg   Config
 	clock clock.Clock
@@ -43,7 +48,8 @@ var _ mysql.Handler = (*handler)(nil)
 // connState is what a connection remembers between requests.
 type connState struct {
 	session Session
-	engine  gms.Session // the same session as the engine sees it
+	engine  gms.Session  // the same session as the engine sees it
+	farm    *sql.Session // and as the storage does; nil if it is another's
 	// prepared holds the statements prepared by their protocol id.
 	prepared map[uint32]statement
 }
@@ -81,6 +87,10 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 }
 
 func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi bool, callback mysql.ResultSpoolFn) (string, error) {
+	text := gms.RemoveSpaceAndDelimiter(query, ';')
+	if stmt, ok := stateOf(c).compiled(text, false, nil); ok {
+		return "", h.queryCompiled(ctx, c, text, stmt, callback)
+	}
 	st, remainder, err := h.parse(ctx, c, query, multi)
 	if err != nil {
 		return "", clientError(err)
@@ -105,6 +115,26 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 		return "", err // with a remainder the protocol library would go on to the next statement
 	}
 	return remainder, callback(res, remainder != "")
+}
+
+// queryCompiled runs the only statement of a request, compiled if that is
+// possible this time, too.
+func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, callback mysql.ResultSpoolFn) error {
+	res, err := h.run(ctx, c, stmt.statement(text), func(spool mysql.ResultSpoolFn) error {
+		err := h.runCompiled(ctx, c, text, stmt, spool)
+		if !errors.Is(err, sql.ErrPlan) {
+			return err
+		}
+		st, _, err := h.parse(ctx, c, text, false)
+		if err != nil {
+			return err
+		}
+		return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool)
+	})
+	if err != nil {
+		return err
+	}
+	return callback(res, false)
 }
 
 // ComPrepare prepares a statement and remembers what its text says about
@@ -144,7 +174,17 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if !ok {
 		st = statement{text: prepare.PrepareStmt}
 	}
+	bound, plain := boundValues(prepare.BindVars)
+	stmt, isCompiled := compiled{}, false
+	if plain {
+		stmt, isCompiled = stateOf(c).compiled(st.text, true, bound)
+	}
 	res, err := h.run(ctx, c, st, func(spool mysql.ResultSpoolFn) error {
+		if isCompiled {
+			if err := h.runCompiled(ctx, c, st.text, stmt, spool); !errors.Is(err, sql.ErrPlan) {
+				return err
+			}
+		}
 		return h.engineHandler.ComStmtExecute(ctx, c, prepare, func(r *sqltypes.Result) error { return spool(r, false) })
 	})
 	if err != nil {
@@ -295,7 +335,11 @@ func newSession(build SessionBuilder, log *slog.Logger) func(context.Context, *m
 			return nil, err
 		}
 		engine.SetLogger(engineLogger(log))
-		c.ClientData = &connState{session: session, engine: engine, prepared: make(map[uint32]statement)}
+		state := &connState{session: session, engine: engine, prepared: make(map[uint32]statement)}
+		if f, ok := session.(farmSession); ok {
+			state.farm = f.s
+		}
+		c.ClientData = state
 		return engine, nil
 	}
 }

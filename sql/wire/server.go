@@ -88,18 +88,18 @@ func (s *Server) addEngine(e Engine) error {
 	e.GMS.ProcessList = s.gms.ProcessList
 	e.GMS.LS = s.gms.LS
 	e.GMS.Analyzer.Catalog.MySQLDb = s.gms.Analyzer.Catalog.MySQLDb
+	// Each session manager numbers its statements from 1, but the process list
+	// that the engines share wants them unique.
+	newContext := func(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
+		return e.NewContext(ctx, append(opts, gms.WithPid(s.lastPid.Add(1)))...)
+	}
 	wrap := func(h mysql.Handler) (mysql.Handler, error) {
 		eh, ok := h.(engineHandler)
 		if !ok {
 			return nil, fmt.Errorf("wire: the engine's handler %T cannot run parsed statements", h)
 		}
-		return &handler{engineHandler: eh, gms: e.GMS, mux: s.mux, cfg: s.cfg,
+		return &handler{engineHandler: eh, gms: e.GMS, newContext: newContext, mux: s.mux, cfg: s.cfg,
 			clock: s.cfg.Clock, log: s.cfg.Logger, stats: &s.stats}, nil
-	}
-	// Each session manager numbers its statements from 1, but the process list
-	// that the engines share wants them unique.
-	newContext := func(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
-		return e.NewContext(ctx, append(opts, gms.WithPid(s.lastPid.Add(1)))...)
 	}
 	inner, err := server.NewServerWithHandler(s.innerConfig(), e.GMS, newContext,
 		newSession(e.NewSession, s.cfg.Logger), nil, wrap)

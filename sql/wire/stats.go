@@ -8,6 +8,7 @@ import (
 // Stats counts what a server did since it was created.
 type Stats struct {
 	Statements uint64 // attempts to run a statement, retries included
+	Compiled   uint64 // of these, the ones that ran compiled
 	Conflicts  uint64 // attempts that ended in a conflict
 	Retries    uint64 // conflicts that were tried again unseen by the client
 	Failed     uint64 // statements that ended in another error
@@ -17,6 +18,7 @@ type Stats struct {
 func (s Stats) Sub(earlier Stats) Stats {
 	return Stats{
 		Statements: s.Statements - earlier.Statements,
+		Compiled:   s.Compiled - earlier.Compiled,
 		Conflicts:  s.Conflicts - earlier.Conflicts,
 		Retries:    s.Retries - earlier.Retries,
 		Failed:     s.Failed - earlier.Failed,
@@ -24,17 +26,18 @@ func (s Stats) Sub(earlier Stats) Stats {
 }
 
 func (s Stats) String() string {
-	return fmt.Sprintf("statements %d, conflicts %d, retries %d, failed %d", s.Statements, s.Conflicts, s.Retries, s.Failed)
+	return fmt.Sprintf("statements %d, compiled %d, conflicts %d, retries %d, failed %d", s.Statements, s.Compiled, s.Conflicts, s.Retries, s.Failed)
 }
 
 type counters struct {
-	statements, conflicts, retries, failed atomic.Uint64
+	statements, compiled, conflicts, retries, failed atomic.Uint64
 }
 
 // Stats returns the server's counters.
 func (s *Server) Stats() Stats {
 	return Stats{
 		Statements: s.stats.statements.Load(),
+		Compiled:   s.stats.compiled.Load(),
 		Conflicts:  s.stats.conflicts.Load(),
 		Retries:    s.stats.retries.Load(),
 		Failed:     s.stats.failed.Load(),

@@ -1,0 +1,268 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// ErrPlan says that go-mysql-server has to plan and run a statement: nothing
+// has been done of it. It is not for clients.
+var ErrPlan = errors.New("sql: the statement has to be planned")
+
+// A Compiled is what is known about all statements that differ in their
+// literals only: of one database, under the same settings. What can be
+// compiled runs straight on the indexes; go-mysql-server has planned it once,
+// and that plan says which index it takes and which columns it returns. Whatever
+// is not plainly covered is left to go-mysql-server every time. Both ways give
+// the same rows, types, warnings and errors.
+//
+// A Compiled is safe for concurrent use.
+type Compiled struct {
+	e    *Engine
+	text string // with parameters for literals
+	seen atomic.Bool
+	once sync.Once
+	ast  sqlparser.Statement
+	// shape is nil if the statement is of none that can be compiled.
+	shape *shape
+	// form is the statement compiled for the present descriptor of its table.
+	form atomic.Pointer[form]
+}
+
+// A form is a statement compiled for one version of its table.
+type form struct {
+	info *tableInfo
+	// refused says that the statement cannot be compiled for this version.
+	refused bool
+	// schema is that of the rows.
+	schema *Header
+	lookup lookup
+	// columns are the positions of the columns that are returned, if the
+	// statement does nothing with the rows but return them. plans are idle
+	// plans for what else is to be done with them.
+	columns []int
+	plans   *planPool
+}
+
+// A Header describes the columns of a result. The listener keeps with it what it
+// has made of it.
+type Header struct {
+	Schema gms.Schema
+	Fields atomic.Value
+}
+
+// A Result is what a compiled statement returns: rows under a header, or OK.
+type Result struct {
+	Header *Header // nil for OK
+	Rows   []gms.Row
+	OK     types.OkResult
+}
+
+// A statementCache holds what is known about statements, by database, settings
+// and text.
+type statementCache struct {
+	sync.RWMutex
+	statements map[string]*Compiled
+}
+
+// statementsMax bounds the cache: a client that makes up names or lengths of
+// lists fills it with what never comes again.
+const statementsMax = 4096
+
+func (c *statementCache) get(e *Engine, key []byte, text int) *Compiled {
+	c.RLock()
+	s := c.statements[string(key)]
+	c.RUnlock()
+	if s != nil {
+		return s
+	}
+	c.Lock()
+	defer c.Unlock()
+	if s = c.statements[string(key)]; s != nil {
+		return s
+	}
+	if c.statements == nil || len(c.statements) >= statementsMax {
+		c.statements = make(map[string]*Compiled)
+	}
+	s = &Compiled{e: e, text: string(key[text:])}
+	c.statements[string(key)] = s
+	return s
+}
+
+// Compiled returns what is known about a statement that may be compiled, and its
+// literals, which are valid until the session's next statement; nil for any
+// other statement. bound are the values of a prepared statement's parameters.
+func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
+	settings := s.settings()
+	if s.planOnly || !settings.compile || s.body != nil {
+		return nil, nil
+	}
+	n := normaliser{key: append(s.key[:0], s.GetCurrentDatabase()...), values: s.values[:0], bound: bound, prepared: prepared}
+	n.key = append(append(n.key, 0), settings.key...)
+	text := len(n.key)
+	ok := n.add(query)
+	s.key, s.values = n.key, n.values
+	if !ok {
+		return nil, nil
+	}
+	if !prepared {
+		if _, named := s.GetPreparedQuery(query); named {
+			return nil, nil // go-mysql-server takes the prepared one
+		}
+	}
+	c := s.e.compiled.get(s.e, n.key, text)
+	if !c.seen.Swap(true) {
+		return nil, nil // most of what comes once never comes again
+	}
+	c.once.Do(func() { c.parse(s) })
+	if c.shape == nil {
+		return nil, nil
+	}
+	return c, n.values
+}
+
+func (c *Compiled) parse(s *Session) {
+	ctx := c.e.NewContext(context.Background(), s)
+	ast, _, _, err := c.e.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
+	if err != nil {
+		return
+	}
+	c.ast, c.shape = ast, shapeOf(ast)
+}
+
+// AST returns the statement with parameters for its literals.
+func (c *Compiled) AST() sqlparser.Statement { return c.ast }
+
+// Run runs a statement with these literals in the session's transaction, which
+// it begins if there is none, and commits it as go-mysql-server would. ErrPlan says
+// that the statement has to be planned, and that nothing has been done.
+func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
+	s, tr := FromContext(ctx), began(ctx)
+	f, err := c.current(ctx, tr, values)
+	if err != nil {
+		return nil, err
+	}
+	if !c.allowed(ctx, s) {
+		return nil, ErrPlan
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	res, err := f.runSelect(ctx, c, s, tr, values)
+	if errors.Is(err, ErrPlan) {
+		return nil, ErrPlan
+	}
+	c.count(ctx)
+	s.ClearWarnings()
+	if err != nil {
+		return nil, err
+	}
+	s.note(res)
+	return res, s.autocommitted(ctx, tr)
+}
+
+// count does what go-mysql-server does to its counters.
+func (c *Compiled) count(ctx *gms.Context) {
+	gms.IncrementStatusVariable(ctx, "Questions", 1)
+	gms.IncrementStatusVariable(ctx, "Com_select", 1)
+}
+
+// note sets what FOUND_ROWS() and ROW_COUNT() return.
+func (s *Session) note(res *Result) {
+	last := s.GetLastQueryInfo()
+	if res.Header != nil {
+		last.RowCount.Store(-1)
+		last.FoundRows.Store(int64(len(res.Rows)))
+		return
+	}
+	if u, ok := res.OK.Info.(plan.UpdateInfo); ok {
+		last.FoundRows.Store(int64(u.Matched))
+	}
+	last.RowCount.Store(int64(res.OK.RowsAffected))
+}
+
+// autocommitted commits the statement's transaction if it ends with it.
+func (s *Session) autocommitted(ctx *gms.Context, tr *transaction) error {
+	if s.GetIgnoreAutoCommit() || !s.settings().autocommit {
+		return nil
+	}
+	if err := s.CommitTransaction(ctx, tr); err != nil {
+		return err
+	}
+	ctx.SetTransaction(nil)
+	return nil
+}
+
+// current returns the form for the table as the transaction sees it.
+func (c *Compiled) current(ctx *gms.Context, tr *transaction, values []Value) (*form, error) {
+	db := c.shape.db
+	if db == "" {
+		db = ctx.GetCurrentDatabase()
+	}
+	if db == "" || sameName(db, systemDatabase) || sameName(db, gms.InformationSchemaDatabaseName) || c.e.cat.Changed(tr.tx) {
+		return nil, ErrPlan
+	}
+	tbl, err := c.e.descriptor(ctx, tr, db, c.shape.table)
+	if err != nil {
+		if IsConflict(conflict(err)) {
+			return nil, conflict(err)
+		}
+		return nil, ErrPlan // to be said by go-mysql-server
+	}
+	info, err := c.e.info(tr, tbl)
+	if err != nil {
+		return nil, ErrPlan
+	}
+	f := c.form.Load()
+	if f == nil || f.info != info {
+		if f, err = c.compile(ctx, info, values); err != nil {
+			return nil, err
+		}
+		c.form.Store(f)
+	}
+	if f.refused {
+		return nil, ErrPlan
+	}
+	return f, nil
+}
+
+// allowed reports whether the session's user may run the statement. Who may not
+// is told so by go-mysql-server. An answer holds until somebody's grants
+// change.
+func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
+	catalog := c.e.gms.Analyzer.Catalog
+	if !catalog.MySQLDb.Enabled() {
+		return true
+	}
+	if !catalog.MySQLDb.UserActivePrivilegeSet(ctx).HasPrivileges() {
+		return false // or there is no such user any more
+	}
+	_, grants := s.GetPrivilegeSet()
+	if s.grants != grants {
+		s.allowed, s.grants = nil, grants
+	}
+	if slices.Contains(s.allowed, c) {
+		return true
+	}
+	h := catalog.AuthorizationHandler()
+	state := h.NewQueryState(ctx)
+	if state.Error() != nil || h.HandleAuth(ctx, state, c.shape.auth) != nil {
+		return false
+	}
+	if len(s.allowed) >= allowedMax {
+		s.allowed = nil
+	}
+	s.allowed = append(s.allowed, c)
+	return true
+}
+
+// allowedMax is how many statements a session remembers that it may run.
+const allowedMax = 32

@@ -1,0 +1,335 @@
+package sql
+
+import (
+	"io"
+	"strconv"
+	"sync"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// A leaf stands for the node of a plan that reads the table: its rows are those
+// of a statement's own literals, and not of those that were planned with.
+type leaf struct {
+	node gms.Node
+	rows gms.RowIter
+}
+
+// takeLeaf returns the rows that stand for a node, nil if none do.
+func (s *Session) takeLeaf(n gms.Node) gms.RowIter {
+	if s.leaf == nil || s.leaf.node != n {
+		return nil
+	}
+	rows := s.leaf.rows
+	s.leaf = nil
+	return rows
+}
+
+// A selectPlan is go-mysql-server's plan of a statement: root, and the node in
+// it below which only the conditions and the table are. It is used by one
+// statement at a time.
+type selectPlan struct {
+	root, leaf gms.Node
+	access     *plan.IndexedTableAccess
+	table      *Table
+}
+
+// A planPool holds idle plans of a form.
+type planPool struct {
+	sync.Mutex
+	idle []*selectPlan
+}
+
+// plansMax is how many idle plans of a statement are kept.
+const plansMax = 16
+
+func (p *planPool) take() *selectPlan {
+	p.Lock()
+	defer p.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	last := p.idle[len(p.idle)-1]
+	p.idle = p.idle[:len(p.idle)-1]
+	return last
+}
+
+func (p *planPool) give(s *selectPlan) {
+	p.Lock()
+	defer p.Unlock()
+	if len(p.idle) < plansMax {
+		p.idle = append(p.idle, s)
+	}
+}
+
+// compile makes the statement's form for a version of its table. ErrPlan says
+// that these literals do not allow to tell.
+func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*form, error) {
+	refused := &form{info: info, refused: true}
+	l, ok := c.lookup(info)
+	if !ok || info.virtual || info.keyless() {
+		return refused, nil
+	}
+	if _, empty, ok := l.keys(values); empty || !ok {
+		return nil, ErrPlan
+	}
+	p, err := c.plan(ctx, values)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil || p.table.info != info || !c.plannedAs(ctx, &l, p, values) {
+		return refused, nil
+	}
+	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}}
+	if f.columns, ok = p.columns(ctx, info); !ok {
+		f.plans = &planPool{idle: []*selectPlan{p}}
+	}
+	return f, nil
+}
+
+// lookup finds the index that the conditions are about: a whole unique key if
+// there is one.
+func (c *Compiled) lookup(info *tableInfo) (found lookup, ok bool) {
+	for _, k := range append([]*keyInfo{info.primary}, info.indexes...) {
+		l, fits := newLookup(info, k, c.shape.where)
+		if !fits {
+			continue
+		}
+		if l.unique && len(l.parts) == len(k.parts) {
+			return l, true
+		}
+		if ok {
+			return found, false // go-mysql-server decides by its statistics
+		}
+		found, ok = l, true
+	}
+	return found, ok
+}
+
+// plan has go-mysql-server plan the statement. It returns nil if the plan is of
+// more than is known to be usable again.
+func (c *Compiled) plan(ctx *gms.Context, values []Value) (*selectPlan, error) {
+	ast, _, _, err := c.e.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
+	if err != nil {
+		return nil, ErrPlan
+	}
+	bound := make(map[string]sqlparser.Expr, len(values))
+	for i, v := range values {
+		e := sqlparser.Expr(sqlparser.NewStrVal([]byte(v.Text)))
+		if v.IsNumber {
+			e = sqlparser.NewIntVal(strconv.AppendInt(nil, v.Number, 10))
+		}
+		bound["v"+strconv.Itoa(i+1)] = e
+	}
+	tx := ctx.GetTransaction()
+	root, err := c.e.gms.BoundQueryPlan(ctx, c.text, ast, bound)
+	if ctx.GetTransaction() == nil {
+		ctx.SetTransaction(tx) // what was wrong shows when it is planned again
+	}
+	if err != nil {
+		return nil, ErrPlan
+	}
+	p := &selectPlan{root: root}
+	if !p.inspect(root) || p.table == nil {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// inspect finds the leaf of a plan, and reports whether all of the plan is
+// known.
+func (p *selectPlan) inspect(n gms.Node) bool {
+	switch n := n.(type) {
+	case *plan.Project, *plan.GroupBy, *plan.Sort, *plan.Distinct:
+		if x, ok := n.(gms.Expressioner); ok && !knownExpressions(x.Expressions()) {
+			return false
+		}
+		return p.inspect(n.Children()[0])
+	case *plan.Filter:
+		access, ok := n.Child.(*plan.IndexedTableAccess)
+		p.leaf = n
+		return ok && p.reads(access)
+	case *plan.IndexedTableAccess:
+		p.leaf = n
+		return p.reads(n)
+	}
+	return false
+}
+
+func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
+	if !n.IsStatic() {
+		return false
+	}
+	p.access = n
+	t := n.Table.(gms.Table)
+	for {
+		if w, ok := t.(gms.TableWrapper); ok {
+			t = w.Underlying()
+			continue
+		}
+		break
+	}
+	x, ok := t.(*indexedTable)
+	if ok {
+		p.table = x.Table
+	}
+	return ok
+}
+
+// knownExpressions reports whether expressions compute nothing but what keeps no
+// state between executions: columns, sums and averages.
+func knownExpressions(list []gms.Expression) bool {
+	for _, e := range list {
+		switch e.(type) {
+		case *expression.GetField, *expression.Alias, *exactAggregate:
+		default:
+			return false
+		}
+		if !knownExpressions(e.Children()) {
+			return false
+		}
+	}
+	return true
+}
+
+// plannedAs reports whether the plan takes the same keys as the lookup.
+func (c *Compiled) plannedAs(ctx *gms.Context, l *lookup, p *selectPlan, values []Value) bool {
+	g, _, err := p.access.GetLookup(ctx, nil)
+	if err != nil || g.IsReverse {
+		return false
+	}
+	x, ok := g.Index.(*index)
+	if !ok {
+		return false
+	}
+	ranges, ok := g.Ranges.(gms.MySQLRangeCollection)
+	return ok && l.matches(ctx, x, ranges, values)
+}
+
+// columns returns the positions of the columns that a plan returns, and false if
+// it does anything else.
+func (p *selectPlan) columns(ctx *gms.Context, info *tableInfo) ([]int, bool) {
+	var names []string
+	project, ok := p.root.(*plan.Project)
+	switch {
+	case p.root == p.leaf:
+		for _, c := range p.root.Schema(ctx) {
+			names = append(names, c.Name)
+		}
+	case ok && project.Child == p.leaf:
+		for _, e := range project.Projections {
+			if a, ok := e.(*expression.Alias); ok {
+				e = a.Child
+			}
+			f, ok := e.(*expression.GetField)
+			if !ok {
+				return nil, false
+			}
+			names = append(names, f.Name())
+		}
+	default:
+		return nil, false
+	}
+	at := make([]int, len(names))
+	for i, name := range names {
+		if at[i] = info.Column(name); at[i] < 0 {
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+// runSelect returns the rows of a SELECT.
+func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+	r, empty, ok := f.lookup.keys(values)
+	if !ok {
+		return nil, ErrPlan
+	}
+	var rows []gms.Row
+	var err error
+	switch {
+	case f.plans != nil:
+		rows, err = f.runPlan(ctx, c, s, tr, r, empty, values)
+	case empty:
+	case r.hi == nil && r.point:
+		rows, err = f.point(s, tr, &r)
+	default:
+		rows, err = f.all(ctx, f.scan(ctx, c.e, tr, f.columns, r))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Header: f.schema, Rows: rows}, nil
+}
+
+// point returns the row under one key.
+func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error) {
+	p, ok, err := s.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
+	if err != nil || !ok {
+		return nil, conflict(err)
+	}
+	if s.forUpdate {
+		if _, err := tr.tx.Write(p); err != nil {
+			return nil, conflict(err)
+		}
+	}
+	row, err := loadRow(tr.tx, f.info.rows, p, f.columns)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	return []gms.Row{row}, nil
+}
+
+func (f *form) scan(ctx *gms.Context, e *Engine, tr *transaction, columns []int, r keyRange) gms.RowIter {
+	t := &Table{e: e, info: f.info, columns: columns}
+	return t.rowIter(ctx, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}})
+}
+
+// runPlan runs a plan over the rows that the literals give.
+func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, r keyRange, empty bool, values []Value) ([]gms.Row, error) {
+	p := f.plans.take()
+	if p == nil {
+		var err error
+		if p, err = c.plan(ctx, values); err != nil || p == nil || p.table.info != f.info {
+			return nil, ErrPlan
+		}
+	}
+	source := gms.RowsToRowIter()
+	if !empty {
+		source = f.scan(ctx, c.e, tr, p.table.columns, r)
+	}
+	s.leaf = &leaf{node: p.leaf, rows: source}
+	iter, err := c.e.gms.Analyzer.ExecBuilder.Build(ctx, p.root, nil)
+	used := s.leaf == nil
+	s.leaf = nil
+	if err != nil || !used {
+		return nil, ErrPlan
+	}
+	rows, err := f.all(ctx, iter)
+	if err == nil {
+		f.plans.give(p)
+	}
+	return rows, err
+}
+
+// all reads rows to their end.
+func (f *form) all(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
+	var rows []gms.Row
+	for {
+		row, err := iter.Next(ctx)
+		if err == io.EOF {
+			return rows, iter.Close(ctx)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			_ = iter.Close(ctx) // what went wrong first counts
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+}

@@ -1,0 +1,71 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+)
+
+// compiledSettings are the session's variables that compiled statements ask for,
+// read when one has been set and not with every statement.
+type compiledSettings struct {
+	autocommit bool
+	// compile says that nothing in the variables speaks against compiled
+	// statements.
+	compile bool
+	// key holds what the meaning of a statement depends on.
+	key string
+}
+
+// keySettings are the variables that may change the meaning of a text.
+var keySettings = []string{"sql_mode", "character_set_client", "character_set_connection", "collation_connection", "time_zone"}
+
+func (s *Session) settings() *compiledSettings {
+	if s.variables == nil {
+		s.variables = s.readSettings()
+	}
+	return s.variables
+}
+
+// Autocommit reports whether each statement outside of a transaction is one.
+func (s *Session) Autocommit() bool { return s.settings().autocommit }
+
+func (s *Session) readSettings() *compiledSettings {
+	ctx := gms.NewContext(context.Background(), gms.WithSession(s))
+	r := &compiledSettings{compile: true}
+	var err error
+	if r.autocommit, err = plan.IsSessionAutocommit(ctx); err != nil {
+		return &compiledSettings{}
+	}
+	if unlimited, _ := gms.HasDefaultValue(ctx, s, "sql_select_limit"); !unlimited {
+		r.compile = false
+	}
+	for _, name := range keySettings {
+		v, err := s.GetSessionVariable(ctx, name)
+		if err != nil {
+			r.compile = false
+		}
+		r.key += fmt.Sprint(v, "\x00")
+	}
+	return r
+}
+
+// SetSessionVariable implements gms.Session.
+func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) error {
+	s.variables = nil
+	return s.BaseSession.SetSessionVariable(ctx, name, value)
+}
+
+// InitSessionVariable implements gms.Session.
+func (s *Session) InitSessionVariable(ctx *gms.Context, name string, value any) error {
+	s.variables = nil
+	return s.BaseSession.InitSessionVariable(ctx, name, value)
+}
+
+// InitSessionVariableDefault implements gms.Session.
+func (s *Session) InitSessionVariableDefault(ctx *gms.Context, name string, value any) error {
+	s.variables = nil
+	return s.BaseSession.InitSessionVariableDefault(ctx, name, value)
+}

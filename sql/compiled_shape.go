@@ -1,0 +1,176 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// A shape is what a statement that may be compiled says: one table, and
+// conditions that give a key or a range of keys. It is known from the text
+// alone.
+type shape struct {
+	db, table string
+	auth      sqlparser.AuthInformation
+	where     []condition
+	// values counts the literals.
+	values int
+}
+
+// A condition is column = lo or column BETWEEN lo AND hi, where lo and hi are
+// literals.
+type condition struct {
+	column  string
+	lo, hi  operand
+	isRange bool
+}
+
+// An operand is one of a statement's values, or its negative.
+type operand struct {
+	at       int
+	negative bool
+}
+
+// in returns the value, and false if it cannot be negated.
+func (l operand) in(values []Value) (Value, bool) {
+	v := values[l.at]
+	if l.negative {
+		v.Number = -v.Number
+		return v, v.IsNumber
+	}
+	return v, true
+}
+
+// shapeOf returns the shape of a statement, whose literals have been replaced by
+// parameters, or nil if it has none that can be compiled. Each literal must
+// have been understood: a statement's plan stands for all its literals.
+func shapeOf(stmt sqlparser.Statement) *shape {
+	if n, ok := stmt.(*sqlparser.Select); ok {
+		if s := shapeOfSelect(n); s != nil && s.understands(stmt) {
+			return s
+		}
+	}
+	return nil
+}
+
+func shapeOfSelect(n *sqlparser.Select) *shape {
+	o := n.QueryOpts
+	if n.Into != nil || n.With != nil || n.Limit != nil || n.Having != nil || len(n.GroupBy) > 0 || len(n.Window) > 0 || len(n.Comments) > 0 ||
+		o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
+		return nil
+	}
+	s := &shape{}
+	if !s.from(n.From) || !s.conditions(n.Where) {
+		return nil
+	}
+	return s
+}
+
+// from takes the table, which must be the only one and go by its own name.
+func (s *shape) from(tables sqlparser.TableExprs) bool {
+	if len(tables) != 1 {
+		return false
+	}
+	t, ok := tables[0].(*sqlparser.AliasedTableExpr)
+	if !ok || t.Hints != nil || t.AsOf != nil || !t.As.IsEmpty() || len(t.Partitions) > 0 || t.Lateral {
+		return false
+	}
+	name, ok := t.Expr.(sqlparser.TableName)
+	if !ok || !name.SchemaQualifier.IsEmpty() {
+		return false
+	}
+	s.db, s.table, s.auth = name.DbQualifier.String(), name.Name.String(), t.Auth
+	return true
+}
+
+func (s *shape) conditions(w *sqlparser.Where) bool { return w != nil && s.condition(w.Expr) }
+
+func (s *shape) condition(e sqlparser.Expr) bool {
+	switch e := e.(type) {
+	case *sqlparser.AndExpr:
+		return s.condition(e.Left) && s.condition(e.Right)
+	case *sqlparser.ParenExpr:
+		return s.condition(e.Expr)
+	case *sqlparser.ComparisonExpr:
+		return e.Operator == sqlparser.EqualStr && e.Escape == nil && s.conditionOn(e.Left, e.Right, nil)
+	case *sqlparser.RangeCond:
+		return e.Operator == sqlparser.BetweenStr && s.conditionOn(e.Left, e.From, e.To)
+	}
+	return false
+}
+
+func (s *shape) conditionOn(column, lo, hi sqlparser.Expr) bool {
+	c := condition{isRange: hi != nil}
+	var ok bool
+	if c.column, ok = s.column(column); !ok {
+		return false
+	}
+	for _, other := range s.where {
+		if strings.EqualFold(other.column, c.column) {
+			return false
+		}
+	}
+	if c.lo, ok = s.literal(lo); !ok {
+		return false
+	}
+	if c.isRange {
+		if c.hi, ok = s.literal(hi); !ok {
+			return false
+		}
+	}
+	s.where = append(s.where, c)
+	return true
+}
+
+func (s *shape) column(e sqlparser.Expr) (string, bool) {
+	c, ok := e.(*sqlparser.ColName)
+	if !ok || !c.Qualifier.IsEmpty() {
+		return "", false
+	}
+	return c.Name.String(), true
+}
+
+func (s *shape) literal(e sqlparser.Expr) (operand, bool) {
+	if u, ok := e.(*sqlparser.UnaryExpr); ok && u.Operator == sqlparser.UMinusStr {
+		l, ok := s.literal(u.Expr)
+		l.negative = !l.negative
+		return l, ok
+	}
+	v, ok := e.(*sqlparser.SQLVal)
+	if !ok {
+		return operand{}, false
+	}
+	at, ok := parameterNumber(v)
+	if ok {
+		s.values++
+	}
+	return operand{at: at}, ok
+}
+
+// parameterNumber returns which parameter a value is, from 0.
+func parameterNumber(v *sqlparser.SQLVal) (int, bool) {
+	if v.Type != sqlparser.ValArg || len(v.Val) < 3 || string(v.Val[:2]) != ":v" {
+		return 0, false
+	}
+	n := 0
+	for _, c := range v.Val[2:] {
+		if !isDigit(c) || n > textMax {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n - 1, n > 0
+}
+
+// understands reports whether the shape has all the literals of a statement.
+func (s *shape) understands(stmt sqlparser.Statement) bool {
+	n := 0
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		if _, ok := node.(*sqlparser.SQLVal); ok {
+			n++
+		}
+		return true, nil
+	}, stmt)
+	return n == s.values
+}

@@ -1,0 +1,392 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// compiled runs a statement as the listener does: compiled if it can be. done
+// says that it was.
+func (c *client) compiled(query string) (schema gms.Schema, rows []gms.Row, done bool, err error) {
+	return c.compiledWith(query, false, nil)
+}
+
+func (c *client) compiledWith(query string, prepared bool, bound []Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
+	stmt, values := c.s.Compiled(query, prepared, bound)
+	if stmt == nil {
+		schema, rows, err = c.run(query)
+		return schema, rows, false, err
+	}
+	res, err := stmt.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), values)
+	switch {
+	case errors.Is(err, ErrPlan):
+		schema, rows, err = c.run(query)
+		return schema, rows, false, err
+	case err != nil:
+		return nil, nil, true, c.failed(err)
+	case res.Header == nil:
+		return types.OkResultSchema, []gms.Row{{res.OK}}, true, nil
+	}
+	return res.Header.Schema, res.Rows, true, nil
+}
+
+// outcome is all that a client can find out about a statement.
+func (c *client) outcome(schema gms.Schema, rows []gms.Row, err error) string {
+	var b strings.Builder
+	ctx := c.in.e.NewContext(context.Background(), c.s)
+	for _, col := range schema {
+		source := strings.NewReplacer("d1", "d", "d2", "d").Replace(col.DatabaseSource)
+		fmt.Fprintf(&b, "%s %s %v %v %v %v %s.%s; ", col.Name, col.Type, col.Nullable, col.PrimaryKey, col.AutoIncrement, col.Type.MaxTextResponseByteLength(ctx), source, col.Source)
+	}
+	b.WriteByte('\n')
+	for _, row := range rows {
+		for i, v := range row {
+			fmt.Fprintf(&b, "%T ", v)
+			if ok, is := v.(types.OkResult); is {
+				fmt.Fprintf(&b, "%d %d %v; ", ok.RowsAffected, ok.InsertID, ok.Info)
+				continue
+			}
+			if v == nil {
+				continue
+			}
+			text, err := schema[i].Type.SQL(ctx, nil, v)
+			fmt.Fprintf(&b, "%v %v; ", text, err)
+		}
+		b.WriteByte('\n')
+	}
+	if err != nil {
+		fmt.Fprintf(&b, "error %v\n", strings.NewReplacer("d1", "d", "d2", "d").Replace(SQLError(err).Error()))
+	}
+	for _, w := range c.s.Warnings() {
+		fmt.Fprintf(&b, "warning %v %d %s\n", w.Level, w.Code, w.Message)
+	}
+	last := c.s.GetLastQueryInfo()
+	fmt.Fprintf(&b, "found %d, count %d, id %d, in transaction %v\n", last.FoundRows.Load(), last.RowCount.Load(), last.LastInsertId.Load(), c.s.GetTransaction() != nil)
+	return b.String()
+}
+
+// A pair is two databases that see the same statements: one runs them compiled
+// where it can, the other has them planned.
+type pair struct {
+	t             *testing.T
+	compiled, gms *client
+	done, all     int
+}
+
+func newPair(t *testing.T) *pair {
+	in := newInstance(t)
+	p := &pair{t: t, compiled: in.client(""), gms: in.client("")}
+	p.compiled.exec("CREATE DATABASE d1")
+	p.gms.exec("CREATE DATABASE d2")
+	p.compiled.s.SetCurrentDatabase("d1")
+	p.gms.s.SetCurrentDatabase("d2")
+	p.gms.s.planOnly = true
+	return p
+}
+
+// run runs a statement both ways and compares all that a client sees. It
+// reports whether the statement ran compiled.
+func (p *pair) run(query string) bool {
+	p.t.Helper()
+	schema, rows, done, err := p.compiled.compiled(query)
+	got := p.compiled.outcome(schema, rows, err)
+	schema, rows, err = p.gms.run(query)
+	if want := p.gms.outcome(schema, rows, err); got != want {
+		p.t.Fatalf("%s (compiled: %v)\ngot\n%swant\n%s", query, done, got, want)
+	}
+	p.all++
+	if done {
+		p.done++
+	}
+	return done
+}
+
+// must runs statements and says which of them have not run compiled.
+func (p *pair) must(queries ...string) {
+	p.t.Helper()
+	for _, q := range queries {
+		p.run(q)
+		if !p.run(q) {
+			p.t.Errorf("not compiled: %s", q)
+		}
+	}
+}
+
+// same compares what is in the tables of both databases.
+func (p *pair) same(tables ...string) {
+	p.t.Helper()
+	for _, name := range tables {
+		p.run("SELECT * FROM " + name + " ORDER BY 1, 2")
+	}
+}
+
+const pairTables = `CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(20) NOT NULL DEFAULT '', pad VARCHAR(10), KEY (k));
+CREATE TABLE u (a SMALLINT, b BIGINT UNSIGNED, v DECIMAL(10,2), d VARCHAR(10), e DATETIME(3), f DOUBLE, j JSON, PRIMARY KEY (a, b), UNIQUE KEY (d));
+CREATE TABLE n (s VARCHAR(10) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY, x TINYINT, y MEDIUMINT UNSIGNED, z ENUM('a','b'));
+CREATE TABLE h (id INT, x BIGINT, w CHAR(5) COLLATE utf8mb4_bin, PRIMARY KEY (id) USING HASH, UNIQUE KEY (w))`
+
+func (p *pair) create() {
+	p.t.Helper()
+	for _, q := range strings.Split(pairTables, ";") {
+		p.run(q)
+	}
+	for i := range 40 {
+		p.run(fmt.Sprintf("INSERT INTO t (k, c, pad) VALUES (%d, '%c', %s)", i%7, 'a'+(i*5)%26, []string{"'x'", "NULL", "'Y'"}[i%3]))
+		p.run(fmt.Sprintf("INSERT INTO u VALUES (%d, %d, %d.25, 'D%d', '2024-01-02 03:04:05.%03d', %d.5, '{\"a\": %d}')", i%5-2, i, i-20, i, i, i, i))
+		p.run(fmt.Sprintf("INSERT INTO n VALUES ('s%d', %d, %d, '%c')", i, i-20, i, 'a'+i%2))
+		p.run(fmt.Sprintf("INSERT INTO h VALUES (%d, %d, 'w%d')", i-10, i*i, i))
+	}
+	p.run("INSERT INTO u VALUES (9, 18446744073709551615, NULL, NULL, NULL, NULL, NULL)")
+	p.run("INSERT INTO n VALUES ('Straße', 1, 1, 'a'), ('ab  ', 1, 1, NULL), ('', 1, 2, NULL)")
+}
+
+// What OLTP is made of runs compiled, and as if it did not.
+func TestCompiledSelects(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	p.must(
+		"SELECT c FROM t WHERE id=5", "SELECT c FROM t WHERE id = 400", "select * from t where id=7", "SELECT `c` , t.k AS x FROM t WHERE (id=7)",
+		"SELECT pad, id, pad FROM t WHERE id = 2", "SELECT c FROM t WHERE id = -1", "SELECT C FROM T WHERE ID = 3",
+		"SELECT c FROM t WHERE id BETWEEN 3 AND 12", "SELECT id, c FROM t WHERE id BETWEEN 30 AND 3000",
+		"SELECT SUM(k) FROM t WHERE id BETWEEN 3 AND 12", "SELECT SUM(k) FROM t WHERE id BETWEEN 300 AND 312",
+		"SELECT c FROM t WHERE id BETWEEN 3 AND 32 ORDER BY c", "SELECT DISTINCT c FROM t WHERE id BETWEEN 3 AND 38 ORDER BY c",
+		"SELECT id FROM t WHERE k = 3", "SELECT id, k FROM t WHERE k BETWEEN 2 AND 4 ORDER BY id",
+		"SELECT * FROM u WHERE a = 1 AND b = 8", "SELECT v FROM u WHERE b = 8 AND a = 1", "SELECT v, e, f, j FROM u WHERE a = -2 AND b BETWEEN 1 AND 20",
+		"SELECT * FROM u WHERE d = 'D5'", "SELECT * FROM u WHERE d = 'd5'", "SELECT * FROM u WHERE a = 9",
+		"SELECT * FROM n WHERE s = 's5'", "SELECT * FROM n WHERE s = 'STRASSE'", "SELECT s FROM n WHERE s = 'ab'", "SELECT s FROM n WHERE s = 'AB  '", "SELECT x FROM n WHERE s = ''",
+		"SELECT x FROM h WHERE id = 5", "SELECT x FROM h WHERE w = 'w5'", "SELECT x FROM h WHERE w = 'W5'", "SELECT w FROM h WHERE w = 'w5 '",
+		"SELECT c FROM t WHERE id = 5 FOR UPDATE", "SELECT c FROM d2.t WHERE id = 5",
+	)
+}
+
+// Whatever is not plainly covered is planned.
+func TestNotCompiled(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	for _, q := range []string{
+		"SELECT c FROM t WHERE id='5'", "SELECT c FROM t WHERE id=5.0", "SELECT c FROM t WHERE id=NULL", "SELECT c FROM t WHERE id=5 OR id=6",
+		"SELECT c FROM t WHERE id=5 AND k=5", "SELECT c, 1 FROM t WHERE id=5", "SELECT c FROM t WHERE id=5 LIMIT 1", "SELECT c FROM t WHERE id=5 AND id=6",
+		"SELECT c FROM t WHERE id=99999999999", "SELECT c FROM t WHERE id=9223372036854775808", "SELECT x.c FROM t x WHERE id=5", "SELECT c FROM t WHERE id=5 -- comment",
+		"SELECT c FROM t WHERE id=@a", "SELECT c FROM t WHERE id=?", "SELECT nosuch FROM t WHERE id=5", "SELECT c FROM nosuch WHERE id=5", "SELECT c FROM nosuch.t WHERE id=5",
+		"SELECT c FROM t WHERE nosuch=5", "SELECT * FROM u WHERE d = 5", "SELECT * FROM u WHERE d = 'it''s'", `SELECT * FROM u WHERE d = 'a\'b'`, "SELECT * FROM u WHERE d = x'41'",
+		"SELECT * FROM u WHERE a = 40000 AND b = 1", "SELECT * FROM u WHERE a = 1 AND b = -1", "SELECT id FROM t WHERE k BETWEEN 5 AND 2", "SELECT CONCAT(c, 'x') FROM t WHERE id=5",
+		"SELECT c FROM t WHERE id=5 GROUP BY c", "SELECT c FROM t WHERE id=5 UNION SELECT c FROM t WHERE id=6", "SELECT SQL_CALC_FOUND_ROWS c FROM t WHERE id=5",
+		"SELECT * FROM n WHERE z = 'a'", "SELECT * FROM mysql.user WHERE id=5", "SELECT * FROM information_schema.tables WHERE table_name='t'",
+	} {
+		for range 3 {
+			if p.run(q) {
+				t.Errorf("compiled: %s", q)
+			}
+		}
+	}
+	p.run("SET sql_select_limit = 1")
+	for range 2 {
+		if p.run("SELECT c FROM t WHERE id BETWEEN 1 AND 3") {
+			t.Error("compiled under a limit")
+		}
+	}
+}
+
+// A statement is compiled anew once its table has changed.
+func TestCompiledAfterDDL(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	read := []string{"SELECT * FROM t WHERE id = 4", "SELECT c FROM t WHERE id BETWEEN 2 AND 5 ORDER BY c"}
+	p.must(read...)
+	for _, q := range []string{"ALTER TABLE t ADD COLUMN extra INT DEFAULT 7", "ALTER TABLE t MODIFY c VARCHAR(30)", "ALTER TABLE t DROP COLUMN pad",
+		"RENAME TABLE t TO t2", "CREATE TABLE t (c INT, id BIGINT PRIMARY KEY)", "INSERT INTO t VALUES (1, 4)", "CREATE INDEX x ON t (c)", "TRUNCATE TABLE t"} {
+		p.run(q)
+		for _, r := range read {
+			p.run(r)
+			p.run(r)
+		}
+	}
+	p.must(read...)
+	p.run("ALTER TABLE t DROP PRIMARY KEY")
+	for _, r := range read {
+		p.run(r)
+		if p.run(r) {
+			t.Errorf("compiled without an index: %s", r)
+		}
+	}
+	p.run("DROP TABLE t")
+	p.run("CREATE VIEW t AS SELECT 'v' AS c, 4 AS id")
+	p.run(read[0])
+	if p.run(read[0]) {
+		t.Error("compiled over a view")
+	}
+}
+
+// Random statements, in and out of transactions.
+func TestCompiledRandom(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	r := rand.New(rand.NewPCG(1, 2))
+	n := 4000
+	if testing.Short() {
+		n = 800
+	}
+	g := generator{r}
+	for i := range n {
+		p.run(g.statement())
+		if i%200 == 0 {
+			p.run("COMMIT")
+			p.same("t", "u", "n", "h")
+		}
+	}
+	t.Logf("%d of %d statements ran compiled", p.done, p.all)
+	if p.done < n/3 {
+		t.Errorf("only %d of %d statements ran compiled", p.done, p.all)
+	}
+}
+
+// A generator makes up statements over pairTables.
+type generator struct{ *rand.Rand }
+
+func (g generator) pick(s ...string) string { return s[g.IntN(len(s))] }
+
+func (g generator) number() string {
+	if g.IntN(8) > 0 {
+		return fmt.Sprint(g.IntN(50) - 3)
+	}
+	return g.pick("0", "-1", "127", "128", "-128", "-129", "255", "32767", "32768", "-32769", "65536", "16777215", "16777216", "2147483647", "2147483648", "-2147483648",
+		"4294967295", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "1.5", "1e2", "NULL", "'5'", "'abc'", "''", "5+1", "TRUE")
+}
+
+func (g generator) string() string {
+	if g.IntN(8) > 0 {
+		return fmt.Sprintf("'%s%d'", g.pick("s", "D", "w", "d", "S"), g.IntN(45))
+	}
+	return g.pick("''", "'ab'", "'AB  '", "'strasse'", "'Straße'", "NULL", "5", "1.5", "'a''b'", "'x\\ty'", "'ａ'", "'日本'", "'too long for any column'", "x'4142'", "_utf8mb4'ab'", "TRUE")
+}
+
+// where is a condition on a table.
+func (g generator) where(table string) string {
+	n, s := g.number, g.string
+	switch table {
+	case "t":
+		return g.pick("id = "+n(), "id = "+n(), "id BETWEEN "+n()+" AND "+n(), "k = "+n(), "id = "+n()+" AND k = "+n(), "k BETWEEN "+n()+" AND "+n(), "id > "+n(), "id="+s())
+	case "u":
+		return g.pick("a = "+n()+" AND b = "+n(), "d = "+s(), "a = "+n(), "a = "+n()+" AND b BETWEEN "+n()+" AND "+n(), "b = "+n(), "a BETWEEN "+n()+" AND "+n())
+	case "n":
+		return g.pick("s = "+s(), "s = "+s(), "x = "+n(), "s BETWEEN "+s()+" AND "+s())
+	}
+	// There is no order in a hash table: what is not a lookup has none, either.
+	return g.pick(fmt.Sprint("id = ", g.IntN(60)-15), fmt.Sprintf("w = '%s%d'", g.pick("w", "W"), g.IntN(50)))
+}
+
+var pairColumns = map[string][]string{
+	"t": {"*", "c", "k", "id, c", "c AS x, k", "SUM(k)", "DISTINCT c", "COUNT(*)", "pad", "AVG(k)", "DISTINCT pad, c"},
+	"u": {"*", "v", "a, b", "d, e, f", "j", "SUM(v)", "v, v", "MAX(b)"},
+	"n": {"*", "s", "x, y, z", "DISTINCT x"},
+	"h": {"*", "x", "w, id", "SUM(x)"},
+}
+
+func (g generator) query() string {
+	table := g.pick("t", "t", "u", "n", "h")
+	columns := pairColumns[table]
+	q := "SELECT " + columns[g.IntN(len(columns))] + " FROM " + table + " WHERE " + g.where(table)
+	if g.IntN(10) == 0 {
+		q += " ORDER BY " + map[string]string{"t": "c", "u": "v", "n": "x", "h": "x"}[table]
+	}
+	if g.IntN(20) == 0 {
+		q += " FOR UPDATE"
+	}
+	return q
+}
+
+func (g generator) statement() string {
+	switch g.IntN(200) {
+	case 0:
+		return "BEGIN"
+	case 1:
+		return g.pick("COMMIT", "ROLLBACK")
+	case 2:
+		return g.pick("SET sql_mode = 'STRICT_TRANS_TABLES'", "SET sql_mode = ''", "SET sql_mode = DEFAULT", "SET collation_connection = utf8mb4_bin", "SET collation_connection = utf8mb4_0900_ai_ci",
+			"SET autocommit = 0", "SET autocommit = 1", "SET NAMES utf8mb4", "SET NAMES latin1")
+	}
+	return g.query()
+}
+
+// A text that differs in literals only has one key; others have none.
+func TestNormalise(t *testing.T) {
+	for _, c := range []struct {
+		query, key string
+		values     []Value
+	}{
+		{"SELECT c FROM t WHERE id=123", "SELECT c FROM t WHERE id=?", []Value{{Number: 123, IsNumber: true}}},
+		{"SELECT `a?1` FROM t1 WHERE x='it is' AND y = -5", "SELECT `a?1` FROM t1 WHERE x=? AND y = -?", []Value{{Text: "it is"}, {Number: 5, IsNumber: true}}},
+		{"a1 = 1", "a1 = ?", []Value{{Number: 1, IsNumber: true}}},
+		{"x = 1.5", "", nil}, {"x = .5", "", nil}, {"x = 1e5", "", nil}, {"x = 0x1F", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
+		{"x = 'a''b'", "", nil}, {`x = 'a\'b'`, "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
+		{"x --c", "", nil}, {"x /*c*/", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
+		{strings.Repeat("x", textMax+1), "", nil},
+	} {
+		n := normaliser{}
+		ok := n.add(c.query)
+		if ok != (c.key != "") || ok && (string(n.key) != c.key || !reflect.DeepEqual(n.values, c.values)) {
+			t.Errorf("%q: %v %q %v", c.query, ok, n.key, n.values)
+		}
+	}
+	n := normaliser{prepared: true, bound: []Value{{Text: "a"}, {Number: 2, IsNumber: true}}}
+	if !n.add("x = ? AND y = 1 AND z = ?") || string(n.key) != "x = ? AND y = ? AND z = ?" || n.values[1].Number != 1 || n.values[2].Number != 2 {
+		t.Errorf("prepared: %q %v", n.key, n.values)
+	}
+	for _, query := range []string{"x = ?", "x = ? AND y = ? AND z = ?"} {
+		n := normaliser{prepared: true, bound: []Value{{}, {}}}
+		if n.add(query) {
+			t.Errorf("%s takes two values", query)
+		}
+	}
+}
+
+// Clients share what is compiled, while the table changes under them.
+func TestCompiledConcurrently(t *testing.T) {
+	in := newInstance(t)
+	c := in.client("")
+	c.exec("CREATE DATABASE d")
+	c.exec("CREATE TABLE d.t (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(20) NOT NULL)")
+	for i := range 20 {
+		c.exec(fmt.Sprintf("INSERT INTO d.t VALUES (%d, 2, 'c%d')", i, i))
+	}
+	var readers sync.WaitGroup
+	for range 4 {
+		r := in.client("d")
+		readers.Go(func() {
+			for i := range 150 {
+				for q, want := range map[string]string{
+					fmt.Sprintf("SELECT c FROM t WHERE id = %d", i%20):                         fmt.Sprintf("[[c%d]]", i%20),
+					fmt.Sprintf("SELECT SUM(k) FROM t WHERE id BETWEEN %d AND %d", i%10, i%20): fmt.Sprintf("[[%v]]", sumText(i%10, i%20)),
+				} {
+					_, rows, _, err := r.compiled(q)
+					for IsConflict(err) {
+						_, rows, _, err = r.compiled(q)
+					}
+					if got := fmt.Sprint(rows); err != nil || got != want {
+						t.Errorf("%s: %s, %v, want %s", q, got, err, want)
+					}
+				}
+			}
+		})
+	}
+	for i := range 5 {
+		c.exec(fmt.Sprintf("ALTER TABLE d.t ADD COLUMN x%d INT FIRST", i))
+	}
+	readers.Wait()
+}
+
+func sumText(lo, hi int) any {
+	if hi < lo {
+		return nil
+	}
+	return 2 * (hi - lo + 1)
+}

@@ -1,0 +1,146 @@
+package sql
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Value is a literal of a statement, or what a client has bound to one of
+// its parameters: a whole number or a string.
+type Value struct {
+	Text     string // of a string
+	Number   int64  // of a number
+	IsNumber bool
+}
+
+// A normaliser makes one text of all statements that differ in their literals
+// only: a question mark stands for each of them.
+type normaliser struct {
+	key    []byte
+	values []Value
+	// bound are what the question marks of a prepared statement stand for.
+	bound    []Value
+	prepared bool
+}
+
+// textMax is the longest statement that is looked at: what is longer takes its
+// time elsewhere.
+const textMax = 4 << 10
+
+// add appends the text of a statement, and reports whether it could be
+// understood. What has comments, variables, escapes in strings, or any number
+// but a whole one, is not.
+func (n *normaliser) add(query string) bool {
+	if len(query) > textMax {
+		return false
+	}
+	for i := 0; i < len(query); {
+		c := query[i]
+		var next int
+		switch {
+		case isNameByte(c) && !isDigit(c):
+			next = nameEnd(query, i)
+			n.key = append(n.key, query[i:next]...)
+		case isDigit(c):
+			next = n.number(query, i)
+		case c == '\'':
+			next = n.text(query, i)
+		case c == '`':
+			next = n.quoted(query, i)
+		case c == '?':
+			next = n.parameter(i)
+		case isPlain(query, i):
+			n.key, next = append(n.key, c), i+1
+		}
+		if next == 0 {
+			return false
+		}
+		i = next
+	}
+	return len(n.bound) == 0
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isNameByte(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' || isDigit(c)
+}
+
+func nameEnd(s string, i int) int {
+	for i < len(s) && isNameByte(s[i]) {
+		i++
+	}
+	return i
+}
+
+// isPlain reports whether a character stands for itself, and neither begins a
+// comment nor belongs to a number.
+func isPlain(s string, i int) bool {
+	after := byte(0)
+	if i+1 < len(s) {
+		after = s[i+1]
+	}
+	switch s[i] {
+	case '-':
+		return after != '-'
+	case '.':
+		return !isDigit(after)
+	case '(', ')', ',', '=', '+', '*', '<', '>', ' ', '\t', '\n', '\r':
+		return true
+	}
+	return false
+}
+
+func (n *normaliser) number(s string, i int) int {
+	end := i
+	for end < len(s) && isDigit(s[end]) {
+		end++
+	}
+	if end < len(s) && (isNameByte(s[end]) || s[end] == '.') {
+		return 0
+	}
+	v, err := strconv.ParseInt(s[i:end], 10, 64)
+	if err != nil {
+		return 0
+	}
+	n.literal(Value{Number: v, IsNumber: true})
+	return end
+}
+
+func (n *normaliser) text(s string, i int) int {
+	length := strings.IndexByte(s[i+1:], '\'')
+	if length < 0 {
+		return 0
+	}
+	text, end := s[i+1:i+1+length], i+length+2
+	if end < len(s) && s[end] == '\'' || strings.IndexByte(text, '\\') >= 0 || !utf8.ValidString(text) {
+		return 0
+	}
+	n.literal(Value{Text: text})
+	return end
+}
+
+func (n *normaliser) quoted(s string, i int) int {
+	length := strings.IndexByte(s[i+1:], '`')
+	if length < 0 {
+		return 0
+	}
+	end := i + length + 2
+	n.key = append(n.key, s[i:end]...)
+	return end
+}
+
+func (n *normaliser) parameter(i int) int {
+	if !n.prepared || len(n.bound) == 0 {
+		return 0
+	}
+	n.literal(n.bound[0])
+	n.bound = n.bound[1:]
+	return i + 1
+}
+
+func (n *normaliser) literal(v Value) {
+	n.key = append(n.key, '?')
+	n.values = append(n.values, v)
+}

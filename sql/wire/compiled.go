@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/dolthub/go-mysql-server/server"
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql"
+)
+
+// A compiled statement is one that the storage's engine runs by itself, without
+// the parser and the planner.
+type compiled struct {
+	*sql.Compiled
+	values []sql.Value
+}
+
+// compiled looks for the compiled form of a statement; its values are valid
+// until the connection's next statement.
+func (s *connState) compiled(query string, prepared bool, bound []sql.Value) (compiled, bool) {
+	if s.farm == nil {
+		return compiled{}, false
+	}
+	stmt, values := s.farm.Compiled(query, prepared, bound)
+	return compiled{stmt, values}, stmt != nil
+}
+
+// statement is what a compiled statement says about locking and repetition.
+func (s compiled) statement(text string) statement {
+	ast := s.AST()
+	st := statement{text: text, ast: ast, retry: retryable(text, ast), writes: changesRows(ast)}
+	if sel, ok := ast.(*sqlparser.Select); ok && sel.Lock != nil {
+		st.locking = clauseLocking(sel.Lock.Type)
+	}
+	return st
+}
+
+// runCompiled runs a compiled statement as the engine's handler runs others. It
+// returns sql.ErrPlan if that has to do it.
+func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, spool mysql.ResultSpoolFn) error {
+	s := stateOf(c)
+	sqlCtx := h.newContext(ctx, gms.WithSession(s.engine), gms.WithQuery(text),
+		gms.WithProcessList(h.gms.ProcessList), gms.WithMemoryManager(h.gms.MemoryManager))
+	sqlCtx, err := sqlCtx.ProcessList.BeginQuery(sqlCtx, text)
+	if err != nil {
+		return err
+	}
+	defer sqlCtx.ProcessList.EndQuery(sqlCtx)
+	res, err := stmt.Run(sqlCtx, stmt.values)
+	if errors.Is(err, sql.ErrPlan) {
+		return err
+	}
+	h.stats.compiled.Add(1)
+	if err != nil {
+		sqlCtx.GetLogger().WithError(err).Warn("error running query")
+		return gms.CastSQLError(err)
+	}
+	s.setStatus(sqlCtx, c)
+	if res.Header == nil {
+		return spool(&sqltypes.Result{RowsAffected: res.OK.RowsAffected, InsertID: res.OK.InsertID}, false)
+	}
+	return spoolRows(sqlCtx, res, spool)
+}
+
+func spoolRows(ctx *gms.Context, res *sql.Result, spool mysql.ResultSpoolFn) error {
+	buf := gms.ByteBufPool.Get().(*gms.ByteBuffer)
+	defer func() {
+		buf.Reset()
+		gms.ByteBufPool.Put(buf)
+	}()
+	out := &sqltypes.Result{Fields: fieldsOf(ctx, res.Header), Rows: make([][]sqltypes.Value, len(res.Rows)), RowsAffected: uint64(len(res.Rows))}
+	for i, row := range res.Rows {
+		var err error
+		if out.Rows[i], err = server.RowToSQL(ctx, res.Header.Schema, row, nil, buf); err != nil {
+			return gms.CastSQLError(err)
+		}
+	}
+	return spool(out, false)
+}
+
+// setStatus tells the client, in its next answer, whether it is in a
+// transaction, as the engine's handler does.
+func (s *connState) setStatus(ctx *gms.Context, c *mysql.Conn) {
+	c.StatusFlags &^= uint16(mysql.ServerStatusAutocommit | mysql.ServerInTransaction)
+	if s.farm.Autocommit() {
+		c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
+	}
+	if ctx.GetTransaction() != nil {
+		c.StatusFlags |= uint16(mysql.ServerInTransaction)
+	}
+}
+
+// boundValues are the values bound to the parameters of a prepared statement,
+// and false if any is not a whole number or a string.
+func boundValues(vars map[string]*querypb.BindVariable) ([]sql.Value, bool) {
+	values := make([]sql.Value, len(vars))
+	for i := range values {
+		v, ok := vars["v"+strconv.Itoa(i+1)]
+		if !ok {
+			return nil, false
+		}
+		if values[i], ok = boundValue(v); !ok {
+			return nil, false
+		}
+	}
+	return values, true
+}
+
+func boundValue(v *querypb.BindVariable) (sql.Value, bool) {
+	switch v.Type {
+	case sqltypes.Int8, sqltypes.Int16, sqltypes.Int24, sqltypes.Int32, sqltypes.Int64,
+		sqltypes.Uint8, sqltypes.Uint16, sqltypes.Uint24, sqltypes.Uint32, sqltypes.Uint64:
+		n, err := strconv.ParseInt(string(v.Value), 10, 64)
+		return sql.Value{Number: n, IsNumber: true}, err == nil
+	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text:
+		return sql.Value{Text: string(v.Value)}, utf8.Valid(v.Value)
+	}
+	return sql.Value{}, false
+}
+
+// A fieldSet is a header in the protocol's terms, for one character set of
+// results.
+type fieldSet struct {
+	charset gms.CharacterSetID
+	fields  []*querypb.Field
+}
+
+func fieldsOf(ctx *gms.Context, h *sql.Header) []*querypb.Field {
+	charset := ctx.GetCharacterSetResults()
+	if set, ok := h.Fields.Load().(fieldSet); ok && set.charset == charset {
+		return set.fields
+	}
+	set := fieldSet{charset, make([]*querypb.Field, len(h.Schema))}
+	for i, c := range h.Schema {
+		set.fields[i] = fieldOf(ctx, c, charset)
+	}
+	h.Fields.Store(set)
+	return set.fields
+}
+
+// fieldOf describes a column as the engine's handler does.
+func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *querypb.Field {
+	f := &querypb.Field{
+		Name: c.Name, OrgName: c.Name, Table: c.Source, OrgTable: c.Source, Database: c.DatabaseSource,
+		Type: c.Type.Type(), Charset: uint32(gms.Collation_Default.CharacterSet()), ColumnLength: c.Type.MaxTextResponseByteLength(ctx),
+	}
+	if t, ok := c.Type.(gms.TypeWithCollation); ok {
+		f.Charset = uint32(t.Collation().CharacterSet())
+	}
+	switch {
+	case types.IsBinaryType(c.Type):
+		f.Charset = uint32(gms.Collation_binary)
+	case results != gms.CharacterSet_Unspecified:
+		f.Charset = uint32(results)
+	}
+	for _, flag := range []struct {
+		on   bool
+		flag querypb.MySqlFlag
+	}{
+		{!c.Nullable, querypb.MySqlFlag_NOT_NULL_FLAG}, {c.AutoIncrement, querypb.MySqlFlag_AUTO_INCREMENT_FLAG},
+		{c.PrimaryKey, querypb.MySqlFlag_PRI_KEY_FLAG}, {types.IsUnsigned(c.Type), querypb.MySqlFlag_UNSIGNED_FLAG},
+	} {
+		if flag.on {
+			f.Flags |= uint32(flag.flag)
+		}
+	}
+	switch {
+	case types.IsDecimal(c.Type):
+		f.Decimals = uint32(c.Type.(gms.DecimalType).Scale())
+	case types.IsDatetimeType(c.Type):
+		f.Decimals = uint32(c.Type.(gms.DatetimeType).Precision())
+	}
+	return f
+}

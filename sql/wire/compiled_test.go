@@ -1,0 +1,240 @@
+package wire
+
+import (
+	"context"
+	stdsql "database/sql"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/sql"
+)
+
+// A farmServer is a Server over this database's own storage.
+type farmServer struct {
+	t      *testing.T
+	server *Server
+	addr   *net.TCPAddr
+}
+
+func newFarmServer(t *testing.T) *farmServer {
+	t.Helper()
+	cluster, err := farm.Open(farm.Config{RegionBytes: 8 << 20, LogBytes: 4 << 20})
+	must(t, err)
+	cat, err := sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{Sweep: true})
+	must(t, err)
+	engine, err := sql.NewEngine(cluster.Machine(0), cat, sql.Options{Users: true})
+	must(t, err)
+	server, err := New(Config{}, OverSQL(engine))
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(context.Background(), l) }) // Close ends it
+	t.Cleanup(func() {
+		must(t, server.Close())
+		serving.Wait()
+		must(t, engine.Close(context.Background()))
+		must(t, cat.Close(context.Background()))
+		must(t, cluster.Close())
+	})
+	return &farmServer{t, server, l.Addr().(*net.TCPAddr)}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *farmServer) connect(user string, flags uint64) *mysql.Conn {
+	s.t.Helper()
+	c, err := mysql.Connect(context.Background(), &mysql.ConnParams{Host: "127.0.0.1", Port: s.addr.Port, Uname: user, Flags: flags})
+	must(s.t, err)
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// seen is all that a client sees of a statement.
+func seen(c *mysql.Conn, query string) string {
+	res, warnings, err := c.ExecuteFetchWithWarningCount(query, 1000, true)
+	if err != nil {
+		return err.Error()[:strings.Index(err.Error(), "during query:")] // the query follows
+	}
+	var b strings.Builder
+	for _, f := range res.Fields {
+		fmt.Fprintf(&b, "%v\n", f)
+	}
+	for _, row := range res.Rows {
+		fmt.Fprintf(&b, "%v\n", row)
+	}
+	fmt.Fprintf(&b, "affected %d, id %d, warnings %d, status %x\n", res.RowsAffected, res.InsertID, warnings, c.StatusFlags)
+	return b.String()
+}
+
+// planned is a statement that does not run compiled, because of its comment.
+func planned(query string) string { return strings.Replace(query, " ", " /* planned */ ", 1) }
+
+const compiledTable = `CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, u BIGINT UNSIGNED, d DECIMAL(8,3), f DOUBLE, c CHAR(10) NOT NULL, v VARCHAR(10) COLLATE utf8mb4_bin,
+	b VARBINARY(5), x BLOB, dt DATETIME(3), tm TIME, y YEAR, e ENUM('a','b'), j JSON, bit BIT(4), UNIQUE KEY (u))`
+
+// Compiled statements look the same on the wire as planned ones.
+func TestCompiledOnTheWire(t *testing.T) {
+	s := newFarmServer(t)
+	c := s.connect("root", 0)
+	for _, q := range []string{"CREATE DATABASE d", compiledTable, "USE d",
+		"INSERT INTO t VALUES (1, 10, 1.5, 1e20, 'c', 'v', 'b', 'x', '2024-01-02 03:04:05.678', '01:02:03', 2024, 'a', '{\"a\": 1}', b'101')",
+		"INSERT INTO t (id, u, c) VALUES (2, NULL, ''), (3, 18446744073709551615, 'ä')"} {
+		seen(c, q)
+	}
+	run := func(queries ...string) {
+		t.Helper()
+		for _, q := range queries {
+			before := s.server.Stats().Compiled
+			for range 3 {
+				got, want := seen(c, q), seen(c, planned(q))
+				if got != want {
+					t.Errorf("%s\ngot\n%s\nwant\n%s", q, got, want)
+				}
+			}
+			if s.server.Stats().Compiled < before+2 && !strings.Contains(q, "nosuch") {
+				t.Errorf("not compiled: %s", q)
+			}
+		}
+	}
+	reads := []string{"SELECT * FROM t WHERE id=1", "SELECT * FROM t WHERE id=2;", "SELECT c AS other, d FROM t WHERE id = 77", "SELECT * FROM t WHERE id BETWEEN 1 AND 3",
+		"SELECT SUM(u) FROM t WHERE id BETWEEN 1 AND 2", "SELECT DISTINCT c FROM t WHERE id BETWEEN 1 AND 3 ORDER BY c", "SELECT id FROM t WHERE u = 10", "SELECT nosuch FROM t WHERE id = 1"}
+	run(reads...)
+	for _, q := range []string{"SET NAMES latin1", "SET autocommit = 0", "BEGIN", "SET character_set_results = NULL"} {
+		seen(c, q)
+		run(reads...)
+	}
+}
+
+// Prepared statements run compiled, too.
+func TestCompiledPrepared(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", fmt.Sprintf("root@tcp(%s)/", s.addr))
+	must(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, q := range []string{"CREATE DATABASE d", compiledTable, "USE d", "INSERT INTO t (id, u, d, c, dt) VALUES (1, 10, 1.5, 'c', '2024-01-02'), (2, 11, NULL, 'ä', NULL)"} {
+		_, err := db.Exec(q)
+		must(t, err)
+	}
+	before := s.server.Stats().Compiled
+	for _, q := range []string{"SELECT * FROM t WHERE id = ?", "SELECT c FROM t WHERE u = ?", "SELECT c, d, dt FROM t WHERE id BETWEEN 1 AND ?", "SELECT SUM(u) FROM t WHERE id BETWEEN ? AND 5"} {
+		stmt, err := db.Prepare(q)
+		must(t, err)
+		other, err := db.Prepare(planned(q))
+		must(t, err)
+		for _, v := range []any{1, 2, 2, 3, -1, 10, 11, "1", "x", nil, 1.5, []byte("1"), uint64(1<<64 - 1)} {
+			if got, want := fetched(stmt, v), fetched(other, v); got != want {
+				t.Errorf("%s with %v\ngot\n%swant\n%s", q, v, got, want)
+			}
+		}
+		must(t, stmt.Close())
+		must(t, other.Close())
+	}
+	if n := s.server.Stats().Compiled - before; n < 20 {
+		t.Errorf("%d statements ran compiled", n)
+	}
+}
+
+// fetched is what a prepared statement returns.
+func fetched(stmt *stdsql.Stmt, args ...any) string {
+	rows, err := stmt.Query(args...)
+	if err != nil {
+		return err.Error()
+	}
+	defer rows.Close()
+	var b strings.Builder
+	columns, err := rows.ColumnTypes()
+	if err != nil {
+		return err.Error()
+	}
+	values, to := make([]any, len(columns)), make([]any, len(columns))
+	for i, c := range columns {
+		nullable, _ := c.Nullable()
+		fmt.Fprintf(&b, "%s %s %v %v; ", c.Name(), c.DatabaseTypeName(), nullable, c.ScanType())
+		to[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return err.Error()
+		}
+		fmt.Fprintf(&b, "\n%q", values)
+	}
+	return fmt.Sprintln(b.String(), rows.Err())
+}
+
+// Grants are asked with every statement: what is taken away is gone at once.
+func TestCompiledGrants(t *testing.T) {
+	s := newFarmServer(t)
+	root := s.connect("root", 0)
+	for _, q := range []string{"CREATE DATABASE d", compiledTable, "INSERT INTO d.t (id, c) VALUES (1, 'c')", "CREATE USER joe@localhost", "GRANT SELECT ON d.t TO joe@localhost"} {
+		seen(root, q)
+	}
+	joe := s.connect("joe", 0)
+	const read = "SELECT c FROM d.t WHERE id = 1"
+	good := seen(joe, read)
+	for range 3 {
+		if got := seen(joe, read); got != good || !strings.Contains(got, "CHAR(\"c\")") {
+			t.Errorf("granted: %s", got)
+		}
+	}
+	seen(root, "REVOKE SELECT ON d.t FROM joe@localhost")
+	if got, want := seen(joe, read), seen(joe, planned(read)); got != want || !strings.Contains(got, "denied") {
+		t.Errorf("revoked: %s, planned %s", got, want)
+	}
+	seen(root, "GRANT SELECT ON d.* TO joe@localhost")
+	if got := seen(joe, read); got != good {
+		t.Errorf("granted again: %s", got)
+	}
+	seen(root, "DROP USER joe@localhost")
+	if got, want := seen(joe, read), seen(joe, planned(read)); got != want || got == good {
+		t.Errorf("dropped: %s, planned %s", got, want)
+	}
+}
+
+// Counters and the list of processes know compiled statements.
+func TestCompiledIsCounted(t *testing.T) {
+	s := newFarmServer(t)
+	c := s.connect("root", 0)
+	for _, q := range []string{"CREATE DATABASE d", compiledTable} {
+		seen(c, q)
+	}
+	count := func(name, query string) string {
+		value := func() int64 {
+			res, err := c.ExecuteFetch("SHOW STATUS LIKE '"+name+"'", 1, false)
+			must(t, err)
+			n, err := sqltypes.ToInt64(sqltypes.MakeTrusted(sqltypes.Int64, res.Rows[0][1].Raw()))
+			must(t, err)
+			return n
+		}
+		before := value()
+		seen(c, query)
+		return fmt.Sprint(value() - before)
+	}
+	const read = "SELECT c FROM d.t WHERE id = 1"
+	seen(c, read)
+	for _, name := range []string{"Questions", "Com_select"} {
+		if got, want := count(name, read), count(name, planned(read)); got != want {
+			t.Errorf("%s: %s, planned %s", name, got, want)
+		}
+	}
+	before := s.server.Stats()
+	seen(c, read)
+	if d := s.server.Stats().Sub(before); d.Statements != 1 || d.Compiled != 1 {
+		t.Errorf("one statement is %v", d)
+	}
+}
