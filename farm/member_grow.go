@@ -57,11 +57,12 @@ func (m *Member) colocated(a, b region.ID) bool {
 
 // openRoot finds the root object, or makes it, which takes as many machines as a
 // region has replicas. Of several machines that make one at the same time, all but
-// one take theirs back.
+// one take theirs back; what a machine has made it offers until it is heard.
 func (m *Member) openRoot(ctx context.Context) error {
+	var made region.Ptr
 	for {
-		err := m.tryRoot(ctx)
-		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, context.DeadlineExceeded) || recovery.IsPassing(err)
+		err := m.tryRoot(ctx, &made)
+		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || recovery.IsPassing(err)
 		if !passing || ctx.Err() != nil {
 			return err
 		}
@@ -77,20 +78,36 @@ func (m *Member) openRoot(ctx context.Context) error {
 // it.
 const rootRetry = 5 * time.Millisecond
 
-func (m *Member) tryRoot(ctx context.Context) (err error) {
-	if m.root, err = m.membership.Root(ctx, region.Ptr{}); err != nil || !m.root.IsNil() {
+// tryRoot tries once. made is what an earlier attempt has made.
+func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
+	if m.root, err = m.membership.Root(ctx, *made); err != nil {
 		return err
 	}
-	var made region.Ptr
+	switch {
+	case m.root.IsNil():
+		if *made, err = m.makeRoot(ctx); err == nil {
+			m.root, err = m.membership.Root(ctx, *made)
+		}
+		if err != nil || m.root == *made {
+			return err
+		}
+	case made.IsNil() || m.root == *made:
+		return nil
+	}
+	if err := m.txn.Run(ctx, func(t *txn.Tx) error { return t.Free(*made) }); err != nil {
+		return err
+	}
+	*made = region.Ptr{}
+	return nil
+}
+
+func (m *Member) makeRoot(ctx context.Context) (made region.Ptr, err error) {
 	err = m.txn.Run(ctx, func(t *txn.Tx) (err error) {
 		made, _, err = t.Alloc(rootBytes, 0)
 		return err
 	})
 	if err != nil {
-		return err
+		made = region.Ptr{}
 	}
-	if m.root, err = m.membership.Root(ctx, made); err != nil || m.root == made {
-		return err
-	}
-	return m.txn.Run(ctx, func(t *txn.Tx) error { return t.Free(made) })
+	return made, err
 }

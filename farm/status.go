@@ -1,0 +1,52 @@
+package farm
+
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Status is what a machine knows of its instance, for display.
+type Status struct {
+	// Configuration is the one applied last; nil before the first. It is not to be
+	// changed.
+	Configuration *cluster.Configuration
+	// Leases are those that this machine has granted, with what it holds at the
+	// others. IsValid says whether its own lasts.
+	Leases  []lease.Lease
+	IsValid bool
+	// Length is the lease time, and KeptBy what keeps leases.
+	Length time.Duration
+	KeptBy string
+	// Suspects are machines whose leases have run out; Joining those that wait to
+	// be admitted, at the CM.
+	Suspects, Joining []rdma.MachineID
+	// IsRecovering says that not all regions are active yet. Recovery is how far
+	// the recovery of transactions has come at this machine.
+	IsRecovering bool
+	Recovery     string
+	// Err is why the machine has no part in the instance any more.
+	Err error
+}
+
+// Status returns how the machine is. It must not be called after Close.
+func (m *Member) Status() Status {
+	s := m.membership.Status()
+	return Status{
+		Configuration: s.Configuration,
+		Leases:        m.keeper.Leases(), IsValid: m.keeper.Valid(), Length: m.keeper.Length(), KeptBy: m.keeper.Variant(),
+		Suspects: s.Suspects, Joining: s.Joining,
+		IsRecovering: s.Recovering, Recovery: m.transactions.Progress(),
+		Err: s.Err,
+	}
+}
+
+// Status returns how the instance is: no machine of it fails alone, and no leases
+// are needed.
+func (c *Cluster) Status() Status {
+	c.cfg.Clock.Lock(&c.mu.Mutex)
+	defer c.mu.Unlock()
+	return Status{Configuration: c.mu.configuration.Clone(), IsValid: true}
+}
