@@ -504,6 +504,29 @@ func TestUnrecoveredLogIsRefused(t *testing.T) {
 	}
 }
 
+// A peer that is listened to again gets the log that it had: a folder maps a
+// memory only once.
+func TestListenAgainKeepsTheLog(t *testing.T) {
+	n, err := local.NewNetwork(local.Options{}).Join(0)
+	must(t, err)
+	defer n.Close()
+	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHandClock()}
+	logs := 0
+	c.Log = func(rdma.MachineID, int) (*nvram.Memory, error) {
+		logs++
+		return nvram.NewMemory(64 << 10), nil
+	}
+	m, err := txn.New(c)
+	must(t, err)
+	for range 3 {
+		_, err := m.Listen(1)
+		must(t, err)
+	}
+	if logs != 1 {
+		t.Errorf("%d logs for one peer", logs)
+	}
+}
+
 // Messages that wait for room are sent when there is some, although nothing else
 // happens: no reply comes before all have arrived.
 func TestRoomWakesTheSender(t *testing.T) {

@@ -116,8 +116,11 @@ func newWorker(m *Machine, id uint16) *worker {
 // listen makes room for what the sibling at machine from writes here.
 func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
-	log, err := cfg.Log(from, int(w.id))
-	if err != nil {
+	before := w.peer(from)
+	var log *nvram.Memory
+	if before != nil {
+		log = before.memory // its ring goes on
+	} else if log, err = cfg.Log(from, int(w.id)); err != nil {
 		return g, err
 	}
 	if from == cfg.ID {
@@ -128,7 +131,7 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 		return g, cfg.NIC.Register(logKey(from, w.id, 0), log)
 	}
 	in := &peer{id: from, memory: log}
-	if before := w.peer(from); before != nil {
+	if before != nil {
 		err = w.relisten(before, in)
 	} else {
 		err = w.listenFirst(log, in)
