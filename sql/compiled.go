@@ -50,6 +50,8 @@ type form struct {
 	// plans for what else is to be done with them.
 	columns []int
 	plans   *planPool
+	// change is what a statement does that is no SELECT.
+	change *change
 }
 
 // A Header describes the columns of a result. The listener keeps with it what it
@@ -136,6 +138,9 @@ func (c *Compiled) parse(s *Session) {
 		return
 	}
 	c.ast, c.shape = ast, shapeOf(ast)
+	if c.shape != nil && c.shape.kind != shapeSelect && c.e.opt.ReadOnly {
+		c.shape = nil
+	}
 }
 
 // AST returns the statement with parameters for its literals.
@@ -156,7 +161,7 @@ func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	res, err := f.runSelect(ctx, c, s, tr, values)
+	res, err := f.run(ctx, c, s, tr, values)
 	if errors.Is(err, ErrPlan) {
 		return nil, ErrPlan
 	}
@@ -169,10 +174,19 @@ func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
 	return res, s.autocommitted(ctx, tr)
 }
 
+func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+	if f.change != nil {
+		return f.runChange(ctx, c, tr, values)
+	}
+	return f.runSelect(ctx, c, s, tr, values)
+}
+
 // count does what go-mysql-server does to its counters.
 func (c *Compiled) count(ctx *gms.Context) {
 	gms.IncrementStatusVariable(ctx, "Questions", 1)
-	gms.IncrementStatusVariable(ctx, "Com_select", 1)
+	if c.shape.kind == shapeSelect {
+		gms.IncrementStatusVariable(ctx, "Com_select", 1)
+	}
 }
 
 // note sets what FOUND_ROWS() and ROW_COUNT() return.

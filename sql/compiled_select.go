@@ -83,6 +83,10 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 	if p == nil || p.table.info != info || !c.plannedAs(ctx, &l, p, values) {
 		return refused, nil
 	}
+	if c.shape.kind != shapeSelect {
+		ch, ok := newChange(info, &l, c.shape)
+		return &form{info: info, lookup: l, change: ch, refused: !ok}, nil
+	}
 	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}}
 	if f.columns, ok = p.columns(ctx, info); !ok {
 		f.plans = &planPool{idle: []*selectPlan{p}}
@@ -147,6 +151,8 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 		if x, ok := n.(gms.Expressioner); ok && !knownExpressions(x.Expressions()) {
 			return false
 		}
+		return p.inspect(n.Children()[0])
+	case *plan.Update, *plan.UpdateSource, *plan.DeleteFrom:
 		return p.inspect(n.Children()[0])
 	case *plan.Filter:
 		access, ok := n.Child.(*plan.IndexedTableAccess)

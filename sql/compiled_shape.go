@@ -13,9 +13,19 @@ type shape struct {
 	db, table string
 	auth      sqlparser.AuthInformation
 	where     []condition
+	set       []assignment // of an UPDATE
+	kind      shapeKind
 	// values counts the literals.
 	values int
 }
+
+type shapeKind byte
+
+const (
+	shapeSelect shapeKind = iota
+	shapeUpdate
+	shapeDelete
+)
 
 // A condition is column = lo or column BETWEEN lo AND hi, where lo and hi are
 // literals.
@@ -41,16 +51,30 @@ func (l operand) in(values []Value) (Value, bool) {
 	return v, true
 }
 
+// An assignment is column = value, or column = from + value or from - value.
+type assignment struct {
+	column, from string
+	value        operand
+	minus        bool
+}
+
 // shapeOf returns the shape of a statement, whose literals have been replaced by
 // parameters, or nil if it has none that can be compiled. Each literal must
 // have been understood: a statement's plan stands for all its literals.
 func shapeOf(stmt sqlparser.Statement) *shape {
-	if n, ok := stmt.(*sqlparser.Select); ok {
-		if s := shapeOfSelect(n); s != nil && s.understands(stmt) {
-			return s
-		}
+	var s *shape
+	switch n := stmt.(type) {
+	case *sqlparser.Select:
+		s = shapeOfSelect(n)
+	case *sqlparser.Update:
+		s = shapeOfUpdate(n)
+	case *sqlparser.Delete:
+		s = shapeOfDelete(n)
 	}
-	return nil
+	if s == nil || !s.understands(stmt) {
+		return nil
+	}
+	return s
 }
 
 func shapeOfSelect(n *sqlparser.Select) *shape {
@@ -59,8 +83,30 @@ func shapeOfSelect(n *sqlparser.Select) *shape {
 		o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
 		return nil
 	}
-	s := &shape{}
+	s := &shape{kind: shapeSelect}
 	if !s.from(n.From) || !s.conditions(n.Where) {
+		return nil
+	}
+	return s
+}
+
+func shapeOfUpdate(n *sqlparser.Update) *shape {
+	if n.Ignore != "" || n.With != nil || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
+		return nil
+	}
+	s := &shape{kind: shapeUpdate}
+	if !s.from(n.TableExprs) || !s.conditions(n.Where) || !s.assignments(n.Exprs) {
+		return nil
+	}
+	return s
+}
+
+func shapeOfDelete(n *sqlparser.Delete) *shape {
+	if len(n.Targets) > 0 || n.With != nil || len(n.Partitions) > 0 || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
+		return nil
+	}
+	s := &shape{kind: shapeDelete}
+	if !s.from(n.TableExprs) || !s.conditions(n.Where) {
 		return nil
 	}
 	return s
@@ -160,6 +206,43 @@ func parameterNumber(v *sqlparser.SQLVal) (int, bool) {
 		n = 10*n + int(c-'0')
 	}
 	return n - 1, n > 0
+}
+
+func (s *shape) assignments(list sqlparser.AssignmentExprs) bool {
+	for _, a := range list {
+		if !s.assignment(a) {
+			return false
+		}
+	}
+	return len(s.set) > 0
+}
+
+func (s *shape) assignment(a *sqlparser.AssignmentExpr) bool {
+	to, ok := s.column(a.Name)
+	if !ok {
+		return false
+	}
+	for _, other := range s.set {
+		if strings.EqualFold(other.column, to) {
+			return false
+		}
+	}
+	set := assignment{column: to}
+	value := a.Expr
+	if b, ok := value.(*sqlparser.BinaryExpr); ok {
+		if b.Operator != sqlparser.PlusStr && b.Operator != sqlparser.MinusStr {
+			return false
+		}
+		if set.from, ok = s.column(b.Left); !ok {
+			return false
+		}
+		set.minus, value = b.Operator == sqlparser.MinusStr, b.Right
+	}
+	if set.value, ok = s.literal(value); !ok {
+		return false
+	}
+	s.set = append(s.set, set)
+	return true
 }
 
 // understands reports whether the shape has all the literals of a statement.

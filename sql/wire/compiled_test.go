@@ -114,6 +114,19 @@ func TestCompiledOnTheWire(t *testing.T) {
 	reads := []string{"SELECT * FROM t WHERE id=1", "SELECT * FROM t WHERE id=2;", "SELECT c AS other, d FROM t WHERE id = 77", "SELECT * FROM t WHERE id BETWEEN 1 AND 3",
 		"SELECT SUM(u) FROM t WHERE id BETWEEN 1 AND 2", "SELECT DISTINCT c FROM t WHERE id BETWEEN 1 AND 3 ORDER BY c", "SELECT id FROM t WHERE u = 10", "SELECT nosuch FROM t WHERE id = 1"}
 	run(reads...)
+	changes := []string{"UPDATE t SET c = 'new' WHERE id = 1", "UPDATE t SET u = u + 1 WHERE id = 1", "UPDATE t SET c = 'new' WHERE id = 99", "DELETE FROM t WHERE id = 99"}
+	seen(c, changes[0])
+	run(changes[0]) // to what it is already
+	run(changes[2:]...)
+	found := s.connect("root", mysql.CapabilityClientFoundRows)
+	seen(found, "USE d")
+	for _, q := range changes {
+		for range 3 {
+			if got := seen(found, q); strings.Contains(q, "99") != strings.Contains(got, "affected 0") {
+				t.Errorf("%s, counting what is found: %s", q, got)
+			}
+		}
+	}
 	for _, q := range []string{"SET NAMES latin1", "SET autocommit = 0", "BEGIN", "SET character_set_results = NULL"} {
 		seen(c, q)
 		run(reads...)

@@ -1,0 +1,234 @@
+package sql
+
+import (
+	"math"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A change is an UPDATE or DELETE of the one row that a key leads to. Whatever
+// can make more of it than a change of that row leaves it to go-mysql-server:
+// triggers, foreign keys, CHECKs, and columns that are computed.
+type change struct {
+	// set is nil for a DELETE.
+	set []setter
+}
+
+// A setter gives a column its new value: that of a literal, or of another column
+// and a literal.
+type setter struct {
+	assignment
+	to, from int // columns; from is -1 for none
+}
+
+// newChange returns the change that a shape asks for, and false if it is none of
+// those.
+func newChange(info *tableInfo, l *lookup, s *shape) (*change, bool) {
+	if !l.unique || len(l.parts) != len(l.index.parts) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
+		return nil, false
+	}
+	ch := &change{}
+	for _, a := range s.set {
+		set := setter{assignment: a, to: info.Column(a.column), from: -1}
+		if set.to < 0 {
+			return nil, false
+		}
+		if a.from != "" {
+			set.from = info.Column(a.from)
+			if set.from < 0 || !info.codec(set.from).isInteger() || !info.codec(set.to).isInteger() || ch.sets(set.from) {
+				return nil, false
+			}
+		}
+		ch.set = append(ch.set, set)
+	}
+	return ch, true
+}
+
+// codec returns what makes keys of a column, were it part of one.
+func (info *tableInfo) codec(column int) *keyCodec {
+	c := &info.rows.columns[column].valueCodec
+	return &keyCodec{valueCodec: *c, collation: gms.CollationID(info.Columns[column].Type.Collation)}
+}
+
+func (ch *change) sets(column int) bool {
+	for _, s := range ch.set {
+		if s.to == column {
+			return true
+		}
+	}
+	return false
+}
+
+// plainTable reports whether a change of a row is nothing but that.
+func plainTable(info *tableInfo) bool {
+	for _, c := range info.Columns {
+		if c.OnUpdate != "" || c.Generated != "" || c.Virtual || c.Hidden || c.HiddenSystem {
+			return false
+		}
+	}
+	return len(info.Table.Checks) == 0 && len(info.Table.ForeignKeys) == 0 && len(info.Table.ReferencedBy) == 0
+}
+
+// runChange changes the row that the literals give.
+func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values []Value) (*Result, error) {
+	triggers, err := c.e.cat.Definitions(tr.tx, catalog.Trigger, f.info.DB)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	r, _, ok := f.lookup.keys(values)
+	if !ok || len(triggers) > 0 || tr.readOnly || !f.change.fits(f.info, values) {
+		return nil, ErrPlan
+	}
+	p, found, err := c.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	if !found {
+		return &Result{OK: f.change.ok(ctx, 0, 0)}, nil
+	}
+	done, err := f.changeRow(ctx, c, tr, p, values)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{OK: done}, nil
+}
+
+// ok is what the client is told.
+func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
+	if ch.set == nil {
+		return types.NewOkResult(changed)
+	}
+	affected := changed
+	if ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0 {
+		affected = matched
+	}
+	return types.OkResult{RowsAffected: uint64(affected), Info: plan.UpdateInfo{Matched: matched, Updated: changed}}
+}
+
+// changeRow changes one row as go-mysql-server has an editor do it. What that
+// refuses go-mysql-server shall try again, to say why.
+func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p region.Ptr, values []Value) (types.OkResult, error) {
+	old, err := loadRow(tr.tx, f.info.rows, p, nil)
+	if err != nil {
+		return types.OkResult{}, conflict(err)
+	}
+	row, ok := f.change.apply(ctx, f.info, old, values)
+	if !ok {
+		return types.OkResult{}, ErrPlan
+	}
+	t := &Table{e: c.e, info: f.info}
+	if row != nil {
+		same, err := old.Equals(ctx, row, f.info.schema.Schema)
+		if err != nil {
+			return types.OkResult{}, ErrPlan
+		}
+		if same {
+			return f.change.ok(ctx, 1, 0), nil
+		}
+	}
+	ed := t.editor(ctx)
+	ed.StatementBegin(ctx)
+	if row == nil {
+		err = ed.Delete(ctx, old)
+	} else {
+		err = ed.Update(ctx, old, row)
+	}
+	if err != nil {
+		_ = ed.DiscardChanges(ctx, err) // never fails
+		if !IsConflict(err) {
+			err = ErrPlan
+		}
+		return types.OkResult{}, err
+	}
+	return f.change.ok(ctx, 1, 1), ed.Close(ctx)
+}
+
+// fits reports whether the literals are of the columns' types, so that nothing
+// has to be read to find that they are not.
+func (ch *change) fits(info *tableInfo, values []Value) bool {
+	for i := range ch.set {
+		s := &ch.set[i]
+		v, ok := s.value.in(values)
+		if !ok || v.IsNumber != info.codec(s.to).isInteger() {
+			return false
+		}
+	}
+	return true
+}
+
+// apply returns the row after an UPDATE, nil after a DELETE, and false if a value
+// cannot be had, or be kept, without more ado.
+func (ch *change) apply(ctx *gms.Context, info *tableInfo, old gms.Row, values []Value) (gms.Row, bool) {
+	if ch.set == nil {
+		return nil, true
+	}
+	row := old.Copy()
+	for i := range ch.set {
+		v, ok := ch.set[i].eval(ctx, info, row, values)
+		if !ok {
+			return nil, false
+		}
+		row[ch.set[i].to] = v
+	}
+	return row, true
+}
+
+func (s *setter) eval(ctx *gms.Context, info *tableInfo, row gms.Row, values []Value) (any, bool) {
+	v, ok := s.value.in(values)
+	if !ok {
+		return nil, false
+	}
+	to := info.codec(s.to)
+	if !v.IsNumber {
+		return to.kept(ctx, v.Text)
+	}
+	n := v.Number
+	if s.from >= 0 {
+		base, ok := wholeNumber(row[s.from])
+		if !ok {
+			return nil, false
+		}
+		if n, ok = sum(base, n, s.minus); !ok {
+			return nil, false
+		}
+	}
+	return to.whole(n)
+}
+
+// kept returns a string as the column keeps it.
+func (k *keyCodec) kept(ctx *gms.Context, text string) (any, bool) {
+	switch k.kind {
+	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
+	default:
+		return nil, false
+	}
+	if k.collation.CharacterSet() != gms.CharacterSet_utf8mb4 {
+		return nil, false
+	}
+	v, in, err := k.typ.Convert(ctx, text)
+	return v, err == nil && in == gms.InRange
+}
+
+// wholeNumber returns an integer column's value, and false if there is none or
+// it is beyond int64.
+func wholeNumber(v any) (int64, bool) {
+	if n, ok := signed(v); ok {
+		return n, true
+	}
+	n, ok := unsigned(v)
+	return int64(n), ok && n <= math.MaxInt64
+}
+
+// sum returns a + b or a - b, and false if it overflows.
+func sum(a, b int64, minus bool) (int64, bool) {
+	if minus {
+		return a - b, (a-b < a) == (b > 0)
+	}
+	return a + b, (a+b > a) == (b > 0)
+}
