@@ -74,6 +74,7 @@ type Transactions struct {
 		// exchanging are the members with which greetings are exchanged now.
 		exchanging map[rdma.MachineID]bool
 		exchanges  map[rdma.MachineID]*exchange
+		begun      uint64 // exchanges; numbers them
 		// sent is in which configuration a region had changed when its block table
 		// was last sent to its backups.
 		sent map[region.ID]cluster.ID

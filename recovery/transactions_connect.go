@@ -14,17 +14,29 @@ import (
 // returns those that it offers in exchange: for a machine that has just joined,
 // and where a connection broke although both sides are members.
 //
-//	| configuration 32 | zero 32 | attempt 64 | greeting |
-
-const connectHeaderBytes = 16
+//	| configuration 32 | zero 32 | number 64 | greeting |
+//
+// and the reply
+//
+//	| number 64 | greeting |
+//
+// A greeting is good until the machine that it is from makes the next one for
+// the same member, and calls come twice, and late. So a machine numbers what it
+// begins, upwards through its life, and nobody connects to a greeting with a
+// lower number than one that he has seen of the same life.
+const (
+	connectHeaderBytes = 16
+	connectReplyBytes  = 8
+)
 
 // codeHeld is the code of txn.ErrHeld in calls.
 const codeHeld = 64
 
-// An exchange is the last one that a member began here.
+// An exchange is the latest that a life of a member has begun.
 type exchange struct {
-	attempt uint64
-	reply   []byte
+	incarnation uint64
+	number      uint64
+	reply       []byte // nil if it was refused, or has not been answered yet
 }
 
 // unconnected returns the members that this machine cannot write to.
@@ -53,35 +65,45 @@ func (r *run) connectTo(to rdma.MachineID) {
 // the one with the lower number goes first.
 func (r *run) exchange(to rdma.MachineID) error {
 	t := r.t
-	if !t.begin(to) {
+	number, ok := t.begin(r, to)
+	if !ok {
 		return errEarly
 	}
 	defer t.end(to)
-	g, err := r.m.Listen(to)
+	own, err := r.m.Listen(to)
 	if err != nil {
 		return err
 	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(r.c.ID))
-	b = binary.LittleEndian.AppendUint64(b, t.cfg.Clock.Uint64())
-	reply, err := t.cfg.Endpoint.Call(r.ctx, peerIn(r.c, to), kindConnect, g.Append(b))
+	arg := binary.LittleEndian.AppendUint64(nil, uint64(r.c.ID))
+	arg = binary.LittleEndian.AppendUint64(arg, number)
+	peer := peerIn(r.c, to)
+	reply, err := t.cfg.Endpoint.Call(r.ctx, peer, kindConnect, own.Append(arg))
 	if err != nil {
 		return err
 	}
-	if g, err = txn.DecodeGreeting(reply); err != nil {
+	if len(reply) < connectReplyBytes {
+		return errBadCall
+	}
+	if !t.note(r, peer, binary.LittleEndian.Uint64(reply)) {
+		return errEarly // it has begun another meanwhile
+	}
+	g, err := txn.DecodeGreeting(reply[connectReplyBytes:])
+	if err != nil {
 		return err
 	}
 	return r.m.Connect(to, g)
 }
 
-// begin says whether an exchange with a member may begin: none is going on.
-func (t *Transactions) begin(with rdma.MachineID) bool {
+// begin numbers an exchange with a member, if none is going on and r is not over.
+func (t *Transactions) begin(r *run, with rdma.MachineID) (number uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.mu.exchanging[with] {
-		return false
+	if t.mu.exchanging[with] || t.mu.run != r {
+		return 0, false
 	}
 	t.mu.exchanging[with] = true
-	return true
+	t.mu.begun++
+	return t.mu.begun, true
 }
 
 func (t *Transactions) end(with rdma.MachineID) {
@@ -90,7 +112,40 @@ func (t *Transactions) end(with rdma.MachineID) {
 	delete(t.mu.exchanging, with)
 }
 
-// onConnect answers CONNECT. The same attempt gets the same answer.
+// note takes note of the number of a member's exchange. It reports false if that
+// is not higher than all before.
+func (t *Transactions) note(r *run, from call.Peer, number uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.mu.exchanges[from.Machine]
+	if t.mu.run != r || last != nil && last.incarnation == from.Incarnation && last.number >= number {
+		return false
+	}
+	t.mu.exchanges[from.Machine] = &exchange{incarnation: from.Incarnation, number: number}
+	return true
+}
+
+// answered keeps the answer to a member's exchange, if that is still its latest.
+func (t *Transactions) answered(from call.Peer, number uint64, reply []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.mu.exchanges[from.Machine]; x.incarnation == from.Incarnation && x.number == number {
+		x.reply = reply
+	}
+}
+
+// answerTo returns the answer that a member's exchange has got, or nil.
+func (t *Transactions) answerTo(from call.Peer, number uint64) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.mu.exchanges[from.Machine]; x != nil && x.incarnation == from.Incarnation && x.number == number {
+		return x.reply
+	}
+	return nil
+}
+
+// onConnect answers CONNECT. The same exchange gets the same answer, or none, and
+// an earlier one none; neither has an effect.
 func (t *Transactions) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < connectHeaderBytes {
 		return nil, errBadCall
@@ -99,36 +154,43 @@ func (t *Transactions) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	if r == nil || !memberIn(r.c, from) {
 		return nil, errNotMember
 	}
-	attempt := binary.LittleEndian.Uint64(arg[8:])
+	number := binary.LittleEndian.Uint64(arg[8:])
+	if !t.note(r, from, number) {
+		if reply := t.answerTo(from, number); reply != nil {
+			return reply, nil
+		}
+		return nil, errEarly
+	}
 	r.mu.Lock()
 	drained := r.mu.drained
 	r.mu.Unlock()
 	if !drained {
 		return nil, errEarly // what lies in the old logs has not been seen
 	}
-	t.mu.Lock()
-	last := t.mu.exchanges[from.Machine]
-	t.mu.Unlock()
-	if last != nil && last.attempt == attempt {
-		return last.reply, nil
-	}
 	g, err := txn.DecodeGreeting(arg[connectHeaderBytes:])
 	if err != nil {
 		return nil, err
 	}
-	if !t.begin(from.Machine) {
+	reply, err := r.accept(from.Machine, g)
+	if err == nil {
+		t.answered(from, number, reply)
+	}
+	return reply, err
+}
+
+// accept connects to what a member offers and returns what it gets in exchange.
+func (r *run) accept(from rdma.MachineID, g txn.Greeting) ([]byte, error) {
+	number, ok := r.t.begin(r, from)
+	if !ok {
 		return nil, errEarly
 	}
-	defer t.end(from.Machine)
-	own, err := r.m.Listen(from.Machine)
+	defer r.t.end(from)
+	own, err := r.m.Listen(from)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.m.Connect(from.Machine, g); err != nil {
+	if err := r.m.Connect(from, g); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	t.mu.exchanges[from.Machine] = &exchange{attempt, own.Append(nil)}
-	t.mu.Unlock()
-	return own.Append(nil), nil
+	return own.Append(binary.LittleEndian.AppendUint64(nil, number)), nil
 }

@@ -93,6 +93,8 @@ type instance struct {
 
 	over   atomic.Bool // no steps are told any more
 	zombie bool        // who is evicted is not told
+	// wire, if not nil, is what a machine's calls go through.
+	wire   func(rdma.NIC) rdma.NIC
 	mu     sync.Mutex
 	c      *cluster.Configuration
 	failed chan struct{} // has room for one
@@ -157,7 +159,11 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 	if n.nic, err = x.network.Join(id); err != nil {
 		x.t.Fatal(err)
 	}
-	n.calls = call.New(n.nic, clock.System{}, incarnation)
+	var wire rdma.NIC = n.nic
+	if x.wire != nil {
+		wire = x.wire(wire)
+	}
+	n.calls = call.New(wire, clock.System{}, incarnation)
 	n.alloc = region.NewAllocator(region.AllocatorConfig{Workers: 1,
 		Replicate: func(id region.ID, off uint64, data []byte) error { return n.m.WriteBackups(id, off, data) },
 		Grow:      func(region.ID) (*region.Region, error) { return nil, region.ErrFull },

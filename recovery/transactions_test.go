@@ -80,13 +80,7 @@ func TestMachineComesBack(t *testing.T) {
 		x.play(2, 20, 2, rec)
 		x.rejoin(1)
 		x.play(2, 20, 3, rec)
-		for _, n := range x.nodes {
-			for _, peer := range x.nodes {
-				if n != peer && !n.m.Connected(peer.id) {
-					t.Errorf("machine %d is not connected to machine %d", n.id, peer.id)
-				}
-			}
-		}
+		x.checkConnected()
 		x.kill(2)
 		x.play(2, 20, 4, rec)
 		x.check(rec)

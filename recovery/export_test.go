@@ -1,0 +1,4 @@
+package recovery
+
+// KindConnect is the kind of CONNECT calls.
+const KindConnect = kindConnect

@@ -1,0 +1,140 @@
+package recovery_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// quiesce is how long transactions may take to be truncated.
+const quiesce = 5 * time.Second
+
+// A recorder keeps the datagrams that a machine sends.
+type recorder struct {
+	rdma.NIC
+	mu   sync.Mutex
+	sent []datagram
+}
+
+type datagram struct {
+	to rdma.MachineID
+	b  []byte
+}
+
+func (r *recorder) Datagram(to rdma.MachineID, b []byte) error {
+	r.mu.Lock()
+	r.sent = append(r.sent, datagram{to, bytes.Clone(b)})
+	r.mu.Unlock()
+	return r.NIC.Datagram(to, b)
+}
+
+// again sends everything again, in any order.
+func (r *recorder) again(rng *rand.Rand) {
+	r.mu.Lock()
+	sent := slices.Clone(r.sent)
+	r.mu.Unlock()
+	rng.Shuffle(len(sent), func(i, j int) { sent[i], sent[j] = sent[j], sent[i] })
+	for _, d := range sent {
+		_ = r.NIC.Datagram(d.to, d.b) // to the dead as well
+	}
+}
+
+// rejoined returns an instance that has lost a machine and got it back, with what
+// everybody has said since it was started.
+func rejoined(t *testing.T, async bool) (*instance, map[rdma.MachineID]*recorder) {
+	x := start(t, shape{4, 3, async})
+	x.populate(12)
+	x.play(2, 20, 1, history.NewRecorder())
+	x.kill(1)
+	x.reconfigure()
+	recorders := make(map[rdma.MachineID]*recorder)
+	x.wire = func(nic rdma.NIC) rdma.NIC {
+		r := &recorder{NIC: nic}
+		recorders[nic.Machine()] = r
+		return r
+	}
+	x.rejoin(1)
+	return x, recorders
+}
+
+func (x *instance) checkConnected() {
+	x.t.Helper()
+	for _, n := range x.nodes {
+		for _, peer := range x.nodes {
+			if n != peer && !n.m.Connected(peer.id) {
+				x.t.Errorf("machine %d is not connected to machine %d", n.id, peer.id)
+			}
+		}
+	}
+}
+
+// What a machine has said is said again, late and out of order, while it works.
+func TestLateCopies(t *testing.T) {
+	for seed := range uint64(4) {
+		x, recorders := rejoined(t, seed%2 == 1)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		for range 5 {
+			recorders[1].again(rng)
+			x.play(2, 5, seed, history.NewRecorder())
+		}
+		x.checkConnected()
+		x.check(nil)
+	}
+}
+
+// A CONNECT of an earlier attempt, whose logs and queues are gone, comes after a
+// later one.
+func TestConnectComesLate(t *testing.T) {
+	x, _ := rejoined(t, false)
+	sender, to := x.nodes[1], x.nodes[0]
+	for _, n := range x.nodes {
+		if err := n.m.Quiesce(quiesce); err != nil {
+			t.Fatal(err)
+		}
+	}
+	greeting, err := sender.m.Listen(0) // in place of what machine 0 writes to
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func(number uint64) ([]byte, error) {
+		arg := binary.LittleEndian.AppendUint64(nil, uint64(x.c.ID))
+		arg = binary.LittleEndian.AppendUint64(arg, number)
+		return sender.calls.Call(t.Context(), call.Peer{Machine: 0, Incarnation: to.calls.Self().Incarnation}, recovery.KindConnect, greeting.Append(arg))
+	}
+	const latest = 1 << 20 // higher than what the machine itself has come to
+	first, err := connect(latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := txn.DecodeGreeting(first[8:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sender.m.Connect(0, mine); err != nil {
+		t.Fatal(err)
+	}
+	x.play(2, 5, 1, history.NewRecorder())
+	if again, err := connect(latest); err != nil || !bytes.Equal(again, first) {
+		t.Errorf("the same attempt: %x, %v; was %x", again, err, first)
+	}
+	var refused *call.RemoteError
+	for _, number := range []uint64{0, 1, latest - 1} {
+		if _, err := connect(number); !errors.As(err, &refused) {
+			t.Errorf("attempt %d after attempt %d: %v", number, latest, err)
+		}
+	}
+	x.play(2, 5, 2, history.NewRecorder())
+	x.checkConnected()
+	x.check(nil)
+}
