@@ -63,6 +63,7 @@ var codes = []struct {
 	{txn.ErrTooLarge, erTransTooBig, "HY000", ""},
 	{txn.ErrLogFull, erLockWaitTimeout, "HY000", ""},
 	{txn.ErrClosed, erServerShutdown, "08S01", "Server shutdown in progress"},
+	{txn.ErrEvicted, erServerShutdown, "08S01", "Server shutdown in progress: this machine has no part in the cluster any more, connect to another one"},
 	{txn.ErrNoRegion, erRecordFull, "HY000", ""},
 	{region.ErrFull, erRecordFull, "HY000", ""},
 	{nvram.ErrNoSpace, erRecordFull, "HY000", ""},
@@ -211,10 +212,14 @@ func IsConflict(err error) bool {
 		errors.As(err, &known) && known.Num == erLockDeadlock
 }
 
-// conflict is err as go-mysql-server knows it.
+// conflict is err as go-mysql-server knows it. Of others than its own and MySQL's
+// it keeps the text only.
 func conflict(err error) error {
-	if errors.Is(err, txn.ErrConflict) {
+	switch {
+	case errors.Is(err, txn.ErrConflict):
 		return gms.ErrLockDeadlock.New(err.Error())
+	case errors.Is(err, txn.ErrInDoubt), errors.Is(err, txn.ErrEvicted), errors.Is(err, txn.ErrClosed):
+		return SQLError(err) // programs connect again
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	h.stats.compiled.Add(1)
 	if err != nil {
 		sqlCtx.GetLogger().WithError(err).Warn("error running query")
-		return gms.CastSQLError(err)
+		return sql.SQLError(err)
 	}
 	s.setStatus(sqlCtx, c)
 	if res.Header == nil {
