@@ -111,8 +111,14 @@ func TestBank(t *testing.T) {
 
 // readBank adds up the accounts in one of several ways and fails on a wrong sum.
 func readBank(ctx context.Context, db *stdsql.DB, way int) error {
-	var sum int64
-	var err error
+	sum, err := sumBank(ctx, db, way)
+	if err == nil && sum != bankAccounts*bankBalance {
+		return fmt.Errorf("the total is %d, read in way %d", sum, way)
+	}
+	return err
+}
+
+func sumBank(ctx context.Context, db *stdsql.DB, way int) (sum int64, err error) {
 	switch way % 4 {
 	case 0:
 		err = db.QueryRowContext(ctx, "select sum(balance) from bank").Scan(&sum)
@@ -123,10 +129,7 @@ func readBank(ctx context.Context, db *stdsql.DB, way int) error {
 	case 3:
 		sum, err = sumRows(ctx, db, "select balance from bank where id >= ? for update", 0)
 	}
-	if err == nil && sum != bankAccounts*bankBalance {
-		return fmt.Errorf("the total is %d, read in way %d", sum, way)
-	}
-	return err
+	return sum, err
 }
 
 func sumRows(ctx context.Context, db *stdsql.DB, query string, args ...any) (sum int64, err error) {

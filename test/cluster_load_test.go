@@ -1,0 +1,301 @@
+package test
+
+import (
+	"context"
+	stdsql "database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// A fleetLoad is what clients of all machines of a fleet do, and what they have
+// been told. Each client is connected to one machine, and comes back to it.
+type fleetLoad struct {
+	t     *testing.T
+	fleet *fleet
+	seed  uint64
+
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+
+	lastID    atomic.Int64
+	transfers atomic.Int64 // acknowledged
+	doubtful  atomic.Int64 // transfers whose outcome nobody has heard
+	reads     atomic.Int64 // of the bank's total
+	conflicts atomic.Int64
+	lost      atomic.Int64 // operations that failed with their machine
+
+	mu    sync.Mutex
+	fates map[int64]fate
+	done  []completion
+}
+
+// A fate is what a client knows of a row that it has inserted.
+type fate uint8
+
+const (
+	acknowledged fate = iota + 1
+	refused           // there is no such row
+	doubtful
+)
+
+// A completion is an operation that was acknowledged.
+type completion struct {
+	at      time.Time
+	machine int
+}
+
+// prepare makes the tables.
+func (l *fleetLoad) prepare() {
+	l.t.Helper()
+	db := l.connect(l.fleet.machines[0], "")
+	defer db.Close()
+	exec1(l.t, db, "create database fleet")
+	db = l.connect(l.fleet.machines[0], "fleet")
+	defer db.Close()
+	createBank(l.t, db)
+	exec1(l.t, db, "create table rows_ (id bigint primary key, machine int not null, pad varchar(100), key by_machine (machine))")
+}
+
+func (l *fleetLoad) connect(m *machine, schema string) *stdsql.DB {
+	db, err := stdsql.Open("mysql", fmt.Sprintf("root@tcp(%s)/%s", m.address(), schema))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	return db
+}
+
+// begin starts the clients, on each machine those that transfer, insert and read.
+func (l *fleetLoad) begin() {
+	ctx, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	l.fates = make(map[int64]fate)
+	l.t.Cleanup(l.end)
+	for _, m := range l.fleet.machines {
+		for kind, operation := range []func(context.Context, *stdsql.DB, *machine, *rand.Rand) error{l.transfer, l.insert, l.read} {
+			rnd := rand.New(rand.NewPCG(l.seed, uint64(m.id*10+kind)))
+			l.clients.Go(func() { l.client(ctx, m, rnd, operation) })
+		}
+	}
+}
+
+// end stops the clients.
+func (l *fleetLoad) end() {
+	l.stop()
+	l.clients.Wait()
+}
+
+// client runs an operation over and over, at a machine.
+func (l *fleetLoad) client(ctx context.Context, m *machine, rnd *rand.Rand, operation func(context.Context, *stdsql.DB, *machine, *rand.Rand) error) {
+	for ctx.Err() == nil {
+		if !m.serves() {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		db := l.connect(m, "fleet")
+		for ctx.Err() == nil && m.serves() {
+			upsets := m.upsets()
+			// Not ctx: what has begun shall tell how it ended.
+			err := operation(context.Background(), db, m, rnd)
+			if err == nil {
+				l.complete(m)
+			} else if isConflict(err) {
+				l.conflicts.Add(1)
+			} else if l.lost.Add(1); !l.excused(ctx, m, upsets, err) {
+				break
+			}
+		}
+		_ = db.Close()
+	}
+}
+
+func (l *fleetLoad) complete(m *machine) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done = append(l.done, completion{now, m.id})
+}
+
+// excused reports an error, unless it is a lost connection, or an unknown
+// outcome, at a machine that was killed or evicted meanwhile.
+func (l *fleetLoad) excused(ctx context.Context, m *machine, upsets int, err error) bool {
+	if isLost(err) {
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			if m.upsets() > upsets {
+				return true
+			}
+		}
+	}
+	l.t.Errorf("a client of machine %d: %v\n%s", m.id, err, l.fleet.tails())
+	return false
+}
+
+// isLost says whether err is what a client sees of a machine that is gone: a
+// broken connection, or 1053 (shutdown) or 1180 (outcome of a commit unknown).
+func isLost(err error) bool {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number == 1053 || e.Number == 1180
+	}
+	return !errors.Is(err, errTotal)
+}
+
+var errTotal = errors.New("the total is wrong")
+
+func (l *fleetLoad) transfer(ctx context.Context, db *stdsql.DB, _ *machine, rnd *rand.Rand) error {
+	err := transfer(ctx, db, rnd)
+	switch {
+	case err == nil:
+		l.transfers.Add(1)
+	case !isConflict(err):
+		l.doubtful.Add(1)
+	}
+	return err
+}
+
+// insert inserts a row with an id of its own, alone or two in a transaction.
+func (l *fleetLoad) insert(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
+	ids := []int64{l.lastID.Add(1)}
+	insert := func(x execer, id int64) error {
+		_, err := x.ExecContext(ctx, "insert into rows_ values (?, ?, ?)", id, m.id, fmt.Sprintf("%0*d", rnd.IntN(100), id))
+		return err
+	}
+	var err error
+	if rnd.IntN(2) == 0 {
+		err = insert(db, ids[0])
+	} else {
+		ids = append(ids, l.lastID.Add(1))
+		err = l.inTransaction(ctx, db, func(tx *stdsql.Tx) error { return errors.Join(insert(tx, ids[0]), insert(tx, ids[1])) })
+	}
+	f := doubtful
+	switch {
+	case err == nil:
+		f = acknowledged
+	case isConflict(err):
+		f = refused
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		l.fates[id] = f
+	}
+	return err
+}
+
+func (l *fleetLoad) inTransaction(ctx context.Context, db *stdsql.DB, f func(*stdsql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // no-op after Commit
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// read adds up the bank.
+func (l *fleetLoad) read(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
+	sum, err := sumBank(ctx, db, rnd.IntN(4))
+	if err == nil && sum != bankAccounts*bankBalance {
+		return fmt.Errorf("%w: %d at machine %d", errTotal, sum, m.id)
+	}
+	if err == nil {
+		l.reads.Add(1)
+	}
+	return err
+}
+
+// verify holds what a machine shows against what clients were told.
+func (l *fleetLoad) verify(m *machine) {
+	t := l.t
+	t.Helper()
+	db := l.connect(m, "fleet")
+	defer db.Close()
+	for way := range 4 {
+		if err := l.again(func() error { return readBank(t.Context(), db, way) }); err != nil {
+			t.Errorf("machine %d: %v", m.id, err)
+		}
+	}
+	var versions int64
+	if err := l.again(func() error { return db.QueryRow("select sum(version) from bank").Scan(&versions) }); err != nil {
+		t.Errorf("machine %d: %v", m.id, err)
+	}
+	if sure, most := 2*l.transfers.Load(), 2*(l.transfers.Load()+l.doubtful.Load()); versions < sure || versions > most || versions%2 != 0 {
+		t.Errorf("machine %d: %d changes of accounts, want %d to %d", m.id, versions, sure, most)
+	}
+	for _, query := range []string{"select id from rows_", "select id from rows_ where machine >= 0 order by machine"} {
+		var found map[int64]bool
+		err := l.again(func() (err error) { found, err = readIDs(db, query); return err })
+		if err != nil {
+			t.Errorf("machine %d: %s: %v", m.id, query, err)
+			continue
+		}
+		l.compare(m, query, found)
+	}
+}
+
+// again repeats a read as long as it conflicts.
+func (l *fleetLoad) again(f func() error) error {
+	for {
+		if err := f(); !isConflict(err) {
+			return err
+		}
+	}
+}
+
+func (l *fleetLoad) compare(m *machine, query string, found map[int64]bool) {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var missing, strange int
+	for id, f := range l.fates {
+		if f == acknowledged && !found[id] {
+			missing++
+		}
+	}
+	for id := range found {
+		if f := l.fates[id]; f != acknowledged && f != doubtful {
+			strange++
+		}
+	}
+	if missing > 0 || strange > 0 {
+		l.t.Errorf("machine %d: %s: of %d acknowledged and doubtful rows %d are there: %d acknowledged ones are missing, %d should not be there",
+			m.id, query, len(l.fates), len(found), missing, strange)
+	}
+}
+
+func readIDs(db *stdsql.DB, query string) (map[int64]bool, error) {
+	rows, err := db.Query(query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := make(map[int64]bool)
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		if found[id] {
+			return nil, fmt.Errorf("row %d is there twice", id)
+		}
+		found[id] = true
+	}
+	return found, rows.Err()
+}
+
+// String is what the clients have done.
+func (l *fleetLoad) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Sprintf("%d transfers acknowledged and %d doubtful, %d rows, %d reads of the total, %d conflicts, %d operations lost with their machine",
+		l.transfers.Load(), l.doubtful.Load(), len(l.fates), l.reads.Load(), l.conflicts.Load(), l.lost.Load())
+}

@@ -1,0 +1,335 @@
+package test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/zookeepertest"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A fleet is an instance whose machines are processes.
+type fleet struct {
+	t        *testing.T
+	folder   string // on a tmpfs
+	url      string // --cluster
+	replicas int
+	store    cluster.Store
+	machines []*machine
+}
+
+// newFleet makes a fleet of machines that do not run yet. Without a url the
+// configuration is in a file.
+func newFleet(t *testing.T, machines, replicas int, url string) *fleet {
+	t.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "farmsql-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	if url == "" {
+		url = "file://" + filepath.Join(folder, "configuration")
+	}
+	f := &fleet{t: t, folder: folder, url: url, replicas: replicas}
+	if f.store, err = cluster.Open(url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.store.Close() })
+	for id := range machines {
+		f.machines = append(f.machines, &machine{fleet: f, id: id})
+	}
+	return f
+}
+
+// stores are where a fleet's configuration can be.
+var stores = map[string]func(*testing.T) string{
+	"file":      func(*testing.T) string { return "" },
+	"zookeeper": func(t *testing.T) string { return "zk://" + zookeepertest.Start(t).Address + "/farmsql/test" },
+}
+
+// start starts all machines and returns when all serve. They are killed when the
+// test ends, if need be.
+func (f *fleet) start() {
+	f.t.Helper()
+	f.t.Cleanup(f.killAll)
+	for _, m := range f.machines {
+		m.start()
+	}
+	f.awaitServing()
+}
+
+func (f *fleet) awaitServing() {
+	f.t.Helper()
+	for _, m := range f.machines {
+		f.wait(fmt.Sprintf("machine %d to serve", m.id), func() bool { return m.serves() })
+	}
+}
+
+func (f *fleet) killAll() {
+	for _, m := range f.machines {
+		if m.cmd != nil {
+			_ = m.cmd.Process.Kill()
+		}
+	}
+	for _, m := range f.machines {
+		if m.cmd != nil {
+			<-m.exited
+		}
+	}
+}
+
+// configuration returns the current configuration.
+func (f *fleet) configuration() *cluster.Configuration {
+	f.t.Helper()
+	c, err := f.store.Load()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+// isWhole says whether all machines are members and every region has all of its
+// replicas, filled.
+func (f *fleet) isWhole() bool {
+	c := f.configuration()
+	if c == nil || len(c.Machines) != len(f.machines) || len(c.Lost) > 0 || len(c.Regions) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
+		return len(p.Filling) > 0 || 1+len(p.Backups) != f.replicas
+	})
+}
+
+func (f *fleet) awaitWhole() {
+	f.t.Helper()
+	f.wait("all regions to have all replicas", f.isWhole)
+	f.awaitServing()
+}
+
+// cm returns the CM of the current configuration.
+func (f *fleet) cm() *machine { return f.machines[f.configuration().CM] }
+
+// wait waits until a condition holds, for startTimeout.
+func (f *fleet) wait(what string, holds func() bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(startTimeout); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.t.Fatalf("waited %v for %s\n%s", startTimeout, what, f.tails())
+		}
+		for _, m := range f.machines {
+			if err := m.died(); err != nil {
+				f.t.Fatalf("machine %d has ended by itself: %v\n%s", m.id, err, f.tails())
+			}
+		}
+	}
+}
+
+// tails is the end of each machine's log, for failures.
+func (f *fleet) tails() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v\n", f.configuration())
+	for _, m := range f.machines {
+		m.mu.Lock()
+		from := slices.IndexFunc(m.lines, func(s string) bool { return strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: ") })
+		if from < 0 {
+			from = max(0, len(m.lines)-12)
+		}
+		fmt.Fprintf(&b, "machine %d:\n\t%s\n", m.id, strings.Join(m.lines[from:min(from+40, len(m.lines))], "\n\t"))
+		m.mu.Unlock()
+	}
+	return b.String()
+}
+
+// A machine is one machine of a fleet, through all its processes.
+type machine struct {
+	fleet *fleet
+	id    int
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd has
+	err    error         // of Wait, after exited
+
+	mu      sync.Mutex // guards the rest
+	addr    string
+	killed  bool    // the process was to end
+	upset   int     // how often it was killed or evicted
+	events  []event // what it has logged
+	lines   []string
+	serving bool
+}
+
+// An event is a line of a machine's log.
+type event struct {
+	Time    time.Time `json:"time"`
+	Message string    `json:"msg"`
+	Machine int       `json:"machine"`
+	Suspect *int      `json:"suspect"`
+	Steps   string    `json:"steps"`
+	Length  int64     `json:"length"`
+	KeptBy  string    `json:"kept by"`
+	ID      uint64    `json:"configuration"`
+}
+
+// flags are those of the machine's process.
+func (m *machine) flags() []string {
+	return []string{
+		"serve", "--data", m.fleet.folder, "--cluster", m.fleet.url, "--machine-id", fmt.Sprint(m.id),
+		"--shared-folder", filepath.Join(m.fleet.folder, "shared"), "--replicas", fmt.Sprint(m.fleet.replicas),
+		"--region-size", "16MiB", "--log-size", "1MiB", "--listen", "127.0.0.1:0", "--log-format", "json",
+	}
+}
+
+// start starts the machine's process, and does not wait for it.
+func (m *machine) start() {
+	t := m.fleet.t
+	t.Helper()
+	m.cmd = exec.Command(binary, m.flags()...)
+	// A test that dies must not leave its machines behind.
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout, err := m.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := m.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.mu.Lock()
+	m.killed, m.serving = false, false
+	m.mu.Unlock()
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	m.exited = make(chan struct{})
+	var pipes sync.WaitGroup
+	pipes.Go(func() { each(stdout, m.said) })
+	pipes.Go(func() { each(stderr, m.logged) })
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		pipes.Wait()
+		m.err = cmd.Wait()
+		close(exited)
+	}(m.cmd, m.exited)
+}
+
+func each(r io.Reader, f func(line string)) {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			f(strings.TrimSpace(line))
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// said takes a line of standard output.
+func (m *machine) said(line string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found := readyPattern.FindStringSubmatch(line); found != nil {
+		m.addr, m.serving = found[1], true
+	}
+}
+
+// logged takes a line of the log.
+func (m *machine) logged(line string) {
+	var e event
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lines = append(m.lines, line)
+	if json.Unmarshal([]byte(line), &e) != nil {
+		return
+	}
+	m.events = append(m.events, e)
+	if e.Message == "evicted" {
+		m.upset++
+		m.serving = false
+	}
+}
+
+// serves says whether clients can connect.
+func (m *machine) serves() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.serving && !m.killed
+}
+
+// died returns why the process has ended although nobody has killed it.
+func (m *machine) died() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.exited == nil || m.killed {
+		return nil
+	}
+	select {
+	case <-m.exited:
+		return fmt.Errorf("exit: %v", m.err)
+	default:
+		return nil
+	}
+}
+
+// kill ends the process as a crash would, and returns when.
+func (m *machine) kill() time.Time {
+	m.mu.Lock()
+	m.killed, m.serving = true, false
+	m.upset++
+	m.mu.Unlock()
+	at := time.Now()
+	_ = m.cmd.Process.Kill()
+	<-m.exited
+	return at
+}
+
+// signal sends a signal to the process.
+func (m *machine) signal(s syscall.Signal) {
+	if err := m.cmd.Process.Signal(s); err != nil {
+		m.fleet.t.Fatal(err)
+	}
+}
+
+// upsets counts how often the machine was killed or evicted.
+func (m *machine) upsets() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.upset
+}
+
+// find returns the first event since a moment that f accepts.
+func (m *machine) find(since time.Time, f func(e *event) bool) (event, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.events {
+		if !e.Time.Before(since) && f(&e) {
+			return e, true
+		}
+	}
+	return event{}, false
+}
+
+// address returns where the machine serves.
+func (m *machine) address() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.addr
+}
+
+// isMember says whether the machine is in the configuration.
+func (f *fleet) isMember(m *machine) bool {
+	_, ok := f.configuration().Member(rdma.MachineID(m.id))
+	return ok
+}
