@@ -132,6 +132,7 @@ func (db *DB) Close() error {
 
 func (db *DB) close() error {
 	ctx := context.Background()
+	defer db.doNotWaitForever()()
 	var errs []error
 	if db.sql != nil {
 		errs = append(errs, db.sql.Close())
@@ -145,7 +146,7 @@ func (db *DB) close() error {
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}
-	if db.wire != nil {
+	if db.wire != nil && !db.isLone() { // others go on counting
 		errs = append(errs, db.engines[0].Counted(ctx))
 	}
 	for _, c := range db.catalogs {
@@ -154,7 +155,7 @@ func (db *DB) close() error {
 	if db.sequences != nil {
 		errs = append(errs, db.sequences.Close(ctx))
 	}
-	errs = append(errs, db.instance.Close())
+	errs = append(db.unfinished(errs), db.instance.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("farmsql: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
@@ -165,10 +167,16 @@ func (c Config) events() recovery.Events {
 		Applied: func(c *cluster.Configuration) {
 			log.Info("configuration applied", "configuration", c.ID, "machines", c.Machines, "cm", c.CM)
 		},
-		Reconfigured: func(t recovery.Timeline) { log.Info("reconfigured", "steps", t.String()) },
-		Waiting:      func(missing []rdma.MachineID) { log.Warn("waiting for a majority", "missing", missing) },
-		Evicted:      func(reason error) { log.Error("evicted", "reason", reason) },
-		Failed:       func(what string, err error) { log.Debug("to be tried again", "what", what, "error", err) },
+		Reconfigured: func(t recovery.Timeline) {
+			attributes := []any{"configuration", t.ID, "dead", t.Dead, "took", t.AllActive.Sub(t.Suspect), "steps", t.String()}
+			if t.IsJoin {
+				attributes = append(attributes, "joined", t.Joined)
+			}
+			log.Info("reconfigured", attributes...)
+		},
+		Waiting: func(missing []rdma.MachineID) { log.Warn("waiting for a majority", "missing", missing) },
+		Evicted: func(reason error) { log.Error("evicted", "reason", reason) },
+		Failed:  func(what string, err error) { log.Debug("to be tried again", "what", what, "error", err) },
 	}
 }
 
@@ -187,4 +195,35 @@ func (db *DB) Ended() <-chan error {
 func (db *DB) isLone() bool {
 	_, ok := db.instance.(*lone)
 	return ok
+}
+
+// stopPatience is how long a machine of a cluster, when it is closed, waits for
+// others. Without a majority of them it would for ever.
+const stopPatience = 3 * time.Second
+
+// doNotWaitForever has what is still under way fail after a while, if it needs
+// machines that are not there, until stop is called.
+func (db *DB) doNotWaitForever() (stop func()) {
+	l, ok := db.instance.(*lone)
+	if !ok || l.member == nil {
+		return func() {}
+	}
+	t := clock.System{}.AfterFunc(stopPatience, l.member.Transactions().Evict)
+	return func() { t.Stop() }
+}
+
+// unfinished returns errs, of closing, without those of a machine that could not
+// finish because it has no part any more, or the others are not there. What is
+// left undone, numbers of a sequence that are not given back, is harmless.
+func (db *DB) unfinished(errs []error) []error {
+	if !db.isLone() {
+		return errs
+	}
+	return slices.DeleteFunc(errs, func(err error) bool {
+		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt)
+		if left {
+			db.cfg.Logger.Warn("not finished", "error", err)
+		}
+		return left
+	})
 }

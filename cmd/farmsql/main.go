@@ -32,6 +32,7 @@ For a data folder on tmpfs give --saves a folder on a disk.`
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the database and answer MySQL clients."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL: interactively, from --execute, or from standard input."`
+	Status  statusCommand  `cmd:"" help:"Show machines, leases, regions and recovery of a running database."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database for leaks, orphans and broken indexes."`
 	Sim     simCommand     `cmd:"" help:"Run clusters in a simulator, with faults, and check what they do."`
 	Version versionCommand `cmd:"" help:"Print the version."`
@@ -103,7 +104,7 @@ func oneLine(err error) string {
 func commandName(args []string) string {
 	for _, a := range args {
 		switch a {
-		case "serve", "sql", "check", "sim", "version":
+		case "serve", "sql", "status", "check", "sim", "version":
 			return a + " "
 		}
 	}

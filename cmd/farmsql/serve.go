@@ -148,6 +148,11 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 		}
 		return nil, err
 	}
+	status, err := serveStatus(s.statusFolder(), db.Status)
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), l.Close())
+	}
+	closeAll := func() error { return errors.Join(status.Close(), db.Close()) }
 	fmt.Fprintln(out, readyLine(l.Addr()))
 	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", db.Machines())
 	serving, end := context.WithCancelCause(ctx)
@@ -165,16 +170,24 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	} else if cause := context.Cause(serving); err == nil && !errors.Is(cause, context.Canceled) {
 		// Clients that are connected are told to go by Close. What closing still
 		// has to say to the others it cannot.
-		if err := db.Close(); err != nil {
+		if err := closeAll(); err != nil {
 			log.Info("closed", "error", err)
 		}
 		return cause, nil
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
+	if err := errors.Join(err, closeAll()); err != nil {
 		return nil, err
 	}
 	log.Info("stopped")
 	return nil, nil
+}
+
+// statusFolder is where status finds the socket of this process.
+func (s *serveCommand) statusFolder() string {
+	if s.Cluster != "" {
+		return machineFolder(s.Data, s.MachineID)
+	}
+	return s.Data
 }
 
 func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {

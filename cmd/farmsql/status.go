@@ -1,0 +1,385 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/farmsql/farmsql"
+)
+
+// statusSocket is the name of the socket, in the folder of a machine that is a
+// process, or else in the data folder, at which a process says how it is: one
+// JSON document to whoever connects.
+const statusSocket = "status.sock"
+
+// statusPatience is how long a process may take to say how it is.
+const statusPatience = 2 * time.Second
+
+type statusCommand struct {
+	Data      string `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder whose processes are asked (${default})."`
+	MachineID *int   `placeholder:"N" help:"Ask this machine only."`
+	Cluster   string `placeholder:"URL" help:"If no machine answers, show the configuration that is stored there: file://PATH or zk://HOST:PORT,HOST:PORT/PATH."`
+	JSON      bool   `name:"json" help:"Print one JSON document a line, one for each machine that answers."`
+}
+
+// Help is shown by status --help.
+func (statusCommand) Help() string {
+	return `
+Asks the processes that have the data folder, and shows configuration, machines, leases, regions
+and what recovery is doing, as the machine sees it that has the newest configuration. An instance
+all of whose machines run in one process has no leases. Exits 1 if nobody answers.`
+}
+
+// Run asks and prints.
+func (c *statusCommand) Run(std streams) error {
+	answers := c.ask()
+	var good []statusAnswer
+	for _, a := range answers {
+		if a.err == nil {
+			good = append(good, a)
+		}
+	}
+	switch {
+	case len(good) > 0 && c.JSON:
+		return printStatusJSON(std.out, good)
+	case len(good) > 0:
+		best := slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() })
+		printStatus(std.out, best.Status)
+		printOthers(std.out, answers, best)
+		return nil
+	case c.Cluster != "":
+		return c.stored(std)
+	}
+	return c.nobody(answers)
+}
+
+// ask asks every process that has the folder, or a part of it.
+func (c *statusCommand) ask() []statusAnswer {
+	folders := []string{c.Data}
+	if c.MachineID != nil {
+		folders = nil
+	}
+	for _, m := range machineFolders(c.Data) {
+		if c.MachineID == nil || m == *c.MachineID {
+			folders = append(folders, machineFolder(c.Data, m))
+		}
+	}
+	var answers []statusAnswer
+	for _, folder := range folders {
+		s, err := askStatus(folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // nobody ever served from here
+		}
+		answers = append(answers, statusAnswer{s, folder, err})
+	}
+	return answers
+}
+
+// stored shows what is stored.
+func (c *statusCommand) stored(std streams) error {
+	s, err := farmsql.StoredStatus(c.Cluster)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printStatusJSON(std.out, []statusAnswer{{Status: s}})
+	}
+	printStatus(std.out, s)
+	return nil
+}
+
+// nobody is the error if there is nothing to show.
+func (c *statusCommand) nobody(answers []statusAnswer) error {
+	var said []string
+	for _, a := range answers {
+		said = append(said, fmt.Sprintf("; %s: %v", a.folder, a.err))
+	}
+	who := "no process"
+	if c.MachineID != nil {
+		who = fmt.Sprintf("no machine %d", *c.MachineID)
+	}
+	return fmt.Errorf("%s answers in %s (farmsql serve starts one, and with --cluster what is stored is shown)%s", who, c.Data, strings.Join(said, ""))
+}
+
+// A statusAnswer is what the process that has a folder says, or why it does not.
+type statusAnswer struct {
+	farmsql.Status
+	folder string
+	err    error
+}
+
+// weight is more for who knows more: the machine with the newest configuration,
+// and of these the CM.
+func (a statusAnswer) weight() int {
+	w := 2 * a.Configuration
+	for _, m := range a.Machines {
+		if m.IsCM && m.Machine == a.Machine {
+			w++
+		}
+	}
+	return w
+}
+
+// machineFolder is where a machine that is a process has its memory.
+func machineFolder(data string, machine int) string {
+	return filepath.Join(data, machinePrefix+strconv.Itoa(machine))
+}
+
+const machinePrefix = "machine-"
+
+// machineFolders lists the machines that have a folder in a data folder.
+func machineFolders(data string) []int {
+	found, _ := filepath.Glob(filepath.Join(data, machinePrefix+"*")) // the pattern is good
+	var machines []int
+	for _, f := range found {
+		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(f), machinePrefix)); err == nil && n >= 0 {
+			machines = append(machines, n)
+		}
+	}
+	slices.Sort(machines)
+	return machines
+}
+
+// A statusServer answers at the socket of a folder.
+type statusServer struct {
+	listener net.Listener
+	folder   string
+	running  sync.WaitGroup
+}
+
+// serveStatus has the socket in a folder answer, which this process has locked.
+func serveStatus(folder string, status func() farmsql.Status) (*statusServer, error) {
+	path := filepath.Join(folder, statusSocket)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // a killed process has left it
+		return nil, err
+	}
+	s := &statusServer{folder: folder}
+	err := within(folder, func(short string) (err error) {
+		s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %s: %w", path, err)
+	}
+	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // by another name; Close removes it
+	s.running.Go(func() {
+		for {
+			c, err := s.listener.Accept()
+			if err != nil {
+				return
+			}
+			s.running.Go(func() { answerStatus(c, status) })
+		}
+	})
+	return s, nil
+}
+
+func answerStatus(c net.Conn, status func() farmsql.Status) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(statusPatience))
+	_ = json.NewEncoder(c).Encode(status()) // whoever asked has gone
+}
+
+// Close ends the answers, and waits for those that are being given.
+func (s *statusServer) Close() error {
+	err := s.listener.Close()
+	s.running.Wait()
+	return errors.Join(err, os.Remove(filepath.Join(s.folder, statusSocket)))
+}
+
+// within calls f with a short name for the socket of a folder: the path of a
+// socket has 107 bytes at most.
+func within(folder string, f func(short string) error) error {
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return f(fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), statusSocket))
+}
+
+// errNoServer means that the process that had the socket is gone.
+var errNoServer = errors.New("not running")
+
+// askStatus asks the process that has a folder. It fails with fs.ErrNotExist if
+// there is no socket.
+func askStatus(folder string) (s farmsql.Status, err error) {
+	var c net.Conn
+	err = within(folder, func(short string) (err error) {
+		c, err = net.DialTimeout("unix", short, statusPatience)
+		return err
+	})
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return s, errNoServer
+	}
+	if err != nil {
+		return s, err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(statusPatience))
+	b, err := io.ReadAll(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return s, fmt.Errorf("runs, but does not answer within %v", statusPatience)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("answers what is no status: %w", err)
+	}
+	return s, nil
+}
+
+func printStatusJSON(w io.Writer, answers []statusAnswer) error {
+	for _, a := range answers {
+		b, err := json.Marshal(a.Status)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\n", b)
+	}
+	return nil
+}
+
+// printStatus prints s for people.
+func printStatus(w io.Writer, s farmsql.Status) {
+	fmt.Fprintf(w, "configuration %d (revision %d) of cluster %s, %s\n", s.Configuration, s.Revision, s.Cluster, sourceText(s))
+	if s.Ended != "" {
+		fmt.Fprintf(w, "the machine has no part any more: %s\n", s.Ended)
+	}
+	fmt.Fprintln(w)
+	printMachines(w, s)
+	fmt.Fprintln(w)
+	printRegions(w, s)
+	if s.Source != farmsql.StatusStored { // nobody knows
+		fmt.Fprintf(w, "\nrecovery: %s\n", recoveryText(s.Recovery))
+	}
+	if s.Lease != nil {
+		fmt.Fprintf(w, "leases:   %v, kept by a %s; the one of machine %d is %s\n", duration(s.Lease.LengthMS), s.Lease.KeptBy, s.Machine, validText(s.Lease.IsValid))
+	}
+	if len(s.Joining) > 0 {
+		fmt.Fprintf(w, "joining:  %s\n", list(s.Joining))
+	}
+}
+
+func sourceText(s farmsql.Status) string {
+	switch s.Source {
+	case farmsql.StatusOfMachine:
+		return fmt.Sprintf("as machine %d (process %d) sees it", s.Machine, s.Process)
+	case farmsql.StatusOfProcess:
+		return fmt.Sprintf("all of it in process %d", s.Process)
+	}
+	return "as it is stored; no machine was asked"
+}
+
+func printMachines(w io.Writer, s farmsql.Status) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "machine\tdomain\tincarnation\tlease")
+	for _, m := range s.Machines {
+		domain := "own"
+		if m.FailureDomain != 0 {
+			domain = strconv.Itoa(m.FailureDomain)
+		}
+		name := strconv.Itoa(m.Machine)
+		if m.IsCM && s.Source != farmsql.StatusOfProcess {
+			name += " CM"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, domain, m.Incarnation, leaseText(m))
+	}
+	t.Flush()
+}
+
+// leaseText says how the leases between a machine and the one that was asked are.
+func leaseText(m farmsql.MachineStatus) string {
+	switch {
+	case m.IsSuspected:
+		return "suspected"
+	case m.GrantedMS == nil || m.HeldMS == nil:
+		return "-"
+	case *m.GrantedMS < 0:
+		return fmt.Sprintf("ran out %v ago", duration(-*m.GrantedMS))
+	}
+	return fmt.Sprintf("%v left", duration(*m.GrantedMS))
+}
+
+func printRegions(w io.Writer, s farmsql.Status) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "region\tprimary\tbackups\tfilling")
+	for _, r := range s.Regions {
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\n", r.Region, r.Primary, list(r.Backups), list(r.Filling))
+	}
+	t.Flush()
+	if len(s.Lost) > 0 {
+		fmt.Fprintf(w, "LOST, with all their replicas: %s\n", list(s.Lost))
+	}
+}
+
+// list prints numbers, and a dash for none.
+func list(ns []int) string {
+	if len(ns) == 0 {
+		return "-"
+	}
+	return strings.Trim(fmt.Sprint(ns), "[]")
+}
+
+func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+func validText(valid bool) string {
+	if valid {
+		return "valid"
+	}
+	return "NOT valid"
+}
+
+func recoveryText(r farmsql.RecoveryStatus) string {
+	var parts []string
+	if r.IsGoing {
+		parts = append(parts, "regions are being activated")
+	}
+	if r.FillingReplicas > 0 {
+		parts = append(parts, fmt.Sprintf("%d replicas are being filled", r.FillingReplicas))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "nothing to do")
+	}
+	if r.Transactions != "" {
+		parts = append(parts, "transactions of "+r.Transactions)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// printOthers says a word about the processes whose view is not shown.
+func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, a := range answers {
+		name := filepath.Base(a.folder)
+		switch {
+		case a.folder == shown.folder:
+		case a.err != nil:
+			fmt.Fprintf(t, "%s\t%v\n", name, a.err)
+		case a.Ended != "":
+			fmt.Fprintf(t, "%s\tprocess %d\thas no part any more: %s\n", name, a.Process, a.Ended)
+		default:
+			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\trecovery: %s\n", name, a.Process, a.Configuration, recoveryText(a.Recovery))
+		}
+	}
+	t.Flush()
+	if b.Len() > 0 {
+		fmt.Fprintf(w, "\nthe others here\n%s", b.String())
+	}
+}

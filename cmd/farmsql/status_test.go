@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql"
+)
+
+// deep is a folder whose name is too long for the address of a socket.
+func deep(t *testing.T) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), strings.Repeat("deep/", 30))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func mustServeStatus(t *testing.T, folder string, s farmsql.Status) *statusServer {
+	t.Helper()
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	server, err := serveStatus(folder, func() farmsql.Status { return s })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func TestStatusShowsTheNewestView(t *testing.T) {
+	data := deep(t)
+	granted := 80.5
+	machines := []farmsql.MachineStatus{{Machine: 0, IsCM: true}, {Machine: 1, GrantedMS: &granted, HeldMS: &granted, FailureDomain: 3}}
+	for i, configuration := range []int{5, 5, 4} {
+		s := farmsql.Status{
+			Source: farmsql.StatusOfMachine, Machine: i, Configuration: configuration, Machines: machines,
+			Regions: []farmsql.RegionStatus{{Region: 1, Primary: 0, Backups: []int{1, 2}, Filling: []int{2}}}, Lost: []int{7}, Joining: []int{9},
+			Recovery: farmsql.RecoveryStatus{IsGoing: true, FillingReplicas: 1}, Lease: &farmsql.LeaseStatus{IsValid: true, LengthMS: 100, KeptBy: "thread"},
+		}
+		defer mustServeStatus(t, machineFolder(data, i), s).Close()
+	}
+	status, out, errs := execute(t, "", "status", "--data", data)
+	for _, want := range []string{
+		"configuration 5", "as machine 0", "0 CM     own", "3                    80.5ms left", "1       0        1 2      2", "LOST, with all their replicas: 7",
+		"regions are being activated, 1 replicas are being filled", "100ms, kept by a thread; the one of machine 0 is valid", "joining:  9", "machine-1", "machine-2", "configuration 4",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if status != 0 || errs != "" {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	_, out, _ = execute(t, "", "status", "--data", data, "--json", "--machine-id", "2")
+	var s farmsql.Status
+	if err := json.Unmarshal([]byte(out), &s); err != nil || s.Machine != 2 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, out, _ = execute(t, "", "status", "--data", data, "--json"); strings.Count(out, "\n") != 3 {
+		t.Errorf("of three machines:\n%s", out)
+	}
+}
+
+func TestStatusWithoutAnybody(t *testing.T) {
+	data := t.TempDir()
+	server := mustServeStatus(t, machineFolder(data, 1), farmsql.Status{})
+	server.listener.Close() // as a killed process does; the socket stays
+	server.running.Wait()
+	status, _, errs := execute(t, "", "status", "--data", data)
+	if status != 1 || !strings.Contains(errs, "no process answers in "+data) || !strings.Contains(errs, "machine-1: not running") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	status, _, errs = execute(t, "", "status", "--data", data, "--machine-id", "4", "--cluster", "file://"+data+"/configuration")
+	if status != 1 || !strings.Contains(errs, "there is no configuration at") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	// The next process takes the socket over.
+	defer mustServeStatus(t, machineFolder(data, 1), farmsql.Status{Source: farmsql.StatusOfMachine, Machine: 1}).Close()
+	if status, _, errs = execute(t, "", "status", "--data", data); status != 0 {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
+func TestStatusThatIsNone(t *testing.T) {
+	data := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(data, statusSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			_, _ = c.Write([]byte("hello"))
+			_ = c.Close()
+		}
+	}()
+	status, _, errs := execute(t, "", "status", "--data", data)
+	if status != 1 || !strings.Contains(errs, "answers what is no status") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}

@@ -1,0 +1,178 @@
+package farmsql
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Status says how an instance is, as one machine sees it. Its JSON is what
+// farmsql status --json prints.
+type Status struct {
+	// Source is who says this: StatusOfMachine, StatusOfProcess or StatusStored.
+	Source string `json:"source"`
+	// Machine is the machine whose view this is, of StatusOfMachine, and Process
+	// the number of its process.
+	Machine int `json:"machine"`
+	Process int `json:"process,omitempty"`
+
+	Cluster       string          `json:"cluster"` // identifies the instance
+	Configuration int             `json:"configuration"`
+	Revision      uint64          `json:"revision"`
+	Replicas      int             `json:"replicas"` // of each region, if there are enough machines
+	Machines      []MachineStatus `json:"machines"`
+	Regions       []RegionStatus  `json:"regions"`
+	Lost          []int           `json:"lost"`    // regions that have lost all their replicas
+	Joining       []int           `json:"joining"` // machines that wait to be admitted; at the CM
+
+	Lease    *LeaseStatus   `json:"lease,omitempty"` // of StatusOfMachine
+	Recovery RecoveryStatus `json:"recovery"`
+	// Ended is why the machine has no part in the instance any more.
+	Ended string `json:"ended,omitempty"`
+}
+
+// Values of Status.Source.
+const (
+	StatusOfMachine = "machine" // a machine that is a process of its own
+	StatusOfProcess = "process" // a process with all machines of the instance
+	StatusStored    = "stored"  // where the configuration is kept; nobody was asked
+)
+
+// A MachineStatus is one machine of the configuration.
+type MachineStatus struct {
+	Machine int `json:"machine"`
+	// FailureDomain is 0 if the machine has one of its own.
+	FailureDomain int    `json:"failureDomain"`
+	Incarnation   string `json:"incarnation"`
+	IsCM          bool   `json:"cm"`
+	IsSuspected   bool   `json:"suspected"`
+	// GrantedMS is for how many milliseconds the lease lasts that the machine whose
+	// view this is has granted to this one, HeldMS the lease that it holds there;
+	// below 0 they have run out. nil if the two exchange none.
+	GrantedMS *float64 `json:"grantedMS,omitempty"`
+	HeldMS    *float64 `json:"heldMS,omitempty"`
+}
+
+// A RegionStatus is where one region lives.
+type RegionStatus struct {
+	Region  int   `json:"region"`
+	Primary int   `json:"primary"`
+	Backups []int `json:"backups"`
+	// Filling are the backups that do not have all of it yet.
+	Filling []int `json:"filling"`
+}
+
+// A LeaseStatus is about a machine's leases.
+type LeaseStatus struct {
+	IsValid  bool    `json:"valid"` // the machine's own
+	LengthMS float64 `json:"lengthMS"`
+	KeptBy   string  `json:"keptBy"`
+}
+
+// A RecoveryStatus is what recovery is doing.
+type RecoveryStatus struct {
+	// IsGoing says that not all regions are active yet, as far as the machine knows.
+	IsGoing bool `json:"going"`
+	// Transactions is how far the recovery of transactions has come.
+	Transactions string `json:"transactions,omitempty"`
+	// FillingReplicas is how many replicas do not have all of their region yet.
+	FillingReplicas int `json:"fillingReplicas"`
+}
+
+// Status says how the instance is.
+func (db *DB) Status() Status {
+	if l, ok := db.instance.(*lone); ok {
+		f := l.member.Status()
+		s := statusOf(f)
+		s.Source, s.Machine, s.Process = StatusOfMachine, int(l.member.ID()), os.Getpid()
+		s.Lease = &LeaseStatus{f.IsValid, milliseconds(f.Length), f.KeptBy}
+		return s
+	}
+	s := statusOf(db.instance.(*farm.Cluster).Status())
+	s.Source, s.Process = StatusOfProcess, os.Getpid()
+	for i := range s.Machines {
+		s.Machines[i].FailureDomain = 0 // as far as one process allows
+	}
+	return s
+}
+
+// StoredStatus says what is stored at url, which is that of Config.Cluster, about
+// an instance of which perhaps no machine runs.
+func StoredStatus(url string) (Status, error) {
+	store, err := cluster.Open(url)
+	if err != nil {
+		return Status{}, fmt.Errorf("farmsql: %w", err)
+	}
+	defer store.Close()
+	c, err := store.Load()
+	if err != nil {
+		return Status{}, fmt.Errorf("farmsql: %w", err)
+	}
+	if c == nil {
+		return Status{}, fmt.Errorf("farmsql: there is no configuration at %s", url)
+	}
+	s := statusOf(farm.Status{Configuration: c})
+	s.Source = StatusStored
+	return s, nil
+}
+
+// statusOf is f without what depends on who says so.
+func statusOf(f farm.Status) Status {
+	s := Status{
+		Machines: []MachineStatus{}, Regions: []RegionStatus{}, Lost: []int{}, Joining: ints(f.Joining),
+		Recovery: RecoveryStatus{IsGoing: f.IsRecovering, Transactions: f.Recovery},
+	}
+	if f.Err != nil {
+		s.Ended = f.Err.Error()
+	}
+	c := f.Configuration
+	if c == nil {
+		return s
+	}
+	s.Cluster, s.Configuration, s.Revision, s.Replicas = fmt.Sprintf("%016x", c.Cluster), int(c.ID), c.Revision, c.Replicas
+	for i := range c.Machines {
+		s.Machines = append(s.Machines, machineStatus(c, i, f))
+	}
+	for _, p := range c.Regions {
+		s.Regions = append(s.Regions, RegionStatus{int(p.Region), int(p.Primary), ints(p.Backups), ints(p.Filling)})
+		s.Recovery.FillingReplicas += len(p.Filling)
+	}
+	for _, r := range c.Lost {
+		s.Lost = append(s.Lost, int(r))
+	}
+	return s
+}
+
+// machineStatus is about machine i of c.
+func machineStatus(c *cluster.Configuration, i int, f farm.Status) MachineStatus {
+	id := c.Machines[i]
+	m := MachineStatus{
+		Machine: int(id), FailureDomain: c.FailureDomain[i], Incarnation: fmt.Sprintf("%016x", c.Incarnation[i]),
+		IsCM: id == c.CM, IsSuspected: slices.Contains(f.Suspects, id),
+	}
+	if m.FailureDomain > failureDomainMax {
+		m.FailureDomain = 0
+	}
+	at := slices.IndexFunc(f.Leases, func(l lease.Lease) bool { return l.Machine == id })
+	if at >= 0 {
+		granted, held := milliseconds(f.Leases[at].Left), milliseconds(f.Leases[at].Held)
+		m.GrantedMS, m.HeldMS = &granted, &held
+	}
+	return m
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Microsecond)) / 1e6 }
+
+func ints(machines []rdma.MachineID) []int {
+	list := []int{} // never null in JSON
+	for _, m := range machines {
+		list = append(list, int(m))
+	}
+	return list
+}

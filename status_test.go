@@ -1,0 +1,69 @@
+package farmsql
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+func TestStatusOfOneProcess(t *testing.T) {
+	cfg := small(t.TempDir())
+	cfg.Machines, cfg.Replicas = 3, 2
+	s := mustOpen(t, cfg).Status()
+	if s.Source != StatusOfProcess || len(s.Machines) != 3 || s.Replicas != 2 || len(s.Regions) == 0 || s.Lease != nil || s.Recovery.IsGoing {
+		t.Errorf("%+v", s)
+	}
+	for _, r := range s.Regions {
+		if len(r.Backups) != 1 || len(r.Filling) != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestStatusOfAMachine(t *testing.T) {
+	c := &cluster.Configuration{
+		ID: 5, Revision: 9, Replicas: 3, CM: 1, NextRegion: 3,
+		Regions: []cluster.Placement{{Region: 1, Primary: 1, Backups: []rdma.MachineID{2}, Filling: []rdma.MachineID{2}}},
+		Lost:    nil,
+	}
+	c.AddMember(cluster.Member{Machine: 1, FailureDomain: failureDomainMax + 2, Incarnation: 7})
+	c.AddMember(cluster.Member{Machine: 2, FailureDomain: 4, Incarnation: 8})
+	s := statusOf(farm.Status{
+		Configuration: c, IsRecovering: true, Suspects: []rdma.MachineID{2}, Joining: []rdma.MachineID{3},
+		Leases: []lease.Lease{{Machine: 2, Left: -5 * time.Millisecond, Held: time.Millisecond}},
+	})
+	one, two := s.Machines[0], s.Machines[1]
+	switch {
+	case !one.IsCM || one.FailureDomain != 0 || one.GrantedMS != nil:
+		t.Errorf("machine 1: %+v", one)
+	case two.IsCM || !two.IsSuspected || two.FailureDomain != 4 || *two.GrantedMS != -5 || *two.HeldMS != 1:
+		t.Errorf("machine 2: %+v", two)
+	case !s.Recovery.IsGoing || s.Recovery.FillingReplicas != 1 || s.Joining[0] != 3:
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestStoredStatus(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "configuration")
+	if _, err := StoredStatus("file://" + path); err == nil || !strings.Contains(err.Error(), "no configuration") {
+		t.Errorf("nothing stored: %v", err)
+	}
+	if _, err := StoredStatus("nonsense"); err == nil {
+		t.Error("a bad address is taken")
+	}
+	c := &cluster.Configuration{ID: 1, Revision: 1, Replicas: 1, NextRegion: 1}
+	c.AddMember(cluster.Member{Machine: 0, Incarnation: 7})
+	if err := cluster.NewFileStore(path).CompareAndSwap(0, c); err != nil {
+		t.Fatal(err)
+	}
+	s, err := StoredStatus("file://" + path)
+	if err != nil || s.Source != StatusStored || s.Configuration != 1 || len(s.Machines) != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
