@@ -50,8 +50,9 @@ type form struct {
 	// plans for what else is to be done with them.
 	columns []int
 	plans   *planPool
-	// change is what a statement does that is no SELECT.
+	// change and insert are what a statement does that is no SELECT.
 	change *change
+	insert *insertion
 }
 
 // A Header describes the columns of a result. The listener keeps with it what it
@@ -175,8 +176,11 @@ func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
 }
 
 func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
-	if f.change != nil {
+	switch {
+	case f.change != nil:
 		return f.runChange(ctx, c, tr, values)
+	case f.insert != nil:
+		return f.runInsert(ctx, c, s, tr, values)
 	}
 	return f.runSelect(ctx, c, s, tr, values)
 }
@@ -184,9 +188,7 @@ func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, v
 // count does what go-mysql-server does to its counters.
 func (c *Compiled) count(ctx *gms.Context) {
 	gms.IncrementStatusVariable(ctx, "Questions", 1)
-	if c.shape.kind == shapeSelect {
-		gms.IncrementStatusVariable(ctx, "Com_select", 1)
-	}
+	gms.IncrementStatusVariable(ctx, c.shape.kind.counter(), 1)
 }
 
 // note sets what FOUND_ROWS() and ROW_COUNT() return.

@@ -77,13 +77,12 @@ func plainTable(info *tableInfo) bool {
 
 // runChange changes the row that the literals give.
 func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values []Value) (*Result, error) {
-	triggers, err := c.e.cat.Definitions(tr.tx, catalog.Trigger, f.info.DB)
-	if err != nil {
-		return nil, conflict(err)
-	}
 	r, _, ok := f.lookup.keys(values)
-	if !ok || len(triggers) > 0 || tr.readOnly || !f.change.fits(f.info, values) {
+	if !ok || !f.change.fits(f.info, values) {
 		return nil, ErrPlan
+	}
+	if err := f.writable(c, tr); err != nil {
+		return nil, err
 	}
 	p, found, err := c.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
 	if err != nil {
@@ -97,6 +96,18 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values 
 		return nil, err
 	}
 	return &Result{OK: done}, nil
+}
+
+// writable returns ErrPlan if a change would be more than that, or none.
+func (f *form) writable(c *Compiled, tr *transaction) error {
+	triggers, err := c.e.cat.Definitions(tr.tx, catalog.Trigger, f.info.DB)
+	if err != nil {
+		return conflict(err)
+	}
+	if len(triggers) > 0 || tr.readOnly {
+		return ErrPlan
+	}
+	return nil
 }
 
 // ok is what the client is told.
@@ -184,21 +195,25 @@ func (s *setter) eval(ctx *gms.Context, info *tableInfo, row gms.Row, values []V
 	if !ok {
 		return nil, false
 	}
-	to := info.codec(s.to)
-	if !v.IsNumber {
-		return to.kept(ctx, v.Text)
-	}
-	n := v.Number
 	if s.from >= 0 {
 		base, ok := wholeNumber(row[s.from])
 		if !ok {
 			return nil, false
 		}
-		if n, ok = sum(base, n, s.minus); !ok {
+		if v.Number, ok = sum(base, v.Number, s.minus); !ok {
 			return nil, false
 		}
 	}
-	return to.whole(n)
+	return info.codec(s.to).column(ctx, v)
+}
+
+// column returns a literal as the column keeps it, and false if it would not be
+// the same.
+func (k *keyCodec) column(ctx *gms.Context, v Value) (any, bool) {
+	if v.IsNumber {
+		return k.whole(v.Number)
+	}
+	return k.kept(ctx, v.Text)
 }
 
 // kept returns a string as the column keeps it.

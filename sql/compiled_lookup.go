@@ -118,6 +118,9 @@ func (c *valueCodec) whole(n int64) (any, bool) {
 // keys returns the range of keys that the literals give, and false if they are
 // not plain values of their columns. A range may be empty.
 func (l *lookup) keys(values []Value) (r keyRange, empty, ok bool) {
+	if l.index == nil {
+		return r, false, true // there is nothing to look up
+	}
 	key := make([]byte, 0, 32)
 	for i := range l.parts {
 		k, c := &l.index.parts[i], &l.parts[i]

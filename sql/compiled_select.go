@@ -80,12 +80,11 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 	if err != nil {
 		return nil, err
 	}
-	if p == nil || p.table.info != info || !c.plannedAs(ctx, &l, p, values) {
+	if p == nil || p.table.info != info || p.access != nil && !c.plannedAs(ctx, &l, p, values) {
 		return refused, nil
 	}
 	if c.shape.kind != shapeSelect {
-		ch, ok := newChange(info, &l, c.shape)
-		return &form{info: info, lookup: l, change: ch, refused: !ok}, nil
+		return c.compileChange(info, l), nil
 	}
 	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}}
 	if f.columns, ok = p.columns(ctx, info); !ok {
@@ -94,9 +93,25 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 	return f, nil
 }
 
+// compileChange makes the form of a statement that is no SELECT.
+func (c *Compiled) compileChange(info *tableInfo, l lookup) *form {
+	f := &form{info: info, lookup: l}
+	var ok bool
+	if c.shape.kind == shapeInsert {
+		f.insert, ok = newInsertion(info, c.shape)
+	} else {
+		f.change, ok = newChange(info, &l, c.shape)
+	}
+	f.refused = !ok
+	return f
+}
+
 // lookup finds the index that the conditions are about: a whole unique key if
-// there is one.
+// there is one. An INSERT has none.
 func (c *Compiled) lookup(info *tableInfo) (found lookup, ok bool) {
+	if c.shape.kind == shapeInsert {
+		return lookup{}, true
+	}
 	for _, k := range append([]*keyInfo{info.primary}, info.indexes...) {
 		l, fits := newLookup(info, k, c.shape.where)
 		if !fits {
@@ -128,16 +143,19 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value) (*selectPlan, error) {
 		}
 		bound["v"+strconv.Itoa(i+1)] = e
 	}
-	tx := ctx.GetTransaction()
+	tx, warnings := ctx.GetTransaction(), len(ctx.Warnings())
 	root, err := c.e.gms.BoundQueryPlan(ctx, c.text, ast, bound)
 	if ctx.GetTransaction() == nil {
 		ctx.SetTransaction(tx) // what was wrong shows when it is planned again
+	}
+	if c.shape.kind != shapeSelect {
+		gms.IncrementStatusVariable(ctx, c.shape.kind.counter(), -1) // the planner counts what it plans
 	}
 	if err != nil {
 		return nil, ErrPlan
 	}
 	p := &selectPlan{root: root}
-	if !p.inspect(root) || p.table == nil {
+	if !p.inspect(root) || p.table == nil || len(ctx.Warnings()) > warnings {
 		return nil, nil
 	}
 	return p, nil
@@ -154,6 +172,8 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 		return p.inspect(n.Children()[0])
 	case *plan.Update, *plan.UpdateSource, *plan.DeleteFrom:
 		return p.inspect(n.Children()[0])
+	case *plan.InsertInto:
+		return p.writes(n)
 	case *plan.Filter:
 		access, ok := n.Child.(*plan.IndexedTableAccess)
 		p.leaf = n
@@ -165,20 +185,37 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 	return false
 }
 
+// writes takes the table that an INSERT is into.
+func (p *selectPlan) writes(n *plan.InsertInto) bool {
+	d, ok := n.Destination.(*plan.InsertDestination)
+	if !ok {
+		return false
+	}
+	r, ok := d.Child.(*plan.ResolvedTable)
+	if !ok {
+		return false
+	}
+	p.table, ok = unwrapped(r.Table).(*Table)
+	return ok
+}
+
+// unwrapped is the table that go-mysql-server has put something around.
+func unwrapped(t gms.Table) gms.Table {
+	for {
+		w, ok := t.(gms.TableWrapper)
+		if !ok {
+			return t
+		}
+		t = w.Underlying()
+	}
+}
+
 func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
 	if !n.IsStatic() {
 		return false
 	}
 	p.access = n
-	t := n.Table.(gms.Table)
-	for {
-		if w, ok := t.(gms.TableWrapper); ok {
-			t = w.Underlying()
-			continue
-		}
-		break
-	}
-	x, ok := t.(*indexedTable)
+	x, ok := unwrapped(n.Table).(*indexedTable)
 	if ok {
 		p.table = x.Table
 	}

@@ -14,7 +14,11 @@ type shape struct {
 	auth      sqlparser.AuthInformation
 	where     []condition
 	set       []assignment // of an UPDATE
-	kind      shapeKind
+	// into are the columns that an INSERT names, nil for all, and row what it
+	// puts there.
+	into []string
+	row  []operand
+	kind shapeKind
 	// values counts the literals.
 	values int
 }
@@ -25,7 +29,13 @@ const (
 	shapeSelect shapeKind = iota
 	shapeUpdate
 	shapeDelete
+	shapeInsert
 )
+
+// counter is the status variable that counts statements of a kind.
+func (k shapeKind) counter() string {
+	return [...]string{"Com_select", "Com_update", "Com_delete", "Com_insert"}[k]
+}
 
 // A condition is column = lo or column BETWEEN lo AND hi, where lo and hi are
 // literals.
@@ -70,6 +80,8 @@ func shapeOf(stmt sqlparser.Statement) *shape {
 		s = shapeOfUpdate(n)
 	case *sqlparser.Delete:
 		s = shapeOfDelete(n)
+	case *sqlparser.Insert:
+		s = shapeOfInsert(n)
 	}
 	if s == nil || !s.understands(stmt) {
 		return nil
@@ -112,6 +124,42 @@ func shapeOfDelete(n *sqlparser.Delete) *shape {
 	return s
 }
 
+func shapeOfInsert(n *sqlparser.Insert) *shape {
+	if n.Action != sqlparser.InsertStr || n.Ignore != "" || n.With != nil || len(n.Partitions) > 0 || len(n.OnDup) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
+		return nil
+	}
+	s := &shape{kind: shapeInsert, auth: n.Auth}
+	for _, c := range n.Columns {
+		s.into = append(s.into, c.String())
+	}
+	if !s.named(n.Table) || !s.tuple(n.Rows) {
+		return nil
+	}
+	return s
+}
+
+// tuple takes the one row of literals that is inserted.
+func (s *shape) tuple(rows sqlparser.InsertRows) bool {
+	if a, ok := rows.(*sqlparser.AliasedValues); ok {
+		if !a.As.IsEmpty() || len(a.Columns) > 0 {
+			return false
+		}
+		rows = a.Values
+	}
+	values, ok := rows.(sqlparser.Values)
+	if !ok || len(values) != 1 {
+		return false
+	}
+	for _, e := range values[0] {
+		v, ok := s.literal(e)
+		if !ok {
+			return false
+		}
+		s.row = append(s.row, v)
+	}
+	return len(s.row) > 0
+}
+
 // from takes the table, which must be the only one and go by its own name.
 func (s *shape) from(tables sqlparser.TableExprs) bool {
 	if len(tables) != 1 {
@@ -121,12 +169,14 @@ func (s *shape) from(tables sqlparser.TableExprs) bool {
 	if !ok || t.Hints != nil || t.AsOf != nil || !t.As.IsEmpty() || len(t.Partitions) > 0 || t.Lateral {
 		return false
 	}
+	s.auth = t.Auth
 	name, ok := t.Expr.(sqlparser.TableName)
-	if !ok || !name.SchemaQualifier.IsEmpty() {
-		return false
-	}
-	s.db, s.table, s.auth = name.DbQualifier.String(), name.Name.String(), t.Auth
-	return true
+	return ok && s.named(name)
+}
+
+func (s *shape) named(name sqlparser.TableName) bool {
+	s.db, s.table = name.DbQualifier.String(), name.Name.String()
+	return name.SchemaQualifier.IsEmpty()
 }
 
 func (s *shape) conditions(w *sqlparser.Where) bool { return w != nil && s.condition(w.Expr) }

@@ -185,6 +185,45 @@ func TestCompiledChanges(t *testing.T) {
 	p.same("t")
 }
 
+func TestCompiledInserts(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	p.run("CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, v INT)")
+	p.run("CREATE TABLE b (id SMALLINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, s VARCHAR(5) NOT NULL, w VARCHAR(5), UNIQUE KEY (w))")
+	insert := func(format string, from int) {
+		t.Helper()
+		for i := range 4 {
+			q := fmt.Sprintf(format, from+i)
+			if done := p.run(q); done != (i > 0) {
+				t.Errorf("%s: compiled %v", q, done)
+			}
+		}
+	}
+	insert("INSERT INTO t (id, k, c, pad) VALUES (%d, 2, 'c', 'pad')", 100)
+	insert("INSERT INTO t VALUES (%d, 2, 'c  ', 'pad  ')", 200)
+	insert("INSERT INTO t (pad, c, k) VALUES ('x', '', -%d)", 10)
+	insert("INSERT INTO t (k, id, c, pad) VALUES (%d, 0, 'c', 'pad')", 1)
+	insert("INSERT INTO u (a, b) VALUES (-5, %d)", 1)
+	insert("INSERT INTO n (s, x) VALUES ('new%d', 5)", 1)
+	insert("INSERT INTO h (id, x) VALUES (%d, -9223372036854775807)", 1000)
+	insert("INSERT INTO a (v) VALUES (%d)", 1)
+	insert("INSERT INTO b (id, s) VALUES (%d, 's')", 65530)
+	for _, q := range []string{
+		"INSERT INTO t (id, k, c, pad) VALUES (%d, 2, 'c', 'pad')", "INSERT INTO b (s, w) VALUES ('s', 'w')", "INSERT INTO b (s, w) VALUES ('s', 'w')", "INSERT INTO b (id, s) VALUES (1, 'too long')",
+		"INSERT INTO a (v) VALUES (2147483648)", "INSERT INTO a (id, v) VALUES (-5, 1)", "INSERT INTO a (id, v) VALUES (0, 1)", "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO a (id, v) VALUES (0, 1)", "SET sql_mode = DEFAULT",
+		"INSERT INTO a (id, v) VALUES (2147483647, 1)", "INSERT INTO a (v) VALUES (1)", "INSERT INTO t (c) VALUES ('x')", "INSERT INTO t VALUES (1, 2)", "INSERT INTO t (id, id) VALUES (1, 2)", "INSERT INTO t (nosuch) VALUES (1)", "INSERT IGNORE INTO a (id, v) VALUES (1, 1)",
+		"REPLACE INTO a (id, v) VALUES (1, 1)", "INSERT INTO a (id, v) VALUES (1, 1) ON DUPLICATE KEY UPDATE v = 5", "INSERT INTO a (v) VALUES (1), (2)", "INSERT INTO a (v) SELECT 5", "INSERT INTO a SET v = 5", "INSERT INTO a (v) VALUES ('5')", "INSERT INTO h (w) VALUES (5)",
+	} {
+		for range 3 {
+			p.run(q)
+		}
+	}
+	for _, q := range []string{"BEGIN", "INSERT INTO a (id, v) VALUES (70, 1)", "SAVEPOINT s", "INSERT INTO a (id, v) VALUES (71, 1)", "ROLLBACK TO s", "INSERT INTO a (id, v) VALUES (72, 1)", "INSERT INTO a (id, v) VALUES (72, 1)", "COMMIT"} {
+		p.run(q)
+	}
+	p.same("t", "u", "n", "h", "a", "b")
+}
+
 // A change that could fail, or be more than a change of one row, is planned.
 func TestNotCompiledChanges(t *testing.T) {
 	p := newPair(t)
@@ -204,7 +243,8 @@ func TestNotCompiledChanges(t *testing.T) {
 		"UPDATE t SET c = 5 WHERE id = 5", "UPDATE t SET k = c + 1 WHERE id = 5", "UPDATE t SET k = k * 2 WHERE id = 5", "UPDATE t SET k = NULL WHERE id = 5", "UPDATE t SET k = 1, id = k + 1 WHERE id = 5",
 		"UPDATE t SET nosuch = 1 WHERE id = 5", "UPDATE t SET k = nosuch + 1 WHERE id = 5", "UPDATE t SET k = 1 WHERE id = 5 LIMIT 1", "UPDATE t SET k = 1 WHERE id BETWEEN 5 AND 6", "UPDATE t SET k = 1 WHERE k = 2",
 		"UPDATE n SET x = x + 200 WHERE s = 's9'", "UPDATE u SET b = b - 100 WHERE a = -1 AND b = 1", "UPDATE u SET v = 5 WHERE a = -1 AND b = 1", "UPDATE IGNORE t SET id = 6 WHERE id = 5", "UPDATE u SET e = '2024-01-01' WHERE a = -1 AND b = 1",
-		"DELETE FROM t WHERE k = 2", "DELETE FROM t WHERE id = 5 ORDER BY id", "DELETE FROM t WHERE id BETWEEN 5 AND 6", "DELETE t FROM t WHERE id = 5", "INSERT INTO t (k, c) VALUES (5, 'x')",
+		"DELETE FROM t WHERE k = 2", "DELETE FROM t WHERE id = 5 ORDER BY id", "DELETE FROM t WHERE id BETWEEN 5 AND 6", "DELETE t FROM t WHERE id = 5", "INSERT INTO u (a, b, v) VALUES (100, 1, 5)", "INSERT INTO checked VALUES (5, 5)",
+		"INSERT INTO child VALUES (5, 2)", "INSERT INTO parent VALUES (5, 5)", "INSERT INTO computed (id, v) VALUES (5, 5)", "INSERT INTO t (id, c, pad) VALUES (500, 'x', 'x')",
 	} {
 		for range 3 {
 			if p.run(q) {
@@ -391,8 +431,8 @@ func (g generator) change() string {
 		return "DELETE FROM " + table + " WHERE " + g.where(table)
 	case 1, 2:
 		return map[string]string{
-			"t": "INSERT INTO t (id, k, c, pad) VALUES (" + n() + ", " + n() + ", " + s() + ", " + s() + ")",
-			"u": "INSERT INTO u (a, b, v, d) VALUES (" + n() + ", " + n() + ", " + n() + ", " + s() + ")",
+			"t": g.pick("INSERT INTO t (id, k, c, pad) VALUES ("+n()+", ", "INSERT INTO t (k, c, pad) VALUES (") + n() + ", " + s() + ", " + s() + ")",
+			"u": g.pick("INSERT INTO u (v, d, a, b) VALUES ("+n()+", ", "INSERT INTO u (d, a, b) VALUES (") + s() + ", " + n() + ", " + n() + ")",
 			"n": "INSERT INTO n (s, x, y) VALUES (" + s() + ", " + n() + ", " + n() + ")",
 			"h": "INSERT INTO h VALUES (" + n() + ", " + n() + ", " + s() + ")",
 		}[table]

@@ -121,7 +121,7 @@ func boundValue(v *querypb.BindVariable) (sql.Value, bool) {
 		sqltypes.Uint8, sqltypes.Uint16, sqltypes.Uint24, sqltypes.Uint32, sqltypes.Uint64:
 		n, err := strconv.ParseInt(string(v.Value), 10, 64)
 		return sql.Value{Number: n, IsNumber: true}, err == nil
-	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text:
+	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text, sqltypes.VarBinary: // as clients send strings
 		return sql.Value{Text: string(v.Value)}, utf8.Valid(v.Value)
 	}
 	return sql.Value{}, false

@@ -1,0 +1,136 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// An insertion is an INSERT of one row of literals. It leaves to go-mysql-server
+// what a change of a row does, and tables in which a column that the statement
+// does not name has a default.
+type insertion struct {
+	// columns are where the values go.
+	columns []int
+	// generated says that the AUTO_INCREMENT column is not named, and unique
+	// that there are other unique keys: a number must not be drawn twice
+	// because one of these is taken.
+	generated, unique bool
+}
+
+func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
+	if !plainTable(info) {
+		return nil, false
+	}
+	into := s.into
+	if into == nil {
+		for _, c := range info.Columns {
+			into = append(into, c.Name)
+		}
+	}
+	if len(into) != len(s.row) {
+		return nil, false
+	}
+	in := &insertion{generated: info.auto >= 0}
+	named := make([]bool, len(info.Columns))
+	for _, name := range into {
+		at := info.Column(name)
+		if at < 0 || named[at] {
+			return nil, false
+		}
+		named[at] = true
+		in.generated = in.generated && at != info.auto
+		in.columns = append(in.columns, at)
+	}
+	for i, c := range info.Columns {
+		if !named[i] && i != info.auto && (!c.Nullable || c.Default != "") {
+			return nil, false
+		}
+	}
+	for _, k := range info.indexes {
+		in.unique = in.unique || k.Unique
+	}
+	return in, true
+}
+
+// runInsert inserts the row that the literals make.
+func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+	row, ok := f.insert.row(ctx, f.info, c.shape.row, values)
+	if !ok {
+		return nil, ErrPlan
+	}
+	auto := f.info.auto
+	generated := f.insert.generated
+	if auto >= 0 && !generated && row[auto] != nil {
+		n, ok := wholeNumber(row[auto])
+		if !ok {
+			return nil, ErrPlan
+		}
+		generated = n == 0
+		if generated && gms.LoadSqlMode(ctx).ModeEnabled(gms.NoAutoValueOnZero) {
+			return nil, ErrPlan
+		}
+	}
+	if generated && f.insert.unique {
+		return nil, ErrPlan
+	}
+	if err := f.writable(c, tr); err != nil {
+		return nil, err
+	}
+	t := &Table{e: c.e, info: f.info}
+	if generated {
+		var err error
+		if row[auto], err = t.draw(ctx); err != nil {
+			return nil, err
+		}
+	}
+	ed := t.editor(ctx)
+	ed.StatementBegin(ctx)
+	if err := ed.Insert(ctx, row); err != nil {
+		_ = ed.DiscardChanges(ctx, err) // never fails
+		if !IsConflict(err) {
+			err = ErrPlan // which says what is wrong
+		}
+		return nil, err
+	}
+	res := types.OkResult{RowsAffected: 1}
+	if auto >= 0 {
+		n, _, err := types.Int64.Convert(ctx, row[auto])
+		if err == nil {
+			res.InsertID = uint64(n.(int64))
+		}
+	}
+	if generated {
+		s.GetLastQueryInfo().LastInsertId.Store(int64(res.InsertID))
+	}
+	return &Result{OK: res}, ed.Close(ctx)
+}
+
+// row returns the row that the literals make, NULL where there is none, and
+// false if a column would not keep one as it is.
+func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, values []Value) (gms.Row, bool) {
+	row := make(gms.Row, len(info.Columns))
+	for i, at := range in.columns {
+		v, ok := from[i].in(values)
+		k := info.codec(at)
+		if !ok || v.IsNumber != k.isInteger() {
+			return nil, false
+		}
+		if row[at], ok = k.column(ctx, v); !ok {
+			return nil, false
+		}
+	}
+	return row, true
+}
+
+// draw returns the next number of the AUTO_INCREMENT column, as it is kept.
+func (t *Table) draw(ctx *gms.Context) (any, error) {
+	n, err := t.GetNextAutoIncrementValue(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	v, in, err := t.info.rows.columns[t.info.auto].typ.Convert(ctx, n)
+	if err == nil && in != gms.InRange {
+		err = gms.ErrValueOutOfRange.New(n, t.info.rows.columns[t.info.auto].typ)
+	}
+	return v, err
+}
