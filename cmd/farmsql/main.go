@@ -1,5 +1,6 @@
-// Command farmsql runs the database: serve answers MySQL clients, sql is a
-// small client for those who have none, check examines a stopped database.
+// Command farmsql runs the database: serve answers MySQL clients, demo runs
+// three machines as processes to be killed, status says how machines are, sql is
+// a small client for those who have none, check examines a stopped database.
 //
 // It parses flags, wires the packages together and waits; everything else is in
 // package farmsql. Errors are one line on stderr. Exit status: 0 success, 1
@@ -32,6 +33,7 @@ For a data folder on tmpfs give --saves a folder on a disk.`
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the database and answer MySQL clients."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL: interactively, from --execute, or from standard input."`
+	Demo    demoCommand    `cmd:"" help:"Run three machines as processes, to be killed, and show what happens."`
 	Status  statusCommand  `cmd:"" help:"Show machines, leases, regions and recovery of a running database."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database for leaks, orphans and broken indexes."`
 	Sim     simCommand     `cmd:"" help:"Run clusters in a simulator, with faults, and check what they do."`
@@ -104,7 +106,7 @@ func oneLine(err error) string {
 func commandName(args []string) string {
 	for _, a := range args {
 		switch a {
-		case "serve", "sql", "status", "check", "sim", "version":
+		case "serve", "sql", "demo", "status", "check", "sim", "version":
 			return a + " "
 		}
 	}

@@ -18,7 +18,7 @@ func execute(t *testing.T, in string, args ...string) (status int, stdout, stder
 // Nobody may miss what survives a power cut: it is in every help text that has
 // to do with data.
 func TestHelpStatesTheContract(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"check", "--help"}, {"sql", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"check", "--help"}, {"sql", "--help"}, {"demo", "--help"}} {
 		status, out, _ := execute(t, "", args...)
 		if text := strings.Join(strings.Fields(out), " "); status != 0 || !strings.Contains(text, "survive a killed process") || !strings.Contains(text, "NOT A POWER CUT") {
 			t.Errorf("%v: status %d\n%s", args, status, out)
@@ -30,7 +30,7 @@ func TestHelpHasEveryFlag(t *testing.T) {
 	_, out, _ := execute(t, "", "serve", "--help")
 	for _, flag := range []string{"--data", "--listen", "--machines", "--replicas", "--workers", "--region-size", "--log-size",
 		"--result-buffer", "--max-packet", "--max-connections", "--tls-cert", "--tls-key", "--require-tls", "--saves", "--trust",
-		"--log-level", "--log-format"} {
+		"--log-level", "--log-format", "--cluster", "--machine-id", "--failure-domain", "--transport", "--shared-folder", "--lease"} {
 		line := regexp.MustCompile(`(?m)^\s+(-\w, )?` + flag + `\S*\s+\S+`).FindString(out)
 		if line == "" {
 			t.Errorf("%s is not documented in\n%s", flag, out)

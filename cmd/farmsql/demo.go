@@ -1,0 +1,415 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/farmsql/farmsql"
+)
+
+type demoCommand struct {
+	Data     string        `placeholder:"FOLDER" help:"Data folder, which stays. Without one everything is in a temporary folder, and gone in the end."`
+	Machines int           `default:"3" placeholder:"N" help:"Machines to start, at most 7 (${default})."`
+	Port     int           `placeholder:"PORT" help:"Port of the first machine; the others have the next ones. Free ports by default."`
+	Restart  time.Duration `default:"3s" placeholder:"DURATION" help:"Start a machine again so long after it was killed (${default}); 0 never does."`
+	Lease    time.Duration `placeholder:"DURATION" help:"See farmsql serve."`
+}
+
+const (
+	demoMachinesMax = 7
+	// demoReplicas is how many replicas a region has, if there are as many machines.
+	demoReplicas = 3
+	// meetingPlace has the folder where the machines meet.
+	meetingPlace = "/dev/shm"
+	// demoPatience is how long a machine may take to stop when it is asked to.
+	demoPatience = 15 * time.Second
+)
+
+// Help is shown by demo --help.
+func (demoCommand) Help() string {
+	return durability + `
+
+Starts machines as processes of their own, each of which holds a replica of everything (of three)
+and answers MySQL clients, and shows what happens to them. Kill some: a majority goes on with all
+that was committed. Ctrl-C stops everything.`
+}
+
+func (c *demoCommand) validate() error {
+	switch {
+	case c.Machines < 1 || c.Machines > demoMachinesMax:
+		return usageError(fmt.Sprintf("--machines is %d, must be from 1 to %d", c.Machines, demoMachinesMax))
+	case c.Port < 0 || c.Port+c.Machines > 1<<16:
+		return usageError(fmt.Sprintf("--port is %d, must be from 1 to %d", c.Port, 1<<16-c.Machines))
+	case c.Restart < 0:
+		return usageError(fmt.Sprintf("--restart is %v, must not be negative", c.Restart))
+	}
+	return farmsql.Config{Folder: "x", Cluster: "file://x", LeaseTime: c.Lease}.Validate()
+}
+
+// Run runs the machines until a signal asks it to stop.
+func (c *demoCommand) Run(std streams) error {
+	if err := c.validate(); err != nil {
+		return usageError(err.Error())
+	}
+	// Pdeathsig is sent when the thread ends that has started the process.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	d := &demo{command: c, std: std, events: make(chan demoEvent), over: make(chan struct{}), data: c.Data}
+	defer d.removeFolders()
+	defer close(d.over)
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	err := d.run(ctx)
+	stop() // a second signal kills, and with this process all others
+	return errors.Join(err, d.stop())
+}
+
+// A demo is machines that run, and what is known of them.
+type demo struct {
+	command *demoCommand
+	std     streams
+	data    string
+	flags   []string // of all machines
+	remove  []string // folders
+	events  chan demoEvent
+	over    chan struct{} // closed when nobody takes events any more
+	m       []demoMachine
+	running int
+	greeted bool
+}
+
+// A demoMachine is one of the machines.
+type demoMachine struct {
+	port    int
+	process *exec.Cmd // nil if it does not run
+	isReady bool
+	born    int // lives
+}
+
+// A demoEvent is something that a machine's process says or does.
+type demoEvent struct {
+	machine int
+	// line is one of its log. An end of the process has none.
+	line string
+	// ready says that it serves clients; restart that it is time to start it again.
+	ready, restart bool
+	err            error // of its end
+}
+
+// prepare makes folders and finds ports.
+func (d *demo) prepare() (err error) {
+	shared := ""
+	if d.data == "" {
+		if d.data, err = os.MkdirTemp("", "farmsql-demo-"); err != nil {
+			return fmt.Errorf("no temporary folder: %w", err)
+		}
+		d.remove = append(d.remove, d.data)
+		shared = filepath.Join(meetingPlace, filepath.Base(d.data))
+		d.remove = append(d.remove, shared)
+	}
+	if err := os.MkdirAll(d.data, 0o777); err != nil {
+		return err
+	}
+	if d.data, err = filepath.Abs(d.data); err != nil {
+		return err
+	}
+	replicas := min(demoReplicas, d.command.Machines)
+	d.flags = []string{"serve", "--data", d.data, "--cluster", d.url(), "--replicas", strconv.Itoa(replicas),
+		"--workers", "2", "--region-size", "256MiB", "--log-size", "4MiB", "--log-format", "json"}
+	if shared != "" {
+		d.flags = append(d.flags, "--shared-folder", shared)
+	}
+	if d.command.Lease > 0 {
+		d.flags = append(d.flags, "--lease", d.command.Lease.String())
+	}
+	for i := range d.command.Machines {
+		port := d.command.Port + i
+		if d.command.Port == 0 {
+			if port, err = freePort(); err != nil {
+				return err
+			}
+		}
+		d.m = append(d.m, demoMachine{port: port})
+	}
+	return nil
+}
+
+func (d *demo) url() string { return "file://" + filepath.Join(d.data, "configuration") }
+
+// freePort returns a port of the loopback interface that nobody has now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("no free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (d *demo) removeFolders() {
+	for _, f := range d.remove {
+		if err := os.RemoveAll(f); err != nil {
+			fmt.Fprintf(d.std.err, "farmsql: %v\n", err)
+		}
+	}
+}
+
+// run starts all machines and looks after them until ctx ends, or one fails by
+// itself.
+func (d *demo) run(ctx context.Context) error {
+	d.say("starting %d machines in %s", len(d.m), d.data)
+	for i := range d.m {
+		if err := d.start(i); err != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e := <-d.events:
+			if err := d.handle(e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// start begins a life of a machine.
+func (d *demo) start(i int) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	m := &d.m[i]
+	p := exec.Command(program, append(d.flags, "--machine-id", strconv.Itoa(i), "--listen", fmt.Sprintf("127.0.0.1:%d", m.port))...)
+	// It goes with this process, but Ctrl-C is for this one alone.
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	log, err := p.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.Start(); err != nil {
+		return fmt.Errorf("machine %d: %w", i, err)
+	}
+	m.process = p
+	m.born++
+	d.running++
+	go d.follow(i, p, out, log)
+	return nil
+}
+
+// follow passes on what a process says, and its end.
+func (d *demo) follow(i int, p *exec.Cmd, out, log io.Reader) {
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			d.tell(demoEvent{machine: i, ready: true})
+		}
+	}()
+	for s := bufio.NewScanner(log); s.Scan(); {
+		d.tell(demoEvent{machine: i, line: s.Text()})
+	}
+	<-printed
+	d.tell(demoEvent{machine: i, err: ended{p.Wait()}})
+}
+
+func (d *demo) tell(e demoEvent) {
+	select {
+	case d.events <- e:
+	case <-d.over:
+	}
+}
+
+// ended is how a process has ended; nil inside is exit status 0.
+type ended struct{ error }
+
+func (e ended) isKilled() bool {
+	var exit *exec.ExitError
+	if !errors.As(e.error, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
+}
+
+// handle deals with one event.
+func (d *demo) handle(e demoEvent) error {
+	m := &d.m[e.machine]
+	end, isEnd := e.err.(ended)
+	switch {
+	case e.restart:
+		d.say("machine %d is started again", e.machine)
+		return d.start(e.machine)
+	case e.ready:
+		m.isReady = true
+		if m.born > 1 || d.greeted {
+			d.say("machine %d is ready: process %d, port %d", e.machine, m.process.Process.Pid, m.port)
+		}
+		d.greet()
+	case isEnd:
+		m.process, m.isReady = nil, false
+		d.running--
+		if end.error != nil && !end.isKilled() {
+			return fmt.Errorf("machine %d has failed: %w", e.machine, end.error)
+		}
+		d.say("machine %d has ended%s", e.machine, endText(end))
+		if d.command.Restart > 0 {
+			time.AfterFunc(d.command.Restart, func() { d.tell(demoEvent{machine: e.machine, restart: true}) })
+		}
+	default:
+		if text := readable(e.line); text != "" {
+			d.say("machine %d %s", e.machine, text)
+		}
+	}
+	return nil
+}
+
+func endText(e ended) string {
+	if e.error == nil {
+		return " by itself"
+	}
+	return ": " + e.Error()
+}
+
+// greet says how to connect, once all machines are ready.
+func (d *demo) greet() {
+	for i := range d.m {
+		if !d.m[i].isReady {
+			return
+		}
+	}
+	if d.greeted {
+		return
+	}
+	d.greeted = true
+	out := d.std.out
+	fmt.Fprintf(out, "\n%d machines are ready. Any of them takes any statement:\n\n", len(d.m))
+	for i, m := range d.m {
+		fmt.Fprintf(out, "  machine %d   mariadb -h 127.0.0.1 -P %d -u root   (process %d)\n", i, m.port, m.process.Process.Pid)
+	}
+	fmt.Fprintf(out, "\nKill one, and go on at another:     kill -9 %d\n", d.m[0].process.Process.Pid)
+	fmt.Fprintf(out, "Stop one for longer than its lease:  kill -STOP %d; sleep 1; kill -CONT %[1]d\n", d.m[len(d.m)-1].process.Process.Pid)
+	fmt.Fprintf(out, "See how they are:                    farmsql status --data %s\n", d.data)
+	if d.command.Restart > 0 {
+		fmt.Fprintf(out, "What is killed is started again after %v. Ctrl-C stops everything.\n\n", d.command.Restart)
+	} else {
+		fmt.Fprintf(out, "Ctrl-C stops everything.\n\n")
+	}
+}
+
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.std.out, "%s  %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+// stop ends all machines, at once so that none is missed by the others, and waits
+// for them.
+func (d *demo) stop() error {
+	d.say("stopping")
+	d.signal(syscall.SIGTERM)
+	late := time.NewTimer(demoPatience)
+	defer late.Stop()
+	for d.running > 0 {
+		select {
+		case e := <-d.events:
+			if _, isEnd := e.err.(ended); isEnd {
+				d.m[e.machine].process = nil
+				d.running--
+			}
+		case <-late.C:
+			d.say("killing what does not stop")
+			d.signal(syscall.SIGKILL)
+		}
+	}
+	return nil
+}
+
+// signal sends a signal to all machines, those that are stopped included.
+func (d *demo) signal(s syscall.Signal) {
+	for _, m := range d.m {
+		if m.process != nil {
+			_ = m.process.Process.Signal(s) // it may have ended
+			_ = m.process.Process.Signal(syscall.SIGCONT)
+		}
+	}
+}
+
+// A logLine is what is of interest of a line in the log of a machine.
+type logLine struct {
+	Level, Msg    string
+	Suspect       int
+	Configuration int
+	Machines      []int
+	Dead          []int
+	Joined        *int
+	Took          time.Duration
+	Region        int
+	Bytes         int
+	Regions       any
+	Missing       []int
+	Reason, Error string
+}
+
+// readable says in words what a line of a machine's log says; nothing if it is
+// not of interest.
+func readable(line string) string {
+	var l logLine
+	if err := json.Unmarshal([]byte(line), &l); err != nil {
+		return "says: " + line
+	}
+	switch l.Msg {
+	case "machine suspected":
+		return fmt.Sprintf("suspects machine %d: its lease has run out", l.Suspect)
+	case "reconfigured":
+		return reconfiguredText(l)
+	case "replica filled":
+		return fmt.Sprintf("has filled its replica of region %d: %d KiB in %v", l.Region, l.Bytes>>10, l.Took.Round(time.Millisecond))
+	case "evicted":
+		return "has been evicted: " + l.Reason
+	case "coming back":
+		return "comes back as a new machine"
+	case "waiting for a majority":
+		return fmt.Sprintf("waits for a majority; missing: %s", list(l.Missing))
+	case "regions have lost all their replicas":
+		return fmt.Sprintf("says that regions have lost all their replicas: %v", l.Regions)
+	}
+	if l.Level == "ERROR" {
+		return strings.TrimSuffix(fmt.Sprintf("says: %s: %s", l.Msg, l.Error), ": ")
+	}
+	return ""
+}
+
+func reconfiguredText(l logLine) string {
+	change := "as before"
+	switch {
+	case l.Configuration == 1:
+		change = "the first"
+	case l.Joined != nil:
+		change = fmt.Sprintf("with machine %d", *l.Joined)
+	case len(l.Dead) > 0:
+		change = "without machine " + list(l.Dead)
+	}
+	return fmt.Sprintf("leads configuration %d, %s: all regions active after %v", l.Configuration, change, l.Took.Round(10*time.Microsecond))
+}
