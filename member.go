@@ -91,9 +91,11 @@ func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 	if l.folder, err = nvram.OpenFolder(filepath.Join(cfg.Folder, fmt.Sprintf("machine-%d", cfg.MachineID)), nvram.Options{Trust: cfg.Trust}); err != nil {
 		return err
 	}
-	if l.nic, err = shm.Join(cfg.sharedFolder(), rdma.MachineID(cfg.MachineID)); err != nil {
+	nic, err := shm.Join(cfg.sharedFolder(), rdma.MachineID(cfg.MachineID))
+	if err != nil {
 		return err
 	}
+	l.nic = nic
 	l.member, err = farm.OpenMember(ctx, farm.MemberConfig{
 		Self:     cluster.Member{Machine: rdma.MachineID(cfg.MachineID), FailureDomain: cfg.domain()},
 		Settings: cfg.farm(),

@@ -106,12 +106,7 @@ func TestClusterRestarts(t *testing.T) {
 	for range rounds {
 		before := l.transfers.Load()
 		f.wait("some work", func() bool { return l.transfers.Load() > before+50 })
-		for _, m := range f.machines { // a killed process does not run on while others are killed
-			m.signal(syscall.SIGSTOP)
-		}
-		for _, m := range f.machines {
-			m.kill()
-		}
+		f.killAll()
 		for _, m := range f.machines {
 			m.start()
 		}

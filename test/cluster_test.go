@@ -77,15 +77,16 @@ func (f *fleet) awaitServing() {
 	}
 }
 
+// killAll kills all machines that run, each in the middle of what it does.
 func (f *fleet) killAll() {
-	for _, m := range f.machines {
+	for _, m := range f.machines { // that die one after the other, but all of them now
 		if m.cmd != nil {
-			_ = m.cmd.Process.Kill()
+			_ = m.cmd.Process.Signal(syscall.SIGSTOP)
 		}
 	}
 	for _, m := range f.machines {
 		if m.cmd != nil {
-			<-m.exited
+			m.kill()
 		}
 	}
 }

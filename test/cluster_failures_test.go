@@ -1,0 +1,179 @@
+package test
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A failure is what a killed machine has cost.
+type failure struct {
+	isCM bool
+	// suspected is from the kill to the first machine that suspects, active from
+	// there to all regions active, throughput from there to the end of the first
+	// window in which clients of the others get 80 % of what they had before.
+	suspected, active, throughput time.Duration
+}
+
+const (
+	windowBefore  = time.Second // that the throughput before is taken from
+	window        = 20 * time.Millisecond
+	throughputOld = 0.8
+)
+
+// TestClusterFailureTimes measures how long clients notice that a machine has been
+// killed, a plain one and the CM in turns, and prints the distribution. Only that
+// all of them end is asserted: the times are for docs/benchmarks.md.
+func TestClusterFailureTimes(t *testing.T) {
+	failures := 6
+	if nightly {
+		failures = 48
+	}
+	f := newFleet(t, 5, 3, "")
+	f.start()
+	f.awaitWhole()
+	l := &fleetLoad{t: t, fleet: f, seed: seedOf(t)}
+	l.prepare()
+	l.begin()
+	var all []failure
+	for i := range failures {
+		time.Sleep(windowBefore + 200*time.Millisecond) // of undisturbed work: what is measured
+		all = append(all, l.fail(i%2 == 1))
+		if t.Failed() {
+			return
+		}
+	}
+	l.end()
+	for _, m := range f.machines {
+		l.verify(m)
+	}
+	lease, ok := f.machines[0].find(time.Time{}, func(e *event) bool { return e.Message == "leases" })
+	if !ok {
+		t.Error("no lease time has been logged")
+	}
+	t.Logf("%v\n%d machines, lease %v, kept by a %s\n%s", l, len(f.machines), time.Duration(lease.Length), lease.KeptBy, table(all))
+}
+
+var activePattern = regexp.MustCompile(`all regions active (\S+)$`)
+
+// fail kills a machine and returns what that has cost, with everything whole
+// again.
+func (l *fleetLoad) fail(isCM bool) failure {
+	l.t.Helper()
+	f := l.fleet
+	victim := f.cm()
+	if !isCM {
+		victim = f.machines[(victim.id+1)%len(f.machines)]
+	}
+	killed := victim.kill()
+	var suspected, active event
+	f.wait("all regions to be active", func() (found bool) {
+		for _, m := range f.machines {
+			if active, found = m.find(killed, func(e *event) bool { return e.Message == "reconfigured" }); found {
+				return true
+			}
+		}
+		return false
+	})
+	for _, m := range f.machines {
+		e, ok := m.find(killed, func(e *event) bool {
+			return e.Message == "machine suspected" && e.Suspect != nil && *e.Suspect == victim.id
+		})
+		if ok && (suspected.Time.IsZero() || e.Time.Before(suspected.Time)) {
+			suspected = e
+		}
+	}
+	if suspected.Time.IsZero() {
+		suspected = active // a broken connection was faster: the CM counts from there
+	}
+	steps := activePattern.FindStringSubmatch(active.Steps)
+	if steps == nil {
+		l.t.Fatalf("no time in %q", active.Steps)
+	}
+	atCM, err := time.ParseDuration(steps[1])
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	// The CM's clock and the others' are the same here; what is later counts.
+	begin := suspected.Time
+	if by := active.Time.Add(-atCM); by.Before(begin) {
+		begin = by
+	}
+	result := failure{isCM: isCM, suspected: begin.Sub(killed), active: active.Time.Sub(begin)}
+	f.wait("80 % of the throughput", func() (ok bool) {
+		result.throughput, ok = l.recovered(victim.id, killed, begin)
+		return ok
+	})
+	victim.start()
+	f.awaitWhole()
+	return result
+}
+
+// recovered returns how long after begin the first window ends in which the
+// clients of the survivors get throughputOld of what they got before killed.
+func (l *fleetLoad) recovered(victim int, killed, begin time.Time) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var before float64
+	var after []time.Time
+	for i := len(l.done) - 1; i >= 0; i-- {
+		c := l.done[i]
+		switch {
+		case c.at.Before(killed.Add(-windowBefore)):
+			i = 0 // none before either, but for clients that wait for mu
+		case c.machine == victim:
+		case c.at.Before(killed):
+			before++
+		case c.at.After(begin):
+			after = append(after, c.at)
+		}
+	}
+	slices.SortFunc(after, time.Time.Compare)
+	need := max(1, int(throughputOld*before*float64(window)/float64(windowBefore)))
+	for last := need - 1; last < len(after); last++ {
+		first := after[last-need+1]
+		if after[last].Sub(first) <= window {
+			// The window may begin before the first of them, but not before begin.
+			end := after[last]
+			if least := begin.Add(window); end.Before(least) && need > 1 {
+				return end.Sub(begin), true
+			}
+			return end.Sub(begin), true
+		}
+	}
+	return 0, false
+}
+
+// table is the distribution of what failures have cost, as in docs/benchmarks.md.
+func table(all []failure) string {
+	var b strings.Builder
+	b.WriteString("| killed | failures | | minimum | median | 90 % | maximum |\n| --- | ---:| --- | ---:| ---:| ---:| ---:|\n")
+	for _, kind := range []struct {
+		name string
+		isCM bool
+	}{{"a plain machine", false}, {"the CM", true}} {
+		for _, column := range []struct {
+			name string
+			of   func(failure) time.Duration
+		}{
+			{"killed to suspected", func(f failure) time.Duration { return f.suspected }},
+			{"suspected to all regions active", func(f failure) time.Duration { return f.active }},
+			{"suspected to 80 % of the throughput", func(f failure) time.Duration { return f.throughput }},
+		} {
+			var ds []time.Duration
+			for _, f := range all {
+				if f.isCM == kind.isCM {
+					ds = append(ds, column.of(f))
+				}
+			}
+			slices.SortFunc(ds, cmp.Compare[time.Duration])
+			at := func(q float64) float64 { return float64(ds[int(q*float64(len(ds)-1)+0.5)].Microseconds()) / 1000 }
+			fmt.Fprintf(&b, "| %s | %d | %s | %.1f ms | %.1f ms | %.1f ms | %.1f ms |\n", kind.name, len(ds), column.name, at(0), at(0.5), at(0.9), at(1))
+		}
+	}
+	return b.String()
+}
