@@ -133,6 +133,29 @@ func TestCompiledOnTheWire(t *testing.T) {
 	}
 }
 
+// SELECT ... FOR UPDATE conflicts when it runs compiled, too.
+func TestCompiledForUpdate(t *testing.T) {
+	s := newFarmServer(t)
+	a, b := s.connect("root", 0), s.connect("root", 0)
+	for _, q := range []string{"CREATE DATABASE d", compiledTable, "INSERT INTO d.t (id, u, c) VALUES (1, 1, 'c'), (2, 2, 'd')"} {
+		seen(a, q)
+	}
+	for _, read := range []string{"SELECT c FROM d.t WHERE id = 1 FOR UPDATE", "SELECT SUM(u) FROM d.t WHERE id BETWEEN 1 AND 2 FOR UPDATE"} {
+		seen(a, read)
+		seen(a, read)
+		before := s.server.Stats().Compiled
+		seen(a, "BEGIN")
+		seen(a, read)
+		if s.server.Stats().Compiled != before+1 {
+			t.Errorf("not compiled: %s", read)
+		}
+		seen(b, "UPDATE d.t SET u = u + 10 WHERE id = 1")
+		if got := seen(a, "COMMIT"); !strings.Contains(got, "1213") {
+			t.Errorf("%s: commit after another's change: %s", read, got)
+		}
+	}
+}
+
 // Prepared statements run compiled, too.
 func TestCompiledPrepared(t *testing.T) {
 	s := newFarmServer(t)
