@@ -72,16 +72,20 @@ func (l *fleetLoad) connect(m *machine, schema string) *stdsql.DB {
 	return db
 }
 
-// begin starts the clients, on each machine those that transfer, insert and read.
-func (l *fleetLoad) begin() {
+// An operation is what a client does over and over, at the machine that db is
+// connected to.
+type operation func(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error
+
+// begin starts the clients, on each machine one for each operation.
+func (l *fleetLoad) begin(operations ...operation) {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.fates = make(map[int64]fate)
 	l.t.Cleanup(l.end)
 	for _, m := range l.fleet.machines {
-		for kind, operation := range []func(context.Context, *stdsql.DB, *machine, *rand.Rand) error{l.transfer, l.insert, l.read} {
-			rnd := rand.New(rand.NewPCG(l.seed, uint64(m.id*10+kind)))
-			l.clients.Go(func() { l.client(ctx, m, rnd, operation) })
+		for i, o := range operations {
+			rnd := rand.New(rand.NewPCG(l.seed, uint64(m.id*10+i)))
+			l.clients.Go(func() { l.client(ctx, m, rnd, o) })
 		}
 	}
 }
@@ -92,8 +96,7 @@ func (l *fleetLoad) end() {
 	l.clients.Wait()
 }
 
-// client runs an operation over and over, at a machine.
-func (l *fleetLoad) client(ctx context.Context, m *machine, rnd *rand.Rand, operation func(context.Context, *stdsql.DB, *machine, *rand.Rand) error) {
+func (l *fleetLoad) client(ctx context.Context, m *machine, rnd *rand.Rand, o operation) {
 	for ctx.Err() == nil {
 		if !m.serves() {
 			time.Sleep(time.Millisecond)
@@ -103,7 +106,7 @@ func (l *fleetLoad) client(ctx context.Context, m *machine, rnd *rand.Rand, oper
 		for ctx.Err() == nil && m.serves() {
 			upsets := m.upsets()
 			// Not ctx: what has begun shall tell how it ended.
-			err := operation(context.Background(), db, m, rnd)
+			err := o(context.Background(), db, m, rnd)
 			if err == nil {
 				l.complete(m)
 			} else if isConflict(err) {
@@ -144,10 +147,11 @@ func isLost(err error) bool {
 	if errors.As(err, &e) {
 		return e.Number == 1053 || e.Number == 1180
 	}
-	return !errors.Is(err, errTotal)
+	return !errors.Is(err, errWrong)
 }
 
-var errTotal = errors.New("the total is wrong")
+// errWrong is what no machine may ever show.
+var errWrong = errors.New("wrong result")
 
 func (l *fleetLoad) transfer(ctx context.Context, db *stdsql.DB, _ *machine, rnd *rand.Rand) error {
 	err := transfer(ctx, db, rnd)
@@ -160,9 +164,31 @@ func (l *fleetLoad) transfer(ctx context.Context, db *stdsql.DB, _ *machine, rnd
 	return err
 }
 
+// newID returns an id that no row has, far from those of other rows: neighbours
+// conflict.
+func (l *fleetLoad) newID() int64 {
+	return scatter(l.lastID.Add(1))
+}
+
+func scatter(n int64) int64 { return int64(uint64(n) * 0x9e3779b97f4a7c15 >> 1) }
+
+// lookup reads rows by key, among them ones that are not there.
+func (l *fleetLoad) lookup(ctx context.Context, db *stdsql.DB, _ *machine, rnd *rand.Rand) error {
+	id := scatter(1 + rnd.Int64N(l.lastID.Load()+1))
+	var found int64
+	err := db.QueryRowContext(ctx, "select id from rows_ where id = ?", id).Scan(&found)
+	if errors.Is(err, stdsql.ErrNoRows) {
+		return nil
+	}
+	if err == nil && found != id {
+		return fmt.Errorf("%w: row %d is found as %d", errWrong, id, found)
+	}
+	return err
+}
+
 // insert inserts a row with an id of its own, alone or two in a transaction.
 func (l *fleetLoad) insert(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
-	ids := []int64{l.lastID.Add(1)}
+	ids := []int64{l.newID()}
 	insert := func(x execer, id int64) error {
 		_, err := x.ExecContext(ctx, "insert into rows_ values (?, ?, ?)", id, m.id, fmt.Sprintf("%0*d", rnd.IntN(100), id))
 		return err
@@ -171,7 +197,7 @@ func (l *fleetLoad) insert(ctx context.Context, db *stdsql.DB, m *machine, rnd *
 	if rnd.IntN(2) == 0 {
 		err = insert(db, ids[0])
 	} else {
-		ids = append(ids, l.lastID.Add(1))
+		ids = append(ids, l.newID())
 		err = l.inTransaction(ctx, db, func(tx *stdsql.Tx) error { return errors.Join(insert(tx, ids[0]), insert(tx, ids[1])) })
 	}
 	f := doubtful
@@ -205,7 +231,7 @@ func (l *fleetLoad) inTransaction(ctx context.Context, db *stdsql.DB, f func(*st
 func (l *fleetLoad) read(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
 	sum, err := sumBank(ctx, db, rnd.IntN(4))
 	if err == nil && sum != bankAccounts*bankBalance {
-		return fmt.Errorf("%w: %d at machine %d", errTotal, sum, m.id)
+		return fmt.Errorf("%w: the total is %d at machine %d", errWrong, sum, m.id)
 	}
 	if err == nil {
 		l.reads.Add(1)
