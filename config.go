@@ -126,6 +126,9 @@ const (
 // stored fills the layout that is not given with that of the folder, if there
 // is a database in it.
 func (c Config) stored() (Config, error) {
+	if err := c.checkKind(); err != nil {
+		return c, err
+	}
 	if c.Folder == "" || c.Cluster != "" {
 		return c, nil // or the cluster tells
 	}

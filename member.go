@@ -123,6 +123,40 @@ func (l *lone) ended(reason error) {
 	}
 }
 
+// ErrOtherFolder means that a folder is of the other kind of instance: of machines
+// that are processes of their own, or of one all of whose machines are in one
+// process. They keep different things in it.
+var ErrOtherFolder = errors.New("farmsql: the folder is of the other kind of instance")
+
+// checkKind refuses a folder of the other kind, before anything is done to it.
+func (c Config) checkKind() error {
+	if c.Folder == "" {
+		return nil
+	}
+	machines := "machine-*"
+	if c.Cluster != "" {
+		machines = fmt.Sprintf("machine-%d", c.MachineID)
+	}
+	folders, err := filepath.Glob(filepath.Join(c.Folder, machines))
+	if err != nil {
+		return fmt.Errorf("farmsql: %s: %w", c.Folder, err)
+	}
+	for _, f := range folders {
+		logs, err := filepath.Glob(filepath.Join(f, "log-*"))
+		if err != nil {
+			return fmt.Errorf("farmsql: %s: %w", f, err)
+		}
+		_, err = os.Stat(filepath.Join(f, farm.IdentityFile))
+		switch isMember := err == nil; {
+		case isMember && c.Cluster == "":
+			return fmt.Errorf("%w: %s is of a machine of a cluster; its processes are started with farmsql serve --cluster", ErrOtherFolder, f)
+		case !isMember && c.Cluster != "" && len(logs) > 0:
+			return fmt.Errorf("%w: %s was made without --cluster; give another folder", ErrOtherFolder, f)
+		}
+	}
+	return nil
+}
+
 // openInstance opens what the database stands on.
 func (c Config) openInstance(ctx context.Context) (instance, error) {
 	if c.Cluster != "" {

@@ -1,6 +1,7 @@
 package farmsql
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,5 +66,30 @@ func TestStoredStatus(t *testing.T) {
 	s, err := StoredStatus("file://" + path)
 	if err != nil || s.Source != StatusStored || s.Configuration != 1 || len(s.Machines) != 1 {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// A folder is not opened as one of the other kind: what is in it would be lost.
+func TestOtherKindOfFolder(t *testing.T) {
+	plain, clustered := t.TempDir(), t.TempDir()
+	if err := mustOpen(t, small(plain)).Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := small(plain)
+	cfg.Cluster = "file://" + filepath.Join(plain, "configuration")
+	if db, err := Open(cfg); !errors.Is(err, ErrOtherFolder) {
+		t.Errorf("as a machine of a cluster: %v, %v", db, err)
+	}
+	cfg = small(clustered)
+	cfg.Cluster, cfg.SharedFolder = "file://"+filepath.Join(clustered, "configuration"), t.TempDir()
+	if err := mustOpen(t, cfg).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err := Open(small(clustered)); !errors.Is(err, ErrOtherFolder) {
+		t.Errorf("as a process with all machines: %v, %v", db, err)
+	}
+	s := mustOpen(t, cfg).Status() // nothing has happened to it
+	if s.Source != StatusOfMachine || s.Configuration != 2 || len(s.Regions) == 0 || s.Lease == nil || !s.Lease.IsValid {
+		t.Errorf("%+v", s)
 	}
 }

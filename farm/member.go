@@ -217,7 +217,10 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 // identityName is the memory that says whose memory this is: of which instance
 // (word 0) and of which machine (word 1, one more than its number).
 const (
-	identityName  = "identity"
+	identityName = "identity"
+	// IdentityFile is the file of that memory in an nvram.Folder, which tells it
+	// from a folder of a Cluster's.
+	IdentityFile  = identityName + ".mem"
 	identityBytes = 4096
 )
 

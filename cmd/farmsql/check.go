@@ -20,7 +20,8 @@ func (checkCommand) Help() string {
 	return durability + `
 
 Opens the folder as serve would, which finishes what a killed process had begun, then walks
-every object, index and catalog entry. Exits 0 if all is well and 1 if anything is not.`
+every object, index and catalog entry. Exits 0 if all is well and 1 if anything is not. The folder
+of a cluster, whose machines are processes of their own, cannot be examined.`
 }
 
 // Run checks the folder and prints what it found.
@@ -32,7 +33,7 @@ func (c *checkCommand) Run(std streams) error {
 	}
 	if _, exists, err := farm.Stored(c.Data); err != nil {
 		return err
-	} else if !exists { // Open would create one
+	} else if !exists && len(machineFolders(c.Data)) == 0 { // Open would create one
 		return fmt.Errorf("nothing to check: no database in %s", c.Data)
 	}
 	db, err := farmsql.Open(cfg)

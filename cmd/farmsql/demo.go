@@ -361,7 +361,6 @@ type logLine struct {
 	Level, Msg    string
 	Suspect       int
 	Configuration int
-	Machines      []int
 	Dead          []int
 	Joined        *int
 	Took          time.Duration

@@ -183,7 +183,7 @@ func TestReadableEvents(t *testing.T) {
 		{`{"level":"ERROR","msg":"evicted","reason":"late"}`, "has been evicted: late"},
 		{`{"level":"WARN","msg":"waiting for a majority","missing":[0,2]}`, "waits for a majority; missing: 0 2"},
 		{`{"level":"ERROR","msg":"bad","error":"worse"}`, "says: bad: worse"},
-		{`{"level":"INFO","msg":"ready"}`, ""},
+		{`{"level":"INFO","msg":"ready","machines":1}`, ""},
 		{`farmsql: no room`, "says: farmsql: no room"},
 	} {
 		if got := readable(c.line); got != c.want {

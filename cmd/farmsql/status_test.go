@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/farm"
 )
 
 // deep is a folder whose name is too long for the address of a socket.
@@ -102,6 +103,22 @@ func TestStatusThatIsNone(t *testing.T) {
 	}()
 	status, _, errs := execute(t, "", "status", "--data", data)
 	if status != 1 || !strings.Contains(errs, "answers what is no status") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
+// What check finds in the folder of a cluster is not taken for nothing.
+func TestCheckOfACluster(t *testing.T) {
+	data := t.TempDir()
+	folder := machineFolder(data, 0)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, farm.IdentityFile), make([]byte, 4096), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	status, _, errs := execute(t, "", "check", "--data", data)
+	if status != 1 || !strings.Contains(errs, "is of a machine of a cluster") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }
