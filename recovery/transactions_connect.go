@@ -3,6 +3,7 @@ package recovery
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/farmsql/farmsql/rdma"
@@ -50,9 +51,13 @@ func (r *run) connect() { r.t.parallel(r.unconnected(), r.connectTo) }
 
 func (r *run) connectTo(to rdma.MachineID) {
 	for !r.m.Connected(to) && r.ctx.Err() == nil {
-		if err := r.exchange(to); err == nil || errors.Is(err, txn.ErrHeld) {
+		err := r.exchange(to)
+		if err == nil || errors.Is(err, txn.ErrHeld) {
 			return
 		}
+		r.mu.Lock()
+		r.mu.refused = fmt.Errorf("connect to machine %d: %w", to, err)
+		r.mu.Unlock()
 		pause := retryDelay
 		if r.self > to {
 			pause *= 4 // the other one's turn, if both have begun
