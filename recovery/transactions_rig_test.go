@@ -490,8 +490,8 @@ func changeChild(t *txn.Tx, ptr region.Ptr, b []byte) error {
 
 // play has players on all machines run that many transactions each. It takes the
 // instance through reconfigurations as machines die, and returns when the players
-// of those that live have ended and all is settled. A dead machine's players may
-// wait for ever, as the threads of a dead process do.
+// have ended and all is settled: those of the dead too, once they are evicted, for
+// what they have written may be there and has to be in the history.
 func (x *instance) play(perMachine, transactions int, seed uint64, rec *history.Recorder) {
 	x.t.Helper()
 	open := make([]atomic.Int32, len(x.nodes))
@@ -509,13 +509,17 @@ func (x *instance) play(perMachine, transactions int, seed uint64, rec *history.
 		}
 	}
 	deadline := time.Now().Add(60 * time.Second)
-	for slices.ContainsFunc(x.nodes, func(n *node) bool { return !n.dead.Load() && open[n.id].Load() > 0 }) {
+	playing := func(n *node) bool { return open[n.id].Load() > 0 && !(x.zombie && n.dead.Load()) }
+	for slices.ContainsFunc(x.nodes, playing) {
 		select {
 		case <-x.failed:
 			x.reconfigure()
 		case <-time.After(time.Millisecond):
 		}
 		if time.Now().After(deadline) {
+			for _, n := range x.nodes {
+				x.t.Errorf("machine %d: dead %v, %d players", n.id, n.dead.Load(), open[n.id].Load())
+			}
 			x.t.Fatal("transactions do not end")
 		}
 	}

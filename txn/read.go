@@ -28,7 +28,8 @@ func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
 
 // Look lets the caller read parts of the object p in place, and costs less than
 // Read. It returns false unless this machine is the object's primary and the
-// object is there and not locked: Read will tell why, or wait.
+// object is there and not locked: Read will tell why, or wait. What is seen so
+// may be shown once Machine.Confirm has succeeded after it.
 func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	rt := o.w.m.route(p.Addr.Region())
 	if rt == nil || !rt.primary || rt.state == regionBlocked {

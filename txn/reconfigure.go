@@ -358,6 +358,11 @@ func (m *Machine) Confirm() error {
 	if m.cfg.Alive == nil || m.cfg.Alive() {
 		return nil
 	}
+	return m.awaitLease()
+}
+
+// awaitLease waits until this machine holds its lease again, or is gone.
+func (m *Machine) awaitLease() error {
 	for {
 		if err := m.gone(); err != nil {
 			return err

@@ -287,6 +287,9 @@ func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 	s := tr.scratch()
 	defer s.free()
 	if p, found, decided := tr.glance(op, s, key); decided {
+		if err := tr.m.Confirm(); err != nil {
+			return region.Ptr{}, false, err
+		}
 		return p, found, nil
 	}
 	lf, err := tr.seek(s, s, s, position{key: key})

@@ -76,6 +76,9 @@ func (tb *Table) lookup(op txn.Operation, o *opened, h uint64, key, dst []byte) 
 	s := o.dir.find(h)
 	first := s.first.Element(bucketOf(h, o.buckets))
 	if v, ok, decided := o.glance(op, s, first, h, key, dst); decided {
+		if err := tb.m.Confirm(); err != nil {
+			return nil, false, err
+		}
 		return v, ok, nil
 	}
 	return tb.search(op, o, s, h, key, dst)
