@@ -215,13 +215,21 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 }
 
 // identityName is the memory that says whose memory this is: of which instance
-// (word 0) and of which machine (word 1, one more than its number).
+// (word 0), of which machine (word 1, one more than its number), and whether it
+// has what a configuration has given to the machine (word 2). New memory has not,
+// nor has what was dropped in order to join, until a configuration is applied:
+// whatever the stored one says.
 const (
 	identityName = "identity"
 	// IdentityFile is the file of that memory in an nvram.Folder, which tells it
 	// from a folder of a Cluster's.
 	IdentityFile  = identityName + ".mem"
 	identityBytes = 4096
+
+	// Words of it.
+	identityCluster = 0
+	identityMachine = 8
+	identityHolds   = 16
 )
 
 // identify reads the identity of the machine's memory, if it has one, and refuses
@@ -235,8 +243,8 @@ func (m *Member) identify() error {
 		return err
 	}
 	m.identity = id
-	m.cluster = id.Load(0)
-	if was := id.Load(8); was != 0 && was != uint64(m.id)+1 {
+	m.cluster = id.Load(identityCluster)
+	if was := id.Load(identityMachine); was != 0 && was != uint64(m.id)+1 {
 		return fmt.Errorf("%w: it is machine %d's", ErrOtherMachine, was-1)
 	}
 	return nil
@@ -244,8 +252,8 @@ func (m *Member) identify() error {
 
 // belong notes the identity once the machine is part of an instance.
 func (m *Member) belong() {
-	m.identity.Store(8, uint64(m.id)+1)
-	m.identity.Store(0, m.membership.Configuration().Cluster)
+	m.identity.Store(identityMachine, uint64(m.id)+1)
+	m.identity.Store(identityCluster, m.membership.Configuration().Cluster)
 }
 
 // ErrOtherMachine means that the memory is that of another machine.
@@ -305,6 +313,7 @@ func (m *Member) membershipConfig() recovery.MembershipConfig {
 	return recovery.MembershipConfig{
 		Self:     m.cfg.Self,
 		Cluster:  m.cluster,
+		Empty:    m.identity.Load(identityHolds) == 0,
 		First:    &cluster.Configuration{Replicas: s.Replicas, Workers: s.Workers, RegionBytes: s.RegionBytes, LogBytes: s.LogBytes},
 		Store:    m.cfg.Store,
 		NIC:      m.nic,

@@ -52,6 +52,7 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 	if len(refused) > 0 {
 		return refused, nil
 	}
+	m.identity.Store(identityHolds, 1)
 	m.txn.Remap(c, m.replica)
 	return nil, nil
 }
@@ -139,6 +140,7 @@ func (h *host) Forget() error {
 	if err == nil {
 		err = h.txn.Recall(nil)
 	}
+	h.identity.Store(identityHolds, 0)
 	if err != nil {
 		return err
 	}

@@ -132,6 +132,10 @@ type MembershipConfig struct {
 	// Cluster is the instance that the machine's memory belongs to; 0 if it has
 	// none yet.
 	Cluster uint64
+	// Empty says that the machine's memory is new, or was dropped in order to join,
+	// and that no configuration has been applied since: whatever the stored one
+	// says, it has no replicas.
+	Empty bool
 	// First is the configuration that begins the instance, should there be none:
 	// all but machines and identifiers.
 	First *cluster.Configuration
@@ -209,6 +213,7 @@ func NewMembership(cfg MembershipConfig) (*Membership, error) {
 	}
 	m := &Membership{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
 	m.mu.incoming = make(map[call.Peer]*incoming)
+	m.mu.forgot = cfg.Empty
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {
 		return nil, err

@@ -95,6 +95,9 @@ func (m *Membership) launch(base, c *cluster.Configuration, report cluster.Remap
 // enter tries once to become part of what follows c. waited is for how long that
 // has been tried.
 func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error {
+	if memberIn(c, m.self) {
+		return nil // it counts on this machine's memory, and NEW-CONFIG is on its way
+	}
 	if _, knows := c.Member(m.self.Machine); !knows || m.hasForgotten() {
 		return m.join(c)
 	}
