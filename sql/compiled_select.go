@@ -358,10 +358,17 @@ func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, tr *transactio
 	return rows, err
 }
 
-// all reads rows to their end.
+// What a compiled statement returns at most: its rows are collected before the
+// listener counts them against its limit. A longer result is go-mysql-server's.
+const (
+	compiledRowsMax  = 1000
+	compiledBytesMax = 1 << 20
+)
+
+// all reads rows to their end, and gives up with ErrPlan where that is far.
 func (f *form) all(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
 	var rows []gms.Row
-	for {
+	for bytes := 0; ; {
 		row, err := iter.Next(ctx)
 		if err == io.EOF {
 			return rows, iter.Close(ctx)
@@ -369,10 +376,30 @@ func (f *form) all(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
 		if err == nil {
 			err = ctx.Err()
 		}
+		if bytes += valueBytes(row); err == nil && (len(rows) == compiledRowsMax || bytes > compiledBytesMax) {
+			err = ErrPlan
+		}
 		if err != nil {
 			_ = iter.Close(ctx) // what went wrong first counts
 			return nil, err
 		}
 		rows = append(rows, row)
 	}
+}
+
+// valueBytes is how long the values of a row are that may be long.
+func valueBytes(row gms.Row) int {
+	n := 0
+	for _, v := range row {
+		switch v := v.(type) {
+		case string:
+			n += len(v)
+		case []byte:
+			n += len(v)
+		case nil, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64:
+		default:
+			n += spillMin
+		}
+	}
+	return n
 }

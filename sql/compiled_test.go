@@ -299,6 +299,26 @@ func TestNotCompiled(t *testing.T) {
 	}
 }
 
+// A long result is not collected here: the listener has a limit for it.
+func TestLongResultsAreNotCompiled(t *testing.T) {
+	p := newPair(t)
+	p.run("CREATE TABLE l (id INT PRIMARY KEY, c MEDIUMTEXT)")
+	for i := range 2 {
+		p.run("INSERT INTO l SELECT " + fmt.Sprint(i*600) + " + a.n * 30 + b.n, 'c' FROM (WITH RECURSIVE r (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r WHERE n < 19) SELECT n FROM r) a, (WITH RECURSIVE r (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r WHERE n < 29) SELECT n FROM r) b")
+	}
+	p.must("SELECT * FROM l WHERE id BETWEEN 0 AND 999")
+	if p.run("SELECT * FROM l WHERE id BETWEEN 0 AND 1000") {
+		t.Error("compiled: 1001 rows")
+	}
+	for i := range 2 {
+		p.run(fmt.Sprintf("UPDATE l SET c = REPEAT('x', 600000) WHERE id = %d", i))
+	}
+	p.must("SELECT * FROM l WHERE id BETWEEN 1 AND 2")
+	if p.run("SELECT * FROM l WHERE id BETWEEN 0 AND 1") {
+		t.Error("compiled: 1.2 MB")
+	}
+}
+
 // A statement is compiled anew once its table has changed.
 func TestCompiledAfterDDL(t *testing.T) {
 	p := newPair(t)
