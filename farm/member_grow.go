@@ -33,6 +33,11 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: region %d has been allocated and is not here", txn.ErrLost, p.Region)
 	}
+	if !m.txn.IsPrimary(region.MakeAddr(p.Region, 0)) {
+		// The configuration that is being applied does not know it yet: the next
+		// one does, and attaches the region.
+		return nil, fmt.Errorf("%w: region %d has been allocated meanwhile", txn.ErrLost, p.Region)
+	}
 	m.log.Info("region allocated", "region", p.Region, "primary", p.Primary, "backups", p.Backups)
 	return r, nil
 }
