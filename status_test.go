@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
 )
 
 func TestStatusOfOneProcess(t *testing.T) {
@@ -87,6 +88,11 @@ func TestOtherKindOfFolder(t *testing.T) {
 	}
 	if db, err := Open(small(clustered)); !errors.Is(err, ErrOtherFolder) {
 		t.Errorf("as a process with all machines: %v, %v", db, err)
+	}
+	elsewhere := cfg
+	elsewhere.Cluster += "-that-is-none"
+	if db, err := Open(elsewhere); !errors.Is(err, recovery.ErrOtherCluster) {
+		t.Errorf("with the configuration gone: %v, %v", db, err)
 	}
 	s := mustOpen(t, cfg).Status() // nothing has happened to it
 	if s.Source != StatusOfMachine || s.Configuration != 2 || len(s.Regions) == 0 || s.Lease == nil || !s.Lease.IsValid {

@@ -1,6 +1,9 @@
 // Package farm puts the machines of an instance together: memory, NIC,
 // allocator, transactions and recovery, opened and closed as one.
 //
+// A Member is one machine, which can fail alone: it reaches the others through
+// its NIC, and the configuration through a store. A Cluster is all of an instance.
+//
 // All machines of a Cluster live in this process and reach each other through
 // rdma/local. Everything between them goes the way it would go between hosts:
 // one-sided reads and writes, logs and message queues.

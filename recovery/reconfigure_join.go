@@ -64,9 +64,11 @@ func (m *Membership) found() error {
 	if m.cfg.First == nil {
 		return errors.New("recovery: there is no configuration, and none to begin with")
 	}
+	if m.cfg.Cluster != 0 { // to begin again would drop what the machine has
+		return fmt.Errorf("%w: it is of cluster %016x, and there is no configuration", ErrOtherCluster, m.cfg.Cluster)
+	}
 	c := m.cfg.First.Clone()
 	c.ID, c.Revision, c.CM, c.NextRegion = 1, 1, m.self.Machine, 1
-	c.Cluster = m.cfg.Cluster
 	for c.Cluster == 0 {
 		c.Cluster = m.cfg.Clock.Uint64()
 	}

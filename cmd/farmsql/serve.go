@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/recovery"
 )
 
 // dataFlags say where a database is and how it is laid out.
@@ -104,7 +105,11 @@ func (serveCommand) Help() string {
 
 Ready, it prints one line with the address to connect to. SIGTERM, SIGINT and SIGPWR close the
 database in an orderly way: running statements finish, the folder is marked as complete, and with
---saves everything is saved.`
+--saves everything is saved.
+
+With --cluster the process is one machine of several, which replicate and go on without one that
+fails; it serves once there are enough of them. Evicted, for it was silent too long, it comes back
+as a new machine. farmsql demo shows that, farmsql status how the machines are.`
 }
 
 // Run serves until a signal asks it to stop.
@@ -145,6 +150,9 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 		if ctx.Err() != nil { // asked to stop before it could serve
 			log.Info("stopped", "opening", err)
 			return nil, nil
+		}
+		if errors.Is(err, recovery.ErrEvicted) || errors.Is(err, recovery.ErrRestart) { // on its way in
+			return err, nil
 		}
 		return nil, err
 	}
