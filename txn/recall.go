@@ -53,7 +53,9 @@ func (m *Machine) AllBack() {
 	m.recalled.all = true
 }
 
-// gather takes note of the records that are not truncated.
+// gather takes note of all records, also of transactions that a later one says are
+// truncated: it may have landed without being processed, so that a backup has
+// not applied them yet. Recovering them once more changes nothing.
 func (l *recalled) gather(r *recoveryState) {
 	if l.before == 0 {
 		l.before = r.m.config.Load()
@@ -66,9 +68,7 @@ func (l *recalled) gather(r *recoveryState) {
 		})
 	}
 	for i, log := range l.logs {
-		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record) bool {
-			return rec.Kind.isNote() || !l.known(rec.ID)
-		})
+		r.scan(log, recalledKey(i), ^uint64(0), func(*Record) bool { return true })
 	}
 }
 
