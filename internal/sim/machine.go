@@ -55,7 +55,11 @@ func (m *Machine) note(what string) { m.world.Note(fmt.Sprintf("machine %d: %s",
 
 // Kill ends the process, if there is one; the memory is kept. It may be called
 // by the process's own code, which then runs to its next wait.
-func (m *Machine) Kill() {
+func (m *Machine) Kill() { m.end(m.shelf.clone) }
+
+// end ends the process, if there is one; shelf returns the machine's memory from
+// then on.
+func (m *Machine) end(shelf func() *Shelf) {
 	p := m.process
 	if p == nil {
 		return
@@ -63,7 +67,7 @@ func (m *Machine) Kill() {
 	m.note("kill")
 	p.dead, p.paused, p.held = true, false, nil
 	m.process = nil
-	m.shelf = m.shelf.clone()
+	m.shelf = shelf()
 	if p.nic != nil {
 		p.nic.die()
 	}

@@ -148,7 +148,7 @@ func (w *World) unwind(p *Process) {
 // unwindAll leaves no routine behind.
 func (w *World) unwindAll() {
 	for _, m := range w.machines {
-		m.Kill()
+		m.end(newShelf) // nobody needs what it had
 	}
 	w.outside.dead = true
 	w.unwind(w.outside)
