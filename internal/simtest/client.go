@@ -15,8 +15,10 @@ type client struct {
 	*run
 	*node
 	label string
-	t     *txn.Tx
-	h     *history.Recording
+	// work runs one transaction, once.
+	work func(*client) error
+	t    *txn.Tx
+	h    *history.Recording
 }
 
 // thinkMax is how long a client waits between two transactions, at most.
@@ -27,7 +29,7 @@ var errUser = errors.New("simtest: given up")
 
 func (c *client) loop() {
 	for !c.stopping {
-		err := c.step()
+		err := c.work(c)
 		if errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) {
 			return // the machine's life is over
 		}
@@ -39,11 +41,20 @@ func (c *client) loop() {
 	}
 }
 
-// step runs one transaction, once.
-func (c *client) step() error {
+// readOwn reads an object that this machine has made, and so is primary of as a
+// rule. It needs nobody else for that: a machine that others have given up would
+// go on.
+func (c *client) readOwn() error {
+	all, n := len(c.store.objects), len(c.nodes)
+	own := (all - c.id%all + n - 1) / n
+	return c.readObject((c.id + n*c.rng.IntN(max(own, 1))) % all)
+}
+
+// anything runs a random transaction.
+func (c *client) anything() error {
 	switch c.rng.IntN(10) {
 	case 0:
-		return c.readObject()
+		return c.readObject(c.pick(len(c.store.objects)))
 	case 1:
 		return c.lookUpHash()
 	case 2:
@@ -101,9 +112,8 @@ func (c *client) lockFree(read func() (o history.Object, v history.Value, ok boo
 	return c.end(err)
 }
 
-func (c *client) readObject() error {
+func (c *client) readObject(i int) error {
 	return c.lockFree(func() (history.Object, history.Value, bool, error) {
-		i := c.pick(len(c.store.objects))
 		v, err := c.read(c.store.objects[i])
 		return objectOf(plain, i), v, true, err
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -48,4 +49,7 @@ type Hooks struct {
 	// be killed in them.
 	Step       func(machine int, s txn.Step)
 	Recovering func(machine int)
+	// Reconfigured, if not nil, is told by the CM of members that all regions of a
+	// configuration are active.
+	Reconfigured func(recovery.Timeline)
 }

@@ -28,6 +28,7 @@ const (
 	FailDomain                      // all machines of a failure domain stop
 	Cut                             // some machines are cut off
 	CutOneWay                       // the same, in one direction
+	CutInRecovery                   // a machine is killed, and another one cut off while it is suspected and replaced
 	faults
 )
 
@@ -35,7 +36,7 @@ const (
 const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
-	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut"}
+	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery"}
 
 func (f Fault) String() string { return faultNames[f] }
 
@@ -52,6 +53,11 @@ const (
 	// crash.
 	stepsMax         = 8
 	recoveryStepsMax = 200
+	// cutStepsMax is how many steps of recovery may come before a cut. The first is
+	// the suspicion: who is cut off then has a lease that lasts for a while.
+	cutStepsMax = 8
+	// recoveryPatience is how long a cut waits for its step: longer than a lease.
+	recoveryPatience = 50 * time.Millisecond
 	// wholeMax bounds the time until every region has all its replicas again.
 	wholeMax = 30 * time.Second
 )
@@ -113,7 +119,7 @@ func (j *injector) inject(f Fault) {
 		}
 	case PowerCutInRecovery:
 		j.powerCut(0)
-		j.inRecovery(j.powerCut)
+		j.inRecovery(j.powerCut, recoveryStepsMax)
 	case PowerCutUnsaved:
 		lost := j.some(j.options.Farm.Replicas - 1)
 		j.world.PowerCut(func(m *sim.Machine) bool { return !slices.Contains(lost, int(m.ID())) })
@@ -127,7 +133,7 @@ func (j *injector) inject(f Fault) {
 	case KillInRecovery:
 		j.kill(j.any())
 		if j.options.Farm.Replicas > 2 && j.options.Farm.Machines > 4 {
-			j.inRecovery(j.kill)
+			j.inRecovery(j.kill, recoveryStepsMax)
 		}
 	case Destroy:
 		i := j.any()
@@ -137,6 +143,8 @@ func (j *injector) inject(f Fault) {
 		j.failDomain(j.machine(j.any()).Domain())
 	case Cut, CutOneWay:
 		j.cut(f == CutOneWay)
+	case CutInRecovery:
+		j.cutInRecovery()
 	}
 }
 
@@ -164,9 +172,32 @@ func (j *injector) failDomain(d int) {
 // cut cuts off some machines for a while: less than half of them, and fewer than
 // a region has replicas, because those that are cut off for long lose theirs.
 func (j *injector) cut(oneWay bool) {
-	away := j.some(min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1))
+	links := j.linksOf(j.some(min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)), oneWay)
+	j.sever(links)
+	j.mend(links)
+}
+
+// cutInRecovery kills a machine, and cuts another one off at one of the first
+// steps of what follows.
+func (j *injector) cutInRecovery() {
+	n := j.options.Farm.Machines
+	first := j.any()
+	links := j.linksOf([]int{(first + 1 + j.rng.IntN(n-1)) % n}, j.rng.IntN(4) == 0)
+	j.kill(first)
+	j.inRecovery(func(int) {
+		j.sever(links)
+		j.struck.Set()
+	}, cutStepsMax)
+	if j.struck.WaitFor(recoveryPatience) {
+		j.mend(links)
+	}
+	j.second = nil
+}
+
+// linksOf returns the links between some machines and all others, or, one way,
+// those to them or those from them.
+func (j *injector) linksOf(away []int, oneWay bool) (links [][2]rdma.MachineID) {
 	inward := j.rng.IntN(2) == 0
-	var links [][2]rdma.MachineID
 	for _, a := range away {
 		for b := range j.options.Farm.Machines {
 			if slices.Contains(away, b) {
@@ -180,9 +211,17 @@ func (j *injector) cut(oneWay bool) {
 			}
 		}
 	}
+	return links
+}
+
+func (j *injector) sever(links [][2]rdma.MachineID) {
 	for _, l := range links {
 		j.world.Cut(l[0], l[1])
 	}
+}
+
+// mend mends links after a while.
+func (j *injector) mend(links [][2]rdma.MachineID) {
 	j.outside.Sleep(j.upTo(pauseMax))
 	for _, l := range links {
 		j.world.Mend(l[0], l[1])
@@ -212,9 +251,10 @@ func (j *injector) onStep(machine int, s txn.Step) {
 	}
 }
 
-// inRecovery has strike called at a step of the recovery that follows.
-func (j *injector) inRecovery(strike func(machine int)) {
-	j.second, j.recovering = strike, 1+j.rng.IntN(recoveryStepsMax)
+// inRecovery has strike called at one of the first steps of the recovery that
+// follows.
+func (j *injector) inRecovery(strike func(machine int), steps int) {
+	j.second, j.recovering = strike, 1+j.rng.IntN(steps)
 }
 
 // onRecovering is told of each step of recovery.

@@ -49,7 +49,7 @@ func (c *members) Takes(f Fault) bool {
 		return false // loses what it says it loses
 	case Pause, Destroy, Kill, KillAtStep, FailDomain, Cut, CutOneWay:
 		return c.config.Replicas > 1
-	case KillInRecovery:
+	case KillInRecovery, CutInRecovery:
 		return c.config.Replicas > 2
 	}
 	return true
@@ -117,6 +117,11 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	machine := c.world.Machine(rdma.MachineID(i))
 	settings := c.config
 	settings.Clock = p
+	recovering := func() {
+		if !p.Dead() {
+			c.hooks.Recovering(i)
+		}
+	}
 	m, err := farm.OpenMember(context.Background(), farm.MemberConfig{
 		Self:     cluster.Member{Machine: rdma.MachineID(i), FailureDomain: machine.Domain()},
 		Settings: settings,
@@ -133,11 +138,8 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 				c.hooks.Step(i, s)
 			}
 		},
-		Recovering: func(recovery.Step) {
-			if !p.Dead() {
-				c.hooks.Recovering(i)
-			}
-		},
+		Events:     recovery.Events{Suspected: func(rdma.MachineID) { recovering() }, Reconfigured: c.hooks.Reconfigured},
+		Recovering: func(recovery.Step) { recovering() },
 	})
 	return m, nic, err
 }

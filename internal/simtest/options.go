@@ -23,10 +23,10 @@ type Options struct {
 	// least three, so that the failure of one leaves a majority, and one for each
 	// replica.
 	Domains int
-	// Clients is how many each machine has, Duration for how long they and the
-	// faults go on.
-	Clients  int
-	Duration time.Duration
+	// Clients is how many each machine has, Readers how many more that only read
+	// its own objects, and Duration for how long they and the faults go on.
+	Clients, Readers int
+	Duration         time.Duration
 	// Objects and Keys are on how many of each kind the workload is.
 	Objects, Keys int
 	// LeafBytes and Buckets make indexes of few keys deep.
@@ -68,6 +68,9 @@ func Draw(seed uint64) Options {
 		Objects:  4 + rng.IntN(12), Keys: 4 + rng.IntN(40),
 		LeafBytes: 200 + rng.IntN(400), Buckets: 4 << rng.IntN(3),
 		Calm: time.Duration(200+rng.IntN(3000)) * time.Microsecond,
+	}
+	if rng.IntN(2) > 0 {
+		o.Readers = 1
 	}
 	if rng.IntN(8) > 0 {
 		for f := range Fault(faults) {

@@ -80,6 +80,8 @@ type run struct {
 	running  int // clients
 	commits  []int
 	failure  error
+	// work is what most clients do, one transaction at a time.
+	work func(*client) error
 	// primaries is who has been seen to believe to be primary.
 	primaries map[claim]int
 }
@@ -114,15 +116,9 @@ const (
 
 // Run runs o.
 func Run(o Options) Result {
-	w := sim.New(o.World)
-	r := &run{
-		options: o, world: w, outside: w.Outside(), rng: w.Rand(), rec: history.NewRecorder(),
-		nodes: make([]*node, o.Farm.Machines), prepared: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
-	}
+	r := newRun(o)
+	w := r.world
 	j := &injector{run: r, struck: r.outside.NewEvent()}
-	for i := range r.nodes {
-		r.machine(i).SetDomain(i % o.Domains)
-	}
 	r.cluster = o.New(w, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: j.onStep, Recovering: j.onRecovering})
 	err := w.Run(func() { r.fail(r.phases(j)) })
 	if r.failure == nil {
@@ -134,6 +130,21 @@ func Run(o Options) Result {
 	r.result.Seed, r.result.Hash, r.result.Events, r.result.Time = o.Seed, w.Hash(), w.Events(), w.Now()
 	r.result.Err = r.failure
 	return r.result
+}
+
+// newRun returns a run whose machines are down, and for which there is no cluster
+// yet.
+func newRun(o Options) *run {
+	w := sim.New(o.World)
+	r := &run{
+		options: o, world: w, outside: w.Outside(), rng: w.Rand(), rec: history.NewRecorder(),
+		nodes: make([]*node, o.Farm.Machines), prepared: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
+		work: (*client).anything,
+	}
+	for i := range r.nodes {
+		r.machine(i).SetDomain(i % o.Domains)
+	}
+	return r
 }
 
 // fail remembers the first thing that went wrong, and ends the clients.
@@ -201,9 +212,12 @@ func (r *run) serving(i int, m *txn.Machine) {
 }
 
 func (r *run) startClients(n *node) {
-	for k := range r.options.Clients {
+	for k := range r.options.Clients + r.options.Readers {
 		r.running++
-		c := &client{run: r, node: n, label: fmt.Sprintf("client %d of machine %d", k, n.id)}
+		c := &client{run: r, node: n, label: fmt.Sprintf("client %d of machine %d", k, n.id), work: r.work}
+		if k >= r.options.Clients {
+			c.work = (*client).readOwn
+		}
 		begun := false
 		n.process.Go(func() {
 			begun = true

@@ -6,11 +6,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/internal/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,6 +70,35 @@ func TestNinetyMachines(t *testing.T) {
 	}
 }
 
+// What failures do to an instance with the paper's parameters (SOSP'15 section
+// 6.4): leases of 10 ms, three replicas, five failure domains. Ninety machines at
+// night, ten otherwise.
+func TestFailures(t *testing.T) {
+	machines := 10
+	if nightly {
+		machines = 90
+	}
+	for _, which := range []Failing{FailingMachine, FailingCM, FailingDomain} {
+		f, err := Fail(paperOptions(1, machines), which)
+		if err != nil {
+			t.Errorf("%v: %v", which, err)
+		}
+		if f.Before == 0 || f.Active < f.Committed || f.Committed < f.Stored || f.Stored < f.Probed || f.Probed <= 0 {
+			t.Errorf("%v: %+v", which, f)
+		}
+		t.Logf("%v of %d: %+v", which, machines, f)
+		runtime.GC()
+	}
+}
+
+func paperOptions(seed uint64, machines int) Options {
+	return Options{
+		Seed: seed, World: sim.Options{Seed: seed, Drift: 100},
+		Farm:    farm.Config{Machines: machines, Replicas: 3, Workers: 1, RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10},
+		Domains: 5, Clients: 2, Objects: 10 * machines, Keys: machines, LeafBytes: 400, Buckets: 32,
+	}
+}
+
 // The same seed gives the same run, whatever the runtime does meanwhile.
 func TestSeedDecides(t *testing.T) {
 	for s := range uint64(4) {
@@ -81,31 +113,77 @@ func TestSeedDecides(t *testing.T) {
 	}
 }
 
-// Broken protocols are caught: that is the test of the test. What takes many
-// seeds is tried at night.
+// Broken protocols are caught: that is the test of the test. Each has the options
+// under which it shows soon. What takes long is tried at night.
 func TestSabotage(t *testing.T) {
 	const seedsMax = 1000
 	for _, c := range []struct {
 		step sabotage.Step
 		long bool
+		with func(*Options) // nil: as drawn, with machines that fail together
 	}{
-		{sabotage.Validation, false}, {sabotage.ValidationLast, false}, {sabotage.LockedVersion, false}, {sabotage.Answers, false},
-		{sabotage.Backups, false}, {sabotage.PrimaryAcks, true}, {sabotage.Reservations, true},
+		{sabotage.ValidationLast, false, nil}, {sabotage.LockedVersion, false, nil}, {sabotage.Answers, false, nil}, {sabotage.Backups, false, nil},
+		{sabotage.Validation, false, asMembers},
+		{sabotage.Drain, false, asMembers},
+		{sabotage.LockRecovery, false, asMembers},
+		{sabotage.Votes, false, asMembers},
+		{sabotage.OldLeases, true, leaveBehind},
+		{sabotage.BackupAcks, true, killInSpikes},
+		{sabotage.PrimaryAcks, true, killInSpikes},
+		{sabotage.Reservations, true, fillLogs},
 	} {
 		t.Run(c.step.String(), func(t *testing.T) {
 			if c.long && !nightly {
 				t.Skip("only with FARMSQL_NIGHTLY: takes many seeds")
 			}
-			defer sabotage.Skip(c.step)()
 			for s := uint64(1); s <= seedsMax; s++ {
-				if r := Run(Draw(s)); r.Err != nil {
-					what, _, _ := strings.Cut(r.Err.Error(), "\n")
+				o := Draw(s)
+				o.New = NewWhole
+				if c.with != nil {
+					c.with(&o)
+				}
+				if what := caught(c.step, o); what != "" {
 					t.Logf("caught with seed %d: %s", s, what)
 					return
 				}
-				runtime.GC()
 			}
 			t.Errorf("not caught with %d seeds", seedsMax)
 		})
 	}
+}
+
+// caught returns what is violated without the step, if nothing is with it.
+func caught(step sabotage.Step, o Options) string {
+	undo := sabotage.Skip(step)
+	r := Run(o)
+	undo()
+	runtime.GC()
+	if r.Err == nil || Run(o).Err != nil {
+		return ""
+	}
+	what, _, _ := strings.Cut(r.Err.Error(), "\n")
+	return what
+}
+
+func asMembers(o *Options) { o.New = NewMembers }
+
+// leaveBehind cuts machines off whose leases last.
+func leaveBehind(o *Options) {
+	asMembers(o)
+	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss = 5, 3, 5, 0
+	o.Readers, o.Duration, o.Faults = 2, 40*time.Millisecond, []Fault{CutInRecovery}
+}
+
+// killInSpikes kills machines while what they send is slow to arrive.
+func killInSpikes(o *Options) {
+	asMembers(o)
+	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss = 3, 2, 3, 0
+	o.Clients, o.Duration, o.Calm, o.Faults = 4, 40*time.Millisecond, 100*time.Microsecond, []Fault{Spike, Spike, Spike, Kill, KillAtStep}
+}
+
+// fillLogs writes more than logs have room for.
+func fillLogs(o *Options) {
+	asMembers(o)
+	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Farm.Workers, o.Farm.LogBytes = 3, 3, 3, 1, 64<<10
+	o.Clients, o.Duration, o.Faults = 16, 20*time.Millisecond, []Fault{Spike}
 }

@@ -1,0 +1,196 @@
+package simtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Failing is which machines of an instance fail in one moment.
+type Failing uint8
+
+const (
+	FailingMachine Failing = iota // one that is not the CM (SOSP'15 Figures 9 and 12)
+	FailingCM                     // (Figure 11)
+	FailingDomain                 // a failure domain without the CM (Figure 13)
+)
+
+func (f Failing) String() string {
+	return [...]string{"a machine", "the CM", "a failure domain"}[f]
+}
+
+// A Failure is what a failure did, in virtual time.
+type Failure struct {
+	Failed int // machines
+	// Suspect is how long after the failure a lease ran out. The others count from
+	// then on: until the machines were probed, the configuration was stored, all
+	// had committed to it, all regions were active, and the throughput was 80 % of
+	// what it had been.
+	Suspect, Probed, Stored, Committed, Active, Throughput time.Duration
+	// Before is the throughput of the survivors before, in transactions a second.
+	Before float64
+}
+
+const (
+	// warmUp goes before the measurement of the throughput, which takes so long.
+	warmUp     = 5 * time.Millisecond
+	measured   = 10 * time.Millisecond
+	window     = time.Millisecond
+	enough     = 0.8 // of the throughput
+	failureMax = 10 * time.Second
+)
+
+// Fail runs a workload on machines that fail one by one, has some of them fail,
+// and returns what came of it.
+func Fail(o Options, which Failing) (Failure, error) {
+	r := newRun(o)
+	r.work = (*client).subscriber
+	m := &measurement{run: r, which: which}
+	m.members = NewMembers(r.world, o.Farm, Hooks{
+		Prepare: r.prepare, Serving: r.serving,
+		Step: func(int, txn.Step) {}, Recovering: func(int) {},
+		Reconfigured: m.onReconfigured,
+	}).(*members)
+	r.cluster = m.members
+	if err := r.world.Run(func() { r.fail(m.phases()) }); err != nil {
+		r.fail(err)
+	}
+	if r.failure == nil {
+		r.failure = r.checkHistory()
+	}
+	return m.failure, r.failure
+}
+
+// measurement is a run in which something fails once.
+type measurement struct {
+	*run
+	members   *members
+	which     Failing
+	survivors []int
+	failure   Failure
+	// timeline is the first one after the failure, active when it was complete.
+	timeline recovery.Timeline
+	failed   bool
+	active   time.Duration
+}
+
+func (m *measurement) onReconfigured(t recovery.Timeline) {
+	if m.failed && m.active == 0 {
+		m.timeline, m.active = t, m.world.Now()
+	}
+}
+
+func (m *measurement) phases() error {
+	if err := m.start(m.all()); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	if err := m.setUp(); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	victims, err := m.victims()
+	if err != nil {
+		return err
+	}
+	m.survivors = slices.DeleteFunc(m.all(), func(i int) bool { return slices.Contains(victims, i) })
+	for _, n := range m.nodes {
+		m.startClients(n)
+	}
+	m.outside.Sleep(warmUp)
+	begin := m.committed()
+	m.outside.Sleep(measured)
+	before := m.committed() - begin
+	m.failure.Before, m.failure.Failed = float64(before)/measured.Seconds(), len(victims)
+
+	at := m.world.Now()
+	for _, i := range victims {
+		m.machine(i).Kill()
+	}
+	m.cluster.Fell(victims)
+	m.failed = true
+	full, err := m.fullThroughput(float64(before) * float64(window) / float64(measured))
+	if err != nil {
+		return err
+	}
+	m.evaluate(at, full)
+	return m.stop()
+}
+
+// victims are those that will fail.
+func (m *measurement) victims() ([]int, error) {
+	c, err := m.members.store.Load()
+	if err != nil {
+		return nil, err
+	}
+	next := (int(c.CM) + 1) % len(m.nodes) // in another failure domain
+	switch m.which {
+	case FailingCM:
+		return []int{int(c.CM)}, nil
+	case FailingDomain:
+		return slices.DeleteFunc(m.all(), func(i int) bool { return m.machine(i).Domain() != m.machine(next).Domain() }), nil
+	}
+	return []int{next}, nil
+}
+
+// committed counts what the survivors have committed.
+func (m *measurement) committed() (n int) {
+	for _, i := range m.survivors {
+		n += m.commits[i]
+	}
+	return n
+}
+
+// fullThroughput waits until all regions are active and the survivors commit
+// enough of what they did before, n in a window, and returns when that window
+// ended.
+func (m *measurement) fullThroughput(n float64) (time.Duration, error) {
+	full := time.Duration(0)
+	for end := m.world.Now() + failureMax; ; {
+		before := m.committed()
+		m.outside.Sleep(window)
+		switch now := m.world.Now(); {
+		case m.run.failure != nil:
+			return 0, m.run.failure
+		case now > end:
+			return 0, fmt.Errorf("%v failed: no recovery within %v", m.which, failureMax)
+		case float64(m.committed()-before) < enough*n:
+			full = 0
+		case full == 0:
+			full = now
+		}
+		if m.active > 0 && full > 0 {
+			return full, nil
+		}
+	}
+}
+
+func (m *measurement) evaluate(at, full time.Duration) {
+	f, t := &m.failure, m.timeline
+	suspect := m.active - t.AllActive.Sub(t.Suspect)
+	f.Suspect = suspect - at
+	f.Probed, f.Stored, f.Committed, f.Active = t.Probed.Sub(t.Suspect), t.Stored.Sub(t.Suspect), t.Committed.Sub(t.Suspect), t.AllActive.Sub(t.Suspect)
+	f.Throughput = max(0, full-suspect)
+}
+
+// subscriber runs one transaction of the kinds of TATP, over objects drawn
+// uniformly: 70 in 100 read one of them without locks, 10 read a few, 20 update
+// one.
+func (c *client) subscriber() error {
+	n := len(c.store.objects)
+	switch x := c.rng.IntN(100); {
+	case x < 70:
+		return c.readObject(c.rng.IntN(n))
+	case x < 80:
+		return c.transact(func() error {
+			for range 2 + c.rng.IntN(3) {
+				if err := c.onObject(c.rng.IntN(n), false); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return c.transact(func() error { return c.onObject(c.rng.IntN(n), true) })
+}
