@@ -91,6 +91,11 @@ IN_SECTION static int64_t interval(const struct lease_core *c, int64_t now) {
 	return c->valid <= now ? c->length / BEGINNINGS : c->length / RENEWALS;
 }
 
+IN_SECTION static int64_t due(const struct lease_core *c, int64_t now) {
+	int64_t i = interval(c, now);
+	return c->asked - c->asked % i + i;
+}
+
 IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, struct lease_message *m, uint16_t *expired, int *n) {
 	*n = 0;
 	for (int i = 0; i < c->n; i++) {
@@ -100,7 +105,7 @@ IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, struct lease_m
 			expired[(*n)++] = r->peer.machine;
 		}
 	}
-	if (c->is_cm || c->n == 0 || now < c->asked + interval(c, now))
+	if (c->is_cm || c->n == 0 || now < due(c, now))
 		return 0;
 	c->asked = now;
 	*m = (struct lease_message){.kind = REQUEST, .sent = now};
@@ -113,7 +118,7 @@ IN_SECTION int64_t lease_core_next(const struct lease_core *c, int64_t now) {
 		if (!c->relations[i].expired)
 			t = MIN(t, ends(c, &c->relations[i]));
 	if (!c->is_cm && c->n > 0)
-		t = MIN(t, c->asked + interval(c, now));
+		t = MIN(t, due(c, now));
 	return MAX(t, now);
 }
 

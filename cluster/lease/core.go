@@ -167,11 +167,19 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (m message, isDue bool,
 			expired = append(expired, r.peer.Machine)
 		}
 	}
-	if c.isCM || len(c.relations) == 0 || now < c.asked+c.interval(now) {
+	if c.isCM || len(c.relations) == 0 || now < c.due(now) {
 		return message{}, false, expired
 	}
 	c.asked = now
 	return message{kind: request, sent: now}, true, expired
+}
+
+// due returns when the next request is: at a multiple of the interval, so that
+// machines that share a clock ask together, and the CM's thread wakes once for all
+// of them.
+func (c *core) due(now int64) int64 {
+	i := c.interval(now)
+	return c.asked - c.asked%i + i
 }
 
 // interval is the time from one request to the next.
@@ -191,7 +199,7 @@ func (c *core) next(now int64) int64 {
 		}
 	}
 	if !c.isCM && len(c.relations) > 0 {
-		t = min(t, c.asked+c.interval(now))
+		t = min(t, c.due(now))
 	}
 	return max(t, now)
 }
