@@ -52,6 +52,11 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	for {
 		err := f.Run(ctx)
 		if err == nil {
+			// What earlier transactions wrote may be locked at the primary while it was
+			// copied, and comes with their recovery.
+			err = m.awaitSettled(ctx, c)
+		}
+		if err == nil {
 			err = m.membership.Filled(ctx, []region.ID{p.Region})
 		}
 		if err == nil {

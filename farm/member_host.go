@@ -73,11 +73,17 @@ func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 
 // Settle implements recovery.Host.
 func (h *host) Settle(ctx context.Context, c *cluster.Configuration) error {
-	for h.settledFor.Load() < uint32(c.ID) {
+	return h.member().awaitSettled(ctx, c)
+}
+
+// awaitSettled waits until no transaction of a configuration before c is left to
+// recover at this machine.
+func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) error {
+	for m.settledFor.Load() < uint32(c.ID) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		h.clock.Sleep(settlePoll)
+		m.clock.Sleep(settlePoll)
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type members struct {
 	settings Config
 	up       map[rdma.MachineID]*Member // the latest life of each that is up
 	ended    map[rdma.MachineID]error
+	// recovering, if not nil, is told of each step of recovery.
+	recovering func(rdma.MachineID, recovery.Step)
 }
 
 // aFewMembers runs f with n machines that are up.
@@ -67,6 +69,11 @@ func (g *members) boot(id rdma.MachineID) {
 				return lease.NewCalls(e, KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: p, Expired: expired}), nil
 			},
 			Ended: func(reason error) { g.ended[id] = reason },
+			Recovering: func(s recovery.Step) {
+				if g.recovering != nil {
+					g.recovering(id, s)
+				}
+			},
 			Events: recovery.Events{
 				Failed: func(what string, err error) {
 					if testing.Verbose() {
