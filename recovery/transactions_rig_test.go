@@ -217,18 +217,19 @@ func (x *instance) connect() {
 func (x *instance) close() {
 	x.over.Store(true)
 	for _, n := range x.nodes {
-		if !n.dead.Load() { // what waits for a NIC that is gone does so for ever
-			n.t.Close()
-			n.calls.Close()
-		}
-	}
-	for _, n := range x.nodes {
-		n.m.Evict()
-		n.m.Close(time.Millisecond) // what is still open is a fault of the test's own checks
+		n.end()
 	}
 	for _, n := range x.nodes {
 		n.nic.Close()
 	}
+}
+
+// end ends whatever waits at a machine.
+func (n *node) end() {
+	n.m.Evict()
+	_ = n.m.Abandon(time.Second)
+	n.t.Close()
+	n.calls.Close()
 }
 
 // kill takes a machine off the network. It may be called anywhere.
@@ -320,7 +321,7 @@ func (x *instance) enter(next *cluster.Configuration, dead []rdma.MachineID) boo
 	}
 	for _, m := range dead {
 		if !x.zombie {
-			x.nodes[m].m.Evict() // ends what waits there for recovery
+			x.nodes[m].end()
 		}
 	}
 	for _, n := range x.survivors() {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
@@ -117,7 +118,11 @@ func DecodeGreeting(b []byte) (g Greeting, err error) {
 	state := func() ring.State { return ring.State{Nonce: word(), Bytes: word(), Head: word(), Tail: word()} }
 	g.epoch = word()
 	for len(b) > 0 {
-		w := greeting{life: uint32(word()), log: state(), messages: state()}
+		life := word()
+		if life > math.MaxUint32 {
+			return g, fmt.Errorf("%w: life %d", errBadGreeting, life)
+		}
+		w := greeting{life: uint32(life), log: state(), messages: state()}
 		for _, s := range []ring.State{w.log, w.messages} {
 			if s.Bytes < ring.BytesMin/2 || s.Bytes > ring.BytesMax || s.Bytes%8 != 0 || s.Tail < s.Head || s.Tail-s.Head > s.Bytes {
 				return g, fmt.Errorf("%w: ring %+v", errBadGreeting, s)

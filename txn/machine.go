@@ -172,6 +172,9 @@ func (m *Machine) Abandon(patience time.Duration) (err error) {
 	}
 	for _, w := range m.workers {
 		err = errors.Join(err, w.q.Close())
+		w.lock()
+		w.ops.fail(w, ErrClosed) // the queue completes nothing any more
+		w.unlock()
 	}
 	return err
 }

@@ -69,6 +69,16 @@ func (o *ops) poll(w *worker) {
 	}
 }
 
+// fail ends all that is pending.
+func (o *ops) fail(w *worker, err error) {
+	for tag := range o.slots {
+		if o.slots[tag] != (pendingOp{}) {
+			op := o.drop(uint64(tag))
+			_ = w.settle(&op, err)
+		}
+	}
+}
+
 func (o *ops) complete(w *worker, c rdma.Completion) {
 	if c.Tag == rdma.Unsignalled {
 		w.fence(w.peers[c.To], c.Err)
