@@ -31,7 +31,7 @@ const (
 func TestClusterFailureTimes(t *testing.T) {
 	failures := 5
 	if nightly {
-		failures = 48
+		failures = 40
 	}
 	f := newFleet(t, 5, 3, "")
 	f.start()
@@ -157,6 +157,7 @@ func table(all []failure) string {
 		}{
 			{"killed to suspected", func(f failure) time.Duration { return f.suspected }},
 			{"suspected to all regions active", func(f failure) time.Duration { return f.active }},
+			{"killed to all regions active", func(f failure) time.Duration { return f.suspected + f.active }},
 			{"suspected to 80 % of the throughput", func(f failure) time.Duration { return f.throughput }},
 		} {
 			var ds []time.Duration
