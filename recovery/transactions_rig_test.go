@@ -62,6 +62,19 @@ func (n *node) region(id region.ID) *region.Region {
 	return n.regions[id]
 }
 
+// attach takes over the regions of which the machine has become the primary.
+func (n *node) attach(ids []region.ID) error {
+	for _, id := range ids {
+		if n.alloc.Has(id) {
+			continue
+		}
+		if err := n.alloc.Attach(n.region(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // make makes room for a replica.
 func (n *node) make(t testing.TB, id region.ID) {
 	n.mu.Lock()
@@ -183,6 +196,7 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 		x.t.Fatal(err)
 	}
 	n.t = recovery.NewTransactions(recovery.TransactionsConfig{Machine: n.m, Endpoint: n.calls, Clock: clock.System{},
+		Locked:  n.attach,
 		Settled: func(c *cluster.Configuration) { n.settled.Store(uint32(c.ID)) },
 		Step: func(s recovery.Step) {
 			if !x.over.Load() {
@@ -370,13 +384,13 @@ func (x *instance) awaitSettled() bool {
 
 // refill is data and allocator recovery.
 func (x *instance) refill() {
+	for _, n := range x.survivors() {
+		if err := recovery.Scan(context.Background(), n.alloc, clock.System{}); err != nil {
+			x.t.Error(err)
+		}
+	}
 	for _, p := range x.c.Regions {
 		n := x.nodes[p.Primary]
-		if p.LastPrimaryChange == x.c.ID && x.c.ID > 1 {
-			if err := n.alloc.Add(n.region(p.Region)); err != nil && !n.dead.Load() {
-				x.t.Error(err)
-			}
-		}
 		for _, b := range p.Filling {
 			f := recovery.Refill{Backup: x.nodes[b].region(p.Region), Clock: clock.System{}, Pace: recovery.Aggressive,
 				Hold: func() func() { return x.nodes[b].m.Start().End },
