@@ -128,8 +128,8 @@ func TestSabotage(t *testing.T) {
 		{sabotage.LockRecovery, false, asMembers},
 		{sabotage.Votes, false, asMembers},
 		{sabotage.OldLeases, true, leaveBehind},
-		{sabotage.BackupAcks, true, killInSpikes},
-		{sabotage.PrimaryAcks, true, killInSpikes},
+		{sabotage.BackupAcks, true, killInSpikes(KillAtStep)},
+		{sabotage.PrimaryAcks, true, killInSpikes(Kill)},
 		{sabotage.Reservations, true, fillLogs},
 	} {
 		t.Run(c.step.String(), func(t *testing.T) {
@@ -170,20 +170,22 @@ func asMembers(o *Options) { o.New = NewMembers }
 // leaveBehind cuts machines off whose leases last.
 func leaveBehind(o *Options) {
 	asMembers(o)
-	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss = 5, 3, 5, 0
+	o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 5, 3, 0
 	o.Readers, o.Duration, o.Faults = 2, 40*time.Millisecond, []Fault{CutInRecovery}
 }
 
-// killInSpikes kills machines while what they send is slow to arrive.
-func killInSpikes(o *Options) {
-	asMembers(o)
-	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss = 3, 2, 3, 0
-	o.Clients, o.Duration, o.Calm, o.Faults = 4, 40*time.Millisecond, 100*time.Microsecond, []Fault{Spike, Spike, Spike, Kill, KillAtStep}
+// killInSpikes returns options that kill machines while what they send is slow to arrive.
+func killInSpikes(kill Fault) func(*Options) {
+	return func(o *Options) {
+		asMembers(o)
+		o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 3, 2, 0
+		o.Clients, o.Duration, o.Calm, o.Faults = 4, 40*time.Millisecond, 100*time.Microsecond, []Fault{Spike, Spike, Spike, kill}
+	}
 }
 
 // fillLogs writes more than logs have room for.
 func fillLogs(o *Options) {
 	asMembers(o)
-	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Farm.Workers, o.Farm.LogBytes = 3, 3, 3, 1, 64<<10
+	o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes = 3, 3, 1, 64<<10
 	o.Clients, o.Duration, o.Faults = 16, 20*time.Millisecond, []Fault{Spike}
 }
