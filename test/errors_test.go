@@ -190,7 +190,7 @@ func contents(t *testing.T, folder string) string {
 			return err
 		}
 		line := fmt.Sprintf("%s %d", path, info.Size())
-		if info.Size() < 1<<16 {
+		if info.Mode().IsRegular() && info.Size() < 1<<16 { // a killed server leaves its socket
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return err
