@@ -137,10 +137,10 @@ func (s *store) reachable(n *node) (ptrs []region.Ptr, err error) {
 		return nil
 	}
 	if _, err := n.tree.Inspect(ctx, btree.Visitor{Node: add, Entry: func(_ []byte, row region.Ptr) error { return add(row) }}); err != nil {
-		return nil, fmt.Errorf("B-tree: %w", err)
+		return nil, fmt.Errorf("the B-tree: %w", err)
 	}
 	if err := n.table.Check(ctx, hash.Visitor{Node: add}); err != nil {
-		return nil, fmt.Errorf("hash table: %w", err)
+		return nil, fmt.Errorf("the hash table: %w", err)
 	}
 	return ptrs, nil
 }
