@@ -1,11 +1,9 @@
 package sim
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
-	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -84,7 +82,7 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 		return nil
 	case q.closed || n.closed:
 		return o.fail(to, rdma.ErrClosed)
-	case o.op != rdma.OpRing && !aligned(o.off, len(o.data)):
+	case o.op != rdma.OpRing && !rdma.Aligned(o.off, len(o.data)):
 		return o.fail(to, rdma.ErrRange)
 	}
 	c, err := q.connTo(to)
@@ -96,10 +94,6 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 	c.flying = append(c.flying, o)
 	c.schedule(o)
 	return nil
-}
-
-func aligned(off uint64, n int) bool {
-	return n > 0 && n <= rdma.MaxTransferBytes && (off|uint64(n))%nvram.WordBytes == 0
 }
 
 // connTo returns the connection to a machine, or makes one, though not in place
@@ -192,19 +186,8 @@ func (c *conn) land(o *operation, begin, end int) {
 	if o.op == rdma.OpRead {
 		m.CopyOut(o.data[begin:end], o.off+uint64(begin))
 	} else {
-		write(m, o.off+uint64(begin), o.data[begin:end])
+		rdma.Land(m, o.off+uint64(begin), o.data[begin:end])
 	}
-}
-
-// write writes line by line, and the last word last.
-func write(m *nvram.Memory, off uint64, src []byte) {
-	last := len(src) - nvram.WordBytes
-	for at := 0; at < last; {
-		n := min(rdma.LineBytes-int((off+uint64(at))%rdma.LineBytes), last-at)
-		m.CopyIn(off+uint64(at), src[at:at+n])
-		at += n
-	}
-	m.Store(off+uint64(last), binary.NativeEndian.Uint64(src[last:]))
 }
 
 // answer completes the operation, unless the acknowledgement is lost.

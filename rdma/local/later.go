@@ -47,7 +47,7 @@ func newLater(q *Queue, depth int) *later {
 
 // post checks what it can and leaves the rest to run.
 func (l *later) post(o operation) error {
-	if o.op != rdma.OpRing && !aligned(o.off, len(o.data)) {
+	if o.op != rdma.OpRing && !rdma.Aligned(o.off, len(o.data)) {
 		return o.fail(rdma.ErrRange)
 	}
 	if o.op == rdma.OpWrite {
@@ -138,7 +138,7 @@ func (o *operation) carryOut() error {
 	if o.op == rdma.OpRead {
 		m.CopyOut(o.data, o.off)
 	} else {
-		land(m, o.off, o.data)
+		rdma.Land(m, o.off, o.data)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/binary"
 	"runtime"
 	"sync/atomic"
 
@@ -55,7 +54,7 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag
 	q.active.Store(1)
 	m, err := q.target(to, k, off, len(src))
 	if err == nil {
-		land(m, off, src)
+		rdma.Land(m, off, src)
 	}
 	q.active.Store(0)
 	if err != nil {
@@ -140,27 +139,10 @@ func (c *conn) target(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
 		return nil, rdma.ErrKey
 	}
 	size := m.Size()
-	if !aligned(off, n) || off > size || uint64(n) > size-off {
+	if !rdma.Aligned(off, n) || off > size || uint64(n) > size-off {
 		return nil, rdma.ErrRange
 	}
 	return m, nil
-}
-
-// aligned checks what can be checked without knowing the registration.
-func aligned(off uint64, n int) bool {
-	return n > 0 && n <= rdma.MaxTransferBytes && (off|uint64(n))%nvram.WordBytes == 0
-}
-
-// land writes src to m line by line, and its last word last and atomically.
-// A single copy would be no slower but may store words in any order.
-func land(m *nvram.Memory, off uint64, src []byte) {
-	last := len(src) - nvram.WordBytes
-	for at := 0; at < last; {
-		n := min(rdma.LineBytes-int((off+uint64(at))%rdma.LineBytes), last-at)
-		m.CopyIn(off+uint64(at), src[at:at+n])
-		at += n
-	}
-	m.Store(off+uint64(last), binary.NativeEndian.Uint64(src[last:]))
 }
 
 // settle waits for the operation under way, if there is one.

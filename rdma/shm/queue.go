@@ -1,13 +1,11 @@
 package shm
 
 import (
-	"encoding/binary"
 	"errors"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 
-	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -128,13 +126,13 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 		return errNotAttached
 	}
 	size := a.memory.Size()
-	if n := uint64(len(b)); n == 0 || n > rdma.MaxTransferBytes || (off|n)%nvram.WordBytes != 0 || off > size || n > size-off {
+	if n := uint64(len(b)); !rdma.Aligned(off, len(b)) || off > size || n > size-off {
 		return rdma.ErrRange
 	}
 	if op == rdma.OpRead {
 		a.memory.CopyOut(b, off)
 	} else {
-		land(a.memory, off, b)
+		rdma.Land(a.memory, off, b)
 	}
 	runtime.KeepAlive(a) // it may have been dropped meanwhile
 	return nil
@@ -146,16 +144,4 @@ func (q *Queue) end(err *error, panicOnFault bool) {
 	debug.SetPanicOnFault(panicOnFault)
 	q.count++
 	q.active.Store(q.count)
-}
-
-// land writes src to m line by line, and its last word last and atomically.
-// A single copy would be no slower but may store words in any order.
-func land(m *nvram.Memory, off uint64, src []byte) {
-	last := len(src) - nvram.WordBytes
-	for at := 0; at < last; {
-		n := min(rdma.LineBytes-int((off+uint64(at))%rdma.LineBytes), last-at)
-		m.CopyIn(off+uint64(at), src[at:at+n])
-		at += n
-	}
-	m.Store(off+uint64(last), binary.NativeEndian.Uint64(src[last:]))
 }
