@@ -22,11 +22,6 @@ var _ recovery.Host = (*host)(nil)
 
 func (h *host) member() *Member { return (*Member)(h) }
 
-// Block implements recovery.Host. Nothing has to be held back before Freeze:
-// until then what deals with the suspected machine waits for its replacement, and
-// the rest has nothing to do with it.
-func (h *host) Block() {}
-
 // Freeze implements recovery.Host.
 func (h *host) Freeze(c *cluster.Configuration) { h.transactions.Freeze(c) }
 

@@ -21,12 +21,14 @@ import (
 // it is part of. Unless it says otherwise a method returns when it is done, and
 // is called by one goroutine at a time.
 type Host interface {
-	// Block holds the requests of external clients back, until Commit. A
-	// reconfiguration has begun (SOSP'15 section 5.2 step 1).
-	Block()
-	// Freeze begins NEW-CONFIG (step 6): from here the machine sends nothing to
-	// machines that are not in c, and takes neither data nor acknowledgements
-	// from them. It is quick.
+	// Freeze begins NEW-CONFIG (SOSP'15 section 5.2 step 6): from here until Commit
+	// no transaction of this machine commits, it sends nothing to machines that
+	// are not in c, and takes neither data nor acknowledgements from them. It is
+	// quick.
+	//
+	// The paper holds the requests of clients back from the suspicion on. Here
+	// nothing is to be gained by that: what deals with the suspected machine waits
+	// for its replacement, and the rest has nothing to do with it.
 	Freeze(c *cluster.Configuration)
 	// Apply is the rest of NEW-CONFIG: it makes room for the replicas that c gives
 	// to this machine and drops those that it takes away. It returns the replicas

@@ -196,7 +196,6 @@ func (m *Membership) reconfigure() error {
 	m.mu.Unlock()
 	if len(suspects) > 0 {
 		t.Suspect = since
-		m.cfg.Host.Block()
 	}
 	if base.ID > current.ID {
 		if base.CM == m.self.Machine { // stored by this machine, though it was not told so

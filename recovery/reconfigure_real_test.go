@@ -27,7 +27,6 @@ type plainHost struct {
 	hang    bool // in Commit, until the context ends
 }
 
-func (h *plainHost) Block()                        {}
 func (h *plainHost) Freeze(*cluster.Configuration) {}
 func (h *plainHost) Apply(*cluster.Configuration) ([]region.ID, error) {
 	return nil, nil

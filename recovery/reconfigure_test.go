@@ -45,8 +45,6 @@ func (h *fakeHost) note(format string, args ...any) {
 	h.log = append(h.log, fmt.Sprintf(format, args...))
 }
 
-func (h *fakeHost) Block() { h.blocked = true }
-
 func (h *fakeHost) Freeze(c *cluster.Configuration) {
 	h.note("freeze %d", c.ID)
 	h.config, h.blocked = c, true
@@ -529,17 +527,26 @@ func TestCMFailsAfterStoring(t *testing.T) {
 	})
 }
 
-// TestPaper5_2_BlockedFromSuspicion: from the suspicion to NEW-CONFIG-COMMIT
-// requests of external clients are blocked.
-func TestPaper5_2_BlockedFromSuspicion(t *testing.T) {
+// TestPaper5_2_BlockedUntilCommitted: no member goes on in a new configuration
+// before NEW-CONFIG-COMMIT, and then all do.
+func TestPaper5_2_BlockedUntilCommitted(t *testing.T) {
 	simulate(t, sim.Options{Seed: 9}, 5, 3, func(g *group) {
 		before := g.settled(5)
-		g.world.Machine(g.others()[0]).Kill()
-		g.until("the CM blocks clients", func() bool { return g.nodes[before.CM].host.blocked })
-		if g.nodes[before.CM].host.config.ID != before.ID {
-			t.Error("only in the next configuration")
+		applied := 0
+		for _, m := range before.Machines {
+			h := g.nodes[m].host
+			h.onApply = func(*cluster.Configuration) {
+				if applied++; !h.blocked {
+					t.Errorf("machine %d goes on before the configuration is committed", m)
+				}
+			}
 		}
-		for _, m := range g.settled(4).Machines {
+		g.world.Machine(g.others()[0]).Kill()
+		after := g.settled(4)
+		if applied != 4 {
+			t.Errorf("%d machines have applied it, want 4", applied)
+		}
+		for _, m := range after.Machines {
 			if g.nodes[m].host.blocked {
 				t.Errorf("machine %d blocks clients still", m)
 			}

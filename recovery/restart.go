@@ -1,19 +1,3 @@
-// Package recovery brings transactions to an end that a failure has cut short
-// (SOSP'15 section 5.3): it finds them in the logs, decides each by what its
-// participants have seen, and applies or forgets it everywhere.
-//
-// This much of it deals with the failure of all machines at once, a killed
-// process or a power cut, after which every machine's memory is there again.
-// Then the same steps need no messages, for one process sees every log:
-//
-//	drain    read every log from its head to its last complete record
-//	vote     for each region that a transaction writes, say what its replicas saw
-//	decide   commit or abort, by the votes
-//	apply    give all replicas of what was committed its new state
-//	unlock   clear the locks that the crash has left
-//
-// Nothing is written to a log before all is applied, and applying again changes
-// nothing, so a crash during recovery is recovered from like any other.
 package recovery
 
 import (

@@ -206,5 +206,8 @@ func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
 	if err != nil {
 		return nil, err
 	}
+	if i := slices.Index(c.up, nil); i >= 0 {
+		return nil, fmt.Errorf("machine %d does not serve", i)
+	}
 	return farm.CheckMembers(now, c.up, reachable)
 }
