@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/farmsql/farmsql/nvram"
@@ -15,12 +14,19 @@ import (
 // goroutines: everything happens under one lock, events on a goroutine of their
 // own.
 type fabric struct {
-	mu    sync.Mutex
+	mu    turns
 	world *World
 }
 
+// turns is a mutex that whoever waits for longest gets next: a busy queue must
+// not keep events from happening.
+type turns chan struct{}
+
+func (t turns) Lock()   { t <- struct{}{} }
+func (t turns) Unlock() { <-t }
+
 func newFabric(t *testing.T, seed uint64) *fabric {
-	f := &fabric{world: New(Options{Seed: seed, Loss: 100})}
+	f := &fabric{mu: make(turns, 1), world: New(Options{Seed: seed, Loss: 100})}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
