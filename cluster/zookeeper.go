@@ -31,8 +31,9 @@ const (
 	// a second or so each.
 	zooKeeperTries = 5
 	// openTries is how often each server is asked for a first sign of life, about
-	// a second apart: one that starts refuses sessions for a moment.
-	openTries = 3
+	// a second apart, and openTriesMax how often if a server listens: one that
+	// starts refuses sessions for a while, a busy one answers late.
+	openTries, openTriesMax = 3, 5
 )
 
 // A ZooKeeperStore keeps the configuration in a znode. Compare and swap is
@@ -60,13 +61,16 @@ type zooKeeper interface {
 	Close()
 }
 
-// dialer remembers why the last connection failed, which zk.Conn does not tell.
+// dialer remembers why the last connection failed, which zk.Conn does not tell;
+// nothing if there was one.
 type dialer struct{ last atomic.Pointer[error] }
 
 func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	c, err := net.DialTimeout(network, address, timeout)
 	if err != nil {
 		d.last.Store(&err)
+	} else {
+		d.last.Store(nil)
 	}
 	return c, err
 }
@@ -89,7 +93,7 @@ func openZooKeeper(url string, servers []string, path string) (Store, error) {
 	if err != nil {
 		return nil, d.unreachable(url, err)
 	}
-	for range openTries {
+	for try := 0; try < openTries || try < openTriesMax && d.last.Load() == nil; try++ {
 		if _, _, err = conn.Get(path); err == nil || errors.Is(err, zk.ErrNoNode) {
 			return &ZooKeeperStore{url: url, path: path, conn: conn}, nil
 		}

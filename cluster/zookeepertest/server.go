@@ -6,11 +6,12 @@ package zookeepertest
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -63,13 +64,14 @@ func (s *Server) Start() {
 	s.t.Helper()
 	_, port, _ := net.SplitHostPort(s.Address)
 	configuration := filepath.Join(s.folder, "zoo.cfg")
-	text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=ruok\n", s.folder, port)
+	text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n", s.folder, port)
 	if err := os.WriteFile(configuration, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	s.output = new(bytes.Buffer)
 	s.cmd = exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jar, "org.apache.zookeeper.server.ZooKeeperServerMain", configuration)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing is left behind by a test that is killed
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func (s *Server) Start() {
 	}
 }
 
-// ok asks the server whether it is.
+// ok asks the server whether it takes requests: that it listens is not enough.
 func (s *Server) ok() bool {
 	c, err := net.DialTimeout("tcp", s.Address, time.Second)
 	if err != nil {
@@ -89,12 +91,11 @@ func (s *Server) ok() bool {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Second))
-	if _, err := c.Write([]byte("ruok")); err != nil {
+	if _, err := c.Write([]byte("srvr")); err != nil {
 		return false
 	}
-	var b [4]byte
-	n, _ := c.Read(b[:])
-	return strings.HasPrefix(string(b[:n]), "imok")
+	answer, _ := io.ReadAll(c)
+	return bytes.Contains(answer, []byte("Mode: "))
 }
 
 // Kill ends the server as a crash would, if it runs.
