@@ -3,6 +3,7 @@ package farm
 import (
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -62,7 +63,7 @@ func (m *Member) reclaim() {
 			if c.CM != m.id {
 				return
 			}
-			ended, waiting := m.endEpochs(c)
+			ended, waiting := m.endEpochs(c, epochLevel(delay))
 			if waiting == 0 {
 				return
 			}
@@ -74,8 +75,9 @@ func (m *Member) reclaim() {
 }
 
 // endEpochs ends as many epochs as make available what was freed before. It
-// returns how many, and how many blocks wait for another.
-func (m *Member) endEpochs(c *cluster.Configuration) (ended, waiting int) {
+// returns how many, and how many blocks wait for another; what keeps it from that
+// is logged at the level.
+func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, waiting int) {
 	ctx := configurationContext{m.ctx, m, c.ID}
 	waiting = 1
 	patience := epochPatience
@@ -86,7 +88,7 @@ func (m *Member) endEpochs(c *cluster.Configuration) (ended, waiting int) {
 		}
 		ok, err := m.txn.EndEpoch(ctx, c.Machines, patience, over)
 		if err != nil && ctx.Err() == nil {
-			m.log.Warn("epoch not ended", "error", err)
+			m.log.Log(ctx, level, "epoch not ended", "error", err)
 		}
 		if !ok {
 			break

@@ -2,6 +2,7 @@ package farm
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -98,9 +99,18 @@ func (c *Cluster) endEpoch(patience time.Duration) bool {
 	}
 	ended, err := c.machines[0].txn.EndEpoch(context.Background(), ids, patience, c.advance)
 	if err != nil {
-		c.cfg.Logger.Warn("epoch not ended", "error", err)
+		c.cfg.Logger.Log(context.Background(), epochLevel(c.epochs.delay), "epoch not ended", "error", err)
 	}
 	return ended
+}
+
+// epochLevel is how loudly to say that an epoch has not ended when the next
+// attempt is after delay: machines that are busy, or start, or fail, end it soon.
+func epochLevel(delay time.Duration) slog.Level {
+	if delay < reclaimDelayMax {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // advance tells the allocators what EndEpoch has found, once all backups have
