@@ -42,12 +42,20 @@ func (r *Region) Look(p Ptr) (View, error) {
 	return v, nil
 }
 
+// Fetch has the processor fetch the first line of p's object, which Look needs,
+// and does not wait for it.
+func (r *Region) Fetch(p Ptr) {
+	if off, ok := r.at(p); ok {
+		prefetch(r.m.Pointer(off, HeaderBytes))
+	}
+}
+
 // Touch has the processor fetch the lines that hold bytes from to to of the
 // payload, and does not wait for them. What lies outside is left out.
 func (v View) Touch(from, to int) {
 	first, last := v.lines(from, to)
 	for ; first <= last; first++ {
-		atomic.LoadUint64((*uint64)(unsafe.Add(v.object, first*lineBytes)))
+		prefetch(unsafe.Add(v.object, first*lineBytes))
 	}
 }
 

@@ -230,11 +230,38 @@ func BenchmarkHash(b *testing.B) {
 				}
 				report(b, 1)
 			})
+			b.Run("lookup32", func(b *testing.B) { lookupMany(b, table, set.n) })
 			b.Run("insert", func(b *testing.B) {
 				insertNew(b, m, func(t *txn.Tx, k []byte) error { return table.Insert(t, k, value) })
 			})
 		})
 	}
+}
+
+// lookupMany looks 32 keys up at once. What it reports is of one key.
+func lookupMany(b *testing.B, table *hash.Table, n int) {
+	const together = 32
+	rng, keys := rand.New(rand.NewPCG(3, 4)), make([][]byte, together)
+	for i := range keys {
+		keys[i] = make([]byte, 16)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%together > 0 {
+			continue
+		}
+		for k := range keys {
+			key(keys[k], rng.Uint64N(uint64(n)))
+		}
+		if err := table.LookupMany(keys, func(_ int, _ []byte, ok bool) {
+			if !ok {
+				b.Error("a key is not there")
+			}
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	report(b, 1)
 }
 
 func BenchmarkBTree(b *testing.B) {

@@ -23,6 +23,11 @@ func (o *opened) glance(op txn.Operation, s *shard, first region.Ptr, h uint64, 
 		return nil, false, false
 	}
 	home.Touch(0, o.bucketBytes())
+	return o.decide(home, next, s, h, key, dst)
+}
+
+// decide is glance once the buckets are in view.
+func (o *opened) decide(home, next region.View, s *shard, h uint64, key, dst []byte) (value []byte, ok, decided bool) {
 	a := home.Word(versionsWord)
 	if depth := int(uint8(a >> depthShift)); depth == 0 || !s.covers(h, depth-1) {
 		return nil, false, false

@@ -90,41 +90,43 @@ func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, ds
 	defer o.buffers.Put(buf)
 	for {
 		first := s.first.Element(bucketOf(h, o.buckets))
-		home, next, err := o.readBuckets(op, buf, first)
-		if err != nil {
+		if _, _, err := op.ReadPair(first, buf.pair); err != nil {
 			return nil, false, gone(err)
 		}
-		depth, live := home.depth()
-		if !live || !s.covers(h, depth) {
-			if s, err = tb.follow(o, s, h, depth, live); err != nil {
-				return nil, false, err
-			}
-			continue
-		}
-		if v, ok, err := inPage(op, buf, home, h, key, dst, false); ok || err != nil {
+		v, ok, other, err := tb.inPair(op, o, buf, buf.pair, s, h, key, dst)
+		if other == nil || err != nil {
 			return v, ok, err
 		}
-		if v, ok, err := inPage(op, buf, next, h, key, dst, true); ok || err != nil {
-			return v, ok, err
-		}
-		if !joint(home, next) {
-			return nil, false, errOvertaken
-		}
-		if !home.linked() {
-			return nil, false, nil
-		}
-		if tb.opt.OneTwoSided && !tb.m.IsPrimary(first.Addr) {
-			return tb.shipLookup(first.Addr, key, dst)
-		}
-		return tb.inChain(op, o, buf, home, h, key, dst)
+		s = other
 	}
 }
 
-// readBuckets reads a home and the bucket after it, with one READ.
-func (o *opened) readBuckets(op txn.Operation, buf *buffer, first region.Ptr) (home, next page, err error) {
-	n := first.Capacity()
-	_, _, err = op.ReadPair(first, buf.pair)
-	return o.bucket(buf.pair[:n]), o.bucket(buf.pair[n:]), err
+// inPair looks for key in its home and the bucket after it, which have been read
+// into pair, and in what they lead to. Where the directory was stale it returns
+// the shard to look in instead.
+func (tb *Table) inPair(op txn.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) (v []byte, ok bool, other *shard, err error) {
+	home, next := o.bucket(pair[:len(pair)/2]), o.bucket(pair[len(pair)/2:])
+	depth, live := home.depth()
+	if !live || !s.covers(h, depth) {
+		other, err = tb.follow(o, s, h, depth, live)
+		return nil, false, other, err
+	}
+	if v, ok, err = inPage(op, buf, home, h, key, dst, false); ok || err != nil {
+		return v, ok, nil, err
+	}
+	if v, ok, err = inPage(op, buf, next, h, key, dst, true); ok || err != nil {
+		return v, ok, nil, err
+	}
+	switch first := s.first.Element(bucketOf(h, o.buckets)); {
+	case !joint(home, next):
+		err = errOvertaken
+	case !home.linked():
+	case tb.opt.OneTwoSided && !tb.m.IsPrimary(first.Addr):
+		v, ok, err = tb.shipLookup(first.Addr, key, dst)
+	default:
+		v, ok, err = tb.inChain(op, o, buf, home, h, key, dst)
+	}
+	return v, ok, nil, err
 }
 
 // inPage looks for key in one page.

@@ -1,0 +1,95 @@
+package txn
+
+import (
+	"errors"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// A PairRead is one of the reads that ReadPairs does together.
+type PairRead struct {
+	// P and Dst are the arguments of ReadPair.
+	P   region.Ptr
+	Dst []byte
+	// Err is set if the pair could not be read at the first attempt, because of a
+	// writer or of a failure: ReadPair waits, or tells why.
+	Err error
+
+	raw   []byte // what comes from another machine, if it does
+	route *route
+}
+
+// Fetch has the processor fetch what Look needs of the object p, and does not
+// wait for it.
+func (o Operation) Fetch(p region.Ptr) {
+	if rt := o.w.m.route(p.Addr.Region()); rt != nil && rt.primary {
+		rt.local.Fetch(p)
+	}
+}
+
+// ReadPairs is ReadPair of many pairs, whose READs are all under way at once. It
+// tries once: see PairRead.Err.
+func (o Operation) ReadPairs(reads []PairRead) {
+	raw := o.w.m.raw.Get().(*rawBuffer)
+	defer o.w.m.raw.Put(raw)
+	size := 0
+	for i := range reads {
+		size += 2 * reads[i].P.Class().Size()
+	}
+	err := o.w.postPairs(reads, raw.sized(size), &raw.wait)
+	if !raw.wait.settled() {
+		err = errors.Join(err, o.w.await(&raw.wait))
+	}
+	if err == nil {
+		err = o.w.m.confirmed(nil)
+	}
+	for i := range reads {
+		r := &reads[i]
+		switch {
+		case err != nil:
+			r.Err = err
+		case r.raw != nil && o.w.m.route(r.P.Addr.Region()) != r.route:
+			r.Err = errMoved
+		case r.raw != nil && r.Err == nil:
+			r.Err = r.unpack()
+		}
+		r.raw, r.route = nil, nil
+	}
+}
+
+// postPairs reads the pairs that are here and posts READs of the others, which
+// use b one after the other.
+func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
+	w.lock()
+	defer w.unlock()
+	for i := range reads {
+		r := &reads[i]
+		r.Err = nil
+		rt := w.m.route(r.P.Addr.Region())
+		switch {
+		case rt == nil || rt.state == regionBlocked:
+			r.Err = errMoved
+			continue
+		case rt.primary:
+			_, _, r.Err = w.readPairOnce(rt, r.P, r.Dst)
+			continue
+		}
+		n := 2 * r.P.Class().Size()
+		r.raw, r.route, b = b[:n], rt, b[n:]
+		w.stats.remoteReads.Add(1)
+		if err := w.post(rt.Primary, RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpack checks and strips the line versions of both objects.
+func (r *PairRead) unpack() error {
+	n, size := r.P.Capacity(), r.P.Class().Size()
+	_, err := region.Unpack(r.Dst[:n], r.raw[:size], r.P)
+	if err == nil {
+		_, err = region.Unpack(r.Dst[n:2*n], r.raw[size:], r.P.Element(1))
+	}
+	return err
+}
