@@ -46,6 +46,10 @@
 // is zero, or was never touched, is left out. Nobody may store to memory while it
 // is saved.
 //
+// SaveAs writes a save elsewhere, under a name that the caller chooses, and a
+// Restoration brings it back: what is restored is made next to what there is, and
+// takes its place only when all of it is there.
+//
 // # Limits
 //
 // hugetlbfs cannot hold a folder, for its files cannot be written but by

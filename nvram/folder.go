@@ -26,6 +26,9 @@ type Options struct {
 	// there. It is for a person who knows that the machine was shut down in order
 	// after the process died, so that all of it reached the disk.
 	Trust bool
+	// Remedy, if not empty, is what an error about a lost folder tells a person to
+	// do, in place of going back to a save.
+	Remedy string
 	// BootID names the present boot; by default the kernel is asked.
 	BootID string
 }
@@ -36,6 +39,7 @@ type Folder struct {
 	path string
 	boot string
 	lock *os.File
+	held bool // by HoldFolder
 
 	mu struct {
 		sync.Mutex
@@ -77,6 +81,44 @@ func OpenFolder(path string, o Options) (*Folder, error) {
 	return f, nil
 }
 
+// HoldFolder keeps everybody else out of the folder at path, of which no process
+// is to have anything mapped, until Close, and leaves it as it is: for looking at
+// its memory, and saving it. Errors are those of OpenFolder, and fs.ErrNotExist if
+// there is no folder.
+func HoldFolder(path string, o Options) (*Folder, error) {
+	boot, err := o.boot()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok, err := readManifest(path); err != nil || !ok { // before a lock is made there
+		return nil, errors.Join(err, isFolder(path, ok))
+	}
+	lock, err := lockFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	m, ok, err := readManifest(path)
+	if err == nil {
+		err = isFolder(path, ok)
+	}
+	f := &Folder{path: path, boot: boot, lock: lock, held: true}
+	if err == nil {
+		err = f.judge(m, o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	f.mu.mapped = map[string]*Memory{}
+	return f, nil
+}
+
+func isFolder(path string, ok bool) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("nvram: %w", &fs.PathError{Op: "open folder", Path: path, Err: fs.ErrNotExist})
+}
+
 func (o Options) boot() (string, error) {
 	if o.BootID != "" {
 		return o.BootID, nil
@@ -116,7 +158,12 @@ func (f *Folder) enter(o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := writeManifest(f.path, manifest{stateOpen, f.boot}); err != nil {
+	// What a restore that was killed had prepared is of no use.
+	err = os.RemoveAll(filepath.Join(f.path, stagingName))
+	if err == nil {
+		err = writeManifest(f.path, manifest{stateOpen, f.boot})
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	return o.markUsed()
@@ -156,18 +203,30 @@ func (f *Folder) begin(o Options) error {
 	case save == "":
 		return nil
 	}
-	return restoreInto(f.path, save, f.boot)
+	s, err := OpenSave(save)
+	if err != nil {
+		return err
+	}
+	r := &Restoration{save: s, path: f.path, boot: f.boot}
+	if err := r.Stage(nil); err != nil {
+		return errors.Join(err, r.unstage())
+	}
+	return r.Replace()
 }
 
 // remedy says what a person can do about a lost folder.
 func (o Options) remedy(path string) string {
+	if o.Remedy != "" {
+		return o.Remedy
+	}
 	if save, _, err := o.newest(); err == nil && save != "" {
-		return fmt.Sprintf("to go back to the save %s, without what was committed after it, restore it into %s; to begin anew, remove both", save, path)
+		return fmt.Sprintf("to go back to the save %s, without what was committed after it, remove %s and %s; to begin anew, remove %[2]s and %s",
+			save, path, filepath.Join(o.Saves, usedName), o.Saves)
 	}
 	if o.Saves != "" {
 		return fmt.Sprintf("there is no save in %s; to begin anew, remove %s and that", o.Saves, path)
 	}
-	return fmt.Sprintf("restore a save into %s, or, to begin anew, remove it", path)
+	return fmt.Sprintf("restore a save (farmsql restore), or, to begin anew, remove %s", path)
 }
 
 // Path returns the folder's directory.
@@ -300,14 +359,14 @@ func (f *Folder) leave(clean bool) error {
 		return nil
 	}
 	var errs []error
-	if clean || memoryOnHeap {
+	if clean && !f.held || memoryOnHeap && !f.held {
 		errs = append(errs, f.flushLocked())
 	}
 	for _, m := range f.mu.mapped {
 		errs = append(errs, m.release())
 	}
 	f.mu.mapped = nil
-	if clean && errors.Join(errs...) == nil {
+	if clean && !f.held && errors.Join(errs...) == nil {
 		errs = append(errs, syncDir(f.path), writeManifest(f.path, manifest{stateClean, f.boot}))
 	}
 	return errors.Join(append(errs, f.lock.Close())...)

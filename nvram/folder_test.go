@@ -98,7 +98,7 @@ func TestLostAfterReboot(t *testing.T) {
 	must(t, f.Abandon())
 	before := contents(t, path)
 	_, err := OpenFolder(path, Options{BootID: "boot-2"})
-	wantError(t, err, ErrLost, "restore a save into "+path)
+	wantError(t, err, ErrLost, "farmsql restore")
 	if after := contents(t, path); !mapsEqual(before, after) {
 		t.Error("the refused folder was changed")
 	}
@@ -128,7 +128,7 @@ func TestFolderInUse(t *testing.T) {
 	f := open(t, path, Options{})
 	_, err := OpenFolder(path, Options{})
 	wantError(t, err, ErrInUse, path)
-	_, err = Restore(path, t.TempDir(), true, Options{})
+	_, err = restore(path, t.TempDir(), true, Options{})
 	wantError(t, err, ErrNoSave, "")
 	must(t, f.Close())
 	must(t, f.Close()) // again is harmless
@@ -303,7 +303,7 @@ func BenchmarkSave(b *testing.B) {
 	b.Run("restore", func(b *testing.B) {
 		b.SetBytes(bytes)
 		for b.Loop() {
-			if _, err := Restore(to, saves, true, Options{}); err != nil {
+			if _, err := restore(to, saves, true, Options{}); err != nil {
 				b.Fatal(err)
 			}
 		}

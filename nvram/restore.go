@@ -8,38 +8,94 @@ import (
 	"path/filepath"
 )
 
-// Restore makes the folder at path what the newest complete save in dir holds,
-// and returns the save's path. The folder may be missing, empty or lost; what it
-// holds otherwise is overwritten only if so told, else the error is ErrNotEmpty.
-// Other errors are ErrInUse, ErrUnwritable, ErrNoSave, ErrFormat and ErrCorrupt;
-// after ErrCorrupt the folder stays unusable until another restore.
-func Restore(path, dir string, overwrite bool, o Options) (save string, err error) {
+// A Saved is a save that is to be restored.
+type Saved struct {
+	path   string
+	images []image
+}
+
+// OpenSave opens the save at path, and looks whether all of it is there: what the
+// bytes are is found out when they are read. Errors are ErrNoSave, ErrFormat and
+// ErrCorrupt.
+func OpenSave(path string) (*Saved, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoSave, err)
+	}
+	index, err := os.ReadFile(filepath.Join(path, indexName))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	images, err := decodeIndex(index)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, m := range images {
+		file := filepath.Join(path, m.name+imageSuffix)
+		info, err := os.Stat(file)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		if info.Size() != m.size {
+			return nil, fmt.Errorf("%w: %s has %d bytes, not %d", ErrCorrupt, file, info.Size(), m.size)
+		}
+	}
+	return &Saved{path, images}, nil
+}
+
+// DataBytes returns how much there is to restore, which is the room that it takes.
+func (s *Saved) DataBytes() (n int64) {
+	for _, m := range s.images {
+		for _, c := range m.chunks {
+			n += int64(c.n)
+		}
+	}
+	return n
+}
+
+// stagingName is where, in a folder, the memory is made that is to replace what
+// the folder has.
+const stagingName = "restoring"
+
+// A Restoration makes a folder what a save holds, in steps, so that several
+// folders can be restored all or none: Stage, which may fail and changes nothing,
+// Replace, and Finish. A process that is killed between Replace and Finish leaves
+// a folder that OpenFolder refuses.
+type Restoration struct {
+	save *Saved
+	path string
+	boot string
+	lock *os.File
+	made bool // the folder
+}
+
+// BeginRestore locks the folder at path, which is to become what the save holds.
+// It may be missing, empty or lost; what it holds otherwise is replaced only if
+// so told, else the error is ErrNotEmpty. Other errors are ErrInUse,
+// ErrUnwritable and ErrFormat.
+func BeginRestore(path string, s *Saved, overwrite bool, o Options) (*Restoration, error) {
 	boot, err := o.boot()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	n, err := newestSave(dir)
-	if err != nil {
-		return "", err
-	}
-	if n == 0 {
-		return "", fmt.Errorf("%w in %s", ErrNoSave, dir)
-	}
-	save = filepath.Join(dir, saveName(n))
+	_, missing := os.Stat(path)
 	if err := os.MkdirAll(path, 0o777); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnwritable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	lock, err := lockFolder(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	r := &Restoration{save: s, path: path, boot: boot, lock: lock, made: missing != nil}
 	if !overwrite {
-		if err := checkWorthless(path, boot); err != nil {
-			return "", err
-		}
+		err = checkWorthless(path, boot)
 	}
-	return save, restoreInto(path, save, boot)
+	if err == nil {
+		err = r.unstage()
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return r, nil
 }
 
 // checkWorthless returns an error if the folder holds memory that is not lost.
@@ -58,42 +114,84 @@ func checkWorthless(path, boot string) error {
 	return fmt.Errorf("%w: %s", ErrNotEmpty, path)
 }
 
-// restoreInto replaces the memory in the locked directory path by that of save.
-func restoreInto(path, save, boot string) error {
-	index, err := os.ReadFile(filepath.Join(save, indexName))
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	images, err := decodeIndex(index)
-	if err != nil {
-		return fmt.Errorf("%s: %w", save, err)
-	}
-	if err := writeManifest(path, manifest{stateRestoring, boot}); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnwritable, err)
-	}
-	names, err := memoryNames(path)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := os.Remove(filepath.Join(path, name+fileSuffix)); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnwritable, err)
-		}
-	}
-	for _, m := range images {
-		to := filepath.Join(path, m.name+fileSuffix)
-		if err := readImage(filepath.Join(save, m.name+imageSuffix), to, m); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(syncDir(path), writeManifest(path, manifest{stateClean, boot})); err != nil {
+func (r *Restoration) staging() string { return filepath.Join(r.path, stagingName) }
+
+// unstage removes what Stage has made.
+func (r *Restoration) unstage() error {
+	if err := os.RemoveAll(r.staging()); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	return nil
 }
 
+// Stage reads the save, all of it, into files next to those of the folder. moved
+// is as for Folder.SaveAs. Errors are ErrCorrupt, ErrUnwritable and the file
+// system's.
+func (r *Restoration) Stage(moved func(bytes int64)) error {
+	if err := os.Mkdir(r.staging(), 0o777); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	for _, m := range r.save.images {
+		from := filepath.Join(r.save.path, m.name+imageSuffix)
+		if err := readImage(from, filepath.Join(r.staging(), m.name+fileSuffix), m, moved); err != nil {
+			return err
+		}
+	}
+	return syncDir(r.staging())
+}
+
+// Replace has what was staged take the place of the folder's memory.
+func (r *Restoration) Replace() error {
+	if err := r.replace(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return nil
+}
+
+func (r *Restoration) replace() error {
+	if err := writeManifest(r.path, manifest{stateRestoring, r.boot}); err != nil {
+		return err
+	}
+	names, err := memoryNames(r.path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(r.path, name+fileSuffix)); err != nil {
+			return err
+		}
+	}
+	for _, m := range r.save.images {
+		if err := os.Rename(filepath.Join(r.staging(), m.name+fileSuffix), filepath.Join(r.path, m.name+fileSuffix)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.Remove(r.staging()), syncDir(r.path))
+}
+
+// Finish makes the folder count as one that was closed, and lets go of it.
+func (r *Restoration) Finish() error {
+	err := writeManifest(r.path, manifest{stateClean, r.boot})
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return errors.Join(err, r.lock.Close())
+}
+
+// Leave lets go of the folder as it is.
+func (r *Restoration) Leave() error { return r.lock.Close() }
+
+// Cancel lets go of the folder before Replace, and leaves it as it was.
+func (r *Restoration) Cancel() error {
+	err := r.unstage()
+	if r.made {
+		err = errors.Join(err, os.RemoveAll(r.path))
+	}
+	return errors.Join(err, r.lock.Close())
+}
+
 // readImage makes the memory file at path from its image, durably.
-func readImage(from, path string, m image) error {
+func readImage(from, path string, m image, moved func(int64)) error {
 	in, err := openDirect(from, os.O_RDONLY)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -107,6 +205,9 @@ func readImage(from, path string, m image) error {
 	if err == nil {
 		err = eachParallel(len(m.chunks), func(i int, buffer []byte) error {
 			c := m.chunks[i]
+			if moved != nil {
+				defer moved(int64(c.n))
+			}
 			b := buffer[:c.n]
 			if _, err := in.file(c.off, b).ReadAt(b, c.off); err != nil {
 				return fmt.Errorf("%w: %w", ErrCorrupt, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,7 +45,7 @@ func (f *Folder) Save(dir string) error {
 		return err
 	}
 	path := filepath.Join(dir, saveName(last+1))
-	if err := f.writeSave(path + unfinishedSuffix); err != nil {
+	if err := f.writeSaveLocked(path+unfinishedSuffix, nil); err != nil {
 		return errors.Join(err, os.RemoveAll(path+unfinishedSuffix))
 	}
 	if err := errors.Join(os.Rename(path+unfinishedSuffix, path), syncDir(dir)); err != nil {
@@ -53,8 +54,95 @@ func (f *Folder) Save(dir string) error {
 	return prune(dir)
 }
 
-// writeSave makes directory path a save, durably.
-func (f *Folder) writeSave(path string) error {
+// SaveAs writes all memory of the folder into a save at path, which does not
+// exist yet; its directory does. Until it returns nil that is none, and for the
+// caller to remove. moved, if not nil, is told how many bytes more have been
+// dealt with, by several goroutines at a time.
+func (f *Folder) SaveAs(path string, moved func(bytes int64)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.mapped == nil {
+		return ErrClosed
+	}
+	if memoryOnHeap {
+		if err := f.flushLocked(); err != nil {
+			return err
+		}
+	}
+	return f.writeSaveLocked(path, moved)
+}
+
+// DataBytes returns how much there is to save: no save takes more room.
+func (f *Folder) DataBytes() (n int64, err error) {
+	names, err := f.Names()
+	for _, name := range names {
+		var chunks []chunk
+		if err == nil {
+			chunks, err = chunksOf(f.file(name))
+		}
+		for _, c := range chunks {
+			n += int64(c.n)
+		}
+	}
+	return n, err
+}
+
+// chunksOf returns the chunks of a memory's file that hold data.
+func chunksOf(path string) ([]chunk, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("nvram: %w", err)
+	}
+	defer file.Close() // read only
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("nvram: %w", err)
+	}
+	return chunksIn(file, info.Size())
+}
+
+func chunksIn(file *os.File, size int64) (chunks []chunk, err error) {
+	err = eachExtent(file, size, func(off, n int64) error {
+		for ; n > 0; off, n = off+chunkBytes, n-chunkBytes {
+			chunks = append(chunks, chunk{off: off, n: uint32(min(n, chunkBytes))})
+		}
+		return nil
+	})
+	return chunks, err
+}
+
+// FreeBytes returns how much room the file system has on which path is or, if it
+// does not exist, would be.
+func FreeBytes(path string) (int64, error) {
+	var s unix.Statfs_t
+	err := unix.Statfs(existing(path), &s)
+	if err != nil {
+		return 0, fmt.Errorf("nvram: %w", &os.PathError{Op: "statfs", Path: path, Err: err})
+	}
+	return int64(s.Bavail) * s.Bsize, nil
+}
+
+// Device returns the file system on which path is or would be.
+func Device(path string) (uint64, error) {
+	var s unix.Stat_t
+	if err := unix.Stat(existing(path), &s); err != nil {
+		return 0, fmt.Errorf("nvram: %w", &os.PathError{Op: "stat", Path: path, Err: err})
+	}
+	return s.Dev, nil
+}
+
+// existing returns path, or what exists of it.
+func existing(path string) string {
+	for {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// writeSaveLocked makes directory path a save, durably.
+func (f *Folder) writeSaveLocked(path string, moved func(int64)) error {
 	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o777)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
@@ -64,7 +152,7 @@ func (f *Folder) writeSave(path string) error {
 	}
 	images := make([]image, 0, len(names))
 	for _, name := range names {
-		m, err := f.saveMemory(path, name)
+		m, err := f.saveMemory(path, name, moved)
 		if err != nil {
 			return fmt.Errorf("nvram: save %s: %w", name, err)
 		}
@@ -77,7 +165,7 @@ func (f *Folder) writeSave(path string) error {
 }
 
 // saveMemory writes the image of one memory.
-func (f *Folder) saveMemory(path, name string) (m image, err error) {
+func (f *Folder) saveMemory(path, name string, moved func(int64)) (m image, err error) {
 	mem := f.mu.mapped[name]
 	if mem == nil {
 		if mem, err = mapForSave(f.file(name)); err != nil {
@@ -86,16 +174,10 @@ func (f *Folder) saveMemory(path, name string) (m image, err error) {
 		defer func() { err = errors.Join(err, mem.release()) }()
 	}
 	m = image{name: name, size: int64(mem.Size())}
-	err = eachExtent(mem.file.file, m.size, func(off, n int64) error {
-		for ; n > 0; off, n = off+chunkBytes, n-chunkBytes {
-			m.chunks = append(m.chunks, chunk{off: off, n: uint32(min(n, chunkBytes))})
-		}
-		return nil
-	})
-	if err != nil {
+	if m.chunks, err = chunksIn(mem.file.file, m.size); err != nil {
 		return image{}, err
 	}
-	m.chunks, err = writeImage(filepath.Join(path, name+imageSuffix), asBytes(mem.words), m.chunks)
+	m.chunks, err = writeImage(filepath.Join(path, name+imageSuffix), asBytes(mem.words), m.chunks, moved)
 	return m, err
 }
 
@@ -117,7 +199,7 @@ func mapForSave(path string) (*Memory, error) {
 
 // writeImage writes those chunks of memory that are not zero, durably, and
 // returns them with their checksums.
-func writeImage(path string, memory []byte, chunks []chunk) ([]chunk, error) {
+func writeImage(path string, memory []byte, chunks []chunk, moved func(int64)) ([]chunk, error) {
 	out, err := openDirect(path, os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
@@ -127,6 +209,9 @@ func writeImage(path string, memory []byte, chunks []chunk) ([]chunk, error) {
 		err = eachParallel(len(chunks), func(i int, _ []byte) error {
 			c := &chunks[i]
 			b := memory[c.off : c.off+int64(c.n)]
+			if moved != nil {
+				defer moved(int64(len(b)))
+			}
 			if allZero(b) {
 				c.n = 0
 				return nil

@@ -6,10 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // fill makes a folder with two memories, one of them not mapped any more.
@@ -38,6 +43,28 @@ func expect(t *testing.T, f *Folder, v uint64) {
 	}
 }
 
+// restore makes the folder at path what the newest save in dir is, as a person
+// would who copies nothing by hand, and returns the save.
+func restore(path, dir string, overwrite bool, o Options) (string, error) {
+	n, err := newestSave(dir)
+	if err != nil {
+		return "", err
+	}
+	save := filepath.Join(dir, saveName(n))
+	s, err := OpenSave(save)
+	if err != nil {
+		return save, err
+	}
+	r, err := BeginRestore(path, s, overwrite, o)
+	if err != nil {
+		return save, err
+	}
+	if err := r.Stage(nil); err != nil {
+		return save, errors.Join(err, r.Cancel())
+	}
+	return save, errors.Join(r.Replace(), r.Finish())
+}
+
 func TestSaveAndRestore(t *testing.T) {
 	saves := t.TempDir()
 	f := fill(t, t.TempDir(), Options{}, 1)
@@ -53,7 +80,7 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 
 	path := filepath.Join(t.TempDir(), "new")
-	save, err := Restore(path, saves, false, Options{})
+	save, err := restore(path, saves, false, Options{})
 	if err != nil || filepath.Base(save) != "save-00000003" {
 		t.Fatal(save, err)
 	}
@@ -81,21 +108,21 @@ func TestSavesAreSparse(t *testing.T) {
 
 func TestRestoreRefuses(t *testing.T) {
 	saves, path := t.TempDir(), t.TempDir()
-	_, err := Restore(path, saves, false, Options{})
-	wantError(t, err, ErrNoSave, saves)
+	_, err := restore(path, saves, false, Options{})
+	wantError(t, err, ErrNoSave, saveName(0))
 	f := fill(t, path, Options{BootID: "1"}, 1)
 	must(t, f.Save(saves))
-	_, err = Restore(path, saves, false, Options{})
+	_, err = restore(path, saves, false, Options{})
 	wantError(t, err, ErrInUse, path)
 	must(t, f.Abandon())
-	_, err = Restore(path, saves, false, Options{BootID: "1"})
+	_, err = restore(path, saves, false, Options{BootID: "1"})
 	wantError(t, err, ErrNotEmpty, path)
-	_, err = Restore(path, saves, false, Options{BootID: "2"}) // lost anyway
+	_, err = restore(path, saves, false, Options{BootID: "2"}) // lost anyway
 	must(t, err)
 	f = open(t, path, Options{BootID: "1"})
 	expect(t, f, 1)
 	must(t, f.Close())
-	_, err = Restore(path, saves, true, Options{})
+	_, err = restore(path, saves, true, Options{})
 	must(t, err)
 }
 
@@ -105,7 +132,7 @@ func TestUnfinishedSaveDoesNotCount(t *testing.T) {
 	must(t, f.Save(saves))
 	must(t, os.Mkdir(filepath.Join(saves, saveName(2)+unfinishedSuffix), 0o777))
 	must(t, f.Close())
-	save, err := Restore(path, saves, true, Options{})
+	save, err := restore(path, saves, true, Options{})
 	if err != nil || filepath.Base(save) != saveName(1) {
 		t.Fatal(save, err)
 	}
@@ -156,18 +183,129 @@ func TestDamagedSaves(t *testing.T) {
 		must(t, f.Save(saves))
 		must(t, f.Close())
 		must(t, do(filepath.Join(saves, saveName(1))))
-		if _, err := Restore(path, saves, true, Options{BootID: "1"}); !errors.Is(err, ErrCorrupt) {
+		if _, err := restore(path, saves, true, Options{BootID: "1"}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
-		// Either nothing has happened yet, or the folder says that it is half done.
-		f, err := OpenFolder(path, Options{BootID: "1"})
-		if err == nil {
-			expect(t, f, 1)
-			must(t, f.Close())
-		} else {
-			wantError(t, err, ErrLost, "interrupted")
+		// Nothing has happened to the folder, and nothing is left where none was.
+		f = open(t, path, Options{BootID: "1"})
+		expect(t, f, 1)
+		must(t, f.Close())
+		none := filepath.Join(t.TempDir(), "none")
+		if _, err := restore(none, saves, false, Options{BootID: "1"}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := os.Stat(none); err == nil {
+			t.Errorf("%s: a folder was left behind", what)
+		}
+		_, err := OpenFolder(none, Options{BootID: "1", Saves: saves})
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: opened: %v", what, err)
 		}
 	}
+}
+
+// A restore that is killed leaves the folder as it was, or as one that is refused
+// until it is restored.
+func TestKilledRestore(t *testing.T) {
+	saves, path := t.TempDir(), t.TempDir()
+	must(t, open1AndSave(t, saves))
+	s, err := OpenSave(filepath.Join(saves, saveName(1)))
+	must(t, err)
+	must(t, fill(t, path, Options{}, 2).Close())
+
+	r, err := BeginRestore(path, s, true, Options{})
+	must(t, err)
+	must(t, r.Stage(nil))
+	must(t, r.lock.Close())
+	f := open(t, path, Options{})
+	expect(t, f, 2)
+	if _, err := os.Stat(r.staging()); err == nil {
+		t.Error("what was prepared is still there")
+	}
+	must(t, f.Close())
+
+	r, err = BeginRestore(path, s, true, Options{})
+	must(t, err)
+	must(t, r.Stage(nil))
+	must(t, r.Replace())
+	must(t, r.lock.Close())
+	_, err = OpenFolder(path, Options{})
+	wantError(t, err, ErrLost, "interrupted")
+	_, err = HoldFolder(path, Options{})
+	wantError(t, err, ErrLost, "interrupted")
+	_, err = restore(path, saves, false, Options{})
+	must(t, err)
+	f = open(t, path, Options{})
+	if got := mapped1(t, f, "m").Load(0); got != 1 {
+		t.Errorf("%d", got)
+	}
+}
+
+// A folder that is held is looked at and saved, and stays what it was.
+func TestHoldFolder(t *testing.T) {
+	parent := t.TempDir()
+	path, save := filepath.Join(parent, "folder"), filepath.Join(parent, "save")
+	_, err := HoldFolder(path, Options{})
+	wantError(t, err, fs.ErrNotExist, path)
+	must(t, os.Mkdir(path, 0o777))
+	_, err = HoldFolder(path, Options{})
+	wantError(t, err, fs.ErrNotExist, path)
+	if entries, _ := os.ReadDir(path); len(entries) != 0 {
+		t.Errorf("made %v", entries)
+	}
+	f := fill(t, path, Options{BootID: "1"}, 7)
+	_, err = HoldFolder(path, Options{BootID: "1"})
+	wantError(t, err, ErrInUse, path)
+	must(t, f.Abandon()) // killed
+	was := contents(t, path)
+	_, err = HoldFolder(path, Options{BootID: "2"})
+	wantError(t, err, ErrLost, "was not closed")
+
+	h, err := HoldFolder(path, Options{BootID: "1"})
+	must(t, err)
+	_, err = OpenFolder(path, Options{BootID: "1"})
+	wantError(t, err, ErrInUse, path)
+	n, err := h.DataBytes()
+	must(t, err)
+	var moved atomic.Int64
+	must(t, h.SaveAs(save, func(n int64) { moved.Add(n) }))
+	if moved.Load() != n || n == 0 {
+		t.Errorf("%d bytes of %d", moved.Load(), n)
+	}
+	expect(t, h, 7)
+	must(t, h.Close())
+	if !maps.Equal(contents(t, path), was) {
+		t.Error("the folder has changed")
+	}
+	wantError(t, h.SaveAs(save, nil), ErrClosed, "closed")
+
+	s, err := OpenSave(save)
+	must(t, err)
+	to := filepath.Join(parent, "new")
+	r, err := BeginRestore(to, s, false, Options{BootID: "1"})
+	must(t, err)
+	moved.Store(0)
+	must(t, r.Stage(func(n int64) { moved.Add(n) }))
+	if moved.Load() != s.DataBytes() || moved.Load() == 0 || moved.Load() > n {
+		t.Errorf("%d bytes of %d of %d", moved.Load(), s.DataBytes(), n)
+	}
+	must(t, errors.Join(r.Replace(), r.Finish()))
+	expect(t, open(t, to, Options{BootID: "1"}), 7)
+}
+
+func TestFreeBytes(t *testing.T) {
+	dir := t.TempDir()
+	free, err := FreeBytes(filepath.Join(dir, "not", "there"))
+	must(t, err)
+	device, err := Device(filepath.Join(dir, "not", "there"))
+	must(t, err)
+	if proc, err := Device("/proc/self"); err != nil || free <= 0 || device == proc {
+		t.Errorf("%d bytes free on %d, not %d: %v", free, device, proc, err)
+	}
+	_, err = FreeBytes(dir + "\x00")
+	wantError(t, err, unix.EINVAL, "statfs")
+	_, err = Device(dir + "\x00")
+	wantError(t, err, unix.EINVAL, "stat")
 }
 
 func TestNewerSave(t *testing.T) {
@@ -178,7 +316,7 @@ func TestNewerSave(t *testing.T) {
 	must(t, err)
 	b[len(imageMagic)] = FormatVersion + 1
 	must(t, os.WriteFile(index, sealed(b[:len(b)-4]), 0o666))
-	_, err = Restore(t.TempDir(), saves, false, Options{})
+	_, err = restore(t.TempDir(), saves, false, Options{})
 	wantError(t, err, ErrFormat, "newer farmsql")
 }
 
@@ -215,9 +353,13 @@ func TestVolatileFolder(t *testing.T) {
 	_, err := OpenFolder(path, options())
 	wantError(t, err, ErrLost, "in use after the newest save")
 	wantError(t, err, ErrLost, saveName(1)) // and how to go back to it
+	other := options()
+	other.Remedy = "ask somebody"
+	_, err = OpenFolder(path, other)
+	wantError(t, err, ErrLost, "newest save; ask somebody")
 	_, err = OpenFolder(path, options())
 	wantError(t, err, ErrLost, "in use after the newest save")
-	_, err = Restore(path, saves, false, options())
+	_, err = restore(path, saves, false, options())
 	must(t, err)
 	f = open(t, path, options())
 	expect(t, f, 1)
