@@ -24,12 +24,20 @@ func (r Report) String() string {
 	for _, p := range r.Problems {
 		fmt.Fprintf(&sb, "%s\n", p)
 	}
-	if r.OK() {
-		fmt.Fprintf(&sb, "%d objects on %d machines: all is well\n", r.Objects, r.Machines)
-	} else {
-		fmt.Fprintf(&sb, "%d objects on %d machines: %d problems\n", r.Objects, r.Machines, len(r.Problems))
+	found := "all is well"
+	if !r.OK() {
+		found = count(len(r.Problems), "problem")
 	}
+	fmt.Fprintf(&sb, "%s on %s: %s\n", count(r.Objects, "object"), count(r.Machines, "machine"), found)
 	return sb.String()
+}
+
+// count is a number of things, in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Check walks the catalog, every index and row, and every region, and reports

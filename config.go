@@ -21,7 +21,8 @@ type Config struct {
 
 	// Saves, if not empty, is a folder on storage that outlives a power cut:
 	// Close saves everything there, and a data folder that is gone, like a
-	// tmpfs after a reboot, is restored from there.
+	// tmpfs after a reboot, is restored from there. Of a machine of Cluster it is
+	// the memory of this machine alone.
 	Saves string
 
 	// Trust opens a folder that was in use when the computer went down, which
@@ -187,8 +188,8 @@ func (c Config) Validate() error {
 		return errors.New("farmsql: Volatile is set, and so is Folder or Saves")
 	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0):
 		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder or LeaseTime (--machine-id, --failure-domain, --shared-folder, --lease) is given, and no Cluster (--cluster)")
-	case c.Cluster != "" && (c.Volatile || c.Saves != ""):
-		return errors.New("farmsql: with Cluster (--cluster), Volatile and Saves (--saves) cannot be had")
+	case c.Cluster != "" && c.Volatile:
+		return errors.New("farmsql: with Cluster (--cluster), Volatile cannot be had")
 	case c.Cluster != "" && c.Machines != 1:
 		return fmt.Errorf("farmsql: Machines (--machines) is %d: with Cluster (--cluster) this process is one machine", c.Machines)
 	case c.MachineID < 0 || c.MachineID > machineIDMax:

@@ -384,7 +384,7 @@ func TestCheckFindsALeak(t *testing.T) {
 	if r.OK() || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "leak") || r.Objects != sound.Objects {
 		t.Errorf("with %v leaked: %v", leaked, r)
 	}
-	if !strings.Contains(r.String(), "1 problems") {
+	if !strings.Contains(r.String(), "1 problem") {
 		t.Errorf("%v", r)
 	}
 }

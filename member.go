@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -41,6 +43,10 @@ type lone struct {
 	nic    rdma.NIC
 	store  cluster.Store
 	end    chan error // why the machine has no part any more
+	// saves is where Close saves the memory; empty if nowhere.
+	saves  string
+	log    *slog.Logger
+	isOver atomic.Bool // the machine has no part any more: its memory is worth nothing
 }
 
 var _ instance = (*lone)(nil)
@@ -69,26 +75,64 @@ func (l *lone) Close() error {
 		errs = append(errs, l.store.Close())
 	}
 	if l.folder != nil {
-		errs = append(errs, l.folder.Close())
+		errs = append(errs, l.save(), l.folder.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// save saves the memory, which nobody stores to any more: the machine is closed,
+// and the peers cannot reach it.
+func (l *lone) save() error {
+	if l.saves == "" || l.isOver.Load() {
+		return nil
+	}
+	begin := clock.System{}.Now()
+	if err := l.folder.Save(l.saves); err != nil {
+		return err
+	}
+	l.log.Info("saved", "folder", l.saves, "took", clock.System{}.Now().Sub(begin))
+	return nil
 }
 
 // openMember starts this process's machine and waits until it is part of the
 // instance.
 func openMember(ctx context.Context, cfg Config) (*lone, error) {
-	l := &lone{end: make(chan error, 1)}
-	if err := l.open(ctx, cfg); err != nil {
+	l := &lone{end: make(chan error, 1), log: cfg.Logger}
+	err := l.open(ctx, cfg)
+	if err == nil || ctx.Err() != nil { // one that was asked to stop while it waited has its memory, too
+		l.saves = cfg.savesOf(cfg.MachineID)
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// savesOf is where a machine of a cluster saves its memory; empty if nowhere.
+func (c Config) savesOf(machine int) string {
+	if c.Saves == "" {
+		return ""
+	}
+	return machineFolder(c.Saves, rdma.MachineID(machine))
+}
+
+// memoryOf says how the folder of a machine of a cluster is opened. A machine that
+// went back to an older save alone, with the others not knowing, would give them
+// what it had then.
+func (c Config) memoryOf(machine int) nvram.Options {
+	o := nvram.Options{Trust: c.Trust, Saves: c.savesOf(machine)}
+	if o.Saves != "" {
+		o.Remedy = fmt.Sprintf("if the others have a majority, remove %s and %s, and they fill this machine again; otherwise restore what farmsql save has saved of all of them",
+			machineFolder(c.Folder, rdma.MachineID(machine)), o.Saves)
+	}
+	return o
 }
 
 func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 	if l.store, err = cluster.Open(cfg.Cluster); err != nil {
 		return fmt.Errorf("--cluster: %w", err)
 	}
-	if l.folder, err = nvram.OpenFolder(filepath.Join(cfg.Folder, fmt.Sprintf("machine-%d", cfg.MachineID)), nvram.Options{Trust: cfg.Trust}); err != nil {
+	if l.folder, err = nvram.OpenFolder(machineFolder(cfg.Folder, rdma.MachineID(cfg.MachineID)), cfg.memoryOf(cfg.MachineID)); err != nil {
 		return err
 	}
 	nic, err := shm.Join(cfg.sharedFolder(), rdma.MachineID(cfg.MachineID))
@@ -117,6 +161,7 @@ func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 
 // ended takes the first reason.
 func (l *lone) ended(reason error) {
+	l.isOver.Store(true)
 	select {
 	case l.end <- reason:
 	default:
@@ -149,7 +194,7 @@ func (c Config) checkKind() error {
 		_, err = os.Stat(filepath.Join(f, farm.IdentityFile))
 		switch isMember := err == nil; {
 		case isMember && c.Cluster == "":
-			return fmt.Errorf("%w: %s is of a machine of a cluster; its processes are started with farmsql serve --cluster", ErrOtherFolder, f)
+			return fmt.Errorf("%w: %s is of a machine of a cluster: --cluster must say where its configuration is", ErrOtherFolder, f)
 		case !isMember && c.Cluster != "" && len(logs) > 0:
 			return fmt.Errorf("%w: %s was made without --cluster; give another folder", ErrOtherFolder, f)
 		}

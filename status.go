@@ -94,7 +94,7 @@ func (db *DB) Status() Status {
 		s.Lease = &LeaseStatus{f.IsValid, milliseconds(f.Length), f.KeptBy}
 		return s
 	}
-	s := statusOf(db.instance.(*farm.Cluster).Status())
+	s := statusOf(db.instance.(interface{ Status() farm.Status }).Status())
 	s.Source, s.Process = StatusOfProcess, os.Getpid()
 	for i := range s.Machines {
 		s.Machines[i].FailureDomain = 0 // as far as one process allows

@@ -28,6 +28,7 @@ type fleet struct {
 	replicas int
 	store    cluster.Store
 	machines []*machine
+	more     []string // flags of all machines
 }
 
 // newFleet makes a fleet of machines that do not run yet. Without a url the
@@ -185,11 +186,11 @@ type event struct {
 
 // flags are those of the machine's process.
 func (m *machine) flags() []string {
-	return []string{
+	return append([]string{
 		"serve", "--data", m.fleet.folder, "--cluster", m.fleet.url, "--machine-id", fmt.Sprint(m.id),
 		"--shared-folder", filepath.Join(m.fleet.folder, "shared"), "--replicas", fmt.Sprint(m.fleet.replicas),
 		"--region-size", "16MiB", "--log-size", "1MiB", "--listen", "127.0.0.1:0", "--log-format", "json",
-	}
+	}, m.fleet.more...)
 }
 
 // start starts the machine's process, and does not wait for it.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os/signal"
+	"strings"
+	"syscall"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/farm"
 )
 
 type checkCommand struct {
-	Data  string `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder (${default})."`
+	offlineFlags
 	Saves string `placeholder:"FOLDER" help:"See farmsql serve."`
 	Trust bool   `help:"See farmsql serve."`
 }
@@ -20,27 +23,21 @@ func (checkCommand) Help() string {
 	return durability + `
 
 Opens the folder as serve would, which finishes what a killed process had begun, then walks
-every object, index and catalog entry. Exits 0 if all is well and 1 if anything is not. The folder
-of a cluster, whose machines are processes of their own, cannot be examined.`
+every object, index and catalog entry, and compares all replicas. Exits 0 if all is well and 1 if
+anything is not. Of a cluster (--cluster) no machine may run, and all machines of its configuration
+must have their folders here: for the time of the check they run in this process, as if all had been
+started again.`
 }
 
 // Run checks the folder and prints what it found.
 func (c *checkCommand) Run(std streams) error {
-	cfg := farmsql.Config{Folder: c.Data, Saves: c.Saves, Trust: c.Trust}
-	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := cfg.Validate(); err != nil {
-		return usageError(err.Error())
-	}
-	if _, exists, err := farm.Stored(c.Data); err != nil {
-		return err
-	} else if !exists && len(machineFolders(c.Data)) == 0 { // Open would create one
-		return fmt.Errorf("nothing to check: no database in %s", c.Data)
-	}
-	db, err := farmsql.Open(cfg)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	db, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}
-	report, err := db.Check(context.Background())
+	report, err := db.Check(ctx)
 	if closeErr := db.Close(); err == nil {
 		err = closeErr
 	}
@@ -49,7 +46,31 @@ func (c *checkCommand) Run(std streams) error {
 	}
 	fmt.Fprint(std.out, report)
 	if !report.OK() {
-		return fmt.Errorf("%d problems in %s", len(report.Problems), c.Data)
+		return fmt.Errorf("%s in %s", plural(len(report.Problems), "problem", "problems"), strings.Join(c.Data, ", "))
 	}
 	return nil
+}
+
+// open opens what is to be checked.
+func (c *checkCommand) open(ctx context.Context, std streams) (*farmsql.DB, error) {
+	cfg := farmsql.Config{Saves: c.Saves, Trust: c.Trust}
+	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if c.Cluster != "" {
+		o := c.offline()
+		o.Trust = c.Trust
+		return farmsql.OpenStopped(ctx, o, cfg)
+	}
+	if len(c.Data) > 1 {
+		return nil, usageError("several data folders (--data) are given, and no --cluster")
+	}
+	cfg.Folder = c.Data[0]
+	if err := cfg.Validate(); err != nil {
+		return nil, usageError(err.Error())
+	}
+	if _, exists, err := farm.Stored(cfg.Folder); err != nil {
+		return nil, err
+	} else if !exists && len(machineFolders(cfg.Folder)) == 0 { // Open would create one
+		return nil, fmt.Errorf("nothing to check: no database in %s", cfg.Folder)
+	}
+	return farmsql.Open(cfg)
 }

@@ -1,6 +1,7 @@
 // Command farmsql runs the database: serve answers MySQL clients, demo runs
 // three machines as processes to be killed, status says how machines are, sql is
-// a small client for those who have none, check examines a stopped database.
+// a small client for those who have none, check examines a stopped database, save
+// and restore carry one to a folder and back.
 //
 // It parses flags, wires the packages together and waits; everything else is in
 // package farmsql. Errors are one line on stderr. Exit status: 0 success, 1
@@ -35,7 +36,9 @@ type commands struct {
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL: interactively, from --execute, or from standard input."`
 	Demo    demoCommand    `cmd:"" help:"Run three machines as processes, to be killed, and show what happens."`
 	Status  statusCommand  `cmd:"" help:"Show machines, leases, regions and recovery of a running database."`
-	Check   checkCommand   `cmd:"" help:"Examine a stopped database for leaks, orphans and broken indexes."`
+	Check   checkCommand   `cmd:"" help:"Examine a stopped database or cluster for leaks, orphans, broken indexes and replicas that differ."`
+	Save    saveCommand    `cmd:"" help:"Save the memory of all machines of a stopped database or cluster."`
+	Restore restoreCommand `cmd:"" help:"Bring a database or cluster back from what save has saved."`
 	Sim     simCommand     `cmd:"" help:"Run clusters in a simulator, with faults, and check what they do."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -106,7 +109,7 @@ func oneLine(err error) string {
 func commandName(args []string) string {
 	for _, a := range args {
 		switch a {
-		case "serve", "sql", "demo", "status", "check", "sim", "version":
+		case "serve", "sql", "demo", "status", "check", "save", "restore", "sim", "version":
 			return a + " "
 		}
 	}

@@ -18,7 +18,7 @@ func execute(t *testing.T, in string, args ...string) (status int, stdout, stder
 // Nobody may miss what survives a power cut: it is in every help text that has
 // to do with data.
 func TestHelpStatesTheContract(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"check", "--help"}, {"sql", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"check", "--help"}, {"save", "--help"}, {"restore", "--help"}, {"sql", "--help"}, {"demo", "--help"}} {
 		status, out, _ := execute(t, "", args...)
 		if text := strings.Join(strings.Fields(out), " "); status != 0 || !strings.Contains(text, "survive a killed process") || !strings.Contains(text, "NOT A POWER CUT") {
 			t.Errorf("%v: status %d\n%s", args, status, out)

@@ -1,0 +1,43 @@
+package farm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// RegionName is the name of a region's replica among a machine's memories.
+func RegionName(id region.ID) string { return regionName(id) }
+
+// An Identity is what a machine's memory says about itself.
+type Identity struct {
+	// Cluster is the instance that the memory belongs to; 0 if it has not been part
+	// of one yet.
+	Cluster uint64
+	// Machine is whose memory it is, if IsKnown.
+	Machine rdma.MachineID
+	IsKnown bool
+}
+
+// ReadIdentity reads the identity in a file, which is IdentityFile in the folder of
+// a machine that is not open, or its image in a save.
+func ReadIdentity(path string) (Identity, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Identity{}, fmt.Errorf("farm: %w", err)
+	}
+	defer f.Close() // read only
+	var b [identityHolds]byte
+	if _, err := io.ReadFull(f, b[:]); err != nil {
+		return Identity{}, fmt.Errorf("farm: %s is cut short: %w", path, err)
+	}
+	id := Identity{Cluster: binary.NativeEndian.Uint64(b[identityCluster:])}
+	if was := binary.NativeEndian.Uint64(b[identityMachine:]); was != 0 {
+		id.Machine, id.IsKnown = rdma.MachineID(was-1), true
+	}
+	return id, nil
+}

@@ -1,0 +1,51 @@
+package farm
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+)
+
+// wholePoll is how often AwaitWhole looks.
+const wholePoll = 5 * time.Millisecond
+
+// AwaitWhole waits until nothing is left to recover at members, which are all that
+// there are, and every backup has all of its region. It returns the configuration,
+// in which nothing changes any more as long as all live.
+func AwaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration, error) {
+	for {
+		c := wholeConfiguration(members)
+		if c != nil {
+			return c, nil
+		}
+		for _, m := range members {
+			if err := m.membership.Err(); err != nil {
+				return nil, err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		members[0].clock.Sleep(wholePoll)
+	}
+}
+
+// wholeConfiguration returns the configuration of all members, or nil.
+func wholeConfiguration(members []*Member) *cluster.Configuration {
+	newest := members[0].membership.Configuration()
+	for _, m := range members {
+		c := m.membership.Configuration()
+		if c.ID != members[0].membership.Configuration().ID || m.settledFor.Load() < uint32(c.ID) || m.txn.Recovering() {
+			return nil
+		}
+		if c.Revision > newest.Revision {
+			newest = c
+		}
+	}
+	if slices.ContainsFunc(newest.Regions, func(p cluster.Placement) bool { return len(p.Filling) > 0 }) {
+		return nil
+	}
+	return newest
+}

@@ -1,0 +1,295 @@
+package farmsql
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/shm"
+)
+
+// Restore brings an instance back from the save at path: the folders of all its
+// machines, which no process may use, and its configuration. o.Data is one folder,
+// or one for each machine of the save, in the order of their numbers. Folders that
+// hold memory, and an instance that has gone on since the save, are replaced only
+// with overwrite, and those of other instances never.
+//
+// Everything is read, checked and written next to what there is before anything is
+// replaced; an error before that leaves everything as it was. Restore ends with
+// machines that are as if all had been killed when they were saved.
+//
+// Errors: ErrNotASave, ErrOtherCluster, ErrOtherFolder, ErrGoneOn, those of
+// nvram.OpenSave and nvram.BeginRestore, nvram.ErrNoSpace, rdma.ErrMachineTaken,
+// and the store's.
+func Restore(o Offline, path string, overwrite bool) (SaveReport, error) {
+	if err := o.validate(); err != nil {
+		return SaveReport{}, err
+	}
+	r := restorer{o: o, path: path, overwrite: overwrite}
+	report, err := r.run()
+	if err != nil {
+		return SaveReport{}, ours(err)
+	}
+	return report, nil
+}
+
+// A restorer brings one instance back.
+type restorer struct {
+	o         Offline
+	path      string
+	overwrite bool
+
+	saved   *cluster.Configuration
+	saves   []*nvram.Saved // of its machines
+	folders []string       // of its machines
+	store   cluster.Store
+	stored  *cluster.Configuration // what is there now, or nil
+	begun   []*nvram.Restoration
+	made    []string   // data folders
+	names   []rdma.NIC // that nobody else can have
+}
+
+func (r *restorer) run() (SaveReport, error) {
+	if err := r.open(); err != nil {
+		return SaveReport{}, err
+	}
+	store, err := r.o.openStore()
+	if err != nil {
+		return SaveReport{}, err
+	}
+	r.store = store
+	defer store.Close()
+	if err := r.compare(); err != nil {
+		return SaveReport{}, err
+	}
+	total, err := r.stage()
+	if err != nil {
+		return SaveReport{}, errors.Join(err, r.cancel())
+	}
+	if err := errors.Join(r.replace(), r.releaseNames()); err != nil {
+		return SaveReport{}, fmt.Errorf("%w; what is not restored now is refused when it is started: restore it again", err)
+	}
+	return reportOf(r.saved, total), nil
+}
+
+// open reads what the save says it is.
+func (r *restorer) open() (err error) {
+	if r.saved, err = cluster.NewFileStore(filepath.Join(r.path, configurationName)).Load(); err != nil {
+		return err
+	}
+	if r.saved == nil {
+		return fmt.Errorf("%w: %s has no %s", ErrNotASave, r.path, configurationName)
+	}
+	for _, m := range r.saved.Machines {
+		folder := machineFolder(r.path, m)
+		s, err := nvram.OpenSave(folder)
+		if err != nil {
+			return fmt.Errorf("%w: machine %d: %w%s", ErrNotASave, m, err, r.hint(folder))
+		}
+		if err := r.checkKind(folder, m); err != nil {
+			return err
+		}
+		r.saves = append(r.saves, s)
+	}
+	return r.place()
+}
+
+// hint says what a folder is that looks like a save.
+func (r *restorer) hint(folder string) string {
+	if found, _ := filepath.Glob(filepath.Join(folder, "save-*")); len(found) > 0 { // the pattern is good
+		return "; it is a folder for --saves: farmsql serve restores from it by itself"
+	}
+	return ""
+}
+
+// checkKind says whether the save is of the kind of instance that is to be restored.
+func (r *restorer) checkKind(folder string, m rdma.MachineID) error {
+	identity := filepath.Join(folder, identityImage)
+	_, err := os.Stat(identity)
+	switch isMember := err == nil; {
+	case isMember && r.o.Cluster == "":
+		return fmt.Errorf("%w: the save is of a cluster: --cluster must say where its configuration is to be", ErrOtherFolder)
+	case !isMember && r.o.Cluster != "":
+		return fmt.Errorf("%w: the save is of an instance that is no cluster", ErrOtherFolder)
+	case isMember:
+		return checkMember(identity, m, r.saved.Cluster)
+	}
+	return nil
+}
+
+// place decides where each machine goes.
+func (r *restorer) place() error {
+	n := len(r.saved.Machines)
+	if len(r.o.Data) != 1 && len(r.o.Data) != n {
+		return fmt.Errorf("%d data folders are given, for %d machines: give one for all, or one for each", len(r.o.Data), n)
+	}
+	for i, m := range r.saved.Machines {
+		folder := machineFolder(r.o.Data[min(i, len(r.o.Data)-1)], m)
+		if err := r.o.checkIdentity(folder, m, r.saved.Cluster); err != nil {
+			return err
+		}
+		r.folders = append(r.folders, folder)
+	}
+	return nil
+}
+
+// compare compares the save with the configuration that there is.
+func (r *restorer) compare() (err error) {
+	if r.stored, err = r.store.Load(); err != nil || r.stored == nil {
+		return err
+	}
+	switch {
+	case r.stored.Cluster != r.saved.Cluster:
+		return fmt.Errorf("%w: the save is of cluster %016x, the configuration at %s of cluster %016x", ErrOtherCluster, r.saved.Cluster, r.o.where(), r.stored.Cluster)
+	case !r.hasGoneOn():
+		return nil
+	case !r.overwrite:
+		return fmt.Errorf("%w: its configuration is %d (revision %d), that of the save %d (revision %d); with --overwrite what it has done since is given up",
+			ErrGoneOn, r.stored.ID, r.stored.Revision, r.saved.ID, r.saved.Revision)
+	}
+	return nil
+}
+
+// hasGoneOn says whether there have been configurations after that of the save, as
+// there are whenever the machines have been started.
+func (r *restorer) hasGoneOn() bool { return r.stored != nil && r.stored.Revision > r.saved.Revision }
+
+// stage makes everything ready. It returns how many bytes there are.
+func (r *restorer) stage() (total int64, err error) {
+	if err := r.takeNames(); err != nil {
+		return 0, err
+	}
+	for _, d := range r.o.Data {
+		if _, err := os.Stat(d); err != nil {
+			r.made = append(r.made, d)
+		}
+	}
+	for i, s := range r.saves {
+		b, err := nvram.BeginRestore(r.folders[i], s, r.overwrite, nvram.Options{Trust: r.o.Trust})
+		if errors.Is(err, nvram.ErrNotEmpty) {
+			err = fmt.Errorf("%w; with --overwrite it is replaced", err)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("machine %d: %w", r.saved.Machines[i], err)
+		}
+		r.begun = append(r.begun, b)
+		total += s.DataBytes()
+	}
+	if err := errors.Join(r.checkRoom(), r.checkStore()); err != nil {
+		return 0, err
+	}
+	moved := r.o.counter(total)
+	for i, b := range r.begun {
+		if err := b.Stage(moved); err != nil {
+			return 0, fmt.Errorf("machine %d: %w", r.saved.Machines[i], err)
+		}
+	}
+	return total, nil
+}
+
+// takeNames keeps machines from running, wherever their memory is, on whose
+// configuration the instance is to go back.
+func (r *restorer) takeNames() error {
+	if r.o.Cluster == "" || !r.hasGoneOn() {
+		return nil
+	}
+	shared := Config{Cluster: r.o.Cluster, SharedFolder: r.o.SharedFolder}.sharedFolder()
+	for _, m := range r.stored.Machines {
+		nic, err := shm.Join(shared, m)
+		if err != nil {
+			return fmt.Errorf("machine %d: %w", m, err)
+		}
+		r.names = append(r.names, nic)
+	}
+	return nil
+}
+
+func (r *restorer) releaseNames() error {
+	var errs []error
+	for _, nic := range r.names {
+		errs = append(errs, nic.Close())
+	}
+	r.names = nil
+	return errors.Join(errs...)
+}
+
+// checkRoom looks at each file system that the machines go to.
+func (r *restorer) checkRoom() error {
+	need := make(map[uint64]int64)
+	for i, s := range r.saves {
+		device, err := nvram.Device(r.folders[i])
+		if err != nil {
+			return err
+		}
+		need[device] += s.DataBytes()
+		if err := checkRoom(r.folders[i], need[device]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStore says whether there is a folder for the configuration, where it is in
+// one.
+func (r *restorer) checkStore() error {
+	path, isFile := strings.CutPrefix(r.o.Cluster, "file://")
+	if !isFile {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("the folder of the configuration (--cluster): %w", err)
+	}
+	return nil
+}
+
+// cancel leaves everything as it was.
+func (r *restorer) cancel() error {
+	errs := []error{r.releaseNames()}
+	for _, b := range r.begun {
+		errs = append(errs, b.Cancel())
+	}
+	for _, d := range r.made {
+		_ = os.Remove(d) // unless somebody uses it by now
+	}
+	return errors.Join(errs...)
+}
+
+// replace has what was staged take its place. Until the configuration is stored no
+// machine can be started with its new memory.
+func (r *restorer) replace() error {
+	var errs []error
+	for _, b := range r.begun {
+		errs = append(errs, b.Replace())
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		err = r.configure()
+	}
+	for _, b := range r.begun {
+		if err != nil {
+			_ = b.Leave() // the error says that it is not done
+			continue
+		}
+		errs = append(errs, b.Finish())
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// configure stores the saved configuration, as a new revision if there have been
+// others since: identifiers and revisions only grow.
+func (r *restorer) configure() error {
+	switch {
+	case r.stored == nil:
+		return r.store.CompareAndSwap(0, r.saved)
+	case !r.hasGoneOn():
+		return nil
+	}
+	next := r.saved.Clone()
+	next.ID, next.Revision = max(r.saved.ID, r.stored.ID), r.stored.Revision+1
+	return r.store.CompareAndSwap(r.stored.Revision, next)
+}

@@ -1,0 +1,335 @@
+package farmsql
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A save is a folder with a configuration and the memory of every machine of it:
+//
+//	SAVE/configuration.json
+//	SAVE/machine-0           as package nvram writes it
+//	SAVE/machine-1           ...
+//
+// It is what all machines had at one moment, because none ran: to be started with
+// it is to be started after all of them were killed in that moment. It is made
+// under another name, and renamed when it is complete.
+const (
+	configurationName = "configuration.json"
+	unfinishedSuffix  = ".unfinished"
+	machinePrefix     = "machine-"
+	// identityImage is farm.IdentityFile in a save.
+	identityImage = "identity.img"
+)
+
+// What can be wrong with a save, or with where it is to go.
+var (
+	// ErrNotASave means that a folder holds no save, or half of one.
+	ErrNotASave = errors.New("farmsql: not a complete save")
+	// ErrOtherCluster means that a save, a folder and a configuration are not all of
+	// one instance.
+	ErrOtherCluster = errors.New("farmsql: of another cluster")
+	// ErrGoneOn means that an instance has been at work since it was saved.
+	ErrGoneOn = errors.New("farmsql: the instance has gone on since it was saved")
+	// ErrNotThere means that a machine of an instance has no folder where it was
+	// looked for.
+	ErrNotThere = errors.New("farmsql: a machine has no folder here")
+)
+
+// An Offline says where an instance is of which no process runs.
+type Offline struct {
+	// Data are the data folders: machine N is in machine-N in one of them.
+	Data []string
+	// Cluster is Config.Cluster: where the configuration is, if the machines are
+	// processes of their own. Otherwise it is in the data folder, which is one.
+	Cluster string
+	// SharedFolder is Config.SharedFolder.
+	SharedFolder string
+	// Trust is Config.Trust.
+	Trust bool
+	// Progress, if not nil, is told how many bytes have been dealt with, by several
+	// goroutines at a time.
+	Progress func(done, total int64)
+}
+
+// A SaveReport says what was saved or restored.
+type SaveReport struct {
+	Cluster       string
+	Configuration int
+	Machines      int
+	Bytes         Size // that were read
+}
+
+// ours is err with this package's name before it, once.
+func ours(err error) error {
+	if err == nil || strings.HasPrefix(err.Error(), "farmsql: ") {
+		return err
+	}
+	return fmt.Errorf("farmsql: %w", err)
+}
+
+func (o Offline) validate() error {
+	switch {
+	case len(o.Data) == 0:
+		return errors.New("farmsql: no data folder is given")
+	case o.Cluster == "" && len(o.Data) > 1:
+		return errors.New("farmsql: several data folders are given, and no Cluster (--cluster)")
+	}
+	return nil
+}
+
+// openStore opens the store of the instance's configuration.
+func (o Offline) openStore() (cluster.Store, error) {
+	if o.Cluster == "" {
+		return cluster.NewFileStore(filepath.Join(o.Data[0], configurationName)), nil
+	}
+	s, err := cluster.Open(o.Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("--cluster: %w", err)
+	}
+	return s, nil
+}
+
+// where names the place of the configuration.
+func (o Offline) where() string {
+	if o.Cluster == "" {
+		return o.Data[0]
+	}
+	return o.Cluster
+}
+
+// counter returns what tells Progress.
+func (o Offline) counter(total int64) func(int64) {
+	if o.Progress == nil {
+		return nil
+	}
+	var done atomic.Int64
+	return func(n int64) { o.Progress(done.Add(n), total) }
+}
+
+// Save writes the memory of all machines of an instance into a save at path, which
+// must not exist. None of them may run: Save keeps them from starting meanwhile.
+// Nothing is changed, and a save that does not come to its end leaves nothing.
+//
+// Errors: nvram.ErrInUse and those of nvram.HoldFolder, nvram.ErrNoSpace,
+// ErrNotThere, ErrOtherCluster, ErrOtherFolder, fs.ErrExist, and the store's.
+func Save(o Offline, path string) (SaveReport, error) {
+	if err := o.validate(); err != nil {
+		return SaveReport{}, err
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return SaveReport{}, fmt.Errorf("farmsql: %w", errors.Join(err, &fs.PathError{Op: "save", Path: path, Err: fs.ErrExist}))
+	}
+	store, err := o.openStore()
+	if err != nil {
+		return SaveReport{}, ours(err)
+	}
+	defer store.Close()
+	h, err := o.hold(store)
+	if err != nil {
+		return SaveReport{}, ours(err)
+	}
+	report, err := h.save(o, path)
+	if err = errors.Join(err, h.release()); err != nil {
+		return SaveReport{}, ours(err)
+	}
+	return report, nil
+}
+
+// A heldInstance is an instance that nobody can start.
+type heldInstance struct {
+	configuration *cluster.Configuration
+	folders       []*nvram.Folder // of the machines of the configuration
+}
+
+// hold locks the folders of all machines of an instance.
+func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
+	c, err := store.Load()
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, fmt.Errorf("there is no configuration at %s, so nothing is there to be saved or checked", o.where())
+	}
+	h := &heldInstance{configuration: c}
+	if err := h.lock(o, store); err != nil {
+		return nil, errors.Join(err, h.release())
+	}
+	return h, nil
+}
+
+func (h *heldInstance) lock(o Offline, store cluster.Store) error {
+	c := h.configuration
+	for _, m := range c.Machines {
+		folder, err := o.folderOf(m)
+		if err != nil {
+			return err
+		}
+		if err := o.checkIdentity(folder, m, c.Cluster); err != nil {
+			return err
+		}
+		f, err := nvram.HoldFolder(folder, nvram.Options{Trust: o.Trust})
+		if err != nil {
+			return fmt.Errorf("machine %d: %w", m, err)
+		}
+		h.folders = append(h.folders, f)
+	}
+	// Now that no member runs nobody changes it.
+	now, err := store.Load()
+	if err == nil && (now == nil || now.Cluster != c.Cluster || now.Revision != c.Revision) {
+		err = cluster.ErrMoved
+	}
+	return err
+}
+
+func (h *heldInstance) release() error {
+	var errs []error
+	for _, f := range h.folders {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// folderOf finds the folder of a machine.
+func (o Offline) folderOf(m rdma.MachineID) (string, error) {
+	var found []string
+	for _, d := range o.Data {
+		folder := machineFolder(d, m)
+		if _, err := os.Stat(folder); err == nil {
+			found = append(found, folder)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("%w: machine %d is in the configuration, and not in %s", ErrNotThere, m, strings.Join(o.Data, " or "))
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("machine %d has several folders: %s", m, strings.Join(found, " and "))
+}
+
+func machineFolder(data string, m rdma.MachineID) string {
+	return filepath.Join(data, machinePrefix+strconv.Itoa(int(m)))
+}
+
+// checkIdentity says whether a folder, if there is one, is what it must be: of
+// this machine of this instance.
+func (o Offline) checkIdentity(folder string, m rdma.MachineID, instance uint64) error {
+	isMember, err := isOfMember(folder)
+	switch {
+	case err != nil:
+		return err
+	case isMember && o.Cluster == "":
+		return fmt.Errorf("%w: %s is of a machine of a cluster: --cluster must say where its configuration is", ErrOtherFolder, folder)
+	case o.Cluster == "":
+		return nil
+	case !isMember:
+		logs, err := filepath.Glob(filepath.Join(folder, "log-*"))
+		if err == nil && len(logs) > 0 {
+			err = fmt.Errorf("%w: %s was made without --cluster", ErrOtherFolder, folder)
+		}
+		return err
+	}
+	return checkMember(filepath.Join(folder, farm.IdentityFile), m, instance)
+}
+
+// isOfMember says whether a folder is of a machine that is a process of its own.
+func isOfMember(folder string) (bool, error) {
+	_, err := os.Stat(filepath.Join(folder, farm.IdentityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// checkMember compares the identity in a file.
+func checkMember(path string, m rdma.MachineID, instance uint64) error {
+	id, err := farm.ReadIdentity(path)
+	switch {
+	case err != nil:
+		return err
+	case id.IsKnown && id.Machine != m:
+		return fmt.Errorf("%w: %s is of machine %d, not %d", farm.ErrOtherMachine, path, id.Machine, m)
+	case id.Cluster != 0 && id.Cluster != instance:
+		return fmt.Errorf("%w: %s is of cluster %016x, not %016x", ErrOtherCluster, path, id.Cluster, instance)
+	}
+	return nil
+}
+
+// save writes the save at path.
+func (h *heldInstance) save(o Offline, path string) (SaveReport, error) {
+	var total int64
+	for _, f := range h.folders {
+		n, err := f.DataBytes()
+		if err != nil {
+			return SaveReport{}, err
+		}
+		total += n
+	}
+	if err := checkRoom(path, total); err != nil {
+		return SaveReport{}, err
+	}
+	unfinished := path + unfinishedSuffix
+	err := os.MkdirAll(filepath.Dir(path), 0o777)
+	if err == nil {
+		err = os.RemoveAll(unfinished) // of a process that was killed
+	}
+	if err == nil {
+		err = os.Mkdir(unfinished, 0o777)
+	}
+	if err != nil {
+		return SaveReport{}, fmt.Errorf("%w: %w", nvram.ErrUnwritable, err)
+	}
+	err = h.write(unfinished, o.counter(total))
+	if err == nil {
+		err = os.Rename(unfinished, path)
+	}
+	if err != nil {
+		return SaveReport{}, errors.Join(err, os.RemoveAll(unfinished))
+	}
+	return reportOf(h.configuration, total), syncFolder(filepath.Dir(path))
+}
+
+func (h *heldInstance) write(path string, moved func(int64)) error {
+	for i, f := range h.folders {
+		m := h.configuration.Machines[i]
+		if err := f.SaveAs(machineFolder(path, m), moved); err != nil {
+			return fmt.Errorf("machine %d: %w", m, err)
+		}
+	}
+	err := cluster.NewFileStore(filepath.Join(path, configurationName)).CompareAndSwap(0, h.configuration)
+	return errors.Join(err, syncFolder(path))
+}
+
+func reportOf(c *cluster.Configuration, bytes int64) SaveReport {
+	return SaveReport{Cluster: fmt.Sprintf("%016x", c.Cluster), Configuration: int(c.ID), Machines: len(c.Machines), Bytes: Size(bytes)}
+}
+
+// checkRoom says whether there is room for bytes at path.
+func checkRoom(path string, bytes int64) error {
+	free, err := nvram.FreeBytes(path)
+	if err == nil && free < bytes {
+		err = fmt.Errorf("%w at %s: %v are free, and up to %v are needed", nvram.ErrNoSpace, path, Size(free), Size(bytes))
+	}
+	return err
+}
+
+// syncFolder makes the entries of a folder durable.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
