@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"console"},
 	{"."},
 	{"bench", "bench/load", "bench/micro", "bench/micro/table"},
-	{"bench/tatp", "bench/tpcc"},
+	{"bench/tatp", "bench/tpcc", "bench/kv"},
 	{"cmd/farmsql"},
 	{"sql/enginetest"}, // go-mysql-server's own tests, on our engine
 	{"test"},           // the binary, as its users see it

@@ -1,0 +1,131 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Conditions are what a figure means nothing without.
+type Conditions struct {
+	// The computer.
+	CPU         string `json:"cpu"`
+	Processors  int    `json:"processors"` // that Go uses
+	MemoryBytes uint64 `json:"memoryBytes"`
+	Kernel      string `json:"kernel"`
+	Go          string `json:"go"`
+	// Others is how many processors other processes kept busy meanwhile, or -1.
+	Others float64 `json:"others"`
+
+	// The database.
+	Commit    string `json:"commit"`
+	API       API    `json:"api"`
+	Server    string `json:"server,omitempty"` // of a DSN
+	Transport string `json:"transport,omitempty"`
+	Machines  int    `json:"machines,omitempty"`
+	Replicas  int    `json:"replicas,omitempty"`
+	Memory    string `json:"memory,omitempty"` // where regions are
+
+	// The workload.
+	Workload string    `json:"workload"`
+	Scale    Scale     `json:"scale"`
+	Seed     uint64    `json:"seed"`
+	Threads  int       `json:"threads"`
+	Rate     float64   `json:"rate,omitempty"` // of the open loop; else it is closed
+	WarmUp   float64   `json:"warmUpSeconds"`
+	Began    time.Time `json:"began"`
+}
+
+// Commit is the program's revision, as the go command has noted it.
+func Commit() string {
+	info, _ := debug.ReadBuildInfo()
+	return commitOf(info)
+}
+
+const commitDigits = 12
+
+func commitOf(info *debug.BuildInfo) string {
+	revision, modified := "unknown", ""
+	if info == nil {
+		return revision
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(commitDigits, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = " modified"
+		}
+	}
+	return revision + modified
+}
+
+func (r *run) conditions() Conditions {
+	o, cfg := &r.options, &r.target.cfg
+	c := Conditions{
+		CPU: cpuModel(), Processors: runtime.GOMAXPROCS(0), MemoryBytes: memoryBytes(), Kernel: kernel(), Go: runtime.Version(),
+		Others: r.after.others(r.before), Commit: Commit(), API: cfg.API, Server: r.target.server,
+		Workload: r.workload.Name(), Scale: r.workload.Scale(), Seed: o.Seed, Threads: o.Threads, Rate: o.Rate,
+		WarmUp: o.WarmUp.Seconds(), Began: r.start,
+	}
+	if cfg.DSN != "" {
+		return c
+	}
+	c.Transport, c.Machines, c.Replicas, c.Memory = cfg.Transport, cfg.Machines, cfg.Replicas, "anonymous memory"
+	if cfg.Transport == TransportSHM {
+		c.Memory = "files in " + memoryFolder
+	}
+	return c
+}
+
+func cpuModel() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+func memoryBytes() uint64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return uint64(s.Totalram) * uint64(s.Unit)
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return "unknown"
+	}
+	text := func(b []byte) string { return string(b[:max(0, bytes.IndexByte(b, 0))]) }
+	return text(u.Sysname[:]) + " " + text(u.Release[:])
+}
+
+// title says in one line what was run.
+func (c *Conditions) title() string {
+	s := c.Workload + ", " + string(c.API)
+	switch {
+	case c.Server != "":
+		s += ", " + c.Server
+	case c.Machines > 1:
+		s += ", " + strconv.Itoa(c.Machines) + " machines, " + strconv.Itoa(c.Replicas) + " replicas over " + c.Transport
+	default:
+		s += ", 1 machine"
+	}
+	return s + ", " + count(float64(c.Scale.N)) + " " + c.Scale.Unit + ", " + plural(c.Threads, "thread")
+}

@@ -1,0 +1,31 @@
+// Package bench is the harness of the benchmarks: it runs a Workload against a
+// Target and says what came out, and under which conditions.
+//
+//	target, err := bench.Open(ctx, bench.TargetConfig{API: bench.Native, Machines: 3, Replicas: 3})
+//	w := tatp.New(target, tatp.Config{Subscribers: 100_000, Seed: 1})
+//	err = w.Load(ctx, bench.NewProgress(os.Stderr))
+//	result, err := bench.Run(ctx, target, w, bench.Options{Threads: 2, WarmUp: 2 * time.Second, Duration: 10 * time.Second})
+//	result.Print(os.Stdout)
+//
+// # What is measured
+//
+// Each thread is a goroutine with a Client of its own. In the closed loop it
+// begins the next transaction when the last has ended. In the open loop
+// (Options.Rate) transactions arrive at random times whatever becomes of those
+// before them, and latency counts from the arrival: a database that stands still
+// for a second is not excused from the transactions that would have come in it.
+//
+// A transaction that meets a conflict is run again, and its latency goes on. What
+// is counted are transactions that ended within the measured time, which begins
+// after the warm-up. A transaction that ends as its specification foresees without
+// having done its work, for there is no such row or it was to be rolled back, is
+// counted as a transaction and also as a miss (ErrMiss).
+//
+// Histograms are HDR histograms of three digits, from 100 ns to 100 s.
+//
+// # What makes it believable
+//
+// After each run the workload's consistency is checked, and a run that fails has no
+// result. Builds with the race detector or with invariants are refused. The result
+// says on what, with what and how busy the computer was with other things.
+package bench

@@ -1,0 +1,203 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+)
+
+// Size of the plots.
+const (
+	plotWidth  = 20 * vg.Centimeter
+	plotHeight = 12 * vg.Centimeter
+)
+
+// savePlot writes base.svg and base.png.
+func savePlot(p *plot.Plot, base string) error {
+	for _, format := range []string{".svg", ".png"} {
+		if err := p.Save(plotWidth, plotHeight, base+format); err != nil {
+			return fmt.Errorf("bench: plot: %w", err)
+		}
+	}
+	return nil
+}
+
+func newPlot(c *Conditions, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text = c.title()
+	p.Title.Padding = vg.Points(8)
+	p.X.Label.Text, p.Y.Label.Text = x, y
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.Padding = vg.Points(4)
+	}
+	p.BackgroundColor = color.White
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{230}, color.Gray{230}
+	p.Add(grid)
+	return p
+}
+
+// thousands are ticks whose numbers have their thousands apart.
+type thousands struct{ plot.Ticker }
+
+// Ticks implements plot.Ticker.
+func (t thousands) Ticks(low, high float64) []plot.Tick {
+	ticks := t.Ticker.Ticks(low, high)
+	for i, tick := range ticks {
+		if tick.Label != "" {
+			ticks[i].Label = count(tick.Value)
+		}
+	}
+	return ticks
+}
+
+// powers are ticks of a logarithmic axis of latencies, in microseconds.
+type powers struct{}
+
+// Ticks implements plot.Ticker.
+func (powers) Ticks(low, high float64) (ticks []plot.Tick) {
+	for p := math.Floor(math.Log10(low)); p <= math.Ceil(math.Log10(high)); p++ {
+		for n := 1.0; n < 10; n++ {
+			t := plot.Tick{Value: n * math.Pow(10, p)}
+			if n == 1 {
+				t.Label = shortLatency(t.Value)
+			}
+			if t.Value >= low && t.Value <= high {
+				ticks = append(ticks, t)
+			}
+		}
+	}
+	return ticks
+}
+
+// shortLatency prints a power of ten microseconds.
+func shortLatency(us float64) string {
+	switch {
+	case us < 1:
+		return count(us*1e3) + " ns"
+	case us < 1e3:
+		return count(us) + " µs"
+	case us < 1e6:
+		return count(us/1e3) + " ms"
+	}
+	return count(us/1e6) + " s"
+}
+
+// intervalsMax is how many intervals a plot over time has at most.
+const intervalsMax = 500
+
+// intervalOf returns how many milliseconds an interval has, if there are so many in
+// all: a round number.
+func intervalOf(ms int) int {
+	for _, n := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500} {
+		if ms <= n*intervalsMax {
+			return n
+		}
+	}
+	return 1000 * ((ms-1)/(1000*intervalsMax) + 1)
+}
+
+// PlotTime plots throughput over time, with the events, to base.svg and base.png.
+func (res *Result) PlotTime(base string) error {
+	n := intervalOf(len(res.PerMillisecond))
+	p := newPlot(&res.Conditions, "seconds", fmt.Sprintf("transactions per second, in intervals of %d ms", n))
+	var points plotter.XYs
+	for at := 0; at+n <= len(res.PerMillisecond); at += n {
+		sum := 0.0
+		for _, k := range res.PerMillisecond[at : at+n] {
+			sum += float64(k)
+		}
+		points = append(points, plotter.XY{X: float64(at) / 1000, Y: sum * 1000 / float64(n)})
+	}
+	if len(points) == 0 {
+		return errors.New("bench: plot: nothing was measured")
+	}
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return fmt.Errorf("bench: plot: %w", err)
+	}
+	line.StepStyle = plotter.PostStep
+	line.Color = plotutil.Color(2)
+	p.Add(line)
+	p.Y.Min = 0
+	p.Y.Tick.Marker = thousands{plot.DefaultTicks{}}
+	highest := slices.MaxFunc(points, func(a, b plotter.XY) int { return int(a.Y - b.Y) }).Y
+	p.Y.Max = 1.1 * highest
+	if err := res.plotEvents(p); err != nil {
+		return err
+	}
+	return savePlot(p, base)
+}
+
+// plotEvents marks the events, each with a line of its own colour, and tells in the
+// legend which is which.
+func (res *Result) plotEvents(p *plot.Plot) error {
+	if len(res.Events) == 0 {
+		return nil
+	}
+	p.Y.Max *= 1 + 0.06*float64(len(res.Events)) // the legend is above the curve
+	p.Legend.Top = true
+	for i, e := range res.Events {
+		l, err := plotter.NewLine(plotter.XYs{{X: e.Seconds, Y: 0}, {X: e.Seconds, Y: p.Y.Max}})
+		if err != nil {
+			return fmt.Errorf("bench: plot: %w", err)
+		}
+		l.Color, l.Dashes, l.Width = plotutil.Color(i+3), plotutil.Dashes(i%4), vg.Points(1.2)
+		p.Add(l)
+		p.Legend.Add(fmt.Sprintf("%s at %.3f s", e.Text, e.Seconds), l)
+	}
+	return nil
+}
+
+// PlotCurve plots latency over throughput of runs at several rates, or numbers of
+// threads, to base.svg and base.png.
+func PlotCurve(results []*Result, base string) error {
+	if len(results) < 2 {
+		return errors.New("bench: plot: a curve needs at least two runs")
+	}
+	c := results[0].Conditions
+	p := newPlot(&c, "transactions per second", "latency")
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powers{}
+	p.X.Tick.Marker = thousands{plot.DefaultTicks{}}
+	p.Legend.Top, p.Legend.Left = true, true
+	low, high := math.Inf(1), 0.0
+	for i, of := range []struct {
+		name string
+		us   func(k *KindResult) float64
+	}{
+		{"p99.9", func(k *KindResult) float64 { return k.P999 }},
+		{"p99", func(k *KindResult) float64 { return k.P99 }},
+		{"p50", func(k *KindResult) float64 { return k.P50 }},
+	} {
+		var points plotter.XYs
+		for _, r := range results {
+			us := max(of.us(&r.Total), 0.001) // for the logarithm
+			points = append(points, plotter.XY{X: r.Total.PerSecond, Y: us})
+			low, high = min(low, us), max(high, us)
+		}
+		line, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return fmt.Errorf("bench: plot: %w", err)
+		}
+		line.Color, dots.Color, dots.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
+		p.Add(line, dots)
+		p.Legend.Add(of.name, line, dots)
+	}
+	p.X.Min = 0
+	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high*1.01)))
+	return savePlot(p, base)
+}
+
+// PlotBase returns the name of a plot's files without their ending, which may be
+// .svg or .png.
+func PlotBase(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, ".svg"), ".png")
+}

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"golang.org/x/term"
+)
+
+// A Progress shows how far loading and running are: with bars on a terminal, with a
+// line for each stage that has ended elsewhere. nil shows nothing.
+type Progress struct {
+	w      io.Writer
+	isTerm bool
+}
+
+// NewProgress returns a Progress that writes to w.
+func NewProgress(w io.Writer) *Progress {
+	f, ok := w.(*os.File)
+	return &Progress{w: w, isTerm: ok && term.IsTerminal(int(f.Fd()))}
+}
+
+// What a stage counts.
+type unit int
+
+const (
+	unitCount unit = iota
+	unitTime
+)
+
+// A Stage is a part of the work, of known length. It is safe for concurrent use.
+type Stage struct {
+	p       *Progress
+	what    string
+	begin   time.Time
+	done    atomic.Int64
+	bar     *progress.Tracker
+	drawing sync.WaitGroup
+}
+
+// Stage begins a part of the work: what it does and of how many steps it is.
+func (p *Progress) Stage(what string, steps int) *Stage { return p.stage(what, steps, unitCount) }
+
+func (p *Progress) stage(what string, total int, u unit) *Stage {
+	s := &Stage{p: p, what: what, begin: time.Now()}
+	if p == nil || !p.isTerm {
+		return s
+	}
+	s.bar = &progress.Tracker{Message: what, Total: int64(total), AutoStopDisabled: true}
+	if u == unitTime {
+		s.bar.Units = progress.Units{Formatter: func(ns int64) string { return time.Duration(ns).Truncate(time.Second).String() }}
+	}
+	w := progress.NewWriter()
+	w.SetOutputWriter(p.w)
+	w.SetUpdateFrequency(100 * time.Millisecond)
+	w.SetTrackerLength(40)
+	w.SetStyle(progress.StyleBlocks)
+	w.Style().Visibility.ETA = true
+	w.SetAutoStop(true) // Stop has no effect if drawing has not begun
+	w.AppendTracker(s.bar)
+	s.drawing.Go(w.Render)
+	return s
+}
+
+// Add says that n more steps are done.
+func (s *Stage) Add(n int) { s.set(int(s.done.Add(int64(n)))) }
+
+func (s *Stage) set(n int) {
+	if s.bar != nil {
+		s.bar.SetValue(int64(n))
+	}
+}
+
+// Done ends the stage, whether or not all of it was done.
+func (s *Stage) Done() {
+	if s.p == nil {
+		return
+	}
+	if s.bar == nil {
+		// Nobody may be there to read it.
+		_, _ = fmt.Fprintf(s.p.w, "%s: %.1f s\n", s.what, time.Since(s.begin).Seconds())
+		return
+	}
+	s.bar.MarkAsDone()
+	s.drawing.Wait()
+}

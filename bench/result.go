@@ -1,0 +1,247 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/farmsql/farmsql/txn"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// A Result is what a run has measured. Its JSON is what --json writes.
+type Result struct {
+	Conditions Conditions `json:"conditions"`
+	// Seconds is how long was measured, Total all kinds of transactions together.
+	Seconds float64      `json:"seconds"`
+	Total   KindResult   `json:"total"`
+	Kinds   []KindResult `json:"kinds"`
+	// Aborts counts by reason the attempts that met a conflict and were repeated.
+	Aborts map[string]uint64 `json:"aborts"`
+	// Of the machines in this process, for each transaction.
+	Reads *Reads `json:"reads,omitempty"`
+	// PerSecond and PerMillisecond are how many transactions ended in each.
+	PerSecond      []uint32 `json:"perSecond"`
+	PerMillisecond []uint32 `json:"perMillisecond"`
+	// Events happened meanwhile, in order.
+	Events []Event `json:"events,omitempty"`
+}
+
+// Reads are what the machines have read and sent for a transaction, on average.
+type Reads struct {
+	Local    float64 `json:"local"`
+	Remote   float64 `json:"remote"`
+	Messages float64 `json:"messages"`
+	Records  float64 `json:"records"`
+}
+
+// A KindResult is about one kind of transactions. Latencies are in microseconds.
+type KindResult struct {
+	Name       string  `json:"name"`
+	Count      uint64  `json:"count"`
+	PerSecond  float64 `json:"perSecond"`
+	MissedPart float64 `json:"missedPart"` // of those counted, how many had nothing to do
+	Mean       float64 `json:"meanMicroseconds"`
+	P50        float64 `json:"p50Microseconds"`
+	P99        float64 `json:"p99Microseconds"`
+	P999       float64 `json:"p999Microseconds"`
+	Max        float64 `json:"maxMicroseconds"`
+	// Percentiles is the whole distribution: pairs of a percentile and a latency.
+	Percentiles [][2]float64 `json:"percentiles,omitempty"`
+}
+
+// An Event is something that happened during the measured time, such as the kill of
+// a machine.
+type Event struct {
+	Seconds float64 `json:"seconds"` // since the measured time began
+	Text    string  `json:"text"`
+}
+
+// result puts together what the threads have measured.
+func (r *run) result() (*Result, error) {
+	all := newRecord(len(r.workload.Kinds()))
+	aborts := make(map[string]uint64)
+	measured := r.options.Duration
+	for _, l := range r.loops {
+		all.merge(l.record)
+		for reason, n := range l.thread.aborts {
+			aborts[reason] += n
+		}
+		if r.options.Transactions > 0 {
+			measured = max(measured, l.ended)
+		}
+	}
+	counted := r.after.txn.Sub(r.before.txn)
+	for reason, n := range counted.Aborts {
+		// What the caller rolled back is no conflict.
+		if n > 0 && txn.Reason(reason) != txn.ReasonUser {
+			aborts[txn.Reason(reason).String()] += n
+		}
+	}
+	res := &Result{Conditions: r.conditions(), Seconds: measured.Seconds(), Aborts: aborts, PerMillisecond: all.series}
+	total, misses := newHistogram(), uint64(0)
+	for i, k := range all.kinds {
+		res.Kinds = append(res.Kinds, res.kind(r.workload.Kinds()[i], k.latency, k.misses))
+		total.Merge(k.latency)
+		misses += k.misses
+	}
+	if res.Total = res.kind("all", total, misses); res.Total.Count == 0 {
+		return nil, fmt.Errorf("bench: no transaction ended within the %v that were measured", measured)
+	}
+	res.PerSecond = perSecond(all.series)
+	if r.target.Machines() > 0 {
+		n := float64(res.Total.Count)
+		res.Reads = &Reads{
+			float64(counted.LocalReads) / n, float64(counted.RemoteReads) / n, float64(counted.Messages) / n, float64(counted.Records) / n,
+		}
+	}
+	return res, nil
+}
+
+func (res *Result) kind(name string, h *hdrhistogram.Histogram, misses uint64) KindResult {
+	n := uint64(h.TotalCount())
+	k := KindResult{Name: name, Count: n, PerSecond: float64(n) / res.Seconds}
+	if n == 0 {
+		return k
+	}
+	at := func(percentile float64) float64 { return microseconds(h.ValueAtPercentile(percentile)) }
+	k.MissedPart, k.Mean, k.Max = float64(misses)/float64(n), h.Mean()/1e3, microseconds(h.Max())
+	k.P50, k.P99, k.P999 = at(50), at(99), at(99.9)
+	for _, b := range h.CumulativeDistributionWithTicks(2) {
+		k.Percentiles = append(k.Percentiles, [2]float64{b.Quantile, microseconds(b.ValueAt)})
+	}
+	return k
+}
+
+func microseconds(ns int64) float64 { return float64(ns) / float64(time.Microsecond) }
+
+// perSecond adds up milliseconds to whole seconds; what is left of the last one
+// would look like a slow second, and is left out unless there is nothing else.
+func perSecond(ms []uint32) (s []uint32) {
+	const n = 1000
+	for len(ms) >= n || len(ms) > 0 && len(s) == 0 {
+		sum := uint32(0)
+		for _, k := range ms[:min(n, len(ms))] {
+			sum += k
+		}
+		s, ms = append(s, sum), ms[min(n, len(ms)):]
+	}
+	return s
+}
+
+// WriteJSON writes the result.
+func (res *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(res)
+}
+
+// Print writes the result for people.
+func (res *Result) Print(w io.Writer) error {
+	t := table.NewWriter()
+	t.Style().Format.Header = text.FormatDefault
+	t.AppendHeader(table.Row{"transaction", "count", "per second", "missed", "mean", "p50", "p99", "p99.9", "max"})
+	right := make([]table.ColumnConfig, 0, 8)
+	for i := range 8 {
+		right = append(right, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight, AlignFooter: text.AlignRight})
+	}
+	t.SetColumnConfigs(right)
+	for _, k := range res.Kinds {
+		t.AppendRow(k.row())
+	}
+	t.Style().Format.Footer = text.FormatDefault
+	t.AppendFooter(res.Total.row())
+	_, err := fmt.Fprintf(w, "%s\n%s\n%s\n", res.Conditions.describe(), t.Render(), res.remarks())
+	return err
+}
+
+func (k *KindResult) row() table.Row {
+	missed := ""
+	if k.MissedPart > 0 {
+		missed = fmt.Sprintf("%.1f %%", 100*k.MissedPart)
+	}
+	return table.Row{k.Name, count(float64(k.Count)), count(k.PerSecond), missed, latency(k.Mean), latency(k.P50), latency(k.P99), latency(k.P999), latency(k.Max)}
+}
+
+// describe prints the conditions.
+func (c *Conditions) describe() string {
+	loop := "closed loop"
+	if c.Rate > 0 {
+		loop = "open loop, " + count(c.Rate) + " transactions a second arrive"
+	}
+	others := "how busy the computer was with other things is not known"
+	if c.Others >= 0 {
+		others = fmt.Sprintf("other processes kept %.1f of them busy", c.Others)
+	}
+	lines := []string{
+		c.title(),
+		fmt.Sprintf("%s after %g s of warm-up, seed %d, commit %s, %s", loop, c.WarmUp, c.Seed, c.Commit, c.Began.UTC().Format("2006-01-02 15:04 UTC")),
+		fmt.Sprintf("%s, %s, %.0f GiB, %s, %s; %s", c.CPU, plural(c.Processors, "processor"), float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go, others),
+	}
+	if c.Memory != "" {
+		lines = append(lines, "regions in "+c.Memory)
+		if c.Machines > 1 {
+			lines[len(lines)-1] += ", all machines in one process"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// remarks is what does not fit into the table.
+func (res *Result) remarks() string {
+	s := "aborted and repeated: none"
+	if len(res.Aborts) > 0 {
+		var parts []string
+		for _, reason := range slices.Sorted(maps.Keys(res.Aborts)) {
+			parts = append(parts, reason+" "+count(float64(res.Aborts[reason])))
+		}
+		s = "aborted and repeated: " + strings.Join(parts, ", ")
+	}
+	if r := res.Reads; r != nil {
+		s += fmt.Sprintf("\na transaction: %.2f local and %.2f remote reads, %.2f messages, %.2f log records", r.Local, r.Remote, r.Messages, r.Records)
+	}
+	const keptUp = 0.95
+	if rate := res.Conditions.Rate; rate > 0 && res.Total.PerSecond < keptUp*rate {
+		s += fmt.Sprintf("\nNOT KEPT UP: %s of %s transactions a second; latencies are those of a queue that grows", count(res.Total.PerSecond), count(rate))
+	}
+	return s
+}
+
+// count prints a number with its thousands apart.
+func count(n float64) string {
+	if n < 10 && n != float64(int64(n)) {
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	}
+	s := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// latency prints microseconds with a unit that suits them.
+func latency(us float64) string {
+	switch {
+	case us < 10:
+		return strconv.FormatFloat(us, 'f', 2, 64) + " µs"
+	case us < 10_000:
+		return strconv.FormatFloat(us, 'f', 0, 64) + " µs"
+	case us < 10_000_000:
+		return strconv.FormatFloat(us/1e3, 'f', 0, 64) + " ms"
+	}
+	return strconv.FormatFloat(us/1e6, 'f', 0, 64) + " s"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return count(float64(n)) + " " + what + "s"
+}

@@ -1,0 +1,262 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// Options say how a workload is run.
+type Options struct {
+	// Threads is how many clients run transactions at a time; 1 by default.
+	Threads int
+	// WarmUp is not measured, Duration is.
+	WarmUp, Duration time.Duration
+	// Transactions, if not 0, is how many transactions each thread runs, all of
+	// them measured, in place of WarmUp and Duration.
+	Transactions int
+	// Rate, if not 0, is how many transactions arrive in a second, at all threads
+	// together: the open loop.
+	Rate float64
+	// Seed decides what transactions the clients draw.
+	Seed uint64
+	// Progress shows how far the run is; nil shows nothing.
+	Progress *Progress
+	// AnyBuild runs in builds whose figures mean nothing, too. Tests do.
+	AnyBuild bool
+}
+
+// ErrBuild means that figures of this build would mean nothing.
+var ErrBuild = errors.New("bench: a build with the race detector or with invariants is not measured")
+
+// Refuse returns ErrBuild in builds that are not measured.
+func Refuse() error {
+	if invariant.Enabled {
+		return ErrBuild
+	}
+	return nil
+}
+
+func (o *Options) validate() error {
+	if !o.AnyBuild {
+		if err := Refuse(); err != nil {
+			return err
+		}
+	}
+	if o.Threads == 0 {
+		o.Threads = 1
+	}
+	switch {
+	case o.Threads < 0:
+		return fmt.Errorf("bench: %d threads", o.Threads)
+	case o.Transactions == 0 && o.Duration <= 0:
+		return fmt.Errorf("bench: a run of %v", o.Duration)
+	case o.Transactions < 0 || o.Transactions > 0 && (o.Duration != 0 || o.WarmUp != 0):
+		return errors.New("bench: Transactions must be positive, and take the place of WarmUp and Duration")
+	case o.WarmUp < 0 || o.Rate < 0:
+		return fmt.Errorf("bench: a warm-up of %v, a rate of %v", o.WarmUp, o.Rate)
+	}
+	return nil
+}
+
+// Run runs a loaded workload once and checks what it has left. If that is
+// inconsistent, or a client failed, there is no result.
+func Run(ctx context.Context, t *Target, w Workload, o Options) (*Result, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	r := &run{target: t, workload: w, options: o}
+	r.now = func() time.Duration { return time.Since(r.start) }
+	return r.do(ctx)
+}
+
+func (r *run) do(ctx context.Context) (*Result, error) {
+	if err := r.openClients(ctx); err != nil {
+		return nil, errors.Join(err, r.closeClients())
+	}
+	if err := errors.Join(r.measure(ctx), r.closeClients()); err != nil {
+		return nil, err
+	}
+	if err := r.workload.Check(ctx); err != nil {
+		return nil, fmt.Errorf("bench: no result, for the check after the run failed: %w", err)
+	}
+	return r.result()
+}
+
+// A run is one Run under way.
+type run struct {
+	target   *Target
+	workload Workload
+	options  Options
+	loops    []*loop
+
+	// start is when the threads began; now returns the time since then.
+	start time.Time
+	now   func() time.Duration
+	stop  atomic.Bool
+	// before and after are the counters around the measured time.
+	before, after sample
+}
+
+// A loop is one thread at work.
+type loop struct {
+	run    *run
+	thread Thread
+	client Client
+	record *record
+	// measuring says that the warm-up is over, ended when the last transaction was.
+	measuring bool
+	ended     time.Duration
+	err       error
+	arrivals  *arrivals // of the open loop
+	done      atomic.Int64
+}
+
+func (r *run) openClients(ctx context.Context) error {
+	kinds := len(r.workload.Kinds())
+	seeds := rand.New(rand.NewPCG(r.options.Seed, 1))
+	for i := range r.options.Threads {
+		l := &loop{run: r, record: newRecord(kinds)}
+		l.thread = Thread{Index: i, Seed: seeds.Uint64(), aborts: make(map[string]uint64)}
+		c, err := r.workload.NewClient(ctx, &l.thread)
+		if err != nil {
+			return fmt.Errorf("bench: client %d: %w", i, err)
+		}
+		l.client = c
+		if r.options.Rate > 0 {
+			l.arrivals = newArrivals(l.thread.Seed, r.options.Rate/float64(r.options.Threads))
+		}
+		r.loops = append(r.loops, l)
+	}
+	return nil
+}
+
+func (r *run) closeClients() error {
+	var errs []error
+	for _, l := range r.loops {
+		errs = append(errs, l.client.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// measure runs all threads to their end.
+func (r *run) measure(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
+	runtime.GC() // of what loading has left
+	r.before = r.target.sample()
+	r.start = time.Now()
+	var threads sync.WaitGroup
+	for _, l := range r.loops {
+		threads.Go(func() {
+			if l.err = l.work(ctx); l.err != nil {
+				cancel()
+			}
+		})
+	}
+	watching, stopWatching := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { r.watch(watching) })
+	threads.Wait()
+	r.after = r.target.sample()
+	stopWatching()
+	watcher.Wait()
+	return r.failure(ctx)
+}
+
+// failure is the first client's that failed by itself, and not for the others were
+// stopped.
+func (r *run) failure(ctx context.Context) error {
+	for _, l := range r.loops {
+		if l.err != nil && !errors.Is(l.err, context.Canceled) {
+			return fmt.Errorf("bench: thread %d: %w", l.thread.Index, l.err)
+		}
+	}
+	return ctx.Err()
+}
+
+// watch takes the counters when the warm-up ends, and shows how far the run is.
+func (r *run) watch(ctx context.Context) {
+	o := &r.options
+	total, unit := int(o.WarmUp+o.Duration), unitTime
+	if o.Transactions > 0 {
+		total, unit = o.Transactions*o.Threads, unitCount
+	}
+	stage := o.Progress.stage("running", total, unit)
+	defer stage.Done()
+	if o.WarmUp > 0 {
+		if !sleep(ctx, o.WarmUp-time.Since(r.start)) {
+			return
+		}
+		r.before = r.target.sample()
+	}
+	for sleep(ctx, 100*time.Millisecond) {
+		if o.Transactions == 0 {
+			stage.set(min(int(time.Since(r.start)), total))
+			continue
+		}
+		n := 0
+		for _, l := range r.loops {
+			n += int(l.done.Load())
+		}
+		stage.set(n)
+	}
+}
+
+// sleep waits, and returns false if ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// work runs transactions until the run is over.
+func (l *loop) work(ctx context.Context) error {
+	o := &l.run.options
+	end := o.WarmUp + o.Duration
+	now := l.run.now()
+	for n := 0; ; n++ {
+		begin := now
+		if l.arrivals != nil {
+			begin = l.arrivals.next()
+		}
+		isOver := n == o.Transactions
+		if o.Transactions == 0 {
+			isOver = max(now, begin) >= end // now: in the open loop the thread may be late
+		}
+		if isOver || l.run.stop.Load() {
+			return ctx.Err()
+		}
+		if l.arrivals != nil {
+			l.run.awaitArrival(begin)
+		}
+		if !l.measuring && begin >= o.WarmUp {
+			l.measuring = true
+			clear(l.thread.aborts)
+		}
+		kind, err := l.client.Do(ctx)
+		missed := errors.Is(err, ErrMiss)
+		if err != nil && !missed {
+			return err
+		}
+		now = l.run.now()
+		if o.Transactions > 0 {
+			l.done.Add(1)
+		}
+		if now >= o.WarmUp && (o.Transactions > 0 || now < end) {
+			l.record.add(kind, now-begin, now-o.WarmUp, missed)
+		}
+		l.ended = now
+	}
+}

@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/farmsql/farmsql/txn"
+	"golang.org/x/sys/unix"
+)
+
+// A sample is what counters say at one moment.
+type sample struct {
+	at  time.Time
+	txn txn.Stats // of all machines
+	// own is the processor time of this process, all that of the whole computer.
+	own, all time.Duration
+}
+
+func (t *Target) sample() sample {
+	s := sample{at: time.Now(), own: ownTime(), all: computerTime()}
+	for i := range t.machines {
+		m := t.Machine(i).Stats()
+		for r, n := range m.Aborts {
+			s.txn.Aborts[r] += n
+		}
+		s.txn.Commits += m.Commits
+		s.txn.Retries += m.Retries
+		s.txn.LocalReads += m.LocalReads
+		s.txn.RemoteReads += m.RemoteReads
+		s.txn.Messages += m.Messages
+		s.txn.Records += m.Records
+	}
+	return s
+}
+
+func ownTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// tick is the unit of /proc/stat on all platforms of Linux that Go has.
+const tick = 10 * time.Millisecond
+
+// computerTime is how long the processors have worked for all processes, or 0 if
+// the system does not say.
+func computerTime() time.Duration {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	return busyTime(stat)
+}
+
+// Fields of the line "cpu" of /proc/stat that are not work, counted from the name.
+const (
+	statIdle   = 4
+	statIOWait = 5
+	// Time of guests is part of that of users.
+	statGuest = 9
+)
+
+func busyTime(stat []byte) (busy time.Duration) {
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	for i, f := range bytes.Fields(line) {
+		if i == 0 || i == statIdle || i == statIOWait || i >= statGuest {
+			continue
+		}
+		n, err := strconv.ParseInt(string(f), 10, 64)
+		if err != nil {
+			return 0
+		}
+		busy += time.Duration(n) * tick
+	}
+	return busy
+}
+
+// others is how many processors other processes have kept busy between before and
+// s, or -1 if that is not known.
+func (s sample) others(before sample) float64 {
+	took := s.at.Sub(before.at)
+	if s.all == 0 || before.all == 0 || took <= 0 {
+		return -1
+	}
+	return max(0, (s.all-before.all-(s.own-before.own)).Seconds()) / took.Seconds()
+}

@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"context"
+	"errors"
+)
+
+// A Workload is what is measured: data, a mix of transactions on them, and what
+// must hold of them whatever ran. It is made for one Target.
+type Workload interface {
+	// Name is what the benchmark is called, and Scale how large its data are.
+	Name() string
+	Scale() Scale
+	// Kinds names the kinds of transactions. Client.Do returns an index.
+	Kinds() []string
+	// Load fills the empty database.
+	Load(ctx context.Context, p *Progress) error
+	// NewClient returns the client of one thread, which uses no other's state.
+	NewClient(ctx context.Context, th *Thread) (Client, error)
+	// Check returns an error if the data are not consistent, or not what the
+	// clients have made of them. No client is at work then.
+	Check(ctx context.Context) error
+}
+
+// A Scale is how large a workload's data are: so many of the unit, which is plural.
+type Scale struct {
+	N    int    `json:"n"`
+	Unit string `json:"unit"`
+}
+
+// A Client runs transactions, one at a time.
+type Client interface {
+	// Do draws a transaction from the mix and runs it to its end, again after each
+	// conflict. It returns the kind, and nil, ErrMiss, or an error that ends the
+	// run.
+	Do(ctx context.Context) (kind int, err error)
+	// Close gives back what the client holds.
+	Close() error
+}
+
+// ErrMiss means that a transaction has ended as its specification foresees without
+// doing its work: there is no such row, or it had to be rolled back.
+var ErrMiss = errors.New("bench: the transaction has nothing to do")
+
+// ErrInconsistent is what Check returns, with what is wrong.
+var ErrInconsistent = errors.New("bench: data are inconsistent")
+
+// A Thread is what a client knows of the goroutine that it is for.
+type Thread struct {
+	// Index counts from 0. Seed is drawn from the run's, and differs by thread.
+	Index int
+	Seed  uint64
+
+	aborts map[string]uint64
+}
