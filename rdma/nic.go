@@ -63,6 +63,12 @@ type NIC interface {
 	// the NIC closed; none begins.
 	Datagrams(f func(from MachineID, b []byte))
 
+	// Gone reports whether machine m is known to be no more: it has been on the
+	// network, its process has ended or its NIC is closed, and none has come back
+	// under its name. False says nothing. Of a machine that is stopped, or cannot be
+	// reached, it is false. It never waits.
+	Gone(m MachineID) bool
+
 	// Close takes the machine off the network: its queues close, its
 	// registrations go, its datagrams end, and the connections of its peers
 	// break. It waits as Deregister does. Closing again does nothing. Its name is

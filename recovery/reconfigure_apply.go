@@ -113,13 +113,14 @@ func (m *Membership) decodeNewConfig(b []byte) (*cluster.Configuration, error) {
 func (m *Membership) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	m.cfg.Clock.Lock(&m.apply)
 	defer m.apply.Unlock()
+	was := m.Configuration()
 	isNew, err := m.begin(c)
 	if err != nil {
 		return ack{}, err
 	}
 	if isNew {
 		m.cfg.Host.Freeze(c)
-		m.cfg.Keeper.Configure(c.CM, lease.Members(c))
+		m.cfg.Keeper.Configure(c.CM, lease.Members(c), m.gone(was, c)...)
 		refused, err := m.cfg.Host.Apply(c)
 		if err != nil {
 			m.evict(fmt.Errorf("recovery: apply configuration %d: %w", c.ID, err))
@@ -134,6 +135,22 @@ func (m *Membership) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return ack{m.cfg.Keeper.Outstanding(), m.mu.refused}, nil
+}
+
+// gone returns the members of a configuration that are not in the next one and of
+// which it is known that they are no more. Nobody has to wait until their leases
+// have run out: a process that has ended shows nothing to anybody. The life that is
+// a member has begun before this asks: if the machine's newest is gone, that one is.
+func (m *Membership) gone(was, next *cluster.Configuration) (peers []call.Peer) {
+	if was == nil {
+		return nil
+	}
+	for _, p := range lease.Members(was) {
+		if !memberIn(next, p) && m.cfg.NIC.Gone(p.Machine) {
+			peers = append(peers, p)
+		}
+	}
+	return peers
 }
 
 // begin makes c the current configuration, if it is newer, and ends what was

@@ -699,3 +699,47 @@ func TestPaper5_2_WaitsForOldLeases(t *testing.T) {
 		t.Error("nobody notices that the wait is left out")
 	}
 }
+
+// Nobody waits for the lease of a machine of which it is known that it is no more.
+// One that is cut off may live, and so may one that is silent where nobody knows
+// of deaths: their leases have run out when NEW-CONFIG-COMMIT is sent.
+func TestNoWaitForTheDead(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		seed         uint64 // in odd worlds deaths are known
+		isCut, waits bool
+	}{
+		{"dead", 1, false, false},
+		{"dead, unknown to anybody", 2, false, true},
+		{"cut off", 3, true, true},
+	} {
+		for _, isCM := range []bool{false, true} {
+			simulate(t, sim.Options{Seed: c.seed}, 5, 3, func(g *group) {
+				g.settled(5)
+				victim := g.others()[0]
+				if isCM {
+					victim = g.cm()
+				}
+				rest := slices.DeleteFunc(append(g.others(), g.cm()), func(m rdma.MachineID) bool { return m == victim })
+				// Long before its lease runs out, as a broken connection would tell.
+				if c.isCut {
+					g.cut([]rdma.MachineID{victim}, rest, g.world.Cut)
+				} else {
+					g.world.Machine(victim).Kill()
+				}
+				g.lines = nil
+				for _, m := range rest {
+					g.at(m, func(n *node) { n.Suspect(victim) })
+				}
+				g.settled(4)
+				if len(g.lines) != 1 {
+					t.Fatalf("%s, CM %v: %v", c.name, isCM, g.lines)
+				}
+				waited := g.lines[0].Committed.Sub(g.lines[0].Acked)
+				if c.waits != (waited > leaseLength/4) {
+					t.Errorf("%s, CM %v: waited for %v", c.name, isCM, waited)
+				}
+			})
+		}
+	}
+}

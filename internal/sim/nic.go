@@ -80,6 +80,14 @@ func (n *nic) Open(worker int, bell func()) (rdma.Queue, error) {
 	return q, nil
 }
 
+// Gone implements rdma.NIC. In every other world machines know of deaths, as those
+// of one host do; in the rest they do not, as between hosts.
+func (n *nic) Gone(m rdma.MachineID) bool {
+	w := n.process.world
+	knows := w.options.Seed%2 == 1
+	return knows && int(m) < len(w.machines) && w.machines[m].lives > 0 && w.network.nics[m] == nil
+}
+
 // Close implements rdma.NIC.
 func (n *nic) Close() error {
 	if n.closed || n.process.dead {

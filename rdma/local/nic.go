@@ -66,6 +66,10 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	return q, nil
 }
 
+// Gone implements rdma.NIC. Nobody learns of the end of a machine here: none ends
+// before the process that has them all.
+func (nic *NIC) Gone(rdma.MachineID) bool { return false }
+
 // Close implements rdma.NIC.
 func (nic *NIC) Close() error {
 	n := nic.network

@@ -302,6 +302,36 @@ func testClosedIsClosed(t *testing.T, f Fabric) {
 	}
 }
 
+// testOnlyTheGoneAreGone: nobody is taken for gone who lives, can only not be
+// reached, or was never there.
+func testOnlyTheGoneAreGone(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	observer := join(t, f, 3)
+	isHere := func(what string) {
+		t.Helper()
+		if observer.nic.Gone(2) {
+			t.Errorf("%s: gone", what)
+		}
+	}
+	isHere("a machine that is on the network")
+	f.Cut(1, 2)
+	f.Cut(3, 2)
+	if err := from.write(2, key, 0, words(1, 1)); !errors.Is(err, rdma.ErrBroken) {
+		t.Errorf("cut off: %v", err)
+	}
+	isHere("a machine that is cut off")
+	f.Mend(1, 2)
+	f.Mend(3, 2)
+	if err := to.nic.Close(); err != nil {
+		t.Fatal(err)
+	}
+	join(t, f, 2)
+	isHere("a machine that has come back")
+	if observer.nic.Gone(9) {
+		t.Error("a machine that was never there: gone")
+	}
+}
+
 // testNothingLandsAfterwards takes away what a busy writer writes to, in every
 // way there is. What memory holds right after must stay.
 func testNothingLandsAfterwards(t *testing.T, f Fabric) {

@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 		{"MendConnectsAgain", testMendConnectsAgain},
 		{"ClosedMachineComesBack", testClosedMachineComesBack},
 		{"ClosedIsClosed", testClosedIsClosed},
+		{"OnlyTheGoneAreGone", testOnlyTheGoneAreGone},
 		{"NothingLandsAfterwards", testNothingLandsAfterwards},
 		{"ManyWorkers", testManyWorkers},
 		{"Datagrams", testDatagrams},

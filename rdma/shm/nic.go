@@ -288,6 +288,22 @@ func (nic *NIC) isCut(from rdma.MachineID) bool {
 	return nic.mu.cut[from]
 }
 
+// Gone implements rdma.NIC: somebody has seen the end of the process, and marked
+// that life dead.
+func (nic *NIC) Gone(m rdma.MachineID) bool {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	gone := false
+	_ = guard(func() error {
+		// If it has closed its NIC, its file is gone, and what is known of it is that.
+		s, err := nic.stateOfLocked(m)
+		isNewest := err == nil || errors.Is(err, os.ErrNotExist)
+		gone = isNewest && s != nil && !s.isAlive() && !nic.mu.cut[m]
+		return nil
+	})
+	return gone
+}
+
 // Close implements rdma.NIC. The machine's memory stays registered by nobody.
 func (nic *NIC) Close() error {
 	nic.mu.Lock()

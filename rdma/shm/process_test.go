@@ -232,6 +232,9 @@ func TestKilledPeer(t *testing.T) {
 			t.Fatalf("write to a dead machine: %v", err)
 		}
 		t.Logf("round %d: connection broken %v after the process was reaped", round, broken.Sub(ended))
+		if !s.nic.Gone(2) {
+			t.Error("a killed machine is not gone")
+		}
 		for name, err := range map[string]error{"write": s.write(2, 0, pattern(8, 1)), "ring": s.q.Ring(2), "again": s.write(2, 0, pattern(8, 1))} {
 			if !errors.Is(err, rdma.ErrBroken) {
 				t.Errorf("%s: %v", name, err)
@@ -248,6 +251,9 @@ func TestKilledPeer(t *testing.T) {
 	}
 	c := start(t, s.path, 2, memory)
 	c.do("register")
+	if s.nic.Gone(2) {
+		t.Error("the next life is gone")
+	}
 	if v, err := s.read(2, beside); err != nil || v != 5 {
 		t.Errorf("next life's memory holds %d, %v", v, err)
 	}
@@ -314,6 +320,9 @@ func TestStoppedPeer(t *testing.T) {
 		}
 	}
 	s.nic.Deregister(key) // it is not in an operation
+	if s.nic.Gone(2) {
+		t.Error("a stopped machine is gone")
+	}
 	c.signal(syscall.SIGCONT)
 	eventually(t, "bell", func() bool { return c.do("rung") != "0" })
 	if got := c.do("load", 0); got != fmt.Sprint(uint64(99)*0x0101010101010101) {
