@@ -60,10 +60,10 @@
 //
 // Ring sets the sibling's rung word. A goroutine of each open worker watches that
 // of its own: for a while it spins, giving way to other goroutines and to other
-// processes; then it sets parked, looks once more, and sleeps on it (futex). Who
-// rings and finds parked set clears it and wakes. So ringing costs two accesses to
-// one line while the worker is awake, and an idle machine costs nothing but a
-// look each second, in case a ringer died before it woke the worker.
+// processes; then it sets parked, and sleeps on the rung word unless that is set
+// (futex). Who rings and finds parked set wakes it. So ringing costs two accesses to
+// one line while the worker is awake, and an idle machine costs nothing. If a ringer
+// ends before it has woken the worker, the end of its connection does.
 //
 // # Limits
 //

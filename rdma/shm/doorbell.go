@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 const (
@@ -13,9 +14,6 @@ const (
 	// spinLooks are taken between two yields, about every microsecond: a goroutine
 	// that spins without them keeps others waiting for milliseconds.
 	spinLooks = 16
-	// parkedFor bounds a sleep. Who rings and dies before it has woken the sleeper
-	// must not leave it asleep for ever.
-	parkedFor = time.Second
 )
 
 // A doorbell watches the rung word of a worker's place, and calls the bell of the
@@ -34,12 +32,20 @@ func newDoorbell(s *state, worker int) *doorbell {
 
 // ringBell sets a rung word and wakes who sleeps on it. Both accesses are sequentially
 // consistent, as are park's, so that of ringer and sleeper one sees the other.
+//
+// Only the sleeper clears parked: who rings and is stopped before it has woken the
+// sleeper leaves that to the next who rings, and who rings and dies to whoever
+// notices its death (see entertain).
 func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
 	rung.Swap(1)
-	if parked.Load() == 1 && parked.CompareAndSwap(1, 0) {
-		futexWake(parked)
+	if parked.Load() == 1 {
+		futexWake(low(rung))
 	}
 }
+
+// low is the half of a rung word that changes, on which its owner sleeps: futexes
+// have 32 bits.
+func low(rung *atomic.Uint64) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(rung)) }
 
 func (d *doorbell) run() {
 	for !d.stopped.Load() {
@@ -71,12 +77,10 @@ func (d *doorbell) spin() bool {
 	return false
 }
 
-// park sleeps until somebody rings.
+// park sleeps until somebody rings. It may return early.
 func (d *doorbell) park() {
 	d.parked.Store(1)
-	if d.rung.Load() == 0 && !d.stopped.Load() {
-		futexWait(d.parked, 1, parkedFor)
-	}
+	futexWait(low(d.rung), 0)
 	d.parked.Store(0)
 }
 

@@ -3,7 +3,6 @@ package shm
 import (
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,12 +14,11 @@ const (
 	futexWakeOp = 1
 )
 
-// futexWait sleeps while the word has a value, until it is woken or d has passed;
-// it may return early. Syscall6 tells the scheduler, which gives the processor to
+// futexWait sleeps while the word has a value, until it is woken; it may return
+// early. Syscall6 tells the scheduler, which gives the processor to
 // other goroutines; RawSyscall6 would keep it, and hold up garbage collection.
-func futexWait(word *atomic.Uint32, value uint32, d time.Duration) {
-	timeout := unix.NsecToTimespec(int64(d))
-	_, _, _ = syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(&timeout)), 0, 0)
+func futexWait(word *atomic.Uint32, value uint32) {
+	_, _, _ = syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), 0, 0, 0)
 }
 
 // futexWake wakes the one who sleeps. It does not wait.

@@ -160,7 +160,9 @@ func (nic *NIC) welcome() {
 	}
 }
 
-// entertain holds a connection until the peer ends, or this NIC closes.
+// entertain holds a connection until the peer ends, or this NIC closes. Who rings
+// has connected before: what it has rung and died before it woke the sleeper is
+// heard then.
 func (nic *NIC) entertain(conn net.Conn) {
 	nic.mu.Lock()
 	nic.mu.guests[conn] = struct{}{}
@@ -171,6 +173,9 @@ func (nic *NIC) entertain(conn net.Conn) {
 	}
 	nic.mu.Lock()
 	delete(nic.mu.guests, conn)
+	for _, d := range nic.mu.doorbells {
+		ringBell(d.rung, d.parked)
+	}
 	nic.mu.Unlock()
 	_ = conn.Close()
 }

@@ -206,6 +206,27 @@ func TestDoorbellsBetweenProcesses(t *testing.T) {
 	}
 }
 
+// A ring whose ringer was stopped, or killed, before it woke the sleeper: the next
+// one to ring does, or the end of the ringer's connection.
+func TestDoorbellWithoutWake(t *testing.T) {
+	s := newSelf(t)
+	state := s.nic.stateOf(1)
+	for name, wake := range map[string]func(c *child){
+		"the next ring":           func(*child) { ringBell(state.rung(0), state.parked(0)) },
+		"the death of the ringer": func(c *child) { c.kill() },
+	} {
+		c := start(t, s.path, 2, t.TempDir())
+		c.do("ring", 1) // it is connected
+		eventually(t, "own doorbell to sleep", func() bool { return state.parked(0).Load() == 1 })
+		time.Sleep(10 * time.Millisecond) // it has just said so
+		before := s.rung.Load()
+		state.rung(0).Swap(1) // without the wake
+		wake(c)
+		eventually(t, "own bell after "+name, func() bool { return s.rung.Load() > before })
+		c.kill()
+	}
+}
+
 // A peer that is killed in the middle of its operations and of ours: connections
 // break, its memory stays, and its next life has what was written.
 func TestKilledPeer(t *testing.T) {

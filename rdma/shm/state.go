@@ -12,7 +12,7 @@ import (
 
 const (
 	// formatVersion counts changes of the folder's files.
-	formatVersion = 1
+	formatVersion = 2
 
 	stateMagic = 0x6d68732d6d726166 ^ formatVersion<<56 // "farm-shm"
 
@@ -43,8 +43,8 @@ const (
 const (
 	openAt   = 0             // odd: the worker has a queue; counts openings and closings
 	activeAt = lineBytes     // odd: in an operation; counts beginnings and ends
-	rungAt   = 2 * lineBytes // 1: somebody rang
-	parkedAt = rungAt + 8    // 1: the doorbell's goroutine sleeps; a futex, 32 bits
+	rungAt   = 2 * lineBytes // 1: somebody rang; its low half is a futex
+	parkedAt = rungAt + 8    // 1: the doorbell's goroutine sleeps; 32 bits
 )
 
 // state is a mapped state file: one life of a machine, as all others see it. Its
