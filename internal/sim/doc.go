@@ -27,6 +27,14 @@
 //     direction only, until World.Mend. World.Spike delays it.
 //   - Datagrams are lost and overtake each other always.
 //
+// # Processors
+//
+// As a rule code takes no time, only waits do, and a machine is never too busy.
+// With Options.Processors machines have so many, and what a routine does from one
+// wait to the next occupies one of them for as long as it costs: Options.Costs, and
+// what the code's hooks add with Process.Work. See turn. Aside is for what has a
+// processor of its own. Options.Bandwidth bounds what a card sends.
+//
 // # The network card
 //
 // Operations of one queue pair take effect in order, after random delays. A READ

@@ -65,7 +65,7 @@ func (m *Machine) end(shelf func() *Shelf) {
 		return
 	}
 	m.note("kill")
-	p.dead, p.paused, p.held = true, false, nil
+	p.dead, p.paused, p.held, p.queued = true, false, nil, nil
 	m.process = nil
 	m.shelf = shelf()
 	if p.nic != nil {
@@ -103,6 +103,10 @@ func (m *Machine) Pause(d time.Duration) {
 	}
 	m.note("pause")
 	p.paused = true
+	for _, f := range p.queued {
+		p.held = append(p.held, turn{f: f})
+	}
+	p.queued = nil
 	m.world.after(d, func() {
 		if p.dead {
 			return
@@ -110,8 +114,8 @@ func (m *Machine) Pause(d time.Duration) {
 		m.note("resume")
 		held := p.held
 		p.paused, p.held = false, nil
-		for _, f := range held {
-			m.world.after(m.world.upTo(wakeSpan), func() { p.unlessPaused(f) })
+		for _, t := range held {
+			m.world.after(m.world.upTo(wakeSpan), func() { p.unlessPaused(t) })
 		}
 	})
 }

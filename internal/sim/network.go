@@ -67,7 +67,9 @@ func (w *World) delay(from, to rdma.MachineID) time.Duration {
 const datagramsMax = 1024
 
 // Datagram implements rdma.NIC.
-func (n *nic) Datagram(to rdma.MachineID, b []byte) error {
+func (n *nic) Datagram(to rdma.MachineID, b []byte) error { return n.datagram(to, b, 0) }
+
+func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	w := n.process.world
 	switch {
 	case n.process.dead:
@@ -79,32 +81,40 @@ func (n *nic) Datagram(to rdma.MachineID, b []byte) error {
 	}
 	from := n.id
 	peer := w.network.nics[to]
-	if peer == nil || peer.receive == nil || peer.arriving >= datagramsMax ||
+	if peer == nil || peer.ports[at].receive == nil || peer.ports[at].arriving >= datagramsMax ||
 		!w.up(from, to) || w.rng.IntN(1000) < w.options.Loss {
 		return nil
 	}
 	b = append([]byte(nil), b...)
 	w.mix(uint64(from)<<16|uint64(to), uint64(len(b)))
-	peer.arriving++
-	w.after(w.delay(from, to), func() {
+	n.process.Work(w.options.Costs.Datagram)
+	peer.ports[at].arriving++
+	w.at(n.sent(len(b))+w.delay(from, to), func() {
 		if peer.process.dead || peer.closed || !w.up(from, to) {
-			peer.arriving--
+			peer.ports[at].arriving--
 			return
 		}
 		w.tell("datagram of %d bytes from %d to %d", len(b), from, to)
-		w.start(peer.process, 0, func() {
-			peer.arriving--
-			if f := peer.receive; f != nil && !peer.closed {
-				f(from, b)
-			}
-		})
+		w.start(peer.process, 0, func() { peer.arrive(from, b, at) }, at > 0)
 	})
 	return nil
 }
 
+// arrive takes a datagram.
+func (n *nic) arrive(from rdma.MachineID, b []byte, at int) {
+	costs := &n.process.world.options.Costs
+	n.ports[at].arriving--
+	if f := n.ports[at].receive; f != nil && !n.closed {
+		n.process.Work(costs.Datagram + costs.Kilobyte*time.Duration(len(b))/1024)
+		f(from, b)
+	}
+}
+
 // Datagrams implements rdma.NIC.
-func (n *nic) Datagrams(f func(from rdma.MachineID, b []byte)) {
+func (n *nic) Datagrams(f func(from rdma.MachineID, b []byte)) { n.datagrams(f, 0) }
+
+func (n *nic) datagrams(f func(from rdma.MachineID, b []byte), at int) {
 	if !n.closed {
-		n.receive = f
+		n.ports[at].receive = f
 	}
 }

@@ -17,7 +17,13 @@ type nic struct {
 	closed  bool
 	// until is when the last of what a process had posted when it died can
 	// still go out.
-	until    time.Duration
+	until   time.Duration
+	ports   [2]port       // of the process, and of what is aside
+	sending time.Duration // until when it sends
+}
+
+// A port is where datagrams arrive.
+type port struct {
 	receive  func(from rdma.MachineID, b []byte)
 	arriving int // datagrams
 }
@@ -105,7 +111,7 @@ func (n *nic) Close() error {
 
 // leave takes the card off the network. Connections of its peers break.
 func (n *nic) leave() {
-	n.closed, n.receive, n.memory = true, nil, nil
+	n.closed, n.ports, n.memory = true, [2]port{}, nil
 	delete(n.process.world.network.nics, n.id)
 	for _, q := range n.queues {
 		if q != nil {

@@ -17,8 +17,10 @@ type Process struct {
 	routines []*routine
 	dead     bool
 	paused   bool
-	held     []func() // what happens when the pause is over
+	held     []turn // those that wait until the pause is over
 	nic      *nic
+	busy     int      // processors
+	queued   []func() // turns for which none is free
 }
 
 var _ clock.Clock = (*Process)(nil)
@@ -55,7 +57,7 @@ func (p *Process) Do(f func()) (returned bool) {
 		defer done.Set()
 		f()
 		returned = true
-	})
+	}, false)
 	if p.dead {
 		return false
 	}
@@ -76,7 +78,7 @@ var epoch = time.Date(2015, 10, 4, 0, 0, 0, 0, time.UTC)
 
 // Now implements clock.Clock. The machine's clock drifts.
 func (p *Process) Now() time.Time {
-	t := p.world.now
+	t := p.world.time()
 	if m := p.machine; m != nil {
 		t += m.offset + time.Duration(float64(t)*m.drift)
 	}
@@ -97,10 +99,12 @@ func (p *Process) Sleep(d time.Duration) {
 }
 
 // Yield implements clock.Clock.
-func (p *Process) Yield() { p.world.sleep(yieldMin + p.world.upTo(yieldSpan)) }
+func (p *Process) Yield() {
+	p.world.sleep(p.world.options.Costs.Yield + yieldMin + p.world.upTo(yieldSpan))
+}
 
 // Go implements clock.Clock. A dead process starts nothing.
-func (p *Process) Go(f func()) { p.world.start(p, yieldMin+p.world.upTo(yieldSpan), f) }
+func (p *Process) Go(f func()) { p.world.start(p, yieldMin+p.world.upTo(yieldSpan), f, false) }
 
 // Uint64 implements clock.Clock.
 func (p *Process) Uint64() uint64 { return p.world.rng.Uint64() }
@@ -116,15 +120,17 @@ func (p *Process) Lock(mu *sync.Mutex) {
 type timer struct{ over bool }
 
 // AfterFunc implements clock.Clock.
-func (p *Process) AfterFunc(d time.Duration, f func()) clock.Timer {
+func (p *Process) AfterFunc(d time.Duration, f func()) clock.Timer { return p.afterFunc(d, f, false) }
+
+func (p *Process) afterFunc(d time.Duration, f func(), aside bool) clock.Timer {
 	t := new(timer)
 	p.world.after(p.real(d)+p.world.upTo(wakeSpan), func() {
-		p.unlessPaused(func() {
+		p.unlessPaused(turn{aside: aside, f: func() {
 			if !t.over {
 				t.over = true
-				p.world.begin(p, f)
+				p.world.begin(p, f, aside)
 			}
-		})
+		}})
 	})
 	return t
 }
@@ -136,15 +142,15 @@ func (t *timer) Stop() bool {
 	return was
 }
 
-// unlessPaused has f happen now, or once a pause is over, or never if the
-// process is dead.
-func (p *Process) unlessPaused(f func()) {
+// unlessPaused has a turn happen as soon as it can, or once a pause is over, or
+// never if the process is dead.
+func (p *Process) unlessPaused(t turn) {
 	switch {
 	case p.dead:
 	case p.paused:
-		p.held = append(p.held, f)
+		p.held = append(p.held, t)
 	default:
-		f()
+		p.take(t)
 	}
 }
 

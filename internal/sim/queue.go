@@ -90,6 +90,9 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 		return o.fail(to, err)
 	}
 	o.conn = c
+	if o.op != rdma.OpRing {
+		n.process.Work(n.process.world.options.Costs.Operation)
+	}
 	c.pending++
 	c.flying = append(c.flying, o)
 	c.schedule(o)
@@ -127,7 +130,11 @@ func (c *conn) schedule(o *operation) {
 	w := c.from.nic.process.world
 	from, to := c.from.nic.id, c.to.nic.id
 	w.mix(uint64(o.op)<<32|uint64(from)<<16|uint64(to), uint64(o.key), o.off, uint64(len(o.data)))
-	c.landed = max(c.landed+1, w.now+w.delay(from, to))
+	out, back := len(o.data), 0
+	if o.op == rdma.OpRead {
+		out, back = back, out
+	}
+	c.landed = max(c.landed+1, c.from.nic.sent(out)+w.delay(from, to))
 	at := 0
 	for _, end := range w.cutUp(o) {
 		begin := at
@@ -141,7 +148,8 @@ func (c *conn) schedule(o *operation) {
 		w.at(c.landed, func() { c.land(o, begin, end) })
 		at = end
 	}
-	c.answered = max(c.answered+1, c.landed+w.delay(to, from))
+	waits := c.to.nic.sent(back) - w.time() // at the other card
+	c.answered = max(c.answered+1, c.landed+waits+w.delay(to, from))
 	w.at(c.answered, func() { c.answer(o) })
 }
 
@@ -174,7 +182,7 @@ func (c *conn) land(o *operation, begin, end int) {
 		return
 	case o.op == rdma.OpRing:
 		w.tell("ring from %d to %d, worker %d", from.id, to.id, c.to.worker)
-		w.start(to.process, 0, c.to.bell)
+		w.start(to.process, 0, c.to.bell, false)
 		return
 	}
 	m, err := to.target(o.key, o.off, len(o.data))
@@ -221,7 +229,7 @@ func (c *conn) report(o *operation, err error) {
 		w.start(q.nic.process, yieldMin+w.upTo(wakeSpan), func() {
 			q.belled = false
 			q.bell()
-		})
+		}, false)
 	}
 }
 

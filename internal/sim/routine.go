@@ -17,6 +17,7 @@ type routine struct {
 	process *Process
 	place   int // in process.routines
 	f       func()
+	aside   bool
 
 	resume func() (struct{}, bool)
 	stop   func()
@@ -32,12 +33,12 @@ type routine struct {
 var errUnwound = errors.New("sim: process is dead")
 
 // start has f run on a routine of process p in d.
-func (w *World) start(p *Process, d time.Duration, f func()) {
-	w.after(d, func() { p.unlessPaused(func() { w.begin(p, f) }) })
+func (w *World) start(p *Process, d time.Duration, f func(), aside bool) {
+	w.after(d, func() { p.unlessPaused(turn{aside: aside, f: func() { w.begin(p, f, aside) }}) })
 }
 
 // begin runs f until it waits.
-func (w *World) begin(p *Process, f func()) {
+func (w *World) begin(p *Process, f func(), aside bool) {
 	if p.dead {
 		return
 	}
@@ -47,7 +48,7 @@ func (w *World) begin(p *Process, f func()) {
 	} else {
 		r = w.newRoutine()
 	}
-	r.process, r.f = p, f
+	r.process, r.f, r.aside = p, f, aside
 	r.place = len(p.routines)
 	p.routines = append(p.routines, r)
 	w.run(r)
@@ -118,11 +119,11 @@ func (w *World) park(r *routine) {
 func (w *World) wake(r *routine, wait uint64, d time.Duration) {
 	w.after(d, func() {
 		if r.waits == wait && r.waiting {
-			r.process.unlessPaused(func() {
+			r.process.unlessPaused(turn{aside: r.aside, f: func() {
 				if r.waits == wait && r.waiting {
 					w.run(r)
 				}
-			})
+			}})
 		}
 	})
 }

@@ -23,6 +23,12 @@ type Options struct {
 	Loss int
 	// Drift is by how much a machine's clock may run fast or slow, in millionths.
 	Drift int
+	// Processors is how many each machine has, Costs what they are busy with, and
+	// Bandwidth how many bytes a second its card sends. Without them they take no
+	// time.
+	Processors int
+	Costs      Costs
+	Bandwidth  float64
 	// TimeMax and EventsMax end a run that does not end by itself; an hour, and a
 	// billion.
 	TimeMax   time.Duration
@@ -46,7 +52,8 @@ type World struct {
 	outside  *Process
 	machines []*Machine // by id
 	current  *routine
-	routines uint64 // made so far
+	worked   time.Duration // by the turn that is running
+	routines uint64        // made so far
 	idle     []*routine
 	failure  error
 	network  network
@@ -110,13 +117,16 @@ func (w *World) Run(f func()) error {
 	return w.failure
 }
 
+// HasProcessors says whether processor time counts.
+func (w *World) HasProcessors() bool { return w.options.Processors > 0 }
+
 // step lets the next thing happen and reports whether there was one.
 func (w *World) step() bool {
 	if w.events.len() == 0 {
 		return false
 	}
 	e := w.events.pop()
-	w.now = e.at
+	w.now, w.worked = e.at, 0
 	w.count++
 	w.mix(uint64(e.at))
 	if w.now > w.options.TimeMax || w.count > w.options.EventsMax {
@@ -128,7 +138,7 @@ func (w *World) step() bool {
 }
 
 // after has f happen in d.
-func (w *World) after(d time.Duration, f func()) { w.at(w.now+max(d, 0), f) }
+func (w *World) after(d time.Duration, f func()) { w.at(w.time()+max(d, 0), f) }
 
 func (w *World) at(at time.Duration, f func()) { w.events.push(event{at: at, do: f}) }
 
