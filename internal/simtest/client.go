@@ -37,9 +37,12 @@ func (c *client) loop() {
 			c.fail(fmt.Errorf("%s: %w", c.label, err))
 			return
 		}
-		c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax))))
+		c.think(c)
 	}
 }
+
+// pause is what most clients think.
+func (c *client) pause() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax)))) }
 
 // readOwn reads an object that this machine has made, and so is primary of as a
 // rule. It needs nobody else for that: a machine that others have given up would

@@ -49,6 +49,8 @@ type Hooks struct {
 	// be killed in them.
 	Step       func(machine int, s txn.Step)
 	Recovering func(machine int)
+	// Recovery, if not nil, is told of the steps of members' transactions' recovery.
+	Recovery func(machine int, s recovery.Step)
 	// Reconfigured, if not nil, is told by the CM of members that all regions of a
 	// configuration are active.
 	Reconfigured func(recovery.Timeline)

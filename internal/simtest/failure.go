@@ -25,20 +25,27 @@ func (f Failing) String() string {
 // A Failure is what a failure did, in virtual time.
 type Failure struct {
 	Failed int // machines
-	// Suspect is how long after the failure a lease ran out. The others count from
+	// Suspect is how long after the failure it was suspected. The others count from
 	// then on: until the machines were probed, the configuration was stored, all
 	// had committed to it, all regions were active, and the throughput was 80 % of
 	// what it had been.
 	Suspect, Probed, Stored, Committed, Active, Throughput time.Duration
+	// Filled is when all regions had all replicas again, after the suspicion, too;
+	// Recovered is how many transactions recovery has decided.
+	Recovered int
+	Filled    time.Duration
 	// Before is the throughput of the survivors before, in transactions a second.
 	Before float64
 }
 
 const (
 	// warmUp goes before the measurement of the throughput, which takes so long.
-	warmUp     = 5 * time.Millisecond
-	measured   = 10 * time.Millisecond
-	window     = time.Millisecond
+	warmUp   = 5 * time.Millisecond
+	measured = 10 * time.Millisecond
+	window   = time.Millisecond
+	// phase is how much later the failure comes at most. What recovery finds depends
+	// on when truncations were last told of, 5 ms apart.
+	phase      = 5 * time.Millisecond
 	enough     = 0.8 // of the throughput
 	failureMax = 10 * time.Second
 )
@@ -47,11 +54,11 @@ const (
 // and returns what came of it.
 func Fail(o Options, which Failing) (Failure, error) {
 	r := newRun(o)
-	r.work = (*client).subscriber
+	r.work, r.think = (*client).subscriber, func(c *client) { c.process.Yield() }
 	m := &measurement{run: r, which: which}
 	m.members = NewMembers(r.world, o.Farm, Hooks{
 		Prepare: r.prepare, Serving: r.serving,
-		Step: func(int, txn.Step) {}, Recovering: func(int) {},
+		Step: m.onStep, Recovering: func(int) {}, Recovery: m.onRecovery,
 		Reconfigured: m.onReconfigured,
 	}).(*members)
 	r.cluster = m.members
@@ -75,6 +82,17 @@ type measurement struct {
 	timeline recovery.Timeline
 	failed   bool
 	active   time.Duration
+	// outcomes counts the replicas at which transactions were decided.
+	outcomes int
+}
+
+func (m *measurement) onStep(i int, s txn.Step) { m.machine(i).Process().Work(stepCosts[s]) }
+
+func (m *measurement) onRecovery(i int, s recovery.Step) {
+	m.machine(i).Process().Work(recoveryCosts[s])
+	if m.failed && s == recovery.StepOutcome {
+		m.outcomes++
+	}
 }
 
 func (m *measurement) onReconfigured(t recovery.Timeline) {
@@ -90,6 +108,9 @@ func (m *measurement) phases() error {
 	if err := m.setUp(); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
+	if err := m.learnRegions(); err != nil {
+		return err
+	}
 	victims, err := m.victims()
 	if err != nil {
 		return err
@@ -102,6 +123,7 @@ func (m *measurement) phases() error {
 	begin := m.committed()
 	m.outside.Sleep(measured)
 	before := m.committed() - begin
+	m.outside.Sleep(time.Duration(m.rng.Int64N(int64(phase))))
 	m.failure.Before, m.failure.Failed = float64(before)/measured.Seconds(), len(victims)
 
 	at := m.world.Now()
@@ -114,8 +136,49 @@ func (m *measurement) phases() error {
 	if err != nil {
 		return err
 	}
-	m.evaluate(at, full)
-	return m.stop()
+	if err := m.stop(); err != nil {
+		return err
+	}
+	filled, err := m.filled()
+	m.evaluate(at, full, filled)
+	return err
+}
+
+// learnRegions has every machine read an object of every other: where a region is,
+// the CM is asked for once.
+func (m *measurement) learnRegions() error {
+	left, done := len(m.nodes), m.outside.NewEvent()
+	for _, n := range m.nodes {
+		c := &client{run: m.run, node: n, label: "first reader"}
+		n.process.Go(func() {
+			for i := range m.nodes {
+				m.run.fail(c.readObject(i))
+			}
+			if left--; left == 0 {
+				done.Set()
+			}
+		})
+	}
+	done.Wait()
+	return m.run.failure
+}
+
+// filled waits until all regions have all replicas, and returns when that was.
+// Nobody works meanwhile: data recovery is paced, and takes as long beside work.
+func (m *measurement) filled() (time.Duration, error) {
+	for end := m.world.Now() + failureMax; ; m.outside.Sleep(window) {
+		c, err := m.members.store.Load()
+		switch {
+		case err != nil:
+			return 0, err
+		case len(c.Machines) != len(m.survivors):
+			return 0, fmt.Errorf("%v failed: %d machines are left of %d", m.which, len(c.Machines), len(m.survivors))
+		case isFilled(c):
+			return m.world.Now(), nil
+		case m.world.Now() > end:
+			return 0, fmt.Errorf("%v failed: replicas are not filled within %v", m.which, failureMax)
+		}
+	}
 }
 
 // victims are those that will fail.
@@ -166,12 +229,13 @@ func (m *measurement) fullThroughput(n float64) (time.Duration, error) {
 	}
 }
 
-func (m *measurement) evaluate(at, full time.Duration) {
+func (m *measurement) evaluate(at, full, filled time.Duration) {
 	f, t := &m.failure, m.timeline
 	suspect := m.active - t.AllActive.Sub(t.Suspect)
 	f.Suspect = suspect - at
 	f.Probed, f.Stored, f.Committed, f.Active = t.Probed.Sub(t.Suspect), t.Stored.Sub(t.Suspect), t.Committed.Sub(t.Suspect), t.AllActive.Sub(t.Suspect)
-	f.Throughput = max(0, full-suspect)
+	f.Throughput, f.Filled = max(0, full-suspect), filled-suspect
+	f.Recovered = m.outcomes / m.options.Farm.Replicas
 }
 
 // subscriber runs one transaction of the kinds of TATP, over objects drawn

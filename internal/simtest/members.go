@@ -129,6 +129,9 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		Store:    slowStore{&c.store, p},
 		NIC:      nic,
 		Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
+			if c.world.HasProcessors() {
+				return newAsideKeeper(e, sim.Aside{Process: p}, expired), nil
+			}
 			return lease.NewCalls(e, farm.KindLease, lease.Config{Length: leaseTime, Clock: p, Expired: expired}), nil
 		},
 		Prepare: func(m *txn.Machine) { c.hooks.Prepare(i, m) },
@@ -138,10 +141,32 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 				c.hooks.Step(i, s)
 			}
 		},
-		Events:     recovery.Events{Suspected: func(rdma.MachineID) { recovering() }, Reconfigured: c.hooks.Reconfigured},
-		Recovering: func(recovery.Step) { recovering() },
+		Events: recovery.Events{Suspected: func(rdma.MachineID) { recovering() }, Reconfigured: c.hooks.Reconfigured},
+		Recovering: func(s recovery.Step) {
+			recovering()
+			if f := c.hooks.Recovery; f != nil && !p.Dead() {
+				f(i, s)
+			}
+		},
 	})
 	return m, nic, err
+}
+
+// asideKeeper keeps leases on a processor of its own, with datagrams of its own.
+type asideKeeper struct {
+	lease.Keeper
+	endpoint *call.Endpoint
+}
+
+func newAsideKeeper(e *call.Endpoint, a sim.Aside, expired func(rdma.MachineID)) asideKeeper {
+	own := call.New(a.NIC(), a, e.Self().Incarnation)
+	return asideKeeper{lease.NewCalls(own, farm.KindLease, lease.Config{Length: leaseTime, Clock: a, Expired: expired}), own}
+}
+
+func (k asideKeeper) Close() error {
+	err := k.Keeper.Close()
+	k.endpoint.Close()
+	return err
 }
 
 // slowStore takes as long as a real one.
@@ -186,8 +211,13 @@ func (c *members) Whole() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool {
-		return len(p.Filling) > 0 || len(p.Backups)+1 < now.Replicas
+	return isFilled(now)
+}
+
+// isFilled says that every region has all of its replicas, and they everything.
+func isFilled(c *cluster.Configuration) bool {
+	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
+		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas
 	})
 }
 

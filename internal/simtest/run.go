@@ -82,6 +82,8 @@ type run struct {
 	failure  error
 	// work is what most clients do, one transaction at a time.
 	work func(*client) error
+	// think goes between two transactions.
+	think func(*client)
 	// primaries is who has been seen to believe to be primary.
 	primaries map[claim]int
 }
@@ -139,7 +141,7 @@ func newRun(o Options) *run {
 	r := &run{
 		options: o, world: w, outside: w.Outside(), rng: w.Rand(), rec: history.NewRecorder(),
 		nodes: make([]*node, o.Farm.Machines), prepared: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
-		work: (*client).anything,
+		work: (*client).anything, think: (*client).pause,
 	}
 	for i := range r.nodes {
 		r.machine(i).SetDomain(i % o.Domains)

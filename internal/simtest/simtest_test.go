@@ -10,10 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
-	"github.com/farmsql/farmsql/internal/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,35 +65,6 @@ func TestNinetyMachines(t *testing.T) {
 		t.Error(r.Err)
 	} else {
 		t.Log(r)
-	}
-}
-
-// What failures do to an instance with the paper's parameters (SOSP'15 section
-// 6.4): leases of 10 ms, three replicas, five failure domains. Ninety machines at
-// night, ten otherwise.
-func TestFailures(t *testing.T) {
-	machines := 10
-	if nightly {
-		machines = 90
-	}
-	for _, which := range []Failing{FailingMachine, FailingCM, FailingDomain} {
-		f, err := Fail(paperOptions(1, machines), which)
-		if err != nil {
-			t.Errorf("%v: %v", which, err)
-		}
-		if f.Before == 0 || f.Active < f.Committed || f.Committed < f.Stored || f.Stored < f.Probed || f.Probed <= 0 {
-			t.Errorf("%v: %+v", which, f)
-		}
-		t.Logf("%v of %d: %+v", which, machines, f)
-		runtime.GC()
-	}
-}
-
-func paperOptions(seed uint64, machines int) Options {
-	return Options{
-		Seed: seed, World: sim.Options{Seed: seed, Drift: 100},
-		Farm:    farm.Config{Machines: machines, Replicas: 3, Workers: 1, RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10},
-		Domains: 5, Clients: 2, Objects: 10 * machines, Keys: machines, LeafBytes: 400, Buckets: 32,
 	}
 }
 

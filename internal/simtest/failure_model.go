@@ -1,0 +1,75 @@
+package simtest
+
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// The paper's machines have 30 threads, each with 8 transactions at a time, and
+// about 84 replicas of regions (SOSP'15 section 6.4). A thread shares its queue
+// pairs, logs and transactions with no other. So what is simulated is a slice: of
+// every machine one thread, with its 8 transactions, and 3 replicas. What the paper
+// counts is a thirtieth here.
+const (
+	threads     = 30
+	tasksOfEach = 8
+)
+
+// What a thread is busy with, so that it does what the paper's do:
+//
+//   - it looks up 292,000 keys a second, each with one READ: 790 million on 90
+//     machines (section 6.3). That is 3.4 us for an operation.
+//   - it runs 51,800 transactions of TATP a second: 140 million on 90 machines. In
+//     the mix of subscriber that is 19.3 us for 2.5 operations and one record, since a
+//     transaction that updates, one in five, has its LOCK and the reply, its
+//     COMMIT-PRIMARY and two COMMIT-BACKUPs handled. So a record takes what is
+//     left. Whatever TATP does that subscriber does not is part of it.
+//   - a remote procedure call costs both sides together four times what a READ
+//     does (figure 2), so one of its two datagrams costs either side what
+//     an operation does.
+//   - what is in a datagram is ours, and so is its cost: a list of recovering
+//     transactions, or a configuration, is decoded at some 50 MB/s.
+const (
+	operationCost = 3400 * time.Nanosecond
+	recordCost    = 10800 * time.Nanosecond
+	kilobyteCost  = 20 * time.Microsecond
+	// pollEvery is how often a transaction that waits looks whether it can go on.
+	pollEvery = 5 * time.Microsecond
+)
+
+// cardBandwidth is a thread's part of two cards of 56 Gb/s (section 6.1).
+const cardBandwidth = 2 * 56e9 / 8 / threads
+
+// stepCosts are what steps of transactions cost where they happen.
+var stepCosts = [txn.Steps]time.Duration{
+	txn.StepLock:         2 * recordCost, // LOCK, and LOCK-REPLY at the coordinator
+	txn.StepUnlock:       recordCost,
+	txn.StepApplyPrimary: recordCost,
+	txn.StepApplyBackup:  recordCost,
+}
+
+// recoveryCosts are what steps of recovery cost: the two that are taken for
+// each transaction at each replica.
+var recoveryCosts = [recovery.Steps]time.Duration{
+	recovery.StepOutcome:   recordCost,
+	recovery.StepTruncated: recordCost,
+}
+
+// paperOptions are those of section 6: leases of 10 ms (which is leaseTime), three
+// replicas, five failure domains.
+func paperOptions(seed uint64, machines int) Options {
+	return Options{
+		Seed: seed,
+		World: sim.Options{
+			Seed: seed, Drift: 100,
+			Processors: 1, Bandwidth: cardBandwidth,
+			Costs: sim.Costs{Operation: operationCost, Datagram: operationCost, Kilobyte: kilobyteCost, Yield: pollEvery},
+		},
+		Farm:    farm.Config{Machines: machines, Replicas: 3, Workers: 1, RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10},
+		Domains: 5, Clients: tasksOfEach, Objects: 100 * machines, Keys: machines, LeafBytes: 400, Buckets: 32,
+	}
+}
