@@ -1,0 +1,65 @@
+package tpcc
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// Cardinalities of the specification (clause 1.2.1).
+const (
+	districts = 10 // of a warehouse
+	customers = 3000
+	items     = 100_000
+	lastNames = 1000
+)
+
+// Bounds of Config.
+const (
+	warehousesMax = 1<<24 - 1
+	customersMin  = 10
+	itemsMin      = 20 // more than an order has lines
+)
+
+// A Config says how large the database is.
+type Config struct {
+	// Warehouses is the scale. 1 by default.
+	Warehouses int
+	// Customers is how many a district has, Items how many there are. The default
+	// is the specification's, 3000 and 100,000; less is for tests, and what is not
+	// the specification's is part of the scale that is printed.
+	Customers, Items int
+	// Seed decides the contents.
+	Seed uint64
+}
+
+func (c *Config) validate() error {
+	for _, f := range []struct {
+		v       *int
+		initial int
+	}{{&c.Warehouses, 1}, {&c.Customers, customers}, {&c.Items, items}} {
+		if *f.v == 0 {
+			*f.v = f.initial
+		}
+	}
+	if c.Warehouses < 1 || c.Warehouses > warehousesMax || c.Customers < customersMin || c.Customers > customers || c.Items < itemsMin || c.Items > items {
+		return fmt.Errorf("tpcc: %d warehouses (1 to %d), %d customers a district (%d to %d), %d items (%d to %d)",
+			c.Warehouses, warehousesMax, c.Customers, customersMin, customers, c.Items, itemsMin, items)
+	}
+	return nil
+}
+
+func (c *Config) scale() bench.Scale {
+	s := bench.Scale{N: c.Warehouses, Unit: "warehouses"}
+	if c.Customers != customers || c.Items != items {
+		s.Unit += fmt.Sprintf(" (reduced: %d customers a district, %d items)", c.Customers, c.Items)
+	}
+	return s
+}
+
+// delivered is how many of a district's orders have been delivered at first: 2100
+// of 3000. There is an order for each customer.
+func (c *Config) delivered() int { return c.Customers * 7 / 10 }
+
+// names is how many last names occur.
+func (c *Config) names() int { return min(lastNames, c.Customers) }

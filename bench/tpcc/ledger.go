@@ -1,0 +1,173 @@
+package tpcc
+
+import "fmt"
+
+// A ledger is what the consistency conditions are about, read from the tables
+// through either API.
+type ledger struct {
+	cfg        *Config
+	warehouses []warehouseBook // by number - 1
+	// items and stocks are how many rows there are.
+	items, stocks int
+}
+
+type warehouseBook struct {
+	exists    bool
+	year      money // W_YTD
+	paid      money // of the history
+	districts [districts]districtBook
+}
+
+type districtBook struct {
+	exists    bool
+	year      money // D_YTD
+	next      int   // D_NEXT_O_ID
+	paid      money // of the history
+	customers []customerBook
+	orders    []orderBook // by number - 1
+}
+
+type customerBook struct {
+	exists              bool
+	balance, yearToDate money // C_BALANCE, C_YTD_PAYMENT
+	deliveries          int
+	paid                money // of the history
+}
+
+type orderBook struct {
+	exists, isNew           bool // in ORDER, in NEW-ORDER
+	customer, carrier, says int  // O_C_ID, O_CARRIER_ID, O_OL_CNT
+	// Of ORDER-LINE: how many rows, how many of them are delivered, and the sum of
+	// those.
+	lines, delivered int
+	amount           money
+}
+
+func newLedger(cfg *Config) *ledger {
+	l := &ledger{cfg: cfg, warehouses: make([]warehouseBook, cfg.Warehouses)}
+	for w := range l.warehouses {
+		for d := range l.warehouses[w].districts {
+			l.warehouses[w].districts[d].customers = make([]customerBook, cfg.Customers)
+		}
+	}
+	return l
+}
+
+// warehouse returns the page of a warehouse.
+func (l *ledger) warehouse(n int) (*warehouseBook, error) {
+	if n < 1 || n > len(l.warehouses) {
+		return nil, fmt.Errorf("a row of warehouse %d, of %d", n, len(l.warehouses))
+	}
+	return &l.warehouses[n-1], nil
+}
+
+func (l *ledger) district(warehouse, n int) (*districtBook, error) {
+	w, err := l.warehouse(warehouse)
+	if err == nil && (n < 1 || n > districts) {
+		err = fmt.Errorf("a row of district %d of warehouse %d", n, warehouse)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &w.districts[n-1], nil
+}
+
+func (l *ledger) customer(warehouse, district, n int) (*customerBook, error) {
+	d, err := l.district(warehouse, district)
+	if err == nil && (n < 1 || n > len(d.customers)) {
+		err = fmt.Errorf("a row of customer %d of warehouse %d, district %d", n, warehouse, district)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &d.customers[n-1], nil
+}
+
+// ordersMax is beyond what memory holds.
+const ordersMax = 1 << 28
+
+func (l *ledger) order(warehouse, district, n int) (*orderBook, error) {
+	d, err := l.district(warehouse, district)
+	if err == nil && (n < 1 || n > ordersMax) {
+		err = fmt.Errorf("a row of order %d of warehouse %d, district %d", n, warehouse, district)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for len(d.orders) < n {
+		d.orders = append(d.orders, orderBook{})
+	}
+	return &d.orders[n-1], nil
+}
+
+func (l *ledger) enterWarehouse(n int, year money) error {
+	w, err := l.warehouse(n)
+	if err == nil {
+		w.exists, w.year = true, year
+	}
+	return err
+}
+
+func (l *ledger) enterDistrict(warehouse, n int, year money, next int) error {
+	d, err := l.district(warehouse, n)
+	if err == nil {
+		d.exists, d.year, d.next = true, year, next
+	}
+	return err
+}
+
+func (l *ledger) enterCustomer(warehouse, district, n int, balance, yearToDate money, deliveries int) error {
+	c, err := l.customer(warehouse, district, n)
+	if err == nil {
+		c.exists, c.balance, c.yearToDate, c.deliveries = true, balance, yearToDate, deliveries
+	}
+	return err
+}
+
+// enterPayment takes what the history says: whose payment it was, and where.
+func (l *ledger) enterPayment(h *historyRow) error {
+	c, err := l.customer(h.warehouse, h.district, h.customer)
+	if err != nil {
+		return err
+	}
+	d, err := l.district(h.atWarehouse, h.atDistrict)
+	if err != nil {
+		return err
+	}
+	c.paid += h.amount
+	d.paid += h.amount
+	l.warehouses[h.atWarehouse-1].paid += h.amount
+	return nil
+}
+
+func (l *ledger) enterOrder(warehouse, district, n, customer, carrier, lines int) error {
+	o, err := l.order(warehouse, district, n)
+	if err == nil {
+		_, err = l.customer(warehouse, district, customer)
+	}
+	if err == nil {
+		o.exists, o.customer, o.carrier, o.says = true, customer, carrier, lines
+	}
+	return err
+}
+
+func (l *ledger) enterNewOrder(warehouse, district, n int) error {
+	o, err := l.order(warehouse, district, n)
+	if err == nil {
+		o.isNew = true
+	}
+	return err
+}
+
+func (l *ledger) enterLine(warehouse, district, order int, amount money, isDelivered bool) error {
+	o, err := l.order(warehouse, district, order)
+	if err != nil {
+		return err
+	}
+	o.lines++
+	if isDelivered {
+		o.delivered++
+		o.amount += amount
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package tpcc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A reader fills a ledger from one partition, while nobody changes it. The walks
+// check the indexes, too.
+type reader struct {
+	*partition
+	ctx    context.Context
+	m      *txn.Machine
+	ledger *ledger
+	buf    []byte
+}
+
+// row returns an object, in memory that the next one takes.
+func (r *reader) row(p region.Ptr) ([]byte, error) {
+	if n := p.Capacity(); cap(r.buf) < n {
+		r.buf = make([]byte, n)
+	}
+	b := r.buf[:p.Capacity()]
+	_, err := r.m.Read(p, b)
+	return b, err
+}
+
+// rows passes all rows of an index, with what is in their keys.
+func (r *reader) rows(tb *hash.Table, enter func(w, d, n int, row []byte) error) error {
+	return tb.Check(r.ctx, hash.Visitor{Pair: func(key, value []byte) error {
+		p, err := region.DecodePtr(value)
+		if err != nil {
+			return err
+		}
+		row, err := r.row(p)
+		if err != nil {
+			return err
+		}
+		w, d, n := splitKey(key)
+		return enter(w, d, n, row)
+	}})
+}
+
+// count counts the pairs of an index.
+func (r *reader) count(tb *hash.Table) (n int, err error) {
+	err = tb.Check(r.ctx, hash.Visitor{Pair: func(_, _ []byte) error { n++; return nil }})
+	return n, err
+}
+
+// read enters the whole partition.
+func (r *reader) read() error {
+	for _, step := range []struct {
+		name string
+		read func() error
+	}{
+		{"warehouse", r.readWarehouses},
+		{"district", r.readDistricts},
+		{"customer", r.readCustomers},
+		{"history", r.readHistory},
+		{"orders", r.readOrders},
+		{"new_order", r.readNewOrders},
+		{"order_line", r.readLines},
+		{"stock", r.readStock},
+	} {
+		if err := step.read(); err != nil {
+			return fmt.Errorf("table %s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *reader) readWarehouses() error {
+	return r.rows(r.warehouseYears, func(w, _, _ int, row []byte) error {
+		return r.ledger.enterWarehouse(w, yearToDate.get(row))
+	})
+}
+
+func (r *reader) readDistricts() error {
+	next := make(map[[2]int]int)
+	err := r.rows(r.districtOrders, func(w, d, _ int, row []byte) error {
+		next[[2]int{w, d}] = nextOrder.get(row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.rows(r.districtYears, func(w, d, _ int, row []byte) error {
+		return r.ledger.enterDistrict(w, d, yearToDate.get(row), next[[2]int{w, d}])
+	})
+}
+
+// readCustomers also checks that each can be found by last name.
+func (r *reader) readCustomers() error {
+	customers := 0
+	err := r.rows(r.customers, func(w, d, n int, row []byte) error {
+		customers++
+		return r.ledger.enterCustomer(w, d, n, customerBalance.get(row), customerPaid.get(row), customerDeliveries.get(row))
+	})
+	if err != nil {
+		return err
+	}
+	return r.sameCount(r.lastNames, customers)
+}
+
+func (r *reader) readHistory() error {
+	return r.histories.Check(r.ctx, hash.Visitor{Pair: func(_, row []byte) error {
+		return r.ledger.enterPayment(&historyRow{
+			warehouse: historyOfWarehouse.get(row), district: historyOfDistrict.get(row), customer: historyCustomer.get(row),
+			atWarehouse: historyWarehouse.get(row), atDistrict: historyDistrict.get(row), amount: historyAmount.get(row),
+		})
+	}})
+}
+
+// readOrders also checks that each can be found by its customer.
+func (r *reader) readOrders() error {
+	orders := 0
+	err := r.rows(r.orders, func(w, d, n int, row []byte) error {
+		orders++
+		return r.ledger.enterOrder(w, d, n, orderCustomer.get(row), orderCarrier.get(row), orderLines.get(row))
+	})
+	if err != nil {
+		return err
+	}
+	return r.sameCount(r.customerOrders, orders)
+}
+
+func (r *reader) readNewOrders() error {
+	return r.newOrders.Check(r.ctx, func(key []byte, _ region.Ptr) error {
+		return r.ledger.enterNewOrder(splitKey(key))
+	})
+}
+
+func (r *reader) readLines() error {
+	return r.lines.Check(r.ctx, func(key []byte, p region.Ptr) error {
+		row, err := r.row(p)
+		if err != nil {
+			return err
+		}
+		w, d, order := splitKey(key)
+		for i := range linesCount.get(row) {
+			line := lineOf(row, i)
+			if err := r.ledger.enterLine(w, d, order, lineAmount.get(line), lineDelivered.isSet(line)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// readStock also counts the partition's items, which all have to have all of.
+func (r *reader) readStock() error {
+	stocks, err := r.count(r.stocks)
+	if err != nil {
+		return err
+	}
+	r.ledger.stocks += stocks
+	n, err := r.count(r.items)
+	if r.ledger.items == 0 || n != r.ledger.cfg.Items {
+		r.ledger.items = n
+	}
+	return err
+}
+
+// sameCount says whether an index has as many entries as the table has rows.
+func (r *reader) sameCount(tr *btree.Tree, rows int) error {
+	shape, err := tr.Inspect(r.ctx, btree.Visitor{})
+	if err == nil && shape.Entries != rows {
+		err = fmt.Errorf("%d rows, %d in another index", rows, shape.Entries)
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package tpcc
+
+import (
+	"github.com/farmsql/farmsql/txn"
+)
+
+// enter is New-Order (clause 2.4.2.2).
+func (x *native) enter(t *txn.Tx, in *newOrder) error {
+	home := x.part(in.warehouse)
+	warehouse, err := read(t, home.warehouses, x.number(in.warehouse, 0, 0))
+	if err != nil {
+		return err
+	}
+	district, err := read(t, home.districts, x.number(in.warehouse, in.district, 0))
+	if err != nil {
+		return err
+	}
+	customer, err := read(t, home.customers, x.number(in.warehouse, in.district, in.customer))
+	if err != nil {
+		return err
+	}
+	next, err := write(t, home.districtOrders, x.number(in.warehouse, in.district, 0))
+	if err != nil {
+		return err
+	}
+	in.number = nextOrder.get(next)
+	nextOrder.add(next, 1)
+	if err := x.enterOrder(t, in); err != nil {
+		return err
+	}
+	sum, err := x.enterLines(t, in)
+	if err != nil {
+		return err
+	}
+	discount := rate(customerDiscount.get(customer))
+	taxes := rate(placeTax.get(warehouse) + placeTax.get(district))
+	in.total = sum.less(discount).plus(taxes)
+	return nil
+}
+
+// enterOrder adds the order to ORDER and NEW-ORDER. Its number is new because it
+// comes from the district, so that only one index is asked whether it is.
+func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
+	home := x.part(in.warehouse)
+	p, order, err := insert(t, home.orders, x.number(in.warehouse, in.district, in.number), orderBytes, home.hint)
+	if err != nil {
+		return err
+	}
+	orderCustomer.set(order, in.customer)
+	orderLines.set(order, len(in.lines))
+	if in.allLocal() {
+		orderIsLocal.set(order, 1)
+	}
+	orderAt.set(order, in.entered)
+	if err := home.newOrders.Put(t, x.key, p); err != nil {
+		return err
+	}
+	x.key = appendCustomerOrder(x.key[:0], in.warehouse, in.district, in.customer, in.number)
+	return home.customerOrders.Put(t, x.key, p)
+}
+
+// enterLines adds the order's lines and takes what they need from stock.
+func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
+	home := x.part(in.warehouse)
+	p, lines, err := t.Alloc(linesBytes(len(in.lines)), home.hint)
+	if err != nil {
+		return 0, err
+	}
+	linesCount.set(lines, len(in.lines))
+	for i := range in.lines {
+		amount, err := x.enterLine(t, in, &in.lines[i], lineOf(lines, i))
+		if err != nil {
+			return 0, err
+		}
+		sum += amount
+	}
+	return sum, home.lines.Put(t, x.number(in.warehouse, in.district, in.number), p)
+}
+
+func (x *native) enterLine(t *txn.Tx, in *newOrder, line *newLine, row []byte) (money, error) {
+	at, ok, err := x.partitions[x.at].items.GetPtr(t, x.number(0, 0, line.item))
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return 0, errUnusedItem
+	}
+	item, err := t.Read(at)
+	if err != nil {
+		return 0, err
+	}
+	supply := x.part(line.supply)
+	stock, err := write(t, supply.stocks, x.number(line.supply, 0, line.item))
+	if err != nil {
+		return 0, err
+	}
+	data, err := read(t, supply.stockData, x.key)
+	if err != nil {
+		return 0, err
+	}
+	stockQuantity.set(stock, restocked(stockQuantity.get(stock), line.quantity))
+	stockYear.add(stock, line.quantity)
+	stockOrders.add(stock, 1)
+	if line.supply != in.warehouse {
+		stockRemote.add(stock, 1)
+	}
+	amount := money(line.quantity) * itemPrice.get(item)
+	lineItem.set(row, line.item)
+	lineSupply.set(row, line.supply)
+	lineQuantity.set(row, line.quantity)
+	lineAmount.set(row, amount)
+	copy(row[lineInfo.at:], stockInfo(in.district).get(data))
+	return amount, nil
+}

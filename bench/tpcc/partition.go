@@ -1,0 +1,115 @@
+package tpcc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A partition is the indexes of the warehouses that live at one machine, and of
+// that machine's copy of the items, as one machine uses them. Their values are
+// pointers to rows, but a payment's row is the value itself.
+type partition struct {
+	// hint is where the partition's rows are to be.
+	hint region.Addr
+
+	warehouses, warehouseYears                  *hash.Table
+	districts, districtOrders, districtYears    *hash.Table
+	customers, customerData, histories, orders  *hash.Table
+	stocks, stockData, items                    *hash.Table
+	newOrders, customerOrders, lines, lastNames *btree.Tree
+}
+
+// A hashIndex is one of a partition's hash tables, and how it is made.
+type hashIndex struct {
+	name string
+	cfg  hash.Config
+	of   func(*partition) **hash.Table
+}
+
+type treeIndex struct {
+	name string
+	of   func(*partition) **btree.Tree
+}
+
+// toRows is the configuration of the indexes by numbers.
+var toRows = hash.Config{KeyBytes: keyBytes, ValueBytes: region.PtrBytes}
+
+var hashIndexes = []hashIndex{
+	{"warehouse", toRows, func(p *partition) **hash.Table { return &p.warehouses }},
+	{"warehouse_year", toRows, func(p *partition) **hash.Table { return &p.warehouseYears }},
+	{"district", toRows, func(p *partition) **hash.Table { return &p.districts }},
+	{"district_order", toRows, func(p *partition) **hash.Table { return &p.districtOrders }},
+	{"district_year", toRows, func(p *partition) **hash.Table { return &p.districtYears }},
+	{"customer", toRows, func(p *partition) **hash.Table { return &p.customers }},
+	{"customer_data", toRows, func(p *partition) **hash.Table { return &p.customerData }},
+	{"history", hash.Config{KeyBytes: historyKeyBytes, ValueBytes: historyBytes}, func(p *partition) **hash.Table { return &p.histories }},
+	{"orders", toRows, func(p *partition) **hash.Table { return &p.orders }},
+	{"stock", toRows, func(p *partition) **hash.Table { return &p.stocks }},
+	{"stock_data", toRows, func(p *partition) **hash.Table { return &p.stockData }},
+	{"item", toRows, func(p *partition) **hash.Table { return &p.items }},
+}
+
+var treeIndexes = []treeIndex{
+	{"new_order", func(p *partition) **btree.Tree { return &p.newOrders }},
+	{"orders_customer", func(p *partition) **btree.Tree { return &p.customerOrders }},
+	{"order_line", func(p *partition) **btree.Tree { return &p.lines }},
+	{"customer_last", func(p *partition) **btree.Tree { return &p.lastNames }},
+}
+
+// A partitioning is all partitions, by the machine that uses them and by that at
+// which they are.
+type partitioning [][]partition
+
+// partitionOf is at which of so many machines a warehouse is.
+func partitionOf(warehouse, machines int) int { return (warehouse - 1) % machines }
+
+// openPartitions creates the indexes, or finds them.
+func openPartitions(ctx context.Context, t *bench.Target) (partitioning, error) {
+	hints, err := t.Places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := t.Machines()
+	all := make(partitioning, n)
+	for user := range all {
+		all[user] = make([]partition, n)
+	}
+	for at := range n {
+		for user := range n {
+			all[user][at].hint = hints[at]
+		}
+		if err := all.open(ctx, t, at); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// open opens the indexes of the partition at one machine for all.
+func (all partitioning) open(ctx context.Context, t *bench.Target, at int) error {
+	name := func(index string) string { return fmt.Sprintf("tpcc.%s.%d", index, at) }
+	for _, index := range hashIndexes {
+		handles, err := t.HashAt(ctx, at, name(index.name), index.cfg)
+		if err != nil {
+			return err
+		}
+		for user, h := range handles {
+			*index.of(&all[user][at]) = h
+		}
+	}
+	for _, index := range treeIndexes {
+		handles, err := t.TreeAt(ctx, at, name(index.name), btree.Config{})
+		if err != nil {
+			return err
+		}
+		for user, h := range handles {
+			*index.of(&all[user][at]) = h
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package tpcc
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Rows on the native API are objects of fixed layout. A field is its offset.
+type (
+	intField   int // 4 bytes
+	moneyField int // 8 bytes
+	timeField  int // 8 bytes; zero is no time
+	// A textField is followed by zeros.
+	textField struct{ at, n int }
+)
+
+func (f intField) get(row []byte) int {
+	return int(int32(binary.LittleEndian.Uint32(row[f:])))
+}
+
+func (f intField) set(row []byte, v int) { binary.LittleEndian.PutUint32(row[f:], uint32(int32(v))) }
+
+func (f intField) add(row []byte, n int) { f.set(row, f.get(row)+n) }
+
+func (f moneyField) get(row []byte) money { return money(binary.LittleEndian.Uint64(row[f:])) }
+
+func (f moneyField) set(row []byte, v money) { binary.LittleEndian.PutUint64(row[f:], uint64(v)) }
+
+func (f moneyField) add(row []byte, v money) { f.set(row, f.get(row)+v) }
+
+func (f timeField) set(row []byte, t time.Time) {
+	if t.IsZero() {
+		binary.LittleEndian.PutUint64(row[f:], 0)
+		return
+	}
+	binary.LittleEndian.PutUint64(row[f:], uint64(t.UnixNano()))
+}
+
+func (f timeField) isSet(row []byte) bool { return binary.LittleEndian.Uint64(row[f:]) != 0 }
+
+// get returns the row's bytes.
+func (f textField) get(row []byte) []byte {
+	b := row[f.at : f.at+f.n]
+	for len(b) > 0 && b[len(b)-1] == 0 {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func (f textField) set(row []byte, s string) { clear(row[f.at+copy(row[f.at:f.at+f.n], s) : f.at+f.n]) }
+
+// Lengths of text.
+const (
+	nameMax     = 16 // of a customer, first and last
+	placeMax    = 10 // of a warehouse or district
+	streetMax   = 20
+	addressMax  = 3*streetMax + 2 + 9
+	infoMax     = 24 // S_DIST_xx, H_DATA
+	itemNameMax = 24
+	itemDataMax = 50
+	phoneMax    = 16
+)
+
+// A warehouse, and a district, what is never changed.
+const (
+	placeTax     = intField(0)
+	placeAddress = 4 + placeMax
+	placeBytes   = placeAddress + addressMax
+)
+
+var placeName = textField{4, placeMax}
+
+// What a warehouse, or a district, has taken this year.
+const (
+	yearToDate = moneyField(0)
+	yearBytes  = 8
+)
+
+// What a district gives its next order.
+const (
+	nextOrder      = intField(0)
+	nextOrderBytes = 4
+)
+
+// A customer, without C_DATA, which is an object of its own.
+const (
+	customerID         = intField(0)
+	customerDiscount   = intField(4)
+	customerPayments   = intField(8)
+	customerDeliveries = intField(12)
+	customerBalance    = moneyField(16)
+	customerPaid       = moneyField(24)
+	customerLimit      = moneyField(32)
+	customerSince      = timeField(40)
+	customerAddress    = 48 + 2*nameMax + 2 + 2 + phoneMax
+	customerBytes      = customerAddress + addressMax
+)
+
+var (
+	customerFirst  = textField{48, nameMax}
+	customerMiddle = textField{48 + nameMax, 2}
+	customerLast   = textField{50 + nameMax, nameMax}
+	customerCredit = textField{50 + 2*nameMax, 2}
+	customerPhone  = textField{52 + 2*nameMax, phoneMax}
+
+	customerText = textField{0, dataMax} // C_DATA
+)
+
+// A payment in the history. Its key is not one of the specification's columns.
+const (
+	historyCustomer    = intField(0)
+	historyOfDistrict  = intField(4)
+	historyOfWarehouse = intField(8)
+	historyDistrict    = intField(12)
+	historyWarehouse   = intField(16)
+	historyAt          = timeField(20)
+	historyAmount      = moneyField(28)
+	historyBytes       = 36 + infoMax
+)
+
+var historyText = textField{36, infoMax}
+
+// An order. carrier is 0 while it is still to be delivered.
+const (
+	orderCustomer = intField(0)
+	orderCarrier  = intField(4)
+	orderLines    = intField(8)
+	orderIsLocal  = intField(12)
+	orderAt       = timeField(16)
+	orderBytes    = 24
+)
+
+// The lines of an order: how many, and each at lineOf.
+const (
+	linesCount = intField(0)
+	linesStart = 4
+
+	lineItem      = intField(0)
+	lineSupply    = intField(4)
+	lineQuantity  = intField(8)
+	lineAmount    = moneyField(12)
+	lineDelivered = timeField(20)
+	lineBytes     = 28 + infoMax
+)
+
+var lineInfo = textField{28, infoMax}
+
+func linesBytes(n int) int { return linesStart + n*lineBytes }
+
+func lineOf(lines []byte, i int) []byte { return lines[linesBytes(i):linesBytes(i+1)] }
+
+// An item.
+const (
+	itemImage = intField(0)
+	itemPrice = moneyField(4)
+	itemBytes = 12 + itemNameMax + itemDataMax
+)
+
+var (
+	itemName = textField{12, itemNameMax}
+	itemData = textField{12 + itemNameMax, itemDataMax}
+)
+
+// A stock, what is changed.
+const (
+	stockQuantity = intField(0)
+	stockOrders   = intField(4)
+	stockRemote   = intField(8)
+	stockYear     = intField(12)
+	stockBytes    = 16
+)
+
+// A stock's data, which are not: S_DIST_xx and S_DATA.
+const stockDataBytes = districts*infoMax + itemDataMax
+
+var stockText = textField{districts * infoMax, itemDataMax}
+
+func stockInfo(district int) textField { return textField{(district - 1) * infoMax, infoMax} }
+
+// setAddress writes an address.
+func setAddress(row []byte, at int, a *address) {
+	for _, f := range []struct {
+		n int
+		s string
+	}{{streetMax, a.street1}, {streetMax, a.street2}, {streetMax, a.city}, {2, a.state}, {9, a.zip}} {
+		textField{at, f.n}.set(row, f.s)
+		at += f.n
+	}
+}
+
+// Keys of the indexes.
+const (
+	keyBytes        = 8 // key
+	keyOfDistrict   = 4 // of those
+	customerOrder   = keyBytes + 4
+	nameKeyBytes    = keyOfDistrict + 2*nameMax + 4
+	historyKeyBytes = 16
+)
+
+// appendKey appends a key that sorts by warehouse, district and number.
+func appendKey(b []byte, warehouse, district, number int) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(warehouse)<<40|uint64(district)<<32|uint64(number))
+}
+
+// splitKey is the other way round.
+func splitKey(b []byte) (warehouse, district, number int) {
+	k := binary.BigEndian.Uint64(b)
+	return int(k >> 40), int(k >> 32 & 0xff), int(k & 0xffffffff)
+}
+
+// appendCustomerOrder appends the key of a customer's order.
+func appendCustomerOrder(b []byte, warehouse, district, customer, order int) []byte {
+	return binary.BigEndian.AppendUint32(appendKey(b, warehouse, district, customer), uint32(order))
+}
+
+// appendName appends how the keys of the customers of a last name begin.
+func appendName(b []byte, warehouse, district int, last string) []byte {
+	b = appendKey(b, warehouse, district, 0)
+	b = b[:len(b)-keyBytes+keyOfDistrict]
+	return append(append(b, last...), make([]byte, nameMax-len(last))...)
+}

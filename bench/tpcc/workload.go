@@ -1,0 +1,208 @@
+package tpcc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// A Workload is TPC-C on one target.
+type Workload struct {
+	cfg              Config
+	loading, running constants
+	store            store
+	clients          atomic.Uint32
+}
+
+var _ bench.Workload = (*Workload)(nil)
+
+// A store is the database as one API reaches it.
+type store interface {
+	// create makes the empty tables.
+	create(ctx context.Context) error
+	// itemLoaders returns a loader for each copy of the items.
+	itemLoaders(ctx context.Context) ([]loader, error)
+	warehouseLoader(ctx context.Context, warehouse int) (loader, error)
+	// client returns what runs the transactions of a client, which has a number
+	// of its own, and the warehouses that they are to be entered at.
+	client(ctx context.Context, th *bench.Thread, number uint32, warehouses int) (database, []int, error)
+	// read enters all there is.
+	read(ctx context.Context, l *ledger) error
+}
+
+// A database runs transactions for one client, each to its end. errUnusedItem
+// means that a New-Order was rolled back.
+type database interface {
+	newOrder(context.Context, *newOrder) error
+	payment(context.Context, *payment) error
+	orderStatus(context.Context, *orderStatus) error
+	delivery(context.Context, *delivery) error
+	stockLevel(context.Context, *stockLevel) error
+	close() error
+}
+
+// New returns the workload on a target, through the target's API.
+func New(t *bench.Target, cfg Config) (*Workload, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	w := &Workload{cfg: cfg, store: &nativeStore{target: t}}
+	if t.API() == bench.SQL {
+		w.store = &sqlStore{t.SQL()}
+	}
+	w.loading, w.running = drawConstants(cfg.Seed)
+	return w, nil
+}
+
+// Name implements bench.Workload.
+func (w *Workload) Name() string { return "TPC-C" }
+
+// Scale implements bench.Workload.
+func (w *Workload) Scale() bench.Scale { return w.cfg.scale() }
+
+// Kinds implements bench.Workload.
+func (w *Workload) Kinds() []string { return kindNames }
+
+// Load implements bench.Workload.
+func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
+	if err := w.store.create(ctx); err != nil {
+		return fmt.Errorf("tpcc: tables: %w", err)
+	}
+	if err := w.loadItems(ctx, p); err != nil {
+		return fmt.Errorf("tpcc: loading items: %w", err)
+	}
+	if err := w.loadWarehouses(ctx, p); err != nil {
+		return fmt.Errorf("tpcc: loading: %w", err)
+	}
+	return nil
+}
+
+// Streams of random numbers while loading: one for items, then one for each part.
+const itemStream = 1
+
+func (w *Workload) loadItems(ctx context.Context, p *bench.Progress) error {
+	loaders, err := w.store.itemLoaders(ctx)
+	if err != nil {
+		return err
+	}
+	stage := p.Stage("loading items", len(loaders))
+	defer stage.Done()
+	var errs []error
+	for _, l := range loaders {
+		errs = append(errs, itemPart(newRandom(&w.cfg, w.loading, w.cfg.Seed, itemStream), l), l.close())
+		stage.Add(1)
+	}
+	return errors.Join(errs...)
+}
+
+// loadWarehouses loads as many parts at a time as there are processors.
+func (w *Workload) loadWarehouses(ctx context.Context, p *bench.Progress) error {
+	stage := p.Stage(fmt.Sprintf("loading %d warehouses", w.cfg.Warehouses), w.cfg.Warehouses*w.cfg.rows())
+	defer stage.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := atomic.Int64{}
+	var loaders sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		loaders.Go(func() {
+			for ctx.Err() == nil {
+				n := int(next.Add(1) - 1)
+				if n >= w.cfg.Warehouses*(1+districts) {
+					return
+				}
+				rows, err := w.loadPart(ctx, n)
+				if err != nil {
+					cancel(err)
+				}
+				stage.Add(rows)
+			}
+		})
+	}
+	loaders.Wait()
+	return context.Cause(ctx)
+}
+
+// loadPart loads one of the parts: 1 + districts of each warehouse.
+func (w *Workload) loadPart(ctx context.Context, n int) (rows int, err error) {
+	warehouse, district := n/(1+districts)+1, n%(1+districts)
+	l, err := w.store.warehouseLoader(ctx, warehouse)
+	if err != nil {
+		return 0, err
+	}
+	r := newRandom(&w.cfg, w.loading, w.cfg.Seed, itemStream+1+uint64(n))
+	if district == 0 {
+		rows, err = stockPart(r, l, warehouse)
+	} else {
+		rows, err = districtPart(r, l, warehouse, district)
+	}
+	return rows, errors.Join(err, l.close())
+}
+
+// NewClient implements bench.Workload.
+func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Client, error) {
+	db, warehouses, err := w.store.client(ctx, th, w.clients.Add(1), w.cfg.Warehouses)
+	if err != nil {
+		return nil, fmt.Errorf("tpcc: %w", err)
+	}
+	return &client{database: db, random: newRandom(&w.cfg, w.running, th.Seed, 0), warehouses: warehouses}, nil
+}
+
+// Check implements bench.Workload: it checks the consistency conditions.
+func (w *Workload) Check(ctx context.Context) error {
+	l := newLedger(&w.cfg)
+	if err := w.store.read(ctx, l); err != nil {
+		return fmt.Errorf("%w: %w", bench.ErrInconsistent, err)
+	}
+	return l.check()
+}
+
+// A client enters transactions.
+type client struct {
+	database
+	random     *random
+	warehouses []int
+
+	newOrder    newOrder
+	payment     payment
+	orderStatus orderStatus
+	delivery    delivery
+	stockLevel  stockLevel
+}
+
+// Do implements bench.Client.
+func (c *client) Do(ctx context.Context) (kind int, err error) {
+	kind = c.random.kind()
+	err = c.enter(ctx, kind, c.warehouses[c.random.IntN(len(c.warehouses))])
+	if errors.Is(err, errUnusedItem) {
+		err = bench.ErrMiss
+	}
+	return kind, err
+}
+
+// enter draws a transaction of a kind and runs it.
+func (c *client) enter(ctx context.Context, kind, warehouse int) error {
+	switch kind {
+	case kindNewOrder:
+		c.newOrder.draw(c.random, warehouse)
+		return c.database.newOrder(ctx, &c.newOrder)
+	case kindPayment:
+		c.payment.draw(c.random, warehouse)
+		return c.database.payment(ctx, &c.payment)
+	case kindOrderStatus:
+		c.orderStatus.draw(c.random, warehouse)
+		return c.database.orderStatus(ctx, &c.orderStatus)
+	case kindDelivery:
+		c.delivery.draw(c.random, warehouse)
+		return c.database.delivery(ctx, &c.delivery)
+	}
+	c.stockLevel.draw(c.random, warehouse)
+	return c.database.stockLevel(ctx, &c.stockLevel)
+}
+
+// Close implements bench.Client.
+func (c *client) Close() error { return c.close() }

@@ -1,0 +1,85 @@
+package tpcc
+
+import (
+	"context"
+	"testing"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// reduced is a scale for tests.
+var reduced = Config{Warehouses: 2, Customers: 30, Items: 100, Seed: 1}
+
+// open returns a target with the loaded workload.
+func open(t *testing.T, target bench.TargetConfig, cfg Config) (*bench.Target, *Workload) {
+	t.Helper()
+	ctx := context.Background()
+	tg, err := bench.Open(ctx, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w, err := New(tg, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Load(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	return tg, w
+}
+
+// run runs the mix and requires that each kind of transaction has come by.
+func run(t *testing.T, tg *bench.Target, w *Workload, o bench.Options) *bench.Result {
+	t.Helper()
+	o.AnyBuild = true
+	res, err := bench.Run(context.Background(), tg, w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range res.Kinds {
+		if k.Count == 0 {
+			t.Errorf("no %s", k.Name)
+		}
+	}
+	return res
+}
+
+func TestLoadedIsConsistent(t *testing.T) {
+	_, w := open(t, bench.TargetConfig{}, reduced)
+	if err := w.Check(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNative(t *testing.T) {
+	tg, w := open(t, bench.TargetConfig{}, reduced)
+	res := run(t, tg, w, bench.Options{Threads: 2, Transactions: 500, Seed: 1})
+	if part := res.Kinds[kindNewOrder].MissedPart; part == 0 || part > 0.05 {
+		t.Errorf("%.2f %% of New-Order rolled back, want about 1", 100*part)
+	}
+	// Another run's clients are not confused with the first's.
+	run(t, tg, w, bench.Options{Threads: 2, Transactions: 200, Seed: 2})
+}
+
+func TestNativeOnThreeMachines(t *testing.T) {
+	cfg := reduced
+	cfg.Warehouses = 4
+	tg, w := open(t, bench.TargetConfig{Machines: 3, Replicas: 2}, cfg)
+	res := run(t, tg, w, bench.Options{Threads: 3, Transactions: 300, Seed: 1})
+	if res.Reads.Remote == 0 {
+		t.Error("nothing was read from another machine")
+	}
+	if res.Reads.Local < 5*res.Reads.Remote {
+		t.Errorf("%.1f local and %.1f remote reads a transaction: warehouses are not at their machines", res.Reads.Local, res.Reads.Remote)
+	}
+}
+
+func TestSQL(t *testing.T) {
+	tg, w := open(t, bench.TargetConfig{API: bench.SQL}, small)
+	run(t, tg, w, bench.Options{Threads: 2, Transactions: 100, Seed: 1})
+}
