@@ -207,6 +207,22 @@ func TestPlaces(t *testing.T) {
 	if len(r.entries) != 16 || count[0] != 6 || count[1] != 5 || count[2] != 5 {
 		t.Errorf("%d shards, by machine %v", len(r.entries), count)
 	}
+	homes := map[region.Addr]bool{}
+	for i := range 700 {
+		home, err := tb.Home(numberedKey(make([]byte, 16), i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		homes[home] = true
+	}
+	for i := range r.entries {
+		if !homes[r.entries[i].Load().first.Addr] {
+			t.Errorf("shard %d is no key's home", i)
+		}
+	}
+	if _, err := Open(c.Machine(0), region.Ptr{}).Home([]byte("key")); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a home in no table: %v", err)
+	}
 	if got := len(checkTable(t, tb)); got != 700 {
 		t.Errorf("%d pairs", got)
 	}

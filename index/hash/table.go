@@ -108,6 +108,18 @@ func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
 // Anchor returns the pointer that the table is known by.
 func (tb *Table) Anchor() region.Ptr { return tb.anchor }
 
+// Home returns an address in the shard that key belongs to, as far as the handle
+// knows: what is to be done with the key can be shipped to that address's primary
+// (txn.Machine.Ship). When the shard has split since, and the key's part lives
+// elsewhere, it can be done there as well, only at a distance.
+func (tb *Table) Home(key []byte) (region.Addr, error) {
+	o, err := tb.open()
+	if err != nil {
+		return 0, err
+	}
+	return o.dir.find(sum(o.seed, key)).first.Addr, nil
+}
+
 // open reads the anchor if this has not been done.
 func (tb *Table) open() (*opened, error) {
 	if o := tb.opened.Load(); o != nil {

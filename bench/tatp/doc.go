@@ -1,0 +1,38 @@
+// Package tatp is the Telecom Application Transaction Processing benchmark, by its
+// description of 2009: four tables about the subscribers of a mobile telephone
+// network, and seven transactions on them.
+//
+//	transaction                 share  what it does
+//	get subscriber data          35 %  reads a subscriber's row
+//	get new destination          10 %  reads a facility and the forwardings that hold at a time
+//	get access data              35 %  reads a row of access information
+//	update subscriber data        2 %  changes a bit of a subscriber and a field of a facility
+//	update location              14 %  changes where a subscriber is, found by the number
+//	insert call forwarding        2 %  adds a forwarding, found by the number
+//	delete call forwarding        2 %  removes one
+//
+// Subscribers are drawn as the description says: some come more often than others.
+// Many transactions find no row, in shares that the description tells, and end as
+// bench.ErrMiss.
+//
+// # Native
+//
+// As in SOSP'15 section 6.2, tables are hash tables, here with the rows inside:
+// subscribers, their numbers (an index of its own), access information, facilities
+// and forwardings, spread over all machines. The transactions that read one row are
+// lock-free lookups. An update of a location is one field of one object: it is
+// shipped to the object's primary. The others are transactions.
+//
+// # SQL
+//
+// The tables of the description, with its primary and foreign keys, in a database
+// named tatp. Statements are prepared once for each client; transactions of one
+// statement are just that, the others are between START TRANSACTION and COMMIT.
+//
+// # What is checked
+//
+// The data are drawn from the seed, so that a row that must not change can be
+// compared with what it was. The rest must be what the clients may have made of it:
+// forwardings have their facility and are as many as were loaded and inserted less
+// those deleted, and fields are in their ranges.
+package tatp

@@ -1,0 +1,153 @@
+package tatp
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/bench"
+	"golang.org/x/sync/errgroup"
+)
+
+// A Config says how large the data are.
+type Config struct {
+	// Subscribers is how many there are; 100,000 by default, the description's
+	// smallest.
+	Subscribers int
+	// Seed decides what the data are.
+	Seed uint64
+	// Drop has Load remove a database named tatp that is there already, over SQL.
+	Drop bool
+}
+
+const (
+	defaultSubscribers = 100_000
+	subscribersMax     = 1 << 30
+)
+
+// A Workload is TATP on one target. There is one on a target.
+type Workload struct {
+	target *bench.Target
+	cfg    Config
+	store  store
+	loaded totals
+	// inserted and deleted count call forwardings since they were loaded.
+	inserted, deleted atomic.Int64
+}
+
+var _ bench.Workload = (*Workload)(nil)
+
+// A store is where the tables are: behind one of the APIs.
+type store interface {
+	create(ctx context.Context) error
+	// newLoader returns what puts subscribers into the tables; it is used by one
+	// goroutine.
+	newLoader(ctx context.Context) (loader, error)
+	newExecutor(ctx context.Context, th *bench.Thread) (executor, error)
+	// check compares the tables with what was loaded, and that there are so many
+	// call forwardings.
+	check(ctx context.Context, forwards int64) error
+}
+
+// A loader puts subscribers into the tables in batches.
+type loader interface {
+	load(ctx context.Context, from, to uint32) error
+	close() error
+}
+
+// New returns TATP on a target, whose database is empty.
+func New(target *bench.Target, cfg Config) (*Workload, error) {
+	if cfg.Subscribers == 0 {
+		cfg.Subscribers = defaultSubscribers
+	}
+	if cfg.Subscribers < 1 || cfg.Subscribers > subscribersMax {
+		return nil, fmt.Errorf("tatp: %d subscribers, must be 1 to %d", cfg.Subscribers, subscribersMax)
+	}
+	w := &Workload{target: target, cfg: cfg}
+	if target.API() == bench.SQL {
+		w.store = &sqlStore{w: w, db: target.SQL()}
+	} else {
+		w.store = newNativeStore(w)
+	}
+	return w, nil
+}
+
+// Name implements bench.Workload.
+func (w *Workload) Name() string { return "TATP" }
+
+// Scale implements bench.Workload.
+func (w *Workload) Scale() bench.Scale { return bench.Scale{N: w.cfg.Subscribers, Unit: "subscribers"} }
+
+// Kinds implements bench.Workload.
+func (w *Workload) Kinds() []string { return kindNames[:] }
+
+// loadBatch is how many subscribers are loaded in one transaction.
+const loadBatch = 20
+
+// Load implements bench.Workload.
+func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
+	if err := w.store.create(ctx); err != nil {
+		return fmt.Errorf("tatp: %w", err)
+	}
+	stage := p.Stage("loading subscribers", w.cfg.Subscribers)
+	defer stage.Done()
+	var next atomic.Uint32
+	loaders, ctx := errgroup.WithContext(ctx)
+	for range runtime.GOMAXPROCS(0) {
+		loaders.Go(func() error {
+			l, err := w.store.newLoader(ctx)
+			if err != nil {
+				return err
+			}
+			for err == nil {
+				to := next.Add(loadBatch)
+				from := to - loadBatch
+				if from >= uint32(w.cfg.Subscribers) {
+					break
+				}
+				to = min(to, uint32(w.cfg.Subscribers))
+				err = l.load(ctx, from+1, to)
+				stage.Add(int(to - from))
+			}
+			if closed := l.close(); err == nil {
+				err = closed
+			}
+			return err
+		})
+	}
+	loaders.Go(func() error {
+		g := newGenerator(w.cfg.Seed)
+		for id := range uint32(w.cfg.Subscribers) {
+			w.loaded.add(g.person(id + 1))
+		}
+		return nil
+	})
+	if err := loaders.Wait(); err != nil {
+		return fmt.Errorf("tatp: loading: %w", err)
+	}
+	return nil
+}
+
+// NewClient implements bench.Workload.
+func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Client, error) {
+	e, err := w.store.newExecutor(ctx, th)
+	if err != nil {
+		return nil, err
+	}
+	return &client{w: w, mix: newMix(th.Seed, w.cfg.Subscribers), executor: e}, nil
+}
+
+// Check implements bench.Workload.
+func (w *Workload) Check(ctx context.Context) error {
+	forwards := int64(w.loaded.forwards) + w.inserted.Load() - w.deleted.Load()
+	if err := w.store.check(ctx, forwards); err != nil {
+		return fmt.Errorf("tatp: %w", err)
+	}
+	return nil
+}
+
+// broken is a complaint of a check.
+func broken(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", bench.ErrInconsistent, fmt.Sprintf(format, args...))
+}
