@@ -311,6 +311,9 @@ func (c *Cluster) announce(p cluster.Placement) error {
 			if err := m.nic.Register(txn.RegionKey(p.Region), r.Memory()); err != nil {
 				return err
 			}
+			if _, err := txn.ReceiveBlocks(m.nic, p, r, 0); err != nil {
+				return err
+			}
 		}
 		m.txn.AddRegion(p, r)
 	}

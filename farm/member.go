@@ -80,8 +80,10 @@ type Member struct {
 	// background counts the goroutines of data and allocator recovery.
 	background group
 
-	// replicas guards machine.regions; it is never held across a wait.
+	// replicas guards machine.regions, and under which keys they take block headers;
+	// it is never held across a wait.
 	replicas sync.Mutex
+	blocks   map[region.ID]rdma.Key
 	root     region.Ptr
 	epochs   memberEpochs
 }
@@ -102,7 +104,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.background.init(m.clock)
 	m.id, m.memory, m.nic = cfg.Self.Machine, cfg.Memory, cfg.NIC
-	m.regions = make(map[region.ID]*region.Region)
+	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
 	if err := m.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("farm: machine %d: %w", m.id, err), m.Close())
 	}

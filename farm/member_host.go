@@ -32,11 +32,11 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 		return nil, err
 	}
 	for _, p := range c.Regions {
-		if !p.Has(m.id) || m.replica(p.Region) != nil {
+		if !p.Has(m.id) {
 			continue
 		}
 		isNew := slices.Contains(p.Filling, m.id)
-		_, err := m.openReplica(p.Region, isNew)
+		err := m.haveReplica(p, isNew)
 		switch {
 		case isNew && isNoRoom(err):
 			refused = append(refused, p.Region)
@@ -165,8 +165,7 @@ func (h *host) Prepare(p cluster.Placement) error {
 	if p.Primary == m.id && m.cfg.Settings.RegionsMax > 0 && m.membership.Configuration().PrimaryOf(m.id) >= m.cfg.Settings.RegionsMax {
 		return fmt.Errorf("%w: machine %d has all %d regions that it may have", region.ErrFull, m.id, m.cfg.Settings.RegionsMax)
 	}
-	_, err := m.openReplica(p.Region, true)
-	return err
+	return m.haveReplica(p, true)
 }
 
 // Announce implements recovery.Host.
@@ -180,6 +179,21 @@ func (m *Member) replica(id region.ID) *region.Region {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	return m.regions[id]
+}
+
+// haveReplica sees to it that this machine has its replica of p's region, and that
+// the primary which p says may write block headers to it.
+func (m *Member) haveReplica(p cluster.Placement, isNew bool) (err error) {
+	r := m.replica(p.Region)
+	if r == nil {
+		if r, err = m.openReplica(p.Region, isNew); err != nil {
+			return err
+		}
+	}
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	m.blocks[p.Region], err = txn.ReceiveBlocks(m.nic, p, r, m.blocks[p.Region])
+	return err
 }
 
 // openReplica maps a replica, or makes it, and registers it.
@@ -210,7 +224,9 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 		m.allocator.Drop(id)
 		m.nic.Deregister(txn.RegionKey(id))
 		m.replicas.Lock()
+		m.nic.Deregister(m.blocks[id])
 		delete(m.regions, id)
+		delete(m.blocks, id)
 		m.replicas.Unlock()
 		if err := m.memory.Remove(regionName(id)); err != nil {
 			return err

@@ -38,6 +38,7 @@ type node struct {
 
 	mu      sync.Mutex
 	regions map[region.ID]*region.Region
+	blocks  map[region.ID]rdma.Key
 	logs    map[[2]int]*nvram.Memory
 }
 
@@ -76,16 +77,18 @@ func (n *node) attach(ids []region.ID) error {
 }
 
 // make makes room for a replica.
-func (n *node) make(t testing.TB, id region.ID) {
+func (n *node) make(t testing.TB, p cluster.Placement) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.regions[id] != nil {
-		return
+	r, err := n.regions[p.Region], error(nil)
+	if r == nil {
+		if r, err = region.Format(p.Region, nvram.NewMemory(region.MinSize)); err == nil {
+			n.regions[p.Region] = r
+			err = n.nic.Register(txn.RegionKey(p.Region), r.Memory())
+		}
 	}
-	r, err := region.Format(id, nvram.NewMemory(region.MinSize))
 	if err == nil {
-		n.regions[id] = r
-		err = n.nic.Register(txn.RegionKey(id), r.Memory())
+		n.blocks[p.Region], err = txn.ReceiveBlocks(n.nic, p, r, n.blocks[p.Region])
 	}
 	if err != nil && !n.dead.Load() {
 		t.Error(err)
@@ -151,7 +154,7 @@ func start(t testing.TB, s shape) *instance {
 	for _, n := range x.nodes {
 		for _, p := range c.Regions {
 			if p.Has(n.id) {
-				n.make(t, p.Region)
+				n.make(t, p)
 			}
 			n.m.AddRegion(p, n.region(p.Region))
 		}
@@ -166,7 +169,7 @@ func start(t testing.TB, s shape) *instance {
 }
 
 func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
-	n := &node{id: id, regions: map[region.ID]*region.Region{}, logs: map[[2]int]*nvram.Memory{}}
+	n := &node{id: id, regions: map[region.ID]*region.Region{}, blocks: map[region.ID]rdma.Key{}, logs: map[[2]int]*nvram.Memory{}}
 	n.alive.Store(true)
 	var err error
 	if n.nic, err = x.network.Join(id); err != nil {
@@ -328,7 +331,7 @@ func (x *instance) enter(next *cluster.Configuration, dead []rdma.MachineID) boo
 		n.t.Freeze(next)
 		for _, p := range next.Regions {
 			if p.Has(n.id) {
-				n.make(x.t, p.Region)
+				n.make(x.t, p)
 			}
 		}
 		n.m.Remap(next, n.region)

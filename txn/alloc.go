@@ -173,7 +173,7 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 	for _, b := range rt.Backups {
 		tag := w.ops.add(pendingOp{wait: &wait})
 		wait.add(1)
-		done, err := w.q.Write(b, RegionKey(id), off, data, tag)
+		done, err := w.q.Write(b, blocksKey(rt.Placement), off, data, tag)
 		m.reached(StepBlock)
 		if done || err != nil {
 			w.ops.drop(tag)

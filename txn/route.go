@@ -114,10 +114,32 @@ const (
 	keyMessages
 	keyCredit
 	keyRecalled
+	keyBlocks
 )
 
 // RegionKey names a region's replica at any machine that has one.
 func RegionKey(id region.ID) rdma.Key { return rdma.Key(keyRegion<<56 | uint64(id)) }
+
+// blocksKey names a backup of p's region for block headers, which primaries write
+// by one-sided WRITE. What a machine writes that was the primary before, and does
+// not know yet that it is not, or what has been on its way for long, finds nothing.
+func blocksKey(p cluster.Placement) rdma.Key {
+	return rdma.Key(keyBlocks<<56 | uint64(p.LastPrimaryChange&lifeMask)<<32 | uint64(p.Region))
+}
+
+// ReceiveBlocks has this machine's replica of p's region take block headers from
+// the primary that p says, and from none before. was is what the last call for the
+// replica returned, 0 at first. It comes before NEW-CONFIG is acknowledged.
+func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, was rdma.Key) (rdma.Key, error) {
+	key := blocksKey(p)
+	if key == was {
+		return was, nil
+	}
+	if was != 0 {
+		nic.Deregister(was)
+	}
+	return key, nic.Register(key, r.Memory())
+}
 
 // A log or message queue that is made anew for another life of a sender, or after
 // its connection broke, has another key: what was written to the old one and
