@@ -22,7 +22,7 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 	p, err := m.membership.Allocate(ctx, m.id, near)
 	switch {
 	case err == nil:
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, recovery.IsPassing(err):
 		return nil, fmt.Errorf("%w: %w", txn.ErrLost, err)
 	case errors.Is(err, cluster.ErrNoRoom):
 		return nil, fmt.Errorf("%w: %w", region.ErrFull, err)

@@ -3,6 +3,7 @@ package farm
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,4 +69,108 @@ func TestShipToALostMachine(t *testing.T) {
 		ship(txn.ErrConflict, alloc)
 		g.until("all are told", func() bool { return done == 3 })
 	})
+}
+
+// A connection that breaks takes with it the slots that were lent over it: those of
+// which the borrower never heard, those that it has not given back, and those in
+// which it was about to make objects.
+func TestLoansEndWithTheConnection(t *testing.T) {
+	aFewMembers(t, 9, 4, 2, func(g *members) {
+		c, _ := g.store.Load()
+		var others []rdma.MachineID // than the CM
+		for _, x := range c.Machines {
+			if x != c.CM {
+				others = append(others, x)
+			}
+		}
+		borrower, lender := others[0], others[1]
+		var object region.Ptr
+		g.at(lender, func(m *Member) {
+			err := m.Transactions().Run(context.Background(), func(t *txn.Tx) (err error) {
+				object, _, err = t.Alloc(100, 0)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		g.at(borrower, func(m *Member) { // which learns where the region is
+			if _, err := m.Transactions().Read(object, make([]byte, object.Capacity())); err != nil {
+				t.Error(err)
+			}
+		})
+		used, lost := []region.Ptr{object}, 0
+		stop, ended := false, 0
+		const workers = 4
+		for range workers {
+			m := g.up[borrower].Transactions()
+			m.Clock().Go(func() {
+				defer func() { ended++ }()
+				for n := 0; !stop; n++ {
+					var p region.Ptr
+					tx := m.Begin()
+					p, _, err := tx.Alloc(100, object.Addr)
+					if err == nil && n%2 == 0 {
+						err = tx.Commit(context.Background())
+					} else if err == nil {
+						err = txn.ErrConflict
+					}
+					tx.Abort()
+					switch {
+					case err == nil:
+						used = append(used, p)
+					case errors.Is(err, txn.ErrInDoubt):
+						lost++
+					case !errors.Is(err, txn.ErrConflict):
+						t.Error(err)
+					}
+					m.Clock().Sleep(10 * time.Microsecond)
+				}
+			})
+		}
+		const breaks = 5
+		for range breaks {
+			before := g.up[lender].Membership().Configuration().ID
+			g.world.Outside().Sleep(time.Millisecond)
+			g.world.Cut(lender, borrower)
+			g.until("the next configuration", func() bool { return g.up[lender].Membership().Configuration().ID > before || g.mend(lender, borrower) })
+			g.until("all have settled", func() bool {
+				for _, m := range g.up {
+					if m.Transactions().Recovering() || m.Membership().Status().Recovering {
+						return false
+					}
+				}
+				return true
+			})
+		}
+		stop = true
+		g.until("all have ended", func() bool { return ended == workers })
+		if lost > 0 {
+			t.Errorf("%d are in doubt at a machine that nobody has given up", lost)
+		}
+		now, _ := g.store.Load()
+		if len(now.Machines) != 4 {
+			t.Errorf("machines %v", now.Machines)
+		}
+		var all []*Member
+		for id := range rdma.MachineID(4) {
+			all = append(all, g.up[id])
+		}
+		g.at(lender, func(*Member) {
+			faults, err := CheckMembers(now, all, slices.Values(used))
+			if err != nil {
+				t.Error(err)
+			}
+			for _, f := range faults {
+				t.Error(f)
+			}
+		})
+	})
+}
+
+// mend mends a link after a moment, and is false.
+func (g *members) mend(from, to rdma.MachineID) bool {
+	g.world.Outside().Sleep(200 * time.Microsecond)
+	g.world.Mend(from, to)
+	return false
 }

@@ -114,6 +114,7 @@ const (
 	kindFilled
 	kindRoot
 	kindSettled
+	kindUnreachable
 )
 
 const codeFirst = 16
@@ -178,6 +179,7 @@ type Membership struct {
 		since      time.Time  // when the first of them was suspected
 		renew      bool       // the stored configuration may not be current: a change may have been stored or not
 		asked      cluster.ID // to suspect the CM of this configuration, by another machine
+		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners    []cluster.Member
 		leads      bool                    // lead runs
 		incoming   map[call.Peer]*incoming // by sender
@@ -252,6 +254,7 @@ func (m *Membership) handle() {
 		kindFilled:           m.onFilled,
 		kindRoot:             m.onRoot,
 		kindSettled:          m.onSettled,
+		kindUnreachable:      m.onUnreachable,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -19,8 +20,9 @@ import (
 // has failed (SOSP'15 section 5.2 step 1).
 const backupCMs = 2
 
-// Suspect says that a lease of the machine has run out. The CM suspects others,
-// the others the CM. It begins a reconfiguration, and does not wait for it.
+// Suspect says that a lease of the machine has run out, or that it cannot be
+// reached. The CM suspects others, the others the CM; to the CM they report the
+// rest. It begins a reconfiguration, and does not wait for it.
 func (m *Membership) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
 // suspect notes a suspicion. asked says that another machine has asked this one
@@ -36,11 +38,15 @@ func (m *Membership) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase != member || machine == m.self.Machine || c.CM != m.self.Machine && c.CM != machine {
+	if m.mu.phase != member || machine == m.self.Machine {
 		return false
 	}
 	p := peerIn(c, machine)
 	if !memberIn(c, p) {
+		return false
+	}
+	if c.CM != m.self.Machine && c.CM != machine {
+		m.reportLocked(c)
 		return false
 	}
 	if asked {
@@ -55,6 +61,37 @@ func (m *Membership) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	m.wakeLocked()
 	m.leadLocked()
 	return isNew
+}
+
+// reportLocked tells the CM that this machine cannot reach another, once in each
+// configuration.
+func (m *Membership) reportLocked(c *cluster.Configuration) {
+	if m.mu.reported == c.ID {
+		return
+	}
+	m.mu.reported = c.ID
+	m.unlocked(func() {
+		m.spawn(func() {
+			_, err := m.cfg.Endpoint.Call(during{context.Background(), m, c.ID}, peerIn(c, c.CM), kindUnreachable, encodeID(c.ID))
+			if !IsPassing(err) {
+				m.cfg.Events.failed("report to the CM", err)
+			}
+		})
+	})
+}
+
+// onUnreachable moves the CM on to the next configuration: without the machine that
+// another could not reach if it does not answer a probe, and otherwise with it, in
+// which both connect anew.
+func (m *Membership) onUnreachable(from call.Peer, arg []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase == member && c.ID == decodeID(arg) && c.CM == m.self.Machine && memberIn(c, from) {
+		m.mu.renew = true
+		m.leadLocked()
+	}
+	return nil, nil
 }
 
 // leadLocked sees to it that lead runs if there is something to do.
@@ -163,6 +200,18 @@ func hashMachine(m rdma.MachineID) uint64 {
 	return x ^ x>>31
 }
 
+// knowsWell says whether this machine has reason to believe that the CM of c is
+// well: it holds a lease there, and the CM answers a probe. A machine that hears
+// nobody suspects the CM too, and must not cost the instance both of them. If the
+// CM has failed all the same, this machine's own lease is about to run out.
+func (m *Membership) knowsWell(c *cluster.Configuration) bool {
+	if !m.cfg.Keeper.Valid() {
+		return false
+	}
+	answered, _ := m.probeAll(c, slices.DeleteFunc(lease.Members(c), func(p call.Peer) bool { return p.Machine == c.CM }))
+	return slices.Contains(answered, c.CM)
+}
+
 // onSuspect is what a backup CM is asked: to reconfigure, because the CM of the
 // configuration has failed.
 func (m *Membership) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
@@ -172,7 +221,7 @@ func (m *Membership) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	switch id := decodeID(arg); {
 	case c == nil || !memberIn(c, from):
 		return nil, errNotMember
-	case c.ID == id:
+	case c.ID == id && !m.knowsWell(c):
 		m.suspect(c.CM, true)
 	}
 	return nil, nil
@@ -193,6 +242,9 @@ func (m *Membership) reconfigure() error {
 	m.mu.Lock()
 	suspects, joiners, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), m.mu.current
 	renew, since := m.mu.renew, m.mu.since
+	if !m.isSettledLocked() {
+		joiners = nil
+	}
 	m.mu.Unlock()
 	if len(suspects) > 0 {
 		t.Suspect = since

@@ -382,6 +382,66 @@ func TestPaper5_2_TriesItself(t *testing.T) {
 	})
 }
 
+// A machine that hears nobody suspects the CM, as all others would if the CM had
+// failed. A backup CM that is asked to take its place knows better.
+func TestBackupCMKnowsThatTheCMIsWell(t *testing.T) {
+	simulate(t, sim.Options{Seed: 3}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		backup := successors(before, 1)[0]
+		asker := g.others()[0]
+		if asker == backup {
+			asker = g.others()[1]
+		}
+		ask := func() (err error) {
+			g.at(asker, func(n *node) {
+				_, err = n.cfg.Endpoint.Call(n.within(time.Second), peerIn(before, backup), kindSuspect, encodeID(before.ID))
+			})
+			return err
+		}
+		if err := ask(); err != nil {
+			t.Error(err)
+		}
+		g.world.Outside().Sleep(time.Second)
+		if c := g.settled(5); c.ID != before.ID {
+			t.Errorf("configuration %d with CM %d, and not still %d with %d", c.ID, c.CM, before.ID, before.CM)
+		}
+		g.world.Machine(before.CM).Kill() // while the leases last
+		if err := ask(); err != nil {
+			t.Error(err)
+		}
+		if s := g.nodes[backup].Status(); !slices.Contains(s.Suspects, before.CM) || !g.nodes[backup].keeper.Valid() {
+			t.Errorf("the backup CM suspects %v; its lease is valid: %v", s.Suspects, g.nodes[backup].keeper.Valid())
+		}
+		if c := g.settled(4); c.CM != backup {
+			t.Errorf("the CM is %d, not %d", c.CM, backup)
+		}
+	})
+}
+
+// A machine that cannot reach another, neither of which is the CM, tells the CM.
+// Those that answer a probe stay, in another configuration, in which they connect
+// anew; one that does not is replaced while its lease lasts.
+func TestUnreachable(t *testing.T) {
+	simulate(t, sim.Options{Seed: 3}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		a, b := g.others()[0], g.others()[1]
+		g.nodes[a].Suspect(b)
+		g.until("the next configuration", func() bool { c, _ := g.store.MemoryStore.Load(); return c.ID > before.ID })
+		if c := g.settled(5); c.ID != before.ID+1 || c.CM != before.CM {
+			t.Errorf("configuration %d with CM %d after %d with %d", c.ID, c.CM, before.ID, before.CM)
+		}
+		g.nodes[a].Suspect(a) // nobody
+		g.world.Machine(b).Kill()
+		killed := g.world.Now()
+		g.nodes[a].Suspect(b)
+		g.until("the next configuration", func() bool { c, _ := g.store.MemoryStore.Load(); return c.ID > before.ID+1 })
+		if took := g.world.Now() - killed; took > g.nodes[a].keeper.Length()/2 {
+			t.Errorf("replaced after %v", took)
+		}
+		g.settled(4)
+	})
+}
+
 // TestPaper5_2_CorrelatedFailures: read probes handle failures of several machines
 // in a single reconfiguration.
 func TestPaper5_2_CorrelatedFailures(t *testing.T) {

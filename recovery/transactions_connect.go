@@ -45,14 +45,18 @@ func (r *run) unconnected() []rdma.MachineID {
 	return slices.DeleteFunc(r.others(), r.m.Connected)
 }
 
-// connect connects to members that this machine cannot write to. One whose logs
-// here, or ours there, are still being recovered is left for later.
+// connect connects to members that this machine cannot write to. Before the
+// recovery is settled here, one whose logs here, or ours there, are still being
+// recovered is left for later.
 func (r *run) connect() { r.t.parallel(r.unconnected(), r.connectTo) }
 
 func (r *run) connectTo(to rdma.MachineID) {
 	for !r.m.Connected(to) && r.ctx.Err() == nil {
 		err := r.exchange(to)
-		if err == nil || errors.Is(err, txn.ErrHeld) {
+		r.mu.Lock()
+		isLate := r.mu.settled
+		r.mu.Unlock()
+		if err == nil || errors.Is(err, txn.ErrHeld) && !isLate {
 			return
 		}
 		r.mu.Lock()

@@ -33,6 +33,8 @@ type slot struct {
 	// a new region, which an allocation waits for, may be later than the one in
 	// which it began.
 	config uint32
+	// connection is that over which another machine has lent it: see lent.
+	connection uint32
 }
 
 // slotBytes is how long a slot is in a reply.
@@ -48,11 +50,13 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (slot, error) 
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.primary {
 		p, v, err := m.cfg.Allocator.Alloc(int(w.id), payload, hint)
-		return slot{p, v, m.config.Load()}, err
+		return slot{ptr: p, version: v, config: m.config.Load()}, err
 	}
+	connection := w.connectionTo(rt.Primary)
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id)|uint32(m.cfg.ID)<<16)
+	arg = binary.LittleEndian.AppendUint32(arg, connection)
 	reply, err := w.call(rt.Primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg})
 	if err == nil {
 		err = shippedError(replyCode(reply.a), reply.body)
@@ -62,7 +66,14 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (slot, error) 
 	if err != nil {
 		return slot{}, m.orGone(err)
 	}
-	return decodeSlot(reply.body)
+	got, err := decodeSlot(reply.body)
+	got.connection = connection
+	return got, err
+}
+
+// entry is that of an object that is to be made in the slot.
+func (s slot) entry(payload []byte, late bool) entry {
+	return entry{ptr: s.ptr, version: s.version, op: OpAlloc, config: s.config, connection: s.connection, payload: payload, late: late}
 }
 
 func (s slot) append(b []byte) []byte {
@@ -81,28 +92,34 @@ func decodeSlot(b []byte) (s slot, err error) {
 }
 
 func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
-	if len(arg) != 16 {
+	if len(arg) != allocBytes {
 		return nil, fmt.Errorf("%w: allocation of %d bytes", ErrBadMessage, len(arg))
 	}
 	hint := region.Addr(binary.LittleEndian.Uint64(arg))
 	payload, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
-	p, v, err := m.cfg.Allocator.Alloc(int(uint16(who))%m.cfg.Workers, int(payload), hint)
+	l := loan{machine: rdma.MachineID(who >> 16), worker: uint16(who), connection: binary.LittleEndian.Uint32(arg[16:])}
+	p, v, err := m.cfg.Allocator.Alloc(int(l.worker)%m.cfg.Workers, int(payload), hint)
 	if err != nil {
 		return nil, err
 	}
-	if !m.lent.add(p, rdma.MachineID(who>>16)) {
+	if !m.lend(p, l) {
 		m.cfg.Allocator.Release(p)
 		return nil, ErrLost
 	}
-	return slot{p, v, m.config.Load()}.append(nil), nil
+	return slot{ptr: p, version: v, config: m.config.Load()}.append(nil), nil
 }
 
-// release gives a slot back that was reserved, in configuration config, for an
-// object that never came to be. If the region has had another primary since, the
-// slot was not reserved in the allocator that knows it now.
-func (m *Machine) release(w *worker, p region.Ptr, config uint32) {
+// allocBytes is how long the argument of an allocation is.
+const allocBytes = 20
+
+// release gives a slot back that was reserved for the object of an OpAlloc, which
+// never came to be. If the region has had another primary since, the slot was not
+// reserved in the allocator that knows it now. If the connection over which it was
+// lent has ended, so has the loan.
+func (m *Machine) release(w *worker, e *entry) {
+	p := e.ptr
 	rt := m.route(p.Addr.Region())
-	if rt == nil || config < uint32(rt.LastPrimaryChange) {
+	if rt == nil || e.config < uint32(rt.LastPrimaryChange) {
 		return
 	}
 	if rt.primary {
@@ -113,7 +130,7 @@ func (m *Machine) release(w *worker, p region.Ptr, config uint32) {
 	w.lock()
 	defer w.unlock()
 	peer := w.peer(machine)
-	if peer == nil || peer.msgs == nil || peer.broken != nil || w.stopped {
+	if peer == nil || peer.msgs == nil || peer.broken != nil || peer.connection != e.connection || w.stopped {
 		return
 	}
 	// Nobody waits for the reply but Quiesce.

@@ -24,7 +24,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 		clear(e.payload)
 		if err := t.addWrite(e); err != nil { // which has released p
 			for k := i + 1; k < n; k++ {
-				t.m.release(t.w, first.Element(k), config)
+				t.m.release(t.w, &entry{ptr: first.Element(k), config: config})
 			}
 			t.Rollback(before)
 			return region.Ptr{}, err

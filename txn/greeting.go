@@ -44,6 +44,11 @@ func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 		}
 		g.workers = append(g.workers, one)
 	}
+	m.recovery.mu.Lock()
+	defer m.recovery.mu.Unlock()
+	if !m.recovery.going.Load() { // else Settle does it, when all is decided
+		m.endLoans()
+	}
 	return g, nil
 }
 

@@ -167,7 +167,7 @@ func (l *Late) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) 
 	}
 	b := l.arena.get(got.ptr.Capacity())
 	clear(b)
-	l.set.add(entry{ptr: got.ptr, version: got.version, op: OpAlloc, config: got.config, payload: b, late: true})
+	l.set.add(got.entry(b, true))
 	return got.ptr, b, nil
 }
 
@@ -205,7 +205,7 @@ func (e *entry) written() bool {
 func (l *Late) discard(s *state) {
 	for i := range l.set.entries {
 		if e := &l.set.entries[i]; e.op == OpAlloc && (e.dead || s.commit.undone()) {
-			s.m.release(s.w, e.ptr, e.config)
+			s.m.release(s.w, e)
 		}
 	}
 	for _, u := range l.lent {

@@ -69,6 +69,8 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 		return 0, errMoved
 	case e.op == OpAlloc && e.config < uint32(rt.LastPrimaryChange):
 		return 0, abort(ReasonMoved, e.ptr.Addr) // the slot belongs to the new primary's allocator
+	case e.op == OpAlloc && !rt.primary && e.connection != s.w.connectionTo(rt.Primary):
+		return 0, abort(ReasonMoved, e.ptr.Addr) // the loan has ended
 	}
 	if n := len(c.regions); n == 0 || c.regions[n-1] != rt.Region {
 		c.regions = append(c.regions, rt.Region)

@@ -7,7 +7,6 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -199,7 +198,8 @@ func (m *Machine) Open() []Evidence {
 
 // Settle ends the recovery at this machine: every transaction that it coordinates
 // or knows of is decided and truncated. It gives back the log space that
-// recovery has held, and the slots lent to machines that are no members of c.
+// recovery has held, and the slots lent to machines that are no members of c, or
+// over connections that have ended.
 func (m *Machine) Settle(c *cluster.Configuration) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -215,15 +215,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 		w.settleRecovery()
 		w.unlock()
 	}
-	gone := func(id rdma.MachineID) bool { _, ok := c.Member(id); return !ok }
-	for _, p := range m.lent.to(gone) {
-		if !m.lent.take(p) {
-			continue // it has just come back
-		}
-		if rt := m.route(p.Addr.Region()); rt != nil && rt.primary && !rt.local.Header(p.Addr.Offset()).Allocated() {
-			m.cfg.Allocator.Release(p)
-		}
-	}
+	m.endLoans()
 	r.going.Store(false)
 	return nil
 }
@@ -238,6 +230,9 @@ func (w *worker) settleRecovery() {
 				w.fence(p, err)
 				break
 			}
+		}
+		if err := p.in.free(); err != nil { // records of nobody's, such as TRUNCATE
+			w.fence(p, err)
 		}
 	}
 	for seq := w.window.low; seq < w.boundary; seq++ {

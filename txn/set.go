@@ -13,8 +13,9 @@ type entry struct {
 	// locked; a Question about it must not see our own change.
 	base []byte
 	op   WriteOp
-	// config is the configuration in which an OpAlloc has got its slot.
-	config uint32
+	// config is the configuration in which an OpAlloc has got its slot, connection
+	// that to the primary which has lent it.
+	config, connection uint32
 	// part is the index of the object's primary among the commit's participants.
 	part int16
 	// late marks an entry made while preparing an Intent: it was read just

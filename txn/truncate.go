@@ -102,9 +102,16 @@ func (w *worker) stop() {
 type quiescence struct {
 	next     uint64
 	releases uint64
-	// tails are where the peers' logs ended, by machine, once all transactions
-	// before next had been truncated here; nil until then.
-	tails []uint64
+	// ends are those of the peers' logs, by machine, once all transactions before
+	// next had been truncated here; nil until then.
+	ends []logEnd
+}
+
+// A logEnd is where a log ended. One that has been replaced since is of no use to
+// anybody any more.
+type logEnd struct {
+	log  *ring.Sender
+	tail uint64
 }
 
 func (w *worker) quiescence() *quiescence {
@@ -124,23 +131,23 @@ func (q *quiescence) reached(w *worker) bool {
 	if w.window.low < q.next || w.released < q.releases {
 		return false
 	}
-	if q.tails == nil {
-		q.tails = make([]uint64, len(w.peers))
+	if q.ends == nil {
+		q.ends = make([]logEnd, len(w.peers))
 		for i, p := range w.peers {
 			if p != nil && p.log != nil {
-				q.tails[i] = p.log.Tail()
+				q.ends[i] = logEnd{p.log, p.log.Tail()}
 			}
 		}
 	}
 	done := true
-	for i, tail := range q.tails {
+	for i, end := range q.ends {
 		p := w.peers[i]
-		if p == nil || p.log == nil || p.broken != nil || p.log.Head() >= tail {
+		if p == nil || p.log == nil || p.log != end.log || p.broken != nil || p.log.Head() >= end.tail {
 			continue
 		}
 		w.ring(p)
 		w.refresh(p)
-		done = done && p.log.Head() >= tail
+		done = done && p.log.Head() >= end.tail
 	}
 	return done
 }

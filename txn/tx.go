@@ -189,7 +189,7 @@ func (t *Tx) addWrite(e entry) error {
 	if t.written += writeBytes(&w); t.written > t.m.writeBytesMax {
 		t.written -= writeBytes(&w)
 		if e.op == OpAlloc {
-			t.m.release(t.w, e.ptr, e.config)
+			t.m.release(t.w, &e)
 		}
 		return t.m.tooLarge(t.written + writeBytes(&w))
 	}
@@ -209,7 +209,7 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	if err != nil {
 		return region.Ptr{}, nil, t.doom(err)
 	}
-	e := entry{ptr: got.ptr, version: got.version, op: OpAlloc, config: got.config, payload: t.arena.get(got.ptr.Capacity())}
+	e := got.entry(t.arena.get(got.ptr.Capacity()), false)
 	clear(e.payload)
 	return got.ptr, e.payload, t.addWrite(e)
 }
@@ -283,7 +283,7 @@ func (t *Tx) dropWrite(i int) {
 	t.writes.truncate(i)
 	switch {
 	case e.op == OpAlloc:
-		t.m.release(t.w, e.ptr, e.config)
+		t.m.release(t.w, &e)
 	case t.reads.find(e.ptr.Addr) < 0:
 		t.reads.add(entry{ptr: e.ptr, version: e.version})
 	}
@@ -384,7 +384,7 @@ func (t *Tx) end() {
 	s.late.discard(s)
 	for i := range s.writes.entries {
 		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && s.commit.undone() {
-			s.m.release(s.w, e.ptr, e.config)
+			s.m.release(s.w, e)
 		}
 	}
 	s.w.epochs.exit(s.epoch)

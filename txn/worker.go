@@ -72,13 +72,15 @@ type worker struct {
 type peer struct {
 	id rdma.MachineID
 	// life counts the times that this machine has begun to listen to the peer.
-	life   uint32
-	memory *nvram.Memory // of in
-	queue  *nvram.Memory // of inMsgs
-	log    *ring.Sender
-	msgs   *ring.Sender
-	in     *logReader
-	inMsgs *ring.Receiver
+	life uint32
+	// connection is that count of the peer's, for what is written there.
+	connection uint32
+	memory     *nvram.Memory // of in
+	queue      *nvram.Memory // of inMsgs
+	log        *ring.Sender
+	msgs       *ring.Sender
+	in         *logReader
+	inMsgs     *ring.Receiver
 	// outbox keeps messages for which there was no room.
 	outbox [][]byte
 	// truncated are finished transactions in whose commit the peer took part
@@ -202,6 +204,17 @@ func (w *worker) connect(to rdma.MachineID, g greeting) {
 	p.log = ring.NewSender(g.log, link)
 	link.Key, link.CreditOffset = messagesKey(me, w.id, g.life), creditOffset(to, creditMessages)
 	p.msgs = ring.NewSender(g.messages, link)
+	p.connection = g.life
+}
+
+// connectionTo names the connection to a machine.
+func (w *worker) connectionTo(machine rdma.MachineID) uint32 {
+	w.lock()
+	defer w.unlock()
+	if p := w.peer(machine); p != nil {
+		return p.connection
+	}
+	return 0
 }
 
 // kick has the worker look at what has arrived: here and now, or, if it is
