@@ -16,7 +16,7 @@ type simCommand struct {
 	Minutes  float64 `placeholder:"M" help:"Go on with the following seeds for so long, instead of a single run."`
 	Runs     uint64  `placeholder:"N" help:"Go on with the following seeds for so many runs."`
 	Machines int     `placeholder:"N" help:"Simulate so many machines, 3 to 90, instead of as many as the seed draws."`
-	Members  bool    `help:"Simulate machines that fail one by one, not only all together."`
+	Whole    bool    `help:"Simulate machines of one process, which fail only together."`
 	Parallel int     `default:"1" placeholder:"N" help:"Do so many runs at a time."`
 	Trace    bool    `help:"Print every event of the simulated network."`
 }
@@ -125,8 +125,8 @@ func (c *simCommand) options(seed uint64, std streams) simtest.Options {
 	if c.Machines != 0 {
 		o = o.With(c.Machines)
 	}
-	if c.Members {
-		o.New = simtest.NewMembers
+	if c.Whole {
+		o = o.Together()
 	}
 	if c.Trace {
 		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.out, at, what) }
@@ -139,8 +139,8 @@ func (c *simCommand) replay(seed uint64) string {
 	if c.Machines != 0 {
 		args = append(args, fmt.Sprintf("--machines %d", c.Machines))
 	}
-	if c.Members {
-		args = append(args, "--members")
+	if c.Whole {
+		args = append(args, "--whole")
 	}
 	return strings.Join(args, " ")
 }

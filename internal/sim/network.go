@@ -38,6 +38,9 @@ func (w *World) Mend(from, to rdma.MachineID) {
 	delete(w.network.cut, link{from, to})
 }
 
+// Lose has so many of a thousand datagrams be lost from now on.
+func (w *World) Lose(loss int) { w.options.Loss = loss }
+
 // Spike delays what is sent from one machine to the other within d by up to
 // extra.
 func (w *World) Spike(from, to rdma.MachineID, d, extra time.Duration) {

@@ -19,7 +19,7 @@ type Options struct {
 	// 2 us by default; it takes up to twice as long as a rule, and now and then
 	// much longer.
 	Latency time.Duration
-	// Loss is how many of a thousand datagrams are lost.
+	// Loss is how many of a thousand datagrams are lost, until World.Lose.
 	Loss int
 	// Drift is by how much a machine's clock may run fast or slow, in millionths.
 	Drift int

@@ -15,6 +15,6 @@
 //
 //	Draw      options from a seed
 //	Run       one run: set up, clients and faults, heal, check
-//	Cluster   what is under test; whole.go adapts farm.Cluster, whose machines
-//	          only fail together
+//	Cluster   what is under test: members.go has machines that fail one by one
+//	          (farm.Member), whole.go a farm.Cluster, whose machines fail together
 package simtest

@@ -110,7 +110,9 @@ func (j *injector) inject(f Fault) {
 			j.world.Spike(rdma.MachineID(j.any()), rdma.MachineID(j.any()), j.upTo(spikeMax), j.upTo(spikeMax))
 		}
 	case Pause:
-		j.machine(j.any()).Pause(j.upTo(pauseMax))
+		d := j.upTo(pauseMax)
+		j.machine(j.any()).Pause(d)
+		j.outside.Sleep(d) // until it notices that it has been given up, if it has
 	case PowerCut:
 		j.powerCut(0)
 	case PowerCutAtStep:

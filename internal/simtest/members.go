@@ -141,7 +141,20 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 				c.hooks.Step(i, s)
 			}
 		},
-		Events: recovery.Events{Suspected: func(rdma.MachineID) { recovering() }, Reconfigured: c.hooks.Reconfigured},
+		Events: recovery.Events{
+			Suspected: func(x rdma.MachineID) {
+				c.note(p, "suspects machine %d", x)
+				recovering()
+			},
+			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
+				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
+				if len(r.Lost) > 0 {
+					c.note(p, "regions %v are lost", r.Lost)
+				}
+			},
+			Evicted:      func(reason error) { c.note(p, "%v", reason) },
+			Reconfigured: c.hooks.Reconfigured,
+		},
 		Recovering: func(s recovery.Step) {
 			recovering()
 			if f := c.hooks.Recovery; f != nil && !p.Dead() {
@@ -167,6 +180,13 @@ func (k asideKeeper) Close() error {
 	err := k.Keeper.Close()
 	k.endpoint.Close()
 	return err
+}
+
+// note puts what a machine says of itself into the trace.
+func (c *members) note(p *sim.Process, format string, args ...any) {
+	if !p.Dead() {
+		c.world.Note(fmt.Sprintf("%v: ", p) + fmt.Sprintf(format, args...))
+	}
 }
 
 // slowStore takes as long as a real one.
@@ -207,7 +227,8 @@ func (c *members) Whole() bool {
 		return false
 	}
 	for _, m := range c.up {
-		if m.Membership().Configuration().ID != now.ID || !m.Leases().Valid() || m.Transactions().Recovering() {
+		s := m.Membership().Status()
+		if s.Configuration.ID != now.ID || s.Recovering || len(s.Suspects) > 0 || m.Transactions().Recovering() || !isFresh(m.Leases()) {
 			return false
 		}
 	}
@@ -219,6 +240,12 @@ func isFilled(c *cluster.Configuration) bool {
 	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
 		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas
 	})
+}
+
+// isFresh says whether all leases have been renewed lately: no machine is about to
+// be suspected for what has happened before.
+func isFresh(k lease.Keeper) bool {
+	return k.Valid() && !slices.ContainsFunc(k.Leases(), func(l lease.Lease) bool { return min(l.Left, l.Held) < leaseTime/2 })
 }
 
 // Primaries implements Cluster.

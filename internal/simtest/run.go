@@ -137,7 +137,9 @@ func Run(o Options) Result {
 // newRun returns a run whose machines are down, and for which there is no cluster
 // yet.
 func newRun(o Options) *run {
-	w := sim.New(o.World)
+	calm := o.World
+	calm.Loss = 0
+	w := sim.New(calm)
 	r := &run{
 		options: o, world: w, outside: w.Outside(), rng: w.Rand(), rec: history.NewRecorder(),
 		nodes: make([]*node, o.Farm.Machines), prepared: make([]*node, o.Farm.Machines), commits: make([]int, o.Farm.Machines), primaries: make(map[claim]int),
@@ -177,7 +179,13 @@ func (r *run) phases(j *injector) error {
 		r.startClients(n)
 	}
 	r.outside.Go(r.watch)
-	if err := j.injectAll(); err != nil {
+	r.world.Lose(r.options.World.Loss)
+	err := j.injectAll()
+	r.world.Lose(0)
+	if err == nil {
+		err = j.heal() // what loss alone has done
+	}
+	if err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
 	if err := r.progress(); err != nil {

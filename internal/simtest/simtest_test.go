@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 )
@@ -22,9 +23,9 @@ var (
 )
 
 // runSeeds runs n seeds and adds up what they did.
-func runSeeds(t *testing.T, from uint64, n int) (total Result) {
+func runSeeds(t *testing.T, from uint64, n int, draw func(uint64) Options) (total Result) {
 	for s := from; s < from+uint64(n); s++ {
-		o := Draw(s)
+		o := draw(s)
 		r := Run(o)
 		total.Add(r)
 		if r.Err != nil {
@@ -32,8 +33,11 @@ func runSeeds(t *testing.T, from uint64, n int) (total Result) {
 		}
 		runtime.GC() // unmaps the run's memory
 	}
+	t.Logf("%d runs: %v", n, total)
 	return total
 }
+
+func drawTogether(seed uint64) Options { return Draw(seed).Together() }
 
 func TestRuns(t *testing.T) {
 	from, n := uint64(1), 20
@@ -45,12 +49,23 @@ func TestRuns(t *testing.T) {
 	case invariant.Enabled: // slow
 		n = 5
 	}
-	total := runSeeds(t, from, n)
-	t.Logf("%d runs: %v", n, total)
-	for f, count := range total.Faults {
-		if count == 0 && n >= 20 && (&whole{}).Takes(Fault(f)) {
-			t.Errorf("no %v", Fault(f))
-		}
+	for _, c := range []struct {
+		name  string
+		draw  func(uint64) Options
+		all   int // runs, after which every kind of fault has come
+		takes func(Fault) bool
+	}{
+		{"one by one", Draw, 100, (&members{config: farm.Config{Replicas: 3}}).Takes},
+		{"together", drawTogether, 20, (&whole{}).Takes},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			total := runSeeds(t, from, n, c.draw)
+			for f, count := range total.Faults {
+				if count == 0 && n >= c.all && c.takes(Fault(f)) {
+					t.Errorf("no %v", Fault(f))
+				}
+			}
+		})
 	}
 }
 
@@ -59,7 +74,7 @@ func TestNinetyMachines(t *testing.T) {
 	if !nightly {
 		t.Skip("only with FARMSQL_NIGHTLY: takes gigabytes of address space")
 	}
-	o := Draw(4)
+	o := Draw(4).Together()
 	o.Farm.Replicas, o.Faults = 3, []Fault{Spike, Pause, PowerCut}
 	if r := Run(o.With(90)); r.Err != nil {
 		t.Error(r.Err)
@@ -70,11 +85,15 @@ func TestNinetyMachines(t *testing.T) {
 
 // The same seed gives the same run, whatever the runtime does meanwhile.
 func TestSeedDecides(t *testing.T) {
-	for s := range uint64(4) {
-		first := Run(Draw(s))
+	for s := range uint64(6) {
+		draw := Draw
+		if s%2 == 1 {
+			draw = drawTogether
+		}
+		first := Run(draw(s))
 		runtime.GC()
 		before := runtime.GOMAXPROCS(1)
-		second := Run(Draw(s))
+		second := Run(draw(s))
 		runtime.GOMAXPROCS(before)
 		if first.Err != nil || first.Hash != second.Hash {
 			t.Errorf("seed %d: %v; hashes %x and %x, events %d and %d", s, first.Err, first.Hash, second.Hash, first.Events, second.Events)
@@ -106,8 +125,7 @@ func TestSabotage(t *testing.T) {
 				t.Skip("only with FARMSQL_NIGHTLY: takes many seeds")
 			}
 			for s := uint64(1); s <= seedsMax; s++ {
-				o := Draw(s)
-				o.New = NewWhole
+				o := Draw(s).Together()
 				if c.with != nil {
 					c.with(&o)
 				}
