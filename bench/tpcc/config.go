@@ -31,6 +31,9 @@ type Config struct {
 	Customers, Items int
 	// Seed decides the contents.
 	Seed uint64
+	// Drop removes the benchmark's database, if there is one, before it is made
+	// again. Over SQL only.
+	Drop bool
 }
 
 func (c *Config) validate() error {

@@ -38,7 +38,11 @@ func (x *sqlClient) close() error {
 			errs = append(errs, s.Close())
 		}
 	}
-	return errors.Join(append(errs, x.conn.Close())...)
+	err := x.conn.Close()
+	if errors.Is(err, sql.ErrConnDone) { // a transaction was cancelled, which ends the connection
+		err = nil
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // do runs statements in a transaction, again after each conflict. database/sql's

@@ -1,7 +1,7 @@
 package tpcc
 
-// schemaName is the database's. It is dropped before loading.
-const schemaName = "farmsql_tpcc"
+// schemaName is the database's.
+const schemaName = "tpcc"
 
 // schema is the nine tables (clause 1.3), the indexes that the transactions need
 // beyond primary keys, and no foreign keys, which are not required.
@@ -43,7 +43,9 @@ var schema = []string{
 		PRIMARY KEY (s_w_id, s_i_id))`,
 }
 
-// A statement is one of those that clients prepare.
+// A statement is one of those that clients prepare. What is then changed is read
+// FOR UPDATE, and so is what another transaction may have added since this one has
+// its snapshot, on servers that have snapshots.
 type statement int
 
 const (
@@ -120,7 +122,7 @@ var statementTexts = [getStock]string{
 
 	getOldest:        "SELECT no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1 FOR UPDATE",
 	removeNewOrder:   "DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?",
-	getOrderCustomer: "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?",
+	getOrderCustomer: "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ? FOR UPDATE",
 	setCarrier:       "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?",
 	setDelivered:     "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?",
 	sumLines:         "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?",

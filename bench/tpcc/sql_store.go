@@ -12,14 +12,20 @@ import (
 )
 
 // A sqlStore is the database over SQL, of farmsql or any MySQL server.
-type sqlStore struct{ db *sql.DB }
+type sqlStore struct {
+	db   *sql.DB
+	drop bool // the database, if there is one
+}
 
 // create implements store.
 func (s *sqlStore) create(ctx context.Context) error {
-	for _, q := range []string{"DROP DATABASE IF EXISTS " + schemaName, "CREATE DATABASE " + schemaName} {
-		if _, err := s.db.ExecContext(ctx, q); err != nil {
+	if s.drop {
+		if _, err := s.db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+schemaName); err != nil {
 			return err
 		}
+	}
+	if _, err := s.db.ExecContext(ctx, "CREATE DATABASE "+schemaName); err != nil {
+		return err
 	}
 	conn, err := s.connect(ctx)
 	if err != nil {

@@ -53,7 +53,7 @@ func New(t *bench.Target, cfg Config) (*Workload, error) {
 	}
 	w := &Workload{cfg: cfg, store: &nativeStore{target: t}}
 	if t.API() == bench.SQL {
-		w.store = &sqlStore{t.SQL()}
+		w.store = &sqlStore{db: t.SQL(), drop: cfg.Drop}
 	}
 	w.loading, w.running = drawConstants(cfg.Seed)
 	return w, nil

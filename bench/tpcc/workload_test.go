@@ -2,6 +2,8 @@ package tpcc
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/farmsql/farmsql/bench"
@@ -11,7 +13,7 @@ import (
 var reduced = Config{Warehouses: 2, Customers: 30, Items: 100, Seed: 1}
 
 // open returns a target with the loaded workload.
-func open(t *testing.T, target bench.TargetConfig, cfg Config) (*bench.Target, *Workload) {
+func open(t testing.TB, target bench.TargetConfig, cfg Config) (*bench.Target, *Workload) {
 	t.Helper()
 	ctx := context.Background()
 	tg, err := bench.Open(ctx, target)
@@ -82,4 +84,38 @@ func TestNativeOnThreeMachines(t *testing.T) {
 func TestSQL(t *testing.T) {
 	tg, w := open(t, bench.TargetConfig{API: bench.SQL}, small)
 	run(t, tg, w, bench.Options{Threads: 2, Transactions: 100, Seed: 1})
+	ctx := context.Background()
+	if err := w.Load(ctx, nil); err == nil {
+		t.Fatal("loaded over what there is")
+	}
+	cfg := small
+	cfg.Drop = true
+	again, err := New(tg, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(again.Load(ctx, nil), again.Check(ctx)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	for _, cfg := range []Config{{Warehouses: -1}, {Warehouses: 1 << 24}, {Customers: 9}, {Customers: 3001}, {Items: 19}, {Items: 100_001}} {
+		if _, err := New(nil, cfg); err == nil {
+			t.Errorf("%+v was taken", cfg)
+		}
+	}
+}
+
+func TestScaleSaysThatItIsReduced(t *testing.T) {
+	whole, less := Config{Warehouses: 3}, reduced
+	if err := errors.Join(whole.validate(), less.validate()); err != nil {
+		t.Fatal(err)
+	}
+	if s := whole.scale(); s.N != 3 || s.Unit != "warehouses" {
+		t.Errorf("the specification's scale is %+v", s)
+	}
+	if s := less.scale(); s.N != 2 || !strings.Contains(s.Unit, "reduced: 30 customers a district, 100 items") {
+		t.Errorf("a reduced scale is %+v", s)
+	}
 }
