@@ -178,6 +178,7 @@ func (m *Member) openTransactions() (err error) {
 		Workers:   s.Workers,
 		Clock:     m.clock,
 		Replicate: func(id region.ID, off uint64, data []byte) error { return m.txn.WriteBackups(id, off, data) },
+		Reserve:   func(id region.ID, off, n uint64) error { return m.txn.ReserveBackups(id, off, n) },
 		Grow:      m.grow,
 		Colocated: m.colocated,
 	})

@@ -122,6 +122,7 @@ const codeFirst = 16
 var known = []error{
 	errNotCM, errNotMember, errSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
+	nvram.ErrNoSpace,
 }
 
 // ProbeKey is the registration of a machine's probe word: its incarnation, and

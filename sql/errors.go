@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -212,14 +213,20 @@ func IsConflict(err error) bool {
 		errors.As(err, &known) && known.Num == erLockDeadlock
 }
 
+// told are errors of storage whose numbers clients go by: they connect again, or
+// say that there is no room.
+var told = []error{
+	txn.ErrInDoubt, txn.ErrEvicted, txn.ErrClosed, txn.ErrTooLarge, txn.ErrLogFull, txn.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
+}
+
 // conflict is err as go-mysql-server knows it. Of others than its own and MySQL's
 // it keeps the text only.
 func conflict(err error) error {
-	switch {
-	case errors.Is(err, txn.ErrConflict):
+	if errors.Is(err, txn.ErrConflict) {
 		return gms.ErrLockDeadlock.New(err.Error())
-	case errors.Is(err, txn.ErrInDoubt), errors.Is(err, txn.ErrEvicted), errors.Is(err, txn.ErrClosed):
-		return SQLError(err) // programs connect again
+	}
+	if slices.ContainsFunc(told, func(t error) bool { return errors.Is(err, t) }) {
+		return SQLError(err)
 	}
 	return err
 }

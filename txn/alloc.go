@@ -205,8 +205,18 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 // ReserveBackups sees to it that n bytes at off of every backup of a region that
 // this machine is the primary of have storage behind them: what is written there
 // is written by NICs, which nothing can tell that a file system is full. The
-// error is nvram.ErrNoSpace then.
+// error is nvram.ErrNoSpace then. Where a backup is lost it asks those of the next
+// configuration: to reserve twice does no harm.
 func (m *Machine) ReserveBackups(id region.ID, off, n uint64) error {
+	for {
+		err := m.reserveBackups(id, off, n)
+		if !errors.Is(err, ErrInDoubt) {
+			return err
+		}
+	}
+}
+
+func (m *Machine) reserveBackups(id region.ID, off, n uint64) error {
 	rt := m.route(id)
 	if rt == nil {
 		return m.noRegion(region.MakeAddr(id, uint32(off)))

@@ -1,0 +1,131 @@
+package test
+
+import (
+	stdsql "database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sys/unix"
+)
+
+// mountAt puts a tmpfs of a size at a machine's folder, before its first life.
+func (m *machine) mountAt(size string) {
+	t := m.fleet.t
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: only root can mount a small tmpfs")
+	}
+	if err := os.Mkdir(m.folder(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", m.folder(), "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("SKIPPED: no tmpfs can be mounted here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(m.folder(), unix.MNT_DETACH) })
+}
+
+// remount gives a machine's tmpfs another size.
+func (m *machine) remount(size string) {
+	if err := unix.Mount("", m.folder(), "", unix.MS_REMOUNT, "size="+size); err != nil {
+		m.fleet.t.Fatal(err)
+	}
+}
+
+// isFull reports whether err is MySQL's 1114, with the reason.
+func isFull(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == 1114 && strings.Contains(e.Message, "no space left")
+}
+
+// crowd inserts rows, from one number on, until there is no room for more, and
+// returns the number of the first that there was none for.
+func crowd(t *testing.T, db *stdsql.DB, from int) int {
+	t.Helper()
+	for id := from; id < from+1<<14; id++ {
+		_, err := db.Exec("insert into kept.big values (?, ?)", id, strings.Repeat(fmt.Sprint(id%10), 30_000))
+		if isFull(err) {
+			return id
+		}
+		if err != nil && !isConflict(err) {
+			t.Fatalf("row %d: %v", id, err)
+		}
+		if err != nil {
+			id--
+		}
+	}
+	t.Fatal("there is room for everything")
+	return 0
+}
+
+// TestFullMemory: the memory folder of one machine of a cluster, be it the one that
+// clients are connected to or another, has no room for what they insert. They are
+// told so; nothing is lost, nobody is evicted, what needs no room goes on, and the
+// rest does when there is room.
+func TestFullMemory(t *testing.T) {
+	for _, full := range []int{0, 2} {
+		t.Run(fmt.Sprintf("of machine %d", full), func(t *testing.T) {
+			f := newFleet(t, 3, 3, "")
+			f.more = []string{"--workers", "2"}
+			f.machines[full].mountAt("24m") // of which the logs take 6
+			f.start()
+			f.awaitWhole()
+			db := (&fleetLoad{t: t, fleet: f}).connect(f.machines[0], "")
+			defer db.Close()
+			exec1(t, db, "create database kept", "create table kept.t (id int primary key, n int)", "insert into kept.t values (1, 42)",
+				"create table kept.big (id int primary key, pad text)")
+			lives := f.configuration().Incarnation
+			n := crowd(t, db, 0)
+			if n < 10 {
+				t.Errorf("only %d rows", n)
+			}
+			for _, m := range f.machines {
+				f.unharmed(m)
+				f.holds(m, n)
+			}
+			exec1(t, db, "update kept.t set n = 43", "update kept.t set n = 42", "delete from kept.big where id = 0")
+			exec1(t, db, fmt.Sprintf("insert into kept.big values (0, '%s')", strings.Repeat("0", 30_000)))
+
+			// Nor does a machine that comes back mind.
+			other := f.machines[1]
+			other.kill()
+			f.wait("the killed machine to be evicted", func() bool { return !f.isMember(other) })
+			other.start()
+			f.awaitWhole()
+			lives = f.configuration().Incarnation
+
+			f.machines[full].remount("64m")
+			n = crowd(t, db, n)
+			for _, m := range f.machines {
+				f.unharmed(m)
+				f.holds(m, n)
+			}
+			if c := f.configuration(); fmt.Sprint(c.Incarnation) != fmt.Sprint(lives) {
+				t.Errorf("machines have been evicted: %+v", c)
+			}
+			_ = db.Close()
+			f.terminate()
+			// A new life needs logs of its own beside those of the last one.
+			refuse(t, 1, f.offline("check"), fmt.Sprintf("machine %d", full), "no space left")
+			f.machines[full].refuse(1, "no space left")
+			f.machines[full].remount("128m")
+			f.check()
+		})
+	}
+}
+
+// holds says that a machine shows rows 0 to n-1, all of them as they were
+// inserted.
+func (f *fleet) holds(m *machine, n int) {
+	f.t.Helper()
+	db := (&fleetLoad{t: f.t, fleet: f}).connect(m, "kept")
+	defer db.Close()
+	var rows, good int
+	err := db.QueryRow("select count(*), sum(length(pad) = 30000 and left(pad, 1) = id % 10 and right(pad, 1) = id % 10) from big").Scan(&rows, &good)
+	if err != nil || rows != n || good != n {
+		f.t.Errorf("machine %d: %d rows, %d of them good, want %d: %v", m.id, rows, good, n, err)
+	}
+}
