@@ -1,29 +1,45 @@
 package bench
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
 	"math"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	_ "gonum.org/v1/plot/vg/vgimg" // PNG
+	_ "gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Size of the plots.
 const (
-	plotWidth  = 20 * vg.Centimeter
-	plotHeight = 12 * vg.Centimeter
+	plotWidth  = 24 * vg.Centimeter
+	plotHeight = 14 * vg.Centimeter
+	plotMargin = 0.3 * vg.Centimeter
 )
 
 // savePlot writes base.svg and base.png.
 func savePlot(p *plot.Plot, base string) error {
-	for _, format := range []string{".svg", ".png"} {
-		if err := p.Save(plotWidth, plotHeight, base+format); err != nil {
+	for _, format := range []string{"svg", "png"} {
+		c, err := draw.NewFormattedCanvas(plotWidth, plotHeight, format)
+		if err != nil {
+			return fmt.Errorf("bench: plot: %w", err)
+		}
+		p.Draw(draw.Crop(draw.New(c), plotMargin, -2*plotMargin, plotMargin, -plotMargin))
+		var b bytes.Buffer
+		if _, err := c.WriteTo(&b); err != nil {
+			return fmt.Errorf("bench: plot: %w", err)
+		}
+		if err := os.WriteFile(base+"."+format, b.Bytes(), 0o666); err != nil {
 			return fmt.Errorf("bench: plot: %w", err)
 		}
 	}
@@ -38,25 +54,44 @@ func newPlot(c *Conditions, x, y string) *plot.Plot {
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.Padding = vg.Points(4)
 	}
-	p.BackgroundColor = color.White
+	p.BackgroundColor, p.Legend.Padding = color.White, vg.Points(2)
+	p.X.Tick.Marker = round{}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{230}, color.Gray{230}
 	p.Add(grid)
 	return p
 }
 
-// thousands are ticks whose numbers have their thousands apart.
-type thousands struct{ plot.Ticker }
+// ticksWanted is about how many numbers an axis has.
+const ticksWanted = 8
+
+// round are ticks at round numbers, whose thousands are apart.
+type round struct{}
 
 // Ticks implements plot.Ticker.
-func (t thousands) Ticks(low, high float64) []plot.Tick {
-	ticks := t.Ticker.Ticks(low, high)
-	for i, tick := range ticks {
-		if tick.Label != "" {
-			ticks[i].Label = count(tick.Value)
+func (round) Ticks(low, high float64) (ticks []plot.Tick) {
+	step := roundStep((high - low) / ticksWanted)
+	for n := math.Ceil(low / step); n*step <= high; n++ {
+		digits := max(0, -int(math.Floor(math.Log10(step))))
+		label := strconv.FormatFloat(n*step, 'f', digits, 64)
+		if digits == 0 {
+			label = count(n * step)
 		}
+		ticks = append(ticks, plot.Tick{Value: n * step, Label: label})
 	}
 	return ticks
+}
+
+// roundStep is the smallest of 1, 2 and 5 times a power of ten that is not below
+// step.
+func roundStep(step float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(step)))
+	for _, n := range []float64{1, 2, 5} {
+		if n*power >= step {
+			return n * power
+		}
+	}
+	return 10 * power
 }
 
 // powers are ticks of a logarithmic axis of latencies, in microseconds.
@@ -128,7 +163,7 @@ func (res *Result) PlotTime(base string) error {
 	line.Color = plotutil.Color(2)
 	p.Add(line)
 	p.Y.Min = 0
-	p.Y.Tick.Marker = thousands{plot.DefaultTicks{}}
+	p.Y.Tick.Marker = round{}
 	highest := slices.MaxFunc(points, func(a, b plotter.XY) int { return int(a.Y - b.Y) }).Y
 	p.Y.Max = 1.1 * highest
 	if err := res.plotEvents(p); err != nil {
@@ -166,7 +201,6 @@ func PlotCurve(results []*Result, base string) error {
 	c := results[0].Conditions
 	p := newPlot(&c, "transactions per second", "latency")
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powers{}
-	p.X.Tick.Marker = thousands{plot.DefaultTicks{}}
 	p.Legend.Top, p.Legend.Left = true, true
 	low, high := math.Inf(1), 0.0
 	for i, of := range []struct {

@@ -25,6 +25,10 @@ type Result struct {
 	Kinds   []KindResult `json:"kinds"`
 	// Aborts counts by reason the attempts that met a conflict and were repeated.
 	Aborts map[string]uint64 `json:"aborts"`
+	// Processor is how many microseconds of processor time a transaction took in this
+	// process, clients included. It counts only while the process runs, so that other
+	// processes disturb it least.
+	Processor float64 `json:"processorMicroseconds"`
 	// Of the machines in this process, for each transaction.
 	Reads *Reads `json:"reads,omitempty"`
 	// PerSecond and PerMillisecond are how many transactions ended in each.
@@ -96,8 +100,9 @@ func (r *run) result() (*Result, error) {
 		return nil, fmt.Errorf("bench: no transaction ended within the %v that were measured", measured)
 	}
 	res.PerSecond = perSecond(all.series)
+	n := float64(res.Total.Count)
+	res.Processor = float64(r.after.own-r.before.own) / float64(time.Microsecond) / n
 	if r.target.Machines() > 0 {
-		n := float64(res.Total.Count)
 		res.Reads = &Reads{
 			float64(counted.LocalReads) / n, float64(counted.RemoteReads) / n, float64(counted.Messages) / n, float64(counted.Records) / n,
 		}
@@ -204,8 +209,9 @@ func (res *Result) remarks() string {
 		}
 		s = "aborted and repeated: " + strings.Join(parts, ", ")
 	}
+	s += fmt.Sprintf("\na transaction: %.2f µs of processor time, of clients", res.Processor)
 	if r := res.Reads; r != nil {
-		s += fmt.Sprintf("\na transaction: %.2f local and %.2f remote reads, %.2f messages, %.2f log records", r.Local, r.Remote, r.Messages, r.Records)
+		s += fmt.Sprintf(" and machines; %.2f local and %.2f remote reads, %.2f messages, %.2f log records", r.Local, r.Remote, r.Messages, r.Records)
 	}
 	const keptUp = 0.95
 	if rate := res.Conditions.Rate; rate > 0 && res.Total.PerSecond < keptUp*rate {

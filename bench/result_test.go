@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,7 +62,7 @@ func TestPrint(t *testing.T) {
 	res.Conditions.Machines, res.Conditions.Replicas, res.Conditions.Transport, res.Conditions.Memory = 3, 2, TransportLocal, "anonymous memory"
 	res.Conditions.Rate = 5000
 	res.Aborts = map[string]uint64{"lock": 1200, "answer": 3}
-	res.Reads = &Reads{1, 2, 3, 4}
+	res.Processor, res.Reads = 1.5, &Reads{1, 2, 3, 4}
 	var b strings.Builder
 	if err := res.Print(&b); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestPrint(t *testing.T) {
 	for _, want := range []string{
 		"toy, native, 3 machines, 2 replicas over local, 1,234 things, 2 threads", "seed 1, commit ", "2026-11-22 01:02 UTC",
 		"open loop, 5,000 transactions a second arrive", "processor", "regions in anonymous memory, all machines in one process",
-		"odd", "even", "20.0 %", "p99.9", "aborted and repeated: answer 3, lock 1,200", "1.00 local and 2.00 remote reads",
+		"odd", "even", "20.0 %", "p99.9", "aborted and repeated: answer 3, lock 1,200", "1.50 µs of processor time, of clients and machines", "1.00 local and 2.00 remote reads",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
@@ -145,6 +146,14 @@ func TestNumbers(t *testing.T) {
 		if got := intervalOf(ms); got != want {
 			t.Errorf("%d ms: intervals of %d", ms, got)
 		}
+	}
+	for step, want := range map[float64]float64{0.11: 0.2, 1: 1, 3: 5, 6: 10, 41_000: 50_000} {
+		if got := roundStep(step); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("steps of %v, want %v", got, want)
+		}
+	}
+	if ticks := (round{}).Ticks(0, 3); len(ticks) != 7 || ticks[1].Label != "0.5" || ticks[6].Label != "3.0" {
+		t.Errorf("%v", ticks)
 	}
 	if got := perSecond([]uint32{1, 2, 3}); !reflect.DeepEqual(got, []uint32{6}) {
 		t.Errorf("a short run: %v", got)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +31,8 @@ type Options struct {
 	Seed uint64
 	// Progress shows how far the run is; nil shows nothing.
 	Progress *Progress
+	// Profile, if not nil, receives a CPU profile of the measured time.
+	Profile io.Writer
 	// AnyBuild runs in builds whose figures mean nothing, too. Tests do.
 	AnyBuild bool
 }
@@ -164,12 +168,13 @@ func (r *run) measure(ctx context.Context) error {
 	}
 	watching, stopWatching := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
-	watcher.Go(func() { r.watch(watching) })
+	var watchErr error
+	watcher.Go(func() { watchErr = r.watch(watching) })
 	threads.Wait()
 	r.after = r.target.sample()
 	stopWatching()
 	watcher.Wait()
-	return r.failure(ctx)
+	return errors.Join(r.failure(ctx), watchErr)
 }
 
 // failure is the first client's that failed by itself, and not for the others were
@@ -184,7 +189,7 @@ func (r *run) failure(ctx context.Context) error {
 }
 
 // watch takes the counters when the warm-up ends, and shows how far the run is.
-func (r *run) watch(ctx context.Context) {
+func (r *run) watch(ctx context.Context) error {
 	o := &r.options
 	total, unit := int(o.WarmUp+o.Duration), unitTime
 	if o.Transactions > 0 {
@@ -194,21 +199,32 @@ func (r *run) watch(ctx context.Context) {
 	defer stage.Done()
 	if o.WarmUp > 0 {
 		if !sleep(ctx, o.WarmUp-time.Since(r.start)) {
-			return
+			return nil
 		}
 		r.before = r.target.sample()
 	}
-	for sleep(ctx, 100*time.Millisecond) {
-		if o.Transactions == 0 {
-			stage.set(min(int(time.Since(r.start)), total))
-			continue
+	if o.Profile != nil {
+		if err := pprof.StartCPUProfile(o.Profile); err != nil {
+			return fmt.Errorf("bench: %w", err)
 		}
-		n := 0
-		for _, l := range r.loops {
-			n += int(l.done.Load())
-		}
-		stage.set(n)
+		defer pprof.StopCPUProfile()
 	}
+	for sleep(ctx, 100*time.Millisecond) {
+		stage.set(min(r.progress(), total))
+	}
+	return nil
+}
+
+// progress is how far the run is, in the unit of its length.
+func (r *run) progress() int {
+	if r.options.Transactions == 0 {
+		return int(time.Since(r.start))
+	}
+	n := 0
+	for _, l := range r.loops {
+		n += int(l.done.Load())
+	}
+	return n
 }
 
 // sleep waits, and returns false if ctx has ended.

@@ -40,6 +40,7 @@ type commands struct {
 	Save    saveCommand    `cmd:"" help:"Save the memory of all machines of a stopped database or cluster."`
 	Restore restoreCommand `cmd:"" help:"Bring a database or cluster back from what save has saved."`
 	Sim     simCommand     `cmd:"" help:"Run clusters in a simulator, with faults, and check what they do."`
+	Bench   benchCommand   `cmd:"" help:"Measure farmsql, or another MySQL server, with the benchmarks of the papers."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -109,7 +110,7 @@ func oneLine(err error) string {
 func commandName(args []string) string {
 	for _, a := range args {
 		switch a {
-		case "serve", "sql", "demo", "status", "check", "save", "restore", "sim", "version":
+		case "serve", "sql", "demo", "status", "check", "save", "restore", "sim", "bench", "version":
 			return a + " "
 		}
 	}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// quick are flags of a run that is only to see that it works.
+var quick = []string{"--seed", "1", "--warm-up", "0s", "--duration", "100ms"}
+
+func TestBench(t *testing.T) {
+	if invariant.Enabled {
+		t.Skip("a build with the race detector or with invariants is not measured")
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+		runs int
+	}{
+		"tatp":     {[]string{"tatp", "--subscribers", "200"}, []string{"TATP, native, 1 machine, 200 subscribers, 1 thread", "get subscriber data", "closed loop"}, 1},
+		"rates":    {[]string{"tatp", "--subscribers", "200", "--rate", "500,1000"}, []string{"open loop, 500 transactions a second", "open loop, 1,000 tr"}, 2},
+		"tatp sql": {[]string{"tatp", "--subscribers", "40", "--api", "sql"}, []string{"TATP, sql, 1 machine"}, 1},
+	} {
+		args := append([]string{"bench"}, append(c.args, quick...)...)
+		status, out, errs := execute(t, "", append(args, "--json", at("out.json"), "--plot", at("plot.png"), "--profile", at("cpu"))...)
+		if status != 0 {
+			t.Errorf("%s: status %d\n%s", name, status, errs)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, out)
+			}
+		}
+		if n := countResults(t, at("out.json")); n != c.runs {
+			t.Errorf("%s: %d results", name, n)
+		}
+		for _, file := range []string{"plot.svg", "plot.png", "cpu"} {
+			if info, err := os.Stat(at(file)); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %s: %v", name, file, err)
+			}
+		}
+	}
+}
+
+func countResults(t *testing.T, file string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(text)); ; n++ {
+		var r bench.Result
+		if err := d.Decode(&r); errors.Is(err, io.EOF) {
+			return n
+		} else if err != nil || r.Total.Count == 0 {
+			t.Fatalf("%v: %+v", err, r)
+		}
+	}
+}
+
+func TestBenchIsRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--threads", "0"}, {"--duration", "0s"}, {"--warm-up", "-1s"}, {"--rate", "5,-1"}, {"--workers", "-1"}, {"--drop"}, {"--api", "x"},
+		{"--replicas", "2"}, {"--dsn", "x"}, {"--subscribers", "-5"},
+	} {
+		status, _, errs := execute(t, "", append([]string{"bench", "tatp", "--subscribers", "10"}, args...)...)
+		if status == 0 || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: status %d, %q", args, status, errs)
+		}
+		if !invariant.Enabled && status != exitUsage {
+			t.Errorf("%v: status %d, %q", args, status, errs)
+		}
+	}
+	if invariant.Enabled {
+		if status, _, errs := execute(t, "", "bench", "tatp"); status != exitFailure || !strings.Contains(errs, "race detector") {
+			t.Errorf("status %d, %q", status, errs)
+		}
+		return
+	}
+	for name, args := range map[string][]string{
+		"json":    {"--json", "no/such/folder"},
+		"plot":    {"--plot", "no/such/folder"},
+		"profile": {"--profile", "no/such/folder"},
+		"server":  {"--api", "sql", "--dsn", "root@tcp(127.0.0.1:1)/"},
+	} {
+		status, _, errs := execute(t, "", append(append([]string{"bench", "tatp", "--subscribers", "20"}, quick...), args...)...)
+		if status != exitFailure || errs == "" {
+			t.Errorf("%s: status %d, %q", name, status, errs)
+		}
+	}
+}
