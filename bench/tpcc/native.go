@@ -28,6 +28,8 @@ type native struct {
 	high  []byte
 	found []region.Ptr
 	seen  []int
+	keys  [][]byte
+	row   []byte
 }
 
 // part returns the partition of a warehouse.
@@ -128,5 +130,5 @@ func (x *native) delivery(ctx context.Context, in *delivery) error {
 
 // stockLevel implements database.
 func (x *native) stockLevel(ctx context.Context, in *stockLevel) error {
-	return x.m.Run(ctx, func(t *txn.Tx) error { return x.level(t, in) })
+	return x.level(ctx, in)
 }

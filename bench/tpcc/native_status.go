@@ -3,7 +3,6 @@ package tpcc
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/farmsql/farmsql/txn"
 )
@@ -40,47 +39,6 @@ func (x *native) status(t *txn.Tx, in *orderStatus) error {
 	in.lines, in.amount = linesCount.get(lines), 0
 	for i := range in.lines {
 		in.amount += lineAmount.get(lineOf(lines, i))
-	}
-	return nil
-}
-
-// level is Stock-Level (clause 2.8.2.2).
-func (x *native) level(t *txn.Tx, in *stockLevel) error {
-	home := x.part(in.warehouse)
-	district, err := read(t, home.districtOrders, x.number(in.warehouse, in.district, 0))
-	if err != nil {
-		return err
-	}
-	next := nextOrder.get(district)
-	x.low = appendKey(x.low[:0], in.warehouse, in.district, max(0, next-recentOrders))
-	x.high = appendKey(x.high[:0], in.warehouse, in.district, next)
-	x.seen = x.seen[:0]
-	for c := home.lines.Scan(t, x.low, x.high, false); ; {
-		_, p, ok, err := c.Next()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		lines, err := t.Read(p)
-		if err != nil {
-			return err
-		}
-		for i := range linesCount.get(lines) {
-			x.seen = append(x.seen, lineItem.get(lineOf(lines, i)))
-		}
-	}
-	slices.Sort(x.seen)
-	in.low = 0
-	for _, item := range slices.Compact(x.seen) {
-		stock, err := read(t, home.stocks, x.number(in.warehouse, 0, item))
-		if err != nil {
-			return err
-		}
-		if stockQuantity.get(stock) < in.threshold {
-			in.low++
-		}
 	}
 	return nil
 }

@@ -1,0 +1,58 @@
+package tpcc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// Both APIs begin with the same data and are asked the same: what terminals show
+// is the same, too.
+func TestNativeAndSQLAnswerAlike(t *testing.T) {
+	ctx := context.Background()
+	cfg := Config{Customers: 30, Items: 50, Seed: 7}
+	var clients [2]*client
+	for i, api := range []bench.API{bench.Native, bench.SQL} {
+		_, w := open(t, bench.TargetConfig{API: api}, cfg)
+		c, err := w.NewClient(ctx, &bench.Thread{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		clients[i] = c.(*client)
+	}
+	shown := make(map[string]bool) // of what would be hard to get right by chance
+	for n := range 300 {
+		kind := n % len(kindNames)
+		native, sql := clients[0].show(ctx, kind), clients[1].show(ctx, kind)
+		if native != sql {
+			t.Fatalf("transaction %d, %s:\nnative %s\nsql    %s", n, kindNames[kind], native, sql)
+		}
+		shown[native] = true
+	}
+	if len(shown) < 200 {
+		t.Errorf("only %d different answers", len(shown))
+	}
+}
+
+// show runs a transaction of a kind, and returns what its terminal shows.
+func (c *client) show(ctx context.Context, kind int) string {
+	err := c.enter(ctx, kind, 1)
+	if err != nil && !errors.Is(err, errUnusedItem) {
+		return err.Error()
+	}
+	switch kind {
+	case kindNewOrder:
+		return fmt.Sprintf("order %d, %v, refused: %t", c.newOrder.number, c.newOrder.total, err != nil)
+	case kindPayment:
+		return fmt.Sprintf("customer %d, %v", c.payment.number, c.payment.balance)
+	case kindOrderStatus:
+		return fmt.Sprintf("customer %d, %v, order %d, %d lines, %v", c.orderStatus.number, c.orderStatus.balance, c.orderStatus.order, c.orderStatus.lines, c.orderStatus.amount)
+	case kindDelivery:
+		return fmt.Sprint(c.delivery.orders)
+	}
+	return fmt.Sprintf("%d of district %d are low", c.stockLevel.low, c.stockLevel.district)
+}
