@@ -54,6 +54,9 @@ func (c *Config) validate() error {
 
 func (c *Config) scale() bench.Scale {
 	s := bench.Scale{N: c.Warehouses, Unit: "warehouses"}
+	if c.Warehouses == 1 {
+		s.Unit = "warehouse"
+	}
 	if c.Customers != customers || c.Items != items {
 		s.Unit += fmt.Sprintf(" (reduced: %d customers a district, %d items)", c.Customers, c.Items)
 	}

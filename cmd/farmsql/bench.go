@@ -17,6 +17,7 @@ import (
 
 type benchCommand struct {
 	TATP benchTATPCommand `cmd:"" name:"tatp" help:"TATP: short transactions on the subscribers of a mobile telephone network."`
+	TPCC benchTPCCCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
 }
 
 // benchFlags are those of all benchmarks.
