@@ -70,11 +70,13 @@ func (m *Machine) OnEpoch(fn func()) {
 }
 
 // enterEpoch has this machine enter the given epoch, if that is the next one and
-// nothing is open any more that began before the present one. It returns the
-// epoch that this machine is in, and whether all that began before it is done.
+// nothing is open any more that began before the present one. A machine that has
+// joined, and was busy when it should have followed (joinEpoch), may be further
+// behind; it follows when nothing is open. enterEpoch returns the epoch that this
+// machine is in, and whether all that began before it is done.
 func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 	current = m.epoch.Load()
-	if epoch == current+1 && m.epochClosed(current-1) {
+	if epoch > current && m.epochClosed(current-1) && (epoch == current+1 || m.epochClosed(current)) {
 		m.mu.Lock()
 		hooks := m.onEpoch
 		m.mu.Unlock()
