@@ -104,11 +104,13 @@ func (l *fleetLoad) fail(isCM bool) failure {
 		begin = by
 	}
 	result := failure{isCM: isCM, suspected: begin.Sub(killed), active: active.Time.Sub(begin)}
+	l.t.Logf("machine %d (CM: %v) killed: suspected after %v; %s", victim.id, isCM, result.suspected, active.Steps)
 	f.wait("80 % of the throughput", func() (ok bool) {
 		result.throughput, ok = l.recovered(victim.id, killed, begin)
 		return ok
 	})
 	victim.start()
+	f.wait("the killed machine to be let in", func() bool { return victim.serves() && f.isMember(victim) })
 	f.awaitWhole()
 	return result
 }
@@ -116,15 +118,10 @@ func (l *fleetLoad) fail(isCM bool) failure {
 // recovered returns how long after begin the first window ends in which the
 // clients of the survivors get throughputOld of what they got before killed.
 func (l *fleetLoad) recovered(victim int, killed, begin time.Time) (time.Duration, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var before float64
 	var after []time.Time
-	for i := len(l.done) - 1; i >= 0; i-- {
-		c := l.done[i]
+	for _, c := range l.since(killed.Add(-windowBefore)) {
 		switch {
-		case c.at.Before(killed.Add(-windowBefore)):
-			i = 0 // none before either, but for clients that wait for mu
 		case c.machine == victim:
 		case c.at.Before(killed):
 			before++
@@ -141,6 +138,18 @@ func (l *fleetLoad) recovered(victim int, killed, begin time.Time) (time.Duratio
 		}
 	}
 	return 0, false
+}
+
+// since returns what was acknowledged since a moment, but for what clients have
+// had to wait for mu to say.
+func (l *fleetLoad) since(moment time.Time) []completion {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := len(l.done)
+	for from > 0 && !l.done[from-1].at.Before(moment) {
+		from--
+	}
+	return slices.Clone(l.done[from:])
 }
 
 // table is the distribution of what failures have cost, as in docs/benchmarks.md.

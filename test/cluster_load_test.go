@@ -5,7 +5,10 @@ import (
 	stdsql "database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,6 +37,7 @@ type fleetLoad struct {
 	mu    sync.Mutex
 	fates map[int64]fate
 	done  []completion
+	busy  map[string]time.Time // clients by name, and since when they have waited for an answer
 }
 
 // A fate is what a client knows of a row that it has inserted.
@@ -80,23 +84,63 @@ type operation func(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Ra
 func (l *fleetLoad) begin(operations ...operation) {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
-	l.fates = make(map[int64]fate)
+	l.fates, l.busy = make(map[int64]fate), make(map[string]time.Time)
 	l.t.Cleanup(l.end)
 	for _, m := range l.fleet.machines {
 		for i, o := range operations {
 			rnd := rand.New(rand.NewPCG(l.seed, uint64(m.id*10+i)))
-			l.clients.Go(func() { l.client(ctx, m, rnd, o) })
+			l.clients.Go(func() { l.client(ctx, fmt.Sprintf("client %d of machine %d", i, m.id), m, rnd, o) })
 		}
 	}
 }
 
-// end stops the clients.
+// end stops the clients. If some get no answer, which is an error, or the test has
+// failed and nobody knows whether they will, the machines are killed.
 func (l *fleetLoad) end() {
+	l.t.Helper()
 	l.stop()
-	l.clients.Wait()
+	if l.t.Failed() {
+		l.fleet.killAll()
+	}
+	ended := make(chan struct{})
+	go func() {
+		l.clients.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(startTimeout):
+		l.t.Errorf("clients that have got no answer after %v:%s\n%s", startTimeout, l.waiting(), l.fleet.remains())
+		l.fleet.killAll()
+		<-ended
+	}
 }
 
-func (l *fleetLoad) client(ctx context.Context, m *machine, rnd *rand.Rand, o operation) {
+// waiting says which clients have waited for an answer, and for how long.
+func (l *fleetLoad) waiting() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(l.busy)) {
+		fmt.Fprintf(&b, "\n\t%s: %v", name, time.Since(l.busy[name]).Round(time.Millisecond))
+	}
+	return b.String()
+}
+
+// during notes that a client waits for an answer, until the function that it
+// returns is called.
+func (l *fleetLoad) during(name string) (ended func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy[name] = time.Now()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.busy, name)
+	}
+}
+
+func (l *fleetLoad) client(ctx context.Context, name string, m *machine, rnd *rand.Rand, o operation) {
 	for ctx.Err() == nil {
 		if !m.serves() {
 			time.Sleep(time.Millisecond)
@@ -105,8 +149,10 @@ func (l *fleetLoad) client(ctx context.Context, m *machine, rnd *rand.Rand, o op
 		db := l.connect(m, "fleet")
 		for ctx.Err() == nil && m.serves() {
 			upsets := m.upsets()
+			ended := l.during(name)
 			// Not ctx: what has begun shall tell how it ended.
 			err := o(context.Background(), db, m, rnd)
+			ended()
 			if err == nil {
 				l.complete(m)
 			} else if isConflict(err) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -120,4 +121,13 @@ func TestClusterRestarts(t *testing.T) {
 		l.verify(m)
 	}
 	t.Log(l)
+}
+
+// What is said of machines that hang has in it where they do.
+func TestRemains(t *testing.T) {
+	f := newFleet(t, 1, 1, "")
+	f.start()
+	if got := f.remains(); !strings.Contains(got, "goroutines of machine 0:\n\t") || !strings.Contains(got, "rdma/shm.(*doorbell).run") {
+		t.Errorf("%s", got)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,7 +129,7 @@ func (f *fleet) wait(what string, holds func() bool) {
 	f.t.Helper()
 	for deadline := time.Now().Add(startTimeout); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			f.t.Fatalf("waited %v for %s\n%s", startTimeout, what, f.tails())
+			f.t.Fatalf("waited %v for %s\n%s", startTimeout, what, f.remains())
 		}
 		for _, m := range f.machines {
 			if err := m.died(); err != nil {
@@ -150,6 +151,62 @@ func (f *fleet) tails() string {
 		}
 		fmt.Fprintf(&b, "machine %d:\n\t%s\n", m.id, strings.Join(m.lines[from:min(from+40, len(m.lines))], "\n\t"))
 		m.mu.Unlock()
+	}
+	return b.String()
+}
+
+// remains is tails, and where the goroutines of each machine wait. It ends them all.
+func (f *fleet) remains() string {
+	var b strings.Builder
+	b.WriteString(f.tails())
+	for _, m := range f.machines {
+		if m.cmd == nil {
+			continue
+		}
+		m.mu.Lock()
+		m.killed, m.serving = true, false
+		m.upset++
+		said := len(m.lines)
+		m.mu.Unlock()
+		_ = m.cmd.Process.Signal(syscall.SIGCONT)
+		_ = m.cmd.Process.Signal(syscall.SIGQUIT)
+		select {
+		case <-m.exited:
+		case <-time.After(10 * time.Second):
+			_ = m.cmd.Process.Kill()
+		}
+		m.mu.Lock()
+		fmt.Fprintf(&b, "goroutines of machine %d:\n%s", m.id, goroutines(m.lines[said:]))
+		m.mu.Unlock()
+	}
+	return b.String()
+}
+
+// goroutines shortens what a process that gets SIGQUIT says to the functions in
+// which the goroutines of the lower layers are.
+func goroutines(lines []string) string {
+	const own = "github.com/farmsql/farmsql/"
+	count := make(map[string]int)
+	var calls []string
+	end := func() {
+		if stack := strings.Join(calls, " < "); strings.Contains(stack, own) {
+			count[strings.ReplaceAll(stack, own, "")]++
+		}
+		calls = nil
+	}
+	for _, line := range lines {
+		arguments := strings.LastIndexByte(line, '(')
+		switch {
+		case line == "":
+			end()
+		case arguments > 0 && strings.HasSuffix(line, ")") && len(calls) < 12:
+			calls = append(calls, line[:arguments])
+		}
+	}
+	end()
+	var b strings.Builder
+	for _, stack := range slices.Sorted(maps.Keys(count)) {
+		fmt.Fprintf(&b, "\t%d: %s\n", count[stack], stack)
 	}
 	return b.String()
 }

@@ -25,7 +25,7 @@ type Config struct {
 const (
 	LengthThread       = 100 * time.Millisecond // with real-time priority
 	LengthThreadNormal = 200 * time.Millisecond
-	LengthCalls        = 400 * time.Millisecond
+	LengthCalls        = 800 * time.Millisecond
 )
 
 // New returns the best keeper of this build: a thread of C, or else one of calls.
@@ -120,10 +120,10 @@ func (k *calls) tick(ticks uint64) {
 		return
 	}
 	now := k.now()
-	m, isDue, expired := k.mu.core.tick(now, nil)
-	var cm call.Peer
+	isDue, expired := k.mu.core.tick(now, nil)
+	var send []func()
 	if isDue {
-		cm = k.mu.core.relations[0].peer
+		send = k.messagesLocked(now)
 	}
 	if k.mu.timer != nil {
 		k.mu.timer.Stop()
@@ -132,12 +132,21 @@ func (k *calls) tick(ticks uint64) {
 	ticks = k.mu.ticks
 	k.mu.timer = k.clock.AfterFunc(time.Duration(k.mu.core.next(now)-now), func() { k.tick(ticks) })
 	k.mu.Unlock()
-	if isDue {
-		_ = k.endpoint.Notify(cm, k.kind, m.encode()) // lost, like any other may be
+	for _, f := range send {
+		f()
 	}
 	for _, machine := range expired {
 		k.expired(machine)
 	}
+}
+
+// messagesLocked returns what sends the CM's messages.
+func (k *calls) messagesLocked(now int64) (send []func()) {
+	for i := range k.mu.core.relations {
+		to, m := k.mu.core.relations[i].peer, k.mu.core.message(now, i)
+		send = append(send, func() { _ = k.endpoint.Notify(to, k.kind, m.encode()) }) // lost, like any other may be
+	}
+	return send
 }
 
 func (k *calls) receive(from call.Peer, arg []byte) ([]byte, error) {

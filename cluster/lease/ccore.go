@@ -34,15 +34,18 @@ func (c *cCore) configure(now int64, cm rdma.MachineID, members, gone []call.Pee
 	C.lease_core_configure(&c.c, C.int64_t(now), C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)), &cPeers(gone)[0], C.int(len(gone)))
 }
 
-func (c *cCore) tick(now int64) (m message, isDue bool, expired []rdma.MachineID) {
-	var sent C.struct_lease_message
+func (c *cCore) tick(now int64) (isDue bool, expired []rdma.MachineID) {
 	var list [C.LEASE_MEMBERS_MAX]C.uint16_t
 	var n C.int
-	isDue = C.lease_core_tick(&c.c, C.int64_t(now), &sent, &list[0], &n) == 1
+	isDue = C.lease_core_tick(&c.c, C.int64_t(now), &list[0], &n) == 1
 	for _, x := range list[:n] {
 		expired = append(expired, rdma.MachineID(x))
 	}
-	return fromC(sent), isDue, expired
+	return isDue, expired
+}
+
+func (c *cCore) message(now int64, i int) message {
+	return fromC(C.lease_core_message(&c.c, C.int64_t(now), C.int(i)))
 }
 
 func fromC(m C.struct_lease_message) message {

@@ -5,7 +5,7 @@
 
 // Constants as in core.go.
 enum { RENEWALS = 5, BEGINNINGS = 50, DRIFT = 32, GRACE = 2 };
-enum { REQUEST = 1, GRANT_REQUEST = 2, GRANT = 3 };
+enum { GRANT_REQUEST = 1, GRANT = 2 };
 static const int64_t FOREVER = (int64_t)1 << 62;
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -46,12 +46,9 @@ IN_SECTION static struct lease_relation continued(const struct lease_core *c, in
 		const struct lease_relation *was = &c->relations[i];
 		if (!same(was->peer, p))
 			continue;
+		if (c->cm == cm && !was->expired)
+			return *was;
 		r.granted = was->granted;
-		if (c->cm == cm && !was->expired) {
-			r.held = was->held;
-			r.patience = was->patience;
-			return r;
-		}
 	}
 	r.patience = now + GRACE * c->length;
 	return r;
@@ -95,7 +92,12 @@ IN_SECTION static int64_t ends(const struct lease_core *c, const struct lease_re
 }
 
 IN_SECTION static int64_t interval(const struct lease_core *c, int64_t now) {
-	return c->valid <= now ? c->length / BEGINNINGS : c->length / RENEWALS;
+	int is_beginning = c->valid <= now;
+	for (int i = 0; i < c->n; i++) {
+		const struct lease_relation *r = &c->relations[i];
+		is_beginning |= !r->expired && (r->held <= now || !r->served);
+	}
+	return is_beginning ? c->length / BEGINNINGS : c->length / RENEWALS;
 }
 
 IN_SECTION static int64_t due(const struct lease_core *c, int64_t now) {
@@ -103,7 +105,7 @@ IN_SECTION static int64_t due(const struct lease_core *c, int64_t now) {
 	return c->asked - c->asked % i + i;
 }
 
-IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, struct lease_message *m, uint16_t *expired, int *n) {
+IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
 	*n = 0;
 	for (int i = 0; i < c->n; i++) {
 		struct lease_relation *r = &c->relations[i];
@@ -112,10 +114,9 @@ IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, struct lease_m
 			expired[(*n)++] = r->peer.machine;
 		}
 	}
-	if (c->is_cm || c->n == 0 || now < due(c, now))
+	if (!c->is_cm || c->n == 0 || now < due(c, now))
 		return 0;
 	c->asked = now;
-	*m = (struct lease_message){.kind = REQUEST, .sent = now};
 	return 1;
 }
 
@@ -124,21 +125,31 @@ IN_SECTION int64_t lease_core_next(const struct lease_core *c, int64_t now) {
 	for (int i = 0; i < c->n; i++)
 		if (!c->relations[i].expired)
 			t = MIN(t, ends(c, &c->relations[i]));
-	if (!c->is_cm && c->n > 0)
+	if (c->is_cm && c->n > 0)
 		t = MIN(t, due(c, now));
 	return MAX(t, now);
 }
 
-IN_SECTION static int64_t grant(struct lease_core *c, int64_t now, struct lease_relation *r) {
+IN_SECTION static int64_t grant(struct lease_core *c, struct lease_relation *r) {
 	int64_t length = c->length;
 	if (c->is_cm)
-		length = MAX(0, MIN(length, c->valid - now));
-	r->granted = MAX(r->granted, now + c->length + c->length / DRIFT);
+		length = MAX(0, MIN(length, c->valid - r->arrived));
+	r->granted = MAX(r->granted, r->arrived + c->length + c->length / DRIFT);
 	return length;
 }
 
+IN_SECTION struct lease_message lease_core_message(struct lease_core *c, int64_t now, int i) {
+	struct lease_relation *r = &c->relations[i];
+	struct lease_message m = {.kind = GRANT_REQUEST, .sent = now, .echo = r->request};
+	if (r->request != 0) {
+		m.length = grant(c, r);
+		r->served = m.length > 0;
+	}
+	return m;
+}
+
 IN_SECTION static void hold(struct lease_core *c, int64_t now, struct lease_relation *r, const struct lease_message *m) {
-	if (m->echo > now || m->echo < now - c->length || m->length < 0)
+	if (m->echo == 0 || m->echo > now || m->echo < now - c->length || m->length < 0)
 		return;
 	int64_t length = MIN(m->length, c->length);
 	r->held = MAX(r->held, m->echo + length - length / DRIFT);
@@ -153,16 +164,11 @@ IN_SECTION int lease_core_receive(struct lease_core *c, int64_t now, struct leas
 	if (!r || (m->kind == GRANT_REQUEST) == c->is_cm)
 		return 0;
 	r->expired = 0;
-	switch (m->kind) {
-	case REQUEST:
-		*reply = (struct lease_message){.kind = GRANT_REQUEST, .sent = now, .echo = m->sent, .length = grant(c, now, r)};
-		return 1;
-	case GRANT_REQUEST:
-		hold(c, now, r, m);
-		*reply = (struct lease_message){.kind = GRANT, .echo = m->sent, .length = grant(c, now, r)};
-		return 1;
-	case GRANT:
-		hold(c, now, r, m);
-	}
-	return 0;
+	hold(c, now, r, m);
+	r->request = m->sent;
+	r->arrived = now;
+	if (c->is_cm)
+		return 0;
+	*reply = (struct lease_message){.kind = GRANT, .sent = now, .echo = m->sent, .length = grant(c, r)};
+	return 1;
 }

@@ -21,18 +21,17 @@ const (
 	grace = 2
 )
 
-// A kind of message.
+// A kind of message. Both ask for a lease, and grant what was asked for before.
 const (
-	request      = 1 // machine to CM
-	grantRequest = 2 // CM to machine
-	grant        = 3 // machine to CM
+	grantRequest = 1 // CM to machine
+	grant        = 2 // machine to CM, in answer
 )
 
 // A message of the handshake. Times are of the clock of who wrote them first.
 type message struct {
 	kind uint8
-	sent int64 // when this request was made; 0 in a grant
-	echo int64 // when the request was made that this grants; 0 in a request
+	sent int64 // when this request is made
+	echo int64 // when the request was made that this grants; 0: it grants none
 	// length is for how long from then the lease is granted, in nanoseconds.
 	length int64
 }
@@ -41,6 +40,12 @@ type message struct {
 // leases. Times are nanoseconds of this machine's clock.
 type relation struct {
 	peer call.Peer
+	// request is when the peer made its last request, by its clock, and arrived when
+	// that was heard; 0 if none was. The CM grants it with its next message, and
+	// again until there is a newer one, for messages may be lost.
+	request, arrived int64
+	// served says that what was granted last was of use.
+	served bool
 	// granted is until when the lease lasts that this machine has granted.
 	granted int64
 	// held is until when the lease lasts that this machine holds at the peer.
@@ -59,7 +64,7 @@ type core struct {
 	cm        rdma.MachineID
 	isCM      bool
 	relations []relation // to the CM, or, at the CM, to all others; by machine
-	asked     int64      // when the last request was sent
+	asked     int64      // when the CM sent its last messages
 	// outstanding is until when leases may last that this machine has granted to
 	// machines that it has no relation with any more, and that may still live.
 	outstanding int64
@@ -95,11 +100,10 @@ func (c *core) continued(now int64, cm rdma.MachineID, p call.Peer) relation {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == p })
 	r := relation{peer: p}
 	if i >= 0 {
-		r.granted = c.relations[i].granted // it may rely on it, whatever its role is now
 		if c.cm == cm && !c.relations[i].expired {
-			r.held, r.patience = c.relations[i].held, c.relations[i].patience
-			return r
+			return c.relations[i]
 		}
+		r.granted = c.relations[i].granted // it may rely on it, whatever its role is now
 	}
 	r.patience = now + grace*c.length
 	return r
@@ -160,33 +164,48 @@ func (c *core) ends(r *relation) int64 {
 	return max(r.granted, r.patience)
 }
 
-// tick returns a request to be sent to the CM, if it is time for one, and
-// appends to expired the machines whose lease has run out, once each time.
-func (c *core) tick(now int64, expired []rdma.MachineID) (m message, isDue bool, _ []rdma.MachineID) {
+// tick says whether the CM's messages are to be sent now, and appends to expired the
+// machines whose lease has run out, once each time.
+func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
 	for i := range c.relations {
 		if r := &c.relations[i]; !r.expired && now >= c.ends(r) {
 			r.expired = true
 			expired = append(expired, r.peer.Machine)
 		}
 	}
-	if c.isCM || len(c.relations) == 0 || now < c.due(now) {
-		return message{}, false, expired
+	if !c.isCM || len(c.relations) == 0 || now < c.due(now) {
+		return false, expired
 	}
 	c.asked = now
-	return message{kind: request, sent: now}, true, expired
+	return true, expired
 }
 
-// due returns when the next request is: at a multiple of the interval, so that
-// machines that share a clock ask together, and the CM's thread wakes once for all
-// of them.
+// message returns the CM's message to the peer of its i-th relation.
+func (c *core) message(now int64, i int) message {
+	r := &c.relations[i]
+	m := message{kind: grantRequest, sent: now, echo: r.request}
+	if r.request != 0 {
+		m.length = c.grant(r)
+		r.served = m.length > 0
+	}
+	return m
+}
+
+// due returns when the CM's next messages are: at a multiple of the interval.
 func (c *core) due(now int64) int64 {
 	i := c.interval(now)
 	return c.asked - c.asked%i + i
 }
 
-// interval is the time from one request to the next.
+// interval is the time from one message to the next: short as long as somebody
+// who may be there has no lease.
 func (c *core) interval(now int64) int64 {
-	if c.valid <= now {
+	isBeginning := c.valid <= now
+	for i := range c.relations {
+		r := &c.relations[i]
+		isBeginning = isBeginning || !r.expired && (r.held <= now || !r.served)
+	}
+	if isBeginning {
 		return c.length / beginnings
 	}
 	return c.length / renewals
@@ -200,7 +219,7 @@ func (c *core) next(now int64) int64 {
 			t = min(t, c.ends(r))
 		}
 	}
-	if !c.isCM && len(c.relations) > 0 {
+	if c.isCM && len(c.relations) > 0 {
 		t = min(t, c.due(now))
 	}
 	return max(t, now)
@@ -214,34 +233,30 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 	}
 	r := &c.relations[i]
 	r.expired = false
-	switch m.kind {
-	case request:
-		length := c.grant(now, r)
-		return message{kind: grantRequest, sent: now, echo: m.sent, length: length}, true
-	case grantRequest:
-		c.hold(now, r, m)
-		return message{kind: grant, echo: m.sent, length: c.grant(now, r)}, true
-	case grant:
-		c.hold(now, r, m)
+	c.hold(now, r, m)
+	r.request, r.arrived = m.sent, now
+	if c.isCM {
+		return message{}, false
 	}
-	return message{}, false
+	return message{kind: grant, sent: now, echo: m.sent, length: c.grant(r)}, true
 }
 
-// grant grants r's peer a lease from now and returns its length: that of a whole
-// one, but at the CM no more than is left of its own.
-func (c *core) grant(now int64, r *relation) int64 {
+// grant grants r's peer the lease that it has asked for last, and returns its
+// length: that of a whole one, but at the CM no more than is left of its own. The
+// request was not made later than it was heard.
+func (c *core) grant(r *relation) int64 {
 	length := c.length
 	if c.isCM {
-		length = max(0, min(length, c.valid-now))
+		length = max(0, min(length, c.valid-r.arrived))
 	}
-	r.granted = max(r.granted, now+c.length+c.length/drift)
+	r.granted = max(r.granted, r.arrived+c.length+c.length/drift)
 	return length
 }
 
 // hold notes that r's peer has granted a lease. Times that this machine cannot
 // have written are ignored.
 func (c *core) hold(now int64, r *relation, m message) {
-	if m.echo > now || m.echo < now-c.length || m.length < 0 {
+	if m.echo == 0 || m.echo > now || m.echo < now-c.length || m.length < 0 {
 		return
 	}
 	length := min(m.length, c.length)

@@ -2,16 +2,24 @@
 //
 // Every machine other than the CM holds a lease at the CM, and the CM holds one
 // at every other machine. They are renewed every fifth of the lease time, by
-// datagrams, in a three-way handshake:
+// datagrams, in a three-way handshake whose third message is the first of the next:
 //
-//	machine                                  CM
-//	   --- request (sent m) ------------------>   grants: notes that m was heard
-//	   <-- grant (echo m), request (sent c) ---
-//	   --- grant (echo c) --------------------->
+//	machine                                             CM
+//	   <-- grant (echo m0), request (sent c1) -----------   c1: all at once
+//	   --- grant (echo c1), request (sent m1) ---------->   notes that m1 was heard
+//	                                                        a fifth of a lease later
+//	   <-- grant (echo m1), request (sent c2) -----------   c2
+//	   --- grant (echo c2), request (sent m2) ---------->
 //
-// Whoever grants a lease waits for a lease time from when it granted; whoever
-// holds one relies on it for a lease time from when it asked, which is earlier,
-// and both allow for clocks whose rates are off by up to 1/64. So a machine stops
+// So a machine wakes once for a renewal, when the CM's message comes, and the CM
+// when it is time for its messages: it finds the answers to the last ones then. An
+// idle processor that is woken costs more than the whole exchange. A request is
+// granted again until there is a newer one, so one lost message ends no lease.
+// As long as somebody who may be there has no lease the CM asks ten times as often.
+//
+// Whoever grants a lease waits for a lease time from when it heard the request;
+// whoever holds one relies on it for a lease time from when it asked, which is
+// earlier, and both allow for clocks whose rates are off by up to 1/64. So a machine stops
 // relying on its lease before the other believes that it has ended, whatever is
 // lost or delayed. What a lease says is of use only after the fact: a machine
 // whose lease is valid now was a member of the configuration until now.

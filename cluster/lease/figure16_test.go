@@ -205,9 +205,11 @@ func (k *locked) run() {
 				}
 			}
 		}
-		m, isDue, expired := k.core.tick(k.now(), nil)
-		if isDue {
-			k.send(k.core.cm, m)
+		isDue, expired := k.core.tick(k.now(), nil)
+		for i := range k.core.relations {
+			if isDue {
+				k.send(k.core.relations[i].peer.Machine, k.core.message(k.now(), i))
+			}
 		}
 		k.valid.Store(k.core.valid)
 		wait := k.core.next(k.now()) - k.now()

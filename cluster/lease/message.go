@@ -17,7 +17,7 @@ func (m message) encode() []byte {
 
 // decode is false if b is no message.
 func decode(b []byte) (m message, ok bool) {
-	if len(b) != messageBytes || b[0] < request || b[0] > grant {
+	if len(b) != messageBytes || b[0] < grantRequest || b[0] > grant {
 		return message{}, false
 	}
 	word := func(off int) int64 { return int64(binary.LittleEndian.Uint64(b[off:])) }

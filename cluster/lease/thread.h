@@ -24,8 +24,8 @@ struct lease_peer {
 
 struct lease_relation {
 	struct lease_peer peer;
-	int64_t granted, held, patience;
-	int expired;
+	int64_t request, arrived, granted, held, patience;
+	int served, expired;
 };
 
 struct lease_core {
@@ -39,9 +39,11 @@ struct lease_core {
 };
 
 void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n, const struct lease_peer *gone, int gone_n);
-// Returns 1 if m is to be sent to the CM. Expired machines go to expired, which
-// has room for all, and their number to n.
-int lease_core_tick(struct lease_core *c, int64_t now, struct lease_message *m, uint16_t *expired, int *n);
+// Returns 1 if the CM's messages are to be sent to all. Expired machines go to
+// expired, which has room for all, and their number to n.
+int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n);
+// The CM's message to the peer of its i-th relation.
+struct lease_message lease_core_message(struct lease_core *c, int64_t now, int i);
 int64_t lease_core_next(const struct lease_core *c, int64_t now);
 // Returns 1 if reply is to be sent back.
 int lease_core_receive(struct lease_core *c, int64_t now, struct lease_peer from, const struct lease_message *m, struct lease_message *reply);
