@@ -134,6 +134,7 @@ func TestLoansEndWithTheConnection(t *testing.T) {
 			g.world.Outside().Sleep(time.Millisecond)
 			g.world.Cut(lender, borrower)
 			g.until("the next configuration", func() bool { return g.up[lender].Membership().Configuration().ID > before || g.mend(lender, borrower) })
+			g.world.Mend(lender, borrower) // or the next ones wait for what cannot arrive
 			g.until("all have settled", func() bool {
 				for _, m := range g.up {
 					if m.Transactions().Recovering() || m.Membership().Status().Recovering {
