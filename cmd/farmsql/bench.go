@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/bench/kv"
 	"github.com/farmsql/farmsql/bench/tatp"
 )
 
 type benchCommand struct {
 	TATP benchTATPCommand `cmd:"" name:"tatp" help:"TATP: short transactions on the subscribers of a mobile telephone network."`
 	TPCC benchTPCCCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
+	KV   benchKVCommand   `cmd:"" name:"kv" help:"Lookups and updates of random keys in a hash table that is nearly full."`
 }
 
 // benchFlags are those of all benchmarks.
@@ -166,5 +168,26 @@ type benchTATPCommand struct {
 func (c *benchTATPCommand) Run(std streams) error {
 	return c.measure(std, func(t *bench.Target) (bench.Workload, error) {
 		return tatp.New(t, tatp.Config{Subscribers: c.Subscribers, Seed: c.Seed, Drop: c.Drop})
+	})
+}
+
+type benchKVCommand struct {
+	benchFlags
+	Keys          int     `default:"1000000" placeholder:"N" help:"About so many keys of 16 bytes (${default}): the nearest number that fills a table to --occupancy."`
+	ValueBytes    int     `default:"32" placeholder:"N" help:"Length of values (${default})."`
+	Updates       int     `default:"0" placeholder:"PERCENT" help:"Part of operations that are updates (${default})."`
+	Zipf          float64 `default:"0" placeholder:"THETA" help:"Draw keys by a Zipf distribution, for example 0.99; 0 is uniformly."`
+	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
+	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be (${default})."`
+	OneTwoSided   bool    `help:"Ask the primary if one read does not decide, as in Storm, in place of more reads."`
+}
+
+// Run measures lookups and updates.
+func (c *benchKVCommand) Run(std streams) error {
+	return c.measure(std, func(t *bench.Target) (bench.Workload, error) {
+		return kv.New(t, kv.Config{
+			Keys: c.Keys, ValueBytes: c.ValueBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
+			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Seed: c.Seed, Drop: c.Drop,
+		})
 	})
 }

@@ -30,6 +30,7 @@ func TestBench(t *testing.T) {
 	}{
 		"tatp":     {[]string{"tatp", "--subscribers", "200"}, []string{"TATP, native, 1 machine, 200 subscribers, 1 thread", "get subscriber data", "closed loop"}, 1},
 		"rates":    {[]string{"tatp", "--subscribers", "200", "--rate", "500,1000"}, []string{"open loop, 500 transactions a second", "open loop, 1,000 tr"}, 2},
+		"kv":       {[]string{"kv", "--keys", "1000", "--updates", "20", "--zipf", "0.99"}, []string{"key-value, Zipf 0.99, 20 % updates, native, 1 machine, 921 keys (16+32 bytes, 90 % full, H = 8)", "lookup"}, 1},
 		"tatp sql": {[]string{"tatp", "--subscribers", "40", "--api", "sql"}, []string{"TATP, sql, 1 machine"}, 1},
 		"tpcc":     {[]string{"tpcc", "--warehouses", "2", "--customers", "20", "--items", "50", "--threads", "2"}, []string{"TPC-C, native, 1 machine, 2 warehouses (reduced: 20 customers a district, 50 items), 2 threads", "New-Order"}, 1},
 		"tpcc sql": {[]string{"tpcc", "--customers", "10", "--items", "20", "--api", "sql"}, []string{"TPC-C, sql, 1 machine, 1 warehouse (reduced"}, 1},

@@ -1,0 +1,13 @@
+// Package kv is the key-value benchmark of NSDI'14 section 4.2: lookups and updates
+// of random keys of 16 bytes in a hash table that is 90 % full, with values of 32
+// bytes, keys drawn uniformly or by a Zipf distribution.
+//
+// Natively a lookup is a lock-free lookup, and an update a single operation, shipped
+// to the key's primary and combined there with others of the same key (section 3.6).
+// The size of the neighbourhood and of the values can be chosen as in figures 10 and
+// 11, and lookups that are one READ and then a message as in Storm. Through SQL the
+// same is a table with a primary key in a database named kv, without occupancy.
+//
+// A value says which key it is of and contains a checksum, which every lookup looks
+// at; the check after a run looks at all, and that no key is missing.
+package kv

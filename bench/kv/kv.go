@@ -1,0 +1,314 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/bench"
+	"golang.org/x/sync/errgroup"
+)
+
+// A Config says what is stored and asked for. The zero value of a field is its
+// default.
+type Config struct {
+	// Keys is about how many there are, 1,000,000. Natively it becomes the nearest
+	// number with which the table, whose size is a power of two, is as full as
+	// Occupancy says.
+	Keys int
+	// ValueBytes is how long values are, 32 and at least that.
+	ValueBytes int
+	// Updates is how many of a hundred operations are updates; 0.
+	Updates int
+	// Zipf is the exponent with which keys are drawn, between 0 and 1; 0 is
+	// uniformly.
+	Zipf float64
+	// Occupancy is how many of a hundred slots of the table are taken, 90.
+	Occupancy int
+	// Neighbourhood is the hash table's H, 8.
+	Neighbourhood int
+	// OneTwoSided is that of hash.Options.
+	OneTwoSided bool
+	// Seed decides where in the table a key is.
+	Seed uint64
+	// Drop has Load remove a database named kv that is there already, over SQL.
+	Drop bool
+}
+
+const (
+	defaultKeys = 1_000_000
+	keysMax     = 1 << 32
+	keyBytes    = 16
+
+	valueBytesMin = 32
+	valueBytesMax = 4000
+
+	defaultOccupancy     = 90
+	defaultNeighbourhood = 8
+)
+
+func (c Config) withDefaults() Config {
+	for _, f := range []struct {
+		p *int
+		v int
+	}{{&c.Keys, defaultKeys}, {&c.ValueBytes, valueBytesMin}, {&c.Occupancy, defaultOccupancy}, {&c.Neighbourhood, defaultNeighbourhood}} {
+		if *f.p == 0 {
+			*f.p = f.v
+		}
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Keys < 1 || c.Keys > keysMax:
+		return fmt.Errorf("kv: %d keys, must be 1 to %d", c.Keys, keysMax)
+	case c.ValueBytes < valueBytesMin || c.ValueBytes > valueBytesMax:
+		return fmt.Errorf("kv: values of %d bytes, must be %d to %d", c.ValueBytes, valueBytesMin, valueBytesMax)
+	case c.Updates < 0 || c.Updates > 100:
+		return fmt.Errorf("kv: %d %% of updates, must be 0 to 100", c.Updates)
+	case !(c.Zipf >= 0 && c.Zipf < 1):
+		return fmt.Errorf("kv: a Zipf exponent of %v, must be from 0 to below 1", c.Zipf)
+	case c.Occupancy < 1 || c.Occupancy > 95:
+		return fmt.Errorf("kv: an occupancy of %d %%, must be 1 to 95", c.Occupancy)
+	case c.Neighbourhood < 2 || c.Neighbourhood > 64 || bits.OnesCount(uint(c.Neighbourhood)) != 1:
+		return fmt.Errorf("kv: a neighbourhood of %d slots, must be a power of two from 2 to 64", c.Neighbourhood)
+	}
+	return nil
+}
+
+// Kinds of operations.
+const (
+	lookup = iota
+	update
+)
+
+// A Workload is the key-value benchmark on one target.
+type Workload struct {
+	target *bench.Target
+	cfg    Config
+	zipf   *bench.Zipf // nil draws uniformly
+	store  store
+}
+
+var _ bench.Workload = (*Workload)(nil)
+
+// A store is where the pairs are: behind one of the APIs.
+type store interface {
+	create(ctx context.Context) error
+	// full is called once all is loaded.
+	full() error
+	// newPutter returns what loads pairs, newExecutor what runs operations; each is
+	// used by one goroutine.
+	newPutter(ctx context.Context) (putter, error)
+	newExecutor(ctx context.Context, th *bench.Thread) (executor, error)
+	// each calls fn with all pairs, from one goroutine.
+	each(ctx context.Context, fn func(key, value []byte) error) error
+}
+
+type putter interface {
+	// put loads keys from..to-1.
+	put(ctx context.Context, from, to int) error
+	close() error
+}
+
+type executor interface {
+	lookup(ctx context.Context, key []byte) (value []byte, err error)
+	update(ctx context.Context, key, value []byte) error
+	close() error
+}
+
+// New returns the benchmark on a target, whose database is empty.
+func New(target *bench.Target, cfg Config) (*Workload, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	w := &Workload{target: target, cfg: cfg}
+	if target.API() == bench.SQL {
+		w.store = &sqlStore{w: w, db: target.SQL()}
+	} else {
+		s := newNativeStore(w)
+		w.cfg.Keys = s.keys()
+		w.store = s
+	}
+	if cfg.Zipf > 0 {
+		w.zipf = bench.NewZipf(w.cfg.Keys, cfg.Zipf)
+	}
+	return w, nil
+}
+
+// Name implements bench.Workload.
+func (w *Workload) Name() string {
+	drawn := "uniform keys"
+	if w.zipf != nil {
+		drawn = fmt.Sprintf("Zipf %v", w.cfg.Zipf)
+	}
+	return fmt.Sprintf("key-value, %s, %d %% updates", drawn, w.cfg.Updates)
+}
+
+// Scale implements bench.Workload.
+func (w *Workload) Scale() bench.Scale {
+	unit := fmt.Sprintf("keys (%d+%d bytes", keyBytes, w.cfg.ValueBytes)
+	if w.target.API() == bench.Native {
+		unit += fmt.Sprintf(", %d %% full, H = %d", w.cfg.Occupancy, w.cfg.Neighbourhood)
+	}
+	return bench.Scale{N: w.cfg.Keys, Unit: unit + ")"}
+}
+
+// Kinds implements bench.Workload.
+func (w *Workload) Kinds() []string { return []string{lookup: "lookup", update: "update"} }
+
+// loadBatch is how many pairs are loaded in one transaction.
+const loadBatch = 50
+
+// Load implements bench.Workload.
+func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
+	if err := w.store.create(ctx); err != nil {
+		return fmt.Errorf("kv: %w", err)
+	}
+	stage := p.Stage("loading keys", w.cfg.Keys)
+	defer stage.Done()
+	var next atomic.Int64
+	loaders, ctx := errgroup.WithContext(ctx)
+	for range runtime.GOMAXPROCS(0) {
+		loaders.Go(func() error {
+			l, err := w.store.newPutter(ctx)
+			if err != nil {
+				return err
+			}
+			for err == nil {
+				from := int(next.Add(loadBatch)) - loadBatch
+				if from >= w.cfg.Keys {
+					break
+				}
+				to := min(from+loadBatch, w.cfg.Keys)
+				err = l.put(ctx, from, to)
+				stage.Add(to - from)
+			}
+			return errors.Join(err, l.close())
+		})
+	}
+	if err := loaders.Wait(); err != nil {
+		return fmt.Errorf("kv: loading: %w", err)
+	}
+	return w.store.full()
+}
+
+// client draws keys and looks them up or gives them other values.
+type client struct {
+	w     *Workload
+	rnd   *rand.Rand
+	zipf  *bench.Zipf
+	key   [keyBytes]byte
+	value []byte
+	executor
+}
+
+// NewClient implements bench.Workload.
+func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Client, error) {
+	e, err := w.store.newExecutor(ctx, th)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{w: w, rnd: rand.New(rand.NewPCG(th.Seed, 0x6b76)), value: make([]byte, w.cfg.ValueBytes), executor: e}
+	if w.zipf != nil {
+		c.zipf = w.zipf.For(c.rnd)
+	}
+	return c, nil
+}
+
+// draw draws a key's number.
+func (c *client) draw() int {
+	if c.zipf != nil {
+		return c.zipf.Next()
+	}
+	return c.rnd.IntN(c.w.cfg.Keys)
+}
+
+// Do implements bench.Client.
+func (c *client) Do(ctx context.Context) (int, error) {
+	i := c.draw()
+	key := fillKey(c.key[:], i)
+	if c.w.cfg.Updates > 0 && c.rnd.IntN(100) < c.w.cfg.Updates {
+		return update, c.update(ctx, key, fillValue(c.value, i, c.rnd.Uint64()))
+	}
+	value, err := c.lookup(ctx, key)
+	if err != nil {
+		return lookup, err
+	}
+	return lookup, checkValue(value, i, c.w.cfg.ValueBytes)
+}
+
+// Close implements bench.Client.
+func (c *client) Close() error { return c.close() }
+
+// fillKey makes the key of a number: it looks random, and ends with the number.
+func fillKey(b []byte, i int) []byte {
+	binary.LittleEndian.PutUint64(b, uint64(i)*0x9e3779b97f4a7c15)
+	binary.LittleEndian.PutUint64(b[8:], uint64(i))
+	return b
+}
+
+// A value begins with its key's number, what was drawn for it, and a checksum of
+// both; it ends with the checksum again, and has zeros between.
+const (
+	drawnOffset    = 8
+	checksumOffset = 16
+	checksumBytes  = 8
+)
+
+func checksum(i, drawn uint64) uint64 {
+	h, l := bits.Mul64(i^0xa0761d6478bd642f, drawn^0xe7037ed1a0b428db)
+	return h ^ l
+}
+
+func fillValue(b []byte, i int, drawn uint64) []byte {
+	sum := checksum(uint64(i), drawn)
+	binary.LittleEndian.PutUint64(b, uint64(i))
+	binary.LittleEndian.PutUint64(b[drawnOffset:], drawn)
+	binary.LittleEndian.PutUint64(b[checksumOffset:], sum)
+	binary.LittleEndian.PutUint64(b[len(b)-checksumBytes:], sum)
+	return b
+}
+
+// checkValue returns an error if b is not a value of key i.
+func checkValue(b []byte, i, bytes int) error {
+	if len(b) == bytes && binary.LittleEndian.Uint64(b) == uint64(i) {
+		sum := checksum(uint64(i), binary.LittleEndian.Uint64(b[drawnOffset:]))
+		if binary.LittleEndian.Uint64(b[checksumOffset:]) == sum && binary.LittleEndian.Uint64(b[len(b)-checksumBytes:]) == sum {
+			return nil
+		}
+	}
+	return fmt.Errorf("kv: %w: key %d has the value %x", bench.ErrInconsistent, i, b)
+}
+
+// Check implements bench.Workload: each pair is one that can be there, and they are
+// as many as were loaded. A key is there only once.
+func (w *Workload) Check(ctx context.Context) error {
+	n := 0
+	err := w.store.each(ctx, func(key, value []byte) error {
+		n++
+		if len(key) == keyBytes {
+			i := binary.LittleEndian.Uint64(key[8:])
+			var want [keyBytes]byte
+			if i < uint64(w.cfg.Keys) && string(fillKey(want[:], int(i))) == string(key) {
+				return checkValue(value, int(i), w.cfg.ValueBytes)
+			}
+		}
+		return fmt.Errorf("kv: %w: there is a key %x", bench.ErrInconsistent, key)
+	})
+	if err == nil && n != w.cfg.Keys {
+		err = fmt.Errorf("kv: %w: %d keys, want %d", bench.ErrInconsistent, n, w.cfg.Keys)
+	}
+	return err
+}
+
+// nearestPower returns the power of two whose ratio to x is nearest to 1.
+func nearestPower(x float64) int { return 1 << max(0, int(math.Round(math.Log2(x)))) }

@@ -1,0 +1,165 @@
+package kv
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// loaded returns the benchmark on a small target.
+func loaded(t *testing.T, target bench.TargetConfig, cfg Config) *Workload {
+	t.Helper()
+	target.Workers, target.RegionSize, target.LogSize = 1, 32*farmsql.MiB, farmsql.MiB
+	opened, err := bench.Open(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg.Seed = 3
+	w, err := New(opened, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Load(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func run(t *testing.T, w *Workload, threads, each int) *bench.Result {
+	t.Helper()
+	res, err := bench.Run(t.Context(), w.target, w, bench.Options{Threads: threads, Transactions: each, Seed: 5, AnyBuild: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if part := 100 * float64(res.Kinds[update].Count) / float64(res.Total.Count); math.Abs(part-float64(w.cfg.Updates)) > 3 {
+		t.Errorf("%.1f %% updates, want %d", part, w.cfg.Updates)
+	}
+	return res
+}
+
+// NSDI'14 section 4.2: at 90 % occupancy and H = 8 a lookup from another machine is
+// 1.04 reads.
+func TestNative(t *testing.T) {
+	for _, cfg := range []Config{{}, {Zipf: 0.99, Updates: 20}, {Neighbourhood: 16, ValueBytes: 112, Updates: 50}, {Occupancy: 50, OneTwoSided: true, Updates: 5}} {
+		cfg.Keys = 8000
+		w := loaded(t, bench.TargetConfig{Machines: 2, Replicas: 1}, cfg)
+		run(t, w, 2, 1000) // the directories
+		res := run(t, w, 2, 4000)
+		if cfg.Updates == 0 {
+			if reads := (res.Reads.Local/2 + res.Reads.Remote); reads < 0.9 || reads > 1.15 {
+				t.Errorf("%.3f local and %.3f remote reads for a lookup", res.Reads.Local, res.Reads.Remote)
+			}
+		}
+		s := w.store.(*nativeStore)
+		shards := s.tables[0].Stats().Shards
+		full := 100 * float64(w.cfg.Keys) / float64(shards*bucketsOfShard*w.cfg.Neighbourhood/2)
+		if math.Abs(full-float64(w.cfg.Occupancy)) > 1 {
+			t.Errorf("%.1f %% full, want %d: %d keys in %d shards", full, w.cfg.Occupancy, w.cfg.Keys, shards)
+		}
+		if ratio := float64(w.cfg.Keys) / 8000; ratio > 1.5 || ratio < 0.66 {
+			t.Errorf("%d keys", w.cfg.Keys)
+		}
+	}
+}
+
+func TestSQL(t *testing.T) {
+	run(t, loaded(t, bench.TargetConfig{API: bench.SQL}, Config{Keys: 500, Updates: 20, Zipf: 0.5}), 2, 500)
+}
+
+func TestDrop(t *testing.T) {
+	w := loaded(t, bench.TargetConfig{API: bench.SQL}, Config{Keys: 10})
+	if err := w.Load(t.Context(), nil); err == nil {
+		t.Error("loaded into a database that is there")
+	}
+	w.cfg.Drop = true
+	if err := errors.Join(w.Load(t.Context(), nil), w.Check(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// Broken data are caught: by the lookup that meets them and by the check.
+func TestBrokenData(t *testing.T) {
+	value := func(i int) []byte { return fillValue(make([]byte, 32), i, 1) }
+	torn := value(7)
+	torn[31]++
+	key := func(i int) []byte { return fillKey(make([]byte, keyBytes), i) }
+	for name, change := range map[string]func(s *nativeStore, t *txn.Tx) error{
+		"gone":     func(s *nativeStore, t *txn.Tx) error { _, err := s.tables[0].Delete(t, key(7)); return err },
+		"torn":     func(s *nativeStore, t *txn.Tx) error { return s.tables[0].Put(t, key(7), torn) },
+		"another":  func(s *nativeStore, t *txn.Tx) error { return s.tables[0].Put(t, key(7), value(8)) },
+		"short":    func(s *nativeStore, t *txn.Tx) error { return s.tables[0].Put(t, key(7), value(7)[:24]) },
+		"too many": func(s *nativeStore, t *txn.Tx) error { return s.tables[0].Put(t, key(70_000), value(70_000)) },
+		"a word":   func(s *nativeStore, t *txn.Tx) error { return s.tables[0].Put(t, []byte("what"), value(7)) },
+	} {
+		w := loaded(t, bench.TargetConfig{}, Config{Keys: 100})
+		s := w.store.(*nativeStore)
+		if err := w.target.Machine(0).Run(t.Context(), func(t *txn.Tx) error { return change(s, t) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Check(t.Context()); !errors.Is(err, bench.ErrInconsistent) {
+			t.Errorf("%s: %v", name, err)
+		}
+		_, err := bench.Run(t.Context(), w.target, w, bench.Options{Transactions: 2000, AnyBuild: true})
+		if !errors.Is(err, bench.ErrInconsistent) {
+			t.Errorf("%s: run: %v", name, err)
+		}
+	}
+	w := loaded(t, bench.TargetConfig{API: bench.SQL}, Config{Keys: 50})
+	for _, statement := range []string{"UPDATE kv.pairs SET v = x'00' LIMIT 1", "DELETE FROM kv.pairs LIMIT 1"} {
+		if _, err := w.target.SQL().ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Check(t.Context()); !errors.Is(err, bench.ErrInconsistent) {
+			t.Errorf("%s: %v", statement, err)
+		}
+		if _, err := bench.Run(t.Context(), w.target, w, bench.Options{Transactions: 2000, AnyBuild: true}); !errors.Is(err, bench.ErrInconsistent) {
+			t.Errorf("%s: run: %v", statement, err)
+		}
+	}
+}
+
+// A table that has grown is not as full as was said.
+func TestGrown(t *testing.T) {
+	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000})
+	s := w.store.(*nativeStore)
+	if err := s.tables[0].Reserve(t.Context(), 4*s.slots()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.full(); err == nil || !strings.Contains(err.Error(), "less than 90 % full") {
+		t.Error(err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, cfg := range []Config{
+		{Keys: -1}, {ValueBytes: 31}, {ValueBytes: 5000}, {Updates: 101}, {Zipf: 1}, {Zipf: -0.1}, {Zipf: math.NaN()},
+		{Occupancy: 96}, {Neighbourhood: 7}, {Neighbourhood: 128},
+	} {
+		if _, err := New(&bench.Target{}, cfg); err == nil {
+			t.Errorf("%+v is taken", cfg)
+		}
+	}
+	for keys, want := range map[int]int{1: 14, 1000: 921, 1_000_000: 943_718, 10_000_000: 7_549_747} {
+		w := &Workload{cfg: Config{Keys: keys}.withDefaults()}
+		if got := newNativeStore(w).keys(); got != want {
+			t.Errorf("%d keys become %d, want %d", keys, got, want)
+		}
+	}
+	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000, Zipf: 0.99, Updates: 5})
+	if name, unit := w.Name(), w.Scale().Unit; name != "key-value, Zipf 0.99, 5 % updates" || unit != "keys (16+32 bytes, 90 % full, H = 8)" {
+		t.Errorf("%q, %q", name, unit)
+	}
+}

@@ -1,0 +1,126 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// bucketsOfShard is how many buckets a shard has, unless the table has fewer.
+const bucketsOfShard = 128
+
+// nativeStore keeps the pairs in a hash table. It does not grow after it has been
+// made as large as Config.Occupancy asks for: each shard may be full.
+type nativeStore struct {
+	w       *Workload
+	buckets int           // in all
+	tables  []*hash.Table // by machine, for updates
+	readers []*hash.Table // by machine, for lookups
+	// nextMachine shares loaders and clients out.
+	nextMachine atomic.Uint32
+}
+
+func newNativeStore(w *Workload) *nativeStore {
+	slots := w.cfg.Neighbourhood / 2
+	const bucketsMin = 4
+	buckets := nearestPower(float64(w.cfg.Keys) * 100 / float64(w.cfg.Occupancy*slots))
+	return &nativeStore{w: w, buckets: max(bucketsMin, buckets)}
+}
+
+func (s *nativeStore) slots() int { return s.buckets * s.w.cfg.Neighbourhood / 2 }
+
+// keys is how many fill the table as it is to be.
+func (s *nativeStore) keys() int { return max(1, s.slots()*s.w.cfg.Occupancy/100) }
+
+func (s *nativeStore) create(ctx context.Context) error {
+	places, err := s.w.target.Places(ctx)
+	if err != nil {
+		return err
+	}
+	cfg := &s.w.cfg
+	s.tables, err = s.w.target.Hash(ctx, "kv", hash.Config{
+		KeyBytes: keyBytes, ValueBytes: cfg.ValueBytes, Neighbourhood: cfg.Neighbourhood,
+		Buckets: min(bucketsOfShard, s.buckets), MaxLoad: 100, Seed: cfg.Seed,
+	}, places)
+	if err != nil {
+		return err
+	}
+	s.readers = s.tables
+	if cfg.OneTwoSided {
+		s.readers = nil
+		for m, tb := range s.tables {
+			s.readers = append(s.readers, hash.OpenWith(s.w.target.Machine(m), tb.Anchor(), hash.Options{OneTwoSided: true}))
+		}
+	}
+	return s.tables[0].Reserve(ctx, s.slots())
+}
+
+// full makes sure that the table has not grown beyond what it was to be.
+func (s *nativeStore) full() error {
+	want := s.buckets / min(bucketsOfShard, s.buckets)
+	for _, tb := range s.tables {
+		if got := tb.Stats().Shards; got > want {
+			return fmt.Errorf("kv: the table has %d shards in place of %d, so that it is less than %d %% full", got, want, s.w.cfg.Occupancy)
+		}
+	}
+	return nil
+}
+
+func (s *nativeStore) machine() int { return int(s.nextMachine.Add(1)-1) % len(s.tables) }
+
+type nativePutter struct {
+	tb    *hash.Table
+	m     *txn.Machine
+	key   [keyBytes]byte
+	value []byte
+}
+
+func (s *nativeStore) newPutter(context.Context) (putter, error) {
+	m := s.machine()
+	return &nativePutter{tb: s.tables[m], m: s.w.target.Machine(m), value: make([]byte, s.w.cfg.ValueBytes)}, nil
+}
+
+func (p *nativePutter) put(ctx context.Context, from, to int) error {
+	return p.m.Run(ctx, func(t *txn.Tx) error {
+		for i := from; i < to; i++ {
+			if err := p.tb.Put(t, fillKey(p.key[:], i), fillValue(p.value, i, 0)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (p *nativePutter) close() error { return nil }
+
+type nativeExecutor struct {
+	tb, reader *hash.Table
+	buf        []byte
+}
+
+func (s *nativeStore) newExecutor(context.Context, *bench.Thread) (executor, error) {
+	m := s.machine()
+	return &nativeExecutor{s.tables[m], s.readers[m], make([]byte, s.w.cfg.ValueBytes)}, nil
+}
+
+func (e *nativeExecutor) lookup(_ context.Context, key []byte) ([]byte, error) {
+	v, ok, err := e.reader.Lookup(key, e.buf)
+	if err == nil && !ok {
+		err = fmt.Errorf("kv: %w: key %x is gone", bench.ErrInconsistent, key)
+	}
+	return v, err
+}
+
+func (e *nativeExecutor) update(ctx context.Context, key, value []byte) error {
+	return e.tb.PutNow(ctx, key, value)
+}
+
+func (e *nativeExecutor) close() error { return nil }
+
+func (s *nativeStore) each(ctx context.Context, fn func(key, value []byte) error) error {
+	return s.tables[0].Check(ctx, hash.Visitor{Pair: fn})
+}
