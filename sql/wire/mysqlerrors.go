@@ -41,6 +41,7 @@ var numberedKinds = []numbered{
 	{gms.ErrAmbiguousColumnName, 1052},
 	{gms.ErrAmbiguousColumnOrAliasName, 1052},
 	{gms.ErrAmbiguousColumnInOrderBy, 1052},
+	{gms.ErrDuplicateKey, 1061},
 	{gms.ErrColumnExists, 1060},
 	{gms.ErrDuplicateColumn, 1060},
 	{gms.ErrDuplicateAliasOrTable, 1066},
@@ -87,6 +88,9 @@ var numberedKinds = []numbered{
 	{types.ErrConvertToDecimalLimit, 1264},
 	{gms.ErrValueOutOfRange, 1264},
 	{expression.ErrIntDivDataOutOfRange, 1690},
+	{plan.ErrUpdateNotSupported, errNotUpdatable},
+	{plan.ErrDeleteFromNotSupported, errNotUpdatable},
+	{gms.ErrForeignKeyColumnTypeMismatch, 3780},
 	{gms.ErrForeignKeyDropTable, 3730},
 	{gms.ErrTruncateReferencedFromForeignKey, 1701},
 	{gms.ErrForeignKeyDuplicateName, 1826},
@@ -110,8 +114,39 @@ var numberedKinds = []numbered{
 	{gms.ErrUnsupportedSyntax, 1235},
 }
 
-// errNotInGroupBy is the number of an error that the middle of its text tells.
-const errNotInGroupBy = 1055
+// texts are MySQL's for kinds of errors that say as much, with the parts that go
+// in their places.
+var texts = []struct {
+	pattern *regexp.Regexp
+	text    string
+}{
+	{regexp.MustCompile(`(?s)^duplicate (?:primary|unique) key given: (Duplicate entry .*)$`), "$1"},
+	{partsPattern(gms.ErrInsertIntoNonNullableProvidedNull), "Column '$1' cannot be null"},
+	{partsPattern(types.ErrLengthBeyondLimit), "Data too long for column '$2'"},
+	{regexp.MustCompile(`^Check constraint "(.*)" violated$`), "Check constraint '$1' is violated."},
+	{partsPattern(gms.ErrTableAlreadyExists), "Table '$1' already exists"},
+	{partsPattern(gms.ErrDatabaseNotFound), "Unknown database '$1'"},
+	{partsPattern(gms.ErrDatabaseExists), "Can't create database '$1'; database exists"},
+	{regexp.MustCompile(`^Column "(.*)" already exists$`), "Duplicate column name '$1'"},
+	{partsPattern(gms.ErrInsertIntoMismatchValueCount), "Column count doesn't match value count at row 1"},
+}
+
+// textOf returns MySQL's text for an engine's.
+func textOf(message string) string {
+	for _, t := range texts {
+		if parts := t.pattern.FindStringSubmatchIndex(message); parts != nil {
+			return string(t.pattern.ExpandString(nil, t.text, message, parts))
+		}
+	}
+	return message
+}
+
+const (
+	// errNotInGroupBy is the number of an error that the middle of its text tells.
+	errNotInGroupBy = 1055
+	// errNotUpdatable is that of a view, which cannot be changed.
+	errNotUpdatable = 1288
+)
 
 // Numbers of errors that are not kinds of the engine, by how their text begins.
 var numberedTexts = []struct {
@@ -119,6 +154,8 @@ var numberedTexts = []struct {
 	number int
 }{
 	{"syntax error at position", 1064},
+	{"expected insert destination to be resolved", 1471}, // a view, as below
+	{"expected resolved table: ", 1347},
 	{"column ordinal out of range", 1054},
 	{"failed to resolve aggregate column argument", 1111},
 	{"Too big precision", 1426},
@@ -156,12 +193,17 @@ var badTime = regexp.MustCompile(`is not a valid value for '(date|time|year)`)
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 
-func messagePattern(k *errors.Kind) *regexp.Regexp {
+func messagePattern(k *errors.Kind) *regexp.Regexp { return pattern(k, `.*`) }
+
+// partsPattern captures what stands in the places of the verbs.
+func partsPattern(k *errors.Kind) *regexp.Regexp { return pattern(k, `(.*)`) }
+
+func pattern(k *errors.Kind, place string) *regexp.Regexp {
 	parts := verb.Split(k.Message, -1)
 	for i, p := range parts {
 		parts[i] = regexp.QuoteMeta(p)
 	}
-	return regexp.MustCompile(`(?s)^` + strings.Join(parts, `.*`) + `$`)
+	return regexp.MustCompile(`(?s)^` + strings.Join(parts, place) + `$`)
 }
 
 // asMySQL gives an error the number and SQLSTATE that MySQL has for it.
@@ -173,6 +215,7 @@ func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 	case number == mysql.ERTruncatedWrongValueForField && badTime.MatchString(e.Message):
 		number = mysql.ERTruncatedWrongValue
 	}
+	text := textOf(e.Message)
 	state, known := states[number]
 	if !known {
 		state = e.State
@@ -180,10 +223,10 @@ func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 			state = stateGeneral
 		}
 	}
-	if number == e.Num && state == e.State {
+	if number == e.Num && state == e.State && text == e.Message {
 		return e
 	}
-	return &mysql.SQLError{Num: number, State: state, Message: e.Message, Query: e.Query}
+	return &mysql.SQLError{Num: number, State: state, Message: text, Query: e.Query}
 }
 
 // clientErrorOf is clientError for errors whose number in MySQL depends on the

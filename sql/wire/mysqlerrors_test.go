@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"strings"
 	"testing"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 )
 
@@ -37,10 +40,39 @@ func TestAsMySQL(t *testing.T) {
 		{1213, "40001", "serialization failure", 1213, "40001"},
 		{1644, "45000", "signalled", 1644, "45000"},
 		{1105, "HY000", "Column count doesn't match value count at row 3", 1136, "21S01"},
+		{1105, "HY000", "Duplicate key name 'x'", 1061, "42000"},
+		{1105, "HY000", "expected insert destination to be resolved or unresolved table", 1471, "HY000"},
+		{1105, "HY000", "table doesn't support UPDATE", 1288, "HY000"},
+		{1105, "HY000", "expected resolved table: v", 1347, "HY000"},
+		{1105, "HY000", "column type mismatch on `a` and `b`", 3780, "HY000"},
 	} {
 		got := asMySQL(&mysql.SQLError{Num: tc.number, State: tc.state, Message: tc.message})
 		if got.Num != tc.want || got.State != tc.wantS || got.Message != tc.message {
 			t.Errorf("%d (%s) %q: got %d (%s) %q", tc.number, tc.state, tc.message, got.Num, got.State, got.Message)
+		}
+	}
+}
+
+// A client sees MySQL's text where programs look for parts of it.
+func TestTexts(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{gms.NewUniqueKeyErr("Duplicate entry 'a\nb' for key 't.k'", false, nil), "Duplicate entry 'a\nb' for key 't.k'"},
+		{gms.NewUniqueKeyErr("Duplicate entry '1' for key 't.PRIMARY'", true, nil), "Duplicate entry '1' for key 't.PRIMARY'"},
+		{gms.ErrInsertIntoNonNullableProvidedNull.New("a"), "Column 'a' cannot be null"},
+		{types.ErrLengthBeyondLimit.New("it's too large for column 'x'", "c"), "Data too long for column 'c'"},
+		{gms.ErrCheckConstraintViolated.New("t_chk_1"), "Check constraint 't_chk_1' is violated."},
+		{gms.ErrTableAlreadyExists.New("t"), "Table 't' already exists"},
+		{gms.ErrDatabaseNotFound.New("d"), "Unknown database 'd'"},
+		{gms.ErrDatabaseExists.New("d"), "Can't create database 'd'; database exists"},
+		{gms.ErrColumnExists.New("c"), "Duplicate column name 'c'"},
+		{gms.ErrInsertIntoMismatchValueCount.New(), "Column count doesn't match value count at row 1"},
+		{gms.ErrTableNotFound.New("t"), "table not found: t"},
+	} {
+		if got := clientError(tc.err).Error(); !strings.HasPrefix(got, tc.want+" (errno ") {
+			t.Errorf("%q: got %q, want %q", tc.err, got, tc.want)
 		}
 	}
 }
