@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -9,12 +10,15 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/shopspring/decimal"
 )
 
-// This file checks numbers on their way into a column. go-mysql-server brings
-// those that an UPDATE assigns into the column's range without a word, takes an
-// empty string for 0, and names neither column nor row in its errors. MySQL does
-// so only with IGNORE.
+// This file checks numbers and times on their way into a column. go-mysql-server
+// brings those that an UPDATE assigns, and all times, into the column's range
+// without a word, takes an empty string for 0, and names neither column nor row
+// in its errors. MySQL does so only with IGNORE. It also keeps the spaces at the
+// end of a CHAR.
 
 var (
 	_ gms.Expression = (*assigned)(nil)
@@ -27,6 +31,15 @@ var (
 func assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
 	if v == nil {
 		return nil, nil
+	}
+	switch {
+	case types.IsTimespan(t):
+		return v, inTime(v, t, column, row)
+	case isChar(t):
+		if s, ok := v.(string); ok {
+			return strings.TrimRight(s, " "), nil
+		}
+		return v, nil
 	}
 	number, isNumber := t.(gms.NumberType)
 	if !isNumber && !types.IsDecimal(t) {
@@ -52,6 +65,40 @@ func assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 	return out, nil
 }
 
+func isChar(t gms.Type) bool {
+	s, ok := t.(gms.StringType)
+	return ok && s.Type() == sqltypes.Char
+}
+
+// isAssigned reports whether assign has to see what goes into such a column.
+func isAssigned(t gms.Type) bool {
+	_, isNumber := t.(gms.NumberType)
+	return isNumber || types.IsDecimal(t) || types.IsTimespan(t) || isChar(t)
+}
+
+// greatestTime is the greatest value of a TIME, in microseconds; the least is as
+// far from 0.
+const greatestTime = (838*3600 + 59*60 + 59) * 1_000_000
+
+// inTime refuses a TIME beyond the type's range, for which go-mysql-server takes
+// the end of the range.
+func inTime(v any, t gms.Type, column string, row int) error {
+	switch v.(type) {
+	case string, int8, int16, int32, int64, int, uint8, uint16, uint32, uint64, uint, float32, float64, decimal.Decimal:
+	default:
+		return nil // times have no such values
+	}
+	n, err := t.(types.TimeType).ConvertToTimespan(v)
+	if err != nil || max(n, -n) != greatestTime {
+		return nil // go-mysql-server says what is wrong
+	}
+	text := fmt.Sprint(v)
+	if written := strings.TrimLeft(text, " +-0"); strings.HasPrefix(written, "838:59:59") || strings.HasPrefix(written, "8385959") || strings.HasPrefix(written, "34 22:59:59") {
+		return nil
+	}
+	return mysql.NewSQLError(mysql.ERTruncatedWrongValue, "22007", "Incorrect time value: '%s' for column '%s' at row %d", text, column, row)
+}
+
 func numberName(t gms.Type) string {
 	switch {
 	case types.IsDecimal(t):
@@ -69,7 +116,7 @@ type assigned struct {
 	rows   int // evaluated so far
 }
 
-// newAssigned returns nil if the column takes no numbers, or the statement any.
+// newAssigned returns nil if the column, or the statement, takes any value.
 func newAssigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expression {
 	column, ok := set.LeftChild.(*expression.GetField)
 	if !ok || ignores(n) {
@@ -78,8 +125,7 @@ func newAssigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Exp
 	if _, done := set.RightChild.(*assigned); done {
 		return nil
 	}
-	t := column.Type(ctx)
-	if _, isNumber := t.(gms.NumberType); !isNumber && !types.IsDecimal(t) {
+	if !isAssigned(column.Type(ctx)) {
 		return nil
 	}
 	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column})

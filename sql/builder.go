@@ -50,8 +50,14 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		}
 	case *plan.ShowCreateTable:
 		return b.showCreate(ctx, n, row)
+	case *plan.ShowColumns:
+		return showColumns(ctx, n, row)
+	case *plan.Truncate:
+		return nil, truncatable(ctx, n)
 	case *plan.Distinct, *plan.SetOp:
 		return b.distinct(ctx, s, n, row)
+	case *plan.Update:
+		compareExactly(ctx, n)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
@@ -59,6 +65,10 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	case *plan.InsertInto:
 		s.readWhole(ctx, source(n.Source))
 		s.checkInserted(ctx, n)
+		s.replaces(ctx, n)
+		if n.OnDupExprs.HasUpdates() {
+			compareExactly(ctx, n.Destination)
+		}
 	}
 	if s.whole == nil || s.whole != n {
 		return nil, nil

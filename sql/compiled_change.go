@@ -2,6 +2,7 @@ package sql
 
 import (
 	"math"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -135,7 +136,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p regio
 	}
 	t := &Table{e: c.e, info: f.info}
 	if row != nil {
-		same, err := old.Equals(ctx, row, f.info.schema.Schema)
+		same, err := old.Equals(ctx, row, f.info.exact)
 		if err != nil {
 			return types.OkResult{}, ErrPlan
 		}
@@ -225,6 +226,9 @@ func (k *keyCodec) kept(ctx *gms.Context, text string) (any, bool) {
 	}
 	if k.collation.CharacterSet() != gms.CharacterSet_utf8mb4 {
 		return nil, false
+	}
+	if k.kind == catalog.KindChar {
+		text = strings.TrimRight(text, " ")
 	}
 	v, in, err := k.typ.Convert(ctx, text)
 	return v, err == nil && in == gms.InRange

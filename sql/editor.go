@@ -103,12 +103,16 @@ func (e *editor) whole(change func() error) error {
 
 // Insert implements gms.RowInserter.
 func (e *editor) Insert(ctx *gms.Context, row gms.Row) error {
+	row = e.info.rows.stored(row)
 	return e.whole(func() error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err
 		}
 		if err := e.insert(ctx, row); err != nil {
 			return err
+		}
+		if r := e.replacingOf(ctx); r != nil {
+			r.inserted(ctx, e, row)
 		}
 		e.tr.count(e.info.Counter, 1)
 		return e.raise(ctx, row)
@@ -249,6 +253,9 @@ func (e *editor) Delete(ctx *gms.Context, row gms.Row) error {
 		}
 		e.tr.move(p, region.Ptr{})
 		e.tr.count(e.info.Counter, -1)
+		if r := e.replacingOf(ctx); r != nil {
+			r.deleted++
+		}
 		return freeRow(e.tr.tx, p)
 	})
 }
@@ -282,6 +289,7 @@ func (e *editor) find(ctx *gms.Context, row gms.Row) (p region.Ptr, key []byte, 
 
 // Update implements gms.RowUpdater.
 func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
+	row = e.info.rows.stored(row)
 	return e.whole(func() error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err

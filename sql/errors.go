@@ -240,6 +240,10 @@ func errCheckExists(name string) error {
 	return mysql.NewSQLError(3822, "HY000", "Duplicate check constraint name '%s'.", name)
 }
 
+func errNoTable(db, name string) error {
+	return mysql.NewSQLError(mysql.ERNoSuchTable, "42S02", "Table '%s.%s' doesn't exist", db, name)
+}
+
 // errCheckViolated is MySQL's text for a CHECK that does not hold; its name is
 // the quoted part of go-mysql-server's.
 func errCheckViolated(err error) *mysql.SQLError {

@@ -19,6 +19,7 @@ const primaryName = "PRIMARY"
 type tableInfo struct {
 	*catalog.Table
 	schema  gms.PrimaryKeySchema
+	exact   gms.Schema // the schema to compare rows by
 	rows    *rowCodec
 	primary *keyInfo
 	indexes []*keyInfo
@@ -61,14 +62,17 @@ func newTableInfo(t *catalog.Table) (*tableInfo, error) {
 		}
 		info.indexes = append(info.indexes, k)
 	}
-	info.schema, err = tableSchema(t, info.rows)
+	if info.schema, err = tableSchema(t, info.rows); err != nil {
+		return nil, err
+	}
+	info.exact = exactSchema(info.schema.Schema)
 	for i, c := range t.Columns {
 		if c.AutoIncrement {
 			info.auto = i
 		}
 		info.virtual = info.virtual || c.Virtual
 	}
-	return info, err
+	return info, nil
 }
 
 func newKeyInfo(t *catalog.Table, x *catalog.Index) (*keyInfo, error) {

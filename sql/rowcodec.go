@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"encoding/binary"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
@@ -32,6 +33,7 @@ const (
 type rowCodec struct {
 	columns []columnCodec
 	slots   int
+	chars   []int // the columns of type CHAR
 }
 
 // numberSlot is where a row of a table without a primary key keeps its hidden
@@ -53,8 +55,30 @@ func newRowCodec(t *catalog.Table) (*rowCodec, error) {
 			return nil, err
 		}
 		c.columns[i] = columnCodec{valueCodec: v, name: col.Name, slot: int(col.Slot), virtual: col.Virtual}
+		if v.kind == catalog.KindChar {
+			c.chars = append(c.chars, i)
+		}
 	}
 	return c, nil
+}
+
+// stored returns a row as it is kept: without the spaces at the end of a CHAR.
+func (c *rowCodec) stored(row gms.Row) gms.Row {
+	kept := row
+	for _, at := range c.chars {
+		if at >= len(row) {
+			break
+		}
+		s, ok := row[at].(string)
+		if !ok || !strings.HasSuffix(s, " ") {
+			continue
+		}
+		if &kept[0] == &row[0] {
+			kept = row.Copy()
+		}
+		kept[at] = strings.TrimRight(s, " ")
+	}
+	return kept
 }
 
 // A rowImage is a row on its way to memory: its values by slot, nil for NULL.

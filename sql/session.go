@@ -38,6 +38,8 @@ type Session struct {
 	// where that goes.
 	inserted gms.Node
 	columns  gms.Schema
+	// replacing is what the REPLACE at work does, nil if there is none.
+	replacing *replacing
 
 	// What follows serves compiled statements: the variables that they ask
 	// for, nil if one may have changed; memory for the key and the literals of

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/rowexec"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
 )
@@ -38,6 +39,41 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	}
 	o := gms.EngineOverrides{SchemaFormatter: tableFormatter{gms.DefaultMySQLSchemaFormatter, t.info}}
 	return rowexec.NewBuilder(nil, o).Build(ctx, n, row)
+}
+
+// showColumns executes SHOW COLUMNS. go-mysql-server shows a collation as a part
+// of the type, and the server's as each column's.
+func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIter, error) {
+	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	all, err := gms.RowIterToRows(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range visible(n) {
+		collated, ok := c.Type.(gms.TypeWithCollation)
+		if !ok {
+			continue
+		}
+		all[i][1] = collated.StringWithTableCollation(collated.Collation())
+		if n.Full && (types.IsTextOnly(c.Type) || types.IsEnum(c.Type) || types.IsSet(c.Type)) {
+			all[i][2] = collated.Collation().Name()
+		}
+	}
+	return gms.RowsToRowIter(all...), nil
+}
+
+// visible are the columns that SHOW COLUMNS has a row for.
+func visible(n *plan.ShowColumns) gms.Schema {
+	var columns gms.Schema
+	for _, c := range n.TargetSchema() {
+		if !c.HiddenSystem || n.Extended {
+			columns = append(columns, c)
+		}
+	}
+	return columns
 }
 
 // shownChecks are the CHECKs of a table with virtual columns, which
@@ -133,4 +169,21 @@ func findChecks(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scop
 		n, err := n.WithChildren(ctx, &bare)
 		return n, transform.NewTree, err
 	})
+}
+
+// truncatable refuses to truncate what is not a table: go-mysql-server would
+// empty the table that a view reads.
+func truncatable(ctx *gms.Context, n *plan.Truncate) error {
+	name := n.Child.String()
+	switch c := n.Child.(type) {
+	case *plan.ResolvedTable, *plan.IndexedTableAccess, gms.TableWrapper:
+		return nil
+	case gms.Nameable:
+		name = c.Name()
+	}
+	db := n.DatabaseName()
+	if db == "" {
+		db = ctx.GetCurrentDatabase()
+	}
+	return errNoTable(db, name)
 }

@@ -57,6 +57,8 @@ type Table struct {
 	// built says that an index has been built already: what go-mysql-server
 	// reads to build it is nothing.
 	built bool
+	// exact says that the schema's strings are equal only if they are the same.
+	exact bool
 	// frozen is the work of altering the table while it is under way.
 	frozen *bulk
 }
@@ -72,10 +74,14 @@ func (t *Table) Database() string { return t.info.DB }
 
 // Schema implements gms.Table.
 func (t *Table) Schema(*gms.Context) gms.Schema {
-	if t.columns != nil {
-		return t.projected
+	schema := t.projected
+	if t.columns == nil {
+		schema = t.ownSchema().Schema
 	}
-	return t.ownSchema().Schema
+	if t.exact {
+		return exactSchema(schema)
+	}
+	return schema
 }
 
 func (t *Table) ownSchema() gms.PrimaryKeySchema {

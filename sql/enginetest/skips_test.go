@@ -7,6 +7,9 @@ const (
 	// By design.
 	isolation     reason = "strict serializability: expects a transaction to go on with a snapshot that others have overtaken, where ours ends with 1213"
 	duplicateText reason = "MySQL's text: expects go-mysql-server's for 1062"
+	charSpaces    reason = "MySQL's CHAR, which has no spaces at its end: expects them"
+	columnTypes   reason = "MySQL's SHOW COLUMNS, whose types are without a collation: expects it"
+	replacedID    reason = "MySQL's insert id of REPLACE, the first that is generated: expects none"
 	indexOrder    reason = "MySQL's order of indexes in SHOW, unique ones first, then as created: expects them by name"
 	prefixKey     reason = "MySQL's primary keys may have prefixes: expects that they may not"
 	lateParent    reason = "MySQL's answer once the parent of a foreign key exists, 1452: expects that the key stays unresolved"
@@ -54,6 +57,9 @@ type skip struct {
 }
 
 var skips = []skip{
+	{"Scripts ScriptsPrepared", "select HEX(c), LENGTH(c) from ascii_test where c is not null order by c;", charSpaces},
+	{"Scripts ScriptsPrepared", "DESCRIBE enumtest1;", columnTypes},
+	{"StoredProcedures", "Parameters resolve inside of REPLACE", replacedID},
 	{"TransactionScripts", "autocommit off", isolation},
 	{"TransactionScripts", "toggle autocommit", isolation},
 	{"TransactionScripts", "rollback", isolation},

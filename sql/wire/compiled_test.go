@@ -276,3 +276,38 @@ func TestCompiledIsCounted(t *testing.T) {
 		t.Errorf("one statement is %v", d)
 	}
 }
+
+// REPLACE tells how many rows it has deleted, and the first number it has drawn,
+// whichever way it comes; what a trigger replaces does not count.
+func TestReplaceTells(t *testing.T) {
+	s := newFarmServer(t)
+	c := s.connect("root", 0)
+	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT UNIQUE, b INT UNIQUE)",
+		"INSERT INTO t (a, b) VALUES (1, 1), (2, 2), (3, 3)", "PREPARE p FROM 'REPLACE INTO t (a, b) VALUES (7, 8)'",
+		"CREATE TABLE log (a INT UNIQUE, b INT UNIQUE)", "INSERT INTO log VALUES (1, 1), (2, 2)",
+		"CREATE TABLE s (i INT)", "CREATE TRIGGER tr AFTER INSERT ON s FOR EACH ROW REPLACE INTO log VALUES (1, 2)"} {
+		seen(c, q)
+	}
+	for _, tc := range []struct {
+		statement string
+		affected  uint64
+		id        uint64
+		last      string
+	}{
+		{"REPLACE INTO t (a, b) VALUES (1, 2)", 3, 4, "4"},
+		{"REPLACE INTO t VALUES (3, 9, 9)", 2, 3, "4"},
+		{"REPLACE INTO t (a, b) VALUES (7, 7), (8, 8)", 2, 5, "5"},
+		{"EXECUTE p", 3, 7, "7"},
+		{"INSERT INTO s VALUES (1)", 1, 0, "7"},
+		{"REPLACE INTO t (a, b) VALUES (20, 20)", 1, 8, "8"},
+	} {
+		res, err := c.ExecuteFetch(tc.statement, 10, false)
+		must(t, err)
+		told, err := c.ExecuteFetch("SELECT ROW_COUNT(), LAST_INSERT_ID()", 10, false)
+		must(t, err)
+		if row := told.Rows[0]; res.RowsAffected != tc.affected || res.InsertID != tc.id ||
+			row[0].ToString() != fmt.Sprint(tc.affected) || row[1].ToString() != tc.last {
+			t.Errorf("%s: %d affected, id %d, and then %v", tc.statement, res.RowsAffected, res.InsertID, row)
+		}
+	}
+}

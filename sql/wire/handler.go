@@ -225,7 +225,7 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 	st := newStatement(text, ast)
 	if e, ok := ast.(*sqlparser.Execute); ok {
 		if inner, found := stateOf(c).engine.GetPreparedQuery(e.Name); found {
-			st.locking = strongestLocking(inner)
+			st.locking, st.replaces = strongestLocking(inner), replaces(inner)
 		}
 	}
 	return st, remainder, nil
@@ -269,7 +269,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec fun
 		retries = h.cfg.RetryMax
 	}
 	for attempt := 0; ; attempt++ {
-		res, err := h.attempt(ctx, state.session, st, exec)
+		res, err := h.attempt(ctx, state, st, exec)
 		if err == nil {
 			return res, nil
 		}
@@ -288,11 +288,13 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec fun
 }
 
 // attempt runs a statement once.
-func (h *handler) attempt(ctx context.Context, s Session, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
+func (h *handler) attempt(ctx context.Context, state *connState, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
 	h.stats.statements.Add(1)
+	s := state.session
 	s.BeginStatement(Statement{Locking: st.locking})
 	buf := resultBuffer{limit: h.cfg.ResultBufferBytes}
 	err := h.guard(st, func() error { return exec(buf.add) })
+	state.tellReplaced(st, buf.res)
 	if err = s.EndStatement(ctx, err); err != nil {
 		return nil, err
 	}

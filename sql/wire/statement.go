@@ -3,6 +3,7 @@ package wire
 import (
 	"strings"
 
+	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -17,10 +18,12 @@ type statement struct {
 	// writes: it changes rows. The engine's own check for READ ONLY
 	// transactions fails on these.
 	writes bool
+	// replaces: it is a REPLACE.
+	replaces bool
 }
 
 func newStatement(text string, ast sqlparser.Statement) statement {
-	return statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast), writes: changesRows(ast)}
+	return statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast), writes: changesRows(ast), replaces: replaces(ast)}
 }
 
 func changesRows(ast sqlparser.Statement) bool {
@@ -29,6 +32,29 @@ func changesRows(ast sqlparser.Statement) bool {
 		return true
 	}
 	return false
+}
+
+// replaces reports whether a statement is a REPLACE.
+func replaces(ast sqlparser.Statement) bool {
+	n, ok := ast.(*sqlparser.Insert)
+	return ok && n.Action == sqlparser.ReplaceStr
+}
+
+// tellReplaced adds to the result of a REPLACE what the engine leaves out. There
+// is none if the statement has failed.
+func (s *connState) tellReplaced(st statement, res *sqltypes.Result) {
+	if s.farm == nil {
+		return
+	}
+	deleted, id := s.farm.TakeReplaced()
+	if !st.replaces || res == nil {
+		return
+	}
+	res.RowsAffected += deleted
+	s.farm.GetLastQueryInfo().RowCount.Add(int64(deleted))
+	if id != 0 {
+		res.InsertID = id
+	}
 }
 
 // lockingOf finds the strongest locking clause in the statement. Walking the

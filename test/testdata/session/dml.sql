@@ -78,4 +78,30 @@ insert into checked values (5, 4);
 insert into checked values (null, 4);
 update checked set b = 0 where a = 1;
 select * from checked order by b;
+-- REPLACE over several unique keys
+create table unique2 (id int primary key auto_increment, a int unique, b int unique);
+insert into unique2 (a, b) values (1, 1), (2, 2), (3, 3);
+replace into unique2 (a, b) values (1, 2);
+select row_count(), last_insert_id();
+select * from unique2 order by id;
+-- the case of letters, and spaces at the end
+create table spelling (id int primary key, v varchar(10), c char(5), unique (c));
+insert into spelling values (1, 'abc', 'x  ');
+update spelling set v = 'Abc';
+select row_count();
+update spelling set v = 'ABC' where id = 1;
+select v, length(c) from spelling where c = 'x';
+insert into spelling values (2, 'abc', 'x');
+-- a view is not a table
+create view seen as select id, v from spelling;
+truncate table seen;
+alter table seen add column w int;
+select * from seen;
+-- times beyond the type's range
+create table times (t time);
+insert into times values ('838:59:59');
+insert into times values ('839:00:00');
+update times set t = '-900:00:00';
+select * from times;
+describe spelling;
 drop database shop;
