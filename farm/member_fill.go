@@ -10,8 +10,12 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// fillRetry is the time between two attempts to fill a replica.
-const fillRetry = 10 * time.Millisecond
+// fillRetry is the time between the first two attempts to fill a replica,
+// fillRetryMax between the last.
+const (
+	fillRetry    = 10 * time.Millisecond
+	fillRetryMax = 320 * time.Millisecond
+)
 
 // scan rebuilds the free lists of the regions whose primary is new (SOSP'15
 // section 5.5).
@@ -49,9 +53,10 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		Pace:  paceOf(p),
 		Bytes: func(n int) { read += n },
 	}
-	for {
-		err := f.Run(ctx)
+	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
+		err := refill(ctx, &f)
 		if err == nil {
+			f.Backup.EndFill()
 			// What earlier transactions wrote may be locked at the primary while it was
 			// copied, and comes with their recovery.
 			err = m.awaitSettled(ctx, c)
@@ -66,8 +71,21 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		m.log.Warn("replica is not filled yet", "machine", m.id, "region", p.Region, "error", err)
-		m.clock.Sleep(fillRetry)
+		if delay < fillRetryMax { // said often enough then
+			m.log.Warn("replica is not filled yet", "machine", m.id, "region", p.Region, "error", err)
+		}
+		m.clock.Sleep(delay)
+	}
+}
+
+// refill runs f, and again where writes have been left out meanwhile.
+func refill(ctx context.Context, f *recovery.Refill) error {
+	for {
+		f.IsSettled = f.Backup.Missed()
+		err := f.Run(ctx)
+		if err != nil || f.IsSettled || !f.Backup.Missed() {
+			return err
+		}
 	}
 }
 

@@ -189,6 +189,9 @@ func (m *Member) haveReplica(p cluster.Placement, isNew bool) (err error) {
 		if r, err = m.openReplica(p.Region, isNew); err != nil {
 			return err
 		}
+		if slices.Contains(p.Filling, m.id) { // before anybody writes
+			r.BeginFill()
+		}
 	}
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

@@ -48,17 +48,26 @@ type Refill struct {
 	Hold  func() (release func())
 	Clock clock.Clock
 	Pace  Pace
+	// IsSettled says that writes may have been left out at the backup, for want of
+	// room: see region.Piece.
+	IsSettled bool
 	// Bytes counts what has been read, if it is not nil.
 	Bytes func(n int)
 }
 
 // Run refills the backup. It ends early when ctx does, which is what another
-// reconfiguration causes, or when the primary cannot be read.
+// reconfiguration causes, when the primary cannot be read, or when there is no room
+// (nvram.ErrNoSpace).
 func (f *Refill) Run(ctx context.Context) error {
 	buf := make([]byte, max(f.Pace.Bytes, region.MaxObject))
 	for p := range f.Backup.Pieces(f.Pace.Bytes) {
 		begin := f.Clock.Now()
-		if err := f.take(ctx, p, buf[:p.Bytes]); err != nil {
+		p.IsSettled = f.IsSettled
+		err := f.Backup.MakeRoom(p)
+		if err == nil {
+			err = f.take(ctx, p, buf[:p.Bytes])
+		}
+		if err != nil {
 			return fmt.Errorf("region %d, %d bytes at %#x: %w", f.Backup.ID(), p.Bytes, p.Offset, err)
 		}
 		if f.Bytes != nil {

@@ -10,8 +10,11 @@ import (
 type Piece struct {
 	Offset uint64
 	Bytes  int
-	slab   extent
-	first  int // its first slot
+	// IsSettled has Take wait for objects that are locked at the primary, because
+	// their writes may have been left out here.
+	IsSettled bool
+	slab      extent
+	first     int // its first slot
 }
 
 // Pieces yields what a new backup has to read of the region: all slots of all
@@ -43,7 +46,11 @@ func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 	size := p.slab.class.Size()
 	payload := make([]byte, p.slab.class.Capacity())
 	for i := 0; len(raw) >= size; i++ {
-		whole = r.takeSlot(p.slab, p.first+i, raw[:size], payload) && whole
+		if p.IsSettled && Header(binary.LittleEndian.Uint64(raw)).Locked() {
+			whole = false
+		} else {
+			whole = r.takeSlot(p.slab, p.first+i, raw[:size], payload) && whole
+		}
 		raw = raw[size:]
 	}
 	return whole

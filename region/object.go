@@ -141,7 +141,8 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 // the version that is there, and reports whether it was. It may be called again
 // for the same record, in any order of versions and by several goroutines at
 // once. A lock bit that a crash left behind does not stop it. A p that points to
-// no slot is refused. Never call it at a primary, whose lock bits have owners.
+// no slot is refused. Never call it at a primary, whose lock bits have owners. While
+// the replica is being filled, what there is no room for is left out.
 func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
 	return r.apply(p, payload, v, allocated, incarnation, 0)
 }
@@ -156,6 +157,9 @@ func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarna
 	off, ok := r.slotAt(p)
 	if !ok || len(payload) > p.Capacity() || v > VersionMax {
 		return false
+	}
+	if !r.hasRoom(off, uint64(p.Class().Size())) {
+		return true // as good as overtaken: the filling brings it
 	}
 	mu := &r.applying[off/lineBytes%uint64(len(r.applying))]
 	mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/farmsql/farmsql/nvram"
 )
@@ -37,6 +38,8 @@ type Region struct {
 	size  uint64
 	first uint64 // offset of the first object: after header and block table
 	shift uint8  // log2 of the block size
+
+	filling atomic.Pointer[room] // nil but while the replica is being filled
 
 	// applying serializes backups' writers of one object, by address. It is
 	// volatile, so that a crash leaves no lock that would keep a log from being

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sys/unix"
@@ -128,4 +129,50 @@ func (f *fleet) holds(m *machine, n int) {
 	if err != nil || rows != n || good != n {
 		f.t.Errorf("machine %d: %d rows, %d of them good, want %d: %v", m.id, rows, good, n, err)
 	}
+}
+
+// TestFillingFullMemory: a machine comes back whose memory folder has no room for
+// its replicas. It takes part, and what is committed meanwhile does not harm it; once
+// there is room its replicas are filled, and like the others.
+func TestFillingFullMemory(t *testing.T) {
+	f := newFleet(t, 3, 3, "")
+	f.more = []string{"--workers", "2"}
+	f.start()
+	f.awaitWhole()
+	db := (&fleetLoad{t: t, fleet: f}).connect(f.machines[0], "")
+	defer db.Close()
+	exec1(t, db, "create database kept", "create table kept.t (id int primary key, n int)", "insert into kept.t values (1, 42)",
+		"create table kept.big (id int primary key, pad text)")
+	const rows = 400
+	for id := range rows {
+		exec1(t, db, fmt.Sprintf("insert into kept.big values (%d, '%s')", id, strings.Repeat("x", 30_000)))
+	}
+	small := f.machines[2]
+	small.kill()
+	f.wait("the killed machine to be evicted", func() bool { return !f.isMember(small) })
+	if err := os.RemoveAll(small.folder()); err != nil {
+		t.Fatal(err)
+	}
+	small.mountAt("12m") // of which the logs take 6
+	small.start()
+	f.wait("no room for a replica", func() bool {
+		_, found := small.find(time.Time{}, func(e *event) bool { return e.Message == "replica is not filled yet" })
+		return found
+	})
+	// Every block is written to.
+	for id := range rows {
+		exec1(t, db, fmt.Sprintf("update kept.big set pad = '%s' where id = %d", strings.Repeat(fmt.Sprint(id%10), 30_000), id))
+	}
+	for _, m := range f.machines {
+		f.unharmed(m)
+		f.holds(m, rows)
+	}
+	if f.isWhole() {
+		t.Error("there was room for everything")
+	}
+	small.remount("128m")
+	f.awaitWhole()
+	_ = db.Close()
+	f.terminate()
+	f.check()
 }

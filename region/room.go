@@ -1,0 +1,72 @@
+package region
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A primary sees to it that there is storage at every replica before it takes a
+// block. A replica that becomes one later has none for the blocks that were taken
+// before: a room says for which it has, while the replica is being filled. Storage
+// comes with the first write to a block. Where the file system is full the write is
+// left out; it comes with the filling, once there is room.
+type room struct {
+	blocks []atomic.Bool
+	missed atomic.Bool // a write has been left out
+
+	// making is held while storage is asked for: once it is there for a block, nobody
+	// is about to find that it is not.
+	making sync.Mutex
+}
+
+// BeginFill says that r, which is new, is to be filled: until EndFill it need not
+// have storage for all blocks that are taken.
+func (r *Region) BeginFill() { r.filling.Store(&room{blocks: make([]atomic.Bool, r.Blocks())}) }
+
+// EndFill says that all is there.
+func (r *Region) EndFill() { r.filling.Store(nil) }
+
+// Missed says whether a write has been left out since BeginFill.
+func (r *Region) Missed() bool {
+	f := r.filling.Load()
+	return f != nil && f.missed.Load()
+}
+
+// MakeRoom sees to it that there is storage for a piece, before it is read at the
+// primary: what is written after that is not left out. The error is
+// nvram.ErrNoSpace.
+func (r *Region) MakeRoom(p Piece) error { return r.makeRoom(p.Offset, uint64(p.Bytes), false) }
+
+// hasRoom says whether n bytes at off, which somebody writes, have storage.
+func (r *Region) hasRoom(off, n uint64) bool {
+	return r.filling.Load() == nil || r.makeRoom(off, n, true) == nil
+}
+
+func (r *Region) makeRoom(off, n uint64, isWrite bool) error {
+	f := r.filling.Load()
+	if f == nil {
+		return nil
+	}
+	for i := off >> r.shift; i<<r.shift < off+n; i++ {
+		if f.blocks[i].Load() {
+			continue
+		}
+		if err := r.makeBlock(f, i, isWrite); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Region) makeBlock(f *room, i uint64, isWrite bool) error {
+	f.making.Lock()
+	defer f.making.Unlock()
+	err := r.m.Reserve(i<<r.shift, 1<<r.shift)
+	switch {
+	case err == nil:
+		f.blocks[i].Store(true)
+	case isWrite:
+		f.missed.Store(true)
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+package region
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// TestFillWithoutRoom: what is written to a replica that is being filled, and has no
+// storage for it, is left out until there is room, and then it is not.
+func TestFillWithoutRoom(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root may mount a file system")
+	}
+	folder := t.TempDir()
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("SKIPPED: a file system cannot be mounted here: %v", err)
+	}
+	f, err := nvram.OpenFolder(folder, nvram.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(f.Abandon(), syscall.Unmount(folder, 0)); err != nil {
+			t.Error(err)
+		}
+	})
+	m, err := f.Map("backup", MinSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup, err := Format(1, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary, err := Format(1, nvram.NewMemory(MinSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := NewAllocator(AllocatorConfig{Workers: 1})
+	if err := a.Add(primary); err != nil {
+		t.Fatal(err)
+	}
+	var ptrs []Ptr
+	for range 40 {
+		p, v, err := a.Alloc(0, 10_000, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		primary.Lock(p, v)
+		primary.Write(p, bytes.Repeat([]byte{7}, 10_000), v+1, true, p.Incarnation())
+		ptrs = append(ptrs, p)
+	}
+	table := make([]byte, tableEnd(MinSize)-tableOffset)
+	primary.Memory().CopyOut(table, tableOffset)
+	backup.Memory().CopyIn(tableOffset, table)
+
+	backup.BeginFill()
+	payload := make([]byte, ptrs[0].Capacity())
+	missed := 0
+	for _, p := range ptrs {
+		h := primary.Header(p.Addr.Offset())
+		if !backup.ApplyBackup(p, bytes.Repeat([]byte{7}, 10_000), h.Version(), true, p.Incarnation()) {
+			t.Fatalf("%v is refused", p)
+		}
+		if backup.hasRoom(uint64(p.Addr.Offset()), uint64(p.Class().Size())) {
+			if _, err := backup.ReadObject(p, payload); err != nil || payload[9_999] != 7 {
+				t.Errorf("%v: %v", p, err)
+			}
+		} else {
+			missed++
+		}
+	}
+	if missed == 0 || missed == len(ptrs) || !backup.Missed() {
+		t.Errorf("%d of %d were left out", missed, len(ptrs))
+	}
+	full := 0
+	for p := range backup.Pieces(8 << 10) {
+		if err := backup.MakeRoom(p); errors.Is(err, nvram.ErrNoSpace) {
+			full++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if full == 0 {
+		t.Error("there is room for every piece")
+	}
+	if err := syscall.Mount("", folder, "", syscall.MS_REMOUNT, "size=4m"); err != nil {
+		t.Fatal(err)
+	}
+	takeAll(t, primary, backup)
+	for _, p := range ptrs {
+		if _, err := backup.ReadObject(p, payload); err != nil || payload[9_999] != 7 {
+			t.Errorf("%v: %v", p, err)
+		}
+	}
+	backup.EndFill()
+	if backup.Missed() {
+		t.Error("something is missed after the end")
+	}
+}
+
+// takeAll fills a backup.
+func takeAll(t *testing.T, primary, backup *Region) {
+	t.Helper()
+	for p := range backup.Pieces(8 << 10) {
+		raw := make([]byte, p.Bytes)
+		if err := backup.MakeRoom(p); err != nil {
+			t.Fatal(err)
+		}
+		primary.Memory().CopyOut(raw, p.Offset)
+		p.IsSettled = true
+		if !backup.Take(p, raw) {
+			t.Errorf("%+v is not whole", p)
+		}
+	}
+}
+
+// A write that was left out may be one whose lock the primary still has: what is
+// settled is not taken before that is gone.
+func TestTakeSettled(t *testing.T) {
+	primary, err := Format(1, nvram.NewMemory(MinSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup, err := Format(1, nvram.NewMemory(MinSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := NewAllocator(AllocatorConfig{Workers: 1, Replicate: func(_ ID, off uint64, b []byte) error {
+		backup.Memory().CopyIn(off, b)
+		return nil
+	}})
+	if err := a.Add(primary); err != nil {
+		t.Fatal(err)
+	}
+	p, v, err := a.Alloc(0, 100, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary.Lock(p, v)
+	for piece := range backup.Pieces(4 << 10) {
+		raw := make([]byte, piece.Bytes)
+		primary.Memory().CopyOut(raw, piece.Offset)
+		holds := uint64(p.Addr.Offset()) >= piece.Offset && uint64(p.Addr.Offset()) < piece.Offset+uint64(piece.Bytes)
+		if !backup.Take(piece, raw) {
+			t.Errorf("%+v: a lock of a writer who writes here, too, is waited for", piece)
+		}
+		piece.IsSettled = true
+		if backup.Take(piece, raw) == holds {
+			t.Errorf("%+v is whole: %v", piece, holds)
+		}
+	}
+}
