@@ -9,6 +9,7 @@ import (
 	sqle "github.com/dolthub/go-mysql-server"
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
@@ -70,6 +71,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	}
 	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m)}
 	e.mu.infos = make(map[uint64]*tableInfo)
+	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout()})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}
@@ -166,4 +168,14 @@ func (e *Engine) loadUsers(ctx context.Context) error {
 		return nil
 	}
 	return db.LoadData(e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), data)
+}
+
+// lockWaitTimeout is a variable that programs set when they connect, to which
+// go-mysql-server allows no other value than 1.
+func lockWaitTimeout() gms.SystemVariable {
+	const name = "innodb_lock_wait_timeout"
+	return &gms.MysqlSystemVariable{
+		Name: name, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Both), Dynamic: true, SetVarHintApplies: true,
+		Type: types.NewSystemIntType(name, 1, 1<<30, false), Default: int64(50),
+	}
 }
