@@ -82,8 +82,12 @@ func (w *Workload) Scale() bench.Scale { return bench.Scale{N: w.cfg.Subscribers
 // Kinds implements bench.Workload.
 func (w *Workload) Kinds() []string { return kindNames[:] }
 
-// loadBatch is how many subscribers are loaded in one transaction.
-const loadBatch = 20
+// How many subscribers are loaded in one transaction. Native ones that put many rows
+// into few buckets get into each other's way; statements are better long.
+const (
+	loadBatchNative = 4
+	loadBatchSQL    = 20
+)
 
 // Load implements bench.Workload.
 func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
@@ -93,6 +97,10 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 	stage := p.Stage("loading subscribers", w.cfg.Subscribers)
 	defer stage.Done()
 	var next atomic.Uint32
+	batch := uint32(loadBatchNative)
+	if w.target.API() == bench.SQL {
+		batch = loadBatchSQL
+	}
 	loaders, ctx := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		loaders.Go(func() error {
@@ -101,8 +109,8 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 				return err
 			}
 			for err == nil {
-				to := next.Add(loadBatch)
-				from := to - loadBatch
+				to := next.Add(batch)
+				from := to - batch
 				if from >= uint32(w.cfg.Subscribers) {
 					break
 				}
