@@ -108,7 +108,7 @@ func TestFullMemory(t *testing.T) {
 				t.Errorf("machines have been evicted: %+v", c)
 			}
 			_ = db.Close()
-			f.terminate()
+			f.killAll()
 			// A new life needs logs of its own beside those of the last one.
 			refuse(t, 1, f.offline("check"), fmt.Sprintf("machine %d", full), "no space left")
 			f.machines[full].refuse(1, "no space left")
@@ -173,6 +173,6 @@ func TestFillingFullMemory(t *testing.T) {
 	small.remount("128m")
 	f.awaitWhole()
 	_ = db.Close()
-	f.terminate()
+	f.killAll()
 	f.check()
 }
