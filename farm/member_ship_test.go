@@ -169,6 +169,43 @@ func TestLoansEndWithTheConnection(t *testing.T) {
 	})
 }
 
+// A machine whose READ fails because the connection breaks does not wait for a
+// replacement that nobody has reason to make: it tells the CM.
+func TestReadOverABrokenConnection(t *testing.T) {
+	aFewMembers(t, 9, 4, 2, func(g *members) {
+		c, _ := g.store.Load()
+		others := slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool { return x == c.CM })
+		reader, primary := others[0], others[1]
+		var object region.Ptr
+		g.at(primary, func(m *Member) {
+			err := m.Transactions().Run(context.Background(), func(t *txn.Tx) (err error) {
+				object, _, err = t.Alloc(100, 0)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		reads, stop := 0, false
+		m := g.up[reader].Transactions()
+		m.Clock().Go(func() {
+			for ; !stop; reads++ {
+				if _, err := m.Read(object, make([]byte, object.Capacity())); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		g.until("it reads", func() bool { return reads > 10 })
+		g.world.Cut(primary, reader)
+		g.mend(primary, reader)
+		g.until("the next configuration", func() bool { return g.up[reader].Membership().Configuration().ID > c.ID })
+		before := reads
+		g.until("it reads again", func() bool { return reads > before+10 })
+		stop = true
+	})
+}
+
 // mend mends a link after a moment, and is false.
 func (g *members) mend(from, to rdma.MachineID) bool {
 	g.world.Outside().Sleep(200 * time.Microsecond)

@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"errors"
+
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -86,6 +88,15 @@ func (o *ops) complete(w *worker, c rdma.Completion) {
 	}
 	op := o.drop(c.Tag)
 	_ = w.settle(&op, c.Err)
+	w.lose(c.To, c.Err)
+}
+
+// lose fences a peer if err is that the connection to it is broken: what had been
+// written over it may not have come, and nobody else would notice.
+func (w *worker) lose(to rdma.MachineID, err error) {
+	if p := w.peer(to); p != nil && errors.Is(err, rdma.ErrBroken) {
+		w.fence(p, err)
+	}
 }
 
 // settle tells whoever waits for op how it ended, and returns err.

@@ -92,11 +92,12 @@ func (m *Machine) readable(a region.Addr) (*route, error) {
 		}
 		rt = m.route(a.Region())
 	}
-	if rt != nil && rt.state == regionBlocked {
+	for rt != nil && rt.state == regionBlocked {
 		m.awaitUnblocked(a.Region())
-		if rt = m.route(a.Region()); rt != nil && rt.state == regionBlocked {
-			return nil, m.gone()
+		if err := m.gone(); err != nil {
+			return nil, err
 		}
+		rt = m.route(a.Region())
 	}
 	if rt == nil {
 		return nil, m.noRegion(a)
@@ -166,6 +167,7 @@ func (w *worker) post(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, w
 	if done || err != nil {
 		w.ops.drop(tag)
 		wt.add(-1)
+		w.lose(from, err)
 	}
 	return err
 }
