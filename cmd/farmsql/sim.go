@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,10 @@ fails fails again. Prints how many runs there were, what they did and which faul
 injected. Exits 1 at the first run that violates anything.`
 }
 
+// simGCPercent has the garbage of a run collected less often than usual: what it
+// leaves is collected when it ends. Runs take a fifth less time.
+const simGCPercent = 400
+
 // Run runs seeds until one fails or the time is up.
 func (c *simCommand) Run(std streams) error {
 	if err := c.validate(); err != nil {
@@ -51,6 +56,7 @@ func (c *simCommand) Run(std streams) error {
 	if c.Minutes == 0 && c.Runs == 0 {
 		c.Runs = 1
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(simGCPercent))
 	var wg sync.WaitGroup
 	for range c.Parallel {
 		wg.Go(s.work)

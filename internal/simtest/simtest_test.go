@@ -170,9 +170,10 @@ func killInSpikes(kill Fault) func(*Options) {
 	}
 }
 
-// fillLogs writes more than logs have room for.
+// fillLogs writes more than logs have room for while a machine that is paused takes
+// nothing out of them.
 func fillLogs(o *Options) {
 	asMembers(o)
-	o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes = 3, 3, 1, 64<<10
-	o.Clients, o.Duration, o.Faults = 16, 20*time.Millisecond, []Fault{Spike}
+	o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes, o.World.Loss = 3, 3, 1, 32<<10, 0
+	o.Clients, o.Duration, o.Faults = 16, 20*time.Millisecond, []Fault{Pause}
 }
