@@ -90,6 +90,13 @@ func TestFullMemory(t *testing.T) {
 			exec1(t, db, "update kept.t set n = 43", "update kept.t set n = 42", "delete from kept.big where id = 0")
 			exec1(t, db, fmt.Sprintf("insert into kept.big values (0, '%s')", strings.Repeat("0", 30_000)))
 
+			nobodyLeft := func() {
+				if c := f.configuration(); fmt.Sprint(c.Incarnation) != fmt.Sprint(lives) {
+					t.Errorf("machines have been evicted: %+v", c)
+				}
+			}
+			nobodyLeft()
+
 			// Nor does a machine that comes back mind.
 			other := f.machines[1]
 			other.kill()
@@ -104,9 +111,7 @@ func TestFullMemory(t *testing.T) {
 				f.unharmed(m)
 				f.holds(m, n)
 			}
-			if c := f.configuration(); fmt.Sprint(c.Incarnation) != fmt.Sprint(lives) {
-				t.Errorf("machines have been evicted: %+v", c)
-			}
+			nobodyLeft()
 			_ = db.Close()
 			f.killAll()
 			// A new life needs logs of its own beside those of the last one.

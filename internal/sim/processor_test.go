@@ -226,7 +226,8 @@ func TestSeedDecidesTurns(t *testing.T) {
 		o.Seed, o.Costs = seed, Costs{Operation: 3 * time.Microsecond}
 		return run(t, o, func(w *World) { jobs(w, w.Machine(1).Boot(), 20, time.Microsecond) }).Hash()
 	}
-	if hash(1) != hash(1) || hash(1) == hash(2) {
+	one, again, other := hash(1), hash(1), hash(2)
+	if one != again || one == other {
 		t.Error("the same seed must give the same run, another another")
 	}
 }
