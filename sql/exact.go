@@ -12,10 +12,14 @@ import (
 // the schema of the table, so such a statement is given one whose strings are
 // equal only if they are the same.
 
-// compareExactly has the tables of a plan show that schema from here on.
+// compareExactly has the tables of a plan show that schema from here on, and
+// what stands between them and the UPDATE, which may have kept another one. What
+// a derived table selects is not changed, and DISTINCT in it goes by collations.
 func compareExactly(ctx *gms.Context, n gms.Node) {
 	transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {
+		case *plan.SubqueryAlias:
+			return false
 		case *plan.IndexedTableAccess:
 			if rt, ok := n.TableNode.(*plan.ResolvedTable); ok {
 				exactTable(rt.Table)
@@ -27,9 +31,30 @@ func compareExactly(ctx *gms.Context, n gms.Node) {
 			copy(n.Sch, exactSchema(n.Sch))
 		case *plan.ForeignKeyHandler:
 			copy(n.Sch, exactSchema(n.Sch))
+			exactCascades(n.Editor, make(map[*plan.ForeignKeyEditor]bool))
+		case *plan.Project, *plan.TableAlias:
+			columns := n.Schema(ctx)
+			copy(columns, exactSchema(columns))
+		case *plan.UpdateJoin:
+			for _, target := range n.UpdateTargets {
+				compareExactly(ctx, target)
+			}
 		}
 		return true
 	})
+}
+
+// exactCascades has an ON UPDATE pass on what is the same to the collation only,
+// from each table to those that refer to it; they may do so in a circle.
+func exactCascades(e *plan.ForeignKeyEditor, seen map[*plan.ForeignKeyEditor]bool) {
+	if seen[e] {
+		return
+	}
+	seen[e] = true
+	e.Schema = exactSchema(e.Schema)
+	for _, child := range e.RefActions {
+		exactCascades(child.Editor, seen)
+	}
 }
 
 func exactTable(t gms.Table) {
