@@ -104,7 +104,7 @@ type Late struct {
 // by looking elsewhere.
 func (l *Late) Read(p region.Ptr) ([]byte, error) {
 	if i := l.set.find(p.Addr); i >= 0 {
-		return l.own(i, p)
+		return l.s.owned(&l.set.entries[i], p)
 	}
 	if i := l.s.writes.find(p.Addr); i >= 0 {
 		return l.lend(i, p)
@@ -121,25 +121,17 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 // lend gives the preparation an object that the transaction itself has written
 // or allocated before it committed.
 func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
-	e := &l.s.writes.entries[i]
-	if e.ptr != p || e.op == OpFree || e.dead {
-		return nil, abort(ReasonFreed, p.Addr)
+	payload, err := l.s.owned(&l.s.writes.entries[i], p)
+	if err != nil {
+		return nil, err
 	}
 	for _, u := range l.lent {
 		if u.index == i {
-			return e.payload, nil
+			return payload, nil
 		}
 	}
-	l.lent = append(l.lent, undo{index: i, payload: l.arena.copy(e.payload)})
-	return e.payload, nil
-}
-
-func (l *Late) own(i int, p region.Ptr) ([]byte, error) {
-	e := &l.set.entries[i]
-	if e.ptr != p || e.op == OpFree || e.dead {
-		return nil, abort(ReasonFreed, p.Addr)
-	}
-	return e.payload, nil
+	l.lent = append(l.lent, undo{index: i, payload: l.arena.copy(payload)})
+	return payload, nil
 }
 
 // Write returns the payload of the object p to be changed in place.

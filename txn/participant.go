@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
 )
 
 // A part is one machine's part in a commit.
@@ -67,10 +68,8 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 		return 0, cmp.Or(s.m.locate(e.ptr.Addr), errMoved)
 	case rt.state != regionActive:
 		return 0, errMoved
-	case e.op == OpAlloc && e.config < uint32(rt.LastPrimaryChange):
-		return 0, abort(ReasonMoved, e.ptr.Addr) // the slot belongs to the new primary's allocator
-	case e.op == OpAlloc && !rt.primary && e.connection != s.w.connectionTo(rt.Primary):
-		return 0, abort(ReasonMoved, e.ptr.Addr) // the loan has ended
+	case !s.reserved(rt, e):
+		return 0, abort(ReasonMoved, e.ptr.Addr)
 	}
 	if n := len(c.regions); n == 0 || c.regions[n-1] != rt.Region {
 		c.regions = append(c.regions, rt.Region)
@@ -87,6 +86,29 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 		c.parts[i].backupWrites++
 	}
 	return bytes, nil
+}
+
+// reserved says whether e, if it is an OpAlloc, still has the slot that it was
+// given. It has not if the slot belongs to a new primary's allocator by now, or
+// the loan has ended.
+func (s *state) reserved(rt *route, e *entry) bool {
+	if e.op != OpAlloc {
+		return true
+	}
+	return e.config >= uint32(rt.LastPrimaryChange) && (rt.primary || e.connection == s.w.connectionTo(rt.Primary))
+}
+
+// owned returns the payload of e, one of the transaction's own writes, for the
+// pointer p. If e has lost its slot, another transaction may have made an object
+// there, whose pointer is the same: incarnations tell apart only what was freed.
+func (s *state) owned(e *entry, p region.Ptr) ([]byte, error) {
+	if e.ptr != p || e.op == OpFree || e.dead {
+		return nil, abort(ReasonFreed, p.Addr)
+	}
+	if rt := s.m.route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
+		return nil, abort(ReasonMoved, p.Addr)
+	}
+	return e.payload, nil
 }
 
 // part finds machine's part, or adds one.

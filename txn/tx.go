@@ -100,11 +100,11 @@ func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 
 // ownWrite is what the transaction sees of an object in its write set.
 func (t *Tx) ownWrite(i int, p region.Ptr) ([]byte, error) {
-	e := &t.writes.entries[i]
-	if e.op == OpFree || e.dead || e.ptr != p {
-		return nil, t.doom(abort(ReasonFreed, p.Addr))
+	payload, err := t.owned(&t.writes.entries[i], p)
+	if err != nil {
+		return nil, t.doom(err)
 	}
-	return e.payload, nil
+	return payload, nil
 }
 
 func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
