@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -47,12 +48,16 @@ func (r *run) unconnected() []rdma.MachineID {
 
 // connect connects to members that this machine cannot write to. Before the
 // recovery is settled here, one whose logs here, or ours there, are still being
-// recovered is left for later.
-func (r *run) connect() { r.t.parallel(r.unconnected(), r.connectTo) }
+// recovered is left for later. It fails if ctx ends: members that this machine
+// cannot reach may have evicted it, and then none of them ever answers.
+func (r *run) connect(ctx context.Context) error {
+	r.t.parallel(r.unconnected(), func(to rdma.MachineID) { r.connectTo(ctx, to) })
+	return ctx.Err()
+}
 
-func (r *run) connectTo(to rdma.MachineID) {
-	for !r.m.Connected(to) && r.ctx.Err() == nil {
-		err := r.exchange(to)
+func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
+	for !r.m.Connected(to) && ctx.Err() == nil {
+		err := r.exchange(ctx, to)
 		r.mu.Lock()
 		isLate := r.mu.settled
 		r.mu.Unlock()
@@ -72,7 +77,7 @@ func (r *run) connectTo(to rdma.MachineID) {
 
 // exchange exchanges greetings once. Of two members that begin at the same time
 // the one with the lower number goes first.
-func (r *run) exchange(to rdma.MachineID) error {
+func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	t := r.t
 	number, ok := t.begin(r, to)
 	if !ok {
@@ -86,7 +91,7 @@ func (r *run) exchange(to rdma.MachineID) error {
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(r.c.ID))
 	arg = binary.LittleEndian.AppendUint64(arg, number)
 	peer := peerIn(r.c, to)
-	reply, err := t.cfg.Endpoint.Call(r.ctx, peer, kindConnect, own.Append(arg))
+	reply, err := t.cfg.Endpoint.Call(ctx, peer, kindConnect, own.Append(arg))
 	if err != nil {
 		return err
 	}

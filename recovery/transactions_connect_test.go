@@ -2,14 +2,17 @@ package recovery_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -91,6 +94,61 @@ func TestLateCopies(t *testing.T) {
 		x.checkConnected()
 		x.check(nil)
 	}
+}
+
+// A machine that is connecting to members which are on without it, and which
+// refuse it or do not answer, ends as soon as it learns that it has been evicted.
+func TestConnectEndsWithCommit(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		t.Run(fmt.Sprintf("answers=%v", answers), func(t *testing.T) {
+			x := start(t, shape{4, 3, false})
+			x.kill(1)
+			x.reconfigure()
+			ctx, evict := context.WithCancel(t.Context())
+			defer evict()
+			test := make(chan struct{})
+			t.Cleanup(func() { close(test) }) // before x.close, which waits for handlers
+			for _, n := range x.survivors() {
+				n.calls.Handle(recovery.KindConnect, func(call.Peer, []byte) ([]byte, error) {
+					evict()
+					if !answers {
+						<-test
+					}
+					return nil, errors.New("not a member")
+				})
+			}
+			committed := make(chan error, 1)
+			go func() { committed <- x.enterAlone(ctx, 1) }()
+			select {
+			case err := <-committed:
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("Commit: %v", err)
+				}
+			case <-time.After(quiesce):
+				t.Fatalf("Commit goes on: %s", x.nodes[1].t.Progress())
+			}
+		})
+	}
+}
+
+// enterAlone has a dead machine come back with a new life into a configuration
+// that none of the others hears of.
+func (x *instance) enterAlone(ctx context.Context, id rdma.MachineID) error {
+	self := cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 200 + uint64(id)}
+	n := x.boot(id, self.Incarnation)
+	x.nodes[id] = n
+	if _, err := n.m.Listen(id); err != nil {
+		return err
+	}
+	next, _ := x.c.With(self)
+	n.t.Freeze(next)
+	for _, p := range next.Regions {
+		if p.Has(id) {
+			n.make(x.t, p)
+		}
+	}
+	n.m.Remap(next, n.region)
+	return n.t.Commit(ctx, next)
 }
 
 // A CONNECT of an earlier attempt, whose logs and queues are gone, comes after a

@@ -72,7 +72,17 @@ func newRun(t *Transactions, c *cluster.Configuration) *run {
 	return r
 }
 
-// wait waits until f, called with mu held, is true.
+// either is a context that ends with a Commit's, or with the run if that comes
+// first. Its Err is what is looked at, here and by calls; nobody waits for Done.
+type either struct {
+	context.Context
+	run context.Context
+}
+
+func (e either) Err() error { return cmp.Or(e.run.Err(), e.Context.Err()) }
+
+// wait waits until f, called with mu held, is true, or ctx, which ends with the run,
+// ends.
 func (r *run) wait(ctx context.Context, f func() bool) error {
 	for {
 		r.mu.Lock()
@@ -81,7 +91,7 @@ func (r *run) wait(ctx context.Context, f func() bool) error {
 		if ok {
 			return nil
 		}
-		if err := cmp.Or(r.ctx.Err(), ctx.Err()); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		r.changed.WaitFor(time.Millisecond)
@@ -134,8 +144,9 @@ func (r *run) primaryOf() (ids []region.ID, backups []rdma.MachineID) {
 	return ids, backups
 }
 
-// activate goes through steps 2 to 4.
+// activate goes through steps 2 to 4, unless ctx ends or the run is over.
 func (r *run) activate(ctx context.Context) error {
+	ctx = either{ctx, r.ctx}
 	found := r.m.Drain()
 	r.t.reached(StepDrained)
 	r.m.Resume()
@@ -157,7 +168,9 @@ func (r *run) activate(ctx context.Context) error {
 		}
 	}
 	r.t.reached(StepFetched)
-	r.connect()
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
 	if err := r.sendBlocks(ctx, mine); err != nil {
 		return err
 	}
@@ -172,7 +185,7 @@ func (r *run) activate(ctx context.Context) error {
 	}
 	r.m.Activate(r.c.ID, mine)
 	r.t.reached(StepActive)
-	return r.ctx.Err()
+	return ctx.Err()
 }
 
 // sendBlocks sends the block tables of regions that have another primary, or new
@@ -275,14 +288,14 @@ func (r *run) fetch(c *claim) (writes []txn.Write, err error) {
 }
 
 // again does what fails while a machine cannot be reached, or its log is full,
-// until it succeeds or the run is over.
+// until it succeeds or ctx, which ends with the run, does.
 func (r *run) again(ctx context.Context, f func() error) error {
 	for {
 		err := f()
 		if err == nil {
 			return nil
 		}
-		if over := cmp.Or(r.ctx.Err(), ctx.Err()); over != nil || errors.Is(err, txn.ErrConfiguration) {
+		if over := ctx.Err(); over != nil || errors.Is(err, txn.ErrConfiguration) {
 			return cmp.Or(over, err)
 		}
 		r.t.cfg.Clock.Sleep(retryDelay)
@@ -310,7 +323,7 @@ func (r *run) rest() {
 	r.mu.Lock()
 	r.mu.settled = true
 	r.mu.Unlock()
-	r.t.spawn(r.connect) // what had to wait until the logs are not needed any more
+	r.t.spawn(func() { _ = r.connect(r.ctx) }) // what had to wait until the logs are not needed any more
 	r.t.reached(StepSettled)
 	if r.t.cfg.Settled != nil {
 		r.t.cfg.Settled(r.c)
