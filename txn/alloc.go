@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -208,13 +209,20 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 // error is nvram.ErrNoSpace then. Where a backup is lost it asks those of the next
 // configuration: to reserve twice does no harm.
 func (m *Machine) ReserveBackups(id region.ID, off, n uint64) error {
-	for {
+	clock := m.cfg.Clock
+	for deadline := clock.Now().Add(lossPatience); ; {
 		err := m.reserveBackups(id, off, n)
-		if !errors.Is(err, ErrInDoubt) {
+		switch {
+		case errors.Is(err, errBehind) && clock.Now().Before(deadline):
+			clock.Sleep(replacementPoll)
+		case !errors.Is(err, ErrInDoubt):
 			return err
 		}
 	}
 }
+
+// errBehind: a backup has not applied the configuration yet that makes it one.
+var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
 
 func (m *Machine) reserveBackups(id region.ID, off, n uint64) error {
 	rt := m.route(id)
@@ -225,7 +233,11 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) error {
 	arg = binary.LittleEndian.AppendUint64(arg, off)
 	arg = binary.LittleEndian.AppendUint64(arg, n)
 	for _, b := range rt.Backups {
-		if _, err := m.ShipTo(context.Background(), b, handlerReserve, arg); err != nil {
+		_, err := m.ShipTo(context.Background(), b, handlerReserve, arg)
+		if errors.Is(err, ErrNoRegion) {
+			err = cmp.Or(m.gone(), errBehind)
+		}
+		if err != nil {
 			return fmt.Errorf("backup at machine %d: %w", b, err)
 		}
 	}
@@ -242,7 +254,7 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 		rt = m.route(region.ID(id))
 	}
 	if rt == nil || rt.local == nil {
-		return nil, fmt.Errorf("%w: reservation in region %d, which is not here", ErrBadMessage, id)
+		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, id)
 	}
 	mem := rt.local.Memory()
 	if off > mem.Size() || n > mem.Size()-off {

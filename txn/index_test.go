@@ -430,7 +430,7 @@ func (r *rig) hold(p region.Ptr, until chan struct{}) (ended chan struct{}) {
 		if err := write(tx, p, 1); err != nil {
 			r.t.Error(err)
 		}
-		if err := tx.Commit(ctx); err != nil {
+		if err := tx.Commit(ctx); err != nil && !r.lost {
 			r.t.Error(err)
 		}
 	}()

@@ -74,8 +74,8 @@ func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.
 		switch {
 		case errors.Is(err, errMoved):
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
-			if !b.again() {
-				return 0, region.ErrLocked
+			if err := b.locked(); err != nil {
+				return 0, err
 			}
 		case !w.m.awaitReplacement(before, err):
 			return h.Version(), w.m.orGone(err)
@@ -202,8 +202,8 @@ func (w *worker) readPair(p region.Ptr, dst []byte, patience time.Duration) (fir
 		switch {
 		case errors.Is(err, errMoved):
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
-			if !b.again() {
-				return 0, 0, region.ErrLocked
+			if err := b.locked(); err != nil {
+				return 0, 0, err
 			}
 		case !w.m.awaitReplacement(before, err):
 			return 0, 0, w.m.orGone(err)

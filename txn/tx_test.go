@@ -494,6 +494,33 @@ func TestBusy(t *testing.T) {
 	r.quiet()
 }
 
+// On a machine that has been evicted an object stays locked for good: nobody waits
+// for it.
+func TestLockedAtTheEvicted(t *testing.T) {
+	c := newHandClock()
+	r := open(t, farm.Config{Machines: 2, Replicas: 1, Clock: c}, 2)
+	m := r.Machine(0)
+	tx := m.Begin()
+	_, err := read(tx, r.ptrs[1])
+	must(t, err)
+	until := make(chan struct{})
+	ended := r.hold(r.ptrs[0], until)
+	m.Evict()
+	r.lost = true
+	b := make([]byte, r.ptrs[0].Capacity())
+	if _, err := m.Read(r.ptrs[0], b); !errors.Is(err, txn.ErrEvicted) {
+		t.Errorf("read: %v", err)
+	}
+	if _, _, err := m.ReadPair(r.ptrs[0], make([]byte, 2*len(b))); !errors.Is(err, txn.ErrEvicted) {
+		t.Errorf("pair: %v", err)
+	}
+	if _, err := tx.Read(r.ptrs[0]); !errors.Is(err, txn.ErrEvicted) {
+		t.Errorf("in a transaction: %v", err)
+	}
+	close(until)
+	<-ended
+}
+
 func TestAbortError(t *testing.T) {
 	for r := txn.Reason(0); int(r) < txn.Reasons; r++ {
 		err := error(&txn.AbortError{Reason: r, Addr: region.MakeAddr(1, 64)})

@@ -51,6 +51,9 @@ func (t *Tx) Validate() error {
 		if err != nil || out == committed {
 			return t.doom(err)
 		}
+		if err := t.m.gone(); err != nil {
+			return t.doom(err)
+		}
 		if !b.again() {
 			return t.doom(abort(ReasonBusy, 0))
 		}

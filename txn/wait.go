@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/region"
 )
 
 // A waiter is the one place where a transaction's goroutine waits: for the
@@ -97,4 +98,16 @@ func (b *backoff) again() bool {
 	limit := min(backoffSleepMin<<min(b.tries-backoffYields, 20), backoffSleepMax)
 	clock.Sleep(time.Duration(clock.Uint64() % uint64(limit)))
 	return true
+}
+
+// locked waits for the holder of an object, and returns an error when that has
+// been long enough. On a machine that has been evicted nobody gives locks back.
+func (b *backoff) locked() error {
+	if err := b.w.m.gone(); err != nil {
+		return err
+	}
+	if !b.again() {
+		return region.ErrLocked
+	}
+	return nil
 }

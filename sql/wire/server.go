@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -181,6 +182,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// goroutines is where all goroutines of the process are, for a report of what
+// should not happen.
+func goroutines() string {
+	b := make([]byte, 8<<20)
+	return string(b[:runtime.Stack(b, true)])
+}
+
 func setPort(a net.Addr) {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		// Only fails for a variable that does not exist; this one does.
@@ -210,6 +218,7 @@ func (s *Server) Close() error {
 	s.mux.close()
 	s.accept.Wait()
 	if !s.drain(func(*conn) bool { return true }) {
+		s.cfg.Logger.Error("statements are stuck", "goroutines", goroutines())
 		return errors.New("wire: connections are still running statements that cannot be cancelled")
 	}
 	for _, inner := range s.inner {
