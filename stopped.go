@@ -207,7 +207,7 @@ var _ lease.Keeper = together{}
 const togetherLength = time.Second
 
 // Configure implements lease.Keeper.
-func (together) Configure(rdma.MachineID, []call.Peer, ...call.Peer) {}
+func (together) Configure(rdma.MachineID, []call.Peer) {}
 
 // Valid implements lease.Keeper.
 func (together) Valid() bool { return true }

@@ -185,6 +185,7 @@ type Membership struct {
 		leads      bool                    // lead runs
 		incoming   map[call.Peer]*incoming // by sender
 		refused    []region.ID             // by Host.Apply of current
+		leftOut    []call.Peer             // by configurations since the last that was committed
 		committing bool                    // Host.Commit runs, or has run, for current
 		cancel     func()                  // ends Host.Commit of current
 		isActive   map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM

@@ -113,14 +113,13 @@ func (m *Membership) decodeNewConfig(b []byte) (*cluster.Configuration, error) {
 func (m *Membership) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	m.cfg.Clock.Lock(&m.apply)
 	defer m.apply.Unlock()
-	was := m.Configuration()
 	isNew, err := m.begin(c)
 	if err != nil {
 		return ack{}, err
 	}
 	if isNew {
 		m.cfg.Host.Freeze(c)
-		m.cfg.Keeper.Configure(c.CM, lease.Members(c), m.gone(was, c)...)
+		m.cfg.Keeper.Configure(c.CM, lease.Members(c))
 		refused, err := m.cfg.Host.Apply(c)
 		if err != nil {
 			m.evict(fmt.Errorf("recovery: apply configuration %d: %w", c.ID, err))
@@ -134,23 +133,36 @@ func (m *Membership) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return ack{m.cfg.Keeper.Outstanding(), m.mu.refused}, nil
+	return ack{m.outstandingLocked(), m.mu.refused}, nil
 }
 
-// gone returns the members of a configuration that are not in the next one and of
-// which it is known that they are no more. Nobody has to wait until their leases
-// have run out: a process that has ended shows nothing to anybody. The life that is
-// a member has begun before this asks: if the machine's newest is gone, that one is.
-func (m *Membership) gone(was, next *cluster.Configuration) (peers []call.Peer) {
-	if was == nil {
-		return nil
-	}
-	for _, p := range lease.Members(was) {
-		if !memberIn(next, p) && m.cfg.NIC.Gone(p.Machine) {
-			peers = append(peers, p)
+// outstandingLocked returns for how long leases may last of machines that have
+// been left out, as far as this machine has granted what they hold. That is not
+// only its own lease to a machine: what the last CM granted to others lasts no
+// longer than what was granted to the CM. So nothing is outstanding only once all
+// machines are known to be no more that have been left out since a configuration
+// was last committed: a process that has ended shows nothing to anybody, but one
+// that lives may rely on a lease whose grantor has ended. The lives left out had
+// begun before this asks: if a machine's newest is gone, that one is.
+func (m *Membership) outstandingLocked() time.Duration {
+	for _, p := range m.mu.leftOut {
+		if !m.cfg.NIC.Gone(p.Machine) {
+			return m.cfg.Keeper.Outstanding()
 		}
 	}
-	return peers
+	return 0
+}
+
+// leaveOutLocked notes who is in the current configuration and not in next.
+func (m *Membership) leaveOutLocked(next *cluster.Configuration) {
+	if m.mu.current == nil {
+		return
+	}
+	for _, p := range lease.Members(m.mu.current) {
+		if !memberIn(next, p) {
+			m.mu.leftOut = append(m.mu.leftOut, p)
+		}
+	}
 }
 
 // begin makes c the current configuration, if it is newer, and ends what was
@@ -173,6 +185,7 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 		m.mu.cancel()
 		m.mu.cancel = nil
 	}
+	m.leaveOutLocked(c)
 	m.mu.current, m.mu.phase, m.mu.committing, m.mu.refused = c, member, false, nil
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { _, in := c.Member(j.Machine); return in })
@@ -215,6 +228,7 @@ func (m *Membership) commit(id cluster.ID) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m.mu.committing, m.mu.cancel = true, cancel
+	m.mu.leftOut = nil // the CM has waited for their leases
 	m.unlocked(func() { m.spawn(func() { m.recoverTransactions(ctx, c) }) })
 	return nil
 }

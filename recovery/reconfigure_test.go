@@ -760,6 +760,52 @@ func TestPaper5_2_WaitsForOldLeases(t *testing.T) {
 	}
 }
 
+// A machine that is cut off holds its lease from a CM that has ended. It is waited
+// for, whether both are left out at once, or one of them first in a configuration
+// that is never committed.
+func TestLeasesOfADeadCMLast(t *testing.T) {
+	suspect := func(g *group, by []rdma.MachineID, who rdma.MachineID) {
+		for _, m := range by {
+			g.at(m, func(n *node) { n.Suspect(who) })
+		}
+	}
+	for order, suspected := range map[string]func(g *group, cm, second rdma.MachineID, rest []rdma.MachineID){
+		"at once": func(g *group, cm, second rdma.MachineID, rest []rdma.MachineID) {
+			g.world.Machine(cm).Kill()
+			suspect(g, rest, second)
+			suspect(g, rest, cm)
+		},
+		"the CM first": func(g *group, cm, _ rdma.MachineID, rest []rdma.MachineID) {
+			g.world.Machine(cm).Kill()
+			suspect(g, rest, cm)
+		},
+		"the CM last": func(g *group, cm, second rdma.MachineID, rest []rdma.MachineID) {
+			before := g.nodes[cm].Configuration().ID
+			suspect(g, []rdma.MachineID{cm}, second)
+			g.until("all have applied the first", func() bool {
+				return !slices.ContainsFunc(rest, func(m rdma.MachineID) bool { return g.nodes[m].Configuration().ID == before })
+			})
+			g.world.Machine(cm).Kill()
+			suspect(g, rest, cm)
+		},
+	} {
+		for seed := uint64(1); seed < 20; seed += 2 { // deaths are known
+			simulate(t, sim.Options{Seed: seed}, 7, 3, func(g *group) {
+				violated := g.violated
+				g.violated = func(f string, args ...any) { t.Helper(); violated(order+": "+f, args...) }
+				g.settled(7)
+				cm, second := g.cm(), g.others()[0]
+				rest := slices.DeleteFunc(g.others(), func(m rdma.MachineID) bool { return m == second })
+				for _, m := range append([]rdma.MachineID{cm}, rest...) { // it hears nothing
+					g.world.Cut(m, second)
+				}
+				suspected(g, cm, second, rest)
+				g.settled(5)
+			})
+		}
+	}
+}
+
 // Nobody waits for the lease of a machine of which it is known that it is no more.
 // One that is cut off may live, and so may one that is silent where nobody knows
 // of deaths: their leases have run out when NEW-CONFIG-COMMIT is sent.

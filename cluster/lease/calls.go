@@ -71,9 +71,9 @@ func NewCalls(e *call.Endpoint, kind uint8, cfg Config) Keeper {
 // now is never 0: that means never.
 func (k *calls) now() int64 { return int64(k.clock.Now().Sub(k.begin)) + 1 }
 
-func (k *calls) Configure(cm rdma.MachineID, members []call.Peer, gone ...call.Peer) {
+func (k *calls) Configure(cm rdma.MachineID, members []call.Peer) {
 	k.mu.Lock()
-	k.mu.core.configure(k.now(), cm, members, gone)
+	k.mu.core.configure(k.now(), cm, members)
 	k.publishLocked()
 	ticks := k.mu.ticks
 	k.mu.Unlock()

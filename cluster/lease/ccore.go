@@ -30,8 +30,8 @@ func cPeers(members []call.Peer) []C.struct_lease_peer {
 	return list
 }
 
-func (c *cCore) configure(now int64, cm rdma.MachineID, members, gone []call.Peer) {
-	C.lease_core_configure(&c.c, C.int64_t(now), C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)), &cPeers(gone)[0], C.int(len(gone)))
+func (c *cCore) configure(now int64, cm rdma.MachineID, members []call.Peer) {
+	C.lease_core_configure(&c.c, C.int64_t(now), C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)))
 }
 
 func (c *cCore) tick(now int64) (isDue bool, expired []rdma.MachineID) {

@@ -54,14 +54,7 @@ IN_SECTION static struct lease_relation continued(const struct lease_core *c, in
 	return r;
 }
 
-IN_SECTION static int contains(const struct lease_peer *list, int n, struct lease_peer p) {
-	for (int i = 0; i < n; i++)
-		if (same(list[i], p))
-			return 1;
-	return 0;
-}
-
-IN_SECTION void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n, const struct lease_peer *gone, int gone_n) {
+IN_SECTION void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n) {
 	int is_member = 0, m = 0;
 	for (int i = 0; i < n; i++)
 		is_member |= members[i].machine == c->self;
@@ -72,7 +65,7 @@ IN_SECTION void lease_core_configure(struct lease_core *c, int64_t now, uint16_t
 		int goes_on = 0;
 		for (int k = 0; k < m; k++)
 			goes_on |= same(c->next[k].peer, c->relations[i].peer);
-		if (!goes_on && !contains(gone, gone_n, c->relations[i].peer))
+		if (!goes_on)
 			c->outstanding = MAX(c->outstanding, c->relations[i].granted);
 	}
 	for (int i = 0; i < m; i++)

@@ -66,17 +66,16 @@ type core struct {
 	relations []relation // to the CM, or, at the CM, to all others; by machine
 	asked     int64      // when the CM sent its last messages
 	// outstanding is until when leases may last that this machine has granted to
-	// machines that it has no relation with any more, and that may still live.
+	// machines that it has no relation with any more.
 	outstanding int64
 	// valid is until when this machine may rely on its own lease.
 	valid int64
 }
 
 // configure makes members exchange leases with cm. Relations that are part of the
-// new configuration too go on; others end, and what they have granted is
-// outstanding unless the machine is among the gone. self need not be among the
-// members, and then has no relations.
-func (c *core) configure(now int64, cm rdma.MachineID, members, gone []call.Peer) {
+// new configuration too go on; others end. self need not be among the members,
+// and then has no relations.
+func (c *core) configure(now int64, cm rdma.MachineID, members []call.Peer) {
 	var next []relation
 	isMember := slices.ContainsFunc(members, func(p call.Peer) bool { return p.Machine == c.self })
 	for _, p := range members {
@@ -85,8 +84,7 @@ func (c *core) configure(now int64, cm rdma.MachineID, members, gone []call.Peer
 		}
 	}
 	for _, r := range c.relations {
-		goesOn := slices.ContainsFunc(next, func(n relation) bool { return n.peer == r.peer })
-		if !goesOn && !slices.Contains(gone, r.peer) {
+		if !slices.ContainsFunc(next, func(n relation) bool { return n.peer == r.peer }) {
 			c.outstanding = max(c.outstanding, r.granted)
 		}
 	}

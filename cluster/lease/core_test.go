@@ -40,8 +40,8 @@ func handshake(t *testing.T, cm, m *core, now int64) {
 
 func two() (cm, m *core) {
 	cm, m = &core{self: 0, length: length}, &core{self: 1, length: length}
-	cm.configure(1000, 0, peers(0, 1), nil)
-	m.configure(1000, 0, peers(0, 1), nil)
+	cm.configure(1000, 0, peers(0, 1))
+	m.configure(1000, 0, peers(0, 1))
 	return cm, m
 }
 
@@ -231,7 +231,7 @@ func newRig(seed uint64, n int) *rig {
 		g.sleep = append(g.sleep, 0)
 	}
 	for i, c := range g.cores {
-		c.configure(g.clock(i), 0, peers(all...), nil)
+		c.configure(g.clock(i), 0, peers(all...))
 	}
 	return g
 }
@@ -343,7 +343,7 @@ func TestPaper5_2_WaitForOldLeases(t *testing.T) {
 		for _, i := range g.r.Perm(len(members)) { // each applies it when it hears of it
 			k := members[i]
 			g.run(g.now+g.r.Float64()*length, func() {})
-			g.cores[k].configure(g.clock(k), rdma.MachineID(order[0]), peers(machines...), nil)
+			g.cores[k].configure(g.clock(k), rdma.MachineID(order[0]), peers(machines...))
 			left := float64(g.cores[k].left(g.clock(k)))
 			end = max(end, g.now+left/g.rate[order[0]]) // as the CM's clock measures it
 		}
@@ -355,23 +355,6 @@ func TestPaper5_2_WaitForOldLeases(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A lease granted to a machine that is gone is nobody's, and not waited for.
-func TestNobodyWaitsForTheGone(t *testing.T) {
-	for _, isGone := range []bool{false, true} {
-		cm, m := two()
-		handshake(t, cm, m, 1000)
-		handshake(t, cm, m, 1064)
-		var gone []call.Peer
-		if isGone {
-			gone = peers(1)
-		}
-		cm.configure(1100, 0, peers(0), gone)
-		if left := cm.left(1100); (left == 0) != isGone {
-			t.Errorf("gone: %v; outstanding for %d", isGone, left)
-		}
 	}
 }
 

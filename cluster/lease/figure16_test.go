@@ -172,10 +172,10 @@ func startLocked(t *testing.T, cluster uint64, m rdma.MachineID, cfg Config) Kee
 
 func (k *locked) now() int64 { return int64(time.Since(k.begin)) + 1 }
 
-func (k *locked) Configure(cm rdma.MachineID, members []call.Peer, gone ...call.Peer) {
+func (k *locked) Configure(cm rdma.MachineID, members []call.Peer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.core.configure(k.now(), cm, members, gone)
+	k.core.configure(k.now(), cm, members)
 }
 
 func (k *locked) Valid() bool { return k.now() < k.valid.Load() }

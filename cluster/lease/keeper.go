@@ -12,17 +12,15 @@ import (
 type Keeper interface {
 	// Configure says who exchanges leases with whom from now on. It is called
 	// when a machine applies a configuration; a machine that is not among the
-	// members holds no lease any more. gone are machines of which it is known that
-	// they are no more: nobody need wait for leases granted to them.
-	Configure(cm rdma.MachineID, members []call.Peer, gone ...call.Peer)
+	// members holds no lease any more.
+	Configure(cm rdma.MachineID, members []call.Peer)
 
 	// Valid reports whether the machine's own lease lasts: at the CM or, at the
 	// CM, at a majority. It costs a clock reading.
 	Valid() bool
 
 	// Outstanding returns for how much longer leases may last that this machine
-	// has granted to machines that it exchanges leases with no longer, and that may
-	// still live.
+	// has granted to machines that it exchanges leases with no longer.
 	Outstanding() time.Duration
 
 	// Leases returns the state of each lease granted, for display.

@@ -315,9 +315,9 @@ void lease_thread_stop(struct lease_thread *t) {
 	release(t);
 }
 
-void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n, const struct lease_peer *gone, int gone_n) {
+void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n) {
 	pthread_mutex_lock(&t->mu);
-	lease_core_configure(&t->core, lease_now(), cm, members, n, gone, gone_n);
+	lease_core_configure(&t->core, lease_now(), cm, members, n);
 	t->expired_n = 0;
 	publish(t);
 	pthread_mutex_unlock(&t->mu);

@@ -136,7 +136,7 @@ func (k *thread) taken() []rdma.MachineID {
 	return ids
 }
 
-func (k *thread) Configure(cm rdma.MachineID, members []call.Peer, gone ...call.Peer) {
+func (k *thread) Configure(cm rdma.MachineID, members []call.Peer) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	if k.c == nil {
@@ -145,7 +145,7 @@ func (k *thread) Configure(cm rdma.MachineID, members []call.Peer, gone ...call.
 	if len(members) > C.LEASE_MEMBERS_MAX {
 		panic(fmt.Sprintf("lease: %d members", len(members)))
 	}
-	C.lease_thread_configure(k.c, C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)), &cPeers(gone)[0], C.int(len(gone)))
+	C.lease_thread_configure(k.c, C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)))
 }
 
 func (k *thread) now() int64 { return k.raw + int64(k.clock.Now().Sub(k.begin)) }

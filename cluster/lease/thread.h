@@ -38,7 +38,7 @@ struct lease_core {
 	int64_t asked, outstanding, valid;
 };
 
-void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n, const struct lease_peer *gone, int gone_n);
+void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n);
 // Returns 1 if the CM's messages are to be sent to all. Expired machines go to
 // expired, which has room for all, and their number to n.
 int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n);
@@ -57,7 +57,7 @@ struct lease_thread;
 // atomically, until it is stopped.
 struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid);
 void lease_thread_stop(struct lease_thread *t);
-void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n, const struct lease_peer *gone, int gone_n);
+void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n);
 // 1 if the thread has real-time priority.
 int lease_thread_realtime(const struct lease_thread *t);
 // An eventfd that is written when machines have expired, or the thread has ended.
