@@ -29,14 +29,6 @@ const (
 func (f *Folder) Save(dir string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.mapped == nil {
-		return ErrClosed
-	}
-	if memoryOnHeap {
-		if err := f.flushLocked(); err != nil {
-			return err
-		}
-	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
@@ -61,14 +53,6 @@ func (f *Folder) Save(dir string) error {
 func (f *Folder) SaveAs(path string, moved func(bytes int64)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.mapped == nil {
-		return ErrClosed
-	}
-	if memoryOnHeap {
-		if err := f.flushLocked(); err != nil {
-			return err
-		}
-	}
 	return f.writeSaveLocked(path, moved)
 }
 
@@ -143,6 +127,14 @@ func existing(path string) string {
 
 // writeSaveLocked makes directory path a save, durably.
 func (f *Folder) writeSaveLocked(path string, moved func(int64)) error {
+	if f.mu.mapped == nil {
+		return ErrClosed
+	}
+	if memoryOnHeap {
+		if err := f.flushLocked(); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o777)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
