@@ -12,7 +12,7 @@ serve: build
 
 # All tests. go test says nothing of what it skips, so this does.
 test:
-	@for p in mariadb sysbench; do command -v $$p >/dev/null || echo "skipping the tests with $$p, which is not installed"; done
+	@for p in mariadb sysbench mariadb-install-db; do command -v $$p >/dev/null || echo "skipping the tests with $$p, which is not installed"; done
 	$(GO) vet -tags $(TAGS) ./...
 	$(GO) test -tags $(TAGS) ./...
 
