@@ -34,19 +34,29 @@ type fleetLoad struct {
 	conflicts atomic.Int64
 	lost      atomic.Int64 // operations that failed with their machine
 
+	inserted atomic.Int64 // rows, acknowledged
+	deleted  atomic.Int64
+
 	mu    sync.Mutex
 	fates map[int64]fate
-	done  []completion
-	busy  map[string]time.Time // clients by name, and since when they have waited for an answer
+	// rows are those that are there for sure and that nobody deletes, the oldest
+	// first.
+	rows []int64
+	done []completion
+	busy map[string]time.Time // clients by name, and since when they have waited for an answer
 }
 
-// A fate is what a client knows of a row that it has inserted.
+// rowsMost is how many rows clients let the table have. Without a bound there would
+// be more to fill after each failure than after the one before.
+const rowsMost = 1000
+
+// A fate is what clients know of a row. Rows that are not there for sure, because
+// their insertion was refused or their deletion acknowledged, have none.
 type fate uint8
 
 const (
 	acknowledged fate = iota + 1
-	refused           // there is no such row
-	doubtful
+	doubtful          // its insertion, or its deletion
 )
 
 // A completion is an operation that was acknowledged.
@@ -220,7 +230,7 @@ func scatter(n int64) int64 { return int64(uint64(n) * 0x9e3779b97f4a7c15 >> 1) 
 
 // lookup reads rows by key, among them ones that are not there.
 func (l *fleetLoad) lookup(ctx context.Context, db *stdsql.DB, _ *machine, rnd *rand.Rand) error {
-	id := scatter(1 + rnd.Int64N(l.lastID.Load()+1))
+	id := scatter(l.lastID.Load() - rnd.Int64N(2*rowsMost)) // half of which have been deleted
 	var found int64
 	err := db.QueryRowContext(ctx, "select id from rows_ where id = ?", id).Scan(&found)
 	if errors.Is(err, stdsql.ErrNoRows) {
@@ -232,33 +242,105 @@ func (l *fleetLoad) lookup(ctx context.Context, db *stdsql.DB, _ *machine, rnd *
 	return err
 }
 
-// insert inserts a row with an id of its own, alone or two in a transaction.
-func (l *fleetLoad) insert(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
-	ids := []int64{l.newID()}
-	insert := func(x execer, id int64) error {
+// replace inserts rows as long as there are not too many, and otherwise deletes
+// the oldest, at whichever machine they came from: one, or two in a transaction.
+func (l *fleetLoad) replace(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
+	n := 1 + rnd.IntN(2)
+	if ids := l.tooMany(n); len(ids) > 0 {
+		return l.delete(ctx, db, ids)
+	}
+	return l.insert(ctx, db, m, rnd, n)
+}
+
+// insert inserts rows with ids of their own.
+func (l *fleetLoad) insert(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand, n int) error {
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = l.newID()
+	}
+	err := l.forEach(ctx, db, ids, func(x execer, id int64) error {
 		_, err := x.ExecContext(ctx, "insert into rows_ values (?, ?, ?)", id, m.id, fmt.Sprintf("%0*d", rnd.IntN(100), id))
 		return err
-	}
-	var err error
-	if rnd.IntN(2) == 0 {
-		err = insert(db, ids[0])
-	} else {
-		ids = append(ids, l.newID())
-		err = l.inTransaction(ctx, db, func(tx *stdsql.Tx) error { return errors.Join(insert(tx, ids[0]), insert(tx, ids[1])) })
-	}
-	f := doubtful
+	})
 	switch {
 	case err == nil:
-		f = acknowledged
-	case isConflict(err):
-		f = refused
+		l.are(ids, acknowledged)
+		l.inserted.Add(int64(n))
+	case !isConflict(err):
+		l.are(ids, doubtful)
 	}
+	return err
+}
+
+// delete deletes rows that are there.
+func (l *fleetLoad) delete(ctx context.Context, db *stdsql.DB, ids []int64) error {
+	err := l.forEach(ctx, db, ids, func(x execer, id int64) error {
+		result, err := x.ExecContext(ctx, "delete from rows_ where id = ?", id)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n != 1 {
+			return fmt.Errorf("%w: deleting row %d, which is there, deleted %d (%v)", errWrong, id, n, err)
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		l.areGone(ids)
+		l.deleted.Add(int64(len(ids)))
+	case isConflict(err):
+		l.are(ids, acknowledged)
+	default:
+		l.are(ids, doubtful)
+	}
+	return err
+}
+
+// forEach runs a statement for one row alone, and for several in a transaction.
+func (l *fleetLoad) forEach(ctx context.Context, db *stdsql.DB, ids []int64, f func(x execer, id int64) error) error {
+	if len(ids) == 1 {
+		return f(db, ids[0])
+	}
+	return l.inTransaction(ctx, db, func(tx *stdsql.Tx) error {
+		for _, id := range ids {
+			if err := f(tx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// tooMany takes the n oldest rows out of those that nobody deletes, if there are
+// too many.
+func (l *fleetLoad) tooMany(n int) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.rows) < rowsMost {
+		return nil
+	}
+	ids := l.rows[:n]
+	l.rows = l.rows[n:]
+	return ids
+}
+
+func (l *fleetLoad) are(ids []int64, f fate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
 		l.fates[id] = f
+		if f == acknowledged {
+			l.rows = append(l.rows, id)
+		}
 	}
-	return err
+}
+
+func (l *fleetLoad) areGone(ids []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		delete(l.fates, id)
+	}
 }
 
 func (l *fleetLoad) inTransaction(ctx context.Context, db *stdsql.DB, f func(*stdsql.Tx) error) error {
@@ -334,7 +416,7 @@ func (l *fleetLoad) compare(m *machine, query string, found map[int64]bool) {
 		}
 	}
 	for id := range found {
-		if f := l.fates[id]; f != acknowledged && f != doubtful {
+		if l.fates[id] == 0 {
 			strange++
 		}
 	}
@@ -368,6 +450,6 @@ func readIDs(db *stdsql.DB, query string) (map[int64]bool, error) {
 func (l *fleetLoad) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("%d transfers acknowledged and %d doubtful, %d rows, %d reads of the total, %d conflicts, %d operations lost with their machine",
-		l.transfers.Load(), l.doubtful.Load(), len(l.fates), l.reads.Load(), l.conflicts.Load(), l.lost.Load())
+	return fmt.Sprintf("%d transfers acknowledged and %d doubtful, %d rows inserted and %d deleted, %d reads of the total, %d conflicts, %d operations lost with their machine",
+		l.transfers.Load(), l.doubtful.Load(), l.inserted.Load(), l.deleted.Load(), l.reads.Load(), l.conflicts.Load(), l.lost.Load())
 }

@@ -54,7 +54,7 @@ func survive(t *testing.T, f *fleet, rounds int) {
 	f.awaitWhole()
 	l := &fleetLoad{t: t, fleet: f, seed: seed}
 	l.prepare()
-	l.begin(l.transfer, l.insert, l.read)
+	l.begin(l.transfer, l.replace, l.read)
 	first := rnd.IntN(2)
 	for round := range rounds {
 		time.Sleep(time.Duration(100+rnd.IntN(300)) * time.Millisecond) // let them work
@@ -103,7 +103,7 @@ func TestClusterRestarts(t *testing.T) {
 	f.awaitWhole()
 	l := &fleetLoad{t: t, fleet: f, seed: seed}
 	l.prepare()
-	l.begin(l.transfer, l.insert, l.read)
+	l.begin(l.transfer, l.replace, l.read)
 	for range rounds {
 		before := l.transfers.Load()
 		f.wait("some work", func() bool { return l.transfers.Load() > before+50 })

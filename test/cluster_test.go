@@ -239,6 +239,7 @@ type event struct {
 	Length  int64     `json:"length"`
 	KeptBy  string    `json:"kept by"`
 	ID      uint64    `json:"configuration"`
+	Bytes   int64     `json:"bytes"`
 }
 
 // flags are those of the machine's process.

@@ -86,7 +86,7 @@ func TestClusterSaveAndRestore(t *testing.T) {
 	f.awaitWhole()
 	l := &fleetLoad{t: t, fleet: f, seed: seedOf(t)}
 	l.prepare()
-	l.begin(l.transfer, l.insert, l.read)
+	l.begin(l.transfer, l.replace, l.read)
 	save := filepath.Join(t.TempDir(), "save")
 	for round := range 2 {
 		before := l.transfers.Load()
