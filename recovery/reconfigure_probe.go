@@ -56,6 +56,9 @@ func (p *prober) probe(machines []rdma.MachineID, d time.Duration) []probed {
 	buffers := make([][]byte, len(machines))
 	first := p.tag + 1
 	open := 0
+	// A connection that broke in an earlier round is not made anew before its
+	// failures have been taken.
+	p.poll(first, nil, nil)
 	for i, m := range machines {
 		p.tag++
 		buffers[i] = make([]byte, probeBytes) // a late READ may still write to it

@@ -849,3 +849,21 @@ func TestNoWaitForTheDead(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is well again answers, however late the failure of an earlier probe
+// was noticed.
+func TestProbeAfterALateFailure(t *testing.T) {
+	simulate(t, sim.Options{Seed: 3}, 3, 2, func(g *group) {
+		other := g.others()[0]
+		g.at(g.cm(), func(n *node) {
+			g.cut([]rdma.MachineID{g.cm()}, []rdma.MachineID{other}, g.world.Cut)
+			first := n.probes.probe([]rdma.MachineID{other}, time.Microsecond)[0]
+			n.process.Sleep(2 * time.Millisecond) // the card gives up
+			g.cut([]rdma.MachineID{g.cm()}, []rdma.MachineID{other}, g.world.Mend)
+			second := n.probes.probe([]rdma.MachineID{other}, time.Millisecond)[0]
+			if !errors.Is(first.err, rdma.ErrBroken) || second.err != nil {
+				t.Errorf("cut off: %v; well: %v", first.err, second.err)
+			}
+		})
+	})
+}
