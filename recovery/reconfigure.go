@@ -356,8 +356,10 @@ type Status struct {
 	// Suspects are machines whose leases have run out; Joining those that wait to
 	// be admitted, at the CM.
 	Suspects, Joining []rdma.MachineID
-	// Recovering says that not all regions are active yet.
-	Recovering bool
+	// Recovering says that not all regions are active yet. Changing says that this
+	// machine is changing the configuration, or has asked the CM to: another one
+	// follows, though nobody may be suspected.
+	Recovering, Changing bool
 	// Err is why the machine is no member any more.
 	Err error
 }
@@ -368,6 +370,7 @@ func (m *Membership) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := Status{Configuration: m.mu.current, Recovering: m.mu.recovering, Err: err}
+	s.Changing = m.mu.leads || m.mu.current != nil && m.mu.reported == m.mu.current.ID
 	for _, p := range m.mu.suspects {
 		s.Suspects = append(s.Suspects, p.Machine)
 	}

@@ -426,9 +426,18 @@ func TestUnreachable(t *testing.T) {
 		before := g.settled(5)
 		a, b := g.others()[0], g.others()[1]
 		g.nodes[a].Suspect(b)
-		g.until("the next configuration", func() bool { c, _ := g.store.MemoryStore.Load(); return c.ID > before.ID })
+		g.until("the next configuration", func() bool {
+			c, _ := g.store.MemoryStore.Load()
+			if c.ID == before.ID && !g.nodes[a].Status().Changing {
+				t.Error("the machine that has reported another does not say that there will be a change")
+			}
+			return c.ID > before.ID
+		})
 		if c := g.settled(5); c.ID != before.ID+1 || c.CM != before.CM {
 			t.Errorf("configuration %d with CM %d after %d with %d", c.ID, c.CM, before.ID, before.CM)
+		}
+		if g.until("no more changes", func() bool { return !g.nodes[a].Status().Changing && !g.nodes[before.CM].Status().Changing }); g.cm() != before.CM {
+			t.Errorf("the CM is %d", g.cm())
 		}
 		g.nodes[a].Suspect(a) // nobody
 		g.world.Machine(b).Kill()

@@ -74,8 +74,16 @@ func TestOneWayCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Cut(cut.from, cut.to)
-			if err := transfer(a, q, 2, ofOnes(8)); !errors.Is(err, rdma.ErrBroken) {
-				t.Errorf("across the cut: %v", err)
+			if _, err := q.Write(2, testKey, 0, ofOnes(8), 1); err != nil {
+				t.Fatal(err)
+			}
+			isBreaking := false
+			for range 100 {
+				a.Sleep(w.options.Latency / 10)
+				isBreaking = isBreaking || w.Breaking()
+			}
+			if err := completed(a, q); !errors.Is(err, rdma.ErrBroken) || !isBreaking || w.Breaking() {
+				t.Errorf("across the cut: %v; a connection was seen to break: %v, still does: %v", err, isBreaking, w.Breaking())
 			}
 			if got := mem.Load(0); got != uint64(i) {
 				t.Errorf("memory holds %d, want %d", got, i)

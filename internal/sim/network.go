@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/rdma"
@@ -36,6 +37,23 @@ func (w *World) Cut(from, to rdma.MachineID) {
 func (w *World) Mend(from, to rdma.MachineID) {
 	w.Note(fmt.Sprintf("mend %d to %d", from, to))
 	delete(w.network.cut, link{from, to})
+}
+
+// Breaking says whether operations have failed with their connection, and somebody
+// who lives has not been told yet.
+func (w *World) Breaking() bool {
+	for _, n := range w.network.nics { // order does not show
+		for _, q := range n.queues {
+			if q != nil && slices.ContainsFunc(q.conns, (*conn).isBreaking) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *conn) isBreaking() bool {
+	return c != nil && c.broken && (len(c.flying) > 0 || c.pending > 0 && c.from.belled)
 }
 
 // Lose has so many of a thousand datagrams be lost from now on.

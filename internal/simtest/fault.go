@@ -83,6 +83,9 @@ func (j *injector) injectAll() error {
 		if len(kinds) == 0 {
 			continue
 		}
+		if err := j.heal(); err != nil { // what loss has done meanwhile
+			return fmt.Errorf("while it was calm: %w", err)
+		}
 		f := kinds[j.rng.IntN(len(kinds))]
 		j.result.Faults[f]++
 		j.world.Note(f.String())

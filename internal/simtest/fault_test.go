@@ -97,28 +97,38 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A cluster that does not become whole again is a violation.
+// A cluster that does not become whole again is a violation, after a fault or
+// without one.
 func TestNotWholeAgain(t *testing.T) {
-	o := Draw(3)
-	o.Farm.Machines, o.Faults = 3, []Fault{Spike}
-	w := sim.New(sim.Options{Seed: 3})
-	r := &run{options: o, world: w, outside: w.Outside(), rng: w.Rand(), until: time.Hour}
-	j := &injector{run: r, struck: r.outside.NewEvent()}
-	r.cluster = &never{&puppet{run: r, every: time.Second, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}}
-	err := w.Run(func() {
-		r.nodes = make([]*node, o.Farm.Machines)
-		if err := r.start(r.all()); err != nil {
+	for whole, want := range []string{"while it was calm: not whole again after 30s", "after spike: not whole again after 30s"} {
+		o := Draw(3)
+		o.Farm.Machines, o.Faults = 3, []Fault{Spike}
+		w := sim.New(sim.Options{Seed: 3})
+		r := &run{options: o, world: w, outside: w.Outside(), rng: w.Rand(), until: time.Hour}
+		j := &injector{run: r, struck: r.outside.NewEvent()}
+		r.cluster = &failing{&puppet{run: r, every: time.Second, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}, whole}
+		err := w.Run(func() {
+			r.nodes = make([]*node, o.Farm.Machines)
+			if err := r.start(r.all()); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.injectAll(); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := j.injectAll(); err == nil || err.Error() != "after spike: not whole again after 30s" {
-			t.Errorf("got %v", err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
-type never struct{ *puppet }
+// A failing puppet is whole for so many times.
+type failing struct {
+	*puppet
+	whole int
+}
 
-func (never) Whole() bool { return false }
+func (c *failing) Whole() bool {
+	c.whole--
+	return c.whole >= 0
+}

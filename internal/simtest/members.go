@@ -226,9 +226,12 @@ func (c *members) Whole() bool {
 	if now == nil || slices.Contains(c.up, nil) || len(now.Machines) != len(c.up) {
 		return false
 	}
+	if c.world.Breaking() { // who finds a connection broken may have its peer given up
+		return false
+	}
 	for _, m := range c.up {
 		s := m.Membership().Status()
-		if s.Configuration.ID != now.ID || s.Recovering || len(s.Suspects) > 0 || m.Transactions().Recovering() || !isFresh(m.Leases()) {
+		if s.Configuration.ID != now.ID || s.Recovering || s.Changing || len(s.Suspects) > 0 || m.Transactions().Recovering() || !isFresh(m.Leases()) {
 			return false
 		}
 	}

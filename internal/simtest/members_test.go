@@ -1,0 +1,64 @@
+package simtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Machines are whole only when nothing that has happened will change the
+// configuration any more: a cut that was mended breaks connections, and who meets a
+// broken one has the CM change the configuration, maybe without the peer. A fault
+// before that would be one more than the replicas are for.
+func TestWholeLasts(t *testing.T) {
+	changes := 0
+	for seed := uint64(16); seed < 26; seed++ { // among them some in which each part of it matters
+		o := Draw(seed)
+		o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss, o.Clients, o.Readers, o.Duration = 5, 2, 5, 0, 1, 0, time.Hour
+		r := newRun(o)
+		m := NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, txn.Step) {}, Recovering: func(int) {}}).(*members)
+		r.cluster = m
+		err := r.world.Run(func() {
+			if err := r.start(r.all()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.setUp(); err != nil {
+				t.Fatal(err)
+			}
+			r.until = o.Duration
+			for _, n := range r.nodes {
+				r.startClients(n)
+			}
+			r.awaitWhole(m)
+			before, _ := m.store.Load()
+			j := &injector{run: r}
+			links := j.linksOf([]int{int(seed % 5)}, seed%2 == 0)
+			j.sever(links)
+			r.outside.Sleep(time.Duration(r.rng.IntN(2000)) * time.Microsecond)
+			for _, l := range links {
+				r.world.Mend(l[0], l[1])
+			}
+			r.awaitWhole(m)
+			whole, _ := m.store.Load()
+			changes += int(whole.ID - before.ID)
+			r.outside.Sleep(leaseTime)
+			if after, _ := m.store.Load(); after.ID != whole.ID {
+				t.Errorf("seed %d: whole in configuration %d, and then there was %d", seed, whole.ID, after.ID)
+			}
+			r.stopping = true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changes == 0 {
+		t.Error("no cut has changed the configuration")
+	}
+}
+
+func (r *run) awaitWhole(c Cluster) {
+	for !c.Whole() {
+		r.outside.Sleep(10 * time.Microsecond)
+	}
+}
