@@ -64,18 +64,30 @@ func checkFormat(path string) error {
 }
 
 // writeFormat marks a folder that holds nothing of ours yet. A link appears with
-// its content, and only if there is none.
+// its content, and only if there is none. Each caller has a draft of its own:
+// machines of one process may be here at once, too.
 func writeFormat(path, name string) error {
 	names, err := filepath.Glob(filepath.Join(path, "machine-*"))
-	if err != nil || len(names) > 0 {
-		return errors.Join(err, fmt.Errorf("%w: %s holds machines but no %s", ErrFormat, path, formatName))
-	}
-	draft := fmt.Sprintf("%s.%d", name, os.Getpid())
-	if err := os.WriteFile(draft, []byte(formatText()), 0o600); err != nil {
+	if err != nil {
 		return fmt.Errorf("shm: %w", err)
 	}
-	defer os.Remove(draft)
-	if err := os.Link(draft, name); err != nil && !errors.Is(err, os.ErrExist) {
+	if len(names) > 0 {
+		// Machines come after the mark: another may have set it meanwhile.
+		if _, err := os.Stat(name); err == nil {
+			return nil
+		}
+		return fmt.Errorf("%w: %s holds machines but no %s", ErrFormat, path, formatName)
+	}
+	draft, err := os.CreateTemp(path, formatName+".*")
+	if err != nil {
+		return fmt.Errorf("shm: %w", err)
+	}
+	defer os.Remove(draft.Name())
+	_, err = draft.WriteString(formatText())
+	if err := errors.Join(err, draft.Close()); err != nil {
+		return fmt.Errorf("shm: %w", err)
+	}
+	if err := os.Link(draft.Name(), name); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("shm: %w", err)
 	}
 	return nil
