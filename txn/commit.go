@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -134,7 +135,9 @@ func (s *state) attempt() (outcome, error) {
 		if errors.Is(err, ErrStale) {
 			return again, nil
 		}
-		return again, err
+		// Nobody waits for an evicted machine before memory gets another use: what
+		// looks damaged to it may not be.
+		return again, cmp.Or(s.m.Confirm(), err)
 	}
 	if err := s.plan(); err != nil {
 		if errors.Is(err, errMoved) {
