@@ -67,14 +67,20 @@ func commitOf(info *debug.BuildInfo) string {
 	return revision + modified
 }
 
+// Computer returns the conditions that are the computer's and the program's.
+func Computer() Conditions {
+	return Conditions{
+		CPU: cpuModel(), Processors: runtime.GOMAXPROCS(0), MemoryBytes: memoryBytes(), Kernel: kernel(), Go: runtime.Version(),
+		Others: -1, Commit: Commit(),
+	}
+}
+
 func (r *run) conditions() Conditions {
 	o, cfg := &r.options, &r.target.cfg
-	c := Conditions{
-		CPU: cpuModel(), Processors: runtime.GOMAXPROCS(0), MemoryBytes: memoryBytes(), Kernel: kernel(), Go: runtime.Version(),
-		Others: r.after.others(r.before), Commit: Commit(), API: cfg.API, Server: r.target.server,
-		Workload: r.workload.Name(), Scale: r.workload.Scale(), Seed: o.Seed, Threads: o.Threads, Rate: o.Rate,
-		WarmUp: o.WarmUp.Seconds(), Began: r.start,
-	}
+	c := Computer()
+	c.Others, c.API, c.Server = r.after.others(r.before), cfg.API, r.target.server
+	c.Workload, c.Scale, c.Seed, c.Threads, c.Rate = r.workload.Name(), r.workload.Scale(), o.Seed, o.Threads, o.Rate
+	c.WarmUp, c.Began = o.WarmUp.Seconds(), r.start
 	if cfg.DSN != "" {
 		return c
 	}
