@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/sql/wire"
 )
 
@@ -79,6 +80,10 @@ type Config struct {
 	// all machines should have the same.
 	LeaseTime time.Duration
 
+	// RecoveryPace is how hard a machine of Cluster works to fill replicas that
+	// others have lost: PaceSlow by default.
+	RecoveryPace Pace
+
 	// ResultBuffer bounds the rows that one statement may return, because they
 	// are held back until its transaction is validated. 64 MiB by default.
 	ResultBuffer Size
@@ -97,6 +102,27 @@ type Config struct {
 
 	// Logger receives what happens. By default nothing is logged.
 	Logger *slog.Logger
+}
+
+// A Pace is how hard data recovery works (SOSP'15 section 6.4). Where one replica
+// of a region is left that has everything, it is always PaceAggressive.
+type Pace string
+
+// The paces.
+const (
+	// PaceSlow fetches 8 KB every 2 ms on average, so that transactions hardly
+	// notice: 4 MB a second at each machine.
+	PaceSlow Pace = "slow"
+	// PaceAggressive fetches 32 KB at a time without a pause.
+	PaceAggressive Pace = "aggressive"
+)
+
+// recovery is the pace of a machine.
+func (p Pace) recovery() recovery.Pace {
+	if p == PaceAggressive {
+		return recovery.Aggressive
+	}
+	return recovery.Slow
 }
 
 // Defaults of Config.
@@ -186,8 +212,8 @@ func (c Config) Validate() error {
 		return errors.New("farmsql: Folder (--data) is empty: where shall the data be?")
 	case c.Volatile && (c.Folder != "" || c.Saves != ""):
 		return errors.New("farmsql: Volatile is set, and so is Folder or Saves")
-	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0):
-		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder or LeaseTime (--machine-id, --failure-domain, --shared-folder, --lease) is given, and no Cluster (--cluster)")
+	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0 || c.RecoveryPace != ""):
+		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder, LeaseTime or RecoveryPace (--machine-id, --failure-domain, --shared-folder, --lease, --recovery-pace) is given, and no Cluster (--cluster)")
 	case c.Cluster != "" && c.Volatile:
 		return errors.New("farmsql: with Cluster (--cluster), Volatile cannot be had")
 	case c.Cluster != "" && c.Machines != 1:
@@ -198,6 +224,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("farmsql: FailureDomain (--failure-domain) is %d: must be 1 to %d, or 0 for one of its own", c.FailureDomain, failureDomainMax)
 	case c.LeaseTime < 0 || c.LeaseTime > 0 && c.LeaseTime < leaseTimeMin:
 		return fmt.Errorf("farmsql: LeaseTime (--lease) is %v: must be at least %v", c.LeaseTime, leaseTimeMin)
+	case c.RecoveryPace != "" && c.RecoveryPace != PaceSlow && c.RecoveryPace != PaceAggressive:
+		return fmt.Errorf("farmsql: RecoveryPace (--recovery-pace) is %q: must be %q or %q", c.RecoveryPace, PaceSlow, PaceAggressive)
 	case c.Cluster != "" && (c.Replicas < 1 || c.Replicas > machinesMax):
 		return fmt.Errorf("farmsql: Replicas (--replicas) is %d: must be 1 to %d", c.Replicas, machinesMax)
 	case c.Machines < 1 || c.Machines > machinesMax:

@@ -139,6 +139,8 @@ func TestConfigValidate(t *testing.T) {
 		"packets":         {Folder: "x", MaxPacket: 8 * GiB},
 		"connections":     {Folder: "x", MaxConnections: -1},
 		"TLS is required": {Folder: "x", RequireTLS: true},
+		"--recovery-pace": {Folder: "x", RecoveryPace: PaceSlow},
+		"RecoveryPace (--recovery-pace) is \"fast\"": {Folder: "x", Cluster: "file://x", RecoveryPace: "fast"},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)

@@ -153,6 +153,7 @@ func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 			}
 			return k, err
 		},
+		Pace:   cfg.RecoveryPace.recovery(),
 		Ended:  l.ended,
 		Events: cfg.events(),
 	})

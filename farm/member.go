@@ -35,6 +35,9 @@ type MemberConfig struct {
 	NIC      rdma.NIC
 	// Keeper makes the keeper of the machine's leases.
 	Keeper func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error)
+	// Pace is how hard this machine works to fill its replicas; recovery.Slow by
+	// default. Where one replica of a region is left it is recovery.Aggressive.
+	Pace recovery.Pace
 	// Prepare, if not nil, is called with the machine's transactions before anybody
 	// can ship a function to it: it registers handlers.
 	Prepare func(*txn.Machine)

@@ -50,7 +50,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		},
 		Hold:  func() func() { return m.txn.Start().End },
 		Clock: m.clock,
-		Pace:  paceOf(p),
+		Pace:  m.paceOf(p),
 		Bytes: func(n int) { read += n },
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
@@ -91,11 +91,14 @@ func refill(ctx context.Context, f *recovery.Refill) error {
 
 // paceOf hurries where one replica is left that has everything (SOSP'15 section
 // 6.4).
-func paceOf(p cluster.Placement) recovery.Pace {
-	if len(p.Backups) == len(p.Filling) {
+func (m *Member) paceOf(p cluster.Placement) recovery.Pace {
+	switch {
+	case len(p.Backups) == len(p.Filling):
 		return recovery.Aggressive
+	case m.cfg.Pace == recovery.Pace{}:
+		return recovery.Slow
 	}
-	return recovery.Gentle
+	return m.cfg.Pace
 }
 
 // A configurationContext ends when a configuration does.

@@ -1,12 +1,15 @@
 package farm
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // A new backup does not count as filled before the transactions of earlier
@@ -37,4 +40,39 @@ func TestFilledAfterSettled(t *testing.T) {
 			t.Error("filled before it was settled")
 		}
 	})
+}
+
+// Replicas are filled at the machine's pace, slowly by default; where one replica is
+// left, as fast as it can be done.
+func TestFilledAtItsPace(t *testing.T) {
+	const replicas = 3
+	took := func(pace recovery.Pace, deaths int) (d time.Duration) {
+		membersAtPace(t, pace, 5, 5, replicas, func(g *members) {
+			for range 15 { // pieces of 8 KB
+				g.at(0, func(m *Member) {
+					err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+						_, _, err := t.Alloc(7<<10, 0)
+						return err
+					})
+					if err != nil {
+						g.Errorf("machine 0: %v", err)
+					}
+				})
+			}
+			c, _ := g.store.Load()
+			large := c.Regions[slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Primary == 0 })]
+			for _, id := range large.Backups[:deaths] {
+				g.kill(id)
+			}
+			begin := g.world.Now()
+			g.until("the regions are whole", func() bool { return g.whole() })
+			d = g.world.Now() - begin
+		})
+		return d
+	}
+	slow, hurried, last := took(recovery.Pace{}, 1), took(recovery.Aggressive, 1), took(recovery.Pace{}, replicas-1)
+	t.Logf("slow %v, aggressive %v, of the last replica %v", slow, hurried, last)
+	if slow < hurried+10*time.Millisecond || slow < last+10*time.Millisecond {
+		t.Errorf("whole after %v slowly, %v aggressively, and %v when one replica is left", slow, hurried, last)
+	}
 }

@@ -23,6 +23,7 @@ type members struct {
 	world    *sim.World
 	store    cluster.MemoryStore
 	settings Config
+	pace     recovery.Pace
 	up       map[rdma.MachineID]*Member // the latest life of each that is up
 	ended    map[rdma.MachineID]error
 	// recovering, if not nil, is told of each step of recovery.
@@ -32,7 +33,13 @@ type members struct {
 // aFewMembers runs f with n machines that are up.
 func aFewMembers(t *testing.T, seed uint64, n, replicas int, f func(g *members)) {
 	t.Helper()
-	g := &members{T: t, world: sim.New(sim.Options{Seed: seed}), up: make(map[rdma.MachineID]*Member), ended: make(map[rdma.MachineID]error)}
+	membersAtPace(t, recovery.Pace{}, seed, n, replicas, f)
+}
+
+// membersAtPace is aFewMembers with machines that fill replicas at a pace.
+func membersAtPace(t *testing.T, pace recovery.Pace, seed uint64, n, replicas int, f func(g *members)) {
+	t.Helper()
+	g := &members{T: t, pace: pace, world: sim.New(sim.Options{Seed: seed}), up: make(map[rdma.MachineID]*Member), ended: make(map[rdma.MachineID]error)}
 	g.settings = Config{Replicas: replicas, Workers: 2, RegionBytes: 1 << 20, LogBytes: 256 << 10, MessageBytes: 64 << 10}
 	err := g.world.Run(func() {
 		for i := range n {
@@ -64,7 +71,7 @@ func (g *members) boot(id rdma.MachineID) {
 		}
 		m, err := OpenMember(context.Background(), MemberConfig{
 			Self: cluster.Member{Machine: id, FailureDomain: int(id)}, Settings: settings,
-			Memory: g.world.Machine(id).Memory(), Store: &g.store, NIC: nic,
+			Memory: g.world.Machine(id).Memory(), Store: &g.store, NIC: nic, Pace: g.pace,
 			Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
 				return lease.NewCalls(e, KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: p, Expired: expired}), nil
 			},

@@ -18,10 +18,10 @@ type Pace struct {
 	Interval time.Duration
 }
 
-// The paces of the paper: the gentle one leaves the foreground work alone; the
+// The paces of the paper: the slow one leaves the foreground work alone; the
 // aggressive one is for regions of which one replica is left (section 6.4).
 var (
-	Gentle     = Pace{Bytes: 8 << 10, Interval: 4 * time.Millisecond}
+	Slow       = Pace{Bytes: 8 << 10, Interval: 4 * time.Millisecond}
 	Aggressive = Pace{Bytes: 32 << 10}
 )
 

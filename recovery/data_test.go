@@ -70,7 +70,7 @@ func newRefill(t *testing.T, objects int) *refill {
 		r.ptrs = append(r.ptrs, p)
 	}
 	r.Refill.Clock = r.clock
-	r.Pace = Gentle
+	r.Pace = Slow
 	r.Read = func(_ context.Context, off uint64, dst []byte) error {
 		if r.held != 1 {
 			t.Errorf("read while the epoch is held %d times", r.held)
@@ -118,7 +118,7 @@ func TestPaper5_4_Paced(t *testing.T) {
 		t.Errorf("a read every %v", mean)
 	}
 	for _, d := range r.clock.sleeps {
-		if d > Gentle.Interval {
+		if d > Slow.Interval {
 			t.Errorf("slept %v", d)
 		}
 	}

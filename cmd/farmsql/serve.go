@@ -61,11 +61,12 @@ type clusterFlags struct {
 	Transport     string        `default:"shm" enum:"shm" help:"With --cluster: how machines reach each other: shm, shared memory of this host."`
 	SharedFolder  string        `placeholder:"FOLDER" help:"With --cluster: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
 	Lease         time.Duration `placeholder:"DURATION" help:"With --cluster: how long a machine may be silent before the others go on without it. All machines should have the same; the default is what can be kept punctually here, and is logged."`
+	RecoveryPace  farmsql.Pace  `placeholder:"PACE" help:"With --cluster: how hard the machine works to fill replicas that others have lost: slow, 4 MB a second that transactions hardly notice, or aggressive, as fast as it can, which is what it always does where one replica is left (slow)."`
 }
 
 func (f clusterFlags) apply(c *farmsql.Config) {
 	c.Cluster, c.MachineID, c.FailureDomain = f.Cluster, f.MachineID, f.FailureDomain
-	c.SharedFolder, c.LeaseTime = f.SharedFolder, f.Lease
+	c.SharedFolder, c.LeaseTime, c.RecoveryPace = f.SharedFolder, f.Lease, f.RecoveryPace
 }
 
 // logFlags say what is logged to stderr.
