@@ -50,6 +50,24 @@ func (r *Region) Fetch(p Ptr) {
 	}
 }
 
+// fetchMax is how many lines of an object FetchAll asks for: more than a processor
+// has under way at a time would only take the place of what others asked for.
+const fetchMax = 32
+
+// FetchAll has the processor fetch p's object, or as much of a large one as makes
+// sense, and does not wait for it.
+func (r *Region) FetchAll(p Ptr) {
+	off, ok := r.at(p)
+	if !ok {
+		return
+	}
+	size := p.Class().Size()
+	object := r.m.Pointer(off, uint64(size))
+	for at := 0; at < min(size, fetchMax*lineBytes); at += lineBytes {
+		prefetch(unsafe.Add(object, at))
+	}
+}
+
 // Touch has the processor fetch the lines that hold bytes from to to of the
 // payload, and does not wait for them. What lies outside is left out.
 func (v View) Touch(from, to int) {

@@ -172,6 +172,25 @@ func TestLookRefuses(t *testing.T) {
 	}
 }
 
+// TestFetchRefuses what is no object of the region: an address in it is not made, for
+// that panics beyond the region's end.
+func TestFetchRefuses(t *testing.T) {
+	r := viewRegion(t, 7, 4<<20)
+	p := newObject(t, r, 3)
+	end := MakePtr(MakeAddr(7, uint32(r.Memory().Size()-64)), p.Class(), 0)
+	for _, p := range []Ptr{
+		{}, p, MakePtr(p.Addr, p.Class()+1, 0), MakePtr(MakeAddr(8, p.Addr.Offset()), p.Class(), 0), MakePtr(p.Addr+8, p.Class(), 0), end,
+	} {
+		_, err := r.Look(p)
+		_, there := r.at(p)
+		if there == errors.Is(err, ErrBadPtr) {
+			t.Errorf("%v: there %v, Look: %v", p, there, err)
+		}
+		r.Fetch(p)
+		r.FetchAll(p)
+	}
+}
+
 // TestViewNeverAcceptsAMixture has writers fill an object with one byte while
 // readers load two distant parts of it: those that are valid must agree.
 func TestViewNeverAcceptsAMixture(t *testing.T) {

@@ -27,6 +27,19 @@ func (o Operation) Fetch(p region.Ptr) {
 	}
 }
 
+// Fetch has the processor fetch the object p, which the transaction is going to
+// read, and does not wait for it. Who knows several such objects has the misses
+// of all of them under way at once. It does nothing about objects of which another
+// machine is the primary.
+func (t *Tx) Fetch(p region.Ptr) {
+	if t.state == nil {
+		return
+	}
+	if rt := t.m.route(p.Addr.Region()); rt != nil && rt.primary {
+		rt.local.FetchAll(p)
+	}
+}
+
 // ReadPairs is ReadPair of many pairs, whose READs are all under way at once. It
 // tries once: see PairRead.Err.
 func (o Operation) ReadPairs(reads []PairRead) {
