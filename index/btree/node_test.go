@@ -262,8 +262,8 @@ func TestPartitionOfManyIsFast(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	put := func(k string, i int) *change { return &change{[]byte(k), val(i), false} }
-	del := func(k string) *change { return &change{[]byte(k), value{}, true} }
+	put := func(k string, i int) *change { return &change{key: []byte(k), val: val(i)} }
+	del := func(k string) *change { return &change{key: []byte(k), deleted: true} }
 	got := merge(entriesOf("b", "d", "f"), []*change{put("a", 9), del("b"), put("d", 8), del("e"), put("z", 7)})
 	want := []entry{{[]byte("a"), val(9)}, {[]byte("d"), val(8)}, {[]byte("f"), val(2)}, {[]byte("z"), val(7)}}
 	if !slices.EqualFunc(got, want, func(a, b entry) bool { return bytes.Equal(a.key, b.key) && a.val == b.val }) {

@@ -73,6 +73,29 @@ func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 	return true, nil
 }
 
+// Fetch has the processor fetch the leaf in which t is going to look for key, and
+// does not wait for it. Who has several keys to look for asks for all of them
+// first, and waits for memory about as long as for one. It does nothing while the
+// way to the leaf is not cached, or where another machine is its primary.
+func (tr *Tree) Fetch(t *txn.Tx, key []byte) { tr.fetch(t, key) }
+
+// fetch is Fetch, and returns the leaf if one is known.
+func (tr *Tree) fetch(t *txn.Tx, key []byte) region.Ptr {
+	s := tr.scratch()
+	defer s.free()
+	pos := position{key: key}
+	in := tr.cache.find(&s.probe, pos)
+	if in == nil {
+		return region.Ptr{}
+	}
+	p, err := in.child(pos)
+	if err != nil {
+		return region.Ptr{}
+	}
+	t.Fetch(p)
+	return p
+}
+
 // ask looks key up in what is committed, and remembers question and answer.
 func (p *pending) ask(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, error) {
 	if p.state != existing {

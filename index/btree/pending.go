@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -13,6 +14,10 @@ type change struct {
 	key     []byte
 	val     value
 	deleted bool
+	// leaf is the one that the key was in, or would have been, as far as was known
+	// here: Prepare tries it first. It has been asked for and is in the processor's
+	// cache by then.
+	leaf region.Ptr
 }
 
 // treeState says what a transaction did with the tree itself.
@@ -160,10 +165,22 @@ func (p *pending) set(t *txn.Tx, key []byte, v value, deleted bool) {
 		return
 	}
 	c := p.slab.next()
-	*c = change{p.keep(key), v, deleted}
+	*c = change{key: p.keep(key), val: v, deleted: deleted, leaf: p.leafOf(t, key)}
 	p.changes = slices.Insert(p.changes, i, c)
 	p.edits++
 	t.OnRollback(func() { p.take(c) })
+}
+
+// leafOf returns the leaf of key: what was asked last came from there, or the
+// cache leads there. If it does not, nothing is read to find out.
+func (p *pending) leafOf(t *txn.Tx, key []byte) region.Ptr {
+	if q := p.latest; q != nil && bytes.Equal(q.key, key) {
+		return q.src[0].Ptr
+	}
+	if p.state != existing {
+		return region.Ptr{}
+	}
+	return p.tr.fetch(t, key)
 }
 
 // take removes a change.

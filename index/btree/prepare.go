@@ -97,7 +97,7 @@ func stale(err error) error {
 // leaves applies the changes, a leaf at a time.
 func (e *editor) leaves(changes []*change) error {
 	for len(changes) > 0 {
-		lf, err := e.tr.seek(e.s, e.s, lateReader{e.l}, position{key: changes[0].key})
+		lf, err := e.find(changes[0])
 		if err != nil {
 			return err
 		}
@@ -111,6 +111,17 @@ func (e *editor) leaves(changes []*change) error {
 		changes = changes[n:]
 	}
 	return nil
+}
+
+// find returns the leaf of a change: mostly it is where the change says.
+func (e *editor) find(c *change) (leaf, error) {
+	r, pos := lateReader{e.l}, position{key: c.key}
+	if !c.leaf.IsNil() {
+		if lf, err := e.tr.leafAt(r, c.leaf, pos); !errors.Is(err, errMoved) {
+			return lf, err
+		}
+	}
+	return e.tr.seek(e.s, e.s, r, pos)
 }
 
 // leaf applies changes to one leaf in place, and as an image if they do not fit.

@@ -166,6 +166,11 @@ func (tr *Tree) follow(r reader, in *inner, pos position) (leaf, error) {
 	if err != nil {
 		return leaf{}, err
 	}
+	return tr.leafAt(r, p, pos)
+}
+
+// leafAt reads the leaf at p, which is that at pos unless the tree has changed.
+func (tr *Tree) leafAt(r reader, p region.Ptr, pos position) (leaf, error) {
 	b, v, err := r.Peek(p)
 	if err != nil {
 		return leaf{}, moved(err)
