@@ -115,7 +115,11 @@ var damages = []damage{
 		if by < 0 {
 			at = time.Now()
 		}
-		lines, err := x.linesOf(t, 1, 1, 1, t.Write)
+		p, err := x.linesOf(t, 1, 1, 1)
+		if err != nil {
+			return err
+		}
+		lines, err := t.Write(p)
 		if err == nil {
 			lineDelivered.set(lineOf(lines, 0), at)
 		}

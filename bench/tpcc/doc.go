@@ -29,7 +29,9 @@
 // (clause 1.4.5), so that what is only read is apart from what is changed, and what
 // New-Order changes from what Payment does. The lines of an order, which are always
 // used together, are next to each other in one object (clause 1.4.1).
-// All is read in transactions, but what Stock-Level counts (clause 2.8.2.3).
+// All is read in transactions, but what Stock-Level counts (clause 2.8.2.3). Buckets,
+// leaves and rows of several lines, orders or districts are asked for together before
+// the first of them is read (txn.Tx.Fetch).
 //
 //	hash tables                          B-trees
 //	warehouse, its year-to-date          new orders by number

@@ -30,6 +30,9 @@ type native struct {
 	seen  []int
 	keys  [][]byte
 	row   []byte
+	rows  []lineRows
+	// delivered are those of a Delivery.
+	delivered []deliveredOrder
 }
 
 // part returns the partition of a warehouse.

@@ -7,20 +7,49 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// deliver is Delivery (clause 2.7.4.2), of all districts in one transaction.
+// A deliveredOrder is one that a Delivery delivers.
+type deliveredOrder struct {
+	district, number int
+	at, lines        region.Ptr
+	customer         int
+	customerRow      region.Ptr
+	sum              money
+}
+
+// deliver is Delivery (clause 2.7.4.2), of all districts in one transaction. Each
+// step is done for all of them before the next, and asks for what that will read.
 func (x *native) deliver(t *txn.Tx, in *delivery) error {
+	if err := x.takeOldest(t, in); err != nil {
+		return err
+	}
+	for _, step := range []func(*txn.Tx, *delivery, *deliveredOrder) error{x.deliverOrder, x.deliverLines, x.bill} {
+		for i := range x.delivered {
+			if err := step(t, in, &x.delivered[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeOldest takes the oldest order of each district out of NEW-ORDER.
+func (x *native) takeOldest(t *txn.Tx, in *delivery) error {
+	home := x.part(in.warehouse)
+	for d := 1; d <= districts; d++ {
+		home.newOrders.Fetch(t, x.number(in.warehouse, d, 0))
+	}
+	x.delivered = x.delivered[:0]
 	for d := 1; d <= districts; d++ {
 		order, p, err := x.oldest(t, in.warehouse, d)
 		if err != nil {
 			return err
 		}
-		in.orders[d-1] = order
-		if order == 0 {
+		if in.orders[d-1] = order; order == 0 {
 			continue
 		}
-		if err := x.deliverOrder(t, in, d, order, p); err != nil {
-			return err
-		}
+		t.Fetch(p)
+		home.lines.Fetch(t, x.number(in.warehouse, d, order))
+		x.delivered = append(x.delivered, deliveredOrder{district: d, number: order, at: p})
 	}
 	return nil
 }
@@ -40,40 +69,57 @@ func (x *native) oldest(t *txn.Tx, warehouse, district int) (order int, p region
 	return order, p, err
 }
 
-func (x *native) deliverOrder(t *txn.Tx, in *delivery, district, number int, p region.Ptr) error {
-	home := x.part(in.warehouse)
-	order, err := t.Write(p)
+// deliverOrder changes the order and finds its lines.
+func (x *native) deliverOrder(t *txn.Tx, in *delivery, o *deliveredOrder) error {
+	order, err := t.Write(o.at)
 	if err != nil {
 		return err
 	}
 	orderCarrier.set(order, in.carrier)
-	lines, err := x.linesOf(t, in.warehouse, district, number, t.Write)
+	o.customer = orderCustomer.get(order)
+	x.part(in.warehouse).customers.Fetch(t, x.number(in.warehouse, o.district, o.customer))
+	if o.lines, err = x.linesOf(t, in.warehouse, o.district, o.number); err != nil {
+		return err
+	}
+	t.Fetch(o.lines)
+	return nil
+}
+
+// deliverLines changes the lines and finds the customer.
+func (x *native) deliverLines(t *txn.Tx, in *delivery, o *deliveredOrder) error {
+	lines, err := t.Write(o.lines)
 	if err != nil {
 		return err
 	}
-	sum := money(0)
 	for i := range linesCount.get(lines) {
 		line := lineOf(lines, i)
 		lineDelivered.set(line, in.at)
-		sum += lineAmount.get(line)
+		o.sum += lineAmount.get(line)
 	}
-	customer, err := write(t, home.customers, x.number(in.warehouse, district, orderCustomer.get(order)))
+	o.customerRow, err = find(t, x.part(in.warehouse).customers, x.number(in.warehouse, o.district, o.customer))
 	if err != nil {
 		return err
 	}
-	customerBalance.add(customer, sum)
+	t.Fetch(o.customerRow)
+	return nil
+}
+
+// bill changes the customer.
+func (x *native) bill(t *txn.Tx, _ *delivery, o *deliveredOrder) error {
+	customer, err := t.Write(o.customerRow)
+	if err != nil {
+		return err
+	}
+	customerBalance.add(customer, o.sum)
 	customerDeliveries.add(customer, 1)
 	return nil
 }
 
-// linesOf returns the lines of an order, opened by t.Read or t.Write.
-func (x *native) linesOf(t *txn.Tx, warehouse, district, order int, open func(region.Ptr) ([]byte, error)) ([]byte, error) {
+// linesOf returns where the lines of an order are.
+func (x *native) linesOf(t *txn.Tx, warehouse, district, order int) (region.Ptr, error) {
 	p, ok, err := x.part(warehouse).lines.Get(t, x.number(warehouse, district, order))
-	if err != nil {
-		return nil, err
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: lines of order %d of warehouse %d, district %d", errMissing, order, warehouse, district)
 	}
-	if !ok {
-		return nil, fmt.Errorf("%w: lines of order %d of warehouse %d, district %d", errMissing, order, warehouse, district)
-	}
-	return open(p)
+	return p, err
 }

@@ -1,12 +1,14 @@
 package tpcc
 
 import (
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
 // enter is New-Order (clause 2.4.2.2).
 func (x *native) enter(t *txn.Tx, in *newOrder) error {
 	home := x.part(in.warehouse)
+	x.fetchLines(t, in)
 	warehouse, err := read(t, home.warehouses, x.number(in.warehouse, 0, 0))
 	if err != nil {
 		return err
@@ -61,6 +63,9 @@ func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 
 // enterLines adds the order's lines and takes what they need from stock.
 func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
+	if err := x.findLines(t, in); err != nil {
+		return 0, err
+	}
 	home := x.part(in.warehouse)
 	p, lines, err := t.Alloc(linesBytes(len(in.lines)), home.hint)
 	if err != nil {
@@ -68,7 +73,7 @@ func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	}
 	linesCount.set(lines, len(in.lines))
 	for i := range in.lines {
-		amount, err := x.enterLine(t, in, &in.lines[i], lineOf(lines, i))
+		amount, err := x.enterLine(t, in, i, lineOf(lines, i))
 		if err != nil {
 			return 0, err
 		}
@@ -77,24 +82,62 @@ func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	return sum, home.lines.Put(t, x.number(in.warehouse, in.district, in.number), p)
 }
 
-func (x *native) enterLine(t *txn.Tx, in *newOrder, line *newLine, row []byte) (money, error) {
-	at, ok, err := x.partitions[x.at].items.GetPtr(t, x.number(0, 0, line.item))
+// fetchLines asks for what the indexes say about the lines' rows. Like findLines it
+// goes through all of them before the first is needed, for a processor waits for
+// many misses in about the time of one.
+func (x *native) fetchLines(t *txn.Tx, in *newOrder) {
+	for i := range in.lines {
+		line := &in.lines[i]
+		x.partitions[x.at].items.Fetch(t, x.number(0, 0, line.item))
+		supply := x.part(line.supply)
+		supply.stocks.Fetch(t, x.number(line.supply, 0, line.item))
+		supply.stockData.Fetch(t, x.key)
+	}
+}
+
+// A lineRows is where the rows of a line are.
+type lineRows struct{ item, stock, data region.Ptr }
+
+// findLines finds the lines' rows, and asks for them.
+func (x *native) findLines(t *txn.Tx, in *newOrder) error {
+	x.rows = x.rows[:0]
+	for i := range in.lines {
+		line := &in.lines[i]
+		item, ok, err := x.partitions[x.at].items.GetPtr(t, x.number(0, 0, line.item))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errUnusedItem
+		}
+		t.Fetch(item)
+		supply := x.part(line.supply)
+		stock, err := find(t, supply.stocks, x.number(line.supply, 0, line.item))
+		if err != nil {
+			return err
+		}
+		t.Fetch(stock)
+		data, err := find(t, supply.stockData, x.key)
+		if err != nil {
+			return err
+		}
+		t.Fetch(data)
+		x.rows = append(x.rows, lineRows{item, stock, data})
+	}
+	return nil
+}
+
+func (x *native) enterLine(t *txn.Tx, in *newOrder, i int, row []byte) (money, error) {
+	line, at := &in.lines[i], &x.rows[i]
+	item, err := t.Read(at.item)
 	if err != nil {
 		return 0, err
 	}
-	if !ok {
-		return 0, errUnusedItem
-	}
-	item, err := t.Read(at)
+	stock, err := t.Write(at.stock)
 	if err != nil {
 		return 0, err
 	}
-	supply := x.part(line.supply)
-	stock, err := write(t, supply.stocks, x.number(line.supply, 0, line.item))
-	if err != nil {
-		return 0, err
-	}
-	data, err := read(t, supply.stockData, x.key)
+	data, err := t.Read(at.data)
 	if err != nil {
 		return 0, err
 	}

@@ -29,10 +29,16 @@ func (x *native) status(t *txn.Tx, in *orderStatus) error {
 		return fmt.Errorf("%w: an order of customer %d of warehouse %d, district %d", errMissing, in.number, who.warehouse, who.district)
 	}
 	in.order = int(binary.BigEndian.Uint32(key[keyBytes:]))
+	t.Fetch(p)
+	at, err := x.linesOf(t, who.warehouse, who.district, in.order)
+	if err != nil {
+		return err
+	}
+	t.Fetch(at)
 	if _, err := t.Read(p); err != nil {
 		return err
 	}
-	lines, err := x.linesOf(t, who.warehouse, who.district, in.order, t.Read)
+	lines, err := t.Read(at)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,24 @@ func (x *native) level(ctx context.Context, in *stockLevel) error {
 
 // recentItems collects the items of a district's latest orders.
 func (x *native) recentItems(t *txn.Tx, in *stockLevel) error {
+	if err := x.recentLines(t, in); err != nil {
+		return err
+	}
+	x.seen = x.seen[:0]
+	for _, p := range x.found {
+		lines, err := t.Read(p)
+		if err != nil {
+			return err
+		}
+		for i := range linesCount.get(lines) {
+			x.seen = append(x.seen, lineItem.get(lineOf(lines, i)))
+		}
+	}
+	return nil
+}
+
+// recentLines finds the lines of the latest orders, and asks for them.
+func (x *native) recentLines(t *txn.Tx, in *stockLevel) error {
 	home := x.part(in.warehouse)
 	district, err := read(t, home.districtOrders, x.number(in.warehouse, in.district, 0))
 	if err != nil {
@@ -31,19 +49,14 @@ func (x *native) recentItems(t *txn.Tx, in *stockLevel) error {
 	next := nextOrder.get(district)
 	x.low = appendKey(x.low[:0], in.warehouse, in.district, max(0, next-recentOrders))
 	x.high = appendKey(x.high[:0], in.warehouse, in.district, next)
-	x.seen = x.seen[:0]
+	x.found = x.found[:0]
 	for c := home.lines.Scan(t, x.low, x.high, false); ; {
 		_, p, ok, err := c.Next()
 		if err != nil || !ok {
 			return err
 		}
-		lines, err := t.Read(p)
-		if err != nil {
-			return err
-		}
-		for i := range linesCount.get(lines) {
-			x.seen = append(x.seen, lineItem.get(lineOf(lines, i)))
-		}
+		t.Fetch(p)
+		x.found = append(x.found, p)
 	}
 }
 
