@@ -102,28 +102,24 @@ func TestSeedDecides(t *testing.T) {
 }
 
 // Broken protocols are caught: that is the test of the test. Each has the options
-// under which it shows soon. What takes long is tried at night.
+// under which it shows soon.
 func TestSabotage(t *testing.T) {
 	const seedsMax = 1000
 	for _, c := range []struct {
 		step sabotage.Step
-		long bool
 		with func(*Options) // nil: as drawn, with machines that fail together
 	}{
-		{sabotage.ValidationLast, false, nil}, {sabotage.LockedVersion, false, nil}, {sabotage.Answers, false, nil}, {sabotage.Backups, false, nil},
-		{sabotage.Validation, false, asMembers},
-		{sabotage.Drain, false, asMembers},
-		{sabotage.LockRecovery, false, asMembers},
-		{sabotage.Votes, false, asMembers},
-		{sabotage.OldLeases, true, leaveBehind},
-		{sabotage.BackupAcks, true, killInSpikes(KillAtStep)},
-		{sabotage.PrimaryAcks, true, killInSpikes(Kill)},
-		{sabotage.Reservations, true, fillLogs},
+		{sabotage.ValidationLast, nil}, {sabotage.LockedVersion, nil}, {sabotage.Answers, nil}, {sabotage.Backups, nil},
+		{sabotage.Validation, asMembers},
+		{sabotage.Drain, asMembers},
+		{sabotage.LockRecovery, asMembers},
+		{sabotage.Votes, asMembers},
+		{sabotage.OldLeases, leaveBehind},
+		{sabotage.BackupAcks, killInSpikes(KillAtStep)},
+		{sabotage.PrimaryAcks, killInSpikes(Kill)},
+		{sabotage.Reservations, fillLogs},
 	} {
 		t.Run(c.step.String(), func(t *testing.T) {
-			if c.long && !nightly {
-				t.Skip("only with FARMSQL_NIGHTLY: takes many seeds")
-			}
 			for s := uint64(1); s <= seedsMax; s++ {
 				o := Draw(s).Together()
 				if c.with != nil {
