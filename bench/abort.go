@@ -48,6 +48,9 @@ func (th *Thread) Retry(ctx context.Context, attempt func() error) error {
 		if !again {
 			return err
 		}
+		if th.aborts == nil {
+			th.aborts = make(map[string]uint64)
+		}
 		th.aborts[reason]++
 		if err := pause(ctx, n); err != nil {
 			return err

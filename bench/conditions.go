@@ -30,14 +30,16 @@ type Conditions struct {
 	Server    string `json:"server,omitempty"` // of a DSN
 	Transport string `json:"transport,omitempty"`
 	Machines  int    `json:"machines,omitempty"`
+	Processes int    `json:"processes,omitempty"` // of the machines; 0 is the benchmark's own
 	Replicas  int    `json:"replicas,omitempty"`
-	Memory    string `json:"memory,omitempty"` // where regions are
+	Workers   int    `json:"workers,omitempty"` // of a machine; 0 is the default
+	Memory    string `json:"memory,omitempty"`  // where regions are
 
 	// The workload.
 	Workload string    `json:"workload"`
 	Scale    Scale     `json:"scale"`
 	Seed     uint64    `json:"seed"`
-	Threads  int       `json:"threads"`
+	Threads  int       `json:"threads"`        // at each machine
 	Rate     float64   `json:"rate,omitempty"` // of the open loop; else it is closed
 	WarmUp   float64   `json:"warmUpSeconds"`
 	Began    time.Time `json:"began"`
@@ -75,16 +77,15 @@ func Computer() Conditions {
 	}
 }
 
-func (r *run) conditions() Conditions {
-	o, cfg := &r.options, &r.target.cfg
+// conditions are those of a run, but for Others.
+func conditions(cfg *TargetConfig, o *Options, workload string, scale Scale, began time.Time) Conditions {
 	c := Computer()
-	c.Others, c.API, c.Server = r.after.others(r.before), cfg.API, r.target.server
-	c.Workload, c.Scale, c.Seed, c.Threads, c.Rate = r.workload.Name(), r.workload.Scale(), o.Seed, o.Threads, o.Rate
-	c.WarmUp, c.Began = o.WarmUp.Seconds(), r.start
+	c.API, c.Workload, c.Scale, c.Began = cfg.API, workload, scale, began
+	c.Seed, c.Threads, c.Rate, c.WarmUp = o.Seed, o.Threads, o.Rate, o.WarmUp.Seconds()
 	if cfg.DSN != "" {
 		return c
 	}
-	c.Transport, c.Machines, c.Replicas, c.Memory = cfg.Transport, cfg.Machines, cfg.Replicas, "anonymous memory"
+	c.Transport, c.Machines, c.Replicas, c.Workers, c.Memory = cfg.Transport, cfg.Machines, cfg.Replicas, cfg.Workers, "anonymous memory"
 	if cfg.Transport == TransportSHM {
 		c.Memory = "files in " + memoryFolder
 	}
@@ -133,5 +134,9 @@ func (c *Conditions) title() string {
 	default:
 		s += ", 1 machine"
 	}
-	return s + ", " + count(float64(c.Scale.N)) + " " + c.Scale.Unit + ", " + plural(c.Threads, "thread")
+	s += ", " + count(float64(c.Scale.N)) + " " + c.Scale.Unit + ", " + plural(c.Threads, "thread")
+	if c.Machines > 1 {
+		s += " each"
+	}
+	return s
 }

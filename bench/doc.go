@@ -7,9 +7,27 @@
 //	result, err := bench.Run(ctx, target, w, bench.Options{Threads: 2, WarmUp: 2 * time.Second, Duration: 10 * time.Second})
 //	result.Print(os.Stdout)
 //
+// # Machines as processes
+//
+// A Target is in one process: its machines share a scheduler and a garbage collector.
+// A Cluster is the same workload on machines each of which is a process that reaches
+// the others over rdma/shm, with its clients, as in SOSP'15 section 6 load comes from
+// the machines themselves:
+//
+//	            Cluster            commands and reports, JSON on stdin and stdout
+//	          /    |    \
+//	ServeMachine ServeMachine ...  each with a Target that Has one machine, and a Workload
+//
+// All processes load and run the workload at a time; what must be done once the
+// machine that Leads does, what can be shared out is shared out (Target.IsMine), and
+// Target.Barrier is where they wait for each other. A run begins at one moment in all
+// of them; what they have measured is put together by the millisecond. Machines can be
+// killed in the middle of a run, and restarted. When the Cluster's process ends,
+// whatever ends it, its machines end and what they had in memory is removed.
+//
 // # What is measured
 //
-// Each thread is a goroutine with a Client of its own. In the closed loop it
+// Each machine has so many threads, goroutines with a Client of their own. In the closed loop it
 // begins the next transaction when the last has ended. In the open loop
 // (Options.Rate) transactions arrive at random times whatever becomes of those
 // before them, and latency counts from the arrival: a database that stands still

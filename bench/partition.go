@@ -6,10 +6,19 @@ import (
 
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
 )
 
+// Hash creates a hash table, its shards dealt out to all machines, or finds the
+// one of that name, and returns the handles of the machines in this process, by
+// machine. All processes call it, and in the same order, as HashAt and TreeAt.
+func (t *Target) Hash(ctx context.Context, name string, cfg hash.Config, places []region.Addr) ([]*hash.Table, error) {
+	cfg.Places = places
+	return handles(ctx, t, 0, name, func(m machine) (*hash.Table, error) { return m.db.Hash(ctx, m.i, name, cfg) })
+}
+
 // HashAt creates a hash table all of which lives at one machine, or finds the one
-// of that name, and returns each machine's handle: it is for data that are
+// of that name, and returns handles as Hash does: it is for data that are
 // partitioned by hand.
 func (t *Target) HashAt(ctx context.Context, at int, name string, cfg hash.Config) ([]*hash.Table, error) {
 	places, err := t.Places(ctx)
@@ -17,24 +26,29 @@ func (t *Target) HashAt(ctx context.Context, at int, name string, cfg hash.Confi
 		return nil, err
 	}
 	cfg.Places = places[at : at+1]
-	return handles(t, at, name, func(m machine) (*hash.Table, error) { return m.db.Hash(ctx, m.i, name, cfg) })
+	return handles(ctx, t, at, name, func(m machine) (*hash.Table, error) { return m.db.Hash(ctx, m.i, name, cfg) })
 }
 
 // TreeAt is HashAt for B-trees.
 func (t *Target) TreeAt(ctx context.Context, at int, name string, cfg btree.Config) ([]*btree.Tree, error) {
-	return handles(t, at, name, func(m machine) (*btree.Tree, error) { return m.db.Tree(ctx, m.i, name, cfg) })
+	return handles(ctx, t, at, name, func(m machine) (*btree.Tree, error) { return m.db.Tree(ctx, m.i, name, cfg) })
 }
 
-// handles opens an index at all machines, and first at the one that is to make it.
-func handles[H any](t *Target, at int, name string, open func(machine) (H, error)) ([]H, error) {
-	var all []H
-	_, err := open(t.machines[at])
-	for _, m := range t.machines {
-		var h H
+// handles opens an index at the machines in this process, once the machine that is
+// to make it has done so.
+func handles[H any](ctx context.Context, t *Target, at int, name string, open func(machine) (H, error)) ([]H, error) {
+	all := make([]H, t.Machines())
+	var err error
+	if t.Has(at) {
+		_, err = open(t.machines[at])
+	}
+	if err == nil {
+		err = t.Barrier(ctx)
+	}
+	for _, i := range t.Here() {
 		if err == nil {
-			h, err = open(m)
+			all[i], err = open(t.machines[i])
 		}
-		all = append(all, h)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bench: index %s: %w", name, err)

@@ -17,6 +17,8 @@ import (
 type Progress struct {
 	w      io.Writer
 	isTerm bool
+	// tell, if not nil, is called in place of showing anything.
+	tell func(stageReport)
 }
 
 // NewProgress returns a Progress that writes to w.
@@ -37,8 +39,10 @@ const (
 type Stage struct {
 	p       *Progress
 	what    string
+	total   int
 	begin   time.Time
 	done    atomic.Int64
+	told    atomic.Int64 // when, since begin
 	bar     *progress.Tracker
 	drawing sync.WaitGroup
 }
@@ -47,7 +51,7 @@ type Stage struct {
 func (p *Progress) Stage(what string, steps int) *Stage { return p.stage(what, steps, unitCount) }
 
 func (p *Progress) stage(what string, total int, u unit) *Stage {
-	s := &Stage{p: p, what: what, begin: time.Now()}
+	s := &Stage{p: p, what: what, total: total, begin: time.Now()}
 	if p == nil || !p.isTerm {
 		return s
 	}
@@ -57,7 +61,7 @@ func (p *Progress) stage(what string, total int, u unit) *Stage {
 	}
 	w := progress.NewWriter()
 	w.SetOutputWriter(p.w)
-	w.SetUpdateFrequency(100 * time.Millisecond)
+	w.SetUpdateFrequency(stageInterval)
 	w.SetTrackerLength(40)
 	w.SetStyle(progress.StyleBlocks)
 	w.Style().Visibility.ETA = true
@@ -74,11 +78,25 @@ func (s *Stage) set(n int) {
 	if s.bar != nil {
 		s.bar.SetValue(int64(n))
 	}
+	if s.p == nil || s.p.tell == nil {
+		return
+	}
+	told, now := s.told.Load(), int64(time.Since(s.begin))
+	if now-told >= int64(stageInterval) && s.told.CompareAndSwap(told, now) {
+		s.p.tell(stageReport{What: s.what, Done: n, Total: s.total})
+	}
 }
+
+// stageInterval is how often is shown how far a stage is.
+const stageInterval = 100 * time.Millisecond
 
 // Done ends the stage, whether or not all of it was done.
 func (s *Stage) Done() {
 	if s.p == nil {
+		return
+	}
+	if s.p.tell != nil {
+		s.p.tell(stageReport{What: s.what, Done: int(s.done.Load()), Total: s.total, IsOver: true})
 		return
 	}
 	if s.bar == nil {

@@ -18,51 +18,65 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(latencyUnit, int64(latencyMax), latencyDigits)
 }
 
-// A record is what one thread has measured.
+// A record is what one thread has measured, or several together.
 type record struct {
-	kinds []kindRecord
-	// series counts the transactions that ended in each millisecond.
-	series []uint32
+	Kinds []kindRecord
+	// Series counts the transactions that ended in each millisecond.
+	Series []uint32
 }
 
 type kindRecord struct {
-	latency *hdrhistogram.Histogram
-	misses  uint64
+	Latency histogram
+	Misses  uint64
+}
+
+// A histogram is one of latencies, and can be text.
+type histogram struct{ *hdrhistogram.Histogram }
+
+// MarshalText implements encoding.TextMarshaler: it is base 64.
+func (h histogram) MarshalText() ([]byte, error) {
+	return h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *histogram) UnmarshalText(text []byte) (err error) {
+	h.Histogram, err = hdrhistogram.Decode(text)
+	return err
 }
 
 func newRecord(kinds int) *record {
-	r := &record{kinds: make([]kindRecord, kinds)}
-	for i := range r.kinds {
-		r.kinds[i].latency = newHistogram()
+	r := &record{Kinds: make([]kindRecord, kinds)}
+	for i := range r.Kinds {
+		r.Kinds[i].Latency.Histogram = newHistogram()
 	}
 	return r
 }
 
 // add counts a transaction that ended at the given time of the measured ones.
 func (r *record) add(kind int, latency, at time.Duration, missed bool) {
-	k := &r.kinds[kind]
+	k := &r.Kinds[kind]
 	// Cannot fail: the value is within the bounds.
-	_ = k.latency.RecordValue(int64(min(max(latency, 0), latencyMax)))
+	_ = k.Latency.RecordValue(int64(min(max(latency, 0), latencyMax)))
 	if missed {
-		k.misses++
+		k.Misses++
 	}
 	ms := int(at / time.Millisecond)
-	for ms >= len(r.series) {
-		r.series = append(r.series, 0)
+	for ms >= len(r.Series) {
+		r.Series = append(r.Series, 0)
 	}
-	r.series[ms]++
+	r.Series[ms]++
 }
 
 // merge adds what another thread has measured.
 func (r *record) merge(other *record) {
-	for i := range r.kinds {
-		r.kinds[i].latency.Merge(other.kinds[i].latency)
-		r.kinds[i].misses += other.kinds[i].misses
+	for i := range r.Kinds {
+		r.Kinds[i].Latency.Merge(other.Kinds[i].Latency.Histogram)
+		r.Kinds[i].Misses += other.Kinds[i].Misses
 	}
-	for len(r.series) < len(other.series) {
-		r.series = append(r.series, 0)
+	for len(r.Series) < len(other.Series) {
+		r.Series = append(r.Series, 0)
 	}
-	for i, n := range other.series {
-		r.series[i] += n
+	for i, n := range other.Series {
+		r.Series[i] += n
 	}
 }

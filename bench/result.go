@@ -25,11 +25,11 @@ type Result struct {
 	Kinds   []KindResult `json:"kinds"`
 	// Aborts counts by reason the attempts that met a conflict and were repeated.
 	Aborts map[string]uint64 `json:"aborts"`
-	// Processor is how many microseconds of processor time a transaction took in this
-	// process, clients included. It counts only while the process runs, so that other
-	// processes disturb it least.
+	// Processor is how many microseconds of processor time a transaction took in the
+	// processes of clients and machines, which are the same ones. It counts only while
+	// they run, so that other processes disturb it least.
 	Processor float64 `json:"processorMicroseconds"`
-	// Of the machines in this process, for each transaction.
+	// Of the machines, for each transaction.
 	Reads *Reads `json:"reads,omitempty"`
 	// PerSecond and PerMillisecond are how many transactions ended in each.
 	PerSecond      []uint32 `json:"perSecond"`
@@ -68,46 +68,101 @@ type Event struct {
 	Text    string  `json:"text"`
 }
 
-// result puts together what the threads have measured.
-func (r *run) result() (*Result, error) {
-	all := newRecord(len(r.workload.Kinds()))
-	aborts := make(map[string]uint64)
-	measured := r.options.Duration
+// A part is what one process has measured of a run.
+type part struct {
+	Record *record
+	// Measured is how long, Own the processor time that it took.
+	Measured, Own time.Duration
+	// Aborts are those of clients and of machines.
+	Aborts map[string]uint64
+	Reads  *machineCounters // nil if there are no machines
+}
+
+// machineCounters are those of txn.Stats that a result has.
+type machineCounters struct{ Local, Remote, Messages, Records uint64 }
+
+// part puts together what the threads have measured.
+func (r *run) part() *part {
+	p := &part{Record: newRecord(len(r.workload.Kinds())), Own: r.after.own - r.before.own, Aborts: make(map[string]uint64), Measured: r.measured()}
 	for _, l := range r.loops {
-		all.merge(l.record)
+		p.Record.merge(l.record)
 		for reason, n := range l.thread.aborts {
-			aborts[reason] += n
-		}
-		if r.options.Transactions > 0 {
-			measured = max(measured, l.ended)
+			p.Aborts[reason] += n
 		}
 	}
 	counted := r.after.txn.Sub(r.before.txn)
 	for reason, n := range counted.Aborts {
 		// What the caller rolled back is no conflict.
 		if n > 0 && txn.Reason(reason) != txn.ReasonUser {
-			aborts[txn.Reason(reason).String()] += n
+			p.Aborts[txn.Reason(reason).String()] += n
 		}
 	}
-	res := &Result{Conditions: r.conditions(), Seconds: measured.Seconds(), Aborts: aborts, PerMillisecond: all.series}
+	if r.target.Machines() > 0 {
+		p.Reads = &machineCounters{counted.LocalReads, counted.RemoteReads, counted.Messages, counted.Records}
+	}
+	return p
+}
+
+// measured is how long the run was after its warm-up.
+func (r *run) measured() time.Duration {
+	measured := r.options.Duration
+	if r.options.Transactions > 0 {
+		for _, l := range r.loops {
+			measured = max(measured, l.ended)
+		}
+	}
+	if at := time.Duration(r.finished.Load()); at != 0 {
+		measured = max(0, min(measured, at-r.options.WarmUp))
+	}
+	return measured
+}
+
+// merge puts together what processes have measured of one run, at least one.
+func merge(parts []*part) *part {
+	all := parts[0]
+	for _, p := range parts[1:] {
+		all.Record.merge(p.Record)
+		all.Measured, all.Own = max(all.Measured, p.Measured), all.Own+p.Own
+		for reason, n := range p.Aborts {
+			all.Aborts[reason] += n
+		}
+		if all.Reads != nil && p.Reads != nil {
+			all.Reads.Local += p.Reads.Local
+			all.Reads.Remote += p.Reads.Remote
+			all.Reads.Messages += p.Reads.Messages
+			all.Reads.Records += p.Reads.Records
+		}
+	}
+	return all
+}
+
+// result makes the result of what has been measured of kinds of transactions.
+func (p *part) result(c Conditions, kinds []string) (*Result, error) {
+	res := &Result{Conditions: c, Seconds: p.Measured.Seconds(), Aborts: p.Aborts, PerMillisecond: p.Record.Series}
 	total, misses := newHistogram(), uint64(0)
-	for i, k := range all.kinds {
-		res.Kinds = append(res.Kinds, res.kind(r.workload.Kinds()[i], k.latency, k.misses))
-		total.Merge(k.latency)
-		misses += k.misses
+	for i, k := range p.Record.Kinds {
+		res.Kinds = append(res.Kinds, res.kind(kinds[i], k.Latency.Histogram, k.Misses))
+		total.Merge(k.Latency.Histogram)
+		misses += k.Misses
 	}
 	if res.Total = res.kind("all", total, misses); res.Total.Count == 0 {
-		return nil, fmt.Errorf("bench: no transaction ended within the %v that were measured", measured)
+		return nil, fmt.Errorf("bench: no transaction ended within the %v that were measured", p.Measured)
 	}
-	res.PerSecond = perSecond(all.series)
+	res.PerSecond = perSecond(p.Record.Series)
 	n := float64(res.Total.Count)
-	res.Processor = float64(r.after.own-r.before.own) / float64(time.Microsecond) / n
-	if r.target.Machines() > 0 {
-		res.Reads = &Reads{
-			float64(counted.LocalReads) / n, float64(counted.RemoteReads) / n, float64(counted.Messages) / n, float64(counted.Records) / n,
-		}
+	res.Processor = float64(p.Own) / float64(time.Microsecond) / n
+	if r := p.Reads; r != nil {
+		res.Reads = &Reads{float64(r.Local) / n, float64(r.Remote) / n, float64(r.Messages) / n, float64(r.Records) / n}
 	}
 	return res, nil
+}
+
+// result makes the result of a run in this process.
+func (r *run) result() (*Result, error) {
+	c := conditions(&r.target.cfg, &r.options, r.workload.Name(), r.workload.Scale(), r.start)
+	p := r.part()
+	c.Server, c.Others = r.target.server, others(r.before, r.after, p.Own)
+	return p.result(c, r.workload.Kinds())
 }
 
 func (res *Result) kind(name string, h *hdrhistogram.Histogram, misses uint64) KindResult {
@@ -192,8 +247,14 @@ func (c *Conditions) describe() string {
 	}
 	if c.Memory != "" {
 		lines = append(lines, "regions in "+c.Memory)
-		if c.Machines > 1 {
+		switch {
+		case c.Processes > 0:
+			lines[len(lines)-1] += ", each machine a process with its clients"
+		case c.Machines > 1:
 			lines[len(lines)-1] += ", all machines in one process"
+		}
+		if c.Workers > 0 {
+			lines[len(lines)-1] += ", " + plural(c.Workers, "worker") + " each"
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -68,7 +68,7 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"toy, native, 3 machines, 2 replicas over local, 1,234 things, 2 threads", "seed 1, commit ", "2026-11-22 01:02 UTC",
+		"toy, native, 3 machines, 2 replicas over local, 1,234 things, 2 threads each", "seed 1, commit ", "2026-11-22 01:02 UTC",
 		"open loop, 5,000 transactions a second arrive", "processor", "regions in anonymous memory, all machines in one process",
 		"odd", "even", "20.0 %", "p99.9", "aborted and repeated: answer 3, lock 1,200", "1.50 µs of processor time, of clients and machines", "1.00 local and 2.00 remote reads",
 	} {
@@ -176,10 +176,10 @@ func TestConditions(t *testing.T) {
 	at := time.Unix(1000, 0)
 	before := sample{at: at, own: time.Second, all: 10 * time.Second}
 	after := sample{at: at.Add(2 * time.Second), own: 2 * time.Second, all: 14 * time.Second}
-	if got := after.others(before); got != 1.5 {
+	if got := others(before, after, after.own-before.own); got != 1.5 {
 		t.Errorf("others: %v", got)
 	}
-	if got := (sample{at: at}).others(before); got != -1 {
+	if got := others(before, sample{at: at}, 0); got != -1 {
 		t.Errorf("unknown: %v", got)
 	}
 	if computerTime() == 0 || ownTime() == 0 {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"runtime/pprof"
 	"sync"
@@ -17,22 +17,24 @@ import (
 
 // Options say how a workload is run.
 type Options struct {
-	// Threads is how many clients run transactions at a time; 1 by default.
+	// Threads is how many clients run transactions at a time at each machine, or at
+	// the server of a DSN; 1 by default.
 	Threads int
 	// WarmUp is not measured, Duration is.
 	WarmUp, Duration time.Duration
 	// Transactions, if not 0, is how many transactions each thread runs, all of
 	// them measured, in place of WarmUp and Duration.
 	Transactions int
-	// Rate, if not 0, is how many transactions arrive in a second, at all threads
-	// together: the open loop.
+	// Rate, if not 0, is how many transactions arrive in a second, at all threads of
+	// all machines together: the open loop.
 	Rate float64
 	// Seed decides what transactions the clients draw.
 	Seed uint64
 	// Progress shows how far the run is; nil shows nothing.
-	Progress *Progress
-	// Profile, if not nil, receives a CPU profile of the measured time.
-	Profile io.Writer
+	Progress *Progress `json:"-"`
+	// Profile, if not empty, is the file that a CPU profile of the measured time is
+	// written to. Of machines that are processes each has its own (MachineConfig).
+	Profile string `json:"-"`
 	// AnyBuild runs in builds whose figures mean nothing, too. Tests do.
 	AnyBuild bool
 }
@@ -76,15 +78,20 @@ func Run(ctx context.Context, t *Target, w Workload, o Options) (*Result, error)
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	return newRun(t, w, o).do(ctx)
+}
+
+func newRun(t *Target, w Workload, o Options) *run {
 	r := &run{target: t, workload: w, options: o}
 	r.now = func() time.Duration { return time.Since(r.start) }
-	return r.do(ctx)
+	return r
 }
 
 func (r *run) do(ctx context.Context) (*Result, error) {
 	if err := r.openClients(ctx); err != nil {
 		return nil, errors.Join(err, r.closeClients())
 	}
+	r.start = time.Now()
 	if err := errors.Join(r.measure(ctx), r.closeClients()); err != nil {
 		return nil, err
 	}
@@ -101,10 +108,12 @@ type run struct {
 	options  Options
 	loops    []*loop
 
-	// start is when the threads began; now returns the time since then.
+	// start is when the threads begin; now returns the time since then.
 	start time.Time
 	now   func() time.Duration
 	stop  atomic.Bool
+	// finished is when finish was called, or 0.
+	finished atomic.Int64
 	// before and after are the counters around the measured time.
 	before, after sample
 }
@@ -124,21 +133,29 @@ type loop struct {
 }
 
 func (r *run) openClients(ctx context.Context) error {
-	kinds := len(r.workload.Kinds())
+	kinds, machines := len(r.workload.Kinds()), max(1, r.target.Machines())
 	seeds := rand.New(rand.NewPCG(r.options.Seed, 1))
-	for i := range r.options.Threads {
+	first := r.target.clients
+	r.target.clients += machines * r.options.Threads
+	for i := range machines * r.options.Threads {
 		l := &loop{run: r, record: newRecord(kinds)}
-		l.thread = Thread{Index: i, Seed: seeds.Uint64(), aborts: make(map[string]uint64)}
+		l.thread = Thread{
+			Index: i, Machine: i % machines, Number: uint32(first + i + 1), Seed: seeds.Uint64(), aborts: make(map[string]uint64),
+		}
+		if r.target.Machines() > 0 && !r.target.Has(l.thread.Machine) {
+			continue
+		}
 		c, err := r.workload.NewClient(ctx, &l.thread)
 		if err != nil {
 			return fmt.Errorf("bench: client %d: %w", i, err)
 		}
 		l.client = c
 		if r.options.Rate > 0 {
-			l.arrivals = newArrivals(l.thread.Seed, r.options.Rate/float64(r.options.Threads))
+			l.arrivals = newArrivals(l.thread.Seed, r.options.Rate/float64(machines*r.options.Threads))
 		}
 		r.loops = append(r.loops, l)
 	}
+	runtime.GC() // of what loading has left
 	return nil
 }
 
@@ -150,14 +167,21 @@ func (r *run) closeClients() error {
 	return errors.Join(errs...)
 }
 
-// measure runs all threads to their end.
+// finish ends the run before its time is over.
+func (r *run) finish() {
+	r.finished.CompareAndSwap(0, int64(r.now()))
+	r.stop.Store(true)
+}
+
+// measure runs all threads to their end, from start on.
 func (r *run) measure(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
-	runtime.GC() // of what loading has left
+	if wait := time.Until(r.start); wait > 0 {
+		sleep(ctx, wait)
+	}
 	r.before = r.target.sample()
-	r.start = time.Now()
 	var threads sync.WaitGroup
 	for _, l := range r.loops {
 		threads.Go(func() {
@@ -203,16 +227,32 @@ func (r *run) watch(ctx context.Context) error {
 		}
 		r.before = r.target.sample()
 	}
-	if o.Profile != nil {
-		if err := pprof.StartCPUProfile(o.Profile); err != nil {
-			return fmt.Errorf("bench: %w", err)
-		}
-		defer pprof.StopCPUProfile()
+	stopProfile, err := profile(o.Profile)
+	if err != nil {
+		return err
 	}
-	for sleep(ctx, 100*time.Millisecond) {
+	for sleep(ctx, stageInterval) {
 		stage.set(min(r.progress(), total))
 	}
-	return nil
+	return stopProfile()
+}
+
+// profile begins a CPU profile, if there is a file for one.
+func profile(file string) (stop func() error, err error) {
+	if file == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: %w", err), f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
 }
 
 // progress is how far the run is, in the unit of its length.

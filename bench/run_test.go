@@ -28,6 +28,7 @@ func (*toy) Name() string                          { return "toy" }
 func (*toy) Scale() Scale                          { return Scale{1234, "things"} }
 func (*toy) Kinds() []string                       { return []string{"odd", "even"} }
 func (*toy) Load(context.Context, *Progress) error { return nil }
+func (*toy) Attach(context.Context) error          { return nil }
 func (w *toy) Check(context.Context) error         { return w.check }
 
 func (w *toy) NewClient(_ context.Context, th *Thread) (Client, error) {

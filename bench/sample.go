@@ -18,9 +18,13 @@ type sample struct {
 	own, all time.Duration
 }
 
+// takeSample looks at the clock and at what processors have done.
+func takeSample() sample { return sample{at: time.Now(), own: ownTime(), all: computerTime()} }
+
+// sample takes one of this process and its machines.
 func (t *Target) sample() sample {
-	s := sample{at: time.Now(), own: ownTime(), all: computerTime()}
-	for i := range t.machines {
+	s := takeSample()
+	for _, i := range t.Here() {
 		m := t.Machine(i).Stats()
 		for r, n := range m.Aborts {
 			s.txn.Aborts[r] += n
@@ -79,12 +83,12 @@ func busyTime(stat []byte) (busy time.Duration) {
 	return busy
 }
 
-// others is how many processors other processes have kept busy between before and
-// s, or -1 if that is not known.
-func (s sample) others(before sample) float64 {
-	took := s.at.Sub(before.at)
-	if s.all == 0 || before.all == 0 || took <= 0 {
+// others is how many processors were kept busy between two samples by what did not
+// take the processor time own, or -1 if that is not known.
+func others(before, after sample, own time.Duration) float64 {
+	took := after.at.Sub(before.at)
+	if after.all == 0 || before.all == 0 || took <= 0 {
 		return -1
 	}
-	return max(0, (s.all-before.all-(s.own-before.own)).Seconds()) / took.Seconds()
+	return max(0, (after.all-before.all-own).Seconds()) / took.Seconds()
 }

@@ -5,12 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"sync"
+	"time"
 
 	"github.com/farmsql/farmsql"
-	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	_ "github.com/go-sql-driver/mysql" // for TargetConfig.DSN
@@ -22,15 +19,15 @@ type API string
 const (
 	// Native is transactions on objects and indexes, in this process.
 	Native API = "native"
-	// SQL is database/sql: with a DSN any MySQL server, without one the database
-	// in this process.
+	// SQL is database/sql: with a DSN any MySQL server, without one farmsql in
+	// the process of the clients.
 	SQL API = "sql"
 )
 
-// Transports between the machines of a target in this process.
+// Transports between the machines of a target.
 const (
-	TransportLocal = "local" // rdma/local
-	TransportSHM   = "shm"   // rdma/shm, by which processes of one host reach each other
+	TransportLocal = "local" // rdma/local, within one process
+	TransportSHM   = "shm"   // rdma/shm, between processes of one host: a Cluster's
 )
 
 // A TargetConfig says what is measured. The zero value of a field is its default.
@@ -38,8 +35,8 @@ type TargetConfig struct {
 	// API is Native by default.
 	API API
 	// DSN is the data source name of a MySQL server, in the form of
-	// github.com/go-sql-driver/mysql. The fields after it are for a database in
-	// this process.
+	// github.com/go-sql-driver/mysql. The fields after it are for farmsql without
+	// one.
 	DSN string
 
 	Machines, Replicas int // 1
@@ -48,24 +45,35 @@ type TargetConfig struct {
 	Transport string // TransportLocal
 	// RegionSize and LogSize are farmsql.Config's.
 	RegionSize, LogSize farmsql.Size
+	// Domains is how many failure domains the machines of a Cluster are dealt out to;
+	// by default each is one.
+	Domains int
+	// LeaseTime and RecoveryPace are farmsql.Config's, of the machines of a Cluster.
+	LeaseTime    time.Duration
+	RecoveryPace farmsql.Pace
 }
 
 // A Target is an open database that a workload runs on, empty at first unless it
-// is behind a DSN.
+// is behind a DSN. Its machines are all in this process, or one of them is and the
+// others are processes like this one (Cluster), which do the same: what is shared
+// out among them is in peers.go.
 type Target struct {
 	cfg TargetConfig
 	dbs []*farmsql.DB
-	// machines are all there are, whichever database they belong to.
+	// machines are all there are; those of other processes have no db.
 	machines []machine
 	sql      *sql.DB
 	server   string // of a DSN
-	remove   []string
+	places   []region.Addr
+	peers    *peers // nil if all is in this process
+	clients  int    // of all runs so far
+	count    counter
 }
 
 // A machine is one of those of a database.
 type machine struct {
 	db *farmsql.DB
-	i  int
+	i  int // in db
 }
 
 // ErrTarget is what every complaint about a TargetConfig is.
@@ -85,6 +93,8 @@ func (c *TargetConfig) validate() error {
 		return fmt.Errorf("%w: machines, replicas, workers and transport are those of the server at the DSN (--dsn)", ErrTarget)
 	case c.Transport != TransportLocal && c.Transport != TransportSHM:
 		return fmt.Errorf("%w: transport %q", ErrTarget, c.Transport)
+	case c.Domains < 0 || c.Domains > c.Machines || c.Domains > 0 && c.Replicas > c.Domains:
+		return fmt.Errorf("%w: %d failure domains of %d machines, %d replicas", ErrTarget, c.Domains, c.Machines, c.Replicas)
 	case c.Machines < 1 || c.Replicas < 1 || c.Replicas > c.Machines:
 		return fmt.Errorf("%w: %d machines and %d replicas", ErrTarget, c.Machines, c.Replicas)
 	}
@@ -98,18 +108,18 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
-// Open opens a target.
+// Open opens a target in this process or behind a DSN.
 func Open(ctx context.Context, cfg TargetConfig) (*Target, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.Transport != TransportLocal {
+		return nil, fmt.Errorf("%w: machines over %s are processes: OpenCluster", ErrTarget, cfg.Transport)
+	}
 	t := &Target{cfg: cfg}
 	open := t.openLocal
-	switch {
-	case cfg.DSN != "":
+	if cfg.DSN != "" {
 		open = t.openServer
-	case cfg.Transport == TransportSHM:
-		open = t.openShared
 	}
 	if err := open(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -152,52 +162,12 @@ func (t *Target) take(db *farmsql.DB) {
 	for i := range db.Machines() {
 		t.machines = append(t.machines, machine{db, i})
 	}
-	if t.cfg.API == SQL && t.sql == nil {
+	if t.cfg.API == SQL {
 		t.sql = db.SQL()
 	}
 }
 
-// memoryFolder is where machines keep what they share.
-const memoryFolder = "/dev/shm"
-
-// openShared opens machines that could be processes of their own, and here are
-// members of a cluster in one process.
-func (t *Target) openShared(ctx context.Context) error {
-	folder, err := os.MkdirTemp(memoryFolder, "farmsql-bench-")
-	if err != nil {
-		return fmt.Errorf("bench: %w", err)
-	}
-	t.remove = append(t.remove, folder)
-	cfg := t.config()
-	cfg.Machines, cfg.Folder, cfg.SharedFolder = 0, folder, filepath.Join(folder, "shared")
-	cfg.Cluster = "file://" + filepath.Join(folder, "configuration")
-	// All at a time: the first cannot have replicas before others are there.
-	dbs, errs := make([]*farmsql.DB, t.cfg.Machines), make([]error, t.cfg.Machines)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var opening sync.WaitGroup
-	for i := range dbs {
-		cfg := cfg
-		cfg.MachineID = i
-		opening.Go(func() {
-			if dbs[i], errs[i] = farmsql.OpenContext(ctx, cfg); errs[i] != nil {
-				cancel()
-			}
-		})
-	}
-	opening.Wait()
-	for _, db := range dbs {
-		if db != nil {
-			t.take(db)
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("bench: %w", err)
-	}
-	return nil
-}
-
-// Close closes what has been opened, and removes it.
+// Close closes what has been opened.
 func (t *Target) Close() error {
 	var errs []error
 	if t.cfg.DSN != "" && t.sql != nil {
@@ -206,10 +176,7 @@ func (t *Target) Close() error {
 	for _, db := range t.dbs {
 		errs = append(errs, db.Close())
 	}
-	for _, f := range t.remove {
-		errs = append(errs, os.RemoveAll(f))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, t.count.close())...)
 }
 
 // API says how clients are to reach the database.
@@ -219,40 +186,52 @@ func (t *Target) API() API { return t.cfg.API }
 // this process share the clients out among themselves.
 func (t *Target) SQL() *sql.DB { return t.sql }
 
-// Machines returns how many machines there are in this process.
+// Machines returns how many machines there are, in all processes; 0 behind a DSN.
 func (t *Target) Machines() int { return len(t.machines) }
 
-// Machine returns the transactions of machine i, from 0.
-func (t *Target) Machine(i int) *txn.Machine { return t.machines[i].db.Machine(t.machines[i].i) }
+// Has says whether machine i, from 0, is in this process.
+func (t *Target) Has(i int) bool { return t.machines[i].db != nil }
 
-// Places allocates an object on each machine and returns their addresses: hints by
-// which data are spread over all machines.
-func (t *Target) Places(ctx context.Context) ([]region.Addr, error) {
-	places := make([]region.Addr, t.Machines())
-	for i := range places {
-		err := t.Machine(i).Run(ctx, func(tx *txn.Tx) error {
-			p, _, err := tx.Alloc(8, 0)
-			places[i] = p.Addr
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("bench: a place at machine %d: %w", i, err)
+// Here returns the machines that are in this process.
+func (t *Target) Here() []int {
+	var here []int
+	for i := range t.machines {
+		if t.Has(i) {
+			here = append(here, i)
 		}
 	}
+	return here
+}
+
+// Machine returns the transactions of machine i, which is in this process.
+func (t *Target) Machine(i int) *txn.Machine { return t.machines[i].db.Machine(t.machines[i].i) }
+
+// Places returns the address of an object on each machine: hints by which data are
+// spread over all machines.
+func (t *Target) Places(ctx context.Context) ([]region.Addr, error) {
+	if t.places != nil {
+		return t.places, nil
+	}
+	places := make([]region.Addr, t.Machines())
+	for i := range places {
+		var err error
+		if places[i], err = t.place(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	t.places = places
 	return places, nil
 }
 
-// Hash creates a hash table, its shards dealt out to all machines, or finds the
-// one of that name, and returns each machine's handle.
-func (t *Target) Hash(ctx context.Context, name string, cfg hash.Config, places []region.Addr) ([]*hash.Table, error) {
-	cfg.Places = places
-	var tables []*hash.Table
-	for _, m := range t.machines {
-		tb, err := m.db.Hash(ctx, m.i, name, cfg)
-		if err != nil {
-			return nil, fmt.Errorf("bench: table %s: %w", name, err)
-		}
-		tables = append(tables, tb)
+// place allocates an object on a machine.
+func (t *Target) place(ctx context.Context, i int) (place region.Addr, err error) {
+	err = t.Machine(i).Run(ctx, func(tx *txn.Tx) error {
+		p, _, err := tx.Alloc(8, 0)
+		place = p.Addr
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("bench: a place at machine %d: %w", i, err)
 	}
-	return tables, nil
+	return place, nil
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"testing"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/index/hash"
-	"github.com/farmsql/farmsql/internal/invariant"
 )
 
 var smallTarget = TargetConfig{Workers: 1, RegionSize: 16 * farmsql.MiB, LogSize: farmsql.MiB}
@@ -22,6 +20,8 @@ func TestTargetIsRefused(t *testing.T) {
 		"DSN":       {DSN: "root@tcp(x)/"},
 		"machines":  {API: SQL, DSN: "root@tcp(x)/", Machines: 2},
 		"transport": {Transport: "pigeons"},
+		"processes": {Transport: TransportSHM},
+		"domains":   {Machines: 3, Replicas: 3, Domains: 2},
 		"replicas":  {Machines: 2, Replicas: 3},
 		"syntax":    {API: SQL, DSN: "no dsn"},
 	} {
@@ -97,27 +97,6 @@ func TestTargetInOneProcess(t *testing.T) {
 	}
 	if err := target.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTargetOverSharedMemory(t *testing.T) {
-	if invariant.Enabled {
-		t.Skip("machines of a cluster cannot share memory in race builds")
-	}
-	cfg := smallTarget
-	cfg.Machines, cfg.Replicas, cfg.Transport = 2, 2, TransportSHM
-	target, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spread(t, target)
-	if err := target.Close(); err != nil {
-		t.Error(err)
-	}
-	for _, f := range target.remove {
-		if _, err := os.Stat(f); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is left: %v", f, err)
-		}
 	}
 }
 

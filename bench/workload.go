@@ -6,7 +6,9 @@ import (
 )
 
 // A Workload is what is measured: data, a mix of transactions on them, and what
-// must hold of them whatever ran. It is made for one Target.
+// must hold of them whatever ran. It is made for one Target. If the target's
+// machines are processes, each has a Workload, and Load is called in all of them, to
+// load what is there to be loaded (Target.Has, IsMine, Leads, Barrier).
 type Workload interface {
 	// Name is what the benchmark is called, and Scale how large its data are.
 	Name() string
@@ -15,10 +17,14 @@ type Workload interface {
 	Kinds() []string
 	// Load fills the empty database.
 	Load(ctx context.Context, p *Progress) error
+	// Attach finds what Load has made, in the place of Load, at a machine that joins
+	// others later.
+	Attach(ctx context.Context) error
 	// NewClient returns the client of one thread, which uses no other's state.
 	NewClient(ctx context.Context, th *Thread) (Client, error)
 	// Check returns an error if the data are not consistent, or not what the
-	// clients have made of them. No client is at work then.
+	// clients have made of them. No client is at work then. It is called in one of
+	// the processes.
 	Check(ctx context.Context) error
 }
 
@@ -47,9 +53,14 @@ var ErrInconsistent = errors.New("bench: data are inconsistent")
 
 // A Thread is what a client knows of the goroutine that it is for.
 type Thread struct {
-	// Index counts from 0. Seed is drawn from the run's, and differs by thread.
+	// Index counts from 0, over all machines. Seed is drawn from the run's, and
+	// differs by thread.
 	Index int
 	Seed  uint64
+	// Machine is that at which the client runs; it is in this process.
+	Machine int
+	// Number counts from 1, over all runs.
+	Number uint32
 
 	aborts map[string]uint64
 }

@@ -101,6 +101,7 @@ var _ bench.Workload = (*Workload)(nil)
 
 // A store is where the pairs are: behind one of the APIs.
 type store interface {
+	// create makes the store, in all processes at a time, or finds it.
 	create(ctx context.Context) error
 	// full is called once all is loaded.
 	full() error
@@ -173,6 +174,23 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 	if err := w.store.create(ctx); err != nil {
 		return fmt.Errorf("kv: %w", err)
 	}
+	if err := w.target.Barrier(ctx); err != nil {
+		return err
+	}
+	if err := w.loadKeys(ctx, p); err != nil {
+		return fmt.Errorf("kv: loading: %w", err)
+	}
+	if err := w.target.Barrier(ctx); err != nil {
+		return err
+	}
+	return w.store.full()
+}
+
+// Attach implements bench.Workload.
+func (w *Workload) Attach(ctx context.Context) error { return w.store.create(ctx) }
+
+// loadKeys loads those batches that are this process's.
+func (w *Workload) loadKeys(ctx context.Context, p *bench.Progress) error {
 	stage := p.Stage("loading keys", w.cfg.Keys)
 	defer stage.Done()
 	var next atomic.Int64
@@ -184,21 +202,21 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 				return err
 			}
 			for err == nil {
-				from := int(next.Add(loadBatch)) - loadBatch
+				batch := int(next.Add(1)) - 1
+				from := batch * loadBatch
 				if from >= w.cfg.Keys {
 					break
 				}
 				to := min(from+loadBatch, w.cfg.Keys)
-				err = l.put(ctx, from, to)
+				if w.target.IsMine(batch) {
+					err = l.put(ctx, from, to)
+				}
 				stage.Add(to - from)
 			}
 			return errors.Join(err, l.close())
 		})
 	}
-	if err := loaders.Wait(); err != nil {
-		return fmt.Errorf("kv: loading: %w", err)
-	}
-	return w.store.full()
+	return loaders.Wait()
 }
 
 // client draws keys and looks them up or gives them other values.

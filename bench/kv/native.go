@@ -18,9 +18,10 @@ const bucketsOfShard = 128
 type nativeStore struct {
 	w       *Workload
 	buckets int           // in all
+	here    []int         // machines of this process
 	tables  []*hash.Table // by machine, for updates
 	readers []*hash.Table // by machine, for lookups
-	// nextMachine shares loaders and clients out.
+	// nextMachine shares loaders out.
 	nextMachine atomic.Uint32
 }
 
@@ -42,6 +43,7 @@ func (s *nativeStore) create(ctx context.Context) error {
 		return err
 	}
 	cfg := &s.w.cfg
+	s.here = s.w.target.Here()
 	s.tables, err = s.w.target.Hash(ctx, "kv", hash.Config{
 		KeyBytes: keyBytes, ValueBytes: cfg.ValueBytes, Neighbourhood: cfg.Neighbourhood,
 		Buckets: min(bucketsOfShard, s.buckets), MaxLoad: 100, Seed: cfg.Seed,
@@ -51,10 +53,13 @@ func (s *nativeStore) create(ctx context.Context) error {
 	}
 	s.readers = s.tables
 	if cfg.OneTwoSided {
-		s.readers = nil
-		for m, tb := range s.tables {
-			s.readers = append(s.readers, hash.OpenWith(s.w.target.Machine(m), tb.Anchor(), hash.Options{OneTwoSided: true}))
+		s.readers = make([]*hash.Table, len(s.tables))
+		for _, m := range s.here {
+			s.readers[m] = hash.OpenWith(s.w.target.Machine(m), s.tables[m].Anchor(), hash.Options{OneTwoSided: true})
 		}
+	}
+	if !s.w.target.Leads() {
+		return nil
 	}
 	return s.tables[0].Reserve(ctx, s.slots())
 }
@@ -62,15 +67,15 @@ func (s *nativeStore) create(ctx context.Context) error {
 // full makes sure that the table has not grown beyond what it was to be.
 func (s *nativeStore) full() error {
 	want := s.buckets / min(bucketsOfShard, s.buckets)
-	for _, tb := range s.tables {
-		if got := tb.Stats().Shards; got > want {
+	for _, m := range s.here {
+		if got := s.tables[m].Stats().Shards; got > want {
 			return fmt.Errorf("kv: the table has %d shards in place of %d, so that it is less than %d %% full", got, want, s.w.cfg.Occupancy)
 		}
 	}
 	return nil
 }
 
-func (s *nativeStore) machine() int { return int(s.nextMachine.Add(1)-1) % len(s.tables) }
+func (s *nativeStore) machine() int { return s.here[int(s.nextMachine.Add(1)-1)%len(s.here)] }
 
 type nativePutter struct {
 	tb    *hash.Table
@@ -102,9 +107,8 @@ type nativeExecutor struct {
 	buf        []byte
 }
 
-func (s *nativeStore) newExecutor(context.Context, *bench.Thread) (executor, error) {
-	m := s.machine()
-	return &nativeExecutor{s.tables[m], s.readers[m], make([]byte, s.w.cfg.ValueBytes)}, nil
+func (s *nativeStore) newExecutor(_ context.Context, th *bench.Thread) (executor, error) {
+	return &nativeExecutor{s.tables[th.Machine], s.readers[th.Machine], make([]byte, s.w.cfg.ValueBytes)}, nil
 }
 
 func (e *nativeExecutor) lookup(_ context.Context, key []byte) ([]byte, error) {
@@ -122,5 +126,5 @@ func (e *nativeExecutor) update(ctx context.Context, key, value []byte) error {
 func (e *nativeExecutor) close() error { return nil }
 
 func (s *nativeStore) each(ctx context.Context, fn func(key, value []byte) error) error {
-	return s.tables[0].Check(ctx, hash.Visitor{Pair: fn})
+	return s.tables[s.here[0]].Check(ctx, hash.Visitor{Pair: fn})
 }

@@ -17,6 +17,9 @@ type sqlStore struct {
 }
 
 func (s *sqlStore) create(ctx context.Context) error {
+	if !s.w.target.Leads() {
+		return nil
+	}
 	statements := []string{
 		"CREATE DATABASE kv",
 		fmt.Sprintf("CREATE TABLE kv.pairs (k BINARY(%d) NOT NULL PRIMARY KEY, v VARBINARY(%d) NOT NULL)", keyBytes, s.w.cfg.ValueBytes),

@@ -123,9 +123,9 @@ func (c *client) Do(ctx context.Context) (int, error) {
 	if err == nil {
 		switch r.kind {
 		case insertCallForwarding:
-			c.w.inserted.Add(1)
+			err = c.w.target.Count(1)
 		case deleteCallForwarding:
-			c.w.deleted.Add(1)
+			err = c.w.target.Count(-1)
 		}
 	}
 	return int(r.kind), err

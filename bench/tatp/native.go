@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -21,14 +22,15 @@ type tables struct{ subscribers, numbers, access, facilities, forwards *hash.Tab
 // nativeStore keeps the tables in hash tables.
 type nativeStore struct {
 	w      *Workload
+	here   []int    // machines of this process
 	tables []tables // by machine
-	// nextMachine shares loaders and clients out.
+	// nextMachine shares loaders out.
 	nextMachine atomic.Uint32
 }
 
 func newNativeStore(w *Workload) *nativeStore {
-	s := &nativeStore{w: w}
-	for m := range w.target.Machines() {
+	s := &nativeStore{w: w, here: w.target.Here()}
+	for _, m := range s.here {
 		w.target.Machine(m).Handle(handlerUpdateLocation, func(ctx context.Context, arg []byte) ([]byte, error) {
 			if len(arg) != 8 {
 				return nil, fmt.Errorf("tatp: an update of a location has %d bytes", len(arg))
@@ -73,6 +75,9 @@ func (s *nativeStore) create(ctx context.Context) error {
 		for m, tb := range handles {
 			*t.take(&s.tables[m]) = tb
 		}
+		if !target.Leads() {
+			continue
+		}
 		if err := handles[0].Reserve(ctx, int(t.perPerson*float64(s.w.cfg.Subscribers))); err != nil {
 			return fmt.Errorf("table of %s: %w", t.name, err)
 		}
@@ -80,9 +85,9 @@ func (s *nativeStore) create(ctx context.Context) error {
 	return nil
 }
 
-// machine returns the next machine in turn.
+// machine returns the next machine of this process in turn.
 func (s *nativeStore) machine() int {
-	return int(s.nextMachine.Add(1)-1) % s.w.target.Machines()
+	return s.here[int(s.nextMachine.Add(1)-1)%len(s.here)]
 }
 
 type nativeLoader struct {
@@ -139,6 +144,7 @@ func (tb *tables) put(t *txn.Tx, p *person) error {
 
 // nativeClient executes requests at one machine.
 type nativeClient struct {
+	th      *bench.Thread
 	m       *txn.Machine
 	tb      *tables
 	updater *updater
@@ -148,15 +154,19 @@ type nativeClient struct {
 	buf     [64]byte
 	// Methods as functions, made once.
 	getNewDestination, updateSubscriberData, insertForward, deleteForward func(*txn.Tx) error
+
+	updateLocation func() error
+	ctx            context.Context // of updateLocation
 	// found is what the last query returned; a client would use it.
 	found []byte
 }
 
-func (s *nativeStore) newExecutor(_ context.Context, _ *bench.Thread) (executor, error) {
-	m := s.machine()
-	c := &nativeClient{m: s.w.target.Machine(m), tb: &s.tables[m], updater: s.newUpdater(m)}
+func (s *nativeStore) newExecutor(_ context.Context, th *bench.Thread) (executor, error) {
+	m := th.Machine
+	c := &nativeClient{th: th, m: s.w.target.Machine(m), tb: &s.tables[m], updater: s.newUpdater(m)}
 	c.getNewDestination, c.updateSubscriberData = c.doGetNewDestination, c.doUpdateSubscriberData
 	c.insertForward, c.deleteForward = c.doInsertForward, c.doDeleteForward
+	c.updateLocation = c.doUpdateLocation
 	return c, nil
 }
 
@@ -174,7 +184,8 @@ func (c *nativeClient) execute(ctx context.Context, r *request) error {
 	case updateSubscriberData:
 		return c.m.Run(ctx, c.updateSubscriberData)
 	case updateLocation:
-		return c.updateLocation(ctx)
+		c.ctx = ctx
+		return c.th.Retry(ctx, c.updateLocation)
 	case insertCallForwarding:
 		return c.m.Run(ctx, c.insertForward)
 	default:
@@ -251,9 +262,9 @@ func mustGet(t *txn.Tx, tb *hash.Table, key []byte) ([]byte, error) {
 	return v, err
 }
 
-// updateLocation finds the subscriber by the number, and changes the row at its
+// doUpdateLocation finds the subscriber by the number, and changes the row at its
 // primary.
-func (c *nativeClient) updateLocation(ctx context.Context) error {
+func (c *nativeClient) doUpdateLocation() error {
 	number := numberOf(c.r.id)
 	v, ok, err := c.tb.numbers.Lookup(number[:], c.buf[:])
 	if err != nil {
@@ -268,11 +279,15 @@ func (c *nativeClient) updateLocation(ctx context.Context) error {
 		return err
 	}
 	if c.m.IsPrimary(home) {
-		return c.updater.run(ctx, id, c.r.vlr)
+		return c.updater.run(c.ctx, id, c.r.vlr)
 	}
 	binary.LittleEndian.PutUint32(c.ship[:], id)
 	binary.LittleEndian.PutUint32(c.ship[4:], c.r.vlr)
-	_, err = c.m.Ship(ctx, home, handlerUpdateLocation, c.ship[:])
+	_, err = c.m.Ship(c.ctx, home, handlerUpdateLocation, c.ship[:])
+	if errors.Is(err, txn.ErrInDoubt) {
+		// The primary was lost. To do it twice is as good as once.
+		err = fmt.Errorf("%w: %w", txn.ErrConflict, err)
+	}
 	return err
 }
 

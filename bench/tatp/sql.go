@@ -41,6 +41,9 @@ var schema = []string{
 }
 
 func (s *sqlStore) create(ctx context.Context) error {
+	if !s.w.target.Leads() {
+		return nil
+	}
 	if s.w.cfg.Drop {
 		if _, err := s.db.ExecContext(ctx, "DROP DATABASE IF EXISTS tatp"); err != nil {
 			return err
@@ -332,20 +335,20 @@ func (c *sqlClient) transaction(ctx context.Context, do func() error) error {
 }
 
 // check compares counts and sums with those of what was loaded.
-func (s *sqlStore) check(ctx context.Context, forwards int64) error {
-	n, loaded := int64(s.w.cfg.Subscribers), &s.w.loaded
+func (s *sqlStore) check(ctx context.Context, loaded *totals, forwards span) error {
+	n := exactly(s.w.cfg.Subscribers)
 	for _, c := range []struct {
 		what, query string
-		want        int64
+		want        span
 	}{
 		{"subscribers", "SELECT COUNT(*) FROM tatp.subscriber", n},
-		{"subscribers with their number", "SELECT COUNT(*) FROM tatp.subscriber WHERE s_id BETWEEN 1 AND " + fmt.Sprint(n) + " AND sub_nbr = LPAD(s_id, 15, '0')", n},
-		{"subscribers with fields out of range", "SELECT COUNT(*) FROM tatp.subscriber WHERE bit_1 NOT IN (0, 1) OR vlr_location = 0", 0},
-		{"access information", "SELECT COUNT(*) FROM tatp.access_info", int64(loaded.access)},
-		{"the sum of access information", "SELECT CAST(SUM(data1 + data2 + ai_type) AS SIGNED) FROM tatp.access_info", int64(loaded.accessData)},
-		{"facilities", "SELECT COUNT(*) FROM tatp.special_facility WHERE data_a BETWEEN 0 AND 255", int64(loaded.facilities)},
-		{"active facilities", "SELECT COUNT(*) FROM tatp.special_facility WHERE is_active = 1", int64(loaded.active)},
-		{"the sum of facilities", "SELECT CAST(SUM(error_cntrl) AS SIGNED) FROM tatp.special_facility", int64(loaded.facilityError)},
+		{"subscribers with their number", "SELECT COUNT(*) FROM tatp.subscriber WHERE s_id BETWEEN 1 AND " + fmt.Sprint(s.w.cfg.Subscribers) + " AND sub_nbr = LPAD(s_id, 15, '0')", n},
+		{"subscribers with fields out of range", "SELECT COUNT(*) FROM tatp.subscriber WHERE bit_1 NOT IN (0, 1) OR vlr_location = 0", span{}},
+		{"access information", "SELECT COUNT(*) FROM tatp.access_info", exactly(loaded.access)},
+		{"the sum of access information", "SELECT CAST(SUM(data1 + data2 + ai_type) AS SIGNED) FROM tatp.access_info", exactly(loaded.accessData)},
+		{"facilities", "SELECT COUNT(*) FROM tatp.special_facility WHERE data_a BETWEEN 0 AND 255", exactly(loaded.facilities)},
+		{"active facilities", "SELECT COUNT(*) FROM tatp.special_facility WHERE is_active = 1", exactly(loaded.active)},
+		{"the sum of facilities", "SELECT CAST(SUM(error_cntrl) AS SIGNED) FROM tatp.special_facility", exactly(loaded.facilityError)},
 		{"call forwardings", "SELECT COUNT(*) FROM tatp.call_forwarding", forwards},
 		{"call forwardings with a facility", "SELECT COUNT(*) FROM tatp.call_forwarding cf JOIN tatp.special_facility sf ON cf.s_id = sf.s_id AND cf.sf_type = sf.sf_type", forwards},
 		{"call forwardings with fields in range", "SELECT COUNT(*) FROM tatp.call_forwarding WHERE start_time IN (0, 8, 16) AND end_time BETWEEN 1 AND 24", forwards},
@@ -354,8 +357,8 @@ func (s *sqlStore) check(ctx context.Context, forwards int64) error {
 		if err := s.db.QueryRowContext(ctx, c.query).Scan(&got); err != nil {
 			return fmt.Errorf("checking %s: %w", c.what, err)
 		}
-		if got.Int64 != c.want {
-			return broken("%s: %d, want %d", c.what, got.Int64, c.want)
+		if !c.want.has(got.Int64) {
+			return broken("%s: %d, want %v", c.what, got.Int64, c.want)
 		}
 	}
 	return nil

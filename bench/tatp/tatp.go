@@ -31,23 +31,22 @@ type Workload struct {
 	target *bench.Target
 	cfg    Config
 	store  store
-	loaded totals
-	// inserted and deleted count call forwardings since they were loaded.
-	inserted, deleted atomic.Int64
+	// The target counts call forwardings that have been inserted less those deleted.
 }
 
 var _ bench.Workload = (*Workload)(nil)
 
 // A store is where the tables are: behind one of the APIs.
 type store interface {
+	// create makes the tables, in all processes at a time, or finds them.
 	create(ctx context.Context) error
 	// newLoader returns what puts subscribers into the tables; it is used by one
 	// goroutine.
 	newLoader(ctx context.Context) (loader, error)
 	newExecutor(ctx context.Context, th *bench.Thread) (executor, error)
-	// check compares the tables with what was loaded, and that there are so many
-	// call forwardings.
-	check(ctx context.Context, forwards int64) error
+	// check compares the tables with what was loaded, and that there are as many
+	// call forwardings as there can be.
+	check(ctx context.Context, loaded *totals, forwards span) error
 }
 
 // A loader puts subscribers into the tables in batches.
@@ -94,10 +93,24 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 	if err := w.store.create(ctx); err != nil {
 		return fmt.Errorf("tatp: %w", err)
 	}
+	if err := w.target.Barrier(ctx); err != nil {
+		return err
+	}
+	if err := w.loadSubscribers(ctx, p); err != nil {
+		return fmt.Errorf("tatp: loading: %w", err)
+	}
+	return nil
+}
+
+// Attach implements bench.Workload.
+func (w *Workload) Attach(ctx context.Context) error { return w.store.create(ctx) }
+
+// loadSubscribers loads those batches that are this process's.
+func (w *Workload) loadSubscribers(ctx context.Context, p *bench.Progress) error {
 	stage := p.Stage("loading subscribers", w.cfg.Subscribers)
 	defer stage.Done()
 	var next atomic.Uint32
-	batch := uint32(loadBatchNative)
+	batch := loadBatchNative
 	if w.target.API() == bench.SQL {
 		batch = loadBatchSQL
 	}
@@ -109,14 +122,16 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 				return err
 			}
 			for err == nil {
-				to := next.Add(batch)
-				from := to - batch
-				if from >= uint32(w.cfg.Subscribers) {
+				n := int(next.Add(1)) - 1
+				from := n * batch
+				if from >= w.cfg.Subscribers {
 					break
 				}
-				to = min(to, uint32(w.cfg.Subscribers))
-				err = l.load(ctx, from+1, to)
-				stage.Add(int(to - from))
+				to := min(from+batch, w.cfg.Subscribers)
+				if w.target.IsMine(n) {
+					err = l.load(ctx, uint32(from+1), uint32(to))
+				}
+				stage.Add(to - from)
 			}
 			if closed := l.close(); err == nil {
 				err = closed
@@ -124,17 +139,7 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 			return err
 		})
 	}
-	loaders.Go(func() error {
-		g := newGenerator(w.cfg.Seed)
-		for id := range uint32(w.cfg.Subscribers) {
-			w.loaded.add(g.person(id + 1))
-		}
-		return nil
-	})
-	if err := loaders.Wait(); err != nil {
-		return fmt.Errorf("tatp: loading: %w", err)
-	}
-	return nil
+	return loaders.Wait()
 }
 
 // NewClient implements bench.Workload.
@@ -146,10 +151,32 @@ func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Clien
 	return &client{w: w, mix: newMix(th.Seed, w.cfg.Subscribers), executor: e}, nil
 }
 
+// A span is from least to most, both included.
+type span struct{ least, most int64 }
+
+func exactly[T int | uint64](n T) span { return span{int64(n), int64(n)} }
+
+func (s span) has(n int64) bool { return s.least <= n && n <= s.most }
+
+func (s span) String() string {
+	if s.least == s.most {
+		return fmt.Sprint(s.least)
+	}
+	return fmt.Sprintf("%d to %d", s.least, s.most)
+}
+
 // Check implements bench.Workload.
 func (w *Workload) Check(ctx context.Context) error {
-	forwards := int64(w.loaded.forwards) + w.inserted.Load() - w.deleted.Load()
-	if err := w.store.check(ctx, forwards); err != nil {
+	counted, uncertain, err := w.target.Counted()
+	if err != nil {
+		return err
+	}
+	g, loaded := newGenerator(w.cfg.Seed), new(totals)
+	for id := range uint32(w.cfg.Subscribers) {
+		loaded.add(g.person(id + 1))
+	}
+	n := int64(loaded.forwards) + counted
+	if err := w.store.check(ctx, loaded, span{n - uncertain, n + uncertain}); err != nil {
 		return fmt.Errorf("tatp: %w", err)
 	}
 	return nil

@@ -27,7 +27,7 @@ func benchmark(b *testing.B, kind func(*random) int) {
 	}
 	ctx := context.Background()
 	_, w := open(b, bench.TargetConfig{}, cfg)
-	c, err := w.NewClient(ctx, &bench.Thread{Seed: 1})
+	c, err := w.NewClient(ctx, &bench.Thread{Seed: 1, Number: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

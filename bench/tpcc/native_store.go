@@ -28,7 +28,7 @@ func (s *nativeStore) loader(ctx context.Context, at int) *nativeLoader {
 
 // itemLoaders implements store: each machine has its copy.
 func (s *nativeStore) itemLoaders(ctx context.Context) (all []loader, err error) {
-	for at := range s.partitions {
+	for _, at := range s.target.Here() {
 		all = append(all, s.loader(ctx, at))
 	}
 	return all, nil
@@ -39,12 +39,12 @@ func (s *nativeStore) warehouseLoader(ctx context.Context, warehouse int) (loade
 	return s.loader(ctx, partitionOf(warehouse, len(s.partitions))), nil
 }
 
-// client implements store. Clients are dealt out to the machines, and have the
-// warehouses of theirs; those of a machine without have all.
-func (s *nativeStore) client(_ context.Context, th *bench.Thread, number uint32, warehouses int) (database, []int, error) {
-	at := th.Index % len(s.partitions)
+// client implements store. Clients have the warehouses of their machine; those of a
+// machine without have all.
+func (s *nativeStore) client(_ context.Context, th *bench.Thread, warehouses int) (database, []int, error) {
+	at := th.Machine
 	x := s.session(at)
-	x.client = number
+	x.client = th.Number
 	own := make([]int, 0, warehouses/len(s.partitions)+1)
 	for w := 1; w <= warehouses; w++ {
 		if partitionOf(w, len(s.partitions)) == at || warehouses <= at {
@@ -54,10 +54,14 @@ func (s *nativeStore) client(_ context.Context, th *bench.Thread, number uint32,
 	return &x, own, nil
 }
 
-// read implements store.
+// read implements store. What is at a machine of another process is read from there.
 func (s *nativeStore) read(ctx context.Context, l *ledger) error {
 	for at := range s.partitions {
-		r := reader{partition: &s.partitions[at][at], ctx: ctx, m: s.target.Machine(at), ledger: l}
+		user := at
+		if !s.target.Has(at) {
+			user = s.target.Here()[0]
+		}
+		r := reader{partition: &s.partitions[user][at], ctx: ctx, m: s.target.Machine(user), ledger: l}
 		if err := r.read(); err != nil {
 			return err
 		}

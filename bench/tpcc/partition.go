@@ -62,7 +62,7 @@ var treeIndexes = []treeIndex{
 }
 
 // A partitioning is all partitions, by the machine that uses them and by that at
-// which they are.
+// which they are. Machines of other processes have none.
 type partitioning [][]partition
 
 // partitionOf is at which of so many machines a warehouse is.
@@ -76,11 +76,11 @@ func openPartitions(ctx context.Context, t *bench.Target) (partitioning, error) 
 	}
 	n := t.Machines()
 	all := make(partitioning, n)
-	for user := range all {
+	for _, user := range t.Here() {
 		all[user] = make([]partition, n)
 	}
 	for at := range n {
-		for user := range n {
+		for _, user := range t.Here() {
 			all[user][at].hint = hints[at]
 		}
 		if err := all.open(ctx, t, at); err != nil {
@@ -98,8 +98,8 @@ func (all partitioning) open(ctx context.Context, t *bench.Target, at int) error
 		if err != nil {
 			return err
 		}
-		for user, h := range handles {
-			*index.of(&all[user][at]) = h
+		for _, user := range t.Here() {
+			*index.of(&all[user][at]) = handles[user]
 		}
 	}
 	for _, index := range treeIndexes {
@@ -107,8 +107,8 @@ func (all partitioning) open(ctx context.Context, t *bench.Target, at int) error
 		if err != nil {
 			return err
 		}
-		for user, h := range handles {
-			*index.of(&all[user][at]) = h
+		for _, user := range t.Here() {
+			*index.of(&all[user][at]) = handles[user]
 		}
 	}
 	return nil

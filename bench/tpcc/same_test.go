@@ -17,7 +17,7 @@ func TestNativeAndSQLAnswerAlike(t *testing.T) {
 	var clients [2]*client
 	for i, api := range []bench.API{bench.Native, bench.SQL} {
 		_, w := open(t, bench.TargetConfig{API: api}, cfg)
-		c, err := w.NewClient(ctx, &bench.Thread{Seed: 1})
+		c, err := w.NewClient(ctx, &bench.Thread{Seed: 1, Number: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

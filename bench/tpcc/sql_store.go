@@ -13,12 +13,16 @@ import (
 
 // A sqlStore is the database over SQL, of farmsql or any MySQL server.
 type sqlStore struct {
-	db   *sql.DB
-	drop bool // the database, if there is one
+	target *bench.Target
+	db     *sql.DB
+	drop   bool // the database, if there is one
 }
 
 // create implements store.
 func (s *sqlStore) create(ctx context.Context) error {
+	if !s.target.Leads() {
+		return nil
+	}
 	if s.drop {
 		if _, err := s.db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+schemaName); err != nil {
 			return err
@@ -53,6 +57,9 @@ func (s *sqlStore) connect(ctx context.Context) (*sql.Conn, error) {
 
 // itemLoaders implements store.
 func (s *sqlStore) itemLoaders(ctx context.Context) ([]loader, error) {
+	if !s.target.Leads() {
+		return nil, nil
+	}
 	l, err := s.warehouseLoader(ctx, 0)
 	return []loader{l}, err
 }
@@ -67,7 +74,7 @@ func (s *sqlStore) warehouseLoader(ctx context.Context, _ int) (loader, error) {
 }
 
 // client implements store. All clients have all warehouses.
-func (s *sqlStore) client(ctx context.Context, th *bench.Thread, _ uint32, warehouses int) (database, []int, error) {
+func (s *sqlStore) client(ctx context.Context, th *bench.Thread, warehouses int) (database, []int, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return nil, nil, err

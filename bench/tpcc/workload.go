@@ -14,23 +14,24 @@ import (
 // A Workload is TPC-C on one target.
 type Workload struct {
 	cfg              Config
+	target           *bench.Target
 	loading, running constants
 	store            store
-	clients          atomic.Uint32
 }
 
 var _ bench.Workload = (*Workload)(nil)
 
 // A store is the database as one API reaches it.
 type store interface {
-	// create makes the empty tables.
+	// create makes the empty tables, in all processes at a time, or finds them.
 	create(ctx context.Context) error
-	// itemLoaders returns a loader for each copy of the items.
+	// itemLoaders returns a loader for each copy of the items that this process is
+	// to load.
 	itemLoaders(ctx context.Context) ([]loader, error)
 	warehouseLoader(ctx context.Context, warehouse int) (loader, error)
-	// client returns what runs the transactions of a client, which has a number
-	// of its own, and the warehouses that they are to be entered at.
-	client(ctx context.Context, th *bench.Thread, number uint32, warehouses int) (database, []int, error)
+	// client returns what runs the transactions of a client, and the warehouses
+	// that they are to be entered at.
+	client(ctx context.Context, th *bench.Thread, warehouses int) (database, []int, error)
 	// read enters all there is.
 	read(ctx context.Context, l *ledger) error
 }
@@ -51,9 +52,9 @@ func New(t *bench.Target, cfg Config) (*Workload, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	w := &Workload{cfg: cfg, store: &nativeStore{target: t}}
+	w := &Workload{cfg: cfg, target: t, store: &nativeStore{target: t}}
 	if t.API() == bench.SQL {
-		w.store = &sqlStore{db: t.SQL(), drop: cfg.Drop}
+		w.store = &sqlStore{target: t, db: t.SQL(), drop: cfg.Drop}
 	}
 	w.loading, w.running = drawConstants(cfg.Seed)
 	return w, nil
@@ -73,6 +74,9 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 	if err := w.store.create(ctx); err != nil {
 		return fmt.Errorf("tpcc: tables: %w", err)
 	}
+	if err := w.target.Barrier(ctx); err != nil {
+		return err
+	}
 	if err := w.loadItems(ctx, p); err != nil {
 		return fmt.Errorf("tpcc: loading items: %w", err)
 	}
@@ -81,6 +85,9 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 	}
 	return nil
 }
+
+// Attach implements bench.Workload.
+func (w *Workload) Attach(ctx context.Context) error { return w.store.create(ctx) }
 
 // Streams of random numbers while loading: one for items, then one for each part.
 const itemStream = 1
@@ -102,7 +109,13 @@ func (w *Workload) loadItems(ctx context.Context, p *bench.Progress) error {
 
 // loadWarehouses loads as many parts at a time as there are processors.
 func (w *Workload) loadWarehouses(ctx context.Context, p *bench.Progress) error {
-	stage := p.Stage(fmt.Sprintf("loading %d warehouses", w.cfg.Warehouses), w.cfg.Warehouses*w.cfg.rows())
+	mine := 0
+	for n := range w.cfg.Warehouses {
+		if w.target.IsMine(n) {
+			mine++
+		}
+	}
+	stage := p.Stage(fmt.Sprintf("loading %d warehouses", w.cfg.Warehouses), mine*w.cfg.rows())
 	defer stage.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,6 +127,9 @@ func (w *Workload) loadWarehouses(ctx context.Context, p *bench.Progress) error 
 				n := int(next.Add(1) - 1)
 				if n >= w.cfg.Warehouses*(1+districts) {
 					return
+				}
+				if !w.target.IsMine(n / (1 + districts)) { // by warehouse, as partitionOf
+					continue
 				}
 				rows, err := w.loadPart(ctx, n)
 				if err != nil {
@@ -145,7 +161,7 @@ func (w *Workload) loadPart(ctx context.Context, n int) (rows int, err error) {
 
 // NewClient implements bench.Workload.
 func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Client, error) {
-	db, warehouses, err := w.store.client(ctx, th, w.clients.Add(1), w.cfg.Warehouses)
+	db, warehouses, err := w.store.client(ctx, th, w.cfg.Warehouses)
 	if err != nil {
 		return nil, fmt.Errorf("tpcc: %w", err)
 	}

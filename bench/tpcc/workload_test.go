@@ -72,7 +72,7 @@ func TestNativeOnThreeMachines(t *testing.T) {
 	cfg := reduced
 	cfg.Warehouses = 4
 	tg, w := open(t, bench.TargetConfig{Machines: 3, Replicas: 2}, cfg)
-	res := run(t, tg, w, bench.Options{Threads: 3, Transactions: 300, Seed: 1})
+	res := run(t, tg, w, bench.Options{Transactions: 300, Seed: 1})
 	if res.Reads.Remote == 0 {
 		t.Error("nothing was read from another machine")
 	}

@@ -5,12 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/kv"
 	"github.com/farmsql/farmsql/bench/tatp"
@@ -24,21 +29,25 @@ type benchCommand struct {
 
 // benchFlags are those of all benchmarks.
 type benchFlags struct {
-	API       string        `default:"native" enum:"native,sql" help:"native: transactions on objects and indexes, in this process. sql: prepared statements (${default})."`
+	API       string        `default:"native" enum:"native,sql" help:"native: transactions on objects and indexes, in the machines' processes. sql: prepared statements (${default})."`
 	DSN       string        `name:"dsn" placeholder:"DSN" help:"With --api sql: measure the MySQL server there, in place of farmsql in this process: user:password@tcp(host:port)/"`
 	Drop      bool          `help:"With --dsn: remove the benchmark's database if there is one, and all that is in it."`
-	Machines  int           `default:"1" placeholder:"N" help:"FaRM machines, all in this process (${default})."`
+	Machines  int           `default:"1" placeholder:"N" help:"FaRM machines (${default})."`
 	Replicas  int           `default:"1" placeholder:"N" help:"Machines that hold each region (${default})."`
 	Workers   int           `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
-	Transport string        `default:"local" enum:"local,shm" help:"How machines reach each other: local, or shm, as if they were processes of one host (${default})."`
-	Threads   int           `default:"1" placeholder:"N" help:"Clients that run transactions at a time (${default})."`
+	Transport string        `default:"local" enum:"local,shm" help:"How machines reach each other: local, all in this process, or shm, each a process of its own (${default})."`
+	Threads   int           `default:"1" placeholder:"N" help:"Clients of each machine that run transactions at a time (${default})."`
 	WarmUp    time.Duration `default:"2s" placeholder:"DURATION" help:"Run so long before what is measured (${default})."`
 	Duration  time.Duration `default:"10s" placeholder:"DURATION" help:"Measure so long (${default})."`
-	Rate      []float64     `placeholder:"N,..." help:"Open loop: so many transactions arrive in a second, at all threads together. With several rates one run after the other, plotted as latency over throughput. Without one each thread begins the next transaction when the last has ended."`
+	Rate      []float64     `placeholder:"N,..." help:"Open loop: so many transactions arrive in a second, at all threads of all machines together. With several rates one run after the other, plotted as latency over throughput. Without one each thread begins the next transaction when the last has ended."`
 	Seed      uint64        `placeholder:"N" help:"What data and transactions are drawn from. Without one it is drawn."`
 	JSON      string        `name:"json" placeholder:"FILE" help:"Write the results there, one JSON object for each run."`
 	Plot      string        `placeholder:"FILE" help:"Write plots to FILE.svg and FILE.png: throughput over time, or latency over throughput."`
-	Profile   string        `placeholder:"FILE" help:"Write a CPU profile of the measured time of the last run there, for go tool pprof."`
+	Profile   string        `placeholder:"FILE" help:"Write a CPU profile of the measured time of the last run there, for go tool pprof; of machine 0 to FILE.0 and so on, if they are processes."`
+
+	// Of a machine's process.
+	Machine int    `hidden:""`
+	Folder  string `hidden:""`
 }
 
 // Help is shown by bench --help.
@@ -75,60 +84,125 @@ func (f *benchFlags) validate() error {
 	return nil
 }
 
-// measure opens the target, loads the workload that make makes for it, and runs it.
-func (f *benchFlags) measure(std streams, make func(*bench.Target) (bench.Workload, error)) (err error) {
+// A system is what is measured, open and with its workload.
+type system interface {
+	Load(ctx context.Context, p *bench.Progress) error
+	Run(ctx context.Context, o bench.Options) (*bench.Result, error)
+	Close() error
+}
+
+// A newWorkload makes the workload for a target.
+type newWorkload func(*bench.Target) (bench.Workload, error)
+
+// measure opens what is to be measured, loads the workload and runs it. If this
+// process is to be a machine for another one that measures, it is that.
+func (f *benchFlags) measure(std streams, args []string, workload newWorkload) (err error) {
 	if err := errors.Join(f.validate(), bench.Refuse()); err != nil {
 		return err
+	}
+	if f.Folder != "" {
+		return f.serve(std, workload)
 	}
 	if f.Seed == 0 {
 		f.Seed = 1 + rand.Uint64N(1<<40)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
-	target, err := bench.Open(ctx, f.config())
+	s, err := f.open(ctx, args, workload)
 	if errors.Is(err, bench.ErrTarget) {
 		return usageError(err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, target.Close()) }()
-	w, err := make(target)
-	if err != nil {
-		return usageError(err.Error())
-	}
+	defer func() { err = errors.Join(err, s.Close()) }()
 	progress := bench.NewProgress(std.err)
-	if err := w.Load(ctx, progress); err != nil {
+	if err := s.Load(ctx, progress); err != nil {
 		return err
 	}
-	results, err := f.runs(ctx, std, target, w, progress)
+	results, err := f.runs(ctx, std, s, progress)
 	return errors.Join(err, f.write(results))
 }
 
+func (f *benchFlags) open(ctx context.Context, args []string, workload newWorkload) (system, error) {
+	if f.Transport == bench.TransportSHM && f.DSN == "" {
+		return bench.OpenCluster(ctx, f.cluster(args))
+	}
+	t, err := bench.Open(ctx, f.config())
+	if err != nil {
+		return nil, err
+	}
+	w, err := workload(t)
+	if err != nil {
+		return nil, errors.Join(usageError(err.Error()), t.Close())
+	}
+	return &oneProcess{t, w}, nil
+}
+
+// oneProcess is a system without processes of its own.
+type oneProcess struct {
+	target   *bench.Target
+	workload bench.Workload
+}
+
+func (s *oneProcess) Load(ctx context.Context, p *bench.Progress) error {
+	return s.workload.Load(ctx, p)
+}
+
+func (s *oneProcess) Run(ctx context.Context, o bench.Options) (*bench.Result, error) {
+	return bench.Run(ctx, s.target, s.workload, o)
+}
+
+func (s *oneProcess) Close() error { return s.target.Close() }
+
+// cluster has each machine be this command again, with flags that say which machine
+// it is.
+func (f *benchFlags) cluster(args []string) bench.ClusterConfig {
+	return bench.ClusterConfig{
+		Target: f.config(),
+		Command: func(machine int, folder string) *exec.Cmd {
+			own := []string{"--seed", strconv.FormatUint(f.Seed, 10), "--machine", strconv.Itoa(machine), "--folder", folder}
+			return exec.Command(executable(), append(slices.Clone(args), own...)...)
+		},
+	}
+}
+
+// executable is this program.
+func executable() string {
+	file, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return file
+}
+
+// serve is the whole life of a machine.
+func (f *benchFlags) serve(std streams, workload newWorkload) error {
+	cfg := bench.MachineConfig{
+		Target: f.config(), Folder: f.Folder, Machine: f.Machine, Log: slog.New(slog.NewJSONHandler(std.err, nil)),
+	}
+	if f.Profile != "" {
+		cfg.Profile = f.Profile + "." + strconv.Itoa(f.Machine)
+	}
+	return bench.ServeMachine(context.Background(), cfg, workload, std.in, std.out)
+}
+
 // runs runs the workload once, or once for each rate, and prints what comes out.
-func (f *benchFlags) runs(ctx context.Context, std streams, target *bench.Target, w bench.Workload, progress *bench.Progress) (results []*bench.Result, err error) {
+func (f *benchFlags) runs(ctx context.Context, std streams, s system, progress *bench.Progress) (results []*bench.Result, err error) {
 	rates := f.Rate
 	if len(rates) == 0 {
 		rates = []float64{0}
 	}
 	for _, rate := range rates {
-		var profile bytes.Buffer
-		o := bench.Options{Threads: f.Threads, WarmUp: f.WarmUp, Duration: f.Duration, Rate: rate, Seed: f.Seed, Progress: progress}
-		if f.Profile != "" {
-			o.Profile = &profile
-		}
-		res, err := bench.Run(ctx, target, w, o)
+		res, err := s.Run(ctx, bench.Options{
+			Threads: f.Threads, WarmUp: f.WarmUp, Duration: f.Duration, Rate: rate, Seed: f.Seed, Progress: progress, Profile: f.Profile,
+		})
 		if err != nil {
 			return results, err
 		}
 		results = append(results, res)
 		if err := res.Print(std.out); err != nil {
 			return results, err
-		}
-		if f.Profile != "" {
-			if err := os.WriteFile(f.Profile, profile.Bytes(), 0o666); err != nil {
-				return results, err
-			}
 		}
 	}
 	return results, nil
@@ -165,8 +239,8 @@ type benchTATPCommand struct {
 }
 
 // Run measures TATP.
-func (c *benchTATPCommand) Run(std streams) error {
-	return c.measure(std, func(t *bench.Target) (bench.Workload, error) {
+func (c *benchTATPCommand) Run(std streams, k *kong.Context) error {
+	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
 		return tatp.New(t, tatp.Config{Subscribers: c.Subscribers, Seed: c.Seed, Drop: c.Drop})
 	})
 }
@@ -183,8 +257,8 @@ type benchKVCommand struct {
 }
 
 // Run measures lookups and updates.
-func (c *benchKVCommand) Run(std streams) error {
-	return c.measure(std, func(t *bench.Target) (bench.Workload, error) {
+func (c *benchKVCommand) Run(std streams, k *kong.Context) error {
+	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
 		return kv.New(t, kv.Config{
 			Keys: c.Keys, ValueBytes: c.ValueBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
 			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Seed: c.Seed, Drop: c.Drop,

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/internal/invariant"
@@ -21,6 +25,7 @@ func TestBench(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("a build with the race detector or with invariants is not measured")
 	}
+	t.Setenv(asProgram, "1") // for machines that are processes
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, c := range map[string]struct {
@@ -33,6 +38,10 @@ func TestBench(t *testing.T) {
 		"kv":       {[]string{"kv", "--keys", "1000", "--updates", "20", "--zipf", "0.99"}, []string{"key-value, Zipf 0.99, 20 % updates, native, 1 machine, 921 keys (16+32 bytes, 90 % full, H = 8)", "lookup"}, 1},
 		"tatp sql": {[]string{"tatp", "--subscribers", "40", "--api", "sql"}, []string{"TATP, sql, 1 machine"}, 1},
 		"tpcc":     {[]string{"tpcc", "--warehouses", "2", "--customers", "20", "--items", "50", "--threads", "2"}, []string{"TPC-C, native, 1 machine, 2 warehouses (reduced: 20 customers a district, 50 items), 2 threads", "New-Order"}, 1},
+		"tatp shm": {[]string{"tatp", "--subscribers", "200", "--machines", "3", "--replicas", "2", "--transport", "shm"}, []string{"TATP, native, 3 machines, 2 replicas over shm, 200 subscribers, 1 thread each", "each machine a process"}, 1},
+		"kv shm":   {[]string{"kv", "--keys", "1000", "--updates", "50", "--machines", "2", "--transport", "shm", "--one-two-sided", "--rate", "500,1000"}, []string{"2 machines, 1 replicas over shm, 921 keys"}, 2},
+		"tpcc shm": {[]string{"tpcc", "--warehouses", "3", "--customers", "20", "--items", "50", "--machines", "2", "--replicas", "2", "--transport", "shm"}, []string{"TPC-C, native, 2 machines", "New-Order"}, 1},
+		"sql shm":  {[]string{"tatp", "--subscribers", "40", "--machines", "2", "--transport", "shm", "--api", "sql"}, []string{"TATP, sql, 2 machines"}, 1},
 		"tpcc sql": {[]string{"tpcc", "--customers", "10", "--items", "20", "--api", "sql"}, []string{"TPC-C, sql, 1 machine, 1 warehouse (reduced"}, 1},
 	} {
 		args := append([]string{"bench"}, append(c.args, quick...)...)
@@ -49,9 +58,16 @@ func TestBench(t *testing.T) {
 		if n := countResults(t, at("out.json")); n != c.runs {
 			t.Errorf("%s: %d results", name, n)
 		}
-		for _, file := range []string{"plot.svg", "plot.png", "cpu"} {
+		files := []string{"plot.svg", "plot.png", "cpu"}
+		if slices.Contains(c.args, "shm") {
+			files = []string{"plot.svg", "plot.png", "cpu.0", "cpu.1"}
+		}
+		for _, file := range files {
 			if info, err := os.Stat(at(file)); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %s: %v", name, file, err)
+			}
+			if err := os.Remove(at(file)); err != nil {
+				t.Error(err)
 			}
 		}
 	}
@@ -92,15 +108,80 @@ func TestBenchIsRefused(t *testing.T) {
 		}
 		return
 	}
+	t.Setenv(asProgram, "1")
+	if status, _, errs := execute(t, "", "bench", "tatp", "--transport", "shm", "--subscribers=-5"); status != exitUsage || !strings.Contains(errs, "-5 subscribers") {
+		t.Errorf("refused by a machine: status %d, %q", status, errs)
+	}
 	for name, args := range map[string][]string{
 		"json":    {"--json", "no/such/folder"},
 		"plot":    {"--plot", "no/such/folder"},
 		"profile": {"--profile", "no/such/folder"},
 		"server":  {"--api", "sql", "--dsn", "root@tcp(127.0.0.1:1)/"},
+		"machine": {"--transport", "shm", "--profile", "no/such/folder"},
 	} {
 		status, _, errs := execute(t, "", append(append([]string{"bench", "tatp", "--subscribers", "20"}, quick...), args...)...)
 		if status != exitFailure || errs == "" {
 			t.Errorf("%s: status %d, %q", name, status, errs)
 		}
 	}
+}
+
+// Whatever ends the benchmark, nothing of its machines is left.
+func TestBenchLeavesNothing(t *testing.T) {
+	if invariant.Enabled {
+		t.Skip("a build with the race detector or with invariants is not measured")
+	}
+	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
+		s := startProgram(t, "bench", "tatp", "--subscribers", "200", "--machines", "2", "--replicas", "2", "--transport", "shm", "--duration", "1h")
+		s.until("loading subscribers: ")
+		machines, folder := machinesOf(t, s.process.Process.Pid)
+		if len(machines) != 2 || !exists(t, folder) {
+			t.Fatalf("processes %v in %q", machines, folder)
+		}
+		if err := s.process.Process.Signal(end); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.process.Wait(); err == nil {
+			t.Error("it has succeeded")
+		}
+		for _, p := range machines {
+			for ; exists(t, p); time.Sleep(10 * time.Millisecond) {
+			}
+		}
+		if exists(t, folder) {
+			t.Errorf("%v: %s is left", end, folder)
+		}
+	}
+}
+
+// machinesOf returns the folders in /proc of machines that a process has started,
+// and the one that they have in common.
+func machinesOf(t *testing.T, parent int) (machines []string, folder string) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range lines {
+		process := filepath.Dir(file)
+		status, err := os.ReadFile(filepath.Join(process, "status"))
+		if err != nil || !strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) {
+			continue // it has ended, or is another's
+		}
+		line, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := strings.Split(string(line), "\x00")
+		if i := slices.Index(args, "--folder"); i >= 0 {
+			machines, folder = append(machines, process), args[i+1]
+		}
+	}
+	return machines, folder
+}
+
+func exists(t *testing.T, file string) bool {
+	t.Helper()
+	_, err := os.Stat(file)
+	return err == nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/tpcc"
 )
@@ -13,8 +14,8 @@ type benchTPCCCommand struct {
 }
 
 // Run measures TPC-C.
-func (c *benchTPCCCommand) Run(std streams) error {
-	return c.measure(std, func(t *bench.Target) (bench.Workload, error) {
+func (c *benchTPCCCommand) Run(std streams, k *kong.Context) error {
+	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
 		return tpcc.New(t, tpcc.Config{Warehouses: c.Warehouses, Customers: c.Customers, Items: c.Items, Seed: c.Seed, Drop: c.Drop})
 	})
 }

@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/farmsql/farmsql"
+)
+
+// A MachineConfig says which machine of a cluster a process is.
+type MachineConfig struct {
+	// Target is the cluster's.
+	Target TargetConfig
+	// Folder is what all machines have in common, Machine is which one this is.
+	Folder  string
+	Machine int
+	// Profile, if not empty, is the file for Options.Profile.
+	Profile string
+	// Log receives what happens to the machine.
+	Log *slog.Logger
+}
+
+// errParentGone ends a machine's process.
+var errParentGone = errors.New("bench: the process that has started this machine is gone")
+
+// ServeMachine makes this process a machine of a Cluster: it opens the machine,
+// makes the workload for it, and does what the Cluster says on in, until that is to
+// close it. If the Cluster's process ends before, it removes the cluster's folder and
+// returns; the process is to end then, whatever still runs in it.
+func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Target) (Workload, error), in io.Reader, out io.Writer) error {
+	signal.Ignore(syscall.SIGPIPE) // which would end it without cleaning up
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m := &servedMachine{
+		cfg: cfg, newWorkload: newWorkload, speaker: newSpeaker(out),
+		// One command is under way at a time, and one barrier waited for.
+		commands: make(chan command, 1), pass: make(chan struct{}, 1),
+	}
+	closed, served := make(chan bool, 1), make(chan error, 1)
+	go func() {
+		closed <- m.listen(in)
+		cancel() // what is under way
+	}()
+	go func() { served <- m.serve(ctx) }()
+	if <-closed {
+		return <-served
+	}
+	select {
+	case <-served:
+	case <-time.After(parentGonePatience): // what hangs ends with the process
+	}
+	// A process that is killed when its parent ends could not do this.
+	return errors.Join(errParentGone, os.RemoveAll(cfg.Folder))
+}
+
+// parentGonePatience is how long a machine without a parent tries to close.
+const parentGonePatience = time.Second
+
+// A servedMachine is a machine in its process.
+type servedMachine struct {
+	cfg         MachineConfig
+	newWorkload func(*Target) (Workload, error)
+	speaker     *speaker
+	// Filled by listen: commands to be done one after the other, and leave to pass
+	// a barrier.
+	commands chan command
+	pass     chan struct{}
+
+	target   *Target
+	workload Workload
+	run      atomic.Pointer[run] // under way
+}
+
+// listen takes what the Cluster says, until that is to close, which makes it true,
+// or nothing more comes.
+func (m *servedMachine) listen(in io.Reader) (isClosed bool) {
+	defer close(m.commands)
+	for d := json.NewDecoder(in); ; {
+		var c command
+		if d.Decode(&c) != nil {
+			return false
+		}
+		switch c.Do {
+		case doClose:
+			return true
+		case doPass:
+			m.pass <- struct{}{}
+		case doStop:
+			if r := m.run.Load(); r != nil {
+				r.finish()
+			}
+		default:
+			m.commands <- c
+		}
+	}
+}
+
+// serve opens the machine, does the commands, and closes it.
+func (m *servedMachine) serve(ctx context.Context) error {
+	first, err := m.open(ctx)
+	if err != nil {
+		first = failed(err)
+	}
+	// What cannot be said any more is noticed by listen.
+	_ = m.speaker.say(first)
+	for c := range m.commands {
+		answer, err := m.do(ctx, &c)
+		if err != nil {
+			answer = failed(err)
+		}
+		_ = m.speaker.say(answer)
+	}
+	if m.target == nil {
+		return nil
+	}
+	return m.target.Close()
+}
+
+// open opens the machine and makes the workload.
+func (m *servedMachine) open(ctx context.Context) (report, error) {
+	var err error
+	if m.target, err = openMember(ctx, &m.cfg); err != nil {
+		return report{}, err
+	}
+	t := m.target
+	t.peers.say, t.peers.pass = func(r report) error { return m.speaker.say(r) }, m.pass
+	if m.workload, err = m.newWorkload(t); err != nil {
+		return report{}, fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	place, err := t.place(ctx, m.cfg.Machine)
+	if err != nil {
+		return report{}, err
+	}
+	return report{Opened: &opened{place, m.workload.Name(), m.workload.Scale(), m.workload.Kinds()}}, nil
+}
+
+// do does one command.
+func (m *servedMachine) do(ctx context.Context, c *command) (report, error) {
+	t := m.target
+	switch c.Do {
+	case doLoad:
+		t.places = c.Places
+		return report{Done: true}, m.workload.Load(ctx, m.progress())
+	case doJoin:
+		t.places, t.peers.isLate = c.Places, true
+		return report{Done: true}, m.workload.Attach(ctx)
+	case doRun:
+		return report{Done: true}, m.prepare(ctx, c.Run)
+	case doStart:
+		p, err := m.measure(ctx, c.Start)
+		return report{Part: p}, err
+	case doCheck:
+		t.peers.uncertain = c.Uncertain
+		return report{Done: true}, m.workload.Check(ctx)
+	}
+	return report{}, fmt.Errorf("bench: a machine was told to %q", c.Do)
+}
+
+// progress tells the Cluster how far loading is: one machine's stands for all.
+func (m *servedMachine) progress() *Progress {
+	if m.cfg.Machine != 0 {
+		return nil
+	}
+	return &Progress{tell: func(s stageReport) { _ = m.speaker.say(report{Progress: &s}) }}
+}
+
+// prepare opens the clients of a run.
+func (m *servedMachine) prepare(ctx context.Context, o *runOrder) error {
+	o.Options.Profile = m.cfg.Profile
+	if err := o.Options.validate(); err != nil {
+		return err
+	}
+	m.target.clients = o.First
+	r := newRun(m.target, m.workload, o.Options)
+	if err := r.openClients(ctx); err != nil {
+		return errors.Join(err, r.closeClients())
+	}
+	m.run.Store(r)
+	return nil
+}
+
+// measure runs what has been prepared.
+func (m *servedMachine) measure(ctx context.Context, start time.Time) (*part, error) {
+	r := m.run.Load()
+	if r == nil {
+		return nil, errors.New("bench: a machine was told to start, and nothing is prepared")
+	}
+	defer m.run.Store(nil)
+	// The same moment on the clock that is not set meanwhile.
+	now := time.Now()
+	r.start = now.Add(start.Sub(now))
+	if err := errors.Join(r.measure(ctx), r.closeClients()); err != nil {
+		return nil, err
+	}
+	return r.part(), nil
+}
+
+// openMember opens a machine that is a process, for a target.
+func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
+	if err := cfg.Target.validate(); err != nil {
+		return nil, err
+	}
+	t := &Target{cfg: cfg.Target, machines: make([]machine, cfg.Target.Machines)}
+	t.peers = &peers{machine: cfg.Machine, folder: cfg.Folder}
+	if err := t.openCounter(); err != nil {
+		return nil, err
+	}
+	c := t.config()
+	c.Machines, c.MachineID, c.Folder, c.Logger = 0, cfg.Machine, cfg.Folder, cfg.Log
+	c.SharedFolder, c.Cluster = filepath.Join(cfg.Folder, "shared"), "file://"+filepath.Join(cfg.Folder, "configuration")
+	c.LeaseTime, c.RecoveryPace = cfg.Target.LeaseTime, cfg.Target.RecoveryPace
+	if n := cfg.Target.Domains; n > 0 {
+		c.FailureDomain = 1 + cfg.Machine%n // 0 is a domain of its own
+	}
+	db, err := farmsql.OpenContext(ctx, c)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: %w", err), t.Close())
+	}
+	t.dbs, t.machines[cfg.Machine] = []*farmsql.DB{db}, machine{db, 0}
+	if cfg.Target.API == SQL {
+		t.sql = db.SQL()
+	}
+	return t, nil
+}

@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// What a cluster's process and those of its machines tell each other is JSON, one
+// object a line, over the machines' standard streams. Each command but those marked
+// is answered once, when it has been done; so is, by itself, the start.
+//
+//	          places          runOrder              (all are ready)
+//	load      ------>    run ----------->   start!  ---------------->
+//	          <------        <-----------           <----------------
+//	                           ready                    part
+type command struct {
+	Do string `json:"do"`
+	// Places are those of all machines; of load and join.
+	Places []region.Addr `json:"places,omitempty"`
+	Run    *runOrder     `json:"run,omitempty"`
+	Start  time.Time     `json:"start,omitzero"`
+	// Uncertain is peers.uncertain; of check.
+	Uncertain int64 `json:"uncertain,omitempty"`
+}
+
+// Commands.
+const (
+	doLoad  = "load"
+	doJoin  = "join"  // find what the others have loaded
+	doRun   = "run"   // open clients
+	doStart = "start" // run them
+	doCheck = "check"
+	doStop  = "stop"  // end the run, which answers doStart; not answered itself
+	doPass  = "pass"  // all are at the barrier; not answered
+	doClose = "close" // answered by the end of the process
+)
+
+// A runOrder is what threads are to run, counted from First among those of all runs.
+type runOrder struct {
+	Options
+	First int
+}
+
+// A report is what a machine's process says: one of its fields.
+type report struct {
+	// Barrier and Progress come in the middle of a command, the others answer one.
+	Barrier  bool          `json:"barrier,omitempty"`
+	Progress *stageReport  `json:"progress,omitempty"`
+	Opened   *opened       `json:"opened,omitempty"`
+	Part     *part         `json:"part,omitempty"`
+	Done     bool          `json:"done,omitempty"`
+	Failed   *failedReport `json:"failed,omitempty"`
+}
+
+type stageReport struct {
+	What        string `json:"what"`
+	Done, Total int
+	IsOver      bool
+}
+
+// opened is said by a machine that has become one of the cluster.
+type opened struct {
+	Place region.Addr `json:"place"`
+	Name  string      `json:"name"`
+	Scale Scale       `json:"scale"`
+	Kinds []string    `json:"kinds"`
+}
+
+// A failedReport is an error of another process.
+type failedReport struct {
+	Text           string
+	IsInconsistent bool // ErrInconsistent
+	IsRefused      bool // ErrTarget
+}
+
+func failed(err error) report {
+	return report{Failed: &failedReport{err.Error(), errors.Is(err, ErrInconsistent), errors.Is(err, ErrTarget)}}
+}
+
+// Error implements error.
+func (f *failedReport) Error() string { return f.Text }
+
+// Is makes errors.Is see through the process boundary.
+func (f *failedReport) Is(target error) bool {
+	return f.IsInconsistent && target == ErrInconsistent || f.IsRefused && target == ErrTarget
+}
+
+// A speaker writes JSON, one object at a time.
+type speaker struct {
+	mu sync.Mutex
+	e  *json.Encoder
+}
+
+func newSpeaker(w io.Writer) *speaker { return &speaker{e: json.NewEncoder(w)} }
+
+func (s *speaker) say(v any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.e.Encode(v)
+}

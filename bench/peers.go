@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// peers are the other processes of a cluster, as one machine's process sees them.
+type peers struct {
+	machine int
+	folder  string
+	// say tells the process that has started the machine; pass yields whenever all
+	// have come to a barrier.
+	say  func(report) error
+	pass <-chan struct{}
+	// isLate says that the others have loaded the data already.
+	isLate bool
+	// uncertain is how many transactions of killed machines nobody knows of.
+	uncertain int64
+}
+
+// Leads says whether what is to be done once, for all processes, is for this one to
+// do. It is not for a machine that joins (Workload.Attach).
+func (t *Target) Leads() bool { return t.peers == nil || t.peers.machine == 0 && !t.peers.isLate }
+
+// IsMine deals out work that is in pieces, numbered from 0, to the processes: to
+// those of the machines in turn.
+func (t *Target) IsMine(piece int) bool {
+	return t.peers == nil || piece%t.Machines() == t.peers.machine
+}
+
+// Barrier waits until all processes have called it as often. For a machine that
+// joins they all have.
+func (t *Target) Barrier(ctx context.Context) error {
+	if t.peers == nil || t.peers.isLate {
+		return nil
+	}
+	if err := t.peers.say(report{Barrier: true}); err != nil {
+		return err
+	}
+	select {
+	case <-t.peers.pass:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A counter is a number that outlives the process, if it has a file.
+type counter struct {
+	mu   sync.Mutex
+	n    int64
+	file *os.File
+}
+
+const (
+	counterFiles = "count-"
+	counterBytes = 8
+)
+
+// openCounter goes on with what an earlier life of the machine has counted.
+func (t *Target) openCounter() (err error) {
+	t.count.file, err = os.OpenFile(filepath.Join(t.peers.folder, fmt.Sprint(counterFiles, t.peers.machine)), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	var b [counterBytes]byte
+	if _, err := t.count.file.ReadAt(b[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("bench: %w", err)
+	}
+	t.count.n = int64(binary.LittleEndian.Uint64(b[:]))
+	return nil
+}
+
+func (c *counter) close() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Close()
+}
+
+// Count adds to a number that a workload keeps of what its clients have done, for
+// its check to compare with the data.
+func (t *Target) Count(delta int64) error {
+	c := &t.count
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += delta
+	if c.file == nil {
+		return nil
+	}
+	// A store to a file in memory is there when the process is killed.
+	var b [counterBytes]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(c.n))
+	if _, err := c.file.WriteAt(b[:], 0); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return nil
+}
+
+// Counted returns the sum of what has been counted in all processes. Of threads of
+// machines that were killed it is not known whether they would have counted another
+// transaction: there were so many.
+func (t *Target) Counted() (n, uncertain int64, err error) {
+	if t.peers == nil {
+		t.count.mu.Lock()
+		defer t.count.mu.Unlock()
+		return t.count.n, 0, nil
+	}
+	files, err := filepath.Glob(filepath.Join(t.peers.folder, counterFiles+"*"))
+	if err != nil {
+		return 0, 0, fmt.Errorf("bench: %w", err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return 0, 0, fmt.Errorf("bench: %w", err)
+		}
+		if len(b) == counterBytes {
+			n += int64(binary.LittleEndian.Uint64(b))
+		}
+	}
+	return n, t.peers.uncertain, nil
+}
