@@ -69,6 +69,14 @@ type NIC interface {
 	// reached, it is false. It never waits.
 	Gone(m MachineID) bool
 
+	// Deaths makes f hear of machines that die, in place of the one before; nil
+	// takes it away. A machine dies when its process ends without having closed its
+	// NIC. f is called once for each death of a machine with which this one was
+	// connected, on any goroutine, and does not wait; a death is not reported when the
+	// machine is back already. Where Gone is always false f is never called. One call
+	// may still be running when it has been replaced or the NIC closed.
+	Deaths(f func(m MachineID))
+
 	// Close takes the machine off the network: its queues close, its
 	// registrations go, its datagrams end, and the connections of its peers
 	// break. It waits as Deregister does. Closing again does nothing. Its name is

@@ -159,8 +159,8 @@ type MembershipConfig struct {
 }
 
 // A Membership is one machine's part in the configurations of its instance: it
-// applies those that the CM sends, suspects machines whose leases have run out,
-// and, at the CM, moves the instance on (SOSP'15 section 5.2). It is safe for
+// applies those that the CM sends, suspects machines whose leases have run out
+// or that have died, and, at the CM, moves the instance on (SOSP'15 section 5.2). It is safe for
 // concurrent use.
 type Membership struct {
 	cfg    MembershipConfig
@@ -236,6 +236,7 @@ func NewMembership(cfg MembershipConfig) (*Membership, error) {
 		cfg.Endpoint.Know(uint8(codeFirst+i), err)
 	}
 	m.handle()
+	cfg.NIC.Deaths(m.onDeath)
 	return m, nil
 }
 
@@ -277,6 +278,7 @@ func (m *Membership) Close() {
 	if running > 0 {
 		m.idle.Wait()
 	}
+	m.cfg.NIC.Deaths(nil)
 	m.probes.close()
 	m.cfg.NIC.Deregister(ProbeKey)
 }
@@ -353,7 +355,7 @@ func (m *Membership) Configuration() *cluster.Configuration {
 // A Status is how far a machine is, for display.
 type Status struct {
 	Configuration *cluster.Configuration // nil before the first
-	// Suspects are machines whose leases have run out; Joining those that wait to
+	// Suspects are machines that are suspected to have failed; Joining those that wait to
 	// be admitted, at the CM.
 	Suspects, Joining []rdma.MachineID
 	// Recovering says that not all regions are active yet. Changing says that this

@@ -11,8 +11,8 @@ import (
 // Events are called when something of note happens to a machine's membership, on
 // any goroutine, if they are not nil. They do not wait.
 type Events struct {
-	// Suspected: a lease of the machine has run out, or it has said that it is
-	// another life.
+	// Suspected: a lease of the machine has run out, it has died, it cannot be
+	// reached, or it has said that it is another life.
 	Suspected func(machine rdma.MachineID)
 	// Stored: this machine has made c the configuration, and what that did to the
 	// regions.
@@ -37,7 +37,7 @@ type Timeline struct {
 	Joined rdma.MachineID
 	IsJoin bool
 
-	Suspect   time.Time // the first lease ran out, or a machine asked to join
+	Suspect   time.Time // the first machine was suspected, or one asked to join
 	Probed    time.Time // a majority has answered
 	Stored    time.Time // the configuration is the current one
 	Acked     time.Time // all machines have applied it

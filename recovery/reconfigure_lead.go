@@ -20,8 +20,8 @@ import (
 // has failed (SOSP'15 section 5.2 step 1).
 const backupCMs = 2
 
-// Suspect says that a lease of the machine has run out, or that it cannot be
-// reached. The CM suspects others, the others the CM; to the CM they report the
+// Suspect says that a lease of the machine has run out, that it has died, or that it
+// cannot be reached. The CM suspects others, the others the CM; to the CM they report the
 // rest. It begins a reconfiguration, and does not wait for it.
 func (m *Membership) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 

@@ -260,3 +260,49 @@ func TestDatagrams(t *testing.T) {
 		}
 	})
 }
+
+// TestDeaths: all who live hear once of a process that dies, in worlds where deaths
+// are known, and of nothing else.
+func TestDeaths(t *testing.T) {
+	for seed := range uint64(4) {
+		run(t, Options{Seed: seed}, func(w *World) {
+			heard := map[[2]rdma.MachineID]int{}
+			nics := map[rdma.MachineID]rdma.NIC{}
+			for id := range rdma.MachineID(5) {
+				n, err := w.Machine(id).Boot().Join()
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.Deaths(func(m rdma.MachineID) { heard[[2]rdma.MachineID{id, m}]++ })
+				nics[id] = n
+			}
+			w.Machine(5).Boot() // not on the network
+			nics[4].Close()
+			w.Machine(4).Kill()
+			w.Machine(1).Kill()
+			w.Machine(2).Kill()
+			w.Outside().Sleep(time.Second)
+			known := int(seed % 2)
+			for who := range rdma.MachineID(6) {
+				for m := range rdma.MachineID(6) {
+					want := 0
+					if (who == 0 || who == 3) && (m == 1 || m == 2) {
+						want = known
+					}
+					if n := heard[[2]rdma.MachineID{who, m}]; n != want {
+						t.Errorf("seed %d: machine %d has heard %d times of %d's death, want %d", seed, who, n, m, want)
+					}
+				}
+			}
+			w.Machine(3).Kill()
+			_, err := w.Machine(3).Boot().Join() // back before anybody has heard
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Outside().Sleep(time.Second)
+			if n := heard[[2]rdma.MachineID{0, 3}]; n != 0 {
+				t.Errorf("seed %d: heard %d times of the death of one that is back", seed, n)
+			}
+		})
+	}
+}

@@ -18,7 +18,8 @@ type nic struct {
 	// until is when the last of what a process had posted when it died can
 	// still go out.
 	until   time.Duration
-	ports   [2]port       // of the process, and of what is aside
+	ports   [2]port // of the process, and of what is aside
+	deaths  func(rdma.MachineID)
 	sending time.Duration // until when it sends
 }
 
@@ -29,6 +30,10 @@ type port struct {
 }
 
 var _ rdma.NIC = (*nic)(nil)
+
+// Deaths are heard of soon, mostly: within deathSpan, but for one in 16, which takes
+// up to 16 times as long.
+const deathSpan = time.Millisecond
 
 // deadNICSpan is how much longer than its process a card may send, at most.
 const deadNICSpan = 5 * time.Microsecond
@@ -90,8 +95,35 @@ func (n *nic) Open(worker int, bell func()) (rdma.Queue, error) {
 // of one host do; in the rest they do not, as between hosts.
 func (n *nic) Gone(m rdma.MachineID) bool {
 	w := n.process.world
-	knows := w.options.Seed%2 == 1
-	return knows && int(m) < len(w.machines) && w.machines[m].lives > 0 && w.network.nics[m] == nil
+	return w.knowsDeaths() && int(m) < len(w.machines) && w.machines[m].lives > 0 && w.network.nics[m] == nil
+}
+
+func (w *World) knowsDeaths() bool { return w.options.Seed%2 == 1 }
+
+// Deaths implements rdma.NIC.
+func (n *nic) Deaths(f func(rdma.MachineID)) { n.deaths = f }
+
+// tellDeath has all others hear that the card's process has died.
+func (n *nic) tellDeath() {
+	w := n.process.world
+	if !w.knowsDeaths() {
+		return
+	}
+	for _, m := range w.machines {
+		if m.process == nil || m.process.nic == nil {
+			continue
+		}
+		d := w.upTo(deathSpan)
+		if w.rng.IntN(16) == 0 {
+			d = w.upTo(16 * deathSpan)
+		}
+		other := m.process.nic
+		w.start(other.process, d, func() {
+			if !other.closed && other.deaths != nil && other.Gone(n.id) {
+				other.deaths(n.id)
+			}
+		}, false)
+	}
 }
 
 // Close implements rdma.NIC.
@@ -111,7 +143,7 @@ func (n *nic) Close() error {
 
 // leave takes the card off the network. Connections of its peers break.
 func (n *nic) leave() {
-	n.closed, n.ports, n.memory = true, [2]port{}, nil
+	n.closed, n.ports, n.memory, n.deaths = true, [2]port{}, nil, nil
 	delete(n.process.world.network.nics, n.id)
 	for _, q := range n.queues {
 		if q != nil {
@@ -128,6 +160,7 @@ func (n *nic) die() {
 	w := n.process.world
 	n.until = w.now + w.upTo(deadNICSpan)
 	n.leave()
+	n.tellDeath()
 }
 
 // silent says that nothing more comes from the card.

@@ -70,6 +70,9 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 // before the process that has them all.
 func (nic *NIC) Gone(rdma.MachineID) bool { return false }
 
+// Deaths implements rdma.NIC.
+func (nic *NIC) Deaths(func(rdma.MachineID)) {}
+
 // Close implements rdma.NIC.
 func (nic *NIC) Close() error {
 	n := nic.network

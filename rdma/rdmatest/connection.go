@@ -307,6 +307,8 @@ func testClosedIsClosed(t *testing.T, f Fabric) {
 func testOnlyTheGoneAreGone(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	observer := join(t, f, 3)
+	observer.nic.Deaths(func(m rdma.MachineID) { t.Errorf("machine %d has died", m) })
+	watching := observer.open(t, 0, nil)
 	isHere := func(what string) {
 		t.Helper()
 		if observer.nic.Gone(2) {
@@ -322,6 +324,9 @@ func testOnlyTheGoneAreGone(t *testing.T, f Fabric) {
 	isHere("a machine that is cut off")
 	f.Mend(1, 2)
 	f.Mend(3, 2)
+	if err := watching.write(2, key, 0, words(1, 1)); err != nil {
+		t.Errorf("mended: %v", err)
+	}
 	if err := to.nic.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -330,6 +335,10 @@ func testOnlyTheGoneAreGone(t *testing.T, f Fabric) {
 	if observer.nic.Gone(9) {
 		t.Error("a machine that was never there: gone")
 	}
+	if err := observer.nic.Close(); err != nil {
+		t.Fatal(err)
+	}
+	observer.nic.Deaths(func(rdma.MachineID) {}) // does nothing
 }
 
 // testNothingLandsAfterwards takes away what a busy writer writes to, in every

@@ -44,7 +44,8 @@
 //
 // Each machine holds a connection to the socket of each peer that it talks to. It
 // ends with the peer's process, whatever killed that, and then the state of that
-// life is marked dead, for everybody: connections are broken from then on. Until
+// life is marked dead, for everybody, if it was not marked closed: connections are
+// broken from then on. Until
 // somebody has noticed, operations still land in the memory of the dead process,
 // which is what the paper's non-volatile memory is for. Nothing lands any more
 // once the next life's Join has returned: it marks the former state dead itself,

@@ -27,6 +27,7 @@ type NIC struct {
 	door     *net.UnixListener
 	mail     *net.UnixConn
 	receiver atomic.Pointer[receiver]
+	deaths   atomic.Pointer[func(rdma.MachineID)]
 	// running counts the goroutines of sockets. Doorbells are not among them: Close
 	// may be called by a bell.
 	running sync.WaitGroup
@@ -117,7 +118,7 @@ func (nic *NIC) fence(patience time.Duration) error {
 	case err != nil:
 		return nil
 	}
-	former.alive.Store(0)
+	former.died()
 	return nic.settle(patience)
 }
 
@@ -309,6 +310,18 @@ func (nic *NIC) Gone(m rdma.MachineID) bool {
 	return gone
 }
 
+// Deaths implements rdma.NIC.
+func (nic *NIC) Deaths(f func(m rdma.MachineID)) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	switch {
+	case f == nil:
+		nic.deaths.Store(nil)
+	case !nic.mu.closed:
+		nic.deaths.Store(&f)
+	}
+}
+
 // Close implements rdma.NIC. The machine's memory stays registered by nobody.
 func (nic *NIC) Close() error {
 	nic.mu.Lock()
@@ -318,12 +331,13 @@ func (nic *NIC) Close() error {
 	}
 	nic.mu.closed = true
 	nic.receiver.Store(nil)
+	nic.deaths.Store(nil)
 	for _, q := range nic.mu.queues {
 		nic.closeQueueLocked(q)
 	}
 	nic.mu.Unlock()
 	_ = nic.settle(0) // of one that is not alive nobody expects operations
-	nic.state.alive.Store(0)
+	nic.state.alive.Store(hasLeft)
 	_ = nic.settle(0)
 	return nic.leave()
 }

@@ -87,7 +87,7 @@ func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 	}
 	monitor, err := nic.folder.dial(m)
 	if saysGone(err) {
-		s.alive.Store(0)
+		s.died()
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 	p := &peer{state: s, monitor: monitor}
 	p.attached.Store(&map[rdma.Key]*attachment{})
 	nic.mu.peers[m] = p
-	nic.running.Go(p.watch)
+	nic.running.Go(func() { nic.watch(p) })
 	return p, nil
 }
 
@@ -121,13 +121,18 @@ func (nic *NIC) forgetLocked(m rdma.MachineID) {
 	}
 }
 
-// watch marks the peer's life as over when its process ends.
-func (p *peer) watch() {
-	if _, err := p.monitor.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		_ = guard(func() error {
-			p.state.alive.Store(0)
-			return nil
-		})
+// watch marks the peer's life as over when its process ends, and says so.
+func (nic *NIC) watch(p *peer) {
+	if _, err := p.monitor.Read(make([]byte, 1)); errors.Is(err, net.ErrClosed) {
+		return
+	}
+	died := false
+	_ = guard(func() error {
+		died = p.state.died()
+		return nil
+	})
+	if f := nic.deaths.Load(); f != nil && died && nic.Gone(p.state.machine) {
+		(*f)(p.state.machine)
 	}
 }
 

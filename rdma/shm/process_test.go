@@ -232,6 +232,13 @@ func TestDoorbellWithoutWake(t *testing.T) {
 func TestKilledPeer(t *testing.T) {
 	s := newSelf(t)
 	memory := t.TempDir()
+	var deaths atomic.Int32
+	s.nic.Deaths(func(m rdma.MachineID) {
+		if m != 2 {
+			t.Errorf("machine %d has died", m)
+		}
+		deaths.Add(1)
+	})
 	for round := range 5 {
 		c := start(t, s.path, 2, memory)
 		c.do("register")
@@ -256,6 +263,7 @@ func TestKilledPeer(t *testing.T) {
 		if !s.nic.Gone(2) {
 			t.Error("a killed machine is not gone")
 		}
+		eventually(t, "its death is told", func() bool { return deaths.Load() == int32(round+1) })
 		for name, err := range map[string]error{"write": s.write(2, 0, pattern(8, 1)), "ring": s.q.Ring(2), "again": s.write(2, 0, pattern(8, 1))} {
 			if !errors.Is(err, rdma.ErrBroken) {
 				t.Errorf("%s: %v", name, err)

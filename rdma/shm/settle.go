@@ -108,7 +108,7 @@ func (nic *NIC) settleWorker(s *state, worker int, expired func() bool) bool {
 			continue
 		}
 		if nic.folder.isGone(s.machine) {
-			s.alive.Store(0)
+			s.died()
 			return true
 		}
 		if expired() {

@@ -78,7 +78,7 @@ func createState(path string, m rdma.MachineID, life uint64) (*state, error) {
 	memory.Store(machineAt, uint64(m))
 	memory.Store(lifeAt, life)
 	memory.Store(processAt, uint64(os.Getpid()))
-	memory.Store(aliveAt, 1)
+	memory.Store(aliveAt, isLiving)
 	memory.Store(magicAt, stateMagic)
 	return newState(memory, inode, m), os.Rename(draft, path)
 }
@@ -114,7 +114,21 @@ func (s *state) word(off uint64) *atomic.Uint64 {
 	return (*atomic.Uint64)(s.memory.Pointer(off, 8))
 }
 
-func (s *state) isAlive() bool { return s.alive.Load() == 1 }
+// Values of the alive word. Operations and connections need living.
+const (
+	hasDied  = 0 // the process has ended
+	isLiving = 1
+	hasLeft  = 2 // the NIC was closed first
+)
+
+func (s *state) isAlive() bool { return s.alive.Load() == isLiving }
+
+// died notes that the process has ended, and reports whether it did so without
+// having closed its NIC.
+func (s *state) died() bool {
+	s.alive.CompareAndSwap(isLiving, hasDied)
+	return s.alive.Load() == hasDied
+}
 
 func workerAt(worker int) uint64 { return headerBytes + uint64(worker)*workerBytes }
 
