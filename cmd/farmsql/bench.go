@@ -25,6 +25,8 @@ type benchCommand struct {
 	TATP benchTATPCommand `cmd:"" name:"tatp" help:"TATP: short transactions on the subscribers of a mobile telephone network."`
 	TPCC benchTPCCCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
 	KV   benchKVCommand   `cmd:"" name:"kv" help:"Lookups and updates of random keys in a hash table that is nearly full."`
+
+	Report benchReportCommand `cmd:"" help:"Run all benchmarks, and write the tables and plots of docs/benchmarks.md."`
 }
 
 // benchFlags are those of all benchmarks.

@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"."},
 	{"bench", "bench/load", "bench/micro", "bench/micro/table"},
 	{"bench/tatp", "bench/tpcc", "bench/kv"},
-	{"bench/compare"},
+	{"bench/compare", "bench/report"},
 	{"cmd/farmsql"},
 	{"sql/enginetest"}, // go-mysql-server's own tests, on our engine
 	{"test"},           // the binary, as its users see it

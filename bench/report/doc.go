@@ -1,0 +1,31 @@
+// Package report measures what docs/benchmarks.md says, and writes it there.
+//
+// Its suite (suite.go) is a table of experiments, each the command line of a
+// program that writes what it has measured to a file. Measure runs them, each as a
+// process of its own, so that one heap does not disturb the next, and in turns, A B
+// C A B C, so that an hour in which the computer is busy disturbs all alike:
+//
+//	FOLDER/tatp-1m.2.json     what the second run of tatp-1m has measured
+//	FOLDER/tatp-1m.2.log      its command line, and what it printed
+//
+// A result that is there already, of the same command line, is not measured again: a
+// report may be interrupted at any time and gone on with, or be put together from
+// results of several days. Experiments that failed are said, and do not keep the
+// others from running.
+//
+// # Tables and plots
+//
+// Write reads the folder and replaces what stands between
+//
+//	<!-- farmsql bench report: NAME -->
+//	<!-- end -->
+//
+// in the document, NAME being one of the sections (sections.go), and writes the plots
+// that they show into a folder beside it. Figures are medians of the runs, with the
+// lowest and the highest; each section says under which conditions its own results
+// came about. A figure for which there is no result is "not measured". A section that
+// has no result at all keeps what it said before, unless that is nothing.
+//
+// The figures of the papers stand in paper.go, those that are aimed at in goal.go,
+// each beside what was measured.
+package report

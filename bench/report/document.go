@@ -1,0 +1,157 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What is generated stands between two markers, each a line.
+const (
+	markerBegin = "<!-- farmsql bench report: "
+	markerEnd   = "<!-- end -->\n"
+)
+
+var (
+	generated = regexp.MustCompile(`(?ms)^` + markerBegin + `(\S+) -->\n(.*?)^` + markerEnd)
+	begun     = regexp.MustCompile(`(?m)^` + markerBegin)
+)
+
+// ErrDocument means that a document has not the markers that it must have.
+var ErrDocument = errors.New("report: the markers of the document are wrong")
+
+// Write puts the results that are in the folder into the document, and plots into the
+// folder beside it that is called as it is, without its ending.
+func Write(o Options, document string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	r, err := readResults(&o)
+	if err != nil {
+		return err
+	}
+	old, err := os.ReadFile(document)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	plots := strings.TrimSuffix(document, filepath.Ext(document))
+	if err := os.MkdirAll(plots, 0o777); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	text, err := r.fill(string(old), plots)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(document, []byte(text), 0o666); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// fill replaces what is between markers.
+func (r *results) fill(text, plots string) (string, error) {
+	if err := checkMarkers(text); err != nil {
+		return "", err
+	}
+	var errs []error
+	text = generated.ReplaceAllStringFunc(text, func(old string) string {
+		parts := generated.FindStringSubmatch(old)
+		name, content := parts[1], parts[2]
+		s := sections[slices.IndexFunc(sections, func(s section) bool { return s.name == name })]
+		if !r.any(s.experiments) && strings.TrimSpace(content) != "" {
+			return old
+		}
+		p := &page{results: r, plots: plots}
+		p.begin(s)
+		if err := s.write(p); err != nil {
+			errs = append(errs, err)
+		}
+		return markerBegin + name + " -->\n" + p.text.String() + markerEnd
+	})
+	return text, errors.Join(errs...)
+}
+
+// checkMarkers demands each section once, and no half of one.
+func checkMarkers(text string) error {
+	var found []string
+	for _, m := range generated.FindAllStringSubmatch(text, -1) {
+		if begun.MatchString(m[2]) {
+			return fmt.Errorf("%w: %s has no end", ErrDocument, m[1])
+		}
+		found = append(found, m[1])
+	}
+	if n := len(begun.FindAllString(text, -1)); n != len(found) {
+		return fmt.Errorf("%w: %d begin and %d have an end", ErrDocument, n, len(found))
+	}
+	var want []string
+	for _, s := range sections {
+		want = append(want, s.name)
+	}
+	slices.Sort(want)
+	if slices.Sort(found); !slices.Equal(found, want) {
+		return fmt.Errorf("%w: there are %s, and must be %s, each once", ErrDocument, strings.Join(found, ", "), strings.Join(want, ", "))
+	}
+	return nil
+}
+
+// any reports whether one of the experiments has a result.
+func (r *results) any(es []experiment) bool {
+	return slices.ContainsFunc(es, func(e experiment) bool { return len(r.runs[e.name]) > 0 })
+}
+
+// A page is a section as it is written.
+type page struct {
+	*results
+	text strings.Builder
+	// plots is the folder of the plots.
+	plots string
+}
+
+// begin says where what follows comes from.
+func (p *page) begin(s section) {
+	p.line("")
+	if p.o.Quick {
+		p.line("**Of a quick run, which is to see that everything works: the figures mean nothing.**")
+		p.line("")
+	}
+	p.line("%s", p.conditions(s.experiments))
+	p.line("")
+}
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
+
+// table writes a table whose first column is text, and the others figures.
+func (p *page) table(header []string, rows [][]string) {
+	p.line("| %s |", strings.Join(header, " | "))
+	p.line("|---%s|", strings.Repeat("|---:", len(header)-1))
+	for _, row := range rows {
+		p.line("| %s |", strings.Join(row, " | "))
+	}
+	p.line("")
+}
+
+// plot has draw write a plot's files to a base name, keeps the SVG and shows it.
+func (p *page) plot(name, text string, draw func(base string) error) error {
+	dir, err := os.MkdirTemp("", "farmsql-report-")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := draw(filepath.Join(dir, "plot")); err != nil {
+		return err
+	}
+	svg, err := os.ReadFile(filepath.Join(dir, "plot.svg"))
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(p.plots, name+".svg"), svg, 0o666); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	p.line("![%s](%s/%s.svg)", text, filepath.Base(p.plots), name)
+	p.line("")
+	return nil
+}

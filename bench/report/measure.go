@@ -1,0 +1,188 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options say what is measured, and where the results are.
+type Options struct {
+	// Program is farmsql, with what it needs before its arguments.
+	Program []string
+	// Folder is where results are. It is made if it is not there.
+	Folder string
+	// Runs is how often each experiment is run, one after the other in turns.
+	Runs int
+	// Only are names or groups of experiments; none means all. Large adds those that
+	// take minutes each or most of the memory.
+	Only  []string
+	Large bool
+	// Quick has each take a moment. Its results mean nothing, and have files of
+	// their own.
+	Quick bool
+	// Progress is where it is said how far the runs are.
+	Progress io.Writer
+}
+
+// ErrOptions is what every complaint about Options is.
+var ErrOptions = errors.New("report: no such report")
+
+func (o *Options) validate() error {
+	if o.Runs < 1 {
+		return fmt.Errorf("%w: %d runs", ErrOptions, o.Runs)
+	}
+	for _, name := range o.Only {
+		if !slices.ContainsFunc(suite(), func(e experiment) bool { return e.isAskedFor([]string{name}) }) {
+			return fmt.Errorf("%w: there is no experiment %s; there are %s", ErrOptions, name, strings.Join(groups(), ", "))
+		}
+	}
+	return nil
+}
+
+func groups() (names []string) {
+	for _, e := range suite() {
+		if g := e.group(); !slices.Contains(names, g) {
+			names = append(names, g)
+		}
+	}
+	return names
+}
+
+// A turn is one run of an experiment.
+type turn struct {
+	experiment
+	n int // from 1
+}
+
+// turns are what there is to do: all experiments once, then all again.
+func (o *Options) turns() (ts []turn) {
+	for n := 1; n <= o.Runs; n++ {
+		for _, e := range suite() {
+			if e.isAskedFor(o.Only) && (o.Large || !e.isLarge) && (n == 1 || !e.once) {
+				ts = append(ts, turn{e, n})
+			}
+		}
+	}
+	return ts
+}
+
+// ErrFailed is what Measure returns, with which, if experiments failed.
+var ErrFailed = errors.New("report: experiments failed")
+
+// Measure runs what has no result yet.
+func Measure(ctx context.Context, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Folder, 0o777); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	var failed []string
+	ts := o.turns()
+	for i, t := range ts {
+		at := fmt.Sprintf("%d of %d: %s, run %d", i+1, len(ts), t.name, t.n)
+		if o.has(t) {
+			continue
+		}
+		begin := time.Now()
+		err := o.run(ctx, t)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		took := fmt.Sprintf("%.1f s", time.Since(begin).Seconds())
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("%s, run %d (%v)", t.name, t.n, err))
+			took += ", FAILED: " + err.Error()
+		}
+		if _, err := fmt.Fprintf(o.Progress, "%s: %s\n", at, took); err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%w: %s", ErrFailed, strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+// file is the name of a run's file.
+func (o *Options) file(t turn, ending string) string {
+	name := t.name + "." + strconv.Itoa(t.n)
+	if o.Quick {
+		name += ".quick"
+	}
+	return filepath.Join(o.Folder, name+ending)
+}
+
+// command is a run's command line, but for the file that the result goes to.
+func (o *Options) command(t turn) []string { return t.command(strconv.Itoa(t.n), o.Quick) }
+
+// has reports whether the result of a run is there, of the command line that it has
+// today: the log begins with it.
+func (o *Options) has(t turn) bool {
+	if _, err := os.Stat(o.file(t, ".json")); err != nil {
+		return false
+	}
+	log, err := os.ReadFile(o.file(t, ".log"))
+	line, _, _ := strings.Cut(string(log), "\n")
+	return err == nil && line == o.heading(t)
+}
+
+func (o *Options) heading(t turn) string { return "farmsql " + strings.Join(o.command(t), " ") }
+
+const (
+	// limit is how long an experiment may take, before it is believed to hang.
+	limit = 30 * time.Minute
+	// stopping is how long one has to remove what it has made, once it was told to
+	// end.
+	stopping = 20 * time.Second
+)
+
+// run runs an experiment to a result, or leaves none.
+func (o *Options) run(ctx context.Context, t turn) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	result, part := o.file(t, ".json"), o.file(t, ".part")
+	if err := removeIfThere(result); err != nil {
+		return err
+	}
+	argv := append(slices.Clone(o.Program), append(o.command(t), "--json", part)...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = stopping
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	var log bytes.Buffer
+	fmt.Fprintln(&log, o.heading(t))
+	cmd.Stdout, cmd.Stderr = &log, &log
+	err := cmd.Run()
+	if writeErr := os.WriteFile(o.file(t, ".log"), log.Bytes(), 0o666); writeErr != nil {
+		return errors.Join(err, writeErr)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%w: %s", err, lastLine(log.String())), removeIfThere(part))
+	}
+	return os.Rename(part, result)
+}
+
+func removeIfThere(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// lastLine is where a program says why it has failed.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,400 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// script is a program in place of farmsql: it notes that it was called, and with what,
+// then does as body says, where $OUT is the file of the result.
+func script(t *testing.T, body string) Options {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "program")
+	text := "echo \"$@\" >> " + filepath.Join(dir, "calls") + "\nfor OUT; do :; done\n" + body
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return Options{Program: []string{"sh", file}, Folder: filepath.Join(dir, "results"), Runs: 2, Only: []string{"tatp-1m", "kv-h4", "tatp-open-1"}, Progress: t.Output()}
+}
+
+// calls are what the script was called with, but for the file of the result.
+func calls(t *testing.T, o Options) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(o.Folder), "calls"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		args, _, _ := strings.Cut(line, " --json")
+		all = append(all, args)
+	}
+	return all
+}
+
+const works = `echo '{"total": {"perSecond": 1000}}' > $OUT`
+
+func TestExperimentsTakeTurns(t *testing.T) {
+	o := script(t, works)
+	if err := Measure(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range calls(t, o) {
+		f := strings.Fields(c)
+		names = append(names, f[1]+" "+f[3]+" seed "+f[len(f)-1])
+	}
+	want := []string{"tatp 1000000 seed 1", "kv 1000000 seed 1", "tatp 100000 seed 1", "tatp 1000000 seed 2", "kv 1000000 seed 2"}
+	if !slices.Equal(names, want) { // a curve is run once
+		t.Errorf("%v, want %v", names, want)
+	}
+}
+
+func TestWhatIsThereIsNotMeasuredAgain(t *testing.T) {
+	o := script(t, works)
+	for range 2 {
+		if err := Measure(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(calls(t, o)); n != 5 {
+		t.Fatalf("%d runs, want 5: %v", n, calls(t, o))
+	}
+	// A result of another command line is, and so is one that lacks its log.
+	other := o.file(turn{tatp1M, 1}, ".log")
+	if err := os.WriteFile(other, []byte("farmsql bench tatp\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(o.file(turn{tatp1M, 2}, ".log")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Measure(t.Context(), o); err != nil || len(calls(t, o)) != 7 {
+		t.Errorf("%v: %v", err, calls(t, o))
+	}
+	// Quick runs have files of their own.
+	o.Quick = true
+	if err := Measure(t.Context(), o); err != nil || len(calls(t, o)) != 12 {
+		t.Errorf("%v: %v", err, calls(t, o))
+	}
+}
+
+func TestWhatFailsDoesNotKeepOthersFromRunning(t *testing.T) {
+	o := script(t, `case "$*" in *neighbourhood*) echo {} > $OUT; echo first; echo it is broken >&2; exit 3;; esac`+"\n"+works)
+	err := Measure(t.Context(), o)
+	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "kv-h4, run 1 (exit status 3: it is broken); kv-h4, run 2") {
+		t.Errorf("error %v", err)
+	}
+	if n := len(calls(t, o)); n != 5 {
+		t.Errorf("%d runs", n)
+	}
+	files, err := filepath.Glob(filepath.Join(o.Folder, "kv-h4.*"))
+	if err != nil || len(files) != 2 || !strings.HasSuffix(files[0], "kv-h4.1.log") {
+		t.Errorf("%v, %v, want only the logs", files, err)
+	}
+}
+
+func TestProgramWithoutAResultFails(t *testing.T) {
+	for name, o := range map[string]Options{"writes nothing": script(t, ""), "cannot be started": {Program: []string{"/no/such/program"}}} {
+		o.Folder, o.Runs, o.Only, o.Progress = t.TempDir(), 1, []string{"tatp-1m"}, t.Output()
+		if err := Measure(t.Context(), o); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "no such file") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestMeasureIsInterrupted(t *testing.T) {
+	o := script(t, `trap 'echo stopped >> `+t.TempDir()+`/x; exit 1' INT; echo ready >&2; while :; do sleep 0.01; done`)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // once it is at work
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(o.Folder), "calls")); err == nil {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if err := Measure(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if n := len(calls(t, o)); n != 1 {
+		t.Errorf("%d runs after the interruption", n)
+	}
+}
+
+func TestOptionsAreRefused(t *testing.T) {
+	good := script(t, works)
+	for name, change := range map[string]func(o *Options){
+		"runs": func(o *Options) { o.Runs = 0 },
+		"only": func(o *Options) { o.Only = []string{"kv", "kw"} },
+	} {
+		o := good
+		change(&o)
+		if err := Measure(t.Context(), o); !errors.Is(err, ErrOptions) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if err := Write(o, "x.md"); !errors.Is(err, ErrOptions) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	o := good
+	o.Folder = o.Program[1] // a file
+	if err := Measure(t.Context(), o); err == nil || !strings.Contains(err.Error(), o.Folder) {
+		t.Errorf("error %v", err)
+	}
+	o = good
+	o.Progress = brokenWriter{}
+	if err := Measure(t.Context(), o); !errors.Is(err, errBroken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+type brokenWriter struct{}
+
+var errBroken = errors.New("broken")
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+
+func TestSuite(t *testing.T) {
+	commands := make(map[string]string)
+	for _, e := range suite() {
+		c := strings.Join(e.command("1", false), " ")
+		if other, ok := commands[c]; ok {
+			t.Errorf("%s and %s are the same: %s", e.name, other, c)
+		}
+		commands[c] = e.name
+	}
+	names := make(map[string]string)
+	for _, s := range sections {
+		for _, e := range s.experiments {
+			if args, ok := names[e.name]; ok && args != e.args {
+				t.Errorf("two experiments are called %s", e.name)
+			}
+			names[e.name] = e.args
+		}
+	}
+	o := Options{Runs: 2}
+	for _, x := range o.turns() {
+		if x.isLarge {
+			t.Errorf("%s is large, and was not asked for", x.name)
+		}
+	}
+	o.Large = true
+	if !slices.ContainsFunc(o.turns(), func(x turn) bool { return x.isLarge }) {
+		t.Error("nothing large, though it was asked for")
+	}
+}
+
+func TestQuickCommandHasLittleToDo(t *testing.T) {
+	got := strings.Join(tpcc3.command("7", true), " ")
+	want := "bench tpcc --warehouses 3 --transport shm --machines 3 --replicas 3 --threads 3 --warm-up 0s --duration 100ms --customers 20 --items 50 --seed 7"
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// sample is a result of an experiment: one object for each rate.
+func sample(perSecond, others float64, rates ...float64) string {
+	var objects []string
+	for _, rate := range append(rates, 0)[:max(1, len(rates))] {
+		objects = append(objects, fmt.Sprintf(`{
+			"conditions": {"cpu": "Abacus", "processors": 2, "memoryBytes": 34359738368, "kernel": "Linux 6", "go": "go1", "commit": "abc",
+				"began": "2026-11-22T01:02:03Z", "others": %v, "rate": %v, "scale": {"n": 921}},
+			"total": {"name": "all", "count": 9, "perSecond": %v, "p50Microseconds": 1, "p99Microseconds": 2, "p999Microseconds": 3},
+			"kinds": [{"name": "lookup", "count": 9, "perSecond": %v, "p50Microseconds": 1.5, "p99Microseconds": 2.5},
+				{"name": "New-Order", "count": 5, "perSecond": 500, "missedPart": 0.01}],
+			"processorMicroseconds": 2, "reads": {"local": 2.1, "remote": 0}}`, others, rate, perSecond+rate, perSecond))
+	}
+	return strings.Join(objects, "\n")
+}
+
+// put writes a result into the folder.
+func put(t *testing.T, o *Options, e experiment, n int, json string) {
+	t.Helper()
+	x := turn{e, n}
+	for ending, text := range map[string]string{".json": json, ".log": o.heading(x) + "\n"} {
+		if err := os.WriteFile(o.file(x, ending), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// document writes one with the sections, which say what they are given.
+func document(t *testing.T, said string) string {
+	t.Helper()
+	text := "# Title\n\nText `<!-- farmsql bench report: ... -->` text.\n\n"
+	for _, s := range sections {
+		text += "## " + s.name + "\n\n" + markerBegin + s.name + " -->\n" + said + markerEnd + "\nAfter.\n"
+	}
+	file := filepath.Join(t.TempDir(), "benchmarks.md")
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// written is the document after Write.
+func written(t *testing.T, o Options, file string) string {
+	t.Helper()
+	if err := Write(o, file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestDocument(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 3}
+	put(t, &o, tatp1M, 1, sample(600_000, 0.1))
+	put(t, &o, tatp1M, 2, sample(700_000, 0.1))
+	put(t, &o, tatp1M, 3, sample(650_000, 0.1))
+	put(t, &o, tpcc1, 1, sample(40_000, 0.1))
+	put(t, &o, kv1M, 1, sample(4_000_000, 0.1))
+	put(t, &o, curves[0].experiment, 1, sample(0, 0.1, 1000, 2000))
+	put(t, &o, tatp100K, 1, "{}")
+	if err := os.Remove(o.file(turn{tatp100K, 1}, ".log")); err != nil { // so it is of nobody knows what
+		t.Fatal(err)
+	}
+	text := written(t, o, document(t, "Old.\n"))
+	for _, want := range []string{
+		"# Title\n\nText `<!-- farmsql bench report: ... -->` text.\n",
+		"Abacus, 2 processors, 32 GiB, Linux 6, go1; commit abc; 2026-11-22 01:02 to 01:02 UTC; median of 3 runs in turns",
+		"Other processes kept 0.1 processors busy meanwhile in the median run, 0.1 to 0.1 in all.\n",
+		"| TATP, 1 machine, 1 thread, 1,000,000 subscribers: transactions | 650,000 (600,000 to 700,000) | 650,000 | 2.00 | 500,000 | 51,900 | 9.64 |\n",
+		"1 warehouse: all transactions | 40,000 | 40,000 | 2.00 | 500,000 |  |  |\n| the same: new orders | 495 |  | 2.00 | 6,188 | 1,667 | 3.71 |\n",
+		"3 replicas: transactions | not measured | 104,000 | not measured | not measured | 51,900 |  |\n",
+		"| TATP, data | 100,000 subscribers, 1 M rows | not measured | not measured | not measured |  |\n",
+		"| H = 8, values of 32 bytes, 90 % full, uniform, 1 machine | 921 | 4,000,000 | 2.00 | 2.10 | 0.00 | 1.50 | 2.50 |  |  |\n",
+		"![TATP, one machine, one thread: latency over throughput](benchmarks/tatp-open-1.svg)\n",
+		"| 1,000 | 1,000 | 1.00 | 2.00 | 3.00 | 0.1 |\n| 2,000 | 2,000 |",
+		"TATP, three machines over rdma/shm, three replicas, three threads: not measured.\n",
+		"After.\n## kv\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestSectionWithoutAResult(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 3}
+	file := document(t, "By hand.\n")
+	put(t, &o, tpcc1, 1, sample(1, 1))
+	if text := written(t, o, file); strings.Count(text, "By hand.\n") != len(sections)-1 || !strings.Contains(text, "**The computer was not quiet") {
+		t.Errorf("what was there before is not:\n%s", text)
+	}
+	o.Quick = true // of which there is none
+	if text := written(t, o, document(t, "")); strings.Count(text, "\nNot measured.\n") != len(sections) || strings.Count(text, "figures mean nothing") != len(sections) {
+		t.Errorf("it is not said that nothing was measured:\n%s", text)
+	}
+}
+
+func TestDocumentIsRefused(t *testing.T) {
+	whole, err := os.ReadFile(document(t, "Old.\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	for name, change := range map[string]func(string) string{
+		"section missing": func(s string) string { return strings.Replace(s, markerBegin+"kv -->\nOld.\n"+markerEnd, "", 1) },
+		"section twice":   func(s string) string { return s + markerBegin + "kv -->\n" + markerEnd },
+		"section unknown": func(s string) string { return s + markerBegin + "x -->\n" + markerEnd },
+		"end missing":     func(s string) string { return strings.Replace(s, markerEnd, "", 1) },
+		"last end":        func(s string) string { return s[:strings.LastIndex(s, markerEnd)] },
+	} {
+		file := filepath.Join(t.TempDir(), "x.md")
+		text := change(string(whole))
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(o, file); !errors.Is(err, ErrDocument) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if now, err := os.ReadFile(file); err != nil || string(now) != text {
+			t.Errorf("%s: the document has changed: %v", name, err)
+		}
+	}
+	if err := Write(o, filepath.Join(t.TempDir(), "none.md")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWriteFails(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	file := document(t, "Old.\n")
+	put(t, &o, tpcc1, 1, "{ broken")
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "tpcc-1.1.json") {
+		t.Errorf("error %v", err)
+	}
+	put(t, &o, tpcc1, 1, "")
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "EOF") {
+		t.Errorf("of an empty result: error %v", err)
+	}
+	put(t, &o, tpcc1, 1, sample(1, 1))
+	put(t, &o, curves[0].experiment, 1, sample(1, 1, 1000)) // a curve has more points
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "at least two runs") {
+		t.Errorf("error %v", err)
+	}
+	put(t, &o, curves[0].experiment, 1, sample(1, 1, 1000, 2000))
+	plots := strings.TrimSuffix(file, ".md")
+	if err := os.MkdirAll(filepath.Join(plots, "tatp-open-1.svg"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "tatp-open-1.svg") {
+		t.Errorf("error %v", err)
+	}
+	if err := os.RemoveAll(plots); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(plots, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), plots) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestFigure(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		want string
+	}{
+		{nil, "not measured"},
+		{[]float64{3}, "3.00"},
+		{[]float64{3, 1}, "2.00 (1.00 to 3.00)"},
+		{[]float64{30, 10, math.NaN(), 20}, "20.0 (10.0 to 30.0)"},
+	} {
+		if got := figureOf(c.v).String(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.v, got, c.want)
+		}
+	}
+	for x, want := range map[float64]string{0: "0.00", 9.999: "10.0", 99.96: "100", 1234: "1,234", 9_999: "9,999", 12_345: "12,300", 1_234_567: "1,230,000", 999_600: "1,000,000"} {
+		if got := number(x); got != want {
+			t.Errorf("%v: %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestConditionsOfSeveralDays(t *testing.T) {
+	a := bench.Conditions{CPU: "A", Commit: "1", Others: -1, Began: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)}
+	b := a
+	b.Commit, b.Began = "2", a.Began.Add(-24*time.Hour)
+	got := describe([]bench.Conditions{a, b, a}, 1)
+	want := "commit 1, 2; 2026-11-21 to 2026-11-22.\nHow busy the computer was with other things is not known."
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

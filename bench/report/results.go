@@ -1,0 +1,260 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// results are what has been measured, by experiment.
+type results struct {
+	o *Options
+	// runs holds what each run of an experiment has written: one object for each rate,
+	// mostly one.
+	runs map[string][][]*bench.Result
+}
+
+// readResults reads the results of all experiments that there are.
+func readResults(o *Options) (*results, error) {
+	r := &results{o: o, runs: make(map[string][][]*bench.Result)}
+	for _, e := range suite() {
+		for n := 1; n <= o.Runs; n++ {
+			t := turn{e, n}
+			if !o.has(t) {
+				continue
+			}
+			run, err := readRun(o.file(t, ".json"))
+			if err != nil {
+				return nil, err
+			}
+			r.runs[e.name] = append(r.runs[e.name], run)
+		}
+	}
+	return r, nil
+}
+
+func readRun(file string) (run []*bench.Result, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); ; {
+		var res bench.Result
+		err := d.Decode(&res)
+		if errors.Is(err, io.EOF) && len(run) > 0 {
+			return run, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("report: %s: %w", file, err)
+		}
+		run = append(run, &res)
+	}
+}
+
+// A metric is a figure of a result, or not: then it returns NaN.
+type metric func(*bench.Result) float64
+
+func throughput(res *bench.Result) float64 { return res.Total.PerSecond }
+
+// processorTime is that of a transaction, in microseconds.
+func processorTime(res *bench.Result) float64 { return res.Processor }
+
+// perProcessor is what a metric, so many a second, is for each processor that was
+// kept busy.
+func perProcessor(m metric) metric {
+	return func(res *bench.Result) float64 {
+		return m(res) / (res.Processor / 1e6 * res.Total.PerSecond)
+	}
+}
+
+// newOrders is TPC-C's metric: those committed in a second.
+var newOrders = kindMetric("New-Order", func(k *bench.KindResult) float64 { return k.PerSecond * (1 - k.MissedPart) })
+
+func localReads(res *bench.Result) float64 {
+	if res.Reads == nil {
+		return math.NaN()
+	}
+	return res.Reads.Local
+}
+
+func remoteReads(res *bench.Result) float64 {
+	if res.Reads == nil {
+		return math.NaN()
+	}
+	return res.Reads.Remote
+}
+
+// A figure is what runs have measured: the median, the lowest and the highest.
+type figure struct {
+	median, low, high float64
+	n                 int // runs that have it
+	// isForeign says that there are runs, in which the figure has no meaning.
+	isForeign bool
+}
+
+// of returns a metric of an experiment's runs.
+func (r *results) of(e experiment, m metric) figure {
+	var v []float64
+	for _, run := range r.runs[e.name] {
+		v = append(v, m(run[0]))
+	}
+	f := figureOf(v)
+	f.isForeign = f.n == 0 && len(v) > 0
+	return f
+}
+
+func figureOf(v []float64) figure {
+	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
+	if len(v) == 0 {
+		return figure{}
+	}
+	slices.Sort(v)
+	mid := v[len(v)/2]
+	if len(v)%2 == 0 {
+		mid = (v[len(v)/2-1] + mid) / 2
+	}
+	return figure{median: mid, low: v[0], high: v[len(v)-1], n: len(v)}
+}
+
+const notMeasured = "not measured"
+
+// short is the median.
+func (f figure) short() string {
+	switch {
+	case f.isForeign:
+		return ""
+	case f.n == 0:
+		return notMeasured
+	}
+	return number(f.median)
+}
+
+// String is the median, and how far the runs are apart.
+func (f figure) String() string {
+	if f.n < 2 {
+		return f.short()
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(f.median), number(f.low), number(f.high))
+}
+
+// over is how many times x the median is.
+func (f figure) over(x float64) string {
+	if f.n == 0 || x == 0 {
+		return ""
+	}
+	return number(f.median / x)
+}
+
+// number prints three digits or whole numbers, with their thousands apart.
+func number(x float64) string {
+	switch {
+	case x < 9.995:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case x < 99.95:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	if x >= 10_000 { // nothing is measured to more
+		unit := math.Pow(10, math.Floor(math.Log10(x))-2)
+		x = math.Round(x/unit) * unit
+	}
+	s := strconv.FormatFloat(x, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// othersMax is how busy a computer may be with other things for figures to mean
+// something.
+const othersMax = 0.2
+
+// conditions says under which conditions the results of experiments came about.
+func (r *results) conditions(es []experiment) string {
+	var all []bench.Conditions
+	runs := 0
+	for _, e := range es {
+		runs = max(runs, len(r.runs[e.name]))
+		for _, run := range r.runs[e.name] {
+			for _, res := range run {
+				all = append(all, res.Conditions)
+			}
+		}
+	}
+	return describe(all, runs)
+}
+
+func describe(all []bench.Conditions, runs int) string {
+	if len(all) == 0 {
+		return "Not measured."
+	}
+	computers := distinct(all, func(c bench.Conditions) string {
+		return fmt.Sprintf("%s, %d processors, %.0f GiB, %s, %s", c.CPU, c.Processors, float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go)
+	})
+	commits := distinct(all, func(c bench.Conditions) string { return c.Commit })
+	s := fmt.Sprintf("%s; commit %s; %s", strings.Join(computers, " and "), strings.Join(commits, ", "), period(all))
+	if runs > 1 {
+		s += fmt.Sprintf("; median of %d runs in turns, each a process of its own (lowest to highest)", runs)
+	}
+	return s + ".\n" + busyness(all)
+}
+
+func distinct(all []bench.Conditions, of func(bench.Conditions) string) (values []string) {
+	for _, c := range all {
+		if v := of(c); !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// period is from the first run's beginning to the last's.
+func period(all []bench.Conditions) string {
+	compare := func(a, b bench.Conditions) int { return a.Began.Compare(b.Began) }
+	first, last := slices.MinFunc(all, compare).Began.UTC(), slices.MaxFunc(all, compare).Began.UTC()
+	const day = time.DateOnly
+	if first.Format(day) != last.Format(day) {
+		return first.Format(day) + " to " + last.Format(day)
+	}
+	return first.Format("2006-01-02 15:04") + " to " + last.Format("15:04") + " UTC"
+}
+
+// busyness says what other processes did.
+func busyness(all []bench.Conditions) string {
+	var others []float64
+	for _, c := range all {
+		if c.Others >= 0 {
+			others = append(others, c.Others)
+		}
+	}
+	f := figureOf(others)
+	if f.n == 0 {
+		return "How busy the computer was with other things is not known."
+	}
+	s := fmt.Sprintf("Other processes kept %.1f processors busy meanwhile in the median run, %.1f to %.1f in all.", f.median, f.low, f.high)
+	if f.median > othersMax {
+		s += " **The computer was not quiet: only processor times mean much.**"
+	}
+	return s
+}
+
+// kindMetric is a metric of one kind of transactions.
+func kindMetric(name string, of func(*bench.KindResult) float64) metric {
+	return func(res *bench.Result) float64 {
+		for i := range res.Kinds {
+			if k := &res.Kinds[i]; k.Name == name && k.Count > 0 {
+				return of(k)
+			}
+		}
+		return math.NaN()
+	}
+}

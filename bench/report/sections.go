@@ -1,0 +1,147 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// A section is a generated part of the document.
+type section struct {
+	name        string
+	experiments []experiment
+	write       func(p *page) error
+}
+
+// sections are those that the document must have.
+var sections = []section{
+	{"throughput", experimentsOf(throughputRows, func(r throughputRow) experiment { return r.experiment }), (*page).throughput},
+	{"scaling", scalingExperiments(), (*page).scaling},
+	{"kv", experimentsOf(kvVariants, func(v variant) experiment { return v.experiment }), (*page).kv},
+	{"latency", experimentsOf(curves, func(v variant) experiment { return v.experiment }), (*page).latency},
+}
+
+func experimentsOf[T any](rows []T, of func(T) experiment) (es []experiment) {
+	for _, r := range rows {
+		es = append(es, of(r))
+	}
+	return es
+}
+
+func scalingExperiments() (es []experiment) {
+	for _, s := range scalings {
+		es = append(es, experimentsOf(s.rows, func(v variant) experiment { return v.experiment })...)
+	}
+	return es
+}
+
+// A throughputRow compares a figure with the paper's and with what is aimed at.
+type throughputRow struct {
+	what string
+	experiment
+	metric metric
+	// paper is per hardware thread, goal of all; 0 if there is none.
+	paper, goal float64
+}
+
+var throughputRows = []throughputRow{
+	{"TATP, 1 machine, 1 thread, 1,000,000 subscribers: transactions", tatp1M, throughput, paperTATP, goalTATP},
+	{"TATP, 3 machines over `rdma/shm`, 3 replicas: transactions", tatp3, throughput, paperTATP, goalTATP3},
+	{"TPC-C, 1 machine, 1 thread, 1 warehouse: all transactions", tpcc1, throughput, 0, goalTPCC},
+	{"the same: new orders", tpcc1, newOrders, paperNewOrders, 0},
+	{"TPC-C, 3 machines over `rdma/shm`, 3 replicas, 3 warehouses: all transactions", tpcc3, throughput, 0, 0},
+	{"the same: new orders", tpcc3, newOrders, paperNewOrders, goalNewOrder3},
+	{"lookups, 1 machine, 1 thread, 7.5 M keys, 90 % full", kv10M, throughput, paperLookups, goalLookups},
+}
+
+// throughput is the table beside the paper's figures.
+func (p *page) throughput() error {
+	var rows [][]string
+	for _, r := range throughputRows {
+		all, each := p.of(r.experiment, r.metric), p.of(r.experiment, perProcessor(r.metric))
+		goal, paper, times := "", "", ""
+		if r.goal > 0 {
+			goal = number(r.goal)
+		}
+		if r.paper > 0 {
+			paper, times = number(r.paper), each.over(r.paper)
+		}
+		rows = append(rows, []string{r.what, all.String(), goal, p.of(r.experiment, processorTime).short(), each.short(), paper, times})
+	}
+	p.table([]string{"what", "a second", "goal", "µs of processor time each transaction", "a second per processor kept busy", "the paper's, per hardware thread", "times"}, rows)
+	return nil
+}
+
+// scaling is the table of what throughput becomes with more data, workers or
+// machines.
+func (p *page) scaling() error {
+	var rows [][]string
+	for _, s := range scalings {
+		first := p.of(s.rows[0].experiment, perProcessor(throughput))
+		for i, v := range s.rows {
+			what := ""
+			if i == 0 {
+				what = s.what
+			}
+			all, each := p.of(v.experiment, throughput), p.of(v.experiment, perProcessor(throughput))
+			rows = append(rows, []string{what, v.label, all.String(), p.of(v.experiment, processorTime).short(), each.short(), each.over(first.median)})
+		}
+	}
+	p.table([]string{"", "", "transactions a second", "µs of processor time", "a second per processor kept busy", "of the first row's"}, rows)
+	return nil
+}
+
+// kv is the table of the hash table's settings.
+func (p *page) kv() error {
+	var rows [][]string
+	for _, v := range kvVariants {
+		label := v.label
+		if label == "" {
+			label = "H = 8, values of 32 bytes, 90 % full, uniform, 1 machine"
+		}
+		lookups, updates := p.latencies(v.experiment, "lookup"), p.latencies(v.experiment, "update")
+		rows = append(rows, []string{
+			label, p.keys(v.experiment), p.of(v.experiment, throughput).String(), p.of(v.experiment, processorTime).short(),
+			p.of(v.experiment, localReads).short(), p.of(v.experiment, remoteReads).short(),
+			lookups[0], lookups[1], updates[0], updates[1],
+		})
+	}
+	p.table([]string{"setting, where it is not the first row's", "keys", "operations a second", "µs of processor time",
+		"local reads", "remote reads", "lookup: p50, µs", "p99", "update: p50, µs", "p99"}, rows)
+	return nil
+}
+
+// latencies are the 50th and the 99th percentile of a kind of transactions.
+func (p *page) latencies(e experiment, kind string) [2]string {
+	return [2]string{
+		p.of(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P50 })).short(),
+		p.of(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P99 })).short(),
+	}
+}
+
+// keys is how many keys an experiment had.
+func (p *page) keys(e experiment) string {
+	return p.of(e, func(res *bench.Result) float64 { return float64(res.Conditions.Scale.N) }).short()
+}
+
+// latency is the curves of the open loop, as tables and plots.
+func (p *page) latency() error {
+	for _, c := range curves {
+		runs := p.runs[c.name]
+		if len(runs) == 0 {
+			p.line("TATP, %s: %s.\n", c.label, notMeasured)
+			continue
+		}
+		if err := p.plot(c.name, "TATP, "+c.label+": latency over throughput", func(base string) error { return bench.PlotCurve(runs[0], base) }); err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, res := range runs[0] {
+			t := &res.Total
+			rows = append(rows, []string{number(res.Conditions.Rate), number(t.PerSecond), number(t.P50), number(t.P99), number(t.P999), fmt.Sprintf("%.1f", res.Conditions.Others)})
+		}
+		p.line("TATP, %s:\n", c.label)
+		p.table([]string{"transactions a second that arrive", "that end", "p50, µs", "p99, µs", "p99.9, µs", "processors busy with other things"}, rows)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// The whole suite runs, with tiny data, and the document of the repository has the
+// places for what comes out.
+func TestBenchReport(t *testing.T) {
+	if invariant.Enabled {
+		t.Skip("a build with the race detector or with invariants is not measured")
+	}
+	t.Setenv(asProgram, "1") // for the processes of the benchmarks
+	dir := t.TempDir()
+	docs := filepath.Join(dir, "benchmarks.md")
+	text, err := os.ReadFile("../../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(docs, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"bench", "report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs}
+	status, _, errs := execute(t, "", args...)
+	if status != 0 {
+		t.Fatalf("status %d\n%s", status, errs)
+	}
+	text, err = os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"figures mean nothing", "| the same: new orders | ", "(benchmarks/tatp-open-3.svg)", "M rows | not measured"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "Not measured") {
+		t.Errorf("a section has no figures:\n%s", text)
+	}
+	// Again there is nothing left to measure.
+	if status, _, errs := execute(t, "", args...); status != 0 || errs != "" {
+		t.Errorf("status %d\n%s", status, errs)
+	}
+}
+
+func TestBenchReportIsRefused(t *testing.T) {
+	t.Setenv(asProgram, "1") // without it the benchmark is this test again
+	dir := t.TempDir()
+	if status, _, errs := execute(t, "", "bench", "report"); status != exitUsage || !strings.Contains(errs, "--results") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	args := []string{"bench", "report", "--results", dir}
+	if invariant.Enabled {
+		if status, _, errs := execute(t, "", args...); status != exitFailure || !strings.Contains(errs, "race detector") {
+			t.Errorf("status %d: %s", status, errs)
+		}
+		return
+	}
+	if status, _, errs := execute(t, "", append(args, "--only", "nothing")...); status != exitUsage || !strings.Contains(errs, "there are tatp, tpcc, kv") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	// What failed is said, and what there is is written all the same.
+	docs := filepath.Join(dir, "benchmarks.md")
+	if err := os.Mkdir(filepath.Join(dir, "tatp-1m.1.quick.part"), 0o777); err != nil { // where the result is to be
+		t.Fatal(err)
+	}
+	status, _, errs := execute(t, "", append(args, "--quick", "--runs", "1", "--only", "tatp-1m", "--docs", docs)...)
+	if status != exitFailure || !strings.Contains(errs, "experiments failed: tatp-1m") || !strings.Contains(errs, docs) {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}
