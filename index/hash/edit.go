@@ -52,11 +52,12 @@ func (e *editor) reset(o *opened, st store, s *shard) {
 	e.dirty, e.overflowed, e.chained = e.dirty[:0], 0, 0
 }
 
-// release drops what e refers to, for the garbage collector's sake.
+// release drops what e refers to, for the garbage collector's sake. Beyond their
+// length the pages of a hood are clear.
 func (e *editor) release() {
 	e.st, e.lay, e.shard = nil, nil, nil
 	for i := range e.hoods {
-		clear(e.hoods[i].pages[:cap(e.hoods[i].pages)])
+		e.hoods[i].cut(0)
 	}
 }
 
@@ -343,7 +344,7 @@ func (n *hood) drop(last int) error {
 	if err := n.e.st.Free(n.ptrs[last]); err != nil {
 		return err
 	}
-	n.pages, n.ptrs = n.pages[:last], n.ptrs[:last]
+	n.cut(last)
 	return nil
 }
 

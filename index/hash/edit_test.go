@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // pages is a store over a map: what a transaction that never conflicts sees.
@@ -470,4 +471,51 @@ func TestDisplacement(t *testing.T) {
 	if ahead == 0 || behind == 0 || none == 0 {
 		t.Fatalf("%d ahead, %d behind, %d without a plan: a case is missing", ahead, behind, none)
 	}
+}
+
+// TestOverlaysKeepNothing: what a transaction leaves for the next one refers
+// neither to its pages nor to its store, however many shards and chains it changed.
+func TestOverlaysKeepNothing(t *testing.T) {
+	c := openFarm(t, 1, 1)
+	m := c.Machine(0)
+	tb := Open(m, createTable(t, m, Config{Neighbourhood: 2, Buckets: 4}))
+	put := func(tx *txn.Tx, key []byte) error { return tb.Put(tx, key, key) }
+	remove := func(tx *txn.Tx, key []byte) error { _, err := tb.Delete(tx, key); return err }
+	for _, op := range []func(tx *txn.Tx, key []byte) error{put, remove, put, remove} {
+		var ov *overlay
+		kept, used := 0, 0
+		err := m.Run(ctx, func(tx *txn.Tx) error {
+			for i := range 60 {
+				if err := op(tx, testKey(i)); err != nil {
+					return err
+				}
+			}
+			ov = tx.Local(tb).(*overlay)
+			tx.OnEnd(func() { kept, used = cap(ov.editors), len(ov.editors) }) // after the overlay's own end
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept == 0 || kept > editorsMax || used != 0 {
+			t.Fatalf("%d editors are kept, %d of them in use", kept, used)
+		}
+		for _, ed := range ov.editors[:kept] {
+			if ed != nil && (ed.st != nil || ed.shard != nil || ed.lay != nil || keepsPages(ed)) {
+				t.Error("an editor keeps its store, its shard or pages")
+			}
+		}
+	}
+}
+
+func keepsPages(e *editor) bool {
+	for i := range e.hoods {
+		pages := e.hoods[i].pages
+		for _, p := range pages[:cap(pages)] {
+			if p.b != nil || p.lay != nil {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -32,10 +32,17 @@ const chainMax = 1 << 20
 func (e *editor) hood(home int) (*hood, error) {
 	n := &e.hoods[e.turn]
 	e.turn ^= 1
-	*n = hood{e: e, home: home, pages: n.pages[:0], ptrs: n.ptrs[:0]}
+	n.cut(0)
+	n.e, n.home = e, home
 	p, err := e.bucket(home)
 	n.pages, n.ptrs = append(n.pages, p), append(n.ptrs, e.first.Element(home))
 	return n, err
+}
+
+// cut drops the pages from i on.
+func (n *hood) cut(i int) {
+	clear(n.pages[i:])
+	n.pages, n.ptrs = n.pages[:i], n.ptrs[:i]
 }
 
 // more reads the next page, or returns false if there is none.

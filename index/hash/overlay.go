@@ -27,8 +27,10 @@ type overlay struct {
 	// pending are the entries with an operation while they are applied.
 	pending []*entry
 	// editors are those of the shards that pending is applied to; the array
-	// behind them keeps more for later.
+	// behind them keeps more for later, of which the first used have been in use
+	// since the last reset.
 	editors []*editor
+	used    int
 	puts    int
 	release func() // of this overlay
 }
@@ -126,13 +128,14 @@ func (ov *overlay) reset() {
 	}
 	clear(ov.entries)
 	clear(ov.pending)
-	for _, ed := range ov.editors[:min(cap(ov.editors), editorsMax)] {
-		if ed != nil {
-			ed.release()
-		}
+	all := ov.editors[:cap(ov.editors)]
+	kept := min(len(all), editorsMax)
+	for _, ed := range all[:min(ov.used, kept)] {
+		ed.release()
 	}
-	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], ov.editors[:0:min(cap(ov.editors), editorsMax)]
-	ov.tb, ov.o, ov.born, ov.byKey, ov.puts = nil, nil, false, nil, 0
+	clear(all[kept:])
+	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], all[:0:kept]
+	ov.tb, ov.o, ov.born, ov.byKey, ov.puts, ov.used = nil, nil, false, nil, 0, 0
 }
 
 // entry returns the key's, and makes it if there is none.
@@ -282,6 +285,7 @@ func (ov *overlay) editor(o *opened, l *txn.Late, s *shard) *editor {
 		}
 	}
 	n := len(ov.editors)
+	ov.used = max(ov.used, n+1)
 	if n < cap(ov.editors) {
 		if ed := ov.editors[:n+1][n]; ed != nil {
 			ed.reset(o, l, s)
