@@ -66,6 +66,7 @@ type Machine struct {
 	routes        atomic.Pointer[routes]
 	epoch         atomic.Uint64
 	states        clock.Pool // of *state
+	txs           clock.Pool // of *Tx
 	raw           clock.Pool // of *rawBuffer
 	nextWorker    atomic.Uint32
 	recalled      recalled // under recovery.mu
@@ -114,6 +115,7 @@ func New(cfg Config) (*Machine, error) {
 		m.workers = append(m.workers, w)
 	}
 	m.states = cfg.Clock.NewPool(func() any { return newState(m) })
+	m.txs = cfg.Clock.NewPool(func() any { return new(Tx) })
 	m.raw = cfg.Clock.NewPool(func() any { return &rawBuffer{wait: m.newWaiter()} })
 	m.handleInternally()
 	return m, nil

@@ -233,6 +233,16 @@ func (w *worker) readPairOnce(rt *route, p region.Ptr, dst []byte) (h1, h2 regio
 	return h1, h2, err
 }
 
+// LookPair is Operation.LookPair within the transaction. Like Peek it shows
+// committed objects only, and does not join the read set. If it returns false
+// PeekPair will tell why, or wait.
+func (t *Tx) LookPair(p region.Ptr) (first, second region.View, ok bool) {
+	if t.usable() != nil {
+		return region.View{}, region.View{}, false
+	}
+	return Operation{t.w, t.epoch}.LookPair(p)
+}
+
 // PeekPair is ReadPair as Peek is Read: it does not join the read set, and the
 // payloads are valid until the transaction ends.
 func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err error) {

@@ -2,6 +2,7 @@ package txn_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/farmsql/farmsql/farm"
@@ -45,6 +46,7 @@ func TestLook(t *testing.T) {
 		close(until)
 		<-held
 		r.wantLook(0, p.Element(1), true)
+		r.wantLookPairIn(p)
 		r.run(0, func(tx *txn.Tx) error { return tx.Free(p.Element(2)) })
 		r.ptrs = r.ptrs[:3]
 		r.wantLook(0, p.Element(2), false)
@@ -78,5 +80,33 @@ func (r *rig) wantLook(machine int, p region.Ptr, want bool) {
 	}
 	if v.Copy(seen, 0); !v.Valid() || v.Header().Version() != version || !bytes.Equal(seen, read) {
 		r.t.Errorf("seen %v %x, read %d %x", v.Header(), seen, version, read)
+	}
+}
+
+// wantLookPairIn checks that a transaction looks at p and the object after it where
+// it would peek at what is committed, whatever it has written itself, and that only
+// their primary does.
+func (r *rig) wantLookPairIn(p region.Ptr) {
+	r.t.Helper()
+	for machine := range r.Machines() {
+		tx := r.Machine(machine).Begin()
+		must(r.t, write(tx, p, 77))
+		first, second, ok := tx.LookPair(p)
+		if ok != (machine == 0) {
+			r.t.Errorf("machine %d looks at a pair in a transaction: %v", machine, ok)
+		}
+		a, b, va, vb, err := tx.PeekPair(p)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if ok {
+			seen := make([]byte, 2*p.Capacity())
+			first.Copy(seen[:p.Capacity()], 0)
+			second.Copy(seen[p.Capacity():], 0)
+			if first.Header().Version() != va || second.Header().Version() != vb || !bytes.Equal(seen, append(slices.Clone(a), b...)) {
+				r.t.Errorf("seen %v, %v %x, peeked %d, %d %x, %x", first.Header(), second.Header(), seen, va, vb, a, b)
+			}
+		}
+		tx.Abort()
 	}
 }

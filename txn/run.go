@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/farmsql/farmsql/internal/invariant"
 )
 
 // runPatience bounds how long Run goes on repeating a transaction.
@@ -15,6 +17,7 @@ const runPatience = 30 * time.Second
 // has been tried for long. An error of fn that is no conflict aborts the
 // transaction and is returned, but only after what the transaction has read has
 // been validated: fn may have been led to it by objects that never coexisted.
+// fn must not keep the Tx, which is used again once it has returned.
 func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 	b := backoff{w: m.workers[0], patience: runPatience}
 	for {
@@ -32,8 +35,9 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
-	t := m.Begin()
-	defer t.Abort()
+	t := m.txs.Get().(*Tx)
+	t.state = m.begin()
+	defer m.giveBack(t)
 	if err := fn(t); err != nil {
 		if moved := t.Validate(); moved != nil && !errors.Is(moved, ErrDone) {
 			return moved
@@ -41,6 +45,14 @@ func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 		return err
 	}
 	return t.Commit(ctx)
+}
+
+// giveBack ends a transaction of Run, and keeps its Tx for another. Where there are
+// checks it does not, so that who has kept one gets ErrDone.
+func (m *Machine) giveBack(t *Tx) {
+	if t.Abort(); !invariant.Enabled {
+		m.txs.Put(t)
+	}
 }
 
 // Written returns how many bytes of log the transaction's writes take so far,

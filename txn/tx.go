@@ -66,11 +66,13 @@ const (
 )
 
 // Begin starts a transaction on this machine, its coordinator.
-func (m *Machine) Begin() *Tx {
+func (m *Machine) Begin() *Tx { return &Tx{m.begin()} }
+
+func (m *Machine) begin() *state {
 	s := m.states.Get().(*state)
 	s.epoch = s.w.epochs.enter()
 	s.doomed = m.gone()
-	return &Tx{s}
+	return s
 }
 
 // Machine returns the transaction's coordinator.
@@ -289,6 +291,10 @@ func (t *Tx) dropWrite(i int) {
 	}
 }
 
+// IsMarked says whether the transaction can roll back at all. If it can not, what
+// is done now needs no OnRollback.
+func (t *Tx) IsMarked() bool { return t.state != nil && t.marks > 0 }
+
 // OnRollback registers a step that takes a change of the caller's own state
 // back if the transaction rolls back past this point.
 func (t *Tx) OnRollback(fn func()) {
@@ -305,6 +311,14 @@ func (t *Tx) Peek(p region.Ptr) ([]byte, region.Version, error) {
 		return nil, 0, err
 	}
 	return t.fetch(p)
+}
+
+// Scratch returns n bytes, not cleared, that are valid until the transaction ends.
+func (t *Tx) Scratch(n int) []byte {
+	if t.state == nil {
+		return make([]byte, n)
+	}
+	return t.arena.get(n)
 }
 
 // Local returns what SetLocal last kept in this transaction under key, or nil.

@@ -1,6 +1,7 @@
 package txn_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -219,8 +220,11 @@ func TestUseAfterTheEnd(t *testing.T) {
 		tx.Expect(nil)
 		tx.Defer(nil)
 		tx.SetLocal(1, 2)
-		if tx.Local(1) != nil || tx.Written() != 0 {
+		if tx.Local(1) != nil || tx.Written() != 0 || tx.IsMarked() {
 			t.Error("keeps things")
+		}
+		if _, _, ok := tx.LookPair(r.ptrs[0]); ok || len(tx.Scratch(3)) != 3 {
+			t.Error("looks at objects")
 		}
 	}
 	r.quiet()
@@ -528,4 +532,51 @@ func TestAbortError(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+}
+
+// TestIsMarked: only a Mark makes a transaction one that can roll back. The next
+// transaction with the same memory begins without.
+func TestIsMarked(t *testing.T) {
+	r := open(t, farm.Config{}, 1)
+	for range 3 {
+		tx := r.Machine(0).Begin()
+		if tx.IsMarked() {
+			t.Error("marked from the beginning")
+		}
+		must(t, write(tx, r.ptrs[0], 1))
+		if tx.IsMarked() {
+			t.Error("marked by a write")
+		}
+		tx.Rollback(tx.Mark())
+		if !tx.IsMarked() {
+			t.Error("not marked by Mark")
+		}
+		tx.Abort()
+	}
+	r.quiet()
+}
+
+// TestScratch is memory that nothing else in the transaction uses.
+func TestScratch(t *testing.T) {
+	r := open(t, farm.Config{}, 1)
+	r.run(0, func(tx *txn.Tx) error {
+		var all [][]byte
+		for i := range 300 {
+			b := tx.Scratch(1 + 37*i)
+			if len(b) != 1+37*i {
+				t.Fatalf("%d bytes, want %d", len(b), 1+37*i)
+			}
+			for k := range b {
+				b[k] = byte(i)
+			}
+			all = append(all, b)
+		}
+		for i, b := range all {
+			if bytes.Count(b, []byte{byte(i)}) != len(b) {
+				t.Errorf("the memory handed out as number %d has been overwritten", i)
+			}
+		}
+		return nil
+	})
+	r.quiet()
 }

@@ -59,14 +59,14 @@ func destroyInPieces(t *testing.T, tb *Table, n int) map[string]string {
 		ctx, cancel := context.WithCancel(ctx)
 		count := 0
 		done := map[string]string{}
-		var last *txn.Tx
+		type begun struct{}
 		err := Open(tb.m, tb.anchor).Destroy(ctx, func(t *txn.Tx, key, value []byte) error {
-			if t != last {
+			if t.Local(begun{}) == nil {
 				for k, v := range done {
 					seen[k] = v
 				}
 				clear(done)
-				last = t
+				t.SetLocal(begun{}, true)
 			}
 			done[string(key)] = string(value)
 			if count++; count > n {

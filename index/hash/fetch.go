@@ -12,7 +12,11 @@ func (tb *Table) Fetch(t *txn.Tx, key []byte) {
 	if o == nil {
 		return
 	}
-	h := sum(o.seed, key)
+	o.fetch(t, sum(o.seed, key))
+}
+
+// fetch is Fetch of a key with hash h.
+func (o *opened) fetch(t *txn.Tx, h uint64) {
 	home := o.dir.find(h).first.Element(bucketOf(h, o.buckets))
 	t.Fetch(home)
 	t.Fetch(home.Element(1))

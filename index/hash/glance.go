@@ -26,21 +26,71 @@ func (o *opened) glance(op txn.Operation, s *shard, first region.Ptr, h uint64, 
 	return o.decide(home, next, s, h, key, dst)
 }
 
+// glanceIn is glance for transaction t, whose memory the value is in. It appends
+// what the answer came from to sources: the bucket that has the key, or both if
+// none has. There are none if it is undecided.
+func (o *opened) glanceIn(t *txn.Tx, s *shard, h uint64, key []byte, sources []txn.Source) (value []byte, ok bool, _ []txn.Source) {
+	if o.slots > glanceSlots {
+		return nil, false, nil
+	}
+	first := s.first.Element(bucketOf(h, o.buckets))
+	home, next, ok := t.LookPair(first)
+	if !ok {
+		return nil, false, nil
+	}
+	home.Touch(0, o.bucketBytes())
+	value, at := o.seek(home, next, s, h, key, t.Scratch(o.valueBytes)[:0])
+	if at == atHome || at == nowhere {
+		sources = append(sources, txn.Source{Ptr: first, Version: home.Header().Version()})
+	}
+	if at == atNext || at == nowhere {
+		sources = append(sources, txn.Source{Ptr: first.Element(1), Version: next.Header().Version()})
+	}
+	return value, at != nowhere, sources
+}
+
 // decide is glance once the buckets are in view.
 func (o *opened) decide(home, next region.View, s *shard, h uint64, key, dst []byte) (value []byte, ok, decided bool) {
+	value, at := o.seek(home, next, s, h, key, dst)
+	return value, at == atHome || at == atNext, at != undecided
+}
+
+// A finding says in which of two buckets a key is.
+type finding uint8
+
+const (
+	undecided finding = iota
+	atHome
+	atNext
+	nowhere
+)
+
+// seek looks for key in two buckets in view.
+func (o *opened) seek(home, next region.View, s *shard, h uint64, key, dst []byte) ([]byte, finding) {
 	a := home.Word(versionsWord)
 	if depth := int(uint8(a >> depthShift)); depth == 0 || !s.covers(h, depth-1) {
-		return nil, false, false
+		return nil, undecided
 	}
-	if value, ok, decided = o.pick(home, wanted(h, false), key, dst); ok || !decided {
-		return value, ok, decided
+	value, ok, decided := o.pick(home, wanted(h, false), key, dst)
+	switch {
+	case !decided:
+		return nil, undecided
+	case ok:
+		return value, atHome
 	}
-	if value, ok, decided = o.pick(next, wanted(h, true), key, dst); ok || !decided {
-		return value, ok, decided
+	value, ok, decided = o.pick(next, wanted(h, true), key, dst)
+	switch {
+	case !decided:
+		return nil, undecided
+	case ok:
+		return value, atNext
 	}
 	b := next.Word(versionsWord)
 	whole := uint16(a>>forwardShift) == uint16(b>>backShift) && home.Word(linkWord) == 0
-	return nil, false, whole && home.Valid() && next.Valid()
+	if !whole || !home.Valid() || !next.Valid() {
+		return nil, undecided
+	}
+	return nil, nowhere
 }
 
 // The words at the beginning of a bucket (see page), and where in them things are.

@@ -3,9 +3,11 @@ package hash
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -28,8 +30,13 @@ func TestGlanceAgreesWithSearch(t *testing.T) {
 				insertGlanced(t, tb, first)
 			}
 			decided := 0
+			inTx := 0
 			for i := range 4000 {
 				decided += compareGlance(t, tb, glanceKey(i))
+				inTx += compareGlanceIn(t, tb, glanceKey(i))
+			}
+			if inTx != decided {
+				t.Errorf("%d lookups decided at a glance in transactions, %d outside", inTx, decided)
 			}
 			o, err := tb.open()
 			if err != nil {
@@ -83,4 +90,78 @@ func compareGlance(t *testing.T, tb *Table, key []byte) int {
 		t.Fatalf("key %q: %q %v at a glance, %q %v by search", key, got, ok, want, found)
 	}
 	return 1
+}
+
+// copier reads for a transaction as other peekers do, so that nothing is decided
+// at a glance.
+type copier struct{ t *txn.Tx }
+
+func (c copier) Peek(p region.Ptr) ([]byte, region.Version, error) { return c.t.Peek(p) }
+
+// compareGlanceIn is compareGlance in a transaction, where the sources must agree,
+// too.
+func compareGlanceIn(t *testing.T, tb *Table, key []byte) int {
+	t.Helper()
+	tx := tb.m.Begin()
+	defer tx.Abort()
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sum(o.seed, key)
+	want, found, sources, err := tb.askOnce(copier{tx}, o, h, key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok, seen := o.glanceIn(tx, o.dir.find(h), h, key, nil)
+	if len(seen) == 0 {
+		return 0
+	}
+	if ok != found || !bytes.Equal(got, want) || !slices.Equal(seen, sources) {
+		t.Fatalf("key %q: %q %v from %v at a glance, %q %v from %v by copies", key, got, ok, seen, want, found, sources)
+	}
+	return 1
+}
+
+// TestGetAllocates nothing, nor does what makes room for a key's value.
+func TestGetAllocates(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes sync.Pool drop what it is given")
+	}
+	c, err := farm.Open(farm.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	m := c.Machine(0)
+	tb := Open(m, createTable(t, m, Config{ValueBytes: 40}))
+	insertGlanced(t, tb, 0)
+	keys := [][]byte{glanceKey(1), glanceKey(2), glanceKey(3), []byte("none")}
+	found := 0
+	get := func(tx *txn.Tx) error {
+		for _, key := range keys {
+			tb.Fetch(tx, key)
+		}
+		for _, key := range keys {
+			_, ok, err := tb.Get(tx, key)
+			if err != nil {
+				return err
+			}
+			if ok {
+				found++
+			}
+		}
+		return nil
+	}
+	const runs = 1000
+	if n := testing.AllocsPerRun(runs, func() {
+		if err := m.Run(ctx, get); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations in a transaction of four lookups", n)
+	}
+	if found != 3*(runs+1) {
+		t.Errorf("found %d times", found)
+	}
 }

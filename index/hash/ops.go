@@ -109,7 +109,9 @@ func (tb *Table) Put(t *txn.Tx, key, value []byte) error {
 }
 
 func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) {
-	ov.change(t, e, opPut, value)
+	if ov.change(t, e, opPut, value); e.asked == askedNothing {
+		o.fetch(t, e.h) // for Prepare
+	}
 	if !ov.born {
 		tb.reserve(o, ov.puts)
 	}

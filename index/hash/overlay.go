@@ -184,8 +184,10 @@ func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 			t.Defer(ov)
 		}
 	}
-	e.op, e.next = op, bytes.Clone(value)
-	t.OnRollback(func() { e.op, e.next = before, next })
+	e.op, e.next = op, append(t.Scratch(len(value))[:0], value...)
+	if t.IsMarked() { // otherwise there is nothing to roll back to
+		t.OnRollback(func() { e.op, e.next = before, next })
+	}
 }
 
 // ask answers for the transaction whether the key is in the table, and, if value
@@ -365,6 +367,12 @@ func (tb *Table) ask(pk peeker, h uint64, key []byte, sources []txn.Source) (val
 
 func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []txn.Source) ([]byte, bool, []txn.Source, error) {
 	s := o.dir.find(h)
+	if t, ok := pk.(*txn.Tx); ok {
+		value, found, seen := o.glanceIn(t, s, h, key, sources[:0])
+		if len(seen) > 0 {
+			return value, found, seen, nil
+		}
+	}
 	for {
 		n := walk{tb: tb, pk: pk, first: s.first.Element(bucketOf(h, o.buckets)), lay: &o.layout, sources: sources[:0]}
 		home, err := n.home()
