@@ -205,6 +205,10 @@ func (c *nativeClient) lookup(tb *hash.Table, key []byte) error {
 
 func (c *nativeClient) doGetNewDestination(t *txn.Tx) error {
 	r := c.r
+	c.tb.facilities.Fetch(t, c.key.kind(r.id, r.which))
+	for start := uint8(0); start <= r.start; start += startStep {
+		c.tb.forwards.Fetch(t, c.key.forward(r.id, r.which, start))
+	}
 	f, ok, err := c.tb.facilities.Get(t, c.key.kind(r.id, r.which))
 	if err != nil {
 		return err
@@ -230,7 +234,9 @@ func (c *nativeClient) doGetNewDestination(t *txn.Tx) error {
 
 func (c *nativeClient) doUpdateSubscriberData(t *txn.Tx) error {
 	r := c.r
+	c.tb.subscribers.Fetch(t, c.key.id(r.id))
 	key := c.key.kind(r.id, r.which)
+	c.tb.facilities.Fetch(t, key)
 	f, ok, err := c.tb.facilities.Get(t, key)
 	if err != nil {
 		return err
@@ -339,6 +345,10 @@ func (c *nativeClient) doInsertForward(t *txn.Tx) error {
 	if err != nil {
 		return err
 	}
+	for kind := uint8(1); kind <= facilityMax; kind++ {
+		c.tb.facilities.Fetch(t, c.key.kind(id, kind))
+	}
+	c.tb.forwards.Fetch(t, c.key.forward(id, r.which, r.start))
 	isKnown := false
 	for kind := uint8(1); kind <= facilityMax; kind++ { // the subscriber's facilities
 		ok, err := c.tb.facilities.Has(t, c.key.kind(id, kind))
