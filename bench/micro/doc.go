@@ -7,9 +7,9 @@
 // numbers from different machines, and from different days of a shared one, can
 // be compared. Working sets are one that stays in the cache and one far beyond
 // it; FARMSQL_BENCH_KEYS sets the size of the large indexes (1,000,000 if not
-// set, 10,000,000 for the figures in docs/benchmarks.md).
+// set).
 //
-//	go test -tags gms_pure_go -run '^$' -bench . -count 5 ./bench/micro | go run ./bench/micro/table
+//	go test -tags gms_pure_go -run '^$' -bench . -count 5 ./bench/micro
 //
-// prints the table of docs/benchmarks.md.
+// Package report makes the table of docs/benchmarks.md of it.
 package micro

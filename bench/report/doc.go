@@ -1,7 +1,7 @@
 // Package report measures what docs/benchmarks.md says, and writes it there.
 //
 // Its suite (suite.go) is a table of experiments, each the command line of a
-// program that writes what it has measured to a file. Measure runs them, each as a
+// program, mostly farmsql bench, that writes what it has measured to a file. Measure runs them, each as a
 // process of its own, so that one heap does not disturb the next, and in turns, A B
 // C A B C, so that an hour in which the computer is busy disturbs all alike:
 //
@@ -26,6 +26,5 @@
 // came about. A figure for which there is no result is "not measured". A section that
 // has no result at all keeps what it said before, unless that is nothing.
 //
-// The figures of the papers stand in paper.go, those that are aimed at in goal.go,
-// each beside what was measured.
+// The figures of the papers, and those that are aimed at, stand in paper.go.
 package report

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -9,8 +10,12 @@ import (
 type experiment struct {
 	// name is that of its files. What is before the first "-" is its group.
 	name string
-	// args are those of farmsql bench, without --json and --seed.
+	// args are those of the tool: farmsql bench, without --json and --seed, if it is
+	// not said.
 	args string
+	tool tool
+	// isForeign says that what farmsql bench writes is no bench.Result.
+	isForeign bool
 	// once says that one run is enough: it is a curve, or a distribution of many by
 	// itself.
 	once bool
@@ -27,25 +32,49 @@ var quickValues = map[string]string{
 	"--rate":        "500,1000",
 	"--subscribers": "200",
 	"--keys":        "2000",
+	"-benchtime":    "1x",
+	"-count":        "1",
 }
 
-// quickMore are flags that a benchmark is given besides then.
+// quickMore are flags that a group of experiments is given besides then.
 var quickMore = map[string][]string{
-	"tpcc": {"--customers", "20", "--items", "50"},
+	"tpcc":    {"--customers", "20", "--items", "50"},
+	"micro":   {"-short"},
+	"compare": {"--quick"},
 }
 
-// command is what farmsql is to be called with, but for where the result goes.
-func (e experiment) command(seed string, isQuick bool) []string {
+// A tool is what runs an experiment.
+type tool int
+
+const (
+	// farmsqlBench is farmsql bench, which writes a bench.Result, or several, to
+	// --json.
+	farmsqlBench tool = iota
+	// goTest is go test -bench, whose output becomes an output.
+	goTest
+	// compareScript is bench/compare/run.
+	compareScript
+)
+
+// command is what an experiment calls, but for the file of the result.
+func (e experiment) command(o *Options, n int) []string {
 	args := strings.Fields(e.args)
-	if isQuick {
+	if o.Quick {
 		for i, a := range args {
 			if v, ok := quickValues[a]; ok {
 				args[i+1] = v
 			}
 		}
-		args = append(args, quickMore[args[0]]...)
+		args = append(args, quickMore[e.group()]...)
 	}
-	return append([]string{"bench"}, append(args, "--seed", seed)...)
+	switch e.tool {
+	case goTest:
+		return append([]string{"go", "test"}, args...)
+	case compareScript:
+		return append([]string{"bench/compare/run"}, args...)
+	}
+	args = append(args, "--seed", strconv.Itoa(n))
+	return append(append(slices.Clone(o.Program), "bench"), args...)
 }
 
 // isAskedFor reports whether the experiment, or its group, is among names; none

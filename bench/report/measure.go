@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/farmsql/farmsql/bench"
 )
 
 // Options say what is measured, and where the results are.
@@ -124,9 +127,6 @@ func (o *Options) file(t turn, ending string) string {
 	return filepath.Join(o.Folder, name+ending)
 }
 
-// command is a run's command line, but for the file that the result goes to.
-func (o *Options) command(t turn) []string { return t.command(strconv.Itoa(t.n), o.Quick) }
-
 // has reports whether the result of a run is there, of the command line that it has
 // today: the log begins with it.
 func (o *Options) has(t turn) bool {
@@ -138,7 +138,13 @@ func (o *Options) has(t turn) bool {
 	return err == nil && line == o.heading(t)
 }
 
-func (o *Options) heading(t turn) string { return "farmsql " + strings.Join(o.command(t), " ") }
+// heading is the command line of a run, in which farmsql is called that wherever it
+// is.
+func (o *Options) heading(t turn) string {
+	named := *o
+	named.Program = []string{"farmsql"}
+	return strings.Join(t.command(&named, t.n), " ")
+}
 
 const (
 	// limit is how long an experiment may take, before it is believed to hang.
@@ -156,22 +162,44 @@ func (o *Options) run(ctx context.Context, t turn) error {
 	if err := removeIfThere(result); err != nil {
 		return err
 	}
-	argv := append(slices.Clone(o.Program), append(o.command(t), "--json", part)...)
+	argv := t.command(o, t.n)
+	if t.tool != goTest {
+		argv = append(argv, "--json", part)
+	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopping
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	var log bytes.Buffer
-	fmt.Fprintln(&log, o.heading(t))
-	cmd.Stdout, cmd.Stderr = &log, &log
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	watch := bench.StartWatch()
 	err := cmd.Run()
-	if writeErr := os.WriteFile(o.file(t, ".log"), log.Bytes(), 0o666); writeErr != nil {
+	if writeErr := os.WriteFile(o.file(t, ".log"), []byte(o.heading(t)+"\n"+said.String()), 0o666); writeErr != nil {
 		return errors.Join(err, writeErr)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %s", err, lastLine(log.String())), removeIfThere(part))
+		return errors.Join(fmt.Errorf("%w: %s", err, lastLine(said.String())), removeIfThere(part))
+	}
+	if t.tool == goTest {
+		if err := writeOutput(part, output{watch.Conditions(), said.String()}); err != nil {
+			return err
+		}
 	}
 	return os.Rename(part, result)
+}
+
+// An output is what a program has printed that writes no result by itself.
+type output struct {
+	Conditions bench.Conditions `json:"conditions"`
+	Text       string           `json:"text"`
+}
+
+func writeOutput(file string, out output) error {
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o666)
 }
 
 func removeIfThere(file string) error {

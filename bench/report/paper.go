@@ -20,6 +20,7 @@ const (
 	goalLookups   = 4e6     // a second, of 10 million keys in a table 90 % full
 	goalMultiGet  = 8e6     // the same, in batches
 	goalMisses    = 6       // dependent misses of a TATP transaction, at most
+	goalSQLite    = 2       // times SQLite's transactions of TATP, in memory, in one run
 	hereThreads   = 2       // hardware threads that three machines share
 	goalTATP3     = hereThreads * paperTATP
 	goalNewOrder3 = hereThreads * paperNewOrders

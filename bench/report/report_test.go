@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -168,7 +169,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 func TestSuite(t *testing.T) {
 	commands := make(map[string]string)
 	for _, e := range suite() {
-		c := strings.Join(e.command("1", false), " ")
+		c := strings.Join(e.command(&Options{}, 1), " ")
 		if other, ok := commands[c]; ok {
 			t.Errorf("%s and %s are the same: %s", e.name, other, c)
 		}
@@ -196,10 +197,83 @@ func TestSuite(t *testing.T) {
 }
 
 func TestQuickCommandHasLittleToDo(t *testing.T) {
-	got := strings.Join(tpcc3.command("7", true), " ")
-	want := "bench tpcc --warehouses 3 --transport shm --machines 3 --replicas 3 --threads 3 --warm-up 0s --duration 100ms --customers 20 --items 50 --seed 7"
+	got := strings.Join(tpcc3.command(&Options{Quick: true, Program: []string{"farmsql"}}, 7), " ")
+	want := "farmsql bench tpcc --warehouses 3 --transport shm --machines 3 --replicas 3 --warm-up 0s --duration 100ms --customers 20 --items 50 --seed 7"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// What others than farmsql print becomes a result, with the conditions.
+func TestOtherTools(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for file, text := range map[string]string{
+		"go":                "echo 'BenchmarkDependentLoad/far-2 10 300 ns/op 1.0 misses'; echo \"BenchmarkArgs 1 $# args\"",
+		"bench/compare/run": `for OUT; do :; done; echo '{"rows": [{"work": "w", "system": "s", "perSecond": [5], "median": 5, "ratio": 1}]}' > $OUT`,
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o777)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := Options{Folder: filepath.Join(dir, "results"), Runs: 1, Only: []string{"micro", "compare"}, Quick: true, Progress: t.Output()}
+	if err := Measure(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	text := written(t, o, document(t, "Old.\n"))
+	for _, want := range []string{"| DependentLoad/far | 300 | 1.00 |  |  |\n", "| w | s | 5.00 | 1.00 |  |\n", runtime.Version() + "; commit "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	log, err := os.ReadFile(o.file(turn{micro, 1}, ".log"))
+	if err != nil || !strings.Contains(string(log), "go test -tags gms_pure_go -run ^$ -bench . -benchtime 1x -count 1 ./bench/micro -short\n") || !strings.Contains(string(log), "Args 1 13 args") {
+		t.Errorf("%v: %s", err, log)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	put(t, &o, compare, 1, `{"conditions": {"cpu": "Abacus", "others": 0.5},
+		"systems": [{"name": "SQLite", "version": "3", "settings": "in memory"}], "missing": [{"name": "Redis", "text": "not installed"}],
+		"works": [{"name": "TATP", "text": "one client"}],
+		"rows": [{"work": "TATP", "system": "SQLite", "perSecond": [100, 110, 120], "ratio": 1, "cpuMicroseconds": 3.3},
+			{"work": "TATP", "system": "farmsql", "perSecond": [250], "ratio": 2.27},
+			{"work": "keys", "system": "MariaDB", "perSecond": [10], "ratio": 1}, {"work": "keys", "system": "farmsql", "perSecond": [50], "ratio": 5}]}`)
+	text := written(t, o, document(t, "Old.\n"))
+	for _, want := range []string{
+		"- SQLite 3: in memory\n- Redis was not measured: not installed\n\n- TATP: one client\n",
+		"| TATP | SQLite | 110 (100 to 120) | 1.00 | 3.30 |\n|  | farmsql | 250 | 2.27 |  |\n| keys | MariaDB | 10.0 | 1.00 |  |\n|  | farmsql | 50.0 | 5.00 |  |\n",
+		"farmsql does 2.27 times the transactions of TATP that SQLite does in memory. The goal is at least 2.\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	put(t, &o, compare, 1, `{"rows": [{"work": "keys", "system": "farmsql", "perSecond": [1], "ratio": 1}]}`)
+	if text := written(t, o, document(t, "")); !strings.Contains(text, "does (not measured) times") {
+		t.Errorf("a ratio from nowhere:\n%s", text)
+	}
+	put(t, &o, compare, 1, `{"rows": 5}`)
+	if err := Write(o, document(t, "")); err == nil || !strings.Contains(err.Error(), "report: compare: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestMisses(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	put(t, &o, tatp1M, 1, sample(500_000, 0)) // 2 µs each
+	if text := written(t, o, document(t, "")); !strings.Contains(text, "(not measured ns each): not measured.\nThe goal is at most 6.\n") {
+		t.Errorf("misses of nothing:\n%s", text)
+	}
+	put(t, &o, micro, 1, `{"text": "BenchmarkDependentLoad/far-2 10 410 ns/op\nBenchmarkDependentLoad/far-2 10 390 ns/op\n"}`)
+	if text := written(t, o, document(t, "")); !strings.Contains(text, "(400 ns each): 5.00.\n") {
+		t.Errorf("2 µs are not 5 times 400 ns:\n%s", text)
+	}
+	put(t, &o, micro, 1, `{"text": "PASS"}`)
+	if err := Write(o, document(t, "")); err == nil || !strings.Contains(err.Error(), "report: micro: ") {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -280,7 +354,7 @@ func TestDocument(t *testing.T) {
 		"| H = 8, values of 32 bytes, 90 % full, uniform, 1 machine | 921 | 4,000,000 | 2.00 | 2.10 | 0.00 | 1.50 | 2.50 |  |  |\n",
 		"![TATP, one machine, one thread: latency over throughput](benchmarks/tatp-open-1.svg)\n",
 		"| 1,000 | 1,000 | 1.00 | 2.00 | 3.00 | 0.1 |\n| 2,000 | 2,000 |",
-		"TATP, three machines over rdma/shm, three replicas, three threads: not measured.\n",
+		"TATP, three machines over rdma/shm, three replicas, a thread each: not measured.\n",
 		"After.\n## kv\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -17,24 +17,30 @@ import (
 
 // results are what has been measured, by experiment.
 type results struct {
-	o *Options
-	// runs holds what each run of an experiment has written: one object for each rate,
-	// mostly one.
-	runs map[string][][]*bench.Result
+	o    *Options
+	runs map[string][]run
+}
+
+// A run is what one process has written: one object for each rate, mostly one.
+type run struct {
+	objects    []json.RawMessage
+	conditions []bench.Conditions
+	// results are the objects, if they are such.
+	results []*bench.Result
 }
 
 // readResults reads the results of all experiments that there are.
 func readResults(o *Options) (*results, error) {
-	r := &results{o: o, runs: make(map[string][][]*bench.Result)}
+	r := &results{o: o, runs: make(map[string][]run)}
 	for _, e := range suite() {
 		for n := 1; n <= o.Runs; n++ {
 			t := turn{e, n}
 			if !o.has(t) {
 				continue
 			}
-			run, err := readRun(o.file(t, ".json"))
+			run, err := readRun(o.file(t, ".json"), !e.isForeign && e.tool == farmsqlBench)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("report: %s: %w", o.file(t, ".json"), err)
 			}
 			r.runs[e.name] = append(r.runs[e.name], run)
 		}
@@ -42,23 +48,65 @@ func readResults(o *Options) (*results, error) {
 	return r, nil
 }
 
-func readRun(file string) (run []*bench.Result, err error) {
+func readRun(file string, areResults bool) (r run, err error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+		return r, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return r, err
+	}
 	for d := json.NewDecoder(f); ; {
-		var res bench.Result
-		err := d.Decode(&res)
-		if errors.Is(err, io.EOF) && len(run) > 0 {
-			return run, nil
+		var object json.RawMessage
+		err := d.Decode(&object)
+		if errors.Is(err, io.EOF) && len(r.objects) > 0 {
+			return r, nil
+		}
+		if err == nil {
+			err = r.add(object, info.ModTime(), areResults)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("report: %s: %w", file, err)
+			return r, err
 		}
-		run = append(run, &res)
 	}
+}
+
+// add adds an object. written is when, for those that do not say when they began.
+func (r *run) add(object json.RawMessage, written time.Time, areResults bool) error {
+	var any struct {
+		Conditions bench.Conditions `json:"conditions"`
+	}
+	if err := json.Unmarshal(object, &any); err != nil {
+		return err
+	}
+	if any.Conditions.Began.IsZero() {
+		any.Conditions.Began = written
+	}
+	r.objects, r.conditions = append(r.objects, object), append(r.conditions, any.Conditions)
+	if !areResults {
+		return nil
+	}
+	var res bench.Result
+	if err := json.Unmarshal(object, &res); err != nil {
+		return err
+	}
+	r.results = append(r.results, &res)
+	return nil
+}
+
+// objectsOf returns the first object of each run of an experiment whose results are
+// no bench.Result.
+func objectsOf[T any](r *results, e experiment) (all []*T, err error) {
+	for _, run := range r.runs[e.name] {
+		v := new(T)
+		if err := json.Unmarshal(run.objects[0], v); err != nil {
+			return nil, fmt.Errorf("report: %s: %w", e.name, err)
+		}
+		all = append(all, v)
+	}
+	return all, nil
 }
 
 // A metric is a figure of a result, or not: then it returns NaN.
@@ -106,7 +154,7 @@ type figure struct {
 func (r *results) of(e experiment, m metric) figure {
 	var v []float64
 	for _, run := range r.runs[e.name] {
-		v = append(v, m(run[0]))
+		v = append(v, m(run.results[0]))
 	}
 	f := figureOf(v)
 	f.isForeign = f.n == 0 && len(v) > 0
@@ -185,9 +233,7 @@ func (r *results) conditions(es []experiment) string {
 	for _, e := range es {
 		runs = max(runs, len(r.runs[e.name]))
 		for _, run := range r.runs[e.name] {
-			for _, res := range run {
-				all = append(all, res.Conditions)
-			}
+			all = append(all, run.conditions...)
 		}
 	}
 	return describe(all, runs)

@@ -19,6 +19,8 @@ var sections = []section{
 	{"scaling", scalingExperiments(), (*page).scaling},
 	{"kv", experimentsOf(kvVariants, func(v variant) experiment { return v.experiment }), (*page).kv},
 	{"latency", experimentsOf(curves, func(v variant) experiment { return v.experiment }), (*page).latency},
+	{"compare", []experiment{compare}, (*page).compare},
+	{"micro", []experiment{micro}, (*page).micro},
 }
 
 func experimentsOf[T any](rows []T, of func(T) experiment) (es []experiment) {
@@ -69,6 +71,22 @@ func (p *page) throughput() error {
 		rows = append(rows, []string{r.what, all.String(), goal, p.of(r.experiment, processorTime).short(), each.short(), paper, times})
 	}
 	p.table([]string{"what", "a second", "goal", "µs of processor time each transaction", "a second per processor kept busy", "the paper's, per hardware thread", "times"}, rows)
+	return p.misses()
+}
+
+// misses says how many misses a transaction of TATP is worth.
+func (p *page) misses() error {
+	loads, err := p.microRows()
+	if err != nil {
+		return err
+	}
+	miss, transaction := nanoseconds(loads, "DependentLoad/far"), p.of(tatp1M, processorTime)
+	count := notMeasured
+	if miss.n > 0 && transaction.n > 0 {
+		count = number(transaction.median * 1e3 / miss.median)
+	}
+	p.line("Processor time of a transaction of TATP with 1,000,000 subscribers, in loads that miss the cache and depend on each other (%s ns each): %s.", miss.short(), count)
+	p.line("The goal is at most %d.\n", goalMisses)
 	return nil
 }
 
@@ -132,11 +150,11 @@ func (p *page) latency() error {
 			p.line("TATP, %s: %s.\n", c.label, notMeasured)
 			continue
 		}
-		if err := p.plot(c.name, "TATP, "+c.label+": latency over throughput", func(base string) error { return bench.PlotCurve(runs[0], base) }); err != nil {
+		if err := p.plot(c.name, "TATP, "+c.label+": latency over throughput", func(base string) error { return bench.PlotCurve(runs[0].results, base) }); err != nil {
 			return err
 		}
 		var rows [][]string
-		for _, res := range runs[0] {
+		for _, res := range runs[0].results {
 			t := &res.Total
 			rows = append(rows, []string{number(res.Conditions.Rate), number(t.PerSecond), number(t.P50), number(t.P99), number(t.P999), fmt.Sprintf("%.1f", res.Conditions.Others)})
 		}

@@ -11,9 +11,9 @@ const (
 var (
 	tatp1M   = experiment{name: "tatp-1m", args: "tatp --subscribers 1000000" + closed}
 	tatp100K = experiment{name: "tatp-100k", args: "tatp --subscribers 100000" + closed}
-	tatp3    = tatpMachines("tatp-shm-3", "--machines 3 --replicas 3 --threads 3")
+	tatp3    = tatpMachines("tatp-shm-3", "--machines 3 --replicas 3")
 	tpcc1    = experiment{name: "tpcc-1", args: "tpcc --warehouses 1" + closed}
-	tpcc3    = experiment{name: "tpcc-shm-3", args: "tpcc --warehouses 3 --transport shm --machines 3 --replicas 3 --threads 3" + closed}
+	tpcc3    = experiment{name: "tpcc-shm-3", args: "tpcc --warehouses 3 --transport shm --machines 3 --replicas 3" + closed}
 	kv1M     = experiment{name: "kv-1m", args: "kv --keys 1000000" + closed}
 	kv10M    = experiment{name: "kv-10m", args: "kv --keys 10000000" + closed}
 )
@@ -54,10 +54,10 @@ var scalings = []struct {
 		{"2", experiment{name: "kv-1m-2", args: "kv --keys 1000000 --threads 2" + closed}},
 	}},
 	{"TATP, machines over `rdma/shm`, a thread each", []variant{
-		{"1", tatpMachines("tatp-shm-1", "--machines 1 --replicas 1 --threads 1")},
-		{"2, 2 replicas", tatpMachines("tatp-shm-2", "--machines 2 --replicas 2 --threads 2")},
+		{"1", tatpMachines("tatp-shm-1", "--machines 1 --replicas 1")},
+		{"2, 2 replicas", tatpMachines("tatp-shm-2", "--machines 2 --replicas 2")},
 		{"3, 3 replicas", tatp3},
-		{"5, 3 replicas", tatpMachines("tatp-shm-5", "--machines 5 --replicas 3 --threads 5")},
+		{"5, 3 replicas", tatpMachines("tatp-shm-5", "--machines 5 --replicas 3")},
 	}},
 }
 
@@ -77,9 +77,9 @@ var kvVariants = []variant{
 	{"20 % updates", kvVariant("kv-u20", "--updates 20")},
 	{"50 % updates", kvVariant("kv-u50", "--updates 50")},
 	{"Zipf 0.99, 20 % updates", kvVariant("kv-zipf-u20", "--zipf 0.99 --updates 20")},
-	{"3 machines in a process", kvVariant("kv-m3", "--machines 3 --replicas 1 --threads 1")},
-	{"the same, one READ, then a message (Storm)", kvVariant("kv-m3-storm", "--machines 3 --replicas 1 --threads 1 --one-two-sided")},
-	{"3 machines, 3 replicas, 20 % updates", kvVariant("kv-m3-u20", "--machines 3 --replicas 3 --threads 1 --updates 20")},
+	{"3 machines in a process", kvVariant("kv-m3", "--machines 3 --replicas 1")},
+	{"the same, one READ, then a message (Storm)", kvVariant("kv-m3-storm", "--machines 3 --replicas 1 --one-two-sided")},
+	{"3 machines, 3 replicas, 20 % updates", kvVariant("kv-m3-u20", "--machines 3 --replicas 3 --updates 20")},
 }
 
 func kvVariant(name, args string) experiment {
@@ -90,9 +90,14 @@ func kvVariant(name, args string) experiment {
 var curves = []variant{
 	{"one machine, one thread", experiment{name: "tatp-open-1", once: true,
 		args: "tatp --subscribers 100000 --warm-up 500ms --duration 2s --rate 50000,100000,200000,300000,400000,500000,600000,700000,800000"}},
-	{"three machines over rdma/shm, three replicas, three threads", experiment{name: "tatp-open-3", once: true,
-		args: "tatp --subscribers 30000 --transport shm --machines 3 --replicas 3 --threads 3 --warm-up 500ms --duration 2s --rate 10000,20000,40000,60000,80000,100000,120000,140000"}},
+	{"three machines over rdma/shm, three replicas, a thread each", experiment{name: "tatp-open-3", once: true,
+		args: "tatp --subscribers 30000 --transport shm --machines 3 --replicas 3 --warm-up 500ms --duration 2s --rate 10000,20000,40000,60000,80000,100000,120000,140000"}},
 }
+
+var (
+	micro   = experiment{name: "micro", tool: goTest, once: true, args: "-tags gms_pure_go -run ^$ -bench . -benchtime 300ms -count 3 ./bench/micro"}
+	compare = experiment{name: "compare", tool: compareScript, once: true}
+)
 
 // suite returns all experiments, each once, in the order of the tables.
 func suite() (all []experiment) {

@@ -1,0 +1,66 @@
+package report
+
+// A comparison is what bench/compare/run writes.
+type comparison struct {
+	Systems []struct {
+		Name, Version, Settings string
+	}
+	Works, Missing []struct {
+		Name, Text string
+	}
+	Rows []struct {
+		Work, System  string
+		PerSecond     []float64
+		Median, Ratio float64
+		Processor     float64 `json:"cpuMicroseconds"`
+	}
+}
+
+// compare is the table of ratios to other systems.
+func (p *page) compare() error {
+	found, err := objectsOf[comparison](p.results, compare)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	c := found[0]
+	for _, s := range c.Systems {
+		p.line("- %s %s: %s", s.Name, s.Version, s.Settings)
+	}
+	for _, m := range c.Missing {
+		p.line("- %s was not measured: %s", m.Name, m.Text)
+	}
+	p.line("")
+	for _, w := range c.Works {
+		p.line("- %s: %s", w.Name, w.Text)
+	}
+	p.line("")
+	var rows [][]string
+	work := ""
+	for _, r := range c.Rows {
+		name, processor := "", ""
+		if r.Work != work {
+			name, work = r.Work, r.Work
+		}
+		if r.Processor > 0 {
+			processor = number(r.Processor)
+		}
+		rows = append(rows, []string{name, r.System, figureOf(r.PerSecond).String(), number(r.Ratio), processor})
+	}
+	p.table([]string{"work", "system", "a second", "ratio to the first", "µs of processor time"}, rows)
+	p.line("farmsql does %s times the transactions of TATP that SQLite does in memory. The goal is at least %d.\n", c.timesSQLite(), goalSQLite)
+	return nil
+}
+
+// timesSQLite is the ratio of farmsql to SQLite at the work that both do.
+func (c *comparison) timesSQLite() string {
+	work := ""
+	for _, r := range c.Rows {
+		if r.System == "SQLite" {
+			work = r.Work
+		}
+		if r.System == "farmsql" && r.Work == work {
+			return number(r.Ratio)
+		}
+	}
+	return "(" + notMeasured + ")"
+}

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/farmsql/farmsql/bench/micro/table"
+)
+
+// microGoals are how many dependent misses an operation is to take at most.
+var microGoals = map[string]string{
+	"ObjectRead/64/far":  "1",
+	"Commit/1/f=0/far":   "6",
+	"Commit/1/f=2/far":   "25",
+	"Hash/far/lookup":    "1.5",
+	"BTree/far/lookup":   "5",
+	"ObjectRead/128/far": "1",
+	"ObjectRead/256/far": "1",
+}
+
+// microRows are what the benchmarks of single operations have measured, if they have.
+func (p *page) microRows() ([]*table.Row, error) {
+	found, err := objectsOf[output](p.results, micro)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	rows, err := table.Read(strings.NewReader(found[0].Text))
+	if err != nil {
+		return nil, fmt.Errorf("report: micro: %w", err)
+	}
+	return rows, nil
+}
+
+func nanoseconds(rows []*table.Row, name string) figure {
+	for _, r := range rows {
+		if r.Name == name {
+			return figureOf(r.Units["ns/op"])
+		}
+	}
+	return figure{}
+}
+
+// micro is the table of single operations.
+func (p *page) micro() error {
+	found, err := p.microRows()
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, r := range found {
+		cell := func(unit string) string {
+			f := figureOf(r.Units[unit])
+			f.isForeign = f.n == 0
+			return f.short()
+		}
+		rows = append(rows, []string{r.Name, figureOf(r.Units["ns/op"]).String(), cell("misses"), microGoals[r.Name], cell("allocs/op")})
+	}
+	if len(rows) > 0 {
+		p.table([]string{"operation", "ns", "dependent misses", "goal, at most", "allocations"}, rows)
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package bench
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Watch sees how busy other processes keep the computer.
+type Watch struct{ begin sample }
+
+// StartWatch returns a Watch that begins now.
+func StartWatch() *Watch { return &Watch{familySample()} }
+
+// Conditions returns those of the computer and the program: when the watch began, and
+// how busy other processes kept the computer since, for which processes that this one
+// has started count if they still run.
+func (w *Watch) Conditions() Conditions {
+	now := familySample()
+	c := Computer()
+	c.Began, c.Others = w.begin.at, others(w.begin, now, now.own-w.begin.own)
+	return c
+}
+
+// familySample has the time of this process and of those that it started and that
+// have ended.
+func familySample() sample {
+	s := takeSample()
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_CHILDREN, &u) == nil {
+		s.own += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return s
+}
