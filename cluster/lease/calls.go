@@ -17,6 +17,9 @@ type Config struct {
 	Clock  clock.Clock
 	// Expired is called when the lease of a machine has run out, once each time, on any goroutine and without a lock. It may wait.
 	Expired func(rdma.MachineID)
+	// NormalPriority keeps a thread from real-time priority, where it is permitted: to
+	// compare the two.
+	NormalPriority bool
 }
 
 // The default lease times: without false alarms on a busy virtual machine

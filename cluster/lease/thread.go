@@ -62,23 +62,19 @@ type thread struct {
 // that is permitted. It fails with ErrMachineTaken if the machine of this name
 // has a thread already.
 func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
-	return newThread(cluster, self, cfg, true)
-}
-
-func newThread(cluster uint64, self call.Peer, cfg Config, realtime bool) (Keeper, error) {
 	k := &thread{clock: cfg.Clock, length: cfg.Length, expired: cfg.Expired, ended: cfg.Clock.NewEvent(), valid: new(atomic.Int64)}
 	if k.length == 0 {
 		// Before the thread runs it is not known whether it may have its priority.
 		k.length = LengthThread
-		if !realtime || !mayRealtime() {
+		if cfg.NormalPriority || !MayRealtime() {
 			k.length = LengthThreadNormal
 		}
 	}
 	name := C.CString(fmt.Sprintf("farmsql/%016x/lease", cluster))
 	defer C.free(unsafe.Pointer(name))
-	want := C.int(0)
-	if realtime {
-		want = 1
+	want := C.int(1)
+	if cfg.NormalPriority {
+		want = 0
 	}
 	k.pin.Pin(k.valid)
 	c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), C.int64_t(k.length), want,
@@ -104,8 +100,8 @@ func newThread(cluster uint64, self call.Peer, cfg Config, realtime bool) (Keepe
 	return k, nil
 }
 
-// mayRealtime says whether threads of this process may have real-time priority.
-func mayRealtime() bool { return C.lease_may_realtime() == 1 }
+// MayRealtime says whether threads of this process may have real-time priority.
+func MayRealtime() bool { return C.lease_may_realtime() == 1 }
 
 // listen reports machines whose lease has run out, until Close.
 func (k *thread) listen() {

@@ -11,6 +11,9 @@ import (
 // HaveThread says whether this build has the thread of C.
 const HaveThread = false
 
+// MayRealtime says whether threads of C of this process may have real-time priority.
+func MayRealtime() bool { return false }
+
 // NewThread fails: this build has no thread of C.
 func NewThread(uint64, call.Peer, Config) (Keeper, error) {
 	return nil, errors.New("lease: built without cgo, there is no thread")

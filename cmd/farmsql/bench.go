@@ -26,6 +26,7 @@ type benchCommand struct {
 	TPCC benchTPCCCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
 	KV   benchKVCommand   `cmd:"" name:"kv" help:"Lookups and updates of random keys in a hash table that is nearly full."`
 
+	Lease  benchLeaseCommand  `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`
 	Report benchReportCommand `cmd:"" help:"Run all benchmarks, and write the tables and plots of docs/benchmarks.md."`
 }
 

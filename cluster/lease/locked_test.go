@@ -1,0 +1,51 @@
+package lease
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A keeper that is to be measured does what the others do.
+func TestLocked(t *testing.T) {
+	cluster := rand.Uint64()
+	var atCM noticed
+	var all []Keeper
+	for m := range rdma.MachineID(3) {
+		cfg := Config{Length: time.Second, Clock: clock.System{}, Expired: atCM.add}
+		if m > 0 {
+			cfg.Expired = new(noticed).add
+		}
+		k, err := NewLocked(cluster, peer(m), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		all = append(all, k)
+	}
+	if _, err := NewLocked(cluster, peer(2), Config{Length: time.Second, Clock: clock.System{}}); !errors.Is(err, rdma.ErrMachineTaken) {
+		t.Errorf("two of one machine: %v", err)
+	}
+	for _, k := range all {
+		k.Configure(0, peers(0, 1, 2))
+	}
+	for i, k := range all {
+		eventually(t, "each has its lease "+strconv.Itoa(i), k.Valid)
+	}
+	if n := len(all[0].Leases()); n != 2 || all[0].Outstanding() != 0 || all[0].Length() != time.Second || all[0].Variant() == "" {
+		t.Errorf("the CM has %d", n)
+	}
+	if err := all[2].Close(); err != nil || all[2].Valid() {
+		t.Errorf("closed: %v", err)
+	}
+	eventually(t, "the CM suspects machine 2", func() bool { return atCM.has(2) })
+}
