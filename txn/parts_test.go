@@ -79,10 +79,10 @@ func TestSet(t *testing.T) {
 	var s set
 	for range 300 {
 		model := map[region.Addr]int{}
-		for range rng.IntN(4 * scanMax) {
+		for range rng.IntN(4*scanMax) << rng.IntN(5) {
 			switch n := len(s.entries); {
 			case rng.IntN(8) == 0 && n > 0:
-				n = rng.IntN(n)
+				n -= rng.IntN(min(n, 2*scanMax) + 1)
 				s.truncate(n)
 				for a, i := range model {
 					if i >= n {
@@ -90,12 +90,12 @@ func TestSet(t *testing.T) {
 					}
 				}
 			default:
-				a := region.MakeAddr(1, 64*(1+rng.Uint32N(100)))
+				a := region.MakeAddr(1, 64*(1+rng.Uint32N(300)))
 				if _, there := model[a]; !there {
 					model[a] = s.add(entry{ptr: region.MakePtr(a, 0, 1)})
 				}
 			}
-			for slot := range uint32(102) {
+			for slot := range uint32(302) {
 				a := region.MakeAddr(1, 64*slot)
 				want, there := model[a]
 				if !there {
@@ -110,6 +110,14 @@ func TestSet(t *testing.T) {
 		if len(s.entries) != 0 || s.find(region.MakeAddr(1, 64)) != -1 {
 			t.Fatal("not empty after reset")
 		}
+	}
+	for i := range tableKeepMost {
+		if at := s.add(entry{ptr: region.MakePtr(region.MakeAddr(1, uint32(64*i)), 0, 1)}); at != i || s.find(region.MakeAddr(1, uint32(64*i))) != i {
+			t.Fatalf("entry %d is at %d", i, at)
+		}
+	}
+	if s.reset(); cap(s.table) != 0 {
+		t.Errorf("a table of %d places is kept", cap(s.table))
 	}
 }
 

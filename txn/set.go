@@ -36,27 +36,47 @@ func (e *entry) write() Write {
 
 // A set keeps entries in the order in which they were added and finds them by
 // address. Most transactions touch a handful of objects, which a scan finds
-// faster than a map; beyond scanMax a map takes over.
+// fastest; beyond scanMax a hash table takes over.
 type set struct {
 	entries []entry
-	byAddr  map[region.Addr]int32
+	// table holds for each entry its index + 1, at the first place from home on that
+	// was free when it was added; 0 is a free place. At least half of them are. Its
+	// length is a power of two, or 0 while entries are scanned.
+	table []uint32
 }
 
-const scanMax = 12
+const (
+	scanMax = 8
+	// tableMin is how long a table is at first. One of up to tableKeepMost is kept
+	// for the next transaction.
+	tableMin      = 64
+	tableKeepMost = 4096
+)
 
 func (s *set) find(a region.Addr) int {
-	if s.byAddr != nil {
-		if i, ok := s.byAddr[a]; ok {
-			return int(i)
+	if len(s.table) == 0 {
+		for i := range s.entries {
+			if s.entries[i].ptr.Addr == a {
+				return i
+			}
 		}
 		return -1
 	}
-	for i := range s.entries {
-		if s.entries[i].ptr.Addr == a {
+	return int(s.table[s.place(a)]) - 1
+}
+
+// place returns where in the table an address is, or where it would be put.
+func (s *set) place(a region.Addr) int {
+	mask := len(s.table) - 1
+	// Addresses are multiples of 64 or so: of the product the upper bits are good.
+	i := int(uint64(a) * 0x9e3779b97f4a7c15 >> 32)
+	for {
+		i &= mask
+		if n := s.table[i]; n == 0 || s.entries[n-1].ptr.Addr == a {
 			return i
 		}
+		i++
 	}
-	return -1
 }
 
 // add appends e, whose address must not be in the set, and returns its index.
@@ -64,22 +84,34 @@ func (s *set) add(e entry) int {
 	i := len(s.entries)
 	s.entries = append(s.entries, e)
 	switch {
-	case s.byAddr != nil:
-		s.byAddr[e.ptr.Addr] = int32(i)
-	case i >= scanMax:
-		s.byAddr = make(map[region.Addr]int32, 4*scanMax)
-		for j := range s.entries {
-			s.byAddr[s.entries[j].ptr.Addr] = int32(j)
-		}
+	case i < scanMax && len(s.table) == 0:
+	case 2*(i+1) > len(s.table):
+		s.rebuild(max(tableMin, 2*len(s.table)))
+	default:
+		s.table[s.place(e.ptr.Addr)] = uint32(i + 1)
 	}
 	return i
 }
 
+// rebuild makes a table of n places.
+func (s *set) rebuild(n int) {
+	if n > cap(s.table) {
+		s.table = make([]uint32, n)
+	} else {
+		s.table = s.table[:n]
+		clear(s.table)
+	}
+	for i := range s.entries {
+		s.table[s.place(s.entries[i].ptr.Addr)] = uint32(i + 1)
+	}
+}
+
 // truncate drops the entries from n on.
 func (s *set) truncate(n int) {
-	if s.byAddr != nil {
-		for i := n; i < len(s.entries); i++ {
-			delete(s.byAddr, s.entries[i].ptr.Addr)
+	if len(s.table) > 0 {
+		// The newest first: nothing has been put behind it that needs its place taken.
+		for i := len(s.entries) - 1; i >= n; i-- {
+			s.table[s.place(s.entries[i].ptr.Addr)] = 0
 		}
 	}
 	clear(s.entries[n:])
@@ -89,7 +121,9 @@ func (s *set) truncate(n int) {
 func (s *set) reset() {
 	clear(s.entries)
 	s.entries = s.entries[:0]
-	s.byAddr = nil
+	if s.table = s.table[:0]; cap(s.table) > tableKeepMost {
+		s.table = nil
+	}
 }
 
 // An arena hands out byte slices that live as long as a transaction. Chunks are
