@@ -35,7 +35,9 @@ type overlay struct {
 	release func() // of this overlay
 }
 
-const scanMax = 12
+// scanMax is more than most transactions ask one table, for a map has to be made
+// again in each.
+const scanMax = 24
 
 // An entry is what an overlay knows of one key. It is a Question once something
 // was asked.
