@@ -84,13 +84,26 @@ func (x *native) countLow(in *stockLevel, items []int) error {
 	}
 	in.low = 0
 	for _, p := range x.found {
-		x.row = slices.Grow(x.row[:0], p.Capacity())[:p.Capacity()]
-		if _, err := x.m.Read(p, x.row); err != nil {
+		n, err := x.quantity(op, p)
+		if err != nil {
 			return err
 		}
-		if stockQuantity.get(x.row) < in.threshold {
+		if n < in.threshold {
 			in.low++
 		}
 	}
-	return nil
+	return x.m.Confirm()
+}
+
+// quantity reads how much there is of a stock, in place if nobody is changing it.
+func (x *native) quantity(op txn.Operation, p region.Ptr) (int, error) {
+	x.row = slices.Grow(x.row[:0], p.Capacity())[:p.Capacity()]
+	if v, ok := op.Look(p); ok {
+		v.Copy(x.row[:stockOrders], int(stockQuantity))
+		if v.Valid() {
+			return stockQuantity.get(x.row), nil
+		}
+	}
+	_, err := op.Read(p, x.row)
+	return stockQuantity.get(x.row), err
 }
