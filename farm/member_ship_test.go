@@ -170,6 +170,49 @@ func TestLoansEndWithTheConnection(t *testing.T) {
 	})
 }
 
+// A slot comes back to its lender also if that had to take it out of a region that
+// the borrower does not know: the one of the hint was full.
+func TestLoanInAnUnknownRegion(t *testing.T) {
+	const size = 8000
+	aFewMembers(t, 11, 2, 1, func(g *members) {
+		const lender, borrower = rdma.MachineID(0), rdma.MachineID(1)
+		var used []region.Ptr
+		g.at(lender, func(m *Member) { // until its region is full
+			for len(used) == 0 || used[len(used)-1].Addr.Region() == used[0].Addr.Region() {
+				err := m.Transactions().Run(context.Background(), func(tx *txn.Tx) error {
+					p, _, err := tx.Alloc(size, 0)
+					used = append(used, p)
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		g.at(borrower, func(m *Member) {
+			if _, err := m.Transactions().Read(used[0], make([]byte, used[0].Capacity())); err != nil { // which learns where it is
+				t.Error(err)
+			}
+			tx := m.Transactions().Begin()
+			p, _, err := tx.Alloc(size, used[0].Addr)
+			if err != nil || p.Addr.Region() == used[0].Addr.Region() || m.Transactions().IsPrimary(p.Addr) {
+				t.Errorf("allocated %v: %v, want a slot of another region of machine %d", p, err, lender)
+			}
+			tx.Abort()
+			if err := m.Transactions().Quiesce(time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+		g.at(lender, func(m *Member) {
+			faults, err := CheckMembers(m.Membership().Configuration(), []*Member{g.up[lender], g.up[borrower]}, slices.Values(used))
+			if err != nil || len(faults) > 0 {
+				t.Error(faults, err)
+			}
+		})
+	})
+}
+
 // A machine whose READ fails because the connection breaks does not wait for a
 // replacement that nobody has reason to make: it tells the CM.
 func TestReadOverABrokenConnection(t *testing.T) {

@@ -34,7 +34,9 @@ type slot struct {
 	// a new region, which an allocation waits for, may be later than the one in
 	// which it began.
 	config uint32
-	// connection is that over which another machine has lent it: see lent.
+	// lender is the primary: this machine, or another that has lent it over the
+	// connection: see lent.
+	lender     rdma.MachineID
 	connection uint32
 }
 
@@ -51,7 +53,7 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (slot, error) 
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.primary {
 		p, v, err := m.cfg.Allocator.Alloc(int(w.id), payload, hint)
-		return slot{ptr: p, version: v, config: m.config.Load()}, err
+		return slot{ptr: p, version: v, config: m.config.Load(), lender: m.cfg.ID}, err
 	}
 	connection := w.connectionTo(rt.Primary)
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
@@ -68,13 +70,13 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (slot, error) 
 		return slot{}, m.orGone(err)
 	}
 	got, err := decodeSlot(reply.body)
-	got.connection = connection
+	got.lender, got.connection = rt.Primary, connection
 	return got, err
 }
 
 // entry is that of an object that is to be made in the slot.
 func (s slot) entry(payload []byte, late bool) entry {
-	return entry{ptr: s.ptr, version: s.version, op: OpAlloc, config: s.config, connection: s.connection, payload: payload, late: late}
+	return entry{ptr: s.ptr, version: s.version, op: OpAlloc, config: s.config, lender: s.lender, connection: s.connection, payload: payload, late: late}
 }
 
 func (s slot) append(b []byte) []byte {
@@ -116,26 +118,28 @@ const allocBytes = 20
 // release gives a slot back that was reserved for the object of an OpAlloc, which
 // never came to be. If the region has had another primary since, the slot was not
 // reserved in the allocator that knows it now. If the connection over which it was
-// lent has ended, so has the loan.
+// lent has ended, so has the loan. This machine need not know the region: the
+// lender may have made it for what was to be near an object in another one.
 func (m *Machine) release(w *worker, e *entry) {
 	p := e.ptr
 	rt := m.route(p.Addr.Region())
-	if rt == nil || e.config < uint32(rt.LastPrimaryChange) {
+	if rt != nil && e.config < uint32(rt.LastPrimaryChange) {
 		return
 	}
-	if rt.primary {
-		m.cfg.Allocator.Release(p)
+	if e.lender == m.cfg.ID {
+		if rt != nil { // or it has lost all its replicas
+			m.cfg.Allocator.Release(p)
+		}
 		return
 	}
-	machine := rt.Primary
 	w.lock()
 	defer w.unlock()
-	peer := w.peer(machine)
+	peer := w.peer(e.lender)
 	if peer == nil || peer.msgs == nil || peer.broken != nil || peer.connection != e.connection || w.stopped {
 		return
 	}
 	// Nobody waits for the reply but Quiesce.
-	c := &call{to: machine, release: true}
+	c := &call{to: e.lender, release: true}
 	c.wait.add(1)
 	w.releases++
 	msg := message{kind: messageRequest, b: uint16(handlerRelease), tag: w.open(c), body: p.Append(nil)}

@@ -20,11 +20,11 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
-		e := entry{ptr: p, version: versions[i], op: OpAlloc, config: config, payload: t.arena.get(p.Capacity())}
+		e := entry{ptr: p, version: versions[i], op: OpAlloc, config: config, lender: t.m.cfg.ID, payload: t.arena.get(p.Capacity())}
 		clear(e.payload)
 		if err := t.addWrite(e); err != nil { // which has released p
 			for k := i + 1; k < n; k++ {
-				t.m.release(t.w, &entry{ptr: first.Element(k), config: config})
+				t.m.release(t.w, &entry{ptr: first.Element(k), config: config, lender: t.m.cfg.ID})
 			}
 			t.Rollback(before)
 			return region.Ptr{}, err

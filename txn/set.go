@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -13,8 +14,9 @@ type entry struct {
 	// locked; a Question about it must not see our own change.
 	base []byte
 	op   WriteOp
-	// config is the configuration in which an OpAlloc has got its slot, connection
-	// that to the primary which has lent it.
+	// lender is the machine that has reserved the slot of an OpAlloc, config the
+	// configuration in which it did, connection that to it.
+	lender             rdma.MachineID
 	config, connection uint32
 	// part is the index of the object's primary among the commit's participants.
 	part int16
