@@ -46,6 +46,10 @@ type Cluster struct {
 	clients int    // of all runs so far
 }
 
+// machineEnv is in the environment of machines. A process that should have been one
+// and starts machines itself, which do the same, would soon fill the computer.
+const machineEnv = "FARMSQL_BENCH_MACHINE"
+
 // memoryFolder is where machines keep what they share.
 const memoryFolder = "/dev/shm"
 
@@ -54,6 +58,9 @@ const memoryFolder = "/dev/shm"
 func OpenCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	if err := cfg.Target.validate(); err != nil {
 		return nil, err
+	}
+	if os.Getenv(machineEnv) != "" {
+		return nil, errors.New("bench: a machine's process is to call ServeMachine, and opens a cluster")
 	}
 	if cfg.Target.DSN != "" || cfg.Target.Transport != TransportSHM {
 		return nil, fmt.Errorf("%w: machines that are processes are of farmsql (no --dsn), over %s", ErrTarget, TransportSHM)

@@ -366,6 +366,11 @@ func TestClusterIsRefused(t *testing.T) {
 	if _, err := OpenCluster(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "has ended (by itself)") {
 		t.Errorf("not a machine: %v", err)
 	}
+	t.Setenv(machineEnv, "0")
+	if _, err := OpenCluster(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "ServeMachine") {
+		t.Errorf("of a machine of another: %v", err)
+	}
+	t.Setenv(machineEnv, "")
 	cfg.Target.Transport = TransportLocal
 	if _, err := OpenCluster(t.Context(), cfg); !errors.Is(err, ErrTarget) {
 		t.Errorf("processes over %s: %v", cfg.Target.Transport, err)

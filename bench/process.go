@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -34,6 +35,7 @@ type process struct {
 // start starts the process of a machine.
 func (c *Cluster) start(machine int) (*process, error) {
 	p := &process{machine: machine, command: c.cfg.Command(machine, c.folder), answers: make(chan report, 1), ended: make(chan struct{})}
+	p.command.Env = append(p.command.Environ(), machineEnv+"="+strconv.Itoa(machine))
 	// Ctrl-C is for this process alone, which closes the machines.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := p.command.StdinPipe()
