@@ -406,7 +406,7 @@ func TestMachineWithoutParent(t *testing.T) {
 func TestPartAsJSON(t *testing.T) {
 	p := &part{Record: newRecord(2), Measured: time.Second, Own: time.Minute, Aborts: map[string]uint64{"lock": 3}, Reads: &machineCounters{1, 2, 3, 4}}
 	for i := range 1000 {
-		p.Record.add(i%2, time.Duration(i*i)*time.Microsecond, time.Duration(i)*time.Millisecond, i%3 == 0)
+		p.Record.add(i%2, time.Duration(i*i)*time.Microsecond, time.Duration(i)*time.Millisecond, i%3 == 0, 1)
 	}
 	text, err := json.Marshal(report{Part: p})
 	if err != nil {

@@ -52,19 +52,19 @@ func newRecord(kinds int) *record {
 	return r
 }
 
-// add counts a transaction that ended at the given time of the measured ones.
-func (r *record) add(kind int, latency, at time.Duration, missed bool) {
+// add counts n transactions that ended at the given time of the measured ones.
+func (r *record) add(kind int, latency, at time.Duration, missed bool, n int) {
 	k := &r.Kinds[kind]
 	// Cannot fail: the value is within the bounds.
-	_ = k.Latency.RecordValue(int64(min(max(latency, 0), latencyMax)))
+	_ = k.Latency.RecordValues(int64(min(max(latency, 0), latencyMax)), int64(n))
 	if missed {
-		k.Misses++
+		k.Misses += uint64(n)
 	}
 	ms := int(at / time.Millisecond)
 	for ms >= len(r.Series) {
 		r.Series = append(r.Series, 0)
 	}
-	r.Series[ms]++
+	r.Series[ms] += uint32(n)
 }
 
 // merge adds what another thread has measured.

@@ -24,7 +24,7 @@ func sampleResult(perSecond float64, latencyMS int) *Result {
 		if ms := at.Milliseconds(); ms > 1000 && ms < 1050 {
 			continue
 		}
-		rec.add(i%2, time.Duration(latencyMS)*time.Millisecond+time.Duration(i)*time.Microsecond, at, i%10 == 0)
+		rec.add(i%2, time.Duration(latencyMS)*time.Millisecond+time.Duration(i)*time.Microsecond, at, i%10 == 0, 1)
 	}
 	r.loops = []*loop{{record: rec}}
 	res, err := r.result()

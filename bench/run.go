@@ -22,8 +22,8 @@ type Options struct {
 	Threads int
 	// WarmUp is not measured, Duration is.
 	WarmUp, Duration time.Duration
-	// Transactions, if not 0, is how many transactions each thread runs, all of
-	// them measured, in place of WarmUp and Duration.
+	// Transactions, if not 0, is how often each thread calls Client.Do, all of it
+	// measured, in place of WarmUp and Duration.
 	Transactions int
 	// Rate, if not 0, is how many transactions arrive in a second, at all threads of
 	// all machines together: the open loop.
@@ -301,6 +301,7 @@ func (l *loop) work(ctx context.Context) error {
 			l.measuring = true
 			clear(l.thread.aborts)
 		}
+		l.thread.Together = 1
 		kind, err := l.client.Do(ctx)
 		missed := errors.Is(err, ErrMiss)
 		if err != nil && !missed {
@@ -311,7 +312,7 @@ func (l *loop) work(ctx context.Context) error {
 			l.done.Add(1)
 		}
 		if now >= o.WarmUp && (o.Transactions > 0 || now < end) {
-			l.record.add(kind, now-begin, now-o.WarmUp, missed)
+			l.record.add(kind, now-begin, now-o.WarmUp, missed, l.thread.Together)
 		}
 		l.ended = now
 	}

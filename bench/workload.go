@@ -61,6 +61,9 @@ type Thread struct {
 	Machine int
 	// Number counts from 1, over all runs.
 	Number uint32
+	// Together is how many transactions Client.Do has run, which took as long as all
+	// of them. The client sets it if they are more than 1.
+	Together int
 
 	aborts map[string]uint64
 }

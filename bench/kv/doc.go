@@ -5,7 +5,8 @@
 // Natively a lookup is a lock-free lookup, and an update a single operation, shipped
 // to the key's primary and combined there with others of the same key (section 3.6).
 // The size of the neighbourhood and of the values can be chosen as in figures 10 and
-// 11, and lookups that are one READ and then a message as in Storm. Through SQL the
+// 11, and lookups that are one READ and then a message as in Storm, or of many keys
+// that are waited for together (hash.Table.LookupMany). Through SQL the
 // same is a table with a primary key in a database named kv, without occupancy.
 //
 // A value says which key it is of and contains a checksum, which every lookup looks

@@ -35,6 +35,9 @@ type Config struct {
 	Neighbourhood int
 	// OneTwoSided is that of hash.Options.
 	OneTwoSided bool
+	// Batch is how many keys are looked up together, natively; 1. There are no updates
+	// then. The latency of each is that of all.
+	Batch int
 	// Seed decides where in the table a key is.
 	Seed uint64
 	// Drop has Load remove a database named kv that is there already, over SQL.
@@ -49,6 +52,8 @@ const (
 	valueBytesMin = 32
 	valueBytesMax = 4000
 
+	batchMax = 1024
+
 	defaultOccupancy     = 90
 	defaultNeighbourhood = 8
 )
@@ -57,7 +62,7 @@ func (c Config) withDefaults() Config {
 	for _, f := range []struct {
 		p *int
 		v int
-	}{{&c.Keys, defaultKeys}, {&c.ValueBytes, valueBytesMin}, {&c.Occupancy, defaultOccupancy}, {&c.Neighbourhood, defaultNeighbourhood}} {
+	}{{&c.Keys, defaultKeys}, {&c.ValueBytes, valueBytesMin}, {&c.Occupancy, defaultOccupancy}, {&c.Neighbourhood, defaultNeighbourhood}, {&c.Batch, 1}} {
 		if *f.p == 0 {
 			*f.p = f.v
 		}
@@ -77,6 +82,10 @@ func (c Config) validate() error {
 		return fmt.Errorf("kv: a Zipf exponent of %v, must be from 0 to below 1", c.Zipf)
 	case c.Occupancy < 1 || c.Occupancy > 95:
 		return fmt.Errorf("kv: an occupancy of %d %%, must be 1 to 95", c.Occupancy)
+	case c.Batch < 1 || c.Batch > batchMax:
+		return fmt.Errorf("kv: lookups of %d keys, must be 1 to %d", c.Batch, batchMax)
+	case c.Batch > 1 && c.Updates > 0:
+		return fmt.Errorf("kv: %d %% of updates and lookups of %d keys: updates are of one", c.Updates, c.Batch)
 	case c.Neighbourhood < 2 || c.Neighbourhood > 64 || bits.OnesCount(uint(c.Neighbourhood)) != 1:
 		return fmt.Errorf("kv: a neighbourhood of %d slots, must be a power of two from 2 to 64", c.Neighbourhood)
 	}
@@ -121,6 +130,8 @@ type putter interface {
 
 type executor interface {
 	lookup(ctx context.Context, key []byte) (value []byte, err error)
+	// lookupMany looks keys up together; it is native only.
+	lookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error
 	update(ctx context.Context, key, value []byte) error
 	close() error
 }
@@ -133,6 +144,9 @@ func New(target *bench.Target, cfg Config) (*Workload, error) {
 	}
 	w := &Workload{target: target, cfg: cfg}
 	if target.API() == bench.SQL {
+		if cfg.Batch > 1 {
+			return nil, fmt.Errorf("kv: lookups of %d keys are for the API %q", cfg.Batch, bench.Native)
+		}
 		w.store = &sqlStore{w: w, db: target.SQL()}
 	} else {
 		s := newNativeStore(w)
@@ -150,6 +164,9 @@ func (w *Workload) Name() string {
 	drawn := "uniform keys"
 	if w.zipf != nil {
 		drawn = fmt.Sprintf("Zipf %v", w.cfg.Zipf)
+	}
+	if w.cfg.Batch > 1 {
+		return fmt.Sprintf("key-value, %s, lookups of %d", drawn, w.cfg.Batch)
 	}
 	return fmt.Sprintf("key-value, %s, %d %% updates", drawn, w.cfg.Updates)
 }
@@ -226,7 +243,44 @@ type client struct {
 	zipf  *bench.Zipf
 	key   [keyBytes]byte
 	value []byte
+	many  *many // nil if keys are looked up one by one
 	executor
+}
+
+// many are keys that are looked up together.
+type many struct {
+	th      *bench.Thread
+	w       *Workload
+	numbers []int
+	keys    [][]byte
+	err     error // of the first that is wrong
+	visit   func(i int, value []byte, ok bool)
+}
+
+func newMany(w *Workload, th *bench.Thread) *many {
+	m := &many{th: th, w: w, numbers: make([]int, w.cfg.Batch)}
+	memory := make([]byte, keyBytes*w.cfg.Batch)
+	for i := range w.cfg.Batch {
+		m.keys = append(m.keys, memory[i*keyBytes:][:keyBytes:keyBytes])
+	}
+	m.visit = m.see
+	return m
+}
+
+// see looks at the value of the i-th key.
+func (m *many) see(i int, value []byte, ok bool) {
+	switch {
+	case m.err != nil:
+	case !ok:
+		m.err = goneError(m.keys[i])
+	default:
+		m.err = checkValue(value, m.numbers[i], m.w.cfg.ValueBytes)
+	}
+}
+
+// goneError says that a key is not there.
+func goneError(key []byte) error {
+	return fmt.Errorf("kv: %w: key %x is gone", bench.ErrInconsistent, key)
 }
 
 // NewClient implements bench.Workload.
@@ -238,6 +292,9 @@ func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Clien
 	c := &client{w: w, rnd: rand.New(rand.NewPCG(th.Seed, 0x6b76)), value: make([]byte, w.cfg.ValueBytes), executor: e}
 	if w.zipf != nil {
 		c.zipf = w.zipf.For(c.rnd)
+	}
+	if w.cfg.Batch > 1 {
+		c.many = newMany(w, th)
 	}
 	return c, nil
 }
@@ -252,6 +309,9 @@ func (c *client) draw() int {
 
 // Do implements bench.Client.
 func (c *client) Do(ctx context.Context) (int, error) {
+	if c.many != nil {
+		return lookup, c.doMany()
+	}
 	i := c.draw()
 	key := fillKey(c.key[:], i)
 	if c.w.cfg.Updates > 0 && c.rnd.IntN(100) < c.w.cfg.Updates {
@@ -262,6 +322,20 @@ func (c *client) Do(ctx context.Context) (int, error) {
 		return lookup, err
 	}
 	return lookup, checkValue(value, i, c.w.cfg.ValueBytes)
+}
+
+// doMany looks many keys up.
+func (c *client) doMany() error {
+	m := c.many
+	for i := range m.keys {
+		m.numbers[i] = c.draw()
+		fillKey(m.keys[i], m.numbers[i])
+	}
+	m.th.Together = len(m.keys)
+	if err := c.lookupMany(m.keys, m.visit); err != nil {
+		return err
+	}
+	return m.err
 }
 
 // Close implements bench.Client.

@@ -75,6 +75,31 @@ func TestNative(t *testing.T) {
 	}
 }
 
+// Keys that are looked up together count one by one.
+func TestMany(t *testing.T) {
+	w := loaded(t, bench.TargetConfig{Machines: 2}, Config{Keys: 8000, Batch: 50})
+	if res := run(t, w, 2, 20); res.Total.Count != 2*2*20*50 {
+		t.Errorf("%d lookups", res.Total.Count)
+	}
+	if name := w.Name(); name != "key-value, uniform keys, lookups of 50" {
+		t.Error(name)
+	}
+	s := w.store.(*nativeStore)
+	for name, change := range map[string]func(t *txn.Tx) error{
+		"torn": func(t *txn.Tx) error {
+			return s.tables[0].Put(t, fillKey(make([]byte, keyBytes), 7), make([]byte, w.cfg.ValueBytes))
+		},
+		"gone": func(t *txn.Tx) error { _, err := s.tables[0].Delete(t, fillKey(make([]byte, keyBytes), 7)); return err },
+	} {
+		if err := w.target.Machine(0).Run(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bench.Run(t.Context(), w.target, w, bench.Options{Transactions: 2000, AnyBuild: true}); !errors.Is(err, bench.ErrInconsistent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestSQL(t *testing.T) {
 	run(t, loaded(t, bench.TargetConfig{API: bench.SQL}, Config{Keys: 500, Updates: 20, Zipf: 0.5}), 2, 500)
 }
@@ -146,11 +171,16 @@ func TestGrown(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for _, cfg := range []Config{
 		{Keys: -1}, {ValueBytes: 31}, {ValueBytes: 5000}, {Updates: 101}, {Zipf: 1}, {Zipf: -0.1}, {Zipf: math.NaN()},
+		{Batch: -1}, {Batch: 1025}, {Batch: 2, Updates: 1},
 		{Occupancy: 96}, {Neighbourhood: 7}, {Neighbourhood: 128},
 	} {
 		if _, err := New(&bench.Target{}, cfg); err == nil {
 			t.Errorf("%+v is taken", cfg)
 		}
+	}
+	sql := loaded(t, bench.TargetConfig{API: bench.SQL}, Config{Keys: 1}).target
+	if _, err := New(sql, Config{Batch: 2}); err == nil || !strings.Contains(err.Error(), "for the API") {
+		t.Errorf("many keys by SQL: %v", err)
 	}
 	for keys, want := range map[int]int{1: 14, 1000: 921, 1_000_000: 943_718, 10_000_000: 7_549_747} {
 		w := &Workload{cfg: Config{Keys: keys}.withDefaults()}

@@ -114,9 +114,13 @@ func (s *nativeStore) newExecutor(_ context.Context, th *bench.Thread) (executor
 func (e *nativeExecutor) lookup(_ context.Context, key []byte) ([]byte, error) {
 	v, ok, err := e.reader.Lookup(key, e.buf)
 	if err == nil && !ok {
-		err = fmt.Errorf("kv: %w: key %x is gone", bench.ErrInconsistent, key)
+		err = goneError(key)
 	}
 	return v, err
+}
+
+func (e *nativeExecutor) lookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
+	return e.reader.LookupMany(keys, visit)
 }
 
 func (e *nativeExecutor) update(ctx context.Context, key, value []byte) error {

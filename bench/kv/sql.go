@@ -85,9 +85,13 @@ func (s *sqlStore) newExecutor(ctx context.Context, th *bench.Thread) (executor,
 func (e *sqlExecutor) lookup(ctx context.Context, key []byte) ([]byte, error) {
 	err := e.thread.Retry(ctx, func() error { return e.find.QueryRowContext(ctx, key).Scan(&e.value) })
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("kv: %w: key %x is gone", bench.ErrInconsistent, key)
+		err = goneError(key)
 	}
 	return e.value, err
+}
+
+func (e *sqlExecutor) lookupMany([][]byte, func(int, []byte, bool)) error {
+	return errors.ErrUnsupported
 }
 
 func (e *sqlExecutor) update(ctx context.Context, key, value []byte) error {

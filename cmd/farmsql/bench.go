@@ -256,15 +256,19 @@ type benchKVCommand struct {
 	Zipf          float64 `default:"0" placeholder:"THETA" help:"Draw keys by a Zipf distribution, for example 0.99; 0 is uniformly."`
 	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
 	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be (${default})."`
+	Batch         int     `default:"1" placeholder:"N" help:"Look up so many keys together (${default})."`
 	OneTwoSided   bool    `help:"Ask the primary if one read does not decide, as in Storm, in place of more reads."`
 }
 
 // Run measures lookups and updates.
 func (c *benchKVCommand) Run(std streams, k *kong.Context) error {
+	if c.Batch > 1 && len(c.Rate) > 0 {
+		return usageError("--rate is of single lookups, and --batch is given")
+	}
 	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
 		return kv.New(t, kv.Config{
 			Keys: c.Keys, ValueBytes: c.ValueBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
-			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Seed: c.Seed, Drop: c.Drop,
+			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Seed: c.Seed, Drop: c.Drop,
 		})
 	})
 }
