@@ -19,8 +19,8 @@ type experiment struct {
 	// once says that one run is enough: it is a curve, or a distribution of many by
 	// itself.
 	once bool
-	// isLarge says that it takes minutes, or most of the memory: it is left out
-	// unless it is asked for.
+	// isLarge says that it takes many minutes, or most of the memory: it is left out
+	// unless all that is large, or it, or its group, is asked for.
 	isLarge bool
 }
 
@@ -41,6 +41,7 @@ var quickMore = map[string][]string{
 	"tpcc":    {"--customers", "20", "--items", "50"},
 	"micro":   {"-short"},
 	"compare": {"--quick"},
+	"lease":   {"--lease", "50ms,400ms"},
 }
 
 // A tool is what runs an experiment.
@@ -73,14 +74,16 @@ func (e experiment) command(o *Options, n int) []string {
 	case compareScript:
 		return append([]string{"bench/compare/run"}, args...)
 	}
-	args = append(args, "--seed", strconv.Itoa(n))
+	if !e.isForeign {
+		args = append(args, "--seed", strconv.Itoa(n))
+	}
 	return append(append(slices.Clone(o.Program), "bench"), args...)
 }
 
 // isAskedFor reports whether the experiment, or its group, is among names; none
-// means all.
+// means all that are not large.
 func (e experiment) isAskedFor(names []string) bool {
-	return len(names) == 0 || slices.Contains(names, e.name) || slices.Contains(names, e.group())
+	return len(names) == 0 && !e.isLarge || slices.Contains(names, e.name) || slices.Contains(names, e.group())
 }
 
 func (e experiment) group() string {

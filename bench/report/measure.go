@@ -27,8 +27,8 @@ type Options struct {
 	Folder string
 	// Runs is how often each experiment is run, one after the other in turns.
 	Runs int
-	// Only are names or groups of experiments; none means all. Large adds those that
-	// take minutes each or most of the memory.
+	// Only are names or groups of experiments; none means all but those that take many
+	// minutes each, or most of the memory. Large adds those.
 	Only  []string
 	Large bool
 	// Quick has each take a moment. Its results mean nothing, and have files of
@@ -72,7 +72,7 @@ type turn struct {
 func (o *Options) turns() (ts []turn) {
 	for n := 1; n <= o.Runs; n++ {
 		for _, e := range suite() {
-			if e.isAskedFor(o.Only) && (o.Large || !e.isLarge) && (n == 1 || !e.once) {
+			if (e.isAskedFor(o.Only) || o.Large && e.isLarge) && (n == 1 || !e.once) {
 				ts = append(ts, turn{e, n})
 			}
 		}

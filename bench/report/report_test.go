@@ -194,6 +194,12 @@ func TestSuite(t *testing.T) {
 	if !slices.ContainsFunc(o.turns(), func(x turn) bool { return x.isLarge }) {
 		t.Error("nothing large, though it was asked for")
 	}
+	for only, want := range map[string]int{"compare": 1, "large": 2, "large-kv": 1, "tatp-1m": 2} {
+		o := Options{Runs: 2, Only: []string{only}}
+		if n := len(o.turns()); n != want {
+			t.Errorf("%s: %d runs", only, n)
+		}
+	}
 }
 
 func TestQuickCommandHasLittleToDo(t *testing.T) {
@@ -257,6 +263,28 @@ func TestCompare(t *testing.T) {
 	}
 	put(t, &o, compare, 1, `{"rows": 5}`)
 	if err := Write(o, document(t, "")); err == nil || !strings.Contains(err.Error(), "report: compare: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLease(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	put(t, &o, leases, 1, `{"conditions": {"threads": 2}, "seconds": 20, "leases": ["5ms", "10ms"],
+		"rows": [{"variant": "calls", "counts": [70, 4]}, {"variant": "thread", "counts": [3, 0]}]}`)
+	file := document(t, "Old.\n")
+	text := written(t, o, file)
+	for _, want := range []string{
+		"while 2 goroutines allocate; each variant 20 s", "| leases that ran out | 5ms | 10ms |\n", "| calls | 70 | 4 |\n| thread | 3 | 0 |\n", "(benchmarks/leases.svg)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(strings.TrimSuffix(file, ".md"), "leases.svg")); err != nil {
+		t.Error(err)
+	}
+	put(t, &o, leases, 1, `{"rows": 5}`)
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "report: lease: ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -4,7 +4,7 @@ package report
 // settings with each other.
 const (
 	closed = " --warm-up 1s --duration 3s"
-	brief  = " --warm-up 500ms --duration 1500ms"
+	brief  = " --warm-up 300ms --duration 1s"
 )
 
 // Experiments that stand in several tables.
@@ -38,12 +38,12 @@ var scalings = []struct {
 	{"TATP, data", []variant{
 		{"100,000 subscribers, 1 M rows", tatp100K},
 		{"1,000,000 subscribers, 10 M rows", tatp1M},
-		{"10,000,000 subscribers, 100 M rows", experiment{name: "tatp-10m", args: "tatp --subscribers 10000000" + closed, once: true, isLarge: true}},
+		{"10,000,000 subscribers, 100 M rows", experiment{name: "large-tatp", args: "tatp --subscribers 10000000" + closed, once: true, isLarge: true}},
 	}},
 	{"key-value, data", []variant{
 		{"0.9 M keys", kv1M},
 		{"7.5 M keys", kv10M},
-		{"121 M keys", experiment{name: "kv-100m", args: "kv --keys 100000000" + closed, once: true, isLarge: true}},
+		{"121 M keys", experiment{name: "large-kv", args: "kv --keys 100000000" + closed, once: true, isLarge: true}},
 	}},
 	{"TATP, workers of a machine", []variant{
 		{"1", tatp100K},
@@ -96,7 +96,8 @@ var curves = []variant{
 
 var (
 	micro   = experiment{name: "micro", tool: goTest, once: true, args: "-tags gms_pure_go -run ^$ -bench . -benchtime 300ms -count 3 ./bench/micro"}
-	compare = experiment{name: "compare", tool: compareScript, once: true}
+	compare = experiment{name: "compare", tool: compareScript, once: true, isLarge: true}
+	leases  = experiment{name: "lease", args: "lease --duration 20s", isForeign: true, once: true}
 )
 
 // suite returns all experiments, each once, in the order of the tables.
