@@ -2,6 +2,7 @@ package sql
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -15,7 +16,7 @@ import (
 
 // A change is an UPDATE or DELETE of the one row that a key leads to. Whatever
 // can make more of it than a change of that row leaves it to go-mysql-server:
-// triggers, foreign keys, CHECKs, and columns that are computed.
+// triggers, CHECKs, columns that are computed, and foreign keys that it concerns.
 type change struct {
 	// set is nil for a DELETE.
 	set []setter
@@ -46,9 +47,31 @@ func newChange(info *tableInfo, l *lookup, s *shape) (*change, bool) {
 				return nil, false
 			}
 		}
+		if info.inReference(set.to) {
+			return nil, false
+		}
 		ch.set = append(ch.set, set)
 	}
-	return ch, true
+	return ch, ch.set != nil || len(info.ReferencedBy) == 0
+}
+
+// inReference reports whether a foreign key may have to be asked when a column
+// changes: one of the table's own that has it, or one of another table's, which can
+// refer to columns of an index only.
+func (info *tableInfo) inReference(column int) bool {
+	for i := range info.ForeignKeys {
+		if hasName(info.ForeignKeys[i].Columns, info.Columns[column].Name) {
+			return true
+		}
+	}
+	if len(info.ReferencedBy) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(append([]*keyInfo{info.primary}, info.indexes...), func(k *keyInfo) bool { return slices.Contains(k.columns, column) })
+}
+
+func hasName(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return sameName(n, name) })
 }
 
 // codec returns what makes keys of a column, were it part of one.
@@ -66,14 +89,15 @@ func (ch *change) sets(column int) bool {
 	return false
 }
 
-// plainTable reports whether a change of a row is nothing but that.
+// plainTable reports whether a change of a row is nothing but that, foreign keys
+// apart.
 func plainTable(info *tableInfo) bool {
 	for _, c := range info.Columns {
 		if c.OnUpdate != "" || c.Generated != "" || c.Virtual || c.Hidden || c.HiddenSystem {
 			return false
 		}
 	}
-	return len(info.Table.Checks) == 0 && len(info.Table.ForeignKeys) == 0 && len(info.Table.ReferencedBy) == 0
+	return len(info.Table.Checks) == 0
 }
 
 // runChange changes the row that the literals give.

@@ -1,8 +1,12 @@
 package sql
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
 )
 
 // An insertion is an INSERT of one row of literals. It leaves to go-mysql-server
@@ -49,7 +53,20 @@ func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
 	for _, k := range info.indexes {
 		in.unique = in.unique || k.Unique
 	}
-	return in, true
+	return in, in.refers(info)
+}
+
+// refers reports whether the rows that the new one refers to can be looked up before
+// it is there: they are in other tables, and their keys are its literals.
+func (in *insertion) refers(info *tableInfo) bool {
+	for i := range info.ForeignKeys {
+		f := &info.ForeignKeys[i]
+		self := sameName(f.ParentDB, info.DB) && sameName(f.ParentTable, info.Name)
+		if !f.Resolved || self || info.auto >= 0 && hasName(f.Columns, info.Columns[info.auto].Name) {
+			return false
+		}
+	}
+	return true
 }
 
 // runInsert inserts the row that the literals make.
@@ -74,6 +91,9 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 		return nil, ErrPlan
 	}
 	if err := f.writable(c, tr); err != nil {
+		return nil, err
+	}
+	if err := f.parents(ctx, c.e, tr, row); err != nil {
 		return nil, err
 	}
 	t := &Table{e: c.e, info: f.info}
@@ -120,6 +140,79 @@ func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, valu
 		}
 	}
 	return row, true
+}
+
+// parents returns nil if the rows are there that a new one refers to. If one is not,
+// go-mysql-server says so.
+func (f *form) parents(ctx *gms.Context, e *Engine, tr *transaction, row gms.Row) error {
+	for i := range f.info.ForeignKeys {
+		fk := &f.info.ForeignKeys[i]
+		tbl, err := e.descriptor(ctx, tr, fk.ParentDB, fk.ParentTable)
+		if err != nil {
+			if err = conflict(err); IsConflict(err) {
+				return err
+			}
+			return ErrPlan
+		}
+		parent, err := e.info(tr, tbl)
+		if err != nil {
+			return ErrPlan
+		}
+		index, key, ok := f.info.parentKey(fk, parent, row)
+		if !ok {
+			return ErrPlan
+		}
+		if index == nil {
+			continue
+		}
+		_, found, err := e.access(index.Index).get(tr.tx, key)
+		if err != nil {
+			return conflict(err)
+		}
+		if !found {
+			return ErrPlan
+		}
+	}
+	return nil
+}
+
+// parentKey returns the unique index and the key under which the row is that a new
+// one refers to, no index if it refers to none, and false if that cannot be told.
+func (info *tableInfo) parentKey(fk *catalog.ForeignKey, parent *tableInfo, row gms.Row) (*keyInfo, []byte, bool) {
+	for _, name := range fk.Columns {
+		if at := info.Column(name); at < 0 || row[at] == nil {
+			return nil, nil, at >= 0
+		}
+	}
+	for _, k := range append([]*keyInfo{parent.primary}, parent.indexes...) {
+		if (k == parent.primary || k.Unique) && len(k.parts) == len(fk.Columns) {
+			if key, ok := info.keyIn(k, fk, parent, row); ok {
+				return k, key, true
+			}
+		}
+	}
+	return nil, nil, false
+}
+
+// keyIn makes the key of a parent's index from a row that refers to it, and returns
+// false if the index is of other columns than the foreign key, or of other types.
+func (info *tableInfo) keyIn(k *keyInfo, fk *catalog.ForeignKey, parent *tableInfo, row gms.Row) ([]byte, bool) {
+	key := make([]byte, 0, 32)
+	for i, at := range k.columns {
+		n := slices.IndexFunc(fk.ParentColumns, func(name string) bool { return sameName(name, parent.Columns[at].Name) })
+		if n < 0 {
+			return nil, false
+		}
+		from, to := info.Column(fk.Columns[n]), &k.parts[i]
+		if c := info.codec(from); !to.compiles() || c.kind != to.kind || c.collation != to.collation {
+			return nil, false
+		}
+		var ok bool
+		if key, ok = to.appendNative(append(key, keyValue), row[from]); !ok {
+			return nil, false
+		}
+	}
+	return key, len(key) <= keyBytesMax
 }
 
 // draw returns the next number of the AUTO_INCREMENT column, as it is kept.

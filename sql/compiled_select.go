@@ -172,8 +172,10 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 		return p.inspect(n.Children()[0])
 	case *plan.Update, *plan.UpdateSource, *plan.DeleteFrom:
 		return p.inspect(n.Children()[0])
+	case *plan.ForeignKeyHandler: // what it would ask, newChange and newInsertion decide
+		return p.inspect(n.OriginalNode)
 	case *plan.InsertInto:
-		return p.writes(n)
+		return p.writes(n.Destination)
 	case *plan.Filter:
 		access, ok := n.Child.(*plan.IndexedTableAccess)
 		p.leaf = n
@@ -186,8 +188,11 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 }
 
 // writes takes the table that an INSERT is into.
-func (p *selectPlan) writes(n *plan.InsertInto) bool {
-	d, ok := n.Destination.(*plan.InsertDestination)
+func (p *selectPlan) writes(n gms.Node) bool {
+	if h, ok := n.(*plan.ForeignKeyHandler); ok {
+		n = h.OriginalNode
+	}
+	d, ok := n.(*plan.InsertDestination)
 	if !ok {
 		return false
 	}

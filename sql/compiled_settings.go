@@ -20,7 +20,7 @@ type compiledSettings struct {
 }
 
 // keySettings are the variables that may change the meaning of a text.
-var keySettings = []string{"sql_mode", "character_set_client", "character_set_connection", "collation_connection", "time_zone"}
+var keySettings = []string{"sql_mode", "character_set_client", "character_set_connection", "collation_connection", "time_zone", "foreign_key_checks"}
 
 func (s *Session) settings() *compiledSettings {
 	if s.variables == nil {

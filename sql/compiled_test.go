@@ -67,7 +67,7 @@ func (c *client) outcome(schema gms.Schema, rows []gms.Row, err error) string {
 		fmt.Fprintf(&b, "error %v\n", strings.NewReplacer("d1", "d", "d2", "d").Replace(SQLError(err).Error()))
 	}
 	for _, w := range c.s.Warnings() {
-		fmt.Fprintf(&b, "warning %v %d %s\n", w.Level, w.Code, w.Message)
+		fmt.Fprintf(&b, "warning %v %d %s\n", w.Level, w.Code, strings.NewReplacer("d1.", "d.", "d2.", "d.").Replace(w.Message))
 	}
 	last := c.s.GetLastQueryInfo()
 	fmt.Fprintf(&b, "found %d, count %d, id %d, in transaction %v\n", last.FoundRows.Load(), last.RowCount.Load(), last.LastInsertId.Load(), c.s.GetTransaction() != nil)
@@ -132,7 +132,10 @@ func (p *pair) same(tables ...string) {
 const pairTables = `CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(20) NOT NULL DEFAULT '', pad VARCHAR(10), KEY (k));
 CREATE TABLE u (a SMALLINT, b BIGINT UNSIGNED, v DECIMAL(10,2), d VARCHAR(10), e DATETIME(3), f DOUBLE, j JSON, PRIMARY KEY (a, b), UNIQUE KEY (d));
 CREATE TABLE n (s VARCHAR(10) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY, x TINYINT, y MEDIUMINT UNSIGNED, z ENUM('a','b'));
-CREATE TABLE h (id INT, x BIGINT, w CHAR(5) COLLATE utf8mb4_bin, PRIMARY KEY (id) USING HASH, UNIQUE KEY (w))`
+CREATE TABLE h (id INT, x BIGINT, w CHAR(5) COLLATE utf8mb4_bin, PRIMARY KEY (id) USING HASH, UNIQUE KEY (w));
+CREATE TABLE p (id INT PRIMARY KEY, s VARCHAR(10) NOT NULL, x INT, y INT, UNIQUE KEY (s), KEY (y));
+CREATE TABLE f (a INT, b INT, p INT, ps VARCHAR(10), z INT, PRIMARY KEY (a, b), FOREIGN KEY (p) REFERENCES p (id), FOREIGN KEY (ps) REFERENCES p (s) ON UPDATE CASCADE ON DELETE SET NULL);
+CREATE TABLE ff (id INT PRIMARY KEY AUTO_INCREMENT, y INT, x INT, v INT, FOREIGN KEY (x, y) REFERENCES f (a, b) ON DELETE CASCADE)`
 
 func (p *pair) create() {
 	p.t.Helper()
@@ -144,6 +147,9 @@ func (p *pair) create() {
 		p.run(fmt.Sprintf("INSERT INTO u VALUES (%d, %d, %d.25, 'D%d', '2024-01-02 03:04:05.%03d', %d.5, '{\"a\": %d}')", i%5-2, i, i-20, i, i, i, i))
 		p.run(fmt.Sprintf("INSERT INTO n VALUES ('s%d', %d, %d, '%c')", i, i-20, i, 'a'+i%2))
 		p.run(fmt.Sprintf("INSERT INTO h VALUES (%d, %d, 'w%d')", i-10, i*i, i))
+		p.run(fmt.Sprintf("INSERT INTO p VALUES (%d, 's%d', %d, %d)", i, i, i%3, i%5))
+		p.run(fmt.Sprintf("INSERT INTO f VALUES (%d, %d, %d, 's%d', %d)", i%6, i, i/2, i/3, i))
+		p.run(fmt.Sprintf("INSERT INTO ff (x, y) VALUES (%d, %d)", i%6, i))
 	}
 	p.run("INSERT INTO u VALUES (9, 18446744073709551615, NULL, NULL, NULL, NULL, NULL)")
 	p.run("INSERT INTO n VALUES ('Straße', 1, 1, 'a'), ('ab  ', 1, 1, NULL), ('', 1, 2, NULL)")
@@ -183,6 +189,61 @@ func TestCompiledChanges(t *testing.T) {
 		p.run(q)
 	}
 	p.same("t")
+}
+
+// Foreign keys that a change does not concern do not keep it from being compiled.
+func TestCompiledReferences(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	p.must(
+		"UPDATE p SET x = 7 WHERE id = 3", "UPDATE p SET x = x + 1 WHERE s = 's4'", "UPDATE f SET z = 9 WHERE a = 3 AND b = 3", "UPDATE f SET z = z - 1 WHERE b = 4 AND a = 4",
+		"UPDATE ff SET v = 5 WHERE id = 9", "DELETE FROM ff WHERE id = 10",
+	)
+	insert := func(compiled bool, format string) {
+		t.Helper()
+		for i := range 3 {
+			q := fmt.Sprintf(format, 100+i)
+			if done := p.run(q); i > 0 && done != compiled {
+				t.Errorf("%s: compiled %v", q, done)
+			}
+		}
+	}
+	insert(true, "INSERT INTO f VALUES (1, %d, 7, 's9', 1)")
+	insert(true, "INSERT INTO f (b, a, ps) VALUES (%d, 2, 's9')")
+	insert(true, "INSERT INTO ff (id, x, y, v) VALUES (%d, 4, 4, 1)")
+	insert(false, "INSERT INTO f (b, a, p) VALUES (%d, 2, 777)")
+	insert(true, "INSERT INTO f (a, b, ps) VALUES (3, %d, 'S9')")
+	insert(false, "INSERT INTO f (a, b, ps, p) VALUES (3, %d, 'S99', 1)")
+	insert(false, "INSERT INTO ff (id, x, y) VALUES (%d, 4, 5)")
+	p.run("CREATE TABLE self (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES self (id))")
+	insert(false, "INSERT INTO self VALUES (%[1]d, %[1]d)")
+	p.run("CREATE TABLE drawn (id INT PRIMARY KEY AUTO_INCREMENT, x INT, FOREIGN KEY (id) REFERENCES p (id))")
+	insert(false, "INSERT INTO drawn (x) VALUES (%d)")
+	p.run("CREATE TABLE part (id INT PRIMARY KEY, x INT, FOREIGN KEY (x) REFERENCES f (a))")
+	insert(false, "INSERT INTO part VALUES (%d, 1)") // the first column of a key that has two
+
+	p.same("p", "f", "ff")
+	for _, q := range []string{
+		"UPDATE p SET s = 'other' WHERE id = 3", "UPDATE p SET id = 300 WHERE id = 3", "UPDATE p SET y = 5 WHERE id = 30", "UPDATE f SET p = 8 WHERE a = 3 AND b = 9", "UPDATE f SET p = 800 WHERE a = 3 AND b = 9",
+		"UPDATE f SET a = 80 WHERE a = 3 AND b = 9", "DELETE FROM p WHERE id = 12", "DELETE FROM p WHERE id = 39", "DELETE FROM f WHERE a = 2 AND b = 2",
+	} {
+		for range 2 {
+			if p.run(q) {
+				t.Errorf("compiled: %s", q)
+			}
+		}
+	}
+	p.same("p", "f", "ff")
+	// Whoever does not ask for parents does not get compiled what has asked.
+	insert(true, "INSERT INTO f VALUES (1, 2%d, 7, 's9', 1)")
+	p.run("SET foreign_key_checks = 0")
+	insert(false, "INSERT INTO f VALUES (1, 3%d, 777, 's9', 1)")
+	p.run("SET foreign_key_checks = 1")
+	p.run("INSERT INTO f VALUES (1, 400, 777, 's9', 1)")
+	for _, q := range []string{"BEGIN", "INSERT INTO p VALUES (500, 's500', 1, 1)", "INSERT INTO f VALUES (1, 501, 500, 's500', 1)", "ROLLBACK", "INSERT INTO f VALUES (1, 501, 500, 's500', 1)", "ALTER TABLE f DROP FOREIGN KEY f_ibfk_1", "DROP TABLE p", "INSERT INTO f VALUES (1, 502, 500, 's9', 1)"} {
+		p.run(q)
+	}
+	p.same("f", "ff")
 }
 
 func TestCompiledInserts(t *testing.T) {
@@ -238,13 +299,13 @@ func TestNotCompiledChanges(t *testing.T) {
 		p.run(q)
 	}
 	for _, q := range []string{
-		"UPDATE parent SET v = 5 WHERE id = 1", "DELETE FROM parent WHERE id = 2", "UPDATE child SET p = 7 WHERE id = 1", "UPDATE checked SET v = 20 WHERE id = 1", "UPDATE computed SET v = 5 WHERE id = 1",
+		"UPDATE parent SET id = 5 WHERE id = 1", "DELETE FROM parent WHERE id = 2", "UPDATE child SET p = 7 WHERE id = 1", "UPDATE checked SET v = 20 WHERE id = 1", "UPDATE computed SET v = 5 WHERE id = 1",
 		"UPDATE t SET id = 6 WHERE id = 5", "UPDATE t SET k = k + 2147483647 WHERE id = 5", "UPDATE t SET c = 'a string that is too long for it' WHERE id = 5", "UPDATE t SET k = 'x' WHERE id = 5",
 		"UPDATE t SET c = 5 WHERE id = 5", "UPDATE t SET k = c + 1 WHERE id = 5", "UPDATE t SET k = k * 2 WHERE id = 5", "UPDATE t SET k = NULL WHERE id = 5", "UPDATE t SET k = 1, id = k + 1 WHERE id = 5",
 		"UPDATE t SET nosuch = 1 WHERE id = 5", "UPDATE t SET k = nosuch + 1 WHERE id = 5", "UPDATE t SET k = 1 WHERE id = 5 LIMIT 1", "UPDATE t SET k = 1 WHERE id BETWEEN 5 AND 6", "UPDATE t SET k = 1 WHERE k = 2",
 		"UPDATE n SET x = x + 200 WHERE s = 's9'", "UPDATE u SET b = b - 100 WHERE a = -1 AND b = 1", "UPDATE u SET v = 5 WHERE a = -1 AND b = 1", "UPDATE IGNORE t SET id = 6 WHERE id = 5", "UPDATE u SET e = '2024-01-01' WHERE a = -1 AND b = 1",
 		"DELETE FROM t WHERE k = 2", "DELETE FROM t WHERE id = 5 ORDER BY id", "DELETE FROM t WHERE id BETWEEN 5 AND 6", "DELETE t FROM t WHERE id = 5", "INSERT INTO u (a, b, v) VALUES (100, 1, 5)", "INSERT INTO checked VALUES (5, 5)",
-		"INSERT INTO child VALUES (5, 2)", "INSERT INTO parent VALUES (5, 5)", "INSERT INTO computed (id, v) VALUES (5, 5)", "INSERT INTO t (id, c, pad) VALUES (500, 'x', 'x')",
+		"INSERT INTO child VALUES (5, 200)", "INSERT INTO computed (id, v) VALUES (5, 5)", "INSERT INTO t (id, c, pad) VALUES (500, 'x', 'x')",
 	} {
 		for range 3 {
 			if p.run(q) {
@@ -363,7 +424,7 @@ func TestCompiledRandom(t *testing.T) {
 		p.run(g.statement())
 		if i%200 == 0 {
 			p.run("COMMIT")
-			p.same("t", "u", "n", "h")
+			p.same("t", "u", "n", "h", "p", "f", "ff")
 		}
 	}
 	t.Logf("%d of %d statements ran compiled", p.done, p.all)
@@ -402,20 +463,30 @@ func (g generator) where(table string) string {
 		return g.pick("a = "+n()+" AND b = "+n(), "d = "+s(), "a = "+n(), "a = "+n()+" AND b BETWEEN "+n()+" AND "+n(), "b = "+n(), "a BETWEEN "+n()+" AND "+n())
 	case "n":
 		return g.pick("s = "+s(), "s = "+s(), "x = "+n(), "s BETWEEN "+s()+" AND "+s())
+	case "p":
+		return g.pick("id = "+n(), "id = "+n(), "s = "+s(), "y = "+n())
+	case "f":
+		b := g.IntN(45)
+		return g.pick(fmt.Sprintf("a = %d AND b = %d", b%6, b), fmt.Sprintf("a = %d AND b = %d", b%6, b), "a = "+n()+" AND b = "+n(), "p = "+n())
+	case "ff":
+		return g.pick("id = "+n(), "id = "+n(), "v = "+n())
 	}
 	// There is no order in a hash table: what is not a lookup has none, either.
 	return g.pick(fmt.Sprint("id = ", g.IntN(60)-15), fmt.Sprintf("w = '%s%d'", g.pick("w", "W"), g.IntN(50)))
 }
 
 var pairColumns = map[string][]string{
-	"t": {"*", "c", "k", "id, c", "c AS x, k", "SUM(k)", "DISTINCT c", "COUNT(*)", "pad", "AVG(k)", "DISTINCT pad, c"},
-	"u": {"*", "v", "a, b", "d, e, f", "j", "SUM(v)", "v, v", "MAX(b)"},
-	"n": {"*", "s", "x, y, z", "DISTINCT x"},
-	"h": {"*", "x", "w, id", "SUM(x)"},
+	"t":  {"*", "c", "k", "id, c", "c AS x, k", "SUM(k)", "DISTINCT c", "COUNT(*)", "pad", "AVG(k)", "DISTINCT pad, c"},
+	"u":  {"*", "v", "a, b", "d, e, f", "j", "SUM(v)", "v, v", "MAX(b)"},
+	"n":  {"*", "s", "x, y, z", "DISTINCT x"},
+	"h":  {"*", "x", "w, id", "SUM(x)"},
+	"p":  {"*", "x, s"},
+	"f":  {"*", "ps, p"},
+	"ff": {"*", "v"},
 }
 
 func (g generator) query() string {
-	table := g.pick("t", "t", "u", "n", "h")
+	table := g.pick("t", "t", "u", "n", "h", "p", "f", "ff")
 	columns := pairColumns[table]
 	q := "SELECT " + columns[g.IntN(len(columns))] + " FROM " + table + " WHERE " + g.where(table)
 	if g.IntN(10) == 0 {
@@ -435,7 +506,7 @@ func (g generator) statement() string {
 		return g.pick("COMMIT", "ROLLBACK")
 	case 2:
 		return g.pick("SET sql_mode = 'STRICT_TRANS_TABLES'", "SET sql_mode = ''", "SET sql_mode = DEFAULT", "SET collation_connection = utf8mb4_bin", "SET collation_connection = utf8mb4_0900_ai_ci",
-			"SET autocommit = 0", "SET autocommit = 1", "SET NAMES utf8mb4", "SET NAMES latin1")
+			"SET autocommit = 0", "SET autocommit = 1", "SET NAMES utf8mb4", "SET NAMES latin1", "SET foreign_key_checks = 0", "SET foreign_key_checks = 1")
 	}
 	if g.IntN(3) == 0 {
 		return g.change()
@@ -444,24 +515,30 @@ func (g generator) statement() string {
 }
 
 func (g generator) change() string {
-	table := g.pick("t", "t", "u", "n", "h")
+	table := g.pick("t", "t", "u", "n", "h", "p", "f", "ff")
 	n, s := g.number, g.string
 	switch g.IntN(8) {
 	case 0:
 		return "DELETE FROM " + table + " WHERE " + g.where(table)
 	case 1, 2:
 		return map[string]string{
-			"t": g.pick("INSERT INTO t (id, k, c, pad) VALUES ("+n()+", ", "INSERT INTO t (k, c, pad) VALUES (") + n() + ", " + s() + ", " + s() + ")",
-			"u": g.pick("INSERT INTO u (v, d, a, b) VALUES ("+n()+", ", "INSERT INTO u (d, a, b) VALUES (") + s() + ", " + n() + ", " + n() + ")",
-			"n": "INSERT INTO n (s, x, y) VALUES (" + s() + ", " + n() + ", " + n() + ")",
-			"h": "INSERT INTO h VALUES (" + n() + ", " + n() + ", " + s() + ")",
+			"t":  g.pick("INSERT INTO t (id, k, c, pad) VALUES ("+n()+", ", "INSERT INTO t (k, c, pad) VALUES (") + n() + ", " + s() + ", " + s() + ")",
+			"u":  g.pick("INSERT INTO u (v, d, a, b) VALUES ("+n()+", ", "INSERT INTO u (d, a, b) VALUES (") + s() + ", " + n() + ", " + n() + ")",
+			"n":  "INSERT INTO n (s, x, y) VALUES (" + s() + ", " + n() + ", " + n() + ")",
+			"h":  "INSERT INTO h VALUES (" + n() + ", " + n() + ", " + s() + ")",
+			"p":  "INSERT INTO p VALUES (" + n() + ", " + s() + ", " + n() + ", " + n() + ")",
+			"f":  fmt.Sprintf("INSERT INTO f (p, a, b, ps) VALUES (%d, %d, %s, 's%d')", g.IntN(45), g.IntN(6), n(), g.IntN(45)),
+			"ff": "INSERT INTO ff (v, x, y) VALUES (" + n() + fmt.Sprintf(", %d, %d)", g.IntN(6), g.IntN(40)),
 		}[table]
 	}
 	set := map[string][]string{
-		"t": {"k = " + n(), "k = k + " + n(), "k = k - " + n(), "c = " + s(), "pad = " + s() + ", k = " + n(), "id = " + n()},
-		"u": {"d = " + s(), "b = b + " + n(), "b = b - " + n(), "b = " + n(), "v = " + n(), "a = a + " + n() + ", d = " + s()},
-		"n": {"x = x + " + n(), "y = y - " + n(), "y = " + n(), "s = " + s(), "x = y + " + n()},
-		"h": {"x = x + " + n(), "x = " + n(), "w = " + s(), "id = id + " + n(), "x = id - " + n()},
+		"t":  {"k = " + n(), "k = k + " + n(), "k = k - " + n(), "c = " + s(), "pad = " + s() + ", k = " + n(), "id = " + n()},
+		"u":  {"d = " + s(), "b = b + " + n(), "b = b - " + n(), "b = " + n(), "v = " + n(), "a = a + " + n() + ", d = " + s()},
+		"n":  {"x = x + " + n(), "y = y - " + n(), "y = " + n(), "s = " + s(), "x = y + " + n()},
+		"h":  {"x = x + " + n(), "x = " + n(), "w = " + s(), "id = id + " + n(), "x = id - " + n()},
+		"p":  {"x = " + n(), "x = x + " + n(), "y = " + n(), "id = " + n(), "s = " + s()},
+		"f":  {"z = " + n(), "z = z - " + n(), "z = p + " + n(), "p = " + n(), "ps = " + s(), "b = " + n()},
+		"ff": {"v = " + n(), "v = v + " + n(), "x = " + n()},
 	}[table]
 	return "UPDATE " + table + " SET " + set[g.IntN(len(set))] + " WHERE " + g.where(table)
 }
