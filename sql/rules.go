@@ -21,8 +21,11 @@ func changeRules(a *analyzer.Analyzer) {
 	for _, b := range a.Batches {
 		b.Rules = slices.Clone(b.Rules) // they are the process's
 		for i := range b.Rules {
-			if b.Rules[i].Id.String() == unnestInSubqueries {
+			switch b.Rules[i].Id.String() {
+			case unnestInSubqueries:
 				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
+			case moveJoinConds:
+				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			}
 		}
 	}
