@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/farmsql/farmsql/cluster"
 )
 
 // A ClusterConfig says what a Cluster is made of.
@@ -52,6 +55,9 @@ const machineEnv = "FARMSQL_BENCH_MACHINE"
 
 // memoryFolder is where machines keep what they share.
 const memoryFolder = "/dev/shm"
+
+// configurationFile is where, in the folder of a Cluster, its configuration is.
+const configurationFile = "configuration"
 
 // OpenCluster starts the processes of all machines and waits until they are one
 // cluster.
@@ -153,6 +159,11 @@ func (c *Cluster) Processes() []int {
 		all[p.machine] = p.command.Process.Pid
 	}
 	return all
+}
+
+// Configuration returns the current configuration of the machines.
+func (c *Cluster) Configuration() (*cluster.Configuration, error) {
+	return cluster.NewFileStore(filepath.Join(c.folder, configurationFile)).Load()
 }
 
 // Kill kills a machine with SIGKILL and returns when that was. What is measured goes

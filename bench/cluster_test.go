@@ -251,8 +251,8 @@ func TestCluster(t *testing.T) {
 			t.Errorf("half of the inserts are shipped, and have records: %+v", r)
 		}
 		if n := &res.Conditions; n.Processes != 2 || n.Machines != 2 || n.Threads != 2 || n.Workload != "inserts" || n.Scale.N != 100 ||
-			!strings.Contains(n.describe(), "each machine a process with its clients, 1 worker each") {
-			t.Errorf("%+v\n%s", n, n.describe())
+			!strings.Contains(n.Describe(), "each machine a process with its clients, 1 worker each") {
+			t.Errorf("%+v\n%s", n, n.Describe())
 		}
 	}
 	if !strings.Contains(log.String(), `"msg":"leases"`) {

@@ -27,14 +27,17 @@ const (
 	plotMargin = 0.3 * vg.Centimeter
 )
 
-// savePlot writes base.svg and base.png.
-func savePlot(p *plot.Plot, base string) error {
+// SavePlots writes plots, one below the other, to base.svg and base.png.
+func SavePlots(base string, plots ...*plot.Plot) error {
 	for _, format := range []string{"svg", "png"} {
-		c, err := draw.NewFormattedCanvas(plotWidth, plotHeight, format)
+		c, err := draw.NewFormattedCanvas(plotWidth, vg.Length(len(plots))*plotHeight, format)
 		if err != nil {
 			return fmt.Errorf("bench: plot: %w", err)
 		}
-		p.Draw(draw.Crop(draw.New(c), plotMargin, -2*plotMargin, plotMargin, -plotMargin))
+		for i, p := range plots {
+			above, below := vg.Length(i)*plotHeight, vg.Length(len(plots)-1-i)*plotHeight
+			p.Draw(draw.Crop(draw.New(c), plotMargin, -2*plotMargin, below+plotMargin, -above-plotMargin))
+		}
 		var b bytes.Buffer
 		if _, err := c.WriteTo(&b); err != nil {
 			return fmt.Errorf("bench: plot: %w", err)
@@ -46,16 +49,17 @@ func savePlot(p *plot.Plot, base string) error {
 	return nil
 }
 
-func newPlot(c *Conditions, x, y string) *plot.Plot {
+// NewPlot returns a plot that looks like all of the benchmarks.
+func NewPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
-	p.Title.Text = c.title()
+	p.Title.Text = title
 	p.Title.Padding = vg.Points(8)
 	p.X.Label.Text, p.Y.Label.Text = x, y
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.Padding = vg.Points(4)
 	}
 	p.BackgroundColor, p.Legend.Padding = color.White, vg.Points(2)
-	p.X.Tick.Marker = round{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = round{}, round{}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{230}, color.Gray{230}
 	p.Add(grid)
@@ -71,7 +75,7 @@ type round struct{}
 // Ticks implements plot.Ticker.
 func (round) Ticks(low, high float64) (ticks []plot.Tick) {
 	step := roundStep((high - low) / ticksWanted)
-	for n := math.Ceil(low / step); n*step <= high; n++ {
+	for n := math.Ceil(low/step) + 0; n*step <= high; n++ { // + 0: not -0
 		digits := max(0, -int(math.Floor(math.Log10(step))))
 		label := strconv.FormatFloat(n*step, 'f', digits, 64)
 		if digits == 0 {
@@ -143,7 +147,7 @@ func intervalOf(ms int) int {
 // PlotTime plots throughput over time, with the events, to base.svg and base.png.
 func (res *Result) PlotTime(base string) error {
 	n := intervalOf(len(res.PerMillisecond))
-	p := newPlot(&res.Conditions, "seconds", fmt.Sprintf("transactions per second, in intervals of %d ms", n))
+	p := NewPlot(res.Conditions.title(), "seconds", fmt.Sprintf("transactions per second, in intervals of %d ms", n))
 	var points plotter.XYs
 	for at := 0; at+n <= len(res.PerMillisecond); at += n {
 		sum := 0.0
@@ -163,13 +167,12 @@ func (res *Result) PlotTime(base string) error {
 	line.Color = plotutil.Color(2)
 	p.Add(line)
 	p.Y.Min = 0
-	p.Y.Tick.Marker = round{}
 	highest := slices.MaxFunc(points, func(a, b plotter.XY) int { return int(a.Y - b.Y) }).Y
 	p.Y.Max = 1.1 * highest
 	if err := res.plotEvents(p); err != nil {
 		return err
 	}
-	return savePlot(p, base)
+	return SavePlots(base, p)
 }
 
 // plotEvents marks the events, each with a line of its own colour, and tells in the
@@ -199,7 +202,7 @@ func PlotCurve(results []*Result, base string) error {
 		return errors.New("bench: plot: a curve needs at least two runs")
 	}
 	c := results[0].Conditions
-	p := newPlot(&c, "transactions per second", "latency")
+	p := NewPlot(c.title(), "transactions per second", "latency")
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powers{}
 	p.Legend.Top, p.Legend.Left = true, true
 	low, high := math.Inf(1), 0.0
@@ -227,7 +230,7 @@ func PlotCurve(results []*Result, base string) error {
 	}
 	p.X.Min = 0
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high*1.01)))
-	return savePlot(p, base)
+	return SavePlots(base, p)
 }
 
 // PlotBase returns the name of a plot's files without their ending, which may be

@@ -218,7 +218,7 @@ func (res *Result) Print(w io.Writer) error {
 	}
 	t.Style().Format.Footer = text.FormatDefault
 	t.AppendFooter(res.Total.row())
-	_, err := fmt.Fprintf(w, "%s\n%s\n%s\n", res.Conditions.describe(), t.Render(), res.remarks())
+	_, err := fmt.Fprintf(w, "%s\n%s\n%s\n", res.Conditions.Describe(), t.Render(), res.remarks())
 	return err
 }
 
@@ -230,8 +230,8 @@ func (k *KindResult) row() table.Row {
 	return table.Row{k.Name, count(float64(k.Count)), count(k.PerSecond), missed, latency(k.Mean), latency(k.P50), latency(k.P99), latency(k.P999), latency(k.Max)}
 }
 
-// describe prints the conditions.
-func (c *Conditions) describe() string {
+// Describe prints the conditions.
+func (c *Conditions) Describe() string {
 	loop := "closed loop"
 	if c.Rate > 0 {
 		loop = "open loop, " + count(c.Rate) + " transactions a second arrive"

@@ -26,8 +26,9 @@ type benchCommand struct {
 	TPCC benchTPCCCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
 	KV   benchKVCommand   `cmd:"" name:"kv" help:"Lookups and updates of random keys in a hash table that is nearly full."`
 
-	Lease  benchLeaseCommand  `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`
-	Report benchReportCommand `cmd:"" help:"Run all benchmarks, and write the tables and plots of docs/benchmarks.md."`
+	Failure benchFailureCommand `cmd:"" help:"What the failure of machines costs the others, while they run TATP."`
+	Lease   benchLeaseCommand   `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`
+	Report  benchReportCommand  `cmd:"" help:"Run all benchmarks, and write the tables and plots of docs/benchmarks.md."`
 }
 
 // benchFlags are those of all benchmarks.
@@ -181,8 +182,13 @@ func executable() string {
 
 // serve is the whole life of a machine.
 func (f *benchFlags) serve(std streams, workload newWorkload) error {
+	return f.serveAs(std, f.config(), workload)
+}
+
+// serveAs is serve with a target that has more than flags say.
+func (f *benchFlags) serveAs(std streams, target bench.TargetConfig, workload newWorkload) error {
 	cfg := bench.MachineConfig{
-		Target: f.config(), Folder: f.Folder, Machine: f.Machine, Log: slog.New(slog.NewJSONHandler(std.err, nil)),
+		Target: target, Folder: f.Folder, Machine: f.Machine, Log: slog.New(slog.NewJSONHandler(std.err, nil)),
 	}
 	if f.Profile != "" {
 		cfg.Profile = f.Profile + "." + strconv.Itoa(f.Machine)

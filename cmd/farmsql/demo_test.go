@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	stdsql "database/sql"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,12 @@ func TestMain(m *testing.M) {
 	// start processes that run them all, and so on.
 	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	}
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		// A machine of a test that has not set asProgram: as a test binary it would
+		// run all tests, whose machines would do the same.
+		fmt.Fprintln(os.Stderr, "farmsql was started by a test without", asProgram)
+		os.Exit(exitFailure)
 	}
 	os.Exit(m.Run())
 }

@@ -1,0 +1,63 @@
+// Package failure measures what the failure of machines costs those that survive
+// it: SOSP'15 section 6.4.
+//
+//	c, err := bench.OpenCluster(ctx, ...) // machines that are processes
+//	err = c.Load(ctx, progress)
+//	result, err := failure.Measure(ctx, c, log, failure.Config{Kill: failure.Machine, Runs: 40})
+//	result.Print(os.Stdout)
+//
+// # A run
+//
+//	warm-up   before      killed                                     data recovered     stop
+//	--------|-----------|----+-----+------+--------+---------+------+-----------------|---> check, restart
+//	                       suspected  probed  stored  committed  all active
+//	                                                     data recovery started
+//
+// Clients of all machines run the workload. After a time that is undisturbed, to
+// compare with, machines are killed with SIGKILL: one, the CM, or all of a failure
+// domain. The run goes on until every region has all its replicas again, as far as
+// there are machines for them, and has been active for a while. Then the workload's
+// consistency is checked at a survivor; without that there is no result. What was
+// killed is started again, and when all replicas are filled the next run begins.
+//
+// Which machine is killed: of those that are not the CM the one that is primary of
+// the most regions, for a machine that has just come back is primary of nothing.
+//
+// # What is measured
+//
+// Throughput is that of the survivors' clients, before the failure too, in
+// milliseconds on the clock that all processes of a host share. It is back at the
+// end of the first 20 ms, begun after the suspicion, in which they get 80 % of what
+// they got on average before. The steps are from the machines' logs:
+//
+//   - suspected: the first machine says that it suspects what was killed, or the
+//     machine that leads the reconfiguration begins it;
+//   - probed, stored, committed (NEW-CONFIG-COMMIT), all regions active: at the
+//     machine that leads; if several reconfigurations are needed, of the last;
+//   - data recovery started, recovered: the first machine begins to fill a replica,
+//     the last one has. If too few failure domains are left there is nothing to fill
+//     before the killed machines are back, and neither is told.
+//
+// # JSON
+//
+// WriteJSON writes one object. Times are in milliseconds since the kill, those in
+// timeline, as in all benchmarks, in seconds since the measured time began:
+//
+//	{"conditions": {...},                   bench.Conditions, of the median run
+//	 "kind": "machine", "pace": "slow",     what was killed, and how data are recovered
+//	 "domains": 5,                          failure domains
+//	 "leaseMilliseconds": 100, "leaseKeptBy": "...",
+//	 "runs": [{"killed": [2], "beforePerSecond": 81000,
+//	           "suspected": 9.8, "probed": 10.1, "stored": 10.3, "committed": 21,
+//	           "allActive": 30, "throughput": 52, "recoveryStarted": 31, "recovered": 1900,
+//	           "whole": 4100, "filledReplicas": 3, "filledBytes": 5000000}, ...],
+//	 "distribution": [{"name": "killed to suspected", "runs": 40,
+//	           "minimum": 5, "median": 9, "p90": 30, "maximum": 95}, ...],
+//	 "timeline": {"run": 17, "perMillisecond": [81, 79, ...],
+//	           "events": [{"seconds": 1.0, "text": "killed"}, ...],
+//	           "filled": [2.1, 2.4, ...]}}
+//
+// throughput, recoveryStarted and recovered are left out if they did not happen. The
+// timeline is that of the run whose time from the suspicion to 80 % of the throughput
+// is the median; filled has, for each replica, when it was filled.
+package failure

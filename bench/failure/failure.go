@@ -1,0 +1,376 @@
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Kind is what is killed.
+type Kind string
+
+// The kinds.
+const (
+	Machine Kind = "machine" // one that is not the CM
+	CM      Kind = "cm"
+	Domain  Kind = "domain" // all machines of a failure domain, without the CM if there is such a one
+)
+
+// A Config says how failures are measured. The zero value of a field is its default.
+type Config struct {
+	Kill Kind // Machine
+	Runs int  // 1
+	// Target is the cluster's.
+	Target bench.TargetConfig
+	// Threads at each machine; 1.
+	Threads int
+	// WarmUp and Before are how long a run is undisturbed: the throughput before is
+	// taken from Before, 1 s by default. It goes on for After, 500 ms by default, when
+	// all regions are active, or until all replicas are filled.
+	WarmUp, Before, After time.Duration
+	Seed                  uint64
+	// Patience is how long to wait for a step; five minutes by default.
+	Patience time.Duration
+	Progress *bench.Progress
+	// AnyBuild is bench.Options.AnyBuild.
+	AnyBuild bool
+}
+
+// ErrConfig is what every complaint of Validate is.
+var ErrConfig = errors.New("failure: cannot be measured")
+
+// Validate says why failures cannot be measured with c.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	t := &c.Target
+	killed := 1
+	if c.Kill == Domain {
+		killed = (t.Machines + t.Domains - 1) / t.Domains // the largest
+	}
+	switch {
+	case c.Kill != Machine && c.Kill != CM && c.Kill != Domain:
+		return fmt.Errorf("%w: %q (--kill)", ErrConfig, c.Kill)
+	case c.Runs < 1:
+		return fmt.Errorf("%w: %d runs (--runs)", ErrConfig, c.Runs)
+	case c.WarmUp < 0 || c.Before < windowMS*time.Millisecond || c.After < 0:
+		return fmt.Errorf("%w: a warm-up of %v, %v before the failure and %v after it", ErrConfig, c.WarmUp, c.Before, c.After)
+	case t.Replicas < 2:
+		return fmt.Errorf("%w: with %d replica (--replicas) a machine that is killed takes data with it", ErrConfig, t.Replicas)
+	case 2*(t.Machines-killed) <= t.Machines:
+		return fmt.Errorf("%w: the %d that are left of %d machines (--machines, --domains) are no majority", ErrConfig, t.Machines-killed, t.Machines)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Kill, Machine)
+	setDefault(&c.Runs, 1)
+	setDefault(&c.Threads, 1)
+	setDefault(&c.Before, time.Second)
+	setDefault(&c.After, 500*time.Millisecond)
+	setDefault(&c.Patience, 5*time.Minute)
+	setDefault(&c.Target.RecoveryPace, farmsql.PaceSlow)
+	setDefault(&c.Target.Domains, c.Target.Machines)
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// ErrPatience means that a step did not come.
+var ErrPatience = errors.New("failure: waited too long")
+
+// Measure kills machines of a cluster, whose workload is loaded, as often as c says.
+// What the machines log must come to log.
+func Measure(ctx context.Context, cl *bench.Cluster, log *Log, c Config) (*Result, error) {
+	return measure(ctx, processes{cl}, log, c)
+}
+
+// machines are a bench.Cluster, or what stands for one in tests.
+type machines interface {
+	Start(ctx context.Context, o bench.Options) (running, error)
+	Kill(machine int) (at time.Time, err error)
+	Restart(ctx context.Context, machine int) error
+	Check(ctx context.Context) error
+	Configuration() (*cluster.Configuration, error)
+}
+
+// running is a bench.Running.
+type running interface {
+	Measured() time.Time
+	Stop()
+	Wait(ctx context.Context) (*bench.Result, error)
+}
+
+// processes are machines that are processes.
+type processes struct{ *bench.Cluster }
+
+// Start implements machines.
+func (p processes) Start(ctx context.Context, o bench.Options) (running, error) {
+	return p.Cluster.Start(ctx, o)
+}
+
+func measure(ctx context.Context, cl machines, log *Log, c Config) (*Result, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	m := &measurement{cfg: c.withDefaults(), cluster: cl, log: log}
+	res := &Result{Kind: m.cfg.Kill, Pace: m.cfg.Target.RecoveryPace, Domains: m.cfg.Target.Domains}
+	stage := c.Progress.Stage("failures", m.cfg.Runs)
+	defer stage.Done()
+	for range m.cfg.Runs {
+		r, err := m.run(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("failure: no result, for run %d failed: %w", len(res.Runs)+1, err)
+		}
+		res.Runs = append(res.Runs, *r)
+		stage.Add(1)
+	}
+	if kept := log.since(time.Time{}, leasesKept); len(kept) > 0 {
+		res.LeaseMilliseconds, res.LeaseKeptBy = inMilliseconds(kept[0].Length), kept[0].KeptBy
+	}
+	res.summarize()
+	return res, nil
+}
+
+// A measurement is one Measure.
+type measurement struct {
+	cfg     Config
+	cluster machines
+	log     *Log
+}
+
+// run is one failure, from a whole cluster to a whole cluster.
+func (m *measurement) run(ctx context.Context) (*Run, error) {
+	if err := m.await(ctx, "all regions to have all replicas", m.isWhole); err != nil {
+		return nil, err
+	}
+	victims, err := m.victims()
+	if err != nil {
+		return nil, err
+	}
+	o := bench.Options{Threads: m.cfg.Threads, WarmUp: m.cfg.WarmUp, Duration: endless, Seed: m.cfg.Seed, AnyBuild: m.cfg.AnyBuild}
+	running, err := m.cluster.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	m.log.forget(running.Measured())
+	f := &failure{measurement: m, victims: victims, measured: running.Measured()}
+	failed := f.happen(ctx)
+	running.Stop()
+	measured, err := running.Wait(ctx)
+	if err := errors.Join(failed, err); err != nil {
+		return nil, err
+	}
+	if err := m.cluster.Check(ctx); err != nil {
+		return nil, fmt.Errorf("the check after the failure of machines %v: %w", victims, err)
+	}
+	for _, v := range victims {
+		if err := m.cluster.Restart(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.await(ctx, "all regions to have all replicas again", m.isWhole); err != nil {
+		return nil, err
+	}
+	return f.result(measured, time.Now()), nil
+}
+
+// endless is longer than any run: they are stopped.
+const endless = 24 * time.Hour
+
+// A failure is one run under way, or over.
+type failure struct {
+	*measurement
+	victims          []int
+	measured, killed time.Time
+	steps            reconfiguration
+	suspected        time.Time
+}
+
+// happen kills the victims when there is something to compare with, and returns when
+// what is to be seen has happened.
+func (f *failure) happen(ctx context.Context) error {
+	if err := sleepUntil(ctx, f.measured.Add(f.cfg.Before)); err != nil {
+		return err
+	}
+	for i, v := range f.victims {
+		at, err := f.cluster.Kill(v)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			f.killed = at
+		}
+	}
+	err := f.await(ctx, "all regions to be active", func() (ok bool, err error) {
+		f.steps, ok, err = f.log.withoutAll(f.victims, f.killed)
+		return ok, err
+	})
+	if err != nil {
+		return err
+	}
+	f.suspected = f.log.firstSuspicion(f.victims, f.killed, &f.steps)
+	if err := sleepUntil(ctx, f.steps.allActive.Add(f.cfg.After)); err != nil {
+		return err
+	}
+	return f.await(ctx, "replicas to be filled", f.isFilled)
+}
+
+// result puts together what the survivors have measured and logged.
+func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
+	since := func(t time.Time) float64 { return inMilliseconds(t.Sub(f.killed)) }
+	series := measured.PerMillisecond
+	killed := int(f.killed.Sub(f.measured).Milliseconds())
+	r := &Run{
+		Killed: f.victims, Suspected: since(f.suspected), Probed: since(f.steps.probed), Stored: since(f.steps.stored),
+		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), conditions: measured.Conditions,
+	}
+	r.Before = 1000 * mean(series[:min(killed, len(series))])
+	if back, ok := backAfter(series, killed, int(f.suspected.Sub(f.measured).Milliseconds())); ok {
+		ms := since(f.measured.Add(time.Duration(back) * time.Millisecond))
+		r.Throughput = &ms
+	}
+	r.timeline.PerMillisecond = series
+	stopped := f.measured.Add(time.Duration(len(series)) * time.Millisecond)
+	for _, e := range f.log.since(f.killed, filled) {
+		if e.Time.After(stopped) {
+			break // of replicas of machines that are back
+		}
+		r.fill(since(e.Time.Add(-e.Took)), since(e.Time), e.Bytes)
+		r.timeline.Filled = append(r.timeline.Filled, e.Time.Sub(f.measured).Seconds())
+	}
+	for _, s := range r.steps() {
+		r.timeline.Events = append(r.timeline.Events, bench.Event{Seconds: f.killed.Sub(f.measured).Seconds() + s.ms/1000, Text: s.name})
+	}
+	return r
+}
+
+// fill notes that a replica was filled.
+func (r *Run) fill(began, ended float64, bytes int64) {
+	r.FilledReplicas++
+	r.FilledBytes += bytes
+	if r.RecoveryStarted == nil || began < *r.RecoveryStarted {
+		r.RecoveryStarted = &began
+	}
+	if r.Recovered == nil || ended > *r.Recovered {
+		r.Recovered = &ended
+	}
+}
+
+func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// victims are whom to kill.
+func (m *measurement) victims() ([]int, error) {
+	c, err := m.configuration()
+	if err != nil {
+		return nil, err
+	}
+	if m.cfg.Kill == CM {
+		return []int{int(c.CM)}, nil
+	}
+	groups := make(map[int][]int) // by what fails together
+	for i, id := range c.Machines {
+		key := int(id)
+		if m.cfg.Kill == Domain {
+			key = c.FailureDomain[i]
+		}
+		groups[key] = append(groups[key], int(id))
+	}
+	return pick(c, groups), nil
+}
+
+// pick returns the group that is primary of the most regions, if possible one without
+// the CM.
+func pick(c *cluster.Configuration, groups map[int][]int) []int {
+	var best []int
+	rank := func(group []int) (n int) {
+		for _, id := range group {
+			n += c.PrimaryOf(rdma.MachineID(id))
+		}
+		if !slices.Contains(group, int(c.CM)) {
+			n += 1 + len(c.Regions)
+		}
+		return n
+	}
+	for _, g := range groups {
+		if best == nil || rank(g) > rank(best) || rank(g) == rank(best) && g[0] < best[0] {
+			best = g
+		}
+	}
+	return best
+}
+
+// isWhole says whether all machines are members and all replicas there and filled.
+func (m *measurement) isWhole() (bool, error) {
+	c, err := m.configuration()
+	return err == nil && len(c.Machines) == m.cfg.Target.Machines && hasReplicas(c, m.cfg.Target.Replicas), err
+}
+
+// isFilled says whether all replicas are filled that there are machines for.
+func (m *measurement) isFilled() (bool, error) {
+	c, err := m.configuration()
+	if err != nil {
+		return false, err
+	}
+	domains := slices.Clone(c.FailureDomain)
+	slices.Sort(domains)
+	return hasReplicas(c, min(m.cfg.Target.Replicas, len(slices.Compact(domains)))), nil
+}
+
+// ErrLost means that a failure has cost data.
+var ErrLost = errors.New("failure: regions have lost all their replicas")
+
+// configuration is the current one, in which nothing is lost.
+func (m *measurement) configuration() (*cluster.Configuration, error) {
+	c, err := m.cluster.Configuration()
+	if err == nil && len(c.Lost) > 0 {
+		err = fmt.Errorf("%w: %v", ErrLost, c.Lost)
+	}
+	return c, err
+}
+
+func hasReplicas(c *cluster.Configuration, replicas int) bool {
+	return len(c.Regions) > 0 && !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
+		return len(p.Filling) > 0 || 1+len(p.Backups) < replicas
+	})
+}
+
+// poll is the time between two looks at what is waited for.
+const poll = 2 * time.Millisecond
+
+// await waits until something holds.
+func (m *measurement) await(ctx context.Context, what string, holds func() (bool, error)) error {
+	for deadline := time.Now().Add(m.cfg.Patience); ; {
+		ok, err := holds()
+		if ok || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w, %v, for %s", ErrPatience, m.cfg.Patience, what)
+		}
+		if err := sleepUntil(ctx, time.Now().Add(poll)); err != nil {
+			return err
+		}
+	}
+}
+
+func sleepUntil(ctx context.Context, at time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Until(at)):
+		return nil
+	}
+}

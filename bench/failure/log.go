@@ -1,0 +1,122 @@
+package failure
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Log takes what machines log, as JSON. Add is for bench.ClusterConfig.Log.
+type Log struct {
+	mu     sync.Mutex
+	events []event
+}
+
+// An event is a line of a machine's log. Of the fields after Message those are set
+// that its kind has.
+type event struct {
+	Time    time.Time     `json:"time"`
+	Message string        `json:"msg"`
+	Machine int           `json:"-"` // whose log it is
+	Suspect *int          `json:"suspect"`
+	Dead    []int         `json:"dead"`
+	Took    time.Duration `json:"took"`
+	Steps   string        `json:"steps"`
+	Bytes   int64         `json:"bytes"`
+	Length  time.Duration `json:"length"`
+	KeptBy  string        `json:"kept by"`
+}
+
+// Messages of events.
+const (
+	leasesKept   = "leases"
+	suspected    = "machine suspected"
+	reconfigured = "reconfigured"
+	filled       = "replica filled"
+)
+
+// Add takes a line of a machine's log. What is no event it ignores.
+func (l *Log) Add(machine int, line string) {
+	e := event{Machine: machine}
+	if json.Unmarshal([]byte(line), &e) != nil || e.Time.IsZero() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// since returns the events of a kind that happened from a moment on, in order.
+func (l *Log) since(moment time.Time, message string) []event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []event
+	for _, e := range l.events {
+		if e.Message == message && !e.Time.Before(moment) {
+			found = append(found, e)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b event) int { return a.Time.Compare(b.Time) })
+	return found
+}
+
+// forget lets go of what happened before a moment, but for how leases are kept.
+func (l *Log) forget(moment time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = slices.DeleteFunc(l.events, func(e event) bool { return e.Time.Before(moment) && e.Message != leasesKept })
+}
+
+// A reconfiguration is when its steps were done, at the machine that led it.
+type reconfiguration struct {
+	suspected, probed, stored, committed, allActive time.Time
+}
+
+var stepsPattern = regexp.MustCompile(`: probed after (\S+), stored (\S+), acknowledged \S+, committed (\S+), all regions active (\S+)$`)
+
+// timesOf reads the steps of a reconfiguration from its event, which was logged when
+// all regions were active.
+func timesOf(e *event) (reconfiguration, error) {
+	found := stepsPattern.FindStringSubmatch(e.Steps)
+	if found == nil {
+		return reconfiguration{}, fmt.Errorf("failure: no steps in %q, which machine %d has logged", e.Steps, e.Machine)
+	}
+	r := reconfiguration{suspected: e.Time.Add(-e.Took)}
+	for i, step := range []*time.Time{&r.probed, &r.stored, &r.committed, &r.allActive} {
+		after, err := time.ParseDuration(found[i+1])
+		if err != nil {
+			return r, fmt.Errorf("failure: the steps that machine %d has logged: %w", e.Machine, err)
+		}
+		*step = r.suspected.Add(after)
+	}
+	return r, nil
+}
+
+// withoutAll returns the reconfiguration after which none of the victims is a member,
+// and whether there has been one.
+func (l *Log) withoutAll(victims []int, since time.Time) (r reconfiguration, ok bool, err error) {
+	left := slices.Clone(victims)
+	for _, e := range l.since(since, reconfigured) {
+		left = slices.DeleteFunc(left, func(m int) bool { return slices.Contains(e.Dead, m) })
+		if len(left) == 0 {
+			r, err = timesOf(&e)
+			return r, err == nil, err
+		}
+	}
+	return r, false, nil
+}
+
+// firstSuspicion returns when the first machine suspected one of the victims, or else
+// began to lead.
+func (l *Log) firstSuspicion(victims []int, since time.Time, r *reconfiguration) time.Time {
+	first := r.suspected
+	for _, e := range l.since(since, suspected) {
+		if e.Suspect != nil && slices.Contains(victims, *e.Suspect) && e.Time.Before(first) {
+			first = e.Time
+		}
+	}
+	return first
+}

@@ -1,0 +1,228 @@
+package failure
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/bench"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// A Result is what all runs have measured. Its JSON is in the package's
+// documentation.
+type Result struct {
+	Conditions        bench.Conditions `json:"conditions"`
+	Kind              Kind             `json:"kind"`
+	Pace              farmsql.Pace     `json:"pace"`
+	Domains           int              `json:"domains"`
+	LeaseMilliseconds float64          `json:"leaseMilliseconds"`
+	LeaseKeptBy       string           `json:"leaseKeptBy"`
+	Runs              []Run            `json:"runs"`
+	Distribution      []Distribution   `json:"distribution"`
+	Timeline          Timeline         `json:"timeline"`
+}
+
+// A Run is one failure. Times are in milliseconds since the kill; those that are nil
+// did not happen.
+type Run struct {
+	Killed []int `json:"killed"`
+	// Before is the throughput of the survivors before the kill.
+	Before          float64  `json:"beforePerSecond"`
+	Suspected       float64  `json:"suspected"`
+	Probed          float64  `json:"probed"`
+	Stored          float64  `json:"stored"`
+	Committed       float64  `json:"committed"`
+	AllActive       float64  `json:"allActive"`
+	Throughput      *float64 `json:"throughput,omitempty"`
+	RecoveryStarted *float64 `json:"recoveryStarted,omitempty"`
+	Recovered       *float64 `json:"recovered,omitempty"`
+	// Whole is when what was killed, started again after the run, was back and all
+	// regions had all their replicas.
+	Whole          float64 `json:"whole"`
+	FilledReplicas int     `json:"filledReplicas"` // until Recovered
+	FilledBytes    int64   `json:"filledBytes"`
+
+	timeline   Timeline
+	conditions bench.Conditions
+}
+
+// A Timeline is one run over time, in seconds since the measured time began.
+type Timeline struct {
+	Run            int           `json:"run"` // from 0
+	PerMillisecond []uint32      `json:"perMillisecond"`
+	Events         []bench.Event `json:"events"`
+	Filled         []float64     `json:"filled"`
+}
+
+// A Distribution is how long something took in the runs in which it happened, in
+// milliseconds.
+type Distribution struct {
+	Name    string  `json:"name"`
+	Runs    int     `json:"runs"`
+	Minimum float64 `json:"minimum"`
+	Median  float64 `json:"median"`
+	P90     float64 `json:"p90"`
+	Maximum float64 `json:"maximum"`
+}
+
+// distributions are what is told of all runs together. A run in which something did
+// not happen has no value.
+var distributions = []struct {
+	name string
+	of   func(r *Run) (ms float64, ok bool)
+}{
+	{"killed to suspected", func(r *Run) (float64, bool) { return r.Suspected, true }},
+	{"suspected to all regions active", func(r *Run) (float64, bool) { return r.AllActive - r.Suspected, true }},
+	{"suspected to 80 % of the throughput", func(r *Run) (float64, bool) { return r.sinceSuspicion(r.Throughput) }},
+	{"suspected to data recovered", func(r *Run) (float64, bool) { return r.sinceSuspicion(r.Recovered) }},
+}
+
+func (r *Run) sinceSuspicion(ms *float64) (float64, bool) {
+	if ms == nil {
+		return 0, false
+	}
+	return *ms - r.Suspected, true
+}
+
+// distributionOf sorts values; without any it is zero.
+func distributionOf(name string, values []float64) Distribution {
+	d := Distribution{Name: name, Runs: len(values)}
+	if len(values) == 0 {
+		return d
+	}
+	slices.Sort(values)
+	at := func(q float64) float64 { return values[int(q*float64(len(values)-1)+0.5)] }
+	d.Minimum, d.Median, d.P90, d.Maximum = at(0), at(0.5), at(0.9), at(1)
+	return d
+}
+
+// summarize fills in what follows from the runs.
+func (res *Result) summarize() {
+	for _, d := range distributions {
+		var values []float64
+		for i := range res.Runs {
+			if ms, ok := d.of(&res.Runs[i]); ok {
+				values = append(values, ms)
+			}
+		}
+		res.Distribution = append(res.Distribution, distributionOf(d.name, values))
+	}
+	median := res.median()
+	res.Timeline, res.Conditions = res.Runs[median].timeline, res.Runs[median].conditions
+	res.Timeline.Run = median
+}
+
+// median returns the run in which the throughput took the median of the time to come
+// back; where it did not it has taken the longest.
+func (res *Result) median() int {
+	order := make([]int, len(res.Runs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, okA := res.Runs[i].sinceSuspicion(res.Runs[i].Throughput)
+		b, okB := res.Runs[j].sinceSuspicion(res.Runs[j].Throughput)
+		if okA != okB {
+			if okA {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a, b)
+	})
+	return order[(len(order)-1)/2]
+}
+
+// WriteJSON writes the result.
+func (res *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(res)
+}
+
+// title says what was done.
+func (res *Result) title() string {
+	what := map[Kind]string{Machine: "a machine killed", CM: "the CM killed", Domain: fmt.Sprintf("one of %d failure domains killed", res.Domains)}[res.Kind]
+	return fmt.Sprintf("%s, %d machines, %d replicas, %d %s: %s, %s data recovery",
+		res.Conditions.Workload, res.Conditions.Machines, res.Conditions.Replicas, res.Conditions.Scale.N, res.Conditions.Scale.Unit, what, res.Pace)
+}
+
+// Print writes the result for people.
+func (res *Result) Print(w io.Writer) error {
+	t := table.NewWriter()
+	t.Style().Format.Header = text.FormatDefault
+	t.AppendHeader(table.Row{"", "runs", "minimum", "median", "90 %", "maximum"})
+	var right []table.ColumnConfig
+	for i := range 5 {
+		right = append(right, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(right)
+	for _, d := range res.Distribution {
+		row := table.Row{d.Name, d.Runs}
+		for _, ms := range []float64{d.Minimum, d.Median, d.P90, d.Maximum} {
+			if d.Runs == 0 {
+				row = append(row, "")
+				continue
+			}
+			row = append(row, milliseconds(ms))
+		}
+		t.AppendRow(row)
+	}
+	_, err := fmt.Fprintf(w, "%s\n%s\nlease %g ms, kept by a %s\n%s\n%s\n",
+		res.title(), res.Conditions.Describe(), res.LeaseMilliseconds, res.LeaseKeptBy, t.Render(), res.medianRun())
+	return err
+}
+
+// medianRun tells the steps of the median run.
+func (res *Result) medianRun() string {
+	r := &res.Runs[res.Timeline.Run]
+	s := fmt.Sprintf("the median run, %d of %d: %v killed; before, the others did %.0f transactions a second", res.Timeline.Run+1, len(res.Runs), r.Killed, r.Before)
+	for _, step := range r.steps() {
+		s += fmt.Sprintf("\n  %s %s", milliseconds(step.ms), step.name)
+	}
+	return s + fmt.Sprintf("\n  %d replicas filled, %.1f MB", r.FilledReplicas, float64(r.FilledBytes)/1e6)
+}
+
+func milliseconds(ms float64) string {
+	if ms >= 10_000 {
+		return fmt.Sprintf("%.1f s", ms/1000)
+	}
+	return fmt.Sprintf("%.1f ms", ms)
+}
+
+// Steps that have more than one use.
+const (
+	stepKilled    = "killed"
+	stepActive    = "all regions active"
+	stepStarted   = "data recovery started"
+	stepRecovered = "data recovered"
+)
+
+// A step is one of a run, in milliseconds since the kill.
+type step struct {
+	name string
+	ms   float64
+}
+
+// steps returns those that happened, in order.
+func (r *Run) steps() []step {
+	steps := []step{
+		{stepKilled, 0}, {"suspected", r.Suspected}, {"probed", r.Probed}, {"configuration stored", r.Stored},
+		{"committed", r.Committed}, {stepActive, r.AllActive},
+	}
+	for _, s := range []struct {
+		name string
+		ms   *float64
+	}{{"80 % of the throughput", r.Throughput}, {stepStarted, r.RecoveryStarted}, {stepRecovered, r.Recovered}} {
+		if s.ms != nil {
+			steps = append(steps, step{s.name, *s.ms})
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.ms, b.ms) })
+	return steps
+}

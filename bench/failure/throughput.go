@@ -1,0 +1,47 @@
+package failure
+
+import "math"
+
+// Throughput is back when clients get so large a part of it in a window.
+const (
+	throughputBack = 0.8
+	windowMS       = 20
+)
+
+// backAfter returns the end of the first window, in milliseconds of the series, that
+// begins at from or later and has throughputBack of the average of the milliseconds
+// before killed.
+func backAfter(series []uint32, killed, from int) (end int, ok bool) {
+	if killed <= 0 || killed > len(series) {
+		return 0, false
+	}
+	need := throughputBack * windowMS * mean(series[:killed])
+	sum := 0.0
+	for at := max(0, from); at < len(series); at++ {
+		sum += float64(series[at])
+		if out := at - windowMS; out >= from {
+			sum -= float64(series[out])
+		}
+		if at-from+1 >= windowMS && sum >= need {
+			return at + 1, true
+		}
+	}
+	return 0, false
+}
+
+// mean is the average of a series.
+func mean(series []uint32) float64 {
+	sum := 0.0
+	for _, n := range series {
+		sum += float64(n)
+	}
+	return sum / math.Max(1, float64(len(series)))
+}
+
+// smooth adds a series up in intervals of n milliseconds, per second.
+func smooth(series []uint32, n int) (perSecond []float64) {
+	for at := 0; at+n <= len(series); at += n {
+		perSecond = append(perSecond, 1000*mean(series[at:at+n]))
+	}
+	return perSecond
+}
