@@ -55,6 +55,7 @@ var throughputRows = []throughputRow{
 	{"TPC-C, 3 machines over `rdma/shm`, 3 replicas, 3 warehouses: all transactions", tpcc3, throughput, 0, 0},
 	{"the same: new orders", tpcc3, newOrders, paperNewOrders, goalNewOrder3},
 	{"lookups, 1 machine, 1 thread, 7.5 M keys, 90 % full", kv10M, throughput, paperLookups, goalLookups},
+	{"the same, lookups of 24 keys together", kvMany, throughput, paperLookups, goalMultiGet},
 }
 
 // throughput is the table beside the paper's figures.

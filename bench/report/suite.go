@@ -16,6 +16,7 @@ var (
 	tpcc3    = experiment{name: "tpcc-shm-3", args: "tpcc --warehouses 3 --transport shm --machines 3 --replicas 3" + closed}
 	kv1M     = experiment{name: "kv-1m", args: "kv --keys 1000000" + closed}
 	kv10M    = experiment{name: "kv-10m", args: "kv --keys 10000000" + closed}
+	kvMany   = experiment{name: "kv-10m-many", args: "kv --keys 10000000 --batch 24" + closed}
 )
 
 // tatpMachines is TATP on machines that share memory.
@@ -72,6 +73,7 @@ var kvVariants = []variant{
 	{"values of 128 bytes", kvVariant("kv-v128", "--value-bytes 128")},
 	{"values of 320 bytes", kvVariant("kv-v320", "--value-bytes 320")},
 	{"values of 320 bytes, H = 4", kvVariant("kv-v320-h4", "--value-bytes 320 --neighbourhood 4")},
+	{"24 keys together", kvVariant("kv-many", "--batch 24")},
 	{"Zipf 0.99", kvVariant("kv-zipf", "--zipf 0.99")},
 	{"5 % updates", kvVariant("kv-u5", "--updates 5")},
 	{"20 % updates", kvVariant("kv-u20", "--updates 20")},
