@@ -34,6 +34,7 @@ var quickValues = map[string]string{
 	"--keys":        "2000",
 	"-benchtime":    "1x",
 	"-count":        "1",
+	"--runs":        "1",
 }
 
 // quickMore are flags that a group of experiments is given besides then.
@@ -42,6 +43,7 @@ var quickMore = map[string][]string{
 	"micro":   {"-short"},
 	"compare": {"--quick"},
 	"lease":   {"--lease", "50ms,400ms"},
+	"failure": {"--region-size", "4MiB", "--pace", "aggressive", "--subscribers", "200", "--warm-up", "100ms", "--before", "200ms", "--after", "200ms"},
 }
 
 // A tool is what runs an experiment.

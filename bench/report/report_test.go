@@ -289,6 +289,32 @@ func TestLease(t *testing.T) {
 	}
 }
 
+func TestFailure(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	put(t, &o, failures[1].experiment, 1, `{"conditions": {"machines": 5, "replicas": 3}, "kind": "cm", "leaseMilliseconds": 150, "leaseKeptBy": "thread",
+		"runs": [{"killed": [0], "suspected": 5, "probed": 6, "stored": 7, "committed": 8, "allActive": 30}],
+		"distribution": [{"name": "killed to suspected", "runs": 40, "minimum": 4.25, "median": 9, "p90": 30, "maximum": 95}, {"name": "suspected to data recovered"}],
+		"timeline": {"perMillisecond": [80, 79, 81, 0, 0, 5, 70, 80], "events": [{"seconds": 0.003, "text": "killed"}]}}`)
+	file := document(t, "Old.\n")
+	text := written(t, o, file)
+	for _, want := range []string{
+		"| a machine that is not the CM | not measured |  |  |  |  |  |\n| the CM | killed to suspected | 40 | 4.25 | 9.00 | 30.0 | 95.0 |\n",
+		"|  | suspected to data recovered | 0 |  |  |  |  |\n", "killed: the CM; 5 machines, 3 replicas, leases of 150 ms kept by a thread.", "(benchmarks/failure-cm.svg)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	put(t, &o, failures[1].experiment, 1, `{"runs": [{}], "timeline": {}}`) // nothing to plot
+	if err := Write(o, file); err == nil {
+		t.Error("no error")
+	}
+	put(t, &o, failures[1].experiment, 1, `{"runs": 5}`)
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "report: failure-cm: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestMisses(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 1}
 	put(t, &o, tatp1M, 1, sample(500_000, 0)) // 2 µs each

@@ -15,7 +15,7 @@ type benchReportCommand struct {
 	Results string   `required:"" placeholder:"FOLDER" help:"Where results are kept. What is there is not measured again, so that a report can be interrupted and gone on with."`
 	Runs    int      `default:"3" placeholder:"N" help:"Run each experiment so often, in turns, and take the median (${default})."`
 	Only    []string `placeholder:"NAME,..." help:"Measure only these experiments, or groups of them, as tatp, kv or compare."`
-	Large   bool     `help:"Measure also what takes many minutes each: 100 million rows (and 13 GB of memory), other systems."`
+	Large   bool     `help:"Measure also what takes many minutes each: failures, other systems, 100 million rows (13 GB of memory)."`
 	Quick   bool     `help:"Try out that all of it works: tiny data and runs of a moment, whose figures mean nothing."`
 	Docs    string   `placeholder:"FILE" help:"Write tables between the markers of this document, as docs/benchmarks.md, and plots into the folder of the same name beside it."`
 }

@@ -25,7 +25,7 @@ func TestBenchReport(t *testing.T) {
 	if err := os.WriteFile(docs, text, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"bench", "report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs, "--only", "tatp,tpcc,kv,lease"}
+	args := []string{"bench", "report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs, "--only", "tatp,tpcc,kv,lease,failure-cm"}
 	status, _, errs := execute(t, "", args...)
 	if status != 0 {
 		t.Fatalf("status %d\n%s", status, errs)
@@ -34,7 +34,7 @@ func TestBenchReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"figures mean nothing", "| the same: new orders | ", "(benchmarks/tatp-open-3.svg)", "(benchmarks/leases.svg)", "M rows | not measured"} {
+	for _, want := range []string{"figures mean nothing", "| the same: new orders | ", "(benchmarks/tatp-open-3.svg)", "(benchmarks/leases.svg)", "(benchmarks/failure-cm.svg)", "M rows | not measured"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

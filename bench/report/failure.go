@@ -1,0 +1,48 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/bench/failure"
+)
+
+// failure is the distributions of what failures cost, and the timelines of the median
+// runs.
+func (p *page) failure() error {
+	var rows [][]string
+	var measured []*failure.Result
+	for _, v := range failures {
+		found, err := objectsOf[failure.Result](p.results, v.experiment)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			rows = append(rows, []string{v.label, notMeasured, "", "", "", "", ""})
+			measured = append(measured, nil)
+			continue
+		}
+		measured = append(measured, found[0])
+		label := v.label
+		for _, d := range found[0].Distribution {
+			row := []string{label, d.Name, fmt.Sprint(d.Runs)}
+			for _, ms := range []float64{d.Minimum, d.Median, d.P90, d.Maximum} {
+				f := figure{median: ms, n: d.Runs, isForeign: d.Runs == 0}
+				row = append(row, f.short())
+			}
+			rows, label = append(rows, row), ""
+		}
+	}
+	p.table([]string{"killed", "milliseconds from", "failures", "minimum", "median", "90 %", "maximum"}, rows)
+	for i, v := range failures {
+		res := measured[i]
+		if res == nil {
+			continue
+		}
+		p.line("The median run, killed: %s; %d machines, %d replicas, leases of %g ms kept by a %s.\n",
+			v.label, res.Conditions.Machines, res.Conditions.Replicas, res.LeaseMilliseconds, res.LeaseKeptBy)
+		if err := p.plot(v.name, "throughput by the millisecond around the kill: "+v.label, res.Plot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
