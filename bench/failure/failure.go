@@ -238,7 +238,7 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), conditions: measured.Conditions,
 	}
 	r.Before = 1000 * mean(series[:min(killed, len(series))])
-	if back, ok := backAfter(series, killed, int(f.suspected.Sub(f.measured).Milliseconds())); ok {
+	if back, ok := backAfter(series, killed, 1+int(f.suspected.Sub(f.measured).Milliseconds())); ok {
 		ms := since(f.measured.Add(time.Duration(back) * time.Millisecond))
 		r.Throughput = &ms
 	}

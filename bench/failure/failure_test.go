@@ -105,7 +105,10 @@ func (f *fake) Kill(machine int) (time.Time, error) {
 		steps = "none"
 	}
 	f.say(2*time.Millisecond, fmt.Sprintf(`"msg":"machine suspected","suspect":%d`, machine))
-	f.say(6*time.Millisecond, fmt.Sprintf(`"msg":"reconfigured","dead":[%d],"took":3000000,"steps":%q`, machine, steps))
+	left := slices.DeleteFunc([]int{0, 1, 2, 3, 4}, func(m int) bool { return slices.Contains(f.killed, m) })
+	members, _ := json.Marshal(left)
+	f.say(4*time.Millisecond, fmt.Sprintf(`"msg":"configuration stored","configuration":%d,"machines":%s`, 5+len(f.killed), members))
+	f.say(6*time.Millisecond, fmt.Sprintf(`"msg":"reconfigured","configuration":%d,"took":3000000,"steps":%q`, 5+len(f.killed), steps))
 	f.say(20*time.Millisecond, `"msg":"replica filled","region":3,"bytes":1000,"took":8000000`)
 	f.say(30*time.Millisecond, `"msg":"replica filled","region":4,"bytes":500,"took":18000000`)
 	if f.lose {

@@ -22,7 +22,8 @@ type event struct {
 	Message string        `json:"msg"`
 	Machine int           `json:"-"` // whose log it is
 	Suspect *int          `json:"suspect"`
-	Dead    []int         `json:"dead"`
+	ID      uint64        `json:"configuration"`
+	Members []int         `json:"machines"`
 	Took    time.Duration `json:"took"`
 	Steps   string        `json:"steps"`
 	Bytes   int64         `json:"bytes"`
@@ -34,6 +35,7 @@ type event struct {
 const (
 	leasesKept   = "leases"
 	suspected    = "machine suspected"
+	stored       = "configuration stored"
 	reconfigured = "reconfigured"
 	filled       = "replica filled"
 )
@@ -96,12 +98,21 @@ func timesOf(e *event) (reconfiguration, error) {
 }
 
 // withoutAll returns the reconfiguration after which none of the victims is a member,
-// and whether there has been one.
+// and whether there has been one. A configuration in which some of them still are may
+// be replaced before its regions are active; then nobody says of it that they are.
 func (l *Log) withoutAll(victims []int, since time.Time) (r reconfiguration, ok bool, err error) {
-	left := slices.Clone(victims)
+	isVictim := func(m int) bool { return slices.Contains(victims, m) }
+	var first uint64
+	for _, e := range l.since(since, stored) {
+		if !slices.ContainsFunc(e.Members, isVictim) && (first == 0 || e.ID < first) {
+			first = e.ID
+		}
+	}
+	if first == 0 {
+		return r, false, nil
+	}
 	for _, e := range l.since(since, reconfigured) {
-		left = slices.DeleteFunc(left, func(m int) bool { return slices.Contains(e.Dead, m) })
-		if len(left) == 0 {
+		if e.ID >= first {
 			r, err = timesOf(&e)
 			return r, err == nil, err
 		}
