@@ -199,7 +199,11 @@ func (m *Member) openTransactions() (err error) {
 		Events: txn.Events{
 			Fenced: func(peer rdma.MachineID, err error) {
 				m.log.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
-				m.membership.Suspect(peer)
+				if errors.Is(err, rdma.ErrKey) || errors.Is(err, txn.ErrLost) {
+					m.membership.Renew() // it lives, and has ended the connection
+				} else {
+					m.membership.Suspect(peer)
+				}
 			},
 			Step: m.cfg.Steps,
 		},

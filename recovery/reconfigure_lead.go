@@ -63,6 +63,23 @@ func (m *Membership) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	return isNew
 }
 
+// Renew says that this machine is not connected to another member, though nobody need
+// have failed: it has the CM go on to the next configuration, in which the two connect
+// anew. It does not wait for it.
+func (m *Membership) Renew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	switch {
+	case m.mu.phase != member:
+	case c.CM != m.self.Machine:
+		m.reportLocked(c)
+	default:
+		m.mu.renew = true
+		m.leadLocked()
+	}
+}
+
 // reportLocked tells the CM that this machine cannot reach another, once in each
 // configuration.
 func (m *Membership) reportLocked(c *cluster.Configuration) {

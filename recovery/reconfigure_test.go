@@ -439,11 +439,16 @@ func TestUnreachable(t *testing.T) {
 		if g.until("no more changes", func() bool { return !g.nodes[a].Status().Changing && !g.nodes[before.CM].Status().Changing }); g.cm() != before.CM {
 			t.Errorf("the CM is %d", g.cm())
 		}
+		for i, x := range []rdma.MachineID{a, before.CM} { // that of a peer that lives, and the CM
+			g.nodes[x].Renew()
+			g.until("the next configuration", func() bool { return g.nodes[b].Configuration().ID == before.ID+2+cluster.ID(i) })
+			g.settled(5)
+		}
 		g.nodes[a].Suspect(a) // nobody
 		g.world.Machine(b).Kill()
 		killed := g.world.Now()
 		g.nodes[a].Suspect(b)
-		g.until("the next configuration", func() bool { c, _ := g.store.MemoryStore.Load(); return c.ID > before.ID+1 })
+		g.until("the next configuration", func() bool { c, _ := g.store.MemoryStore.Load(); return c.ID > before.ID+3 })
 		if took := g.world.Now() - killed; took > g.nodes[a].keeper.Length()/2 {
 			t.Errorf("replaced after %v", took)
 		}

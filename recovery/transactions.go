@@ -153,7 +153,7 @@ func (t *Transactions) Freeze(c *cluster.Configuration) {
 	if last != nil {
 		last.cancel()
 	}
-	t.cfg.Machine.Freeze(c)
+	r.apart = t.cfg.Machine.Freeze(c)
 }
 
 // Commit does the rest, at NEW-CONFIG-COMMIT of the configuration of the latest

@@ -41,9 +41,29 @@ type exchange struct {
 	reply       []byte // nil if it was refused, or has not been answered yet
 }
 
-// unconnected returns the members that this machine cannot write to.
+// unconnected returns the members that this machine could not write to at Freeze, and
+// cannot yet. Not those to which a connection has broken since: they have written
+// here what nobody has read yet, and this configuration's recovery knows nothing of.
+// The next configuration's will.
 func (r *run) unconnected() []rdma.MachineID {
-	return slices.DeleteFunc(r.others(), r.m.Connected)
+	return slices.DeleteFunc(slices.Clone(r.apart), r.hasConnected)
+}
+
+func (r *run) hasConnected(to rdma.MachineID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.connected[to]
+}
+
+// connectWith connects to what a member offers.
+func (r *run) connectWith(to rdma.MachineID, g txn.Greeting) error {
+	if err := r.m.Connect(to, g); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.connected[to] = true
+	return nil
 }
 
 // connect connects to members that this machine cannot write to. Before the
@@ -56,7 +76,7 @@ func (r *run) connect(ctx context.Context) error {
 }
 
 func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
-	for !r.m.Connected(to) && ctx.Err() == nil {
+	for !r.hasConnected(to) && ctx.Err() == nil {
 		err := r.exchange(ctx, to)
 		r.mu.Lock()
 		isLate := r.mu.settled
@@ -105,7 +125,7 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	if err != nil {
 		return err
 	}
-	return r.m.Connect(to, g)
+	return r.connectWith(to, g)
 }
 
 // begin numbers an exchange with a member, if none is going on and r is not over.
@@ -203,7 +223,7 @@ func (r *run) accept(from rdma.MachineID, g txn.Greeting) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.m.Connect(from, g); err != nil {
+	if err := r.connectWith(from, g); err != nil {
 		return nil, err
 	}
 	return own.Append(binary.LittleEndian.AppendUint64(nil, number)), nil

@@ -28,6 +28,8 @@ type run struct {
 	self   rdma.MachineID
 	ctx    context.Context
 	cancel context.CancelFunc
+	// apart are the members to which this machine was not connected at Freeze.
+	apart []rdma.MachineID
 	// changed is set when mu's fields have changed. Only the run itself waits.
 	changed clock.Event
 
@@ -36,6 +38,7 @@ type run struct {
 		drained    bool                    // step 2 is over
 		voted      bool                    // step 6 is over
 		settled    bool                    // all is
+		connected  map[rdma.MachineID]bool // who has been connected to since Freeze
 		refused    error                   // what a call was last refused for
 		needs      map[rdma.MachineID]bool // who has sent all its NEED-RECOVERY
 		claims     map[claimID]*claim      // about regions whose primary is here
@@ -68,6 +71,7 @@ func newRun(t *Transactions, c *cluster.Configuration) *run {
 	r := &run{t: t, m: t.cfg.Machine, c: c, self: t.cfg.Machine.ID(), changed: t.cfg.Clock.NewEvent()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.mu.needs, r.mu.voters = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
+	r.mu.connected = make(map[rdma.MachineID]bool)
 	r.mu.claims, r.mu.ballots = make(map[claimID]*claim), make(map[txn.ID]*ballot)
 	return r
 }

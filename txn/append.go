@@ -81,6 +81,7 @@ func (w *worker) append(p *part, kind RecordKind, op *pendingOp) error {
 	}
 	tag := uint64(rdma.Unsignalled)
 	if op != nil {
+		op.record = true
 		tag = w.ops.add(*op)
 	}
 	_, done, err := log.PostReserved(tag)
@@ -90,7 +91,10 @@ func (w *worker) append(p *part, kind RecordKind, op *pendingOp) error {
 	}
 	if op != nil && (done || err != nil) {
 		w.ops.drop(tag)
-		return w.settle(op, err)
+		err = w.settle(op, err)
+	}
+	if err != nil && p.peer != nil {
+		w.fence(p.peer, err)
 	}
 	return err
 }

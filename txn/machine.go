@@ -43,8 +43,9 @@ type Config struct {
 
 // Events are told of what happens. Each field may be nil.
 type Events struct {
-	// Fenced: what a peer wrote here makes no sense; nothing of it is believed
-	// any more.
+	// Fenced: what a peer wrote here makes no sense, or the connection to it has
+	// ended (rdma.ErrBroken, rdma.ErrKey, ErrLost); nothing of it is believed any
+	// more. Only another configuration ends what is under way with it.
 	Fenced func(peer rdma.MachineID, err error)
 	// Step: a transaction has come this far. It is called with locks held, must
 	// not use the machine, and is for tests, which stop the world in it.

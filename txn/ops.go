@@ -21,6 +21,10 @@ type ops struct {
 type pendingOp struct {
 	wait *waiter
 	acks *acks
+	// record says that a record is being written to the peer's log. A peer that
+	// does not get it is fenced, whatever the reason: only recovery can end the
+	// transaction.
+	record bool
 	// refresh is the peer whose log's head is being read.
 	refresh *peer
 }
@@ -88,6 +92,9 @@ func (o *ops) complete(w *worker, c rdma.Completion) {
 	}
 	op := o.drop(c.Tag)
 	_ = w.settle(&op, c.Err)
+	if op.record && c.Err != nil {
+		w.fence(w.peers[c.To], c.Err)
+	}
 	w.lose(c.To, c.Err)
 }
 

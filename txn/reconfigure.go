@@ -53,14 +53,21 @@ const (
 // the present one's. When it returns, nothing that this machine has begun to commit can proceed on
 // its own, and nothing that a machine no longer in c replies is believed. Regions
 // whose primary is new, or was not active before, are blocked.
-func (m *Machine) Freeze(c *cluster.Configuration) {
+//
+// A member to which this machine is not connected with all its workers can write
+// nothing to it in c, until they have connected anew. The peer need not know of it: it
+// finds out by its first WRITE. Without that, what it writes in c would be lost when
+// its logs are emptied for the new connection, though it had been acknowledged. Freeze
+// returns these members.
+func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	member := func(id rdma.MachineID) bool { _, ok := c.Member(id); return ok }
+	apart = slices.DeleteFunc(slices.Clone(c.Machines), func(id rdma.MachineID) bool { return id == m.cfg.ID || m.Connected(id) })
 	m.recovery.going.Store(true)
 	m.recovery.mu.Lock()
 	m.config.Store(uint32(c.ID))
 	m.recovery.mu.Unlock()
 	for _, w := range m.workers {
-		w.freeze(uint32(c.ID), member)
+		w.freeze(uint32(c.ID), member, apart)
 	}
 	m.lent.refuse(func(id rdma.MachineID) bool { return !member(id) })
 	m.Remap(c, func(id region.ID) *region.Region {
@@ -69,9 +76,10 @@ func (m *Machine) Freeze(c *cluster.Configuration) {
 		}
 		return nil
 	})
+	return apart
 }
 
-func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool) {
+func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart []rdma.MachineID) {
 	w.lock()
 	defer w.unlock()
 	w.frozen, w.config, w.boundary = true, config, w.window.next
@@ -90,10 +98,32 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool) {
 		}
 		p.in.freeze(config)
 		p.truncated = nil // what the peer does not know yet, recovery finds
-		if !member(p.id) && p.broken == nil {
-			p.broken = ErrLost
-			w.disappoint(p.id, ErrLost)
+		if slices.Contains(apart, p.id) {
+			w.sever(p)
+		} else if !member(p.id) {
+			w.lostPeer(p)
 		}
+	}
+}
+
+// sever ends the connection to a peer both ways. What is in its log stays, for
+// recovery, under another key than the peer knows.
+func (w *worker) sever(p *peer) {
+	w.lostPeer(p)
+	nic := w.m.cfg.NIC
+	nic.Deregister(logKey(p.id, w.id, p.life))
+	nic.Deregister(messagesKey(p.id, w.id, p.life))
+	p.life++
+	// There is room where two have gone; a NIC that is closed shows nothing anyway.
+	_ = nic.Register(logKey(p.id, w.id, p.life), p.memory)
+}
+
+// lostPeer has nothing of a peer be believed any more, without asking for another
+// configuration.
+func (w *worker) lostPeer(p *peer) {
+	if p.broken == nil {
+		p.broken = ErrLost
+		w.disappoint(p.id, ErrLost)
 	}
 }
 

@@ -177,15 +177,16 @@ func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
 
 // relisten empties what a peer has written to here, which has begun another life
 // or was cut off. Positions go on, so that a credit that comes late does no harm.
+// Commits that are under way with it only another configuration can end.
 func (w *worker) relisten(before, p *peer) error {
 	if len(before.in.txs) > 0 {
 		return ErrHeld
 	}
 	w.ops.poll(w) // what is left of the old connection
-	if before.broken == nil {
-		before.broken = ErrLost
-		w.disappoint(p.id, ErrLost)
+	if w.commitsWith(before) {
+		w.fence(before, ErrLost)
 	}
+	w.lostPeer(before)
 	cfg := &w.m.cfg
 	cfg.NIC.Deregister(logKey(p.id, w.id, before.life))
 	cfg.NIC.Deregister(messagesKey(p.id, w.id, before.life))
@@ -195,6 +196,16 @@ func (w *worker) relisten(before, p *peer) error {
 	p.in = newLogReader(w.m, p.id, w.id, before.in.rx)
 	p.in.drained = before.in.drained
 	return nil
+}
+
+// commitsWith says whether a peer takes part in a commit that is under way.
+func (w *worker) commitsWith(p *peer) bool {
+	for c := w.begun; c != nil; c = c.next {
+		if slices.ContainsFunc(c.parts, func(x part) bool { return x.peer == p }) {
+			return true
+		}
+	}
+	return false
 }
 
 // connect attaches to what the sibling at machine to listens to.

@@ -1,0 +1,94 @@
+package txn_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A member whose connection is broken at its peer, and which does not know it, writes
+// nothing to that peer from the next configuration on: what it has written before is
+// still found and read, what it writes then fails, and it says so.
+func TestFreezeEndsBrokenConnections(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		r := open(t, farm.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock(), Network: local.Options{Async: async}}, 3)
+		r.settle()
+		r.lost = true
+		fenced := r.fences(0)
+		sender, m, p := r.Machine(0), r.Machine(1), r.ptrs[0]
+		if !slices.Equal(m.Replicas(p), []rdma.MachineID{0, 1}) {
+			t.Fatalf("object 0 is at %v", m.Replicas(p))
+		}
+		sender.AppendMessage(0, 1, nil) // which is none
+		awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return m.Broken(0, 0) != nil })
+		id := txn.ID{Config: m.Configuration(), Machine: 0, Seq: 1000}
+		sender.AppendLog(0, 1, txn.AppendRecord(nil, &txn.Record{
+			Kind: txn.RecordCommitBackup, ID: id, Regions: []region.ID{p.Addr.Region()},
+			Writes: []txn.Write{{Ptr: p, Version: 1, Payload: make([]byte, p.Capacity())}},
+		}))
+		awaitTrue(t, "the record has landed", func() bool {
+			records, err := m.LogRecords(0, 0)
+			must(t, err)
+			return slices.ContainsFunc(records, func(x txn.Record) bool { return x.ID == id })
+		})
+		next := r.Status().Configuration
+		next.ID++
+		if apart := m.Freeze(next); !slices.Equal(apart, []rdma.MachineID{0}) {
+			t.Errorf("machine 1 is apart from %v", apart)
+		}
+		found := m.Drain()
+		i := slices.IndexFunc(found, func(e txn.Evidence) bool { return e.ID == id })
+		if i < 0 {
+			t.Fatalf("found %v", found)
+		}
+		if writes, err := r.Machine(2).Fetch(1, found[i]); err != nil || len(writes) != 1 {
+			t.Errorf("fetched %v, %v", writes, err)
+		}
+		err := sender.Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs[:1], 7) })
+		if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, rdma.ErrKey) {
+			t.Errorf("machine 0 commits: %v", err)
+		}
+		if err, ok := fenced.Load(rdma.MachineID(1)); !ok || !errors.Is(err.(error), rdma.ErrKey) {
+			t.Errorf("machine 0 says of machine 1: %v", err)
+		}
+	}
+}
+
+// A peer that connects anew takes away what commits under way had been written to:
+// the machine asks for a configuration that ends them.
+func TestListenAgainAmongCommits(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHandClock()}, 2)
+	r.settle()
+	r.lost = true
+	fenced, m := r.fences(0), r.Machine(0)
+	m.OnStep(func(s txn.Step) {
+		if s == txn.StepValidate {
+			_, err := m.Listen(1)
+			must(t, err)
+		}
+	})
+	if err := m.Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs, 7) }); err == nil {
+		t.Error("it has committed")
+	}
+	if err, ok := fenced.Load(rdma.MachineID(1)); !ok || !errors.Is(err.(error), txn.ErrLost) {
+		t.Errorf("machine 0 says of machine 1: %v", err)
+	}
+}
+
+func awaitTrue(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for range 5000 {
+		if f() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("not so: %s", what)
+}
