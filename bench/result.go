@@ -283,6 +283,9 @@ func (res *Result) remarks() string {
 
 // count prints a number with its thousands apart.
 func count(n float64) string {
+	if n < 0 {
+		return "-" + count(-n)
+	}
 	if n < 10 && n != float64(int64(n)) {
 		return strconv.FormatFloat(n, 'f', 1, 64)
 	}

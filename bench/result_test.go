@@ -217,3 +217,11 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[float64]string{0: "0", 2.5: "2.5", 999: "999", 1e3: "1,000", 1234567: "1,234,567", -500: "-500", -1500: "-1,500"} {
+		if got := count(n); got != want {
+			t.Errorf("%v is printed as %s, want %s", n, got, want)
+		}
+	}
+}
