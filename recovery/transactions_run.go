@@ -151,16 +151,21 @@ func (r *run) primaryOf() (ids []region.ID, backups []rdma.MachineID) {
 // activate goes through steps 2 to 4, unless ctx ends or the run is over.
 func (r *run) activate(ctx context.Context) error {
 	ctx = either{ctx, r.ctx}
-	found := r.m.Drain()
+	found, err := r.m.Drain(r.c.ID)
+	if err != nil {
+		return err
+	}
 	r.t.reached(StepDrained)
-	r.m.Resume()
+	if err := r.m.Resume(r.c.ID); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	r.claimLocked(r.self, found)
 	r.mu.drained = true
 	r.mu.Unlock()
 	r.t.spawn(func() { r.needRecovery(found) })
 	mine, backups := r.primaryOf()
-	err := r.wait(ctx, func() bool {
+	err = r.wait(ctx, func() bool {
 		return !slices.ContainsFunc(backups, func(b rdma.MachineID) bool { return !r.mu.needs[b] })
 	})
 	if err != nil {

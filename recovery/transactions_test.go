@@ -1,6 +1,8 @@
 package recovery_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -65,6 +67,63 @@ func TestKillDuringRecovery(t *testing.T) {
 				x.check(rec)
 			})
 		}
+	}
+}
+
+// A Commit that has begun goes on when the next configuration has been frozen, and
+// when it has locked what recovers: it changes nothing any more.
+func TestCommitIsOvertaken(t *testing.T) {
+	for _, at := range []recovery.Step{recovery.StepFetched, recovery.StepLocked, recovery.StepVoted} {
+		t.Run(at.String(), func(t *testing.T) {
+			x := start(t, shape{5, 3, false})
+			x.populate(15)
+			rec := history.NewRecorder()
+			var commits atomic.Int32
+			x.onTxn.set(func(m rdma.MachineID, s txn.Step) {
+				if m == 1 && s == txn.StepCommitBackup && commits.Add(1) == 13 {
+					x.kill(1)
+				}
+			})
+			const late = rdma.MachineID(3)
+			var goOn atomic.Pointer[func() error]
+			var overtaken atomic.Bool
+			x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
+				switch c := x.configuration().ID; {
+				case m != late:
+				case c == 2 && s == recovery.StepDrained && goOn.Load() == nil:
+					f := x.nodes[late].t.Late(c)
+					goOn.Store(&f)
+					x.kill(0)
+				case c == 3 && s == at && overtaken.CompareAndSwap(false, true):
+					if err := (*goOn.Load())(); !errors.Is(err, txn.ErrConfiguration) {
+						t.Errorf("an overtaken commit: %v, want %v", err, txn.ErrConfiguration)
+					}
+				}
+			})
+			x.play(2, 40, 1, rec)
+			x.check(rec)
+			if !overtaken.Load() {
+				t.Error("no commit was overtaken")
+			}
+		})
+	}
+}
+
+// The next configuration may come when the logs have just been drained: no commit
+// begins in the one that it replaces.
+func TestResumeIsOvertaken(t *testing.T) {
+	x := start(t, shape{5, 3, false})
+	n := x.nodes[3]
+	second, _ := x.c.Without([]rdma.MachineID{1}, 0)
+	third, _ := second.Without([]rdma.MachineID{0}, 2)
+	x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
+		if m == n.id && s == recovery.StepDrained {
+			n.t.Freeze(third)
+		}
+	})
+	n.t.Freeze(second)
+	if err := n.t.Commit(context.Background(), second); !errors.Is(err, txn.ErrConfiguration) {
+		t.Errorf("an overtaken commit: %v, want %v", err, txn.ErrConfiguration)
 	}
 }
 

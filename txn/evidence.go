@@ -121,10 +121,15 @@ func (m *Machine) LastDrained() cluster.ID { return cluster.ID(m.recovery.draine
 // Drain processes every record in every log of this machine, also of machines
 // that are no members any more, and sees to it that none of an older
 // configuration counts that lands later. It returns what the logs say, in order.
-func (m *Machine) Drain() []Evidence {
+// Once the next configuration's Freeze has begun it does nothing: what that
+// recovery has found and locked would be forgotten.
+func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.check(in); err != nil {
+		return nil, err
+	}
 	for _, w := range m.workers {
 		w.lock()
 		w.drain()
@@ -141,7 +146,7 @@ func (m *Machine) Drain() []Evidence {
 	maps.DeleteFunc(r.traces, func(_ ID, t *trace) bool {
 		return len(t.parts) == 0 // truncated but for what it has come to
 	})
-	return r.evidence()
+	return r.evidence(), nil
 }
 
 func (r *recoveryState) evidence() []Evidence {

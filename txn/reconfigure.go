@@ -168,13 +168,21 @@ func (m *Machine) Activate(config cluster.ID, ids []region.ID) {
 	m.routes.Store(&next)
 }
 
-// Resume lets commits begin in the new configuration.
-func (m *Machine) Resume() {
+// Resume lets commits begin in configuration in, unless the next one's Freeze has
+// begun.
+func (m *Machine) Resume(in cluster.ID) error {
+	r := &m.recovery
+	r.mu.Lock() // Freeze changes the configuration before it freezes a worker
+	defer r.mu.Unlock()
+	if err := r.check(in); err != nil {
+		return err
+	}
 	for _, w := range m.workers {
 		w.lock()
 		w.frozen = false
 		w.unlock()
 	}
+	return nil
 }
 
 // Config returns the identifier of the current configuration.

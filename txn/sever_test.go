@@ -43,7 +43,8 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 		if apart := m.Freeze(next); !slices.Equal(apart, []rdma.MachineID{0}) {
 			t.Errorf("machine 1 is apart from %v", apart)
 		}
-		found := m.Drain()
+		found, err := m.Drain(next.ID)
+		must(t, err)
 		i := slices.IndexFunc(found, func(e txn.Evidence) bool { return e.ID == id })
 		if i < 0 {
 			t.Fatalf("found %v", found)
@@ -51,7 +52,7 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 		if writes, err := r.Machine(2).Fetch(1, found[i]); err != nil || len(writes) != 1 {
 			t.Errorf("fetched %v, %v", writes, err)
 		}
-		err := sender.Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs[:1], 7) })
+		err = sender.Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs[:1], 7) })
 		if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, rdma.ErrKey) {
 			t.Errorf("machine 0 commits: %v", err)
 		}
