@@ -25,6 +25,7 @@ type benchCommand struct {
 	TATP benchTATPCommand `cmd:"" name:"tatp" help:"TATP: short transactions on the subscribers of a mobile telephone network."`
 	TPCC benchTPCCCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
 	KV   benchKVCommand   `cmd:"" name:"kv" help:"Lookups and updates of random keys in a hash table that is nearly full."`
+	TAO  benchTAOCommand  `cmd:"" name:"tao" help:"A social graph: reads of nodes and edges as Facebook's TAO has them, few updates."`
 
 	Failure benchFailureCommand `cmd:"" help:"What the failure of machines costs the others, while they run TATP."`
 	Lease   benchLeaseCommand   `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`

@@ -39,6 +39,8 @@ func TestBench(t *testing.T) {
 		"tatp sql": {[]string{"tatp", "--subscribers", "40", "--api", "sql"}, []string{"TATP, sql, 1 machine"}, 1},
 		"tpcc":     {[]string{"tpcc", "--warehouses", "2", "--customers", "20", "--items", "50", "--threads", "2"}, []string{"TPC-C, native, 1 machine, 2 warehouses (reduced: 20 customers a district, 50 items), 2 threads", "New-Order"}, 1},
 		"tatp shm": {[]string{"tatp", "--subscribers", "200", "--machines", "3", "--replicas", "2", "--transport", "shm"}, []string{"TATP, native, 3 machines, 2 replicas over shm, 200 subscribers, 1 thread each", "each machine a process"}, 1},
+		"tao":      {[]string{"tao", "--nodes", "300"}, []string{"TAO, native, 1 machine, 300 nodes, 1 thread", "assoc_range"}, 1},
+		"tao shm":  {[]string{"tao", "--nodes", "300", "--lock-free", "--machines", "3", "--replicas", "2", "--transport", "shm"}, []string{"TAO, lock-free reads only, native, 3 machines, 2 replicas over shm", "obj_get"}, 1},
 		"kv batch": {[]string{"kv", "--keys", "1000", "--batch", "16"}, []string{"key-value, uniform keys, lookups of 16, native"}, 1},
 		"kv shm":   {[]string{"kv", "--keys", "1000", "--updates", "50", "--machines", "2", "--transport", "shm", "--one-two-sided", "--rate", "500,1000"}, []string{"2 machines, 1 replicas over shm, 921 keys"}, 2},
 		"tpcc shm": {[]string{"tpcc", "--warehouses", "3", "--customers", "20", "--items", "50", "--machines", "2", "--replicas", "2", "--transport", "shm"}, []string{"TPC-C, native, 2 machines", "New-Order"}, 1},
@@ -111,6 +113,9 @@ func TestBenchIsRefused(t *testing.T) {
 	}
 	if status, _, errs := execute(t, "", "bench", "kv", "--batch", "2", "--rate", "5"); status != exitUsage || !strings.Contains(errs, "--batch") {
 		t.Errorf("batches in the open loop: status %d, %q", status, errs)
+	}
+	if status, _, errs := execute(t, "", "bench", "tao", "--api", "sql"); status != exitUsage || !strings.Contains(errs, `for the API "native"`) {
+		t.Errorf("the graph store through SQL: status %d, %q", status, errs)
 	}
 	t.Setenv(asProgram, "1")
 	if status, _, errs := execute(t, "", "bench", "tatp", "--transport", "shm", "--subscribers=-5"); status != exitUsage || !strings.Contains(errs, "-5 subscribers") {

@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"console"},
 	{"."},
 	{"bench", "bench/load", "bench/micro", "bench/micro/table"},
-	{"bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure"},
+	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure"},
 	{"bench/compare", "bench/report"},
 	{"cmd/farmsql"},
 	{"sql/enginetest"}, // go-mysql-server's own tests, on our engine

@@ -1,0 +1,85 @@
+package tao
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// The graph as it is loaded. What belongs to a node depends only on the seed and the
+// node.
+const (
+	degreeMax = 1000
+	// P(degree >= d) is (1 + d/degreeScale)^-degreeShape: 4.35 on average.
+	degreeShape = 1.5
+	degreeScale = 2.528
+
+	dataMedian = 128
+	dataMax    = 8192
+
+	// stride takes an edge's target to the next edge's: a prime larger than any
+	// number of nodes, so that no target comes twice.
+	stride = 1<<31 - 1
+
+	// newest is the time of the newest edge loaded, in microseconds: in 2001.
+	newest = 1_000_000_000_000_000
+)
+
+type generator struct {
+	seed, nodes uint64
+}
+
+// mixed is the finalizer of SplitMix64.
+func mixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// draw returns the which-th number of a node.
+func (g generator) draw(id, which uint64) uint64 { return mixed(mixed(g.seed^id) + which) }
+
+// unit makes a number of (0, 1] of one of 64 bits.
+func unit(x uint64) float64 { return (float64(x>>11) + 1) / (1 << 53) }
+
+// degree is how many edges a node has, of all types.
+func (g generator) degree(id uint64) int {
+	d := degreeScale * (math.Pow(unit(g.draw(id, 0)), -1/degreeShape) - 1)
+	return int(min(d, degreeMax, float64(g.nodes)))
+}
+
+// count is how many of them are of a type.
+func (g generator) count(id uint64, kind uint8) int {
+	return (g.degree(id) + types - 1 - int(kind)) / types
+}
+
+// target is where the k-th edge of a type leads, the first being the newest.
+func (g generator) target(id uint64, kind uint8, k int) uint64 {
+	return 1 + (g.draw(id, 1)%g.nodes+uint64(k*types+int(kind))*stride)%g.nodes
+}
+
+func (g generator) time(k int) uint64 { return newest - uint64(k) }
+
+// length is that of a node's data.
+func (g generator) length(id uint64) int { return dataLength(g.draw(id, 2), g.draw(id, 3)) }
+
+// dataLength is lognormal with sigma 1, by Box and Muller.
+func dataLength(a, b uint64) int {
+	normal := math.Sqrt(-2*math.Log(unit(a))) * math.Cos(2*math.Pi*unit(b))
+	return int(min(dataMedian*math.Exp(normal), dataMax))
+}
+
+// typeOf is a node's type.
+func typeOf(id uint64) uint8 { return uint8(mixed(id) % 10) }
+
+// fillData makes the data of a version of a node.
+func fillData(data []byte, id uint64, version uint32) {
+	x := mixed(id ^ uint64(version)<<32)
+	for len(data) >= 8 {
+		binary.LittleEndian.PutUint64(data, x)
+		data, x = data[8:], x*0x9e3779b97f4a7c15+1
+	}
+	for i := range data {
+		data[i] = byte(x >> (8 * i))
+	}
+}

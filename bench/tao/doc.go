@@ -1,0 +1,57 @@
+// Package tao is the graph store of NSDI'14 section 4.4, after Facebook's TAO, under
+// a load like LinkBench's.
+//
+// # The store
+//
+// A node is an object with its data inside, and its name is a fat pointer. Its edges
+// of one type are a linked list, near the node, in reverse order of time; each list
+// node, called block here, holds several edges. The node has the heads of its lists
+// and how many edges are in them:
+//
+//	node:   id, version, length, type | counts | heads | data
+//	block:  node's id, next, number of edges, type, is it the head | edges
+//	edge:   name of the node it leads to, time, 8 bytes of data
+//
+//	operation            share   how
+//	obj_get             28.84 %  lock-free read of the node
+//	assoc_range         43.61 %  lock-free read of the list's head, whose pointer clients cache
+//	assoc_count         11.68 %  lock-free read of the node
+//	assoc_get           15.67 %  shipped to the node's primary, which looks through the list
+//	obj_add              0.03 %  transaction
+//	obj_update           0.04 %  the same
+//	obj_delete          0.004 %  the same: the node and its lists; edges to it stay
+//	assoc_add            0.11 %  the same; if there is such an edge it is replaced
+//	assoc_delete         0.02 %  the same
+//
+// The paper increments the incarnation of a head that is not the head any more, so
+// that clients notice. Here only freeing an object does, so a block says whether it
+// is the head. A range of more edges than the head has is a transaction.
+//
+// Pointers are kept for long. The memory behind one may have been freed and be part
+// of an object of another size by now, so what is read must also say whose it is.
+//
+// Loaded nodes are numbered, and a hash table keeps the numbers, to make out the
+// names by: each process reads it once, after loading. It is no part of reads.
+//
+// # The load
+//
+// From LinkBench's configuration: two types of edges, 4.35 edges a node (as the paper
+// had), data of 128 bytes in the median in nodes and 8 in edges, accesses by Zipf
+// distributions (exponents 0.625 for nodes, 0.606 for their updates, 0.8 for edges and
+// 0.741 for their updates; deletions uniform), 2.6 nodes in an assoc_get on average, half of
+// which are there. Degrees are a power law in the place of LinkBench's table: 39 % of
+// nodes have no edge, none has more than a thousand. They do not depend on how often a
+// node is accessed; in LinkBench 0.5 % of the reads of edges do. An update of a node keeps
+// the length of its data.
+//
+// The mix is TAO's (USENIX ATC'13, figure 3), 99.8 % reads. As in the paper there are
+// four kinds of reads: assoc_time_range is counted as assoc_range, and
+// assoc_change_type as assoc_add. A range is of the ten newest edges.
+//
+// # What is checked
+//
+// Nodes and edges are as many as were loaded and clients have added less those
+// deleted; counts are the lengths of lists, which are in order, belong to their node
+// and lead nowhere twice; every edge leads to a node that is there or has been deleted;
+// the data of nodes and edges are those of their version and time.
+package tao

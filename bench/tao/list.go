@@ -1,0 +1,269 @@
+package tao
+
+import (
+	"errors"
+
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A list is the edges of one type of a node, in a transaction.
+type list struct {
+	t      *txn.Tx
+	at     region.Ptr // the node
+	id     uint64
+	kind   uint8
+	node   node
+	blocks []listBlock
+}
+
+type listBlock struct {
+	ptr region.Ptr
+	block
+}
+
+// getNode reads a node; bench.ErrMiss says that it has been deleted.
+func getNode(t *txn.Tx, at region.Ptr, id uint64) (node, error) {
+	// To read what is freed ends a transaction, to peek at it does not.
+	if _, _, err := t.Peek(at); err != nil {
+		if errors.Is(err, region.ErrFreed) {
+			err = bench.ErrMiss
+		}
+		return nil, err
+	}
+	n, err := t.Read(at)
+	if err == nil && !isNode(n, id) {
+		err = bench.ErrMiss // its memory has become another object's
+	}
+	return n, err
+}
+
+// isNode says whether a payload is that of a node.
+func isNode(payload []byte, id uint64) bool {
+	return len(payload) >= nodeBytes && node(payload).id() == id
+}
+
+// open reads the node and the blocks of the list, until they have that many edges.
+func (l *list) open(t *txn.Tx, at region.Ptr, id uint64, kind uint8, edges int) (err error) {
+	*l = list{t: t, at: at, id: id, kind: kind, blocks: l.blocks[:0]}
+	if l.node, err = getNode(t, at, id); err != nil {
+		return err
+	}
+	p, err := l.node.head(kind)
+	for ; err == nil && !p.IsNil() && edges > 0; p, err = l.blocks[len(l.blocks)-1].next() {
+		payload, err := t.Read(p)
+		if err != nil {
+			return err
+		}
+		b, ok := asBlock(payload, id, kind)
+		if !ok {
+			return broken("node %d: no block of its edges of type %d at %v", id, kind, p)
+		}
+		l.blocks = append(l.blocks, listBlock{p, b})
+		edges -= b.n()
+	}
+	return err
+}
+
+// find returns where the edge to a node is, or -1s.
+func (l *list) find(to []byte) (in, i int) {
+	for in := range l.blocks {
+		if i := l.blocks[in].find(to); i >= 0 {
+			return in, i
+		}
+	}
+	return -1, -1
+}
+
+// write opens a block for writing.
+func (l *list) write(in int) error {
+	payload, err := l.t.Write(l.blocks[in].ptr)
+	l.blocks[in].block = payload
+	return err
+}
+
+// change opens the node for writing and adds to the number of edges.
+func (l *list) change(edges int) (node, error) {
+	payload, err := l.t.Write(l.at)
+	if err != nil {
+		return nil, err
+	}
+	l.node = payload
+	l.node.setCount(l.kind, l.node.count(l.kind)+edges)
+	return l.node, nil
+}
+
+// alloc makes an empty block near the node.
+func (l *list) alloc(edges int) (listBlock, error) {
+	p, payload, err := l.t.Alloc(payloadFor(edges), l.at.Addr)
+	if err == nil {
+		block(payload).format(l.id, l.kind)
+	}
+	return listBlock{p, payload}, err
+}
+
+// fill writes a list that is empty. Only its last block is not full.
+func (l *list) fill(edges [][edgeBytes]byte) error {
+	var next region.Ptr
+	for from := (len(edges) - 1) / edgesMax * edgesMax; from >= 0; from -= edgesMax {
+		part := edges[from:min(from+edgesMax, len(edges))]
+		b, err := l.alloc(len(part))
+		if err != nil {
+			return err
+		}
+		b.setNext(next)
+		b.setN(len(part))
+		for i := range part {
+			copy(b.edge(i), part[i][:])
+		}
+		b.setHead(from == 0)
+		next = b.ptr
+	}
+	n, err := l.change(len(edges))
+	if err == nil {
+		n.setHead(l.kind, next)
+	}
+	return err
+}
+
+// insert puts an edge where its time says.
+func (l *list) insert(e []byte, time uint64) error {
+	n, err := l.change(1)
+	if err != nil {
+		return err
+	}
+	in := 0 // the block it belongs to: the first with an older edge, or the last
+	for in < len(l.blocks)-1 && l.blocks[in].time(l.blocks[in].n()-1) > time {
+		in++
+	}
+	switch {
+	case len(l.blocks) == 0:
+		err = l.prepend(n)
+	case l.blocks[in].n() < l.blocks[in].room():
+		err = l.write(in)
+	case l.blocks[in].room() < edgesMax:
+		err = l.grow(n, in)
+	case in == 0 && time >= l.blocks[0].time(0):
+		err = l.prepend(n)
+	default:
+		if err = l.split(in); err == nil && time < l.blocks[in+1].time(0) {
+			in++
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l.blocks[in].insert(e)
+	return nil
+}
+
+// prepend makes an empty block the head.
+func (l *list) prepend(n node) error {
+	b, err := l.alloc(1)
+	if err != nil {
+		return err
+	}
+	if len(l.blocks) > 0 {
+		if err := l.write(0); err != nil {
+			return err
+		}
+		l.blocks[0].setHead(false)
+		b.setNext(l.blocks[0].ptr)
+	}
+	b.setHead(true)
+	n.setHead(l.kind, b.ptr)
+	l.blocks = append([]listBlock{b}, l.blocks...)
+	return nil
+}
+
+// grow moves a block's edges to one of the next size.
+func (l *list) grow(n node, in int) error {
+	old := l.blocks[in]
+	b, err := l.alloc(old.n() + 1)
+	if err != nil {
+		return err
+	}
+	copy(b.block, old.block)
+	if err := l.t.Free(old.ptr); err != nil {
+		return err
+	}
+	l.blocks[in] = b
+	return l.link(n, in, b.ptr)
+}
+
+// link makes p what leads to the list from block in on.
+func (l *list) link(n node, in int, p region.Ptr) error {
+	if in == 0 {
+		n.setHead(l.kind, p)
+		return nil
+	}
+	err := l.write(in - 1)
+	if err == nil {
+		l.blocks[in-1].setNext(p)
+	}
+	return err
+}
+
+// split moves the older half of a block's edges to a new one behind it.
+func (l *list) split(in int) error {
+	if err := l.write(in); err != nil {
+		return err
+	}
+	b, err := l.alloc(edgesMax)
+	if err != nil {
+		return err
+	}
+	old := l.blocks[in]
+	n, half := old.n(), old.n()/2
+	b.setN(n - half)
+	copy(b.edges(0), old.edges(half))
+	copy(b.block[blockNext:blockNext+region.PtrBytes], old.block[blockNext:])
+	clear(old.edges(half))
+	old.setN(half)
+	old.setNext(b.ptr)
+	l.blocks = append(l.blocks[:in+1], append([]listBlock{b}, l.blocks[in+1:]...)...)
+	return nil
+}
+
+// remove takes an edge out, and its block if it was the only one in it.
+func (l *list) remove(in, i int) error {
+	n, err := l.change(-1)
+	if err != nil {
+		return err
+	}
+	if l.blocks[in].n() > 1 {
+		if err = l.write(in); err == nil {
+			l.blocks[in].remove(i)
+		}
+		return err
+	}
+	var next region.Ptr
+	if in+1 < len(l.blocks) {
+		next = l.blocks[in+1].ptr
+		if in == 0 {
+			if err := l.write(1); err != nil {
+				return err
+			}
+			l.blocks[1].setHead(true)
+		}
+	}
+	if err := l.t.Free(l.blocks[in].ptr); err != nil {
+		return err
+	}
+	if err := l.link(n, in, next); err != nil {
+		return err
+	}
+	l.blocks = append(l.blocks[:in], l.blocks[in+1:]...)
+	return nil
+}
+
+// free frees all blocks.
+func (l *list) free() error {
+	for _, b := range l.blocks {
+		if err := l.t.Free(b.ptr); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package tao
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/farmsql/farmsql/bench"
+)
+
+// A kind is one of the operations.
+type kind int
+
+const (
+	objGet kind = iota
+	assocRange
+	assocCount
+	assocGet
+	objAdd
+	objUpdate
+	objDelete
+	assocAdd
+	assocDelete
+	kinds
+)
+
+var kindNames = [kinds]string{
+	"obj_get", "assoc_range", "assoc_count", "assoc_get", "obj_add", "obj_update", "obj_delete", "assoc_add", "assoc_delete",
+}
+
+// share is how many of a million operations are of a kind. The shares of TAO's updates
+// have a sum of 100.9 %.
+var share = [kinds]float64{
+	objGet: 28.9 * reads, assocRange: (40.9 + 2.8) * reads, assocCount: 11.7 * reads, assocGet: 15.7 * reads,
+	objAdd: 16.5 * updates, objUpdate: 20.7 * updates, objDelete: 2.0 * updates, assocAdd: (52.5 + 0.9) * updates, assocDelete: 8.3 * updates,
+}
+
+const (
+	million = 1_000_000
+	reads   = 0.998 * million / 100
+	updates = 0.002 * million / 100.9
+)
+
+// lockFree are the kinds that take one read each.
+func (k kind) lockFree() bool { return k < assocGet }
+
+// Exponents of LinkBench's distributions.
+const (
+	thetaObjGet    = 0.625
+	thetaObjUpdate = 0.606
+	thetaEdgeRead  = 0.8
+	thetaEdgeWrite = 0.741
+)
+
+// chooser says how often nodes are chosen, by kind.
+type chooser [kinds]*bench.Zipf
+
+func newChooser(nodes int) (c chooser) {
+	c[objGet], c[objUpdate] = bench.NewZipf(nodes, thetaObjGet), bench.NewZipf(nodes, thetaObjUpdate)
+	c[assocRange], c[assocAdd] = bench.NewZipf(nodes, thetaEdgeRead), bench.NewZipf(nodes, thetaEdgeWrite)
+	c[assocCount], c[assocGet], c[assocDelete] = c[assocRange], c[assocRange], c[assocAdd]
+	return c
+}
+
+const (
+	// rangeEdges is how many edges an assoc_range asks for at most.
+	rangeEdges = 10
+	// multiGet and multiGetMax are LinkBench's of assoc_get: after each node there is
+	// another one with the probability 1 - multiGet.
+	multiGet    = 0.382
+	multiGetMax = 128
+	// existing is which part of the edges asked for is there.
+	existing = 0.5
+)
+
+// A request is one operation with its parameters.
+type request struct {
+	kind kind
+	node *ref // nil for obj_add
+	edge uint8
+	to   []*ref // assoc_get
+	// assoc_add and assoc_delete: to[0] and the time. obj_add: id, length, machine.
+	time    uint64
+	id      uint64
+	length  int
+	machine int
+}
+
+// A mix draws requests.
+type mix struct {
+	w      *Workload
+	rnd    *rand.Rand
+	choose chooser
+	thread uint32
+	added  uint32
+	// own are the nodes that the client has added; others do not know them.
+	own  []*ref
+	upTo [kinds]float64 // sums of shares
+}
+
+func newMix(w *Workload, th *bench.Thread) *mix {
+	m := &mix{w: w, rnd: rand.New(rand.NewPCG(th.Seed, 0x7a0)), thread: th.Number}
+	sum := 0.0
+	for k := range kinds {
+		if !w.cfg.LockFree || k.lockFree() {
+			sum += share[k]
+		}
+		m.upTo[k] = sum
+	}
+	for k, z := range w.choose {
+		if z != nil {
+			m.choose[k] = z.For(m.rnd)
+		}
+	}
+	return m
+}
+
+func (m *mix) kind() kind {
+	x := m.rnd.Float64() * m.upTo[kinds-1]
+	k := objGet
+	for x >= m.upTo[k] {
+		k++
+	}
+	return k
+}
+
+func (m *mix) next(r *request) {
+	r.kind, r.node, r.to = m.kind(), nil, r.to[:0]
+	if r.kind == objAdd {
+		m.added++
+		r.id = uint64(m.thread)<<32 | uint64(m.added)
+		r.length, r.machine = dataLength(m.rnd.Uint64(), m.rnd.Uint64()), m.rnd.IntN(m.w.target.Machines())
+		return
+	}
+	r.node, r.edge = m.node(r.kind), uint8(m.rnd.UintN(types))
+	switch r.kind {
+	case assocGet:
+		r.to = append(r.to, m.to(r))
+		for len(r.to) < multiGetMax && m.rnd.Float64() >= multiGet {
+			r.to = append(r.to, m.to(r))
+		}
+	case assocAdd:
+		r.to, r.time = append(r.to, m.uniform()), uint64(time.Now().UnixMicro())
+	case assocDelete:
+		r.to = append(r.to, m.to(r))
+	}
+}
+
+// node draws one: of those that the client has added each as often as on average.
+func (m *mix) node(k kind) *ref {
+	if n := m.rnd.IntN(len(m.w.refs) + len(m.own)); n < len(m.own) {
+		return m.own[n]
+	}
+	if m.choose[k] == nil {
+		return m.uniform()
+	}
+	// Those that come often are not loaded side by side.
+	return &m.w.refs[uint64(m.choose[k].Next())*stride%uint64(len(m.w.refs))]
+}
+
+func (m *mix) uniform() *ref { return &m.w.refs[m.rnd.IntN(len(m.w.refs))] }
+
+// to draws the node that an edge of the request leads to, or could.
+func (m *mix) to(r *request) *ref {
+	if r.node.id <= uint64(len(m.w.refs)) && m.rnd.Float64() < existing {
+		if n := m.w.gen.count(r.node.id, r.edge); n > 0 {
+			return &m.w.refs[m.w.gen.target(r.node.id, r.edge, m.rnd.IntN(n))-1]
+		}
+	}
+	return m.uniform()
+}
+
+// forget drops a node that is deleted, if it is the client's own.
+func (m *mix) forget(n *ref) {
+	for i := range m.own {
+		if m.own[i] == n {
+			m.own[i] = m.own[len(m.own)-1]
+			m.own = m.own[:len(m.own)-1]
+			return
+		}
+	}
+}
+
+// A client draws requests and executes them.
+type client struct {
+	mix     *mix
+	request request
+	*executor
+}
+
+// Do implements bench.Client.
+func (c *client) Do(ctx context.Context) (int, error) {
+	r := &c.request
+	c.mix.next(r)
+	err := c.execute(ctx, r)
+	if err == nil {
+		switch r.kind {
+		case objAdd:
+			c.mix.own = append(c.mix.own, &ref{id: r.id, ptr: c.added})
+		case objDelete:
+			c.mix.forget(r.node)
+		}
+		if r.kind > assocGet {
+			err = c.s.w.target.Count(c.delta)
+		}
+	}
+	return int(r.kind), err
+}
+
+// Close implements bench.Client.
+func (c *client) Close() error { return nil }

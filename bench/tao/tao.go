@@ -1,0 +1,188 @@
+package tao
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/bench"
+	"golang.org/x/sync/errgroup"
+)
+
+// A Config says how large the graph is.
+type Config struct {
+	// Nodes is how many there are at first; 100,000 by default.
+	Nodes int
+	// LockFree leaves out all operations but those that are lock-free reads: then the
+	// reads that a result tells are of those.
+	LockFree bool
+	// Seed decides what the graph is.
+	Seed uint64
+}
+
+const (
+	defaultNodes = 100_000
+	nodesMax     = 1 << 30
+)
+
+// A Workload is the graph store on one target. There is one on a target.
+type Workload struct {
+	target *bench.Target
+	cfg    Config
+	gen    generator
+	choose chooser
+	store  *store
+	// refs are the nodes loaded, by number - 1. They are there once Load has ended.
+	refs []ref
+}
+
+var _ bench.Workload = (*Workload)(nil)
+
+// New returns the graph store on a target, whose database is empty.
+func New(target *bench.Target, cfg Config) (*Workload, error) {
+	if cfg.Nodes == 0 {
+		cfg.Nodes = defaultNodes
+	}
+	if cfg.Nodes < 1 || cfg.Nodes > nodesMax {
+		return nil, fmt.Errorf("tao: %d nodes, must be 1 to %d", cfg.Nodes, nodesMax)
+	}
+	if target.API() == bench.SQL {
+		return nil, fmt.Errorf("tao: the graph store is for the API %q", bench.Native)
+	}
+	w := &Workload{target: target, cfg: cfg, gen: generator{cfg.Seed, uint64(cfg.Nodes)}, choose: newChooser(cfg.Nodes)}
+	w.store = newStore(w)
+	return w, nil
+}
+
+// Name implements bench.Workload.
+func (w *Workload) Name() string {
+	if w.cfg.LockFree {
+		return "TAO, lock-free reads only"
+	}
+	return "TAO"
+}
+
+// Scale implements bench.Workload.
+func (w *Workload) Scale() bench.Scale { return bench.Scale{N: w.cfg.Nodes, Unit: "nodes"} }
+
+// Kinds implements bench.Workload.
+func (w *Workload) Kinds() []string {
+	if w.cfg.LockFree {
+		return kindNames[:assocGet]
+	}
+	return kindNames[:]
+}
+
+// Load implements bench.Workload.
+func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
+	if err := w.store.create(ctx); err != nil {
+		return fmt.Errorf("tao: %w", err)
+	}
+	for _, stage := range []struct {
+		name  string
+		isAll bool // in each process
+		do    func(ctx context.Context, machine int, from, to uint64) error
+	}{
+		{"loading nodes", false, w.store.loadNodes},
+		{"reading names", true, w.store.readNames},
+		{"loading edges", false, w.store.loadEdges},
+		{"reading heads", true, w.store.readHeads},
+	} {
+		err := w.target.Barrier(ctx)
+		if err == nil {
+			err = w.each(ctx, p.Stage(stage.name, w.cfg.Nodes), stage.isAll, stage.do)
+		}
+		if err != nil {
+			return fmt.Errorf("tao: %s: %w", stage.name, err)
+		}
+	}
+	return nil
+}
+
+// Attach implements bench.Workload.
+func (w *Workload) Attach(ctx context.Context) error {
+	var silent *bench.Progress
+	err := w.store.create(ctx)
+	for _, read := range []func(context.Context, int, uint64, uint64) error{w.store.readNames, w.store.readHeads} {
+		if err == nil {
+			err = w.each(ctx, silent.Stage("", 0), true, read)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("tao: %w", err)
+	}
+	return nil
+}
+
+// batch is how many nodes are loaded at a time.
+const batch = 16
+
+// each calls do with all nodes in pieces, by number, each to be done at one machine:
+// of all pieces at one of this process, or of those of its machines.
+func (w *Workload) each(ctx context.Context, stage *bench.Stage, isAll bool, do func(ctx context.Context, machine int, from, to uint64) error) error {
+	defer stage.Done()
+	var next atomic.Int64
+	workers, ctx := errgroup.WithContext(ctx)
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() error {
+			for {
+				piece := int(next.Add(1)) - 1
+				from := piece * batch
+				if from >= w.cfg.Nodes {
+					return nil
+				}
+				to := min(from+batch, w.cfg.Nodes)
+				machine := piece % w.target.Machines()
+				if isAll && !w.target.Has(machine) {
+					machine = w.store.here[0]
+				}
+				if w.target.Has(machine) {
+					if err := do(ctx, machine, uint64(from+1), uint64(to+1)); err != nil {
+						return err
+					}
+				}
+				stage.Add(to - from)
+			}
+		})
+	}
+	return workers.Wait()
+}
+
+// NewClient implements bench.Workload.
+func (w *Workload) NewClient(_ context.Context, th *bench.Thread) (bench.Client, error) {
+	return &client{mix: newMix(w, th), executor: w.store.newExecutor(th)}, nil
+}
+
+// Nodes and edges that clients have added less those they have deleted are counted
+// together: nodes from this bit on.
+const nodesShift = 40
+
+func counted(nodes, edges int) int64 { return int64(nodes)<<nodesShift + int64(edges) }
+
+func counts(n int64) (nodes, edges int64) {
+	edges = n << (64 - nodesShift) >> (64 - nodesShift)
+	return (n - edges) >> nodesShift, edges
+}
+
+// Check implements bench.Workload.
+func (w *Workload) Check(ctx context.Context) error {
+	n, uncertain, err := w.target.Counted()
+	if err != nil {
+		return err
+	}
+	nodes, edges := counts(n)
+	for id := range uint64(w.cfg.Nodes) {
+		edges += int64(w.gen.degree(id + 1))
+	}
+	nodes += int64(w.cfg.Nodes)
+	if err := w.store.check(ctx, total{nodes, edges}, uncertain); err != nil {
+		return fmt.Errorf("tao: %w", err)
+	}
+	return nil
+}
+
+// broken is a complaint of a check.
+func broken(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", bench.ErrInconsistent, fmt.Sprintf(format, args...))
+}
