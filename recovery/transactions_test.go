@@ -88,7 +88,7 @@ func TestCommitIsOvertaken(t *testing.T) {
 			var goOn atomic.Pointer[func() error]
 			var overtaken atomic.Bool
 			x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
-				switch c := x.configuration().ID; {
+				switch c := x.nodes[late].m.Config(); { // steps of the last recovery may come after x has gone on
 				case m != late:
 				case c == 2 && s == recovery.StepDrained && goOn.Load() == nil:
 					f := x.nodes[late].t.Late(c)
