@@ -3,13 +3,43 @@ package lease
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
 )
+
+// A noticed collects what keepers report.
+type noticed struct {
+	sync.Mutex
+	machines []rdma.MachineID
+}
+
+func (n *noticed) add(m rdma.MachineID) {
+	n.Lock()
+	defer n.Unlock()
+	n.machines = append(n.machines, m)
+}
+
+func (n *noticed) has(m rdma.MachineID) bool {
+	n.Lock()
+	defer n.Unlock()
+	return slices.Contains(n.machines, m)
+}
+
+// eventually waits for something that must come to hold.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for begin := time.Now(); !f(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 60*time.Second {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
 
 // A keeper that is to be measured does what the others do.
 func TestLocked(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,34 +24,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// eventually waits for something that must come to hold.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for begin := time.Now(); !f(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 60*time.Second {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
-
-// A noticed collects what keepers report.
-type noticed struct {
-	sync.Mutex
-	machines []rdma.MachineID
-}
-
-func (n *noticed) add(m rdma.MachineID) {
-	n.Lock()
-	defer n.Unlock()
-	n.machines = append(n.machines, m)
-}
-
-func (n *noticed) has(m rdma.MachineID) bool {
-	n.Lock()
-	defer n.Unlock()
-	return slices.Contains(n.machines, m)
 }
 
 func startThread(t *testing.T, cluster uint64, m rdma.MachineID, n *noticed, length time.Duration) Keeper {

@@ -14,7 +14,7 @@ import (
 
 // quickFailure are flags of failures that are only to see that they are measured.
 var quickFailure = []string{"bench", "failure", "--seed", "1", "--subscribers", "200", "--region-size", "4MiB", "--pace", "aggressive",
-	"--warm-up", "100ms", "--before", "200ms", "--after", "200ms"}
+	"--warm-up", "100ms", "--before", "1s", "--after", "200ms"}
 
 func TestBenchFailure(t *testing.T) {
 	if invariant.Enabled {

@@ -27,6 +27,12 @@ func TestBenchReport(t *testing.T) {
 	}
 	args := []string{"bench", "report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs, "--only", "tatp,tpcc,kv,lease,failure-cm"}
 	status, _, errs := execute(t, "", args...)
+	for range 10 { // what the computer was too busy for is measured again, and nothing else
+		if status == 0 || !strings.Contains(errs, "no transaction ended") {
+			break
+		}
+		status, _, errs = execute(t, "", args...)
+	}
 	if status != 0 {
 		t.Fatalf("status %d\n%s", status, errs)
 	}
