@@ -32,6 +32,7 @@ var quickValues = map[string]string{
 	"--rate":        "500,1000",
 	"--subscribers": "200",
 	"--keys":        "2000",
+	"--nodes":       "300",
 	"-benchtime":    "1x",
 	"-count":        "1",
 	"--runs":        "1",

@@ -142,6 +142,13 @@ func remoteReads(res *bench.Result) float64 {
 	return res.Reads.Remote
 }
 
+func messages(res *bench.Result) float64 {
+	if res.Reads == nil {
+		return math.NaN()
+	}
+	return res.Reads.Messages
+}
+
 // A figure is what runs have measured: the median, the lowest and the highest.
 type figure struct {
 	median, low, high float64

@@ -19,6 +19,7 @@ var sections = []section{
 	{"scaling", scalingExperiments(), (*page).scaling},
 	{"kv", experimentsOf(kvVariants, func(v variant) experiment { return v.experiment }), (*page).kv},
 	{"latency", experimentsOf(curves, func(v variant) experiment { return v.experiment }), (*page).latency},
+	{"tao", experimentsOf(graphs, func(v variant) experiment { return v.experiment }), (*page).graph},
 	{"failure", experimentsOf(failures, func(v variant) experiment { return v.experiment }), (*page).failure},
 	{"lease", []experiment{leases}, (*page).lease},
 	{"compare", []experiment{compare}, (*page).compare},
@@ -129,6 +130,21 @@ func (p *page) kv() error {
 	}
 	p.table([]string{"setting, where it is not the first row's", "keys", "operations a second", "µs of processor time",
 		"local reads", "remote reads", "lookup: p50, µs", "p99", "update: p50, µs", "p99"}, rows)
+	return nil
+}
+
+// graph is the table of the graph store, beside the paper's figures.
+func (p *page) graph() error {
+	var rows [][]string
+	for _, v := range graphs {
+		each := p.of(v.experiment, perProcessor(throughput))
+		rows = append(rows, []string{
+			v.label, p.of(v.experiment, throughput).String(), p.of(v.experiment, processorTime).short(), each.short(), each.over(paperTao),
+			p.of(v.experiment, localReads).short(), p.of(v.experiment, remoteReads).short(), p.of(v.experiment, messages).short(),
+		})
+	}
+	p.table([]string{"what", "operations a second", "µs of processor time", "a second per processor kept busy",
+		"times the paper's per hardware thread, " + number(paperTao), "local reads", "remote reads", "messages"}, rows)
 	return nil
 }
 

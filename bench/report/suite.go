@@ -88,6 +88,15 @@ func kvVariant(name, args string) experiment {
 	return experiment{name: name, args: "kv --keys 1000000 " + args + brief}
 }
 
+// graphs are the rows of the table of the graph store.
+var graphs = []variant{
+	{"1 machine, lock-free reads only", experiment{name: "tao-1", args: "tao --nodes 300000 --lock-free" + closed}},
+	{"3 machines, 3 replicas over `rdma/shm`, lock-free reads only", experiment{name: "tao-shm-3",
+		args: "tao --nodes 300000 --lock-free --transport shm --machines 3 --replicas 3" + closed}},
+	{"the same, TAO's mix of operations", experiment{name: "tao-shm-3-mix",
+		args: "tao --nodes 300000 --transport shm --machines 3 --replicas 3" + closed}},
+}
+
 // Curves of the open loop.
 var curves = []variant{
 	{"one machine, one thread", experiment{name: "tatp-open-1", once: true,
