@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -241,6 +242,29 @@ func (f *benchFlags) write(results []*bench.Result) error {
 		return bench.PlotCurve(results, bench.PlotBase(f.Plot))
 	}
 	return results[0].PlotTime(bench.PlotBase(f.Plot))
+}
+
+// A plotted result is that of a benchmark that has no bench.Result.
+type plotted interface {
+	WriteJSON(w io.Writer) error
+	Plot(base string) error
+}
+
+// writeTo writes the result to the files that were asked for.
+func writeTo(jsonFile, plot string, res plotted) error {
+	if jsonFile != "" {
+		var b bytes.Buffer
+		if err := res.WriteJSON(&b); err != nil {
+			return err
+		}
+		if err := os.WriteFile(jsonFile, b.Bytes(), 0o666); err != nil {
+			return err
+		}
+	}
+	if plot == "" {
+		return nil
+	}
+	return res.Plot(bench.PlotBase(plot))
 }
 
 type benchTATPCommand struct {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -42,22 +40,5 @@ func (c *benchLeaseCommand) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(res.Print(std.out), c.write(res))
-}
-
-// write writes the result to the files that were asked for.
-func (c *benchLeaseCommand) write(res *lease.Result) error {
-	if c.JSON != "" {
-		var b bytes.Buffer
-		if err := res.WriteJSON(&b); err != nil {
-			return err
-		}
-		if err := os.WriteFile(c.JSON, b.Bytes(), 0o666); err != nil {
-			return err
-		}
-	}
-	if c.Plot == "" {
-		return nil
-	}
-	return res.Plot(bench.PlotBase(c.Plot))
+	return errors.Join(res.Print(std.out), writeTo(c.JSON, c.Plot, res))
 }
