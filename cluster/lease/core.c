@@ -98,14 +98,24 @@ IN_SECTION static int64_t due(const struct lease_core *c, int64_t now) {
 	return c->asked - c->asked % i + i;
 }
 
+IN_SECTION static int is_late(const struct lease_core *c, int64_t now) {
+	return c->is_cm && c->asked != 0 && now - c->asked > 2 * c->length / RENEWALS;
+}
+
 IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
+	int late = is_late(c, now);
 	*n = 0;
 	for (int i = 0; i < c->n; i++) {
 		struct lease_relation *r = &c->relations[i];
-		if (!r->expired && now >= ends(c, r)) {
-			r->expired = 1;
-			expired[(*n)++] = r->peer.machine;
+		if (r->expired || now < ends(c, r))
+			continue;
+		if (late && !r->spared) {
+			r->spared = 1;
+			r->patience = now + 2 * c->length / RENEWALS;
+			continue;
 		}
+		r->expired = 1;
+		expired[(*n)++] = r->peer.machine;
 	}
 	if (!c->is_cm || c->n == 0 || now < due(c, now))
 		return 0;
@@ -156,7 +166,7 @@ IN_SECTION int lease_core_receive(struct lease_core *c, int64_t now, struct leas
 			r = &c->relations[i];
 	if (!r || (m->kind == GRANT_REQUEST) == c->is_cm)
 		return 0;
-	r->expired = 0;
+	r->expired = r->spared = 0;
 	hold(c, now, r, m);
 	r->request = m->sent;
 	r->arrived = now;

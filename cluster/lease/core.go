@@ -53,6 +53,7 @@ type relation struct {
 	// patience is until when the first exchange may take.
 	patience int64
 	expired  bool // has been reported, and nothing was heard since
+	spared   bool // by a CM that was late, and nothing was heard since
 }
 
 // A core holds the rules of one machine. It is driven: it has no clock of its
@@ -165,8 +166,14 @@ func (c *core) ends(r *relation) int64 {
 // tick says whether the CM's messages are to be sent now, and appends to expired the
 // machines whose lease has run out, once each time.
 func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
+	isLate := c.isLate(now)
 	for i := range c.relations {
-		if r := &c.relations[i]; !r.expired && now >= c.ends(r) {
+		r := &c.relations[i]
+		switch {
+		case r.expired || now < c.ends(r):
+		case isLate && !r.spared:
+			r.spared, r.patience = true, now+2*c.length/renewals // to answer, and to be granted what it asks for
+		default:
 			r.expired = true
 			expired = append(expired, r.peer.Machine)
 		}
@@ -176,6 +183,12 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 	}
 	c.asked = now
 	return true, expired
+}
+
+// isLate says that the CM has been held up: leases may have run out because it has not
+// asked for new ones. It asks once more before it suspects anybody.
+func (c *core) isLate(now int64) bool {
+	return c.isCM && c.asked != 0 && now-c.asked > 2*c.length/renewals
 }
 
 // message returns the CM's message to the peer of its i-th relation.
@@ -230,7 +243,7 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 		return message{}, false
 	}
 	r := &c.relations[i]
-	r.expired = false
+	r.expired, r.spared = false, false
 	c.hold(now, r, m)
 	r.request, r.arrived = m.sent, now
 	if c.isCM {

@@ -148,8 +148,46 @@ func TestExpiredOnce(t *testing.T) {
 		t.Errorf("reported %v, then %v", first, second)
 	}
 	handshake(t, cm, m, 10000)
-	if _, expired := cm.tick(10000+2*length, nil); !slices.Equal(expired, []rdma.MachineID{1}) {
-		t.Errorf("reported %v", expired)
+	var again []rdma.MachineID
+	for now := int64(10000); now <= 10000+2*length; now += length / renewals {
+		_, again = cm.tick(now, again)
+	}
+	if !slices.Equal(again, []rdma.MachineID{1}) {
+		t.Errorf("reported %v", again)
+	}
+}
+
+// A CM that was held up while leases ran out asks for them once more before it
+// suspects anybody, and only once.
+func TestLateCM(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		cm, m := two()
+		handshake(t, cm, m, 1000)
+		handshake(t, cm, m, 1100)
+		late := int64(1100 + 2*length)
+		isDue, expired := cm.tick(late, nil)
+		if !isDue || len(expired) > 0 {
+			t.Errorf("a CM that is late: asks: %v, suspects %v", isDue, expired)
+		}
+		if answers {
+			answer, _ := m.receive(late, peer(0), cm.message(late, 0))
+			cm.receive(late, peer(1), answer)
+			const interval = length / renewals
+			handshake(t, cm, m, late-late%interval+interval) // with what the answer has asked for
+		}
+		later := late + 2*length/renewals
+		switch _, expired := cm.tick(later, nil); {
+		case answers && len(expired) > 0:
+			t.Errorf("suspects %v, which has answered", expired)
+		case !answers && !slices.Equal(expired, []rdma.MachineID{1}):
+			t.Errorf("suspects %v, want machine 1, which has not answered", expired)
+		}
+		if _, expired := cm.tick(later+2*length, nil); answers && len(expired) > 0 {
+			t.Errorf("late again, suspects %v without asking", expired)
+		}
+		if _, expired := cm.tick(later+4*length, nil); answers && !slices.Equal(expired, []rdma.MachineID{1}) {
+			t.Errorf("always late, suspects %v", expired)
+		}
 	}
 }
 

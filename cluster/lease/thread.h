@@ -25,7 +25,7 @@ struct lease_peer {
 struct lease_relation {
 	struct lease_peer peer;
 	int64_t request, arrived, granted, held, patience;
-	int served, expired;
+	int served, expired, spared;
 };
 
 struct lease_core {
