@@ -70,6 +70,14 @@ func (m *Machine) Broken(worker int, peer rdma.MachineID) error {
 	return w.peers[peer].broken
 }
 
+// Unsent returns how many messages to a peer of a worker wait.
+func (m *Machine) Unsent(worker int, peer rdma.MachineID) int {
+	w := m.workers[worker]
+	w.lock()
+	defer w.unlock()
+	return len(w.peers[peer].outbox)
+}
+
 // Idle says what is left over although nothing is going on: log space reserved,
 // transactions not truncated, operations or calls that nobody waits for.
 func (m *Machine) Idle() error {

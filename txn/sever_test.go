@@ -1,6 +1,7 @@
 package txn_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -92,4 +93,27 @@ func awaitTrue(t *testing.T, what string, f func() bool) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Fatalf("not so: %s", what)
+}
+
+// Of two machines that connect one is connected first, and may call the other
+// before that can reply. Its reply does not wait for something else to happen there.
+func TestReplyBeforeConnected(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, Clock: newHandClock()}, 0)
+	r.settle()
+	const echo = 7
+	first, second := r.Machine(0), r.Machine(1)
+	second.Handle(echo, func(_ context.Context, arg []byte) ([]byte, error) { return arg, nil })
+	fromFirst, err := first.Listen(1)
+	must(t, err)
+	fromSecond, err := second.Listen(0)
+	must(t, err)
+	must(t, first.Connect(1, fromSecond))
+	replied := make(chan error, 1)
+	go func() {
+		_, err := first.ShipTo(ctx, 1, echo, []byte("x"))
+		replied <- err
+	}()
+	awaitTrue(t, "the reply waits", func() bool { return second.Unsent(0, 0) > 0 })
+	must(t, second.Connect(0, fromFirst))
+	must(t, <-replied)
 }

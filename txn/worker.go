@@ -216,6 +216,7 @@ func (w *worker) connect(to rdma.MachineID, g greeting) {
 	link.Key, link.CreditOffset = messagesKey(me, w.id, g.life), creditOffset(to, creditMessages)
 	p.msgs = ring.NewSender(g.messages, link)
 	p.connection = g.life
+	w.bell.Store(true) // replies may wait for this: the peer can have written already
 }
 
 // connectionTo names the connection to a machine.
