@@ -53,7 +53,7 @@ func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Targ
 	}()
 	go func() { served <- m.serve(ctx) }()
 	if <-closed {
-		return <-served
+		return m.end(served)
 	}
 	select {
 	case <-served:
@@ -66,6 +66,24 @@ func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Targ
 // parentGonePatience is how long a machine without a parent tries to close.
 const parentGonePatience = time.Second
 
+// end waits until the machine is closed, as it has been told to, and its context has
+// ended. What does not end by that ends with the database: a commit whose outcome a
+// majority is to decide that is gone.
+func (m *servedMachine) end(served <-chan error) error {
+	select {
+	case err := <-served:
+		return err
+	case <-time.After(endPatience):
+	}
+	if db := m.db.Load(); db != nil {
+		return errors.Join(db.Close(), <-served)
+	}
+	return <-served
+}
+
+// endPatience is how long what is under way may take to end.
+const endPatience = time.Second
+
 // A servedMachine is a machine in its process.
 type servedMachine struct {
 	cfg         MachineConfig
@@ -77,6 +95,7 @@ type servedMachine struct {
 	pass     chan struct{}
 
 	target   *Target
+	db       atomic.Pointer[farmsql.DB] // the target's
 	workload Workload
 	run      atomic.Pointer[run] // under way
 }
@@ -133,6 +152,7 @@ func (m *servedMachine) open(ctx context.Context) (report, error) {
 		return report{}, err
 	}
 	t := m.target
+	m.db.Store(t.dbs[0])
 	t.peers.say, t.peers.pass = func(r report) error { return m.speaker.say(r) }, m.pass
 	if m.workload, err = m.newWorkload(t); err != nil {
 		return report{}, fmt.Errorf("%w: %w", ErrTarget, err)
