@@ -302,7 +302,7 @@ func (c *Cluster) Start(ctx context.Context, o Options) (*Running, error) {
 		return nil, err
 	}
 	r := &Running{c: c, options: o, machines: c.alive()}
-	if _, err := c.ask(ctx, r.machines, command{Do: doRun, Run: &runOrder{o, c.clients}}); err != nil {
+	if _, err := c.ask(ctx, r.machines, command{Do: doRun, Run: &runOrder{o, c.clients, o.Profile != ""}}); err != nil {
 		return nil, err
 	}
 	c.clients += o.Threads * c.Machines()

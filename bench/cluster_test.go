@@ -244,7 +244,7 @@ func TestCluster(t *testing.T) {
 		for _, n := range res.PerMillisecond {
 			sum += int(n)
 		}
-		if res.Total.Count != 400 || sum != 400 || res.Kinds[0].Name != "insert" || res.Seconds <= 0 || res.Total.Max <= 0 || res.Processor <= 0 {
+		if res.Total.Count != 400 || sum != 400 || res.Kinds[0].Name != "insert" || res.Seconds <= 0 || res.Total.Max <= 0 || res.Processor <= 0 || res.Allocations < 1 {
 			t.Errorf("%d transactions, %d in all milliseconds: %+v", res.Total.Count, sum, res)
 		}
 		if r := res.Reads; r == nil || r.Messages < 0.2 || r.Records == 0 {
@@ -408,7 +408,7 @@ func TestMachineWithoutParent(t *testing.T) {
 
 // What a process has measured arrives as it was.
 func TestPartAsJSON(t *testing.T) {
-	p := &part{Record: newRecord(2), Measured: time.Second, Own: time.Minute, Aborts: map[string]uint64{"lock": 3}, Reads: &machineCounters{1, 2, 3, 4}}
+	p := &part{Record: newRecord(2), Measured: time.Second, Own: time.Minute, Allocations: 3000, AllocatedBytes: 50_000, Aborts: map[string]uint64{"lock": 3}, Reads: &machineCounters{1, 2, 3, 4}}
 	for i := range 1000 {
 		p.Record.add(i%2, time.Duration(i*i)*time.Microsecond, time.Duration(i)*time.Millisecond, i%3 == 0, 1)
 	}
@@ -429,7 +429,8 @@ func TestPartAsJSON(t *testing.T) {
 	}
 	both, err := merge([]*part{p, q}).result(c, kinds)
 	if err != nil || both.Total.Count != 2000 || both.Seconds != 1 || both.Aborts["lock"] != 6 || both.PerMillisecond[999] != 2 ||
-		both.Total.P50 != want.Total.P50 || both.Processor != want.Processor || *both.Reads != *want.Reads {
+		both.Total.P50 != want.Total.P50 || both.Processor != want.Processor || *both.Reads != *want.Reads ||
+		want.Allocations != 3 || want.AllocatedBytes != 50 || both.Allocations != 3 || both.AllocatedBytes != 50 {
 		t.Errorf("%v: %+v, each was %+v", err, both, want)
 	}
 	if err := json.Unmarshal([]byte(`{"part":{"Record":{"Kinds":[{"Latency":"bm9uc2Vuc2U="}]}}}`), &again); err == nil {

@@ -24,7 +24,7 @@ type MachineConfig struct {
 	// Folder is what all machines have in common, Machine is which one this is.
 	Folder  string
 	Machine int
-	// Profile, if not empty, is the file for Options.Profile.
+	// Profile, if not empty, is Options.Profile of the runs that have one.
 	Profile string
 	// Log receives what happens to the machine.
 	Log *slog.Logger
@@ -196,7 +196,9 @@ func (m *servedMachine) progress() *Progress {
 
 // prepare opens the clients of a run.
 func (m *servedMachine) prepare(ctx context.Context, o *runOrder) error {
-	o.Options.Profile = m.cfg.Profile
+	if o.IsProfiled {
+		o.Options.Profile = m.cfg.Profile
+	}
 	if err := o.Options.validate(); err != nil {
 		return err
 	}

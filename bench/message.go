@@ -44,6 +44,8 @@ const (
 type runOrder struct {
 	Options
 	First int
+	// IsProfiled says that Options.Profile, which is each machine's own, is to be set.
+	IsProfiled bool
 }
 
 // A report is what a machine's process says: one of its fields.

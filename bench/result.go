@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,10 @@ type Result struct {
 	// processes of clients and machines, which are the same ones. It counts only while
 	// they run, so that other processes disturb it least.
 	Processor float64 `json:"processorMicroseconds"`
+	// Allocations is how often these processes allocated on the Go heap for a
+	// transaction, AllocatedBytes how much, the harness included.
+	Allocations    float64 `json:"allocations"`
+	AllocatedBytes float64 `json:"allocatedBytes"`
 	// Of the machines, for each transaction.
 	Reads *Reads `json:"reads,omitempty"`
 	// PerSecond and PerMillisecond are how many transactions ended in each.
@@ -73,6 +78,8 @@ type part struct {
 	Record *record
 	// Measured is how long, Own the processor time that it took.
 	Measured, Own time.Duration
+	// Allocations on the Go heap meanwhile.
+	Allocations, AllocatedBytes uint64
 	// Aborts are those of clients and of machines.
 	Aborts map[string]uint64
 	Reads  *machineCounters // nil if there are no machines
@@ -83,7 +90,11 @@ type machineCounters struct{ Local, Remote, Messages, Records uint64 }
 
 // part puts together what the threads have measured.
 func (r *run) part() *part {
-	p := &part{Record: newRecord(len(r.workload.Kinds())), Own: r.after.own - r.before.own, Aborts: make(map[string]uint64), Measured: r.measured()}
+	p := &part{
+		Record: newRecord(len(r.workload.Kinds())), Measured: r.measured(), Own: r.after.own - r.before.own,
+		Allocations: r.after.allocations - r.before.allocations, AllocatedBytes: r.after.allocatedBytes - r.before.allocatedBytes,
+		Aborts: make(map[string]uint64),
+	}
 	for _, l := range r.loops {
 		p.Record.merge(l.record)
 		for reason, n := range l.thread.aborts {
@@ -123,6 +134,7 @@ func merge(parts []*part) *part {
 	for _, p := range parts[1:] {
 		all.Record.merge(p.Record)
 		all.Measured, all.Own = max(all.Measured, p.Measured), all.Own+p.Own
+		all.Allocations, all.AllocatedBytes = all.Allocations+p.Allocations, all.AllocatedBytes+p.AllocatedBytes
 		for reason, n := range p.Aborts {
 			all.Aborts[reason] += n
 		}
@@ -151,6 +163,7 @@ func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 	res.PerSecond = perSecond(p.Record.Series)
 	n := float64(res.Total.Count)
 	res.Processor = float64(p.Own) / float64(time.Microsecond) / n
+	res.Allocations, res.AllocatedBytes = float64(p.Allocations)/n, float64(p.AllocatedBytes)/n
 	if r := p.Reads; r != nil {
 		res.Reads = &Reads{float64(r.Local) / n, float64(r.Remote) / n, float64(r.Messages) / n, float64(r.Records) / n}
 	}
@@ -270,7 +283,7 @@ func (res *Result) remarks() string {
 		}
 		s = "aborted and repeated: " + strings.Join(parts, ", ")
 	}
-	s += fmt.Sprintf("\na transaction: %.2f µs of processor time, of clients", res.Processor)
+	s += fmt.Sprintf("\na transaction: %.2f µs of processor time, %.2f allocations of %s bytes together, of clients", res.Processor, res.Allocations, count(math.Round(res.AllocatedBytes)))
 	if r := res.Reads; r != nil {
 		s += fmt.Sprintf(" and machines; %.2f local and %.2f remote reads, %.2f messages, %.2f log records", r.Local, r.Remote, r.Messages, r.Records)
 	}

@@ -62,7 +62,7 @@ func TestPrint(t *testing.T) {
 	res.Conditions.Machines, res.Conditions.Replicas, res.Conditions.Transport, res.Conditions.Memory = 3, 2, TransportLocal, "anonymous memory"
 	res.Conditions.Rate = 5000
 	res.Aborts = map[string]uint64{"lock": 1200, "answer": 3}
-	res.Processor, res.Reads = 1.5, &Reads{1, 2, 3, 4}
+	res.Processor, res.Allocations, res.AllocatedBytes, res.Reads = 1.5, 2.25, 1234.5, &Reads{1, 2, 3, 4}
 	var b strings.Builder
 	if err := res.Print(&b); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestPrint(t *testing.T) {
 	for _, want := range []string{
 		"toy, native, 3 machines, 2 replicas over local, 1,234 things, 2 threads each", "seed 1, commit ", "2026-11-22 01:02 UTC",
 		"open loop, 5,000 transactions a second arrive", "processor", "regions in anonymous memory, all machines in one process",
-		"odd", "even", "20.0 %", "p99.9", "aborted and repeated: answer 3, lock 1,200", "1.50 µs of processor time, of clients and machines", "1.00 local and 2.00 remote reads",
+		"odd", "even", "20.0 %", "p99.9", "aborted and repeated: answer 3, lock 1,200", "1.50 µs of processor time, 2.25 allocations of 1,235 bytes together, of clients and machines", "1.00 local and 2.00 remote reads",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())

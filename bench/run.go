@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,8 +30,13 @@ type Options struct {
 	Seed uint64
 	// Progress shows how far the run is; nil shows nothing.
 	Progress *Progress `json:"-"`
-	// Profile, if not empty, is the file that a CPU profile of the measured time is
-	// written to. Of machines that are processes each has its own (MachineConfig).
+	// Profile, if not empty, is the file that a profile of the processor time of the
+	// measured time is written to. Beside it are those of the allocations, Profile +
+	// ".allocs", which count from the start of the process, and ".allocs.base", what
+	// there was when the measured time began (go tool pprof -base); of contended locks,
+	// ".mutex", and of blocking, ".block", both of all runs of the process with a profile
+	// together. Machines that are processes have their own (MachineConfig), if this
+	// is not empty.
 	Profile string `json:"-"`
 	// AnyBuild runs in builds whose figures mean nothing, too. Tests do.
 	AnyBuild bool
@@ -193,7 +196,11 @@ func (r *run) measure(ctx context.Context) error {
 	watching, stopWatching := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	var watchErr error
-	watcher.Go(func() { watchErr = r.watch(watching) })
+	watcher.Go(func() {
+		if watchErr = r.watch(watching); watchErr != nil {
+			r.finish() // there will be no result
+		}
+	})
 	threads.Wait()
 	r.after = r.target.sample()
 	stopWatching()
@@ -225,34 +232,18 @@ func (r *run) watch(ctx context.Context) error {
 		if !sleep(ctx, o.WarmUp-time.Since(r.start)) {
 			return nil
 		}
-		r.before = r.target.sample()
 	}
-	stopProfile, err := profile(o.Profile)
+	endProfile, err := beginProfile(o.Profile)
 	if err != nil {
 		return err
+	}
+	if o.WarmUp > 0 {
+		r.before = r.target.sample()
 	}
 	for sleep(ctx, stageInterval) {
 		stage.set(min(r.progress(), total))
 	}
-	return stopProfile()
-}
-
-// profile begins a CPU profile, if there is a file for one.
-func profile(file string) (stop func() error, err error) {
-	if file == "" {
-		return func() error { return nil }, nil
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("bench: %w", err), f.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, nil
+	return endProfile()
 }
 
 // progress is how far the run is, in the unit of its length.

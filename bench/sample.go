@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -16,6 +17,9 @@ type sample struct {
 	txn txn.Stats // of all machines
 	// own is the processor time of this process, all that of the whole computer.
 	own, all time.Duration
+	// allocations is how often this process has allocated on the Go heap,
+	// allocatedBytes how much.
+	allocations, allocatedBytes uint64
 }
 
 // takeSample looks at the clock and at what processors have done.
@@ -24,6 +28,9 @@ func takeSample() sample { return sample{at: time.Now(), own: ownTime(), all: co
 // sample takes one of this process and its machines.
 func (t *Target) sample() sample {
 	s := takeSample()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	s.allocations, s.allocatedBytes = m.Mallocs, m.TotalAlloc
 	for _, i := range t.Here() {
 		m := t.Machine(i).Stats()
 		for r, n := range m.Aborts {

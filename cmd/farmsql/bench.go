@@ -49,7 +49,7 @@ type benchFlags struct {
 	Seed      uint64        `placeholder:"N" help:"What data and transactions are drawn from. Without one it is drawn."`
 	JSON      string        `name:"json" placeholder:"FILE" help:"Write the results there, one JSON object for each run."`
 	Plot      string        `placeholder:"FILE" help:"Write plots to FILE.svg and FILE.png: throughput over time, or latency over throughput."`
-	Profile   string        `placeholder:"FILE" help:"Write a CPU profile of the measured time of the last run there, for go tool pprof; of machine 0 to FILE.0 and so on, if they are processes."`
+	Profile   string        `placeholder:"FILE" help:"Profile the measured time of the last run, for go tool pprof: processor time to FILE, allocations to FILE.allocs (with -base FILE.allocs.base), waiting for locks to FILE.mutex, for anything to FILE.block. Of machines that are processes FILE is FILE.0, FILE.1 and so on."`
 
 	// Of a machine's process.
 	Machine int    `hidden:""`
@@ -204,10 +204,12 @@ func (f *benchFlags) runs(ctx context.Context, std streams, s system, progress *
 	if len(rates) == 0 {
 		rates = []float64{0}
 	}
-	for _, rate := range rates {
-		res, err := s.Run(ctx, bench.Options{
-			Threads: f.Threads, WarmUp: f.WarmUp, Duration: f.Duration, Rate: rate, Seed: f.Seed, Progress: progress, Profile: f.Profile,
-		})
+	for i, rate := range rates {
+		o := bench.Options{Threads: f.Threads, WarmUp: f.WarmUp, Duration: f.Duration, Rate: rate, Seed: f.Seed, Progress: progress}
+		if i == len(rates)-1 {
+			o.Profile = f.Profile
+		}
+		res, err := s.Run(ctx, o)
 		if err != nil {
 			return results, err
 		}

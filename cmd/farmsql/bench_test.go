@@ -62,9 +62,9 @@ func TestBench(t *testing.T) {
 		if n := countResults(t, at("out.json")); n != c.runs {
 			t.Errorf("%s: %d results", name, n)
 		}
-		files := []string{"plot.svg", "plot.png", "cpu"}
+		files := append([]string{"plot.svg", "plot.png"}, profiles("cpu")...)
 		if slices.Contains(c.args, "shm") {
-			files = []string{"plot.svg", "plot.png", "cpu.0", "cpu.1"}
+			files = slices.Concat([]string{"plot.svg", "plot.png"}, profiles("cpu.0"), profiles("cpu.1"))
 		}
 		for _, file := range files {
 			if info, err := os.Stat(at(file)); err != nil || info.Size() == 0 {
@@ -75,6 +75,11 @@ func TestBench(t *testing.T) {
 			}
 		}
 	}
+}
+
+// profiles are the files that --profile makes.
+func profiles(file string) []string {
+	return []string{file, file + ".allocs", file + ".allocs.base", file + ".mutex", file + ".block"}
 }
 
 // executeLonger executes a benchmark again, with ten times the duration each time, as

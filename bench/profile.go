@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"time"
+)
+
+// What is appended to the name of Options.Profile, which itself is the processor
+// time's.
+const (
+	profileAllocs     = ".allocs"
+	profileAllocsBase = ".allocs.base"
+	profileMutex      = ".mutex"
+	profileBlock      = ".block"
+)
+
+// While there is a profile, every tenth wait for a lock is recorded, and of waits for
+// anything those of 10 µs and more, shorter ones in proportion: few enough to leave the
+// processor time alone. Profiles say what it would be for all.
+const (
+	mutexFraction = 10
+	blockRate     = 10 * time.Microsecond
+)
+
+// A profiler takes the profiles of the time between beginProfile and end.
+type profiler struct {
+	file string
+	// taken is by what is appended to the file's name. It is written in the end, for
+	// runtime/pprof conceals errors of files.
+	taken map[string]*bytes.Buffer
+	// mutexFraction is what was set before.
+	mutexFraction int
+}
+
+// beginProfile begins to take profiles, if there is a file for them.
+func beginProfile(file string) (end func() error, err error) {
+	if file == "" {
+		return func() error { return nil }, nil
+	}
+	p := &profiler{file: file, taken: make(map[string]*bytes.Buffer)}
+	for _, suffix := range []string{"", profileAllocs, profileAllocsBase, profileMutex, profileBlock} {
+		p.taken[suffix] = new(bytes.Buffer)
+	}
+	// A file that cannot be written is to be known now, not after all has been measured.
+	if err := p.write(); err != nil {
+		return nil, err
+	}
+	p.takeAllocs(profileAllocsBase)
+	if err := pprof.StartCPUProfile(p.taken[""]); err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	p.mutexFraction = runtime.SetMutexProfileFraction(mutexFraction)
+	runtime.SetBlockProfileRate(int(blockRate))
+	return p.end, nil
+}
+
+// end takes the profiles and writes them.
+func (p *profiler) end() error {
+	pprof.StopCPUProfile()
+	runtime.SetBlockProfileRate(0)
+	runtime.SetMutexProfileFraction(p.mutexFraction)
+	p.takeAllocs(profileAllocs) // before the others, which allocate
+	p.take("mutex", profileMutex)
+	p.take("block", profileBlock)
+	return p.write()
+}
+
+// takeAllocs takes the profile of what has been allocated since the process began,
+// which is known of the time until the last garbage collection.
+func (p *profiler) takeAllocs(suffix string) {
+	runtime.GC()
+	p.take("allocs", suffix)
+}
+
+func (p *profiler) take(name, suffix string) {
+	_ = pprof.Lookup(name).WriteTo(p.taken[suffix], 0) // to memory, which does not fail
+}
+
+// write writes all that has been taken.
+func (p *profiler) write() error {
+	for suffix, b := range p.taken {
+		if err := os.WriteFile(p.file+suffix, b.Bytes(), 0o666); err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+	}
+	return nil
+}
