@@ -4,10 +4,15 @@
 //
 // Natively a lookup is a lock-free lookup, and an update a single operation, shipped
 // to the key's primary and combined there with others of the same key (section 3.6).
-// The size of the neighbourhood and of the values can be chosen as in figures 10 and
+// The size of the neighbourhood and of the values, and whether these are in the table
+// or in objects of their own, can be chosen as in figures 10 and
 // 11, and lookups that are one READ and then a message as in Storm, or of many keys
 // that are waited for together (hash.Table.LookupMany). Through SQL the
 // same is a table with a primary key in a database named kv, without occupancy.
+//
+// Storm's cells of 128 bytes are slots: 4 bytes that say what is in it, the key, and a
+// value of 108. Its buckets of one cell are those of H = 2, although a READ is always of two
+// buckets here. Its oversubscribed table is one of low occupancy, below 60 to 70 %.
 //
 // A value says which key it is of and contains a checksum, which every lookup looks
 // at; the check after a run looks at all, and that no key is missing.

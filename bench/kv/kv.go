@@ -24,6 +24,9 @@ type Config struct {
 	Keys int
 	// ValueBytes is how long values are, 32 and at least that.
 	ValueBytes int
+	// InlineBytes is how long a value may be to be in the table's slots; longer ones
+	// are in objects of their own. By default all are in slots.
+	InlineBytes int
 	// Updates is how many of a hundred operations are updates; 0.
 	Updates int
 	// Zipf is the exponent with which keys are drawn, between 0 and 1; 0 is
@@ -31,7 +34,7 @@ type Config struct {
 	Zipf float64
 	// Occupancy is how many of a hundred slots of the table are taken, 90.
 	Occupancy int
-	// Neighbourhood is the hash table's H, 8.
+	// Neighbourhood is the hash table's H, 8. It is even.
 	Neighbourhood int
 	// OneTwoSided is that of hash.Options.
 	OneTwoSided bool
@@ -56,6 +59,7 @@ const (
 
 	defaultOccupancy     = 90
 	defaultNeighbourhood = 8
+	neighbourhoodMax     = 64
 )
 
 func (c Config) withDefaults() Config {
@@ -67,6 +71,9 @@ func (c Config) withDefaults() Config {
 			*f.p = f.v
 		}
 	}
+	if c.InlineBytes == 0 {
+		c.InlineBytes = c.ValueBytes
+	}
 	return c
 }
 
@@ -76,6 +83,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("kv: %d keys, must be 1 to %d", c.Keys, keysMax)
 	case c.ValueBytes < valueBytesMin || c.ValueBytes > valueBytesMax:
 		return fmt.Errorf("kv: values of %d bytes, must be %d to %d", c.ValueBytes, valueBytesMin, valueBytesMax)
+	case c.InlineBytes < 1 || c.InlineBytes > valueBytesMax:
+		return fmt.Errorf("kv: values of %d bytes in slots, must be 1 to %d", c.InlineBytes, valueBytesMax)
 	case c.Updates < 0 || c.Updates > 100:
 		return fmt.Errorf("kv: %d %% of updates, must be 0 to 100", c.Updates)
 	case !(c.Zipf >= 0 && c.Zipf < 1):
@@ -86,8 +95,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("kv: lookups of %d keys, must be 1 to %d", c.Batch, batchMax)
 	case c.Batch > 1 && c.Updates > 0:
 		return fmt.Errorf("kv: %d %% of updates and lookups of %d keys: updates are of one", c.Updates, c.Batch)
-	case c.Neighbourhood < 2 || c.Neighbourhood > 64 || bits.OnesCount(uint(c.Neighbourhood)) != 1:
-		return fmt.Errorf("kv: a neighbourhood of %d slots, must be a power of two from 2 to 64", c.Neighbourhood)
+	case c.Neighbourhood < 2 || c.Neighbourhood > neighbourhoodMax || c.Neighbourhood%2 != 0:
+		return fmt.Errorf("kv: a neighbourhood of %d slots, must be even, 2 to %d", c.Neighbourhood, neighbourhoodMax)
 	}
 	return nil
 }
@@ -176,6 +185,9 @@ func (w *Workload) Scale() bench.Scale {
 	unit := fmt.Sprintf("keys (%d+%d bytes", keyBytes, w.cfg.ValueBytes)
 	if w.target.API() == bench.Native {
 		unit += fmt.Sprintf(", %d %% full, H = %d", w.cfg.Occupancy, w.cfg.Neighbourhood)
+		if w.cfg.InlineBytes < w.cfg.ValueBytes {
+			unit += ", values in objects of their own"
+		}
 	}
 	return bench.Scale{N: w.cfg.Keys, Unit: unit + ")"}
 }

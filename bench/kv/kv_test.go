@@ -53,7 +53,10 @@ func run(t *testing.T, w *Workload, threads, each int) *bench.Result {
 // NSDI'14 section 4.2: at 90 % occupancy and H = 8 a lookup from another machine is
 // 1.04 reads.
 func TestNative(t *testing.T) {
-	for _, cfg := range []Config{{}, {Zipf: 0.99, Updates: 20}, {Neighbourhood: 16, ValueBytes: 112, Updates: 50}, {Occupancy: 50, OneTwoSided: true, Updates: 5}} {
+	for _, cfg := range []Config{
+		{}, {Zipf: 0.99, Updates: 20}, {Neighbourhood: 16, ValueBytes: 112, Updates: 50}, {Occupancy: 50, OneTwoSided: true, Updates: 5},
+		{Neighbourhood: 6, Updates: 20}, {Neighbourhood: 2, OneTwoSided: true, Updates: 5}, {ValueBytes: 500, InlineBytes: 8, Updates: 20},
+	} {
 		cfg.Keys = 8000
 		w := loaded(t, bench.TargetConfig{Machines: 2, Replicas: 1}, cfg)
 		run(t, w, 2, 1000) // the directories
@@ -65,7 +68,7 @@ func TestNative(t *testing.T) {
 		}
 		s := w.store.(*nativeStore)
 		shards := s.tables[0].Stats().Shards
-		full := 100 * float64(w.cfg.Keys) / float64(shards*bucketsOfShard*w.cfg.Neighbourhood/2)
+		full := 100 * float64(w.cfg.Keys) / float64(shards*s.bucketsOfShard()*w.cfg.Neighbourhood/2)
 		if math.Abs(full-float64(w.cfg.Occupancy)) > 1 {
 			t.Errorf("%.1f %% full, want %d: %d keys in %d shards", full, w.cfg.Occupancy, w.cfg.Keys, shards)
 		}
@@ -172,7 +175,7 @@ func TestConfig(t *testing.T) {
 	for _, cfg := range []Config{
 		{Keys: -1}, {ValueBytes: 31}, {ValueBytes: 5000}, {Updates: 101}, {Zipf: 1}, {Zipf: -0.1}, {Zipf: math.NaN()},
 		{Batch: -1}, {Batch: 1025}, {Batch: 2, Updates: 1},
-		{Occupancy: 96}, {Neighbourhood: 7}, {Neighbourhood: 128},
+		{Occupancy: 96}, {Neighbourhood: 7}, {Neighbourhood: 66}, {InlineBytes: -1}, {InlineBytes: 4001},
 	} {
 		if _, err := New(&bench.Target{}, cfg); err == nil {
 			t.Errorf("%+v is taken", cfg)
@@ -182,14 +185,37 @@ func TestConfig(t *testing.T) {
 	if _, err := New(sql, Config{Batch: 2}); err == nil || !strings.Contains(err.Error(), "for the API") {
 		t.Errorf("many keys by SQL: %v", err)
 	}
-	for keys, want := range map[int]int{1: 14, 1000: 921, 1_000_000: 943_718, 10_000_000: 7_549_747} {
+	for keys, want := range map[int]int{1: 14, 1000: 921, 1_000_000: 943_718, 10_000_000: 7_549_747, 12_000_000: 15_099_494} {
 		w := &Workload{cfg: Config{Keys: keys}.withDefaults()}
 		if got := newNativeStore(w).keys(); got != want {
 			t.Errorf("%d keys become %d, want %d", keys, got, want)
 		}
 	}
+	for h, want := range map[int]int{2: 512, 4: 256, 6: 128, 8: 128, 16: 64, 64: 16} {
+		w := &Workload{cfg: Config{Neighbourhood: h}.withDefaults()}
+		if got := newNativeStore(w).bucketsOfShard(); got != want {
+			t.Errorf("H = %d: %d buckets in a shard, want %d", h, got, want)
+		}
+	}
 	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000, Zipf: 0.99, Updates: 5})
 	if name, unit := w.Name(), w.Scale().Unit; name != "key-value, Zipf 0.99, 5 % updates" || unit != "keys (16+32 bytes, 90 % full, H = 8)" {
 		t.Errorf("%q, %q", name, unit)
+	}
+}
+
+// A value that is longer than those in slots is in an object of its own, which is one
+// more READ.
+func TestInlineBytes(t *testing.T) {
+	reads := make(map[int]float64)
+	for _, inline := range []int{108, 107} {
+		w := loaded(t, bench.TargetConfig{Machines: 2, Replicas: 1}, Config{Keys: 2000, ValueBytes: 108, InlineBytes: inline, Occupancy: 50})
+		if outside := strings.HasSuffix(w.Scale().Unit, ", values in objects of their own)"); outside != (inline < 108) {
+			t.Errorf("%d bytes in slots: %s", inline, w.Scale().Unit)
+		}
+		run(t, w, 1, 1000) // the directories
+		reads[inline] = run(t, w, 1, 2000).Reads.Remote
+	}
+	if ratio := reads[107] / reads[108]; math.Abs(ratio-2) > 0.1 {
+		t.Errorf("%.3f remote reads of a value outside, %.3f of one in its slot", reads[107], reads[108])
 	}
 }

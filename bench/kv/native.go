@@ -10,14 +10,16 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// bucketsOfShard is how many buckets a shard has, unless the table has fewer.
-const bucketsOfShard = 128
+// slotsOfShard is about how many slots a shard has, unless the table has fewer. It
+// decides how far the shards of a table are from being equally full, so that it does
+// not depend on the neighbourhood.
+const slotsOfShard = 512
 
 // nativeStore keeps the pairs in a hash table. It does not grow after it has been
 // made as large as Config.Occupancy asks for: each shard may be full.
 type nativeStore struct {
 	w       *Workload
-	buckets int           // in all
+	buckets int           // in all, a power of two
 	here    []int         // machines of this process
 	tables  []*hash.Table // by machine, for updates
 	readers []*hash.Table // by machine, for lookups
@@ -30,6 +32,11 @@ func newNativeStore(w *Workload) *nativeStore {
 	const bucketsMin = 4
 	buckets := nearestPower(float64(w.cfg.Keys) * 100 / float64(w.cfg.Occupancy*slots))
 	return &nativeStore{w: w, buckets: max(bucketsMin, buckets)}
+}
+
+// bucketsOfShard is a power of two, too.
+func (s *nativeStore) bucketsOfShard() int {
+	return min(s.buckets, nearestPower(slotsOfShard/float64(s.w.cfg.Neighbourhood/2)))
 }
 
 func (s *nativeStore) slots() int { return s.buckets * s.w.cfg.Neighbourhood / 2 }
@@ -45,8 +52,8 @@ func (s *nativeStore) create(ctx context.Context) error {
 	cfg := &s.w.cfg
 	s.here = s.w.target.Here()
 	s.tables, err = s.w.target.Hash(ctx, "kv", hash.Config{
-		KeyBytes: keyBytes, ValueBytes: cfg.ValueBytes, Neighbourhood: cfg.Neighbourhood,
-		Buckets: min(bucketsOfShard, s.buckets), MaxLoad: 100, Seed: cfg.Seed,
+		KeyBytes: keyBytes, ValueBytes: cfg.InlineBytes, Neighbourhood: cfg.Neighbourhood,
+		Buckets: s.bucketsOfShard(), MaxLoad: 100, Seed: cfg.Seed,
 	}, places)
 	if err != nil {
 		return err
@@ -66,7 +73,7 @@ func (s *nativeStore) create(ctx context.Context) error {
 
 // full makes sure that the table has not grown beyond what it was to be.
 func (s *nativeStore) full() error {
-	want := s.buckets / min(bucketsOfShard, s.buckets)
+	want := s.buckets / s.bucketsOfShard()
 	for _, m := range s.here {
 		if got := s.tables[m].Stats().Shards; got > want {
 			return fmt.Errorf("kv: the table has %d shards in place of %d, so that it is less than %d %% full", got, want, s.w.cfg.Occupancy)

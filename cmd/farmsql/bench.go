@@ -285,10 +285,11 @@ type benchKVCommand struct {
 	benchFlags
 	Keys          int     `default:"1000000" placeholder:"N" help:"About so many keys of 16 bytes (${default}): the nearest number that fills a table to --occupancy."`
 	ValueBytes    int     `default:"32" placeholder:"N" help:"Length of values (${default})."`
+	InlineBytes   int     `placeholder:"N" help:"Keep values in the table's slots up to this length, longer ones in objects of their own. Without it all are in slots."`
 	Updates       int     `default:"0" placeholder:"PERCENT" help:"Part of operations that are updates (${default})."`
 	Zipf          float64 `default:"0" placeholder:"THETA" help:"Draw keys by a Zipf distribution, for example 0.99; 0 is uniformly."`
 	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
-	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be (${default})."`
+	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be, an even number (${default})."`
 	Batch         int     `default:"1" placeholder:"N" help:"Look up so many keys together (${default})."`
 	OneTwoSided   bool    `help:"Ask the primary if one read does not decide, as in Storm, in place of more reads."`
 }
@@ -300,7 +301,7 @@ func (c *benchKVCommand) Run(std streams, k *kong.Context) error {
 	}
 	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
 		return kv.New(t, kv.Config{
-			Keys: c.Keys, ValueBytes: c.ValueBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
+			Keys: c.Keys, ValueBytes: c.ValueBytes, InlineBytes: c.InlineBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
 			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Seed: c.Seed, Drop: c.Drop,
 		})
 	})
