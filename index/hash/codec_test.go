@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -410,48 +409,6 @@ func useSpoilt(t *testing.T, tb *Table) {
 	_, err = tb.full(o, o.first())
 	note(err)
 	t.Logf("%d of 82 operations failed", failed)
-}
-
-// A directory led through random splits finds for every hash the shard that the
-// longest known prefix leads to.
-func TestDirectory(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
-		root := &shard{}
-		d := newDirectory(root)
-		known := []*shard{root}
-		depth := map[*shard]int{root: 0}
-		for range 200 {
-			s := known[rnd.IntN(len(known))]
-			bit := depth[s]
-			if bit == 12 {
-				continue
-			}
-			depth[s] = bit + 1
-			c := &shard{prefix: s.prefix | 1<<(63-bit), born: bit + 1}
-			known, depth[c] = append(known, c), bit+1
-			if d.has(c.prefix, c.born) {
-				t.Fatal("a shard is known before it is added")
-			}
-			d.add(c)
-			d.add(&shard{prefix: c.prefix, born: c.born}) // again, by another goroutine
-			if !d.has(c.prefix, c.born) || d.size() != len(known) {
-				t.Fatalf("%d shards, want %d", d.size(), len(known))
-			}
-		}
-		for range 1000 {
-			h := rnd.Uint64()
-			want := root
-			for _, s := range known {
-				if s.covers(h, s.born) && s.born > want.born {
-					want = s
-				}
-			}
-			if got := d.find(h); got != want {
-				t.Fatalf("%#x leads to %#x/%d, not %#x/%d", h, got.prefix, got.born, want.prefix, want.born)
-			}
-		}
-	}
 }
 
 // spoilBucketTx changes the first block of the first chain.

@@ -3,6 +3,8 @@ package hash
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/farmsql/farmsql/region"
 )
 
 // A shard is what a machine remembers of one.
@@ -20,7 +22,9 @@ type shard struct {
 // covers says whether the keys with hash h belong into a bucket of s that says
 // it has a prefix of depth bits. A deeper bucket than the directory knew of is
 // how a stale entry is noticed.
-func (s *shard) covers(h uint64, depth int) bool { return (h^s.prefix)>>(64-depth) == 0 }
+func (s *shard) covers(h uint64, depth int) bool { return covers(s.prefix, h, depth) }
+
+func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>(64-depth) == 0 }
 
 // directory leads from a hash to its shard, as far as this machine knows. It is
 // a cache: shards that have split since are noticed by the depth that their
@@ -34,16 +38,54 @@ type directory struct {
 	}
 }
 
-// routes has an entry for each value that the first bits of a hash can have.
+// routes has an entry for each value that the first bits of a hash can have: in
+// shards, and in entrances what a lookup that is decided at a glance needs of the
+// shard. That saves a load that depends on another and misses the cache where there
+// are many shards.
 type routes struct {
-	bits    int
-	entries []atomic.Pointer[shard]
+	bits      int
+	shards    []atomic.Pointer[shard]
+	entrances []entrance
+}
+
+// An entrance says where a shard's first bucket is, and how long the shard's prefix
+// is, which every hash that comes this way begins with. Of its two words the address
+// is stored first and loaded last, and an entrance changes only to shards with longer
+// prefixes. So that a lookup in between has at worst the length of a shard and the
+// address of one that it has split into. The buckets there are deeper then, with
+// prefixes that end with a bit that is set, and are not taken for those of the
+// shorter prefix.
+type entrance struct {
+	addr atomic.Uint64
+	tail atomic.Uint64 // | incarnation 56b | length of the prefix 8b |
+}
+
+// store is for one goroutine at a time.
+func (e *entrance) store(s *shard) {
+	e.addr.Store(uint64(s.first.Addr))
+	e.tail.Store(s.first.Incarnation()<<8 | uint64(s.born))
+}
+
+// way returns the prefix with which h comes to the shard, and the shard's first bucket.
+func (e *entrance) way(h uint64, c region.Class) (prefix uint64, first region.Ptr) {
+	tail := e.tail.Load()
+	addr := region.Addr(e.addr.Load())
+	return h &^ (^uint64(0) >> uint8(tail)), region.MakePtr(addr, c, tail>>8)
+}
+
+func (r *routes) set(i int, s *shard) {
+	r.shards[i].Store(s)
+	r.entrances[i].store(s)
+}
+
+func newRoutes(bits int) *routes {
+	return &routes{bits, make([]atomic.Pointer[shard], 1<<bits), make([]entrance, 1<<bits)}
 }
 
 func newDirectory(root *shard) *directory {
 	d := &directory{}
-	r := &routes{entries: make([]atomic.Pointer[shard], 1)}
-	r.entries[0].Store(root)
+	r := newRoutes(0)
+	r.set(0, root)
 	d.table.Store(r)
 	d.mu.shards = 1
 	return d
@@ -52,7 +94,13 @@ func newDirectory(root *shard) *directory {
 // find returns the shard that h belongs to as far as is known.
 func (d *directory) find(h uint64) *shard {
 	r := d.table.Load()
-	return r.entries[h>>(64-r.bits)].Load()
+	return r.shards[h>>(64-r.bits)].Load()
+}
+
+// entrance returns what leads to the shard that find returns.
+func (d *directory) entrance(h uint64) *entrance {
+	r := d.table.Load()
+	return &r.entrances[h>>(64-r.bits)]
 }
 
 // add enters a shard, over those that it split from and under those that split
@@ -68,8 +116,8 @@ func (d *directory) add(s *shard) {
 	lo := int(s.prefix >> (64 - r.bits))
 	added := false
 	for i := range 1 << (r.bits - s.born) {
-		if e := &r.entries[lo+i]; e.Load().born < s.born {
-			e.Store(s)
+		if r.shards[lo+i].Load().born < s.born {
+			r.set(lo+i, s)
 			added = true
 		}
 	}
@@ -81,7 +129,7 @@ func (d *directory) add(s *shard) {
 // has reports whether the shard with this prefix is known.
 func (d *directory) has(prefix uint64, born int) bool {
 	r := d.table.Load()
-	return born <= r.bits && r.entries[prefix>>(64-r.bits)].Load().born >= born
+	return born <= r.bits && r.shards[prefix>>(64-r.bits)].Load().born >= born
 }
 
 // size returns how many shards are known.
@@ -93,9 +141,9 @@ func (d *directory) size() int {
 
 // grow returns routes with more bits that lead to the same shards.
 func (r *routes) grow(bits int) *routes {
-	g := &routes{bits: bits, entries: make([]atomic.Pointer[shard], 1<<bits)}
-	for i := range g.entries {
-		g.entries[i].Store(r.entries[i>>(bits-r.bits)].Load())
+	g := newRoutes(bits)
+	for i := range g.shards {
+		g.set(i, r.shards[i>>(bits-r.bits)].Load())
 	}
 	return g
 }

@@ -12,82 +12,136 @@ import (
 // the value. All lines of the home and the first of its neighbour are asked for
 // before the first of them is looked at, so that the lookup waits for memory
 // once. What is not plain it leaves undecided: pairs outside of their slots,
-// chains, stale directories, changes under way, and neighbourhoods of more slots
-// than have their control words on the first lines.
-func (o *opened) glance(op txn.Operation, s *shard, first region.Ptr, h uint64, key, dst []byte) (value []byte, ok, decided bool) {
+// stale directories, changes under way, and neighbourhoods of more slots
+// than have their control words on the first lines, and what is not in the first
+// block of a chain.
+func (o *opened) glance(op txn.Operation, h uint64, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false
 	}
+	prefix, first := o.home(h)
 	home, next, ok := op.LookPair(first)
 	if !ok {
 		return nil, false, false
 	}
 	home.Touch(0, o.bucketBytes())
-	return o.decide(home, next, s, h, key, dst)
+	value, at := o.seek(home, next, prefix, h, key, dst)
+	if at == chained {
+		value, at = o.seekChain(op, home, h, key, dst)
+	}
+	return value, at.isFound(), at != undecided
 }
 
 // glanceIn is glance for transaction t, whose memory the value is in. It appends
 // what the answer came from to sources: the bucket that has the key, or both if
 // none has. There are none if it is undecided.
-func (o *opened) glanceIn(t *txn.Tx, s *shard, h uint64, key []byte, sources []txn.Source) (value []byte, ok bool, _ []txn.Source) {
+func (o *opened) glanceIn(t *txn.Tx, h uint64, key []byte, sources []txn.Source) (value []byte, ok bool, _ []txn.Source) {
 	if o.slots > glanceSlots {
 		return nil, false, nil
 	}
-	first := s.first.Element(bucketOf(h, o.buckets))
+	prefix, first := o.home(h)
 	home, next, ok := t.LookPair(first)
 	if !ok {
 		return nil, false, nil
 	}
 	home.Touch(0, o.bucketBytes())
-	value, at := o.seek(home, next, s, h, key, t.Scratch(o.valueBytes)[:0])
+	value, at := o.seek(home, next, prefix, h, key, t.Scratch(o.valueBytes)[:0])
 	if at == atHome || at == nowhere {
 		sources = append(sources, txn.Source{Ptr: first, Version: home.Header().Version()})
 	}
 	if at == atNext || at == nowhere {
 		sources = append(sources, txn.Source{Ptr: first.Element(1), Version: next.Header().Version()})
 	}
-	return value, at != nowhere, sources
+	return value, at.isFound(), sources
 }
 
-// decide is glance once the buckets are in view.
-func (o *opened) decide(home, next region.View, s *shard, h uint64, key, dst []byte) (value []byte, ok, decided bool) {
-	value, at := o.seek(home, next, s, h, key, dst)
-	return value, at == atHome || at == atNext, at != undecided
-}
-
-// A finding says in which of two buckets a key is.
+// A finding says where a key is.
 type finding uint8
 
 const (
 	undecided finding = iota
 	atHome
 	atNext
+	chained // in the chain of its home, or nowhere
+	inChain
 	nowhere
 )
 
+func (f finding) isFound() bool { return f == atHome || f == atNext || f == inChain }
+
+// home returns the home of keys with hash h, and the prefix with which h comes there.
+func (o *opened) home(h uint64) (prefix uint64, home region.Ptr) {
+	prefix, first := o.dir.entrance(h).way(h, o.class)
+	return prefix, first.Element(bucketOf(h, o.buckets))
+}
+
 // seek looks for key in two buckets in view.
-func (o *opened) seek(home, next region.View, s *shard, h uint64, key, dst []byte) ([]byte, finding) {
-	a := home.Word(versionsWord)
-	if depth := int(uint8(a >> depthShift)); depth == 0 || !s.covers(h, depth-1) {
+func (o *opened) seek(home, next region.View, prefix, h uint64, key, dst []byte) ([]byte, finding) {
+	value, at := o.seekHome(home, o.wanting(home, wanted(h, false)), prefix, h, key, dst)
+	if at != nowhere {
+		return value, at
+	}
+	return o.seekNext(home, next, o.wanting(next, wanted(h, true)), key, dst)
+}
+
+// seekHome looks for key in slots of its home; nowhere means that it is in none of
+// them.
+func (o *opened) seekHome(home region.View, slots uint, prefix, h uint64, key, dst []byte) ([]byte, finding) {
+	depth := int(uint8(home.Word(versionsWord) >> depthShift))
+	if depth == 0 || !covers(prefix, h, depth-1) {
 		return nil, undecided
 	}
-	value, ok, decided := o.pick(home, wanted(h, false), key, dst)
+	value, ok, decided := o.pick(home, o.dataOffset(0), slots, key, dst)
 	switch {
 	case !decided:
 		return nil, undecided
 	case ok:
 		return value, atHome
 	}
-	value, ok, decided = o.pick(next, wanted(h, true), key, dst)
+	return nil, nowhere
+}
+
+// seekNext looks for key, which its home has not, in slots of the bucket after that.
+func (o *opened) seekNext(home, next region.View, slots uint, key, dst []byte) ([]byte, finding) {
+	value, ok, decided := o.pick(next, o.dataOffset(0), slots, key, dst)
 	switch {
 	case !decided:
 		return nil, undecided
 	case ok:
 		return value, atNext
 	}
-	b := next.Word(versionsWord)
-	whole := uint16(a>>forwardShift) == uint16(b>>backShift) && home.Word(linkWord) == 0
-	if !whole || !home.Valid() || !next.Valid() {
+	a, b, link := home.Word(versionsWord), next.Word(versionsWord), home.Word(linkWord)
+	switch {
+	case uint16(a>>forwardShift) != uint16(b>>backShift) || !home.Valid() || !next.Valid():
+		return nil, undecided
+	case link != 0:
+		return nil, chained
+	}
+	return nil, nowhere
+}
+
+// seekChain looks for key in the first block of its home's chain, which hardly any
+// chain is longer than.
+func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, dst []byte) ([]byte, finding) {
+	addr, tail, version := home.Word(linkWord), home.Word(linkWord+1), uint16(home.Word(versionsWord))
+	p := region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8)
+	if !home.Valid() || p.Class().Capacity() < o.blockBytes() {
+		return nil, undecided
+	}
+	block, ok := op.Look(p)
+	if !ok || uint16(block.Word(versionsWord)>>forwardShift) != version {
+		return nil, undecided
+	}
+	w, want := block.Word(controlWord), wanted(h, false)
+	slots := matching(uint32(w), want) | matching(uint32(w>>32), want)<<1
+	value, ok, decided := o.pick(block, o.blockDataOffset(0), slots, key, dst)
+	switch {
+	case !decided:
+		return nil, undecided
+	case ok:
+		return value, inChain
+	}
+	if last := block.Word(linkWord) == 0; !last || !block.Valid() || !home.Valid() {
 		return nil, undecided
 	}
 	return nil, nowhere
@@ -107,17 +161,17 @@ const (
 	glanceSlots = 2 * (region.FirstWords - controlWord)
 )
 
-// pick takes the value of key from the bucket v if a slot with the wanted control
-// word holds it. It does not decide where the bucket has changed meanwhile, nor
-// between pairs outside.
-func (o *opened) pick(v region.View, want uint32, key, dst []byte) (value []byte, ok, decided bool) {
-	for found := o.wanting(v, want); found != 0; found &= found - 1 {
+// pick takes the value of key from the bucket or block v, whose slots' data begin at
+// data, if one of the slots found there holds it. It does not decide where v has
+// changed since it came into view, nor between pairs outside.
+func (o *opened) pick(v region.View, data int, found uint, key, dst []byte) (value []byte, ok, decided bool) {
+	for ; found != 0; found &= found - 1 {
 		i := bits.TrailingZeros(found)
 		s := slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
 		if s.outside() {
 			return nil, false, false
 		}
-		at := o.dataOffset(i)
+		at := data + i*o.dataBytes
 		k, n := s.lengths()
 		if k != len(key) || k+n > o.dataBytes || !v.Equal(key, at) {
 			continue

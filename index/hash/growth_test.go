@@ -197,15 +197,15 @@ func TestPlaces(t *testing.T) {
 	}
 	count := map[int]int{}
 	r := o.dir.table.Load()
-	for i := range r.entries {
+	for i := range r.shards {
 		for m := range 3 {
-			if c.Machine(m).IsPrimary(r.entries[i].Load().first.Addr) {
+			if c.Machine(m).IsPrimary(r.shards[i].Load().first.Addr) {
 				count[m]++
 			}
 		}
 	}
-	if len(r.entries) != 16 || count[0] != 6 || count[1] != 5 || count[2] != 5 {
-		t.Errorf("%d shards, by machine %v", len(r.entries), count)
+	if len(r.shards) != 16 || count[0] != 6 || count[1] != 5 || count[2] != 5 {
+		t.Errorf("%d shards, by machine %v", len(r.shards), count)
 	}
 	homes := map[region.Addr]bool{}
 	for i := range 700 {
@@ -215,8 +215,8 @@ func TestPlaces(t *testing.T) {
 		}
 		homes[home] = true
 	}
-	for i := range r.entries {
-		if !homes[r.entries[i].Load().first.Addr] {
+	for i := range r.shards {
+		if !homes[r.shards[i].Load().first.Addr] {
 			t.Errorf("shard %d is no key's home", i)
 		}
 	}

@@ -132,6 +132,11 @@ func (l *layout) dataOffset(i int) int {
 	return pageHeaderBytes + controlBytes*l.slots + i*l.dataBytes
 }
 
+// blockDataOffset is dataOffset of an overflow block.
+func (l *layout) blockDataOffset(i int) int {
+	return pageHeaderBytes + controlBytes*blockSlots + i*l.dataBytes
+}
+
 func (l *layout) blockBytes() int { return pageHeaderBytes + blockSlots*(controlBytes+l.dataBytes) }
 
 // inline reports whether a pair of these lengths lives in its slot.

@@ -73,15 +73,13 @@ func overtaken(err error) bool {
 
 // lookup is one attempt, in the operation op.
 func (tb *Table) lookup(op txn.Operation, o *opened, h uint64, key, dst []byte) ([]byte, bool, error) {
-	s := o.dir.find(h)
-	first := s.first.Element(bucketOf(h, o.buckets))
-	if v, ok, decided := o.glance(op, s, first, h, key, dst); decided {
+	if v, ok, decided := o.glance(op, h, key, dst); decided {
 		if err := tb.m.Confirm(); err != nil {
 			return nil, false, err
 		}
 		return v, ok, nil
 	}
-	return tb.search(op, o, s, h, key, dst)
+	return tb.search(op, o, o.dir.find(h), h, key, dst)
 }
 
 // search is lookup by copies of all that it reads.

@@ -55,15 +55,27 @@ type lookups struct {
 type oneLookup struct {
 	key        []byte
 	h          uint64
-	s          *shard
+	entrance   *entrance
+	prefix     uint64
 	first      region.Ptr
 	home, next region.View
-	inView     bool
+	slots      uint // of home that may hold the key, or of next if none of home does
+	view       view
 	value      []byte // of the same memory every time, unless it is too long
 	ok         bool
 	decided    bool
+	s          *shard // that was read elsewhere
 	pair       []byte // two buckets, once a lookup has needed it
 }
+
+// A view says which of its two buckets a lookup looks at.
+type view uint8
+
+const (
+	viewNone view = iota
+	viewHome
+	viewBoth
+)
 
 func newLookups(lay *layout) *lookups {
 	l := &lookups{}
@@ -79,15 +91,22 @@ func (tb *Table) lookups(o *opened, l *lookups, keys [][]byte) error {
 	all := l.all[:len(keys)]
 	op := tb.m.Start()
 	defer op.End()
+	// One loop for each step: the misses of one step are under way together, and
+	// one at which the processor cannot look further ahead holds up no other step.
 	for i := range all {
 		one := &all[i]
-		one.key, one.h, one.decided, one.ok = keys[i], sum(o.seed, keys[i]), false, false
-		one.s = o.dir.find(one.h)
-		one.first = one.s.first.Element(bucketOf(one.h, o.buckets))
-		op.Fetch(one.first)
-		op.Fetch(one.first.Element(1))
+		one.key, one.h, one.decided, one.ok, one.view = keys[i], sum(o.seed, keys[i]), false, false, viewNone
+		one.entrance = o.dir.entrance(one.h)
 	}
-	tb.glances(op, o, all)
+	for i := range all {
+		one := &all[i]
+		prefix, first := one.entrance.way(one.h, o.class)
+		one.prefix, one.first = prefix, first.Element(bucketOf(one.h, o.buckets))
+		op.Fetch(one.first)
+	}
+	if o.slots <= glanceSlots {
+		o.glances(op, all)
+	}
 	if err := tb.readElsewhere(op, o, l, all); err != nil {
 		return err
 	}
@@ -110,34 +129,70 @@ func (tb *Table) lookups(o *opened, l *lookups, keys [][]byte) error {
 	return nil
 }
 
-// glances decides what can be at a glance.
-func (tb *Table) glances(op txn.Operation, o *opened, all []oneLookup) {
-	if o.slots > glanceSlots {
-		for i := range all {
-			all[i].inView = false
-		}
-		return
+// glances decides what can be at a glance. Most keys are in their home: the bucket
+// after that is fetched only for those of which no slot of the home can be.
+func (o *opened) glances(op txn.Operation, all []oneLookup) {
+	for i := range all {
+		o.lookHome(op, &all[i])
 	}
 	for i := range all {
-		one := &all[i]
-		if one.home, one.next, one.inView = op.LookPair(one.first); one.inView {
-			o.touch(one.home, one.next, one.h)
+		if one := &all[i]; one.view == viewHome && one.slots == 0 {
+			o.lookNext(op, one)
 		}
 	}
 	for i := range all {
-		if one := &all[i]; one.inView {
-			value, ok, decided := o.decide(one.home, one.next, one.s, one.h, one.key, one.value)
-			if one.decided, one.ok = decided, ok; ok && decided {
-				one.value = value
-			}
+		if one := &all[i]; one.view != viewNone {
+			o.finish(op, one)
 		}
 	}
 }
 
-// touch has the processor fetch the slots that may hold a key with hash h.
-func (o *opened) touch(home, next region.View, h uint64) {
-	o.touchSlots(home, o.wanting(home, wanted(h, false)))
-	o.touchSlots(next, o.wanting(next, wanted(h, true)))
+// lookHome has the lines fetched that may have the key, or the next bucket.
+func (o *opened) lookHome(op txn.Operation, one *oneLookup) {
+	home, ok := op.Look(one.first)
+	if !ok {
+		return
+	}
+	one.home, one.slots, one.view = home, o.wanting(home, wanted(one.h, false)), viewHome
+	if one.slots == 0 {
+		op.Fetch(one.first.Element(1))
+		return
+	}
+	o.touchSlots(home, one.slots)
+}
+
+func (o *opened) lookNext(op txn.Operation, one *oneLookup) {
+	next, ok := op.Look(one.first.Element(1))
+	if !ok {
+		one.view = viewNone
+		return
+	}
+	one.next, one.slots, one.view = next, o.wanting(next, wanted(one.h, true)), viewBoth
+	o.touchSlots(next, one.slots)
+}
+
+func (o *opened) finish(op txn.Operation, one *oneLookup) {
+	slots := one.slots
+	if one.view == viewBoth {
+		slots = 0
+	}
+	value, at := o.seekHome(one.home, slots, one.prefix, one.h, one.key, one.value)
+	if at == nowhere && one.view == viewHome { // what looked like the key is another
+		o.lookNext(op, one)
+	}
+	if at == nowhere {
+		if one.view == viewNone {
+			return
+		}
+		value, at = o.seekNext(one.home, one.next, one.slots, one.key, one.value)
+	}
+	if at == chained {
+		value, at = o.seekChain(op, one.home, one.h, one.key, one.value)
+	}
+	one.decided, one.ok = at != undecided, at.isFound()
+	if one.ok {
+		one.value = value
+	}
 }
 
 func (o *opened) touchSlots(v region.View, found uint) {
@@ -156,6 +211,8 @@ func (tb *Table) readElsewhere(op txn.Operation, o *opened, l *lookups, all []on
 		if one.decided || tb.m.IsPrimary(one.first.Addr) {
 			continue
 		}
+		one.s = o.dir.find(one.h)
+		one.first = one.s.first.Element(bucketOf(one.h, o.buckets))
 		if one.pair == nil {
 			one.pair = make([]byte, 2*o.class.Capacity())
 		}

@@ -368,13 +368,13 @@ func (tb *Table) ask(pk peeker, h uint64, key []byte, sources []txn.Source) (val
 }
 
 func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []txn.Source) ([]byte, bool, []txn.Source, error) {
-	s := o.dir.find(h)
 	if t, ok := pk.(*txn.Tx); ok {
-		value, found, seen := o.glanceIn(t, s, h, key, sources[:0])
+		value, found, seen := o.glanceIn(t, h, key, sources[:0])
 		if len(seen) > 0 {
 			return value, found, seen, nil
 		}
 	}
+	s := o.dir.find(h)
 	for {
 		n := walk{tb: tb, pk: pk, first: s.first.Element(bucketOf(h, o.buckets)), lay: &o.layout, sources: sources[:0]}
 		home, err := n.home()

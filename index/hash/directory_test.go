@@ -1,0 +1,129 @@
+package hash
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// numberedShard is a shard whose bucket 0 says its number, by address and by
+// incarnation.
+func numberedShard(i int, prefix uint64, born int) *shard {
+	first := region.MakePtr(region.MakeAddr(1, uint32(i+1)<<16), 1, uint64(i))
+	return &shard{shardPtr: shardPtr{first: first}, prefix: prefix, born: born}
+}
+
+// A directory led through random splits finds for every hash the shard that the
+// longest known prefix leads to.
+func TestDirectory(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		root := numberedShard(0, 0, 0)
+		d := newDirectory(root)
+		known := []*shard{root}
+		depth := map[*shard]int{root: 0}
+		for range 200 {
+			s := known[rnd.IntN(len(known))]
+			bit := depth[s]
+			if bit == 12 {
+				continue
+			}
+			depth[s] = bit + 1
+			c := numberedShard(len(known), s.prefix|1<<(63-bit), bit+1)
+			known, depth[c] = append(known, c), bit+1
+			if d.has(c.prefix, c.born) {
+				t.Fatal("a shard is known before it is added")
+			}
+			d.add(c)
+			d.add(&shard{prefix: c.prefix, born: c.born}) // again, by another goroutine
+			if !d.has(c.prefix, c.born) || d.size() != len(known) {
+				t.Fatalf("%d shards, want %d", d.size(), len(known))
+			}
+		}
+		for range 1000 {
+			h := rnd.Uint64()
+			want := root
+			for _, s := range known {
+				if s.covers(h, s.born) && s.born > want.born {
+					want = s
+				}
+			}
+			if got := d.find(h); got != want {
+				t.Fatalf("%#x leads to %#x/%d, not %#x/%d", h, got.prefix, got.born, want.prefix, want.born)
+			}
+			if prefix, first := d.entrance(h).way(h, 1); prefix != want.prefix || first != want.first {
+				t.Fatalf("%#x leads to %v under %#x, not to %v under %#x", h, first, prefix, want.first, want.prefix)
+			}
+		}
+	}
+}
+
+// TestDirectoryWhileGrowing: a lookup that meets an entrance while it changes comes
+// to a shard that the hash belongs to, and takes buckets of its for those that it has
+// looked for only with that shard's own prefix.
+func TestDirectoryWhileGrowing(t *testing.T) {
+	const depth = 12
+	for range 40 {
+		shards := []*shard{numberedShard(0, 0, 0)}
+		d := newDirectory(shards[0])
+		for born := 1; born <= depth; born++ {
+			for i := range 1 << (born - 1) {
+				s := numberedShard(len(shards), uint64(2*i+1)<<(64-born), born)
+				s.first = region.MakePtr(s.first.Addr, 1, 0) // as arrays in new memory have it
+				shards = append(shards, s)
+			}
+		}
+		d.add(shards[1<<(depth-1)]) // no more entrances are made later
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for _, s := range shards[1:] {
+				d.add(s)
+			}
+		})
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for range 20000 {
+			h := rnd.Uint64()
+			checkWay(t, d.entrance(h), h, shards)
+		}
+		wg.Wait()
+	}
+}
+
+// checkWay checks the way by which a hash comes to one of shards by an entrance.
+func checkWay(t *testing.T, e *entrance, h uint64, shards []*shard) {
+	prefix, first := e.way(h, 1)
+	s := shards[first.Addr.Offset()>>16-1]
+	// Its buckets say that they are as deep as the shard, or deeper.
+	if covers(prefix, h, s.born) && (prefix != s.prefix || !s.covers(h, s.born)) {
+		t.Fatalf("%#x leads to %v by the prefix %#x, and shard %#x/%d begins at %v", h, first, prefix, s.prefix, s.born, s.first)
+	}
+}
+
+// TestEntranceWhileChanging: a lookup that comes between the two words of an entrance
+// that changes, in either of its own steps, is not misled.
+func TestEntranceWhileChanging(t *testing.T) {
+	parent, child := numberedShard(0, 0, 1), numberedShard(1, 1<<62, 2)
+	for _, s := range []*shard{parent, child} {
+		s.first = region.MakePtr(s.first.Addr, 1, 7) // incarnations do not tell them apart
+	}
+	h := child.prefix | 12345
+	shards := []*shard{parent, child}
+	var e entrance
+	e.store(parent)
+	checkWay(t, &e, h, shards)
+	if prefix, first := e.way(h, 1); prefix != parent.prefix || first != parent.first {
+		t.Fatalf("leads to %v by the prefix %#x", first, prefix)
+	}
+	e.addr.Store(uint64(child.first.Addr)) // all that a store that is under way has done, or a load not seen
+	checkWay(t, &e, h, shards)
+	if prefix, _ := e.way(h, 1); covers(prefix, h, child.born) {
+		t.Fatalf("buckets of the child are taken for those of prefix %#x", prefix)
+	}
+	e.store(child)
+	checkWay(t, &e, h, shards)
+	if prefix, first := e.way(h, 1); prefix != child.prefix || first != child.first {
+		t.Fatalf("leads to %v by the prefix %#x", first, prefix)
+	}
+}
