@@ -23,31 +23,49 @@ type View struct {
 
 // Look returns a view of p's object. Errors are those of ReadObject, except that
 // it does not wait: ErrLocked says that a transaction holds the object now.
-func (r *Region) Look(p Ptr) (View, error) {
+func (r *Region) Look(p Ptr) (View, error) { return r.aim(p).Look() }
+
+// Fetch has the processor fetch the first line of p's object, which Look needs,
+// and does not wait for it.
+func (r *Region) Fetch(p Ptr) Aim {
+	a := r.aim(p)
+	if a.object != nil {
+		prefetch(a.object)
+	}
+	return a
+}
+
+// An Aim is an object that is going to be looked at. The zero Aim is none.
+type Aim struct {
+	object unsafe.Pointer
+	ptr    Ptr
+}
+
+func (r *Region) aim(p Ptr) Aim {
 	off, ok := r.at(p)
 	if !ok {
+		return Aim{}
+	}
+	return Aim{r.m.Pointer(off, uint64(p.Class().Size())), p}
+}
+
+// Look is Region.Look at the object.
+func (a Aim) Look() (View, error) {
+	if a.object == nil {
 		return View{}, ErrBadPtr
 	}
-	v := View{object: r.m.Pointer(off, uint64(p.Class().Size())), class: p.Class()}
+	v := View{object: a.object, class: a.ptr.Class()}
 	v.header = Header(atomic.LoadUint64((*uint64)(v.object)))
 	switch {
 	case v.header.Locked():
 		return View{}, ErrLocked
-	case !v.header.Allocated() || atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) != p.Incarnation():
+	case !v.header.Allocated() || atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) != a.ptr.Incarnation():
 		if v.Valid() {
 			return View{}, ErrFreed
 		}
 		return View{}, ErrLocked // the slot is changing hands
 	}
 	return v, nil
-}
-
-// Fetch has the processor fetch the first line of p's object, which Look needs,
-// and does not wait for it.
-func (r *Region) Fetch(p Ptr) {
-	if off, ok := r.at(p); ok {
-		prefetch(r.m.Pointer(off, HeaderBytes))
-	}
 }
 
 // fetchMax is how many lines of an object FetchAll asks for: more than a processor

@@ -20,12 +20,18 @@ type PairRead struct {
 }
 
 // Fetch has the processor fetch what Look needs of the object p, and does not
-// wait for it.
-func (o Operation) Fetch(p region.Ptr) {
-	if rt := o.w.m.route(p.Addr.Region()); rt != nil && rt.primary {
-		rt.local.Fetch(p)
+// wait for it. The Aim can be looked at as p can by Look, but for CountReads.
+func (o Operation) Fetch(p region.Ptr) region.Aim {
+	rt := o.w.m.route(p.Addr.Region())
+	if rt == nil || !rt.primary || rt.state == regionBlocked {
+		return region.Aim{}
 	}
+	return rt.local.Fetch(p)
 }
+
+// CountReads counts n objects that have been looked at by what Fetch returned. For
+// each of them by itself it would cost as much as the look.
+func (o Operation) CountReads(n int) { o.w.stats.localReads.Add(uint64(n)) }
 
 // Fetch has the processor fetch the object p, which the transaction is going to
 // read, and does not wait for it. Who knows several such objects has the misses

@@ -58,6 +58,7 @@ type oneLookup struct {
 	entrance   *entrance
 	prefix     uint64
 	first      region.Ptr
+	aim        region.Aim // at home, then at next
 	home, next region.View
 	slots      uint // of home that may hold the key, or of next if none of home does
 	view       view
@@ -102,7 +103,7 @@ func (tb *Table) lookups(o *opened, l *lookups, keys [][]byte) error {
 		one := &all[i]
 		prefix, first := one.entrance.way(one.h, o.class)
 		one.prefix, one.first = prefix, first.Element(bucketOf(one.h, o.buckets))
-		op.Fetch(one.first)
+		one.aim = op.Fetch(one.first)
 	}
 	if o.slots <= glanceSlots {
 		o.glances(op, all)
@@ -135,11 +136,14 @@ func (o *opened) glances(op txn.Operation, all []oneLookup) {
 	for i := range all {
 		o.lookHome(op, &all[i])
 	}
+	looks := len(all)
 	for i := range all {
 		if one := &all[i]; one.view == viewHome && one.slots == 0 {
-			o.lookNext(op, one)
+			o.lookNext(one)
+			looks++
 		}
 	}
+	op.CountReads(looks)
 	for i := range all {
 		if one := &all[i]; one.view != viewNone {
 			o.finish(op, one)
@@ -149,21 +153,21 @@ func (o *opened) glances(op txn.Operation, all []oneLookup) {
 
 // lookHome has the lines fetched that may have the key, or the next bucket.
 func (o *opened) lookHome(op txn.Operation, one *oneLookup) {
-	home, ok := op.Look(one.first)
-	if !ok {
+	home, err := one.aim.Look()
+	if err != nil {
 		return
 	}
 	one.home, one.slots, one.view = home, o.wanting(home, wanted(one.h, false)), viewHome
 	if one.slots == 0 {
-		op.Fetch(one.first.Element(1))
+		one.aim = op.Fetch(one.first.Element(1))
 		return
 	}
 	o.touchSlots(home, one.slots)
 }
 
-func (o *opened) lookNext(op txn.Operation, one *oneLookup) {
-	next, ok := op.Look(one.first.Element(1))
-	if !ok {
+func (o *opened) lookNext(one *oneLookup) {
+	next, err := one.aim.Look()
+	if err != nil {
 		one.view = viewNone
 		return
 	}
@@ -178,7 +182,8 @@ func (o *opened) finish(op txn.Operation, one *oneLookup) {
 	}
 	value, at := o.seekHome(one.home, slots, one.prefix, one.h, one.key, one.value)
 	if at == nowhere && one.view == viewHome { // what looked like the key is another
-		o.lookNext(op, one)
+		one.aim = op.Fetch(one.first.Element(1))
+		o.lookNext(one)
 	}
 	if at == nowhere {
 		if one.view == viewNone {
