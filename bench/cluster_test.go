@@ -251,7 +251,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("half of the inserts are shipped, and have records: %+v", r)
 		}
 		if n := &res.Conditions; n.Processes != 2 || n.Machines != 2 || n.Threads != 2 || n.Workload != "inserts" || n.Scale.N != 100 ||
-			!strings.Contains(n.Describe(), "each machine a process with its clients, 1 worker each") {
+			!strings.Contains(n.Describe(), "\n2 machines, 2 replicas, transport shm, 1 worker each, 2 threads each, regions in files in /dev/shm, each machine a process with its clients") {
 			t.Errorf("%+v\n%s", n, n.Describe())
 		}
 	}

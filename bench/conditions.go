@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -42,6 +43,7 @@ type Conditions struct {
 	Threads  int       `json:"threads"`        // at each machine
 	Rate     float64   `json:"rate,omitempty"` // of the open loop; else it is closed
 	WarmUp   float64   `json:"warmUpSeconds"`
+	Duration float64   `json:"durationSeconds,omitempty"` // after the warm-up
 	Began    time.Time `json:"began"`
 }
 
@@ -82,6 +84,7 @@ func conditions(cfg *TargetConfig, o *Options, workload string, scale Scale, beg
 	c := Computer()
 	c.API, c.Workload, c.Scale, c.Began = cfg.API, workload, scale, began
 	c.Seed, c.Threads, c.Rate, c.WarmUp = o.Seed, o.Threads, o.Rate, o.WarmUp.Seconds()
+	c.Duration = o.Duration.Seconds()
 	if cfg.DSN != "" {
 		return c
 	}
@@ -130,7 +133,7 @@ func (c *Conditions) title() string {
 	case c.Server != "":
 		s += ", " + c.Server
 	case c.Machines > 1:
-		s += ", " + strconv.Itoa(c.Machines) + " machines, " + strconv.Itoa(c.Replicas) + " replicas over " + c.Transport
+		s += ", " + strconv.Itoa(c.Machines) + " machines, " + plural(c.Replicas, "replica") + " over " + c.Transport
 	default:
 		s += ", 1 machine"
 	}
@@ -139,4 +142,30 @@ func (c *Conditions) title() string {
 		s += " each"
 	}
 	return s
+}
+
+// SetUp says in a few words what machines and clients there were.
+func (c *Conditions) SetUp() string {
+	each := ""
+	if c.Machines > 1 {
+		each = " each"
+	}
+	workers := "workers by default"
+	if c.Workers > 0 {
+		workers = plural(c.Workers, "worker") + each
+	}
+	return fmt.Sprintf("%s, %s, transport %s, %s, %s%s", plural(c.Machines, "machine"), plural(c.Replicas, "replica"), c.Transport,
+		workers, plural(c.Threads, "thread"), each)
+}
+
+// loop says how transactions came.
+func (c *Conditions) loop() string {
+	s := "closed loop"
+	if c.Rate > 0 {
+		s = "open loop, " + count(c.Rate) + " transactions a second arrive"
+	}
+	if c.Duration > 0 {
+		s += fmt.Sprintf(", %g s", c.Duration)
+	}
+	return s + fmt.Sprintf(" after %g s of warm-up", c.WarmUp)
 }

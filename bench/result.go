@@ -245,29 +245,22 @@ func (k *KindResult) row() table.Row {
 
 // Describe prints the conditions.
 func (c *Conditions) Describe() string {
-	loop := "closed loop"
-	if c.Rate > 0 {
-		loop = "open loop, " + count(c.Rate) + " transactions a second arrive"
-	}
 	others := "how busy the computer was with other things is not known"
 	if c.Others >= 0 {
 		others = fmt.Sprintf("other processes kept %.1f of them busy", c.Others)
 	}
 	lines := []string{
 		c.title(),
-		fmt.Sprintf("%s after %g s of warm-up, seed %d, commit %s, %s", loop, c.WarmUp, c.Seed, c.Commit, c.Began.UTC().Format("2006-01-02 15:04 UTC")),
+		fmt.Sprintf("%s, seed %d, commit %s, %s", c.loop(), c.Seed, c.Commit, c.Began.UTC().Format("2006-01-02 15:04 UTC")),
 		fmt.Sprintf("%s, %s, %.0f GiB, %s, %s; %s", c.CPU, plural(c.Processors, "processor"), float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go, others),
 	}
 	if c.Memory != "" {
-		lines = append(lines, "regions in "+c.Memory)
+		lines = append(lines, c.SetUp()+", regions in "+c.Memory)
 		switch {
 		case c.Processes > 0:
 			lines[len(lines)-1] += ", each machine a process with its clients"
 		case c.Machines > 1:
 			lines[len(lines)-1] += ", all machines in one process"
-		}
-		if c.Workers > 0 {
-			lines[len(lines)-1] += ", " + plural(c.Workers, "worker") + " each"
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -69,7 +69,8 @@ func TestPrint(t *testing.T) {
 	}
 	for _, want := range []string{
 		"toy, native, 3 machines, 2 replicas over local, 1,234 things, 2 threads each", "seed 1, commit ", "2026-11-22 01:02 UTC",
-		"open loop, 5,000 transactions a second arrive", "processor", "regions in anonymous memory, all machines in one process",
+		"open loop, 5,000 transactions a second arrive, 3 s after 0 s of warm-up", "processor",
+		"3 machines, 2 replicas, transport local, workers by default, 2 threads each, regions in anonymous memory, all machines in one process",
 		"odd", "even", "20.0 %", "p99.9", "aborted and repeated: answer 3, lock 1,200", "1.50 µs of processor time, 2.25 allocations of 1,235 bytes together, of clients and machines", "1.00 local and 2.00 remote reads",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -78,6 +79,13 @@ func TestPrint(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "NOT KEPT UP") {
 		t.Error("it kept up")
+	}
+	c := &res.Conditions
+	c.Machines, c.Replicas, c.Workers, c.Threads, c.Rate, c.WarmUp = 1, 1, 1, 1, 0, 0.5
+	for _, want := range []string{"closed loop, 3 s after 0.5 s of warm-up, seed 1,", "\n1 machine, 1 replica, transport local, 1 worker, 1 thread, regions in anonymous memory"} {
+		if text := c.Describe(); !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
 	}
 }
 
