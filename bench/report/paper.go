@@ -11,13 +11,14 @@ const (
 	paperNewOrders = 4.5e6 / sospThreads
 	paperLookups   = 790e6 / sospThreads
 	paperTao       = 126e6 / nsdiThreads // operations a second, NSDI'14 section 4.4
+	paperTaoReads  = 1.02                // RDMA reads of an operation that only reads
 )
 
 // What is aimed at, on one machine with one worker unless it says otherwise.
 const (
 	goalTATP      = 650_000 // transactions a second, 1,000,000 subscribers
 	goalTPCC      = 40_000  // transactions of the full mix a second, one warehouse
-	goalLookups   = 4e6     // a second, of 10 million keys in a table 90 % full
+	goalLookups   = 4e6     // a second, of 10 million keys or more in a table 90 % full
 	goalMultiGet  = 8e6     // the same, in batches
 	goalMisses    = 6       // dependent misses of a TATP transaction, at most
 	goalSQLite    = 2       // times SQLite's transactions of TATP, in memory, in one run

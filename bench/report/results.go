@@ -142,6 +142,9 @@ func remoteReads(res *bench.Result) float64 {
 	return res.Reads.Remote
 }
 
+// allReads are local and remote ones.
+func allReads(res *bench.Result) float64 { return localReads(res) + remoteReads(res) }
+
 func messages(res *bench.Result) float64 {
 	if res.Reads == nil {
 		return math.NaN()
@@ -258,7 +261,20 @@ func describe(all []bench.Conditions, runs int) string {
 	if runs > 1 {
 		s += fmt.Sprintf("; median of %d runs in turns, each a process of its own (lowest to highest)", runs)
 	}
-	return s + ".\n" + busyness(all)
+	return s + ".\n" + busyness(all) + setUps(all)
+}
+
+// setUps says what machines and clients there were, and for how long and with which
+// seeds they ran, if they ran transactions.
+func setUps(all []bench.Conditions) string {
+	ran := slices.DeleteFunc(slices.Clone(all), func(c bench.Conditions) bool { return c.Transport == "" || c.Workload == "" })
+	if len(ran) == 0 {
+		return ""
+	}
+	list := func(of func(bench.Conditions) string) string { return strings.Join(distinct(ran, of), ", ") }
+	return fmt.Sprintf("\nSeconds of warm-up: %s, measured: %s; seeds: %s. Set-ups: %s.",
+		list(func(c bench.Conditions) string { return fmt.Sprintf("%g", c.WarmUp) }), list(func(c bench.Conditions) string { return fmt.Sprintf("%g", c.Duration) }),
+		list(func(c bench.Conditions) string { return fmt.Sprint(c.Seed) }), strings.Join(distinct(ran, func(c bench.Conditions) string { return c.SetUp() }), "; "))
 }
 
 func distinct(all []bench.Conditions, of func(bench.Conditions) string) (values []string) {
