@@ -7,7 +7,7 @@
 // numbers from different machines, and from different days of a shared one, can
 // be compared. Working sets are one that stays in the cache and one far beyond
 // it; FARMSQL_BENCH_KEYS sets the size of the large indexes (1,000,000 if not
-// set).
+// set, and few with -short, which is only to see that everything runs).
 //
 //	go test -tags gms_pure_go -run '^$' -bench . -count 5 ./bench/micro
 //

@@ -193,6 +193,9 @@ func keys() int {
 	if n, err := strconv.Atoi(os.Getenv("FARMSQL_BENCH_KEYS")); err == nil {
 		return n
 	}
+	if testing.Short() {
+		return 10_000
+	}
 	return 1_000_000
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/internal/invariant"
 )
 
 // script is a program in place of farmsql: it notes that it was called, and with what,
@@ -239,6 +241,30 @@ func TestOtherTools(t *testing.T) {
 	}
 }
 
+// The benchmarks of single operations run, and the table has those that there are
+// goals for.
+func TestMicro(t *testing.T) {
+	if invariant.Enabled {
+		t.Skip("the benchmarks are a program of their own, which has no checks")
+	}
+	t.Chdir("../..")
+	o := Options{Folder: t.TempDir(), Runs: 1, Only: []string{"micro"}, Quick: true, Progress: t.Output()}
+	if err := Measure(t.Context(), o); err != nil {
+		log, _ := os.ReadFile(o.file(turn{micro, 1}, ".log"))
+		t.Fatalf("%v\n%s", err, log)
+	}
+	text := written(t, o, document(t, "Old.\n"))
+	for name, goal := range microGoals {
+		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \| [0-9,.]+ \| [0-9,.]+ \| ` + goal + ` \| [0-9,.]+ \|$`)
+		if !row.MatchString(text) {
+			t.Errorf("no row of %s with the goal %s in\n%s", name, goal, text)
+		}
+	}
+	if !regexp.MustCompile(`\| DependentLoad/far \| [0-9,.]+ \|`).MatchString(text) {
+		t.Errorf("no miss to compare with in\n%s", text)
+	}
+}
+
 func TestCompare(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 1}
 	put(t, &o, compare, 1, `{"conditions": {"cpu": "Abacus", "others": 0.5},
@@ -427,6 +453,15 @@ func TestSectionWithoutAResult(t *testing.T) {
 	put(t, &o, tpcc1, 1, sample(1, 1))
 	if text := written(t, o, file); strings.Count(text, "By hand.\n") != len(sections)-1 || !strings.Contains(text, "**The computer was not quiet") {
 		t.Errorf("what was there before is not:\n%s", text)
+	}
+	// What is asked for decides what is measured, not which results are shown.
+	o.Only = []string{"micro"}
+	put(t, &o, kvVariants[1].experiment, 1, sample(1, 0.1))
+	text := written(t, o, file)
+	for _, s := range sections {
+		if kept := s.name != "throughput" && s.name != "kv"; strings.Contains(text, markerBegin+s.name+" -->\nBy hand.\n"+markerEnd) != kept {
+			t.Errorf("%s: kept what was there: %v", s.name, !kept)
+		}
 	}
 	o.Quick = true // of which there is none
 	if text := written(t, o, document(t, "")); strings.Count(text, "\nNot measured.\n") != len(sections) || strings.Count(text, "figures mean nothing") != len(sections) {
