@@ -1,23 +1,19 @@
 package lease
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"time"
 
+	"github.com/farmsql/farmsql/bench"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-	_ "gonum.org/v1/plot/vg/vgimg" // PNG
-	_ "gonum.org/v1/plot/vg/vgsvg"
 )
 
 // WriteJSON writes the result.
@@ -62,19 +58,12 @@ func (res *Result) describe() string {
 		c.CPU, c.Processors, float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go, others)
 }
 
-// Size of the plots.
-const (
-	plotWidth  = 24 * vg.Centimeter
-	plotHeight = 14 * vg.Centimeter
-)
-
 // Plot plots false positives in ten minutes over the lease time, as Figure 16 does,
 // to base.svg and base.png. A logarithm has no zero: where nothing ran out a line
 // ends.
 func (res *Result) Plot(base string) error {
-	p := plot.New()
-	p.Title.Text = fmt.Sprintf("leases that run out although nobody has failed, %d machines", res.Conditions.Machines)
-	p.X.Label.Text, p.Y.Label.Text = "lease time, ms", "false positives in 10 minutes"
+	title := fmt.Sprintf("leases that run out although nobody has failed, %d machines", res.Conditions.Machines)
+	p := bench.NewPlot(title, "lease time, ms", "false positives in 10 minutes")
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
 	p.Legend.Top = true
@@ -101,20 +90,7 @@ func (res *Result) Plot(base string) error {
 	if err := res.axes(p, all); err != nil {
 		return err
 	}
-	for _, format := range []string{"svg", "png"} {
-		var b bytes.Buffer
-		w, err := p.WriterTo(plotWidth, plotHeight, format)
-		if err == nil {
-			_, err = w.WriteTo(&b)
-		}
-		if err == nil {
-			err = os.WriteFile(base+"."+format, b.Bytes(), 0o666)
-		}
-		if err != nil {
-			return fmt.Errorf("bench/lease: plot: %w", err)
-		}
-	}
-	return nil
+	return bench.SavePlots(base, p)
 }
 
 // axes makes them whole powers of ten long, so that each has two numbers at least.
