@@ -245,6 +245,9 @@ func (c Config) events() recovery.Events {
 			if len(c.Lost) > 0 {
 				log.Error("regions have lost all their replicas", "regions", c.Lost)
 			}
+			if len(r.Short) > 0 {
+				log.Warn("regions have fewer replicas than they should: no machine of another failure domain has room", "regions", r.Short)
+			}
 		},
 		Applied: func(c *cluster.Configuration) {
 			log.Info("configuration applied", "configuration", c.ID, "machines", c.Machines, "cm", c.CM)

@@ -168,7 +168,11 @@ func checkBalance(c, d *Configuration) error {
 	return nil
 }
 
-func TestRemapProperties(t *testing.T) {
+// TestPaper5_2_RegionsAreRemapped: a surviving backup becomes the primary of a region
+// whose primary has failed, and every region gets as many replicas as there is room
+// for, in different failure domains and evenly; what is lost, and what is short of
+// replicas, is said.
+func TestPaper5_2_RegionsAreRemapped(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		c := random(t, r)
@@ -210,8 +214,9 @@ func TestRemapProperties(t *testing.T) {
 	}
 }
 
-// Without bounds on room, regions that were co-located stay so.
-func TestRemapKeepsGroups(t *testing.T) {
+// TestPaper5_2_RemapKeepsLocality: without bounds on room, regions that were
+// co-located stay so.
+func TestPaper5_2_RemapKeepsLocality(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := random(t, r)
@@ -227,8 +232,9 @@ func TestRemapKeepsGroups(t *testing.T) {
 	}
 }
 
-// The regions of a failed primary are spread over the survivors.
-func TestRemapSpreads(t *testing.T) {
+// TestPaper5_2_RemapBalances: the regions of a failed primary are spread over the
+// survivors.
+func TestPaper5_2_RemapBalances(t *testing.T) {
 	c := instance(5, 3, false)
 	for i := range 100 {
 		var err error
@@ -240,6 +246,35 @@ func TestRemapSpreads(t *testing.T) {
 	for _, m := range d.Machines {
 		if load, primary := d.load()[m], d.PrimaryOf(m); load < 74 || load > 76 || primary < 20 || primary > 30 {
 			t.Errorf("machine %d has %d replicas, %d as primary", m, load, primary)
+		}
+	}
+}
+
+// TestPaper5_2_NoRoomIsSaid: a region for which no machine of another failure domain
+// has room is said to be short of replicas, gets none where it must not have one, and
+// gets what it lacks as soon as there is room.
+func TestPaper5_2_NoRoomIsSaid(t *testing.T) {
+	full := instance(4, 3, false)
+	sameDomain := instance(4, 3, false)
+	sameDomain.FailureDomain = []int{0, 1, 2, 2}
+	for name, c := range map[string]*Configuration{"no room": full, "no other domain": sameDomain} {
+		c, p, err := c.Place(0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead := p.Backups[0]
+		if name == "no room" {
+			c.Capacity = []int{1, 1, 1, 1}
+			other := slices.IndexFunc(c.Machines, func(m rdma.MachineID) bool { return !p.Has(m) })
+			c.Capacity[other] = -1
+		}
+		d, report := c.Without([]rdma.MachineID{dead}, 0)
+		if short, _ := d.Placement(p.Region); report.String() != "short of replicas [1]" || len(short.Replicas()) != 2 || short.Has(dead) {
+			t.Errorf("%s: %v, %+v", name, report, short)
+		}
+		d, report = d.With(Member{Machine: 9, FailureDomain: 9, Incarnation: 1})
+		if whole, _ := d.Placement(p.Region); report.String() != "refilled [1]" || !whole.Has(9) {
+			t.Errorf("%s: with a machine more: %v, %+v", name, report, whole)
 		}
 	}
 }

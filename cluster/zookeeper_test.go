@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -116,6 +117,31 @@ func TestZooKeeper(t *testing.T) {
 		}
 		if err := s.CompareAndSwap(c.Revision, c.Revise()); !errors.Is(err, ErrBadConfiguration) {
 			t.Errorf("another program's: %v", err)
+		}
+	})
+	t.Run("newer version", func(t *testing.T) {
+		s := open("/newer").(*ZooKeeperStore)
+		if err := s.create(); err != nil {
+			t.Fatal(err)
+		}
+		newer := encoded(t, func(outer, _ map[string]any) { outer["Format"] = formatVersion + 1 })
+		if _, err := s.conn.Set("/newer", newer, -1); err != nil {
+			t.Fatal(err)
+		}
+		refused := func(what string, err error) {
+			if !errors.Is(err, ErrBadConfiguration) || !strings.Contains(err.Error(), "newer farmsql") || !strings.Contains(err.Error(), "/newer") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		c, err := s.Load()
+		if refused("loaded", err); c != nil {
+			t.Errorf("loaded %+v", c)
+		}
+		old := placed(t)
+		refused("replaced", s.CompareAndSwap(old.Revision, old.Revise()))
+		refused("made anew", s.CompareAndSwap(0, old))
+		if b, _, err := s.conn.Get("/newer"); err != nil || !bytes.Equal(b, newer) {
+			t.Errorf("the newer one has become %q, %v", b, err)
 		}
 	})
 	t.Run("as large as can be", func(t *testing.T) {
