@@ -97,11 +97,13 @@ type TransactionsConfig struct {
 	Step func(Step)
 }
 
-// A Step is a point in the recovery of transactions, at one machine.
+// A Step is a point in recovery, at one machine.
 type Step uint8
 
 const (
-	StepDrained Step = iota
+	StepRestart   Step = iota // Restart has changed memory
+	StepSuspected             // a machine is suspected
+	StepDrained               // from here to StepSettled: the recovery of transactions
 	StepNeedRecovery
 	StepFetched
 	StepLocked
@@ -119,7 +121,7 @@ const (
 // Steps is how many there are.
 const Steps = int(recoverySteps)
 
-var stepNames = [Steps]string{"drained", "need-recovery", "fetched", "locked", "active", "replicated", "voted", "decided", "outcome", "resolved", "truncated", "settled"}
+var stepNames = [Steps]string{"restart", "suspected", "drained", "need-recovery", "fetched", "locked", "active", "replicated", "voted", "decided", "outcome", "resolved", "truncated", "settled"}
 
 func (s Step) String() string { return stepNames[s] }
 

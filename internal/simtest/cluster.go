@@ -48,9 +48,7 @@ type Hooks struct {
 	// recovery, at the machine where it happens, while that lives. Processes may
 	// be killed in them.
 	Step       func(machine int, s txn.Step)
-	Recovering func(machine int)
-	// Recovery, if not nil, is told of the steps of members' transactions' recovery.
-	Recovery func(machine int, s recovery.Step)
+	Recovering func(machine int, s recovery.Step)
 	// Reconfigured, if not nil, is told by the CM of members that all regions of a
 	// configuration are active.
 	Reconfigured func(recovery.Timeline)

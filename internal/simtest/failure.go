@@ -58,7 +58,7 @@ func Fail(o Options, which Failing) (Failure, error) {
 	m := &measurement{run: r, which: which}
 	m.members = NewMembers(r.world, o.Farm, Hooks{
 		Prepare: r.prepare, Serving: r.serving,
-		Step: m.onStep, Recovering: func(int) {}, Recovery: m.onRecovery,
+		Step: m.onStep, Recovering: m.onRecovery,
 		Reconfigured: m.onReconfigured,
 	}).(*members)
 	r.cluster = m.members

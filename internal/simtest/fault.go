@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -87,7 +88,6 @@ func (j *injector) injectAll() error {
 			return fmt.Errorf("while it was calm: %w", err)
 		}
 		f := kinds[j.rng.IntN(len(kinds))]
-		j.result.Faults[f]++
 		j.world.Note(f.String())
 		j.inject(f)
 		if err := j.heal(); err != nil {
@@ -109,45 +109,50 @@ func (r *run) machine(i int) *sim.Machine { return r.world.Machine(rdma.MachineI
 func (j *injector) inject(f Fault) {
 	switch f {
 	case Spike:
+		j.result.Faults[f]++
 		for range 1 + j.rng.IntN(4) {
 			j.world.Spike(rdma.MachineID(j.any()), rdma.MachineID(j.any()), j.upTo(spikeMax), j.upTo(spikeMax))
 		}
 	case Pause:
+		j.result.Faults[f]++
 		d := j.upTo(pauseMax)
 		j.machine(j.any()).Pause(d)
 		j.outside.Sleep(d) // until it notices that it has been given up, if it has
 	case PowerCut:
-		j.powerCut(0)
+		j.powerCut(f)
 	case PowerCutAtStep:
-		if !j.atStep(j.powerCut) {
-			j.powerCut(0)
+		if !j.atStep(func(int) { j.powerCut(f) }) {
+			j.powerCut(PowerCut)
 		}
 	case PowerCutInRecovery:
-		j.powerCut(0)
-		j.inRecovery(j.powerCut, recoveryStepsMax)
+		j.powerCut(PowerCut)
+		j.inRecovery(func(int) { j.powerCut(f) }, recoveryStepsMax)
 	case PowerCutUnsaved:
+		j.result.Faults[f]++
 		lost := j.some(j.options.Farm.Replicas - 1)
 		j.world.PowerCut(func(m *sim.Machine) bool { return !slices.Contains(lost, int(m.ID())) })
 		j.cluster.Fell(j.all())
 	case Kill:
-		j.kill(j.any())
+		j.kill(f, j.any())
 	case KillAtStep:
-		if !j.atStep(j.kill) {
-			j.kill(j.any())
+		if !j.atStep(func(i int) { j.kill(f, i) }) {
+			j.kill(Kill, j.any())
 		}
 	case KillInRecovery:
-		j.kill(j.any())
+		j.kill(Kill, j.any())
 		if j.options.Farm.Replicas > 2 && j.options.Farm.Machines > 4 {
-			j.inRecovery(j.kill, recoveryStepsMax)
+			j.inRecovery(func(i int) { j.kill(f, i) }, recoveryStepsMax)
 		}
 	case Destroy:
+		j.result.Faults[f]++
 		i := j.any()
 		j.machine(i).Destroy()
 		j.cluster.Fell([]int{i})
 	case FailDomain:
+		j.result.Faults[f]++
 		j.failDomain(j.machine(j.any()).Domain())
 	case Cut, CutOneWay:
-		j.cut(f == CutOneWay)
+		j.cut(f)
 	case CutInRecovery:
 		j.cutInRecovery()
 	}
@@ -159,12 +164,14 @@ func (j *injector) some(n int) []int {
 	return machines[:j.rng.IntN(n+1)]
 }
 
-func (j *injector) powerCut(int) {
+func (j *injector) powerCut(as Fault) {
+	j.result.Faults[as]++
 	j.world.PowerCut(nil)
 	j.cluster.Fell(j.all())
 }
 
-func (j *injector) kill(i int) {
+func (j *injector) kill(as Fault, i int) {
+	j.result.Faults[as]++
 	j.machine(i).Kill()
 	j.cluster.Fell([]int{i})
 }
@@ -176,9 +183,9 @@ func (j *injector) failDomain(d int) {
 
 // cut cuts off some machines for a while: less than half of them, and fewer than
 // a region has replicas, because those that are cut off for long lose theirs.
-func (j *injector) cut(oneWay bool) {
-	links := j.linksOf(j.some(min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)), oneWay)
-	j.sever(links)
+func (j *injector) cut(as Fault) {
+	links := j.linksOf(j.some(min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)), as == CutOneWay)
+	j.sever(as, links)
 	j.mend(links)
 }
 
@@ -188,9 +195,9 @@ func (j *injector) cutInRecovery() {
 	n := j.options.Farm.Machines
 	first := j.any()
 	links := j.linksOf([]int{(first + 1 + j.rng.IntN(n-1)) % n}, j.rng.IntN(4) == 0)
-	j.kill(first)
+	j.kill(Kill, first)
 	j.inRecovery(func(int) {
-		j.sever(links)
+		j.sever(CutInRecovery, links)
 		j.struck.Set()
 	}, cutStepsMax)
 	if j.struck.WaitFor(recoveryPatience) {
@@ -219,7 +226,11 @@ func (j *injector) linksOf(away []int, oneWay bool) (links [][2]rdma.MachineID) 
 	return links
 }
 
-func (j *injector) sever(links [][2]rdma.MachineID) {
+// sever cuts links. Those of no machine are none.
+func (j *injector) sever(as Fault, links [][2]rdma.MachineID) {
+	if len(links) > 0 {
+		j.result.Faults[as]++
+	}
 	for _, l := range links {
 		j.world.Cut(l[0], l[1])
 	}
@@ -263,13 +274,14 @@ func (j *injector) inRecovery(strike func(machine int), steps int) {
 }
 
 // onRecovering is told of each step of recovery.
-func (j *injector) onRecovering(machine int) {
+func (j *injector) onRecovering(machine int, s recovery.Step) {
 	if j.second == nil {
 		return
 	}
 	if j.recovering--; j.recovering == 0 {
 		strike := j.second
 		j.second = nil
+		j.result.Recovery[s]++
 		strike(machine)
 	}
 }

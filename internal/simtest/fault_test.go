@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -16,7 +17,7 @@ import (
 type puppet struct {
 	run    *run
 	hooks  Hooks
-	every  time.Duration // a step
+	every  time.Duration // a step; no steps if it is 0
 	fell   int
 	starts int
 }
@@ -35,9 +36,9 @@ func (c *puppet) Start(machines []int) error {
 		p := c.run.machine(i).Boot()
 		processes = append(processes, p)
 		p.Go(func() {
-			for s := txn.Step(0); ; s = (s + 1) % txn.Step(txn.Steps) {
+			for s := txn.Step(0); c.every > 0; s = (s + 1) % txn.Step(txn.Steps) {
 				c.hooks.Step(i, s)
-				c.hooks.Recovering(i)
+				c.hooks.Recovering(i, recovery.Step(s)%recovery.Step(recovery.Steps))
 				p.Sleep(c.every)
 			}
 		})
@@ -55,43 +56,83 @@ func (c *puppet) Start(machines []int) error {
 func TestFaults(t *testing.T) {
 	for f := range Fault(faults) {
 		t.Run(f.String(), func(t *testing.T) {
-			o := Draw(3)
-			o.Farm.Machines, o.Farm.Replicas, o.Faults, o.Calm = 5, 3, []Fault{f}, time.Millisecond
-			w := sim.New(sim.Options{Seed: 3})
-			r := &run{options: o, world: w, outside: w.Outside(), rng: w.Rand()}
-			j := &injector{run: r, struck: r.outside.NewEvent()}
-			c := &puppet{run: r, every: 10 * time.Microsecond, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}
-			r.cluster = c
-			err := w.Run(func() {
-				r.nodes = make([]*node, o.Farm.Machines)
-				if err := r.start(r.all()); err != nil {
-					t.Fatal(err)
-				}
-				r.until = w.Now() + time.Second
-				if err := j.injectAll(); err != nil {
-					t.Fatal(err)
-				}
-				for _, i := range r.all() {
-					if r.machine(i).Process() == nil {
-						t.Errorf("machine %d is down", i)
-					}
-				}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, c := injectPuppet(t, f, 3, 10*time.Microsecond)
 			if n := r.result.Faults[f]; n < 10 {
 				t.Errorf("injected %d times", n)
 			}
 			if crash := f != Spike && f != Pause && f != Cut && f != CutOneWay; crash != (c.fell >= 10) || crash != (c.starts > 10) {
 				t.Errorf("%d processes fell, %d starts", c.fell, c.starts)
 			}
-			steps := 0
-			for _, n := range r.result.Steps {
-				steps += n
+			steps, recovering := sum(r.result.Steps[:]), sum(r.result.Recovery[:])
+			if at := f == PowerCutAtStep || f == KillAtStep; at && steps != r.result.Faults[f] || !at && steps > 0 {
+				t.Errorf("%d crashes at steps, of %d", steps, r.result.Faults[f])
 			}
-			if at := f == PowerCutAtStep || f == KillAtStep; at != (steps >= 10) {
-				t.Errorf("%d crashes at steps", steps)
+			if in := f == PowerCutInRecovery || f == KillInRecovery || f == CutInRecovery; in && recovering != r.result.Faults[f] || !in && recovering > 0 {
+				t.Errorf("%d faults at steps of recovery, of %d", recovering, r.result.Faults[f])
+			}
+		})
+	}
+}
+
+// injectPuppet injects one kind of fault for a second into five machines that do a
+// step of a transaction and one of recovery now and then.
+func injectPuppet(t *testing.T, f Fault, replicas int, every time.Duration) (*run, *puppet) {
+	o := Draw(3)
+	o.Farm.Machines, o.Farm.Replicas, o.Faults, o.Calm = 5, replicas, []Fault{f}, time.Millisecond
+	w := sim.New(sim.Options{Seed: 3})
+	r := &run{options: o, world: w, outside: w.Outside(), rng: w.Rand()}
+	j := &injector{run: r, struck: r.outside.NewEvent()}
+	c := &puppet{run: r, every: every, hooks: Hooks{Step: j.onStep, Recovering: j.onRecovering}}
+	r.cluster = c
+	err := w.Run(func() {
+		r.nodes = make([]*node, o.Farm.Machines)
+		if err := r.start(r.all()); err != nil {
+			t.Fatal(err)
+		}
+		r.until = w.Now() + time.Second
+		if err := j.injectAll(); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range r.all() {
+			if r.machine(i).Process() == nil {
+				t.Errorf("machine %d is down", i)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, c
+}
+
+func sum(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// What is counted is what has happened: where no step ever comes there is no fault
+// at one, but the first of two, or one without a step; and a cut of no machine is none.
+func TestFaultsThatDoNotCome(t *testing.T) {
+	for _, c := range []struct {
+		fault    Fault
+		replicas int
+		instead  Fault
+	}{
+		{PowerCutAtStep, 3, PowerCut}, {PowerCutInRecovery, 3, PowerCut},
+		{KillAtStep, 3, Kill}, {KillInRecovery, 3, Kill}, {CutInRecovery, 3, Kill},
+		{Cut, 1, Cut}, {CutOneWay, 1, CutOneWay},
+	} {
+		t.Run(c.fault.String(), func(t *testing.T) {
+			r, _ := injectPuppet(t, c.fault, c.replicas, 0)
+			for f, n := range r.result.Faults {
+				if instead := Fault(f) == c.instead && f != int(c.fault); instead != (n >= 10) || !instead && n > 0 {
+					t.Errorf("%v: %d times", Fault(f), n)
+				}
+			}
+			if at := sum(r.result.Steps[:]) + sum(r.result.Recovery[:]); at > 0 {
+				t.Errorf("%d faults at steps", at)
 			}
 		})
 	}

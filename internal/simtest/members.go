@@ -117,9 +117,9 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	machine := c.world.Machine(rdma.MachineID(i))
 	settings := c.config
 	settings.Clock = p
-	recovering := func() {
+	recovering := func(s recovery.Step) {
 		if !p.Dead() {
-			c.hooks.Recovering(i)
+			c.hooks.Recovering(i, s)
 		}
 	}
 	m, err := farm.OpenMember(context.Background(), farm.MemberConfig{
@@ -144,7 +144,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		Events: recovery.Events{
 			Suspected: func(x rdma.MachineID) {
 				c.note(p, "suspects machine %d", x)
-				recovering()
+				recovering(recovery.StepSuspected)
 			},
 			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
 				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
@@ -155,12 +155,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			Evicted:      func(reason error) { c.note(p, "%v", reason) },
 			Reconfigured: c.hooks.Reconfigured,
 		},
-		Recovering: func(s recovery.Step) {
-			recovering()
-			if f := c.hooks.Recovery; f != nil && !p.Dead() {
-				f(i, s)
-			}
-		},
+		Recovering: recovering,
 	})
 	return m, nic, err
 }

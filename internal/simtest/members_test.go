@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -17,7 +18,7 @@ func TestWholeLasts(t *testing.T) {
 		o := Draw(seed)
 		o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss, o.Clients, o.Readers, o.Duration = 5, 2, 5, 0, 1, 0, time.Hour
 		r := newRun(o)
-		m := NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, txn.Step) {}, Recovering: func(int) {}}).(*members)
+		m := NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, txn.Step) {}, Recovering: func(int, recovery.Step) {}}).(*members)
 		r.cluster = m
 		err := r.world.Run(func() {
 			if err := r.start(r.all()); err != nil {
@@ -34,7 +35,7 @@ func TestWholeLasts(t *testing.T) {
 			before, _ := m.store.Load()
 			j := &injector{run: r}
 			links := j.linksOf([]int{int(seed % 5)}, seed%2 == 0)
-			j.sever(links)
+			j.sever(Cut, links)
 			r.outside.Sleep(time.Duration(r.rng.IntN(2000)) * time.Microsecond)
 			for _, l := range links {
 				r.world.Mend(l[0], l[1])

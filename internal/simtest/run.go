@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -26,10 +27,13 @@ type Result struct {
 	Time    time.Duration // virtual
 	Commits int
 	Aborts  int
-	Unknown int         // transactions whose client was not told how they ended
-	Faults  [Faults]int // injected, by kind
-	// Steps of transactions at which the power was cut.
-	Steps [txn.Steps]int
+	Unknown int // transactions whose client was not told how they ended
+	// Faults counts what has happened, by kind: of a second fault that came each
+	// of the two, of one at a step that did not come only the first or the plain one.
+	Faults [Faults]int
+	// Steps and Recovery count faults at the steps of transactions and of recovery.
+	Steps    [txn.Steps]int
+	Recovery [recovery.Steps]int
 	// Err says what does not hold.
 	Err error
 }
@@ -47,6 +51,9 @@ func (r *Result) Add(other Result) {
 	for s, n := range other.Steps {
 		r.Steps[s] += n
 	}
+	for s, n := range other.Recovery {
+		r.Recovery[s] += n
+	}
 }
 
 func (r Result) String() string {
@@ -58,6 +65,10 @@ func (r Result) String() string {
 	b.WriteString(" at steps:")
 	for s, n := range r.Steps {
 		fmt.Fprintf(&b, " %v %d,", txn.Step(s), n)
+	}
+	b.WriteString(" at steps of recovery:")
+	for s, n := range r.Recovery {
+		fmt.Fprintf(&b, " %v %d,", recovery.Step(s), n)
 	}
 	return strings.TrimSuffix(b.String(), ",")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -116,6 +117,6 @@ func (h *wholeHost) Step(machine int, s txn.Step) {
 // Recovering implements farm.Host.
 func (h *wholeHost) Recovering() {
 	if !h.processes[0].Dead() {
-		h.hooks.Recovering(0)
+		h.hooks.Recovering(0, recovery.StepRestart)
 	}
 }
