@@ -61,7 +61,7 @@ var throughputRows = []throughputRow{
 	{"the same: new orders", tpcc3x2, newOrders, paperNewOrders, goalNewOrder3},
 	{"lookups, 1 machine, 1 thread, 15.1 M keys, 90 % full", kv15M, throughput, paperLookups, goalLookups},
 	{"the same, lookups of 24 keys together", kv15MMany, throughput, paperLookups, goalMultiGet},
-	{"lookups, 3 machines over `rdma/shm`, 3 replicas, 1 thread each, 0.94 M keys, 90 % full", kv3, throughput, paperLookups, 0},
+	{"lookups, 3 machines over `rdma/shm`, 3 replicas, 1 thread each, 0.24 M keys, 90 % full", kv3, throughput, paperLookups, 0},
 	{"the same, lookups of 32 keys together", kv3Many, throughput, paperLookups, 0},
 }
 

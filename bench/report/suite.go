@@ -27,8 +27,8 @@ var (
 	kv1M      = experiment{name: "kv-1m", args: "kv --keys 1000000" + worker + closed}
 	kv15M     = experiment{name: "kv-15m", args: "kv --keys 12000000" + worker + closed}
 	kv15MMany = experiment{name: "kv-15m-many", args: "kv --keys 12000000 --batch 24" + worker + closed}
-	kv3       = experiment{name: "kv-shm-3", args: "kv --keys 1000000" + three + worker + closed}
-	kv3Many   = experiment{name: "kv-shm-3-many", args: "kv --keys 1000000 --batch 32" + three + worker + closed}
+	kv3       = experiment{name: "kv-shm-3", args: "kv --keys 300000" + three + worker + closed}
+	kv3Many   = experiment{name: "kv-shm-3-many", args: "kv --keys 300000 --batch 32" + three + worker + closed}
 )
 
 // tatpMachines is TATP on machines that share memory.
