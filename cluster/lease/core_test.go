@@ -116,6 +116,44 @@ func TestPaper5_1_EveryLeaseCounts(t *testing.T) {
 	}
 }
 
+// TestPaper5_2_LeasesAreResetForANewCMOnly: if the CM is unchanged, the exchange goes
+// on during a reconfiguration, and leases last as they would have. If it has changed,
+// NEW-CONFIG acts as a lease request from the new CM: whatever there was counts for
+// nothing, also between the new CM and the old one, and the new CM asks at once.
+func TestPaper5_2_LeasesAreResetForANewCMOnly(t *testing.T) {
+	exchanged := func() (cm, m *core, now int64) {
+		cm, m = two()
+		handshake(t, cm, m, 1000)
+		handshake(t, cm, m, 1100)
+		return cm, m, 1150
+	}
+	cm, m, now := exchanged()
+	before := []int64{cm.valid, m.valid, cm.relations[0].granted, m.relations[0].granted}
+	cm.configure(now, 0, peers(0, 1, 2))
+	m.configure(now, 0, peers(0, 1, 2))
+	after := []int64{cm.relations[0].held, m.valid, cm.relations[0].granted, m.relations[0].granted}
+	if !slices.Equal(before, after) || before[0] <= now || before[1] <= now {
+		t.Errorf("at %d, with the same CM: %v has become %v", now, before, after)
+	}
+
+	old, m, now := exchanged()
+	granted := old.relations[0].granted
+	old.configure(now, 1, peers(0, 1))
+	m.configure(now, 1, peers(0, 1))
+	if old.valid > 0 || m.valid > 0 || old.relations[0].held > 0 || m.relations[0].held > 0 {
+		t.Errorf("with a new CM: leases until %d and %d", old.valid, m.valid)
+	}
+	if old.relations[0].granted != granted {
+		t.Errorf("what the old CM has granted lasts until %d, not %d", old.relations[0].granted, granted)
+	}
+	if isDue, _ := m.tick(now, nil); !isDue {
+		t.Error("the new CM does not ask at once")
+	}
+	if isDue, _ := old.tick(now, nil); isDue {
+		t.Error("the old CM asks still")
+	}
+}
+
 // One message that is lost, whichever it is, ends no lease.
 func TestOneLoss(t *testing.T) {
 	for _, lost := range []uint8{grantRequest, grant} {

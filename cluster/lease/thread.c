@@ -39,6 +39,7 @@ struct lease_thread {
 	pthread_t thread;
 	int socket, wake, event; // wake ends the thread's poll
 	int realtime, stop;
+	int unpinned; // why memory is not pinned, or 0
 	int room; // in the kernel's queue of what has come in
 	uint64_t incarnation;
 	char name[64];
@@ -175,13 +176,16 @@ IN_SECTION static void *run(void *arg) {
 // The ends of the section, from the linker.
 extern const char __start_farmsql_lease[], __stop_farmsql_lease[];
 
-// Pins code, memory and stack, as far as the limits allow; what is not pinned is
+// Pins code, memory and stack. Returns 0, or why something is not pinned: it has been
 // touched, and normally stays.
-static void pin(struct lease_thread *t) {
-	(void)mlock(t, sizeof *t);
-	(void)mlock(t->stack, STACK_BYTES);
+static int pin(struct lease_thread *t) {
 	uintptr_t page = sysconf(_SC_PAGESIZE), begin = (uintptr_t)__start_farmsql_lease & ~(page - 1);
-	(void)mlock((void *)begin, (uintptr_t)__stop_farmsql_lease - begin);
+	int err = mlock(t, sizeof *t) == 0 ? 0 : errno;
+	if (mlock(t->stack, STACK_BYTES) != 0)
+		err = errno;
+	if (mlock((void *)begin, (uintptr_t)__stop_farmsql_lease - begin) != 0)
+		err = errno;
+	return err;
 }
 
 static void *try_realtime(void *ok) {
@@ -253,6 +257,8 @@ static int start_thread(struct lease_thread *t, int want) {
 	pthread_attr_setstack(&attr, t->stack, STACK_BYTES);
 	err = pthread_create(&t->thread, &attr, run, t);
 	pthread_attr_destroy(&attr);
+	if (!err)
+		(void)pthread_setname_np(t->thread, LEASE_THREAD_NAME);
 	if (!err && want) {
 		struct sched_param p = {.sched_priority = sched_get_priority_max(SCHED_FIFO) - 1};
 		t->realtime = pthread_setschedparam(t->thread, SCHED_FIFO, &p) == 0;
@@ -297,7 +303,7 @@ struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_
 	t->stack = stack == MAP_FAILED ? 0 : stack;
 	int err = t->event < 0 || t->wake < 0 || !t->stack || open_socket(t, self) ? errno : 0;
 	if (!err) {
-		pin(t);
+		t->unpinned = pin(t);
 		err = start_thread(t, want);
 	}
 	if (err) {
@@ -325,6 +331,7 @@ void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct le
 }
 
 int lease_thread_realtime(const struct lease_thread *t) { return t->realtime; }
+int lease_thread_unpinned(const struct lease_thread *t) { return t->unpinned; }
 int lease_thread_eventfd(const struct lease_thread *t) { return t->event; }
 
 int lease_thread_expired(struct lease_thread *t, uint16_t *machines, int max) {

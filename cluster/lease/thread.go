@@ -43,6 +43,7 @@ type thread struct {
 	length   time.Duration
 	expired  func(rdma.MachineID)
 	realtime bool
+	unpinned error // why code and memory are not pinned, or nil
 	// The thread's clock read at least raw at begin: so now() is never early.
 	begin time.Time
 	raw   int64
@@ -87,6 +88,9 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 		return nil, fmt.Errorf("lease: start the thread: %w", err)
 	}
 	k.c, k.realtime = c, C.lease_thread_realtime(c) == 1
+	if errno := C.lease_thread_unpinned(c); errno != 0 {
+		k.unpinned = syscall.Errno(errno)
+	}
 	k.begin = k.clock.Now()
 	k.raw = int64(C.lease_now())
 	fd, err := unix.FcntlInt(uintptr(C.lease_thread_eventfd(c)), unix.F_DUPFD_CLOEXEC, 0)
@@ -177,10 +181,14 @@ func (k *thread) Leases() []Lease {
 func (k *thread) Length() time.Duration { return k.length }
 
 func (k *thread) Variant() string {
-	if k.realtime {
-		return "thread with real-time priority"
+	v := "thread with real-time priority"
+	if !k.realtime {
+		v = "thread with normal priority (real-time priority is not permitted)"
 	}
-	return "thread with normal priority (real-time priority is not permitted)"
+	if k.unpinned != nil {
+		v += fmt.Sprintf(", its memory not pinned (%v: see ulimit -l)", k.unpinned)
+	}
+	return v
 }
 
 func (k *thread) Close() error {

@@ -7,6 +7,9 @@
 
 #define LEASE_MEMBERS_MAX 1024
 
+// What tools that list threads call this one.
+#define LEASE_THREAD_NAME "farmsql-lease"
+
 // A message on the wire: addressed from life to life, then what the core says.
 // Little endian, as are the processors that this is built for.
 struct lease_message {
@@ -60,6 +63,8 @@ void lease_thread_stop(struct lease_thread *t);
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n);
 // 1 if the thread has real-time priority.
 int lease_thread_realtime(const struct lease_thread *t);
+// 0 if the thread's code and memory are pinned, else why not (errno).
+int lease_thread_unpinned(const struct lease_thread *t);
 // An eventfd that is written when machines have expired, or the thread has ended.
 int lease_thread_eventfd(const struct lease_thread *t);
 // Takes machines that have expired: returns how many of at most max.

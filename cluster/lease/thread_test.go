@@ -4,11 +4,14 @@ package lease
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,11 +19,16 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childCluster) != "" {
 		child()
+		return
+	}
+	if os.Getenv(childWithoutLimit) != "" {
+		unpinnedChild()
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -60,7 +68,7 @@ func TestThread(t *testing.T) {
 	if n := len(cm.Leases()); n != 2 || len(m1.Leases()) != 1 || cm.Outstanding() != 0 || cm.Length() != time.Second {
 		t.Errorf("the CM has %d", n)
 	}
-	if v := cm.Variant(); v != "thread with real-time priority" && v != "thread with normal priority (real-time priority is not permitted)" {
+	if v := cm.Variant(); !strings.HasPrefix(v, "thread with real-time priority") && !strings.HasPrefix(v, "thread with normal priority (real-time priority is not permitted)") {
 		t.Error(v)
 	}
 	if _, err := NewThread(cluster, peer(2), Config{Clock: clock.System{}}); !errors.Is(err, rdma.ErrMachineTaken) {
@@ -90,6 +98,8 @@ func TestThread(t *testing.T) {
 const (
 	childCluster = "LEASE_TEST_CLUSTER"
 	childMachine = "LEASE_TEST_MACHINE"
+	// childWithoutLimit is set for one that may not pin memory.
+	childWithoutLimit = "LEASE_TEST_UNPINNED"
 )
 
 // child is machine 1 or 2 of a cluster whose CM is in the parent process, until
@@ -136,6 +146,154 @@ func TestProcessIsKilled(t *testing.T) {
 	}
 	eventually(t, "the killed process is suspected", func() bool { return atCM.has(1) })
 	eventually(t, "the CM has a majority", cm.Valid)
+}
+
+// TestPaper5_1_OwnThreadAtHighestPriority: leases are renewed by a dedicated thread,
+// which has the highest priority that is not the kernel's own, if it may.
+func TestPaper5_1_OwnThreadAtHighestPriority(t *testing.T) {
+	for _, normal := range []bool{false, true} {
+		k, err := NewThread(rand.Uint64(), peer(0), Config{Length: time.Second, Clock: clock.System{}, NormalPriority: normal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var threads [][2]int
+		eventually(t, "there is one thread of that name", func() bool { // another test's may be ending
+			threads = leaseThreads(t)
+			return len(threads) == 1
+		})
+		k.Close()
+		const fifo = 1
+		want := [2]int{0, 0}
+		if MayRealtime() && !normal {
+			want = [2]int{98, fifo} // 99 is for the kernel's
+		}
+		if threads[0] != want {
+			t.Errorf("normal %v: priority and policy %v, want %v", normal, threads[0], want)
+		}
+		eventually(t, "it has ended", func() bool { return len(leaseThreads(t)) == 0 })
+	}
+}
+
+// leaseThreads returns real-time priority and scheduling policy of this process's
+// lease threads.
+func leaseThreads(t *testing.T) (threads [][2]int) {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		stat, err := os.ReadFile("/proc/self/task/" + task.Name() + "/stat")
+		if err != nil {
+			continue // has ended
+		}
+		before, after, _ := strings.Cut(string(stat), ") ")
+		if !strings.HasSuffix(before, "(farmsql-lease") {
+			continue
+		}
+		fields := strings.Fields(after) // from the third on, see proc(5)
+		var one [2]int
+		for i, at := range []int{40, 41} {
+			if one[i], err = strconv.Atoi(fields[at-3]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		threads = append(threads, one)
+	}
+	return threads
+}
+
+// TestPaper5_1_OwnDatagrams: lease messages share no queue with others: they are
+// datagrams between sockets that the keepers have for nothing else, one for each
+// machine, and need neither a NIC nor the calls.
+func TestPaper5_1_OwnDatagrams(t *testing.T) {
+	cluster := rand.Uint64()
+	keepers := []Keeper{startThread(t, cluster, 0, new(noticed), time.Second), startThread(t, cluster, 1, new(noticed), time.Second)}
+	sockets, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m := range keepers {
+		name := fmt.Sprintf("@farmsql/%016x/lease/%d", cluster, m)
+		var types []string
+		for line := range strings.Lines(string(sockets)) {
+			if f := strings.Fields(line); len(f) == 8 && f[7] == name {
+				types = append(types, f[4])
+			}
+		}
+		if !slices.Equal(types, []string{"0002"}) { // SOCK_DGRAM
+			t.Errorf("sockets %s are of types %v", name, types)
+		}
+	}
+	for _, k := range keepers {
+		k.Configure(0, peers(0, 1))
+	}
+	for _, k := range keepers {
+		eventually(t, "leases are exchanged", k.Valid)
+	}
+}
+
+// TestPaper5_1_MemoryIsPinned: memory, stack and code of the lease manager are
+// allocated and pinned when it starts, and given back when it ends; where that is not
+// permitted it runs all the same, and says so.
+func TestPaper5_1_MemoryIsPinned(t *testing.T) {
+	before := lockedKB(t)
+	k := startThread(t, rand.Uint64(), 0, new(noticed), time.Second)
+	const stackKB = 256
+	switch grown := lockedKB(t) - before; {
+	case strings.Contains(k.Variant(), "not pinned"):
+		t.Log(k.Variant()) // the limit of who runs the tests
+	case grown < stackKB+100: // relations of 1,024 members twice
+		t.Errorf("%d KB are pinned: %s", grown, k.Variant())
+	}
+	k.Close()
+	const codeKB = 64
+	if left := lockedKB(t) - before; left > codeKB {
+		t.Errorf("%d KB are pinned after Close", left)
+	}
+
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), childWithoutLimit+"=1")
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "its memory not pinned (") || !strings.Contains(string(out), "valid: true") {
+		t.Errorf("without permission: %v: %s", err, out)
+	}
+}
+
+// lockedKB returns how much memory of this process is pinned.
+func lockedKB(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmLck:")
+	n, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// unpinnedChild keeps leases without being permitted to pin memory.
+func unpinnedChild() {
+	err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{})
+	if err == nil && os.Getuid() == 0 { // whom no limit binds
+		const nobody = 65534
+		err = syscall.Setuid(nobody)
+	}
+	if err != nil {
+		println(err.Error())
+		os.Exit(1)
+	}
+	k, err := NewThread(rand.Uint64(), peer(0), Config{Length: time.Second, Clock: clock.System{}})
+	if err != nil {
+		println(err.Error())
+		os.Exit(1)
+	}
+	k.Configure(0, peers(0))
+	fmt.Printf("%s, valid: %v\n", k.Variant(), k.Valid())
+	k.Close()
 }
 
 // TestSameRules: the rules in C are those in Go: driven alike, the two answer
