@@ -23,6 +23,9 @@ const (
 // Conflict says why err asks for the transaction to be run again, or that it does
 // not.
 func Conflict(err error) (reason string, again bool) {
+	if err == nil {
+		return "", false // before errors.As, for which variables are allocated
+	}
 	var m *mysql.MySQLError
 	var a *txn.AbortError
 	switch {

@@ -229,6 +229,13 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// Every transaction asks.
+func TestConflictOfNothingIsFree(t *testing.T) {
+	if n := testing.AllocsPerRun(100, func() { Conflict(nil) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestRetryEnds(t *testing.T) {
 	th := &Thread{aborts: map[string]uint64{}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -213,8 +213,11 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 	m.cfg.Clock.Go(func() {
 		defer m.serving.Add(-1)
 		reply := message{kind: messageReply, tag: msg.tag}
-		result, err := []byte(nil), noHandler(HandlerID(msg.b))
-		if fn != nil {
+		var result []byte
+		var err error
+		if fn == nil {
+			err = noHandler(HandlerID(msg.b))
+		} else {
 			result, err = fn(context.Background(), arg)
 		}
 		if len(result) > m.messageBodyMax() {

@@ -362,13 +362,20 @@ func (t *Tx) Abort() {
 	if t.state == nil {
 		return
 	}
-	reason := ReasonUser
-	var a *AbortError
-	if errors.As(t.doomed, &a) {
-		reason = a.Reason
-	}
-	t.w.stats.aborts[reason].Add(1)
+	t.w.stats.aborts[abortReason(t.doomed)].Add(1)
 	t.end()
+}
+
+// abortReason is why a transaction aborts that has met doomed.
+func abortReason(doomed error) Reason {
+	if doomed == nil {
+		return ReasonUser // before errors.As, for which the variable is allocated
+	}
+	var a *AbortError
+	if errors.As(doomed, &a) {
+		return a.Reason
+	}
+	return ReasonUser
 }
 
 // usable says whether the transaction can go on.
