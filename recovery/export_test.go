@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // KindConnect is the kind of CONNECT calls.
@@ -14,4 +16,10 @@ const KindConnect = kindConnect
 func (t *Transactions) Late(id cluster.ID) func() error {
 	r := t.current(id)
 	return func() error { return r.activate(context.Background()) }
+}
+
+// RequestedVote returns what this machine answers to REQUEST-VOTE.
+func (t *Transactions) RequestedVote(in cluster.ID, tx txn.ID, id region.ID) Vote {
+	asked := []entry{{Evidence: txn.Evidence{ID: tx, Region: id}}}
+	return Vote(t.current(in).onRequestVote(asked)[0])
 }

@@ -40,6 +40,12 @@ func (s *stage) cut(coordinator rdma.MachineID, at txn.Step, nth int32, objects 
 			}
 		}
 	})
+	return s.interrupted(coordinator, objects, value)
+}
+
+// interrupted has the coordinator write the objects while a machine is killed, and
+// recovery run. It returns what Commit says.
+func (s *stage) interrupted(coordinator rdma.MachineID, objects []int, value uint64) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.write(coordinator, objects, value) }()
 	<-s.failed

@@ -111,6 +111,7 @@ type instance struct {
 	zombie bool        // who is evicted is not told
 	// wire, if not nil, is what a machine's calls go through.
 	wire   func(rdma.NIC) rdma.NIC
+	clock  clock.Clock // of transactions
 	mu     sync.Mutex
 	c      *cluster.Configuration
 	failed chan struct{} // has room for one
@@ -134,8 +135,10 @@ type shape struct {
 	async              bool
 }
 
-func start(t testing.TB, s shape) *instance {
-	x := &instance{t: t, network: local.NewNetwork(local.Options{Async: s.async}), failed: make(chan struct{}, 1)}
+func start(t testing.TB, s shape) *instance { return startOn(t, s, clock.System{}) }
+
+func startOn(t testing.TB, s shape, transactions clock.Clock) *instance {
+	x := &instance{t: t, clock: transactions, network: local.NewNetwork(local.Options{Async: s.async}), failed: make(chan struct{}, 1)}
 	c := &cluster.Configuration{Cluster: 1, ID: 1, Revision: 1, Replicas: s.replicas, NextRegion: 1, Workers: 1, RegionBytes: region.MinSize, LogBytes: rigLogBytes}
 	for i := range s.machines {
 		c.AddMember(cluster.Member{Machine: rdma.MachineID(i), FailureDomain: i, Incarnation: uint64(100 + i)})
@@ -189,7 +192,7 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 			return n.log(sender, worker), nil
 		},
 		LogBytes: rigLogBytes, MessageBytes: rigMessageBytes,
-		Allocator: n.alloc, Clock: clock.System{}, Alive: n.alive.Load,
+		Allocator: n.alloc, Clock: x.clock, Alive: n.alive.Load,
 		Events: txn.Events{Step: func(s txn.Step) {
 			if !x.over.Load() {
 				x.onTxn.call(id, s)
