@@ -298,7 +298,7 @@ func TestPaper5_3_RequestVoteTruncated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked := s.atDecided(coordinator, func(e txn.Evidence) {
+	asked := s.atDecided(func(e txn.Evidence) {
 		if e.Seen != txn.SeenCommitBackup {
 			t.Errorf("region %d has seen %05b", e.Region, e.Seen)
 		}
@@ -326,7 +326,7 @@ func TestPaper5_3_RequestVoteUnknown(t *testing.T) {
 	s := newUntimed(t, 6, 2)
 	i, j := s.apart()
 	coordinator := s.outsider(i, j)
-	asked := s.atDecided(s.placement(i).Backups[0], func(e txn.Evidence) {
+	asked := s.atDecided(func(e txn.Evidence) {
 		for _, object := range []int{i, j} {
 			p, want := s.placement(object), recovery.VoteUnknown
 			if p.Region == e.Region {
@@ -359,15 +359,13 @@ func (s *stage) apart() (i, j int) {
 	return 0, 0
 }
 
-// atDecided calls f when a machine has decided, and nothing has been carried out
-// anywhere, with what the primaries of the objects know about the first
-// transaction. The result says whether it has.
-func (s *stage) atDecided(at rdma.MachineID, f func(txn.Evidence), objects ...int) *atomic.Bool {
+// atDecided calls f when all have voted and nothing has been carried out anywhere,
+// with what the primaries of the objects know about the first transaction. The
+// result says whether it has.
+func (s *stage) atDecided(f func(txn.Evidence), objects ...int) *atomic.Bool {
 	called := new(atomic.Bool)
-	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
-		if m != at || step != recovery.StepDecided {
-			return
-		}
+	var once sync.Once
+	ask := func() {
 		for _, i := range objects {
 			p := s.placement(i)
 			for _, e := range s.nodes[p.Primary].m.Open() {
@@ -375,6 +373,11 @@ func (s *stage) atDecided(at rdma.MachineID, f func(txn.Evidence), objects ...in
 					f(e)
 				}
 			}
+		}
+	}
+	s.onRecovery.set(func(_ rdma.MachineID, step recovery.Step) {
+		if step == recovery.StepDecided {
+			once.Do(ask) // the others wait for that
 		}
 	})
 	return called
