@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 )
@@ -28,15 +29,32 @@ func (m *Member) scan() {
 // fill copies to this machine the regions of which it has become a backup, until
 // the configuration changes (SOSP'15 section 5.4).
 func (m *Member) fill(c *cluster.Configuration) {
-	for _, p := range c.Regions {
-		if !slices.Contains(p.Filling, m.id) {
-			continue
-		}
+	for _, p := range fillOrder(c, m.id) {
 		if err := m.fillRegion(c, p); err != nil {
 			return // another configuration has begun, and goes on with what is left
 		}
 	}
 }
+
+// fillOrder returns the regions that machine id is to be filled with. Those of which
+// one replica is left that has everything come first: they are lost with it, and must
+// not wait for what is filled slowly.
+func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Placement) {
+	var others []cluster.Placement
+	for _, p := range c.Regions {
+		switch {
+		case !slices.Contains(p.Filling, id):
+		case isLast(p):
+			order = append(order, p)
+		default:
+			others = append(others, p)
+		}
+	}
+	return append(order, others...)
+}
+
+// isLast says whether the primary is the only replica that has everything.
+func isLast(p cluster.Placement) bool { return len(p.Backups) == len(p.Filling) }
 
 // fillRegion fills one replica, and tells the CM.
 func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error {
@@ -93,7 +111,7 @@ func refill(ctx context.Context, f *recovery.Refill) error {
 // 6.4).
 func (m *Member) paceOf(p cluster.Placement) recovery.Pace {
 	switch {
-	case len(p.Backups) == len(p.Filling):
+	case isLast(p):
 		return recovery.Aggressive
 	case m.cfg.Pace == recovery.Pace{}:
 		return recovery.Slow

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -40,6 +41,32 @@ func TestFilledAfterSettled(t *testing.T) {
 			t.Error("filled before it was settled")
 		}
 	})
+}
+
+// Regions of which one replica is left are filled first: one that is lost with the next
+// machine does not wait for those that are filled slowly.
+func TestLastReplicasAreFilledFirst(t *testing.T) {
+	placement := func(id region.ID, backups, filling []rdma.MachineID) cluster.Placement {
+		return cluster.Placement{Region: id, Primary: 0, Backups: backups, Filling: filling}
+	}
+	type ids = []rdma.MachineID
+	c := &cluster.Configuration{Regions: []cluster.Placement{
+		placement(1, ids{1, 2}, ids{2}),
+		placement(2, ids{1, 2}, ids{1, 2}),
+		placement(3, ids{1, 2}, nil),
+		placement(4, ids{1, 2}, ids{2}),
+		placement(5, ids{2}, ids{2}),
+		placement(6, ids{1, 3}, ids{1, 3}),
+	}}
+	for id, want := range map[rdma.MachineID][]region.ID{0: nil, 1: {2, 6}, 2: {2, 5, 1, 4}} {
+		var got []region.ID
+		for _, p := range fillOrder(c, id) {
+			got = append(got, p.Region)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("machine %d fills %v, want %v", id, got, want)
+		}
+	}
 }
 
 // Replicas are filled at the machine's pace, slowly by default; where one replica is

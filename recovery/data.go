@@ -86,6 +86,9 @@ func (f *Refill) take(ctx context.Context, p region.Piece, raw []byte) error {
 		}
 		release := f.Hold()
 		err := f.Read(ctx, p.Offset, raw)
+		if err == nil { // what was under way when the next configuration began is not believed
+			err = ctx.Err()
+		}
 		whole := err == nil && f.Backup.Take(p, raw)
 		release()
 		if err != nil || whole {

@@ -176,6 +176,28 @@ func TestRefillEnds(t *testing.T) {
 	}
 }
 
+// TestPaper5_2_RefillTakesNoLateReply: a READ of data recovery that was under way when
+// the next configuration began counts for nothing, though it has brought data: its
+// primary may not be a member any more.
+func TestPaper5_2_RefillTakesNoLateReply(t *testing.T) {
+	r := newRefill(t, 10)
+	before := make([]byte, r.Backup.Size())
+	r.Backup.Memory().CopyOut(before, 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	read := r.Read
+	r.Read = func(ctx context.Context, off uint64, dst []byte) error {
+		cancel()
+		return read(ctx, off, dst)
+	}
+	if err := r.Run(ctx); !errors.Is(err, context.Canceled) || r.reads != 1 || r.held != 0 {
+		t.Errorf("%d reads, epoch held %d times: %v", r.reads, r.held, err)
+	}
+	after := make([]byte, r.Backup.Size())
+	if r.Backup.Memory().CopyOut(after, 0); !bytes.Equal(before, after) {
+		t.Error("the backup has changed")
+	}
+}
+
 // SOSP'15 section 5.5: the scan for free objects takes 100 at a time, every 100 us.
 func TestPaper5_5_AllocatorScan(t *testing.T) {
 	r := newRefill(t, 1000)
