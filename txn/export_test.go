@@ -19,6 +19,22 @@ func (m *Machine) NIC() rdma.NIC { return m.cfg.NIC }
 // Queue returns the queue of a worker. Use it within Locked.
 func (m *Machine) Queue(worker int) rdma.Queue { return m.workers[worker].q }
 
+// WrapQueue has wrap stand between a worker and its queue, on which nothing may be
+// under way.
+func (m *Machine) WrapQueue(worker int, wrap func(rdma.Queue) rdma.Queue) {
+	m.Locked(worker, func() { m.workers[worker].q.Queue = wrap(m.workers[worker].q.Queue) })
+}
+
+// A LogUse is how much has been appended to a log, and how much is reserved.
+type LogUse struct{ Tail, Reserved uint64 }
+
+// LogUse returns that of the log that a worker writes to a peer. It may be called
+// from OnStep's function, under the worker's lock, while nothing else runs.
+func (m *Machine) LogUse(worker int, peer rdma.MachineID) LogUse {
+	log := m.workers[worker].peers[peer].log
+	return LogUse{log.Tail(), log.Reserved()}
+}
+
 // Locked runs f with a worker locked.
 func (m *Machine) Locked(worker int, f func()) {
 	m.workers[worker].lock()
@@ -131,6 +147,14 @@ const (
 	ValidateByMessage = validateByMessage
 	ReadPatience      = readPatience
 )
+
+// TruncateReserve is the log space reserved to tell a participant of a truncation.
+var TruncateReserve = truncateReserve
+
+// IsLog, IsMessages and IsRegion say what a key is of.
+func IsLog(k rdma.Key) bool      { return k>>56 == keyLog }
+func IsMessages(k rdma.Key) bool { return k>>56 == keyMessages }
+func IsRegion(k rdma.Key) bool   { return k>>56 == keyRegion }
 
 // Version returns the version of the object p at this machine, a replica.
 func (m *Machine) Header(p region.Ptr) region.Header {

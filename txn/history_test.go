@@ -131,7 +131,10 @@ func runHistory(t *testing.T, r *rig, clients, transactions int) history.Report 
 	return rec.Check(history.Options{})
 }
 
-func TestStrictSerializability(t *testing.T) {
+// "Serializability in FaRM is also strict: the serialization point is always between
+// the start of execution and the completion being reported to the application." The
+// histories of clients on all machines are checked.
+func TestPaper4_StrictSerializability(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg farm.Config) {
 		r := open(t, cfg, 8)
 		transactions := 1500
