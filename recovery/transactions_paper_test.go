@@ -1,6 +1,7 @@
 package recovery_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -125,6 +126,40 @@ func TestPaper5_3_CoordinatorIsTold(t *testing.T) {
 		}
 		s.want(want, 0, 1)
 	}
+}
+
+// TestPaper5_5_BlockHeadersAreSentAtOnce: a new primary sends the block headers to all
+// backups right after NEW-CONFIG-COMMIT: also a new backup has them when the region
+// becomes active, before any of its data.
+func TestPaper5_5_BlockHeadersAreSentAtOnce(t *testing.T) {
+	s := newStage(t, 5)
+	id := s.ptrs[0].Addr.Region()
+	before, _ := s.configuration().Placement(id)
+	var compared atomic.Int32
+	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
+		p, _ := s.configuration().Placement(id)
+		if step != recovery.StepActive || p.Primary != m || p.Primary == before.Primary {
+			return
+		}
+		off, n := s.nodes[m].region(id).Table()
+		want, got := make([]byte, n), make([]byte, n)
+		s.nodes[m].region(id).Memory().CopyOut(want, off)
+		for _, b := range p.Backups {
+			s.nodes[b].region(id).Memory().CopyOut(got, off)
+			if !bytes.Equal(got, want) || bytes.Equal(got, make([]byte, n)) {
+				s.t.Errorf("backup %d, new %v, has other block headers than the primary", b, !before.Has(b))
+			}
+			if !before.Has(b) {
+				compared.Add(1)
+			}
+		}
+	})
+	s.kill(before.Primary)
+	s.reconfigure()
+	if compared.Load() != 1 {
+		t.Errorf("compared with %d new backups", compared.Load())
+	}
+	s.check(nil)
 }
 
 // Blocking and lock recovery: once a region is active, what recovering

@@ -380,3 +380,57 @@ func TestCanHold(t *testing.T) {
 		}
 	}
 }
+
+// TestPaper5_5_FreesWaitForTheFreeList: objects that are freed before a slab's free list
+// is recovered stay out of it until then, whether the scan has seen them or not. Then
+// each of their slots can be had once.
+func TestPaper5_5_FreesWaitForTheFreeList(t *testing.T) {
+	old := newPair(t, 1, MinSize)
+	a := newAllocator(t, AllocatorConfig{Workers: 1, Replicate: old.replicate}, old.primary)
+	var objects []Ptr
+	for range 20 { // in one slab
+		p, v := mustAlloc(t, a, 0, 200, 0)
+		old.commit(t, p, v, []byte("x"))
+		objects = append(objects, p)
+	}
+
+	taken := &pair{primary: old.backup} // the primary has failed
+	a = NewAllocator(AllocatorConfig{Workers: 1})
+	if err := a.Attach(taken.primary); err != nil {
+		t.Fatal(err)
+	}
+	if !a.Scan(10) {
+		t.Fatal("the scan is over")
+	}
+	s := a.dir.Load().byID[1].slabAt(objects[0].Addr.Offset())
+	freed := map[Addr]bool{}
+	for _, p := range []Ptr{objects[3], objects[15]} {
+		seen := s.index(uint64(p.Addr.Offset())) < int(s.scanned.Load())
+		if seen != (len(freed) == 0) {
+			t.Errorf("%v has been scanned: %v", p, seen)
+		}
+		taken.free(t, a, p)
+		freed[p.Addr] = true
+	}
+	if p, _, ok := s.alloc(); ok {
+		t.Errorf("%v is allocated before the free list is recovered", p)
+	}
+	for a.Scan(10) {
+	}
+	inUse := map[Addr]bool{}
+	for _, p := range objects {
+		inUse[p.Addr] = !freed[p.Addr]
+	}
+	n := 0
+	for p, _, ok := s.alloc(); ok; p, _, ok = s.alloc() {
+		if inUse[p.Addr] {
+			t.Fatalf("%v is in use", p)
+		}
+		inUse[p.Addr] = true
+		delete(freed, p.Addr)
+		n++
+	}
+	if n != s.slots-len(objects)+2 || len(freed) > 0 {
+		t.Errorf("%d of %d slots were free, never %v", n, s.slots, freed)
+	}
+}
