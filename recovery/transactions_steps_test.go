@@ -411,3 +411,33 @@ func TestPaper5_3_TruncateRecoveryAfterAllAcknowledgements(t *testing.T) {
 		s.want(c.want, 0)
 	}
 }
+
+// "At least one commit record survives any f failures for transactions reported
+// committed to the application" (section 4): whichever f of the machines that took
+// part die as soon as the coordinator has said so, the others have the writes.
+func TestPaper4_CommittedSurvivesAnyFFailures(t *testing.T) {
+	const machines, replicas = 6, 3 // f is 2
+	for a := range rdma.MachineID(machines) {
+		for b := range a + 1 { // a alone, or a and b
+			s := newUntimed(t, machines, replicas)
+			const coordinator = 3
+			if err := s.write(coordinator, []int{0, 1}, 7); err != nil {
+				t.Fatal(err)
+			}
+			takesPart := func(m rdma.MachineID) bool {
+				p, q := s.placement(0), s.placement(1)
+				return m == coordinator || p.Has(m) || q.Has(m)
+			}
+			if !takesPart(a) || !takesPart(b) {
+				continue
+			}
+			s.kill(a)
+			s.kill(b)
+			s.reconfigure()
+			s.want(7, 0, 1)
+			if t.Failed() {
+				t.Fatalf("after machines %d and %d have died", a, b)
+			}
+		}
+	}
+}
