@@ -333,6 +333,7 @@ func (m *Member) membershipConfig() recovery.MembershipConfig {
 		Clock:    m.clock,
 		Host:     (*host)(m),
 		Events:   m.cfg.Events,
+		Step:     m.cfg.Recovering,
 	}
 }
 

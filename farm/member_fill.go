@@ -21,8 +21,15 @@ const (
 // scan rebuilds the free lists of the regions whose primary is new (SOSP'15
 // section 5.5).
 func (m *Member) scan() {
-	if err := recovery.Scan(m.ctx, m.allocator, m.clock); err != nil && m.ctx.Err() == nil {
+	if err := recovery.Scan(m.ctx, m.allocator, m.clock, m.recovering); err != nil && m.ctx.Err() == nil {
 		m.log.Error("free lists are not complete", "machine", m.id, "error", err)
+	}
+}
+
+// recovering tells of a step of recovery.
+func (m *Member) recovering(s recovery.Step) {
+	if m.cfg.Recovering != nil {
+		m.cfg.Recovering(s)
 	}
 }
 
@@ -69,12 +76,16 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		Hold:  func() func() { return m.txn.Start().End },
 		Clock: m.clock,
 		Pace:  m.paceOf(p),
-		Bytes: func(n int) { read += n },
+		Bytes: func(n int) {
+			read += n
+			m.recovering(recovery.StepFilling)
+		},
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
 		err := refill(ctx, &f)
 		if err == nil {
 			f.Backup.EndFill()
+			m.recovering(recovery.StepFilled)
 			// What earlier transactions wrote may be locked at the primary while it was
 			// copied, and comes with their recovery.
 			err = m.awaitSettled(ctx, c)

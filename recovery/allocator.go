@@ -20,17 +20,20 @@ const scanObjectsMax = 100 * scanObjects
 
 // Scan rebuilds the free lists of the regions that a has been attached to, paced.
 // An operating system that cannot sleep for so short a time makes it look at more
-// objects after each pause. It ends early when ctx does.
-func Scan(ctx context.Context, a *region.Allocator, c clock.Clock) error {
+// objects after each pause. It ends early when ctx does. step is told when some have
+// been looked at, and when all have; it does not wait.
+func Scan(ctx context.Context, a *region.Allocator, c clock.Clock, step func(Step)) error {
 	last := c.Now()
 	for n := scanObjects; a.Scan(n); {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		step(StepScanning)
 		c.Sleep(scanInterval)
 		now := c.Now()
 		n = min(scanObjects*max(1, int(now.Sub(last)/scanInterval)), scanObjectsMax)
 		last = now
 	}
+	step(StepScanned)
 	return nil
 }

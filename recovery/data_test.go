@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,12 +208,17 @@ func TestPaper5_5_AllocatorScan(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := Scan(canceled, a, r.clock); !errors.Is(err, context.Canceled) {
+	var steps []Step
+	step := func(s Step) { steps = append(steps, s) }
+	if err := Scan(canceled, a, r.clock, step); !errors.Is(err, context.Canceled) {
 		t.Fatalf("canceled: %v", err)
 	}
 	r.clock.sleeps = nil
-	if err := Scan(context.Background(), a, r.clock); err != nil {
+	if err := Scan(context.Background(), a, r.clock, step); err != nil {
 		t.Fatal(err)
+	}
+	if n := len(steps); n < 6 || steps[0] != StepScanning || steps[n-2] != StepScanning || slices.Index(steps, StepScanned) != n-1 {
+		t.Errorf("steps %v", steps)
 	}
 	if n := len(r.clock.sleeps); n < 5 || n > 1000 || r.clock.sleeps[0] != scanInterval {
 		t.Errorf("%d pauses, the first of %v", n, r.clock.sleeps)

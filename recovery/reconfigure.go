@@ -153,6 +153,9 @@ type MembershipConfig struct {
 	Clock    clock.Clock
 	Host     Host
 	Events   Events
+	// Step is told of each step of a reconfiguration at this machine, for tests. It
+	// does not wait, and may be nil.
+	Step func(Step)
 	// Meeting is how long machines that have all been restarted wait for those
 	// that are missing; 10 s by default.
 	Meeting time.Duration

@@ -130,6 +130,7 @@ func (m *Membership) applyConfiguration(c *cluster.Configuration) (ack, error) {
 		m.wakeLocked()
 		m.mu.Unlock()
 		m.cfg.Events.applied(c)
+		m.reached(StepApplied)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,6 +236,7 @@ func (m *Membership) commit(id cluster.ID) error {
 
 // recoverTransactions runs the host's part and reports to the CM.
 func (m *Membership) recoverTransactions(ctx context.Context, c *cluster.Configuration) {
+	m.reached(StepCommitted)
 	err := m.cfg.Host.Commit(ctx, c)
 	switch {
 	case ctx.Err() != nil: // there is a newer one
@@ -276,6 +278,7 @@ func (m *Membership) allActive(id cluster.ID) error {
 	}
 	m.mu.Unlock()
 	if isNews {
+		m.reached(StepAllActive)
 		m.cfg.Host.Active(c)
 	}
 	return nil

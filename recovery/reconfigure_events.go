@@ -51,6 +51,12 @@ func (t Timeline) String() string {
 		t.ID, after(t.Probed), after(t.Stored), after(t.Acked), after(t.Committed), after(t.AllActive))
 }
 
+func (m *Membership) reached(s Step) {
+	if m.cfg.Step != nil {
+		m.cfg.Step(s)
+	}
+}
+
 func (e *Events) suspected(machine rdma.MachineID) {
 	if e.Suspected != nil {
 		e.Suspected(machine)

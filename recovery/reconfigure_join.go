@@ -91,6 +91,7 @@ func (m *Membership) launch(base, c *cluster.Configuration, report cluster.Remap
 	}
 	t.Stored = m.cfg.Clock.Now()
 	m.cfg.Events.stored(c, report)
+	m.reached(StepStored)
 	return m.distribute(c, t)
 }
 

@@ -124,7 +124,7 @@ func TestOtherCluster(t *testing.T) {
 
 // There is no instance, and none may be made.
 func TestNothingToStart(t *testing.T) {
-	g := &group{T: t, world: sim.New(sim.Options{}), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}}
+	g := &group{T: t, world: sim.New(sim.Options{}), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
 	g.store, g.violated = &slowStore{g: g}, t.Errorf
 	err := g.world.Run(func() {
 		n := g.boot(0, nil)
@@ -497,7 +497,7 @@ func TestPaper6_4_NinetyMachines(t *testing.T) {
 		n = 90
 	}
 	for _, what := range []string{"a machine", "the CM"} {
-		g := &group{T: t, world: sim.New(sim.Options{Seed: 34}), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}}
+		g := &group{T: t, world: sim.New(sim.Options{Seed: 34}), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
 		g.store, g.violated = &slowStore{g: g}, t.Errorf
 		err := g.world.Run(func() {
 			c := &cluster.Configuration{Cluster: 1, ID: 1, Revision: 1, Replicas: 3, NextRegion: 1}

@@ -30,6 +30,7 @@ func (m *Membership) Suspect(machine rdma.MachineID) { m.suspect(machine, false)
 func (m *Membership) suspect(machine rdma.MachineID, asked bool) {
 	if m.note(machine, asked) {
 		m.cfg.Events.suspected(machine)
+		m.reached(StepSuspected)
 	}
 }
 
@@ -283,6 +284,7 @@ func (m *Membership) reconfigure() error {
 		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answered), len(base.Machines))
 	}
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
+	m.reached(StepProbed)
 	var next *cluster.Configuration
 	var report cluster.Remapped
 	switch {
@@ -360,6 +362,7 @@ func (m *Membership) store(base, next *cluster.Configuration, report cluster.Rem
 		return fmt.Errorf("recovery: store configuration %d: %w", next.ID, err)
 	}
 	m.cfg.Events.stored(next, report)
+	m.reached(StepStored)
 	return nil
 }
 
@@ -377,9 +380,11 @@ func (m *Membership) distribute(c *cluster.Configuration, t Timeline) error {
 			continue
 		}
 		t.Acked = m.cfg.Clock.Now()
+		m.reached(StepAcked)
 		if !sabotage.OldLeases.Skipped() {
 			m.waitFor(wait, func() bool { return m.mu.phase != member })
 		}
+		m.reached(StepLeasesOver)
 		return m.sendCommit(c, t)
 	}
 }

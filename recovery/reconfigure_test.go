@@ -107,6 +107,7 @@ type group struct {
 	nodes  map[rdma.MachineID]*node // the latest life of each
 	seen   map[cluster.ID]string    // the content of each configuration applied
 	events map[string]int           // how many of each
+	steps  map[rdma.MachineID][]Step
 	lines  []Timeline
 	lost   []region.ID
 	stored []rdma.MachineID // who has stored configurations, in order
@@ -149,7 +150,7 @@ func (s storeOf) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 // simulate runs f in a world of n machines with as many replicas as given.
 func simulate(t *testing.T, o sim.Options, n, replicas int, f func(g *group)) {
 	t.Helper()
-	g := &group{T: t, world: sim.New(o), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}}
+	g := &group{T: t, world: sim.New(o), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
 	g.store, g.violated = &slowStore{g: g}, t.Errorf
 	err := g.world.Run(func() {
 		for i := range n {
@@ -187,6 +188,7 @@ func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
 			Self:  cluster.Member{Machine: id, FailureDomain: g.world.Machine(id).Domain(), Incarnation: incarnation},
 			First: first, Store: storeOf{g.store, p}, NIC: nic, Worker: 3, Endpoint: e, Keeper: n.keeper, Clock: p, Host: n.host,
 			Meeting: 200 * time.Millisecond,
+			Step:    func(s Step) { g.steps[id] = append(g.steps[id], s) },
 			Events: Events{
 				Suspected: func(rdma.MachineID) { g.events["suspected"]++ },
 				Stored: func(c *cluster.Configuration, r cluster.Remapped) {
@@ -330,10 +332,16 @@ func (g *group) others() []rdma.MachineID {
 func TestPaper5_2_FailureOfAMachine(t *testing.T) {
 	simulate(t, sim.Options{Seed: 1}, 5, 3, func(g *group) {
 		before := g.settled(5)
-		victim := g.others()[1]
-		g.lines = nil
+		victim, other := g.others()[1], g.others()[2]
+		g.lines, g.steps = nil, make(map[rdma.MachineID][]Step)
 		g.world.Machine(victim).Kill()
 		c := g.settled(4)
+		if want := []Step{StepSuspected, StepProbed, StepStored, StepApplied, StepAcked, StepLeasesOver, StepCommitted, StepAllActive}; !slices.Equal(g.steps[c.CM], want) {
+			t.Errorf("steps %v at the CM, not %v", g.steps[c.CM], want)
+		}
+		if want := []Step{StepApplied, StepCommitted, StepAllActive}; !slices.Equal(g.steps[other], want) {
+			t.Errorf("steps %v, not %v", g.steps[other], want)
+		}
 		if c.ID != before.ID+1 || c.CM != before.CM || slices.Contains(c.Machines, victim) {
 			t.Errorf("configuration %d with CM %d and machines %v", c.ID, c.CM, c.Machines)
 		}
@@ -473,7 +481,7 @@ func TestPaper5_2_CorrelatedFailures(t *testing.T) {
 // A failure domain fails as a whole, the CM in it.
 func TestFailureOfADomain(t *testing.T) {
 	g0 := sim.Options{Seed: 5}
-	g := &group{T: t, world: sim.New(g0), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}}
+	g := &group{T: t, world: sim.New(g0), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
 	g.store, g.violated = &slowStore{g: g}, t.Errorf
 	err := g.world.Run(func() {
 		for i := range 6 {

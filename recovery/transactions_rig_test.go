@@ -391,7 +391,7 @@ func (x *instance) awaitSettled() bool {
 // refill is data and allocator recovery.
 func (x *instance) refill() {
 	for _, n := range x.survivors() {
-		if err := recovery.Scan(context.Background(), n.alloc, clock.System{}); err != nil {
+		if err := recovery.Scan(context.Background(), n.alloc, clock.System{}, func(recovery.Step) {}); err != nil {
 			x.t.Error(err)
 		}
 	}

@@ -17,6 +17,8 @@ type Cluster interface {
 	// are not injected. With a single replica of each region there is not much
 	// that it can take.
 	Takes(Fault) bool
+	// RecoverySteps are the steps of recovery that Hooks are told of.
+	RecoverySteps() []recovery.Step
 	// Start boots machines that are down and returns when they serve; errDied
 	// says that one died meanwhile. It is called on a routine that belongs to no
 	// machine.

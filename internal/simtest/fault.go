@@ -50,11 +50,14 @@ const (
 	darkMax = 2 * time.Millisecond
 	// stepPatience is how long a crash waits for its step to come.
 	stepPatience = 10 * time.Millisecond
-	// stepsMax and recoveryStepsMax are how often a step may come before the
-	// crash.
+	// stepsMax is how often a step of a transaction may come before the crash, and
+	// recoveryStepsMax how many steps of recovery, if it is not a certain one.
 	stepsMax         = 8
 	recoveryStepsMax = 200
-	// cutStepsMax is how many steps of recovery may come before a cut. The first is
+	// onceBits make the crash come at the first time of a certain step in half of all
+	// cases, which is the only time of some, and at the latest at the eighth.
+	onceBits = 4
+	// cutStepsMax is recoveryStepsMax for a cut. The first step is
 	// the suspicion: who is cut off then has a lease that lasts for a while.
 	cutStepsMax = 8
 	// recoveryPatience is how long a cut waits for its step: longer than a lease.
@@ -72,8 +75,10 @@ type injector struct {
 	step      txn.Step
 	countdown int
 	struck    clock.Event
-	// second, if not nil, is called at the recovering'th step of recovery.
+	// second, if not nil, is called at the recovering'th step of recovery that is
+	// one of seconds.
 	second     func(machine int)
+	seconds    []recovery.Step
 	recovering int
 }
 
@@ -267,15 +272,22 @@ func (j *injector) onStep(machine int, s txn.Step) {
 	}
 }
 
-// inRecovery has strike called at one of the first steps of the recovery that
-// follows.
-func (j *injector) inRecovery(strike func(machine int), steps int) {
-	j.second, j.recovering = strike, 1+j.rng.IntN(steps)
+// inRecovery has strike called in the recovery that follows: at one of the first
+// steps, whichever that is, or at a certain step.
+func (j *injector) inRecovery(strike func(machine int), first int) {
+	j.second, j.seconds = strike, j.cluster.RecoverySteps()
+	if j.rng.IntN(4) == 0 {
+		j.recovering = 1 + j.rng.IntN(first)
+		return
+	}
+	at := j.rng.IntN(len(j.seconds))
+	j.seconds = j.seconds[at : at+1]
+	j.recovering = 1 + j.rng.IntN(1<<j.rng.IntN(onceBits))
 }
 
 // onRecovering is told of each step of recovery.
 func (j *injector) onRecovering(machine int, s recovery.Step) {
-	if j.second == nil {
+	if j.second == nil || !slices.Contains(j.seconds, s) {
 		return
 	}
 	if j.recovering--; j.recovering == 0 {

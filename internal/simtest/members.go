@@ -55,6 +55,14 @@ func (c *members) Takes(f Fault) bool {
 	return true
 }
 
+// RecoverySteps implements Cluster: all but those of a restart in one process.
+func (c *members) RecoverySteps() (steps []recovery.Step) {
+	for s := recovery.StepSuspected; s < recovery.Step(recovery.Steps); s++ {
+		steps = append(steps, s)
+	}
+	return steps
+}
+
 // startMax bounds the time until machines that are started serve.
 const startMax = time.Minute
 
@@ -93,6 +101,9 @@ func (c *members) live(i int, p *sim.Process) {
 	for !p.Dead() {
 		over := p.NewEvent()
 		m, nic, err := c.open(i, p, over)
+		if p.Dead() { // at a step of opening: what came of that since then is nothing
+			return
+		}
 		if err == nil {
 			c.up[i] = m
 			c.hooks.Serving(i, m.Transactions())
@@ -142,10 +153,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			}
 		},
 		Events: recovery.Events{
-			Suspected: func(x rdma.MachineID) {
-				c.note(p, "suspects machine %d", x)
-				recovering(recovery.StepSuspected)
-			},
+			Suspected: func(x rdma.MachineID) { c.note(p, "suspects machine %d", x) },
 			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
 				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
 				if len(r.Lost) > 0 {

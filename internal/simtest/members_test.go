@@ -1,9 +1,12 @@
 package simtest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -55,6 +58,73 @@ func TestWholeLasts(t *testing.T) {
 	}
 	if changes == 0 {
 		t.Error("no cut has changed the configuration")
+	}
+}
+
+// Members tell of every step of recovery that they say they do.
+func TestRecoverySteps(t *testing.T) {
+	var told [recovery.Steps]int
+	for seed := uint64(1); seed <= 3; seed++ {
+		o := Draw(seed)
+		o.Farm.Machines, o.Farm.Replicas, o.Faults, o.Duration, o.Calm = 5, 3, []Fault{KillAtStep}, 5*time.Millisecond, time.Millisecond
+		o.New = func(w *sim.World, cfg farm.Config, h Hooks) Cluster {
+			recovering := h.Recovering
+			h.Recovering = func(i int, s recovery.Step) {
+				told[s]++
+				recovering(i, s)
+			}
+			return NewMembers(w, cfg, h)
+		}
+		if r := Run(o); r.Err != nil {
+			t.Fatalf("seed %d: %v", seed, r.Err)
+		}
+	}
+	for _, s := range (&members{}).RecoverySteps() {
+		if told[s] == 0 {
+			t.Errorf("no step %v", s)
+		}
+	}
+}
+
+// Power that is cut while machines begin their lives ends these lives, whatever comes of
+// them until their next wait: they are started again.
+func TestPowerCutWhileStarting(t *testing.T) {
+	for _, step := range []recovery.Step{recovery.StepStored, recovery.StepApplied, recovery.StepCommitted, recovery.StepActive, recovery.StepAllActive} {
+		o := Draw(4)
+		o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 4, 3, 0
+		r := newRun(o)
+		armed, struck := false, false
+		var m *members
+		m = NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, txn.Step) {}, Recovering: func(_ int, s recovery.Step) {
+			if armed && s == step {
+				armed, struck = false, true
+				r.world.PowerCut(nil)
+				m.Fell(r.all())
+			}
+		}}).(*members)
+		r.cluster = m
+		err := r.world.Run(func() {
+			if err := r.start(r.all()); err != nil {
+				t.Fatal(err)
+			}
+			r.awaitWhole(m)
+			r.world.PowerCut(nil)
+			m.Fell(r.all())
+			armed = true
+			if err := r.start(r.all()); err != nil && !errors.Is(err, errDied) {
+				t.Errorf("%v: %v", step, err)
+			}
+			for !struck { // some steps come when all serve
+				r.outside.Sleep(time.Millisecond)
+			}
+			if err := r.start(r.all()); err != nil {
+				t.Errorf("%v: %v", step, err)
+			}
+			r.awaitWhole(m)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/recovery"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,15 +55,21 @@ func TestRuns(t *testing.T) {
 		draw  func(uint64) Options
 		all   int // runs, after which every kind of fault has come
 		takes func(Fault) bool
+		steps []recovery.Step
 	}{
-		{"one by one", Draw, 100, (&members{config: farm.Config{Replicas: 3}}).Takes},
-		{"together", drawTogether, 20, (&whole{}).Takes},
+		{"one by one", Draw, 1000, (&members{config: farm.Config{Replicas: 3}}).Takes, (&members{}).RecoverySteps()},
+		{"together", drawTogether, 20, (&whole{}).Takes, (&whole{}).RecoverySteps()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			total := runSeeds(t, from, n, c.draw)
 			for f, count := range total.Faults {
 				if count == 0 && n >= c.all && c.takes(Fault(f)) {
 					t.Errorf("no %v", Fault(f))
+				}
+			}
+			for _, s := range c.steps {
+				if total.Recovery[s] == 0 && n >= c.all {
+					t.Errorf("no fault at step %v of recovery", s)
 				}
 			}
 		})

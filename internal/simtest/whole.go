@@ -40,6 +40,9 @@ func (c *whole) Takes(f Fault) bool {
 	return false
 }
 
+// RecoverySteps implements Cluster.
+func (c *whole) RecoverySteps() []recovery.Step { return []recovery.Step{recovery.StepRestart} }
+
 // Start implements Cluster.
 func (c *whole) Start(machines []int) error {
 	h := &wholeHost{whole: c}
