@@ -380,7 +380,7 @@ func readable(line string) string {
 	}
 	switch l.Msg {
 	case "machine suspected":
-		return fmt.Sprintf("suspects machine %d: its lease has run out", l.Suspect)
+		return fmt.Sprintf("suspects machine %d", l.Suspect)
 	case "reconfigured":
 		return reconfiguredText(l)
 	case "replica filled":
