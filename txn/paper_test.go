@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
@@ -37,11 +38,12 @@ func (r *rig) elsewhere() region.Ptr {
 	return region.Ptr{}
 }
 
-// settle truncates everything.
+// settle truncates everything. An hour of a handClock's is some seconds, and what
+// goes over an asynchronous network takes the world's time.
 func (r *rig) settle() {
 	r.t.Helper()
 	for i := range r.Machines() {
-		must(r.t, r.Machine(i).Quiesce(10e9))
+		must(r.t, r.Machine(i).Quiesce(time.Hour))
 	}
 }
 
