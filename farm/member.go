@@ -75,8 +75,6 @@ type Member struct {
 	// identity says whose memory this is, cluster of which instance; 0: of none.
 	identity *nvram.Memory
 	cluster  uint64
-	// last is the configuration that was stored when this life began, or nil.
-	last *cluster.Configuration
 
 	ctx    context.Context // ends with the machine
 	cancel context.CancelFunc
@@ -141,7 +139,6 @@ func (m *Member) open(ctx context.Context) error {
 	if err := m.listenToSelf(); err != nil {
 		return err
 	}
-	m.last = stored
 	m.transactions = recovery.NewTransactions(recovery.TransactionsConfig{
 		Machine: m.txn, Endpoint: m.endpoint, Clock: m.clock,
 		Locked: m.attach, Settled: m.settled, Step: m.cfg.Recovering,

@@ -59,11 +59,7 @@ func isNoRoom(err error) bool {
 
 // Commit implements recovery.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
-	m := h.member()
-	if m.last != nil && isAllBack(m.last, c) {
-		m.txn.AllBack()
-	}
-	return m.transactions.Commit(ctx, c)
+	return h.member().transactions.Commit(ctx, c)
 }
 
 // Settle implements recovery.Host.
@@ -85,16 +81,6 @@ func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) err
 
 // settlePoll is how often a machine looks whether its transactions are recovered.
 const settlePoll = 500 * time.Microsecond
-
-// isAllBack says whether all machines of last are in c.
-func isAllBack(last, c *cluster.Configuration) bool {
-	for _, x := range last.Machines {
-		if _, ok := c.Member(x); !ok {
-			return false
-		}
-	}
-	return true
-}
 
 // attach takes over the regions of which this machine has become the primary.
 // What recovering transactions write is locked; free lists are rebuilt later.

@@ -34,7 +34,7 @@ func newRemains(t *testing.T) *remains {
 	}}
 	for i := range 3 {
 		mem := nvram.NewMemory(logBytes)
-		rx, err := ring.Create(mem, 0, logBytes, uint64(i))
+		rx, err := txn.CreateLog(mem, uint64(i))
 		r.must(err)
 		s, err := rx.State()
 		r.must(err)

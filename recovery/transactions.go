@@ -28,6 +28,7 @@ import (
 //	             C --REQUEST-VOTE--> P    where none has come
 //	7 decide     C --COMMIT-RECOVERY, ABORT-RECOVERY--> P, B
 //	             C --TRUNCATE-RECOVERY--> P, B    once all have acknowledged
+//	8 settle     C --DECIDED--> all
 //
 // P is a region's primary and B a backup, in the new configuration. C is the
 // transaction's coordinator, if that is a member, or else a member that all
@@ -59,9 +60,11 @@ import (
 // counts the transactions that want it. Writes go by version, so that carrying a
 // decision out twice, or late, changes nothing.
 //
-// A truncated transaction is known as such where it has been truncated, by low
-// bound or by name, and until its last record is gone everywhere no recovery is
-// over; so an unknown vote means that the record never came.
+// A truncated transaction is known as such where it has been truncated: each log
+// has a ledger of them in its memory, which stays until no transaction of an
+// earlier configuration is left anywhere (step 8, which is not in the paper: there
+// memory is not lost together with power). So an unknown vote means that the
+// record never came.
 type Transactions struct {
 	cfg  TransactionsConfig
 	idle clock.Event

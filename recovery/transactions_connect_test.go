@@ -135,7 +135,7 @@ func TestConnectEndsWithCommit(t *testing.T) {
 // that none of the others hears of.
 func (x *instance) enterAlone(ctx context.Context, id rdma.MachineID) error {
 	self := cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 200 + uint64(id)}
-	n := x.boot(id, self.Incarnation)
+	n := x.boot(id, self.Incarnation, 0)
 	x.nodes[id] = n
 	if _, err := n.m.Listen(id); err != nil {
 		return err

@@ -14,7 +14,7 @@ var errEarly = errors.New("recovery: not there yet")
 
 // handle answers the calls of other members.
 func (t *Transactions) handle() {
-	for kind := uint8(kindNeedRecovery); kind <= kindTruncateRecovery; kind++ {
+	for kind := uint8(kindNeedRecovery); kind <= kindDecided; kind++ {
 		t.cfg.Endpoint.Handle(kind, func(from call.Peer, arg []byte) ([]byte, error) { return t.answer(kind, from, arg) })
 	}
 	t.cfg.Endpoint.Handle(kindConnect, t.onConnect)
@@ -57,6 +57,8 @@ func (t *Transactions) answer(kind uint8, from call.Peer, arg []byte) ([]byte, e
 		return nil, r.onOutcome(list)
 	case kindTruncateRecovery:
 		return nil, r.onTruncate(list)
+	case kindDecided:
+		r.onDecided(from)
 	}
 	return nil, nil
 }
@@ -164,4 +166,10 @@ func (r *run) onTruncate(list []entry) error {
 		r.t.reached(StepTruncated)
 	}
 	return nil
+}
+
+func (r *run) onDecided(from call.Peer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.deciders[from.Machine] = true
 }

@@ -20,6 +20,7 @@ const (
 	kindRequestVote
 	kindOutcome // COMMIT-RECOVERY and ABORT-RECOVERY
 	kindTruncateRecovery
+	kindDecided
 	kindConnect
 )
 

@@ -324,7 +324,7 @@ func TestLateReplicateIsIgnored(t *testing.T) {
 	s := newStage(t, 5)
 	s.cut(3, txn.StepCommitBackup, 1, []int{0}, 7, 3)
 	in := s.ptrs[0].Addr.Region()
-	late := txn.Evidence{ID: txn.ID{Config: 1, Machine: 3, Seq: 2}, Regions: []region.ID{in}, Region: in, Seen: txn.SeenLock}
+	late := txn.Evidence{ID: txn.ID{Config: 1, Machine: 3, Seq: 1<<44 + 2}, Regions: []region.ID{in}, Region: in, Seen: txn.SeenLock}
 	for _, n := range s.survivors() {
 		if err := n.m.Learn(s.configuration().ID, late, nil); err != nil {
 			t.Error(err)

@@ -151,7 +151,7 @@ func startOn(t testing.TB, s shape, transactions clock.Clock) *instance {
 	}
 	x.c = c
 	for i := range s.machines {
-		x.nodes = append(x.nodes, x.boot(rdma.MachineID(i), uint64(100+i)))
+		x.nodes = append(x.nodes, x.boot(rdma.MachineID(i), uint64(100+i), 1))
 	}
 	x.connect()
 	for _, n := range x.nodes {
@@ -171,7 +171,9 @@ func startOn(t testing.TB, s shape, transactions clock.Clock) *instance {
 	return x
 }
 
-func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
+// boot begins a machine's life, in a configuration or, if that is 0, in the first that
+// it is told of.
+func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *node {
 	n := &node{id: id, regions: map[region.ID]*region.Region{}, blocks: map[region.ID]rdma.Key{}, logs: map[[2]int]*nvram.Memory{}}
 	n.alive.Store(true)
 	var err error
@@ -187,7 +189,7 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64) *node {
 		Replicate: func(id region.ID, off uint64, data []byte) error { return n.m.WriteBackups(id, off, data) },
 		Grow:      func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 	})
-	n.m, err = txn.New(txn.Config{ID: id, Config: 1, Workers: 1, NIC: n.nic,
+	n.m, err = txn.New(txn.Config{ID: id, Config: config, Workers: 1, NIC: n.nic,
 		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
 			return n.log(sender, worker), nil
 		},
@@ -309,7 +311,7 @@ func (x *instance) change(dead []rdma.MachineID) bool {
 
 // rejoin has a dead machine come back with a new life and empty memory.
 func (x *instance) rejoin(id rdma.MachineID) {
-	n := x.boot(id, 200+uint64(id))
+	n := x.boot(id, 200+uint64(id), 0)
 	if _, err := n.m.Listen(id); err != nil {
 		x.t.Fatal(err)
 	}

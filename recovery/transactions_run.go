@@ -44,6 +44,7 @@ type run struct {
 		claims     map[claimID]*claim      // about regions whose primary is here
 		voters     map[rdma.MachineID]bool // who has sent all its RECOVERY-VOTE
 		ballots    map[txn.ID]*ballot      // of transactions that this machine decides
+		deciders   map[rdma.MachineID]bool // who has decided all of its
 	}
 }
 
@@ -71,7 +72,7 @@ func newRun(t *Transactions, c *cluster.Configuration) *run {
 	r := &run{t: t, m: t.cfg.Machine, c: c, self: t.cfg.Machine.ID(), changed: t.cfg.Clock.NewEvent()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.mu.needs, r.mu.voters = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
-	r.mu.connected = make(map[rdma.MachineID]bool)
+	r.mu.connected, r.mu.deciders = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
 	r.mu.claims, r.mu.ballots = make(map[claimID]*claim), make(map[txn.ID]*ballot)
 	return r
 }
@@ -322,7 +323,8 @@ func (r *run) rest() {
 	if r.decide() != nil {
 		return
 	}
-	err := r.wait(r.ctx, func() bool { return !r.isOpen() })
+	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, nil) })
+	err := r.wait(r.ctx, func() bool { return len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen() })
 	if err != nil {
 		return
 	}

@@ -205,7 +205,7 @@ func (l *logReader) keep(raw []byte, r *Record, end uint64) error {
 	case RecordTruncate:
 		seq = 0
 	case RecordLock, RecordCommitBackup:
-		if seq < l.low {
+		if l.ledger.passed(seq) {
 			return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
 		}
 		l.participant(seq).held = true
@@ -226,21 +226,7 @@ func (l *logReader) release(seq uint64) error {
 	*p = participant{}
 	delete(l.txs, seq)
 	l.pool = append(l.pool, p)
-	l.named.push(logRecord{seq: seq})
 	return l.free()
-}
-
-// truncated says whether the transaction is known to have been truncated.
-func (l *logReader) truncated(seq uint64) bool {
-	if seq < l.low {
-		return true
-	}
-	for i := range l.named.n {
-		if l.named.buf[(l.named.head+i)%len(l.named.buf)].seq == seq {
-			return true
-		}
-	}
-	return false
 }
 
 // gather collects what the worker's logs say.
@@ -374,7 +360,7 @@ func (m *Machine) Truncated(id ID) bool {
 		return w.window.finished(id.Seq)
 	}
 	p := w.peer(id.Machine)
-	return p != nil && p.in.truncated(id.Seq)
+	return p != nil && p.in.ledger.has(id.Seq)
 }
 
 // Fetch reads what a record at another machine says about the writes to a region.

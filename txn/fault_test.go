@@ -485,7 +485,7 @@ func TestCommitsThroughShallowQueues(t *testing.T) {
 // over.
 func TestUnrecoveredLogIsRefused(t *testing.T) {
 	mem := nvram.NewMemory(64 << 10)
-	rx, err := ring.Create(mem, 0, mem.Size(), 1)
+	rx, err := txn.CreateLog(mem, 1)
 	must(t, err)
 	s, err := rx.State()
 	must(t, err)

@@ -15,7 +15,8 @@ type ID struct {
 	// Machine and Worker are the coordinator and its thread.
 	Machine rdma.MachineID
 	Worker  uint16
-	// Seq counts the commits of that worker, upwards from 1.
+	// Seq counts the commits of that worker, upwards from where this life of the
+	// machine begins (see window).
 	Seq uint64
 }
 
@@ -26,5 +27,5 @@ func (id ID) Compare(other ID) int {
 }
 
 func (id ID) String() string {
-	return fmt.Sprintf("%d.%d.%d.%d", id.Config, id.Machine, id.Worker, id.Seq)
+	return fmt.Sprintf("%d.%d.%d.%d", id.Config, id.Machine, id.Worker, id.Seq&(1<<lifeShift-1))
 }

@@ -27,10 +27,8 @@ type logReader struct {
 	records deque
 	txs     map[uint64]*participant
 	pool    []*participant
-	// low is the sender's low bound: what is below it has been truncated, and so
-	// are those that the sender has named. Recovery needs to know them.
-	low   uint64
-	named deque
+	// ledger is what the sender has said of truncations. Recovery needs to know.
+	ledger *ledger
 	// drained is the last configuration that this log has been drained of:
 	// records of it, or of an earlier one, come too late (LastDrained of SOSP'15
 	// section 5.3).
@@ -54,8 +52,8 @@ type participant struct {
 	held bool
 }
 
-func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver) *logReader {
-	return &logReader{m: m, from: from, worker: worker, rx: rx, txs: make(map[uint64]*participant)}
+func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver, b *ledger) *logReader {
+	return &logReader{m: m, from: from, worker: worker, rx: rx, ledger: b, txs: make(map[uint64]*participant)}
 }
 
 // step takes the next record from the log, if there is one, and returns the
@@ -96,7 +94,7 @@ func (l *logReader) handle(raw []byte, r *Record, reply *message) error {
 	if r.Kind.isNote() {
 		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", ErrBadRecord, r.Kind, r.ID)
 	}
-	if r.Kind != RecordTruncate && (seq < l.low || seq < r.LowBound) {
+	if r.Kind != RecordTruncate && (l.ledger.passed(seq) || seq < r.LowBound) {
 		return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
 	}
 	switch r.Kind {
@@ -167,18 +165,18 @@ func (l *logReader) unlock(p *participant) error {
 
 // truncate takes what the record says about truncated transactions.
 func (l *logReader) truncate(r *Record) error {
+	l.ledger.raise(r.LowBound)
 	for _, seq := range r.Truncated {
-		if l.txs[seq] == nil {
+		if l.txs[seq] == nil || l.ledger.passed(seq) {
 			continue
+		}
+		if !l.ledger.canName(seq) {
+			return fmt.Errorf("%w: transaction %d of machine %d named as truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.low)
 		}
 		if err := l.finish(seq); err != nil {
 			return err
 		}
-		l.named.push(logRecord{seq: seq})
-	}
-	l.low = max(l.low, r.LowBound)
-	for l.named.n > 0 && l.named.front().seq < l.low {
-		l.named.pop()
+		l.ledger.name(seq)
 	}
 	return l.free()
 }
@@ -189,7 +187,7 @@ func (l *logReader) free() error {
 	for l.records.n > 0 {
 		r := l.records.front()
 		if p := l.txs[r.seq]; p != nil {
-			if r.seq >= l.low || p.held {
+			if r.seq >= l.ledger.low || p.held {
 				break
 			}
 			if err := l.finish(r.seq); err != nil {

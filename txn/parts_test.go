@@ -16,7 +16,7 @@ import (
 func TestWindow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for range 50 {
-		w := newWindow()
+		w := newWindow(1)
 		open := map[uint64]bool{}
 		var list []uint64
 		for range 500 {
@@ -44,7 +44,7 @@ func TestWindow(t *testing.T) {
 			if w.low != low {
 				t.Fatalf("low bound %d, want %d", w.low, low)
 			}
-			for seq := uint64(1); seq < w.next+3; seq++ {
+			for seq := newWindow(1).low; seq < w.next+3; seq++ {
 				if w.finished(seq) != (seq < w.next && !open[seq]) {
 					t.Fatalf("finished(%d) is %v", seq, w.finished(seq))
 				}
@@ -54,12 +54,12 @@ func TestWindow(t *testing.T) {
 }
 
 func TestWindowRefusesNonsense(t *testing.T) {
-	for name, seq := range map[string]uint64{"twice": 1, "never begun": 3} {
-		w := newWindow()
+	for name, after := range map[string]uint64{"twice": 0, "never begun": 2} {
+		w := newWindow(1)
+		first := w.begin()
+		w.finish(first)
 		w.begin()
-		w.finish(1)
-		w.begin()
-		mustPanic(t, name, func() { w.finish(seq) })
+		mustPanic(t, name, func() { w.finish(first + after) })
 	}
 }
 

@@ -82,6 +82,9 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart []rdma.MachineID) {
 	w.lock()
 	defer w.unlock()
+	if w.config == 0 { // the life begins
+		w.window = newWindow(config)
+	}
 	w.frozen, w.config, w.boundary = true, config, w.window.next
 	for w.begun != nil {
 		w.catch(w.begun)

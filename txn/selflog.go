@@ -14,8 +14,9 @@ import (
 // is read from it but where its records end. While transactions recover the
 // machine also notes there what it learns of others' (evidence.go).
 type selfLog struct {
-	log *ring.Sender
-	rx  *ring.Receiver
+	log    *ring.Sender
+	rx     *ring.Receiver
+	ledger *ledger
 	// front is the oldest record that has not been freed.
 	front ring.Record
 	has   bool
@@ -29,7 +30,7 @@ type selfLog struct {
 // recovery, which cannot wait for others to truncate.
 const spareShare = 8
 
-func newSelfLog(m *nvram.Memory, nonce uint64) (*selfLog, error) {
+func newSelfLog(m *nvram.Memory, c coordinatorID, nonce uint64) (*selfLog, error) {
 	rx, err := openLog(m, nonce)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func newSelfLog(m *nvram.Memory, nonce uint64) (*selfLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx}
+	l := &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx, ledger: newLedger(m, c)}
 	l.spareWanted = l.log.Bytes() / spareShare
 	l.restock()
 	return l, nil
@@ -73,7 +74,7 @@ func openLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
 		return nil, err
 	}
 	if rx == nil {
-		return ring.Create(m, 0, m.Size(), nonce)
+		return CreateLog(m, nonce)
 	}
 	_, ok, err := rx.Poll()
 	if err == nil && ok {
@@ -82,9 +83,14 @@ func openLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
 	return rx, err
 }
 
+// CreateLog makes m an empty log. nonce is random.
+func CreateLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
+	return ring.Create(m, 0, ringBytes(m), nonce)
+}
+
 // OpenLog opens the log that m holds, or returns nil if m has never held one.
 func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
-	rx, err := ring.Open(m, 0, m.Size())
+	rx, err := ring.Open(m, 0, ringBytes(m))
 	if errors.Is(err, ring.ErrUnformatted) {
 		return nil, nil
 	}
@@ -109,7 +115,7 @@ func (l *selfLog) free(m *Machine, w *window) error {
 			if l.notes {
 				break
 			}
-		} else if !w.finished(recordSeq(l.front.Payload)) {
+		} else if !l.finish(recordSeq(l.front.Payload), w) {
 			break
 		}
 		end, l.has = l.front.End, false
@@ -119,6 +125,22 @@ func (l *selfLog) free(m *Machine, w *window) error {
 		m.reached(StepFreeLog)
 	}
 	return nil
+}
+
+// finish has the ledger say that a transaction is truncated, if it is.
+func (l *selfLog) finish(seq uint64, w *window) bool {
+	if !w.finished(seq) {
+		return false
+	}
+	l.ledger.raise(w.low)
+	if l.ledger.passed(seq) {
+		return true
+	}
+	if !l.ledger.canName(seq) {
+		return false
+	}
+	l.ledger.name(seq)
+	return true
 }
 
 // recordSeq returns the sequence number in an encoded record.

@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"slices"
+
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
@@ -11,15 +13,16 @@ import (
 // for truncateDelay, or when a log is full, an explicit TRUNCATE record does it.
 
 // takeTruncated returns the transactions that the next record to p must name as
-// truncated; those below the low bound it names by that. What telling p of them
-// had reserved is released; the record may reserve 8 bytes for each.
+// truncated; those below the low bound it names by that, and for those far above it
+// ledgers have no place yet. What telling p of them had reserved is released; the
+// record may reserve 8 bytes for each.
 func (w *worker) takeTruncated(p *peer) []uint64 {
 	w.named = w.named[:0]
 	rest := p.truncated[:0]
 	for _, seq := range p.truncated {
 		switch {
 		case seq < w.window.low:
-		case len(w.named) < maxTruncatedPerRecord:
+		case len(w.named) < maxTruncatedPerRecord && seq-w.window.low < ledgerNames:
 			w.named = append(w.named, seq)
 		default:
 			rest = append(rest, seq)
@@ -43,10 +46,18 @@ func (w *worker) flushTruncations() {
 		if len(p.truncated) > 0 || p.unrung > 0 {
 			w.ring(p)
 		}
-		for len(p.truncated) > 0 && p.broken == nil {
+		for w.canTell(p) && p.broken == nil {
 			w.writeTruncate(p)
 		}
+		if len(p.truncated) > 0 {
+			w.startTimer()
+		}
 	}
+}
+
+// canTell says whether a record would tell p of a truncation.
+func (w *worker) canTell(p *peer) bool {
+	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.low+ledgerNames })
 }
 
 func (w *worker) writeTruncate(p *peer) {

@@ -10,7 +10,20 @@ type window struct {
 	done      []bool // of seq at seq mod len, a power of two
 }
 
-func newWindow() window { return window{low: 1, next: 1, done: make([]bool, 64)} }
+// A life of a machine numbers its transactions from its first configuration on, so
+// that no two lives use the same numbers: who has logs of several lives of a machine
+// can tell whose low bound is about which transactions. A worker that commits a
+// million transactions a second needs half a year to run out of a life's numbers.
+const lifeShift = 44
+
+// sameLife says whether two numbers are of the same life of a machine.
+func sameLife(a, b uint64) bool { return a>>lifeShift == b>>lifeShift }
+
+// newWindow begins a life that begins in configuration config.
+func newWindow(config uint32) window {
+	first := uint64(config)<<lifeShift + 1
+	return window{low: first, next: first, done: make([]bool, 64)}
+}
 
 // begin opens the next sequence number.
 func (w *window) begin() uint64 {
@@ -44,5 +57,5 @@ func (w *window) finish(seq uint64) {
 
 // finished says whether seq is closed.
 func (w *window) finished(seq uint64) bool {
-	return seq < w.low || seq < w.next && w.done[seq%uint64(len(w.done))]
+	return seq < w.low && sameLife(seq, w.low) || seq >= w.low && seq < w.next && w.done[seq%uint64(len(w.done))]
 }

@@ -110,7 +110,7 @@ const (
 )
 
 func newWorker(m *Machine, id uint16) *worker {
-	w := &worker{m: m, id: id, window: newWindow(), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
+	w := &worker{m: m, id: id, window: newWindow(m.cfg.Config), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
 	w.epochs.current = &m.epoch
 	return w
 }
@@ -126,7 +126,7 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 		return g, err
 	}
 	if from == cfg.ID {
-		if w.self, err = newSelfLog(log, cfg.Clock.Uint64()); err != nil {
+		if w.self, err = newSelfLog(log, coordinatorID{from, w.id}, cfg.Clock.Uint64()); err != nil {
 			return g, err
 		}
 		w.selfMemory = log
@@ -170,7 +170,7 @@ func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
 	if p.queue, err = nvram.NewShared(int64(cfg.MessageBytes)); err != nil {
 		return err
 	}
-	p.in = newLogReader(w.m, p.id, w.id, rx)
+	p.in = newLogReader(w.m, p.id, w.id, rx, newLedger(log, coordinatorID{p.id, w.id}))
 	p.inMsgs, err = ring.Create(p.queue, 0, p.queue.Size(), cfg.Clock.Uint64())
 	return err
 }
@@ -193,7 +193,7 @@ func (w *worker) relisten(before, p *peer) error {
 	before.in.rx.Reset(cfg.Clock.Uint64())
 	before.inMsgs.Reset(cfg.Clock.Uint64())
 	p.life, p.queue, p.inMsgs = before.life+1, before.queue, before.inMsgs
-	p.in = newLogReader(w.m, p.id, w.id, before.in.rx)
+	p.in = newLogReader(w.m, p.id, w.id, before.in.rx, before.in.ledger)
 	p.in.drained = before.in.drained
 	return nil
 }

@@ -33,13 +33,15 @@ const (
 	LockRecovery
 	// Votes: what one replica of a region has seen does not count.
 	Votes
+	// Ledger: that a transaction was truncated is forgotten with its records.
+	Ledger
 	steps
 )
 
 // Steps is how many there are.
 const Steps = int(steps)
 
-var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases", "drain", "lock recovery", "votes"}
+var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases", "drain", "lock recovery", "votes", "ledger"}
 
 func (s Step) String() string { return names[s] }
 

@@ -134,7 +134,7 @@ func (j *injector) inject(f Fault) {
 		j.inRecovery(func(int) { j.powerCut(f) }, recoveryStepsMax)
 	case PowerCutUnsaved:
 		j.result.Faults[f]++
-		lost := j.some(j.options.Farm.Replicas - 1)
+		lost := j.unsaved()
 		j.world.PowerCut(func(m *sim.Machine) bool { return !slices.Contains(lost, int(m.ID())) })
 		j.cluster.Fell(j.all())
 	case Kill:
@@ -167,6 +167,18 @@ func (j *injector) inject(f Fault) {
 func (j *injector) some(n int) []int {
 	machines := j.rng.Perm(j.options.Farm.Machines)
 	return machines[:j.rng.IntN(n+1)]
+}
+
+// unsaved draws machines that do not complete their save: those of one failure
+// domain, or fewer than a region has replicas; and less than half, because the others
+// have to decide by themselves what holds.
+func (j *injector) unsaved() []int {
+	if j.rng.IntN(2) == 0 {
+		d := j.machine(j.any()).Domain()
+		return slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d })
+	}
+	most := min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)
+	return j.rng.Perm(j.options.Farm.Machines)[:1+j.rng.IntN(most)]
 }
 
 func (j *injector) powerCut(as Fault) {

@@ -128,6 +128,20 @@ func TestPowerCutWhileStarting(t *testing.T) {
 	}
 }
 
+// Machines that do not complete their save when the power is cut come back empty, and
+// what they held is had from the others.
+func TestPowerCutUnsaved(t *testing.T) {
+	for seed := uint64(1); seed <= 8; seed++ {
+		o := Draw(seed)
+		o.Farm.Machines, o.Farm.Replicas, o.Domains = 4+int(seed%3), 2+int(seed%2), 4
+		o.Faults, o.Calm = []Fault{PowerCutUnsaved}, time.Millisecond
+		r := Run(o)
+		if r.Err != nil || r.Faults[PowerCutUnsaved] == 0 {
+			t.Errorf("seed %d: %v; %v", seed, r, r.Err)
+		}
+	}
+}
+
 func (r *run) awaitWhole(c Cluster) {
 	for !c.Whole() {
 		r.outside.Sleep(10 * time.Microsecond)

@@ -125,6 +125,7 @@ func TestSabotage(t *testing.T) {
 		{sabotage.BackupAcks, killInSpikes(KillAtStep)},
 		{sabotage.PrimaryAcks, killInSpikes(Kill)},
 		{sabotage.Reservations, fillLogs},
+		{sabotage.Ledger, loseMemory},
 	} {
 		t.Run(c.step.String(), func(t *testing.T) {
 			for s := uint64(1); s <= seedsMax; s++ {
@@ -153,6 +154,13 @@ func caught(step sabotage.Step, o Options) string {
 	}
 	what, _, _ := strings.Cut(r.Err.Error(), "\n")
 	return what
+}
+
+// loseMemory has machines come back from a power cut without their memory.
+func loseMemory(o *Options) {
+	asMembers(o)
+	o.Farm.Machines, o.Farm.Replicas, o.Domains = 4, 2, 4
+	o.Faults, o.Calm = []Fault{PowerCutUnsaved}, time.Millisecond
 }
 
 func asMembers(o *Options) { o.New = NewMembers }

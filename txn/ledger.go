@@ -1,0 +1,96 @@
+package txn
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A ledger says, for as long as a log is there, which of its writer's transactions
+// have been truncated. Once their records are freed nothing else does, and a region
+// that cannot tell "truncated" from "never came" would vote for the abort of a
+// transaction that has been reported committed: after a power cut that has taken the
+// memory of the region's other replicas, for instance.
+//
+// It is the last page of the log's memory, and says what it says in single words, so
+// that it is true at every moment:
+//
+//	| writer | low bound | ...  64 B | named transaction | ... |
+//
+// Transactions below the low bound, of the same life of their coordinator, are
+// truncated, and so are those that are named. One at or above the bound has one place
+// where it can be named; who is so far above it that the place may be taken has to
+// wait for the bound (see worker.takeTruncated).
+//
+// The machine that the log lies in writes it, before it frees records.
+type ledger struct {
+	memory *nvram.Memory
+	base   uint64
+	low    uint64 // as in memory
+}
+
+const (
+	ledgerBytes    = 4096
+	ledgerWriterAt = 0
+	ledgerLowAt    = nvram.WordBytes
+	ledgerNamesAt  = nvram.LineBytes
+	ledgerNames    = (ledgerBytes - ledgerNamesAt) / nvram.WordBytes
+)
+
+// ringBytes is how much of a log's memory its ring takes.
+func ringBytes(log *nvram.Memory) uint64 { return log.Size() - ledgerBytes }
+
+// newLedger makes an empty one for what a worker of a machine writes to the log.
+func newLedger(log *nvram.Memory, c coordinatorID) *ledger {
+	l := &ledger{memory: log, base: ringBytes(log)}
+	log.Zero(l.base, ledgerBytes)
+	log.Store(l.base+ledgerWriterAt, c.word())
+	return l
+}
+
+// openLedger opens the one of a log of an earlier life, and says whose log it is.
+func openLedger(log *nvram.Memory) (*ledger, coordinatorID, error) {
+	l := &ledger{memory: log, base: ringBytes(log)}
+	w := log.Load(l.base + ledgerWriterAt)
+	c := coordinatorID{machine: rdma.MachineID(w >> 16), worker: uint16(w)}
+	if w != c.word() {
+		return nil, c, fmt.Errorf("txn: a log says that %#x writes to it, which is no worker of a machine", w)
+	}
+	l.low = log.Load(l.base + ledgerLowAt)
+	return l, c, nil
+}
+
+// A coordinatorID names who numbers transactions.
+type coordinatorID struct {
+	machine rdma.MachineID
+	worker  uint16
+}
+
+// word is never zero.
+func (c coordinatorID) word() uint64 { return 1<<32 | uint64(c.machine)<<16 | uint64(c.worker) }
+
+// raise moves the low bound on, or to where another life of the writer begins.
+func (l *ledger) raise(low uint64) {
+	if low > l.low || !sameLife(low, l.low) {
+		l.low = low
+		l.memory.Store(l.base+ledgerLowAt, low)
+	}
+}
+
+// canName says whether there is a place for a transaction that is not below the bound.
+func (l *ledger) canName(seq uint64) bool { return seq-l.low < ledgerNames }
+
+func (l *ledger) name(seq uint64) { l.memory.Store(l.place(seq), seq) }
+
+func (l *ledger) place(seq uint64) uint64 {
+	return l.base + ledgerNamesAt + seq%ledgerNames*nvram.WordBytes
+}
+
+// passed says whether the low bound has passed a transaction.
+func (l *ledger) passed(seq uint64) bool { return seq < l.low && sameLife(seq, l.low) }
+
+// has says whether a transaction has been truncated.
+func (l *ledger) has(seq uint64) bool {
+	return l.passed(seq) || l.memory.Load(l.place(seq)) == seq
+}
