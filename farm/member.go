@@ -291,7 +291,10 @@ func (m *Member) recall() error {
 		}
 		logs = append(logs, mem)
 	}
-	return m.txn.Recall(logs)
+	if err := m.txn.Recall(logs); err != nil {
+		return fmt.Errorf("farm: machine %d: %w: its memory is damaged (without it the machine joins as a new one)", m.id, err)
+	}
+	return nil
 }
 
 // isOldLog says whether a memory is a log that an earlier life has had.

@@ -441,3 +441,37 @@ func TestPaper4_CommittedSurvivesAnyFFailures(t *testing.T) {
 		}
 	}
 }
+
+// Step 8: until every machine has decided its transactions nobody forgets what it
+// knows of them, though nothing is left to be done for it.
+func TestNobodySettlesBeforeAllHaveDecided(t *testing.T) {
+	s := newUntimed(t, 5, 3)
+	i, victim := 0, s.placement(0).Backups[0]
+	others := int32(len(s.nodes) - 2)
+	slow := slices.IndexFunc(s.nodes, func(n *node) bool { return n.id != victim })
+	var once, late atomic.Bool
+	var resolved atomic.Int32
+	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
+		switch {
+		case step == recovery.StepSettled && !late.Load():
+			t.Errorf("machine %d has settled", m)
+		case m == rdma.MachineID(slow) && step == recovery.StepResolved && !once.Swap(true):
+			for resolved.Load() < others {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(20 * time.Millisecond) // time in which they could settle
+			late.Store(true)
+		case step == recovery.StepResolved:
+			resolved.Add(1)
+		}
+	})
+	if err := s.write(4, []int{i}, 7); err != nil {
+		t.Fatal(err)
+	}
+	s.kill(victim)
+	s.reconfigure()
+	if !late.Load() {
+		t.Error("nobody has decided late")
+	}
+	s.want(7, i)
+}

@@ -190,3 +190,14 @@ func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]Record, error
 		records = append(records, r)
 	}
 }
+
+// LastID names the transaction that a worker has begun to commit last.
+func (m *Machine) LastID(worker int) ID {
+	w := m.workers[worker]
+	w.lock()
+	defer w.unlock()
+	return ID{Config: w.config, Machine: m.cfg.ID, Worker: w.id, Seq: w.window.next - 1}
+}
+
+// LedgerNames is how far above the low bound a transaction can be named.
+const LedgerNames = ledgerNames

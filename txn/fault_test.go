@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
@@ -578,4 +579,61 @@ func TestLargeAmongSmall(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 	r.quiet()
+}
+
+// While one transaction waits, those after it are truncated by name as far as ledgers
+// have places, and the others when it has ended: where they are replicated, nothing is
+// left to be done then.
+func TestTruncationWaitsForTheBound(t *testing.T) {
+	const after = txn.LedgerNames + 40
+	r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, LogBytes: 1 << 20}, 3)
+	hear := r.deaf(2)
+	done := make(chan error)
+	go func() {
+		done <- r.Machine(0).Run(ctx, func(tx *txn.Tx) error { return write(tx, r.ptrs[2], 7) })
+	}()
+	before := r.Machine(0).LastID(0)
+	awaitTrue(t, "a commit waits", func() bool { return r.Machine(0).LastID(0) != before })
+	for i := range uint64(after) {
+		r.set(0, 1, i)
+	}
+	var left int
+	awaitTrue(t, "what can be named is truncated", func() bool {
+		records, err := r.Machine(1).LogRecords(0, 0)
+		must(t, err)
+		seen := map[uint64]bool{}
+		for _, x := range records {
+			if x.Kind == txn.RecordLock {
+				seen[x.ID.Seq] = true
+			}
+		}
+		left = len(seen)
+		return left <= after-txn.LedgerNames+1
+	})
+	if left < after-txn.LedgerNames+1 {
+		t.Errorf("%d transactions are left in the log, of %d", left, after)
+	}
+	hear()
+	must(t, <-done)
+	r.quiet()
+}
+
+// A machine that listens to a peer anew still knows which transactions of the peer's
+// it has truncated, and no others.
+func TestListenAgainKeepsTheLedger(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1}, 2)
+	r.lost = true
+	r.set(0, 1, 7)
+	id := r.Machine(0).LastID(0)
+	m, next := r.Machine(1), id
+	next.Seq++
+	awaitTrue(t, "the transaction is truncated", func() bool {
+		must(t, r.Machine(0).Quiesce(time.Second))
+		return m.Truncated(id)
+	})
+	_, err := m.Listen(0)
+	must(t, err)
+	if !m.Truncated(id) || m.Truncated(next) {
+		t.Errorf("%v is truncated: %v; the next one: %v", id, m.Truncated(id), m.Truncated(next))
+	}
 }

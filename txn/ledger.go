@@ -41,7 +41,8 @@ const (
 // ringBytes is how much of a log's memory its ring takes.
 func ringBytes(log *nvram.Memory) uint64 { return log.Size() - ledgerBytes }
 
-// newLedger makes an empty one for what a worker of a machine writes to the log.
+// newLedger makes an empty one for what a worker of a machine writes to the log,
+// before there is a log.
 func newLedger(log *nvram.Memory, c coordinatorID) *ledger {
 	l := &ledger{memory: log, base: ringBytes(log)}
 	log.Zero(l.base, ledgerBytes)

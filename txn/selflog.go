@@ -31,6 +31,7 @@ type selfLog struct {
 const spareShare = 8
 
 func newSelfLog(m *nvram.Memory, c coordinatorID, nonce uint64) (*selfLog, error) {
+	b := newLedger(m, c)
 	rx, err := openLog(m, nonce)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func newSelfLog(m *nvram.Memory, c coordinatorID, nonce uint64) (*selfLog, error
 	if err != nil {
 		return nil, err
 	}
-	l := &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx, ledger: newLedger(m, c)}
+	l := &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx, ledger: b}
 	l.spareWanted = l.log.Bytes() / spareShare
 	l.restock()
 	return l, nil

@@ -163,6 +163,7 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 // listenFirst makes room for what a peer writes here.
 func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
 	cfg := &w.m.cfg
+	b := newLedger(log, coordinatorID{p.id, w.id})
 	rx, err := openLog(log, cfg.Clock.Uint64())
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
 	if p.queue, err = nvram.NewShared(int64(cfg.MessageBytes)); err != nil {
 		return err
 	}
-	p.in = newLogReader(w.m, p.id, w.id, rx, newLedger(log, coordinatorID{p.id, w.id}))
+	p.in = newLogReader(w.m, p.id, w.id, rx, b)
 	p.inMsgs, err = ring.Create(p.queue, 0, p.queue.Size(), cfg.Clock.Uint64())
 	return err
 }

@@ -1,0 +1,170 @@
+package txn
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// A ledger says of a life's transactions what a set of the truncated ones says,
+// also when it is opened again.
+func TestLedger(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	log := nvram.NewMemory(64 << 10)
+	c := coordinatorID{7, 3}
+	l := newLedger(log, c)
+	for life := range uint32(20) {
+		w := newWindow(2 + 3*life)
+		first := w.low
+		for range 400 {
+			for range rng.IntN(9) {
+				w.begin()
+			}
+			for range rng.IntN(8) {
+				seq := w.low + uint64(rng.IntN(int(w.next-w.low)+1))
+				if seq == w.next || w.finished(seq) || seq-w.low >= ledgerNames {
+					continue
+				}
+				w.finish(seq)
+				if l.raise(w.low); !l.passed(seq) {
+					if !l.canName(seq) {
+						t.Fatalf("there is no place for %d, the bound is %d", seq, w.low)
+					}
+					l.name(seq)
+				}
+			}
+		}
+		opened, from, err := openLedger(log)
+		if err != nil || from != c {
+			t.Fatalf("the ledger is of %v: %v", from, err)
+		}
+		for _, b := range []*ledger{l, opened} {
+			for seq := first; seq < w.next+ledgerNames; seq++ {
+				if b.has(seq) != w.finished(seq) {
+					t.Fatalf("life %d: has(%d) is %v, the bound is %d", life, seq-first, b.has(seq), w.low-first)
+				}
+			}
+			for _, other := range []uint64{first - 1<<lifeShift, first + 1<<lifeShift} {
+				if b.passed(other) {
+					t.Fatalf("life %d's bound is about %#x", life, other)
+				}
+			}
+		}
+	}
+}
+
+// What nobody has named, and what is too far ahead for that, is not truncated.
+func TestLedgerHasPlaces(t *testing.T) {
+	l := newLedger(nvram.NewMemory(8<<10), coordinatorID{})
+	l.raise(100)
+	for seq, want := range map[uint64]bool{100: true, 99 + ledgerNames: true, 100 + ledgerNames: false, 99: false} {
+		if l.canName(seq) != want {
+			t.Errorf("canName(%d) is %v", seq, !want)
+		}
+	}
+	l.name(150)
+	for seq, want := range map[uint64]bool{99: true, 100: false, 150: true, 150 + ledgerNames: false} {
+		if l.has(seq) != want {
+			t.Errorf("has(%d) is %v", seq, !want)
+		}
+	}
+}
+
+// A worker names transactions for which ledgers have a place; the others wait until
+// the bound has come nearer.
+func TestNamedWhereThereIsAPlace(t *testing.T) {
+	log := nvram.NewMemory(64 << 10)
+	rx, err := CreateLog(log, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := rx.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{log: ring.NewLocalSender(state, log, 0)}
+	w := &worker{window: newWindow(1)}
+	stuck := w.window.begin()
+	for range ledgerNames + 9 {
+		seq := w.window.begin()
+		w.window.finish(seq)
+		p.truncated = append(p.truncated, seq)
+		p.log.Reserve(truncateReserve)
+	}
+	named := 0
+	for w.canTell(p) {
+		n := len(w.takeTruncated(p))
+		if n == 0 {
+			t.Fatal("nothing is named")
+		}
+		named += n
+	}
+	if named != ledgerNames-1 || len(p.truncated) != 10 {
+		t.Errorf("%d named, %d wait", named, len(p.truncated))
+	}
+	w.window.finish(stuck)
+	if !w.canTell(p) || len(w.takeTruncated(p)) != 0 || len(p.truncated) != 0 || p.log.Reserved() != 0 {
+		t.Errorf("the bound has passed all, and %d wait with %d bytes", len(p.truncated), p.log.Reserved())
+	}
+}
+
+// What earlier lives' ledgers say is about those lives.
+func TestRecalledLedgers(t *testing.T) {
+	c := coordinatorID{4, 1}
+	var logs []*nvram.Memory
+	var firsts []uint64
+	for _, config := range []uint32{3, 6} {
+		log := nvram.NewMemory(64 << 10)
+		l := newLedger(log, c)
+		if _, err := CreateLog(log, uint64(config)); err != nil {
+			t.Fatal(err)
+		}
+		w := newWindow(config)
+		l.raise(w.low + 50)
+		l.name(w.low + 60)
+		logs, firsts = append(logs, log), append(firsts, w.low)
+	}
+	logs = append(logs, nvram.NewMemory(64<<10)) // which nobody has written to
+	formatted, ledgers, err := openLogs(logs)
+	if err != nil || len(formatted) != 2 {
+		t.Fatalf("%d logs, %v", len(formatted), err)
+	}
+	r := recalled{logs: formatted, ledgers: ledgers}
+	for _, first := range append(firsts, newWindow(5).low) {
+		for n, want := range map[uint64]bool{0: true, 49: true, 50: false, 60: true, 61: false} {
+			id := ID{Config: 3, Machine: c.machine, Worker: c.worker, Seq: first + n}
+			if want = want && first != newWindow(5).low; r.truncated(id) != want {
+				t.Errorf("truncated(%#x) is %v", id.Seq, !want)
+			}
+			if id.Worker++; r.truncated(id) {
+				t.Errorf("truncated(%v), of which there is no log", id)
+			}
+		}
+	}
+}
+
+// Damaged logs of earlier lives are refused: what they say would be missing.
+func TestDamagedLogsAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(log *nvram.Memory)
+		want   func(error) bool
+	}{
+		"ring":   {func(log *nvram.Memory) { log.Store(8, 12345) }, func(err error) bool { return errors.Is(err, ring.ErrCorrupt) }},
+		"ledger": {func(log *nvram.Memory) { log.Store(ringBytes(log), 9) }, func(err error) bool { return strings.Contains(err.Error(), "0x9 writes to it") }},
+	} {
+		log := nvram.NewMemory(64 << 10)
+		newLedger(log, coordinatorID{rdma.MachineID(1), 0})
+		if _, err := CreateLog(log, 1); err != nil {
+			t.Fatal(err)
+		}
+		c.damage(log)
+		if _, _, err := openLogs([]*nvram.Memory{log}); err == nil || !c.want(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
