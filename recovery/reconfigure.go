@@ -399,10 +399,6 @@ func (m *Membership) Err() error {
 	return nil
 }
 
-// Drained notes that the machine's logs have been drained for configuration c,
-// which probes report.
-func (m *Membership) Drained(c cluster.ID) { m.probes.word.Store(8, uint64(c)) }
-
 // evict ends the machine's membership: the configuration c, or an error of its
 // own, leaves it out.
 func (m *Membership) evict(reason error) {

@@ -6,24 +6,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A probed machine's words: its incarnation, and the last configuration for which
-// it has drained its logs (SOSP'15 section 5.3 step 3).
+// A probed machine's word is its incarnation.
 type probed struct {
 	machine     rdma.MachineID
 	incarnation uint64
-	lastDrained cluster.ID
 	err         error
 }
 
-const probeBytes = 16
+const probeBytes = nvram.WordBytes
 
-// A prober reads the probe words of other machines (SOSP'15 section 5.2 step 2):
+// A prober reads the probe word of other machines (SOSP'15 section 5.2 step 2):
 // by READ, so that no busy thread of theirs can delay the answer.
 type prober struct {
 	clock clock.Clock
@@ -46,7 +43,7 @@ func newProber(cfg MembershipConfig, word *nvram.Memory) (*prober, error) {
 
 func (p *prober) close() { _ = p.queue.Close() }
 
-// probe reads the words of all machines at once. Those that have not answered
+// probe reads the word of all machines at once. Those that have not answered
 // after d have failed.
 func (p *prober) probe(machines []rdma.MachineID, d time.Duration) []probed {
 	p.clock.Lock(&p.run)
@@ -108,5 +105,4 @@ func (p *prober) poll(first uint64, results []probed, buffers [][]byte) (n int) 
 
 func (r *probed) take(b []byte) {
 	r.incarnation, r.err = binary.LittleEndian.Uint64(b), nil
-	r.lastDrained = cluster.ID(binary.LittleEndian.Uint64(b[8:]))
 }
