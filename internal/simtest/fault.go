@@ -173,11 +173,13 @@ func (j *injector) some(n int) []int {
 // domain, or fewer than a region has replicas; and less than half, because the others
 // have to decide by themselves what holds.
 func (j *injector) unsaved() []int {
-	if j.rng.IntN(2) == 0 {
-		d := j.machine(j.any()).Domain()
-		return slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d })
+	fewer := (j.options.Farm.Machines - 1) / 2
+	d := j.machine(j.any()).Domain()
+	domain := slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d })
+	if j.rng.IntN(2) == 0 && len(domain) <= fewer {
+		return domain
 	}
-	most := min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)
+	most := min(fewer, j.options.Farm.Replicas-1)
 	return j.rng.Perm(j.options.Farm.Machines)[:1+j.rng.IntN(most)]
 }
 
@@ -287,7 +289,10 @@ func (j *injector) onStep(machine int, s txn.Step) {
 // inRecovery has strike called in the recovery that follows: at one of the first
 // steps, whichever that is, or at a certain step.
 func (j *injector) inRecovery(strike func(machine int), first int) {
-	j.second, j.seconds = strike, j.cluster.RecoverySteps()
+	j.second, j.seconds = strike, j.options.Second
+	if j.seconds == nil {
+		j.seconds = j.cluster.RecoverySteps()
+	}
 	if j.rng.IntN(4) == 0 {
 		j.recovering = 1 + j.rng.IntN(first)
 		return

@@ -45,7 +45,9 @@ func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
 // Takes implements Cluster.
 func (c *members) Takes(f Fault) bool {
 	switch f {
-	case PowerCutUnsaved, Pause, Destroy, Kill, KillAtStep, FailDomain, Cut, CutOneWay:
+	case PowerCutUnsaved:
+		return c.config.Replicas > 1 && c.config.Machines > 2
+	case Pause, Destroy, Kill, KillAtStep, FailDomain, Cut, CutOneWay:
 		return c.config.Replicas > 1
 	case KillInRecovery, CutInRecovery:
 		return c.config.Replicas > 2

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/recovery"
 )
 
 // Options describe one run.
@@ -34,6 +35,8 @@ type Options struct {
 	LeafBytes, Buckets int
 	// Faults are injected one after the other, about Calm apart.
 	Faults []Fault
+	// Second are the steps of recovery at which second faults come; nil: all.
+	Second []recovery.Step
 	Calm   time.Duration
 }
 

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +56,9 @@ func TestRuns(t *testing.T) {
 		draw  func(uint64) Options
 		all   int // runs, after which every kind of fault has come
 		takes func(Fault) bool
-		steps []recovery.Step
+		steps []recovery.Step // that faults must have come to
 	}{
-		{"one by one", Draw, 1000, (&members{config: farm.Config{Replicas: 3}}).Takes, (&members{}).RecoverySteps()},
+		{"one by one", Draw, 1000, (&members{config: farm.Config{Machines: 3, Replicas: 3}}).Takes, oftenMet},
 		{"together", drawTogether, 20, (&whole{}).Takes, (&whole{}).RecoverySteps()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +72,30 @@ func TestRuns(t *testing.T) {
 				if total.Recovery[s] == 0 && n >= c.all {
 					t.Errorf("no fault at step %v of recovery", s)
 				}
+			}
+		})
+	}
+}
+
+// seldomMet are steps of recovery at which few of the faults come that are drawn: of
+// them TestSecondFaults makes sure.
+var seldomMet = []recovery.Step{recovery.StepSuspected, recovery.StepProbed, recovery.StepFilling, recovery.StepFilled}
+
+var oftenMet = slices.DeleteFunc((&members{}).RecoverySteps(), func(s recovery.Step) bool { return slices.Contains(seldomMet, s) })
+
+// Another machine is killed at each of the steps of recovery at which that happens by
+// chance only now and then.
+func TestSecondFaults(t *testing.T) {
+	for _, s := range seldomMet {
+		t.Run(s.String(), func(t *testing.T) {
+			total := runSeeds(t, 1, 4, func(seed uint64) Options {
+				o := Draw(seed)
+				o.Farm.Machines, o.Farm.Replicas, o.Domains = 6, 3, 6
+				o.Duration, o.Calm, o.Faults, o.Second = 20*time.Millisecond, 200*time.Microsecond, []Fault{KillInRecovery}, []recovery.Step{s}
+				return o
+			})
+			if total.Recovery[s] == 0 {
+				t.Errorf("no fault at step %v", s)
 			}
 		})
 	}
