@@ -332,6 +332,8 @@ func (t *Transactions) Progress() string {
 	switch {
 	case r.mu.settled:
 		return fmt.Sprintf("configuration %d: settled", r.c.ID)
+	case len(r.mu.deciders) > 0:
+		return fmt.Sprintf("configuration %d: %d of %d machines have decided all, %v", r.c.ID, len(r.mu.deciders), len(r.c.Machines), r.mu.refused)
 	case r.mu.voted:
 		return fmt.Sprintf("configuration %d: votes of %d machines for %d transactions, %v", r.c.ID, len(r.mu.voters), len(r.mu.ballots), r.mu.refused)
 	case r.mu.drained:

@@ -312,7 +312,7 @@ func (r *run) again(ctx context.Context, f func() error) error {
 	}
 }
 
-// rest goes through steps 4 to 7, after this machine's regions are active.
+// rest goes through steps 5 to 8, after this machine's regions are active.
 func (r *run) rest() {
 	mine, _ := r.primaryOf()
 	r.t.spawn(func() { r.regionsActive(mine) })

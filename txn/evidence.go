@@ -19,8 +19,9 @@ import (
 // Which transactions recover, and what is known of them, is always a function of
 // the logs in a machine's NVRAM: of the records that coordinators have written
 // and that are not truncated, and of notes that the machine itself has appended
-// to its own log while an earlier recovery went on. So a recovery that another
-// failure has interrupted starts over from what it has found and decided.
+// to its own log while an earlier recovery went on. What has been truncated the logs'
+// ledgers say. So a recovery that another failure has interrupted starts over from
+// what it has found and decided.
 //
 // Every transaction of an older configuration that has a record somewhere is
 // recovering. (The paper leaves out those that no change touches; here there are
@@ -62,10 +63,8 @@ func (e *Extent) Empty() bool { return e.N+e.More == 0 }
 // taken before a worker's, and never held across a wait.
 type recoveryState struct {
 	m *Machine
-	// going says that a reconfiguration has begun and not been settled, drained
-	// what LastDrained is.
-	going   atomic.Bool
-	drained atomic.Uint32
+	// going says that a reconfiguration has begun and not been settled.
+	going atomic.Bool
 
 	mu     sync.Mutex
 	traces map[ID]*trace
@@ -115,9 +114,6 @@ func (t *trace) evidence(p *tracePart) Evidence {
 // Recovering says whether a reconfiguration is going on here, until Settle.
 func (m *Machine) Recovering() bool { return m.recovery.going.Load() }
 
-// LastDrained returns the last configuration that all logs have been drained of.
-func (m *Machine) LastDrained() cluster.ID { return cluster.ID(m.recovery.drained.Load()) }
-
 // Drain processes every record in every log of this machine, also of machines
 // that are no members any more, and sees to it that none of an older
 // configuration counts that lands later. It returns what the logs say, in order.
@@ -142,7 +138,6 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 		w.gather(r)
 		w.unlock()
 	}
-	r.drained.Store(m.config.Load() - 1)
 	maps.DeleteFunc(r.traces, func(_ ID, t *trace) bool {
 		return len(t.parts) == 0 // truncated but for what it has come to
 	})

@@ -127,8 +127,8 @@ func (w *worker) idle() error {
 		if n := p.log.Reserved(); n != 0 {
 			return fmt.Errorf("%d bytes of the log at machine %d are reserved", n, p.id)
 		}
-		if len(p.truncated) != 0 || len(p.outbox) != 0 {
-			return fmt.Errorf("%d truncations and %d messages for machine %d are left", len(p.truncated), len(p.outbox), p.id)
+		if n := len(p.truncated) + len(p.far); n != 0 || len(p.outbox) != 0 {
+			return fmt.Errorf("%d truncations and %d messages for machine %d are left", n, len(p.outbox), p.id)
 		}
 		if len(p.in.txs) != 0 {
 			return fmt.Errorf("%d transactions of machine %d are not truncated", len(p.in.txs), p.id)

@@ -1,8 +1,6 @@
 package txn
 
 import (
-	"fmt"
-
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -50,16 +48,17 @@ func newLedger(log *nvram.Memory, c coordinatorID) *ledger {
 	return l
 }
 
-// openLedger opens the one of a log of an earlier life, and says whose log it is.
-func openLedger(log *nvram.Memory) (*ledger, coordinatorID, error) {
+// openLedger opens the one of a log of an earlier life, and says whose log it is. It
+// is nil if there is none.
+func openLedger(log *nvram.Memory) (*ledger, coordinatorID) {
 	l := &ledger{memory: log, base: ringBytes(log)}
 	w := log.Load(l.base + ledgerWriterAt)
 	c := coordinatorID{machine: rdma.MachineID(w >> 16), worker: uint16(w)}
 	if w != c.word() {
-		return nil, c, fmt.Errorf("txn: a log says that %#x writes to it, which is no worker of a machine", w)
+		return nil, c
 	}
 	l.low = log.Load(l.base + ledgerLowAt)
-	return l, c, nil
+	return l, c
 }
 
 // A coordinatorID names who numbers transactions.
@@ -68,10 +67,14 @@ type coordinatorID struct {
 	worker  uint16
 }
 
-// word is never zero.
-func (c coordinatorID) word() uint64 { return 1<<32 | uint64(c.machine)<<16 | uint64(c.worker) }
+// word is what a ledger begins with, and no record has.
+func (c coordinatorID) word() uint64 {
+	return 0x7265646c<<32 | uint64(c.machine)<<16 | uint64(c.worker)
+}
 
-// raise moves the low bound on, or to where another life of the writer begins.
+// raise moves the low bound on, or to where another life of the writer begins. Nobody
+// asks for transactions of the life before then: a machine may join again only when
+// nothing is left to recover (recovery.Membership).
 func (l *ledger) raise(low uint64) {
 	if low > l.low || !sameLife(low, l.low) {
 		l.low = low

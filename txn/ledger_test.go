@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 )
 
@@ -39,9 +38,9 @@ func TestLedger(t *testing.T) {
 				}
 			}
 		}
-		opened, from, err := openLedger(log)
-		if err != nil || from != c {
-			t.Fatalf("the ledger is of %v: %v", from, err)
+		opened, from := openLedger(log)
+		if opened == nil || from != c {
+			t.Fatalf("the ledger is of %v: %v", from, opened)
 		}
 		for _, b := range []*ledger{l, opened} {
 			for seq := first; seq < w.next+ledgerNames; seq++ {
@@ -97,19 +96,19 @@ func TestNamedWhereThereIsAPlace(t *testing.T) {
 		p.log.Reserve(truncateReserve)
 	}
 	named := 0
-	for w.canTell(p) {
+	for w.hasNear(p) {
 		n := len(w.takeTruncated(p))
 		if n == 0 {
 			t.Fatal("nothing is named")
 		}
 		named += n
 	}
-	if named != ledgerNames-1 || len(p.truncated) != 10 {
-		t.Errorf("%d named, %d wait", named, len(p.truncated))
+	if named != ledgerNames-1 || len(p.truncated) != 0 || len(p.far) != 10 {
+		t.Errorf("%d named, %d wait, %d are far", named, len(p.truncated), len(p.far))
 	}
 	w.window.finish(stuck)
-	if !w.canTell(p) || len(w.takeTruncated(p)) != 0 || len(p.truncated) != 0 || p.log.Reserved() != 0 {
-		t.Errorf("the bound has passed all, and %d wait with %d bytes", len(p.truncated), p.log.Reserved())
+	if len(w.takeTruncated(p)) != 0 || len(p.truncated)+len(p.far) != 0 || p.log.Reserved() != 0 {
+		t.Errorf("the bound has passed all, and %d wait, %d are far, with %d bytes", len(p.truncated), len(p.far), p.log.Reserved())
 	}
 }
 
@@ -148,22 +147,61 @@ func TestRecalledLedgers(t *testing.T) {
 	}
 }
 
-// Damaged logs of earlier lives are refused: what they say would be missing.
+// What interrupted the emptying of a log has left its ledger.
+func TestLedgerOutlivesItsRing(t *testing.T) {
+	log, c := nvram.NewMemory(64<<10), coordinatorID{4, 1}
+	l := newLedger(log, c)
+	if _, err := CreateLog(log, 1); err != nil {
+		t.Fatal(err)
+	}
+	l.raise(100)
+	log.Store(0, 0) // as ring.Receiver.Reset begins
+	formatted, ledgers, err := openLogs([]*nvram.Memory{log})
+	if err != nil || len(formatted) != 0 {
+		t.Fatalf("%d logs: %v", len(formatted), err)
+	}
+	r := recalled{ledgers: ledgers, before: 2}
+	if id := (ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.has(id) || !r.truncated(id) {
+		t.Errorf("%v is not truncated", id)
+	}
+}
+
+// Damaged logs of earlier lives are refused, and those of earlier versions unless they
+// are empty: what they say would be missing.
 func TestDamagedLogsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		damage func(log *nvram.Memory)
+		damage func(log *nvram.Memory) error
 		want   func(error) bool
 	}{
-		"ring":   {func(log *nvram.Memory) { log.Store(8, 12345) }, func(err error) bool { return errors.Is(err, ring.ErrCorrupt) }},
-		"ledger": {func(log *nvram.Memory) { log.Store(ringBytes(log), 9) }, func(err error) bool { return strings.Contains(err.Error(), "0x9 writes to it") }},
+		"ring": {func(log *nvram.Memory) error { log.Store(8, 12345); return nil }, func(err error) bool { return errors.Is(err, ring.ErrCorrupt) }},
+		"ledger": {func(log *nvram.Memory) error { log.Store(ringBytes(log), 9); return nil },
+			func(err error) bool { return err != nil && strings.Contains(err.Error(), "who writes to it") }},
+		"empty, of an earlier version": {func(log *nvram.Memory) error {
+			_, err := ring.Create(log, 0, log.Size(), 2)
+			return err
+		}, func(err error) bool { return err == nil }},
+		"of an earlier version": {func(log *nvram.Memory) error {
+			rx, err := ring.Create(log, 0, log.Size(), 2)
+			if err != nil {
+				return err
+			}
+			state, err := rx.State()
+			if err != nil {
+				return err
+			}
+			_, _, err = ring.NewLocalSender(state, log, 0).Append(1, []byte("left over"))
+			return err
+		}, func(err error) bool { return errors.Is(err, errWithoutLedger) }},
 	} {
 		log := nvram.NewMemory(64 << 10)
-		newLedger(log, coordinatorID{rdma.MachineID(1), 0})
+		newLedger(log, coordinatorID{1, 0})
 		if _, err := CreateLog(log, 1); err != nil {
 			t.Fatal(err)
 		}
-		c.damage(log)
-		if _, _, err := openLogs([]*nvram.Memory{log}); err == nil || !c.want(err) {
+		if err := c.damage(log); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := openLogs([]*nvram.Memory{log}); !c.want(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -20,8 +21,8 @@ type recalled struct {
 
 // Recall gives the machine the logs of its earlier lives, before its first Freeze,
 // or takes them back: without any, it comes as a machine without memory. Their
-// memory can go once a recovery is over. It fails if one is no log, which is
-// damage: what it says would be missing from the evidence.
+// memory can go once a recovery is over. It fails if one is no log, or has
+// no ledger: what it says would be missing from the evidence.
 func (m *Machine) Recall(logs []*nvram.Memory) error {
 	m.recovery.mu.Lock()
 	m.recalled.drop(m)
@@ -41,7 +42,8 @@ func (m *Machine) Recall(logs []*nvram.Memory) error {
 	return nil
 }
 
-// openLogs opens logs of earlier lives, but for those that have never held a record.
+// openLogs opens logs of earlier lives. In some there was never a record. One that was
+// being emptied for a new connection still has its ledger.
 func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[coordinatorID][]*ledger, err error) {
 	ledgers = make(map[coordinatorID][]*ledger)
 	for _, log := range logs {
@@ -49,15 +51,16 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[coor
 		if err != nil {
 			return nil, nil, fmt.Errorf("txn: a log of an earlier life: %w", err)
 		}
-		if rx == nil {
-			continue
+		l, from := openLedger(log)
+		switch {
+		case l != nil:
+			ledgers[from] = append(ledgers[from], l)
+		case rx != nil:
+			return nil, nil, errors.New("txn: a log of an earlier life does not say who writes to it")
 		}
-		l, from, err := openLedger(log)
-		if err != nil {
-			return nil, nil, err
+		if rx != nil {
+			formatted = append(formatted, log)
 		}
-		formatted = append(formatted, log)
-		ledgers[from] = append(ledgers[from], l)
 	}
 	return formatted, ledgers, nil
 }
@@ -75,7 +78,7 @@ func (l *recalled) gather(r *recoveryState) {
 }
 
 // has says whether a transaction is of an earlier life of this machine.
-func (l *recalled) has(id ID) bool { return len(l.logs) > 0 && id.Config < l.before }
+func (l *recalled) has(id ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
 
 // truncated says whether a transaction has been truncated in an earlier life.
 func (l *recalled) truncated(id ID) bool {

@@ -100,7 +100,7 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 			p.log.Release(p.log.Reserved())
 		}
 		p.in.freeze(config)
-		p.truncated = nil // what the peer does not know yet, recovery finds
+		p.truncated, p.far = nil, nil // what the peer does not know yet, recovery finds
 		if slices.Contains(apart, p.id) {
 			w.sever(p)
 		} else if !member(p.id) {

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 
@@ -95,8 +96,26 @@ func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 	if errors.Is(err, ring.ErrUnformatted) {
 		return nil, nil
 	}
-	return rx, err
+	if err != nil {
+		return openWithoutLedger(m, err)
+	}
+	return rx, nil
 }
+
+// openWithoutLedger deals with a log that has no ledger, as logs of versions before
+// had none: an empty one is none.
+func openWithoutLedger(m *nvram.Memory, otherwise error) (*ring.Receiver, error) {
+	rx, err := ring.Open(m, 0, m.Size())
+	if err != nil {
+		return nil, otherwise
+	}
+	if _, ok, err := rx.Poll(); err != nil || ok {
+		return nil, cmp.Or(err, errWithoutLedger)
+	}
+	return nil, nil
+}
+
+var errWithoutLedger = errors.New("txn: a log of an earlier version holds records: start the instance with that version, and stop it with SIGTERM")
 
 // free passes the log's head over the records of finished transactions, and over
 // notes that are of no use any more.

@@ -18,11 +18,15 @@ import (
 // record may reserve 8 bytes for each.
 func (w *worker) takeTruncated(p *peer) []uint64 {
 	w.named = w.named[:0]
+	w.bringNear(p)
 	rest := p.truncated[:0]
 	for _, seq := range p.truncated {
 		switch {
 		case seq < w.window.low:
-		case len(w.named) < maxTruncatedPerRecord && seq-w.window.low < ledgerNames:
+		case seq-w.window.low >= ledgerNames:
+			p.far = append(p.far, seq)
+			continue
+		case len(w.named) < maxTruncatedPerRecord:
 			w.named = append(w.named, seq)
 		default:
 			rest = append(rest, seq)
@@ -34,6 +38,15 @@ func (w *worker) takeTruncated(p *peer) []uint64 {
 	return w.named
 }
 
+// bringNear has those that were too far above the low bound looked at again once that
+// has moved, and not with each record: there may be many.
+func (w *worker) bringNear(p *peer) {
+	if p.farFrom != w.window.low {
+		p.truncated = append(p.truncated, p.far...)
+		p.far, p.farFrom = p.far[:0], w.window.low
+	}
+}
+
 // flushTruncations tells every peer now.
 func (w *worker) flushTruncations() {
 	if w.frozen {
@@ -43,20 +56,21 @@ func (w *worker) flushTruncations() {
 		if p == nil || p.broken != nil || p.log == nil {
 			continue
 		}
+		w.bringNear(p)
 		if len(p.truncated) > 0 || p.unrung > 0 {
 			w.ring(p)
 		}
-		for w.canTell(p) && p.broken == nil {
+		for w.hasNear(p) && p.broken == nil {
 			w.writeTruncate(p)
 		}
-		if len(p.truncated) > 0 {
+		if len(p.truncated)+len(p.far) > 0 {
 			w.startTimer()
 		}
 	}
 }
 
-// canTell says whether a record would tell p of a truncation.
-func (w *worker) canTell(p *peer) bool {
+// hasNear says whether a record can tell p of a truncation.
+func (w *worker) hasNear(p *peer) bool {
 	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.low+ledgerNames })
 }
 

@@ -13,7 +13,8 @@ type window struct {
 // A life of a machine numbers its transactions from its first configuration on, so
 // that no two lives use the same numbers: who has logs of several lives of a machine
 // can tell whose low bound is about which transactions. A worker that commits a
-// million transactions a second needs half a year to run out of a life's numbers.
+// million transactions a second needs half a year to run out of a life's numbers, and
+// only lives a million configurations apart begin with the same.
 const lifeShift = 44
 
 // sameLife says whether two numbers are of the same life of a machine.

@@ -87,6 +87,10 @@ type peer struct {
 	// and that it has not been told of. Each still has truncateReserve
 	// reserved in its log.
 	truncated []uint64
+	// far are those that were too far above the low bound to be named when that
+	// was farFrom.
+	far     []uint64
+	farFrom uint64
 	// unrung is how many bytes of log it has not been woken for.
 	unrung  int
 	ringing bool
