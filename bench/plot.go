@@ -144,7 +144,7 @@ func intervalOf(ms int) int {
 	return 1000 * ((ms-1)/(1000*intervalsMax) + 1)
 }
 
-// PlotTime plots throughput over time, with the events, to base.svg and base.png.
+// PlotTime plots throughput over time to base.svg and base.png.
 func (res *Result) PlotTime(base string) error {
 	n := intervalOf(len(res.PerMillisecond))
 	p := NewPlot(res.Conditions.title(), "seconds", fmt.Sprintf("transactions per second, in intervals of %d ms", n))
@@ -169,30 +169,7 @@ func (res *Result) PlotTime(base string) error {
 	p.Y.Min = 0
 	highest := slices.MaxFunc(points, func(a, b plotter.XY) int { return int(a.Y - b.Y) }).Y
 	p.Y.Max = 1.1 * highest
-	if err := res.plotEvents(p); err != nil {
-		return err
-	}
 	return SavePlots(base, p)
-}
-
-// plotEvents marks the events, each with a line of its own colour, and tells in the
-// legend which is which.
-func (res *Result) plotEvents(p *plot.Plot) error {
-	if len(res.Events) == 0 {
-		return nil
-	}
-	p.Y.Max *= 1 + 0.06*float64(len(res.Events)) // the legend is above the curve
-	p.Legend.Top = true
-	for i, e := range res.Events {
-		l, err := plotter.NewLine(plotter.XYs{{X: e.Seconds, Y: 0}, {X: e.Seconds, Y: p.Y.Max}})
-		if err != nil {
-			return fmt.Errorf("bench: plot: %w", err)
-		}
-		l.Color, l.Dashes, l.Width = plotutil.Color(i+3), plotutil.Dashes(i%4), vg.Points(1.2)
-		p.Add(l)
-		p.Legend.Add(fmt.Sprintf("%s at %.3f s", e.Text, e.Seconds), l)
-	}
-	return nil
 }
 
 // PlotCurve plots latency over throughput of runs at several rates, or numbers of

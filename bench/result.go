@@ -39,8 +39,6 @@ type Result struct {
 	// PerSecond and PerMillisecond are how many transactions ended in each.
 	PerSecond      []uint32 `json:"perSecond"`
 	PerMillisecond []uint32 `json:"perMillisecond"`
-	// Events happened meanwhile, in order.
-	Events []Event `json:"events,omitempty"`
 }
 
 // Reads are what the machines have read and sent for a transaction, on average.
@@ -64,13 +62,6 @@ type KindResult struct {
 	Max        float64 `json:"maxMicroseconds"`
 	// Percentiles is the whole distribution: pairs of a percentile and a latency.
 	Percentiles [][2]float64 `json:"percentiles,omitempty"`
-}
-
-// An Event is something that happened during the measured time, such as the kill of
-// a machine.
-type Event struct {
-	Seconds float64 `json:"seconds"` // since the measured time began
-	Text    string  `json:"text"`
 }
 
 // A part is what one process has measured of a run.

@@ -252,7 +252,7 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 		r.timeline.Filled = append(r.timeline.Filled, e.Time.Sub(f.measured).Seconds())
 	}
 	for _, s := range r.steps() {
-		r.timeline.Events = append(r.timeline.Events, bench.Event{Seconds: f.killed.Sub(f.measured).Seconds() + s.ms/1000, Text: s.name})
+		r.timeline.Events = append(r.timeline.Events, Event{Seconds: f.killed.Sub(f.measured).Seconds() + s.ms/1000, Text: s.name})
 	}
 	return r
 }

@@ -53,10 +53,16 @@ type Run struct {
 
 // A Timeline is one run over time, in seconds since the measured time began.
 type Timeline struct {
-	Run            int           `json:"run"` // from 0
-	PerMillisecond []uint32      `json:"perMillisecond"`
-	Events         []bench.Event `json:"events"`
-	Filled         []float64     `json:"filled"`
+	Run            int       `json:"run"` // from 0
+	PerMillisecond []uint32  `json:"perMillisecond"`
+	Events         []Event   `json:"events"`
+	Filled         []float64 `json:"filled"`
+}
+
+// An Event is a step of a run.
+type Event struct {
+	Seconds float64 `json:"seconds"`
+	Text    string  `json:"text"`
 }
 
 // A Distribution is how long something took in the runs in which it happened, in
