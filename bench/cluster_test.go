@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"reflect"
@@ -224,6 +225,38 @@ func openCluster(t *testing.T, machines int, mode string) (*Cluster, *testLog) {
 		}
 	})
 	return c, log
+}
+
+// A machine of a cluster serves MySQL, until it closes, and its clients come there.
+func TestMachineServesSQL(t *testing.T) {
+	if invariant.Enabled {
+		t.Skip("machines of a cluster cannot share memory in race builds")
+	}
+	cfg := MachineConfig{Target: shared(1), Folder: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	cfg.Target.API = SQL
+	target, err := openMember(t.Context(), &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var user, port string
+	if err := target.SQL().QueryRow("SELECT USER(), @@port").Scan(&user, &port); err != nil || !strings.HasPrefix(user, "root@") {
+		t.Errorf("%q: %v", user, err)
+	}
+	address := net.JoinHostPort("127.0.0.1", port)
+	there, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = there.Close()
+	if err := target.serve(t.Context(), target.dbs[0], "nowhere"); err == nil {
+		t.Error("serves nowhere")
+	}
+	if err := target.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", address); err == nil {
+		t.Error("serves when closed")
+	}
 }
 
 func TestCluster(t *testing.T) {

@@ -12,7 +12,8 @@
 // A Target is in one process: its machines share a scheduler and a garbage collector.
 // A Cluster is the same workload on machines each of which is a process that reaches
 // the others over rdma/shm, with its clients, as in SOSP'15 section 6 load comes from
-// the machines themselves:
+// the machines themselves. Clients of SQL come over MySQL to a port of their machine, as to
+// one that farmsql serve has started:
 //
 //	            Cluster            commands and reports, JSON on stdin and stdout
 //	          /    |    \

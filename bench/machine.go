@@ -227,6 +227,9 @@ func (m *servedMachine) measure(ctx context.Context, start time.Time) (*part, er
 	return r.part(), nil
 }
 
+// freePort is one that only this host reaches.
+const freePort = "127.0.0.1:0"
+
 // openMember opens a machine that is a process, for a target.
 func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 	if err := cfg.Target.validate(); err != nil {
@@ -250,7 +253,9 @@ func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 	}
 	t.dbs, t.machines[cfg.Machine] = []*farmsql.DB{db}, machine{db, 0}
 	if cfg.Target.API == SQL {
-		t.sql = db.SQL()
+		if err := t.serve(ctx, db, freePort); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
 	}
 	return t, nil
 }

@@ -250,6 +250,9 @@ func (c *Conditions) Describe() string {
 		switch {
 		case c.Processes > 0:
 			lines[len(lines)-1] += ", each machine a process with its clients"
+			if c.API == SQL {
+				lines[len(lines)-1] += ", which come to a port of it"
+			}
 		case c.Machines > 1:
 			lines[len(lines)-1] += ", all machines in one process"
 		}

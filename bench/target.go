@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/farmsql/farmsql"
@@ -20,7 +21,8 @@ const (
 	// Native is transactions on objects and indexes, in this process.
 	Native API = "native"
 	// SQL is database/sql: with a DSN any MySQL server, without one farmsql in
-	// the process of the clients.
+	// the process of the clients. There they have a pipe; at the machines of a
+	// Cluster, each of which serves MySQL, a port of this host.
 	SQL API = "sql"
 )
 
@@ -63,7 +65,8 @@ type Target struct {
 	// machines are all there are; those of other processes have no db.
 	machines []machine
 	sql      *sql.DB
-	server   string // of a DSN
+	server   string     // of a DSN
+	served   chan error // yields how serving MySQL has ended; nil if nobody does
 	places   []region.Addr
 	peers    *peers // nil if all is in this process
 	clients  int    // of all runs so far
@@ -117,24 +120,39 @@ func Open(ctx context.Context, cfg TargetConfig) (*Target, error) {
 		return nil, fmt.Errorf("%w: machines over %s are processes: OpenCluster", ErrTarget, cfg.Transport)
 	}
 	t := &Target{cfg: cfg}
-	open := t.openLocal
+	var err error
 	if cfg.DSN != "" {
-		open = t.openServer
+		err = t.connect(ctx, cfg.DSN)
+	} else {
+		err = t.openLocal(ctx)
 	}
-	if err := open(ctx); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (t *Target) openServer(ctx context.Context) (err error) {
-	if t.sql, err = sql.Open("mysql", t.cfg.DSN); err != nil {
+// connect has clients of SQL come to the server of a DSN.
+func (t *Target) connect(ctx context.Context, dsn string) (err error) {
+	if t.sql, err = sql.Open("mysql", dsn); err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
 	if err := t.sql.QueryRowContext(ctx, "SELECT VERSION()").Scan(&t.server); err != nil {
 		return fmt.Errorf("bench: the server at the DSN: %w", err)
 	}
 	return nil
+}
+
+// serve serves MySQL at an address, as farmsql serve does, and has the clients of
+// this process come there.
+func (t *Target) serve(ctx context.Context, db *farmsql.DB, address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	t.served = make(chan error, 1)
+	go func() { t.served <- db.Serve(context.WithoutCancel(ctx), l) }() // until db closes
+	return t.connect(ctx, fmt.Sprintf("root@tcp(%s)/", l.Addr()))
 }
 
 // config is what all databases of the target have in common.
@@ -170,11 +188,14 @@ func (t *Target) take(db *farmsql.DB) {
 // Close closes what has been opened.
 func (t *Target) Close() error {
 	var errs []error
-	if t.cfg.DSN != "" && t.sql != nil {
+	if t.sql != nil {
 		errs = append(errs, t.sql.Close())
 	}
 	for _, db := range t.dbs {
 		errs = append(errs, db.Close())
+	}
+	if t.served != nil {
+		errs = append(errs, <-t.served)
 	}
 	return errors.Join(append(errs, t.count.close())...)
 }

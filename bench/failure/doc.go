@@ -13,7 +13,11 @@
 //	                       suspected  probed  stored  committed  all active
 //	                                                     data recovery started
 //
-// Clients of all machines run the workload. After a time that is undisturbed, to
+// Clients of all machines run the workload, each at its machine: natively, or with
+// TargetConfig.API bench.SQL over MySQL, which each machine serves at a port of the
+// host. What a client of a survivor meets around the failure must be conflicts, over
+// MySQL error 1213: they are counted, and the transaction is run again. Any other
+// error ends the run, and there is no result. After a time that is undisturbed, to
 // compare with, machines are killed with SIGKILL: one, the CM, or all of a failure
 // domain. The run goes on until every region has all its replicas again, as far as
 // there are machines for them, and has been active for a while. Then the workload's
@@ -50,7 +54,8 @@
 //	 "runs": [{"killed": [2], "beforePerSecond": 81000,
 //	           "suspected": 9.8, "probed": 10.1, "stored": 10.3, "committed": 21,
 //	           "allActive": 30, "throughput": 52, "recoveryStarted": 31, "recovered": 1900,
-//	           "whole": 4100, "filledReplicas": 3, "filledBytes": 5000000}, ...],
+//	           "whole": 4100, "filledReplicas": 3, "filledBytes": 5000000,
+//	           "aborts": {"deadlock (1213)": 12, ...}}, ...],
 //	 "distribution": [{"name": "killed to suspected", "runs": 40,
 //	           "minimum": 5, "median": 9, "p90": 30, "maximum": 95}, ...],
 //	 "timeline": {"run": 17, "perMillisecond": [81, 79, ...],

@@ -61,6 +61,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: %d runs (--runs)", ErrConfig, c.Runs)
 	case c.WarmUp < 0 || c.Before < windowMS*time.Millisecond || c.After < 0:
 		return fmt.Errorf("%w: a warm-up of %v, %v before the failure and %v after it", ErrConfig, c.WarmUp, c.Before, c.After)
+	case t.Transport != bench.TransportSHM:
+		return fmt.Errorf("%w: machines over %q (--transport) are not processes, which can be killed: those are over %q", ErrConfig, t.Transport, bench.TransportSHM)
 	case t.Replicas < 2:
 		return fmt.Errorf("%w: with %d replica (--replicas) a machine that is killed takes data with it", ErrConfig, t.Replicas)
 	case 2*(t.Machines-killed) <= t.Machines:
@@ -76,6 +78,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Before, time.Second)
 	setDefault(&c.After, 500*time.Millisecond)
 	setDefault(&c.Patience, 5*time.Minute)
+	setDefault(&c.Target.Transport, bench.TransportSHM)
 	setDefault(&c.Target.RecoveryPace, farmsql.PaceSlow)
 	setDefault(&c.Target.Domains, c.Target.Machines)
 	return c
@@ -235,7 +238,7 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	killed := int(f.killed.Sub(f.measured).Milliseconds())
 	r := &Run{
 		Killed: f.victims, Suspected: since(f.suspected), Probed: since(f.steps.probed), Stored: since(f.steps.stored),
-		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), conditions: measured.Conditions,
+		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), Aborts: measured.Aborts, conditions: measured.Conditions,
 	}
 	r.Before = 1000 * mean(series[:min(killed, len(series))])
 	if back, ok := backAfter(series, killed, 1+int(f.suspected.Sub(f.measured).Milliseconds())); ok {

@@ -259,6 +259,7 @@ func TestValidate(t *testing.T) {
 		"warm-up of -1s":    func(c *Config) { c.WarmUp = -time.Second },
 		"10ms before":       func(c *Config) { c.Before = 10 * time.Millisecond },
 		"-1s after":         func(c *Config) { c.After = -time.Second },
+		`over "local" (--t`: func(c *Config) { c.Target.Transport = bench.TransportLocal },
 		"takes data":        func(c *Config) { c.Target.Replicas = 1 },
 		"the 1 that are":    func(c *Config) { c.Target.Machines, c.Target.Replicas = 2, 2 },
 		"the 2 that are":    func(c *Config) { c.Kill, c.Target.Domains = Domain, 2 },
@@ -297,7 +298,7 @@ func TestJSON(t *testing.T) {
 		want string
 	}{
 		{top, "conditions kind pace domains leaseMilliseconds leaseKeptBy runs distribution timeline"},
-		{all.Runs[0], "killed beforePerSecond suspected probed stored committed allActive throughput recoveryStarted recovered whole filledReplicas filledBytes"},
+		{all.Runs[0], "killed beforePerSecond suspected probed stored committed allActive throughput recoveryStarted recovered whole filledReplicas filledBytes aborts"},
 		{all.Distribution[0], "name runs minimum median p90 maximum"},
 		{all.Timeline, "run perMillisecond events filled"},
 	} {

@@ -46,6 +46,8 @@ type Run struct {
 	Whole          float64 `json:"whole"`
 	FilledReplicas int     `json:"filledReplicas"` // until Recovered
 	FilledBytes    int64   `json:"filledBytes"`
+	// Aborts are bench.Result's, of the survivors.
+	Aborts map[string]uint64 `json:"aborts"`
 
 	timeline   Timeline
 	conditions bench.Conditions
@@ -154,8 +156,8 @@ func (res *Result) WriteJSON(w io.Writer) error {
 // title says what was done.
 func (res *Result) title() string {
 	what := map[Kind]string{Machine: "a machine killed", CM: "the CM killed", Domain: fmt.Sprintf("one of %d failure domains killed", res.Domains)}[res.Kind]
-	return fmt.Sprintf("%s, %d machines, %d replicas, %d %s: %s, %s data recovery",
-		res.Conditions.Workload, res.Conditions.Machines, res.Conditions.Replicas, res.Conditions.Scale.N, res.Conditions.Scale.Unit, what, res.Pace)
+	return fmt.Sprintf("%s, %s, %d machines, %d replicas, %d %s: %s, %s data recovery",
+		res.Conditions.Workload, res.Conditions.API, res.Conditions.Machines, res.Conditions.Replicas, res.Conditions.Scale.N, res.Conditions.Scale.Unit, what, res.Pace)
 }
 
 // Print writes the result for people.

@@ -19,6 +19,8 @@ type benchFailureCommand struct {
 	Kill        failure.Kind  `default:"machine" enum:"machine,cm,domain" help:"What is killed: a machine that is not the CM, the CM, or all machines of a failure domain (${default})."`
 	Runs        int           `default:"1" placeholder:"N" help:"Failures, one after the other: the killed machines are started again, and filled, before the next (${default})."`
 	Pace        farmsql.Pace  `default:"slow" enum:"slow,aggressive" help:"How hard data recovery works: slow, which transactions hardly notice, or aggressive (${default})."`
+	API         bench.API     `default:"native" enum:"native,sql" help:"native: clients run transactions on objects and indexes, in the machines' processes. sql: prepared statements; each machine serves MySQL on a free port of this computer, and its clients come there. The machines are to be killed and started, so there is no --dsn (${default})."`
+	Transport   string        `default:"shm" placeholder:"shm" help:"How machines reach each other: shm, shared memory, the one by which machines that are processes do (${default})."`
 	Machines    int           `default:"5" placeholder:"N" help:"FaRM machines, each a process (${default})."`
 	Replicas    int           `default:"3" placeholder:"N" help:"Machines that hold each region (${default})."`
 	Domains     int           `placeholder:"N" help:"Failure domains that the machines are dealt out to. Without it each machine is one."`
@@ -50,7 +52,7 @@ the throughput of the others, and when they suspected, reconfigured and recovere
 // flags are those that benchmarks have in common.
 func (c *benchFailureCommand) flags() benchFlags {
 	return benchFlags{
-		API: string(bench.Native), Transport: bench.TransportSHM, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
+		API: string(c.API), Transport: c.Transport, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
 		Threads: c.Threads, WarmUp: c.WarmUp, Duration: time.Second, Seed: c.Seed, Machine: c.Machine, Folder: c.Folder,
 	}
 }

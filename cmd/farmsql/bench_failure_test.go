@@ -27,7 +27,7 @@ func TestBenchFailure(t *testing.T) {
 		title  string
 	}{
 		{"--machines 4 --runs 2", 1, "4 machines, 3 replicas, 200 subscribers: a machine killed, aggressive data recovery"},
-		{"--machines 3 --replicas 2 --kill cm --lease 400ms", 1, "the CM killed"},
+		{"--machines 3 --replicas 2 --kill cm --lease 400ms --api sql --transport shm", 1, "TATP, sql, 3 machines, 2 replicas, 200 subscribers: the CM killed"},
 		{"--machines 5 --replicas 2 --kill domain --domains 3", 2, "one of 3 failure domains killed"},
 	} {
 		dir := t.TempDir()
@@ -67,7 +67,8 @@ func TestBenchFailureIsRefused(t *testing.T) {
 		{"--runs=-1", "--runs"}, {"--replicas 1", "--replicas"}, {"--machines 2 --replicas 2", "--machines"}, {"--kill all", "--kill"},
 		{"--pace fast", "--pace"}, {"--threads 0", "--threads"}, {"--warm-up=-1s", "--warm-up"}, {"--before 1ms", "1ms before"},
 		{"--kill domain --domains 2", "--domains"}, {"--domains 9", "9 failure domains"}, {"--subscribers=-5", "-5 subscribers"},
-		{"--lease 1ms", "--lease"},
+		{"--lease 1ms", "--lease"}, {"--api telepathy", "--api"}, {"--transport local", `over "local" (--transport) are not processes, which can be killed`},
+		{"--dsn root@tcp(127.0.0.1:3306)/", "--dsn"},
 	} {
 		status, _, errs := execute(t, "", append([]string{"bench", "failure"}, strings.Fields(c.flags)...)...)
 		if status == 0 || !invariant.Enabled && !strings.Contains(errs, c.says) {
