@@ -11,9 +11,15 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// flushAfter is how many rows a table may gain or lose before the machine
-// writes its counter.
-const flushAfter = 1 << 12
+// How many rows a table may gain or lose before the machine writes its counter: a
+// part of what it has, within bounds. Other machines plan by what is written; to
+// them a table that says it is empty is one to be read as a whole for each row of
+// another.
+const (
+	flushPart  = 1 << 3
+	flushLeast = 1 << 6
+	flushMost  = 1 << 12
+)
 
 // counters keep row counts. A counter that every insert wrote would make every
 // insert conflict with every other; so a machine adds up what its transactions
@@ -24,10 +30,11 @@ type counters struct {
 	m       *txn.Machine
 	mu      sync.Mutex
 	pending map[region.Ptr]int64
+	written map[region.Ptr]int64 // what the machine wrote last
 }
 
 func newCounters(m *txn.Machine) *counters {
-	return &counters{m: m, pending: make(map[region.Ptr]int64)}
+	return &counters{m: m, pending: make(map[region.Ptr]int64), written: make(map[region.Ptr]int64)}
 }
 
 // add takes over what a transaction has counted.
@@ -39,7 +46,8 @@ func (c *counters) add(ctx context.Context, rows map[region.Ptr]int64) {
 		c.mu.Lock()
 		sum := c.pending[p] + n
 		c.pending[p] = sum
-		due := sum >= flushAfter || sum <= -flushAfter
+		limit := min(max(c.written[p]/flushPart, flushLeast), flushMost)
+		due := sum >= limit || sum <= -limit
 		if due {
 			delete(c.pending, p)
 		}
@@ -53,20 +61,25 @@ func (c *counters) add(ctx context.Context, rows map[region.Ptr]int64) {
 // write adds to the stored count. A failure goes back to what is pending,
 // except for a counter that is gone with its table.
 func (c *counters) write(ctx context.Context, p region.Ptr, n int64) {
+	var sum int64
 	err := c.m.Run(ctx, func(t *txn.Tx) error {
 		b, err := catalog.OpenNumber(t, p)
 		if err == nil {
-			sum := int64(binary.LittleEndian.Uint64(b)) + n
-			binary.LittleEndian.PutUint64(b, uint64(max(sum, 0)))
+			sum = max(int64(binary.LittleEndian.Uint64(b))+n, 0)
+			binary.LittleEndian.PutUint64(b, uint64(sum))
 		}
 		return err
 	})
-	if err == nil || errors.Is(err, catalog.ErrGone) {
-		return
-	}
 	c.mu.Lock()
-	c.pending[p] += n
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.written[p] = sum
+	case errors.Is(err, catalog.ErrGone):
+		delete(c.written, p)
+	default:
+		c.pending[p] += n
+	}
 }
 
 // flush writes everything that is pending.
