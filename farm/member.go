@@ -292,7 +292,7 @@ func (m *Member) recall() error {
 		logs = append(logs, mem)
 	}
 	if err := m.txn.Recall(logs); err != nil {
-		return fmt.Errorf("farm: machine %d: %w: its memory is damaged (without it the machine joins as a new one)", m.id, err)
+		return fmt.Errorf("farm: machine %d: %w", m.id, err)
 	}
 	return nil
 }

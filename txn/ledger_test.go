@@ -173,7 +173,7 @@ func TestDamagedLogsAreRefused(t *testing.T) {
 		damage func(log *nvram.Memory) error
 		want   func(error) bool
 	}{
-		"ring": {func(log *nvram.Memory) error { log.Store(8, 12345); return nil }, func(err error) bool { return errors.Is(err, ring.ErrCorrupt) }},
+		"ring": {func(log *nvram.Memory) error { log.Store(8, 12345); return nil }, func(err error) bool { return errors.Is(err, ring.ErrCorrupt) && errors.Is(err, errDamagedLog) }},
 		"ledger": {func(log *nvram.Memory) error { log.Store(ringBytes(log), 9); return nil },
 			func(err error) bool { return err != nil && strings.Contains(err.Error(), "who writes to it") }},
 		"empty, of an earlier version": {func(log *nvram.Memory) error {
@@ -191,7 +191,7 @@ func TestDamagedLogsAreRefused(t *testing.T) {
 			}
 			_, _, err = ring.NewLocalSender(state, log, 0).Append(1, []byte("left over"))
 			return err
-		}, func(err error) bool { return errors.Is(err, errWithoutLedger) }},
+		}, func(err error) bool { return errors.Is(err, errWithoutLedger) && !errors.Is(err, errDamagedLog) }},
 	} {
 		log := nvram.NewMemory(64 << 10)
 		newLedger(log, coordinatorID{1, 0})

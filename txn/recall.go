@@ -48,15 +48,18 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[coor
 	ledgers = make(map[coordinatorID][]*ledger)
 	for _, log := range logs {
 		rx, err := OpenLog(log)
+		if errors.Is(err, errWithoutLedger) {
+			return nil, nil, err
+		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("txn: a log of an earlier life: %w", err)
+			return nil, nil, fmt.Errorf("%w: %w", errDamagedLog, err)
 		}
 		l, from := openLedger(log)
 		switch {
 		case l != nil:
 			ledgers[from] = append(ledgers[from], l)
 		case rx != nil:
-			return nil, nil, errors.New("txn: a log of an earlier life does not say who writes to it")
+			return nil, nil, fmt.Errorf("%w: it does not say who writes to it", errDamagedLog)
 		}
 		if rx != nil {
 			formatted = append(formatted, log)
@@ -64,6 +67,8 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[coor
 	}
 	return formatted, ledgers, nil
 }
+
+var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (without its memory the machine joins as a new one)")
 
 // gather takes note of all records, also of transactions that a later one says are
 // truncated: it may have landed without being processed, so that a backup has

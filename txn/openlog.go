@@ -1,0 +1,59 @@
+package txn
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// openLog makes a log, or opens the one that is there, which must be empty: it
+// is recovery that deals with records of an earlier life.
+func openLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
+	rx, err := OpenLog(m)
+	if err != nil {
+		return nil, err
+	}
+	if rx == nil {
+		return CreateLog(m, nonce)
+	}
+	_, ok, err := rx.Poll()
+	if err == nil && ok {
+		err = errors.New("txn: log holds records of an earlier life that have not been recovered")
+	}
+	return rx, err
+}
+
+// CreateLog makes m an empty log. nonce is random.
+func CreateLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
+	return ring.Create(m, 0, ringBytes(m), nonce)
+}
+
+// OpenLog opens the log that m holds. It returns nil if m has never held one, or an
+// empty one of a version whose logs had no ledgers.
+func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
+	rx, err := ring.Open(m, 0, ringBytes(m))
+	if errors.Is(err, ring.ErrUnformatted) {
+		return nil, nil
+	}
+	if err != nil {
+		return openWithoutLedger(m, err)
+	}
+	return rx, nil
+}
+
+// openWithoutLedger deals with a log that has no ledger, as logs of versions before
+// had none: an empty one is none.
+func openWithoutLedger(m *nvram.Memory, otherwise error) (*ring.Receiver, error) {
+	rx, err := ring.Open(m, 0, m.Size())
+	if err != nil {
+		return nil, otherwise
+	}
+	if _, ok, err := rx.Poll(); err != nil || ok {
+		return nil, cmp.Or(err, errWithoutLedger)
+	}
+	return nil, nil
+}
+
+var errWithoutLedger = errors.New("txn: a log of an earlier version holds records: start the instance with that version, and stop it with SIGTERM")
