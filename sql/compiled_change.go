@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -27,6 +28,7 @@ type change struct {
 type setter struct {
 	assignment
 	to, from int // columns; from is -1 for none
+	codec    *keyCodec
 }
 
 // newChange returns the change that a shape asks for, and false if it is none of
@@ -41,9 +43,10 @@ func newChange(info *tableInfo, l *lookup, s *shape) (*change, bool) {
 		if set.to < 0 {
 			return nil, false
 		}
+		set.codec = info.codec(set.to)
 		if a.from != "" {
 			set.from = info.Column(a.from)
-			if set.from < 0 || !info.codec(set.from).isInteger() || !info.codec(set.to).isInteger() || ch.sets(set.from) {
+			if set.from < 0 || !info.codec(set.from).isInteger() || !set.codec.isInteger() || ch.sets(set.from) {
 				return nil, false
 			}
 		}
@@ -103,7 +106,7 @@ func plainTable(info *tableInfo) bool {
 // runChange changes the row that the literals give.
 func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values []Value) (*Result, error) {
 	r, _, ok := f.lookup.keys(values)
-	if !ok || !f.change.fits(f.info, values) {
+	if !ok || !f.change.fits(values) {
 		return nil, ErrPlan
 	}
 	if err := f.writable(c, tr); err != nil {
@@ -154,7 +157,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p regio
 	if err != nil {
 		return types.OkResult{}, conflict(err)
 	}
-	row, ok := f.change.apply(ctx, f.info, old, values)
+	row, ok := f.change.apply(ctx, old, values)
 	if !ok {
 		return types.OkResult{}, ErrPlan
 	}
@@ -187,11 +190,11 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p regio
 
 // fits reports whether the literals are of the columns' types, so that nothing
 // has to be read to find that they are not.
-func (ch *change) fits(info *tableInfo, values []Value) bool {
+func (ch *change) fits(values []Value) bool {
 	for i := range ch.set {
 		s := &ch.set[i]
 		v, ok := s.value.in(values)
-		if !ok || v.IsNumber != info.codec(s.to).isInteger() {
+		if !ok || v.IsNumber != s.codec.isInteger() {
 			return false
 		}
 	}
@@ -200,13 +203,13 @@ func (ch *change) fits(info *tableInfo, values []Value) bool {
 
 // apply returns the row after an UPDATE, nil after a DELETE, and false if a value
 // cannot be had, or be kept, without more ado.
-func (ch *change) apply(ctx *gms.Context, info *tableInfo, old gms.Row, values []Value) (gms.Row, bool) {
+func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row, bool) {
 	if ch.set == nil {
 		return nil, true
 	}
 	row := old.Copy()
 	for i := range ch.set {
-		v, ok := ch.set[i].eval(ctx, info, row, values)
+		v, ok := ch.set[i].eval(ctx, row, values)
 		if !ok {
 			return nil, false
 		}
@@ -215,7 +218,7 @@ func (ch *change) apply(ctx *gms.Context, info *tableInfo, old gms.Row, values [
 	return row, true
 }
 
-func (s *setter) eval(ctx *gms.Context, info *tableInfo, row gms.Row, values []Value) (any, bool) {
+func (s *setter) eval(ctx *gms.Context, row gms.Row, values []Value) (any, bool) {
 	v, ok := s.value.in(values)
 	if !ok {
 		return nil, false
@@ -229,7 +232,7 @@ func (s *setter) eval(ctx *gms.Context, info *tableInfo, row gms.Row, values []V
 			return nil, false
 		}
 	}
-	return info.codec(s.to).column(ctx, v)
+	return s.codec.column(ctx, v)
 }
 
 // column returns a literal as the column keeps it, and false if it would not be
@@ -245,10 +248,11 @@ func (k *keyCodec) column(ctx *gms.Context, v Value) (any, bool) {
 func (k *keyCodec) kept(ctx *gms.Context, text string) (any, bool) {
 	switch k.kind {
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
+		if k.collation.CharacterSet() != gms.CharacterSet_utf8mb4 || !utf8.ValidString(text) {
+			return nil, false
+		}
+	case catalog.KindBinary, catalog.KindVarbinary, catalog.KindBlob:
 	default:
-		return nil, false
-	}
-	if k.collation.CharacterSet() != gms.CharacterSet_utf8mb4 {
 		return nil, false
 	}
 	if k.kind == catalog.KindChar {

@@ -13,8 +13,9 @@ import (
 // what a change of a row does, and tables in which a column that the statement
 // does not name has a default.
 type insertion struct {
-	// columns are where the values go.
+	// columns are where the values go, and codecs how they are kept there.
 	columns []int
+	codecs  []*keyCodec
 	// generated says that the AUTO_INCREMENT column is not named, and unique
 	// that there are other unique keys: a number must not be drawn twice
 	// because one of these is taken.
@@ -43,7 +44,7 @@ func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
 		}
 		named[at] = true
 		in.generated = in.generated && at != info.auto
-		in.columns = append(in.columns, at)
+		in.columns, in.codecs = append(in.columns, at), append(in.codecs, info.codec(at))
 	}
 	for i, c := range info.Columns {
 		if !named[i] && i != info.auto && (!c.Nullable || c.Default != "") {
@@ -131,7 +132,7 @@ func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, valu
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {
 		v, ok := from[i].in(values)
-		k := info.codec(at)
+		k := in.codecs[i]
 		if !ok || v.IsNumber != k.isInteger() {
 			return nil, false
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"unicode/utf8"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
@@ -47,10 +48,27 @@ func (k *keyCodec) compiles() bool {
 	if k.prefix > 0 {
 		return false
 	}
-	if k.isInteger() {
+	switch k.kind {
+	case catalog.KindChar, catalog.KindVarchar:
+		return k.collation.CharacterSet() == gms.CharacterSet_utf8mb4
+	case catalog.KindBinary, catalog.KindVarbinary:
 		return true
 	}
-	return (k.kind == catalog.KindChar || k.kind == catalog.KindVarchar) && k.collation.CharacterSet() == gms.CharacterSet_utf8mb4
+	return k.isInteger()
+}
+
+// asItIs reports whether a string is a value of the column as it stands: text is
+// characters, and BINARY is neither padded nor cut.
+func (k *keyCodec) asItIs(text string) bool {
+	switch k.kind {
+	case catalog.KindChar, catalog.KindVarchar:
+		return utf8.ValidString(text)
+	case catalog.KindBinary:
+		return len(text) == k.length
+	case catalog.KindVarbinary:
+		return len(text) <= k.length
+	}
+	return false
 }
 
 // isInteger reports whether the column holds whole numbers.
@@ -71,6 +89,9 @@ func (k *keyCodec) literal(dst []byte, l operand, values []Value) ([]byte, bool)
 	}
 	dst = append(dst, keyValue)
 	if !v.IsNumber {
+		if !k.asItIs(v.Text) {
+			return dst, false
+		}
 		return k.appendNative(dst, v.Text)
 	}
 	n, ok := k.whole(v.Number)

@@ -137,11 +137,7 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value) (*selectPlan, error) {
 	}
 	bound := make(map[string]sqlparser.Expr, len(values))
 	for i, v := range values {
-		e := sqlparser.Expr(sqlparser.NewStrVal([]byte(v.Text)))
-		if v.IsNumber {
-			e = sqlparser.NewIntVal(strconv.AppendInt(nil, v.Number, 10))
-		}
-		bound["v"+strconv.Itoa(i+1)] = e
+		bound["v"+strconv.Itoa(i+1)] = v.expr()
 	}
 	tx, warnings := ctx.GetTransaction(), len(ctx.Warnings())
 	root, err := c.e.gms.BoundQueryPlan(ctx, c.text, ast, bound)

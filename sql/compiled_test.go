@@ -26,11 +26,18 @@ func (c *client) compiledWith(query string, prepared bool, bound []Value) (schem
 		schema, rows, err = c.run(query)
 		return schema, rows, false, err
 	}
+	if schema, rows, done, err = c.runStatement(stmt, query, values); !done {
+		schema, rows, err = c.run(query)
+	}
+	return schema, rows, done, err
+}
+
+// runStatement runs a compiled statement, unless that has to be planned.
+func (c *client) runStatement(stmt *Compiled, query string, values []Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
 	res, err := stmt.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), values)
 	switch {
 	case errors.Is(err, ErrPlan):
-		schema, rows, err = c.run(query)
-		return schema, rows, false, err
+		return nil, nil, false, nil
 	case err != nil:
 		return nil, nil, true, c.failed(err)
 	case res.Header == nil:

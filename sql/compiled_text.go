@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
 // A Value is a literal of a statement, or what a client has bound to one of
@@ -12,6 +14,14 @@ type Value struct {
 	Text     string // of a string
 	Number   int64  // of a number
 	IsNumber bool
+}
+
+// expr returns the literal.
+func (v Value) expr() sqlparser.Expr {
+	if v.IsNumber {
+		return sqlparser.NewIntVal(strconv.AppendInt(nil, v.Number, 10))
+	}
+	return sqlparser.NewStrVal([]byte(v.Text))
 }
 
 // A normaliser makes one text of all statements that differ in their literals

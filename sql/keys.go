@@ -34,6 +34,8 @@ type keyCodec struct {
 	sorter    gms.CollationSorter
 	prefix    int
 	precision uint8
+	// length is that of the type: in bytes for BINARY and VARBINARY.
+	length int
 }
 
 func newKeyCodec(d catalog.Type, prefix uint32) (keyCodec, error) {
@@ -44,7 +46,7 @@ func newKeyCodec(d catalog.Type, prefix uint32) (keyCodec, error) {
 	if d.Kind == catalog.KindJSON {
 		return keyCodec{}, fmt.Errorf("sql: a JSON column cannot be part of a key")
 	}
-	k := keyCodec{valueCodec: v, prefix: int(prefix), precision: d.Precision, collation: gms.CollationID(d.Collation)}
+	k := keyCodec{valueCodec: v, prefix: int(prefix), precision: d.Precision, length: int(d.Length), collation: gms.CollationID(d.Collation)}
 	if isCharacter(d.Kind) {
 		k.sorter = k.collation.Sorter()
 		if k.sorter == nil {

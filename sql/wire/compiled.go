@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/server"
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -122,7 +121,7 @@ func boundValue(v *querypb.BindVariable) (sql.Value, bool) {
 		n, err := strconv.ParseInt(string(v.Value), 10, 64)
 		return sql.Value{Number: n, IsNumber: true}, err == nil
 	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text, sqltypes.VarBinary: // as clients send strings
-		return sql.Value{Text: string(v.Value)}, utf8.Valid(v.Value)
+		return sql.Value{Text: string(v.Value)}, true
 	}
 	return sql.Value{}, false
 }
