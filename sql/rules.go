@@ -7,7 +7,6 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/expression"
-	"github.com/dolthub/go-mysql-server/sql/memo"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
@@ -16,8 +15,8 @@ import (
 const unnestInSubqueries = "unnestInSubqueries"
 
 // changeRules puts our own around rules of go-mysql-server.
-func changeRules(a *analyzer.Analyzer) {
-	a.Coster = coster{a.Coster}
+func changeRules(a *analyzer.Analyzer, e *Engine) {
+	a.Coster = coster{a.Coster, e}
 	for _, b := range a.Batches {
 		b.Rules = slices.Clone(b.Rules) // they are the process's
 		for i := range b.Rules {
@@ -29,17 +28,6 @@ func changeRules(a *analyzer.Analyzer) {
 			}
 		}
 	}
-}
-
-// A coster is go-mysql-server's, which has no price for a Max1Row.
-type coster struct{ memo.Coster }
-
-// EstimateCost implements memo.Coster.
-func (c coster) EstimateCost(ctx *gms.Context, e memo.RelExpr, s gms.StatsProvider) (float64, error) {
-	if _, ok := e.(*memo.Max1Row); ok {
-		return 0, nil // no more than its child
-	}
-	return c.Coster.EstimateCost(ctx, e, s)
 }
 
 // withSingleRows keeps the subquery of a comparison to a single row, error 1242

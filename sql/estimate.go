@@ -1,0 +1,184 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/memo"
+)
+
+// A coster is go-mysql-server's, which has no price for a Max1Row, and takes half
+// of a table for what a range of an index holds, whatever the range. Of ranges that
+// are known when a join is planned the coster counts the keys, as MySQL does.
+type coster struct {
+	memo.Coster
+	e *Engine
+}
+
+// EstimateCost implements memo.Coster.
+func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvider) (float64, error) {
+	switch r := r.(type) {
+	case *memo.Max1Row:
+		return 0, nil // no more than its child
+	case memo.JoinRel:
+		c.countJoin(ctx, r)
+	}
+	if l, ok := r.(*memo.LookupJoin); ok && isCounted(l.Group()) {
+		defer payForLookups(l)()
+	}
+	return c.Coster.EstimateCost(ctx, r, s)
+}
+
+// payForLookups takes a join to have as many rows as its lookups read, until what it
+// returns is called: go-mysql-server has it pay for the rows of the join. A lookup by a
+// whole unique key reads one, whatever is then dropped. How many one by a part of the
+// join's conditions reads nobody knows, so that go-mysql-server's guess stays.
+func payForLookups(l *memo.LookupJoin) (restore func()) {
+	g := l.Group()
+	s := g.RelProps.GetStats()
+	rows, guess := rowsOf(g)
+	switch left, _ := rowsOf(l.Left); {
+	case l.Injective:
+		rows = left
+	case len(l.Filter) > 0:
+		rows = max(rows, guess)
+	}
+	putRows(g, rows)
+	return func() { g.RelProps.SetStats(s) }
+}
+
+// countedMax is how many keys of a range are counted. A range with as many or more is
+// left to go-mysql-server's estimate.
+const countedMax = 1000
+
+// A counted is a statistic whose row count is better than go-mysql-server's, which
+// was guess.
+type counted struct {
+	gms.Statistic
+	guess float64
+}
+
+// rowsOf returns how many rows a group of plans is expected to have, and how many
+// go-mysql-server expected.
+func rowsOf(g *memo.ExprGroup) (rows, guess float64) {
+	s := g.RelProps.GetStats()
+	if c, ok := s.(counted); ok {
+		return float64(c.RowCount()), c.guess
+	}
+	return float64(s.RowCount()), float64(s.RowCount())
+}
+
+// putRows corrects how many rows a group of plans is expected to have.
+func putRows(g *memo.ExprGroup, rows float64) {
+	_, guess := rowsOf(g)
+	s := g.RelProps.GetStats()
+	if c, ok := s.(counted); ok {
+		s = c.Statistic
+	}
+	g.RelProps.SetStats(counted{s.WithRowCount(uint64(max(rows, 1))), guess})
+}
+
+func isCounted(g *memo.ExprGroup) bool {
+	_, ok := g.RelProps.GetStats().(counted)
+	return ok
+}
+
+// countJoin corrects what go-mysql-server expects of a join and of what it joins.
+func (c coster) countJoin(ctx *gms.Context, r memo.JoinRel) {
+	j := r.JoinPrivate()
+	left, right := c.countGroup(ctx, j.Left), c.countGroup(ctx, j.Right)
+	if isCounted(r.Group()) || !left && !right {
+		return
+	}
+	rows, _ := rowsOf(r.Group())
+	for _, g := range []*memo.ExprGroup{j.Left, j.Right} {
+		if n, guess := rowsOf(g); guess > 0 {
+			rows *= n / guess
+		}
+	}
+	for n := r.Group().First; n != nil; n = n.Next() {
+		if l, ok := n.(*memo.LookupJoin); ok && l.Injective {
+			c.countGroup(ctx, l.Left)
+			most, _ := rowsOf(l.Left)
+			rows = min(rows, most)
+		}
+	}
+	putRows(r.Group(), rows)
+}
+
+// countGroup corrects what go-mysql-server expects of one table's rows, and reports
+// whether it knows better.
+func (c coster) countGroup(ctx *gms.Context, g *memo.ExprGroup) bool {
+	if isCounted(g) {
+		return true
+	}
+	for r := g.First; r != nil; r = r.Next() {
+		switch r := r.(type) {
+		case *memo.IndexScan:
+			if n, ok := c.countScan(ctx, r); ok {
+				putRows(g, n)
+				return true
+			}
+		case *memo.Filter:
+			if c.countChild(ctx, g, r.Child) {
+				return true
+			}
+		case *memo.Project:
+			if c.countChild(ctx, g, r.Child) {
+				return true
+			}
+		case *memo.Distinct:
+			if c.countChild(ctx, g, r.Child) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// countChild takes over for a group what is known of the child of one of its plans.
+func (c coster) countChild(ctx *gms.Context, g, child *memo.ExprGroup) bool {
+	if !c.countGroup(ctx, child) {
+		return false
+	}
+	rows, guess := rowsOf(g)
+	if n, before := rowsOf(child); before > 0 {
+		rows = guess * n / before
+	}
+	putRows(g, rows)
+	return true
+}
+
+// countScan counts the keys that a scan with given ranges reads. It looks at what is
+// committed, in a transaction of its own: the statement's outcome does not depend on it.
+func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
+	if r.Table == nil || !r.Table.IsStatic() {
+		return 0, false
+	}
+	l, ok, err := r.Table.GetLookup(ctx, nil)
+	if err != nil || !ok {
+		return 0, false
+	}
+	x, ok := l.Index.(*index)
+	if !ok {
+		return 0, false
+	}
+	ranges, ok := l.Ranges.(gms.MySQLRangeCollection)
+	if !ok {
+		return 0, false
+	}
+	k, all := x.key.lookup(ctx, ranges)
+	tx := c.e.m.Begin()
+	defer tx.Abort()
+	n := 0
+	for i := range all {
+		for keys := c.e.access(k.Index).keys(tx, all[i].lo, all[i].hi); ; n++ {
+			_, _, ok, err := keys.Next()
+			if err != nil || n == countedMax {
+				return 0, false
+			}
+			if !ok {
+				break
+			}
+		}
+	}
+	return float64(n), true
+}
