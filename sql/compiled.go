@@ -40,6 +40,9 @@ type Compiled struct {
 // A form is a statement compiled for one version of its table.
 type form struct {
 	info *tableInfo
+	// infos are those of all tables of a join.
+	infos []*tableInfo
+	join  *join
 	// refused says that the statement cannot be compiled for this version.
 	refused bool
 	// schema is that of the rows.
@@ -217,16 +220,63 @@ func (s *Session) autocommitted(ctx *gms.Context, tr *transaction) error {
 	return nil
 }
 
-// current returns the form for the table as the transaction sees it.
+// current returns the form for the tables as the transaction sees them.
 func (c *Compiled) current(ctx *gms.Context, tr *transaction, values []Value) (*form, error) {
-	db := c.shape.db
+	if c.e.cat.Changed(tr.tx) {
+		return nil, ErrPlan
+	}
+	f, err := c.formOf(ctx, tr, values)
+	if err != nil {
+		return nil, err
+	}
+	if f != c.form.Load() {
+		c.form.Store(f)
+	}
+	if f.refused {
+		return nil, ErrPlan
+	}
+	return f, nil
+}
+
+func (c *Compiled) formOf(ctx *gms.Context, tr *transaction, values []Value) (*form, error) {
+	f := c.form.Load()
+	if !c.shape.simple {
+		return c.formOfJoin(ctx, tr, f, values)
+	}
+	info, err := c.table(ctx, tr, c.shape.db, c.shape.table)
+	if err != nil || f != nil && f.info == info {
+		return f, err
+	}
+	return c.compile(ctx, info, values)
+}
+
+// formOfJoin returns the form for the tables of a join, which is f if none has changed.
+func (c *Compiled) formOfJoin(ctx *gms.Context, tr *transaction, f *form, values []Value) (*form, error) {
+	var room [4]*tableInfo
+	infos := room[:0]
+	for i := range c.shape.join.tables {
+		t := &c.shape.join.tables[i]
+		info, err := c.table(ctx, tr, t.db, t.table)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	if f != nil && slices.Equal(f.infos, infos) {
+		return f, nil
+	}
+	return c.compileJoin(ctx, slices.Clone(infos), values)
+}
+
+// table returns a table as the transaction sees it.
+func (c *Compiled) table(ctx *gms.Context, tr *transaction, db, table string) (*tableInfo, error) {
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
-	if db == "" || sameName(db, systemDatabase) || sameName(db, gms.InformationSchemaDatabaseName) || c.e.cat.Changed(tr.tx) {
+	if db == "" || sameName(db, systemDatabase) || sameName(db, gms.InformationSchemaDatabaseName) {
 		return nil, ErrPlan
 	}
-	tbl, err := c.e.descriptor(ctx, tr, db, c.shape.table)
+	tbl, err := c.e.descriptor(ctx, tr, db, table)
 	if err != nil {
 		if IsConflict(conflict(err)) {
 			return nil, conflict(err)
@@ -237,17 +287,7 @@ func (c *Compiled) current(ctx *gms.Context, tr *transaction, values []Value) (*
 	if err != nil {
 		return nil, ErrPlan
 	}
-	f := c.form.Load()
-	if f == nil || f.info != info {
-		if f, err = c.compile(ctx, info, values); err != nil {
-			return nil, err
-		}
-		c.form.Store(f)
-	}
-	if f.refused {
-		return nil, ErrPlan
-	}
-	return f, nil
+	return info, nil
 }
 
 // allowed reports whether the session's user may run the statement. Who may not
@@ -270,8 +310,13 @@ func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 	}
 	h := catalog.AuthorizationHandler()
 	state := h.NewQueryState(ctx)
-	if state.Error() != nil || h.HandleAuth(ctx, state, c.shape.auth) != nil {
+	if state.Error() != nil {
 		return false
+	}
+	for _, auth := range c.shape.auths() {
+		if h.HandleAuth(ctx, state, auth) != nil {
+			return false
+		}
 	}
 	if len(s.allowed) >= allowedMax {
 		s.allowed = nil

@@ -79,8 +79,8 @@ func hasName(names []string, name string) bool {
 
 // codec returns what makes keys of a column, were it part of one.
 func (info *tableInfo) codec(column int) *keyCodec {
-	c := &info.rows.columns[column].valueCodec
-	return &keyCodec{valueCodec: *c, collation: gms.CollationID(info.Columns[column].Type.Collation)}
+	k := makeKeyCodec(info.rows.columns[column].valueCodec, info.Columns[column].Type)
+	return &k
 }
 
 func (ch *change) sets(column int) bool {

@@ -3,6 +3,7 @@ package sql
 import (
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -35,6 +36,8 @@ type selectPlan struct {
 	root, leaf gms.Node
 	access     *plan.IndexedTableAccess
 	table      *Table
+	// accesses are those of a join, by the names of its tables.
+	accesses map[string]*plan.IndexedTableAccess
 }
 
 // A planPool holds idle plans of a form.
@@ -70,13 +73,16 @@ func (p *planPool) give(s *selectPlan) {
 func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*form, error) {
 	refused := &form{info: info, refused: true}
 	l, ok := c.lookup(info)
+	if !ok && c.shape.join != nil {
+		return c.compileJoin(ctx, []*tableInfo{info}, values)
+	}
 	if !ok || info.virtual || info.keyless() {
 		return refused, nil
 	}
 	if _, empty, ok := l.keys(values); empty || !ok {
 		return nil, ErrPlan
 	}
-	p, err := c.plan(ctx, values)
+	p, err := c.plan(ctx, values, false)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +136,7 @@ func (c *Compiled) lookup(info *tableInfo) (found lookup, ok bool) {
 
 // plan has go-mysql-server plan the statement. It returns nil if the plan is of
 // more than is known to be usable again.
-func (c *Compiled) plan(ctx *gms.Context, values []Value) (*selectPlan, error) {
+func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPlan, error) {
 	ast, _, _, err := c.e.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
 	if err != nil {
 		return nil, ErrPlan
@@ -151,6 +157,9 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value) (*selectPlan, error) {
 		return nil, ErrPlan
 	}
 	p := &selectPlan{root: root}
+	if join {
+		p.accesses = make(map[string]*plan.IndexedTableAccess)
+	}
 	if !p.inspect(root) || p.table == nil || len(ctx.Warnings()) > warnings {
 		return nil, nil
 	}
@@ -166,6 +175,12 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 			return false
 		}
 		return p.inspect(n.Children()[0])
+	}
+	if p.accesses != nil {
+		p.leaf = n
+		return p.inspectJoin(n, "")
+	}
+	switch n := n.(type) {
 	case *plan.Update, *plan.UpdateSource, *plan.DeleteFrom:
 		return p.inspect(n.Children()[0])
 	case *plan.ForeignKeyHandler: // what it would ask, newChange and newInsertion decide
@@ -178,6 +193,26 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 		return ok && p.reads(access)
 	case *plan.IndexedTableAccess:
 		p.leaf = n
+		return p.reads(n)
+	}
+	return false
+}
+
+// inspectJoin finds the tables that a join reads, which goes by name if that is not
+// empty.
+func (p *selectPlan) inspectJoin(n gms.Node, name string) bool {
+	switch n := n.(type) {
+	case *plan.JoinNode:
+		return p.inspectJoin(n.Left(), "") && p.inspectJoin(n.Right(), "")
+	case *plan.Filter:
+		return p.inspectJoin(n.Child, name)
+	case *plan.TableAlias:
+		return p.inspectJoin(n.Child, n.Name())
+	case *plan.IndexedTableAccess:
+		if name == "" {
+			name = n.Name()
+		}
+		p.accesses[strings.ToLower(name)] = n
 		return p.reads(n)
 	}
 	return false
@@ -212,7 +247,7 @@ func unwrapped(t gms.Table) gms.Table {
 }
 
 func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
-	if !n.IsStatic() {
+	if !n.IsStatic() && p.accesses == nil {
 		return false
 	}
 	p.access = n
@@ -288,6 +323,9 @@ func (p *selectPlan) columns(ctx *gms.Context, info *tableInfo) ([]int, bool) {
 
 // runSelect returns the rows of a SELECT.
 func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+	if f.join != nil {
+		return f.runJoin(ctx, c, s, tr, values)
+	}
 	r, empty, ok := f.lookup.keys(values)
 	if !ok {
 		return nil, ErrPlan
@@ -296,7 +334,12 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 	var err error
 	switch {
 	case f.plans != nil:
-		rows, err = f.runPlan(ctx, c, s, tr, r, empty, values)
+		rows, err = f.runPlan(ctx, c, s, values, func(p *selectPlan) gms.RowIter {
+			if empty {
+				return gms.RowsToRowIter()
+			}
+			return f.scan(ctx, c.e, tr, p.table.columns, r)
+		})
 	case empty:
 	case r.hi == nil && r.point:
 		rows, err = f.point(s, tr, &r)
@@ -333,19 +376,15 @@ func (f *form) scan(ctx *gms.Context, e *Engine, tr *transaction, columns []int,
 }
 
 // runPlan runs a plan over the rows that the literals give.
-func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, r keyRange, empty bool, values []Value) ([]gms.Row, error) {
+func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value, source func(*selectPlan) gms.RowIter) ([]gms.Row, error) {
 	p := f.plans.take()
 	if p == nil {
 		var err error
-		if p, err = c.plan(ctx, values); err != nil || p == nil || p.table.info != f.info {
+		if p, err = c.plan(ctx, values, f.join != nil); err != nil || p == nil || !f.goesOn(ctx, p) {
 			return nil, ErrPlan
 		}
 	}
-	source := gms.RowsToRowIter()
-	if !empty {
-		source = f.scan(ctx, c.e, tr, p.table.columns, r)
-	}
-	s.leaf = &leaf{node: p.leaf, rows: source}
+	s.leaf = &leaf{node: p.leaf, rows: source(p)}
 	iter, err := c.e.gms.Analyzer.ExecBuilder.Build(ctx, p.root, nil)
 	used := s.leaf == nil
 	s.leaf = nil
@@ -357,6 +396,14 @@ func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, tr *transactio
 		f.plans.give(p)
 	}
 	return rows, err
+}
+
+// goesOn reports whether a plan goes on with rows of the form's tables.
+func (f *form) goesOn(ctx *gms.Context, p *selectPlan) bool {
+	if f.join != nil {
+		return f.join.replannedAs(ctx, p)
+	}
+	return p.table.info == f.info
 }
 
 // What a compiled statement returns at most: its rows are collected before the

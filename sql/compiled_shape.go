@@ -19,6 +19,10 @@ type shape struct {
 	into []string
 	row  []operand
 	kind shapeKind
+	// join is a SELECT as one from any number of tables, if it is one of those;
+	// it is nothing else if it is not simple.
+	join   *joinShape
+	simple bool
 	// values counts the literals.
 	values int
 }
@@ -95,8 +99,15 @@ func shapeOfSelect(n *sqlparser.Select) *shape {
 		o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
 		return nil
 	}
-	s := &shape{kind: shapeSelect}
-	if !s.from(n.From) || !s.conditions(n.Where) {
+	s, wide := &shape{kind: shapeSelect}, &shape{kind: shapeSelect}
+	joined := wide.joined(n)
+	s.simple = s.from(n.From) && s.conditions(n.Where)
+	switch {
+	case s.simple && joined:
+		s.join = wide.join
+	case joined:
+		return wide
+	case !s.simple:
 		return nil
 	}
 	return s
@@ -106,7 +117,7 @@ func shapeOfUpdate(n *sqlparser.Update) *shape {
 	if n.Ignore != "" || n.With != nil || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
-	s := &shape{kind: shapeUpdate}
+	s := &shape{kind: shapeUpdate, simple: true}
 	if !s.from(n.TableExprs) || !s.conditions(n.Where) || !s.assignments(n.Exprs) {
 		return nil
 	}
@@ -117,7 +128,7 @@ func shapeOfDelete(n *sqlparser.Delete) *shape {
 	if len(n.Targets) > 0 || n.With != nil || len(n.Partitions) > 0 || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
-	s := &shape{kind: shapeDelete}
+	s := &shape{kind: shapeDelete, simple: true}
 	if !s.from(n.TableExprs) || !s.conditions(n.Where) {
 		return nil
 	}
@@ -128,7 +139,7 @@ func shapeOfInsert(n *sqlparser.Insert) *shape {
 	if n.Action != sqlparser.InsertStr || n.Ignore != "" || n.With != nil || len(n.Partitions) > 0 || len(n.OnDup) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
-	s := &shape{kind: shapeInsert, auth: n.Auth}
+	s := &shape{kind: shapeInsert, simple: true, auth: n.Auth}
 	for _, c := range n.Columns {
 		s.into = append(s.into, c.String())
 	}

@@ -46,14 +46,20 @@ func newKeyCodec(d catalog.Type, prefix uint32) (keyCodec, error) {
 	if d.Kind == catalog.KindJSON {
 		return keyCodec{}, fmt.Errorf("sql: a JSON column cannot be part of a key")
 	}
-	k := keyCodec{valueCodec: v, prefix: int(prefix), precision: d.Precision, length: int(d.Length), collation: gms.CollationID(d.Collation)}
-	if isCharacter(d.Kind) {
-		k.sorter = k.collation.Sorter()
-		if k.sorter == nil {
-			return keyCodec{}, fmt.Errorf("sql: collation %s cannot be used in a key", k.collation.Name())
-		}
+	k := makeKeyCodec(v, d)
+	k.prefix = int(prefix)
+	if isCharacter(d.Kind) && k.sorter == nil {
+		return keyCodec{}, fmt.Errorf("sql: collation %s cannot be used in a key", k.collation.Name())
 	}
 	return k, nil
+}
+
+func makeKeyCodec(v valueCodec, d catalog.Type) keyCodec {
+	k := keyCodec{valueCodec: v, precision: d.Precision, length: int(d.Length), collation: gms.CollationID(d.Collation)}
+	if isCharacter(d.Kind) {
+		k.sorter = k.collation.Sorter()
+	}
+	return k
 }
 
 func isCharacter(k catalog.Kind) bool {

@@ -112,7 +112,8 @@ func TestCompiledOnTheWire(t *testing.T) {
 		}
 	}
 	reads := []string{"SELECT * FROM t WHERE id=1", "SELECT * FROM t WHERE id=2;", "SELECT c AS other, d FROM t WHERE id = 77", "SELECT * FROM t WHERE id BETWEEN 1 AND 3",
-		"SELECT SUM(u) FROM t WHERE id BETWEEN 1 AND 2", "SELECT DISTINCT c FROM t WHERE id BETWEEN 1 AND 3 ORDER BY c", "SELECT id FROM t WHERE u = 10", "SELECT nosuch FROM t WHERE id = 1"}
+		"SELECT SUM(u) FROM t WHERE id BETWEEN 1 AND 2", "SELECT DISTINCT c FROM t WHERE id BETWEEN 1 AND 3 ORDER BY c", "SELECT id FROM t WHERE u = 10", "SELECT b.c AS x, a.*, b.id FROM t a, t AS b WHERE a.id = 1 AND b.id = 3",
+		"SELECT SUM(b.d), a.u FROM t a JOIN t b ON a.id = b.id WHERE a.id = 1", "SELECT nosuch FROM t WHERE id = 1"}
 	run(reads...)
 	changes := []string{"UPDATE t SET c = 'new' WHERE id = 1", "UPDATE t SET u = u + 1 WHERE id = 1", "UPDATE t SET c = 'new' WHERE id = 99", "DELETE FROM t WHERE id = 99"}
 	seen(c, changes[0])
@@ -230,6 +231,13 @@ func TestCompiledGrants(t *testing.T) {
 		if got := seen(joe, read); got != good || !strings.Contains(got, "CHAR(\"c\")") {
 			t.Errorf("granted: %s", got)
 		}
+	}
+	const join = "SELECT t.c FROM d.t, d.other WHERE t.id = 1 AND other.id = 1"
+	for _, q := range []string{"CREATE TABLE d.other (id INT PRIMARY KEY)", "INSERT INTO d.other VALUES (1)", join, join} {
+		seen(root, q)
+	}
+	if got, want := seen(joe, join), seen(joe, planned(join)); got != want || !strings.Contains(got, "denied") {
+		t.Errorf("a join with a table that is not granted: %s, planned %s", got, want)
 	}
 	seen(root, "REVOKE SELECT ON d.t FROM joe@localhost")
 	if got, want := seen(joe, read), seen(joe, planned(read)); got != want || !strings.Contains(got, "denied") {

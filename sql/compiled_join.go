@@ -1,0 +1,436 @@
+package sql
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// A join is a SELECT from tables each of which is read by a key that the literals
+// give, directly or because a column is equal to another table's. Of all tables but
+// the last one row is read at most, so that there is only one order that the rows can
+// have.
+type join struct {
+	tables []*joinedTable
+	// out are the columns of the rows that are returned, or of those that a
+	// plan goes on with, and names how that calls them.
+	out   []columnAt
+	names []columnRef
+}
+
+// A joinedTable is read as the table of a form of its own.
+type joinedTable struct {
+	form
+	joinTable
+	// rest are the conditions besides the key.
+	rest []residual
+}
+
+// A residual is a condition that a row has to meet. It is decided by keys, whose
+// order is the order of values.
+type residual struct {
+	comparison
+	codec *keyCodec
+	at    int // in the columns that are read
+}
+
+// A columnAt is a column of one of a join's tables, by their positions.
+type columnAt struct{ table, column int }
+
+// A binding is what is known about the columns of a join while it is compiled:
+// the literals that they are equal to, and what else they are compared with.
+type binding struct {
+	tables []*joinedTable
+	equal  map[columnAt]operand
+	rest   map[columnAt][]comparison
+}
+
+// compileJoin makes the form of a join for one version of its tables.
+func (c *Compiled) compileJoin(ctx *gms.Context, infos []*tableInfo, values []Value) (*form, error) {
+	f := &form{info: infos[0], infos: infos, refused: true}
+	b, ok := c.shape.join.bind(infos)
+	if !ok || !b.lookups() {
+		return f, nil
+	}
+	j := &join{tables: b.tables}
+	for _, t := range j.tables {
+		if _, _, ok := t.lookup.keys(values); !ok {
+			return nil, ErrPlan
+		}
+	}
+	p, err := c.plan(ctx, values, true)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil || !j.plannedAs(ctx, p) {
+		return f, nil
+	}
+	f.schema = &Header{Schema: p.root.Schema(ctx)}
+	var direct bool
+	if j.names, direct = p.outputs(ctx); !direct {
+		f.plans = &planPool{idle: []*selectPlan{p}}
+	}
+	for _, r := range j.names {
+		at, ok := b.column(r)
+		if !ok {
+			return f, nil
+		}
+		j.out = append(j.out, columnAt{at.table, b.tables[at.table].read(at.column)})
+	}
+	f.join, f.refused = j, false
+	return f, nil
+}
+
+// bind finds the columns of the conditions, and which literals the columns of each
+// table are equal to.
+func (s *joinShape) bind(infos []*tableInfo) (*binding, bool) {
+	b := &binding{equal: make(map[columnAt]operand), rest: make(map[columnAt][]comparison)}
+	for i, t := range s.tables {
+		if infos[i].virtual || infos[i].keyless() {
+			return nil, false
+		}
+		b.tables = append(b.tables, &joinedTable{form: form{info: infos[i]}, joinTable: t})
+	}
+	for _, c := range s.where {
+		if at, ok := b.column(c.column); !ok || !b.takes(at, c) {
+			return nil, false
+		}
+	}
+	var pairs [][2]columnAt
+	for _, p := range s.pairs {
+		left, ok := b.column(p[0])
+		right, found := b.column(p[1])
+		if !ok || !found || !b.comparable(left, right) {
+			return nil, false
+		}
+		pairs = append(pairs, [2]columnAt{left, right}, [2]columnAt{right, left})
+	}
+	return b, b.equate(pairs)
+}
+
+// column finds the column that is meant, if there is only one.
+func (b *binding) column(r columnRef) (at columnAt, ok bool) {
+	for i, t := range b.tables {
+		column := t.info.Column(r.column)
+		if column < 0 || r.table != "" && !sameName(r.table, t.name) {
+			continue
+		}
+		if ok {
+			return at, false
+		}
+		at, ok = columnAt{i, column}, true
+	}
+	return at, ok
+}
+
+func (b *binding) codec(at columnAt) *keyCodec { return b.tables[at.table].info.codec(at.column) }
+
+// takes notes a condition with a literal, if keys can decide it.
+func (b *binding) takes(at columnAt, c comparison) bool {
+	k := b.codec(at)
+	if c.op != sqlparser.EqualStr {
+		b.rest[at] = append(b.rest[at], c)
+		return k.isInteger()
+	}
+	_, twice := b.equal[at]
+	b.equal[at] = c.value
+	return k.compiles() && !twice
+}
+
+// comparable reports whether two columns that are equal are equal to the same
+// literals: whole numbers are, whatever their width, and characters under one
+// collation.
+func (b *binding) comparable(left, right columnAt) bool {
+	l, r := b.codec(left), b.codec(right)
+	if l.isInteger() || r.isInteger() {
+		return l.isInteger() && r.isInteger()
+	}
+	return isCharacter(l.kind) && l.compiles() && l.kind == r.kind && l.collation == r.collation
+}
+
+// equate carries literals from column to column, and reports whether then the columns
+// of each pair are equal to the same one.
+func (b *binding) equate(pairs [][2]columnAt) bool {
+	for again := true; again; {
+		again = false
+		for _, p := range pairs {
+			value, known := b.equal[p[0]]
+			if _, too := b.equal[p[1]]; known && !too {
+				b.equal[p[1]], again = value, true
+			}
+		}
+	}
+	return !slices.ContainsFunc(pairs, func(p [2]columnAt) bool {
+		value, known := b.equal[p[0]]
+		return !known || b.equal[p[1]] != value
+	})
+}
+
+// lookups finds how each table is read, and sorts them: last comes the one of which
+// many rows may be. It returns false if there are two of these.
+func (b *binding) lookups() bool {
+	many := 0
+	for i, t := range b.tables {
+		if !b.lookup(i) {
+			return false
+		}
+		if !t.lookup.isPoint() {
+			many++
+		}
+		b.addRest(i)
+	}
+	slices.SortStableFunc(b.tables, func(x, y *joinedTable) int {
+		switch {
+		case x.lookup.isPoint() == y.lookup.isPoint():
+			return 0
+		case x.lookup.isPoint():
+			return -1
+		}
+		return 1
+	})
+	return many <= 1
+}
+
+// lookup has a table be read by a whole unique key, or by the beginning of the only
+// index that its conditions are about.
+func (b *binding) lookup(table int) bool {
+	t := b.tables[table]
+	found := 0
+	for _, k := range append([]*keyInfo{t.info.primary}, t.info.indexes...) {
+		l, concerned := b.lookupIn(table, k)
+		if l.isPoint() {
+			t.lookup = l
+			return true
+		}
+		if concerned {
+			t.lookup = l
+			found++
+		}
+	}
+	return found == 1 && len(t.lookup.parts) > 0 // of several go-mysql-server decides by its statistics
+}
+
+// addRest has what the key leaves out of a table's conditions be asked of each row.
+func (b *binding) addRest(table int) {
+	t := b.tables[table]
+	for column := range t.info.Columns {
+		at := columnAt{table, column}
+		rest := b.rest[at]
+		if value, ok := b.equal[at]; ok && !slices.Contains(t.lookup.columns(), column) {
+			rest = append(rest, comparison{op: sqlparser.EqualStr, value: value})
+		}
+		for _, c := range rest {
+			t.rest = append(t.rest, residual{comparison: c, codec: b.codec(at), at: t.read(column)})
+		}
+	}
+}
+
+// lookupIn returns the lookup in an index, and whether the conditions are about its
+// first column at all.
+func (b *binding) lookupIn(table int, k *keyInfo) (lookup, bool) {
+	t := b.tables[table]
+	l := lookup{index: k, unique: k == t.info.primary || k.Unique}
+	for i, column := range k.columns {
+		value, ok := b.equal[columnAt{table, column}]
+		if !ok || !k.parts[i].compiles() {
+			break
+		}
+		l.parts = append(l.parts, condition{column: t.info.Columns[column].Name, lo: value})
+	}
+	if k.Access == catalog.AccessHash && len(l.parts) < len(k.parts) {
+		l.parts = nil
+	}
+	first := columnAt{table, k.columns[0]}
+	_, equal := b.equal[first]
+	return l, equal || len(b.rest[first]) > 0
+}
+
+// isPoint reports whether there is one row at most.
+func (l *lookup) isPoint() bool { return l.unique && len(l.parts) == len(l.index.parts) }
+
+// columns are those that the key is made of.
+func (l *lookup) columns() []int { return l.index.columns[:len(l.parts)] }
+
+// read returns where a column is among those that are read of a row.
+func (t *joinedTable) read(column int) int {
+	if at := slices.Index(t.columns, column); at >= 0 {
+		return at
+	}
+	t.columns = append(t.columns, column)
+	return len(t.columns) - 1
+}
+
+// plannedAs reports whether a plan reads the same tables by the same indexes, and in
+// their order.
+func (j *join) plannedAs(ctx *gms.Context, p *selectPlan) bool {
+	for _, t := range j.tables {
+		n := p.accesses[strings.ToLower(t.name)]
+		if n == nil || isReverse(ctx, n) {
+			return false
+		}
+		x, ok := n.Index().(*index)
+		read, is := unwrapped(n.Table).(*indexedTable)
+		if !ok || !is || read.info != t.info || x.key.Name != t.lookup.index.Name {
+			return false
+		}
+	}
+	return len(p.accesses) == len(j.tables)
+}
+
+// isReverse reports whether a table is read backwards, as one whose key another
+// table's rows give never is.
+func isReverse(ctx *gms.Context, n *plan.IndexedTableAccess) bool {
+	if !n.IsStatic() {
+		return false
+	}
+	g, _, err := n.GetLookup(ctx, nil)
+	return err != nil || g.IsReverse
+}
+
+// replannedAs reports whether a plan goes on with the rows of this join, too.
+func (j *join) replannedAs(ctx *gms.Context, p *selectPlan) bool {
+	names, _ := p.outputs(ctx)
+	return slices.Equal(names, j.names) && j.plannedAs(ctx, p)
+}
+
+// outputs are the columns that a plan returns of its tables, if it does nothing else,
+// and otherwise those that its leaf has.
+func (p *selectPlan) outputs(ctx *gms.Context) (out []columnRef, direct bool) {
+	if project, ok := p.root.(*plan.Project); ok && project.Child == p.leaf {
+		for _, e := range project.Projections {
+			if a, ok := e.(*expression.Alias); ok {
+				e = a.Child
+			}
+			if f, ok := e.(*expression.GetField); ok {
+				out = append(out, columnRef{f.Table(), f.Name()})
+			}
+		}
+		if len(out) == len(project.Projections) {
+			return out, true
+		}
+	}
+	out = nil
+	for _, c := range p.leaf.Schema(ctx) {
+		out = append(out, columnRef{c.Source, c.Name})
+	}
+	return out, p.root == p.leaf
+}
+
+// run returns the rows that the literals give.
+func (j *join) run(ctx *gms.Context, e *Engine, s *Session, tr *transaction, values []Value) ([]gms.Row, error) {
+	bounds, ok := j.bounds(values)
+	if !ok {
+		return nil, ErrPlan
+	}
+	ranges := make([]keyRange, len(j.tables))
+	for i, t := range j.tables {
+		if ranges[i], _, ok = t.lookup.keys(values); !ok {
+			return nil, ErrPlan
+		}
+	}
+	found := make([][]gms.Row, len(j.tables))
+	for i, t := range j.tables {
+		var err error
+		if found[i], err = t.rows(ctx, e, s, tr, ranges[i], bounds[i]); err != nil || len(found[i]) == 0 {
+			return nil, err
+		}
+	}
+	return j.product(found), nil
+}
+
+// bounds are what rows are compared with, and false if a column could not hold it.
+func (j *join) bounds(values []Value) ([][][]byte, bool) {
+	bounds := make([][][]byte, len(j.tables))
+	for i, t := range j.tables {
+		for k := range t.rest {
+			b, ok := t.rest[k].codec.literal(nil, t.rest[k].value, values)
+			if !ok {
+				return nil, false
+			}
+			bounds[i] = append(bounds[i], b)
+		}
+	}
+	return bounds, true
+}
+
+// product makes rows of those of each table, of which all but the last have one.
+func (j *join) product(found [][]gms.Row) []gms.Row {
+	last := len(found) - 1
+	rows := make([]gms.Row, len(found[last]))
+	for i, row := range found[last] {
+		rows[i] = make(gms.Row, len(j.out))
+		for k, c := range j.out {
+			if c.table == last {
+				rows[i][k] = row[c.column]
+			} else {
+				rows[i][k] = found[c.table][0][c.column]
+			}
+		}
+	}
+	return rows
+}
+
+// rows returns the rows of a table that meet its conditions.
+func (t *joinedTable) rows(ctx *gms.Context, e *Engine, s *Session, tr *transaction, r keyRange, bounds [][]byte) (rows []gms.Row, err error) {
+	if r.hi == nil && r.point {
+		rows, err = t.point(s, tr, &r)
+	} else {
+		rows, err = t.all(ctx, t.scan(ctx, e, tr, t.columns, r))
+	}
+	kept := rows[:0]
+	for _, row := range rows {
+		if t.meets(row, bounds) {
+			kept = append(kept, row)
+		}
+	}
+	return kept, err
+}
+
+func (t *joinedTable) meets(row gms.Row, bounds [][]byte) bool {
+	for i := range t.rest {
+		if !t.rest[i].holds(row, bounds[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether a row meets a condition. NULL meets none.
+func (r *residual) holds(row gms.Row, bound []byte) bool {
+	if row[r.at] == nil {
+		return false
+	}
+	var room [32]byte
+	key, ok := r.codec.appendNative(append(room[:0], keyValue), row[r.at])
+	order := bytes.Compare(key, bound)
+	switch r.op {
+	case sqlparser.EqualStr:
+		return ok && order == 0
+	case sqlparser.LessThanStr:
+		return ok && order < 0
+	case sqlparser.LessEqualStr:
+		return ok && order <= 0
+	case sqlparser.GreaterThanStr:
+		return ok && order > 0
+	}
+	return ok && order >= 0
+}
+
+// runJoin returns the rows of a SELECT that is a join.
+func (f *form) runJoin(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+	rows, err := f.join.run(ctx, c.e, s, tr, values)
+	if err == nil && f.plans != nil {
+		rows, err = f.runPlan(ctx, c, s, values, func(*selectPlan) gms.RowIter { return gms.RowsToRowIter(rows...) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Header: f.schema, Rows: rows}, nil
+}

@@ -1,0 +1,135 @@
+package sql
+
+import "github.com/dolthub/vitess/go/vt/sqlparser"
+
+// A joinShape is what a SELECT says that a shape has no place for: several tables,
+// or one by another name, joined by columns that are equal, and conditions beyond a
+// key.
+type joinShape struct {
+	tables []joinTable
+	// where are the conditions with a literal, and pairs those that make two
+	// columns equal.
+	where []comparison
+	pairs [][2]columnRef
+}
+
+type joinTable struct {
+	db, table, name string
+	auth            sqlparser.AuthInformation
+}
+
+// auths are the rights that a statement needs.
+func (s *shape) auths() []sqlparser.AuthInformation {
+	if s.simple {
+		return []sqlparser.AuthInformation{s.auth}
+	}
+	var auths []sqlparser.AuthInformation
+	for _, t := range s.join.tables {
+		auths = append(auths, t.auth)
+	}
+	return auths
+}
+
+// A columnRef is a column as a statement names it: of any table, if table is empty.
+type columnRef struct{ table, column string }
+
+// A comparison is column = literal, or one of <, <=, > and >=.
+type comparison struct {
+	column columnRef
+	op     string
+	value  operand
+}
+
+// flipped are the comparisons whose sides are the other way round.
+var flipped = map[string]string{
+	sqlparser.EqualStr: sqlparser.EqualStr, sqlparser.LessThanStr: sqlparser.GreaterThanStr, sqlparser.GreaterThanStr: sqlparser.LessThanStr,
+	sqlparser.LessEqualStr: sqlparser.GreaterEqualStr, sqlparser.GreaterEqualStr: sqlparser.LessEqualStr,
+}
+
+// joined takes the tables and conditions of a SELECT whatever their number.
+func (s *shape) joined(n *sqlparser.Select) bool {
+	s.join = &joinShape{}
+	for _, t := range n.From {
+		if !s.joinFrom(t) {
+			return false
+		}
+	}
+	return n.Where != nil && s.joinCondition(n.Where.Expr)
+}
+
+func (s *shape) joinFrom(e sqlparser.TableExpr) bool {
+	if j, ok := e.(*sqlparser.JoinTableExpr); ok {
+		if j.Join != sqlparser.JoinStr || len(j.Condition.Using) > 0 || !s.joinFrom(j.LeftExpr) || !s.joinFrom(j.RightExpr) {
+			return false
+		}
+		return j.Condition.On == nil || s.joinCondition(j.Condition.On)
+	}
+	t, ok := e.(*sqlparser.AliasedTableExpr)
+	if !ok || t.Hints != nil || t.AsOf != nil || len(t.Partitions) > 0 || t.Lateral {
+		return false
+	}
+	name, ok := t.Expr.(sqlparser.TableName)
+	if !ok || !name.SchemaQualifier.IsEmpty() {
+		return false
+	}
+	table := joinTable{db: name.DbQualifier.String(), table: name.Name.String(), name: t.As.String(), auth: t.Auth}
+	if t.As.IsEmpty() {
+		table.name = table.table
+	}
+	for _, other := range s.join.tables {
+		if sameName(other.name, table.name) {
+			return false
+		}
+	}
+	s.join.tables = append(s.join.tables, table)
+	return true
+}
+
+func (s *shape) joinCondition(e sqlparser.Expr) bool {
+	switch e := e.(type) {
+	case *sqlparser.AndExpr:
+		return s.joinCondition(e.Left) && s.joinCondition(e.Right)
+	case *sqlparser.ParenExpr:
+		return s.joinCondition(e.Expr)
+	case *sqlparser.ComparisonExpr:
+		return e.Escape == nil && s.joinComparison(e)
+	case *sqlparser.RangeCond:
+		return e.Operator == sqlparser.BetweenStr && s.compares(e.Left, sqlparser.GreaterEqualStr, e.From) && s.compares(e.Left, sqlparser.LessEqualStr, e.To)
+	}
+	return false
+}
+
+func (s *shape) joinComparison(e *sqlparser.ComparisonExpr) bool {
+	op, known := flipped[e.Operator]
+	if !known {
+		return false
+	}
+	left, isLeft := joinColumn(e.Left)
+	right, isRight := joinColumn(e.Right)
+	switch {
+	case isLeft && isRight:
+		s.join.pairs = append(s.join.pairs, [2]columnRef{left, right})
+		return e.Operator == sqlparser.EqualStr
+	case isLeft:
+		return s.compares(e.Left, e.Operator, e.Right)
+	}
+	return s.compares(e.Right, op, e.Left)
+}
+
+func (s *shape) compares(column sqlparser.Expr, op string, literal sqlparser.Expr) bool {
+	c, ok := joinColumn(column)
+	if !ok {
+		return false
+	}
+	v, ok := s.literal(literal)
+	s.join.where = append(s.join.where, comparison{c, op, v})
+	return ok
+}
+
+func joinColumn(e sqlparser.Expr) (columnRef, bool) {
+	c, ok := e.(*sqlparser.ColName)
+	if !ok || !c.Qualifier.DbQualifier.IsEmpty() || !c.Qualifier.SchemaQualifier.IsEmpty() {
+		return columnRef{}, false
+	}
+	return columnRef{table: c.Qualifier.Name.String(), column: c.Name.String()}, true
+}
