@@ -363,7 +363,11 @@ func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error
 			return nil, conflict(err)
 		}
 	}
-	row, err := loadRow(tr.tx, f.info.rows, p, f.columns)
+	load := loadRow
+	if !s.forUpdate && s.isOpen() {
+		load = loadPart
+	}
+	row, err := load(tr.tx, f.info.rows, p, f.columns)
 	if err != nil {
 		return nil, conflict(err)
 	}

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"bytes"
 	"context"
 	"sort"
 
@@ -144,6 +145,42 @@ func loadRow(t *txn.Tx, c *rowCodec, p region.Ptr, columns []int) (gms.Row, erro
 		return nil, err
 	}
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
+}
+
+// loadPart is loadRow for a statement that depends on nothing of the row but these
+// columns: that others change the rest is no conflict. Of a column that stands outside
+// of the row another place is another value.
+func loadPart(t *txn.Tx, c *rowCodec, p region.Ptr, columns []int) (gms.Row, error) {
+	if columns == nil {
+		return loadRow(t, c, p, nil)
+	}
+	var seen []byte
+	b, err := t.ReadPart(p, func(now []byte) bool { return c.sameColumns(seen, now, columns) })
+	if err != nil {
+		return nil, err
+	}
+	seen = b
+	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
+}
+
+// sameColumns reports whether columns have the same values in two versions of a row.
+func (c *rowCodec) sameColumns(a, b []byte, columns []int) bool {
+	x, errX := parseRow(a)
+	y, errY := parseRow(b)
+	if errX != nil || errY != nil {
+		return false
+	}
+	for _, at := range columns {
+		if c.columns[at].virtual {
+			continue // it follows from others, which are among those that are read
+		}
+		v, isOut, errX := x.slot(c.columns[at].slot)
+		w, isOutNow, errY := y.slot(c.columns[at].slot)
+		if errX != nil || errY != nil || isOut != isOutNow || (v == nil) != (w == nil) || !bytes.Equal(v, w) {
+			return false
+		}
+	}
+	return true
 }
 
 // numberOf returns the hidden number of a row.

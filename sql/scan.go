@@ -55,18 +55,30 @@ type rowIter struct {
 	cur   cursor
 	at    int // the range to begin next
 	write bool
+	// parts is how many rows to come are read for their columns only. It pays in a
+	// transaction that stays open for longer than a statement.
+	parts int
 	// found are the rows to come, collected before the first is returned: a
 	// statement that changes the table must not meet its own changes.
 	found   []region.Ptr
 	collect bool
 }
 
+// partsMax is how many rows of a scan are read for their columns only. Of many rows
+// one is as likely as not to be changed where it matters, and this costs more.
+const partsMax = 1000
+
 func (t *Table) rowIter(ctx *gms.Context, tr *transaction, s *scan) *rowIter {
-	return &rowIter{
+	session := FromContext(ctx)
+	i := &rowIter{
 		t: t, tr: tr, scan: s, acc: t.e.access(s.index.Index),
-		write:   FromContext(ctx).forUpdate && !s.keysOnly,
+		write:   session.forUpdate && !s.keysOnly,
 		collect: tr.editing > 0 && !s.keysOnly,
 	}
+	if !i.write && tr.editing == 0 && session.isOpen() {
+		i.parts = partsMax
+	}
+	return i
 }
 
 // Next implements gms.RowIter.
@@ -249,6 +261,10 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 		if _, err := i.tr.tx.Write(p); err != nil {
 			return nil, err
 		}
+	}
+	if i.parts > 0 {
+		i.parts--
+		return loadPart(i.tr.tx, info.rows, p, i.t.columns)
 	}
 	row, err := loadRow(i.tr.tx, info.rows, p, i.t.columns)
 	if err == nil && i.tr.editing > 0 && info.keyless() && i.t.columns == nil {

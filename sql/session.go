@@ -316,6 +316,9 @@ func (s *Session) Explicit() bool {
 	return err == nil && !auto
 }
 
+// isOpen is Explicit for whoever knows that a transaction has begun.
+func (s *Session) isOpen() bool { return s.GetIgnoreAutoCommit() || !s.settings().autocommit }
+
 // SetForUpdate says whether the statement that follows locks the rows it reads,
 // as SELECT ... FOR UPDATE does.
 func (s *Session) SetForUpdate(on bool) { s.forUpdate = on }

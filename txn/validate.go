@@ -179,13 +179,16 @@ func (s *state) runChecks() error {
 	return nil
 }
 
-// ownLock returns the late write by which the transaction has locked p, if any.
+// ownLock returns the write by which the transaction has locked p, if any.
 func (s *state) ownLock(p region.Ptr) *entry {
 	if !s.commit.locked {
 		return nil
 	}
 	if i := s.late.set.find(p.Addr); i >= 0 && s.late.set.entries[i].written() {
 		return &s.late.set.entries[i]
+	}
+	if i := s.writes.find(p.Addr); i >= 0 && s.writes.entries[i].ptr == p {
+		return &s.writes.entries[i]
 	}
 	return nil
 }

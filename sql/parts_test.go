@@ -1,0 +1,95 @@
+package sql
+
+import (
+	"strings"
+	"testing"
+)
+
+// twice runs a statement compiled, for which it has to have been seen.
+func (c *client) twice(query string) {
+	c.in.t.Helper()
+	for {
+		if _, _, done, err := c.compiled(query); err != nil {
+			c.in.t.Fatalf("%s: %v", query, err)
+		} else if done {
+			return
+		}
+		c.exec(query)
+	}
+}
+
+// A SELECT in a transaction conflicts with who changes what it has returned or
+// compared, and with nobody else, compiled or planned.
+func TestColumnsConflict(t *testing.T) {
+	in := newInstance(t)
+	setup, other := in.client("d"), in.client("d")
+	setup.exec("CREATE DATABASE d")
+	setup.exec("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, txt LONGTEXT, KEY (a))")
+	setup.exec("CREATE TABLE u (id INT PRIMARY KEY, n INT)")
+	setup.exec("INSERT INTO u VALUES (1, 0)")
+	long := strings.Repeat("x", 2*inlineMax)
+	setup.exec("INSERT INTO t VALUES (1, 10, 20, 30, '" + long + "'), (2, 11, NULL, 31, NULL)")
+	for _, test := range []struct {
+		read, change string
+		conflict     bool
+	}{
+		{"SELECT a FROM t WHERE id = 1", "UPDATE t SET b = b + 1 WHERE id = 1", false},
+		{"SELECT a FROM t WHERE id = 1", "UPDATE t SET a = a + 1 WHERE id = 1", true},
+		{"SELECT b FROM t WHERE id = 2", "UPDATE t SET b = 0 WHERE id = 2", true},
+		{"SELECT b FROM t WHERE id = 2", "UPDATE t SET b = NULL WHERE id = 2", true},
+		{"SELECT b FROM t WHERE id = 2", "UPDATE t SET c = c + 1 WHERE id = 2", false},
+		{"SELECT * FROM t WHERE id = 2", "UPDATE t SET c = c + 1 WHERE id = 2", true},
+		{"SELECT txt FROM t WHERE id = 1", "UPDATE t SET txt = CONCAT(txt, 'y') WHERE id = 1", true},
+		{"SELECT a FROM t WHERE id BETWEEN 1 AND 2", "UPDATE t SET c = c + 1 WHERE id = 2", false},
+		{"SELECT a FROM t WHERE id BETWEEN 1 AND 2", "UPDATE t SET a = a + 1 WHERE id = 2", true},
+		{"SELECT SUM(c) FROM t WHERE id BETWEEN 1 AND 2", "UPDATE t SET b = 7 WHERE id = 2", false},
+		{"SELECT SUM(c) FROM t WHERE id BETWEEN 1 AND 2", "UPDATE t SET c = 7 WHERE id = 2", true},
+		{"SELECT b FROM t WHERE id = 1 FOR UPDATE", "UPDATE t SET c = c + 1 WHERE id = 1", true},
+		{"SELECT b FROM t WHERE id = 1", "DELETE FROM t WHERE id = 1", true},
+	} {
+		for _, run := range []func(*client, string){(*client).twice, func(c *client, q string) { c.exec(q) }} {
+			c := in.client("d")
+			c.s.SetForUpdate(strings.HasSuffix(test.read, "FOR UPDATE"))
+			run(c, test.read)
+			c.exec("BEGIN")
+			run(c, test.read)
+			c.s.SetForUpdate(false)
+			c.exec("UPDATE u SET n = n + 1 WHERE id = 1")
+			other.exec(test.change)
+			if _, _, err := c.run("COMMIT"); IsConflict(err) != test.conflict || !test.conflict && err != nil {
+				t.Errorf("%s, then by another %s: %v", test.read, test.change, err)
+			}
+			other.exec("REPLACE INTO t VALUES (1, 10, 20, 30, '" + long + "'), (2, 11, 5, 31, NULL)")
+		}
+	}
+	if err := in.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of a scan of many rows the first are read for their columns, the others as a whole;
+// either way it notices what concerns it.
+func TestColumnsOfManyRowsConflict(t *testing.T) {
+	in := newInstance(t)
+	setup, other := in.client("d"), in.client("d")
+	setup.exec("CREATE DATABASE d")
+	setup.exec("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+	setup.exec("CREATE TABLE u (id INT PRIMARY KEY, n INT)")
+	setup.exec("INSERT INTO u VALUES (1, 0)")
+	setup.exec("INSERT INTO t VALUES (0, 0, 0)")
+	for n := 1; n < 2*partsMax; n *= 2 {
+		setup.exec("INSERT INTO t SELECT id + (SELECT COUNT(*) FROM t), a, b FROM t")
+	}
+	for id, conflict := range map[string]map[string]bool{"5": {"a": true, "b": false}, "1900": {"a": true, "b": true}} {
+		for column, want := range conflict {
+			c := in.client("d")
+			c.exec("BEGIN")
+			c.exec("SELECT SUM(a) FROM t")
+			c.exec("UPDATE u SET n = n + 1 WHERE id = 1")
+			other.exec("UPDATE t SET " + column + " = " + column + " + 1 WHERE id = " + id)
+			if _, _, err := c.run("COMMIT"); IsConflict(err) != want {
+				t.Errorf("row %s, column %s: %v", id, column, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package txn_test
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// half reads one of the two numbers of an object, and depends on no more of it.
+func half(t *txn.Tx, p region.Ptr, which int) (uint64, error) {
+	at := func(b []byte) uint64 { return binary.LittleEndian.Uint64(b[8*which:]) }
+	var n uint64
+	b, err := t.ReadPart(p, func(b []byte) bool { return at(b) == n })
+	if err == nil {
+		n = at(b)
+	}
+	return n, err
+}
+
+func setHalf(p region.Ptr, which int, n uint64) func(*txn.Tx) error {
+	return func(t *txn.Tx) error {
+		b, err := t.Write(p)
+		if err == nil {
+			binary.LittleEndian.PutUint64(b[8*which:], n)
+		}
+		return err
+	}
+}
+
+// Who has read a part of an object conflicts with whoever changes that part, and with
+// nobody else.
+func TestReadPart(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg farm.Config) {
+		r := open(t, cfg, 3)
+		other := r.Machines() - 1
+		for _, p := range r.ptrs[:2] {
+			for _, changed := range []bool{false, true} {
+				for _, readOnly := range []bool{false, true} {
+					r.run(other, setHalf(p, 0, 5))
+					tx := r.Machine(0).Begin()
+					n, err := half(tx, p, 0)
+					must(t, err)
+					if !readOnly {
+						must(t, write(tx, r.ptrs[2], n))
+					}
+					r.run(other, setHalf(p, 1, 7))
+					must(t, tx.Validate())
+					if changed {
+						r.run(other, setHalf(p, 0, 6))
+					}
+					r.run(other, setHalf(p, 1, 8))
+					if again, err := half(tx, p, 1); err != nil || again != 8 {
+						t.Errorf("the other part is %d, %v", again, err)
+					}
+					err = tx.Commit(ctx)
+					if !changed {
+						must(t, err)
+					} else {
+						wantReason(t, err, txn.ReasonAnswer)
+					}
+				}
+			}
+		}
+		r.quiet()
+	})
+}
+
+// A part of an object that the transaction has read or written is what it has seen
+// or written.
+func TestReadPartOfOwn(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 2)
+	for _, p := range r.ptrs {
+		tx := r.Machine(0).Begin()
+		must(t, setHalf(p, 0, 3)(tx))
+		if n, err := half(tx, p, 0); err != nil || n != 3 {
+			t.Errorf("%d, %v", n, err)
+		}
+		must(t, tx.Commit(ctx))
+
+		tx = r.Machine(0).Begin()
+		_, err := read(tx, p)
+		must(t, err)
+		_, err = half(tx, p, 0)
+		must(t, err)
+		r.run(1, setHalf(p, 1, 9))
+		wantReason(t, tx.Validate(), txn.ReasonValidate)
+		tx.Abort()
+	}
+	r.quiet()
+}
+
+// What was read in part can be written, and then conflicts as a whole.
+func TestReadPartThenWrite(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 2)
+	for _, p := range r.ptrs {
+		for between := range 3 {
+			tx := r.Machine(0).Begin()
+			n, err := half(tx, p, 0)
+			must(t, err)
+			if between == 1 { // after the part, before the write: nobody has looked since
+				r.run(1, setHalf(p, 1, 1))
+			}
+			must(t, setHalf(p, 0, n+1)(tx))
+			if between == 2 {
+				r.run(1, setHalf(p, 1, 2))
+			}
+			switch err := tx.Commit(ctx); between {
+			case 0:
+				must(t, err)
+			case 1:
+				wantReason(t, err, txn.ReasonAnswer)
+			case 2:
+				wantReason(t, err, txn.ReasonLock)
+			}
+		}
+		// Validated in between, the part is one of the version that is written.
+		tx := r.Machine(0).Begin()
+		_, err := half(tx, p, 0)
+		must(t, err)
+		r.run(1, setHalf(p, 1, 3))
+		must(t, tx.Validate())
+		must(t, setHalf(p, 0, 4)(tx))
+		must(t, tx.Commit(ctx))
+
+		// A write that was taken back is none.
+		tx = r.Machine(0).Begin()
+		mark := tx.Mark()
+		must(t, setHalf(p, 0, 5)(tx))
+		tx.Rollback(mark)
+		if n, err := half(tx, p, 0); err != nil || n != 4 {
+			t.Errorf("%d, %v", n, err)
+		}
+		must(t, tx.Commit(ctx))
+	}
+	r.quiet()
+}
+
+// A part of an object that has been freed, or of another in its place, is another
+// answer.
+func TestReadPartOfFreed(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 0)
+	for machine := range 2 {
+		p := r.make(machine, 1)
+		before, after := r.Machine(0).Begin(), r.Machine(0).Begin()
+		_, err := half(before, p, 0)
+		must(t, err)
+		r.run(1, func(t *txn.Tx) error { return t.Free(p) })
+		wantReason(t, before.Validate(), txn.ReasonAnswer)
+		before.Abort()
+		_, err = half(after, p, 0)
+		wantReason(t, err, txn.ReasonFreed)
+		_, err = half(after, p, 0)
+		wantReason(t, err, txn.ReasonFreed)
+		after.Abort()
+	}
+}
