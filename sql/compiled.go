@@ -53,6 +53,8 @@ type form struct {
 	// plans for what else is to be done with them.
 	columns []int
 	plans   *planPool
+	// first says that only the first rows are returned.
+	first *firstRows
 	// change and insert are what a statement does that is no SELECT.
 	change *change
 	insert *insertion

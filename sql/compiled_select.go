@@ -92,8 +92,10 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 	if c.shape.kind != shapeSelect {
 		return c.compileChange(info, l), nil
 	}
-	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}}
-	if f.columns, ok = p.columns(ctx, info); !ok {
+	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}, first: c.shape.first}
+	if f.columns, ok = p.columns(ctx, info); !ok && f.first != nil {
+		return refused, nil
+	} else if !ok {
 		f.plans = &planPool{idle: []*selectPlan{p}}
 	}
 	return f, nil
@@ -120,7 +122,7 @@ func (c *Compiled) lookup(info *tableInfo) (found lookup, ok bool) {
 	}
 	for _, k := range append([]*keyInfo{info.primary}, info.indexes...) {
 		l, fits := newLookup(info, k, c.shape.where)
-		if !fits {
+		if !fits || c.shape.first != nil && !c.shape.first.fits(info, &l) {
 			continue
 		}
 		if l.unique && len(l.parts) == len(k.parts) {
@@ -160,10 +162,18 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 	if join {
 		p.accesses = make(map[string]*plan.IndexedTableAccess)
 	}
-	if !p.inspect(root) || p.table == nil || len(ctx.Warnings()) > warnings {
+	if !p.inspectRoot(c.shape.first) || p.table == nil || len(ctx.Warnings()) > warnings {
 		return nil, nil
 	}
 	return p, nil
+}
+
+func (p *selectPlan) inspectRoot(first *firstRows) (ok bool) {
+	if first == nil {
+		return p.inspect(p.root)
+	}
+	p.root, ok = p.inspectFirst(first)
+	return ok
 }
 
 // inspect finds the leaf of a plan, and reports whether all of the plan is
@@ -341,6 +351,8 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 			return f.scan(ctx, c.e, tr, p.table.columns, r)
 		})
 	case empty:
+	case f.first != nil:
+		rows, err = f.runFirst(ctx, c, tr, r, values)
 	case r.hi == nil && r.point:
 		rows, err = f.point(s, tr, &r)
 	default:

@@ -23,6 +23,8 @@ type shape struct {
 	// it is nothing else if it is not simple.
 	join   *joinShape
 	simple bool
+	// first is the order and the limit of a SELECT that has both, and no other.
+	first *firstRows
 	// values counts the literals.
 	values int
 }
@@ -95,13 +97,19 @@ func shapeOf(stmt sqlparser.Statement) *shape {
 
 func shapeOfSelect(n *sqlparser.Select) *shape {
 	o := n.QueryOpts
-	if n.Into != nil || n.With != nil || n.Limit != nil || n.Having != nil || len(n.GroupBy) > 0 || len(n.Window) > 0 || len(n.Comments) > 0 ||
+	if n.Into != nil || n.With != nil || n.Having != nil || len(n.GroupBy) > 0 || len(n.Window) > 0 || len(n.Comments) > 0 ||
 		o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
 		return nil
 	}
 	s, wide := &shape{kind: shapeSelect}, &shape{kind: shapeSelect}
-	joined := wide.joined(n)
 	s.simple = s.from(n.From) && s.conditions(n.Where)
+	if n.Limit != nil {
+		if !s.simple || !s.ordered(n) {
+			return nil
+		}
+		return s
+	}
+	joined := wide.joined(n)
 	switch {
 	case s.simple && joined:
 		s.join = wide.join

@@ -496,6 +496,10 @@ func (g generator) query() string {
 	table := g.pick("t", "t", "u", "n", "h", "p", "f", "ff")
 	columns := pairColumns[table]
 	q := "SELECT " + columns[g.IntN(len(columns))] + " FROM " + table + " WHERE " + g.where(table)
+	if g.IntN(6) == 0 {
+		order := map[string][]string{"t": {"id", "k"}, "u": {"b", "a", "d"}, "n": {"s"}, "h": {"id"}, "p": {"id", "s"}, "f": {"b"}, "ff": {"id"}}[table]
+		return q + " ORDER BY " + order[g.IntN(len(order))] + g.pick("", " DESC") + " LIMIT " + g.pick("1", "1", "3", "0", "2000", "1, 2")
+	}
 	if g.IntN(10) == 0 {
 		q += " ORDER BY " + map[string]string{"t": "c", "u": "v", "n": "x", "h": "x"}[table]
 	}

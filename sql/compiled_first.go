@@ -1,0 +1,113 @@
+package sql
+
+import (
+	"io"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// A firstRows is ORDER BY column LIMIT rows: the first rows of an index below the key
+// that the conditions give. go-mysql-server reads, and with FOR UPDATE writes, all that
+// are below it, and sorts them.
+type firstRows struct {
+	column     string
+	descending bool
+	limit      operand
+}
+
+// ordered takes the order and the limit of a SELECT.
+func (s *shape) ordered(n *sqlparser.Select) bool {
+	if n.QueryOpts.Distinct || len(n.OrderBy) != 1 || n.Limit.Offset != nil {
+		return false
+	}
+	first := &firstRows{descending: n.OrderBy[0].Direction == sqlparser.DescScr}
+	var ok bool
+	if first.column, ok = s.column(n.OrderBy[0].Expr); !ok {
+		return false
+	}
+	if first.limit, ok = s.literal(n.Limit.Rowcount); !ok || first.limit.negative {
+		return false
+	}
+	s.first = first
+	return !slices.ContainsFunc(s.where, func(c condition) bool { return c.isRange })
+}
+
+// fits reports whether the column follows in an index on those that the conditions are
+// on, and no two rows below their key are equal in it: which of those is first would be
+// anybody's guess.
+func (r *firstRows) fits(info *tableInfo, l *lookup) bool {
+	k, at := l.index, len(l.parts)
+	if k.Access == catalog.AccessHash || at >= len(k.parts) || !k.parts[at].compiles() || !sameName(info.Columns[k.columns[at]].Name, r.column) {
+		return false
+	}
+	given := k.columns[:at+1]
+	return !slices.ContainsFunc(info.primary.columns, func(c int) bool { return !slices.Contains(given, c) })
+}
+
+// inspectFirst finds the leaf of a plan, and the node in it that returns the columns. It
+// reports whether the plan does nothing else but to sort by the column, and to limit.
+func (p *selectPlan) inspectFirst(r *firstRows) (columns gms.Node, ok bool) {
+	n := p.root
+	if limit, ok := n.(*plan.Limit); ok { // once more, which changes nothing
+		n = limit.Child
+	}
+	project, isProject := n.(*plan.Project)
+	if isProject {
+		n = project.Child
+	}
+	top, ok := n.(*plan.TopN)
+	if !ok || top.CalcFoundRows || len(top.Fields) != 1 || !r.isOrder(top.Fields[0]) || !p.inspect(top.Child) || p.leaf != top.Child {
+		return nil, false
+	}
+	if isProject {
+		return plan.NewProject(project.Projections, p.leaf), true
+	}
+	return p.leaf, true
+}
+
+func (r *firstRows) isOrder(f gms.SortField) bool {
+	column, ok := f.Column.(*expression.GetField)
+	return ok && sameName(column.Name(), r.column) && (f.Order == gms.Descending) == r.descending
+}
+
+// rows returns how many rows are asked for, and false if that is not plain.
+func (r *firstRows) rows(values []Value) (int, bool) {
+	v, ok := r.limit.in(values)
+	if !ok || !v.IsNumber || v.Number < 0 || v.Number > compiledRowsMax {
+		return 0, false
+	}
+	return int(v.Number), true
+}
+
+// runFirst returns the first rows of a range.
+func (f *form) runFirst(ctx *gms.Context, c *Compiled, tr *transaction, r keyRange, values []Value) ([]gms.Row, error) {
+	n, ok := f.first.rows(values)
+	if !ok {
+		return nil, ErrPlan
+	}
+	t := &Table{e: c.e, info: f.info, columns: f.columns}
+	iter := t.rowIter(ctx, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}, reverse: f.first.descending})
+	return f.all(ctx, &firstIter{iter, n})
+}
+
+// A firstIter returns the first rows of another, and does not ask for more: what comes
+// after them does not concern the transaction.
+type firstIter struct {
+	gms.RowIter
+	left int
+}
+
+// Next implements gms.RowIter.
+func (i *firstIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.left == 0 {
+		return nil, io.EOF
+	}
+	i.left--
+	return i.RowIter.Next(ctx)
+}
