@@ -23,6 +23,10 @@ func BenchmarkStatements(b *testing.B) {
 	for _, s := range []struct{ name, query string }{
 		{"point-select", "SELECT c FROM t WHERE id = %d"},
 		{"range-100", "SELECT c FROM t WHERE id BETWEEN %d AND 100"},
+		{"order-100", "SELECT c FROM t WHERE id BETWEEN %d AND 100 ORDER BY c"},
+		{"distinct-100", "SELECT DISTINCT c FROM t WHERE id BETWEEN %d AND 100 ORDER BY c"},
+		{"alias", "SELECT x.c FROM t AS x WHERE x.id = %d AND x.k >= 0"},
+		{"join", "SELECT x.c, y.pad FROM t x JOIN t y ON x.id = y.id WHERE y.id = %d"},
 		{"update-index", "UPDATE t SET k = k + 1 WHERE id = %d"},
 		{"update-non-index", "UPDATE t SET c = 'other' WHERE id = %d"},
 		{"insert", "INSERT INTO t (k, c, pad) VALUES (%d, 'ccccccccccccccccccccccc', 'ppppppppp')"},

@@ -56,6 +56,10 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return nil, truncatable(ctx, n)
 	case *plan.Distinct, *plan.SetOp:
 		return b.distinct(ctx, s, n, row)
+	case *plan.Sort:
+		if s.whole != n {
+			return b.sorted(ctx, n, row)
+		}
 	case *plan.Update:
 		compareExactly(ctx, n)
 	case *plan.UpdateSource:

@@ -96,7 +96,7 @@ func (s *joinShape) bind(infos []*tableInfo) (*binding, bool) {
 		if infos[i].virtual || infos[i].keyless() {
 			return nil, false
 		}
-		b.tables = append(b.tables, &joinedTable{form: form{info: infos[i]}, joinTable: t})
+		b.tables = append(b.tables, &joinedTable{form: form{info: infos[i], columns: []int{}}, joinTable: t})
 	}
 	for _, c := range s.where {
 		if at, ok := b.column(c.column); !ok || !b.takes(at, c) {

@@ -50,7 +50,7 @@ func (k *keyCodec) compiles() bool {
 	}
 	switch k.kind {
 	case catalog.KindChar, catalog.KindVarchar:
-		return k.sorter != nil && k.collation.CharacterSet() == gms.CharacterSet_utf8mb4
+		return k.weights != nil && k.collation.CharacterSet() == gms.CharacterSet_utf8mb4
 	case catalog.KindBinary, catalog.KindVarbinary:
 		return true
 	}

@@ -31,7 +31,7 @@ const (
 type keyCodec struct {
 	valueCodec
 	collation gms.CollationID
-	sorter    gms.CollationSorter
+	weights   *weightTable
 	prefix    int
 	precision uint8
 	// length is that of the type: in bytes for BINARY and VARBINARY.
@@ -48,7 +48,7 @@ func newKeyCodec(d catalog.Type, prefix uint32) (keyCodec, error) {
 	}
 	k := makeKeyCodec(v, d)
 	k.prefix = int(prefix)
-	if isCharacter(d.Kind) && k.sorter == nil {
+	if isCharacter(d.Kind) && k.weights == nil {
 		return keyCodec{}, fmt.Errorf("sql: collation %s cannot be used in a key", k.collation.Name())
 	}
 	return k, nil
@@ -57,7 +57,7 @@ func newKeyCodec(d catalog.Type, prefix uint32) (keyCodec, error) {
 func makeKeyCodec(v valueCodec, d catalog.Type) keyCodec {
 	k := keyCodec{valueCodec: v, precision: d.Precision, length: int(d.Length), collation: gms.CollationID(d.Collation)}
 	if isCharacter(d.Kind) {
-		k.sorter = k.collation.Sorter()
+		k.weights = weightsOf(k.collation)
 	}
 	return k
 }
@@ -195,7 +195,7 @@ func (k *keyCodec) appendWeights(dst []byte, s string) []byte {
 	for n := 0; len(s) > 0 && (k.prefix == 0 || n < k.prefix); n++ {
 		r, size := utf8.DecodeRuneInString(s)
 		s = s[size:]
-		w := uint32(k.sorter(r)) ^ 1<<31 // weights are signed
+		w := uint32(k.weights.of(r)) ^ 1<<31 // weights are signed
 		switch {
 		case w < 1<<31:
 			dst = append(dst, 1, byte(w>>24), byte(w>>16), byte(w>>8), byte(w))

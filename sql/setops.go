@@ -138,27 +138,55 @@ func limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, er
 type rowSet struct {
 	schema gms.Schema
 	counts map[uint64]int
+	// weights are those of the columns that are characters, and weighed is the
+	// schema of rows that have weights in their place.
+	weights []*weightTable
+	weighed gms.Schema
+	// row and text are memory for the row at hand.
+	row  gms.Row
+	text []byte
 }
 
 func newRowSet(schema gms.Schema) *rowSet {
-	return &rowSet{schema: schema, counts: make(map[uint64]int)}
+	s := &rowSet{schema: schema, counts: make(map[uint64]int), weights: make([]*weightTable, len(schema)), weighed: schema.Copy()}
+	for i, c := range s.weighed {
+		if s.weights[i] = weightsOfType(c.Type); s.weights[i] != nil {
+			c.Type = types.Int64 // bytes are hashed as they are, then
+		}
+	}
+	return s
 }
 
 // key is the same for rows that are equal. A truth value is a number in MySQL.
 func (s *rowSet) key(ctx *gms.Context, row gms.Row) (uint64, error) {
-	compared := row
-	for i, v := range row {
-		if b, ok := v.(bool); ok {
-			if &compared[0] == &row[0] {
-				compared = row.Copy()
-			}
-			compared[i] = int8(0)
-			if b {
-				compared[i] = int8(1)
-			}
+	s.row, s.text = append(s.row[:0], row...), s.text[:0]
+	for i, v := range s.row {
+		b, isTruth := v.(bool)
+		switch {
+		case isTruth && b:
+			s.row[i] = int8(1)
+		case isTruth:
+			s.row[i] = int8(0)
 		}
 	}
-	return hash.HashOf(ctx, s.schema, compared)
+	for i, w := range s.weights {
+		if w == nil || i >= len(s.row) || s.row[i] == nil {
+			continue
+		}
+		text, ok := s.row[i].(string)
+		if !ok {
+			var err error
+			if text, err = types.ConvertToString(ctx, s.row[i], s.schema[i].Type.(gms.StringType), nil); err != nil {
+				return 0, err
+			}
+		}
+		start := len(s.text)
+		if s.text, ok = w.append(s.text, text); !ok {
+			return hash.HashOf(ctx, s.schema, row) // which says what is wrong
+		}
+		s.row[i] = s.text[start:len(s.text):len(s.text)]
+	}
+	return hash.HashOf(ctx, s.weighed, s.row)
 }
 
 // add adds a row, and reports whether it is the first of its kind.

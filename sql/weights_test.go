@@ -1,0 +1,117 @@
+package sql
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+)
+
+// Strings are compared, and told apart, as go-mysql-server does by each collation.
+func TestWeights(t *testing.T) {
+	c := newInstance(t).client("")
+	ctx := c.in.e.NewContext(context.Background(), c.s)
+	r := rand.New(rand.NewPCG(7, 8))
+	some := func() string {
+		var runes []rune
+		for range r.IntN(4) {
+			runes = append(runes, []rune("aAbBáßsS 1１ａ日ä\x00\x7f😀")[r.IntN(17)])
+		}
+		return string(runes)
+	}
+	tried := 0
+	for all := gms.NewCollationsIterator(); ; {
+		collation, more := all.Next()
+		if !more {
+			break
+		}
+		if collation.Sorter == nil || collation.CharacterSet != gms.CharacterSet_utf8mb4 {
+			continue
+		}
+		typ, err := types.CreateString(sqltypes.VarChar, 10, collation.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := weightsOfType(typ)
+		if w == nil || weightsOf(collation.ID) != w {
+			t.Fatalf("%s has no weights, or two tables of them", collation.Name)
+		}
+		tried++
+		set := newRowSet(gms.Schema{{Type: typ}, {Type: types.Int32}})
+		for range 300 {
+			a, b := some(), some()
+			want, err := typ.Compare(ctx, a, b)
+			got, err2 := weighedType{typ.(types.StringType), w}.Compare(ctx, a, b)
+			if err != nil || err2 != nil || got != want {
+				t.Fatalf("%s: %q and %q: %d, %v, want %d, %v", collation.Name, a, b, got, err2, want, err)
+			}
+			x, err := set.key(ctx, gms.Row{a, int32(1)})
+			y, err2 := set.key(ctx, gms.Row{[]byte(b), int32(1)})
+			if err != nil || err2 != nil || (x == y) != (want == 0) {
+				t.Fatalf("%s: %q and %q have keys %d and %d, %v, %v", collation.Name, a, b, x, y, err, err2)
+			}
+		}
+	}
+	if tried < 50 {
+		t.Errorf("only %d collations", tried)
+	}
+	for _, binary := range []gms.Type{types.LongBlob, types.Int64, types.MustCreateString(sqltypes.VarChar, 10, gms.Collation_latin1_swedish_ci)} {
+		if weightsOfType(binary) != nil {
+			t.Errorf("%s has weights", binary)
+		}
+	}
+}
+
+// What is no character is go-mysql-server's to refuse.
+func TestWeightsOfNoCharacters(t *testing.T) {
+	c := newInstance(t).client("")
+	ctx := c.in.e.NewContext(context.Background(), c.s)
+	text := types.MustCreateStringWithDefaults(sqltypes.VarChar, 10).(types.StringType)
+	w := weightsOfType(text)
+	if _, err := newRowSet(gms.Schema{{Type: text}}).key(ctx, gms.Row{"a\xff"}); err == nil {
+		t.Error("a key of what is no string")
+	}
+	if _, err := newRowSet(gms.Schema{{Type: text}}).key(ctx, gms.Row{struct{}{}}); err == nil {
+		t.Error("a key of what is no value")
+	}
+	for _, b := range []any{"a\xff", "\xff", []byte("ab"), 5} {
+		got, err := weighedType{text, w}.Compare(ctx, "a", b)
+		want, wrong := text.Compare(ctx, "a", b)
+		if got != want || (err == nil) != (wrong == nil) {
+			t.Errorf("%q: %d, %v, want %d, %v", b, got, err, want, wrong)
+		}
+	}
+}
+
+// ORDER BY sorts by collations, up and down, with NULL where MySQL has it, and stays
+// as it was where strings are equal.
+func TestSorted(t *testing.T) {
+	p := newPair(t)
+	p.run("CREATE TABLE o (id INT PRIMARY KEY, ci VARCHAR(10) COLLATE utf8mb4_0900_ai_ci, b CHAR(10) COLLATE utf8mb4_bin, l VARCHAR(10) CHARACTER SET latin1)")
+	for i, s := range []string{"'b'", "'a'", "'A'", "NULL", "'á'", "''", "'B'", "'ab'", "NULL", "'aB'"} {
+		p.run("INSERT INTO o VALUES (" + string(rune('0'+i)) + ", " + s + ", " + s + ", " + s + ")")
+	}
+	for query, want := range map[string]string{
+		"SELECT id FROM o ORDER BY ci":                                  "3 8 5 1 2 4 7 9 0 6",
+		"SELECT id FROM o ORDER BY ci DESC":                             "0 6 7 9 1 2 4 5 3 8",
+		"SELECT id FROM o WHERE id BETWEEN 0 AND 9 ORDER BY b":          "3 8 5 2 6 1 9 7 0 4",
+		"SELECT id FROM o WHERE id BETWEEN 0 AND 9 ORDER BY ci, b DESC": "3 8 5 4 1 2 7 9 0 6",
+		"SELECT id FROM o ORDER BY l, id DESC":                          "8 3 5 4 2 1 9 7 6 0",
+	} {
+		for range 3 {
+			p.run(query)
+		}
+		schema, rows, err := p.gms.run(query)
+		got := ""
+		for _, row := range rows {
+			v, _ := schema[0].Type.SQL(nil, nil, row[0])
+			got += v.ToString() + " "
+		}
+		if err != nil || got != want+" " {
+			t.Errorf("%s: %s, %v, want %s", query, got, err, want)
+		}
+	}
+}
