@@ -112,6 +112,9 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values 
 	if err := f.writable(c, tr); err != nil {
 		return nil, err
 	}
+	if FromContext(ctx).isOpen() {
+		c.e.turns.await(tr, f.lookup.index.Index, r.lo)
+	}
 	p, found, err := c.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
 	if err != nil {
 		return nil, conflict(err)

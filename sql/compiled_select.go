@@ -366,6 +366,9 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 
 // point returns the row under one key.
 func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error) {
+	if s.forUpdate && s.isOpen() {
+		s.e.turns.await(tr, f.lookup.index.Index, r.lo)
+	}
 	p, ok, err := s.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
 	if err != nil || !ok {
 		return nil, conflict(err)

@@ -39,6 +39,7 @@ type Engine struct {
 	gms      *sqle.Engine
 	counters *counters
 	compiled statementCache
+	turns    *turns
 
 	mu struct {
 		sync.RWMutex
@@ -69,7 +70,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	if o.LockWait == 0 {
 		o.LockWait = defaultLockWait
 	}
-	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m)}
+	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock())}
 	e.mu.infos = make(map[uint64]*tableInfo)
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout()})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {

@@ -58,6 +58,8 @@ type rowIter struct {
 	// parts is how many rows to come are read for their columns only. It pays in a
 	// transaction that stays open for longer than a statement.
 	parts int
+	// inTurn says that the rows are to be read once it is the transaction's turn.
+	inTurn bool
 	// found are the rows to come, collected before the first is returned: a
 	// statement that changes the table must not meet its own changes.
 	found   []region.Ptr
@@ -75,7 +77,11 @@ func (t *Table) rowIter(ctx *gms.Context, tr *transaction, s *scan) *rowIter {
 		write:   session.forUpdate && !s.keysOnly,
 		collect: tr.editing > 0 && !s.keysOnly,
 	}
-	if !i.write && tr.editing == 0 && session.isOpen() {
+	switch {
+	case !session.isOpen():
+	case i.write || i.collect:
+		i.inTurn = len(s.ranges) == 1
+	case tr.editing == 0:
 		i.parts = partsMax
 	}
 	return i
@@ -83,6 +89,10 @@ func (t *Table) rowIter(ctx *gms.Context, tr *transaction, s *scan) *rowIter {
 
 // Next implements gms.RowIter.
 func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.inTurn {
+		i.inTurn = false
+		i.t.e.turns.await(i.tr, i.scan.index.Index, i.scan.ranges[0].lo)
+	}
 	if i.collect {
 		i.collect = false
 		if err := i.collectRows(ctx); err != nil {

@@ -88,6 +88,12 @@ type transaction struct {
 	strays map[string][]region.Ptr
 	// moved says where rows went that the transaction has moved or deleted.
 	moved map[region.Ptr]region.Ptr
+	// turns are those that the transaction has, and waitsFor is the one that it waits
+	// for, both guarded by the engine's turns; takesTurns says that it has had to do
+	// with any.
+	turns      []*turn
+	waitsFor   *turn
+	takesTurns bool
 }
 
 // A point is a mark in the transaction. A statement's has no name.

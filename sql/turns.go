@@ -1,0 +1,138 @@
+package sql
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// turns is where transactions of one machine that are about to change the same row
+// wait for each other, so that the second is not run for nothing. It is a courtesy: who
+// has a turn has no right to anything, who has waited for long enough or would wait for
+// ever goes on without, and commits decide which transactions conflict, as they do
+// between machines. Only transactions that a client has opened take turns; statements
+// that are transactions by themselves are over sooner than anybody could wait.
+//
+// A turn is at what a statement looks up: a key of an index, or the first parts of one.
+type turns struct {
+	clock clock.Clock
+	// patience is how long a statement waits.
+	patience time.Duration
+	mu       sync.Mutex
+	taken    map[string]*turn
+}
+
+// A turn is one transaction's; others wait for it.
+type turn struct {
+	name    string
+	holder  *transaction
+	waiting []*waiter
+}
+
+// A waiter has the turn once called is set, unless it has given up.
+type waiter struct {
+	tr     *transaction
+	called clock.Event
+}
+
+// turnPatience is for how long: transactions that are at work are over sooner, and one
+// whose client thinks holds others up no longer than this.
+const turnPatience = 200 * time.Millisecond
+
+func newTurns(c clock.Clock) *turns {
+	return &turns{clock: c, patience: turnPatience, taken: make(map[string]*turn)}
+}
+
+// await returns when it is the transaction's turn at a key, or when waiting is of no
+// use.
+func (t *turns) await(tr *transaction, x *catalog.Index, key []byte) {
+	if len(key) == 0 {
+		return // a scan of everything
+	}
+	w := t.enter(tr, string(append(x.Anchor.Append(nil), key...)))
+	if w == nil {
+		return
+	}
+	w.called.WaitFor(t.patience)
+	t.leave(w)
+}
+
+// enter takes a turn, or returns who is to wait for it; nil if nobody is.
+func (t *turns) enter(tr *transaction, name string) *waiter {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := t.taken[name]
+	switch {
+	case at == nil:
+		at = &turn{name: name}
+		t.taken[name] = at
+		t.endWithLocked(tr)
+		t.giveLocked(at, tr)
+		return nil
+	case at.holder == tr, at.waitsForLocked(tr):
+		return nil
+	}
+	w := &waiter{tr, t.clock.NewEvent()}
+	at.waiting = append(at.waiting, w)
+	tr.waitsFor = at
+	t.endWithLocked(tr)
+	return w
+}
+
+// giveLocked makes a turn a transaction's.
+func (t *turns) giveLocked(at *turn, tr *transaction) {
+	at.holder = tr
+	tr.turns = append(tr.turns, at)
+	tr.waitsFor = nil
+}
+
+// endWithLocked has a transaction pass on its turns when it ends. Its own goroutine
+// calls it.
+func (t *turns) endWithLocked(tr *transaction) {
+	if !tr.takesTurns {
+		tr.takesTurns = true
+		tr.tx.OnEnd(func() { t.passOn(tr) })
+	}
+}
+
+// waitsForLocked reports whether the turn's holder waits, itself or for somebody who
+// does, for the transaction.
+func (at *turn) waitsForLocked(tr *transaction) bool {
+	for ; at != nil; at = at.holder.waitsFor {
+		if at.holder == tr {
+			return true
+		}
+	}
+	return false
+}
+
+// leave has a waiter that was not called go on without the turn.
+func (t *turns) leave(w *waiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := w.tr.waitsFor; at != nil {
+		at.waiting = slices.DeleteFunc(at.waiting, func(other *waiter) bool { return other == w })
+		w.tr.waitsFor = nil
+	}
+}
+
+// passOn gives the turns of a transaction that has ended to those that have waited
+// longest.
+func (t *turns) passOn(tr *transaction) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, at := range tr.turns {
+		if len(at.waiting) == 0 {
+			delete(t.taken, at.name)
+			continue
+		}
+		next := at.waiting[0]
+		at.waiting = at.waiting[1:]
+		t.giveLocked(at, next.tr)
+		next.called.Set()
+	}
+	tr.turns = nil
+}

@@ -1,0 +1,190 @@
+package sql
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// turnsInstance has rows to change, and statements that wait for as long as patience.
+func turnsInstance(t *testing.T, patience time.Duration) *instance {
+	in := newInstance(t)
+	in.e.turns.patience = patience
+	c := in.client("d")
+	c.exec("CREATE DATABASE d")
+	c.exec("CREATE TABLE t (id INT PRIMARY KEY, n INT, v DOUBLE)")
+	c.exec("INSERT INTO t VALUES (1, 0, 0), (2, 0, 0), (3, 0, 0)")
+	return in
+}
+
+// waiting is how many statements wait for their turns.
+func (in *instance) waiting() (n int) {
+	in.e.turns.mu.Lock()
+	defer in.e.turns.mu.Unlock()
+	for _, at := range in.e.turns.taken {
+		n += len(at.waiting)
+	}
+	return n
+}
+
+func (in *instance) awaitWaiting(n int) {
+	for in.waiting() != n {
+		runtime.Gosched()
+	}
+}
+
+// noTurns checks that transactions that have ended have passed on all turns.
+func (in *instance) noTurns() {
+	in.t.Helper()
+	if n := len(in.e.turns.taken); n != 0 {
+		in.t.Errorf("%d turns are taken", n)
+	}
+}
+
+// lock runs a statement, compiled if it can be, as the listener does.
+func (c *client) lock(query string, forUpdate bool) error {
+	c.s.SetForUpdate(forUpdate)
+	defer c.s.SetForUpdate(false)
+	_, _, _, err := c.compiled(query)
+	return err
+}
+
+// Of transactions that change or lock one row each waits for the one before, and none
+// has a conflict, however they say it.
+func TestTurns(t *testing.T) {
+	in := turnsInstance(t, time.Hour)
+	for _, query := range []string{"UPDATE t SET n = n + 1 WHERE id = 1", "UPDATE t SET v = v + 0.5 WHERE id = 1", "SELECT * FROM t WHERE id = 1 FOR UPDATE", "SELECT n + 1 FROM t WHERE id = 1 FOR UPDATE", "DELETE FROM t WHERE id = 9"} {
+		forUpdate := query[0] == 'S'
+		for range 2 { // planned, and compiled if it can be
+			first := in.client("d")
+			first.exec("BEGIN")
+			if err := first.lock(query, forUpdate); err != nil {
+				t.Fatal(err)
+			}
+			first.exec("UPDATE t SET n = n + 1 WHERE id = 1")
+			done := make(chan error)
+			for range 3 {
+				c := in.client("d")
+				go func() {
+					c.exec("BEGIN")
+					err := c.lock(query, forUpdate)
+					if err == nil {
+						_, _, err = c.run("UPDATE t SET n = n + 1 WHERE id = 1")
+					}
+					if err == nil {
+						_, _, err = c.run("COMMIT")
+					}
+					done <- err
+				}()
+			}
+			in.awaitWaiting(3)
+			first.exec("COMMIT")
+			for range 3 {
+				if err := <-done; err != nil {
+					t.Errorf("%s: %v", query, err)
+				}
+			}
+			in.noTurns()
+		}
+	}
+}
+
+// A transaction that is rolled back, or lost, passes its turn on.
+func TestTurnsAfterRollback(t *testing.T) {
+	in := turnsInstance(t, time.Hour)
+	for _, end := range []func(*client){
+		func(c *client) { c.exec("ROLLBACK") },
+		func(c *client) { c.s.Abort() },
+		func(c *client) { // a conflict, which Validate finds
+			c.exec("SELECT * FROM t WHERE id = 3")
+			in.client("d").exec("UPDATE t SET n = n + 1 WHERE id = 3")
+			if err := c.s.Validate(); !IsConflict(err) {
+				t.Error(err)
+			}
+		},
+	} {
+		first, second := in.client("d"), in.client("d")
+		first.exec("BEGIN")
+		first.exec("UPDATE t SET n = n + 1 WHERE id = 1")
+		done := make(chan error)
+		go func() {
+			second.exec("BEGIN")
+			done <- second.must(0, "UPDATE t SET n = n + 1 WHERE id = 1", "COMMIT")
+		}()
+		in.awaitWaiting(1)
+		end(first)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		in.noTurns()
+	}
+}
+
+// Transactions that would wait for each other do not, and one of them has a conflict.
+func TestTurnsInACircle(t *testing.T) {
+	in := turnsInstance(t, time.Hour)
+	const n = 3
+	clients := make([]*client, n)
+	change := func(i int) string { return fmt.Sprintf("UPDATE t SET n = n + 1 WHERE id = %d", i%n+1) }
+	for i := range clients {
+		clients[i] = in.client("d")
+		clients[i].exec("BEGIN")
+		clients[i].exec(change(i))
+	}
+	errs := make(chan error, n)
+	for i := range n - 1 {
+		go func() { errs <- clients[i].must(0, change(i+1), "COMMIT") }()
+		in.awaitWaiting(i + 1)
+	}
+	errs <- clients[n-1].must(0, change(n), "COMMIT")
+	committed := 0
+	for range n {
+		if err := <-errs; err == nil {
+			committed++
+		}
+	}
+	for _, c := range clients {
+		c.s.Abort()
+	}
+	if committed == 0 {
+		t.Error("no transaction has committed")
+	}
+	in.noTurns()
+}
+
+// Who has waited for long enough goes on, and the first to commit wins.
+func TestTurnsPatience(t *testing.T) {
+	in := turnsInstance(t, time.Nanosecond)
+	first, second := in.client("d"), in.client("d")
+	for _, c := range []*client{first, second} {
+		c.exec("BEGIN")
+		c.exec("UPDATE t SET n = n + 1 WHERE id = 1")
+	}
+	if n := in.waiting(); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+	second.exec("COMMIT")
+	if _, _, err := first.run("COMMIT"); !IsConflict(err) {
+		t.Error(err)
+	}
+	in.noTurns()
+}
+
+// Statements that are transactions by themselves, and reads, wait for nobody.
+func TestNoTurns(t *testing.T) {
+	in := turnsInstance(t, time.Hour)
+	first, second := in.client("d"), in.client("d")
+	first.exec("BEGIN")
+	first.exec("UPDATE t SET n = n + 1 WHERE id = 1")
+	second.exec("UPDATE t SET n = n + 1 WHERE id = 1")
+	second.exec("BEGIN")
+	second.exec("SELECT * FROM t WHERE id = 1")
+	second.exec("UPDATE t SET n = n + 1 WHERE id = 2")
+	second.exec("UPDATE t SET v = 1")
+	second.exec("COMMIT")
+	if _, _, err := first.run("COMMIT"); !IsConflict(err) {
+		t.Error(err)
+	}
+	in.noTurns()
+}
