@@ -144,7 +144,7 @@ func (c *Compiled) parse(s *Session) {
 		return
 	}
 	c.ast, c.shape = ast, shapeOf(ast)
-	if c.shape != nil && c.shape.kind != shapeSelect && c.e.opt.ReadOnly {
+	if c.shape != nil && c.shape.kind.changes() && c.e.opt.ReadOnly {
 		c.shape = nil
 	}
 }
@@ -156,7 +156,11 @@ func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 // it begins if there is none, and commits it as go-mysql-server would. ErrPlan says
 // that the statement has to be planned, and that nothing has been done.
 func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
-	s, tr := FromContext(ctx), began(ctx)
+	s := FromContext(ctx)
+	if c.shape.kind.controls() {
+		return c.control(ctx, s)
+	}
+	tr := began(ctx)
 	f, err := c.current(ctx, tr, values)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,9 @@ const (
 	shapeUpdate
 	shapeDelete
 	shapeInsert
+	shapeBegin
+	shapeCommit
+	shapeRollback
 )
 
 // counter is the status variable that counts statements of a kind.
@@ -74,10 +77,21 @@ type assignment struct {
 	minus        bool
 }
 
+// changes reports whether statements of a kind change rows.
+func (k shapeKind) changes() bool {
+	return k == shapeUpdate || k == shapeDelete || k == shapeInsert
+}
+
+// controls reports whether statements of a kind begin or end a transaction.
+func (k shapeKind) controls() bool { return k >= shapeBegin }
+
 // shapeOf returns the shape of a statement, whose literals have been replaced by
 // parameters, or nil if it has none that can be compiled. Each literal must
 // have been understood: a statement's plan stands for all its literals.
 func shapeOf(stmt sqlparser.Statement) *shape {
+	if kind, ok := controlOf(stmt); ok {
+		return &shape{kind: kind}
+	}
 	var s *shape
 	switch n := stmt.(type) {
 	case *sqlparser.Select:

@@ -40,6 +40,8 @@ func (c *client) runStatement(stmt *Compiled, query string, values []Value) (sch
 		return nil, nil, false, nil
 	case err != nil:
 		return nil, nil, true, c.failed(err)
+	case stmt.shape.kind.controls():
+		return nil, nil, true, nil
 	case res.Header == nil:
 		return types.OkResultSchema, []gms.Row{{res.OK}}, true, nil
 	}

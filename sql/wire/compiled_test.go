@@ -119,6 +119,7 @@ func TestCompiledOnTheWire(t *testing.T) {
 	seen(c, changes[0])
 	run(changes[0]) // to what it is already
 	run(changes[2:]...)
+	run("START TRANSACTION", "COMMIT WORK", "ROLLBACK WORK")
 	found := s.connect("root", mysql.CapabilityClientFoundRows)
 	seen(found, "USE d")
 	for _, q := range changes {
@@ -144,8 +145,8 @@ func TestCompiledForUpdate(t *testing.T) {
 	for _, read := range []string{"SELECT c FROM d.t WHERE id = 1 FOR UPDATE", "SELECT SUM(u) FROM d.t WHERE id BETWEEN 1 AND 2 FOR UPDATE"} {
 		seen(a, read)
 		seen(a, read)
-		before := s.server.Stats().Compiled
 		seen(a, "BEGIN")
+		before := s.server.Stats().Compiled
 		seen(a, read)
 		if s.server.Stats().Compiled != before+1 {
 			t.Errorf("not compiled: %s", read)

@@ -1,0 +1,53 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// controlOf returns the kind of a statement that begins or ends a transaction, and
+// false for others.
+func controlOf(stmt sqlparser.Statement) (shapeKind, bool) {
+	switch n := stmt.(type) {
+	case *sqlparser.Begin:
+		return shapeBegin, n.TransactionCharacteristic == ""
+	case *sqlparser.Commit:
+		return shapeCommit, true
+	case *sqlparser.Rollback:
+		return shapeRollback, true
+	}
+	return 0, false
+}
+
+// control begins or ends the session's transaction as go-mysql-server does, which
+// begins one first if there is none.
+func (c *Compiled) control(ctx *gms.Context, s *Session) (*Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	gms.IncrementStatusVariable(ctx, "Questions", 1)
+	s.ClearWarnings()
+	if open := current(ctx); open != nil {
+		if err := s.end(ctx, open, c.shape.kind); err != nil {
+			return nil, err
+		}
+	}
+	if c.shape.kind == shapeBegin {
+		ctx.SetTransaction(s.begin(gms.ReadWrite))
+		s.SetIgnoreAutoCommit(true)
+	} else {
+		s.SetIgnoreAutoCommit(false)
+		ctx.SetTransaction(nil)
+	}
+	last := s.GetLastQueryInfo()
+	last.RowCount.Store(-1)
+	last.FoundRows.Store(0)
+	return &Result{}, nil
+}
+
+func (s *Session) end(ctx *gms.Context, tr *transaction, kind shapeKind) error {
+	if kind == shapeRollback {
+		return s.Rollback(ctx, tr)
+	}
+	return s.CommitTransaction(ctx, tr)
+}
