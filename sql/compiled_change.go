@@ -4,12 +4,15 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
@@ -46,7 +49,7 @@ func newChange(info *tableInfo, l *lookup, s *shape) (*change, bool) {
 		set.codec = info.codec(set.to)
 		if a.from != "" {
 			set.from = info.Column(a.from)
-			if set.from < 0 || !info.codec(set.from).isInteger() || !set.codec.isInteger() || ch.sets(set.from) {
+			if set.from < 0 || !set.codec.sums(info.codec(set.from)) || ch.sets(set.from) {
 				return nil, false
 			}
 		}
@@ -226,6 +229,9 @@ func (s *setter) eval(ctx *gms.Context, row gms.Row, values []Value) (any, bool)
 	if !ok {
 		return nil, false
 	}
+	if s.from >= 0 && s.codec.kind == catalog.KindDecimal {
+		return s.decimal(ctx, row[s.from], v.Text)
+	}
 	if s.from >= 0 {
 		base, ok := wholeNumber(row[s.from])
 		if !ok {
@@ -247,6 +253,51 @@ func (k *keyCodec) column(ctx *gms.Context, v Value) (any, bool) {
 	return k.kept(ctx, v.Text)
 }
 
+// sums reports whether the column can be given the sum of another and a literal: of
+// whole numbers, or of decimals and a text, as clients send decimals.
+func (k *keyCodec) sums(from *keyCodec) bool {
+	if k.kind == catalog.KindDecimal {
+		return from.kind == catalog.KindDecimal
+	}
+	return k.isInteger() && from.isInteger()
+}
+
+// decimal returns a decimal column's value and a text added up by go-mysql-server's own
+// expression: to MySQL both are doubles, and so is their sum.
+func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
+	if base == nil || !isDecimalText(text) {
+		return nil, false
+	}
+	left, right := expression.NewLiteral(base, s.codec.typ), expression.NewLiteral(text, types.LongText)
+	sum := expression.NewPlus(left, right)
+	if s.minus {
+		sum = expression.NewMinus(left, right)
+	}
+	v, err := sum.Eval(ctx, nil)
+	if err != nil {
+		return nil, false
+	}
+	v, err = assign(ctx, v, s.codec.typ, "", 0)
+	_, ok := v.(decimal.Decimal)
+	return v, ok && err == nil
+}
+
+// isDecimalText reports whether a text is a number with digits before its point, and
+// digits behind it if it has one.
+func isDecimalText(text string) bool {
+	whole, part, hasPart := strings.Cut(strings.TrimPrefix(text, "-"), ".")
+	return isDigits(whole) && (!hasPart || isDigits(part))
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 65
+}
+
 // kept returns a string as the column keeps it.
 func (k *keyCodec) kept(ctx *gms.Context, text string) (any, bool) {
 	switch k.kind {
@@ -255,6 +306,14 @@ func (k *keyCodec) kept(ctx *gms.Context, text string) (any, bool) {
 			return nil, false
 		}
 	case catalog.KindBinary, catalog.KindVarbinary, catalog.KindBlob:
+	case catalog.KindDecimal:
+		if _, part, _ := strings.Cut(text, "."); !isDecimalText(text) || len(part) > int(k.scale) {
+			return nil, false // it may be rounded
+		}
+	case catalog.KindDatetime:
+		if _, err := time.Parse(time.DateTime, text); err != nil || len(text) != len(time.DateTime) || text[0] == '0' {
+			return nil, false
+		}
 	default:
 		return nil, false
 	}
