@@ -174,6 +174,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if !ok {
 		st = statement{text: prepare.PrepareStmt}
 	}
+	mendTimes(prepare.BindVars)
 	bound, plain := boundValues(prepare.BindVars)
 	stmt, isCompiled := compiled{}, false
 	if plain {
