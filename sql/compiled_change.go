@@ -289,6 +289,18 @@ func isDecimalText(text string) bool {
 	return isDigits(whole) && (!hasPart || isDigits(part))
 }
 
+// isTimeText reports whether a text is a date and a time of day, with up to six digits of
+// a second's fraction.
+func isTimeText(text string) bool {
+	const most = len(time.DateTime + ".999999")
+	_, err := time.Parse(time.DateTime, text)
+	if err != nil || len(text) < len(time.DateTime) || len(text) > most || text[0] == '0' {
+		return false
+	}
+	fraction := text[len(time.DateTime):]
+	return fraction == "" || fraction[0] == '.' && isDigits(fraction[1:])
+}
+
 func isDigits(s string) bool {
 	for i := range len(s) {
 		if !isDigit(s[i]) {
@@ -311,7 +323,7 @@ func (k *keyCodec) kept(ctx *gms.Context, text string) (any, bool) {
 			return nil, false // it may be rounded
 		}
 	case catalog.KindDatetime:
-		if _, err := time.Parse(time.DateTime, text); err != nil || len(text) != len(time.DateTime) || text[0] == '0' {
+		if !isTimeText(text) {
 			return nil, false
 		}
 	default:

@@ -76,7 +76,7 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 	if !ok && c.shape.join != nil {
 		return c.compileJoin(ctx, []*tableInfo{info}, values)
 	}
-	if !ok || info.virtual || info.keyless() {
+	if !ok || info.virtual || info.keyless() && c.shape.kind != shapeInsert {
 		return refused, nil
 	}
 	if _, empty, ok := l.keys(values); empty || !ok {
