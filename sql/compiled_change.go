@@ -24,6 +24,8 @@ import (
 type change struct {
 	// set is nil for a DELETE.
 	set []setter
+	// rest are the conditions besides the key.
+	rest []residual
 }
 
 // A setter gives a column its new value: that of a literal, or of another column
@@ -36,11 +38,11 @@ type setter struct {
 
 // newChange returns the change that a shape asks for, and false if it is none of
 // those.
-func newChange(info *tableInfo, l *lookup, s *shape) (*change, bool) {
+func newChange(info *tableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
 	if !l.unique || len(l.parts) != len(l.index.parts) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
 		return nil, false
 	}
-	ch := &change{}
+	ch := &change{rest: rest}
 	for _, a := range s.set {
 		set := setter{assignment: a, to: info.Column(a.column), from: -1}
 		if set.to < 0 {
@@ -83,7 +85,16 @@ func hasName(names []string, name string) bool {
 // codec returns what makes keys of a column, were it part of one.
 func (info *tableInfo) codec(column int) *keyCodec {
 	k := makeKeyCodec(info.rows.columns[column].valueCodec, info.Columns[column].Type)
+	k.nullable = info.Columns[column].Nullable
 	return &k
+}
+
+// takes reports whether a literal is of a kind that the column may hold.
+func (k *keyCodec) takes(v Value) bool {
+	if v.IsNull {
+		return k.nullable
+	}
+	return v.IsNumber == k.isInteger()
 }
 
 func (ch *change) sets(column int) bool {
@@ -109,7 +120,8 @@ func plainTable(info *tableInfo) bool {
 // runChange changes the row that the literals give.
 func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values []Value) (*Result, error) {
 	r, _, ok := f.lookup.keys(values)
-	if !ok || !f.change.fits(values) {
+	bounds, can := boundsOf(f.change.rest, values)
+	if !ok || !can || !f.change.fits(values) {
 		return nil, ErrPlan
 	}
 	if err := f.writable(c, tr); err != nil {
@@ -125,7 +137,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values 
 	if !found {
 		return &Result{OK: f.change.ok(ctx, 0, 0)}, nil
 	}
-	done, err := f.changeRow(ctx, c, tr, p, values)
+	done, err := f.changeRow(ctx, c, tr, p, values, bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -158,10 +170,13 @@ func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 
 // changeRow changes one row as go-mysql-server has an editor do it. What that
 // refuses go-mysql-server shall try again, to say why.
-func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p region.Ptr, values []Value) (types.OkResult, error) {
+func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
 	old, err := loadRow(tr.tx, f.info.rows, p, nil)
 	if err != nil {
 		return types.OkResult{}, conflict(err)
+	}
+	if !meets(f.change.rest, old, bounds) {
+		return f.change.ok(ctx, 0, 0), nil
 	}
 	row, ok := f.change.apply(ctx, old, values)
 	if !ok {
@@ -200,7 +215,7 @@ func (ch *change) fits(values []Value) bool {
 	for i := range ch.set {
 		s := &ch.set[i]
 		v, ok := s.value.in(values)
-		if !ok || v.IsNumber != s.codec.isInteger() {
+		if !ok || !s.codec.takes(v) {
 			return false
 		}
 	}
@@ -226,8 +241,8 @@ func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row,
 
 func (s *setter) eval(ctx *gms.Context, row gms.Row, values []Value) (any, bool) {
 	v, ok := s.value.in(values)
-	if !ok {
-		return nil, false
+	if !ok || v.IsNull {
+		return nil, ok && s.from < 0
 	}
 	if s.from >= 0 && s.codec.kind == catalog.KindDecimal {
 		return s.decimal(ctx, row[s.from], v.Text)

@@ -133,8 +133,11 @@ func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, valu
 	for i, at := range in.columns {
 		v, ok := from[i].in(values)
 		k := in.codecs[i]
-		if !ok || v.IsNumber != k.isInteger() {
+		if !ok || !k.takes(v) {
 			return nil, false
+		}
+		if v.IsNull {
+			continue
 		}
 		if row[at], ok = k.column(ctx, v); !ok {
 			return nil, false

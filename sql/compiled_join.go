@@ -88,6 +88,20 @@ func (c *Compiled) compileJoin(ctx *gms.Context, infos []*tableInfo, values []Va
 	return f, nil
 }
 
+// lookup returns the whole unique key that conditions give of their only table, and
+// what else they say of its row.
+func (s *joinShape) lookup(info *tableInfo) (lookup, []residual, bool) {
+	b, ok := s.bind([]*tableInfo{info})
+	if !ok || !b.lookups() || !b.tables[0].lookup.isPoint() {
+		return lookup{}, nil, false
+	}
+	t := b.tables[0]
+	for i := range t.rest {
+		t.rest[i].at = t.columns[t.rest[i].at] // the row is read as a whole
+	}
+	return t.lookup, t.rest, true
+}
+
 // bind finds the columns of the conditions, and which literals the columns of each
 // table are equal to.
 func (s *joinShape) bind(infos []*tableInfo) (*binding, bool) {
@@ -325,13 +339,11 @@ func (p *selectPlan) outputs(ctx *gms.Context) (out []columnRef, direct bool) {
 
 // run returns the rows that the literals give.
 func (j *join) run(ctx *gms.Context, e *Engine, s *Session, tr *transaction, values []Value) ([]gms.Row, error) {
-	bounds, ok := j.bounds(values)
-	if !ok {
-		return nil, ErrPlan
-	}
-	ranges := make([]keyRange, len(j.tables))
+	ranges, bounds := make([]keyRange, len(j.tables)), make([][][]byte, len(j.tables))
 	for i, t := range j.tables {
-		if ranges[i], _, ok = t.lookup.keys(values); !ok {
+		var ok, can bool
+		ranges[i], _, ok = t.lookup.keys(values)
+		if bounds[i], can = boundsOf(t.rest, values); !ok || !can {
 			return nil, ErrPlan
 		}
 	}
@@ -345,17 +357,14 @@ func (j *join) run(ctx *gms.Context, e *Engine, s *Session, tr *transaction, val
 	return j.product(found), nil
 }
 
-// bounds are what rows are compared with, and false if a column could not hold it.
-func (j *join) bounds(values []Value) ([][][]byte, bool) {
-	bounds := make([][][]byte, len(j.tables))
-	for i, t := range j.tables {
-		for k := range t.rest {
-			b, ok := t.rest[k].codec.literal(nil, t.rest[k].value, values)
-			if !ok {
-				return nil, false
-			}
-			bounds[i] = append(bounds[i], b)
+// boundsOf is what rows are compared with, and false if a column could not hold it.
+func boundsOf(rest []residual, values []Value) (bounds [][]byte, ok bool) {
+	for i := range rest {
+		b, ok := rest[i].codec.literal(nil, rest[i].value, values)
+		if !ok {
+			return nil, false
 		}
+		bounds = append(bounds, b)
 	}
 	return bounds, true
 }
@@ -386,16 +395,17 @@ func (t *joinedTable) rows(ctx *gms.Context, e *Engine, s *Session, tr *transact
 	}
 	kept := rows[:0]
 	for _, row := range rows {
-		if t.meets(row, bounds) {
+		if meets(t.rest, row, bounds) {
 			kept = append(kept, row)
 		}
 	}
 	return kept, err
 }
 
-func (t *joinedTable) meets(row gms.Row, bounds [][]byte) bool {
-	for i := range t.rest {
-		if !t.rest[i].holds(row, bounds[i]) {
+// meets reports whether a row meets conditions.
+func meets(rest []residual, row gms.Row, bounds [][]byte) bool {
+	for i := range rest {
+		if !rest[i].holds(row, bounds[i]) {
 			return false
 		}
 	}

@@ -46,15 +46,15 @@ var flipped = map[string]string{
 	sqlparser.LessEqualStr: sqlparser.GreaterEqualStr, sqlparser.GreaterEqualStr: sqlparser.LessEqualStr,
 }
 
-// joined takes the tables and conditions of a SELECT whatever their number.
-func (s *shape) joined(n *sqlparser.Select) bool {
+// joined takes tables and conditions whatever their number.
+func (s *shape) joined(from sqlparser.TableExprs, where *sqlparser.Where) bool {
 	s.join = &joinShape{}
-	for _, t := range n.From {
+	for _, t := range from {
 		if !s.joinFrom(t) {
 			return false
 		}
 	}
-	return n.Where != nil && s.joinCondition(n.Where.Expr)
+	return where != nil && s.joinCondition(where.Expr)
 }
 
 func (s *shape) joinFrom(e sqlparser.TableExpr) bool {

@@ -84,7 +84,7 @@ func (k *keyCodec) isInteger() bool {
 // literal appends the encoding of a literal that the column can hold as it is.
 func (k *keyCodec) literal(dst []byte, l operand, values []Value) ([]byte, bool) {
 	v, ok := l.in(values)
-	if !ok || v.IsNumber != k.isInteger() {
+	if !ok || v.IsNull || v.IsNumber != k.isInteger() {
 		return dst, false
 	}
 	dst = append(dst, keyValue)

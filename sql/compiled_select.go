@@ -73,8 +73,12 @@ func (p *planPool) give(s *selectPlan) {
 func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*form, error) {
 	refused := &form{info: info, refused: true}
 	l, ok := c.lookup(info)
-	if !ok && c.shape.join != nil {
+	if !ok && c.shape.join != nil && c.shape.kind == shapeSelect {
 		return c.compileJoin(ctx, []*tableInfo{info}, values)
+	}
+	var rest []residual
+	if !ok && c.shape.join != nil {
+		l, rest, ok = c.shape.join.lookup(info)
 	}
 	if !ok || info.virtual || info.keyless() && c.shape.kind != shapeInsert {
 		return refused, nil
@@ -90,7 +94,7 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 		return refused, nil
 	}
 	if c.shape.kind != shapeSelect {
-		return c.compileChange(info, l), nil
+		return c.compileChange(info, l, rest), nil
 	}
 	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}, first: c.shape.first}
 	if f.columns, ok = p.columns(ctx, info); !ok && f.first != nil {
@@ -102,13 +106,13 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 }
 
 // compileChange makes the form of a statement that is no SELECT.
-func (c *Compiled) compileChange(info *tableInfo, l lookup) *form {
+func (c *Compiled) compileChange(info *tableInfo, l lookup, rest []residual) *form {
 	f := &form{info: info, lookup: l}
 	var ok bool
 	if c.shape.kind == shapeInsert {
 		f.insert, ok = newInsertion(info, c.shape)
 	} else {
-		f.change, ok = newChange(info, &l, c.shape)
+		f.change, ok = newChange(info, &l, c.shape, rest)
 	}
 	f.refused = !ok
 	return f

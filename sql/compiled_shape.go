@@ -123,7 +123,7 @@ func shapeOfSelect(n *sqlparser.Select) *shape {
 		}
 		return s
 	}
-	joined := wide.joined(n)
+	joined := wide.joined(n.From, n.Where)
 	switch {
 	case s.simple && joined:
 		s.join = wide.join
@@ -139,8 +139,8 @@ func shapeOfUpdate(n *sqlparser.Update) *shape {
 	if n.Ignore != "" || n.With != nil || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
-	s := &shape{kind: shapeUpdate, simple: true}
-	if !s.from(n.TableExprs) || !s.conditions(n.Where) || !s.assignments(n.Exprs) {
+	s := shapeOfChange(shapeUpdate, n.TableExprs, n.Where)
+	if s == nil || !s.assignments(n.Exprs) {
 		return nil
 	}
 	return s
@@ -150,11 +150,24 @@ func shapeOfDelete(n *sqlparser.Delete) *shape {
 	if len(n.Targets) > 0 || n.With != nil || len(n.Partitions) > 0 || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
-	s := &shape{kind: shapeDelete, simple: true}
-	if !s.from(n.TableExprs) || !s.conditions(n.Where) {
-		return nil
+	return shapeOfChange(shapeDelete, n.TableExprs, n.Where)
+}
+
+// shapeOfChange takes the table of a change and its conditions, which may say more of
+// the row than its key.
+func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.Where) *shape {
+	s, wide := &shape{kind: kind, simple: true}, &shape{kind: kind, simple: true}
+	joined := wide.from(from) && wide.joined(from, where)
+	switch {
+	case s.from(from) && s.conditions(where):
+		if joined {
+			s.join = wide.join
+		}
+		return s
+	case joined:
+		return wide
 	}
-	return s
+	return nil
 }
 
 func shapeOfInsert(n *sqlparser.Insert) *shape {

@@ -467,7 +467,7 @@ func (g generator) where(table string) string {
 	n, s := g.number, g.string
 	switch table {
 	case "t":
-		return g.pick("id = "+n(), "id = "+n(), "id BETWEEN "+n()+" AND "+n(), "k = "+n(), "id = "+n()+" AND k = "+n(), "k BETWEEN "+n()+" AND "+n(), "id > "+n(), "id="+s())
+		return g.pick("id = "+n(), "id = "+n(), "id BETWEEN "+n()+" AND "+n(), "k = "+n(), "id = "+n()+" AND k = "+n(), "id = "+n()+" AND k < "+n(), "c = "+s()+" AND id = "+n(), "k BETWEEN "+n()+" AND "+n(), "id > "+n(), "id="+s())
 	case "u":
 		return g.pick("a = "+n()+" AND b = "+n(), "d = "+s(), "a = "+n(), "a = "+n()+" AND b BETWEEN "+n()+" AND "+n(), "b = "+n(), "a BETWEEN "+n()+" AND "+n())
 	case "n":

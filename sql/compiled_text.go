@@ -9,16 +9,20 @@ import (
 )
 
 // A Value is a literal of a statement, or what a client has bound to one of
-// its parameters: a whole number or a string.
+// its parameters: a whole number, a string or NULL.
 type Value struct {
 	Text     string // of a string
 	Number   int64  // of a number
 	IsNumber bool
+	IsNull   bool
 }
 
 // expr returns the literal.
 func (v Value) expr() sqlparser.Expr {
-	if v.IsNumber {
+	switch {
+	case v.IsNull:
+		return &sqlparser.NullVal{}
+	case v.IsNumber:
 		return sqlparser.NewIntVal(strconv.AppendInt(nil, v.Number, 10))
 	}
 	return sqlparser.NewStrVal([]byte(v.Text))

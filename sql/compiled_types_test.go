@@ -170,3 +170,56 @@ func TestCompiledBinaryRandom(t *testing.T) {
 		t.Errorf("only %d of %d statements ran compiled", p.done, p.all)
 	}
 }
+
+// NULL for a parameter is a value like others where a column may hold it, and not the
+// business of compiled statements elsewhere.
+func TestCompiledNull(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	null := Value{IsNull: true}
+	p.mustBind("UPDATE t SET pad = ? WHERE id = ?", null, intValue(4))
+	p.mustBind("UPDATE u SET v = ?, d = ?, e = ?, f = ?, j = ? WHERE a = 1 AND b = 3", null, null, null, null, null)
+	p.mustBind("UPDATE h SET w = ?, x = ? WHERE id = 3", null, null)
+	p.bind("INSERT INTO u (a, b, v, d) VALUES (7, ?, ?, ?)", intValue(0), null, null)
+	for i := range 3 {
+		if done := p.bind("INSERT INTO u (a, b, v, d) VALUES (7, ?, ?, ?)", intValue(int64(1+i)), null, null); !done {
+			t.Error("an INSERT of NULL is not compiled")
+		}
+		if done := p.bind("INSERT INTO f (a, b, p, ps) VALUES (7, ?, ?, ?)", intValue(int64(1+i)), null, null); done != (i > 0) {
+			t.Errorf("an INSERT of a row that refers to none: compiled %v", done)
+		}
+	}
+	for q, bound := range map[string][]Value{
+		"SELECT * FROM t WHERE id = ?": {null}, "SELECT * FROM t WHERE id BETWEEN ? AND 3": {null}, "SELECT * FROM t WHERE id = 4 AND pad = ?": {null}, "DELETE FROM u WHERE d = ?": {null}, "UPDATE t SET k = ? WHERE id = 4": {null},
+		"UPDATE u SET b = b + ? WHERE a = 1 AND b = 8": {null}, "UPDATE t SET k = -? WHERE id = 4": {null}, "UPDATE u SET v = v - ? WHERE a = 1 AND b = 8": {null}, "INSERT INTO t (id, c) VALUES (77, ?)": {null}, "UPDATE u SET a = ? WHERE a = 1 AND b = 8": {null},
+	} {
+		for range 3 {
+			if p.bind(q, bound...) {
+				t.Errorf("compiled with NULL: %s", q)
+			}
+		}
+	}
+	p.bind("INSERT INTO t (id, k, c, pad) VALUES (?, 1, 'c', 'p')", null) // draws a number
+	p.bind("INSERT INTO t (id, k, c, pad) VALUES (?, 1, 'c', 'p')", null)
+	p.same("t", "u", "h", "f")
+}
+
+// A change of a row under conditions beyond its key, as of programs that lock
+// optimistically.
+func TestCompiledConditionalChanges(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	p.must(
+		"UPDATE t SET c = 'new', k = k + 1 WHERE id = 5 AND k = 4", "UPDATE t SET pad = 'z' WHERE id = 6 AND k >= 3 AND k < 9", "UPDATE t SET pad = 'z' WHERE id = 6 AND 9 < k", "UPDATE t SET pad = 'q' WHERE id = 9 AND c = 'O'",
+		"UPDATE t SET pad = 'q' WHERE id = 9 AND pad = 'y'", "UPDATE u SET d = 'dd' WHERE a = 1 AND b = 3 AND d = 'd3'", "DELETE FROM t WHERE id = 7 AND k = 999", "DELETE FROM t WHERE id = 7 AND k = 6", "DELETE FROM u WHERE a = 1 AND b = 8 AND d = 'D8'",
+		"DELETE FROM n WHERE s = 'S8' AND x BETWEEN -20 AND 0", "UPDATE h SET x = 3 WHERE w = 'w3' AND id = -7", "UPDATE t SET k = 1 WHERE id = 4000 AND k = 1",
+	)
+	for _, q := range []string{"UPDATE t SET pad = 'z' WHERE id = 6 AND k = 'a'", "UPDATE t SET pad = 'z' WHERE k = 3 AND c = 'x'", "UPDATE t SET pad = 'z' WHERE id = 6 AND k <> 3", "UPDATE t SET pad = 'z' WHERE id = 6 AND k < 99999999999", "DELETE FROM t WHERE id = 8 AND k = c", "DELETE FROM p WHERE id = 38 AND y = 3"} {
+		for range 3 {
+			if p.run(q) {
+				t.Errorf("compiled: %s", q)
+			}
+		}
+	}
+	p.same("t", "u", "n", "h", "p")
+}

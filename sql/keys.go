@@ -36,6 +36,8 @@ type keyCodec struct {
 	precision uint8
 	// length is that of the type: in bytes for BINARY and VARBINARY.
 	length int
+	// nullable says that the column may hold NULL.
+	nullable bool
 }
 
 func newKeyCodec(d catalog.Type, prefix uint32) (keyCodec, error) {

@@ -99,7 +99,7 @@ func (s *connState) setStatus(ctx *gms.Context, c *mysql.Conn) {
 }
 
 // boundValues are the values bound to the parameters of a prepared statement,
-// and false if any is not a whole number or a string.
+// and false if any is not a whole number, a string or NULL.
 func boundValues(vars map[string]*querypb.BindVariable) ([]sql.Value, bool) {
 	values := make([]sql.Value, len(vars))
 	for i := range values {
@@ -122,6 +122,8 @@ func boundValue(v *querypb.BindVariable) (sql.Value, bool) {
 		return sql.Value{Number: n, IsNumber: true}, err == nil
 	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text, sqltypes.VarBinary: // as clients send strings
 		return sql.Value{Text: string(v.Value)}, true
+	case sqltypes.Null:
+		return sql.Value{IsNull: true}, true
 	}
 	return sql.Value{}, false
 }
