@@ -3,6 +3,8 @@ package sql
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/memo"
+
+	"github.com/farmsql/farmsql/catalog"
 )
 
 // A coster is go-mysql-server's, which has no price for a Max1Row, and takes half
@@ -166,6 +168,9 @@ func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 		return 0, false
 	}
 	k, all := x.key.lookup(ctx, ranges)
+	if k.Access == catalog.AccessHash {
+		return float64(len(all)), true // which holds whole unique keys
+	}
 	tx := c.e.m.Begin()
 	defer tx.Abort()
 	n := 0

@@ -53,6 +53,21 @@ func TestCountedRanges(t *testing.T) {
 	}
 }
 
+// Keys of a hash table are counted without a look at it, and each may lead to a row.
+func TestCountedHash(t *testing.T) {
+	c := newInstance(t).client("")
+	countedTables(c)
+	c.exec("CREATE TABLE h (w INT, thing INT, PRIMARY KEY (w, thing) USING HASH)")
+	c.exec("INSERT INTO h SELECT w, thing FROM stock")
+	const query = "SELECT line.n FROM h JOIN line ON line.w = h.w AND line.thing = h.thing WHERE line.w = 1 AND line.o = 7 AND h.w = 1 AND h.thing IN (490, 497, 3000)"
+	if got := c.exec(query); len(got) != 2 {
+		t.Errorf("%d rows", len(got))
+	}
+	if plan := fmt.Sprint(c.exec("EXPLAIN PLAN " + query)); !strings.Contains(plan, "{[1, 1], [490, 490]}, {[1, 1], [497, 497]}, {[1, 1], [3000, 3000]}") {
+		t.Errorf("three keys are not what is read of h:\n%s", plan)
+	}
+}
+
 // A plan that counts keys does not make them part of the transaction.
 func TestCountedRangesAreNotRead(t *testing.T) {
 	in := newInstance(t)

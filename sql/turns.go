@@ -42,6 +42,10 @@ type waiter struct {
 // whose client thinks holds others up no longer than this.
 const turnPatience = 200 * time.Millisecond
 
+// turnsMax is how many turns one transaction takes: one that changes more rows than that
+// is no matter of turns.
+const turnsMax = 1000
+
 func newTurns(c clock.Clock) *turns {
 	return &turns{clock: c, patience: turnPatience, taken: make(map[string]*turn)}
 }
@@ -66,6 +70,8 @@ func (t *turns) enter(tr *transaction, name string) *waiter {
 	defer t.mu.Unlock()
 	at := t.taken[name]
 	switch {
+	case tr.ended || len(tr.turns) == turnsMax:
+		return nil
 	case at == nil:
 		at = &turn{name: name}
 		t.taken[name] = at

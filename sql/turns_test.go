@@ -171,6 +171,27 @@ func TestTurnsPatience(t *testing.T) {
 	in.noTurns()
 }
 
+// A transaction that changes very many rows takes turns for some of them.
+func TestTurnsOfManyRows(t *testing.T) {
+	in := turnsInstance(t, time.Hour)
+	first, second := in.client("d"), in.client("d")
+	first.exec("BEGIN")
+	for id := range turnsMax {
+		first.exec(fmt.Sprintf("DELETE FROM t WHERE id = %d", -id))
+	}
+	first.exec("UPDATE t SET n = 1 WHERE id = 1")
+	second.exec("BEGIN")
+	second.exec("UPDATE t SET n = 2 WHERE id = 1")
+	if n := len(in.e.turns.taken); n != turnsMax+1 {
+		t.Errorf("%d turns", n)
+	}
+	first.exec("COMMIT")
+	if _, _, err := second.run("COMMIT"); !IsConflict(err) {
+		t.Error(err)
+	}
+	in.noTurns()
+}
+
 // Statements that are transactions by themselves, and reads, wait for nobody.
 func TestNoTurns(t *testing.T) {
 	in := turnsInstance(t, time.Hour)
