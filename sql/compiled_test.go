@@ -603,8 +603,10 @@ func TestCompiledConcurrently(t *testing.T) {
 		readers.Go(func() {
 			for i := range 150 {
 				for q, want := range map[string]string{
-					fmt.Sprintf("SELECT c FROM t WHERE id = %d", i%20):                         fmt.Sprintf("[[c%d]]", i%20),
-					fmt.Sprintf("SELECT SUM(k) FROM t WHERE id BETWEEN %d AND %d", i%10, i%20): fmt.Sprintf("[[%v]]", sumText(i%10, i%20)),
+					fmt.Sprintf("SELECT c FROM t WHERE id = %d", i%20):                                                      fmt.Sprintf("[[c%d]]", i%20),
+					fmt.Sprintf("SELECT x.c FROM t x JOIN t y ON x.id = y.id WHERE y.id = %d AND y.k < 5", i%20):            fmt.Sprintf("[[c%d]]", i%20),
+					fmt.Sprintf("SELECT SUM(x.k) FROM t AS x, t AS y WHERE x.id = y.id AND y.id = %d AND y.c = 'c5'", i%20): fmt.Sprintf("[[%v]]", sumIf(i%20 == 5)),
+					fmt.Sprintf("SELECT SUM(k) FROM t WHERE id BETWEEN %d AND %d", i%10, i%20):                              fmt.Sprintf("[[%v]]", sumText(i%10, i%20)),
 				} {
 					_, rows, _, err := r.compiled(q)
 					for IsConflict(err) {
@@ -621,6 +623,13 @@ func TestCompiledConcurrently(t *testing.T) {
 		c.exec(fmt.Sprintf("ALTER TABLE d.t ADD COLUMN x%d INT FIRST", i))
 	}
 	readers.Wait()
+}
+
+func sumIf(found bool) any {
+	if found {
+		return 2
+	}
+	return nil
 }
 
 func sumText(lo, hi int) any {
