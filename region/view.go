@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/prefetch"
 )
 
 // A View reads parts of an object of this machine in place. Who needs little of
@@ -30,7 +31,7 @@ func (r *Region) Look(p Ptr) (View, error) { return r.aim(p).Look() }
 func (r *Region) Fetch(p Ptr) Aim {
 	a := r.aim(p)
 	if a.object != nil {
-		prefetch(a.object)
+		prefetch.Lines(a.object, 1)
 	}
 	return a
 }
@@ -79,19 +80,15 @@ func (r *Region) FetchAll(p Ptr) {
 	if !ok {
 		return
 	}
-	size := p.Class().Size()
-	object := r.m.Pointer(off, uint64(size))
-	for at := 0; at < min(size, fetchMax*lineBytes); at += lineBytes {
-		prefetch(unsafe.Add(object, at))
-	}
+	c := p.Class()
+	prefetch.Lines(r.m.Pointer(off, uint64(c.Size())), min(c.lines(), fetchMax))
 }
 
 // Touch has the processor fetch the lines that hold bytes from to to of the
 // payload, and does not wait for them. What lies outside is left out.
 func (v View) Touch(from, to int) {
-	first, last := v.lines(from, to)
-	for ; first <= last; first++ {
-		prefetch(unsafe.Add(v.object, first*lineBytes))
+	if first, last := v.lines(from, to); first <= last {
+		prefetch.Lines(unsafe.Add(v.object, first*lineBytes), last+1-first)
 	}
 }
 

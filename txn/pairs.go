@@ -29,6 +29,10 @@ func (o Operation) Fetch(p region.Ptr) region.Aim {
 	return rt.local.Fetch(p)
 }
 
+// FetchAll has the processor fetch all of the object p, if this machine is its primary,
+// and does not wait for it.
+func (o Operation) FetchAll(p region.Ptr) { o.w.m.fetchAll(p) }
+
 // CountReads counts n objects that have been looked at by what Fetch returned. For
 // each of them by itself it would cost as much as the look.
 func (o Operation) CountReads(n int) { o.w.stats.localReads.Add(uint64(n)) }
@@ -41,7 +45,11 @@ func (t *Tx) Fetch(p region.Ptr) {
 	if t.state == nil {
 		return
 	}
-	if rt := t.m.route(p.Addr.Region()); rt != nil && rt.primary {
+	t.m.fetchAll(p)
+}
+
+func (m *Machine) fetchAll(p region.Ptr) {
+	if rt := m.route(p.Addr.Region()); rt != nil && rt.primary {
 		rt.local.FetchAll(p)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -66,6 +67,9 @@ func (e *entrance) store(s *shard) {
 	e.tail.Store(s.first.Incarnation()<<8 | uint64(s.born))
 }
 
+// fetch has the processor fetch the entrance.
+func (e *entrance) fetch() { prefetch.Of(e) }
+
 // way returns the prefix with which h comes to the shard, and the shard's first bucket.
 func (e *entrance) way(h uint64, c region.Class) (prefix uint64, first region.Ptr) {
 	tail := e.tail.Load()
@@ -98,10 +102,9 @@ func (d *directory) find(h uint64) *shard {
 }
 
 // entrance returns what leads to the shard that find returns.
-func (d *directory) entrance(h uint64) *entrance {
-	r := d.table.Load()
-	return &r.entrances[h>>(64-r.bits)]
-}
+func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entrance(h) }
+
+func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>(64-r.bits)] }
 
 // add enters a shard, over those that it split from and under those that split
 // from it.

@@ -87,8 +87,7 @@ func (o *opened) seek(home, next region.View, prefix, h uint64, key, dst []byte)
 // seekHome looks for key in slots of its home; nowhere means that it is in none of
 // them.
 func (o *opened) seekHome(home region.View, slots uint, prefix, h uint64, key, dst []byte) ([]byte, finding) {
-	depth := int(uint8(home.Word(versionsWord) >> depthShift))
-	if depth == 0 || !covers(prefix, h, depth-1) {
+	if !livesIn(home, prefix, h) {
 		return nil, undecided
 	}
 	value, ok, decided := o.pick(home, o.dataOffset(0), slots, key, dst)
@@ -110,9 +109,9 @@ func (o *opened) seekNext(home, next region.View, slots uint, key, dst []byte) (
 	case ok:
 		return value, atNext
 	}
-	a, b, link := home.Word(versionsWord), next.Word(versionsWord), home.Word(linkWord)
+	link := home.Word(linkWord)
 	switch {
-	case uint16(a>>forwardShift) != uint16(b>>backShift) || !home.Valid() || !next.Valid():
+	case !areJoint(home, next):
 		return nil, undecided
 	case link != 0:
 		return nil, chained
@@ -120,11 +119,24 @@ func (o *opened) seekNext(home, next region.View, slots uint, key, dst []byte) (
 	return nil, nowhere
 }
 
+// livesIn reports whether home is the home of keys with hash h, which come there with
+// prefix. It is not when the shard has split, or is not in use yet.
+func livesIn(home region.View, prefix, h uint64) bool {
+	depth := int(uint8(home.Word(versionsWord) >> depthShift))
+	return depth != 0 && covers(prefix, h, depth-1)
+}
+
+// areJoint reports whether a bucket and the one after it are of one moment, so that what
+// is in neither was in neither then.
+func areJoint(home, next region.View) bool {
+	a, b := home.Word(versionsWord), next.Word(versionsWord)
+	return uint16(a>>forwardShift) == uint16(b>>backShift) && home.Valid() && next.Valid()
+}
+
 // seekChain looks for key in the first block of its home's chain, which hardly any
 // chain is longer than.
 func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, dst []byte) ([]byte, finding) {
-	addr, tail, version := home.Word(linkWord), home.Word(linkWord+1), uint16(home.Word(versionsWord))
-	p := region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8)
+	p, version := chainOf(home)
 	if !home.Valid() || p.Class().Capacity() < o.blockBytes() {
 		return nil, undecided
 	}
@@ -145,6 +157,12 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 		return nil, undecided
 	}
 	return nil, nowhere
+}
+
+// chainOf returns where the first block of home's chain is, and the version of the chain.
+func chainOf(home region.View) (block region.Ptr, version uint16) {
+	addr, tail := home.Word(linkWord), home.Word(linkWord+1)
+	return region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8), uint16(home.Word(versionsWord))
 }
 
 // The words at the beginning of a bucket (see page), and where in them things are.

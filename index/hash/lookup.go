@@ -17,12 +17,13 @@ const restartsMax = 10000
 // buffer is what a lookup reads into.
 type buffer struct {
 	pair   []byte // two buckets
+	value  []byte
 	block  []byte
 	object []byte // an outside pair, as large as was needed so far
 }
 
 func newBuffer(lay *layout) *buffer {
-	return &buffer{pair: make([]byte, 2*lay.class.Capacity())}
+	return &buffer{pair: make([]byte, 2*lay.class.Capacity()), value: make([]byte, lay.dataBytes)}
 }
 
 func (b *buffer) sized(p *[]byte, n int) []byte {

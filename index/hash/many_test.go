@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,16 +44,18 @@ func compareMany(t *testing.T, tb *Table) {
 	for i := range 2000 { // half of them absent
 		keys = append(keys, glanceKey(i))
 	}
-	asked := 0
-	err := tb.LookupMany(keys, func(i int, value []byte, ok bool) {
-		want, found, err := tb.Lookup(keys[i], nil)
-		if err != nil || i != asked || ok != found || !bytes.Equal(value, want) {
-			t.Fatalf("key %d %q: %q %v, Lookup says %q %v, %v", i, keys[i], value, ok, want, found, err)
+	for _, n := range []int{0, 1, groupKeys - 1, groupKeys + 1, keysOfOperation + 1, len(keys)} {
+		answers := make([]int, n)
+		err := tb.LookupMany(keys[:n], func(i int, value []byte, ok bool) {
+			want, found, err := tb.Lookup(keys[i], nil)
+			if err != nil || ok != found || !bytes.Equal(value, want) {
+				t.Fatalf("key %d %q: %q %v, Lookup says %q %v, %v", i, keys[i], value, ok, want, found, err)
+			}
+			answers[i]++
+		})
+		if err != nil || slices.ContainsFunc(answers, func(n int) bool { return n != 1 }) {
+			t.Fatalf("answers for %d keys: %v, %v", n, answers, err)
 		}
-		asked++
-	})
-	if err != nil || asked != len(keys) {
-		t.Fatalf("%d of %d keys, %v", asked, len(keys), err)
 	}
 }
 
@@ -183,4 +186,102 @@ func TestLookupManyAllocates(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// TestLookupManyOvertaken: a key that is moved from the bucket after its home to its
+// home, between the two looks, is found, for it is there all the time. The pipeline
+// answers the keys of one group while it is between the two with the next but one.
+func TestLookupManyOvertaken(t *testing.T) {
+	const buckets = 16
+	tb := newTable(t, Config{Buckets: buckets})
+	insert := func(keys ...[]byte) {
+		for _, key := range keys {
+			mustRun(t, tb.m, func(tx *txn.Tx) error { return tb.Insert(tx, key, key) })
+		}
+	}
+	// The last two buckets and the one after them are full.
+	homes, afters := keysOf(t, tb, buckets-2, 5), keysOf(t, tb, buckets-1, 8)
+	insert(homes...)
+	insert(afters[:7]...)
+	last := homes[4]
+	if !isNext(t, tb, last) {
+		t.Fatal("the key is at home")
+	}
+	keys := slices.Repeat([][]byte{[]byte("none")}, 2*groupKeys+1)
+	keys[2*groupKeys] = last
+	found := false
+	if err := tb.LookupMany(keys, func(i int, value []byte, ok bool) {
+		if i == 0 { // one more pair has room when the key moves to its home
+			mustRun(t, tb.m, func(tx *txn.Tx) error { _, err := tb.Delete(tx, homes[0]); return err })
+			insert(afters[7])
+		}
+		found = found || ok && i == 2*groupKeys && bytes.Equal(value, last)
+	}); err != nil || !found || isNext(t, tb, last) {
+		t.Errorf("found %v, moved %v, %v", found, !isNext(t, tb, last), err)
+	}
+}
+
+// isNext reports whether key is in the bucket after its home.
+func isNext(t *testing.T, tb *Table, key []byte) bool {
+	t.Helper()
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := tb.m.Start()
+	defer op.End()
+	h := sum(o.seed, key)
+	prefix, first := o.home(h)
+	home, next, ok := op.LookPair(first)
+	if !ok {
+		t.Fatal("a bucket cannot be looked at")
+	}
+	_, at := o.seek(home, next, prefix, h, key, nil)
+	return at == atNext
+}
+
+// keysOf returns n keys whose home is bucket home of the table's only shard.
+func keysOf(t *testing.T, tb *Table, home, n int) (keys [][]byte) {
+	t.Helper()
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(0); len(keys) < n; i++ {
+		key := binary.BigEndian.AppendUint64(nil, i)
+		if bucketOf(sum(o.seed, key), o.buckets) == home {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// TestLookupManyOfOneKey: a value of many lines, changed as fast as can be, is seen
+// as one writer left it.
+func TestLookupManyOfOneKey(t *testing.T) {
+	tb := newTable(t, Config{ValueBytes: 2000, Neighbourhood: 2})
+	key := []byte("key")
+	put := func(n int) {
+		mustRun(t, tb.m, func(tx *txn.Tx) error { return tb.Put(tx, key, bytes.Repeat([]byte{byte(n)}, 2000)) })
+	}
+	put(0)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 1; !stop.Load(); n++ {
+			put(n)
+		}
+	})
+	keys := slices.Repeat([][]byte{key}, 64)
+	for range 2000 / scale {
+		if err := tb.LookupMany(keys, func(i int, v []byte, ok bool) {
+			if !ok || len(v) != 2000 || bytes.Count(v, v[:1]) != len(v) {
+				t.Errorf("lookup %d: found %v, %d bytes of more than one writer", i, ok, len(v))
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
 }

@@ -92,8 +92,8 @@ type opened struct {
 	*anchor
 	dir    *directory
 	growth growth
-	// buffers are for lookups, batches for many at once.
-	buffers, batches sync.Pool
+	// buffers are for lookups, pipelines for many together.
+	buffers, pipelines sync.Pool
 }
 
 // Open returns machine m's handle on the table with this anchor. Nothing is read
@@ -150,7 +150,7 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	}
 	o := &opened{anchor: a, dir: newDirectory(&shard{shardPtr: a.root})}
 	o.buffers.New = func() any { return newBuffer(&a.layout) }
-	o.batches.New = func() any { return newLookups(&a.layout) }
+	o.pipelines.New = func() any { return newPipeline(&a.layout) }
 	return o, nil
 }
 

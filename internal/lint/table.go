@@ -6,7 +6,7 @@ const module = "github.com/farmsql/farmsql"
 // layers is the house: a package imports only from lines above its own.
 // Packages need not exist yet. "." is the module's root.
 var layers = [][]string{
-	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "metrics"},
+	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "internal/prefetch", "metrics"},
 	{"nvram"},
 	{"region"},
 	{"rdma"},
@@ -38,6 +38,7 @@ var core = map[string][]string{
 	"internal/sabotage":  nil,
 	"internal/history":   nil,
 	"internal/lint":      nil,
+	"internal/prefetch":  nil,
 	"metrics":            nil,
 	"nvram":              {"golang.org/x/sys/unix"}, // mmap, msync, flock
 	"region":             nil,
@@ -69,8 +70,8 @@ var (
 )
 
 // unsafeUsers may import unsafe and C: they share bytes with files, NICs
-// and a thread of C.
-var unsafeUsers = []string{"nvram", "region", "rdma", "rdma/...", "cluster/lease"}
+// and a thread of C, and give addresses to the processor.
+var unsafeUsers = []string{"internal/prefetch", "nvram", "region", "rdma", "rdma/...", "cluster/lease"}
 
 // clockUsers may ask for the time and for randomness of the process.
 // rdma/shm drives processes: it never runs in the simulator.

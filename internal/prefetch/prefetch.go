@@ -1,0 +1,13 @@
+//go:build amd64 || arm64
+
+package prefetch
+
+import "unsafe"
+
+// Lines has the processor fetch n lines from p on, at least one, and does not wait
+// for them. Unlike a load whose result nobody uses, a prefetch leaves the reorder
+// buffer at once: of loads only as many are under way as the instructions between
+// them leave room for.
+//
+//go:noescape
+func Lines(p unsafe.Pointer, n int)

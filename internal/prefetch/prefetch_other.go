@@ -1,0 +1,16 @@
+//go:build !amd64 && !arm64
+
+package prefetch
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Lines loads a word of each of n lines from p on, for want of an instruction that does
+// not wait.
+func Lines(p unsafe.Pointer, n int) {
+	for i := range n {
+		atomic.LoadUint64((*uint64)(unsafe.Add(p, i*LineBytes)))
+	}
+}

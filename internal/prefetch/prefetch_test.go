@@ -1,0 +1,21 @@
+package prefetch
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// TestHarmless: what is fetched stays as it is.
+func TestHarmless(t *testing.T) {
+	var lines [4 * LineBytes]byte
+	for i := range lines {
+		lines[i] = byte(i)
+	}
+	Lines(unsafe.Pointer(&lines[0]), 3)
+	Of(&lines[LineBytes])
+	for i := range lines {
+		if lines[i] != byte(i) {
+			t.Fatalf("byte %d has become %d", i, lines[i])
+		}
+	}
+}
