@@ -60,7 +60,9 @@ var throughputRows = []throughputRow{
 	{"the same, 2 threads each: all transactions", tpcc3x2, throughput, 0, 0},
 	{"the same: new orders", tpcc3x2, newOrders, paperNewOrders, goalNewOrder3},
 	{"lookups, 1 machine, 1 thread, 15.1 M keys, 90 % full", kv15M, throughput, paperLookups, goalLookups},
-	{"the same, lookups of 24 keys together", kv15MMany, throughput, paperLookups, goalMultiGet},
+	{"the same, lookups of 8 keys together", kv15M8, throughput, paperLookups, goalLookups},
+	{"the same, lookups of 24 keys together", kv15M24, throughput, paperLookups, 0},
+	{"the same, lookups of 256 keys together", kv15M256, throughput, paperLookups, goalMultiGet},
 	{"lookups, 3 machines over `rdma/shm`, 3 replicas, 1 thread each, 0.24 M keys, 90 % full", kv3, throughput, paperLookups, 0},
 	{"the same, lookups of 32 keys together", kv3Many, throughput, paperLookups, 0},
 }

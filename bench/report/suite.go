@@ -26,7 +26,9 @@ var (
 	tpcc3x2   = experiment{name: "tpcc-shm-3-2", args: "tpcc --warehouses 3 --threads 2" + three + worker + closed}
 	kv1M      = experiment{name: "kv-1m", args: "kv --keys 1000000" + worker + closed}
 	kv15M     = experiment{name: "kv-15m", args: "kv --keys 12000000" + worker + closed}
-	kv15MMany = experiment{name: "kv-15m-many", args: "kv --keys 12000000 --batch 24" + worker + closed}
+	kv15M8    = experiment{name: "kv-15m-8", args: "kv --keys 12000000 --batch 8" + worker + closed}
+	kv15M24   = experiment{name: "kv-15m-24", args: "kv --keys 12000000 --batch 24" + worker + closed}
+	kv15M256  = experiment{name: "kv-15m-256", args: "kv --keys 12000000 --batch 256" + worker + closed}
 	kv3       = experiment{name: "kv-shm-3", args: "kv --keys 300000" + three + worker + closed}
 	kv3Many   = experiment{name: "kv-shm-3-many", args: "kv --keys 300000 --batch 32" + three + worker + closed}
 )
@@ -93,7 +95,8 @@ var kvVariants = []variant{
 	{"values of 320 bytes, outside", kvFew("kv-v320-out", "--value-bytes 320 --inline-bytes 1")},
 	{"50 % full", kvVariant("kv-50", "--occupancy 50")},
 	{"75 % full", kvVariant("kv-75", "--occupancy 75")},
-	{"24 keys together", kvVariant("kv-many", "--batch 24")},
+	{"24 keys together", kvVariant("kv-24", "--batch 24")},
+	{"256 keys together", kvVariant("kv-256", "--batch 256")},
 	{"5 % updates", kvVariant("kv-u5", "--updates 5")},
 	{"20 % updates", kvVariant("kv-u20", "--updates 20")},
 	{"50 % updates", kvVariant("kv-u50", "--updates 50")},

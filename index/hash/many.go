@@ -36,7 +36,7 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 
 const (
 	// groupKeys, a power of two, is how many lookups take a step one after the other.
-	groupKeys = 8
+	groupKeys = 4
 	// groups is how many are under way, each at another step.
 	groups = 5
 	// keysOfOperation is how many keys are looked up in one operation: memory that
