@@ -69,16 +69,18 @@ type Fresh struct{ s *state }
 
 // Peek reads p as Tx.Peek does.
 func (f *Fresh) Peek(p region.Ptr) ([]byte, region.Version, error) {
-	if i := f.s.late.set.find(p.Addr); i >= 0 && f.s.commit.locked {
-		if e := &f.s.late.set.entries[i]; e.base != nil && e.ptr == p {
-			return e.base, e.version, nil
-		}
+	switch e := f.s.lockedAt(p.Addr); {
+	case e == nil:
+		return f.s.fetch(p)
+	case e.ptr != p:
+		// The slot was freed, and is ours by now: to wait for its lock were to wait
+		// for ourselves.
+		return nil, 0, abort(ReasonFreed, p.Addr)
+	case e.base != nil:
+		return e.base, e.version, nil
 	}
-	if i := f.s.writes.find(p.Addr); i >= 0 && f.s.commit.locked {
-		// A row or catalog object of ours: an index never asks about one.
-		return nil, 0, abort(ReasonBusy, p.Addr)
-	}
-	return f.s.fetch(p)
+	// A row or catalog object of ours: an index never asks about one.
+	return nil, 0, abort(ReasonBusy, p.Addr)
 }
 
 // Machine returns the machine on which the question is asked.

@@ -40,7 +40,7 @@ func (q *partQuestion) Sources() []Source { return q.from[:] }
 func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 	p := q.from[0].Ptr
 	if f.replaces(p) {
-		return false, nil // it has locked another version, whose payload is gone
+		return false, nil // another version, whose payload is gone, or another object
 	}
 	payload, v, err := f.Peek(p)
 	if errors.Is(err, region.ErrFreed) {
@@ -53,8 +53,9 @@ func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 	return q.same(payload), nil
 }
 
-// replaces reports whether the transaction holds the lock of an object in its
-// write set.
+// replaces reports whether the transaction holds the lock of p's slot for a write
+// that does not know what the slot holds.
 func (f *Fresh) replaces(p region.Ptr) bool {
-	return f.s.commit.locked && f.s.writes.find(p.Addr) >= 0
+	e := f.s.lockedAt(p.Addr)
+	return e != nil && e.base == nil
 }

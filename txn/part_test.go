@@ -2,6 +2,7 @@ package txn_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/farmsql/farmsql/farm"
@@ -156,4 +157,95 @@ func TestReadPartOfFreed(t *testing.T) {
 		wantReason(t, err, txn.ReasonFreed)
 		after.Abort()
 	}
+}
+
+// presence is a Question that asks whether an object is there.
+type presence struct{ source [1]txn.Source }
+
+func (q *presence) Sources() []txn.Source { return q.source[:] }
+
+func (q *presence) Ask(f *txn.Fresh) (bool, error) {
+	_, v, err := f.Peek(q.source[0].Ptr)
+	if errors.Is(err, region.ErrFreed) {
+		return false, nil
+	}
+	if err == nil {
+		q.source[0].Version = v
+	}
+	return true, err
+}
+
+// slotLocks are the ways in which a transaction comes to lock the slot of an object
+// that was freed: it makes another there, or writes what somebody else has made there,
+// by itself or when an index prepares.
+var slotLocks = []struct {
+	name   string
+	remade bool
+	lock   func(tx *txn.Tx, near region.Addr, there *region.Ptr) error
+}{
+	{"alloc", false, func(tx *txn.Tx, near region.Addr, there *region.Ptr) (err error) {
+		*there, _, err = tx.Alloc(100, near)
+		return err
+	}},
+	{"prepared alloc", false, func(tx *txn.Tx, near region.Addr, there *region.Ptr) error {
+		tx.Defer(scripted(func(l *txn.Late) (err error) {
+			*there, _, err = l.Alloc(100, near)
+			return err
+		}))
+		return nil
+	}},
+	{"write", true, func(tx *txn.Tx, _ region.Addr, there *region.Ptr) error {
+		_, err := tx.Write(*there)
+		return err
+	}},
+	{"prepared write", true, func(tx *txn.Tx, _ region.Addr, there *region.Ptr) error {
+		tx.Defer(scripted(func(l *txn.Late) error {
+			_, err := l.Write(*there)
+			return err
+		}))
+		return nil
+	}},
+}
+
+// An object of which a part was read, or a question asked, is freed, and the
+// transaction itself locks its slot: that is another answer. To wait until the slot is
+// unlocked were to wait for itself.
+func TestSlotOfAnAnswerLockedByItself(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg farm.Config) {
+		for _, way := range slotLocks {
+			for _, isPart := range []bool{true, false} {
+				r := open(t, cfg, 0)
+				owner := r.Machines() - 1
+				p := r.make(owner, 1)
+				tx := r.Machine(0).Begin()
+				if isPart {
+					_, err := half(tx, p, 0)
+					must(t, err)
+				} else {
+					_, v, err := tx.Peek(p)
+					must(t, err)
+					tx.Expect(&presence{[1]txn.Source{{Ptr: p, Version: v}}})
+				}
+				r.run(owner, func(t *txn.Tx) error { return t.Free(p) })
+				if _, err := r.Machine(0).Read(p, make([]byte, p.Capacity())); !errors.Is(err, region.ErrFreed) {
+					t.Fatal(err)
+				}
+				var there region.Ptr
+				if way.remade {
+					r.run(owner, func(t *txn.Tx) (err error) {
+						there, _, err = t.Alloc(100, p.Addr)
+						return err
+					})
+					r.ptrs = append(r.ptrs, there)
+				}
+				must(t, way.lock(tx, p.Addr, &there))
+				err := tx.Commit(ctx)
+				if there.Addr != p.Addr || there == p {
+					t.Fatalf("%s: %v is not another object in the slot of %v", way.name, there, p)
+				}
+				wantReason(t, err, txn.ReasonAnswer)
+				r.quiet()
+			}
+		}
+	})
 }

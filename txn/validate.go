@@ -181,13 +181,22 @@ func (s *state) runChecks() error {
 
 // ownLock returns the write by which the transaction has locked p, if any.
 func (s *state) ownLock(p region.Ptr) *entry {
+	if e := s.lockedAt(p.Addr); e != nil && e.ptr == p {
+		return e
+	}
+	return nil
+}
+
+// lockedAt returns the write by which the transaction has locked the slot at a, if
+// any: of what is there, or of what it will make there.
+func (s *state) lockedAt(a region.Addr) *entry {
 	if !s.commit.locked {
 		return nil
 	}
-	if i := s.late.set.find(p.Addr); i >= 0 && s.late.set.entries[i].written() {
+	if i := s.late.set.find(a); i >= 0 && s.late.set.entries[i].written() {
 		return &s.late.set.entries[i]
 	}
-	if i := s.writes.find(p.Addr); i >= 0 && s.writes.entries[i].ptr == p {
+	if i := s.writes.find(a); i >= 0 && !s.writes.entries[i].dead {
 		return &s.writes.entries[i]
 	}
 	return nil
