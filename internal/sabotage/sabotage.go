@@ -35,13 +35,15 @@ const (
 	Votes
 	// Ledger: that a transaction was truncated is forgotten with its records.
 	Ledger
+	// Parts: what an object holds now is not compared with the part of it that was read.
+	Parts
 	steps
 )
 
 // Steps is how many there are.
 const Steps = int(steps)
 
-var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases", "drain", "lock recovery", "votes", "ledger"}
+var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases", "drain", "lock recovery", "votes", "ledger", "parts"}
 
 func (s Step) String() string { return names[s] }
 

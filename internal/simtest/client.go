@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -101,65 +102,90 @@ func (c *client) end(err error) error {
 	return nil
 }
 
-// lockFree records a transaction of a single read.
-func (c *client) lockFree(read func() (o history.Object, v history.Value, ok bool, err error)) error {
+// lockFree records a transaction of a single read, which read does and records.
+func (c *client) lockFree(read func() error) error {
 	c.h = c.rec.Begin(c.label)
 	defer c.h.End(history.Unknown)
-	o, v, ok, err := read()
-	switch {
-	case errors.Is(err, region.ErrFreed), errors.Is(err, region.ErrLocked), errors.Is(err, txn.ErrConflict), err == nil && !ok:
+	err := read()
+	if errors.Is(err, region.ErrFreed) || errors.Is(err, region.ErrLocked) || errors.Is(err, txn.ErrConflict) {
 		err = errUser
-	case err == nil:
-		c.h.Read(o, v)
 	}
 	return c.end(err)
 }
 
+// saw records the value of o, which b was read for.
+func (c *client) saw(o history.Object, b []byte) error {
+	v, err := valueOf(b)
+	if err == nil {
+		c.h.Read(o, v)
+	}
+	return err
+}
+
+// sawHalves does that of some of object i's halves.
+func (c *client) sawHalves(i int, which []int, b []byte) error {
+	for _, half := range which {
+		if err := c.saw(halfOf(i, half), halves(b)[half]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *client) readObject(i int) error {
-	return c.lockFree(func() (history.Object, history.Value, bool, error) {
-		v, err := c.read(c.store.objects[i])
-		return objectOf(plain, i), v, true, err
+	return c.lockFree(func() error {
+		b, err := c.read(c.store.objects[i])
+		if err != nil {
+			return err
+		}
+		return c.sawHalves(i, both, b)
 	})
 }
 
 // read reads an object without a transaction.
-func (c *client) read(p region.Ptr) (history.Value, error) {
+func (c *client) read(p region.Ptr) ([]byte, error) {
 	b := make([]byte, p.Capacity())
-	if _, err := c.m.Read(p, b); err != nil {
-		return 0, err
-	}
-	return valueOf(b)
+	_, err := c.m.Read(p, b)
+	return b, err
 }
 
 func (c *client) lookUpHash() error {
-	return c.lockFree(func() (history.Object, history.Value, bool, error) {
+	return c.lockFree(func() error {
 		i := c.pick(c.options.Keys)
 		table := c.table
 		if c.rng.IntN(2) == 0 {
 			table = c.twoSided
 		}
 		b, ok, err := table.Lookup(keyOf(i), nil)
-		if !ok || err != nil {
-			return 0, 0, false, err
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return errUser
 		}
-		v, err := valueOf(b)
-		return objectOf(inHash, i), v, true, err
+		return c.saw(objectOf(inHash, i), b)
 	})
 }
 
 // lookUpTree finds a row and reads it. While the row exists it has the key's
 // value, so this is one read.
 func (c *client) lookUpTree() error {
-	return c.lockFree(func() (history.Object, history.Value, bool, error) {
+	return c.lockFree(func() error {
 		o := c.m.Start()
 		defer o.End()
 		i := c.pick(c.options.Keys)
 		row, ok, err := c.tree.Lookup(keyOf(i))
-		if !ok || err != nil {
-			return 0, 0, false, err
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return errUser
 		}
-		v, err := c.read(row)
-		return objectOf(inTree, i), v, true, err
+		b, err := c.read(row)
+		if err != nil {
+			return err
+		}
+		return c.saw(objectOf(inTree, i), b)
 	})
 }
 
@@ -192,7 +218,7 @@ func (c *client) body() error {
 func (c *client) operation(write bool) error {
 	switch c.rng.IntN(7) {
 	case 0, 1:
-		return c.onObject(c.pick(c.options.Objects), write)
+		return c.onObject(c.pick(c.options.Objects), parts[c.rng.IntN(len(parts))], write)
 	case 2, 3:
 		return c.onHash(c.pick(c.options.Keys), write)
 	case 4:
@@ -204,26 +230,67 @@ func (c *client) operation(write bool) error {
 	return c.onTree(c.pick(c.options.Keys), write)
 }
 
-func (c *client) onObject(i int, write bool) error {
-	return c.onPayload(objectOf(plain, i), c.store.objects[i], write)
+// parts are the halves of an object that an operation may be about.
+var parts = [...][]int{{0}, {1}, {0, 1}}
+
+var both = parts[2]
+
+// onObject reads, or reads and writes, halves of object i. Who reads one depends on
+// nothing of the other; who writes one depends on both.
+func (c *client) onObject(i int, which []int, write bool) error {
+	var b []byte
+	var err error
+	p, read := c.store.objects[i], which
+	switch {
+	case write:
+		b, err = c.t.Write(p)
+		read = both
+	case len(which) == 1:
+		b, err = c.readHalf(p, which[0])
+	default:
+		b, err = c.t.Read(p)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.sawHalves(i, read, b); err != nil || !write {
+		return err
+	}
+	for _, half := range which {
+		c.rewrite(halfOf(i, half), halves(b)[half])
+	}
+	return nil
+}
+
+// readHalf returns the payload of p for who uses that half of it only.
+func (c *client) readHalf(p region.Ptr, half int) ([]byte, error) {
+	var seen []byte
+	b, err := c.t.ReadPart(p, func(now []byte) bool { return bytes.Equal(halves(now)[half], seen) })
+	if err == nil {
+		seen = halves(b)[half]
+	}
+	return b, err
 }
 
 // onPayload reads, or reads and writes, the object of the history o, which is in
-// the object at p.
+// the object at p. Its value is in either half.
 func (c *client) onPayload(o history.Object, p region.Ptr, write bool) error {
-	open := c.t.Read
-	if write {
-		open = c.t.Write
+	var b []byte
+	var err error
+	switch {
+	case write:
+		b, err = c.t.Write(p)
+	case c.rng.IntN(2) == 0:
+		b, err = c.readHalf(p, c.rng.IntN(2))
+	default:
+		b, err = c.t.Read(p)
 	}
-	b, err := open(p)
 	if err != nil {
 		return err
 	}
-	v, err := valueOf(b)
-	if err != nil {
+	if err := c.saw(o, b); err != nil {
 		return err
 	}
-	c.h.Read(o, v)
 	if write {
 		c.rewrite(o, b)
 	}
@@ -264,11 +331,9 @@ func (c *client) onHash(i int, write bool) error {
 			return err
 		}
 	}
-	v, err := valueOf(b)
-	if err != nil {
+	if err := c.saw(o, b); err != nil {
 		return err
 	}
-	c.h.Read(o, v)
 	switch {
 	case !write:
 		return nil
@@ -378,7 +443,7 @@ func (c *client) readAll() error {
 		before := c.commits[c.id]
 		err := c.transact(func() error {
 			for i := range c.store.objects {
-				if err := c.onObject(i, false); err != nil {
+				if err := c.onObject(i, both, false); err != nil {
 					return err
 				}
 			}

@@ -3,7 +3,7 @@
 //
 //   - the history of all transactions is strictly serializable, across every
 //     crash: what was acknowledged is there, and stays (internal/history);
-//   - no value is torn: each is written all over its object;
+//   - no value is torn: each is written all over its object, or a half of it;
 //   - no two machines believe to be primary of a region in one configuration;
 //   - once faults are healed, every machine commits again within a bound;
 //   - in the end all replicas of a region are equal, and Check of every store

@@ -249,12 +249,12 @@ func (c *client) subscriber() error {
 	case x < 80:
 		return c.transact(func() error {
 			for range 2 + c.rng.IntN(3) {
-				if err := c.onObject(c.rng.IntN(n), false); err != nil {
+				if err := c.onObject(c.rng.IntN(n), both, false); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	return c.transact(func() error { return c.onObject(c.rng.IntN(n), true) })
+	return c.transact(func() error { return c.onObject(c.rng.IntN(n), both, true) })
 }

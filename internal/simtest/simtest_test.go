@@ -146,7 +146,7 @@ func TestSabotage(t *testing.T) {
 		step sabotage.Step
 		with func(*Options) // nil: as drawn, with machines that fail together
 	}{
-		{sabotage.ValidationLast, nil}, {sabotage.LockedVersion, nil}, {sabotage.Answers, nil}, {sabotage.Backups, nil},
+		{sabotage.ValidationLast, nil}, {sabotage.LockedVersion, nil}, {sabotage.Answers, nil}, {sabotage.Parts, nil}, {sabotage.Backups, nil},
 		{sabotage.Validation, asMembers},
 		{sabotage.Drain, asMembers},
 		{sabotage.LockRecovery, asMembers},

@@ -13,10 +13,10 @@ import (
 )
 
 // store is what the workload works on: objects, a hash table, and a B-tree whose
-// entries lead to rows. For the history each object and each key is one object,
-// whose value is written all over its bytes. The value of a key that is absent
-// is that of its tombstone, an object that is there always: it is written when
-// the key is deleted.
+// entries lead to rows. For the history each half of an object and each key is one
+// object, whose value is written all over its bytes. The value of a key that is
+// absent is that of its tombstone, an object that is there always: it is written
+// when the key is deleted.
 type store struct {
 	objects    []region.Ptr
 	hashTombs  []region.Ptr
@@ -26,16 +26,28 @@ type store struct {
 
 // Objects of the history: kind and number.
 const (
-	plain = iota
+	plain = iota // the number is twice that of the object, and that of the half
 	inHash
 	inTree
 )
 
 func objectOf(kind, i int) history.Object { return history.Object(kind<<16 | i) }
 
+func halfOf(i, half int) history.Object { return objectOf(plain, 2*i+half) }
+
 // name is what reports call an object.
 func (s *store) name(o history.Object) string {
-	return fmt.Sprintf("%s-%d", [...]string{"object", "hash", "tree"}[o>>16], o&0xffff)
+	kind, i := o>>16, o&0xffff
+	if kind == plain {
+		return fmt.Sprintf("object-%d.%d", i/2, i%2)
+	}
+	return fmt.Sprintf("%s-%d", [...]string{inHash: "hash", inTree: "tree"}[kind], i)
+}
+
+// halves returns those of a payload, each of whole words.
+func halves(b []byte) [2][]byte {
+	middle := len(b) / 16 * 8
+	return [2][]byte{b[:middle], b[middle:]}
 }
 
 func keyOf(i int) []byte { return fmt.Appendf(nil, "key %03d", i) }
