@@ -22,11 +22,28 @@ type PairRead struct {
 // Fetch has the processor fetch what Look needs of the object p, and does not
 // wait for it. The Aim can be looked at as p can by Look, but for CountReads.
 func (o Operation) Fetch(p region.Ptr) region.Aim {
-	rt := o.w.m.route(p.Addr.Region())
-	if rt == nil || !rt.primary || rt.state == regionBlocked {
-		return region.Aim{}
+	if rt := o.w.m.lookable(p); rt != nil {
+		return rt.local.Fetch(p)
 	}
-	return rt.local.Fetch(p)
+	return region.Aim{}
+}
+
+// FetchPair is Fetch of two adjacent objects, p and p.Element(1).
+func (o Operation) FetchPair(p region.Ptr) (first, second region.Aim) {
+	if rt := o.w.m.lookable(p); rt != nil {
+		return rt.local.Fetch(p), rt.local.Fetch(p.Element(1))
+	}
+	return region.Aim{}, region.Aim{}
+}
+
+// lookable returns the route to p's region if this machine is its primary and it may be
+// read, or nil.
+func (m *Machine) lookable(p region.Ptr) *route {
+	rt := m.route(p.Addr.Region())
+	if rt == nil || !rt.primary || rt.state == regionBlocked {
+		return nil
+	}
+	return rt
 }
 
 // FetchAll has the processor fetch all of the object p, if this machine is its primary,

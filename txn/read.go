@@ -31,8 +31,8 @@ func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
 // object is there and not locked: Read will tell why, or wait. What is seen so
 // may be shown once Machine.Confirm has succeeded after it.
 func (o Operation) Look(p region.Ptr) (region.View, bool) {
-	rt := o.w.m.route(p.Addr.Region())
-	if rt == nil || !rt.primary || rt.state == regionBlocked {
+	rt := o.w.m.lookable(p)
+	if rt == nil {
 		return region.View{}, false
 	}
 	o.w.stats.localReads.Add(1) // first: loads that follow an atomic addition wait for those before it
@@ -42,8 +42,8 @@ func (o Operation) Look(p region.Ptr) (region.View, bool) {
 
 // LookPair is Look at two adjacent objects, p and p.Element(1).
 func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
-	rt := o.w.m.route(p.Addr.Region())
-	if rt == nil || !rt.primary || rt.state == regionBlocked {
+	rt := o.w.m.lookable(p)
+	if rt == nil {
 		return region.View{}, region.View{}, false
 	}
 	o.w.stats.localReads.Add(2)

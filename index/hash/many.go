@@ -35,10 +35,10 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 }
 
 const (
-	// groupKeys, a power of two, is how many lookups take a step one after the other.
+	// groupKeys is how many lookups take a step one after the other.
 	groupKeys = 4
 	// groups is how many are under way, each at another step.
-	groups = 5
+	groups = 4
 	// keysOfOperation is how many keys are looked up in one operation: memory that
 	// they could reach is not given to others before it ends.
 	keysOfOperation = 512
@@ -64,34 +64,11 @@ type pipeline struct {
 	reads     []txn.PairRead
 }
 
-// A group is lookups that take their steps together. Which of them take a step is
-// in lists, since a processor cannot foresee it of each by itself.
+// A group is lookups that take their steps together.
 type group struct {
 	flights [groupKeys]flight
 	n       int
-	// found are those of which a slot of the bucket that was looked at last may have
-	// the key, others those of which none of the home has, chained those whose key is
-	// in the home's chain or nowhere.
-	found, others, chained list
-	looks                  int
 }
-
-// A list is of flights of a group, by index.
-type list struct {
-	n  int
-	at [groupKeys]uint8
-}
-
-// put appends i if yes is 1, and does nothing if it is 0.
-func (l *list) put(i, yes int) {
-	l.at[l.n%groupKeys] = uint8(i)
-	l.n += yes
-}
-
-func (l *list) all() []uint8 { return l.at[:l.n] }
-
-// of returns the flight with index i.
-func (g *group) of(i uint8) *flight { return &g.flights[i%groupKeys] }
 
 // A flight is a lookup under way.
 type flight struct {
@@ -100,12 +77,13 @@ type flight struct {
 	entrance *entrance
 	prefix   uint64
 	first    region.Ptr // the home
-	aim      region.Aim
-	home     region.View
-	bucket   region.View // that was looked at last
-	slots    uint        // of bucket that may have the key
-	outcome  outcome
-	value    []byte
+	// Of the home and the bucket after it: where they are, how they look, and which
+	// of their slots may have the key.
+	aims    [2]region.Aim
+	views   [2]region.View
+	slots   [2]uint
+	outcome outcome
+	value   []byte
 	// page is where lines that may have the key are copied to; value is in it.
 	page []byte
 }
@@ -117,6 +95,7 @@ const (
 	unclear outcome = iota
 	present         // value is the key's
 	absent
+	chainedOnly // the key is in the chain of its home, or nowhere
 )
 
 // elsewhere is a lookup that another machine is asked for.
@@ -154,12 +133,9 @@ func (l *pipeline) run() error {
 			l.depart(l.group(at))
 		}
 		if at := g - 2; at >= 0 && at < n {
-			l.lookHome(l.group(at))
+			l.look(l.group(at))
 		}
-		if at := g - 3; at >= 0 && at < n {
-			l.lookNext(l.group(at))
-		}
-		if at := g - 4; at >= 0 {
+		if at := g - 3; at >= 0 {
 			if err := l.land(at); err != nil {
 				return err
 			}
@@ -175,133 +151,134 @@ func (l *pipeline) enter(i int) {
 	o, g, routes := l.o, l.group(i), l.o.dir.table.Load()
 	keys := l.keys[i*groupKeys : min((i+1)*groupKeys, len(l.keys))]
 	g.n = len(keys)
-	for i, key := range keys {
-		f := &g.flights[i%groupKeys]
-		f.key, f.h = key, sum(o.seed, key)
+	flights := g.flights[:len(keys)]
+	for i := range flights {
+		f := &flights[i]
+		f.key, f.h = keys[i], sum(o.seed, keys[i])
 		f.entrance = routes.entrance(f.h)
 		f.entrance.fetch()
 	}
 }
 
-// depart has the first lines of the homes fetched.
+// depart has the first lines of the homes fetched, and of the buckets after them:
+// a third of all keys is there, and to wait for each of those once more would cost
+// more than lines that are not needed.
 func (l *pipeline) depart(g *group) {
 	o, flights := l.o, g.flights[:g.n]
 	for i := range flights {
 		f := &flights[i]
 		prefix, first := f.entrance.way(f.h, o.class)
 		f.prefix, f.first = prefix, first.Element(bucketOf(f.h, o.buckets))
-		f.aim, f.outcome = l.op.Fetch(f.first), unclear
+		f.aims[0], f.aims[1] = l.op.FetchPair(f.first)
 	}
 }
 
-// lookHome looks at the first lines of the homes, and has the slots fetched that
-// may have the keys, or the first lines of the buckets after the homes.
-func (l *pipeline) lookHome(g *group) {
-	g.found.n, g.others.n, g.chained.n = 0, 0, 0
-	if l.o.slots <= glanceSlots {
-		l.sort(g)
-	}
-	g.looks = g.found.n + g.others.n
-	for _, i := range g.found.all() {
-		l.o.touch(g.of(i))
-	}
-	for _, i := range g.others.all() {
-		f := g.of(i)
-		f.aim = l.op.Fetch(f.first.Element(1))
-	}
-}
-
-// sort lists the flights by what their homes say.
-func (l *pipeline) sort(g *group) {
+// look looks at both first lines, and has the lines fetched of the first slot that
+// may have the key, or the first block of the chain.
+func (l *pipeline) look(g *group) {
 	o, flights := l.o, g.flights[:g.n]
 	for i := range flights {
 		f := &flights[i]
-		home, err := f.aim.Look()
-		if err != nil || !livesIn(home, f.prefix, f.h) {
+		f.outcome = unclear
+		if o.slots > glanceSlots || !o.lookPair(f) {
+			f.slots = [2]uint{}
 			continue
 		}
-		f.slots = o.wanting(home, wanted(f.h, false))
-		f.home, f.bucket = home, home
-		none := int(uint64(f.slots-1) >> 63)
-		g.found.put(i, 1-none)
-		g.others.put(i, none)
-	}
-}
-
-// touch has the lines of the first slot fetched that may have the key.
-func (o *opened) touch(f *flight) {
-	at := o.dataOffset(bits.TrailingZeros(f.slots))
-	f.bucket.Touch(at, at+o.dataBytes)
-}
-
-// lookNext takes the values out of the homes that may have them, and looks at the
-// buckets after the others, of which it has the slots fetched, or the blocks of the
-// homes' chains.
-func (l *pipeline) lookNext(g *group) {
-	for _, i := range g.found.all() {
-		l.o.take(g.of(i))
-	}
-	g.found.n = 0
-	for _, i := range g.others.all() {
-		f := g.of(i)
-		next, err := f.aim.Look()
-		if err != nil || !f.home.Valid() {
+		if f.slots[0]|f.slots[1] == 0 {
+			l.leadOn(f)
 			continue
 		}
-		g.looks++
-		f.bucket, f.slots = next, l.o.wanting(next, wanted(f.h, true))
-		isChained := f.home.Word(linkWord) != 0
-		switch {
-		case f.slots != 0:
-			l.o.touch(f)
-			g.found.put(int(i), 1)
-		case !areJoint(f.home, next):
-		case !isChained:
-			f.outcome = absent
-		default:
-			block, _ := chainOf(f.home)
-			l.op.FetchAll(block)
-			g.chained.put(int(i), 1)
-		}
+		k := f.nearest()
+		at := o.dataOffset(bits.TrailingZeros(f.slots[k]))
+		f.views[k].Touch(at, at+o.dataBytes)
 	}
 }
 
-// take copies the value of f's key from the bucket that it has looked at, unless
-// the key is not there, or is not inline.
+// lookPair looks at the two buckets, if they can be looked at and the first is the home.
+func (o *opened) lookPair(f *flight) bool {
+	home, err := f.aims[0].Look()
+	next, errNext := f.aims[1].Look()
+	if err != nil || errNext != nil || !livesIn(home, f.prefix, f.h) {
+		return false
+	}
+	f.views[0], f.views[1] = home, next
+	f.slots[0], f.slots[1] = o.wanting(home, wanted(f.h, false)), o.wanting(next, wanted(f.h, true))
+	return true
+}
+
+// nearest returns which bucket is the first with slots that may have the key. It has no
+// branch, which a processor could not foresee.
+func (f *flight) nearest() int { return int(uint64(f.slots[0]-1) >> 63) }
+
+// leadOn is what follows if neither bucket has the key.
+func (l *pipeline) leadOn(f *flight) {
+	isChained := f.views[0].Word(linkWord) != 0
+	switch {
+	case !areJoint(f.views[0], f.views[1]):
+	case isChained:
+		block, _ := chainOf(f.views[0])
+		l.op.FetchAll(block)
+		f.outcome = chainedOnly
+	default:
+		f.outcome = absent
+	}
+}
+
+// take copies the value of f's key from a bucket, unless the key is in neither, or
+// not inline.
 func (o *opened) take(f *flight) {
-	for ; f.slots != 0; f.slots &= f.slots - 1 {
-		i := bits.TrailingZeros(f.slots)
-		s := slot{control: uint32(f.bucket.Word(controlWord+i/2) >> (i % 2 * 32))}
-		k, n := s.lengths()
-		if s.outside() || k+n > o.dataBytes {
+	for k := f.nearest(); k < len(f.slots); k++ {
+		v := &f.views[k]
+		for found := f.slots[k]; found != 0; found &= found - 1 {
+			i := bits.TrailingZeros(found)
+			s := slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
+			key, value := s.lengths()
+			if s.outside() || key+value > o.dataBytes {
+				return
+			}
+			at := o.dataOffset(i)
+			v.Load(f.page, at, at+key+value)
+			if string(f.page[at:at+key]) != string(f.key) {
+				continue
+			}
+			if f.views[0].Valid() && v.Valid() {
+				f.value, f.outcome = f.page[at+key:at+key+value], present
+			}
 			return
 		}
-		at := o.dataOffset(i)
-		f.bucket.Load(f.page, at, at+k+n)
-		if string(f.page[at:at+k]) != string(f.key) {
-			continue
-		}
-		if f.bucket.Valid() {
-			f.value, f.outcome = f.page[at+k:at+k+n], present
-		}
-		return
 	}
 }
 
-// land answers the keys of group i.
+// takeChained copies the value of f's key from its home's chain.
+func (l *pipeline) takeChained(f *flight) {
+	value, at := l.o.seekChain(l.op, f.views[0], f.h, f.key, f.page)
+	switch {
+	case at.isFound():
+		f.value, f.outcome = value, present
+	case at == nowhere:
+		f.outcome = absent
+	default:
+		f.outcome = unclear
+	}
+}
+
+// land takes the values of group i and answers its keys.
 func (l *pipeline) land(i int) error {
 	g := l.group(i)
-	for _, i := range g.found.all() {
-		l.o.take(g.of(i))
+	first, flights := l.first+i*groupKeys, g.flights[:g.n]
+	for i := range flights {
+		f := &flights[i]
+		switch f.outcome {
+		case unclear:
+			l.o.take(f)
+		case chainedOnly:
+			l.takeChained(f)
+		}
 	}
-	for _, i := range g.chained.all() {
-		l.takeChained(g.of(i))
-	}
-	l.op.CountReads(g.looks)
+	l.op.CountReads(2 * len(flights))
 	if err := l.tb.m.Confirm(); err != nil {
 		return err
 	}
-	first, flights := l.first+i*groupKeys, g.flights[:g.n]
 	for i := range flights {
 		f := &flights[i]
 		switch f.outcome {
@@ -317,17 +294,6 @@ func (l *pipeline) land(i int) error {
 		f.key = nil
 	}
 	return nil
-}
-
-// takeChained copies the value of f's key from its home's chain.
-func (l *pipeline) takeChained(f *flight) {
-	value, at := l.o.seekChain(l.op, f.home, f.h, f.key, f.page)
-	switch {
-	case at.isFound():
-		f.value, f.outcome = value, present
-	case at == nowhere:
-		f.outcome = absent
-	}
 }
 
 // ask has a key looked up that the pipeline could not.
