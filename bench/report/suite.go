@@ -17,20 +17,20 @@ const (
 // Experiments that stand in several tables. A table of keys has a power of two of
 // buckets: 12 million keys become 15.1 million, 10 would be 7.5.
 var (
-	tatp1M    = experiment{name: "tatp-1m", args: "tatp --subscribers 1000000" + worker + closed}
-	tatp100K  = experiment{name: "tatp-100k", args: "tatp --subscribers 100000" + worker + closed}
-	tatp3     = tatpMachines("tatp-shm-3", "--machines 3 --replicas 3"+worker)
-	tatp3x2   = tatpMachines("tatp-shm-3-2", "--machines 3 --replicas 3 --threads 2"+worker)
-	tpcc1     = experiment{name: "tpcc-1", args: "tpcc --warehouses 1" + worker + closed}
-	tpcc3     = experiment{name: "tpcc-shm-3", args: "tpcc --warehouses 3" + three + worker + closed}
-	tpcc3x2   = experiment{name: "tpcc-shm-3-2", args: "tpcc --warehouses 3 --threads 2" + three + worker + closed}
-	kv1M      = experiment{name: "kv-1m", args: "kv --keys 1000000" + worker + closed}
-	kv15M     = experiment{name: "kv-15m", args: "kv --keys 12000000" + worker + closed}
-	kv15M8    = experiment{name: "kv-15m-8", args: "kv --keys 12000000 --batch 8" + worker + closed}
-	kv15M24   = experiment{name: "kv-15m-24", args: "kv --keys 12000000 --batch 24" + worker + closed}
-	kv15M256  = experiment{name: "kv-15m-256", args: "kv --keys 12000000 --batch 256" + worker + closed}
-	kv3       = experiment{name: "kv-shm-3", args: "kv --keys 300000" + three + worker + closed}
-	kv3Many   = experiment{name: "kv-shm-3-many", args: "kv --keys 300000 --batch 32" + three + worker + closed}
+	tatp1M   = experiment{name: "tatp-1m", args: "tatp --subscribers 1000000" + worker + closed}
+	tatp100K = experiment{name: "tatp-100k", args: "tatp --subscribers 100000" + worker + closed}
+	tatp3    = tatpMachines("tatp-shm-3", "--machines 3 --replicas 3"+worker)
+	tatp3x2  = tatpMachines("tatp-shm-3-2", "--machines 3 --replicas 3 --threads 2"+worker)
+	tpcc1    = experiment{name: "tpcc-1", args: "tpcc --warehouses 1" + worker + closed}
+	tpcc3    = experiment{name: "tpcc-shm-3", args: "tpcc --warehouses 3" + three + worker + closed}
+	tpcc3x2  = experiment{name: "tpcc-shm-3-2", args: "tpcc --warehouses 3 --threads 2" + three + worker + closed}
+	kv1M     = experiment{name: "kv-1m", args: "kv --keys 1000000" + worker + closed}
+	kv15M    = experiment{name: "kv-15m", args: "kv --keys 12000000" + worker + closed}
+	kv15M8   = experiment{name: "kv-15m-8", args: "kv --keys 12000000 --batch 8" + worker + closed}
+	kv15M24  = experiment{name: "kv-15m-24", args: "kv --keys 12000000 --batch 24" + worker + closed}
+	kv15M256 = experiment{name: "kv-15m-256", args: "kv --keys 12000000 --batch 256" + worker + closed}
+	kv3      = experiment{name: "kv-shm-3", args: "kv --keys 300000" + three + worker + closed}
+	kv3Many  = experiment{name: "kv-shm-3-many", args: "kv --keys 300000 --batch 32" + three + worker + closed}
 )
 
 // tatpMachines is TATP on machines that share memory.
