@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -70,6 +71,28 @@ func BenchmarkDependentLoad(b *testing.B) {
 			b.ReportMetric(ns, "ns/op")
 		})
 	}
+}
+
+// BenchmarkFetchedLoad is a load that has been asked for 16 loads ahead: what lookups
+// that wait together cannot go below. The places are random, and drawing one is part of it.
+func BenchmarkFetchedLoad(b *testing.B) {
+	const ahead = 16
+	b.Run("far", func(b *testing.B) {
+		m := nvram.NewMemory(int64(farBytes()))
+		lines := m.Size() / nvram.LineBytes
+		for line := range lines {
+			m.Store(line*nvram.LineBytes, line)
+		}
+		rng, sum := rand.New(rand.NewPCG(1, 1)), uint64(0)
+		var fetched [ahead]uint64
+		for i := 0; b.Loop(); i++ {
+			sum += m.Load(fetched[i%ahead])
+			at := rng.Uint64N(lines) * nvram.LineBytes
+			prefetch.Lines(m.Pointer(at, nvram.LineBytes), 1)
+			fetched[i%ahead] = at
+		}
+		sink.Store(0, sum)
+	})
 }
 
 // cluster opens an instance of n machines with n replicas.
