@@ -33,6 +33,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/farmsql/farmsql/bench"
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -167,6 +168,10 @@ func (c *comparison) note(f []string) error {
 		c.Works = append(c.Works, remark{f[1], f[2]})
 	case f[0] == "missing" && len(f) == 3:
 		c.Missing = append(c.Missing, remark{f[1], f[2]})
+	case f[0] == "began" && len(f) == 2:
+		var err error
+		c.Conditions.Began, err = time.Parse(time.RFC3339, f[1])
+		return err
 	case f[0] == "others" && len(f) == 2:
 		v, err := numbers(f[1:])
 		if err != nil {

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
-const notes = `system	Abacus	1	of wood
+const notes = `began	2026-11-22T13:14:45Z
+system	Abacus	1	of wood
 missing	Quipu	no wool
 work	sums	of two numbers
 others	0.50
@@ -43,7 +45,8 @@ func TestTable(t *testing.T) {
 	if err := json.Unmarshal(b, &c); err != nil {
 		t.Fatal(err)
 	}
-	if r := c.Rows[1]; len(c.Rows) != 3 || r.System != "farmsql" || r.Median != 50 || r.Ratio != 2.5 || c.Conditions.Others != 0.5 {
+	if r := c.Rows[1]; len(c.Rows) != 3 || r.System != "farmsql" || r.Median != 50 || r.Ratio != 2.5 || c.Conditions.Others != 0.5 ||
+		c.Conditions.Began.Format(time.RFC3339) != "2026-11-22T13:14:45Z" {
 		t.Errorf("the file has %s", b)
 	}
 }
@@ -86,6 +89,7 @@ func TestErrors(t *testing.T) {
 		{nil, "run\tsums\tAbacus\t-1\n", `bad number "-1"`},
 		{nil, "run\tsums\tAbacus\tNaN\n", `bad number "NaN"`},
 		{nil, "others\tmany\n", `bad number "many"`},
+		{nil, "began\tat noon\n", `cannot parse "at noon"`},
 		{nil, "run\tsums\tAbacus\t1\n" + strings.Repeat("x", 1<<17), "token too long"},
 		{[]string{"--json", folder}, "run\tsums\tAbacus\t1\n", "is a directory"},
 		{[]string{"--tabel"}, "", "not defined"},
