@@ -217,6 +217,10 @@ func (k *keyInfo) text(ctx *gms.Context, row gms.Row) string {
 		if v == nil {
 			continue
 		}
+		if b, ok := v.([]byte); ok {
+			parts[i] = printable(b, k.parts[i].prefix)
+			continue
+		}
 		parts[i] = fmt.Sprint(v)
 		if s, err := k.parts[i].typ.SQL(ctx, nil, v); err == nil {
 			parts[i] = s.ToString()
@@ -226,6 +230,23 @@ func (k *keyInfo) text(ctx *gms.Context, row gms.Row) string {
 		}
 	}
 	return strings.Join(parts, "-")
+}
+
+// printable is binary data as MySQL shows it in an error, of which the first most bytes
+// if most is not 0: a client that stops at a zero, or a terminal, shows the rest, too.
+func printable(b []byte, most int) string {
+	if most > 0 {
+		b = b[:min(most, len(b))]
+	}
+	var s strings.Builder
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			fmt.Fprintf(&s, `\x%02X`, c)
+		} else {
+			s.WriteByte(c)
+		}
+	}
+	return s.String()
 }
 
 // Delete implements gms.RowDeleter. A row that is gone already, because an
