@@ -588,11 +588,10 @@ func TestTruncationWaitsForTheBound(t *testing.T) {
 	const after = txn.LedgerNames + 40
 	r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, LogBytes: 1 << 20}, 3)
 	hear := r.deaf(2)
-	done := make(chan error)
+	done, before := make(chan error), r.Machine(0).LastID(0)
 	go func() {
 		done <- r.Machine(0).Run(ctx, func(tx *txn.Tx) error { return write(tx, r.ptrs[2], 7) })
 	}()
-	before := r.Machine(0).LastID(0)
 	awaitTrue(t, "a commit waits", func() bool { return r.Machine(0).LastID(0) != before })
 	for i := range uint64(after) {
 		r.set(0, 1, i)
