@@ -360,16 +360,13 @@ func TestCheckFinds(t *testing.T) {
 				}
 				return nil
 			})
-			o, err := tb.open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := mustOpen(t, tb)
 			checkTable(t, tb)
 			if o.dir.size() != 1 {
 				t.Fatal("the table has split")
 			}
 			mustRun(t, tb.m, func(tx *txn.Tx) error { return spoil(tb, o, tx) })
-			err = tb.Check(ctx, Visitor{})
+			err := tb.Check(ctx, Visitor{})
 			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, errOvertaken) && !errors.Is(err, region.ErrBadPtr) && !errors.Is(err, txn.ErrNoRegion) {
 				t.Errorf("check: %v", err)
 			}
@@ -402,11 +399,8 @@ func useSpoilt(t *testing.T, tb *Table) {
 			break
 		}
 	}
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = tb.full(o, o.first())
+	o := mustOpen(t, tb)
+	_, err := tb.full(o, o.first())
 	note(err)
 	t.Logf("%d of 82 operations failed", failed)
 }

@@ -24,10 +24,7 @@ func TestDestroy(t *testing.T) {
 				put(t, tb, key, value)
 				model[string(key)] = string(value)
 			}
-			o, err := tb.open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := mustOpen(t, tb)
 			for range interrupt % 4 { // leave a split half way
 				if _, err := tb.step(ctx, o, o.first(), true); err != nil {
 					t.Fatal(err)

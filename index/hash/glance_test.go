@@ -40,10 +40,7 @@ func TestGlanceAgreesWithSearch(t *testing.T) {
 			if inTx > decided || cfg.Neighbourhood == 2 && inTx == decided {
 				t.Errorf("%d lookups decided at a glance in transactions, %d outside", inTx, decided)
 			}
-			o, err := tb.open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := mustOpen(t, tb)
 			if plain := o.slots <= glanceSlots; plain && decided < 1500 || !plain && decided > 0 {
 				t.Errorf("%d of 4000 lookups decided at a glance", decided)
 			}
@@ -65,10 +62,7 @@ func TestGlanceAtChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := newTable(t, Config{Buckets: 4, MaxLoad: 100, Neighbourhood: 4, KeyBytes: 8})
-			o, err := tb.open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := mustOpen(t, tb)
 			nothing := spoilBucketTx(func(page) {})
 			for i := 0; ; i++ { // until there is a chain, of one block
 				mustRun(t, tb.m, func(tx *txn.Tx) error { return tb.Put(tx, testKey(i), []byte("v")) })
@@ -119,10 +113,7 @@ func insertGlanced(t *testing.T, tb *Table, first int) {
 // compareGlance returns 1 if a glance decided about key.
 func compareGlance(t *testing.T, tb *Table, key []byte) int {
 	t.Helper()
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	op := tb.m.Start()
 	defer op.End()
 	h := sum(o.seed, key)
@@ -152,10 +143,7 @@ func compareGlanceIn(t *testing.T, tb *Table, key []byte) int {
 	t.Helper()
 	tx := tb.m.Begin()
 	defer tx.Abort()
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	h := sum(o.seed, key)
 	want, found, sources, err := tb.askOnce(copier{tx}, o, h, key, nil)
 	if err != nil {

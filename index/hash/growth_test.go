@@ -130,10 +130,7 @@ func TestSplitStopsAnywhere(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 64, MaxLoad: 100})
 	const items = 230
 	load(t, tb, 0, items, nil)
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	var key [16]byte
 	for step := 0; ; step++ {
 		fresh := Open(tb.m, tb.anchor) // knows nothing
@@ -191,10 +188,7 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	load(t, tb, 0, 700, nil)
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	count := map[int]int{}
 	r := o.dir.table.Load()
 	for i := range r.shards {
@@ -232,10 +226,7 @@ func TestPlaces(t *testing.T) {
 // neither splits for ever nor loses one.
 func TestOneHash(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 4})
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	var keys [][]byte
 	for i := uint64(0); len(keys) < 120; i++ {
 		key := binary.LittleEndian.AppendUint64(nil, i)
@@ -360,10 +351,7 @@ func TestRestart(t *testing.T) {
 	}
 	tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{Buckets: 32, Neighbourhood: 4}))
 	load(t, tb, 0, 300, []byte("v"))
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	for range 2 {
 		if _, err := tb.step(ctx, o, o.first(), true); err != nil {
 			t.Fatal(err)

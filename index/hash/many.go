@@ -68,6 +68,7 @@ type pipeline struct {
 type group struct {
 	flights [groupKeys]flight
 	n       int
+	looks   int // objects looked at
 }
 
 // A flight is a lookup under way.
@@ -177,6 +178,7 @@ func (l *pipeline) depart(g *group) {
 // may have the key, or the first block of the chain.
 func (l *pipeline) look(g *group) {
 	o, flights := l.o, g.flights[:g.n]
+	g.looks = 0
 	for i := range flights {
 		f := &flights[i]
 		f.outcome = unclear
@@ -184,6 +186,7 @@ func (l *pipeline) look(g *group) {
 			f.slots = [2]uint{}
 			continue
 		}
+		g.looks += len(f.views)
 		if f.slots[0]|f.slots[1] == 0 {
 			l.leadOn(f)
 			continue
@@ -275,7 +278,7 @@ func (l *pipeline) land(i int) error {
 			l.takeChained(f)
 		}
 	}
-	l.op.CountReads(2 * len(flights))
+	l.op.CountReads(g.looks)
 	if err := l.tb.m.Confirm(); err != nil {
 		return err
 	}

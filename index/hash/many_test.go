@@ -70,9 +70,13 @@ func TestLookupManyReads(t *testing.T) {
 		keys = append(keys, glanceKey(i))
 	}
 	reads := func(lookups func()) uint64 {
-		before := tb.m.Stats().RemoteReads
+		before := tb.m.Stats()
 		lookups()
-		return tb.m.Stats().RemoteReads - before
+		after := tb.m.Stats()
+		if n := after.LocalReads - before.LocalReads; n > 0 {
+			t.Errorf("%d local reads of what is elsewhere", n)
+		}
+		return after.RemoteReads - before.RemoteReads
 	}
 	each := func() {
 		for _, key := range keys {
@@ -224,10 +228,7 @@ func TestLookupManyOvertaken(t *testing.T) {
 // isNext reports whether key is in the bucket after its home.
 func isNext(t *testing.T, tb *Table, key []byte) bool {
 	t.Helper()
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	op := tb.m.Start()
 	defer op.End()
 	h := sum(o.seed, key)
@@ -243,10 +244,7 @@ func isNext(t *testing.T, tb *Table, key []byte) bool {
 // keysOf returns n keys whose home is bucket home of the table's only shard.
 func keysOf(t *testing.T, tb *Table, home, n int) (keys [][]byte) {
 	t.Helper()
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	for i := uint64(0); len(keys) < n; i++ {
 		key := binary.BigEndian.AppendUint64(nil, i)
 		if bucketOf(sum(o.seed, key), o.buckets) == home {

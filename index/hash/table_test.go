@@ -59,6 +59,16 @@ func createTable(t testing.TB, m *txn.Machine, cfg Config) region.Ptr {
 	return anchor
 }
 
+// mustOpen returns what is known of the table.
+func mustOpen(t testing.TB, tb *Table) *opened {
+	t.Helper()
+	o, err := tb.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 // newTable makes a table on a machine of its own.
 func newTable(t testing.TB, cfg Config) *Table {
 	t.Helper()
@@ -248,10 +258,7 @@ func modelOperation(t *testing.T, tb *Table, tx *txn.Tx, rnd *rand.Rand, view ma
 }
 
 func (tb *Table) valueBytes(t testing.TB) int {
-	o, err := tb.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := mustOpen(t, tb)
 	return o.anchor.layout.valueBytes
 }
 
