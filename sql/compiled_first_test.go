@@ -36,12 +36,7 @@ func TestCompiledFirstRows(t *testing.T) {
 
 // Rows behind those that were asked for do not concern the transaction.
 func TestCompiledFirstRowsConflict(t *testing.T) {
-	in := newInstance(t)
-	c, other := in.client("d"), in.client("d")
-	c.exec("CREATE DATABASE d")
-	c.exec("CREATE TABLE q (w INT, o INT, x INT, PRIMARY KEY (w, o))")
-	c.exec("CREATE TABLE u (id INT PRIMARY KEY, n INT)")
-	c.exec("INSERT INTO u VALUES (1, 0)")
+	_, c, other := newReaders(t, "CREATE TABLE q (w INT, o INT, x INT, PRIMARY KEY (w, o))")
 	const first = "SELECT o FROM q WHERE w = 1 ORDER BY o LIMIT 1 FOR UPDATE"
 	for change, want := range map[string]bool{
 		"INSERT INTO q VALUES (1, 9, 0)": false, "UPDATE q SET x = 1 WHERE w = 1 AND o = 5": false, "DELETE FROM q WHERE w = 1 AND o = 5": false,

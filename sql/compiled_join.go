@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -31,14 +30,6 @@ type joinedTable struct {
 	joinTable
 	// rest are the conditions besides the key.
 	rest []residual
-}
-
-// A residual is a condition that a row has to meet. It is decided by keys, whose
-// order is the order of values.
-type residual struct {
-	comparison
-	codec *keyCodec
-	at    int // in the columns that are read
 }
 
 // A columnAt is a column of one of a join's tables, by their positions.
@@ -357,18 +348,6 @@ func (j *join) run(ctx *gms.Context, e *Engine, s *Session, tr *transaction, val
 	return j.product(found), nil
 }
 
-// boundsOf is what rows are compared with, and false if a column could not hold it.
-func boundsOf(rest []residual, values []Value) (bounds [][]byte, ok bool) {
-	for i := range rest {
-		b, ok := rest[i].codec.literal(nil, rest[i].value, values)
-		if !ok {
-			return nil, false
-		}
-		bounds = append(bounds, b)
-	}
-	return bounds, true
-}
-
 // product makes rows of those of each table, of which all but the last have one.
 func (j *join) product(found [][]gms.Row) []gms.Row {
 	last := len(found) - 1
@@ -400,37 +379,6 @@ func (t *joinedTable) rows(ctx *gms.Context, e *Engine, s *Session, tr *transact
 		}
 	}
 	return kept, err
-}
-
-// meets reports whether a row meets conditions.
-func meets(rest []residual, row gms.Row, bounds [][]byte) bool {
-	for i := range rest {
-		if !rest[i].holds(row, bounds[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// holds reports whether a row meets a condition. NULL meets none.
-func (r *residual) holds(row gms.Row, bound []byte) bool {
-	if row[r.at] == nil {
-		return false
-	}
-	var room [32]byte
-	key, ok := r.codec.appendNative(append(room[:0], keyValue), row[r.at])
-	order := bytes.Compare(key, bound)
-	switch r.op {
-	case sqlparser.EqualStr:
-		return ok && order == 0
-	case sqlparser.LessThanStr:
-		return ok && order < 0
-	case sqlparser.LessEqualStr:
-		return ok && order <= 0
-	case sqlparser.GreaterThanStr:
-		return ok && order > 0
-	}
-	return ok && order >= 0
 }
 
 // runJoin returns the rows of a SELECT that is a join.
