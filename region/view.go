@@ -24,49 +24,83 @@ type View struct {
 
 // Look returns a view of p's object. Errors are those of ReadObject, except that
 // it does not wait: ErrLocked says that a transaction holds the object now.
-func (r *Region) Look(p Ptr) (View, error) { return r.aim(p).Look() }
-
-// Fetch has the processor fetch the first line of p's object, which Look needs,
-// and does not wait for it.
-func (r *Region) Fetch(p Ptr) Aim {
-	a := r.aim(p)
-	if a.object != nil {
-		prefetch.Lines(a.object, 1)
-	}
-	return a
-}
-
-// An Aim is an object that is going to be looked at. The zero Aim is none.
-type Aim struct {
-	object unsafe.Pointer
-	ptr    Ptr
-}
-
-func (r *Region) aim(p Ptr) Aim {
+func (r *Region) Look(p Ptr) (View, error) {
 	off, ok := r.at(p)
 	if !ok {
-		return Aim{}
-	}
-	return Aim{r.m.Pointer(off, uint64(p.Class().Size())), p}
-}
-
-// Look is Region.Look at the object.
-func (a Aim) Look() (View, error) {
-	if a.object == nil {
 		return View{}, ErrBadPtr
 	}
-	v := View{object: a.object, class: a.ptr.Class()}
+	v := View{object: r.m.Pointer(off, uint64(p.Class().Size())), class: p.Class()}
+	if err := v.look(p.Incarnation()); err != nil {
+		return View{}, err
+	}
+	return v, nil
+}
+
+// look begins the view of the object, for pointers with this incarnation.
+func (v *View) look(incarnation uint64) error {
 	v.header = Header(atomic.LoadUint64((*uint64)(v.object)))
 	switch {
 	case v.header.Locked():
-		return View{}, ErrLocked
-	case !v.header.Allocated() || atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) != a.ptr.Incarnation():
+		return ErrLocked
+	case !v.header.Allocated() || atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) != incarnation:
 		if v.Valid() {
-			return View{}, ErrFreed
+			return ErrFreed
 		}
-		return View{}, ErrLocked // the slot is changing hands
+		return ErrLocked // the slot is changing hands
 	}
-	return v, nil
+	return nil
+}
+
+// A Pair is two adjacent objects, at pointers p and p.Element(1), that are going to be
+// looked at. The zero Pair is none.
+type Pair struct {
+	// Views are of the two once Look has succeeded.
+	Views       [2]View
+	incarnation uint64
+}
+
+// Aim makes a the pair whose first object is p's, or none if p cannot point to one.
+func (r *Region) Aim(a *Pair, p Ptr) {
+	*a = Pair{}
+	off, ok := r.at(p)
+	if !ok {
+		return
+	}
+	class := p.Class()
+	size := uint64(class.Size())
+	next := off + size
+	if next+size > r.size || next>>r.shift != off>>r.shift && !r.blockAt(next).holds(class) {
+		return
+	}
+	first := r.m.Pointer(off, 2*size)
+	a.Views[0].object, a.Views[0].class = first, class
+	a.Views[1].object, a.Views[1].class = unsafe.Add(first, size), class
+	a.incarnation = p.Incarnation()
+}
+
+// Gather adds the first lines of both objects, which Look needs, to a batch.
+func (a *Pair) Gather(b *prefetch.Batch) {
+	b.Add(a.Views[0].object)
+	b.Add(a.Views[1].object)
+}
+
+// Look looks at both objects. Errors are those of Region.Look at one of them.
+func (a *Pair) Look() error {
+	if a.Views[0].object == nil {
+		return ErrBadPtr
+	}
+	if err := a.Views[0].look(a.incarnation); err != nil {
+		return err
+	}
+	return a.Views[1].look(a.incarnation)
+}
+
+// Fetch has the processor fetch the first line of p's object, which Look needs,
+// and does not wait for it.
+func (r *Region) Fetch(p Ptr) {
+	if off, ok := r.at(p); ok {
+		prefetch.Lines(r.m.Pointer(off, uint64(p.Class().Size())), 1)
+	}
 }
 
 // fetchMax is how many lines of an object FetchAll asks for: more than a processor
@@ -87,17 +121,33 @@ func (r *Region) FetchAll(p Ptr) {
 // Touch has the processor fetch the lines that hold bytes from to to of the
 // payload, and does not wait for them. What lies outside is left out.
 func (v View) Touch(from, to int) {
-	if first, last := v.lines(from, to); first <= last {
-		prefetch.Lines(unsafe.Add(v.object, first*lineBytes), last+1-first)
+	if l := v.class.Lines(from, to); v.object != nil && !l.isEmpty() {
+		prefetch.Lines(unsafe.Add(v.object, l.first*lineBytes), l.last+1-l.first)
 	}
+}
+
+// Gather adds lines to a batch.
+func (v View) Gather(b *prefetch.Batch, l Lines) {
+	if v.object == nil || l.isEmpty() {
+		return
+	}
+	for i := l.first; i < l.last-1; i++ {
+		b.Add(unsafe.Add(v.object, i*lineBytes))
+	}
+	// Of one line, too: to add it twice costs less than a branch that nobody can foresee.
+	b.Add(unsafe.Add(v.object, l.first*lineBytes))
+	b.Add(unsafe.Add(v.object, l.last*lineBytes))
 }
 
 // Load copies the lines that hold bytes from to to of the payload to where they
 // belong in dst, which is as long as the object's capacity or longer. What lies
 // outside is left out.
-func (v View) Load(dst []byte, from, to int) {
-	if first, last := v.lines(from, to); first <= last {
-		loadLines(dst[:v.class.Capacity()], v.object, first, last)
+func (v View) Load(dst []byte, from, to int) { v.LoadLines(dst, v.class.Lines(from, to)) }
+
+// LoadLines is Load of what is on these lines.
+func (v View) LoadLines(dst []byte, l Lines) {
+	if v.object != nil && !l.isEmpty() {
+		loadLines(dst[:v.class.Capacity()], v.object, l.first, l.last)
 	}
 }
 
@@ -107,10 +157,8 @@ const FirstWords = firstPayload / 8
 
 // Word returns word i of the payload, of the first FirstWords.
 func (v View) Word(i int) uint64 {
-	if uint(i) >= FirstWords {
-		invariant.Violated("word on the first line", i, FirstWords)
-	}
-	return atomic.LoadUint64((*uint64)(unsafe.Add(v.object, HeaderBytes+8*i)))
+	words := (*[FirstWords]uint64)(unsafe.Add(v.object, HeaderBytes))
+	return atomic.LoadUint64(&words[i])
 }
 
 // Copy copies the payload from byte from on to dst. Like Equal it panics if there
@@ -145,15 +193,20 @@ func (v View) place(from, n int) int {
 	return HeaderBytes + from + versionBytes*lineOf(from)
 }
 
-// lines returns the first and the last line that hold bytes from to to; of none
-// the last comes before the first.
-func (v View) lines(from, to int) (first, last int) {
-	from, to = max(from, 0), min(to, v.class.Capacity())
-	if v.object == nil || from >= to {
-		return 0, -1
+// Lines are lines of objects of one class. The zero Lines is the first.
+type Lines struct{ first, last int }
+
+// Lines returns those that hold bytes from to to of the payload. What lies outside is
+// left out.
+func (c Class) Lines(from, to int) Lines {
+	from, to = max(from, 0), min(to, c.Capacity())
+	if from >= to {
+		return Lines{0, -1}
 	}
-	return lineOf(from), lineOf(to - 1)
+	return Lines{lineOf(from), lineOf(to - 1)}
 }
+
+func (l Lines) isEmpty() bool { return l.first > l.last }
 
 // lineOf returns the line that holds byte i of an object's payload.
 func lineOf(i int) int { return (i + linePayload - firstPayload) / linePayload }

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
+
+	"github.com/farmsql/farmsql/internal/prefetch"
 )
 
 // viewRegion is newRegion with memory that lasts as long as the test: what nobody
@@ -130,8 +133,84 @@ func TestZeroViewDoesNothing(t *testing.T) {
 	dst := []byte{1, 2, 3}
 	v.Touch(0, 3)
 	v.Load(dst, 0, 3)
+	var batch prefetch.Batch
+	v.Gather(&batch, Class(0).Lines(0, 3))
+	if batch != (prefetch.Batch{}) {
+		t.Error("the zero view has lines")
+	}
 	if !v.Valid() || !bytes.Equal(dst, []byte{1, 2, 3}) {
 		t.Error("the zero view loaded", dst)
+	}
+}
+
+// TestPair: a pair is looked at as its two objects are.
+func TestPair(t *testing.T) {
+	r := viewRegion(t, 7, 4<<20)
+	first := newObject(t, r, 3)
+	second := first.Element(1)
+	if _, ok := r.slotAt(second); !ok {
+		t.Fatal("the object is the last of its slab")
+	}
+	pair := func() *Pair {
+		a := new(Pair)
+		r.Aim(a, first)
+		return a
+	}
+	var batch prefetch.Batch
+	look := func(want error) {
+		t.Helper()
+		a := pair()
+		a.Gather(&batch)
+		batch.Fetch()
+		if err := a.Look(); !errors.Is(err, want) {
+			t.Errorf("Look: %v, want %v", err, want)
+		}
+	}
+	look(ErrFreed)
+	mustLock(t, r, first, 0)
+	r.Write(first, []byte("first"), 1, true, 0)
+	look(ErrFreed)
+	mustLock(t, r, second, 0)
+	look(ErrLocked)
+	r.Write(second, []byte("second"), 2, true, 0)
+	look(nil)
+	a := pair()
+	if err := a.Look(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"first", "second"} {
+		v, dst := a.Views[i], make([]byte, first.Capacity())
+		lines := first.Class().Lines(0, len(want))
+		v.Gather(&batch, lines)
+		v.LoadLines(dst, lines)
+		if string(dst[:len(want)]) != want || !v.Valid() || v.Header().Version() != Version(i+1) {
+			t.Errorf("object %d is %q at %v", i, dst[:len(want)], v.Header())
+		}
+	}
+	batch.Fetch()
+	mustLock(t, r, second, 2)
+	if a.Views[1].Valid() || !a.Views[0].Valid() {
+		t.Error("valid although the object is locked, or not although nobody has it")
+	}
+	look(ErrLocked)
+}
+
+// TestPairRefuses what are no two objects of the region.
+func TestPairRefuses(t *testing.T) {
+	r := viewRegion(t, 7, 4<<20)
+	p := newObject(t, r, 3)
+	s, _ := r.slabOf(int(p.Addr.Offset() >> r.shift))
+	size := uint32(p.Class().Size())
+	for _, p := range []Ptr{
+		{}, MakePtr(p.Addr, p.Class()+1, 0), MakePtr(MakeAddr(8, p.Addr.Offset()), p.Class(), 0), MakePtr(p.Addr+8, p.Class(), 0),
+		MakePtr(MakeAddr(7, uint32(r.Memory().Size())-size), p.Class(), 0),
+		MakePtr(MakeAddr(7, uint32(s.slot(s.slots))-size), p.Class(), 0), // the slab ends between the two
+	} {
+		a := Pair{Views: [2]View{{object: unsafe.Pointer(new(uint64))}}}
+		r.Aim(&a, p)
+		if err := a.Look(); a != (Pair{}) || !errors.Is(err, ErrBadPtr) {
+			t.Errorf("%v: %v", p, err)
+		}
 	}
 }
 

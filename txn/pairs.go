@@ -20,20 +20,22 @@ type PairRead struct {
 }
 
 // Fetch has the processor fetch what Look needs of the object p, and does not
-// wait for it. The Aim can be looked at as p can by Look, but for CountReads.
-func (o Operation) Fetch(p region.Ptr) region.Aim {
+// wait for it.
+func (o Operation) Fetch(p region.Ptr) {
 	if rt := o.w.m.lookable(p); rt != nil {
-		return rt.local.Fetch(p)
+		rt.local.Fetch(p)
 	}
-	return region.Aim{}
 }
 
-// FetchPair is Fetch of two adjacent objects, p and p.Element(1).
-func (o Operation) FetchPair(p region.Ptr) (first, second region.Aim) {
-	if rt := o.w.m.lookable(p); rt != nil {
-		return rt.local.Fetch(p), rt.local.Fetch(p.Element(1))
+// Aim makes a the objects p and p.Element(1), to be looked at as by LookPair but for
+// CountReads. It makes it none if another machine is the primary.
+func (o Operation) Aim(a *region.Pair, p region.Ptr) {
+	rt := o.w.m.lookable(p)
+	if rt == nil {
+		*a = region.Pair{}
+		return
 	}
-	return region.Aim{}, region.Aim{}
+	rt.local.Aim(a, p)
 }
 
 // lookable returns the route to p's region if this machine is its primary and it may be
@@ -50,7 +52,7 @@ func (m *Machine) lookable(p region.Ptr) *route {
 // and does not wait for it.
 func (o Operation) FetchAll(p region.Ptr) { o.w.m.fetchAll(p) }
 
-// CountReads counts n objects that have been looked at by what Fetch returned. For
+// CountReads counts n objects that have been looked at by what Aim made. For
 // each of them by itself it would cost as much as the look.
 func (o Operation) CountReads(n int) { o.w.stats.localReads.Add(uint64(n)) }
 

@@ -47,14 +47,11 @@ func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
 		return region.View{}, region.View{}, false
 	}
 	o.w.stats.localReads.Add(2)
-	first, err := rt.local.Look(p)
-	if err == nil {
-		second, err = rt.local.Look(p.Element(1))
-	}
-	if err != nil {
+	var a region.Pair
+	if rt.local.Aim(&a, p); a.Look() != nil {
 		return region.View{}, region.View{}, false
 	}
-	return first, second, true
+	return a.Views[0], a.Views[1], true
 }
 
 // read reads the object p from its primary, waiting for a writer for as long as

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -67,9 +66,6 @@ func (e *entrance) store(s *shard) {
 	e.tail.Store(s.first.Incarnation()<<8 | uint64(s.born))
 }
 
-// fetch has the processor fetch the entrance.
-func (e *entrance) fetch() { prefetch.Of(e) }
-
 // way returns the prefix with which h comes to the shard, and the shard's first bucket.
 func (e *entrance) way(h uint64, c region.Class) (prefix uint64, first region.Ptr) {
 	tail := e.tail.Load()
@@ -104,7 +100,8 @@ func (d *directory) find(h uint64) *shard {
 // entrance returns what leads to the shard that find returns.
 func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entrance(h) }
 
-func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>(64-r.bits)] }
+// entrance shifts twice since a shift by 64, where there is one shard, costs a comparison.
+func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
 
 // add enters a shard, over those that it split from and under those that split
 // from it.

@@ -144,8 +144,7 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 	if !ok || uint16(block.Word(versionsWord)>>forwardShift) != version {
 		return nil, undecided
 	}
-	w, want := block.Word(controlWord), wanted(h, false)
-	slots := matching(uint32(w), want) | matching(uint32(w>>32), want)<<1
+	slots := matching(block.Word(controlWord), both(wanted(h, false)))
 	value, ok, decided := o.pick(block, o.blockDataOffset(0), slots, key, dst)
 	switch {
 	case !decided:
@@ -203,17 +202,24 @@ func (o *opened) pick(v region.View, data int, found uint, key, dst []byte) (val
 
 // wanting returns which slots have the wanted control word, a bit for each.
 func (o *opened) wanting(v region.View, want uint32) (found uint) {
-	for i := 0; i < o.slots; i += 2 {
-		w := v.Word(controlWord + i/2)
-		found |= matching(uint32(w), want)<<i | matching(uint32(w>>32), want)<<(i+1)
-	}
-	return found & (1<<o.slots - 1)
+	const words = glanceSlots / 2
+	var _ = [words - 2]struct{}{} // those here
+	pair := both(want)
+	found = matching(v.Word(controlWord), pair) | matching(v.Word(controlWord+1), pair)<<2 | matching(v.Word(controlWord+2), pair)<<4
+	return found & o.slotBits
 }
 
-// matching is 1 if the control word is wanted, and 0 if not, without a branch that
-// the processor would have to guess.
-func matching(control, want uint32) uint {
-	return uint(uint64(control&wantedMask^want)-1) >> 63
+// both returns two control words.
+func both(control uint32) uint64 { return uint64(control)<<32 | uint64(control) }
+
+// matching returns which of two control words are wanted, a bit for each, without a
+// branch that the processor would have to guess: where they differ the difference is
+// less than top, which less the difference has lost its bit then.
+func matching(pair, want uint64) uint {
+	const top = 1<<63 | 1<<31
+	differs := pair&(wantedMask<<32|wantedMask) ^ want
+	equal := (top - differs) & top
+	return uint(equal>>31|equal>>62) & 3
 }
 
 // sized returns n bytes, in the memory of b if that is large enough.

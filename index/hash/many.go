@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -35,8 +36,12 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 }
 
 const (
-	// groupKeys is how many lookups take a step one after the other.
-	groupKeys = 4
+	// secondBucket is where bits of the second bucket's slots begin, of which glance
+	// knows fewer.
+	secondBucket = 8
+	// groupKeys is at most how many lookups take a step one after the other. What all of
+	// them need for the next step is asked for together (prefetch.Batch).
+	groupKeys = 8
 	// groups is how many are under way, each at another step.
 	groups = 4
 	// keysOfOperation is how many keys are looked up in one operation: memory that
@@ -56,9 +61,15 @@ type pipeline struct {
 	op    txn.Operation
 	keys  [][]byte
 	first int // the index of keys[0]
+	size  int // of a group
 	visit func(i int, value []byte, ok bool)
+	looks int // objects looked at in this operation
 
 	groups [groups]group
+	batch  prefetch.Batch
+	// pages are where a group's lines that may have its keys are copied to; its values
+	// are in them.
+	pages [groupKeys][]byte
 	// reads are of what other machines are the primaries of, for elsewhere.
 	elsewhere []elsewhere
 	reads     []txn.PairRead
@@ -68,7 +79,6 @@ type pipeline struct {
 type group struct {
 	flights [groupKeys]flight
 	n       int
-	looks   int // objects looked at
 }
 
 // A flight is a lookup under way.
@@ -77,16 +87,13 @@ type flight struct {
 	h        uint64
 	entrance *entrance
 	prefix   uint64
-	first    region.Ptr // the home
-	// Of the home and the bucket after it: where they are, how they look, and which
-	// of their slots may have the key.
-	aims    [2]region.Aim
-	views   [2]region.View
-	slots   [2]uint
+	first    region.Ptr  // the home
+	buckets  region.Pair // the home and the bucket after it
+	// slots has a bit for each slot that may have the key: from 0 on for those of the
+	// home, from secondBucket on for those of the bucket after it.
+	slots   uint
 	outcome outcome
 	value   []byte
-	// page is where lines that may have the key are copied to; value is in it.
-	page []byte
 }
 
 // An outcome is what has become of a lookup.
@@ -94,6 +101,7 @@ type outcome uint8
 
 const (
 	unclear outcome = iota
+	likely          // a slot may have the key
 	present         // value is the key's
 	absent
 	chainedOnly // the key is in the chain of its home, or nowhere
@@ -111,11 +119,9 @@ type elsewhere struct {
 func newPipeline(lay *layout) *pipeline {
 	l := &pipeline{}
 	n := max(lay.class.Capacity(), lay.blockBytes())
-	pages := make([]byte, groups*groupKeys*n)
-	for g := range l.groups {
-		for i := range l.groups[g].flights {
-			l.groups[g].flights[i].page, pages = pages[:n:n], pages[n:]
-		}
+	memory := make([]byte, groupKeys*n)
+	for i := range l.pages {
+		l.pages[i] = memory[i*n:][:n:n]
 	}
 	return l
 }
@@ -123,9 +129,14 @@ func newPipeline(lay *layout) *pipeline {
 // run looks the pipeline's keys up in one operation.
 func (l *pipeline) run() error {
 	l.op = l.tb.m.Start()
-	defer l.op.End()
+	l.looks = 0
+	defer l.end()
 	l.elsewhere, l.reads = l.elsewhere[:0], l.reads[:0]
-	n := (len(l.keys) + groupKeys - 1) / groupKeys
+	l.size = groupKeys
+	if len(l.keys) <= groupKeys {
+		l.size /= 2 // so that one group takes steps while the other waits
+	}
+	n := (len(l.keys) + l.size - 1) / l.size
 	for g := range n + groups - 1 {
 		if g < n {
 			l.enter(g)
@@ -145,20 +156,28 @@ func (l *pipeline) run() error {
 	return l.readElsewhere()
 }
 
+// end ends the operation. The objects looked at are counted at last: an atomic addition
+// keeps all loads waiting that follow it.
+func (l *pipeline) end() {
+	l.op.CountReads(l.looks)
+	l.op.End()
+}
+
 func (l *pipeline) group(i int) *group { return &l.groups[i%groups] }
 
 // enter makes group i of the next keys, and has the ways to their shards fetched.
 func (l *pipeline) enter(i int) {
 	o, g, routes := l.o, l.group(i), l.o.dir.table.Load()
-	keys := l.keys[i*groupKeys : min((i+1)*groupKeys, len(l.keys))]
+	keys := l.keys[i*l.size : min((i+1)*l.size, len(l.keys))]
 	g.n = len(keys)
 	flights := g.flights[:len(keys)]
 	for i := range flights {
 		f := &flights[i]
 		f.key, f.h = keys[i], sum(o.seed, keys[i])
 		f.entrance = routes.entrance(f.h)
-		f.entrance.fetch()
+		prefetch.Of(&l.batch, f.entrance)
 	}
+	l.batch.Fetch()
 }
 
 // depart has the first lines of the homes fetched, and of the buckets after them:
@@ -170,56 +189,58 @@ func (l *pipeline) depart(g *group) {
 		f := &flights[i]
 		prefix, first := f.entrance.way(f.h, o.class)
 		f.prefix, f.first = prefix, first.Element(bucketOf(f.h, o.buckets))
-		f.aims[0], f.aims[1] = l.op.FetchPair(f.first)
+		l.op.Aim(&f.buckets, f.first)
+		f.buckets.Gather(&l.batch)
 	}
+	l.batch.Fetch()
 }
 
 // look looks at both first lines, and has the lines fetched of the first slot that
 // may have the key, or the first block of the chain.
 func (l *pipeline) look(g *group) {
 	o, flights := l.o, g.flights[:g.n]
-	g.looks = 0
 	for i := range flights {
 		f := &flights[i]
 		f.outcome = unclear
-		if o.slots > glanceSlots || !o.lookPair(f) {
-			f.slots = [2]uint{}
+		switch {
+		case o.slots > glanceSlots || !o.lookPair(f):
 			continue
-		}
-		g.looks += len(f.views)
-		if f.slots[0]|f.slots[1] == 0 {
+		case f.slots == 0:
 			l.leadOn(f)
-			continue
+		default:
+			f.outcome = likely
+			v, i := f.candidate()
+			v.Gather(&l.batch, o.lines[i])
 		}
-		k := f.nearest()
-		at := o.dataOffset(bits.TrailingZeros(f.slots[k]))
-		f.views[k].Touch(at, at+o.dataBytes)
+		l.looks += len(f.buckets.Views)
 	}
+	l.batch.Fetch()
 }
 
 // lookPair looks at the two buckets, if they can be looked at and the first is the home.
 func (o *opened) lookPair(f *flight) bool {
-	home, err := f.aims[0].Look()
-	next, errNext := f.aims[1].Look()
-	if err != nil || errNext != nil || !livesIn(home, f.prefix, f.h) {
+	v := &f.buckets.Views
+	if f.buckets.Look() != nil || !livesIn(v[0], f.prefix, f.h) {
 		return false
 	}
-	f.views[0], f.views[1] = home, next
-	f.slots[0], f.slots[1] = o.wanting(home, wanted(f.h, false)), o.wanting(next, wanted(f.h, true))
+	f.slots = o.wanting(v[0], wanted(f.h, false)) | o.wanting(v[1], wanted(f.h, true))<<secondBucket
 	return true
 }
 
-// nearest returns which bucket is the first with slots that may have the key. It has no
-// branch, which a processor could not foresee.
-func (f *flight) nearest() int { return int(uint64(f.slots[0]-1) >> 63) }
+// candidate returns the first slot that may have the key, and the bucket that it is in. It
+// has no branch, for the processor could not foresee which bucket that is.
+func (f *flight) candidate() (v *region.View, slot int) {
+	i := uint(bits.TrailingZeros64(uint64(f.slots)))
+	return &f.buckets.Views[i/secondBucket%2], int(i % secondBucket)
+}
 
 // leadOn is what follows if neither bucket has the key.
 func (l *pipeline) leadOn(f *flight) {
-	isChained := f.views[0].Word(linkWord) != 0
+	isChained := f.buckets.Views[0].Word(linkWord) != 0
 	switch {
-	case !areJoint(f.views[0], f.views[1]):
+	case !areJoint(f.buckets.Views[0], f.buckets.Views[1]):
 	case isChained:
-		block, _ := chainOf(f.views[0])
+		block, _ := chainOf(f.buckets.Views[0])
 		l.op.FetchAll(block)
 		f.outcome = chainedOnly
 	default:
@@ -227,34 +248,40 @@ func (l *pipeline) leadOn(f *flight) {
 	}
 }
 
-// take copies the value of f's key from a bucket, unless the key is in neither, or
-// not inline.
-func (o *opened) take(f *flight) {
-	for k := f.nearest(); k < len(f.slots); k++ {
-		v := &f.views[k]
-		for found := f.slots[k]; found != 0; found &= found - 1 {
-			i := bits.TrailingZeros(found)
-			s := slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
-			key, value := s.lengths()
-			if s.outside() || key+value > o.dataBytes {
-				return
-			}
-			at := o.dataOffset(i)
-			v.Load(f.page, at, at+key+value)
-			if string(f.page[at:at+key]) != string(f.key) {
-				continue
-			}
-			if f.views[0].Valid() && v.Valid() {
-				f.value, f.outcome = f.page[at+key:at+key+value], present
+// load copies the first slot that may have f's key to page.
+func (o *opened) load(f *flight, page []byte) {
+	v, i := f.candidate()
+	v.LoadLines(page, o.lines[i])
+}
+
+// take takes the value of f's key from page, where load has copied the first slot to that
+// may have it, or, if it has another key, from the next one.
+func (o *opened) take(f *flight, page []byte) {
+	f.outcome = unclear
+	for {
+		v, i := f.candidate()
+		s := slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
+		key, value := s.lengths()
+		if s.outside() || key+value > o.dataBytes {
+			return
+		}
+		pair := page[o.dataOffset(i):][:key+value]
+		if string(pair[:key]) == string(f.key) {
+			if f.buckets.Views[0].Valid() && v.Valid() {
+				f.value, f.outcome = pair[key:], present
 			}
 			return
 		}
+		if f.slots &= f.slots - 1; f.slots == 0 {
+			return
+		}
+		o.load(f, page)
 	}
 }
 
 // takeChained copies the value of f's key from its home's chain.
-func (l *pipeline) takeChained(f *flight) {
-	value, at := l.o.seekChain(l.op, f.views[0], f.h, f.key, f.page)
+func (l *pipeline) takeChained(f *flight, page []byte) {
+	value, at := l.o.seekChain(l.op, f.buckets.Views[0], f.h, f.key, page)
 	switch {
 	case at.isFound():
 		f.value, f.outcome = value, present
@@ -268,17 +295,21 @@ func (l *pipeline) takeChained(f *flight) {
 // land takes the values of group i and answers its keys.
 func (l *pipeline) land(i int) error {
 	g := l.group(i)
-	first, flights := l.first+i*groupKeys, g.flights[:g.n]
+	first, flights := l.first+i*l.size, g.flights[:g.n]
+	for i := range flights { // all, so that nobody looks at what is in the store buffer still
+		if f := &flights[i]; f.outcome == likely {
+			l.o.load(f, l.pages[i])
+		}
+	}
 	for i := range flights {
 		f := &flights[i]
 		switch f.outcome {
-		case unclear:
-			l.o.take(f)
+		case likely:
+			l.o.take(f, l.pages[i])
 		case chainedOnly:
-			l.takeChained(f)
+			l.takeChained(f, l.pages[i])
 		}
 	}
-	l.op.CountReads(g.looks)
 	if err := l.tb.m.Confirm(); err != nil {
 		return err
 	}
@@ -290,17 +321,16 @@ func (l *pipeline) land(i int) error {
 		case absent:
 			l.visit(first+i, nil, false)
 		default:
-			if err := l.ask(first+i, f); err != nil {
+			if err := l.ask(first+i, f, l.pages[i]); err != nil {
 				return err
 			}
 		}
-		f.key = nil
 	}
 	return nil
 }
 
 // ask has a key looked up that the pipeline could not.
-func (l *pipeline) ask(i int, f *flight) error {
+func (l *pipeline) ask(i int, f *flight, page []byte) error {
 	if !l.tb.m.IsPrimary(f.first.Addr) {
 		l.post(i, f)
 		if len(l.reads) == readsAtOnce {
@@ -308,7 +338,7 @@ func (l *pipeline) ask(i int, f *flight) error {
 		}
 		return nil
 	}
-	return l.lookup(i, f.key, f.page)
+	return l.lookup(i, f.key, page)
 }
 
 // lookup looks a key up by itself, into buf if that is large enough.

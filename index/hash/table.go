@@ -94,6 +94,11 @@ type opened struct {
 	growth growth
 	// buffers are for lookups, pipelines for many together.
 	buffers, pipelines sync.Pool
+	// lines are those that the data of a bucket's slots is on, of as many as glance
+	// knows.
+	lines [secondBucket]region.Lines
+	// slotBits has a bit for each slot of a bucket.
+	slotBits uint
 }
 
 // Open returns machine m's handle on the table with this anchor. Nothing is read
@@ -151,6 +156,11 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	o := &opened{anchor: a, dir: newDirectory(&shard{shardPtr: a.root})}
 	o.buffers.New = func() any { return newBuffer(&a.layout) }
 	o.pipelines.New = func() any { return newPipeline(&a.layout) }
+	o.slotBits = 1<<o.slots - 1
+	for i := range min(o.slots, glanceSlots) {
+		at := o.dataOffset(i)
+		o.lines[i] = o.class.Lines(at, at+o.dataBytes)
+	}
 	return o, nil
 }
 

@@ -10,3 +10,18 @@ next:
 	DECQ CX
 	JGT  next
 	RET
+
+// func each(at *uintptr, n int)
+TEXT ·each(SB), NOSPLIT|NOFRAME, $0-16
+	MOVQ at+0(FP), AX
+	MOVQ n+8(FP), CX
+	JMP  check
+next:
+	MOVQ (AX), DX
+	PREFETCHT0 (DX)
+	ADDQ $8, AX
+	DECQ CX
+check:
+	TESTQ CX, CX
+	JGT  next
+	RET

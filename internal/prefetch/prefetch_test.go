@@ -12,7 +12,14 @@ func TestHarmless(t *testing.T) {
 		lines[i] = byte(i)
 	}
 	Lines(unsafe.Pointer(&lines[0]), 3)
-	Of(&lines[LineBytes])
+	var b Batch
+	b.Fetch()                           // of nothing
+	for i := range 3 * batchLines / 2 { // more than it holds
+		b.Add(unsafe.Pointer(&lines[i%len(lines)]))
+	}
+	b.Fetch()
+	b.Add(nil)
+	b.Fetch()
 	for i := range lines {
 		if lines[i] != byte(i) {
 			t.Fatalf("byte %d has become %d", i, lines[i])
