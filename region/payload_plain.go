@@ -16,7 +16,7 @@ import (
 // has, without regard for writers: the caller compares headers.
 func loadPayload(dst []byte, object unsafe.Pointer) {
 	to := unsafe.Pointer(unsafe.SliceData(dst))
-	*(*[firstPayload]byte)(to) = *(*[firstPayload]byte)(unsafe.Add(object, HeaderBytes))
+	copyFirst(to, object)
 	copyLines(unsafe.Add(to, firstPayload), unsafe.Add(object, lineBytes), (len(dst)-firstPayload)/linePayload)
 }
 
@@ -24,7 +24,7 @@ func loadPayload(dst []byte, object unsafe.Pointer) {
 func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
 	to := unsafe.Pointer(unsafe.SliceData(dst))
 	if first == 0 {
-		*(*[firstPayload]byte)(to) = *(*[firstPayload]byte)(unsafe.Add(object, HeaderBytes))
+		copyFirst(to, object)
 		if last == 0 {
 			return
 		}
@@ -59,15 +59,25 @@ func copyLines(to, from unsafe.Pointer, n int) {
 	}
 }
 
-// copyLine copies the payload of a line, in moves of 16 bytes of which the last two
-// overlap: a move of 62 the compiler makes a call.
+// A part is what one move copies. Longer ones the compiler makes calls.
+type part = [16]byte
+
+// copyFirst copies the payload of an object's first line.
+func copyFirst(to, object unsafe.Pointer) {
+	dst, src := (*[firstPayload]byte)(to), (*[firstPayload]byte)(unsafe.Add(object, HeaderBytes))
+	*(*part)(dst[:]) = *(*part)(src[:])
+	*(*part)(dst[16:]) = *(*part)(src[16:])
+	*(*part)(dst[32:]) = *(*part)(src[32:])
+}
+
+// copyLine copies the payload of any other line, whose last two parts overlap.
 func copyLine(to, from unsafe.Pointer) {
-	type part = [16]byte
 	const last = linePayload - len(part{})
-	*(*part)(to) = *(*part)(from)
-	*(*part)(unsafe.Add(to, 16)) = *(*part)(unsafe.Add(from, 16))
-	*(*part)(unsafe.Add(to, 32)) = *(*part)(unsafe.Add(from, 32))
-	*(*part)(unsafe.Add(to, last)) = *(*part)(unsafe.Add(from, last))
+	dst, src := (*[linePayload]byte)(to), (*[linePayload]byte)(from)
+	*(*part)(dst[:]) = *(*part)(src[:])
+	*(*part)(dst[16:]) = *(*part)(src[16:])
+	*(*part)(dst[32:]) = *(*part)(src[32:])
+	*(*part)(dst[last:]) = *(*part)(src[last:])
 }
 
 // storePayload writes payload and line versions of a locked object.

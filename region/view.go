@@ -118,6 +118,20 @@ func (r *Region) FetchAll(p Ptr) {
 	prefetch.Lines(r.m.Pointer(off, uint64(c.Size())), min(c.lines(), fetchMax))
 }
 
+// Gather adds the lines of p's object to a batch, of a large one as many as FetchAll
+// fetches.
+func (r *Region) Gather(b *prefetch.Batch, p Ptr) {
+	off, ok := r.at(p)
+	if !ok {
+		return
+	}
+	c := p.Class()
+	object := r.m.Pointer(off, uint64(c.Size()))
+	for i := range min(c.lines(), fetchMax) {
+		b.Add(unsafe.Add(object, i*lineBytes))
+	}
+}
+
 // Touch has the processor fetch the lines that hold bytes from to to of the
 // payload, and does not wait for them. What lies outside is left out.
 func (v View) Touch(from, to int) {

@@ -267,6 +267,11 @@ func TestFetchRefuses(t *testing.T) {
 		}
 		r.Fetch(p)
 		r.FetchAll(p)
+		var batch prefetch.Batch
+		if r.Gather(&batch, p); there == (batch == prefetch.Batch{}) {
+			t.Errorf("%v: there %v, gathered %v", p, there, batch)
+		}
+		batch.Fetch()
 	}
 }
 

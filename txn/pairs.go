@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -48,9 +49,12 @@ func (m *Machine) lookable(p region.Ptr) *route {
 	return rt
 }
 
-// FetchAll has the processor fetch all of the object p, if this machine is its primary,
-// and does not wait for it.
-func (o Operation) FetchAll(p region.Ptr) { o.w.m.fetchAll(p) }
+// Gather adds all lines of the object p to a batch, if this machine is its primary.
+func (o Operation) Gather(b *prefetch.Batch, p region.Ptr) {
+	if rt := o.w.m.route(p.Addr.Region()); rt != nil && rt.primary {
+		rt.local.Gather(b, p)
+	}
+}
 
 // CountReads counts n objects that have been looked at by what Aim made. For
 // each of them by itself it would cost as much as the look.

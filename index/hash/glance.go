@@ -12,9 +12,8 @@ import (
 // the value. All lines of the home and the first of its neighbour are asked for
 // before the first of them is looked at, so that the lookup waits for memory
 // once. What is not plain it leaves undecided: pairs outside of their slots,
-// stale directories, changes under way, and neighbourhoods of more slots
-// than have their control words on the first lines, and what is not in the first
-// block of a chain.
+// stale directories, changes under way, neighbourhoods of more slots than have their
+// control words on the first lines, and what is not among a chain's first blocks.
 func (o *opened) glance(op txn.Operation, h uint64, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false
@@ -133,35 +132,52 @@ func areJoint(home, next region.View) bool {
 	return uint16(a>>forwardShift) == uint16(b>>backShift) && home.Valid() && next.Valid()
 }
 
-// seekChain looks for key in the first block of its home's chain, which hardly any
-// chain is longer than.
+// glanceBlocks is how many blocks of a chain are looked at.
+const glanceBlocks = 8
+
+// seekChain looks for key in the first blocks of its home's chain, of which hardly any
+// has more than one.
 func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, dst []byte) ([]byte, finding) {
-	p, version := chainOf(home)
-	if !home.Valid() || p.Class().Capacity() < o.blockBytes() {
-		return nil, undecided
+	from := home
+	for range glanceBlocks {
+		block, ok := o.nextBlock(op, from)
+		if !ok {
+			return nil, undecided
+		}
+		slots := matching(block.Word(controlWord), both(wanted(h, false)))
+		value, ok, decided := o.pick(block, o.blockDataOffset(0), slots, key, dst)
+		switch {
+		case !decided:
+			return nil, undecided
+		case ok:
+			return value, inChain
+		case block.Word(linkWord) != 0:
+			from = block
+		case block.Valid() && home.Valid():
+			return nil, nowhere
+		default:
+			return nil, undecided
+		}
 	}
-	block, ok := op.Look(p)
-	if !ok || uint16(block.Word(versionsWord)>>forwardShift) != version {
-		return nil, undecided
-	}
-	slots := matching(block.Word(controlWord), both(wanted(h, false)))
-	value, ok, decided := o.pick(block, o.blockDataOffset(0), slots, key, dst)
-	switch {
-	case !decided:
-		return nil, undecided
-	case ok:
-		return value, inChain
-	}
-	if last := block.Word(linkWord) == 0; !last || !block.Valid() || !home.Valid() {
-		return nil, undecided
-	}
-	return nil, nowhere
+	return nil, undecided
 }
 
-// chainOf returns where the first block of home's chain is, and the version of the chain.
-func chainOf(home region.View) (block region.Ptr, version uint16) {
-	addr, tail := home.Word(linkWord), home.Word(linkWord+1)
-	return region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8), uint16(home.Word(versionsWord))
+// nextBlock returns the block that from, a bucket or a block, links to, if it can be looked
+// at and is the one that is meant.
+func (o *opened) nextBlock(op txn.Operation, from region.View) (region.View, bool) {
+	p, version := chainOf(from)
+	if !from.Valid() || p.Class().Capacity() < o.blockBytes() {
+		return region.View{}, false
+	}
+	block, ok := op.Look(p)
+	return block, ok && uint16(block.Word(versionsWord)>>forwardShift) == version
+}
+
+// chainOf returns where the block is that a bucket or a block links to, and the version of
+// its chain.
+func chainOf(from region.View) (block region.Ptr, version uint16) {
+	addr, tail := from.Word(linkWord), from.Word(linkWord+1)
+	return region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8), uint16(from.Word(versionsWord))
 }
 
 // The words at the beginning of a bucket (see page), and where in them things are.

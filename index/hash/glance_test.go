@@ -48,8 +48,33 @@ func TestGlanceAgreesWithSearch(t *testing.T) {
 	}
 }
 
+// TestGlanceAlongChains: a chain is followed, unless it is very long.
+func TestGlanceAlongChains(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 16, Neighbourhood: 4})
+	const most = 4 + glanceBlocks*blockSlots // pairs of a home and its chain that a glance decides about
+	keys := keysOf(t, tb, 3, most+2)
+	absent := keys[most+1]
+	for i, key := range keys[:most+1] {
+		mustRun(t, tb.m, func(tx *txn.Tx) error { return tb.Insert(tx, key, key) })
+		if i == most {
+			break
+		}
+		for _, key := range append([][]byte{absent}, keys[:i+1]...) {
+			if compareGlance(t, tb, key) == 0 {
+				t.Fatalf("%d keys of one home, and a glance does not decide about %x", i+1, key)
+			}
+		}
+	}
+	if tb.Stats().Shards > 1 {
+		t.Fatal("the table has grown")
+	}
+	if compareGlance(t, tb, absent) != 0 {
+		t.Errorf("a glance has decided about a chain of more than %d blocks", glanceBlocks)
+	}
+}
+
 // TestGlanceAtChanges: a chain that is not the one that its bucket leads to decides
-// nothing, nor does one that goes on, and both find their way as searches do.
+// nothing, nor does one that leads astray, and both find their way as searches do.
 func TestGlanceAtChanges(t *testing.T) {
 	for name, spoil := range map[string]func(p page){
 		"version": func(p page) { p.setU16(chainVersion, p.u16(chainVersion)+1) },

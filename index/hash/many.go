@@ -241,7 +241,7 @@ func (l *pipeline) leadOn(f *flight) {
 	case !areJoint(f.buckets.Views[0], f.buckets.Views[1]):
 	case isChained:
 		block, _ := chainOf(f.buckets.Views[0])
-		l.op.FetchAll(block)
+		l.op.Gather(&l.batch, block)
 		f.outcome = chainedOnly
 	default:
 		f.outcome = absent
