@@ -141,11 +141,18 @@ func (r *Region) blockAt(off uint64) block { return r.block(int(off >> r.shift))
 // so that the check costs no miss. What it does not see, a pointer into the
 // middle of an object, reads as garbage or ErrFreed and harms nobody.
 func (r *Region) at(p Ptr) (uint64, bool) {
-	off := uint64(p.Addr.Offset())
-	if p.Addr.Region() != r.id || off%lineBytes != 0 || off < r.first || off+uint64(p.Class().Size()) > r.size {
+	if !r.within(p.Addr, uint64(p.Class().Size())) {
 		return 0, false
 	}
+	off := uint64(p.Addr.Offset())
 	return off, r.blockAt(off).holds(p.Class())
+}
+
+// within reports whether n bytes at a, where a line begins, are of the region and behind
+// its header.
+func (r *Region) within(a Addr, n uint64) bool {
+	off := uint64(a.Offset())
+	return a.Region() == r.id && off%lineBytes == 0 && off >= r.first && off+n <= r.size
 }
 
 // slotAt is at for writers: p must point to the beginning of a slot, too.

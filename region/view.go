@@ -61,15 +61,11 @@ type Pair struct {
 
 // Aim makes a the pair whose first object is p's, or none if p cannot point to one.
 func (r *Region) Aim(a *Pair, p Ptr) {
-	*a = Pair{}
-	off, ok := r.at(p)
-	if !ok {
-		return
-	}
-	class := p.Class()
+	off, class := uint64(p.Addr.Offset()), p.Class()
 	size := uint64(class.Size())
 	next := off + size
-	if next+size > r.size || next>>r.shift != off>>r.shift && !r.blockAt(next).holds(class) {
+	if !r.within(p.Addr, 2*size) || !r.blockAt(off).holds(class) || next>>r.shift != off>>r.shift && !r.blockAt(next).holds(class) {
+		*a = Pair{}
 		return
 	}
 	first := r.m.Pointer(off, 2*size)

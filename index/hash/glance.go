@@ -144,7 +144,7 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 		if !ok {
 			return nil, undecided
 		}
-		slots := matching(block.Word(controlWord), both(wanted(h, false)))
+		slots := joined(equal(block.Word(controlWord), both(wanted(h, false)))>>31) & (1<<blockSlots - 1)
 		value, ok, decided := o.pick(block, o.blockDataOffset(0), slots, key, dst)
 		switch {
 		case !decided:
@@ -218,25 +218,30 @@ func (o *opened) pick(v region.View, data int, found uint, key, dst []byte) (val
 
 // wanting returns which slots have the wanted control word, a bit for each.
 func (o *opened) wanting(v region.View, want uint32) (found uint) {
-	const words = glanceSlots / 2
-	var _ = [words - 2]struct{}{} // those here
+	var _ = [1]struct{}{}[glanceSlots-6] // those here
 	pair := both(want)
-	found = matching(v.Word(controlWord), pair) | matching(v.Word(controlWord+1), pair)<<2 | matching(v.Word(controlWord+2), pair)<<4
-	return found & o.slotBits
+	first := equal(v.Word(controlWord), pair)
+	second := equal(v.Word(controlWord+1), pair)
+	third := equal(v.Word(controlWord+2), pair)
+	return joined(first>>31|second>>29|third>>27) & o.slotBits
 }
 
 // both returns two control words.
 func both(control uint32) uint64 { return uint64(control)<<32 | uint64(control) }
 
-// matching returns which of two control words are wanted, a bit for each, without a
-// branch that the processor would have to guess: where they differ the difference is
-// less than top, which less the difference has lost its bit then.
-func matching(pair, want uint64) uint {
+// equal returns which of two control words are the wanted ones: bit 31 is that of the
+// first, bit 63 that of the second. There is no branch that the processor would have to
+// guess: where they differ the difference is less than top, which less the difference
+// has lost its bit then.
+func equal(pair, want uint64) uint64 {
 	const top = 1<<63 | 1<<31
 	differs := pair&(wantedMask<<32|wantedMask) ^ want
-	equal := (top - differs) & top
-	return uint(equal>>31|equal>>62) & 3
+	return (top - differs) & top
 }
+
+// joined puts the bits of the second words of pairs beside those of the first, which are
+// at 0, 2, 4.
+func joined(bits uint64) uint { return uint(bits | bits>>31) }
 
 // sized returns n bytes, in the memory of b if that is large enough.
 func sized(b []byte, n int) []byte {
