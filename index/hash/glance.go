@@ -89,24 +89,14 @@ func (o *opened) seekHome(home region.View, slots uint, prefix, h uint64, key, d
 	if !livesIn(home, prefix, h) {
 		return nil, undecided
 	}
-	value, ok, decided := o.pick(home, o.dataOffset(0), slots, key, dst)
-	switch {
-	case !decided:
-		return nil, undecided
-	case ok:
-		return value, atHome
-	}
-	return nil, nowhere
+	return o.pick(home, o.dataOffset(0), slots, key, dst, atHome)
 }
 
 // seekNext looks for key, which its home has not, in slots of the bucket after that.
 func (o *opened) seekNext(home, next region.View, slots uint, key, dst []byte) ([]byte, finding) {
-	value, ok, decided := o.pick(next, o.dataOffset(0), slots, key, dst)
-	switch {
-	case !decided:
-		return nil, undecided
-	case ok:
-		return value, atNext
+	value, at := o.pick(next, o.dataOffset(0), slots, key, dst, atNext)
+	if at != nowhere {
+		return value, at
 	}
 	link := home.Word(linkWord)
 	switch {
@@ -145,12 +135,10 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 			return nil, undecided
 		}
 		slots := joined(equal(block.Word(controlWord), both(wanted(h, false)))>>31) & (1<<blockSlots - 1)
-		value, ok, decided := o.pick(block, o.blockDataOffset(0), slots, key, dst)
+		value, at := o.pick(block, o.blockDataOffset(0), slots, key, dst, inChain)
 		switch {
-		case !decided:
-			return nil, undecided
-		case ok:
-			return value, inChain
+		case at != nowhere:
+			return value, at
 		case block.Word(linkWord) != 0:
 			from = block
 		case block.Valid() && home.Valid():
@@ -194,26 +182,36 @@ const (
 	glanceSlots = 2 * (region.FirstWords - controlWord)
 )
 
+// slotIn returns slot i of the bucket or block v, without its data.
+func slotIn(v region.View, i int) slot {
+	return slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
+}
+
 // pick takes the value of key from the bucket or block v, whose slots' data begin at
-// data, if one of the slots found there holds it. It does not decide where v has
-// changed since it came into view, nor between pairs outside.
-func (o *opened) pick(v region.View, data int, found uint, key, dst []byte) (value []byte, ok, decided bool) {
+// data. If one of the slots found there holds it the key is here, if none does nowhere in v.
+// Where v has changed since it came into view, and between pairs outside, it is undecided.
+func (o *opened) pick(v region.View, data int, found uint, key, dst []byte, here finding) ([]byte, finding) {
 	for ; found != 0; found &= found - 1 {
 		i := bits.TrailingZeros(found)
-		s := slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
+		s := slotIn(v, i)
 		if s.outside() {
-			return nil, false, false
+			return nil, undecided
 		}
 		at := data + i*o.dataBytes
 		k, n := s.lengths()
 		if k != len(key) || k+n > o.dataBytes || !v.Equal(key, at) {
 			continue
 		}
-		value = sized(dst, n)
-		v.Copy(value, at+k)
-		return value, true, v.Valid()
+		value := sized(dst, n)
+		if v.Copy(value, at+k); !v.Valid() {
+			return nil, undecided
+		}
+		return value, here
 	}
-	return nil, false, v.Valid()
+	if !v.Valid() {
+		return nil, undecided
+	}
+	return nil, nowhere
 }
 
 // wanting returns which slots have the wanted control word, a bit for each.

@@ -156,9 +156,15 @@ func (l *pipeline) run() error {
 	return l.readElsewhere()
 }
 
-// end ends the operation. The objects looked at are counted at last: an atomic addition
-// keeps all loads waiting that follow it.
+// end ends the operation, and forgets the caller's keys. The objects looked at are counted
+// at last: an atomic addition keeps all loads waiting that follow it.
 func (l *pipeline) end() {
+	for i := range l.groups {
+		flights := &l.groups[i].flights
+		for k := range flights {
+			flights[k].key = nil
+		}
+	}
 	l.op.CountReads(l.looks)
 	l.op.End()
 }
@@ -260,7 +266,7 @@ func (o *opened) take(f *flight, page []byte) {
 	f.outcome = unclear
 	for {
 		v, i := f.candidate()
-		s := slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
+		s := slotIn(*v, i)
 		key, value := s.lengths()
 		if s.outside() || key+value > o.dataBytes {
 			return

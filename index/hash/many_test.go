@@ -192,6 +192,25 @@ func TestLookupManyAllocates(t *testing.T) {
 	}
 }
 
+// TestLookupManyForgets: a pipeline that waits for its next use refers to nobody's keys.
+func TestLookupManyForgets(t *testing.T) {
+	tb := newTable(t, Config{})
+	o := mustOpen(t, tb)
+	l := newPipeline(&o.layout)
+	l.tb, l.o, l.visit = tb, o, func(int, []byte, bool) {}
+	l.keys = slices.Repeat([][]byte{[]byte("none")}, groups*groupKeys+1)
+	if err := l.run(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range l.groups {
+		for k := range l.groups[i].flights {
+			if l.groups[i].flights[k].key != nil {
+				t.Errorf("flight %d of group %d has a key", k, i)
+			}
+		}
+	}
+}
+
 // movable returns a table with a key in the bucket after its home, and what moves that to
 // its home.
 func movable(t *testing.T) (tb *Table, key []byte, move func()) {

@@ -95,7 +95,7 @@ type opened struct {
 	// buffers are for lookups, pipelines for many together.
 	buffers, pipelines sync.Pool
 	// lines are those that the data of a bucket's slots is on, of as many as glance
-	// knows.
+	// knows, which are fewer.
 	lines [secondBucket]region.Lines
 	// slotBits has a bit for each slot of a bucket.
 	slotBits uint
