@@ -52,6 +52,10 @@ func TestLookupAtAnEvictedMachine(t *testing.T) {
 		lookups := []func() (bool, error){
 			func() (bool, error) { _, ok, err := h.Lookup(key, nil); return ok, err },
 			func() (bool, error) { _, ok, err := b.Lookup(key); return ok, err },
+			func() (any bool, err error) {
+				err = h.LookupMany([][]byte{key, []byte("none")}, func(_ int, _ []byte, ok bool) { any = any || ok })
+				return any, err
+			},
 		}
 		g.at(evicted, func(*Member) { // which fills caches
 			for _, lookup := range lookups {

@@ -125,11 +125,13 @@ func (m *Memory) Zero(off, n uint64) {
 	}
 }
 
-// Pointer returns the address of n bytes at off, both multiples of 8, for
+// Pointer returns the address of n bytes at off, at least one word and both multiples of 8, for
 // package region, which moves objects between memory and buffers without a copy
 // in between. It is valid until Close; the caller keeps m alive.
 func (m *Memory) Pointer(off, n uint64) unsafe.Pointer {
-	return unsafe.Pointer(unsafe.SliceData(m.slice(off, int(n/WordBytes))))
+	first := bits.RotateLeft64(off, -3)
+	_ = m.words[first : first+n/WordBytes] // not a word of them, which somebody may be writing
+	return unsafe.Pointer(&m.words[first])
 }
 
 // slice returns n words at off.

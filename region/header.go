@@ -53,6 +53,9 @@ func (h Header) Locked() bool { return h&lockBit != 0 }
 // Allocated reports whether the slot holds an object.
 func (h Header) Allocated() bool { return h&allocatedBit != 0 }
 
+// readable reports whether the slot holds an object and no transaction holds that.
+func (h Header) readable() bool { return h&(lockBit|allocatedBit) == allocatedBit }
+
 // Version returns the object's version.
 func (h Header) Version() Version { return Version(h) & VersionMax }
 

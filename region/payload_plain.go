@@ -31,17 +31,17 @@ func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
 		first = 1
 	}
 	for ; first < last-1; first++ {
-		loadLine(to, object, first)
+		loadLine(unsafe.Add(to, payloadBefore(first)), unsafe.Add(object, first*lineBytes+versionBytes))
 	}
 	// One line twice costs less than a branch that the processor cannot foresee.
-	loadLine(to, object, first)
-	loadLine(to, object, last)
+	loadLine(unsafe.Add(to, payloadBefore(first)), unsafe.Add(object, first*lineBytes+versionBytes))
+	loadLine(unsafe.Add(to, payloadBefore(last)), unsafe.Add(object, last*lineBytes+versionBytes))
 }
 
-// loadLine copies the payload of line i, not the first, to where it belongs.
-func loadLine(to, object unsafe.Pointer, i int) {
-	copyLine(unsafe.Add(to, firstPayload+(i-1)*linePayload), unsafe.Add(object, i*lineBytes+versionBytes))
-}
+// loadLine is copyLine, and not inlined: it would compute the address of each part anew.
+//
+//go:noinline
+func loadLine(to, from unsafe.Pointer) { copyLine(to, from) }
 
 // loadBytes copies bytes of one line to dst.
 func loadBytes(dst []byte, from unsafe.Pointer) { copy(dst, unsafe.Slice((*byte)(from), len(dst))) }

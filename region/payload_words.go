@@ -29,7 +29,7 @@ func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
 		if first == 0 {
 			copy(dst, line[HeaderBytes:])
 		} else {
-			at := firstPayload + (first-1)*linePayload
+			at := payloadBefore(first)
 			copy(dst[at:at+linePayload], line[versionBytes:])
 		}
 	}

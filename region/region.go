@@ -133,7 +133,10 @@ func (r *Region) BlockSize() int { return 1 << r.shift }
 func (r *Region) block(i int) block { return block(r.m.Load(tableOffset + uint64(i)*8)) }
 
 // blockAt returns the state of the block that off lies in.
-func (r *Region) blockAt(off uint64) block { return r.block(int(off >> r.shift)) }
+func (r *Region) blockAt(off uint64) block { return r.block(int(off >> (r.shift & 63))) } // masked, a shift needs no comparison
+
+// inOneBlock reports whether two offsets lie in one block.
+func (r *Region) inOneBlock(a, b uint64) bool { return (a^b)>>(r.shift&63) == 0 }
 
 // at returns the offset p points to, and whether an object of its class can be
 // there: inside the region, on a line, in a block of that class. The block table

@@ -30,42 +30,44 @@ func (r *Region) Look(p Ptr) (View, error) {
 		return View{}, ErrBadPtr
 	}
 	v := View{object: r.m.Pointer(off, uint64(p.Class().Size())), class: p.Class()}
-	if err := v.look(p.Incarnation()); err != nil {
-		return View{}, err
+	switch {
+	case v.look(p.Incarnation()):
+		return v, nil
+	case v.header.Locked() || !v.Valid(): // or the slot is changing hands
+		return View{}, ErrLocked
 	}
-	return v, nil
+	return View{}, ErrFreed
 }
 
-// look begins the view of the object, for pointers with this incarnation.
-func (v *View) look(incarnation uint64) error {
+// look begins the view of the object, and reports whether pointers with this incarnation
+// may look at it.
+func (v *View) look(incarnation uint64) bool {
 	v.header = Header(atomic.LoadUint64((*uint64)(v.object)))
-	switch {
-	case v.header.Locked():
-		return ErrLocked
-	case !v.header.Allocated() || atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) != incarnation:
-		if v.Valid() {
-			return ErrFreed
-		}
-		return ErrLocked // the slot is changing hands
-	}
-	return nil
+	return v.header.readable() && atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) == incarnation
 }
 
 // A Pair is two adjacent objects, at pointers p and p.Element(1), that are going to be
-// looked at. The zero Pair is none.
+// looked at. It is none, as the zero Pair is, if its first view has no object.
 type Pair struct {
-	// Views are of the two once Look has succeeded.
+	// Views are of the two once Look has been true.
 	Views       [2]View
 	incarnation uint64
 }
 
 // Aim makes a the pair whose first object is p's, or none if p cannot point to one.
 func (r *Region) Aim(a *Pair, p Ptr) {
+	a.Views[0].object = nil // none
 	off, class := uint64(p.Addr.Offset()), p.Class()
 	size := uint64(class.Size())
 	next := off + size
-	if !r.within(p.Addr, 2*size) || !r.blockAt(off).holds(class) || next>>r.shift != off>>r.shift && !r.blockAt(next).holds(class) {
-		*a = Pair{}
+	// One condition at a time: of several the compiler makes a value, and then jumps.
+	if !r.within(p.Addr, 2*size) {
+		return
+	}
+	if !r.blockAt(off).holds(class) {
+		return
+	}
+	if !r.inOneBlock(off, next) && !r.blockAt(next).holds(class) {
 		return
 	}
 	first := r.m.Pointer(off, 2*size)
@@ -80,13 +82,14 @@ func (a *Pair) Gather(b *prefetch.Batch) {
 	b.Add(a.Views[1].object)
 }
 
-// Look looks at both objects. Errors are those of Region.Look at one of them.
-func (a *Pair) Look() error {
-	if a.Views[0].object == nil {
-		return ErrBadPtr
+// Look looks at both objects, and reports whether both are there and not locked, as
+// Region.Look does.
+func (a *Pair) Look() bool {
+	if a.Views[0].object == nil { // one condition at a time, as in Aim
+		return false
 	}
-	if err := a.Views[0].look(a.incarnation); err != nil {
-		return err
+	if !a.Views[0].look(a.incarnation) {
+		return false
 	}
 	return a.Views[1].look(a.incarnation)
 }
@@ -220,6 +223,10 @@ func (l Lines) isEmpty() bool { return l.first > l.last }
 
 // lineOf returns the line that holds byte i of an object's payload.
 func lineOf(i int) int { return (i + linePayload - firstPayload) / linePayload }
+
+// payloadBefore returns how many bytes of payload are on the lines before line i, not the
+// first.
+func payloadBefore(i int) int { return firstPayload + (i-1)*linePayload }
 
 // Header returns the header that the object had when the view began.
 func (v View) Header() Header { return v.header }

@@ -157,26 +157,27 @@ func TestPair(t *testing.T) {
 		return a
 	}
 	var batch prefetch.Batch
-	look := func(want error) {
+	look := func(want bool, why string) {
 		t.Helper()
 		a := pair()
 		a.Gather(&batch)
 		batch.Fetch()
-		if err := a.Look(); !errors.Is(err, want) {
-			t.Errorf("Look: %v, want %v", err, want)
+		if got := a.Look(); got != want {
+			t.Errorf("Look: %t, want %t: %s", got, want, why)
 		}
 	}
-	look(ErrFreed)
+	look(false, "none is there")
 	mustLock(t, r, first, 0)
+	look(false, "the first is locked")
 	r.Write(first, []byte("first"), 1, true, 0)
-	look(ErrFreed)
+	look(false, "the second is not there")
 	mustLock(t, r, second, 0)
-	look(ErrLocked)
+	look(false, "the second is locked")
 	r.Write(second, []byte("second"), 2, true, 0)
-	look(nil)
+	look(true, "both are there")
 	a := pair()
-	if err := a.Look(); err != nil {
-		t.Fatal(err)
+	if !a.Look() {
+		t.Fatal("both are there")
 	}
 	for i, want := range []string{"first", "second"} {
 		v, dst := a.Views[i], make([]byte, first.Capacity())
@@ -192,7 +193,12 @@ func TestPair(t *testing.T) {
 	if a.Views[1].Valid() || !a.Views[0].Valid() {
 		t.Error("valid although the object is locked, or not although nobody has it")
 	}
-	look(ErrLocked)
+	look(false, "the second is locked again")
+	r.Unlock(second, 2)
+	r.Aim(a, MakePtr(first.Addr, first.Class(), first.Incarnation()+1))
+	if a.Look() {
+		t.Error("a pointer to what was there before is looked at")
+	}
 }
 
 // TestPairRefuses what are no two objects of the region.
@@ -208,8 +214,8 @@ func TestPairRefuses(t *testing.T) {
 	} {
 		a := Pair{Views: [2]View{{object: unsafe.Pointer(new(uint64))}}}
 		r.Aim(&a, p)
-		if err := a.Look(); a != (Pair{}) || !errors.Is(err, ErrBadPtr) {
-			t.Errorf("%v: %v", p, err)
+		if a != (Pair{}) || a.Look() {
+			t.Errorf("%v is taken for two objects", p)
 		}
 	}
 }

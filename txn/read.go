@@ -48,7 +48,7 @@ func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
 	}
 	o.w.stats.localReads.Add(2)
 	var a region.Pair
-	if rt.local.Aim(&a, p); a.Look() != nil {
+	if rt.local.Aim(&a, p); !a.Look() {
 		return region.View{}, region.View{}, false
 	}
 	return a.Views[0], a.Views[1], true

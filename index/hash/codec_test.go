@@ -35,6 +35,27 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestEqualKeys: keys of each length that differ in one byte, or in their length, are not
+// equal.
+func TestEqualKeys(t *testing.T) {
+	for n := range 20 {
+		a := bytes.Repeat([]byte{'k'}, n)
+		if !equalKeys(a, bytes.Clone(a)) {
+			t.Errorf("keys of %d bytes: not equal", n)
+		}
+		if equalKeys(a, append(bytes.Clone(a), 'k')) || equalKeys(append(bytes.Clone(a), 'k'), a) {
+			t.Errorf("keys of %d and %d bytes: equal", n, n+1)
+		}
+		for i := range a {
+			b := bytes.Clone(a)
+			b[i] ^= 1
+			if equalKeys(a, b) {
+				t.Errorf("keys of %d bytes that differ in byte %d: equal", n, i)
+			}
+		}
+	}
+}
+
 // Each of the hash's parts is spread evenly over keys of many kinds.
 func TestSumSpreads(t *testing.T) {
 	const n = 1 << 16

@@ -24,7 +24,9 @@ type shard struct {
 // how a stale entry is noticed.
 func (s *shard) covers(h uint64, depth int) bool { return covers(s.prefix, h, depth) }
 
-func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>(64-depth) == 0 }
+// covers reports whether prefix and h have the first depth bits in common, up to 63. It shifts
+// twice since a shift by what may be 64 costs a comparison.
+func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>1>>(63-uint(depth)&63) == 0 }
 
 // directory leads from a hash to its shard, as far as this machine knows. It is
 // a cache: shards that have split since are noticed by the depth that their
@@ -70,7 +72,7 @@ func (e *entrance) store(s *shard) {
 func (e *entrance) way(h uint64, c region.Class) (prefix uint64, first region.Ptr) {
 	tail := e.tail.Load()
 	addr := region.Addr(e.addr.Load())
-	return h &^ (^uint64(0) >> uint8(tail)), region.MakePtr(addr, c, tail>>8)
+	return h &^ (^uint64(0) >> (tail & 63)), region.MakePtr(addr, c, tail>>8)
 }
 
 func (r *routes) set(i int, s *shard) {
@@ -100,7 +102,7 @@ func (d *directory) find(h uint64) *shard {
 // entrance returns what leads to the shard that find returns.
 func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entrance(h) }
 
-// entrance shifts twice since a shift by 64, where there is one shard, costs a comparison.
+// entrance shifts twice as covers does: where there is one shard, bits is 0.
 func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
 
 // add enters a shard, over those that it split from and under those that split

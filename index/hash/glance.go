@@ -215,13 +215,14 @@ func (o *opened) pick(v region.View, data int, found uint, key, dst []byte, here
 }
 
 // wanting returns which slots have the wanted control word, a bit for each.
-func (o *opened) wanting(v region.View, want uint32) (found uint) {
+func (o *opened) wanting(v region.View, want uint32) uint {
 	var _ = [1]struct{}{}[glanceSlots-6] // those here
 	pair := both(want)
-	first := equal(v.Word(controlWord), pair)
-	second := equal(v.Word(controlWord+1), pair)
-	third := equal(v.Word(controlWord+2), pair)
-	return joined(first>>31|second>>29|third>>27) & o.slotBits
+	found := equal(v.Word(controlWord), pair)>>31 | equal(v.Word(controlWord+1), pair)>>29
+	if o.slots > 4 {
+		found |= equal(v.Word(controlWord+2), pair) >> 27
+	}
+	return joined(found) & o.slotBits
 }
 
 // both returns two control words.

@@ -73,3 +73,13 @@ func bitOf(h uint64, i int) uint64 { return h >> (63 - i) & 1 }
 // firstDifference returns the first prefix bit in which a and b differ, 64 if
 // none.
 func firstDifference(a, b uint64) int { return bits.LeadingZeros64(a ^ b) }
+
+// equalKeys compares keys. Those that are as long as most are take no call.
+func equalKeys(a, b []byte) bool {
+	n := len(a)
+	if n != len(b) || n < 8 || n > 16 {
+		return string(a) == string(b)
+	}
+	return binary.LittleEndian.Uint64(a) == binary.LittleEndian.Uint64(b) &&
+		binary.LittleEndian.Uint64(a[n-8:]) == binary.LittleEndian.Uint64(b[n-8:])
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -80,7 +81,65 @@ func (tb *Table) lookup(op txn.Operation, o *opened, h uint64, key, dst []byte) 
 		}
 		return v, ok, nil
 	}
+	if v, ok, err := o.reach(op, h, key, dst); ok || err != nil {
+		return v, ok, err
+	}
 	return tb.search(op, o, o.dir.find(h), h, key, dst)
+}
+
+// reach finds a key whose pair is outside of its slot, where this machine is the shard's
+// primary: a glance leaves that undecided. It copies no more than the slot, and the pair.
+// What it does not find may be there all the same. The buckets, which it looks at once
+// more, are in the cache, and are counted as read by the glance.
+func (o *opened) reach(op txn.Operation, h uint64, key, dst []byte) (value []byte, ok bool, err error) {
+	if o.slots > glanceSlots {
+		return nil, false, nil
+	}
+	prefix, first := o.home(h)
+	var pair region.Pair
+	op.Aim(&pair, first)
+	home, next := &pair.Views[0], &pair.Views[1]
+	if !pair.Look() || !livesIn(*home, prefix, h) {
+		return nil, false, nil
+	}
+	buf := o.buffers.Get().(*buffer)
+	defer o.buffers.Put(buf)
+	value, ok, err = o.outsideIn(op, buf, *home, o.dataOffset(0), o.wanting(*home, wanted(h, false)), h, key, dst)
+	if !ok && err == nil {
+		value, ok, err = o.outsideIn(op, buf, *next, o.dataOffset(0), o.wanting(*next, wanted(h, true)), h, key, dst)
+	}
+	block := *home
+	for n := 0; !ok && err == nil && n < glanceBlocks && block.Word(linkWord) != 0; n++ {
+		if block, ok = o.nextBlock(op, block); !ok {
+			return nil, false, nil
+		}
+		value, ok, err = o.outsideIn(op, buf, block, o.blockDataOffset(0), uint(1)<<blockSlots-1, h, key, dst)
+	}
+	return value, ok, err
+}
+
+// outsideIn looks for key among the pairs outside that slots of a bucket or block lead to,
+// whose data begin at data.
+func (o *opened) outsideIn(op txn.Operation, buf *buffer, v region.View, data int, slots uint, h uint64, key, dst []byte) ([]byte, bool, error) {
+	for ; slots != 0; slots &= slots - 1 {
+		i := bits.TrailingZeros(slots)
+		s := slotIn(v, i)
+		if !s.outside() {
+			continue
+		}
+		s.data = buf.value[:outsideBytes]
+		v.Copy(s.data, data+i*o.dataBytes)
+		if !v.Valid() {
+			return nil, false, nil
+		}
+		if !s.matches(h, key) {
+			continue
+		}
+		if value, ok, err := outside(op, buf, s, key, dst); ok || err != nil {
+			return value, ok, err
+		}
+	}
+	return nil, false, nil
 }
 
 // search is lookup by copies of all that it reads.

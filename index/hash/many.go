@@ -75,36 +75,35 @@ type pipeline struct {
 	reads     []txn.PairRead
 }
 
-// A group is lookups that take their steps together.
+// A group is lookups of up to groupKeys keys that take their steps together.
 type group struct {
+	keys    [][]byte
 	flights [groupKeys]flight
-	n       int
 }
+
+// underWay returns the flights of the group's keys.
+func (g *group) underWay() []flight { return g.flights[:len(g.keys)] }
 
 // A flight is a lookup under way.
 type flight struct {
-	key      []byte
 	h        uint64
 	entrance *entrance
 	prefix   uint64
-	first    region.Ptr  // the home
 	buckets  region.Pair // the home and the bucket after it
 	// slots has a bit for each slot that may have the key: from 0 on for those of the
 	// home, from secondBucket on for those of the bucket after it.
 	slots   uint
-	outcome outcome
-	value   []byte
+	outlook outlook
 }
 
-// An outcome is what has become of a lookup.
-type outcome uint8
+// An outlook is what control words say about a key.
+type outlook uint8
 
 const (
-	unclear outcome = iota
-	likely          // a slot may have the key
-	present         // value is the key's
+	unclear     outlook = iota
+	likely              // a slot may have it
+	chainedOnly         // it is in the chain of its home, or nowhere
 	absent
-	chainedOnly // the key is in the chain of its home, or nowhere
 )
 
 // elsewhere is a lookup that another machine is asked for.
@@ -160,10 +159,7 @@ func (l *pipeline) run() error {
 // at last: an atomic addition keeps all loads waiting that follow it.
 func (l *pipeline) end() {
 	for i := range l.groups {
-		flights := &l.groups[i].flights
-		for k := range flights {
-			flights[k].key = nil
-		}
+		l.groups[i].keys = nil
 	}
 	l.op.CountReads(l.looks)
 	l.op.End()
@@ -174,12 +170,11 @@ func (l *pipeline) group(i int) *group { return &l.groups[i%groups] }
 // enter makes group i of the next keys, and has the ways to their shards fetched.
 func (l *pipeline) enter(i int) {
 	o, g, routes := l.o, l.group(i), l.o.dir.table.Load()
-	keys := l.keys[i*l.size : min((i+1)*l.size, len(l.keys))]
-	g.n = len(keys)
-	flights := g.flights[:len(keys)]
-	for i := range flights {
+	g.keys = l.keys[i*l.size : min((i+1)*l.size, len(l.keys))]
+	flights := g.underWay()
+	for i, key := range g.keys {
 		f := &flights[i]
-		f.key, f.h = keys[i], sum(o.seed, keys[i])
+		f.h = sum(o.seed, key)
 		f.entrance = routes.entrance(f.h)
 		prefetch.Of(&l.batch, f.entrance)
 	}
@@ -190,12 +185,12 @@ func (l *pipeline) enter(i int) {
 // a third of all keys is there, and to wait for each of those once more would cost
 // more than lines that are not needed.
 func (l *pipeline) depart(g *group) {
-	o, flights := l.o, g.flights[:g.n]
+	o, flights := l.o, g.underWay()
 	for i := range flights {
 		f := &flights[i]
 		prefix, first := f.entrance.way(f.h, o.class)
-		f.prefix, f.first = prefix, first.Element(bucketOf(f.h, o.buckets))
-		l.op.Aim(&f.buckets, f.first)
+		f.prefix = prefix
+		l.op.Aim(&f.buckets, first.Element(bucketOf(f.h, o.buckets)))
 		f.buckets.Gather(&l.batch)
 	}
 	l.batch.Fetch()
@@ -204,19 +199,19 @@ func (l *pipeline) depart(g *group) {
 // look looks at both first lines, and has the lines fetched of the first slot that
 // may have the key, or the first block of the chain.
 func (l *pipeline) look(g *group) {
-	o, flights := l.o, g.flights[:g.n]
+	o, flights := l.o, g.underWay()
 	for i := range flights {
 		f := &flights[i]
-		f.outcome = unclear
+		f.outlook = unclear
 		switch {
 		case o.slots > glanceSlots || !o.lookPair(f):
 			continue
 		case f.slots == 0:
 			l.leadOn(f)
 		default:
-			f.outcome = likely
+			f.outlook = likely
 			v, i := f.candidate()
-			v.Gather(&l.batch, o.lines[i])
+			v.Gather(&l.batch, o.extents[i].lines)
 		}
 		l.looks += len(f.buckets.Views)
 	}
@@ -226,7 +221,7 @@ func (l *pipeline) look(g *group) {
 // lookPair looks at the two buckets, if they can be looked at and the first is the home.
 func (o *opened) lookPair(f *flight) bool {
 	v := &f.buckets.Views
-	if f.buckets.Look() != nil || !livesIn(v[0], f.prefix, f.h) {
+	if !f.buckets.Look() || !livesIn(v[0], f.prefix, f.h) {
 		return false
 	}
 	f.slots = o.wanting(v[0], wanted(f.h, false)) | o.wanting(v[1], wanted(f.h, true))<<secondBucket
@@ -248,103 +243,98 @@ func (l *pipeline) leadOn(f *flight) {
 	case isChained:
 		block, _ := chainOf(f.buckets.Views[0])
 		l.op.Gather(&l.batch, block)
-		f.outcome = chainedOnly
+		f.outlook = chainedOnly
 	default:
-		f.outcome = absent
+		f.outlook = absent
 	}
 }
 
 // load copies the first slot that may have f's key to page.
 func (o *opened) load(f *flight, page []byte) {
 	v, i := f.candidate()
-	v.LoadLines(page, o.lines[i])
+	v.LoadLines(page, o.extents[i].lines)
 }
 
-// take takes the value of f's key from page, where load has copied the first slot to that
-// may have it, or, if it has another key, from the next one.
-func (o *opened) take(f *flight, page []byte) {
-	f.outcome = unclear
+// take returns the value of key, f's, in page, where load has copied the first slot to
+// that may have it, or, if that has another key, the next one.
+func (o *opened) take(f *flight, key, page []byte) (value []byte, ok bool) {
 	for {
 		v, i := f.candidate()
 		s := slotIn(*v, i)
-		key, value := s.lengths()
-		if s.outside() || key+value > o.dataBytes {
-			return
+		k, n := s.lengths()
+		if s.outside() || k+n > o.dataBytes {
+			return nil, false
 		}
-		pair := page[o.dataOffset(i):][:key+value]
-		if string(pair[:key]) == string(f.key) {
-			if f.buckets.Views[0].Valid() && v.Valid() {
-				f.value, f.outcome = pair[key:], present
-			}
-			return
+		pair := page[o.extents[i].data:][:k+n]
+		if equalKeys(pair[:k], key) {
+			return pair[k:], f.buckets.Views[0].Valid() && v.Valid()
 		}
 		if f.slots &= f.slots - 1; f.slots == 0 {
-			return
+			return nil, false
 		}
 		o.load(f, page)
 	}
 }
 
-// takeChained copies the value of f's key from its home's chain.
-func (l *pipeline) takeChained(f *flight, page []byte) {
-	value, at := l.o.seekChain(l.op, f.buckets.Views[0], f.h, f.key, page)
-	switch {
-	case at.isFound():
-		f.value, f.outcome = value, present
-	case at == nowhere:
-		f.outcome = absent
-	default:
-		f.outcome = unclear
-	}
-}
-
-// land takes the values of group i and answers its keys.
+// land answers the keys of group i. What it has loaded was so when this machine was a
+// member, for that is confirmed before take finds that no bucket has changed.
 func (l *pipeline) land(i int) error {
 	g := l.group(i)
-	first, flights := l.first+i*l.size, g.flights[:g.n]
+	flights := g.underWay()
 	for i := range flights { // all, so that nobody looks at what is in the store buffer still
-		if f := &flights[i]; f.outcome == likely {
+		if f := &flights[i]; f.outlook == likely {
 			l.o.load(f, l.pages[i])
-		}
-	}
-	for i := range flights {
-		f := &flights[i]
-		switch f.outcome {
-		case likely:
-			l.o.take(f, l.pages[i])
-		case chainedOnly:
-			l.takeChained(f, l.pages[i])
 		}
 	}
 	if err := l.tb.m.Confirm(); err != nil {
 		return err
 	}
-	for i := range flights {
-		f := &flights[i]
-		switch f.outcome {
-		case present:
-			l.visit(first+i, f.value, true)
-		case absent:
-			l.visit(first+i, nil, false)
-		default:
-			if err := l.ask(first+i, f, l.pages[i]); err != nil {
-				return err
-			}
+	for k := range g.keys {
+		if err := l.settle(l.first+i*l.size+k, g, k); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// ask has a key looked up that the pipeline could not.
-func (l *pipeline) ask(i int, f *flight, page []byte) error {
-	if !l.tb.m.IsPrimary(f.first.Addr) {
-		l.post(i, f)
-		if len(l.reads) == readsAtOnce {
-			return l.readElsewhere()
+// settle answers the i-th key of all, which is the k-th of group g. The first slot that
+// may have it has been copied to its page.
+func (l *pipeline) settle(i int, g *group, k int) error {
+	f, key, page := &g.flights[k], g.keys[k], l.pages[k]
+	switch f.outlook {
+	case likely:
+		if value, ok := l.o.take(f, key, page); ok {
+			l.visit(i, value, true)
+			return nil
 		}
+	case chainedOnly:
+		value, at := l.o.seekChain(l.op, f.buckets.Views[0], f.h, key, page)
+		if at == undecided {
+			break
+		}
+		err := l.tb.m.Confirm()
+		if err == nil {
+			l.answer(i, value, at.isFound())
+		}
+		return err
+	case absent:
+		l.visit(i, nil, false)
 		return nil
 	}
-	return l.lookup(i, f.key, page)
+	return l.ask(i, f.h, key, page)
+}
+
+// ask has a key with hash h looked up that the pipeline could not.
+func (l *pipeline) ask(i int, h uint64, key, page []byte) error {
+	e := elsewhere{i: i, key: key, h: h, s: l.o.dir.find(h)}
+	if l.tb.m.IsPrimary(e.s.first.Addr) {
+		return l.lookup(i, key, page)
+	}
+	l.post(e)
+	if len(l.reads) == readsAtOnce {
+		return l.readElsewhere()
+	}
+	return nil
 }
 
 // lookup looks a key up by itself, into buf if that is large enough.
@@ -364,17 +354,16 @@ func (l *pipeline) answer(i int, value []byte, ok bool) {
 }
 
 // post adds the buckets of a key to what is read from other machines.
-func (l *pipeline) post(i int, f *flight) {
+func (l *pipeline) post(e elsewhere) {
 	n := len(l.elsewhere)
 	if n == cap(l.elsewhere) {
 		l.elsewhere = slices.Grow(l.elsewhere, readsAtOnce)
 	}
 	l.elsewhere = l.elsewhere[:n+1]
-	e := &l.elsewhere[n]
-	if e.pair == nil {
+	if e.pair = l.elsewhere[n].pair; e.pair == nil {
 		e.pair = make([]byte, 2*l.o.class.Capacity())
 	}
-	e.i, e.key, e.h, e.s = i, f.key, f.h, l.o.dir.find(f.h)
+	l.elsewhere[n] = e
 	l.reads = append(l.reads, txn.PairRead{P: e.s.first.Element(bucketOf(e.h, l.o.buckets)), Dst: e.pair})
 }
 

@@ -94,11 +94,17 @@ type opened struct {
 	growth growth
 	// buffers are for lookups, pipelines for many together.
 	buffers, pipelines sync.Pool
-	// lines are those that the data of a bucket's slots is on, of as many as glance
-	// knows, which are fewer.
-	lines [secondBucket]region.Lines
+	// extents are where the data of a bucket's slots is, of as many as glance knows, which
+	// are fewer.
+	extents [secondBucket]extent
 	// slotBits has a bit for each slot of a bucket.
 	slotBits uint
+}
+
+// An extent is where a slot's data is in a bucket.
+type extent struct {
+	data  int // the first byte
+	lines region.Lines
 }
 
 // Open returns machine m's handle on the table with this anchor. Nothing is read
@@ -159,7 +165,7 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	o.slotBits = 1<<o.slots - 1
 	for i := range min(o.slots, glanceSlots) {
 		at := o.dataOffset(i)
-		o.lines[i] = o.class.Lines(at, at+o.dataBytes)
+		o.extents[i] = extent{at, o.class.Lines(at, at+o.dataBytes)}
 	}
 	return o, nil
 }
