@@ -282,6 +282,7 @@ func (l *logReader) applyBackup(p *participant) error {
 	if err := DecodeRecord(p.backup, r); err != nil {
 		return err
 	}
+	l.m.fetchReplicas(r.Writes)
 	for i := range r.Writes {
 		w := &r.Writes[i]
 		rt := l.m.route(w.Ptr.Addr.Region())
@@ -294,6 +295,18 @@ func (l *logReader) applyBackup(p *participant) error {
 		l.m.reached(StepApplyBackup)
 	}
 	return nil
+}
+
+// fetchReplicas has the processor fetch all objects that a record writes to, which a backup
+// has hardly looked at since they were written last: the misses of all of them are under
+// way before the first is waited for.
+func (m *Machine) fetchReplicas(writes []Write) {
+	for i := range writes {
+		p := writes[i].Ptr
+		if rt := m.route(p.Addr.Region()); rt != nil && rt.local != nil {
+			rt.local.FetchAll(p)
+		}
+	}
 }
 
 // ApplyReplica applies a write to a replica that nobody else writes to. What it
