@@ -10,6 +10,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -53,6 +54,8 @@ type form struct {
 	// plans for what else is to be done with them.
 	columns []int
 	plans   *planPool
+	// direct does what the plan does without making values, nil if it cannot.
+	direct *direct
 	// first says that only the first rows are returned.
 	first *firstRows
 	// change and insert are what a statement does that is no SELECT.
@@ -71,6 +74,10 @@ type Header struct {
 type Result struct {
 	Header *Header // nil for OK
 	Rows   []gms.Row
+	// Values are the rows as the protocol has them, if there are no Rows, with Bytes
+	// bytes. They are the result's own.
+	Values [][]sqltypes.Value
+	Bytes  int
 	OK     types.OkResult
 }
 
@@ -205,7 +212,7 @@ func (s *Session) note(res *Result) {
 	last := s.GetLastQueryInfo()
 	if res.Header != nil {
 		last.RowCount.Store(-1)
-		last.FoundRows.Store(int64(len(res.Rows)))
+		last.FoundRows.Store(int64(len(res.Rows) + len(res.Values)))
 		return
 	}
 	if u, ok := res.OK.Info.(plan.UpdateInfo); ok {

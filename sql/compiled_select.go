@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -101,6 +102,9 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 		return refused, nil
 	} else if !ok {
 		f.plans = &planPool{idle: []*selectPlan{p}}
+	}
+	if f.first == nil {
+		f.direct = newDirect(ctx, p, info)
 	}
 	return f, nil
 }
@@ -343,6 +347,12 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 	r, empty, ok := f.lookup.keys(values)
 	if !ok {
 		return nil, ErrPlan
+	}
+	if f.direct.goes(ctx, s, tr) {
+		res, err := f.runDirect(ctx, s, tr, r, empty)
+		if f.plans == nil || !errors.Is(err, ErrPlan) {
+			return res, err
+		}
 	}
 	var rows []gms.Row
 	var err error

@@ -45,7 +45,30 @@ func (c *client) runStatement(stmt *Compiled, query string, values []Value) (sch
 	case res.Header == nil:
 		return types.OkResultSchema, []gms.Row{{res.OK}}, true, nil
 	}
-	return res.Header.Schema, res.Rows, true, nil
+	return res.Header.Schema, append(res.Rows, c.valuesOf(res)...), true, nil
+}
+
+// valuesOf makes values of rows that are as the protocol has them.
+func (c *client) valuesOf(res *Result) (rows []gms.Row) {
+	ctx, bytes := c.in.e.NewContext(context.Background(), c.s), 0
+	for _, values := range res.Values {
+		row := make(gms.Row, len(values))
+		for i, v := range values {
+			t := res.Header.Schema[i].Type
+			if bytes += v.Len(); v.IsNull() {
+				continue
+			}
+			var err error
+			if row[i], _, err = t.Convert(ctx, v.ToString()); err != nil || v.Type() != t.Type() {
+				row[i] = fmt.Sprintf("%v is no %v: %v", v, t, err)
+			}
+		}
+		rows = append(rows, row)
+	}
+	if bytes != res.Bytes {
+		rows = append(rows, gms.Row{fmt.Sprintf("there are %d bytes, not %d", bytes, res.Bytes)})
+	}
+	return rows
 }
 
 // outcome is all that a client can find out about a statement.

@@ -172,7 +172,7 @@ func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 		return float64(len(all)), true // which holds whole unique keys
 	}
 	tx := c.e.m.Begin()
-	defer tx.Abort()
+	defer tx.Discard()
 	n := 0
 	for i := range all {
 		for keys := c.e.access(k.Index).keys(tx, all[i].lo, all[i].hi); ; n++ {

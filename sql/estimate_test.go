@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/txn"
 )
 
 // countedTables are orders with ten lines each, of things in a stock, all of one
@@ -79,5 +81,20 @@ func TestCountedRangesAreNotRead(t *testing.T) {
 	}
 	c.exec("UPDATE stock SET quantity = 1000 WHERE w = 1 AND thing = 7")
 	other.exec("DELETE FROM line WHERE w = 1 AND o = 7 AND n = 3")
+	c.exec("COMMIT")
+}
+
+// What a plan counts keys in is no transaction of anybody's: statistics do not have it.
+func TestCountingIsNotCounted(t *testing.T) {
+	in := newInstance(t)
+	c := in.client("")
+	countedTables(c)
+	c.exec("START TRANSACTION")
+	before := in.cluster.Machine(0).Stats()
+	c.exec("EXPLAIN PLAN SELECT COUNT(*) FROM line JOIN stock ON stock.w = line.w AND stock.thing = line.thing WHERE line.w = 1 AND line.o = 7")
+	s := in.cluster.Machine(0).Stats().Sub(before)
+	if s.LocalReads == 0 || s.Commits != 0 || s.Aborts != (txn.Stats{}).Aborts {
+		t.Errorf("counted: %+v", s)
+	}
 	c.exec("COMMIT")
 }

@@ -154,14 +154,21 @@ func loadPart(t *txn.Tx, c *rowCodec, p region.Ptr, columns []int) (gms.Row, err
 	if columns == nil {
 		return loadRow(t, c, p, nil)
 	}
-	var seen []byte
-	b, err := t.ReadPart(p, func(now []byte) bool { return c.sameColumns(seen, now, columns) })
+	b, err := t.ReadPart(p, &rowPart{c, columns})
 	if err != nil {
 		return nil, err
 	}
-	seen = b
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
 }
+
+// A rowPart is some columns of the rows of a table, as a statement depends on them.
+type rowPart struct {
+	rows    *rowCodec
+	columns []int
+}
+
+// Same implements txn.Part.
+func (p *rowPart) Same(was, now []byte) bool { return p.rows.sameColumns(was, now, p.columns) }
 
 // sameColumns reports whether columns have the same values in two versions of a row.
 func (c *rowCodec) sameColumns(a, b []byte, columns []int) bool {

@@ -44,13 +44,15 @@ type Session struct {
 	// What follows serves compiled statements: the variables that they ask
 	// for, nil if one may have changed; memory for the key and the literals of
 	// the statement at work; the statements that the user may run, and under
-	// which grants; and the rows that stand for a node of the plan at work.
+	// which grants; the rows that stand for a node of the plan at work; and memory for
+	// rows that need no values.
 	variables *compiledSettings
 	key       []byte
 	values    []Value
 	allowed   []*Compiled
 	grants    uint64
 	leaf      *leaf
+	room      directRoom
 	// planOnly has go-mysql-server run everything.
 	planOnly bool
 }

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"unicode/utf8"
@@ -47,28 +48,31 @@ func (w *weightTable) of(r rune) int32 {
 
 // compare compares strings as go-mysql-server does, and returns false if one holds
 // what is no character.
-func (w *weightTable) compare(a, b string) (int, bool) {
-	for len(a) > 0 && len(b) > 0 {
-		x, m := utf8.DecodeRuneInString(a)
-		y, n := utf8.DecodeRuneInString(b)
+func (w *weightTable) compare(a, b string) (int, bool) { return compareWeights(w, a, b) }
+
+func compareWeights[T string | []byte](w *weightTable, a, b T) (int, bool) {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		x, m := runeAt(a, i)
+		y, n := runeAt(b, j)
 		if x == utf8.RuneError || y == utf8.RuneError {
 			return 0, false
 		}
-		if wx, wy := w.of(x), w.of(y); wx != wy {
-			if wx < wy {
-				return -1, true
+		if x != y {
+			if order := cmp.Compare(w.of(x), w.of(y)); order != 0 {
+				return order, true
 			}
-			return 1, true
 		}
-		a, b = a[m:], b[n:]
+		i, j = i+m, j+n
 	}
-	switch {
-	case len(a) < len(b):
-		return -1, true
-	case len(a) > len(b):
-		return 1, true
+	return cmp.Compare(len(a)-i, len(b)-j), true
+}
+
+func runeAt[T string | []byte](s T, i int) (rune, int) {
+	if c := s[i]; c < utf8.RuneSelf {
+		return rune(c), 1
 	}
-	return 0, true
+	return utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 }
 
 // append appends the weights of a string, so that strings that are not equal have

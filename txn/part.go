@@ -7,13 +7,19 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
+// A Part is a part of an object that a transaction depends on. One stands for that
+// part of any number of objects.
+type Part interface {
+	// Same tells whether the part is the same in two payloads of an object, and must
+	// depend on nothing else.
+	Same(was, now []byte) bool
+}
+
 // ReadPart is Read for who uses a part of the object p only: that others change the
-// rest is no conflict. same tells whether the part is the same in another payload of
-// the object as in the one that was returned, and must depend on nothing else.
+// rest is no conflict.
 //
-// The object may be seen to change between two calls, in what same does not look
-// at.
-func (t *Tx) ReadPart(p region.Ptr, same func(payload []byte) bool) ([]byte, error) {
+// The object may be seen to change between two calls, in what is not of the part.
+func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
@@ -24,14 +30,41 @@ func (t *Tx) ReadPart(p region.Ptr, same func(payload []byte) bool) ([]byte, err
 	if err != nil {
 		return nil, t.doom(err)
 	}
-	t.Expect(&partQuestion{from: [1]Source{{p, v}}, same: same})
+	q := t.parts.next()
+	*q = partQuestion{from: [1]Source{{p, v}}, was: payload, part: part}
+	t.Expect(q)
 	return payload, nil
 }
 
 // A partQuestion asks what a part of an object holds.
 type partQuestion struct {
 	from [1]Source
-	same func(payload []byte) bool
+	was  []byte
+	part Part
+}
+
+// A partQuestions is memory for the questions of one transaction after another: a
+// statement that reads a range asks one for each row.
+type partQuestions struct{ chunk []partQuestion }
+
+const (
+	partsChunkMin = 16
+	partsChunkMax = 1024
+)
+
+func (q *partQuestions) next() *partQuestion {
+	n := len(q.chunk)
+	if n == cap(q.chunk) {
+		q.chunk, n = make([]partQuestion, 0, min(max(2*n, partsChunkMin), partsChunkMax)), 0
+	}
+	q.chunk = q.chunk[:n+1]
+	return &q.chunk[n]
+}
+
+// reset takes back all questions, and keeps the last chunk.
+func (q *partQuestions) reset() {
+	clear(q.chunk)
+	q.chunk = q.chunk[:0]
 }
 
 // Sources implements Question.
@@ -51,7 +84,7 @@ func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 		return false, err
 	}
 	q.from[0].Version = v
-	return sabotage.Parts.Skipped() || q.same(payload), nil
+	return sabotage.Parts.Skipped() || q.part.Same(q.was, payload), nil
 }
 
 // replaces reports whether the transaction holds the lock of p's slot for a write

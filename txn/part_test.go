@@ -12,14 +12,20 @@ import (
 
 // half reads one of the two numbers of an object, and depends on no more of it.
 func half(t *txn.Tx, p region.Ptr, which int) (uint64, error) {
-	at := func(b []byte) uint64 { return binary.LittleEndian.Uint64(b[8*which:]) }
-	var n uint64
-	b, err := t.ReadPart(p, func(b []byte) bool { return at(b) == n })
-	if err == nil {
-		n = at(b)
+	b, err := t.ReadPart(p, halfOf(which))
+	if err != nil {
+		return 0, err
 	}
-	return n, err
+	return halfOf(which).in(b), nil
 }
+
+// halfOf is one of the two numbers of an object.
+type halfOf int
+
+func (h halfOf) in(b []byte) uint64 { return binary.LittleEndian.Uint64(b[8*h:]) }
+
+// Same implements txn.Part.
+func (h halfOf) Same(was, now []byte) bool { return h.in(was) == h.in(now) }
 
 func setHalf(p region.Ptr, which int, n uint64) func(*txn.Tx) error {
 	return func(t *txn.Tx) error {

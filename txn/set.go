@@ -137,7 +137,7 @@ type arena struct {
 
 const (
 	arenaChunkBytes = 16 << 10
-	arenaKeepBytes  = 64 << 10
+	arenaKeepBytes  = 1 << 20
 )
 
 // get returns n bytes, not cleared, with no capacity beyond them.

@@ -33,6 +33,7 @@ type state struct {
 	marks     int
 	doomed    error
 	questions []Question
+	parts     partQuestions
 	intents   []Intent
 	locals    []local
 	onEnd     []func()
@@ -366,6 +367,14 @@ func (t *Tx) Abort() {
 	t.end()
 }
 
+// Discard is Abort of a transaction that was there only to look at something, and of
+// which nothing depends: Stats do not count it.
+func (t *Tx) Discard() {
+	if t.state != nil {
+		t.end()
+	}
+}
+
 // abortReason is why a transaction aborts that has met doomed.
 func abortReason(doomed error) Reason {
 	if doomed == nil {
@@ -424,6 +433,7 @@ func (s *state) reset() {
 	s.undo = s.undo[:0]
 	clear(s.questions)
 	s.questions = s.questions[:0]
+	s.parts.reset()
 	clear(s.intents)
 	s.intents = s.intents[:0]
 	clear(s.onEnd)

@@ -190,6 +190,7 @@ func TestUseAfterTheEnd(t *testing.T) {
 	for _, end := range []func(*txn.Tx){
 		func(tx *txn.Tx) { must(t, tx.Commit(ctx)) },
 		func(tx *txn.Tx) { tx.Abort() },
+		func(tx *txn.Tx) { tx.Discard() },
 	} {
 		tx := r.Machine(0).Begin()
 		ended := 0
@@ -214,6 +215,7 @@ func TestUseAfterTheEnd(t *testing.T) {
 			}
 		}
 		tx.Abort()
+		tx.Discard()
 		tx.Rollback(tx.Mark())
 		tx.OnRollback(nil)
 		tx.OnEnd(nil)
@@ -227,6 +229,32 @@ func TestUseAfterTheEnd(t *testing.T) {
 			t.Error("looks at objects")
 		}
 	}
+	r.quiet()
+}
+
+// A transaction that is discarded leaves nothing, as if it had aborted, and counts as
+// nothing.
+func TestDiscard(t *testing.T) {
+	r := open(t, farm.Config{}, 1)
+	m := r.Machine(0)
+	before := m.Stats()
+	tx := m.Begin()
+	b, err := tx.Write(r.ptrs[0])
+	must(t, err)
+	b[0]++
+	written := b[0] // b is the transaction's
+	must(t, second(func() (int, error) { _, _, err := tx.Alloc(10, 0); return 0, err }()))
+	tx.Discard()
+	if s := m.Stats().Sub(before); s.Commits != 0 || s.Aborts != (txn.Stats{}).Aborts {
+		t.Errorf("counted: %+v", s)
+	}
+	must(t, m.Run(ctx, func(tx *txn.Tx) error {
+		now, err := tx.Read(r.ptrs[0])
+		if err == nil && now[0] == written {
+			t.Error("what a discarded transaction has written is there")
+		}
+		return err
+	}))
 	r.quiet()
 }
 

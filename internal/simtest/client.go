@@ -264,13 +264,14 @@ func (c *client) onObject(i int, which []int, write bool) error {
 
 // readHalf returns the payload of p for who uses that half of it only.
 func (c *client) readHalf(p region.Ptr, half int) ([]byte, error) {
-	var seen []byte
-	b, err := c.t.ReadPart(p, func(now []byte) bool { return bytes.Equal(halves(now)[half], seen) })
-	if err == nil {
-		seen = halves(b)[half]
-	}
-	return b, err
+	return c.t.ReadPart(p, halfPart(half))
 }
+
+// A halfPart is a half of a payload.
+type halfPart int
+
+// Same implements txn.Part.
+func (h halfPart) Same(was, now []byte) bool { return bytes.Equal(halves(was)[h], halves(now)[h]) }
 
 // onPayload reads, or reads and writes, the object of the history o, which is in
 // the object at p. Its value is in either half.

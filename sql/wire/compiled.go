@@ -45,7 +45,7 @@ func (s compiled) statement(text string) statement {
 
 // runCompiled runs a compiled statement as the engine's handler runs others. It
 // returns sql.ErrPlan if that has to do it.
-func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, spool mysql.ResultSpoolFn) error {
+func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, buf *resultBuffer) error {
 	s := stateOf(c)
 	sqlCtx := h.newContext(ctx, gms.WithSession(s.engine), gms.WithQuery(text),
 		gms.WithProcessList(h.gms.ProcessList), gms.WithMemoryManager(h.gms.MemoryManager))
@@ -64,10 +64,13 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 		return sql.SQLError(err)
 	}
 	s.setStatus(sqlCtx, c)
-	if res.Header == nil {
-		return spool(&sqltypes.Result{RowsAffected: res.OK.RowsAffected, InsertID: res.OK.InsertID}, false)
+	switch {
+	case res.Header == nil:
+		return buf.add(&sqltypes.Result{RowsAffected: res.OK.RowsAffected, InsertID: res.OK.InsertID}, false)
+	case res.Values != nil:
+		return buf.take(&sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}, res.Bytes)
 	}
-	return spoolRows(sqlCtx, res, spool)
+	return spoolRows(sqlCtx, res, buf.add)
 }
 
 func spoolRows(ctx *gms.Context, res *sql.Result, spool mysql.ResultSpoolFn) error {

@@ -27,13 +27,18 @@ type farmServer struct {
 
 func newFarmServer(t *testing.T) *farmServer {
 	t.Helper()
+	return newFarmServerWith(t, Config{})
+}
+
+func newFarmServerWith(t *testing.T, cfg Config) *farmServer {
+	t.Helper()
 	cluster, err := farm.Open(farm.Config{RegionBytes: 8 << 20, LogBytes: 4 << 20})
 	must(t, err)
 	cat, err := sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{Sweep: true})
 	must(t, err)
 	engine, err := sql.NewEngine(cluster.Machine(0), cat, sql.Options{Users: true})
 	must(t, err)
-	server, err := New(Config{}, OverSQL(engine))
+	server, err := New(cfg, OverSQL(engine))
 	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -112,7 +117,8 @@ func TestCompiledOnTheWire(t *testing.T) {
 		}
 	}
 	reads := []string{"SELECT * FROM t WHERE id=1", "SELECT * FROM t WHERE id=2;", "SELECT c AS other, d FROM t WHERE id = 77", "SELECT * FROM t WHERE id BETWEEN 1 AND 3",
-		"SELECT SUM(u) FROM t WHERE id BETWEEN 1 AND 2", "SELECT DISTINCT c FROM t WHERE id BETWEEN 1 AND 3 ORDER BY c", "SELECT id FROM t WHERE u = 10", "SELECT b.c AS x, a.*, b.id FROM t a, t AS b WHERE a.id = 1 AND b.id = 3",
+		"SELECT SUM(u) FROM t WHERE id BETWEEN 1 AND 2", "SELECT DISTINCT c FROM t WHERE id BETWEEN 1 AND 3 ORDER BY c", "SELECT id FROM t WHERE u = 10", "SELECT v, u, c, id AS x, v FROM t WHERE id BETWEEN 1 AND 3", "SELECT u FROM t WHERE id BETWEEN 1 AND 3 ORDER BY c DESC", "SELECT DISTINCT v FROM t WHERE id BETWEEN 1 AND 3",
+		"SELECT SUM(id), SUM(id) AS other FROM t WHERE id BETWEEN 1 AND 3", "SELECT SUM(id) FROM t WHERE id BETWEEN 100 AND 300", "SELECT b.c AS x, a.*, b.id FROM t a, t AS b WHERE a.id = 1 AND b.id = 3",
 		"SELECT SUM(b.d), a.u FROM t a JOIN t b ON a.id = b.id WHERE a.id = 1", "SELECT nosuch FROM t WHERE id = 1"}
 	run(reads...)
 	changes := []string{"UPDATE t SET c = 'new' WHERE id = 1", "UPDATE t SET u = u + 1 WHERE id = 1", "UPDATE t SET c = 'new' WHERE id = 99", "DELETE FROM t WHERE id = 99"}
@@ -171,7 +177,7 @@ func TestCompiledPrepared(t *testing.T) {
 		must(t, err)
 	}
 	before := s.server.Stats().Compiled
-	for _, q := range []string{"SELECT * FROM t WHERE id = ?", "SELECT c FROM t WHERE u = ?", "SELECT c, d, dt FROM t WHERE id BETWEEN 1 AND ?", "SELECT SUM(u) FROM t WHERE id BETWEEN ? AND 5",
+	for _, q := range []string{"SELECT * FROM t WHERE id = ?", "SELECT c FROM t WHERE u = ?", "SELECT c, d, dt FROM t WHERE id BETWEEN 1 AND ?", "SELECT SUM(u) FROM t WHERE id BETWEEN ? AND 5", "SELECT DISTINCT c, u, v FROM t WHERE id BETWEEN ? AND 5 ORDER BY u DESC", "SELECT SUM(id) FROM t WHERE id BETWEEN ? AND 5",
 		"SELECT * FROM s WHERE v = ?", "UPDATE s SET c = ? WHERE id = 1", "UPDATE s SET n = n + ? WHERE id = 77", "DELETE FROM s WHERE v = ?", "INSERT INTO s (id, c) VALUES (1, ?)",
 		"SELECT * FROM k WHERE k = ?", "UPDATE k SET v = ? WHERE k = 'ab'", "UPDATE s SET n = ? WHERE id = 2", "UPDATE s SET n = 1 WHERE id = 2 AND n = ?"} {
 		stmt, err := db.Prepare(q)
@@ -188,6 +194,31 @@ func TestCompiledPrepared(t *testing.T) {
 	}
 	if n := s.server.Stats().Compiled - before; n < 58 {
 		t.Errorf("%d statements ran compiled", n)
+	}
+}
+
+// What is larger than the result buffer is an error, compiled or not.
+func TestCompiledResultLimit(t *testing.T) {
+	s := newFarmServerWith(t, Config{ResultBufferBytes: 64 << 10})
+	c := s.connect("root", 0)
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, k INT, c VARCHAR(1000))"} {
+		seen(c, q)
+	}
+	for i := range 100 {
+		seen(c, fmt.Sprintf("INSERT INTO d.t VALUES (%d, 1, '%01000d')", i, i))
+	}
+	for q, large := range map[string]bool{
+		"SELECT c FROM d.t WHERE id BETWEEN 0 AND 99": true, "SELECT c FROM d.t WHERE id BETWEEN 0 AND 20": false, "SELECT id FROM d.t WHERE id BETWEEN 0 AND 99": false, "SELECT DISTINCT c FROM d.t WHERE id BETWEEN 0 AND 70": true,
+	} {
+		seen(c, q)
+		before := s.server.Stats().Compiled
+		got := seen(c, q)
+		if strings.Contains(got, "3170") != large || got != seen(c, planned(q)) {
+			t.Errorf("%s: %.200s", q, got)
+		}
+		if s.server.Stats().Compiled != before+1 {
+			t.Errorf("not compiled: %s", q)
+		}
 	}
 }
 

@@ -95,17 +95,17 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 	if err != nil {
 		return "", clientError(err)
 	}
-	exec := func(spool mysql.ResultSpoolFn) error {
+	exec := func(buf *resultBuffer) error {
 		if st.ast == nil {
-			return h.engineHandler.ComQuery(ctx, c, st.text, spool)
+			return h.engineHandler.ComQuery(ctx, c, st.text, buf.add)
 		}
 		kill, ok := st.ast.(*sqlparser.Kill)
 		if !ok {
-			return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool)
+			return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, buf.add)
 		}
 		// What the engine kills may be gone by the time it returns.
 		end := h.killThread(kill)
-		if err := h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool); err != nil {
+		if err := h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, buf.add); err != nil {
 			return err // the user may have no right to it
 		}
 		return end()
@@ -120,8 +120,8 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 // queryCompiled runs the only statement of a request, compiled if that is
 // possible this time, too.
 func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, callback mysql.ResultSpoolFn) error {
-	res, err := h.run(ctx, c, stmt.statement(text), func(spool mysql.ResultSpoolFn) error {
-		err := h.runCompiled(ctx, c, text, stmt, spool)
+	res, err := h.run(ctx, c, stmt.statement(text), func(buf *resultBuffer) error {
+		err := h.runCompiled(ctx, c, text, stmt, buf)
 		if !errors.Is(err, sql.ErrPlan) {
 			return err
 		}
@@ -129,7 +129,7 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 		if err != nil {
 			return err
 		}
-		return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, spool)
+		return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, buf.add)
 	})
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 // locking and repetition.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) ([]*querypb.Field, error) {
 	var fields []*querypb.Field
-	_, err := h.run(ctx, c, statement{text: query, retry: true}, func(mysql.ResultSpoolFn) (err error) {
+	_, err := h.run(ctx, c, statement{text: query, retry: true}, func(*resultBuffer) (err error) {
 		fields, err = h.engineHandler.ComPrepare(ctx, c, query, prepare)
 		return err
 	})
@@ -180,13 +180,13 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if plain {
 		stmt, isCompiled = stateOf(c).compiled(st.text, true, bound)
 	}
-	res, err := h.run(ctx, c, st, func(spool mysql.ResultSpoolFn) error {
+	res, err := h.run(ctx, c, st, func(buf *resultBuffer) error {
 		if isCompiled {
-			if err := h.runCompiled(ctx, c, st.text, stmt, spool); !errors.Is(err, sql.ErrPlan) {
+			if err := h.runCompiled(ctx, c, st.text, stmt, buf); !errors.Is(err, sql.ErrPlan) {
 				return err
 			}
 		}
-		return h.engineHandler.ComStmtExecute(ctx, c, prepare, func(r *sqltypes.Result) error { return spool(r, false) })
+		return h.engineHandler.ComStmtExecute(ctx, c, prepare, func(r *sqltypes.Result) error { return buf.add(r, false) })
 	})
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 
 // ComInitDB changes the current database, which reads the catalog.
 func (h *handler) ComInitDB(c *mysql.Conn, schemaName string) error {
-	_, err := h.run(context.Background(), c, statement{text: schemaName, retry: true}, func(mysql.ResultSpoolFn) error {
+	_, err := h.run(context.Background(), c, statement{text: schemaName, retry: true}, func(*resultBuffer) error {
 		return h.engineHandler.ComInitDB(c, schemaName)
 	})
 	return err
@@ -260,7 +260,7 @@ func (h *handler) killThread(k *sqlparser.Kill) func() error {
 
 // run executes a statement until it has ended well, or cannot, and returns its
 // whole result. Errors are as the client shall see them.
-func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
+func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(*resultBuffer) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
 	if tx := state.engine.GetTransaction(); st.writes && tx != nil && tx.IsReadOnly() {
 		return nil, mysql.NewSQLError(errReadOnly, "25006", "Cannot execute statement in a READ ONLY transaction.")
@@ -289,12 +289,12 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec fun
 }
 
 // attempt runs a statement once.
-func (h *handler) attempt(ctx context.Context, state *connState, st statement, exec func(mysql.ResultSpoolFn) error) (*sqltypes.Result, error) {
+func (h *handler) attempt(ctx context.Context, state *connState, st statement, exec func(*resultBuffer) error) (*sqltypes.Result, error) {
 	h.stats.statements.Add(1)
 	s := state.session
 	s.BeginStatement(Statement{Locking: st.locking})
 	buf := resultBuffer{limit: h.cfg.ResultBufferBytes}
-	err := h.guard(st, func() error { return exec(buf.add) })
+	err := h.guard(st, func() error { return exec(&buf) })
 	state.tellReplaced(st, buf.res)
 	if err = s.EndStatement(ctx, err); err != nil {
 		return nil, err

@@ -42,6 +42,17 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 	return nil
 }
 
+// take is add for all of a result whose values, of so many bytes, are its own, and as
+// MySQL writes them.
+func (b *resultBuffer) take(r *sqltypes.Result, bytes int) error {
+	b.used = int64(bytes) + int64(len(r.Rows))*(rowOverheadBytes+int64(len(r.Fields))*valueOverheadBytes)
+	if b.used > b.limit {
+		return b.tooLarge()
+	}
+	b.res = r
+	return nil
+}
+
 // hold makes the values of rows independent of the engine's memory.
 func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 	for _, row := range rows {

@@ -1,0 +1,316 @@
+package sql
+
+import (
+	"strconv"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A direct is a SELECT whose rows go from where they are stored to the client with no
+// values made of them on the way: integers and characters, which are returned as they
+// are, sorted, made distinct, or summed up. It does what the statement's plan does, step
+// by step. A hundred rows of a plan cost more to make, sort and encode than to read.
+type direct struct {
+	// rowPart is what is read of each row.
+	rowPart
+	// returned are the columns of the result, as places among those that are read.
+	returned []int
+	types    []querypb.Type
+	steps    []rowStep
+	// sums says that what is returned is the sums of the columns, in one row.
+	sums bool
+}
+
+// newDirect returns how a plan is done directly, nil if it is not.
+func newDirect(ctx *gms.Context, p *selectPlan, info *tableInfo) *direct {
+	d := &direct{rowPart: rowPart{rows: info.rows}}
+	returned, ok := d.follow(ctx, p.root, p.leaf, info)
+	if !ok {
+		return nil
+	}
+	schema := p.root.Schema(ctx)
+	for i, at := range returned {
+		if !d.rows.columns[at].isDirect() {
+			return nil
+		}
+		d.returned = append(d.returned, d.place(at))
+		d.types = append(d.types, schema[i].Type.Type())
+	}
+	return d
+}
+
+// place returns where a column is among those that are read, which it is from now on.
+func (d *direct) place(column int) int {
+	for i, c := range d.columns {
+		if c == column {
+			return i
+		}
+	}
+	d.columns = append(d.columns, column)
+	return len(d.columns) - 1
+}
+
+// column is the codec of a column that is read.
+func (d *direct) column(place int) *columnCodec { return &d.rows.columns[d.columns[place]] }
+
+// isDirect reports whether a column's values are integers, or characters that are stored
+// as they are sent.
+func (c *valueCodec) isDirect() bool {
+	switch c.kind {
+	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
+		s, ok := c.typ.(types.StringType)
+		return ok && s.Collation().CharacterSet() == gms.CharacterSet_utf8mb4
+	}
+	return c.isSigned() || c.isUnsigned()
+}
+
+func (c *valueCodec) isSigned() bool {
+	switch c.kind {
+	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64:
+		return true
+	}
+	return false
+}
+
+func (c *valueCodec) isUnsigned() bool {
+	switch c.kind {
+	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64:
+		return true
+	}
+	return false
+}
+
+// goes reports whether a session's rows can go directly now: in the character set that
+// they are stored in, and without locking them.
+func (d *direct) goes(ctx *gms.Context, s *Session, tr *transaction) bool {
+	if d == nil || s.forUpdate || tr.editing > 0 {
+		return false
+	}
+	switch ctx.GetCharacterSetResults() {
+	case gms.CharacterSet_Unspecified, gms.CharacterSet_binary, gms.CharacterSet_utf8mb4:
+		return true
+	}
+	return false
+}
+
+// A directRoom is memory for the rows of a direct SELECT, used again by the session's next.
+type directRoom struct {
+	// cells are the values that were read, row by row, in the transaction's memory; nil
+	// for NULL.
+	cells [][]byte
+	// order are the rows in their order, and places is memory for the next.
+	order, places []int32
+	text          int // bytes of characters
+}
+
+// clear forgets the rows, so that nothing keeps the transaction's memory.
+func (r *directRoom) clear() {
+	clear(r.cells)
+	r.cells, r.order, r.text = r.cells[:0], r.order[:0], 0
+}
+
+// A directRun reads rows for one statement.
+type directRun struct {
+	*direct
+	tx   *txn.Tx
+	room *directRoom
+	// part says that others may change the rest of the rows.
+	part   bool
+	totals []total
+}
+
+// runDirect returns the rows of a range. With ErrPlan the plan itself has to be run.
+func (f *form) runDirect(ctx *gms.Context, s *Session, tr *transaction, r keyRange, empty bool) (*Result, error) {
+	run := directRun{direct: f.direct, tx: tr.tx, room: &s.room, part: s.isOpen()}
+	defer run.room.clear()
+	if run.sums {
+		run.totals = make([]total, len(run.columns))
+	}
+	if !empty {
+		if err := run.read(ctx, s.e.access(f.lookup.index.Index), r); err != nil {
+			return nil, conflict(err)
+		}
+	}
+	res := &Result{Header: f.schema}
+	if run.sums {
+		res.Values, res.Bytes = run.sumRow()
+		return res, nil
+	}
+	n := len(run.room.cells) / len(run.columns)
+	for i := range n {
+		run.room.order = append(run.room.order, int32(i))
+	}
+	if !run.arrange() {
+		return nil, ErrPlan // which says what is wrong with a text
+	}
+	res.Values, res.Bytes = run.values()
+	return res, nil
+}
+
+// read takes in the rows of a range.
+func (d *directRun) read(ctx *gms.Context, from access, r keyRange) error {
+	if r.hi == nil && r.point {
+		p, ok, err := from.get(d.tx, r.lo)
+		if err != nil || !ok {
+			return err
+		}
+		return d.take(p)
+	}
+	rows := from.scan(d.tx, r.lo, r.hi, false)
+	for n := 0; ; n++ {
+		_, p, ok, err := rows.Next()
+		if err != nil || !ok {
+			return err
+		}
+		if err = ctx.Err(); err != nil {
+			return err
+		}
+		if !d.sums && n == compiledRowsMax {
+			return ErrPlan
+		}
+		if err = d.take(p); err != nil {
+			return err
+		}
+		if d.room.text > compiledBytesMax {
+			return ErrPlan
+		}
+	}
+}
+
+// take takes in the row at p.
+func (d *directRun) take(p region.Ptr) error {
+	var b []byte
+	var err error
+	if d.part {
+		b, err = d.tx.ReadPart(p, &d.rowPart)
+	} else {
+		b, err = d.tx.Read(p)
+	}
+	if err != nil {
+		return err
+	}
+	r, err := parseRow(b)
+	if err != nil {
+		return err
+	}
+	for i := range d.columns {
+		v, spilled, err := r.slot(d.column(i).slot)
+		if err == nil && spilled {
+			v, err = catalog.GetChain(d.tx, v)
+		}
+		if err == nil && !d.column(i).isSound(v) {
+			err = errCorruptRow
+		}
+		if err != nil {
+			return err
+		}
+		if d.sums {
+			d.column(i).addTo(&d.totals[i], v)
+			continue
+		}
+		d.room.cells = append(d.room.cells, v)
+		d.room.text += len(v)
+	}
+	return nil
+}
+
+// isSound reports whether stored bytes are a value: integers have no more than eight.
+func (c *valueCodec) isSound(b []byte) bool {
+	return len(b) <= 8 || !c.isSigned() && !c.isUnsigned()
+}
+
+// addTo adds a stored integer to a total.
+func (c *valueCodec) addTo(t *total, b []byte) {
+	if b == nil {
+		return
+	}
+	t.rows++
+	if c.isUnsigned() {
+		n, _ := readUint(b)
+		t.addInt(int64(n))
+		return
+	}
+	n, _ := readInt(b)
+	t.addInt(n)
+}
+
+// sumRow returns the row of sums, and how many bytes it has.
+func (d *directRun) sumRow() (rows [][]sqltypes.Value, bytes int) {
+	row := make([]sqltypes.Value, len(d.returned))
+	for i, at := range d.returned {
+		t := &d.totals[at]
+		switch {
+		case t.rows == 0:
+			continue
+		case t.rest.IsZero():
+			row[i] = sqltypes.MakeTrusted(d.types[i], strconv.AppendInt(nil, t.whole, 10))
+		default:
+			row[i] = sqltypes.MakeTrusted(d.types[i], []byte(t.sum().String()))
+		}
+		bytes += row[i].Len()
+	}
+	return [][]sqltypes.Value{row}, bytes
+}
+
+// numberBytes is how long the text of an integer may be.
+const numberBytes = len("-9223372036854775808")
+
+// values returns the rows as the protocol has them, and how many bytes their values have.
+// They are in memory of their own.
+func (d *directRun) values() (rows [][]sqltypes.Value, bytes int) {
+	n, width := len(d.room.order), len(d.returned)
+	rows, all := make([][]sqltypes.Value, n), make([]sqltypes.Value, n*width)
+	text := make([]byte, 0, d.textBytes())
+	for i, at := range d.room.order {
+		row := all[i*width : (i+1)*width : (i+1)*width]
+		cells := d.cells(at)
+		for j, place := range d.returned {
+			if cells[place] == nil {
+				continue // the zero Value is NULL
+			}
+			start := len(text)
+			text = d.column(place).appendText(text, cells[place])
+			row[j] = sqltypes.MakeTrusted(d.types[j], text[start:len(text):len(text)])
+		}
+		rows[i] = row
+	}
+	return rows, len(text)
+}
+
+func (d *directRun) cells(row int32) [][]byte {
+	return d.room.cells[int(row)*len(d.columns):][:len(d.columns)]
+}
+
+// textBytes is how much room the result's text takes, at most.
+func (d *directRun) textBytes() (n int) {
+	for _, place := range d.returned {
+		if c := d.column(place); c.isSigned() || c.isUnsigned() {
+			n += len(d.room.order) * numberBytes
+			continue
+		}
+		for _, row := range d.room.order {
+			n += len(d.cells(row)[place])
+		}
+	}
+	return n
+}
+
+// appendText appends what the client gets of a stored value.
+func (c *valueCodec) appendText(dst, b []byte) []byte {
+	switch {
+	case c.isSigned():
+		n, _ := readInt(b)
+		return strconv.AppendInt(dst, n, 10)
+	case c.isUnsigned():
+		n, _ := readUint(b)
+		return strconv.AppendUint(dst, n, 10)
+	}
+	return append(dst, b...)
+}

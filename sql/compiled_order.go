@@ -1,0 +1,270 @@
+package sql
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// A rowStep puts rows in order, or leaves out those that are equal to an earlier one.
+type rowStep struct {
+	by       []rowOrder
+	distinct bool
+}
+
+// A rowOrder is the order of rows by one of their columns. NULL is below every value.
+type rowOrder struct {
+	place      int // among the columns that are read
+	descending bool
+	// weights are those of characters, nil if the column holds integers.
+	weights *weightTable
+	signed  bool
+}
+
+// follow takes what a plan does with the rows of its leaf, from the bottom up, and
+// returns the columns of the table that come out of it. It returns false if there is
+// anything that cannot be done directly.
+func (d *direct) follow(ctx *gms.Context, n, leaf gms.Node, info *tableInfo) ([]int, bool) {
+	if n == leaf {
+		return d.leafColumns(ctx, n, info)
+	}
+	below, ok := []int(nil), false
+	if children := n.Children(); len(children) == 1 {
+		below, ok = d.follow(ctx, children[0], leaf, info)
+	}
+	if !ok {
+		return nil, false
+	}
+	switch n := n.(type) {
+	case *plan.Project:
+		return projected(n.Projections, below)
+	case *plan.Distinct:
+		return below, len(n.Expressions()) == 0 && d.distinct(below)
+	case *plan.Sort:
+		return below, d.sort(n.SortFields, below)
+	case *plan.GroupBy:
+		return d.sum(n, below)
+	}
+	return nil, false
+}
+
+// leafColumns returns the columns of the rows that are read.
+func (d *direct) leafColumns(ctx *gms.Context, n gms.Node, info *tableInfo) (columns []int, ok bool) {
+	for _, c := range n.Schema(ctx) {
+		columns = append(columns, info.Column(c.Name))
+	}
+	return columns, !slices.Contains(columns, -1)
+}
+
+// projected returns the columns that expressions stand for, over rows of the columns
+// below.
+func projected(list []gms.Expression, below []int) (columns []int, ok bool) {
+	for _, e := range list {
+		if a, ok := e.(*expression.Alias); ok {
+			e = a.Child
+		}
+		c, ok := fieldOf(e, below)
+		if !ok {
+			return nil, false
+		}
+		columns = append(columns, c)
+	}
+	return columns, true
+}
+
+func fieldOf(e gms.Expression, below []int) (int, bool) {
+	f, ok := e.(*expression.GetField)
+	if !ok || f.Index() < 0 || f.Index() >= len(below) {
+		return 0, false
+	}
+	return below[f.Index()], true
+}
+
+// sum makes the sums of columns of what a GROUP BY without columns does.
+func (d *direct) sum(n *plan.GroupBy, below []int) (columns []int, ok bool) {
+	if d.sums || len(d.steps) > 0 || len(n.GroupByExprs) > 0 {
+		return nil, false
+	}
+	for _, e := range n.SelectDeps {
+		if a, ok := e.(*expression.Alias); ok {
+			e = a.Child
+		}
+		a, ok := e.(*exactAggregate)
+		if !ok || a.avg || a.window != nil {
+			return nil, false
+		}
+		c, ok := fieldOf(a.child, below)
+		if !ok || !d.rows.columns[c].isSummed() {
+			return nil, false
+		}
+		columns = append(columns, c)
+	}
+	d.sums = true
+	return columns, len(columns) > 0
+}
+
+// isSummed reports whether a column's values can be added up one by one as int64.
+func (c *valueCodec) isSummed() bool {
+	return c.isSigned() || c.isUnsigned() && c.kind != catalog.KindUint64
+}
+
+// distinct adds the step of a DISTINCT.
+func (d *direct) distinct(columns []int) bool {
+	s := rowStep{distinct: true}
+	for _, c := range columns {
+		o, ok := d.order(c)
+		if !ok {
+			return false
+		}
+		s.by = append(s.by, o)
+	}
+	d.steps = append(d.steps, s)
+	return !d.sums
+}
+
+// sort adds the step of an ORDER BY.
+func (d *direct) sort(fields []gms.SortField, below []int) bool {
+	var s rowStep
+	for _, f := range fields {
+		c, ok := fieldOf(f.Column, below)
+		if !ok || f.NullOrdering != gms.NullsFirst {
+			return false
+		}
+		o, ok := d.order(c)
+		if !ok {
+			return false
+		}
+		o.descending = f.Order == gms.Descending
+		s.by = append(s.by, o)
+	}
+	d.steps = append(d.steps, s)
+	return !d.sums
+}
+
+// order returns the order of a column, and false if it has none that is known here.
+func (d *direct) order(column int) (rowOrder, bool) {
+	c := &d.rows.columns[column]
+	if c.virtual || !c.isDirect() {
+		return rowOrder{}, false
+	}
+	o := rowOrder{place: d.place(column), signed: c.isSigned(), weights: weightsOfType(c.typ)}
+	return o, o.weights != nil || o.signed || c.isUnsigned()
+}
+
+// arrange does the steps. It returns false if a text holds what is no character.
+func (d *directRun) arrange() bool {
+	for i := range d.steps {
+		s := &d.steps[i]
+		ordered := i+1 < len(d.steps) && d.steps[i+1].covers(s)
+		if s.distinct && !d.areTexts(s.by) || !d.step(s, ordered) {
+			return false
+		}
+	}
+	return true
+}
+
+// step does one of the steps. Rows that are equal stay in the order that they are in;
+// the order that a DISTINCT leaves does not matter if the next step orders all its rows.
+func (d *directRun) step(s *rowStep, ordered bool) bool {
+	c := rowComparison{directRun: d, by: s.by, valid: true}
+	places := d.room.places[:0]
+	for i := range d.room.order {
+		places = append(places, int32(i))
+	}
+	slices.SortFunc(places, c.compareInTurn)
+	if s.distinct {
+		places = slices.CompactFunc(places, func(a, b int32) bool { return c.compare(a, b) == 0 })
+		if !ordered {
+			slices.Sort(places)
+		}
+	}
+	for i, at := range places {
+		places[i] = d.room.order[at]
+	}
+	d.room.order, d.room.places = places, d.room.order
+	return c.valid
+}
+
+// covers reports whether a step orders rows by all columns of another: where no two rows
+// are equal in these, it does not matter which order the rows were in.
+func (s *rowStep) covers(other *rowStep) bool {
+	return !slices.ContainsFunc(other.by, func(o rowOrder) bool {
+		return !slices.ContainsFunc(s.by, func(own rowOrder) bool { return own.place == o.place })
+	})
+}
+
+// areTexts reports whether the characters in some columns are characters: DISTINCT takes
+// no others.
+func (d *directRun) areTexts(by []rowOrder) bool {
+	for i := range by {
+		if by[i].weights == nil {
+			continue
+		}
+		for _, row := range d.room.order {
+			if !utf8.Valid(d.cells(row)[by[i].place]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A rowComparison compares rows of a run by their places in its order.
+type rowComparison struct {
+	*directRun
+	by    []rowOrder
+	valid bool // no text has shown what is no character
+}
+
+// compareInTurn leaves rows that are equal in their order.
+func (c *rowComparison) compareInTurn(a, b int32) int {
+	if n := c.compare(a, b); n != 0 {
+		return n
+	}
+	return cmp.Compare(a, b)
+}
+
+func (c *rowComparison) compare(a, b int32) int {
+	x, y := c.cells(c.room.order[a]), c.cells(c.room.order[b])
+	for i := range c.by {
+		o := &c.by[i]
+		n, ok := o.compare(x[o.place], y[o.place])
+		c.valid = c.valid && ok
+		switch {
+		case n == 0:
+		case o.descending:
+			return -n
+		default:
+			return n
+		}
+	}
+	return 0
+}
+
+// compare compares two stored values, and returns false for texts that hold what is no
+// character.
+func (o *rowOrder) compare(a, b []byte) (int, bool) {
+	switch {
+	case a == nil && b == nil:
+		return 0, true
+	case a == nil:
+		return -1, true
+	case b == nil:
+		return 1, true
+	case o.weights != nil:
+		return compareWeights(o.weights, a, b)
+	case o.signed:
+		x, _ := readInt(a)
+		y, _ := readInt(b)
+		return cmp.Compare(x, y), true
+	}
+	x, _ := readUint(a)
+	y, _ := readUint(b)
+	return cmp.Compare(x, y), true
+}
