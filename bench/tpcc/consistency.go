@@ -73,11 +73,15 @@ func (a *auditor) require(condition int, ok bool, format string, args ...any) {
 // added, and conditions 1 and 8.
 func (a *auditor) warehousesAndDistricts() {
 	a.require(0, a.items == a.cfg.Items, "%d items of %d", a.items, a.cfg.Items)
-	stocks := a.cfg.Items * a.cfg.Warehouses
-	a.require(0, a.stocks == stocks, "%d stocks of %d", a.stocks, stocks)
+	for _, c := range a.counts {
+		a.require(0, c.n == c.rows(a.cfg), "%d rows of %s, want %d", c.n, c.name, c.rows(a.cfg))
+	}
 	for i := range a.warehouses {
 		w := &a.warehouses[i]
 		a.require(0, w.exists, "no warehouse %d", i+1)
+		for item, exists := range w.stocks {
+			a.require(0, exists, "warehouse %d: no stock of item %d", i+1, item+1)
+		}
 		sum := money(0)
 		for d := range w.districts {
 			a.require(0, w.districts[d].exists, "no district %d of warehouse %d", d+1, i+1)

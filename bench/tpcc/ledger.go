@@ -7,14 +7,39 @@ import "fmt"
 type ledger struct {
 	cfg        *Config
 	warehouses []warehouseBook // by number - 1
-	// items and stocks are how many rows there are.
-	items, stocks int
+	counts     []rowCount
+	// items is how many rows there are; natively, in one of the copies, if not in all.
+	items int
+}
+
+// A table is one whose rows are loaded, and neither added nor removed after that.
+type table int
+
+const (
+	warehouseTable table = iota
+	districtTable
+	customerTable
+	stockTable
+)
+
+// rows is how many rows of the table there must be.
+func (t table) rows(c *Config) int {
+	return c.Warehouses * [...]int{warehouseTable: 1, districtTable: districts, customerTable: districts * c.Customers, stockTable: c.Items}[t]
+}
+
+// A rowCount is how many rows of a table there are, or of one index that leads to them
+// or to parts of them.
+type rowCount struct {
+	table
+	name string
+	n    int
 }
 
 type warehouseBook struct {
 	exists    bool
-	year      money // W_YTD
-	paid      money // of the history
+	stocks    []bool // by item - 1: exists
+	year      money  // W_YTD
+	paid      money  // of the history
 	districts [districts]districtBook
 }
 
@@ -46,6 +71,7 @@ type orderBook struct {
 func newLedger(cfg *Config) *ledger {
 	l := &ledger{cfg: cfg, warehouses: make([]warehouseBook, cfg.Warehouses)}
 	for w := range l.warehouses {
+		l.warehouses[w].stocks = make([]bool, cfg.Items)
 		for d := range l.warehouses[w].districts {
 			l.warehouses[w].districts[d].customers = make([]customerBook, cfg.Customers)
 		}
@@ -98,6 +124,52 @@ func (l *ledger) order(warehouse, district, n int) (*orderBook, error) {
 		d.orders = append(d.orders, orderBook{})
 	}
 	return &d.orders[n-1], nil
+}
+
+// count adds to how many rows there are.
+func (l *ledger) count(t table, name string, n int) {
+	for i := range l.counts {
+		if c := &l.counts[i]; c.name == name {
+			c.n += n
+			return
+		}
+	}
+	l.counts = append(l.counts, rowCount{t, name, n})
+}
+
+// refuse returns an error if there cannot be such a row of a table.
+func (l *ledger) refuse(t table, warehouse, district, n int) (err error) {
+	switch t {
+	case warehouseTable:
+		_, err = l.warehouse(warehouse)
+	case districtTable:
+		_, err = l.district(warehouse, district)
+	case customerTable:
+		_, err = l.customer(warehouse, district, n)
+	case stockTable:
+		_, err = l.stock(warehouse, n)
+	}
+	return err
+}
+
+// stock returns where it is noted that there is a stock.
+func (l *ledger) stock(warehouse, item int) (*bool, error) {
+	w, err := l.warehouse(warehouse)
+	if err == nil && (item < 1 || item > len(w.stocks)) {
+		err = fmt.Errorf("a row of stock %d of warehouse %d", item, warehouse)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &w.stocks[item-1], nil
+}
+
+func (l *ledger) enterStock(warehouse, item int) error {
+	exists, err := l.stock(warehouse, item)
+	if err == nil {
+		*exists = true
+	}
+	return err
 }
 
 func (l *ledger) enterWarehouse(n int, year money) error {

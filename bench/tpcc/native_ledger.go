@@ -30,6 +30,37 @@ func (r *reader) row(p region.Ptr) ([]byte, error) {
 	return b, err
 }
 
+// A fixedIndex leads to the rows of a table, or to parts of them. It has one entry for
+// each row of the table.
+type fixedIndex struct {
+	table
+	name string
+	tb   *hash.Table
+}
+
+// rowsOf passes all rows that an index leads to, and counts them.
+func (r *reader) rowsOf(x fixedIndex, enter func(w, d, n int, row []byte) error) error {
+	rows := 0
+	err := r.rows(x.tb, func(w, d, n int, row []byte) error {
+		rows++
+		return enter(w, d, n, row)
+	})
+	r.ledger.count(x.table, x.name, rows)
+	return err
+}
+
+// countParts counts the entries of an index whose rows need not be looked at.
+func (r *reader) countParts(x fixedIndex) error {
+	parts := 0
+	err := x.tb.Check(r.ctx, hash.Visitor{Pair: func(key, _ []byte) error {
+		parts++
+		w, d, n := splitKey(key)
+		return r.ledger.refuse(x.table, w, d, n)
+	}})
+	r.ledger.count(x.table, x.name, parts)
+	return err
+}
+
 // rows passes all rows of an index, with what is in their keys.
 func (r *reader) rows(tb *hash.Table, enter func(w, d, n int, row []byte) error) error {
 	return tb.Check(r.ctx, hash.Visitor{Pair: func(key, value []byte) error {
@@ -75,21 +106,28 @@ func (r *reader) read() error {
 }
 
 func (r *reader) readWarehouses() error {
-	return r.rows(r.warehouseYears, func(w, _, _ int, row []byte) error {
+	err := r.countParts(fixedIndex{warehouseTable, "warehouse", r.warehouses})
+	if err != nil {
+		return err
+	}
+	return r.rowsOf(fixedIndex{warehouseTable, "warehouse (W_YTD)", r.warehouseYears}, func(w, _, _ int, row []byte) error {
 		return r.ledger.enterWarehouse(w, yearToDate.get(row))
 	})
 }
 
 func (r *reader) readDistricts() error {
+	if err := r.countParts(fixedIndex{districtTable, "district", r.districts}); err != nil {
+		return err
+	}
 	next := make(map[[2]int]int)
-	err := r.rows(r.districtOrders, func(w, d, _ int, row []byte) error {
+	err := r.rowsOf(fixedIndex{districtTable, "district (D_NEXT_O_ID)", r.districtOrders}, func(w, d, n int, row []byte) error {
 		next[[2]int{w, d}] = nextOrder.get(row)
-		return nil
+		return r.ledger.refuse(districtTable, w, d, n)
 	})
 	if err != nil {
 		return err
 	}
-	return r.rows(r.districtYears, func(w, d, _ int, row []byte) error {
+	return r.rowsOf(fixedIndex{districtTable, "district (D_YTD)", r.districtYears}, func(w, d, _ int, row []byte) error {
 		return r.ledger.enterDistrict(w, d, yearToDate.get(row), next[[2]int{w, d}])
 	})
 }
@@ -97,7 +135,10 @@ func (r *reader) readDistricts() error {
 // readCustomers also checks that each can be found by last name.
 func (r *reader) readCustomers() error {
 	customers := 0
-	err := r.rows(r.customers, func(w, d, n int, row []byte) error {
+	if err := r.countParts(fixedIndex{customerTable, "customer (C_DATA)", r.customerData}); err != nil {
+		return err
+	}
+	err := r.rowsOf(fixedIndex{customerTable, "customer", r.customers}, func(w, d, n int, row []byte) error {
 		customers++
 		return r.ledger.enterCustomer(w, d, n, customerBalance.get(row), customerPaid.get(row), customerDeliveries.get(row))
 	})
@@ -154,11 +195,15 @@ func (r *reader) readLines() error {
 
 // readStock also counts the partition's items, which all have to have all of.
 func (r *reader) readStock() error {
-	stocks, err := r.count(r.stocks)
+	if err := r.countParts(fixedIndex{stockTable, "stock (S_DIST, S_DATA)", r.stockData}); err != nil {
+		return err
+	}
+	err := r.rowsOf(fixedIndex{stockTable, "stock", r.stocks}, func(w, _, item int, _ []byte) error {
+		return r.ledger.enterStock(w, item)
+	})
 	if err != nil {
 		return err
 	}
-	r.ledger.stocks += stocks
 	n, err := r.count(r.items)
 	if r.ledger.items == 0 || n != r.ledger.cfg.Items {
 		r.ledger.items = n

@@ -17,7 +17,15 @@ type query struct {
 
 var queries = []query{
 	{"SELECT COUNT(*) FROM item", 0, func(l *ledger, rows *sql.Rows) error { return rows.Scan(&l.items) }},
-	{"SELECT COUNT(*) FROM stock", 0, func(l *ledger, rows *sql.Rows) error { return rows.Scan(&l.stocks) }},
+	{"SELECT COUNT(*) FROM warehouse", 0, count(warehouseTable, "warehouse")},
+	{"SELECT COUNT(*) FROM district", 0, count(districtTable, "district")},
+	{"SELECT COUNT(*) FROM customer", 0, count(customerTable, "customer")},
+	{"SELECT COUNT(*) FROM stock", 0, count(stockTable, "stock")},
+	{"SELECT s_w_id, s_i_id FROM stock WHERE s_w_id = ?", 1, func(l *ledger, rows *sql.Rows) error {
+		var w, item int
+		err := rows.Scan(&w, &item)
+		return errors.Join(err, l.enterStock(w, item))
+	}},
 	{"SELECT w_id, w_ytd FROM warehouse", 0, func(l *ledger, rows *sql.Rows) error {
 		var w int
 		var year money
@@ -59,6 +67,16 @@ var queries = []query{
 		err := rows.Scan(&w, &d, &n, &amount, &isDelivered)
 		return errors.Join(err, l.enterLine(w, d, n, amount, isDelivered))
 	}},
+}
+
+// count takes how many rows of a table there are.
+func count(t table, name string) func(*ledger, *sql.Rows) error {
+	return func(l *ledger, rows *sql.Rows) error {
+		var n int
+		err := rows.Scan(&n)
+		l.count(t, name, n)
+		return err
+	}
 }
 
 // read implements store.
