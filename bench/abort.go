@@ -9,15 +9,27 @@ import (
 
 	"github.com/farmsql/farmsql/txn"
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Attempts at one transaction: after so many something is wrong.
 const attemptsMax = 1000
 
-// MySQL's numbers for a transaction that is to be run again.
+// MySQL's numbers and PostgreSQL's codes for a transaction that is to be run again.
 const (
-	mysqlLockTimeout = 1205
-	mysqlDeadlock    = 1213
+	mysqlLockTimeout  = 1205
+	mysqlDeadlock     = 1213
+	postgresNotSerial = "40001"
+	postgresDeadlock  = "40P01"
+	postgresNoLockYet = "55P03"
+)
+
+// And those for a row that must not be: its key is there, or its parent is not.
+const (
+	mysqlDuplicate    = 1062
+	mysqlNoParent     = 1452
+	postgresDuplicate = "23505"
+	postgresNoParent  = "23503"
 )
 
 // Conflict says why err asks for the transaction to be run again, or that it does
@@ -26,19 +38,49 @@ func Conflict(err error) (reason string, again bool) {
 	if err == nil {
 		return "", false // before errors.As, for which variables are allocated
 	}
-	var m *mysql.MySQLError
 	var a *txn.AbortError
-	switch {
-	case errors.As(err, &m) && m.Number == mysqlDeadlock:
-		return "deadlock (1213)", true
-	case errors.As(err, &m) && m.Number == mysqlLockTimeout:
-		return "lock wait (1205)", true
+	switch code := serverCode(err); {
+	case code != nil:
+		reason = conflictCodes[code]
 	case errors.As(err, &a):
-		return a.Reason.String(), true
+		reason = a.Reason.String()
 	case errors.Is(err, txn.ErrConflict):
-		return "conflict", true
+		reason = "conflict"
 	}
-	return "", false
+	return reason, reason != ""
+}
+
+// conflictCodes has the reasons of servers' codes.
+var conflictCodes = map[any]string{
+	uint16(mysqlDeadlock):    "deadlock (1213)",
+	uint16(mysqlLockTimeout): "lock wait (1205)",
+	postgresNotSerial:        "not serializable (40001)",
+	postgresDeadlock:         "deadlock (40P01)",
+	postgresNoLockYet:        "lock wait (55P03)",
+}
+
+// ViolatesKey says whether err is a server's refusal of a row whose key is there
+// already, or whose foreign key is that of no row.
+func ViolatesKey(err error) bool {
+	switch serverCode(err) {
+	case uint16(mysqlDuplicate), uint16(mysqlNoParent), postgresDuplicate, postgresNoParent:
+		return true
+	}
+	return false
+}
+
+// serverCode returns the number or the code of a server's error: of MySQL's a
+// uint16, of PostgreSQL's a string, and nil if it is something else.
+func serverCode(err error) any {
+	var m *mysql.MySQLError
+	var p *pgconn.PgError
+	switch {
+	case errors.As(err, &m):
+		return m.Number
+	case errors.As(err, &p):
+		return p.Code
+	}
+	return nil
 }
 
 // Retry runs attempt, which is a whole transaction, until it does not meet a

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -30,6 +31,9 @@ type Result struct {
 	// processes of clients and machines, which are the same ones. It counts only while
 	// they run, so that other processes disturb it least.
 	Processor float64 `json:"processorMicroseconds"`
+	// ServerProcessor is the same of the server at a DSN, if its processes are known
+	// (TargetConfig.ServerProcesses).
+	ServerProcessor float64 `json:"serverProcessorMicroseconds,omitempty"`
 	// Allocations is how often these processes allocated on the Go heap for a
 	// transaction, AllocatedBytes how much, the harness included.
 	Allocations    float64 `json:"allocations"`
@@ -163,10 +167,17 @@ func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 
 // result makes the result of a run in this process.
 func (r *run) result() (*Result, error) {
+	if err := errors.Join(r.before.serverErr, r.after.serverErr); err != nil {
+		return nil, err
+	}
 	c := conditions(&r.target.cfg, &r.options, r.workload.Name(), r.workload.Scale(), r.start)
-	p := r.part()
-	c.Server, c.Others = r.target.server, others(r.before, r.after, p.Own)
-	return p.result(c, r.workload.Kinds())
+	p, server := r.part(), r.after.server-r.before.server
+	c.Server, c.Others = r.target.server, others(r.before, r.after, p.Own+server)
+	res, err := p.result(c, r.workload.Kinds())
+	if err == nil {
+		res.ServerProcessor = float64(server) / float64(time.Microsecond) / float64(res.Total.Count)
+	}
+	return res, err
 }
 
 func (res *Result) kind(name string, h *hdrhistogram.Histogram, misses uint64) KindResult {
@@ -273,6 +284,9 @@ func (res *Result) remarks() string {
 	s += fmt.Sprintf("\na transaction: %.2f µs of processor time, %.2f allocations of %s bytes together, of clients", res.Processor, res.Allocations, count(math.Round(res.AllocatedBytes)))
 	if r := res.Reads; r != nil {
 		s += fmt.Sprintf(" and machines; %.2f local and %.2f remote reads, %.2f messages, %.2f log records", r.Local, r.Remote, r.Messages, r.Records)
+	}
+	if res.ServerProcessor > 0 {
+		s += fmt.Sprintf("; %.2f µs of processor time of the server", res.ServerProcessor)
 	}
 	const keptUp = 0.95
 	if rate := res.Conditions.Rate; rate > 0 && res.Total.PerSecond < keptUp*rate {

@@ -81,6 +81,9 @@ func Run(ctx context.Context, t *Target, w Workload, o Options) (*Result, error)
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if err := t.settle(ctx); err != nil {
+		return nil, err
+	}
 	return newRun(t, w, o).do(ctx)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A toy is a workload whose clients do what do says.
@@ -220,11 +221,28 @@ func TestConflict(t *testing.T) {
 		errors.New("other"):                     "",
 		&mysql.MySQLError{Number: 1062}:         "",
 		&mysql.MySQLError{Number: 1205}:         "lock wait (1205)",
+		&mysql.MySQLError{Number: 1213}:         "deadlock (1213)",
+		&pgconn.PgError{Code: "23505"}:          "",
+		&pgconn.PgError{Code: "40001"}:          "not serializable (40001)",
+		&pgconn.PgError{Code: "40P01"}:          "deadlock (40P01)",
+		&pgconn.PgError{Code: "55P03"}:          "lock wait (55P03)",
 		fmt.Errorf("x: %w", txn.ErrLost):        "conflict",
 		&txn.AbortError{Reason: txn.ReasonLock}: "lock",
 	} {
 		if reason, again := Conflict(err); reason != want || again != (want != "") {
 			t.Errorf("%v: %q, %v", err, reason, again)
+		}
+	}
+}
+
+func TestViolatesKey(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false, errors.New("other"): false, &mysql.MySQLError{Number: 1213}: false, &pgconn.PgError{Code: "40001"}: false,
+		&mysql.MySQLError{Number: 1062}: true, &mysql.MySQLError{Number: 1452}: true,
+		&pgconn.PgError{Code: "23505"}: true, fmt.Errorf("x: %w", &pgconn.PgError{Code: "23503"}): true,
+	} {
+		if ViolatesKey(err) != want {
+			t.Errorf("%v: want %v", err, want)
 		}
 	}
 }

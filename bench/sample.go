@@ -20,6 +20,10 @@ type sample struct {
 	// allocations is how often this process has allocated on the Go heap,
 	// allocatedBytes how much.
 	allocations, allocatedBytes uint64
+	// server is the processor time of TargetConfig.ServerProcesses, unless one of them
+	// has ended.
+	server    time.Duration
+	serverErr error
 }
 
 // takeSample looks at the clock and at what processors have done.
@@ -31,6 +35,7 @@ func (t *Target) sample() sample {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s.allocations, s.allocatedBytes = m.Mallocs, m.TotalAlloc
+	s.server, s.serverErr = processorTime(t.cfg.ServerProcesses)
 	for _, i := range t.Here() {
 		m := t.Machine(i).Stats()
 		for r, n := range m.Aborts {

@@ -20,8 +20,8 @@ type API string
 const (
 	// Native is transactions on objects and indexes, in this process.
 	Native API = "native"
-	// SQL is database/sql: with a DSN any MySQL server, without one farmsql in
-	// the process of the clients. There they have a pipe; at the machines of a
+	// SQL is database/sql: with a DSN any MySQL server or PostgreSQL, without one
+	// farmsql in the process of the clients. There they have a pipe; at the machines of a
 	// Cluster, each of which serves MySQL, a port of this host.
 	SQL API = "sql"
 )
@@ -37,9 +37,12 @@ type TargetConfig struct {
 	// API is Native by default.
 	API API
 	// DSN is the data source name of a MySQL server, in the form of
-	// github.com/go-sql-driver/mysql. The fields after it are for farmsql without
-	// one.
+	// github.com/go-sql-driver/mysql, or of PostgreSQL, postgres://user@host:port/database.
 	DSN string
+	// ServerProcesses are those of the server at the DSN, if they are on this computer:
+	// the processor time that they and their descendants take is measured.
+	ServerProcesses []int
+	// What follows is for farmsql without a DSN.
 
 	Machines, Replicas int // 1
 	// Workers of each machine; by default farmsql's.
@@ -65,6 +68,7 @@ type Target struct {
 	// machines are all there are; those of other processes have no db.
 	machines []machine
 	sql      *sql.DB
+	dialect  *dialect   // of a DSN
 	server   string     // of a DSN
 	served   chan error // yields how serving MySQL has ended; nil if nobody does
 	places   []region.Addr
@@ -92,6 +96,8 @@ func (c *TargetConfig) validate() error {
 		return fmt.Errorf("%w: API %q", ErrTarget, c.API)
 	case c.DSN != "" && c.API != SQL:
 		return fmt.Errorf("%w: a DSN (--dsn) is for the API %q", ErrTarget, SQL)
+	case c.DSN == "" && len(c.ServerProcesses) > 0:
+		return fmt.Errorf("%w: processes of a server (--server-pid) need a DSN (--dsn)", ErrTarget)
 	case c.DSN != "" && (c.Machines != 1 || c.Replicas != 1 || c.Transport != TransportLocal || c.Workers != 0):
 		return fmt.Errorf("%w: machines, replicas, workers and transport are those of the server at the DSN (--dsn)", ErrTarget)
 	case c.Transport != TransportLocal && c.Transport != TransportSHM:
@@ -134,11 +140,28 @@ func Open(ctx context.Context, cfg TargetConfig) (*Target, error) {
 
 // connect has clients of SQL come to the server of a DSN.
 func (t *Target) connect(ctx context.Context, dsn string) (err error) {
-	if t.sql, err = sql.Open("mysql", dsn); err != nil {
+	if t.dialect, err = dialectOf(dsn); err != nil {
+		return err
+	}
+	if _, err := processorTime(t.cfg.ServerProcesses); err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
-	if err := t.sql.QueryRowContext(ctx, "SELECT VERSION()").Scan(&t.server); err != nil {
+	if t.sql, err = t.dialect.open(dsn); err != nil {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	if err := t.sql.QueryRowContext(ctx, t.dialect.version).Scan(&t.server); err != nil {
 		return fmt.Errorf("bench: the server at the DSN: %w", err)
+	}
+	return nil
+}
+
+// settle has a server do what else it would do by itself while it is measured.
+func (t *Target) settle(ctx context.Context) error {
+	if t.dialect == nil || t.dialect.settle == "" {
+		return nil
+	}
+	if _, err := t.sql.ExecContext(ctx, t.dialect.settle); err != nil {
+		return fmt.Errorf("bench: %s: %w", t.dialect.settle, err)
 	}
 	return nil
 }

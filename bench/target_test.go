@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -24,13 +25,20 @@ func TestTargetIsRefused(t *testing.T) {
 		"domains":   {Machines: 3, Replicas: 3, Domains: 2},
 		"replicas":  {Machines: 2, Replicas: 3},
 		"syntax":    {API: SQL, DSN: "no dsn"},
+		"scheme":    {API: SQL, DSN: "oracle://x/"},
+		"URL":       {API: SQL, DSN: "postgres://x:port/"},
+		"nothing":   {ServerProcesses: []int{1}},
+		"process":   {API: SQL, DSN: "root@tcp(x)/", ServerProcesses: []int{-1}},
 	} {
 		if _, err := Open(t.Context(), cfg); !errors.Is(err, ErrTarget) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Open(t.Context(), TargetConfig{API: SQL, DSN: "root@tcp(127.0.0.1:1)/"}); err == nil || errors.Is(err, ErrTarget) {
-		t.Errorf("nobody listens: %v", err)
+	for _, dsn := range []string{"root@tcp(127.0.0.1:1)/", "postgres://root:secret@127.0.0.1:1/x"} {
+		_, err := Open(t.Context(), TargetConfig{API: SQL, DSN: dsn})
+		if err == nil || errors.Is(err, ErrTarget) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s, where nobody listens: %v", dsn, err)
+		}
 	}
 	if _, err := Open(t.Context(), TargetConfig{RegionSize: 3}); err == nil {
 		t.Error("regions of 3 bytes")

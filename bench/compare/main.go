@@ -89,6 +89,7 @@ func printResult(out io.Writer, file, work, name string) error {
 		} `json:"conditions"`
 		Total     bench.KindResult `json:"total"`
 		Processor float64          `json:"processorMicroseconds"`
+		Server    float64          `json:"serverProcessorMicroseconds"`
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -99,9 +100,12 @@ func printResult(out io.Writer, file, work, name string) error {
 	if r.Conditions.Settings != "" {
 		fmt.Fprintf(out, "system\t%s\t%s\t%s\n", name, r.Conditions.Server, r.Conditions.Settings)
 	}
-	processor := ""
-	if r.Conditions.API != bench.SQL { // there it is the client's
-		processor = fmt.Sprintf("\t%.3f", r.Processor)
+	taken, processor := r.Processor, ""
+	if r.Conditions.API == bench.SQL { // there Processor is the client's
+		taken = r.Server
+	}
+	if taken > 0 {
+		processor = fmt.Sprintf("\t%.3f", taken)
 	}
 	_, err = fmt.Fprintf(out, "run\t%s\t%s\t%.1f%s\n", work, name, r.Total.PerSecond, processor)
 	return err

@@ -53,9 +53,10 @@ func TestTable(t *testing.T) {
 
 func TestResult(t *testing.T) {
 	for result, want := range map[string]string{
-		`{"conditions": {"api": "native"}, "total": {"perSecond": 7}, "processorMicroseconds": 0.5}`:                   "run\tw\ts\t7.0\t0.500\n",
-		`{"conditions": {"api": "sql"}, "total": {"perSecond": 7}, "processorMicroseconds": 0.5}`:                      "run\tw\ts\t7.0\n",
-		`{"conditions": {"server": "3.1", "settings": "none"}, "total": {"perSecond": 7}, "processorMicroseconds": 2}`: "system\ts\t3.1\tnone\nrun\tw\ts\t7.0\t2.000\n",
+		`{"conditions": {"api": "native"}, "total": {"perSecond": 7}, "processorMicroseconds": 0.5}`:                                "run\tw\ts\t7.0\t0.500\n",
+		`{"conditions": {"api": "sql"}, "total": {"perSecond": 7}, "processorMicroseconds": 0.5}`:                                   "run\tw\ts\t7.0\n",
+		`{"conditions": {"api": "sql"}, "total": {"perSecond": 7}, "processorMicroseconds": 0.5, "serverProcessorMicroseconds": 3}`: "run\tw\ts\t7.0\t3.000\n",
+		`{"conditions": {"server": "3.1", "settings": "none"}, "total": {"perSecond": 7}, "processorMicroseconds": 2}`:              "system\ts\t3.1\tnone\nrun\tw\ts\t7.0\t2.000\n",
 	} {
 		file := filepath.Join(t.TempDir(), "result")
 		if err := os.WriteFile(file, []byte(result), 0o666); err != nil {

@@ -134,6 +134,16 @@ func (c *comparison) measured(system string) bool {
 	return slices.ContainsFunc(c.Rows, func(r *row) bool { return r.System == system && r.Median > 0 })
 }
 
+// systems counts those that have done a work, by how its name begins.
+func (c *comparison) systems(work string) (n int) {
+	for _, r := range c.Rows {
+		if strings.HasPrefix(r.Work, work) && r.Median > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *comparison) missing(system string) bool {
 	return slices.ContainsFunc(c.Missing, func(m remark) bool { return m.Name == system })
 }
@@ -142,12 +152,28 @@ func (c *comparison) missing(system string) bool {
 func TestRun(t *testing.T) {
 	c := compared(t, nil)
 	for _, system := range []string{"SQLite", "MariaDB", "PostgreSQL", "Redis", "farmsql"} {
-		missing := c.missing(system) || system == "PostgreSQL" && c.missing("sysbench")
+		missing := c.missing(system)
 		if c.measured(system) == missing {
 			t.Errorf("%s: measured is %v, missing is %v", system, c.measured(system), missing)
 		}
 		if missing {
 			t.Logf("SKIPPED: %s is not installed", system)
+		}
+	}
+	for _, r := range c.Rows {
+		if r.Processor <= 0 {
+			t.Errorf("%s, %s: no processor time", r.Work, r.System)
+		}
+	}
+	servers := 1
+	for _, system := range []string{"MariaDB", "PostgreSQL"} {
+		if !c.missing(system) {
+			servers++
+		}
+	}
+	for _, work := range []string{"TATP over SQL", "TPC-C over SQL"} {
+		if n := c.systems(work); n != servers {
+			t.Errorf("%s: %d systems, want %d", work, n, servers)
 		}
 	}
 }

@@ -38,23 +38,21 @@ func (s *sqlStore) create(ctx context.Context) error {
 func (s *sqlStore) full() error { return nil }
 
 type sqlPutter struct {
-	s     *sqlStore
-	conn  *sql.Conn
-	value []byte
+	s    *sqlStore
+	conn *sql.Conn
 }
 
 func (s *sqlStore) newPutter(ctx context.Context) (putter, error) {
 	conn, err := s.db.Conn(ctx)
-	return &sqlPutter{s, conn, make([]byte, s.w.cfg.ValueBytes)}, err
+	return &sqlPutter{s, conn}, err
 }
 
 func (p *sqlPutter) put(ctx context.Context, from, to int) error {
-	var rows []string
-	var key [keyBytes]byte
+	var pairs []any
 	for i := from; i < to; i++ {
-		rows = append(rows, fmt.Sprintf("(x'%x', x'%x')", fillKey(key[:], i), fillValue(p.value, i, 0)))
+		pairs = append(pairs, fillKey(make([]byte, keyBytes), i), fillValue(make([]byte, p.s.w.cfg.ValueBytes), i, 0))
 	}
-	_, err := p.conn.ExecContext(ctx, "INSERT INTO kv.pairs VALUES "+strings.Join(rows, ","))
+	_, err := p.conn.ExecContext(ctx, "INSERT INTO kv.pairs VALUES (?, ?)"+strings.Repeat(", (?, ?)", to-from-1), pairs...)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/farmsql/farmsql/bench"
-	"github.com/go-sql-driver/mysql"
 )
 
 // sqlStore keeps the tables in a database named tatp.
@@ -258,12 +257,6 @@ func (c *sqlClient) updateFacility(ctx context.Context, r *request) error {
 	return bench.ErrMiss
 }
 
-// MySQL's numbers for an insert that the description foresees to fail.
-const (
-	mysqlDuplicate = 1062
-	mysqlNoParent  = 1452
-)
-
 func (c *sqlClient) insertForward(ctx context.Context, r *request, number []byte) error {
 	var id uint32
 	if err := c.query(ctx, selectID, &id, number); err != nil {
@@ -273,8 +266,7 @@ func (c *sqlClient) insertForward(ctx context.Context, r *request, number []byte
 		return err
 	}
 	err := c.exec(ctx, insertForward, id, r.which, r.start, r.end, r.number[:])
-	var m *mysql.MySQLError
-	if errors.As(err, &m) && (m.Number == mysqlDuplicate || m.Number == mysqlNoParent) {
+	if bench.ViolatesKey(err) { // as the description foresees
 		return bench.ErrMiss
 	}
 	return err
@@ -342,7 +334,7 @@ func (s *sqlStore) check(ctx context.Context, loaded *totals, forwards span) err
 		want        span
 	}{
 		{"subscribers", "SELECT COUNT(*) FROM tatp.subscriber", n},
-		{"subscribers with their number", "SELECT COUNT(*) FROM tatp.subscriber WHERE s_id BETWEEN 1 AND " + fmt.Sprint(s.w.cfg.Subscribers) + " AND sub_nbr = LPAD(s_id, 15, '0')", n},
+		{"subscribers with their number", "SELECT COUNT(*) FROM tatp.subscriber WHERE s_id BETWEEN 1 AND " + fmt.Sprint(s.w.cfg.Subscribers) + " AND sub_nbr = LPAD(CONCAT(s_id), 15, '0')", n},
 		{"subscribers with fields out of range", "SELECT COUNT(*) FROM tatp.subscriber WHERE bit_1 NOT IN (0, 1) OR vlr_location = 0", span{}},
 		{"access information", "SELECT COUNT(*) FROM tatp.access_info", exactly(loaded.access)},
 		{"the sum of access information", "SELECT CAST(SUM(data1 + data2 + ai_type) AS SIGNED) FROM tatp.access_info", exactly(loaded.accessData)},

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// A sqlStore is the database over SQL, of farmsql or any MySQL server.
+// A sqlStore is the database over SQL, of farmsql or any server at a DSN.
 type sqlStore struct {
 	target *bench.Target
 	db     *sql.DB

@@ -36,7 +36,8 @@ type benchCommand struct {
 // benchFlags are those of all benchmarks.
 type benchFlags struct {
 	API       string        `default:"native" enum:"native,sql" help:"native: transactions on objects and indexes, in the machines' processes. sql: prepared statements (${default})."`
-	DSN       string        `name:"dsn" placeholder:"DSN" help:"With --api sql: measure the MySQL server there, in place of farmsql in this process: user:password@tcp(host:port)/"`
+	DSN       string        `name:"dsn" placeholder:"DSN" help:"With --api sql: measure the server there, in place of farmsql in this process: a MySQL server, user:password@tcp(host:port)/, or PostgreSQL, postgres://user:password@host:port/database"`
+	ServerPID []int         `name:"server-pid" placeholder:"PID,..." help:"With --dsn: measure the processor time that these processes of this computer and their children take, the server's."`
 	Drop      bool          `help:"With --dsn: remove the benchmark's database if there is one, and all that is in it."`
 	Machines  int           `default:"1" placeholder:"N" help:"FaRM machines (${default})."`
 	Replicas  int           `default:"1" placeholder:"N" help:"Machines that hold each region (${default})."`
@@ -67,7 +68,7 @@ no result. Nothing is kept: farmsql's data are in memory. At the server of a DSN
 // config is the target's configuration.
 func (f *benchFlags) config() bench.TargetConfig {
 	return bench.TargetConfig{
-		API: bench.API(f.API), DSN: f.DSN, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers, Transport: f.Transport,
+		API: bench.API(f.API), DSN: f.DSN, ServerProcesses: f.ServerPID, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers, Transport: f.Transport,
 	}
 }
 

@@ -113,7 +113,7 @@ func countResults(t *testing.T, file string) (n int) {
 func TestBenchIsRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"--threads", "0"}, {"--duration", "0s"}, {"--warm-up", "-1s"}, {"--rate", "5,-1"}, {"--workers", "-1"}, {"--drop"}, {"--api", "x"},
-		{"--replicas", "2"}, {"--dsn", "x"}, {"--subscribers", "-5"},
+		{"--replicas", "2"}, {"--dsn", "x"}, {"--server-pid", "1"}, {"--subscribers", "-5"},
 	} {
 		status, _, errs := execute(t, "", append([]string{"bench", "tatp", "--subscribers", "10"}, args...)...)
 		if status == 0 || strings.Count(errs, "\n") != 1 {
