@@ -213,15 +213,24 @@ func (c *Cluster) Restart(ctx context.Context, machine int) error {
 
 // Check checks the data, at one of the machines that run, while no client does.
 func (c *Cluster) Check(ctx context.Context) error {
+	_, err := c.check(ctx)
+	return err
+}
+
+// check is Check, and returns what has been found of a Spacious workload.
+func (c *Cluster) check(ctx context.Context) (*Space, error) {
 	alive := c.alive()
 	if len(alive) == 0 {
-		return errors.New("bench: all machines have been killed")
+		return nil, errors.New("bench: all machines have been killed")
 	}
 	c.mu.Lock()
 	m := command{Do: doCheck, Uncertain: c.mu.uncertain}
 	c.mu.Unlock()
-	_, err := c.ask(ctx, alive[:1], m)
-	return err
+	answers, err := c.ask(ctx, alive[:1], m)
+	if err != nil {
+		return nil, err
+	}
+	return answers[0].Space, nil
 }
 
 // closePatience is how long a machine may take to close.
@@ -385,7 +394,7 @@ func (c *Cluster) Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Check(ctx); err != nil {
+	if result.Space, err = c.check(ctx); err != nil {
 		return nil, fmt.Errorf("bench: no result, for the check after the run failed: %w", err)
 	}
 	return result, nil

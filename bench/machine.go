@@ -181,7 +181,8 @@ func (m *servedMachine) do(ctx context.Context, c *command) (report, error) {
 		return report{Part: p}, err
 	case doCheck:
 		t.peers.uncertain = c.Uncertain
-		return report{Done: true}, m.workload.Check(ctx)
+		err := m.workload.Check(ctx)
+		return report{Done: true, Space: spaceOf(m.workload)}, err
 	}
 	return report{}, fmt.Errorf("bench: a machine was told to %q", c.Do)
 }

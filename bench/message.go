@@ -48,7 +48,7 @@ type runOrder struct {
 	IsProfiled bool
 }
 
-// A report is what a machine's process says: one of its fields.
+// A report is what a machine's process says: one of its fields, but for Space.
 type report struct {
 	// Barrier and Progress come in the middle of a command, the others answer one.
 	Barrier  bool          `json:"barrier,omitempty"`
@@ -56,6 +56,7 @@ type report struct {
 	Opened   *opened       `json:"opened,omitempty"`
 	Part     *part         `json:"part,omitempty"`
 	Done     bool          `json:"done,omitempty"`
+	Space    *Space        `json:"space,omitempty"` // beside Done, of a check
 	Failed   *failedReport `json:"failed,omitempty"`
 }
 

@@ -40,6 +40,8 @@ type Result struct {
 	AllocatedBytes float64 `json:"allocatedBytes"`
 	// Of the machines, for each transaction.
 	Reads *Reads `json:"reads,omitempty"`
+	// Space is what the check after the run has found, of a Spacious workload.
+	Space *Space `json:"space,omitempty"`
 	// PerSecond and PerMillisecond are how many transactions ended in each.
 	PerSecond      []uint32 `json:"perSecond"`
 	PerMillisecond []uint32 `json:"perMillisecond"`
@@ -176,6 +178,7 @@ func (r *run) result() (*Result, error) {
 	res, err := p.result(c, r.workload.Kinds())
 	if err == nil {
 		res.ServerProcessor = float64(server) / float64(time.Microsecond) / float64(res.Total.Count)
+		res.Space = spaceOf(r.workload)
 	}
 	return res, err
 }
@@ -287,6 +290,9 @@ func (res *Result) remarks() string {
 	}
 	if res.ServerProcessor > 0 {
 		s += fmt.Sprintf("; %.2f µs of processor time of the server", res.ServerProcessor)
+	}
+	if m := res.Space; m != nil {
+		s += fmt.Sprintf("\nspace: %.1f %% of %.1f MB of objects are keys and values", 100*m.UsedPart, float64(m.MemoryBytes)/1e6)
 	}
 	const keptUp = 0.95
 	if rate := res.Conditions.Rate; rate > 0 && res.Total.PerSecond < keptUp*rate {

@@ -62,6 +62,7 @@ func TestPrint(t *testing.T) {
 	res.Conditions.Rate = 5000
 	res.Aborts = map[string]uint64{"lock": 1200, "answer": 3}
 	res.Processor, res.Allocations, res.AllocatedBytes, res.Reads = 1.5, 2.25, 1234.5, &Reads{1, 2, 3, 4}
+	res.Space = NewSpace(480_000, 1_000_000)
 	var b strings.Builder
 	if err := res.Print(&b); err != nil {
 		t.Fatal(err)
@@ -71,6 +72,7 @@ func TestPrint(t *testing.T) {
 		"open loop, 5,000 transactions a second arrive, 3 s after 0 s of warm-up", "processor",
 		"3 machines, 2 replicas, transport local, workers by default, 2 threads each, regions in anonymous memory, all machines in one process",
 		"odd", "even", "20.0 %", "p99.9", "aborted and repeated: answer 3, lock 1,200", "1.50 µs of processor time, 2.25 allocations of 1,235 bytes together, of clients and machines", "1.00 local and 2.00 remote reads",
+		"\nspace: 48.0 % of 1.0 MB of objects are keys and values",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())

@@ -246,6 +246,7 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 		r.Throughput = &ms
 	}
 	r.timeline.PerMillisecond = series
+	r.conditions.Duration = r.timeline.seconds() // not what it might have taken
 	stopped := f.measured.Add(time.Duration(len(series)) * time.Millisecond)
 	for _, e := range f.log.since(f.killed, filled) {
 		if e.Time.After(stopped) {

@@ -78,7 +78,7 @@ func (f *fake) Wait(context.Context) (*bench.Result, error) {
 	if killed > 0 {
 		clear(series[min(killed, end):end])
 	}
-	return &bench.Result{PerMillisecond: series, Conditions: bench.Conditions{Workload: fmt.Sprint("run ", f.runs), Machines: 5, Replicas: 2}}, f.wait
+	return &bench.Result{PerMillisecond: series, Conditions: bench.Conditions{Workload: fmt.Sprint("run ", f.runs), Machines: 5, Replicas: 2, Duration: endless.Seconds()}}, f.wait
 }
 
 func (f *fake) say(in time.Duration, text string) {
@@ -169,6 +169,9 @@ func TestMeasure(t *testing.T) {
 		m := res.Timeline.Run
 		if res.Conditions.Workload != fmt.Sprint("run ", m+1) || len(res.Timeline.PerMillisecond) < 60 || len(res.Timeline.Events) != 9 || res.Timeline.Events[0].Text != "killed" {
 			t.Errorf("%s: timeline %+v", kind, res.Timeline)
+		}
+		if got, want := res.Conditions.Duration, float64(len(res.Timeline.PerMillisecond))/1000; got != want {
+			t.Errorf("%s: measured for %v s, there are %v", kind, got, want)
 		}
 		for _, d := range res.Distribution {
 			if d.Runs != 3 || d.Minimum > d.Median || d.Median > d.P90 || d.P90 > d.Maximum || d.Minimum <= 0 {

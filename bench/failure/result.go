@@ -61,6 +61,9 @@ type Timeline struct {
 	Filled         []float64 `json:"filled"`
 }
 
+// seconds is how long the run was measured until it was stopped.
+func (t *Timeline) seconds() float64 { return float64(len(t.PerMillisecond)) / 1000 }
+
 // An Event is a step of a run.
 type Event struct {
 	Seconds float64 `json:"seconds"`

@@ -113,9 +113,11 @@ type Workload struct {
 	cfg    Config
 	zipf   *bench.Zipf // nil draws uniformly
 	store  store
+	// space is what Check has found; nil before, and if the store cannot tell.
+	space *bench.Space
 }
 
-var _ bench.Workload = (*Workload)(nil)
+var _ bench.Spacious = (*Workload)(nil)
 
 // A store is where the pairs are: behind one of the APIs.
 type store interface {
@@ -396,9 +398,10 @@ func checkValue(b []byte, i, bytes int) error {
 // Check implements bench.Workload: each pair is one that can be there, and they are
 // as many as were loaded. A key is there only once.
 func (w *Workload) Check(ctx context.Context) error {
-	n := 0
+	n, bytes := 0, 0
 	err := w.store.each(ctx, func(key, value []byte) error {
 		n++
+		bytes += len(key) + len(value)
 		if len(key) == keyBytes {
 			i := binary.LittleEndian.Uint64(key[8:])
 			var want [keyBytes]byte
@@ -411,8 +414,15 @@ func (w *Workload) Check(ctx context.Context) error {
 	if err == nil && n != w.cfg.Keys {
 		err = fmt.Errorf("kv: %w: %d keys, want %d", bench.ErrInconsistent, n, w.cfg.Keys)
 	}
+	w.space = nil
+	if s, ok := w.store.(*nativeStore); ok && err == nil {
+		w.space = bench.NewSpace(int64(bytes), s.memory)
+	}
 	return err
 }
+
+// Space implements bench.Spacious. Only the native store can tell.
+func (w *Workload) Space() *bench.Space { return w.space }
 
 // nearestPower returns the power of two whose ratio to x is nearest to 1.
 func nearestPower(x float64) int { return 1 << max(0, int(math.Round(math.Log2(x)))) }

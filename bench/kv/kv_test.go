@@ -159,6 +159,50 @@ func TestBrokenData(t *testing.T) {
 	}
 }
 
+// NSDI'14 figure 11: what part of the memory keys and values are, of a table of 16
+// buckets of four slots in which there is a key or two each.
+func TestSpace(t *testing.T) {
+	const (
+		keys = 12
+		// A bucket of 24 + 4*(4+16+32) bytes takes four lines, one of hashes and pointers,
+		// of 24 + 4*(4+8+16), three; and there is one more bucket after the last.
+		buckets = 17 * 64
+		// A shard's header, of 16 + 40*32 bytes, has 48 on its first line and 62 on each of
+		// the 21 after it, whose class there is; the anchor, of 56 + 32*8, six.
+		others = (22 + 6) * 64
+		// A pair outside is an object of 8 + 16 + 32 bytes.
+		outside = keys * 2 * 64
+	)
+	for _, machines := range []int{1, 2} {
+		for inline, memory := range map[int]int64{32: 4*buckets + others, 1: 3*buckets + others + outside} {
+			w := loaded(t, bench.TargetConfig{Machines: machines}, Config{Keys: keys, Occupancy: 20, InlineBytes: inline})
+			if w.cfg.Keys != keys || w.store.(*nativeStore).buckets != 16 {
+				t.Fatalf("%d keys in %d buckets", w.cfg.Keys, w.store.(*nativeStore).buckets)
+			}
+			want := bench.Space{PairBytes: keys * 48, MemoryBytes: memory, UsedPart: float64(keys*48) / float64(memory)}
+			if got := run(t, w, 1, 10).Space; got == nil || *got != want {
+				t.Errorf("values of up to %d bytes in slots, %d machines: %+v, want %+v", inline, machines, got, want)
+			}
+		}
+	}
+}
+
+// Chains take memory, too.
+func TestSpaceOfChains(t *testing.T) {
+	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000, Occupancy: 90})
+	s := w.store.(*nativeStore)
+	shards := s.buckets / s.bucketsOfShard()
+	const bucket, header, anchor = 4 * 64, 22 * 64, 6 * 64 // as above
+	const block = 3 * 64                                   // of 24 + 2*(4+48) bytes
+	chains := int(s.memory) - (s.buckets+shards)*bucket - shards*header - anchor
+	if chains%block != 0 {
+		t.Errorf("%d bytes of chains, in blocks of %d", chains, block)
+	}
+	if share := 100 * float64(chains/block) / float64(w.cfg.Keys); share < 1 || share > 8 {
+		t.Errorf("chains have %d blocks for %d pairs", chains/block, w.cfg.Keys)
+	}
+}
+
 // A table that has grown is not as full as was said.
 func TestGrown(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000})

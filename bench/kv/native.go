@@ -7,6 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -23,6 +24,8 @@ type nativeStore struct {
 	here    []int         // machines of this process
 	tables  []*hash.Table // by machine, for updates
 	readers []*hash.Table // by machine, for lookups
+	// memory is how large all objects of the table are, as each has last found.
+	memory int64
 	// nextMachine shares loaders out.
 	nextMachine atomic.Uint32
 }
@@ -137,5 +140,10 @@ func (e *nativeExecutor) update(ctx context.Context, key, value []byte) error {
 func (e *nativeExecutor) close() error { return nil }
 
 func (s *nativeStore) each(ctx context.Context, fn func(key, value []byte) error) error {
-	return s.tables[s.here[0]].Check(ctx, hash.Visitor{Pair: fn})
+	s.memory = 0
+	node := func(p region.Ptr) error {
+		s.memory += int64(p.Class().Size())
+		return nil
+	}
+	return s.tables[s.here[0]].Check(ctx, hash.Visitor{Pair: fn, Node: node})
 }

@@ -21,7 +21,7 @@
 //	<!-- end -->
 //
 // in the document, NAME being one of the sections (sections.go), and writes the plots
-// that they show into a folder beside it. Figures are medians of the runs, with the
+// that they show into a folder beside it, as SVG, which the document shows, and as PNG. Figures are medians of the runs, with the
 // lowest and the highest; each section says under which conditions its own results
 // came about. A figure for which there is no result is "not measured". A section that
 // has no result at all keeps what it said before, unless that is nothing.

@@ -134,22 +134,10 @@ func (p *page) table(header []string, rows [][]string) {
 	p.line("")
 }
 
-// plot has draw write a plot's files to a base name, keeps the SVG and shows it.
+// plot has draw write a plot's SVG and PNG to a base name, and shows the SVG.
 func (p *page) plot(name, text string, draw func(base string) error) error {
-	dir, err := os.MkdirTemp("", "farmsql-report-")
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	if err := draw(filepath.Join(dir, "plot")); err != nil {
+	if err := draw(filepath.Join(p.plots, name)); err != nil {
 		return err
-	}
-	svg, err := os.ReadFile(filepath.Join(dir, "plot.svg"))
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(p.plots, name+".svg"), svg, 0o666); err != nil {
-		return fmt.Errorf("report: %w", err)
 	}
 	p.line("![%s](%s/%s.svg)", text, filepath.Base(p.plots), name)
 	p.line("")

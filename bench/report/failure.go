@@ -9,6 +9,9 @@ import (
 // failure is the distributions of what failures cost, and the timelines of the median
 // runs.
 func (p *page) failure() error {
+	if p.any(experimentsOf(failures, func(v variant) experiment { return v.experiment })) {
+		p.line("These are the conditions of each kind's median run, which was measured until what was to be seen had happened.\n")
+	}
 	var rows [][]string
 	var measured []*failure.Result
 	for _, v := range failures {

@@ -317,7 +317,7 @@ func TestLease(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 1}
-	put(t, &o, failures[1].experiment, 1, `{"conditions": {"machines": 5, "replicas": 3}, "kind": "cm", "leaseMilliseconds": 150, "leaseKeptBy": "thread",
+	put(t, &o, failures[1].experiment, 1, `{"conditions": {"machines": 5, "replicas": 3, "workload": "TATP", "transport": "shm", "warmUpSeconds": 1, "durationSeconds": 86400}, "kind": "cm", "leaseMilliseconds": 150, "leaseKeptBy": "thread",
 		"runs": [{"killed": [0], "suspected": 5, "probed": 6, "stored": 7, "committed": 8, "allActive": 30}],
 		"distribution": [{"name": "killed to suspected", "runs": 40, "minimum": 4.25, "median": 9, "p90": 30, "maximum": 95}, {"name": "suspected to data recovered"}],
 		"timeline": {"perMillisecond": [80, 79, 81, 0, 0, 5, 70, 80], "events": [{"seconds": 0.003, "text": "killed"}]}}`)
@@ -326,9 +326,15 @@ func TestFailure(t *testing.T) {
 	for _, want := range []string{
 		"| a machine that is not the CM | not measured |  |  |  |  |  |\n| the CM | killed to suspected | 40 | 4.25 | 9.00 | 30.0 | 95.0 |\n",
 		"|  | suspected to data recovered | 0 |  |  |  |  |\n", "killed: the CM; 5 machines, 3 replicas, leases of 150 ms kept by a thread.", "(benchmarks/failure-cm.svg)",
+		"Seconds of warm-up: 1, measured: 0.01; seeds", "each kind's median run,", // not a day
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, ending := range []string{".svg", ".png"} {
+		if _, err := os.Stat(filepath.Join(strings.TrimSuffix(file, ".md"), "failure-cm"+ending)); err != nil {
+			t.Error(err)
 		}
 	}
 	put(t, &o, failures[1].experiment, 1, `{"runs": [{}], "timeline": {}}`) // nothing to plot
@@ -417,7 +423,8 @@ func TestDocument(t *testing.T) {
 	put(t, &o, tatp1M, 2, sample(700_000, 0.1))
 	put(t, &o, tatp1M, 3, sample(650_000, 0.1))
 	put(t, &o, tpcc1, 1, sample(40_000, 0.1))
-	put(t, &o, kv1M, 1, sample(4_000_000, 0.1))
+	put(t, &o, kv1M, 1, sample(4_000_000, 0.1)) // from before there was a figure of space
+	put(t, &o, kvVariants[1].experiment, 1, strings.Replace(sample(4_000_000, 0.1), `"reads"`, `"space": {"usedPart": 0.656}, "reads"`, 1))
 	put(t, &o, graphs[1].experiment, 1, strings.Replace(sample(500_000, 0.1), `"remote": 0`, `"remote": 0.7`, 1))
 	put(t, &o, curves[0].experiment, 1, sample(0, 0.1, 1000, 2000))
 	put(t, &o, tatp100K, 1, "{}")
@@ -434,7 +441,8 @@ func TestDocument(t *testing.T) {
 		"Seconds of warm-up: 0.5, measured: 3; seeds: 7. Set-ups: 1 machine, 1 replica, transport local, 1 worker, 1 thread.\n",
 		"3 replicas, 1 thread each: transactions | not measured | 104,000 | not measured | not measured | 51,900 |  |\n",
 		"| TATP, data | 100,000 subscribers, 1 M rows | not measured | not measured | not measured |  |\n",
-		"| H = 8, values of 32 bytes, 90 % full, uniform, 1 machine | 921 | 4,000,000 | 2.00 | 2.10 | 0.00 | 0.25 | 1.50 | 2.50 |  |  |\n",
+		"| H = 8, values of 32 bytes, 90 % full, uniform, 1 machine | 921 |  | 4,000,000 | 2.00 | 2.10 | 0.00 | 0.25 | 1.50 | 2.50 |  |  |\n",
+		"| H = 2 | 921 | 65.6 | 4,000,000 |", "| H = 4 | not measured | not measured | not measured |",
 		"| local reads | remote reads | together; the paper: 1.02 | messages |\n", "| 2.10 | 0.70 | 2.80 | 0.25 |\n",
 		"![TATP, one machine, one thread: latency over throughput](benchmarks/tatp-open-1.svg)\n",
 		"| 1,000 | 1,000 | 1.00 | 2.00 | 3.00 | 0.1 |\n| 2,000 | 2,000 |",

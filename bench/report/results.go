@@ -77,12 +77,19 @@ func readRun(file string, areResults bool) (r run, err error) {
 func (r *run) add(object json.RawMessage, written time.Time, areResults bool) error {
 	var any struct {
 		Conditions bench.Conditions `json:"conditions"`
+		Timeline   struct {
+			PerMillisecond []uint32 `json:"perMillisecond"`
+		} `json:"timeline"`
 	}
 	if err := json.Unmarshal(object, &any); err != nil {
 		return err
 	}
 	if any.Conditions.Began.IsZero() {
 		any.Conditions.Began = written
+	}
+	if ms := len(any.Timeline.PerMillisecond); ms > 0 {
+		// Earlier results of failures have how long the run might have taken.
+		any.Conditions.Duration = float64(ms) / 1000
 	}
 	r.objects, r.conditions = append(r.objects, object), append(r.conditions, any.Conditions)
 	if !areResults {
@@ -150,6 +157,14 @@ func messages(res *bench.Result) float64 {
 		return math.NaN()
 	}
 	return res.Reads.Messages
+}
+
+// usedSpace is how much of a hundred parts of the memory are keys and values.
+func usedSpace(res *bench.Result) float64 {
+	if res.Space == nil {
+		return math.NaN()
+	}
+	return 100 * res.Space.UsedPart
 }
 
 // A figure is what runs have measured: the median, the lowest and the highest.
@@ -272,8 +287,9 @@ func setUps(all []bench.Conditions) string {
 		return ""
 	}
 	list := func(of func(bench.Conditions) string) string { return strings.Join(distinct(ran, of), ", ") }
+	seconds := func(s float64) string { return fmt.Sprintf("%g", math.Round(100*s)/100) }
 	return fmt.Sprintf("\nSeconds of warm-up: %s, measured: %s; seeds: %s. Set-ups: %s.",
-		list(func(c bench.Conditions) string { return fmt.Sprintf("%g", c.WarmUp) }), list(func(c bench.Conditions) string { return fmt.Sprintf("%g", c.Duration) }),
+		list(func(c bench.Conditions) string { return seconds(c.WarmUp) }), list(func(c bench.Conditions) string { return seconds(c.Duration) }),
 		list(func(c bench.Conditions) string { return fmt.Sprint(c.Seed) }), strings.Join(distinct(ran, func(c bench.Conditions) string { return c.SetUp() }), "; "))
 }
 

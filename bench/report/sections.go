@@ -130,12 +130,12 @@ func (p *page) kv() error {
 		}
 		lookups, updates := p.latencies(v.experiment, "lookup"), p.latencies(v.experiment, "update")
 		rows = append(rows, []string{
-			label, p.keys(v.experiment), p.of(v.experiment, throughput).String(), p.of(v.experiment, processorTime).short(),
+			label, p.keys(v.experiment), p.of(v.experiment, usedSpace).short(), p.of(v.experiment, throughput).String(), p.of(v.experiment, processorTime).short(),
 			p.of(v.experiment, localReads).short(), p.of(v.experiment, remoteReads).short(), p.of(v.experiment, messages).short(),
 			lookups[0], lookups[1], updates[0], updates[1],
 		})
 	}
-	p.table([]string{"setting, where it is not the first row's", "keys", "operations a second", "µs of processor time",
+	p.table([]string{"setting, where it is not the first row's", "keys", "of the memory keys and values, %", "operations a second", "µs of processor time",
 		"local reads", "remote reads", "messages", "lookup: p50, µs", "p99", "update: p50, µs", "p99"}, rows)
 	return nil
 }
