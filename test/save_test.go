@@ -31,9 +31,14 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// offline are the flags that say where a fleet is.
+// offline are the flags that say where a fleet is. Its machines meet there, too, and not
+// in the folder that they would make in /dev/shm.
 func (f *fleet) offline(command string, more ...string) []string {
-	return append([]string{command, "--data", f.folder, "--cluster", f.url}, more...)
+	args := []string{command, "--data", f.folder, "--cluster", f.url}
+	if command == "restore" {
+		args = append(args, "--shared-folder", filepath.Join(f.folder, "shared"))
+	}
+	return append(args, more...)
 }
 
 // check runs farmsql check on a fleet that is stopped, and returns how many objects
