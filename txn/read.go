@@ -40,18 +40,17 @@ func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	return v, err == nil
 }
 
-// LookPair is Look at two adjacent objects, p and p.Element(1).
-func (o Operation) LookPair(p region.Ptr) (first, second region.View, ok bool) {
+// LookPair is Look at two adjacent objects, p and p.Element(1), which come into the views
+// of a.
+func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 	rt := o.w.m.lookable(p)
 	if rt == nil {
-		return region.View{}, region.View{}, false
+		*a = region.Pair{}
+		return false
 	}
 	o.w.stats.localReads.Add(2)
-	var a region.Pair
-	if rt.local.Aim(&a, p); !a.Look() {
-		return region.View{}, region.View{}, false
-	}
-	return a.Views[0], a.Views[1], true
+	rt.local.Aim(a, p)
+	return a.Look()
 }
 
 // read reads the object p from its primary, waiting for a writer for as long as
@@ -233,11 +232,8 @@ func (w *worker) readPairOnce(rt *route, p region.Ptr, dst []byte) (h1, h2 regio
 // LookPair is Operation.LookPair within the transaction. Like Peek it shows
 // committed objects only, and does not join the read set. If it returns false
 // PeekPair will tell why, or wait.
-func (t *Tx) LookPair(p region.Ptr) (first, second region.View, ok bool) {
-	if t.usable() != nil {
-		return region.View{}, region.View{}, false
-	}
-	return Operation{t.w, t.epoch}.LookPair(p)
+func (t *Tx) LookPair(a *region.Pair, p region.Ptr) bool {
+	return t.usable() == nil && Operation{t.w, t.epoch}.LookPair(a, p)
 }
 
 // PeekPair is ReadPair as Peek is Read: it does not join the read set, and the

@@ -38,7 +38,7 @@ func TestLook(t *testing.T) {
 		r.wantLook(0, p.Element(1), false)
 		op := r.Machine(0).Start()
 		for i := range 2 {
-			if _, _, ok := op.LookPair(p.Element(i)); ok {
+			if op.LookPair(new(region.Pair), p.Element(i)) {
 				t.Errorf("looked at the pair from element %d on while a transaction held one of it", i)
 			}
 		}
@@ -52,7 +52,7 @@ func TestLook(t *testing.T) {
 		r.wantLook(0, p.Element(2), false)
 		r.wantLook(0, region.MakePtr(region.MakeAddr(1000, 64), 0, 0), false)
 		op = r.Machine(0).Start()
-		if _, _, ok := op.LookPair(region.MakePtr(region.MakeAddr(1000, 64), 0, 0)); ok {
+		if op.LookPair(new(region.Pair), region.MakePtr(region.MakeAddr(1000, 64), 0, 0)) {
 			t.Error("looked at a pair in no region")
 		}
 		op.End()
@@ -91,7 +91,9 @@ func (r *rig) wantLookPairIn(p region.Ptr) {
 	for machine := range r.Machines() {
 		tx := r.Machine(machine).Begin()
 		must(r.t, write(tx, p, 77))
-		first, second, ok := tx.LookPair(p)
+		var pair region.Pair
+		ok := tx.LookPair(&pair, p)
+		first, second := pair.Views[0], pair.Views[1]
 		if ok != (machine == 0) {
 			r.t.Errorf("machine %d looks at a pair in a transaction: %v", machine, ok)
 		}

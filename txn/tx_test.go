@@ -225,7 +225,7 @@ func TestUseAfterTheEnd(t *testing.T) {
 		if tx.Local(1) != nil || tx.Written() != 0 || tx.IsMarked() {
 			t.Error("keeps things")
 		}
-		if _, _, ok := tx.LookPair(r.ptrs[0]); ok || len(tx.Scratch(3)) != 3 {
+		if tx.LookPair(new(region.Pair), r.ptrs[0]) || len(tx.Scratch(3)) != 3 {
 			t.Error("looks at objects")
 		}
 	}

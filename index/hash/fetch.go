@@ -17,7 +17,7 @@ func (tb *Table) Fetch(t *txn.Tx, key []byte) {
 
 // fetch is Fetch of a key with hash h.
 func (o *opened) fetch(t *txn.Tx, h uint64) {
-	_, home := o.home(h)
+	home := o.home(&sight{h: h})
 	t.Fetch(home)
 	t.Fetch(home.Element(1))
 }

@@ -7,6 +7,19 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
+// A sight is what a lookup looks at: the home of its key, and the bucket after that.
+type sight struct {
+	h, prefix uint64 // the key's hash, and with which prefix that comes to its home
+	buckets   region.Pair
+	// slots has a bit for each slot that may have the key: from 0 on for those of the
+	// home, from secondBucket on for those of the bucket after it.
+	slots uint
+}
+
+// secondBucket is where the bits of the second bucket's slots begin, of which glance
+// knows fewer.
+const secondBucket = 8
+
 // glance decides most lookups where this machine is the shard's primary, without
 // a copy of the buckets: it compares keys where they are and takes no more than
 // the value. All lines of the home and the first of its neighbour are asked for
@@ -14,19 +27,18 @@ import (
 // once. What is not plain it leaves undecided: pairs outside of their slots,
 // stale directories, changes under way, neighbourhoods of more slots than have their
 // control words on the first lines, and what is not among a chain's first blocks.
-func (o *opened) glance(op txn.Operation, h uint64, key, dst []byte) (value []byte, ok, decided bool) {
+func (o *opened) glance(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false
 	}
-	prefix, first := o.home(h)
-	home, next, ok := op.LookPair(first)
-	if !ok {
+	first := o.home(s)
+	if !op.LookPair(&s.buckets, first) {
 		return nil, false, false
 	}
-	home.Touch(0, o.bucketBytes())
-	value, at := o.seek(home, next, prefix, h, key, dst)
+	s.buckets.Views[0].Touch(0, o.bucketBytes())
+	value, at := o.seek(s, key, dst)
 	if at == chained {
-		value, at = o.seekChain(op, home, h, key, dst)
+		value, at = o.seekChain(op, s.buckets.Views[0], s.h, key, dst)
 	}
 	return value, at.isFound(), at != undecided
 }
@@ -38,13 +50,14 @@ func (o *opened) glanceIn(t *txn.Tx, h uint64, key []byte, sources []txn.Source)
 	if o.slots > glanceSlots {
 		return nil, false, nil
 	}
-	prefix, first := o.home(h)
-	home, next, ok := t.LookPair(first)
-	if !ok {
+	s := sight{h: h}
+	first := o.home(&s)
+	if !t.LookPair(&s.buckets, first) {
 		return nil, false, nil
 	}
+	home, next := &s.buckets.Views[0], &s.buckets.Views[1]
 	home.Touch(0, o.bucketBytes())
-	value, at := o.seek(home, next, prefix, h, key, t.Scratch(o.valueBytes)[:0])
+	value, at := o.seek(&s, key, t.Scratch(o.valueBytes)[:0])
 	if at == atHome || at == nowhere {
 		sources = append(sources, txn.Source{Ptr: first, Version: home.Header().Version()})
 	}
@@ -68,44 +81,56 @@ const (
 
 func (f finding) isFound() bool { return f == atHome || f == atNext || f == inChain }
 
-// home returns the home of keys with hash h, and the prefix with which h comes there.
-func (o *opened) home(h uint64) (prefix uint64, home region.Ptr) {
-	prefix, first := o.dir.entrance(h).way(h, o.class)
-	return prefix, first.Element(bucketOf(h, o.buckets))
+// home returns the home of keys with hash s.h, and notes with which prefix that comes there.
+func (o *opened) home(s *sight) (home region.Ptr) {
+	s.prefix, home = o.dir.entrance(s.h).way(s.h, o.class)
+	return home.Element(bucketOf(s.h, o.buckets))
 }
 
 // seek looks for key in two buckets in view.
-func (o *opened) seek(home, next region.View, prefix, h uint64, key, dst []byte) ([]byte, finding) {
-	value, at := o.seekHome(home, o.wanting(home, wanted(h, false)), prefix, h, key, dst)
-	if at != nowhere {
-		return value, at
-	}
-	return o.seekNext(home, next, o.wanting(next, wanted(h, true)), key, dst)
-}
-
-// seekHome looks for key in slots of its home; nowhere means that it is in none of
-// them.
-func (o *opened) seekHome(home region.View, slots uint, prefix, h uint64, key, dst []byte) ([]byte, finding) {
-	if !livesIn(home, prefix, h) {
+func (o *opened) seek(s *sight, key, dst []byte) ([]byte, finding) {
+	if !o.narrow(s) {
 		return nil, undecided
 	}
-	return o.pick(home, o.dataOffset(0), slots, key, dst, atHome)
-}
-
-// seekNext looks for key, which its home has not, in slots of the bucket after that.
-func (o *opened) seekNext(home, next region.View, slots uint, key, dst []byte) ([]byte, finding) {
-	value, at := o.pick(next, o.dataOffset(0), slots, key, dst, atNext)
-	if at != nowhere {
-		return value, at
+	home, next := &s.buckets.Views[0], &s.buckets.Views[1]
+	for ; s.slots != 0; s.slots &= s.slots - 1 {
+		v, i := s.candidate()
+		value, m := o.pick(*v, i, o.dataOffset(i), key, dst)
+		switch {
+		case m == differs:
+			continue
+		case m == unsure || !home.Valid(): // whether it was the home
+			return nil, undecided
+		case v == home:
+			return value, atHome
+		}
+		return value, atNext
 	}
 	link := home.Word(linkWord)
 	switch {
-	case !areJoint(home, next):
+	case !areJoint(*home, *next):
 		return nil, undecided
 	case link != 0:
 		return nil, chained
 	}
 	return nil, nowhere
+}
+
+// narrow finds the slots that may have the key, unless the first bucket is not its home.
+func (o *opened) narrow(s *sight) bool {
+	v := &s.buckets.Views
+	if !livesIn(v[0], s.prefix, s.h) {
+		return false
+	}
+	s.slots = o.wanting(v[0], wanted(s.h, false)) | o.wanting(v[1], wanted(s.h, true))<<secondBucket
+	return true
+}
+
+// candidate returns the first slot that may have the key, and the bucket that it is in. It
+// has no branch, for the processor could not foresee which bucket that is.
+func (s *sight) candidate() (v *region.View, slot int) {
+	i := uint(bits.TrailingZeros64(uint64(s.slots)))
+	return &s.buckets.Views[i/secondBucket%2], int(i % secondBucket)
 }
 
 // livesIn reports whether home is the home of keys with hash h, which come there with
@@ -135,10 +160,16 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 			return nil, undecided
 		}
 		slots := joined(equal(block.Word(controlWord), both(wanted(h, false)))>>31) & (1<<blockSlots - 1)
-		value, at := o.pick(block, o.blockDataOffset(0), slots, key, dst, inChain)
+		for ; slots != 0; slots &= slots - 1 {
+			i := bits.TrailingZeros(slots)
+			switch value, m := o.pick(block, i, o.blockDataOffset(i), key, dst); m {
+			case equals:
+				return value, inChain
+			case unsure:
+				return nil, undecided
+			}
+		}
 		switch {
-		case at != nowhere:
-			return value, at
 		case block.Word(linkWord) != 0:
 			from = block
 		case block.Valid() && home.Valid():
@@ -187,31 +218,31 @@ func slotIn(v region.View, i int) slot {
 	return slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
 }
 
-// pick takes the value of key from the bucket or block v, whose slots' data begin at
-// data. If one of the slots found there holds it the key is here, if none does nowhere in v.
-// Where v has changed since it came into view, and between pairs outside, it is undecided.
-func (o *opened) pick(v region.View, data int, found uint, key, dst []byte, here finding) ([]byte, finding) {
-	for ; found != 0; found &= found - 1 {
-		i := bits.TrailingZeros(found)
-		s := slotIn(v, i)
-		if s.outside() {
-			return nil, undecided
-		}
-		at := data + i*o.dataBytes
-		k, n := s.lengths()
-		if k != len(key) || k+n > o.dataBytes || !v.Equal(key, at) {
-			continue
-		}
-		value := sized(dst, n)
-		if v.Copy(value, at+k); !v.Valid() {
-			return nil, undecided
-		}
-		return value, here
+// A match says whether a slot has a key.
+type match uint8
+
+const (
+	unsure match = iota // it has changed since it came into view, or its pair is outside
+	differs
+	equals
+)
+
+// pick takes the value of key from slot i of the bucket or block v, whose data begin at
+// data, if that is its key.
+func (o *opened) pick(v region.View, i, data int, key, dst []byte) ([]byte, match) {
+	s := slotIn(v, i)
+	if s.outside() {
+		return nil, unsure
 	}
-	if !v.Valid() {
-		return nil, undecided
+	k, n := s.lengths()
+	if k != len(key) || k+n > o.dataBytes || !v.Equal(key, data) {
+		return nil, differs
 	}
-	return nil, nowhere
+	value := sized(dst, n)
+	if v.Copy(value, data+k); !v.Valid() {
+		return nil, unsure
+	}
+	return value, equals
 }
 
 // wanting returns which slots have the wanted control word, a bit for each.

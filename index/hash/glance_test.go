@@ -99,7 +99,7 @@ func TestGlanceAtChanges(t *testing.T) {
 				op := tb.m.Start()
 				defer op.End()
 				for i := range 400 { // hardly any of them there
-					if _, _, ok := o.glance(op, sum(o.seed, testKey(i)), testKey(i), nil); ok {
+					if _, _, ok := o.glance(op, &sight{h: sum(o.seed, testKey(i))}, testKey(i), nil); ok {
 						n++
 					}
 				}
@@ -114,6 +114,34 @@ func TestGlanceAtChanges(t *testing.T) {
 				t.Errorf("%d lookups decided at a glance, %d before", after, before)
 			}
 		})
+	}
+}
+
+// TestGlanceAtAnotherHome: what is in the bucket after a home is of use only for as long as
+// that is the home.
+func TestGlanceAtAnotherHome(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 16, Neighbourhood: 4, KeyBytes: 8})
+	keys := keysOf(t, tb, 3, 4) // two in the home, two after it
+	for _, key := range keys {
+		put(t, tb, key, key)
+	}
+	o := mustOpen(t, tb)
+	op := tb.m.Start()
+	defer op.End()
+	s := sight{h: sum(o.seed, keys[3])}
+	first := o.home(&s)
+	seek := func() finding {
+		_, at := o.seek(&s, keys[3], nil)
+		return at
+	}
+	if !op.LookPair(&s.buckets, first) || seek() != atNext {
+		t.Fatal("the key is not in the bucket after its home")
+	}
+	mustRun(t, tb.m, func(tx *txn.Tx) error {
+		return changePage(tx, first, o, func(p page) { p.setDepth(0) })
+	})
+	if at := seek(); at != undecided {
+		t.Errorf("found (%v) after the home has changed", at)
 	}
 }
 
@@ -146,7 +174,7 @@ func compareGlance(t *testing.T, tb *Table, key []byte) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, ok, decided := o.glance(op, h, key, make([]byte, 0, 8))
+	got, ok, decided := o.glance(op, &sight{h: h}, key, make([]byte, 0, 8))
 	if !decided {
 		return 0
 	}

@@ -75,45 +75,42 @@ func overtaken(err error) bool {
 
 // lookup is one attempt, in the operation op.
 func (tb *Table) lookup(op txn.Operation, o *opened, h uint64, key, dst []byte) ([]byte, bool, error) {
-	if v, ok, decided := o.glance(op, h, key, dst); decided {
+	s := sight{h: h}
+	if v, ok, decided := o.glance(op, &s, key, dst); decided {
 		if err := tb.m.Confirm(); err != nil {
 			return nil, false, err
 		}
 		return v, ok, nil
 	}
-	if v, ok, err := o.reach(op, h, key, dst); ok || err != nil {
+	if v, ok, err := o.reach(op, &s, key, dst); ok || err != nil {
 		return v, ok, err
 	}
 	return tb.search(op, o, o.dir.find(h), h, key, dst)
 }
 
 // reach finds a key whose pair is outside of its slot, where this machine is the shard's
-// primary: a glance leaves that undecided. It copies no more than the slot, and the pair.
-// What it does not find may be there all the same. The buckets, which it looks at once
-// more, are in the cache, and are counted as read by the glance.
-func (o *opened) reach(op txn.Operation, h uint64, key, dst []byte) (value []byte, ok bool, err error) {
-	if o.slots > glanceSlots {
-		return nil, false, nil
-	}
-	prefix, first := o.home(h)
-	var pair region.Pair
-	op.Aim(&pair, first)
-	home, next := &pair.Views[0], &pair.Views[1]
-	if !pair.Look() || !livesIn(*home, prefix, h) {
+// primary: a glance leaves that undecided, with both buckets in sight. It copies no more
+// than the slot, and the pair. What it does not find may be there all the same.
+func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
+	if o.slots > glanceSlots || !s.buckets.Look() || !o.narrow(s) {
 		return nil, false, nil
 	}
 	buf := o.buffers.Get().(*buffer)
 	defer o.buffers.Put(buf)
-	value, ok, err = o.outsideIn(op, buf, *home, o.dataOffset(0), o.wanting(*home, wanted(h, false)), h, key, dst)
-	if !ok && err == nil {
-		value, ok, err = o.outsideIn(op, buf, *next, o.dataOffset(0), o.wanting(*next, wanted(h, true)), h, key, dst)
+	for ; s.slots != 0; s.slots &= s.slots - 1 {
+		v, i := s.candidate()
+		value, ok, err = o.outsideIn(op, buf, *v, o.dataOffset(0), 1<<i, s.h, key, dst)
+		if ok || err != nil {
+			return value, ok, err
+		}
 	}
+	home := &s.buckets.Views[0]
 	block := *home
 	for n := 0; !ok && err == nil && n < glanceBlocks && block.Word(linkWord) != 0; n++ {
 		if block, ok = o.nextBlock(op, block); !ok {
 			return nil, false, nil
 		}
-		value, ok, err = o.outsideIn(op, buf, block, o.blockDataOffset(0), uint(1)<<blockSlots-1, h, key, dst)
+		value, ok, err = o.outsideIn(op, buf, block, o.blockDataOffset(0), uint(1)<<blockSlots-1, s.h, key, dst)
 	}
 	return value, ok, err
 }

@@ -85,7 +85,9 @@ func TestReachAgreesWithSearch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, ok, err := o.reach(op, h, key, make([]byte, 0, 4))
+				s := sight{h: h}
+				op.Aim(&s.buckets, o.home(&s))
+				got, ok, err := o.reach(op, &s, key, make([]byte, 0, 4))
 				if err != nil || ok && (!isThere || !bytes.Equal(got, want)) {
 					t.Fatalf("key %q: %x, %v, %v; by search %x, %v", key, got, ok, err, want, isThere)
 				}
@@ -117,18 +119,21 @@ func TestReachAtChanges(t *testing.T) {
 	defer op.End()
 	reach := func(key []byte) bool {
 		t.Helper()
-		_, ok, err := o.reach(op, sum(o.seed, key), key, nil)
+		s := sight{h: sum(o.seed, key)}
+		op.Aim(&s.buckets, o.home(&s))
+		_, ok, err := o.reach(op, &s, key, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ok
 	}
 	key, h := keys[0], sum(o.seed, keys[0])
-	_, first := o.home(h)
-	home, _, ok := op.LookPair(first)
-	if !ok {
+	s := sight{h: h}
+	first := o.home(&s)
+	if !op.LookPair(&s.buckets, first) {
 		t.Fatal("no view")
 	}
+	home := s.buckets.Views[0]
 	buf := newBuffer(&o.layout)
 	isIn := func() bool {
 		t.Helper()
@@ -176,7 +181,7 @@ func TestReachFails(t *testing.T) {
 	key := keysOf(t, tb, 3, 1)[0]
 	put(t, tb, key, twice(key))
 	o := mustOpen(t, tb)
-	_, first := o.home(sum(o.seed, key))
+	first := o.home(&sight{h: sum(o.seed, key)})
 	mustRun(t, tb.m, func(tx *txn.Tx) error {
 		return changePage(tx, first, o, func(p page) { clear(p.data(0)[8:]) })
 	})

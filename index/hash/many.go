@@ -1,11 +1,9 @@
 package hash
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/farmsql/farmsql/internal/prefetch"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -36,9 +34,6 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 }
 
 const (
-	// secondBucket is where bits of the second bucket's slots begin, of which glance
-	// knows fewer.
-	secondBucket = 8
 	// groupKeys is at most how many lookups take a step one after the other. What all of
 	// them need for the next step is asked for together (prefetch.Batch).
 	groupKeys = 8
@@ -86,14 +81,9 @@ func (g *group) underWay() []flight { return g.flights[:len(g.keys)] }
 
 // A flight is a lookup under way.
 type flight struct {
-	h        uint64
+	sight
 	entrance *entrance
-	prefix   uint64
-	buckets  region.Pair // the home and the bucket after it
-	// slots has a bit for each slot that may have the key: from 0 on for those of the
-	// home, from secondBucket on for those of the bucket after it.
-	slots   uint
-	outlook outlook
+	outlook  outlook
 }
 
 // An outlook is what control words say about a key.
@@ -204,7 +194,7 @@ func (l *pipeline) look(g *group) {
 		f := &flights[i]
 		f.outlook = unclear
 		switch {
-		case o.slots > glanceSlots || !o.lookPair(f):
+		case o.slots > glanceSlots || !f.buckets.Look() || !o.narrow(&f.sight):
 			continue
 		case f.slots == 0:
 			l.leadOn(f)
@@ -216,23 +206,6 @@ func (l *pipeline) look(g *group) {
 		l.looks += len(f.buckets.Views)
 	}
 	l.batch.Fetch()
-}
-
-// lookPair looks at the two buckets, if they can be looked at and the first is the home.
-func (o *opened) lookPair(f *flight) bool {
-	v := &f.buckets.Views
-	if !f.buckets.Look() || !livesIn(v[0], f.prefix, f.h) {
-		return false
-	}
-	f.slots = o.wanting(v[0], wanted(f.h, false)) | o.wanting(v[1], wanted(f.h, true))<<secondBucket
-	return true
-}
-
-// candidate returns the first slot that may have the key, and the bucket that it is in. It
-// has no branch, for the processor could not foresee which bucket that is.
-func (f *flight) candidate() (v *region.View, slot int) {
-	i := uint(bits.TrailingZeros64(uint64(f.slots)))
-	return &f.buckets.Views[i/secondBucket%2], int(i % secondBucket)
 }
 
 // leadOn is what follows if neither bucket has the key.

@@ -262,10 +262,8 @@ func TestLookupManyBetween(t *testing.T) {
 	l.tb, l.o, l.op = tb, mustOpen(t, tb), tb.m.Start()
 	defer l.op.End()
 	look := func() *flight {
-		f := &flight{h: sum(l.o.seed, key)}
-		prefix, first := l.o.home(f.h)
-		f.prefix = prefix
-		if l.op.Aim(&f.buckets, first); !l.o.lookPair(f) {
+		f := &flight{sight: sight{h: sum(l.o.seed, key)}}
+		if !l.op.LookPair(&f.buckets, l.o.home(&f.sight)) || !l.o.narrow(&f.sight) {
 			t.Fatal("the buckets cannot be looked at")
 		}
 		return f
@@ -285,13 +283,11 @@ func isNext(t *testing.T, tb *Table, key []byte) bool {
 	o := mustOpen(t, tb)
 	op := tb.m.Start()
 	defer op.End()
-	h := sum(o.seed, key)
-	prefix, first := o.home(h)
-	home, next, ok := op.LookPair(first)
-	if !ok {
+	s := sight{h: sum(o.seed, key)}
+	if !op.LookPair(&s.buckets, o.home(&s)) {
 		t.Fatal("a bucket cannot be looked at")
 	}
-	_, at := o.seek(home, next, prefix, h, key, nil)
+	_, at := o.seek(&s, key, nil)
 	return at == atNext
 }
 
