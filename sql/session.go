@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"strings"
+	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -53,6 +54,9 @@ type Session struct {
 	grants    uint64
 	leaf      *leaf
 	room      directRoom
+	// inVain is since when the client's transactions have had conflicts: when the first
+	// of them began; zero if the last one that it committed had none.
+	inVain time.Time
 	// planOnly has go-mysql-server run everything.
 	planOnly bool
 }
@@ -96,6 +100,8 @@ type transaction struct {
 	turns      []*turn
 	waitsFor   *turn
 	takesTurns bool
+	// opened is when the transaction began, if it is the client's to end.
+	opened time.Time
 }
 
 // A point is a mark in the transaction. A statement's has no name.
@@ -175,7 +181,7 @@ func began(ctx *gms.Context) *transaction {
 	if tr := current(ctx); tr != nil {
 		return tr
 	}
-	tr := FromContext(ctx).begin(gms.ReadWrite)
+	tr := FromContext(ctx).beginNext(gms.ReadWrite)
 	ctx.SetTransaction(tr)
 	return tr
 }
@@ -184,10 +190,47 @@ func (s *Session) begin(c gms.TransactionCharacteristic) *transaction {
 	return &transaction{tx: s.e.m.Begin(), readOnly: c == gms.ReadOnly}
 }
 
+// beginNext begins the transaction that a statement needs where there is none.
+func (s *Session) beginNext(c gms.TransactionCharacteristic) *transaction {
+	tr := s.begin(c)
+	if !s.Autocommit() {
+		s.open(tr)
+	}
+	return tr
+}
+
+// SetIgnoreAutoCommit implements gms.Session. BEGIN sets it, for the transaction that it
+// has begun.
+func (s *Session) SetIgnoreAutoCommit(ignore bool) {
+	s.BaseSession.SetIgnoreAutoCommit(ignore)
+	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil && ignore {
+		s.open(tr)
+	}
+}
+
+// open makes a transaction that has just begun one that the client is to end. After a
+// conflict it waits for others that are run again.
+func (s *Session) open(tr *transaction) {
+	if !tr.opened.IsZero() {
+		return
+	}
+	tr.opened = s.e.turns.clock.Now()
+	if !s.inVain.IsZero() {
+		s.e.turns.awaitAgain(tr, tr.opened.Sub(s.inVain))
+	}
+}
+
+// lost notes that a transaction has ended with an error.
+func (s *Session) lost(tr *transaction, err error) {
+	if s.inVain.IsZero() && IsConflict(err) {
+		s.inVain = tr.opened
+	}
+}
+
 // StartTransaction implements gms.TransactionSession.
 func (s *Session) StartTransaction(ctx *gms.Context, c gms.TransactionCharacteristic) (gms.Transaction, error) {
 	s.abandon()
-	return s.begin(c), nil
+	return s.beginNext(c), nil
 }
 
 // CommitTransaction implements gms.TransactionSession. Whatever the outcome,
@@ -211,7 +254,11 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		tr.tx.Abort()
 		s.clear()
 		s.commitErr = conflict(err)
+		s.lost(tr, s.commitErr)
 		return s.commitErr
+	}
+	if !tr.opened.IsZero() {
+		s.inVain = time.Time{}
 	}
 	s.e.counters.add(ctx.Context, tr.rows)
 	s.BaseSession.SetTransaction(nil)
@@ -307,7 +354,9 @@ func (s *Session) Validate() error {
 		return nil
 	}
 	s.Abort()
-	return conflict(err)
+	err = conflict(err)
+	s.lost(tr, err)
+	return err
 }
 
 // Explicit reports whether the client has a transaction open that only it can

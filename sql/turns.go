@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -17,12 +19,18 @@ import (
 // that are transactions by themselves are over sooner than anybody could wait.
 //
 // A turn is at what a statement looks up: a key of an index, or the first parts of one.
+// Transactions that are run again after a conflict stand in one of a few lines besides,
+// before they have read anything: where most conflict with most, because they read what
+// others change, nothing that a statement looks up tells which, and of more of them than
+// there are processors the rest would only be run for nothing.
 type turns struct {
 	clock clock.Clock
 	// patience is how long a statement waits.
 	patience time.Duration
-	mu       sync.Mutex
-	taken    map[string]*turn
+	// lines are the names of the turns that are taken to run again.
+	lines []string
+	mu    sync.Mutex
+	taken map[string]*turn
 }
 
 // A turn is one transaction's; others wait for it.
@@ -47,7 +55,11 @@ const turnPatience = 200 * time.Millisecond
 const turnsMax = 1000
 
 func newTurns(c clock.Clock) *turns {
-	return &turns{clock: c, patience: turnPatience, taken: make(map[string]*turn)}
+	t := &turns{clock: c, patience: turnPatience, taken: make(map[string]*turn)}
+	for i := range runtime.GOMAXPROCS(0) {
+		t.lines = append(t.lines, fmt.Sprint("#", i)) // shorter than an anchor
+	}
+	return t
 }
 
 // await returns when it is the transaction's turn at a key, or when waiting is of no
@@ -56,18 +68,45 @@ func (t *turns) await(tr *transaction, x *catalog.Index, key []byte) {
 	if len(key) == 0 {
 		return // a scan of everything
 	}
-	w := t.enter(tr, string(append(x.Anchor.Append(nil), key...)))
-	if w == nil {
-		return
-	}
-	w.called.WaitFor(t.patience)
-	t.leave(w)
+	t.mu.Lock()
+	w := t.enterLocked(tr, string(append(x.Anchor.Append(nil), key...)))
+	t.mu.Unlock()
+	t.wait(w, t.patience)
 }
 
-// enter takes a turn, or returns who is to wait for it; nil if nobody is.
-func (t *turns) enter(tr *transaction, name string) *waiter {
+// awaitAgain is await for a transaction that has just begun, and is to do what its
+// client has tried in vain for so long: it waits no longer than that, so that nobody
+// loses more by it than by the conflicts.
+func (t *turns) awaitAgain(tr *transaction, inVain time.Duration) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	w := t.enterLocked(tr, t.shortestLocked())
+	t.mu.Unlock()
+	t.wait(w, min(inVain, t.patience))
+}
+
+// shortestLocked returns the line in which the fewest wait.
+func (t *turns) shortestLocked() string {
+	return slices.MinFunc(t.lines, func(a, b string) int { return t.lengthLocked(a) - t.lengthLocked(b) })
+}
+
+// lengthLocked returns how many have a turn or wait for it.
+func (t *turns) lengthLocked(name string) int {
+	if at := t.taken[name]; at != nil {
+		return 1 + len(at.waiting)
+	}
+	return 0
+}
+
+// wait returns when a waiter is called, or gives up; nil waits for nothing.
+func (t *turns) wait(w *waiter, patience time.Duration) {
+	if w != nil {
+		w.called.WaitFor(patience)
+		t.leave(w)
+	}
+}
+
+// enterLocked takes a turn, or returns who is to wait for it; nil if nobody is.
+func (t *turns) enterLocked(tr *transaction, name string) *waiter {
 	at := t.taken[name]
 	switch {
 	case tr.ended || len(tr.turns) == turnsMax:

@@ -209,3 +209,106 @@ func TestNoTurns(t *testing.T) {
 	}
 	in.noTurns()
 }
+
+// lose has a client's transaction end with a conflict, found by a statement or by COMMIT.
+func (in *instance) lose(c *client, byCommit bool) {
+	in.t.Helper()
+	c.exec("BEGIN")
+	c.exec("SELECT * FROM t WHERE id = 3")
+	c.exec("UPDATE t SET n = n + 1 WHERE id = 2")
+	in.client("d").exec("UPDATE t SET n = n + 1 WHERE id = 3")
+	var err error
+	if byCommit {
+		_, _, err = c.run("COMMIT")
+	} else {
+		err = c.s.Validate()
+	}
+	if !IsConflict(err) {
+		in.t.Fatal(err)
+	}
+}
+
+// Transactions that are run again after a conflict wait for each other, before they read
+// anything, however they begin; others wait for nobody.
+func TestTurnsAgain(t *testing.T) {
+	in := turnsInstance(t, time.Hour)
+	in.e.turns.lines = []string{"one", "another"}
+	plan := func(c *client, query string) error { _, _, err := c.run(query); return err }
+	compile := func(c *client, query string) error { return c.lock(query, false) }
+	for _, begin := range []struct {
+		run     func(*client, string) error
+		queries []string
+	}{
+		{plan, []string{"BEGIN"}},
+		{plan, []string{"START TRANSACTION READ WRITE"}},
+		{compile, []string{"START TRANSACTION"}},
+		{compile, []string{"START TRANSACTION"}},
+		{plan, []string{"SET autocommit = 0", "COMMIT", "SELECT n FROM t WHERE id = 2"}},
+		{compile, []string{"SET autocommit = 0", "COMMIT", "SELECT n FROM t WHERE id = 2"}},
+		{compile, []string{"SET autocommit = 0", "COMMIT", "BEGIN"}},
+	} {
+		var holders [2]*client
+		for i := range holders {
+			holders[i] = in.client("d")
+			in.lose(holders[i], i == 0)
+			holders[i].exec("SELECT n FROM t WHERE id = 1")
+			holders[i].exec("BEGIN")
+		}
+		if n := len(in.e.turns.taken); n != 2 {
+			t.Fatalf("%d turns", n)
+		}
+		third := in.client("d")
+		in.lose(third, false)
+		third.s.inVain = third.s.inVain.Add(-time.Hour)
+		done := make(chan error)
+		go func() {
+			for _, query := range begin.queries {
+				if err := begin.run(third, query); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- third.must(0, "UPDATE t SET n = n + 1 WHERE id = 3", "COMMIT")
+		}()
+		in.awaitWaiting(1)
+		fresh := in.client("d")
+		fresh.exec("BEGIN")
+		fresh.exec("UPDATE t SET n = n + 1 WHERE id = 3")
+		fresh.exec("COMMIT")
+		if n := in.waiting(); n != 1 {
+			t.Errorf("%d wait", n)
+		}
+		holders[0].exec("COMMIT")
+		if err := <-done; err != nil {
+			t.Errorf("%v: %v", begin.queries, err)
+		}
+		if !third.s.inVain.IsZero() {
+			t.Error("a client that has committed is not done with its conflict")
+		}
+		holders[1].exec("ROLLBACK")
+		in.noTurns()
+	}
+}
+
+// Nobody waits for longer to run a transaction again than it has tried in vain, from the
+// first of several conflicts on, and for longer than turns are waited for.
+func TestTurnsAgainPatience(t *testing.T) {
+	in := turnsInstance(t, time.Hour)
+	in.e.turns.lines = []string{"one"}
+	holder, c := in.client("d"), in.client("d")
+	in.lose(holder, true)
+	holder.exec("BEGIN")
+	began := time.Now()
+	in.lose(c, true)
+	since := c.s.inVain
+	in.lose(c, false) // waits no longer than the first took
+	if !since.Equal(c.s.inVain) || since.Before(began) {
+		t.Errorf("in vain since %v, then %v", since, c.s.inVain)
+	}
+	in.e.turns.patience = time.Nanosecond
+	c.s.inVain = since.Add(-time.Hour)
+	c.exec("BEGIN")
+	c.exec("COMMIT")
+	holder.exec("COMMIT")
+	in.noTurns()
+}
