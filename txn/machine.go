@@ -132,6 +132,9 @@ func (m *Machine) Configuration() uint32 { return m.cfg.Config }
 func (m *Machine) Clock() clock.Clock { return m.cfg.Clock }
 
 func (m *Machine) anyWorker() *worker {
+	if len(m.workers) == 1 {
+		return m.workers[0]
+	}
 	s := m.states.Get().(*state)
 	w := s.w
 	m.states.Put(s)
