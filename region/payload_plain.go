@@ -4,6 +4,7 @@ package region
 
 import (
 	"bytes"
+	"encoding/binary"
 	"unsafe"
 )
 
@@ -46,8 +47,13 @@ func loadLine(to, from unsafe.Pointer) { copyLine(to, from) }
 // loadBytes copies bytes of one line to dst.
 func loadBytes(dst []byte, from unsafe.Pointer) { copy(dst, unsafe.Slice((*byte)(from), len(dst))) }
 
-// equalBytes compares b with bytes of one line.
+// equalBytes compares b with bytes of one line. Of those that are as long as most keys are,
+// it takes no call.
 func equalBytes(b []byte, with unsafe.Pointer) bool {
+	if n := len(b); n >= 8 && n <= 16 {
+		return binary.NativeEndian.Uint64(b) == *(*uint64)(with) &&
+			binary.NativeEndian.Uint64(b[n-8:]) == *(*uint64)(unsafe.Add(with, n-8))
+	}
 	return bytes.Equal(b, unsafe.Slice((*byte)(with), len(b)))
 }
 

@@ -133,8 +133,11 @@ func (r *Region) Gather(b *prefetch.Batch, p Ptr) {
 
 // Touch has the processor fetch the lines that hold bytes from to to of the
 // payload, and does not wait for them. What lies outside is left out.
-func (v View) Touch(from, to int) {
-	if l := v.class.Lines(from, to); v.object != nil && !l.isEmpty() {
+func (v View) Touch(from, to int) { v.TouchLines(v.class.Lines(from, to)) }
+
+// TouchLines is Touch of what is on these lines.
+func (v View) TouchLines(l Lines) {
+	if v.object != nil && !l.isEmpty() {
 		prefetch.Lines(unsafe.Add(v.object, l.first*lineBytes), l.last+1-l.first)
 	}
 }

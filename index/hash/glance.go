@@ -35,7 +35,7 @@ func (o *opened) glance(op txn.Operation, s *sight, key, dst []byte) (value []by
 	if !op.LookPair(&s.buckets, first) {
 		return nil, false, false
 	}
-	s.buckets.Views[0].Touch(0, o.bucketBytes())
+	s.buckets.Views[0].TouchLines(o.lines)
 	value, at := o.seek(s, key, dst)
 	if at == chained {
 		value, at = o.seekChain(op, s.buckets.Views[0], s.h, key, dst)
@@ -56,7 +56,7 @@ func (o *opened) glanceIn(t *txn.Tx, h uint64, key []byte, sources []txn.Source)
 		return nil, false, nil
 	}
 	home, next := &s.buckets.Views[0], &s.buckets.Views[1]
-	home.Touch(0, o.bucketBytes())
+	home.TouchLines(o.lines)
 	value, at := o.seek(&s, key, t.Scratch(o.valueBytes)[:0])
 	if at == atHome || at == nowhere {
 		sources = append(sources, txn.Source{Ptr: first, Version: home.Header().Version()})

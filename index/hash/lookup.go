@@ -43,11 +43,28 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	s := sight{h: sum(o.seed, key)}
 	op := tb.m.Start()
+	value, ok, decided := o.glance(op, &s, key, dst)
+	if !decided {
+		return tb.insist(op, o, &s, key, dst)
+	}
+	err = tb.m.Confirm()
+	op.End()
+	if err != nil {
+		return nil, false, err
+	}
+	return value, ok, nil
+}
+
+// insist looks up what a glance has left undecided, until no change overtakes it, and ends
+// the operation op.
+func (tb *Table) insist(op txn.Operation, o *opened, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	defer op.End()
-	h := sum(o.seed, key)
 	for range restartsMax {
-		value, ok, err = tb.lookup(op, o, h, key, dst)
+		if value, ok, err = o.reach(op, s, key, dst); err == nil && !ok {
+			value, ok, err = tb.search(op, o, o.dir.find(s.h), s.h, key, dst)
+		}
 		if err == nil || !overtaken(err) {
 			return value, ok, err
 		}
@@ -71,21 +88,6 @@ func (tb *Table) LookupPtr(key []byte) (region.Ptr, bool, error) {
 // overtaken says whether a lookup that failed with err should begin again.
 func overtaken(err error) bool {
 	return errors.Is(err, errOvertaken) || errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed)
-}
-
-// lookup is one attempt, in the operation op.
-func (tb *Table) lookup(op txn.Operation, o *opened, h uint64, key, dst []byte) ([]byte, bool, error) {
-	s := sight{h: h}
-	if v, ok, decided := o.glance(op, &s, key, dst); decided {
-		if err := tb.m.Confirm(); err != nil {
-			return nil, false, err
-		}
-		return v, ok, nil
-	}
-	if v, ok, err := o.reach(op, &s, key, dst); ok || err != nil {
-		return v, ok, err
-	}
-	return tb.search(op, o, o.dir.find(h), h, key, dst)
 }
 
 // reach finds a key whose pair is outside of its slot, where this machine is the shard's

@@ -97,6 +97,8 @@ type opened struct {
 	// extents are where the data of a bucket's slots is, of as many as glance knows, which
 	// are fewer.
 	extents [secondBucket]extent
+	// lines are all lines of a bucket.
+	lines region.Lines
 	// slotBits has a bit for each slot of a bucket.
 	slotBits uint
 }
@@ -163,6 +165,7 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	o.buffers.New = func() any { return newBuffer(&a.layout) }
 	o.pipelines.New = func() any { return newPipeline(&a.layout) }
 	o.slotBits = 1<<o.slots - 1
+	o.lines = o.class.Lines(0, o.bucketBytes())
 	for i := range min(o.slots, glanceSlots) {
 		at := o.dataOffset(i)
 		o.extents[i] = extent{at, o.class.Lines(at, at+o.dataBytes)}
