@@ -23,12 +23,13 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 		return err
 	}
 	l := o.pipelines.Get().(*pipeline)
-	l.tb, l.o, l.visit = tb, o, visit
-	for first := 0; first < len(keys) && err == nil; first += keysOfOperation {
-		l.first, l.keys = first, keys[first:min(first+keysOfOperation, len(keys))]
-		err = l.run()
+	l.serve(tb, o, visit)
+	for len(keys) > 0 && err == nil {
+		n := min(keysOfOperation, len(keys))
+		err = l.run(keys[:n])
+		keys = keys[n:]
 	}
-	l.visit, l.keys = nil, nil
+	l.visit = nil
 	o.pipelines.Put(l)
 	return err
 }
@@ -54,13 +55,12 @@ type pipeline struct {
 	tb    *Table
 	o     *opened
 	op    txn.Operation
-	keys  [][]byte
-	first int // the index of keys[0]
-	size  int // of a group
 	visit func(i int, value []byte, ok bool)
+	next  int // the index of the next key
 	looks int // objects looked at in this operation
 
 	groups [groups]group
+	turns  uint // how many groups have entered
 	batch  prefetch.Batch
 	// pages are where a group's lines that may have its keys are copied to; its values
 	// are in them.
@@ -73,6 +73,7 @@ type pipeline struct {
 // A group is lookups of up to groupKeys keys that take their steps together.
 type group struct {
 	keys    [][]byte
+	first   int // the index of keys[0]
 	flights [groupKeys]flight
 }
 
@@ -115,34 +116,34 @@ func newPipeline(lay *layout) *pipeline {
 	return l
 }
 
-// run looks the pipeline's keys up in one operation.
-func (l *pipeline) run() error {
+// serve makes tb's keys what comes next, from index 0 on.
+func (l *pipeline) serve(tb *Table, o *opened, visit func(i int, value []byte, ok bool)) {
+	l.tb, l.o, l.visit, l.next = tb, o, visit, 0
+}
+
+// run looks keys up in one operation.
+func (l *pipeline) run(keys [][]byte) error {
+	l.begin()
+	defer l.end()
+	size := groupKeys
+	if len(keys) <= groupKeys {
+		size /= 2 // so that one group takes steps while the other waits
+	}
+	for len(keys) > 0 {
+		n := min(size, len(keys))
+		if err := l.turn(keys[:n]); err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return l.drain()
+}
+
+// begin begins an operation, with nothing under way.
+func (l *pipeline) begin() {
 	l.op = l.tb.m.Start()
 	l.looks = 0
-	defer l.end()
 	l.elsewhere, l.reads = l.elsewhere[:0], l.reads[:0]
-	l.size = groupKeys
-	if len(l.keys) <= groupKeys {
-		l.size /= 2 // so that one group takes steps while the other waits
-	}
-	n := (len(l.keys) + l.size - 1) / l.size
-	for g := range n + groups - 1 {
-		if g < n {
-			l.enter(g)
-		}
-		if at := g - 1; at >= 0 && at < n {
-			l.depart(l.group(at))
-		}
-		if at := g - 2; at >= 0 && at < n {
-			l.look(l.group(at))
-		}
-		if at := g - 3; at >= 0 {
-			if err := l.land(at); err != nil {
-				return err
-			}
-		}
-	}
-	return l.readElsewhere()
 }
 
 // end ends the operation, and forgets the caller's keys. The objects looked at are counted
@@ -155,12 +156,36 @@ func (l *pipeline) end() {
 	l.op.End()
 }
 
-func (l *pipeline) group(i int) *group { return &l.groups[i%groups] }
+// turn has keys, at most groupKeys, enter as the next group, while the groups before it
+// take their next steps.
+func (l *pipeline) turn(keys [][]byte) error {
+	g := l.group(0)
+	g.keys, g.first = keys, l.next
+	l.next += len(keys)
+	l.enter(g)
+	l.depart(l.group(1))
+	l.look(l.group(2))
+	err := l.land(l.group(3))
+	l.turns++
+	return err
+}
 
-// enter makes group i of the next keys, and has the ways to their shards fetched.
-func (l *pipeline) enter(i int) {
-	o, g, routes := l.o, l.group(i), l.o.dir.table.Load()
-	g.keys = l.keys[i*l.size : min((i+1)*l.size, len(l.keys))]
+// drain answers all that is under way.
+func (l *pipeline) drain() error {
+	for range groups - 1 {
+		if err := l.turn(nil); err != nil {
+			return err
+		}
+	}
+	return l.readElsewhere()
+}
+
+// group returns the group that has entered so many turns ago.
+func (l *pipeline) group(ago uint) *group { return &l.groups[(l.turns-ago)%groups] }
+
+// enter has the ways fetched to the shards of a group's keys.
+func (l *pipeline) enter(g *group) {
+	o, routes := l.o, l.o.dir.table.Load()
 	flights := g.underWay()
 	for i, key := range g.keys {
 		f := &flights[i]
@@ -249,10 +274,9 @@ func (o *opened) take(f *flight, key, page []byte) (value []byte, ok bool) {
 	}
 }
 
-// land answers the keys of group i. What it has loaded was so when this machine was a
+// land answers the keys of a group. What it has loaded was so when this machine was a
 // member, for that is confirmed before take finds that no bucket has changed.
-func (l *pipeline) land(i int) error {
-	g := l.group(i)
+func (l *pipeline) land(g *group) error {
 	flights := g.underWay()
 	for i := range flights { // all, so that nobody looks at what is in the store buffer still
 		if f := &flights[i]; f.outlook == likely {
@@ -263,7 +287,7 @@ func (l *pipeline) land(i int) error {
 		return err
 	}
 	for k := range g.keys {
-		if err := l.settle(l.first+i*l.size+k, g, k); err != nil {
+		if err := l.settle(g.first+k, g, k); err != nil {
 			return err
 		}
 	}

@@ -47,15 +47,24 @@ func compareMany(t *testing.T, tb *Table) {
 	for _, n := range []int{0, 1, groupKeys - 1, groupKeys + 1, keysOfOperation + 1, len(keys)} {
 		answers := make([]int, n)
 		err := tb.LookupMany(keys[:n], func(i int, value []byte, ok bool) {
-			want, found, err := tb.Lookup(keys[i], nil)
-			if err != nil || ok != found || !bytes.Equal(value, want) {
-				t.Fatalf("key %d %q: %q %v, Lookup says %q %v, %v", i, keys[i], value, ok, want, found, err)
-			}
+			compareAnswer(t, tb, keys[i], value, ok)
 			answers[i]++
 		})
 		if err != nil || slices.ContainsFunc(answers, func(n int) bool { return n != 1 }) {
 			t.Fatalf("answers for %d keys: %v, %v", n, answers, err)
 		}
+	}
+	for _, concurrent := range []int{0, groups, 2*groups + 1, ConcurrentMax, 1000} {
+		compareLookups(t, tb, concurrent, keys)
+	}
+}
+
+// compareAnswer compares what Lookup says of a key.
+func compareAnswer(t *testing.T, tb *Table, key, value []byte, ok bool) {
+	t.Helper()
+	want, found, err := tb.Lookup(key, nil)
+	if err != nil || ok != found || !bytes.Equal(value, want) {
+		t.Fatalf("key %q: %q %v, Lookup says %q %v, %v", key, value, ok, want, found, err)
 	}
 }
 
@@ -91,8 +100,9 @@ func TestLookupManyReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if alone := reads(each); together != alone || together < 64 {
-		t.Errorf("%d READs for 64 keys, and %d one after the other", together, alone)
+	concurrent := reads(func() { startAll(t, tb.Lookups(ConcurrentMax, func(int, []byte, bool) {}), keys) })
+	if alone := reads(each); together != alone || concurrent != alone || alone < 64 {
+		t.Errorf("%d READs for 64 keys together, %d for as many under way, and %d one after the other", together, concurrent, alone)
 	}
 }
 
@@ -117,16 +127,18 @@ func TestLookupManyAmongWriters(t *testing.T) {
 			for i := range 300 {
 				keys = append(keys, binary.BigEndian.AppendUint64(nil, uint64(i)))
 			}
+			visit := func(i int, v []byte, ok bool) {
+				if !ok || len(v) != 64 || !bytes.Equal(v[:32], v[32:]) {
+					t.Errorf("key %d: %x %v", i, v, ok)
+				}
+			}
 			tables := []*Table{Open(c.Machine(0), anchor), Open(c.Machine(2), anchor)}
+			lookups := []*Lookups{tables[0].Lookups(8, visit), tables[1].Lookups(ConcurrentMax, visit)}
 			for round := range 200 / scale {
-				err := tables[round%2].LookupMany(keys, func(i int, v []byte, ok bool) {
-					if !ok || len(v) != 64 || !bytes.Equal(v[:32], v[32:]) {
-						t.Errorf("key %d: %x %v", i, v, ok)
-					}
-				})
-				if err != nil {
+				if err := tables[round%2].LookupMany(keys, visit); err != nil {
 					t.Error(err)
 				}
+				startAll(t, lookups[round%2], keys)
 			}
 			stop.Store(true)
 			wg.Wait()
@@ -197,9 +209,8 @@ func TestLookupManyForgets(t *testing.T) {
 	tb := newTable(t, Config{})
 	o := mustOpen(t, tb)
 	l := newPipeline(&o.layout)
-	l.tb, l.o, l.visit = tb, o, func(int, []byte, bool) {}
-	l.keys = slices.Repeat([][]byte{[]byte("none")}, groups*groupKeys+1)
-	if err := l.run(); err != nil {
+	l.serve(tb, o, func(int, []byte, bool) {})
+	if err := l.run(slices.Repeat([][]byte{[]byte("none")}, groups*groupKeys+1)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range l.groups {

@@ -1,0 +1,174 @@
+package hash
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/farmsql/farmsql/farm"
+)
+
+// compareLookups: each key is answered once, as Lookup answers it, in time.
+func compareLookups(t *testing.T, tb *Table, concurrent int, keys [][]byte) {
+	t.Helper()
+	answers := make([]int, len(keys))
+	l := tb.Lookups(concurrent, func(i int, value []byte, ok bool) {
+		compareAnswer(t, tb, keys[i], value, ok)
+		answers[i]++
+	})
+	most := max(groups, min(concurrent, ConcurrentMax)) // under way
+	for i, key := range keys {
+		if err := l.Start(key); err != nil {
+			t.Fatal(err)
+		}
+		if late := i - most + 1; late >= 0 && answers[late] != 1 {
+			t.Fatalf("%d concurrent lookups: key %d has %d answers when key %d has been begun", concurrent, late, answers[late], i)
+		}
+	}
+	if err := l.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range answers {
+		if n != 1 {
+			t.Fatalf("%d concurrent lookups: key %d has %d answers", concurrent, i, n)
+		}
+	}
+}
+
+func startAll(t *testing.T, l *Lookups, keys [][]byte) {
+	t.Helper()
+	for _, key := range keys {
+		if err := l.Start(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Finish(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLookupsLetGo: what is idle keeps neither memory from being reused nor keys, and an
+// operation has an end, however many keys are looked up without Finish.
+func TestLookupsLetGo(t *testing.T) {
+	tb := newTable(t, Config{})
+	answers := 0
+	l := tb.Lookups(8, func(int, []byte, bool) { answers++ })
+	if err := l.Finish(); err != nil {
+		t.Error(err)
+	}
+	for i := range keysOfOperation {
+		if err := l.Start([]byte("none")); err != nil {
+			t.Fatal(err)
+		}
+		if isOpen := l.pipeline != nil; isOpen != (i < keysOfOperation-1) {
+			t.Fatalf("after %d keys an operation is open: %v", i+1, isOpen)
+		}
+	}
+	if answers != keysOfOperation {
+		t.Errorf("%d answers", answers)
+	}
+	startAll(t, l, [][]byte{[]byte("one"), []byte("two"), []byte("three")})
+	if l.pipeline != nil {
+		t.Error("idle lookups keep a pipeline")
+	}
+	for _, keys := range l.keys {
+		for _, key := range keys {
+			if key != nil {
+				t.Errorf("idle lookups keep the key %q", key)
+			}
+		}
+	}
+}
+
+// TestLookupsFail: where a table is gone, those under way end, and later ones fail by
+// themselves.
+func TestLookupsFail(t *testing.T) {
+	tb := newTable(t, Config{})
+	answers := 0
+	l := tb.Lookups(groups, func(int, []byte, bool) { answers++ })
+	start := func() error { return l.Start([]byte("none")) }
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Open(tb.m, tb.Anchor()).Destroy(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Finish(); !errors.Is(err, ErrDestroyed) {
+		t.Errorf("finishing: %v", err)
+	}
+	if err := errors.Join(start(), l.Finish()); !errors.Is(err, ErrDestroyed) {
+		t.Errorf("beginning and finishing: %v", err)
+	}
+	var err error
+	for i := 0; err == nil && i < groups; i++ {
+		err = start()
+	}
+	if !errors.Is(err, ErrDestroyed) || l.pipeline != nil {
+		t.Errorf("beginning: %v, open: %v", err, l.pipeline != nil)
+	}
+	if err := l.Finish(); err != nil || answers > 0 {
+		t.Errorf("%d answers, %v", answers, err)
+	}
+	never := Open(tb.m, tb.Anchor()).Lookups(groups, nil)
+	if err := errors.Join(never.Start([]byte("none")), never.Finish()); !errors.Is(err, ErrDestroyed) {
+		t.Errorf("lookups of a table that is gone: %v", err)
+	}
+}
+
+// TestLookupsInVisit: visit cannot use the lookups, and those under way are not disturbed if
+// it tries, nor does its panic leave anything open.
+func TestLookupsInVisit(t *testing.T) {
+	tb := newTable(t, Config{})
+	answers, panics := 0, false
+	var l *Lookups
+	l = tb.Lookups(groups, func(int, []byte, bool) {
+		if panics {
+			panic("visit")
+		}
+		answers++
+		if err := l.Start([]byte("other")); !errors.Is(err, errVisiting) {
+			t.Errorf("Start in visit: %v", err)
+		}
+		if err := l.Finish(); !errors.Is(err, errVisiting) {
+			t.Errorf("Finish in visit: %v", err)
+		}
+	})
+	keys := [][]byte{[]byte("one"), []byte("two"), []byte("three"), []byte("four"), []byte("five")}
+	if startAll(t, l, keys); answers != len(keys) {
+		t.Errorf("%d answers to %d keys", answers, len(keys))
+	}
+	func() {
+		defer func() { _ = recover() }()
+		panics = true
+		startAll(t, l, keys)
+		t.Error("no panic")
+	}()
+	if l.pipeline != nil {
+		t.Error("an operation is open after a panic")
+	}
+	panics = false
+	if startAll(t, l, keys); answers != 2*len(keys) {
+		t.Errorf("%d answers to %d keys", answers, 2*len(keys))
+	}
+}
+
+// TestLookupsAllocate nothing where this machine is the primary.
+func TestLookupsAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes sync.Pool drop what it is given")
+	}
+	c, err := farm.Open(farm.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{ValueBytes: 40}))
+	insertGlanced(t, tb, 0)
+	var keys [][]byte
+	for i := range 100 {
+		keys = append(keys, glanceKey(i))
+	}
+	l := tb.Lookups(ConcurrentMax, func(int, []byte, bool) {})
+	if n := testing.AllocsPerRun(1000, func() { startAll(t, l, keys) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
