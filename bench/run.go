@@ -295,7 +295,7 @@ func (l *loop) work(ctx context.Context) error {
 			l.measuring = true
 			clear(l.thread.aborts)
 		}
-		l.thread.Together = 1
+		l.thread.Now, l.thread.Began, l.thread.Together = begin, begin, 1
 		kind, err := l.client.Do(ctx)
 		missed := errors.Is(err, ErrMiss)
 		if err != nil && !missed {
@@ -306,7 +306,7 @@ func (l *loop) work(ctx context.Context) error {
 			l.done.Add(1)
 		}
 		if now >= o.WarmUp && (o.Transactions > 0 || now < end) {
-			l.record.add(kind, now-begin, now-o.WarmUp, missed, l.thread.Together)
+			l.record.add(kind, now-l.thread.Began, now-o.WarmUp, missed, l.thread.Together)
 		}
 		l.ended = now
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // A Workload is what is measured: data, a mix of transactions on them, and what
@@ -61,9 +62,12 @@ type Thread struct {
 	Machine int
 	// Number counts from 1, over all runs.
 	Number uint32
-	// Together is how many transactions Client.Do has run, which took as long as all
-	// of them. The client sets it if they are more than 1.
-	Together int
+	// Now is when Client.Do was called, since the run began. Of the transactions that
+	// have ended in Do, Together is how many they are, and Began when the first of them
+	// began. The client sets them if they are more than one, or began before Do did. Each
+	// counts as having taken until Do has returned.
+	Now, Began time.Duration
+	Together   int
 
 	aborts map[string]uint64
 }

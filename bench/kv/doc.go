@@ -7,8 +7,10 @@
 // The size of the neighbourhood and of the values, and whether these are in the table
 // or in objects of their own, can be chosen as in figures 10 and
 // 11, and lookups that are one READ and then a message as in Storm, or of many keys
-// that are waited for together (hash.Table.LookupMany). Through SQL the
-// same is a table with a primary key in a database named kv, without occupancy.
+// that are waited for together (hash.Table.LookupMany), or several at a time that are
+// each begun by itself (hash.Table.Lookups), as the threads of the paper have operations
+// under way. Through SQL the same is a table with a primary key in a database named kv,
+// without occupancy.
 //
 // Storm's cells of 128 bytes are slots: 4 bytes that say what is in it, the key, and a
 // value of 108. Its buckets of one cell are those of H = 2, although a READ is always of two

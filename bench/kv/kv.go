@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/index/hash"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -41,6 +42,9 @@ type Config struct {
 	// Batch is how many keys are looked up together, natively; 1. There are no updates
 	// then. The latency of each is that of all.
 	Batch int
+	// Concurrent is how many lookups each client has under way, natively; 1. Each is
+	// begun by itself, and ends while others are begun. There are no updates then.
+	Concurrent int
 	// Seed decides where in the table a key is.
 	Seed uint64
 	// Drop has Load remove a database named kv that is there already, over SQL.
@@ -56,6 +60,8 @@ const (
 	valueBytesMax = 4000
 
 	batchMax = 1024
+	// concurrentStep is of what hash.Table.Lookups has multiples under way.
+	concurrentStep = 4
 
 	defaultOccupancy     = 90
 	defaultNeighbourhood = 8
@@ -66,7 +72,7 @@ func (c Config) withDefaults() Config {
 	for _, f := range []struct {
 		p *int
 		v int
-	}{{&c.Keys, defaultKeys}, {&c.ValueBytes, valueBytesMin}, {&c.Occupancy, defaultOccupancy}, {&c.Neighbourhood, defaultNeighbourhood}, {&c.Batch, 1}} {
+	}{{&c.Keys, defaultKeys}, {&c.ValueBytes, valueBytesMin}, {&c.Occupancy, defaultOccupancy}, {&c.Neighbourhood, defaultNeighbourhood}, {&c.Batch, 1}, {&c.Concurrent, 1}} {
 		if *f.p == 0 {
 			*f.p = f.v
 		}
@@ -95,6 +101,12 @@ func (c Config) validate() error {
 		return fmt.Errorf("kv: lookups of %d keys, must be 1 to %d", c.Batch, batchMax)
 	case c.Batch > 1 && c.Updates > 0:
 		return fmt.Errorf("kv: %d %% of updates and lookups of %d keys: updates are of one", c.Updates, c.Batch)
+	case c.Concurrent != 1 && (c.Concurrent%concurrentStep != 0 || c.Concurrent < concurrentStep || c.Concurrent > hash.ConcurrentMax):
+		return fmt.Errorf("kv: %d concurrent lookups, must be 1 or a multiple of %d up to %d", c.Concurrent, concurrentStep, hash.ConcurrentMax)
+	case c.Concurrent > 1 && c.Updates > 0:
+		return fmt.Errorf("kv: %d %% of updates and %d concurrent lookups: there is one update at a time", c.Updates, c.Concurrent)
+	case c.Concurrent > 1 && c.Batch > 1:
+		return fmt.Errorf("kv: %d concurrent lookups and lookups of %d keys: one or the other", c.Concurrent, c.Batch)
 	case c.Neighbourhood < 2 || c.Neighbourhood > neighbourhoodMax || c.Neighbourhood%2 != 0:
 		return fmt.Errorf("kv: a neighbourhood of %d slots, must be even, 2 to %d", c.Neighbourhood, neighbourhoodMax)
 	}
@@ -143,6 +155,8 @@ type executor interface {
 	lookup(ctx context.Context, key []byte) (value []byte, err error)
 	// lookupMany looks keys up together; it is native only.
 	lookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error
+	// lookups is hash.Table.Lookups, natively.
+	lookups(concurrent int, visit func(i int, value []byte, ok bool)) *hash.Lookups
 	update(ctx context.Context, key, value []byte) error
 	close() error
 }
@@ -157,6 +171,9 @@ func New(target *bench.Target, cfg Config) (*Workload, error) {
 	if target.API() == bench.SQL {
 		if cfg.Batch > 1 {
 			return nil, fmt.Errorf("kv: lookups of %d keys are for the API %q", cfg.Batch, bench.Native)
+		}
+		if cfg.Concurrent > 1 {
+			return nil, fmt.Errorf("kv: %d concurrent lookups are for the API %q", cfg.Concurrent, bench.Native)
 		}
 		w.store = &sqlStore{w: w, db: target.SQL()}
 	} else {
@@ -178,6 +195,9 @@ func (w *Workload) Name() string {
 	}
 	if w.cfg.Batch > 1 {
 		return fmt.Sprintf("key-value, %s, lookups of %d", drawn, w.cfg.Batch)
+	}
+	if w.cfg.Concurrent > 1 {
+		return fmt.Sprintf("key-value, %s, %d concurrent lookups", drawn, w.cfg.Concurrent)
 	}
 	return fmt.Sprintf("key-value, %s, %d %% updates", drawn, w.cfg.Updates)
 }
@@ -257,7 +277,9 @@ type client struct {
 	zipf  *bench.Zipf
 	key   [keyBytes]byte
 	value []byte
-	many  *many // nil if keys are looked up one by one
+	many  *many // nil if not looked up together
+	// concurrent is nil if there is one lookup at a time.
+	concurrent *concurrent
 	executor
 }
 
@@ -283,13 +305,18 @@ func newMany(w *Workload, th *bench.Thread) *many {
 
 // see looks at the value of the i-th key.
 func (m *many) see(i int, value []byte, ok bool) {
-	switch {
-	case m.err != nil:
-	case !ok:
-		m.err = goneError(m.keys[i])
-	default:
-		m.err = checkValue(value, m.numbers[i], m.w.cfg.ValueBytes)
+	if m.err == nil {
+		m.err = m.w.checkAnswer(m.keys[i], m.numbers[i], value, ok)
 	}
+}
+
+// checkAnswer returns an error if a lookup of the key with this number has not found it, or
+// another value than it can have.
+func (w *Workload) checkAnswer(key []byte, number int, value []byte, ok bool) error {
+	if !ok {
+		return goneError(key)
+	}
+	return checkValue(value, number, w.cfg.ValueBytes)
 }
 
 // goneError says that a key is not there.
@@ -310,6 +337,9 @@ func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Clien
 	if w.cfg.Batch > 1 {
 		c.many = newMany(w, th)
 	}
+	if w.cfg.Concurrent > 1 {
+		c.concurrent = newConcurrent(w, th, e)
+	}
 	return c, nil
 }
 
@@ -325,6 +355,9 @@ func (c *client) draw() int {
 func (c *client) Do(ctx context.Context) (int, error) {
 	if c.many != nil {
 		return lookup, c.doMany()
+	}
+	if c.concurrent != nil {
+		return lookup, c.concurrent.do(c.draw)
 	}
 	i := c.draw()
 	key := fillKey(c.key[:], i)
@@ -353,7 +386,13 @@ func (c *client) doMany() error {
 }
 
 // Close implements bench.Client.
-func (c *client) Close() error { return c.close() }
+func (c *client) Close() error {
+	var err error
+	if c.concurrent != nil {
+		err = c.concurrent.lookups.Finish()
+	}
+	return errors.Join(err, c.close())
+}
 
 // fillKey makes the key of a number: it looks random, and ends with the number.
 func fillKey(b []byte, i int) []byte {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/bench"
@@ -78,28 +79,80 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// Keys that are looked up together count one by one.
+// Keys that are looked up together, or while others are, count one by one.
 func TestMany(t *testing.T) {
-	w := loaded(t, bench.TargetConfig{Machines: 2}, Config{Keys: 8000, Batch: 50})
-	if res := run(t, w, 2, 20); res.Total.Count != 2*2*20*50 {
-		t.Errorf("%d lookups", res.Total.Count)
+	const calls = 20
+	for _, c := range []struct {
+		cfg  Config
+		each int // lookups of a call
+		name string
+	}{
+		{Config{Batch: 50}, 50, "key-value, uniform keys, lookups of 50"},
+		{Config{Concurrent: 8, Zipf: 0.5}, 2, "key-value, Zipf 0.5, 8 concurrent lookups"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.cfg.Keys = 8000
+			w := loaded(t, bench.TargetConfig{Machines: 2}, c.cfg)
+			if res := run(t, w, 2, calls); res.Total.Count != 2*2*calls*uint64(c.each) {
+				t.Errorf("%d lookups", res.Total.Count)
+			}
+			if name := w.Name(); name != c.name {
+				t.Error(name)
+			}
+			catchBroken(t, w)
+		})
 	}
-	if name := w.Name(); name != "key-value, uniform keys, lookups of 50" {
-		t.Error(name)
-	}
+}
+
+// catchBroken breaks a pair, and then takes it away: lookups find that out.
+func catchBroken(t *testing.T, w *Workload) {
 	s := w.store.(*nativeStore)
+	key := fillKey(make([]byte, keyBytes), 7)
 	for name, change := range map[string]func(t *txn.Tx) error{
-		"torn": func(t *txn.Tx) error {
-			return s.tables[0].Put(t, fillKey(make([]byte, keyBytes), 7), make([]byte, w.cfg.ValueBytes))
-		},
-		"gone": func(t *txn.Tx) error { _, err := s.tables[0].Delete(t, fillKey(make([]byte, keyBytes), 7)); return err },
+		"torn": func(t *txn.Tx) error { return s.tables[0].Put(t, key, make([]byte, w.cfg.ValueBytes)) },
+		"gone": func(t *txn.Tx) error { _, err := s.tables[0].Delete(t, key); return err },
 	} {
 		if err := w.target.Machine(0).Run(t.Context(), change); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bench.Run(t.Context(), w.target, w, bench.Options{Transactions: 2000, AnyBuild: true}); !errors.Is(err, bench.ErrInconsistent) {
+		c, err := w.NewClient(t.Context(), &bench.Thread{Seed: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; err == nil && n < 100_000; n++ {
+			_, err = c.Do(t.Context())
+		}
+		if !errors.Is(err, bench.ErrInconsistent) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestConcurrentLatency: a lookup has taken from the call that has begun it to the end of
+// that in which it has ended.
+func TestConcurrentLatency(t *testing.T) {
+	const concurrent = 16
+	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000, Concurrent: concurrent})
+	th := &bench.Thread{Seed: 7}
+	c, err := w.NewClient(t.Context(), th)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := range time.Duration(10) {
+		th.Now = now
+		if _, err := c.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The first call begins them all. The others begin as many as end.
+		if want := max(0, now-3); th.Began != want || th.Together != concurrent/4 {
+			t.Errorf("call %d: %d lookups have ended that began in call %d, want %d", now, th.Together, th.Began, want)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -219,6 +272,7 @@ func TestConfig(t *testing.T) {
 	for _, cfg := range []Config{
 		{Keys: -1}, {ValueBytes: 31}, {ValueBytes: 5000}, {Updates: 101}, {Zipf: 1}, {Zipf: -0.1}, {Zipf: math.NaN()},
 		{Batch: -1}, {Batch: 1025}, {Batch: 2, Updates: 1},
+		{Concurrent: 6}, {Concurrent: 2}, {Concurrent: -4}, {Concurrent: 36}, {Concurrent: 8, Updates: 1}, {Concurrent: 8, Batch: 8},
 		{Occupancy: 96}, {Neighbourhood: 7}, {Neighbourhood: 66}, {InlineBytes: -1}, {InlineBytes: 4001},
 	} {
 		if _, err := New(&bench.Target{}, cfg); err == nil {
@@ -226,8 +280,10 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	sql := loaded(t, bench.TargetConfig{API: bench.SQL}, Config{Keys: 1}).target
-	if _, err := New(sql, Config{Batch: 2}); err == nil || !strings.Contains(err.Error(), "for the API") {
-		t.Errorf("many keys by SQL: %v", err)
+	for _, cfg := range []Config{{Batch: 2}, {Concurrent: 4}} {
+		if _, err := New(sql, cfg); err == nil || !strings.Contains(err.Error(), "for the API") {
+			t.Errorf("%+v by SQL: %v", cfg, err)
+		}
 	}
 	for keys, want := range map[int]int{1: 14, 1000: 921, 1_000_000: 943_718, 10_000_000: 7_549_747, 12_000_000: 15_099_494} {
 		w := &Workload{cfg: Config{Keys: keys}.withDefaults()}

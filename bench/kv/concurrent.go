@@ -1,0 +1,62 @@
+package kv
+
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/index/hash"
+)
+
+// concurrent are lookups under way, of which a client begins one after the other.
+type concurrent struct {
+	th      *bench.Thread
+	w       *Workload
+	lookups *hash.Lookups
+	// asked has what is under way: the i-th lookup of all is at i modulo its length.
+	asked [hash.ConcurrentMax]asked
+	begun uint
+	// ended counts those that have in this call of do, and first is when the first of
+	// them began.
+	ended int
+	first time.Duration
+	err   error // of the first that is wrong
+}
+
+// asked is one lookup.
+type asked struct {
+	key    [keyBytes]byte
+	number int
+	began  time.Duration
+}
+
+func newConcurrent(w *Workload, th *bench.Thread, e executor) *concurrent {
+	c := &concurrent{th: th, w: w}
+	c.lookups = e.lookups(w.cfg.Concurrent, c.see)
+	return c
+}
+
+// do begins lookups of keys that it draws until some have ended.
+func (c *concurrent) do(draw func() int) error {
+	for c.ended = 0; c.ended == 0; {
+		a := &c.asked[c.begun%hash.ConcurrentMax]
+		c.begun++
+		a.number, a.began = draw(), c.th.Now
+		if err := c.lookups.Start(fillKey(a.key[:], a.number)); err != nil {
+			return err
+		}
+	}
+	c.th.Together, c.th.Began = c.ended, c.first
+	return c.err
+}
+
+// see looks at the value of the i-th key.
+func (c *concurrent) see(i int, value []byte, ok bool) {
+	a := &c.asked[uint(i)%hash.ConcurrentMax]
+	if c.ended == 0 || a.began < c.first {
+		c.first = a.began
+	}
+	c.ended++
+	if c.err == nil {
+		c.err = c.w.checkAnswer(a.key[:], a.number, value, ok)
+	}
+}
