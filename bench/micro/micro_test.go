@@ -95,6 +95,28 @@ func BenchmarkFetchedLoad(b *testing.B) {
 	})
 }
 
+// BenchmarkLoadsApart is a load at a random place, drawing that included, with so many
+// additions between two. No load depends on another: how many of them the processor has
+// under way says how far it looks ahead.
+func BenchmarkLoadsApart(b *testing.B) {
+	m := nvram.NewMemory(int64(farBytes()))
+	m.Zero(0, m.Size()) // gives it pages
+	lines := m.Size() / nvram.LineBytes
+	for _, additions := range []int{0, 25, 50, 75, 100, 200} {
+		b.Run(fmt.Sprint(additions), func(b *testing.B) {
+			rng, sum := rand.NewPCG(1, 1), uint64(0)
+			for b.Loop() {
+				sum += m.Load(rng.Uint64() & (lines - 1) * nvram.LineBytes)
+				for i := range additions {
+					sum += uint64(i)
+				}
+			}
+			sink.Store(0, sum)
+			report(b, 1)
+		})
+	}
+}
+
 // cluster opens an instance of n machines with n replicas.
 func cluster(b *testing.B, n int) *farm.Cluster {
 	c, err := farm.Open(farm.Config{Machines: n, Replicas: n, RegionBytes: 2 << 30})
