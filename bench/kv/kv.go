@@ -60,8 +60,6 @@ const (
 	valueBytesMax = 4000
 
 	batchMax = 1024
-	// concurrentStep is of what hash.Table.Lookups has multiples under way.
-	concurrentStep = 4
 
 	defaultOccupancy     = 90
 	defaultNeighbourhood = 8
@@ -101,8 +99,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("kv: lookups of %d keys, must be 1 to %d", c.Batch, batchMax)
 	case c.Batch > 1 && c.Updates > 0:
 		return fmt.Errorf("kv: %d %% of updates and lookups of %d keys: updates are of one", c.Updates, c.Batch)
-	case c.Concurrent != 1 && (c.Concurrent%concurrentStep != 0 || c.Concurrent < concurrentStep || c.Concurrent > hash.ConcurrentMax):
-		return fmt.Errorf("kv: %d concurrent lookups, must be 1 or a multiple of %d up to %d", c.Concurrent, concurrentStep, hash.ConcurrentMax)
+	case c.Concurrent != 1 && (c.Concurrent%hash.ConcurrentMin != 0 || c.Concurrent < hash.ConcurrentMin || c.Concurrent > hash.ConcurrentMax):
+		return fmt.Errorf("kv: %d concurrent lookups, must be 1 or a multiple of %d up to %d", c.Concurrent, hash.ConcurrentMin, hash.ConcurrentMax)
 	case c.Concurrent > 1 && c.Updates > 0:
 		return fmt.Errorf("kv: %d %% of updates and %d concurrent lookups: there is one update at a time", c.Updates, c.Concurrent)
 	case c.Concurrent > 1 && c.Batch > 1:

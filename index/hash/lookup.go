@@ -45,6 +45,8 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 	}
 	s := sight{h: sum(o.seed, key)}
 	op := tb.m.Start()
+	// Not deferred, which most lookups would feel: a glance does not panic, for it checks
+	// all that it finds.
 	value, ok, decided := o.glance(op, &s, key, dst)
 	if !decided {
 		return tb.insist(op, o, &s, key, dst)

@@ -2,14 +2,18 @@ package hash
 
 import "errors"
 
-// ConcurrentMax is how many lookups Lookups has under way at most.
-const ConcurrentMax = groups * groupKeys
+// Lookups has ConcurrentMin lookups under way or a multiple of it up to ConcurrentMax.
+const (
+	ConcurrentMin = groups
+	ConcurrentMax = groups * groupKeys
+)
 
 // Lookups looks up keys that are asked for one by one, and has several of them under way:
 // a key is answered while later ones are begun, as a thread of the paper's begins
 // operations while others wait for their continuations (NSDI'14 section 3.2, Figure 6).
 // They wait together, like those of LookupMany, whose keys must all be known at first.
-// Lookups are used by one goroutine at a time.
+// Of keys whose primaries are other machines the READs wait together, too, a quarter of
+// those under way at a time. Lookups are used by one goroutine at a time.
 type Lookups struct {
 	tb    *Table
 	visit func(i int, value []byte, ok bool)
@@ -26,8 +30,8 @@ type Lookups struct {
 
 var errVisiting = errors.New("hash: visit uses the Lookups that call it")
 
-// Lookups returns lookups of which concurrent are under way: 4, 8, 12 and so on up to
-// ConcurrentMax. Of other numbers the next one below counts, or the least.
+// Lookups returns lookups of which concurrent are under way, from ConcurrentMin to
+// ConcurrentMax. Of numbers that are no multiples the next one below counts, or the least.
 //
 // What answers a key is visit, which is told how many were begun before that one. It must
 // not use the lookups. The value is valid until it returns, and is right for some moment
@@ -86,8 +90,7 @@ func (l *Lookups) begin() error {
 		return err
 	}
 	l.pipeline = o.pipelines.Get().(*pipeline)
-	l.pipeline.serve(l.tb, o, l.visit)
-	l.pipeline.next = l.started
+	l.pipeline.serve(l.tb, o, l.started, l.visit)
 	l.pipeline.begin()
 	l.until = l.started + keysOfOperation
 	return nil

@@ -3,8 +3,6 @@ package hash
 import (
 	"errors"
 	"testing"
-
-	"github.com/farmsql/farmsql/farm"
 )
 
 // compareLookups: each key is answered once, as Lookup answers it, in time.
@@ -148,27 +146,5 @@ func TestLookupsInVisit(t *testing.T) {
 	panics = false
 	if startAll(t, l, keys); answers != 2*len(keys) {
 		t.Errorf("%d answers to %d keys", answers, 2*len(keys))
-	}
-}
-
-// TestLookupsAllocate nothing where this machine is the primary.
-func TestLookupsAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector makes sync.Pool drop what it is given")
-	}
-	c, err := farm.Open(farm.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{ValueBytes: 40}))
-	insertGlanced(t, tb, 0)
-	var keys [][]byte
-	for i := range 100 {
-		keys = append(keys, glanceKey(i))
-	}
-	l := tb.Lookups(ConcurrentMax, func(int, []byte, bool) {})
-	if n := testing.AllocsPerRun(1000, func() { startAll(t, l, keys) }); n > 0 {
-		t.Errorf("%v allocations", n)
 	}
 }

@@ -23,7 +23,7 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 		return err
 	}
 	l := o.pipelines.Get().(*pipeline)
-	l.serve(tb, o, visit)
+	l.serve(tb, o, 0, visit)
 	for len(keys) > 0 && err == nil {
 		n := min(keysOfOperation, len(keys))
 		err = l.run(keys[:n])
@@ -116,9 +116,9 @@ func newPipeline(lay *layout) *pipeline {
 	return l
 }
 
-// serve makes tb's keys what comes next, from index 0 on.
-func (l *pipeline) serve(tb *Table, o *opened, visit func(i int, value []byte, ok bool)) {
-	l.tb, l.o, l.visit, l.next = tb, o, visit, 0
+// serve makes keys of tb what comes next, the first of which has the index first.
+func (l *pipeline) serve(tb *Table, o *opened, first int, visit func(i int, value []byte, ok bool)) {
+	l.tb, l.o, l.next, l.visit = tb, o, first, visit
 }
 
 // run looks keys up in one operation.

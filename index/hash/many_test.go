@@ -178,7 +178,8 @@ func TestLookupManyFails(t *testing.T) {
 	}
 }
 
-// TestLookupManyAllocates nothing where this machine is the primary.
+// TestLookupManyAllocates nothing where this machine is the primary, nor does who begins
+// lookups one by one.
 func TestLookupManyAllocates(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
@@ -202,6 +203,10 @@ func TestLookupManyAllocates(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
+	l := tb.Lookups(ConcurrentMax, visit)
+	if n := testing.AllocsPerRun(1000, func() { startAll(t, l, keys) }); n > 0 {
+		t.Errorf("%v allocations of lookups begun one by one", n)
+	}
 }
 
 // TestLookupManyForgets: a pipeline that waits for its next use refers to nobody's keys.
@@ -209,7 +214,7 @@ func TestLookupManyForgets(t *testing.T) {
 	tb := newTable(t, Config{})
 	o := mustOpen(t, tb)
 	l := newPipeline(&o.layout)
-	l.serve(tb, o, func(int, []byte, bool) {})
+	l.serve(tb, o, 0, func(int, []byte, bool) {})
 	if err := l.run(slices.Repeat([][]byte{[]byte("none")}, groups*groupKeys+1)); err != nil {
 		t.Fatal(err)
 	}
