@@ -35,12 +35,12 @@ func newConcurrent(w *Workload, th *bench.Thread, e executor) *concurrent {
 	return c
 }
 
-// do begins lookups of keys that it draws until some have ended.
-func (c *concurrent) do(draw func() int) error {
+// do begins lookups of keys that from draws until some have ended.
+func (c *concurrent) do(from *client) error {
 	for c.ended = 0; c.ended == 0; {
 		a := &c.asked[c.begun%hash.ConcurrentMax]
 		c.begun++
-		a.number, a.began = draw(), c.th.Now
+		a.number, a.began = from.draw(), c.th.Now
 		if err := c.lookups.Start(fillKey(a.key[:], a.number)); err != nil {
 			return err
 		}

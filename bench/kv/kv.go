@@ -281,33 +281,6 @@ type client struct {
 	executor
 }
 
-// many are keys that are looked up together.
-type many struct {
-	th      *bench.Thread
-	w       *Workload
-	numbers []int
-	keys    [][]byte
-	err     error // of the first that is wrong
-	visit   func(i int, value []byte, ok bool)
-}
-
-func newMany(w *Workload, th *bench.Thread) *many {
-	m := &many{th: th, w: w, numbers: make([]int, w.cfg.Batch)}
-	memory := make([]byte, keyBytes*w.cfg.Batch)
-	for i := range w.cfg.Batch {
-		m.keys = append(m.keys, memory[i*keyBytes:][:keyBytes:keyBytes])
-	}
-	m.visit = m.see
-	return m
-}
-
-// see looks at the value of the i-th key.
-func (m *many) see(i int, value []byte, ok bool) {
-	if m.err == nil {
-		m.err = m.w.checkAnswer(m.keys[i], m.numbers[i], value, ok)
-	}
-}
-
 // checkAnswer returns an error if a lookup of the key with this number has not found it, or
 // another value than it can have.
 func (w *Workload) checkAnswer(key []byte, number int, value []byte, ok bool) error {
@@ -352,10 +325,10 @@ func (c *client) draw() int {
 // Do implements bench.Client.
 func (c *client) Do(ctx context.Context) (int, error) {
 	if c.many != nil {
-		return lookup, c.doMany()
+		return lookup, c.many.do(c)
 	}
 	if c.concurrent != nil {
-		return lookup, c.concurrent.do(c.draw)
+		return lookup, c.concurrent.do(c)
 	}
 	i := c.draw()
 	key := fillKey(c.key[:], i)
@@ -367,20 +340,6 @@ func (c *client) Do(ctx context.Context) (int, error) {
 		return lookup, err
 	}
 	return lookup, checkValue(value, i, c.w.cfg.ValueBytes)
-}
-
-// doMany looks many keys up.
-func (c *client) doMany() error {
-	m := c.many
-	for i := range m.keys {
-		m.numbers[i] = c.draw()
-		fillKey(m.keys[i], m.numbers[i])
-	}
-	m.th.Together = len(m.keys)
-	if err := c.lookupMany(m.keys, m.visit); err != nil {
-		return err
-	}
-	return m.err
 }
 
 // Close implements bench.Client.

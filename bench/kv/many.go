@@ -1,0 +1,43 @@
+package kv
+
+import "github.com/farmsql/farmsql/bench"
+
+// many are keys that are looked up together.
+type many struct {
+	th      *bench.Thread
+	w       *Workload
+	numbers []int
+	keys    [][]byte
+	err     error // of the first that is wrong
+	visit   func(i int, value []byte, ok bool)
+}
+
+func newMany(w *Workload, th *bench.Thread) *many {
+	m := &many{th: th, w: w, numbers: make([]int, w.cfg.Batch)}
+	memory := make([]byte, keyBytes*w.cfg.Batch)
+	for i := range w.cfg.Batch {
+		m.keys = append(m.keys, memory[i*keyBytes:][:keyBytes:keyBytes])
+	}
+	m.visit = m.see
+	return m
+}
+
+// see looks at the value of the i-th key.
+func (m *many) see(i int, value []byte, ok bool) {
+	if m.err == nil {
+		m.err = m.w.checkAnswer(m.keys[i], m.numbers[i], value, ok)
+	}
+}
+
+// do looks up keys that c draws.
+func (m *many) do(c *client) error {
+	for i := range m.keys {
+		m.numbers[i] = c.draw()
+		fillKey(m.keys[i], m.numbers[i])
+	}
+	m.th.Together = len(m.keys)
+	if err := c.lookupMany(m.keys, m.visit); err != nil {
+		return err
+	}
+	return m.err
+}
