@@ -15,13 +15,13 @@ next:
 TEXT ·each(SB), NOSPLIT|NOFRAME, $0-16
 	MOVQ at+0(FP), AX
 	MOVQ n+8(FP), CX
-	JMP  check
+	LEAQ (AX)(CX*8), AX
+	NEGQ CX
+	JZ   done
 next:
-	MOVQ (AX), DX
+	MOVQ (AX)(CX*8), DX
 	PREFETCHT0 (DX)
-	ADDQ $8, AX
-	DECQ CX
-check:
-	TESTQ CX, CX
-	JGT  next
+	INCQ CX
+	JNZ  next
+done:
 	RET
