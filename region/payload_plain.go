@@ -21,22 +21,16 @@ func loadPayload(dst []byte, object unsafe.Pointer) {
 	copyLines(unsafe.Add(to, firstPayload), unsafe.Add(object, lineBytes), (len(dst)-firstPayload)/linePayload)
 }
 
-// loadLines is loadPayload of the lines first to last only.
-func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
-	to := unsafe.Pointer(unsafe.SliceData(dst))
-	if first == 0 {
-		copyFirst(to, object)
-		if last == 0 {
-			return
-		}
-		first = 1
-	}
-	for ; first < last-1; first++ {
-		loadLine(unsafe.Add(to, payloadBefore(first)), unsafe.Add(object, first*lineBytes+versionBytes))
+// loadRun copies a line and n more, as they are but for their versions.
+func loadRun(to, line unsafe.Pointer, n int) {
+	from := unsafe.Add(line, versionBytes)
+	for ; n > 1; n-- {
+		loadLine(to, from)
+		to, from = unsafe.Add(to, linePayload), unsafe.Add(from, lineBytes)
 	}
 	// One line twice costs less than a branch that the processor cannot foresee.
-	loadLine(unsafe.Add(to, payloadBefore(first)), unsafe.Add(object, first*lineBytes+versionBytes))
-	loadLine(unsafe.Add(to, payloadBefore(last)), unsafe.Add(object, last*lineBytes+versionBytes))
+	loadLine(to, from)
+	loadLine(unsafe.Add(to, n*linePayload), unsafe.Add(from, n*lineBytes))
 }
 
 // loadLine is copyLine, and not inlined: it would compute the address of each part anew.

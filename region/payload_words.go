@@ -22,16 +22,18 @@ func loadPayload(dst []byte, object unsafe.Pointer) {
 	}
 }
 
-// loadLines is loadPayload of the lines first to last only.
-func loadLines(dst []byte, object unsafe.Pointer, first, last int) {
-	for ; first <= last; first++ {
-		line := loadLine(unsafe.Add(object, first*lineBytes))
-		if first == 0 {
-			copy(dst, line[HeaderBytes:])
-		} else {
-			at := payloadBefore(first)
-			copy(dst[at:at+linePayload], line[versionBytes:])
-		}
+// copyFirst copies the payload of an object's first line.
+func copyFirst(to, object unsafe.Pointer) {
+	line := loadLine(object)
+	copy(unsafe.Slice((*byte)(to), firstPayload), line[HeaderBytes:])
+}
+
+// loadRun copies a line and n more, as they are but for their versions.
+func loadRun(to, line unsafe.Pointer, n int) {
+	dst := unsafe.Slice((*byte)(to), (n+1)*linePayload)
+	for i := range n + 1 {
+		from := loadLine(unsafe.Add(line, i*lineBytes))
+		copy(dst[i*linePayload:][:linePayload], from[versionBytes:])
 	}
 }
 

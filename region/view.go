@@ -94,6 +94,13 @@ func (a *Pair) Look() bool {
 	return a.Views[1].look(a.incarnation)
 }
 
+// Valid reports whether both objects are as Look, which has been true, has found them.
+func (a *Pair) Valid() bool {
+	first, second := &a.Views[0], &a.Views[1]
+	return atomic.LoadUint64((*uint64)(first.object)) == uint64(first.header) &&
+		atomic.LoadUint64((*uint64)(second.object)) == uint64(second.header)
+}
+
 // Fetch has the processor fetch the first line of p's object, which Look needs,
 // and does not wait for it.
 func (r *Region) Fetch(p Ptr) {
@@ -158,12 +165,27 @@ func (v View) Gather(b *prefetch.Batch, l Lines) {
 // Load copies the lines that hold bytes from to to of the payload to where they
 // belong in dst, which is as long as the object's capacity or longer. What lies
 // outside is left out.
-func (v View) Load(dst []byte, from, to int) { v.LoadLines(dst, v.class.Lines(from, to)) }
+func (v View) Load(dst []byte, from, to int) {
+	l := v.class.Lines(from, to)
+	if v.object == nil || l.isEmpty() {
+		return
+	}
+	begin := unsafe.Pointer(unsafe.SliceData(dst[:v.class.Capacity()]))
+	if l.first == 0 {
+		if copyFirst(begin, v.object); l.last == 0 {
+			return
+		}
+		l.first = 1
+	}
+	loadRun(unsafe.Add(begin, payloadBefore(l.first)), unsafe.Add(v.object, l.first*lineBytes), l.last-l.first)
+}
 
-// LoadLines is Load of what is on these lines.
+// LoadLines copies lines to dst, which is as long as they are or longer. They come one after
+// the other, the first one at the beginning: Lines.Place says where in them what is.
 func (v View) LoadLines(dst []byte, l Lines) {
-	if v.object != nil && !l.isEmpty() {
-		loadLines(dst[:v.class.Capacity()], v.object, l.first, l.last)
+	if n := l.last - l.first; v.object != nil && n >= 0 {
+		_ = dst[n*linePayload+linePayload-1]
+		loadRun(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(v.object, l.first*lineBytes), n)
 	}
 }
 
@@ -222,13 +244,20 @@ func (c Class) Lines(from, to int) Lines {
 	return Lines{lineOf(from), lineOf(to - 1)}
 }
 
+// Len returns how many bytes LoadLines copies.
+func (l Lines) Len() int { return (l.last + 1 - l.first) * linePayload }
+
+// Place returns where LoadLines copies byte i of the payload to, which must be on these
+// lines.
+func (l Lines) Place(i int) int { return i - payloadBefore(l.first) }
+
 func (l Lines) isEmpty() bool { return l.first > l.last }
 
 // lineOf returns the line that holds byte i of an object's payload.
 func lineOf(i int) int { return (i + linePayload - firstPayload) / linePayload }
 
-// payloadBefore returns how many bytes of payload are on the lines before line i, not the
-// first.
+// payloadBefore returns how many bytes of payload are on the lines before line i. Before the
+// first there are less than none: it has less of them than others.
 func payloadBefore(i int) int { return firstPayload + (i-1)*linePayload }
 
 // Header returns the header that the object had when the view began.

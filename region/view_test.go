@@ -43,6 +43,7 @@ func TestViewLoads(t *testing.T) {
 			v.Touch(from, to)
 			v.Load(dst, from, to)
 			checkLoaded(t, dst, want, from, to)
+			checkLines(t, v, want, from, to)
 		}
 		if !v.Valid() {
 			t.Fatal("nobody wrote, and the view is not valid")
@@ -128,11 +129,31 @@ func checkLoaded(t *testing.T, dst, want []byte, from, to int) {
 	}
 }
 
+// checkLines checks that LoadLines copies bytes from to to of want to where Place says, and
+// no more than Len.
+func checkLines(t *testing.T, v View, want []byte, from, to int) {
+	t.Helper()
+	lines := v.class.Lines(from, to)
+	dst := make([]byte, lines.Len()+1)
+	v.LoadLines(dst, lines)
+	if dst[lines.Len()] != 0 {
+		t.Fatalf("the lines of [%d,%d) are more than %d bytes", from, to, lines.Len())
+	}
+	from, to = max(from, 0), min(to, len(want))
+	if from < to && !bytes.Equal(dst[lines.Place(from):lines.Place(to)], want[from:to]) {
+		t.Fatalf("[%d,%d) of %d did not come with its lines", from, to, len(want))
+	}
+	if from < to && !panics(func() { v.LoadLines(dst[:lines.Len()-1], lines) }) {
+		t.Fatalf("%d bytes are room for the lines of [%d,%d)", lines.Len()-1, from, to)
+	}
+}
+
 func TestZeroViewDoesNothing(t *testing.T) {
 	var v View
 	dst := []byte{1, 2, 3}
 	v.Touch(0, 3)
 	v.Load(dst, 0, 3)
+	v.LoadLines(dst, Class(0).Lines(0, 3))
 	var batch prefetch.Batch
 	v.Gather(&batch, Class(0).Lines(0, 3))
 	if batch != (prefetch.Batch{}) {
@@ -180,21 +201,26 @@ func TestPair(t *testing.T) {
 		t.Fatal("both are there")
 	}
 	for i, want := range []string{"first", "second"} {
-		v, dst := a.Views[i], make([]byte, first.Capacity())
-		lines := first.Class().Lines(0, len(want))
+		v, lines := a.Views[i], first.Class().Lines(0, len(want))
+		dst := make([]byte, lines.Len())
 		v.Gather(&batch, lines)
 		v.LoadLines(dst, lines)
-		if string(dst[:len(want)]) != want || !v.Valid() || v.Header().Version() != Version(i+1) {
-			t.Errorf("object %d is %q at %v", i, dst[:len(want)], v.Header())
+		if dst = dst[lines.Place(0):][:len(want)]; string(dst) != want || !v.Valid() || v.Header().Version() != Version(i+1) {
+			t.Errorf("object %d is %q at %v", i, dst, v.Header())
 		}
 	}
 	batch.Fetch()
-	mustLock(t, r, second, 2)
-	if a.Views[1].Valid() || !a.Views[0].Valid() {
-		t.Error("valid although the object is locked, or not although nobody has it")
+	for i, p := range []Ptr{first, second} {
+		if !a.Valid() {
+			t.Error("nobody has either object, and the pair is not valid")
+		}
+		mustLock(t, r, p, Version(i+1))
+		if a.Valid() || a.Views[i].Valid() || !a.Views[1-i].Valid() {
+			t.Errorf("valid although object %d is locked, or not although nobody has it", i)
+		}
+		look(false, "one is locked again")
+		r.Unlock(p, Version(i+1))
 	}
-	look(false, "the second is locked again")
-	r.Unlock(second, 2)
 	r.Aim(a, MakePtr(first.Addr, first.Class(), first.Incarnation()+1))
 	if a.Look() {
 		t.Error("a pointer to what was there before is looked at")

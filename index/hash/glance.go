@@ -118,11 +118,18 @@ func (o *opened) seek(s *sight, key, dst []byte) ([]byte, finding) {
 
 // narrow finds the slots that may have the key, unless the first bucket is not its home.
 func (o *opened) narrow(s *sight) bool {
-	v := &s.buckets.Views
-	if !livesIn(v[0], s.prefix, s.h) {
+	home, next := &s.buckets.Views[0], &s.buckets.Views[1]
+	if !livesIn(home, s.prefix, s.h) {
 		return false
 	}
-	s.slots = o.wanting(v[0], wanted(s.h, false)) | o.wanting(v[1], wanted(s.h, true))<<secondBucket
+	own, late := both(wanted(s.h, false)), both(wanted(s.h, true))
+	var _ = [1]struct{}{}[glanceSlots-6] // those here
+	found := equal(home.Word(controlWord), own)>>31 | equal(home.Word(controlWord+1), own)>>29 |
+		equal(next.Word(controlWord), late)>>(31-secondBucket) | equal(next.Word(controlWord+1), late)>>(29-secondBucket)
+	if o.slots > 4 {
+		found |= equal(home.Word(controlWord+2), own)>>27 | equal(next.Word(controlWord+2), late)>>(27-secondBucket)
+	}
+	s.slots = joined(found) & o.slotBits
 	return true
 }
 
@@ -135,7 +142,7 @@ func (s *sight) candidate() (v *region.View, slot int) {
 
 // livesIn reports whether home is the home of keys with hash h, which come there with
 // prefix. It is not when the shard has split, or is not in use yet.
-func livesIn(home region.View, prefix, h uint64) bool {
+func livesIn(home *region.View, prefix, h uint64) bool {
 	depth := int(uint8(home.Word(versionsWord) >> depthShift))
 	return depth != 0 && covers(prefix, h, depth-1)
 }
@@ -243,17 +250,6 @@ func (o *opened) pick(v region.View, i, data int, key, dst []byte) ([]byte, matc
 		return nil, unsure
 	}
 	return value, equals
-}
-
-// wanting returns which slots have the wanted control word, a bit for each.
-func (o *opened) wanting(v region.View, want uint32) uint {
-	var _ = [1]struct{}{}[glanceSlots-6] // those here
-	pair := both(want)
-	found := equal(v.Word(controlWord), pair)>>31 | equal(v.Word(controlWord+1), pair)>>29
-	if o.slots > 4 {
-		found |= equal(v.Word(controlWord+2), pair) >> 27
-	}
-	return joined(found) & o.slotBits
 }
 
 // both returns two control words.

@@ -137,7 +137,7 @@ func TestReachAtChanges(t *testing.T) {
 	buf := newBuffer(&o.layout)
 	isIn := func() bool {
 		t.Helper()
-		_, ok, err := o.outsideIn(op, buf, home, o.dataOffset(0), o.slotBits, h, key, nil)
+		_, ok, err := o.outsideIn(op, buf, home, o.dataOffset(0), uint(1)<<o.slots-1, h, key, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

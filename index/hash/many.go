@@ -106,9 +106,12 @@ type elsewhere struct {
 	pair []byte // two buckets
 }
 
-func newPipeline(lay *layout) *pipeline {
+func newPipeline(o *opened) *pipeline {
 	l := &pipeline{}
-	n := max(lay.class.Capacity(), lay.blockBytes())
+	n := 0
+	for _, e := range o.extents {
+		n = max(n, e.lines.Len())
+	}
 	memory := make([]byte, groupKeys*n)
 	for i := range l.pages {
 		l.pages[i] = memory[i*n:][:n:n]
@@ -247,46 +250,29 @@ func (l *pipeline) leadOn(f *flight) {
 	}
 }
 
-// load copies the first slot that may have f's key to page.
-func (o *opened) load(f *flight, page []byte) {
-	v, i := f.candidate()
-	v.LoadLines(page, o.extents[i].lines)
-}
-
-// take returns the value of key, f's, in page, where load has copied the first slot to
-// that may have it, or, if that has another key, the next one.
-func (o *opened) take(f *flight, key, page []byte) (value []byte, ok bool) {
-	for {
-		v, i := f.candidate()
-		s := slotIn(*v, i)
-		k, n := s.lengths()
-		if s.outside() || k+n > o.dataBytes {
-			return nil, false
-		}
-		pair := page[o.extents[i].data:][:k+n]
-		if equalKeys(pair[:k], key) {
-			return pair[k:], f.buckets.Views[0].Valid() && v.Valid()
-		}
-		if f.slots &= f.slots - 1; f.slots == 0 {
-			return nil, false
-		}
-		o.load(f, page)
-	}
-}
-
 // land answers the keys of a group. What it has loaded was so when this machine was a
-// member, for that is confirmed before take finds that no bucket has changed.
+// member, for that is confirmed before no bucket is found to have changed.
 func (l *pipeline) land(g *group) error {
-	flights := g.underWay()
-	for i := range flights { // all, so that nobody looks at what is in the store buffer still
-		if f := &flights[i]; f.outlook == likely {
-			l.o.load(f, l.pages[i])
+	o, flights := l.o, g.underWay()
+	for k := range flights { // all, so that nobody looks at what is in the store buffer still
+		if f := &flights[k]; f.outlook == likely {
+			v, i := f.candidate()
+			v.LoadLines(l.pages[k], o.extents[i].lines)
 		}
 	}
 	if err := l.tb.m.Confirm(); err != nil {
 		return err
 	}
-	for k := range g.keys {
+	for k := range flights {
+		if f := &flights[k]; f.outlook == likely {
+			v, i := f.candidate()
+			s, data := slotIn(*v, i), l.pages[k][o.extents[i].place:]
+			ofKey, ofValue := s.lengths()
+			if !s.outside() && ofKey+ofValue <= o.dataBytes && equalKeys(data[:ofKey], g.keys[k]) && f.buckets.Valid() {
+				l.visit(g.first+k, data[ofKey:][:ofValue], true)
+				continue
+			}
+		}
 		if err := l.settle(g.first+k, g, k); err != nil {
 			return err
 		}
@@ -294,31 +280,32 @@ func (l *pipeline) land(g *group) error {
 	return nil
 }
 
-// settle answers the i-th key of all, which is the k-th of group g. The first slot that
-// may have it has been copied to its page.
+// settle answers the i-th key of all, which is the k-th of group g, if land cannot by the
+// first slot that may have it.
 func (l *pipeline) settle(i int, g *group, k int) error {
 	f, key, page := &g.flights[k], g.keys[k], l.pages[k]
+	var value []byte
+	at := undecided
 	switch f.outlook {
-	case likely:
-		if value, ok := l.o.take(f, key, page); ok {
-			l.visit(i, value, true)
-			return nil
-		}
-	case chainedOnly:
-		value, at := l.o.seekChain(l.op, f.buckets.Views[0], f.h, key, page)
-		if at == undecided {
-			break
-		}
-		err := l.tb.m.Confirm()
-		if err == nil {
-			l.answer(i, value, at.isFound())
-		}
-		return err
 	case absent:
 		l.visit(i, nil, false)
 		return nil
+	case likely:
+		value, at = l.o.seek(&f.sight, key, page)
+	case chainedOnly:
+		at = chained
 	}
-	return l.ask(i, f.h, key, page)
+	if at == chained {
+		value, at = l.o.seekChain(l.op, f.buckets.Views[0], f.h, key, page)
+	}
+	if at == undecided {
+		return l.ask(i, f.h, key, page)
+	}
+	err := l.tb.m.Confirm()
+	if err == nil {
+		l.answer(i, value, at.isFound())
+	}
+	return err
 }
 
 // ask has a key with hash h looked up that the pipeline could not.

@@ -213,7 +213,7 @@ func TestLookupManyAllocates(t *testing.T) {
 func TestLookupManyForgets(t *testing.T) {
 	tb := newTable(t, Config{})
 	o := mustOpen(t, tb)
-	l := newPipeline(&o.layout)
+	l := newPipeline(o)
 	l.serve(tb, o, 0, func(int, []byte, bool) {})
 	if err := l.run(slices.Repeat([][]byte{[]byte("none")}, groups*groupKeys+1)); err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ func TestLookupManyOvertaken(t *testing.T) {
 // moved there, nor in the bucket after that since.
 func TestLookupManyBetween(t *testing.T) {
 	tb, key, move := movable(t)
-	l := newPipeline(&mustOpen(t, tb).layout)
+	l := newPipeline(mustOpen(t, tb))
 	l.tb, l.o, l.op = tb, mustOpen(t, tb), tb.m.Start()
 	defer l.op.End()
 	look := func() *flight {

@@ -99,14 +99,14 @@ type opened struct {
 	extents [secondBucket]extent
 	// lines are all lines of a bucket.
 	lines region.Lines
-	// slotBits has a bit for each slot of a bucket.
+	// slotBits has a bit for each slot of two buckets, as sight.slots has.
 	slotBits uint
 }
 
-// An extent is where a slot's data is in a bucket.
+// An extent is where a slot's data is in a bucket, and where in these lines.
 type extent struct {
-	data  int // the first byte
 	lines region.Lines
+	place int
 }
 
 // Open returns machine m's handle on the table with this anchor. Nothing is read
@@ -163,12 +163,13 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	}
 	o := &opened{anchor: a, dir: newDirectory(&shard{shardPtr: a.root})}
 	o.buffers.New = func() any { return newBuffer(&a.layout) }
-	o.pipelines.New = func() any { return newPipeline(&a.layout) }
-	o.slotBits = 1<<o.slots - 1
+	o.pipelines.New = func() any { return newPipeline(o) }
+	o.slotBits = (1<<o.slots - 1) * (1 + 1<<secondBucket)
 	o.lines = o.class.Lines(0, o.bucketBytes())
 	for i := range min(o.slots, glanceSlots) {
 		at := o.dataOffset(i)
-		o.extents[i] = extent{at, o.class.Lines(at, at+o.dataBytes)}
+		lines := o.class.Lines(at, at+o.dataBytes)
+		o.extents[i] = extent{lines, lines.Place(at)}
 	}
 	return o, nil
 }
