@@ -165,8 +165,10 @@ func (l *pipeline) turn(keys [][]byte) error {
 	g := l.group(0)
 	g.keys, g.first = keys, l.next
 	l.next += len(keys)
-	l.enter(g)
+	// What depart asks for is most, and should have come for the most part before look asks
+	// for more: enter is between the two.
 	l.depart(l.group(1))
+	l.enter(g)
 	l.look(l.group(2))
 	err := l.land(l.group(3))
 	l.turns++
