@@ -320,6 +320,21 @@ func keysOf(t *testing.T, tb *Table, home, n int) (keys [][]byte) {
 	return keys
 }
 
+// TestLookupManyOfTheEmptyKey: a slot that leads to a pair outside says that it has a key
+// of no bytes, which is none.
+func TestLookupManyOfTheEmptyKey(t *testing.T) {
+	tb := newTable(t, Config{})
+	want := bytes.Repeat([]byte("outside"), 10)
+	mustRun(t, tb.m, func(tx *txn.Tx) error { return tb.Put(tx, nil, want) })
+	if err := tb.LookupMany([][]byte{nil}, func(_ int, value []byte, ok bool) {
+		if !ok || !bytes.Equal(value, want) {
+			t.Errorf("found %v: %q", ok, value)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLookupManyOfOneKey: a value of many lines, changed as fast as can be, is seen
 // as one writer left it.
 func TestLookupManyOfOneKey(t *testing.T) {
