@@ -28,10 +28,7 @@ func TestBlockHeadersOfAnEvictedPrimary(t *testing.T) {
 			id = p.Addr.Region()
 		})
 		g.both(evicted, g.world.Cut)
-		g.until("the others have gone on", func() bool {
-			_, isMember := g.up[0].Membership().Configuration().Member(evicted)
-			return !isMember && !g.up[0].Membership().Status().Recovering
-		})
+		g.goneOnWithout(evicted)
 		p, _ := g.up[0].Membership().Configuration().Placement(id)
 		off, n := g.up[p.Primary].replica(id).Table()
 		tables := func() (all [][]byte) {
@@ -68,4 +65,13 @@ func (g *members) both(id rdma.MachineID, f func(from, to rdma.MachineID)) {
 			f(other, id)
 		}
 	}
+}
+
+// goneOnWithout waits until a machine is no member any more and the others have recovered.
+func (g *members) goneOnWithout(id rdma.MachineID) {
+	g.Helper()
+	g.until("the others have gone on", func() bool {
+		_, isMember := g.up[0].Membership().Configuration().Member(id)
+		return !isMember && !g.up[0].Membership().Status().Recovering
+	})
 }

@@ -90,16 +90,6 @@ func TestLookupAtAnEvictedMachine(t *testing.T) {
 	})
 }
 
-// goneOnWithout waits until a machine is no member any more.
-func (g *members) goneOnWithout(id rdma.MachineID) {
-	g.Helper()
-	g.until("the others have gone on", func() bool {
-		c := g.up[0].Membership().Configuration()
-		_, isMember := c.Member(id)
-		return !isMember
-	})
-}
-
 // TestLookupManyBeyondEviction: what a machine looks at once it has been given up, in the
 // middle of lookups together, it does not show. Keys that are not in the first place where
 // they may be, in chains here, are looked for after others of their group have been shown.

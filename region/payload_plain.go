@@ -21,16 +21,16 @@ func loadPayload(dst []byte, object unsafe.Pointer) {
 	copyLines(unsafe.Add(to, firstPayload), unsafe.Add(object, lineBytes), (len(dst)-firstPayload)/linePayload)
 }
 
-// loadRun copies a line and n more, as they are but for their versions.
-func loadRun(to, line unsafe.Pointer, n int) {
+// loadLines copies n lines, at least one, as they are but for their versions. It is for
+// where nobody can foresee how many: one of them twice costs less than a branch.
+func loadLines(to, line unsafe.Pointer, n int) {
 	from := unsafe.Add(line, versionBytes)
-	for ; n > 1; n-- {
+	for ; n > 2; n-- {
 		loadLine(to, from)
 		to, from = unsafe.Add(to, linePayload), unsafe.Add(from, lineBytes)
 	}
-	// One line twice costs less than a branch that the processor cannot foresee.
 	loadLine(to, from)
-	loadLine(unsafe.Add(to, n*linePayload), unsafe.Add(from, n*lineBytes))
+	loadLine(unsafe.Add(to, (n-1)*linePayload), unsafe.Add(from, (n-1)*lineBytes))
 }
 
 // loadLine is copyLine, and not inlined: it would compute the address of each part anew.

@@ -13,12 +13,9 @@ import (
 // payload moves in atomic words through a line on the stack.
 
 func loadPayload(dst []byte, object unsafe.Pointer) {
-	line := loadLine(object)
-	copy(dst, line[HeaderBytes:])
-	for dst = dst[firstPayload:]; len(dst) > 0; dst = dst[linePayload:] {
-		object = unsafe.Add(object, lineBytes)
-		line = loadLine(object)
-		copy(dst[:linePayload], line[versionBytes:])
+	copyFirst(unsafe.Pointer(unsafe.SliceData(dst)), object)
+	if rest := dst[firstPayload:]; len(rest) > 0 {
+		loadLines(unsafe.Pointer(unsafe.SliceData(rest)), unsafe.Add(object, lineBytes), len(rest)/linePayload)
 	}
 }
 
@@ -28,12 +25,12 @@ func copyFirst(to, object unsafe.Pointer) {
 	copy(unsafe.Slice((*byte)(to), firstPayload), line[HeaderBytes:])
 }
 
-// loadRun copies a line and n more, as they are but for their versions.
-func loadRun(to, line unsafe.Pointer, n int) {
-	dst := unsafe.Slice((*byte)(to), (n+1)*linePayload)
-	for i := range n + 1 {
-		from := loadLine(unsafe.Add(line, i*lineBytes))
-		copy(dst[i*linePayload:][:linePayload], from[versionBytes:])
+// loadLines copies n lines, as they are but for their versions.
+func loadLines(to, line unsafe.Pointer, n int) {
+	for dst := unsafe.Slice((*byte)(to), n*linePayload); len(dst) > 0; dst = dst[linePayload:] {
+		from := loadLine(line)
+		copy(dst[:linePayload], from[versionBytes:])
+		line = unsafe.Add(line, lineBytes)
 	}
 }
 

@@ -145,7 +145,7 @@ func (v View) Touch(from, to int) { v.TouchLines(v.class.Lines(from, to)) }
 // TouchLines is Touch of what is on these lines.
 func (v View) TouchLines(l Lines) {
 	if v.object != nil && !l.isEmpty() {
-		prefetch.Lines(unsafe.Add(v.object, l.first*lineBytes), l.last+1-l.first)
+		prefetch.Lines(unsafe.Add(v.object, l.first*lineBytes), l.count())
 	}
 }
 
@@ -177,15 +177,15 @@ func (v View) Load(dst []byte, from, to int) {
 		}
 		l.first = 1
 	}
-	loadRun(unsafe.Add(begin, payloadBefore(l.first)), unsafe.Add(v.object, l.first*lineBytes), l.last-l.first)
+	loadLines(unsafe.Add(begin, payloadBefore(l.first)), unsafe.Add(v.object, l.first*lineBytes), l.count())
 }
 
 // LoadLines copies lines to dst, which is as long as they are or longer. They come one after
 // the other, the first one at the beginning: Lines.Place says where in them what is.
 func (v View) LoadLines(dst []byte, l Lines) {
-	if n := l.last - l.first; v.object != nil && n >= 0 {
-		_ = dst[n*linePayload+linePayload-1]
-		loadRun(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(v.object, l.first*lineBytes), n)
+	if v.object != nil && !l.isEmpty() {
+		_ = dst[l.Len()-1]
+		loadLines(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(v.object, l.first*lineBytes), l.count())
 	}
 }
 
@@ -245,13 +245,15 @@ func (c Class) Lines(from, to int) Lines {
 }
 
 // Len returns how many bytes LoadLines copies.
-func (l Lines) Len() int { return (l.last + 1 - l.first) * linePayload }
+func (l Lines) Len() int { return l.count() * linePayload }
 
 // Place returns where LoadLines copies byte i of the payload to, which must be on these
 // lines.
 func (l Lines) Place(i int) int { return i - payloadBefore(l.first) }
 
-func (l Lines) isEmpty() bool { return l.first > l.last }
+func (l Lines) count() int { return l.last + 1 - l.first }
+
+func (l Lines) isEmpty() bool { return l.count() <= 0 }
 
 // lineOf returns the line that holds byte i of an object's payload.
 func lineOf(i int) int { return (i + linePayload - firstPayload) / linePayload }

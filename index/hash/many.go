@@ -275,17 +275,17 @@ func (l *pipeline) land(g *group) error {
 				continue
 			}
 		}
-		if err := l.settle(g.first+k, g, k); err != nil {
+		if err := l.settle(g, k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle answers the i-th key of all, which is the k-th of group g, if land cannot by the
-// first slot that may have it.
-func (l *pipeline) settle(i int, g *group, k int) error {
-	f, key, page := &g.flights[k], g.keys[k], l.pages[k]
+// settle answers the k-th key of a group, if land cannot by the first slot that may have
+// it. Membership is confirmed again, for this is looked at after others have been answered.
+func (l *pipeline) settle(g *group, k int) error {
+	i, f, key, page := g.first+k, &g.flights[k], g.keys[k], l.pages[k]
 	var value []byte
 	at := undecided
 	switch f.outlook {

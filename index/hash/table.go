@@ -103,7 +103,8 @@ type opened struct {
 	slotBits uint
 }
 
-// An extent is where a slot's data is in a bucket, and where in these lines.
+// An extent is the lines of a bucket that a slot's data is on, and where in them it begins
+// (region.Lines.Place).
 type extent struct {
 	lines region.Lines
 	place int
