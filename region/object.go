@@ -52,6 +52,17 @@ func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 	return 0, ErrLocked
 }
 
+// loadPayload copies the payload of an object of the class whose capacity dst
+// has, without regard for writers: the caller compares headers. No pointer is
+// ever one past the end of object or dst, where the next allocation begins.
+func loadPayload(dst []byte, object unsafe.Pointer) {
+	copyFirst(unsafe.Pointer(unsafe.SliceData(dst)), object)
+	for i := firstPayload; i < len(dst); i += linePayload {
+		object = unsafe.Add(object, lineBytes)
+		copyLine(unsafe.Pointer(&dst[i]), unsafe.Add(object, versionBytes))
+	}
+}
+
 // Unpack copies the payload of p's object from raw, the p.Class().Size() bytes
 // that a NIC read at its address, into dst[:p.Capacity()]. ErrLocked and ErrTorn
 // ask for another read, ErrFreed says that the object is gone, and ErrBadPtr

@@ -13,14 +13,6 @@ import (
 // atomic one and of a call; but it drops the first of two plain stores to one
 // place within a block. Hence one function per step of a write, never inlined.
 
-// loadPayload copies the payload of an object of the class whose capacity dst
-// has, without regard for writers: the caller compares headers.
-func loadPayload(dst []byte, object unsafe.Pointer) {
-	to := unsafe.Pointer(unsafe.SliceData(dst))
-	copyFirst(to, object)
-	copyLines(unsafe.Add(to, firstPayload), unsafe.Add(object, lineBytes), (len(dst)-firstPayload)/linePayload)
-}
-
 // loadLines copies n lines, at least one, as they are but for their versions. It is for
 // where nobody can foresee how many: one of them twice costs less than a branch.
 func loadLines(to, line unsafe.Pointer, n int) {
@@ -49,14 +41,6 @@ func equalBytes(b []byte, with unsafe.Pointer) bool {
 			binary.NativeEndian.Uint64(b[n-8:]) == *(*uint64)(unsafe.Add(with, n-8))
 	}
 	return bytes.Equal(b, unsafe.Slice((*byte)(with), len(b)))
-}
-
-// copyLines copies the payload of n lines, none of them an object's first.
-func copyLines(to, from unsafe.Pointer, n int) {
-	for range n {
-		copyLine(to, unsafe.Add(from, versionBytes))
-		to, from = unsafe.Add(to, linePayload), unsafe.Add(from, lineBytes)
-	}
 }
 
 // A part is what one move copies. Longer ones the compiler makes calls.

@@ -12,53 +12,44 @@ import (
 // Where plain accesses may be reordered, and where the race detector watches,
 // payload moves in atomic words through a line on the stack.
 
-func loadPayload(dst []byte, object unsafe.Pointer) {
-	copyFirst(unsafe.Pointer(unsafe.SliceData(dst)), object)
-	if rest := dst[firstPayload:]; len(rest) > 0 {
-		loadLines(unsafe.Pointer(unsafe.SliceData(rest)), unsafe.Add(object, lineBytes), len(rest)/linePayload)
-	}
-}
-
 // copyFirst copies the payload of an object's first line.
 func copyFirst(to, object unsafe.Pointer) {
-	line := loadLine(object)
+	line := wordsOf(object)
 	copy(unsafe.Slice((*byte)(to), firstPayload), line[HeaderBytes:])
+}
+
+// copyLine copies the payload of any other line.
+func copyLine(to, from unsafe.Pointer) {
+	line := wordsOf(unsafe.Add(from, -versionBytes))
+	copy(unsafe.Slice((*byte)(to), linePayload), line[versionBytes:])
 }
 
 // loadLines copies n lines, as they are but for their versions.
 func loadLines(to, line unsafe.Pointer, n int) {
-	for dst := unsafe.Slice((*byte)(to), n*linePayload); len(dst) > 0; dst = dst[linePayload:] {
-		from := loadLine(line)
-		copy(dst[:linePayload], from[versionBytes:])
-		line = unsafe.Add(line, lineBytes)
+	for i := range n {
+		copyLine(unsafe.Add(to, i*linePayload), unsafe.Add(line, i*lineBytes+versionBytes))
 	}
 }
 
 // loadBytes copies bytes of one line to dst.
 func loadBytes(dst []byte, from unsafe.Pointer) {
-	if len(dst) == 0 {
-		return // where the next object begins, or none
-	}
 	at := int(uintptr(from) % lineBytes)
-	line := loadLine(unsafe.Add(from, -at))
+	line := wordsOf(unsafe.Add(from, -at))
 	copy(dst, line[at:])
 }
 
 // equalBytes compares b with bytes of one line.
 func equalBytes(b []byte, with unsafe.Pointer) bool {
-	if len(b) == 0 {
-		return true
-	}
 	at := int(uintptr(with) % lineBytes)
-	line := loadLine(unsafe.Add(with, -at))
+	line := wordsOf(unsafe.Add(with, -at))
 	return bytes.Equal(b, line[at:at+len(b)])
 }
 
-func loadLine(from unsafe.Pointer) (line [lineBytes]byte) {
+func wordsOf(line unsafe.Pointer) (copied [lineBytes]byte) {
 	for i := 0; i < lineBytes; i += 8 {
-		binary.LittleEndian.PutUint64(line[i:], atomic.LoadUint64((*uint64)(unsafe.Add(from, i))))
+		binary.LittleEndian.PutUint64(copied[i:], atomic.LoadUint64((*uint64)(unsafe.Add(line, i))))
 	}
-	return line
+	return copied
 }
 
 func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {

@@ -203,6 +203,9 @@ func (v View) Word(i int) uint64 {
 // is not that much. The zero View has neither words nor bytes.
 func (v View) Copy(dst []byte, from int) {
 	place := v.place(from, len(dst))
+	if len(dst) == 0 {
+		return // place may be where the next object begins, or none
+	}
 	for n := lineBytes - place%lineBytes; n < len(dst); n = linePayload {
 		loadBytes(dst[:n], unsafe.Add(v.object, place))
 		dst, place = dst[n:], place+n+versionBytes
@@ -213,6 +216,9 @@ func (v View) Copy(dst []byte, from int) {
 // Equal reports whether b is what the payload has from byte from on.
 func (v View) Equal(b []byte, from int) bool {
 	place := v.place(from, len(b))
+	if len(b) == 0 {
+		return true
+	}
 	for n := lineBytes - place%lineBytes; n < len(b); n = linePayload {
 		if !equalBytes(b[:n], unsafe.Add(v.object, place)) {
 			return false

@@ -343,3 +343,36 @@ func TestViewNeverAcceptsAMixture(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestNothingPointsBeyond copies whole objects, each an allocation with another right
+// behind it. A pointer one past its end would keep that one alive, or be none that the
+// garbage collector accepts. Builds with checkptr, such as with -race, end at it.
+func TestNothingPointsBeyond(t *testing.T) {
+	for _, c := range []Class{0, 1, 2, 3} {
+		for range 100 {
+			words := make([]uint64, c.Size()/8)
+			for i := range words {
+				words[i] = rand.Uint64()
+			}
+			v := View{object: unsafe.Pointer(&words[0]), class: c}
+			want, loaded := make([]byte, c.Capacity()), make([]byte, c.Capacity())
+			loadPayload(want, v.object)
+			if v.Load(loaded, 0, len(loaded)); !bytes.Equal(loaded, want) || !v.Equal(want, 0) {
+				t.Fatalf("class %d: %x, %x", c, loaded, want)
+			}
+			if v.Copy(loaded, 0); !bytes.Equal(loaded, want) {
+				t.Fatalf("class %d copied: %x, want %x", c, loaded, want)
+			}
+			if v.Copy(nil, len(want)); !v.Equal(nil, len(want)) {
+				t.Fatalf("class %d: nothing does not equal nothing", c)
+			}
+			if last := c.Lines(len(want)-1, len(want)); c > 0 {
+				lines := make([]byte, last.Len())
+				v.LoadLines(lines, last)
+				if !bytes.HasSuffix(want, lines) {
+					t.Fatalf("class %d: last line %x of %x", c, lines, want)
+				}
+			}
+		}
+	}
+}
