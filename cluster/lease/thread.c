@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,13 +250,30 @@ static void gather(pthread_t thread) {
 	(void)pthread_setaffinity_np(thread, sizeof last, &last);
 }
 
+// The process's signals are for its other threads: Go's handler would run here, at the
+// highest priority, with code and memory that are not pinned. What the thread's own
+// instructions cause is not blocked, so that Go says where they went wrong.
+static int create_without_signals(struct lease_thread *t, const pthread_attr_t *attr) {
+	sigset_t others, before;
+	sigfillset(&others);
+	const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		sigdelset(&others, own[i]);
+	int err = pthread_sigmask(SIG_SETMASK, &others, &before);
+	if (err)
+		return err;
+	err = pthread_create(&t->thread, attr, run, t);
+	(void)pthread_sigmask(SIG_SETMASK, &before, 0); // as it was: cannot fail
+	return err;
+}
+
 static int start_thread(struct lease_thread *t, int want) {
 	pthread_attr_t attr;
 	int err = pthread_attr_init(&attr);
 	if (err)
 		return err;
 	pthread_attr_setstack(&attr, t->stack, STACK_BYTES);
-	err = pthread_create(&t->thread, &attr, run, t);
+	err = create_without_signals(t, &attr);
 	pthread_attr_destroy(&attr);
 	if (!err)
 		(void)pthread_setname_np(t->thread, LEASE_THREAD_NAME);

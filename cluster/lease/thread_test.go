@@ -5,9 +5,11 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,22 +180,12 @@ func TestPaper5_1_OwnThreadAtHighestPriority(t *testing.T) {
 // lease threads.
 func leaseThreads(t *testing.T) (threads [][2]int) {
 	t.Helper()
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, task := range tasks {
-		stat, err := os.ReadFile("/proc/self/task/" + task.Name() + "/stat")
-		if err != nil {
-			continue // has ended
-		}
-		before, after, _ := strings.Cut(string(stat), ") ")
-		if !strings.HasSuffix(before, "(farmsql-lease") {
-			continue
-		}
+	for stat := range leaseTasks(t, "stat") {
+		_, after, _ := strings.Cut(stat, ") ")
 		fields := strings.Fields(after) // from the third on, see proc(5)
 		var one [2]int
 		for i, at := range []int{40, 41} {
+			var err error
 			if one[i], err = strconv.Atoi(fields[at-3]); err != nil {
 				t.Fatal(err)
 			}
@@ -201,6 +193,73 @@ func leaseThreads(t *testing.T) (threads [][2]int) {
 		threads = append(threads, one)
 	}
 	return threads
+}
+
+// leaseTasks returns what a file of /proc says of each lease thread of this process.
+func leaseTasks(t *testing.T, file string) iter.Seq[string] {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(string) bool) {
+		for _, task := range tasks {
+			folder := "/proc/self/task/" + task.Name() + "/"
+			name, _ := os.ReadFile(folder + "comm")
+			said, err := os.ReadFile(folder + file)
+			if err != nil || !strings.HasPrefix(string(name), "farmsql-lease") {
+				continue // has ended, or is another
+			}
+			if !yield(string(said)) {
+				return
+			}
+		}
+	}
+}
+
+// Signals that anybody sends to the process must not keep the thread from its leases,
+// which Go's handler would: all are blocked there, and the thread that starts it has
+// its own as before.
+func TestThreadTakesNoSignals(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	blocked := func(status string) (mask uint64) {
+		_, after, _ := strings.Cut(status, "SigBlk:")
+		if _, err := fmt.Sscanf(after, "%x", &mask); err != nil {
+			t.Fatalf("no mask in %q: %v", status, err)
+		}
+		return mask
+	}
+	ours := func() uint64 {
+		status, err := os.ReadFile("/proc/thread-self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return blocked(string(status))
+	}
+	before := ours()
+	startThread(t, rand.Uint64(), 0, new(noticed), time.Second)
+	if after := ours(); after != before {
+		t.Errorf("%#x were blocked where it was started, now %#x are", before, after)
+	}
+	threads := 0
+	for status := range leaseTasks(t, "status") {
+		threads++
+		mask := blocked(status)
+		for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD, syscall.SIGPROF, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGALRM} {
+			if mask&(1<<(s-1)) == 0 {
+				t.Errorf("%v is not blocked", s)
+			}
+		}
+		for _, s := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP} {
+			if mask&(1<<(s-1)) != 0 {
+				t.Errorf("%v, which an instruction causes, is blocked", s)
+			}
+		}
+	}
+	if threads == 0 {
+		t.Error("there is no lease thread")
+	}
 }
 
 // TestPaper5_1_OwnDatagrams: lease messages share no queue with others: they are
