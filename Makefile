@@ -1,7 +1,8 @@
 # Everything here is a plain go command; the tag gms_pure_go keeps
 # go-mysql-server from needing the C library ICU.
-TAGS := gms_pure_go
-GO   ?= go
+TAGS   := gms_pure_go
+GO     ?= go
+GOTEST ?= $(GO) test
 
 .PHONY: serve test race lint bench build profile clean
 
@@ -10,11 +11,12 @@ GO   ?= go
 serve: build
 	bin/farmsql serve
 
-# All tests. go test says nothing of what it skips, so this does.
+# All tests. go test says nothing of what it skips, so this does; .ci/run lists every
+# test that skips itself, with gotestsum for GOTEST.
 test:
 	@for p in mariadb sysbench mariadb-install-db; do command -v $$p >/dev/null || echo "skipping the tests with $$p, which is not installed"; done
 	$(GO) vet -tags $(TAGS) ./...
-	$(GO) test -tags $(TAGS) ./...
+	$(GOTEST) -tags $(TAGS) ./...
 
 # Race builds keep regions on the Go heap, whose size the skipped test limits.
 race:
