@@ -12,11 +12,20 @@ import (
 // What is appended to the name of Options.Profile, which itself is the processor
 // time's.
 const (
-	profileAllocs     = ".allocs"
-	profileAllocsBase = ".allocs.base"
-	profileMutex      = ".mutex"
-	profileBlock      = ".block"
+	ProfileAllocs     = ".allocs"      // since the process began
+	ProfileAllocsBase = ".allocs.base" // until the profile begins
+	ProfileMutex      = ".mutex"       // waits for locks
+	ProfileBlock      = ".block"       // waits for anything
 )
+
+// ProfilesOf returns the files of another kind beside those of the processor time.
+func ProfilesOf(files []string, kind string) []string {
+	of := make([]string, len(files))
+	for i, file := range files {
+		of[i] = file + kind
+	}
+	return of
+}
 
 // While there is a profile, every tenth wait for a lock is recorded, and of waits for
 // anything those of 10 µs and more, shorter ones in proportion: few enough to leave the
@@ -42,14 +51,14 @@ func beginProfile(file string) (end func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	p := &profiler{file: file, taken: make(map[string]*bytes.Buffer)}
-	for _, suffix := range []string{"", profileAllocs, profileAllocsBase, profileMutex, profileBlock} {
+	for _, suffix := range []string{"", ProfileAllocs, ProfileAllocsBase, ProfileMutex, ProfileBlock} {
 		p.taken[suffix] = new(bytes.Buffer)
 	}
 	// A file that cannot be written is to be known now, not after all has been measured.
 	if err := p.write(); err != nil {
 		return nil, err
 	}
-	p.takeAllocs(profileAllocsBase)
+	p.takeAllocs(ProfileAllocsBase)
 	if err := pprof.StartCPUProfile(p.taken[""]); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
@@ -63,9 +72,9 @@ func (p *profiler) end() error {
 	pprof.StopCPUProfile()
 	runtime.SetBlockProfileRate(0)
 	runtime.SetMutexProfileFraction(p.mutexFraction)
-	p.takeAllocs(profileAllocs) // before the others, which allocate
-	p.take("mutex", profileMutex)
-	p.take("block", profileBlock)
+	p.takeAllocs(ProfileAllocs) // before the others, which allocate
+	p.take("mutex", ProfileMutex)
+	p.take("block", ProfileBlock)
 	return p.write()
 }
 

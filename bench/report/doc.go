@@ -7,6 +7,8 @@
 //
 //	FOLDER/tatp-1m.2.json     what the second run of tatp-1m has measured
 //	FOLDER/tatp-1m.2.log      its command line, and what it printed
+//	FOLDER/NAME.1.profile     its profiles, if it is one that is profiled, with more
+//	                          endings: of each process, allocations, waits
 //
 // A result that is there already, of the same command line, is not measured again: a
 // report may be interrupted at any time and gone on with, or be put together from

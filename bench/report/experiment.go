@@ -22,6 +22,8 @@ type experiment struct {
 	// isLarge says that it takes many minutes, or most of the memory: it is left out
 	// unless all that is large, or it, or its group, is asked for.
 	isLarge bool
+	// isProfiled says that profiles are taken, into files beside the result.
+	isProfiled bool
 }
 
 // quickValues are of flags in a run that is only to see that it works: the program
@@ -38,7 +40,7 @@ var quickValues = map[string]string{
 	"--runs":        "1",
 }
 
-// quickMore are flags that a group of experiments is given besides then.
+// quickMore are flags that a benchmark is given besides then.
 var quickMore = map[string][]string{
 	"tpcc":    {"--customers", "20", "--items", "50"},
 	"micro":   {"-short"},
@@ -69,7 +71,7 @@ func (e experiment) command(o *Options, n int) []string {
 				args[i+1] = v
 			}
 		}
-		args = append(args, quickMore[e.group()]...)
+		args = append(args, quickMore[e.benchmark()]...)
 	}
 	switch e.tool {
 	case goTest:
@@ -92,4 +94,13 @@ func (e experiment) isAskedFor(names []string) bool {
 func (e experiment) group() string {
 	group, _, _ := strings.Cut(e.name, "-")
 	return group
+}
+
+// benchmark is what farmsql bench runs, or the group where another tool does.
+func (e experiment) benchmark() string {
+	if e.tool != farmsqlBench {
+		return e.group()
+	}
+	name, _, _ := strings.Cut(e.args, " ")
+	return name
 }

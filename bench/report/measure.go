@@ -118,6 +118,9 @@ func Measure(ctx context.Context, o Options) error {
 	return nil
 }
 
+// profileEnding is what the name of a run's profiles has after the run's.
+const profileEnding = ".profile"
+
 // file is the name of a run's file.
 func (o *Options) file(t turn, ending string) string {
 	name := t.name + "." + strconv.Itoa(t.n)
@@ -163,6 +166,9 @@ func (o *Options) run(ctx context.Context, t turn) error {
 		return err
 	}
 	argv := t.command(o, t.n)
+	if t.isProfiled {
+		argv = append(argv, "--profile", o.file(t, profileEnding))
+	}
 	if t.tool != goTest {
 		argv = append(argv, "--json", part)
 	}

@@ -23,6 +23,7 @@ var sections = []section{
 	{"failure", experimentsOf(failures, func(v variant) experiment { return v.experiment }), (*page).failure},
 	{"lease", []experiment{leases}, (*page).lease},
 	{"compare", []experiment{compare}, (*page).compare},
+	{"profiles", experimentsOf(profiles, func(v variant) experiment { return v.experiment }), (*page).profiles},
 	{"micro", []experiment{micro}, (*page).micro},
 }
 

@@ -25,7 +25,7 @@ func TestBenchReport(t *testing.T) {
 	if err := os.WriteFile(docs, text, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"bench", "report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs, "--only", "tatp,tpcc,kv,tao,lease,failure-cm"}
+	args := []string{"bench", "report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs, "--only", "tatp,tpcc,kv,tao,lease,failure-cm,profile"}
 	status, _, errs := execute(t, "", args...)
 	for range 10 { // what the computer was too busy for is measured again, and nothing else
 		if status == 0 || !strings.Contains(errs, "no transaction ended") {
@@ -40,7 +40,7 @@ func TestBenchReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"figures mean nothing", "| the same: new orders | ", "(benchmarks/tatp-open-3.svg)", "(benchmarks/leases.svg)", "(benchmarks/failure-cm.svg)", "M rows | not measured"} {
+	for _, want := range []string{"figures mean nothing", "| the same: new orders | ", "(benchmarks/tatp-open-3.svg)", "(benchmarks/leases.svg)", "(benchmarks/failure-cm.svg)", "M rows | not measured", "| TPC-C, 3 machines |", "It waits for locks"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -23,8 +23,8 @@ var layers = [][]string{
 	{"sql/wire"},
 	{"console"},
 	{"."},
-	{"bench", "bench/load", "bench/micro", "bench/micro/table"},
-	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure"},
+	{"bench", "bench/load", "bench/micro", "bench/micro/table", "bench/costs"},
+	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure", "bench/costs/coststest"},
 	{"bench/compare", "bench/report"},
 	{"cmd/farmsql"},
 	{"sql/enginetest"}, // go-mysql-server's own tests, on our engine

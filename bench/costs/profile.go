@@ -1,0 +1,143 @@
+package costs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// ErrProfile is what every complaint about a profile is.
+var ErrProfile = errors.New("costs: a profile cannot be used")
+
+// Weights of samples, as the profiles of Go's runtime name them.
+const (
+	ProcessorTime = "cpu"           // nanoseconds
+	Objects       = "alloc_objects" // allocated
+	Bytes         = "alloc_space"
+	Waited        = "delay" // nanoseconds, for locks
+)
+
+// A Profile is the samples of one or more processes that do the same.
+type Profile struct {
+	samples []sample
+	// Total is the weight of all samples.
+	Total int64
+}
+
+type sample struct {
+	stack  []string // functions, the innermost first, without the module's path
+	weight int64
+}
+
+// A Part is what some of the samples have in common.
+type Part struct {
+	Name   string
+	Weight int64
+}
+
+// Read reads profiles, one file of each process, and weighs their samples.
+func Read(weight string, files ...string) (*Profile, error) {
+	p := &Profile{}
+	for _, file := range files {
+		if err := p.add(weight, file, 1); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Subtract takes away what was in other profiles already, those of the same processes at
+// an earlier time.
+func (p *Profile) Subtract(weight string, files ...string) error {
+	for _, file := range files {
+		if err := p.add(weight, file, -1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Profile) add(weight, file string, sign int64) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrProfile, err)
+	}
+	defer f.Close()
+	read, err := profile.Parse(f)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrProfile, file, err)
+	}
+	at := slices.IndexFunc(read.SampleType, func(t *profile.ValueType) bool { return t.Type == weight })
+	if at < 0 {
+		return fmt.Errorf("%w: %s has no %s", ErrProfile, file, weight)
+	}
+	for _, s := range read.Sample {
+		p.samples = append(p.samples, sample{stackOf(s), sign * s.Value[at]})
+		p.Total += sign * s.Value[at]
+	}
+	return nil
+}
+
+// Module is what the names of this module's functions begin with in profiles.
+const Module = "github.com/farmsql/farmsql/"
+
+// inModule begins the names of its functions in a stack, and nobody else's.
+const inModule = "/"
+
+func stackOf(s *profile.Sample) (stack []string) {
+	for _, l := range s.Location {
+		for _, line := range l.Line {
+			name := line.Function.Name
+			if own, ok := strings.CutPrefix(name, Module); ok {
+				name = inModule + own
+			}
+			stack = append(stack, name)
+		}
+	}
+	return stack
+}
+
+// Places are the samples by the innermost function of this module, the largest first:
+// where it asks for memory, or waits.
+func (p *Profile) Places() []Part {
+	return p.parts(func(stack []string) string {
+		for _, f := range stack {
+			if own, ok := strings.CutPrefix(f, inModule); ok {
+				return withoutTypes(own)
+			}
+		}
+		return "outside of this module"
+	})
+}
+
+// withoutTypes leaves out the type arguments of a function's name.
+func withoutTypes(name string) string {
+	begin, end := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']')
+	if begin < 0 || end < begin {
+		return name
+	}
+	return name[:begin] + name[end+1:]
+}
+
+// parts adds up the weights of samples by what of says of them.
+func (p *Profile) parts(of func(stack []string) string) (parts []Part) {
+	index := make(map[string]int)
+	for _, s := range p.samples {
+		name := of(s.stack)
+		i, ok := index[name]
+		if !ok {
+			i = len(parts)
+			index[name] = i
+			parts = append(parts, Part{Name: name})
+		}
+		parts[i].Weight += s.weight
+	}
+	parts = slices.DeleteFunc(parts, func(p Part) bool { return p.Weight <= 0 })
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Weight, a.Weight) })
+	return parts
+}

@@ -1,0 +1,188 @@
+package report
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/bench/costs"
+)
+
+// profiles are what is profiled. A machine that is a process has its own profile.
+var profiles = []variant{
+	{"TATP, 1 machine", profiled("profile-tatp", "tatp --subscribers 1000000")},
+	{"TPC-C, 1 machine", profiled("profile-tpcc", "tpcc --warehouses 1")},
+	{"TATP, 3 machines", profiled("profile-tatp-shm-3", "tatp --subscribers 300000"+three)},
+	{"TPC-C, 3 machines", profiled("profile-tpcc-shm-3", "tpcc --warehouses 3"+three)},
+}
+
+func profiled(name, args string) experiment {
+	return experiment{name: name, args: args + worker + " --warm-up 1s --duration 10s", once: true, isProfiled: true}
+}
+
+const (
+	// costMin is what part of the processor time a cost must have, in one of the
+	// set-ups, for a row of its own.
+	costMin = 0.02
+	// largest is how many costs of a set-up stand out, and how many places are named
+	// where memory is allocated or a lock is waited for.
+	largest = 3
+)
+
+// A profiledRun is what one of the profiles has measured.
+type profiledRun struct {
+	variant
+	result *bench.Result
+	files  []string     // of the processor time, one of each process
+	costs  []costs.Part // the largest first
+	total  int64        // their weight
+}
+
+// profiles says what transactions cost.
+func (p *page) profiles() error {
+	var runs []*profiledRun
+	for _, v := range profiles {
+		if len(p.runs[v.name]) == 0 {
+			p.line("%s: %s.\n", v.label, notMeasured)
+			continue
+		}
+		run, err := p.profiledRun(v)
+		if err != nil {
+			return fmt.Errorf("report: %s: %w", v.name, err)
+		}
+		runs = append(runs, run)
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	p.costs(runs)
+	for _, run := range runs {
+		if err := p.allocationsAndLocks(run); err != nil {
+			return fmt.Errorf("report: %s: %w", run.name, err)
+		}
+	}
+	p.line("")
+	return nil
+}
+
+func (p *page) profiledRun(v variant) (*profiledRun, error) {
+	files, err := p.o.profileFiles(turn{v.experiment, 1})
+	if err != nil {
+		return nil, err
+	}
+	c, err := costs.Read(costs.ProcessorTime, files...)
+	if err != nil {
+		return nil, err
+	}
+	return &profiledRun{v, p.runs[v.name][0].results[0], files, c.Costs(), c.Total}, nil
+}
+
+// profileFiles returns the files of a run's processor time.
+func (o *Options) profileFiles(t turn) ([]string, error) {
+	file := o.file(t, profileEnding)
+	all, err := filepath.Glob(file + "*")
+	if err != nil {
+		return nil, err
+	}
+	// Those of other things are named like them, with an ending of their own.
+	all = slices.DeleteFunc(all, func(name string) bool { return strings.Trim(strings.TrimPrefix(name, file), ".0123456789") != "" })
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s is missing: remove the result to measure it again", file)
+	}
+	return all, nil
+}
+
+// costs is the table of costs, in parts of what a transaction takes, and what they are.
+func (p *page) costs(runs []*profiledRun) {
+	header, total := []string{"µs of a transaction (% of its processor time)"}, []string{"all"}
+	for _, run := range runs {
+		header, total = append(header, run.label), append(total, number(run.result.Processor))
+	}
+	rows, why := [][]string{total}, []string(nil)
+	var small []costs.Cost
+	for _, c := range costs.All() {
+		if !slices.ContainsFunc(runs, func(run *profiledRun) bool { return run.part(c) >= costMin }) {
+			small = append(small, c)
+			continue
+		}
+		rows, why = append(rows, costRow(c.Name, runs, c)), append(why, fmt.Sprintf("- %s: %s", c.Name, c.Why))
+	}
+	rows = append(rows, costRow(costs.Rest, runs, append(small, costs.Cost{Name: costs.Rest})...))
+	p.table(header, rows)
+	p.line("The %d largest of each are bold.\n\n%s\n", largest, strings.Join(why, "\n"))
+}
+
+// costRow is a row of what costs are together.
+func costRow(name string, runs []*profiledRun, of ...costs.Cost) []string {
+	row := []string{name}
+	for _, run := range runs {
+		part := 0.0
+		for _, c := range of {
+			part += run.part(c)
+		}
+		row = append(row, run.cell(name, part))
+	}
+	return row
+}
+
+// cell is what a part of the processor time is, if it is anything to speak of.
+func (r *profiledRun) cell(name string, part float64) string {
+	text := fmt.Sprintf("%s (%.1f)", number(part*r.result.Processor), 100*part)
+	switch {
+	case part < 0.0005:
+		return ""
+	case r.isLargest(name):
+		return "**" + text + "**"
+	}
+	return text
+}
+
+// part is what part of the processor time a cost has.
+func (r *profiledRun) part(c costs.Cost) float64 {
+	for _, part := range r.costs {
+		if part.Name == c.Name {
+			return float64(part.Weight) / float64(r.total)
+		}
+	}
+	return 0
+}
+
+func (r *profiledRun) isLargest(name string) bool {
+	return slices.ContainsFunc(r.costs[:min(largest, len(r.costs))], func(p costs.Part) bool { return p.Name == name && name != costs.Rest })
+}
+
+// allocationsAndLocks says where a run allocated memory and waited for locks.
+func (p *page) allocationsAndLocks(run *profiledRun) error {
+	allocated, err := costs.Read(costs.Objects, bench.ProfilesOf(run.files, bench.ProfileAllocs)...)
+	if err == nil {
+		err = allocated.Subtract(costs.Objects, bench.ProfilesOf(run.files, bench.ProfileAllocsBase)...)
+	}
+	if err != nil {
+		return err
+	}
+	waited, err := costs.Read(costs.Waited, bench.ProfilesOf(run.files, bench.ProfileMutex)...)
+	if err != nil {
+		return err
+	}
+	res := run.result
+	p.line("- %s: %s transactions a second. A transaction makes %s allocations of %s bytes together%s. It waits for locks %s µs%s.",
+		run.label, number(res.Total.PerSecond), number(res.Allocations), number(res.AllocatedBytes), places(allocated),
+		number(float64(waited.Total)/1e3/float64(max(res.Total.Count, 1))), places(waited))
+	return nil
+}
+
+// places names where most is.
+func places(profile *costs.Profile) string {
+	var named []string
+	for _, part := range profile.Places() {
+		if share := float64(part.Weight) / float64(profile.Total); len(named) < largest && share >= costMin {
+			named = append(named, fmt.Sprintf("%.0f %% in `%s`", 100*share, part.Name))
+		}
+	}
+	if len(named) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(named, ", ")
+}
