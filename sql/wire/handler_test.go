@@ -307,6 +307,34 @@ func TestErrorsThatDependOnTheStatement(t *testing.T) {
 	}
 }
 
+// A table that is not there is named with its database where the statement tells it.
+func TestMissingTable(t *testing.T) {
+	s := startServer(t, Config{})
+	db := s.open(t, "")
+	mustExec(t, db, "create table t (a int primary key)", "create database other", "create table gone (a int primary key)",
+		"create view v as select * from gone", "drop table gone", "create table other.nothing (a int primary key)")
+	for query, want := range map[string]string{
+		"select * from nothing":                           "Table 'test.nothing' doesn't exist",
+		"select * from nothin join other.nothing":         "Table 'test.nothin' doesn't exist",
+		"select * from other.t":                           "Table 'other.t' doesn't exist",
+		"insert into missing values (1)":                  "Table 'test.missing' doesn't exist",
+		"update missing set a = 1":                        "Table 'test.missing' doesn't exist",
+		"delete from other.missing":                       "Table 'other.missing' doesn't exist",
+		"select * from t where a in (select a from none)": "Table 'test.none' doesn't exist",
+		"select * from other.nothing join nothing":        "Table 'nothing' doesn't exist", // of which database is not told
+	} {
+		_, err := db.Exec(query)
+		wantError(t, err, 1146, "42S02", want)
+	}
+	_, err := db.Exec("drop table missing")
+	wantError(t, err, 1051, "42S02", "Unknown table 'test.missing'")
+	_, err = db.Exec("select * from v")
+	wantError(t, err, 1356, "HY000", "View 'test.v' references invalid table(s)")
+	if got, want := missingTableText(nil, "test", "table not found: order, maybe you mean orders?"), "Table 'order' doesn't exist, maybe you mean orders?"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The words beside an OK once made clients see a malformed packet.
 func TestPrepareByStatement(t *testing.T) {
 	s := startServer(t, Config{})

@@ -31,6 +31,7 @@ var numberedKinds = []numbered{
 	{gms.ErrUnknownTable, 1051},
 	{gms.ErrViewDoesNotExist, 1051},
 	{gms.ErrTableNotFound, 1146},
+	{gms.ErrInvalidRefInView, 1356},
 	{gms.ErrDatabaseNotFound, 1049},
 	{gms.ErrDatabaseExists, 1007},
 	{gms.ErrNoDatabaseSelected, 1046},
@@ -229,14 +230,16 @@ func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 	return &mysql.SQLError{Num: number, State: state, Message: text, Query: e.Query}
 }
 
-// clientErrorOf is clientError for errors whose number in MySQL depends on the
-// statement: not to find something is another thing when it is to be dropped.
-func clientErrorOf(ast sqlparser.Statement, err error) error {
+// clientErrorOf is clientError for errors whose number or text in MySQL depends on the
+// statement: not to find something is another thing when it is to be dropped, and a
+// table that is not there has the name of its database, which is the current one where
+// the statement names none.
+func clientErrorOf(ast sqlparser.Statement, current string, err error) error {
 	sqlErr, ok := clientError(err).(*mysql.SQLError)
 	if !ok {
 		return err
 	}
-	number := sqlErr.Num
+	number, text := sqlErr.Num, missingTableText(ast, current, sqlErr.Message)
 	switch n := ast.(type) {
 	case *sqlparser.DDL:
 		if n.Action == sqlparser.DropStr && number == mysql.ERNoSuchTable {
@@ -251,10 +254,51 @@ func clientErrorOf(ast sqlparser.Statement, err error) error {
 			number = mysql.ERCantDropFieldOrKey
 		}
 	}
-	if number == sqlErr.Num {
+	if number == sqlErr.Num && text == sqlErr.Message {
 		return sqlErr
 	}
-	return asMySQL(&mysql.SQLError{Num: number, State: "", Message: sqlErr.Message})
+	return asMySQL(&mysql.SQLError{Num: number, State: "", Message: text})
+}
+
+// missingTable is the engine's text, with names that are like it where it knows some.
+var missingTable = regexp.MustCompile(`(?s)^table not found: (.*?)(, maybe you mean .*)?$`)
+
+// missingTableText is MySQL's text for a table that is not there, and the engine's guess
+// at what was meant; of another error it is the engine's.
+func missingTableText(ast sqlparser.Statement, current, message string) string {
+	parts := missingTable.FindStringSubmatch(message)
+	if parts == nil {
+		return message
+	}
+	name := parts[1]
+	if db := databaseOf(ast, name, current); db != "" {
+		name = db + "." + name
+	}
+	if ddl, ok := ast.(*sqlparser.DDL); ok && ddl.Action == sqlparser.DropStr {
+		return "Unknown table '" + name + "'"
+	}
+	return "Table '" + name + "' doesn't exist" + parts[2]
+}
+
+// databaseOf returns the database of a table that a statement names, or nothing if it
+// does not name it, as through a view, or names several of different databases.
+func databaseOf(ast sqlparser.Statement, table, current string) (db string) {
+	ambiguous := false
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
+		if t, ok := n.(sqlparser.TableName); ok && strings.EqualFold(t.Name.String(), table) {
+			of := t.DbQualifier.String()
+			if of == "" {
+				of = current
+			}
+			ambiguous = ambiguous || db != "" && !strings.EqualFold(db, of)
+			db = of
+		}
+		return true, nil
+	}, ast)
+	if ambiguous {
+		return ""
+	}
+	return db
 }
 
 func dropsColumn(a *sqlparser.AlterTable) bool {
