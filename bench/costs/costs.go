@@ -63,7 +63,7 @@ func inStack(name string) string {
 // isForeign reports whether a name in the table is not of this module: it has a host,
 // or is of the runtime.
 func isForeign(name string) bool {
-	return strings.HasPrefix(name, "github.com/") || strings.HasPrefix(name, "runtime.") || strings.HasPrefix(name, "time.")
+	return strings.HasPrefix(name, "github.com/") || strings.HasPrefix(name, "runtime.")
 }
 
 // lookUp finds the cost of a function by the longest name: its own, that of a function

@@ -92,7 +92,7 @@ const inModule = "/"
 func stackOf(s *profile.Sample) (stack []string) {
 	for _, l := range s.Location {
 		for _, line := range l.Line {
-			name := line.Function.Name
+			name := withoutTypes(line.Function.Name)
 			if own, ok := strings.CutPrefix(name, Module); ok {
 				name = inModule + own
 			}
@@ -108,7 +108,7 @@ func (p *Profile) Places() []Part {
 	return p.parts(func(stack []string) string {
 		for _, f := range stack {
 			if own, ok := strings.CutPrefix(f, inModule); ok {
-				return withoutTypes(own)
+				return own
 			}
 		}
 		return "outside of this module"

@@ -162,7 +162,7 @@ func (o *Options) run(ctx context.Context, t turn) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, part := o.file(t, ".json"), o.file(t, ".part")
-	if err := removeIfThere(result); err != nil {
+	if err := errors.Join(removeIfThere(result), o.removeProfiles(t)); err != nil {
 		return err
 	}
 	argv := t.command(o, t.n)

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +28,8 @@ const (
 	// costMin is what part of the processor time a cost must have, in one of the
 	// set-ups, for a row of its own.
 	costMin = 0.02
+	// lockMin is how many microseconds a transaction must wait for locks to be spoken of.
+	lockMin = 0.005
 	// largest is how many costs of a set-up stand out, and how many places are named
 	// where memory is allocated or a lock is waited for.
 	largest = 3
@@ -36,8 +40,8 @@ type profiledRun struct {
 	variant
 	result *bench.Result
 	files  []string     // of the processor time, one of each process
-	costs  []costs.Part // the largest first
-	total  int64        // their weight
+	costs  []costs.Part // the largest first, without costs.Rest
+	total  int64        // the weight of all that was profiled
 }
 
 // profiles says what transactions cost.
@@ -76,22 +80,44 @@ func (p *page) profiledRun(v variant) (*profiledRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &profiledRun{v, p.runs[v.name][0].results[0], files, c.Costs(), c.Total}, nil
+	parts := slices.DeleteFunc(c.Costs(), func(p costs.Part) bool { return p.Name == costs.Rest })
+	return &profiledRun{v, p.runs[v.name][0].results[0], files, parts, c.Total}, nil
 }
 
 // profileFiles returns the files of a run's processor time.
 func (o *Options) profileFiles(t turn) ([]string, error) {
-	file := o.file(t, profileEnding)
-	all, err := filepath.Glob(file + "*")
+	all, err := o.allProfiles(t)
 	if err != nil {
 		return nil, err
 	}
 	// Those of other things are named like them, with an ending of their own.
+	file := o.file(t, profileEnding)
 	all = slices.DeleteFunc(all, func(name string) bool { return strings.Trim(strings.TrimPrefix(name, file), ".0123456789") != "" })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s is missing: remove the result to measure it again", file)
 	}
 	return all, nil
+}
+
+// allProfiles returns all that begins with the name of a run's profile.
+func (o *Options) allProfiles(t turn) (all []string, err error) {
+	file := o.file(t, profileEnding)
+	entries, err := os.ReadDir(filepath.Dir(file))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(file)) {
+			all = append(all, filepath.Join(filepath.Dir(file), e.Name()))
+		}
+	}
+	return all, err
+}
+
+// removeProfiles removes those of a run before: there may have been more processes.
+func (o *Options) removeProfiles(t turn) error {
+	all, err := o.allProfiles(t)
+	for _, file := range all {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
 }
 
 // costs is the table of costs, in parts of what a transaction takes, and what they are.
@@ -101,28 +127,29 @@ func (p *page) costs(runs []*profiledRun) {
 		header, total = append(header, run.label), append(total, number(run.result.Processor))
 	}
 	rows, why := [][]string{total}, []string(nil)
-	var small []costs.Cost
+	left := slices.Repeat([]float64{1}, len(runs))
 	for _, c := range costs.All() {
-		if !slices.ContainsFunc(runs, func(run *profiledRun) bool { return run.part(c) >= costMin }) {
-			small = append(small, c)
+		parts := make([]float64, len(runs))
+		for i, run := range runs {
+			parts[i] = run.part(c)
+		}
+		if slices.Max(parts) < costMin {
 			continue
 		}
-		rows, why = append(rows, costRow(c.Name, runs, c)), append(why, fmt.Sprintf("- %s: %s", c.Name, c.Why))
+		for i := range left {
+			left[i] -= parts[i]
+		}
+		rows, why = append(rows, costRow(c.Name, runs, parts)), append(why, fmt.Sprintf("- %s: %s", c.Name, c.Why))
 	}
-	rows = append(rows, costRow(costs.Rest, runs, append(small, costs.Cost{Name: costs.Rest})...))
-	p.table(header, rows)
+	p.table(header, append(rows, costRow(costs.Rest, runs, left)))
 	p.line("The %d largest of each are bold.\n\n%s\n", largest, strings.Join(why, "\n"))
 }
 
-// costRow is a row of what costs are together.
-func costRow(name string, runs []*profiledRun, of ...costs.Cost) []string {
+// costRow is a row of what a cost has of each run's processor time.
+func costRow(name string, runs []*profiledRun, parts []float64) []string {
 	row := []string{name}
-	for _, run := range runs {
-		part := 0.0
-		for _, c := range of {
-			part += run.part(c)
-		}
-		row = append(row, run.cell(name, part))
+	for i, run := range runs {
+		row = append(row, run.cell(name, parts[i]))
 	}
 	return row
 }
@@ -150,7 +177,7 @@ func (r *profiledRun) part(c costs.Cost) float64 {
 }
 
 func (r *profiledRun) isLargest(name string) bool {
-	return slices.ContainsFunc(r.costs[:min(largest, len(r.costs))], func(p costs.Part) bool { return p.Name == name && name != costs.Rest })
+	return slices.ContainsFunc(r.costs[:min(largest, len(r.costs))], func(p costs.Part) bool { return p.Name == name })
 }
 
 // allocationsAndLocks says where a run allocated memory and waited for locks.
@@ -166,10 +193,12 @@ func (p *page) allocationsAndLocks(run *profiledRun) error {
 	if err != nil {
 		return err
 	}
-	res := run.result
-	p.line("- %s: %s transactions a second. A transaction makes %s allocations of %s bytes together%s. It waits for locks %s µs%s.",
-		run.label, number(res.Total.PerSecond), number(res.Allocations), number(res.AllocatedBytes), places(allocated),
-		number(float64(waited.Total)/1e3/float64(max(res.Total.Count, 1))), places(waited))
+	res, locks := run.result, "no locks"
+	if µs := float64(waited.Total) / 1e3 / float64(max(run.result.Total.Count, 1)); µs >= lockMin {
+		locks = fmt.Sprintf("locks for %s µs%s", number(µs), places(waited))
+	}
+	p.line("- %s: %s transactions a second. A transaction makes %s allocations of %s bytes together%s. It waits for %s.",
+		run.label, number(res.Total.PerSecond), number(res.Allocations), number(res.AllocatedBytes), places(allocated), locks)
 	return nil
 }
 

@@ -277,7 +277,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec fun
 		state.refreshStatus(c)
 		if !isConflict(err) {
 			h.stats.failed.Add(1)
-			return nil, clientErrorOf(st.ast, state.engine.GetCurrentDatabase(), err)
+			return nil, clientErrorOf(st, state.engine.GetCurrentDatabase(), err)
 		}
 		h.stats.conflicts.Add(1)
 		if attempt >= retries {

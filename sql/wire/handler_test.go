@@ -321,13 +321,19 @@ func TestMissingTable(t *testing.T) {
 		"update missing set a = 1":                        "Table 'test.missing' doesn't exist",
 		"delete from other.missing":                       "Table 'other.missing' doesn't exist",
 		"select * from t where a in (select a from none)": "Table 'test.none' doesn't exist",
+		"select missing.a from other.missing":             "Table 'other.missing' doesn't exist",
+		"delete missing from other.missing":               "Table 'other.missing' doesn't exist",
 		"select * from other.nothing join nothing":        "Table 'nothing' doesn't exist", // of which database is not told
 	} {
 		_, err := db.Exec(query)
 		wantError(t, err, 1146, "42S02", want)
+		_, err = db.Prepare(query)
+		wantError(t, err, 1146, "42S02", want)
 	}
 	_, err := db.Exec("drop table missing")
 	wantError(t, err, 1051, "42S02", "Unknown table 'test.missing'")
+	_, err = db.Exec("signal sqlstate '45000' set message_text = 'table not found: x'")
+	wantError(t, err, 1644, "45000", "table not found: x")
 	_, err = db.Exec("select * from v")
 	wantError(t, err, 1356, "HY000", "View 'test.v' references invalid table(s)")
 	if got, want := missingTableText(nil, "test", "table not found: order, maybe you mean orders?"), "Table 'order' doesn't exist, maybe you mean orders?"; got != want {

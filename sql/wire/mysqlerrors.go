@@ -234,12 +234,19 @@ func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 // statement: not to find something is another thing when it is to be dropped, and a
 // table that is not there has the name of its database, which is the current one where
 // the statement names none.
-func clientErrorOf(ast sqlparser.Statement, current string, err error) error {
+func clientErrorOf(st statement, current string, err error) error {
 	sqlErr, ok := clientError(err).(*mysql.SQLError)
 	if !ok {
 		return err
 	}
-	number, text := sqlErr.Num, missingTableText(ast, current, sqlErr.Message)
+	ast := st.ast
+	if ast == nil { // it has been prepared or compiled
+		ast, _ = sqlparser.Parse(st.text) // what cannot be parsed says so itself
+	}
+	number, text := sqlErr.Num, sqlErr.Message
+	if number == mysql.ERNoSuchTable {
+		text = missingTableText(ast, current, text)
+	}
 	switch n := ast.(type) {
 	case *sqlparser.DDL:
 		if n.Action == sqlparser.DropStr && number == mysql.ERNoSuchTable {
@@ -263,8 +270,8 @@ func clientErrorOf(ast sqlparser.Statement, current string, err error) error {
 // missingTable is the engine's text, with names that are like it where it knows some.
 var missingTable = regexp.MustCompile(`(?s)^table not found: (.*?)(, maybe you mean .*)?$`)
 
-// missingTableText is MySQL's text for a table that is not there, and the engine's guess
-// at what was meant; of another error it is the engine's.
+// missingTableText is MySQL's text for a table that is not there, with the engine's guess
+// at what was meant.
 func missingTableText(ast sqlparser.Statement, current, message string) string {
 	parts := missingTable.FindStringSubmatch(message)
 	if parts == nil {
@@ -280,13 +287,20 @@ func missingTableText(ast sqlparser.Statement, current, message string) string {
 	return "Table '" + name + "' doesn't exist" + parts[2]
 }
 
-// databaseOf returns the database of a table that a statement names, or nothing if it
-// does not name it, as through a view, or names several of different databases.
+// databaseOf returns the database of a table that a statement reads or changes, or
+// nothing if the statement does not say that it does, as through a view, or names tables
+// of that name in several databases.
 func databaseOf(ast sqlparser.Statement, table, current string) (db string) {
 	ambiguous := false
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
-		if t, ok := n.(sqlparser.TableName); ok && strings.EqualFold(t.Name.String(), table) {
-			of := t.DbQualifier.String()
+		switch n := n.(type) {
+		case *sqlparser.ColName, *sqlparser.StarExpr, sqlparser.TableNames:
+			return false, nil // of what a table is called, which is said elsewhere
+		case sqlparser.TableName:
+			if !strings.EqualFold(n.Name.String(), table) {
+				break
+			}
+			of := n.DbQualifier.String()
 			if of == "" {
 				of = current
 			}
