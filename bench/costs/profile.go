@@ -18,8 +18,7 @@ var ErrProfile = errors.New("costs: a profile cannot be used")
 const (
 	ProcessorTime = "cpu"           // nanoseconds
 	Objects       = "alloc_objects" // allocated
-	Bytes         = "alloc_space"
-	Waited        = "delay" // nanoseconds, for locks
+	Waited        = "delay"         // nanoseconds, for locks
 )
 
 // A Profile is the samples of one or more processes that do the same.
@@ -30,7 +29,7 @@ type Profile struct {
 }
 
 type sample struct {
-	stack  []string // functions, the innermost first, without the module's path
+	stack  []string // functions, the innermost first, inModule in place of the module's path
 	weight int64
 }
 

@@ -3,6 +3,7 @@ package coststest
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,16 +11,18 @@ import (
 	"github.com/google/pprof/profile"
 )
 
+var foreign = regexp.MustCompile(`^(runtime\.|time\.|github\.com/)`)
+
 // Write writes a profile to a file. Each stack is functions, the innermost first, with
 // spaces between them, and weighs what it is mapped to. Names that are not of the module
-// begin with "runtime." or with a host.
+// begin with "runtime." or "time.", or with a host.
 func Write(t *testing.T, file, weight string, stacks map[string]int64) {
 	t.Helper()
 	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: weight, Unit: "nanoseconds"}}}
 	for stack, n := range stacks {
 		sample := &profile.Sample{Value: []int64{1, n}}
 		for name := range strings.FieldsSeq(stack) {
-			if !strings.HasPrefix(name, "runtime.") && !strings.HasPrefix(name, "github.com/") {
+			if !foreign.MatchString(name) {
 				name = costs.Module + name
 			}
 			f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name}
