@@ -39,22 +39,53 @@ type Placement struct {
 	// Group is the first of the regions that are co-located with this one. All
 	// regions of a group have the same replicas.
 	Group region.ID
+	// Away are the memories that each have all of the region, of machines that are
+	// no members: there are some only while no member has all of it. Nobody can use
+	// the region until one of them is back. Primary is the first of them then, and
+	// Backups are all Filling.
+	Away []Memory `json:",omitempty"`
 	// LastPrimaryChange and LastReplicaChange are the last configurations in
 	// which the primary and in which any replica became another machine
 	// (SOSP'15 section 5.3 step 3).
 	LastPrimaryChange, LastReplicaChange ID
 }
 
-// Replicas returns the primary and the backups.
+// A Memory names what a machine's non-volatile memory has been since it was empty,
+// through all processes that have used it.
+type Memory struct {
+	Machine rdma.MachineID
+	// Token is the random number that was drawn when the memory was empty; 0 if a
+	// program drew it that knew no tokens.
+	Token uint64
+}
+
+// matches says whether n can be m.
+func (m Memory) matches(n Memory) bool {
+	return m.Machine == n.Machine && n.Token != 0 && (m.Token == n.Token || m.Token == 0)
+}
+
+// IsAvailable says whether a member has all of the region.
+func (p Placement) IsAvailable() bool { return len(p.Away) == 0 }
+
+// Replicas returns the members that have a replica: the primary, if the region is
+// available, and the backups.
 func (p Placement) Replicas() []rdma.MachineID {
+	if !p.IsAvailable() {
+		return slices.Clone(p.Backups)
+	}
 	return append([]rdma.MachineID{p.Primary}, p.Backups...)
 }
 
-// Has says whether machine m has a replica of the region.
-func (p Placement) Has(m rdma.MachineID) bool { return p.Primary == m || slices.Contains(p.Backups, m) }
+// Has says whether machine m, a member, has a replica of the region.
+func (p Placement) Has(m rdma.MachineID) bool {
+	return p.IsPrimary(m) || slices.Contains(p.Backups, m)
+}
+
+// IsPrimary says whether machine m is the primary of the region, which is available.
+func (p Placement) IsPrimary(m rdma.MachineID) bool { return p.IsAvailable() && p.Primary == m }
 
 func (p Placement) clone() Placement {
-	p.Backups, p.Filling = slices.Clone(p.Backups), slices.Clone(p.Filling)
+	p.Backups, p.Filling, p.Away = slices.Clone(p.Backups), slices.Clone(p.Filling), slices.Clone(p.Away)
 	return p
 }
 
@@ -75,6 +106,8 @@ type Configuration struct {
 	// Incarnation of Machines[i]: the random number that its process drew when
 	// it began. A machine that has failed and come back has another one.
 	Incarnation []uint64
+	// Memory is the token of the memory of Machines[i]: see Memory.
+	Memory []uint64
 	// Capacity is how many regions Machines[i] has room for; 0 means no bound, and
 	// a negative number none.
 	Capacity []int
@@ -84,7 +117,7 @@ type Configuration struct {
 	// NextRegion is the identifier that the next region gets.
 	NextRegion region.ID
 	Regions    []Placement // ascending by Region
-	// Lost are the regions that have lost all their replicas, ascending.
+	// Lost are the regions that an operator has given up, ascending: see Forget.
 	Lost []region.ID `json:",omitempty"`
 	// Root is the object from which everything else is found.
 	Root region.Ptr `json:"-"`
@@ -99,6 +132,7 @@ type Member struct {
 	Machine       rdma.MachineID
 	FailureDomain int
 	Incarnation   uint64
+	Memory        uint64
 	Capacity      int
 }
 
@@ -111,6 +145,7 @@ func (c *Configuration) Clone() *Configuration {
 	d.Machines = slices.Clone(c.Machines)
 	d.FailureDomain = slices.Clone(c.FailureDomain)
 	d.Incarnation = slices.Clone(c.Incarnation)
+	d.Memory = slices.Clone(c.Memory)
 	d.Capacity = slices.Clone(c.Capacity)
 	d.Lost = slices.Clone(c.Lost)
 	d.Regions = slices.Clone(c.Regions)
@@ -141,7 +176,7 @@ func (c *Configuration) Member(m rdma.MachineID) (Member, bool) {
 	if !ok {
 		return Member{}, false
 	}
-	return Member{m, c.FailureDomain[i], c.Incarnation[i], c.Capacity[i]}, true
+	return Member{m, c.FailureDomain[i], c.Incarnation[i], c.Memory[i], c.Capacity[i]}, true
 }
 
 // AddMember makes m a member, whose machine must not be one. It is for a
@@ -151,6 +186,7 @@ func (c *Configuration) AddMember(m Member) {
 	c.Machines = slices.Insert(c.Machines, i, m.Machine)
 	c.FailureDomain = slices.Insert(c.FailureDomain, i, m.FailureDomain)
 	c.Incarnation = slices.Insert(c.Incarnation, i, m.Incarnation)
+	c.Memory = slices.Insert(c.Memory, i, m.Memory)
 	c.Capacity = slices.Insert(c.Capacity, i, m.Capacity)
 }
 
@@ -159,6 +195,7 @@ func (c *Configuration) removeMember(m rdma.MachineID) {
 		c.Machines = slices.Delete(c.Machines, i, i+1)
 		c.FailureDomain = slices.Delete(c.FailureDomain, i, i+1)
 		c.Incarnation = slices.Delete(c.Incarnation, i, i+1)
+		c.Memory = slices.Delete(c.Memory, i, i+1)
 		c.Capacity = slices.Delete(c.Capacity, i, i+1)
 	}
 }
@@ -187,7 +224,7 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	load := c.load()
 	p := Placement{Region: d.NextRegion, Primary: primary, Group: d.NextRegion, LastPrimaryChange: d.ID, LastReplicaChange: d.ID}
 	n, ok := c.Placement(near)
-	if ok && n.Primary == primary && len(n.Backups) == c.Replicas-1 && c.haveRoom(load, n.Replicas(), 1) {
+	if ok && n.IsPrimary(primary) && len(n.Backups) == c.Replicas-1 && c.haveRoom(load, n.Replicas(), 1) {
 		p.Backups, p.Group = slices.Clone(n.Backups), n.Group
 	} else if err := c.pickBackups(&p, load); err != nil {
 		return nil, Placement{}, err
@@ -265,7 +302,7 @@ func (c *Configuration) Keeps(m rdma.MachineID, id region.ID) bool {
 func (c *Configuration) PrimaryOf(m rdma.MachineID) int {
 	n := 0
 	for i := range c.Regions {
-		if c.Regions[i].Primary == m {
+		if c.Regions[i].IsPrimary(m) {
 			n++
 		}
 	}

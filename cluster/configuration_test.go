@@ -134,12 +134,12 @@ func TestPlaceGroup(t *testing.T) {
 
 func TestMembers(t *testing.T) {
 	c := instance(1, 1, false)
-	c.AddMember(Member{5, 2, 11, 3})
-	c.AddMember(Member{3, 1, 12, 4})
+	c.AddMember(Member{5, 2, 11, 21, 3})
+	c.AddMember(Member{3, 1, 12, 22, 4})
 	if !slices.Equal(c.Machines, []rdma.MachineID{0, 3, 5}) {
 		t.Errorf("machines %v", c.Machines)
 	}
-	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 3}) {
+	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 21, 3}) {
 		t.Errorf("machine 5 is %+v", m)
 	}
 	c.removeMember(3)
@@ -147,7 +147,7 @@ func TestMembers(t *testing.T) {
 	if _, ok := c.Member(3); ok || !slices.Equal(c.Machines, []rdma.MachineID{0, 5}) {
 		t.Errorf("machines %v", c.Machines)
 	}
-	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 3}) {
+	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 21, 3}) {
 		t.Errorf("machine 5 is %+v", m)
 	}
 }
@@ -162,8 +162,8 @@ func TestClone(t *testing.T) {
 	if !reflect.DeepEqual(c, d) {
 		t.Errorf("%+v, %+v", c, d)
 	}
-	d.Regions[0].Backups[0], d.Machines[0], d.FailureDomain[0], d.Incarnation[0], d.Capacity[0] = 9, 9, 9, 9, 9
-	if c.Regions[0].Backups[0] == 9 || c.Machines[0] == 9 || c.FailureDomain[0] == 9 || c.Incarnation[0] == 9 || c.Capacity[0] == 9 {
+	d.Regions[0].Backups[0], d.Machines[0], d.FailureDomain[0], d.Incarnation[0], d.Memory[0], d.Capacity[0] = 9, 9, 9, 9, 9, 9
+	if c.Regions[0].Backups[0] == 9 || c.Machines[0] == 9 || c.FailureDomain[0] == 9 || c.Incarnation[0] == 9 || c.Memory[0] == 9 || c.Capacity[0] == 9 {
 		t.Error("clone shares memory")
 	}
 }

@@ -10,8 +10,9 @@ import (
 )
 
 // formatVersion is the newest version of an encoded configuration that this
-// program understands. Version 1 had neither revisions nor incarnations.
-const formatVersion = 2
+// program understands. Version 1 had neither revisions nor incarnations, version 2
+// no tokens of memories, and what is in Away it had lost.
+const formatVersion = 3
 
 // programName tells our configurations from another program's.
 const programName = "farmsql"
@@ -54,9 +55,8 @@ func Decode(from string, b []byte) (*Configuration, error) {
 			ErrBadConfiguration, from, stored.Format, formatVersion)
 	case stored.Format > 1 && stored.Program != programName || stored.Format < 1 || c == nil:
 		return nil, fmt.Errorf("%w: %s is incomplete, or was not written by farmsql", ErrBadConfiguration, from)
-	case stored.Format == 1:
-		c.upgrade()
 	}
+	c.upgrade(stored.Format)
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", ErrBadConfiguration, from, err)
 	}
@@ -68,13 +68,18 @@ func Decode(from string, b []byte) (*Configuration, error) {
 	return c, nil
 }
 
-// upgrade fills in what a configuration of format 1 does not have.
-func (c *Configuration) upgrade() {
-	c.Revision = uint64(c.ID)
-	c.Incarnation = make([]uint64, len(c.Machines))
-	c.Capacity = make([]int, len(c.Machines))
-	for i := range c.Regions {
-		c.Regions[i].Group = c.Regions[i].Region
+// upgrade fills in what a configuration of an older format does not have.
+func (c *Configuration) upgrade(format int) {
+	if format < 2 {
+		c.Revision = uint64(c.ID)
+		c.Incarnation = make([]uint64, len(c.Machines))
+		c.Capacity = make([]int, len(c.Machines))
+		for i := range c.Regions {
+			c.Regions[i].Group = c.Regions[i].Region
+		}
+	}
+	if format < 3 {
+		c.Memory = make([]uint64, len(c.Machines))
 	}
 }
 
@@ -84,7 +89,7 @@ func (c *Configuration) validate() error {
 	switch {
 	case c.ID == 0 || c.Revision == 0:
 		return errors.New("no identifier, or no revision")
-	case n == 0 || len(c.FailureDomain) != n || len(c.Incarnation) != n || len(c.Capacity) != n:
+	case n == 0 || len(c.FailureDomain) != n || len(c.Incarnation) != n || len(c.Memory) != n || len(c.Capacity) != n:
 		return errors.New("no machines, or not all that there is to know about them")
 	case c.Replicas < 1:
 		return fmt.Errorf("%d replicas", c.Replicas)
@@ -114,6 +119,9 @@ func (c *Configuration) validatePlacement(p Placement) error {
 	if len(p.Backups) >= c.Replicas {
 		return fmt.Errorf("region %d has %d backups, %d replicas are wanted", p.Region, len(p.Backups), c.Replicas)
 	}
+	if err := c.validateAway(p); err != nil {
+		return err
+	}
 	for i, m := range p.Replicas() {
 		if _, ok := c.Member(m); !ok || slices.Contains(p.Replicas()[:i], m) {
 			return fmt.Errorf("region %d has a replica on machine %d, which is unknown or has another", p.Region, m)
@@ -126,6 +134,24 @@ func (c *Configuration) validatePlacement(p Placement) error {
 	}
 	if p.LastPrimaryChange > c.ID || p.LastReplicaChange > c.ID {
 		return fmt.Errorf("region %d has changed in a configuration after %d", p.Region, c.ID)
+	}
+	return nil
+}
+
+// validateAway says what makes the memories wrong that an unavailable region waits for.
+func (c *Configuration) validateAway(p Placement) error {
+	switch {
+	case p.IsAvailable():
+		return nil
+	case p.Primary != p.Away[0].Machine:
+		return fmt.Errorf("region %d waits for machine %d, its primary is machine %d", p.Region, p.Away[0].Machine, p.Primary)
+	case len(p.Filling) != len(p.Backups):
+		return fmt.Errorf("region %d waits for machine %d, though another has all of it", p.Region, p.Away[0].Machine)
+	}
+	for _, a := range p.Away {
+		if m, ok := c.Member(a.Machine); ok && m.Memory == a.Token {
+			return fmt.Errorf("region %d waits for machine %d, which is a member", p.Region, a.Machine)
+		}
 	}
 	return nil
 }

@@ -16,8 +16,12 @@ type Remapped struct {
 	Promoted []region.ID
 	// Refilled are regions that have a new, still empty backup.
 	Refilled []region.ID
-	// Lost are regions that have now lost all replicas, or all but such as had
-	// not been filled yet. Nobody can read them any more.
+	// Unavailable are regions of which no member has everything any more. They wait
+	// for one of the memories in Away.
+	Unavailable []region.ID
+	// Returned are regions that a memory has brought back that was away.
+	Returned []region.ID
+	// Lost are regions that nobody waits for any more, because an operator has said so.
 	Lost []region.ID
 	// Short are regions that have fewer replicas than they should, because no
 	// machine of another failure domain has room.
@@ -29,7 +33,8 @@ func (r Remapped) String() string {
 	for _, s := range []struct {
 		what    string
 		regions []region.ID
-	}{{"promoted", r.Promoted}, {"refilled", r.Refilled}, {"LOST", r.Lost}, {"short of replicas", r.Short}} {
+	}{{"promoted", r.Promoted}, {"refilled", r.Refilled}, {"UNAVAILABLE", r.Unavailable},
+		{"returned", r.Returned}, {"LOST", r.Lost}, {"short of replicas", r.Short}} {
 		if len(s.regions) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", s.what, s.regions))
 		}
@@ -41,48 +46,43 @@ func (r Remapped) String() string {
 // and whose CM is cm, a survivor (SOSP'15 section 5.2 steps 3 and 4). A survivor
 // of a failed primary is promoted, and every region gets as many replicas as
 // there is room for. Load is balanced, replicas of a region are in different
-// failure domains, and regions of a group stay together.
+// failure domains, and regions of a group stay together. A region that none of the
+// survivors has everything of waits for the memories of those that had.
 func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.CM = cm
 	for _, m := range dead {
 		d.removeMember(m)
 	}
-	return d, d.remap()
+	return d, d.remap(c)
 }
 
 // Reborn returns the configuration after c, all of whose processes have ended, in
 // which those of its machines take part that have come back with their memory.
-// They keep their replicas; the other machines are dead. CM is cm.
+// They keep their replicas; the other machines are dead, and so is one that has come
+// back with another memory. CM is cm.
 func (c *Configuration) Reborn(back []Member, cm rdma.MachineID) (*Configuration, Remapped) {
 	d := c.Clone()
 	var dead []rdma.MachineID
 	for i, m := range c.Machines {
 		k := slices.IndexFunc(back, func(b Member) bool { return b.Machine == m })
-		if k < 0 {
+		if k < 0 || c.Memory[i] != 0 && c.Memory[i] != back[k].Memory {
 			dead = append(dead, m)
 			continue
 		}
-		d.Incarnation[i], d.Capacity[i] = back[k].Incarnation, back[k].Capacity
+		d.Incarnation[i], d.Memory[i], d.Capacity[i] = back[k].Incarnation, back[k].Memory, back[k].Capacity
 	}
 	return d.Without(dead, cm)
 }
 
-// With returns the configuration after c in which m is a member too, which it
-// must not have been, with room for replicas that regions are short of.
-func (c *Configuration) With(m Member) (*Configuration, Remapped) {
-	d := c.Succeed()
-	d.AddMember(m)
-	return d, d.remap()
-}
-
 // Filled returns the revision of c in which machine m has all of the regions, or
-// c itself if that is what c says.
+// c itself if that is what c says. Who says so of a region that has become unavailable
+// speaks of an earlier configuration.
 func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configuration {
 	d := c.Revise()
 	changed := false
 	for _, id := range regions {
-		if i, ok := d.find(id); ok && slices.Contains(d.Regions[i].Filling, m) {
+		if i, ok := d.find(id); ok && d.Regions[i].IsAvailable() && slices.Contains(d.Regions[i].Filling, m) {
 			d.Regions[i].Filling = without(d.Regions[i].Filling, m)
 			changed = true
 		}
@@ -111,19 +111,26 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 		}
 	}
 	d.separate()
-	return d, d.remap()
+	return d, d.remap(c)
 }
 
 // separate dissolves the groups whose regions do not have the same replicas.
 func (c *Configuration) separate() {
 	for _, g := range c.groups() {
-		first := c.Regions[g[0]]
-		if slices.ContainsFunc(g, func(i int) bool {
-			return c.Regions[i].Primary != first.Primary || !slices.Equal(c.Regions[i].Backups, first.Backups)
-		}) {
+		if !c.isTogether(g) {
 			c.dissolve(g)
 		}
 	}
+}
+
+// isTogether says whether the regions of a group have the same replicas, or wait for
+// the same.
+func (c *Configuration) isTogether(group []int) bool {
+	first := c.Regions[group[0]]
+	return !slices.ContainsFunc(group, func(i int) bool {
+		p := c.Regions[i]
+		return p.Primary != first.Primary || !slices.Equal(p.Backups, first.Backups) || !slices.Equal(p.Away, first.Away)
+	})
 }
 
 func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
@@ -134,27 +141,27 @@ func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	return list
 }
 
-// remap gives the regions of machines that are members no longer to others. It
-// works on whole groups. First everything that has failed is dropped, then
-// primaries are chosen, then backups, so that each choice sees the load.
-func (c *Configuration) remap() Remapped {
+// remap gives the regions of machines that are members no longer, but were in
+// before, to others. It works on whole groups. First everything that has failed is
+// dropped, then primaries are chosen, then backups, so that each choice sees the load.
+func (c *Configuration) remap(before *Configuration) Remapped {
 	var report Remapped
 	groups := c.groups()
 	for _, g := range groups {
-		report.Promoted = append(report.Promoted, c.survive(g)...)
+		report.Promoted = append(report.Promoted, c.survive(g, before)...)
 	}
 	for i := range c.Regions {
-		if _, ok := c.Member(c.Regions[i].Primary); !ok {
-			report.Lost = append(report.Lost, c.Regions[i].Region)
+		p := &c.Regions[i]
+		if was, _ := before.Placement(p.Region); was.IsAvailable() && !p.IsAvailable() {
+			report.Unavailable = append(report.Unavailable, p.Region)
 		}
 	}
-	c.lose(report.Lost)
 	load := c.load()
 	for _, g := range c.groups() {
 		report.Refilled = append(report.Refilled, c.refill(g, load)...)
 	}
 	for i := range c.Regions {
-		if len(c.Regions[i].Backups) < c.Replicas-1 {
+		if c.Regions[i].IsAvailable() && len(c.Regions[i].Backups) < c.Replicas-1 {
 			report.Short = append(report.Short, c.Regions[i].Region)
 		}
 	}
@@ -179,8 +186,8 @@ func (c *Configuration) groups() [][]int {
 
 // survive drops from the regions of a group the machines that are no members,
 // and promotes a survivor if the primary is among them. A region of which no
-// filled replica survives is left with a primary that is no member.
-func (c *Configuration) survive(group []int) (promoted []region.ID) {
+// filled replica survives waits for one of those that it had before.
+func (c *Configuration) survive(group []int, before *Configuration) (promoted []region.ID) {
 	gone := func(m rdma.MachineID) bool { _, ok := c.Member(m); return !ok }
 	for _, i := range group {
 		p := &c.Regions[i]
@@ -192,18 +199,16 @@ func (c *Configuration) survive(group []int) (promoted []region.ID) {
 			p.Filling = nil
 		}
 	}
-	if !gone(c.Regions[group[0]].Primary) {
+	if first := c.Regions[group[0]]; !first.IsAvailable() || !gone(first.Primary) {
 		return nil
 	}
 	heir, together := c.heir(group)
-	if !together {
-		c.dissolve(group) // better scattered than lost
-	}
 	for _, i := range group {
 		p := &c.Regions[i]
 		if !together {
 			var ok bool
 			if heir, ok = c.heir([]int{i}); !ok {
+				p.Away = before.whole(p.Region)
 				continue
 			}
 		}
@@ -211,6 +216,9 @@ func (c *Configuration) survive(group []int) (promoted []region.ID) {
 		p.Backups = slices.DeleteFunc(p.Backups, func(m rdma.MachineID) bool { return m == heir })
 		p.LastPrimaryChange = c.ID
 		promoted = append(promoted, p.Region)
+	}
+	if !together && !c.isTogether(group) {
+		c.dissolve(group) // better scattered than unavailable
 	}
 	return promoted
 }
@@ -229,17 +237,13 @@ func (c *Configuration) heir(group []int) (best rdma.MachineID, ok bool) {
 	return best, ok
 }
 
-// lose takes regions out of the configuration.
-func (c *Configuration) lose(lost []region.ID) {
-	c.Regions = slices.DeleteFunc(c.Regions, func(p Placement) bool { return slices.Contains(lost, p.Region) })
-	c.Lost = append(c.Lost, lost...)
-	slices.Sort(c.Lost)
-}
-
 // refill gives the regions of a group as many backups as they should have, the
 // same ones to all if a machine has room for all, and otherwise, one by one,
 // what there is.
 func (c *Configuration) refill(group []int, load map[rdma.MachineID]int) (refilled []region.ID) {
+	if !c.Regions[group[0]].IsAvailable() {
+		return nil // there is nobody to fill them
+	}
 	for len(c.Regions[group[0]].Backups) < c.Replicas-1 {
 		m, ok := c.pickReplica(c.Regions[group[0]].Replicas(), load, len(group))
 		if !ok {

@@ -20,7 +20,7 @@ func random(t *testing.T, r *rand.Rand) *Configuration {
 	domains := c.Replicas + r.IntN(n-c.Replicas+1)
 	bounded := r.IntN(3) == 0
 	for i := range n {
-		m := Member{Machine: rdma.MachineID(3 * i), FailureDomain: i % domains, Incarnation: r.Uint64()}
+		m := Member{Machine: rdma.MachineID(3 * i), FailureDomain: i % domains, Incarnation: r.Uint64(), Memory: r.Uint64() | 1}
 		if bounded {
 			m.Capacity = 5 + r.IntN(20)
 		}
@@ -58,6 +58,9 @@ func sound(c *Configuration) error {
 				return fmt.Errorf("machine %d has %d replicas, room for %d", m, load[m], member.Capacity)
 			}
 		}
+		if !p.IsAvailable() {
+			continue
+		}
 		if len(domains) != len(p.Replicas()) {
 			return fmt.Errorf("region %d at %v: two in one failure domain", p.Region, p.Replicas())
 		}
@@ -72,6 +75,7 @@ func sound(c *Configuration) error {
 	return nil
 }
 
+// all returns the regions of which something holds.
 func all(c *Configuration, want func(p Placement) bool) []region.ID {
 	var ids []region.ID
 	for _, p := range c.Regions {
@@ -85,20 +89,26 @@ func all(c *Configuration, want func(p Placement) bool) []region.ID {
 // checkRemap compares a configuration, the next one and what is said about it.
 func checkRemap(c, d *Configuration, dead []rdma.MachineID, report Remapped) error {
 	isDead := func(m rdma.MachineID) bool { return slices.Contains(dead, m) }
-	lost := all(c, func(p Placement) bool {
-		return !slices.ContainsFunc(p.Replicas(), func(m rdma.MachineID) bool { return !isDead(m) && !slices.Contains(p.Filling, m) })
+	away := all(c, func(p Placement) bool {
+		return p.IsAvailable() && !slices.ContainsFunc(p.Replicas(), func(m rdma.MachineID) bool { return !isDead(m) && !slices.Contains(p.Filling, m) })
 	})
-	promoted := all(c, func(p Placement) bool { return isDead(p.Primary) && !slices.Contains(lost, p.Region) })
-	short := all(d, func(p Placement) bool { return len(p.Replicas()) < d.Replicas })
+	promoted := all(c, func(p Placement) bool {
+		return p.IsAvailable() && isDead(p.Primary) && !slices.Contains(away, p.Region)
+	})
+	returned := all(c, func(p Placement) bool {
+		now, _ := d.Placement(p.Region)
+		return !p.IsAvailable() && now.IsAvailable()
+	})
+	short := all(d, func(p Placement) bool { return p.IsAvailable() && len(p.Replicas()) < d.Replicas })
 	refilled := all(d, func(p Placement) bool {
 		before, _ := c.Placement(p.Region)
-		return slices.ContainsFunc(p.Replicas(), func(m rdma.MachineID) bool { return !before.Has(m) })
+		return slices.ContainsFunc(p.Backups, func(m rdma.MachineID) bool { return !before.Has(m) })
 	})
-	if want := (Remapped{promoted, refilled, lost, short}); !reflect.DeepEqual(report, want) {
-		return fmt.Errorf("report %v, want %v", report, want)
+	if want := (Remapped{Promoted: promoted, Refilled: refilled, Unavailable: away, Returned: returned, Short: short}); !reflect.DeepEqual(report, want) {
+		return fmt.Errorf("report %+v, want %+v", report, want)
 	}
-	if len(d.Regions) != len(c.Regions)-len(lost) || d.ID != c.ID+1 || d.Revision != c.Revision+1 {
-		return fmt.Errorf("%d regions after %d, of which %v are lost", len(d.Regions), len(c.Regions), lost)
+	if len(d.Regions) != len(c.Regions) || len(d.Lost) > 0 || d.ID != c.ID+1 || d.Revision != c.Revision+1 {
+		return fmt.Errorf("%d regions after %d", len(d.Regions), len(c.Regions))
 	}
 	for _, p := range d.Regions {
 		if err := checkPlacement(c, d, p, isDead); err != nil {
@@ -116,6 +126,9 @@ func checkPlacement(c, d *Configuration, p Placement, isDead func(rdma.MachineID
 		if !isDead(m) && !p.Has(m) {
 			return fmt.Errorf("region %d: survivor %d has been dropped", p.Region, m)
 		}
+	}
+	if !was.IsAvailable() || !p.IsAvailable() {
+		return checkAway(c, d, was, p)
 	}
 	if !isDead(was.Primary) && p.Primary != was.Primary || !was.Has(p.Primary) {
 		return fmt.Errorf("region %d: primary %d after %d", p.Region, p.Primary, was.Primary)
@@ -141,6 +154,28 @@ func checkPlacement(c, d *Configuration, p Placement, isDead func(rdma.MachineID
 	return nil
 }
 
+// checkAway: an unavailable region waits for exactly the memories that had everything
+// when it became unavailable, until one of them is back, whose machine is its primary
+// then.
+func checkAway(c, d *Configuration, was, p Placement) error {
+	switch {
+	case was.IsAvailable():
+		if !reflect.DeepEqual(p.Away, c.whole(p.Region)) {
+			return fmt.Errorf("region %d waits for %v, not %v", p.Region, p.Away, c.whole(p.Region))
+		}
+	case !p.IsAvailable():
+		if !reflect.DeepEqual(p.Away, was.Away) {
+			return fmt.Errorf("region %d waits for %v after %v", p.Region, p.Away, was.Away)
+		}
+	default:
+		m, _ := d.Member(p.Primary)
+		if !slices.Contains(was.Away, Memory{m.Machine, m.Memory}) || p.LastPrimaryChange != d.ID || p.LastReplicaChange != d.ID {
+			return fmt.Errorf("region %d: %+v after %+v", p.Region, p, was)
+		}
+	}
+	return nil
+}
+
 // checkBalance: a machine that was given replicas has at most one group more
 // than any machine that could have been given one of them instead.
 func checkBalance(c, d *Configuration) error {
@@ -150,7 +185,10 @@ func checkBalance(c, d *Configuration) error {
 		size[p.Group]++
 	}
 	for _, m := range d.Machines {
-		gained := all(d, func(p Placement) bool { was, _ := c.Placement(p.Region); return p.Has(m) && !was.Has(m) })
+		gained := all(d, func(p Placement) bool {
+			was, _ := c.Placement(p.Region)
+			return p.Has(m) && !was.Has(m) && was.IsAvailable()
+		})
 		fair := len(gained) == 0
 		for _, id := range gained {
 			p, _ := d.Placement(id)
@@ -184,9 +222,14 @@ func TestPaper5_2_RegionsAreRemapped(t *testing.T) {
 			var d *Configuration
 			var report Remapped
 			var dead []rdma.MachineID
-			if r.IntN(3) == 0 {
-				d, report = c.With(Member{Machine: rdma.MachineID(100 + round), FailureDomain: r.IntN(5), Incarnation: r.Uint64()})
-			} else {
+			switch away := allAway(c); {
+			case len(away) > 0 && r.IntN(2) == 0: // one of the memories is back
+				back := away[r.IntN(len(away))]
+				m := Member{Machine: back.Machine, FailureDomain: 1000 + int(back.Machine), Incarnation: r.Uint64(), Memory: back.Token}
+				d, report = c.With(m, c.Unavailable())
+			case r.IntN(3) == 0:
+				d, report = c.With(Member{Machine: rdma.MachineID(100 + round), FailureDomain: r.IntN(5), Incarnation: r.Uint64(), Memory: 1}, nil)
+			default:
 				dead = slices.Clone(c.Machines)
 				r.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
 				dead = dead[:r.IntN(min(len(dead), 4))]
@@ -212,6 +255,18 @@ func TestPaper5_2_RegionsAreRemapped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// allAway returns the memories that regions wait for, of machines that are no members.
+func allAway(c *Configuration) (away []Memory) {
+	for _, p := range c.Regions {
+		for _, m := range p.Away {
+			if _, in := c.Member(m.Machine); !in && !slices.Contains(away, m) {
+				away = append(away, m)
+			}
+		}
+	}
+	return away
 }
 
 // TestPaper5_2_RemapKeepsLocality: without bounds on room, regions that were
@@ -272,7 +327,7 @@ func TestPaper5_2_NoRoomIsSaid(t *testing.T) {
 		if short, _ := d.Placement(p.Region); report.String() != "short of replicas [1]" || len(short.Replicas()) != 2 || short.Has(dead) {
 			t.Errorf("%s: %v, %+v", name, report, short)
 		}
-		d, report = d.With(Member{Machine: 9, FailureDomain: 9, Incarnation: 1})
+		d, report = d.With(Member{Machine: 9, FailureDomain: 9, Incarnation: 1}, nil)
 		if whole, _ := d.Placement(p.Region); report.String() != "refilled [1]" || !whole.Has(9) {
 			t.Errorf("%s: with a machine more: %v, %+v", name, report, whole)
 		}
@@ -298,7 +353,7 @@ func TestReborn(t *testing.T) {
 }
 
 // A backup that has not been filled cannot be promoted: with the others gone,
-// the region is lost although a machine has part of it.
+// the region is unavailable although a machine has part of it.
 func TestFillingIsNotPromoted(t *testing.T) {
 	c, p, err := instance(3, 2, false).Place(0, 0)
 	if err != nil {
@@ -313,12 +368,12 @@ func TestFillingIsNotPromoted(t *testing.T) {
 	for _, c := range []struct {
 		c    *Configuration
 		want string
-	}{{c, "LOST [1]"}, {filled, "promoted [1], short of replicas [1]"}} {
+	}{{c, "UNAVAILABLE [1]"}, {filled, "promoted [1], short of replicas [1]"}} {
 		d, report := c.c.Without([]rdma.MachineID{0}, half.Backups[0])
 		if report.String() != c.want {
 			t.Errorf("%v, want %s", report, c.want)
 		}
-		if lost := strings.HasPrefix(c.want, "LOST"); lost != (len(d.Lost) == 1) || lost != (len(d.Regions) == 0) {
+		if away := strings.HasPrefix(c.want, "UNAVAILABLE"); away != (len(d.Unavailable()) == 1) || len(d.Regions) != 1 || len(d.Lost) > 0 {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -352,6 +407,40 @@ func TestRefuse(t *testing.T) {
 			if p.Has(m) != (was.Has(m) && !slices.Contains(refused, p.Region)) && len(refused) > 0 {
 				t.Fatalf("seed %d: machine %d has region %d: %v", seed, m, p.Region, p.Has(m))
 			}
+		}
+	}
+}
+
+// A machine that comes back takes the place of one that is being filled with a region
+// that it holds an older state of, unless that is in its failure domain's way.
+func TestReplaceFilling(t *testing.T) {
+	c, p, err := instance(5, 3, false).Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := p.Backups[0]
+	was, _ := c.Member(gone)
+	c, report := c.Without([]rdma.MachineID{gone}, 0)
+	between, _ := c.Placement(1)
+	stand := between.Filling[0]
+	if report.String() != "refilled [1]" || stand == gone {
+		t.Fatal(report)
+	}
+	d, report := c.With(was, []region.ID{1, 9})
+	if now, _ := d.Placement(1); report.String() != "refilled [1]" || !slices.Equal(now.Filling, []rdma.MachineID{gone}) || now.Has(stand) || len(now.Backups) != 2 {
+		t.Errorf("%v, %+v", report, now)
+	}
+	if err := sound(d); err != nil {
+		t.Error(err)
+	}
+	for name, other := range map[string]*Configuration{"the place is filled": c.Filled(stand, []region.ID{1}), "its domain has a replica": c} {
+		m := was
+		if other == c {
+			m.FailureDomain = 0
+		}
+		d, report := other.With(m, []region.ID{1})
+		if now, _ := d.Placement(1); report.String() != "" || now.Has(gone) {
+			t.Errorf("%s: %v, %+v", name, report, now)
 		}
 	}
 }

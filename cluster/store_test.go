@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -210,7 +211,33 @@ func TestFormat1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := c.Member(1); !ok || m != (Member{1, 1, 0, 0}) || c.Revision != 9 || c.Regions[0].Group != 1 {
+	if m, ok := c.Member(1); !ok || m != (Member{Machine: 1, FailureDomain: 1}) || c.Revision != 9 || c.Regions[0].Group != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// So is what versions before stored that knew no tokens of memories.
+func TestFormat2(t *testing.T) {
+	c, err := Decode("x", []byte(`{"Program": "farmsql", "Format": 2, "Configuration": {"Cluster": 7, "ID": 9, "Revision": 12, "Machines": [0, 1], "FailureDomain": [0, 1],
+		"Incarnation": [5, 6], "Capacity": [0, 0], "CM": 0, "Replicas": 2, "NextRegion": 2, "Regions": [{"Region": 1, "Primary": 1, "Backups": [0], "Group": 1}]},
+		"Root": "AAAAAAAAAAAAAAAAAAAAAA=="}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := c.Member(1); m != (Member{Machine: 1, FailureDomain: 1, Incarnation: 6}) || !c.Regions[0].IsAvailable() {
+		t.Errorf("%+v", c)
+	}
+	// Its machines come back with tokens, together or one later.
+	d, report := c.Reborn([]Member{{Machine: 0, FailureDomain: 0, Incarnation: 15, Memory: 70}, {Machine: 1, FailureDomain: 1, Incarnation: 16, Memory: 71}}, 0)
+	if m, _ := d.Member(1); report.String() != "" || m.Memory != 71 {
+		t.Errorf("%v, %+v", report, d)
+	}
+	if d, report = c.Without([]rdma.MachineID{1}, 0); report.String() != "promoted [1], short of replicas [1]" {
+		t.Errorf("%v", report)
+	}
+	d.Regions[0].Primary, d.Regions[0].Backups, d.Regions[0].Away = 1, []rdma.MachineID{}, []Memory{{Machine: 1}}
+	d, report = d.With(Member{Machine: 1, FailureDomain: 1, Incarnation: 16, Memory: 71}, []region.ID{1})
+	if report.String() != "refilled [1], returned [1]" || !d.Regions[0].IsPrimary(1) {
+		t.Errorf("%v, %+v", report, d.Regions)
 	}
 }

@@ -56,6 +56,9 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 			return nil, fmt.Errorf("farm: check: machine %d is not here", id)
 		}
 	}
+	if away := c.Unavailable(); len(away) > 0 {
+		return nil, fmt.Errorf("farm: check: regions %v are unavailable: their machines are not here", away)
+	}
 	return checkMachines(c.Regions, func(id rdma.MachineID) *machine { return machines[id] }, c.Root, reachable), nil
 }
 

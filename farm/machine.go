@@ -3,6 +3,7 @@ package farm
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -29,6 +30,13 @@ type machine struct {
 const regionPrefix = "region-"
 
 func regionName(id region.ID) string { return fmt.Sprintf("%s%d", regionPrefix, id) }
+
+// regionOf returns the region that a memory of this name is a replica of.
+func regionOf(name string) (region.ID, bool) {
+	digits, ok := strings.CutPrefix(name, regionPrefix)
+	id, err := strconv.ParseUint(digits, 10, 32)
+	return region.ID(id), ok && err == nil
+}
 
 func logName(sender rdma.MachineID, worker int) string {
 	return fmt.Sprintf("log-%d-%d", sender, worker)
@@ -73,14 +81,7 @@ func (m *machine) removeStrays(c *cluster.Configuration) error {
 		return err
 	}
 	for _, name := range names {
-		var id region.ID
-		if !strings.HasPrefix(name, regionPrefix) {
-			continue
-		}
-		if _, err := fmt.Sscanf(name, regionPrefix+"%d", &id); err != nil {
-			continue
-		}
-		if !c.Keeps(m.id, id) {
+		if id, ok := regionOf(name); ok && !c.Keeps(m.id, id) {
 			if err := m.memory.Remove(name); err != nil {
 				return fmt.Errorf("farm: remove %s of machine %d, which no configuration has: %w", name, m.id, err)
 			}

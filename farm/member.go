@@ -81,6 +81,10 @@ type Member struct {
 	// background counts the goroutines of data and allocator recovery.
 	background group
 
+	// relogged are the names of logs that others have replaced in this life, and that
+	// are kept for their ledgers; under replicas.
+	relogged []string
+
 	// replicas guards machine.regions, and under which keys they take block headers;
 	// it is never held across a wait.
 	replicas sync.Mutex
@@ -191,6 +195,9 @@ func (m *Member) openTransactions() (err error) {
 		MessageBytes: int(s.MessageBytes),
 		Allocator:    m.allocator,
 		Clock:        m.clock,
+		Relog:        m.relogOf,
+		Park:         m.parkIn,
+		Settling:     func(in cluster.ID) { m.identity.Store(identitySettled, uint64(in)) },
 		Alive:        func() bool { return m.keeper.Valid() },
 		Locate:       m.locate,
 		Events: txn.Events{
@@ -211,21 +218,29 @@ func (m *Member) openTransactions() (err error) {
 // logOf returns the log that a worker of a machine writes to this life of this one.
 // A store to a log must never find the file system full.
 func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
-	mem, err := m.memory.Map(m.lifeLogName(sender, worker), m.cfg.Settings.LogBytes)
-	if err == nil {
-		err = mem.Reserve(0, mem.Size())
-	}
+	mem, err := m.mapReserved(m.lifeLogName(sender, worker))
 	if err != nil {
 		return nil, fmt.Errorf("farm: log of machine %d: %w", sender, err)
 	}
 	return mem, nil
 }
 
+// mapReserved maps memory of the size of a log.
+func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
+	mem, err := m.memory.Map(name, m.cfg.Settings.LogBytes)
+	if err == nil {
+		err = mem.Reserve(0, mem.Size())
+	}
+	return mem, err
+}
+
 // identityName is the memory that says whose memory this is: of which instance
 // (word 0), of which machine (word 1, one more than its number), and whether it
 // has what a configuration has given to the machine (word 2). New memory has not,
-// nor has what was dropped in order to join, until a configuration is applied:
-// whatever the stored one says.
+// until a configuration is applied: whatever the stored one says. Word 3 is the
+// token that was drawn when the memory was new (cluster.Memory), word 4 the last
+// configuration that was applied, and word 5 the last one of which the recovery of
+// transactions was settled here. Memory of earlier versions has zeros there.
 const (
 	identityName = "identity"
 	// IdentityFile is the file of that memory in an nvram.Folder, which tells it
@@ -237,6 +252,9 @@ const (
 	identityCluster = 0
 	identityMachine = 8
 	identityHolds   = 16
+	identityToken   = 24
+	identityApplied = 32
+	identitySettled = 40
 )
 
 // identify reads the identity of the machine's memory, if it has one, and refuses
@@ -254,6 +272,13 @@ func (m *Member) identify() error {
 	if was := id.Load(identityMachine); was != 0 && was != uint64(m.id)+1 {
 		return fmt.Errorf("%w: it is machine %d's", ErrOtherMachine, was-1)
 	}
+	if id.Load(identityHolds) == 0 {
+		id.Store(identityToken, 0) // whatever it was, it has become nothing
+	}
+	for id.Load(identityToken) == 0 {
+		id.Store(identityToken, m.clock.Uint64())
+	}
+	m.cfg.Self.Memory = id.Load(identityToken)
 	return nil
 }
 
@@ -274,13 +299,14 @@ func (m *Member) lifeLogName(sender rdma.MachineID, worker int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", logPrefix, sender, worker, m.cfg.Self.Incarnation)
 }
 
-// recall finds the logs of this machine's earlier lives.
+// recall finds the logs of this machine's earlier lives, and what they have parked.
 func (m *Member) recall() error {
 	names, err := m.memory.Names()
 	if err != nil {
 		return err
 	}
-	var logs []*nvram.Memory
+	settled := cluster.ID(m.identity.Load(identitySettled))
+	var logs, parked []*nvram.Memory
 	for _, name := range names {
 		if !m.isOldLog(name) {
 			continue
@@ -291,7 +317,14 @@ func (m *Member) recall() error {
 		}
 		logs = append(logs, mem)
 	}
-	if err := m.txn.Recall(logs); err != nil {
+	for slices.Contains(names, parkedName(settled, len(parked))) {
+		mem, err := m.memory.Map(parkedName(settled, len(parked)), m.cfg.Settings.LogBytes)
+		if err != nil {
+			return fmt.Errorf("farm: transactions parked by an earlier life: %w", err)
+		}
+		parked = append(parked, mem)
+	}
+	if err := m.txn.Recall(logs, parked, settled); err != nil {
 		return fmt.Errorf("farm: machine %d: %w", m.id, err)
 	}
 	return nil
@@ -300,22 +333,6 @@ func (m *Member) recall() error {
 // isOldLog says whether a memory is a log that an earlier life has had.
 func (m *Member) isOldLog(name string) bool {
 	return strings.HasPrefix(name, logPrefix) && !strings.HasSuffix(name, fmt.Sprintf("-%016x", m.cfg.Self.Incarnation))
-}
-
-// settled removes the logs of this machine's earlier lives, which no recovery needs
-// any more.
-func (m *Member) settled(c *cluster.Configuration) {
-	names, err := m.memory.Names()
-	for _, name := range names {
-		if err == nil && m.isOldLog(name) {
-			err = m.memory.Remove(name)
-		}
-	}
-	if err != nil {
-		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
-	}
-	m.settledFor.Store(uint32(c.ID))
-	m.log.Info("transactions recovered", "machine", m.id, "configuration", c.ID)
 }
 
 func (m *Member) membershipConfig() recovery.MembershipConfig {

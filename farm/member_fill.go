@@ -50,7 +50,7 @@ func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Pla
 	var others []cluster.Placement
 	for _, p := range c.Regions {
 		switch {
-		case !slices.Contains(p.Filling, id):
+		case !slices.Contains(p.Filling, id), !p.IsAvailable():
 		case isLast(p):
 			order = append(order, p)
 		default:

@@ -57,7 +57,7 @@ func (m *Member) colocated(a, b region.ID) bool {
 	c := m.membership.Configuration()
 	pa, okA := c.Placement(a)
 	pb, okB := c.Placement(b)
-	return okA && okB && pa.Primary == pb.Primary && slices.Equal(pa.Backups, pb.Backups)
+	return okA && okB && pa.IsAvailable() && pb.IsAvailable() && pa.Primary == pb.Primary && slices.Equal(pa.Backups, pb.Backups)
 }
 
 // openRoot finds the root object, or makes it, which takes as many machines as a

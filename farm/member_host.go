@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -36,7 +35,7 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 			continue
 		}
 		isNew := slices.Contains(p.Filling, m.id)
-		err := m.haveReplica(p, isNew)
+		err := m.haveReplica(c.ID, p, isNew)
 		switch {
 		case isNew && isNoRoom(err):
 			refused = append(refused, p.Region)
@@ -47,6 +46,7 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 	if len(refused) > 0 {
 		return refused, nil
 	}
+	m.identity.Store(identityApplied, uint64(c.ID))
 	m.identity.Store(identityHolds, 1)
 	m.txn.Remap(c, m.replica)
 	return nil, nil
@@ -121,25 +121,16 @@ func (m *Member) ended(reason error) {
 	}
 }
 
-// Forget implements recovery.Host.
-func (h *host) Forget() error {
+// Holds implements recovery.Host.
+func (h *host) Holds() (ids []region.ID, err error) {
 	names, err := h.memory.Names()
-	if err == nil {
-		err = h.txn.Recall(nil)
-	}
-	h.identity.Store(identityHolds, 0)
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
-		if name == identityName || strings.HasPrefix(name, logPrefix) && !h.member().isOldLog(name) {
-			continue
-		}
-		if err := h.memory.Remove(name); err != nil {
-			return fmt.Errorf("farm: machine %d joins as a new one: remove %s: %w", h.id, name, err)
+		if id, ok := regionOf(name); ok {
+			ids = append(ids, id)
 		}
 	}
-	return nil
+	slices.Sort(ids)
+	return ids, err
 }
 
 // Prepare implements recovery.Host.
@@ -151,7 +142,7 @@ func (h *host) Prepare(p cluster.Placement) error {
 	if p.Primary == m.id && m.cfg.Settings.RegionsMax > 0 && m.membership.Configuration().PrimaryOf(m.id) >= m.cfg.Settings.RegionsMax {
 		return fmt.Errorf("%w: machine %d has all %d regions that it may have", region.ErrFull, m.id, m.cfg.Settings.RegionsMax)
 	}
-	return m.haveReplica(p, true)
+	return m.haveReplica(0, p, true)
 }
 
 // Announce implements recovery.Host.
@@ -168,14 +159,16 @@ func (m *Member) replica(id region.ID) *region.Region {
 }
 
 // haveReplica sees to it that this machine has its replica of p's region, and that
-// the primary which p says may write block headers to it.
-func (m *Member) haveReplica(p cluster.Placement, isNew bool) (err error) {
+// the primary which p says may write block headers to it. A replica that is to be
+// filled begins in configuration in.
+func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (err error) {
 	r := m.replica(p.Region)
 	if r == nil {
 		if r, err = m.openReplica(p.Region, isNew); err != nil {
 			return err
 		}
 		if slices.Contains(p.Filling, m.id) { // before anybody writes
+			r.SetSince(uint32(in))
 			r.BeginFill()
 		}
 	}

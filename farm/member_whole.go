@@ -44,7 +44,7 @@ func wholeConfiguration(members []*Member) *cluster.Configuration {
 			newest = c
 		}
 	}
-	if slices.ContainsFunc(newest.Regions, func(p cluster.Placement) bool { return len(p.Filling) > 0 }) {
+	if slices.ContainsFunc(newest.Regions, func(p cluster.Placement) bool { return len(p.Filling) > 0 || !p.IsAvailable() }) {
 		return nil
 	}
 	return newest

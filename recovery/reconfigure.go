@@ -55,8 +55,9 @@ type Host interface {
 	// memory: this machine ends its life and begins another one with its memory,
 	// to meet them. It does not wait either.
 	Restart()
-	// Forget drops all replicas and logs, before the machine joins as a new one.
-	Forget() error
+	// Holds returns the regions of which the machine's memory has a replica, in whatever
+	// state.
+	Holds() ([]region.ID, error)
 
 	// Prepare makes room for a replica of a region that is being made. What is
 	// there of a region of that name is left from an attempt that came to nothing.
@@ -85,8 +86,13 @@ var (
 	errChanging   = errors.New("recovery: the configuration is changing")
 	// ErrNoRegion: there is no such region.
 	ErrNoRegion = errors.New("recovery: no such region")
-	// ErrLost: the region has lost all its replicas.
-	ErrLost = errors.New("recovery: the region has lost all its replicas")
+	// ErrLost: an operator has given the region up.
+	ErrLost = errors.New("recovery: the region is lost with all its replicas")
+	// ErrNeeded: regions wait for the memory that the machine had; what it has come
+	// with is another one.
+	ErrNeeded = errors.New("recovery: regions wait for the memory that this machine had before")
+	// ErrNotAwaited: nobody waits for the machine, or for other regions than said.
+	ErrNotAwaited = errors.New("recovery: not what the regions wait for")
 )
 
 // IsPassing says that err comes from a configuration that is changing, or from a
@@ -115,6 +121,7 @@ const (
 	kindRoot
 	kindSettled
 	kindUnreachable
+	kindForget
 )
 
 const codeFirst = 16
@@ -122,7 +129,7 @@ const codeFirst = 16
 var known = []error{
 	errNotCM, errNotMember, errSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
-	nvram.ErrNoSpace,
+	nvram.ErrNoSpace, ErrNeeded, ErrNotAwaited,
 }
 
 // ProbeKey is the registration of a machine's probe word: its incarnation, and
@@ -136,9 +143,8 @@ type MembershipConfig struct {
 	// Cluster is the instance that the machine's memory belongs to; 0 if it has
 	// none yet.
 	Cluster uint64
-	// Empty says that the machine's memory is new, or was dropped in order to join,
-	// and that no configuration has been applied since: whatever the stored one
-	// says, it has no replicas.
+	// Empty says that the machine's memory is new, and that no configuration has been
+	// applied since: whatever the stored one says, it has no replicas.
 	Empty bool
 	// First is the configuration that begins the instance, should there be none:
 	// all but machines and identifiers.
@@ -184,7 +190,8 @@ type Membership struct {
 		renew      bool       // the stored configuration may not be current: a change may have been stored or not
 		asked      cluster.ID // to suspect the CM of this configuration, by another machine
 		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
-		joiners    []cluster.Member
+		joiners    []joinRequest
+		forget     []rdma.MachineID        // whose memories nobody is to wait for any more
 		leads      bool                    // lead runs
 		incoming   map[call.Peer]*incoming // by sender
 		refused    []region.ID             // by Host.Apply of current
@@ -195,7 +202,6 @@ type Membership struct {
 		recovering bool                    // not all have; at the CM
 		isSettled  map[rdma.MachineID]bool // whose transactions are all decided; at the CM
 		timeline   Timeline                // of current; at the CM
-		forgot     bool                    // Host.Forget was called
 		waiters    []clock.Event
 		running    int // goroutines
 	}
@@ -222,7 +228,6 @@ func NewMembership(cfg MembershipConfig) (*Membership, error) {
 	}
 	m := &Membership{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
 	m.mu.incoming = make(map[call.Peer]*incoming)
-	m.mu.forgot = cfg.Empty
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {
 		return nil, err
@@ -261,6 +266,7 @@ func (m *Membership) handle() {
 		kindRoot:             m.onRoot,
 		kindSettled:          m.onSettled,
 		kindUnreachable:      m.onUnreachable,
+		kindForget:           m.onForget,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}
@@ -380,7 +386,7 @@ func (m *Membership) Status() Status {
 		s.Suspects = append(s.Suspects, p.Machine)
 	}
 	for _, j := range m.mu.joiners {
-		s.Joining = append(s.Joining, j.Machine)
+		s.Joining = append(s.Joining, j.Member.Machine)
 	}
 	return s
 }

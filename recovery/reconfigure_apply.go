@@ -189,7 +189,8 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.leaveOutLocked(c)
 	m.mu.current, m.mu.phase, m.mu.committing, m.mu.refused = c, member, false, nil
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
-	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { _, in := c.Member(j.Machine); return in })
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { _, in := c.Member(j.Member.Machine); return in })
+	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(x rdma.MachineID) bool { all, _ := c.Awaited(x); return len(all) == 0 })
 	m.mu.isActive, m.mu.recovering, m.mu.renew = nil, true, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)

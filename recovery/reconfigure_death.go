@@ -7,7 +7,7 @@ import (
 
 // mourning divides the lease time into how long after its death a machine is
 // suspected. Machines that are killed together die one after the other: without a
-// pause those that die last would evict the first, which then come back empty.
+// pause those that die last would evict the first, which then have to be let in again.
 const mourning = 20
 
 // onDeath is told that machine has died. Its lease will run out, which nobody has
@@ -23,7 +23,7 @@ func (m *Membership) onDeath(machine rdma.MachineID) {
 }
 
 // mourn suspects machine, unless it has come back. Its lease is left to run out if
-// regions would be lost without it: they cannot be used before it is back in any
+// regions are unavailable without it: they cannot be used before it is back in any
 // case, and those who kill all machines, one after the other, get more time.
 func (m *Membership) mourn(machine rdma.MachineID) {
 	m.waitFor(m.cfg.Keeper.Length()/mourning, func() bool { return m.mu.phase != member })
@@ -37,5 +37,5 @@ func (m *Membership) mourn(machine rdma.MachineID) {
 // isLast says whether c has regions that nobody but machine has all of.
 func isLast(c *cluster.Configuration, machine rdma.MachineID) bool {
 	_, report := c.Without([]rdma.MachineID{machine}, c.CM)
-	return len(report.Lost) > 0
+	return len(report.Unavailable) > 0
 }

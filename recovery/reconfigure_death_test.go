@@ -86,7 +86,7 @@ func TestAllDieTogether(t *testing.T) {
 	}
 }
 
-// A machine without which a region is lost is suspected when its lease has run out.
+// A machine without which a region is unavailable is suspected when its lease has run out.
 func TestTheLastReplicaIsWaitedFor(t *testing.T) {
 	deaths(t, 1, 1, func(g *group, suspected *time.Duration) {
 		victim := g.others()[0]

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/region"
 )
 
 func otherCluster(own, other uint64) error {
@@ -24,10 +25,10 @@ func otherCluster(own, other uint64) error {
 //   - If the configuration knows this machine from an earlier life, and the others
 //     have been restarted too, those that have come back meet: all keep their
 //     memory, and the next configuration is made of them.
-//   - Otherwise it asks the CM to let it join, as a new and empty machine.
+//   - Otherwise it asks the CM to let it join, with what its memory holds.
 //
-// Errors: ErrOtherCluster, ErrTaken, ErrEvicted, ErrClosed, the store's, Forget's,
-// and ctx's.
+// Errors: ErrOtherCluster, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the store's,
+// the host's, and ctx's.
 func (m *Membership) Start(ctx context.Context) error {
 	begin := m.cfg.Clock.Now()
 	for {
@@ -101,7 +102,7 @@ func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error
 	if memberIn(c, m.self) {
 		return nil // it counts on this machine's memory, and NEW-CONFIG is on its way
 	}
-	if _, knows := c.Member(m.self.Machine); !knows || m.hasForgotten() {
+	if _, knows := c.Member(m.self.Machine); !knows || m.cfg.Empty {
 		return m.join(c)
 	}
 	lives := m.greet(c)
@@ -121,12 +122,6 @@ func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error
 		return nil
 	}
 	return m.meet(c, back, waited)
-}
-
-func (m *Membership) hasForgotten() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.mu.forgot
 }
 
 // A life is what a machine says of itself when it is greeted.
@@ -169,7 +164,7 @@ func (m *Membership) greet(c *cluster.Configuration) []life {
 func (m *Membership) onHello(call.Peer, []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := life{Member: m.cfg.Self, Meets: m.mu.phase == starting && !m.mu.forgot}
+	l := life{Member: m.cfg.Self, Meets: m.mu.phase == starting && !m.cfg.Empty}
 	if m.mu.phase == member {
 		l.Applied = m.mu.current.ID
 	}
@@ -178,8 +173,8 @@ func (m *Membership) onHello(call.Peer, []byte) ([]byte, error) {
 
 // meet makes the next configuration of the machines that are back, if this one
 // is to: the last CM if it is among them, else the first. It waits for the others
-// for a while, and in any case for a majority and for a filled replica of each
-// region.
+// for a while, and in any case for a majority. Regions of which nobody has come back
+// that has everything are unavailable until somebody does.
 func (m *Membership) meet(c *cluster.Configuration, back []cluster.Member, waited time.Duration) error {
 	leader := back[0].Machine
 	for _, b := range back {
@@ -191,7 +186,7 @@ func (m *Membership) meet(c *cluster.Configuration, back []cluster.Member, waite
 		return nil
 	}
 	next, report := c.Reborn(back, m.self.Machine)
-	if len(back) < len(c.Machines) && waited < m.cfg.Meeting || 2*len(back) <= len(c.Machines) || len(report.Lost) > 0 {
+	if len(back) < len(c.Machines) && waited < m.cfg.Meeting || 2*len(back) <= len(c.Machines) {
 		var missing []rdma.MachineID
 		for _, x := range c.Machines {
 			if !slices.ContainsFunc(back, func(b cluster.Member) bool { return b.Machine == x }) {
@@ -245,19 +240,21 @@ func (m *Membership) restart() {
 type joinRequest struct {
 	Cluster uint64
 	Member  cluster.Member
+	// Holds are the regions that the machine's memory holds, in whatever state.
+	Holds []region.ID
 }
 
-// join asks the CM of c to let this machine in, empty.
+// join asks the CM of c to let this machine in. What it has in memory stays until a
+// configuration that it has applied has no use for it.
 func (m *Membership) join(c *cluster.Configuration) error {
-	if !m.hasForgotten() {
-		if err := m.cfg.Host.Forget(); err != nil {
+	var holds []region.ID
+	if !m.cfg.Empty {
+		var err error
+		if holds, err = m.cfg.Host.Holds(); err != nil {
 			return err
 		}
-		m.mu.Lock()
-		m.mu.forgot = true
-		m.mu.Unlock()
 	}
-	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self})
+	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self, holds})
 	if err != nil {
 		return err
 	}
@@ -294,10 +291,18 @@ func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 		m.Suspect(from.Machine)
 		return nil, nil
 	}
+	if lost := c.Missing(r.memory(), r.Holds); len(lost) > 0 {
+		return nil, fmt.Errorf("%w: machine %d, regions %v; start it with the data folder that it had, or give these regions up: farmsql forget --machine %d",
+			ErrNeeded, from.Machine, lost, from.Machine)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j cluster.Member) bool { return j.Machine == from.Machine })
-	m.mu.joiners = append(m.mu.joiners, r.Member)
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { return j.Member.Machine == from.Machine })
+	m.mu.joiners = append(m.mu.joiners, r)
 	m.leadLocked()
 	return nil, nil
+}
+
+func (r *joinRequest) memory() cluster.Memory {
+	return cluster.Memory{Machine: r.Member.Machine, Token: r.Member.Memory}
 }

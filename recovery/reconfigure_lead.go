@@ -126,7 +126,7 @@ func (m *Membership) isWorkLocked() bool {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
-	return len(m.mu.suspects) > 0 || m.mu.renew || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
+	return len(m.mu.suspects) > 0 || m.mu.renew || isCM && len(m.mu.forget) > 0 || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
 }
 
 // isSettledLocked says whether nothing of earlier configurations is left to
@@ -258,7 +258,7 @@ func (m *Membership) reconfigure() error {
 		return err
 	}
 	m.mu.Lock()
-	suspects, joiners, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), m.mu.current
+	suspects, joiners, forget, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), slices.Clone(m.mu.forget), m.mu.current
 	renew, since := m.mu.renew, m.mu.since
 	if !m.isSettledLocked() {
 		joiners = nil
@@ -290,9 +290,11 @@ func (m *Membership) reconfigure() error {
 	switch {
 	case len(missing) > 0:
 		next, report = base.Without(missing, m.self.Machine)
+	case len(forget) > 0:
+		next, report = base.Forget(forget[0])
 	case len(joiners) > 0:
-		next, report = base.With(joiners[0])
-		t.Joined, t.IsJoin = joiners[0].Machine, true
+		next, report = base.With(joiners[0].Member, joiners[0].Holds)
+		t.Joined, t.IsJoin = joiners[0].Member.Machine, true
 	case renew || len(suspects) > 0: // who was suspected is well
 		next = base.Succeed()
 		next.CM = m.self.Machine

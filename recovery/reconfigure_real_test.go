@@ -44,7 +44,7 @@ func (h *plainHost) Settle(context.Context, *cluster.Configuration) error { retu
 func (h *plainHost) Active(c *cluster.Configuration) { h.active.Store(uint32(c.ID)) }
 func (h *plainHost) Evicted()                        { h.evicted.Store(true) }
 func (h *plainHost) Restart()                        {}
-func (h *plainHost) Forget() error                   { return nil }
+func (h *plainHost) Holds() ([]region.ID, error)     { return nil, nil }
 func (h *plainHost) Prepare(cluster.Placement) error { return nil }
 func (h *plainHost) Announce(cluster.Placement)      {}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,6 @@ type fakeHost struct {
 	active    cluster.ID
 	isEvicted bool
 	restarted bool
-	forgot    int
 	prepared  []region.ID
 	announced []region.ID
 
@@ -54,6 +54,7 @@ func (h *fakeHost) Freeze(c *cluster.Configuration) {
 
 func (h *fakeHost) Apply(c *cluster.Configuration) ([]region.ID, error) {
 	h.note("apply %d", c.ID)
+	h.g.held[h.machine] = c
 	if h.onApply != nil {
 		h.onApply(c)
 	}
@@ -77,12 +78,25 @@ func (h *fakeHost) Active(c *cluster.Configuration) {
 	h.active = c.ID
 }
 
-func (h *fakeHost) Evicted()      { h.isEvicted = true }
-func (h *fakeHost) Restart()      { h.restarted = true }
-func (h *fakeHost) Forget() error { h.forgot++; return nil }
+func (h *fakeHost) Evicted() { h.isEvicted = true }
+func (h *fakeHost) Restart() { h.restarted = true }
+
+// Holds: what the last configuration gave to the machine, and what was made since.
+func (h *fakeHost) Holds() (ids []region.ID, err error) {
+	ids = append(ids, h.g.made[h.machine]...)
+	if c := h.g.held[h.machine]; c != nil {
+		for _, p := range c.Regions {
+			if p.Has(h.machine) {
+				ids = append(ids, p.Region)
+			}
+		}
+	}
+	return ids, nil
+}
 
 func (h *fakeHost) Prepare(p cluster.Placement) error {
 	h.prepared = append(h.prepared, p.Region)
+	h.g.made[h.machine] = append(h.g.made[h.machine], p.Region)
 	return h.prepare
 }
 
@@ -104,13 +118,17 @@ type group struct {
 	*testing.T
 	world  *sim.World
 	store  *slowStore
-	nodes  map[rdma.MachineID]*node // the latest life of each
-	seen   map[cluster.ID]string    // the content of each configuration applied
-	events map[string]int           // how many of each
+	wiped  map[rdma.MachineID]uint64 // how often a machine's memory has been replaced by an empty one
+	nodes  map[rdma.MachineID]*node  // the latest life of each
+	seen   map[cluster.ID]string     // the content of each configuration applied
+	events map[string]int            // how many of each
 	steps  map[rdma.MachineID][]Step
 	lines  []Timeline
 	lost   []region.ID
-	stored []rdma.MachineID // who has stored configurations, in order
+	away   []region.ID                               // that have become unavailable
+	held   map[rdma.MachineID]*cluster.Configuration // that a machine's memory has applied last
+	made   map[rdma.MachineID][]region.ID            // replicas that it has made room for
+	stored []rdma.MachineID                          // who has stored configurations, in order
 	change func(cfg *MembershipConfig)
 	// violated is told of what must never happen; it is Errorf unless a test
 	// provokes it.
@@ -147,11 +165,19 @@ func (s storeOf) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	return s.MemoryStore.CompareAndSwap(old, next)
 }
 
+func newGroup(t *testing.T, o sim.Options) *group {
+	g := &group{
+		T: t, world: sim.New(o), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{},
+		wiped: map[rdma.MachineID]uint64{}, held: map[rdma.MachineID]*cluster.Configuration{}, made: map[rdma.MachineID][]region.ID{}, violated: t.Errorf,
+	}
+	g.store = &slowStore{g: g}
+	return g
+}
+
 // simulate runs f in a world of n machines with as many replicas as given.
 func simulate(t *testing.T, o sim.Options, n, replicas int, f func(g *group)) {
 	t.Helper()
-	g := &group{T: t, world: sim.New(o), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
-	g.store, g.violated = &slowStore{g: g}, t.Errorf
+	g := newGroup(t, o)
 	err := g.world.Run(func() {
 		for i := range n {
 			g.boot(rdma.MachineID(i), &cluster.Configuration{Replicas: replicas, Workers: 1, RegionBytes: 1 << 20, LogBytes: 1 << 16})
@@ -185,7 +211,8 @@ func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
 			}
 		}})
 		cfg := MembershipConfig{
-			Self:  cluster.Member{Machine: id, FailureDomain: g.world.Machine(id).Domain(), Incarnation: incarnation},
+			Self:  cluster.Member{Machine: id, FailureDomain: g.world.Machine(id).Domain(), Incarnation: incarnation, Memory: 100*uint64(id) + g.wiped[id] + 1},
+			Empty: g.held[id] == nil,
 			First: first, Store: storeOf{g.store, p}, NIC: nic, Worker: 3, Endpoint: e, Keeper: n.keeper, Clock: p, Host: n.host,
 			Meeting: 200 * time.Millisecond,
 			Step:    func(s Step) { g.steps[id] = append(g.steps[id], s) },
@@ -195,6 +222,7 @@ func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
 					g.events["stored"]++
 					g.stored = append(g.stored, id)
 					g.lost = append(g.lost, r.Lost...)
+					g.away = append(g.away, r.Unavailable...)
 				},
 				Applied:      func(*cluster.Configuration) { g.events["applied"]++ },
 				Reconfigured: func(t Timeline) { g.lines = append(g.lines, t) },
@@ -218,6 +246,13 @@ func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
 		n.isUp = true
 	})
 	return n
+}
+
+// wipe has a machine that is down come back with empty memory.
+func (g *group) wipe(id rdma.MachineID) {
+	g.wiped[id]++
+	delete(g.held, id)
+	delete(g.made, id)
 }
 
 // agree checks that a configuration is the same everywhere.
@@ -481,7 +516,7 @@ func TestPaper5_2_CorrelatedFailures(t *testing.T) {
 // A failure domain fails as a whole, the CM in it.
 func TestFailureOfADomain(t *testing.T) {
 	g0 := sim.Options{Seed: 5}
-	g := &group{T: t, world: sim.New(g0), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
+	g := &group{T: t, world: sim.New(g0), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, wiped: map[rdma.MachineID]uint64{}, held: map[rdma.MachineID]*cluster.Configuration{}, made: map[rdma.MachineID][]region.ID{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
 	g.store, g.violated = &slowStore{g: g}, t.Errorf
 	err := g.world.Run(func() {
 		for i := range 6 {
@@ -684,36 +719,127 @@ func TestLongConfiguration(t *testing.T) {
 	})
 }
 
-// TestPaper5_2_LostRegions: a region that has lost all replicas is reported, and
-// the rest goes on.
-func TestPaper5_2_LostRegions(t *testing.T) {
-	simulate(t, sim.Options{Seed: 12}, 5, 2, func(g *group) {
-		others := g.others()
-		p := g.allocate(others[0])
-		for p.Has(g.cm()) {
-			p = g.allocate(others[0])
+// A region of which nobody has everything any more is unavailable, and reported as
+// that; the rest goes on. It is back as soon as one of the memories is that had all of
+// it, and nothing has been lost.
+func TestUnavailableRegions(t *testing.T) {
+	for _, back := range []int{0, 1} {
+		simulate(t, sim.Options{Seed: 12}, 5, 2, func(g *group) {
+			p := g.awayRegion()
+			c := g.settled(3)
+			away, _ := c.Placement(p.Region)
+			if len(c.Lost) > 0 || !slices.Equal(g.away, []region.ID{p.Region}) || away.IsAvailable() {
+				t.Errorf("lost %v, unavailable %v, %+v", c.Lost, g.away, away)
+			}
+			who := p.Replicas()[back]
+			g.boot(who, nil)
+			c = g.settled(4)
+			// The first to die may have been left out before the other.
+			isAwaited := slices.ContainsFunc(away.Away, func(a cluster.Memory) bool { return a.Machine == who })
+			if now, _ := c.Placement(p.Region); now.IsPrimary(who) != isAwaited || now.IsAvailable() != isAwaited {
+				t.Errorf("after machine %d is back: %+v", who, now)
+			}
+			g.boot(p.Replicas()[1-back], nil)
+			if c = g.settled(5); len(c.Unavailable())+len(c.Lost) > 0 {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+}
+
+// awayRegion makes a region of two replicas, and kills both machines.
+func (g *group) awayRegion() cluster.Placement {
+	g.Helper()
+	others := g.others()
+	p := g.allocate(others[0])
+	for p.Has(g.cm()) {
+		p = g.allocate(others[0])
+	}
+	g.allocate(g.cm())
+	g.settled(5)
+	for _, m := range p.Replicas() {
+		g.world.Machine(m).Kill()
+	}
+	return p
+}
+
+// A machine comes back with another memory than the one that regions wait for. While
+// there is another one they wait for, it is let in. Otherwise it is refused, until an
+// operator gives the regions up, who has to know which.
+func TestForget(t *testing.T) {
+	simulate(t, sim.Options{Seed: 13}, 5, 2, func(g *group) {
+		p := g.awayRegion()
+		g.settled(3)
+		first, second := p.Replicas()[0], p.Replicas()[1]
+		if away, _ := g.cmConfig().Placement(p.Region); len(away.Away) == 1 {
+			second = away.Primary
+			first = p.Replicas()[1-slices.Index(p.Replicas(), second)]
 		}
-		g.allocate(g.cm())
-		before := g.settled(5)
-		victims := p.Replicas()
-		for _, m := range victims {
-			g.world.Machine(m).Kill()
+		g.wipe(first)
+		g.boot(first, nil)
+		c := g.settled(4)
+		if now, _ := c.Placement(p.Region); now.IsAvailable() || len(now.Away) != 1 || now.Primary != second {
+			t.Errorf("%+v", now)
 		}
-		c := g.settled(3)
-		if !slices.Equal(c.Lost, []region.ID{p.Region}) || !slices.Equal(g.lost, c.Lost) || len(c.Regions) != len(before.Regions)-1 {
-			t.Errorf("lost %v, regions %v", c.Lost, c.Regions)
+		g.wipe(second)
+		n := g.boot(second, nil)
+		g.until("it is refused", func() bool { return n.isUp })
+		if !errors.Is(n.started, ErrNeeded) || !strings.Contains(n.started.Error(), fmt.Sprintf("regions [%d]", p.Region)) {
+			t.Errorf("got %v", n.started)
 		}
 		g.at(c.Machines[0], func(n *node) {
-			if _, err := n.Placement(context.Background(), p.Region); !errors.Is(err, ErrLost) {
-				t.Errorf("%v", err)
+			for _, lost := range [][]region.ID{nil, {p.Region, 99}} {
+				if err := n.Forget(context.Background(), second, lost); !errors.Is(err, ErrNotAwaited) {
+					t.Errorf("forget with regions %v: %v", lost, err)
+				}
+			}
+			if err := n.Forget(context.Background(), first, nil); !errors.Is(err, ErrNotAwaited) {
+				t.Errorf("forget a machine that nobody waits for: %v", err)
+			}
+			for range 2 {
+				if err := n.Forget(context.Background(), second, []region.ID{p.Region}); err != nil {
+					t.Error(err)
+				}
 			}
 		})
-		g.at(c.Machines[1], func(n *node) {
-			if _, err := n.Placement(context.Background(), p.Region); !errors.Is(err, ErrLost) {
-				t.Errorf("%v", err)
-			}
-		})
+		c = g.settled(4)
+		if !slices.Equal(c.Lost, []region.ID{p.Region}) || !slices.Equal(g.lost, c.Lost) || len(c.Unavailable()) > 0 {
+			t.Errorf("lost %v, regions %v", c.Lost, c.Regions)
+		}
+		for _, m := range c.Machines[:2] {
+			g.at(m, func(n *node) {
+				if _, err := n.Placement(context.Background(), p.Region); !errors.Is(err, ErrLost) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		g.world.Machine(second).Kill()
+		g.boot(second, nil)
+		g.settled(5)
 	})
+}
+
+// Rolling kills: whoever is let in has nothing yet, and together they are a majority.
+// When the last machine fails that has everything, all waits for it, and goes on.
+func TestRollingKills(t *testing.T) {
+	for replicas := 2; replicas <= 3; replicas++ {
+		simulate(t, sim.Options{Seed: 14}, 3, replicas, func(g *group) {
+			for i := range 3 {
+				g.allocate(rdma.MachineID(i))
+			}
+			regions := len(g.settled(3).Regions)
+			for round := range 12 {
+				who := rdma.MachineID(round % 3)
+				g.world.Machine(who).Kill()
+				g.settled(2)
+				g.boot(who, nil)
+				c := g.settled(3)
+				if len(c.Lost) > 0 || len(c.Unavailable()) > 0 || len(c.Regions) != regions {
+					t.Fatalf("round %d: lost %v, unavailable %v, regions %v", round, c.Lost, c.Unavailable(), c.Regions)
+				}
+			}
+		})
+	}
 }
 
 // What is stored may be unknown: the store fails after it has stored, and the

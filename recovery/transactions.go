@@ -28,6 +28,7 @@ import (
 //	             C --REQUEST-VOTE--> P    where none has come
 //	7 decide     C --COMMIT-RECOVERY, ABORT-RECOVERY--> P, B
 //	             C --TRUNCATE-RECOVERY--> P, B    once all have acknowledged
+//	             C --PARK--> P, B                 where a region is unavailable
 //	8 settle     C --DECIDED--> all
 //
 // P is a region's primary and B a backup, in the new configuration. C is the
@@ -59,6 +60,13 @@ import (
 // objects are locked at the primary before the region becomes active. Each lock
 // counts the transactions that want it. Writes go by version, so that carrying a
 // decision out twice, or late, changes nothing.
+//
+// A transaction that writes to an unavailable region is not decided, but parked: see
+// txn.Machine.Park. It takes part in every recovery, with the same evidence, until all
+// its regions are available. What the memory that is away has seen is fixed, too, and
+// joins the evidence then. Votes are monotonic in evidence, so nothing that an earlier
+// recovery has carried out (it decided only where all regions were available) can turn
+// out otherwise.
 //
 // A truncated transaction is known as such where it has been truncated: each log
 // has a ledger of them in its memory, which stays until no transaction of an
@@ -297,6 +305,8 @@ func voteOf(s txn.Seen) Vote {
 		return VoteCommitBackup
 	case s&txn.SeenLock != 0:
 		return VoteLock
+	case s&txn.SeenTruncated != 0:
+		return VoteTruncated
 	}
 	return VoteUnknown
 }

@@ -140,7 +140,7 @@ func (x *instance) enterAlone(ctx context.Context, id rdma.MachineID) error {
 	if _, err := n.m.Listen(id); err != nil {
 		return err
 	}
-	next, _ := x.c.With(self)
+	next, _ := x.c.With(self, nil)
 	n.t.Freeze(next)
 	for _, p := range next.Regions {
 		if p.Has(id) {

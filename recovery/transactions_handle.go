@@ -14,7 +14,10 @@ var errEarly = errors.New("recovery: not there yet")
 
 // handle answers the calls of other members.
 func (t *Transactions) handle() {
-	for kind := uint8(kindNeedRecovery); kind <= kindDecided; kind++ {
+	for kind := uint8(kindNeedRecovery); kind <= kindPark; kind++ {
+		if kind == kindConnect {
+			continue
+		}
 		t.cfg.Endpoint.Handle(kind, func(from call.Peer, arg []byte) ([]byte, error) { return t.answer(kind, from, arg) })
 	}
 	t.cfg.Endpoint.Handle(kindConnect, t.onConnect)
@@ -59,6 +62,8 @@ func (t *Transactions) answer(kind uint8, from call.Peer, arg []byte) ([]byte, e
 		return nil, r.onTruncate(list)
 	case kindDecided:
 		r.onDecided(from)
+	case kindPark:
+		return nil, r.onPark(list)
 	}
 	return nil, nil
 }
@@ -82,7 +87,7 @@ func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 func (r *run) onRegionActive(from call.Peer, list []entry) {
 	var ids []region.ID
 	for i := range list {
-		if p, ok := r.c.Placement(list[i].Region); ok && p.Primary == from.Machine {
+		if p, ok := r.c.Placement(list[i].Region); ok && p.IsPrimary(from.Machine) {
 			ids = append(ids, p.Region)
 		}
 	}
@@ -115,7 +120,7 @@ func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	}
 	for i := range list {
 		e := &list[i]
-		if p, ok := r.c.Placement(e.Region); !ok || p.Primary != from.Machine {
+		if p, ok := r.c.Placement(e.Region); !ok || !p.IsPrimary(from.Machine) {
 			continue
 		}
 		b := r.mu.ballots[e.ID]

@@ -22,6 +22,7 @@ const (
 	kindTruncateRecovery
 	kindDecided
 	kindConnect
+	kindPark
 )
 
 // batchBytesMax bounds the arguments of a call.

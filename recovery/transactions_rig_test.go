@@ -316,7 +316,7 @@ func (x *instance) rejoin(id rdma.MachineID) {
 		x.t.Fatal(err)
 	}
 	x.nodes[id] = n
-	next, _ := x.c.With(cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 200 + uint64(id)})
+	next, _ := x.c.With(cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 200 + uint64(id)}, nil)
 	x.enter(next, nil)
 	if !x.awaitSettled() {
 		x.t.Fatal("a machine died")

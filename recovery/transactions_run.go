@@ -135,7 +135,7 @@ func (r *run) send(to rdma.MachineID, kind uint8, list []entry) {
 // primaryOf returns the regions of which this machine is the primary.
 func (r *run) primaryOf() (ids []region.ID, backups []rdma.MachineID) {
 	for _, p := range r.c.Regions { // any order
-		if p.Primary != r.self {
+		if !p.IsPrimary(r.self) {
 			continue
 		}
 		ids = append(ids, p.Region)
@@ -222,12 +222,12 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 func (r *run) needRecovery(found []txn.Evidence) {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, p := range r.c.Regions { // any order
-		if p.Primary != r.self && p.Has(r.self) && lists[p.Primary] == nil {
+		if r.backsUp(p) && lists[p.Primary] == nil {
 			lists[p.Primary] = []entry{}
 		}
 	}
 	for _, e := range found {
-		if p, ok := r.c.Placement(e.Region); ok && p.Primary != r.self && p.Has(r.self) {
+		if p, ok := r.c.Placement(e.Region); ok && r.backsUp(p) {
 			lists[p.Primary] = append(lists[p.Primary], entry{Evidence: e})
 		}
 	}
@@ -235,11 +235,16 @@ func (r *run) needRecovery(found []txn.Evidence) {
 	r.t.reached(StepNeedRecovery)
 }
 
+// backsUp says whether this machine has a backup of a region, and that a primary.
+func (r *run) backsUp(p cluster.Placement) bool {
+	return p.IsAvailable() && p.Primary != r.self && p.Has(r.self)
+}
+
 // claimLocked adds what a replica has seen of transactions of this machine's regions.
 func (r *run) claimLocked(from rdma.MachineID, found []txn.Evidence) {
 	for _, e := range found {
 		p, ok := r.c.Placement(e.Region)
-		if !ok || p.Primary != r.self || !p.Has(from) {
+		if !ok || !p.IsPrimary(r.self) || !p.Has(from) {
 			continue
 		}
 		if sabotage.Votes.Skipped() && from != r.self {
@@ -328,7 +333,7 @@ func (r *run) rest() {
 	if err != nil {
 		return
 	}
-	if r.m.Settle(r.c) != nil {
+	if r.again(r.ctx, func() error { return r.m.Settle(r.c) }) != nil {
 		return
 	}
 	r.mu.Lock()
@@ -342,10 +347,11 @@ func (r *run) rest() {
 }
 
 // isOpen says whether a transaction of which this machine has records will be
-// truncated yet: one whose regions are all lost will not.
+// truncated yet: one whose regions are all lost will not, nor one that waits for a
+// region.
 func (r *run) isOpen() bool {
 	for _, e := range r.m.Open() {
-		if p, ok := r.c.Placement(e.Region); ok && p.Has(r.self) {
+		if p, ok := r.c.Placement(e.Region); ok && p.Has(r.self) && !r.waits(e.Regions) {
 			return true
 		}
 	}
@@ -408,14 +414,19 @@ func (r *run) decide() error {
 	if err != nil {
 		return err
 	}
+	r.admitCaught()
 	r.requestVotes()
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
+	r.park()
 	lists := make(map[rdma.MachineID][]entry)
 	decided := make(map[txn.ID]bool)
 	for _, id := range r.ballotIDs() {
 		b := r.mu.ballots[id]
+		if r.waits(b.regions) {
+			continue
+		}
 		commit := Decide(r.votes(b)) == Commit
 		decided[id] = commit
 		e := entry{Evidence: txn.Evidence{ID: id}}
@@ -431,8 +442,10 @@ func (r *run) decide() error {
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
-	for _, id := range r.m.Caught() { // without a record anywhere it is aborted
-		r.m.Resolve(id, decided[id])
+	for _, c := range r.m.Caught() { // without a record anywhere it is aborted
+		if !r.waits(c.Regions) {
+			r.m.Resolve(c.ID, decided[c.ID])
+		}
 	}
 	r.t.reached(StepResolved)
 	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindTruncateRecovery, lists[to]) })
@@ -475,7 +488,7 @@ func (r *run) requestVotes() {
 			if _, voted := b.votes[reg]; voted {
 				continue
 			}
-			if p, ok := r.c.Placement(reg); ok {
+			if p, ok := r.c.Placement(reg); ok && p.IsAvailable() {
 				lists[p.Primary] = append(lists[p.Primary], entry{Evidence: txn.Evidence{ID: id, Region: reg}})
 			}
 		}

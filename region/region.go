@@ -25,6 +25,7 @@ const (
 	shapeOffset  = 8 // id 32b | block shift 16b | format 16b
 	sizeOffset   = 16
 	headerSumOff = 24
+	sinceOffset  = 32 // of this replica alone: see Since
 
 	blockShiftMax = 20 // 1 MB
 	blocksWanted  = 128
@@ -116,6 +117,11 @@ func headerSum(shape, size uint64) uint64 {
 
 // ID returns the region's name.
 func (r *Region) ID() ID { return r.id }
+
+// Since returns the configuration in which this replica was begun, and SetSince sets
+// it: 0 if it has been there since the region was made. It outlives the process.
+func (r *Region) Since() uint32     { return uint32(r.m.Load(sinceOffset)) }
+func (r *Region) SetSince(c uint32) { r.m.Store(sinceOffset, uint64(c)) }
 
 // Memory returns what the region lives in.
 func (r *Region) Memory() *nvram.Memory { return r.m }

@@ -36,6 +36,8 @@ const (
 	SeenCommitPrimary
 	SeenCommitRecovery
 	SeenAbortRecovery
+	// SeenTruncated: a parked transaction's records have been truncated.
+	SeenTruncated
 )
 
 // Evidence is what one machine's logs say about a transaction and a region that
@@ -236,7 +238,7 @@ func (w *worker) gather(r *recoveryState) {
 		})
 	}
 	r.scan(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record) bool {
-		return rec.Kind.isNote() || !w.window.finished(rec.ID.Seq)
+		return rec.Kind.isNote() && rec.ID.Config >= w.m.recalled.settled || !rec.Kind.isNote() && !w.window.finished(rec.ID.Seq)
 	})
 }
 
@@ -342,8 +344,11 @@ func (m *Machine) Truncated(id ID) bool {
 	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m.recalled.has(id) {
-		return m.recalled.truncated(id)
+	switch {
+	case m.recalled.truncated(id):
+		return true
+	case m.recalled.has(id):
+		return false
 	}
 	if int(id.Worker) >= len(m.workers) {
 		return false

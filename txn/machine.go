@@ -26,6 +26,16 @@ type Config struct {
 	// this life of this machine. All logs have LogBytes.
 	Log      func(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 	LogBytes int
+	// Where machines are replaced, memory like Log's for what Log's cannot be used for.
+	// Relog: for the n'th log, from 1 on, that the worker writes to this life of this
+	// machine, because the ledger of the one before is still needed. Park: for the n'th
+	// part, from 0 on, of the transactions parked in a configuration; what is left of an
+	// attempt that failed is cleared.
+	Relog func(sender rdma.MachineID, worker, n int) (*nvram.Memory, error)
+	Park  func(in cluster.ID, n int) (*nvram.Memory, error)
+	// Settling makes durable, at one moment, that all transactions of configurations
+	// before in are decided, or parked in in: of earlier ones nothing else counts.
+	Settling func(in cluster.ID)
 	// MessageBytes is the size of a message queue.
 	MessageBytes int
 	// Allocator allocates in the regions that this machine is primary of.

@@ -3,7 +3,9 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 )
@@ -12,21 +14,24 @@ import (
 // more; they are evidence (see evidence.go) until a recovery is over.
 type recalled struct {
 	logs []*nvram.Memory
+	// parked are transactions that an earlier recovery has parked, registered under parkedIn.
+	parked   []*nvram.Memory
+	parkedIn cluster.ID
+	// settled is the last configuration whose recovery was settled: what logs say of
+	// transactions of earlier ones does not count, only what is parked.
+	settled uint32
 	// ledgers are theirs, by who wrote to them: of several lives, if recoveries
-	// were interrupted.
+	// were interrupted; and those of logs that have been replaced.
 	ledgers map[coordinatorID][]*ledger
 	// before is the first configuration of this life.
 	before uint32
 }
 
-// Recall gives the machine the logs of its earlier lives, before its first Freeze,
-// or takes them back: without any, it comes as a machine without memory. Their
+// Recall gives the machine the logs of its earlier lives, before its first Freeze, and
+// what they have parked in the last configuration that they have settled. Their
 // memory can go once a recovery is over. It fails if one is no log, or has
 // no ledger: what it says would be missing from the evidence.
-func (m *Machine) Recall(logs []*nvram.Memory) error {
-	m.recovery.mu.Lock()
-	m.recalled.drop(m)
-	m.recovery.mu.Unlock()
+func (m *Machine) Recall(logs, parked []*nvram.Memory, settled cluster.ID) error {
 	formatted, ledgers, err := openLogs(logs)
 	if err != nil {
 		return err
@@ -36,9 +41,15 @@ func (m *Machine) Recall(logs []*nvram.Memory) error {
 			return fmt.Errorf("txn: a log of an earlier life: %w", err)
 		}
 	}
+	for n, p := range parked {
+		if err := m.cfg.NIC.Register(parkedKey(settled, n), p); err != nil {
+			return fmt.Errorf("txn: transactions parked by an earlier life: %w", err)
+		}
+	}
 	m.recovery.mu.Lock()
 	defer m.recovery.mu.Unlock()
 	m.recalled.logs, m.recalled.ledgers = formatted, ledgers
+	m.recalled.parked, m.recalled.parkedIn, m.recalled.settled = parked, settled, uint32(settled)
 	return nil
 }
 
@@ -78,14 +89,31 @@ func (l *recalled) gather(r *recoveryState) {
 		l.before = r.m.config.Load()
 	}
 	for i, log := range l.logs {
-		r.scan(log, recalledKey(i), ^uint64(0), func(*Record) bool { return true })
+		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record) bool { return rec.ID.Config >= l.settled })
+	}
+	r.leaveOutOlder()
+	for n, p := range l.parked {
+		r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(*Record) bool { return true })
+	}
+}
+
+// leaveOutOlder drops what logs of earlier lives say of a region about transactions
+// from before this machine has had its replica: the machine was away then, and the
+// region was not, so that all of them have been decided without it.
+func (r *recoveryState) leaveOutOlder() {
+	for _, t := range r.traces { // any order
+		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool {
+			rt := r.m.route(p.region)
+			return rt != nil && rt.local != nil && t.id.Config < rt.local.Since()
+		})
 	}
 }
 
 // has says whether a transaction is of an earlier life of this machine.
 func (l *recalled) has(id ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
 
-// truncated says whether a transaction has been truncated in an earlier life.
+// truncated says whether a transaction has been truncated in an earlier life, of this
+// machine or of the coordinator.
 func (l *recalled) truncated(id ID) bool {
 	if sabotage.Ledger.Skipped() {
 		return false
@@ -98,10 +126,25 @@ func (l *recalled) truncated(id ID) bool {
 	return false
 }
 
-// drop forgets the logs.
-func (l *recalled) drop(m *Machine) {
+// keep keeps a ledger of a log that has been replaced.
+func (l *recalled) keep(c coordinatorID, b *ledger) {
+	if l.ledgers == nil {
+		l.ledgers = make(map[coordinatorID][]*ledger)
+	}
+	l.ledgers[c] = append(l.ledgers[c], b)
+}
+
+// settle forgets the logs, and what was parked before: parked is there now. As long as
+// a region is unavailable the ledgers stay.
+func (l *recalled) settle(m *Machine, in cluster.ID, parked []*nvram.Memory) {
 	for i := range l.logs {
 		m.cfg.NIC.Deregister(recalledKey(i))
 	}
-	l.logs, l.ledgers = nil, nil
+	for n := range l.parked {
+		m.cfg.NIC.Deregister(parkedKey(l.parkedIn, n))
+	}
+	l.logs, l.parked, l.parkedIn, l.settled = nil, parked, in, uint32(in)
+	if !m.awaitsAny() {
+		l.ledgers = nil
+	}
 }

@@ -106,6 +106,7 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 		} else if !member(p.id) {
 			w.lostPeer(p)
 		}
+		p.hasLeft = p.hasLeft || !member(p.id)
 	}
 }
 
@@ -142,8 +143,8 @@ func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.
 	next := make(routes, int(c.NextRegion)+1)
 	for _, p := range c.Regions {
 		r := &route{Placement: p, local: local(p.Region), state: regionBlocked}
-		r.primary = r.local != nil && p.Primary == m.cfg.ID
-		if was := before.of(p.Region); was != nil && was.Primary == p.Primary && was.state != regionBlocked {
+		r.primary = r.local != nil && p.IsPrimary(m.cfg.ID)
+		if was := before.of(p.Region); was != nil && was.Primary == p.Primary && was.state != regionBlocked && p.IsAvailable() {
 			r.state = regionReadable
 		}
 		next[p.Region] = r
@@ -379,17 +380,24 @@ func (m *Machine) Resolve(id ID, committed bool) {
 	c.resolved.done(nil)
 }
 
-// Caught returns the transactions of this machine that wait for recovery.
-func (m *Machine) Caught() []ID {
-	var ids []ID
+// A Caught is a transaction of this machine that waits for recovery, and the regions
+// that it writes to.
+type Caught struct {
+	ID      ID
+	Regions []region.ID
+}
+
+// Caught returns them.
+func (m *Machine) Caught() (all []Caught) {
 	for _, w := range m.workers {
 		w.lock()
 		for _, seq := range slices.Sorted(maps.Keys(w.caught)) {
-			ids = append(ids, w.caught[seq].id)
+			c := w.caught[seq]
+			all = append(all, Caught{c.id, slices.Clone(c.regions)})
 		}
 		w.unlock()
 	}
-	return ids
+	return all
 }
 
 // Confirm returns nil once this machine is known to have been a member at some

@@ -197,9 +197,10 @@ func (m *Machine) Open() []Evidence {
 }
 
 // Settle ends the recovery at this machine: every transaction that it coordinates
-// or knows of is decided and truncated. It gives back the log space that
-// recovery has held, and the slots lent to machines that are no members of c, or
-// over connections that have ended.
+// or knows of is decided and truncated, or waits for an unavailable region and is
+// parked. It gives back the log space that recovery has held, and the slots lent to
+// machines that are no members of c, or over connections that have ended. It fails if
+// there is no room to park in.
 func (m *Machine) Settle(c *cluster.Configuration) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -207,9 +208,16 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 	if err := r.check(c.ID); err != nil {
 		return err
 	}
+	parked, err := r.park(c.ID)
+	if err != nil {
+		return err
+	}
+	if m.cfg.Settling != nil { // before anything is given back
+		m.cfg.Settling(c.ID)
+	}
 	clear(r.traces)
 	clear(r.over)
-	m.recalled.drop(m)
+	m.recalled.settle(m, c.ID, parked)
 	for _, w := range m.workers {
 		w.lock()
 		w.settleRecovery()

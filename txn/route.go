@@ -44,7 +44,7 @@ func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) {
 	old := *m.routes.Load()
 	next := make(routes, max(len(old), int(p.Region)+1))
 	copy(next, old)
-	next[p.Region] = &route{Placement: p, local: local, primary: local != nil && p.Primary == m.cfg.ID}
+	next[p.Region] = &route{Placement: p, local: local, primary: local != nil && p.IsPrimary(m.cfg.ID)}
 	m.routes.Store(&next)
 }
 
@@ -115,6 +115,7 @@ const (
 	keyCredit
 	keyRecalled
 	keyBlocks
+	keyParked
 )
 
 // RegionKey names a region's replica at any machine that has one.
@@ -153,6 +154,10 @@ func messagesKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 }
 
 func recalledKey(i int) rdma.Key { return rdma.Key(keyRecalled<<56 | uint64(i)) }
+
+func parkedKey(in cluster.ID, n int) rdma.Key {
+	return rdma.Key(keyParked<<56 | uint64(in&lifeMask)<<32 | uint64(n))
+}
 
 const lifeMask = 1<<24 - 1
 

@@ -96,6 +96,10 @@ type peer struct {
 	ringing bool
 	// refreshing says that the log's head is being read.
 	refreshing bool
+	// hasLeft says that the life of the peer that writes to in is over, relogged how many
+	// logs the peer has had before because of that.
+	hasLeft  bool
+	relogged int
 	// broken is set once nothing of the peer is believed any more.
 	broken error
 }
@@ -123,10 +127,8 @@ func newWorker(m *Machine, id uint16) *worker {
 func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
 	before := w.peer(from)
-	var log *nvram.Memory
-	if before != nil {
-		log = before.memory // its ring goes on
-	} else if log, err = cfg.Log(from, int(w.id)); err != nil {
+	log, err := w.logFor(from, before)
+	if err != nil {
 		return g, err
 	}
 	if from == cfg.ID {
@@ -164,6 +166,19 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	return g, cfg.NIC.Register(messagesKey(from, w.id, in.life), in.queue)
 }
 
+// logFor returns the memory for what a peer writes here. Its ring goes on if there was
+// one before, unless the ledger of a life that is over is still needed.
+func (w *worker) logFor(from rdma.MachineID, before *peer) (*nvram.Memory, error) {
+	cfg := &w.m.cfg
+	switch {
+	case before == nil:
+		return cfg.Log(from, int(w.id))
+	case before.hasLeft && w.m.awaitsAny():
+		return cfg.Relog(from, int(w.id), before.relogged+1)
+	}
+	return before.memory, nil
+}
+
 // listenFirst makes room for what a peer writes here.
 func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
 	cfg := &w.m.cfg
@@ -195,11 +210,27 @@ func (w *worker) relisten(before, p *peer) error {
 	cfg := &w.m.cfg
 	cfg.NIC.Deregister(logKey(p.id, w.id, before.life))
 	cfg.NIC.Deregister(messagesKey(p.id, w.id, before.life))
-	before.in.rx.Reset(cfg.Clock.Uint64())
 	before.inMsgs.Reset(cfg.Clock.Uint64())
-	p.life, p.queue, p.inMsgs = before.life+1, before.queue, before.inMsgs
-	p.in = newLogReader(w.m, p.id, w.id, before.in.rx, before.in.ledger)
+	p.life, p.queue, p.inMsgs, p.relogged = before.life+1, before.queue, before.inMsgs, before.relogged
+	if p.memory == before.memory {
+		before.in.rx.Reset(cfg.Clock.Uint64())
+		p.in = newLogReader(w.m, p.id, w.id, before.in.rx, before.in.ledger)
+	} else if err := w.relog(before, p); err != nil {
+		return err
+	}
 	p.in.drained = before.in.drained
+	return nil
+}
+
+// relog makes another log for a peer, and keeps the ledger of the one before.
+func (w *worker) relog(before, p *peer) error {
+	b := newLedger(p.memory, coordinatorID{p.id, w.id})
+	rx, err := CreateLog(p.memory, w.m.cfg.Clock.Uint64())
+	if err != nil {
+		return err
+	}
+	w.m.recalled.keep(coordinatorID{p.id, w.id}, before.in.ledger)
+	p.in, p.relogged = newLogReader(w.m, p.id, w.id, rx, b), before.relogged+1
 	return nil
 }
 

@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A region is lost only with the memory of all its replicas (SOSP'15 section 5).
+// Machines that are away have not lost theirs as long as nobody says so: when the
+// last one leaves that has all of a region, the region becomes unavailable, and waits
+// for the memory of one that was a full replica then. Any of them will do, as any
+// survivor of a failure would: whatever was reported committed, each of them has, or
+// its logs have. One that had left before will not: the others have gone on without it.
+
+// whole returns the memories of the members that have all of an available region.
+func (c *Configuration) whole(id region.ID) []Memory {
+	p, _ := c.Placement(id)
+	var whole []Memory
+	for _, m := range p.Replicas() {
+		if member, ok := c.Member(m); ok && !slices.Contains(p.Filling, m) {
+			whole = append(whole, Memory{m, member.Memory})
+		}
+	}
+	return whole
+}
+
+// With returns the configuration after c in which m is a member too, which it must
+// not have been, and whose memory holds the given regions, in some state. Unavailable
+// regions among them that wait for that memory are available again, with m as their
+// primary. It gets replicas that regions are short of, and replaces backups that are
+// being filled with what it holds an older state of.
+func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
+	d := c.Succeed()
+	d.AddMember(m)
+	returned := d.bringBack(Memory{m.Machine, m.Memory}, holds)
+	replaced := d.replaceFilling(m.Machine, holds)
+	d.separate()
+	report := d.remap(c)
+	report.Returned = returned
+	report.Refilled = append(report.Refilled, replaced...)
+	slices.Sort(report.Refilled)
+	return d, report
+}
+
+// bringBack makes regions available that wait for a memory, which a member has. What
+// waits for another memory of the same machine does not any more, unless it waits for
+// nothing else: that memory is gone.
+func (c *Configuration) bringBack(m Memory, holds []region.ID) (returned []region.ID) {
+	for i := range c.Regions {
+		p := &c.Regions[i]
+		switch {
+		case p.awaits(m) && slices.Contains(holds, p.Region):
+			p.Away, p.Primary = nil, m.Machine
+			p.LastPrimaryChange, p.LastReplicaChange = c.ID, c.ID
+			returned = append(returned, p.Region)
+		case slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine != m.Machine }):
+			p.giveUp(m.Machine)
+		}
+	}
+	return returned
+}
+
+// awaits says whether the region waits for a memory.
+func (p *Placement) awaits(m Memory) bool {
+	return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.matches(m) })
+}
+
+// giveUp has the region wait no longer for memories of a machine.
+func (p *Placement) giveUp(m rdma.MachineID) {
+	p.Away = slices.DeleteFunc(p.Away, func(a Memory) bool { return a.Machine == m })
+	if len(p.Away) > 0 {
+		p.Primary = p.Away[0].Machine
+	} else {
+		p.Away = nil
+	}
+}
+
+// replaceFilling makes m, which holds an older state of regions, a backup of them in
+// place of one that is being filled: there is less to be copied.
+func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (replaced []region.ID) {
+	load := c.load()
+	for _, id := range holds {
+		i, ok := c.find(id)
+		if !ok || !c.Regions[i].IsAvailable() || c.Regions[i].Has(m) || !c.haveRoom(load, []rdma.MachineID{m}, 1) {
+			continue
+		}
+		p := &c.Regions[i]
+		k := slices.IndexFunc(p.Filling, func(x rdma.MachineID) bool { return c.sparesDomain(p, m, x) })
+		if k < 0 {
+			continue
+		}
+		x := p.Filling[k]
+		p.Backups[slices.Index(p.Backups, x)], p.Filling[k] = m, m
+		p.LastReplicaChange = c.ID
+		load[x]--
+		load[m]++
+		replaced = append(replaced, id)
+	}
+	return replaced
+}
+
+// sparesDomain says whether m shares no failure domain with p's replicas but x.
+func (c *Configuration) sparesDomain(p *Placement, m, x rdma.MachineID) bool {
+	return !slices.ContainsFunc(p.Replicas(), func(r rdma.MachineID) bool { return r != x && c.domain(r) == c.domain(m) })
+}
+
+// Awaited returns the unavailable regions that wait for memories of machine m, and of
+// these the ones that wait for nothing else.
+func (c *Configuration) Awaited(m rdma.MachineID) (all, only []region.ID) {
+	for _, p := range c.Regions {
+		if !slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine == m }) {
+			continue
+		}
+		all = append(all, p.Region)
+		if !slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine != m }) {
+			only = append(only, p.Region)
+		}
+	}
+	return all, only
+}
+
+// Unavailable returns the regions of which no member has everything.
+func (c *Configuration) Unavailable() (ids []region.ID) {
+	for _, p := range c.Regions {
+		if !p.IsAvailable() {
+			ids = append(ids, p.Region)
+		}
+	}
+	return ids
+}
+
+// Missing returns the regions that would be lost if machine m became a member with a
+// memory that holds the given ones: they wait for a memory of it and nothing else, and
+// this is not the one, or does not have them.
+func (c *Configuration) Missing(m Memory, holds []region.ID) []region.ID {
+	_, only := c.Awaited(m.Machine)
+	return slices.DeleteFunc(only, func(id region.ID) bool {
+		p, _ := c.Placement(id)
+		return p.awaits(m) && slices.Contains(holds, id)
+	})
+}
+
+// Forget returns the configuration after c in which nobody waits for a memory of
+// machine m any more: what waits for nothing else is lost.
+func (c *Configuration) Forget(m rdma.MachineID) (*Configuration, Remapped) {
+	_, lost := c.Awaited(m)
+	d := c.Succeed()
+	for i := range d.Regions {
+		d.Regions[i].giveUp(m)
+	}
+	d.Regions = slices.DeleteFunc(d.Regions, func(p Placement) bool { return slices.Contains(lost, p.Region) })
+	d.Lost = append(d.Lost, lost...)
+	slices.Sort(d.Lost)
+	return d, Remapped{Lost: lost}
+}

@@ -1,0 +1,158 @@
+package farm
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Machines are killed one after the other, each as soon as the one before serves
+// again, with transactions under way at all of them: whoever has come back has nothing
+// yet of most regions, and what it serves then waits for the last machine that has
+// everything. Nothing is lost.
+func TestRollingKills(t *testing.T) {
+	for seed := range uint64(6) {
+		replicas := 2 + int(seed%2)
+		n := 3 + 2*int(seed/2%2)
+		aFewMembers(t, seed, n, replicas, func(g *members) {
+			c := newCounting(g)
+			for i := range n {
+				c.start(rdma.MachineID(i))
+			}
+			for round := range 3 * n {
+				id := rdma.MachineID(round % n)
+				g.kill(id)
+				g.boot(id)
+				g.until("the machine serves again", func() bool { return g.up[id] != nil })
+				c.start(id)
+			}
+			c.end()
+		})
+	}
+}
+
+// All but one of the machines with a region die at once, then the last one; they come
+// back in any order.
+func TestAllReplicasAreAway(t *testing.T) {
+	for seed := range uint64(8) {
+		aFewMembers(t, seed, 5, 2, func(g *members) {
+			c := newCounting(g)
+			for i := range 5 {
+				c.start(rdma.MachineID(i))
+			}
+			config, _ := g.store.Load()
+			p, _ := config.Placement(g.up[0].Root().Addr.Region())
+			away := p.Replicas()
+			if seed%2 == 0 {
+				slices.Reverse(away)
+			}
+			for _, id := range away {
+				g.kill(id)
+			}
+			g.until("the region is unavailable", func() bool { c, _ := g.store.Load(); return len(c.Unavailable()) > 0 })
+			// The rest settles, without what waits.
+			g.until("the rest is settled", func() bool {
+				c, _ := g.store.Load()
+				for _, m := range g.up {
+					if m.settledFor.Load() != uint32(c.ID) {
+						return false
+					}
+				}
+				return len(c.Machines) == 3
+			})
+			if seed%4 >= 2 { // what is parked outlives those who have parked it
+				for id := range rdma.MachineID(5) {
+					if g.up[id] != nil {
+						g.kill(id)
+						g.boot(id)
+						g.until("the machine is a member again", func() bool { return isMember(g, id) })
+					}
+				}
+			}
+			for _, id := range away {
+				g.boot(id)
+				g.until("the machine serves again", func() bool { return g.up[id] != nil })
+			}
+			c.end()
+		})
+	}
+}
+
+func isMember(g *members, id rdma.MachineID) bool {
+	c, _ := g.store.Load()
+	_, in := c.Member(id)
+	return in && g.up[id] != nil
+}
+
+// A counting has machines add to a byte, and knows what it may be.
+type counting struct {
+	*members
+	begun, committed int
+	stopped          bool
+}
+
+const countedByte = 7
+
+func newCounting(g *members) *counting { return &counting{members: g} }
+
+// start has a machine add until its life ends.
+func (c *counting) start(id rdma.MachineID) {
+	m := c.up[id]
+	c.world.Machine(id).Process().Go(func() {
+		for !c.stopped {
+			c.begun++
+			switch err := increment(m, countedByte); {
+			case err == nil:
+				c.committed++
+			case errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt):
+				return
+			case !errors.Is(err, txn.ErrConflict):
+				c.Errorf("machine %d: %v", id, err)
+				return
+			}
+		}
+	})
+}
+
+// end waits until everything is whole and checks the byte, which counts modulo 256,
+// and all replicas.
+func (c *counting) end() {
+	c.Helper()
+	c.stopped = true
+	c.until("everything is whole", func() bool {
+		now, _ := c.store.Load()
+		return c.whole() && len(now.Unavailable()) == 0
+	})
+	now, _ := c.store.Load()
+	if len(now.Lost) > 0 {
+		c.Errorf("regions %v are lost", now.Lost)
+	}
+	var first rdma.MachineID
+	for c.up[first] == nil {
+		first++
+	}
+	more := int(c.value(first, countedByte)-byte(c.committed)) % 256
+	if more < 0 || more > c.begun-c.committed {
+		c.Errorf("%d after %d of %d were acknowledged", c.value(first, countedByte), c.committed, c.begun)
+	}
+	var all []*Member
+	for _, m := range c.up {
+		all = append(all, m)
+	}
+	c.at(first, func(m *Member) {
+		now, err := AwaitWhole(m.ctx, all)
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		faults, err := CheckMembers(now, all, slices.Values([]region.Ptr{}))
+		if err != nil || len(faults) > 0 {
+			c.Errorf("%v, %v", faults, err)
+		}
+	})
+	c.Logf("%d of %d acknowledged, configuration %d", c.committed, c.begun, now.ID)
+}

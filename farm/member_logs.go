@@ -1,0 +1,81 @@
+package farm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// relogOf returns the n'th log that a worker of a machine writes to this life of this
+// one, in place of the one before, of which the ledger stays.
+func (m *Member) relogOf(sender rdma.MachineID, worker, n int) (*nvram.Memory, error) {
+	mem, err := m.mapReserved(m.relogName(sender, worker, n))
+	if err != nil {
+		return nil, fmt.Errorf("farm: log of machine %d: %w", sender, err)
+	}
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	m.relogged = append(m.relogged, m.relogName(sender, worker, n-1))
+	return mem, nil
+}
+
+func (m *Member) relogName(sender rdma.MachineID, worker, n int) string {
+	if n == 0 {
+		return m.lifeLogName(sender, worker)
+	}
+	return fmt.Sprintf("%s%d-%d.%d-%016x", logPrefix, sender, worker, n, m.cfg.Self.Incarnation)
+}
+
+const parkedPrefix = "parked-"
+
+// parkedIn is what the names of memories of transactions parked in a configuration
+// begin with, parkedName the n'th name.
+func parkedIn(in cluster.ID) string          { return fmt.Sprintf("%s%d-", parkedPrefix, in) }
+func parkedName(in cluster.ID, n int) string { return fmt.Sprint(parkedIn(in), n) }
+
+// parkIn makes the n'th memory for transactions parked in a configuration.
+func (m *Member) parkIn(in cluster.ID, n int) (*nvram.Memory, error) {
+	if err := m.memory.Remove(parkedName(in, n)); err != nil { // of an attempt that failed
+		return nil, err
+	}
+	return m.mapReserved(parkedName(in, n))
+}
+
+// settled removes what recovery does not need any more: what was parked before, and,
+// when no region is unavailable, the logs of this machine's earlier lives and those
+// that have been replaced.
+func (m *Member) settled(c *cluster.Configuration) {
+	names, err := m.memory.Names()
+	unavailable := c.Unavailable()
+	relogged := m.takeRelogged(len(unavailable) == 0)
+	for _, name := range names {
+		isOver := strings.HasPrefix(name, parkedPrefix) && !strings.HasPrefix(name, parkedIn(c.ID)) ||
+			len(unavailable) == 0 && m.isOldLog(name) || slices.Contains(relogged, name)
+		if err == nil && isOver {
+			err = m.memory.Remove(name)
+		}
+	}
+	if err != nil {
+		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
+	}
+	m.settledFor.Store(uint32(c.ID))
+	if len(unavailable) == 0 {
+		m.log.Info("transactions recovered", "machine", m.id, "configuration", c.ID)
+	} else {
+		m.log.Warn("transactions recovered but for those that wait for unavailable regions", "machine", m.id, "configuration", c.ID, "regions", unavailable)
+	}
+}
+
+// takeRelogged returns the logs that are not needed any more, if that is so.
+func (m *Member) takeRelogged(isOver bool) (names []string) {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	if isOver {
+		names, m.relogged = m.relogged, nil
+	}
+	return names
+}
