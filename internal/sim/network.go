@@ -11,8 +11,9 @@ import (
 // network is what lies between the machines.
 type network struct {
 	nics   map[rdma.MachineID]*nic
-	cut    map[link]bool
+	cut    map[link]int // how often, and not mended
 	spikes map[link]spike
+	storm  Storm
 }
 
 // A link leads from one machine to another; the way back is another.
@@ -23,21 +24,25 @@ type spike struct{ until, extra time.Duration }
 
 func (n *network) init() {
 	n.nics = make(map[rdma.MachineID]*nic)
-	n.cut = make(map[link]bool)
+	n.cut = make(map[link]int)
 	n.spikes = make(map[link]spike)
 }
 
-// Cut loses what is sent from one machine to the other from now on.
+// Cut loses what is sent from one machine to the other from now on. What is cut
+// twice, by faults that overlap, has to be mended twice.
 func (w *World) Cut(from, to rdma.MachineID) {
 	w.Note(fmt.Sprintf("cut %d to %d", from, to))
-	w.network.cut[link{from, to}] = true
+	w.network.cut[link{from, to}]++
 }
 
-// Mend takes it back.
+// Mend takes one Cut back.
 func (w *World) Mend(from, to rdma.MachineID) {
 	w.Note(fmt.Sprintf("mend %d to %d", from, to))
-	delete(w.network.cut, link{from, to})
+	w.network.cut[link{from, to}]--
 }
+
+// Up says whether what one machine sends now reaches the other.
+func (w *World) Up(from, to rdma.MachineID) bool { return w.up(from, to) }
 
 // Breaking says whether operations have failed with their connection, and somebody
 // who lives has not been told yet.
@@ -67,7 +72,7 @@ func (w *World) Spike(from, to rdma.MachineID, d, extra time.Duration) {
 }
 
 // up says whether what is sent on the link now arrives.
-func (w *World) up(from, to rdma.MachineID) bool { return !w.network.cut[link{from, to}] }
+func (w *World) up(from, to rdma.MachineID) bool { return w.network.cut[link{from, to}] <= 0 }
 
 // delay draws how long a message takes.
 func (w *World) delay(from, to rdma.MachineID) time.Duration {
@@ -109,8 +114,19 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	b = append([]byte(nil), b...)
 	w.mix(uint64(from)<<16|uint64(to), uint64(len(b)))
 	n.process.Work(w.options.Costs.Datagram)
+	sent := n.sent(len(b))
+	n.fly(peer, b, at, sent+w.delay(from, to)+w.late())
+	if w.isDoubled() {
+		n.fly(peer, b, at, sent+w.delay(from, to)+w.late())
+	}
+	return nil
+}
+
+// fly has a datagram arrive at a peer, when it does.
+func (n *nic) fly(peer *nic, b []byte, at int, when time.Duration) {
+	w, from, to := n.process.world, n.id, peer.id
 	peer.ports[at].arriving++
-	w.at(n.sent(len(b))+w.delay(from, to), func() {
+	w.at(when, func() {
 		if peer.process.dead || peer.closed || !w.up(from, to) {
 			peer.ports[at].arriving--
 			return
@@ -118,7 +134,6 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 		w.tell("datagram of %d bytes from %d to %d", len(b), from, to)
 		w.start(peer.process, 0, func() { peer.arrive(from, b, at) }, at > 0)
 	})
-	return nil
 }
 
 // arrive takes a datagram.

@@ -18,6 +18,7 @@ type Process struct {
 	dead     bool
 	paused   bool
 	held     []turn // those that wait until the pause is over
+	slow     slowness
 	nic      *nic
 	busy     int      // processors
 	queued   []func() // turns for which none is free
@@ -149,6 +150,8 @@ func (p *Process) unlessPaused(t turn) {
 	case p.dead:
 	case p.paused:
 		p.held = append(p.held, t)
+	case !t.aside && p.slow.until > p.world.now:
+		p.linger(t)
 	default:
 		p.take(t)
 	}

@@ -1,0 +1,29 @@
+package sim
+
+import "time"
+
+// slowness is how a process's processors are for a while: every turn waits.
+type slowness struct{ until, extra time.Duration }
+
+// Slow has every turn of the process's routines begin up to extra later, for d: its
+// processors are shared with others. What is aside is not slowed. Its memory stays
+// readable and writable by others at their speed.
+func (m *Machine) Slow(d, extra time.Duration) {
+	if p := m.process; p != nil {
+		m.note("slow")
+		p.slow = slowness{m.world.now + d, extra}
+	}
+}
+
+// linger has a turn happen as late as the process is slow.
+func (p *Process) linger(t turn) {
+	p.world.after(p.world.upTo(p.slow.extra), func() {
+		switch {
+		case p.dead:
+		case p.paused:
+			p.held = append(p.held, t)
+		default:
+			p.take(t)
+		}
+	})
+}

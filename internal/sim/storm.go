@@ -1,0 +1,29 @@
+package sim
+
+import "time"
+
+// A Storm is what may happen to datagrams besides being lost, delayed by a little
+// and overtaken.
+type Storm struct {
+	// Doubled is how many of a thousand arrive twice, Late how many are delayed by
+	// up to LateMax, which may be longer than any lease.
+	Doubled, Late int
+	LateMax       time.Duration
+}
+
+// Storm has datagrams be treated so from now on.
+func (w *World) Storm(s Storm) { w.network.storm = s }
+
+// late draws how much later than usual a datagram arrives.
+func (w *World) late() time.Duration {
+	if s := w.network.storm; s.Late > 0 && w.rng.IntN(1000) < s.Late {
+		return w.upTo(s.LateMax)
+	}
+	return 0
+}
+
+// isDoubled draws whether a datagram arrives twice.
+func (w *World) isDoubled() bool {
+	s := w.network.storm
+	return s.Doubled > 0 && w.rng.IntN(1000) < s.Doubled
+}
