@@ -18,6 +18,8 @@ type simCommand struct {
 	Runs     uint64  `placeholder:"N" help:"Go on with the following seeds for so many runs."`
 	Machines int     `placeholder:"N" help:"Simulate so many machines, 3 to 90, instead of as many as the seed draws."`
 	Whole    bool    `help:"Simulate machines of one process, which fail only together."`
+	Overlap  bool    `name:"overlapping" help:"Have faults come at any time, whatever is left of those before."`
+	Spare    bool    `help:"With --overlapping: leave a majority of the machines alone, and with it a full replica of every region."`
 	Parallel int     `default:"1" placeholder:"N" help:"Do so many runs at a time."`
 	Trace    bool    `help:"Print every event of the simulated network."`
 }
@@ -70,6 +72,10 @@ func (c *simCommand) validate() error {
 	switch {
 	case c.Machines != 0 && (c.Machines < simMachinesMin || c.Machines > simMachinesMax):
 		return usageError(fmt.Sprintf("--machines is %d, must be from %d to %d", c.Machines, simMachinesMin, simMachinesMax))
+	case c.Whole && c.Overlap:
+		return usageError("--whole cannot be combined with --overlapping: machines of one process fail together")
+	case c.Spare && !c.Overlap:
+		return usageError("--spare needs --overlapping")
 	case c.Parallel < 1:
 		return usageError(fmt.Sprintf("--parallel is %d, must be at least 1", c.Parallel))
 	case c.Minutes < 0:
@@ -134,6 +140,10 @@ func (c *simCommand) options(seed uint64, std streams) simtest.Options {
 	if c.Whole {
 		o = o.Together()
 	}
+	if c.Overlap {
+		o = o.Overlapping()
+		o.Overlap.Spare = o.Overlap.Spare || c.Spare
+	}
 	if c.Trace {
 		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.out, at, what) }
 	}
@@ -147,6 +157,12 @@ func (c *simCommand) replay(seed uint64) string {
 	}
 	if c.Whole {
 		args = append(args, "--whole")
+	}
+	if c.Overlap {
+		args = append(args, "--overlapping")
+	}
+	if c.Spare {
+		args = append(args, "--spare")
 	}
 	return strings.Join(args, " ")
 }

@@ -23,10 +23,12 @@ func TestSim(t *testing.T) {
 
 func TestSimFlags(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--machines 2":  "--machines is 2, must be from 3 to 90",
-		"--machines 91": "--machines is 91, must be from 3 to 90",
-		"--parallel 0":  "--parallel is 0, must be at least 1",
-		"--minutes=-1":  "--minutes is -1, must not be negative",
+		"--machines 2":          "--machines is 2, must be from 3 to 90",
+		"--machines 91":         "--machines is 91, must be from 3 to 90",
+		"--parallel 0":          "--parallel is 0, must be at least 1",
+		"--whole --overlapping": "--whole cannot be combined with --overlapping",
+		"--spare":               "--spare needs --overlapping",
+		"--minutes=-1":          "--minutes is -1, must not be negative",
 	} {
 		status, _, errs := execute(t, "", append([]string{"sim"}, strings.Fields(flags)...)...)
 		if status != exitUsage || !strings.Contains(errs, want) {

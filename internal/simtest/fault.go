@@ -30,6 +30,15 @@ const (
 	Cut                             // some machines are cut off
 	CutOneWay                       // the same, in one direction
 	CutInRecovery                   // a machine is killed, and another one cut off while it is suspected and replaced
+	single                          // of the kinds above one comes after the other, if no Overlap is asked for
+
+	Rolling       Fault = iota - 1 // machines are killed one after the other, each as soon as the one before serves again
+	LinkCut                        // two machines do not reach each other, or one not the other
+	Flap                           // a link is cut and mended again and again
+	Slow                           // a machine's processors are slow
+	Storm                          // datagrams arrive twice, and later than a lease lasts
+	StoreCut                       // a machine does not reach the store of configurations
+	StoreFailures                  // the store fails now and then, before or after it has done what was asked
 	faults
 )
 
@@ -37,7 +46,8 @@ const (
 const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
-	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery"}
+	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery",
+	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store"}
 
 func (f Fault) String() string { return faultNames[f] }
 

@@ -59,7 +59,7 @@ func (c *puppet) Start(machines []int) error {
 
 // Every kind of fault is injected, at machines of any kind, and healed.
 func TestFaults(t *testing.T) {
-	for f := range Fault(faults) {
+	for f := range single {
 		t.Run(f.String(), func(t *testing.T) {
 			r, c := injectPuppet(t, f, 3, 10*time.Microsecond)
 			if n := r.result.Faults[f]; n < 10 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -23,23 +24,20 @@ import (
 // leaseTime of the machines: SOSP'15 section 6.1.
 const leaseTime = 10 * time.Millisecond
 
-// storeDelay is how long the store of configurations takes to answer.
-const storeDelay = 300 * time.Microsecond
-
 // members are machines that fail one by one. Each is a farm.Member on a machine of
 // the world. One that is evicted begins a new life in its process.
 type members struct {
 	world  *sim.World
 	config farm.Config
 	hooks  Hooks
-	store  cluster.MemoryStore
+	store  *configurations
 	up     []*farm.Member // by machine; nil while it does not serve
 	err    error          // why a machine could not begin a life
 }
 
 // NewMembers returns machines that are down.
 func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
-	return &members{world: w, config: cfg, hooks: h, up: make([]*farm.Member, cfg.Machines)}
+	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), up: make([]*farm.Member, cfg.Machines)}
 }
 
 // Takes implements Cluster.
@@ -70,8 +68,7 @@ const startMax = time.Minute
 func (c *members) Start(machines []int) error {
 	processes := make([]*sim.Process, len(machines))
 	for k, i := range machines {
-		processes[k] = c.world.Machine(rdma.MachineID(i)).Boot()
-		c.begin(i, processes[k])
+		processes[k] = c.boot(i)
 	}
 	outside := c.world.Outside()
 	for end := c.world.Now() + startMax; ; outside.Sleep(100 * time.Microsecond) {
@@ -93,8 +90,13 @@ func (c *members) Start(machines []int) error {
 	}
 }
 
-// begin begins a life of machine i, on a routine of its process.
-func (c *members) begin(i int, p *sim.Process) { p.Go(func() { c.live(i, p) }) }
+// boot begins a life of machine i, on a routine of its process, and does not wait for
+// what comes of it.
+func (c *members) boot(i int) *sim.Process {
+	p := c.world.Machine(rdma.MachineID(i)).Boot()
+	p.Go(func() { c.live(i, p) })
+	return p
+}
 
 // live opens the machine, and does so again each time that its life is over.
 func (c *members) live(i int, p *sim.Process) {
@@ -113,11 +115,16 @@ func (c *members) live(i int, p *sim.Process) {
 		} else if nic != nil {
 			err = errors.Join(err, nic.Close())
 		}
-		if err != nil && !errors.Is(err, recovery.ErrEvicted) && !errors.Is(err, recovery.ErrRestart) && c.err == nil {
+		if err != nil && !isPassing(err) && c.err == nil {
 			c.err = fmt.Errorf("machine %d: %w", i, err)
 			return
 		}
 	}
+}
+
+// isPassing says whether a life that ended with an error is followed by another one.
+func isPassing(err error) bool {
+	return errors.Is(err, recovery.ErrEvicted) || errors.Is(err, recovery.ErrRestart) || errors.Is(err, errStore)
 }
 
 func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, rdma.NIC, error) {
@@ -137,7 +144,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		Self:     cluster.Member{Machine: rdma.MachineID(i), FailureDomain: machine.Domain()},
 		Settings: settings,
 		Memory:   machine.Memory(),
-		Store:    slowStore{&c.store, p},
+		Store:    storeClient{c.store, i, p},
 		NIC:      nic,
 		Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
 			if c.world.HasProcessors() {
@@ -192,22 +199,6 @@ func (c *members) note(p *sim.Process, format string, args ...any) {
 	}
 }
 
-// slowStore takes as long as a real one.
-type slowStore struct {
-	*cluster.MemoryStore
-	process *sim.Process
-}
-
-func (s slowStore) Load() (*cluster.Configuration, error) {
-	s.process.Sleep(storeDelay)
-	return s.MemoryStore.Load()
-}
-
-func (s slowStore) CompareAndSwap(old uint64, next *cluster.Configuration) error {
-	s.process.Sleep(storeDelay)
-	return s.MemoryStore.CompareAndSwap(old, next)
-}
-
 // Fell implements Cluster.
 func (c *members) Fell(machines []int) {
 	for _, i := range machines {
@@ -229,16 +220,44 @@ func (c *members) Whole() bool {
 	if now == nil || slices.Contains(c.up, nil) || len(now.Machines) != len(c.up) {
 		return false
 	}
-	if c.world.Breaking() { // who finds a connection broken may have its peer given up
-		return false
-	}
 	for _, m := range c.up {
-		s := m.Membership().Status()
-		if s.Configuration.ID != now.ID || s.Recovering || s.Changing || len(s.Suspects) > 0 || m.Transactions().Recovering() || !isFresh(m.Leases()) {
+		if m.Membership().Status().Recovering || m.Transactions().Recovering() {
 			return false
 		}
 	}
-	return isFilled(now)
+	return c.isSteady(now) && isFilled(now)
+}
+
+// isSteady says that nothing has happened yet for which a machine of the current
+// configuration may be given up.
+func (c *members) isSteady(now *cluster.Configuration) bool {
+	if c.world.Breaking() { // who finds a connection broken may have its peer given up
+		return false
+	}
+	return !slices.ContainsFunc(now.Machines, func(i rdma.MachineID) bool {
+		m := c.up[i]
+		if m == nil {
+			return true
+		}
+		s := m.Membership().Status()
+		return s.Configuration.ID != now.ID || s.Changing || len(s.Suspects) > 0 || !isFresh(m.Leases())
+	})
+}
+
+// state describes what each machine believes, for a report of what does not go on.
+func (c *members) state() string {
+	var b strings.Builder
+	now, _ := c.store.Load()
+	fmt.Fprintf(&b, "configuration %d of machines %v, regions %+v, lost %v", now.ID, now.Machines, now.Regions, now.Lost)
+	for i, m := range c.up {
+		if m == nil {
+			fmt.Fprintf(&b, "; machine %d does not serve", i)
+			continue
+		}
+		s := m.Membership().Status()
+		fmt.Fprintf(&b, "; machine %d in configuration %d, recovering %v, changing %v, suspects %v", i, s.Configuration.ID, s.Recovering || m.Transactions().Recovering(), s.Changing, s.Suspects)
+	}
+	return b.String()
 }
 
 // isFilled says that every region has all of its replicas, and they everything.

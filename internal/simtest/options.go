@@ -38,6 +38,8 @@ type Options struct {
 	// Second are the steps of recovery at which second faults come; nil: all.
 	Second []recovery.Step
 	Calm   time.Duration
+	// Overlap, if not nil, has other faults come at any time, in place of Faults.
+	Overlap *Overlap
 }
 
 // Together returns the options with a cluster whose machines live in one process,
@@ -93,7 +95,7 @@ func Draw(seed uint64) Options {
 		o.Readers = 1
 	}
 	if rng.IntN(8) > 0 {
-		for f := range Fault(faults) {
+		for f := range single {
 			if rng.IntN(3) > 0 {
 				o.Faults = append(o.Faults, f)
 			}
@@ -104,11 +106,42 @@ func Draw(seed uint64) Options {
 
 func (o Options) String() string {
 	var names []string
-	for _, f := range o.Faults {
+	kinds, mode := o.Faults, ""
+	if v := o.Overlap; v != nil {
+		kinds, mode = v.Kinds, fmt.Sprintf(" up to %d at once, each for up to %v, memory lost in %d of 100,", v.Open, v.Hold, v.Lost)
+		if v.Spare {
+			mode += " a majority with all regions is spared,"
+		}
+	}
+	for _, f := range kinds {
 		names = append(names, f.String())
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("seed %d: %d machines, %d replicas, %d workers, logs of %d KB, %d clients each, %d objects, %d keys, %v, latency %v, faults: %s",
+	return fmt.Sprintf("seed %d: %d machines, %d replicas, %d workers, logs of %d KB, %d clients each, %d objects, %d keys, %v, latency %v, faults:%s %s",
 		o.Seed, o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes>>10, o.Clients, o.Objects, o.Keys,
-		o.Duration, o.World.Latency, strings.Join(names, ", "))
+		o.Duration, o.World.Latency, mode, strings.Join(names, ", "))
+}
+
+// Overlapping returns the options with faults that overlap, drawn from the seed:
+// several at once, or in every tenth run twenty, over a longer time.
+func (o Options) Overlapping() Options {
+	rng := rand.New(rand.NewPCG(o.Seed, 0x0e71a9))
+	o.Faults, o.Overlap = nil, &Overlap{
+		Open: 1 + rng.IntN(4), Hold: time.Duration(5+rng.IntN(40)) * time.Millisecond, Lost: rng.IntN(60), Spare: rng.IntN(3) == 0,
+	}
+	for _, f := range overlapping {
+		if rng.IntN(3) > 0 {
+			o.Overlap.Kinds = append(o.Overlap.Kinds, f)
+		}
+	}
+	if len(o.Overlap.Kinds) == 0 {
+		o.Overlap.Kinds = []Fault{Rolling}
+	}
+	o.Duration = time.Duration(10+rng.IntN(40)) * time.Millisecond
+	o.Clients, o.Calm = 1+rng.IntN(2), time.Duration(200+rng.IntN(3000))*time.Microsecond
+	if o.Seed%10 == 0 {
+		o.Duration, o.Clients, o.Readers = 200*time.Millisecond, 1, 0
+		o.Overlap.Max, o.Overlap.Open, o.Calm = 20, 4, 4*time.Millisecond
+	}
+	return o
 }

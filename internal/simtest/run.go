@@ -132,8 +132,8 @@ func Run(o Options) Result {
 	r := newRun(o)
 	w := r.world
 	j := &injector{run: r, struck: r.outside.NewEvent()}
-	r.cluster = o.New(w, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: j.onStep, Recovering: j.onRecovering})
-	err := w.Run(func() { r.fail(r.phases(j)) })
+	faults := injectionOf(j)
+	err := w.Run(func() { r.fail(r.phases(faults)) })
 	if r.failure == nil {
 		r.failure = err
 	}
@@ -143,6 +143,30 @@ func Run(o Options) Result {
 	r.result.Seed, r.result.Hash, r.result.Events, r.result.Time = o.Seed, w.Hash(), w.Events(), w.Now()
 	r.result.Err = r.failure
 	return r.result
+}
+
+// An injection is what has faults come in a run.
+type injection interface {
+	onStep(machine int, s txn.Step)
+	onRecovering(machine int, s recovery.Step)
+	// injectAll injects faults until it is time; heal waits until what they did is
+	// over.
+	injectAll() error
+	heal() error
+}
+
+// injectionOf makes the cluster of a run, and what injects its faults.
+func injectionOf(j *injector) (f injection) {
+	o := &j.options
+	j.cluster = o.New(j.world, o.Farm, Hooks{
+		Prepare: j.prepare, Serving: j.serving,
+		Step:       func(i int, s txn.Step) { f.onStep(i, s) },
+		Recovering: func(i int, s recovery.Step) { f.onRecovering(i, s) },
+	})
+	if m, ok := j.cluster.(*members); ok && o.Overlap != nil {
+		return newTurmoil(j, m)
+	}
+	return j
 }
 
 // newRun returns a run whose machines are down, and for which there is no cluster
@@ -178,7 +202,7 @@ func (r *run) all() (machines []int) {
 }
 
 // phases are those of a run.
-func (r *run) phases(j *injector) error {
+func (r *run) phases(j injection) error {
 	if err := r.start(r.all()); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

@@ -1,0 +1,83 @@
+package simtest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sim"
+)
+
+// storeDelay is how long the store of configurations takes to answer; storePatience
+// how long a machine that cannot reach it waits before it learns so, at most.
+const (
+	storeDelay    = 300 * time.Microsecond
+	storePatience = 5 * time.Millisecond
+)
+
+// errStore means that the store of configurations has not answered. What was asked
+// of it may have been done.
+var errStore = errors.New("simtest: the store of configurations does not answer")
+
+// configurations is the store of configurations, which outlives all machines, and
+// what fails in it.
+type configurations struct {
+	cluster.MemoryStore
+	rng *rand.Rand
+	// stored, if not nil, is told of each configuration in the moment in which it
+	// becomes the current one.
+	stored func(now *cluster.Configuration)
+	// away counts the faults that keep a machine from the store, by machine; failing
+	// is how many of a thousand operations fail, of any machine.
+	away    map[int]int
+	failing int
+}
+
+func newConfigurations(rng *rand.Rand) *configurations {
+	return &configurations{rng: rng, away: make(map[int]int)}
+}
+
+// A storeClient is the store as a machine has it: as slow as a real one, and it can
+// fail.
+type storeClient struct {
+	*configurations
+	machine int
+	process *sim.Process
+}
+
+// Load implements cluster.Store.
+func (s storeClient) Load() (*cluster.Configuration, error) {
+	s.process.Sleep(storeDelay)
+	if s.isAway() || s.fails() {
+		return nil, s.giveUp()
+	}
+	return s.MemoryStore.Load()
+}
+
+// CompareAndSwap implements cluster.Store. Half of its failures come after the swap.
+func (s storeClient) CompareAndSwap(old uint64, next *cluster.Configuration) error {
+	s.process.Sleep(storeDelay)
+	fails := s.fails()
+	if s.isAway() || fails && s.rng.IntN(2) == 0 {
+		return s.giveUp()
+	}
+	err := s.MemoryStore.CompareAndSwap(old, next)
+	if err == nil && s.stored != nil {
+		s.stored(next)
+	}
+	if fails {
+		return s.giveUp()
+	}
+	return err
+}
+
+func (s storeClient) isAway() bool { return s.away[s.machine] > 0 }
+
+// fails draws whether an operation fails.
+func (s storeClient) fails() bool { return s.failing > 0 && s.rng.IntN(1000) < s.failing }
+
+func (s storeClient) giveUp() error {
+	s.process.Sleep(time.Duration(s.rng.Int64N(int64(storePatience))))
+	return errStore
+}

@@ -1,0 +1,122 @@
+package simtest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// copies says which machines' memory has which regions in full, as far as that is
+// certain: a machine has what the current configuration gives to it and does not
+// call filling, until its memory is destroyed. It holds the cluster to its promise
+// that no region is lost while somebody's memory has it.
+type copies struct {
+	now *cluster.Configuration // the current one; nil before the first
+	// void are replicas that the configuration takes for full whose memory was
+	// destroyed; ended the lives of machines that ended with their memory.
+	void  map[replica]bool
+	ended map[uint64]bool
+}
+
+type replica struct {
+	machine rdma.MachineID
+	region  region.ID
+}
+
+func newCopies() *copies {
+	return &copies{void: make(map[replica]bool), ended: make(map[uint64]bool)}
+}
+
+// stored takes note of a configuration, and returns an error if it loses a region
+// that somebody has.
+func (k *copies) stored(now *cluster.Configuration) error {
+	var err error
+	if k.now != nil {
+		err = k.loses(now)
+	}
+	k.now = now.Clone()
+	for r := range k.void { // order does not show
+		if p, ok := now.Placement(r.region); !ok || !isFull(p, r.machine) {
+			delete(k.void, r)
+		}
+	}
+	for i, m := range now.Machines {
+		if k.ended[now.Incarnation[i]] {
+			k.voidAll(m)
+		}
+	}
+	return err
+}
+
+// loses returns an error if the configuration after the current one has lost a region
+// that some memory has in full.
+func (k *copies) loses(now *cluster.Configuration) error {
+	for _, p := range k.now.Regions {
+		if have := k.of(p); len(have) > 0 && slices.Contains(now.Lost, p.Region) {
+			return fmt.Errorf("configuration %d of machines %v has lost region %d, which is in the memory of machines %v in full", now.ID, now.Machines, p.Region, have)
+		}
+	}
+	return nil
+}
+
+// of returns the machines whose memory has all of a region.
+func (k *copies) of(p cluster.Placement) []rdma.MachineID {
+	return slices.DeleteFunc(p.Replicas(), func(m rdma.MachineID) bool { return !isFull(p, m) || k.void[replica{m, p.Region}] })
+}
+
+func isFull(p cluster.Placement, m rdma.MachineID) bool {
+	return p.Has(m) && !slices.Contains(p.Filling, m)
+}
+
+// destroyed takes note that a machine's memory is gone.
+func (k *copies) destroyed(m rdma.MachineID) {
+	if k.now == nil {
+		return
+	}
+	if member, in := k.now.Member(m); in {
+		k.ended[member.Incarnation] = true
+	}
+	k.voidAll(m)
+}
+
+func (k *copies) voidAll(m rdma.MachineID) {
+	for _, p := range k.now.Regions {
+		if isFull(p, m) {
+			k.void[replica{m, p.Region}] = true
+		}
+	}
+}
+
+// isOnly says whether there is a region that only machine m has in full, among
+// machines that may be counted on.
+func (k *copies) isOnly(m rdma.MachineID, counts func(rdma.MachineID) bool) bool {
+	return k.now != nil && slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
+		have := slices.DeleteFunc(k.of(p), func(x rdma.MachineID) bool { return x != m && !counts(x) })
+		return len(have) == 1 && have[0] == m
+	})
+}
+
+// hasAny says whether machine m has any region in full.
+func (k *copies) hasAny(m rdma.MachineID) bool {
+	return k.now != nil && slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool { return isFull(p, m) })
+}
+
+// suffice says whether some of the machines can go on alone: they are a majority of
+// the configuration, and have all regions.
+func (k *copies) suffice(counts func(rdma.MachineID) bool) bool {
+	if k.now == nil {
+		return false
+	}
+	n := 0
+	for _, m := range k.now.Machines {
+		if counts(m) {
+			n++
+		}
+	}
+	return 2*n > len(k.now.Machines) && !slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
+		return !slices.ContainsFunc(k.of(p), counts)
+	})
+}

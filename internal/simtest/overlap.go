@@ -1,0 +1,418 @@
+package simtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// An Overlap says which faults come at any time: while replicas are filled, at any
+// step of the recovery from others, to the machine that has the last full replica.
+// Memory is lost only where another machine's has the same, so in the end every
+// region has to be there.
+type Overlap struct {
+	Kinds []Fault
+	// Open is how many faults last at once, at most, and Max how many there are; 0: as
+	// many as come in the run's Duration, Calm apart.
+	Open, Max int
+	// Hold is how long one lasts, at most.
+	Hold time.Duration
+	// Lost is how many of a hundred machines that die lose their memory.
+	Lost int
+	// Spare has faults leave a majority of the machines alone, and with it a full
+	// replica of every region.
+	Spare bool
+}
+
+// overlapping are the kinds of faults that an Overlap can have.
+var overlapping = []Fault{
+	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
+	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
+}
+
+// turmoil injects faults that overlap, each on a routine of its own.
+type turmoil struct {
+	*injector
+	plan    *Overlap
+	members *members
+	copies  *copies
+	open    int   // faults
+	hinders []int // how many of them, by machine
+	watches []*watch
+	begun   int
+	// last is when the latest fault began or ended.
+	last time.Duration
+}
+
+// A watch waits for one of some steps, of a transaction or of recovery.
+type watch struct {
+	step      txn.Step
+	recovery  []recovery.Step // nil: it waits for step
+	countdown int
+	strike    func(machine int)
+}
+
+// newTurmoil returns what injects o's Overlap into members.
+func newTurmoil(j *injector, m *members) *turmoil {
+	t := &turmoil{injector: j, plan: j.options.Overlap, members: m, copies: newCopies(), hinders: make([]int, j.options.Farm.Machines)}
+	m.store.stored = func(now *cluster.Configuration) { j.run.fail(t.copies.stored(now)) }
+	return t
+}
+
+// injectAll goes on until the time is up or there were enough, and returns when none
+// is open any more.
+func (t *turmoil) injectAll() error {
+	for t.calm(); t.goesOn() && (t.plan.Max == 0 || t.begun < t.plan.Max); t.calm() {
+		if t.open >= t.plan.Open {
+			continue
+		}
+		f := t.plan.Kinds[t.rng.IntN(len(t.plan.Kinds))]
+		t.world.Note(f.String())
+		t.open++
+		t.begun++
+		t.outside.Go(func() {
+			t.inject(f)
+			t.open--
+		})
+	}
+	for t.open > 0 {
+		t.outside.Sleep(time.Millisecond)
+	}
+	t.watches = nil
+	return t.members.err
+}
+
+func (t *turmoil) goesOn() bool {
+	return t.world.Now() < t.until && t.failure == nil && t.members.err == nil
+}
+
+// heal waits until everything is as it was before the first fault.
+func (t *turmoil) heal() error {
+	for end := t.world.Now() + wholeMax; !t.members.Whole(); t.outside.Sleep(time.Millisecond) {
+		switch {
+		case t.members.err != nil:
+			return t.members.err
+		case t.failure != nil:
+			return nil
+		case t.world.Now() > end:
+			return fmt.Errorf("not whole again %v after the last fault: %s", wholeMax, t.members.state())
+		}
+	}
+	return nil
+}
+
+// inject has a fault come and go.
+func (t *turmoil) inject(f Fault) {
+	switch f {
+	case Spike:
+		t.injector.inject(f)
+	case Pause, Slow, StoreCut:
+		t.hinder(f, t.target())
+	case PowerCut:
+		t.die(f, t.all())
+	case Kill:
+		t.die(f, []int{t.target()})
+	case FailDomain:
+		d := t.machine(t.any()).Domain()
+		t.die(f, slices.DeleteFunc(t.all(), func(i int) bool { return t.machine(i).Domain() != d }))
+	case KillAtStep:
+		t.await(f, &watch{step: txn.Step(t.rng.IntN(txn.Steps)), countdown: 1 + t.rng.IntN(stepsMax)}, stepPatience)
+	case KillInRecovery:
+		steps := t.cluster.RecoverySteps()
+		at := t.rng.IntN(len(steps))
+		t.await(f, &watch{recovery: steps[at : at+1], countdown: 1 + t.rng.IntN(1<<t.rng.IntN(onceBits))}, recoveryPatience)
+	case Rolling:
+		t.roll(f, 2+t.rng.IntN(2*t.options.Farm.Machines))
+	case Cut, CutOneWay, LinkCut, Flap:
+		t.cutLinks(f)
+	case Storm:
+		t.storm(f)
+	case StoreFailures:
+		t.failStore(f)
+	}
+}
+
+// changed notes that a fault has come or gone.
+func (t *turmoil) changed() { t.last = t.world.Now() }
+
+func (t *turmoil) came(f Fault) {
+	t.result.Faults[f]++
+	t.changed()
+}
+
+// hold is for how long a fault lasts.
+func (t *turmoil) hold() time.Duration { return t.upTo(t.plan.Hold) }
+
+// target draws a machine, and prefers those that the others depend on.
+func (t *turmoil) target() int {
+	now := t.copies.now
+	switch t.rng.IntN(4) {
+	case 0:
+		if now != nil {
+			return int(now.CM)
+		}
+	case 1, 2:
+		last := slices.DeleteFunc(t.all(), func(i int) bool { return !t.copies.isOnly(rdma.MachineID(i), anybody) })
+		if len(last) > 0 {
+			return last[t.rng.IntN(len(last))]
+		}
+	}
+	return t.any()
+}
+
+func anybody(rdma.MachineID) bool { return true }
+
+// isWell says whether nothing hinders a machine, and it is a member.
+func (t *turmoil) isWell(m rdma.MachineID) bool {
+	if t.hinders[m] > 0 || t.members.up[m] == nil {
+		return false
+	}
+	s := t.members.up[m].Membership().Status()
+	if s.Err != nil || s.Configuration == nil || t.copies.now == nil {
+		return false
+	}
+	own, in := s.Configuration.Member(m)
+	member, still := t.copies.now.Member(m)
+	return in && still && own.Incarnation == member.Incarnation
+}
+
+// may says whether a fault may come to these machines.
+func (t *turmoil) may(machines ...int) bool {
+	return !t.plan.Spare || t.copies.suffice(func(m rdma.MachineID) bool {
+		return t.isWell(m) && !slices.Contains(machines, int(m))
+	})
+}
+
+// mayLose says whether the memory of a machine may be lost: others have all of what
+// it has, and none of them is about to be given up, or it has nothing that counts.
+func (t *turmoil) mayLose(i int) bool {
+	m := rdma.MachineID(i)
+	if t.copies.now == nil || !t.copies.hasAny(m) {
+		return true
+	}
+	return t.members.isSteady(t.copies.now) && !t.copies.isOnly(m, anybody)
+}
+
+// kill ends the process of a machine, if it has one, and returns whether its memory is
+// to be lost before it begins another.
+func (t *turmoil) kill(i int) (lose bool) {
+	lose = t.rng.IntN(100) < t.plan.Lost
+	t.hinders[i]++
+	t.nodes[i] = nil
+	if lose && t.mayLose(i) {
+		t.destroy(i)
+		lose = false
+	} else {
+		t.machine(i).Kill()
+	}
+	t.cluster.Fell([]int{i})
+	return lose
+}
+
+func (t *turmoil) destroy(i int) {
+	t.result.Faults[Destroy]++
+	t.copies.destroyed(rdma.MachineID(i))
+	t.machine(i).Destroy()
+}
+
+// revive starts a machine again, which was killed.
+func (t *turmoil) revive(i int, lose bool) {
+	if lose && t.mayLose(i) {
+		t.destroy(i)
+	}
+	t.members.boot(i)
+	t.hinders[i]--
+	t.changed()
+}
+
+// die kills machines in one moment, and starts each again when it is time.
+func (t *turmoil) die(f Fault, machines []int) {
+	machines = slices.DeleteFunc(slices.Clone(machines), func(i int) bool { return t.machine(i).Process() == nil })
+	if len(machines) == 0 || !t.may(machines...) {
+		return
+	}
+	t.came(f)
+	left, over := len(machines), t.outside.NewEvent()
+	for _, i := range machines {
+		lose := t.kill(i)
+		t.outside.Go(func() {
+			t.outside.Sleep(t.hold())
+			t.revive(i, lose)
+			if left--; left == 0 {
+				over.Set()
+			}
+		})
+	}
+	over.Wait()
+}
+
+// await has a machine die at a step, if that comes in time: the one where it happens,
+// or one that the others depend on.
+func (t *turmoil) await(f Fault, w *watch, patience time.Duration) {
+	struck, own := t.outside.NewEvent(), t.rng.IntN(2) == 0
+	victim, lose := -1, false
+	w.strike = func(i int) {
+		if !own {
+			i = t.target()
+		}
+		if t.machine(i).Process() == nil || !t.may(i) {
+			return
+		}
+		t.came(f)
+		if w.recovery == nil {
+			t.result.Steps[w.step]++
+		} else {
+			t.result.Recovery[w.recovery[0]]++
+		}
+		victim, lose = i, t.kill(i)
+		struck.Set()
+	}
+	t.watches = append(t.watches, w)
+	came := struck.WaitFor(patience)
+	t.watches = slices.DeleteFunc(t.watches, func(x *watch) bool { return x == w })
+	if came || victim >= 0 {
+		t.outside.Sleep(t.hold())
+		t.revive(victim, lose)
+	}
+}
+
+// onStep is told of each step of a transaction.
+func (t *turmoil) onStep(machine int, s txn.Step) {
+	t.onWatched(machine, func(w *watch) bool { return w.recovery == nil && w.step == s })
+}
+
+// onRecovering is told of each step of recovery.
+func (t *turmoil) onRecovering(machine int, s recovery.Step) {
+	t.onWatched(machine, func(w *watch) bool { return slices.Contains(w.recovery, s) })
+}
+
+func (t *turmoil) onWatched(machine int, is func(*watch) bool) {
+	for _, w := range t.watches {
+		if w.countdown > 0 && is(w) {
+			if w.countdown--; w.countdown == 0 {
+				w.strike(machine)
+			}
+		}
+	}
+}
+
+// servesMax is how long a rolling kill waits for a machine.
+const servesMax = 500 * time.Millisecond
+
+// roll kills machines, in order from one that is drawn: each as soon as the one
+// before serves again, filled or not.
+func (t *turmoil) roll(f Fault, times int) {
+	for i := t.any(); times > 0 && t.failure == nil && t.members.err == nil; i = (i + 1) % t.options.Farm.Machines {
+		times--
+		if t.machine(i).Process() == nil || !t.may(i) {
+			continue
+		}
+		t.came(f)
+		lose := t.kill(i)
+		t.outside.Sleep(t.upTo(darkMax))
+		t.revive(i, lose)
+		for end := t.world.Now() + servesMax; t.members.up[i] == nil && t.world.Now() < end; {
+			t.outside.Sleep(100 * time.Microsecond)
+		}
+	}
+}
+
+// hinder hampers a machine for a while.
+func (t *turmoil) hinder(f Fault, i int) {
+	if t.machine(i).Process() == nil || !t.may(i) {
+		return
+	}
+	t.came(f)
+	t.hinders[i]++
+	d := t.hold()
+	switch f {
+	case Pause:
+		t.machine(i).Pause(d)
+	case Slow:
+		t.machine(i).Slow(d, t.upTo(slowMax))
+	case StoreCut:
+		t.members.store.away[i]++
+	}
+	t.outside.Sleep(d)
+	if f == StoreCut {
+		t.members.store.away[i]--
+	}
+	t.hinders[i]--
+	t.changed()
+}
+
+// slowMax is how long a turn may wait for a slow machine's processor: a lease lasts
+// for a few of them.
+const slowMax = 2 * time.Millisecond
+
+// cutLinks cuts links for a while, once or again and again.
+func (t *turmoil) cutLinks(f Fault) {
+	var links [][2]rdma.MachineID
+	var away []int
+	switch f {
+	case Cut, CutOneWay:
+		away = t.some((t.options.Farm.Machines - 1) / 2)
+		links = t.linksOf(away, f == CutOneWay)
+	default:
+		a := t.target()
+		b := (a + 1 + t.rng.IntN(t.options.Farm.Machines-1)) % t.options.Farm.Machines
+		away = []int{a}
+		links = [][2]rdma.MachineID{{rdma.MachineID(a), rdma.MachineID(b)}, {rdma.MachineID(b), rdma.MachineID(a)}}[:1+t.rng.IntN(2)]
+	}
+	if len(away) == 0 || !t.may(away...) {
+		return
+	}
+	t.came(f)
+	times := 1
+	if f == Flap {
+		times = 2 + t.rng.IntN(flapsMax)
+	}
+	for _, i := range away {
+		t.hinders[i]++
+	}
+	for range times {
+		t.each(links, t.world.Cut)
+		t.outside.Sleep(t.hold() / time.Duration(times))
+		t.each(links, t.world.Mend)
+		t.outside.Sleep(t.upTo(t.plan.Hold) / time.Duration(times) / 4)
+	}
+	for _, i := range away {
+		t.hinders[i]--
+	}
+	t.changed()
+}
+
+const flapsMax = 20
+
+func (t *turmoil) each(links [][2]rdma.MachineID, do func(from, to rdma.MachineID)) {
+	for _, l := range links {
+		do(l[0], l[1])
+	}
+}
+
+// storm has datagrams arrive twice and very late, for a while.
+func (t *turmoil) storm(f Fault) {
+	t.came(f)
+	t.world.Storm(sim.Storm{Doubled: t.rng.IntN(200), Late: t.rng.IntN(5), LateMax: 5 * leaseTime})
+	t.outside.Sleep(t.hold())
+	t.world.Storm(sim.Storm{})
+	t.changed()
+}
+
+// failStore has operations of the store fail, for a while.
+func (t *turmoil) failStore(f Fault) {
+	if t.plan.Spare {
+		return // nobody can be spared
+	}
+	t.came(f)
+	t.members.store.failing = 1 + t.rng.IntN(400)
+	t.outside.Sleep(t.hold())
+	t.members.store.failing = 0
+	t.changed()
+}
