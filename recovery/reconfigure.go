@@ -96,10 +96,11 @@ var (
 )
 
 // IsPassing says that err comes from a configuration that is changing, or from a
-// store that does not answer: trying again may help.
+// store that does not answer: trying again may help. Who is told that it is no member
+// will learn from the store that it was evicted, if that is so.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
-		cluster.ErrMoved, cluster.ErrUnreachable, errNotCM, errSuperseded, errChanging, errNoMajority,
+		cluster.ErrMoved, cluster.ErrUnreachable, errNotCM, errNotMember, errSuperseded, errChanging, errNoMajority,
 		context.DeadlineExceeded, call.ErrOtherLife,
 	}, func(passing error) bool { return errors.Is(err, passing) })
 }
@@ -129,7 +130,7 @@ const codeFirst = 16
 var known = []error{
 	errNotCM, errNotMember, errSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
-	nvram.ErrNoSpace, ErrNeeded, ErrNotAwaited,
+	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited,
 }
 
 // ProbeKey is the registration of a machine's probe word: its incarnation, and

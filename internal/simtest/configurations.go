@@ -1,7 +1,7 @@
 package simtest
 
 import (
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -18,7 +18,7 @@ const (
 
 // errStore means that the store of configurations has not answered. What was asked
 // of it may have been done.
-var errStore = errors.New("simtest: the store of configurations does not answer")
+var errStore = fmt.Errorf("simtest: %w", cluster.ErrUnreachable)
 
 // configurations is the store of configurations, which outlives all machines, and
 // what fails in it.

@@ -362,7 +362,7 @@ func (t *turmoil) cutLinks(f Fault) {
 	default:
 		a := t.target()
 		b := (a + 1 + t.rng.IntN(t.options.Farm.Machines-1)) % t.options.Farm.Machines
-		away = []int{a}
+		away = []int{a, b} // either may be given up
 		links = [][2]rdma.MachineID{{rdma.MachineID(a), rdma.MachineID(b)}, {rdma.MachineID(b), rdma.MachineID(a)}}[:1+t.rng.IntN(2)]
 	}
 	if len(away) == 0 || !t.may(away...) {
