@@ -35,8 +35,10 @@ func (simCommand) Help() string {
 Runs clusters in a simulator, with a virtual clock, a random workload and random faults, and
 checks that transactions are strictly serializable, that nothing acknowledged is lost, that
 replicas agree, and that the cluster goes on after faults. A seed decides everything: one that
-fails fails again. Prints how many runs there were, what they did and which faults were
-injected. Exits 1 at the first run that violates anything.`
+fails fails again. Prints a line for each seed, with a hash of all that happened in its run and
+of what its clients saw, by which runs of one build can be compared; and how many runs there
+were, what they did and which faults were injected. Exits 1 at the first run that violates
+anything.`
 }
 
 // simGCPercent has the garbage of a run collected less often than usual: what it
@@ -51,7 +53,7 @@ func (c *simCommand) Run(std streams) error {
 	if c.Seed == 0 {
 		c.Seed = 1 + rand.Uint64N(1<<40)
 	}
-	s := &simRuns{command: c, std: std, next: c.Seed}
+	s := &simRuns{command: c, std: std, next: c.Seed, ended: make(map[uint64]string), printed: c.Seed}
 	if c.Minutes > 0 {
 		s.until = time.Now().Add(time.Duration(c.Minutes * float64(time.Minute)))
 	}
@@ -95,6 +97,10 @@ type simRuns struct {
 	runs    uint64
 	total   simtest.Result
 	failure error
+	// ended has the lines of runs that have ended before others with lower seeds, of
+	// which printed is the first.
+	ended   map[uint64]string
+	printed uint64
 }
 
 // work does one run after the other.
@@ -126,9 +132,25 @@ func (s *simRuns) end(o simtest.Options, r simtest.Result) {
 	defer s.mu.Unlock()
 	s.runs++
 	s.total.Add(r)
+	s.print(r)
 	if r.Err != nil && s.failure == nil {
 		fmt.Fprintf(s.std.out, "%v\n%v\n", o, r.Err)
 		s.failure = fmt.Errorf("seed %d: a violation; replay it with: farmsql sim %s", o.Seed, s.command.replay(o.Seed))
+	}
+}
+
+// print prints a line for each seed, in their order, so that the runs of two commands
+// can be compared line by line.
+func (s *simRuns) print(r simtest.Result) {
+	s.ended[r.Seed] = r.Line()
+	for {
+		line, ok := s.ended[s.printed]
+		if !ok {
+			return
+		}
+		fmt.Fprintln(s.std.out, line)
+		delete(s.ended, s.printed)
+		s.printed++
 	}
 }
 

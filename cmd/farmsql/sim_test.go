@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -12,6 +14,11 @@ func TestSim(t *testing.T) {
 	}
 	if _, again, _ := execute(t, "", "sim", "--seed", "7", "--runs", "2"); again != first {
 		t.Errorf("again:\n%s\nand not\n%s", again, first)
+	}
+	for i, line := range strings.Split(first, "\n")[:2] {
+		if !regexp.MustCompile(fmt.Sprintf(`^seed %d: passed, hash [0-9a-f]{16}, \d+ commits, \d+ faults, [0-9.]+m?s$`, 7+i)).MatchString(line) {
+			t.Errorf("line %d is %s", i, line)
+		}
 	}
 	if status, out, _ := execute(t, "", "sim", "--minutes", "0.0001", "--machines", "3"); status != 0 || !strings.Contains(out, ": 1 runs from seed ") {
 		t.Errorf("status %d\n%s", status, out)

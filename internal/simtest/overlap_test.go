@@ -27,3 +27,20 @@ func TestRollingKills(t *testing.T) {
 		})
 	}
 }
+
+// The same seed gives the same run with faults that overlap, too, whatever the
+// processor's number is and whatever runs beside.
+func TestOverlappingSeedDecides(t *testing.T) {
+	for s := uint64(1); s <= 4; s++ {
+		first := Run(Draw(s).Overlapping())
+		before := runtime.GOMAXPROCS(1)
+		beside := make(chan Result)
+		go func() { beside <- Run(Draw(s).Overlapping()) }()
+		second := Run(Draw(s).Overlapping())
+		runtime.GOMAXPROCS(before)
+		if third := <-beside; first.Line() != second.Line() || first.Line() != third.Line() {
+			t.Errorf("three runs are:\n%s\n%s\n%s", first.Line(), second.Line(), third.Line())
+		}
+		runtime.GC() // unmaps the runs' memory
+	}
+}

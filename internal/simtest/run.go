@@ -22,7 +22,7 @@ import (
 // A Result is what one run did.
 type Result struct {
 	Seed    uint64
-	Hash    uint64 // of everything that happened
+	Hash    uint64 // of everything that happened, and of what clients saw of it
 	Events  uint64
 	Time    time.Duration // virtual
 	Commits int
@@ -54,6 +54,19 @@ func (r *Result) Add(other Result) {
 	for s, n := range other.Recovery {
 		r.Recovery[s] += n
 	}
+}
+
+// Line describes the run of one seed: whoever gets the same line had the same run.
+func (r Result) Line() string {
+	happened := 0
+	for _, n := range r.Faults {
+		happened += n
+	}
+	verdict := "passed"
+	if r.Err != nil {
+		verdict = "FAILED"
+	}
+	return fmt.Sprintf("seed %d: %s, hash %016x, %d commits, %d faults, %v", r.Seed, verdict, r.Hash, r.Commits, happened, r.Time.Round(time.Microsecond))
 }
 
 func (r Result) String() string {
@@ -140,7 +153,8 @@ func Run(o Options) Result {
 	if r.failure == nil {
 		r.failure = r.checkHistory()
 	}
-	r.result.Seed, r.result.Hash, r.result.Events, r.result.Time = o.Seed, w.Hash(), w.Events(), w.Now()
+	r.result.Seed, r.result.Events, r.result.Time = o.Seed, w.Events(), w.Now()
+	r.result.Hash = w.Hash() ^ history.Digest(r.rec.Transactions())
 	r.result.Err = r.failure
 	return r.result
 }
