@@ -120,6 +120,9 @@ func (m *Machine) Pause(d time.Duration) {
 	})
 }
 
+// Paused says whether the process stands still.
+func (p *Process) Paused() bool { return p.paused }
+
 // PowerCut ends all processes at one moment. Machines that do not complete their
 // save lose their memory; saved may be nil, then all complete it.
 func (w *World) PowerCut(saved func(*Machine) bool) {

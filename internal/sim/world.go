@@ -142,6 +142,17 @@ func (w *World) after(d time.Duration, f func()) { w.at(w.time()+max(d, 0), f) }
 
 func (w *World) at(at time.Duration, f func()) { w.events.push(event{at: at, do: f}) }
 
+// Every has f look at the world every d, beside everything that happens, until it
+// returns false. It draws nothing, so what happens is the same without it; f must
+// not wait.
+func (w *World) Every(d time.Duration, f func() bool) {
+	w.at(w.now+d, func() {
+		if f() {
+			w.Every(d, f)
+		}
+	})
+}
+
 // upTo draws a duration below d.
 func (w *World) upTo(d time.Duration) time.Duration {
 	if d <= 0 {

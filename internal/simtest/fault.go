@@ -90,6 +90,22 @@ type injector struct {
 	second     func(machine int)
 	seconds    []recovery.Step
 	recovering int
+	health     *health // nil if machines fail together
+}
+
+func (j *injector) healthOf() *health { return j.health }
+
+// disturb has do be done, whose faults are over then.
+func (j *injector) disturb(do func()) {
+	h := j.health
+	if h == nil {
+		do()
+		return
+	}
+	h.disturbs++
+	do()
+	h.disturbs--
+	h.changed()
 }
 
 // injectAll goes on until the time is up, and leaves nothing broken.
@@ -104,7 +120,7 @@ func (j *injector) injectAll() error {
 		}
 		f := kinds[j.rng.IntN(len(kinds))]
 		j.world.Note(f.String())
-		j.inject(f)
+		j.disturb(func() { j.inject(f) })
 		if err := j.heal(); err != nil {
 			return fmt.Errorf("after %v: %w", f, err)
 		}
@@ -321,7 +337,7 @@ func (j *injector) onRecovering(machine int, s recovery.Step) {
 		strike := j.second
 		j.second = nil
 		j.result.Recovery[s]++
-		strike(machine)
+		j.disturb(func() { strike(machine) })
 	}
 }
 

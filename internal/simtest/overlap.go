@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
@@ -39,15 +38,11 @@ var overlapping = []Fault{
 // turmoil injects faults that overlap, each on a routine of its own.
 type turmoil struct {
 	*injector
+	*health
 	plan    *Overlap
-	members *members
-	copies  *copies
-	open    int   // faults
-	hinders []int // how many of them, by machine
+	open    int // faults
+	count   int // of those that came
 	watches []*watch
-	begun   int
-	// last is when the latest fault began or ended.
-	last time.Duration
 }
 
 // A watch waits for one of some steps, of a transaction or of recovery.
@@ -58,24 +53,22 @@ type watch struct {
 	strike    func(machine int)
 }
 
-// newTurmoil returns what injects o's Overlap into members.
-func newTurmoil(j *injector, m *members) *turmoil {
-	t := &turmoil{injector: j, plan: j.options.Overlap, members: m, copies: newCopies(), hinders: make([]int, j.options.Farm.Machines)}
-	m.store.stored = func(now *cluster.Configuration) { j.run.fail(t.copies.stored(now)) }
-	return t
+// newTurmoil returns what injects j's Overlap.
+func newTurmoil(j *injector) *turmoil {
+	return &turmoil{injector: j, health: j.health, plan: j.options.Overlap}
 }
 
 // injectAll goes on until the time is up or there were enough, and returns when none
 // is open any more.
 func (t *turmoil) injectAll() error {
-	for t.calm(); t.goesOn() && (t.plan.Max == 0 || t.begun < t.plan.Max); t.calm() {
+	for t.calm(); t.goesOn() && (t.plan.Max == 0 || t.count < t.plan.Max); t.calm() {
 		if t.open >= t.plan.Open {
 			continue
 		}
 		f := t.plan.Kinds[t.rng.IntN(len(t.plan.Kinds))]
 		t.world.Note(f.String())
 		t.open++
-		t.begun++
+		t.count++
 		t.outside.Go(func() {
 			t.inject(f)
 			t.open--
@@ -138,9 +131,6 @@ func (t *turmoil) inject(f Fault) {
 	}
 }
 
-// changed notes that a fault has come or gone.
-func (t *turmoil) changed() { t.last = t.world.Now() }
-
 func (t *turmoil) came(f Fault) {
 	t.result.Faults[f]++
 	t.changed()
@@ -167,20 +157,6 @@ func (t *turmoil) target() int {
 }
 
 func anybody(rdma.MachineID) bool { return true }
-
-// isWell says whether nothing hinders a machine, and it is a member.
-func (t *turmoil) isWell(m rdma.MachineID) bool {
-	if t.hinders[m] > 0 || t.members.up[m] == nil {
-		return false
-	}
-	s := t.members.up[m].Membership().Status()
-	if s.Err != nil || s.Configuration == nil || t.copies.now == nil {
-		return false
-	}
-	own, in := s.Configuration.Member(m)
-	member, still := t.copies.now.Member(m)
-	return in && still && own.Incarnation == member.Incarnation
-}
 
 // may says whether a fault may come to these machines.
 func (t *turmoil) may(machines ...int) bool {
@@ -399,9 +375,11 @@ func (t *turmoil) each(links [][2]rdma.MachineID, do func(from, to rdma.MachineI
 // storm has datagrams arrive twice and very late, for a while.
 func (t *turmoil) storm(f Fault) {
 	t.came(f)
+	t.disturbs++
 	t.world.Storm(sim.Storm{Doubled: t.rng.IntN(200), Late: t.rng.IntN(5), LateMax: 5 * leaseTime})
 	t.outside.Sleep(t.hold())
 	t.world.Storm(sim.Storm{})
+	t.disturbs--
 	t.changed()
 }
 
@@ -411,8 +389,10 @@ func (t *turmoil) failStore(f Fault) {
 		return // nobody can be spared
 	}
 	t.came(f)
+	t.disturbs++
 	t.members.store.failing = 1 + t.rng.IntN(400)
 	t.outside.Sleep(t.hold())
 	t.members.store.failing = 0
+	t.disturbs--
 	t.changed()
 }

@@ -94,7 +94,8 @@ type run struct {
 	rng     *rand.Rand
 	cluster Cluster
 	result  Result
-	until   time.Duration // when the faults end; 0 before the workload begins
+	// begun is when the workload began, until when the faults end; 0 before.
+	begun, until time.Duration
 
 	store    store
 	rec      *history.Recorder
@@ -103,6 +104,7 @@ type run struct {
 	stopping bool
 	running  int // clients
 	commits  []int
+	timings  []*timing
 	failure  error
 	// work is what most clients do, one transaction at a time.
 	work func(*client) error
@@ -153,6 +155,9 @@ func Run(o Options) Result {
 	if r.failure == nil {
 		r.failure = r.checkHistory()
 	}
+	if r.failure == nil {
+		r.failure = r.checkUnknown()
+	}
 	r.result.Seed, r.result.Events, r.result.Time = o.Seed, w.Events(), w.Now()
 	r.result.Hash = w.Hash() ^ history.Digest(r.rec.Transactions())
 	r.result.Err = r.failure
@@ -167,6 +172,8 @@ type injection interface {
 	// over.
 	injectAll() error
 	heal() error
+	// healthOf returns the machines' health; nil if they fail together.
+	healthOf() *health
 }
 
 // injectionOf makes the cluster of a run, and what injects its faults.
@@ -177,8 +184,11 @@ func injectionOf(j *injector) (f injection) {
 		Step:       func(i int, s txn.Step) { f.onStep(i, s) },
 		Recovering: func(i int, s recovery.Step) { f.onRecovering(i, s) },
 	})
-	if m, ok := j.cluster.(*members); ok && o.Overlap != nil {
-		return newTurmoil(j, m)
+	if m, ok := j.cluster.(*members); ok {
+		j.health = newHealth(j.run, m)
+		if o.Overlap != nil {
+			return newTurmoil(j)
+		}
 	}
 	return j
 }
@@ -223,11 +233,15 @@ func (r *run) phases(j injection) error {
 	if err := r.setUp(); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	r.until = r.world.Now() + r.options.Duration
+	r.begun = r.world.Now()
+	r.until = r.begun + r.options.Duration
 	for _, n := range r.nodes {
 		r.startClients(n)
 	}
 	r.outside.Go(r.watch)
+	if h := j.healthOf(); h != nil {
+		r.world.Every(boundsEvery, newBounds(r, h).watch)
+	}
 	r.world.Lose(r.options.World.Loss)
 	err := j.injectAll()
 	r.world.Lose(0)
@@ -277,6 +291,7 @@ func (r *run) startClients(n *node) {
 		if k >= r.options.Clients {
 			c.work = (*client).readOwn
 		}
+		c.work = r.timed(n, c.work)
 		begun := false
 		n.process.Go(func() {
 			begun = true

@@ -1,0 +1,162 @@
+package simtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// What machines that nothing hinders may take, while they are a majority and have
+// all regions, since the last fault has come or gone.
+const (
+	// suspectMax bounds the time until a machine that is dead, or stands still, is
+	// suspected or left out.
+	suspectMax = 2*leaseTime + 2*time.Millisecond
+	// activeMax bounds the time until a configuration has all of its regions active
+	// and every machine commits again, and how long a transaction takes.
+	activeMax = 10 * leaseTime
+	// unknownMax is how many transactions may end without their client being told,
+	// of a hundred, where there are enough to tell.
+	unknownMax    = 5
+	unknownEnough = 1000
+	boundsEvery   = 500 * time.Microsecond
+)
+
+// bounds watches that machines that are well go on.
+type bounds struct {
+	*run
+	*health
+	// since is since when those that are well suffice, and by machine since when it is
+	// one of them; committed when it has committed last, as it was counted.
+	since     time.Duration
+	well      []time.Duration
+	committed []time.Duration
+	counted   []int
+}
+
+func newBounds(r *run, h *health) *bounds {
+	n := len(h.hinders)
+	return &bounds{run: r, health: h, well: make([]time.Duration, n), committed: make([]time.Duration, n), counted: make([]int, n)}
+}
+
+// watch looks at everything, and returns true until the workload ends.
+func (b *bounds) watch() bool {
+	b.observe()
+	if b.suffices() {
+		b.run.fail(b.check(b.run.world.Now() - max(b.since, b.last)))
+	} else {
+		b.since = b.run.world.Now()
+	}
+	return !b.stopping
+}
+
+// observe takes note of who is well and who has committed.
+func (b *bounds) observe() {
+	now := b.run.world.Now()
+	for i := range b.hinders {
+		if !b.isWell(rdma.MachineID(i)) {
+			b.well[i] = now
+		}
+		if b.commits[i] > b.counted[i] {
+			b.counted[i], b.committed[i] = b.commits[i], now
+		}
+	}
+}
+
+// check looks for what takes too long; nothing has come or gone for so long.
+func (b *bounds) check(quiet time.Duration) error {
+	if quiet > suspectMax {
+		if err := b.checkSuspicions(quiet); err != nil {
+			return err
+		}
+	}
+	if quiet > activeMax {
+		return b.checkProgress()
+	}
+	return nil
+}
+
+// checkSuspicions looks for members that cannot answer anybody.
+func (b *bounds) checkSuspicions(quiet time.Duration) error {
+	c := b.copies.now
+	for k, m := range c.Machines {
+		p := b.machine(int(m)).Process()
+		if p != nil && !p.Paused() {
+			continue
+		}
+		if quiet > activeMax {
+			return fmt.Errorf("machine %d does nothing and is a member of configuration %d, %v later", m, c.ID, activeMax)
+		}
+		if !b.isSuspected(m, c.Incarnation[k]) {
+			return fmt.Errorf("machine %d does nothing and nobody suspects it, %v later", m, suspectMax)
+		}
+	}
+	return nil
+}
+
+// isSuspected says whether a machine that is well suspects another one, or is changing
+// the configuration.
+func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
+	return slices.ContainsFunc(b.copies.now.Machines, func(x rdma.MachineID) bool {
+		if !b.isWell(x) {
+			return false
+		}
+		s := b.members.up[x].Membership().Status()
+		member, in := s.Configuration.Member(m)
+		return s.Changing || slices.Contains(s.Suspects, m) || !in || member.Incarnation != incarnation
+	})
+}
+
+// checkProgress looks for machines that are well and do not go on.
+func (b *bounds) checkProgress() error {
+	now := b.run.world.Now()
+	for i, m := range b.members.up {
+		if now-b.well[i] <= activeMax {
+			continue
+		}
+		s := m.Membership().Status()
+		at := b.stored[s.Configuration.ID]
+		switch {
+		case s.Recovering && now-at > activeMax:
+			return fmt.Errorf("machine %d: not all regions of configuration %d are active %v after it was stored", i, s.Configuration.ID, activeMax)
+		case now-b.committed[i] > activeMax && now > b.begun+activeMax:
+			return fmt.Errorf("machine %d is well and has committed nothing for %v", i, activeMax)
+		}
+	}
+	for _, t := range b.timings {
+		if i := t.node.id; t.since > 0 && b.nodes[i] == t.node && now-max(t.since, b.well[i], b.since, b.last) > activeMax {
+			return fmt.Errorf("%s of machine %d, which is well, takes more than %v", "a transaction", i, activeMax)
+		}
+	}
+	return nil
+}
+
+// checkUnknown looks whether too many clients were not told how their transactions
+// ended.
+func (r *run) checkUnknown() error {
+	of := r.result.Commits + r.result.Aborts + r.result.Unknown
+	if of > unknownEnough && 100*r.result.Unknown > unknownMax*of {
+		return fmt.Errorf("%d of %d transactions ended with an unknown outcome, more than %d in 100", r.result.Unknown, of, unknownMax)
+	}
+	return nil
+}
+
+// A timing says since when a client runs a transaction; 0: it runs none.
+type timing struct {
+	node  *node
+	since time.Duration
+}
+
+// timed returns work that takes note of when it began.
+func (r *run) timed(n *node, work func(*client) error) func(*client) error {
+	t := &timing{node: n}
+	r.timings = append(r.timings, t)
+	return func(c *client) error {
+		t.since = r.world.Now()
+		err := work(c)
+		t.since = 0
+		return err
+	}
+}

@@ -1,0 +1,58 @@
+package simtest
+
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// health is which machines nothing hinders, as far as those know who hinder them.
+type health struct {
+	world   *sim.World
+	members *members
+	copies  *copies
+	// hinders counts, by machine, the faults that last; disturbs those that concern
+	// all machines.
+	hinders  []int
+	disturbs int
+	// last is when a fault came or went, last; stored when a configuration became
+	// the current one.
+	last   time.Duration
+	stored map[cluster.ID]time.Duration
+}
+
+// newHealth returns the health of members, all of whose configurations it hears of. A
+// region that is lost without need fails the run.
+func newHealth(r *run, m *members) *health {
+	h := &health{world: r.world, members: m, copies: newCopies(), hinders: make([]int, len(m.up)), stored: make(map[cluster.ID]time.Duration)}
+	m.store.stored = func(now *cluster.Configuration) {
+		r.fail(h.copies.stored(now))
+		if _, known := h.stored[now.ID]; !known {
+			h.stored[now.ID] = h.world.Now()
+		}
+	}
+	return h
+}
+
+// changed notes that a fault has come or gone.
+func (h *health) changed() { h.last = h.world.Now() }
+
+// isWell says whether nothing hinders a machine, and it is a member.
+func (h *health) isWell(m rdma.MachineID) bool {
+	if h.hinders[m] > 0 || h.members.up[m] == nil || h.copies.now == nil {
+		return false
+	}
+	s := h.members.up[m].Membership().Status()
+	if s.Err != nil || s.Configuration == nil {
+		return false
+	}
+	own, in := s.Configuration.Member(m)
+	member, still := h.copies.now.Member(m)
+	return in && still && own.Incarnation == member.Incarnation
+}
+
+// suffices says whether the machines that are well can go on without the others, and
+// nothing disturbs all of them.
+func (h *health) suffices() bool { return h.disturbs == 0 && h.copies.suffice(h.isWell) }
