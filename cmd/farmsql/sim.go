@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,15 +14,17 @@ import (
 )
 
 type simCommand struct {
-	Seed     uint64  `placeholder:"N" help:"The first seed. Without one it is drawn."`
-	Minutes  float64 `placeholder:"M" help:"Go on with the following seeds for so long, instead of a single run."`
-	Runs     uint64  `placeholder:"N" help:"Go on with the following seeds for so many runs."`
-	Machines int     `placeholder:"N" help:"Simulate so many machines, 3 to 90, instead of as many as the seed draws."`
-	Whole    bool    `help:"Simulate machines of one process, which fail only together."`
-	Overlap  bool    `name:"overlapping" help:"Have faults come at any time, whatever is left of those before."`
-	Spare    bool    `help:"With --overlapping: leave a majority of the machines alone, and with it a full replica of every region."`
-	Parallel int     `default:"1" placeholder:"N" help:"Do so many runs at a time."`
-	Trace    bool    `help:"Print every event of the simulated network."`
+	Seed     uint64   `placeholder:"N" help:"The first seed. Without one it is drawn."`
+	Minutes  float64  `placeholder:"M" help:"Go on with the following seeds for so long, instead of a single run."`
+	Runs     uint64   `placeholder:"N" help:"Go on with the following seeds for so many runs."`
+	Machines int      `placeholder:"N" help:"Simulate so many machines, 3 to 90, instead of as many as the seed draws."`
+	Whole    bool     `help:"Simulate machines of one process, which fail only together."`
+	Overlap  bool     `name:"overlapping" help:"Have faults come at any time, whatever is left of those before."`
+	Liveness bool     `help:"With --overlapping: have faults stay for good in the end, and those machines go on that suffice."`
+	Without  []string `placeholder:"KIND" help:"With --overlapping: leave out a kind of fault, by the name that is printed. Several are separated by commas."`
+	Spare    bool     `help:"With --overlapping: leave a majority of the machines alone, and with it a full replica of every region."`
+	Parallel int      `default:"1" placeholder:"N" help:"Do so many runs at a time."`
+	Trace    bool     `help:"Print every event of the simulated network."`
 }
 
 const (
@@ -76,12 +79,17 @@ func (c *simCommand) validate() error {
 		return usageError(fmt.Sprintf("--machines is %d, must be from %d to %d", c.Machines, simMachinesMin, simMachinesMax))
 	case c.Whole && c.Overlap:
 		return usageError("--whole cannot be combined with --overlapping: machines of one process fail together")
-	case c.Spare && !c.Overlap:
-		return usageError("--spare needs --overlapping")
+	case (c.Spare || c.Liveness || len(c.Without) > 0) && !c.Overlap:
+		return usageError("--spare, --liveness and --without need --overlapping")
 	case c.Parallel < 1:
 		return usageError(fmt.Sprintf("--parallel is %d, must be at least 1", c.Parallel))
 	case c.Minutes < 0:
 		return usageError(fmt.Sprintf("--minutes is %v, must not be negative", c.Minutes))
+	}
+	for _, name := range c.Without {
+		if _, ok := simtest.FaultNamed(name); !ok {
+			return usageError(fmt.Sprintf("--without: there is no fault %q", name))
+		}
 	}
 	return nil
 }
@@ -163,11 +171,21 @@ func (c *simCommand) options(seed uint64, std streams) simtest.Options {
 		o = o.Together()
 	}
 	if c.Overlap {
-		o = o.Overlapping()
-		o.Overlap.Spare = o.Overlap.Spare || c.Spare
+		o = c.overlap(o.Overlapping())
 	}
 	if c.Trace {
 		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.out, at, what) }
+	}
+	return o
+}
+
+// overlap returns the options with what the command asks for beside the seed.
+func (c *simCommand) overlap(o simtest.Options) simtest.Options {
+	o.Overlap.Spare = o.Overlap.Spare || c.Spare
+	o.Overlap.Core = o.Overlap.Core || c.Liveness
+	for _, name := range c.Without {
+		f, _ := simtest.FaultNamed(name)
+		o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(k simtest.Fault) bool { return k == f })
 	}
 	return o
 }
@@ -185,6 +203,12 @@ func (c *simCommand) replay(seed uint64) string {
 	}
 	if c.Spare {
 		args = append(args, "--spare")
+	}
+	if c.Liveness {
+		args = append(args, "--liveness")
+	}
+	if len(c.Without) > 0 {
+		args = append(args, fmt.Sprintf("--without %q", strings.Join(c.Without, ",")))
 	}
 	return strings.Join(args, " ")
 }

@@ -30,12 +30,14 @@ func TestSim(t *testing.T) {
 
 func TestSimFlags(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--machines 2":          "--machines is 2, must be from 3 to 90",
-		"--machines 91":         "--machines is 91, must be from 3 to 90",
-		"--parallel 0":          "--parallel is 0, must be at least 1",
-		"--whole --overlapping": "--whole cannot be combined with --overlapping",
-		"--spare":               "--spare needs --overlapping",
-		"--minutes=-1":          "--minutes is -1, must not be negative",
+		"--machines 2":                  "--machines is 2, must be from 3 to 90",
+		"--machines 91":                 "--machines is 91, must be from 3 to 90",
+		"--parallel 0":                  "--parallel is 0, must be at least 1",
+		"--whole --overlapping":         "--whole cannot be combined with --overlapping",
+		"--spare":                       "--spare, --liveness and --without need --overlapping",
+		"--liveness":                    "--spare, --liveness and --without need --overlapping",
+		"--overlapping --without=flood": "--without: there is no fault \"flood\"",
+		"--minutes=-1":                  "--minutes is -1, must not be negative",
 	} {
 		status, _, errs := execute(t, "", append([]string{"sim"}, strings.Fields(flags)...)...)
 		if status != exitUsage || !strings.Contains(errs, want) {

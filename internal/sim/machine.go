@@ -107,17 +107,33 @@ func (m *Machine) Pause(d time.Duration) {
 		p.held = append(p.held, turn{f: f})
 	}
 	p.queued = nil
+	p.pauses++
+	this := p.pauses
 	m.world.after(d, func() {
-		if p.dead {
-			return
-		}
-		m.note("resume")
-		held := p.held
-		p.paused, p.held = false, nil
-		for _, t := range held {
-			m.world.after(m.world.upTo(wakeSpan), func() { p.unlessPaused(t) })
+		if p.pauses == this {
+			p.resume()
 		}
 	})
+}
+
+// Resume ends a pause before its time.
+func (m *Machine) Resume() {
+	if m.process != nil {
+		m.process.resume()
+	}
+}
+
+func (p *Process) resume() {
+	if p.dead || !p.paused {
+		return
+	}
+	w := p.world
+	p.machine.note("resume")
+	held := p.held
+	p.paused, p.held = false, nil
+	for _, t := range held {
+		w.after(w.upTo(wakeSpan), func() { p.unlessPaused(t) })
+	}
 }
 
 // Paused says whether the process stands still.

@@ -17,6 +17,7 @@ type Process struct {
 	routines []*routine
 	dead     bool
 	paused   bool
+	pauses   int    // counts them
 	held     []turn // those that wait until the pause is over
 	slow     slowness
 	nic      *nic

@@ -51,6 +51,12 @@ var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a s
 
 func (f Fault) String() string { return faultNames[f] }
 
+// FaultNamed returns the kind of that name.
+func FaultNamed(name string) (Fault, bool) {
+	i := slices.Index(faultNames[:], name)
+	return Fault(max(i, 0)), i >= 0
+}
+
 const (
 	// spikeMax is how late something may be in a spike.
 	spikeMax = 2 * time.Millisecond

@@ -112,6 +112,9 @@ func (o Options) String() string {
 		if v.Spare {
 			mode += " a majority with all regions is spared,"
 		}
+		if v.Core {
+			mode += " some for good in the end,"
+		}
 	}
 	for _, f := range kinds {
 		names = append(names, f.String())

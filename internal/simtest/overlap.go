@@ -27,6 +27,9 @@ type Overlap struct {
 	// Spare has faults leave a majority of the machines alone, and with it a full
 	// replica of every region.
 	Spare bool
+	// Core has faults stay for good in the end, and a core of machines go on without
+	// those that have them: see awaitCore.
+	Core bool
 }
 
 // overlapping are the kinds of faults that an Overlap can have.
@@ -62,7 +65,7 @@ func newTurmoil(j *injector) *turmoil {
 // is open any more.
 func (t *turmoil) injectAll() error {
 	for t.calm(); t.goesOn() && (t.plan.Max == 0 || t.count < t.plan.Max); t.calm() {
-		if t.open >= t.plan.Open {
+		if t.open >= t.plan.Open || len(t.plan.Kinds) == 0 {
 			continue
 		}
 		f := t.plan.Kinds[t.rng.IntN(len(t.plan.Kinds))]
@@ -78,6 +81,9 @@ func (t *turmoil) injectAll() error {
 		t.outside.Sleep(time.Millisecond)
 	}
 	t.watches = nil
+	if t.plan.Core && t.failure == nil && t.members.err == nil {
+		return t.awaitCore()
+	}
 	return t.members.err
 }
 

@@ -1,0 +1,173 @@
+package simtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Core, in the end of an Overlap, is machines that can go on alone: a majority of
+// the configuration with a full replica of every region and all links among them.
+// They stay healthy, and every other machine has a fault that stays for good, unless
+// it has none. Everybody who reaches the core has to make progress.
+
+// coreMax bounds the time until then, counted from when the faults come. If no
+// majority of the configuration is left that has not been restarted, machines have
+// to meet first, and may wait for those that do not come back.
+const (
+	coreMax    = 10 * leaseTime
+	meetingMax = 10 * time.Second
+)
+
+// lasting are the faults that can stay for good at a machine outside of the core.
+var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut}
+
+// awaitCore has faults come that last, waits for the progress of the core, and mends
+// everything.
+func (t *turmoil) awaitCore() error {
+	away, bound := t.pickAway()
+	t.world.Note(fmt.Sprintf("core without %v", away))
+	faults := t.hinderForGood(away)
+	defer func() {
+		for _, f := range slices.Backward(faults) {
+			f.undo()
+		}
+		t.changed()
+	}()
+	before := slices.Clone(t.commits)
+	for end := t.world.Now() + bound; t.failure == nil; t.outside.Sleep(100 * time.Microsecond) {
+		late := t.late(before, faults)
+		switch {
+		case t.members.err != nil:
+			return t.members.err
+		case len(late) == 0:
+			return nil
+		case t.world.Now() > end:
+			return fmt.Errorf("no progress: machines %v reach the core and have committed nothing for %v; away are %v: %s", late, bound, away, t.members.state())
+		}
+	}
+	return nil
+}
+
+// late returns who reaches the core and has committed nothing more. Of two machines
+// that do not reach each other one may be left out, and none else.
+func (t *turmoil) late(before []int, faults []lastingFault) (late []int) {
+	for _, i := range t.all() {
+		if t.hinders[i] == 0 && t.commits[i] == before[i] {
+			late = append(late, i)
+		}
+	}
+	for _, f := range faults {
+		if f.kind == LinkCut && t.commits[f.at] == before[f.at] && t.commits[f.other] == before[f.other] {
+			late = append(late, f.at, f.other)
+		}
+	}
+	return late
+}
+
+// A lastingFault is at a machine, or at the link between it and another one.
+type lastingFault struct {
+	kind      Fault
+	at, other int
+	undo      func()
+}
+
+// pickAway draws machines that are not needed, and returns in how much time the
+// others have to go on.
+func (t *turmoil) pickAway() (away []int, bound time.Duration) {
+	bound = coreMax
+	counts := t.isWell
+	if !t.copies.suffice(counts) {
+		bound += meetingMax
+		counts = anybody
+	}
+	without := func(away []int) bool {
+		return t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
+	}
+	for _, i := range t.rng.Perm(t.options.Farm.Machines) {
+		if more := append(away, i); t.rng.IntN(4) > 0 && without(more) {
+			away = more
+		}
+	}
+	return away, bound
+}
+
+// hinderForGood has a fault come to each of some machines.
+func (t *turmoil) hinderForGood(away []int) (faults []lastingFault) {
+	kinds := slices.DeleteFunc(slices.Clone(lasting), func(f Fault) bool { return !slices.Contains(t.plan.Kinds, f) })
+	for _, i := range away {
+		if len(kinds) == 0 || t.machine(i).Process() == nil {
+			continue
+		}
+		f := lastingFault{kind: kinds[t.rng.IntN(len(kinds))], at: i}
+		if f.kind == LinkCut {
+			if f.other = t.pickOther(away); f.other < 0 {
+				continue
+			}
+		}
+		t.came(f.kind)
+		t.world.Note(fmt.Sprintf("%v at %d for good", f.kind, i))
+		f.undo = t.forGood(f)
+		faults = append(faults, f)
+	}
+	return faults
+}
+
+// pickOther draws a machine of the core without which the rest of it suffices, or -1.
+func (t *turmoil) pickOther(away []int) int {
+	for _, i := range t.rng.Perm(t.options.Farm.Machines) {
+		if t.hinders[i] == 0 && !slices.Contains(away, i) && t.copies.suffice(func(m rdma.MachineID) bool {
+			return t.hinders[m] == 0 && int(m) != i && !slices.Contains(away, int(m))
+		}) {
+			return i
+		}
+	}
+	return -1
+}
+
+// forever is longer than anything waits.
+const forever = time.Hour
+
+// forGood has a fault come, and returns what undoes it.
+func (t *turmoil) forGood(f lastingFault) (undo func()) {
+	i := f.at
+	if f.kind == Kill {
+		lose := t.kill(i)
+		return func() { t.revive(i, lose) }
+	}
+	t.hinders[i]++
+	mend := func() {}
+	switch f.kind {
+	case Pause:
+		t.machine(i).Pause(forever)
+		mend = t.machine(i).Resume
+	case Slow:
+		t.machine(i).Slow(forever, t.upTo(slowMax))
+		mend = func() { t.machine(i).Slow(0, 0) }
+	case StoreCut:
+		t.members.store.away[i]++
+		mend = func() { t.members.store.away[i]-- }
+	case Cut, CutOneWay:
+		mend = t.cut(t.linksOf([]int{i}, f.kind == CutOneWay))
+	case LinkCut:
+		t.hinders[f.other]++
+		a, b := rdma.MachineID(i), rdma.MachineID(f.other)
+		again := t.cut([][2]rdma.MachineID{{a, b}, {b, a}}[t.rng.IntN(2):]) // one way or both
+		mend = func() {
+			again()
+			t.hinders[f.other]--
+		}
+	}
+	return func() {
+		mend()
+		t.hinders[i]--
+	}
+}
+
+// cut cuts links, and returns what mends them.
+func (t *turmoil) cut(links [][2]rdma.MachineID) (mend func()) {
+	t.each(links, t.world.Cut)
+	return func() { t.each(links, t.world.Mend) }
+}
