@@ -25,6 +25,9 @@ func TestFailures(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v", 1+s, err)
 				}
+				if f.Suspect > suspectMax || f.Active > activeMax || f.Throughput > activeMax {
+					t.Errorf("seed %d: suspected after %v, active after %v, at %v of the throughput after %v", 1+s, f.Suspect, f.Active, enough, f.Throughput)
+				}
 				if !isPlausible(f, machines) {
 					t.Errorf("seed %d: not what can be", 1+s)
 				}

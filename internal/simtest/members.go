@@ -33,6 +33,11 @@ type members struct {
 	store  *configurations
 	up     []*farm.Member // by machine; nil while it does not serve
 	err    error          // why a machine could not begin a life
+	// wrapNIC and wrapClock, if not nil, are what machines work with in place of
+	// theirs: tests break it.
+	wrapNIC     func(rdma.NIC) rdma.NIC
+	wrapClock   func(clock.Clock) clock.Clock
+	wrapExpired func(func(rdma.MachineID)) func(rdma.MachineID)
 }
 
 // NewMembers returns machines that are down.
@@ -135,6 +140,12 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	machine := c.world.Machine(rdma.MachineID(i))
 	settings := c.config
 	settings.Clock = p
+	if c.wrapClock != nil {
+		settings.Clock = c.wrapClock(p)
+	}
+	if c.wrapNIC != nil {
+		nic = c.wrapNIC(nic)
+	}
 	recovering := func(s recovery.Step) {
 		if !p.Dead() {
 			c.hooks.Recovering(i, s)
@@ -147,6 +158,9 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		Store:    storeClient{c.store, i, p},
 		NIC:      nic,
 		Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
+			if c.wrapExpired != nil {
+				expired = c.wrapExpired(expired)
+			}
 			if c.world.HasProcessors() {
 				return newAsideKeeper(e, sim.Aside{Process: p}, expired), nil
 			}
