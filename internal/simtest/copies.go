@@ -99,24 +99,40 @@ func (k *copies) isOnly(m rdma.MachineID, counts func(rdma.MachineID) bool) bool
 	})
 }
 
-// hasAny says whether machine m has any region in full.
-func (k *copies) hasAny(m rdma.MachineID) bool {
-	return k.now != nil && slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool { return isFull(p, m) })
+// suffice says whether some of the machines can go on alone: they are a majority of
+// the configuration, and have all regions. A member whose memory was destroyed has no
+// say until the others have let it in again.
+func (k *copies) suffice(counts func(rdma.MachineID) bool) bool {
+	return k.isMajority(counts) && !slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
+		return !slices.ContainsFunc(k.of(p), counts)
+	})
 }
 
-// suffice says whether some of the machines can go on alone: they are a majority of
-// the configuration, and have all regions.
-func (k *copies) suffice(counts func(rdma.MachineID) bool) bool {
+func (k *copies) isMajority(counts func(rdma.MachineID) bool) bool {
 	if k.now == nil {
 		return false
 	}
 	n := 0
-	for _, m := range k.now.Machines {
-		if counts(m) {
+	for i, m := range k.now.Machines {
+		if counts(m) && !k.ended[k.now.Incarnation[i]] {
 			n++
 		}
 	}
-	return 2*n > len(k.now.Machines) && !slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
-		return !slices.ContainsFunc(k.of(p), counts)
-	})
+	return 2*n > len(k.now.Machines)
+}
+
+// canLose says whether the memory of machine m may be destroyed, if nobody is about to
+// be given up: all that it has others have in full, and those that keep their memory
+// are still a majority.
+func (k *copies) canLose(m rdma.MachineID) bool {
+	return !k.isOnly(m, anybody) && k.isMajority(func(x rdma.MachineID) bool { return x != m })
+}
+
+// isMember says whether machine m is in the current configuration.
+func (k *copies) isMember(m rdma.MachineID) bool {
+	if k.now == nil {
+		return false
+	}
+	_, in := k.now.Member(m)
+	return in
 }

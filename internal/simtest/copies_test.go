@@ -104,6 +104,13 @@ func TestSuffice(t *testing.T) {
 			t.Errorf("%v: %v", c.machines, got)
 		}
 	}
+	if k.canLose(0) || !k.canLose(1) {
+		t.Error("the memory that has a region in full can be lost, or one that has nothing cannot")
+	}
+	k.destroyed(1)
+	if !k.suffice(func(m rdma.MachineID) bool { return m != 1 }) || k.suffice(func(m rdma.MachineID) bool { return m != 2 }) || k.canLose(2) {
+		t.Error("a machine whose memory was destroyed counts")
+	}
 }
 
 // The store fails for a machine that is cut off from it, and now and then for all: a

@@ -181,6 +181,8 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 					c.note(p, "regions %v are lost", r.Lost)
 				}
 			},
+			Waiting:      func(missing []rdma.MachineID) { c.note(p, "waits for machines %v", missing) },
+			Failed:       func(what string, err error) { c.note(p, "%s: %v", what, err) },
 			Evicted:      func(reason error) { c.note(p, "%v", reason) },
 			Reconfigured: c.hooks.Reconfigured,
 		},

@@ -171,14 +171,11 @@ func (t *turmoil) may(machines ...int) bool {
 	})
 }
 
-// mayLose says whether the memory of a machine may be lost: others have all of what
-// it has, and none of them is about to be given up, or it has nothing that counts.
+// mayLose says whether the memory of a machine may be lost: it is no member, or the
+// others can do without it and none of them is about to be given up.
 func (t *turmoil) mayLose(i int) bool {
 	m := rdma.MachineID(i)
-	if t.copies.now == nil || !t.copies.hasAny(m) {
-		return true
-	}
-	return t.members.isSteady(t.copies.now) && !t.copies.isOnly(m, anybody)
+	return !t.copies.isMember(m) || t.members.isSteady(t.copies.now) && t.copies.canLose(m)
 }
 
 // kill ends the process of a machine, if it has one, and returns whether its memory is
