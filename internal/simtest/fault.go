@@ -99,6 +99,8 @@ type injector struct {
 	health     *health // nil if machines fail together
 }
 
+func (j *injector) startAll() error { return j.start(j.all()) }
+
 func (j *injector) healthOf() *health { return j.health }
 
 // disturb has do be done, whose faults are over then.

@@ -112,6 +112,9 @@ func (o Options) String() string {
 		if v.Spare {
 			mode += " a majority with all regions is spared,"
 		}
+		if v.Early {
+			mode += " from the start on,"
+		}
 		if v.Core {
 			mode += " some for good in the end,"
 		}
@@ -120,9 +123,9 @@ func (o Options) String() string {
 		names = append(names, f.String())
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("seed %d: %d machines, %d replicas, %d workers, logs of %d KB, %d clients each, %d objects, %d keys, %v, latency %v, faults:%s %s",
+	return fmt.Sprintf("seed %d: %d machines, %d replicas, %d workers, logs of %d KB, %d clients each, %d objects, %d keys, %v, latency %v, clocks off by up to %d ppm, faults:%s %s",
 		o.Seed, o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes>>10, o.Clients, o.Objects, o.Keys,
-		o.Duration, o.World.Latency, mode, strings.Join(names, ", "))
+		o.Duration, o.World.Latency, o.World.Drift, mode, strings.Join(names, ", "))
 }
 
 // Overlapping returns the options with faults that overlap, drawn from the seed:
@@ -146,5 +149,13 @@ func (o Options) Overlapping() Options {
 		o.Duration, o.Clients, o.Readers = 200*time.Millisecond, 1, 0
 		o.Overlap.Max, o.Overlap.Open, o.Calm = 20, 4, 4*time.Millisecond
 	}
+	if rng.IntN(4) == 0 {
+		o.World.Drift = rng.IntN(driftMax)
+	}
+	o.Overlap.Early = rng.IntN(4) == 0
 	return o
 }
+
+// driftMax is by how much clocks may be off, in millionths: as much as leases allow
+// for, a 64th.
+const driftMax = 1e6 / 64

@@ -30,6 +30,8 @@ type Overlap struct {
 	// Core has faults stay for good in the end, and a core of machines go on without
 	// those that have them: see awaitCore.
 	Core bool
+	// Early has faults come while the machines start for the first time, too.
+	Early bool
 }
 
 // overlapping are the kinds of faults that an Overlap can have.
@@ -46,6 +48,7 @@ type turmoil struct {
 	open    int // faults
 	count   int // of those that came
 	watches []*watch
+	end     time.Duration // when they end
 }
 
 // A watch waits for one of some steps, of a transaction or of recovery.
@@ -61,9 +64,35 @@ func newTurmoil(j *injector) *turmoil {
 	return &turmoil{injector: j, health: j.health, plan: j.options.Overlap}
 }
 
+// earlyMax is for how long faults come at machines that start, at most.
+const earlyMax = 30 * time.Millisecond
+
+// startAll starts all machines, with faults or without.
+func (t *turmoil) startAll() error {
+	if !t.plan.Early {
+		return t.injector.startAll()
+	}
+	for _, i := range t.all() {
+		t.members.boot(i)
+	}
+	t.end = t.world.Now() + t.upTo(earlyMax)
+	if err := t.injectUntilEnd(); err != nil {
+		return err
+	}
+	return t.heal()
+}
+
 // injectAll goes on until the time is up or there were enough, and returns when none
 // is open any more.
 func (t *turmoil) injectAll() error {
+	t.end, t.count = t.until, 0
+	if err := t.injectUntilEnd(); err != nil || t.failure != nil || !t.plan.Core {
+		return err
+	}
+	return t.awaitCore()
+}
+
+func (t *turmoil) injectUntilEnd() error {
 	for t.calm(); t.goesOn() && (t.plan.Max == 0 || t.count < t.plan.Max); t.calm() {
 		if t.open >= t.plan.Open || len(t.plan.Kinds) == 0 {
 			continue
@@ -81,14 +110,11 @@ func (t *turmoil) injectAll() error {
 		t.outside.Sleep(time.Millisecond)
 	}
 	t.watches = nil
-	if t.plan.Core && t.failure == nil && t.members.err == nil {
-		return t.awaitCore()
-	}
 	return t.members.err
 }
 
 func (t *turmoil) goesOn() bool {
-	return t.world.Now() < t.until && t.failure == nil && t.members.err == nil
+	return t.world.Now() < t.end && t.failure == nil && t.members.err == nil
 }
 
 // heal waits until everything is as it was before the first fault.
@@ -166,7 +192,8 @@ func anybody(rdma.MachineID) bool { return true }
 
 // may says whether a fault may come to these machines.
 func (t *turmoil) may(machines ...int) bool {
-	return !t.plan.Spare || t.copies.suffice(func(m rdma.MachineID) bool {
+	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // with nothing to spare
+	return !t.plan.Spare || isNew || t.copies.suffice(func(m rdma.MachineID) bool {
 		return t.isWell(m) && !slices.Contains(machines, int(m))
 	})
 }

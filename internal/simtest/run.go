@@ -168,6 +168,8 @@ func Run(o Options) Result {
 type injection interface {
 	onStep(machine int, s txn.Step)
 	onRecovering(machine int, s recovery.Step)
+	// startAll starts all machines and returns when they serve.
+	startAll() error
 	// injectAll injects faults until it is time; heal waits until what they did is
 	// over.
 	injectAll() error
@@ -227,7 +229,7 @@ func (r *run) all() (machines []int) {
 
 // phases are those of a run.
 func (r *run) phases(j injection) error {
-	if err := r.start(r.all()); err != nil {
+	if err := j.startAll(); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := r.setUp(); err != nil {
