@@ -89,8 +89,13 @@ type Member struct {
 	// it is never held across a wait.
 	replicas sync.Mutex
 	blocks   map[region.ID]rdma.Key
-	root     region.Ptr
-	epochs   memberEpochs
+	// filling are the replicas that are being filled, by how many routines: one of an
+	// earlier configuration may not have noticed that yet. dropped gives back the memory of
+	// those that have been dropped meanwhile.
+	filling map[*region.Region]int
+	dropped map[*region.Region]func() error
+	root    region.Ptr
+	epochs  memberEpochs
 }
 
 // Kinds of calls between members; recovery and txn have theirs below.
@@ -110,6 +115,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m.background.init(m.clock)
 	m.id, m.memory, m.nic = cfg.Self.Machine, cfg.Memory, cfg.NIC
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
+	m.filling, m.dropped = make(map[*region.Region]int), make(map[*region.Region]func() error)
 	if err := m.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("farm: machine %d: %w", m.id, err), m.Close())
 	}

@@ -66,10 +66,15 @@ func isLast(p cluster.Placement) bool { return len(p.Backups) == len(p.Filling) 
 // fillRegion fills one replica, and tells the CM.
 func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error {
 	ctx := configurationContext{m.ctx, m, c.ID}
+	backup := m.beginFilling(p.Region)
+	if backup == nil {
+		return context.Canceled
+	}
+	defer m.endFilling(backup)
 	begin := m.clock.Now()
 	read := 0
 	f := recovery.Refill{
-		Backup: m.replica(p.Region),
+		Backup: backup,
 		Read: func(ctx context.Context, off uint64, dst []byte) error {
 			return m.txn.ReadReplica(p.Primary, p.Region, off, dst)
 		},
@@ -104,6 +109,33 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 			m.log.Warn("replica is not filled yet", "machine", m.id, "region", p.Region, "error", err)
 		}
 		m.clock.Sleep(delay)
+	}
+}
+
+// beginFilling returns this machine's replica of a region, or nil if it has been
+// dropped, which stays mapped until endFilling.
+func (m *Member) beginFilling(id region.ID) *region.Region {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	r := m.regions[id]
+	if r != nil {
+		m.filling[r]++
+	}
+	return r
+}
+
+func (m *Member) endFilling(r *region.Region) {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	if m.filling[r]--; m.filling[r] > 0 {
+		return
+	}
+	delete(m.filling, r)
+	if release := m.dropped[r]; release != nil {
+		delete(m.dropped, r)
+		if err := release(); err != nil {
+			m.log.Warn("memory of a replica not given back", "machine", m.id, "region", r.ID(), "error", err)
+		}
 	}
 }
 

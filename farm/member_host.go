@@ -205,16 +205,28 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 		}
 		m.allocator.Drop(id)
 		m.nic.Deregister(txn.RegionKey(id))
-		m.replicas.Lock()
-		m.nic.Deregister(m.blocks[id])
-		delete(m.regions, id)
-		delete(m.blocks, id)
-		m.replicas.Unlock()
-		if err := m.memory.Remove(regionName(id)); err != nil {
+		if err := m.dropReplica(id); err != nil {
 			return err
 		}
 	}
 	return m.removeStrays(c)
+}
+
+// dropReplica gives up a replica. While it is being filled its memory stays mapped:
+// who fills it notices that the configuration has changed only after a while.
+func (m *Member) dropReplica(id region.ID) error {
+	release, err := m.memory.Detach(regionName(id))
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	m.nic.Deregister(m.blocks[id])
+	r := m.regions[id]
+	delete(m.regions, id)
+	delete(m.blocks, id)
+	if m.filling[r] > 0 {
+		m.dropped[r] = release
+		return err
+	}
+	return errors.Join(err, release())
 }
 
 func (m *Member) replicaIDs() []region.ID {

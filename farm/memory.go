@@ -17,6 +17,8 @@ type memories interface {
 	Map(name string, size int64) (*nvram.Memory, error)
 	Names() ([]string, error)
 	Remove(name string) error
+	// Detach is Remove for memory that may be in use until release is called.
+	Detach(name string) (release func() error, err error)
 	Close() error
 }
 
@@ -94,6 +96,10 @@ func (s *shelf) Remove(name string) error {
 	defer s.mu.Unlock()
 	delete(s.m, name)
 	return nil
+}
+
+func (s *shelf) Detach(name string) (release func() error, err error) {
+	return func() error { return nil }, s.Remove(name)
 }
 
 func (s *shelf) Close() error { return nil }

@@ -323,17 +323,25 @@ func (f *Folder) MemorySize(name string) (int64, error) {
 
 // Remove removes the memory called name, which nobody uses any more.
 func (f *Folder) Remove(name string) error {
+	release, err := f.Detach(name)
+	return errors.Join(err, release())
+}
+
+// Detach is Remove for memory that somebody may still be using: who has it goes on
+// until release is called, on what nobody else has any more. The name may be mapped
+// again at once, to memory that is new. release is never nil, and is called once.
+func (f *Folder) Detach(name string) (release func() error, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var err error
+	release = func() error { return nil }
 	if m := f.mu.mapped[name]; m != nil {
 		delete(f.mu.mapped, name)
-		err = m.release()
+		release = m.release
 	}
-	if errRemove := os.Remove(f.file(name)); !errors.Is(errRemove, fs.ErrNotExist) {
-		err = errors.Join(err, errRemove)
+	if err = os.Remove(f.file(name)); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return err
+	return release, err
 }
 
 // release unmaps the memory. Accesses panic from then on.

@@ -42,6 +42,10 @@ func NewMemory(size int64) *Memory {
 	return m
 }
 
+// Drop has every access to volatile memory panic from now on, as to memory whose Folder
+// has removed it: for what stands for a Folder. Nobody else may be using it.
+func (m *Memory) Drop() { m.words = nil }
+
 // Size returns the number of bytes.
 func (m *Memory) Size() uint64 { return uint64(len(m.words)) * WordBytes }
 

@@ -35,10 +35,10 @@ func (w *World) Cut(from, to rdma.MachineID) {
 	w.network.cut[link{from, to}]++
 }
 
-// Mend takes one Cut back.
+// Mend takes one Cut back, if there is one.
 func (w *World) Mend(from, to rdma.MachineID) {
 	w.Note(fmt.Sprintf("mend %d to %d", from, to))
-	w.network.cut[link{from, to}]--
+	w.network.cut[link{from, to}] = max(0, w.network.cut[link{from, to}]-1)
 }
 
 // Up says whether what one machine sends now reaches the other.

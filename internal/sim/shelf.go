@@ -31,10 +31,23 @@ func (s *Shelf) Map(name string, size int64) (*nvram.Memory, error) {
 // Names returns the names in use, in order.
 func (s *Shelf) Names() ([]string, error) { return slices.Sorted(maps.Keys(s.memory)), nil }
 
-// Remove forgets a name.
+// Remove forgets a name: nobody may use the memory any more.
 func (s *Shelf) Remove(name string) error {
+	release, _ := s.Detach(name) // never fails
+	return release()
+}
+
+// Detach forgets a name; release has the memory fail whoever uses it after that, as
+// memory does that is mapped no longer.
+func (s *Shelf) Detach(name string) (release func() error, err error) {
+	m := s.memory[name]
 	delete(s.memory, name)
-	return nil
+	return func() error {
+		if m != nil {
+			m.Drop()
+		}
+		return nil
+	}, nil
 }
 
 // Close does nothing: what is on the shelf stays there.
