@@ -17,13 +17,32 @@ import (
 // whole returns the memories of the members that have all of an available region.
 func (c *Configuration) whole(id region.ID) []Memory {
 	p, _ := c.Placement(id)
-	var whole []Memory
+	var whole []Memory // none of a region that is unavailable
 	for _, m := range p.Replicas() {
 		if member, ok := c.Member(m); ok && !slices.Contains(p.Filling, m) {
 			whole = append(whole, Memory{m, member.Memory})
 		}
 	}
 	return whole
+}
+
+// AwaitAlso has the regions that are unavailable in c, which is not anybody's yet, also
+// wait for the memories that had all of them in active: an earlier configuration, the
+// last one in which a transaction can have committed. Whoever was left out since then
+// has missed nothing.
+func (c *Configuration) AwaitAlso(active *Configuration) {
+	for i := range c.Regions {
+		p := &c.Regions[i]
+		was, ok := active.Placement(p.Region)
+		if !ok || p.IsAvailable() {
+			continue
+		}
+		for _, m := range append(was.Away, active.whole(p.Region)...) {
+			if member, in := c.Member(m.Machine); !slices.Contains(p.Away, m) && !(in && member.Memory == m.Token) {
+				p.Away = append(p.Away, m)
+			}
+		}
+	}
 }
 
 // With returns the configuration after c in which m is a member too, which it must

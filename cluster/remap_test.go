@@ -444,3 +444,36 @@ func TestReplaceFilling(t *testing.T) {
 		}
 	}
 }
+
+// A machine that was left out of a configuration that nobody has committed has missed
+// nothing: a region that becomes unavailable then waits for its memory, too.
+func TestAwaitAlso(t *testing.T) {
+	c, p, err := instance(4, 2, false).Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Memory {
+		c.Memory[i] = 50 + uint64(i)
+	}
+	backup := p.Backups[0]
+	d, _ := c.Without([]rdma.MachineID{backup}, 3)
+	e, report := d.Without([]rdma.MachineID{0}, 3)
+	if report.String() != "UNAVAILABLE [1]" {
+		t.Fatal(report)
+	}
+	e.AwaitAlso(d)
+	if want := []Memory{{0, 50}}; !reflect.DeepEqual(e.Regions[0].Away, want) {
+		t.Errorf("waits for %v, want %v", e.Regions[0].Away, want)
+	}
+	e.AwaitAlso(c)
+	if want := []Memory{{0, 50}, {backup, 50 + uint64(backup)}}; !reflect.DeepEqual(e.Regions[0].Away, want) {
+		t.Errorf("waits for %v, want %v", e.Regions[0].Away, want)
+	}
+	if err := sound(e); err != nil {
+		t.Error(err)
+	}
+	d.AwaitAlso(c)
+	if !d.Regions[0].IsAvailable() {
+		t.Error("a region that is available waits")
+	}
+}

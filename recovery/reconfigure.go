@@ -193,6 +193,8 @@ type Membership struct {
 		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners    []joinRequest
 		forget     []rdma.MachineID        // whose memories nobody is to wait for any more
+		unproven   cluster.ID              // this machine has made that configuration, and had nobody commit it
+		active     *cluster.Configuration  // the last one before unproven that may have been committed
 		leads      bool                    // lead runs
 		incoming   map[call.Peer]*incoming // by sender
 		refused    []region.ID             // by Host.Apply of current

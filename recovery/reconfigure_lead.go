@@ -360,6 +360,14 @@ func (m *Membership) probeAll(c *cluster.Configuration, suspects []call.Peer) (a
 
 // store makes next the configuration, if base still is: step 3.
 func (m *Membership) store(base, next *cluster.Configuration, report cluster.Remapped) error {
+	m.mu.Lock()
+	// Only who has made a configuration knows that nobody has committed it.
+	if base.CM != m.self.Machine || base.ID != m.mu.unproven {
+		m.mu.active = base
+	}
+	m.mu.unproven = next.ID
+	next.AwaitAlso(m.mu.active)
+	m.mu.Unlock()
 	if err := m.cfg.Store.CompareAndSwap(base.Revision, next); err != nil {
 		return fmt.Errorf("recovery: store configuration %d: %w", next.ID, err)
 	}
@@ -437,6 +445,7 @@ func (m *Membership) sendCommit(c *cluster.Configuration, t Timeline) error {
 	t.Committed = m.cfg.Clock.Now()
 	m.mu.Lock()
 	m.mu.timeline = t
+	m.mu.unproven = 0
 	m.mu.Unlock()
 	m.all(c, func(ctx context.Context, _ int, p call.Peer) error {
 		if p == m.self {

@@ -64,12 +64,24 @@ func (k *copies) loses(now *cluster.Configuration) error {
 
 // of returns the machines whose memory has all of a region.
 func (k *copies) of(p cluster.Placement) []rdma.MachineID {
-	return slices.DeleteFunc(p.Replicas(), func(m rdma.MachineID) bool { return !isFull(p, m) || k.void[replica{m, p.Region}] })
+	return slices.DeleteFunc(full(p), func(m rdma.MachineID) bool { return k.void[replica{m, p.Region}] })
 }
 
-func isFull(p cluster.Placement, m rdma.MachineID) bool {
-	return p.Has(m) && !slices.Contains(p.Filling, m)
+// full returns the machines that the configuration takes for full replicas, or whose
+// memory it waits for.
+func full(p cluster.Placement) (machines []rdma.MachineID) {
+	for _, a := range p.Away {
+		machines = append(machines, a.Machine)
+	}
+	for _, m := range p.Replicas() {
+		if !slices.Contains(p.Filling, m) {
+			machines = append(machines, m)
+		}
+	}
+	return machines
 }
+
+func isFull(p cluster.Placement, m rdma.MachineID) bool { return slices.Contains(full(p), m) }
 
 // destroyed takes note that a machine's memory is gone.
 func (k *copies) destroyed(m rdma.MachineID) {

@@ -77,7 +77,7 @@ func TestCopiesOfAnEndedLife(t *testing.T) {
 	}
 	without, _ := full.Without([]rdma.MachineID{1}, 0)
 	k.stored(without)
-	back, _ := without.With(cluster.Member{Machine: 1, FailureDomain: 1, Incarnation: 99})
+	back, _ := without.With(cluster.Member{Machine: 1, FailureDomain: 1, Incarnation: 99}, nil)
 	k.stored(back)
 	if have := k.of(back.Regions[0]); slices.Contains(have, 1) {
 		t.Errorf("while it is filled machines %v have it", have)

@@ -198,11 +198,14 @@ func (t *turmoil) may(machines ...int) bool {
 	})
 }
 
-// mayLose says whether the memory of a machine may be lost: it is no member, or the
-// others can do without it and none of them is about to be given up.
+// mayLose says whether the memory of a machine may be lost: the others can do without
+// it, and if it is a member none of them is about to be given up.
 func (t *turmoil) mayLose(i int) bool {
 	m := rdma.MachineID(i)
-	return !t.copies.isMember(m) || t.members.isSteady(t.copies.now) && t.copies.canLose(m)
+	if !t.copies.isMember(m) {
+		return !t.copies.isOnly(m, anybody)
+	}
+	return t.members.isSteady(t.copies.now) && t.copies.canLose(m)
 }
 
 // kill ends the process of a machine, if it has one, and returns whether its memory is
