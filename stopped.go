@@ -212,6 +212,9 @@ func (together) Configure(rdma.MachineID, []call.Peer) {}
 // Valid implements lease.Keeper.
 func (together) Valid() bool { return true }
 
+// Beat implements lease.Keeper.
+func (together) Beat() {}
+
 // Outstanding implements lease.Keeper.
 func (together) Outstanding() time.Duration { return 0 }
 

@@ -51,6 +51,7 @@ type calls struct {
 	expired  func(rdma.MachineID)
 	length   time.Duration
 	valid    atomic.Int64
+	beat     atomic.Int64
 
 	mu struct {
 		sync.Mutex // never held across a wait
@@ -86,6 +87,8 @@ func (k *calls) Configure(cm rdma.MachineID, members []call.Peer) {
 }
 
 func (k *calls) Valid() bool { return k.now() < k.valid.Load() }
+
+func (k *calls) Beat() { k.beat.Store(k.now()) }
 
 func (k *calls) Outstanding() time.Duration {
 	k.mu.Lock()
@@ -124,6 +127,7 @@ func (k *calls) tick(ticks uint64) {
 		k.mu.Unlock()
 		return
 	}
+	k.mu.core.beat = k.beat.Load()
 	now := k.now()
 	isDue, expired := k.mu.core.tick(now, nil)
 	var send []func()
@@ -164,6 +168,7 @@ func (k *calls) receive(from call.Peer, arg []byte) ([]byte, error) {
 		k.mu.Unlock()
 		return nil, nil
 	}
+	k.mu.core.beat = k.beat.Load()
 	reply, isReply := k.mu.core.receive(k.now(), from, m)
 	k.publishLocked()
 	k.mu.Unlock()

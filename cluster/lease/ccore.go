@@ -34,6 +34,8 @@ func (c *cCore) configure(now int64, cm rdma.MachineID, members []call.Peer) {
 	C.lease_core_configure(&c.c, C.int64_t(now), C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)))
 }
 
+func (c *cCore) setBeat(at int64) { c.c.beat = C.int64_t(at) }
+
 func (c *cCore) tick(now int64) (isDue bool, expired []rdma.MachineID) {
 	var list [C.LEASE_MEMBERS_MAX]C.uint16_t
 	var n C.int

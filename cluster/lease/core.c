@@ -4,7 +4,7 @@
 #include "section.h"
 
 // Constants as in core.go.
-enum { RENEWALS = 5, BEGINNINGS = 50, DRIFT = 32, GRACE = 2 };
+enum { RENEWALS = 5, BEGINNINGS = 50, DRIFT = 32, GRACE = 2, MARGIN = 8 };
 enum { GRANT_REQUEST = 1, GRANT = 2 };
 static const int64_t FOREVER = (int64_t)1 << 62;
 
@@ -102,9 +102,25 @@ IN_SECTION static int is_late(const struct lease_core *c, int64_t now) {
 	return c->is_cm && c->asked != 0 && now - c->asked > 2 * c->length / RENEWALS;
 }
 
+IN_SECTION static int is_hung(const struct lease_core *c, int64_t now) {
+	return c->beat != 0 && now - c->beat >= c->length - c->length / MARGIN;
+}
+
+IN_SECTION static void revive(struct lease_core *c, int64_t now) {
+	c->hung = 0;
+	for (int i = 0; i < c->n; i++)
+		c->relations[i].patience = MAX(c->relations[i].patience, now + 2 * c->length / RENEWALS);
+}
+
 IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
-	int late = is_late(c, now);
 	*n = 0;
+	if (is_hung(c, now)) {
+		c->hung = 1;
+		return 0;
+	}
+	if (c->hung)
+		revive(c, now);
+	int late = is_late(c, now);
 	for (int i = 0; i < c->n; i++) {
 		struct lease_relation *r = &c->relations[i];
 		if (r->expired || now < ends(c, r))
@@ -124,6 +140,8 @@ IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expi
 }
 
 IN_SECTION int64_t lease_core_next(const struct lease_core *c, int64_t now) {
+	if (is_hung(c, now))
+		return now + c->length / RENEWALS;
 	int64_t t = now + c->length;
 	for (int i = 0; i < c->n; i++)
 		if (!c->relations[i].expired)
@@ -168,6 +186,8 @@ IN_SECTION int lease_core_receive(struct lease_core *c, int64_t now, struct leas
 		return 0;
 	r->expired = r->spared = 0;
 	hold(c, now, r, m);
+	if (!c->is_cm && is_hung(c, now))
+		return 0;
 	r->request = m->sent;
 	r->arrived = now;
 	if (c->is_cm)

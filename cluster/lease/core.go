@@ -19,6 +19,10 @@ const (
 	drift = 32
 	// grace is how many lease times a machine has to begin with the exchange.
 	grace = 2
+	// margin divides the lease time into by how much less than that the last beat of
+	// a machine that renews may be old: so that whatever a machine was renewed for
+	// before it hung has ended two leases after its last beat, drift included.
+	margin = 8
 )
 
 // A kind of message. Both ask for a lease, and grant what was asked for before.
@@ -71,6 +75,10 @@ type core struct {
 	outstanding int64
 	// valid is until when this machine may rely on its own lease.
 	valid int64
+
+	// beat is when this machine's workers were last seen to work; 0 if nobody looks.
+	beat int64
+	hung bool // so tick has found it, and not otherwise since
 }
 
 // configure makes members exchange leases with cm. Relations that are part of the
@@ -166,6 +174,13 @@ func (c *core) ends(r *relation) int64 {
 // tick says whether the CM's messages are to be sent now, and appends to expired the
 // machines whose lease has run out, once each time.
 func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
+	if c.isHung(now) {
+		c.hung = true
+		return false, expired
+	}
+	if c.hung {
+		c.revive(now)
+	}
 	isLate := c.isLate(now)
 	for i := range c.relations {
 		r := &c.relations[i]
@@ -183,6 +198,23 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 	}
 	c.asked = now
 	return true, expired
+}
+
+// isHung says that this machine's workers have not worked for so long that others must
+// not count on it: its leases are left to run out, those that it holds and those that it
+// grants. It suspects nobody meanwhile, for it has not renewed anything.
+func (c *core) isHung(now int64) bool {
+	return c.beat != 0 && now-c.beat >= c.length-c.length/margin
+}
+
+// revive ends that. Leases have run out because this machine has not renewed them: the
+// peers get as much time to do so as those of a CM that was late.
+func (c *core) revive(now int64) {
+	c.hung = false
+	for i := range c.relations {
+		r := &c.relations[i]
+		r.patience = max(r.patience, now+2*c.length/renewals)
+	}
 }
 
 // isLate says that the CM has been held up: leases may have run out because it has not
@@ -224,6 +256,9 @@ func (c *core) interval(now int64) int64 {
 
 // next returns when tick has something to do again.
 func (c *core) next(now int64) int64 {
+	if c.isHung(now) {
+		return now + c.length/renewals
+	}
 	t := now + c.length
 	for i := range c.relations {
 		if r := &c.relations[i]; !r.expired {
@@ -245,6 +280,9 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 	r := &c.relations[i]
 	r.expired, r.spared = false, false
 	c.hold(now, r, m)
+	if !c.isCM && c.isHung(now) {
+		return message{}, false
+	}
 	r.request, r.arrived = m.sent, now
 	if c.isCM {
 		return message{}, false

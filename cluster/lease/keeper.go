@@ -19,6 +19,11 @@ type Keeper interface {
 	// CM, at a majority. It costs a clock reading.
 	Valid() bool
 
+	// Beat says that the machine's workers work. From the first on, leases are renewed,
+	// those that the machine holds and those that it grants, only while the last is
+	// younger than a lease: the keeper may go on when nothing else of the machine does.
+	Beat()
+
 	// Outstanding returns for how much longer leases may last that this machine
 	// has granted to machines that it exchanges leases with no longer.
 	Outstanding() time.Duration

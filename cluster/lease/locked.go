@@ -27,6 +27,7 @@ type locked struct {
 	fd    int
 	begin time.Time
 	valid atomic.Int64
+	beat  atomic.Int64
 	stop  atomic.Bool
 	ended clock.Event
 
@@ -69,6 +70,8 @@ func (k *locked) Configure(cm rdma.MachineID, members []call.Peer) {
 }
 
 func (k *locked) Valid() bool { return k.now() < k.valid.Load() }
+
+func (k *locked) Beat() { k.beat.Store(k.now()) }
 
 func (k *locked) Outstanding() time.Duration {
 	k.mu.Lock()
@@ -113,6 +116,7 @@ func (k *locked) run() {
 func (k *locked) step() (expired []rdma.MachineID, wait int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.core.beat = k.beat.Load()
 	k.receiveLocked()
 	isDue, expired := k.core.tick(k.now(), nil)
 	for i := range k.core.relations {

@@ -45,7 +45,8 @@ struct lease_thread {
 	uint64_t incarnation;
 	char name[64];
 	void *stack;
-	int64_t *valid; // core.valid, published
+	int64_t *valid;      // core.valid, published
+	const int64_t *beat; // what core.beat is read from
 	// Machines that have expired and have not been taken yet.
 	uint16_t expired[LEASE_MEMBERS_MAX], found[LEASE_MEMBERS_MAX];
 	int expired_n;
@@ -106,10 +107,13 @@ IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 	}
 }
 
+IN_SECTION static void look(struct lease_thread *t) { t->core.beat = __atomic_load_n(t->beat, __ATOMIC_SEQ_CST); }
+
 // All messages that have come in.
 IN_SECTION static void receive(struct lease_thread *t) {
 	struct lease_message reply;
 	int n;
+	look(t);
 	do {
 		n = recvmmsg(t->socket, t->in.headers, BATCH, MSG_DONTWAIT | MSG_TRUNC, 0);
 		for (int i = 0; i < n; i++) {
@@ -134,6 +138,7 @@ IN_SECTION static void signal_event(int fd) {
 // called again.
 IN_SECTION static int64_t step(struct lease_thread *t) {
 	int n, old = t->expired_n;
+	look(t);
 	int64_t now = lease_now();
 	if (lease_core_tick(&t->core, now, t->found, &n))
 		ask(t, now);
@@ -297,7 +302,7 @@ static void release(struct lease_thread *t) {
 	munmap(t, sizeof *t);
 }
 
-struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid) {
+struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid, const int64_t *beat) {
 	struct lease_thread *t = mmap(0, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (t == MAP_FAILED)
 		return 0;
@@ -310,6 +315,7 @@ struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_
 	t->core.length = length;
 	t->incarnation = incarnation;
 	t->valid = valid;
+	t->beat = beat;
 	t->room = queue_room();
 	prepare(&t->in, 0);
 	prepare(&t->out, 1);

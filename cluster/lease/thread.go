@@ -50,7 +50,9 @@ type thread struct {
 	// The thread writes until when the own lease lasts to valid, which is pinned
 	// until it has ended.
 	valid *atomic.Int64
-	pin   runtime.Pinner
+	// beat is when the machine's workers last worked, which the thread reads; pinned too.
+	beat *atomic.Int64
+	pin  runtime.Pinner
 
 	events *os.File    // the thread's eventfd
 	ended  clock.Event // listen has returned
@@ -63,7 +65,7 @@ type thread struct {
 // that is permitted. It fails with ErrMachineTaken if the machine of this name
 // has a thread already.
 func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
-	k := &thread{clock: cfg.Clock, length: cfg.Length, expired: cfg.Expired, ended: cfg.Clock.NewEvent(), valid: new(atomic.Int64)}
+	k := &thread{clock: cfg.Clock, length: cfg.Length, expired: cfg.Expired, ended: cfg.Clock.NewEvent(), valid: new(atomic.Int64), beat: new(atomic.Int64)}
 	if k.length == 0 {
 		// Before the thread runs it is not known whether it may have its priority.
 		k.length = LengthThread
@@ -78,8 +80,9 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 		want = 0
 	}
 	k.pin.Pin(k.valid)
+	k.pin.Pin(k.beat)
 	c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), C.int64_t(k.length), want,
-		(*C.int64_t)(unsafe.Pointer(k.valid)))
+		(*C.int64_t)(unsafe.Pointer(k.valid)), (*C.int64_t)(unsafe.Pointer(k.beat)))
 	if c == nil {
 		k.pin.Unpin()
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -151,6 +154,8 @@ func (k *thread) Configure(cm rdma.MachineID, members []call.Peer) {
 func (k *thread) now() int64 { return k.raw + int64(k.clock.Now().Sub(k.begin)) }
 
 func (k *thread) Valid() bool { return k.now() < k.valid.Load() }
+
+func (k *thread) Beat() { k.beat.Store(k.now()) }
 
 func (k *thread) Outstanding() time.Duration {
 	k.mu.RLock()

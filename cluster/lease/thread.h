@@ -38,7 +38,8 @@ struct lease_core {
 	int is_cm;
 	int n;
 	struct lease_relation relations[LEASE_MEMBERS_MAX], next[LEASE_MEMBERS_MAX];
-	int64_t asked, outstanding, valid;
+	int64_t asked, outstanding, valid, beat;
+	int hung;
 };
 
 void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n);
@@ -56,9 +57,9 @@ struct lease_thread;
 // Starts the thread. Returns NULL and sets errno if it cannot: EADDRINUSE if
 // another process has the address. name is the prefix of abstract socket
 // addresses, to which "/<machine>" is added. want is 1 for real-time priority. The
-// thread writes until when the own lease is valid, in CLOCK_MONOTONIC, to *valid,
-// atomically, until it is stopped.
-struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid);
+// thread writes until when the own lease is valid, in CLOCK_MONOTONIC, to *valid, and
+// reads from *beat when the machine's workers last worked, atomically, until it is stopped.
+struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid, const int64_t *beat);
 void lease_thread_stop(struct lease_thread *t);
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n);
 // 1 if the thread has real-time priority.

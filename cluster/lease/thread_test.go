@@ -366,6 +366,10 @@ func TestSameRules(t *testing.T) {
 		now := int64(1)
 		for range 300 {
 			now += r.Int64N(length / 3)
+			if r.IntN(4) > 0 && seed%2 == 0 {
+				a.beat = now
+				b.setBeat(now)
+			}
 			switch r.IntN(6) {
 			case 0:
 				if r.IntN(8) == 0 {
