@@ -22,7 +22,8 @@
 //     into a copy that nobody looks at. Machine.Destroy loses the memory too.
 //     World.PowerCut does either to all machines at once.
 //   - Machine.Pause stops a process's routines for a while. Its memory stays
-//     readable and writable by others, as with a real NIC.
+//     readable and writable by others, as with a real NIC. Machine.Hang stops all
+//     but what is aside, such as the keeper of its leases.
 //   - World.Cut loses what is sent from one machine to another, in that
 //     direction only, until World.Mend. World.Spike delays it.
 //   - Datagrams are lost and overtake each other always.

@@ -65,7 +65,7 @@ func (m *Machine) end(shelf func() *Shelf) {
 		return
 	}
 	m.note("kill")
-	p.dead, p.paused, p.held, p.queued = true, false, nil, nil
+	p.dead, p.paused, p.hung, p.held, p.queued = true, false, false, nil, nil
 	m.process = nil
 	m.shelf = shelf()
 	if p.nic != nil {
@@ -98,11 +98,17 @@ func (m *Machine) Destroy() {
 // writable by others.
 func (m *Machine) Pause(d time.Duration) {
 	p := m.process
-	if p == nil || p.paused {
+	if p == nil || p.paused || p.hung {
 		return
 	}
 	m.note("pause")
 	p.paused = true
+	m.stop(d)
+}
+
+// stop has a process that was paused, or hangs, go on after d.
+func (m *Machine) stop(d time.Duration) {
+	p := m.process
 	for _, f := range p.queued {
 		p.held = append(p.held, turn{f: f})
 	}
@@ -124,20 +130,31 @@ func (m *Machine) Resume() {
 }
 
 func (p *Process) resume() {
-	if p.dead || !p.paused {
+	if p.dead || !p.paused && !p.hung {
 		return
 	}
 	w := p.world
 	p.machine.note("resume")
 	held := p.held
-	p.paused, p.held = false, nil
+	p.paused, p.hung, p.held = false, false, nil
 	for _, t := range held {
 		w.after(w.upTo(wakeSpan), func() { p.unlessPaused(t) })
 	}
 }
 
 // Paused says whether the process stands still.
-func (p *Process) Paused() bool { return p.paused }
+func (p *Process) Paused() bool { return p.paused || p.hung }
+
+// Hang stops the process's routines as Pause does, but for what is aside: a machine that
+// hangs keeps its leases, and does nothing else, for as long as their keeper does not look
+// whether anything works.
+func (m *Machine) Hang(d time.Duration) {
+	if m.process != nil && !m.process.paused && !m.process.hung {
+		m.note("hang")
+		m.process.hung = true
+		m.stop(d)
+	}
+}
 
 // PowerCut ends all processes at one moment. Machines that do not complete their
 // save lose their memory; saved may be nil, then all complete it.

@@ -18,6 +18,7 @@ type Process struct {
 	dead     bool
 	paused   bool
 	pauses   int    // counts them
+	hung     bool   // all but what is aside is paused
 	held     []turn // those that wait until the pause is over
 	slow     slowness
 	nic      *nic
@@ -149,7 +150,7 @@ func (t *timer) Stop() bool {
 func (p *Process) unlessPaused(t turn) {
 	switch {
 	case p.dead:
-	case p.paused:
+	case p.paused || p.hung && !t.aside:
 		p.held = append(p.held, t)
 	case !t.aside && p.slow.until > p.world.now:
 		p.linger(t)

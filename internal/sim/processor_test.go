@@ -231,3 +231,47 @@ func TestSeedDecidesTurns(t *testing.T) {
 		t.Error("the same seed must give the same run, another another")
 	}
 }
+
+// A machine that hangs does nothing but what is aside, and goes on with all that it has
+// missed when that is over.
+func TestHang(t *testing.T) {
+	run(t, Options{Seed: 3}, func(w *World) {
+		a, b := w.Machine(1).Boot(), w.Machine(2).Boot()
+		pairOf(t, a, b)
+		ran, aside, heard, heardAside := 0, 0, 0, 0
+		var tick, tickAside func()
+		tick = func() { ran++; b.AfterFunc(time.Millisecond, tick) }
+		tickAside = func() { aside++; Aside{b}.AfterFunc(time.Millisecond, tickAside) }
+		tick()
+		tickAside()
+		Aside{b}.NIC().Datagrams(func(rdma.MachineID, []byte) { heardAside++ })
+		b.nic.Datagrams(func(rdma.MachineID, []byte) { heard++ })
+		w.Outside().Sleep(5500 * time.Microsecond)
+		w.Machine(2).Hang(10 * time.Millisecond)
+		w.Machine(2).Hang(time.Hour) // it hangs already
+		w.Machine(2).Pause(time.Hour)
+		before, beforeAside := ran, aside
+		for _, n := range []rdma.NIC{a.nic, Aside{a}.NIC()} {
+			if err := n.Datagram(2, []byte{1}); err != nil {
+				t.Error(err)
+			}
+		}
+		w.Outside().Sleep(9 * time.Millisecond)
+		if ran != before || heard != 0 {
+			t.Errorf("did %d things and heard %d while it hung", ran-before, heard)
+		}
+		if aside < beforeAside+8 || heardAside != 1 {
+			t.Errorf("aside, %d things were done and %d heard", aside-beforeAside, heardAside)
+		}
+		w.Outside().Sleep(5 * time.Millisecond)
+		if ran <= before || heard != 1 {
+			t.Errorf("did %d things and heard %d after it hung", ran-before, heard)
+		}
+		w.Machine(2).Hang(time.Millisecond)
+		w.Machine(2).Kill()
+		w.Outside().Sleep(2 * time.Millisecond)
+		if w.Machine(2).Boot(); w.Machine(2).Process().hung {
+			t.Error("the next life hangs")
+		}
+	})
+}
