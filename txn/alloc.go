@@ -17,6 +17,7 @@ const (
 	handlerRelease
 	handlerEpoch
 	handlerReserve
+	handlerPing
 )
 
 func (m *Machine) handleInternally() {
@@ -24,6 +25,7 @@ func (m *Machine) handleInternally() {
 	m.handlers[handlerRelease] = m.handleRelease
 	m.handlers[handlerEpoch] = m.handleEpoch
 	m.handlers[handlerReserve] = m.handleReserve
+	m.handlers[handlerPing] = handlePing
 }
 
 // A slot is room for an object at its primary.

@@ -17,7 +17,7 @@ func (w *worker) writeLocks(c *commit) {
 		}
 		if p.peer != nil {
 			c.wait.add(1)
-			w.commits[c.id.Seq] = c
+			w.commits[c.id.Seq], c.since = c, w.beats
 			w.ring(p.peer)
 		}
 		w.encode(c, p, RecordLock)

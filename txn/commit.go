@@ -49,6 +49,7 @@ type commit struct {
 	joined     bool
 	caught     bool
 	waiting    bool
+	since      uint64 // the beat since which LOCK-REPLYs are waited for
 	fate       fate
 	resolved   waiter
 	// locked says that all of writes are locked, decided that the transaction

@@ -201,3 +201,22 @@ func (m *Machine) LastID(worker int) ID {
 
 // LedgerNames is how far above the low bound a transaction can be named.
 const LedgerNames = ledgerNames
+
+// OverdueBeats is for how many beats an answer may be owed.
+const OverdueBeats = overdueBeats
+
+// OnSilent has f told of silent peers.
+func (m *Machine) OnSilent(f func(rdma.MachineID)) { m.cfg.Events.Silent = f }
+
+// Waits says whether anything waits for an answer of a peer.
+func (m *Machine) Waits() bool {
+	for _, w := range m.workers {
+		w.lock()
+		n := len(w.commits) + len(w.calls)
+		w.unlock()
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}

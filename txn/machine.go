@@ -57,6 +57,8 @@ type Events struct {
 	// ended (rdma.ErrBroken, rdma.ErrKey, ErrLost); nothing of it is believed any
 	// more. Only another configuration ends what is under way with it.
 	Fenced func(peer rdma.MachineID, err error)
+	// Silent: a peer has owed an answer for long; see Beat.
+	Silent func(peer rdma.MachineID)
 	// Step: a transaction has come this far. It is called with locks held, must
 	// not use the machine, and is for tests, which stop the world in it.
 	Step func(Step)

@@ -137,13 +137,16 @@ type call struct {
 	to     rdma.MachineID
 	wait   waiter
 	answer message
-	// release marks a call that gives a slot back.
-	release bool
+	// release marks a call that gives a slot back, prompt one whose answer takes no
+	// time. since is the beat since which it waits.
+	release, prompt bool
+	since           uint64
 }
 
 // open gives a call the tag that its reply will have.
 func (w *worker) open(c *call) (tag uint64) {
 	w.nextTag++
+	c.since = w.beats
 	w.calls[w.nextTag] = c
 	return w.nextTag
 }
@@ -175,7 +178,7 @@ func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
 }
 
 func (w *worker) tryCall(to rdma.MachineID, msg message) (message, error) {
-	c := &call{to: to, wait: w.m.newWaiter()}
+	c := &call{to: to, prompt: msg.kind == messageValidate, wait: w.m.newWaiter()}
 	c.wait.add(1)
 	w.lock()
 	p := w.peer(to)

@@ -41,6 +41,7 @@ type worker struct {
 	calls      map[uint64]*call   // by tag, waiting for a reply
 	ops        ops
 	nextTag    uint64
+	beats      uint64 // see Beat
 	// releases counts the slots given back to other machines, released those of
 	// them that have arrived.
 	releases, released uint64

@@ -1,0 +1,99 @@
+package txn
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// overdueBeats is for how many beats a peer that is connected may owe this machine a
+// LOCK-REPLY or another answer that takes no time: some lease times. It is no bound on
+// how long a transaction takes, but on how long nobody looks why.
+const overdueBeats = 10
+
+// Beat goes through every worker as all must that want something of it, and returns
+// when each has let it pass: one that is stuck holds it up, however busy workers do
+// not. Peers that owe an answer since overdueBeats beats are told to Events.Silent,
+// again after as many more. Functions that were shipped may take any time: after as
+// long their machine is asked something that takes none. It is called at even
+// intervals, by one goroutine.
+func (m *Machine) Beat() {
+	silent := make(map[rdma.MachineID]bool)
+	for _, w := range m.workers {
+		w.lock()
+		w.beat(silent)
+		w.unlock()
+	}
+	if f := m.cfg.Events.Silent; f != nil {
+		for _, id := range slices.Sorted(maps.Keys(silent)) {
+			f(id)
+		}
+	}
+}
+
+// beat adds to silent who owes an answer for too long. The worker is locked.
+func (w *worker) beat(silent map[rdma.MachineID]bool) {
+	w.beats++
+	if w.stopped {
+		return
+	}
+	for _, c := range w.commits { // order does not show
+		if w.isOverdue(&c.since) {
+			c.owing(silent)
+		}
+	}
+	ask := make(map[rdma.MachineID]bool)
+	for _, c := range w.calls { // order does not show
+		switch {
+		case !w.isOverdue(&c.since):
+		case c.prompt:
+			silent[c.to] = true
+		default:
+			ask[c.to] = true
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(ask)) {
+		w.ping(id)
+	}
+}
+
+// isOverdue says whether something waits since overdueBeats beats, and has it wait anew.
+func (w *worker) isOverdue(since *uint64) bool {
+	if w.beats-*since < overdueBeats {
+		return false
+	}
+	*since = w.beats
+	return true
+}
+
+// owing adds to silent the primaries that have not replied to LOCK.
+func (c *commit) owing(silent map[rdma.MachineID]bool) {
+	for i := range c.parts {
+		if p := &c.parts[i]; p.lockWrites > 0 && !p.replied && p.peer != nil {
+			silent[p.machine] = true
+		}
+	}
+}
+
+// ping asks a peer for an answer that takes no time, unless it owes one already.
+func (w *worker) ping(to rdma.MachineID) {
+	p := w.peer(to)
+	if p == nil || p.broken != nil {
+		return // who waits has been told
+	}
+	for _, c := range w.calls { // order does not show
+		if c.to == to && c.prompt {
+			return
+		}
+	}
+	c := &call{to: to, prompt: true, wait: w.m.newWaiter()}
+	c.wait.add(1) // nobody waits
+	msg := message{kind: messageRequest, b: uint16(handlerPing), tag: w.open(c)}
+	if err := w.send(p, &msg); err != nil {
+		w.fence(p, err) // which fails the call
+	}
+}
+
+func handlePing(context.Context, []byte) ([]byte, error) { return nil, nil }
