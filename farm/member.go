@@ -78,6 +78,8 @@ type Member struct {
 
 	ctx    context.Context // ends with the machine
 	cancel context.CancelFunc
+	// closing ends the wait between two beats.
+	closing clock.Event
 	// background counts the goroutines of data and allocator recovery.
 	background group
 
@@ -112,6 +114,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	cfg.Settings = cfg.Settings.withDefaults()
 	m := &Member{cfg: cfg, clock: cfg.Settings.Clock, log: cfg.Settings.Logger}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.closing = m.clock.NewEvent()
 	m.background.init(m.clock)
 	m.id, m.memory, m.nic = cfg.Self.Machine, cfg.Memory, cfg.NIC
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
@@ -161,6 +164,7 @@ func (m *Member) open(ctx context.Context) error {
 		return err
 	}
 	m.handleCalls()
+	m.background.run(m.beat)
 	if err := m.membership.Start(ctx); err != nil {
 		return err
 	}
@@ -387,6 +391,7 @@ func (m *Member) Leases() lease.Keeper { return m.keeper }
 // store and the memory stay open: they are the caller's.
 func (m *Member) Close() error {
 	m.cancel()
+	m.closing.Set()
 	m.endpoint.Close()
 	var err error
 	if m.keeper != nil {
