@@ -233,6 +233,7 @@ type machine struct {
 type event struct {
 	Time    time.Time `json:"time"`
 	Message string    `json:"msg"`
+	Address string    `json:"address"`
 	Machine int       `json:"machine"`
 	Suspect *int      `json:"suspect"`
 	Steps   string    `json:"steps"`
@@ -274,7 +275,7 @@ func (m *machine) start() {
 	}
 	m.exited = make(chan struct{})
 	var pipes sync.WaitGroup
-	pipes.Go(func() { each(stdout, m.said) })
+	pipes.Go(func() { each(stdout, func(string) {}) }) // the log says as much, in order with the rest
 	pipes.Go(func() { each(stderr, m.logged) })
 	go func(cmd *exec.Cmd, exited chan struct{}) {
 		pipes.Wait()
@@ -296,15 +297,6 @@ func each(r io.Reader, f func(line string)) {
 	}
 }
 
-// said takes a line of standard output.
-func (m *machine) said(line string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if found := readyPattern.FindStringSubmatch(line); found != nil {
-		m.addr, m.serving = found[1], true
-	}
-}
-
 // logged takes a line of the log.
 func (m *machine) logged(line string) {
 	var e event
@@ -315,7 +307,10 @@ func (m *machine) logged(line string) {
 		return
 	}
 	m.events = append(m.events, e)
-	if e.Message == "evicted" {
+	switch e.Message {
+	case "ready":
+		m.addr, m.serving = e.Address, true
+	case "evicted":
 		m.upset++
 		m.serving = false
 	}

@@ -1,7 +1,9 @@
 //go:build cgo && linux && (amd64 || arm64)
 
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +27,10 @@ static const uint64_t MAGIC = 0x32307361656c7366; // "fsleas02"
 
 // BATCH is how many messages go through the kernel at a time: a call of it costs
 // more than all that is done with a message.
-enum { STACK_BYTES = 256 << 10, BATCH = 16 };
+// STARVED is for how many lease times a machine may be late for want of a processor.
+enum { STACK_BYTES = 256 << 10, BATCH = 16, STARVED = 8 };
+
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 // Messages on their way, with what the kernel wants to know of each.
 struct lease_batch {
@@ -47,6 +53,7 @@ struct lease_thread {
 	void *stack;
 	int64_t *valid;      // core.valid, published
 	const int64_t *beat; // what core.beat is read from
+	int64_t starved;     // when the machine was last late for want of a processor
 	// Machines that have expired and have not been taken yet.
 	uint16_t expired[LEASE_MEMBERS_MAX], found[LEASE_MEMBERS_MAX];
 	int expired_n;
@@ -107,7 +114,42 @@ IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 	}
 }
 
-IN_SECTION static void look(struct lease_thread *t) { t->core.beat = __atomic_load_n(t->beat, __ATOMIC_SEQ_CST); }
+// Whether another thread of the process would run if it had a processor. Only the kernel
+// knows; nothing is allocated, for who has malloc's lock may be stopped.
+IN_SECTION static int wants_processor(void) {
+	char entries[4096], stat[256];
+	int found = 0, tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), own = syscall(SYS_gettid);
+	for (long n; tasks >= 0 && !found && (n = syscall(SYS_getdents64, tasks, entries, sizeof entries)) > 0;) {
+		for (long at = 0; at < n && !found;) {
+			struct dirent64 *d = (struct dirent64 *)(entries + at);
+			at += d->d_reclen;
+			if (d->d_name[0] == '.' || atoi(d->d_name) == own)
+				continue;
+			char name[32];
+			snprintf(name, sizeof name, "%.20s/stat", d->d_name);
+			int fd = openat(tasks, name, O_RDONLY | O_CLOEXEC);
+			ssize_t bytes = fd < 0 ? 0 : read(fd, stat, sizeof stat - 1);
+			if (fd >= 0)
+				close(fd);
+			stat[MAX(bytes, 0)] = 0;
+			char *end = strrchr(stat, ')'); // of the name; then a blank and the state
+			found = end && end[1] == ' ' && end[2] == 'R';
+		}
+	}
+	if (tasks >= 0)
+		close(tasks);
+	return found;
+}
+
+// Takes the last beat. Where it is late while threads wait for a processor the machine is
+// not hung but starved, and gets more time: to evict it would give the others its work.
+IN_SECTION static void look(struct lease_thread *t) {
+	int64_t beat = __atomic_load_n(t->beat, __ATOMIC_SEQ_CST), now = lease_now();
+	int64_t age = now - MAX(beat, t->starved);
+	if (beat != 0 && age >= t->core.length / 2 && now - beat < STARVED * t->core.length && wants_processor())
+		t->starved = now;
+	t->core.beat = beat == 0 ? 0 : MAX(beat, t->starved);
+}
 
 // All messages that have come in.
 IN_SECTION static void receive(struct lease_thread *t) {

@@ -4,6 +4,7 @@ package lease
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,4 +55,32 @@ func TestThreadHung(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A machine whose threads wait for a processor, or have one, is late and not hung: it gets
+// several leases more, and no end of them.
+func TestThreadStarved(t *testing.T) {
+	const length = 400 * time.Millisecond
+	cluster := rand.Uint64()
+	var atCM noticed
+	cm, m := startThread(t, cluster, 0, &atCM, length), startThread(t, cluster, 1, new(noticed), length)
+	for _, k := range []Keeper{cm, m} {
+		k.Configure(0, peers(0, 1))
+	}
+	beat := func() { cm.Beat(); m.Beat() }
+	eventually(t, "leases are exchanged", func() bool { beat(); return cm.Valid() && m.Valid() })
+	var stop atomic.Bool
+	defer stop.Store(true)
+	go func() {
+		for !stop.Load() { // without a pause
+		}
+	}()
+	beat()
+	for begin := time.Now(); time.Since(begin) < 4*length; time.Sleep(length / 10) {
+		cm.Beat()
+		if atCM.has(1) {
+			t.Fatalf("a busy machine is suspected after %v", time.Since(begin))
+		}
+	}
+	eventually(t, "it is suspected in the end", func() bool { cm.Beat(); return atCM.has(1) })
 }
