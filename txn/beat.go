@@ -11,7 +11,7 @@ import (
 // overdueBeats is for how many beats a peer that is connected may owe this machine a
 // LOCK-REPLY or another answer that takes no time: some lease times. It is no bound on
 // how long a transaction takes, but on how long nobody looks why.
-const overdueBeats = 10
+const overdueBeats = 16
 
 // Beat goes through every worker as all must that want something of it, and returns
 // when each has let it pass: one that is stuck holds it up, however busy workers do

@@ -27,6 +27,7 @@ type pending struct {
 	refused error // why the call failed if nothing better comes before the deadline
 	reply   []byte
 	err     error
+	heard   time.Time // when the other side last showed that it is there, or the call began
 }
 
 // finish ends the call; the first end counts.
@@ -51,7 +52,7 @@ func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([
 	if err != nil {
 		return nil, err
 	}
-	p := &pending{to: to, kind: kind, event: e.clock.NewEvent()}
+	p := &pending{to: to, kind: kind, event: e.clock.NewEvent(), heard: e.clock.Now()}
 	e.mu.Lock()
 	e.mu.pending[m.id] = p
 	if e.mu.closed {
@@ -75,7 +76,8 @@ func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([
 
 // sendUntilDone returns nil once the call is done, and otherwise why it gave up.
 func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byte) error {
-	for pause := retryMin; ; pause = min(2*pause, retryMax) {
+	retryMax := e.retryMax()
+	for pause := min(retryMin, retryMax); ; pause = min(2*pause, retryMax) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -93,6 +95,7 @@ func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byt
 		if p.event.WaitFor(wait) {
 			return nil
 		}
+		e.look(p)
 	}
 }
 
@@ -144,7 +147,10 @@ func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 		p.finish(nil, e.decodeErrorLocked(m.body))
 	case otherLife:
 		p.finish(nil, fmt.Errorf("%w: machine %d", ErrOtherLife, from))
+	case running:
+		p.heard = e.clock.Now()
 	case unknownKind:
+		p.heard = e.clock.Now()
 		p.refused = fmt.Errorf("%w: kind %d at machine %d", ErrUnknownKind, m.kind, from)
 	}
 }

@@ -44,6 +44,7 @@ type Endpoint struct {
 		calls      uint64     // how many were made; numbers them
 		pending    map[uint64]*pending
 		running    map[callID]struct{}
+		watch      watch
 		closed     bool
 	}
 }
@@ -146,6 +147,8 @@ func (e *Endpoint) receiveRequest(from Peer, m message) {
 	case starts:
 		m.body = slices.Clone(m.body)
 		e.clock.Go(func() { e.run(handler, call, m) })
+	case isRunning:
+		e.answer(from, m, running, nil)
 	case handler == nil:
 		e.answer(from, m, unknownKind, nil)
 	}

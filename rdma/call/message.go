@@ -34,6 +34,7 @@ const (
 	failed             // body: code of a known error, or 0, and its text
 	otherLife          // the addressee's incarnation is not the one here
 	unknownKind        // nobody handles this kind here
+	running            // the handler has begun, and has not returned yet
 	statuses
 )
 

@@ -1,0 +1,44 @@
+package call
+
+import "time"
+
+// A watch says who is told of machines that show no sign of life, and after how long.
+type watch struct {
+	patience time.Duration
+	silent   func(Peer)
+}
+
+// Watch has silent told of each life of a machine from which nothing has come for
+// patience while a call waits for it: neither an answer, nor a sign that the handler runs,
+// which may take as long as it wants. It is told again after as long. Calls of AnyLife do
+// not count: maybe there is none. silent does not wait.
+func (e *Endpoint) Watch(patience time.Duration, silent func(Peer)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.watch = watch{patience, silent}
+}
+
+// retryMax is how long a call waits before it is sent again: so that signs of life, which
+// answer repetitions, come in time.
+func (e *Endpoint) retryMax() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.mu.watch.patience; p > 0 {
+		return min(retryMax, p/3)
+	}
+	return retryMax
+}
+
+// look tells of a call's silence.
+func (e *Endpoint) look(p *pending) {
+	e.mu.Lock()
+	now, w := e.clock.Now(), e.mu.watch
+	isSilent := w.silent != nil && !p.done && p.to.Incarnation != AnyLife && now.Sub(p.heard) >= w.patience
+	if isSilent {
+		p.heard = now
+	}
+	e.mu.Unlock()
+	if isSilent {
+		w.silent(p.to)
+	}
+}
