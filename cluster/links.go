@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Link is two members that do not reach each other, in one direction or in both; the
+// lower identifier first.
+type Link [2]rdma.MachineID
+
+// LinkOf returns the link between two machines.
+func LinkOf(a, b rdma.MachineID) Link { return Link{min(a, b), max(a, b)} }
+
+// coversMax bounds how many machines Cover looks for together: the work doubles with
+// each. So many broken links are not links that are broken.
+const coversMax = 12
+
+// Cover returns the fewest members without which none of the broken links is left (a
+// minimum vertex cover), for cm to evict, which is a member and not among them. Links
+// that have nothing to do with each other are resolved one by one, so that one that cannot
+// be keeps no other from it: where MayLose forbids every cover, the links of that part stay.
+// Of several covers it prefers the one with which fewest primaries are lost, then fewest
+// replicas that are filled, and then that of the machines with the highest identifiers.
+func (c *Configuration) Cover(broken []Link, cm rdma.MachineID) []rdma.MachineID {
+	var evicted []rdma.MachineID
+	for _, links := range c.parts(broken) {
+		for size := 1; size <= min(coversMax, len(links)); size++ {
+			s := coverSearch{c: c, cm: cm, before: evicted}
+			s.extend(links, nil, size)
+			if s.best != nil {
+				evicted = append(evicted, s.best...)
+				break
+			}
+		}
+	}
+	slices.Sort(evicted)
+	return evicted
+}
+
+// MayLose says whether the instance can go on without the given members, cm as its CM: a
+// majority is left, and of each region a replica that has everything.
+func (c *Configuration) MayLose(machines []rdma.MachineID, cm rdma.MachineID) bool {
+	if 2*(len(c.Machines)-len(machines)) <= len(c.Machines) || slices.Contains(machines, cm) {
+		return false
+	}
+	_, report := c.Without(machines, cm)
+	return len(report.Lost) == 0
+}
+
+// parts returns the links between members, each once and ascending, by connected part.
+func (c *Configuration) parts(broken []Link) (parts [][]Link) {
+	links := slices.Clone(broken)
+	links = slices.DeleteFunc(links, func(l Link) bool { return l[0] == l[1] || c.domain(l[0]) < 0 || c.domain(l[1]) < 0 })
+	slices.SortFunc(links, func(a, b Link) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	links = slices.Compact(links)
+	for len(links) > 0 {
+		part := links[:1:1]
+		links = links[1:]
+		for i := 0; i < len(part); i++ {
+			touches := func(l Link) bool {
+				return slices.Contains(l[:], part[i][0]) || slices.Contains(l[:], part[i][1])
+			}
+			for _, l := range links {
+				if touches(l) {
+					part = append(part, l)
+				}
+			}
+			links = slices.DeleteFunc(links, touches)
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// A coverSearch looks for the best cover of a certain size.
+type coverSearch struct {
+	c      *Configuration
+	cm     rdma.MachineID
+	before []rdma.MachineID // evicted in any case
+	best   []rdma.MachineID
+}
+
+// extend tries both ends of the first link that picked leaves, as long as there is room.
+func (s *coverSearch) extend(links []Link, picked []rdma.MachineID, room int) {
+	i := slices.IndexFunc(links, func(l Link) bool { return !slices.Contains(picked, l[0]) && !slices.Contains(picked, l[1]) })
+	switch {
+	case i < 0:
+		s.offer(picked)
+	case room > 0:
+		for _, m := range links[i] {
+			if m != s.cm {
+				s.extend(links, append(slices.Clone(picked), m), room-1)
+			}
+		}
+	}
+}
+
+// offer takes a cover if it is permitted and better than the best so far.
+func (s *coverSearch) offer(picked []rdma.MachineID) {
+	slices.Sort(picked)
+	if s.best != nil && s.compare(picked, s.best) >= 0 || !s.c.MayLose(slices.Concat(s.before, picked), s.cm) {
+		return
+	}
+	s.best = picked
+}
+
+// compare is negative if a costs less than b, which has as many machines.
+func (s *coverSearch) compare(a, b []rdma.MachineID) int {
+	primariesA, filledA := s.c.holdings(a)
+	primariesB, filledB := s.c.holdings(b)
+	return cmp.Or(cmp.Compare(primariesA, primariesB), cmp.Compare(filledA, filledB), slices.Compare(b, a))
+}
+
+// holdings counts the primaries and the filled replicas at machines.
+func (c *Configuration) holdings(machines []rdma.MachineID) (primaries, filled int) {
+	for i := range c.Regions {
+		p := &c.Regions[i]
+		for _, m := range machines {
+			if p.Primary == m {
+				primaries++
+			}
+			if p.Has(m) && !slices.Contains(p.Filling, m) {
+				filled++
+			}
+		}
+	}
+	return primaries, filled
+}
