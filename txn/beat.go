@@ -39,13 +39,13 @@ func (w *worker) beat(silent map[rdma.MachineID]bool) {
 	if w.stopped {
 		return
 	}
-	for _, c := range w.commits { // order does not show
+	for _, c := range w.commits { // any order
 		if w.isOverdue(&c.since) {
 			c.owing(silent)
 		}
 	}
 	ask := make(map[rdma.MachineID]bool)
-	for _, c := range w.calls { // order does not show
+	for _, c := range w.calls { // any order
 		switch {
 		case !w.isOverdue(&c.since):
 		case c.prompt:
@@ -83,7 +83,7 @@ func (w *worker) ping(to rdma.MachineID) {
 	if p == nil || p.broken != nil {
 		return // who waits has been told
 	}
-	for _, c := range w.calls { // order does not show
+	for _, c := range w.calls { // any order
 		if c.to == to && c.prompt {
 			return
 		}
