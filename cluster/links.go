@@ -47,7 +47,7 @@ func (c *Configuration) MayLose(machines []rdma.MachineID, cm rdma.MachineID) bo
 		return false
 	}
 	_, report := c.Without(machines, cm)
-	return len(report.Lost) == 0
+	return len(report.Unavailable) == 0
 }
 
 // parts returns the links between members, each once and ascending, by connected part.

@@ -214,10 +214,14 @@ func (m *Member) openTransactions() (err error) {
 			Fenced: func(peer rdma.MachineID, err error) {
 				m.log.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
 				if errors.Is(err, rdma.ErrKey) || errors.Is(err, txn.ErrLost) {
-					m.membership.Renew() // it lives, and has ended the connection
+					m.membership.Disconnected(peer) // it lives, and has ended the connection
 				} else {
 					m.membership.Suspect(peer)
 				}
+			},
+			Silent: func(peer rdma.MachineID) {
+				m.log.Warn("peer owes an answer", "machine", m.id, "peer", peer)
+				m.membership.Disconnected(peer)
 			},
 			Step: m.cfg.Steps,
 		},

@@ -100,7 +100,7 @@ var (
 // will learn from the store that it was evicted, if that is so.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
-		cluster.ErrMoved, cluster.ErrUnreachable, errNotCM, errNotMember, errSuperseded, errChanging, errNoMajority,
+		cluster.ErrMoved, cluster.ErrUnreachable, errNotCM, errNotMember, errSuperseded, errChanging, errNoMajority, errApart,
 		context.DeadlineExceeded, call.ErrOtherLife,
 	}, func(passing error) bool { return errors.Is(err, passing) })
 }
@@ -123,6 +123,8 @@ const (
 	kindSettled
 	kindUnreachable
 	kindForget
+	kindApart
+	kindBanished
 )
 
 const codeFirst = 16
@@ -130,7 +132,7 @@ const codeFirst = 16
 var known = []error{
 	errNotCM, errNotMember, errSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
-	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited,
+	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, errApart,
 }
 
 // ProbeKey is the registration of a machine's probe word: its incarnation, and
@@ -205,6 +207,7 @@ type Membership struct {
 		recovering bool                    // not all have; at the CM
 		isSettled  map[rdma.MachineID]bool // whose transactions are all decided; at the CM
 		timeline   Timeline                // of current; at the CM
+		links      links
 		waiters    []clock.Event
 		running    int // goroutines
 	}
@@ -231,6 +234,7 @@ func NewMembership(cfg MembershipConfig) (*Membership, error) {
 	}
 	m := &Membership{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
 	m.mu.incoming = make(map[call.Peer]*incoming)
+	m.mu.links.init()
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {
 		return nil, err
@@ -248,6 +252,7 @@ func NewMembership(cfg MembershipConfig) (*Membership, error) {
 	}
 	m.handle()
 	cfg.NIC.Deaths(m.onDeath)
+	cfg.Endpoint.Watch(cfg.Keeper.Length(), func(p call.Peer) { m.estranged(p, false) })
 	return m, nil
 }
 
@@ -270,6 +275,8 @@ func (m *Membership) handle() {
 		kindSettled:          m.onSettled,
 		kindUnreachable:      m.onUnreachable,
 		kindForget:           m.onForget,
+		kindApart:            m.onApart,
+		kindBanished:         m.onBanished,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}
@@ -291,6 +298,7 @@ func (m *Membership) Close() {
 		m.idle.Wait()
 	}
 	m.cfg.NIC.Deaths(nil)
+	m.cfg.Endpoint.Watch(0, nil)
 	m.probes.close()
 	m.cfg.NIC.Deregister(ProbeKey)
 }

@@ -194,6 +194,7 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.isActive, m.mu.recovering, m.mu.renew = nil, true, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)
+	m.mu.links.forgetStrangers(c)
 	m.wakeLocked()
 	return true, nil
 }

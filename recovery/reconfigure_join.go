@@ -30,7 +30,7 @@ func otherCluster(own, other uint64) error {
 // Errors: ErrOtherCluster, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the store's,
 // the host's, and ctx's.
 func (m *Membership) Start(ctx context.Context) error {
-	begin := m.cfg.Clock.Now()
+	begin, said := m.cfg.Clock.Now(), ""
 	for {
 		if err := errors.Join(ctx.Err(), m.Err()); err != nil {
 			return err
@@ -48,7 +48,8 @@ func (m *Membership) Start(ctx context.Context) error {
 		if err != nil && !IsPassing(err) {
 			return err
 		}
-		if err != nil {
+		if err != nil && err.Error() != said { // once, however often it is tried
+			said = err.Error()
 			m.cfg.Events.failed("start", err)
 		}
 		if m.waitFor(m.pause(), func() bool { return m.mu.phase == member }) {
@@ -242,6 +243,8 @@ type joinRequest struct {
 	Member  cluster.Member
 	// Holds are the regions that the machine's memory holds, in whatever state.
 	Holds []region.ID
+	// Apart are members that it does not reach.
+	Apart []rdma.MachineID `json:",omitempty"`
 }
 
 // join asks the CM of c to let this machine in. What it has in memory stays until a
@@ -254,7 +257,7 @@ func (m *Membership) join(c *cluster.Configuration) error {
 			return err
 		}
 	}
-	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self, holds})
+	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self, holds, m.apartFrom(c)})
 	if err != nil {
 		return err
 	}
@@ -294,6 +297,9 @@ func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	if lost := c.Missing(r.memory(), r.Holds); len(lost) > 0 {
 		return nil, fmt.Errorf("%w: machine %d, regions %v; start it with the data folder that it had, or give these regions up: farmsql forget --machine %d",
 			ErrNeeded, from.Machine, lost, from.Machine)
+	}
+	if err := m.admits(c, from.Machine, r.Apart); err != nil {
+		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -47,7 +47,11 @@ func (m *Membership) note(machine rdma.MachineID, asked bool) (isNew bool) {
 		return false
 	}
 	if c.CM != m.self.Machine && c.CM != machine {
-		m.reportLocked(c)
+		m.unlocked(func() {
+			if m.estranged(p, true) {
+				m.Renew()
+			}
+		})
 		return false
 	}
 	if asked {
@@ -126,7 +130,7 @@ func (m *Membership) isWorkLocked() bool {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
-	return len(m.mu.suspects) > 0 || m.mu.renew || isCM && len(m.mu.forget) > 0 || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
+	return len(m.mu.suspects) > 0 || m.mu.renew || len(m.victimsLocked(m.mu.current)) > 0 || isCM && len(m.mu.forget) > 0 || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
 }
 
 // isSettledLocked says whether nothing of earlier configurations is left to
@@ -260,6 +264,7 @@ func (m *Membership) reconfigure() error {
 	m.mu.Lock()
 	suspects, joiners, forget, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), slices.Clone(m.mu.forget), m.mu.current
 	renew, since := m.mu.renew, m.mu.since
+	victims, broken := m.victimsLocked(current), m.brokenLocked()
 	if !m.isSettledLocked() {
 		joiners = nil
 	}
@@ -283,6 +288,7 @@ func (m *Membership) reconfigure() error {
 		m.considerRestart(base, missing)
 		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answered), len(base.Machines))
 	}
+	missing = m.withVictims(base, missing, victims)
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(StepProbed)
 	var next *cluster.Configuration
@@ -298,6 +304,8 @@ func (m *Membership) reconfigure() error {
 	case renew || len(suspects) > 0: // who was suspected is well
 		next = base.Succeed()
 		next.CM = m.self.Machine
+	case len(victims) > 0: // the configuration is not what they were chosen by
+		return errChanging
 	default:
 		return nil
 	}
@@ -305,6 +313,7 @@ func (m *Membership) reconfigure() error {
 		return err
 	}
 	t.Stored = m.cfg.Clock.Now()
+	m.banish(victims, next, broken)
 	return m.distribute(next, t)
 }
 

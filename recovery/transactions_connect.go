@@ -62,7 +62,7 @@ func (r *run) connectWith(to rdma.MachineID, g txn.Greeting) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.connected[to] = true
+	r.mu.connected[to], r.mu.tried[to] = true, true
 	return nil
 }
 
@@ -80,8 +80,11 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 		err := r.exchange(ctx, to)
 		r.mu.Lock()
 		isLate := r.mu.settled
+		isOver := err == nil || errors.Is(err, txn.ErrHeld) && !isLate
+		r.mu.tried[to] = r.mu.tried[to] || isOver
 		r.mu.Unlock()
-		if err == nil || errors.Is(err, txn.ErrHeld) && !isLate {
+		if isOver {
+			r.wake()
 			return
 		}
 		r.mu.Lock()

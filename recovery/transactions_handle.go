@@ -15,12 +15,11 @@ var errEarly = errors.New("recovery: not there yet")
 // handle answers the calls of other members.
 func (t *Transactions) handle() {
 	for kind := uint8(kindNeedRecovery); kind <= kindPark; kind++ {
-		if kind == kindConnect {
-			continue
-		}
 		t.cfg.Endpoint.Handle(kind, func(from call.Peer, arg []byte) ([]byte, error) { return t.answer(kind, from, arg) })
 	}
 	t.cfg.Endpoint.Handle(kindConnect, t.onConnect)
+	t.cfg.Endpoint.Handle(kindRelay, t.onRelay)
+	t.cfg.Endpoint.Handle(kindRelayed, t.onRelayed)
 	t.cfg.Endpoint.Know(codeHeld, txn.ErrHeld)
 }
 
@@ -44,7 +43,7 @@ func (t *Transactions) answer(kind uint8, from call.Peer, arg []byte) ([]byte, e
 	case kind >= kindReplicate && kind != kindVote && !drained, kind == kindRequestVote && !voted:
 		return nil, errEarly
 	}
-	defer r.changed.Set()
+	defer r.wake()
 	switch kind {
 	case kindNeedRecovery:
 		r.onNeedRecovery(from, list, last)

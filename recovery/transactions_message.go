@@ -21,8 +21,8 @@ const (
 	kindOutcome // COMMIT-RECOVERY and ABORT-RECOVERY
 	kindTruncateRecovery
 	kindDecided
-	kindConnect
 	kindPark
+	kindConnect
 )
 
 // batchBytesMax bounds the arguments of a call.

@@ -30,8 +30,6 @@ type run struct {
 	cancel context.CancelFunc
 	// apart are the members to which this machine was not connected at Freeze.
 	apart []rdma.MachineID
-	// changed is set when mu's fields have changed. Only the run itself waits.
-	changed clock.Event
 
 	mu struct {
 		sync.Mutex                         // never held across a wait
@@ -45,6 +43,8 @@ type run struct {
 		voters     map[rdma.MachineID]bool // who has sent all its RECOVERY-VOTE
 		ballots    map[txn.ID]*ballot      // of transactions that this machine decides
 		deciders   map[rdma.MachineID]bool // who has decided all of its
+		tried      map[rdma.MachineID]bool // to whom connecting was tried: it is connected, or has to wait until all is settled
+		waiters    []clock.Event           // of those in wait
 	}
 }
 
@@ -69,10 +69,11 @@ type ballot struct {
 const retryDelay = 500 * time.Microsecond
 
 func newRun(t *Transactions, c *cluster.Configuration) *run {
-	r := &run{t: t, m: t.cfg.Machine, c: c, self: t.cfg.Machine.ID(), changed: t.cfg.Clock.NewEvent()}
+	r := &run{t: t, m: t.cfg.Machine, c: c, self: t.cfg.Machine.ID()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.mu.needs, r.mu.voters = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
 	r.mu.connected, r.mu.deciders = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
+	r.mu.tried = make(map[rdma.MachineID]bool)
 	r.mu.claims, r.mu.ballots = make(map[claimID]*claim), make(map[txn.ID]*ballot)
 	return r
 }
@@ -89,17 +90,33 @@ func (e either) Err() error { return cmp.Or(e.run.Err(), e.Context.Err()) }
 // wait waits until f, called with mu held, is true, or ctx, which ends with the run,
 // ends.
 func (r *run) wait(ctx context.Context, f func() bool) error {
-	for {
-		r.mu.Lock()
-		ok := f()
-		r.mu.Unlock()
-		if ok {
-			return nil
-		}
+	e := r.t.cfg.Clock.NewEvent()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.waiters = append(r.mu.waiters, e)
+	defer func() { r.mu.waiters = slices.DeleteFunc(r.mu.waiters, func(x clock.Event) bool { return x == e }) }()
+	for !f() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r.changed.WaitFor(time.Millisecond)
+		r.unlocked(func() { e.WaitFor(time.Millisecond) })
+	}
+	return nil
+}
+
+// unlocked runs f without mu.
+func (r *run) unlocked(f func()) {
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	f()
+}
+
+// wake has all who wait look again.
+func (r *run) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.mu.waiters {
+		e.Set()
 	}
 }
 
@@ -111,7 +128,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 		if to == r.self {
 			reply, err = r.t.answer(kind, call.Peer{Machine: r.self}, arg)
 		} else {
-			reply, err = r.t.cfg.Endpoint.Call(r.ctx, peerIn(r.c, to), kind, arg)
+			reply, err = r.ask(to, kind, arg)
 		}
 		if err == nil || r.ctx.Err() != nil || errors.Is(err, call.ErrClosed) {
 			return reply, cmp.Or(err, r.ctx.Err())
@@ -132,23 +149,6 @@ func (r *run) send(to rdma.MachineID, kind uint8, list []entry) {
 	}
 }
 
-// primaryOf returns the regions of which this machine is the primary.
-func (r *run) primaryOf() (ids []region.ID, backups []rdma.MachineID) {
-	for _, p := range r.c.Regions { // any order
-		if !p.IsPrimary(r.self) {
-			continue
-		}
-		ids = append(ids, p.Region)
-		for _, b := range p.Backups {
-			if !slices.Contains(backups, b) {
-				backups = append(backups, b)
-			}
-		}
-	}
-	slices.Sort(backups)
-	return ids, backups
-}
-
 // activate goes through steps 2 to 4, unless ctx ends or the run is over.
 func (r *run) activate(ctx context.Context) error {
 	ctx = either{ctx, r.ctx}
@@ -165,37 +165,8 @@ func (r *run) activate(ctx context.Context) error {
 	r.mu.drained = true
 	r.mu.Unlock()
 	r.t.spawn(func() { r.needRecovery(found) })
-	mine, backups := r.primaryOf()
-	err = r.wait(ctx, func() bool {
-		return !slices.ContainsFunc(backups, func(b rdma.MachineID) bool { return !r.mu.needs[b] })
-	})
-	if err != nil {
-		return err
-	}
-	for _, c := range r.claimed() {
-		if err := r.complete(ctx, c); err != nil {
-			return err
-		}
-	}
-	r.t.reached(StepFetched)
-	if err := r.connect(ctx); err != nil {
-		return err
-	}
-	if err := r.sendBlocks(ctx, mine); err != nil {
-		return err
-	}
-	if err := r.m.LockRegions(r.c.ID, mine); err != nil {
-		return err
-	}
-	r.t.reached(StepLocked)
-	if f := r.t.cfg.Locked; f != nil {
-		if err := f(mine); err != nil {
-			return err
-		}
-	}
-	r.m.Activate(r.c.ID, mine)
-	r.t.reached(StepActive)
-	return ctx.Err()
+	r.t.spawn(func() { _ = r.connect(ctx) })
+	return r.activateAll(ctx)
 }
 
 // sendBlocks sends the block tables of regions that have another primary, or new
@@ -319,8 +290,6 @@ func (r *run) again(ctx context.Context, f func() error) error {
 
 // rest goes through steps 5 to 8, after this machine's regions are active.
 func (r *run) rest() {
-	mine, _ := r.primaryOf()
-	r.t.spawn(func() { r.regionsActive(mine) })
 	r.replicate()
 	r.t.reached(StepReplicated)
 	r.vote()
@@ -360,16 +329,6 @@ func (r *run) isOpen() bool {
 
 func (r *run) others() []rdma.MachineID {
 	return slices.DeleteFunc(slices.Clone(r.c.Machines), func(m rdma.MachineID) bool { return m == r.self })
-}
-
-func (r *run) regionsActive(ids []region.ID) {
-	var list []entry
-	for _, id := range ids {
-		list = append(list, entry{Evidence: txn.Evidence{Region: id}})
-	}
-	if len(list) > 0 {
-		r.t.parallel(r.others(), func(to rdma.MachineID) { r.send(to, kindRegionActive, list) })
-	}
 }
 
 // replicate is step 5: each backup is to know as much as all replicas together.

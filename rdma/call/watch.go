@@ -18,6 +18,13 @@ func (e *Endpoint) Watch(patience time.Duration, silent func(Peer)) {
 	e.mu.watch = watch{patience, silent}
 }
 
+// Patience is what Watch was given, or 0.
+func (e *Endpoint) Patience() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mu.watch.patience
+}
+
 // retryMax is how long a call waits before it is sent again: so that signs of life, which
 // answer repetitions, come in time.
 func (e *Endpoint) retryMax() time.Duration {
