@@ -16,6 +16,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
+// stepPatience is for how many lease times a machine that holds its lease may take for one
+// step of a reconfiguration.
+const stepPatience = 100
+
 // backupCMs is k, how many successors of the CM are asked to reconfigure when it
 // has failed (SOSP'15 section 5.2 step 1).
 const backupCMs = 2
@@ -469,11 +473,12 @@ func (m *Membership) sendCommit(c *cluster.Configuration, t Timeline) error {
 // all runs f for each member of c at once. It returns true when it has succeeded
 // for all, and false as soon as a machine is suspected, or this one is no member
 // of c any more: then f's context ends. A machine that answers that it is another
-// life is suspected here.
+// life is suspected here, and so is one that does not come to an end though it says that
+// it is at work.
 func (m *Membership) all(c *cluster.Configuration, f func(ctx context.Context, i int, p call.Peer) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	left := len(c.Machines)
+	left, deadline := len(c.Machines), m.cfg.Clock.Now().Add(stepPatience*m.cfg.Keeper.Length())
 	isOver := func() bool {
 		return m.mu.phase != member || m.mu.current.ID != c.ID ||
 			slices.ContainsFunc(m.mu.suspects, func(p call.Peer) bool { return memberIn(c, p) })
@@ -481,7 +486,7 @@ func (m *Membership) all(c *cluster.Configuration, f func(ctx context.Context, i
 	for i, machine := range c.Machines {
 		p := peerIn(c, machine)
 		m.spawn(func() {
-			err := f(ctx, i, p)
+			err := f(withDeadline{ctx, deadline}, i, p)
 			if err != nil && ctx.Err() == nil && !errors.Is(err, errSuperseded) && !errors.Is(err, call.ErrClosed) {
 				m.cfg.Events.failed(fmt.Sprintf("call of machine %d", machine), err)
 				m.Suspect(machine)
