@@ -28,6 +28,8 @@ type members struct {
 	ended    map[rdma.MachineID]error
 	// recovering, if not nil, is told of each step of recovery.
 	recovering func(rdma.MachineID, recovery.Step)
+	// aside keeps leases beside the machine's other routines, so that it can hang but for them.
+	aside bool
 	// storing, if not nil, is called by a machine that is about to change the
 	// configuration.
 	storing func(*cluster.Configuration)
@@ -55,7 +57,14 @@ func aFewMembers(t *testing.T, seed uint64, n, replicas int, f func(g *members))
 // membersAtPace is aFewMembers with machines that fill replicas at a pace.
 func membersAtPace(t *testing.T, pace recovery.Pace, seed uint64, n, replicas int, f func(g *members)) {
 	t.Helper()
-	g := &members{T: t, pace: pace, world: sim.New(sim.Options{Seed: seed}), up: make(map[rdma.MachineID]*Member), ended: make(map[rdma.MachineID]error)}
+	g := &members{T: t, pace: pace, world: sim.New(sim.Options{Seed: seed})}
+	g.run(n, replicas, f)
+}
+
+// run runs f with n machines that are up.
+func (g *members) run(n, replicas int, f func(g *members)) {
+	g.Helper()
+	g.up, g.ended = make(map[rdma.MachineID]*Member), make(map[rdma.MachineID]error)
 	g.settings = Config{Replicas: replicas, Workers: 2, RegionBytes: 1 << 20, LogBytes: 256 << 10, MessageBytes: 64 << 10}
 	err := g.world.Run(func() {
 		for i := range n {
@@ -65,7 +74,7 @@ func membersAtPace(t *testing.T, pace recovery.Pace, seed uint64, n, replicas in
 		f(g)
 	})
 	if err != nil {
-		t.Fatal(err)
+		g.Fatal(err)
 	}
 }
 
@@ -89,6 +98,10 @@ func (g *members) boot(id rdma.MachineID) {
 			Self: cluster.Member{Machine: id, FailureDomain: int(id)}, Settings: settings,
 			Memory: g.world.Machine(id).Memory(), Store: memberStore{&g.store, g}, NIC: nic, Pace: g.pace,
 			Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
+				if g.aside {
+					a := sim.Aside{Process: p}
+					return lease.NewCalls(call.New(a.NIC(), a, e.Self().Incarnation), KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: a, Expired: expired}), nil
+				}
 				return lease.NewCalls(e, KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: p, Expired: expired}), nil
 			},
 			Ended: func(reason error) { g.ended[id] = reason },
