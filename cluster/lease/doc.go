@@ -29,6 +29,10 @@
 // So when leases at the members of the next configuration have run out, all
 // leases of all machines that are in it no longer have.
 //
+// A keeper may go on when nothing else of its machine does. So it is told when the machine
+// works ([Keeper].Beat), and renews only while that is not most of a lease ago. What hangs
+// is suspected within two leases of its last beat.
+//
 // The rules are in core.go, without clock, goroutines and messages. A [Keeper]
 // drives them: one over the calls of package rdma/call, for the simulator and for
 // builds without cgo, and one that is a thread of C, because no goroutine is

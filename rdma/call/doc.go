@@ -10,9 +10,12 @@
 //
 // An [Endpoint] sits on the datagrams of a machine's NIC, which lose, repeat and
 // reorder. A call is sent again until it is answered; a copy that arrives while
-// the handler works on the first is dropped, one that arrives later runs the
-// handler again. Handlers are therefore idempotent: doing it twice, or late, is
+// the handler works on the first is answered with "running", one that arrives later
+// runs the handler again. Handlers are therefore idempotent: doing it twice, or late, is
 // as good as doing it once.
+//
+// A call may wait without end. [Endpoint.Watch] tells of machines that show no sign of life
+// meanwhile: no answer, and no "running".
 //
 // # Lives
 //
