@@ -29,6 +29,8 @@ type Options struct {
 	// its own objects, and Duration for how long they and the faults go on.
 	Clients, Readers int
 	Duration         time.Duration
+	// Errands gives each machine another client, which runs them.
+	Errands bool
 	// Objects and Keys are on how many of each kind the workload is.
 	Objects, Keys int
 	// LeafBytes and Buckets make indexes of few keys deep.
@@ -153,6 +155,7 @@ func (o Options) Overlapping() Options {
 		o.World.Drift = rng.IntN(driftMax)
 	}
 	o.Overlap.Early = rng.IntN(4) == 0
+	o.Errands = rng.IntN(2) == 0
 	return o
 }
 

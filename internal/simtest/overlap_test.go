@@ -3,8 +3,11 @@ package simtest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/farmsql/farmsql/internal/sim"
 )
 
 // Machines that are killed one after the other, each as soon as the one before
@@ -42,5 +45,62 @@ func TestOverlappingSeedDecides(t *testing.T) {
 			t.Errorf("three runs are:\n%s\n%s\n%s", first.Line(), second.Line(), third.Line())
 		}
 		runtime.GC() // unmaps the runs' memory
+	}
+}
+
+// Blind writes, operations that are transactions of their own, a table that grows and
+// rows of changing sizes hold what they should, whatever fails.
+func TestErrands(t *testing.T) {
+	var total Result
+	for seed := uint64(1); seed <= 10; seed++ {
+		o := Draw(seed)
+		o.Errands, o.Clients, o.Duration = true, 1, 20*time.Millisecond
+		r := Run(o)
+		if total.Add(r); r.Err != nil {
+			t.Fatalf("%v\n%v", r.Err, o)
+		}
+		runtime.GC() // unmaps the run's memory
+	}
+	if total.Errands < 1000 {
+		t.Errorf("only %d errands", total.Errands)
+	}
+}
+
+// A register knows what its key may hold, and a read of anything else is a violation.
+func TestRegister(t *testing.T) {
+	w := sim.New(sim.Options{Seed: 1})
+	c := &client{run: &run{world: w}, node: &node{process: w.Outside()}}
+	g := &register{is: []uint64{0}}
+	for _, step := range []struct {
+		write uint64
+		err   error
+		may   []uint64
+	}{
+		{1, nil, []uint64{1}},
+		{2, errUser, []uint64{1}},
+		{3, errUnknown, []uint64{1, 3}},
+		{4, nil, []uint64{3, 4}},
+		{0, errUnknown, []uint64{0, 3, 4}},
+	} {
+		if err := c.write(g, step.write, func() error { return step.err }); err != nil {
+			t.Fatal(err)
+		}
+		for v := range uint64(6) {
+			if want := slices.Contains(step.may, v); g.may(v) != want {
+				t.Errorf("after %d was written, %v: may be %d: %v", step.write, step.err, v, !want)
+			}
+		}
+		if _, sure := g.sure(); sure != (len(step.may) == 1) {
+			t.Errorf("after %d was written, %v: sure: %v", step.write, step.err, sure)
+		}
+	}
+	if err := g.saw([]byte("key"), 1); err == nil {
+		t.Error("a value that was overwritten can be read")
+	}
+	if err := g.saw([]byte("key"), 3); err != nil || g.may(4) || !g.may(0) {
+		t.Errorf("after a pending value was read: %v, %+v", err, g)
+	}
+	if err := c.write(g, 5, func() error { g.owner = nil; return nil }); err != nil || !g.may(3) || !g.may(5) {
+		t.Errorf("a write that ends after another client took over: %v, %+v", err, g)
 	}
 }

@@ -28,6 +28,7 @@ type Result struct {
 	Commits int
 	Aborts  int
 	Unknown int // transactions whose client was not told how they ended
+	Errands int // writes of errands that have succeeded
 	// Faults counts what has happened, by kind: of a second fault that came each
 	// of the two, of one at a step that did not come only the first or the plain one.
 	Faults [Faults]int
@@ -45,6 +46,7 @@ func (r *Result) Add(other Result) {
 	r.Commits += other.Commits
 	r.Aborts += other.Aborts
 	r.Unknown += other.Unknown
+	r.Errands += other.Errands
 	for f, n := range other.Faults {
 		r.Faults[f] += n
 	}
@@ -71,7 +73,7 @@ func (r Result) Line() string {
 
 func (r Result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d commits, %d aborts, %d of unknown outcome, %d events in %v of virtual time; faults:", r.Commits, r.Aborts, r.Unknown, r.Events, r.Time.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%d commits, %d aborts, %d of unknown outcome, %d errands, %d events in %v of virtual time; faults:", r.Commits, r.Aborts, r.Unknown, r.Errands, r.Events, r.Time.Round(time.Millisecond))
 	for f, n := range r.Faults {
 		fmt.Fprintf(&b, " %v %d,", Fault(f), n)
 	}
@@ -124,6 +126,9 @@ type node struct {
 	table   *hash.Table
 	// twoSided sends lookups to a shard's primary when one READ does not do.
 	twoSided *hash.Table
+	// annex is the table of the errands, errands how many of its keys are in use.
+	annex   *hash.Table
+	errands int
 }
 
 // A claim is that a machine is primary.
@@ -287,11 +292,18 @@ func (r *run) serving(i int, m *txn.Machine) {
 }
 
 func (r *run) startClients(n *node) {
-	for k := range r.options.Clients + r.options.Readers {
+	errands := 0
+	if r.options.Errands {
+		errands = 1
+	}
+	for k := range r.options.Clients + r.options.Readers + errands {
 		r.running++
 		c := &client{run: r, node: n, label: fmt.Sprintf("client %d of machine %d", k, n.id), work: r.work}
 		if k >= r.options.Clients {
 			c.work = (*client).readOwn
+		}
+		if k >= r.options.Clients+r.options.Readers {
+			c.work = (*client).errand
 		}
 		c.work = r.timed(n, c.work)
 		begun := false
@@ -365,7 +377,10 @@ func (r *run) finalCheck() (err error) {
 	n := r.nodes[0]
 	returned := n.process.Do(func() {
 		c := &client{run: r, node: n, label: "last reader"}
-		if err = c.readAll(); err == nil {
+		if err = c.readAll(); err == nil && r.options.Errands {
+			err = c.lookAtAll()
+		}
+		if err == nil {
 			err = r.checkStores(n)
 		}
 	})

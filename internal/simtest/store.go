@@ -22,6 +22,9 @@ type store struct {
 	hashTombs  []region.Ptr
 	treeTombs  []region.Ptr
 	tree, hash region.Ptr // anchors
+	// annex is the anchor of the errands' table, registers what is in it.
+	annex     region.Ptr
+	registers map[string]*register
 }
 
 // Objects of the history: kind and number.
@@ -57,6 +60,9 @@ func (s *store) open(n *node) {
 	if !s.tree.IsNil() {
 		n.tree, n.table = btree.Open(n.m, s.tree), n.server.Open(s.hash)
 		n.twoSided = hash.OpenWith(n.m, s.hash, hash.Options{OneTwoSided: true})
+	}
+	if !s.annex.IsNil() {
+		n.annex = n.server.Open(s.annex)
 	}
 }
 
@@ -94,7 +100,11 @@ func (r *run) setUp() (err error) {
 		}
 	}
 	n := r.nodes[r.rng.IntN(len(r.nodes))]
-	if !n.process.Do(func() { err = s.makeIndexes(r, n, places) }) {
+	if !n.process.Do(func() {
+		if err = s.makeIndexes(r, n, places); err == nil && r.options.Errands {
+			err = s.makeAnnex(n, places)
+		}
+	}) {
 		return errDied
 	}
 	for _, n := range r.nodes {
@@ -153,6 +163,13 @@ func (s *store) reachable(n *node) (ptrs []region.Ptr, err error) {
 	}
 	if err := n.table.Check(ctx, hash.Visitor{Node: add}); err != nil {
 		return nil, fmt.Errorf("the hash table: %w", err)
+	}
+	if n.annex != nil {
+		more, err := s.reachableAnnex(n)
+		if err != nil {
+			return nil, fmt.Errorf("the table of the errands: %w", err)
+		}
+		ptrs = append(ptrs, more...)
 	}
 	return ptrs, nil
 }

@@ -1,0 +1,306 @@
+package simtest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Errands are what some clients do besides, on a hash table that grows: blind puts,
+// inserts and deletions, operations in transactions of their own (hash.PutNow), and
+// rows whose sizes change from one time to the next, so that blocks change their
+// class. The one client that each machine has for them has keys of its own, and so knows
+// what they may be: the value that was written last, and those of transactions whose
+// end it was not told.
+
+// errandKeys is how many keys a client gets to, one by one; with an odd number they
+// lead to rows.
+const errandKeys = 200
+
+// A register is what a key may hold; 0: the key is absent.
+type register struct {
+	owner *client
+	is    []uint64
+	// pending are of transactions that may still end, or have.
+	pending []uint64
+}
+
+func (g *register) may(v uint64) bool {
+	return slices.Contains(g.is, v) || slices.Contains(g.pending, v)
+}
+
+// sure returns what the key holds, if that is certain.
+func (g *register) sure() (v uint64, ok bool) {
+	if len(g.is) == 1 && len(g.pending) == 0 {
+		return g.is[0], true
+	}
+	return 0, false
+}
+
+// write has do write v in a transaction, and takes note of what becomes of it.
+func (c *client) write(g *register, v uint64, do func() error) error {
+	g.owner = c
+	g.pending = append(g.pending, v)
+	err := do()
+	switch {
+	case g.owner != c || c.process.Dead() || errors.Is(err, errUnknown):
+		return nil // it stays pending
+	case err == nil:
+		g.is = []uint64{v}
+		c.result.Errands++
+	}
+	g.pending = slices.DeleteFunc(g.pending, func(x uint64) bool { return x == v })
+	if errors.Is(err, errUser) {
+		return nil
+	}
+	return err
+}
+
+// errUnknown is how a transaction ends of which nobody is told.
+var errUnknown = errors.New("simtest: in doubt")
+
+// saw takes note of what was read of a key, and returns an error if it cannot be.
+func (g *register) saw(key []byte, v uint64) error {
+	if !g.may(v) {
+		return fmt.Errorf("simtest: errand: %q is %d, may be %d or, pending, %d", key, v, g.is, g.pending)
+	}
+	g.is = []uint64{v}
+	g.pending = slices.DeleteFunc(g.pending, func(x uint64) bool { return x == v && v != 0 })
+	return nil
+}
+
+// errand runs one.
+func (c *client) errand() error {
+	if c.errands < errandKeys {
+		c.errands++
+	}
+	i := c.pick(c.errands)
+	name := fmt.Sprintf("%02d%05d", c.id, i)
+	g := c.store.registers[name]
+	if g == nil {
+		g = &register{is: []uint64{0}}
+		c.store.registers[name] = g
+	}
+	key := []byte(name)
+	was, sure := g.sure()
+	switch {
+	case !sure || c.rng.IntN(4) == 0:
+		return c.look(g, key)
+	case i%2 == 1 && was == 0:
+		return c.insertRow(g, key)
+	case i%2 == 1:
+		return c.deleteRow(g, key, was)
+	}
+	return c.blind(g, key, was)
+}
+
+// try runs fn in a transaction and says how that ended: nil, errUser if nothing
+// has come of it, errUnknown, or what is wrong.
+func (c *client) try(fn func(t *txn.Tx) error) error {
+	t := c.m.Begin()
+	defer t.Abort()
+	err := fn(t)
+	if err == nil {
+		err = t.Commit(ctx)
+	} else if moved := t.Validate(); moved != nil && !errors.Is(moved, txn.ErrDone) {
+		err = moved
+	}
+	return c.ended(err)
+}
+
+func (c *client) ended(err error) error {
+	switch {
+	case c.process.Dead(), errors.Is(err, txn.ErrInDoubt):
+		return errUnknown
+	case errors.Is(err, txn.ErrConflict), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge):
+		return errUser
+	}
+	return err
+}
+
+// look reads a key.
+func (c *client) look(g *register, key []byte) error {
+	var v uint64
+	err := c.try(func(t *txn.Tx) error {
+		v = 0
+		b, found, err := c.annex.Get(t, key)
+		if err == nil && found {
+			v = binary.LittleEndian.Uint64(b)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errUser), errors.Is(err, errUnknown):
+		return nil
+	case err != nil:
+		return err
+	}
+	return g.saw(key, v)
+}
+
+// blind changes a key without having read it, in one way or another.
+func (c *client) blind(g *register, key []byte, was uint64) error {
+	v := uint64(c.rec.Value())
+	value := binary.LittleEndian.AppendUint64(nil, v)
+	inTx := func(do func(t *txn.Tx) error) func() error { return func() error { return c.try(do) } }
+	now := func(do func() error) func() error {
+		return func() error {
+			if err := do(); c.process.Dead() || err != nil && !errors.Is(err, hash.ErrExists) && !isOver(err) {
+				return errUnknown // it may have been shipped, and done
+			} else {
+				return err
+			}
+		}
+	}
+	switch c.rng.IntN(6) {
+	case 0:
+		return c.write(g, v, inTx(func(t *txn.Tx) error { return c.annex.Put(t, key, value) }))
+	case 1:
+		return c.insert(g, key, was, v, inTx(func(t *txn.Tx) error { return c.annex.Insert(t, key, value) }))
+	case 2:
+		return c.write(g, 0, inTx(func(t *txn.Tx) error { return c.removed(t, key, was) }))
+	case 3:
+		return c.write(g, v, now(func() error { return c.annex.PutNow(ctx, key, value) }))
+	case 4:
+		return c.insert(g, key, was, v, now(func() error { return c.annex.InsertNow(ctx, key, value) }))
+	}
+	return c.write(g, 0, now(func() error {
+		_, err := c.annex.DeleteNow(ctx, key)
+		return err
+	}))
+}
+
+// isOver says whether an error ends a machine's life.
+func isOver(err error) bool { return errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) }
+
+// insert is a write that must fail if the key is there, and only then.
+func (c *client) insert(g *register, key []byte, was, v uint64, do func() error) error {
+	return c.write(g, v, func() error {
+		err := do()
+		switch exists := errors.Is(err, hash.ErrExists); {
+		case exists && was == 0:
+			return fmt.Errorf("simtest: errand: %q exists, though it is absent", key)
+		case err == nil && was != 0 && !c.process.Dead():
+			return fmt.Errorf("simtest: errand: %q was inserted, though it was there", key)
+		case exists:
+			return errUser
+		}
+		return err
+	})
+}
+
+// removed deletes a key in a transaction, which must have been there if it was.
+func (c *client) removed(t *txn.Tx, key []byte, was uint64) error {
+	deleted, err := c.annex.Delete(t, key)
+	if err == nil && deleted != (was != 0) {
+		if err = t.Validate(); err == nil {
+			err = fmt.Errorf("simtest: errand: %q was deleted: %v, it was %d", key, deleted, was)
+		}
+	}
+	return err
+}
+
+// insertRow makes a row, of a size that all prefer for a while, and an entry that leads
+// to it.
+func (c *client) insertRow(g *register, key []byte) error {
+	v := uint64(c.rec.Value())
+	size := 16 << (c.world.Now() / rowsChange % 6)
+	return c.write(g, v, func() error {
+		return c.try(func(t *txn.Tx) error {
+			p, b, err := t.Alloc(size, 0)
+			if err != nil {
+				return err
+			}
+			binary.LittleEndian.PutUint64(b, v)
+			return c.annex.Insert(t, key, p.Append(binary.LittleEndian.AppendUint64(nil, v)))
+		})
+	})
+}
+
+// rowsChange is for how long rows are of one size.
+const rowsChange = 2 * leaseTime / 10
+
+// deleteRow frees a row and deletes its entry.
+func (c *client) deleteRow(g *register, key []byte, was uint64) error {
+	return c.write(g, 0, func() error {
+		return c.try(func(t *txn.Tx) error {
+			b, found, err := c.annex.Get(t, key)
+			if err != nil {
+				return err
+			}
+			if !found {
+				return c.unless(t, fmt.Errorf("simtest: errand: %q is absent, it was %d", key, was))
+			}
+			p, err := region.DecodePtr(b[8:])
+			if err != nil {
+				return c.unless(t, err)
+			}
+			if b, err = t.Read(p); err != nil {
+				return err
+			}
+			if v := binary.LittleEndian.Uint64(b); v != was {
+				return c.unless(t, fmt.Errorf("simtest: errand: the row of %q is %d, was %d", key, v, was))
+			}
+			if err := t.Free(p); err != nil {
+				return err
+			}
+			return c.removed(t, key, was)
+		})
+	})
+}
+
+// unless returns wrong, unless what the transaction has read has changed.
+func (c *client) unless(t *txn.Tx, wrong error) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	return wrong
+}
+
+// makeAnnex makes the table of the errands.
+func (s *store) makeAnnex(n *node, places []region.Addr) (err error) {
+	s.registers = make(map[string]*register)
+	return n.m.Run(ctx, func(t *txn.Tx) (err error) {
+		s.annex, err = hash.Create(t, hash.Config{KeyBytes: 8, ValueBytes: 24, Buckets: 4, Seed: 1, Places: places}, 0)
+		return err
+	})
+}
+
+// reachableAnnex returns the objects of the errands' table, and of its rows.
+func (s *store) reachableAnnex(n *node) (ptrs []region.Ptr, err error) {
+	err = n.annex.Check(ctx, hash.Visitor{
+		Node: func(p region.Ptr) error {
+			ptrs = append(ptrs, p)
+			return nil
+		},
+		Pair: func(_, value []byte) error {
+			if len(value) == 8 {
+				return nil
+			}
+			p, err := region.DecodePtr(value[8:])
+			ptrs = append(ptrs, p)
+			return err
+		},
+	})
+	return ptrs, err
+}
+
+// lookAtAll reads every key of the errands, when nobody else is there.
+func (c *client) lookAtAll() error {
+	names := make([]string, 0, len(c.store.registers))
+	for name := range c.store.registers { // any order: sorted next
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := c.look(c.store.registers[name], []byte(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
