@@ -78,9 +78,11 @@ IN_SECTION void lease_core_configure(struct lease_core *c, int64_t now, uint16_t
 }
 
 IN_SECTION static int64_t ends(const struct lease_core *c, const struct lease_relation *r) {
-	if (!c->is_cm)
-		return MAX(r->granted, r->patience);
-	int64_t held = r->held + c->length / DRIFT * 2;
+	int64_t held = r->held;
+	if (c->is_cm)
+		held += c->length / DRIFT * 2;
+	else
+		held = MAX(held, r->patience) + GRACE * c->length;
 	return MAX(MIN(r->granted, held), r->patience);
 }
 

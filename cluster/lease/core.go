@@ -168,7 +168,10 @@ func (c *core) ends(r *relation) int64 {
 		held += c.length / drift * 2
 		return max(min(r.granted, held), r.patience)
 	}
-	return max(r.granted, r.patience)
+	// A CM that does not hear this machine gives it up, for it has its own lease to
+	// lose. One that hears nobody cannot, and nobody else would: it is heard.
+	held = max(held, r.patience) + grace*c.length
+	return max(min(r.granted, held), r.patience)
 }
 
 // tick says whether the CM's messages are to be sent now, and appends to expired the

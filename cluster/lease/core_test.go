@@ -116,6 +116,29 @@ func TestPaper5_1_EveryLeaseCounts(t *testing.T) {
 	}
 }
 
+// A CM that hears nobody, and is heard by all, cannot go on without anybody: the
+// machines, whose leases it does not renew, suspect it, though not before it has
+// had the time to give up a single one that it does not hear.
+func TestCMThatHearsNobody(t *testing.T) {
+	cm, m := two()
+	for now := int64(1000); now < 1000+length; now = cm.next(now) {
+		handshake(t, cm, m, now)
+	}
+	held := m.relations[0].held
+	suspected := int64(0)
+	for now := held; now < held+8*length && suspected == 0; now++ {
+		if isDue, _ := cm.tick(now, nil); isDue {
+			m.receive(now, peer(0), cm.message(now, 0)) // the answer is lost
+		}
+		if _, expired := m.tick(now, nil); len(expired) > 0 {
+			suspected = now
+		}
+	}
+	if suspected < held+length || suspected > held+3*length {
+		t.Errorf("the machine's lease ends at %d, and it suspects the CM at %d", held, suspected)
+	}
+}
+
 // TestPaper5_2_LeasesAreResetForANewCMOnly: if the CM is unchanged, the exchange goes
 // on during a reconfiguration, and leases last as they would have. If it has changed,
 // NEW-CONFIG acts as a lease request from the new CM: whatever there was counts for
