@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -265,6 +267,9 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	mem := rt.local.Memory()
 	if off > mem.Size() || n > mem.Size()-off {
 		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", ErrBadMessage, n, off, id)
+	}
+	if m.meets(clock.NoStorage) {
+		return nil, fmt.Errorf("txn: region %d: %w", id, nvram.ErrNoSpace)
 	}
 	return nil, mem.Reserve(off, n)
 }

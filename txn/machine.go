@@ -75,6 +75,7 @@ const validateByMessage = 4
 // safe for concurrent use.
 type Machine struct {
 	cfg           Config
+	troubled      clock.Troubled // nil in production
 	workers       []*worker
 	routes        atomic.Pointer[routes]
 	epoch         atomic.Uint64
@@ -100,10 +101,13 @@ type Machine struct {
 	handlers map[HandlerID]Handler
 }
 
+// meets says whether a trouble of the simulator comes.
+func (m *Machine) meets(t clock.Trouble) bool { return m.troubled != nil && m.troubled.Meets(t) }
+
 // New makes a machine. It registers its logs and message queues with the NIC,
 // so that peers can connect; Connect connects it to them.
 func New(cfg Config) (*Machine, error) {
-	m := &Machine{cfg: cfg, handlers: make(map[HandlerID]Handler)}
+	m := &Machine{cfg: cfg, troubled: clock.TroublesOf(cfg.Clock), handlers: make(map[HandlerID]Handler)}
 	m.routes.Store(new(routes))
 	m.epoch.Store(1)
 	m.config.Store(cfg.Config)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
@@ -141,6 +142,9 @@ func (c *commit) reservation(p *part) uint64 {
 
 // reserve reserves all that c needs, or nothing.
 func (w *worker) reserve(c *commit) bool {
+	if w.m.meets(clock.LogFull) {
+		return false
+	}
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.reserved = c.reservation(p)

@@ -201,7 +201,7 @@ func (s *signal) WaitFor(d time.Duration) bool {
 	if !s.set {
 		w := s.process.world
 		s.waiter, s.wait = w.arm()
-		w.wake(s.waiter, s.wait, s.process.real(d)+w.upTo(wakeSpan))
+		w.wake(s.waiter, s.wait, s.process.real(w.early(d))+w.upTo(wakeSpan))
 		w.park(s.waiter)
 		s.waiter = nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -29,6 +30,9 @@ type Options struct {
 	Processors int
 	Costs      Costs
 	Bandwidth  float64
+	// Trouble is how many of a thousand chances for trouble are taken, until
+	// World.Trouble.
+	Trouble int
 	// TimeMax and EventsMax end a run that does not end by itself; an hour, and a
 	// billion.
 	TimeMax   time.Duration
@@ -57,6 +61,7 @@ type World struct {
 	idle     []*routine
 	failure  error
 	network  network
+	troubles [clock.Troubles]int // that have come
 }
 
 // New returns a world without machines.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -94,7 +95,7 @@ func (c *client) end(err error) error {
 		c.commits[c.id]++
 	case errors.Is(err, txn.ErrInDoubt):
 		return nil
-	case errors.Is(err, txn.ErrConflict), errors.Is(err, errUser), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge):
+	case errors.Is(err, txn.ErrConflict), errors.Is(err, errUser), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge), errors.Is(err, nvram.ErrNoSpace):
 		c.h.End(history.Aborted)
 	default:
 		return err

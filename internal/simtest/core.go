@@ -83,10 +83,11 @@ func (t *turmoil) pickAway() (away []int, bound time.Duration) {
 		bound += meetingMax
 		counts = anybody
 	}
-	without := func(away []int) bool {
-		return t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
+	n := t.options.Farm.Machines
+	without := func(away []int) bool { // also of a configuration that others are joining
+		return 2*(n-len(away)) > n && t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
 	}
-	for _, i := range t.rng.Perm(t.options.Farm.Machines) {
+	for _, i := range t.rng.Perm(n) {
 		if more := append(away, i); t.rng.IntN(4) > 0 && without(more) {
 			away = more
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -50,6 +51,8 @@ func (c *client) write(g *register, v uint64, do func() error) error {
 	switch {
 	case g.owner != c || c.process.Dead() || errors.Is(err, errUnknown):
 		return nil // it stays pending
+	case isOver(err): // so does it, and the client ends
+		return err
 	case err == nil:
 		g.is = []uint64{v}
 		c.result.Errands++
@@ -117,7 +120,7 @@ func (c *client) ended(err error) error {
 	switch {
 	case c.process.Dead(), errors.Is(err, txn.ErrInDoubt):
 		return errUnknown
-	case errors.Is(err, txn.ErrConflict), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge):
+	case errors.Is(err, txn.ErrConflict), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge), errors.Is(err, nvram.ErrNoSpace):
 		return errUser
 	}
 	return err
@@ -126,6 +129,7 @@ func (c *client) ended(err error) error {
 // look reads a key.
 func (c *client) look(g *register, key []byte) error {
 	var v uint64
+	g.owner = c
 	err := c.try(func(t *txn.Tx) error {
 		v = 0
 		b, found, err := c.annex.Get(t, key)
@@ -135,8 +139,8 @@ func (c *client) look(g *register, key []byte) error {
 		return err
 	})
 	switch {
-	case errors.Is(err, errUser), errors.Is(err, errUnknown):
-		return nil
+	case errors.Is(err, errUser), errors.Is(err, errUnknown), g.owner != c:
+		return nil // or another life's client has taken over meanwhile
 	case err != nil:
 		return err
 	}

@@ -31,6 +31,9 @@ type Options struct {
 	Duration         time.Duration
 	// Errands gives each machine another client, which runs them.
 	Errands bool
+	// Trouble is how many of a thousand chances for trouble (clock.Trouble) are taken
+	// as long as there are faults.
+	Trouble int
 	// Objects and Keys are on how many of each kind the workload is.
 	Objects, Keys int
 	// LeafBytes and Buckets make indexes of few keys deep.
@@ -156,6 +159,9 @@ func (o Options) Overlapping() Options {
 	}
 	o.Overlap.Early = rng.IntN(4) == 0
 	o.Errands = rng.IntN(2) == 0
+	if rng.IntN(2) == 0 {
+		o.Trouble = rng.IntN(30)
+	}
 	return o
 }
 

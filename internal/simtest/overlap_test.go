@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // Machines that are killed one after the other, each as soon as the one before
@@ -93,6 +95,9 @@ func TestRegister(t *testing.T) {
 		if _, sure := g.sure(); sure != (len(step.may) == 1) {
 			t.Errorf("after %d was written, %v: sure: %v", step.write, step.err, sure)
 		}
+	}
+	if err := c.write(g, 6, func() error { return txn.ErrEvicted }); !errors.Is(err, txn.ErrEvicted) || !g.may(6) {
+		t.Errorf("a write of a machine that is evicted: %v, %+v", err, g)
 	}
 	if err := g.saw([]byte("key"), 1); err == nil {
 		t.Error("a value that was overwritten can be read")

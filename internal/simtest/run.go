@@ -250,7 +250,9 @@ func (r *run) phases(j injection) error {
 		r.world.Every(boundsEvery, newBounds(r, h).watch)
 	}
 	r.world.Lose(r.options.World.Loss)
+	r.world.Trouble(r.options.Trouble)
 	err := j.injectAll()
+	r.world.Trouble(0)
 	r.world.Lose(0)
 	if err == nil {
 		err = j.heal() // what loss alone has done

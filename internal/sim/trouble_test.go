@@ -1,0 +1,44 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// Trouble comes to code of machines as often as is asked for, and otherwise never; and
+// waits with a bound are ended before their time.
+func TestTrouble(t *testing.T) {
+	for _, chance := range []int{0, 500} {
+		w := New(Options{Seed: 1, Trouble: chance})
+		var met, early int
+		err := w.Run(func() {
+			p := w.Machine(1).Boot()
+			p.Do(func() {
+				e := p.NewEvent()
+				for range 1000 {
+					if clock.TroublesOf(p).Meets(clock.LogFull) {
+						met++
+					}
+					begin := w.Now()
+					if e.WaitFor(time.Millisecond) {
+						t.Error("an event was set by nobody")
+					}
+					if w.Now()-begin < time.Millisecond {
+						early++
+					}
+				}
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := chance > 0; has != (met > 300) || has != (early > 300) || !has && met+early > 0 || met != w.Troubles()[clock.LogFull] {
+			t.Errorf("with a chance of %d: met %d, %d waits were ended early; %v", chance, met, early, w.Troubles())
+		}
+	}
+	if clock.TroublesOf(clock.System{}) != nil {
+		t.Error("the clock of production has troubles")
+	}
+}
