@@ -68,6 +68,25 @@ func TestErrands(t *testing.T) {
 	}
 }
 
+// Each trouble comes where it is asked for, and nothing comes of it.
+func TestTroubles(t *testing.T) {
+	var total Result
+	for seed := uint64(1); seed <= 4; seed++ {
+		o := Draw(seed)
+		o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Faults, o.Errands, o.Trouble, o.Duration = 3, 2, 3, nil, true, 100, 20*time.Millisecond
+		r := Run(o)
+		if total.Add(r); r.Err != nil {
+			t.Fatalf("%v\n%v", r.Err, o)
+		}
+		runtime.GC() // unmaps the run's memory
+	}
+	for trouble, n := range total.Troubles {
+		if n == 0 {
+			t.Errorf("trouble %d has not come", trouble)
+		}
+	}
+}
+
 // A register knows what its key may hold, and a read of anything else is a violation.
 func TestRegister(t *testing.T) {
 	w := sim.New(sim.Options{Seed: 1})

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
@@ -35,6 +36,8 @@ type Result struct {
 	// Steps and Recovery count faults at the steps of transactions and of recovery.
 	Steps    [txn.Steps]int
 	Recovery [recovery.Steps]int
+	// Troubles counts those that have come.
+	Troubles [clock.Troubles]int
 	// Err says what does not hold.
 	Err error
 }
@@ -55,6 +58,9 @@ func (r *Result) Add(other Result) {
 	}
 	for s, n := range other.Recovery {
 		r.Recovery[s] += n
+	}
+	for t, n := range other.Troubles {
+		r.Troubles[t] += n
 	}
 }
 
@@ -164,6 +170,7 @@ func Run(o Options) Result {
 		r.failure = r.checkUnknown()
 	}
 	r.result.Seed, r.result.Events, r.result.Time = o.Seed, w.Events(), w.Now()
+	r.result.Troubles = w.Troubles()
 	r.result.Hash = w.Hash() ^ history.Digest(r.rec.Transactions())
 	r.result.Err = r.failure
 	return r.result
