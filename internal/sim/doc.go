@@ -23,10 +23,14 @@
 //     World.PowerCut does either to all machines at once.
 //   - Machine.Pause stops a process's routines for a while. Its memory stays
 //     readable and writable by others, as with a real NIC. Machine.Hang stops all
-//     but what is aside, such as the keeper of its leases.
+//     but what is aside, such as the keeper of its leases. Machine.Slow has each of
+//     their steps wait.
 //   - World.Cut loses what is sent from one machine to another, in that
 //     direction only, until World.Mend. World.Spike delays it.
-//   - Datagrams are lost and overtake each other always.
+//   - Datagrams are lost and overtake each other always. In a World.Storm they
+//     arrive twice, and very late.
+//   - World.Trouble has the rare things happen that code has points for
+//     (clock.Trouble), and waits end before their time.
 //
 // # Processors
 //

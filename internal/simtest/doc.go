@@ -6,6 +6,8 @@
 //   - no value is torn: each is written all over its object, or a half of it;
 //   - no two machines believe to be primary of a region in one configuration;
 //   - once faults are healed, every machine commits again within a bound;
+//   - while machines that nothing hinders suffice they go on within bounds (bounds.go);
+//   - no region is lost that some machine's memory has in full (copies.go);
 //   - in the end all replicas of a region are equal, and Check of every store
 //     finds no leak, orphan or lost entry.
 //
@@ -15,6 +17,7 @@
 //
 //	Draw      options from a seed
 //	Run       one run: set up, clients and faults, heal, check
+//	Overlap   faults at any time, and in the end a core that goes on without others
 //	Cluster   what is under test: members.go has machines that fail one by one
 //	          (farm.Member), whole.go a farm.Cluster, whose machines fail together
 package simtest
