@@ -67,12 +67,15 @@ func (m *Member) openRoot(ctx context.Context) error {
 	var made region.Ptr
 	for {
 		err := m.tryRoot(ctx, &made)
+		if err == nil {
+			return nil
+		}
+		if over := m.membership.Err(); over != nil {
+			return over // whatever it was told: another life follows this one
+		}
 		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || recovery.IsPassing(err)
 		if !passing || ctx.Err() != nil {
 			return err
-		}
-		if m.membership.Err() != nil {
-			return m.membership.Err()
 		}
 		m.log.Debug("no root object yet", "machine", m.id, "error", err)
 		m.clock.Sleep(rootRetry)

@@ -128,3 +128,14 @@ func TestRegister(t *testing.T) {
 		t.Errorf("a write that ends after another client took over: %v, %+v", err, g)
 	}
 }
+
+// A machine that is evicted while it begins, in the middle of the transaction that makes
+// the root object, begins another life. With this seed it once ended with the error of
+// the transaction.
+func TestEvictedWhileItBegins(t *testing.T) {
+	o := sparing(4176)
+	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == LinkCut || f == Flap || f == StoreCut })
+	if r := Run(o); r.Err != nil {
+		t.Errorf("%v\n%v", r.Err, o)
+	}
+}
