@@ -450,9 +450,9 @@ func (m *Machine) awaitReplacement(before *routes, err error) bool {
 }
 
 // orGone returns err, or why this machine is gone if err is that it cannot reach
-// another.
+// another, or that its queues are closed.
 func (m *Machine) orGone(err error) error {
-	if isLoss(err) {
+	if isLoss(err) || errors.Is(err, rdma.ErrClosed) {
 		return cmp.Or(m.gone(), err)
 	}
 	return err
