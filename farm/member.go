@@ -1,6 +1,7 @@
 package farm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
@@ -38,6 +40,10 @@ type MemberConfig struct {
 	// Pace is how hard this machine works to fill its replicas; recovery.Slow by
 	// default. Where one replica of a region is left it is recovery.Aggressive.
 	Pace recovery.Pace
+	// Patience is how long operations wait for what only the rest of the instance can
+	// bring before they fail with txn.ErrUnavailable: by default ten lease times, and
+	// at least 3 s.
+	Patience time.Duration
 	// Prepare, if not nil, is called with the machine's transactions before anybody
 	// can ship a function to it: it registers handlers.
 	Prepare func(*txn.Machine)
@@ -46,6 +52,10 @@ type MemberConfig struct {
 	// restarted (recovery.ErrRestart). It does not wait. The owner closes the
 	// machine then, and may open another one on the same memory.
 	Ended func(reason error)
+	// Unavailable and Available are told when operations begin to fail for want of a
+	// lease, and when they do not any more. Both may be nil.
+	Unavailable func(reason error)
+	Available   func(after time.Duration)
 	// Events are told of the machine's membership, Steps of its transactions'
 	// steps, Recovering of each step of recovery; all may be nil.
 	Events     recovery.Events
@@ -160,6 +170,7 @@ func (m *Member) open(ctx context.Context) error {
 	if m.keeper, err = m.cfg.Keeper(m.endpoint, expired); err != nil {
 		return err
 	}
+	m.txn.WaitAtMost(cmp.Or(m.cfg.Patience, max(patienceLeases*m.keeper.Length(), patienceMin)))
 	if m.membership, err = recovery.NewMembership(m.membershipConfig()); err != nil {
 		return err
 	}
@@ -171,6 +182,12 @@ func (m *Member) open(ctx context.Context) error {
 	m.belong()
 	return m.openRoot(ctx)
 }
+
+// The default of MemberConfig.Patience.
+const (
+	patienceLeases = 10
+	patienceMin    = 3 * time.Second
+)
 
 // listenToSelf makes the log that this life of the machine writes to itself.
 func (m *Member) listenToSelf() error {
@@ -210,6 +227,8 @@ func (m *Member) openTransactions() (err error) {
 		Settling:     func(in cluster.ID) { m.identity.Store(identitySettled, uint64(in)) },
 		Alive:        func() bool { return m.keeper.Valid() },
 		Locate:       m.locate,
+		Patience:     m.cfg.Patience,
+		Missing:      m.missing,
 		Events: txn.Events{
 			Fenced: func(peer rdma.MachineID, err error) {
 				m.log.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
@@ -223,7 +242,8 @@ func (m *Member) openTransactions() (err error) {
 				m.log.Warn("peer owes an answer", "machine", m.id, "peer", peer)
 				m.membership.Disconnected(peer)
 			},
-			Step: m.cfg.Steps,
+			Step:        m.cfg.Steps,
+			Unavailable: m.cfg.Unavailable, Available: m.cfg.Available,
 		},
 	})
 	return err

@@ -18,12 +18,12 @@ import (
 // recovery needs it.
 func (m *Member) grow(near region.ID) (*region.Region, error) {
 	m.askReclaim()
-	ctx := configurationContext{m.ctx, m, m.txn.Config()}
+	ctx := m.patientContext()
 	p, err := m.membership.Allocate(ctx, m.id, near)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil, recovery.IsPassing(err):
-		return nil, fmt.Errorf("%w: %w", txn.ErrLost, err)
+		return nil, ctx.passing(err)
 	case errors.Is(err, cluster.ErrNoRoom):
 		return nil, fmt.Errorf("%w: %w", region.ErrFull, err)
 	default:
@@ -44,12 +44,13 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 
 // locate asks the CM where a region lives.
 func (m *Member) locate(id region.ID) (cluster.Placement, error) {
-	p, err := m.membership.Placement(configurationContext{m.ctx, m, m.txn.Config()}, id)
+	ctx := m.patientContext()
+	p, err := m.membership.Placement(ctx, id)
 	if err == nil || errors.Is(err, recovery.ErrNoRegion) || errors.Is(err, recovery.ErrLost) {
 		return p, err
 	}
 	// The configuration is changing, maybe to one without this machine.
-	return p, fmt.Errorf("%w: %w", txn.ErrLost, err)
+	return p, ctx.passing(err)
 }
 
 // colocated says whether two regions have the same replicas.

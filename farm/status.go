@@ -23,6 +23,8 @@ type Status struct {
 	// Suspects are machines whose leases have run out; Joining those that wait to
 	// be admitted, at the CM.
 	Suspects, Joining []rdma.MachineID
+	// Missing are machines that do not answer, without whom there is no majority.
+	Missing []rdma.MachineID
 	// IsRecovering says that not all regions are active yet. Recovery is how far
 	// the recovery of transactions has come at this machine.
 	IsRecovering bool
@@ -37,7 +39,7 @@ func (m *Member) Status() Status {
 	return Status{
 		Configuration: s.Configuration,
 		Leases:        m.keeper.Leases(), IsValid: m.keeper.Valid(), Length: m.keeper.Length(), KeptBy: m.keeper.Variant(),
-		Suspects: s.Suspects, Joining: s.Joining,
+		Suspects: s.Suspects, Joining: s.Joining, Missing: s.Missing,
 		IsRecovering: s.Recovering, Recovery: m.transactions.Progress(),
 		Err: s.Err,
 	}

@@ -208,6 +208,7 @@ type Membership struct {
 		isSettled  map[rdma.MachineID]bool // whose transactions are all decided; at the CM
 		timeline   Timeline                // of current; at the CM
 		links      links
+		missing    []rdma.MachineID // without whom there is no majority; nil if there is one
 		waiters    []clock.Event
 		running    int // goroutines
 	}
@@ -378,6 +379,9 @@ type Status struct {
 	// Suspects are machines that are suspected to have failed; Joining those that wait to
 	// be admitted, at the CM.
 	Suspects, Joining []rdma.MachineID
+	// Missing are machines that do not answer, without whom there is no majority. nil if
+	// there is one.
+	Missing []rdma.MachineID
 	// Recovering says that not all regions are active yet. Changing says that this
 	// machine is changing the configuration, or has asked the CM to: another one
 	// follows, though nobody may be suspected.
@@ -391,7 +395,7 @@ func (m *Membership) Status() Status {
 	err := m.Err()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Status{Configuration: m.mu.current, Recovering: m.mu.recovering, Err: err}
+	s := Status{Configuration: m.mu.current, Missing: slices.Clone(m.mu.missing), Recovering: m.mu.recovering, Err: err}
 	s.Changing = m.mu.leads || m.mu.current != nil && m.mu.reported == m.mu.current.ID
 	for _, p := range m.mu.suspects {
 		s.Suspects = append(s.Suspects, p.Machine)

@@ -129,6 +129,7 @@ func (m *Membership) applyConfiguration(c *cluster.Configuration) (ack, error) {
 		m.mu.refused = refused
 		m.wakeLocked()
 		m.mu.Unlock()
+		m.waiting(nil)
 		m.cfg.Events.applied(c)
 		m.reached(StepApplied)
 	}

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -21,8 +22,11 @@ type Events struct {
 	Applied func(c *cluster.Configuration)
 	// Reconfigured: all regions of the configuration are active; at the CM.
 	Reconfigured func(t Timeline)
-	// Waiting: no majority of the machines answers; these are missing.
+	// Waiting: no majority of the machines answers; these are missing. It is called when
+	// that begins and when others are missing than before. Resumed: a majority answers
+	// again.
 	Waiting func(missing []rdma.MachineID)
+	Resumed func()
 	// Evicted: this machine is no member any more.
 	Evicted func(reason error)
 	// Failed: something went wrong that will be tried again.
@@ -81,9 +85,19 @@ func (e *Events) reconfigured(t Timeline) {
 	}
 }
 
-func (e *Events) waiting(missing []rdma.MachineID) {
-	if e.Waiting != nil {
+// waiting notes who is missing for a majority, nobody if there is one, and tells of
+// changes.
+func (m *Membership) waiting(missing []rdma.MachineID) {
+	m.mu.Lock()
+	same := slices.Equal(m.mu.missing, missing)
+	m.mu.missing = missing
+	m.mu.Unlock()
+	switch e := &m.cfg.Events; {
+	case same:
+	case len(missing) > 0 && e.Waiting != nil:
 		e.Waiting(missing)
+	case len(missing) == 0 && e.Resumed != nil:
+		e.Resumed()
 	}
 }
 

@@ -194,7 +194,7 @@ func (m *Membership) meet(c *cluster.Configuration, back []cluster.Member, waite
 				missing = append(missing, x)
 			}
 		}
-		m.cfg.Events.waiting(missing)
+		m.waiting(missing)
 		return nil
 	}
 	return m.launch(c, next, report)

@@ -288,10 +288,11 @@ func (m *Membership) reconfigure() error {
 		answered, missing = m.probeAll(base, nil)
 	}
 	if 2*len(answered) <= len(base.Machines) {
-		m.cfg.Events.waiting(missing)
+		m.waiting(missing)
 		m.considerRestart(base, missing)
 		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answered), len(base.Machines))
 	}
+	m.waiting(nil)
 	missing = m.withVictims(base, missing, victims)
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(StepProbed)

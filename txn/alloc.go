@@ -49,7 +49,7 @@ const slotBytes = region.PtrBytes + 12
 
 // alloc reserves a slot for an object, near hint: where hint's primary is
 // another machine, that machine does it.
-func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (slot, error) {
+func (m *Machine) alloc(ctx context.Context, w *worker, payload int, hint region.Addr) (slot, error) {
 	if payload < 0 || payload > region.MaxPayload { // it may not fit the message either
 		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
 	}
@@ -64,18 +64,26 @@ func (m *Machine) alloc(w *worker, payload int, hint region.Addr) (slot, error) 
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id)|uint32(m.cfg.ID)<<16)
 	arg = binary.LittleEndian.AppendUint32(arg, connection)
-	reply, err := w.call(rt.Primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg})
-	if err == nil {
-		err = shippedError(replyCode(reply.a), reply.body)
-	} else if m.awaitReplacement(before, err) {
-		err = abort(ReasonBusy, hint) // what may have been reserved went with the machine
+	decode := func(reply message) (slot, error) {
+		if err := shippedError(replyCode(reply.a), reply.body); err != nil {
+			return slot{}, err
+		}
+		got, err := decodeSlot(reply.body)
+		got.lender, got.connection = rt.Primary, connection
+		return got, err
 	}
+	reply, err := w.call(ctx, rt.Primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg}, func(late message) {
+		if got, err := decode(late); err == nil && m.isCurrent(got) {
+			m.releaseLocked(w, got)
+		}
+	})
 	if err != nil {
-		return slot{}, m.orGone(err)
+		if err = m.awaitReplacement(ctx, before, err); err == nil {
+			err = abort(ReasonBusy, hint) // what may have been reserved went with the machine
+		}
+		return slot{}, err
 	}
-	got, err := decodeSlot(reply.body)
-	got.lender, got.connection = rt.Primary, connection
-	return got, err
+	return decode(reply)
 }
 
 // entry is that of an object that is to be made in the slot.
@@ -125,28 +133,39 @@ const allocBytes = 20
 // lent has ended, so has the loan. This machine need not know the region: the
 // lender may have made it for what was to be near an object in another one.
 func (m *Machine) release(w *worker, e *entry) {
-	p := e.ptr
-	rt := m.route(p.Addr.Region())
-	if rt != nil && e.config < uint32(rt.LastPrimaryChange) {
+	s := slot{ptr: e.ptr, config: e.config, lender: e.lender, connection: e.connection}
+	if !m.isCurrent(s) {
 		return
 	}
 	if e.lender == m.cfg.ID {
-		if rt != nil { // or it has lost all its replicas
-			m.cfg.Allocator.Release(p)
+		if m.route(s.ptr.Addr.Region()) != nil { // or it has lost all its replicas
+			m.cfg.Allocator.Release(s.ptr)
 		}
 		return
 	}
 	w.lock()
 	defer w.unlock()
-	peer := w.peer(e.lender)
-	if peer == nil || peer.msgs == nil || peer.broken != nil || peer.connection != e.connection || w.stopped {
+	m.releaseLocked(w, s)
+}
+
+// isCurrent says whether the allocator that has reserved a slot still knows it.
+func (m *Machine) isCurrent(s slot) bool {
+	rt := m.route(s.ptr.Addr.Region())
+	return rt == nil || s.config >= uint32(rt.LastPrimaryChange)
+}
+
+// releaseLocked tells another machine that a slot which it has lent is not needed. The
+// worker is locked.
+func (m *Machine) releaseLocked(w *worker, lent slot) {
+	peer := w.peer(lent.lender)
+	if peer == nil || peer.msgs == nil || peer.broken != nil || peer.connection != lent.connection || w.stopped {
 		return
 	}
 	// Nobody waits for the reply but Quiesce.
-	c := &call{to: e.lender, release: true}
+	c := &call{to: lent.lender, release: true}
 	c.wait.add(1)
 	w.releases++
-	msg := message{kind: messageRequest, b: uint16(handlerRelease), tag: w.open(c), body: p.Append(nil)}
+	msg := message{kind: messageRequest, b: uint16(handlerRelease), tag: w.open(c), body: lent.ptr.Append(nil)}
 	if err := w.send(peer, &msg); err != nil {
 		w.fence(peer, err)
 	}
@@ -169,8 +188,11 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
 	for {
 		before := m.routes.Load()
 		err := m.writeReplicas(id, off, data)
-		if err == nil || !m.awaitReplacement(before, err) {
-			return m.orGone(err)
+		if err == nil {
+			return nil
+		}
+		if err := m.awaitReplacement(context.Background(), before, err); err != nil {
+			return err
 		}
 	}
 }
@@ -217,12 +239,14 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 // error is nvram.ErrNoSpace then. Where a backup is lost it asks those of the next
 // configuration: to reserve twice does no harm.
 func (m *Machine) ReserveBackups(id region.ID, off, n uint64) error {
-	clock := m.cfg.Clock
-	for deadline := clock.Now().Add(lossPatience); ; {
+	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
+	for {
 		err := m.reserveBackups(id, off, n)
 		switch {
-		case errors.Is(err, errBehind) && clock.Now().Before(deadline):
-			clock.Sleep(replacementPoll)
+		case errors.Is(err, errBehind):
+			if err := behind.pause(); err != nil {
+				return err
+			}
 		case !errors.Is(err, ErrInDoubt):
 			return err
 		}

@@ -55,7 +55,18 @@ type commit struct {
 	// locked says that all of writes are locked, decided that the transaction
 	// has committed, inDoubt that it may have.
 	locked, decided, inDoubt bool
+	// open is what is still to come of a commit for which nobody waits any more.
+	open openEnd
 }
+
+// An openEnd is what an outlived commit has still to wait for.
+type openEnd uint8
+
+const (
+	openNothing openEnd = iota
+	openLocks           // LOCK-REPLYs; then it is abandoned
+	openFate            // what recovery decides
+)
 
 // undone says that the transaction has had no effect, so that what was reserved
 // for its new objects is free.
@@ -76,6 +87,7 @@ func (c *commit) reset() {
 	c.locked, c.decided, c.inDoubt = false, false, false
 	c.pending, c.routes = nil, nil
 	c.caught, c.waiting, c.fate = false, false, fateOpen
+	c.open = openNothing
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at
@@ -88,11 +100,14 @@ func (t *Tx) Commit(ctx context.Context) error {
 		t.Abort()
 		return err
 	}
+	t.ctx = ctx
 	err := t.tryCommit(ctx)
 	if err == nil {
 		err = t.reportable()
 	}
 	switch {
+	case t.commit.open != openNothing:
+		t.outlive()
 	case err == nil:
 		t.w.stats.commits.Add(1)
 		t.end()
@@ -108,26 +123,70 @@ func (t *Tx) Commit(ctx context.Context) error {
 // tryCommit attempts to commit until something decides the matter.
 func (s *state) tryCommit(ctx context.Context) error {
 	b := backoff{w: s.w, patience: commitPatience}
+	var since time.Time // that the configuration is in the way
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		before := s.m.routes.Load()
 		out, err := s.attempt()
-		if err != nil && s.m.awaitReplacement(before, err) {
-			out, err = again, nil
-			b.tries = 0
+		isMoved := errors.Is(err, errMoved)
+		switch {
+		case s.commit.open != openNothing:
+			return err
+		case isMoved:
+			since, err = s.m.awaitMove(ctx, err, since)
+		case err != nil:
+			if err = s.m.awaitReplacement(ctx, before, err); err == nil {
+				out, b.tries = again, 0
+			}
 		}
 		if err != nil || out == committed {
-			return s.m.orGone(err)
+			return err
 		}
 		s.w.stats.retries.Add(1)
 		s.late.discard(s)
 		s.commit.reset()
-		if !b.again() {
-			return abort(ReasonLock, 0)
+		if isMoved {
+			continue
+		}
+		if since = (time.Time{}); !b.again() {
+			return cmp.Or(s.m.ConfirmWithin(ctx), abort(ReasonLock, 0))
 		}
 	}
+}
+
+// outlive leaves a commit for which nobody waits any more to a goroutine that gives
+// back, once that is possible, what it has locked and reserved.
+func (t *Tx) outlive() {
+	s := t.state
+	t.state = nil
+	s.m.serving.Add(1)
+	s.m.cfg.Clock.Go(func() {
+		defer s.m.serving.Add(-1)
+		s.settleOpen()
+		rest := Tx{s}
+		if rest.commit.undone() {
+			rest.Abort()
+		} else {
+			rest.end()
+		}
+	})
+}
+
+// settleOpen waits for what is still to come of an outlived commit, for as long as
+// it takes. What it finds out nobody is told.
+func (s *state) settleOpen() {
+	w, c := s.w, &s.commit
+	if c.open == openLocks {
+		_ = w.await(&c.wait)
+		w.forget(c)
+		c.open = openNothing
+		if _ = s.abandon(); c.open == openNothing {
+			return
+		}
+	}
+	_ = s.fate(w.await(&c.resolved))
 }
 
 // attempt goes through the phases of SOSP'15 section 4 once.
@@ -141,9 +200,6 @@ func (s *state) attempt() (outcome, error) {
 		return again, cmp.Or(s.m.Confirm(), err)
 	}
 	if err := s.plan(); err != nil {
-		if errors.Is(err, errMoved) {
-			return again, nil
-		}
 		return again, err
 	}
 	if len(s.commit.writes) == 0 {
@@ -158,9 +214,6 @@ func (s *state) attempt() (outcome, error) {
 		}
 	}
 	if err := s.begin(); err != nil {
-		if errors.Is(err, errMoved) {
-			return again, nil
-		}
 		return again, err
 	}
 	out, err := s.lock()
@@ -169,6 +222,9 @@ func (s *state) attempt() (outcome, error) {
 		if out, err = s.validate(); err == nil && out == committed {
 			s.m.reached(StepValidate)
 		}
+	}
+	if s.commit.open != openNothing {
+		return again, err
 	}
 	if err != nil || out != committed {
 		if lost := s.abandon(); lost != nil {
@@ -273,7 +329,7 @@ func (s *state) decide() error {
 	}
 	if err := c.broken(); err != nil {
 		w.unlock()
-		return errors.Join(err, s.abandon())
+		return cmp.Or(s.abandon(), err)
 	}
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -25,8 +25,9 @@ var (
 	// configuration does not know.
 	ErrNoRegion = errors.New("txn: no such region")
 	// ErrInDoubt means that the transaction may have committed or not, and that
-	// this machine will not hear of it: it was closed or evicted before recovery
-	// had decided, or there is no recovery (Config.Alive).
+	// nobody will be told: the machine was closed or evicted before recovery had
+	// decided, there is no recovery (Config.Alive), or the caller has waited for as
+	// long as operations wait (ErrUnavailable, too).
 	ErrInDoubt = errors.New("txn: outcome unknown until recovery")
 	// ErrStale is what Intent.Prepare and Question.Ask return when the fresh
 	// copies that they got do not belong together. They are called again.

@@ -112,7 +112,7 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 		return l.lend(i, p)
 	}
 	payload := l.arena.get(p.Capacity())
-	v, err := l.s.w.read(p, payload, readPatience)
+	v, err := l.s.w.read(l.s.ctx, p, payload, readPatience)
 	if err != nil {
 		return nil, conflictFrom(err, p)
 	}
@@ -155,7 +155,7 @@ func (l *Late) Write(p region.Ptr) ([]byte, error) {
 
 // Alloc makes a new object near hint, as Tx.Alloc does.
 func (l *Late) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
-	got, err := l.s.m.alloc(l.s.w, payload, hint)
+	got, err := l.s.m.alloc(l.s.ctx, l.s.w, payload, hint)
 	if err != nil {
 		return region.Ptr{}, nil, err
 	}

@@ -9,10 +9,14 @@ import (
 func (s *state) lock() (outcome, error) {
 	w, c := s.w, &s.commit
 	if c.isRemote() {
-		err := w.await(&c.wait)
-		w.lock()
-		delete(w.commits, c.id.Seq)
-		w.unlock()
+		n := need{m: s.m, ctx: s.ctx, what: "the answer of a primary"}
+		err := w.awaitWithin(&c.wait, &n)
+		if err != nil && n.isOver(err) {
+			// Nobody has anything but LOCK records: it cannot commit any more.
+			c.open = openLocks
+			return again, err
+		}
+		w.forget(c)
 		if err != nil {
 			return again, err
 		}
@@ -30,6 +34,13 @@ func (s *state) lock() (outcome, error) {
 		out = again
 	}
 	return out, nil
+}
+
+// forget ends the commit's wait for LOCK-REPLYs.
+func (w *worker) forget(c *commit) {
+	w.lock()
+	delete(w.commits, c.id.Seq)
+	w.unlock()
 }
 
 // lockSelf locks the objects of which this machine is the primary. The worker is

@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -45,6 +47,13 @@ type Config struct {
 	// did or saw is reported only if it does so afterwards (SOSP'15 section 5.2).
 	// Without it, nil, machines are never replaced: what needs a lost one fails.
 	Alive func() bool
+	// Patience is how long an operation waits for what only the rest of the instance
+	// can bring: see UnavailableError. 30 s by default. It should be several times as
+	// long as it takes to notice a failure and to recover from it.
+	Patience time.Duration
+	// Missing, if not nil, says in words what is missing, for UnavailableError.Why: of
+	// a region, or of the whole machine for region 0. It does not wait.
+	Missing func(region.ID) string
 	// Locate, if not nil, finds out where a region lives that this machine does not
 	// know. It may wait.
 	Locate func(region.ID) (cluster.Placement, error)
@@ -59,6 +68,10 @@ type Events struct {
 	Fenced func(peer rdma.MachineID, err error)
 	// Silent: a peer has owed an answer for long; see Beat.
 	Silent func(peer rdma.MachineID)
+	// Unavailable: this machine has had no lease for longer than operations wait. reason
+	// is what they fail with. Available: it has one again, after so long.
+	Unavailable func(reason error)
+	Available   func(after time.Duration)
 	// Step: a transaction has come this far. It is called with locks held, must
 	// not use the machine, and is for tests, which stop the world in it.
 	Step func(Step)
@@ -93,7 +106,11 @@ type Machine struct {
 	closed  atomic.Bool
 	evicted atomic.Bool
 	lent    lent
-	// serving counts the goroutines that run for peers.
+	// bound is how long operations wait, and lapse since when there has been no lease.
+	bound atomic.Int64
+	lapse atomic.Pointer[time.Time]
+	// serving counts the goroutines that run for peers, or for commits that nobody
+	// waits for any more.
 	serving atomic.Int64
 
 	mu       sync.Mutex
@@ -111,6 +128,7 @@ func New(cfg Config) (*Machine, error) {
 	m.routes.Store(new(routes))
 	m.epoch.Store(1)
 	m.config.Store(cfg.Config)
+	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
 	m.recovery.init(m)
 	// The two largest records that one log may have to take are a LOCK and a
 	// COMMIT-BACKUP of everything the transaction writes, and another
@@ -159,7 +177,7 @@ func (m *Machine) anyWorker() *worker {
 
 func newState(m *Machine) *state {
 	w := m.workers[int(m.nextWorker.Add(1))%len(m.workers)]
-	s := &state{m: m, w: w}
+	s := &state{m: m, w: w, ctx: context.Background()}
 	s.late.s, s.fresh.s = s, s
 	s.commit.init(m)
 	return s

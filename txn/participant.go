@@ -68,7 +68,7 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 	case rt == nil:
 		return 0, cmp.Or(s.m.locate(e.ptr.Addr), errMoved)
 	case rt.state != regionActive:
-		return 0, errMoved
+		return 0, blockedError(rt.Region)
 	case !s.reserved(rt, e):
 		return 0, abort(ReasonMoved, e.ptr.Addr)
 	}

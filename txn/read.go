@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -16,13 +17,13 @@ import (
 // A pointer that was found some time ago must be used within an Operation, or
 // the memory may hold an object of another size by now.
 func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	v, err := m.anyWorker().read(p, dst, readPatience)
+	v, err := m.anyWorker().read(context.Background(), p, dst, readPatience)
 	return v, m.confirmed(err)
 }
 
 // Read is Machine.Read within the operation.
 func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	v, err := o.w.read(p, dst, readPatience)
+	v, err := o.w.read(context.Background(), p, dst, readPatience)
 	return v, o.w.m.confirmed(err)
 }
 
@@ -55,11 +56,11 @@ func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 
 // read reads the object p from its primary, waiting for a writer for as long as
 // patience says.
-func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
+func (w *worker) read(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
 	b := backoff{w: w, patience: patience}
 	for {
 		before := w.m.routes.Load()
-		rt, err := w.m.readable(p.Addr)
+		rt, err := w.m.readable(ctx, p.Addr)
 		if err != nil {
 			return 0, err
 		}
@@ -70,17 +71,19 @@ func (w *worker) read(p region.Ptr, dst []byte, patience time.Duration) (region.
 		switch {
 		case errors.Is(err, errMoved):
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
-			if err := b.locked(); err != nil {
+			if err := b.locked(ctx); err != nil {
 				return 0, err
 			}
-		case !w.m.awaitReplacement(before, err):
-			return h.Version(), w.m.orGone(err)
+		default:
+			if err := w.m.awaitReplacement(ctx, before, err); err != nil {
+				return h.Version(), err
+			}
 		}
 	}
 }
 
 // readable returns the route to a's region, once that may be read.
-func (m *Machine) readable(a region.Addr) (*route, error) {
+func (m *Machine) readable(ctx context.Context, a region.Addr) (*route, error) {
 	rt := m.route(a.Region())
 	if rt == nil {
 		if err := m.locate(a); err != nil {
@@ -88,12 +91,13 @@ func (m *Machine) readable(a region.Addr) (*route, error) {
 		}
 		rt = m.route(a.Region())
 	}
-	for rt != nil && rt.state == regionBlocked {
-		m.awaitUnblocked(a.Region())
-		if err := m.gone(); err != nil {
+	for n := (need{}); rt != nil && rt.state == regionBlocked; rt = m.route(a.Region()) {
+		if n.m == nil {
+			n = m.moving(ctx, blockedError(a.Region()), rt.since)
+		}
+		if err := n.pause(); err != nil {
 			return nil, err
 		}
-		rt = m.route(a.Region())
 	}
 	if rt == nil {
 		return nil, m.noRegion(a)
@@ -170,7 +174,7 @@ func (w *worker) post(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, w
 
 // ReadPair is Machine.ReadPair within the operation.
 func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	first, second, err = o.w.readPair(p, dst, readPatience)
+	first, second, err = o.w.readPair(context.Background(), p, dst, readPatience)
 	return first, second, o.w.m.confirmed(err)
 }
 
@@ -179,15 +183,15 @@ func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Vers
 // after the other. Each is consistent by itself, both together are not. A freed
 // second object is region.ErrFreed too.
 func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	first, second, err = m.anyWorker().readPair(p, dst, readPatience)
+	first, second, err = m.anyWorker().readPair(context.Background(), p, dst, readPatience)
 	return first, second, m.confirmed(err)
 }
 
-func (w *worker) readPair(p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
+func (w *worker) readPair(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
 	b := backoff{w: w, patience: patience}
 	for {
 		before := w.m.routes.Load()
-		rt, err := w.m.readable(p.Addr)
+		rt, err := w.m.readable(ctx, p.Addr)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -198,11 +202,13 @@ func (w *worker) readPair(p region.Ptr, dst []byte, patience time.Duration) (fir
 		switch {
 		case errors.Is(err, errMoved):
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
-			if err := b.locked(); err != nil {
+			if err := b.locked(ctx); err != nil {
 				return 0, 0, err
 			}
-		case !w.m.awaitReplacement(before, err):
-			return 0, 0, w.m.orGone(err)
+		default:
+			if err := w.m.awaitReplacement(ctx, before, err); err != nil {
+				return 0, 0, err
+			}
 		}
 	}
 }
@@ -244,7 +250,7 @@ func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err err
 	}
 	n := p.Capacity()
 	both := t.arena.get(2 * n)
-	if va, vb, err = t.w.readPair(p, both, readPatience); err != nil {
+	if va, vb, err = t.w.readPair(t.ctx, p, both, readPatience); err != nil {
 		return nil, nil, 0, 0, conflictFrom(err, p)
 	}
 	return both[:n:n], both[n:], va, vb, nil

@@ -2,7 +2,9 @@ package txn
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -33,11 +35,11 @@ var (
 	errMoved = errors.New("txn: configuration is changing")
 )
 
-// lossPatience is how long an operation waits for a machine that it cannot reach
-// to be replaced.
-const lossPatience = 30 * time.Second
+// patienceDefault is Config.Patience where that is 0.
+const patienceDefault = 30 * time.Second
 
-// replacementPoll is how often it looks.
+// replacementPoll is how often an operation that waits for another configuration
+// looks whether it is there.
 const replacementPoll = 200 * time.Microsecond
 
 // A fate is what recovery has decided about a commit.
@@ -144,12 +146,23 @@ func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.
 	for _, p := range c.Regions {
 		r := &route{Placement: p, local: local(p.Region), state: regionBlocked}
 		r.primary = r.local != nil && p.IsPrimary(m.cfg.ID)
-		if was := before.of(p.Region); was != nil && was.Primary == p.Primary && was.state != regionBlocked && p.IsAvailable() {
+		was := before.of(p.Region)
+		if was != nil && was.Primary == p.Primary && was.state != regionBlocked && p.IsAvailable() {
 			r.state = regionReadable
+		}
+		if r.state == regionBlocked {
+			r.blocked(was, m.cfg.Clock.Now())
 		}
 		next[p.Region] = r
 	}
 	m.routes.Store(&next)
+}
+
+// blocked notes since when the region is blocked; was is the route before.
+func (r *route) blocked(was *route, now time.Time) {
+	if r.since = now; was != nil && was.state == regionBlocked {
+		r.since = was.since
+	}
 }
 
 // Activate tells that regions are active in a configuration: their primaries have
@@ -312,7 +325,7 @@ func (w *worker) peer(machine rdma.MachineID) *peer {
 }
 
 // recovered waits for what recovery decides about the commit. why says what has
-// made that necessary.
+// made that necessary. One that is still open when the wait is over is outlived.
 func (s *state) recovered(why error) error {
 	w, c := s.w, &s.commit
 	w.lock()
@@ -333,9 +346,22 @@ func (s *state) recovered(why error) error {
 		w.leave(c)
 	}
 	w.unlock()
-	if err == nil {
-		err = w.await(&c.resolved)
+	if err != nil {
+		c.inDoubt = true
+		return inDoubtError(err)
 	}
+	// Whoever asked for the commit cannot take it back any more: its context does not count.
+	n := need{m: s.m, ctx: context.Background(), what: "the outcome of a commit, which recovery decides"}
+	if err = w.awaitWithin(&c.resolved, &n); errors.Is(err, ErrUnavailable) {
+		c.open = openFate
+		return inDoubtError(err)
+	}
+	return s.fate(err)
+}
+
+// fate takes what recovery has decided, or err if this machine will not hear of it.
+func (s *state) fate(err error) error {
+	c := &s.commit
 	if err != nil {
 		c.inDoubt = true
 		return inDoubtError(err)
@@ -353,6 +379,10 @@ func (s *state) aborted() error {
 	err := s.recovered(errCaught)
 	if err == nil {
 		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.id, "committed by recovery")
+	}
+	var u *UnavailableError
+	if s.commit.open != openNothing && errors.As(err, &u) {
+		return u // recovery has not come yet, but there is only one thing that it can decide
 	}
 	if errors.Is(err, ErrInDoubt) {
 		return err
@@ -400,53 +430,32 @@ func (m *Machine) Caught() (all []Caught) {
 	return all
 }
 
-// Confirm returns nil once this machine is known to have been a member at some
-// moment after the call: what it has read before may then be shown. Otherwise
-// the error says that it is gone.
-func (m *Machine) Confirm() error {
-	if m.cfg.Alive == nil || m.cfg.Alive() {
-		return nil
-	}
-	return m.awaitLease()
-}
-
-// awaitLease waits until this machine holds its lease again, or is gone.
-func (m *Machine) awaitLease() error {
-	for {
-		if err := m.gone(); err != nil {
-			return err
-		}
-		m.cfg.Clock.Sleep(replacementPoll)
-		if m.cfg.Alive() {
-			return nil
-		}
-	}
-}
-
 // reportable is Confirm for a transaction that seems to have committed.
 func (t *Tx) reportable() error {
-	err := t.m.Confirm()
-	if err != nil && t.commit.decided {
+	if !t.commit.decided {
+		return t.m.ConfirmWithin(t.ctx)
+	}
+	if err := t.m.Confirm(); err != nil {
 		return inDoubtError(err)
 	}
-	return err
+	return nil
 }
 
 // awaitReplacement waits until regions have other places than before, after an
-// operation that went by those has failed with err, if that says that a machine
-// cannot be reached and machines are replaced. It reports whether they have.
-func (m *Machine) awaitReplacement(before *routes, err error) bool {
+// operation that went by those has failed with err. It returns nil if the operation
+// can be tried again; otherwise what it has failed with: err, if that does not say
+// that a machine cannot be reached or if machines are not replaced.
+func (m *Machine) awaitReplacement(ctx context.Context, before *routes, err error) error {
 	if m.cfg.Alive == nil || !isLoss(err) {
-		return false
+		return m.orGone(err)
 	}
-	clock := m.cfg.Clock
-	for deadline := clock.Now().Add(lossPatience); m.routes.Load() == before; {
-		if m.gone() != nil || clock.Now().After(deadline) {
-			return false
+	n := need{m: m, ctx: ctx, what: "a replacement of a machine that cannot be reached"}
+	for m.routes.Load() == before {
+		if over := n.pause(); over != nil {
+			return fmt.Errorf("%w (%v)", over, err) // no conflict, as err may be
 		}
-		clock.Sleep(replacementPoll)
 	}
-	return m.gone() == nil
+	return m.gone()
 }
 
 // orGone returns err, or why this machine is gone if err is that it cannot reach
@@ -463,13 +472,27 @@ func isLoss(err error) bool {
 	return errors.Is(err, rdma.ErrBroken) || errors.Is(err, rdma.ErrKey) || errors.Is(err, ErrLost) || errors.Is(err, errNotAPeer)
 }
 
-// awaitUnblocked waits until region id may be read here, or the machine is gone.
-func (m *Machine) awaitUnblocked(id region.ID) {
-	for {
-		rt := m.route(id)
-		if rt == nil || rt.state != regionBlocked || m.gone() != nil {
-			return
-		}
-		m.cfg.Clock.Sleep(replacementPoll)
+// A blockedError is an errMoved: a region may not be used yet.
+type blockedError region.ID
+
+func (blockedError) Error() string { return errMoved.Error() }
+
+// Is makes it an errMoved.
+func (blockedError) Is(target error) bool { return target == errMoved }
+
+// awaitMove waits for a moment after an operation that has met err, an errMoved, for
+// the first time since, and returns that; now if it is zero.
+func (m *Machine) awaitMove(ctx context.Context, err error, since time.Time) (time.Time, error) {
+	n := m.moving(ctx, err, since)
+	err = n.pause()
+	return n.since, err
+}
+
+// moving is the need of an operation that has met err, an errMoved, time and again.
+func (m *Machine) moving(ctx context.Context, err error, since time.Time) need {
+	n := need{m: m, ctx: ctx, what: "a configuration that all have agreed on", since: since}
+	if b, ok := err.(blockedError); ok {
+		n.what, n.region = "region", region.ID(b)
 	}
+	return n
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
@@ -16,6 +17,8 @@ type route struct {
 	local   *region.Region
 	primary bool
 	state   regionState
+	// since is when the region was blocked first, if it is; zero if that is not known.
+	since time.Time
 }
 
 // A regionState says what a machine may do in a region (SOSP'15 section 5.3
@@ -72,7 +75,7 @@ func (m *Machine) locate(a region.Addr) error {
 		return m.noRegion(a)
 	}
 	p, err := m.cfg.Locate(a.Region())
-	if errors.Is(err, ErrConflict) {
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) {
 		return err // the configuration is changing
 	}
 	if err != nil {

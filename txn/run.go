@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 			return ctx.Err()
 		}
 		if !b.again() {
-			return fmt.Errorf("txn: given up after %d attempts: %w", b.tries, err)
+			return cmp.Or(m.ConfirmWithin(ctx), fmt.Errorf("txn: given up after %d attempts: %w", b.tries, err))
 		}
 	}
 }
@@ -37,6 +38,7 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 	t := m.txs.Get().(*Tx)
 	t.state = m.begin()
+	t.ctx = ctx
 	defer m.giveBack(t)
 	if err := fn(t); err != nil {
 		if moved := t.Validate(); moved != nil && !errors.Is(moved, ErrDone) {

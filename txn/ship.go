@@ -64,12 +64,12 @@ func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerI
 		return nil, fmt.Errorf("%w: a message of %d bytes to machine %d, the limit is %d", ErrTooLarge, len(arg), machine, m.messageBodyMax())
 	}
 	before := m.routes.Load()
-	reply, err := m.anyWorker().call(machine, message{kind: messageRequest, b: uint16(h), body: arg})
+	reply, err := m.anyWorker().call(ctx, machine, message{kind: messageRequest, b: uint16(h), body: arg}, nil)
 	if err != nil {
-		if m.awaitReplacement(before, err) {
-			return nil, inDoubtError(err)
+		if failed := m.awaitReplacement(ctx, before, err); failed != nil {
+			return nil, failed
 		}
-		return nil, m.orGone(err)
+		return nil, inDoubtError(err)
 	}
 	return reply.body, shippedError(replyCode(reply.a), reply.body)
 }
@@ -90,7 +90,7 @@ const (
 )
 
 // knownErrors are what callers of a shipped function may want to tell apart.
-var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace}
+var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, ErrUnavailable}
 
 // A ShippedError is the error of a function that ran at another machine. It has
 // that error's text, and is what that was of this package's and region's errors.
@@ -141,6 +141,10 @@ type call struct {
 	// time. since is the beat since which it waits.
 	release, prompt bool
 	since           uint64
+	// unheard says that nobody waits any more, and late takes the reply then, if it is
+	// not nil; both are guarded by the worker, which is locked while late runs.
+	unheard bool
+	late    func(message)
 }
 
 // open gives a call the tag that its reply will have.
@@ -160,6 +164,12 @@ func (w *worker) end(tag uint64, c *call) {
 }
 
 func (c *call) reply(msg message) {
+	if c.unheard {
+		if c.late != nil {
+			c.late(msg)
+		}
+		return
+	}
 	c.answer = msg
 	c.answer.body = append([]byte(nil), msg.body...)
 	c.wait.done(nil)
@@ -169,16 +179,18 @@ func (c *call) fail(err error) { c.wait.done(err) }
 
 // call sends msg and waits for the reply. Where machines are replaced, one that is
 // lost is ErrLost.
-func (w *worker) call(to rdma.MachineID, msg message) (message, error) {
-	reply, err := w.tryCall(to, msg)
+//
+// late, if not nil, takes a reply that comes when nobody waits for it any more.
+func (w *worker) call(ctx context.Context, to rdma.MachineID, msg message, late func(message)) (message, error) {
+	reply, err := w.tryCall(ctx, to, msg, late)
 	if err != nil && w.m.cfg.Alive != nil && isLoss(err) && !errors.Is(err, ErrLost) {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return reply, err
 }
 
-func (w *worker) tryCall(to rdma.MachineID, msg message) (message, error) {
-	c := &call{to: to, prompt: msg.kind == messageValidate, wait: w.m.newWaiter()}
+func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, late func(message)) (message, error) {
+	c := &call{to: to, prompt: msg.kind == messageValidate, wait: w.m.newWaiter(), late: late}
 	c.wait.add(1)
 	w.lock()
 	p := w.peer(to)
@@ -202,10 +214,20 @@ func (w *worker) tryCall(to rdma.MachineID, msg message) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
-	if err := w.await(&c.wait); err != nil {
-		return message{}, err
+	n := need{m: w.m, ctx: ctx, what: fmt.Sprintf("an answer of machine %d", to)}
+	err = w.awaitWithin(&c.wait, &n)
+	if err == nil {
+		return c.answer, nil
 	}
-	return c.answer, nil
+	if n.isOver(err) {
+		w.lock()
+		defer w.unlock()
+		if c.wait.open.Load() == 0 { // it has come meanwhile
+			return c.answer, c.wait.failed()
+		}
+		c.unheard = true
+	}
+	return message{}, err
 }
 
 // serve runs a shipped function.

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -23,6 +24,7 @@ type Tx struct {
 type state struct {
 	m      *Machine
 	w      *worker
+	ctx    context.Context // ends the transaction's waits
 	epoch  uint64
 	reads  set
 	writes set
@@ -74,6 +76,14 @@ func (m *Machine) begin() *state {
 	s.epoch = s.w.epochs.enter()
 	s.doomed = m.gone()
 	return s
+}
+
+// Within has the waits of the transaction's methods end with ctx, from here on; they
+// return its error then. Commit has a context of its own.
+func (t *Tx) Within(ctx context.Context) {
+	if t.state != nil {
+		t.ctx = ctx
+	}
 }
 
 // Machine returns the transaction's coordinator.
@@ -131,7 +141,7 @@ func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
 // fetch reads the committed object p into the transaction's arena.
 func (s *state) fetch(p region.Ptr) ([]byte, region.Version, error) {
 	payload := s.arena.get(p.Capacity())
-	v, err := s.w.read(p, payload, s.patience())
+	v, err := s.w.read(s.ctx, p, payload, s.patience())
 	if err != nil {
 		return nil, 0, conflictFrom(err, p)
 	}
@@ -208,7 +218,7 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	if err := t.usable(); err != nil {
 		return region.Ptr{}, nil, err
 	}
-	got, err := t.m.alloc(t.w, payload, hint)
+	got, err := t.m.alloc(t.ctx, t.w, payload, hint)
 	if err != nil {
 		return region.Ptr{}, nil, t.doom(err)
 	}
@@ -441,6 +451,7 @@ func (s *state) reset() {
 	clear(s.locals)
 	s.locals = s.locals[:0]
 	s.written, s.marks, s.doomed = 0, 0, nil
+	s.ctx = context.Background()
 	s.commit.reset()
 }
 

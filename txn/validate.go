@@ -43,10 +43,16 @@ func (t *Tx) Validate() error {
 		return err
 	}
 	b := backoff{w: t.w, patience: commitPatience}
+	var since time.Time
 	for {
 		out, err := t.validate()
+		if errors.Is(err, errMoved) {
+			if since, err = t.m.awaitMove(t.ctx, err, since); err == nil {
+				continue
+			}
+		}
 		if err == nil && out == committed {
-			err = t.m.Confirm()
+			err = t.m.ConfirmWithin(t.ctx)
 		}
 		if err != nil || out == committed {
 			return t.doom(err)
@@ -54,8 +60,8 @@ func (t *Tx) Validate() error {
 		if err := t.m.gone(); err != nil {
 			return t.doom(err)
 		}
-		if !b.again() {
-			return t.doom(abort(ReasonBusy, 0))
+		if since = (time.Time{}); !b.again() {
+			return t.doom(cmp.Or(t.m.ConfirmWithin(t.ctx), abort(ReasonBusy, 0)))
 		}
 	}
 }
@@ -90,8 +96,8 @@ func (s *state) validate() (outcome, error) {
 		before := s.m.routes.Load()
 		s.listChecks()
 		if err := s.runChecks(); err != nil {
-			if errors.Is(err, errMoved) || !s.commit.locked && s.m.awaitReplacement(before, err) {
-				return again, nil
+			if !s.commit.locked && !errors.Is(err, errMoved) {
+				err = s.m.awaitReplacement(s.ctx, before, err)
 			}
 			return again, s.m.orGone(err)
 		}
@@ -152,7 +158,7 @@ func (s *state) runChecks() error {
 		case rt == nil:
 			return cmp.Or(s.m.locate(c.ptr.Addr), errMoved)
 		case rt.state == regionBlocked:
-			return errMoved
+			return blockedError(rt.Region)
 		}
 		c.machine = rt.Primary
 		switch own := s.ownLock(c.ptr); {
@@ -271,7 +277,7 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 	chunk := s.m.messageBodyMax() / validateBytes
 	for len(asked) > 0 {
 		n := min(chunk, len(asked))
-		reply, err := s.w.call(machine, message{kind: messageValidate, c: uint32(n), body: body[:n*validateBytes]})
+		reply, err := s.w.call(s.ctx, machine, message{kind: messageValidate, c: uint32(n), body: body[:n*validateBytes]}, nil)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"cmp"
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +43,32 @@ func (wt *waiter) done(err error) {
 // 250 ns, waking an idle core 45 us.
 const spinWait = 100
 
+// awaitWithin is await for as long as n says. If it returns n's error, what was
+// added is still open.
+func (w *worker) awaitWithin(wt *waiter, n *need) error {
+	for i := 0; wt.open.Load() > 0; i++ {
+		w.kick()
+		if wt.open.Load() == 0 {
+			break
+		}
+		if i < spinWait {
+			w.m.cfg.Clock.Yield()
+			continue
+		}
+		if err := n.over(); err != nil && w.m.gone() == nil { // or whoever has ended the machine ends this, too
+			return err
+		}
+		wt.parked.Store(1)
+		if wt.open.Load() == 0 && wt.parked.CompareAndSwap(1, 0) {
+			break
+		}
+		if !wt.wake.WaitFor(n.left()) && !wt.parked.CompareAndSwap(1, 0) {
+			wt.wake.Wait() // it is being set
+		}
+	}
+	return wt.failed()
+}
+
 // await sleeps until all that was added is done and returns the first error.
 // The worker must not be locked.
 func (w *worker) await(wt *waiter) error {
@@ -59,6 +87,11 @@ func (w *worker) await(wt *waiter) error {
 		}
 		wt.wake.Wait()
 	}
+	return wt.failed()
+}
+
+// failed takes the first error.
+func (wt *waiter) failed() error {
 	if p := wt.err.Swap(nil); p != nil {
 		return *p
 	}
@@ -101,13 +134,14 @@ func (b *backoff) again() bool {
 }
 
 // locked waits for the holder of an object, and returns an error when that has
-// been long enough. On a machine that has been evicted nobody gives locks back.
-func (b *backoff) locked() error {
-	if err := b.w.m.gone(); err != nil {
+// been long enough. On a machine that has been evicted nobody gives locks back, and
+// on one without a lease nobody may do so.
+func (b *backoff) locked(ctx context.Context) error {
+	if err := cmp.Or(b.w.m.gone(), ctx.Err()); err != nil {
 		return err
 	}
 	if !b.again() {
-		return region.ErrLocked
+		return cmp.Or(b.w.m.ConfirmWithin(ctx), region.ErrLocked)
 	}
 	return nil
 }

@@ -73,7 +73,6 @@ func (c *client) transact(fn func() error) error {
 	c.h = c.rec.Begin(c.label)
 	defer c.h.End(history.Unknown)
 	c.t = c.m.Begin()
-	defer c.t.Abort()
 	err := fn()
 	if err == nil {
 		err = c.t.Commit(ctx)
@@ -82,6 +81,9 @@ func (c *client) transact(fn func() error) error {
 	} else if errors.Is(err, errUser) {
 		c.h.Shown() // what led to it was true
 	}
+	// Not deferred: where a routine has panicked with a worker locked, those that end
+	// with it must not wait for the lock.
+	c.t.Abort()
 	return c.end(err)
 }
 
@@ -95,7 +97,7 @@ func (c *client) end(err error) error {
 		c.commits[c.id]++
 	case errors.Is(err, txn.ErrInDoubt):
 		return nil
-	case errors.Is(err, txn.ErrConflict), errors.Is(err, errUser), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge), errors.Is(err, nvram.ErrNoSpace):
+	case errors.Is(err, txn.ErrConflict), errors.Is(err, errUser), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge), errors.Is(err, nvram.ErrNoSpace), errors.Is(err, txn.ErrUnavailable):
 		c.h.End(history.Aborted)
 	default:
 		return err

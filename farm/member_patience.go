@@ -1,0 +1,109 @@
+package farm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// missing says, for who is not served, what a region needs, or for region 0 the whole
+// machine.
+func (m *Member) missing(id region.ID) string {
+	if m.membership == nil {
+		return ""
+	}
+	s := m.membership.Status()
+	c := s.Configuration
+	switch {
+	case c == nil:
+		return ""
+	case len(s.Missing) > 0:
+		return noMajority(c, s.Missing)
+	case len(awaited(c, id)) > 0:
+		return fmt.Sprintf("no machine that is there has all of it: it is back when %s is, with its memory", names(awaited(c, id)))
+	case len(s.Suspects) > 0:
+		return fmt.Sprintf("%s suspected to have failed", are(s.Suspects))
+	}
+	if p, ok := c.Placement(id); ok && p.Primary != m.id {
+		return fmt.Sprintf("its primary is machine %d", p.Primary)
+	}
+	if id == 0 && c.CM != m.id {
+		return fmt.Sprintf("leases come from machine %d, the configuration manager", c.CM)
+	}
+	return ""
+}
+
+// awaited returns the machines of which one has to come back for a region.
+func awaited(c *cluster.Configuration, id region.ID) (machines []rdma.MachineID) {
+	p, _ := c.Placement(id)
+	for _, a := range p.Away {
+		machines = append(machines, a.Machine)
+	}
+	return machines
+}
+
+// noMajority says who is missing for a majority of c.
+func noMajority(c *cluster.Configuration, missing []rdma.MachineID) string {
+	verb := "do not answer"
+	if len(missing) == 1 {
+		verb = "does not answer"
+	}
+	return fmt.Sprintf("%s %s, and without a majority of the %d machines nothing can be done", names(missing), verb, len(c.Machines))
+}
+
+func are(machines []rdma.MachineID) string {
+	if len(machines) == 1 {
+		return names(machines) + " is"
+	}
+	return names(machines) + " are"
+}
+
+// names lists machines in words.
+func names(machines []rdma.MachineID) string {
+	machines = slices.Sorted(slices.Values(machines))
+	list := make([]string, len(machines))
+	for i, x := range machines {
+		list[i] = fmt.Sprint(x)
+	}
+	switch n := len(list); n {
+	case 1:
+		return "machine " + list[0]
+	default:
+		return "machines " + strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+	}
+}
+
+// A patientContext is a configurationContext that ends when operations do not wait any
+// longer, too.
+type patientContext struct {
+	configurationContext
+	since, until time.Time
+}
+
+func (m *Member) patientContext() patientContext {
+	now := m.clock.Now()
+	return patientContext{configurationContext{m.ctx, m, m.txn.Config()}, now, now.Add(m.txn.Patience())}
+}
+
+// Deadline implements context.Context.
+func (c patientContext) Deadline() (time.Time, bool) { return c.until, true }
+
+// passing is the error of an operation that a changing configuration, as err says, has
+// kept from asking the CM: it can be run again, unless there is no configuration to
+// come.
+func (c patientContext) passing(err error) error {
+	if lapsed := c.m.txn.ConfirmWithin(c); errors.Is(lapsed, txn.ErrUnavailable) {
+		return lapsed
+	}
+	if !c.m.clock.Now().Before(c.until) {
+		return c.m.txn.Missed("an answer of the configuration manager", c.since)
+	}
+	return fmt.Errorf("%w: %w", txn.ErrLost, err)
+}

@@ -1,0 +1,210 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// ErrUnavailable is what every *UnavailableError is.
+var ErrUnavailable = errors.New("txn: unavailable")
+
+// An UnavailableError reports that what an operation needs has been missing for
+// longer than Config.Patience: the machine's lease, a region that may be used, another
+// machine's answer, the next configuration. Nothing has been changed, unless the
+// error is an ErrInDoubt, too. The same may succeed later, on the same machine.
+type UnavailableError struct {
+	// Needs names what is missing.
+	Needs string
+	// For is how long it has been missing.
+	For time.Duration
+	// Why is what Config.Missing says; may be empty.
+	Why string
+}
+
+func (e *UnavailableError) Error() string {
+	text := fmt.Sprintf("txn: unavailable: without %s for %v", e.Needs, e.For.Round(time.Millisecond))
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// Is makes each of them an ErrUnavailable.
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// A need is one operation's wait for what only the rest of the instance can bring.
+// Every such wait goes through one, so that it ends: when the machine is gone, with
+// the context, or with an UnavailableError after Config.Patience.
+type need struct {
+	m *Machine
+	// ctx ends the wait.
+	ctx context.Context
+	// what is missing, in words; region is which, if it is one.
+	what   string
+	region region.ID
+	// since is when what is missing is known to have been missing first; the wait's
+	// begin if zero.
+	since time.Time
+}
+
+// over returns why the wait has to end now, or nil.
+func (n *need) over() error {
+	if err := n.m.gone(); err != nil {
+		return err
+	}
+	if err := n.ctx.Err(); err != nil {
+		return err
+	}
+	now := n.m.cfg.Clock.Now()
+	if n.since.IsZero() {
+		n.since = now
+	}
+	if missing := now.Sub(n.since); missing >= n.m.patience() {
+		return n.m.unavailable(n, missing)
+	}
+	return nil
+}
+
+// isOver says whether err, of a wait, is one with which n has ended it.
+func (n *need) isOver(err error) bool {
+	return errors.Is(err, ErrUnavailable) || n.ctx.Err() != nil && errors.Is(err, n.ctx.Err())
+}
+
+// pause sleeps for a moment, unless the wait has to end.
+func (n *need) pause() error {
+	err := n.over()
+	if err == nil {
+		n.m.cfg.Clock.Sleep(replacementPoll)
+	}
+	return err
+}
+
+// left is for how long to sleep until over may say something new.
+func (n *need) left() time.Duration {
+	left := n.since.Add(n.m.patience()).Sub(n.m.cfg.Clock.Now())
+	if n.ctx.Done() != nil {
+		left = min(left, contextPoll)
+	}
+	return max(min(left, hurryPoll), replacementPoll)
+}
+
+const (
+	// contextPoll is how often who waits for an event looks whether its context has
+	// ended.
+	contextPoll = 20 * time.Millisecond
+	// hurryPoll is how often it looks whether WaitAtMost was called.
+	hurryPoll = 200 * time.Millisecond
+)
+
+func (m *Machine) unavailable(n *need, missing time.Duration) error {
+	e := &UnavailableError{Needs: n.what, For: missing}
+	if n.region != 0 {
+		e.Needs = fmt.Sprintf("%s %d", n.what, n.region)
+	}
+	if m.cfg.Missing != nil {
+		e.Why = m.cfg.Missing(n.region)
+	}
+	return e
+}
+
+// patience is how long operations wait now.
+func (m *Machine) patience() time.Duration { return time.Duration(m.bound.Load()) }
+
+// WaitAtMost has operations wait for no longer than patience from now on, in place of
+// Config.Patience: for one, because the machine is about to be closed.
+func (m *Machine) WaitAtMost(patience time.Duration) {
+	if int64(patience) < m.bound.Load() {
+		m.bound.Store(int64(patience))
+	}
+}
+
+// Available returns nil once this machine holds its lease and may read the region of
+// an address, and otherwise an error: see Config.Patience. What has been missing
+// for that long is an error at once.
+func (m *Machine) Available(ctx context.Context, a region.Addr) error {
+	if err := m.gone(); err != nil {
+		return err
+	}
+	if err := m.ConfirmWithin(ctx); err != nil {
+		return err
+	}
+	_, err := m.readable(ctx, a)
+	return err
+}
+
+// Patience returns for how long operations wait.
+func (m *Machine) Patience() time.Duration { return m.patience() }
+
+// Missed is the error of who has waited since for what, in vain.
+func (m *Machine) Missed(what string, since time.Time) error {
+	return m.unavailable(&need{what: what}, m.cfg.Clock.Now().Sub(since))
+}
+
+// Confirm returns nil once this machine is known to have been a member at some
+// moment after the call: what it has read before may then be shown. Otherwise
+// the error says that it is gone, or ErrUnavailable.
+func (m *Machine) Confirm() error { return m.ConfirmWithin(context.Background()) }
+
+// ConfirmWithin is Confirm until ctx ends.
+func (m *Machine) ConfirmWithin(ctx context.Context) error {
+	if m.cfg.Alive == nil || m.cfg.Alive() {
+		return nil
+	}
+	n := need{m: m, ctx: ctx, what: "a lease", since: m.lapsed()}
+	for {
+		if err := n.pause(); err != nil {
+			return err
+		}
+		if m.cfg.Alive() {
+			return nil
+		}
+	}
+}
+
+// lapsed returns since when this machine is known to have no lease. Who finds that
+// out first has it watched until there is one again.
+func (m *Machine) lapsed() time.Time {
+	now := m.cfg.Clock.Now()
+	for {
+		if since := m.lapse.Load(); since != nil {
+			return *since
+		}
+		if m.lapse.CompareAndSwap(nil, &now) {
+			m.serving.Add(1)
+			m.cfg.Clock.Go(m.watchLease)
+			return now
+		}
+	}
+}
+
+// lapsePoll is how often a machine that has lost its lease looks whether there is one
+// again.
+const lapsePoll = 2 * time.Millisecond
+
+// watchLease ends the lapse, and tells of one that has lasted longer than
+// operations wait for.
+func (m *Machine) watchLease() {
+	defer m.serving.Add(-1)
+	n := need{m: m, ctx: context.Background(), what: "a lease", since: *m.lapse.Load()}
+	isTold := false
+	for m.gone() == nil {
+		if m.cfg.Alive() {
+			m.lapse.Store(nil)
+			if f := m.cfg.Events.Available; isTold && f != nil {
+				f(m.cfg.Clock.Now().Sub(n.since))
+			}
+			return
+		}
+		if err := n.over(); !isTold && errors.Is(err, ErrUnavailable) {
+			isTold = true
+			if f := m.cfg.Events.Unavailable; f != nil {
+				f(err)
+			}
+		}
+		m.cfg.Clock.Sleep(lapsePoll)
+	}
+}
