@@ -130,7 +130,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
 	m.filling, m.dropped = make(map[*region.Region]int), make(map[*region.Region]func() error)
 	if err := m.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("farm: machine %d: %w", m.id, err), m.Close())
+		return nil, errors.Join(fmt.Errorf("farm: machine %d: %w", m.id, m.orOver(err)), m.Close())
 	}
 	return m, nil
 }
@@ -143,7 +143,7 @@ func (m *Member) open(ctx context.Context) error {
 	if err := m.identify(); err != nil {
 		return err
 	}
-	stored, err := m.cfg.Store.Load()
+	stored, err := m.load(ctx)
 	if err != nil {
 		return err
 	}
@@ -182,6 +182,32 @@ func (m *Member) open(ctx context.Context) error {
 	m.belong()
 	return m.openRoot(ctx)
 }
+
+// orOver returns the error of opening: that the machine has no part in the instance any
+// more, if that is so. Whatever else has failed then has failed for that.
+func (m *Member) orOver(err error) error {
+	if m.membership == nil || m.membership.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w (%v)", m.membership.Err(), err)
+}
+
+// load returns what is stored, once the store answers.
+func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
+	for isTold := false; ; m.clock.Sleep(loadRetry) {
+		c, err := m.cfg.Store.Load()
+		if err == nil || !recovery.IsPassing(err) || ctx.Err() != nil {
+			return c, err
+		}
+		if !isTold {
+			m.log.Warn("the store of the configuration does not answer", "machine", m.id, "error", err)
+		}
+		isTold = true
+	}
+}
+
+// loadRetry is the time between two attempts to ask the store.
+const loadRetry = 100 * time.Millisecond
 
 // The default of MemberConfig.Patience.
 const (

@@ -74,7 +74,8 @@ func (m *Member) openRoot(ctx context.Context) error {
 		if over := m.membership.Err(); over != nil {
 			return over // whatever it was told: another life follows this one
 		}
-		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || recovery.IsPassing(err)
+		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, txn.ErrUnavailable) ||
+			errors.Is(err, txn.ErrInDoubt) || recovery.IsPassing(err)
 		if !passing || ctx.Err() != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package farm
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -23,6 +24,8 @@ type Status struct {
 	// Suspects are machines whose leases have run out; Joining those that wait to
 	// be admitted, at the CM.
 	Suspects, Joining []rdma.MachineID
+	// Unavailable says why operations wait or fail; empty if they do not.
+	Unavailable string
 	// Missing are machines that do not answer, without whom there is no majority.
 	Missing []rdma.MachineID
 	// IsRecovering says that not all regions are active yet. Recovery is how far
@@ -36,9 +39,13 @@ type Status struct {
 // Status returns how the machine is. It must not be called after Close.
 func (m *Member) Status() Status {
 	s := m.membership.Status()
+	unavailable := ""
+	if !m.keeper.Valid() {
+		unavailable = cmp.Or(m.missing(0), "this machine has no lease")
+	}
 	return Status{
-		Configuration: s.Configuration,
-		Leases:        m.keeper.Leases(), IsValid: m.keeper.Valid(), Length: m.keeper.Length(), KeptBy: m.keeper.Variant(),
+		Configuration: s.Configuration, Unavailable: unavailable,
+		Leases: m.keeper.Leases(), IsValid: m.keeper.Valid(), Length: m.keeper.Length(), KeptBy: m.keeper.Variant(),
 		Suspects: s.Suspects, Joining: s.Joining, Missing: s.Missing,
 		IsRecovering: s.Recovering, Recovery: m.transactions.Progress(),
 		Err: s.Err,

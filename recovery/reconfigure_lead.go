@@ -285,7 +285,8 @@ func (m *Membership) reconfigure() error {
 	answered, missing := m.probeAll(base, suspects)
 	if 2*len(answered) <= len(base.Machines) {
 		// A suspicion may have been wrong: rather with those machines than not at all.
-		answered, missing = m.probeAll(base, nil)
+		answered, _ = m.probeAll(base, nil)
+		answered, missing = m.withCalls(base, suspects, answered)
 	}
 	if 2*len(answered) <= len(base.Machines) {
 		m.waiting(missing)

@@ -66,8 +66,17 @@ func (n *need) over() error {
 	if missing := now.Sub(n.since); missing >= n.m.patience() {
 		return n.m.unavailable(n, missing)
 	}
+	// Without a lease nothing else that is waited for will come.
+	if n.m.cfg.Alive != nil && !n.m.cfg.Alive() {
+		if missing := now.Sub(n.m.lapsed()); missing >= n.m.patience() {
+			return n.m.unavailable(&need{what: noLease}, missing)
+		}
+	}
 	return nil
 }
+
+// noLease is what a machine in a minority is without.
+const noLease = "a lease"
 
 // isOver says whether err, of a wait, is one with which n has ended it.
 func (n *need) isOver(err error) bool {
@@ -154,7 +163,7 @@ func (m *Machine) ConfirmWithin(ctx context.Context) error {
 	if m.cfg.Alive == nil || m.cfg.Alive() {
 		return nil
 	}
-	n := need{m: m, ctx: ctx, what: "a lease", since: m.lapsed()}
+	n := need{m: m, ctx: ctx, what: noLease, since: m.lapsed()}
 	for {
 		if err := n.pause(); err != nil {
 			return err
@@ -163,6 +172,16 @@ func (m *Machine) ConfirmWithin(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// servable returns an error if this machine has been without a lease for longer than
+// operations wait.
+func (m *Machine) servable(ctx context.Context) error {
+	if m.cfg.Alive == nil || m.cfg.Alive() {
+		return nil
+	}
+	n := need{m: m, ctx: ctx, what: noLease, since: m.lapsed()}
+	return n.over()
 }
 
 // lapsed returns since when this machine is known to have no lease. Who finds that
@@ -189,7 +208,7 @@ const lapsePoll = 2 * time.Millisecond
 // operations wait for.
 func (m *Machine) watchLease() {
 	defer m.serving.Add(-1)
-	n := need{m: m, ctx: context.Background(), what: "a lease", since: *m.lapse.Load()}
+	n := need{m: m, ctx: context.Background(), what: noLease, since: *m.lapse.Load()}
 	isTold := false
 	for m.gone() == nil {
 		if m.cfg.Alive() {

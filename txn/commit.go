@@ -213,6 +213,9 @@ func (s *state) attempt() (outcome, error) {
 			return out, err
 		}
 	}
+	if err := s.m.servable(s.ctx); err != nil {
+		return again, err // better than in doubt, once something is written
+	}
 	if err := s.begin(); err != nil {
 		return again, err
 	}
