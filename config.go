@@ -80,6 +80,12 @@ type Config struct {
 	// all machines should have the same.
 	LeaseTime time.Duration
 
+	// UnavailableAfter is how long statements of a machine of Cluster wait for what only
+	// the others can bring, a majority or a region whose machines are away, before they
+	// fail with txn.ErrUnavailable, MySQL's error 1047. By default ten lease times, and
+	// at least 3 s.
+	UnavailableAfter time.Duration
+
 	// RecoveryPace is how hard a machine of Cluster works to fill replicas that
 	// others have lost: PaceSlow by default.
 	RecoveryPace Pace
@@ -102,6 +108,9 @@ type Config struct {
 
 	// Logger receives what happens. By default nothing is logged.
 	Logger *slog.Logger
+
+	// starting is told of the steps of opening, for tests.
+	starting func(*DB, startStep)
 }
 
 // A Pace is how hard data recovery works (SOSP'15 section 6.4). Where one replica
@@ -212,8 +221,8 @@ func (c Config) Validate() error {
 		return errors.New("farmsql: Folder (--data) is empty: where shall the data be?")
 	case c.Volatile && (c.Folder != "" || c.Saves != ""):
 		return errors.New("farmsql: Volatile is set, and so is Folder or Saves")
-	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0 || c.RecoveryPace != ""):
-		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder, LeaseTime or RecoveryPace (--machine-id, --failure-domain, --shared-folder, --lease, --recovery-pace) is given, and no Cluster (--cluster)")
+	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0 || c.UnavailableAfter != 0 || c.RecoveryPace != ""):
+		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder, LeaseTime, UnavailableAfter or RecoveryPace (--machine-id, --failure-domain, --shared-folder, --lease, --unavailable-after, --recovery-pace) is given, and no Cluster (--cluster)")
 	case c.Cluster != "" && c.Volatile:
 		return errors.New("farmsql: with Cluster (--cluster), Volatile cannot be had")
 	case c.Cluster != "" && c.Machines != 1:
@@ -224,6 +233,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("farmsql: FailureDomain (--failure-domain) is %d: must be 1 to %d, or 0 for one of its own", c.FailureDomain, failureDomainMax)
 	case c.LeaseTime < 0 || c.LeaseTime > 0 && c.LeaseTime < leaseTimeMin:
 		return fmt.Errorf("farmsql: LeaseTime (--lease) is %v: must be at least %v", c.LeaseTime, leaseTimeMin)
+	case c.UnavailableAfter < 0 || c.UnavailableAfter > 0 && c.UnavailableAfter < c.LeaseTime:
+		return fmt.Errorf("farmsql: UnavailableAfter (--unavailable-after) is %v: must be at least the lease time, %v", c.UnavailableAfter, c.LeaseTime)
 	case c.RecoveryPace != "" && c.RecoveryPace != PaceSlow && c.RecoveryPace != PaceAggressive:
 		return fmt.Errorf("farmsql: RecoveryPace (--recovery-pace) is %q: must be %q or %q", c.RecoveryPace, PaceSlow, PaceAggressive)
 	case c.Cluster != "" && (c.Replicas < 1 || c.Replicas > machinesMax):

@@ -68,12 +68,20 @@ func (db *DB) start(ctx context.Context) error {
 	var engines []wire.Engine
 	for i := range db.instance.Machines() {
 		m := db.instance.Machine(i)
-		c, err := sql.OpenCatalog(ctx, m, db.instance.Root(), catalog.Config{Sequences: db.sequences, Sweep: i == 0 && !db.isLone(), Hashes: servers[i]})
+		var c *catalog.Catalog
+		err := db.step(ctx, stepCatalog, func() (err error) {
+			c, err = sql.OpenCatalog(ctx, m, db.instance.Root(), catalog.Config{Sequences: db.sequences, Sweep: i == 0 && !db.isLone(), Hashes: servers[i]})
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		db.catalogs = append(db.catalogs, c)
-		e, err := sql.NewEngine(m, c, sql.Options{Users: true})
+		var e *sql.Engine
+		err = db.step(ctx, stepEngine, func() (err error) {
+			e, err = sql.NewEngine(m, c, sql.Options{Users: true})
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -85,7 +93,9 @@ func (db *DB) start(ctx context.Context) error {
 			return err
 		}
 	}
-	server, err := wire.New(db.cfg.wire(), engines...)
+	cfg := db.cfg.wire()
+	cfg.Available = db.available()
+	server, err := wire.New(cfg, engines...)
 	if err != nil {
 		return err
 	}
@@ -96,6 +106,22 @@ func (db *DB) start(ctx context.Context) error {
 	}
 	db.sql = stdsql.OpenDB(c)
 	return nil
+}
+
+// A startStep is one of opening a database on its machines.
+type startStep string
+
+const (
+	stepCatalog startStep = "open the catalog"
+	stepEngine  startStep = "load users"
+)
+
+// step takes a step of opening. Tests are told of it first.
+func (db *DB) step(ctx context.Context, s startStep, do func() error) error {
+	if db.cfg.starting != nil {
+		db.cfg.starting(db, s)
+	}
+	return db.persist(ctx, do)
 }
 
 // SQL returns the database for database/sql. It belongs to db and closes with
@@ -132,6 +158,7 @@ func (db *DB) Close() error {
 
 func (db *DB) close() error {
 	ctx := context.Background()
+	db.Hurry()
 	defer db.doNotWaitForever()()
 	var errs []error
 	if db.sql != nil {

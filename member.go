@@ -153,7 +153,14 @@ func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 			}
 			return k, err
 		},
-		Pace:   cfg.RecoveryPace.recovery(),
+		Pace:     cfg.RecoveryPace.recovery(),
+		Patience: cfg.UnavailableAfter,
+		Unavailable: func(reason error) {
+			cfg.Logger.Error("not available: statements fail, and clients are refused", "machine", cfg.MachineID, "reason", reason)
+		},
+		Available: func(after time.Duration) {
+			cfg.Logger.Info("available again", "machine", cfg.MachineID, "after", after)
+		},
 		Ended:  l.ended,
 		Events: cfg.events(),
 	})
@@ -260,6 +267,7 @@ func (c Config) events() recovery.Events {
 			log.Info("reconfigured", attributes...)
 		},
 		Waiting: func(missing []rdma.MachineID) { log.Warn("waiting for a majority", "missing", missing) },
+		Resumed: func() { log.Info("a majority answers") },
 		Evicted: func(reason error) { log.Error("evicted", "reason", reason) },
 		Failed:  func(what string, err error) { log.Debug("to be tried again", "what", what, "error", err) },
 	}
@@ -297,6 +305,60 @@ func (db *DB) doNotWaitForever() (stop func()) {
 	return func() { t.Stop() }
 }
 
+// hurryPatience is how long statements wait for other machines once Hurry was called.
+const hurryPatience = 500 * time.Millisecond
+
+// Hurry says that the database will be closed soon: statements that wait for machines
+// of a cluster that are not there fail after half a second at most. Others finish.
+func (db *DB) Hurry() {
+	if l, ok := db.instance.(*lone); ok && l.member != nil {
+		l.member.Transactions().WaitAtMost(hurryPatience)
+	}
+}
+
+// available says whether clients can be served: see wire.Config.
+func (db *DB) available() func(context.Context) error {
+	l, ok := db.instance.(*lone)
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		return l.member.Transactions().Available(ctx, l.member.Root().Addr)
+	}
+}
+
+// over returns why the machine of a cluster has no part in it any more, or nil.
+func (db *DB) over() error {
+	if l, ok := db.instance.(*lone); ok {
+		return l.member.Membership().Err()
+	}
+	return nil
+}
+
+// startRetry is the time between two attempts at a step of starting.
+const startRetry = 50 * time.Millisecond
+
+// persist tries a step of starting until it succeeds, or fails for another reason than
+// that the cluster is not available or changing. Where the machine has lost its part
+// in it meanwhile the error is that: it can come back as another life.
+func (db *DB) persist(ctx context.Context, step func() error) error {
+	for {
+		err := step()
+		if err == nil {
+			return nil
+		}
+		if over := db.over(); over != nil {
+			return fmt.Errorf("%w (%v)", over, err)
+		}
+		isPassing := errors.Is(err, txn.ErrUnavailable) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrConflict)
+		if !db.isLone() || !isPassing || ctx.Err() != nil {
+			return err
+		}
+		db.cfg.Logger.Debug("to be tried again", "what", "start", "error", err)
+		clock.System{}.Sleep(startRetry)
+	}
+}
+
 // unfinished returns errs, of closing, without those of a machine that could not
 // finish because it has no part any more, or the others are not there. What is
 // left undone, numbers of a sequence that are not given back, is harmless.
@@ -305,7 +367,7 @@ func (db *DB) unfinished(errs []error) []error {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {
-		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt)
+		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrUnavailable)
 		if left {
 			db.cfg.Logger.Warn("not finished", "error", err)
 		}

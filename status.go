@@ -33,6 +33,10 @@ type Status struct {
 
 	Lease    *LeaseStatus   `json:"lease,omitempty"` // of StatusOfMachine
 	Recovery RecoveryStatus `json:"recovery"`
+	// Unavailable is why the machine serves nobody at present, and Missing are machines
+	// without whom there is no majority; of StatusOfMachine.
+	Unavailable string `json:"unavailable,omitempty"`
+	Missing     []int  `json:"missing,omitempty"`
 	// Ended is why the machine has no part in the instance any more.
 	Ended string `json:"ended,omitempty"`
 }
@@ -91,6 +95,7 @@ func (db *DB) Status() Status {
 		f := l.member.Status()
 		s := statusOf(f)
 		s.Source, s.Machine, s.Process = StatusOfMachine, int(l.member.ID()), os.Getpid()
+		s.Unavailable, s.Missing = f.Unavailable, ints(f.Missing)
 		s.Lease = &LeaseStatus{f.IsValid, milliseconds(f.Length), f.KeptBy}
 		return s
 	}

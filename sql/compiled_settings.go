@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -17,6 +18,8 @@ type compiledSettings struct {
 	compile bool
 	// key holds what the meaning of a statement depends on.
 	key string
+	// maxExecution is how long a SELECT may take; 0: as long as it takes.
+	maxExecution time.Duration
 }
 
 // keySettings are the variables that may change the meaning of a text.
@@ -28,6 +31,9 @@ func (s *Session) settings() *compiledSettings {
 	}
 	return s.variables
 }
+
+// MaxExecutionTime is how long a SELECT may take (max_execution_time); 0 is for ever.
+func (s *Session) MaxExecutionTime() time.Duration { return s.settings().maxExecution }
 
 // Autocommit reports whether each statement outside of a transaction is one.
 func (s *Session) Autocommit() bool { return s.settings().autocommit }
@@ -41,6 +47,10 @@ func (s *Session) readSettings() *compiledSettings {
 	}
 	if unlimited, _ := gms.HasDefaultValue(ctx, s, "sql_select_limit"); !unlimited {
 		r.compile = false
+	}
+	if v, err := s.GetSessionVariable(ctx, "max_execution_time"); err == nil {
+		ms, _ := v.(int64)
+		r.maxExecution = time.Duration(ms) * time.Millisecond
 	}
 	for _, name := range keySettings {
 		v, err := s.GetSessionVariable(ctx, name)

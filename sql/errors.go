@@ -48,7 +48,12 @@ const (
 	erQueryKilled        = 1317
 	erReadOnlyTx         = 1792
 	erServerShutdown     = 1053
-	erInternal           = 1815
+	erQueryTimeout       = 3024
+	// erUnavailable is ER_UNKNOWN_COM_ERROR, which Galera's servers answer to everything
+	// while they are in a minority: proxies and drivers know it, and take 08S01 for a
+	// reason to try another server. The connection stays as it is.
+	erUnavailable = 1047
+	erInternal    = 1815
 )
 
 // codes is where each error that storage can meet becomes one of MySQL's. The
@@ -61,6 +66,7 @@ var codes = []struct {
 }{
 	{txn.ErrConflict, erLockDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction"},
 	{txn.ErrInDoubt, erInCommit, "HY000", ""},
+	{txn.ErrUnavailable, erUnavailable, "08S01", ""},
 	{txn.ErrTooLarge, erTransTooBig, "HY000", ""},
 	{txn.ErrLogFull, erLockWaitTimeout, "HY000", ""},
 	{txn.ErrClosed, erServerShutdown, "08S01", "Server shutdown in progress"},
@@ -79,6 +85,7 @@ var codes = []struct {
 	{catalog.ErrCorrupt, erInternal, "HY000", ""},
 	{btree.ErrCorrupt, erInternal, "HY000", ""},
 	{hash.ErrCorrupt, erInternal, "HY000", ""},
+	{context.DeadlineExceeded, erQueryTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded"},
 	{context.Canceled, erQueryKilled, "70100", "Query execution was interrupted"},
 }
 
@@ -216,7 +223,7 @@ func IsConflict(err error) bool {
 // told are errors of storage whose numbers clients go by: they connect again, or
 // say that there is no room.
 var told = []error{
-	txn.ErrInDoubt, txn.ErrEvicted, txn.ErrClosed, txn.ErrTooLarge, txn.ErrLogFull, txn.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
+	txn.ErrInDoubt, txn.ErrUnavailable, txn.ErrEvicted, txn.ErrClosed, txn.ErrTooLarge, txn.ErrLogFull, txn.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
 }
 
 // conflict is err as go-mysql-server knows it. Of others than its own and MySQL's

@@ -16,8 +16,10 @@ func TestGoneErrors(t *testing.T) {
 	for err, want := range map[error]int{
 		txn.ErrEvicted: erServerShutdown,
 		txn.ErrClosed:  erServerShutdown,
-		fmt.Errorf("%w: %w", txn.ErrInDoubt, txn.ErrEvicted): erInCommit,
-		txn.ErrConflict: erLockDeadlock,
+		fmt.Errorf("%w: %w", txn.ErrInDoubt, txn.ErrEvicted):          erInCommit,
+		fmt.Errorf("%w: %w", txn.ErrInDoubt, &txn.UnavailableError{}): erInCommit,
+		&txn.UnavailableError{Needs: "a lease"}:                       erUnavailable,
+		txn.ErrConflict:                                               erLockDeadlock,
 	} {
 		if got := gms.CastSQLError(conflict(fmt.Errorf("reading: %w", err))); got.Num != want {
 			t.Errorf("%v: %d, want %d", err, got.Num, want)

@@ -164,6 +164,9 @@ func (tr *transaction) count(counter region.Ptr, n int64) {
 // current returns the context's transaction.
 func current(ctx *gms.Context) *transaction {
 	tr, _ := ctx.GetTransaction().(*transaction)
+	if tr != nil {
+		tr.tx.Within(ctx.Context)
+	}
 	return tr
 }
 
@@ -182,6 +185,7 @@ func began(ctx *gms.Context) *transaction {
 		return tr
 	}
 	tr := FromContext(ctx).beginNext(gms.ReadWrite)
+	tr.tx.Within(ctx.Context)
 	ctx.SetTransaction(tr)
 	return tr
 }
@@ -339,6 +343,14 @@ func (tr *transaction) fail(err error) error {
 		tr.broken = true
 	}
 	return conflict(err)
+}
+
+// Within has what the session still does for the statement at work, whose own context
+// may have ended, wait no longer than ctx lasts.
+func (s *Session) Within(ctx context.Context) {
+	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil {
+		tr.tx.Within(ctx)
+	}
 }
 
 // Validate checks that all the open transaction has read still holds. If not,

@@ -7,13 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os/signal"
 	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/recovery"
 )
 
@@ -55,18 +55,20 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 
 // clusterFlags make the process one machine of several.
 type clusterFlags struct {
-	Cluster       string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes of this host: where they keep the configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Who comes first begins it and decides --replicas, --workers and the sizes."`
-	MachineID     int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
-	FailureDomain int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
-	Transport     string        `default:"shm" enum:"shm" help:"With --cluster: how machines reach each other: shm, shared memory of this host."`
-	SharedFolder  string        `placeholder:"FOLDER" help:"With --cluster: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
-	Lease         time.Duration `placeholder:"DURATION" help:"With --cluster: how long a machine may be silent before the others go on without it. All machines should have the same; the default is what can be kept punctually here, and is logged."`
-	RecoveryPace  farmsql.Pace  `placeholder:"PACE" help:"With --cluster: how hard the machine works to fill replicas that others have lost: slow, 4 MB a second that transactions hardly notice, or aggressive, as fast as it can, which is what it always does where one replica is left (slow)."`
+	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes of this host: where they keep the configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Who comes first begins it and decides --replicas, --workers and the sizes."`
+	MachineID        int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
+	FailureDomain    int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
+	Transport        string        `default:"shm" enum:"shm" help:"With --cluster: how machines reach each other: shm, shared memory of this host."`
+	SharedFolder     string        `placeholder:"FOLDER" help:"With --cluster: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
+	UnavailableAfter time.Duration `placeholder:"DURATION" help:"With --cluster: how long statements wait for a majority of the machines, or for data whose machines are away, before they fail with error 1047 (10 lease times, at least 3s)."`
+	Lease            time.Duration `placeholder:"DURATION" help:"With --cluster: how long a machine may be silent before the others go on without it. All machines should have the same; the default is what can be kept punctually here, and is logged."`
+	RecoveryPace     farmsql.Pace  `placeholder:"PACE" help:"With --cluster: how hard the machine works to fill replicas that others have lost: slow, 4 MB a second that transactions hardly notice, or aggressive, as fast as it can, which is what it always does where one replica is left (slow)."`
 }
 
 func (f clusterFlags) apply(c *farmsql.Config) {
 	c.Cluster, c.MachineID, c.FailureDomain = f.Cluster, f.MachineID, f.FailureDomain
 	c.SharedFolder, c.LeaseTime, c.RecoveryPace = f.SharedFolder, f.Lease, f.RecoveryPace
+	c.UnavailableAfter = f.UnavailableAfter
 }
 
 // logFlags say what is logged to stderr.
@@ -104,9 +106,9 @@ type serveCommand struct {
 func (serveCommand) Help() string {
 	return durability + `
 
-Ready, it prints one line with the address to connect to. SIGTERM, SIGINT and SIGPWR close the
-database in an orderly way: running statements finish, the folder is marked as complete, and with
---saves everything is saved.
+Ready, it prints one line with the address to connect to. SIGTERM, SIGINT, SIGQUIT and SIGPWR
+close the database in an orderly way, and so does the end of the terminal it was started at (SIGHUP):
+running statements finish, the folder is marked as complete, and with --saves everything is saved.
 
 With --cluster the process is one machine of several, which replicate and go on without one that
 fails; it serves once there are enough of them. Evicted, for it was silent too long, it comes back
@@ -125,11 +127,14 @@ func (s *serveCommand) Run(std streams) error {
 		return listenError(s.Listen, err)
 	}
 	address := l.Addr().String()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGPWR)
+	ctx, stop := untilSignal(cfg.Logger, std.err)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal kills
-	for {
+	for isBack := false; ; isBack = true {
 		ended, err := s.live(ctx, cfg, l, std.out)
+		if isBack && errors.Is(err, cluster.ErrUnreachable) { // it was there once
+			ended, err = err, nil
+			pause(ctx, storePause)
+		}
 		if ended == nil || err != nil {
 			return err
 		}
@@ -137,6 +142,18 @@ func (s *serveCommand) Run(std streams) error {
 		if l, err = net.Listen("tcp", address); err != nil {
 			return listenError(address, err)
 		}
+	}
+}
+
+// storePause is the time between two attempts to come back while the store of the
+// configuration does not answer.
+const storePause = time.Second
+
+// pause sleeps for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
@@ -161,6 +178,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), l.Close())
 	}
+	defer context.AfterFunc(ctx, db.Hurry)()
 	closeAll := func() error { return errors.Join(status.Close(), db.Close()) }
 	fmt.Fprintln(out, readyLine(l.Addr()))
 	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", db.Machines())
@@ -216,6 +234,9 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 	cfg.RequireTLS = s.RequireTLS
 	s.clusterFlags.apply(&cfg)
 	cfg.Logger = s.logger(stderr)
+	if cfg.MaxConnections, err = connectionsFor(s.MaxConnections, s.Cluster != "", cfg.Logger); err != nil {
+		return cfg, err
+	}
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
 		return cfg, usageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", s.Listen))
 	}

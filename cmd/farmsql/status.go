@@ -261,6 +261,9 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.Ended != "" {
 		fmt.Fprintf(w, "the machine has no part any more: %s\n", s.Ended)
 	}
+	if s.Unavailable != "" {
+		fmt.Fprintf(w, "NOT AVAILABLE: machine %d serves nobody: %s\n", s.Machine, s.Unavailable)
+	}
 	fmt.Fprintln(w)
 	printMachines(w, s)
 	fmt.Fprintln(w)
@@ -372,6 +375,8 @@ func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 		case a.folder == shown.folder:
 		case a.err != nil:
 			fmt.Fprintf(t, "%s\t%v\n", name, a.err)
+		case a.Unavailable != "":
+			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\tNOT AVAILABLE: %s\n", name, a.Process, a.Configuration, a.Unavailable)
 		case a.Ended != "":
 			fmt.Fprintf(t, "%s\tprocess %d\thas no part any more: %s\n", name, a.Process, a.Ended)
 		default:

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -40,6 +41,11 @@ type Config struct {
 	// TLS, if set, lets clients switch to TLS; with RequireTLS they must.
 	TLS        *tls.Config
 	RequireTLS bool
+
+	// Available, if not nil, says why clients cannot be served at present. It may wait for
+	// a moment, as statements do. While it returns an error nobody is let in, and
+	// COM_PING fails.
+	Available func(context.Context) error
 
 	Logger *slog.Logger
 	Clock  clock.Clock

@@ -33,6 +33,9 @@ func newConn(c net.Conn, m *mux, source net.Listener) *conn {
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	for err == nil && c.answersPing(p[:n], c.meter.isBetween()) {
+		n, err = c.Conn.Read(p)
+	}
 	if !c.meter.add(p[:n]) {
 		_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
 		_, _ = c.Conn.Write(errorPacket(c.meter.header[3]+1, errPacketTooLarge, "08S01",
@@ -119,6 +122,9 @@ func (m *packetMeter) add(p []byte) bool {
 	}
 	return true
 }
+
+// isBetween says whether the next byte is the first of a packet that can be read.
+func (m *packetMeter) isBetween() bool { return m.left == 0 && m.have == 0 && !m.opaque }
 
 // begin starts the packet whose header is complete.
 func (m *packetMeter) begin() bool {

@@ -20,6 +20,7 @@ const (
 	errPacketTooLarge   = 1153
 	errNoSuchThread     = 1094
 	errQueryInterrupted = 1317
+	errQueryTimeout     = 3024
 	errReadOnly         = 1792
 
 	stateGeneral          = "HY000"

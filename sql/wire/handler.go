@@ -69,9 +69,14 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 	h.engineHandler.NewConnection(c)
 }
 
-// ConnectionAuthenticated creates the connection's session.
+// ConnectionAuthenticated creates the connection's session, unless nobody can be served.
 func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 	_ = c.Conn.SetDeadline(time.Time{})
+	if accepted, ok := c.Conn.(*conn); !ok || accepted.source != nil {
+		if err := h.cfg.available(); err != nil {
+			return err
+		}
+	}
 	return h.engineHandler.ConnectionAuthenticated(c)
 }
 
@@ -95,7 +100,7 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 	if err != nil {
 		return "", clientError(err)
 	}
-	exec := func(buf *resultBuffer) error {
+	exec := func(ctx context.Context, buf *resultBuffer) error {
 		if st.ast == nil {
 			return h.engineHandler.ComQuery(ctx, c, st.text, buf.add)
 		}
@@ -120,7 +125,7 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 // queryCompiled runs the only statement of a request, compiled if that is
 // possible this time, too.
 func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, callback mysql.ResultSpoolFn) error {
-	res, err := h.run(ctx, c, stmt.statement(text), func(buf *resultBuffer) error {
+	res, err := h.run(ctx, c, stmt.statement(text), func(ctx context.Context, buf *resultBuffer) error {
 		err := h.runCompiled(ctx, c, text, stmt, buf)
 		if !errors.Is(err, sql.ErrPlan) {
 			return err
@@ -141,7 +146,7 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 // locking and repetition.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) ([]*querypb.Field, error) {
 	var fields []*querypb.Field
-	_, err := h.run(ctx, c, statement{text: query, retry: true}, func(*resultBuffer) (err error) {
+	_, err := h.run(ctx, c, statement{text: query, retry: true}, func(ctx context.Context, _ *resultBuffer) (err error) {
 		fields, err = h.engineHandler.ComPrepare(ctx, c, query, prepare)
 		return err
 	})
@@ -180,7 +185,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if plain {
 		stmt, isCompiled = stateOf(c).compiled(st.text, true, bound)
 	}
-	res, err := h.run(ctx, c, st, func(buf *resultBuffer) error {
+	res, err := h.run(ctx, c, st, func(ctx context.Context, buf *resultBuffer) error {
 		if isCompiled {
 			if err := h.runCompiled(ctx, c, st.text, stmt, buf); !errors.Is(err, sql.ErrPlan) {
 				return err
@@ -196,7 +201,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 
 // ComInitDB changes the current database, which reads the catalog.
 func (h *handler) ComInitDB(c *mysql.Conn, schemaName string) error {
-	_, err := h.run(context.Background(), c, statement{text: schemaName, retry: true}, func(*resultBuffer) error {
+	_, err := h.run(context.Background(), c, statement{text: schemaName, retry: true}, func(context.Context, *resultBuffer) error {
 		return h.engineHandler.ComInitDB(c, schemaName)
 	})
 	return err
@@ -260,21 +265,27 @@ func (h *handler) killThread(k *sqlparser.Kill) func() error {
 
 // run executes a statement until it has ended well, or cannot, and returns its
 // whole result. Errors are as the client shall see them.
-func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(*resultBuffer) error) (*sqltypes.Result, error) {
+func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
 	if tx := state.engine.GetTransaction(); st.writes && tx != nil && tx.IsReadOnly() {
 		return nil, mysql.NewSQLError(errReadOnly, "25006", "Cannot execute statement in a READ ONLY transaction.")
 	}
+	ctx, cancel := state.bounded(ctx, st)
+	defer cancel()
 	retries := 0
 	if st.retry && !state.session.InTransaction() {
 		retries = h.cfg.RetryMax
 	}
 	for attempt := 0; ; attempt++ {
-		res, err := h.attempt(ctx, state, st, exec)
+		res, err := h.attempt(ctx, state, st, func(buf *resultBuffer) error { return exec(ctx, buf) })
 		if err == nil {
 			return res, nil
 		}
 		state.refreshStatus(c)
+		if late := timedOut(ctx, err); late != nil {
+			h.stats.failed.Add(1)
+			return nil, late
+		}
 		if !isConflict(err) {
 			h.stats.failed.Add(1)
 			return nil, clientErrorOf(st, state.engine.GetCurrentDatabase(), err)

@@ -85,12 +85,24 @@ func (m *mux) accept(l net.Listener) error {
 		delete(m.mu.listeners, l)
 		m.mu.Unlock()
 	}()
-	for {
+	var last spare
+	defer last.release()
+	for isFailing := false; ; {
+		last.keep()
 		c, err := l.Accept()
 		if isTemporary(err) {
-			m.cfg.Logger.Warn("accepting a connection failed; trying again", "error", err)
-			m.cfg.Clock.Sleep(acceptRetry)
+			if !isFailing {
+				m.cfg.Logger.Error("clients are refused: no connection can be accepted; raise the limit of open files (ulimit -n)", "error", err)
+			}
+			isFailing = true
+			if !isExhausted(err) || !m.turnAway(l, &last) {
+				m.cfg.Clock.Sleep(acceptRetry)
+			}
 			continue
+		}
+		if isFailing && err == nil {
+			m.cfg.Logger.Info("connections can be accepted again")
+			isFailing = false
 		}
 		if err != nil {
 			return err

@@ -43,6 +43,7 @@ func (f farmSession) EndStatement(ctx context.Context, err error) error {
 	if commitErr := f.s.TakeCommitError(); commitErr != nil && (err == nil || isConflict(commitErr)) {
 		return commitErr
 	}
+	f.s.Within(ctx)
 	if lost := f.s.Validate(); lost != nil {
 		return lost // whatever the statement found, it may never have been true
 	}

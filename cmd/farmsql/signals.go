@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// untilSignal returns a context that ends with the first signal that asks the server
+// to close in an orderly way:
+//
+//	SIGTERM, SIGINT  whoever sends them
+//	SIGQUIT          the same, as MySQL has it; where the goroutines are goes to stderr first
+//	SIGPWR           the power fails
+//	SIGHUP           the terminal has gone; without one, it is somebody who wants log
+//	                 files opened anew, of which there are none: that is logged
+//
+// After it a second SIGTERM, SIGINT or SIGQUIT kills. SIGHUP and SIGPWR do not: a
+// terminal that goes says so more than once, and what is being saved then must not
+// be torn. A signal that whoever started the process has it ignore, as nohup does with
+// SIGHUP, stays ignored. stop ends all that.
+func untilSignal(log *slog.Logger, stderr io.Writer) (ctx context.Context, stop func()) {
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more ends nothing
+	var first, second []os.Signal
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
+		if !signal.Ignored(s) {
+			first, second = append(first, s), append(second, s)
+		}
+	}
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGPWR} {
+		if !signal.Ignored(s) {
+			first = append(first, s)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, first...)
+	hasTerminal := hasTerminal()
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				if ctx.Err() == nil && asksToStop(s, hasTerminal, log, stderr) {
+					signal.Reset(second...)
+					cancel()
+				}
+			case <-ctx.Done():
+				return // SIGHUP and SIGPWR still go to the channel, where nobody is
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		signal.Stop(signals)
+	}
+}
+
+// asksToStop says whether a signal asks the server to close.
+func asksToStop(s os.Signal, hasTerminal bool, log *slog.Logger, stderr io.Writer) bool {
+	switch s {
+	case syscall.SIGHUP:
+		if !hasTerminal {
+			log.Info("SIGHUP without a terminal: going on; the log is standard error, and there are no log files to open anew")
+			return false
+		}
+	case syscall.SIGQUIT:
+		b := make([]byte, 8<<20)
+		fmt.Fprintf(stderr, "SIGQUIT: goroutines\n\n%s\n", b[:runtime.Stack(b, true)])
+	}
+	log.Info("asked to stop", "signal", s.String())
+	return true
+}
+
+// hasTerminal says whether the process has a controlling terminal.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	_ = tty.Close()
+	return true
+}
