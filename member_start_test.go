@@ -1,0 +1,68 @@
+package farmsql
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// A machine that is evicted at any step of opening is told that, so that it can come back
+// as another life, and not what has failed for it.
+func TestEvictedWhileStarting(t *testing.T) {
+	for _, at := range []startStep{stepCatalog, stepEngine} {
+		t.Run(string(at), func(t *testing.T) {
+			folder := t.TempDir()
+			url := "file://" + filepath.Join(folder, "configuration")
+			cfg := small(folder)
+			cfg.Cluster, cfg.SharedFolder = url, filepath.Join(folder, "shared")
+			if err := mustOpen(t, cfg).Close(); err != nil {
+				t.Fatal(err)
+			}
+			cfg.starting = func(db *DB, s startStep) {
+				if s == at {
+					leaveOut(t, url, db)
+				}
+			}
+			db, err := Open(cfg)
+			if err == nil {
+				_ = db.Close()
+			}
+			if !errors.Is(err, recovery.ErrEvicted) {
+				t.Fatalf("evicted at %q: %v", at, err)
+			}
+			cfg.starting = nil
+			if err := mustOpen(t, cfg).SQL().Ping(); err != nil {
+				t.Errorf("another life: %v", err)
+			}
+		})
+	}
+}
+
+// leaveOut stores a configuration without this life of the only machine, which it waits
+// for to notice.
+func leaveOut(t *testing.T, url string, db *DB) {
+	store, err := cluster.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	c, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := c.Succeed()
+	next.Incarnation[0]++
+	if err := store.CompareAndSwap(c.Revision, next); err != nil {
+		t.Fatal(err)
+	}
+	m := db.instance.(*lone).member.Membership()
+	for deadline := time.Now().Add(20 * time.Second); m.Err() == nil; time.Sleep(time.Millisecond) {
+		if m.Renew(); time.Now().After(deadline) {
+			t.Fatal("the machine does not notice that it is evicted")
+		}
+	}
+}
