@@ -142,7 +142,7 @@ func openAnchor(t *txn.Tx, root region.Ptr) (region.Ptr, error) {
 
 // Close gives back what is reserved and stops the sweeper.
 func (c *Catalog) Close(ctx context.Context) error {
-	c.stopSweeper()
+	c.closeSweeper()
 	if c.ownsSeq {
 		return c.sequences.Close(ctx)
 	}

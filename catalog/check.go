@@ -12,9 +12,12 @@ import (
 
 // A Visitor is told what Check comes across. Each func may be nil.
 type Visitor struct {
-	// Object is passed every object of the catalog and of the structures that
-	// it lists as dropped; the root object is not one of them.
+	// Object is passed every object of the catalog; the root object is not one of
+	// them.
 	Object func(region.Ptr) error
+	// Dropped is passed every object of the structures that are listed as dropped,
+	// in place of Object, as far as they have not been freed yet.
+	Dropped func(region.Ptr) error
 	// Row is passed the rows of dropped tables.
 	Row func(t *txn.Tx, p region.Ptr) error
 	// Table is passed every table; its structures are the caller's to walk.
@@ -22,10 +25,13 @@ type Visitor struct {
 }
 
 // Check walks the catalog and says what is wrong with it. Nobody may change it
-// meanwhile.
+// meanwhile; see PauseSweeping.
 func (c *Catalog) Check(ctx context.Context, root region.Ptr, v Visitor) error {
 	if v.Object == nil {
 		v.Object = func(region.Ptr) error { return nil }
+	}
+	if v.Dropped == nil {
+		v.Dropped = v.Object
 	}
 	t := c.m.Begin()
 	defer t.Abort()
@@ -112,7 +118,7 @@ func (c *Catalog) checkDropped(ctx context.Context, t *txn.Tx, b []byte, v Visit
 			}
 			continue
 		}
-		err := c.Walk(ctx, s, v.Object, func(_ []byte, p region.Ptr) error {
+		err := c.walk(ctx, s, true, v.Dropped, func(_ []byte, p region.Ptr) error {
 			if !s.Rows || v.Row == nil {
 				return nil
 			}
@@ -136,8 +142,13 @@ func (c *Catalog) gone(t *txn.Tx, anchor region.Ptr) (bool, error) {
 
 // Walk checks one structure and visits its objects and entries.
 func (c *Catalog) Walk(ctx context.Context, s Storage, object func(region.Ptr) error, entry func(key []byte, row region.Ptr) error) error {
+	return c.walk(ctx, s, false, object, entry)
+}
+
+// walk is Walk; of a structure that was dropped it visits what is left.
+func (c *Catalog) walk(ctx context.Context, s Storage, dropped bool, object func(region.Ptr) error, entry func(key []byte, row region.Ptr) error) error {
 	if s.Access == AccessHash {
-		return c.Hash(s.Anchor).Check(ctx, hash.Visitor{Node: object, Pair: func(key, value []byte) error {
+		return c.Hash(s.Anchor).Check(ctx, hash.Visitor{Destroying: dropped, Node: object, Pair: func(key, value []byte) error {
 			p, err := region.DecodePtr(value)
 			if err != nil {
 				return err

@@ -146,11 +146,15 @@ func (c *Catalog) recover(ctx context.Context) error {
 
 // sweeper runs Sweep in the background whenever something was dropped.
 type sweeper struct {
-	wake   chan struct{}
-	turn   chan struct{} // held by the sweep that runs
-	done   sync.WaitGroup
-	stop   context.CancelFunc
-	active bool
+	wake chan struct{}
+	turn chan struct{} // held by the sweep that runs
+	done sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		stop   context.CancelFunc // nil: it does not run
+		closed bool
+	}
 }
 
 // sweepRetry is how long the sweeper rests after an error.
@@ -166,30 +170,60 @@ func (c *Catalog) Wake() {
 	}
 }
 
+// PauseSweeping stops the sweeper, in the middle of a structure if need be, so that
+// what is there can be walked. resume has it go on; it may not be called twice.
+func (c *Catalog) PauseSweeping() (resume func()) {
+	if !c.stopSweeper() {
+		return func() {}
+	}
+	return c.startSweeper
+}
+
 func (c *Catalog) startSweeper() {
+	c.sweeper.mu.Lock()
+	defer c.sweeper.mu.Unlock()
+	if c.sweeper.mu.closed {
+		return
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	c.sweeper.stop, c.sweeper.active = stop, true
-	c.sweeper.done.Go(func() {
-		for {
-			err := c.Sweep(ctx)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, txn.ErrClosed) {
-				timer := c.m.Clock().AfterFunc(sweepRetry, c.Wake)
-				defer timer.Stop()
-			}
-			select {
-			case <-c.sweeper.wake:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
+	c.sweeper.mu.stop = stop
+	c.sweeper.done.Go(func() { c.sweepUntil(ctx) })
 	c.Wake()
 }
 
-func (c *Catalog) stopSweeper() {
-	if c.sweeper.active {
-		c.sweeper.stop()
-		c.sweeper.done.Wait()
-		c.sweeper.active = false
+// sweepUntil sweeps whenever it is woken, until ctx is done.
+func (c *Catalog) sweepUntil(ctx context.Context) {
+	for {
+		err := c.Sweep(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, txn.ErrClosed) {
+			timer := c.m.Clock().AfterFunc(sweepRetry, c.Wake)
+			defer timer.Stop()
+		}
+		select {
+		case <-c.sweeper.wake:
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+// stopSweeper returns when the sweeper does not run, and reports whether it did.
+func (c *Catalog) stopSweeper() bool {
+	c.sweeper.mu.Lock()
+	defer c.sweeper.mu.Unlock()
+	if c.sweeper.mu.stop == nil {
+		return false
+	}
+	c.sweeper.mu.stop()
+	c.sweeper.done.Wait()
+	c.sweeper.mu.stop = nil
+	return true
+}
+
+// closeSweeper stops the sweeper for good.
+func (c *Catalog) closeSweeper() {
+	c.stopSweeper()
+	c.sweeper.mu.Lock()
+	c.sweeper.mu.closed = true
+	c.sweeper.mu.Unlock()
 }

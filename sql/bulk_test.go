@@ -197,7 +197,7 @@ func TestDroppedIsFreed(t *testing.T) {
 		t.Error(err)
 	}
 	used := 0
-	if err := in.e.Check(ctx, in.cluster.Root(), func(p region.Ptr) error { used++; return nil }); err != nil {
+	if err := in.e.Check(ctx, in.cluster.Root(), func(p region.Ptr) error { used++; return nil }, nil); err != nil {
 		t.Fatal(err)
 	}
 	if used > 20 {

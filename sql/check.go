@@ -14,14 +14,21 @@ import (
 // Check walks the catalog, every table, every row and every index, and returns
 // the first thing that is wrong: a structure that is not sound, a row that does
 // not decode, an index entry without its row or a row without its entry. object,
-// which may be nil, is passed every object that is in use but for the root. No
-// statement may run meanwhile.
-func (e *Engine) Check(ctx context.Context, root region.Ptr, object func(region.Ptr) error) error {
+// which may be nil, is passed every object that is in use but for the root; dropped,
+// which may be nil, those that were dropped and have not been freed yet. No statement
+// may run meanwhile, nor may the catalog free what is dropped (PauseSweeping).
+func (e *Engine) Check(ctx context.Context, root region.Ptr, object, dropped func(region.Ptr) error) error {
 	if object == nil {
 		object = func(region.Ptr) error { return nil }
 	}
+	if dropped == nil {
+		dropped = object
+	}
 	c := checker{e: e, ctx: e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), object: object}
-	return e.cat.Check(ctx, root, catalog.Visitor{Object: object, Row: c.row, Table: c.table})
+	return e.cat.Check(ctx, root, catalog.Visitor{
+		Object: object, Table: c.table,
+		Dropped: dropped, Row: func(t *txn.Tx, p region.Ptr) error { return eachObject(t, p, dropped) },
+	})
 }
 
 type checker struct {
@@ -30,12 +37,12 @@ type checker struct {
 	object func(region.Ptr) error
 }
 
-// row visits a row and what stands outside of it.
-func (c *checker) row(t *txn.Tx, p region.Ptr) error {
-	if err := c.object(p); err != nil {
+// eachObject visits a row and what stands outside of it.
+func eachObject(t *txn.Tx, p region.Ptr, object func(region.Ptr) error) error {
+	if err := object(p); err != nil {
 		return err
 	}
-	return eachSpill(t, p, func(ref []byte) error { return catalog.ChainLinks(t, ref, c.object) })
+	return eachSpill(t, p, func(ref []byte) error { return catalog.ChainLinks(t, ref, object) })
 }
 
 func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
@@ -78,7 +85,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	}
 	s := catalog.Storage{Access: tbl.Primary.Access, Anchor: tbl.Primary.Anchor}
 	err = c.e.cat.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
-		if err := c.row(t, p); err != nil {
+		if err := eachObject(t, p, c.object); err != nil {
 			return fmt.Errorf("row %x: %w", key, err)
 		}
 		return c.entries(t, info, compute, entries, key, p)

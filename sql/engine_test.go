@@ -182,7 +182,7 @@ func (in *instance) check() error {
 		}
 		used[p] = true
 		return nil
-	})
+	}, nil)
 }
 
 // Users and their grants are part of the catalog.

@@ -15,6 +15,9 @@ type Visitor struct {
 	// Node is called with each object that belongs to the table, once: anchor,
 	// headers, buckets, overflow blocks, pairs that are objects.
 	Node func(region.Ptr) error
+	// Destroying says that Destroy may have begun to take the table apart: then what
+	// is left is visited. Otherwise a table that it has begun with is corrupt.
+	Destroying bool
 }
 
 // Check walks the whole table and returns an error if anything is not as it must
@@ -54,7 +57,10 @@ func (c *checker) shard(s *shard, live int) error {
 	if err != nil {
 		return err
 	}
-	if h.state == doomed {
+	switch {
+	case h.state == doomed && c.v.Destroying:
+		return c.remains(s, h)
+	case h.state == doomed:
 		return fmt.Errorf("%w: shard %#x/%d is being destroyed", ErrCorrupt, h.prefix, h.born)
 	}
 	if err := c.v.Node(s.header); err != nil {

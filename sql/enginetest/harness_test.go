@@ -112,7 +112,7 @@ func (in *instance) check(t *testing.T) {
 		}
 		used[p] = true
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		t.Errorf("check: %v", err)
 	}
