@@ -311,7 +311,8 @@ func (d *demo) greet() {
 		fmt.Fprintf(out, "  machine %d   mariadb -h 127.0.0.1 -P %d -u root   (process %d)\n", i, m.port, m.process.Process.Pid)
 	}
 	fmt.Fprintf(out, "\nKill one, and go on at another:     kill -9 %d\n", d.m[0].process.Process.Pid)
-	fmt.Fprintf(out, "Stop one for longer than its lease:  kill -STOP %d; sleep 1; kill -CONT %[1]d\n", d.m[len(d.m)-1].process.Process.Pid)
+	last := d.m[len(d.m)-1].process.Process.Pid
+	fmt.Fprintf(out, "Stop one for longer than its lease:  kill -STOP %d; sleep 1; kill -CONT %d\n", last, last)
 	fmt.Fprintf(out, "See how they are:                    farmsql status --data %s\n", d.data)
 	if d.command.Restart > 0 {
 		fmt.Fprintf(out, "What is killed is started again after %v. Ctrl-C stops everything.\n\n", d.command.Restart)

@@ -72,6 +72,7 @@ var rules = []rule{
 	{"doc", checkDoc},
 	{"todo", checkTodo},
 	{"length", checkLength},
+	{"format", checkFormat},
 }
 
 // Check parses all Go files below the root of fsys and returns what violates a

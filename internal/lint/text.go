@@ -51,6 +51,26 @@ func checkTodo(_ string, files []*file, report func(*file, token.Pos, string)) {
 	}
 }
 
+// indexedVerb finds verbs that choose their argument by its number.
+var indexedVerb = regexp.MustCompile(`%[-+# 0-9.*]*\[[0-9]+\]`)
+
+// checkFormat demands that verbs take their arguments in order. A verb that says which
+// is easily wrong by one, no compiler notices, and an error that names the wrong file to
+// remove costs somebody his data. Tests may.
+func checkFormat(_ string, files []*file, report func(*file, token.Pos, string)) {
+	for _, f := range files {
+		if f.isTest {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && indexedVerb.MatchString(lit.Value) {
+				report(f, lit.Pos(), "format with the number of an argument: give the argument again")
+			}
+			return true
+		})
+	}
+}
+
 // checkLength counts a function from its first line to its last.
 func checkLength(_ string, files []*file, report func(*file, token.Pos, string)) {
 	eachFunction(files, func(f *file, fn *ast.FuncDecl, lines int) {
