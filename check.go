@@ -3,9 +3,12 @@ package farmsql
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -51,7 +54,8 @@ func count(n int, thing string) string {
 // leaks, orphans, overlaps, locks left behind, replicas that differ and index
 // entries without their rows. What was dropped and has not been freed yet is counted,
 // and nothing of it is freed meanwhile. Nothing may be written meanwhile. The error is
-// about the walk itself, not about what it found.
+// about the walk itself, not about what it found. What was opened with Config.Trust
+// and is sound counts from then on as a folder that was never in doubt.
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	for _, c := range db.catalogs {
 		defer c.PauseSweeping()()
@@ -76,7 +80,30 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	if unreached > 0 {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s not reached, for what leads to them is damaged: see above; leaks were not looked for", count(unreached, "object")))
 	}
-	return r, nil
+	if r.OK() {
+		err = db.instance.Believe()
+	}
+	return r, err
+}
+
+// Inspect looks at the memory of an instance that is no cluster and does not run,
+// before anything is opened: at the bytes of every object, of all machines. Errors are
+// farm.ErrTorn, with the places, and those of nvram.HoldFolder. A folder that is
+// missing is no error.
+func Inspect(ctx context.Context, o Offline) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	folders, err := filepath.Glob(filepath.Join(o.Data[0], machinePrefix+"*"))
+	if err != nil {
+		return ours(err)
+	}
+	for _, f := range folders {
+		if err := farm.Inspect(ctx, f, nvram.Options{Trust: o.Trust}); err != nil {
+			return ours(err)
+		}
+	}
+	return nil
 }
 
 // walk returns what catalog and indexes lead to, and whether that is all of it: from
@@ -99,7 +126,7 @@ func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, whole 
 			return nil, false, ctx.Err()
 		}
 		if err != nil {
-			r.Problems = append(r.Problems, err.Error())
+			r.Problems = append(r.Problems, tornBy(err).Error())
 			whole = false
 		}
 	}

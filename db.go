@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/sql"
 	"github.com/farmsql/farmsql/sql/wire"
@@ -51,10 +53,46 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 		return nil, fmt.Errorf("farmsql: %w", err)
 	}
 	db := &DB{cfg: cfg, instance: in}
-	if err := db.start(ctx); err != nil {
+	err = db.start(ctx)
+	if in.Doubt() != nil {
+		err = db.settleDoubt(ctx, err)
+	} else if !db.isLone() { // nobody else runs
+		err = tornBy(err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("farmsql: %w", errors.Join(err, db.Close()))
 	}
 	return db, nil
+}
+
+// settleDoubt checks what is to be trusted (Config.Trust), of which started says
+// whether a database could be made of it, and refuses it unless all is well.
+func (db *DB) settleDoubt(ctx context.Context, started error) error {
+	doubt := db.instance.Doubt()
+	if started == nil {
+		r, err := db.Check(ctx) // which believes what is sound
+		if err != nil {
+			return err
+		}
+		if r.OK() {
+			db.cfg.Logger.Warn("trusted, checked and found sound", "folder", db.cfg.Folder, "objects", r.Objects, "reason", doubt)
+			return nil
+		}
+		shown := r.Problems[:min(len(r.Problems), problemsShown)]
+		started = fmt.Errorf("%s: %s", count(len(r.Problems), "problem"), strings.Join(shown, "; "))
+	}
+	return fmt.Errorf("%w: it was to be trusted, and cannot be: %w; %w", farm.ErrTorn, tornBy(started), doubt)
+}
+
+// problemsShown bounds how many problems an error names.
+const problemsShown = 5
+
+// tornBy says what a conflict means where no transaction runs.
+func tornBy(err error) error {
+	if errors.Is(err, txn.ErrConflict) {
+		return fmt.Errorf("objects of different moments, or a lock that no transaction has: %w", err)
+	}
+	return err
 }
 
 // start builds catalog, engines and server on the machines, in this order.

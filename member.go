@@ -33,6 +33,9 @@ type instance interface {
 	Machines() int
 	Root() region.Ptr
 	Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error)
+	// Doubt and Believe are those of nvram.Folder, of all machines.
+	Doubt() error
+	Believe() error
 	Close() error
 }
 
@@ -61,6 +64,13 @@ func (l *lone) Root() region.Ptr         { return l.member.Root() }
 
 // Check implements instance. It would have to stop the others.
 func (l *lone) Check(iter.Seq[region.Ptr]) ([]farm.Fault, error) { return nil, ErrNotAlone }
+
+// Doubt implements instance. What can be known without the others was looked at before
+// the folder was opened.
+func (l *lone) Doubt() error { return nil }
+
+// Believe implements instance.
+func (l *lone) Believe() error { return nil }
 
 // Close implements instance.
 func (l *lone) Close() error {
@@ -121,18 +131,32 @@ func (c Config) savesOf(machine int) string {
 // what it had then.
 func (c Config) memoryOf(machine int) nvram.Options {
 	o := nvram.Options{Trust: c.Trust, Saves: c.savesOf(machine)}
+	remove := machineFolder(c.Folder, rdma.MachineID(machine))
 	if o.Saves != "" {
-		o.Remedy = fmt.Sprintf("if the others have a majority, remove %s and %s, and they fill this machine again; otherwise restore what farmsql save has saved of all of them",
-			machineFolder(c.Folder, rdma.MachineID(machine)), o.Saves)
+		remove += " and " + o.Saves
 	}
+	o.Remedy = fmt.Sprintf("if the others have a majority, remove %s, and they fill this machine again; otherwise restore what farmsql save has saved of all of them (farmsql restore)", remove)
 	return o
+}
+
+// openFolder opens the folder of a machine of a cluster, once what is to be trusted
+// has been looked at.
+func (c Config) openFolder(machine int) (*nvram.Folder, error) {
+	path, o := machineFolder(c.Folder, rdma.MachineID(machine)), c.memoryOf(machine)
+	if err := farm.InspectTrusted(path, o); err != nil {
+		return nil, err
+	}
+	return nvram.OpenFolder(path, o)
 }
 
 func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 	if l.store, err = cluster.Open(cfg.Cluster); err != nil {
 		return fmt.Errorf("--cluster: %w", err)
 	}
-	if l.folder, err = nvram.OpenFolder(machineFolder(cfg.Folder, rdma.MachineID(cfg.MachineID)), cfg.memoryOf(cfg.MachineID)); err != nil {
+	if l.folder, err = cfg.openFolder(cfg.MachineID); err != nil {
+		return err
+	}
+	if err := l.folder.Believe(); err != nil {
 		return err
 	}
 	nic, err := shm.Join(cfg.sharedFolder(), rdma.MachineID(cfg.MachineID))

@@ -52,7 +52,7 @@ func OpenStopped(ctx context.Context, o Offline, cfg Config) (*DB, error) {
 	}
 	db := &DB{cfg: cfg, instance: m}
 	if err := db.start(ctx); err != nil {
-		return nil, ours(errors.Join(err, db.Close()))
+		return nil, ours(errors.Join(tornBy(err), db.Close()))
 	}
 	return db, nil
 }
@@ -66,7 +66,7 @@ func (m *meeting) open(ctx context.Context, o Offline, cfg Config) (err error) {
 		return err
 	}
 	c := h.configuration
-	if err := errors.Join(h.checkRegions(), h.release()); err != nil {
+	if err := errors.Join(h.checkRegions(ctx), h.release()); err != nil {
 		return err
 	}
 	network := local.NewNetwork(local.Options{})
@@ -85,17 +85,32 @@ func (m *meeting) open(ctx context.Context, o Offline, cfg Config) (err error) {
 	if err := m.openMembers(ctx, c, cfg); err != nil {
 		return err
 	}
+	if c, err = farm.AwaitWhole(ctx, m.members); err != nil {
+		return err
+	}
+	if err := farm.Unowned(c, m.members); err != nil {
+		return err
+	}
 	for _, id := range c.Machines {
 		m.saves = append(m.saves, cfg.savesOf(int(id)))
 	}
 	return nil
 }
 
-// checkRegions looks whether every replica is a region, before anything is done:
-// a machine that finds a broken one leaves the others alone.
-func (h *heldInstance) checkRegions() error {
+// checkRegions looks whether every replica is a region, and whole, before anything is
+// done: a machine that finds a broken one leaves the others alone.
+func (h *heldInstance) checkRegions(ctx context.Context) error {
 	c := h.configuration
 	var errs []error
+	for i, id := range c.Machines {
+		needed := func(r region.ID) bool {
+			p, ok := c.Placement(r)
+			return ok && p.Has(id) && !slices.Contains(p.Filling, id)
+		}
+		if err := farm.InspectFolder(ctx, h.folders[i], needed); err != nil {
+			errs = append(errs, fmt.Errorf("machine %d: %w", id, err))
+		}
+	}
 	for _, p := range c.Regions {
 		for i, id := range c.Machines {
 			if !p.Has(id) || slices.Contains(p.Filling, id) {
@@ -109,18 +124,12 @@ func (h *heldInstance) checkRegions() error {
 	return errors.Join(errs...)
 }
 
+// checkRegion looks whether a replica is there; what it is has been looked at.
 func (h *heldInstance) checkRegion(f *nvram.Folder, id region.ID) error {
 	name := farm.RegionName(id)
 	names, err := f.Names()
 	if err == nil && !slices.Contains(names, name) {
 		err = fmt.Errorf("%w: there is no %s in %s", nvram.ErrGone, name, f.Path())
-	}
-	if err != nil {
-		return err
-	}
-	memory, err := f.Map(name, h.configuration.RegionBytes)
-	if err == nil {
-		_, err = region.Open(id, memory)
 	}
 	return err
 }
@@ -173,6 +182,25 @@ func (m *meeting) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
 	return farm.CheckMembers(c, m.members, reachable)
 }
 
+// Doubt implements instance.
+func (m *meeting) Doubt() error {
+	for _, f := range m.folders {
+		if err := f.Doubt(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Believe implements instance.
+func (m *meeting) Believe() error {
+	var errs []error
+	for _, f := range m.folders {
+		errs = append(errs, f.Believe())
+	}
+	return errors.Join(errs...)
+}
+
 // Close implements instance.
 func (m *meeting) Close() error {
 	var errs []error
@@ -185,7 +213,7 @@ func (m *meeting) Close() error {
 		errs = append(errs, nic.Close())
 	}
 	for i, f := range m.folders {
-		if len(m.saves) > 0 && m.saves[i] != "" { // what they have saved is older now
+		if len(m.saves) > 0 && m.saves[i] != "" && f.Doubt() == nil { // what they have saved is older now
 			errs = append(errs, f.Save(m.saves[i]))
 		}
 		errs = append(errs, f.Close())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -19,11 +20,34 @@ func machineFolder(folder string, machine int) string {
 
 // openFolder opens one machine's folder, or restores it from its newest save.
 func (c *Cluster) openFolder(machine int) (*nvram.Folder, error) {
-	o := nvram.Options{Trust: c.cfg.Trust}
+	o := nvram.Options{Trust: c.cfg.Trust, Remedy: c.remedy()}
 	if c.cfg.Saves != "" {
 		o.Saves = machineFolder(c.cfg.Saves, machine)
 	}
-	return nvram.OpenFolder(machineFolder(c.cfg.Folder, machine), o)
+	path := machineFolder(c.cfg.Folder, machine)
+	if err := InspectTrusted(path, o); err != nil {
+		return nil, err
+	}
+	return nvram.OpenFolder(path, o)
+}
+
+// remedy says what a person can do about a lost folder of a machine: the instance
+// goes back, or begins anew, as a whole.
+func (c *Cluster) remedy() string {
+	if c.cfg.Saves == "" {
+		return fmt.Sprintf("restore a save of farmsql save (farmsql restore); or, to begin anew, without any of it, remove %s", c.cfg.Folder)
+	}
+	anew := fmt.Sprintf("to begin anew, without any of it, remove %s and %s", c.cfg.Folder, c.cfg.Saves)
+	var used []string
+	for i := range c.cfg.Machines {
+		saves := machineFolder(c.cfg.Saves, i)
+		if save, err := nvram.NewestSave(saves); err != nil || save == "" {
+			return fmt.Sprintf("there is no save in %s; %s", saves, anew)
+		}
+		used = append(used, filepath.Join(saves, nvram.UsedFile))
+	}
+	return fmt.Sprintf("to go back to the newest save in %s, without what was committed after it, remove %s and %s; %s",
+		c.cfg.Saves, c.cfg.Folder, strings.Join(used, " and "), anew)
 }
 
 // restoreConfiguration brings the configuration back from the saves if it is

@@ -15,6 +15,9 @@ var (
 	// ErrLost says that the machine was started again after the folder's content
 	// went with a power cut or reboot: no save was complete.
 	ErrLost = errors.New("nvram: memory was lost")
+	// ErrCopy says that the folder is a copy that was made while the original was in
+	// use: its files are of different moments.
+	ErrCopy = errors.New("nvram: folder is a copy of one that was in use")
 	// ErrSize says that a memory exists with another size.
 	ErrSize = errors.New("nvram: memory has another size")
 	// ErrName says that a name cannot be a memory's, or that it is mapped already.

@@ -23,8 +23,10 @@ type Options struct {
 	// restores the newest save when the folder itself is gone, as on a tmpfs.
 	Saves string
 	// Trust opens a folder that OpenFolder would refuse as lost although it is
-	// there. It is for a person who knows that the machine was shut down in order
-	// after the process died, so that all of it reached the disk.
+	// there, or as a copy. It is for a person who knows that the machine was shut down
+	// in order after the process died, so that all of it reached the disk, or that no
+	// process had the folder when it was copied. The caller checks what is there, and
+	// says so: see Folder.Believe.
 	Trust bool
 	// Remedy, if not empty, is what an error about a lost folder tells a person to
 	// do, in place of going back to a save.
@@ -36,14 +38,16 @@ type Options struct {
 // Folder is one machine's NVRAM folder: a directory with a file for each memory.
 // Its methods are safe for concurrent use.
 type Folder struct {
-	path string
-	boot string
-	lock *os.File
-	held bool // by HoldFolder
+	path  string
+	boot  string
+	lock  *os.File
+	place place
+	held  bool // by HoldFolder
 
 	mu struct {
 		sync.Mutex
 		mapped map[string]*Memory // nil once closed
+		doubt  error              // why the folder would be refused if it were not trusted
 	}
 }
 
@@ -59,8 +63,8 @@ type mapped struct {
 // Errors are ErrInUse, ErrUnwritable, ErrFormat, and ErrLost: the folder was not
 // closed, and the machine has been started again since, so that what had not
 // reached the device is missing and nothing tells what that was; or, with
-// Options.Saves, the folder is gone and was used after the newest save. Nothing
-// is changed then.
+// Options.Saves, the folder is gone and was used after the newest save; and ErrCopy.
+// Nothing is changed then.
 func OpenFolder(path string, o Options) (*Folder, error) {
 	boot, err := o.boot()
 	if err != nil {
@@ -75,7 +79,10 @@ func OpenFolder(path string, o Options) (*Folder, error) {
 	}
 	f := &Folder{path: path, boot: boot, lock: lock}
 	f.mu.mapped = map[string]*Memory{}
-	if err := f.enter(o); err != nil {
+	if f.place, err = placeOf(lock); err == nil {
+		err = f.enter(o)
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return f, nil
@@ -102,6 +109,9 @@ func HoldFolder(path string, o Options) (*Folder, error) {
 		err = isFolder(path, ok)
 	}
 	f := &Folder{path: path, boot: boot, lock: lock, held: true}
+	if err == nil {
+		f.place, err = placeOf(lock)
+	}
 	if err == nil {
 		err = f.judge(m, o)
 	}
@@ -160,8 +170,8 @@ func (f *Folder) enter(o Options) error {
 	}
 	// What a restore that was killed had prepared is of no use.
 	err = os.RemoveAll(filepath.Join(f.path, stagingName))
-	if err == nil {
-		err = writeManifest(f.path, manifest{stateOpen, f.boot})
+	if err == nil && f.mu.doubt == nil { // otherwise what is written stays true until Believe
+		err = f.markOpen()
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
@@ -169,15 +179,55 @@ func (f *Folder) enter(o Options) error {
 	return o.markUsed()
 }
 
-// judge says whether the memory of an existing folder is whole.
+func (f *Folder) markOpen() error {
+	return writeManifest(f.path, manifest{stateOpen, f.boot, f.place})
+}
+
+// judge says whether the memory of an existing folder is whole, or, of one that is
+// to be trusted, notes why it might not be.
 func (f *Folder) judge(m manifest, o Options) error {
-	switch {
-	case m.state == stateRestoring:
+	if m.state == stateRestoring {
 		return fmt.Errorf("%w: restoring %s was interrupted; restore it again", ErrLost, f.path)
-	case m.state == stateOpen && m.boot != f.boot && !o.Trust:
-		return fmt.Errorf("%w: %s was not closed before the machine stopped, so that what had not reached the disk is gone; "+
-			"if the machine was shut down in order, the folder can be trusted; otherwise: %s", ErrLost, f.path, o.remedy(f.path))
 	}
+	if m.state != stateOpen {
+		return nil
+	}
+	var err error
+	switch {
+	case m.place.isAnother(f.place, m.boot == f.boot):
+		err = fmt.Errorf("%w: %s was copied while a process used the original, or after that was killed; stop the original and copy it then, "+
+			"or use farmsql save and farmsql restore; if no process ran when it was copied, the folder can be trusted (--trust), which checks it first",
+			ErrCopy, f.path)
+	case m.boot != f.boot:
+		err = fmt.Errorf("%w: %s was not closed before the machine stopped, so that what had not reached the disk is gone; "+
+			"if the machine was shut down in order, the folder can be trusted (--trust), which checks it first; otherwise: %s", ErrLost, f.path, o.remedy(f.path))
+	}
+	if o.Trust {
+		f.mu.doubt, err = err, nil
+	}
+	return err
+}
+
+// Doubt returns the error with which the folder would have been refused if it were not
+// trusted, until Believe; nil if there is none.
+func (f *Folder) Doubt() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.doubt
+}
+
+// Believe says that the memory of a trusted folder has been checked, and is sound. A
+// folder that is left before that is refused again the next time, as it was.
+func (f *Folder) Believe() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.doubt == nil || f.held {
+		return nil
+	}
+	if err := f.markOpen(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	f.mu.doubt = nil
 	return nil
 }
 
@@ -220,11 +270,11 @@ func (o Options) remedy(path string) string {
 		return o.Remedy
 	}
 	if save, _, err := o.newest(); err == nil && save != "" {
-		return fmt.Sprintf("to go back to the save %s, without what was committed after it, remove %s and %s; to begin anew, remove %[2]s and %s",
-			save, path, filepath.Join(o.Saves, usedName), o.Saves)
+		return fmt.Sprintf("to go back to the save %s, without what was committed after it, remove %s and %s; to begin anew, without any of it, remove %s and %s",
+			save, path, filepath.Join(o.Saves, usedName), path, o.Saves)
 	}
 	if o.Saves != "" {
-		return fmt.Sprintf("there is no save in %s; to begin anew, remove %s and that", o.Saves, path)
+		return fmt.Sprintf("there is no save in %s; to begin anew, without any of it, remove %s and %s", o.Saves, path, o.Saves)
 	}
 	return fmt.Sprintf("restore a save (farmsql restore), or, to begin anew, remove %s", path)
 }
@@ -374,8 +424,8 @@ func (f *Folder) leave(clean bool) error {
 		errs = append(errs, m.release())
 	}
 	f.mu.mapped = nil
-	if clean && !f.held && errors.Join(errs...) == nil {
-		errs = append(errs, syncDir(f.path), writeManifest(f.path, manifest{stateClean, f.boot}))
+	if clean && !f.held && f.mu.doubt == nil && errors.Join(errs...) == nil {
+		errs = append(errs, syncDir(f.path), writeManifest(f.path, manifest{state: stateClean, boot: f.boot}))
 	}
 	return errors.Join(append(errs, f.lock.Close())...)
 }

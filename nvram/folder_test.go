@@ -242,7 +242,7 @@ func TestUntouchedMemoryHasNoStorage(t *testing.T) {
 }
 
 func FuzzDecodeManifest(f *testing.F) {
-	f.Add(manifest{stateClean, "boot"}.encode())
+	f.Add(manifest{state: stateClean, boot: "boot"}.encode())
 	f.Add([]byte("farmsql nvram folder\nformat 1\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeManifest(b)

@@ -25,7 +25,7 @@ type state string
 
 const (
 	// stateOpen: in use, or its process was killed. The memory is good as long
-	// as the machine has not been started again.
+	// as the machine has not been started again, and nowhere but in its place.
 	stateOpen state = "open"
 	// stateClean: closed, and everything has reached the device.
 	stateClean state = "clean"
@@ -37,10 +37,17 @@ const (
 type manifest struct {
 	state state
 	boot  string // id of the boot the state was written under
+	// place is where the folder is in use; see stateOpen. Versions that do not know it
+	// ignore it.
+	place place
 }
 
 func (m manifest) encode() []byte {
-	return fmt.Appendf(nil, "%s\nformat %d\nstate %s\nboot %s\n", manifestHead, FormatVersion, m.state, m.boot)
+	b := fmt.Appendf(nil, "%s\nformat %d\nstate %s\nboot %s\n", manifestHead, FormatVersion, m.state, m.boot)
+	if m.place != "" {
+		b = fmt.Appendf(b, "lock %s\n", m.place)
+	}
+	return b
 }
 
 func decodeManifest(b []byte) (manifest, error) {
@@ -60,7 +67,7 @@ func decodeManifest(b []byte) (manifest, error) {
 	if format > FormatVersion {
 		return manifest{}, fmt.Errorf("%w: format %d was written by a newer farmsql; this one knows %d", ErrFormat, format, FormatVersion)
 	}
-	m := manifest{state(fields["state"]), fields["boot"]}
+	m := manifest{state(fields["state"]), fields["boot"], place(fields["lock"])}
 	if m.state != stateOpen && m.state != stateClean && m.state != stateRestoring || m.boot == "" {
 		return manifest{}, fmt.Errorf("%w: manifest is damaged", ErrFormat)
 	}

@@ -149,7 +149,7 @@ func (r *Restoration) Replace() error {
 }
 
 func (r *Restoration) replace() error {
-	if err := writeManifest(r.path, manifest{stateRestoring, r.boot}); err != nil {
+	if err := writeManifest(r.path, manifest{state: stateRestoring, boot: r.boot}); err != nil {
 		return err
 	}
 	names, err := memoryNames(r.path)
@@ -171,7 +171,7 @@ func (r *Restoration) replace() error {
 
 // Finish makes the folder count as one that was closed, and lets go of it.
 func (r *Restoration) Finish() error {
-	err := writeManifest(r.path, manifest{stateClean, r.boot})
+	err := writeManifest(r.path, manifest{state: stateClean, boot: r.boot})
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}

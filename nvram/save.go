@@ -25,10 +25,13 @@ const (
 // in parallel, past the page cache where the file system allows. Nobody may
 // store to it meanwhile. The save counts, as the newest, once Save has returned
 // nil; a crash or an error before leaves what was there. Memory that was never
-// touched is neither read nor written.
+// touched is neither read nor written. What is in doubt (Doubt) is not saved.
 func (f *Folder) Save(dir string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.mu.doubt != nil {
+		return f.mu.doubt
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}

@@ -53,6 +53,18 @@ func newestSave(dir string) (uint64, error) {
 	return numbers[len(numbers)-1], nil
 }
 
+// NewestSave returns the path of the newest complete save in dir, empty if there is
+// none.
+func NewestSave(dir string) (string, error) {
+	path, _, err := Options{Saves: dir}.newest()
+	return path, err
+}
+
+// UsedFile is the file in a directory of saves that says that a folder has been in use
+// since the newest of them: without it OpenFolder restores that save if the folder is
+// gone.
+const UsedFile = usedName
+
 // newest returns the path of the newest complete save, empty if there is none,
 // and whether a folder has been in use since.
 func (o Options) newest() (path string, used bool, err error) {

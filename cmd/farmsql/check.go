@@ -72,5 +72,8 @@ func (c *checkCommand) open(ctx context.Context, std streams) (*farmsql.DB, erro
 	} else if !exists && len(machineFolders(cfg.Folder)) == 0 { // Open would create one
 		return nil, fmt.Errorf("nothing to check: no database in %s", cfg.Folder)
 	}
-	return farmsql.Open(cfg)
+	if err := farmsql.Inspect(ctx, farmsql.Offline{Data: c.Data, Trust: c.Trust}); err != nil {
+		return nil, err
+	}
+	return farmsql.OpenContext(ctx, cfg)
 }

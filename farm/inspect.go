@@ -1,0 +1,156 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/region"
+)
+
+// ErrTorn means that memory holds what no machine leaves behind, however it ends: it
+// was copied while it was in use, or a power cut has taken part of it.
+var ErrTorn = errors.New("farm: memory is torn")
+
+// tornShown bounds how many faults an error names.
+const tornShown = 5
+
+// InspectTrusted is Inspect of a folder that would be refused if it were not trusted.
+func InspectTrusted(path string, o nvram.Options) error {
+	if !o.Trust {
+		return nil
+	}
+	return inspect(context.Background(), path, o, func(f *nvram.Folder) bool { return f.Doubt() != nil })
+}
+
+// Inspect looks at the memory in a machine's folder, and returns ErrTorn, with the
+// places, if it cannot be relied on. Nobody may have the folder, and nothing in it is
+// changed. Errors are those of nvram.HoldFolder, too, and no folder is none.
+func Inspect(ctx context.Context, path string, o nvram.Options) error {
+	return inspect(ctx, path, o, func(*nvram.Folder) bool { return true })
+}
+
+func inspect(ctx context.Context, path string, o nvram.Options, wanted func(*nvram.Folder) bool) error {
+	f, err := nvram.HoldFolder(path, o)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if wanted(f) {
+		err = InspectFolder(ctx, f, nil)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// InspectFolder looks at every region in a folder that is held, and returns ErrTorn
+// with the places of what is wrong. It reads all objects. Those of which needed, if
+// it is not nil, says so have to be regions; others may have been cut short as they
+// were made.
+func InspectFolder(ctx context.Context, f *nvram.Folder, needed func(region.ID) bool) error {
+	names, err := f.Names()
+	if err != nil {
+		return err
+	}
+	var torn []string
+	for _, name := range names {
+		var id region.ID
+		if !strings.HasPrefix(name, regionPrefix) {
+			continue
+		}
+		if _, err := fmt.Sscanf(name, regionPrefix+"%d", &id); err != nil {
+			continue
+		}
+		found, err := inspectRegion(ctx, f, id, needed != nil && needed(id))
+		if err != nil {
+			return err
+		}
+		torn = append(torn, found...)
+	}
+	if len(torn) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(torn) - tornShown; n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Errorf("%w: %s: %s%s; restore a save, or have other machines fill this one: what is here cannot be relied on",
+		ErrTorn, f.Path(), strings.Join(torn[:min(len(torn), tornShown)], "; "), more)
+}
+
+// inspectRegion returns what is wrong with the region of a machine's folder.
+func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded bool) (torn []string, err error) {
+	size, err := f.MemorySize(regionName(id))
+	if err != nil || size == 0 && !isNeeded {
+		return nil, err
+	}
+	if size < region.MinSize {
+		return []string{fmt.Sprintf("region %d: has %d bytes", id, size)}, nil
+	}
+	m, err := f.Map(regionName(id), size)
+	if err != nil {
+		return nil, err
+	}
+	if !region.Formatted(m) && !isNeeded {
+		return nil, nil
+	}
+	r, err := region.Open(id, m)
+	if err != nil {
+		return []string{fmt.Sprintf("region %d: %v", id, err)}, nil
+	}
+	faults, err := r.Sound(ctx)
+	for _, x := range faults {
+		torn = append(torn, fmt.Sprintf("region %d: %v", id, x))
+	}
+	return torn, err
+}
+
+// Unowned returns ErrTorn, with the places, if an object is locked at its primary. All
+// transactions are recovered and all backups filled (AwaitWhole), and none runs, so that
+// nobody owns the lock and nobody will ever give it back.
+func Unowned(c *cluster.Configuration, members []*Member) error {
+	var locked []string
+	for _, m := range members {
+		for _, p := range c.Regions {
+			if p.Primary != m.id {
+				continue
+			}
+			for o, h := range m.replica(p.Region).Objects {
+				if h.Locked() && len(locked) < tornShown {
+					locked = append(locked, fmt.Sprintf("machine %d, region %d: %v: %v", m.id, p.Region, o, h))
+				}
+			}
+		}
+	}
+	if len(locked) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: locked, and no transaction has the lock: %s", ErrTorn, strings.Join(locked, "; "))
+}
+
+// Doubt returns why the folder of a machine would have been refused if it were not
+// trusted, until Believe; nil if there is no reason.
+func (c *Cluster) Doubt() error {
+	for _, m := range c.machines {
+		if f, ok := m.memory.(*nvram.Folder); ok && f.Doubt() != nil {
+			return f.Doubt()
+		}
+	}
+	return nil
+}
+
+// Believe says that all that is there has been checked, and is sound.
+func (c *Cluster) Believe() error {
+	var errs []error
+	for _, m := range c.machines {
+		if f, ok := m.memory.(*nvram.Folder); ok {
+			errs = append(errs, f.Believe())
+		}
+	}
+	return errors.Join(errs...)
+}

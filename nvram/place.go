@@ -1,0 +1,44 @@
+package nvram
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A place names the folder that a manifest was written in, for as long as it is in
+// use: copies of the folder have the same manifest, and are other places. It is the
+// inode of the folder's lock, which renaming, another mount and a restart keep and no
+// copy has, and when that inode came into being, because file systems use inodes
+// again. Where they do not say when, it is the device and the inode.
+//
+//	lock 131083 1764000000.123456789
+//	lock 131083 on 2049
+//
+// Empty: not known, as in folders of versions that did not write it.
+type place string
+
+// bornMark stands in places that say when the inode came into being; those hold
+// beyond a restart of the machine, after which devices may have other numbers.
+const bornMark = "."
+
+// placeOf returns the place of the folder whose lock is open.
+func placeOf(lock *os.File) (place, error) {
+	var s unix.Statx_t
+	err := unix.Statx(int(lock.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &s)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnwritable, &os.PathError{Op: "statx", Path: lock.Name(), Err: err})
+	}
+	if s.Mask&unix.STATX_BTIME == 0 {
+		return place(fmt.Sprintf("%d on %d", s.Ino, unix.Mkdev(s.Dev_major, s.Dev_minor))), nil
+	}
+	return place(fmt.Sprintf("%d %d%s%09d", s.Ino, s.Btime.Sec, bornMark, s.Btime.Nsec)), nil
+}
+
+// isAnother reports whether a folder that was in use at p is a copy if it is at q
+// now. sameBoot says that the machine has not been started again since.
+func (p place) isAnother(q place, sameBoot bool) bool {
+	return p != "" && p != q && (sameBoot || strings.Contains(string(p), bornMark))
+}
