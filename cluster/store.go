@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/farmsql/farmsql/nvram"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,7 +74,10 @@ func (s *FileStore) CompareAndSwap(old uint64, next *Configuration) error {
 	if err := json.Indent(&b, next.Encode(), "", "\t"); err != nil {
 		return fmt.Errorf("cluster: encode the configuration: %w", err)
 	}
-	return replaceFile(s.path, b.Bytes())
+	if err := nvram.ReplaceFile(s.path, ".new", b.Bytes()); err != nil {
+		return fmt.Errorf("cluster: write the configuration: %w", err)
+	}
+	return nil
 }
 
 // Close implements Store.
@@ -96,36 +100,6 @@ func lockFolder(path string) (unlock func(), err error) {
 			return nil, err
 		}
 	}
-}
-
-// replaceFile makes b the content of the file at path: a crash leaves either
-// the old content or the new.
-func replaceFile(path string, b []byte) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return fmt.Errorf("cluster: write the configuration: %w", err)
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err == nil {
-		err = syncFolder(filepath.Dir(path))
-	}
-	if err != nil {
-		return fmt.Errorf("cluster: write the configuration: %w", err)
-	}
-	return nil
-}
-
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // A MemoryStore keeps the configuration of an instance that does not outlive

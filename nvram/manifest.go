@@ -1,7 +1,6 @@
 package nvram
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,24 +92,7 @@ func readManifest(path string) (m manifest, ok bool, err error) {
 
 // writeManifest makes m the manifest of the folder at path, durably.
 func writeManifest(path string, m manifest) error {
-	return writeFile(filepath.Join(path, manifestName), m.encode())
-}
-
-// writeFile replaces the file at path, all or nothing, durably.
-func writeFile(path string, b []byte) error {
-	next := path + ".next"
-	f, err := os.Create(next)
-	if err != nil {
-		return err
-	}
-	_, err = bytes.NewReader(b).WriteTo(f)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return ReplaceFile(filepath.Join(path, manifestName), ".next", m.encode())
 }
 
 // syncDir makes the entries of a directory durable.

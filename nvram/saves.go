@@ -104,7 +104,7 @@ func (o Options) markUsed() error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(o.Saves, usedName), fmt.Appendln(nil, n)); err != nil {
+	if err := ReplaceFile(filepath.Join(o.Saves, usedName), ".next", fmt.Appendln(nil, n)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	return nil

@@ -1,0 +1,53 @@
+package nvram
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// spareBytes is room for what a file that is replaced may grow by from one time to the
+// next, as numbers in it get more digits.
+const spareBytes = 4096
+
+// ReplaceFile makes b the content of the file at path, durably: a crash leaves either
+// the old content or the new. It writes to a spare file next to it, whose name has a
+// suffix, and exchanges the two. The spare stays, with its storage, so that a file that
+// was there before can be replaced where the file system is full: who is killed must be
+// able to start again on what he has.
+func ReplaceFile(path, suffix string, b []byte) error {
+	spare := path + suffix
+	if err := writeFile(spare, b); err != nil {
+		return err
+	}
+	err := unix.Renameat2(unix.AT_FDCWD, spare, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		// The first time, or a file system that cannot exchange.
+		if err = os.Rename(spare, path); err == nil {
+			_ = writeFile(spare, b) // where there is no room, the file is replaced all the same
+		}
+	}
+	if err != nil {
+		return &os.LinkError{Op: "replace", Old: spare, New: path, Err: err}
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// writeFile makes b the content of the file at path, durably, but not all or nothing. It
+// gives up no storage of the file before it has it again, and leaves it some more.
+func writeFile(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(b)))
+	}
+	if err == nil { // without it, as on a file system that knows no such thing
+		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(b)+spareBytes))
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
