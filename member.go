@@ -159,6 +159,11 @@ func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 	if err := l.folder.Believe(); err != nil {
 		return err
 	}
+	if cfg.SharedFolder == "" { // what killed machines of other clusters have left
+		if err := shm.Sweep(fmt.Sprintf("%s/farmsql-%d-*", meetingPlace, os.Getuid())); err != nil {
+			cfg.Logger.Warn("folders that nobody uses are left", "error", err)
+		}
+	}
 	nic, err := shm.Join(cfg.sharedFolder(), rdma.MachineID(cfg.MachineID))
 	if err != nil {
 		return err
@@ -250,13 +255,16 @@ func (c Config) domain() int {
 	return c.FailureDomain
 }
 
+// meetingPlace is where the machines of one host have their folders.
+const meetingPlace = "/dev/shm"
+
 // sharedFolder is where the machines of one host meet: one folder for each
 // cluster, on a tmpfs.
 func (c Config) sharedFolder() string {
 	if c.SharedFolder != "" {
 		return c.SharedFolder
 	}
-	return filepath.Join("/dev/shm", fmt.Sprintf("farmsql-%d-%x", os.Getuid(), c.clusterHash()))
+	return filepath.Join(meetingPlace, fmt.Sprintf("farmsql-%d-%x", os.Getuid(), c.clusterHash()))
 }
 
 // clusterHash names the cluster among those of this host.

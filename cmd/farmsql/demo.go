@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/rdma/shm"
 )
 
 type demoCommand struct {
@@ -117,6 +118,9 @@ type demoEvent struct {
 func (d *demo) prepare() (err error) {
 	shared := ""
 	if d.data == "" {
+		if err := shm.Sweep(filepath.Join(meetingPlace, "farmsql-demo-*")); err != nil { // of demos that were killed
+			fmt.Fprintf(d.std.err, "folders that nobody uses are left: %v\n", err)
+		}
 		if d.data, err = os.MkdirTemp("", "farmsql-demo-"); err != nil {
 			return fmt.Errorf("no temporary folder: %w", err)
 		}

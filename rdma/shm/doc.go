@@ -51,8 +51,9 @@
 // once the next life's Join has returned: it marks the former state dead itself,
 // and waits as above. So a machine joins first and looks at its memory then.
 //
-// The files of a dead machine stay; operations to it fail with ErrBroken until
-// its next life. A stopped process (SIGSTOP) is alive: its memory is served, it
+// The files of a dead machine stay as long as others live; operations to it fail with
+// ErrBroken until its next life. The folder goes with the last machine that leaves; what
+// machines leave that are all killed, Sweep removes. A stopped process (SIGSTOP) is alive: its memory is served, it
 // just does not answer. If it was stopped in the middle of an operation, which
 // takes nanoseconds, then Deregister and Close of others wait for it to go on, and
 // Join fails with ErrStuck after a while.

@@ -24,23 +24,41 @@ type folder struct {
 	dir  *os.File // by which sockets are found
 }
 
-// openFolder opens the folder, or makes one.
-func openFolder(path string) (*folder, error) {
-	path, err := filepath.Abs(path)
-	if err == nil {
-		err = os.MkdirAll(path, 0o700)
-	}
+// openFolder opens the folder, or makes one, and keeps others from removing it until
+// settled is called: by then this process has the lock of a machine.
+func openFolder(path string) (f *folder, settled func(), err error) {
+	path, err = filepath.Abs(path)
 	if err != nil {
-		return nil, fmt.Errorf("shm: %w", err)
+		return nil, nil, fmt.Errorf("shm: %w", err)
 	}
-	if err := checkFormat(path); err != nil {
-		return nil, err
+	for {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, nil, fmt.Errorf("shm: %w", err)
+		}
+		dir, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // somebody has removed it
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("shm: %w", err)
+		}
+		guard, isThere, err := holdFolder(path, unix.LOCK_EX)
+		if err == nil && isThere && !isSame(dir, path) {
+			isThere, err = false, guard.Close()
+		}
+		if err == nil && !isThere {
+			if err = dir.Close(); err == nil {
+				continue
+			}
+		}
+		if err == nil {
+			if err = checkFormat(path); err == nil {
+				return &folder{path, dir}, func() { _ = guard.Close() }, nil
+			}
+			err = errors.Join(err, guard.Close())
+		}
+		return nil, nil, errors.Join(err, dir.Close())
 	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("shm: %w", err)
-	}
-	return &folder{path, dir}, nil
 }
 
 // checkFormat reads the folder's format, and writes it if it is new. Several

@@ -18,8 +18,9 @@ func TestFolderIsMadeByManyAtOnce(t *testing.T) {
 		for i := range machines {
 			all.Go(func() {
 				begin.Wait()
-				f, err := openFolder(path)
+				f, settled, err := openFolder(path)
 				if errs[i] = err; err == nil {
+					settled()
 					errs[i] = f.dir.Close()
 				}
 			})

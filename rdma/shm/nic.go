@@ -64,13 +64,14 @@ type registered struct {
 func Join(path string, m rdma.MachineID) (*NIC, error) { return join(path, m, stuckAfter) }
 
 func join(path string, m rdma.MachineID, patience time.Duration) (*NIC, error) {
-	f, err := openFolder(path)
+	f, settled, err := openFolder(path)
 	if err != nil {
 		return nil, err
 	}
 	lock, err := f.lock(m)
+	settled()
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, f.dir.Close())
 	}
 	nic := &NIC{folder: f, machine: m, lock: lock}
 	nic.mu.memories = make(map[rdma.Key]registered)
@@ -342,8 +343,8 @@ func (nic *NIC) Close() error {
 	return nic.leave()
 }
 
-// leave closes what is open and takes the machine's files away, but for the lock's:
-// somebody may be waiting for it.
+// leave closes what is open and takes the machine's files away, and the folder with the
+// last machine.
 func (nic *NIC) leave() error {
 	var errs []error
 	if nic.door != nil {
@@ -371,5 +372,7 @@ func (nic *NIC) leave() error {
 	for _, kind := range kinds {
 		errs = append(errs, os.RemoveAll(nic.file(kind)))
 	}
-	return errors.Join(append(errs, nic.lock.Close())...)
+	errs = append(errs, nic.lock.Close())
+	_, err := removeUnused(nic.folder.path)
+	return errors.Join(append(errs, err)...)
 }

@@ -1,0 +1,110 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"golang.org/x/sys/unix"
+)
+
+// A folder is removed when no process is a machine in it: by the last that leaves, or, if
+// that was killed, by Sweep. Who joins holds the folder's own lock (flock) from the moment
+// that he looks for it until he has the lock of a machine, and who removes it does so
+// under that lock, after he has found those of all machines free. A joiner that waited for
+// it finds that the folder has gone, and makes another.
+
+// ours are the names that this package makes in a folder. One that holds anything else is
+// not removed.
+var ours = regexp.MustCompile(`^(` + formatName + `(\..*)?|machine-[0-9]+\.(lock|state.*|alive|datagram))$`)
+
+// holdFolder locks a folder until the file that it returns is closed. It is false if there
+// is none, or, with LOCK_NB, if somebody else has it.
+func holdFolder(path string, how int) (held *os.File, ok bool, err error) {
+	dir, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("shm: %w", err)
+	}
+	for {
+		err = unix.Flock(int(dir.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	switch {
+	case err == nil && isSame(dir, path):
+		return dir, true, nil
+	case err == nil || errors.Is(err, unix.EWOULDBLOCK):
+		return nil, false, dir.Close()
+	}
+	return nil, false, errors.Join(fmt.Errorf("shm: lock %s: %w", path, err), dir.Close())
+}
+
+// isSame says whether a folder that is open is the one at path, which may have been
+// removed meanwhile.
+func isSame(dir *os.File, path string) bool {
+	open, err := dir.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(open, now)
+}
+
+// removeUnused removes the folder at path if it is one of this package, or empty, and no
+// living process is a machine in it. It reports whether it did.
+func removeUnused(path string) (bool, error) {
+	held, ok, err := holdFolder(path, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil || !ok {
+		return false, err
+	}
+	defer held.Close() // read only
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false, fmt.Errorf("shm: %w", err)
+	}
+	for _, e := range entries {
+		if !ours.MatchString(e.Name()) || filepath.Ext(e.Name()) == ".lock" && !isFree(filepath.Join(path, e.Name())) {
+			return false, nil
+		}
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.Remove(filepath.Join(path, e.Name())))
+	}
+	if err := errors.Join(append(errs, os.Remove(path))...); err != nil {
+		return false, fmt.Errorf("shm: remove a folder that nobody uses: %w", err)
+	}
+	return true, nil
+}
+
+// isFree says whether nobody has the lock of a machine.
+func isFree(lock string) bool {
+	f, err := os.Open(lock)
+	if err != nil {
+		return false
+	}
+	defer f.Close() // and with it the lock
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+// Sweep removes the folders that a pattern of filepath.Glob matches, of which it is
+// certain that nobody uses them: what machines that were killed have left. Those of other
+// users and what is none of this package's stay.
+func Sweep(pattern string) error {
+	paths, err := filepath.Glob(pattern)
+	errs := []error{err}
+	for _, path := range paths {
+		var s unix.Stat_t
+		if unix.Lstat(path, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFDIR && int(s.Uid) == os.Getuid() {
+			_, err := removeUnused(path)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
