@@ -85,6 +85,11 @@ type Member struct {
 	// identity says whose memory this is, cluster of which instance; 0: of none.
 	identity *nvram.Memory
 	cluster  uint64
+	// reserve guards for how many logs there is a reserve; see keepRoom.
+	reserve struct {
+		sync.Mutex
+		logs int
+	}
 
 	ctx    context.Context // ends with the machine
 	cancel context.CancelFunc
@@ -387,7 +392,7 @@ func (m *Member) recall() error {
 	if err := m.txn.Recall(logs, parked, settled); err != nil {
 		return fmt.Errorf("farm: machine %d: %w", m.id, err)
 	}
-	return nil
+	return m.makeRoom(logs)
 }
 
 // isOldLog says whether a memory is a log that an earlier life has had.

@@ -62,6 +62,7 @@ func (m *Member) settled(c *cluster.Configuration) {
 	if err != nil {
 		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
 	}
+	m.keepRoom()
 	m.settledFor.Store(uint32(c.ID))
 	if len(unavailable) == 0 {
 		m.log.Info("transactions recovered", "machine", m.id, "configuration", c.ID)

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -152,4 +154,13 @@ func (m *Memory) Reserve(off, n uint64) error {
 		return nil
 	}
 	return m.file.reserve(int64(off), int64(n))
+}
+
+// Discard gives back the storage of the whole pages among n bytes at off, both multiples
+// of 8, which are zero then. What cannot be given back stays as it is.
+func (m *Memory) Discard(off, n uint64) {
+	begin, end := (off+pageBytes-1)&^(pageBytes-1), (off+n)&^(pageBytes-1)
+	if m.file != nil && !memoryOnHeap && begin < end {
+		_ = unix.Fallocate(int(m.file.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(begin), int64(end-begin))
+	}
 }

@@ -203,6 +203,29 @@ func (r *Receiver) Next() uint64 { return r.next.pos }
 // Bytes returns how much space the records of the ring can take together.
 func (r *Receiver) Bytes() uint64 { return r.bytes - frameBytes }
 
+// Spare passes the parts of the ring's memory, n bytes at off, that no record is in and
+// that Poll does not look at: those that a sender writes to next, in a ring that still
+// has one. What they hold is of no account.
+func (r *Receiver) Spare(part func(off, n uint64)) error {
+	s, err := r.State()
+	if err != nil {
+		return err
+	}
+	data := r.base + controlBytes
+	used := s.Tail - r.head + frameBytes
+	if used >= r.bytes {
+		return nil
+	}
+	begin := r.wrap(s.Tail%r.bytes + frameBytes)
+	n := r.bytes - used
+	first := min(n, r.bytes-begin)
+	part(data+begin, first)
+	if n > first {
+		part(data, n-first)
+	}
+	return nil
+}
+
 // Rewind makes Poll begin at the head again.
 func (r *Receiver) Rewind() { r.next = r.cursor(r.head, r.head%r.bytes) }
 

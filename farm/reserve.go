@@ -1,0 +1,91 @@
+package farm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A life of a machine has logs of its own, next to those of the life before, until the
+// transactions of that are recovered. A machine whose file system is full must be able to
+// start again nevertheless. So the former logs give back what no record is in, which is
+// nearly all of them, and for the rest there is a reserve, which is given back before the
+// new logs are made and taken again once the former ones are gone.
+
+const (
+	reserveName = "reserve"
+	// reserveForLog is how much of a former log is kept at the same time as the new
+	// one, for which the reserve makes up: its control line, ledger, and records.
+	reserveForLog = 64 << 10
+)
+
+// makeRoom gives back what the logs of earlier lives do not need, and the reserve.
+func (m *Member) makeRoom(logs []*nvram.Memory) error {
+	for _, log := range logs {
+		rx, err := txn.OpenLog(log)
+		if err == nil && rx != nil {
+			err = rx.Spare(log.Discard)
+		}
+		if err != nil {
+			return fmt.Errorf("farm: a log of an earlier life: %w", err)
+		}
+	}
+	if err := m.memory.Remove(reserveName); err != nil {
+		return fmt.Errorf("farm: give back the reserve: %w", err)
+	}
+	return nil
+}
+
+// keepRoom takes the reserve of this life, for the logs that it has by now. Without it the
+// machine works as well, but may not be able to start again if no room comes.
+func (m *Member) keepRoom() {
+	names, err := m.memory.Names()
+	if err == nil {
+		err = m.takeReserve(names)
+	}
+	if err != nil {
+		m.log.Warn("no room to start again with: make some before the machine is stopped", "machine", m.id, "error", err)
+	}
+}
+
+func (m *Member) takeReserve(names []string) error {
+	logs := 0
+	for _, name := range names {
+		if strings.HasPrefix(name, logPrefix) {
+			logs++
+		}
+	}
+	m.reserve.Lock()
+	defer m.reserve.Unlock()
+	if m.reserve.logs == logs {
+		return nil
+	}
+	m.reserve.logs = 0
+	for size := reserveForLog * int64(logs+1); ; size /= 2 {
+		err := m.takeBytes(size)
+		if err == nil {
+			m.reserve.logs = logs
+			return nil
+		}
+		if !errors.Is(err, nvram.ErrNoSpace) || size < 2*reserveForLog {
+			return err
+		}
+	}
+}
+
+// takeBytes makes a reserve of a size in place of the one that there is.
+func (m *Member) takeBytes(size int64) error {
+	if err := m.memory.Remove(reserveName); err != nil {
+		return err
+	}
+	mem, err := m.memory.Map(reserveName, size)
+	if err == nil {
+		if err = mem.Reserve(0, mem.Size()); err != nil {
+			err = errors.Join(err, m.memory.Remove(reserveName))
+		}
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// useUp leaves no page of a file system to anybody.
+func useUp(t *testing.T, folder string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(folder, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1 << 20; n >= 4096; {
+		if _, err := f.Write(make([]byte, n)); errors.Is(err, syscall.ENOSPC) {
+			n /= 2
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if free, err := nvram.FreeBytes(folder); err != nil || free >= 4096 {
+		t.Fatalf("%d bytes are free, %v", free, err)
+	}
+}
+
+// TestMachineRestartsWithoutSpace: machines of a cluster whose file system is full come
+// back after all have been killed, with what they had, and rows can be deleted.
+func TestMachineRestartsWithoutSpace(t *testing.T) {
+	f := newFleet(t, 3, 3, "")
+	f.more = []string{"--workers", "2"}
+	full := f.machines[1]
+	full.mountAt("64m")
+	f.start()
+	f.awaitWhole()
+	do := func(m *machine, queries ...string) {
+		db := (&fleetLoad{t: t, fleet: f}).connect(m, "")
+		defer db.Close()
+		exec1(t, db, queries...)
+	}
+	do(f.machines[0], "create database d", "create table d.t (a int primary key)", "insert into d.t values (1), (2), (3), (4), (5), (6)")
+	for i := range 4 {
+		useUp(t, full.folder())
+		f.killAll()
+		for _, m := range f.machines {
+			m.start()
+		}
+		f.awaitWhole()
+		do(full, fmt.Sprint("delete from d.t where a = ", i))
+	}
+	do(full, "drop table d.t")
+	if err := os.Remove(filepath.Join(full.folder(), "filler")); err != nil {
+		t.Fatal(err)
+	}
+	f.killAll()
+	f.check()
+}
