@@ -26,9 +26,11 @@ type Config struct {
 	// the memory of this machine alone.
 	Saves string
 
-	// Trust opens a folder that was in use when the computer went down, which
-	// Open refuses otherwise. It is right if the computer was shut down in good
-	// order and the folder is on a disk; else what is there may be torn.
+	// Trust opens a folder that was in use when the computer went down, or that is
+	// a copy of one, which Open refuses otherwise. It is right if the computer was
+	// shut down in good order and the folder is on a disk. What is there is checked
+	// first, and refused if it is torn (farm.ErrTorn); a machine of Cluster can
+	// check its own memory only.
 	Trust bool
 
 	// Volatile keeps everything in ordinary memory instead of a folder: it is

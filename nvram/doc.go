@@ -35,6 +35,9 @@
 //	process                                             otherwise ErrLost
 //	Save          good        as above                  restored
 //
+// A folder in use, or left by a killed process, is good in its place only: its
+// copies are ErrCopy, unless trusted. Those of a closed folder are good.
+//
 // A folder that is gone looks like a new one. That it is not, Options.Saves can
 // tell: each save has a number, and the directory of saves remembers the newest
 // there was when a folder came into use.
