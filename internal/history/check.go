@@ -4,7 +4,7 @@ import "fmt"
 
 // Check checks a history. The order of the slice means nothing.
 func Check(txs []Transaction, o Options) Report {
-	c := &checker{options: o, txs: txs, writers: make(map[place]writer), readers: make(map[place][]int)}
+	c := &checker{options: o, txs: txs, writers: make(map[place]writer), readers: make(map[place][]int), next: make(map[place]install)}
 	c.indexWrites()
 	c.choose()
 	for i := range txs {
@@ -18,6 +18,7 @@ func Check(txs []Transaction, o Options) Report {
 		c.addTime()
 	}
 	c.reportCycles()
+	c.checkAbsences()
 	return c.report
 }
 
@@ -40,7 +41,8 @@ type checker struct {
 	report  Report
 
 	writers map[place]writer
-	readers map[place][]int // that count; reads of own writes left out
+	readers map[place][]int   // that count; reads of own writes left out
+	next    map[place]install // what replaced a value
 	graph   *graph
 }
 
@@ -119,7 +121,7 @@ func (c *checker) choose() {
 		i := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for _, op := range c.txs[i].Ops {
-			if w, ok := c.writers[place{op.Object, op.Value}]; ok && !op.Write && c.txs[w.tx].Outcome == Unknown {
+			if w, ok := c.writers[place{op.Object, op.Value}]; ok && !op.Write && !op.Absent && c.txs[w.tx].Outcome == Unknown {
 				count(w.tx)
 			}
 		}
@@ -134,6 +136,9 @@ func (c *checker) installs(i int) bool { return c.counts[i] && c.txs[i].Outcome 
 func (c *checker) checkReads(i int) {
 	sees := make(map[Object]Op) // last read or written
 	for _, op := range c.txs[i].Ops {
+		if op.Absent && !op.Write {
+			continue // checkAbsences
+		}
 		before, known := sees[op.Object]
 		sees[op.Object] = op
 		if op.Write {

@@ -10,6 +10,8 @@
 //	t := rec.Begin("client 3")
 //	t.Read(x, value)             // the value found in x; history.Initial if never written
 //	t.Write(x, rec.Value())      // a unique value
+//	t.Delete(x, rec.Value())     // one that means that x is not there
+//	t.Absent(x)                  // what a lookup found that found nothing, and did nothing else
 //	t.End(history.Committed)     // or Aborted, or Unknown if the client was not told
 //	// afterwards:
 //	if err := rec.Check(history.Options{}).Err(); err != nil {
@@ -38,7 +40,10 @@
 // object twice and saw two values; and if two transactions replaced the same
 // value (a lost update).
 //
-// The check is exact given the order of each object's writes, which is known in
+// A read of absence, of which nobody can say which deletion it saw, must have been
+// possible at some moment while it went on: absence.go says how exact that is.
+//
+// The check is exact otherwise given the order of each object's writes, which is known in
 // one of two ways. Either a write carries the object's Version, as the engine
 // numbers them; or the transaction has read the object before it wrote it, and
 // then its write follows the one it read. A write with neither is an error in

@@ -12,7 +12,8 @@ import (
 //	10-20 committed r(x=0) w(x=1) w(y=2@7)
 //
 // where @7 is the version of a write, x, y, z are objects 1, 2, 3, and an
-// outcome may be "unknown", "aborted" or "shown" (aborted, but shown).
+// outcome may be "unknown", "aborted" or "shown" (aborted, but shown). d(x=1) is a write
+// that deletes, a(x) a read of absence.
 func parse(t *testing.T, line string) Transaction {
 	t.Helper()
 	fields := strings.Fields(line)
@@ -39,14 +40,17 @@ func parse(t *testing.T, line string) Transaction {
 
 func parseOp(t *testing.T, f string) Op {
 	t.Helper()
+	if f[:2] == "a(" {
+		return Op{Object: Object(f[2] - 'w'), Absent: true}
+	}
 	value, version, _ := strings.Cut(strings.TrimSuffix(f[4:], ")"), "@")
-	op := Op{Write: f[0] == 'w', Object: Object(f[2] - 'w')}
+	op := Op{Write: f[0] != 'r', Object: Object(f[2] - 'w'), Absent: f[0] == 'd'}
 	n, err := strconv.ParseUint(value, 10, 64)
 	op.Value = Value(n)
 	if err == nil && version != "" {
 		op.Version, err = strconv.ParseUint(version, 10, 64)
 	}
-	if err != nil || f[:2] != "r(" && f[:2] != "w(" {
+	if err != nil || f[:2] != "r(" && f[:2] != "w(" && f[:2] != "d(" {
 		t.Fatalf("%q: %v", f, err)
 	}
 	return op

@@ -14,6 +14,7 @@ type install struct {
 	version  uint64
 	replaced Value // what the transaction had read; meaningful if hasRead
 	hasRead  bool
+	absent   bool // a deletion
 }
 
 // addDependencies orders the writes of each object and adds what follows.
@@ -58,7 +59,7 @@ func (c *checker) installsByObject() map[Object][]install {
 				continue
 			}
 			replaced, read := first[op.Object]
-			all[op.Object] = append(all[op.Object], install{i, op.Value, op.Version, replaced, read})
+			all[op.Object] = append(all[op.Object], install{i, op.Value, op.Version, replaced, read, op.Absent})
 		}
 	}
 	return all
@@ -111,6 +112,7 @@ func (c *checker) orderByReads(o Object, installs []install) {
 
 // replaces adds that w comes after what it replaced and after all who read that.
 func (c *checker) replaces(o Object, before int, value Value, w install) {
+	c.next[place{o, value}] = w
 	if before >= 0 {
 		c.depend(before, w.tx, edge{kind: ww, object: o, value: value, next: w.value})
 	}

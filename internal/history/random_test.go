@@ -120,12 +120,18 @@ func orderable(txs []Transaction, rest, done []int) bool {
 
 // execute runs transactions in order and compares what they read.
 func execute(txs []Transaction, order []int) bool {
-	state, version := make(map[Object]Value), make(map[Object]uint64)
+	state, version, there := make(map[Object]Value), make(map[Object]uint64), make(map[Object]bool)
 	for _, i := range order {
 		own := make(map[Object]Op)
 		for _, op := range txs[i].Ops {
 			if op.Write {
 				own[op.Object] = op
+				continue
+			}
+			if op.Absent {
+				if there[op.Object] {
+					return false
+				}
 				continue
 			}
 			seen := state[op.Object]
@@ -143,7 +149,7 @@ func execute(txs []Transaction, order []int) bool {
 			if w.Version != 0 && w.Version <= version[o] {
 				return false
 			}
-			state[o], version[o] = w.Value, w.Version
+			state[o], version[o], there[o] = w.Value, w.Version, !w.Absent
 		}
 	}
 	return true
@@ -331,7 +337,7 @@ func TestNonsenseIsReported(t *testing.T) {
 		for i := range txs {
 			txs[i] = Transaction{Start: int64(r.IntN(9)), End: int64(r.IntN(9)), Outcome: Outcome(r.IntN(4)), Shown: r.IntN(2) == 0}
 			for range r.IntN(8) {
-				txs[i].Ops = append(txs[i].Ops, Op{r.IntN(2) == 0, Object(r.IntN(3)), Value(r.IntN(9)), uint64(r.IntN(3))})
+				txs[i].Ops = append(txs[i].Ops, Op{r.IntN(2) == 0, Object(r.IntN(3)), Value(r.IntN(9)), uint64(r.IntN(3)), r.IntN(4) == 0})
 			}
 		}
 		_ = fmt.Sprint(Check(txs, Options{Opacity: seed%2 == 0}).Err())

@@ -52,6 +52,16 @@ func (t *Recording) WriteVersion(o Object, v Value, version uint64) {
 	t.tx.Ops = append(t.tx.Ops, Op{Write: true, Object: o, Value: v, Version: version})
 }
 
+// Delete records that the transaction wrote v to o, which it has read before, and that
+// what o stands for is not there as long as that is its value.
+func (t *Recording) Delete(o Object, v Value) {
+	t.tx.Ops = append(t.tx.Ops, Op{Write: true, Object: o, Value: v, Absent: true})
+}
+
+// Absent records that the transaction, which does nothing else, found nothing where o
+// may be.
+func (t *Recording) Absent(o Object) { t.tx.Ops = append(t.tx.Ops, Op{Object: o, Absent: true}) }
+
 // Undo forgets the writes among the operations from mark on, for a transaction
 // that was rolled back to a savepoint: nobody may see them any more. What it
 // read meanwhile stays, except for these writes.

@@ -35,6 +35,8 @@ const (
 	LongFork Kind = "long fork"
 	// CircularFlow: transactions depend on each other's writes.
 	CircularFlow Kind = "circular information flow"
+	// FalseAbsence: nothing was found where there was something all the time.
+	FalseAbsence Kind = "false absence"
 	// TimeTravel: any other contradiction to real time.
 	TimeTravel Kind = "contradiction to real time"
 )

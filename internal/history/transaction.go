@@ -42,6 +42,10 @@ type Op struct {
 	// Version of a write orders the writes to the object, the larger the later;
 	// 0 if it is to be derived from what the transaction has read.
 	Version uint64
+	// Absent of a write says that it deletes what the object stands for, of a read
+	// that it was not there, whatever had deleted it: such a read has no value, and is
+	// all that its transaction does. What was never written is absent.
+	Absent bool
 }
 
 // A Transaction is one attempt, as its client saw it.
@@ -79,8 +83,14 @@ func (c *checker) describe(i int) string {
 			break
 		}
 		verb := " read"
-		if op.Write {
+		switch {
+		case op.Write && op.Absent:
+			verb = " deleted"
+		case op.Write:
 			verb = " wrote"
+		case op.Absent:
+			fmt.Fprintf(&b, " found no %s", c.object(op.Object))
+			continue
 		}
 		fmt.Fprintf(&b, "%s %s=%d", verb, c.object(op.Object), op.Value)
 	}

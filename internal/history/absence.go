@@ -1,0 +1,180 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A read of absence found nothing where an object may be. Which deletion it saw nobody
+// can say, so that it has no place in the graph: any state of the object without a
+// value will do that may have been there at some moment of the read. What the graph
+// says of the others bounds when each state was there.
+//
+// Two reads of absence are held against each other only if they are of one object: the
+// later one must not need an earlier state. So the check may miss what takes reads of
+// absence of several objects to see, and never reports what is right.
+
+// A stay is a state of an object without a value, and when it was there at most.
+type stay struct {
+	value       Value // by which it was deleted
+	after, till int64 // a read that saw it ended not before the one, and did not begin after the other
+}
+
+// An absence is a read of absence.
+type absence struct {
+	tx         int
+	start, end int64
+}
+
+// checkAbsences checks the reads of absence, where nothing else is wrong.
+func (c *checker) checkAbsences() {
+	reads := c.absences()
+	if len(reads) == 0 || len(c.report.Violations) > 0 {
+		return
+	}
+	latestStart, earliestEnd := c.bounds()
+	for _, o := range sortedObjects(reads) {
+		c.checkAbsencesOf(o, reads[o], c.stays(o, latestStart, earliestEnd))
+	}
+}
+
+// absences returns the reads of absence, by object.
+func (c *checker) absences() map[Object][]absence {
+	reads := make(map[Object][]absence)
+	for i := range c.txs {
+		t := &c.txs[i]
+		if !c.counts[i] || !slices.ContainsFunc(t.Ops, func(op Op) bool { return op.Absent && !op.Write }) {
+			continue
+		}
+		if len(t.Ops) > 1 {
+			c.malformed(i, "read an absence and did something else")
+			continue
+		}
+		a := absence{i, t.Start, t.End}
+		if t.Outcome == Unknown || c.options.IgnoreTime {
+			a.end = math.MaxInt64
+		}
+		if c.options.IgnoreTime {
+			a.start = math.MinInt64
+		}
+		reads[t.Ops[0].Object] = append(reads[t.Ops[0].Object], a)
+	}
+	return reads
+}
+
+func sortedObjects(reads map[Object][]absence) []Object {
+	var objects []Object
+	for o := range reads {
+		objects = append(objects, o)
+	}
+	slices.Sort(objects)
+	return objects
+}
+
+// bounds returns, by node of the graph, the latest begin among those that come before
+// it and the earliest end among those that come after it, its own included. The graph
+// has no cycle.
+func (c *checker) bounds() (latestStart, earliestEnd []int64) {
+	order := c.graph.topological()
+	latestStart, earliestEnd = make([]int64, len(c.graph.edges)), make([]int64, len(c.graph.edges))
+	for i := range latestStart {
+		latestStart[i], earliestEnd[i] = math.MinInt64, math.MaxInt64
+		if i < len(c.txs) && c.counts[i] {
+			latestStart[i] = c.txs[i].Start
+			if c.txs[i].Outcome != Unknown {
+				earliestEnd[i] = c.txs[i].End
+			}
+		}
+	}
+	for _, n := range order {
+		for _, e := range c.graph.edges[n] {
+			latestStart[e.to] = max(latestStart[e.to], latestStart[n])
+		}
+	}
+	for _, n := range slices.Backward(order) {
+		for _, e := range c.graph.edges[n] {
+			earliestEnd[n] = min(earliestEnd[n], earliestEnd[e.to])
+		}
+	}
+	return latestStart, earliestEnd
+}
+
+// stays returns an object's states without a value, the first one first. What
+// transactions of unknown outcome did that nobody saw may or may not have been there.
+func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
+	stays := []stay{{after: math.MinInt64, till: math.MaxInt64}}
+	at, gone := &stays[0], true
+	for v := Initial; ; {
+		next, replaced := c.next[place{o, v}]
+		if !replaced {
+			break
+		}
+		if gone {
+			at.till = earliestEnd[next.tx]
+		}
+		if gone = next.absent; gone {
+			stays = append(stays, stay{value: next.value, after: latestStart[next.tx], till: math.MaxInt64})
+			at = &stays[len(stays)-1]
+		}
+		v = next.value
+	}
+	for i := range c.txs {
+		t := &c.txs[i]
+		if c.counts[i] || t.Outcome != Unknown {
+			continue
+		}
+		for _, op := range t.Ops {
+			if op.Write && op.Absent && op.Object == o {
+				stays = append(stays, stay{value: op.Value, after: t.Start, till: math.MaxInt64})
+			}
+		}
+	}
+	return stays
+}
+
+// checkAbsencesOf gives each read of absence the first state that it may have seen.
+func (c *checker) checkAbsencesOf(o Object, reads []absence, stays []stay) {
+	slices.SortFunc(reads, func(a, b absence) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.tx, b.tx)) })
+	saw := make([]int, 0, len(reads)) // indexes of stays
+	for _, r := range reads {
+		first := 0
+		for k, s := range saw {
+			if reads[k].end < r.start {
+				first = max(first, s)
+			}
+		}
+		k := slices.IndexFunc(stays[first:], func(s stay) bool { return s.after <= r.end && r.start <= s.till })
+		if k < 0 {
+			c.violation(FalseAbsence, []int{r.tx}, fmt.Sprintf("%s found no %s, which had a value all the time", c.name(r.tx), c.object(o)))
+			k = 0
+		}
+		saw = append(saw, first+k)
+	}
+}
+
+// topological returns the nodes of a graph without a cycle in an order that agrees with
+// its edges.
+func (g *graph) topological() []int {
+	incoming := make([]int, len(g.edges))
+	for _, edges := range g.edges {
+		for _, e := range edges {
+			incoming[e.to]++
+		}
+	}
+	order := make([]int, 0, len(g.edges))
+	for n, count := range incoming {
+		if count == 0 {
+			order = append(order, n)
+		}
+	}
+	for i := 0; i < len(order); i++ {
+		for _, e := range g.edges[order[i]] {
+			if incoming[e.to]--; incoming[e.to] == 0 {
+				order = append(order, e.to)
+			}
+		}
+	}
+	return order
+}
