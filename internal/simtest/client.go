@@ -21,6 +21,8 @@ type client struct {
 	work func(*client) error
 	t    *txn.Tx
 	h    *history.Recording
+	// alone says that nobody else is there, so that lock-free reads must be answered.
+	alone bool
 }
 
 // thinkMax is how long a client waits between two transactions, at most.
@@ -63,7 +65,7 @@ func (c *client) anything() error {
 	case 1:
 		return c.lookUpHash()
 	case 2:
-		return c.lookUpTree()
+		return c.lookUpTree(c.pick(c.options.Keys))
 	}
 	return c.transact(c.body)
 }
@@ -105,17 +107,6 @@ func (c *client) end(err error) error {
 	return nil
 }
 
-// lockFree records a transaction of a single read, which read does and records.
-func (c *client) lockFree(read func() error) error {
-	c.h = c.rec.Begin(c.label)
-	defer c.h.End(history.Unknown)
-	err := read()
-	if errors.Is(err, region.ErrFreed) || errors.Is(err, region.ErrLocked) || errors.Is(err, txn.ErrConflict) {
-		err = errUser
-	}
-	return c.end(err)
-}
-
 // saw records the value of o, which b was read for.
 func (c *client) saw(o history.Object, b []byte) error {
 	v, err := valueOf(b)
@@ -150,46 +141,6 @@ func (c *client) read(p region.Ptr) ([]byte, error) {
 	b := make([]byte, p.Capacity())
 	_, err := c.m.Read(p, b)
 	return b, err
-}
-
-func (c *client) lookUpHash() error {
-	return c.lockFree(func() error {
-		i := c.pick(c.options.Keys)
-		table := c.table
-		if c.rng.IntN(2) == 0 {
-			table = c.twoSided
-		}
-		b, ok, err := table.Lookup(keyOf(i), nil)
-		switch {
-		case err != nil:
-			return err
-		case !ok:
-			return errUser
-		}
-		return c.saw(objectOf(inHash, i), b)
-	})
-}
-
-// lookUpTree finds a row and reads it. While the row exists it has the key's
-// value, so this is one read.
-func (c *client) lookUpTree() error {
-	return c.lockFree(func() error {
-		o := c.m.Start()
-		defer o.End()
-		i := c.pick(c.options.Keys)
-		row, ok, err := c.tree.Lookup(keyOf(i))
-		switch {
-		case err != nil:
-			return err
-		case !ok:
-			return errUser
-		}
-		b, err := c.read(row)
-		if err != nil {
-			return err
-		}
-		return c.saw(objectOf(inTree, i), b)
-	})
 }
 
 // pick prefers the first of n.
@@ -308,6 +259,13 @@ func (c *client) rewrite(o history.Object, b []byte) {
 	c.h.Write(o, v)
 }
 
+// remove is rewrite of a tombstone: the key is absent from now on.
+func (c *client) remove(o history.Object, b []byte) {
+	v := c.rec.Value()
+	fill(b, v)
+	c.h.Delete(o, v)
+}
+
 // newValue returns the bytes of a new value of o.
 func (c *client) newValue(o history.Object) []byte {
 	b := make([]byte, 8*(1+c.rng.IntN(8)))
@@ -319,7 +277,7 @@ func (c *client) newValue(o history.Object) []byte {
 func (c *client) die(o history.Object, tomb region.Ptr) error {
 	b, err := c.t.Write(tomb)
 	if err == nil {
-		c.rewrite(o, b)
+		c.remove(o, b)
 	}
 	return err
 }

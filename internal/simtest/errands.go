@@ -294,8 +294,8 @@ func (s *store) reachableAnnex(n *node) (ptrs []region.Ptr, err error) {
 	return ptrs, err
 }
 
-// lookAtAll reads every key of the errands, when nobody else is there.
-func (c *client) lookAtAll() error {
+// lookAtRegisters reads every key of the errands, when nobody else is there.
+func (c *client) lookAtRegisters() error {
 	names := make([]string, 0, len(c.store.registers))
 	for name := range c.store.registers { // any order: sorted next
 		names = append(names, name)

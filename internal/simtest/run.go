@@ -386,8 +386,11 @@ func (r *run) finalCheck() (err error) {
 	n := r.nodes[0]
 	returned := n.process.Do(func() {
 		c := &client{run: r, node: n, label: "last reader"}
-		if err = c.readAll(); err == nil && r.options.Errands {
+		if err = c.readAll(); err == nil {
 			err = c.lookAtAll()
+		}
+		if err == nil && r.options.Errands {
+			err = c.lookAtRegisters()
 		}
 		if err == nil {
 			err = r.checkStores(n)

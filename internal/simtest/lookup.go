@@ -1,0 +1,187 @@
+package simtest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Reads and lookups outside of transactions. Each is a transaction of its own for the
+// history, whatever it answers: that a key is absent must have been so at some moment
+// of the lookup, too. Only one that gives no answer says nothing.
+
+// errNoAnswer is what a lock-free read ends with that others were in the way of.
+var errNoAnswer = errors.New("simtest: no answer")
+
+// unanswered turns what a lock-free read may fail with into errNoAnswer. That an
+// object is gone is not among it: who reads one knows whether it can be.
+func unanswered(err error) error {
+	if errors.Is(err, region.ErrLocked) || errors.Is(err, txn.ErrConflict) && !errors.Is(err, region.ErrFreed) {
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	return err
+}
+
+// lockFree records a transaction of a single read, which read does and records.
+func (c *client) lockFree(read func() error) error {
+	c.h = c.rec.Begin(c.label)
+	defer c.h.End(history.Unknown)
+	return c.endLockFree(c.h, read())
+}
+
+// endLockFree records how a lock-free read ended.
+func (c *client) endLockFree(h *history.Recording, err error) error {
+	c.h = h
+	if err = unanswered(err); errors.Is(err, errNoAnswer) {
+		if c.alone {
+			return err
+		}
+		err = errUser
+	}
+	return c.end(err)
+}
+
+// answered records what a lookup of o has answered.
+func (c *client) answered(o history.Object, b []byte, ok bool) error {
+	if !ok {
+		c.h.Absent(o)
+		return nil
+	}
+	return c.saw(o, b)
+}
+
+// lookUpHash looks up one key, or several together.
+func (c *client) lookUpHash() error {
+	table := c.table
+	if c.rng.IntN(2) == 0 {
+		table = c.twoSided
+	}
+	if c.rng.IntN(4) > 0 {
+		return c.lookUpKey(table, c.pick(c.options.Keys))
+	}
+	keys := make([]int, 2+c.rng.IntN(12))
+	for k := range keys {
+		keys[k] = c.pick(c.options.Keys)
+	}
+	if c.rng.IntN(2) == 0 {
+		return c.lookUpTogether(table.LookupMany, keys)
+	}
+	return c.lookUpTogether(inTurn(table), keys)
+}
+
+func (c *client) lookUpKey(table *hash.Table, i int) error {
+	return c.lockFree(func() error {
+		b, ok, err := table.Lookup(keyOf(i), nil)
+		if err != nil {
+			return err
+		}
+		return c.answered(objectOf(inHash, i), b, ok)
+	})
+}
+
+// inTurn looks keys up that are asked for one by one.
+func inTurn(table *hash.Table) func(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
+	return func(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
+		l := table.Lookups(hash.ConcurrentMin, visit)
+		for _, k := range keys {
+			if err := l.Start(k); err != nil {
+				return err
+			}
+		}
+		return l.Finish()
+	}
+}
+
+// lookUpTogether looks keys up with lookUp, each for the history a transaction of its
+// own. If it fails, those that have been answered count all the same.
+func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) error, keys []int) error {
+	names, recordings, answers := make([][]byte, len(keys)), make([]*history.Recording, len(keys)), make([]error, len(keys))
+	for k, i := range keys {
+		names[k], recordings[k], answers[k] = keyOf(i), c.rec.Begin(c.label), errNoAnswer
+		defer recordings[k].End(history.Unknown)
+	}
+	err := lookUp(names, func(k int, b []byte, ok bool) {
+		if !errors.Is(answers[k], errNoAnswer) {
+			answers[k] = fmt.Errorf("simtest: %s was answered twice", names[k])
+			return
+		}
+		c.h = recordings[k]
+		answers[k] = c.answered(objectOf(inHash, keys[k]), b, ok)
+	})
+	for k, answer := range answers {
+		switch {
+		case errors.Is(answer, errNoAnswer) && err == nil && !c.process.Dead():
+			answer = fmt.Errorf("simtest: %s was not answered", names[k])
+		case errors.Is(answer, errNoAnswer):
+			answer = err
+		}
+		if answer := c.endLockFree(recordings[k], answer); answer != nil {
+			return answer
+		}
+	}
+	return nil
+}
+
+// lookUpTree finds a row and reads it. While the row exists it has the key's
+// value, so this is one read. A row that is freed meanwhile says that the key has
+// changed, so that a lookup that begins later does not find it.
+func (c *client) lookUpTree(i int) error {
+	return c.lockFree(func() error {
+		o := c.m.Start()
+		defer o.End()
+		var freed region.Ptr
+		for {
+			row, ok, err := c.tree.Lookup(keyOf(i))
+			if err != nil || !ok {
+				if err == nil {
+					c.h.Absent(objectOf(inTree, i))
+				}
+				return err
+			}
+			if row == freed {
+				return fmt.Errorf("simtest: %s leads to %v, which was freed before it was looked up", keyOf(i), row)
+			}
+			b, err := c.read(row)
+			if errors.Is(err, region.ErrFreed) {
+				freed = row
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			return c.saw(objectOf(inTree, i), b)
+		}
+	})
+}
+
+// lookAtAll reads and looks up everything there is without a transaction. Nobody else
+// is there any more, so that all must be answered.
+func (c *client) lookAtAll() error {
+	c.alone = true
+	var keys []int
+	for i := range c.store.objects {
+		if err := c.readObject(i); err != nil {
+			return err
+		}
+	}
+	for i := range c.options.Keys {
+		keys = append(keys, i)
+		for _, look := range []func() error{
+			func() error { return c.lookUpKey(c.table, i) },
+			func() error { return c.lookUpKey(c.twoSided, i) },
+			func() error { return c.lookUpTree(i) },
+		} {
+			if err := look(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.lookUpTogether(c.table.LookupMany, keys); err != nil {
+		return err
+	}
+	return c.lookUpTogether(inTurn(c.twoSided), keys)
+}
