@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -228,7 +229,7 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 func (c *Configuration) heir(group []int) (best rdma.MachineID, ok bool) {
 	for _, m := range c.Regions[group[0]].Backups {
 		whole := !slices.ContainsFunc(group, func(i int) bool {
-			return !slices.Contains(c.Regions[i].Backups, m) || slices.Contains(c.Regions[i].Filling, m)
+			return !slices.Contains(c.Regions[i].Backups, m) || slices.Contains(c.Regions[i].Filling, m) && !sabotage.FilledHeir.Skipped()
 		})
 		if whole && (!ok || c.PrimaryOf(m) < c.PrimaryOf(best)) {
 			best, ok = m, true

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
@@ -47,7 +48,9 @@ func Restart(c *cluster.Configuration, machines []Machine, o Options) (Report, e
 		}
 		r.report.Committed++
 	}
-	r.unlock()
+	if !sabotage.RestartLocks.Skipped() {
+		r.unlock()
+	}
 	return r.report, r.clear()
 }
 
@@ -171,7 +174,7 @@ func (t *transaction) votes() []Vote {
 	votes := make([]Vote, 0, len(t.regions))
 	for _, id := range t.regions {
 		v, ok := t.seen[id]
-		if !ok {
+		if !ok && !sabotage.RestartVotes.Skipped() {
 			v = VoteTruncated
 		}
 		votes = append(votes, v)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -86,7 +87,7 @@ func (r *run) activateEach(ctx context.Context, groups []regionGroup) error {
 // isReadyLocked says whether the backups of a group have said what they know, and can be
 // written to.
 func (r *run) isReadyLocked(g regionGroup) bool {
-	lacks := func(b rdma.MachineID) bool { return !r.mu.needs[b] }
+	lacks := func(b rdma.MachineID) bool { return !r.mu.needs[b] && !sabotage.NeedRecovery.Skipped() }
 	return !slices.ContainsFunc(g.backups, lacks) && r.isTriedLocked(g.backups)
 }
 
@@ -99,7 +100,7 @@ func (r *run) isTriedLocked(machines []rdma.MachineID) bool {
 // activateSome activates regions whose backups are ready.
 func (r *run) activateSome(ctx context.Context, ids []region.ID) error {
 	for _, c := range r.claimed() {
-		if !slices.Contains(ids, c.Region) {
+		if !slices.Contains(ids, c.Region) || sabotage.Fetch.Skipped() {
 			continue
 		}
 		if err := r.complete(ctx, c); err != nil {

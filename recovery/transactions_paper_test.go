@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
@@ -269,48 +268,6 @@ func TestPaper5_2_NothingIsReportedWithoutALease(t *testing.T) {
 		}
 	}
 	s.check(nil)
-}
-
-// What the protocol does without one of its steps is noticed.
-func TestSabotagedRecoveryIsNoticed(t *testing.T) {
-	holds := func(s *stage, object int) (uint64, region.Header) {
-		p, _ := s.configuration().Placement(s.ptrs[object].Addr.Region())
-		b := make([]byte, s.ptrs[object].Capacity())
-		h, _ := s.nodes[p.Primary].region(p.Region).ReadObject(s.ptrs[object], b)
-		return binary.LittleEndian.Uint64(b), h
-	}
-	t.Run("votes", func(t *testing.T) {
-		defer sabotage.Skip(sabotage.Votes)()
-		s := newStage(t, 5)
-		s.cut(3, txn.StepCommitBackup, 1, []int{0}, 7, 3)
-		if v, _ := holds(s, 0); v == 7 {
-			t.Error("a vote that did not count has made it commit")
-		}
-	})
-	t.Run("lock recovery", func(t *testing.T) {
-		defer sabotage.Skip(sabotage.LockRecovery)()
-		s := newStage(t, 5)
-		var open atomic.Bool
-		s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
-			p, _ := s.configuration().Placement(s.ptrs[0].Addr.Region())
-			if step == recovery.StepActive && p.Primary == m && p.Primary != 0 {
-				open.Store(!s.nodes[m].region(p.Region).Header(s.ptrs[0].Addr.Offset()).Locked())
-			}
-		})
-		s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3, 0)
-		if !open.Load() {
-			t.Error("locked all the same")
-		}
-	})
-	t.Run("drain", func(t *testing.T) {
-		defer sabotage.Skip(sabotage.Drain)()
-		s := newStage(t, 5)
-		// The backups have not looked at their logs when machine 3 dies.
-		s.cut(3, txn.StepCommitPrimary, 1, []int{0}, 7, 3, 0)
-		if v, _ := holds(s, 0); v == 7 {
-			t.Error("a record that was not drained has had an effect")
-		}
-	})
 }
 
 // A copy of REPLICATE-TX-STATE that comes when all is over brings nothing back,

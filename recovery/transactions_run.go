@@ -152,6 +152,9 @@ func (r *run) send(to rdma.MachineID, kind uint8, list []entry) {
 // activate goes through steps 2 to 4, unless ctx ends or the run is over.
 func (r *run) activate(ctx context.Context) error {
 	ctx = either{ctx, r.ctx}
+	if sabotage.DrainFirst.Skipped() {
+		_ = r.m.Resume(r.c.ID)
+	}
 	found, err := r.m.Drain(r.c.ID)
 	if err != nil {
 		return err
@@ -175,7 +178,7 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	for _, id := range mine {
 		p, _ := r.c.Placement(id)
 		changed := max(p.LastPrimaryChange, p.LastReplicaChange)
-		if r.t.sentBlocks(id) >= changed {
+		if r.t.sentBlocks(id) >= changed || sabotage.SendBlocks.Skipped() {
 			continue
 		}
 		err := r.again(ctx, func() error { return r.m.SendBlocks(r.c.ID, id) })
@@ -290,7 +293,9 @@ func (r *run) again(ctx context.Context, f func() error) error {
 
 // rest goes through steps 5 to 8, after this machine's regions are active.
 func (r *run) rest() {
-	r.replicate()
+	if !sabotage.Replicate.Skipped() {
+		r.replicate()
+	}
 	r.t.reached(StepReplicated)
 	r.vote()
 	r.t.reached(StepVoted)
@@ -298,7 +303,9 @@ func (r *run) rest() {
 		return
 	}
 	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, nil) })
-	err := r.wait(r.ctx, func() bool { return len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen() })
+	err := r.wait(r.ctx, func() bool {
+		return sabotage.AllDecided.Skipped() || len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen()
+	})
 	if err != nil {
 		return
 	}
@@ -369,12 +376,14 @@ func (r *run) vote() {
 
 // decide is step 7 for the transactions that this machine decides.
 func (r *run) decide() error {
-	err := r.wait(r.ctx, func() bool { return len(r.mu.voters) == len(r.c.Machines) })
+	err := r.wait(r.ctx, func() bool { return sabotage.AllVotes.Skipped() || len(r.mu.voters) == len(r.c.Machines) })
 	if err != nil {
 		return err
 	}
 	r.admitCaught()
-	r.requestVotes()
+	if !sabotage.RequestVote.Skipped() {
+		r.requestVotes()
+	}
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
@@ -397,6 +406,9 @@ func (r *run) decide() error {
 		}
 	}
 	r.t.reached(StepDecided)
+	if sabotage.OutcomeFirst.Skipped() {
+		r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindTruncateRecovery, lists[to]) })
+	}
 	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindOutcome, lists[to]) })
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()

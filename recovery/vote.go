@@ -1,5 +1,7 @@
 package recovery
 
+import "github.com/farmsql/farmsql/internal/sabotage"
+
 // A Vote is what the replicas of one region know about a recovering transaction
 // (RECOVERY-VOTE, SOSP'15 section 5.3 step 6). Votes are in the order of how far
 // the transaction got.
@@ -38,6 +40,9 @@ func Decide(votes []Vote) Decision {
 	for _, v := range votes {
 		switch v {
 		case VoteCommitPrimary:
+			if sabotage.CommitPrimaryVote.Skipped() {
+				continue
+			}
 			return Commit
 		case VoteCommitBackup:
 			backup = true
@@ -45,7 +50,7 @@ func Decide(votes []Vote) Decision {
 			all = false
 		}
 	}
-	if backup && all {
+	if backup && (all || sabotage.OtherVotes.Skipped()) {
 		return Commit
 	}
 	return Abort

@@ -3,6 +3,8 @@ package region
 import (
 	"encoding/binary"
 	"iter"
+
+	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
 // A Piece is a range of a region that holds whole slots of one slab and nothing
@@ -60,12 +62,15 @@ func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
 	h := Header(binary.LittleEndian.Uint64(raw))
 	off := s.slot(i)
-	if h.Version() <= r.Header(uint32(off)).Version() {
+	if h.Version() <= r.Header(uint32(off)).Version() && !sabotage.FillNewer.Skipped() {
 		return true // also of a locked object: who writes it writes here, too
 	}
 	incarnation := binary.LittleEndian.Uint64(raw[incarnationOffset:])
 	p := MakePtr(MakeAddr(r.id, uint32(off)), s.class, incarnation)
 	if h.Locked() {
+		if sabotage.FillLocked.Skipped() {
+			return true
+		}
 		return false
 	}
 	if !h.Allocated() {

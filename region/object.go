@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
 // readSpins bounds how long ReadObject waits for a writer, about a microsecond.
@@ -45,7 +46,7 @@ func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 			continue
 		}
 		loadPayload(dst, object)
-		if Header(atomic.LoadUint64(header)) == h {
+		if Header(atomic.LoadUint64(header)) == h || sabotage.LocalHeader.Skipped() {
 			return h, nil
 		}
 	}
@@ -72,12 +73,12 @@ func Unpack(dst, raw []byte, p Ptr) (Header, error) {
 		return 0, ErrBadPtr
 	}
 	h := Header(binary.LittleEndian.Uint64(raw))
-	if h.Locked() {
+	if h.Locked() && !sabotage.LockedReads.Skipped() {
 		return h, ErrLocked
 	}
 	// The first line was read at one moment: it can say alone that the object is
 	// gone. The other lines of a free slot may be of any age.
-	if !h.Allocated() || binary.LittleEndian.Uint64(raw[incarnationOffset:]) != p.Incarnation() {
+	if !h.Allocated() || binary.LittleEndian.Uint64(raw[incarnationOffset:]) != p.Incarnation() && !sabotage.Incarnation.Skipped() {
 		return h, ErrFreed
 	}
 	dst = dst[:p.Capacity()]
@@ -85,7 +86,7 @@ func Unpack(dst, raw []byte, p Ptr) (Header, error) {
 	dst = dst[firstPayload:]
 	v := lineVersion(h.Version())
 	for raw = raw[lineBytes:]; len(raw) > 0; raw = raw[lineBytes:] {
-		if binary.LittleEndian.Uint16(raw) != v {
+		if binary.LittleEndian.Uint16(raw) != v && !sabotage.LineVersions.Skipped() {
 			return h, ErrTorn
 		}
 		*(*[linePayload]byte)(dst) = *(*[linePayload]byte)(raw[versionBytes:])
@@ -176,7 +177,7 @@ func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarna
 	mu.Lock()
 	defer mu.Unlock()
 	h := Header(r.m.Load(off))
-	if v <= h.Version() {
+	if v <= h.Version() && !sabotage.NewerVersion.Skipped() {
 		return false
 	}
 	r.m.Store(off, uint64(h|lockBit)) // readers at a backup, too, see a writer

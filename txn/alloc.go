@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
@@ -143,6 +144,9 @@ func (m *Machine) release(w *worker, e *entry) {
 		}
 		return
 	}
+	if sabotage.Loans.Skipped() {
+		return
+	}
 	w.lock()
 	defer w.unlock()
 	m.releaseLocked(w, s)
@@ -213,6 +217,9 @@ func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte) error {
 func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte) error {
 	if rt == nil {
 		return m.noRegion(region.MakeAddr(id, uint32(off)))
+	}
+	if sabotage.BlockBackups.Skipped() {
+		return nil
 	}
 	w := m.anyWorker()
 	wait := m.newWaiter()

@@ -305,6 +305,9 @@ func (s *state) abandon() error {
 			s.unlockSelf(p, p.lockWrites)
 			continue
 		}
+		if sabotage.AbortRecord.Skipped() {
+			continue
+		}
 		w.encode(c, p, RecordAbort)
 		// A peer that cannot be told is one whose locks recovery releases.
 		_ = w.append(p, RecordAbort, nil)
@@ -351,6 +354,9 @@ func (s *state) decide() error {
 			w.ring(p.peer)
 		}
 	}
+	if sabotage.OwnBackup.Skipped() {
+		s.applyOwnBackups()
+	}
 	if !c.wait.settled() {
 		w.unlock()
 		if err := w.await(&c.wait); err != nil {
@@ -358,7 +364,7 @@ func (s *state) decide() error {
 		}
 		w.lock()
 	}
-	if c.caught {
+	if c.caught && !sabotage.Caught.Skipped() {
 		w.unlock()
 		return s.recovered(errCaught)
 	}
@@ -409,7 +415,7 @@ func (s *state) expose() error {
 	}
 	w.ackedOne(pending)
 	w.unlock()
-	if own {
+	if own || sabotage.FirstPrimary.Skipped() {
 		return nil
 	}
 	if err := w.await(&c.first); err != nil {

@@ -10,9 +10,6 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/invariant"
-	"github.com/farmsql/farmsql/internal/sabotage"
-	"github.com/farmsql/farmsql/rdma/local"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -149,36 +146,5 @@ func TestPaper4_StrictSerializability(t *testing.T) {
 			t.Errorf("only %d transactions committed", report.Committed)
 		}
 		r.quiet()
-	})
-}
-
-// TestSabotageIsNoticed leaves out one step of the protocol at a time.
-func TestSabotageIsNoticed(t *testing.T) {
-	for _, step := range []sabotage.Step{sabotage.Validation, sabotage.ValidationLast, sabotage.LockedVersion} {
-		t.Run(step.String(), func(t *testing.T) {
-			// An asynchronous network mixes transactions up more.
-			r := open(t, farm.Config{Machines: 2, Replicas: 1, Network: local.Options{Async: true}}, 4)
-			defer sabotage.Skip(step)()
-			transactions := 500
-			if invariant.Enabled { // slow
-				transactions = 100
-			}
-			for range 20 {
-				if runHistory(t, r, 6, transactions).Err() != nil {
-					return
-				}
-				r.ptrs = []region.Ptr{r.make(0, 0), r.make(1, 0), r.make(0, 0), r.make(1, 0)}
-			}
-			t.Error("the history shows nothing")
-		})
-	}
-	t.Run("skip backups", func(t *testing.T) {
-		r := open(t, farm.Config{Machines: 2, Replicas: 2}, 2)
-		undo := sabotage.Skip(sabotage.Backups)
-		r.set(0, 0, 1)
-		undo()
-		if faults, err := r.Check(func(func(region.Ptr) bool) {}); err != nil || len(faults) < 3 { // two leaks
-			t.Errorf("replicas agree: %v, %v", faults, err)
-		}
 	})
 }

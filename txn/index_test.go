@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/farm"
-	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -274,19 +273,6 @@ func TestPhantoms(t *testing.T) {
 		}
 	}
 	r.quiet()
-}
-
-// The same test would notice if answers were not compared.
-func TestPhantomSabotageIsNoticed(t *testing.T) {
-	r := open(t, farm.Config{}, 0)
-	y := newToy(r, 0)
-	defer sabotage.Skip(sabotage.Answers)()
-	tx := r.Machine(0).Begin()
-	must(t, y.insert(tx, 1))
-	r.run(0, func(t *txn.Tx) error { return y.insert(t, 1) })
-	if err := tx.Commit(ctx); err != nil || len(y.keys(r)) != 2 {
-		t.Errorf("%v, %v", err, y.keys(r))
-	}
 }
 
 // An insert and a change of a row that the index does not know of do not

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -103,7 +104,7 @@ func (c *commit) nth(i, n int) *entry {
 func (c *commit) lockReply(from rdma.MachineID, msg message) {
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.machine == from && p.lockWrites > 0 && !p.replied {
+		if p.machine == from && p.lockWrites > 0 && (!p.replied || sabotage.SecondReply.Skipped()) {
 			p.replied, p.verdict, p.refused = true, verdict(msg.a), int(msg.c)
 			if p.refused >= p.lockWrites || p.verdict > verdictChanged {
 				p.refused, p.verdict = 0, verdictChanged

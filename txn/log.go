@@ -3,6 +3,7 @@ package txn
 import (
 	"fmt"
 
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
@@ -71,11 +72,11 @@ func (l *logReader) step() (reply message, more bool, err error) {
 	if r.ID.Machine != l.from || r.ID.Worker != l.worker {
 		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", ErrBadRecord, r.Kind, r.ID, l.from, l.worker)
 	}
-	if r.ID.Config <= l.drained {
+	if r.ID.Config <= l.drained && !sabotage.LateRecords.Skipped() {
 		l.records.push(logRecord{end: rec.End})
 		return message{}, true, l.free()
 	}
-	if r.ID.Config < l.frozen {
+	if r.ID.Config < l.frozen && !sabotage.FrozenRecords.Skipped() {
 		return message{}, true, l.keep(raw, r, rec.End)
 	}
 	if err := l.handle(raw, r, &reply); err != nil {
@@ -187,7 +188,7 @@ func (l *logReader) free() error {
 	for l.records.n > 0 {
 		r := l.records.front()
 		if p := l.txs[r.seq]; p != nil {
-			if r.seq >= l.ledger.low || p.held {
+			if r.seq >= l.ledger.low || p.held && !sabotage.HeldRecords.Skipped() {
 				break
 			}
 			if err := l.finish(r.seq); err != nil {
@@ -214,7 +215,7 @@ func (l *logReader) finish(seq uint64) error {
 		return fmt.Errorf("%w: transaction %d of machine %d truncated while locked", ErrBadRecord, seq, l.from)
 	}
 	delete(l.txs, seq)
-	if p.backup != nil {
+	if p.backup != nil && !sabotage.BackupApply.Skipped() {
 		if err := l.applyBackup(p); err != nil {
 			return err
 		}
@@ -229,7 +230,9 @@ func (l *logReader) finish(seq uint64) error {
 func (m *Machine) lockWrites(writes []Write) message {
 	for i := range writes {
 		if v := m.lock(&writes[i]); v != verdictSame {
-			m.unlockWrites(writes[:i])
+			if !sabotage.AllLocks.Skipped() {
+				m.unlockWrites(writes[:i])
+			}
 			return message{kind: messageLockReply, a: uint8(v), c: uint32(i)}
 		}
 	}
@@ -265,7 +268,9 @@ func (m *Machine) applyPrimary(w *Write) {
 		// The slot goes back before it is unlocked: the scan that rebuilds the
 		// free lists leaves locked ones alone, and must not find it as well.
 		local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation)
-		m.cfg.Allocator.Release(w.Ptr)
+		if !sabotage.FreedSlots.Skipped() {
+			m.cfg.Allocator.Release(w.Ptr)
+		}
 		local.ClearLock(w.Ptr)
 	case OpAlloc:
 		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)

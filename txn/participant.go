@@ -67,7 +67,7 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 	switch {
 	case rt == nil:
 		return 0, cmp.Or(s.m.locate(e.ptr.Addr), errMoved)
-	case rt.state != regionActive:
+	case rt.state != regionActive && !(sabotage.InactiveWrite.Skipped() && rt.state == regionReadable):
 		return 0, blockedError(rt.Region)
 	case !s.reserved(rt, e):
 		return 0, abort(ReasonMoved, e.ptr.Addr)
@@ -93,7 +93,7 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 // given. It has not if the slot belongs to a new primary's allocator by now, or
 // the loan has ended.
 func (s *state) reserved(rt *route, e *entry) bool {
-	if e.op != OpAlloc {
+	if e.op != OpAlloc || sabotage.LostSlot.Skipped() {
 		return true
 	}
 	return e.config >= uint32(rt.LastPrimaryChange) && (rt.primary || e.connection == s.w.connectionTo(rt.Primary))

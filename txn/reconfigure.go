@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -103,7 +104,7 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 		}
 		p.in.freeze(config)
 		p.truncated, p.far = nil, nil // what the peer does not know yet, recovery finds
-		if slices.Contains(apart, p.id) {
+		if slices.Contains(apart, p.id) && !sabotage.Sever.Skipped() {
 			w.sever(p)
 		} else if !member(p.id) {
 			w.lostPeer(p)
@@ -118,7 +119,9 @@ func (w *worker) sever(p *peer) {
 	w.lostPeer(p)
 	nic := w.m.cfg.NIC
 	nic.Deregister(logKey(p.id, w.id, p.life))
-	nic.Deregister(messagesKey(p.id, w.id, p.life))
+	if !sabotage.MessagesKey.Skipped() {
+		nic.Deregister(messagesKey(p.id, w.id, p.life))
+	}
 	p.life++
 	// There is room where two have gone; a NIC that is closed shows nothing anyway.
 	_ = nic.Register(logKey(p.id, w.id, p.life), p.memory)
@@ -299,9 +302,9 @@ func (w *worker) admit(c *commit) error {
 		return err
 	case w.stopped:
 		return ErrClosed
-	case w.frozen:
+	case w.frozen && !sabotage.FrozenBegin.Skipped():
 		return errMoved
-	case w.m.routes.Load() != c.routes:
+	case w.m.routes.Load() != c.routes && !sabotage.OldRoutes.Skipped():
 		return errMoved
 	}
 	for i := range c.parts {
@@ -432,6 +435,9 @@ func (m *Machine) Caught() (all []Caught) {
 
 // reportable is Confirm for a transaction that seems to have committed.
 func (t *Tx) reportable() error {
+	if sabotage.CommitConfirm.Skipped() {
+		return nil
+	}
 	if !t.commit.decided {
 		return t.m.ConfirmWithin(t.ctx)
 	}

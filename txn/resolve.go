@@ -136,7 +136,7 @@ func (r *recoveryState) finish(p *tracePart, commit bool) error {
 		switch {
 		case rt.primary && p.locked:
 			r.finishPrimary(rt.local, w, commit)
-		case !rt.primary && commit:
+		case !rt.primary && commit && !sabotage.BackupOutcome.Skipped():
 			if err := ApplyReplica(rt.local, w); err != nil {
 				return err
 			}
@@ -223,7 +223,9 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 		w.settleRecovery()
 		w.unlock()
 	}
-	m.endLoans()
+	if !sabotage.LoansEnd.Skipped() {
+		m.endLoans()
+	}
 	r.going.Store(false)
 	return nil
 }

@@ -10,3 +10,13 @@ func (s *state) forgetVersions() {
 		}
 	}
 }
+
+// applyOwnBackups has this machine's backups apply what is written.
+func (s *state) applyOwnBackups() {
+	for _, e := range s.commit.writes {
+		wr := e.write()
+		if rt := s.m.route(e.ptr.Addr.Region()); !rt.primary && rt.local != nil {
+			_ = ApplyReplica(rt.local, &wr)
+		}
+	}
+}

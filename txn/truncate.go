@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 )
@@ -23,7 +24,7 @@ func (w *worker) takeTruncated(p *peer) []uint64 {
 	for _, seq := range p.truncated {
 		switch {
 		case seq < w.window.low:
-		case seq-w.window.low >= ledgerNames:
+		case seq-w.window.low >= ledgerNames && !sabotage.FarTruncations.Skipped():
 			p.far = append(p.far, seq)
 			continue
 		case len(w.named) < maxTruncatedPerRecord:
@@ -91,7 +92,7 @@ func (w *worker) writeTruncate(p *peer) {
 
 // startTimer has the truncations flushed after truncateDelay.
 func (w *worker) startTimer() {
-	if w.timer == nil && !w.stopped {
+	if w.timer == nil && !w.stopped && !sabotage.TruncateTimer.Skipped() {
 		w.timer = w.m.cfg.Clock.AfterFunc(truncateDelay, w.onTimer)
 	}
 }

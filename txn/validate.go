@@ -102,7 +102,7 @@ func (s *state) validate() (outcome, error) {
 			return again, s.m.orGone(err)
 		}
 		out, moved, err := s.judgeChecks()
-		if err != nil || out != committed || !moved {
+		if err != nil || out != committed || !moved || sabotage.Rounds.Skipped() {
 			return out, err
 		}
 	}
@@ -124,7 +124,7 @@ func (s *state) listChecks() {
 		}
 	}
 	for i := range s.late.set.entries {
-		if e := &s.late.set.entries[i]; !e.written() && !e.dead {
+		if e := &s.late.set.entries[i]; !e.written() && !e.dead && !sabotage.LateChecks.Skipped() {
 			s.addCheck(e.ptr, e.version, checkLate)
 		}
 	}
@@ -157,7 +157,7 @@ func (s *state) runChecks() error {
 		switch {
 		case rt == nil:
 			return cmp.Or(s.m.locate(c.ptr.Addr), errMoved)
-		case rt.state == regionBlocked:
+		case rt.state == regionBlocked && !sabotage.BlockedValidation.Skipped():
 			return blockedError(rt.Region)
 		}
 		c.machine = rt.Primary
@@ -304,6 +304,9 @@ func (m *Machine) validateMessage(msg message) (message, error) {
 		rt := m.route(addr.Region())
 		if rt == nil || !rt.primary || !rt.local.CanHold(addr.Offset()) {
 			return message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", ErrBadMessage, addr)
+		}
+		if sabotage.ValidationReply.Skipped() {
+			continue
 		}
 		verdicts[i] = byte(judge(rt.local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -34,7 +35,7 @@ func (wt *waiter) done(err error) {
 		kept := err // so that err itself, mostly nil, stays off the heap
 		wt.err.CompareAndSwap(nil, &kept)
 	}
-	if wt.open.Add(-1) == 0 && wt.parked.CompareAndSwap(1, 0) {
+	if wt.open.Add(-1) == 0 && wt.parked.CompareAndSwap(1, 0) && !sabotage.Wakeup.Skipped() {
 		wt.wake.Set()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -139,7 +140,7 @@ const forever = int64(1) << 62
 // members it needs n/2 others.
 func (c *core) majority() int64 {
 	need := (len(c.relations) + 1) / 2
-	if need == 0 {
+	if need == 0 || sabotage.LeaseMajority.Skipped() {
 		return forever
 	}
 	// The need-th largest, without memory or sorting: for each, count those as late.
@@ -188,7 +189,7 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 	for i := range c.relations {
 		r := &c.relations[i]
 		switch {
-		case r.expired || now < c.ends(r):
+		case r.expired || now < c.ends(r) || sabotage.Expiry.Skipped():
 		case isLate && !r.spared:
 			r.spared, r.patience = true, now+2*c.length/renewals // to answer, and to be granted what it asks for
 		default:
@@ -298,7 +299,7 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 // request was not made later than it was heard.
 func (c *core) grant(r *relation) int64 {
 	length := c.length
-	if c.isCM {
+	if c.isCM && !sabotage.GrantedLease.Skipped() {
 		length = max(0, min(length, c.valid-r.arrived))
 	}
 	r.granted = max(r.granted, r.arrived+c.length+c.length/drift)
@@ -312,7 +313,11 @@ func (c *core) hold(now int64, r *relation, m message) {
 		return
 	}
 	length := min(m.length, c.length)
-	r.held = max(r.held, m.echo+length-length/drift)
+	begin := m.echo
+	if sabotage.LeaseBegin.Skipped() {
+		begin = now
+	}
+	r.held = max(r.held, begin+length-length/drift)
 	c.renewValid(true)
 }
 

@@ -1,12 +1,19 @@
-// Package sabotage leaves steps of the protocols out. Only tests do that, before
-// anything runs (internal/lint sees to it): they show that the tests of the
-// protocols would notice.
+// Package sabotage leaves steps of the protocols out, or has them done wrongly, to show
+// that the tests of the protocols notice. It does so only in builds with the tag
+// sabotage, and there only where a test asks for it, or the environment:
+//
+//	go test -tags gms_pure_go,sabotage ./internal/simtest -run TestSabotage
+//	FARMSQL_SABOTAGE="own backup" go test -tags gms_pure_go,sabotage ./txn
+//
+// Without the tag Skipped is false for the compiler, and nothing is left of it.
 package sabotage
 
 // A Step is a step of a protocol that can be left out, or done wrongly.
 type Step uint8
 
 const (
+	// Of the commit protocol (package txn).
+
 	// Validation: what was read is not looked at again.
 	Validation Step = iota
 	// ValidationLast: validation comes before the locks.
@@ -15,45 +22,428 @@ const (
 	LockedVersion
 	// Answers: questions whose sources have moved are not asked again.
 	Answers
+	// Rounds: a question that had to be asked again ends the validation.
+	Rounds
+	// Parts: what an object holds now is not compared with the part of it that was read.
+	Parts
+	// LateChecks: what a preparation has read, and not written, is not validated.
+	LateChecks
+	// ValidationReply: a VALIDATE message is answered without a look at the objects.
+	ValidationReply
 	// Backups: COMMIT-BACKUP is not written.
 	Backups
-	// BackupAcks: COMMIT-PRIMARY is written before all backups have
-	// acknowledged COMMIT-BACKUP.
+	// BackupAcks: COMMIT-PRIMARY is written before all backups have acknowledged COMMIT-BACKUP.
 	BackupAcks
-	// PrimaryAcks: a transaction is truncated before all primaries have
-	// acknowledged COMMIT-PRIMARY.
+	// OwnBackup: the coordinator's own backup applies before all backups have acknowledged.
+	OwnBackup
+	// FirstPrimary: success is reported before a primary has COMMIT-PRIMARY.
+	FirstPrimary
+	// PrimaryAcks: a transaction is truncated before all primaries have acknowledged COMMIT-PRIMARY.
 	PrimaryAcks
 	// Reservations: no room in logs is reserved before a commit begins.
 	Reservations
-	// OldLeases: NEW-CONFIG-COMMIT does not wait for the leases of evicted machines.
-	OldLeases
-	// Drain: what lies in the logs at NEW-CONFIG-COMMIT is rejected.
-	Drain
-	// LockRecovery: what recovering transactions write is not locked.
-	LockRecovery
-	// Votes: what one replica of a region has seen does not count.
-	Votes
+	// AllLocks: a LOCK that is refused leaves the locks that it had got.
+	AllLocks
+	// AbortRecord: ABORT is not written.
+	AbortRecord
+	// SecondReply: a LOCK-REPLY that comes twice counts twice.
+	SecondReply
+	// BackupApply: backups do not apply what is truncated.
+	BackupApply
+	// NewerVersion: a backup applies what is older than what it has.
+	NewerVersion
+	// FarTruncations: transactions are named as truncated for which ledgers have no place.
+	FarTruncations
+	// OutboxOrder: messages for which there is no room are dropped.
+	OutboxOrder
+	// TruncateTimer: truncations wait for a record that goes to the peer anyway.
+	TruncateTimer
+	// CommitConfirm: a commit is reported without a look at the lease.
+	CommitConfirm
+
+	// Of reads.
+
+	// LockedReads: what a NIC has read of an object that is locked is believed.
+	LockedReads
+	// LineVersions: lines of an object are not compared.
+	LineVersions
+	// Incarnation: a NIC's read takes whatever object is there.
+	Incarnation
+	// LocalHeader: a read at the primary does not look at the header again.
+	LocalHeader
+	// ReadRoute: what a machine has read is believed though it may not be the primary any more.
+	ReadRoute
+	// ReadConfirm: a read is shown without a look at the lease.
+	ReadConfirm
+
+	// Of allocation.
+
+	// LostSlot: a slot that another primary's allocator has is written to.
+	LostSlot
+	// Loans: a slot that was lent, and is not needed, is not given back.
+	Loans
+	// LoansEnd: slots lent to machines that have left are not taken back.
+	LoansEnd
+	// FreedSlots: the slot of an object that was freed is not given to the allocator.
+	FreedSlots
+	// ScanLocked: the scan takes locked slots without an object for free ones.
+	ScanLocked
+	// BlockBackups: block headers are not written to backups.
+	BlockBackups
+	// SendBlocks: a new primary does not send the block headers.
+	SendBlocks
+	// OpenOperations: epochs end while operations are open that began before.
+	OpenOperations
+	// EpochsToWait: an empty block is given to another class without a wait.
+	EpochsToWait
+
+	// Of configurations at one machine.
+
+	// BlockedValidation: reads in regions that are blocked are validated.
+	BlockedValidation
+	// OldRoutes: a commit begins that was planned in an older configuration.
+	OldRoutes
+	// InactiveWrite: a commit begins in a region that is readable and not active yet.
+	InactiveWrite
+	// FrozenBegin: commits begin between NEW-CONFIG and NEW-CONFIG-COMMIT.
+	FrozenBegin
+	// Caught: a commit that a reconfiguration has caught goes on.
+	Caught
+	// OldAcks: acknowledgements of an older configuration count.
+	OldAcks
+	// Sever: Freeze leaves members writing here to which this machine is not connected.
+	Sever
+	// MessagesKey: a peer that is severed can go on writing messages.
+	MessagesKey
+	// FrozenRecords: records of an older configuration have effects between NEW-CONFIG and NEW-CONFIG-COMMIT.
+	FrozenRecords
+	// LateRecords: records of an older configuration have effects after the drain.
+	LateRecords
+	// HeldRecords: records that recovery needs are freed as their coordinator says.
+	HeldRecords
 	// Ledger: that a transaction was truncated is forgotten with its records.
 	Ledger
-	// Parts: what an object holds now is not compared with the part of it that was read.
-	Parts
+
+	// Of recovery of transactions.
+
+	// DrainFirst: commits begin again before the logs are drained.
+	DrainFirst
+	// Drain: what lies in the logs at NEW-CONFIG-COMMIT is rejected.
+	Drain
+	// NeedRecovery: a primary does not wait for the backups' NEED-RECOVERY.
+	NeedRecovery
+	// Fetch: what only backups have seen of a transaction is not fetched by the primary.
+	Fetch
+	// LockRecovery: what recovering transactions write is not locked.
+	LockRecovery
+	// Replicate: votes are cast before the backups know what they are based on.
+	Replicate
+	// Votes: what one replica of a region has seen does not count.
+	Votes
+	// AllVotes: transactions are decided before all votes are in.
+	AllVotes
+	// RequestVote: a region that has not voted counts as one that never heard of the transaction.
+	RequestVote
+	// Truncated: a region that has truncated a transaction says that it never heard of it.
+	Truncated
+	// CommitPrimaryVote: a commit-primary vote counts as a lock vote.
+	CommitPrimaryVote
+	// OtherVotes: one commit-backup vote is enough, whatever the others say.
+	OtherVotes
+	// BackupOutcome: a decision to commit is not carried out at backups.
+	BackupOutcome
+	// AllDecided: a machine settles before all have decided.
+	AllDecided
+	// OutcomeFirst: transactions are truncated before everybody has carried out what was decided.
+	OutcomeFirst
+	// RestartVotes: at a restart, a region without records has not locked.
+	RestartVotes
+	// RestartLocks: at a restart, locks that were left stay.
+	RestartLocks
+
+	// Of configurations of an instance.
+
+	// ConfigAcks: NEW-CONFIG-COMMIT does not wait until all have applied the configuration.
+	ConfigAcks
+	// OldLeases: NEW-CONFIG-COMMIT does not wait for the leases of evicted machines.
+	OldLeases
+	// OldConfig: a NEW-CONFIG that is older is applied.
+	OldConfig
+	// CompareAndSwap: the store takes a configuration that does not follow the one it has.
+	CompareAndSwap
+	// Majority: a CM goes on without a majority of answers to its probe.
+	Majority
+	// ProbeIncarnation: another life that answers a probe counts as the member.
+	ProbeIncarnation
+	// SettledJoin: a machine joins while there is something left to recover.
+	SettledJoin
+	// FilledHeir: a backup that is not filled yet may become the primary.
+	FilledHeir
+	// FillSettled: a replica counts as filled while transactions of before are recovered.
+	FillSettled
+	// FillNewer: what is read at the primary replaces what is newer.
+	FillNewer
+	// FillLocked: an object that is locked at the primary is left out of the filling.
+	FillLocked
+
+	// Of leases, calls, rings.
+
+	// GrantedLease: the CM grants more than is left of its own lease.
+	GrantedLease
+	// LeaseBegin: a lease counts from when it is granted, not from when it was asked for.
+	LeaseBegin
+	// LeaseMajority: a CM relies on its lease without a majority.
+	LeaseMajority
+	// Expiry: a lease that runs out is no suspicion.
+	Expiry
+	// Repeat: a call is sent once.
+	Repeat
+	// OtherLife: a call for an earlier life is answered.
+	OtherLife
+	// Seal: a record counts before its seal is there.
+	Seal
+	// Credit: a sender is not told what has been freed.
+	Credit
+	// Nonce: a ring that is emptied keeps its seals.
+	Nonce
+	// Wakeup: who sleeps is not woken by the last that it waits for.
+	Wakeup
+
+	// Of indexes.
+
+	// Found: a lookup in a hash table finds nothing.
+	Found
+	// FoundRow: a lookup in a B-tree finds nothing.
+	FoundRow
+	// JointBuckets: two buckets count as of one moment.
+	JointBuckets
+	// ChainVersion: a block counts as the one that a link means.
+	ChainVersion
+	// StaleDirectory: a bucket counts as the home of a key whose shard has split.
+	StaleDirectory
+	// Fences: a leaf counts as the one that covers a key.
+	Fences
+	// GlanceFences: the same in a lookup that looks at the leaf in place.
+	GlanceFences
+	// RangeEnds: keys that came at the end of a range that was read do not matter.
+	RangeEnds
+
 	steps
 )
 
 // Steps is how many there are.
 const Steps = int(steps)
 
-var names = [steps]string{"validation", "validation last", "locked version", "answers", "backups", "backup acks", "primary acks", "reservations", "old leases", "drain", "lock recovery", "votes", "ledger", "parts"}
+var names = [steps]string{
+	Validation:        "validation",
+	ValidationLast:    "validation last",
+	LockedVersion:     "locked version",
+	Answers:           "answers",
+	Rounds:            "rounds",
+	Parts:             "parts",
+	LateChecks:        "late checks",
+	ValidationReply:   "validation reply",
+	Backups:           "backups",
+	BackupAcks:        "backup acks",
+	OwnBackup:         "own backup",
+	FirstPrimary:      "first primary",
+	PrimaryAcks:       "primary acks",
+	Reservations:      "reservations",
+	AllLocks:          "all locks",
+	AbortRecord:       "abort record",
+	SecondReply:       "second reply",
+	BackupApply:       "backup apply",
+	NewerVersion:      "newer version",
+	FarTruncations:    "far truncations",
+	OutboxOrder:       "outbox",
+	TruncateTimer:     "truncation timer",
+	CommitConfirm:     "commit confirmed",
+	LockedReads:       "locked reads",
+	LineVersions:      "line versions",
+	Incarnation:       "incarnation",
+	LocalHeader:       "local header",
+	ReadRoute:         "read route",
+	ReadConfirm:       "read confirmed",
+	LostSlot:          "lost slot",
+	Loans:             "loans",
+	LoansEnd:          "loans end",
+	FreedSlots:        "freed slots",
+	ScanLocked:        "scan of locked slots",
+	BlockBackups:      "block headers",
+	SendBlocks:        "block headers sent",
+	OpenOperations:    "open operations",
+	EpochsToWait:      "epochs to wait",
+	BlockedValidation: "blocked validation",
+	OldRoutes:         "old routes",
+	InactiveWrite:     "inactive write",
+	FrozenBegin:       "frozen begin",
+	Caught:            "caught",
+	OldAcks:           "old acks",
+	Sever:             "sever",
+	MessagesKey:       "messages key",
+	FrozenRecords:     "frozen records",
+	LateRecords:       "late records",
+	HeldRecords:       "held records",
+	Ledger:            "ledger",
+	DrainFirst:        "drain first",
+	Drain:             "drain",
+	NeedRecovery:      "need recovery",
+	Fetch:             "fetch",
+	LockRecovery:      "lock recovery",
+	Replicate:         "replicate",
+	Votes:             "votes",
+	AllVotes:          "all votes",
+	RequestVote:       "request vote",
+	Truncated:         "truncated",
+	CommitPrimaryVote: "commit-primary vote",
+	OtherVotes:        "other votes",
+	BackupOutcome:     "backup outcome",
+	AllDecided:        "all decided",
+	OutcomeFirst:      "outcome first",
+	RestartVotes:      "restart votes",
+	RestartLocks:      "restart locks",
+	ConfigAcks:        "config acks",
+	OldLeases:         "old leases",
+	OldConfig:         "old config",
+	CompareAndSwap:    "compare and swap",
+	Majority:          "majority",
+	ProbeIncarnation:  "probe incarnation",
+	SettledJoin:       "settled join",
+	FilledHeir:        "filled heir",
+	FillSettled:       "fill settled",
+	FillNewer:         "fill newer",
+	FillLocked:        "fill locked",
+	GrantedLease:      "granted lease",
+	LeaseBegin:        "lease begin",
+	LeaseMajority:     "lease majority",
+	Expiry:            "expiry",
+	Repeat:            "repeat",
+	OtherLife:         "other life",
+	Seal:              "seal",
+	Credit:            "credit",
+	Nonce:             "nonce",
+	Wakeup:            "wake-up",
+	Found:             "found",
+	FoundRow:          "found row",
+	JointBuckets:      "joint buckets",
+	ChainVersion:      "chain version",
+	StaleDirectory:    "stale directory",
+	Fences:            "fences",
+	GlanceFences:      "glance at fences",
+	RangeEnds:         "range ends",
+}
+
+// texts say what is done without the step.
+var texts = [steps]string{
+	Validation:        "what was read is not looked at again",
+	ValidationLast:    "validation comes before the locks",
+	LockedVersion:     "the version that is there is locked, not the one read",
+	Answers:           "questions whose sources have moved are not asked again",
+	Rounds:            "a question that had to be asked again ends the validation",
+	Parts:             "what an object holds now is not compared with the part of it that was read",
+	LateChecks:        "what a preparation has read, and not written, is not validated",
+	ValidationReply:   "a VALIDATE message is answered without a look at the objects",
+	Backups:           "COMMIT-BACKUP is not written",
+	BackupAcks:        "COMMIT-PRIMARY is written before all backups have acknowledged COMMIT-BACKUP",
+	OwnBackup:         "the coordinator's own backup applies before all backups have acknowledged",
+	FirstPrimary:      "success is reported before a primary has COMMIT-PRIMARY",
+	PrimaryAcks:       "a transaction is truncated before all primaries have acknowledged COMMIT-PRIMARY",
+	Reservations:      "no room in logs is reserved before a commit begins",
+	AllLocks:          "a LOCK that is refused leaves the locks that it had got",
+	AbortRecord:       "ABORT is not written",
+	SecondReply:       "a LOCK-REPLY that comes twice counts twice",
+	BackupApply:       "backups do not apply what is truncated",
+	NewerVersion:      "a backup applies what is older than what it has",
+	FarTruncations:    "transactions are named as truncated for which ledgers have no place",
+	OutboxOrder:       "messages for which there is no room are dropped",
+	TruncateTimer:     "truncations wait for a record that goes to the peer anyway",
+	CommitConfirm:     "a commit is reported without a look at the lease",
+	LockedReads:       "what a NIC has read of an object that is locked is believed",
+	LineVersions:      "lines of an object are not compared",
+	Incarnation:       "a NIC's read takes whatever object is there",
+	LocalHeader:       "a read at the primary does not look at the header again",
+	ReadRoute:         "what a machine has read is believed though it may not be the primary any more",
+	ReadConfirm:       "a read is shown without a look at the lease",
+	LostSlot:          "a slot that another primary's allocator has is written to",
+	Loans:             "a slot that was lent, and is not needed, is not given back",
+	LoansEnd:          "slots lent to machines that have left are not taken back",
+	FreedSlots:        "the slot of an object that was freed is not given to the allocator",
+	ScanLocked:        "the scan takes locked slots without an object for free ones",
+	BlockBackups:      "block headers are not written to backups",
+	SendBlocks:        "a new primary does not send the block headers",
+	OpenOperations:    "epochs end while operations are open that began before",
+	EpochsToWait:      "an empty block is given to another class without a wait",
+	BlockedValidation: "reads in regions that are blocked are validated",
+	OldRoutes:         "a commit begins that was planned in an older configuration",
+	InactiveWrite:     "a commit begins in a region that is readable and not active yet",
+	FrozenBegin:       "commits begin between NEW-CONFIG and NEW-CONFIG-COMMIT",
+	Caught:            "a commit that a reconfiguration has caught goes on",
+	OldAcks:           "acknowledgements of an older configuration count",
+	Sever:             "Freeze leaves members writing here to which this machine is not connected",
+	MessagesKey:       "a peer that is severed can go on writing messages",
+	FrozenRecords:     "records of an older configuration have effects between NEW-CONFIG and NEW-CONFIG-COMMIT",
+	LateRecords:       "records of an older configuration have effects after the drain",
+	HeldRecords:       "records that recovery needs are freed as their coordinator says",
+	Ledger:            "that a transaction was truncated is forgotten with its records",
+	DrainFirst:        "commits begin again before the logs are drained",
+	Drain:             "what lies in the logs at NEW-CONFIG-COMMIT is rejected",
+	NeedRecovery:      "a primary does not wait for the backups' NEED-RECOVERY",
+	Fetch:             "what only backups have seen of a transaction is not fetched by the primary",
+	LockRecovery:      "what recovering transactions write is not locked",
+	Replicate:         "votes are cast before the backups know what they are based on",
+	Votes:             "what one replica of a region has seen does not count",
+	AllVotes:          "transactions are decided before all votes are in",
+	RequestVote:       "a region that has not voted counts as one that never heard of the transaction",
+	Truncated:         "a region that has truncated a transaction says that it never heard of it",
+	CommitPrimaryVote: "a commit-primary vote counts as a lock vote",
+	OtherVotes:        "one commit-backup vote is enough, whatever the others say",
+	BackupOutcome:     "a decision to commit is not carried out at backups",
+	AllDecided:        "a machine settles before all have decided",
+	OutcomeFirst:      "transactions are truncated before everybody has carried out what was decided",
+	RestartVotes:      "at a restart, a region without records has not locked",
+	RestartLocks:      "at a restart, locks that were left stay",
+	ConfigAcks:        "NEW-CONFIG-COMMIT does not wait until all have applied the configuration",
+	OldLeases:         "NEW-CONFIG-COMMIT does not wait for the leases of evicted machines",
+	OldConfig:         "a NEW-CONFIG that is older is applied",
+	CompareAndSwap:    "the store takes a configuration that does not follow the one it has",
+	Majority:          "a CM goes on without a majority of answers to its probe",
+	ProbeIncarnation:  "another life that answers a probe counts as the member",
+	SettledJoin:       "a machine joins while there is something left to recover",
+	FilledHeir:        "a backup that is not filled yet may become the primary",
+	FillSettled:       "a replica counts as filled while transactions of before are recovered",
+	FillNewer:         "what is read at the primary replaces what is newer",
+	FillLocked:        "an object that is locked at the primary is left out of the filling",
+	GrantedLease:      "the CM grants more than is left of its own lease",
+	LeaseBegin:        "a lease counts from when it is granted, not from when it was asked for",
+	LeaseMajority:     "a CM relies on its lease without a majority",
+	Expiry:            "a lease that runs out is no suspicion",
+	Repeat:            "a call is sent once",
+	OtherLife:         "a call for an earlier life is answered",
+	Seal:              "a record counts before its seal is there",
+	Credit:            "a sender is not told what has been freed",
+	Nonce:             "a ring that is emptied keeps its seals",
+	Wakeup:            "who sleeps is not woken by the last that it waits for",
+	Found:             "a lookup in a hash table finds nothing",
+	FoundRow:          "a lookup in a B-tree finds nothing",
+	JointBuckets:      "two buckets count as of one moment",
+	ChainVersion:      "a block counts as the one that a link means",
+	StaleDirectory:    "a bucket counts as the home of a key whose shard has split",
+	Fences:            "a leaf counts as the one that covers a key",
+	GlanceFences:      "the same in a lookup that looks at the leaf in place",
+	RangeEnds:         "keys that came at the end of a range that was read do not matter",
+}
 
 func (s Step) String() string { return names[s] }
 
-var skipped [steps]bool
+// Text says what is done without the step.
+func (s Step) Text() string { return texts[s] }
 
-// Skipped says whether the step is to be left out.
-func (s Step) Skipped() bool { return skipped[s] }
-
-// Skip leaves the step out until undo is called.
-func Skip(s Step) (undo func()) {
-	skipped[s] = true
-	return func() { skipped[s] = false }
+// Named returns the step of a name.
+func Named(name string) (Step, bool) {
+	for s := range steps {
+		if names[s] == name {
+			return s, true
+		}
+	}
+	return 0, false
 }

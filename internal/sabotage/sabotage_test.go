@@ -2,20 +2,19 @@ package sabotage
 
 import "testing"
 
-func TestSkip(t *testing.T) {
+func TestSteps(t *testing.T) {
 	for s := range Step(Steps) {
-		if s.String() == "" {
-			t.Errorf("step %d has no name", s)
+		if s.String() == "" || s.Text() == "" {
+			t.Errorf("step %d, %q, has no name or no text", s, s)
+		}
+		if found, ok := Named(s.String()); !ok || found != s {
+			t.Errorf("%q is the name of step %d, and of %d", s, s, found)
 		}
 		if s.Skipped() {
 			t.Errorf("%v is left out", s)
 		}
-		undo := Skip(s)
-		if !s.Skipped() {
-			t.Errorf("%v is not left out", s)
-		}
-		if undo(); s.Skipped() {
-			t.Errorf("%v is still left out", s)
-		}
+	}
+	if _, ok := Named("nonsense"); ok {
+		t.Error("nonsense is a step")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
-	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/recovery"
 )
 
@@ -136,85 +134,4 @@ func TestSeedDecides(t *testing.T) {
 			t.Errorf("seed %d: %v; hashes %x and %x, events %d and %d", s, first.Err, first.Hash, second.Hash, first.Events, second.Events)
 		}
 	}
-}
-
-// Broken protocols are caught: that is the test of the test. Each has the options
-// under which it shows soon.
-func TestSabotage(t *testing.T) {
-	const seedsMax = 1000
-	for _, c := range []struct {
-		step sabotage.Step
-		with func(*Options) // nil: as drawn, with machines that fail together
-	}{
-		{sabotage.ValidationLast, nil}, {sabotage.LockedVersion, nil}, {sabotage.Answers, nil}, {sabotage.Parts, nil}, {sabotage.Backups, nil},
-		{sabotage.Validation, asMembers},
-		{sabotage.Drain, asMembers},
-		{sabotage.LockRecovery, asMembers},
-		{sabotage.Votes, asMembers},
-		{sabotage.OldLeases, leaveBehind},
-		{sabotage.BackupAcks, killInSpikes(KillAtStep)},
-		{sabotage.PrimaryAcks, killInSpikes(Kill)},
-		{sabotage.Reservations, fillLogs},
-		{sabotage.Ledger, loseMemory},
-	} {
-		t.Run(c.step.String(), func(t *testing.T) {
-			for s := uint64(1); s <= seedsMax; s++ {
-				o := Draw(s).Together()
-				if c.with != nil {
-					c.with(&o)
-				}
-				if what := caught(c.step, o); what != "" {
-					t.Logf("caught with seed %d: %s", s, what)
-					return
-				}
-			}
-			t.Errorf("not caught with %d seeds", seedsMax)
-		})
-	}
-}
-
-// caught returns what is violated without the step, if nothing is with it.
-func caught(step sabotage.Step, o Options) string {
-	undo := sabotage.Skip(step)
-	r := Run(o)
-	undo()
-	runtime.GC()
-	if r.Err == nil || Run(o).Err != nil {
-		return ""
-	}
-	what, _, _ := strings.Cut(r.Err.Error(), "\n")
-	return what
-}
-
-// loseMemory has machines come back from a power cut without their memory.
-func loseMemory(o *Options) {
-	asMembers(o)
-	o.Farm.Machines, o.Farm.Replicas, o.Domains = 4, 2, 4
-	o.Faults, o.Calm = []Fault{PowerCutUnsaved}, time.Millisecond
-}
-
-func asMembers(o *Options) { o.New = NewMembers }
-
-// leaveBehind cuts machines off whose leases last.
-func leaveBehind(o *Options) {
-	asMembers(o)
-	o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 5, 3, 0
-	o.Readers, o.Duration, o.Faults = 2, 40*time.Millisecond, []Fault{CutInRecovery}
-}
-
-// killInSpikes returns options that kill machines while what they send is slow to arrive.
-func killInSpikes(kill Fault) func(*Options) {
-	return func(o *Options) {
-		asMembers(o)
-		o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 3, 2, 0
-		o.Clients, o.Duration, o.Calm, o.Faults = 4, 40*time.Millisecond, 100*time.Microsecond, []Fault{Spike, Spike, Spike, kill}
-	}
-}
-
-// fillLogs writes more than logs have room for while a machine that is paused takes
-// nothing out of them.
-func fillLogs(o *Options) {
-	asMembers(o)
-	o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes, o.World.Loss = 3, 3, 1, 32<<10, 0
-	o.Clients, o.Duration, o.Faults = 16, 20*time.Millisecond, []Fault{Pause}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -130,7 +131,7 @@ func (e *Endpoint) receive(from rdma.MachineID, b []byte) {
 
 // receiveRequest starts the handler, or answers that there is none.
 func (e *Endpoint) receiveRequest(from Peer, m message) {
-	if m.to != AnyLife && m.to != e.self.Incarnation {
+	if m.to != AnyLife && m.to != e.self.Incarnation && !sabotage.OtherLife.Skipped() {
 		e.answer(from, m, otherLife, nil)
 		return
 	}

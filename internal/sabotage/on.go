@@ -1,0 +1,35 @@
+//go:build sabotage
+
+package sabotage
+
+import (
+	"fmt"
+	"os"
+)
+
+// Environment names the variable that has a step left out from the beginning.
+const Environment = "FARMSQL_SABOTAGE"
+
+var skipped [steps]bool
+
+func init() {
+	name := os.Getenv(Environment)
+	if name == "" {
+		return
+	}
+	s, ok := Named(name)
+	if !ok {
+		panic(fmt.Sprintf("sabotage: %s=%q is no step", Environment, name))
+	}
+	skipped[s] = true
+}
+
+// Skipped says whether the step is to be left out.
+func (s Step) Skipped() bool { return skipped[s] }
+
+// Skip leaves the step out until undo is called. Nothing may run meanwhile that does
+// not belong to the caller.
+func Skip(s Step) (undo func()) {
+	skipped[s] = true
+	return func() { skipped[s] = false }
+}
