@@ -201,7 +201,8 @@ func TestPaper5_3_VotesSurviveTheirWitness(t *testing.T) {
 
 // Records of an older configuration that land after draining are rejected (step
 // 2): an evicted machine that does not know it yet writes LOCK records, and locks
-// nothing.
+// nothing. Nobody looks at its logs any more; what members wrote before they froze
+// and lands late is txn's TestPaper5_3_RecordsAfterTheDrainHaveNoEffect.
 func TestPaper5_3_LateRecordsAreRejected(t *testing.T) {
 	s := newStage(t, 5)
 	zombie := s.nodes[1]

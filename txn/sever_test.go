@@ -117,3 +117,28 @@ func TestReplyBeforeConnected(t *testing.T) {
 	must(t, second.Connect(0, fromFirst))
 	must(t, <-replied)
 }
+
+// A peer that Freeze has severed can write messages as little as records: it finds out
+// by the first, and nothing of it waits in memory for the next connection.
+func TestSeveredPeersWriteNoMessages(t *testing.T) {
+	r := open(t, farm.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock()}, 3)
+	r.settle()
+	r.lost = true
+	write := func() error {
+		var err error
+		r.Machine(0).Locked(0, func() {
+			_, err = r.Machine(0).Queue(0).Write(1, txn.MessagesKey(0, 0), 1024, make([]byte, 8), rdma.Unsignalled)
+		})
+		return err
+	}
+	must(t, write())
+	m := r.Machine(1)
+	r.Machine(0).AppendMessage(0, 1, nil) // which is none
+	awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return m.Broken(0, 0) != nil })
+	next := r.Status().Configuration
+	next.ID++
+	m.Freeze(next)
+	if err := write(); !errors.Is(err, rdma.ErrKey) {
+		t.Errorf("a message of a severed peer: %v", err)
+	}
+}

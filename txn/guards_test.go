@@ -1,0 +1,176 @@
+package txn
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Guards that hardly anything comes to, each by itself.
+
+// A commit begins only by the routes that it was planned with, and not while the
+// configuration changes: its records would go to machines that are no replicas any
+// more, and not to those that are.
+func TestPlannedForOtherRoutes(t *testing.T) {
+	planned, later := new(routes), new(routes)
+	for name, c := range map[string]struct {
+		now             *routes
+		frozen, stopped bool
+		want            error
+	}{
+		"as planned":      {now: planned},
+		"changed since":   {now: later, want: errMoved},
+		"just changing":   {now: planned, frozen: true, want: errMoved},
+		"shutting down":   {now: planned, stopped: true, want: ErrClosed},
+		"changed, frozen": {now: later, frozen: true, want: errMoved},
+	} {
+		m := &Machine{}
+		m.routes.Store(c.now)
+		w := &worker{m: m, frozen: c.frozen, stopped: c.stopped}
+		if err := w.admit(&commit{routes: planned}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// One primary's LOCK-REPLY counts once, whatever comes after it: the commit waits for
+// the other's, and the first is what counts.
+func TestLockReplyCountsOnce(t *testing.T) {
+	c := &commit{parts: []part{{machine: 1, lockWrites: 1}, {machine: 2, lockWrites: 1}, {machine: 3, backupWrites: 1}}}
+	c.wait.add(2)
+	reply := func(v verdict) message { return message{kind: messageLockReply, a: uint8(v)} }
+	c.lockReply(1, reply(verdictLocked))
+	c.lockReply(1, reply(verdictSame))
+	c.lost(1, ErrLost)
+	c.lockReply(3, reply(verdictSame)) // which is a backup
+	if c.wait.settled() || c.wait.open.Load() != 1 || c.parts[0].verdict != verdictLocked {
+		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.wait.open.Load(), c.parts[0].verdict)
+	}
+	c.lockReply(2, reply(verdictSame))
+	if !c.wait.settled() {
+		t.Errorf("%d replies are open", c.wait.open.Load())
+	}
+}
+
+// A testLog is a log that machine 1 writes to machine 0, which is the primary of a
+// region with one object.
+type testLog struct {
+	t   *testing.T
+	tx  *ring.Sender
+	in  *logReader
+	ptr region.Ptr
+}
+
+func newTestLog(t *testing.T) *testLog {
+	t.Helper()
+	r, err := region.Format(1, nvram.NewMemory(region.MinSize))
+	must(t, err)
+	a := region.NewAllocator(region.AllocatorConfig{Workers: 1})
+	must(t, a.Add(r))
+	ptr, v, err := a.Alloc(0, 100, 0)
+	must(t, err)
+	if !r.Lock(ptr, v) {
+		t.Fatal("the slot is locked")
+	}
+	r.Write(ptr, nil, v+1, true, ptr.Incarnation())
+
+	log := nvram.NewMemory(64 << 10)
+	rx, err := CreateLog(log, 1)
+	must(t, err)
+	state, err := rx.State()
+	must(t, err)
+	m := &Machine{}
+	rt := &route{primary: true, local: r, state: regionActive}
+	m.routes.Store(&routes{1: rt})
+	l := newLedger(log, coordinatorID{1, 0})
+	return &testLog{t, ring.NewLocalSender(state, log, 0), newLogReader(m, 1, 0, rx, l), ptr}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// header is that of the object.
+func (l *testLog) header() region.Header {
+	return l.in.m.route(1).local.Header(l.ptr.Addr.Offset())
+}
+
+// write appends a record of a transaction, and has the reader look at it.
+func (l *testLog) write(kind RecordKind, config uint32, seq, low uint64) (reply message) {
+	l.t.Helper()
+	rec := &Record{Kind: kind, ID: ID{Config: config, Machine: 1, Seq: seq}, LowBound: low, Regions: []region.ID{1}}
+	if kind == RecordLock || kind == RecordCommitBackup {
+		rec.Writes = []Write{{Ptr: l.ptr, Version: l.header().Version(), Payload: make([]byte, l.ptr.Capacity())}}
+	}
+	if kind == RecordTruncate {
+		rec.Regions = nil
+	}
+	_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+	must(l.t, err)
+	reply, more, err := l.in.step()
+	must(l.t, err)
+	if !more {
+		l.t.Fatalf("%v is not there", kind)
+	}
+	return reply
+}
+
+// "Records in flight" (SOSP'15 section 5.3 step 2): what a member wrote before it
+// froze can land after the log was drained. It has no effect, and no reply.
+func TestPaper5_3_RecordsAfterTheDrainHaveNoEffect(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	l.in.freeze(2)
+	l.in.thaw(1)
+	if reply := l.write(RecordLock, 1, seq, seq); reply.kind != 0 || l.header().Locked() || len(l.in.txs) != 0 {
+		t.Errorf("a LOCK that came late: reply %v, object %v, %d transactions", reply.kind, l.header(), len(l.in.txs))
+	}
+	if l.in.rx.Head() != l.tx.Tail() {
+		t.Error("its space is not free")
+	}
+	if reply := l.write(RecordLock, 2, seq+1, seq); reply.kind != messageLockReply || !l.header().Locked() {
+		t.Errorf("a LOCK of the new configuration: reply %v, object %v", reply.kind, l.header())
+	}
+}
+
+// Between NEW-CONFIG and NEW-CONFIG-COMMIT a record of the configuration before is
+// evidence and nothing else: it locks nothing, and stays.
+func TestPaper5_3_RecordsOfAFrozenLogAreEvidence(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	l.in.freeze(2)
+	head := l.in.rx.Head()
+	if reply := l.write(RecordLock, 1, seq, seq); reply.kind != 0 || l.header().Locked() {
+		t.Errorf("a LOCK: reply %v, object %v", reply.kind, l.header())
+	}
+	if p := l.in.txs[seq]; p == nil || !p.held || l.in.rx.Head() != head {
+		t.Error("it is not kept")
+	}
+}
+
+// What recovery holds stays in the log until recovery releases it, though its
+// coordinator, which is settled already, says that it is truncated: should recovery
+// begin again it has to be found.
+func TestHeldRecordsStay(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	head := l.in.rx.Head()
+	l.write(RecordLock, 1, seq, seq)
+	l.in.freeze(2)
+	l.in.thaw(1)
+	l.write(RecordTruncate, 2, 0, seq+10)
+	if l.in.rx.Head() != head || l.in.txs[seq] == nil {
+		t.Errorf("the head has moved by %d bytes over what is held", l.in.rx.Head()-head)
+	}
+	must(t, l.in.release(seq))
+	if l.in.rx.Head() != l.tx.Tail() || len(l.in.txs) != 0 {
+		t.Errorf("%d bytes are not free after the release", l.tx.Tail()-l.in.rx.Head())
+	}
+}

@@ -1,0 +1,39 @@
+package txn_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// The coordinator's own backup applies at once, when all backups have acknowledged
+// COMMIT-BACKUP, and not before: as long as one has not, recovery may abort.
+func TestOwnBackupAppliesAfterAllAcks(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		r := open(t, farm.Config{Machines: 3, Replicas: 3, Workers: 1, Clock: newHandClock()}, 3)
+		r.settle()
+		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return r.Machine(0).Replicas(p)[0] == 1 })
+		p, m := r.ptrs[i], r.Machine(0)
+		before, once := m.Header(p), false
+		m.OnStep(func(s txn.Step) {
+			if s == txn.StepValidate && lost && !once {
+				once, r.lost = true, true
+				must(t, r.Machine(2).NIC().Close())
+			}
+			if (s == txn.StepCommitBackup || s == txn.StepCommitPrimary) && m.Header(p) != before {
+				t.Errorf("at %v the own backup is at %v already", s, m.Header(p))
+			}
+		})
+		err := m.Run(ctx, func(tx *txn.Tx) error { return write(tx, p, 7) })
+		switch {
+		case !lost && (err != nil || m.Header(p).Version() != before.Version()+1):
+			t.Errorf("%v, own backup %v", err, m.Header(p))
+		case lost && (!errors.Is(err, txn.ErrInDoubt) || m.Header(p) != before):
+			t.Errorf("with a backup lost: %v, own backup %v", err, m.Header(p))
+		}
+	}
+}
