@@ -174,3 +174,19 @@ func TestHeldRecordsStay(t *testing.T) {
 		t.Errorf("%d bytes are not free after the release", l.tx.Tail()-l.in.rx.Head())
 	}
 }
+
+// An acknowledgement that comes when another configuration has begun counts no more:
+// recovery has the transaction, and truncates it when all know how it ended.
+func TestOldAcknowledgementsDoNotCount(t *testing.T) {
+	for config, want := range map[uint32]bool{2: true, 1: false} {
+		log := nvram.NewMemory(64 << 10)
+		self, err := newSelfLog(log, coordinatorID{0, 0}, 1)
+		must(t, err)
+		w := &worker{m: &Machine{}, self: self, config: 2, window: newWindow(1)}
+		seq := w.window.begin()
+		w.acked(&acks{seq: seq, config: config, open: 1}, nil)
+		if w.window.finished(seq) != want {
+			t.Errorf("an acknowledgement of configuration %d in 2: truncated %v", config, !want)
+		}
+	}
+}

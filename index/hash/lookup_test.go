@@ -206,3 +206,47 @@ func TestLookupOutsideAllocates(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestSearchAlongAnotherChain: a lookup that copies follows no link to a block that has got
+// another version: a pair may have moved from there to where it has looked already. Nor does
+// a transaction.
+func TestSearchAlongAnotherChain(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 16, Neighbourhood: 4, MaxLoad: 100})
+	keys := keysOf(t, tb, 3, 14)
+	for _, key := range keys[:12] {
+		put(t, tb, key, key)
+	}
+	o := mustOpen(t, tb)
+	op := tb.m.Start()
+	defer op.End()
+	search := func() (found, overtaken int) {
+		t.Helper()
+		for _, key := range keys {
+			h := sum(o.seed, key)
+			_, ok, err := tb.search(op, o, o.dir.find(h), h, key, nil)
+			tx := tb.m.Begin()
+			_, got, late := tb.Get(tx, key)
+			tx.Abort()
+			switch {
+			case err == nil && late == nil && ok == got:
+				if ok {
+					found++
+				}
+			case errors.Is(err, errOvertaken) && errors.Is(late, txn.ErrConflict):
+				overtaken++
+			default:
+				t.Errorf("%x: a lookup says %v, %v, a transaction %v, %v", key, ok, err, got, late)
+			}
+		}
+		return found, overtaken
+	}
+	if found, overtaken := search(); found != 12 || overtaken != 0 {
+		t.Fatalf("%d found, %d overtaken", found, overtaken)
+	}
+	mustRun(t, tb.m, func(tx *txn.Tx) error {
+		return spoilBucketTx(func(p page) { p.setU16(chainVersion, p.u16(chainVersion)+1) })(tb, o, tx)
+	})
+	if found, overtaken := search(); overtaken < 2 || found+overtaken != len(keys) {
+		t.Errorf("%d found, %d overtaken although no link leads to the block", found, overtaken)
+	}
+}
