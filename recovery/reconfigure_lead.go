@@ -457,6 +457,9 @@ func (m *Membership) sendNewConfig(c *cluster.Configuration) (next *cluster.Conf
 
 // sendCommit has all members commit c.
 func (m *Membership) sendCommit(c *cluster.Configuration, t Timeline) error {
+	if sabotage.SlowRecovery.Skipped() {
+		m.cfg.Clock.Sleep(3 * time.Second)
+	}
 	t.Committed = m.cfg.Clock.Now()
 	m.mu.Lock()
 	m.mu.timeline = t

@@ -391,6 +391,33 @@ func TestPaper5_2_FailureOfAMachine(t *testing.T) {
 	})
 }
 
+// leasesMax is how many lease times a reconfiguration may take, from the failure to all
+// regions active, where nothing else fails.
+const leasesMax = 10
+
+// TestReconfigurationTakesALeaseOrTwo: whoever fails is suspected when its lease has run
+// out, at the latest, and nothing after that waits for anything but messages and the
+// leases of others.
+func TestReconfigurationTakesALeaseOrTwo(t *testing.T) {
+	for seed := range uint64(20) {
+		simulate(t, sim.Options{Seed: seed}, 5, 3, func(g *group) {
+			c := g.settled(5)
+			victim := g.others()[1]
+			if seed%3 == 0 {
+				victim = c.CM
+			}
+			begin, lease := g.world.Now(), g.nodes[c.CM].keeper.Length()
+			g.world.Machine(victim).Kill()
+			g.until("it is suspected", func() bool { return g.events["suspected"] > 0 })
+			suspected := g.world.Now() - begin
+			g.settled(4)
+			if took := g.world.Now() - begin; suspected > 2*lease || took > leasesMax*lease {
+				t.Errorf("seed %d: suspected after %v, all active after %v, leases are of %v", seed, suspected, took, lease)
+			}
+		})
+	}
+}
+
 // TestPaper5_2_FailureOfTheCM: a non-CM machine that suspects the CM asks a backup
 // CM first, which becomes the new CM. There is no crowd of attempts.
 func TestPaper5_2_FailureOfTheCM(t *testing.T) {
@@ -547,14 +574,20 @@ func TestFailureOfADomain(t *testing.T) {
 // the smaller part of a partition never does, and its members learn that they
 // were evicted when the network is whole again.
 func TestPaper5_2_MajorityOfProbes(t *testing.T) {
-	for _, cmIsAlone := range []bool{true, false} {
-		simulate(t, sim.Options{Seed: 6}, 5, 3, func(g *group) {
+	for seed := range uint64(6) {
+		cmIsAlone, comesFirst := seed%3 > 0, seed%3 > 1
+		simulate(t, sim.Options{Seed: seed}, 5, 3, func(g *group) {
 			before := g.settled(5)
 			small, large := g.others()[:2], append(g.others()[2:], g.cm())
 			if cmIsAlone {
 				small, large = append(g.others()[:1], g.cm()), g.others()[1:]
 			}
 			g.cut(small, large, g.world.Cut)
+			if comesFirst { // before the others have noticed anything
+				for _, m := range large {
+					g.at(before.CM, func(n *node) { n.Suspect(m) })
+				}
+			}
 			c := g.settled(3)
 			if c.ID != before.ID+1 {
 				t.Errorf("%d configurations later", c.ID-before.ID)

@@ -168,6 +168,15 @@ func TestHowFarItGot(t *testing.T) {
 			r.record(1, txn.RecordCommitPrimary, 1)
 		}, true},
 		{"truncated but at a backup", func(r *remains) { r.record(2, txn.RecordCommitBackup, 1, 2); r.record(1, txn.RecordCommitBackup, 1, 1) }, true},
+		{"truncated in one region", func(r *remains) {
+			w := r.write(1, 1)
+			for _, m := range r.machines {
+				if reg := m.Regions[1]; reg != nil {
+					r.must(txn.ApplyReplica(reg, &w))
+				}
+			}
+			r.record(2, txn.RecordCommitBackup, 1, 2)
+		}, true},
 		{"truncated", func(r *remains) { r.record(0, txn.RecordTruncate, 0); r.record(1, txn.RecordCommitPrimary, 1) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

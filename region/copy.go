@@ -62,7 +62,7 @@ func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
 	h := Header(binary.LittleEndian.Uint64(raw))
 	off := s.slot(i)
-	if h.Version() <= r.Header(uint32(off)).Version() && !sabotage.FillNewer.Skipped() {
+	if h.Version() <= r.Header(uint32(off)).Version() && !(sabotage.FillNewer.Skipped() && h.readable()) {
 		return true // also of a locked object: who writes it writes here, too
 	}
 	incarnation := binary.LittleEndian.Uint64(raw[incarnationOffset:])
@@ -79,6 +79,10 @@ func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
 	}
 	if _, err := Unpack(payload, raw, p); err != nil {
 		return false
+	}
+	if sabotage.FillNewer.Skipped() {
+		r.write(off, s.class, payload, h.Version(), true, incarnation, 0)
+		return true
 	}
 	r.ApplyBackup(p, payload, h.Version(), true, incarnation)
 	return true

@@ -179,7 +179,7 @@ func (s *state) runChecks() error {
 	if err := s.runRemoteChecks(); err != nil {
 		return err
 	}
-	if s.m.routes.Load() != routes {
+	if s.m.routes.Load() != routes && !sabotage.ChecksRoute.Skipped() {
 		return errMoved // one of the machines may have left meanwhile
 	}
 	return nil

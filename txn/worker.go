@@ -450,7 +450,7 @@ func (w *worker) send(p *peer, msg *message) error {
 		return nil
 	}
 	sent, err := w.trySend(p, w.buf)
-	if err == nil && !sent && !sabotage.OutboxOrder.Skipped() {
+	if err == nil && !sent && !sabotage.Outbox.Skipped() {
 		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))
 	}
 	return err

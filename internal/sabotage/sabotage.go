@@ -12,7 +12,7 @@ package sabotage
 type Step uint8
 
 const (
-	// Of the commit protocol (package txn).
+	// The commit protocol (package txn):
 
 	// Validation: what was read is not looked at again.
 	Validation Step = iota
@@ -54,14 +54,14 @@ const (
 	NewerVersion
 	// FarTruncations: transactions are named as truncated for which ledgers have no place.
 	FarTruncations
-	// OutboxOrder: messages for which there is no room are dropped.
-	OutboxOrder
+	// Outbox: messages for which there is no room are dropped.
+	Outbox
 	// TruncateTimer: truncations wait for a record that goes to the peer anyway.
 	TruncateTimer
 	// CommitConfirm: a commit is reported without a look at the lease.
 	CommitConfirm
 
-	// Of reads.
+	// Reads:
 
 	// LockedReads: what a NIC has read of an object that is locked is believed.
 	LockedReads
@@ -73,10 +73,12 @@ const (
 	LocalHeader
 	// ReadRoute: what a machine has read is believed though it may not be the primary any more.
 	ReadRoute
+	// ChecksRoute: validation believes a machine that may not be the primary any more.
+	ChecksRoute
 	// ReadConfirm: a read is shown without a look at the lease.
 	ReadConfirm
 
-	// Of allocation.
+	// Allocation:
 
 	// LostSlot: a slot that another primary's allocator has is written to.
 	LostSlot
@@ -97,7 +99,7 @@ const (
 	// EpochsToWait: an empty block is given to another class without a wait.
 	EpochsToWait
 
-	// Of configurations at one machine.
+	// Configurations at one machine:
 
 	// BlockedValidation: reads in regions that are blocked are validated.
 	BlockedValidation
@@ -124,7 +126,7 @@ const (
 	// Ledger: that a transaction was truncated is forgotten with its records.
 	Ledger
 
-	// Of recovery of transactions.
+	// Recovery of transactions:
 
 	// DrainFirst: commits begin again before the logs are drained.
 	DrainFirst
@@ -161,14 +163,16 @@ const (
 	// RestartLocks: at a restart, locks that were left stay.
 	RestartLocks
 
-	// Of configurations of an instance.
+	// Configurations of an instance:
 
 	// ConfigAcks: NEW-CONFIG-COMMIT does not wait until all have applied the configuration.
 	ConfigAcks
 	// OldLeases: NEW-CONFIG-COMMIT does not wait for the leases of evicted machines.
 	OldLeases
-	// OldConfig: a NEW-CONFIG that is older is applied.
+	// OldConfig: a NEW-CONFIG that is older is acknowledged.
 	OldConfig
+	// SlowRecovery: each reconfiguration sleeps for 3 s.
+	SlowRecovery
 	// CompareAndSwap: the store takes a configuration that does not follow the one it has.
 	CompareAndSwap
 	// Majority: a CM goes on without a majority of answers to its probe.
@@ -186,7 +190,7 @@ const (
 	// FillLocked: an object that is locked at the primary is left out of the filling.
 	FillLocked
 
-	// Of leases, calls, rings.
+	// Leases, calls, rings:
 
 	// GrantedLease: the CM grants more than is left of its own lease.
 	GrantedLease
@@ -209,7 +213,7 @@ const (
 	// Wakeup: who sleeps is not woken by the last that it waits for.
 	Wakeup
 
-	// Of indexes.
+	// Indexes:
 
 	// Found: a lookup in a hash table finds nothing.
 	Found
@@ -255,7 +259,7 @@ var names = [steps]string{
 	BackupApply:       "backup apply",
 	NewerVersion:      "newer version",
 	FarTruncations:    "far truncations",
-	OutboxOrder:       "outbox",
+	Outbox:            "outbox",
 	TruncateTimer:     "truncation timer",
 	CommitConfirm:     "commit confirmed",
 	LockedReads:       "locked reads",
@@ -263,6 +267,7 @@ var names = [steps]string{
 	Incarnation:       "incarnation",
 	LocalHeader:       "local header",
 	ReadRoute:         "read route",
+	ChecksRoute:       "validation route",
 	ReadConfirm:       "read confirmed",
 	LostSlot:          "lost slot",
 	Loans:             "loans",
@@ -305,6 +310,7 @@ var names = [steps]string{
 	ConfigAcks:        "config acks",
 	OldLeases:         "old leases",
 	OldConfig:         "old config",
+	SlowRecovery:      "slow recovery",
 	CompareAndSwap:    "compare and swap",
 	Majority:          "majority",
 	ProbeIncarnation:  "probe incarnation",
@@ -355,7 +361,7 @@ var texts = [steps]string{
 	BackupApply:       "backups do not apply what is truncated",
 	NewerVersion:      "a backup applies what is older than what it has",
 	FarTruncations:    "transactions are named as truncated for which ledgers have no place",
-	OutboxOrder:       "messages for which there is no room are dropped",
+	Outbox:            "messages for which there is no room are dropped",
 	TruncateTimer:     "truncations wait for a record that goes to the peer anyway",
 	CommitConfirm:     "a commit is reported without a look at the lease",
 	LockedReads:       "what a NIC has read of an object that is locked is believed",
@@ -363,6 +369,7 @@ var texts = [steps]string{
 	Incarnation:       "a NIC's read takes whatever object is there",
 	LocalHeader:       "a read at the primary does not look at the header again",
 	ReadRoute:         "what a machine has read is believed though it may not be the primary any more",
+	ChecksRoute:       "validation believes a machine that may not be the primary any more",
 	ReadConfirm:       "a read is shown without a look at the lease",
 	LostSlot:          "a slot that another primary's allocator has is written to",
 	Loans:             "a slot that was lent, and is not needed, is not given back",
@@ -404,7 +411,8 @@ var texts = [steps]string{
 	RestartLocks:      "at a restart, locks that were left stay",
 	ConfigAcks:        "NEW-CONFIG-COMMIT does not wait until all have applied the configuration",
 	OldLeases:         "NEW-CONFIG-COMMIT does not wait for the leases of evicted machines",
-	OldConfig:         "a NEW-CONFIG that is older is applied",
+	OldConfig:         "a NEW-CONFIG that is older is acknowledged",
+	SlowRecovery:      "each reconfiguration sleeps for 3 s",
 	CompareAndSwap:    "the store takes a configuration that does not follow the one it has",
 	Majority:          "a CM goes on without a majority of answers to its probe",
 	ProbeIncarnation:  "another life that answers a probe counts as the member",
