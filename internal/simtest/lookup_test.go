@@ -1,0 +1,110 @@
+package simtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// lonely returns a client of a run that has not begun.
+func lonely() *client {
+	r := newRun(Draw(1))
+	return &client{run: r, node: &node{process: r.outside}, label: "client"}
+}
+
+// valueBytes are what a key holds whose value is v.
+func valueBytes(v history.Value) []byte {
+	b := make([]byte, 16)
+	fill(b, v)
+	return b
+}
+
+// insert records that key i is there, and returns its value.
+func (c *client) insert(i int) []byte {
+	h := c.rec.Begin("writer")
+	v := c.rec.Value()
+	h.Read(objectOf(inHash, i), history.Initial)
+	h.Write(objectOf(inHash, i), v)
+	h.End(history.Committed)
+	return valueBytes(v)
+}
+
+// A lookup that finds nothing where there is something all the time is seen, by itself
+// and among others that are looked up together, and one that gives no answer is not
+// taken for one.
+func TestFalseAbsenceIsSeen(t *testing.T) {
+	for name, look := range map[string]struct {
+		f    func(c *client, b []byte) error
+		want history.Kind
+	}{
+		"found": {f: func(c *client, b []byte) error {
+			return c.lockFree(func() error { return c.answered(objectOf(inHash, 1), b, true) })
+		}},
+		"not found": {want: history.FalseAbsence, f: func(c *client, b []byte) error {
+			return c.lockFree(func() error { return c.answered(objectOf(inHash, 1), nil, false) })
+		}},
+		"no answer": {f: func(c *client, b []byte) error {
+			return c.lockFree(func() error { return region.ErrLocked })
+		}},
+		"one of two not found": {want: history.FalseAbsence, f: func(c *client, b []byte) error {
+			return c.lookUpTogether(func(_ [][]byte, visit func(int, []byte, bool)) error {
+				visit(1, nil, false)
+				visit(0, nil, false) // which is right
+				return nil
+			}, []int{2, 1})
+		}},
+		"not found, and then it failed": {want: history.FalseAbsence, f: func(c *client, b []byte) error {
+			return c.lookUpTogether(func(_ [][]byte, visit func(int, []byte, bool)) error {
+				visit(1, nil, false)
+				return txn.ErrConflict
+			}, []int{2, 1})
+		}},
+	} {
+		c := lonely()
+		if err := look.f(c, c.insert(1)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		found := c.rec.Check(history.Options{}).Violations
+		if look.want == "" && len(found) > 0 || look.want != "" && (len(found) != 1 || found[0].Kind != look.want) {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+// Lookups that cannot be told to be right or wrong fail the run.
+func TestLookupsThatFail(t *testing.T) {
+	together := func(lookUp func(_ [][]byte, visit func(int, []byte, bool)) error) func(*client) error {
+		return func(c *client) error { return c.lookUpTogether(lookUp, []int{1, 2}) }
+	}
+	for want, f := range map[string]func(*client) error{
+		"was not answered": together(func(_ [][]byte, visit func(int, []byte, bool)) error { visit(0, nil, false); return nil }),
+		"was answered twice": together(func(_ [][]byte, visit func(int, []byte, bool)) error {
+			for _, k := range []int{0, 0, 1} {
+				visit(k, nil, false)
+			}
+			return nil
+		}),
+		"a value is torn": together(func(_ [][]byte, visit func(int, []byte, bool)) error {
+			visit(0, append(valueBytes(7), valueBytes(8)...), true)
+			visit(1, nil, false)
+			return nil
+		}),
+		"object has been freed": func(c *client) error { return c.lockFree(func() error { return region.ErrFreed }) },
+		"no answer": func(c *client) error {
+			c.alone = true
+			return c.lockFree(func() error { return fmt.Errorf("%w: for long", txn.ErrConflict) })
+		},
+	} {
+		if err := f(lonely()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if err := unanswered(&txn.AbortError{Reason: txn.ReasonFreed}); errors.Is(err, errNoAnswer) {
+		t.Errorf("an object that is gone is no answer: %v", err)
+	}
+}
