@@ -24,8 +24,8 @@ func valueBytes(v history.Value) []byte {
 	return b
 }
 
-// insert records that key i is there, and returns its value.
-func (c *client) insert(i int) []byte {
+// inserted records that key i is there, and returns its value.
+func (c *client) inserted(i int) []byte {
 	h := c.rec.Begin("writer")
 	v := c.rec.Value()
 	h.Read(objectOf(inHash, i), history.Initial)
@@ -66,7 +66,7 @@ func TestFalseAbsenceIsSeen(t *testing.T) {
 		}},
 	} {
 		c := lonely()
-		if err := look.f(c, c.insert(1)); err != nil {
+		if err := look.f(c, c.inserted(1)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		found := c.rec.Check(history.Options{}).Violations
