@@ -5,12 +5,17 @@ import "fmt"
 // block is the 8-byte allocation state of one block in its region's table. Zero
 // is a free block.
 //
-//	| seal 16b | zero 16b | span 16b | kind 8b | class 8b |
+//	| seal 16b | generation 16b | span 16b | kind 8b | class 8b |
 //
 // A slab is a run of blocks that holds objects of one class: its head, whose
 // span is the number of blocks, then tails, whose span is the distance back to
 // the head. A dirty block is free, too, but still holds what its former slab
 // left. A run is written, and becomes dirty, head last.
+//
+// The generation counts the slabs that a block has belonged to: two tables with the
+// same word for a block mean the same slab, and not another of the same class (see
+// Compare). Regions of format 1 have zero there. A word of the region's header
+// counts how often a generation has begun anew.
 type block uint64
 
 const (
@@ -29,9 +34,13 @@ func makeBlock(kind uint8, c Class, span int) block {
 	return block(blockSeal)<<48 | block(span)<<16 | block(kind)<<8 | block(c)
 }
 
-func (b block) class() Class { return Class(b) }
-func (b block) kind() uint8  { return uint8(b >> 8) }
-func (b block) span() int    { return int(b>>16) & 0xffff }
+func (b block) class() Class       { return Class(b) }
+func (b block) kind() uint8        { return uint8(b >> 8) }
+func (b block) span() int          { return int(b>>16) & 0xffff }
+func (b block) generation() uint16 { return uint16(b >> 32) }
+
+// of returns the block in generation g.
+func (b block) of(g uint16) block { return b&^(0xffff<<32) | block(g)<<32 }
 
 // holds reports whether the block belongs to a slab of class c.
 func (b block) holds(c Class) bool {
@@ -43,7 +52,7 @@ func (b block) valid(i, n int) bool {
 	switch {
 	case b == 0:
 		return true
-	case b>>48 != blockSeal || b>>32&0xffff != 0:
+	case b>>48 != blockSeal:
 		return false
 	case b.kind() == blockHead:
 		return b.span() >= 1 && i+b.span() <= n

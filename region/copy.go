@@ -23,11 +23,16 @@ type Piece struct {
 // slabs that the block table has now, in ranges of at most n bytes, or of one slot
 // where that is longer. A slab that is made later has no old contents.
 func (r *Region) Pieces(n int) iter.Seq[Piece] {
+	return r.pieces(0, r.size, n)
+}
+
+// pieces yields those of the slots that begin from offset begin to end.
+func (r *Region) pieces(begin, end uint64, n int) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
-		for s := range r.slabs {
+		for s := range r.slots(begin, end) {
 			slots := max(1, n/s.class.Size())
-			for i := 0; i < s.slots; i += slots {
-				p := Piece{Offset: s.slot(i), Bytes: min(slots, s.slots-i) * s.class.Size(), slab: s, first: i}
+			for i := s.first; i < s.last; i += slots {
+				p := Piece{Offset: s.slot(i), Bytes: min(slots, s.last-i) * s.class.Size(), slab: s.extent, first: i}
 				if !yield(p) {
 					return
 				}

@@ -1,5 +1,7 @@
 package region
 
+import "iter"
+
 // extent is where a slab's slots lie: n of them, one class, side by side.
 type extent struct {
 	base   uint64 // offset of slot 0
@@ -54,6 +56,35 @@ func (r *Region) slabs(yield func(extent) bool) {
 	}
 }
 
+// A slotRange is the slots of a slab from first up to last, which is not among them.
+type slotRange struct {
+	extent
+	first, last int
+}
+
+// slots yields the slots that begin from offset begin to end, slab by slab.
+func (r *Region) slots(begin, end uint64) iter.Seq[slotRange] {
+	return func(yield func(slotRange) bool) {
+		for i := int(begin >> r.shift); i < r.Blocks() && uint64(i)<<r.shift < end; {
+			s, ok := r.slabOf(i)
+			if !ok {
+				i++
+				continue
+			}
+			if at := (slotRange{s, s.from(begin), s.from(end)}); at.first < at.last && !yield(at) {
+				return
+			}
+			i = s.head + s.blocks
+		}
+	}
+}
+
+// from returns the number of the first slot that begins at off or behind it.
+func (s extent) from(off uint64) int {
+	size := uint64(s.class.Size())
+	return int(min((max(off, s.base)-s.base+size-1)/size, uint64(s.slots)))
+}
+
 // slot returns the offset of slot i.
 func (s extent) slot(i int) uint64 { return s.base + uint64(i)*uint64(s.class.Size()) }
 
@@ -70,7 +101,8 @@ func (s extent) holds(off uint64) bool {
 	return i < s.slots && s.slot(i) == off
 }
 
-// runWords returns the table's words for blocks [head, head+n) as a slab of class c.
+// runWords returns the table's words for blocks [head, head+n) as a slab of class c,
+// in generation 0.
 func runWords(n int, c Class) []uint64 {
 	words := make([]uint64, n)
 	words[0] = uint64(makeBlock(blockHead, c, n))

@@ -164,7 +164,26 @@ func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 			return err
 		}
 	}
-	return a.setRun(r, e.head, runWords(e.blocks, e.class))
+	words, isAnew := r.nextGeneration(e.head, runWords(e.blocks, e.class))
+	if isAnew {
+		if err := a.countAnew(r); err != nil {
+			return err
+		}
+	}
+	return a.setRun(r, e.head, words)
+}
+
+// countAnew counts, on every replica, that the generation of a block begins anew, before
+// it does.
+func (a *Allocator) countAnew(r *Region) error {
+	a.cfg.Clock.Lock(&a.dirty)
+	defer a.dirty.Unlock()
+	n := r.m.Load(anewOffset) + 1
+	if err := a.replicate(r.id, anewOffset, encodeWords([]uint64{n})); err != nil {
+		return err
+	}
+	r.m.Store(anewOffset, n)
+	return nil
 }
 
 // markDirty marks every former slab that overlaps e, to its whole length. Its
@@ -174,7 +193,7 @@ func (a *Allocator) markDirty(r *Region, e extent) error {
 	defer a.dirty.Unlock()
 	for i := e.head; i < e.head+e.blocks; i++ {
 		if former, ok := r.slabOf(i); ok {
-			if err := a.setRun(r, former.head, dirtyWords(former.blocks)); err != nil {
+			if err := a.setRun(r, former.head, r.sameGeneration(former.head, dirtyWords(former.blocks))); err != nil {
 				return err
 			}
 		}

@@ -140,6 +140,7 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 	if len(payload) > c.Capacity() {
 		invariant.Violated("payload within the object's capacity", len(payload), c.Capacity())
 	}
+	r.mark(off)
 	if allocated {
 		r.storePayload(off, c, payload, v)
 	}

@@ -14,8 +14,11 @@ const (
 	MinSize = 1 << 20
 	MaxSize = 1 << 32
 
-	// FormatVersion is the layout this program reads and writes.
-	FormatVersion = 1
+	// FormatVersion is the layout this program writes. It opens the one before, which
+	// had no generations, and makes it this one.
+	FormatVersion = 2
+
+	formatBefore = 1
 
 	magic       = 0x6e6f69676572_4d46 // "FMregion"
 	tableOffset = lineBytes           // the block table follows the header's line
@@ -26,6 +29,7 @@ const (
 	sizeOffset   = 16
 	headerSumOff = 24
 	sinceOffset  = 32 // of this replica alone: see Since
+	anewOffset   = 56 // how often a block's generation has begun anew; the table follows
 
 	blockShiftMax = 20 // 1 MB
 	blocksWanted  = 128
@@ -40,7 +44,8 @@ type Region struct {
 	first uint64 // offset of the first object: after header and block table
 	shift uint8  // log2 of the block size
 
-	filling atomic.Pointer[room] // nil but while the replica is being filled
+	filling atomic.Pointer[room]  // nil but while the replica is being filled
+	marks   atomic.Pointer[marks] // nil but while changes are marked
 
 	// applying serializes backups' writers of one object, by address. It is
 	// volatile, so that a crash leaves no lock that would keep a log from being
@@ -83,17 +88,20 @@ func Format(id ID, m *nvram.Memory) (*Region, error) {
 func Formatted(m *nvram.Memory) bool { return m.Load(magicOffset) != 0 }
 
 // Open returns region id, which m holds. ErrFormat says that it does not: other
-// bytes, another region, a size that is not the memory's, or a newer format.
+// bytes, another region, a size that is not the memory's, or a newer format. A region of the
+// format before becomes one of this.
 func Open(id ID, m *nvram.Memory) (*Region, error) {
 	if m.Size() < MinSize || m.Load(magicOffset) != magic {
 		return nil, fmt.Errorf("%w: no region header", ErrFormat)
 	}
 	shape, size := m.Load(shapeOffset), m.Load(sizeOffset)
-	if m.Load(headerSumOff) != headerSum(shape, size) {
+	sum := m.Load(headerSumOff)
+	isHalfway := uint16(shape) == FormatVersion && sum == headerSum(formatted(shape, formatBefore), size)
+	if sum != headerSum(shape, size) && !isHalfway {
 		return nil, fmt.Errorf("%w: region header is damaged", ErrFormat)
 	}
-	if v := uint16(shape); v != FormatVersion {
-		return nil, fmt.Errorf("%w: format %d, this program reads %d", ErrFormat, v, FormatVersion)
+	if v := uint16(shape); v != FormatVersion && v != formatBefore {
+		return nil, fmt.Errorf("%w: format %d, this program reads %d and %d", ErrFormat, v, formatBefore, FormatVersion)
 	}
 	if got := ID(shape >> 32); got != id {
 		return nil, fmt.Errorf("%w: memory holds region %d, not %d", ErrFormat, got, id)
@@ -101,8 +109,23 @@ func Open(id ID, m *nvram.Memory) (*Region, error) {
 	if size != m.Size() || size > MaxSize || size&(size-1) != 0 || uint8(shape>>16) != blockShiftFor(size) {
 		return nil, fmt.Errorf("%w: region of %d bytes in %d bytes of memory", ErrFormat, size, m.Size())
 	}
+	if now := formatted(shape, FormatVersion); sum != headerSum(now, size) {
+		upgrade(m, now, size)
+	}
 	return &Region{id: id, m: m, size: size, shift: blockShiftFor(size), first: tableEnd(size)}, nil
 }
+
+// upgrade makes the region this program's format. The format before has zero where this
+// one has generations, so that its header is all there is to change: the shape first, then
+// its sum. A crash in between leaves what Open takes for halfway, and programs of
+// the format before for damage.
+func upgrade(m *nvram.Memory, shape, size uint64) {
+	m.Store(shapeOffset, shape)
+	m.Store(headerSumOff, headerSum(shape, size))
+}
+
+// formatted returns a shape with another format.
+func formatted(shape, format uint64) uint64 { return shape&^0xffff | format }
 
 // tableEnd is where the block table of a region ends, and objects may begin.
 func tableEnd(size uint64) uint64 {
@@ -134,6 +157,14 @@ func (r *Region) Blocks() int { return int(r.size >> r.shift) }
 
 // BlockSize returns the bytes of a block.
 func (r *Region) BlockSize() int { return 1 << r.shift }
+
+// Used returns how many bytes slabs have.
+func (r *Region) Used() (n uint64) {
+	for s := range r.slabs {
+		n += uint64(s.slots) * uint64(s.class.Size())
+	}
+	return n
+}
 
 // block returns block i's state.
 func (r *Region) block(i int) block { return block(r.m.Load(tableOffset + uint64(i)*8)) }

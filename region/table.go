@@ -20,15 +20,16 @@ func (r *Region) Repair() {
 	}
 	for i := range n {
 		if b := r.block(i); b != 0 && b.valid(i, n) && !covered[i] {
-			r.setBlocks(i, dirtyWords(1))
+			r.setBlocks(i, r.sameGeneration(i, dirtyWords(1)))
 		}
 	}
 }
 
-// matches reports whether the table's words from block i on are words.
+// matches reports whether the table's words from block i on are words, of whatever
+// generation.
 func (r *Region) matches(i int, words []uint64) bool {
 	for k, w := range words {
-		if uint64(r.block(i+k)) != w {
+		if r.block(i+k).of(0) != block(w).of(0) {
 			return false
 		}
 	}
@@ -44,8 +45,28 @@ func dirtyWords(n int) []uint64 {
 	return words
 }
 
-// Table returns where the block table lies: recovery copies it to new backups.
-func (r *Region) Table() (off, n uint64) { return tableOffset, r.first - tableOffset }
+// sameGeneration returns words, for the table from block i on, each in the generation
+// that its block is in.
+func (r *Region) sameGeneration(i int, words []uint64) []uint64 {
+	for k := range words {
+		words[k] = uint64(block(words[k]).of(r.block(i + k).generation()))
+	}
+	return words
+}
+
+// nextGeneration does so for the next generation. isAnew says that one has begun anew.
+func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, isAnew bool) {
+	for k := range words {
+		g := r.block(i+k).generation() + 1
+		isAnew = isAnew || g == 0
+		words[k] = uint64(block(words[k]).of(g))
+	}
+	return words, isAnew
+}
+
+// Table returns where the block table lies, and before it the word that counts the
+// generations begun anew: recovery copies them to new backups.
+func (r *Region) Table() (off, n uint64) { return anewOffset, r.first - anewOffset }
 
 // encodeWords returns words as the bytes they are in memory.
 func encodeWords(words []uint64) []byte {

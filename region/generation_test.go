@@ -1,0 +1,146 @@
+package region
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// before is a region of format 1 as programs of that format have written it: region 7 of
+// 1 MB, in whose block 1 is a slab of objects of 128 bytes, the second of them allocated
+// at version 3; block 2 is dirty. What is not said is zero.
+var before = map[uint64]uint64{
+	0:  0x6e6f69676572_4d46,
+	8:  7<<32 | 13<<16 | 1,
+	16: 1 << 20,
+	24: 0x5f4ac02aee0e1852,
+	// The block table.
+	64 + 8*1: 0xb10c_0000_0001_01_01,
+	64 + 8*2: 0xb10c_0000_0000_03_00,
+	// The object: its header, incarnation, first and last word.
+	8192 + 128:      1<<62 | 3,
+	8192 + 128 + 8:  5,
+	8192 + 128 + 16: 0x1111,
+	8192 + 128 + 64: 0x2222_0003,
+}
+
+func memoryOf(words map[uint64]uint64) *nvram.Memory {
+	m := nvram.NewMemory(1 << 20)
+	for off, w := range words {
+		m.Store(off, w)
+	}
+	return m
+}
+
+// opensBefore is what programs of format 1 ask of a header.
+func opensBefore(m *nvram.Memory) bool {
+	shape, size := m.Load(8), m.Load(16)
+	return m.Load(24) == headerSum(shape, size) && uint16(shape) == 1
+}
+
+// A region of the format before opens, with all that it holds, and is one of this format
+// then, which programs of the format before refuse. A crash at any step leaves what opens.
+func TestFormatBefore(t *testing.T) {
+	halfway := memoryOf(before)
+	halfway.Store(8, 7<<32|13<<16|2)
+	for what, m := range map[string]*nvram.Memory{"before": memoryOf(before), "halfway": halfway} {
+		if isBefore := opensBefore(m); isBefore != (what == "before") {
+			t.Errorf("%s: a program of the format before opens it: %v", what, isBefore)
+		}
+		for range 2 {
+			r, err := Open(7, m)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			p := MakePtr(MakeAddr(7, 8192+128), 1, 5)
+			payload := make([]byte, p.Capacity())
+			h, err := r.ReadObject(p, payload)
+			if err != nil || h != MakeHeader(3, true) || payload[0] != 0x11 || payload[firstPayload] != 0x22 {
+				t.Errorf("%s: object is %v %x: %v", what, h, payload, err)
+			}
+			if faults := r.Check(slices.Values([]Ptr{p})); len(faults) > 0 {
+				t.Errorf("%s: %v", what, faults)
+			}
+			if g := r.block(1).generation(); g != 0 {
+				t.Errorf("%s: generation %d", what, g)
+			}
+			if opensBefore(m) || m.Load(8) != 7<<32|13<<16|2 {
+				t.Errorf("%s: shape %#x, a program of the format before opens it", what, m.Load(8))
+			}
+		}
+	}
+}
+
+// changeClass frees what there is and has blocks serve another size.
+func changeClass(t *testing.T, p *pair, a *Allocator, epoch *uint64, old []Ptr, payload int) []Ptr {
+	t.Helper()
+	for _, ptr := range old {
+		p.free(t, a, ptr)
+	}
+	if _, _, err := a.Alloc(0, payload, 0); !errors.Is(err, ErrFull) {
+		t.Fatalf("reused before its time: %v", err)
+	}
+	*epoch += 2
+	a.Advance(*epoch)
+	return fillWith(t, p, a, payload)
+}
+
+// A block that has belonged to another slab meanwhile is not what it was, though its class
+// is: the generation tells.
+func TestGenerations(t *testing.T) {
+	p := newPair(t, 1, 1<<20)
+	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
+	epoch := uint64(1)
+	a.Advance(epoch)
+	first := fillWith(t, p, a, 1000)
+	was := p.primary.block(5)
+	p.free(t, a, first[0])
+	again, v := mustAlloc(t, a, 0, 1000, 0)
+	p.commit(t, again, v, nil)
+	if p.primary.block(5) != was {
+		t.Errorf("block is %v, was %v, with the same slab", p.primary.block(5), was)
+	}
+	first[0] = again
+	second := changeClass(t, p, a, &epoch, first, 2000)
+	changeClass(t, p, a, &epoch, second, 1000)
+	if now := p.primary.block(5); now.of(0) != was.of(0) || now.generation() != was.generation()+2 {
+		t.Errorf("block is %#x after two changes of class, was %#x", uint64(now), uint64(was))
+	}
+	p.same(t)
+}
+
+// A generation that begins anew is counted first, on every replica.
+func TestGenerationsBeginAnew(t *testing.T) {
+	p := newPair(t, 1, 1<<20)
+	for _, r := range []*Region{p.primary, p.backup} {
+		for i := range r.Blocks() {
+			r.setBlocks(i, []uint64{uint64(makeBlock(blockDirt, 0, 0).of(0xffff))})
+		}
+	}
+	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
+	mustAlloc(t, a, 0, 1000, 0)
+	i := 0
+	for ; p.primary.block(i).kind() != blockHead; i++ {
+	}
+	if p.primary.block(i).generation() != 0 || p.primary.m.Load(anewOffset) != 1 || p.backup.m.Load(anewOffset) != 1 {
+		t.Errorf("generation %d, begun anew %d times, %d at the backup", p.primary.block(i).generation(), p.primary.m.Load(anewOffset), p.backup.m.Load(anewOffset))
+	}
+	p.same(t)
+	p.failAt = 1 // of the next block, which another class takes
+	if _, _, err := a.Alloc(0, 5000, 0); !errors.Is(err, errHook) || p.primary.m.Load(anewOffset) != 1 {
+		t.Errorf("with a hook that fails: %v, begun anew %d times", err, p.primary.m.Load(anewOffset))
+	}
+}
+
+// Blocks that a crash has left between two slabs keep their generations, for the next
+// slab's to be later.
+func TestRepairKeepsGenerations(t *testing.T) {
+	r := newRegion(t, 1, 1<<20)
+	r.setBlocks(3, []uint64{uint64(makeBlock(blockTail, 0, 1).of(7))})
+	r.Repair()
+	if b := r.block(3); b.kind() != blockDirt || b.generation() != 7 {
+		t.Errorf("block is %#x", uint64(b))
+	}
+}

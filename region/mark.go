@@ -1,0 +1,115 @@
+package region
+
+import (
+	"encoding/binary"
+	"iter"
+	"math/bits"
+	"sync/atomic"
+)
+
+// A chunk is the unit in which replicas tell each other what has changed: 64 KB, and
+// all slots that begin there.
+const (
+	chunkShift = 16
+	// ChunkBytes is the length of a chunk.
+	ChunkBytes = 1 << chunkShift
+)
+
+// Chunks returns how many chunks the region has.
+func (r *Region) Chunks() int { return int(r.size >> chunkShift) }
+
+// marks has a bit for each chunk, set once something in it has changed. It is as
+// volatile as the process: who was away while nobody marked compares instead.
+type marks struct {
+	since uint32 // all changes from this configuration on are marked
+	bits  []atomic.Uint64
+}
+
+// Mark has changes of objects marked from configuration since on, unless they are
+// already. It comes before the first of them.
+func (r *Region) Mark(since uint32) {
+	if r.marks.Load() == nil {
+		r.marks.Store(&marks{since: since, bits: make([]atomic.Uint64, (r.Chunks()+63)/64)})
+	}
+}
+
+// Unmark forgets the marks: every replica has everything.
+func (r *Region) Unmark() { r.marks.Store(nil) }
+
+// mark marks the chunk of the slot at off, before it changes: who is told that it has
+// not changed yet may rely on it.
+func (r *Region) mark(off uint64) {
+	m := r.marks.Load()
+	if m == nil {
+		return
+	}
+	chunk := off >> chunkShift
+	if word, bit := &m.bits[chunk/64], uint64(1)<<(chunk%64); word.Load()&bit == 0 {
+		word.Or(bit)
+	}
+}
+
+// Marked returns the chunks that have changed in configuration since or later, as a
+// set of bits; false if that is not known.
+func (r *Region) Marked(since uint32) (ChunkSet, bool) {
+	m := r.marks.Load()
+	if m == nil || m.since > since {
+		return nil, false
+	}
+	set := make(ChunkSet, 0, len(m.bits)*8)
+	for i := range m.bits {
+		set = binary.LittleEndian.AppendUint64(set, m.bits[i].Load())
+	}
+	return set, true
+}
+
+// A ChunkSet is a set of chunks, as machines send it to each other: one bit for each
+// chunk of a region, in words of 64 in little-endian order. One of another length is
+// of no region.
+type ChunkSet []byte
+
+// all yields the chunks.
+func (s ChunkSet) all() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := 0; i+8 <= len(s); i += 8 {
+			for w := binary.LittleEndian.Uint64(s[i:]); w != 0; w &= w - 1 {
+				if !yield(i*8 + bits.TrailingZeros64(w)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Sums returns a checksum of each of n chunks from the given one on: of the versions
+// of the objects that begin there, of whether they are allocated, and of their
+// incarnations. Two replicas with the same block table and the same sum hold the same
+// there, for a version stands for what was written with it. Whether an object is
+// locked does not count.
+func (r *Region) Sums(chunk, n int) []uint64 {
+	sums := make([]uint64, 0, max(n, 0))
+	for ; n > 0 && chunk >= 0 && chunk < r.Chunks(); chunk, n = chunk+1, n-1 {
+		sums = append(sums, r.sum(uint64(chunk)<<chunkShift))
+	}
+	return sums
+}
+
+func (r *Region) sum(begin uint64) (sum uint64) {
+	for s := range r.slots(begin, begin+ChunkBytes) {
+		for i := s.first; i < s.last; i++ {
+			p, h := r.slot(s.extent, i)
+			sum = mix(sum ^ uint64(h&^lockBit))
+			sum = mix(sum ^ p.Incarnation())
+		}
+	}
+	return sum
+}
+
+// mix is the finalizer of SplitMix64, which maps words one to one: sums of chunks that
+// differ in one word are never the same.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
