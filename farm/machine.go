@@ -32,8 +32,11 @@ const regionPrefix = "region-"
 func regionName(id region.ID) string { return fmt.Sprintf("%s%d", regionPrefix, id) }
 
 // regionOf returns the region that a memory of this name is a replica of.
-func regionOf(name string) (region.ID, bool) {
-	digits, ok := strings.CutPrefix(name, regionPrefix)
+func regionOf(name string) (region.ID, bool) { return replicaOf(regionPrefix, name) }
+
+// replicaOf returns the region in a name with a prefix.
+func replicaOf(prefix, name string) (region.ID, bool) {
+	digits, ok := strings.CutPrefix(name, prefix)
 	id, err := strconv.ParseUint(digits, 10, 32)
 	return region.ID(id), ok && err == nil
 }

@@ -102,10 +102,12 @@ type Member struct {
 	// are kept for their ledgers; under replicas.
 	relogged []string
 
-	// replicas guards machine.regions, and under which keys they take block headers;
-	// it is never held across a wait.
+	// replicas guards machine.regions, stale, and under which keys they take block headers;
+	// it is never held across a wait. stale says what of replicas is out of date that are
+	// being filled.
 	replicas sync.Mutex
 	blocks   map[region.ID]rdma.Key
+	stale    map[region.ID]*region.Stale
 	// filling are the replicas that are being filled, by how many routines: one of an
 	// earlier configuration may not have noticed that yet. dropped gives back the memory of
 	// those that have been dropped meanwhile.
@@ -121,6 +123,8 @@ const (
 	KindLease = 1 + iota
 	kindAdvance
 	kindReclaim
+	kindMarked
+	kindSums
 )
 
 // OpenMember starts a machine, and returns when it is part of the instance and
@@ -134,6 +138,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m.id, m.memory, m.nic = cfg.Self.Machine, cfg.Memory, cfg.NIC
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
 	m.filling, m.dropped = make(map[*region.Region]int), make(map[*region.Region]func() error)
+	m.stale = make(map[region.ID]*region.Stale)
 	if err := m.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("farm: machine %d: %w", m.id, m.orOver(err)), m.Close())
 	}
@@ -169,7 +174,7 @@ func (m *Member) open(ctx context.Context) error {
 	}
 	m.transactions = recovery.NewTransactions(recovery.TransactionsConfig{
 		Machine: m.txn, Endpoint: m.endpoint, Clock: m.clock,
-		Locked: m.attach, Settled: m.settled, Step: m.cfg.Recovering,
+		Locked: m.attach, Blocks: m.compareBlocks, Settled: m.settled, Step: m.cfg.Recovering,
 	})
 	expired := func(x rdma.MachineID) { m.membership.Suspect(x) }
 	if m.keeper, err = m.cfg.Keeper(m.endpoint, expired); err != nil {

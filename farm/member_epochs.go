@@ -22,6 +22,8 @@ type memberEpochs struct {
 func (m *Member) handleCalls() {
 	m.endpoint.Handle(kindAdvance, m.onAdvance)
 	m.endpoint.Handle(kindReclaim, m.onReclaim)
+	m.endpoint.Handle(kindMarked, m.onMarked)
+	m.endpoint.Handle(kindSums, m.onSums)
 }
 
 // askReclaim tells the CM that this machine is short of memory. If the message is

@@ -2,6 +2,7 @@ package farm
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -71,12 +72,22 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		return context.Canceled
 	}
 	defer m.endFilling(backup)
+	stale := m.staleOf(p.Region)
+	if stale == nil {
+		return nil // it has everything by now
+	}
 	begin := m.clock.Now()
 	read := 0
 	f := recovery.Refill{
-		Backup: backup,
+		Stale: stale,
 		Read: func(ctx context.Context, off uint64, dst []byte) error {
 			return m.txn.ReadReplica(p.Primary, p.Region, off, dst)
+		},
+		Marked: func(ctx context.Context, since uint32) (region.ChunkSet, bool, error) {
+			return m.askMarked(ctx, c, p, since)
+		},
+		Sums: func(ctx context.Context, chunk, n int) ([]uint64, error) {
+			return m.askSums(ctx, c, p, chunk, n)
 		},
 		Hold:  func() func() { return m.txn.Start().End },
 		Clock: m.clock,
@@ -87,9 +98,9 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		},
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
-		err := refill(ctx, &f)
+		err := f.Run(ctx)
 		if err == nil {
-			f.Backup.EndFill()
+			backup.EndFill()
 			m.recovering(recovery.StepFilled)
 			// What earlier transactions wrote may be locked at the primary while it was
 			// copied, and comes with their recovery.
@@ -99,7 +110,10 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 			err = m.membership.Filled(ctx, []region.ID{p.Region})
 		}
 		if err == nil {
-			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", read, "took", m.clock.Now().Sub(begin))
+			err = m.dropStale(p.Region, stale)
+		}
+		if err == nil {
+			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", read, "of", backup.Used(), "took", m.clock.Now().Sub(begin))
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -139,15 +153,17 @@ func (m *Member) endFilling(r *region.Region) {
 	}
 }
 
-// refill runs f, and again where writes have been left out meanwhile.
-func refill(ctx context.Context, f *recovery.Refill) error {
-	for {
-		f.IsSettled = f.Backup.Missed()
-		err := f.Run(ctx)
-		if err != nil || f.IsSettled || !f.Backup.Missed() {
-			return err
-		}
+// releaseLocked gives back memory of a replica, or about it, once nobody fills it.
+func (m *Member) releaseLocked(r *region.Region, release func() error) error {
+	if m.filling[r] == 0 {
+		return release()
 	}
+	first := m.dropped[r]
+	if first == nil {
+		first = func() error { return nil }
+	}
+	m.dropped[r] = func() error { return errors.Join(first(), release()) }
+	return nil
 }
 
 // paceOf hurries where one replica is left that has everything (SOSP'15 section

@@ -47,6 +47,7 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 	if len(refused) > 0 {
 		return refused, nil
 	}
+	m.mark(c)
 	m.identity.Store(identityApplied, uint64(c.ID))
 	m.identity.Store(identityHolds, 1)
 	m.txn.Remap(c, m.replica)
@@ -165,12 +166,11 @@ func (m *Member) replica(id region.ID) *region.Region {
 func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (err error) {
 	r := m.replica(p.Region)
 	if r == nil {
-		if r, err = m.openReplica(p.Region, isNew); err != nil {
+		if r, err = m.openReplica(p, isNew); err != nil {
 			return err
 		}
 		if slices.Contains(p.Filling, m.id) { // before anybody writes
 			r.SetSince(uint32(in))
-			r.BeginFill()
 		}
 	}
 	m.replicas.Lock()
@@ -180,10 +180,14 @@ func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (er
 }
 
 // openReplica maps a replica, or makes it, and registers it.
-func (m *Member) openReplica(id region.ID, isNew bool) (r *region.Region, err error) {
-	if isNew {
+func (m *Member) openReplica(p cluster.Placement, isNew bool) (r *region.Region, err error) {
+	id := p.Region
+	switch {
+	case slices.Contains(p.Filling, m.id):
+		r, err = m.openFilling(id)
+	case isNew:
 		r, err = m.makeRegion(id, m.cfg.Settings.RegionBytes)
-	} else {
+	default:
 		r, err = m.mapRegion(id, m.cfg.Settings.RegionBytes)
 	}
 	if err != nil {
@@ -210,7 +214,13 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 			return err
 		}
 	}
-	return m.removeStrays(c)
+	if err := m.removeStrays(c); err != nil {
+		return err
+	}
+	return m.endStale(func(id region.ID) bool {
+		p, ok := c.Placement(id)
+		return !ok || !slices.Contains(p.Filling, m.id)
+	})
 }
 
 // dropReplica gives up a replica. While it is being filled its memory stays mapped:
@@ -223,11 +233,7 @@ func (m *Member) dropReplica(id region.ID) error {
 	r := m.regions[id]
 	delete(m.regions, id)
 	delete(m.blocks, id)
-	if m.filling[r] > 0 {
-		m.dropped[r] = release
-		return err
-	}
-	return errors.Join(err, release())
+	return errors.Join(err, m.releaseLocked(r, release))
 }
 
 func (m *Member) replicaIDs() []region.ID {

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,44 +37,129 @@ const againDelay = 100 * time.Microsecond
 // data recovery looked at it.
 var ErrNeverQuiet = errors.New("recovery: an object is never quiet")
 
-// A Refill brings one new backup up to date: it reads the region's objects at the
-// primary and keeps what is newer than what the backup has. The backup takes part
-// in transactions meanwhile, and its block table is the primary's already.
+// A Refill brings one backup up to date: it reads at the primary what is stale, and keeps
+// what is newer than what the backup has. The backup takes part in transactions
+// meanwhile, and its block table is the primary's already. A new backup has nothing;
+// one that was away learns first what has changed.
 type Refill struct {
-	Backup *region.Region
+	Stale *region.Stale
 	// Read is a one-sided READ of the primary's replica.
 	Read func(ctx context.Context, off uint64, dst []byte) error
+	// Marked asks the primary which chunks have changed in configuration since or later;
+	// false if it cannot tell.
+	Marked func(ctx context.Context, since uint32) (region.ChunkSet, bool, error)
+	// Sums asks the primary for the checksums of n chunks from the given one on.
+	Sums func(ctx context.Context, chunk, n int) ([]uint64, error)
 	// Hold keeps the epoch open, so that no block changes its class, until
 	// release is called.
 	Hold  func() (release func())
 	Clock clock.Clock
 	Pace  Pace
-	// IsSettled says that writes may have been left out at the backup, for want of
-	// room: see region.Piece.
-	IsSettled bool
 	// Bytes counts what has been read, if it is not nil.
 	Bytes func(n int)
 }
 
+// sumsAtOnce is of how many chunks the primary computes checksums for one call: of up to
+// 16 MB, whose headers it looks at in some milliseconds.
+const sumsAtOnce = 256
+
+var (
+	errNotCompared = errors.New("recovery: the primary's block table has not come yet")
+	errBadSums     = errors.New("recovery: checksums of other chunks than were asked for")
+)
+
 // Run refills the backup. It ends early when ctx does, which is what another
 // reconfiguration causes, when the primary cannot be read, or when there is no room
-// (nvram.ErrNoSpace).
+// (nvram.ErrNoSpace). What has been read is not stale any more, whatever comes.
 func (f *Refill) Run(ctx context.Context) error {
+	backup := f.Stale.Region()
+	if f.Stale.Pending() {
+		return fmt.Errorf("%w: region %d", errNotCompared, backup.ID())
+	}
+	if err := f.learn(ctx); err != nil {
+		return fmt.Errorf("region %d: what has changed since configuration %d: %w", backup.ID(), f.Stale.Since(), err)
+	}
 	buf := make([]byte, max(f.Pace.Bytes, region.MaxObject))
-	for p := range f.Backup.Pieces(f.Pace.Bytes) {
+	for chunk := range f.Stale.Chunks() {
+		for p := range f.Stale.Pieces(chunk, f.Pace.Bytes) {
+			begin := f.Clock.Now()
+			if err := f.copy(ctx, p, buf[:p.Bytes]); err != nil {
+				return fmt.Errorf("region %d, %d bytes at %#x: %w", backup.ID(), p.Bytes, p.Offset, err)
+			}
+			f.pause(begin)
+		}
+		f.Stale.Clear(chunk)
+	}
+	return nil
+}
+
+// learn finds out which chunks have changed since the machine was a member: from the
+// marks of the primary, or, if these do not reach back so far, by comparing checksums.
+func (f *Refill) learn(ctx context.Context) error {
+	since := f.Stale.Since()
+	if since == 0 {
+		return nil
+	}
+	set, ok, err := f.Marked(ctx, since)
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return err
+	}
+	if ok {
+		err = f.Stale.Add(set)
+	} else {
+		err = f.compare(ctx)
+	}
+	if err == nil {
+		f.Stale.Learned()
+	}
+	return err
+}
+
+// compare compares checksums of the chunks that hold anything.
+func (f *Refill) compare(ctx context.Context) error {
+	chunks := f.Stale.Region().Chunks()
+	for chunk := 0; chunk < chunks; chunk += sumsAtOnce {
+		n := min(sumsAtOnce, chunks-chunk)
+		if !f.Stale.InUse(chunk, n) {
+			continue
+		}
 		begin := f.Clock.Now()
-		p.IsSettled = f.IsSettled
-		err := f.Backup.MakeRoom(p)
-		if err == nil {
-			err = f.take(ctx, p, buf[:p.Bytes])
-		}
-		if err != nil {
-			return fmt.Errorf("region %d, %d bytes at %#x: %w", f.Backup.ID(), p.Bytes, p.Offset, err)
-		}
-		if f.Bytes != nil {
-			f.Bytes(p.Bytes)
+		if err := f.compareSome(ctx, chunk, n); err != nil {
+			return err
 		}
 		f.pause(begin)
+	}
+	return nil
+}
+
+func (f *Refill) compareSome(ctx context.Context, chunk, n int) error {
+	release := f.Hold()
+	defer release()
+	sums, err := f.Sums(ctx, chunk, n)
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(sums) != n:
+		return fmt.Errorf("%w: %d of %d", errBadSums, len(sums), n)
+	}
+	f.Stale.Differ(chunk, sums)
+	return nil
+}
+
+// copy makes room for one piece and reads it.
+func (f *Refill) copy(ctx context.Context, p region.Piece, raw []byte) error {
+	backup := f.Stale.Region()
+	if err := backup.MakeRoom(p); err != nil {
+		return err
+	}
+	p.IsSettled = backup.Missed(p)
+	if err := f.take(ctx, p, raw); err != nil {
+		return err
+	}
+	if f.Bytes != nil {
+		f.Bytes(p.Bytes)
 	}
 	return nil
 }
@@ -89,7 +175,7 @@ func (f *Refill) take(ctx context.Context, p region.Piece, raw []byte) error {
 		if err == nil { // what was under way when the next configuration began is not believed
 			err = ctx.Err()
 		}
-		whole := err == nil && f.Backup.Take(p, raw)
+		whole := err == nil && f.Stale.Region().Take(p, raw)
 		release()
 		if err != nil || whole {
 			return err

@@ -37,6 +37,7 @@ type refill struct {
 	Refill
 	clock   *fastClock
 	primary *region.Region
+	backup  *region.Region
 	ptrs    []region.Ptr
 	held    int
 	reads   int
@@ -54,10 +55,15 @@ func newRefill(t *testing.T, objects int) *refill {
 	}
 	r.primary, err = region.Format(1, nvram.NewMemory(region.MinSize))
 	must()
-	r.Backup, err = region.Format(1, nvram.NewMemory(region.MinSize))
+	stale := nvram.NewMemory(region.StaleBytes(region.MinSize))
+	err = region.FormatStale(1, region.MinSize, stale)
+	must()
+	r.backup, err = region.Format(1, nvram.NewMemory(region.MinSize))
+	must()
+	r.Stale, err = r.backup.OpenStale(stale)
 	must()
 	a := region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ region.ID, off uint64, b []byte) error {
-		r.Backup.Memory().CopyIn(off, b)
+		r.backup.Memory().CopyIn(off, b)
 		return nil
 	}})
 	err = a.Add(r.primary)
@@ -70,6 +76,10 @@ func newRefill(t *testing.T, objects int) *refill {
 		r.primary.Write(p, bytes.Repeat([]byte{byte(i)}, 200), v+1, true, p.Incarnation())
 		r.ptrs = append(r.ptrs, p)
 	}
+	if err := r.Run(context.Background()); !errors.Is(err, errNotCompared) {
+		t.Fatalf("before the block table has come: %v", err)
+	}
+	r.Stale.Compare()
 	r.Refill.Clock = r.clock
 	r.Pace = Slow
 	r.Read = func(_ context.Context, off uint64, dst []byte) error {
@@ -91,7 +101,7 @@ func (r *refill) check(t *testing.T) {
 	for _, p := range r.ptrs {
 		a, b := make([]byte, p.Capacity()), make([]byte, p.Capacity())
 		ha, errA := r.primary.ReadObject(p, a)
-		hb, errB := r.Backup.ReadObject(p, b)
+		hb, errB := r.backup.ReadObject(p, b)
 		if errA != nil || errB != nil || ha != hb || !bytes.Equal(a, b) {
 			t.Fatalf("%v: %v, %v at the primary, %v, %v at the backup", p, ha, errA, hb, errB)
 		}
@@ -182,8 +192,8 @@ func TestRefillEnds(t *testing.T) {
 // primary may not be a member any more.
 func TestPaper5_2_RefillTakesNoLateReply(t *testing.T) {
 	r := newRefill(t, 10)
-	before := make([]byte, r.Backup.Size())
-	r.Backup.Memory().CopyOut(before, 0)
+	before := make([]byte, r.backup.Size())
+	r.backup.Memory().CopyOut(before, 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	read := r.Read
 	r.Read = func(ctx context.Context, off uint64, dst []byte) error {
@@ -193,8 +203,8 @@ func TestPaper5_2_RefillTakesNoLateReply(t *testing.T) {
 	if err := r.Run(ctx); !errors.Is(err, context.Canceled) || r.reads != 1 || r.held != 0 {
 		t.Errorf("%d reads, epoch held %d times: %v", r.reads, r.held, err)
 	}
-	after := make([]byte, r.Backup.Size())
-	if r.Backup.Memory().CopyOut(after, 0); !bytes.Equal(before, after) {
+	after := make([]byte, r.backup.Size())
+	if r.backup.Memory().CopyOut(after, 0); !bytes.Equal(before, after) {
 		t.Error("the backup has changed")
 	}
 }

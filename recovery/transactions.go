@@ -22,6 +22,7 @@ import (
 //	2 drain      Commit: all logs are processed                        txn.Drain
 //	3 find       B --NEED-RECOVERY--> P   what B's logs say
 //	4 lock       P READs records it lacks, locks what they write       txn.LockRegions
+//	             P --BLOCKS--> B, which is being filled     before it is active
 //	             P --REGIONS-ACTIVE--> all
 //	5 replicate  P --REPLICATE-TX-STATE--> B, which READs what it lacks
 //	6 vote       P --RECOVERY-VOTE--> C   for each transaction and region
@@ -101,6 +102,10 @@ type TransactionsConfig struct {
 	// everything is locked that transactions may still change, and before they are
 	// active. It may be nil.
 	Locked func([]region.ID) error
+	// Blocks is told that the block table of a replica, one that is being filled, is the
+	// primary's. When it returns, the region may become active. It may be called again,
+	// also while it runs. It may be nil.
+	Blocks func(region.ID)
 	// Settled is told when all transactions of earlier configurations are decided
 	// and forgotten at this machine. It may be nil.
 	Settled func(c *cluster.Configuration)

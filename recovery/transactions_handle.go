@@ -14,7 +14,7 @@ var errEarly = errors.New("recovery: not there yet")
 
 // handle answers the calls of other members.
 func (t *Transactions) handle() {
-	for kind := uint8(kindNeedRecovery); kind <= kindPark; kind++ {
+	for kind := uint8(kindNeedRecovery); kind <= kindBlocks; kind++ {
 		t.cfg.Endpoint.Handle(kind, func(from call.Peer, arg []byte) ([]byte, error) { return t.answer(kind, from, arg) })
 	}
 	t.cfg.Endpoint.Handle(kindConnect, t.onConnect)
@@ -63,8 +63,18 @@ func (t *Transactions) answer(kind uint8, from call.Peer, arg []byte) ([]byte, e
 		r.onDecided(from)
 	case kindPark:
 		return nil, r.onPark(list)
+	case kindBlocks:
+		r.onBlocks(from, list)
 	}
 	return nil, nil
+}
+
+func (r *run) onBlocks(from call.Peer, list []entry) {
+	for i := range list {
+		if p, ok := r.c.Placement(list[i].Region); ok && p.Primary == from.Machine && r.t.cfg.Blocks != nil {
+			r.t.cfg.Blocks(p.Region)
+		}
+	}
 }
 
 func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {

@@ -22,6 +22,7 @@ const (
 	kindTruncateRecovery
 	kindDecided
 	kindPark
+	kindBlocks
 	kindConnect
 )
 

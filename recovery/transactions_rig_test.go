@@ -400,7 +400,7 @@ func (x *instance) refill() {
 	for _, p := range x.c.Regions {
 		n := x.nodes[p.Primary]
 		for _, b := range p.Filling {
-			f := recovery.Refill{Backup: x.nodes[b].region(p.Region), Clock: clock.System{}, Pace: recovery.Aggressive,
+			f := recovery.Refill{Stale: x.allStale(x.nodes[b].region(p.Region)), Clock: clock.System{}, Pace: recovery.Aggressive,
 				Hold: func() func() { return x.nodes[b].m.Start().End },
 				Read: func(_ context.Context, off uint64, dst []byte) error {
 					n.region(p.Region).Memory().CopyOut(dst, off)
@@ -415,6 +415,20 @@ func (x *instance) refill() {
 			x.mu.Unlock()
 		}
 	}
+}
+
+// allStale says of an empty replica, whose block table is the primary's, that it needs everything.
+func (x *instance) allStale(r *region.Region) *region.Stale {
+	mem := nvram.NewMemory(region.StaleBytes(region.MinSize))
+	if err := region.FormatStale(r.ID(), region.MinSize, mem); err != nil {
+		x.t.Fatal(err)
+	}
+	s, err := r.OpenStale(mem)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	s.Compare()
+	return s
 }
 
 // An object holds a value and the pointer of a child, which comes and goes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -173,8 +174,10 @@ func (r *run) activate(ctx context.Context) error {
 }
 
 // sendBlocks sends the block tables of regions that have another primary, or new
-// backups, than when this machine last did.
+// backups, than when this machine last did. Backups that are to be filled then look which
+// blocks have changed hands since they were replicas last, before anybody can write there.
 func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
+	sent, lists := make(map[region.ID]cluster.ID), make(map[rdma.MachineID][]entry)
 	for _, id := range mine {
 		p, _ := r.c.Placement(id)
 		changed := max(p.LastPrimaryChange, p.LastReplicaChange)
@@ -185,10 +188,18 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 		if err != nil {
 			return fmt.Errorf("recovery: block headers of region %d: %w", id, err)
 		}
-		r.t.mu.Lock()
-		r.t.mu.sent[id] = changed
-		r.t.mu.Unlock()
+		sent[id] = changed
+		for _, b := range p.Filling {
+			lists[b] = append(lists[b], entry{Evidence: txn.Evidence{Region: id}})
+		}
 	}
+	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindBlocks, lists[to]) })
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	maps.Copy(r.t.mu.sent, sent)
 	return nil
 }
 

@@ -12,24 +12,35 @@ import (
 // left out; it comes with the filling, once there is room.
 type room struct {
 	blocks []atomic.Bool
-	missed atomic.Bool // a write has been left out
+	missed []atomic.Bool // by block: a write has been left out
 
 	// making is held while storage is asked for: once it is there for a block, nobody
 	// is about to find that it is not.
 	making sync.Mutex
 }
 
-// BeginFill says that r, which is new, is to be filled: until EndFill it need not
-// have storage for all blocks that are taken.
-func (r *Region) BeginFill() { r.filling.Store(&room{blocks: make([]atomic.Bool, r.Blocks())}) }
+// BeginFill says that r is to be filled: until EndFill it need not have storage for all
+// blocks that are taken. Those for which it has none are new here, and all of them is stale.
+func (r *Region) BeginFill() {
+	r.filling.Store(&room{blocks: make([]atomic.Bool, r.Blocks()), missed: make([]atomic.Bool, r.Blocks())})
+}
 
 // EndFill says that all is there.
 func (r *Region) EndFill() { r.filling.Store(nil) }
 
-// Missed says whether a write has been left out since BeginFill.
-func (r *Region) Missed() bool {
+// Missed says whether a write to the blocks of p has been left out since BeginFill. After
+// MakeRoom none will be any more.
+func (r *Region) Missed(p Piece) bool {
 	f := r.filling.Load()
-	return f != nil && f.missed.Load()
+	if f == nil {
+		return false
+	}
+	for i := p.Offset >> r.shift; i<<r.shift < p.Offset+uint64(p.Bytes); i++ {
+		if f.missed[i].Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // MakeRoom sees to it that there is storage for a piece, before it is read at the
@@ -66,7 +77,7 @@ func (r *Region) makeBlock(f *room, i uint64, isWrite bool) error {
 	case err == nil:
 		f.blocks[i].Store(true)
 	case isWrite:
-		f.missed.Store(true)
+		f.missed[i].Store(true)
 	}
 	return err
 }

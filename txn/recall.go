@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/region"
 )
 
 // recalled are the logs of this machine's earlier lives. Nobody writes to them any
@@ -106,6 +107,33 @@ func (r *recoveryState) leaveOutOlder() {
 			rt := r.m.route(p.region)
 			return rt != nil && rt.local != nil && t.id.Config < rt.local.Since()
 		})
+	}
+}
+
+// RecalledWrites yields every object that a record in the logs of earlier lives writes
+// to, from the records that are whole. Of all that this machine's replicas have been given,
+// nothing else can be undecided: what is truncated has been applied.
+func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
+	m.recovery.mu.Lock()
+	logs := slices.Clone(m.recalled.logs)
+	m.recovery.mu.Unlock()
+	for _, log := range logs {
+		rx, err := OpenLog(log)
+		if err != nil || rx == nil {
+			continue // Recall has opened it: there is never a record in it
+		}
+		var rec Record
+		for {
+			raw, ok, err := rx.Poll()
+			if err != nil || !ok || DecodeRecord(raw.Payload, &rec) != nil {
+				break // what follows was never acted upon
+			}
+			for i := range rec.Writes {
+				if !yield(rec.Writes[i].Ptr) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -1,0 +1,279 @@
+package farm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/region"
+)
+
+// What a replica that is being filled still needs is in a memory beside it, which is
+// there before the replica is made and until the configuration says that it has
+// everything: see region.Stale. So a replica without such a memory has all that was
+// committed up to the last configuration that the machine has applied.
+
+const stalePrefix = "stale-"
+
+func staleName(id region.ID) string { return fmt.Sprintf("%s%d", stalePrefix, id) }
+
+// asOf is the last configuration that this machine's memory has applied, or 0.
+func (m *Member) asOf() cluster.ID { return cluster.ID(m.identity.Load(identityApplied)) }
+
+// openFilling opens a replica that is to be filled: the one that is there, if the
+// machine was a member up to a configuration that it knows, and otherwise an empty one.
+func (m *Member) openFilling(id region.ID) (*region.Region, error) {
+	s, err := m.keepReplica(id, m.asOf())
+	if err == nil && s == nil {
+		s, err = m.emptyReplica(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Region().BeginFill() // before anybody writes
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	m.stale[id] = s
+	return s.Region(), nil
+}
+
+// keepReplica opens a replica of an earlier life, which was a member up to
+// configuration asOf, and forgets of it what its logs do not know to be committed. It
+// returns nil if there is none that can be kept.
+func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, error) {
+	names, err := m.memory.Names()
+	if err != nil || asOf == 0 || !slices.Contains(names, regionName(id)) {
+		return nil, err
+	}
+	r, err := m.mapRegion(id, m.cfg.Settings.RegionBytes)
+	if errors.Is(err, region.ErrFormat) {
+		m.log.Warn("a replica cannot be kept", "machine", m.id, "region", id, "error", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.openStale(r, uint32(asOf)+1)
+	if errors.Is(err, region.ErrFormat) {
+		m.log.Warn("a replica cannot be kept", "machine", m.id, "region", id, "error", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for p := range m.txn.RecalledWrites {
+		if p.Addr.Region() == id {
+			s.Forget(p)
+		}
+	}
+	m.log.Info("replica kept", "machine", m.id, "region", id, "before", s.Since())
+	return s, nil
+}
+
+// openStale opens the memory that says what is stale of r, or makes it, for a life that
+// has missed the configurations from since on.
+func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error) {
+	mem, err := m.memory.Map(staleName(r.ID()), region.StaleBytes(int64(r.Size())))
+	if err != nil {
+		return nil, fmt.Errorf("farm: what is stale of region %d: %w", r.ID(), err)
+	}
+	if !region.Formatted(mem) {
+		if err := r.FormatStale(since, mem); err != nil {
+			return nil, err
+		}
+		return r.OpenStale(mem)
+	}
+	s, err := r.OpenStale(mem)
+	if err == nil {
+		s.Rejoin(since)
+	}
+	return s, err
+}
+
+// emptyReplica makes a replica that needs everything. That it does is known before
+// there is one.
+func (m *Member) emptyReplica(id region.ID) (*region.Stale, error) {
+	size := m.cfg.Settings.RegionBytes
+	if err := errors.Join(m.memory.Remove(regionName(id)), m.memory.Remove(staleName(id))); err != nil {
+		return nil, fmt.Errorf("farm: region %d of machine %d: %w", id, m.id, err)
+	}
+	mem, err := m.memory.Map(staleName(id), region.StaleBytes(size))
+	if err == nil {
+		err = region.FormatStale(id, size, mem)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("farm: what is stale of region %d: %w", id, err)
+	}
+	r, err := m.makeRegion(id, size)
+	if err != nil {
+		return nil, err
+	}
+	return r.OpenStale(mem)
+}
+
+// staleOf returns what is stale of this machine's replica of a region, or nil if it has
+// everything.
+func (m *Member) staleOf(id region.ID) *region.Stale {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	return m.stale[id]
+}
+
+// compareBlocks looks which blocks of a replica that is being filled have changed hands,
+// once the primary has sent its block table.
+func (m *Member) compareBlocks(id region.ID) {
+	if s := m.staleOf(id); s != nil {
+		s.Compare()
+	}
+}
+
+// endStale forgets what is stale of replicas that need nothing any more, or are gone.
+func (m *Member) endStale(isOver func(region.ID) bool) error {
+	names, err := m.memory.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if id, ok := replicaOf(stalePrefix, name); ok && isOver(id) {
+			if err := m.dropStale(id, m.staleOf(id)); err != nil {
+				return fmt.Errorf("farm: remove %s of machine %d: %w", name, m.id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// dropStale forgets what is stale of a region, if that is s still. Its memory stays
+// mapped while somebody fills the replica.
+func (m *Member) dropStale(id region.ID, s *region.Stale) error {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	if m.stale[id] != s {
+		return nil // the replica is another by now
+	}
+	delete(m.stale, id)
+	release, err := m.memory.Detach(staleName(id))
+	if err != nil {
+		return err
+	}
+	var r *region.Region
+	if s != nil {
+		r = s.Region()
+	}
+	return m.releaseLocked(r, release)
+}
+
+// mark has this machine's replicas mark what changes in regions of which some replica
+// has not everything, so that it can be told what has changed. That begins between
+// NEW-CONFIG and its acknowledgement, when nothing is applied: so whoever was a member
+// up to the configuration before finds everything marked that it has missed.
+func (m *Member) mark(c *cluster.Configuration) {
+	for _, p := range c.Regions {
+		r := m.replica(p.Region)
+		switch {
+		case r == nil:
+		case len(p.Filling) == 0 && len(p.Backups) >= c.Replicas-1:
+			r.Unmark()
+		default:
+			r.Mark(uint32(c.ID))
+		}
+	}
+}
+
+// An argument of MARKED and SUMS says which configuration the caller is in and which
+// region it means; MARKED has the configuration since which, SUMS a chunk and how many.
+const regionQuestionBytes = 16
+
+func regionQuestion(in cluster.ID, id region.ID, a, b uint32) []byte {
+	arg := binary.LittleEndian.AppendUint32(nil, uint32(in))
+	arg = binary.LittleEndian.AppendUint32(arg, uint32(id))
+	arg = binary.LittleEndian.AppendUint32(arg, a)
+	return binary.LittleEndian.AppendUint32(arg, b)
+}
+
+var errBadQuestion = errors.New("farm: a question about a region that makes no sense")
+
+// asked decodes a question, which only the primary answers, in the configuration that the
+// caller is in.
+func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
+	if len(arg) != regionQuestionBytes {
+		return nil, 0, 0, fmt.Errorf("%w: %d bytes", errBadQuestion, len(arg))
+	}
+	le := binary.LittleEndian
+	in, id := cluster.ID(le.Uint32(arg)), region.ID(le.Uint32(arg[4:]))
+	r = m.replica(id)
+	if now := m.txn.Config(); in != now || r == nil || !m.txn.IsPrimary(region.MakeAddr(id, 0)) {
+		return nil, 0, 0, fmt.Errorf("%w: machine %d is not the primary of region %d in configuration %d", errBadQuestion, m.id, id, in)
+	}
+	return r, le.Uint32(arg[8:]), le.Uint32(arg[12:]), nil
+}
+
+// onMarked answers with a byte that says whether this machine can tell, and the chunks.
+func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
+	r, since, _, err := m.asked(arg)
+	if err != nil {
+		return nil, err
+	}
+	set, ok := r.Marked(since)
+	if !ok {
+		return []byte{0}, nil
+	}
+	return append([]byte{1}, set...), nil
+}
+
+// sumsMax is of how many chunks checksums fit into a reply.
+const sumsMax = call.BytesMax / 8
+
+func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
+	r, chunk, n, err := m.asked(arg)
+	if err != nil {
+		return nil, err
+	}
+	if n > sumsMax || int64(chunk)+int64(n) > int64(r.Chunks()) {
+		return nil, fmt.Errorf("%w: %d checksums from chunk %d of %d on", errBadQuestion, n, chunk, r.Chunks())
+	}
+	reply := make([]byte, 0, 8*n)
+	for _, sum := range r.Sums(int(chunk), int(n)) {
+		reply = binary.LittleEndian.AppendUint64(reply, sum)
+	}
+	return reply, nil
+}
+
+// askPrimary has the primary of p's region answer a question about it.
+func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, a, b uint32) ([]byte, error) {
+	primary, ok := c.Member(p.Primary)
+	if !ok {
+		return nil, fmt.Errorf("farm: region %d has no primary in configuration %d", p.Region, c.ID)
+	}
+	to := call.Peer{Machine: p.Primary, Incarnation: primary.Incarnation}
+	return m.endpoint.Call(ctx, to, kind, regionQuestion(c.ID, p.Region, a, b))
+}
+
+// askMarked asks which chunks have changed in configuration since or later.
+func (m *Member) askMarked(ctx context.Context, c *cluster.Configuration, p cluster.Placement, since uint32) (region.ChunkSet, bool, error) {
+	reply, err := m.askPrimary(ctx, c, p, kindMarked, since, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(reply) == 0 {
+		return nil, false, fmt.Errorf("%w: empty answer", errBadQuestion)
+	}
+	return reply[1:], reply[0] != 0, nil
+}
+
+// askSums asks for the checksums of n chunks from the given one on.
+func (m *Member) askSums(ctx context.Context, c *cluster.Configuration, p cluster.Placement, chunk, n int) ([]uint64, error) {
+	reply, err := m.askPrimary(ctx, c, p, kindSums, uint32(chunk), uint32(n))
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]uint64, 0, len(reply)/8)
+	for ; len(reply) >= 8; reply = reply[8:] {
+		sums = append(sums, binary.LittleEndian.Uint64(reply))
+	}
+	return sums, nil
+}
