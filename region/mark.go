@@ -18,19 +18,23 @@ const (
 // Chunks returns how many chunks the region has.
 func (r *Region) Chunks() int { return int(r.size >> chunkShift) }
 
-// marks has a bit for each chunk, set once something in it has changed. It is as
-// volatile as the process: who was away while nobody marked compares instead.
+// marks has the last configuration in which something in each chunk has changed. It is
+// as volatile as the process: who was away while nobody marked compares instead.
 type marks struct {
 	since uint32 // all changes from this configuration on are marked
-	bits  []atomic.Uint64
+	now   atomic.Uint32
+	last  []atomic.Uint32
 }
 
-// Mark has changes of objects marked from configuration since on, unless they are
-// already. It comes before the first of them.
-func (r *Region) Mark(since uint32) {
-	if r.marks.Load() == nil {
-		r.marks.Store(&marks{since: since, bits: make([]atomic.Uint64, (r.Chunks()+63)/64)})
+// Mark has changes of objects marked, from configuration c on unless they are already. It
+// comes before the first change in c.
+func (r *Region) Mark(c uint32) {
+	m := r.marks.Load()
+	if m == nil {
+		m = &marks{since: c, last: make([]atomic.Uint32, r.Chunks())}
 	}
+	m.now.Store(c)
+	r.marks.Store(m)
 }
 
 // Unmark forgets the marks: every replica has everything.
@@ -43,25 +47,29 @@ func (r *Region) mark(off uint64) {
 	if m == nil {
 		return
 	}
-	chunk := off >> chunkShift
-	if word, bit := &m.bits[chunk/64], uint64(1)<<(chunk%64); word.Load()&bit == 0 {
-		word.Or(bit)
+	if last, now := &m.last[off>>chunkShift], m.now.Load(); last.Load() != now {
+		last.Store(now)
 	}
 }
 
-// Marked returns the chunks that have changed in configuration since or later, as a
-// set of bits; false if that is not known.
+// Marked returns the chunks that have changed in configuration since or later; false if
+// that is not known.
 func (r *Region) Marked(since uint32) (ChunkSet, bool) {
 	m := r.marks.Load()
 	if m == nil || m.since > since {
 		return nil, false
 	}
-	set := make(ChunkSet, 0, len(m.bits)*8)
-	for i := range m.bits {
-		set = binary.LittleEndian.AppendUint64(set, m.bits[i].Load())
+	set := make(ChunkSet, chunkSetBytes(r.size))
+	for i := range m.last {
+		if m.last[i].Load() >= since {
+			set[i/8] |= 1 << (i % 8)
+		}
 	}
 	return set, true
 }
+
+// chunkSetBytes is how long a set of the chunks of a region is: whole words.
+func chunkSetBytes(size uint64) uint64 { return (size>>chunkShift + 63) / 64 * 8 }
 
 // A ChunkSet is a set of chunks, as machines send it to each other: one bit for each
 // chunk of a region, in words of 64 in little-endian order. One of another length is

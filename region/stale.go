@@ -58,7 +58,7 @@ const (
 	stalePage = 4096
 )
 
-func staleTableOffset(size uint64) uint64 { return staleHeader + (size>>chunkShift+63)/64*8 }
+func staleTableOffset(size uint64) uint64 { return staleHeader + chunkSetBytes(size) }
 
 // StaleBytes returns how much memory the Stale of a region of so many bytes takes.
 func StaleBytes(size int64) int64 {
@@ -151,7 +151,7 @@ func (s *Stale) Learned() { s.m.Store(staleSinceOffset, 0) }
 
 // Add makes the chunks of a set stale, unless it is not one of the region's.
 func (s *Stale) Add(set ChunkSet) error {
-	if uint64(len(set)) != staleTableOffset(s.r.size)-staleHeader {
+	if uint64(len(set)) != chunkSetBytes(s.r.size) {
 		return fmt.Errorf("%w: %d bytes of chunks of region %d", ErrFormat, len(set), s.r.id)
 	}
 	for chunk := range set.all() {
