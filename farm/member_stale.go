@@ -157,14 +157,11 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	}
 	delete(m.stale, id)
 	release, err := m.memory.Detach(staleName(id))
-	if err != nil {
-		return err
-	}
 	var r *region.Region
 	if s != nil {
 		r = s.Region()
 	}
-	return m.releaseLocked(r, release)
+	return errors.Join(err, m.releaseLocked(r, release))
 }
 
 // mark has this machine's replicas mark what changes in regions of which some replica

@@ -111,11 +111,11 @@ func (r *recoveryState) leaveOutOlder() {
 }
 
 // RecalledWrites yields every object that a record in the logs of earlier lives writes
-// to, from the records that are whole. Of all that this machine's replicas have been given,
+// to, or one that they have parked. Of all that this machine's replicas have been given,
 // nothing else can be undecided: what is truncated has been applied.
 func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 	m.recovery.mu.Lock()
-	logs := slices.Clone(m.recalled.logs)
+	logs := slices.Concat(m.recalled.logs, m.recalled.parked)
 	m.recovery.mu.Unlock()
 	for _, log := range logs {
 		rx, err := OpenLog(log)
