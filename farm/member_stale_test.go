@@ -1,0 +1,305 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A keeping is three machines with as many replicas and many objects, which counts the
+// pieces that each machine reads to fill its replicas.
+type keeping struct {
+	*members
+	objects []region.Ptr
+	pieces  map[rdma.MachineID]int
+	// killAt, if not 0, is at how many pieces a machine is to be killed.
+	killAt int
+	due    bool
+}
+
+const (
+	keptObjects = 380
+	keptBytes   = 2000
+)
+
+func keepReplicas(t *testing.T, seed uint64, f func(k *keeping)) {
+	t.Helper()
+	aFewMembers(t, seed, 3, 3, func(g *members) {
+		k := &keeping{members: g, pieces: make(map[rdma.MachineID]int)}
+		for range keptObjects {
+			k.run(0, func(tx *txn.Tx) error {
+				p, _, err := tx.Alloc(keptBytes, 0)
+				if err == nil {
+					k.objects = append(k.objects, p)
+				}
+				return err
+			})
+		}
+		g.recovering = func(id rdma.MachineID, s recovery.Step) {
+			if s != recovery.StepFilling {
+				return
+			}
+			if k.pieces[id]++; k.pieces[id] == k.killAt {
+				k.due = true
+				g.world.Machine(id).Process().Sleep(time.Second) // until it is
+			}
+		}
+		f(k)
+		k.same()
+	})
+}
+
+// run runs a transaction at a machine.
+func (k *keeping) run(id rdma.MachineID, f func(tx *txn.Tx) error) {
+	k.Helper()
+	k.at(id, func(m *Member) {
+		if err := m.Transactions().Run(context.Background(), f); err != nil {
+			k.Fatalf("machine %d: %v", id, err)
+		}
+	})
+}
+
+// change writes to some of the objects, from the first on.
+func (k *keeping) change(id rdma.MachineID, n int) {
+	k.Helper()
+	for _, p := range k.objects[:n] {
+		k.run(id, func(tx *txn.Tx) error {
+			b, err := tx.Write(p)
+			if err == nil {
+				b[0]++
+				b[keptBytes-1]++
+			}
+			return err
+		})
+	}
+}
+
+func (k *keeping) restart(id rdma.MachineID) {
+	k.Helper()
+	k.kill(id)
+	k.awaitMembers(2)
+	k.back(id)
+}
+
+// back boots a machine and waits until it has everything.
+func (k *keeping) back(ids ...rdma.MachineID) {
+	k.Helper()
+	for _, id := range ids {
+		k.boot(id)
+	}
+	k.until("all is whole", func() bool {
+		c, _ := k.store.Load()
+		return len(k.up) == len(c.Machines) && slices.ContainsFunc(ids, func(id rdma.MachineID) bool { return k.up[id] != nil }) && k.filled()
+	})
+}
+
+// filled says whether no member is being filled.
+func (k *keeping) filled() bool {
+	c, _ := k.store.Load()
+	for _, p := range c.Regions {
+		if len(p.Filling) > 0 || len(p.Backups)+1 < min(c.Replicas, len(c.Machines)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *keeping) awaitMembers(n int) {
+	k.Helper()
+	k.until("the others go on", func() bool {
+		c, _ := k.store.Load()
+		for _, m := range k.up {
+			if m.settledFor.Load() != uint32(c.ID) {
+				return false
+			}
+		}
+		return len(c.Machines) == n
+	})
+}
+
+// same checks that all replicas are the same.
+func (k *keeping) same() {
+	k.Helper()
+	k.until("all is whole", func() bool { return k.whole() && len(k.up) == 3 })
+	for id := range k.up {
+		k.at(id, func(m *Member) {
+			if err := m.Transactions().Quiesce(time.Second); err != nil {
+				k.Error(err)
+			}
+		})
+	}
+	c, _ := k.store.Load()
+	k.at(c.CM, func(*Member) {
+		faults, err := CheckMembers(c, []*Member{k.up[0], k.up[1], k.up[2]}, slices.Values(k.objects))
+		if err != nil || len(faults) > 0 {
+			k.Errorf("%v: %v", faults, err)
+		}
+	})
+	for id, m := range k.up {
+		names, err := m.memory.Names()
+		if i := slices.IndexFunc(names, func(n string) bool { _, ok := replicaOf(stalePrefix, n); return ok }); err != nil || i >= 0 {
+			k.Errorf("machine %d has everything, and memories %v: %v", id, names, err)
+		}
+	}
+}
+
+// all is about how many pieces a machine reads that reads everything: three objects each,
+// and some where a chunk or a slab ends.
+const all = keptObjects/3 + 20
+
+// A machine that comes back reads what has changed and little more, and not all that it
+// had: the chunks that the primary has marked.
+func TestReturningMachineReadsWhatHasChanged(t *testing.T) {
+	for seed := range uint64(4) {
+		keepReplicas(t, seed, func(k *keeping) {
+			k.kill(1)
+			k.awaitMembers(2)
+			k.change(0, 3)
+			k.back(1)
+			if n := k.pieces[1]; n == 0 || n > all/2 {
+				t.Errorf("seed %d: %d pieces read for three objects, all are %d", seed, n, all)
+			}
+			k.pieces[1] = 0
+			k.change(0, 3)
+			k.restart(1)
+			if n := k.pieces[1]; n > all/2 {
+				t.Errorf("seed %d: %d pieces read though hardly anything has changed, all are %d", seed, n, all)
+			}
+		})
+	}
+}
+
+// Where nobody is left whose marks reach back so far, checksums tell what has changed.
+func TestReturningMachineCompares(t *testing.T) {
+	for seed := range uint64(4) {
+		keepReplicas(t, seed, func(k *keeping) {
+			k.kill(1)
+			k.awaitMembers(2)
+			k.change(0, 3)
+			k.kill(0)
+			k.kill(2)
+			k.back(0, 2)
+			k.back(1)
+			if n := k.pieces[1]; n == 0 || n > all/2 {
+				t.Errorf("seed %d: %d pieces read for three objects, all are %d", seed, n, all)
+			}
+		})
+	}
+}
+
+// A machine that dies while it is filled goes on where it was.
+func TestFillGoesOn(t *testing.T) {
+	for seed := range uint64(4) {
+		keepReplicas(t, seed, func(k *keeping) {
+			k.kill(1)
+			k.awaitMembers(2)
+			k.change(0, keptObjects)
+			k.killAt = all / 2
+			k.boot(1)
+			k.until("half is filled", func() bool { return k.due })
+			k.kill(1)
+			k.awaitMembers(2)
+			k.change(0, 3)
+			k.back(1)
+			if n := k.pieces[1]; n < all/2 || n > all+all/3 {
+				t.Errorf("seed %d: %d pieces read in two lives, all are %d", seed, n, all)
+			}
+		})
+	}
+}
+
+// The same if all machines end meanwhile, and nobody remembers what has changed.
+func TestFillGoesOnAfterPowerCut(t *testing.T) {
+	for seed := range uint64(4) {
+		keepReplicas(t, seed, func(k *keeping) {
+			k.kill(1)
+			k.awaitMembers(2)
+			k.change(0, keptObjects)
+			k.killAt = all / 2
+			k.boot(1)
+			k.until("half is filled", func() bool { return k.due })
+			for id := range rdma.MachineID(3) {
+				k.kill(id)
+			}
+			k.back(0, 1, 2)
+			if n := k.pieces[1]; n < all/2 || n > all+all/3 {
+				t.Errorf("seed %d: %d pieces read in two lives, all are %d", seed, n, all)
+			}
+		})
+	}
+}
+
+// What cannot be kept is made anew: memory that is no replica, or says nothing.
+func TestDamagedReplicaIsFilledAnew(t *testing.T) {
+	for what, spoil := range map[string]func(m memories, id region.ID) error{
+		"replica": func(m memories, id region.ID) error {
+			mem, err := m.Map(regionName(id), 1<<20)
+			if err == nil {
+				mem.Store(0, 77)
+			}
+			return err
+		},
+		"what is stale": func(m memories, id region.ID) error {
+			mem, err := m.Map(staleName(id), region.StaleBytes(1<<20))
+			if err == nil {
+				mem.Store(0, 77)
+			}
+			return err
+		},
+		"configuration": func(m memories, id region.ID) error {
+			mem, err := m.Map(identityName, identityBytes)
+			if err == nil {
+				mem.Store(identityApplied, 0)
+			}
+			return err
+		},
+	} {
+		keepReplicas(t, 1, func(k *keeping) {
+			c, _ := k.store.Load()
+			i := slices.IndexFunc(k.objects, func(p region.Ptr) bool { p0, _ := c.Placement(p.Addr.Region()); return p0.Primary != 1 })
+			k.kill(1)
+			k.awaitMembers(2)
+			if err := spoil(k.world.Machine(1).Memory(), k.objects[i].Addr.Region()); err != nil {
+				t.Fatal(err)
+			}
+			k.back(1)
+			if n := k.pieces[1]; n < all*2/3 {
+				t.Errorf("%s: %d pieces read, all are %d", what, n, all)
+			}
+		})
+	}
+}
+
+// Who asks for another configuration, or of another machine than the primary, or for
+// chunks that there are not, gets an error.
+func TestQuestionsAboutRegions(t *testing.T) {
+	keepReplicas(t, 1, func(k *keeping) {
+		k.at(0, func(m *Member) {
+			c := m.Membership().Configuration()
+			id := k.objects[0].Addr.Region()
+			p, _ := c.Placement(id)
+			backup := k.up[p.Backups[0]]
+			primary := k.up[p.Primary]
+			for what, bad := range map[string]func() error{
+				"length":          func() error { _, _, _, err := primary.asked(make([]byte, 15)); return err },
+				"configuration":   func() error { _, _, _, err := primary.asked(regionQuestion(c.ID-1, id, 0, 0)); return err },
+				"region":          func() error { _, _, _, err := primary.asked(regionQuestion(c.ID, 999, 0, 0)); return err },
+				"backup":          func() error { _, _, _, err := backup.asked(regionQuestion(c.ID, id, 0, 0)); return err },
+				"too many":        func() error { _, err := primary.onSums(m.endpoint.Self(), regionQuestion(c.ID, id, 0, sumsMax+1)); return err },
+				"beyond the end":  func() error { _, err := primary.onSums(m.endpoint.Self(), regionQuestion(c.ID, id, 15, 2)); return err },
+				"marks of nobody": func() error { _, err := primary.onMarked(m.endpoint.Self(), nil); return err },
+			} {
+				if err := bad(); !errors.Is(err, errBadQuestion) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	})
+}
