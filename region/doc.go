@@ -26,7 +26,8 @@
 // A region is divided into blocks: of 1 MB from 128 MB on, of a 128th of the region
 // below. A run of blocks is a slab of objects of one class; most classes take one
 // block, large ones as many as waste little behind the last object. The block
-// table says what every block is, on all replicas, before an object lives there.
+// table says what every block is, on all replicas, before an object lives there, and in
+// which generation: how many slabs the block has belonged to.
 //
 // There are 256 classes from 64 B to 1 MB. Counted in lines, the unit of allocation,
 // a request wastes 1.3 % on average and at most 2.9 % (NSDI'14 section 3.3 has 1.8
@@ -45,6 +46,12 @@
 // Freed memory serves its own class at once. For another class its block has to
 // be empty, and every operation that might know a pointer into it has to end:
 // see Advance. Then the block is cleared on every replica first.
+//
+// # Replicas that were away
+//
+// While a region has not all its replicas, the others mark what changes (Region.Mark),
+// so that a machine that comes back with its replica need not read all of it. A
+// Stale says what it needs, and why the rest is right.
 //
 // # Concurrency
 //
