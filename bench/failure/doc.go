@@ -55,6 +55,8 @@
 //	           "suspected": 9.8, "probed": 10.1, "stored": 10.3, "committed": 21,
 //	           "allActive": 30, "throughput": 52, "recoveryStarted": 31, "recovered": 1900,
 //	           "whole": 4100, "filledReplicas": 3, "filledBytes": 5000000,
+//	           "return": {"whole": 900, "filledReplicas": 3,   since it was started again
+//	                      "readBytes": 200000, "heldBytes": 5000000},
 //	           "aborts": {"deadlock (1213)": 12, ...}}, ...],
 //	 "distribution": [{"name": "killed to suspected", "runs": 40,
 //	           "minimum": 5, "median": 9, "p90": 30, "maximum": 95}, ...],

@@ -179,6 +179,7 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	if err := m.cluster.Check(ctx); err != nil {
 		return nil, fmt.Errorf("the check after the failure of machines %v: %w", victims, err)
 	}
+	f.returned = time.Now()
 	for _, v := range victims {
 		if err := m.cluster.Restart(ctx, v); err != nil {
 			return nil, err
@@ -200,6 +201,7 @@ type failure struct {
 	measured, killed time.Time
 	steps            reconfiguration
 	suspected        time.Time
+	returned         time.Time // when the victims are started again
 }
 
 // happen kills the victims when there is something to compare with, and returns when
@@ -249,16 +251,30 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	r.conditions.Duration = r.timeline.seconds() // not what it might have taken
 	stopped := f.measured.Add(time.Duration(len(series)) * time.Millisecond)
 	for _, e := range f.log.since(f.killed, filled) {
-		if e.Time.After(stopped) {
+		if e.Time.After(stopped) || !e.Time.Before(f.returned) {
 			break // of replicas of machines that are back
 		}
 		r.fill(since(e.Time.Add(-e.Took)), since(e.Time), e.Bytes)
 		r.timeline.Filled = append(r.timeline.Filled, e.Time.Sub(f.measured).Seconds())
 	}
+	r.Return = f.comeBack(whole)
 	for _, s := range r.steps() {
 		r.timeline.Events = append(r.timeline.Events, Event{Seconds: f.killed.Sub(f.measured).Seconds() + s.ms/1000, Text: s.name})
 	}
 	return r
+}
+
+// comeBack says what it took the victims to have everything again.
+func (f *failure) comeBack(whole time.Time) Return {
+	b := Return{Whole: inMilliseconds(whole.Sub(f.returned))}
+	for _, e := range f.log.since(f.returned, filled) {
+		if !e.Time.After(whole) {
+			b.Replicas++
+			b.Read += e.Bytes
+			b.Held += e.Of
+		}
+	}
+	return b
 }
 
 // fill notes that a replica was filled.

@@ -122,6 +122,7 @@ func (f *fake) Restart(_ context.Context, machine int) error {
 	defer f.mu.Unlock()
 	f.killed = slices.DeleteFunc(f.killed, func(m int) bool { return m == machine })
 	f.say(time.Hour, `"msg":"replica filled","region":3,"bytes":9999,"took":1`) // not of the run
+	f.say(0, `"msg":"replica filled","region":3,"bytes":10,"of":1000,"took":1`)
 	return f.restart
 }
 
@@ -158,6 +159,9 @@ func TestMeasure(t *testing.T) {
 			}
 			if n := 2 * len(want); r.FilledReplicas != n || r.FilledBytes != int64(750*n) || len(r.timeline.Filled) != n {
 				t.Errorf("%s: %+v", kind, r)
+			}
+			if b := r.Return; b.Replicas != len(want) || b.Read != int64(10*len(want)) || b.Held != int64(1000*len(want)) || b.Whole <= 0 || b.Whole >= r.Whole {
+				t.Errorf("%s: back with %+v", kind, b)
 			}
 			if *r.RecoveryStarted >= *r.Recovered || *r.Throughput < r.Suspected+windowMS-1 {
 				t.Errorf("%s: throughput back after %v, recovery from %v to %v", kind, *r.Throughput, *r.RecoveryStarted, *r.Recovered)
@@ -301,7 +305,8 @@ func TestJSON(t *testing.T) {
 		want string
 	}{
 		{top, "conditions kind pace domains leaseMilliseconds leaseKeptBy runs distribution timeline"},
-		{all.Runs[0], "killed beforePerSecond suspected probed stored committed allActive throughput recoveryStarted recovered whole filledReplicas filledBytes aborts"},
+		{all.Runs[0], "killed beforePerSecond suspected probed stored committed allActive throughput recoveryStarted recovered whole filledReplicas filledBytes return aborts"},
+		{all.Runs[0]["return"].(map[string]any), "whole filledReplicas readBytes heldBytes"},
 		{all.Distribution[0], "name runs minimum median p90 maximum"},
 		{all.Timeline, "run perMillisecond events filled"},
 	} {

@@ -27,6 +27,7 @@ type event struct {
 	Took    time.Duration `json:"took"`
 	Steps   string        `json:"steps"`
 	Bytes   int64         `json:"bytes"`
+	Of      int64         `json:"of"`
 	Length  time.Duration `json:"length"`
 	KeptBy  string        `json:"kept by"`
 }

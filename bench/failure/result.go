@@ -46,11 +46,21 @@ type Run struct {
 	Whole          float64 `json:"whole"`
 	FilledReplicas int     `json:"filledReplicas"` // until Recovered
 	FilledBytes    int64   `json:"filledBytes"`
+	Return         Return  `json:"return"`
 	// Aborts are bench.Result's, of the survivors.
 	Aborts map[string]uint64 `json:"aborts"`
 
 	timeline   Timeline
 	conditions bench.Conditions
+}
+
+// A Return is what it took those that were killed to have everything again, from when
+// they were started.
+type Return struct {
+	Whole    float64 `json:"whole"` // milliseconds
+	Replicas int     `json:"filledReplicas"`
+	Read     int64   `json:"readBytes"` // by all of them, because it may have changed
+	Held     int64   `json:"heldBytes"` // of all that the replicas hold
 }
 
 // A Timeline is one run over time, in seconds since the measured time began.
@@ -196,7 +206,9 @@ func (res *Result) medianRun() string {
 	for _, step := range r.steps() {
 		s += fmt.Sprintf("\n  %s %s", milliseconds(step.ms), step.name)
 	}
-	return s + fmt.Sprintf("\n  %d replicas filled, %.1f MB", r.FilledReplicas, float64(r.FilledBytes)/1e6)
+	s += fmt.Sprintf("\n  %d replicas filled, %.1f MB", r.FilledReplicas, float64(r.FilledBytes)/1e6)
+	b := &r.Return
+	return s + fmt.Sprintf("\n  started again: whole after %s, %d replicas filled, %.1f MB read of %.1f MB", milliseconds(b.Whole), b.Replicas, float64(b.Read)/1e6, float64(b.Held)/1e6)
 }
 
 func milliseconds(ms float64) string {
