@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
@@ -157,6 +158,47 @@ func TestPaper5_5_BlockHeadersAreSentAtOnce(t *testing.T) {
 	s.reconfigure()
 	if compared.Load() != 1 {
 		t.Errorf("compared with %d new backups", compared.Load())
+	}
+	s.check(nil)
+}
+
+// A backup that is to be filled is told that the block table has come before the region is
+// active, and so before anybody can write to it: it forgets then what it holds of blocks that have
+// changed hands. Others are not told.
+func TestBlocksAreComparedBeforeActivation(t *testing.T) {
+	s := newStage(t, 5)
+	id := s.ptrs[0].Addr.Region()
+	before, _ := s.configuration().Placement(id)
+	var told [5]atomic.Int32
+	s.onBlocks.set(func(m rdma.MachineID, r region.ID) {
+		if r != id {
+			return
+		}
+		off, n := s.nodes[m].region(id).Table()
+		got := make([]byte, n)
+		if s.nodes[m].region(id).Memory().CopyOut(got, off); bytes.Equal(got, make([]byte, n)) {
+			s.t.Error("told before the block table has come")
+		}
+		time.Sleep(5 * time.Millisecond) // the primary waits
+		told[m].Add(1)
+	})
+	var checked atomic.Int32
+	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
+		p, _ := s.configuration().Placement(id)
+		if step != recovery.StepActive || p.Primary != m || p.Primary == before.Primary {
+			return
+		}
+		for _, b := range p.Backups {
+			if isNew := !before.Has(b); (told[b].Load() > 0) != isNew {
+				s.t.Errorf("backup %d, new %v, has been told %d times", b, isNew, told[b].Load())
+			}
+			checked.Add(1)
+		}
+	})
+	s.kill(before.Primary)
+	s.reconfigure()
+	if checked.Load() == 0 {
+		t.Error("the region has no new primary")
 	}
 	s.check(nil)
 }

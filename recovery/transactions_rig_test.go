@@ -106,6 +106,8 @@ type instance struct {
 	// onTxn and onRecovery are told of steps, by machine. They may kill.
 	onTxn      hook[txn.Step]
 	onRecovery hook[recovery.Step]
+	// onBlocks is told of the regions whose block tables have come.
+	onBlocks hook[region.ID]
 
 	over   atomic.Bool // no steps are told any more
 	zombie bool        // who is evicted is not told
@@ -205,6 +207,7 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *n
 	}
 	n.t = recovery.NewTransactions(recovery.TransactionsConfig{Machine: n.m, Endpoint: n.calls, Clock: clock.System{},
 		Locked:  n.attach,
+		Blocks:  func(r region.ID) { x.onBlocks.call(id, r) },
 		Settled: func(c *cluster.Configuration) { n.settled.Store(uint32(c.ID)) },
 		Step: func(s recovery.Step) {
 			if !x.over.Load() {
