@@ -26,15 +26,16 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	return whole
 }
 
-// AwaitAlso has the regions that are unavailable in c, which is not anybody's yet, also
-// wait for the memories that had all of them in active: an earlier configuration, the
-// last one in which a transaction can have committed. Whoever was left out since then
-// has missed nothing.
-func (c *Configuration) AwaitAlso(active *Configuration) {
+// AwaitAlso has the regions that become unavailable with c, which follows base and is
+// not anybody's yet, also wait for the memories that had all of them in active: a
+// configuration before base, or base, the last in which a transaction can have
+// committed. Whoever was left out since then has missed nothing.
+func (c *Configuration) AwaitAlso(base, active *Configuration) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
+		last, _ := base.Placement(p.Region)
 		was, ok := active.Placement(p.Region)
-		if !ok || p.IsAvailable() {
+		if !ok || p.IsAvailable() || !last.IsAvailable() {
 			continue
 		}
 		for _, m := range append(was.Away, active.whole(p.Region)...) {

@@ -461,19 +461,28 @@ func TestAwaitAlso(t *testing.T) {
 	if report.String() != "UNAVAILABLE [1]" {
 		t.Fatal(report)
 	}
-	e.AwaitAlso(d)
+	e.AwaitAlso(d, d)
 	if want := []Memory{{0, 50}}; !reflect.DeepEqual(e.Regions[0].Away, want) {
 		t.Errorf("waits for %v, want %v", e.Regions[0].Away, want)
 	}
-	e.AwaitAlso(c)
+	e.AwaitAlso(d, c)
 	if want := []Memory{{0, 50}, {backup, 50 + uint64(backup)}}; !reflect.DeepEqual(e.Regions[0].Away, want) {
 		t.Errorf("waits for %v, want %v", e.Regions[0].Away, want)
 	}
 	if err := sound(e); err != nil {
 		t.Error(err)
 	}
-	d.AwaitAlso(c)
+	d.AwaitAlso(c, c)
 	if !d.Regions[0].IsAvailable() {
 		t.Error("a region that is available waits")
+	}
+	// What an operator has given up stays so.
+	f, report := e.Forget(0)
+	f.AwaitAlso(e, c)
+	if want := []Memory{{backup, 50 + uint64(backup)}}; report.String() != "" || !reflect.DeepEqual(f.Regions[0].Away, want) || f.Regions[0].Primary != backup {
+		t.Errorf("%v, %+v", report, f.Regions)
+	}
+	if g, report := f.Forget(backup); report.String() != "LOST [1]" || len(g.Regions) != 0 || !slices.Equal(g.Lost, []region.ID{1}) {
+		t.Errorf("%v, %+v", report, g)
 	}
 }

@@ -381,7 +381,7 @@ func (m *Membership) store(base, next *cluster.Configuration, report cluster.Rem
 		m.mu.active = base
 	}
 	m.mu.unproven = next.ID
-	next.AwaitAlso(m.mu.active)
+	next.AwaitAlso(base, m.mu.active)
 	m.mu.Unlock()
 	if err := m.cfg.Store.CompareAndSwap(base.Revision, next); err != nil {
 		return fmt.Errorf("recovery: store configuration %d: %w", next.ID, err)
