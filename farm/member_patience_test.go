@@ -173,6 +173,7 @@ func TestMinorityInDoubt(t *testing.T) {
 								unknown++
 							case errors.Is(err, txn.ErrUnavailable):
 								failures++
+								m.clock.Sleep(time.Millisecond) // what has been missing for long is an error at once
 							case !errors.Is(err, txn.ErrConflict):
 								g.Errorf("machine %d: %v", id, err)
 								return
