@@ -224,7 +224,7 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	load := c.load()
 	p := Placement{Region: d.NextRegion, Primary: primary, Group: d.NextRegion, LastPrimaryChange: d.ID, LastReplicaChange: d.ID}
 	n, ok := c.Placement(near)
-	if ok && n.IsPrimary(primary) && len(n.Backups) == c.Replicas-1 && c.haveRoom(load, n.Replicas(), 1) {
+	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Replicas, c.domains())-1 && c.haveRoom(load, n.Replicas(), 1) {
 		p.Backups, p.Group = slices.Clone(n.Backups), n.Group
 	} else if err := c.pickBackups(&p, load); err != nil {
 		return nil, Placement{}, err
@@ -234,7 +234,9 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	return d, p.clone(), nil
 }
 
-// pickBackups picks the least loaded machines of other failure domains.
+// pickBackups picks the least loaded machines of other failure domains. While there are
+// fewer domains than replicas because machines are away, a region gets as many as the
+// others have, and the rest when they are back; the first region waits for all.
 func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) error {
 	if !c.haveRoom(load, []rdma.MachineID{p.Primary}, 1) {
 		return fmt.Errorf("%w: machine %d has all regions that it has room for", ErrNoRoom, p.Primary)
@@ -242,12 +244,22 @@ func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) e
 	p.Backups = []rdma.MachineID{}
 	for len(p.Backups) < c.Replicas-1 {
 		m, ok := c.pickReplica(p.Replicas(), load, 1)
+		if !ok && len(c.Regions) > 0 && len(p.Backups)+1 == c.domains() {
+			return nil
+		}
 		if !ok {
 			return fmt.Errorf("%w: %d replicas wanted, %d found", ErrNoRoom, c.Replicas, len(p.Backups)+1)
 		}
 		p.Backups = append(p.Backups, m)
 	}
 	return nil
+}
+
+// domains returns how many failure domains the members have.
+func (c *Configuration) domains() int {
+	domains := slices.Clone(c.FailureDomain)
+	slices.Sort(domains)
+	return len(slices.Compact(domains))
 }
 
 // pickReplica returns the least loaded machine that has room for n more regions

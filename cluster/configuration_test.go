@@ -119,6 +119,37 @@ func TestPlaceWithoutRoom(t *testing.T) {
 	}
 }
 
+// While machines are away a region gets as many replicas as there are failure domains,
+// and the rest when they are back. The first region of an instance waits for all.
+func TestPlaceWhileMachinesAreAway(t *testing.T) {
+	c := instance(3, 3, false)
+	gone, _ := c.Member(2)
+	alone, _ := c.Without([]rdma.MachineID{2}, 0)
+	if _, _, err := alone.Place(0, 0); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("the first region: %v", err)
+	}
+	c, _, err := c.Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ = c.Without([]rdma.MachineID{2}, 0)
+	c, second, err := c.Place(1, 0)
+	if err != nil || !slices.Equal(second.Replicas(), []rdma.MachineID{1, 0}) {
+		t.Fatal(second, err)
+	}
+	if _, near, err := c.Place(1, second.Region); err != nil || near.Group != second.Group {
+		t.Error(near, err)
+	}
+	d, report := c.With(gone, nil)
+	if report.String() != "refilled [1 2]" || sound(d) != nil {
+		t.Errorf("%v, %+v", report, d.Regions)
+	}
+	c.Capacity[0] = -1
+	if _, _, err := c.Place(1, 0); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("a machine is there and has no room: %v", err)
+	}
+}
+
 // Regions made near each other form a group, unless there is no room for it.
 func TestPlaceGroup(t *testing.T) {
 	c := instance(3, 2, false)
