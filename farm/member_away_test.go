@@ -93,16 +93,19 @@ type counting struct {
 	*members
 	begun, committed int
 	stopped          bool
+	adding           map[*Member]bool // the lives that add
 }
 
 const countedByte = 7
 
-func newCounting(g *members) *counting { return &counting{members: g} }
+func newCounting(g *members) *counting { return &counting{members: g, adding: make(map[*Member]bool)} }
 
 // start has a machine add until its life ends.
 func (c *counting) start(id rdma.MachineID) {
 	m := c.up[id]
+	c.adding[m] = true
 	c.world.Machine(id).Process().Go(func() {
+		defer delete(c.adding, m)
 		for !c.stopped {
 			c.begun++
 			switch err := increment(m, countedByte); {
@@ -126,6 +129,14 @@ func (c *counting) end() {
 	c.until("everything is whole", func() bool {
 		now, _ := c.store.Load()
 		return c.whole() && len(now.Unavailable()) == 0
+	})
+	c.until("the last additions have ended", func() bool {
+		for _, m := range c.up {
+			if c.adding[m] {
+				return false
+			}
+		}
+		return true
 	})
 	now, _ := c.store.Load()
 	if len(now.Lost) > 0 {
