@@ -107,7 +107,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 			err = m.awaitSettled(ctx, c)
 		}
 		if err == nil {
-			err = m.membership.Filled(ctx, []region.ID{p.Region})
+			err = m.membership.Filled(ctx, c.ID, []region.ID{p.Region})
 		}
 		if err == nil {
 			err = m.dropStale(p.Region, stale)

@@ -282,7 +282,7 @@ func TestFilledAndRoot(t *testing.T) {
 		}
 		g.at(now.Filling[0], func(n *node) {
 			for range 2 {
-				if err := n.Filled(context.Background(), []region.ID{p.Region}); err != nil {
+				if err := n.Filled(context.Background(), c.ID, []region.ID{p.Region}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -298,6 +298,34 @@ func TestFilledAndRoot(t *testing.T) {
 					t.Errorf("root %v, %v", got, err)
 				}
 			})
+		}
+	})
+}
+
+// What a machine was filled with in an earlier configuration counts for nothing: it
+// may have dropped that replica and have begun another one since.
+func TestFilledInAnEarlierConfiguration(t *testing.T) {
+	simulate(t, sim.Options{Seed: 28}, 5, 2, func(g *group) {
+		p := g.allocate(g.others()[0])
+		g.world.Machine(p.Primary).Kill()
+		before := g.settled(4)
+		now, _ := before.Placement(p.Region)
+		if len(now.Filling) != 1 {
+			t.Fatalf("%+v", now)
+		}
+		other := slices.IndexFunc(before.Machines, func(m rdma.MachineID) bool { return m != before.CM && !now.Has(m) })
+		if other < 0 {
+			t.Fatalf("%+v", before)
+		}
+		g.world.Machine(before.Machines[other]).Kill()
+		g.settled(3)
+		g.at(now.Filling[0], func(n *node) {
+			if err := n.Filled(context.Background(), before.ID, []region.ID{p.Region}); !errors.Is(err, errChanging) {
+				t.Errorf("filled in configuration %d: %v", before.ID, err)
+			}
+		})
+		if c := g.cmConfig(); !slices.Equal(c.Regions[0].Filling, now.Filling) {
+			t.Errorf("%+v", c.Regions)
 		}
 	})
 }

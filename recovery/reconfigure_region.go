@@ -267,19 +267,29 @@ func (m *Membership) onMapping(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: region %d", ErrNoRegion, id)
 }
 
-// Filled says that this machine has all of regions of which it has become a
-// backup: from now on it can be promoted.
-func (m *Membership) Filled(ctx context.Context, regions []region.ID) error {
-	return m.askCM(ctx, kindFilled, m.onFilled, regions, nil)
+// A filling is the argument of FILLED.
+type filling struct {
+	In      cluster.ID
+	Regions []region.ID
+}
+
+// Filled says that this machine has all of regions that it was filled with in
+// configuration in: from now on it can be promoted. In a later configuration that
+// means nothing: it may have dropped its replica meanwhile, and have begun another.
+func (m *Membership) Filled(ctx context.Context, in cluster.ID, regions []region.ID) error {
+	return m.askCM(ctx, kindFilled, m.onFilled, filling{in, regions}, nil)
 }
 
 func (m *Membership) onFilled(from call.Peer, arg []byte) ([]byte, error) {
-	var regions []region.ID
-	if err := json.Unmarshal(arg, &regions); err != nil {
+	var f filling
+	if err := json.Unmarshal(arg, &f); err != nil {
 		return nil, fmt.Errorf("recovery: FILLED: %w", err)
 	}
 	return nil, m.changeAsCM(from, func(c *cluster.Configuration) (*cluster.Configuration, error) {
-		return c.Filled(from.Machine, regions), nil
+		if f.In != c.ID {
+			return nil, fmt.Errorf("%w: filled in configuration %d, this is %d", errChanging, f.In, c.ID)
+		}
+		return c.Filled(from.Machine, f.Regions), nil
 	})
 }
 
