@@ -23,16 +23,20 @@ type fleetLoad struct {
 	t     *testing.T
 	fleet *fleet
 	seed  uint64
+	// regionsWait says that data may wait for machines that are away: the error that
+	// clients get then, 1047, is none of the test's.
+	regionsWait bool
 
 	stop    context.CancelFunc
 	clients sync.WaitGroup
 
-	lastID    atomic.Int64
-	transfers atomic.Int64 // acknowledged
-	doubtful  atomic.Int64 // transfers whose outcome nobody has heard
-	reads     atomic.Int64 // of the bank's total
-	conflicts atomic.Int64
-	lost      atomic.Int64 // operations that failed with their machine
+	lastID      atomic.Int64
+	transfers   atomic.Int64 // acknowledged
+	doubtful    atomic.Int64 // transfers whose outcome nobody has heard
+	reads       atomic.Int64 // of the bank's total
+	conflicts   atomic.Int64
+	lost        atomic.Int64 // operations that failed with their machine
+	unavailable atomic.Int64 // operations that failed for want of machines
 
 	inserted atomic.Int64 // rows, acknowledged
 	deleted  atomic.Int64
@@ -94,7 +98,10 @@ type operation func(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Ra
 func (l *fleetLoad) begin(operations ...operation) {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
-	l.fates, l.busy = make(map[int64]fate), make(map[string]time.Time)
+	l.busy = make(map[string]time.Time)
+	if l.fates == nil {
+		l.fates = make(map[int64]fate)
+	}
 	l.t.Cleanup(l.end)
 	for _, m := range l.fleet.machines {
 		for i, o := range operations {
@@ -167,6 +174,8 @@ func (l *fleetLoad) client(ctx context.Context, name string, m *machine, rnd *ra
 				l.complete(m)
 			} else if isConflict(err) {
 				l.conflicts.Add(1)
+			} else if l.regionsWait && isAbsence(err) {
+				l.unavailable.Add(1)
 			} else if l.lost.Add(1); !l.excused(ctx, m, upsets, err) {
 				break
 			}
@@ -195,6 +204,15 @@ func (l *fleetLoad) excused(ctx context.Context, m *machine, upsets int, err err
 	l.t.Errorf("a client of machine %d: %v\n%s", m.id, err, l.fleet.tails())
 	return false
 }
+
+// isAbsence says whether err is what a client sees of data, or of room for more, that
+// wait for a machine that is away.
+func isAbsence(err error) bool {
+	return numberOf(err) == errUnavailable || numberOf(err) == errFull && strings.Contains(err.Error(), "not enough failure domains")
+}
+
+// errFull is MySQL's number for want of room.
+const errFull = 1114
 
 // isLost says whether err is what a client sees of a machine that is gone: a
 // broken connection, or 1053 (shutdown) or 1180 (outcome of a commit unknown).

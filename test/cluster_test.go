@@ -29,7 +29,8 @@ type fleet struct {
 	replicas int
 	store    cluster.Store
 	machines []*machine
-	more     []string // flags of all machines
+	more     []string      // flags of all machines
+	patience time.Duration // of wait
 }
 
 // newFleet makes a fleet of machines that do not run yet. Without a url the
@@ -44,7 +45,7 @@ func newFleet(t *testing.T, machines, replicas int, url string) *fleet {
 	if url == "" {
 		url = "file://" + filepath.Join(folder, "configuration")
 	}
-	f := &fleet{t: t, folder: folder, url: url, replicas: replicas}
+	f := &fleet{t: t, folder: folder, url: url, replicas: replicas, patience: startTimeout}
 	if f.store, err = cluster.Open(url); err != nil {
 		t.Fatal(err)
 	}
@@ -124,12 +125,12 @@ func (f *fleet) awaitWhole() {
 // cm returns the CM of the current configuration.
 func (f *fleet) cm() *machine { return f.machines[f.configuration().CM] }
 
-// wait waits until a condition holds, for startTimeout.
+// wait waits until a condition holds, as long as the fleet's patience lasts.
 func (f *fleet) wait(what string, holds func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(startTimeout); !holds(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(f.patience); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			f.t.Fatalf("waited %v for %s\n%s", startTimeout, what, f.remains())
+			f.t.Fatalf("waited %v for %s\n%s", f.patience, what, f.remains())
 		}
 		for _, m := range f.machines {
 			if err := m.died(); err != nil {
@@ -241,6 +242,7 @@ type event struct {
 	KeptBy  string    `json:"kept by"`
 	ID      uint64    `json:"configuration"`
 	Bytes   int64     `json:"bytes"`
+	Of      int64     `json:"of"`
 }
 
 // flags are those of the machine's process.
