@@ -55,7 +55,7 @@
 // ErrBroken until its next life. The folder goes with the last machine that leaves; what
 // machines leave that are all killed, Sweep removes. A stopped process (SIGSTOP) is alive: its memory is served, it
 // just does not answer. If it was stopped in the middle of an operation, which
-// takes nanoseconds, then Deregister and Close of others wait for it to go on, and
+// takes nanoseconds (waking a sleeper is no part of one), then Deregister and Close of others wait for it to go on, and
 // Join fails with ErrStuck after a while.
 //
 // # Doorbells

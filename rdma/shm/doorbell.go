@@ -30,17 +30,23 @@ func newDoorbell(s *state, worker int) *doorbell {
 	return &doorbell{state: s, rung: s.rung(worker), parked: s.parked(worker)}
 }
 
-// ringBell sets a rung word and wakes who sleeps on it. Both accesses are sequentially
-// consistent, as are park's, so that of ringer and sleeper one sees the other.
+// ringBell sets a rung word and wakes who sleeps on it.
+func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
+	if setBell(rung, parked) {
+		futexWake(low(rung))
+	}
+}
+
+// setBell sets a rung word and reports whether somebody sleeps on it, who has to be
+// woken. Both accesses are sequentially consistent, as are park's, so that of ringer
+// and sleeper one sees the other.
 //
 // Only the sleeper clears parked: who rings and is stopped before it has woken the
 // sleeper leaves that to the next who rings, and who rings and dies to whoever
 // notices its death (see entertain).
-func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
+func setBell(rung *atomic.Uint64, parked *atomic.Uint32) (isAsleep bool) {
 	rung.Swap(1)
-	if parked.Load() == 1 {
-		futexWake(low(rung))
-	}
+	return parked.Load() == 1
 }
 
 // low is the half of a rung word that changes, on which its owner sleeps: futexes

@@ -206,6 +206,30 @@ func TestDoorbellsBetweenProcesses(t *testing.T) {
 	}
 }
 
+// Waking a worker that sleeps is no part of an operation. Who wakes it may lose the
+// processor to it, and be stopped (SIGSTOP) there: others would wait for the operation.
+func TestWakesAfterTheOperation(t *testing.T) {
+	s := newSelf(t)
+	start(t, s.path, 2, t.TempDir())
+	woken := 0
+	s.q.(*Queue).wake = func(rung *atomic.Uint32) {
+		woken++
+		if s.nic.state.active(0).Load()%2 != 0 {
+			t.Error("a wake within an operation")
+		}
+		futexWake(rung)
+	}
+	for range 10 {
+		eventually(t, "child to sleep", func() bool { return s.nic.stateOf(2).parked(0).Load() == 1 })
+		if err := s.q.Ring(2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if woken == 0 {
+		t.Error("nobody was woken")
+	}
+}
+
 // A ring whose ringer was stopped, or killed, before it woke the sleeper: the next
 // one to ring does, or the end of the ringer's connection.
 func TestDoorbellWithoutWake(t *testing.T) {

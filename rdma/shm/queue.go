@@ -17,13 +17,17 @@ type Queue struct {
 	active *atomic.Uint64
 	count  uint64  // what active holds
 	conns  []*conn // by machine; nil where never connected
+	// asleep is the connection whose other end the last ring found asleep, nil if none;
+	// wake is futexWake.
+	asleep *conn
+	wake   func(rung *atomic.Uint32)
 }
 
 var _ rdma.Queue = (*Queue)(nil)
 
 func newQueue(nic *NIC, worker int) *Queue {
 	active := nic.state.active(worker)
-	return &Queue{nic: nic, worker: worker, active: active, count: active.Load()}
+	return &Queue{nic: nic, worker: worker, active: active, count: active.Load(), wake: futexWake}
 }
 
 // Read implements rdma.Queue.
@@ -37,8 +41,17 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ u
 }
 
 // Ring implements rdma.Queue. The bell runs on a goroutine of the peer.
+//
+// Waking it is no part of the operation. It gives the processor to who is woken, more
+// often than not; a process that is stopped (SIGSTOP) is then found there, and others
+// would wait for the end of an operation until it goes on: without a bound.
 func (q *Queue) Ring(to rdma.MachineID) error {
 	_, err := q.post(rdma.OpRing, to, 0, 0, nil)
+	if c := q.asleep; c != nil {
+		q.asleep = nil
+		q.wake(low(c.rung)) // late it wakes for nothing, which park allows
+		runtime.KeepAlive(c)
+	}
 	return err
 }
 
@@ -104,8 +117,7 @@ func (q *Queue) connect(to rdma.MachineID) error {
 	return nil
 }
 
-// try is the fast path: nothing in it allocates, locks or calls the system, but
-// to wake a sleeper.
+// try is the fast path: nothing in it allocates, locks or calls the system.
 func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []byte) (err error) {
 	q.count++
 	q.active.Store(q.count)
@@ -118,7 +130,9 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 	}
 	c := q.conns[to]
 	if op == rdma.OpRing {
-		ringBell(c.rung, c.parked)
+		if setBell(c.rung, c.parked) {
+			q.asleep = c
+		}
 		return nil
 	}
 	a := c.peer.attachment(k)
