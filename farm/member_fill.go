@@ -37,7 +37,11 @@ func (m *Member) recovering(s recovery.Step) {
 // fill copies to this machine the regions of which it has become a backup, until
 // the configuration changes (SOSP'15 section 5.4).
 func (m *Member) fill(c *cluster.Configuration) {
-	for _, p := range fillOrder(c, m.id) {
+	order := fillOrder(c, m.id)
+	for _, p := range order {
+		m.askEarly(c, p)
+	}
+	for _, p := range order {
 		if err := m.fillRegion(c, p); err != nil {
 			return // another configuration has begun, and goes on with what is left
 		}
@@ -64,6 +68,42 @@ func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Pla
 // isLast says whether the primary is the only replica that has everything.
 func isLast(p cluster.Placement) bool { return len(p.Backups) == len(p.Filling) }
 
+// askEarly asks what has changed of a region before its turn comes to be filled, so
+// that what changes until then is not read. If the answer does not come, filling the
+// region asks again.
+func (m *Member) askEarly(c *cluster.Configuration, p cluster.Placement) {
+	backup := m.beginFilling(p.Region)
+	if backup == nil {
+		return
+	}
+	defer m.endFilling(backup)
+	if stale := m.staleOf(p.Region); stale != nil {
+		f := m.refill(c, p, stale)
+		if err := f.AskMarks(configurationContext{m.ctx, m, c.ID}); err != nil {
+			m.log.Debug("not known yet what has changed", "machine", m.id, "region", p.Region, "error", err)
+		}
+	}
+}
+
+// refill returns what brings a replica up to date.
+func (m *Member) refill(c *cluster.Configuration, p cluster.Placement, stale *region.Stale) recovery.Refill {
+	return recovery.Refill{
+		Stale: stale,
+		Read: func(ctx context.Context, off uint64, dst []byte) error {
+			return m.txn.ReadReplica(p.Primary, p.Region, off, dst)
+		},
+		Marked: func(ctx context.Context, since uint32) (region.ChunkSet, bool, error) {
+			return m.askMarked(ctx, c, p, since)
+		},
+		Sums: func(ctx context.Context, chunk, n int) ([]uint64, error) {
+			return m.askSums(ctx, c, p, chunk, n)
+		},
+		Hold:  func() func() { return m.txn.Start().End },
+		Clock: m.clock,
+		Pace:  m.paceOf(p),
+	}
+}
+
 // fillRegion fills one replica, and tells the CM.
 func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error {
 	ctx := configurationContext{m.ctx, m, c.ID}
@@ -78,24 +118,10 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	}
 	begin := m.clock.Now()
 	read := 0
-	f := recovery.Refill{
-		Stale: stale,
-		Read: func(ctx context.Context, off uint64, dst []byte) error {
-			return m.txn.ReadReplica(p.Primary, p.Region, off, dst)
-		},
-		Marked: func(ctx context.Context, since uint32) (region.ChunkSet, bool, error) {
-			return m.askMarked(ctx, c, p, since)
-		},
-		Sums: func(ctx context.Context, chunk, n int) ([]uint64, error) {
-			return m.askSums(ctx, c, p, chunk, n)
-		},
-		Hold:  func() func() { return m.txn.Start().End },
-		Clock: m.clock,
-		Pace:  m.paceOf(p),
-		Bytes: func(n int) {
-			read += n
-			m.recovering(recovery.StepFilling)
-		},
+	f := m.refill(c, p, stale)
+	f.Bytes = func(n int) {
+		read += n
+		m.recovering(recovery.StepFilling)
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
 		err := f.Run(ctx)

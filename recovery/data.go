@@ -93,22 +93,32 @@ func (f *Refill) Run(ctx context.Context) error {
 	return nil
 }
 
-// learn finds out which chunks have changed since the machine was a member: from the
-// marks of the primary, or, if these do not reach back so far, by comparing checksums.
-func (f *Refill) learn(ctx context.Context) error {
+// AskMarks finds out which chunks have changed since the machine was a member, if the
+// primary's marks tell. Once they do, it does nothing. Run asks, too; but what changes
+// now commits bring to the backup, and it is marked all the same: a replica that is long
+// in being filled, after others, would be told to read it.
+func (f *Refill) AskMarks(ctx context.Context) error {
 	since := f.Stale.Since()
-	if since == 0 {
+	if since == 0 || f.Stale.Pending() {
 		return nil
 	}
 	set, ok, err := f.Marked(ctx, since)
-	if err = cmp.Or(err, ctx.Err()); err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil || !ok {
 		return err
 	}
-	if ok {
-		err = f.Stale.Add(set)
-	} else {
-		err = f.compare(ctx)
+	if err = f.Stale.Add(set); err == nil {
+		f.Stale.Learned()
 	}
+	return err
+}
+
+// learn finds out which chunks have changed since the machine was a member: from the
+// marks of the primary, or, if these do not reach back so far, by comparing checksums.
+func (f *Refill) learn(ctx context.Context) error {
+	if err := f.AskMarks(ctx); err != nil || f.Stale.Since() == 0 {
+		return err
+	}
+	err := f.compare(ctx)
 	if err == nil {
 		f.Stale.Learned()
 	}
