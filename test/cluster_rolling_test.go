@@ -373,19 +373,21 @@ func readCounts(db *stdsql.DB, query string, into map[int64]int64) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// rollingTable is what rounds have cost, as in docs/benchmarks.md.
+// rollingTable is what rounds have cost, as in docs/benchmarks.md: minimum, median and
+// maximum.
 func rollingTable(r rolling, rounds []round) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v, %d MB, %d rounds\n| | minimum | median | maximum |\n| --- | ---:| ---:| ---:|\n", r, r.bytes>>20, len(rounds))
+	b.WriteString("| killed | data, MB | rounds | answers, s | all regions active, s | everything full again, s | copied, MB | of, MB |\n| --- | ---:| ---:| ---:| ---:| ---:| ---:| ---:|\n")
+	fmt.Fprintf(&b, "| %v | %d | %d |", r, r.bytes>>20, len(rounds))
 	for _, column := range []struct {
-		name string
-		of   func(round) float64
+		format string
+		of     func(round) float64
 	}{
-		{"a killed machine answers, s", func(r round) float64 { return r.answers.Seconds() }},
-		{"all regions active, s", func(r round) float64 { return r.active.Seconds() }},
-		{"everything full again, s", func(r round) float64 { return r.whole.Seconds() }},
-		{"copied, MB", func(r round) float64 { return float64(r.copied) / 1e6 }},
-		{"of, MB", func(r round) float64 { return float64(r.held) / 1e6 }},
+		{"%.2f", func(r round) float64 { return r.answers.Seconds() }},
+		{"%.2f", func(r round) float64 { return r.active.Seconds() }},
+		{"%.2f", func(r round) float64 { return r.whole.Seconds() }},
+		{"%.0f", func(r round) float64 { return float64(r.copied) / 1e6 }},
+		{"%.0f", func(r round) float64 { return float64(r.held) / 1e6 }},
 	} {
 		values := make([]float64, len(rounds))
 		for i, r := range rounds {
@@ -393,7 +395,7 @@ func rollingTable(r rolling, rounds []round) string {
 		}
 		slices.SortFunc(values, cmp.Compare[float64])
 		last := len(values) - 1
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f |\n", column.name, values[0], values[last/2], values[last])
+		fmt.Fprintf(&b, strings.ReplaceAll(" F · F · F |", "F", column.format), values[0], values[last/2], values[last])
 	}
 	return b.String()
 }
