@@ -47,6 +47,9 @@ type MemberConfig struct {
 	// Prepare, if not nil, is called with the machine's transactions before anybody
 	// can ship a function to it: it registers handlers.
 	Prepare func(*txn.Machine)
+	// Begun, if not nil, is called when the machine begins to ask for its part in the
+	// instance: from then on Status and Membership say how it is.
+	Begun func(*Member)
 	// Ended is called when the machine has no part in the instance any more: it
 	// has been evicted (recovery.ErrEvicted), or is to meet others that have been
 	// restarted (recovery.ErrRestart). It does not wait. The owner closes the
@@ -186,6 +189,9 @@ func (m *Member) open(ctx context.Context) error {
 	}
 	m.handleCalls()
 	m.background.run(m.beat)
+	if m.cfg.Begun != nil {
+		m.cfg.Begun(m)
+	}
 	if err := m.membership.Start(ctx); err != nil {
 		return err
 	}

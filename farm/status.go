@@ -36,7 +36,8 @@ type Status struct {
 	Err error
 }
 
-// Status returns how the machine is. It must not be called after Close.
+// Status returns how the machine is, which can be asked from MemberConfig.Begun on, and
+// after Close, too.
 func (m *Member) Status() Status {
 	s := m.membership.Status()
 	unavailable := ""
