@@ -111,6 +111,12 @@ type Config struct {
 	// Logger receives what happens. By default nothing is logged.
 	Logger *slog.Logger
 
+	// Opening, if not nil, is given an Operator as soon as the folder is this process's
+	// own: a machine of Cluster may wait long for others before Open returns. An error
+	// ends Open. end, if not nil, is called before the folder is given back, by Close or
+	// by an Open that fails.
+	Opening func(*Operator) (end func() error, err error)
+
 	// starting is told of the steps of opening, for tests.
 	starting func(*DB, startStep)
 }

@@ -21,6 +21,7 @@ import (
 type DB struct {
 	cfg       Config
 	instance  instance
+	operator  *Operator
 	sequences *catalog.Sequences
 	catalogs  []*catalog.Catalog // by machine
 	engines   []*sql.Engine      // by machine
@@ -48,11 +49,12 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	in, err := cfg.openInstance(ctx)
+	o := newOperator(cfg)
+	in, err := cfg.openInstance(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("farmsql: %w", err)
 	}
-	db := &DB{cfg: cfg, instance: in}
+	db := &DB{cfg: cfg, instance: in, operator: o}
 	err = db.start(ctx)
 	if in.Doubt() != nil {
 		err = db.settleDoubt(ctx, err)
@@ -62,6 +64,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("farmsql: %w", errors.Join(err, db.Close()))
 	}
+	o.isOpen.Store(true)
 	return db, nil
 }
 
@@ -156,6 +159,7 @@ const (
 
 // step takes a step of opening. Tests are told of it first.
 func (db *DB) step(ctx context.Context, s startStep, do func() error) error {
+	db.operator.failed(nil) // whatever the step before had to try again
 	if db.cfg.starting != nil {
 		db.cfg.starting(db, s)
 	}
@@ -220,7 +224,7 @@ func (db *DB) close() error {
 	if db.sequences != nil {
 		errs = append(errs, db.sequences.Close(ctx))
 	}
-	errs = append(db.unfinished(errs), db.instance.Close())
+	errs = append(db.unfinished(errs), db.operator.end(), db.instance.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("farmsql: %w", err)
 	}

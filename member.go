@@ -106,14 +106,14 @@ func (l *lone) save() error {
 
 // openMember starts this process's machine and waits until it is part of the
 // instance.
-func openMember(ctx context.Context, cfg Config) (*lone, error) {
+func openMember(ctx context.Context, cfg Config, o *Operator) (*lone, error) {
 	l := &lone{end: make(chan error, 1), log: cfg.Logger}
-	err := l.open(ctx, cfg)
+	err := l.open(ctx, cfg, o)
 	if err == nil || ctx.Err() != nil { // one that was asked to stop while it waited has its memory, too
 		l.saves = cfg.savesOf(cfg.MachineID)
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, o.end(), l.Close())
 	}
 	return l, nil
 }
@@ -149,7 +149,7 @@ func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 	return nvram.OpenFolder(path, o)
 }
 
-func (l *lone) open(ctx context.Context, cfg Config) (err error) {
+func (l *lone) open(ctx context.Context, cfg Config, o *Operator) (err error) {
 	if l.store, err = cluster.Open(cfg.Cluster); err != nil {
 		return fmt.Errorf("--cluster: %w", err)
 	}
@@ -157,6 +157,9 @@ func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	if err := l.folder.Believe(); err != nil {
+		return err
+	}
+	if err := o.begin(); err != nil {
 		return err
 	}
 	if cfg.SharedFolder == "" { // what killed machines of other clusters have left
@@ -190,9 +193,11 @@ func (l *lone) open(ctx context.Context, cfg Config) (err error) {
 		Available: func(after time.Duration) {
 			cfg.Logger.Info("available again", "machine", cfg.MachineID, "after", after)
 		},
+		Begun:  o.member.Store,
 		Ended:  l.ended,
-		Events: cfg.events(),
+		Events: o.listen(cfg.events()),
 	})
+	o.failed(nil) // whatever was tried before
 	return err
 }
 
@@ -240,11 +245,19 @@ func (c Config) checkKind() error {
 }
 
 // openInstance opens what the database stands on.
-func (c Config) openInstance(ctx context.Context) (instance, error) {
+func (c Config) openInstance(ctx context.Context, o *Operator) (instance, error) {
 	if c.Cluster != "" {
-		return openMember(ctx, c)
+		return openMember(ctx, c, o)
 	}
-	return farm.Open(c.farm())
+	in, err := farm.Open(c.farm())
+	if err != nil {
+		return nil, err
+	}
+	o.whole = in.Status
+	if err := o.begin(); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
 }
 
 // domain is the failure domain, the machine's own if none is given.
@@ -281,8 +294,15 @@ func (c Config) events() recovery.Events {
 		Suspected: func(m rdma.MachineID) { log.Warn("machine suspected", "suspect", m) },
 		Stored: func(c *cluster.Configuration, r cluster.Remapped) {
 			log.Info("configuration stored", "configuration", c.ID, "machines", c.Machines, "regions", r.String())
-			if len(c.Lost) > 0 {
-				log.Error("regions have lost all their replicas", "regions", c.Lost)
+			for _, a := range absences(c, r.Unavailable) {
+				log.Error("regions are unavailable: start one of the machines that have them, with its data folder; "+
+					"only if the memory of each is gone for ever, give the regions up with farmsql forget", "regions", a.Regions, "start", a.Machines)
+			}
+			if len(r.Returned) > 0 {
+				log.Info("regions are back, with all that was in them", "regions", r.Returned)
+			}
+			if len(r.Lost) > 0 {
+				log.Error("regions are lost: nobody waits any more for the machines that had them", "regions", r.Lost)
 			}
 			if len(r.Short) > 0 {
 				log.Warn("regions have fewer replicas than they should: no machine of another failure domain has room", "regions", r.Short)
@@ -386,6 +406,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 		if !db.isLone() || !isPassing || ctx.Err() != nil {
 			return err
 		}
+		db.operator.failed(err)
 		db.cfg.Logger.Debug("to be tried again", "what", "start", "error", err)
 		clock.System{}.Sleep(startRetry)
 	}

@@ -123,7 +123,7 @@ func (o Offline) counter(total int64) func(int64) {
 // Nothing is changed, and a save that does not come to its end leaves nothing.
 //
 // Errors: nvram.ErrInUse and those of nvram.HoldFolder, nvram.ErrNoSpace,
-// ErrNotThere, ErrOtherCluster, ErrOtherFolder, fs.ErrExist, and the store's.
+// ErrNotThere, ErrAway, ErrOtherCluster, ErrOtherFolder, fs.ErrExist, and the store's.
 func Save(o Offline, path string) (SaveReport, error) {
 	if err := o.validate(); err != nil {
 		return SaveReport{}, err
@@ -162,11 +162,34 @@ func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
 	if c == nil {
 		return nil, fmt.Errorf("there is no configuration at %s, so nothing is there to be saved or checked", o.where())
 	}
+	if err := notAway(c); err != nil {
+		return nil, err
+	}
 	h := &heldInstance{configuration: c}
 	if err := h.lock(o, store); err != nil {
 		return nil, errors.Join(err, h.release())
 	}
 	return h, nil
+}
+
+// ErrAway means that regions wait for machines that are no members: what is done to the
+// members alone would be without them.
+var ErrAway = errors.New("farmsql: regions are unavailable")
+
+// notAway says whether the members of c have everything between them.
+func notAway(c *cluster.Configuration) error {
+	var waits []string
+	for _, a := range absences(c, c.Unavailable()) {
+		verb := "wait"
+		if len(a.Regions) == 1 {
+			verb = "waits"
+		}
+		waits = append(waits, fmt.Sprintf("%s %s for %s", regionNames(a.Regions), verb, alternatives(a.Machines)))
+	}
+	if len(waits) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s, whose memory is not part of the configuration: start the cluster with it first", ErrAway, strings.Join(waits, "; "))
 }
 
 func (h *heldInstance) lock(o Offline, store cluster.Store) error {

@@ -2,7 +2,6 @@ package farmsql
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -28,11 +27,14 @@ type Status struct {
 	Replicas      int             `json:"replicas"` // of each region, if there are enough machines
 	Machines      []MachineStatus `json:"machines"`
 	Regions       []RegionStatus  `json:"regions"`
-	Lost          []int           `json:"lost"`    // regions that have lost all their replicas
-	Joining       []int           `json:"joining"` // machines that wait to be admitted; at the CM
+	Root          int             `json:"root,omitempty"` // the region of what leads to everything else
+	Lost          []int           `json:"lost"`           // regions that an operator has given up
+	Joining       []int           `json:"joining"`        // machines that wait to be admitted; at the CM
 
 	Lease    *LeaseStatus   `json:"lease,omitempty"` // of StatusOfMachine
 	Recovery RecoveryStatus `json:"recovery"`
+	// Starting is what a machine waits for that is being opened; of StatusOfMachine.
+	Starting string `json:"starting,omitempty"`
 	// Unavailable is why the machine serves nobody at present, and Missing are machines
 	// without whom there is no majority; of StatusOfMachine.
 	Unavailable string `json:"unavailable,omitempty"`
@@ -65,11 +67,15 @@ type MachineStatus struct {
 
 // A RegionStatus is where one region lives.
 type RegionStatus struct {
-	Region  int   `json:"region"`
+	Region int `json:"region"`
+	// Primary is -1 if the region is unavailable: see Away.
 	Primary int   `json:"primary"`
 	Backups []int `json:"backups"`
 	// Filling are the backups that do not have all of it yet.
 	Filling []int `json:"filling"`
+	// Away are the machines one of which has to come back, with its memory, before
+	// anybody can use the region, since no member has all of it; ascending.
+	Away []int `json:"away"`
 }
 
 // A LeaseStatus is about a machine's leases.
@@ -90,22 +96,7 @@ type RecoveryStatus struct {
 }
 
 // Status says how the instance is.
-func (db *DB) Status() Status {
-	if l, ok := db.instance.(*lone); ok {
-		f := l.member.Status()
-		s := statusOf(f)
-		s.Source, s.Machine, s.Process = StatusOfMachine, int(l.member.ID()), os.Getpid()
-		s.Unavailable, s.Missing = f.Unavailable, ints(f.Missing)
-		s.Lease = &LeaseStatus{f.IsValid, milliseconds(f.Length), f.KeptBy}
-		return s
-	}
-	s := statusOf(db.instance.(interface{ Status() farm.Status }).Status())
-	s.Source, s.Process = StatusOfProcess, os.Getpid()
-	for i := range s.Machines {
-		s.Machines[i].FailureDomain = 0 // as far as one process allows
-	}
-	return s
-}
+func (db *DB) Status() Status { return db.operator.Status() }
 
 // StoredStatus says what is stored at url, which is that of Config.Cluster, about
 // an instance of which perhaps no machine runs.
@@ -141,17 +132,31 @@ func statusOf(f farm.Status) Status {
 		return s
 	}
 	s.Cluster, s.Configuration, s.Revision, s.Replicas = fmt.Sprintf("%016x", c.Cluster), int(c.ID), c.Revision, c.Replicas
+	s.Root = int(c.Root.Addr.Region())
 	for i := range c.Machines {
 		s.Machines = append(s.Machines, machineStatus(c, i, f))
 	}
 	for _, p := range c.Regions {
-		s.Regions = append(s.Regions, RegionStatus{int(p.Region), int(p.Primary), ints(p.Backups), ints(p.Filling)})
+		s.Regions = append(s.Regions, regionStatus(p))
 		s.Recovery.FillingReplicas += len(p.Filling)
 	}
 	for _, r := range c.Lost {
 		s.Lost = append(s.Lost, int(r))
 	}
 	return s
+}
+
+func regionStatus(p cluster.Placement) RegionStatus {
+	r := RegionStatus{int(p.Region), int(p.Primary), ints(p.Backups), ints(p.Filling), []int{}}
+	if !p.IsAvailable() {
+		r.Primary = -1
+	}
+	for _, a := range p.Away {
+		r.Away = append(r.Away, int(a.Machine))
+	}
+	slices.Sort(r.Away)
+	r.Away = slices.Compact(r.Away)
+	return r
 }
 
 // machineStatus is about machine i of c.

@@ -39,7 +39,8 @@ var _ instance = (*meeting)(nil)
 // OpenStopped opens a cluster of which no process runs, all of its machines in
 // this process: see Config.Cluster, and DB.Check, which is what it is for. cfg
 // describes no single machine. It fails if a machine of the configuration has no
-// folder in o.Data, or one that cannot be used: the others would go on without it.
+// folder in o.Data, or one that cannot be used: the others would go on without it; and
+// with ErrAway if regions wait for a machine that is in no configuration.
 func OpenStopped(ctx context.Context, o Offline, cfg Config) (*DB, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -50,7 +51,8 @@ func OpenStopped(ctx context.Context, o Offline, cfg Config) (*DB, error) {
 	if err := m.open(ctx, o, cfg); err != nil {
 		return nil, ours(errors.Join(err, m.Close()))
 	}
-	db := &DB{cfg: cfg, instance: m}
+	db := &DB{cfg: cfg, instance: m, operator: newOperator(cfg)}
+	db.operator.whole = m.Status
 	if err := db.start(ctx); err != nil {
 		return nil, ours(errors.Join(tornBy(err), db.Close()))
 	}
