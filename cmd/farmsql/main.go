@@ -1,7 +1,8 @@
 // Command farmsql runs the database: serve answers MySQL clients, demo runs
-// three machines as processes to be killed, status says how machines are, sql is
-// a small client for those who have none, check examines a stopped database, save
-// and restore carry one to a folder and back.
+// three machines as processes to be killed, status says how machines are, forget
+// gives up what waits for a machine that is gone, sql is a small client for those
+// who have none, check examines a stopped database, save and restore carry one to a
+// folder and back.
 //
 // It parses flags, wires the packages together and waits; everything else is in
 // package farmsql. Errors are one line on stderr. Exit status: 0 success, 1
@@ -36,6 +37,7 @@ type commands struct {
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL: interactively, from --execute, or from standard input."`
 	Demo    demoCommand    `cmd:"" help:"Run three machines as processes, to be killed, and show what happens."`
 	Status  statusCommand  `cmd:"" help:"Show machines, leases, regions and recovery of a running database."`
+	Forget  forgetCommand  `cmd:"" help:"Give up regions of a cluster that wait for a machine whose memory is gone for ever."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database or cluster for leaks, orphans, broken indexes and replicas that differ."`
 	Save    saveCommand    `cmd:"" help:"Save the memory of all machines of a stopped database or cluster."`
 	Restore restoreCommand `cmd:"" help:"Bring a database or cluster back from what save has saved."`
@@ -110,7 +112,7 @@ func oneLine(err error) string {
 func commandName(args []string) string {
 	for _, a := range args {
 		switch a {
-		case "serve", "sql", "demo", "status", "check", "save", "restore", "sim", "bench", "version":
+		case "serve", "sql", "demo", "status", "forget", "check", "save", "restore", "sim", "bench", "version":
 			return a + " "
 		}
 	}

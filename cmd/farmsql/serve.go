@@ -162,6 +162,7 @@ func pause(ctx context.Context, d time.Duration) {
 // follow. It closes l.
 func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Listener, out io.Writer) (ended, err error) {
 	log := cfg.Logger
+	cfg.Opening = func(o *farmsql.Operator) (end func() error, err error) { return serveOperator(s.statusFolder(), o) }
 	db, err := farmsql.OpenContext(ctx, cfg)
 	if err != nil {
 		err = errors.Join(err, l.Close())
@@ -174,12 +175,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 		}
 		return nil, err
 	}
-	status, err := serveStatus(s.statusFolder(), db.Status)
-	if err != nil {
-		return nil, errors.Join(err, db.Close(), l.Close())
-	}
 	defer context.AfterFunc(ctx, db.Hurry)()
-	closeAll := func() error { return errors.Join(status.Close(), db.Close()) }
 	fmt.Fprintln(out, readyLine(l.Addr()))
 	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", db.Machines())
 	serving, end := context.WithCancelCause(ctx)
@@ -197,12 +193,12 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	} else if cause := context.Cause(serving); err == nil && !errors.Is(cause, context.Canceled) {
 		// Clients that are connected are told to go by Close. What closing still
 		// has to say to the others it cannot.
-		if err := closeAll(); err != nil {
+		if err := db.Close(); err != nil {
 			log.Info("closed", "error", err)
 		}
 		return cause, nil
 	}
-	if err := errors.Join(err, closeAll()); err != nil {
+	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
 	log.Info("stopped")

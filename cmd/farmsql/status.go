@@ -8,13 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -40,8 +37,9 @@ type statusCommand struct {
 func (statusCommand) Help() string {
 	return `
 Asks the processes that have the data folder, and shows configuration, machines, leases, regions
-and what recovery is doing, as the machine sees it that has the newest configuration. An instance
-all of whose machines run in one process has no leases. Exits 1 if nobody answers.`
+and what recovery is doing, as the machine sees it that has the newest configuration. A region that is
+UNAVAILABLE waits for a machine that has all of it: start that machine (or see farmsql forget). An
+instance all of whose machines run in one process has no leases. Exits 1 if nobody answers.`
 }
 
 // Run asks and prints.
@@ -154,94 +152,23 @@ func machineFolders(data string) []int {
 	return machines
 }
 
-// A statusServer answers at the socket of a folder.
-type statusServer struct {
-	listener net.Listener
-	folder   string
-	running  sync.WaitGroup
-}
-
-// serveStatus has the socket in a folder answer, which this process has locked.
-func serveStatus(folder string, status func() farmsql.Status) (*statusServer, error) {
-	path := filepath.Join(folder, statusSocket)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // a killed process has left it
-		return nil, err
-	}
-	s := &statusServer{folder: folder}
-	err := within(folder, func(short string) (err error) {
-		s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
-		return err
+// serveStatus has the status socket in a folder answer, which this process has locked.
+func serveStatus(folder string, status func() farmsql.Status) (*socketServer, error) {
+	return serveSocket(folder, statusSocket, 0o777, func(c net.Conn) {
+		_ = c.SetDeadline(time.Now().Add(statusPatience))
+		_ = json.NewEncoder(c).Encode(status()) // whoever asked has gone
 	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen at %s: %w", path, err)
-	}
-	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // by another name; Close removes it
-	s.running.Go(func() {
-		for {
-			c, err := s.listener.Accept()
-			if err != nil {
-				return
-			}
-			s.running.Go(func() { answerStatus(c, status) })
-		}
-	})
-	return s, nil
 }
-
-func answerStatus(c net.Conn, status func() farmsql.Status) {
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(statusPatience))
-	_ = json.NewEncoder(c).Encode(status()) // whoever asked has gone
-}
-
-// Close ends the answers, and waits for those that are being given.
-func (s *statusServer) Close() error {
-	err := s.listener.Close()
-	s.running.Wait()
-	return errors.Join(err, os.Remove(filepath.Join(s.folder, statusSocket)))
-}
-
-// within calls f with a short name for the socket of a folder: the path of a
-// socket has 107 bytes at most.
-func within(folder string, f func(short string) error) error {
-	d, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return f(fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), statusSocket))
-}
-
-// errNoServer means that the process that had the socket is gone.
-var errNoServer = errors.New("not running")
 
 // askStatus asks the process that has a folder. It fails with fs.ErrNotExist if
 // there is no socket.
 func askStatus(folder string) (s farmsql.Status, err error) {
-	var c net.Conn
-	err = within(folder, func(short string) (err error) {
-		c, err = net.DialTimeout("unix", short, statusPatience)
-		return err
-	})
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return s, errNoServer
+	err = askSocket(folder, statusSocket, statusPatience, nil, &s)
+	var e *json.SyntaxError
+	if errors.As(err, &e) {
+		err = fmt.Errorf("answers what is no status: %w", err)
 	}
-	if err != nil {
-		return s, err
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(statusPatience))
-	b, err := io.ReadAll(c)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return s, fmt.Errorf("runs, but does not answer within %v", statusPatience)
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("answers what is no status: %w", err)
-	}
-	return s, nil
+	return s, err
 }
 
 func printStatusJSON(w io.Writer, answers []statusAnswer) error {
@@ -257,7 +184,14 @@ func printStatusJSON(w io.Writer, answers []statusAnswer) error {
 
 // printStatus prints s for people.
 func printStatus(w io.Writer, s farmsql.Status) {
-	fmt.Fprintf(w, "configuration %d (revision %d) of cluster %s, %s\n", s.Configuration, s.Revision, s.Cluster, sourceText(s))
+	if s.Configuration == 0 { // a machine that is starting
+		fmt.Fprintf(w, "no configuration yet, %s\n", sourceText(s))
+	} else {
+		fmt.Fprintf(w, "configuration %d (revision %d) of cluster %s, %s\n", s.Configuration, s.Revision, s.Cluster, sourceText(s))
+	}
+	if s.Starting != "" {
+		fmt.Fprintf(w, "starting: machine %d %s\n", s.Machine, s.Starting)
+	}
 	if s.Ended != "" {
 		fmt.Fprintf(w, "the machine has no part any more: %s\n", s.Ended)
 	}
@@ -323,9 +257,16 @@ func printRegions(w io.Writer, s farmsql.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "region\tprimary\tbackups\tfilling")
 	for _, r := range s.Regions {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\n", r.Region, r.Primary, list(r.Backups), list(r.Filling))
+		primary := strconv.Itoa(r.Primary)
+		if len(r.Away) > 0 {
+			primary = "-"
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", r.Region, primary, list(r.Backups), list(r.Filling))
 	}
 	t.Flush()
+	for _, a := range s.Absences() {
+		fmt.Fprintf(w, "UNAVAILABLE %v\n", a)
+	}
 	if len(s.Lost) > 0 {
 		fmt.Fprintf(w, "LOST, with all their replicas: %s\n", list(s.Lost))
 	}
@@ -377,6 +318,8 @@ func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 			fmt.Fprintf(t, "%s\t%v\n", name, a.err)
 		case a.Unavailable != "":
 			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\tNOT AVAILABLE: %s\n", name, a.Process, a.Configuration, a.Unavailable)
+		case a.Starting != "":
+			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\tstarting: %s\n", name, a.Process, a.Configuration, a.Starting)
 		case a.Ended != "":
 			fmt.Fprintf(t, "%s\tprocess %d\thas no part any more: %s\n", name, a.Process, a.Ended)
 		default:

@@ -22,7 +22,7 @@ func deep(t *testing.T) string {
 	return folder
 }
 
-func mustServeStatus(t *testing.T, folder string, s farmsql.Status) *statusServer {
+func mustServeStatus(t *testing.T, folder string, s farmsql.Status) *socketServer {
 	t.Helper()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/farmsql/farmsql"
+)
+
+type forgetCommand struct {
+	Data    string `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, whose processes are asked (${default})."`
+	Machine int    `required:"" placeholder:"N" help:"The machine whose memory is gone for ever."`
+	Yes     bool   `help:"Do not ask, for scripts."`
+}
+
+// Help is shown by forget --help.
+func (forgetCommand) Help() string {
+	return `
+A region all of whose up-to-date replicas are at machines that are not there is unavailable, not
+lost: it is back, with everything in it, when one of these machines is started with its data folder.
+Where the memory of such a machine is gone for ever nobody needs to wait for it: forget says which
+regions would be lost with it, which go on waiting for other machines, and asks. What it gives up
+is LOST FOR EVER, and the machine may join again with an empty folder.
+
+Exits 1 if nothing was done: the answer was another one, nobody waits for the machine, or nobody
+answers.`
+}
+
+// Run shows what would be lost, asks, and has it done.
+func (c *forgetCommand) Run(std streams) error {
+	best, err := c.ask()
+	if err != nil {
+		return err
+	}
+	all, only := best.Awaited(c.Machine)
+	if err := c.possible(best, all); err != nil {
+		return err
+	}
+	c.explain(std.out, best.Status, all, only)
+	if !c.Yes && !c.confirmed(std) {
+		return errors.New("not confirmed: nothing was done")
+	}
+	if err := askOperator(best.folder, operatorRequest{Forget: &forgetRequest{c.Machine, only}}); err != nil {
+		return fmt.Errorf("forget machine %d: %s: %w", c.Machine, filepath.Base(best.folder), err)
+	}
+	if len(only) == 0 {
+		fmt.Fprintf(std.out, "nobody waits for machine %d any more; nothing is lost\n", c.Machine)
+		return nil
+	}
+	fmt.Fprintf(std.out, "nobody waits for machine %d any more; LOST: %s\n", c.Machine, list(only))
+	return nil
+}
+
+// ask returns what the machine says that knows most.
+func (c *forgetCommand) ask() (statusAnswer, error) {
+	s := statusCommand{Data: c.Data}
+	answers := s.ask()
+	good := slices.DeleteFunc(slices.Clone(answers), func(a statusAnswer) bool { return a.err != nil })
+	if len(good) == 0 {
+		return statusAnswer{}, s.nobody(answers)
+	}
+	return slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() }), nil
+}
+
+// possible says why the machine cannot be forgotten, for which all are waiting.
+func (c *forgetCommand) possible(a statusAnswer, all []int) error {
+	isMember := slices.ContainsFunc(a.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
+	switch {
+	case a.Source == farmsql.StatusOfProcess:
+		return fmt.Errorf("%w, and there is nothing to forget", farmsql.ErrNoCluster)
+	case a.Configuration == 0:
+		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", a.Machine, a.Starting)
+	case isMember && len(all) == 0:
+		return fmt.Errorf("machine %d is a member of configuration %d: nobody waits for its memory (farmsql status shows what is missing)", c.Machine, a.Configuration)
+	case len(all) == 0:
+		return fmt.Errorf("nobody waits for machine %d: no region is unavailable for want of it in configuration %d", c.Machine, a.Configuration)
+	}
+	return nil
+}
+
+// explain says what forgetting the machine would do, and what to try first.
+func (c *forgetCommand) explain(w io.Writer, s farmsql.Status, all, only []int) {
+	var machines []int
+	for _, m := range s.Machines {
+		machines = append(machines, m.Machine)
+	}
+	fmt.Fprintf(w, "configuration %d, %s, has %s (%s) and %s; %s for machine %d\n", s.Configuration, sourceText(s),
+		plural(len(machines), "machine", "machines"), list(machines), plural(len(s.Regions), "region", "regions"),
+		plural(len(all), "region waits", "regions wait"), c.Machine)
+	if len(only) > 0 {
+		fmt.Fprintf(w, "  LOST FOR EVER if machine %d is forgotten, with everything in them: %s\n", c.Machine, list(only))
+	}
+	if slices.Contains(only, s.Root) {
+		fmt.Fprintf(w, "  Region %d leads to everything else: without it THE WHOLE DATABASE IS LOST\n", s.Root)
+	}
+	for _, a := range s.Absences() {
+		if len(a.Machines) > 1 && slices.Contains(a.Machines, c.Machine) {
+			others := slices.DeleteFunc(slices.Clone(a.Machines), func(m int) bool { return m == c.Machine })
+			fmt.Fprintf(w, "  not lost, for machine %s has them, too: %s\n", strings.ReplaceAll(list(others), " ", " or "), list(a.Regions))
+		}
+	}
+	fmt.Fprintf(w, "Try first: start machine %d with its data folder. Then it is all back, and nothing is lost.\n", c.Machine)
+}
+
+// confirmed asks.
+func (c *forgetCommand) confirmed(std streams) bool {
+	want := fmt.Sprintf("forget machine %d", c.Machine)
+	fmt.Fprintf(std.out, "If its memory is gone for ever, type %q; anything else changes nothing: ", want)
+	line, err := bufio.NewReader(std.in).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(std.out) // nobody has ended the line
+	}
+	return strings.TrimSpace(line) == want
+}

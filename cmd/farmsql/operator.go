@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/farmsql/farmsql"
+)
+
+// operatorSocket is the name of the socket, beside that of the status, at which a
+// process does what its operator asks for: one JSON request, one JSON reply. Only who
+// runs the process may use it.
+const operatorSocket = "operator.sock"
+
+const (
+	// operatorPatience is for how long a request is tried while the configuration is
+	// changing.
+	operatorPatience = 15 * time.Second
+	// requestPatience is how long whoever connects may take to say what it wants.
+	requestPatience = 2 * time.Second
+	// requestBytesMax bounds a request.
+	requestBytesMax = 1 << 20
+)
+
+// An operatorRequest asks for one thing.
+type operatorRequest struct {
+	Forget *forgetRequest `json:"forget,omitempty"`
+}
+
+// A forgetRequest is what farmsql.Operator.Forget takes.
+type forgetRequest struct {
+	Machine int   `json:"machine"`
+	Lost    []int `json:"lost"`
+}
+
+// An operatorReply says whether it was done.
+type operatorReply struct {
+	Done  bool   `json:"done"`
+	Error string `json:"error,omitempty"` // why it was not
+}
+
+// An operator is what farmsql.Operator is.
+type operator interface {
+	Status() farmsql.Status
+	Forget(ctx context.Context, machine int, lost []int) error
+}
+
+// serveOperator has the sockets in a folder answer, which this process has locked, until
+// end is called.
+func serveOperator(folder string, o operator) (end func() error, err error) {
+	status, err := serveStatus(folder, o.Status)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := serveSocket(folder, operatorSocket, 0o600, func(c net.Conn) { answerOperator(c, o) })
+	if err != nil {
+		return nil, errors.Join(err, status.Close())
+	}
+	return func() error { return errors.Join(requests.Close(), status.Close()) }, nil
+}
+
+// answerOperator does what c asks for.
+func answerOperator(c net.Conn, o operator) {
+	_ = c.SetReadDeadline(time.Now().Add(requestPatience))
+	reply := operatorReply{Done: true}
+	if err := obey(c, o); err != nil {
+		reply = operatorReply{Error: oneLine(err)}
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(statusPatience))
+	_ = json.NewEncoder(c).Encode(reply) // whoever asked has gone
+}
+
+func obey(c net.Conn, o operator) error {
+	var r operatorRequest
+	if err := json.NewDecoder(io.LimitReader(c, requestBytesMax)).Decode(&r); err != nil {
+		return fmt.Errorf("the request is none: %w", err)
+	}
+	if r.Forget == nil {
+		return errors.New("the request asks for nothing that this version knows")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), operatorPatience)
+	defer cancel()
+	return o.Forget(ctx, r.Forget.Machine, r.Forget.Lost)
+}
+
+// askOperator has the process that has a folder do something.
+func askOperator(folder string, r operatorRequest) error {
+	var reply operatorReply
+	if err := askSocket(folder, operatorSocket, operatorPatience+2*statusPatience, r, &reply); err != nil {
+		return err
+	}
+	if !reply.Done {
+		return errors.New(reply.Error)
+	}
+	return nil
+}

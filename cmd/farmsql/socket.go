@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A socketServer answers at a socket in a folder: whoever connects, and has said what it
+// wants if anything, gets one JSON document.
+type socketServer struct {
+	listener net.Listener
+	path     string
+	running  sync.WaitGroup
+}
+
+// serveSocket has a socket in a folder answer, which this process has locked. Who may
+// not write to a file of the mode cannot connect.
+func serveSocket(folder, name string, mode fs.FileMode, answer func(net.Conn)) (*socketServer, error) {
+	s := &socketServer{path: filepath.Join(folder, name)}
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // a killed process has left it
+		return nil, err
+	}
+	// The file that bind makes has the mode of the socket: no moment passes with another.
+	restrict := func(_, _ string, c syscall.RawConn) (err error) {
+		return errors.Join(c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), uint32(mode)) }), err)
+	}
+	config := net.ListenConfig{Control: restrict}
+	err := within(folder, name, func(short string) (err error) {
+		s.listener, err = config.Listen(context.Background(), "unix", short)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %s: %w", s.path, err)
+	}
+	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // by another name; Close removes it
+	s.running.Go(func() {
+		for {
+			c, err := s.listener.Accept()
+			if err != nil {
+				return
+			}
+			s.running.Go(func() {
+				defer c.Close()
+				answer(c)
+			})
+		}
+	})
+	return s, nil
+}
+
+// Close ends the answers, and waits for those that are being given.
+func (s *socketServer) Close() error {
+	err := s.listener.Close()
+	s.running.Wait()
+	return errors.Join(err, os.Remove(s.path))
+}
+
+// within calls f with a short name for a socket of a folder: the path of a socket has
+// 107 bytes at most.
+func within(folder, name string, f func(short string) error) error {
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return f(fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), name))
+}
+
+// errNoServer means that the process that had the socket is gone.
+var errNoServer = errors.New("not running")
+
+// askSocket asks the process that has a folder at one of its sockets: it says request,
+// if there is one, and takes the answer. It fails with fs.ErrNotExist if there is no
+// such socket, and with errors of json if what it gets is no such answer.
+func askSocket(folder, name string, patience time.Duration, request, answer any) error {
+	var c net.Conn
+	err := within(folder, name, func(short string) (err error) {
+		c, err = net.DialTimeout("unix", short, patience)
+		return err
+	})
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return errNoServer
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if request != nil {
+		if err := json.NewEncoder(c).Encode(request); err != nil {
+			return err
+		}
+	}
+	b, err := io.ReadAll(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("runs, but does not answer within %v", patience)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, answer)
+}
