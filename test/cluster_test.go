@@ -216,6 +216,7 @@ func goroutines(lines []string) string {
 type machine struct {
 	fleet *fleet
 	id    int
+	more  []string // flags of its own
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has
@@ -247,11 +248,11 @@ type event struct {
 
 // flags are those of the machine's process.
 func (m *machine) flags() []string {
-	return append([]string{
+	return slices.Concat([]string{
 		"serve", "--data", m.fleet.folder, "--cluster", m.fleet.url, "--machine-id", fmt.Sprint(m.id),
 		"--shared-folder", filepath.Join(m.fleet.folder, "shared"), "--replicas", fmt.Sprint(m.fleet.replicas),
 		"--region-size", "16MiB", "--log-size", "1MiB", "--listen", "127.0.0.1:0", "--log-format", "json",
-	}, m.fleet.more...)
+	}, m.fleet.more, m.more)
 }
 
 // start starts the machine's process, and does not wait for it.
