@@ -1,11 +1,15 @@
 package farm
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -166,4 +170,38 @@ func (c *counting) end() {
 		}
 	})
 	c.Logf("%d of %d acknowledged, configuration %d", c.committed, c.begun, now.ID)
+}
+
+// A machine that is replaced while it is away gets its replicas back, in place of those
+// that are being made elsewhere.
+func TestReturnsBeforeItsReplacementIsFilled(t *testing.T) {
+	membersAtPace(t, recovery.Pace{Bytes: 4096, Interval: time.Second}, 5, 5, 3, func(g *members) {
+		for range 15 { // pieces of 8 KB
+			g.at(0, func(m *Member) {
+				err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+					_, _, err := t.Alloc(7<<10, 0)
+					return err
+				})
+				if err != nil {
+					g.Errorf("machine 0: %v", err)
+				}
+			})
+		}
+		c, _ := g.store.Load()
+		p := c.Regions[slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Primary == 0 })]
+		id, who := p.Region, p.Backups[0]
+		g.kill(who)
+		g.until("another machine is its replacement", func() bool {
+			c, _ := g.store.Load()
+			p, _ := c.Placement(id)
+			return len(p.Filling) == 1 && p.Filling[0] != who
+		})
+		g.boot(who)
+		g.until("the machine serves again", func() bool { return g.up[who] != nil })
+		c, _ = g.store.Load()
+		if p, _ := c.Placement(id); !p.Has(who) {
+			t.Errorf("machine %d has no replica of %+v", who, p)
+		}
+		g.until("everything is whole", g.whole)
+	})
 }
