@@ -92,20 +92,32 @@ func (l *recalled) gather(r *recoveryState) {
 	for i, log := range l.logs {
 		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record) bool { return rec.ID.Config >= l.settled })
 	}
-	r.leaveOutOlder()
-	for n, p := range l.parked {
-		r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(*Record) bool { return true })
+	parked := func() {
+		for n, p := range l.parked {
+			r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(*Record) bool { return true })
+		}
+	}
+	if isOfEarlierLife := uint32(l.parkedIn) < l.before; isOfEarlierLife {
+		parked()
+		r.leaveOutOlder()
+	} else {
+		r.leaveOutOlder()
+		parked()
 	}
 }
 
-// leaveOutOlder drops what logs of earlier lives say of a region about transactions
-// from before this machine has had its replica: the machine was away then, and the
-// region was not, so that all of them have been decided without it.
+// leaveOutOlder drops what earlier lives say of regions of which this life has no
+// replica, and of transactions from before it has had its replica. A machine that was
+// away while the region was not says nothing new: all of them have been decided without
+// it, maybe otherwise than its records would have it. Nobody needs what it says while
+// the region is unavailable either: whoever had all of the region comes back with a
+// replica that is not filled, and with records of its own of whatever may have been
+// reported committed.
 func (r *recoveryState) leaveOutOlder() {
 	for _, t := range r.traces { // any order
 		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool {
 			rt := r.m.route(p.region)
-			return rt != nil && rt.local != nil && t.id.Config < rt.local.Since()
+			return rt == nil || rt.local == nil || t.id.Config < rt.local.Since()
 		})
 	}
 }
