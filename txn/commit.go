@@ -364,11 +364,35 @@ func (s *state) decide() error {
 		}
 		w.lock()
 	}
+	if err := s.holdLease(); err != nil {
+		w.unlock()
+		return s.recovered(err)
+	}
 	if c.caught && !sabotage.Caught.Skipped() {
 		w.unlock()
 		return s.recovered(errCaught)
 	}
 	return s.expose()
+}
+
+// holdLease returns nil once this machine holds its lease, with the worker locked as
+// before. Then no configuration without it had been committed when the backups got
+// their records: all of them will be found when logs are drained. A machine that stood
+// still may have been evicted meanwhile, its records have come after the drain, and
+// recovery have aborted what it is about to expose.
+func (s *state) holdLease() error {
+	if s.m.cfg.Alive == nil {
+		return nil
+	}
+	for !s.commit.caught && !s.m.cfg.Alive() {
+		s.w.unlock()
+		err := s.m.Confirm()
+		s.w.lock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // expose writes COMMIT-PRIMARY to the primaries, which exposes the writes. The
