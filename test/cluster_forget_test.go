@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	stdsql "database/sql"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -47,11 +49,31 @@ func (f *fleet) takeAway(m *machine) (unavailable []region.ID) {
 		unavailable = f.keptAt(m)
 		victim.kill()
 		f.wait("the killed machine to be evicted", func() bool { return !f.isMember(victim) })
+		// Until then the regions may wait for machine 0 as well: nobody has gone on
+		// without it for sure.
+		f.wait("the others to know that they go on without it", func() bool { return f.isActive(victim) })
 	}
 	if now := f.configuration().Unavailable(); len(unavailable) == 0 || !slices.Equal(now, unavailable) {
 		f.t.Fatalf("regions %v are unavailable, not %v\n%s", now, unavailable, f.tails())
 	}
 	return unavailable
+}
+
+// isActive says whether all machines of the configuration, which dead is not in, know
+// that all of its regions are active.
+func (f *fleet) isActive(dead *machine) bool {
+	c := f.configuration()
+	for _, id := range c.Machines {
+		var s struct {
+			Configuration cluster.ID
+			Recovery      struct{ Going bool }
+		}
+		out, code := f.farmsql("", "status", "--json", "--machine-id", fmt.Sprint(id))
+		if code != 0 || json.Unmarshal([]byte(out), &s) != nil || s.Configuration != c.ID || s.Recovery.Going || int(id) == dead.id {
+			return false
+		}
+	}
+	return true
 }
 
 // farmsql runs a command on the fleet's folder.
