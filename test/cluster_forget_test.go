@@ -51,7 +51,7 @@ func (f *fleet) takeAway(m *machine) (unavailable []region.ID) {
 		f.wait("the killed machine to be evicted", func() bool { return !f.isMember(victim) })
 		// Until then the regions may wait for machine 0 as well: nobody has gone on
 		// without it for sure.
-		f.wait("the others to know that they go on without it", func() bool { return f.isActive(victim) })
+		f.wait("the others to know that they go on without it", func() bool { return f.goesOnWithout(victim) })
 	}
 	if now := f.configuration().Unavailable(); len(unavailable) == 0 || !slices.Equal(now, unavailable) {
 		f.t.Fatalf("regions %v are unavailable, not %v\n%s", now, unavailable, f.tails())
@@ -59,9 +59,9 @@ func (f *fleet) takeAway(m *machine) (unavailable []region.ID) {
 	return unavailable
 }
 
-// isActive says whether all machines of the configuration, which dead is not in, know
+// goesOnWithout says whether all machines of the configuration, which dead is not in, know
 // that all of its regions are active.
-func (f *fleet) isActive(dead *machine) bool {
+func (f *fleet) goesOnWithout(dead *machine) bool {
 	c := f.configuration()
 	for _, id := range c.Machines {
 		var s struct {
