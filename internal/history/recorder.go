@@ -84,10 +84,10 @@ func (t *Recording) Mark() int { return len(t.tx.Ops) }
 func (t *Recording) Shown() { t.tx.Shown = true }
 
 // End records how the transaction ended. Call it after the outcome is known.
-// Only the first call counts, so Unknown can be deferred.
-func (t *Recording) End(o Outcome) {
+// Only the first call counts, so Unknown can be deferred; it returns whether this was it.
+func (t *Recording) End(o Outcome) bool {
 	if t.ended {
-		return
+		return false
 	}
 	t.ended = true
 	t.tx.Outcome, t.tx.End = o, t.recorder.stamp.Add(1)
@@ -96,6 +96,7 @@ func (t *Recording) End(o Outcome) {
 	defer r.mu.Unlock()
 	r.mu.open--
 	r.mu.txs = append(r.mu.txs, t.tx)
+	return true
 }
 
 // Transactions returns what has ended so far.

@@ -18,7 +18,7 @@ const (
 	// and every machine commits again, and how long a transaction takes.
 	activeMax = 10 * leaseTime
 	// unknownMax is how many transactions may end without their client being told,
-	// of a hundred, where there are enough to tell.
+	// of a hundred, where there are enough to tell. Clients that died do not count.
 	unknownMax    = 5
 	unknownEnough = 1000
 	boundsEvery   = 500 * time.Microsecond
@@ -137,8 +137,8 @@ func (b *bounds) checkProgress() error {
 // ended.
 func (r *run) checkUnknown() error {
 	of := r.result.Commits + r.result.Aborts + r.result.Unknown
-	if of > unknownEnough && 100*r.result.Unknown > unknownMax*of {
-		return fmt.Errorf("%d of %d transactions ended with an unknown outcome, more than %d in 100", r.result.Unknown, of, unknownMax)
+	if untold := r.result.Unknown - r.orphans; of > unknownEnough && 100*untold > unknownMax*of {
+		return fmt.Errorf("%d of %d transactions ended with an outcome unknown to clients that live, more than %d in 100", untold, of, unknownMax)
 	}
 	return nil
 }

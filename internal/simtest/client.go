@@ -73,7 +73,7 @@ func (c *client) anything() error {
 // transact runs fn in a transaction that is recorded.
 func (c *client) transact(fn func() error) error {
 	c.h = c.rec.Begin(c.label)
-	defer c.h.End(history.Unknown)
+	defer c.untold(c.h)
 	c.t = c.m.Begin()
 	err := fn()
 	if err == nil {
@@ -87,6 +87,13 @@ func (c *client) transact(fn func() error) error {
 	// with it must not wait for the lock.
 	c.t.Abort()
 	return c.end(err)
+}
+
+// untold records that nobody was told how a transaction ended, if that is so.
+func (c *client) untold(h *history.Recording) {
+	if h.End(history.Unknown) && c.process.Dead() {
+		c.orphans++
+	}
 }
 
 // end records how a transaction ended; err is why it did not commit.

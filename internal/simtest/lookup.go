@@ -29,7 +29,7 @@ func unanswered(err error) error {
 // lockFree records a transaction of a single read, which read does and records.
 func (c *client) lockFree(read func() error) error {
 	c.h = c.rec.Begin(c.label)
-	defer c.h.End(history.Unknown)
+	defer c.untold(c.h)
 	return c.endLockFree(c.h, read())
 }
 
@@ -102,7 +102,7 @@ func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) e
 	names, recordings, answers := make([][]byte, len(keys)), make([]*history.Recording, len(keys)), make([]error, len(keys))
 	for k, i := range keys {
 		names[k], recordings[k], answers[k] = keyOf(i), c.rec.Begin(c.label), errNoAnswer
-		defer recordings[k].End(history.Unknown)
+		defer c.untold(recordings[k])
 	}
 	err := lookUp(names, func(k int, b []byte, ok bool) {
 		if !errors.Is(answers[k], errNoAnswer) {

@@ -112,6 +112,7 @@ type run struct {
 	stopping bool
 	running  int // clients
 	commits  []int
+	orphans  int // transactions of unknown outcome whose clients died
 	timings  []*timing
 	failure  error
 	// work is what most clients do, one transaction at a time.
