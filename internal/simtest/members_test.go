@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -145,5 +146,26 @@ func TestPowerCutUnsaved(t *testing.T) {
 func (r *run) awaitWhole(c Cluster) {
 	for !c.Whole() {
 		r.outside.Sleep(10 * time.Microsecond)
+	}
+}
+
+// Of what is wrong in the end only a root object that a dead machine has left behind is
+// let pass.
+func TestSpareRoot(t *testing.T) {
+	root := region.MakePtr(region.MakeAddr(1, 0x440), 20, 0)
+	spare := region.MakePtr(region.MakeAddr(2, 0x440), 20, 0)
+	fault := func(k region.FaultKind, p region.Ptr) farm.Fault {
+		return farm.Fault{Machine: 1, Fault: region.Fault{Kind: k, Ptr: p}}
+	}
+	if !isSpareRoot(root, fault(region.Leak, spare)) {
+		t.Error("a root object that nobody uses is let pass")
+	}
+	for _, f := range []farm.Fault{
+		fault(region.Leak, root), fault(region.Damaged, spare),
+		fault(region.Leak, region.MakePtr(region.MakeAddr(2, 0x440), 2, 0)),
+	} {
+		if isSpareRoot(root, f) {
+			t.Errorf("%v is let pass", f)
+		}
 	}
 }

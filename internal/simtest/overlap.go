@@ -72,6 +72,7 @@ func (t *turmoil) startAll() error {
 	if !t.plan.Early {
 		return t.injector.startAll()
 	}
+	t.members.early = true
 	for _, i := range t.all() {
 		t.members.boot(i)
 	}
