@@ -97,7 +97,9 @@ func (l *lent) except(good func(loan) bool) []region.Ptr {
 }
 
 // endLoans takes back the slots lent to machines that are no members any more, and
-// over connections that have ended. No transaction of theirs is left to recover.
+// over connections that have ended. No transaction of theirs is left to recover but
+// those that are parked: a slot that one of them has locked is given back when it is
+// decided, if there is no object in it then. The recovery is locked.
 func (m *Machine) endLoans() {
 	connections := make(map[loan]bool)
 	for _, w := range m.workers {
@@ -112,6 +114,10 @@ func (m *Machine) endLoans() {
 	for _, p := range m.lent.except(func(l loan) bool { return connections[l] }) {
 		if !m.lent.take(p) {
 			continue // it has just come back
+		}
+		if l := m.recovery.locks[p.Addr]; l != nil {
+			l.release = true
+			continue
 		}
 		if rt := m.route(p.Addr.Region()); rt != nil && rt.primary && !rt.local.Header(p.Addr.Offset()).Allocated() {
 			m.cfg.Allocator.Release(p)
