@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -311,6 +312,32 @@ func TestPaper5_2_NothingIsReportedWithoutALease(t *testing.T) {
 		}
 	}
 	s.check(nil)
+}
+
+// A machine that loses its lease when it has begun to expose a commit does not report it:
+// its records may have come after the logs were drained.
+func TestPaper5_2_NoCommitIsReportedWithoutALease(t *testing.T) {
+	s := newStage(t, 4)
+	n := s.nodes[1]
+	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
+		if m == 1 && step == txn.StepCommitPrimary {
+			n.alive.Store(false)
+		}
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- s.write(1, []int{1}, 5) }()
+	for n.alive.Load() {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("reported without a lease: %v", err)
+	case <-time.After(50 * time.Millisecond):
+		n.m.Evict()
+		if err := <-ended; !errors.Is(err, txn.ErrInDoubt) {
+			t.Errorf("after the eviction: %v", err)
+		}
+	}
 }
 
 // A copy of REPLICATE-TX-STATE that comes when all is over brings nothing back,

@@ -32,7 +32,7 @@ var catches = []catch{
 	{step: sabotage.FarTruncations, pkg: "txn", test: "TestNamedWhereThereIsAPlace"},
 	{step: sabotage.Outbox, pkg: "txn", test: "TestMessagesThroughTinyQueues"},
 	{step: sabotage.TruncateTimer, pkg: "txn", test: "TestTruncationsDoNotWaitForOtherRecords"},
-	{step: sabotage.CommitConfirm, pkg: "recovery", test: "TestPaper5_2_NothingIsReportedWithoutALease"},
+	{step: sabotage.CommitConfirm, pkg: "recovery", test: "TestPaper5_2_NoCommitIsReportedWithoutALease"},
 	{step: sabotage.LockedReads, options: "members", with: asMembers},
 	{step: sabotage.LineVersions, pkg: "region", test: "TestUnpackTorn"},
 	{step: sabotage.Incarnation, pkg: "region", test: "TestReadErrors"},
