@@ -23,15 +23,15 @@ func (g *members) eachLink(f func(from, to rdma.MachineID)) {
 	}
 }
 
-// timed runs f on a routine of a machine and returns its error, and how long it took.
-func (g *members) timed(id rdma.MachineID, f func(m *Member) error) (err error, took time.Duration) {
+// timed runs f on a routine of a machine and returns how long it took, and its error.
+func (g *members) timed(id rdma.MachineID, f func(m *Member) error) (took time.Duration, err error) {
 	g.Helper()
 	g.at(id, func(m *Member) {
 		begin := g.world.Now()
 		err = f(m)
 		took = g.world.Now() - begin
 	})
-	return err, took
+	return took, err
 }
 
 // waits are what operations at a machine wait in, if it has nobody.
@@ -93,7 +93,7 @@ func TestMinorityEndsEveryWait(t *testing.T) {
 			aFewMembers(t, 11, 3, 3, func(g *members) {
 				g.add(0, 7)
 				for id := range rdma.MachineID(3) {
-					if err, _ := g.timed(id, waits["confirm"]); err != nil {
+					if _, err := g.timed(id, waits["confirm"]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -102,7 +102,7 @@ func TestMinorityEndsEveryWait(t *testing.T) {
 					g.until("leases are over", func() bool { return !g.up[0].keeper.Valid() && !g.up[1].keeper.Valid() && !g.up[2].keeper.Valid() })
 				}
 				for id := range rdma.MachineID(3) {
-					err, took := g.timed(id, f)
+					took, err := g.timed(id, f)
 					if !errors.Is(err, txn.ErrUnavailable) && !errors.Is(err, txn.ErrInDoubt) {
 						t.Errorf("machine %d: %v", id, err)
 					}
@@ -113,7 +113,7 @@ func TestMinorityEndsEveryWait(t *testing.T) {
 				}
 				for id := range rdma.MachineID(3) {
 					_, _ = g.timed(id, waits["confirm"]) // what it has waited for may have been something else
-					err, took := g.timed(id, waits["confirm"])
+					took, err := g.timed(id, waits["confirm"])
 					if !errors.Is(err, txn.ErrUnavailable) || took > time.Millisecond {
 						t.Errorf("machine %d, which has waited already: %v after %v", id, err, took)
 					}
@@ -136,7 +136,7 @@ func (g *members) goOn() rdma.MachineID {
 	for id := range rdma.MachineID(3) {
 		served := false
 		g.until("the machine goes on, or is left out", func() bool {
-			err, _ := g.timed(id, waits["write"])
+			_, err := g.timed(id, waits["write"])
 			served = err == nil
 			return served || g.ended[id] != nil
 		})
@@ -209,7 +209,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		g.until("there is no lease", func() bool { return !g.up[0].keeper.Valid() })
 		ctx, cancel := context.WithCancel(context.Background())
 		g.world.Machine(0).Process().AfterFunc(50*time.Millisecond, cancel)
-		err, took := g.timed(0, func(m *Member) error {
+		took, err := g.timed(0, func(m *Member) error {
 			return m.Transactions().Run(ctx, func(t *txn.Tx) error {
 				_, err := t.Read(m.Root())
 				return err

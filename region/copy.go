@@ -73,10 +73,7 @@ func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
 	incarnation := binary.LittleEndian.Uint64(raw[incarnationOffset:])
 	p := MakePtr(MakeAddr(r.id, uint32(off)), s.class, incarnation)
 	if h.Locked() {
-		if sabotage.FillLocked.Skipped() {
-			return true
-		}
-		return false
+		return sabotage.FillLocked.Skipped()
 	}
 	if !h.Allocated() {
 		r.ApplyBackup(p, nil, h.Version(), false, incarnation)
