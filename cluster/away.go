@@ -64,9 +64,9 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 	return d, report
 }
 
-// bringBack makes regions available that wait for a memory, which a member has. What
-// waits for another memory of the same machine does not any more, unless it waits for
-// nothing else: that memory is gone.
+// bringBack makes the regions available that wait for a memory, which a member has now.
+// Other memories of the same machine are gone: a region stops waiting for them if it
+// waits for another machine as well, and otherwise until an operator says so.
 func (c *Configuration) bringBack(m Memory, holds []region.ID) (returned []region.ID) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
@@ -162,8 +162,8 @@ func (c *Configuration) Missing(m Memory, holds []region.ID) []region.ID {
 	})
 }
 
-// Forget returns the configuration after c in which nobody waits for a memory of
-// machine m any more: what waits for nothing else is lost.
+// Forget returns the configuration after c in which no region waits for a memory of
+// machine m. Regions that wait for nothing else are lost.
 func (c *Configuration) Forget(m rdma.MachineID) (*Configuration, Remapped) {
 	_, lost := c.Awaited(m)
 	d := c.Succeed()

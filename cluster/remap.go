@@ -17,12 +17,12 @@ type Remapped struct {
 	Promoted []region.ID
 	// Refilled are regions that have a new, still empty backup.
 	Refilled []region.ID
-	// Unavailable are regions of which no member has everything any more. They wait
-	// for one of the memories in Away.
+	// Unavailable are regions that have lost their last full replica among the members:
+	// they wait for one of the memories in Away.
 	Unavailable []region.ID
 	// Returned are regions that a memory has brought back that was away.
 	Returned []region.ID
-	// Lost are regions that nobody waits for any more, because an operator has said so.
+	// Lost are regions that an operator has given up.
 	Lost []region.ID
 	// Short are regions that have fewer replicas than they should, because no
 	// machine of another failure domain has room.

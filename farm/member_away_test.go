@@ -1,7 +1,6 @@
 package farm
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -176,17 +175,7 @@ func (c *counting) end() {
 // that are being made elsewhere.
 func TestReturnsBeforeItsReplacementIsFilled(t *testing.T) {
 	membersAtPace(t, recovery.Pace{Bytes: 4096, Interval: time.Second}, 5, 5, 3, func(g *members) {
-		for range 15 { // pieces of 8 KB
-			g.at(0, func(m *Member) {
-				err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
-					_, _, err := t.Alloc(7<<10, 0)
-					return err
-				})
-				if err != nil {
-					g.Errorf("machine 0: %v", err)
-				}
-			})
-		}
+		g.allocateLarge()
 		c, _ := g.store.Load()
 		p := c.Regions[slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Primary == 0 })]
 		id, who := p.Region, p.Backups[0]

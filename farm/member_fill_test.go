@@ -69,23 +69,29 @@ func TestLastReplicasAreFilledFirst(t *testing.T) {
 	}
 }
 
+// allocateLarge makes objects at machine 0 that take several pieces of 8 KB.
+func (g *members) allocateLarge() {
+	g.Helper()
+	for range 15 {
+		g.at(0, func(m *Member) {
+			err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+				_, _, err := t.Alloc(7<<10, 0)
+				return err
+			})
+			if err != nil {
+				g.Errorf("machine 0: %v", err)
+			}
+		})
+	}
+}
+
 // Replicas are filled at the machine's pace, slowly by default; where one replica is
 // left, as fast as it can be done.
 func TestFilledAtItsPace(t *testing.T) {
 	const replicas = 3
 	took := func(pace recovery.Pace, deaths int) (d time.Duration) {
 		membersAtPace(t, pace, 5, 5, replicas, func(g *members) {
-			for range 15 { // pieces of 8 KB
-				g.at(0, func(m *Member) {
-					err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
-						_, _, err := t.Alloc(7<<10, 0)
-						return err
-					})
-					if err != nil {
-						g.Errorf("machine 0: %v", err)
-					}
-				})
-			}
+			g.allocateLarge()
 			c, _ := g.store.Load()
 			large := c.Regions[slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Primary == 0 })]
 			for _, id := range large.Backups[:deaths] {
