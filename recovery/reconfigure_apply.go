@@ -193,7 +193,7 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { _, in := c.Member(j.Member.Machine); return in })
 	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(x rdma.MachineID) bool { all, _ := c.Awaited(x); return len(all) == 0 })
-	m.mu.isActive, m.mu.recovering, m.mu.renew = nil, true, false
+	m.mu.isActive, m.mu.recovering, m.mu.renew, m.mu.handed = nil, true, false, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)
 	m.mu.links.forgetStrangers(c)

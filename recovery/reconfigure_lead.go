@@ -20,6 +20,9 @@ import (
 // step of a reconfiguration.
 const stepPatience = 100
 
+// storeTries is how often in a row the store may fail before a CM hands over.
+const storeTries = 2
+
 // backupCMs is k, how many successors of the CM are asked to reconfigure when it
 // has failed (SOSP'15 section 5.2 step 1).
 const backupCMs = 2
@@ -134,7 +137,7 @@ func (m *Membership) isWorkLocked() bool {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
-	return len(m.mu.suspects) > 0 || m.mu.renew || len(m.victimsLocked(m.mu.current)) > 0 || isCM && len(m.mu.forget) > 0 || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
+	return len(m.mu.suspects) > 0 || m.mu.renew || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0 || isCM && len(m.mu.forget) > 0 || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
 }
 
 // isSettledLocked says whether nothing of earlier configurations is left to
@@ -146,6 +149,7 @@ func (m *Membership) isSettledLocked() bool {
 
 // lead reconfigures as long as there is a reason to.
 func (m *Membership) lead() {
+	failures := 0 // of the store, in a row
 	for {
 		m.mu.Lock()
 		if !m.isWorkLocked() {
@@ -153,13 +157,20 @@ func (m *Membership) lead() {
 			m.mu.Unlock()
 			return
 		}
-		c, asked := m.mu.current, m.mu.asked
+		c, isAsked := m.mu.current, m.mu.asked == m.mu.current.ID || m.mu.handed
 		m.mu.Unlock()
-		if c.CM != m.self.Machine && asked != c.ID && !m.askBackups(c) {
+		if c.CM != m.self.Machine && !isAsked && !m.askBackups(c) {
 			continue
 		}
-		if err := m.reconfigure(); err != nil {
+		err := m.reconfigure()
+		if failures++; !errors.Is(err, errStore) {
+			failures = 0
+		}
+		if err != nil {
 			m.cfg.Events.failed("reconfiguration", err)
+			if failures >= storeTries {
+				m.handOver(c)
+			}
 			m.waitFor(m.cfg.Keeper.Length()/2, func() bool { return m.mu.phase != member })
 		}
 	}
@@ -184,6 +195,30 @@ func (m *Membership) askBackups(c *cluster.Configuration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mu.phase == member && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
+}
+
+// handOver is what a machine does that is to move on from c and does not reach the
+// store. The CM asks the others, one after the other, to take its place: it keeps its
+// leases, so nobody else would. One that was asked to waits until it is asked again.
+func (m *Membership) handOver(c *cluster.Configuration) {
+	m.mu.Lock()
+	m.mu.handed = false
+	suspects := slices.Clone(m.mu.suspects)
+	m.mu.Unlock()
+	if c.CM != m.self.Machine {
+		return
+	}
+	moved := func() bool { return m.mu.phase != member || m.mu.current.ID > c.ID }
+	for _, b := range successors(c, len(c.Machines)) {
+		p := peerIn(c, b)
+		if slices.Contains(suspects, p) {
+			continue
+		}
+		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), p, kindSuspect, encodeID(c.ID))
+		if m.waitFor(0, moved) || err == nil && m.waitFor(m.patience(), moved) {
+			return
+		}
+	}
 }
 
 // within returns a context that ends after d.
@@ -239,7 +274,7 @@ func (m *Membership) knowsWell(c *cluster.Configuration) bool {
 }
 
 // onSuspect is what a backup CM is asked: to reconfigure, because the CM of the
-// configuration has failed.
+// configuration has failed, or, by the CM itself, because it does not reach the store.
 func (m *Membership) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	c := m.mu.current
@@ -247,11 +282,26 @@ func (m *Membership) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	switch id := decodeID(arg); {
 	case c == nil || !memberIn(c, from):
 		return nil, errNotMember
+	case c.ID == id && from.Machine == c.CM:
+		m.takeOver(c)
 	case c.ID == id && !m.knowsWell(c):
 		m.suspect(c.CM, true)
 	}
 	return nil, nil
 }
+
+// takeOver has this machine go on to the configuration after c, as its CM.
+func (m *Membership) takeOver(c *cluster.Configuration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.phase == member && m.mu.current.ID == c.ID {
+		m.mu.handed = true
+		m.leadLocked()
+	}
+}
+
+// errStore means that the store of configurations has failed.
+var errStore = errors.New("recovery: the store of configurations")
 
 var errNoMajority = errors.New("recovery: no majority of the machines has answered")
 
@@ -267,7 +317,7 @@ func (m *Membership) reconfigure() error {
 	}
 	m.mu.Lock()
 	suspects, joiners, forget, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), slices.Clone(m.mu.forget), m.mu.current
-	renew, since := m.mu.renew, m.mu.since
+	renew, handed, since := m.mu.renew, m.mu.handed, m.mu.since
 	victims, broken := m.victimsLocked(current), m.brokenLocked()
 	if !m.isSettledLocked() {
 		joiners = nil
@@ -280,7 +330,9 @@ func (m *Membership) reconfigure() error {
 		if base.CM == m.self.Machine { // stored by this machine, though it was not told so
 			return m.distribute(base, t)
 		}
-		suspects = append(suspects, peerIn(base, base.CM)) // it had its time
+		if !handed {
+			suspects = append(suspects, peerIn(base, base.CM)) // it had its time
+		}
 	}
 	answered, missing := m.probeAll(base, suspects)
 	if 2*len(answered) <= len(base.Machines) {
@@ -307,7 +359,7 @@ func (m *Membership) reconfigure() error {
 	case len(joiners) > 0:
 		next, report = base.With(joiners[0].Member, joiners[0].Holds)
 		t.Joined, t.IsJoin = joiners[0].Member.Machine, true
-	case renew || len(suspects) > 0: // who was suspected is well
+	case renew || handed || len(suspects) > 0: // who was suspected is well
 		next = base.Succeed()
 		next.CM = m.self.Machine
 	case len(victims) > 0: // the configuration is not what they were chosen by
@@ -329,7 +381,7 @@ func (m *Membership) reconfigure() error {
 func (m *Membership) base() (*cluster.Configuration, error) {
 	c, err := m.cfg.Store.Load()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errStore, err)
 	}
 	if c == nil {
 		return nil, errors.New("recovery: the store has lost the configuration")
@@ -343,7 +395,7 @@ func (m *Membership) base() (*cluster.Configuration, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.phase != member || len(m.mu.suspects) == 0 {
+	if m.mu.phase != member || len(m.mu.suspects) == 0 && !m.mu.handed {
 		return nil, nil
 	}
 	return c, nil
@@ -383,8 +435,11 @@ func (m *Membership) store(base, next *cluster.Configuration, report cluster.Rem
 	m.mu.unproven = next.ID
 	next.AwaitAlso(base, m.mu.active)
 	m.mu.Unlock()
-	if err := m.cfg.Store.CompareAndSwap(base.Revision, next); err != nil {
+	switch err := m.cfg.Store.CompareAndSwap(base.Revision, next); {
+	case errors.Is(err, cluster.ErrMoved):
 		return fmt.Errorf("recovery: store configuration %d: %w", next.ID, err)
+	case err != nil:
+		return fmt.Errorf("%w: configuration %d: %w", errStore, next.ID, err)
 	}
 	m.cfg.Events.stored(next, report)
 	m.reached(StepStored)
