@@ -61,8 +61,9 @@ func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Conf
 // Reborn returns the configuration after c, all of whose processes have ended, in
 // which those of its machines take part that have come back with their memory.
 // They keep their replicas; the other machines are dead, and so is one that has come
-// back with another memory. CM is cm.
-func (c *Configuration) Reborn(back []Member, cm rdma.MachineID) (*Configuration, Remapped) {
+// back with another memory. The CM is cm, which takes part whatever it has come back
+// with; what waits for other memories of it waits for nothing else, or not any more.
+func (c *Configuration) Reborn(back []Member, cm Member) (*Configuration, Remapped) {
 	d := c.Clone()
 	var dead []rdma.MachineID
 	for i, m := range c.Machines {
@@ -73,7 +74,12 @@ func (c *Configuration) Reborn(back []Member, cm rdma.MachineID) (*Configuration
 		}
 		d.Incarnation[i], d.Memory[i], d.Capacity[i] = back[k].Incarnation, back[k].Memory, back[k].Capacity
 	}
-	return d.Without(dead, cm)
+	d, report := d.Without(dead, cm.Machine)
+	if _, in := d.Member(cm.Machine); !in {
+		d.AddMember(cm)
+		d.bringBack(Memory{cm.Machine, cm.Memory}, nil)
+	}
+	return d, report
 }
 
 // Filled returns the revision of c in which machine m has all of the regions, or

@@ -341,13 +341,22 @@ func TestReborn(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := []Member{{Machine: 0, Incarnation: 50}, {Machine: 1, Incarnation: 51, Capacity: 4}, {Machine: 2, Incarnation: 52}, {Machine: 3, Incarnation: 53}}
-	d, report := c.Reborn(back, 2)
+	d, report := c.Reborn(back, back[2])
 	if report.String() != "" || d.CM != 2 || d.ID != c.ID+1 || !reflect.DeepEqual(d.Regions, c.Regions) ||
 		!slices.Equal(d.Incarnation, []uint64{50, 51, 52, 53}) || !slices.Equal(d.Capacity, []int{0, 4, 0, 0}) {
 		t.Errorf("%v, %+v", report, d)
 	}
-	d, report = c.Reborn(slices.Delete(back, 1, 2), 2)
+	d, report = c.Reborn(slices.Delete(slices.Clone(back), 1, 2), back[2])
 	if report.String() != "promoted [1], refilled [1]" || !slices.Equal(d.Machines, []rdma.MachineID{0, 2, 3}) || d.Regions[0].Primary == p.Primary {
+		t.Errorf("%v, %+v", report, d)
+	}
+	// The CM has come back with nothing: with others, and alone.
+	d, report = c.Reborn(back[:2], Member{Machine: 2, Incarnation: 54, Memory: 9})
+	if m, _ := d.Member(2); report.String() != "short of replicas [1]" || d.CM != 2 || !slices.Equal(d.Machines, []rdma.MachineID{0, 1, 2}) || m.Incarnation != 54 || d.Keeps(2, 1) {
+		t.Errorf("%v, %+v", report, d)
+	}
+	d, report = c.Reborn(nil, Member{Machine: 2, Incarnation: 54, Memory: 9})
+	if report.String() != "UNAVAILABLE [1]" || d.CM != 2 || !slices.Equal(d.Machines, []rdma.MachineID{2}) || len(d.Regions[0].Away) == 0 {
 		t.Errorf("%v, %+v", report, d)
 	}
 }

@@ -192,6 +192,7 @@ type Membership struct {
 		since      time.Time  // when the first of them was suspected
 		renew      bool       // the stored configuration may not be current: a change may have been stored or not
 		asked      cluster.ID // to suspect the CM of this configuration, by another machine
+		cut        bool       // does not reach the store; while starting
 		handed     bool       // asked to take the place of current's CM, by the CM itself
 		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners    []joinRequest

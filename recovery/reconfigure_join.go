@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,8 @@ func otherCluster(own, other uint64) error {
 //   - If there is no instance, this machine begins one.
 //   - If the configuration knows this machine from an earlier life, and the others
 //     have been restarted too, those that have come back meet: all keep their
-//     memory, and the next configuration is made of them.
+//     memory, and the next configuration is made of them. Machines that have come back
+//     with nothing count for the majority, and join afterwards.
 //   - Otherwise it asks the CM to let it join, with what its memory holds.
 //
 // Errors: ErrOtherCluster, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the store's,
@@ -36,6 +38,7 @@ func (m *Membership) Start(ctx context.Context) error {
 			return err
 		}
 		c, err := m.cfg.Store.Load()
+		m.setCut(err != nil)
 		switch {
 		case err != nil:
 		case c == nil:
@@ -56,6 +59,13 @@ func (m *Membership) Start(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// setCut notes whether this machine, which is no member yet, does not reach the store.
+func (m *Membership) setCut(is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.cut = is
 }
 
 // pause is how often a machine that is not in yet tries.
@@ -103,17 +113,22 @@ func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error
 	if memberIn(c, m.self) {
 		return nil // it counts on this machine's memory, and NEW-CONFIG is on its way
 	}
-	if _, knows := c.Member(m.self.Machine); !knows || m.cfg.Empty {
+	if _, knows := c.Member(m.self.Machine); !knows {
 		return m.join(c)
 	}
+	if m.cfg.Empty { // for who has nothing it is the same whether the others go on or meet
+		if err := m.join(c); !isUnanswered(err) {
+			return err
+		}
+	}
 	lives := m.greet(c)
-	running, back := 0, []cluster.Member{m.cfg.Self}
+	running, back := 0, []life{m.lifeOf()}
 	for i, l := range lives {
 		switch {
 		case l.Applied > 0 && l.Member.Incarnation == c.Incarnation[i]:
 			running++
 		case l.Meets:
-			back = append(back, l.Member)
+			back = append(back, l)
 		}
 	}
 	switch {
@@ -125,13 +140,22 @@ func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error
 	return m.meet(c, back, waited)
 }
 
+// isUnanswered says that a call was not taken by a CM.
+func isUnanswered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, call.ErrOtherLife) || errors.Is(err, errNotCM)
+}
+
 // A life is what a machine says of itself when it is greeted.
 type life struct {
 	Member cluster.Member
 	// Applied is its current configuration; 0 if it has none yet.
 	Applied cluster.ID
-	// Meets says that it has come back with its memory, and waits for others.
+	// Meets says that it has come back, and waits for others; Empty that it has done so
+	// with nothing.
 	Meets bool
+	Empty bool `json:",omitempty"`
+	// Cut says that it does not reach the store.
+	Cut bool `json:",omitempty"`
 }
 
 // greet asks all others of c how they are. Those that do not answer are the zero
@@ -163,41 +187,77 @@ func (m *Membership) greet(c *cluster.Configuration) []life {
 }
 
 func (m *Membership) onHello(call.Peer, []byte) ([]byte, error) {
+	return json.Marshal(m.lifeOf())
+}
+
+// lifeOf returns what this machine says of itself.
+func (m *Membership) lifeOf() life {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := life{Member: m.cfg.Self, Meets: m.mu.phase == starting && !m.cfg.Empty}
+	l := life{Member: m.cfg.Self, Meets: m.mu.phase == starting, Empty: m.cfg.Empty, Cut: m.mu.cut}
 	if m.mu.phase == member {
 		l.Applied = m.mu.current.ID
 	}
-	return json.Marshal(l)
+	return l
 }
 
 // meet makes the next configuration of the machines that are back, if this one
-// is to: the last CM if it is among them, else the first. It waits for the others
-// for a while, and in any case for a majority. Regions of which nobody has come back
-// that has everything are unavailable until somebody does.
-func (m *Membership) meet(c *cluster.Configuration, back []cluster.Member, waited time.Duration) error {
-	leader := back[0].Machine
-	for _, b := range back {
-		if leader != c.CM && (b.Machine == c.CM || b.Machine < leader) {
-			leader = b.Machine
-		}
-	}
-	if leader != m.self.Machine {
+// is to. It waits for the others for a while, and in any case for a majority. Regions of
+// which nobody has come back that has everything are unavailable until somebody does.
+//
+// Who has come back with nothing is part of the majority all the same: it makes sure
+// that no others go on, which needs no memory. A machine that died before it had
+// applied its first configuration is such a one, and there may be no others.
+func (m *Membership) meet(c *cluster.Configuration, back []life, waited time.Duration) error {
+	if leaderOf(c, back) != m.self.Machine {
 		return nil
 	}
-	next, report := c.Reborn(back, m.self.Machine)
 	if len(back) < len(c.Machines) && waited < m.cfg.Meeting || 2*len(back) <= len(c.Machines) {
 		var missing []rdma.MachineID
 		for _, x := range c.Machines {
-			if !slices.ContainsFunc(back, func(b cluster.Member) bool { return b.Machine == x }) {
+			if !slices.ContainsFunc(back, func(l life) bool { return l.Member.Machine == x }) {
 				missing = append(missing, x)
 			}
 		}
 		m.waiting(missing)
 		return nil
 	}
+	var kept []cluster.Member
+	for _, l := range back {
+		if !l.Empty {
+			kept = append(kept, l.Member)
+		}
+	}
+	holds, err := m.holds()
+	if err != nil {
+		return err
+	}
+	next, report := c.Reborn(kept, m.cfg.Self)
+	if lost := next.Missing(m.memory(), holds); len(lost) > 0 {
+		return needed(m.self.Machine, lost)
+	}
 	return m.launch(c, next, report)
+}
+
+// leaderOf returns who of the machines that are back makes the next configuration:
+// the last CM if it is among them, else the first; one that has its memory if there
+// is one, and that reaches the store.
+func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
+	return slices.MinFunc(back, func(a, b life) int {
+		for _, worse := range []func(life) bool{
+			func(l life) bool { return l.Cut },
+			func(l life) bool { return l.Empty },
+			func(l life) bool { return l.Member.Machine != c.CM },
+		} {
+			if worse(a) != worse(b) {
+				if worse(a) {
+					return 1
+				}
+				return -1
+			}
+		}
+		return cmp.Compare(a.Member.Machine, b.Member.Machine)
+	}).Member.Machine
 }
 
 // considerRestart ends this life if machines of c that do not answer as members
@@ -250,12 +310,9 @@ type joinRequest struct {
 // join asks the CM of c to let this machine in. What it has in memory stays until a
 // configuration that it has applied has no use for it.
 func (m *Membership) join(c *cluster.Configuration) error {
-	var holds []region.ID
-	if !m.cfg.Empty {
-		var err error
-		if holds, err = m.cfg.Host.Holds(); err != nil {
-			return err
-		}
+	holds, err := m.holds()
+	if err != nil {
+		return err
 	}
 	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self, holds, m.apartFrom(c)})
 	if err != nil {
@@ -263,6 +320,18 @@ func (m *Membership) join(c *cluster.Configuration) error {
 	}
 	_, err = m.cfg.Endpoint.Call(m.within(m.patience()), peerIn(c, c.CM), kindJoin, arg)
 	return err
+}
+
+// holds returns the regions that the machine's memory holds, in whatever state.
+func (m *Membership) holds() ([]region.ID, error) {
+	if m.cfg.Empty {
+		return nil, nil
+	}
+	return m.cfg.Host.Holds()
+}
+
+func (m *Membership) memory() cluster.Memory {
+	return cluster.Memory{Machine: m.self.Machine, Token: m.cfg.Self.Memory}
 }
 
 // onJoin takes a machine up that wants to join. It is admitted when no recovery
@@ -295,8 +364,7 @@ func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if lost := c.Missing(r.memory(), r.Holds); len(lost) > 0 {
-		return nil, fmt.Errorf("%w: machine %d, regions %v; start it with the data folder that it had, or give these regions up: farmsql forget --machine %d",
-			ErrNeeded, from.Machine, lost, from.Machine)
+		return nil, needed(from.Machine, lost)
 	}
 	if err := m.admits(c, from.Machine, r.Apart); err != nil {
 		return nil, err
@@ -307,6 +375,11 @@ func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.joiners = append(m.mu.joiners, r)
 	m.leadLocked()
 	return nil, nil
+}
+
+func needed(machine rdma.MachineID, regions []region.ID) error {
+	return fmt.Errorf("%w: machine %d, regions %v; start it with the data folder that it had, or give these regions up: farmsql forget --machine %d",
+		ErrNeeded, machine, regions, machine)
 }
 
 func (r *joinRequest) memory() cluster.Memory {

@@ -176,6 +176,91 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
+// Machines that have come back with nothing, because they died before they had applied
+// a configuration, count for the majority of a meeting, and join those that have their
+// memory; if nobody has, one of them begins.
+func TestMeetingOfTheEmpty(t *testing.T) {
+	for seed := range uint64(4) {
+		for empty := 1; empty <= 3; empty++ {
+			simulate(t, sim.Options{Seed: seed}, 3, 2, func(g *group) {
+				for i := range rdma.MachineID(3) {
+					g.world.Machine(i).Kill()
+				}
+				for i := range rdma.MachineID(empty) {
+					g.wipe(i)
+				}
+				for i := range rdma.MachineID(3) {
+					g.boot(i, nil)
+				}
+				g.settled(3)
+			})
+		}
+	}
+}
+
+// A survivor restarts to meet those that have come back with nothing, too.
+func TestSurvivorMeetsTheEmpty(t *testing.T) {
+	simulate(t, sim.Options{Seed: 28}, 3, 2, func(g *group) {
+		cm := g.cm()
+		for _, m := range g.others() {
+			g.world.Machine(m).Kill()
+			g.wipe(m)
+		}
+		for _, m := range g.others() {
+			g.boot(m, nil)
+		}
+		g.until("the survivor restarts", func() bool { return g.nodes[cm].host.restarted })
+		g.world.Machine(cm).Kill()
+		g.boot(cm, nil)
+		g.settled(3)
+	})
+}
+
+// The only machine that has a region comes back with nothing: it is told that it is
+// waited for with its memory, and the others go on.
+func TestMeetingNeedsMemory(t *testing.T) {
+	simulate(t, sim.Options{Seed: 29}, 3, 1, func(g *group) {
+		p := g.allocate(0)
+		for i := range rdma.MachineID(3) {
+			g.world.Machine(i).Kill()
+			g.wipe(i)
+		}
+		for i := range rdma.MachineID(3) {
+			g.boot(i, nil)
+		}
+		first := g.nodes[0]
+		g.until("the first machine is refused", func() bool { return first.isUp })
+		g.world.Machine(0).Kill()
+		c := g.settled(2)
+		if !errors.Is(first.started, ErrNeeded) || !strings.Contains(first.started.Error(), "farmsql forget --machine 0") {
+			t.Errorf("%v", first.started)
+		}
+		if now, _ := c.Placement(p.Region); now.IsAvailable() || len(c.Lost) > 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// Machines that do not reach the store do not lead a meeting, and take part in it.
+func TestMeetingCutFromTheStore(t *testing.T) {
+	simulate(t, sim.Options{Seed: 30}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		for i := range rdma.MachineID(5) {
+			g.allocate(i)
+		}
+		for i := range rdma.MachineID(5) {
+			g.world.Machine(i).Kill()
+		}
+		g.store.cut[before.CM], g.store.cut[(before.CM+1)%5] = true, true
+		for i := range rdma.MachineID(5) {
+			g.boot(i, nil)
+		}
+		if c := g.settled(5); g.store.cut[c.CM] || len(c.Unavailable()) > 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
 // A meeting goes on without a region all of whose replicas are missing. It is there
 // again when one of them is.
 func TestMeetingWithoutARegion(t *testing.T) {

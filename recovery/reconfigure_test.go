@@ -141,6 +141,7 @@ type slowStore struct {
 	cluster.MemoryStore
 	g    *group
 	fail func(from rdma.MachineID, old uint64, next *cluster.Configuration) error
+	cut  map[rdma.MachineID]bool // who does not reach it
 }
 
 // storeOf is a machine's way to the store.
@@ -151,11 +152,17 @@ type storeOf struct {
 
 func (s storeOf) Load() (*cluster.Configuration, error) {
 	s.process.Sleep(300 * time.Microsecond)
+	if s.cut[s.process.Machine().ID()] {
+		return nil, cluster.ErrUnreachable
+	}
 	return s.MemoryStore.Load()
 }
 
 func (s storeOf) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	s.process.Sleep(500 * time.Microsecond)
+	if s.cut[s.process.Machine().ID()] {
+		return cluster.ErrUnreachable
+	}
 	if s.fail != nil {
 		if err := s.fail(s.process.Machine().ID(), old, next); err != nil {
 			return err
@@ -169,7 +176,7 @@ func newGroup(t *testing.T, o sim.Options) *group {
 		T: t, world: sim.New(o), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{},
 		wiped: map[rdma.MachineID]uint64{}, held: map[rdma.MachineID]*cluster.Configuration{}, made: map[rdma.MachineID][]region.ID{}, violated: t.Errorf,
 	}
-	g.store = &slowStore{g: g}
+	g.store = &slowStore{g: g, cut: map[rdma.MachineID]bool{}}
 	return g
 }
 
@@ -910,6 +917,42 @@ func TestStoreAnswerLost(t *testing.T) {
 			return true
 		})
 	})
+}
+
+// A CM that does not reach the store stays a member, and another machine that does
+// takes its place as soon as there is something to be changed.
+func TestCMCutFromTheStore(t *testing.T) {
+	for _, also := range []int{0, 2} { // how many of the others are cut off, too
+		for name, change := range map[string]struct {
+			do      func(g *group, before *cluster.Configuration)
+			members int
+		}{
+			"a machine dies":  {func(g *group, before *cluster.Configuration) { g.world.Machine(g.others()[3]).Kill() }, 4},
+			"a machine joins": {func(g *group, before *cluster.Configuration) { g.boot(9, nil) }, 6},
+			"a region is made": {func(g *group, before *cluster.Configuration) {
+				g.at(before.CM, func(n *node) {
+					if _, err := n.Allocate(context.Background(), n.self.Machine, 0); !errors.Is(err, cluster.ErrUnreachable) {
+						t.Errorf("%v", err)
+					}
+				})
+				g.until("there is another CM", func() bool { return g.cmConfig().CM != before.CM })
+			}, 5},
+		} {
+			simulate(t, sim.Options{Seed: 27}, 5, 3, func(g *group) {
+				before := g.settled(5)
+				begin := g.world.Now()
+				g.store.cut[before.CM] = true
+				for _, m := range g.others()[:also] {
+					g.store.cut[m] = true
+				}
+				change.do(g, before)
+				c := g.settled(change.members)
+				if took := g.world.Now() - begin; c.CM == before.CM || g.store.cut[c.CM] || !slices.Contains(c.Machines, before.CM) || took > 30*leaseLength {
+					t.Errorf("%s, %d more: CM %d of %v after %v; it was %d", name, also, c.CM, c.Machines, took, before.CM)
+				}
+			})
+		}
+	}
 }
 
 // TestPaper5_2_WaitsForOldLeases: before NEW-CONFIG-COMMIT the CM waits until the
