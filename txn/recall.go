@@ -92,34 +92,37 @@ func (l *recalled) gather(r *recoveryState) {
 	for i, log := range l.logs {
 		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record) bool { return rec.ID.Config >= l.settled })
 	}
-	parked := func() {
-		for n, p := range l.parked {
-			r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(*Record) bool { return true })
-		}
-	}
-	if isOfEarlierLife := uint32(l.parkedIn) < l.before; isOfEarlierLife {
-		parked()
-		r.leaveOutOlder()
-	} else {
-		r.leaveOutOlder()
-		parked()
+	r.leaveOutOlder()
+	for n, p := range l.parked {
+		r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *Record) bool {
+			id, _ := unpackSeen(rec.LowBound)
+			return rec.Kind != RecordReplicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
+		})
 	}
 }
 
-// leaveOutOlder drops what earlier lives say of regions of which this life has no
-// replica, and of transactions from before it has had its replica. A machine that was
+// leaveOutOlder drops what logs of earlier lives say of regions of which this life has
+// no replica, and of transactions from before it has had its replica. A machine that was
 // away while the region was not says nothing new: all of them have been decided without
 // it, maybe otherwise than its records would have it. Nobody needs what it says while
 // the region is unavailable either: whoever had all of the region comes back with a
 // replica that is not filled, and with records of its own of whatever may have been
 // reported committed.
+//
+// What an earlier life has parked is left out likewise, by the configuration in which it
+// was parked: a replica that has been there since knows the transaction as of then,
+// and may be the one that has its objects locked, however old the transaction is.
 func (r *recoveryState) leaveOutOlder() {
 	for _, t := range r.traces { // any order
-		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool {
-			rt := r.m.route(p.region)
-			return rt == nil || rt.local == nil || t.id.Config < rt.local.Since()
-		})
+		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool { return !r.hasHadSince(p.region, t.id.Config) })
 	}
+}
+
+// hasHadSince says whether this machine has had its replica of a region since a
+// configuration.
+func (r *recoveryState) hasHadSince(id region.ID, c uint32) bool {
+	rt := r.m.route(id)
+	return rt != nil && rt.local != nil && rt.local.Since() <= c
 }
 
 // RecalledWrites yields every object that a record in the logs of earlier lives writes

@@ -16,6 +16,8 @@ func TestPinnedSeeds(t *testing.T) {
 		{what: "a replica begun anew counted as filled", seed: 108909281310, core: true},
 		{what: "logs of an earlier life decided a transaction again", seed: 998493044768},
 		{what: "an evicted machine exposed a commit at its own replica", seed: 400117, core: true},
+		{what: "what was parked of a transaction older than the replica was left out", seed: 10, core: true},
+		{what: "machines that died before they had applied a configuration did not meet", seed: 300073},
 		{what: "a slot lent for a parked transaction was given back twice", seed: 9, without: []Fault{StoreCut, StoreFailures}},
 	} {
 		t.Run(p.what, func(t *testing.T) {

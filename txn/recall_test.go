@@ -1,0 +1,80 @@
+package txn
+
+import (
+	"testing"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+)
+
+// What earlier lives say of a region counts where the machine has a replica that has been
+// there since: logs from when the transaction began, what is parked from when it was
+// parked. The transaction may be older than the replica, which has its objects locked.
+func TestEvidenceOfEarlierLives(t *testing.T) {
+	const parkedIn, before = 22, 25
+	for _, c := range []struct {
+		what     string
+		config   uint32 // of the transaction
+		replica  uint32 // since when there is one; 0: there is none
+		isParked bool
+		counts   bool
+	}{
+		{"a log of a transaction that the replica has been there for", 23, 7, false, true},
+		{"a log of one that is older than the replica", 23, 24, false, false},
+		{"a log, and no replica", 23, 0, false, false},
+		{"an old transaction that a replica knew when it was parked", 6, 7, true, true},
+		{"one that was parked before the replica was begun", 6, 24, true, false},
+		{"one that is parked, and no replica", 6, 0, true, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			id := ID{Config: c.config, Machine: 6, Worker: 3, Seq: 23}
+			m := &Machine{}
+			m.recovery.init(m)
+			m.recalled.settled, m.recalled.parkedIn, m.recalled.before = parkedIn, parkedIn, before
+			rt := &route{Placement: cluster.Placement{Region: 2}}
+			if c.replica > 0 {
+				local, err := region.Format(2, nvram.NewMemory(1<<20))
+				if err != nil {
+					t.Fatal(err)
+				}
+				rt.local = local
+				local.SetSince(c.replica)
+			}
+			m.routes.Store(&routes{2: rt})
+			log := logWith(t, &Record{Kind: RecordReplicate, ID: id, LowBound: packSeen(2, SeenLock), Regions: []region.ID{2, 3},
+				Writes: []Write{{Ptr: region.MakePtr(region.MakeAddr(2, 0x440), 2, 0), Op: OpFree, Version: 6}}})
+			if c.isParked {
+				m.recalled.parked = []*nvram.Memory{log}
+			} else {
+				m.recalled.logs = []*nvram.Memory{log}
+			}
+			m.recalled.gather(&m.recovery)
+			if tr := m.recovery.traces[id]; (tr != nil && len(tr.parts) == 1 && len(tr.parts[0].writes) == 1) != c.counts {
+				t.Errorf("%+v", tr)
+			}
+		})
+	}
+}
+
+func logWith(t *testing.T, records ...*Record) *nvram.Memory {
+	t.Helper()
+	log := nvram.NewMemory(64 << 10)
+	rx, err := CreateLog(log, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := rx.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := ring.NewLocalSender(state, log, 0)
+	for _, rec := range records {
+		if _, _, err := tx.Append(rdma.Unsignalled, AppendRecord(nil, rec)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return log
+}
