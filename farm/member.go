@@ -301,15 +301,6 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 	return mem, nil
 }
 
-// mapReserved maps memory of the size of a log.
-func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
-	mem, err := m.memory.Map(name, m.cfg.Settings.LogBytes)
-	if err == nil {
-		err = mem.Reserve(0, mem.Size())
-	}
-	return mem, err
-}
-
 // identityName is the memory that says whose memory this is: of which instance
 // (word 0), of which machine (word 1, one more than its number), and whether it
 // has what a configuration has given to the machine (word 2). New memory has not,

@@ -61,7 +61,12 @@ func isNoRoom(err error) bool {
 
 // Commit implements recovery.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
-	return h.member().transactions.Commit(ctx, c)
+	m := h.member()
+	if err := m.transactions.Commit(ctx, c); err != nil {
+		return err
+	}
+	m.keepSomeRoom()
+	return nil
 }
 
 // Settle implements recovery.Host.

@@ -13,7 +13,9 @@ import (
 // transactions of that are recovered. A machine whose file system is full must be able to
 // start again nevertheless. So the former logs give back what no record is in, which is
 // nearly all of them, and for the rest there is a reserve, which is given back before the
-// new logs are made and taken again once the former ones are gone.
+// new logs are made. What is left of it is taken again before the machine serves, for it
+// may be killed before its transactions are recovered, and all of it once the former logs
+// are gone. Logs come first: for one that is made later it is given back.
 
 const (
 	reserveName = "reserve"
@@ -33,10 +35,48 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 			return fmt.Errorf("farm: a log of an earlier life: %w", err)
 		}
 	}
+	return m.giveBackReserve()
+}
+
+func (m *Member) giveBackReserve() error {
+	m.reserve.Lock()
+	defer m.reserve.Unlock()
+	m.reserve.logs = 0
 	if err := m.memory.Remove(reserveName); err != nil {
 		return fmt.Errorf("farm: give back the reserve: %w", err)
 	}
 	return nil
+}
+
+// mapReserved maps memory of the size of a log, and if there is no room for it otherwise
+// in place of the reserve.
+func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
+	mem, err := m.tryMapReserved(name)
+	if errors.Is(err, nvram.ErrNoSpace) {
+		if err := m.giveBackReserve(); err != nil {
+			return nil, err
+		}
+		return m.tryMapReserved(name)
+	}
+	return mem, err
+}
+
+func (m *Member) tryMapReserved(name string) (*nvram.Memory, error) {
+	mem, err := m.memory.Map(name, m.cfg.Settings.LogBytes)
+	if err == nil {
+		err = mem.Reserve(0, mem.Size())
+	}
+	return mem, err
+}
+
+// keepSomeRoom takes what there is of a reserve, unless there is one.
+func (m *Member) keepSomeRoom() {
+	m.reserve.Lock()
+	has := m.reserve.logs > 0
+	m.reserve.Unlock()
+	if !has {
+		m.keepRoom()
+	}
 }
 
 // keepRoom takes the reserve of this life, for the logs that it has by now. Without it the

@@ -1,0 +1,69 @@
+package farm
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// A machine has its reserve before it serves: it may be killed before the transactions of
+// its earlier lives are recovered.
+func TestReserveBeforeServing(t *testing.T) {
+	aFewMembers(t, 41, 3, 3, func(g *members) {
+		for i := range rdma.MachineID(3) {
+			g.world.Machine(i).Kill()
+		}
+		seen := 0
+		g.recovering = func(id rdma.MachineID, s recovery.Step) {
+			if s != recovery.StepAllActive {
+				return
+			}
+			names, err := g.world.Machine(id).Memory().Names()
+			if err != nil || !slices.Contains(names, reserveName) || !slices.ContainsFunc(names, func(n string) bool { return g.up[id] != nil && g.up[id].isOldLog(n) }) {
+				g.Errorf("machine %d serves with %v, %v", id, names, err)
+			}
+			seen++
+		}
+		for i := range rdma.MachineID(3) {
+			g.boot(i)
+		}
+		g.until("all serve", func() bool { return len(g.up) == 3 && seen >= 3 })
+	})
+}
+
+// A log that is made later gets the room of the reserve.
+func TestReserveGivesWay(t *testing.T) {
+	aFewMembers(t, 42, 3, 3, func(g *members) {
+		m := g.up[0]
+		m.memory = crowded{m.memory}
+		mem, err := m.mapReserved("log-test")
+		if err != nil || mem == nil {
+			t.Fatalf("%v", err)
+		}
+		if names, err := m.memory.Names(); err != nil || slices.Contains(names, reserveName) {
+			t.Errorf("%v, %v", names, err)
+		}
+		if _, err := m.mapReserved("log-test-2"); !errors.Is(err, nvram.ErrNoSpace) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// crowded memories have room for a log only in place of the reserve, and for one.
+type crowded struct{ Memories }
+
+func (c crowded) Map(name string, size int64) (*nvram.Memory, error) {
+	names, err := c.Names()
+	if err == nil && strings.HasPrefix(name, logPrefix) && (slices.Contains(names, reserveName) || slices.Contains(names, "log-test")) {
+		err = nvram.ErrNoSpace
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.Memories.Map(name, size)
+}
