@@ -2,6 +2,7 @@ package test
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 
 // TestStopSignals: each signal that asks a server to stop has it close in good order, and save.
 func TestStopSignals(t *testing.T) {
+	hearHangUp(t)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPWR} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
@@ -32,6 +34,14 @@ func TestStopSignals(t *testing.T) {
 	}
 }
 
+// hearHangUp has processes that the test starts not ignore SIGHUP, as they do if whoever
+// started the tests ignores it: a signal that is caught is not ignored by children.
+func hearHangUp(t *testing.T) {
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangUps) })
+}
+
 func closedWell(t *testing.T, exited <-chan struct{}, err func() error, saves string) {
 	t.Helper()
 	select {
@@ -49,6 +59,7 @@ func closedWell(t *testing.T, exited <-chan struct{}, err func() error, saves st
 
 // TestTerminalGone: a server whose terminal is closed closes in good order, and saves.
 func TestTerminalGone(t *testing.T) {
+	hearHangUp(t)
 	folder := t.TempDir()
 	saves := filepath.Join(folder, "saves")
 	x := newTerminal(t, folder, append([]string{"serve", "--data", filepath.Join(folder, "data"), "--listen", "127.0.0.1:0", "--saves", saves}, layouts[0].flags()...)...)

@@ -128,7 +128,8 @@ func (s *simRuns) begin() (seed uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.command
-	if s.failure != nil || c.Runs > 0 && s.next-c.Seed >= c.Runs || !s.until.IsZero() && time.Now().After(s.until) {
+	begun := s.next - c.Seed // one is, however short the time
+	if s.failure != nil || c.Runs > 0 && begun >= c.Runs || begun > 0 && !s.until.IsZero() && time.Now().After(s.until) {
 		return 0, false
 	}
 	s.next++
