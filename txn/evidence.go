@@ -179,6 +179,7 @@ func (w *worker) drain() {
 				break
 			}
 		}
+		p.in.ledger.drain(w.config-1, p.in.rx.Next()) // before what the log says is told
 		p.in.thaw(w.config - 1)
 	}
 }
@@ -232,18 +233,19 @@ func (w *worker) gather(r *recoveryState) {
 		if p == nil {
 			continue
 		}
-		r.scan(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record) bool {
+		r.scan(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record, _ uint64) bool {
 			tx := p.in.txs[rec.ID.Seq]
 			return tx != nil && tx.held
 		})
 	}
-	r.scan(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record) bool {
+	r.scan(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record, _ uint64) bool {
 		return rec.Kind.isNote() && rec.ID.Config >= w.m.recalled.settled || !rec.Kind.isNote() && !w.window.finished(rec.ID.Seq)
 	})
 }
 
-// scan takes note of the records of a log up to a position.
-func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want func(*Record) bool) {
+// scan takes note of the records of a log up to a position, of those that are wanted for
+// what they say and where they are.
+func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *Record, at uint64) bool) {
 	rx, err := OpenLog(log)
 	if err != nil || rx == nil {
 		return
@@ -257,7 +259,7 @@ func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want fun
 		if DecodeRecord(raw.Payload, rec) != nil {
 			return // its writer is fenced
 		}
-		if rec.Kind != RecordTruncate && want(rec) {
+		if rec.Kind != RecordTruncate && !rec.isVoid() && want(rec, raw.Pos) {
 			r.take(rec, extentOf(rx, k, raw))
 		}
 	}

@@ -102,18 +102,24 @@ func (l *testLog) header() region.Header {
 	return l.in.m.route(1).local.Header(l.ptr.Addr.Offset())
 }
 
-// write appends a record of a transaction, and has the reader look at it.
-func (l *testLog) write(kind RecordKind, config uint32, seq, low uint64) (reply message) {
+// append appends a record of a transaction.
+func (l *testLog) append(kind RecordKind, config uint32, seq, low uint64) {
 	l.t.Helper()
 	rec := &Record{Kind: kind, ID: ID{Config: config, Machine: 1, Seq: seq}, LowBound: low, Regions: []region.ID{1}}
 	if kind == RecordLock || kind == RecordCommitBackup {
 		rec.Writes = []Write{{Ptr: l.ptr, Version: l.header().Version(), Payload: make([]byte, l.ptr.Capacity())}}
 	}
-	if kind == RecordTruncate {
+	if kind == RecordTruncate || kind == RecordAbort {
 		rec.Regions = nil
 	}
 	_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
 	must(l.t, err)
+}
+
+// write appends one, and has the reader look at it.
+func (l *testLog) write(kind RecordKind, config uint32, seq, low uint64) (reply message) {
+	l.t.Helper()
+	l.append(kind, config, seq, low)
 	reply, more, err := l.in.step()
 	must(l.t, err)
 	if !more {
@@ -137,6 +143,88 @@ func TestPaper5_3_RecordsAfterTheDrainHaveNoEffect(t *testing.T) {
 	}
 	if reply := l.write(RecordLock, 2, seq+1, seq); reply.kind != messageLockReply || !l.header().Locked() {
 		t.Errorf("a LOCK of the new configuration: reply %v, object %v", reply.kind, l.header())
+	}
+}
+
+// It is no evidence either: not to a later recovery, though another record of its
+// transaction is held in front of it, and not to a later life of the machine, whether
+// anybody had looked at it before the machine died or not.
+func TestLateRecordsAreNoEvidence(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	for _, seen := range []bool{true, false} {
+		l := newTestLog(t)
+		m, log := l.in.m, l.in.ledger.memory
+		l.in.freeze(2)
+		l.write(RecordLock, 1, seq, seq)
+		l.in.ledger.drain(1, l.in.rx.Next())
+		l.in.thaw(1)
+		if seen {
+			l.write(RecordCommitBackup, 1, seq, seq)
+		} else {
+			l.append(RecordCommitBackup, 1, seq, seq)
+		}
+		l.append(RecordCommitBackup, 2, seq+1, seq)
+		of := func(gather func(*recoveryState)) (first, second Seen) {
+			r := new(recoveryState)
+			r.init(m)
+			gather(r)
+			for id, tr := range r.traces {
+				switch {
+				case id.Seq == seq && len(tr.parts) == 1:
+					first = tr.parts[0].seen
+				case id.Seq == seq+1 && id.Config == 2 && len(tr.parts) == 1:
+					second = tr.parts[0].seen
+				default:
+					t.Errorf("evidence of %v", id)
+				}
+			}
+			return first, second
+		}
+		m.recalled.logs = []*nvram.Memory{log}
+		if first, second := of(m.recalled.gather); first != SeenLock || second != SeenCommitBackup {
+			t.Errorf("seen %v: a later life has seen %v and %v", seen, first, second)
+		}
+		if !seen {
+			continue
+		}
+		first, _ := of(func(r *recoveryState) {
+			r.scan(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
+		})
+		if first != SeenLock {
+			t.Errorf("a later recovery has seen %v", first)
+		}
+	}
+}
+
+// A record is marked void where it lies, also if the ring's end cuts through it.
+func TestVoidAtTheEndOfTheRing(t *testing.T) {
+	l := newTestLog(t)
+	for seq := uint64(1<<lifeShift + 1); l.in.rx.Head() < 2*l.in.rx.Bytes(); seq++ {
+		l.in.thaw(0)
+		l.write(RecordLock, 1, seq, seq)
+		l.write(RecordAbort, 1, seq, seq)
+		l.in.thaw(1)
+		pos := l.in.rx.Next()
+		l.in.participant(seq).held = true // so that what follows stays
+		l.write(RecordCommitBackup, 1, seq, seq)
+		rx, err := OpenLog(l.in.ledger.memory)
+		must(t, err)
+		for {
+			raw, ok, err := rx.Poll()
+			must(t, err)
+			if !ok {
+				t.Fatal("the record is gone")
+			}
+			var r Record
+			must(t, DecodeRecord(raw.Payload, &r))
+			if r.isVoid() != (raw.Pos >= pos) || r.ID.Seq != seq {
+				t.Fatalf("the record at %d, of %v, is void: %v", raw.Pos, r.ID, r.isVoid())
+			}
+			if raw.Pos >= pos {
+				break
+			}
+		}
+		must(t, l.in.release(seq))
 	}
 }
 

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -14,12 +15,17 @@ import (
 // It is the last page of the log's memory, and says what it says in single words, so
 // that it is true at every moment:
 //
-//	| writer | low bound | ...  64 B | named transaction | ... |
+//	| writer | low bound | drained | ...  64 B | named transaction | ... |
 //
 // Transactions below the low bound, of the same life of their coordinator, are
 // truncated, and so are those that are named. One at or above the bound has one place
 // where it can be named; who is so far above it that the place may be taken has to
 // wait for the bound (see worker.takeTruncated).
+//
+// The third word says of which configuration the log was drained last, and up to which
+// position: | configuration 32 | position 32 |. What is behind it and not of a later
+// configuration came too late, and counts for nothing: recovery has decided without it. A
+// log of a version before has 0 there.
 //
 // The machine that the log lies in writes it, before it frees records.
 type ledger struct {
@@ -32,6 +38,7 @@ const (
 	ledgerBytes    = 4096
 	ledgerWriterAt = 0
 	ledgerLowAt    = nvram.WordBytes
+	ledgerDrainAt  = 2 * nvram.WordBytes
 	ledgerNamesAt  = nvram.LineBytes
 	ledgerNames    = (ledgerBytes - ledgerNamesAt) / nvram.WordBytes
 )
@@ -97,4 +104,19 @@ func (l *ledger) passed(seq uint64) bool { return seq < l.low && sameLife(seq, l
 // has says whether a transaction has been truncated.
 func (l *ledger) has(seq uint64) bool {
 	return l.passed(seq) || l.memory.Load(l.place(seq)) == seq
+}
+
+// drain notes that the log was drained of a configuration and those before, up to a
+// position: in one word, of whose position the lower half does, for a ring is smaller.
+func (l *ledger) drain(config uint32, position uint64) {
+	l.memory.Store(l.base+ledgerDrainAt, uint64(config)<<32|uint64(uint32(position)))
+}
+
+// isLate says whether a record that is in the log came too late. There need be no ledger.
+func (l *ledger) isLate(config uint32, position uint64) bool {
+	if l == nil || sabotage.LateRecords.Skipped() {
+		return false
+	}
+	w := l.memory.Load(l.base + ledgerDrainAt)
+	return config <= uint32(w>>32) && int32(uint32(position)-uint32(w)) >= 0
 }

@@ -73,6 +73,7 @@ func (l *logReader) step() (reply message, more bool, err error) {
 		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", ErrBadRecord, r.Kind, r.ID, l.from, l.worker)
 	}
 	if r.ID.Config <= l.drained && !sabotage.LateRecords.Skipped() {
+		l.void(rec)
 		l.records.push(logRecord{end: rec.End})
 		return message{}, true, l.free()
 	}
@@ -88,6 +89,18 @@ func (l *logReader) step() (reply message, more bool, err error) {
 		l.records.push(logRecord{end: rec.End})
 	}
 	return reply, true, l.truncate(r)
+}
+
+// void has a record that has come too late say so itself: it stays in the log as long as
+// one before it does, and must be no evidence to a later recovery, nor to a later life.
+func (l *logReader) void(rec ring.Record) {
+	off, n, rest, _ := l.rx.Extent(rec)
+	at := off + recordWhoAt
+	if n <= recordWhoAt {
+		at = rest + recordWhoAt - n
+	}
+	memory := l.ledger.memory
+	memory.Store(at, memory.Load(at)&^voidMask)
 }
 
 func (l *logReader) handle(raw []byte, r *Record, reply *message) error {

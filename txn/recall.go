@@ -90,11 +90,14 @@ func (l *recalled) gather(r *recoveryState) {
 		l.before = r.m.config.Load()
 	}
 	for i, log := range l.logs {
-		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record) bool { return rec.ID.Config >= l.settled })
+		b, _ := openLedger(log)
+		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record, at uint64) bool {
+			return rec.ID.Config >= l.settled && !b.isLate(rec.ID.Config, at)
+		})
 	}
 	r.leaveOutOlder()
 	for n, p := range l.parked {
-		r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *Record) bool {
+		r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *Record, _ uint64) bool {
 			id, _ := unpackSeen(rec.LowBound)
 			return rec.Kind != RecordReplicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
 		})

@@ -85,6 +85,16 @@ type Record struct {
 	Writes  []Write
 }
 
+// recordWhoAt is where a record has its ID but for the sequence, the upper half of which
+// is the configuration. No configuration is 0: a record of it is void.
+const (
+	recordWhoAt = 8
+	voidMask    = 0xffffffff << 32
+)
+
+// isVoid says that a record counts for nothing, because it has come too late.
+func (r *Record) isVoid() bool { return r.ID.Config == 0 }
+
 // ErrBadRecord means that bytes taken from a log are no record.
 var ErrBadRecord = errors.New("txn: bad log record")
 

@@ -232,6 +232,7 @@ func (w *worker) relog(before, p *peer) error {
 		return err
 	}
 	w.m.recalled.keep(coordinatorID{p.id, w.id}, before.in.ledger)
+	b.drain(before.in.drained, rx.Next())
 	p.in, p.relogged = newLogReader(w.m, p.id, w.id, rx, b), before.relogged+1
 	return nil
 }

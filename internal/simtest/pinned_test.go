@@ -18,6 +18,7 @@ func TestPinnedSeeds(t *testing.T) {
 		{what: "an evicted machine exposed a commit at its own replica", seed: 400117, core: true},
 		{what: "what was parked of a transaction older than the replica was left out", seed: 10, core: true},
 		{what: "machines that died before they had applied a configuration did not meet", seed: 300073},
+		{what: "a record that came too late counted after a restart", seed: 400075},
 		{what: "a slot lent for a parked transaction was given back twice", seed: 9, without: []Fault{StoreCut, StoreFailures}},
 	} {
 		t.Run(p.what, func(t *testing.T) {
