@@ -18,7 +18,7 @@ import (
 // to meet first, and may wait for those that do not come back.
 const (
 	coreMax    = 10 * leaseTime
-	meetingMax = 10 * time.Second
+	meetingMax = 10 * time.Second * 65 / 64 // as long on the slowest clock
 )
 
 // lasting are the faults that can stay for good at a machine outside of the core.
