@@ -107,11 +107,20 @@ func (m *Membership) launch(base, c *cluster.Configuration, report cluster.Remap
 	return m.distribute(c, t)
 }
 
+// resume sends c, which this machine has stored, though it was not told so.
+func (m *Membership) resume(c *cluster.Configuration) error {
+	m.cfg.Clock.Lock(&m.change)
+	defer m.change.Unlock()
+	now := m.cfg.Clock.Now()
+	return m.distribute(c, Timeline{Suspect: now, Probed: now, Stored: now})
+}
+
 // enter tries once to become part of what follows c. waited is for how long that
-// has been tried.
+// has been tried. c may have this life already: then its CM sends NEW-CONFIG, unless it
+// has died, and is met if it comes back.
 func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error {
-	if memberIn(c, m.self) {
-		return nil // it counts on this machine's memory, and NEW-CONFIG is on its way
+	if memberIn(c, m.self) && c.CM == m.self.Machine {
+		return m.resume(c)
 	}
 	if _, knows := c.Member(m.self.Machine); !knows {
 		return m.join(c)

@@ -241,6 +241,63 @@ func TestMeetingNeedsMemory(t *testing.T) {
 	})
 }
 
+// Who leads a meeting may not be told that its configuration is stored, or die then.
+func TestMeetingIsInterrupted(t *testing.T) {
+	for name, interrupt := range map[string]func(g *group){
+		"the answer is lost": func(g *group) {
+			once := true
+			g.store.fail = func(_ rdma.MachineID, old uint64, next *cluster.Configuration) error {
+				if !once {
+					return nil
+				}
+				once = false
+				if err := g.store.MemoryStore.CompareAndSwap(old, next); err != nil {
+					t.Error(err)
+				}
+				return cluster.ErrUnreachable
+			}
+		},
+		"it dies, and comes back": func(g *group) { g.dieStored(true) },
+		"it dies":                 func(g *group) { g.dieStored(false) },
+	} {
+		simulate(t, sim.Options{Seed: 31}, 5, 3, func(g *group) {
+			before := g.settled(5)
+			for i := range rdma.MachineID(5) {
+				g.world.Machine(i).Kill()
+			}
+			interrupt(g)
+			for i := range rdma.MachineID(5) {
+				g.boot(i, nil)
+			}
+			n := 5
+			if name == "it dies" {
+				n = 4
+			}
+			if c := g.settled(n); c.ID <= before.ID {
+				t.Errorf("%s: configuration %d after %d", name, c.ID, before.ID)
+			}
+		})
+	}
+}
+
+// dieStored has the next machine die that stores a configuration, for good or not.
+func (g *group) dieStored(comesBack bool) {
+	once := true
+	g.change = func(cfg *MembershipConfig) {
+		id := cfg.Self.Machine
+		cfg.Step = func(s Step) {
+			if s != StepStored || !once {
+				return
+			}
+			once = false
+			g.world.Machine(id).Kill()
+			if comesBack {
+				g.world.Outside().Go(func() { g.boot(id, nil) })
+			}
+		}
+	}
+}
+
 // Machines that do not reach the store do not lead a meeting, and take part in it.
 func TestMeetingCutFromTheStore(t *testing.T) {
 	simulate(t, sim.Options{Seed: 30}, 5, 3, func(g *group) {
