@@ -100,7 +100,7 @@ var (
 // will learn from the store that it was evicted, if that is so.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
-		cluster.ErrMoved, cluster.ErrUnreachable, errNotCM, errNotMember, errSuperseded, errChanging, errNoMajority, errApart,
+		cluster.ErrMoved, cluster.ErrUnreachable, errNotCM, errNotMember, errSuperseded, errChanging, errNoMajority, ErrApart,
 		context.DeadlineExceeded, call.ErrOtherLife,
 	}, func(passing error) bool { return errors.Is(err, passing) })
 }
@@ -132,7 +132,7 @@ const codeFirst = 16
 var known = []error{
 	errNotCM, errNotMember, errSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
-	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, errApart,
+	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, ErrApart,
 }
 
 // ProbeKey is the registration of a machine's probe word: its incarnation, and

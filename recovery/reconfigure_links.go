@@ -34,8 +34,8 @@ const (
 	exileMin, exileMax = 10, 640
 )
 
-// errApart refuses a machine that cannot reach all members, or could not lately.
-var errApart = errors.New("recovery: the machine does not reach all members")
+// ErrApart: the machine cannot reach all members, or could not lately, and is not let in.
+var ErrApart = errors.New("recovery: the machine does not reach all members")
 
 // A breakage is what the CM knows of a link that a member has reported.
 type breakage struct {
@@ -383,12 +383,12 @@ func (m *Membership) apartFrom(c *cluster.Configuration) []rdma.MachineID {
 func (m *Membership) admits(c *cluster.Configuration, joiner rdma.MachineID, far []rdma.MachineID) error {
 	far = slices.DeleteFunc(slices.Clone(far), func(x rdma.MachineID) bool { _, in := c.Member(x); return !in })
 	if len(far) > 0 {
-		return fmt.Errorf("%w: machine %d does not reach machines %v, or they not it: mend the links", errApart, joiner, far)
+		return fmt.Errorf("%w: machine %d does not reach machines %v, or they not it: mend the links", ErrApart, joiner, far)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if x := m.mu.links.exiles[joiner]; x != nil && m.cfg.Clock.Now().Before(x.until) {
-		return fmt.Errorf("%w: machine %d did not when it was evicted, for the %d. time: it is let in when its links have held for a while", errApart, joiner, x.times)
+		return fmt.Errorf("%w: machine %d did not when it was evicted, for the %d. time: it is let in when its links have held for a while", ErrApart, joiner, x.times)
 	}
 	return nil
 }

@@ -44,11 +44,24 @@ func (t *turmoil) awaitCore() error {
 			return t.members.err
 		case len(late) == 0:
 			return nil
-		case t.world.Now() > end:
+		case t.world.Now() > end && !t.areKeptOut(late):
 			return fmt.Errorf("no progress: machines %v reach the core and have committed nothing for %v; away are %v: %s", late, bound, away, t.members.state())
 		}
 	}
 	return nil
+}
+
+// keptOutMax bounds for how long a machine that is told so is not let in because its links
+// have broken before, the time of a reconfiguration included.
+const keptOutMax = 640*leaseTime + coreMax
+
+// areKeptOut says whether all of these machines are not let in because of links that have
+// broken before, and so are not late.
+func (t *turmoil) areKeptOut(machines []int) bool {
+	return !slices.ContainsFunc(machines, func(i int) bool {
+		at := t.members.keptOut[i]
+		return at == 0 || t.world.Now()-at > keptOutMax
+	})
 }
 
 // late returns who reaches the core and has committed nothing more. Of two machines

@@ -34,6 +34,9 @@ type members struct {
 	up     []*farm.Member // by machine; nil while it does not serve
 	err    error          // why a machine could not begin a life
 	early  bool           // faults came before all machines served
+	// keptOut is when machines were last told that they are not let in because of their
+	// links.
+	keptOut []time.Duration
 	// wrapNIC and wrapClock, if not nil, are what machines work with in place of
 	// theirs: tests break it.
 	wrapNIC     func(rdma.NIC) rdma.NIC
@@ -43,7 +46,7 @@ type members struct {
 
 // NewMembers returns machines that are down.
 func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
-	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), up: make([]*farm.Member, cfg.Machines)}
+	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), up: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines)}
 }
 
 // Takes implements Cluster.
@@ -182,8 +185,13 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 					c.note(p, "regions %v are lost", r.Lost)
 				}
 			},
-			Waiting:      func(missing []rdma.MachineID) { c.note(p, "waits for machines %v", missing) },
-			Failed:       func(what string, err error) { c.note(p, "%s: %v", what, err) },
+			Waiting: func(missing []rdma.MachineID) { c.note(p, "waits for machines %v", missing) },
+			Failed: func(what string, err error) {
+				c.note(p, "%s: %v", what, err)
+				if errors.Is(err, recovery.ErrApart) {
+					c.keptOut[i] = c.world.Now()
+				}
+			},
 			Evicted:      func(reason error) { c.note(p, "%v", reason) },
 			Reconfigured: c.hooks.Reconfigured,
 		},
