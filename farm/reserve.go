@@ -61,12 +61,16 @@ func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
 	return mem, err
 }
 
+// tryMapReserved maps new memory with storage for all of it, or leaves nothing.
 func (m *Member) tryMapReserved(name string) (*nvram.Memory, error) {
 	mem, err := m.memory.Map(name, m.cfg.Settings.LogBytes)
-	if err == nil {
-		err = mem.Reserve(0, mem.Size())
+	if err != nil {
+		return nil, err
 	}
-	return mem, err
+	if err := mem.Reserve(0, mem.Size()); err != nil {
+		return nil, errors.Join(err, m.memory.Remove(name))
+	}
+	return mem, nil
 }
 
 // keepSomeRoom takes what there is of a reserve, unless there is one.
