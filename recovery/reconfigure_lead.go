@@ -137,7 +137,8 @@ func (m *Membership) isWorkLocked() bool {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
-	return len(m.mu.suspects) > 0 || m.mu.renew || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0 || isCM && len(m.mu.forget) > 0 || isCM && len(m.mu.joiners) > 0 && m.isSettledLocked()
+	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || len(m.mu.joiners) > 0 && m.isSettledLocked())
+	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
 // isSettledLocked says whether nothing of earlier configurations is left to

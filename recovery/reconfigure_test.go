@@ -950,6 +950,14 @@ func TestCMCutFromTheStore(t *testing.T) {
 				if took := g.world.Now() - begin; c.CM == before.CM || g.store.cut[c.CM] || !slices.Contains(c.Machines, before.CM) || took > 30*leaseLength {
 					t.Errorf("%s, %d more: CM %d of %v after %v; it was %d", name, also, c.CM, c.Machines, took, before.CM)
 				}
+				g.at(before.CM, func(n *node) { // an answer that comes late
+					n.mu.Lock()
+					defer n.mu.Unlock()
+					n.mu.renew = true
+					if n.isWorkLocked() {
+						t.Errorf("%s, %d more: the machine that was CM goes on changing the configuration", name, also)
+					}
+				})
 			})
 		}
 	}
