@@ -73,14 +73,22 @@ func removeUnused(path string) (bool, error) {
 			return false, nil
 		}
 	}
-	var errs []error
-	for _, e := range entries {
-		errs = append(errs, os.Remove(filepath.Join(path, e.Name())))
-	}
-	if err := errors.Join(append(errs, os.Remove(path))...); err != nil {
+	if err := removeRead(path, entries); err != nil {
 		return false, fmt.Errorf("shm: remove a folder that nobody uses: %w", err)
 	}
 	return true, nil
+}
+
+// removeRead removes a folder whose entries have been read. A machine that was leaving
+// then may have removed its files since, before it let go of its lock.
+func removeRead(path string, entries []os.DirEntry) error {
+	var errs []error
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(path, e.Name())); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, os.Remove(path))...)
 }
 
 // isFree says whether nobody has the lock of a machine.

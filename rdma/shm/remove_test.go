@@ -79,6 +79,30 @@ func TestFolderComesAndGoes(t *testing.T) {
 	}
 }
 
+// Of two machines that leave together, the last may find files of the first that are
+// gone when it removes them.
+func TestMachinesLeaveTogether(t *testing.T) {
+	path := t.TempDir()
+	for _, name := range []string{"machine-0.datagram", "machine-1.datagram", "machine-1.lock"} {
+		if err := os.WriteFile(filepath.Join(path, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(path, "machine-1.datagram")); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeRead(path, entries); err != nil {
+		t.Error(err)
+	}
+	if exists(t, path) {
+		t.Error("the folder is left")
+	}
+}
+
 // What a killed process has left is swept away, and an empty folder; what somebody uses,
 // and what is not only ours, stays.
 func TestSweep(t *testing.T) {
