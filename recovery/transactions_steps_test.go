@@ -344,6 +344,40 @@ func TestPaper5_3_RequestVoteUnknown(t *testing.T) {
 	s.want(0, i, j)
 }
 
+// A coordinator decides when everybody has voted, also who knows nothing of its
+// transactions: "each region's primary sends votes" (step 6), and who has not been
+// heard may be the one that saw a COMMIT-PRIMARY.
+func TestPaper5_3_DecidesWhenAllHaveVoted(t *testing.T) {
+	s := newUntimed(t, 6, 3)
+	const lateness = 200 * time.Millisecond
+	p := s.placement(0)
+	outsiders := slices.DeleteFunc(slices.Clone(s.c.Machines), p.Has)
+	coordinator, late := outsiders[0], outsiders[1]
+	var voted atomic.Bool
+	decided := make(chan struct{})
+	var once sync.Once
+	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
+		switch {
+		case m == late && step == recovery.StepReplicated:
+			select { // nobody decides in the meantime, however long it lasts
+			case <-decided:
+			case <-time.After(lateness):
+			}
+			voted.Store(true)
+		case m != late && step == recovery.StepDecided:
+			if !voted.Load() {
+				t.Errorf("machine %d decides before machine %d has voted", m, late)
+			}
+			once.Do(func() { close(decided) })
+		}
+	})
+	s.cut(coordinator, txn.StepCommitBackup, 1, []int{0}, 7, p.Primary)
+	if !voted.Load() {
+		t.Error("nobody has voted")
+	}
+	s.want(7, 0)
+}
+
 // apart returns two objects whose regions have no machine in common.
 func (s *stage) apart() (i, j int) {
 	s.t.Helper()

@@ -68,7 +68,7 @@ var catches = []catch{
 	{step: sabotage.LockRecovery, options: "members", with: asMembers},
 	{step: sabotage.Replicate, pkg: "recovery", test: "TestPaper5_3_VotesSurviveTheirWitness"},
 	{step: sabotage.Votes, options: "members", with: asMembers},
-	{step: sabotage.AllVotes, pkg: "recovery", test: "TestPaper5_3_RequestVoteTruncated"},
+	{step: sabotage.AllVotes, pkg: "recovery", test: "TestPaper5_3_DecidesWhenAllHaveVoted"},
 	{step: sabotage.RequestVote, pkg: "recovery", test: "TestPaper5_3_RequestVoteTruncated"},
 	{step: sabotage.Truncated, pkg: "recovery", test: "TestPaper5_3_RequestVoteTruncated"},
 	{step: sabotage.CommitPrimaryVote, pkg: "recovery", test: "TestPaper5_3_Decide"},
