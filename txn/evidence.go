@@ -239,7 +239,10 @@ func (w *worker) gather(r *recoveryState) {
 		})
 	}
 	r.scan(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record, _ uint64) bool {
-		return rec.Kind.isNote() && rec.ID.Config >= w.m.recalled.settled || !rec.Kind.isNote() && !w.window.finished(rec.ID.Seq)
+		if rec.Kind.isNote() {
+			return w.m.recalled.counts(rec)
+		}
+		return !w.window.finished(rec.ID.Seq)
 	})
 }
 
@@ -430,7 +433,7 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 		return nil
 	}
 	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}
-	at, err := m.note(&rec)
+	at, err := m.note(in, &rec)
 	if err != nil {
 		return err
 	}
@@ -441,8 +444,9 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 	return nil
 }
 
-// note appends a record to the own log.
-func (m *Machine) note(rec *Record) (Extent, error) {
+// note appends a record of the recovery for a configuration to the own log.
+func (m *Machine) note(in cluster.ID, rec *Record) (Extent, error) {
+	rec.Truncated = []uint64{uint64(in)}
 	w := m.workers[int(rec.ID.Worker)%len(m.workers)]
 	w.lock()
 	defer w.unlock()

@@ -56,7 +56,7 @@ func (m *Machine) Park(in cluster.ID, e Evidence) error {
 		return nil
 	}
 	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions}
-	at, err := m.note(&rec)
+	at, err := m.note(in, &rec)
 	if err == nil {
 		r.take(&rec, at)
 	}

@@ -92,16 +92,34 @@ func (l *recalled) gather(r *recoveryState) {
 	for i, log := range l.logs {
 		b, _ := openLedger(log)
 		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record, at uint64) bool {
-			return rec.ID.Config >= l.settled && !b.isLate(rec.ID.Config, at)
+			_, dated := rec.notedIn()
+			return !dated && l.counts(rec) && !b.isLate(rec.ID.Config, at)
 		})
 	}
 	r.leaveOutOlder()
+	for i, log := range l.logs {
+		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record, _ uint64) bool {
+			in, dated := rec.notedIn()
+			id, _ := unpackSeen(rec.LowBound)
+			return dated && l.counts(rec) && (rec.Kind != RecordReplicate || r.hasHadSince(id, in))
+		})
+	}
 	for n, p := range l.parked {
 		r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *Record, _ uint64) bool {
 			id, _ := unpackSeen(rec.LowBound)
 			return rec.Kind != RecordReplicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
 		})
 	}
+}
+
+// counts says whether what a log says is of after the last recovery that was settled.
+// A note is of the recovery in which it was made, however old its transaction: others
+// that had not settled the recovery before may have brought it up once more.
+func (l *recalled) counts(rec *Record) bool {
+	if in, dated := rec.notedIn(); dated {
+		return in > l.settled
+	}
+	return rec.ID.Config >= l.settled
 }
 
 // leaveOutOlder drops what logs of earlier lives say of regions of which this life has
@@ -112,8 +130,8 @@ func (l *recalled) gather(r *recoveryState) {
 // replica that is not filled, and with records of its own of whatever may have been
 // reported committed.
 //
-// What an earlier life has parked is left out likewise, by the configuration in which it
-// was parked: a replica that has been there since knows the transaction as of then,
+// What an earlier life has noted or parked is left out likewise, by the configuration in
+// which it did: a replica that has been there since knows the transaction as of then,
 // and may be the one that has its objects locked, however old the transaction is.
 func (r *recoveryState) leaveOutOlder() {
 	for _, t := range r.traces { // any order

@@ -11,23 +11,28 @@ import (
 )
 
 // What earlier lives say of a region counts where the machine has a replica that has been
-// there since: logs from when the transaction began, what is parked from when it was
-// parked. The transaction may be older than the replica, which has its objects locked.
+// there since: logs from when the transaction began, notes and what is parked from when
+// they were written. The transaction may be older than the replica, which has its objects
+// locked, and older than the last recovery that was settled.
 func TestEvidenceOfEarlierLives(t *testing.T) {
 	const parkedIn, before = 22, 25
 	for _, c := range []struct {
 		what     string
 		config   uint32 // of the transaction
 		replica  uint32 // since when there is one; 0: there is none
+		noted    uint32 // in which configuration; 0: it does not say so
 		isParked bool
 		counts   bool
 	}{
-		{"a log of a transaction that the replica has been there for", 23, 7, false, true},
-		{"a log of one that is older than the replica", 23, 24, false, false},
-		{"a log, and no replica", 23, 0, false, false},
-		{"an old transaction that a replica knew when it was parked", 6, 7, true, true},
-		{"one that was parked before the replica was begun", 6, 24, true, false},
-		{"one that is parked, and no replica", 6, 0, true, false},
+		{"a log of a transaction that the replica has been there for", 23, 7, 0, false, true},
+		{"a log of one that is older than the replica", 23, 24, 0, false, false},
+		{"a log, and no replica", 23, 0, 0, false, false},
+		{"a note about an old transaction", 6, 7, 23, false, true},
+		{"one of a recovery that is settled", 6, 7, 22, false, false},
+		{"one that is older than the replica", 6, 24, 23, false, false},
+		{"an old transaction that a replica knew when it was parked", 6, 7, 0, true, true},
+		{"one that was parked before the replica was begun", 6, 24, 0, true, false},
+		{"one that is parked, and no replica", 6, 0, 0, true, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			id := ID{Config: c.config, Machine: 6, Worker: 3, Seq: 23}
@@ -44,8 +49,12 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 				local.SetSince(c.replica)
 			}
 			m.routes.Store(&routes{2: rt})
-			log := logWith(t, &Record{Kind: RecordReplicate, ID: id, LowBound: packSeen(2, SeenLock), Regions: []region.ID{2, 3},
-				Writes: []Write{{Ptr: region.MakePtr(region.MakeAddr(2, 0x440), 2, 0), Op: OpFree, Version: 6}}})
+			rec := Record{Kind: RecordReplicate, ID: id, LowBound: packSeen(2, SeenLock), Regions: []region.ID{2, 3},
+				Writes: []Write{{Ptr: region.MakePtr(region.MakeAddr(2, 0x440), 2, 0), Op: OpFree, Version: 6}}}
+			if c.noted > 0 {
+				rec.Truncated = []uint64{uint64(c.noted)}
+			}
+			log := logWith(t, &rec)
 			if c.isParked {
 				m.recalled.parked = []*nvram.Memory{log}
 			} else {

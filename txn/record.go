@@ -77,7 +77,8 @@ type Record struct {
 	ID   ID
 	// LowBound says that the coordinating worker's transactions below it are
 	// truncated, Truncated which ones at or above it are too. In a note about a
-	// recovering transaction LowBound holds what has been Seen of it instead.
+	// recovering transaction LowBound holds what has been Seen of it instead, and
+	// Truncated the configuration for which it recovers.
 	LowBound  uint64
 	Truncated []uint64
 	// Regions lists all regions that the transaction writes to.
@@ -94,6 +95,15 @@ const (
 
 // isVoid says that a record counts for nothing, because it has come too late.
 func (r *Record) isVoid() bool { return r.ID.Config == 0 }
+
+// notedIn returns for which configuration a note was made. Those of earlier versions, and
+// those in memory of their own (park), do not say so.
+func (r *Record) notedIn() (c uint32, ok bool) {
+	if !r.Kind.isNote() || len(r.Truncated) == 0 {
+		return 0, false
+	}
+	return uint32(r.Truncated[0]), true
+}
 
 // ErrBadRecord means that bytes taken from a log are no record.
 var ErrBadRecord = errors.New("txn: bad log record")

@@ -112,7 +112,7 @@ func (m *Machine) Decide(in cluster.ID, id ID, commit bool) error {
 		invariant.Violated("a transaction is decided once", id, rec.Kind)
 	}
 	if t.outcome == 0 {
-		if _, err := m.note(&rec); err != nil {
+		if _, err := m.note(in, &rec); err != nil {
 			return err
 		}
 		t.outcome = outcome
