@@ -210,7 +210,8 @@ func (m *Member) orOver(err error) error {
 
 // load returns what is stored, once the store answers.
 func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
-	for isTold := false; ; m.clock.Sleep(loadRetry) {
+	pause := loadRetry
+	for isTold := false; ; pause = min(2*pause, loadRetryMax) {
 		c, err := m.cfg.Store.Load()
 		if err == nil || !recovery.IsPassing(err) || ctx.Err() != nil {
 			return c, err
@@ -219,11 +220,15 @@ func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
 			m.log.Warn("the store of the configuration does not answer", "machine", m.id, "error", err)
 		}
 		isTold = true
+		m.clock.Sleep(pause)
 	}
 }
 
-// loadRetry is the time between two attempts to ask the store.
-const loadRetry = 100 * time.Millisecond
+// The time between two attempts to ask the store: more from one to the next.
+const (
+	loadRetry    = 2 * time.Millisecond
+	loadRetryMax = 100 * time.Millisecond
+)
 
 // The default of MemberConfig.Patience.
 const (
