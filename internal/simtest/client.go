@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/history"
@@ -106,12 +107,20 @@ func (c *client) end(err error) error {
 		c.commits[c.id]++
 	case errors.Is(err, txn.ErrInDoubt):
 		return nil
-	case errors.Is(err, txn.ErrConflict), errors.Is(err, errUser), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge), errors.Is(err, nvram.ErrNoSpace), errors.Is(err, txn.ErrUnavailable):
+	case hasNoEffect(err):
 		c.h.End(history.Aborted)
 	default:
 		return err
 	}
 	return nil
+}
+
+// hasNoEffect says whether a transaction that was not in doubt failed with an error that
+// it may fail with.
+func hasNoEffect(err error) bool {
+	return slices.ContainsFunc([]error{
+		txn.ErrConflict, errUser, region.ErrFull, txn.ErrTooLarge, nvram.ErrNoSpace, txn.ErrUnavailable,
+	}, func(may error) bool { return errors.Is(err, may) })
 }
 
 // saw records the value of o, which b was read for.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/index/hash"
-	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -120,7 +119,7 @@ func (c *client) ended(err error) error {
 	switch {
 	case c.process.Dead(), errors.Is(err, txn.ErrInDoubt):
 		return errUnknown
-	case errors.Is(err, txn.ErrConflict), errors.Is(err, region.ErrFull), errors.Is(err, txn.ErrTooLarge), errors.Is(err, nvram.ErrNoSpace):
+	case hasNoEffect(err):
 		return errUser
 	}
 	return err
