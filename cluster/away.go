@@ -58,6 +58,7 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 	replaced := d.replaceFilling(m.Machine, holds)
 	d.separate()
 	report := d.remap(c)
+	d.keep(m.Machine, holds)
 	report.Returned = returned
 	report.Refilled = append(report.Refilled, replaced...)
 	slices.Sort(report.Refilled)
@@ -97,8 +98,17 @@ func (p *Placement) giveUp(m rdma.MachineID) {
 	}
 }
 
+// keep notes that m holds an older state of regions.
+func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
+	for _, id := range holds {
+		if i, ok := c.find(id); ok && slices.Contains(c.Regions[i].Filling, m) {
+			c.Regions[i].Kept = append(c.Regions[i].Kept, m)
+		}
+	}
+}
+
 // replaceFilling makes m, which holds an older state of regions, a backup of them in
-// place of one that is being filled: there is less to be copied.
+// place of one that is being filled and holds none: there is less to be copied.
 func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (replaced []region.ID) {
 	load := c.load()
 	for _, id := range holds {
@@ -107,7 +117,7 @@ func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (rep
 			continue
 		}
 		p := &c.Regions[i]
-		k := slices.IndexFunc(p.Filling, func(x rdma.MachineID) bool { return c.sparesDomain(p, m, x) })
+		k := slices.IndexFunc(p.Filling, func(x rdma.MachineID) bool { return !slices.Contains(p.Kept, x) && c.sparesDomain(p, m, x) })
 		if k < 0 {
 			continue
 		}

@@ -36,6 +36,10 @@ type Placement struct {
 	// Filling are the backups that do not have all of the region yet, because
 	// they became replicas after it was made: they cannot be promoted.
 	Filling []rdma.MachineID `json:",omitempty"`
+	// Kept are those of Filling that have come back with an older state of the region,
+	// and have less to copy than another machine would. Programs of earlier versions
+	// leave it out.
+	Kept []rdma.MachineID `json:",omitempty"`
 	// Group is the first of the regions that are co-located with this one. All
 	// regions of a group have the same replicas.
 	Group region.ID
@@ -85,8 +89,13 @@ func (p Placement) Has(m rdma.MachineID) bool {
 func (p Placement) IsPrimary(m rdma.MachineID) bool { return p.IsAvailable() && p.Primary == m }
 
 func (p Placement) clone() Placement {
-	p.Backups, p.Filling, p.Away = slices.Clone(p.Backups), slices.Clone(p.Filling), slices.Clone(p.Away)
+	p.Backups, p.Filling, p.Kept, p.Away = slices.Clone(p.Backups), slices.Clone(p.Filling), slices.Clone(p.Kept), slices.Clone(p.Away)
 	return p
+}
+
+// noLongerFilling takes machine m, which has everything or nothing now, out of Filling.
+func (p *Placement) noLongerFilling(m rdma.MachineID) {
+	p.Filling, p.Kept = without(p.Filling, m), without(p.Kept, m)
 }
 
 // A Configuration is one step in the life of an instance. It is a value: a

@@ -132,6 +132,11 @@ func (c *Configuration) validatePlacement(p Placement) error {
 			return fmt.Errorf("region %d waits for machine %d, which is no backup of it", p.Region, m)
 		}
 	}
+	for _, m := range p.Kept {
+		if !slices.Contains(p.Filling, m) {
+			return fmt.Errorf("region %d is not being filled at machine %d, which has kept some of it", p.Region, m)
+		}
+	}
 	if p.LastPrimaryChange > c.ID || p.LastReplicaChange > c.ID {
 		return fmt.Errorf("region %d has changed in a configuration after %d", p.Region, c.ID)
 	}

@@ -90,7 +90,7 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 	changed := false
 	for _, id := range regions {
 		if i, ok := d.find(id); ok && d.Regions[i].IsAvailable() && slices.Contains(d.Regions[i].Filling, m) {
-			d.Regions[i].Filling = without(d.Regions[i].Filling, m)
+			d.Regions[i].noLongerFilling(m)
 			changed = true
 		}
 	}
@@ -108,7 +108,8 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 	for _, id := range regions {
 		if i, ok := d.find(id); ok && slices.Contains(d.Regions[i].Filling, m) {
 			p := &d.Regions[i]
-			p.Backups, p.Filling = slices.DeleteFunc(p.Backups, func(x rdma.MachineID) bool { return x == m }), without(p.Filling, m)
+			p.Backups = slices.DeleteFunc(p.Backups, func(x rdma.MachineID) bool { return x == m })
+			p.noLongerFilling(m)
 			p.LastReplicaChange = d.ID
 		}
 	}
@@ -201,10 +202,10 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 		if slices.ContainsFunc(p.Replicas(), gone) {
 			p.LastReplicaChange = c.ID
 		}
-		p.Backups = slices.DeleteFunc(p.Backups, gone)
-		if p.Filling = slices.DeleteFunc(p.Filling, gone); len(p.Filling) == 0 {
-			p.Filling = nil
+		for _, m := range slices.DeleteFunc(slices.Clone(p.Filling), func(m rdma.MachineID) bool { return !gone(m) }) {
+			p.noLongerFilling(m)
 		}
+		p.Backups = slices.DeleteFunc(p.Backups, gone)
 	}
 	if first := c.Regions[group[0]]; !first.IsAvailable() || !gone(first.Primary) {
 		return nil

@@ -454,6 +454,48 @@ func TestReplaceFilling(t *testing.T) {
 	}
 }
 
+// Machines that come back one after the other, or together, take the places of those
+// that hold nothing, and not each other's.
+func TestReturningMachinesKeepTheirPlaces(t *testing.T) {
+	for name, together := range map[string]bool{"one after the other": false, "together": true} {
+		t.Run(name, func(t *testing.T) {
+			c, p, err := instance(5, 3, false).Place(0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds := []region.ID{p.Region}
+			var gone []Member
+			for _, m := range p.Backups {
+				member, _ := c.Member(m)
+				gone = append(gone, member)
+				c, _ = c.Without([]rdma.MachineID{m}, p.Primary)
+				if !together {
+					c, _ = c.With(member, holds)
+				}
+			}
+			for _, m := range gone {
+				if together {
+					c, _ = c.With(m, holds)
+				}
+			}
+			now, _ := c.Placement(p.Region)
+			slices.Sort(now.Filling)
+			slices.Sort(now.Kept)
+			slices.Sort(p.Backups)
+			if !slices.Equal(now.Filling, p.Backups) || !slices.Equal(now.Kept, p.Backups) {
+				t.Errorf("%+v, want machines %v to be filled with what they hold already", now, p.Backups)
+			}
+			c = c.Filled(p.Backups[0], holds)
+			if now, _ = c.Placement(p.Region); !slices.Equal(now.Kept, p.Backups[1:]) {
+				t.Errorf("%+v, machine %d has everything", now, p.Backups[0])
+			}
+			if err := sound(c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A machine that was left out of a configuration that nobody has committed has missed
 // nothing: a region that becomes unavailable then waits for its memory, too.
 func TestAwaitAlso(t *testing.T) {

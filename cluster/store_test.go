@@ -125,6 +125,7 @@ func TestBadConfigurations(t *testing.T) {
 		"capacities missing":   func(_, i map[string]any) { i["Capacity"] = []int{1} },
 		"CM is no member":      func(_, i map[string]any) { i["CM"] = 9 },
 		"fills no backup":      func(_, i map[string]any) { placement(i)["Filling"] = []int{1} },
+		"keeps, fills not":     func(_, i map[string]any) { placement(i)["Kept"] = []int{0} },
 		"change to come":       func(_, i map[string]any) { placement(i)["LastReplicaChange"] = 8 },
 		"no replicas":          func(_, i map[string]any) { i["Replicas"] = 0 },
 		"unknown primary":      func(_, i map[string]any) { placement(i)["Primary"] = 7 },
