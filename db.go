@@ -23,6 +23,7 @@ type DB struct {
 	instance  instance
 	operator  *Operator
 	sequences *catalog.Sequences
+	lives     []uint32           // of the machines, if all are in this process
 	catalogs  []*catalog.Catalog // by machine
 	engines   []*sql.Engine      // by machine
 	wire      *wire.Server
@@ -105,13 +106,14 @@ func (db *DB) start(ctx context.Context) error {
 	servers := make([]*hash.Server, db.instance.Machines())
 	for i := range servers {
 		servers[i] = hash.Serve(db.instance.Machine(i))
+		db.lives = append(db.lives, uint32(db.instance.Machine(i).Clock().Uint64()))
 	}
 	var engines []wire.Engine
 	for i := range db.instance.Machines() {
 		m := db.instance.Machine(i)
 		var c *catalog.Catalog
 		err := db.step(ctx, stepCatalog, func() (err error) {
-			c, err = sql.OpenCatalog(ctx, m, db.instance.Root(), catalog.Config{Sequences: db.sequences, Sweep: i == 0 && !db.isLone(), Hashes: servers[i]})
+			c, err = sql.OpenCatalog(ctx, m, db.instance.Root(), catalog.Config{Sequences: db.sequences, Lives: db.livesOf(i), Hashes: servers[i]})
 			return err
 		})
 		if err != nil {
@@ -129,6 +131,7 @@ func (db *DB) start(ctx context.Context) error {
 		db.engines = append(db.engines, e)
 		engines = append(engines, wire.OverSQL(e))
 	}
+	db.inheritWhenChanged()
 	if !db.isLone() { // others may be at work
 		if _, err := db.engines[0].Recount(ctx); err != nil {
 			return err

@@ -42,10 +42,15 @@ type instance interface {
 // A lone is one machine whose peers are other processes, and what it owns.
 type lone struct {
 	member *farm.Member
-	folder *nvram.Folder
-	nic    rdma.NIC
-	store  cluster.Store
-	end    chan error // why the machine has no part any more
+	// machine and incarnation are the member's.
+	machine     int
+	incarnation uint64
+	// reconfigured is told when this machine, as the CM, has led a reconfiguration.
+	reconfigured listener
+	folder       *nvram.Folder
+	nic          rdma.NIC
+	store        cluster.Store
+	end          chan error // why the machine has no part any more
 	// saves is where Close saves the memory; empty if nowhere.
 	saves  string
 	log    *slog.Logger
@@ -107,7 +112,7 @@ func (l *lone) save() error {
 // openMember starts this process's machine and waits until it is part of the
 // instance.
 func openMember(ctx context.Context, cfg Config, o *Operator) (*lone, error) {
-	l := &lone{end: make(chan error, 1), log: cfg.Logger}
+	l := &lone{machine: cfg.MachineID, end: make(chan error, 1), log: cfg.Logger}
 	err := l.open(ctx, cfg, o)
 	if err == nil || ctx.Err() != nil { // one that was asked to stop while it waited has its memory, too
 		l.saves = cfg.savesOf(cfg.MachineID)
@@ -195,10 +200,23 @@ func (l *lone) open(ctx context.Context, cfg Config, o *Operator) (err error) {
 		},
 		Begun:  o.member.Store,
 		Ended:  l.ended,
-		Events: o.listen(cfg.events()),
+		Events: o.listen(l.listen(cfg.events())),
 	})
 	o.failed(nil) // whatever was tried before
+	if err == nil {
+		l.incarnation = l.member.Incarnation()
+	}
 	return err
+}
+
+// listen returns events that tell of reconfigurations also those who wait for them.
+func (l *lone) listen(e recovery.Events) recovery.Events {
+	tell := e.Reconfigured
+	e.Reconfigured = func(t recovery.Timeline) {
+		tell(t)
+		l.reconfigured.tell()
+	}
+	return e
 }
 
 // ended takes the first reason.

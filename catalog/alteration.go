@@ -14,7 +14,8 @@ import (
 //	BeginAlteration  marks the table and lists what will be built
 //	...              the builder fills the new structures, transaction by transaction
 //	last transaction takes the new structures into use and the mark off
-//	EndAlteration    takes the mark off and drops what was built: on failure, and after a crash
+//	EndAlteration    takes the mark off and drops what was built: on failure, and by the leader when
+//	                 the machine that was at it is gone (see Lives)
 //
 // A transaction that read the table before the mark cannot commit a change to
 // it: the mark changes the head. One that comes later waits in Await.
@@ -25,7 +26,7 @@ func (c *Catalog) BeginAlteration(t *txn.Tx, tbl *Table, build []Storage) (*Tabl
 		return nil, ErrAltering
 	}
 	tbl = tbl.Clone()
-	tbl.Alteration = Alteration{Owner: c.m.Clock().Uint64() | 1, Build: build}
+	tbl.Alteration = Alteration{Owner: c.newMark(), Build: build}
 	return c.UpdateTable(t, tbl)
 }
 

@@ -49,6 +49,7 @@ type Catalog struct {
 	ownsSeq   bool
 	freeRow   func(*txn.Tx, region.Ptr) error
 	server    *hash.Server
+	lives     Lives
 	sweeper   sweeper
 
 	mu struct {
@@ -67,9 +68,8 @@ type Config struct {
 	// Hashes, if not nil, holds the machine's handles of hash tables: it answers
 	// for their shards here, so that other machines can ship to them.
 	Hashes *hash.Server
-	// Sweep makes this catalog free the memory of what is dropped. One machine
-	// of an instance should.
-	Sweep bool
+	// Lives says who else is at work on the instance. Nil: nobody is.
+	Lives Lives
 	// FreeRow frees a row, and what it leads to, in a transaction that sweeps.
 	// Nil: a row is one object.
 	FreeRow func(*txn.Tx, region.Ptr) error
@@ -86,7 +86,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	if err != nil {
 		return nil, fmt.Errorf("catalog: open: %w", err)
 	}
-	c := &Catalog{m: m, names: btree.Open(m, directory), sequences: cfg.Sequences, freeRow: cfg.FreeRow, server: cfg.Hashes}
+	c := &Catalog{m: m, names: btree.Open(m, directory), sequences: cfg.Sequences, freeRow: cfg.FreeRow, server: cfg.Hashes, lives: cfg.Lives}
 	if c.freeRow == nil {
 		c.freeRow = func(t *txn.Tx, p region.Ptr) error { return t.Free(p) }
 	}
@@ -97,12 +97,13 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	c.mu.trees = make(map[region.Ptr]*btree.Tree)
 	c.mu.hashes = make(map[region.Ptr]*hash.Table)
 	c.sweeper.init()
-	if cfg.Sweep {
-		if err := c.recover(ctx); err != nil {
-			return nil, fmt.Errorf("catalog: open: %w", err)
-		}
-		c.startSweeper()
+	if c.lives == nil {
+		c.lives = alone(m.Clock().Uint64())
 	}
+	if err := c.inherit(ctx); err != nil {
+		return nil, fmt.Errorf("catalog: open: %w", err)
+	}
+	c.startSweeper()
 	return c, nil
 }
 

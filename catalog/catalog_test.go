@@ -19,6 +19,7 @@ type instance struct {
 	*testing.T
 	cluster  *farm.Cluster
 	catalogs []*catalog.Catalog
+	lives    *testLives
 }
 
 func open(t *testing.T, cfg farm.Config) *instance {
@@ -29,8 +30,9 @@ func open(t *testing.T, cfg farm.Config) *instance {
 		t.Fatal(err)
 	}
 	in := &instance{T: t, cluster: cluster}
+	in.lives = newTestLives(cluster.Machines())
 	for i := range cluster.Machines() {
-		c, err := catalog.Open(context.Background(), cluster.Machine(i), cluster.Root(), catalog.Config{Sweep: i == 0})
+		c, err := catalog.Open(context.Background(), cluster.Machine(i), cluster.Root(), catalog.Config{Lives: in.lives.of(i)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -153,9 +153,9 @@ type Reference struct {
 
 // Alteration says that a table's rows or indexes are being rewritten by a
 // series of transactions, and by whom. While it stands nobody else writes to
-// the table; what is found standing when the machine starts is undone.
+// the table; what a machine that is gone has left standing is undone (see Lives).
 type Alteration struct {
-	// Owner tells alterations apart; 0 is none.
+	// Owner tells alterations apart, and says whose they are; 0 is none.
 	Owner uint64
 	// Build are the structures under construction, to be dropped if the
 	// alteration does not finish.

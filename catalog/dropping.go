@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/region"
@@ -27,14 +29,14 @@ func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 	if err != nil {
 		return err
 	}
-	id := binary.BigEndian.AppendUint64([]byte{nameDropped}, c.m.Clock().Uint64())
+	id := binary.BigEndian.AppendUint64([]byte{nameDropped}, c.newMark())
 	t.OnEnd(c.Wake)
 	return c.insert(t, id, p)
 }
 
-// Sweep frees the memory of everything that is on the list, in bounded
-// transactions. Stopped at any point, by an error or a crash, it is resumed by
-// the next call. One sweep runs at a time.
+// Sweep frees the memory of everything on the list that this machine is to free (see
+// Lives), in bounded transactions. Stopped at any point, by an error or a crash, it is
+// resumed by the next call. One sweep runs at a time.
 func (c *Catalog) Sweep(ctx context.Context) error {
 	select {
 	case c.sweeper.turn <- struct{}{}:
@@ -46,20 +48,8 @@ func (c *Catalog) Sweep(ctx context.Context) error {
 		var key []byte
 		var entry region.Ptr
 		var storage []Storage
-		err := c.m.Run(ctx, func(t *txn.Tx) error {
-			key = nil
-			lo, hi := ofKind(nameDropped)
-			cur := c.names.Scan(t, lo, hi, false)
-			k, p, ok, err := cur.Next()
-			if err != nil || !ok {
-				return err
-			}
-			b, err := get(t, p)
-			if err != nil {
-				return err
-			}
-			key, entry = append([]byte(nil), k...), p
-			storage, err = decodeStorage(b)
+		err := c.m.Run(ctx, func(t *txn.Tx) (err error) {
+			key, entry, storage, err = c.nextDropped(t)
 			return err
 		})
 		if err != nil || key == nil {
@@ -73,6 +63,28 @@ func (c *Catalog) Sweep(ctx context.Context) error {
 		if err := c.finishDrop(ctx, key, entry); err != nil {
 			return err
 		}
+	}
+}
+
+// nextDropped returns the first entry of the list that this machine is to free; its key
+// is nil if there is none.
+func (c *Catalog) nextDropped(t *txn.Tx) (key []byte, entry region.Ptr, storage []Storage, err error) {
+	lo, hi := ofKind(nameDropped)
+	for cur := c.names.Scan(t, lo, hi, false); ; {
+		k, p, ok, err := cur.Next()
+		if err != nil || !ok {
+			return nil, region.Ptr{}, nil, err
+		}
+		if !c.isOurs(k) {
+			continue
+		}
+		key = slices.Clone(k)
+		b, err := get(t, p)
+		if err != nil {
+			return nil, region.Ptr{}, nil, err
+		}
+		storage, err = decodeStorage(b)
+		return key, p, storage, err
 	}
 }
 
@@ -106,54 +118,22 @@ func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) 
 	})
 }
 
-// recover undoes the alterations that were under way when the instance
-// stopped: what they were building is dropped, and the tables are released.
-func (c *Catalog) recover(ctx context.Context) error {
-	var stuck []*Table
-	err := c.m.Run(ctx, func(t *txn.Tx) error {
-		stuck = nil
-		lo, hi := ofKind(nameTable)
-		keys, heads, err := c.list(t, lo, hi)
-		if err != nil {
-			return err
-		}
-		for i, head := range heads {
-			b, err := t.Read(head)
-			if err != nil {
-				return err
-			}
-			if binary.LittleEndian.Uint64(b[16:]) == 0 {
-				continue
-			}
-			tbl, err := c.load(t, string(keys[i]), head)
-			if err != nil {
-				return err
-			}
-			stuck = append(stuck, tbl)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, tbl := range stuck {
-		if err := c.EndAlteration(ctx, tbl.DB, tbl.Name, tbl.Alteration.Owner); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sweeper runs Sweep in the background whenever something was dropped.
+// sweeper runs in the background whenever something was dropped, or left behind.
 type sweeper struct {
-	wake chan struct{}
-	turn chan struct{} // held by the sweep that runs
-	done sync.WaitGroup
+	// inherits says that something may have been left behind by lives that are over.
+	inherits atomic.Bool
+	wake     chan struct{}
+	turn     chan struct{} // held by the sweep that runs
+	done     sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
 		stop   context.CancelFunc // nil: it does not run
 		closed bool
+	}
+	abandoned struct {
+		sync.Mutex
+		list []abandoned
 	}
 }
 
@@ -191,13 +171,12 @@ func (c *Catalog) startSweeper() {
 	c.Wake()
 }
 
-// sweepUntil sweeps whenever it is woken, until ctx is done.
+// sweepUntil tidies up whenever it is woken, until ctx is done.
 func (c *Catalog) sweepUntil(ctx context.Context) {
 	for {
-		err := c.Sweep(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, txn.ErrClosed) {
-			timer := c.m.Clock().AfterFunc(sweepRetry, c.Wake)
-			defer timer.Stop()
+		err := c.tidy(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, txn.ErrClosed) && !errors.Is(err, txn.ErrEvicted) {
+			c.m.Clock().AfterFunc(sweepRetry, c.Wake)
 		}
 		select {
 		case <-c.sweeper.wake:
@@ -205,6 +184,20 @@ func (c *Catalog) sweepUntil(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// tidy does all that there is to do.
+func (c *Catalog) tidy(ctx context.Context) error {
+	if err := c.endAbandoned(ctx); err != nil {
+		return err
+	}
+	if c.sweeper.inherits.Swap(false) {
+		if err := c.inherit(ctx); err != nil {
+			c.sweeper.inherits.Store(true)
+			return err
+		}
+	}
+	return c.Sweep(ctx)
 }
 
 // stopSweeper returns when the sweeper does not run, and reports whether it did.

@@ -429,6 +429,9 @@ func (m *Member) membershipConfig() recovery.MembershipConfig {
 // ID returns the machine's identifier.
 func (m *Member) ID() rdma.MachineID { return m.id }
 
+// Incarnation returns what tells this life of the machine from others.
+func (m *Member) Incarnation() uint64 { return m.cfg.Self.Incarnation }
+
 // Transactions returns the machine's transactions.
 func (m *Member) Transactions() *txn.Machine { return m.txn }
 

@@ -117,7 +117,7 @@ func (b *bulk) finish(ctx *gms.Context, swap func(*txn.Tx, *catalog.Table) (*cat
 func (b *bulk) abandon(ctx *gms.Context, cause error) error {
 	b.t.frozen = nil
 	b.tr.renew(b.t.e.m)
-	if err := b.t.e.cat.EndAlteration(ctx.Context, b.t.info.DB, b.t.info.Name, b.owner); err != nil {
+	if err := b.t.e.cat.AbandonAlteration(ctx.Context, b.t.info.DB, b.t.info.Name, b.owner); err != nil {
 		return errors.Join(cause, err)
 	}
 	return cause

@@ -37,7 +37,7 @@ func openWith(t testing.TB, cfg farm.Config, opt Options) *instance {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	cat, err := OpenCatalog(ctx, cluster.Machine(0), cluster.Root(), catalog.Config{Sweep: true})
+	cat, err := OpenCatalog(ctx, cluster.Machine(0), cluster.Root(), catalog.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

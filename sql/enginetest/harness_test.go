@@ -77,7 +77,7 @@ func openInstance() (*instance, error) {
 		return nil, err
 	}
 	in := &instance{cluster: cluster}
-	if in.cat, err = sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{Sweep: true}); err != nil {
+	if in.cat, err = sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{}); err != nil {
 		return nil, err
 	}
 	if in.e, err = sql.NewEngine(cluster.Machine(0), in.cat, sql.Options{}); err != nil {

@@ -34,7 +34,7 @@ func newFarmServerWith(t *testing.T, cfg Config) *farmServer {
 	t.Helper()
 	cluster, err := farm.Open(farm.Config{RegionBytes: 8 << 20, LogBytes: 4 << 20})
 	must(t, err)
-	cat, err := sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{Sweep: true})
+	cat, err := sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{})
 	must(t, err)
 	engine, err := sql.NewEngine(cluster.Machine(0), cat, sql.Options{Users: true})
 	must(t, err)

@@ -1,0 +1,142 @@
+package test
+
+import (
+	stdsql "database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	ddlRows      = 8_000
+	ddlStatement = 100  // rows
+	ddlRow       = 1000 // bytes
+)
+
+// TestClusterKilledInDDL: a machine is killed while it makes an index of a large table,
+// one that is not the CM and then the CM. The others can use the table as soon as they
+// have gone on, without the index, and make it themselves. Before, the table was locked
+// for good.
+func TestClusterKilledInDDL(t *testing.T) {
+	f := newFleet(t, 3, 3, "")
+	f.start()
+	f.awaitWhole()
+	l := &fleetLoad{t: t, fleet: f}
+	db := l.connect(f.machines[0], "")
+	exec1(t, db, "create database fleet", "create table fleet.wide (id bigint primary key, n bigint, pad varchar(1000))")
+	fillWide(t, l, db)
+	closeDB(t, db)
+	for _, isCM := range []bool{false, true} {
+		victim := f.cm()
+		if !isCM {
+			victim = f.machines[(victim.id+1)%3]
+		}
+		other := f.machines[(victim.id+1)%3]
+		db := l.connect(other, "fleet")
+		f.killInDDL(l, victim)
+		f.wait("the table to be free", func() bool {
+			_, err := db.Exec("update wide set n = n + 1 where id = 7")
+			return err == nil
+		})
+		var rows int
+		if err := db.QueryRow("select count(*) from wide").Scan(&rows); err != nil || rows != ddlRows {
+			t.Errorf("%d rows, want %d: %v", rows, ddlRows, err)
+		}
+		if err := l.again(func() error { _, err := db.Exec("create index by_n on wide (n)"); return err }); err != nil {
+			t.Error(err)
+		}
+		exec1(t, db, "drop index by_n on wide")
+		closeDB(t, db)
+		victim.start()
+		f.awaitWhole()
+	}
+}
+
+func closeDB(t *testing.T, db *stdsql.DB) {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClusterFreesWhatIsDropped: tables that are dropped at any machine, also one that is
+// killed then, give their memory back: an instance of few regions has room for many, one
+// after the other.
+func TestClusterFreesWhatIsDropped(t *testing.T) {
+	f := newFleet(t, 3, 3, "")
+	f.more = []string{"--region-size", "2MiB"}
+	f.start()
+	f.awaitWhole()
+	l := &fleetLoad{t: t, fleet: f}
+	db := l.connect(f.machines[0], "")
+	exec1(t, db, "create database fleet")
+	closeDB(t, db)
+	var regions []int // by how many tables there have been
+	const rounds = 6
+	for n := range rounds {
+		m := f.machines[n%3]
+		db := l.connect(m, "fleet")
+		exec1(t, db, "create table fleet.wide (id bigint primary key, n bigint, pad varchar(1000))")
+		fillWide(t, l, db)
+		exec1(t, db, "drop table wide")
+		closeDB(t, db)
+		if n == 1 { // in the middle of it, maybe
+			m.kill()
+			m.start()
+			f.awaitWhole()
+			f.awaitServing()
+		}
+		regions = append(regions, len(f.configuration().Regions))
+	}
+	// A table fills five or so, and the one before may not be gone yet.
+	if regions[rounds-1] > 4*regions[0] {
+		t.Errorf("%v regions after one table and each other: memory is not given back", regions)
+	}
+	t.Logf("%v regions", regions)
+}
+
+// fillWide fills the table.
+func fillWide(t *testing.T, l *fleetLoad, db *stdsql.DB) {
+	t.Helper()
+	pad := strings.Repeat("x", ddlRow)
+	for id := 0; id < ddlRows; id += ddlStatement {
+		rows := make([]string, ddlStatement)
+		for i := range rows {
+			rows[i] = fmt.Sprintf("(%d, %d, '%s')", id+i, i, pad)
+		}
+		if err := l.again(func() error {
+			_, err := db.Exec("insert into fleet.wide values " + strings.Join(rows, ","))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// killInDDL kills a machine in the middle of making an index, after half of the time that
+// it takes. If the index is made before that, it is dropped, and made again.
+func (f *fleet) killInDDL(l *fleetLoad, victim *machine) {
+	f.t.Helper()
+	db := l.connect(victim, "fleet")
+	defer db.Close() // its machine is dead
+	begin := time.Now()
+	exec1(f.t, db, "create index by_n on wide (n)")
+	took := time.Since(begin)
+	for {
+		exec1(f.t, db, "drop index by_n on wide")
+		made := make(chan error, 1)
+		go func() { _, err := db.Exec("create index by_n on wide (n)"); made <- err }()
+		select {
+		case err := <-made:
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			took /= 2
+		case <-time.After(took / 2):
+			victim.kill()
+			<-made
+			return
+		}
+	}
+}
