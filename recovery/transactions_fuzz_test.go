@@ -39,3 +39,28 @@ func FuzzDecodeBatch(f *testing.F) {
 		}
 	})
 }
+
+// What DECIDED says arrives as it was, wherever its list is cut.
+func TestBoundEntries(t *testing.T) {
+	const life = 5 << 44
+	sent := []txn.Bound{
+		{Machine: 1, Worker: 2, Low: life + 9, Named: []uint64{life + 12, life + 10}},
+		{Machine: 1, Worker: 2, Low: 2*life + 1},
+		{Machine: 4, Worker: 0, Low: life + 1, Named: []uint64{life + 3}},
+	}
+	list := boundEntries(sent)
+	if len(list) != 6 {
+		t.Fatalf("%d entries", len(list))
+	}
+	var got []txn.Bound
+	for _, e := range list { // each by itself
+		got = append(got, boundsOf([]entry{e})...)
+	}
+	want := []txn.Bound{
+		{Machine: 1, Worker: 2, Low: life + 9}, txn.NamedBound(1, 2, life+12), txn.NamedBound(1, 2, life+10),
+		{Machine: 1, Worker: 2, Low: 2*life + 1}, {Machine: 4, Low: life + 1}, txn.NamedBound(4, 0, life+3),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -60,7 +60,7 @@ func (t *Transactions) answer(kind uint8, from call.Peer, arg []byte) ([]byte, e
 	case kindTruncateRecovery:
 		return nil, r.onTruncate(list)
 	case kindDecided:
-		r.onDecided(from)
+		return nil, r.onDecided(from, list, last)
 	case kindPark:
 		return nil, r.onPark(list)
 	case kindBlocks:
@@ -182,8 +182,17 @@ func (r *run) onTruncate(list []entry) error {
 	return nil
 }
 
-func (r *run) onDecided(from call.Peer) {
+// onDecided learns what the sender has truncated before it notes that it has decided.
+func (r *run) onDecided(from call.Peer, list []entry, last bool) error {
+	for _, b := range boundsOf(list) {
+		if err := r.m.LearnBound(r.c.ID, b); err != nil {
+			return err
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.deciders[from.Machine] = true
+	if last {
+		r.mu.deciders[from.Machine] = true
+	}
+	return nil
 }

@@ -140,3 +140,32 @@ func decodeBatch(b []byte) (id cluster.ID, list []entry, last bool, err error) {
 	}
 	return id, list, last, nil
 }
+
+// In DECIDED an entry is a low bound, or with a flag, a transaction at or above it.
+const flagNamed = 1
+
+// boundEntries encodes bounds, so that a list may be cut anywhere.
+func boundEntries(bounds []txn.Bound) (list []entry) {
+	for _, b := range bounds {
+		id := txn.ID{Machine: b.Machine, Worker: b.Worker, Seq: b.Low}
+		list = append(list, entry{Evidence: txn.Evidence{ID: id}})
+		for _, seq := range b.Named {
+			id.Seq = seq
+			list = append(list, entry{Evidence: txn.Evidence{ID: id}, flag: flagNamed})
+		}
+	}
+	return list
+}
+
+// boundsOf decodes them.
+func boundsOf(list []entry) (bounds []txn.Bound) {
+	for i := range list {
+		id := list[i].ID
+		b := txn.Bound{Machine: id.Machine, Worker: id.Worker, Low: id.Seq}
+		if list[i].flag == flagNamed {
+			b = txn.NamedBound(id.Machine, id.Worker, id.Seq)
+		}
+		bounds = append(bounds, b)
+	}
+	return bounds
+}

@@ -313,7 +313,8 @@ func (r *run) rest() {
 	if r.decide() != nil {
 		return
 	}
-	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, nil) })
+	bounds := boundEntries(r.m.Bounds())
+	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, bounds) })
 	err := r.wait(r.ctx, func() bool {
 		return sabotage.AllDecided.Skipped() || len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen()
 	})

@@ -425,11 +425,13 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 	if t == nil {
 		t = &trace{id: e.ID, regions: e.Regions}
 	}
+	isKnown := t.knows(e.Region) || !m.awaits(e.Regions)
 	p := t.part(e.Region)
 	if p.writes != nil {
 		writes = nil
 	}
-	if len(writes) == 0 && p.seen|e.Seen == p.seen {
+	// That a region has seen nothing of a transaction that waits is news, too.
+	if isKnown && len(writes) == 0 && p.seen|e.Seen == p.seen {
 		return nil
 	}
 	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}

@@ -25,8 +25,9 @@ import (
 //     and Settling then says, by one store, that they count and the logs do not.
 //   - That a region has seen nothing of one, or has truncated it (Park): later the
 //     logs could not tell, since low bounds go on.
-//   - The ledgers of all logs. The memory that is away may have a COMMIT-BACKUP record
-//     of a transaction that has long been truncated here.
+//   - The ledgers of all logs, and what other machines know from theirs (Bound). The
+//     memory that is away may have a COMMIT-BACKUP record of a transaction that has long
+//     been truncated here.
 
 // Awaits says whether one of the regions is unavailable in the present configuration.
 func (m *Machine) awaits(regions []region.ID) bool {
@@ -68,29 +69,52 @@ func (t *trace) knows(id region.ID) bool {
 	return t != nil && slices.ContainsFunc(t.parts, func(p *tracePart) bool { return p.region == id })
 }
 
-// park writes all that is known of transactions that have to wait into memory of
-// their own, and returns that.
-func (r *recoveryState) park(in cluster.ID) (parked []*nvram.Memory, err error) {
-	var log *ring.Sender
+// park writes all that is known of transactions that have to wait, and what others know
+// to be truncated, into memory of its own, and returns that.
+func (r *recoveryState) park(in cluster.ID) ([]*nvram.Memory, error) {
+	l := parking{m: r.m, in: in}
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
 		t := r.traces[id]
 		if !r.m.awaits(t.regions) {
 			continue
 		}
-		for _, b := range t.notes() {
-			if log == nil || ring.Space(len(b)) > log.Available() {
-				var memory *nvram.Memory
-				if memory, log, err = r.m.parkingLog(in, len(parked)); err != nil {
-					return nil, fmt.Errorf("txn: park %v: %w", id, err)
-				}
-				parked = append(parked, memory)
-			}
-			if _, _, err = log.Append(rdma.Unsignalled, b); err != nil {
-				return nil, fmt.Errorf("txn: park %v: %w", id, err)
-			}
+		if err := l.append(t.notes()); err != nil {
+			return nil, fmt.Errorf("txn: park %v: %w", id, err)
 		}
 	}
-	return parked, nil
+	if !r.m.awaitsAny() {
+		return l.memory, nil
+	}
+	for _, b := range r.m.recalled.bounds.sorted() {
+		if err := l.append(b.records(in)); err != nil {
+			return nil, fmt.Errorf("txn: keep what machine %d has truncated: %w", b.Machine, err)
+		}
+	}
+	return l.memory, nil
+}
+
+// A parking is memory that is being filled with records.
+type parking struct {
+	m      *Machine
+	in     cluster.ID
+	memory []*nvram.Memory
+	log    *ring.Sender // the last of memory
+}
+
+func (l *parking) append(records [][]byte) error {
+	for _, b := range records {
+		if l.log == nil || ring.Space(len(b)) > l.log.Available() {
+			memory, log, err := l.m.parkingLog(l.in, len(l.memory))
+			if err != nil {
+				return err
+			}
+			l.memory, l.log = append(l.memory, memory), log
+		}
+		if _, _, err := l.log.Append(rdma.Unsignalled, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // notes returns records that say all that is known of t.

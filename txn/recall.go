@@ -24,6 +24,8 @@ type recalled struct {
 	// ledgers are theirs, by who wrote to them: of several lives, if recoveries
 	// were interrupted; and those of logs that have been replaced.
 	ledgers map[coordinatorID][]*ledger
+	// bounds are what other machines have truncated, while a region is unavailable.
+	bounds bounds
 	// before is the first configuration of this life.
 	before uint32
 }
@@ -51,6 +53,7 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, settled cluster.ID) error
 	defer m.recovery.mu.Unlock()
 	m.recalled.logs, m.recalled.ledgers = formatted, ledgers
 	m.recalled.parked, m.recalled.parkedIn, m.recalled.settled = parked, settled, uint32(settled)
+	m.recalled.bounds = boundsIn(parked)
 	return nil
 }
 
@@ -177,8 +180,11 @@ func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 func (l *recalled) has(id ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
 
 // truncated says whether a transaction has been truncated in an earlier life, of this
-// machine or of the coordinator.
+// machine or of the coordinator, or at another machine.
 func (l *recalled) truncated(id ID) bool {
+	if l.bounds.truncated(id) {
+		return true
+	}
 	if sabotage.Ledger.Skipped() {
 		return false
 	}
@@ -209,6 +215,6 @@ func (l *recalled) settle(m *Machine, in cluster.ID, parked []*nvram.Memory) {
 	}
 	l.logs, l.parked, l.parkedIn, l.settled = nil, parked, in, uint32(in)
 	if !m.awaitsAny() {
-		l.ledgers = nil
+		l.ledgers, l.bounds = nil, nil
 	}
 }

@@ -20,6 +20,10 @@ const lifeShift = 44
 // sameLife says whether two numbers are of the same life of a machine.
 func sameLife(a, b uint64) bool { return a>>lifeShift == b>>lifeShift }
 
+// firstOfLife returns the low bound of the life that a number is of when nothing has been
+// truncated yet.
+func firstOfLife(seq uint64) uint64 { return seq>>lifeShift<<lifeShift + 1 }
+
 // newWindow begins a life that begins in configuration config.
 func newWindow(config uint32) window {
 	first := uint64(config)<<lifeShift + 1

@@ -125,6 +125,8 @@ const (
 	HeldRecords
 	// Ledger: that a transaction was truncated is forgotten with its records.
 	Ledger
+	// Bounds: machines do not tell each other what they have truncated while a region is unavailable.
+	Bounds
 
 	// Recovery of transactions:
 
@@ -290,6 +292,7 @@ var names = [steps]string{
 	LateRecords:       "late records",
 	HeldRecords:       "held records",
 	Ledger:            "ledger",
+	Bounds:            "bounds",
 	DrainFirst:        "drain first",
 	Drain:             "drain",
 	NeedRecovery:      "need recovery",
@@ -392,6 +395,7 @@ var texts = [steps]string{
 	LateRecords:       "records of an older configuration have effects after the drain",
 	HeldRecords:       "records that recovery needs are freed as their coordinator says",
 	Ledger:            "that a transaction was truncated is forgotten with its records",
+	Bounds:            "machines do not tell each other what they have truncated while a region is unavailable",
 	DrainFirst:        "commits begin again before the logs are drained",
 	Drain:             "what lies in the logs at NEW-CONFIG-COMMIT is rejected",
 	NeedRecovery:      "a primary does not wait for the backups' NEED-RECOVERY",

@@ -19,6 +19,8 @@ func TestPinnedSeeds(t *testing.T) {
 		{what: "what was parked of a transaction older than the replica was left out", seed: 10, core: true},
 		{what: "machines that died before they had applied a configuration did not meet", seed: 300073},
 		{what: "a record that came too late counted after a restart", seed: 400075},
+		{what: "half of what was reported committed was aborted, where a new replica did not know that it was truncated", seed: 601384, core: true},
+		{what: "the same, seven machines", seed: 601790, core: true},
 		{what: "a slot lent for a parked transaction was given back twice", seed: 9, without: []Fault{StoreCut, StoreFailures}},
 	} {
 		t.Run(p.what, func(t *testing.T) {

@@ -61,6 +61,7 @@ var catches = []catch{
 	{step: sabotage.LateRecords, pkg: "txn", test: "TestPaper5_3_RecordsAfterTheDrainHaveNoEffect"},
 	{step: sabotage.HeldRecords, pkg: "txn", test: "TestHeldRecordsStay"},
 	{step: sabotage.Ledger, options: "lost memory", with: loseMemory},
+	{step: sabotage.Bounds, pkg: "txn", test: "TestBounds"},
 	{step: sabotage.DrainFirst, pkg: "recovery", test: "TestPaper5_3_CommitsBeginAfterTheDrain"},
 	{step: sabotage.Drain, options: "members", with: asMembers},
 	{step: sabotage.NeedRecovery, pkg: "recovery", test: "TestPaper5_3_LockRecoveryFetchesMissingRecords"},

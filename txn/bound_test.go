@@ -1,0 +1,154 @@
+package txn
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	rdmalocal "github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
+)
+
+// awaiting returns a machine that knows a region which is unavailable, or not, and parks
+// in memory that the test keeps.
+func awaiting(t *testing.T, unavailable bool) (m *Machine, parked *[]*nvram.Memory) {
+	t.Helper()
+	parked = new([]*nvram.Memory)
+	m = &Machine{}
+	nic, err := rdmalocal.NewNetwork(rdmalocal.Options{}).Join(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.cfg.ID, m.cfg.Clock, m.cfg.NIC = 3, clock.System{}, nic
+	m.cfg.Park = func(cluster.ID, int) (*nvram.Memory, error) {
+		memory := nvram.NewMemory(64 << 10)
+		*parked = append(*parked, memory)
+		return memory, nil
+	}
+	m.recovery.init(m)
+	rt := &route{Placement: cluster.Placement{Region: 2}}
+	if unavailable {
+		rt.Away = []cluster.Memory{{Machine: 1, Token: 7}}
+	}
+	m.routes.Store(&routes{2: rt})
+	return m, parked
+}
+
+// idOf is a transaction of a life that began in a configuration.
+func idOf(machine rdma.MachineID, life, n uint64) ID {
+	return ID{Config: uint32(life), Machine: machine, Worker: 1, Seq: life<<lifeShift + n}
+}
+
+// What another machine has truncated is known here, also after a restart, as long as a
+// region is unavailable: below the low bound of each life, and what is named above it.
+func TestBoundsOfOthersCount(t *testing.T) {
+	m, parked := awaiting(t, true)
+	var named []uint64
+	for n := range uint64(100) {
+		named = append(named, idOf(1, 5, 2*n+30).Seq)
+	}
+	for _, b := range []Bound{
+		{Machine: 1, Worker: 1, Low: idOf(1, 5, 20).Seq, Named: named},
+		{Machine: 1, Worker: 1, Low: idOf(1, 5, 10).Seq}, // of one that has heard less
+		{Machine: 1, Worker: 1, Low: idOf(1, 9, 4).Seq},  // a later life
+		NamedBound(2, 1, idOf(2, 5, 8).Seq),
+	} {
+		if err := m.LearnBound(0, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, _ := awaiting(t, true)
+	memory, err := m.recovery.park(7)
+	if err != nil || len(memory) == 0 || len(memory) != len(*parked) {
+		t.Fatalf("%d parked, %d made: %v", len(memory), len(*parked), err)
+	}
+	if err := again.Recall(nil, memory, 7); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		id   ID
+		want bool
+	}{
+		{idOf(1, 5, 19), true}, {idOf(1, 5, 20), false}, {idOf(1, 5, 30), true}, {idOf(1, 5, 31), false}, {idOf(1, 5, 228), true}, {idOf(1, 5, 230), false},
+		{idOf(1, 9, 3), true}, {idOf(1, 9, 4), false}, {idOf(1, 4, 3), false}, {idOf(2, 5, 8), true}, {idOf(2, 5, 7), false}, {idOf(0, 5, 8), false},
+	} {
+		if now, later := m.recalled.truncated(c.id), again.recalled.truncated(c.id); now != c.want || later != c.want {
+			t.Errorf("%v is truncated: %v, after a restart %v, want %v", c.id, now, later, c.want)
+		}
+	}
+	if got := again.recalled.bounds.sorted(); !slices.EqualFunc(got, m.recalled.bounds.sorted(), func(a, b Bound) bool {
+		return a.key() == b.key() && a.Low == b.Low && slices.Equal(a.Named, b.Named)
+	}) {
+		t.Errorf("after a restart %+v", got)
+	}
+	again.recalled.settle(again, 8, nil)
+	if len(again.recalled.bounds) == 0 {
+		t.Error("bounds are forgotten though a region is unavailable")
+	}
+	again.routes.Store(&routes{2: &route{Placement: cluster.Placement{Region: 2}}})
+	if again.recalled.settle(again, 9, nil); len(again.recalled.bounds) != 0 {
+		t.Error("bounds are kept though no region is unavailable")
+	}
+}
+
+// A machine tells what its ledgers say, of this life and of earlier ones, and its own
+// workers, as long as a region is unavailable.
+func TestBounds(t *testing.T) {
+	for _, unavailable := range []bool{true, false} {
+		m, _ := awaiting(t, unavailable)
+		w := &worker{m: m, id: 1, window: newWindow(9)}
+		first := w.window.begin()
+		for range 3 {
+			w.window.begin()
+		}
+		w.window.finish(first)
+		w.window.finish(first + 2)
+		m.workers = []*worker{w}
+		log := nvram.NewMemory(64 << 10)
+		l := newLedger(log, coordinatorID{2, 1})
+		l.raise(idOf(2, 6, 40).Seq)
+		l.name(idOf(2, 6, 41).Seq)
+		l.name(idOf(2, 6, 50).Seq)
+		l.raise(idOf(2, 6, 43).Seq) // the first name is below it
+		m.recalled.keep(coordinatorID{2, 1}, l)
+		got := m.Bounds()
+		if !unavailable {
+			if len(got) != 0 {
+				t.Errorf("%+v, and no region is unavailable", got)
+			}
+			continue
+		}
+		want := []Bound{
+			{Machine: 2, Worker: 1, Low: idOf(2, 6, 43).Seq, Named: []uint64{idOf(2, 6, 50).Seq}},
+			{Machine: 3, Worker: 1, Low: first + 1, Named: []uint64{first + 2}},
+		}
+		if !slices.EqualFunc(got, want, func(a, b Bound) bool { return a.key() == b.key() && a.Low == b.Low && slices.Equal(a.Named, b.Named) }) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+// That a region has seen nothing of a transaction that waits is noted by who learns of it:
+// otherwise low bounds would say later that it was truncated.
+func TestNothingSeenIsLearned(t *testing.T) {
+	for _, unavailable := range []bool{true, false} {
+		m, _ := awaiting(t, unavailable)
+		m.recovery.going.Store(true)
+		memory := nvram.NewMemory(64 << 10)
+		self, err := newSelfLog(memory, coordinatorID{3, 0}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.workers = []*worker{{m: m, self: self, selfMemory: memory}}
+		e := Evidence{ID: idOf(1, 5, 8), Regions: []region.ID{2, 3}, Region: 3}
+		if err := m.Learn(0, e, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, known := m.Evidence(e.ID, 3); known != unavailable || got.Seen != 0 {
+			t.Errorf("region unavailable: %v; known %v, seen %05b", unavailable, known, got.Seen)
+		}
+	}
+}
