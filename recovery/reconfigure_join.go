@@ -269,17 +269,17 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	}).Member.Machine
 }
 
-// considerRestart ends this life if machines of c that do not answer as members
-// have been restarted, and a majority is there with them, but not without them:
+// considerRestart ends this life if machines of c have been restarted, or let in by a CM
+// that died before it told them, and a majority is there with them, but not without them:
 // only in a meeting can the instance go on.
-func (m *Membership) considerRestart(c *cluster.Configuration, missing []rdma.MachineID) {
+func (m *Membership) considerRestart(c *cluster.Configuration) {
 	lives := m.greet(c)
 	running, meeting := 1, 0
 	for i, l := range lives {
 		switch {
 		case l.Applied > 0 && l.Member.Incarnation == c.Incarnation[i]:
 			running++
-		case l.Meets && slices.Contains(missing, c.Machines[i]):
+		case l.Meets:
 			meeting++
 		}
 	}

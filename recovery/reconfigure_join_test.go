@@ -280,6 +280,41 @@ func TestMeetingIsInterrupted(t *testing.T) {
 	}
 }
 
+// A CM dies when it has stored a configuration that lets a machine in, and another member
+// dies with it: who is left has no majority, but with the one that was let in, though it
+// was not told, and the CM, which comes back, there is one. They meet.
+func TestMeetingWithWhoWasLetIn(t *testing.T) {
+	simulate(t, sim.Options{Seed: 31}, 4, 2, func(g *group) {
+		c := g.settled(4)
+		cm := c.CM
+		others := slices.DeleteFunc(slices.Clone(c.Machines), func(m rdma.MachineID) bool { return m == cm })
+		joiner, victim, left := others[0], others[1], others[2]
+		g.world.Machine(joiner).Kill()
+		g.settled(3)
+		let := cluster.ID(0) // the configuration that lets it in
+		g.store.fail = func(_ rdma.MachineID, old uint64, next *cluster.Configuration) error {
+			if _, in := next.Member(joiner); !in || let != 0 {
+				return nil
+			}
+			let = next.ID
+			if err := g.store.MemoryStore.CompareAndSwap(old, next); err != nil {
+				t.Error(err)
+			}
+			g.world.Machine(cm).Kill()
+			g.world.Machine(victim).Kill()
+			g.world.Outside().Go(func() { g.boot(cm, nil) })
+			return cluster.ErrUnreachable
+		}
+		g.boot(joiner, nil)
+		g.until("the machine that is left restarts", func() bool { return let != 0 && g.nodes[left].host.restarted })
+		g.world.Machine(left).Kill()
+		g.boot(left, nil)
+		if c := g.settled(3); let == 0 || c.ID <= let {
+			t.Errorf("configuration %d, after %d", c.ID, let)
+		}
+	})
+}
+
 // dieStored has the next machine die that stores a configuration, for good or not.
 func (g *group) dieStored(comesBack bool) {
 	once := true

@@ -343,7 +343,7 @@ func (m *Membership) reconfigure() error {
 	}
 	if 2*len(answered) <= len(base.Machines) && !sabotage.Majority.Skipped() {
 		m.waiting(missing)
-		m.considerRestart(base, missing)
+		m.considerRestart(base)
 		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answered), len(base.Machines))
 	}
 	m.waiting(nil)
