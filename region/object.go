@@ -24,12 +24,13 @@ func (r *Region) Incarnation(off uint32) uint64 {
 // ReadObject copies the payload of p's object into dst[:p.Capacity()], as one
 // writer left it, and returns the header it had. It does not allocate. dst must
 // be long enough; what it holds after an error is undefined. ErrLocked says that a
-// transaction held the object all the while, ErrFreed that the object is gone,
-// ErrBadPtr that p cannot point to an object of this region: any p is safe.
+// transaction held the object all the while, ErrFreed that the object is gone, or its
+// whole block, which may be of another class by now, ErrBadPtr that p cannot point to an
+// object of this region: any p is safe.
 func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 	off, ok := r.at(p)
 	if !ok {
-		return 0, ErrBadPtr
+		return 0, r.absent(p)
 	}
 	dst = dst[:p.Capacity()]
 	object := r.m.Pointer(off, uint64(p.Class().Size()))

@@ -188,6 +188,15 @@ func (r *Region) at(p Ptr) (uint64, bool) {
 	return off, r.blockAt(off).holds(p.Class())
 }
 
+// absent says why no object can be where p points. Who has kept a pointer finds its block
+// in other hands, once everything in it is freed.
+func (r *Region) absent(p Ptr) error {
+	if r.within(p.Addr, uint64(p.Class().Size())) {
+		return ErrFreed
+	}
+	return ErrBadPtr
+}
+
 // within reports whether n bytes at a, where a line begins, are of the region and behind
 // its header.
 func (r *Region) within(a Addr, n uint64) bool {

@@ -27,7 +27,7 @@ type View struct {
 func (r *Region) Look(p Ptr) (View, error) {
 	off, ok := r.at(p)
 	if !ok {
-		return View{}, ErrBadPtr
+		return View{}, r.absent(p)
 	}
 	v := View{object: r.m.Pointer(off, uint64(p.Class().Size())), class: p.Class()}
 	switch {

@@ -260,7 +260,7 @@ func TestLookRefuses(t *testing.T) {
 	look(p, ErrLocked)
 	r.Write(p, []byte("x"), 1, true, 0)
 	look(MakePtr(p.Addr, p.Class(), 1), ErrFreed)
-	look(MakePtr(p.Addr, p.Class()+1, 0), ErrBadPtr)
+	look(MakePtr(p.Addr, p.Class()+1, 0), ErrFreed)
 	look(MakePtr(MakeAddr(8, p.Addr.Offset()), p.Class(), 0), ErrBadPtr)
 	look(MakePtr(p.Addr+8, p.Class(), 0), ErrBadPtr)
 
@@ -294,7 +294,7 @@ func TestFetchRefuses(t *testing.T) {
 	} {
 		_, err := r.Look(p)
 		_, there := r.at(p)
-		if there == errors.Is(err, ErrBadPtr) {
+		if is := r.within(p.Addr, uint64(p.Class().Size())); is == errors.Is(err, ErrBadPtr) || !there && err == nil {
 			t.Errorf("%v: there %v, Look: %v", p, there, err)
 		}
 		r.Fetch(p)
