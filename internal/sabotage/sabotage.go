@@ -202,6 +202,8 @@ const (
 	LeaseMajority
 	// Expiry: a lease that runs out is no suspicion.
 	Expiry
+	// Beats: a machine renews its lease though its workers stand still.
+	Beats
 	// Repeat: a call is sent once.
 	Repeat
 	// OtherLife: a call for an earlier life is answered.
@@ -326,6 +328,7 @@ var names = [steps]string{
 	LeaseBegin:        "lease begin",
 	LeaseMajority:     "lease majority",
 	Expiry:            "expiry",
+	Beats:             "beats",
 	Repeat:            "repeat",
 	OtherLife:         "other life",
 	Seal:              "seal",
@@ -429,6 +432,7 @@ var texts = [steps]string{
 	LeaseBegin:        "a lease counts from when it is granted, not from when it was asked for",
 	LeaseMajority:     "a CM relies on its lease without a majority",
 	Expiry:            "a lease that runs out is no suspicion",
+	Beats:             "a machine renews its lease though its workers stand still",
 	Repeat:            "a call is sent once",
 	OtherLife:         "a call for an earlier life is answered",
 	Seal:              "a record counts before its seal is there",

@@ -20,7 +20,7 @@ func (p *Process) linger(t turn) {
 	p.world.after(p.world.upTo(p.slow.extra), func() {
 		switch {
 		case p.dead:
-		case p.paused:
+		case p.Paused():
 			p.held = append(p.held, t)
 		default:
 			p.take(t)

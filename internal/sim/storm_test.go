@@ -120,3 +120,27 @@ func TestSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A slow machine that hangs does not begin what was waiting for its processors.
+func TestHangWhileSlow(t *testing.T) {
+	run(t, Options{Seed: 1}, func(w *World) {
+		m := w.Machine(1)
+		p := m.Boot()
+		m.Slow(time.Second, 5*time.Millisecond)
+		ran := 0
+		for range 100 {
+			p.Go(func() { ran++ })
+		}
+		w.Outside().Sleep(time.Millisecond)
+		m.Hang(20 * time.Millisecond)
+		before := ran
+		w.Outside().Sleep(10 * time.Millisecond)
+		if ran != before || before == 100 {
+			t.Errorf("%d turns before it hung, %d while it did", before, ran-before)
+		}
+		w.Outside().Sleep(20 * time.Millisecond)
+		if ran != 100 {
+			t.Errorf("%d turns of 100", ran)
+		}
+	})
+}

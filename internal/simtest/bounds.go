@@ -11,8 +11,8 @@ import (
 // What machines that nothing hinders may take, while they are a majority and have
 // all regions, since the last fault has come or gone.
 const (
-	// suspectMax bounds the time until a machine that is dead, or stands still, is
-	// suspected or left out.
+	// suspectMax bounds the time until a machine that is dead, or stands still, be its
+	// leases kept aside or not, is suspected or left out.
 	suspectMax = 2*leaseTime + 2*time.Millisecond
 	// activeMax bounds the time until a configuration has all of its regions active
 	// and every machine commits again, and how long a transaction takes.

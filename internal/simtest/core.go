@@ -22,7 +22,7 @@ const (
 )
 
 // lasting are the faults that can stay for good at a machine outside of the core.
-var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut}
+var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedge}
 
 // awaitCore has faults come that last, waits for the progress of the core, and mends
 // everything.
@@ -156,6 +156,9 @@ func (t *turmoil) forGood(f lastingFault) (undo func()) {
 	switch f.kind {
 	case Pause:
 		t.machine(i).Pause(forever)
+		mend = t.machine(i).Resume
+	case Wedge:
+		t.machine(i).Hang(forever)
 		mend = t.machine(i).Resume
 	case Slow:
 		t.machine(i).Slow(forever, t.upTo(slowMax))

@@ -39,6 +39,7 @@ const (
 	Storm                          // datagrams arrive twice, and later than a lease lasts
 	StoreCut                       // a machine does not reach the store of configurations
 	StoreFailures                  // the store fails now and then, before or after it has done what was asked
+	Wedge                          // a machine does nothing for a while, but keeps its leases
 	faults
 )
 
@@ -47,7 +48,7 @@ const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
 	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery",
-	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store"}
+	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge"}
 
 func (f Fault) String() string { return faultNames[f] }
 

@@ -34,6 +34,7 @@ type members struct {
 	up     []*farm.Member // by machine; nil while it does not serve
 	err    error          // why a machine could not begin a life
 	early  bool           // faults came before all machines served
+	aside  bool           // leases are kept aside, so that they are while a machine hangs
 	// keptOut is when machines were last told that they are not let in because of their
 	// links.
 	keptOut []time.Duration
@@ -46,7 +47,7 @@ type members struct {
 
 // NewMembers returns machines that are down.
 func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
-	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), up: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines)}
+	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), aside: w.HasProcessors(), up: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines)}
 }
 
 // Takes implements Cluster.
@@ -165,8 +166,8 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			if c.wrapExpired != nil {
 				expired = c.wrapExpired(expired)
 			}
-			if c.world.HasProcessors() {
-				return newAsideKeeper(e, sim.Aside{Process: p}, expired), nil
+			if c.aside {
+				return newAsideKeeper(e, p, expired), nil
 			}
 			return lease.NewCalls(e, farm.KindLease, lease.Config{Length: leaseTime, Clock: p, Expired: expired}), nil
 		},
@@ -200,15 +201,18 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	return m, nic, err
 }
 
-// asideKeeper keeps leases on a processor of its own, with datagrams of its own.
+// asideKeeper keeps leases on a processor of its own, with datagrams of its own. What has
+// run out it tells a routine of the process, as the thread of C does.
 type asideKeeper struct {
 	lease.Keeper
 	endpoint *call.Endpoint
 }
 
-func newAsideKeeper(e *call.Endpoint, a sim.Aside, expired func(rdma.MachineID)) asideKeeper {
+func newAsideKeeper(e *call.Endpoint, p *sim.Process, expired func(rdma.MachineID)) asideKeeper {
+	a := sim.Aside{Process: p}
+	tell := func(x rdma.MachineID) { p.Go(func() { expired(x) }) }
 	own := call.New(a.NIC(), a, e.Self().Incarnation)
-	return asideKeeper{lease.NewCalls(own, farm.KindLease, lease.Config{Length: leaseTime, Clock: a, Expired: expired}), own}
+	return asideKeeper{lease.NewCalls(own, farm.KindLease, lease.Config{Length: leaseTime, Clock: a, Expired: tell}), own}
 }
 
 func (k asideKeeper) Close() error {

@@ -162,7 +162,16 @@ func (o Options) Overlapping() Options {
 	if rng.IntN(2) == 0 {
 		o.Trouble = rng.IntN(30)
 	}
+	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e)) // what seeds drew before there were wedges stays
+	if later.IntN(2) == 0 {
+		o.Overlap.Kinds = append(o.Overlap.Kinds, Wedge)
+	}
 	return o
+}
+
+// wedges says whether machines may do nothing but keep their leases.
+func (o Options) wedges() bool {
+	return o.Overlap != nil && slices.Contains(o.Overlap.Kinds, Wedge)
 }
 
 // driftMax is by how much clocks may be off, in millionths: as much as leases allow

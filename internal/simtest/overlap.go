@@ -34,7 +34,7 @@ type Overlap struct {
 	Early bool
 }
 
-// overlapping are the kinds of faults that an Overlap can have.
+// overlapping are the kinds of faults that an Overlap can have, besides Wedge.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -138,7 +138,7 @@ func (t *turmoil) inject(f Fault) {
 	switch f {
 	case Spike:
 		t.injector.inject(f)
-	case Pause, Slow, StoreCut:
+	case Pause, Slow, StoreCut, Wedge:
 		t.hinder(f, t.target())
 	case PowerCut:
 		t.die(f, t.all())
@@ -348,6 +348,11 @@ func (t *turmoil) hinder(f Fault, i int) {
 		t.machine(i).Slow(d, t.upTo(slowMax))
 	case StoreCut:
 		t.members.store.away[i]++
+	case Wedge:
+		if t.rng.IntN(longWedges) == 0 {
+			d *= longWedge
+		}
+		t.machine(i).Hang(d)
 	}
 	t.outside.Sleep(d)
 	if f == StoreCut {
@@ -356,6 +361,13 @@ func (t *turmoil) hinder(f Fault, i int) {
 	t.hinders[i]--
 	t.changed()
 }
+
+// One wedge of longWedges lasts longWedge times as long as other faults: long enough for
+// all that has to happen to a machine that does nothing.
+const (
+	longWedges = 4
+	longWedge  = 5
+)
 
 // slowMax is how long a turn may wait for a slow machine's processor: a lease lasts
 // for a few of them.

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -134,8 +136,44 @@ func TestRegister(t *testing.T) {
 // the transaction.
 func TestEvictedWhileItBegins(t *testing.T) {
 	o := sparing(4176)
-	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == LinkCut || f == Flap || f == StoreCut })
+	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == LinkCut || f == Flap || f == StoreCut || f == Wedge })
 	if r := Run(o); r.Err != nil {
 		t.Errorf("%v\n%v", r.Err, o)
+	}
+}
+
+// wedge has machines do nothing but keep their leases, while a majority is spared.
+func wedge(o *Options) {
+	o.New = NewMembers
+	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss, o.Clients = 5, 3, 5, 0, 1
+	o.Duration = 200 * time.Millisecond
+	o.Overlap = &Overlap{Kinds: []Fault{Wedge}, Open: 1, Max: 6, Hold: 45 * time.Millisecond, Spare: true}
+}
+
+// A machine that hangs for longer than leases last finds itself evicted when it goes on,
+// though its leases were kept aside; and for good it stops nobody.
+func TestWedges(t *testing.T) {
+	wedges, forGood, evicted := 0, 0, 0
+	for seed := uint64(1); seed <= 4; seed++ {
+		o := Draw(seed)
+		wedge(&o)
+		o.Overlap.Core = true
+		o.World.Trace = func(_ time.Duration, what string) {
+			if strings.HasPrefix(what, Wedge.String()+" at ") {
+				forGood++
+			}
+			if strings.Contains(what, recovery.ErrEvicted.Error()) {
+				evicted++
+			}
+		}
+		r := Run(o)
+		if wedges += r.Faults[Wedge]; r.Err != nil {
+			t.Errorf("seed %d: %v", seed, r.Err)
+		}
+		runtime.GC() // unmaps the run's memory
+	}
+	t.Logf("%d wedges, %d for good, %d machines evicted", wedges, forGood, evicted)
+	if wedges < 16 || forGood < 4 || evicted < 8 || evicted > wedges {
+		t.Errorf("%d wedges, %d for good, %d machines evicted", wedges, forGood, evicted)
 	}
 }

@@ -200,6 +200,7 @@ func injectionOf(j *injector) (f injection) {
 		Recovering: func(i int, s recovery.Step) { f.onRecovering(i, s) },
 	})
 	if m, ok := j.cluster.(*members); ok {
+		m.aside = m.aside || o.wedges()
 		j.health = newHealth(j.run, m)
 		if o.Overlap != nil {
 			return newTurmoil(j)

@@ -95,6 +95,7 @@ var catches = []catch{
 	{step: sabotage.LeaseBegin, pkg: "cluster/lease", test: "TestPaper5_1_ThreeWayHandshake"},
 	{step: sabotage.LeaseMajority, pkg: "cluster/lease", test: "TestMinorityLosesItsLeases"},
 	{step: sabotage.Expiry, pkg: "cluster/lease", test: "TestExpiry"},
+	{step: sabotage.Beats, options: "wedges", with: wedge},
 	{step: sabotage.Repeat, pkg: "rdma/call", test: "TestCallsOverALossyNetwork"},
 	{step: sabotage.OtherLife, pkg: "rdma/call", test: "TestOtherLife"},
 	{step: sabotage.Seal, pkg: "rdma/ring", test: "TestHalfWritten"},
