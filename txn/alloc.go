@@ -234,6 +234,7 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 			w.ops.drop(tag)
 			wait.add(-1)
 			failed = errors.Join(failed, err)
+			w.lose(b, err)
 		}
 	}
 	w.unlock()
