@@ -96,11 +96,11 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	return nil
 }
 
-// isSuspected says whether a machine that is well suspects another one, or is changing
-// the configuration.
+// isSuspected says whether a machine that is well, or the CM, which may not reach the
+// store, suspects another one, or is changing the configuration.
 func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	return slices.ContainsFunc(b.copies.now.Machines, func(x rdma.MachineID) bool {
-		if !b.isWell(x) {
+		if b.members.up[x] == nil || !b.isWell(x) && x != b.copies.now.CM {
 			return false
 		}
 		s := b.members.up[x].Membership().Status()
