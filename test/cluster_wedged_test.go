@@ -103,8 +103,9 @@ func stopAllButLeases(t *testing.T, pid int) (release func()) {
 	stopped, end, released := make(chan error), make(chan bool), make(chan bool)
 	go func() {
 		defer close(released)
-		runtime.LockOSThread() // a tracer is a thread
-		defer runtime.UnlockOSThread()
+		// A tracer is a thread. It ends with this goroutine, and who it still traces is
+		// free then: a process that is traced does not end, not even killed.
+		runtime.LockOSThread()
 		tids := make(map[int]bool)
 		stopped <- attachAll(pid, tids)
 		<-end

@@ -121,10 +121,14 @@ func (c *commands) do(verb string, n uint64) (string, error) {
 			}
 		}
 		return fmt.Sprint(c.memory.Load(0)), nil
-	case "begin": // an operation, and not end it
+	case "begin", "begin-undescribed": // an operation on machine n, and not end it
 		q := c.queues[0].(*Queue)
 		q.count++
-		q.active.Store(q.count)
+		active := activity(q.count, rdma.MachineID(n), key)
+		if verb == "begin-undescribed" {
+			active = uint64(q.count)
+		}
+		q.active.Store(active)
 		return "", nil
 	case "cpu":
 		var u syscall.Rusage

@@ -27,8 +27,8 @@
 // to its own active word, which is odd meanwhile, a queue checks three words of
 // the peer (alive; open of the sibling; the slot's generation) and copies. Whoever
 // takes something away first changes one of those words, and then waits until it
-// has seen the active word of each queue of each living machine even or changed.
-// All these accesses are sequentially consistent, so that either the operation
+// has seen the active word of each queue of each living machine even or changed, or
+// describing an operation on another machine or under another key. All these accesses are sequentially consistent, so that either the operation
 // sees the change or its end is waited for.
 //
 // Whatever looks at the files of others is guarded: if somebody cuts one short, or
@@ -55,8 +55,9 @@
 // ErrBroken until its next life. The folder goes with the last machine that leaves; what
 // machines leave that are all killed, Sweep removes. A stopped process (SIGSTOP) is alive: its memory is served, it
 // just does not answer. If it was stopped in the middle of an operation, which
-// takes nanoseconds (waking a sleeper is no part of one), then Deregister and Close of others wait for it to go on, and
-// Join fails with ErrStuck after a while.
+// takes nanoseconds (waking a sleeper is no part of one), then Deregister of that key
+// and Close of that machine wait for it to go on, and Join fails with ErrStuck after a
+// while.
 //
 // # Doorbells
 //

@@ -120,7 +120,7 @@ func (nic *NIC) fence(patience time.Duration) error {
 		return nil
 	}
 	former.died()
-	return nic.settle(patience)
+	return nic.settle(patience, onMachine(nic.machine))
 }
 
 func (nic *NIC) file(kind string) string { return nic.folder.file(nic.machine, kind) }
@@ -216,7 +216,7 @@ func (nic *NIC) Deregister(k rdma.Key) {
 	}
 	nic.mu.Unlock()
 	if found {
-		_ = nic.settle(0)
+		_ = nic.settle(0, onMemory(nic.machine, k))
 	}
 }
 
@@ -279,7 +279,7 @@ func (nic *NIC) Cut(to rdma.MachineID) {
 	nic.mu.cut[to] = true
 	nic.breakLocked(func(c *conn) bool { return c.peer.state.machine == to })
 	nic.mu.Unlock()
-	_ = nic.settle(0)
+	_ = nic.settle(0, ofNobodyElse)
 }
 
 // Mend puts the cable back.
@@ -337,9 +337,9 @@ func (nic *NIC) Close() error {
 		nic.closeQueueLocked(q)
 	}
 	nic.mu.Unlock()
-	_ = nic.settle(0) // of one that is not alive nobody expects operations
+	_ = nic.settle(0, onMachine(nic.machine)) // of one that is not alive nobody expects operations
 	nic.state.alive.Store(hasLeft)
-	_ = nic.settle(0)
+	_ = nic.settle(0, onMachine(nic.machine))
 	return nic.leave()
 }
 

@@ -383,37 +383,65 @@ func TestStoppedPeer(t *testing.T) {
 	}
 }
 
-// A process that is stopped in the middle of an operation is waited for: by
-// Deregister until it goes on or dies, by Join for a while.
+// A process that is stopped in the middle of an operation is waited for, if that may be
+// on what is taken away: by Deregister until it goes on or dies, by Join for a while.
 func TestStoppedInAnOperation(t *testing.T) {
 	s := newSelf(t)
-	for _, end := range []string{"killed", "goes on"} {
-		c := start(t, s.path, 2, t.TempDir())
-		c.do("begin")
-		c.signal(syscall.SIGSTOP)
-		if err := s.nic.settle(time.Millisecond); !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), strconv.Itoa(c.cmd.Process.Pid)) {
-			t.Errorf("with patience: %v", err)
-		}
-		returned := make(chan struct{})
-		go func() {
-			s.nic.Deregister(key)
-			close(returned)
-		}()
-		select {
-		case <-returned:
-			t.Error("did not wait")
-		case <-time.After(5 * time.Millisecond):
-		}
-		if end == "killed" {
+	for _, verb := range []string{"begin", "begin-undescribed"} {
+		for _, end := range []string{"killed", "goes on"} {
+			c := start(t, s.path, 2, t.TempDir())
+			c.do(verb, 1)
+			c.signal(syscall.SIGSTOP)
+			if err := s.nic.settle(time.Millisecond, onMemory(1, key)); !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), strconv.Itoa(c.cmd.Process.Pid)) {
+				t.Errorf("with patience: %v", err)
+			}
+			returned := make(chan struct{})
+			go func() {
+				s.nic.Deregister(key)
+				close(returned)
+			}()
+			select {
+			case <-returned:
+				t.Error("did not wait")
+			case <-time.After(5 * time.Millisecond):
+			}
+			if end == "killed" {
+				c.kill()
+			} else {
+				s.nic.stateOf(2).active(0).Add(1) // as the process would
+			}
+			<-returned
 			c.kill()
-		} else {
-			s.nic.stateOf(2).active(0).Add(1) // as the process would
+			if err := s.nic.Register(key, s.memory); err != nil {
+				t.Fatal(err)
+			}
 		}
-		<-returned
-		c.kill()
-		if err := s.nic.Register(key, s.memory); err != nil {
-			t.Fatal(err)
-		}
+	}
+}
+
+// Nobody waits for a process that is stopped in the middle of an operation on something
+// else, at this machine or another. If others did, a machine that is stopped at any
+// moment of its work could keep them from a configuration without it.
+func TestStoppedInAnotherOperation(t *testing.T) {
+	s := newSelf(t)
+	if err := s.nic.Register(key+1, s.memory); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, s.path, 2, t.TempDir())
+	c.do("begin", 1)
+	c.signal(syscall.SIGSTOP)
+	s.nic.Deregister(key + 1)
+	c.kill()
+	c = start(t, s.path, 2, t.TempDir())
+	c.do("begin", 3)
+	c.signal(syscall.SIGSTOP)
+	s.nic.Deregister(key)
+	s.nic.Cut(3)
+	if err := s.q.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.nic.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -426,7 +454,7 @@ func TestJoinWaitsForOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.do("begin")
+	c.do("begin", 3)
 	c.signal(syscall.SIGSTOP)
 	for range 2 {
 		if _, err := join(s.path, 3, time.Millisecond); !errors.Is(err, ErrStuck) {
@@ -489,7 +517,7 @@ func TestOutOfDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer restore()
-	if err := s.nic.settle(time.Millisecond); !errors.Is(err, syscall.EMFILE) {
+	if err := s.nic.settle(time.Millisecond, allOperations); !errors.Is(err, syscall.EMFILE) {
 		t.Errorf("with patience: %v", err)
 	}
 	if _, err := Join(s.path, 2); !errors.Is(err, syscall.EMFILE) {
@@ -526,8 +554,8 @@ func TestFolderRemoved(t *testing.T) {
 	if err := s.write(2, 0, pattern(64, 2)); err != nil {
 		t.Error(err)
 	}
-	c.do("begin")
-	if err := s.nic.settle(5 * time.Millisecond); !errors.Is(err, ErrStuck) {
+	c.do("begin", 1)
+	if err := s.nic.settle(5*time.Millisecond, allOperations); !errors.Is(err, ErrStuck) {
 		t.Errorf("with patience: %v", err)
 	}
 	c.kill()

@@ -15,7 +15,7 @@ type Queue struct {
 	worker int
 	closed atomic.Bool // set once, under the NIC's mu
 	active *atomic.Uint64
-	count  uint64  // what active holds
+	count  uint32  // the low half of what active holds
 	conns  []*conn // by machine; nil where never connected
 	// asleep is the connection whose other end the last ring found asleep, nil if none;
 	// wake is futexWake.
@@ -27,7 +27,7 @@ var _ rdma.Queue = (*Queue)(nil)
 
 func newQueue(nic *NIC, worker int) *Queue {
 	active := nic.state.active(worker)
-	return &Queue{nic: nic, worker: worker, active: active, count: active.Load(), wake: futexWake}
+	return &Queue{nic: nic, worker: worker, active: active, count: uint32(active.Load()), wake: futexWake}
 }
 
 // Read implements rdma.Queue.
@@ -67,7 +67,7 @@ func (q *Queue) Close() error {
 	}
 	q.nic.mu.Unlock()
 	if wasOpen {
-		return q.nic.settle(0)
+		return q.nic.settle(0, onMachine(q.nic.machine))
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (q *Queue) connect(to rdma.MachineID) error {
 // try is the fast path: nothing in it allocates, locks or calls the system.
 func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []byte) (err error) {
 	q.count++
-	q.active.Store(q.count)
+	q.active.Store(activity(q.count, to, k))
 	defer q.end(&err, debug.SetPanicOnFault(true))
 	if q.closed.Load() {
 		return rdma.ErrClosed
@@ -157,5 +157,5 @@ func (q *Queue) end(err *error, panicOnFault bool) {
 	faulted(recover(), err)
 	debug.SetPanicOnFault(panicOnFault)
 	q.count++
-	q.active.Store(q.count)
+	q.active.Store(uint64(q.count))
 }

@@ -12,10 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle waits until every operation that any machine had under way when it was
-// called has ended. Callers have changed a word before that operations look at.
-// With a patience it gives up after that; 0 is endless.
-func (nic *NIC) settle(patience time.Duration) error {
+// settle waits until the operations have ended that any machine had under way when it
+// was called: all of this machine's, and those of others that concern the caller, who
+// has changed a word before that they look at. With a patience it gives up after that;
+// 0 is endless.
+//
+// A process that is stopped may stand in the middle of any operation. Waiting for
+// those alone that can land in what is taken away has the others go on without it.
+func (nic *NIC) settle(patience time.Duration, concerns func(active uint64) bool) error {
 	expired := func() bool { return false }
 	if patience > 0 {
 		deadline := time.Now().Add(patience)
@@ -31,16 +35,19 @@ func (nic *NIC) settle(patience time.Duration) error {
 	}
 	for _, s := range states {
 		// A machine whose own state faults has come to its end.
-		if err := guard(func() error { return nic.settleMachine(s, expired) }); errors.Is(err, ErrStuck) {
+		if err := guard(func() error { return nic.settleMachine(s, concerns, expired) }); errors.Is(err, ErrStuck) {
 			return err
 		}
 	}
 	return nil
 }
 
-func (nic *NIC) settleMachine(s *state, expired func() bool) error {
+func (nic *NIC) settleMachine(s *state, concerns func(active uint64) bool, expired func() bool) error {
+	if s == nic.state {
+		concerns = allOperations
+	}
 	for worker := range s.workers() {
-		if !nic.settleWorker(s, worker, expired) {
+		if !nic.settleWorker(s, worker, concerns, expired) {
 			return fmt.Errorf("%w: process %d, machine %d, worker %d", ErrStuck, s.process(), s.machine, worker)
 		}
 	}
@@ -96,10 +103,10 @@ func (nic *NIC) stateOfLocked(m rdma.MachineID) (*state, error) {
 
 // settleWorker reports whether the operation of a worker has ended: by itself, or
 // with its process. It is false if the patience has.
-func (nic *NIC) settleWorker(s *state, worker int, expired func() bool) bool {
+func (nic *NIC) settleWorker(s *state, worker int, concerns func(active uint64) bool, expired func() bool) bool {
 	active := s.active(worker)
 	began := active.Load()
-	if began%2 == 0 {
+	if began%2 == 0 || !concerns(began) {
 		return true
 	}
 	for spins := 0; active.Load() == began && (s == nic.state || s.isAlive()); spins++ {

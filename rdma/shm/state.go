@@ -42,7 +42,7 @@ const (
 // Words of a worker.
 const (
 	openAt   = 0             // odd: the worker has a queue; counts openings and closings
-	activeAt = lineBytes     // odd: in an operation; counts beginnings and ends
+	activeAt = lineBytes     // odd: in an operation; see activity
 	rungAt   = 2 * lineBytes // 1: somebody rang; its low half is a futex
 	parkedAt = rungAt + 8    // 1: the doorbell's goroutine sleeps; 32 bits
 )
