@@ -13,6 +13,7 @@ import (
 // A machine that is evicted at any step of opening is told that, so that it can come back
 // as another life, and not what has failed for it.
 func TestEvictedWhileStarting(t *testing.T) {
+	skipOnHeap(t)
 	for _, at := range []startStep{stepCatalog, stepEngine} {
 		t.Run(string(at), func(t *testing.T) {
 			folder := t.TempDir()

@@ -39,7 +39,7 @@ func skipOnHeap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, shared := m.Location(); !shared {
-		t.Skip("race builds keep memory on the heap: what is copied is empty")
+		t.Skip("race builds keep memory on the heap: its files are empty, and nobody shares it")
 	}
 }
 
