@@ -271,6 +271,7 @@ func (m *Member) openTransactions() (err error) {
 		Clock:        m.clock,
 		Relog:        m.relogOf,
 		Park:         m.parkIn,
+		Note:         m.noteIn,
 		Settling:     func(in cluster.ID) { m.identity.Store(identitySettled, uint64(in)) },
 		Alive:        func() bool { return m.keeper.Valid() },
 		Locate:       m.locate,

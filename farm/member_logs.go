@@ -3,6 +3,7 @@ package farm
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -45,7 +46,31 @@ func (m *Member) parkIn(in cluster.ID, n int) (*nvram.Memory, error) {
 	return m.mapReserved(parkedName(in, n))
 }
 
-// settled removes what recovery does not need any more: what was parked before, and,
+// noteIn makes the n'th memory for notes of the recovery for a configuration. To the next
+// life it is a log like others.
+func (m *Member) noteIn(in cluster.ID, n int) (*nvram.Memory, error) {
+	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // of an attempt that failed
+		return nil, err
+	}
+	return m.mapReserved(m.noteName(in, n))
+}
+
+const notePrefix = logPrefix + "notes-"
+
+func (m *Member) noteName(in cluster.ID, n int) string {
+	return fmt.Sprintf("%s%d-%d-%016x", notePrefix, in, n, m.cfg.Self.Incarnation)
+}
+
+// isOldNote says whether a memory is of notes of the recovery for a configuration, or
+// for one before.
+func isOldNote(name string, in cluster.ID) bool {
+	rest, found := strings.CutPrefix(name, notePrefix)
+	id, _, _ := strings.Cut(rest, "-")
+	of, err := strconv.ParseUint(id, 10, 64)
+	return found && err == nil && cluster.ID(of) <= in
+}
+
+// settled removes what recovery does not need any more: what was parked before, notes, and,
 // when no region is unavailable, the logs of this machine's earlier lives and those
 // that have been replaced.
 func (m *Member) settled(c *cluster.Configuration) {
@@ -54,7 +79,7 @@ func (m *Member) settled(c *cluster.Configuration) {
 	relogged := m.takeRelogged(len(unavailable) == 0)
 	for _, name := range names {
 		isOver := strings.HasPrefix(name, parkedPrefix) && !strings.HasPrefix(name, parkedIn(c.ID)) ||
-			len(unavailable) == 0 && m.isOldLog(name) || slices.Contains(relogged, name)
+			isOldNote(name, c.ID) || len(unavailable) == 0 && m.isOldLog(name) || slices.Contains(relogged, name)
 		if err == nil && isOver {
 			err = m.memory.Remove(name)
 		}

@@ -74,9 +74,12 @@ type recoveryState struct {
 	// over are the transactions that this recovery has truncated: a copy of a
 	// call that comes late must not bring them back.
 	over map[ID]bool
+	// notes are those that the own logs had no room for.
+	notes spill
 }
 
 func (r *recoveryState) init(m *Machine) {
+	r.notes = spill{m: m, open: m.cfg.Note, key: notesKey}
 	r.m, r.traces, r.locks, r.over = m, make(map[ID]*trace), make(map[region.Addr]*recoveredLock), make(map[ID]bool)
 }
 
@@ -140,6 +143,7 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 		w.gather(r)
 		w.unlock()
 	}
+	r.gatherNotes()
 	maps.DeleteFunc(r.traces, func(_ ID, t *trace) bool {
 		return len(t.parts) == 0 // truncated but for what it has come to
 	})
@@ -410,7 +414,7 @@ func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []
 
 // Learn notes durably what other replicas of a region have seen of a transaction,
 // and its writes to the region if they are not here. What is known already
-// changes nothing. It fails with ring.ErrFull while the own log has no room.
+// changes nothing. It fails with ring.ErrFull while there is no room for a note.
 func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -435,7 +439,7 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 		return nil
 	}
 	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}
-	at, err := m.note(in, &rec)
+	at, err := r.note(in, &rec)
 	if err != nil {
 		return err
 	}
@@ -444,18 +448,4 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 		p.writes, p.at = writes, at
 	}
 	return nil
-}
-
-// note appends a record of the recovery for a configuration to the own log.
-func (m *Machine) note(in cluster.ID, rec *Record) (Extent, error) {
-	rec.Truncated = []uint64{uint64(in)}
-	w := m.workers[int(rec.ID.Worker)%len(m.workers)]
-	w.lock()
-	defer w.unlock()
-	pos := w.self.log.Tail()
-	b := AppendRecord(nil, rec)
-	if err := w.self.note(b); err != nil {
-		return Extent{}, fmt.Errorf("txn: note %v of %v: %w", rec.Kind, rec.ID, err)
-	}
-	return extentOf(w.self.rx, logKey(m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
 }

@@ -32,9 +32,12 @@ type Config struct {
 	// Relog: for the n'th log, from 1 on, that the worker writes to this life of this
 	// machine, because the ledger of the one before is still needed. Park: for the n'th
 	// part, from 0 on, of the transactions parked in a configuration; what is left of an
-	// attempt that failed is cleared.
+	// attempt that failed is cleared. Note: likewise for notes of the recovery for a
+	// configuration that the machine's own logs have no room for; the next life recalls
+	// it among the logs, and it can go once the recovery is over.
 	Relog func(sender rdma.MachineID, worker, n int) (*nvram.Memory, error)
 	Park  func(in cluster.ID, n int) (*nvram.Memory, error)
+	Note  func(in cluster.ID, n int) (*nvram.Memory, error)
 	// Settling makes durable, at one moment, that all transactions of configurations
 	// before in are decided, or parked in in: of earlier ones nothing else counts.
 	Settling func(in cluster.ID)

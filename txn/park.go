@@ -7,8 +7,6 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -44,8 +42,8 @@ func (m *Machine) awaitsAny() bool {
 }
 
 // Park notes durably what a region with a replica here has seen of a transaction that
-// is going to be parked, though it is nothing. It fails with ring.ErrFull while the own
-// log has no room.
+// is going to be parked, though it is nothing. It fails with ring.ErrFull while there is
+// no room.
 func (m *Machine) Park(in cluster.ID, e Evidence) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -57,7 +55,7 @@ func (m *Machine) Park(in cluster.ID, e Evidence) error {
 		return nil
 	}
 	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions}
-	at, err := m.note(in, &rec)
+	at, err := r.note(in, &rec)
 	if err == nil {
 		r.take(&rec, at)
 	}
@@ -72,49 +70,25 @@ func (t *trace) knows(id region.ID) bool {
 // park writes all that is known of transactions that have to wait, and what others know
 // to be truncated, into memory of its own, and returns that.
 func (r *recoveryState) park(in cluster.ID) ([]*nvram.Memory, error) {
-	l := parking{m: r.m, in: in}
+	l := spill{m: r.m, open: r.m.cfg.Park, key: parkedKey}
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
 		t := r.traces[id]
 		if !r.m.awaits(t.regions) {
 			continue
 		}
-		if err := l.append(t.notes()); err != nil {
+		if err := l.appendAll(in, t.notes()); err != nil {
 			return nil, fmt.Errorf("txn: park %v: %w", id, err)
 		}
 	}
 	if !r.m.awaitsAny() {
-		return l.memory, nil
+		return l.memory(), nil
 	}
 	for _, b := range r.m.recalled.bounds.sorted() {
-		if err := l.append(b.records(in)); err != nil {
+		if err := l.appendAll(in, b.records(in)); err != nil {
 			return nil, fmt.Errorf("txn: keep what machine %d has truncated: %w", b.Machine, err)
 		}
 	}
-	return l.memory, nil
-}
-
-// A parking is memory that is being filled with records.
-type parking struct {
-	m      *Machine
-	in     cluster.ID
-	memory []*nvram.Memory
-	log    *ring.Sender // the last of memory
-}
-
-func (l *parking) append(records [][]byte) error {
-	for _, b := range records {
-		if l.log == nil || ring.Space(len(b)) > l.log.Available() {
-			memory, log, err := l.m.parkingLog(l.in, len(l.memory))
-			if err != nil {
-				return err
-			}
-			l.memory, l.log = append(l.memory, memory), log
-		}
-		if _, _, err := l.log.Append(rdma.Unsignalled, b); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.memory(), nil
 }
 
 // notes returns records that say all that is known of t.
@@ -129,21 +103,4 @@ func (t *trace) notes() (notes [][]byte) {
 		}
 	}
 	return notes
-}
-
-// parkingLog makes the n'th memory for transactions parked in a configuration.
-func (m *Machine) parkingLog(in cluster.ID, n int) (*nvram.Memory, *ring.Sender, error) {
-	memory, err := m.cfg.Park(in, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	rx, err := CreateLog(memory, m.cfg.Clock.Uint64())
-	if err != nil {
-		return nil, nil, err
-	}
-	state, err := rx.State()
-	if err != nil {
-		return nil, nil, err
-	}
-	return memory, ring.NewLocalSender(state, memory, 0), m.cfg.NIC.Register(parkedKey(in, n), memory)
 }

@@ -92,7 +92,7 @@ func (r *recoveryState) unlock(l *recoveredLock) {
 // Decide carries out what has been decided about a transaction (COMMIT-RECOVERY,
 // ABORT-RECOVERY) at this machine's replicas. The decision is noted first. Doing
 // it again changes nothing; of a transaction without a trace here there is
-// nothing to do. It fails with ring.ErrFull while the own log has no room.
+// nothing to do. It fails with ring.ErrFull while there is no room for a note.
 func (m *Machine) Decide(in cluster.ID, id ID, commit bool) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -112,7 +112,7 @@ func (m *Machine) Decide(in cluster.ID, id ID, commit bool) error {
 		invariant.Violated("a transaction is decided once", id, rec.Kind)
 	}
 	if t.outcome == 0 {
-		if _, err := m.note(in, &rec); err != nil {
+		if _, err := r.note(in, &rec); err != nil {
 			return err
 		}
 		t.outcome = outcome
@@ -218,6 +218,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 	clear(r.traces)
 	clear(r.over)
 	m.recalled.settle(m, c.ID, parked)
+	r.forgetNotes()
 	for _, w := range m.workers {
 		w.lock()
 		w.settleRecovery()

@@ -119,6 +119,7 @@ const (
 	keyRecalled
 	keyBlocks
 	keyParked
+	keyNotes
 )
 
 // RegionKey names a region's replica at any machine that has one.
@@ -160,6 +161,10 @@ func recalledKey(i int) rdma.Key { return rdma.Key(keyRecalled<<56 | uint64(i)) 
 
 func parkedKey(in cluster.ID, n int) rdma.Key {
 	return rdma.Key(keyParked<<56 | uint64(in&lifeMask)<<32 | uint64(n))
+}
+
+func notesKey(in cluster.ID, n int) rdma.Key {
+	return rdma.Key(keyNotes<<56 | uint64(in&lifeMask)<<32 | uint64(n))
 }
 
 const lifeMask = 1<<24 - 1

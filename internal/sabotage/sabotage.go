@@ -127,6 +127,8 @@ const (
 	Ledger
 	// Bounds: machines do not tell each other what they have truncated while a region is unavailable.
 	Bounds
+	// SpilledNotes: notes of a recovery that the own logs have no room for are forgotten.
+	SpilledNotes
 
 	// Recovery of transactions:
 
@@ -295,6 +297,7 @@ var names = [steps]string{
 	HeldRecords:       "held records",
 	Ledger:            "ledger",
 	Bounds:            "bounds",
+	SpilledNotes:      "spilled notes",
 	DrainFirst:        "drain first",
 	Drain:             "drain",
 	NeedRecovery:      "need recovery",
@@ -398,6 +401,7 @@ var texts = [steps]string{
 	LateRecords:       "records of an older configuration have effects after the drain",
 	HeldRecords:       "records that recovery needs are freed as their coordinator says",
 	Ledger:            "that a transaction was truncated is forgotten with its records",
+	SpilledNotes:      "notes of a recovery that the own logs have no room for are forgotten",
 	Bounds:            "machines do not tell each other what they have truncated while a region is unavailable",
 	DrainFirst:        "commits begin again before the logs are drained",
 	Drain:             "what lies in the logs at NEW-CONFIG-COMMIT is rejected",

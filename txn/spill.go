@@ -1,0 +1,140 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+)
+
+// A spill is memory that is filled with records, one log after the other, as much as it
+// takes: parked transactions, and notes of recoveries that the own logs have no room for.
+type spill struct {
+	m *Machine
+	// open makes the n'th memory that is begun for a configuration, which peers read
+	// under key.
+	open func(in cluster.ID, n int) (*nvram.Memory, error)
+	key  func(in cluster.ID, n int) rdma.Key
+	logs []spilled
+}
+
+type spilled struct {
+	in     cluster.ID
+	memory *nvram.Memory
+	key    rdma.Key
+	rx     *ring.Receiver
+	log    *ring.Sender
+}
+
+// append appends a record in a configuration, and says where it is.
+func (s *spill) append(in cluster.ID, b []byte) (Extent, error) {
+	if len(s.logs) == 0 || ring.Space(len(b)) > s.logs[len(s.logs)-1].log.Available() {
+		l, err := s.begin(in)
+		if err != nil {
+			return Extent{}, err
+		}
+		s.logs = append(s.logs, l)
+	}
+	l := s.logs[len(s.logs)-1]
+	pos := l.log.Tail()
+	if _, _, err := l.log.Append(rdma.Unsignalled, b); err != nil {
+		return Extent{}, err
+	}
+	return extentOf(l.rx, l.key, ring.Record{Pos: pos, Payload: b}), nil
+}
+
+func (s *spill) appendAll(in cluster.ID, records [][]byte) error {
+	for _, b := range records {
+		if _, err := s.append(in, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin makes the next log.
+func (s *spill) begin(in cluster.ID) (l spilled, err error) {
+	n := 0
+	for _, other := range s.logs {
+		if other.in == in {
+			n++
+		}
+	}
+	l.in, l.key = in, s.key(in, n)
+	if l.memory, err = s.open(in, n); err != nil {
+		return l, err
+	}
+	// The ledger first: a log without one is taken for a damaged one.
+	newLedger(l.memory, coordinatorID{s.m.cfg.ID, 0})
+	if l.rx, err = CreateLog(l.memory, s.m.cfg.Clock.Uint64()); err != nil {
+		return l, err
+	}
+	state, err := l.rx.State()
+	if err != nil {
+		return l, err
+	}
+	l.log = ring.NewLocalSender(state, l.memory, 0)
+	return l, s.m.cfg.NIC.Register(l.key, l.memory)
+}
+
+func (s *spill) memory() (all []*nvram.Memory) {
+	for i := range s.logs {
+		all = append(all, s.logs[i].memory)
+	}
+	return all
+}
+
+// note appends a record of the recovery for a configuration to the own log, or, if that
+// is full, to memory of its own. A recovery may need more room than a log has: the log
+// may hold the records of transactions that only this recovery can truncate, and a
+// machine notes what others know of all that was under way.
+func (r *recoveryState) note(in cluster.ID, rec *Record) (Extent, error) {
+	rec.Truncated = []uint64{uint64(in)}
+	b := AppendRecord(nil, rec)
+	w := r.m.workers[int(rec.ID.Worker)%len(r.m.workers)]
+	at, err := w.note(b)
+	if errors.Is(err, ring.ErrFull) && r.m.cfg.Note != nil {
+		if at, err = r.notes.append(in, b); err != nil {
+			err = fmt.Errorf("%w, and there is no memory beside the own log: %w", ring.ErrFull, err)
+		}
+	}
+	if err != nil {
+		return Extent{}, fmt.Errorf("txn: note %v of %v: %w", rec.Kind, rec.ID, err)
+	}
+	return at, nil
+}
+
+// note appends a note to the own log.
+func (w *worker) note(b []byte) (Extent, error) {
+	w.lock()
+	defer w.unlock()
+	pos := w.self.log.Tail()
+	if err := w.self.note(b); err != nil {
+		return Extent{}, err
+	}
+	return extentOf(w.self.rx, logKey(w.m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
+}
+
+// gatherNotes collects the notes that are not in the own logs.
+func (r *recoveryState) gatherNotes() {
+	if sabotage.SpilledNotes.Skipped() {
+		return
+	}
+	for i := range r.notes.logs {
+		l := &r.notes.logs[i]
+		r.scan(l.memory, l.key, ^uint64(0), func(rec *Record, _ uint64) bool { return r.m.recalled.counts(rec) })
+	}
+}
+
+// forgetNotes gives up the memory of notes: the recovery is over.
+func (r *recoveryState) forgetNotes() {
+	for i := range r.notes.logs {
+		r.m.cfg.NIC.Deregister(r.notes.logs[i].key)
+	}
+	r.notes.logs = slices.Delete(r.notes.logs, 0, len(r.notes.logs))
+}
