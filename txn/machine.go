@@ -192,31 +192,51 @@ func newState(m *Machine) *state {
 //
 // When Close returns, nothing here looks at logs or regions any more.
 func (m *Machine) Close(patience time.Duration) error {
-	return errors.Join(m.Quiesce(patience), m.Abandon(patience))
+	err := m.Quiesce(patience)
+	m.shut()
+	// What still runs for peers can answer them.
+	return errors.Join(err, m.awaitServed(patience), m.closeQueues())
 }
 
 // Abandon is Close for a machine that has no part in its instance any more: what
 // it has begun is left to the others, or to its next life. It waits only for
-// functions that run for peers.
-func (m *Machine) Abandon(patience time.Duration) (err error) {
+// functions that run for peers, and they for nothing of others: no operation that
+// was under way with them completes.
+func (m *Machine) Abandon(patience time.Duration) error {
+	m.shut()
+	err := m.closeQueues()
+	return errors.Join(err, m.awaitServed(patience))
+}
+
+// shut has nothing begin here any more.
+func (m *Machine) shut() {
 	m.closed.Store(true)
 	for _, w := range m.workers {
 		w.stop()
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.routes.Store(new(routes))
-	m.mu.Unlock()
+}
+
+// awaitServed waits for the functions that run for peers.
+func (m *Machine) awaitServed(patience time.Duration) error {
 	b := backoff{w: m.workers[0], patience: patience}
 	for m.serving.Load() > 0 {
 		if !b.again() {
-			err = errors.Join(err, fmt.Errorf("txn: machine %d: functions shipped here still run after %v", m.cfg.ID, patience))
-			break
+			return fmt.Errorf("txn: machine %d: functions shipped here still run after %v", m.cfg.ID, patience)
 		}
 	}
+	return nil
+}
+
+// closeQueues ends what is under way with other machines: the queues complete nothing
+// any more.
+func (m *Machine) closeQueues() (err error) {
 	for _, w := range m.workers {
 		err = errors.Join(err, w.q.Close())
 		w.lock()
-		w.ops.fail(w, ErrClosed) // the queue completes nothing any more
+		w.ops.fail(w, ErrClosed)
 		w.unlock()
 	}
 	return err

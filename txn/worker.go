@@ -422,7 +422,7 @@ func (w *worker) fence(p *peer, err error) {
 		return
 	}
 	p.broken = err
-	if f := w.m.cfg.Events.Fenced; f != nil {
+	if f := w.m.cfg.Events.Fenced; f != nil && !w.m.closed.Load() {
 		f(p.id, err)
 	}
 	w.disappoint(p.id, err)
