@@ -119,15 +119,17 @@ func TestWaitForAlteration(t *testing.T) {
 		t.Errorf("did not wait: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	hasty := *in
-	if hasty.e, err = NewEngine(in.cluster.Machine(0), in.cat, Options{LockWait: time.Millisecond}); err != nil {
+	hasty := in.client("d")
+	if err := hasty.must(0, "SET innodb_lock_wait_timeout = 1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := hasty.client("d").run("INSERT INTO t (a) VALUES (3)"); SQLError(err).Num != erLockWaitTimeout {
-		t.Errorf("no patience: %v", err)
-	}
-	if err := hasty.e.Close(ctx); err != nil {
-		t.Error(err)
+	for _, q := range []string{
+		"INSERT INTO t (a) VALUES (3)", "SELECT COUNT(*) FROM t", "SELECT * FROM t WHERE a = 1", "UPDATE t SET a = 1 WHERE a = 2", "DELETE FROM t", "TRUNCATE t", "DROP TABLE t",
+		"ALTER TABLE t ADD COLUMN more INT", "CREATE INDEX ia ON t (a)", "SHOW CREATE TABLE t", "DESCRIBE t",
+	} {
+		if _, _, err := hasty.run(q); SQLError(err).Num != erLockWaitTimeout {
+			t.Errorf("no patience: %s: %d, %v", q, SQLError(err).Num, err)
+		}
 	}
 	if err := in.cat.EndAlteration(ctx, "d", "t", owner); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,11 @@ func (e *Engine) descriptor(ctx *gms.Context, tr *transaction, db, name string) 
 		if !errors.Is(err, catalog.ErrAltering) {
 			return tbl, err
 		}
-		if err := e.cat.Await(ctx.Context, db, name, e.opt.LockWait); err != nil {
+		patience, err := lockWait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.cat.Await(ctx.Context, db, name, patience); err != nil {
 			return nil, err
 		}
 	}

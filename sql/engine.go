@@ -18,9 +18,6 @@ import (
 
 // Options are the settings of an Engine.
 type Options struct {
-	// LockWait is how long a statement waits for a table that is being altered.
-	// 0 is MySQL's 50 seconds.
-	LockWait time.Duration
 	// ReadOnly refuses every change.
 	ReadOnly bool
 	// Users makes clients log in as users with grants; at first there is root,
@@ -28,8 +25,6 @@ type Options struct {
 	// do everything, and there are no users.
 	Users bool
 }
-
-const defaultLockWait = 50 * time.Second
 
 // An Engine runs SQL on one machine.
 type Engine struct {
@@ -67,9 +62,6 @@ var mysqlDefaults = map[string]any{
 
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
-	if o.LockWait == 0 {
-		o.LockWait = defaultLockWait
-	}
 	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock())}
 	e.mu.infos = make(map[uint64]*tableInfo)
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout()})
@@ -171,12 +163,27 @@ func (e *Engine) loadUsers(ctx context.Context) error {
 	return db.LoadData(e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), data)
 }
 
-// lockWaitTimeout is a variable that programs set when they connect, to which
-// go-mysql-server allows no other value than 1.
+// lockWaitName is the variable that says how many seconds a statement waits for a table
+// that is being altered. Waits for rows are shorter than its least value.
+const lockWaitName = "innodb_lock_wait_timeout"
+
+// lockWaitTimeout is that variable, to which go-mysql-server allows no other value than 1.
 func lockWaitTimeout() gms.SystemVariable {
-	const name = "innodb_lock_wait_timeout"
 	return &gms.MysqlSystemVariable{
-		Name: name, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Both), Dynamic: true, SetVarHintApplies: true,
-		Type: types.NewSystemIntType(name, 1, 1<<30, false), Default: int64(50),
+		Name: lockWaitName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Both), Dynamic: true, SetVarHintApplies: true,
+		Type: types.NewSystemIntType(lockWaitName, 1, 1<<30, false), Default: int64(50),
 	}
+}
+
+// lockWait is what a session has set it to.
+func lockWait(ctx *gms.Context) (time.Duration, error) {
+	v, err := ctx.GetSessionVariable(ctx, lockWaitName)
+	if err != nil {
+		return 0, err
+	}
+	seconds, _, err := types.Int64.Convert(ctx, v)
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(seconds.(int64)) * time.Second, nil
 }
