@@ -103,14 +103,16 @@ func stopAllButLeases(t *testing.T, pid int) (release func()) {
 	stopped, end, released := make(chan error), make(chan bool), make(chan bool)
 	go func() {
 		defer close(released)
-		// A tracer is a thread. It ends with this goroutine, and who it still traces is
-		// free then: a process that is traced does not end, not even killed.
+		// A tracer is a thread. It must not end: who was started by it would be killed.
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		tids := make(map[int]bool)
 		stopped <- attachAll(pid, tids)
 		<-end
 		for tid := range tids {
-			_ = unix.PtraceDetach(tid)
+			if unix.PtraceDetach(tid) != nil && tid != pid {
+				reap(tid)
+			}
 		}
 	}()
 	if err := <-stopped; err != nil {
@@ -130,6 +132,17 @@ func stopAllButLeases(t *testing.T, pid int) (release func()) {
 	}
 	t.Cleanup(release)
 	return release
+}
+
+// reap awaits a thread that was killed while it was traced. Its process does not end
+// before.
+func reap(tid int) {
+	for range 100 {
+		if got, err := syscall.Wait4(tid, nil, syscall.WALL|syscall.WNOHANG, nil); got == tid || err == syscall.ECHILD {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // attachAll attaches to threads until there is no other: one that is not stopped yet may
