@@ -21,8 +21,7 @@ type fault struct {
 	begin func(t *testing.T, m *machine) (end func())
 }
 
-// faults are those that processes can be given from outside. Links between two of them
-// are cut in the simulator only.
+// faults are those that befall one machine. Of links see TestCutLinkBounds.
 var faults = []fault{
 	{"killed (kill -9)", func(_ *testing.T, m *machine) func() {
 		m.kill()

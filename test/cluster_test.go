@@ -30,6 +30,7 @@ type fleet struct {
 	store    cluster.Store
 	machines []*machine
 	more     []string      // flags of all machines
+	program  string        // farmsql, or another build of it
 	patience time.Duration // of wait
 }
 
@@ -45,7 +46,7 @@ func newFleet(t *testing.T, machines, replicas int, url string) *fleet {
 	if url == "" {
 		url = "file://" + filepath.Join(folder, "configuration")
 	}
-	f := &fleet{t: t, folder: folder, url: url, replicas: replicas, patience: startTimeout}
+	f := &fleet{t: t, folder: folder, url: url, replicas: replicas, program: binary, patience: startTimeout}
 	if f.store, err = cluster.Open(url); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +260,7 @@ func (m *machine) flags() []string {
 func (m *machine) start() {
 	t := m.fleet.t
 	t.Helper()
-	m.cmd = exec.Command(binary, m.flags()...)
+	m.cmd = exec.Command(m.fleet.program, m.flags()...)
 	// A test that dies must not leave its machines behind.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := m.cmd.StdoutPipe()

@@ -59,6 +59,11 @@
 // and Close of that machine wait for it to go on, and Join fails with ErrStuck after a
 // while.
 //
+// # Drills
+//
+// A program built with the tag drills takes out the cable between two machines as long as
+// the folder has a file for that (DrillFile). Tests give it to processes.
+//
 // # Doorbells
 //
 // Ring sets the sibling's rung word. A goroutine of each open worker watches that

@@ -106,6 +106,7 @@ func (nic *NIC) enter(patience time.Duration) error {
 	nic.mu.states[nic.machine] = nic.state
 	nic.running.Go(nic.welcome)
 	nic.running.Go(nic.receive)
+	nic.running.Go(nic.drill)
 	return nil
 }
 

@@ -1,0 +1,49 @@
+//go:build drills
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// drillEvery is how often a machine looks for cables to take out.
+const drillEvery = 5 * time.Millisecond
+
+// DrillFile is the name, in the folder of all machines, of a file that takes out the
+// cable between two of them, a < b, as long as it exists. Only programs built with the
+// tag drills look for it.
+func DrillFile(a, b rdma.MachineID) string { return fmt.Sprintf("cut-%d-%d", a, b) }
+
+// drill takes out the cables that files say, and puts them back, until the NIC is closed.
+func (nic *NIC) drill() {
+	cut := make(map[rdma.MachineID]bool)
+	for !nic.isClosed() {
+		for other := range rdma.MachineID(16) {
+			file := DrillFile(min(nic.machine, other), max(nic.machine, other))
+			_, err := os.Stat(filepath.Join(filepath.Dir(nic.file("state")), file))
+			switch is := !errors.Is(err, fs.ErrNotExist); {
+			case is && !cut[other]:
+				nic.Cut(other)
+			case !is && cut[other]:
+				nic.Mend(other)
+			default:
+				continue
+			}
+			cut[other] = !cut[other]
+		}
+		time.Sleep(drillEvery)
+	}
+}
+
+func (nic *NIC) isClosed() bool {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	return nic.mu.closed
+}
