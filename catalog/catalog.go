@@ -96,7 +96,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	c.mu.tables = make(map[string]*Table)
 	c.mu.trees = make(map[region.Ptr]*btree.Tree)
 	c.mu.hashes = make(map[region.Ptr]*hash.Table)
-	c.sweeper.init()
+	c.sweeper.init(m.Clock())
 	if c.lives == nil {
 		c.lives = alone(m.Clock().Uint64())
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -38,12 +39,10 @@ func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 // Lives), in bounded transactions. Stopped at any point, by an error or a crash, it is
 // resumed by the next call. One sweep runs at a time.
 func (c *Catalog) Sweep(ctx context.Context) error {
-	select {
-	case c.sweeper.turn <- struct{}{}:
-		defer func() { <-c.sweeper.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := c.sweeper.begin(ctx, c.m.Clock()); err != nil {
+		return err
 	}
+	defer c.sweeper.end()
 	for {
 		var key []byte
 		var entry region.Ptr
@@ -122,15 +121,18 @@ func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) 
 type sweeper struct {
 	// inherits says that something may have been left behind by lives that are over.
 	inherits atomic.Bool
-	wake     chan struct{}
-	turn     chan struct{} // held by the sweep that runs
-	done     sync.WaitGroup
-
-	mu struct {
+	wake     clock.Event
+	sweeping struct {
 		sync.Mutex
-		stop   context.CancelFunc // nil: it does not run
-		closed bool
+		turn
 	}
+
+	// run is held by who starts or stops it, also while that takes.
+	run    sync.Mutex
+	stop   context.CancelFunc // nil: it does not run
+	ended  clock.Event        // by who runs, after stop
+	closed bool
+
 	abandoned struct {
 		sync.Mutex
 		list []abandoned
@@ -140,15 +142,31 @@ type sweeper struct {
 // sweepRetry is how long the sweeper rests after an error.
 const sweepRetry = 100 * time.Millisecond
 
-func (s *sweeper) init() { s.wake, s.turn = make(chan struct{}, 1), make(chan struct{}, 1) }
+func (s *sweeper) init(c clock.Clock) { s.wake, s.ended = c.NewEvent(), c.NewEvent() }
 
-// Wake tells the sweeper that there is work.
-func (c *Catalog) Wake() {
-	select {
-	case c.sweeper.wake <- struct{}{}:
-	default:
+// begin waits until no sweep runs, and begins one.
+func (s *sweeper) begin(ctx context.Context, c clock.Clock) error {
+	for {
+		s.sweeping.Lock()
+		over := s.sweeping.takeLocked(c)
+		s.sweeping.Unlock()
+		if over == nil {
+			return nil
+		}
+		if err := waitFor(ctx, over); err != nil {
+			return err
+		}
 	}
 }
+
+func (s *sweeper) end() {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	s.sweeping.endLocked()
+}
+
+// Wake tells the sweeper that there is work.
+func (c *Catalog) Wake() { c.sweeper.wake.Set() }
 
 // PauseSweeping stops the sweeper, in the middle of a structure if need be, so that
 // what is there can be walked. resume has it go on; it may not be called twice.
@@ -160,14 +178,18 @@ func (c *Catalog) PauseSweeping() (resume func()) {
 }
 
 func (c *Catalog) startSweeper() {
-	c.sweeper.mu.Lock()
-	defer c.sweeper.mu.Unlock()
-	if c.sweeper.mu.closed {
+	s := &c.sweeper
+	c.m.Clock().Lock(&s.run)
+	defer s.run.Unlock()
+	if s.closed {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c.sweeper.mu.stop = stop
-	c.sweeper.done.Go(func() { c.sweepUntil(ctx) })
+	s.stop = stop
+	c.m.Clock().Go(func() {
+		c.sweepUntil(ctx)
+		s.ended.Set()
+	})
 	c.Wake()
 }
 
@@ -178,9 +200,7 @@ func (c *Catalog) sweepUntil(ctx context.Context) {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, txn.ErrClosed) && !errors.Is(err, txn.ErrEvicted) {
 			c.m.Clock().AfterFunc(sweepRetry, c.Wake)
 		}
-		select {
-		case <-c.sweeper.wake:
-		case <-ctx.Done():
+		if c.sweeper.wake.Wait(); ctx.Err() != nil {
 			return
 		}
 	}
@@ -202,21 +222,26 @@ func (c *Catalog) tidy(ctx context.Context) error {
 
 // stopSweeper returns when the sweeper does not run, and reports whether it did.
 func (c *Catalog) stopSweeper() bool {
-	c.sweeper.mu.Lock()
-	defer c.sweeper.mu.Unlock()
-	if c.sweeper.mu.stop == nil {
+	c.m.Clock().Lock(&c.sweeper.run)
+	defer c.sweeper.run.Unlock()
+	return c.sweeper.stopLocked()
+}
+
+func (s *sweeper) stopLocked() bool {
+	if s.stop == nil {
 		return false
 	}
-	c.sweeper.mu.stop()
-	c.sweeper.done.Wait()
-	c.sweeper.mu.stop = nil
+	s.stop()
+	s.wake.Set()
+	s.ended.Wait()
+	s.stop = nil
 	return true
 }
 
 // closeSweeper stops the sweeper for good.
 func (c *Catalog) closeSweeper() {
-	c.stopSweeper()
-	c.sweeper.mu.Lock()
-	c.sweeper.mu.closed = true
-	c.sweeper.mu.Unlock()
+	c.m.Clock().Lock(&c.sweeper.run)
+	defer c.sweeper.run.Unlock()
+	c.sweeper.stopLocked()
+	c.sweeper.closed = true
 }

@@ -38,9 +38,8 @@ type sequence struct {
 	mu        sync.Mutex
 	next, end uint64
 	size      uint64
-	// reserving is closed when the reservation under way is done. Nobody waits
-	// for a transaction with mu held.
-	reserving chan struct{}
+	// reserving is for who reserves. Nobody waits for a transaction with mu held.
+	reserving turn
 }
 
 // NewSequences returns sequences whose own transactions run on m.
@@ -116,10 +115,10 @@ func (s *Sequences) Next(ctx context.Context, p region.Ptr) (uint64, error) {
 			q.mu.Unlock()
 			return v, nil
 		}
-		wait, mine := q.claimLocked()
+		over := q.reserving.takeLocked(s.m.Clock())
 		q.mu.Unlock()
-		if !mine {
-			if err := waitFor(ctx, wait); err != nil {
+		if over != nil {
+			if err := waitFor(ctx, over); err != nil {
 				return 0, err
 			}
 			continue
@@ -130,31 +129,7 @@ func (s *Sequences) Next(ctx context.Context, p region.Ptr) (uint64, error) {
 	}
 }
 
-// claimLocked makes the caller the one who reserves, or returns what to wait
-// for.
-func (q *sequence) claimLocked() (wait chan struct{}, mine bool) {
-	if q.reserving != nil {
-		return q.reserving, false
-	}
-	q.reserving = make(chan struct{})
-	return nil, true
-}
-
-func (q *sequence) release() {
-	close(q.reserving)
-	q.reserving = nil
-}
-
-func waitFor(ctx context.Context, c chan struct{}) error {
-	select {
-	case <-c:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// reserve takes the next range. The caller has claimed q.
+// reserve takes the next range. The caller has the turn to, which ends.
 func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) error {
 	var first, end uint64
 	err := s.run(ctx, p, func(b []byte) error {
@@ -168,7 +143,7 @@ func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) erro
 	})
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	defer q.release()
+	defer q.reserving.endLocked()
 	if err != nil {
 		return fmt.Errorf("catalog: reserve numbers: %w", err)
 	}
@@ -206,10 +181,10 @@ func (s *Sequences) Raise(ctx context.Context, p region.Ptr, used uint64) error 
 			q.mu.Unlock()
 			return nil
 		}
-		wait, mine := q.claimLocked()
+		over := q.reserving.takeLocked(s.m.Clock())
 		q.mu.Unlock()
-		if !mine {
-			if err := waitFor(ctx, wait); err != nil {
+		if over != nil {
+			if err := waitFor(ctx, over); err != nil {
 				return err
 			}
 			continue
@@ -223,19 +198,19 @@ func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
 	q := s.get(p)
 	for {
 		q.mu.Lock()
-		wait, mine := q.claimLocked()
+		over := q.reserving.takeLocked(s.m.Clock())
 		q.mu.Unlock()
-		if mine {
+		if over == nil {
 			return s.replace(ctx, p, q, func(uint64) uint64 { return v })
 		}
-		if err := waitFor(ctx, wait); err != nil {
+		if err := waitFor(ctx, over); err != nil {
 			return err
 		}
 	}
 }
 
-// replace writes the stored number and drops what is reserved. The caller has
-// claimed q.
+// replace writes the stored number and drops what is reserved. The caller has the
+// turn to, which ends.
 func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to func(stored uint64) uint64) error {
 	err := s.run(ctx, p, func(b []byte) error {
 		binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))
@@ -243,7 +218,7 @@ func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to f
 	})
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	defer q.release()
+	defer q.reserving.endLocked()
 	if err == nil {
 		q.next, q.end = 0, 0
 	}

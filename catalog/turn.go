@@ -1,0 +1,51 @@
+package catalog
+
+import (
+	"context"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// A turn is had by one at a time, who may wait in it for as long as need be. Others
+// wait until it has ended, and look then whether there is anything left to do. A mutex of
+// its user guards it, which nobody holds meanwhile.
+type turn struct {
+	taken   bool
+	waiting []clock.Event
+}
+
+// takeLocked takes the turn, or returns an event that is set when it has ended.
+func (t *turn) takeLocked(c clock.Clock) (over clock.Event) {
+	if !t.taken {
+		t.taken = true
+		return nil
+	}
+	over = c.NewEvent()
+	t.waiting = append(t.waiting, over)
+	return over
+}
+
+func (t *turn) endLocked() {
+	for _, over := range t.waiting {
+		over.Set()
+	}
+	t.taken, t.waiting = false, nil
+}
+
+// contextPoll is how often who waits looks whether its context has ended.
+const contextPoll = 20 * time.Millisecond
+
+// waitFor waits for an event that comes soon, or until ctx is done: its error.
+func waitFor(ctx context.Context, e clock.Event) error {
+	if ctx.Done() == nil {
+		e.Wait()
+		return nil
+	}
+	for !e.WaitFor(contextPoll) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
