@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,18 +38,19 @@ func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error
 	if !ok {
 		return nil, ErrNotFound
 	}
-	if !c.Changed(t) {
-		// Looked at before it is read, which would make the transaction depend
-		// on it.
-		b, _, err := t.Peek(head)
-		if err != nil && !IsFreed(err) {
-			return nil, err
-		}
-		if err == nil && !open(b, owner) {
-			return nil, ErrAltering
-		}
+	// Looked at before it is read, which would make the transaction depend on it.
+	b, _, err := t.Peek(head)
+	switch {
+	case err == nil && !open(b, owner):
+		return nil, ErrAltering
+	case err != nil && !IsFreed(err) && !c.Changed(t): // nobody else sees what the transaction has made itself
+		return nil, err
 	}
-	return c.load(t, string(key), head)
+	tbl, err := c.load(t, string(key), head)
+	if err == nil && tbl.Alteration.Owner != 0 && tbl.Alteration.Owner != owner {
+		return nil, fmt.Errorf("catalog: table %s.%s is being altered since it was looked at: %w", db, name, txn.ErrConflict)
+	}
+	return tbl, err
 }
 
 // open reports whether whoever owns an alteration, 0 for nobody, may use the

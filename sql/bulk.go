@@ -78,6 +78,9 @@ func (t *Table) beginBulk(ctx *gms.Context, tr *transaction, build func(*txn.Tx)
 		}
 		return err
 	})
+	if err != nil && b.owner != 0 { // in doubt: the mark may be there
+		return nil, b.abandon(ctx, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func TestWaitForAlteration(t *testing.T) {
 	}
 	for _, q := range []string{
 		"INSERT INTO t (a) VALUES (3)", "SELECT COUNT(*) FROM t", "SELECT * FROM t WHERE a = 1", "UPDATE t SET a = 1 WHERE a = 2", "DELETE FROM t", "TRUNCATE t", "DROP TABLE t",
-		"ALTER TABLE t ADD COLUMN more INT", "CREATE INDEX ia ON t (a)", "SHOW CREATE TABLE t", "DESCRIBE t",
+		"ALTER TABLE t ADD COLUMN more INT", "CREATE INDEX ia ON t (a)", "SHOW CREATE TABLE t", "DESCRIBE t", "DROP DATABASE d",
 	} {
 		if _, _, err := hasty.run(q); SQLError(err).Num != erLockWaitTimeout {
 			t.Errorf("no patience: %s: %d, %v", q, SQLError(err).Num, err)

@@ -79,6 +79,17 @@ func (e *Engine) descriptor(ctx *gms.Context, tr *transaction, db, name string) 
 	}
 }
 
+// awaitTables waits until nobody is altering a table of a database.
+func (e *Engine) awaitTables(ctx *gms.Context, tr *transaction, db string) error {
+	tables, err := e.cat.Tables(tr.tx, db)
+	for _, tbl := range tables {
+		if _, err := e.descriptor(ctx, tr, db, tbl.Name); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // GetTableNames implements gms.Database.
 func (d *Database) GetTableNames(ctx *gms.Context) ([]string, error) {
 	tables, err := d.e.cat.Tables(began(ctx).tx, d.name)

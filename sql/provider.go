@@ -103,6 +103,9 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := p.e.awaitTables(ctx, tr, name); err != nil {
+		return conflict(err)
+	}
 	err = p.e.cat.DropDatabase(tr.tx, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrDatabaseNotFound.New(name)
