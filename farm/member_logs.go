@@ -28,7 +28,7 @@ func (m *Member) relogName(sender rdma.MachineID, worker, n int) string {
 	if n == 0 {
 		return m.lifeLogName(sender, worker)
 	}
-	return fmt.Sprintf("%s%d-%d.%d-%016x", logPrefix, sender, worker, n, m.cfg.Self.Incarnation)
+	return fmt.Sprintf("%s%d-%d-%d-%016x", logPrefix, sender, worker, n, m.cfg.Self.Incarnation)
 }
 
 const parkedPrefix = "parked-"

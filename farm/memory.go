@@ -74,6 +74,9 @@ type shelf struct {
 }
 
 func (s *shelf) Map(name string, size int64) (*nvram.Memory, error) {
+	if err := nvram.CheckName(name); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.m[name] == nil {

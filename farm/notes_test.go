@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
 )
 
 // The memory of notes is a log to the next life, and goes with the recovery that it is of.
@@ -23,5 +24,22 @@ func TestNotesGo(t *testing.T) {
 		if isOldNote(other, 100) {
 			t.Errorf("%q is taken for notes", other)
 		}
+	}
+}
+
+// Folders have rules for names that memory on the heap does not need: a log made in place
+// of one that recovery still needs had a name with a dot, and could not be made on
+// machines that are processes.
+func TestNamesOfMemories(t *testing.T) {
+	m := new(Member)
+	for _, name := range []string{
+		m.lifeLogName(12, 3), m.relogName(12, 3, 0), m.relogName(12, 3, 1), m.noteName(12, 3), parkedName(12, 3), regionName(12), reserveName,
+	} {
+		if err := nvram.CheckName(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if m.relogName(1, 2, 0) == m.relogName(1, 2, 1) || m.relogName(1, 2, 1) == m.relogName(1, 21, 0) {
+		t.Error("two logs of one name")
 	}
 }

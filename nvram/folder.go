@@ -287,8 +287,8 @@ func (f *Folder) Path() string { return f.path }
 // Memory.Reserve. size is a multiple of 8. ErrSize says that it exists with
 // another one, ErrName that the name is no good or mapped already.
 func (f *Folder) Map(name string, size int64) (*Memory, error) {
-	if !goodName(name) {
-		return nil, fmt.Errorf("%w: %q", ErrName, name)
+	if err := CheckName(name); err != nil {
+		return nil, err
 	}
 	if size <= 0 || size%WordBytes != 0 {
 		return nil, fmt.Errorf("%w: %d is not a positive multiple of 8", ErrSize, size)
@@ -339,6 +339,14 @@ func openMemory(path string, size int64) (*os.File, error) {
 }
 
 func (f *Folder) file(name string) string { return filepath.Join(f.path, name+fileSuffix) }
+
+// CheckName returns ErrName for what cannot be the name of a memory: see Folder.Map.
+func CheckName(name string) error {
+	if !goodName(name) {
+		return fmt.Errorf("%w: %q", ErrName, name)
+	}
+	return nil
+}
 
 func goodName(name string) bool {
 	bad := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }

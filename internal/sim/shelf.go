@@ -17,6 +17,9 @@ func newShelf() *Shelf { return &Shelf{memory: make(map[string]*nvram.Memory)} }
 
 // Map returns the memory of that name, and makes it if there is none.
 func (s *Shelf) Map(name string, size int64) (*nvram.Memory, error) {
+	if err := nvram.CheckName(name); err != nil {
+		return nil, err
+	}
 	m := s.memory[name]
 	if m == nil {
 		m = nvram.NewMemory(size)

@@ -1,0 +1,16 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// What no folder takes the simulator does not take either.
+func TestNamesOnTheShelf(t *testing.T) {
+	s := newShelf()
+	if _, err := s.Map("log-1.2", 4096); !errors.Is(err, nvram.ErrName) {
+		t.Errorf("a name with a dot: %v", err)
+	}
+}
