@@ -336,6 +336,9 @@ func (c Config) events() recovery.Events {
 			}
 			log.Info("reconfigured", attributes...)
 		},
+		Slow: func(c *cluster.Configuration, since time.Duration, progress string) {
+			log.Warn("transactions are still being recovered", "configuration", c.ID, "since", since, "progress", progress)
+		},
 		Waiting: func(missing []rdma.MachineID) { log.Warn("waiting for a majority", "missing", missing) },
 		Resumed: func() { log.Info("a majority answers") },
 		Evicted: func(reason error) { log.Error("evicted", "reason", reason) },

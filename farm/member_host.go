@@ -75,19 +75,29 @@ func (h *host) Settle(ctx context.Context, c *cluster.Configuration) error {
 }
 
 // awaitSettled waits until no transaction of a configuration before c is left to
-// recover at this machine.
+// recover at this machine. What takes long it tells of, now and then.
 func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) error {
+	begun := m.clock.Now()
+	tellAfter := settleSlow
 	for m.settledFor.Load() < uint32(c.ID) && !sabotage.FillSettled.Skipped() {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if took := m.clock.Now().Sub(begun); took > tellAfter && m.cfg.Events.Slow != nil {
+			m.cfg.Events.Slow(c, took, m.transactions.Progress())
+			tellAfter = 2 * took
 		}
 		m.clock.Sleep(settlePoll)
 	}
 	return nil
 }
 
-// settlePoll is how often a machine looks whether its transactions are recovered.
-const settlePoll = 500 * time.Microsecond
+const (
+	// settlePoll is how often a machine looks whether its transactions are recovered.
+	settlePoll = 500 * time.Microsecond
+	// settleSlow is how long that takes where nothing is wrong, at most.
+	settleSlow = time.Second
+)
 
 // attach takes over the regions of which this machine has become the primary.
 // What recovering transactions write is locked; free lists are rebuilt later.

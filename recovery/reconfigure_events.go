@@ -22,6 +22,9 @@ type Events struct {
 	Applied func(c *cluster.Configuration)
 	// Reconfigured: all regions of the configuration are active; at the CM.
 	Reconfigured func(t Timeline)
+	// Slow: the recovery of transactions for c goes on at this machine, for longer than it
+	// takes where nothing is wrong; progress says what it waits for.
+	Slow func(c *cluster.Configuration, since time.Duration, progress string)
 	// Waiting: no majority of the machines answers; these are missing. It is called when
 	// that begins and when others are missing than before. Resumed: a majority answers
 	// again.
