@@ -41,10 +41,8 @@ type instance interface {
 
 // A lone is one machine whose peers are other processes, and what it owns.
 type lone struct {
-	member *farm.Member
-	// machine and incarnation are the member's.
-	machine     int
-	incarnation uint64
+	member  *farm.Member
+	machine int // the member's number
 	// reconfigured is told when this machine, as the CM, has led a reconfiguration.
 	reconfigured listener
 	folder       *nvram.Folder
@@ -203,9 +201,6 @@ func (l *lone) open(ctx context.Context, cfg Config, o *Operator) (err error) {
 		Events: o.listen(l.listen(cfg.events())),
 	})
 	o.failed(nil) // whatever was tried before
-	if err == nil {
-		l.incarnation = l.member.Incarnation()
-	}
 	return err
 }
 

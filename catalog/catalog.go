@@ -98,7 +98,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	c.mu.hashes = make(map[region.Ptr]*hash.Table)
 	c.sweeper.init(m.Clock())
 	if c.lives == nil {
-		c.lives = alone(m.Clock().Uint64())
+		c.lives = Together([]uint32{uint32(m.Clock().Uint64())}, 0)
 	}
 	if err := c.inherit(ctx); err != nil {
 		return nil, fmt.Errorf("catalog: open: %w", err)

@@ -238,6 +238,18 @@ const (
 	// RangeEnds: keys that came at the end of a range that was read do not matter.
 	RangeEnds
 
+	// The catalog:
+
+	// Descriptor: a descriptor in the cache counts without a look at the table's head.
+	Descriptor
+	// Mark: tables that somebody is altering are had by others.
+	Mark
+	// Heritage: what machines that are gone have dropped, or were altering, nobody takes
+	// care of.
+	Heritage
+	// Numbers: numbers are given out that have not been reserved.
+	Numbers
+
 	steps
 )
 
@@ -346,6 +358,10 @@ var names = [steps]string{
 	Fences:            "fences",
 	GlanceFences:      "glance at fences",
 	RangeEnds:         "range ends",
+	Descriptor:        "descriptor",
+	Mark:              "mark",
+	Heritage:          "heritage",
+	Numbers:           "numbers",
 }
 
 // texts say what is done without the step.
@@ -451,6 +467,10 @@ var texts = [steps]string{
 	Fences:            "a leaf counts as the one that covers a key",
 	GlanceFences:      "the same in a lookup that looks at the leaf in place",
 	RangeEnds:         "keys that came at the end of a range that was read do not matter",
+	Descriptor:        "a table's descriptor in the cache counts without a look at the table's head",
+	Mark:              "tables that somebody is altering are had by others",
+	Heritage:          "what machines that are gone have dropped, or were altering, nobody takes care of",
+	Numbers:           "numbers of sequences are given out that have not been reserved",
 }
 
 func (s Step) String() string { return names[s] }

@@ -24,6 +24,8 @@ type client struct {
 	h    *history.Recording
 	// alone says that nobody else is there, so that lock-free reads must be answered.
 	alone bool
+	// done counts the transactions that have committed.
+	done int
 }
 
 // thinkMax is how long a client waits between two transactions, at most.
@@ -105,6 +107,7 @@ func (c *client) end(err error) error {
 	case err == nil:
 		c.h.End(history.Committed)
 		c.commits[c.id]++
+		c.done++
 	case errors.Is(err, txn.ErrInDoubt):
 		return nil
 	case hasNoEffect(err):
@@ -186,6 +189,9 @@ func (c *client) body() error {
 }
 
 func (c *client) operation(write bool) error {
+	if c.catalog != nil && c.rng.IntN(6) == 0 {
+		return c.onTable(c.pick(c.options.Tables), write)
+	}
 	switch c.rng.IntN(7) {
 	case 0, 1:
 		return c.onObject(c.pick(c.options.Objects), parts[c.rng.IntN(len(parts))], write)
@@ -427,6 +433,11 @@ func (c *client) readAll() error {
 			}
 			for i := range c.options.Keys {
 				if err := c.onHash(i, false); err != nil {
+					return err
+				}
+			}
+			for i := range c.options.Tables {
+				if _, err := c.definition(i); err != nil {
 					return err
 				}
 			}

@@ -3,6 +3,7 @@ package simtest
 import (
 	"iter"
 
+	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/recovery"
@@ -34,6 +35,8 @@ type Cluster interface {
 	// Primaries returns the configuration in which machine i is, and the regions
 	// of which it believes to be the primary.
 	Primaries(i int) (cluster.ID, []region.ID)
+	// Lives returns the lives that a machine which serves knows of.
+	Lives(i int) catalog.Lives
 	// Check checks every store, once nothing runs: it returns what is wrong,
 	// given all pointers in use but the root. It is called on a routine of
 	// machine 0.
@@ -53,5 +56,5 @@ type Hooks struct {
 	Recovering func(machine int, s recovery.Step)
 	// Reconfigured, if not nil, is told by the CM of members that all regions of a
 	// configuration are active.
-	Reconfigured func(recovery.Timeline)
+	Reconfigured func(machine int, t recovery.Timeline)
 }

@@ -95,7 +95,7 @@ func (m *measurement) onRecovery(i int, s recovery.Step) {
 	}
 }
 
-func (m *measurement) onReconfigured(t recovery.Timeline) {
+func (m *measurement) onReconfigured(_ int, t recovery.Timeline) {
 	if m.failed && m.active == 0 {
 		m.timeline, m.active = t, m.world.Now()
 	}

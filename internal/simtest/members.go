@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/farm"
@@ -186,6 +187,9 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 					c.note(p, "regions %v are lost", r.Lost)
 				}
 			},
+			Slow: func(_ *cluster.Configuration, since time.Duration, progress string) {
+				c.note(p, "recovers for %v: %s", since, progress)
+			},
 			Waiting: func(missing []rdma.MachineID) { c.note(p, "waits for machines %v", missing) },
 			Failed: func(what string, err error) {
 				c.note(p, "%s: %v", what, err)
@@ -193,8 +197,12 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 					c.keptOut[i] = c.world.Now()
 				}
 			},
-			Evicted:      func(reason error) { c.note(p, "%v", reason) },
-			Reconfigured: c.hooks.Reconfigured,
+			Evicted: func(reason error) { c.note(p, "%v", reason) },
+			Reconfigured: func(t recovery.Timeline) {
+				if !p.Dead() && c.hooks.Reconfigured != nil {
+					c.hooks.Reconfigured(i, t)
+				}
+			},
 		},
 		Recovering: recovering,
 	})
@@ -310,6 +318,9 @@ func (c *members) Primaries(i int) (cluster.ID, []region.ID) {
 	}
 	return m.Primaries()
 }
+
+// Lives implements Cluster.
+func (c *members) Lives(i int) catalog.Lives { return c.up[i].Lives() }
 
 // Check implements Cluster.
 func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {

@@ -29,6 +29,9 @@ type Options struct {
 	// its own objects, and Duration for how long they and the faults go on.
 	Clients, Readers int
 	Duration         time.Duration
+	// Tables are how many tables there are names for; 0: there is no catalog. Otherwise
+	// each machine has one more client, which defines them.
+	Tables int
 	// Errands gives each machine another client, which runs them.
 	Errands bool
 	// Trouble is how many of a thousand chances for trouble (clock.Trouble) are taken
@@ -128,8 +131,8 @@ func (o Options) String() string {
 		names = append(names, f.String())
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("seed %d: %d machines, %d replicas, %d workers, logs of %d KB, %d clients each, %d objects, %d keys, %v, latency %v, clocks off by up to %d ppm, faults:%s %s",
-		o.Seed, o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes>>10, o.Clients, o.Objects, o.Keys,
+	return fmt.Sprintf("seed %d: %d machines, %d replicas, %d workers, logs of %d KB, %d clients each, %d objects, %d keys, %d tables, %v, latency %v, clocks off by up to %d ppm, faults:%s %s",
+		o.Seed, o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes>>10, o.Clients, o.Objects, o.Keys, o.Tables,
 		o.Duration, o.World.Latency, o.World.Drift, mode, strings.Join(names, ", "))
 }
 
@@ -165,6 +168,10 @@ func (o Options) Overlapping() Options {
 	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e)) // what seeds drew before there were wedges stays
 	if later.IntN(2) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, Wedge)
+	}
+	defined := rand.New(rand.NewPCG(o.Seed, 0xddcafe)) // nor before there were tables
+	if defined.IntN(2) == 0 {
+		o.Tables = 1 + defined.IntN(4)
 	}
 	return o
 }

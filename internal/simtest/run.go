@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
@@ -30,6 +31,9 @@ type Result struct {
 	Aborts  int
 	Unknown int // transactions whose client was not told how they ended
 	Errands int // writes of errands that have succeeded
+	// Tables are statements that have created, changed, renamed or dropped a table, Indexes
+	// such that have built an index.
+	Tables, Indexes int
 	// Faults counts what has happened, by kind: of a second fault that came each
 	// of the two, of one at a step that did not come only the first or the plain one.
 	Faults [Faults]int
@@ -50,6 +54,8 @@ func (r *Result) Add(other Result) {
 	r.Aborts += other.Aborts
 	r.Unknown += other.Unknown
 	r.Errands += other.Errands
+	r.Tables += other.Tables
+	r.Indexes += other.Indexes
 	for f, n := range other.Faults {
 		r.Faults[f] += n
 	}
@@ -79,7 +85,7 @@ func (r Result) Line() string {
 
 func (r Result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d commits, %d aborts, %d of unknown outcome, %d errands, %d events in %v of virtual time; faults:", r.Commits, r.Aborts, r.Unknown, r.Errands, r.Events, r.Time.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%d commits, %d aborts, %d of unknown outcome, %d errands, %d tables defined, %d indexes built, %d events in %v of virtual time; faults:", r.Commits, r.Aborts, r.Unknown, r.Errands, r.Tables, r.Indexes, r.Events, r.Time.Round(time.Millisecond))
 	for f, n := range r.Faults {
 		fmt.Fprintf(&b, " %v %d,", Fault(f), n)
 	}
@@ -136,6 +142,8 @@ type node struct {
 	// annex is the table of the errands, errands how many of its keys are in use.
 	annex   *hash.Table
 	errands int
+	// catalog is nil until a definer has opened it.
+	catalog *catalog.Catalog
 }
 
 // A claim is that a machine is primary.
@@ -196,8 +204,9 @@ func injectionOf(j *injector) (f injection) {
 	o := &j.options
 	j.cluster = o.New(j.world, o.Farm, Hooks{
 		Prepare: j.prepare, Serving: j.serving,
-		Step:       func(i int, s txn.Step) { f.onStep(i, s) },
-		Recovering: func(i int, s recovery.Step) { f.onRecovering(i, s) },
+		Step:         func(i int, s txn.Step) { f.onStep(i, s) },
+		Recovering:   func(i int, s recovery.Step) { f.onRecovering(i, s) },
+		Reconfigured: func(i int, _ recovery.Timeline) { j.reconfigured(i) },
 	})
 	if m, ok := j.cluster.(*members); ok {
 		m.aside = m.aside || o.wedges()
@@ -303,32 +312,38 @@ func (r *run) serving(i int, m *txn.Machine) {
 }
 
 func (r *run) startClients(n *node) {
-	errands := 0
-	if r.options.Errands {
-		errands = 1
-	}
-	for k := range r.options.Clients + r.options.Readers + errands {
-		r.running++
-		c := &client{run: r, node: n, label: fmt.Sprintf("client %d of machine %d", k, n.id), work: r.work}
-		if k >= r.options.Clients {
-			c.work = (*client).readOwn
+	o := &r.options
+	for k := range o.Clients + o.Readers {
+		work := r.work
+		if k >= o.Clients {
+			work = (*client).readOwn
 		}
-		if k >= r.options.Clients+r.options.Readers {
-			c.work = (*client).errand
-		}
-		c.work = r.timed(n, c.work)
-		begun := false
-		n.process.Go(func() {
-			begun = true
-			defer func() { r.running-- }()
-			c.loop()
-		})
-		n.process.OnDeath(func() {
-			if !begun {
-				r.running--
-			}
-		})
+		r.startClient(n, k, r.timed(n, work))
 	}
+	others := o.Clients + o.Readers
+	if o.Errands {
+		r.startClient(n, others, r.timed(n, (*client).errand))
+		others++
+	}
+	if o.Tables > 0 { // a statement is several transactions
+		r.startClient(n, others, (*client).define)
+	}
+}
+
+func (r *run) startClient(n *node, k int, work func(*client) error) {
+	r.running++
+	c := &client{run: r, node: n, label: fmt.Sprintf("client %d of machine %d", k, n.id), work: work}
+	begun := false
+	n.process.Go(func() {
+		begun = true
+		defer func() { r.running-- }()
+		c.loop()
+	})
+	n.process.OnDeath(func() {
+		if !begun {
+			r.running--
+		}
+	})
 }
 
 // progress waits until every machine has committed something more.
@@ -384,6 +399,11 @@ func (r *run) watch() {
 func (r *run) finalCheck() (err error) {
 	if r.failure != nil {
 		return r.failure
+	}
+	if r.options.Tables > 0 {
+		if err := r.settleTables(); err != nil {
+			return err
+		}
 	}
 	n := r.nodes[0]
 	returned := n.process.Do(func() {

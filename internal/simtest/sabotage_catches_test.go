@@ -111,6 +111,16 @@ var catches = []catch{
 	{step: sabotage.Fences, pkg: "index/btree", test: "TestStaleCaches"},
 	{step: sabotage.GlanceFences, pkg: "index/btree", test: "TestLookupWhileLeavesChange"},
 	{step: sabotage.RangeEnds, pkg: "index/btree", test: "TestQuestions"},
+	{step: sabotage.Descriptor, options: "tables", with: defineTables},
+	{step: sabotage.Mark, options: "tables", with: defineTables},
+	{step: sabotage.Heritage, options: "tables", with: defineTables},
+	{step: sabotage.Numbers, options: "tables", with: defineTables},
+}
+
+// defineTables has clients define tables.
+func defineTables(o *Options) {
+	asMembers(o)
+	o.Tables = 3
 }
 
 // loseMemory has machines come back from a power cut without their memory.

@@ -25,6 +25,9 @@ type store struct {
 	// annex is the anchor of the errands' table, registers what is in it.
 	annex     region.Ptr
 	registers map[string]*register
+	// catalog is what leads to the catalog.
+	catalog    region.Ptr
+	tableTombs []region.Ptr
 }
 
 // Objects of the history: kind and number.
@@ -32,6 +35,7 @@ const (
 	plain = iota // the number is twice that of the object, and that of the half
 	inHash
 	inTree
+	inCatalog
 )
 
 func objectOf(kind, i int) history.Object { return history.Object(kind<<16 | i) }
@@ -44,7 +48,7 @@ func (s *store) name(o history.Object) string {
 	if kind == plain {
 		return fmt.Sprintf("object-%d.%d", i/2, i%2)
 	}
-	return fmt.Sprintf("%s-%d", [...]string{inHash: "hash", inTree: "tree"}[kind], i)
+	return fmt.Sprintf("%s-%d", [...]string{inHash: "hash", inTree: "tree", inCatalog: "table"}[kind], i)
 }
 
 // halves returns those of a payload, each of whole words.
@@ -103,6 +107,9 @@ func (r *run) setUp() (err error) {
 	if !n.process.Do(func() {
 		if err = s.makeIndexes(r, n, places); err == nil && r.options.Errands {
 			err = s.makeAnnex(n, places)
+		}
+		if err == nil && r.options.Tables > 0 {
+			err = s.makeTables(n, r.options.Tables)
 		}
 	}) {
 		return errDied
@@ -168,6 +175,13 @@ func (s *store) reachable(n *node) (ptrs []region.Ptr, err error) {
 		more, err := s.reachableAnnex(n)
 		if err != nil {
 			return nil, fmt.Errorf("the table of the errands: %w", err)
+		}
+		ptrs = append(ptrs, more...)
+	}
+	if n.catalog != nil {
+		more, err := s.reachableTables(n)
+		if err != nil {
+			return nil, fmt.Errorf("the catalog: %w", err)
 		}
 		ptrs = append(ptrs, more...)
 	}

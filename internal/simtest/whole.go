@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
@@ -22,6 +23,7 @@ type whole struct {
 	hooks    Hooks
 	volatile *farm.Volatile
 	cluster  *farm.Cluster // nil while it is down
+	lives    []uint32      // of the machines, once somebody has asked for them
 }
 
 var errDied = errors.New("simtest: a process died")
@@ -73,7 +75,7 @@ func (c *whole) Start(machines []int) error {
 
 // Fell implements Cluster.
 func (c *whole) Fell([]int) {
-	c.cluster = nil
+	c.cluster, c.lives = nil, nil
 	c.volatile = c.volatile.Clone()
 }
 
@@ -94,6 +96,14 @@ func (c *whole) Primaries(i int) (cluster.ID, []region.ID) {
 		return 0, nil
 	}
 	return c.cluster.Primaries(i)
+}
+
+// Lives implements Cluster.
+func (c *whole) Lives(i int) catalog.Lives {
+	for len(c.lives) < c.config.Machines {
+		c.lives = append(c.lives, c.world.Rand().Uint32())
+	}
+	return catalog.Together(c.lives, i)
 }
 
 // Check implements Cluster.

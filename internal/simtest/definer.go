@@ -1,0 +1,230 @@
+package simtest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Definers are clients that create, change, rename and drop tables, and build indexes in
+// several transactions, with the table's mark standing meanwhile. Each machine has one;
+// they work on the same few names.
+
+// define runs one statement.
+func (c *client) define() error {
+	if c.catalog == nil {
+		return passes(c.ended(c.openCatalog(c.node)))
+	}
+	i := c.pick(c.options.Tables)
+	switch c.rng.IntN(6) {
+	case 0:
+		return c.buildIndex(i)
+	case 1:
+		return c.transact(func() error { return c.onTable(i, true) })
+	}
+	done := c.done
+	err := c.transact(func() error { return c.redefine(i) })
+	c.result.Tables += c.done - done
+	return err
+}
+
+// redefine creates the table of a name if there is none, and otherwise drops, renames or
+// changes it.
+func (c *client) redefine(i int) error {
+	tbl, err := c.definition(i)
+	switch {
+	case err != nil:
+		return err
+	case tbl == nil:
+		return c.createTable(i)
+	}
+	switch c.rng.IntN(4) {
+	case 0:
+		if err := c.catalog.DropTable(c.t, tbl); err != nil {
+			return err
+		}
+		return c.die(objectOf(inCatalog, i), c.store.tableTombs[i])
+	case 1:
+		return c.renameTable(i, tbl)
+	}
+	next := tbl.Clone()
+	next.Comment = c.comment(i)
+	_, err = c.catalog.UpdateTable(c.t, next)
+	return err
+}
+
+func (c *client) createTable(i int) error {
+	tbl := &catalog.Table{DB: tableDB, Name: tableName(i), Comment: c.comment(i)}
+	anchor, err := btree.Create(c.t, btree.Config{LeafBytes: c.options.LeafBytes, InnerBytes: 600}, 0)
+	if err != nil {
+		return err
+	}
+	tbl.Primary = catalog.Index{Name: "PRIMARY", Unique: true, Declared: true, Anchor: anchor}
+	if tbl.Sequence, err = catalog.NewNumber(c.t, 1); err != nil {
+		return err
+	}
+	_, err = c.catalog.CreateTable(c.t, tbl)
+	return err
+}
+
+// renameTable moves a table to another name, if there is none of that.
+func (c *client) renameTable(i int, tbl *catalog.Table) error {
+	to := c.rng.IntN(c.options.Tables)
+	if to == i {
+		return nil
+	}
+	if taken, err := c.definition(to); err != nil || taken != nil {
+		return err
+	}
+	moved, err := c.catalog.RenameTable(c.t, tbl, tableDB, tableName(to))
+	if err != nil {
+		return err
+	}
+	next := moved.Clone()
+	next.Comment = c.comment(to)
+	if _, err := c.catalog.UpdateTable(c.t, next); err != nil {
+		return err
+	}
+	return c.die(objectOf(inCatalog, i), c.store.tableTombs[i])
+}
+
+// A building is an index that is being built.
+type building struct {
+	*client
+	name  int
+	index catalog.Index
+	owner uint64 // of the alteration; 0: there is none
+}
+
+// entriesCopied is how many entries of an index are made in one transaction.
+const entriesCopied = 5
+
+// buildIndex builds one, as CREATE INDEX does: marks the table, copies the entries, some
+// in each transaction, and takes the index into use in place of the one there was. What
+// cannot be done, or of what is not known whether it was, is abandoned, which changes
+// nothing if all was done.
+func (c *client) buildIndex(i int) error {
+	b := &building{client: c, name: i, index: catalog.Index{Name: "x", Access: catalog.Access(c.rng.IntN(2))}}
+	err := c.ended(c.m.Run(ctx, b.begin))
+	if err == nil && b.owner != 0 {
+		err = b.copy()
+	}
+	if err == nil && b.owner != 0 {
+		done := c.done
+		err = c.transact(b.finish)
+		c.result.Indexes += c.done - done
+	}
+	if err = passes(err); err != nil || b.owner == 0 || c.process.Dead() {
+		return err
+	}
+	return passes(c.ended(c.catalog.AbandonAlteration(ctx, tableDB, tableName(i), b.owner)))
+}
+
+// begin marks the table, if there is one that nobody else alters.
+func (b *building) begin(t *txn.Tx) error {
+	b.owner = 0
+	tbl, err := b.catalog.Table(t, tableDB, tableName(b.name))
+	if err != nil {
+		return unlessGone(err)
+	}
+	if b.index.Anchor, err = b.makeIndex(t); err != nil {
+		return err
+	}
+	tbl, err = b.catalog.BeginAlteration(t, tbl, []catalog.Storage{{Access: b.index.Access, Anchor: b.index.Anchor}})
+	if err == nil {
+		b.owner = tbl.Alteration.Owner
+	}
+	return err
+}
+
+func (b *building) makeIndex(t *txn.Tx) (region.Ptr, error) {
+	if b.index.Access == catalog.AccessHash {
+		return hash.Create(t, hash.Config{KeyBytes: 8, ValueBytes: region.PtrBytes, Buckets: b.options.Buckets, Seed: b.options.Seed}, 0)
+	}
+	return btree.Create(t, btree.Config{LeafBytes: b.options.LeafBytes, InnerBytes: 600}, 0)
+}
+
+// altered returns the table that the building has marked.
+func (b *building) altered(t *txn.Tx) (*catalog.Table, error) {
+	tbl, err := b.catalog.Altered(t, tableDB, tableName(b.name), b.owner)
+	return tbl, unlessGone(err)
+}
+
+// unlessGone returns errUser for a table that is not there, or not to be had.
+func unlessGone(err error) error {
+	if errors.Is(err, catalog.ErrNotFound) || errors.Is(err, catalog.ErrAltering) {
+		return errUser
+	}
+	return err
+}
+
+// copy makes the entries of the index.
+func (b *building) copy() error {
+	for from := []byte{}; from != nil; {
+		var next []byte
+		err := b.ended(b.m.Run(ctx, func(t *txn.Tx) (err error) {
+			next, err = b.copySome(t, from)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+		from = next
+	}
+	return nil
+}
+
+// copySome makes some entries, and returns the key of the next, nil after the last.
+func (b *building) copySome(t *txn.Tx, from []byte) (next []byte, err error) {
+	tbl, err := b.altered(t)
+	if err != nil {
+		return nil, err
+	}
+	cursor := b.catalog.Tree(tbl.Primary.Anchor).Scan(t, from, nil, false)
+	for range entriesCopied {
+		key, row, found, err := cursor.Next()
+		if err != nil || !found {
+			return nil, err
+		}
+		if err := b.addEntry(t, catalog.Storage{Access: b.index.Access, Anchor: b.index.Anchor}, key, row); err != nil {
+			return nil, err
+		}
+		next = append(slices.Clone(key), 0)
+	}
+	return next, nil
+}
+
+// finish takes the index into use, and the mark off.
+func (b *building) finish() error {
+	tbl, err := b.altered(b.t)
+	if err != nil {
+		return err
+	}
+	if err := b.sawTable(b.name, tbl); err != nil {
+		return err
+	}
+	next := tbl.Clone()
+	next.Comment, next.Indexes, next.Alteration = b.comment(b.name), []catalog.Index{b.index}, catalog.Alteration{}
+	if _, err := b.catalog.UpdateTable(b.t, next); err != nil {
+		return err
+	}
+	var old []catalog.Storage
+	for _, x := range tbl.Indexes {
+		old = append(old, catalog.Storage{Access: x.Access, Anchor: x.Anchor})
+	}
+	return b.catalog.Drop(b.t, old)
+}
+
+// passes returns what is wrong with an error that a client may meet: nothing if
+// it was told that nothing was done, or is in doubt.
+func passes(err error) error {
+	if errors.Is(err, errUser) || errors.Is(err, errUnknown) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,310 @@
+package simtest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Tables are of the catalog. For the history a name is one object: its value is in the
+// comment of the table of that name, or, while there is none, in its tombstone. So a
+// descriptor that a machine has cached, and uses when it should not, is a stale read.
+// Rows get their keys from the table's sequence, say whose they are, and are in all of
+// the table's indexes.
+
+const tableDB = "d"
+
+func tableName(i int) string { return "t" + strconv.Itoa(i) }
+
+// makeTables makes what leads to the catalog, and the tombstones.
+func (s *store) makeTables(n *node, tables int) error {
+	s.tableTombs = make([]region.Ptr, tables)
+	return n.m.Run(ctx, func(t *txn.Tx) (err error) {
+		if s.catalog, _, err = t.Alloc(region.PtrBytes, 0); err != nil {
+			return err
+		}
+		for i := range s.tableTombs {
+			if s.tableTombs[i], _, err = t.Alloc(region.PtrBytes, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// openCatalog opens the catalog at the machine, as a process does before it serves.
+func (r *run) openCatalog(n *node) error {
+	c, err := catalog.Open(ctx, n.m, r.store.catalog, catalog.Config{Hashes: n.server, Lives: r.cluster.Lives(n.id)})
+	if err != nil {
+		return err
+	}
+	n.catalog = c
+	c.Inherit() // what has changed meanwhile
+	return nil
+}
+
+// reconfigured is told that a machine has led a reconfiguration.
+func (r *run) reconfigured(machine int) {
+	if n := r.nodes[machine]; n != nil && n.catalog != nil {
+		n.catalog.Inherit()
+	}
+}
+
+// definition returns the table of a name, nil if there is none, and records what that says.
+func (c *client) definition(i int) (*catalog.Table, error) {
+	tbl, err := c.catalog.Table(c.t, tableDB, tableName(i))
+	switch {
+	case errors.Is(err, catalog.ErrAltering):
+		return nil, errUser
+	case errors.Is(err, catalog.ErrNotFound):
+		return nil, c.onPayload(objectOf(inCatalog, i), c.store.tableTombs[i], false)
+	case err != nil:
+		return nil, err
+	}
+	return tbl, c.sawTable(i, tbl)
+}
+
+// sawTable records the value of a name.
+func (c *client) sawTable(i int, tbl *catalog.Table) error {
+	v, err := strconv.ParseUint(tbl.Comment, 10, 64)
+	if err != nil {
+		return fmt.Errorf("simtest: comment of table %s: %w", tbl.Name, err)
+	}
+	c.h.Read(objectOf(inCatalog, i), history.Value(v))
+	return nil
+}
+
+// comment returns the new value of a name whose table is there from now on.
+func (c *client) comment(i int) string {
+	v := c.rec.Value()
+	c.h.Write(objectOf(inCatalog, i), v)
+	return strconv.FormatUint(uint64(v), 10)
+}
+
+// onTable looks at a table and, if there is one, at some of its rows, or changes one.
+func (c *client) onTable(i int, write bool) error {
+	tbl, err := c.definition(i)
+	switch {
+	case err != nil || tbl == nil:
+		return err
+	case !write:
+		return c.lookAtRows(tbl)
+	case c.rng.IntN(3) == 0:
+		return c.dropRow(tbl)
+	}
+	return c.addRow(tbl)
+}
+
+const rowBytes = 16 // a table's id and the number
+
+func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
+
+// addRow adds a row with the next number of the table's sequence, which nobody else has
+// been given.
+func (c *client) addRow(tbl *catalog.Table) error {
+	number, err := c.catalog.Sequences().Next(ctx, tbl.Sequence)
+	if err != nil {
+		return err
+	}
+	row, b, err := c.t.Alloc(rowBytes, 0)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint64(b, tbl.ID)
+	binary.LittleEndian.PutUint64(b[8:], number)
+	for _, s := range tbl.Storage() {
+		if err := c.addEntry(c.t, s, numberKey(number), row); err != nil {
+			return fmt.Errorf("simtest: number %d of table %s: %w", number, tbl.Name, err)
+		}
+	}
+	return nil
+}
+
+// dropRow deletes the first row from a number on that is drawn.
+func (c *client) dropRow(tbl *catalog.Table) error {
+	from := numberKey(uint64(c.rng.IntN(2 * rowsLookedAt)))
+	key, row, found, err := c.catalog.Tree(tbl.Primary.Anchor).Scan(c.t, from, nil, false).Next()
+	if err != nil || !found {
+		return err
+	}
+	for _, s := range tbl.Storage() {
+		deleted, err := c.dropEntry(s, key)
+		if err != nil {
+			return err
+		}
+		if !deleted {
+			return fmt.Errorf("simtest: row %x of table %s is not in all indexes", key, tbl.Name)
+		}
+	}
+	return c.t.Free(row)
+}
+
+// addEntry has a key of an index lead to a row.
+func (c *client) addEntry(t *txn.Tx, s catalog.Storage, key []byte, row region.Ptr) error {
+	if s.Access == catalog.AccessHash {
+		return c.catalog.Hash(s.Anchor).Insert(t, key, row.Append(nil))
+	}
+	return c.catalog.Tree(s.Anchor).Insert(t, key, row)
+}
+
+func (c *client) dropEntry(s catalog.Storage, key []byte) (deleted bool, err error) {
+	if s.Access == catalog.AccessHash {
+		return c.catalog.Hash(s.Anchor).Delete(c.t, key)
+	}
+	return c.catalog.Tree(s.Anchor).Delete(c.t, key)
+}
+
+// entry returns the row that a key of an index leads to.
+func (c *client) entry(x catalog.Index, key []byte) (row region.Ptr, found bool, err error) {
+	if x.Access != catalog.AccessHash {
+		return c.catalog.Tree(x.Anchor).Get(c.t, key)
+	}
+	b, found, err := c.catalog.Hash(x.Anchor).Get(c.t, key)
+	if err == nil && found {
+		row, err = region.DecodePtr(b)
+	}
+	return row, found, err
+}
+
+// rowsLookedAt is how many rows of a table a transaction looks at, at most.
+const rowsLookedAt = 10
+
+// lookAtRows looks at the table's first rows, which all of its indexes have.
+func (c *client) lookAtRows(tbl *catalog.Table) error {
+	cursor := c.catalog.Tree(tbl.Primary.Anchor).Scan(c.t, nil, nil, false)
+	for range rowsLookedAt {
+		key, row, found, err := cursor.Next()
+		if err != nil || !found {
+			return err
+		}
+		if err := c.lookAtRow(tbl, key, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *client) lookAtRow(tbl *catalog.Table, key []byte, row region.Ptr) error {
+	b, err := c.t.Read(row)
+	if err != nil {
+		return err
+	}
+	id, number := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	if id != tbl.ID || number != binary.BigEndian.Uint64(key) {
+		return fmt.Errorf("simtest: table %s, %x, has under %x row %d of table %x", tbl.Name, tbl.ID, key, number, id)
+	}
+	for _, x := range tbl.Indexes {
+		p, found, err := c.entry(x, key)
+		if err != nil {
+			return err
+		}
+		if !found || p != row {
+			return fmt.Errorf("simtest: row %x of table %s is at %v, and by index %s at %v, %v", key, tbl.Name, row, x.Name, p, found)
+		}
+	}
+	return nil
+}
+
+// settleMax bounds the time until all that was dropped has been freed and no table is
+// being altered any more, when nobody works.
+const settleMax = 5 * time.Second
+
+// settleTables waits for that. The sweepers rest afterwards.
+func (r *run) settleTables() error {
+	for end := r.world.Now() + settleMax; ; r.outside.Sleep(time.Millisecond) {
+		left, resume, err := r.leftOfTables()
+		if err != nil || left == "" {
+			return err
+		}
+		if r.world.Now() > end {
+			return fmt.Errorf("%v after all have ended: %s", settleMax, left)
+		}
+		for _, f := range resume {
+			f()
+		}
+	}
+}
+
+// leftOfTables has the sweepers rest, and says what they have to do yet.
+func (r *run) leftOfTables() (left string, resume []func(), err error) {
+	for _, n := range r.nodes {
+		returned := n.process.Do(func() {
+			if n.catalog == nil {
+				err = r.openCatalog(n)
+			}
+			if err == nil {
+				again := n.catalog.PauseSweeping()
+				resume = append(resume, func() { n.process.Do(again) })
+			}
+		})
+		if !returned {
+			err = errDied
+		}
+		if err != nil {
+			return "", nil, err
+		}
+	}
+	if !r.nodes[0].process.Do(func() {
+		err = r.nodes[0].catalog.Check(ctx, r.store.catalog, catalog.Visitor{
+			Dropped: func(p region.Ptr) error {
+				left = fmt.Sprintf("%v, which was dropped, has not been freed", p)
+				return nil
+			},
+			Table: func(_ *txn.Tx, tbl *catalog.Table) error {
+				if tbl.Alteration.Owner != 0 {
+					left = fmt.Sprintf("table %s is being altered, by %x", tbl.Name, tbl.Alteration.Owner)
+				}
+				return nil
+			},
+		})
+	}) {
+		err = errDied
+	}
+	return left, resume, err
+}
+
+// reachableTables returns the objects of the catalog and of its tables, once they have
+// settled, and compares each table's indexes.
+func (s *store) reachableTables(n *node) (ptrs []region.Ptr, err error) {
+	add := func(p region.Ptr) error {
+		ptrs = append(ptrs, p)
+		return nil
+	}
+	err = n.catalog.Check(ctx, s.catalog, catalog.Visitor{Object: add, Table: func(_ *txn.Tx, tbl *catalog.Table) error {
+		rows := make(map[string]region.Ptr)
+		all := tbl.Storage()
+		err := n.catalog.Walk(ctx, all[len(all)-1], add, func(key []byte, row region.Ptr) error {
+			rows[string(key)] = row
+			return add(row)
+		})
+		for _, x := range all[:len(all)-1] {
+			if err == nil {
+				err = sameEntries(n, tbl, x, add, rows)
+			}
+		}
+		return err
+	}})
+	return append(append(ptrs, s.catalog), s.tableTombs...), err
+}
+
+// sameEntries checks that an index has the entries of the primary one.
+func sameEntries(n *node, tbl *catalog.Table, x catalog.Storage, add func(region.Ptr) error, rows map[string]region.Ptr) error {
+	count := 0
+	err := n.catalog.Walk(ctx, x, add, func(key []byte, row region.Ptr) error {
+		if count++; rows[string(key)] != row {
+			return fmt.Errorf("table %s: %x leads to %v in an index, to %v in the primary one", tbl.Name, key, row, rows[string(key)])
+		}
+		return nil
+	})
+	if err == nil && count != len(rows) {
+		err = fmt.Errorf("table %s has %d rows, an index of it %d", tbl.Name, len(rows), count)
+	}
+	return err
+}
