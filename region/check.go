@@ -137,6 +137,8 @@ func (r *Region) checkSlot(fs *faults, p Ptr, h Header) {
 		return
 	case h != MakeHeader(h.Version(), h.Allocated()):
 		fs.add(Damaged, p, "header %#x", uint64(h))
+	case r.Incarnation(p.Addr.Offset()) != p.Incarnation():
+		fs.add(Damaged, p, "incarnation %#x", r.Incarnation(p.Addr.Offset()))
 	case !h.Allocated():
 		return
 	}

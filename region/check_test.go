@@ -62,6 +62,10 @@ func TestCheckFindsEveryFault(t *testing.T) {
 			r.m.Store(uint64(p.Addr.Offset()), uint64(MakeHeader(1, true))|1<<60)
 			return []Ptr{p}
 		}},
+		{Damaged, "incarnation 0x100000000000000", nil, func(r *Region, _ *Allocator, p Ptr) []Ptr {
+			r.m.Store(uint64(p.Addr.Offset())+incarnationOffset, 1<<56) // in no pointer, so that none leads here
+			return []Ptr{p}
+		}},
 		{Damaged, "block 9: invalid", func(Ptr) Ptr { return Ptr{} }, func(r *Region, _ *Allocator, p Ptr) []Ptr {
 			r.setBlocks(9, []uint64{77})
 			return []Ptr{p}
