@@ -1,6 +1,7 @@
 package farm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -93,13 +94,17 @@ func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID
 		primary := machineOf(p.Primary).regions[p.Region]
 		add(p.Primary, primary.Check(all))
 		for _, b := range p.Backups {
-			add(b, compareReplicas(primary, machineOf(b).regions[p.Region]))
+			backup := machineOf(b).regions[p.Region]
+			unsound, _ := backup.Sound(context.Background()) // which does not end
+			add(b, unsound)
+			add(b, compareReplicas(primary, backup))
 		}
 	}
 	return faults
 }
 
-// compareReplicas compares the objects of a backup with those of its primary.
+// compareReplicas compares the objects of a backup with those of its primary. Line
+// versions, which only remote reads look at, are for Sound.
 func compareReplicas(primary, backup *region.Region) []region.Fault {
 	var faults []region.Fault
 	for p, h := range primary.Objects {
@@ -110,8 +115,9 @@ func compareReplicas(primary, backup *region.Region) []region.Fault {
 	return faults
 }
 
-// sameObject compares one slot. Free slots have only a header to compare, and
-// those that never held an object may differ in nothing at all.
+// sameObject compares one slot. Free slots have only a header and an incarnation to
+// compare: should the backup become the primary, the next object there must not be taken
+// for an earlier one. Those that never held an object may differ in nothing at all.
 func sameObject(primary, backup *region.Region, p region.Ptr, h region.Header) error {
 	a, b := make([]byte, p.Capacity()), make([]byte, p.Capacity())
 	_, errPrimary := primary.ReadObject(p, a)
@@ -119,6 +125,8 @@ func sameObject(primary, backup *region.Region, p region.Ptr, h region.Header) e
 	switch {
 	case backup.Header(p.Addr.Offset()) != h:
 		return fmt.Errorf("%s: header %v, not %v", differs, backup.Header(p.Addr.Offset()), h)
+	case backup.Incarnation(p.Addr.Offset()) != p.Incarnation():
+		return fmt.Errorf("%s: incarnation %d, not %d", differs, backup.Incarnation(p.Addr.Offset()), p.Incarnation())
 	case !errors.Is(errBackup, errPrimary):
 		return fmt.Errorf("%s: read as %v (%v), not %v", differs, errBackup, hb, errPrimary)
 	case errPrimary == nil && string(a) != string(b):
