@@ -29,7 +29,21 @@ const (
 type Memory struct {
 	words []uint64 // the mapping; on the Go heap in race builds
 	file  *mapped  // nil if volatile
+
+	storage Storage // what stands for the file's; nil as a rule
 }
+
+// A Storage stands for the file system behind volatile memory, where something stands
+// for a Folder.
+type Storage interface {
+	// Reserve and Discard are those of the memory. Discarded pages are cleared by who
+	// calls it.
+	Reserve(off, n uint64) error
+	Discard(off, n uint64)
+}
+
+// Keep puts volatile memory on a storage, before anybody uses it.
+func (m *Memory) Keep(s Storage) { m.storage = s }
 
 // NewMemory returns size bytes of zeroed volatile memory, size being a multiple
 // of 8. Pages come on demand. It is unmapped once nothing refers to it any
@@ -150,16 +164,23 @@ func (m *Memory) slice(off uint64, n int) []uint64 {
 // memory mapped from a folder without room left faults at the first store to a
 // page, which kills the process. ErrNoSpace says that there is none.
 func (m *Memory) Reserve(off, n uint64) error {
-	if m.file == nil {
-		return nil
+	switch {
+	case m.storage != nil:
+		return m.storage.Reserve(off, n)
+	case m.file != nil:
+		return m.file.reserve(int64(off), int64(n))
 	}
-	return m.file.reserve(int64(off), int64(n))
+	return nil
 }
 
 // Discard gives back the storage of the whole pages among n bytes at off, both multiples
 // of 8, which are zero then. What cannot be given back stays as it is.
 func (m *Memory) Discard(off, n uint64) {
 	begin, end := (off+pageBytes-1)&^(pageBytes-1), (off+n)&^(pageBytes-1)
+	if m.storage != nil && begin < end {
+		m.storage.Discard(begin, end-begin)
+		m.Zero(begin, end-begin)
+	}
 	if m.file != nil && !memoryOnHeap && begin < end {
 		_ = unix.Fallocate(int(m.file.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(begin), int64(end-begin))
 	}

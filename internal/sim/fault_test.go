@@ -27,9 +27,7 @@ func pairOf(t *testing.T, a, b *Process) (rdma.Queue, *nvram.Memory) {
 			t.Fatal(err)
 		}
 		if i == 1 {
-			if mem, err = p.Machine().Memory().Map("m", 1<<16); err != nil {
-				t.Fatal(err)
-			}
+			mem = withStorage(p.Machine(), "m", 1<<16)
 			if err := n.Register(testKey, mem); err != nil {
 				t.Fatal(err)
 			}

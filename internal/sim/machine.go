@@ -65,9 +65,9 @@ func (m *Machine) end(shelf func() *Shelf) {
 		return
 	}
 	m.note("kill")
+	m.shelf = shelf()
 	p.dead, p.paused, p.hung, p.held, p.queued = true, false, false, nil, nil
 	m.process = nil
-	m.shelf = shelf()
 	if p.nic != nil {
 		p.nic.die()
 	}

@@ -6,29 +6,46 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/nvram"
 )
 
 // A Shelf is a machine's non-volatile memory: ranges by name, as nvram.Folder
 // has.
-type Shelf struct{ memory map[string]*nvram.Memory }
+type Shelf struct {
+	memory map[string]stored
+	disk   *disk
+}
 
-func newShelf() *Shelf { return &Shelf{memory: make(map[string]*nvram.Memory)} }
+// stored is one range, and what it has of the disk.
+type stored struct {
+	*nvram.Memory
+	pages *pages
+}
 
-// Map returns the memory of that name, and makes it if there is none.
+func newShelf() *Shelf { return &Shelf{memory: make(map[string]stored), disk: new(disk)} }
+
+// Map returns the memory of that name, and makes it if there is none: without storage,
+// for which there is nvram.Memory.Reserve.
 func (s *Shelf) Map(name string, size int64) (*nvram.Memory, error) {
 	if err := nvram.CheckName(name); err != nil {
 		return nil, err
 	}
-	m := s.memory[name]
-	if m == nil {
-		m = nvram.NewMemory(size)
-		s.memory[name] = m
+	m, found := s.memory[name]
+	if !found {
+		m = s.add(name, size)
 	}
 	if got := int64(m.Size()); got != size {
 		return nil, fmt.Errorf("sim: %s has %d bytes, not %d", name, got, size)
 	}
-	return m, nil
+	return m.Memory, nil
+}
+
+func (s *Shelf) add(name string, size int64) stored {
+	m := stored{nvram.NewMemory(size), newPages(s.disk, size)}
+	m.Keep(m.pages)
+	s.memory[name] = m
+	return m
 }
 
 // Names returns the names in use, in order.
@@ -43,10 +60,11 @@ func (s *Shelf) Remove(name string) error {
 // Detach forgets a name; release has the memory fail whoever uses it after that, as
 // memory does that is mapped no longer.
 func (s *Shelf) Detach(name string) (release func() error, err error) {
-	m := s.memory[name]
+	m, found := s.memory[name]
 	delete(s.memory, name)
 	return func() error {
-		if m != nil {
+		if found {
+			m.pages.Discard(0, m.Size())
 			m.Drop()
 		}
 		return nil
@@ -59,21 +77,27 @@ func (s *Shelf) Close() error { return nil }
 // clone returns a copy of everything as it is now.
 func (s *Shelf) clone() *Shelf {
 	c := newShelf()
+	*c.disk = *s.disk
 	for name, m := range s.memory {
-		c.memory[name] = cloneMemory(m)
+		c.add(name, int64(m.Size())).copyFrom(name, m)
 	}
 	return c
 }
 
-// cloneMemory touches no page of the copy whose bytes are zero.
-func cloneMemory(m *nvram.Memory) *nvram.Memory {
-	c := nvram.NewMemory(int64(m.Size()))
-	var zero, b [4096]byte
-	for off := uint64(0); off < m.Size(); off += uint64(len(b)) {
-		part := b[:min(uint64(len(b)), m.Size()-off)]
-		if m.CopyOut(part, off); !bytes.Equal(part, zero[:len(part)]) {
-			c.CopyIn(off, part)
+// copyFrom copies a range into one that is new, and touches no page whose bytes are zero.
+// A page that something was stored to without storage would have killed the process
+// where there is none: it is a violation.
+func (c stored) copyFrom(name string, m stored) {
+	copy(c.pages.has, m.pages.has)
+	var zero, b [pageBytes]byte
+	for off := uint64(0); off < m.Size(); off += pageBytes {
+		part := b[:min(pageBytes, m.Size()-off)]
+		if m.CopyOut(part, off); bytes.Equal(part, zero[:len(part)]) {
+			continue
 		}
+		if !m.pages.has[off/pageBytes] {
+			invariant.Violated("stored to a page of "+name+" without storage", off, nil)
+		}
+		c.CopyIn(off, part)
 	}
-	return c
 }

@@ -207,7 +207,7 @@ func TestKill(t *testing.T) {
 	run(t, Options{}, func(w *World) {
 		m := w.Machine(1)
 		p := m.Boot()
-		mem, _ := m.Memory().Map("a", 1<<16)
+		mem := withStorage(m, "a", 1<<16)
 		unwound := 0
 		for range 3 {
 			p.Go(func() {
@@ -254,7 +254,7 @@ func TestKillFromInside(t *testing.T) {
 	run(t, Options{}, func(w *World) {
 		m := w.Machine(1)
 		p := m.Boot()
-		mem, _ := m.Memory().Map("a", 4096)
+		mem := withStorage(m, "a", 4096)
 		var mu sync.Mutex
 		p.Go(func() {
 			defer func() {
@@ -315,8 +315,7 @@ func TestPowerCut(t *testing.T) {
 		for i := range rdma.MachineID(4) {
 			w.Machine(i).Boot()
 			w.Machine(i).SetDomain(int(i) / 2)
-			mem, _ := w.Machine(i).Memory().Map("a", 4096)
-			mem.Store(0, 1)
+			withStorage(w.Machine(i), "a", 4096).Store(0, 1)
 		}
 		w.FailDomain(1, false)
 		for i := range rdma.MachineID(4) {

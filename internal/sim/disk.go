@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// pageBytes is the unit of storage.
+const pageBytes = 4096
+
+// A disk is the storage of a machine's memory. It has room for everything, unless it is
+// full.
+type disk struct {
+	full bool
+	free int // pages, if it is full: what was left, and what has been given back since
+	// refused is told of each reservation for which there is no room; nil: nobody.
+	refused func()
+}
+
+// pages are which pages of one memory have storage. They are an nvram.Storage.
+type pages struct {
+	disk *disk
+	has  []bool
+}
+
+var _ nvram.Storage = (*pages)(nil)
+
+func newPages(d *disk, size int64) *pages {
+	return &pages{d, make([]bool, (size+pageBytes-1)/pageBytes)}
+}
+
+// Reserve implements nvram.Storage. Where there is no room for all it takes nothing.
+func (p *pages) Reserve(off, n uint64) error {
+	part := p.has[off/pageBytes : (off+n+pageBytes-1)/pageBytes]
+	missing := 0
+	for _, has := range part {
+		if !has {
+			missing++
+		}
+	}
+	if p.disk.full && missing > p.disk.free {
+		if p.disk.refused != nil {
+			p.disk.refused()
+		}
+		return fmt.Errorf("sim: %w for %d pages", nvram.ErrNoSpace, missing)
+	}
+	p.disk.free -= missing
+	for i := range part {
+		part[i] = true
+	}
+	return nil
+}
+
+// Discard implements nvram.Storage.
+func (p *pages) Discard(off, n uint64) {
+	part := p.has[off/pageBytes : (off+n+pageBytes-1)/pageBytes]
+	for i, has := range part {
+		if has {
+			p.disk.free++
+		}
+		part[i] = false
+	}
+}
+
+// Fill has the machine's memory be full from now on, but for so many pages: what is
+// reserved stays, and what is given back can be reserved again. It lasts until Relieve,
+// or until the memory is lost.
+func (m *Machine) Fill(free int) {
+	m.note("memory full")
+	*m.shelf.disk = disk{full: true, free: free, refused: func() { m.note("no storage") }}
+}
+
+// Relieve ends Fill.
+func (m *Machine) Relieve() {
+	m.note("memory not full")
+	*m.shelf.disk = disk{}
+}
