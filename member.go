@@ -342,8 +342,8 @@ func (c Config) events() recovery.Events {
 }
 
 // Ended yields once, if this process is a machine of a cluster and has no part in
-// it any more: the others have gone on without it (recovery.ErrEvicted), or want
-// to meet it again (recovery.ErrRestart). Close the database then and open it
+// it any more: the others have gone on without it (recovery.ErrEvicted), or it is to
+// begin again, to meet them or to make room (recovery.ErrRestart). Close the database then and open it
 // again; what it has under way fails.
 func (db *DB) Ended() <-chan error {
 	if l, ok := db.instance.(*lone); ok {

@@ -52,7 +52,7 @@ type MemberConfig struct {
 	Begun func(*Member)
 	// Ended is called when the machine has no part in the instance any more: it
 	// has been evicted (recovery.ErrEvicted), or is to meet others that have been
-	// restarted (recovery.ErrRestart). It does not wait. The owner closes the
+	// restarted, or has no room for their logs (recovery.ErrRestart). It does not wait. The owner closes the
 	// machine then, and may open another one on the same memory.
 	Ended func(reason error)
 	// Unavailable and Available are told when operations begin to fail for want of a
@@ -170,6 +170,9 @@ func (m *Member) open(ctx context.Context) error {
 		m.cfg.Prepare(m.txn)
 	}
 	if err := m.recall(); err != nil {
+		return err
+	}
+	if err := m.holdRoom(stored); err != nil {
 		return err
 	}
 	if err := m.listenToSelf(); err != nil {
@@ -312,8 +315,9 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 // has what a configuration has given to the machine (word 2). New memory has not,
 // until a configuration is applied: whatever the stored one says. Word 3 is the
 // token that was drawn when the memory was new (cluster.Memory), word 4 the last
-// configuration that was applied, and word 5 the last one of which the recovery of
-// transactions was settled here. Memory of earlier versions has zeros there.
+// configuration that was applied, word 5 the last one of which the recovery of
+// transactions was settled here, and word 6 whether there was no room for a log since.
+// Memory of earlier versions has zeros there.
 const (
 	identityName = "identity"
 	// IdentityFile is the file of that memory in an nvram.Folder, which tells it
@@ -328,6 +332,7 @@ const (
 	identityToken   = 24
 	identityApplied = 32
 	identitySettled = 40
+	identityCramped = 48
 )
 
 // identify reads the identity of the machine's memory, if it has one, and refuses

@@ -129,7 +129,7 @@ func (h *host) Evicted() {
 // Restart implements recovery.Host.
 func (h *host) Restart() {
 	h.txn.Evict()
-	h.member().ended(recovery.ErrRestart)
+	h.member().ended(h.membership.Err())
 }
 
 func (m *Member) ended(reason error) {

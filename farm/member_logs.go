@@ -87,6 +87,7 @@ func (m *Member) settled(c *cluster.Configuration) {
 	if err != nil {
 		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
 	}
+	m.identity.Store(identityCramped, 0)
 	m.keepRoom()
 	m.settledFor.Store(uint32(c.ID))
 	if len(unavailable) == 0 {

@@ -2,6 +2,7 @@ package farm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
@@ -33,6 +35,8 @@ type members struct {
 	// storing, if not nil, is called by a machine that is about to change the
 	// configuration.
 	storing func(*cluster.Configuration)
+	// full says that machines may fail to open for want of memory: they have ended then.
+	full bool
 }
 
 // A memberStore is a member's way to the store.
@@ -119,11 +123,14 @@ func (g *members) boot(id rdma.MachineID) {
 				Reconfigured: func(t recovery.Timeline) { g.Logf("%v machine %d: %v", g.world.Now(), id, t) },
 			},
 		})
-		if err != nil {
+		switch {
+		case err == nil:
+			g.up[id] = m
+		case g.full && errors.Is(err, nvram.ErrNoSpace):
+			g.ended[id] = err
+		default:
 			g.Errorf("machine %d: %v", id, err)
-			return
 		}
-		g.up[id] = m
 	})
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -16,6 +18,11 @@ import (
 // new logs are made. What is left of it is taken again before the machine serves, for it
 // may be killed before its transactions are recovered, and all of it once the former logs
 // are gone. Logs come first: for one that is made later it is given back.
+//
+// A member without room for a log that another one is to write would keep everybody
+// waiting: no configuration's regions are active before its members are connected. So it
+// begins another life, which gives back what the logs of this one do not need; and that
+// does not ask to be let in before it has room for the logs of all members.
 
 const (
 	reserveName = "reserve"
@@ -49,16 +56,37 @@ func (m *Member) giveBackReserve() error {
 }
 
 // mapReserved maps memory of the size of a log, and if there is no room for it otherwise
-// in place of the reserve.
+// in place of the reserve. If there is none at all, this life of a member is over.
 func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
 	mem, err := m.tryMapReserved(name)
-	if errors.Is(err, nvram.ErrNoSpace) {
-		if err := m.giveBackReserve(); err != nil {
-			return nil, err
-		}
-		return m.tryMapReserved(name)
+	if !errors.Is(err, nvram.ErrNoSpace) {
+		return mem, err
+	}
+	if err := m.giveBackReserve(); err != nil {
+		return nil, err
+	}
+	if mem, err = m.tryMapReserved(name); errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
+		m.identity.Store(identityCramped, 1)
+		reason := fmt.Errorf("%w, to make room for %s: %w", recovery.ErrRestart, name, err)
+		m.background.run(func() { m.membership.Restart(reason) }) // the caller holds locks
 	}
 	return mem, err
+}
+
+// holdRoom takes room for the logs of all members of c, if there was none for one in the
+// life before. Once it is asked for a log the reserve that this makes is given back.
+func (m *Member) holdRoom(c *cluster.Configuration) error {
+	if c == nil || m.identity.Load(identityCramped) == 0 {
+		return nil
+	}
+	s := &m.cfg.Settings
+	if err := m.takeBytes(int64(len(c.Machines)*s.Workers) * s.LogBytes); err != nil {
+		return fmt.Errorf("farm: room for the logs of %d machines: %w", len(c.Machines), err)
+	}
+	m.reserve.Lock()
+	defer m.reserve.Unlock()
+	m.reserve.logs = len(c.Machines) * s.Workers
+	return nil
 }
 
 // tryMapReserved maps new memory with storage for all of it, or leaves nothing.

@@ -67,3 +67,37 @@ func (c crowded) Map(name string, size int64) (*nvram.Memory, error) {
 	}
 	return c.Memories.Map(name, size)
 }
+
+// A member that has no room for the log of one that is new begins another life
+// itself, so that nobody waits for it, and is let in once there is room for the logs of
+// all members. Before that it does not disturb the others.
+func TestNoRoomForALog(t *testing.T) {
+	aFewMembers(t, 43, 4, 3, func(g *members) {
+		g.until("all is recovered", func() bool { return g.whole() && g.up[1].settledFor.Load() == uint32(g.up[1].txn.Config()) })
+		full := g.world.Machine(1)
+		if err := g.up[1].giveBackReserve(); err != nil {
+			t.Fatal(err)
+		}
+		full.Fill(0)
+		g.boot(4)
+		g.until("the full machine ends its life", func() bool { return g.ended[1] != nil })
+		if err := g.ended[1]; !errors.Is(err, recovery.ErrRestart) || !errors.Is(err, nvram.ErrNoSpace) {
+			t.Errorf("it ends with %v", err)
+		}
+		g.kill(1)
+		g.until("the others go on", func() bool { return g.up[4] != nil })
+		g.add(0, 0)
+		before, _ := g.store.Load()
+		full.Fill(0)
+		g.full = true
+		g.boot(1)
+		g.until("it does not open", func() bool { return g.ended[1] != nil })
+		if now, _ := g.store.Load(); !errors.Is(g.ended[1], nvram.ErrNoSpace) || now.Revision != before.Revision {
+			t.Errorf("it ends with %v, in configuration %d after %d", g.ended[1], now.ID, before.ID)
+		}
+		g.kill(1)
+		full.Relieve()
+		g.boot(1)
+		g.until("all are up", func() bool { return len(g.up) == 5 && g.whole() })
+	})
+}

@@ -51,9 +51,9 @@ type Host interface {
 	// use to anybody. It may come back with another Membership, as a new machine.
 	// It does not wait: it must not Close the Membership itself.
 	Evicted()
-	// Restart says that the others have lost their processes, but not their
-	// memory: this machine ends its life and begins another one with its memory,
-	// to meet them. It does not wait either.
+	// Restart says that this machine ends its life and begins another one with its
+	// memory: to meet others that have lost their processes, but not their memory, or
+	// for the reason that Membership.Restart was called for. It does not wait either.
 	Restart()
 	// Holds returns the regions of which the machine's memory has a replica, in whatever
 	// state.

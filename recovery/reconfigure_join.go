@@ -284,19 +284,22 @@ func (m *Membership) considerRestart(c *cluster.Configuration) {
 		}
 	}
 	if meeting > 0 && 2*running <= len(c.Machines) && 2*(running+meeting) > len(c.Machines) {
-		m.restart()
+		m.Restart(fmt.Errorf("%w, to meet machines that have been restarted", ErrRestart))
 	}
 }
 
-var ErrRestart = errors.New("recovery: restarts, to meet machines that have been restarted")
+// ErrRestart means that this life is over, and another one is to follow.
+var ErrRestart = errors.New("recovery: restarts")
 
-func (m *Membership) restart() {
+// Restart ends the membership of this life, if it is a member, for a reason that is an
+// ErrRestart.
+func (m *Membership) Restart(reason error) {
 	m.mu.Lock()
 	if m.mu.phase != member {
 		m.mu.Unlock()
 		return
 	}
-	m.mu.phase, m.mu.failure = evicted, ErrRestart
+	m.mu.phase, m.mu.failure = evicted, reason
 	if m.mu.cancel != nil {
 		m.mu.cancel()
 	}
