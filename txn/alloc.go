@@ -300,7 +300,7 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	if off > mem.Size() || n > mem.Size()-off {
 		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", ErrBadMessage, n, off, id)
 	}
-	if m.meets(clock.NoStorage) {
+	if m.Meets(clock.NoStorage) {
 		return nil, fmt.Errorf("txn: region %d: %w", id, nvram.ErrNoSpace)
 	}
 	return nil, mem.Reserve(off, n)

@@ -121,8 +121,8 @@ type Machine struct {
 	handlers map[HandlerID]Handler
 }
 
-// meets says whether a trouble of the simulator comes.
-func (m *Machine) meets(t clock.Trouble) bool { return m.troubled != nil && m.troubled.Meets(t) }
+// Meets says whether a trouble of the simulator comes: in production none does.
+func (m *Machine) Meets(t clock.Trouble) bool { return m.troubled != nil && m.troubled.Meets(t) }
 
 // New makes a machine. It registers its logs and message queues with the NIC,
 // so that peers can connect; Connect connects it to them.

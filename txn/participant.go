@@ -142,7 +142,7 @@ func (c *commit) reservation(p *part) uint64 {
 
 // reserve reserves all that c needs, or nothing.
 func (w *worker) reserve(c *commit) bool {
-	if w.m.meets(clock.LogFull) {
+	if w.m.Meets(clock.LogFull) {
 		return false
 	}
 	for i := range c.parts {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -205,6 +206,9 @@ func (n node) at(pos position) (region.Ptr, error) {
 
 // refresh reads a cached node again through which a search went astray.
 func (tr *Tree) refresh(r reader, in *inner, pos position) {
+	if tr.m.Meets(clock.StaleCache) {
+		return
+	}
 	if n, err := tr.read(r, in.at); err == nil && n.level() == 1 && pos.within(n) && n.checkSlots() == nil {
 		tr.cache.put(newInner(n, in.at))
 		return
@@ -223,7 +227,9 @@ func (tr *Tree) load(r reader, pos position) (*inner, error) {
 		return nil, err
 	}
 	in := newInner(n, p)
-	tr.cache.put(in)
+	if !tr.m.Meets(clock.StaleCache) {
+		tr.cache.put(in)
+	}
 	return in, nil
 }
 

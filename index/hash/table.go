@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -204,6 +205,9 @@ func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*s
 		return next, nil
 	}
 	tb.stats.refreshes.Add(1)
+	if tb.m.Meets(clock.StaleCache) {
+		return nil, errOvertaken
+	}
 	if _, err := tb.refresh(o, s); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,9 @@ const (
 	LogFull Trouble = iota
 	// NoStorage: a replica has no storage for a block.
 	NoStorage
+	// StaleCache: what a machine has learned does not get into a cache of it, so that
+	// the entry that led astray stays.
+	StaleCache
 	troubles
 )
 

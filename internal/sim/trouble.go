@@ -9,12 +9,20 @@ import (
 var _ clock.Troubled = (*Process)(nil)
 
 // Trouble has so many of a thousand chances for each trouble be taken from now on, and
-// of a thousand waits with a bound be ended before their time.
+// of a thousand waits with a bound be ended before their time. Stale caches have a chance
+// of their own.
 func (w *World) Trouble(chance int) { w.options.Trouble = chance }
+
+// Stale has so many of a thousand refreshes of a cache be lost from now on.
+func (w *World) Stale(chance int) { w.options.Stale = chance }
 
 // Meets implements clock.Troubled.
 func (p *Process) Meets(t clock.Trouble) bool {
-	if !p.world.comes() {
+	chance := p.world.options.Trouble
+	if t == clock.StaleCache {
+		chance = p.world.options.Stale
+	}
+	if !p.world.comes(chance) {
 		return false
 	}
 	p.world.troubles[t]++
@@ -24,13 +32,12 @@ func (p *Process) Meets(t clock.Trouble) bool {
 // Troubles returns how often each trouble has come.
 func (w *World) Troubles() [clock.Troubles]int { return w.troubles }
 
-func (w *World) comes() bool {
-	return w.options.Trouble > 0 && w.rng.IntN(1000) < w.options.Trouble
-}
+// comes draws whether something comes that does so in chance of a thousand cases.
+func (w *World) comes(chance int) bool { return chance > 0 && w.rng.IntN(1000) < chance }
 
 // early draws for how long a wait of at most d goes on.
 func (w *World) early(d time.Duration) time.Duration {
-	if w.comes() {
+	if w.comes(w.options.Trouble) {
 		return w.upTo(d)
 	}
 	return d

@@ -11,8 +11,8 @@ import (
 // waits with a bound are ended before their time.
 func TestTrouble(t *testing.T) {
 	for _, chance := range []int{0, 500} {
-		w := New(Options{Seed: 1, Trouble: chance})
-		var met, early int
+		w := New(Options{Seed: 1, Trouble: chance, Stale: chance / 5})
+		var met, early, stale int
 		err := w.Run(func() {
 			p := w.Machine(1).Boot()
 			p.Do(func() {
@@ -20,6 +20,9 @@ func TestTrouble(t *testing.T) {
 				for range 1000 {
 					if clock.TroublesOf(p).Meets(clock.LogFull) {
 						met++
+					}
+					if clock.TroublesOf(p).Meets(clock.StaleCache) {
+						stale++
 					}
 					begin := w.Now()
 					if e.WaitFor(time.Millisecond) {
@@ -34,7 +37,8 @@ func TestTrouble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has := chance > 0; has != (met > 300) || has != (early > 300) || !has && met+early > 0 || met != w.Troubles()[clock.LogFull] {
+		if has := chance > 0; has != (met > 300) || has != (early > 300) || !has && met+early > 0 || met != w.Troubles()[clock.LogFull] ||
+			has != (stale > 50 && stale < 200) || stale != w.Troubles()[clock.StaleCache] {
 			t.Errorf("with a chance of %d: met %d, %d waits were ended early; %v", chance, met, early, w.Troubles())
 		}
 	}

@@ -33,6 +33,9 @@ type Options struct {
 	// Trouble is how many of a thousand chances for trouble are taken, until
 	// World.Trouble.
 	Trouble int
+	// Stale is how many of a thousand refreshes of a cache are lost, until
+	// World.Stale.
+	Stale int
 	// TimeMax and EventsMax end a run that does not end by itself; an hour, and a
 	// billion.
 	TimeMax   time.Duration

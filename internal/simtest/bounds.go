@@ -83,7 +83,8 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	c := b.copies.now
 	for k, m := range c.Machines {
 		p := b.machine(int(m)).Process()
-		if p != nil && !p.Paused() {
+		hasJustExited := p == nil && b.run.world.Now()-b.members.exited[m] <= suspectMax
+		if p != nil && !p.Paused() || hasJustExited {
 			continue
 		}
 		if quiet > activeMax {

@@ -22,7 +22,7 @@ const (
 )
 
 // lasting are the faults that can stay for good at a machine outside of the core.
-var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedge}
+var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedge, FullMemory}
 
 // awaitCore has faults come that last, waits for the progress of the core, and mends
 // everything.
@@ -160,6 +160,9 @@ func (t *turmoil) forGood(f lastingFault) (undo func()) {
 	case Wedge:
 		t.machine(i).Hang(forever)
 		mend = t.machine(i).Resume
+	case FullMemory:
+		t.machine(i).Fill(t.left())
+		mend = t.machine(i).Relieve
 	case Slow:
 		t.machine(i).Slow(forever, t.upTo(slowMax))
 		mend = func() { t.machine(i).Slow(0, 0) }

@@ -40,6 +40,7 @@ const (
 	StoreCut                       // a machine does not reach the store of configurations
 	StoreFailures                  // the store fails now and then, before or after it has done what was asked
 	Wedge                          // a machine does nothing for a while, but keeps its leases
+	FullMemory                     // a machine's memory is full: nothing more gets storage than what is given back
 	faults
 )
 
@@ -48,7 +49,7 @@ const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
 	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery",
-	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge"}
+	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory"}
 
 func (f Fault) String() string { return faultNames[f] }
 

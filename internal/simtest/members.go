@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
@@ -36,9 +37,13 @@ type members struct {
 	err    error          // why a machine could not begin a life
 	early  bool           // faults came before all machines served
 	aside  bool           // leases are kept aside, so that they are while a machine hangs
+	// patience is farm.MemberConfig.Patience.
+	patience time.Duration
 	// keptOut is when machines were last told that they are not let in because of their
 	// links.
 	keptOut []time.Duration
+	// exited is when machines have exited by themselves, last.
+	exited []time.Duration
 	// wrapNIC and wrapClock, if not nil, are what machines work with in place of
 	// theirs: tests break it.
 	wrapNIC     func(rdma.NIC) rdma.NIC
@@ -48,7 +53,7 @@ type members struct {
 
 // NewMembers returns machines that are down.
 func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
-	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), aside: w.HasProcessors(), up: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines)}
+	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), aside: w.HasProcessors(), up: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines), exited: make([]time.Duration, cfg.Machines)}
 }
 
 // Takes implements Cluster.
@@ -126,12 +131,34 @@ func (c *members) live(i int, p *sim.Process) {
 		} else if nic != nil {
 			err = errors.Join(err, nic.Close())
 		}
-		if err != nil && !isPassing(err) && c.err == nil {
+		switch {
+		case err == nil, isPassing(err):
+		case errors.Is(err, nvram.ErrNoSpace):
+			c.exit(i, err)
+			return
+		case c.err == nil:
 			c.err = fmt.Errorf("machine %d: %w", i, err)
 			return
 		}
 	}
 }
+
+// exit ends the process of machine i, which cannot open, as production does. Its
+// supervisor starts another one, which may find that there is room by then.
+func (c *members) exit(i int, why error) {
+	m := c.world.Machine(rdma.MachineID(i))
+	c.note(m.Process(), "exits: %v", why)
+	m.Kill()
+	c.exited[i] = c.world.Now()
+	outside := c.world.Outside()
+	outside.Go(func() {
+		outside.Sleep(restartPause)
+		c.boot(i)
+	})
+}
+
+// restartPause is how long a supervisor waits before it starts a process again.
+const restartPause = 2 * time.Millisecond
 
 // isPassing says whether a life that ended with an error is followed by another one.
 func isPassing(err error) bool {
@@ -172,8 +199,9 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			}
 			return lease.NewCalls(e, farm.KindLease, lease.Config{Length: leaseTime, Clock: p, Expired: expired}), nil
 		},
-		Prepare: func(m *txn.Machine) { c.hooks.Prepare(i, m) },
-		Ended:   func(error) { over.Set() },
+		Patience: c.patience,
+		Prepare:  func(m *txn.Machine) { c.hooks.Prepare(i, m) },
+		Ended:    func(error) { over.Set() },
 		Steps: func(s txn.Step) {
 			if !p.Dead() {
 				c.hooks.Step(i, s)

@@ -37,6 +37,12 @@ type Options struct {
 	// Trouble is how many of a thousand chances for trouble (clock.Trouble) are taken
 	// as long as there are faults.
 	Trouble int
+	// Stale is how many of a thousand refreshes of a cache are lost as long as there are
+	// faults.
+	Stale int
+	// Patience is how long operations wait for what only the rest of the instance can
+	// bring; 0: farm.MemberConfig's default.
+	Patience time.Duration
 	// Objects and Keys are on how many of each kind the workload is.
 	Objects, Keys int
 	// LeafBytes and Buckets make indexes of few keys deep.
@@ -127,6 +133,12 @@ func (o Options) String() string {
 			mode += " some for good in the end,"
 		}
 	}
+	if o.Stale > 0 {
+		mode += fmt.Sprintf(" %d of 1,000 refreshes of caches are lost,", o.Stale)
+	}
+	if o.Patience > 0 {
+		mode += fmt.Sprintf(" patience of %v,", o.Patience)
+	}
 	for _, f := range kinds {
 		names = append(names, f.String())
 	}
@@ -173,8 +185,35 @@ func (o Options) Overlapping() Options {
 	if defined.IntN(2) == 0 {
 		o.Tables = 1 + defined.IntN(4)
 	}
+	return o.scarce()
+}
+
+// scarce returns the options with what machines may run out of, drawn from the seed:
+// memory, patience, and what they know.
+func (o Options) scarce() Options {
+	rng := rand.New(rand.NewPCG(o.Seed, 0xf011)) // of its own: what seeds drew before stays
+	if rng.IntN(3) == 0 {
+		o.Overlap.Kinds = append(o.Overlap.Kinds, FullMemory)
+	}
+	if rng.IntN(3) == 0 {
+		o.Patience = time.Duration(1+rng.IntN(50)) * 2 * time.Millisecond
+	}
+	if rng.IntN(3) == 0 {
+		o.Stale = 1 + rng.IntN(staleMax)
+	}
 	return o
 }
+
+// plentiful returns the options without what scarce has drawn.
+func (o Options) plentiful() Options {
+	o.Patience, o.Stale = 0, 0
+	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory })
+	return o
+}
+
+// staleMax is how many of a thousand refreshes of a cache are lost, at most: a search that
+// goes astray tries 64 times.
+const staleMax = 900
 
 // wedges says whether machines may do nothing but keep their leases.
 func (o Options) wedges() bool {

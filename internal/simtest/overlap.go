@@ -34,7 +34,8 @@ type Overlap struct {
 	Early bool
 }
 
-// overlapping are the kinds of faults that an Overlap can have, besides Wedge.
+// overlapping are the kinds of faults that an Overlap can have, besides Wedge and
+// FullMemory.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -138,7 +139,7 @@ func (t *turmoil) inject(f Fault) {
 	switch f {
 	case Spike:
 		t.injector.inject(f)
-	case Pause, Slow, StoreCut, Wedge:
+	case Pause, Slow, StoreCut, Wedge, FullMemory:
 		t.hinder(f, t.target())
 	case PowerCut:
 		t.die(f, t.all())
@@ -349,25 +350,43 @@ func (t *turmoil) hinder(f Fault, i int) {
 	case StoreCut:
 		t.members.store.away[i]++
 	case Wedge:
-		if t.rng.IntN(longWedges) == 0 {
-			d *= longWedge
-		}
+		d = t.maybeLong(d)
 		t.machine(i).Hang(d)
+	case FullMemory:
+		d = t.maybeLong(d)
+		t.machine(i).Fill(t.left())
 	}
 	t.outside.Sleep(d)
-	if f == StoreCut {
+	switch f {
+	case StoreCut:
 		t.members.store.away[i]--
+	case FullMemory:
+		t.machine(i).Relieve()
 	}
 	t.hinders[i]--
 	t.changed()
 }
 
-// One wedge of longWedges lasts longWedge times as long as other faults: long enough for
-// all that has to happen to a machine that does nothing.
+// maybeLong returns for how long a wedge or full memory lasts: one of longFaults for
+// longFault times as long as other faults, long enough for all that has to happen to a
+// machine that does nothing, and for machines that die to come back meanwhile.
+func (t *turmoil) maybeLong(d time.Duration) time.Duration {
+	if t.rng.IntN(longFaults) == 0 {
+		d *= longFault
+	}
+	return d
+}
+
 const (
-	longWedges = 4
-	longWedge  = 5
+	longFaults = 4
+	longFault  = 5
 )
+
+// left draws how many pages are free in full memory: none in half of all cases, and at
+// most a few logs'.
+func (t *turmoil) left() int { return t.rng.IntN(1 + t.rng.IntN(2)*leftMax) }
+
+const leftMax = 200
 
 // slowMax is how long a turn may wait for a slow machine's processor: a lease lasts
 // for a few of them.

@@ -75,7 +75,7 @@ func TestTroubles(t *testing.T) {
 	var total Result
 	for seed := uint64(1); seed <= 4; seed++ {
 		o := Draw(seed)
-		o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Faults, o.Errands, o.Trouble, o.Duration = 3, 2, 3, nil, true, 100, 20*time.Millisecond
+		o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Faults, o.Errands, o.Trouble, o.Stale, o.Duration = 3, 2, 3, nil, true, 100, 300, 20*time.Millisecond
 		r := Run(o)
 		if total.Add(r); r.Err != nil {
 			t.Fatalf("%v\n%v", r.Err, o)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Seeds that have found something stay. They did so before there were wedges, and tables.
+// Seeds that have found something stay. They did so before there were wedges or tables, or
+// anything was scarce.
 func TestPinnedSeeds(t *testing.T) {
 	for _, p := range []struct {
 		what    string
@@ -25,7 +26,7 @@ func TestPinnedSeeds(t *testing.T) {
 	} {
 		t.Run(p.what, func(t *testing.T) {
 			t.Parallel()
-			o := Draw(p.seed).Overlapping()
+			o := Draw(p.seed).Overlapping().plentiful()
 			o.Overlap.Core, o.Tables = p.core, 0
 			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Wedge || slices.Contains(p.without, f) })
 			if r := Run(o); r.Err != nil {

@@ -209,7 +209,7 @@ func injectionOf(j *injector) (f injection) {
 		Reconfigured: func(i int, _ recovery.Timeline) { j.reconfigured(i) },
 	})
 	if m, ok := j.cluster.(*members); ok {
-		m.aside = m.aside || o.wedges()
+		m.aside, m.patience = m.aside || o.wedges(), o.Patience
 		j.health = newHealth(j.run, m)
 		if o.Overlap != nil {
 			return newTurmoil(j)
@@ -269,8 +269,10 @@ func (r *run) phases(j injection) error {
 	}
 	r.world.Lose(r.options.World.Loss)
 	r.world.Trouble(r.options.Trouble)
+	r.world.Stale(r.options.Stale)
 	err := j.injectAll()
 	r.world.Trouble(0)
+	r.world.Stale(0)
 	r.world.Lose(0)
 	if err == nil {
 		err = j.heal() // what loss alone has done

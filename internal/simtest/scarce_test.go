@@ -1,0 +1,70 @@
+package simtest
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Machines whose memory is full refuse what needs more, cannot even open, at times, and
+// are whole again when there is room; also if it stays full in the end, and the others go
+// on.
+func TestFullMemory(t *testing.T) {
+	full, refused, exits := 0, 0, 0
+	for seed := uint64(1); seed <= 6; seed++ {
+		o := Draw(seed)
+		o.New, o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Clients, o.Errands = NewMembers, 5, 3, 5, 1, true
+		o.Duration = 60 * time.Millisecond
+		o.Overlap = &Overlap{Kinds: []Fault{FullMemory, FullMemory, Kill}, Open: 3, Hold: 20 * time.Millisecond, Lost: 50, Core: seed%2 == 0}
+		o.World.Trace = func(_ time.Duration, what string) {
+			switch {
+			case strings.HasSuffix(what, ": no storage"):
+				refused++
+			case strings.Contains(what, ": exits: "):
+				exits++
+			}
+		}
+		r := Run(o)
+		if full += r.Faults[FullMemory]; r.Err != nil {
+			t.Errorf("%v\n%v", r.Err, o)
+		}
+		runtime.GC() // unmaps the run's memory
+	}
+	t.Logf("%d times full memory, %d reservations refused, %d processes exited", full, refused, exits)
+	if full < 30 || refused < 50 || exits == 0 {
+		t.Errorf("%d times full memory, %d reservations refused, %d processes exited", full, refused, exits)
+	}
+}
+
+// Operations that wait for the rest of the instance give up after a few milliseconds, if
+// that is all the patience that machines have.
+func TestShortPatience(t *testing.T) {
+	unavailable := 0
+	for seed := uint64(1); seed <= 4; seed++ {
+		o := Draw(seed)
+		o.New, o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Clients = NewMembers, 3, 3, 3, 1
+		o.Duration, o.Patience = 40*time.Millisecond, 2*time.Millisecond
+		o.Overlap = &Overlap{Kinds: []Fault{Kill, Pause}, Open: 1, Hold: 30 * time.Millisecond}
+		r := newRun(o)
+		j := &injector{run: r, struck: r.outside.NewEvent()}
+		faults := injectionOf(j)
+		r.work = func(c *client) error {
+			if _, err := c.read(c.store.objects[0]); errors.Is(err, txn.ErrUnavailable) {
+				unavailable++
+			}
+			return c.anything()
+		}
+		err := r.world.Run(func() { r.fail(r.phases(faults)) })
+		if err != nil || r.failure != nil {
+			t.Errorf("seed %d: %v, %v", seed, err, r.failure)
+		}
+		runtime.GC() // unmaps the run's memory
+	}
+	if t.Logf("%d reads gave up", unavailable); unavailable < 20 {
+		t.Error("operations wait for longer")
+	}
+}
