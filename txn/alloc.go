@@ -284,16 +284,21 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) error {
 	return nil
 }
 
+// handleReserve gives blocks of a replica storage. The memory of one that another
+// configuration does not give to this machine any more is taken away once Freeze has
+// returned, which waits for reservations that began before.
 func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	if len(arg) != 24 {
 		return nil, fmt.Errorf("%w: reservation of %d bytes", ErrBadMessage, len(arg))
 	}
 	id, off, n := binary.LittleEndian.Uint64(arg), binary.LittleEndian.Uint64(arg[8:]), binary.LittleEndian.Uint64(arg[16:])
+	m.reserving.RLock()
+	defer m.reserving.RUnlock()
 	var rt *route
 	if id == uint64(region.ID(id)) {
 		rt = m.route(region.ID(id))
 	}
-	if rt == nil || rt.local == nil {
+	if rt == nil || rt.local == nil || !rt.Has(m.cfg.ID) {
 		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, id)
 	}
 	mem := rt.local.Memory()

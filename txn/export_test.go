@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/farmsql/farmsql/rdma"
@@ -219,4 +221,11 @@ func (m *Machine) Waits() bool {
 		}
 	}
 	return false
+}
+
+// Reserve is what a primary has this machine do with a part of its replica of a region.
+func (m *Machine) Reserve(id region.ID, off, n uint64) error {
+	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
+	_, err := m.handleReserve(context.Background(), binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(arg, off), n))
+	return err
 }

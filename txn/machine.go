@@ -105,7 +105,10 @@ type Machine struct {
 	config   atomic.Uint32
 	recovery recoveryState
 	// blocks is held while parts of block tables go to backups.
-	blocks  sync.Mutex
+	blocks sync.Mutex
+	// reserving is held for reading by who gives a replica storage; Freeze waits for them.
+	reserving sync.RWMutex
+
 	closed  atomic.Bool
 	evicted atomic.Bool
 	lent    lent

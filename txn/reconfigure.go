@@ -79,6 +79,8 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 		}
 		return nil
 	})
+	m.reserving.Lock() // who has found other routes is done when this is had
+	m.reserving.Unlock()
 	return apart
 }
 

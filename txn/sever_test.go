@@ -142,3 +142,25 @@ func TestSeveredPeersWriteNoMessages(t *testing.T) {
 		t.Errorf("a message of a severed peer: %v", err)
 	}
 }
+
+// Once a machine is frozen for a configuration that does not give it a replica any more,
+// which it still has, nothing of that is reserved: it is about to be taken away. A primary
+// that does not know the configuration yet was told that its message was bad.
+func TestNothingIsReservedInWhatGoes(t *testing.T) {
+	r := open(t, farm.Config{Machines: 3, Replicas: 2}, 3)
+	r.settle()
+	r.lost = true
+	m, id := r.Machine(1), r.ptrs[0].Addr.Region()
+	must(t, m.Reserve(id, 0, 4096))
+	next := r.Status().Configuration
+	next.ID++
+	for i := range next.Regions {
+		if p := &next.Regions[i]; p.Region == id {
+			p.Backups = []rdma.MachineID{2}
+		}
+	}
+	m.Freeze(next)
+	if err := m.Reserve(id, 0, 4096); !errors.Is(err, txn.ErrNoRegion) {
+		t.Errorf("a reservation in what goes: %v", err)
+	}
+}
