@@ -97,8 +97,8 @@ func (t *turmoil) pickAway() (away []int, bound time.Duration) {
 		counts = anybody
 	}
 	n := t.options.Farm.Machines
-	without := func(away []int) bool { // also of a configuration that others are joining
-		return 2*(n-len(away)) > n && t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
+	without := func(away []int) bool {
+		return 2*(n-len(away)) > n && t.isMajorityWithout(away, counts) && t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
 	}
 	for _, i := range t.rng.Perm(n) {
 		if more := append(away, i); t.rng.IntN(4) > 0 && without(more) {
@@ -106,6 +106,27 @@ func (t *turmoil) pickAway() (away []int, bound time.Duration) {
 		}
 	}
 	return away, bound
+}
+
+// isMajorityWithout says whether the members that count, without some machines, are a
+// majority also of a configuration that the others of these are joining.
+func (t *turmoil) isMajorityWithout(away []int, counts func(rdma.MachineID) bool) bool {
+	now := t.copies.now
+	if now == nil {
+		return true
+	}
+	left, all := 0, len(now.Machines)
+	for _, m := range now.Machines {
+		if counts(m) && !slices.Contains(away, int(m)) {
+			left++
+		}
+	}
+	for _, i := range away {
+		if m := rdma.MachineID(i); !t.copies.isMember(m) && t.machine(i).Process() != nil {
+			all++
+		}
+	}
+	return 2*left > all
 }
 
 // hinderForGood has a fault come to each of some machines.
