@@ -1,0 +1,28 @@
+package simtest
+
+import "testing"
+
+// Tables are defined, and indexes built, whichever faults there are: one by one, of all
+// machines together, and overlapping.
+func TestTables(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		draw func(uint64) Options
+	}{
+		{"one by one", Draw},
+		{"together", drawTogether},
+		{"overlapping", func(seed uint64) Options { return Draw(seed).Overlapping() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			total := runSeeds(t, 5101, 6, func(seed uint64) Options {
+				o := c.draw(seed)
+				o.Tables = 3
+				return o
+			})
+			if total.Tables == 0 || total.Indexes == 0 {
+				t.Errorf("%d tables were defined, %d indexes built", total.Tables, total.Indexes)
+			}
+		})
+	}
+}
