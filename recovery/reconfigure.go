@@ -201,6 +201,7 @@ type Membership struct {
 		active     *cluster.Configuration  // the last one before unproven that may have been committed
 		leads      bool                    // lead runs
 		incoming   map[call.Peer]*incoming // by sender
+		floor      cluster.ID              // while starting: nothing before this one is applied
 		refused    []region.ID             // by Host.Apply of current
 		leftOut    []call.Peer             // by configurations since the last that was committed
 		committing bool                    // Host.Commit runs, or has run, for current

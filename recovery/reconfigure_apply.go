@@ -181,6 +181,8 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 		return false, ErrEvicted
 	case current != nil && c.ID < current.ID:
 		return false, fmt.Errorf("%w: %d, this is %d", errSuperseded, current.ID, c.ID)
+	case current == nil && c.ID < m.mu.floor:
+		return false, fmt.Errorf("%w: %d, this is %d", errSuperseded, m.mu.floor, c.ID)
 	case current != nil && c.ID == current.ID:
 		return false, nil
 	}

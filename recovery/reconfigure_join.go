@@ -45,6 +45,8 @@ func (m *Membership) Start(ctx context.Context) error {
 			err = m.found()
 		case m.cfg.Cluster != 0 && c.Cluster != m.cfg.Cluster:
 			return otherCluster(m.cfg.Cluster, c.Cluster)
+		case m.isMemberBefore(c):
+			return nil
 		default:
 			err = m.enter(c, m.cfg.Clock.Now().Sub(begin))
 		}
@@ -59,6 +61,21 @@ func (m *Membership) Start(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// isMemberBefore says whether this machine has become a member meanwhile. If not, no
+// configuration before c will make it one: it may ask to be let in because c is without
+// it, and must not apply one before c that had it, of which NEW-CONFIG comes late. It
+// would be in that, left out, and in again in one life, and would take what it has for
+// all there is.
+func (m *Membership) isMemberBefore(c *cluster.Configuration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.phase == member {
+		return true
+	}
+	m.mu.floor = c.ID
+	return false
 }
 
 // setCut notes whether this machine, which is no member yet, does not reach the store.

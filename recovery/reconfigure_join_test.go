@@ -766,3 +766,39 @@ func FuzzCalls(f *testing.F) {
 		})
 	})
 }
+
+// A machine that asks to be let in, because the configuration is without it, does not
+// apply one before, that had it, of which NEW-CONFIG comes late: it would be left out and
+// let in again in one life, and take what it has for all there is.
+func TestLateConfigurationOfWhoAsks(t *testing.T) {
+	simulate(t, sim.Options{Seed: 83}, 3, 3, func(g *group) {
+		g.settled(3)
+		g.world.Machine(2).Kill()
+		g.settled(2)
+		g.change = func(cfg *MembershipConfig) { cfg.Store = unreachable{cfg.Store} }
+		n := g.boot(2, nil)
+		failed := g.events["failed"]
+		g.until("the machine starts", func() bool { return n.Membership != nil && g.events["failed"] > failed })
+		without, err := g.store.MemoryStore.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := without.Clone()
+		with.AddMember(n.cfg.Self)
+		without = without.Clone()
+		without.ID++
+		g.at(2, func(n *node) {
+			if n.isMemberBefore(without) {
+				t.Error("a machine that has just started is a member")
+			}
+			if _, err := n.applyConfiguration(with); !errors.Is(err, errSuperseded) || n.Configuration() != nil {
+				t.Errorf("a configuration before the one without it: %v", err)
+			}
+		})
+	})
+}
+
+// unreachable is a store that does not answer.
+type unreachable struct{ cluster.Store }
+
+func (unreachable) Load() (*cluster.Configuration, error) { return nil, cluster.ErrUnreachable }
