@@ -215,6 +215,7 @@ func (db *DB) close() error {
 			return fmt.Errorf("farmsql: %w", errors.Join(append(errs, err)...))
 		}
 	}
+	db.leave()
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}

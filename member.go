@@ -233,6 +233,9 @@ func (c Config) checkKind() error {
 	if c.Folder == "" {
 		return nil
 	}
+	if _, err := os.Stat(filepath.Join(c.Folder, farm.IdentityFile)); err == nil {
+		return fmt.Errorf("%w: %s is what one machine of a cluster has; give the folder that it is in", ErrOtherFolder, c.Folder)
+	}
 	machines := "machine-*"
 	if c.Cluster != "" {
 		machines = fmt.Sprintf("machine-%d", c.MachineID)
@@ -381,6 +384,16 @@ const hurryPatience = 500 * time.Millisecond
 func (db *DB) Hurry() {
 	if l, ok := db.instance.(*lone); ok && l.member != nil {
 		l.member.Transactions().WaitAtMost(hurryPatience)
+	}
+}
+
+// leave says that nothing is left of the machine's part in a cluster but what need not be
+// done: no other machine is evicted for it, which may be stopping, too, and it does not
+// take as long as a lease.
+func (db *DB) leave() {
+	if l, ok := db.instance.(*lone); ok && l.member != nil {
+		l.member.Membership().Leave()
+		l.member.Transactions().WaitAtMost(l.member.Leases().Length() / 2)
 	}
 }
 

@@ -97,6 +97,9 @@ func TestOtherKindOfFolder(t *testing.T) {
 	if db, err := Open(small(clustered)); !errors.Is(err, ErrOtherFolder) {
 		t.Errorf("as a process with all machines: %v, %v", db, err)
 	}
+	if db, err := Open(small(machineFolder(clustered, 0))); !errors.Is(err, ErrOtherFolder) {
+		t.Errorf("the folder of a machine as one of an instance: %v, %v", db, err)
+	}
 	elsewhere := cfg
 	elsewhere.Cluster += "-that-is-none"
 	if db, err := Open(elsewhere); !errors.Is(err, recovery.ErrOtherCluster) {

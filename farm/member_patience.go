@@ -27,7 +27,7 @@ func (m *Member) missing(id region.ID) string {
 	case len(s.Missing) > 0:
 		return noMajority(c, s.Missing)
 	case len(awaited(c, id)) > 0:
-		return fmt.Sprintf("no machine that is there has all of it: it is back when %s is, with its memory", names(awaited(c, id)))
+		return fmt.Sprintf("no machine that is there has all of it: it is back when %s is, with its memory", oneOf(awaited(c, id)))
 	case len(s.Suspects) > 0:
 		return fmt.Sprintf("%s suspected to have failed", are(s.Suspects))
 	}
@@ -66,18 +66,22 @@ func are(machines []rdma.MachineID) string {
 }
 
 // names lists machines in words.
-func names(machines []rdma.MachineID) string {
+func names(machines []rdma.MachineID) string { return list(machines, "and") }
+
+// oneOf is names where one of the machines will do.
+func oneOf(machines []rdma.MachineID) string { return list(machines, "or") }
+
+func list(machines []rdma.MachineID, conjunction string) string {
 	machines = slices.Sorted(slices.Values(machines))
-	list := make([]string, len(machines))
+	all := make([]string, len(machines))
 	for i, x := range machines {
-		list[i] = fmt.Sprint(x)
+		all[i] = fmt.Sprint(x)
 	}
-	switch n := len(list); n {
-	case 1:
-		return "machine " + list[0]
-	default:
-		return "machines " + strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+	n := len(all)
+	if n == 1 {
+		return "machine " + all[0]
 	}
+	return fmt.Sprintf("machines %s %s %s", strings.Join(all[:n-1], ", "), conjunction, all[n-1])
 }
 
 // A patientContext is a configurationContext that ends when operations do not wait any

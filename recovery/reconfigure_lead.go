@@ -32,6 +32,14 @@ const backupCMs = 2
 // rest. It begins a reconfiguration, and does not wait for it.
 func (m *Membership) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
+// Leave has this machine, which is about to stop, suspect nobody any more. Where all are
+// stopped at once, who is the last would evict those that have stopped before.
+func (m *Membership) Leave() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.leaving = true
+}
+
 // suspect notes a suspicion. asked says that another machine has asked this one
 // to take the CM's place.
 func (m *Membership) suspect(machine rdma.MachineID, asked bool) {
@@ -46,7 +54,7 @@ func (m *Membership) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase != member || machine == m.self.Machine {
+	if m.mu.phase != member || m.mu.leaving || machine == m.self.Machine {
 		return false
 	}
 	p := peerIn(c, machine)
