@@ -71,24 +71,32 @@ func (t *trace) knows(id region.ID) bool {
 // to be truncated, into memory of its own, and returns that.
 func (r *recoveryState) park(in cluster.ID) ([]*nvram.Memory, error) {
 	l := spill{m: r.m, open: r.m.cfg.Park, key: parkedKey}
+	if err := r.parkIn(&l, in); err != nil {
+		l.forget() // the next attempt makes the same memory anew, under the same keys
+		return nil, err
+	}
+	return l.memory(), nil
+}
+
+func (r *recoveryState) parkIn(l *spill, in cluster.ID) error {
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
 		t := r.traces[id]
 		if !r.m.awaits(t.regions) {
 			continue
 		}
 		if err := l.appendAll(in, t.notes()); err != nil {
-			return nil, fmt.Errorf("txn: park %v: %w", id, err)
+			return fmt.Errorf("txn: park %v: %w", id, err)
 		}
 	}
 	if !r.m.awaitsAny() {
-		return l.memory(), nil
+		return nil
 	}
 	for _, b := range r.m.recalled.bounds.sorted() {
 		if err := l.appendAll(in, b.records(in)); err != nil {
-			return nil, fmt.Errorf("txn: keep what machine %d has truncated: %w", b.Machine, err)
+			return fmt.Errorf("txn: keep what machine %d has truncated: %w", b.Machine, err)
 		}
 	}
-	return l.memory(), nil
+	return nil
 }
 
 // notes returns records that say all that is known of t.

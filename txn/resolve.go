@@ -218,7 +218,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 	clear(r.traces)
 	clear(r.over)
 	m.recalled.settle(m, c.ID, parked)
-	r.forgetNotes()
+	r.notes.forget() // the recovery is over
 	for _, w := range m.workers {
 		w.lock()
 		w.settleRecovery()

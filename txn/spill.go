@@ -131,10 +131,10 @@ func (r *recoveryState) gatherNotes() {
 	}
 }
 
-// forgetNotes gives up the memory of notes: the recovery is over.
-func (r *recoveryState) forgetNotes() {
-	for i := range r.notes.logs {
-		r.m.cfg.NIC.Deregister(r.notes.logs[i].key)
+// forget gives up the memory: peers cannot read it any more.
+func (s *spill) forget() {
+	for i := range s.logs {
+		s.m.cfg.NIC.Deregister(s.logs[i].key)
 	}
-	r.notes.logs = slices.Delete(r.notes.logs, 0, len(r.notes.logs))
+	s.logs = slices.Delete(s.logs, 0, len(s.logs))
 }

@@ -138,3 +138,26 @@ func TestNoMemoryForNotes(t *testing.T) {
 		}
 	}
 }
+
+// Parking that has found room for a part only can be tried again: nothing of the attempt
+// before is in the way.
+func TestParkAgain(t *testing.T) {
+	const in, all = 7, 300
+	m := recoveringIn(t, in, true)
+	(*m.routes.Load()).of(2).Away = []cluster.Memory{{Machine: 1, Token: 7}}
+	learn(t, m, in, 1, all)
+	isFull := true
+	m.cfg.Park = func(_ cluster.ID, n int) (*nvram.Memory, error) {
+		if n == 1 && isFull {
+			return nil, nvram.ErrNoSpace
+		}
+		return nvram.NewMemory(64 << 10), nil
+	}
+	if _, err := m.recovery.park(in); !errors.Is(err, nvram.ErrNoSpace) {
+		t.Fatalf("without room: %v", err)
+	}
+	isFull = false
+	if parked, err := m.recovery.park(in); err != nil || len(parked) < 2 {
+		t.Errorf("with room: %d parked, %v", len(parked), err)
+	}
+}
