@@ -88,11 +88,7 @@ type Member struct {
 	// identity says whose memory this is, cluster of which instance; 0: of none.
 	identity *nvram.Memory
 	cluster  uint64
-	// reserve guards for how many logs there is a reserve; see keepRoom.
-	reserve struct {
-		sync.Mutex
-		logs int
-	}
+	reserve  reserve
 
 	ctx    context.Context // ends with the machine
 	cancel context.CancelFunc
@@ -303,7 +299,7 @@ func (m *Member) openTransactions() (err error) {
 // logOf returns the log that a worker of a machine writes to this life of this one.
 // A store to a log must never find the file system full.
 func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
-	mem, err := m.mapReserved(m.lifeLogName(sender, worker))
+	mem, err := m.mapLog(m.lifeLogName(sender, worker))
 	if err != nil {
 		return nil, fmt.Errorf("farm: log of machine %d: %w", sender, err)
 	}

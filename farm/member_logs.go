@@ -14,7 +14,7 @@ import (
 // relogOf returns the n'th log that a worker of a machine writes to this life of this
 // one, in place of the one before, of which the ledger stays.
 func (m *Member) relogOf(sender rdma.MachineID, worker, n int) (*nvram.Memory, error) {
-	mem, err := m.mapReserved(m.relogName(sender, worker, n))
+	mem, err := m.mapLog(m.relogName(sender, worker, n))
 	if err != nil {
 		return nil, fmt.Errorf("farm: log of machine %d: %w", sender, err)
 	}
@@ -43,7 +43,7 @@ func (m *Member) parkIn(in cluster.ID, n int) (*nvram.Memory, error) {
 	if err := m.memory.Remove(parkedName(in, n)); err != nil { // of an attempt that failed
 		return nil, err
 	}
-	return m.mapReserved(parkedName(in, n))
+	return m.mapLog(parkedName(in, n))
 }
 
 // noteIn makes the n'th memory for notes of the recovery for a configuration. To the next
@@ -52,7 +52,7 @@ func (m *Member) noteIn(in cluster.ID, n int) (*nvram.Memory, error) {
 	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // of an attempt that failed
 		return nil, err
 	}
-	return m.mapReserved(m.noteName(in, n))
+	return m.mapLog(m.noteName(in, n))
 }
 
 const notePrefix = logPrefix + "notes-"

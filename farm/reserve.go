@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
@@ -22,7 +23,9 @@ import (
 // A member without room for a log that another one is to write would keep everybody
 // waiting: no configuration's regions are active before its members are connected. So it
 // begins another life, which gives back what the logs of this one do not need; and that
-// does not ask to be let in before it has room for the logs of all members.
+// does not ask to be let in before it has room for the logs of all members. That room is
+// a large reserve, which is given back one log at a time: what is left of it nothing else
+// can take.
 
 const (
 	reserveName = "reserve"
@@ -45,27 +48,49 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 	return m.giveBackReserve()
 }
 
+// A reserve is room for logs: memory with storage for its first size bytes.
+type reserve struct {
+	sync.Mutex
+	memory *nvram.Memory
+	size   int64 // 0: there is none
+}
+
 func (m *Member) giveBackReserve() error {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	m.reserve.logs = 0
+	return m.removeReserveLocked()
+}
+
+func (m *Member) removeReserveLocked() error {
+	m.reserve.memory, m.reserve.size = nil, 0
 	if err := m.memory.Remove(reserveName); err != nil {
 		return fmt.Errorf("farm: give back the reserve: %w", err)
 	}
 	return nil
 }
 
-// mapReserved maps memory of the size of a log, and if there is no room for it otherwise
-// in place of the reserve. If there is none at all, this life of a member is over.
-func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
-	mem, err := m.tryMapReserved(name)
-	if !errors.Is(err, nvram.ErrNoSpace) {
-		return mem, err
+// giveBackForLog gives back as much of the reserve as a log takes, and says whether
+// there was any.
+func (m *Member) giveBackForLog() (was bool, err error) {
+	m.reserve.Lock()
+	defer m.reserve.Unlock()
+	log := m.cfg.Settings.LogBytes
+	switch r := &m.reserve; {
+	case r.size == 0:
+		return false, nil
+	case r.size <= log:
+		return true, m.removeReserveLocked()
+	default:
+		r.size -= log
+		r.memory.Discard(uint64(r.size), uint64(log))
+		return true, nil
 	}
-	if err := m.giveBackReserve(); err != nil {
-		return nil, err
-	}
-	if mem, err = m.tryMapReserved(name); errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
+}
+
+// mapLog is mapReserved. If there is no room at all, this life of a member is over.
+func (m *Member) mapLog(name string) (*nvram.Memory, error) {
+	mem, err := m.mapReserved(name)
+	if errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
 		m.identity.Store(identityCramped, 1)
 		reason := fmt.Errorf("%w, to make room for %s: %w", recovery.ErrRestart, name, err)
 		m.background.run(func() { m.membership.Restart(reason) }) // the caller holds locks
@@ -73,19 +98,36 @@ func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
 	return mem, err
 }
 
-// holdRoom takes room for the logs of all members of c, if there was none for one in the
-// life before. Once it is asked for a log the reserve that this makes is given back.
+// mapReserved maps memory of the size of a log, and if there is no room for it otherwise
+// in place of the reserve, or of as much of it as is needed.
+func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
+	for {
+		mem, err := m.tryMapReserved(name)
+		if !errors.Is(err, nvram.ErrNoSpace) {
+			return mem, err
+		}
+		if more, backErr := m.giveBackForLog(); backErr != nil || !more {
+			return nil, errors.Join(err, backErr)
+		}
+	}
+}
+
+// holdRoom takes room for the logs of all members of c and of this machine, if there was
+// none for one in the life before. The others have gone on without it, more often than not,
+// so that c may not have it as a member.
 func (m *Member) holdRoom(c *cluster.Configuration) error {
 	if c == nil || m.identity.Load(identityCramped) == 0 {
 		return nil
 	}
-	s := &m.cfg.Settings
-	if err := m.takeBytes(int64(len(c.Machines)*s.Workers) * s.LogBytes); err != nil {
-		return fmt.Errorf("farm: room for the logs of %d machines: %w", len(c.Machines), err)
+	s, machines := &m.cfg.Settings, len(c.Machines)
+	if _, isMember := c.Member(m.id); !isMember {
+		machines++
 	}
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	m.reserve.logs = len(c.Machines) * s.Workers
+	if err := m.takeBytesLocked(int64(machines*s.Workers) * s.LogBytes); err != nil {
+		return fmt.Errorf("farm: room for the logs of %d machines: %w", machines, err)
+	}
 	return nil
 }
 
@@ -104,7 +146,7 @@ func (m *Member) tryMapReserved(name string) (*nvram.Memory, error) {
 // keepSomeRoom takes what there is of a reserve, unless there is one.
 func (m *Member) keepSomeRoom() {
 	m.reserve.Lock()
-	has := m.reserve.logs > 0
+	has := m.reserve.size > 0
 	m.reserve.Unlock()
 	if !has {
 		m.keepRoom()
@@ -130,34 +172,32 @@ func (m *Member) takeReserve(names []string) error {
 			logs++
 		}
 	}
+	wanted := reserveForLog * int64(logs+1)
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	if m.reserve.logs == logs {
+	if m.reserve.size == wanted {
 		return nil
 	}
-	m.reserve.logs = 0
-	for size := reserveForLog * int64(logs+1); ; size /= 2 {
-		err := m.takeBytes(size)
-		if err == nil {
-			m.reserve.logs = logs
-			return nil
-		}
-		if !errors.Is(err, nvram.ErrNoSpace) || size < 2*reserveForLog {
+	for size := wanted; ; size /= 2 {
+		err := m.takeBytesLocked(size)
+		if err == nil || !errors.Is(err, nvram.ErrNoSpace) || size < 2*reserveForLog {
 			return err
 		}
 	}
 }
 
-// takeBytes makes a reserve of a size in place of the one that there is.
-func (m *Member) takeBytes(size int64) error {
-	if err := m.memory.Remove(reserveName); err != nil {
+// takeBytesLocked makes a reserve of a size in place of the one that there is.
+func (m *Member) takeBytesLocked(size int64) error {
+	if err := m.removeReserveLocked(); err != nil {
 		return err
 	}
 	mem, err := m.memory.Map(reserveName, size)
-	if err == nil {
-		if err = mem.Reserve(0, mem.Size()); err != nil {
-			err = errors.Join(err, m.memory.Remove(reserveName))
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	if err := mem.Reserve(0, mem.Size()); err != nil {
+		return errors.Join(err, m.memory.Remove(reserveName))
+	}
+	m.reserve.memory, m.reserve.size = mem, size
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -68,28 +69,42 @@ func (c crowded) Map(name string, size int64) (*nvram.Memory, error) {
 	return c.Memories.Map(name, size)
 }
 
+// crampedMember has machine 1 of four, whose memory is full, end its life because there is
+// no room for the log of a machine that is new. The others go on without it.
+func crampedMember(g *members) {
+	g.Helper()
+	g.until("all is recovered", func() bool { return g.whole() && g.up[1].settledFor.Load() == uint32(g.up[1].txn.Config()) })
+	g.fill(1)
+	g.boot(4)
+	g.until("the full machine ends its life", func() bool { return g.ended[1] != nil })
+	if err := g.ended[1]; !errors.Is(err, recovery.ErrRestart) || !errors.Is(err, nvram.ErrNoSpace) {
+		g.Errorf("it ends with %v", err)
+	}
+	g.kill(1)
+	g.until("the others go on", func() bool { return g.up[4] != nil && g.whole() })
+	g.full = true
+}
+
+// fill leaves no room in the memory of a member, not even in place of its reserve.
+func (g *members) fill(id rdma.MachineID) {
+	g.Helper()
+	if err := g.up[id].giveBackReserve(); err != nil {
+		g.Fatal(err)
+	}
+	g.world.Machine(id).Fill(0)
+}
+
 // A member that has no room for the log of one that is new begins another life
 // itself, so that nobody waits for it, and is let in once there is room for the logs of
-// all members. Before that it does not disturb the others.
+// all members. Before that it does not disturb the others. In the end its reserve is as
+// large as that of others.
 func TestNoRoomForALog(t *testing.T) {
 	aFewMembers(t, 43, 4, 3, func(g *members) {
-		g.until("all is recovered", func() bool { return g.whole() && g.up[1].settledFor.Load() == uint32(g.up[1].txn.Config()) })
-		full := g.world.Machine(1)
-		if err := g.up[1].giveBackReserve(); err != nil {
-			t.Fatal(err)
-		}
-		full.Fill(0)
-		g.boot(4)
-		g.until("the full machine ends its life", func() bool { return g.ended[1] != nil })
-		if err := g.ended[1]; !errors.Is(err, recovery.ErrRestart) || !errors.Is(err, nvram.ErrNoSpace) {
-			t.Errorf("it ends with %v", err)
-		}
-		g.kill(1)
-		g.until("the others go on", func() bool { return g.up[4] != nil })
+		crampedMember(g)
 		g.add(0, 0)
 		before, _ := g.store.Load()
+		full := g.world.Machine(1)
 		full.Fill(0)
-		g.full = true
 		g.boot(1)
 		g.until("it does not open", func() bool { return g.ended[1] != nil })
 		if now, _ := g.store.Load(); !errors.Is(g.ended[1], nvram.ErrNoSpace) || now.Revision != before.Revision {
@@ -99,5 +114,32 @@ func TestNoRoomForALog(t *testing.T) {
 		full.Relieve()
 		g.boot(1)
 		g.until("all are up", func() bool { return len(g.up) == 5 && g.whole() })
+		g.until("all is recovered", func() bool { return g.up[1].settledFor.Load() == uint32(g.up[1].txn.Config()) })
+		if got, want := g.up[1].reserve.size, reserveForLog*int64(len(g.up)*g.settings.Workers+1); got != want {
+			t.Errorf("%d bytes are kept in reserve, want %d", got, want)
+		}
 	})
+}
+
+// However little room there is, a machine that has ended its life for want of it either
+// comes back for good, or does not ask to be let in.
+func TestLittleRoomForLogs(t *testing.T) {
+	const log = 64 // pages
+	for free := 0; free <= 4*log; free += 20 {
+		aFewMembers(t, 43, 4, 3, func(g *members) {
+			crampedMember(g)
+			before, _ := g.store.Load()
+			g.world.Machine(1).Fill(free)
+			g.boot(1)
+			g.until("it opens or does not", func() bool { return g.ended[1] != nil || g.up[1] != nil })
+			g.world.Outside().Sleep(time.Second)
+			now, _ := g.store.Load()
+			switch {
+			case g.ended[1] == nil && g.whole():
+				t.Logf("with %d pages it opens", free)
+			case now.Revision != before.Revision || !errors.Is(g.ended[1], nvram.ErrNoSpace):
+				t.Errorf("with %d pages it ends with %v, in configuration %d after %d", free, g.ended[1], now.ID, before.ID)
+			}
+		})
+	}
 }
