@@ -43,7 +43,7 @@ func (m *Member) parkIn(in cluster.ID, n int) (*nvram.Memory, error) {
 	if err := m.memory.Remove(parkedName(in, n)); err != nil { // of an attempt that failed
 		return nil, err
 	}
-	return m.mapLog(parkedName(in, n))
+	return m.mapReserved(parkedName(in, n))
 }
 
 // noteIn makes the n'th memory for notes of the recovery for a configuration. To the next
@@ -52,7 +52,7 @@ func (m *Member) noteIn(in cluster.ID, n int) (*nvram.Memory, error) {
 	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // of an attempt that failed
 		return nil, err
 	}
-	return m.mapLog(m.noteName(in, n))
+	return m.mapReserved(m.noteName(in, n))
 }
 
 const notePrefix = logPrefix + "notes-"

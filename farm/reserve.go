@@ -25,7 +25,8 @@ import (
 // begins another life, which gives back what the logs of this one do not need; and that
 // does not ask to be let in before it has room for the logs of all members. That room is
 // a large reserve, which is given back one log at a time: what is left of it nothing else
-// can take.
+// can take. For parked transactions and notes nobody waits like that: where there is no
+// room for them, recovery tries again, and the member serves what it can.
 
 const (
 	reserveName = "reserve"
@@ -87,7 +88,8 @@ func (m *Member) giveBackForLog() (was bool, err error) {
 	}
 }
 
-// mapLog is mapReserved. If there is no room at all, this life of a member is over.
+// mapLog is mapReserved for a log that a peer waits for. Without room for it this life of
+// a member is over.
 func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	mem, err := m.mapReserved(name)
 	if errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // A machine has its reserve before it serves: it may be killed before the transactions of
@@ -142,4 +144,52 @@ func TestLittleRoomForLogs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nobody waits for a member that has no room to park transactions: it goes on with what it
+// has, and parks them once there is room.
+func TestNoRoomToPark(t *testing.T) {
+	aFewMembers(t, 44, 3, 1, func(g *members) {
+		const dead, full = 0, 1
+		var mine region.Ptr
+		for id := range rdma.MachineID(3) {
+			g.add(id, 0)
+			g.at(id, func(m *Member) {
+				err := m.Transactions().Run(m.ctx, func(tx *txn.Tx) error {
+					p, _, err := tx.Alloc(100, 0)
+					if id == full {
+						mine = p
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if c, _ := g.store.Load(); c.PrimaryOf(dead) == 0 || !g.up[full].txn.IsPrimary(mine.Addr) {
+			t.Fatalf("regions %+v, object at %v", c.Regions, mine)
+		}
+		isSettled := func() bool { c, _ := g.store.Load(); return g.up[full].settledFor.Load() == uint32(c.ID) }
+		g.until("all is recovered", isSettled)
+		g.fill(full)
+		g.kill(dead)
+		g.until("a region is unavailable", func() bool { c, _ := g.store.Load(); return len(c.Unavailable()) > 0 })
+		g.world.Outside().Sleep(time.Second)
+		if g.ended[full] != nil || !isMember(g, full) || isSettled() {
+			t.Fatalf("the full member ends with %v, has settled: %v", g.ended[full], isSettled())
+		}
+		for id := range g.up {
+			g.at(id, func(m *Member) {
+				if err := m.Transactions().Run(m.ctx, func(tx *txn.Tx) error { _, err := tx.Write(mine); return err }); err != nil {
+					t.Errorf("machine %d: %v", id, err)
+				}
+			})
+		}
+		g.world.Machine(full).Relieve()
+		g.until("it settles", isSettled)
+		g.boot(dead)
+		g.until("all are up", func() bool { return len(g.up) == 3 && g.whole() })
+		g.sees(0, 3)
+	})
 }
