@@ -128,23 +128,14 @@ func newWorker(m *Machine, id uint16) *worker {
 // listen makes room for what the sibling at machine from writes here.
 func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
-	before := w.peer(from)
-	log, err := w.logFor(from, before)
-	if err != nil {
-		return g, err
-	}
 	if from == cfg.ID {
-		if w.self, err = newSelfLog(log, coordinatorID{from, w.id}, cfg.Clock.Uint64()); err != nil {
-			return g, err
-		}
-		w.selfMemory = log
-		return g, cfg.NIC.Register(logKey(from, w.id, 0), log)
+		return g, w.listenToSelf()
 	}
-	in := &peer{id: from, memory: log}
-	if before != nil {
+	in := &peer{id: from}
+	if before := w.peer(from); before != nil {
 		err = w.relisten(before, in)
 	} else {
-		err = w.listenFirst(log, in)
+		err = w.listenFirst(in)
 	}
 	if err != nil {
 		return g, err
@@ -162,47 +153,58 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	if g.messages, err = in.inMsgs.State(); err != nil {
 		return g, err
 	}
-	if err := cfg.NIC.Register(logKey(from, w.id, in.life), log); err != nil {
+	if err := cfg.NIC.Register(logKey(from, w.id, in.life), in.memory); err != nil {
 		return g, err
 	}
 	return g, cfg.NIC.Register(messagesKey(from, w.id, in.life), in.queue)
 }
 
-// logFor returns the memory for what a peer writes here. Its ring goes on if there was
-// one before, unless the ledger of a life that is over is still needed.
-func (w *worker) logFor(from rdma.MachineID, before *peer) (*nvram.Memory, error) {
+// listenToSelf makes the log that the worker writes to its own machine.
+func (w *worker) listenToSelf() error {
 	cfg := &w.m.cfg
-	switch {
-	case before == nil:
-		return cfg.Log(from, int(w.id))
-	case before.hasLeft && w.m.awaitsAny():
-		return cfg.Relog(from, int(w.id), before.relogged+1)
-	}
-	return before.memory, nil
-}
-
-// listenFirst makes room for what a peer writes here.
-func (w *worker) listenFirst(log *nvram.Memory, p *peer) error {
-	cfg := &w.m.cfg
-	b := newLedger(log, coordinatorID{p.id, w.id})
-	rx, err := openLog(log, cfg.Clock.Uint64())
+	log, err := cfg.Log(cfg.ID, int(w.id))
 	if err != nil {
 		return err
 	}
+	if w.self, err = newSelfLog(log, coordinatorID{cfg.ID, w.id}, cfg.Clock.Uint64()); err != nil {
+		return err
+	}
+	w.selfMemory = log
+	return cfg.NIC.Register(logKey(cfg.ID, w.id, 0), log)
+}
+
+// listenFirst makes room for what a peer writes here. The log comes last: it can be
+// mapped only once, so that nothing that may be tried again can fail after it.
+func (w *worker) listenFirst(p *peer) (err error) {
+	cfg := &w.m.cfg
+	logNonce, queueNonce := cfg.Clock.Uint64(), cfg.Clock.Uint64()
 	if p.queue, err = nvram.NewShared(int64(cfg.MessageBytes)); err != nil {
 		return err
 	}
+	if p.inMsgs, err = ring.Create(p.queue, 0, p.queue.Size(), queueNonce); err != nil {
+		return err
+	}
+	if p.memory, err = cfg.Log(p.id, int(w.id)); err != nil {
+		return err
+	}
+	b := newLedger(p.memory, coordinatorID{p.id, w.id})
+	rx, err := openLog(p.memory, logNonce)
+	if err != nil {
+		return err
+	}
 	p.in = newLogReader(w.m, p.id, w.id, rx, b)
-	p.inMsgs, err = ring.Create(p.queue, 0, p.queue.Size(), cfg.Clock.Uint64())
-	return err
+	return nil
 }
 
 // relisten empties what a peer has written to here, which has begun another life
 // or was cut off. Positions go on, so that a credit that comes late does no harm.
 // Commits that are under way with it only another configuration can end.
-func (w *worker) relisten(before, p *peer) error {
-	if len(before.in.txs) > 0 {
+func (w *worker) relisten(before, p *peer) (err error) {
+	if len(before.in.txs) > 0 { // no other log is made then: it would be there already the next time
 		return ErrHeld
+	}
+	if p.memory, err = w.logAgain(before); err != nil {
+		return err
 	}
 	w.ops.poll(w) // what is left of the old connection
 	if w.commitsWith(before) {
@@ -222,6 +224,15 @@ func (w *worker) relisten(before, p *peer) error {
 	}
 	p.in.drained = before.in.drained
 	return nil
+}
+
+// logAgain returns the memory for what a peer writes here from now on. Its ring goes on,
+// unless the ledger of a life that is over is still needed.
+func (w *worker) logAgain(before *peer) (*nvram.Memory, error) {
+	if before.hasLeft && w.m.awaitsAny() {
+		return w.m.cfg.Relog(before.id, int(w.id), before.relogged+1)
+	}
+	return before.memory, nil
 }
 
 // relog makes another log for a peer, and keeps the ledger of the one before.

@@ -1,0 +1,79 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	rdmalocal "github.com/farmsql/farmsql/rdma/local"
+)
+
+// listener returns a machine that maps each log once, as a folder does, and the names of
+// those that it has mapped.
+func listener(t *testing.T) (m *Machine, mapped map[string]bool) {
+	t.Helper()
+	nic, err := rdmalocal.NewNetwork(rdmalocal.Options{}).Join(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nic.Close() })
+	mapped = make(map[string]bool)
+	m, err = New(Config{
+		Workers: 1, NIC: nic, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: clock.System{},
+		Log: func(from rdma.MachineID, w int) (*nvram.Memory, error) { return mapOnce(mapped, from, w, 0) },
+		Relog: func(from rdma.MachineID, w, n int) (*nvram.Memory, error) {
+			return mapOnce(mapped, from, w, n)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, mapped
+}
+
+func mapOnce(mapped map[string]bool, from rdma.MachineID, worker, n int) (*nvram.Memory, error) {
+	name := fmt.Sprint(from, worker, n)
+	if mapped[name] {
+		return nil, fmt.Errorf("%w: %s is mapped already", nvram.ErrName, name)
+	}
+	mapped[name] = true
+	return nvram.NewMemory(64 << 10), nil
+}
+
+// Where there is no message queue for a peer, listening to it can be tried again.
+func TestListenAgainAfterAFailure(t *testing.T) {
+	m, _ := listener(t)
+	good := m.cfg.MessageBytes
+	m.cfg.MessageBytes = 8
+	if _, err := m.Listen(1); err == nil {
+		t.Fatal("listens with a queue of 8 bytes")
+	}
+	m.cfg.MessageBytes = good
+	if _, err := m.Listen(1); err != nil {
+		t.Error(err)
+	}
+}
+
+// No other log is made for a peer that cannot be listened to yet: it would be there
+// already the next time, and the one that holds records would pass for replaced.
+func TestNoOtherLogWhileRecordsAreHeld(t *testing.T) {
+	m, mapped := listener(t)
+	if _, err := m.Listen(1); err != nil {
+		t.Fatal(err)
+	}
+	m.routes.Store(&routes{2: &route{Placement: cluster.Placement{Region: 2, Away: []cluster.Memory{{Machine: 1, Token: 7}}}}})
+	p := m.workers[0].peer(1)
+	p.hasLeft = true
+	p.in.txs[7] = new(participant)
+	if _, err := m.Listen(1); !errors.Is(err, ErrHeld) || len(mapped) != 1 {
+		t.Errorf("%d logs are mapped, %v", len(mapped), err)
+	}
+	delete(p.in.txs, 7)
+	if _, err := m.Listen(1); err != nil || len(mapped) != 2 {
+		t.Errorf("%d logs are mapped, %v", len(mapped), err)
+	}
+}
