@@ -33,10 +33,12 @@ type Volatile struct {
 // NewVolatile returns an empty one.
 func NewVolatile() *Volatile { return &Volatile{shelves: make(map[int]*shelf)} }
 
+// shelf returns a machine's shelf to who begins a life of it: nothing is mapped.
 func (v *Volatile) shelf(machine int) *shelf {
 	if v.shelves[machine] == nil {
-		v.shelves[machine] = &shelf{m: make(map[string]*nvram.Memory)}
+		v.shelves[machine] = &shelf{m: make(map[string]*nvram.Memory), mapped: make(map[string]bool)}
 	}
+	clear(v.shelves[machine].mapped)
 	return v.shelves[machine]
 }
 
@@ -69,22 +71,28 @@ func cloneMemory(m *nvram.Memory) *nvram.Memory {
 }
 
 type shelf struct {
-	mu sync.Mutex
-	m  map[string]*nvram.Memory
+	mu     sync.Mutex
+	m      map[string]*nvram.Memory
+	mapped map[string]bool // in this life of the machine
 }
 
+// Map maps a name once, as a folder does.
 func (s *shelf) Map(name string, size int64) (*nvram.Memory, error) {
 	if err := nvram.CheckName(name); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mapped[name] {
+		return nil, fmt.Errorf("farm: %w: %s is mapped already", nvram.ErrName, name)
+	}
 	if s.m[name] == nil {
 		s.m[name] = nvram.NewMemory(size)
 	}
 	if got := int64(s.m[name].Size()); got != size {
 		return nil, fmt.Errorf("farm: %s has %d bytes, not %d", name, got, size)
 	}
+	s.mapped[name] = true
 	return s.m[name], nil
 }
 
@@ -98,6 +106,7 @@ func (s *shelf) Remove(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.m, name)
+	delete(s.mapped, name)
 	return nil
 }
 

@@ -20,9 +20,10 @@ func withStorage(m *Machine, name string, size int64) *nvram.Memory {
 	return mem
 }
 
-// reserve asks for storage for so many pages of a memory that is new.
+// reserve asks for storage for so many pages of a memory, whether it is mapped or not.
 func reserve(t *testing.T, m *Machine, name string, n uint64) (*nvram.Memory, error) {
 	t.Helper()
+	_ = m.Memory().Close() // never fails
 	mem, err := m.Memory().Map(name, int64(n)*pageBytes)
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ func (m *Machine) Boot() *Process {
 	}
 	m.lives++
 	m.process = &Process{world: m.world, machine: m, life: m.lives}
+	clear(m.shelf.mapped) // what tests have looked at meanwhile
 	m.note("boot")
 	return m.process
 }

@@ -14,6 +14,7 @@ import (
 // has.
 type Shelf struct {
 	memory map[string]stored
+	mapped map[string]bool // by the process
 	disk   *disk
 }
 
@@ -23,13 +24,18 @@ type stored struct {
 	pages *pages
 }
 
-func newShelf() *Shelf { return &Shelf{memory: make(map[string]stored), disk: new(disk)} }
+func newShelf() *Shelf {
+	return &Shelf{memory: make(map[string]stored), mapped: make(map[string]bool), disk: new(disk)}
+}
 
 // Map returns the memory of that name, and makes it if there is none: without storage,
-// for which there is nvram.Memory.Reserve.
+// for which there is nvram.Memory.Reserve. Like a folder it maps a name once.
 func (s *Shelf) Map(name string, size int64) (*nvram.Memory, error) {
 	if err := nvram.CheckName(name); err != nil {
 		return nil, err
+	}
+	if s.mapped[name] {
+		return nil, fmt.Errorf("sim: %w: %s is mapped already", nvram.ErrName, name)
 	}
 	m, found := s.memory[name]
 	if !found {
@@ -38,6 +44,7 @@ func (s *Shelf) Map(name string, size int64) (*nvram.Memory, error) {
 	if got := int64(m.Size()); got != size {
 		return nil, fmt.Errorf("sim: %s has %d bytes, not %d", name, got, size)
 	}
+	s.mapped[name] = true
 	return m.Memory, nil
 }
 
@@ -62,6 +69,7 @@ func (s *Shelf) Remove(name string) error {
 func (s *Shelf) Detach(name string) (release func() error, err error) {
 	m, found := s.memory[name]
 	delete(s.memory, name)
+	delete(s.mapped, name)
 	return func() error {
 		if found {
 			m.pages.Discard(0, m.Size())
@@ -71,10 +79,13 @@ func (s *Shelf) Detach(name string) (release func() error, err error) {
 	}, nil
 }
 
-// Close does nothing: what is on the shelf stays there.
-func (s *Shelf) Close() error { return nil }
+// Close ends that anything is mapped. What is on the shelf stays there.
+func (s *Shelf) Close() error {
+	clear(s.mapped)
+	return nil
+}
 
-// clone returns a copy of everything as it is now.
+// clone returns a copy of everything as it is now, with nothing mapped.
 func (s *Shelf) clone() *Shelf {
 	c := newShelf()
 	*c.disk = *s.disk

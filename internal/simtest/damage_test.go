@@ -83,7 +83,12 @@ func (d *damager) draw(t *testing.T) damage {
 	if d.rng.IntN(2) == 0 {
 		x.mask = d.rng.Uint64()
 	}
-	mem, err := d.machine(int(x.machine)).Memory().Map(fmt.Sprintf("region-%d", p.Region), d.options.Farm.RegionBytes)
+	shelf := d.machine(int(x.machine)).Memory()
+	err := shelf.Close() // nothing runs any more, but it has this mapped
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := shelf.Map(fmt.Sprintf("region-%d", p.Region), d.options.Farm.RegionBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

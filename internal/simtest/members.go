@@ -131,6 +131,7 @@ func (c *members) live(i int, p *sim.Process) {
 		} else if nic != nil {
 			err = errors.Join(err, nic.Close())
 		}
+		err = errors.Join(err, c.world.Machine(rdma.MachineID(i)).Memory().Close())
 		switch {
 		case err == nil, isPassing(err):
 		case errors.Is(err, nvram.ErrNoSpace):
