@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/nvram"
 )
@@ -63,4 +65,40 @@ func TestMachineRestartsWithoutSpace(t *testing.T) {
 	do(full, "drop table d.t") // the list of what is dropped needs a little
 	f.killAll()
 	f.check()
+}
+
+// TestMachineAwaitsRoom: a machine that has begun another life itself, for want of room for
+// the logs of one that is new, stays a process until there is room, says once what to do,
+// and comes back.
+func TestMachineAwaitsRoom(t *testing.T) {
+	f := newFleet(t, 4, 3, "")
+	f.more = []string{"--workers", "2"}
+	full, later := f.machines[1], f.machines[3]
+	full.mountAt("64m")
+	f.machines = f.machines[:3]
+	f.start()
+	f.awaitWhole()
+	useUp(t, full.folder())
+	f.machines = append(f.machines, later)
+	later.start()
+	awaits := func() (n int) {
+		full.mu.Lock()
+		defer full.mu.Unlock()
+		for i := range full.events {
+			if strings.HasPrefix(full.events[i].Message, "cannot come back before there is room") {
+				n++
+			}
+		}
+		return n
+	}
+	f.wait("the full machine to ask for room", func() bool { return awaits() > 0 })
+	f.wait("the new machine to serve", later.serves)
+	time.Sleep(2500 * time.Millisecond) // it tries again every second
+	if n := awaits(); n != 1 || full.died() != nil {
+		t.Errorf("it asks for room %d times, %v", n, full.died())
+	}
+	if err := os.Remove(filepath.Join(full.folder(), "filler")); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitWhole()
 }

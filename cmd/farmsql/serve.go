@@ -14,6 +14,7 @@ import (
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/recovery"
 )
 
@@ -129,25 +130,51 @@ func (s *serveCommand) Run(std streams) error {
 	address := l.Addr().String()
 	ctx, stop := untilSignal(cfg.Logger, std.err)
 	defer stop()
+	var last error
 	for isBack := false; ; isBack = true {
 		ended, err := s.live(ctx, cfg, l, std.out)
-		if isBack && errors.Is(err, cluster.ErrUnreachable) { // it was there once
+		if isBack && isPassing(err) { // it was there once
 			ended, err = err, nil
-			pause(ctx, storePause)
+			pause(ctx, comingBackPause)
 		}
 		if ended == nil || err != nil {
 			return err
 		}
-		cfg.Logger.Warn("coming back", "reason", ended)
+		s.logComingBack(cfg.Logger, ended, last)
+		last = ended
 		if l, err = net.Listen("tcp", address); err != nil {
 			return listenError(address, err)
 		}
 	}
 }
 
-// storePause is the time between two attempts to come back while the store of the
-// configuration does not answer.
-const storePause = time.Second
+// comingBackPause is the time between two attempts to come back while something is in
+// the way that may pass.
+const comingBackPause = time.Second
+
+// isPassing says whether a machine that cannot open for this reason may be able to later:
+// the store of the configuration does not answer, or the file system is full.
+func isPassing(err error) bool {
+	return errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, nvram.ErrNoSpace)
+}
+
+// logComingBack says why the machine comes back, after it came back for another reason;
+// of a file system that stays full only once.
+func (s *serveCommand) logComingBack(log *slog.Logger, reason, last error) {
+	switch {
+	case !awaitsRoom(reason):
+		log.Warn("coming back", "reason", reason)
+	case !awaitsRoom(last):
+		log.Warn("cannot come back before there is room: make some on the file system of the data folder; it is tried again until then",
+			"folder", s.Data, "reason", reason)
+	}
+}
+
+// awaitsRoom says whether a machine could not open for want of room. One that has ended
+// its life for that begins another one first, which may need less.
+func awaitsRoom(reason error) bool {
+	return errors.Is(reason, nvram.ErrNoSpace) && !errors.Is(reason, recovery.ErrRestart)
+}
 
 // pause sleeps for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) {
