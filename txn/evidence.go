@@ -17,9 +17,10 @@ import (
 )
 
 // Which transactions recover, and what is known of them, is always a function of
-// the logs in a machine's NVRAM: of the records that coordinators have written
-// and that are not truncated, and of notes that the machine itself has appended
-// to its own log while an earlier recovery went on. What has been truncated the logs'
+// what is in a machine's NVRAM: of the records in its logs that coordinators have
+// written and that are not truncated, and of notes that the machine itself has appended
+// to its own log, or to memory beside it where that was full (spill.go), while an
+// earlier recovery went on, or has parked (park.go). What has been truncated the logs'
 // ledgers say. So a recovery that another failure has interrupted starts over from
 // what it has found and decided.
 //

@@ -43,8 +43,9 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ u
 // Ring implements rdma.Queue. The bell runs on a goroutine of the peer.
 //
 // Waking it is no part of the operation. It gives the processor to who is woken, more
-// often than not; a process that is stopped (SIGSTOP) is then found there, and others
-// would wait for the end of an operation until it goes on: without a bound.
+// often than not; a process that is stopped (SIGSTOP) is then found there, and who closes
+// the machine that is rung would wait for the end of the operation until it goes on:
+// without a bound.
 func (q *Queue) Ring(to rdma.MachineID) error {
 	_, err := q.post(rdma.OpRing, to, 0, 0, nil)
 	if c := q.asleep; c != nil {
