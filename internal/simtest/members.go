@@ -144,8 +144,9 @@ func (c *members) live(i int, p *sim.Process) {
 	}
 }
 
-// exit ends the process of machine i, which cannot open, as production does. Its
-// supervisor starts another one, which may find that there is room by then.
+// exit ends the process of machine i, which cannot open, as production does with a first
+// life. Its supervisor starts another one, which may find that there is room by then. (A
+// later life production tries again in the same process, after a while.)
 func (c *members) exit(i int, why error) {
 	m := c.world.Machine(rdma.MachineID(i))
 	c.note(m.Process(), "exits: %v", why)
