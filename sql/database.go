@@ -153,15 +153,18 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 		return tr.fail(err)
 	}
 	makeLike(t, like)
+	before := tr.tx.Mark()
 	if err := d.e.createStorage(tr, t); err != nil {
 		return tr.fail(err)
 	}
 	// Whatever cannot be a key shows now, not with the first row.
 	if _, err := newTableInfo(t); err != nil {
+		tr.tx.Rollback(before)
 		return err
 	}
 	_, err = d.e.cat.CreateTable(tr.tx, t)
 	if errors.Is(err, catalog.ErrExists) {
+		tr.tx.Rollback(before) // with IF NOT EXISTS the statement succeeds, and commits
 		return gms.ErrTableAlreadyExists.New(name)
 	}
 	return tr.fail(err)
