@@ -27,6 +27,7 @@ func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) 
 		s.body = tr
 	} else {
 		s.body = nil
+		s.abandon() // go-mysql-server puts it aside, and it does not come back
 	}
 	n.Runner = &bodyRunner{b.e, s}
 	return b.ordinary(ctx, s, n, row)
@@ -75,6 +76,7 @@ func (r *bodyRunner) attempt(ctx *gms.Context, query string, parsed sqlparser.St
 		}
 		return err
 	}
+	_ = r.s.TakeCommitError() // of the statement before
 	schema, iter, f, err := r.e.gms.QueryWithBindings(ctx, query, parsed, bindings, flags)
 	if err != nil {
 		return nil, nil, nil, failed(err)

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -250,10 +251,11 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 	}
 	tr.ended = true
 	if tr.broken {
+		s.keepConflict()
 		s.Abort()
 		return nil
 	}
-	err := tr.tx.Commit(ctx.Context)
+	err := tr.commit(ctx.Context)
 	if err != nil {
 		tr.tx.Abort()
 		s.clear()
@@ -267,6 +269,22 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 	s.e.counters.add(ctx.Context, tr.rows)
 	s.BaseSession.SetTransaction(nil)
 	return nil
+}
+
+// commit commits, unless the statement at work has failed. After one that returns rows
+// go-mysql-server commits all the same, within a context that the failure has ended. What
+// the statement failed with may come of reads that do not hold: that has to be known
+// before the transaction is over, and is a conflict then.
+func (tr *transaction) commit(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return tr.tx.Commit(ctx)
+	}
+	tr.tx.Within(context.WithoutCancel(ctx))
+	if err := tr.tx.Validate(); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // Rollback implements gms.TransactionSession.
@@ -293,6 +311,7 @@ func (s *Session) SetTransaction(t gms.Transaction) {
 	case tr == nil && open != nil && open == s.body && !open.ended:
 		return
 	case tr == nil:
+		s.keepConflict()
 		s.abandon()
 	case tr.ended && open != nil && !open.ended:
 		return
@@ -300,6 +319,15 @@ func (s *Session) SetTransaction(t gms.Transaction) {
 		t = nil
 	}
 	s.BaseSession.SetTransaction(t)
+}
+
+// keepConflict finds out whether what the statement at work has read holds, as its
+// transaction is about to be dropped: the statement has failed, and whoever asks later why
+// finds no transaction.
+func (s *Session) keepConflict() {
+	if err := s.Validate(); IsConflict(err) {
+		s.commitErr = err
+	}
 }
 
 // abandon aborts what is open. Aborting a transaction that has ended does
@@ -330,6 +358,9 @@ func (s *Session) Abort() {
 func (s *Session) Failed() error {
 	explicit := s.Explicit()
 	err := s.Validate()
+	if err == nil && IsConflict(s.commitErr) {
+		err = s.commitErr
+	}
 	if !explicit {
 		s.Abort()
 	}
