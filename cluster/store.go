@@ -47,15 +47,24 @@ type FileStore struct {
 func NewFileStore(path string) *FileStore { return &FileStore{path: path} }
 
 // Load implements Store.
+//
+// The file that is replaced becomes the spare of the next: who has opened it, and reads
+// while it is replaced twice, may read some of either content. So it is read until the
+// content is the same twice; each time the file is opened it is a whole one.
 func (s *FileStore) Load() (*Configuration, error) {
-	b, err := os.ReadFile(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	var before []byte
+	for {
+		b, err := os.ReadFile(s.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("cluster: read the configuration: %w", err)
+		case bytes.Equal(b, before):
+			return Decode(s.path, b)
+		}
+		before = b
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cluster: read the configuration: %w", err)
-	}
-	return Decode(s.path, b)
 }
 
 // CompareAndSwap implements Store.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -241,4 +242,48 @@ func TestFormat2(t *testing.T) {
 	if report.String() != "refilled [1], returned [1]" || !d.Regions[0].IsPrimary(1) {
 		t.Errorf("%v, %+v", report, d.Regions)
 	}
+}
+
+// Who reads the file while it is replaced again and again reads one configuration or
+// another, not some of both: the file that was replaced is written to the next time.
+func TestFileStoreIsReadWhole(t *testing.T) {
+	s := NewFileStore(filepath.Join(t.TempDir(), "c.json"))
+	c := placed(t)
+	for len(c.Regions) < 500 { // long enough to be replaced while it is read
+		c.Regions = append(c.Regions, c.Regions[0])
+		c.Regions[len(c.Regions)-1].Region = c.NextRegion
+		c.NextRegion++
+	}
+	var over atomic.Bool
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for !over.Load() {
+				got, err := s.Load()
+				if err != nil {
+					t.Errorf("read while it is replaced: %v", err)
+					return
+				}
+				if got != nil && int(got.NextRegion)-len(got.Regions) != int(c.NextRegion)-len(c.Regions) {
+					t.Errorf("%d regions, the next is %d", len(got.Regions), got.NextRegion)
+				}
+			}
+		})
+	}
+	for i := range 200 {
+		next := c.Clone()
+		next.Revision = c.Revision + uint64(i)
+		if cut := i % 7 * 60; cut > 0 { // of different lengths
+			next.Regions, next.NextRegion = next.Regions[:len(next.Regions)-cut], next.NextRegion-region.ID(cut)
+		}
+		b, err := json.MarshalIndent(json.RawMessage(next.Encode()), "", "\t")
+		if err == nil {
+			err = nvram.ReplaceFile(s.path, ".new", b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	over.Store(true)
+	readers.Wait()
 }
