@@ -314,6 +314,33 @@ func TestPaper5_2_NothingIsReportedWithoutALease(t *testing.T) {
 	s.check(nil)
 }
 
+// That an object is gone is an answer, too: the machine may have read what others have
+// given another use.
+func TestPaper5_2_NothingIsMissingWithoutALease(t *testing.T) {
+	s := newStage(t, 4)
+	n, p := s.nodes[1], s.ptrs[1]
+	missing := region.MakePtr(p.Addr, p.Class(), p.Incarnation()+1)
+	read := func() error {
+		_, err := n.m.Read(missing, make([]byte, missing.Capacity()))
+		return err
+	}
+	if err := read(); !errors.Is(err, region.ErrFreed) {
+		t.Fatalf("with a lease: %v", err)
+	}
+	n.alive.Store(false)
+	ended := make(chan error, 1)
+	go func() { ended <- read() }()
+	select {
+	case err := <-ended:
+		t.Errorf("reported without a lease: %v", err)
+	case <-time.After(50 * time.Millisecond):
+		n.m.Evict()
+		if err := <-ended; !errors.Is(err, txn.ErrEvicted) {
+			t.Errorf("after the eviction: %v", err)
+		}
+	}
+}
+
 // A machine that loses its lease when it has begun to expose a commit does not report it:
 // its records may have come after the logs were drained.
 func TestPaper5_2_NoCommitIsReportedWithoutALease(t *testing.T) {

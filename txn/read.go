@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -107,12 +108,13 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route, error) {
 }
 
 // confirmed is what a read without a transaction returns: a machine that has been
-// evicted may have read what others have changed since.
+// evicted may have read what others have changed since, or find an object freed whose
+// region is somewhere else by now.
 func (m *Machine) confirmed(err error) error {
-	if err == nil && m.cfg.Alive != nil && !sabotage.ReadConfirm.Skipped() {
-		return m.Confirm()
+	if err != nil && !errors.Is(err, region.ErrFreed) || m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() {
+		return err
 	}
-	return err
+	return cmp.Or(m.Confirm(), err)
 }
 
 func (w *worker) readOnce(rt *route, p region.Ptr, dst []byte) (region.Header, error) {
