@@ -1,9 +1,12 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/farmsql/farmsql/catalog"
@@ -39,22 +42,33 @@ func newCounters(m *txn.Machine) *counters {
 
 // add takes over what a transaction has counted.
 func (c *counters) add(ctx context.Context, rows map[region.Ptr]int64) {
-	for p, n := range rows {
+	c.mu.Lock()
+	var due map[region.Ptr]int64
+	for p, n := range rows { // any order
 		if p.IsNil() || n == 0 {
 			continue
 		}
-		c.mu.Lock()
 		sum := c.pending[p] + n
 		c.pending[p] = sum
-		limit := min(max(c.written[p]/flushPart, flushLeast), flushMost)
-		due := sum >= limit || sum <= -limit
-		if due {
-			delete(c.pending, p)
+		if limit := min(max(c.written[p]/flushPart, flushLeast), flushMost); -limit < sum && sum < limit {
+			continue
 		}
-		c.mu.Unlock()
-		if due {
-			c.write(ctx, p, sum)
+		delete(c.pending, p)
+		if due == nil {
+			due = make(map[region.Ptr]int64)
 		}
+		due[p] = sum
+	}
+	c.mu.Unlock()
+	if due != nil {
+		c.writeAll(ctx, due)
+	}
+}
+
+// writeAll writes one count after the other, in an order that a simulator can repeat.
+func (c *counters) writeAll(ctx context.Context, all map[region.Ptr]int64) {
+	for _, p := range slices.SortedFunc(maps.Keys(all), func(a, b region.Ptr) int { return cmp.Compare(a.Addr, b.Addr) }) {
+		c.write(ctx, p, all[p])
 	}
 }
 
@@ -88,9 +102,7 @@ func (c *counters) flush(ctx context.Context) {
 	all := c.pending
 	c.pending = make(map[region.Ptr]int64)
 	c.mu.Unlock()
-	for p, n := range all {
-		c.write(ctx, p, n)
-	}
+	c.writeAll(ctx, all)
 }
 
 // read returns the count, near enough.

@@ -24,6 +24,10 @@ type Options struct {
 	// from the local host and without a password. Without Users everybody may
 	// do everything, and there are no users.
 	Users bool
+	// Processors is how many transactions are worth running at a time where most are in
+	// conflict; 0: as many as this computer has processors. What runs in the simulator
+	// must not depend on the computer.
+	Processors int
 }
 
 // An Engine runs SQL on one machine.
@@ -62,7 +66,7 @@ var mysqlDefaults = map[string]any{
 
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
-	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock())}
+	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock(), o.Processors)}
 	e.mu.infos = make(map[uint64]*tableInfo)
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout()})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {

@@ -54,9 +54,13 @@ const turnPatience = 200 * time.Millisecond
 // is no matter of turns.
 const turnsMax = 1000
 
-func newTurns(c clock.Clock) *turns {
+// newTurns returns turns with a line for each processor; 0: as many as this computer has.
+func newTurns(c clock.Clock, processors int) *turns {
 	t := &turns{clock: c, patience: turnPatience, taken: make(map[string]*turn)}
-	for i := range runtime.GOMAXPROCS(0) {
+	if processors == 0 {
+		processors = runtime.GOMAXPROCS(0)
+	}
+	for i := range processors {
 		t.lines = append(t.lines, fmt.Sprint("#", i)) // shorter than an anchor
 	}
 	return t

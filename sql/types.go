@@ -30,7 +30,7 @@ var baseKinds = map[query.Type]catalog.Kind{
 // queryTypes is baseKinds the other way round.
 var queryTypes = func() map[catalog.Kind]query.Type {
 	m := make(map[catalog.Kind]query.Type, len(baseKinds))
-	for q, k := range baseKinds {
+	for q, k := range baseKinds { // any order
 		m[k] = q
 	}
 	return m

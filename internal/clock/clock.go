@@ -1,6 +1,6 @@
 // Package clock is the one door to what a simulator must control: time,
 // randomness, goroutines and their waiting. Nothing below the root package asks
-// the operating system for time or randomness by itself, and nothing below sql
+// the operating system for time or randomness by itself, and nothing below sql/wire
 // starts a goroutine or waits in another way than through a [Clock];
 // internal/lint holds them to that. So the same straight-line code runs on real
 // machines and in internal/sim.

@@ -82,7 +82,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn", "recovery", "farm", "index/hash", "index/btree", "catalog",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn", "recovery", "farm", "index/hash", "index/btree", "catalog", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The packages below sql run in the simulator, which must decide what runs when
+// The packages below sql/wire run in the simulator, which must decide what runs when
 // and what comes out in which order: they start goroutines and wait through a
 // clock.Clock, and do not let the order of a map show.
 
