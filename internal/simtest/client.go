@@ -22,6 +22,8 @@ type client struct {
 	work func(*client) error
 	t    *txn.Tx
 	h    *history.Recording
+	// session is that of a client of the workload.
+	session Session
 	// alone says that nobody else is there, so that lock-free reads must be answered.
 	alone bool
 	// done counts the transactions that have committed.

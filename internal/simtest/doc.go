@@ -20,4 +20,5 @@
 //	Overlap   faults at any time, and in the end a core that goes on without others
 //	Cluster   what is under test: members.go has machines that fail one by one
 //	          (farm.Member), whole.go a farm.Cluster, whose machines fail together
+//	Workload  clients that a layer above brings: internal/sqlsim has SQL sessions
 package simtest

@@ -32,6 +32,9 @@ type Options struct {
 	// Tables are how many tables there are names for; 0: there is no catalog. Otherwise
 	// each machine has one more client, which defines them.
 	Tables int
+	// Workload, if not nil, gives each machine so many more clients, Sessions of it.
+	Workload Workload
+	Sessions int
 	// Errands gives each machine another client, which runs them.
 	Errands bool
 	// Trouble is how many of a thousand chances for trouble (clock.Trouble) are taken
@@ -138,6 +141,9 @@ func (o Options) String() string {
 	}
 	if o.Patience > 0 {
 		mode += fmt.Sprintf(" patience of %v,", o.Patience)
+	}
+	if o.Workload != nil {
+		mode += fmt.Sprintf(" %d sessions each,", o.Sessions)
 	}
 	for _, f := range kinds {
 		names = append(names, f.String())

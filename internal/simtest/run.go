@@ -144,6 +144,9 @@ type node struct {
 	errands int
 	// catalog is nil until a definer has opened it.
 	catalog *catalog.Catalog
+	// engine is that of the workload; nil until a client of it has opened it.
+	engine  Engine
+	opening bool
 }
 
 // A claim is that a machine is primary.
@@ -329,6 +332,11 @@ func (r *run) startClients(n *node) {
 	}
 	if o.Tables > 0 { // a statement is several transactions
 		r.startClient(n, others, (*client).define)
+		others++
+	}
+	for range o.Sessions { // whose statements may wait for others
+		r.startClient(n, others, (*client).runSession)
+		others++
 	}
 }
 
@@ -403,7 +411,12 @@ func (r *run) finalCheck() (err error) {
 		return r.failure
 	}
 	if r.options.Tables > 0 {
-		if err := r.settleTables(); err != nil {
+		if err := r.settle(r.store.catalog, r.catalogAt); err != nil {
+			return err
+		}
+	}
+	if r.options.Workload != nil {
+		if err := r.settle(r.store.workload, r.workloadAt); err != nil {
 			return err
 		}
 	}
@@ -415,6 +428,9 @@ func (r *run) finalCheck() (err error) {
 		}
 		if err == nil && r.options.Errands {
 			err = c.lookAtRegisters()
+		}
+		if err == nil && r.options.Workload != nil {
+			err = c.readWorkload()
 		}
 		if err == nil {
 			err = r.checkStores(n)
@@ -448,8 +464,16 @@ func (r *run) checkStores(n *node) error {
 	return errors.Join(errs...)
 }
 
+// nameOf is what reports call an object of the history.
+func (r *run) nameOf(o history.Object) string {
+	if kind, i := o>>16, int(o&0xffff); kind == inWorkload {
+		return r.options.Workload.Name(i)
+	}
+	return r.store.name(o)
+}
+
 func (r *run) checkHistory() error {
-	report := r.rec.Check(history.Options{Name: r.store.name})
+	report := r.rec.Check(history.Options{Name: r.nameOf})
 	r.result.Commits, r.result.Aborts, r.result.Unknown = report.Committed, report.Aborted, report.Unknown
 	return report.Err()
 }

@@ -28,6 +28,8 @@ type store struct {
 	// catalog is what leads to the catalog.
 	catalog    region.Ptr
 	tableTombs []region.Ptr
+	// workload is what leads to the catalog of the workload.
+	workload region.Ptr
 }
 
 // Objects of the history: kind and number.
@@ -36,6 +38,7 @@ const (
 	inHash
 	inTree
 	inCatalog
+	inWorkload
 )
 
 func objectOf(kind, i int) history.Object { return history.Object(kind<<16 | i) }
@@ -111,6 +114,9 @@ func (r *run) setUp() (err error) {
 		if err == nil && r.options.Tables > 0 {
 			err = s.makeTables(n, r.options.Tables)
 		}
+		if err == nil && r.options.Workload != nil {
+			err = r.makeWorkload(n)
+		}
 	}) {
 		return errDied
 	}
@@ -182,6 +188,13 @@ func (s *store) reachable(n *node) (ptrs []region.Ptr, err error) {
 		more, err := s.reachableTables(n)
 		if err != nil {
 			return nil, fmt.Errorf("the catalog: %w", err)
+		}
+		ptrs = append(ptrs, more...)
+	}
+	if n.engine != nil {
+		more, err := s.reachableWorkload(n)
+		if err != nil {
+			return nil, err
 		}
 		ptrs = append(ptrs, more...)
 	}

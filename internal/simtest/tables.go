@@ -52,8 +52,12 @@ func (r *run) openCatalog(n *node) error {
 
 // reconfigured is told that a machine has led a reconfiguration.
 func (r *run) reconfigured(machine int) {
-	if n := r.nodes[machine]; n != nil && n.catalog != nil {
+	n := r.nodes[machine]
+	if n != nil && n.catalog != nil {
 		n.catalog.Inherit()
+	}
+	if n != nil && n.engine != nil {
+		n.engine.Catalog().Inherit()
 	}
 }
 
@@ -216,9 +220,29 @@ func (c *client) lookAtRow(tbl *catalog.Table, key []byte, row region.Ptr) error
 // being altered any more, when nobody works.
 const settleMax = 5 * time.Second
 
-// settleTables waits for that. The sweepers rest afterwards. A machine may be given up
-// meanwhile for a link that was broken before: then for its next life, too.
-func (r *run) settleTables() error {
+// catalogAt returns a machine's catalog, which it opens if that has none yet.
+func (r *run) catalogAt(n *node) (*catalog.Catalog, error) {
+	if n.catalog == nil {
+		if err := r.openCatalog(n); err != nil {
+			return nil, err
+		}
+	}
+	return n.catalog, nil
+}
+
+// workloadAt is that of the workload.
+func (r *run) workloadAt(n *node) (*catalog.Catalog, error) {
+	e, err := r.engineAt(n)
+	if err != nil {
+		return nil, err
+	}
+	return e.Catalog(), nil
+}
+
+// settle waits for that. The sweepers rest afterwards. A machine may be given up meanwhile
+// for a link that was broken before: then for its next life, too. catalogAt returns a
+// machine's catalog.
+func (r *run) settle(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, error)) error {
 	left := "not whole"
 	for end := r.world.Now() + settleMax; r.world.Now() < end; r.outside.Sleep(time.Millisecond) {
 		if !r.cluster.Whole() {
@@ -226,7 +250,7 @@ func (r *run) settleTables() error {
 		}
 		var resume []func()
 		var err error
-		if left, resume, err = r.leftOfTables(); err == nil && left == "" {
+		if left, resume, err = r.leftOfTables(root, catalogAt); err == nil && left == "" {
 			return nil
 		}
 		if err != nil && r.cluster.Whole() {
@@ -240,15 +264,17 @@ func (r *run) settleTables() error {
 }
 
 // leftOfTables has the sweepers rest, and says what they have to do yet.
-func (r *run) leftOfTables() (left string, resume []func(), err error) {
+func (r *run) leftOfTables(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, error)) (left string, resume []func(), err error) {
+	var first *catalog.Catalog
 	for _, n := range r.nodes {
 		returned := n.process.Do(func() {
-			if n.catalog == nil {
-				err = r.openCatalog(n)
-			}
-			if err == nil {
-				again := n.catalog.PauseSweeping()
+			var c *catalog.Catalog
+			if c, err = catalogAt(n); err == nil {
+				again := c.PauseSweeping()
 				resume = append(resume, func() { n.process.Do(again) })
+			}
+			if first == nil {
+				first = c
 			}
 		})
 		if !returned {
@@ -259,7 +285,7 @@ func (r *run) leftOfTables() (left string, resume []func(), err error) {
 		}
 	}
 	if !r.nodes[0].process.Do(func() {
-		err = r.nodes[0].catalog.Check(ctx, r.store.catalog, catalog.Visitor{
+		err = first.Check(ctx, root, catalog.Visitor{
 			Dropped: func(p region.Ptr) error {
 				left = fmt.Sprintf("%v, which was dropped, has not been freed", p)
 				return nil
