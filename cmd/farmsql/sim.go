@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/simtest"
+	"github.com/farmsql/farmsql/internal/sqlsim"
 )
 
 type simCommand struct {
@@ -22,6 +23,7 @@ type simCommand struct {
 	Overlap  bool     `name:"overlapping" help:"Have faults come at any time, whatever is left of those before."`
 	Liveness bool     `help:"With --overlapping: have faults stay for good in the end, and those machines go on that suffice."`
 	Without  []string `placeholder:"KIND" help:"With --overlapping: leave out a kind of fault, by the name that is printed. Several are separated by commas."`
+	SQL      bool     `name:"sql" help:"Have clients besides that run SQL statements."`
 	Spare    bool     `help:"With --overlapping: leave a majority of the machines alone, and with it a full replica of every region."`
 	Parallel int      `default:"1" placeholder:"N" help:"Do so many runs at a time."`
 	Trace    bool     `help:"Print every event of the simulated network."`
@@ -174,6 +176,9 @@ func (c *simCommand) options(seed uint64, std streams) simtest.Options {
 	if c.Overlap {
 		o = c.overlap(o.Overlapping())
 	}
+	if c.SQL {
+		o = sqlsim.WithSQL(o)
+	}
 	if c.Trace {
 		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.out, at, what) }
 	}
@@ -201,6 +206,9 @@ func (c *simCommand) replay(seed uint64) string {
 	}
 	if c.Overlap {
 		args = append(args, "--overlapping")
+	}
+	if c.SQL {
+		args = append(args, "--sql")
 	}
 	if c.Spare {
 		args = append(args, "--spare")

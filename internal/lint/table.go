@@ -22,6 +22,7 @@ var layers = [][]string{
 	{"internal/simtest"},
 	{"sql"},
 	{"sql/wire"},
+	{"internal/sqlsim"},
 	{"console"},
 	{"."},
 	{"bench", "bench/load", "bench/micro", "bench/micro/table", "bench/costs"},
@@ -67,7 +68,7 @@ var core = map[string][]string{
 // import them.
 var (
 	mysqlServer = []string{"github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess"}
-	mysqlUsers  = []string{"sql", "sql/wire", "sql/enginetest", "."}
+	mysqlUsers  = []string{"sql", "sql/wire", "sql/enginetest", "internal/sqlsim", "."}
 )
 
 // unsafeUsers may import unsafe and C: they share bytes with files, NICs

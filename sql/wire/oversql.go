@@ -18,10 +18,13 @@ func OverSQL(e *sql.Engine) Engine {
 			user, _ := c.UserData.(gms.MysqlConnectionUser)
 			client := gms.Client{User: user.User, Address: user.Host, Capabilities: c.Capabilities}
 			s := e.NewSession(addr, client, c.ConnectionID)
-			return s, farmSession{s}, nil
+			return s, EndOf(s), nil
 		},
 	}
 }
+
+// EndOf returns the rules by which a server ends the statements of a session over FaRM.
+func EndOf(s *sql.Session) Session { return farmSession{s} }
 
 // farmSession ends the statements of a session over FaRM as Session promises.
 type farmSession struct{ s *sql.Session }

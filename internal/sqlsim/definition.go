@@ -1,0 +1,49 @@
+package sqlsim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/internal/simtest"
+	"github.com/farmsql/farmsql/sql"
+)
+
+// definitions are the statements that Define runs: indexes and columns of table t, among
+// those who change it, and tables that come and go.
+var definitions = []string{
+	"CREATE INDEX x ON t (v, k)",
+	"DROP INDEX x ON t",
+	"ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 7",
+	"ALTER TABLE t DROP COLUMN c",
+	"CREATE TABLE IF NOT EXISTS s0 (id INT PRIMARY KEY AUTO_INCREMENT, v INT, KEY (v))",
+	"INSERT INTO s0 (v) VALUES (1), (2), (3)",
+	"DELETE FROM s0 WHERE v = 2",
+	"RENAME TABLE s0 TO s1",
+	"TRUNCATE TABLE s0",
+	"DROP TABLE IF EXISTS s0",
+	"DROP TABLE IF EXISTS s1",
+}
+
+// definedOtherwise are the MySQL errors of statements for which others were sooner: what
+// they define is there, or not there.
+var definedOtherwise = []int{1050, 1051, 1054, 1060, 1061, 1091, 1146}
+
+// Define implements simtest.Session.
+func (s *session) Define(w simtest.Work) error {
+	query := definitions[w.Rand.IntN(len(definitions))]
+	var err error
+	for range 3 { // as the listener does
+		if _, err = s.run(query); !sql.IsConflict(err) {
+			break
+		}
+		w.Think()
+	}
+	if err != nil && slices.Contains(definedOtherwise, sql.SQLError(err).Num) {
+		return simtest.ErrGivenUp
+	}
+	if err = outcome(err); err != nil && !errors.Is(err, simtest.ErrGivenUp) {
+		return fmt.Errorf("%s: %w", query, err)
+	}
+	return err
+}

@@ -1,0 +1,21 @@
+// Package sqlsim brings SQL into the simulator: a workload for internal/simtest whose
+// clients are sessions of package sql, on the engine of each simulated machine, among the
+// faults that the simulator has.
+//
+// A session runs its statements as a connection of package sql/wire does: compiled if they
+// can be, by go-mysql-server's planner if not, and each is ended by the listener's rules.
+// All of it runs on one routine of the simulated machine. That is so because neither
+// package sql nor, for the statements that are used here, go-mysql-server starts a
+// goroutine or holds a mutex across a wait. What does start some, a GROUP BY that groups,
+// must not be used, nor what takes the catalog of go-mysql-server for itself while it
+// waits: CREATE DATABASE among other statements.
+//
+//	table t                 rows with a key, a value, and two secondary indexes
+//	table n                 rows whose key is AUTO_INCREMENT
+//	tables t_gone, n_gone   the value that says so, of rows that were deleted
+//	table s0, s1            what comes and goes, by DDL
+//
+// For the history a row is an object, whose value is in its column v. A row that is absent
+// has the value that its deletion has written beside, in the same transaction; the
+// initial one if it never was there.
+package sqlsim

@@ -1,0 +1,175 @@
+package sqlsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/internal/simtest"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/wire"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A session is one client's.
+type session struct {
+	*engine
+	sql *sql.Session
+	// end is the listener's view of it.
+	end wire.Session
+	// seen is what the session has last seen of rows of table t.
+	seen map[uint64]uint64
+}
+
+// A result is what a statement returns: rows of numbers, or how many rows it has changed.
+type result struct {
+	rows [][]uint64
+	ok   types.OkResult
+}
+
+func (e *engine) session() *session {
+	e.clients++
+	s := &session{engine: e, sql: e.sql.NewSession("localhost", client, e.clients), seen: make(map[uint64]uint64)}
+	s.sql.SetCurrentDatabase("d")
+	s.end = wire.EndOf(s.sql)
+	return s
+}
+
+// run runs a statement as the listener does, once.
+func (s *session) run(query string) (result, error) { return s.runWith(wire.Statement{}, query) }
+
+func (s *session) runWith(st wire.Statement, query string) (result, error) {
+	s.end.BeginStatement(st)
+	res, err := s.guarded(query)
+	if err = s.end.EndStatement(ctx, err); err != nil {
+		return result{}, err
+	}
+	return res, nil
+}
+
+// guarded makes an error of a statement's panic. go-mysql-server may panic where what a
+// statement reads is of different moments; whether it was is found out when the statement
+// ends. Other panics are the simulator's, of processes that have died.
+func (s *session) guarded(query string) (res result, err error) {
+	defer func() {
+		p := recover()
+		if bug, is := p.(runtime.Error); is {
+			err = fmt.Errorf("sqlsim: %s: panic: %w", query, bug)
+		} else if p != nil {
+			panic(p)
+		}
+	}()
+	res, err = s.compiled(query)
+	if errors.Is(err, sql.ErrPlan) {
+		return s.planned(query)
+	}
+	return res, err
+}
+
+// compiled runs a statement compiled, unless it has to be planned.
+func (s *session) compiled(query string) (r result, err error) {
+	stmt, values := s.sql.Compiled(query, false, nil)
+	if stmt == nil {
+		return r, sql.ErrPlan
+	}
+	res, err := stmt.Run(s.engine.sql.NewContext(ctx, s.sql, gms.WithQuery(query)), values)
+	if err != nil {
+		return r, err
+	}
+	r.ok = res.OK
+	for _, row := range res.Rows {
+		if err := r.add(row); err != nil {
+			return r, err
+		}
+	}
+	for _, row := range res.Values {
+		numbers := make([]uint64, len(row))
+		for i, v := range row {
+			if numbers[i], err = strconv.ParseUint(v.ToString(), 10, 64); err != nil {
+				return r, err
+			}
+		}
+		r.rows = append(r.rows, numbers)
+	}
+	return r, nil
+}
+
+// planned has go-mysql-server run a statement, as its listener does. One with rows that
+// has failed it closes all the same, within a context that has ended.
+func (s *session) planned(query string) (r result, err error) {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := s.engine.sql.NewContext(within, s.sql, gms.WithQuery(query))
+	schema, iter, _, err := s.engine.sql.GMS().Query(c, query)
+	if err != nil {
+		return r, err
+	}
+	for {
+		row, err := iter.Next(c)
+		if err == nil {
+			err = r.add(row)
+		}
+		if err == io.EOF {
+			return r, iter.Close(c)
+		}
+		if err != nil {
+			if !types.IsOkResultSchema(schema) {
+				cancel(err)
+				_ = iter.Close(c) // what it reports is no news
+			}
+			return r, err
+		}
+	}
+}
+
+// add adds a row as go-mysql-server has it.
+func (r *result) add(row gms.Row) error {
+	if len(row) == 1 {
+		if ok, is := row[0].(types.OkResult); is {
+			r.ok = ok
+			return nil
+		}
+	}
+	numbers := make([]uint64, len(row))
+	for i, v := range row {
+		n, err := strconv.ParseUint(fmt.Sprint(v), 10, 64)
+		if err != nil {
+			return fmt.Errorf("sqlsim: a row holds %v: %w", row, err)
+		}
+		numbers[i] = n
+	}
+	r.rows = append(r.rows, numbers)
+	return nil
+}
+
+// outcomes are the errors that statements may end with among faults and conflicts, by
+// MySQL's number, as the simulator knows them.
+var outcomes = map[int]error{
+	1213: txn.ErrConflict,
+	1205: txn.ErrConflict, // waits for a table that is altered, or for room in a log
+	1412: txn.ErrConflict, // the table has changed
+	1180: txn.ErrInDoubt,
+	1047: txn.ErrUnavailable,
+	1197: txn.ErrTooLarge,
+	1114: region.ErrFull,
+	1053: txn.ErrEvicted,
+}
+
+// outcome is err as the simulator knows it.
+func outcome(err error) error {
+	if err == nil || errors.Is(err, simtest.ErrGivenUp) {
+		return err
+	}
+	known := sql.SQLError(err)
+	if is := outcomes[known.Num]; is != nil {
+		return fmt.Errorf("%w: %w", is, err)
+	}
+	return fmt.Errorf("sqlsim: MySQL error %d: %w", known.Num, err)
+}

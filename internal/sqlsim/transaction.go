@@ -1,0 +1,245 @@
+package sqlsim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/internal/simtest"
+	"github.com/farmsql/farmsql/sql/wire"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A transaction is one that the client begins and ends.
+type transaction struct {
+	*session
+	simtest.Work
+}
+
+// Transact implements simtest.Session.
+func (s *session) Transact(w simtest.Work) error {
+	if w.Rand.IntN(4) == 0 {
+		return s.single(w)
+	}
+	return s.within(w, (*transaction).body)
+}
+
+// ReadAll implements simtest.Session.
+func (s *session) ReadAll(w simtest.Work) error { return s.within(w, (*transaction).readAll) }
+
+// single is a statement that is a transaction by itself.
+func (s *session) single(w simtest.Work) error {
+	id := uint64(w.Rand.IntN(s.rows))
+	o, err := s.object("t", id)
+	if err != nil {
+		return err
+	}
+	was, known := s.seen[id]
+	if !known || w.Rand.IntN(2) == 0 {
+		return s.lookUp(w, id, o)
+	}
+	v := w.Value()
+	w.Record.Read(o, history.Value(was)) // if it does anything
+	w.Record.Write(o, v)
+	res, err := s.run(fmt.Sprintf("UPDATE t SET v = %d WHERE id = %d AND v = %d", v, id, was))
+	delete(s.seen, id)
+	switch {
+	case err != nil:
+		return outcome(err)
+	case res.ok.RowsAffected == 0:
+		return simtest.ErrGivenUp
+	}
+	s.seen[id] = uint64(v)
+	return nil
+}
+
+// lookUp reads a row of t.
+func (s *session) lookUp(w simtest.Work, id uint64, o history.Object) error {
+	res, err := s.run(fmt.Sprintf("SELECT v FROM t WHERE id = %d", id))
+	if err != nil {
+		return outcome(err)
+	}
+	if len(res.rows) == 0 {
+		w.Record.Absent(o)
+		return nil
+	}
+	w.Record.Read(o, history.Value(res.rows[0][0]))
+	s.seen[id] = res.rows[0][0]
+	return nil
+}
+
+// within runs do between BEGIN and COMMIT. Every result was true when it was shown, as the
+// listener promises, whether or not the transaction commits.
+func (s *session) within(w simtest.Work, do func(*transaction) error) error {
+	t := &transaction{s, w}
+	w.Record.Shown()
+	_, err := s.run("BEGIN")
+	if err == nil {
+		err = do(t)
+	}
+	if err == nil {
+		_, err = s.run("COMMIT")
+		return outcome(err)
+	}
+	err = outcome(err)
+	if s.end.InTransaction() {
+		if _, err := s.run("ROLLBACK"); err != nil {
+			return outcome(err)
+		}
+	}
+	if errors.Is(err, txn.ErrInDoubt) { // what numbers rows, say: the transaction itself is not
+		return simtest.ErrGivenUp
+	}
+	return err
+}
+
+// body does this and that.
+func (t *transaction) body() error {
+	for range 1 + t.Rand.IntN(5) {
+		point := t.Rand.IntN(10) == 0
+		mark := t.Record.Mark()
+		if point {
+			if _, err := t.run("SAVEPOINT p"); err != nil {
+				return err
+			}
+		}
+		if err := t.operation(); err != nil {
+			return err
+		}
+		if point {
+			if _, err := t.run("ROLLBACK TO SAVEPOINT p"); err != nil {
+				return err
+			}
+			t.Record.Undo(mark)
+		}
+		if t.Rand.IntN(20) == 0 {
+			t.Think()
+		}
+	}
+	if t.Rand.IntN(15) == 0 {
+		return simtest.ErrGivenUp
+	}
+	return nil
+}
+
+func (t *transaction) operation() error {
+	id := uint64(t.Rand.IntN(1 + t.Rand.IntN(t.rows)))
+	switch t.Rand.IntN(12) {
+	case 0, 1:
+		_, _, err := t.read("t", id)
+		return err
+	case 2, 3, 4, 5:
+		return t.change("t", id)
+	case 6:
+		return t.scanByIndex()
+	case 7:
+		return t.scanByKey()
+	case 8:
+		return t.byValue(id)
+	case 9:
+		return t.number()
+	}
+	if len(t.numbers) == 0 {
+		return t.number()
+	}
+	number := t.numbers[len(t.numbers)-1-t.Rand.IntN(min(len(t.numbers), 30))]
+	if t.Rand.IntN(2) == 0 {
+		_, _, err := t.read("n", number)
+		return err
+	}
+	return t.change("n", number)
+}
+
+// read reads a row, or what says that it is gone.
+func (t *transaction) read(table string, id uint64) (v uint64, found bool, err error) {
+	o, err := t.object(table, id)
+	if err != nil {
+		return 0, false, err
+	}
+	var st wire.Statement
+	query := fmt.Sprintf("SELECT v FROM %s WHERE id = %d", table, id)
+	if t.Rand.IntN(4) == 0 {
+		st.Locking, query = wire.LockUpdate, query+" FOR UPDATE"
+	}
+	res, err := t.runWith(st, query)
+	if err != nil {
+		return 0, false, err
+	}
+	if found = len(res.rows) > 0; !found {
+		if res, err = t.run(fmt.Sprintf("SELECT v FROM %s_gone WHERE id = %d", table, id)); err != nil {
+			return 0, false, err
+		}
+	}
+	if len(res.rows) > 0 {
+		v = res.rows[0][0]
+	}
+	t.Record.Read(o, history.Value(v))
+	return v, found, nil
+}
+
+// change changes or deletes a row, or inserts it if there is none. Rows of n are not
+// inserted again.
+func (t *transaction) change(table string, id uint64) error {
+	_, found, err := t.read(table, id)
+	if err != nil {
+		return err
+	}
+	o, err := t.object(table, id)
+	v := t.Value()
+	switch {
+	case err != nil:
+		return err
+	case !found && table == "n":
+		return nil
+	case !found:
+		err = t.changes(1, "INSERT INTO t (id, k, v, pad) VALUES (%d, %d, %d, '%s')", id, group(id), v, t.pad())
+	case t.Rand.IntN(3) == 0:
+		if err = t.changes(1, "DELETE FROM %s WHERE id = %d", table, id); err == nil {
+			_, err = t.run(fmt.Sprintf("REPLACE INTO %s_gone VALUES (%d, %d)", table, id, v))
+		}
+		if err == nil {
+			t.Record.Delete(o, v)
+		}
+		return err
+	case t.Rand.IntN(3) == 0:
+		err = t.changes(1, "UPDATE %s SET v = %d, pad = CONCAT('%s', 'x') WHERE id = %d", table, v, t.pad(), id)
+	default:
+		err = t.changes(1, "UPDATE %s SET v = %d WHERE id = %d", table, v, id)
+	}
+	if err == nil {
+		t.Record.Write(o, v)
+	}
+	return err
+}
+
+// changes runs a statement that changes so many rows.
+func (t *transaction) changes(rows uint64, format string, args ...any) error {
+	query := fmt.Sprintf(format, args...)
+	res, err := t.run(query)
+	if err == nil && res.ok.RowsAffected != rows {
+		err = fmt.Errorf("sqlsim: %s: has changed %d rows, not %d", query, res.ok.RowsAffected, rows)
+	}
+	return err
+}
+
+// pad returns text that makes rows of different sizes.
+func (t *transaction) pad() string {
+	const text = "................................................................................................................................"
+	return text[:t.Rand.IntN(len(text))]
+}
+
+// number inserts a row that is given a number.
+func (t *transaction) number() error {
+	v := t.Value()
+	res, err := t.run(fmt.Sprintf("INSERT INTO n (v, pad) VALUES (%d, '%s')", v, t.pad()))
+	if err != nil {
+		return err
+	}
+	o, err := t.given(res.ok.InsertID)
+	if err != nil {
+		return err
+	}
+	t.Record.Read(o, history.Initial) // no row has had the number before
+	t.Record.Write(o, v)
+	return nil
+}
