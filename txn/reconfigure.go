@@ -73,14 +73,14 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 		w.freeze(uint32(c.ID), member, apart)
 	}
 	m.lent.refuse(func(id rdma.MachineID) bool { return !member(id) })
+	m.reserving.Lock() // who has found other routes is done when this is had
+	defer m.reserving.Unlock()
 	m.Remap(c, func(id region.ID) *region.Region {
 		if rt := m.route(id); rt != nil {
 			return rt.local
 		}
 		return nil
 	})
-	m.reserving.Lock() // who has found other routes is done when this is had
-	m.reserving.Unlock()
 	return apart
 }
 

@@ -46,7 +46,7 @@ func TestFullMemory(t *testing.T) {
 			}
 			return mem
 		}
-		a := has("a", 8, true)
+		has("a", 8, true)
 		has("b", 2, true)
 		m.Fill(1)
 		has("a", 8, true)
@@ -60,7 +60,7 @@ func TestFullMemory(t *testing.T) {
 		m.Boot()
 		has("c", 2, true)
 		has("e", 1, false)
-		a = has("a", 8, true)
+		a := has("a", 8, true)
 		a.Store(pageBytes, 7)
 		a.Store(2*pageBytes-8, 7)
 		a.Discard(8, 2*pageBytes-8) // one whole page
