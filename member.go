@@ -41,8 +41,7 @@ type instance interface {
 
 // A lone is one machine whose peers are other processes, and what it owns.
 type lone struct {
-	member  *farm.Member
-	machine int // the member's number
+	member *farm.Member
 	// reconfigured is told when this machine, as the CM, has led a reconfiguration.
 	reconfigured listener
 	folder       *nvram.Folder
@@ -110,7 +109,7 @@ func (l *lone) save() error {
 // openMember starts this process's machine and waits until it is part of the
 // instance.
 func openMember(ctx context.Context, cfg Config, o *Operator) (*lone, error) {
-	l := &lone{machine: cfg.MachineID, end: make(chan error, 1), log: cfg.Logger}
+	l := &lone{end: make(chan error, 1), log: cfg.Logger}
 	err := l.open(ctx, cfg, o)
 	if err == nil || ctx.Err() != nil { // one that was asked to stop while it waited has its memory, too
 		l.saves = cfg.savesOf(cfg.MachineID)

@@ -10,18 +10,27 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A transaction that changes the catalog waits for tables that others alter, too.
-func TestAlteringIsSeenAmongChanges(t *testing.T) {
-	in := open(t, farm.Config{Machines: 2})
-	defer in.close()
+// openAltering opens an instance whose first machine alters table d.t, and begins a
+// transaction at the second, which changes the catalog.
+func openAltering(t *testing.T) (in *instance, owner uint64, tx *txn.Tx) {
+	t.Helper()
+	in = open(t, farm.Config{Machines: 2})
 	in.table(in.catalogs[0], "d", "t")
-	owner := in.alter(in.catalogs[0])
+	owner = in.alter(in.catalogs[0])
 	c := in.catalogs[1]
-	tx := c.Machine().Begin()
-	defer tx.Abort()
+	tx = c.Machine().Begin()
 	if err := c.CreateDatabase(tx, &catalog.Database{Name: "e"}); err != nil {
 		t.Fatal(err)
 	}
+	return in, owner, tx
+}
+
+// A transaction that changes the catalog waits for tables that others alter, too.
+func TestAlteringIsSeenAmongChanges(t *testing.T) {
+	in, owner, tx := openAltering(t)
+	defer in.close()
+	defer tx.Abort()
+	c := in.catalogs[1]
 	if _, err := c.Table(tx, "d", "t"); !errors.Is(err, catalog.ErrAltering) {
 		t.Errorf("a table that somebody alters: %v", err)
 	}
@@ -36,20 +45,14 @@ func TestAlteringIsSeenAmongChanges(t *testing.T) {
 	}
 }
 
-// Who has read a table's mark cannot go on with the table, not even when it is off: a
-// table was had once that somebody altered, where the mark came between the look at the
-// head and the read of it.
+// A transaction that has read a table's mark has a conflict, even when the mark is off by
+// then. Without that it got a table that another one altered, if the mark came between the
+// look at the head and the read of it.
 func TestMarkThatWasReadIsAConflict(t *testing.T) {
-	in := open(t, farm.Config{Machines: 2})
+	in, owner, tx := openAltering(t)
 	defer in.close()
-	in.table(in.catalogs[0], "d", "t")
-	owner := in.alter(in.catalogs[0])
-	c := in.catalogs[1]
-	tx := c.Machine().Begin()
 	defer tx.Abort()
-	if err := c.CreateDatabase(tx, &catalog.Database{Name: "e"}); err != nil {
-		t.Fatal(err)
-	}
+	c := in.catalogs[1]
 	if _, err := c.Altered(tx, "d", "t", owner); err != nil {
 		t.Fatal(err)
 	}

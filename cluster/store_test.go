@@ -244,8 +244,8 @@ func TestFormat2(t *testing.T) {
 	}
 }
 
-// Who reads the file while it is replaced again and again reads one configuration or
-// another, not some of both: the file that was replaced is written to the next time.
+// Load returns one whole configuration while the file is replaced again and again, and not
+// parts of two: the file that was replaced is written to the next time.
 func TestFileStoreIsReadWhole(t *testing.T) {
 	s := NewFileStore(filepath.Join(t.TempDir(), "c.json"))
 	c := placed(t)

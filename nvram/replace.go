@@ -16,7 +16,8 @@ const spareBytes = 4096
 // the old content or the new. It writes to a spare file next to it, whose name has a
 // suffix, and exchanges the two. The spare stays, with its storage, so that a file that
 // was there before can be replaced where the file system is full: who is killed must be
-// able to start again on what he has.
+// able to start again on what he has. A reader in another process that is slower than two
+// replacements may read parts of two contents: cluster.FileStore shows what to do.
 func ReplaceFile(path, suffix string, b []byte) error {
 	spare := path + suffix
 	if err := writeFile(spare, b); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// What no folder takes the simulator does not take either.
+// The simulator refuses the names that a folder refuses.
 func TestNamesOnTheShelf(t *testing.T) {
 	s := newShelf()
 	if _, err := s.Map("log-1.2", 4096); !errors.Is(err, nvram.ErrName) {
