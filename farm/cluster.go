@@ -260,9 +260,10 @@ func (c *Cluster) rebuildAllocators() error {
 			if p.Primary != m.id {
 				continue
 			}
-			if err := m.allocator.Add(m.regions[p.Region]); err != nil {
+			if err := m.txn.SendBlocks(c.mu.configuration.ID, p.Region); err != nil {
 				return fmt.Errorf("farm: region %d: %w", p.Region, err)
 			}
+			m.allocator.Add(m.regions[p.Region])
 		}
 	}
 	return nil

@@ -176,7 +176,7 @@ func (m *Member) open(ctx context.Context) error {
 	}
 	m.transactions = recovery.NewTransactions(recovery.TransactionsConfig{
 		Machine: m.txn, Endpoint: m.endpoint, Clock: m.clock,
-		Locked: m.attach, Blocks: m.compareBlocks, Settled: m.settled, Step: m.cfg.Recovering,
+		Blocks: m.compareBlocks, Settled: m.settled, Step: m.cfg.Recovering,
 	})
 	expired := func(x rdma.MachineID) { m.membership.Suspect(x) }
 	if m.keeper, err = m.cfg.Keeper(m.endpoint, expired); err != nil {

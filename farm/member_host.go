@@ -99,20 +99,6 @@ const (
 	settleSlow = time.Second
 )
 
-// attach takes over the regions of which this machine has become the primary.
-// What recovering transactions write is locked; free lists are rebuilt later.
-func (m *Member) attach(ids []region.ID) error {
-	for _, id := range ids {
-		if m.allocator.Has(id) {
-			continue
-		}
-		if err := m.allocator.Attach(m.replica(id)); err != nil {
-			return fmt.Errorf("farm: region %d: %w", id, err)
-		}
-	}
-	return nil
-}
-
 // Active implements recovery.Host.
 func (h *host) Active(c *cluster.Configuration) {
 	m := h.member()

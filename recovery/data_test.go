@@ -66,8 +66,7 @@ func newRefill(t *testing.T, objects int) *refill {
 		r.backup.Memory().CopyIn(off, b)
 		return nil
 	}})
-	err = a.Add(r.primary)
-	must()
+	a.Add(r.primary)
 	for i := range objects {
 		p, v, e := a.Alloc(0, 200, 0)
 		err = e
@@ -213,9 +212,7 @@ func TestPaper5_2_RefillTakesNoLateReply(t *testing.T) {
 func TestPaper5_5_AllocatorScan(t *testing.T) {
 	r := newRefill(t, 1000)
 	a := region.NewAllocator(region.AllocatorConfig{Workers: 1})
-	if err := a.Attach(r.primary); err != nil {
-		t.Fatal(err)
-	}
+	a.Attach(r.primary)
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	var steps []Step

@@ -60,7 +60,7 @@ func (r *remains) object(id region.ID) (p region.Ptr) {
 	placement, _ := r.c.Placement(id)
 	for _, m := range placement.Replicas() {
 		a := region.NewAllocator(region.AllocatorConfig{Workers: 1})
-		r.must(a.Add(r.machines[m].Regions[id]))
+		a.Add(r.machines[m].Regions[id])
 		var err error
 		p, _, err = a.Alloc(0, 100, 0)
 		r.must(err)

@@ -100,7 +100,7 @@ func (x *returning) attach() {
 		}
 		return nil
 	}})
-	x.check(x.allocator.Add(x.primary))
+	x.allocator.Add(x.primary)
 	x.allocator.Advance(x.epoch)
 }
 

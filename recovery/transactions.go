@@ -98,10 +98,6 @@ type TransactionsConfig struct {
 	Machine  *txn.Machine
 	Endpoint *call.Endpoint
 	Clock    clock.Clock
-	// Locked is told of the regions of which this machine is the primary once
-	// everything is locked that transactions may still change, and before they are
-	// active. It may be nil.
-	Locked func([]region.ID) error
 	// Blocks is told that the block table of a replica, one that is being filled, is the
 	// primary's. When it returns, the region may become active. It may be called again,
 	// also while it runs. It may be nil.

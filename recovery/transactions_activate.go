@@ -115,11 +115,6 @@ func (r *run) activateSome(ctx context.Context, ids []region.ID) error {
 		return err
 	}
 	r.t.reached(StepLocked)
-	if f := r.t.cfg.Locked; f != nil {
-		if err := f(ids); err != nil {
-			return err
-		}
-	}
 	r.m.Activate(r.c.ID, ids)
 	r.t.reached(StepActive)
 	if len(ids) > 0 && ctx.Err() == nil {

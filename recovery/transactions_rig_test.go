@@ -63,19 +63,6 @@ func (n *node) region(id region.ID) *region.Region {
 	return n.regions[id]
 }
 
-// attach takes over the regions of which the machine has become the primary.
-func (n *node) attach(ids []region.ID) error {
-	for _, id := range ids {
-		if n.alloc.Has(id) {
-			continue
-		}
-		if err := n.alloc.Attach(n.region(id)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // make makes room for a replica.
 func (n *node) make(t testing.TB, p cluster.Placement) {
 	n.mu.Lock()
@@ -165,9 +152,7 @@ func startOn(t testing.TB, s shape, transactions clock.Clock) *instance {
 		}
 	}
 	for _, p := range c.Regions {
-		if err := x.nodes[p.Primary].alloc.Add(x.nodes[p.Primary].region(p.Region)); err != nil {
-			t.Fatal(err)
-		}
+		x.nodes[p.Primary].alloc.Add(x.nodes[p.Primary].region(p.Region))
 	}
 	t.Cleanup(x.close)
 	return x
@@ -206,7 +191,6 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *n
 		x.t.Fatal(err)
 	}
 	n.t = recovery.NewTransactions(recovery.TransactionsConfig{Machine: n.m, Endpoint: n.calls, Clock: clock.System{},
-		Locked:  n.attach,
 		Blocks:  func(r region.ID) { x.onBlocks.call(id, r) },
 		Settled: func(c *cluster.Configuration) { n.settled.Store(uint32(c.ID)) },
 		Step: func(s recovery.Step) {

@@ -192,35 +192,24 @@ func (a *Allocator) Release(p Ptr) {
 
 // Add takes over region r: the free lists are rebuilt by looking at every
 // object. See Attach.
-func (a *Allocator) Add(r *Region) error {
-	if err := a.Attach(r); err != nil {
-		return err
-	}
+func (a *Allocator) Add(r *Region) {
+	a.Attach(r)
 	for a.Scan(1 << 16) {
 	}
-	return nil
 }
 
 // Attach takes over region r, whose objects Scan will look at: until then,
-// nothing is allocated in its slabs. Its block table, put in order, goes to the
-// backups first (SOSP'15 section 5.5). Recovery has locked what its transactions
-// may still change: locked slots count as in use until they are released.
-func (a *Allocator) Attach(r *Region) error {
-	r.Repair()
-	off, n := r.Table()
-	table := make([]byte, n)
-	r.m.CopyOut(table, off)
-	if err := a.replicate(r.id, off, table); err != nil {
-		return err
-	}
-	sp := newSpace(r)
+// nothing is allocated in its slabs. Its block table is in order, here and in the
+// backups (Repair; SOSP'15 section 5.5), and Attach leaves it alone: as soon as one
+// Attach has returned somebody may take a block, though another has begun, for whom it is
+// nothing to do. Recovery has locked what its transactions may still change: locked slots
+// count as in use until they are released.
+func (a *Allocator) Attach(r *Region) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.dir.Load().byID[r.id] != nil {
-		return nil // by who has asked for it, or by recovery: one of them comes first
+	if !a.Has(r.id) {
+		a.setLocked(r.id, newSpace(r))
 	}
-	a.setLocked(r.id, sp)
-	return nil
 }
 
 // Has says whether region id was added or attached.

@@ -83,9 +83,7 @@ func newAllocator(t testing.TB, cfg AllocatorConfig, rs ...*Region) *Allocator {
 	t.Helper()
 	a := NewAllocator(cfg)
 	for _, r := range rs {
-		if err := a.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		a.Add(r)
 	}
 	return a
 }
@@ -396,9 +394,7 @@ func TestPaper5_5_FreesWaitForTheFreeList(t *testing.T) {
 
 	taken := &pair{primary: old.backup} // the primary has failed
 	a = NewAllocator(AllocatorConfig{Workers: 1})
-	if err := a.Attach(taken.primary); err != nil {
-		t.Fatal(err)
-	}
+	a.Attach(taken.primary)
 	if !a.Scan(10) {
 		t.Fatal("the scan is over")
 	}
@@ -433,4 +429,23 @@ func TestPaper5_5_FreesWaitForTheFreeList(t *testing.T) {
 	if n != s.slots-len(objects)+2 || len(freed) > 0 {
 		t.Errorf("%d of %d slots were free, never %v", n, s.slots, freed)
 	}
+}
+
+// Two recoveries may attach a region, one of which has begun in an earlier configuration.
+// What is taken once one of them has attached it stays as it is.
+func TestAttachAgain(t *testing.T) {
+	p := newPair(t, 1, MinSize)
+	a := NewAllocator(AllocatorConfig{Replicate: p.replicate})
+	a.Attach(p.primary)
+	ptr, v := mustAlloc(t, a, 0, 200, 0)
+	slab := a.dir.Load().byID[1].slabAt(ptr.Addr.Offset())
+	a.cfg.Replicate = func(_ ID, off uint64, data []byte) error {
+		t.Errorf("%d bytes at %#x are written to the backups", len(data), off)
+		return nil
+	}
+	a.Attach(p.primary)
+	if a.dir.Load().byID[1].slabAt(ptr.Addr.Offset()) != slab || !p.primary.CanHold(ptr.Addr.Offset()) {
+		t.Error("the slab is another, or none")
+	}
+	p.commit(t, ptr, v, []byte("x"))
 }

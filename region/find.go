@@ -62,9 +62,7 @@ func (a *Allocator) addRegion(dir *directory, c Class, near ID) error {
 		if dir.byID[r.id] != nil {
 			return ErrFull
 		}
-		if err := a.Add(r); err != nil {
-			return err
-		}
+		a.Attach(r)
 	}
 	if r.first+uint64(c.Size()) > r.size {
 		return fmt.Errorf("%w: %d bytes do not fit into a region of %d", ErrTooLarge, c.Size(), r.size)

@@ -70,7 +70,7 @@ func newTestLog(t *testing.T) *testLog {
 	r, err := region.Format(1, nvram.NewMemory(region.MinSize))
 	must(t, err)
 	a := region.NewAllocator(region.AllocatorConfig{Workers: 1})
-	must(t, a.Add(r))
+	a.Add(r)
 	ptr, v, err := a.Alloc(0, 100, 0)
 	must(t, err)
 	if !r.Lock(ptr, v) {

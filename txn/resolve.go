@@ -24,7 +24,10 @@ type recoveredLock struct {
 
 // LockRegions locks, in regions that this machine is primary of, every object
 // that a recovering transaction writes, whatever its version: until it is
-// decided nobody else can have it. After that the regions can be activated.
+// decided nobody else can have it. Then the allocator takes the regions over that it does
+// not have: what is locked counts as in use. After that they can be activated. All of it
+// is part of configuration in, and not done once the next one's Freeze has begun: it may
+// give a region to another machine.
 func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -49,6 +52,11 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	for _, addr := range slices.Sorted(maps.Keys(before)) {
 		if r.locks[addr] == nil { // nothing is left of who wanted it
 			r.unlock(before[addr])
+		}
+	}
+	for _, id := range ids {
+		if rt := m.route(id); rt != nil && rt.primary {
+			m.cfg.Allocator.Attach(rt.local)
 		}
 	}
 	return nil
