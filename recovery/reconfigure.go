@@ -383,6 +383,9 @@ type Status struct {
 	// Suspects are machines that are suspected to have failed; Joining those that wait to
 	// be admitted, at the CM.
 	Suspects, Joining []rdma.MachineID
+	// Apart are members that this machine does not reach and, at the CM, those that
+	// others have reported: if it stays so, one of two is evicted.
+	Apart []rdma.MachineID
 	// Missing are machines that do not answer, without whom there is no majority. nil if
 	// there is one.
 	Missing []rdma.MachineID
@@ -407,6 +410,7 @@ func (m *Membership) Status() Status {
 	for _, j := range m.mu.joiners {
 		s.Joining = append(s.Joining, j.Member.Machine)
 	}
+	s.Apart = m.mu.links.reported(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
 	return s
 }
 

@@ -265,12 +265,35 @@ func (l *links) take(d direction, isBroken bool, now time.Time, lease time.Durat
 	}
 }
 
+// reported returns the machines at the far ends of links that are broken, as far as this
+// machine knows.
+func (l *links) reported(now time.Time, lease time.Duration) (far []rdma.MachineID) {
+	for p := range l.apart { // any order: sorted below
+		far = append(far, p.Machine)
+	}
+	for d, b := range l.breakages { // any order
+		if b.isOpen(now, lease) {
+			far = append(far, d.to.Machine)
+		}
+	}
+	slices.Sort(far)
+	return slices.Compact(far)
+}
+
+// isOpen says whether who has reported a link as broken still does.
+func (b *breakage) isOpen(now time.Time, lease time.Duration) bool {
+	return b.open && now.Sub(b.last) <= reportLeases*lease
+}
+
+// reportLeases is for how many lease times a report is good.
+const reportLeases = 4
+
 // brokenLocked returns the links that have been broken for long, or again and again, as
 // far as those who say so still do.
 func (m *Membership) brokenLocked() (broken []cluster.Link) {
 	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
 	for d, b := range m.mu.links.breakages { // any order: sorted by Cover
-		if b.open && now.Sub(b.last) <= 4*length && (now.Sub(b.since) >= linkPatience*length || b.times >= flapsMax) {
+		if b.isOpen(now, length) && (now.Sub(b.since) >= linkPatience*length || b.times >= flapsMax) {
 			broken = append(broken, cluster.LinkOf(d.from.Machine, d.to.Machine))
 		}
 	}

@@ -73,8 +73,18 @@ func TestApartForAMoment(t *testing.T) {
 		g.world.Cut(a, b)
 		g.at(a, func(n *node) { n.Disconnected(b) })
 		g.world.Outside().Sleep(leaseLength)
+		for _, who := range []rdma.MachineID{a, g.cm()} {
+			if far := g.nodes[who].Status().Apart; !slices.Equal(far, []rdma.MachineID{b}) {
+				t.Errorf("machine %d: apart from %v", who, far)
+			}
+		}
 		g.world.Mend(a, b)
 		g.world.Outside().Sleep(20 * leaseLength)
+		for _, who := range g.members() {
+			if far := g.nodes[who].Status().Apart; len(far) > 0 {
+				t.Errorf("in the end machine %d is apart from %v", who, far)
+			}
+		}
 		if len(g.members()) != 4 || g.events["evicted"] > 0 {
 			t.Errorf("members %v", g.members())
 		}

@@ -307,7 +307,7 @@ func (c *members) isSteady(now *cluster.Configuration) bool {
 			return true
 		}
 		s := m.Membership().Status()
-		return s.Configuration.ID != now.ID || s.Changing || len(s.Suspects) > 0 || !isFresh(m.Leases())
+		return s.Configuration.ID != now.ID || s.Changing || len(s.Suspects) > 0 || len(s.Apart) > 0 || !isFresh(m.Leases())
 	})
 }
 
