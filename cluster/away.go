@@ -20,30 +20,47 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	var whole []Memory // none of a region that is unavailable
 	for _, m := range p.Replicas() {
 		if member, ok := c.Member(m); ok && !slices.Contains(p.Filling, m) {
-			whole = append(whole, Memory{m, member.Memory})
+			whole = append(whole, Memory{m, member.Memory, member.Incarnation})
 		}
 	}
 	return whole
 }
 
-// AwaitAlso has the regions that become unavailable with c, which follows base and is
-// not anybody's yet, also wait for the memories that had all of them in active: a
-// configuration before base, or base, the last in which a transaction can have
-// committed. Whoever was left out since then has missed nothing.
-func (c *Configuration) AwaitAlso(base, active *Configuration) {
+// Follow completes c, which follows base and is not anybody's yet, with the memories that
+// have all of a region without being full replicas: those that had all of it in base, and,
+// if isUnused says that no transaction can have committed to it in base, those of before
+// then. A region that becomes unavailable waits for them, too: whoever was left out since a
+// transaction can have committed has missed nothing.
+func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
-		last, _ := base.Placement(p.Region)
-		was, ok := active.Placement(p.Region)
-		if !ok || p.IsAvailable() || !last.IsAvailable() {
-			continue
+		was, known := base.Placement(p.Region)
+		if !known || !p.IsAvailable() && !was.IsAvailable() {
+			continue // what an operator has given up stays so
 		}
-		for _, m := range append(was.Away, active.whole(p.Region)...) {
-			if member, in := c.Member(m.Machine); !slices.Contains(p.Away, m) && !(in && member.Memory == m.Token) {
-				p.Away = append(p.Away, m)
+		have := append(slices.Clone(was.Away), base.whole(p.Region)...)
+		if isUnused(p.Region) {
+			have = append(have, was.Before...)
+		}
+		p.Before = nil
+		rest := &p.Before
+		if !p.IsAvailable() {
+			rest = &p.Away
+		}
+		for _, m := range have {
+			if !slices.Contains(*rest, m) && !c.hasMemory(m, p) {
+				*rest = append(*rest, m)
 			}
 		}
 	}
+}
+
+// hasMemory says whether a memory is that of a full replica, or, if the region is
+// unavailable, of any member.
+func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
+	member, in := c.Member(m.Machine)
+	isFull := p.Has(m.Machine) && !slices.Contains(p.Filling, m.Machine)
+	return in && member.Memory == m.Token && (isFull || !p.IsAvailable())
 }
 
 // With returns the configuration after c in which m is a member too, which it must
@@ -54,7 +71,7 @@ func (c *Configuration) AwaitAlso(base, active *Configuration) {
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
-	returned := d.bringBack(Memory{m.Machine, m.Memory}, holds)
+	returned := d.bringBack(m, holds)
 	replaced := d.replaceFilling(m.Machine, holds)
 	d.separate()
 	report := d.remap(c)
@@ -65,10 +82,10 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 	return d, report
 }
 
-// bringBack makes the regions available that wait for a memory, which a member has now.
-// Other memories of the same machine are gone: a region stops waiting for them if it
+// bringBack makes the regions available that wait for a memory, which a member has come
+// back with. Other memories of the same machine are gone: a region stops waiting for them if it
 // waits for another machine as well, and otherwise until an operator says so.
-func (c *Configuration) bringBack(m Memory, holds []region.ID) (returned []region.ID) {
+func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []region.ID) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
 		switch {
@@ -83,8 +100,15 @@ func (c *Configuration) bringBack(m Memory, holds []region.ID) (returned []regio
 	return returned
 }
 
-// awaits says whether the region waits for a memory.
-func (p *Placement) awaits(m Memory) bool {
+// IsMember says whether m is a member, or has come back with the memory that a life of it
+// had which is.
+func (c *Configuration) IsMember(m Member) bool {
+	was, in := c.Member(m.Machine)
+	return in && (was.Memory == 0 || was.Memory == m.Memory) && m.knows(was.Incarnation)
+}
+
+// awaits says whether the region waits for the memory that a machine comes back with.
+func (p *Placement) awaits(m Member) bool {
 	return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.matches(m) })
 }
 
@@ -161,10 +185,21 @@ func (c *Configuration) Unavailable() (ids []region.ID) {
 	return ids
 }
 
-// Missing returns the regions that would be lost if machine m became a member with a
-// memory that holds the given ones: they wait for a memory of it and nothing else, and
+// IsOlder says whether m comes back with a copy of its memory that is older than what it
+// had when it was a member last, as far as c knows.
+func (c *Configuration) IsOlder(m Member) bool {
+	if was, in := c.Member(m.Machine); in && (Memory{was.Machine, was.Memory, was.Incarnation}).isOlder(m) {
+		return true
+	}
+	return slices.ContainsFunc(c.Regions, func(p Placement) bool {
+		return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.isOlder(m) }) && !p.awaits(m)
+	})
+}
+
+// Missing returns the regions that would be lost if m became a member with a memory that
+// holds the given ones: they wait for a memory of that machine and nothing else, and
 // this is not the one, or does not have them.
-func (c *Configuration) Missing(m Memory, holds []region.ID) []region.ID {
+func (c *Configuration) Missing(m Member, holds []region.ID) []region.ID {
 	_, only := c.Awaited(m.Machine)
 	return slices.DeleteFunc(only, func(id region.ID) bool {
 		p, _ := c.Placement(id)

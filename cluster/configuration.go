@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -48,6 +49,11 @@ type Placement struct {
 	// the region until one of them is back. Primary is the first of them then, and
 	// Backups are all Filling.
 	Away []Memory `json:",omitempty"`
+	// Before are memories that have all that was committed to the region up to this
+	// configuration, besides those of its full replicas: they are needed if it becomes
+	// unavailable before a transaction can have committed to it in this one. Programs of
+	// earlier versions leave it out.
+	Before []Memory `json:",omitempty"`
 	// LastPrimaryChange and LastReplicaChange are the last configurations in
 	// which the primary and in which any replica became another machine
 	// (SOSP'15 section 5.3 step 3).
@@ -55,17 +61,25 @@ type Placement struct {
 }
 
 // A Memory names what a machine's non-volatile memory has been since it was empty,
-// through all processes that have used it.
+// through all processes that have used it, up to the last that was a member.
 type Memory struct {
 	Machine rdma.MachineID
 	// Token is the random number that was drawn when the memory was empty; 0 if a
 	// program drew it that knew no tokens.
 	Token uint64
+	// Life is the incarnation of the machine when it was a member last. An older copy of
+	// the memory does not know it. 0 if a program noted it that asked for tokens only.
+	Life uint64 `json:",omitempty"`
 }
 
-// matches says whether n can be m.
-func (m Memory) matches(n Memory) bool {
-	return m.Machine == n.Machine && n.Token != 0 && (m.Token == n.Token || m.Token == 0)
+// matches says whether a machine that comes back has m.
+func (m Memory) matches(back Member) bool {
+	return m.Machine == back.Machine && back.Memory != 0 && (m.Token == back.Memory || m.Token == 0) && back.knows(m.Life)
+}
+
+// isOlder says whether a machine comes back with what m was before.
+func (m Memory) isOlder(back Member) bool {
+	return m.Machine == back.Machine && back.Memory != 0 && m.Token == back.Memory && !back.knows(m.Life)
 }
 
 // IsAvailable says whether a member has all of the region.
@@ -89,7 +103,8 @@ func (p Placement) Has(m rdma.MachineID) bool {
 func (p Placement) IsPrimary(m rdma.MachineID) bool { return p.IsAvailable() && p.Primary == m }
 
 func (p Placement) clone() Placement {
-	p.Backups, p.Filling, p.Kept, p.Away = slices.Clone(p.Backups), slices.Clone(p.Filling), slices.Clone(p.Kept), slices.Clone(p.Away)
+	p.Backups, p.Filling, p.Kept = slices.Clone(p.Backups), slices.Clone(p.Filling), slices.Clone(p.Kept)
+	p.Away, p.Before = slices.Clone(p.Away), slices.Clone(p.Before)
 	return p
 }
 
@@ -143,6 +158,17 @@ type Member struct {
 	Incarnation   uint64
 	Memory        uint64
 	Capacity      int
+	// Lives are incarnations, of a machine that comes back: of the last life in which its
+	// memory has got a configuration, of those that have begun since then, and of this one.
+	// Any of them may be the last that was a member. 0 stands for one that is not known.
+	// nil if a program says so that does not know them. No configuration has it.
+	Lives []uint64 `json:",omitempty"`
+}
+
+// knows says whether a life of the machine can have left the memory that it comes back
+// with, or one that has begun since and has changed nothing.
+func (m Member) knows(life uint64) bool {
+	return life == 0 || m.Lives == nil || slices.Contains(m.Lives, life) || slices.Contains(m.Lives, 0) || sabotage.OldCopies.Skipped()
 }
 
 // ErrNoRoom means that a region cannot be placed.
@@ -185,7 +211,7 @@ func (c *Configuration) Member(m rdma.MachineID) (Member, bool) {
 	if !ok {
 		return Member{}, false
 	}
-	return Member{m, c.FailureDomain[i], c.Incarnation[i], c.Memory[i], c.Capacity[i]}, true
+	return Member{Machine: m, FailureDomain: c.FailureDomain[i], Incarnation: c.Incarnation[i], Memory: c.Memory[i], Capacity: c.Capacity[i]}, true
 }
 
 // AddMember makes m a member, whose machine must not be one. It is for a

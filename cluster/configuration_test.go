@@ -165,12 +165,13 @@ func TestPlaceGroup(t *testing.T) {
 
 func TestMembers(t *testing.T) {
 	c := instance(1, 1, false)
-	c.AddMember(Member{5, 2, 11, 21, 3})
-	c.AddMember(Member{3, 1, 12, 22, 4})
+	five := Member{Machine: 5, FailureDomain: 2, Incarnation: 11, Memory: 21, Capacity: 3}
+	c.AddMember(five)
+	c.AddMember(Member{Machine: 3, FailureDomain: 1, Incarnation: 12, Memory: 22, Capacity: 4})
 	if !slices.Equal(c.Machines, []rdma.MachineID{0, 3, 5}) {
 		t.Errorf("machines %v", c.Machines)
 	}
-	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 21, 3}) {
+	if m, ok := c.Member(5); !ok || !reflect.DeepEqual(m, five) {
 		t.Errorf("machine 5 is %+v", m)
 	}
 	c.removeMember(3)
@@ -178,7 +179,7 @@ func TestMembers(t *testing.T) {
 	if _, ok := c.Member(3); ok || !slices.Equal(c.Machines, []rdma.MachineID{0, 5}) {
 		t.Errorf("machines %v", c.Machines)
 	}
-	if m, ok := c.Member(5); !ok || m != (Member{5, 2, 11, 21, 3}) {
+	if m, ok := c.Member(5); !ok || !reflect.DeepEqual(m, five) {
 		t.Errorf("machine 5 is %+v", m)
 	}
 }

@@ -61,14 +61,14 @@ func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Conf
 // Reborn returns the configuration after c, all of whose processes have ended, in
 // which those of its machines take part that have come back with their memory.
 // They keep their replicas; the other machines are dead, and so is one that has come
-// back with another memory. The CM is cm, which takes part whatever it has come back
+// back with another memory, or with an older copy of it. The CM is cm, which takes part whatever it has come back
 // with; what waits for other memories of it waits for nothing else, or not any more.
 func (c *Configuration) Reborn(back []Member, cm Member) (*Configuration, Remapped) {
 	d := c.Clone()
 	var dead []rdma.MachineID
 	for i, m := range c.Machines {
 		k := slices.IndexFunc(back, func(b Member) bool { return b.Machine == m })
-		if k < 0 || c.Memory[i] != 0 && c.Memory[i] != back[k].Memory {
+		if k < 0 || !c.IsMember(back[k]) {
 			dead = append(dead, m)
 			continue
 		}
@@ -77,7 +77,7 @@ func (c *Configuration) Reborn(back []Member, cm Member) (*Configuration, Remapp
 	d, report := d.Without(dead, cm.Machine)
 	if _, in := d.Member(cm.Machine); !in {
 		d.AddMember(cm)
-		d.bringBack(Memory{cm.Machine, cm.Memory}, nil)
+		d.bringBack(cm, nil)
 	}
 	return d, report
 }

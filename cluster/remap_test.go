@@ -169,7 +169,7 @@ func checkAway(c, d *Configuration, was, p Placement) error {
 		}
 	default:
 		m, _ := d.Member(p.Primary)
-		if !slices.Contains(was.Away, Memory{m.Machine, m.Memory}) || p.LastPrimaryChange != d.ID || p.LastReplicaChange != d.ID {
+		if !slices.ContainsFunc(was.Away, func(a Memory) bool { return a.matches(m) }) || p.LastPrimaryChange != d.ID || p.LastReplicaChange != d.ID {
 			return fmt.Errorf("region %d: %+v after %+v", p.Region, p, was)
 		}
 	}
@@ -496,9 +496,11 @@ func TestReturningMachinesKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// A machine that was left out of a configuration that nobody has committed has missed
-// nothing: a region that becomes unavailable then waits for its memory, too.
-func TestAwaitAlso(t *testing.T) {
+// A machine that was left out of a configuration in which nobody can have committed has
+// missed nothing: a region that becomes unavailable then waits for its memory, too.
+func TestFollow(t *testing.T) {
+	used := func(region.ID) bool { return false }
+	unused := func(region.ID) bool { return true }
 	c, p, err := instance(4, 2, false).Place(0, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -507,33 +509,92 @@ func TestAwaitAlso(t *testing.T) {
 		c.Memory[i] = 50 + uint64(i)
 	}
 	backup := p.Backups[0]
+	primary, other := Memory{0, 50, 100}, Memory{backup, 50 + uint64(backup), 100 + uint64(backup)}
 	d, _ := c.Without([]rdma.MachineID{backup}, 3)
-	e, report := d.Without([]rdma.MachineID{0}, 3)
-	if report.String() != "UNAVAILABLE [1]" {
-		t.Fatal(report)
+	d.Follow(c, used)
+	if p, _ := d.Placement(1); !p.IsAvailable() || !reflect.DeepEqual(p.Before, []Memory{other}) {
+		t.Fatalf("%+v, want it to know of %v", p, other)
 	}
-	e.AwaitAlso(d, d)
-	if want := []Memory{{0, 50}}; !reflect.DeepEqual(e.Regions[0].Away, want) {
-		t.Errorf("waits for %v, want %v", e.Regions[0].Away, want)
+	for _, x := range []struct {
+		is   func(region.ID) bool
+		want []Memory
+	}{{used, []Memory{primary}}, {unused, []Memory{primary, other}}} {
+		e, report := d.Without([]rdma.MachineID{0}, 3)
+		if report.String() != "UNAVAILABLE [1]" {
+			t.Fatal(report)
+		}
+		e.Follow(d, x.is)
+		if p, _ := e.Placement(1); !reflect.DeepEqual(p.Away, x.want) || p.Before != nil {
+			t.Errorf("%+v, want it to wait for %v", p, x.want)
+		}
+		if err := sound(e); err != nil {
+			t.Error(err)
+		}
 	}
-	e.AwaitAlso(d, c)
-	if want := []Memory{{0, 50}, {backup, 50 + uint64(backup)}}; !reflect.DeepEqual(e.Regions[0].Away, want) {
-		t.Errorf("waits for %v, want %v", e.Regions[0].Away, want)
+	// It is known for as long as nobody can have committed, and while they come and go.
+	e, _ := d.With(Member{Machine: backup, FailureDomain: int(backup), Incarnation: 7, Memory: other.Token, Lives: []uint64{other.Life, 7}}, []region.ID{1})
+	e.Follow(d, unused)
+	e, _ = e.Without([]rdma.MachineID{backup}, 3)
+	e.Follow(d, unused)
+	if p, _ := e.Placement(1); !reflect.DeepEqual(p.Before, []Memory{other}) {
+		t.Errorf("%+v, want it to know of %v", p, other)
 	}
-	if err := sound(e); err != nil {
-		t.Error(err)
+	e.Follow(d, used)
+	if p, _ := e.Placement(1); p.Before != nil {
+		t.Errorf("%+v: its replicas alone have all of it", p)
 	}
-	d.AwaitAlso(c, c)
-	if !d.Regions[0].IsAvailable() {
-		t.Error("a region that is available waits")
+	// Of memories that wait, each has everything until somebody commits with one of them.
+	e, _ = d.Without([]rdma.MachineID{0}, 3)
+	e.Follow(d, unused)
+	f, report := e.With(Member{Machine: 0, Incarnation: 8, Memory: 50, Lives: []uint64{100, 8}}, []region.ID{1})
+	f.Follow(e, used)
+	if p, _ := f.Placement(1); report.String() != "returned [1]" || !reflect.DeepEqual(p.Before, []Memory{other}) {
+		t.Errorf("%v, %+v", report, p)
 	}
 	// What an operator has given up stays so.
-	f, report := e.Forget(0)
-	f.AwaitAlso(e, c)
-	if want := []Memory{{backup, 50 + uint64(backup)}}; report.String() != "" || !reflect.DeepEqual(f.Regions[0].Away, want) || f.Regions[0].Primary != backup {
-		t.Errorf("%v, %+v", report, f.Regions)
+	g, report := e.Forget(0)
+	g.Follow(e, unused)
+	if p, _ := g.Placement(1); report.String() != "" || !reflect.DeepEqual(p.Away, []Memory{other}) || p.Primary != backup {
+		t.Errorf("%v, %+v", report, g.Regions)
 	}
-	if g, report := f.Forget(backup); report.String() != "LOST [1]" || len(g.Regions) != 0 || !slices.Equal(g.Lost, []region.ID{1}) {
-		t.Errorf("%v, %+v", report, g)
+	if h, report := g.Forget(backup); report.String() != "LOST [1]" || len(h.Regions) != 0 || !slices.Equal(h.Lost, []region.ID{1}) {
+		t.Errorf("%v, %+v", report, h)
+	}
+}
+
+// A memory that a region waits for is known by its last life as a member: a copy that is
+// older is not taken for it, nor for a replica in a meeting.
+func TestOlderCopies(t *testing.T) {
+	c, _, err := instance(3, 1, false).Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Memory = []uint64{50, 51, 52}
+	d, _ := c.Without([]rdma.MachineID{0}, 1)
+	for _, x := range []struct {
+		name    string
+		memory  uint64
+		lives   []uint64
+		isIt    bool
+		isOlder bool
+	}{
+		{"the last life's", 50, []uint64{100, 7}, true, false},
+		{"used since, to no effect", 50, []uint64{100, 5, 6, 7}, true, false},
+		{"an older copy", 50, []uint64{99, 7}, false, true},
+		{"an older copy, begun twice", 50, []uint64{98, 99, 7}, false, true},
+		{"by a program that knows no lives", 50, nil, true, false},
+		{"kept by a program that knew none", 50, []uint64{0, 7}, true, false},
+		{"another memory", 60, []uint64{7}, false, false},
+	} {
+		m := Member{Machine: 0, Incarnation: 7, Memory: x.memory, Lives: x.lives}
+		e, _ := d.With(m, []region.ID{1})
+		p, _ := e.Placement(1)
+		if p.IsAvailable() != x.isIt || (len(d.Missing(m, []region.ID{1})) == 0) != x.isIt || d.IsOlder(m) != x.isOlder {
+			t.Errorf("%s: %+v, missing %v, older %v", x.name, p, d.Missing(m, []region.ID{1}), d.IsOlder(m))
+		}
+		f, _ := c.Reborn([]Member{m}, Member{Machine: 1, Incarnation: 8, Memory: 51, Lives: []uint64{101, 8}})
+		if _, in := f.Member(0); in != x.isIt || c.IsMember(m) != x.isIt || c.IsOlder(m) != x.isOlder {
+			t.Errorf("%s: machines %v have come back, older %v", x.name, f.Machines, c.IsOlder(m))
+		}
 	}
 }

@@ -213,7 +213,7 @@ func TestFormat1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := c.Member(1); !ok || m != (Member{Machine: 1, FailureDomain: 1}) || c.Revision != 9 || c.Regions[0].Group != 1 {
+	if m, ok := c.Member(1); !ok || !reflect.DeepEqual(m, Member{Machine: 1, FailureDomain: 1}) || c.Revision != 9 || c.Regions[0].Group != 1 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -226,7 +226,7 @@ func TestFormat2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, _ := c.Member(1); m != (Member{Machine: 1, FailureDomain: 1, Incarnation: 6}) || !c.Regions[0].IsAvailable() {
+	if m, _ := c.Member(1); !reflect.DeepEqual(m, Member{Machine: 1, FailureDomain: 1, Incarnation: 6}) || !c.Regions[0].IsAvailable() {
 		t.Errorf("%+v", c)
 	}
 	// Its machines come back with tokens, together or one later.

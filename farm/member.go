@@ -313,6 +313,10 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 // token that was drawn when the memory was new (cluster.Memory), word 4 the last
 // configuration that was applied, word 5 the last one of which the recovery of
 // transactions was settled here, and word 6 whether there was no room for a log since.
+// Word 7 is the last configuration that was committed (recovery.Host), or committedUnknown.
+// Word 8 counts the lives that follow it (cluster.Member.Lives): the last one that has
+// applied a configuration, and those that have begun since. So a copy of the memory does
+// not have the lives of whoever goes on with the memory itself, nor he those of the copy.
 // Memory of earlier versions has zeros there.
 const (
 	identityName = "identity"
@@ -329,6 +333,13 @@ const (
 	identityApplied = 32
 	identitySettled = 40
 	identityCramped = 48
+	// identityCommitted is before identityLives, which tells whether it is kept.
+	identityCommitted = 56
+	identityLives     = 64
+
+	committedUnknown = 1<<64 - 1
+
+	livesMax = identityBytes/8 - identityLives/8 - 1
 )
 
 // identify reads the identity of the machine's memory, if it has one, and refuses
@@ -348,12 +359,51 @@ func (m *Member) identify() error {
 	}
 	if id.Load(identityHolds) == 0 {
 		id.Store(identityToken, 0) // whatever it was, it has become nothing
+		id.Store(identityLives, 0)
+		id.Store(identityCommitted, 0)
 	}
 	for id.Load(identityToken) == 0 {
 		id.Store(identityToken, m.clock.Uint64())
 	}
 	m.cfg.Self.Memory = id.Load(identityToken)
+	m.beginLife()
 	return nil
+}
+
+// beginLife notes this life in the memory, before anybody can have it in a configuration.
+func (m *Member) beginLife() {
+	id := m.identity
+	slot := func(i uint64) uint64 { return identityLives + 8 + 8*i }
+	n := id.Load(identityLives)
+	switch {
+	case n == 0 && id.Load(identityHolds) != 0: // a program kept it that noted neither
+		id.Store(identityCommitted, committedUnknown)
+		id.Store(slot(n), 0)
+		n++
+	case n == livesMax:
+		// The first stays, which has left the memory. Of those that came to nothing
+		// the oldest goes: by now nobody knows it any more.
+		n--
+		for i := uint64(1); i < n; i++ {
+			id.Store(slot(i), id.Load(slot(i+1)))
+		}
+	}
+	id.Store(slot(n), m.cfg.Self.Incarnation)
+	n++
+	id.Store(identityLives, n)
+	m.cfg.Self.Lives = nil
+	for i := range n {
+		m.cfg.Self.Lives = append(m.cfg.Self.Lives, id.Load(slot(i)))
+	}
+}
+
+// leadLife notes that the memory is this life's: it has applied a configuration. The life
+// comes before the number, which is no more than there are lives at any moment.
+func (m *Member) leadLife() {
+	if m.identity.Load(identityLives) != 1 {
+		m.identity.Store(identityLives+8, m.cfg.Self.Incarnation)
+		m.identity.Store(identityLives, 1)
+	}
 }
 
 // belong notes the identity once the machine is part of an instance.

@@ -50,6 +50,7 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 	m.mark(c)
 	m.identity.Store(identityApplied, uint64(c.ID))
 	m.identity.Store(identityHolds, 1)
+	m.leadLife()
 	m.txn.Remap(c, m.replica)
 	return nil, nil
 }
@@ -62,6 +63,7 @@ func isNoRoom(err error) bool {
 // Commit implements recovery.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
+	m.identity.Store(identityCommitted, uint64(c.ID)) // before anybody hears of what the logs say
 	if err := m.transactions.Commit(ctx, c); err != nil {
 		return err
 	}
@@ -134,6 +136,12 @@ func (h *host) Holds() (ids []region.ID, err error) {
 	}
 	slices.Sort(ids)
 	return ids, err
+}
+
+// Committed implements recovery.Host.
+func (h *host) Committed() (last cluster.ID, isKnown bool) {
+	word := h.identity.Load(identityCommitted)
+	return cluster.ID(word), word != committedUnknown
 }
 
 // Prepare implements recovery.Host.

@@ -37,6 +37,8 @@ type members struct {
 	storing func(*cluster.Configuration)
 	// full says that machines may fail to open for want of memory: they have ended then.
 	full bool
+	// isNeeded says that machines may be refused because other memory of theirs is needed.
+	isNeeded bool
 }
 
 // A memberStore is a member's way to the store.
@@ -126,7 +128,7 @@ func (g *members) boot(id rdma.MachineID) {
 		switch {
 		case err == nil:
 			g.up[id] = m
-		case g.full && errors.Is(err, nvram.ErrNoSpace):
+		case g.full && errors.Is(err, nvram.ErrNoSpace), g.isNeeded && errors.Is(err, recovery.ErrNeeded):
 			g.ended[id] = err
 		default:
 			g.Errorf("machine %d: %v", id, err)

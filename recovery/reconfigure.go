@@ -58,6 +58,10 @@ type Host interface {
 	// Holds returns the regions of which the machine's memory has a replica, in whatever
 	// state.
 	Holds() ([]region.ID, error)
+	// Committed returns the last configuration that Commit was called for with the
+	// machine's memory, in this life or an earlier one. It is not known if a program did
+	// so that did not note it.
+	Committed() (last cluster.ID, isKnown bool)
 
 	// Prepare makes room for a replica of a region that is being made. What is
 	// there of a region of that name is left from an attempt that came to nothing.
@@ -183,6 +187,8 @@ type Membership struct {
 	// Both are held across waits; change comes first.
 	change, apply sync.Mutex
 
+	toldOfCopy bool // by Start, only once
+
 	mu struct {
 		sync.Mutex // never held across a wait
 		current    *cluster.Configuration
@@ -199,7 +205,6 @@ type Membership struct {
 		joiners    []joinRequest
 		forget     []rdma.MachineID        // whose memories nobody is to wait for any more
 		unproven   cluster.ID              // this machine has made that configuration, and had nobody commit it
-		active     *cluster.Configuration  // the last one before unproven that may have been committed
 		leads      bool                    // lead runs
 		incoming   map[call.Peer]*incoming // by sender
 		floor      cluster.ID              // while starting: nothing before this one is applied

@@ -132,6 +132,15 @@ func (m *Membership) resume(c *cluster.Configuration) error {
 	return m.distribute(c, Timeline{Suspect: now, Probed: now, Stored: now})
 }
 
+// tellOfCopy says that the memory is an older copy of what c knows. It is compared with
+// what the others have, as that of a machine is that was away for long.
+func (m *Membership) tellOfCopy(c *cluster.Configuration) {
+	if c.IsOlder(m.cfg.Self) && !m.toldOfCopy {
+		m.toldOfCopy = true
+		m.cfg.Events.failed("start", errors.New("recovery: the memory of this machine is older than what it had when it was a member last: what the others have since then is fetched from them"))
+	}
+}
+
 // enter tries once to become part of what follows c. waited is for how long that
 // has been tried. c may have this life already: then its CM sends NEW-CONFIG, unless it
 // has died, and is met if it comes back.
@@ -139,6 +148,7 @@ func (m *Membership) enter(c *cluster.Configuration, waited time.Duration) error
 	if memberIn(c, m.self) && c.CM == m.self.Machine {
 		return m.resume(c)
 	}
+	m.tellOfCopy(c)
 	if _, knows := c.Member(m.self.Machine); !knows {
 		return m.join(c)
 	}
@@ -182,6 +192,9 @@ type life struct {
 	Empty bool `json:",omitempty"`
 	// Cut says that it does not reach the store.
 	Cut bool `json:",omitempty"`
+	// Committed is one more than the last configuration that it has committed, with the
+	// memory that it has; 0 if that is not known.
+	Committed cluster.ID `json:",omitempty"`
 }
 
 // greet asks all others of c how they are. Those that do not answer are the zero
@@ -218,9 +231,13 @@ func (m *Membership) onHello(call.Peer, []byte) ([]byte, error) {
 
 // lifeOf returns what this machine says of itself.
 func (m *Membership) lifeOf() life {
+	committed, isKnown := m.cfg.Host.Committed()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := life{Member: m.cfg.Self, Meets: m.mu.phase == starting, Empty: m.cfg.Empty, Cut: m.mu.cut}
+	if isKnown {
+		l.Committed = committed + 1
+	}
 	if m.mu.phase == member {
 		l.Applied = m.mu.current.ID
 	}
@@ -259,9 +276,10 @@ func (m *Membership) meet(c *cluster.Configuration, back []life, waited time.Dur
 		return err
 	}
 	next, report := c.Reborn(kept, m.cfg.Self)
-	if lost := next.Missing(m.memory(), holds); len(lost) > 0 {
-		return needed(m.self.Machine, lost)
+	if lost := next.Missing(m.cfg.Self, holds); len(lost) > 0 {
+		return needed(c, m.cfg.Self, lost)
 	}
+	next.Follow(c, m.unusedIn(c, back))
 	return m.launch(c, next, report)
 }
 
@@ -359,10 +377,6 @@ func (m *Membership) holds() ([]region.ID, error) {
 	return m.cfg.Host.Holds()
 }
 
-func (m *Membership) memory() cluster.Memory {
-	return cluster.Memory{Machine: m.self.Machine, Token: m.cfg.Self.Memory}
-}
-
 // onJoin takes a machine up that wants to join. It is admitted when no recovery
 // is going on. If the configuration has an earlier life of it, that one is
 // suspected; if that life is the one that answers probes, there are two machines
@@ -392,8 +406,8 @@ func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 		m.Suspect(from.Machine)
 		return nil, nil
 	}
-	if lost := c.Missing(r.memory(), r.Holds); len(lost) > 0 {
-		return nil, needed(from.Machine, lost)
+	if lost := c.Missing(r.Member, r.Holds); len(lost) > 0 {
+		return nil, needed(c, r.Member, lost)
 	}
 	if err := m.admits(c, from.Machine, r.Apart); err != nil {
 		return nil, err
@@ -406,11 +420,12 @@ func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-func needed(machine rdma.MachineID, regions []region.ID) error {
+// needed refuses a machine that has not come back with what the instance waits for.
+func needed(c *cluster.Configuration, m cluster.Member, regions []region.ID) error {
+	err := ErrNeeded
+	if c.IsOlder(m) {
+		err = fmt.Errorf("%w; its folder is an older copy of that", ErrNeeded)
+	}
 	return fmt.Errorf("%w: machine %d, regions %v; start it with the data folder that it had, or give these regions up: farmsql forget --machine %d",
-		ErrNeeded, machine, regions, machine)
-}
-
-func (r *joinRequest) memory() cluster.Memory {
-	return cluster.Memory{Machine: r.Member.Machine, Token: r.Member.Memory}
+		err, m.Machine, regions, m.Machine)
 }

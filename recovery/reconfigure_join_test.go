@@ -802,3 +802,47 @@ func TestLateConfigurationOfWhoAsks(t *testing.T) {
 type unreachable struct{ cluster.Store }
 
 func (unreachable) Load() (*cluster.Configuration, error) { return nil, cluster.ErrUnreachable }
+
+// A machine was left out of a configuration that its CM did not live to have committed,
+// and the last full replica is gone. Those who meet know that nobody has committed to the
+// region since, one of them having a replica, and go on with the memory of the first.
+func TestMeetingAfterAnUncommittedConfiguration(t *testing.T) {
+	for _, isCommitted := range []bool{false, true} {
+		simulate(t, sim.Options{Seed: 31}, 4, 2, func(g *group) {
+			before := g.settled(4)
+			left := g.others()[0]
+			p := g.allocate(left)
+			last := p.Backups[0]
+			if !isCommitted {
+				g.store.fail = func(m rdma.MachineID, old uint64, next *cluster.Configuration) error {
+					if next.ID != before.ID+1 {
+						return nil
+					}
+					g.world.Machine(m).Kill()
+					return g.store.MemoryStore.CompareAndSwap(old, next)
+				}
+			}
+			g.world.Machine(left).Kill()
+			g.until("it is left out", func() bool { return g.cmConfig().ID == before.ID+1 })
+			if isCommitted {
+				g.settled(3)
+			}
+			c := g.cmConfig()
+			if now, _ := c.Placement(p.Region); now.Primary != last || len(now.Filling) != 1 {
+				t.Fatalf("%+v, want machine %d to be the last that has all of it", now, last)
+			}
+			for _, m := range c.Machines {
+				g.world.Machine(m).Kill()
+			}
+			for _, m := range before.Machines {
+				if m != last {
+					g.boot(m, nil)
+				}
+			}
+			c = g.settled(3)
+			if now, _ := c.Placement(p.Region); now.IsAvailable() == isCommitted {
+				t.Errorf("committed: %v, and then %+v", isCommitted, now)
+			}
+		})
+	}
+}

@@ -434,15 +434,33 @@ func (m *Membership) probeAll(c *cluster.Configuration, suspects []call.Peer) (a
 	return answered, missing
 }
 
+// unusedIn returns what says whether no transaction can have committed to a region in
+// configuration c, nor ever will. Nobody can if its CM has had nobody commit c, which only
+// the CM knows. Nor can somebody to a region of which some replica has not committed c: its
+// primary waits for what the replica finds in its logs, which it drains then. back are lives
+// of members that were that replica's in c and are over, whose memory remembers it.
+func (m *Membership) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
+	m.mu.Lock()
+	unproven := c.CM == m.self.Machine && c.ID == m.mu.unproven
+	m.mu.Unlock()
+	var behind []rdma.MachineID
+	for _, l := range back {
+		isOver := !memberIn(c, call.Peer{Machine: l.Member.Machine, Incarnation: l.Member.Incarnation})
+		if isOver && c.IsMember(l.Member) && l.Committed > 0 && l.Committed-1 < c.ID {
+			behind = append(behind, l.Member.Machine)
+		}
+	}
+	return func(id region.ID) bool {
+		p, _ := c.Placement(id)
+		return unproven || slices.ContainsFunc(behind, p.Has)
+	}
+}
+
 // store makes next the configuration, if base still is: step 3.
 func (m *Membership) store(base, next *cluster.Configuration, report cluster.Remapped) error {
+	next.Follow(base, m.unusedIn(base, nil))
 	m.mu.Lock()
-	// Only who has made a configuration knows that nobody has committed it.
-	if base.CM != m.self.Machine || base.ID != m.mu.unproven {
-		m.mu.active = base
-	}
 	m.mu.unproven = next.ID
-	next.AwaitAlso(base, m.mu.active)
 	m.mu.Unlock()
 	switch err := m.cfg.Store.CompareAndSwap(base.Revision, next); {
 	case errors.Is(err, cluster.ErrMoved):

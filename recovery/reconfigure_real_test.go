@@ -45,6 +45,7 @@ func (h *plainHost) Active(c *cluster.Configuration) { h.active.Store(uint32(c.I
 func (h *plainHost) Evicted()                        { h.evicted.Store(true) }
 func (h *plainHost) Restart()                        {}
 func (h *plainHost) Holds() ([]region.ID, error)     { return nil, nil }
+func (h *plainHost) Committed() (cluster.ID, bool)   { return 0, false }
 func (h *plainHost) Prepare(cluster.Placement) error { return nil }
 func (h *plainHost) Announce(cluster.Placement)      {}
 

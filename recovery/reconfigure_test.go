@@ -63,6 +63,7 @@ func (h *fakeHost) Apply(c *cluster.Configuration) ([]region.ID, error) {
 func (h *fakeHost) Commit(ctx context.Context, c *cluster.Configuration) error {
 	h.note("commit %d", c.ID)
 	h.g.committed(h.machine, c)
+	h.g.last[h.machine] = c.ID
 	h.blocked = false
 	if h.commit != nil {
 		return h.commit(ctx)
@@ -92,6 +93,8 @@ func (h *fakeHost) Holds() (ids []region.ID, err error) {
 	}
 	return ids, nil
 }
+
+func (h *fakeHost) Committed() (cluster.ID, bool) { return h.g.last[h.machine], true }
 
 func (h *fakeHost) Prepare(p cluster.Placement) error {
 	h.prepared = append(h.prepared, p.Region)
@@ -126,6 +129,7 @@ type group struct {
 	lost   []region.ID
 	away   []region.ID                               // that have become unavailable
 	held   map[rdma.MachineID]*cluster.Configuration // that a machine's memory has applied last
+	last   map[rdma.MachineID]cluster.ID             // that it has committed last
 	made   map[rdma.MachineID][]region.ID            // replicas that it has made room for
 	stored []rdma.MachineID                          // who has stored configurations, in order
 	change func(cfg *MembershipConfig)
@@ -174,7 +178,7 @@ func (s storeOf) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 func newGroup(t *testing.T, o sim.Options) *group {
 	g := &group{
 		T: t, world: sim.New(o), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{},
-		wiped: map[rdma.MachineID]uint64{}, held: map[rdma.MachineID]*cluster.Configuration{}, made: map[rdma.MachineID][]region.ID{}, violated: t.Errorf,
+		wiped: map[rdma.MachineID]uint64{}, last: map[rdma.MachineID]cluster.ID{}, held: map[rdma.MachineID]*cluster.Configuration{}, made: map[rdma.MachineID][]region.ID{}, violated: t.Errorf,
 	}
 	g.store = &slowStore{g: g, cut: map[rdma.MachineID]bool{}}
 	return g
@@ -549,7 +553,7 @@ func TestPaper5_2_CorrelatedFailures(t *testing.T) {
 // A failure domain fails as a whole, the CM in it.
 func TestFailureOfADomain(t *testing.T) {
 	g0 := sim.Options{Seed: 5}
-	g := &group{T: t, world: sim.New(g0), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, wiped: map[rdma.MachineID]uint64{}, held: map[rdma.MachineID]*cluster.Configuration{}, made: map[rdma.MachineID][]region.ID{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
+	g := &group{T: t, world: sim.New(g0), nodes: map[rdma.MachineID]*node{}, seen: map[cluster.ID]string{}, wiped: map[rdma.MachineID]uint64{}, last: map[rdma.MachineID]cluster.ID{}, held: map[rdma.MachineID]*cluster.Configuration{}, made: map[rdma.MachineID][]region.ID{}, events: map[string]int{}, steps: map[rdma.MachineID][]Step{}}
 	g.store, g.violated = &slowStore{g: g}, t.Errorf
 	err := g.world.Run(func() {
 		for i := range 6 {

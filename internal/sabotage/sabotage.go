@@ -193,6 +193,8 @@ const (
 	FillNewer
 	// FillLocked: an object that is locked at the primary is left out of the filling.
 	FillLocked
+	// OldCopies: an older copy of a machine's memory counts as what it had last.
+	OldCopies
 
 	// Leases, calls, rings:
 
@@ -339,6 +341,7 @@ var names = [steps]string{
 	FillSettled:       "fill settled",
 	FillNewer:         "fill newer",
 	FillLocked:        "fill locked",
+	OldCopies:         "old copies",
 	GrantedLease:      "granted lease",
 	LeaseBegin:        "lease begin",
 	LeaseMajority:     "lease majority",
@@ -448,6 +451,7 @@ var texts = [steps]string{
 	FillSettled:       "a replica counts as filled while transactions of before are recovered",
 	FillNewer:         "what is read at the primary replaces what is newer",
 	FillLocked:        "an object that is locked at the primary is left out of the filling",
+	OldCopies:         "an older copy of a machine's memory counts as what it had last",
 	GrantedLease:      "the CM grants more than is left of its own lease",
 	LeaseBegin:        "a lease counts from when it is granted, not from when it was asked for",
 	LeaseMajority:     "a CM relies on its lease without a majority",

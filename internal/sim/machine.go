@@ -95,6 +95,16 @@ func (m *Machine) Destroy() {
 	m.shelf = newShelf()
 }
 
+// Copy returns a copy of the memory of a machine that is down.
+func (m *Machine) Copy() *Shelf { return m.shelf.clone() }
+
+// Restore puts a copy of a shelf, such as an older one of the memory, in the place of the
+// memory of a machine that is down.
+func (m *Machine) Restore(s *Shelf) {
+	m.note("another memory")
+	m.shelf = s.clone()
+}
+
 // Pause stops the process's routines for d. Its memory stays readable and
 // writable by others.
 func (m *Machine) Pause(d time.Duration) {

@@ -16,8 +16,10 @@ import (
 type copies struct {
 	now *cluster.Configuration // the current one; nil before the first
 	// void are replicas that the configuration takes for full whose memory was
-	// destroyed; ended the lives of machines that ended with their memory.
+	// destroyed; lives those of machines that were members; ended those of them whose
+	// memory was destroyed, then or later.
 	void  map[replica]bool
+	lives map[rdma.MachineID][]uint64
 	ended map[uint64]bool
 }
 
@@ -27,7 +29,7 @@ type replica struct {
 }
 
 func newCopies() *copies {
-	return &copies{void: make(map[replica]bool), ended: make(map[uint64]bool)}
+	return &copies{void: make(map[replica]bool), lives: make(map[rdma.MachineID][]uint64), ended: make(map[uint64]bool)}
 }
 
 // stored takes note of a configuration, and returns an error if it loses a region
@@ -44,11 +46,27 @@ func (k *copies) stored(now *cluster.Configuration) error {
 		}
 	}
 	for i, m := range now.Machines {
+		if life := now.Incarnation[i]; !slices.Contains(k.lives[m], life) {
+			k.lives[m] = append(k.lives[m], life)
+		}
 		if k.ended[now.Incarnation[i]] {
 			k.voidAll(m)
 		}
 	}
+	for _, p := range now.Regions {
+		k.voidAway(p)
+	}
 	return err
+}
+
+// voidAway takes note of what a region waits for in vain. It may wait again for what it
+// had given up: see cluster.Configuration.Follow.
+func (k *copies) voidAway(p cluster.Placement) {
+	for _, a := range p.Away {
+		if !slices.ContainsFunc(p.Away, func(b cluster.Memory) bool { return b.Machine == a.Machine && !k.ended[b.Life] }) {
+			k.void[replica{a.Machine, p.Region}] = true
+		}
+	}
 }
 
 // loses returns an error if the configuration after the current one has lost a region
@@ -88,8 +106,8 @@ func (k *copies) destroyed(m rdma.MachineID) {
 	if k.now == nil {
 		return
 	}
-	if member, in := k.now.Member(m); in {
-		k.ended[member.Incarnation] = true
+	for _, life := range k.lives[m] {
+		k.ended[life] = true
 	}
 	k.voidAll(m)
 }

@@ -89,6 +89,28 @@ func TestCopiesOfAnEndedLife(t *testing.T) {
 	}
 }
 
+// A region may wait for what it had given up, and was destroyed meanwhile.
+func TestCopiesOfWhatIsAway(t *testing.T) {
+	k := newCopies()
+	first := placed()
+	k.stored(first)
+	k.destroyed(1)
+	without, _ := first.Without([]rdma.MachineID{1}, 0)
+	k.stored(without)
+	nobody, _ := without.Without([]rdma.MachineID{0, 2}, 3)
+	nobody.AddMember(cluster.Member{Machine: 3, Incarnation: 13})
+	without.Follow(first, func(region.ID) bool { return false })
+	nobody.Follow(without, func(region.ID) bool { return true })
+	k.stored(nobody)
+	if p := nobody.Regions[0]; len(p.Away) != 3 || !slices.Equal(k.of(p), []rdma.MachineID{0, 2}) {
+		t.Errorf("machines %v have it, it waits for %v", k.of(p), p.Away)
+	}
+	k.destroyed(2)
+	if p := nobody.Regions[0]; !slices.Equal(k.of(p), []rdma.MachineID{0}) || !k.isOnly(0, anybody) {
+		t.Errorf("machines %v have it", k.of(p))
+	}
+}
+
 // Machines suffice that are a majority and have all regions.
 func TestSuffice(t *testing.T) {
 	k := newCopies()

@@ -169,7 +169,7 @@ const forever = time.Hour
 func (t *turmoil) forGood(f lastingFault) (undo func()) {
 	i := f.at
 	if f.kind == Kill {
-		lose := t.kill(i)
+		lose := t.kill(i, t.loses())
 		return func() { t.revive(i, lose) }
 	}
 	t.hinders[i]++

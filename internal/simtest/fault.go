@@ -41,6 +41,7 @@ const (
 	StoreFailures                  // the store fails now and then, before or after it has done what was asked
 	Wedge                          // a machine does nothing for a while, but keeps its leases
 	FullMemory                     // a machine's memory is full: nothing more gets storage than what is given back
+	OldCopy                        // a machine stops, and an older copy of its memory is put in its place
 	faults
 )
 
@@ -49,7 +50,7 @@ const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
 	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery",
-	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory"}
+	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory", "old copy"}
 
 func (f Fault) String() string { return faultNames[f] }
 

@@ -191,6 +191,10 @@ func (o Options) Overlapping() Options {
 	if defined.IntN(2) == 0 {
 		o.Tables = 1 + defined.IntN(4)
 	}
+	aged := rand.New(rand.NewPCG(o.Seed, 0x01dc0b)) // nor before there were old copies
+	if aged.IntN(3) == 0 {
+		o.Overlap.Kinds = append(o.Overlap.Kinds, OldCopy)
+	}
 	return o.scarce()
 }
 
@@ -213,7 +217,7 @@ func (o Options) scarce() Options {
 // plentiful returns the options without what scarce has drawn.
 func (o Options) plentiful() Options {
 	o.Patience, o.Stale = 0, 0
-	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory })
+	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy })
 	return o
 }
 

@@ -34,8 +34,8 @@ type Overlap struct {
 	Early bool
 }
 
-// overlapping are the kinds of faults that an Overlap can have, besides Wedge and
-// FullMemory.
+// overlapping are the kinds of faults that an Overlap can have, besides Wedge,
+// FullMemory and OldCopy.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -50,6 +50,8 @@ type turmoil struct {
 	count   int // of those that came
 	watches []*watch
 	end     time.Duration // when they end
+	// older are copies of machines' memories, taken when they were down once.
+	older []*sim.Shelf
 }
 
 // A watch waits for one of some steps, of a transaction or of recovery.
@@ -62,7 +64,7 @@ type watch struct {
 
 // newTurmoil returns what injects j's Overlap.
 func newTurmoil(j *injector) *turmoil {
-	return &turmoil{injector: j, health: j.health, plan: j.options.Overlap}
+	return &turmoil{injector: j, health: j.health, plan: j.options.Overlap, older: make([]*sim.Shelf, j.options.Farm.Machines)}
 }
 
 // earlyMax is for how long faults come at machines that start, at most.
@@ -145,6 +147,12 @@ func (t *turmoil) inject(f Fault) {
 		t.die(f, t.all())
 	case Kill:
 		t.die(f, []int{t.target()})
+	case OldCopy:
+		machines := []int{t.target()}
+		if t.rng.IntN(2) == 0 {
+			machines = t.rng.Perm(t.options.Farm.Machines)
+		}
+		t.die(f, machines) // the first comes back with something older
 	case FailDomain:
 		d := t.machine(t.any()).Domain()
 		t.die(f, slices.DeleteFunc(t.all(), func(i int) bool { return t.machine(i).Domain() != d }))
@@ -210,10 +218,12 @@ func (t *turmoil) mayLose(i int) bool {
 	return t.members.isSteady(t.copies.now) && t.copies.canLose(m)
 }
 
-// kill ends the process of a machine, if it has one, and returns whether its memory is
-// to be lost before it begins another.
-func (t *turmoil) kill(i int) (lose bool) {
-	lose = t.rng.IntN(100) < t.plan.Lost
+// loses draws whether a machine that dies loses its memory.
+func (t *turmoil) loses() bool { return t.rng.IntN(100) < t.plan.Lost }
+
+// kill ends the process of a machine, if it has one. If it is to lose its memory, and that
+// may not be yet, it returns true: then it may be before the machine begins another life.
+func (t *turmoil) kill(i int, lose bool) (later bool) {
 	t.hinders[i]++
 	t.nodes[i] = nil
 	if lose && t.mayLose(i) {
@@ -221,14 +231,29 @@ func (t *turmoil) kill(i int) (lose bool) {
 		lose = false
 	} else {
 		t.machine(i).Kill()
+		t.copyMemory(i)
 	}
 	t.cluster.Fell([]int{i})
 	return lose
 }
 
+// copyMemory keeps a copy of the memory of a machine that is down, until it is used.
+func (t *turmoil) copyMemory(i int) {
+	if t.older[i] == nil && slices.Contains(t.plan.Kinds, OldCopy) {
+		t.older[i] = t.machine(i).Copy()
+	}
+}
+
+// destroy loses the memory of a machine, or puts an older copy in its place.
 func (t *turmoil) destroy(i int) {
 	t.result.Faults[Destroy]++
 	t.copies.destroyed(rdma.MachineID(i))
+	if older := t.older[i]; older != nil {
+		t.older[i] = nil
+		t.machine(i).Kill()
+		t.machine(i).Restore(older)
+		return
+	}
 	t.machine(i).Destroy()
 }
 
@@ -251,7 +276,7 @@ func (t *turmoil) die(f Fault, machines []int) {
 	t.came(f)
 	left, over := len(machines), t.outside.NewEvent()
 	for _, i := range machines {
-		lose := t.kill(i)
+		lose := t.kill(i, t.loses() || f == OldCopy && i == machines[0])
 		t.outside.Go(func() {
 			t.outside.Sleep(t.hold())
 			t.revive(i, lose)
@@ -281,7 +306,7 @@ func (t *turmoil) await(f Fault, w *watch, patience time.Duration) {
 		} else {
 			t.result.Recovery[w.recovery[0]]++
 		}
-		victim, lose = i, t.kill(i)
+		victim, lose = i, t.kill(i, t.loses())
 		struck.Set()
 	}
 	t.watches = append(t.watches, w)
@@ -325,7 +350,7 @@ func (t *turmoil) roll(f Fault, times int) {
 			continue
 		}
 		t.came(f)
-		lose := t.kill(i)
+		lose := t.kill(i, t.loses())
 		t.outside.Sleep(t.upTo(darkMax))
 		t.revive(i, lose)
 		for end := t.world.Now() + servesMax; t.members.up[i] == nil && t.world.Now() < end; {

@@ -115,12 +115,21 @@ var catches = []catch{
 	{step: sabotage.Mark, options: "tables", with: defineTables},
 	{step: sabotage.Heritage, options: "tables", with: defineTables},
 	{step: sabotage.Numbers, options: "tables", with: defineTables},
+	{step: sabotage.OldCopies, options: "old copies", with: ageMemories},
 }
 
 // defineTables has clients define tables.
 func defineTables(o *Options) {
 	asMembers(o)
 	o.Tables = 3
+}
+
+// ageMemories has machines come back with older copies of their memory.
+func ageMemories(o *Options) {
+	asMembers(o)
+	*o = o.Overlapping().plentiful()
+	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Tables = 3, 2, 3, 0
+	o.Duration, o.Overlap = 60*time.Millisecond, &Overlap{Kinds: []Fault{Kill, PowerCut, OldCopy}, Open: 2, Hold: 10 * time.Millisecond}
 }
 
 // loseMemory has machines come back from a power cut without their memory.

@@ -1,0 +1,141 @@
+package farm
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// An older copy of a machine's memory is put in the place of what the machine had last:
+// while the others go on, and when all have gone down. It does not count as a full replica.
+func TestOldCopyOfAMemory(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		keepReplicas(t, 51, func(k *keeping) {
+			k.kill(1)
+			k.awaitMembers(2)
+			older := k.world.Machine(1).Copy()
+			k.back(1)
+			k.until("all is whole", k.whole)
+			k.change(0, 50)
+			down := []rdma.MachineID{1}
+			if all {
+				down = []rdma.MachineID{0, 1, 2}
+			}
+			for _, id := range down {
+				k.kill(id)
+			}
+			k.world.Machine(1).Restore(older)
+			if !all {
+				k.awaitMembers(2)
+			}
+			clear(k.pieces)
+			k.back(down...)
+			k.until("machine 1 is filled", func() bool { return k.up[1] != nil && k.pieces[1] > 0 && k.filled() })
+		})
+	}
+}
+
+// A machine that alone has a region is refused with an older copy, and served again with
+// what it had last.
+func TestOldCopyIsNotWhatIsAwaited(t *testing.T) {
+	aFewMembers(t, 52, 3, 1, func(g *members) {
+		c, _ := g.store.Load()
+		p, _ := c.Placement(c.Root.Addr.Region())
+		id := p.Primary
+		restart := func() {
+			g.kill(id)
+			g.until("the others go on", func() bool { c, _ := g.store.Load(); return len(c.Machines) == 2 })
+		}
+		back := func() {
+			g.boot(id)
+			g.until("it is back", func() bool { return g.up[id] != nil && g.whole() })
+		}
+		restart()
+		older := g.world.Machine(id).Copy()
+		back()
+		g.add(id, 3)
+		restart()
+		last := g.world.Machine(id).Copy()
+		g.world.Machine(id).Restore(older)
+		g.isNeeded = true
+		g.boot(id)
+		g.until("it is refused", func() bool { return g.ended[id] != nil })
+		if err := g.ended[id]; !errors.Is(err, recovery.ErrNeeded) || !strings.Contains(err.Error(), "older copy") {
+			t.Errorf("%v", err)
+		}
+		g.kill(id)
+		g.world.Machine(id).Restore(last)
+		back()
+		g.sees(3, 1)
+	})
+}
+
+// A memory has the lives since it was given something last, as far as there is room.
+func TestLivesOfAMemory(t *testing.T) {
+	shelf := sim.New(sim.Options{Seed: 1}).Machine(0).Memory()
+	var m *Member
+	begin := func(life uint64) []uint64 {
+		t.Helper()
+		shelf.Close() // as the process before ends
+		m = &Member{clock: clock.System{}}
+		m.memory, m.cfg.Self.Incarnation = shelf, life
+		if err := m.identify(); err != nil {
+			t.Fatal(err)
+		}
+		return m.cfg.Self.Lives
+	}
+	is := func(what string, lives []uint64, want ...uint64) {
+		t.Helper()
+		if !slices.Equal(lives, want) {
+			t.Errorf("%s: lives %v, want %v", what, lives, want)
+		}
+	}
+	apply := func() {
+		m.identity.Store(identityHolds, 1)
+		m.leadLife()
+	}
+	committed := func() (uint64, bool) {
+		last, isKnown := (*host)(m).Committed()
+		return uint64(last), isKnown
+	}
+	is("new", begin(10), 10)
+	is("still without anything", begin(11), 11)
+	apply()
+	is("it had something", begin(12), 11, 12)
+	is("nothing came of the last", begin(13), 11, 12, 13)
+	apply()
+	is("it had something", begin(14), 13, 14)
+	if last, isKnown := committed(); last != 0 || !isKnown {
+		t.Errorf("committed %d, known %v", last, isKnown)
+	}
+
+	// A program that noted neither lives nor what was committed kept it.
+	m.identity.Store(identityLives, 0)
+	is("unknown lives", begin(15), 0, 15)
+	is("nothing came of the last", begin(16), 0, 15, 16)
+	if _, isKnown := committed(); isKnown {
+		t.Error("what was committed is taken for known")
+	}
+	apply()
+	is("it had something", begin(17), 16, 17)
+
+	token := m.cfg.Self.Memory
+	for life := uint64(18); life < 18+2*livesMax; life++ {
+		begin(life)
+	}
+	lives := m.cfg.Self.Lives
+	if len(lives) != livesMax || lives[0] != 16 || lives[livesMax-1] != 17+2*livesMax || !slices.IsSorted(lives) || m.cfg.Self.Memory != token {
+		t.Errorf("%d lives: %v", len(lives), lives)
+	}
+	m.identity.Store(identityHolds, 0) // it was destroyed as far as it matters
+	is("nothing", begin(9), 9)
+	if m.cfg.Self.Memory == token {
+		t.Error("the memory has its token still")
+	}
+}
