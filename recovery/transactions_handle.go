@@ -153,7 +153,7 @@ func (r *run) onRequestVote(list []entry) []byte {
 		switch {
 		case ok:
 			reply[i] = byte(voteOf(e.Seen))
-		case r.m.Truncated(list[i].ID):
+		case r.m.Truncated(list[i].ID, list[i].Region):
 			reply[i] = byte(VoteTruncated)
 		default:
 			reply[i] = byte(VoteUnknown)

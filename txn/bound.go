@@ -22,7 +22,9 @@ import (
 //
 // That a transaction has been truncated anywhere says as much as that A has truncated
 // it: its outcome was known everywhere. One that waits, though its coordinator has gone
-// on, is known to each replica as parked, which counts before what bounds say.
+// on, is known to each replica as parked, which counts before what bounds say. Only
+// memory that was away then does not know. So bounds say nothing of a replica that has been
+// one since before the transaction: its own ledgers know whether it had seen it.
 type Bound struct {
 	Machine rdma.MachineID
 	Worker  uint16

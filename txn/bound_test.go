@@ -75,7 +75,7 @@ func TestBoundsOfOthersCount(t *testing.T) {
 		{idOf(1, 5, 19), true}, {idOf(1, 5, 20), false}, {idOf(1, 5, 30), true}, {idOf(1, 5, 31), false}, {idOf(1, 5, 228), true}, {idOf(1, 5, 230), false},
 		{idOf(1, 9, 3), true}, {idOf(1, 9, 4), false}, {idOf(1, 4, 3), false}, {idOf(2, 5, 8), true}, {idOf(2, 5, 7), false}, {idOf(0, 5, 8), false},
 	} {
-		if now, later := m.recalled.truncated(c.id), again.recalled.truncated(c.id); now != c.want || later != c.want {
+		if now, later := m.Truncated(c.id, 2), again.Truncated(c.id, 2); now != c.want || later != c.want {
 			t.Errorf("%v is truncated: %v, after a restart %v, want %v", c.id, now, later, c.want)
 		}
 	}
@@ -91,6 +91,46 @@ func TestBoundsOfOthersCount(t *testing.T) {
 	again.routes.Store(&routes{2: &route{Placement: cluster.Placement{Region: 2}}})
 	if again.recalled.settle(again, 9, nil); len(again.recalled.bounds) != 0 {
 		t.Error("bounds are kept though no region is unavailable")
+	}
+}
+
+// A transaction is parked, and its coordinator goes on. A replica that was away meanwhile,
+// and has had its region since before, is asked whether it has seen it: its own ledgers say
+// so, and what others have truncated, which passes over what is parked, does not.
+func TestBoundsSayNothingOfWhoWasThere(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		since        uint32
+		low          uint64 // in the own ledger
+		isForeign    bool
+		want, wanted bool // of the transaction, and of one that is named
+	}{
+		{"a replica since before", 5, 0, true, false, false},
+		{"a replica since later", 6, 0, true, true, true},
+		{"a replica that has truncated it", 5, idOf(1, 5, 21).Seq, true, true, false},
+		{"nobody has", 6, 0, false, false, false},
+	} {
+		m, _ := awaiting(t, true)
+		r, err := region.Format(1, nvram.NewMemory(region.MinSize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetSince(c.since)
+		next := append(*m.routes.Load(), nil)
+		next[1] = &route{Placement: cluster.Placement{Region: 1, Primary: 3}, local: r, primary: true}
+		m.routes.Store(&next)
+		l := newLedger(nvram.NewMemory(64<<10), coordinatorID{1, 1})
+		l.raise(c.low)
+		m.recalled.keep(coordinatorID{1, 1}, l)
+		m.recalled.before = 9
+		if c.isForeign {
+			if err := m.LearnBound(0, Bound{Machine: 1, Worker: 1, Low: idOf(1, 5, 30).Seq, Named: []uint64{idOf(1, 5, 40).Seq}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, named := m.Truncated(idOf(1, 5, 20), 1), m.Truncated(idOf(1, 5, 40), 1); got != c.want || named != c.wanted {
+			t.Errorf("%s: truncated %v, %v, want %v, %v", c.name, got, named, c.want, c.wanted)
+		}
 	}
 }
 

@@ -349,8 +349,8 @@ func (m *Machine) Evidence(id ID, in region.ID) (Evidence, bool) {
 }
 
 // Truncated says whether a transaction of which there is no record here is known
-// to have been truncated here, rather than never to have come.
-func (m *Machine) Truncated(id ID) bool {
+// to have been truncated at a region of this machine's, rather than never to have come.
+func (m *Machine) Truncated(id ID, at region.ID) bool {
 	if sabotage.Truncated.Skipped() {
 		return false
 	}
@@ -358,6 +358,8 @@ func (m *Machine) Truncated(id ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
+	case m.recalled.bounds.truncated(id) && (!r.hasHadSince(at, id.Config) || sabotage.ForeignBounds.Skipped()):
+		return true
 	case m.recalled.truncated(id):
 		return true
 	case m.recalled.has(id):

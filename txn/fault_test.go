@@ -628,11 +628,11 @@ func TestListenAgainKeepsTheLedger(t *testing.T) {
 	next.Seq++
 	awaitTrue(t, "the transaction is truncated", func() bool {
 		must(t, r.Machine(0).Quiesce(time.Second))
-		return m.Truncated(id)
+		return m.Truncated(id, region.ID(1))
 	})
 	_, err := m.Listen(0)
 	must(t, err)
-	if !m.Truncated(id) || m.Truncated(next) {
-		t.Errorf("%v is truncated: %v; the next one: %v", id, m.Truncated(id), m.Truncated(next))
+	if !m.Truncated(id, region.ID(1)) || m.Truncated(next, region.ID(1)) {
+		t.Errorf("%v is truncated: %v; the next one: %v", id, m.Truncated(id, region.ID(1)), m.Truncated(next, region.ID(1)))
 	}
 }

@@ -127,6 +127,8 @@ const (
 	Ledger
 	// Bounds: machines do not tell each other what they have truncated while a region is unavailable.
 	Bounds
+	// ForeignBounds: what others have truncated counts at a replica that was there before.
+	ForeignBounds
 	// SpilledNotes: notes of a recovery that the own logs have no room for are forgotten.
 	SpilledNotes
 
@@ -311,6 +313,7 @@ var names = [steps]string{
 	HeldRecords:       "held records",
 	Ledger:            "ledger",
 	Bounds:            "bounds",
+	ForeignBounds:     "foreign bounds",
 	SpilledNotes:      "spilled notes",
 	DrainFirst:        "drain first",
 	Drain:             "drain",
@@ -421,6 +424,7 @@ var texts = [steps]string{
 	HeldRecords:       "records that recovery needs are freed as their coordinator says",
 	Ledger:            "that a transaction was truncated is forgotten with its records",
 	SpilledNotes:      "notes of a recovery that the own logs have no room for are forgotten",
+	ForeignBounds:     "what others have truncated counts at a replica that was there before the transaction",
 	Bounds:            "machines do not tell each other what they have truncated while a region is unavailable",
 	DrainFirst:        "commits begin again before the logs are drained",
 	Drain:             "what lies in the logs at NEW-CONFIG-COMMIT is rejected",

@@ -62,6 +62,7 @@ var catches = []catch{
 	{step: sabotage.HeldRecords, pkg: "txn", test: "TestHeldRecordsStay"},
 	{step: sabotage.Ledger, options: "lost memory", with: loseMemory},
 	{step: sabotage.Bounds, pkg: "txn", test: "TestBounds"},
+	{step: sabotage.ForeignBounds, pkg: "txn", test: "TestBoundsSayNothingOfWhoWasThere"},
 	{step: sabotage.SpilledNotes, pkg: "txn", test: "TestNotesBeyondTheOwnLog"},
 	{step: sabotage.DrainFirst, pkg: "recovery", test: "TestPaper5_3_CommitsBeginAfterTheDrain"},
 	{step: sabotage.Drain, options: "members", with: asMembers},
