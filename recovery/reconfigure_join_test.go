@@ -507,23 +507,37 @@ func TestFilledInAnEarlierConfiguration(t *testing.T) {
 	})
 }
 
-// A machine without room for a replica keeps what it has; another gets it.
+// A machine without room for a replica keeps what it has; another gets it. So it is if the
+// store fails meanwhile.
 func TestRefusedReplica(t *testing.T) {
-	simulate(t, sim.Options{Seed: 29}, 5, 2, func(g *group) {
-		p := g.allocate(g.others()[0])
-		for _, n := range g.nodes {
-			if n.self.Machine != g.cm() {
-				n.host.refuse = []region.ID{p.Region}
+	for _, fails := range []string{"", "before", "after"} {
+		simulate(t, sim.Options{Seed: 29}, 5, 2, func(g *group) {
+			p := g.allocate(g.others()[0])
+			for _, n := range g.nodes {
+				if n.self.Machine != g.cm() {
+					n.host.refuse = []region.ID{p.Region}
+				}
 			}
-		}
-		victim := p.Primary
-		g.world.Machine(victim).Kill()
-		c := g.settled(4)
-		now, _ := c.Placement(p.Region)
-		if len(now.Replicas()) > 2 || slices.ContainsFunc(now.Filling, func(m rdma.MachineID) bool { return m != g.cm() }) {
-			t.Errorf("%+v", now)
-		}
-	})
+			before := g.cmConfig()
+			hasFailed := false
+			g.store.fail = func(_ rdma.MachineID, old uint64, next *cluster.Configuration) (err error) {
+				if fails == "" || hasFailed || next.ID != before.ID+2 {
+					return nil
+				}
+				if hasFailed = true; fails == "after" {
+					err = g.store.MemoryStore.CompareAndSwap(old, next)
+				}
+				return errors.Join(cluster.ErrUnreachable, err)
+			}
+			victim := p.Primary
+			g.world.Machine(victim).Kill()
+			c := g.settled(4)
+			now, _ := c.Placement(p.Region)
+			if len(now.Replicas()) > 2 || slices.ContainsFunc(now.Filling, func(m rdma.MachineID) bool { return m != g.cm() }) || hasFailed != (fails != "") {
+				t.Errorf("the store has failed: %v, %q: %+v", hasFailed, fails, now)
+			}
+		})
+	}
 }
 
 // A machine that cannot apply or commit a configuration leaves it.

@@ -462,7 +462,14 @@ func (m *Membership) store(base, next *cluster.Configuration, report cluster.Rem
 	m.mu.Lock()
 	m.mu.unproven = next.ID
 	m.mu.Unlock()
-	switch err := m.cfg.Store.CompareAndSwap(base.Revision, next); {
+	err := m.cfg.Store.CompareAndSwap(base.Revision, next)
+	if err != nil {
+		// base may be applied by now, and the reason to go on from it forgotten.
+		m.mu.Lock()
+		m.mu.renew = true
+		m.mu.Unlock()
+	}
+	switch {
 	case errors.Is(err, cluster.ErrMoved):
 		return fmt.Errorf("recovery: store configuration %d: %w", next.ID, err)
 	case err != nil:
