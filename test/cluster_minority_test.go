@@ -153,7 +153,7 @@ func (f *fleet) isTold(t *testing.T, m *machine, kept *stdsql.Conn) {
 		var out bytes.Buffer
 		cmd := exec.Command(binary, "status", "--data", f.folder, "--machine-id", "0")
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "NOT AVAILABLE: machine 0 serves nobody") {
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out.String(), "NOT AVAILABLE: machine 0 serves nobody") {
 			t.Errorf("status: %v\n%s", err, out.String())
 		}
 	})

@@ -157,7 +157,7 @@ func TestStatusShowsWhatIsAway(t *testing.T) {
 		"starting: machine 1 waits for machine 2\n", "2       -        -        -\n", "4       -        1        1\n",
 		"UNAVAILABLE until machine 2 is back with its memory: regions 2 4\n", "UNAVAILABLE until machine 2 or 3 is back with its memory: region 3\n",
 	} {
-		if status != 0 || !strings.Contains(out, want) {
+		if status != 0 || !strings.Contains(out, want) { // machine 0 serves
 			t.Errorf("status %d, %q is not in\n%s", status, want, out)
 		}
 	}

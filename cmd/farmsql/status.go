@@ -39,7 +39,8 @@ func (statusCommand) Help() string {
 Asks the processes that have the data folder, and shows configuration, machines, leases, regions
 and what recovery is doing, as the machine sees it that has the newest configuration. A region that is
 UNAVAILABLE waits for a machine that has all of it: start that machine (or see farmsql forget). An
-instance all of whose machines run in one process has no leases. Exits 1 if nobody answers.`
+instance all of whose machines run in one process has no leases. Exits 1 if nobody answers, or nobody
+who answers serves clients.`
 }
 
 // Run asks and prints.
@@ -53,16 +54,27 @@ func (c *statusCommand) Run(std streams) error {
 	}
 	switch {
 	case len(good) > 0 && c.JSON:
-		return printStatusJSON(std.out, good)
+		return errors.Join(printStatusJSON(std.out, good), serving(good))
 	case len(good) > 0:
 		best := slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() })
 		printStatus(std.out, best.Status)
 		printOthers(std.out, answers, best)
-		return nil
+		return serving(good)
 	case c.Cluster != "":
 		return c.stored(std)
 	}
 	return c.nobody(answers)
+}
+
+// errNotServing ends status with 1: what is to be said has been printed.
+var errNotServing = errors.New("nobody serves clients")
+
+// serving fails if none of those who answer serves clients.
+func serving(answers []statusAnswer) error {
+	if slices.ContainsFunc(answers, func(a statusAnswer) bool { return a.Unavailable == "" && a.Ended == "" && a.Starting == "" }) {
+		return nil
+	}
+	return errNotServing
 }
 
 // ask asks every process that has the folder, or a part of it.
@@ -323,7 +335,11 @@ func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 		case a.Ended != "":
 			fmt.Fprintf(t, "%s\tprocess %d\thas no part any more: %s\n", name, a.Process, a.Ended)
 		default:
-			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\trecovery: %s\n", name, a.Process, a.Configuration, recoveryText(a.Recovery))
+			r := a.Recovery
+			if a.Revision < shown.Revision { // which replicas have been filled since it does not know
+				r.FillingReplicas = shown.Recovery.FillingReplicas
+			}
+			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\trecovery: %s\n", name, a.Process, a.Configuration, recoveryText(r))
 		}
 	}
 	t.Flush()

@@ -40,9 +40,12 @@ func TestStatusShowsTheNewestView(t *testing.T) {
 	machines := []farmsql.MachineStatus{{Machine: 0, IsCM: true}, {Machine: 1, GrantedMS: &granted, HeldMS: &granted, FailureDomain: 3}}
 	for i, configuration := range []int{5, 5, 4} {
 		s := farmsql.Status{
-			Source: farmsql.StatusOfMachine, Machine: i, Configuration: configuration, Machines: machines,
+			Source: farmsql.StatusOfMachine, Machine: i, Configuration: configuration, Revision: uint64(9 - i), Machines: machines,
 			Regions: []farmsql.RegionStatus{{Region: 1, Primary: 0, Backups: []int{1, 2}, Filling: []int{2}}}, Lost: []int{7}, Joining: []int{9},
 			Recovery: farmsql.RecoveryStatus{IsGoing: true, FillingReplicas: 1}, Lease: &farmsql.LeaseStatus{IsValid: true, LengthMS: 100, KeptBy: "thread"},
+		}
+		if i == 1 {
+			s.Recovery.FillingReplicas = 3 // it was told of another revision
 		}
 		defer mustServeStatus(t, machineFolder(data, i), s).Close()
 	}
@@ -55,8 +58,8 @@ func TestStatusShowsTheNewestView(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	if status != 0 || errs != "" {
-		t.Errorf("status %d, %s", status, errs)
+	if status != 0 || errs != "" || strings.Contains(out, "3 replicas") {
+		t.Errorf("status %d, %s\n%s", status, errs, out)
 	}
 	_, out, _ = execute(t, "", "status", "--data", data, "--json", "--machine-id", "2")
 	var s farmsql.Status
@@ -85,6 +88,24 @@ func TestStatusWithoutAnybody(t *testing.T) {
 	defer mustServeStatus(t, machineFolder(data, 1), farmsql.Status{Source: farmsql.StatusOfMachine, Machine: 1}).Close()
 	if status, _, errs = execute(t, "", "status", "--data", data); status != 0 {
 		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
+// Whoever waits for a status learns from the exit status whether anybody serves.
+func TestStatusOfWhoServesNobody(t *testing.T) {
+	data := t.TempDir()
+	for i, s := range []farmsql.Status{{Unavailable: "no majority"}, {Ended: "evicted"}, {Starting: "waits for machine 3"}} {
+		s.Source, s.Machine, s.Configuration = farmsql.StatusOfMachine, i, 5
+		defer mustServeStatus(t, machineFolder(data, i), s).Close()
+	}
+	for _, format := range []string{"--data=" + data, "--json"} {
+		if status, out, errs := execute(t, "", "status", "--data", data, format); status != 1 || out == "" || !strings.Contains(errs, "nobody serves clients") {
+			t.Errorf("%s: status %d, %q, %s", format, status, errs, out)
+		}
+	}
+	defer mustServeStatus(t, machineFolder(data, 3), farmsql.Status{Source: farmsql.StatusOfMachine, Machine: 3, Configuration: 6}).Close()
+	if status, _, errs := execute(t, "", "status", "--data", data); status != 0 || errs != "" {
+		t.Errorf("machine 3 serves: status %d, %q", status, errs)
 	}
 }
 
