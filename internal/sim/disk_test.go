@@ -103,3 +103,39 @@ func TestStoreWithoutStorage(t *testing.T) {
 		}
 	}
 }
+
+// An older copy of a machine's memory has what it had then, and as much room as there is.
+func TestRestore(t *testing.T) {
+	w := New(Options{Seed: 1})
+	err := w.Run(func() {
+		m := w.Machine(1)
+		m.Boot()
+		withStorage(m, "a", pageBytes).Store(8, 1)
+		m.Fill(0)
+		m.Kill()
+		older := m.Copy()
+		m.Boot()
+		m.Relieve()
+		mem, err := reserve(t, m, "a", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mem.Store(8, 2)
+		for range 2 { // it can be put there again
+			m.Kill()
+			m.Restore(older)
+			m.Boot()
+			mem, err := reserve(t, m, "a", 1)
+			if err != nil || mem.Load(8) != 1 {
+				t.Errorf("%d, %v", mem.Load(8), err)
+			}
+			mem.Store(8, 3)
+			if _, err := reserve(t, m, "b", 1); err != nil {
+				t.Errorf("the disk is full, as it was: %v", err)
+			}
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -99,10 +99,12 @@ func (m *Machine) Destroy() {
 func (m *Machine) Copy() *Shelf { return m.shelf.clone() }
 
 // Restore puts a copy of a shelf, such as an older one of the memory, in the place of the
-// memory of a machine that is down.
+// memory of a machine that is down. The disk is as full as it is.
 func (m *Machine) Restore(s *Shelf) {
 	m.note("another memory")
+	now := *m.shelf.disk
 	m.shelf = s.clone()
+	*m.shelf.disk = now
 }
 
 // Pause stops the process's routines for d. Its memory stays readable and
