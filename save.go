@@ -304,12 +304,12 @@ func (h *heldInstance) save(o Offline, path string) (SaveReport, error) {
 		return SaveReport{}, err
 	}
 	unfinished := path + unfinishedSuffix
-	err := os.MkdirAll(filepath.Dir(path), 0o777)
+	err := os.MkdirAll(filepath.Dir(path), nvram.PrivateFolder)
 	if err == nil {
 		err = os.RemoveAll(unfinished) // of a process that was killed
 	}
 	if err == nil {
-		err = os.Mkdir(unfinished, 0o777)
+		err = os.Mkdir(unfinished, nvram.PrivateFolder)
 	}
 	if err != nil {
 		return SaveReport{}, fmt.Errorf("%w: %w", nvram.ErrUnwritable, err)

@@ -75,7 +75,7 @@ func (c *Cluster) save() error {
 		return nil
 	}
 	begin := c.cfg.Clock.Now()
-	if err := os.MkdirAll(c.cfg.Saves, 0o755); err != nil {
+	if err := os.MkdirAll(c.cfg.Saves, nvram.PrivateFolder); err != nil {
 		return fmt.Errorf("farm: make the folder of saves: %w", err)
 	}
 	store := cluster.NewFileStore(configurationPath(c.cfg.Saves))

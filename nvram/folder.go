@@ -70,7 +70,7 @@ func OpenFolder(path string, o Options) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o777); err != nil {
+	if err := os.MkdirAll(path, PrivateFolder); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	lock, err := lockFolder(path)
@@ -139,7 +139,7 @@ func (o Options) boot() (string, error) {
 // lockFolder keeps other processes out of the folder until the file is closed,
 // by whatever end this process finds.
 func lockFolder(path string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o666)
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, PrivateFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
@@ -166,6 +166,9 @@ func (f *Folder) enter(o Options) error {
 		err = f.begin(o)
 	}
 	if err != nil {
+		return err
+	}
+	if err := keepPrivate(f.path); err != nil {
 		return err
 	}
 	// What a restore that was killed had prepared is of no use.
@@ -320,7 +323,7 @@ func (f *Folder) Map(name string, size int64) (*Memory, error) {
 
 // openMemory opens a memory's file, and gives it its size if it has none.
 func openMemory(path string, size int64) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, PrivateFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}

@@ -39,11 +39,13 @@ func ReplaceFile(path, suffix string, b []byte) error {
 // writeFile makes b the content of the file at path, durably, but not all or nothing. It
 // gives up no storage of the file before it has it again, and leaves it some more.
 func writeFile(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, PrivateFile)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(b, 0)
+	if err = f.Chmod(PrivateFile); err == nil { // a program of an earlier version made it for all to read
+		_, err = f.WriteAt(b, 0)
+	}
 	if err == nil {
 		err = f.Truncate(int64(len(b)))
 	}

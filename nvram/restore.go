@@ -78,7 +78,7 @@ func BeginRestore(path string, s *Saved, overwrite bool, o Options) (*Restoratio
 		return nil, err
 	}
 	_, missing := os.Stat(path)
-	if err := os.MkdirAll(path, 0o777); err != nil {
+	if err := os.MkdirAll(path, PrivateFolder); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	lock, err := lockFolder(path)
@@ -128,7 +128,7 @@ func (r *Restoration) unstage() error {
 // is as for Folder.SaveAs. Errors are ErrCorrupt, ErrUnwritable and the file
 // system's.
 func (r *Restoration) Stage(moved func(bytes int64)) error {
-	if err := os.Mkdir(r.staging(), 0o777); err != nil {
+	if err := os.Mkdir(r.staging(), PrivateFolder); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	for _, m := range r.save.images {

@@ -32,7 +32,7 @@ func (f *Folder) Save(dir string) error {
 	if f.mu.doubt != nil {
 		return f.mu.doubt
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, PrivateFolder); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	last, err := newestSave(dir)
@@ -138,7 +138,7 @@ func (f *Folder) writeSaveLocked(path string, moved func(int64)) error {
 			return err
 		}
 	}
-	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o777)); err != nil {
+	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, PrivateFolder)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	names, err := f.Names()
@@ -236,7 +236,7 @@ type directFile struct {
 }
 
 func openDirect(path string, flag int) (directFile, error) {
-	plain, err := os.OpenFile(path, flag, 0o666)
+	plain, err := os.OpenFile(path, flag, PrivateFile)
 	if err != nil {
 		return directFile{}, err
 	}

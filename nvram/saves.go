@@ -97,7 +97,7 @@ func (o Options) markUsed() error {
 	if o.Saves == "" {
 		return nil
 	}
-	if err := os.MkdirAll(o.Saves, 0o777); err != nil {
+	if err := os.MkdirAll(o.Saves, PrivateFolder); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	n, err := newestSave(o.Saves)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma/shm"
 )
 
@@ -128,7 +129,7 @@ func (d *demo) prepare() (err error) {
 		shared = filepath.Join(meetingPlace, filepath.Base(d.data))
 		d.remove = append(d.remove, shared)
 	}
-	if err := os.MkdirAll(d.data, 0o777); err != nil {
+	if err := os.MkdirAll(d.data, nvram.PrivateFolder); err != nil {
 		return err
 	}
 	if d.data, err = filepath.Abs(d.data); err != nil {

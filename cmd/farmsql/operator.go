@@ -57,7 +57,7 @@ func serveOperator(folder string, o operator) (end func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := serveSocket(folder, operatorSocket, 0o600, func(c net.Conn) { answerOperator(c, o) })
+	requests, err := serveSocket(folder, operatorSocket, func(c net.Conn) { answerOperator(c, o) })
 	if err != nil {
 		return nil, errors.Join(err, status.Close())
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/farmsql/farmsql/nvram"
 )
 
 // A socketServer answers at a socket in a folder: whoever connects, and has said what it
@@ -23,16 +25,16 @@ type socketServer struct {
 	running  sync.WaitGroup
 }
 
-// serveSocket has a socket in a folder answer, which this process has locked. Who may
-// not write to a file of the mode cannot connect.
-func serveSocket(folder, name string, mode fs.FileMode, answer func(net.Conn)) (*socketServer, error) {
+// serveSocket has a socket in a folder answer, which this process has locked. Only its
+// own user can connect.
+func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, error) {
 	s := &socketServer{path: filepath.Join(folder, name)}
 	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // a killed process has left it
 		return nil, err
 	}
 	// The file that bind makes has the mode of the socket: no moment passes with another.
 	restrict := func(_, _ string, c syscall.RawConn) (err error) {
-		return errors.Join(c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), uint32(mode)) }), err)
+		return errors.Join(c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), uint32(nvram.PrivateFile)) }), err)
 	}
 	config := net.ListenConfig{Control: restrict}
 	err := within(folder, name, func(short string) (err error) {

@@ -166,7 +166,7 @@ func machineFolders(data string) []int {
 
 // serveStatus has the status socket in a folder answer, which this process has locked.
 func serveStatus(folder string, status func() farmsql.Status) (*socketServer, error) {
-	return serveSocket(folder, statusSocket, 0o777, func(c net.Conn) {
+	return serveSocket(folder, statusSocket, func(c net.Conn) {
 		_ = c.SetDeadline(time.Now().Add(statusPatience))
 		_ = json.NewEncoder(c).Encode(status()) // whoever asked has gone
 	})

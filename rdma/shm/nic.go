@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -9,7 +10,10 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -133,16 +137,21 @@ func (nic *NIC) listen() error {
 			return err
 		}
 	}
-	address := func(kind, network string) *net.UnixAddr {
-		return &net.UnixAddr{Name: nic.folder.socket(nic.machine, kind), Net: network}
-	}
-	var err error
-	if nic.mail, err = net.ListenUnixgram("unixgram", address("datagram", "unixgram")); err != nil {
+	// The files that bind makes have the mode of the sockets: only this user's processes
+	// can connect, from the first moment on.
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), uint32(nvram.PrivateFile)) }), err)
+	}}
+	mail, err := config.ListenPacket(context.Background(), "unixgram", nic.folder.socket(nic.machine, "datagram"))
+	if err != nil {
 		return err
 	}
-	if nic.door, err = net.ListenUnix("unix", address("alive", "unix")); err != nil {
+	nic.mail = mail.(*net.UnixConn)
+	door, err := config.Listen(context.Background(), "unix", nic.folder.socket(nic.machine, "alive"))
+	if err != nil {
 		return err
 	}
+	nic.door = door.(*net.UnixListener)
 	nic.door.SetUnlinkOnClose(false) // leave does, by the full name
 	return nil
 }
