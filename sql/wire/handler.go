@@ -67,6 +67,18 @@ func (h *handler) NewConnection(c *mysql.Conn) {
 	}
 	_ = c.Conn.SetDeadline(h.clock.Now().Add(h.cfg.ConnectTimeout)) // fails only on a closed connection, which the next read reports
 	h.engineHandler.NewConnection(c)
+	announce(c)
+}
+
+// announce tells the client, in the handshake and in answers until the first statement,
+// whether autocommit is on in its session, which is new. Drivers compare that with what they
+// want and send SET autocommit only if it differs.
+func announce(c *mysql.Conn) {
+	c.StatusFlags &^= uint16(mysql.ServerStatusAutocommit | mysql.ServerInTransaction)
+	_, value, _ := gms.SystemVariables.GetGlobal("autocommit")
+	if on, err := gms.ConvertToBool(nil, value); on && err == nil {
+		c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
+	}
 }
 
 // ConnectionAuthenticated creates the connection's session, unless nobody can be served.
@@ -211,6 +223,7 @@ func (h *handler) ComInitDB(c *mysql.Conn, schemaName string) error {
 // one is ended by the engine's session manager.
 func (h *handler) ComResetConnection(c *mysql.Conn) error {
 	err := h.engineHandler.ComResetConnection(c)
+	announce(c)
 	return clientError(stateOf(c).session.EndStatement(context.Background(), err))
 }
 

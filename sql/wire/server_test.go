@@ -226,6 +226,39 @@ func TestPacketMeter(t *testing.T) {
 	}
 }
 
+// A driver learns from the handshake, and from the answer to COM_RESET_CONNECTION, whether
+// autocommit is on: one that wants it off sends SET autocommit = 0 only then.
+func TestHandshakeAnnouncesAutocommit(t *testing.T) {
+	s := startServer(t, Config{})
+	admin := s.open(t, "")
+	defer func() {
+		if _, err := admin.Exec("set global autocommit = 1"); err != nil {
+			t.Error(err)
+		}
+	}()
+	for value, want := range map[int]uint16{1: 2, 0: 0} {
+		if _, err := admin.Exec(fmt.Sprint("set global autocommit = ", value)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		greeting := make([]byte, 256)
+		n, err := c.Read(greeting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+		version := bytes.IndexByte(greeting[5:n], 0)
+		status := binary.LittleEndian.Uint16(greeting[5+version+1+4+8+1+2+1:])
+		if status != want {
+			t.Errorf("autocommit %d: status %#04x, want %#04x", value, status, want)
+		}
+	}
+}
+
 func TestHandshakeTimesOut(t *testing.T) {
 	s := startServer(t, Config{ConnectTimeout: 50 * time.Millisecond})
 	c, err := net.Dial("tcp", s.addr)

@@ -1,0 +1,52 @@
+package test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// python is the one that the distribution's packages are for.
+const python = "/usr/bin/python3"
+
+// drivers are programs, one for each way that other languages have to a MySQL server, which
+// try transactions, rollback, savepoints, errors, types both ways, and reconnecting. Each is
+// given host, port and a database, and prints ok.
+var drivers = []struct {
+	name string
+	// probe succeeds if all that is needed is here.
+	probe, command []string
+}{
+	{"PyMySQL", []string{python, "-c", "import pymysql"}, []string{python, "dbapi.py", "pymysql"}},
+	{"mysqlclient", []string{python, "-c", "import MySQLdb"}, []string{python, "dbapi.py", "MySQLdb"}},
+	{"SQLAlchemy", []string{python, "-c", "import sqlalchemy, pymysql"}, []string{python, "alchemy.py"}},
+	{"Django", []string{python, "-c", "import django, MySQLdb"}, []string{python, "orm.py"}},
+	{"Perl", []string{"perl", "-MDBD::mysql", "-e", "1"}, []string{"perl", "dbi.pl"}},
+	{"PHP", []string{"php", "-r", "exit(extension_loaded('pdo_mysql') && extension_loaded('mysqli') ? 0 : 1);"}, []string{"php", "pdo.php"}},
+	{"JDBC", []string{"javac", "-version"}, []string{"java", "-cp", "/usr/share/java/mariadb-java-client.jar", "Jdbc.java"}},
+}
+
+func TestDrivers(t *testing.T) {
+	s := start(t, t.TempDir())
+	host, port := s.hostPort()
+	for _, d := range drivers {
+		t.Run(d.name, func(t *testing.T) {
+			if out, err := exec.Command(d.probe[0], d.probe[1:]...).CombinedOutput(); err != nil {
+				if os.Getenv("REQUIRE_CLIENTS") != "" {
+					t.Fatalf("%v: %v\n%s", d.probe, err, out)
+				}
+				t.Skipf("%v: %v", d.probe, err)
+			}
+			s.open(t, d.name)
+			ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, d.command[0], append(d.command[1:len(d.command):len(d.command)], host, port, d.name)...)
+			cmd.Dir = "testdata/drivers"
+			cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "TZ=UTC")
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ok\n" {
+				t.Errorf("%v: %v\n%s", cmd.Args, err, out)
+			}
+		})
+	}
+}
