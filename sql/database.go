@@ -279,6 +279,7 @@ func (d *Database) GetViewDefinition(ctx *gms.Context, name string) (gms.ViewDef
 	if err != nil {
 		return gms.ViewDefinition{}, false, conflict(err)
 	}
+	readView(ctx, v.Statement)
 	return gmsView(v), true, nil
 }
 

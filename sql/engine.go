@@ -72,7 +72,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}
-	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).Build()
+	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).Build()
 	changeRules(a, e)
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}

@@ -79,6 +79,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		stmt = again
 	}
 	useOurs(query, stmt)
+	spareView(ctx, query, stmt)
 	return stmt, nil
 }
 

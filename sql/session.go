@@ -36,6 +36,8 @@ type Session struct {
 	whole, plain gms.Node
 	// literals says that a plan has exactLiterals.
 	literals bool
+	// view is the CREATE VIEW of a view that is being read: see readView.
+	view string
 	// inserted is what an INSERT inserts, until it is built, and columns are
 	// where that goes.
 	inserted gms.Node
