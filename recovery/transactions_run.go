@@ -131,7 +131,10 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 		} else {
 			reply, err = r.ask(to, kind, arg)
 		}
-		if err == nil || r.ctx.Err() != nil || errors.Is(err, call.ErrClosed) {
+		if errors.Is(err, call.ErrClosed) {
+			r.cancel() // nobody hears from this life any more: what follows must not be done at this machine alone
+		}
+		if err == nil || r.ctx.Err() != nil {
 			return reply, cmp.Or(err, r.ctx.Err())
 		}
 		r.mu.Lock()

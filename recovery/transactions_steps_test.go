@@ -509,3 +509,32 @@ func TestNobodySettlesBeforeAllHaveDecided(t *testing.T) {
 	}
 	s.want(7, i)
 }
+
+// A life that ends stops answering and being answered before it stops recovering. What it
+// has decided it has told nobody then: it reports nothing, and its logs keep what it knows.
+func TestPaper5_3_NothingIsDoneAlone(t *testing.T) {
+	s := newUntimed(t, 5, 3)
+	coordinator, primary := s.outsider(0), s.placement(0).Primary
+	var decided atomic.Bool
+	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
+		if m == coordinator && step == txn.StepCommitBackup {
+			s.kill(primary)
+		}
+	})
+	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
+		switch n := s.nodes[m]; {
+		case m != coordinator:
+		case step == recovery.StepDecided:
+			decided.Store(true)
+			n.calls.Close()
+			s.kill(coordinator)
+		case step == recovery.StepResolved:
+			t.Error("it goes on alone")
+		}
+	})
+	s.interrupted(coordinator, []int{0}, 7)
+	s.nodes[coordinator].t.Close()
+	if !decided.Load() {
+		t.Error("it has decided nothing")
+	}
+}
