@@ -12,7 +12,7 @@ import (
 // last one leaves that has all of a region, the region becomes unavailable, and waits
 // for the memory of one that was a full replica then. Any of them will do, as any
 // survivor of a failure would: whatever was reported committed, each of them has, or
-// its logs have. One that had left before will not: the others have gone on without it.
+// its logs have. One that had left before will not, if the others have gone on without it: see Follow.
 
 // whole returns the memories of the members that have all of an available region.
 func (c *Configuration) whole(id region.ID) []Memory {
@@ -56,11 +56,12 @@ func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) boo
 }
 
 // hasMemory says whether a memory is that of a full replica, or, if the region is
-// unavailable, of any member.
+// unavailable, of any member: with whatever a member has come back, bringBack has said
+// what becomes of what it had before.
 func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 	member, in := c.Member(m.Machine)
 	isFull := p.Has(m.Machine) && !slices.Contains(p.Filling, m.Machine)
-	return in && member.Memory == m.Token && (isFull || !p.IsAvailable())
+	return in && (!p.IsAvailable() || isFull && member.Memory == m.Token)
 }
 
 // With returns the configuration after c in which m is a member too, which it must
@@ -84,7 +85,7 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 
 // bringBack makes the regions available that wait for a memory, which a member has come
 // back with. Other memories of the same machine are gone: a region stops waiting for them if it
-// waits for another machine as well, and otherwise until an operator says so.
+// waits for another machine as well, and otherwise when an operator says so.
 func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []region.ID) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
@@ -196,14 +197,16 @@ func (c *Configuration) IsOlder(m Member) bool {
 	})
 }
 
-// Missing returns the regions that would be lost if m became a member with a memory that
-// holds the given ones: they wait for a memory of that machine and nothing else, and
-// this is not the one, or does not have them.
+// Missing returns the regions that would be lost, or might be for no need, if m became a
+// member with a memory that holds the given ones: they wait for a memory of that machine, and
+// this is not the one, or does not have them. If they wait for other machines as well,
+// that matters only of an older copy: who has put that in the place of the memory has it still.
 func (c *Configuration) Missing(m Member, holds []region.ID) []region.ID {
-	_, only := c.Awaited(m.Machine)
-	return slices.DeleteFunc(only, func(id region.ID) bool {
+	all, only := c.Awaited(m.Machine)
+	return slices.DeleteFunc(all, func(id region.ID) bool {
 		p, _ := c.Placement(id)
-		return p.awaits(m) && slices.Contains(holds, id)
+		isOlder := slices.ContainsFunc(p.Away, func(a Memory) bool { return a.isOlder(m) })
+		return p.awaits(m) && slices.Contains(holds, id) || !isOlder && !slices.Contains(only, id)
 	})
 }
 

@@ -598,3 +598,49 @@ func TestOlderCopies(t *testing.T) {
 		}
 	}
 }
+
+// A machine leads a meeting with empty memory. What it had is given up, and is not waited
+// for again, or another machine's memory would be, too.
+func TestFollowAfterReborn(t *testing.T) {
+	c, p, err := instance(3, 2, false).Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Memory = []uint64{50, 51, 52}
+	backup := p.Backups[0]
+	next, _ := c.Reborn(nil, Member{Machine: 0, Incarnation: 7, Memory: 90, Lives: []uint64{7}})
+	next.Follow(c, func(region.ID) bool { return false })
+	if now, _ := next.Placement(1); len(now.Away) != 1 || now.Away[0].Machine != backup {
+		t.Errorf("waits for %v, want machine %d", now.Away, backup)
+	}
+	empty := Member{Machine: backup, FailureDomain: int(backup), Incarnation: 8, Memory: 91, Lives: []uint64{8}}
+	if missing := next.Missing(empty, nil); len(missing) != 1 {
+		t.Errorf("%v are missing: machine %d alone has the region, and comes with nothing", missing, backup)
+	}
+}
+
+// An older copy is refused as long as the memory is waited for, though another machine's
+// would do as well: if it joined, the memory would be given up.
+func TestOlderCopyOfWhatIsAwaited(t *testing.T) {
+	c, p, err := instance(3, 2, false).Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Memory = []uint64{50, 51, 52}
+	third := 3 - p.Backups[0]
+	d, _ := c.Without([]rdma.MachineID{0, p.Backups[0]}, third)
+	for _, x := range []struct {
+		name    string
+		m       Member
+		missing int
+	}{
+		{"an older copy", Member{Machine: 0, Memory: 50, Incarnation: 7, Lives: []uint64{99, 7}}, 1},
+		{"nothing", Member{Machine: 0, Memory: 60, Incarnation: 7, Lives: []uint64{7}}, 0},
+		{"what it had", Member{Machine: 0, Memory: 50, Incarnation: 7, Lives: []uint64{100, 7}}, 0},
+		{"a machine that nobody waits for", Member{Machine: 9, Memory: 50, Incarnation: 7, Lives: []uint64{99, 7}}, 0},
+	} {
+		if missing := d.Missing(x.m, []region.ID{1}); len(missing) != x.missing {
+			t.Errorf("%s: %v are missing", x.name, missing)
+		}
+	}
+}

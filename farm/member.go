@@ -314,7 +314,8 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 // configuration that was applied, word 5 the last one of which the recovery of
 // transactions was settled here, and word 6 whether there was no room for a log since.
 // Word 7 is the last configuration that was committed (recovery.Host), or committedUnknown.
-// Word 8 counts the lives that follow it (cluster.Member.Lives): the last one that has
+// Word 8 is word 4 if a program stored that which keeps the others.
+// Word 9 counts the lives that follow it (cluster.Member.Lives): the last one that has
 // applied a configuration, and those that have begun since. So a copy of the memory does
 // not have the lives of whoever goes on with the memory itself, nor he those of the copy.
 // Memory of earlier versions has zeros there.
@@ -326,16 +327,16 @@ const (
 	identityBytes = 4096
 
 	// Words of it.
-	identityCluster = 0
-	identityMachine = 8
-	identityHolds   = 16
-	identityToken   = 24
-	identityApplied = 32
-	identitySettled = 40
-	identityCramped = 48
-	// identityCommitted is before identityLives, which tells whether it is kept.
+	identityCluster   = 0
+	identityMachine   = 8
+	identityHolds     = 16
+	identityToken     = 24
+	identityApplied   = 32
+	identitySettled   = 40
+	identityCramped   = 48
 	identityCommitted = 56
-	identityLives     = 64
+	identityLed       = 64
+	identityLives     = 72
 
 	committedUnknown = 1<<64 - 1
 
@@ -376,17 +377,13 @@ func (m *Member) beginLife() {
 	slot := func(i uint64) uint64 { return identityLives + 8 + 8*i }
 	n := id.Load(identityLives)
 	switch {
-	case n == 0 && id.Load(identityHolds) != 0: // a program kept it that noted neither
-		id.Store(identityCommitted, committedUnknown)
-		id.Store(slot(n), 0)
-		n++
+	case id.Load(identityHolds) != 0 && id.Load(identityLed) != id.Load(identityApplied):
+		// A program has used it that noted neither lives nor what it has committed.
+		n = m.forgetLives(0)
 	case n == livesMax:
-		// The first stays, which has left the memory. Of those that came to nothing
-		// the oldest goes: by now nobody knows it any more.
-		n--
-		for i := uint64(1); i < n; i++ {
-			id.Store(slot(i), id.Load(slot(i+1)))
-		}
+		// The first stays, which has left the memory. Which of the others was a member last
+		// is not known any more, nor whether it has committed anything.
+		n = m.forgetLives(1)
 	}
 	id.Store(slot(n), m.cfg.Self.Incarnation)
 	n++
@@ -395,6 +392,14 @@ func (m *Member) beginLife() {
 	for i := range n {
 		m.cfg.Self.Lives = append(m.cfg.Self.Lives, id.Load(slot(i)))
 	}
+}
+
+// forgetLives keeps the first n lives, and one that is not known in place of all others.
+func (m *Member) forgetLives(n uint64) uint64 {
+	m.identity.Store(identityCommitted, committedUnknown)
+	m.identity.Store(identityLives+8+8*n, 0)
+	m.identity.Store(identityLives, n+1)
+	return n + 1
 }
 
 // leadLife notes that the memory is this life's: it has applied a configuration. The life

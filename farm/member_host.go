@@ -28,6 +28,7 @@ func (h *host) Freeze(c *cluster.Configuration) { h.transactions.Freeze(c) }
 // Apply implements recovery.Host.
 func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) {
 	m := h.member()
+	m.leadLife() // before any of the memory is another than the earlier life has left
 	if err := m.dropReplicas(c); err != nil {
 		return nil, err
 	}
@@ -48,9 +49,9 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 		return refused, nil
 	}
 	m.mark(c)
+	m.identity.Store(identityLed, uint64(c.ID))
 	m.identity.Store(identityApplied, uint64(c.ID))
 	m.identity.Store(identityHolds, 1)
-	m.leadLife()
 	m.txn.Remap(c, m.replica)
 	return nil, nil
 }
@@ -63,7 +64,7 @@ func isNoRoom(err error) bool {
 // Commit implements recovery.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
-	m.identity.Store(identityCommitted, uint64(c.ID)) // before anybody hears of what the logs say
+	m.noteCommitted(c.ID) // before anybody hears of what the logs say
 	if err := m.transactions.Commit(ctx, c); err != nil {
 		return err
 	}
@@ -136,6 +137,17 @@ func (h *host) Holds() (ids []region.ID, err error) {
 	}
 	slices.Sort(ids)
 	return ids, err
+}
+
+// noteCommitted notes a configuration as committed. The routine that does so may be late,
+// and another configuration have been noted.
+func (m *Member) noteCommitted(id cluster.ID) {
+	for {
+		last := m.identity.Load(identityCommitted)
+		if last != committedUnknown && last >= uint64(id) || m.identity.CompareAndSwap(identityCommitted, last, uint64(id)) {
+			return
+		}
+	}
 }
 
 // Committed implements recovery.Host.

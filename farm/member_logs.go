@@ -61,10 +61,10 @@ func (m *Member) noteName(in cluster.ID, n int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", notePrefix, in, n, m.cfg.Self.Incarnation)
 }
 
-// isOldNote says whether a memory is of notes of the recovery for a configuration, or
-// for one before.
-func isOldNote(name string, in cluster.ID) bool {
-	rest, found := strings.CutPrefix(name, notePrefix)
+// isOf says whether a memory is one that begins with a prefix, of the recovery for a
+// configuration or for one before.
+func isOf(prefix, name string, in cluster.ID) bool {
+	rest, found := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, "-")
 	of, err := strconv.ParseUint(id, 10, 64)
 	return found && err == nil && cluster.ID(of) <= in
@@ -74,12 +74,14 @@ func isOldNote(name string, in cluster.ID) bool {
 // when no region is unavailable, the logs of this machine's earlier lives and those
 // that have been replaced.
 func (m *Member) settled(c *cluster.Configuration) {
+	if cluster.ID(m.settledFor.Load()) >= c.ID {
+		return // the routine of an earlier recovery is late
+	}
 	names, err := m.memory.Names()
 	unavailable := c.Unavailable()
 	relogged := m.takeRelogged(len(unavailable) == 0)
 	for _, name := range names {
-		isOver := strings.HasPrefix(name, parkedPrefix) && !strings.HasPrefix(name, parkedIn(c.ID)) ||
-			isOldNote(name, c.ID) || len(unavailable) == 0 && m.isOldLog(name) || slices.Contains(relogged, name)
+		isOver := isOf(parkedPrefix, name, c.ID-1) || isOf(notePrefix, name, c.ID) || len(unavailable) == 0 && m.isOldLog(name) || slices.Contains(relogged, name)
 		if err == nil && isOver {
 			err = m.memory.Remove(name)
 		}

@@ -36,7 +36,8 @@ type Host interface {
 	// machine: it leaves the configuration.
 	Apply(c *cluster.Configuration) (refused []region.ID, err error)
 	// Commit is NEW-CONFIG-COMMIT (step 7): drain the logs and recover the state of
-	// transactions. It returns when all regions whose primary is here are active.
+	// transactions. It returns when all regions whose primary is here are active. It may be
+	// called for c while, or after, it is called for the next configuration.
 	// ctx ends when the next configuration begins. An error with ctx still good is
 	// fatal for the machine.
 	Commit(ctx context.Context, c *cluster.Configuration) error
@@ -187,7 +188,7 @@ type Membership struct {
 	// Both are held across waits; change comes first.
 	change, apply sync.Mutex
 
-	toldOfCopy bool // by Start, only once
+	toldOfCopy bool // Start has reported that; used by Start only
 
 	mu struct {
 		sync.Mutex // never held across a wait
@@ -204,7 +205,7 @@ type Membership struct {
 		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners    []joinRequest
 		forget     []rdma.MachineID        // whose memories nobody is to wait for any more
-		unproven   cluster.ID              // this machine has made that configuration, and had nobody commit it
+		unproven   cluster.ID              // this machine has made that configuration and those since, and had nobody commit one; 0: none
 		leads      bool                    // lead runs
 		incoming   map[call.Peer]*incoming // by sender
 		floor      cluster.ID              // while starting: nothing before this one is applied

@@ -115,6 +115,7 @@ func (m *Membership) launch(base, c *cluster.Configuration, report cluster.Remap
 	if base != nil {
 		revision = base.Revision
 	}
+	m.makes(base, c)
 	if err := m.cfg.Store.CompareAndSwap(revision, c); err != nil {
 		return fmt.Errorf("recovery: store configuration %d: %w", c.ID, err)
 	}
@@ -291,6 +292,7 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 		for _, worse := range []func(life) bool{
 			func(l life) bool { return l.Cut },
 			func(l life) bool { return l.Empty },
+			func(l life) bool { return !c.IsMember(l.Member) }, // an older copy
 			func(l life) bool { return l.Member.Machine != c.CM },
 		} {
 			if worse(a) != worse(b) {

@@ -441,7 +441,7 @@ func (m *Membership) probeAll(c *cluster.Configuration, suspects []call.Peer) (a
 // of members that were that replica's in c and are over, whose memory remembers it.
 func (m *Membership) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
-	unproven := c.CM == m.self.Machine && c.ID == m.mu.unproven
+	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven
 	m.mu.Unlock()
 	var behind []rdma.MachineID
 	for _, l := range back {
@@ -456,12 +456,20 @@ func (m *Membership) unusedIn(c *cluster.Configuration, back []life) func(region
 	}
 }
 
+// makes notes that this machine is about to store next, which follows base, and has nobody
+// commit it before sendCommit.
+func (m *Membership) makes(base, next *cluster.Configuration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.unproven == 0 || base == nil || base.CM != m.self.Machine {
+		m.mu.unproven = next.ID
+	}
+}
+
 // store makes next the configuration, if base still is: step 3.
 func (m *Membership) store(base, next *cluster.Configuration, report cluster.Remapped) error {
 	next.Follow(base, m.unusedIn(base, nil))
-	m.mu.Lock()
-	m.mu.unproven = next.ID
-	m.mu.Unlock()
+	m.makes(base, next)
 	err := m.cfg.Store.CompareAndSwap(base.Revision, next)
 	if err != nil {
 		// base may be applied by now, and the reason to go on from it forgotten.

@@ -349,7 +349,7 @@ func (m *Machine) Evidence(id ID, in region.ID) (Evidence, bool) {
 }
 
 // Truncated says whether a transaction of which there is no record here is known
-// to have been truncated at a region of this machine's, rather than never to have come.
+// to have been truncated by this machine's replica of a region, rather than never to have come.
 func (m *Machine) Truncated(id ID, at region.ID) bool {
 	if sabotage.Truncated.Skipped() {
 		return false

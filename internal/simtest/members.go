@@ -134,7 +134,7 @@ func (c *members) live(i int, p *sim.Process) {
 		err = errors.Join(err, c.world.Machine(rdma.MachineID(i)).Memory().Close())
 		switch {
 		case err == nil, isPassing(err):
-		case errors.Is(err, nvram.ErrNoSpace):
+		case errors.Is(err, nvram.ErrNoSpace), errors.Is(err, recovery.ErrNeeded): // maybe later
 			c.exit(i, err)
 			return
 		case c.err == nil:
