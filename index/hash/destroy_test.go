@@ -139,3 +139,23 @@ func TestUseAfterDestroy(t *testing.T) {
 		}
 	}
 }
+
+// A transaction asks again, because something has changed that its answer came from, and its
+// handle has destroyed the table meanwhile: that is a conflict, too.
+func TestDestroyedBeforeItAsksAgain(t *testing.T) {
+	c := openFarm(t, 1, 1)
+	tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{Buckets: 16}))
+	put(t, tb, []byte("k"), nil)
+	tx := tb.m.Begin()
+	defer tx.Abort()
+	if _, ok, err := tb.Get(tx, []byte("k")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	question := tx.Local(tb).(*overlay).entries[0]
+	if err := tb.Destroy(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := question.Ask(nil); !errors.Is(err, txn.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+}

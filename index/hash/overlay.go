@@ -229,7 +229,7 @@ func (e *entry) Sources() []txn.Source { return e.sources }
 func (e *entry) Ask(f *txn.Fresh) (bool, error) {
 	value, found, err := e.answer(f)
 	if err != nil {
-		return false, err
+		return false, inTx(err, e.tb)
 	}
 	return found == e.found && (e.asked < askedValue || bytes.Equal(value, e.value)), nil
 }
@@ -255,12 +255,12 @@ func (ov *overlay) Prepare(l *txn.Late) error {
 	})
 	for _, e := range ov.pending {
 		if err := ov.apply(o, l, e); err != nil {
-			return stale(err)
+			return inTx(stale(err), ov.tb)
 		}
 	}
 	for _, ed := range ov.editors {
 		if err := ed.seal(); err != nil {
-			return stale(err)
+			return inTx(stale(err), ov.tb)
 		}
 		o.note(ed)
 	}
