@@ -94,6 +94,7 @@ func TestMinority(t *testing.T) {
 					other.signal(syscall.SIGCONT)
 				}
 				f.wait("the same connection to be served again", func() bool { return kept.PingContext(t.Context()) == nil && read1(t.Context(), kept) == nil })
+				f.wait("that to be logged", func() bool { return m.countSince(before, "available again") > 0 })
 				if n := m.countSince(before, "available again"); n != 1 {
 					t.Errorf("%d times available again", n)
 				}
