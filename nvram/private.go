@@ -1,17 +1,31 @@
 package nvram
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// Modes of what holds a database: nobody but its user reads it, whatever the umask says.
+// PrivateFile and PrivateFolder keep what holds a database from everybody but its user,
+// whatever the umask says.
 const (
 	PrivateFile   fs.FileMode = 0o600
 	PrivateFolder fs.FileMode = 0o700
 )
+
+// ListenPrivately returns how to listen at a Unix socket to which only this user's processes
+// can connect, from the first moment on: the file that bind makes has the socket's mode.
+func ListenPrivately() net.ListenConfig {
+	return net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), uint32(PrivateFile)) }), err)
+	}}
+}
 
 // keepPrivate takes from everybody else what a program of an earlier version has let them
 // do with a folder of ours and its files, what folders in it hold not included. It fails if

@@ -132,7 +132,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 			reply, err = r.ask(to, kind, arg)
 		}
 		if errors.Is(err, call.ErrClosed) {
-			r.cancel() // nobody hears from this life any more: what follows must not be done at this machine alone
+			r.cancel() // this machine must not do alone what follows: nobody hears from this life any more
 		}
 		if err == nil || r.ctx.Err() != nil {
 			return reply, cmp.Or(err, r.ctx.Err())

@@ -432,7 +432,7 @@ func TestPaper5_5_FreesWaitForTheFreeList(t *testing.T) {
 }
 
 // Two recoveries may attach a region, one of which has begun in an earlier configuration.
-// What is taken once one of them has attached it stays as it is.
+// The second leaves alone what somebody has taken since the first.
 func TestAttachAgain(t *testing.T) {
 	p := newPair(t, 1, MinSize)
 	a := NewAllocator(AllocatorConfig{Replicate: p.replicate})

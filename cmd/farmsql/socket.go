@@ -32,11 +32,7 @@ func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, err
 	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // a killed process has left it
 		return nil, err
 	}
-	// The file that bind makes has the mode of the socket: no moment passes with another.
-	restrict := func(_, _ string, c syscall.RawConn) (err error) {
-		return errors.Join(c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), uint32(nvram.PrivateFile)) }), err)
-	}
-	config := net.ListenConfig{Control: restrict}
+	config := nvram.ListenPrivately()
 	err := within(folder, name, func(short string) (err error) {
 		s.listener, err = config.Listen(context.Background(), "unix", short)
 		return err

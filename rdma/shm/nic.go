@@ -10,10 +10,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -137,11 +134,7 @@ func (nic *NIC) listen() error {
 			return err
 		}
 	}
-	// The files that bind makes have the mode of the sockets: only this user's processes
-	// can connect, from the first moment on.
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), uint32(nvram.PrivateFile)) }), err)
-	}}
+	config := nvram.ListenPrivately()
 	mail, err := config.ListenPacket(context.Background(), "unixgram", nic.folder.socket(nic.machine, "datagram"))
 	if err != nil {
 		return err
