@@ -243,6 +243,30 @@ func (a *Allocator) setLocked(id ID, sp *space) {
 	a.dir.Store(d)
 }
 
+// Hold has the caller lock the slot at p, between two looks of Scan, and says whether Scan
+// is still to come there. It will take the slot for one in use, and so who has locked it has
+// to Release it if there is no object in it in the end. An earlier recovery may have released
+// it already: that is undone, for nobody has taken it since.
+func (a *Allocator) Hold(p Ptr, lock func()) (isAhead bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	lock()
+	sp := a.dir.Load().byID[p.Addr.Region()]
+	if sp == nil {
+		return true // when the region is attached
+	}
+	s := sp.slabAt(p.Addr.Offset())
+	if s == nil {
+		return false
+	}
+	i := s.index(uint64(p.Addr.Offset()))
+	if i < int(s.scanned.Load()) {
+		return false
+	}
+	s.hold(i)
+	return true
+}
+
 // Scan looks at the next n objects of regions that were attached, and reports
 // whether there are more. Recovery paces it.
 func (a *Allocator) Scan(n int) (more bool) {

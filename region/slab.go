@@ -92,6 +92,14 @@ func (s *slab) give(i int) bool {
 	return true
 }
 
+// hold makes slot i one in use again, if it was released before the scan came to it.
+func (s *slab) hold(i int) {
+	bit := uint64(1) << (i % 64)
+	if atomic.AndUint64(&s.free[i/64], ^bit)&bit != 0 {
+		s.count.Add(-1)
+	}
+}
+
 // isFree reports whether slot i is free.
 func (s *slab) isFree(i int) bool {
 	return atomic.LoadUint64(&s.free[i/64])>>(i%64)&1 != 0

@@ -72,14 +72,16 @@ func (r *recoveryState) lock(p *tracePart, before map[region.Addr]*recoveredLock
 		ptr := p.writes[i].Ptr
 		l := r.locks[ptr.Addr]
 		if l == nil {
-			l = &recoveredLock{ptr: ptr, release: !r.m.cfg.Allocator.Has(p.region)}
+			l = &recoveredLock{ptr: ptr}
+			l.release = r.m.cfg.Allocator.Hold(ptr, func() {
+				if !sabotage.LockRecovery.Skipped() {
+					rt.local.SetLock(ptr)
+				}
+			})
 			if was := before[ptr.Addr]; was != nil && was.release {
 				l.release = true
 			}
 			r.locks[ptr.Addr] = l
-			if !sabotage.LockRecovery.Skipped() {
-				rt.local.SetLock(ptr)
-			}
 		}
 		l.count++
 	}
