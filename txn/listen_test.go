@@ -77,3 +77,52 @@ func TestNoOtherLogWhileRecordsAreHeld(t *testing.T) {
 		t.Errorf("%d logs are mapped, %v", len(mapped), err)
 	}
 }
+
+// The ledger of a life that is over stays until a recovery is settled in which no region
+// is unavailable: until then memory that was away may have records that nobody has
+// decided about, even in a configuration that has it again.
+func TestLedgerOfALifeThatIsOver(t *testing.T) {
+	in := func(id cluster.ID, away ...cluster.Memory) *cluster.Configuration {
+		return &cluster.Configuration{ID: id, NextRegion: 3, Regions: []cluster.Placement{{Region: 2, Primary: 1, Away: away}}}
+	}
+	memory := cluster.Memory{Machine: 1, Token: 7}
+	for _, c := range []struct {
+		name string
+		// without is the configuration that excludes the peer.
+		without   *cluster.Configuration
+		isSettled bool
+		isKept    bool
+	}{
+		{"settled", in(3), true, false},
+		{"settled without a region", in(3, memory), true, true},
+		{"not settled", in(3), false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, mapped := listener(t)
+			self, err := newSelfLog(nvram.NewMemory(64<<10), coordinatorID{0, 0}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.workers[0].self = self
+			if _, err := m.Listen(1); err != nil {
+				t.Fatal(err)
+			}
+			m.Freeze(c.without)
+			if c.isSettled {
+				if err := m.Settle(c.without); err != nil {
+					t.Fatal(err)
+				}
+			}
+			with := in(4)
+			with.AddMember(cluster.Member{Machine: 1, Incarnation: 9})
+			m.Freeze(with)
+			if _, err := m.Listen(1); err != nil {
+				t.Fatal(err)
+			}
+			kept := m.recalled.ledgers[coordinatorID{1, 0}]
+			if isKept := len(mapped) == 2 && len(kept) == 1; isKept != c.isKept {
+				t.Errorf("%d logs are mapped, %d ledgers kept, should be kept: %v", len(mapped), len(kept), c.isKept)
+			}
+		})
+	}
+}

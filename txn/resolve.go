@@ -242,10 +242,12 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 }
 
 func (w *worker) settleRecovery() {
+	isWhole := !w.m.awaitsAny()
 	for _, p := range w.peers {
 		if p == nil {
 			continue
 		}
+		p.hasLeft = p.hasLeft && !isWhole
 		for _, seq := range slices.Sorted(maps.Keys(p.in.txs)) {
 			if err := p.in.release(seq); err != nil { // of a region that is lost
 				w.fence(p, err)

@@ -98,8 +98,9 @@ type peer struct {
 	ringing bool
 	// refreshing says that the log's head is being read.
 	refreshing bool
-	// hasLeft says that the life of the peer that writes to in is over, relogged how many
-	// logs the peer has had before because of that.
+	// hasLeft says that the life of the peer that writes to in is over, and that no recovery
+	// has been settled since without an unavailable region: until then in's ledger is
+	// needed. relogged is how many logs the peer has had before because of that.
 	hasLeft  bool
 	relogged int
 	// broken is set once nothing of the peer is believed any more.
@@ -229,7 +230,7 @@ func (w *worker) relisten(before, p *peer) (err error) {
 // logAgain returns the memory for what a peer writes here from now on. Its ring goes on,
 // unless the ledger of a life that is over is still needed.
 func (w *worker) logAgain(before *peer) (*nvram.Memory, error) {
-	if before.hasLeft && w.m.awaitsAny() {
+	if before.hasLeft {
 		return w.m.cfg.Relog(before.id, int(w.id), before.relogged+1)
 	}
 	return before.memory, nil
