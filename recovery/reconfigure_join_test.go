@@ -375,27 +375,35 @@ func TestMeetingWithoutARegion(t *testing.T) {
 }
 
 // A survivor that finds no majority, but with the machines that were restarted,
-// restarts itself, and meets them.
+// restarts itself, and meets them, whether or not it reaches the store.
 func TestSurvivorRestartsToMeet(t *testing.T) {
-	simulate(t, sim.Options{Seed: 26}, 3, 3, func(g *group) {
-		before := g.settled(3)
-		g.world.Machine(0).Kill()
-		g.world.Machine(1).Kill()
-		g.boot(0, nil)
-		g.boot(1, nil)
-		g.until("the survivor restarts itself", func() bool { return g.nodes[2].host.restarted })
-		if g.cmConfig().ID != before.ID {
-			t.Error("a minority has moved on")
-		}
-		g.world.Machine(2).Kill()
-		g.boot(2, nil)
-		if c := g.settled(3); c.ID != before.ID+1 {
-			t.Errorf("configuration %d after %d", c.ID, before.ID)
-		}
-		if c := g.cmConfig(); len(c.Unavailable()) > 0 {
-			t.Errorf("regions %v are unavailable", c.Unavailable())
-		}
-	})
+	for _, isCut := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cut from the store: %v", isCut), func(t *testing.T) {
+			simulate(t, sim.Options{Seed: 26}, 3, 3, func(g *group) { meetSurvivor(g, isCut) })
+		})
+	}
+}
+
+func meetSurvivor(g *group, isCut bool) {
+	t := g.T
+	before := g.settled(3)
+	g.store.cut[2] = isCut
+	g.world.Machine(0).Kill()
+	g.world.Machine(1).Kill()
+	g.boot(0, nil)
+	g.boot(1, nil)
+	g.until("the survivor restarts itself", func() bool { return g.nodes[2].host.restarted })
+	if g.cmConfig().ID != before.ID {
+		t.Error("a minority has moved on")
+	}
+	g.world.Machine(2).Kill()
+	g.boot(2, nil)
+	if c := g.settled(3); c.ID != before.ID+1 {
+		t.Errorf("configuration %d after %d", c.ID, before.ID)
+	}
+	if c := g.cmConfig(); len(c.Unavailable()) > 0 {
+		t.Errorf("regions %v are unavailable", c.Unavailable())
+	}
 }
 
 // TestPaper3_RegionAllocationInTwoPhases: the CM has the replicas prepare, and

@@ -321,6 +321,9 @@ func (m *Membership) reconfigure() error {
 	defer m.change.Unlock()
 	t := Timeline{Suspect: m.cfg.Clock.Now()}
 	base, err := m.base()
+	if errors.Is(err, errStore) { // others may reach it, and wait for this life's end
+		m.considerRestart(m.Configuration())
+	}
 	if base == nil || err != nil {
 		return err
 	}
