@@ -200,14 +200,17 @@ type life struct {
 
 // greet asks all others of c how they are. Those that do not answer are the zero
 // life.
-func (m *Membership) greet(c *cluster.Configuration) []life {
+func (m *Membership) greet(c *cluster.Configuration) []life { return m.greetSome(c, c.Machines) }
+
+// greetSome is greet for some of them: of the rest there is the zero life, too.
+func (m *Membership) greetSome(c *cluster.Configuration, some []rdma.MachineID) []life {
 	lives := make([]life, len(c.Machines))
 	left := len(c.Machines)
 	within := m.within(m.cfg.Keeper.Length())
 	for i, x := range c.Machines {
 		m.spawn(func() {
 			var l life
-			if x != m.self.Machine {
+			if x != m.self.Machine && slices.Contains(some, x) {
 				reply, err := m.cfg.Endpoint.Call(within, call.Peer{Machine: x, Incarnation: call.AnyLife}, kindHello, nil)
 				if err != nil || json.Unmarshal(reply, &l) != nil {
 					l = life{}

@@ -384,6 +384,23 @@ func TestSurvivorRestartsToMeet(t *testing.T) {
 	}
 }
 
+// A machine that is stopped is none of a majority, though its memory answers probes: a
+// configuration with it, of two, could not be moved on from, whoever comes back.
+func TestStoppedMachineIsNoMajority(t *testing.T) {
+	simulate(t, sim.Options{Seed: 31}, 3, 3, func(g *group) {
+		before := g.settled(3)
+		g.world.Machine(1).Pause(time.Hour)
+		g.world.Machine(0).Kill()
+		g.boot(0, nil)
+		g.until("the survivor restarts itself", func() bool { return g.nodes[2].host.restarted })
+		g.world.Machine(2).Kill()
+		g.boot(2, nil)
+		if c := g.settled(2); c.ID != before.ID+1 || slices.Contains(c.Machines, 1) {
+			t.Errorf("configuration %d of machines %v after %d", c.ID, c.Machines, before.ID)
+		}
+	})
+}
+
 func meetSurvivor(g *group, isCut bool) {
 	t := g.T
 	before := g.settled(3)

@@ -346,16 +346,18 @@ func (m *Membership) reconfigure() error {
 			suspects = append(suspects, peerIn(base, base.CM)) // it had its time
 		}
 	}
-	answered, missing := m.probeAll(base, suspects)
-	if 2*len(answered) <= len(base.Machines) {
+	probed, missing := m.probeAll(base, suspects)
+	answering := m.answering(base, probed)
+	if 2*len(answering) <= len(base.Machines) {
 		// A suspicion may have been wrong: rather with those machines than not at all.
-		answered, _ = m.probeAll(base, nil)
-		answered, missing = m.withCalls(base, suspects, answered)
+		probed, _ = m.probeAll(base, nil)
+		answering = m.answering(base, probed)
+		missing = unprobed(base, suspects, probed, answering)
 	}
-	if 2*len(answered) <= len(base.Machines) && !sabotage.Majority.Skipped() {
-		m.waiting(missing)
+	if 2*len(answering) <= len(base.Machines) && !sabotage.Majority.Skipped() {
+		m.waiting(silent(base, answering))
 		m.considerRestart(base)
-		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answered), len(base.Machines))
+		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answering), len(base.Machines))
 	}
 	m.waiting(nil)
 	missing = m.withVictims(base, missing, victims)

@@ -8,20 +8,31 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// withCalls takes suspects of c out of those that have answered a probe unless they answer a
-// call, too: the memory of a process that is stopped can be read as before. A
-// configuration with it would come to nothing, and another be made at once, for as
-// long as it is stopped.
-func (m *Membership) withCalls(c *cluster.Configuration, suspects []call.Peer, answered []rdma.MachineID) (alive, missing []rdma.MachineID) {
-	lives := m.greet(c)
-	for i, x := range c.Machines {
-		isSuspect := slices.Contains(suspects, peerIn(c, x))
-		answers := lives[i].Applied > 0 && lives[i].Member.Incarnation == c.Incarnation[i]
-		if slices.Contains(answered, x) && (!isSuspect || answers) {
-			alive = append(alive, x)
-		} else {
-			missing = append(missing, x)
+// answering returns those of some members of c that answer a call, and this machine: the
+// memory of a process that is stopped can be read by a probe as before. A configuration of
+// which half the members are stopped could not be moved on from, not even with machines of
+// c that have been restarted.
+func (m *Membership) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
+	for i, l := range m.greetSome(c, members) {
+		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]
+		if x := c.Machines[i]; isAlive || x == m.self.Machine {
+			answer = append(answer, x)
 		}
 	}
-	return alive, missing
+	return answer
+}
+
+// unprobed returns the members of c that have not answered a probe, and those suspects that
+// have, but do not answer a call. A configuration with one of these would come to nothing,
+// and another be made at once, for as long as it is stopped.
+func unprobed(c *cluster.Configuration, suspects []call.Peer, probed, answering []rdma.MachineID) []rdma.MachineID {
+	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool {
+		isSuspect := slices.Contains(suspects, peerIn(c, x))
+		return slices.Contains(probed, x) && (!isSuspect || slices.Contains(answering, x))
+	})
+}
+
+// silent returns the members of c that do not answer a call.
+func silent(c *cluster.Configuration, answering []rdma.MachineID) []rdma.MachineID {
+	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool { return slices.Contains(answering, x) })
 }
