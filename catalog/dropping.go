@@ -128,10 +128,11 @@ type sweeper struct {
 	}
 
 	// run is held by who starts or stops it, also while that takes.
-	run    sync.Mutex
-	stop   context.CancelFunc // nil: it does not run
-	ended  clock.Event        // by who runs, after stop
-	closed bool
+	run      sync.Mutex
+	stop     context.CancelFunc // nil: it does not run
+	stopping clock.Event        // of who runs, by stop
+	ended    clock.Event        // by who runs, after stop
+	closed   bool
 
 	abandoned struct {
 		sync.Mutex
@@ -186,21 +187,25 @@ func (c *Catalog) startSweeper() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
+	s.stopping = c.m.Clock().NewEvent()
 	c.m.Clock().Go(func() {
-		c.sweepUntil(ctx)
+		s.until(ctx, c.tidy)
 		s.ended.Set()
 	})
 	c.Wake()
 }
 
-// sweepUntil tidies up whenever it is woken, until ctx is done.
-func (c *Catalog) sweepUntil(ctx context.Context) {
+// until tidies up whenever it is woken, until ctx is done. After an error it rests first,
+// whoever wakes it: an attempt that fails may have done so itself.
+func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 	for {
-		err := c.tidy(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, txn.ErrClosed) && !errors.Is(err, txn.ErrEvicted) {
-			c.m.Clock().AfterFunc(sweepRetry, c.Wake)
+		err := tidy(ctx)
+		if err != nil && !errors.Is(err, txn.ErrClosed) && !errors.Is(err, txn.ErrEvicted) {
+			s.stopping.WaitFor(sweepRetry)
+		} else {
+			s.wake.Wait()
 		}
-		if c.sweeper.wake.Wait(); ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 	}
@@ -233,6 +238,7 @@ func (s *sweeper) stopLocked() bool {
 	}
 	s.stop()
 	s.wake.Set()
+	s.stopping.Set()
 	s.ended.Wait()
 	s.stop = nil
 	return true

@@ -1,0 +1,45 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/sim"
+)
+
+// A sweeper that fails rests, though what it tries wakes it: committing an entry of what
+// is dropped does, whether or not it succeeds, and it fails at once while a region is
+// unavailable. It ends promptly all the same.
+func TestSweeperRests(t *testing.T) {
+	world := sim.New(sim.Options{Seed: 1})
+	err := world.Run(func() {
+		clock := world.Outside()
+		var s sweeper
+		s.init(clock)
+		s.stopping = clock.NewEvent()
+		ctx, stop := context.WithCancel(context.Background())
+		s.stop = stop
+		tries := 0
+		clock.Go(func() {
+			s.until(ctx, func(context.Context) error {
+				s.wake.Set()
+				if tries++; tries == 1000 {
+					stop()
+				}
+				return errors.New("unavailable")
+			})
+			s.ended.Set()
+		})
+		clock.Sleep(time.Second)
+		begin := world.Now()
+		s.stopLocked()
+		if took := world.Now() - begin; tries < 8 || tries > 11 || took > time.Millisecond {
+			t.Errorf("%d attempts in a second, ended after %v", tries, took)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
