@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"time"
 
@@ -103,6 +104,11 @@ type Config struct {
 	// MaxConnections is how many network clients may be connected. 1000 by
 	// default.
 	MaxConnections int
+
+	// SecureFilePriv is the folder in which LOAD_FILE, LOAD DATA INFILE and SELECT INTO
+	// OUTFILE may read and write, for users with the FILE privilege. By default there is
+	// none, and nobody may.
+	SecureFilePriv string
 
 	// TLS, if set, lets clients switch to TLS; with RequireTLS they must.
 	TLS        *tls.Config
@@ -229,6 +235,8 @@ func (c Config) Validate() error {
 		return errors.New("farmsql: Folder (--data) is empty: where shall the data be?")
 	case c.Volatile && (c.Folder != "" || c.Saves != ""):
 		return errors.New("farmsql: Volatile is set, and so is Folder or Saves")
+	case c.SecureFilePriv != "" && !isFolder(c.SecureFilePriv):
+		return fmt.Errorf("farmsql: SecureFilePriv (--secure-file-priv) is %q: must be a folder that exists", c.SecureFilePriv)
 	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0 || c.UnavailableAfter != 0 || c.RecoveryPace != ""):
 		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder, LeaseTime, UnavailableAfter or RecoveryPace (--machine-id, --failure-domain, --shared-folder, --lease, --unavailable-after, --recovery-pace) is given, and no Cluster (--cluster)")
 	case c.Cluster != "" && c.Volatile:
@@ -273,4 +281,9 @@ func (c Config) wire() wire.Config {
 		ResultBufferBytes: int64(c.ResultBuffer), MaxPacketBytes: int64(c.MaxPacket),
 		MaxConnections: c.MaxConnections, TLS: c.TLS, RequireTLS: c.RequireTLS, Logger: c.Logger,
 	}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

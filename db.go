@@ -122,7 +122,7 @@ func (db *DB) start(ctx context.Context) error {
 		db.catalogs = append(db.catalogs, c)
 		var e *sql.Engine
 		err = db.step(ctx, stepEngine, func() (err error) {
-			e, err = sql.NewEngine(m, c, sql.Options{Users: true})
+			e, err = sql.NewEngine(m, c, sql.Options{Users: true, Files: db.cfg.SecureFilePriv})
 			return err
 		})
 		if err != nil {

@@ -128,18 +128,19 @@ func TestConfigValidate(t *testing.T) {
 		t.Errorf("defaults: %v", err)
 	}
 	for want, c := range map[string]Config{
-		"--data":          {},
-		"Volatile":        {Folder: "x", Volatile: true},
-		"--machines":      {Folder: "x", Machines: -1},
-		"--replicas":      {Folder: "x", Machines: 2, Replicas: 3},
-		"--workers":       {Folder: "x", Workers: 1000},
-		"--region-size":   {Folder: "x", RegionSize: 3 * MiB},
-		"--log-size":      {Folder: "x", LogSize: 100},
-		"result buffer":   {Folder: "x", ResultBuffer: 1},
-		"packets":         {Folder: "x", MaxPacket: 8 * GiB},
-		"connections":     {Folder: "x", MaxConnections: -1},
-		"TLS is required": {Folder: "x", RequireTLS: true},
-		"--recovery-pace": {Folder: "x", RecoveryPace: PaceSlow},
+		"--data":             {},
+		"Volatile":           {Folder: "x", Volatile: true},
+		"--machines":         {Folder: "x", Machines: -1},
+		"--replicas":         {Folder: "x", Machines: 2, Replicas: 3},
+		"--workers":          {Folder: "x", Workers: 1000},
+		"--region-size":      {Folder: "x", RegionSize: 3 * MiB},
+		"--log-size":         {Folder: "x", LogSize: 100},
+		"result buffer":      {Folder: "x", ResultBuffer: 1},
+		"packets":            {Folder: "x", MaxPacket: 8 * GiB},
+		"connections":        {Folder: "x", MaxConnections: -1},
+		"TLS is required":    {Folder: "x", RequireTLS: true},
+		"--secure-file-priv": {Folder: "x", SecureFilePriv: "/none"},
+		"--recovery-pace":    {Folder: "x", RecoveryPace: PaceSlow},
 		"RecoveryPace (--recovery-pace) is \"fast\"": {Folder: "x", Cluster: "file://x", RecoveryPace: "fast"},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {

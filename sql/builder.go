@@ -42,6 +42,18 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return b.e.gms.Analyzer.ExecBuilder.Build(ctx, m, row)
 	}
 	switch n := n.(type) {
+	case *plan.Set:
+		if err := b.e.settable(ctx, n); err != nil {
+			return nil, err
+		}
+	case *plan.Into:
+		if err := b.e.intoFile(ctx, n); err != nil {
+			return nil, err
+		}
+	case *plan.LoadData:
+		if err := b.e.fromFile(ctx, n); err != nil {
+			return nil, err
+		}
 	case *plan.Call:
 		return b.call(ctx, s, n, row)
 	case *plan.IndexedTableAccess:

@@ -24,6 +24,9 @@ type Options struct {
 	// from the local host and without a password. Without Users everybody may
 	// do everything, and there are no users.
 	Users bool
+	// Files is the folder in which users with the FILE privilege may read and write
+	// (secure_file_priv); without one nobody may anywhere.
+	Files string
 	// Processors is how many transactions are worth running at a time where most are in
 	// conflict; 0: as many as this computer has processors. What runs in the simulator
 	// must not depend on the computer.
@@ -68,12 +71,13 @@ var mysqlDefaults = map[string]any{
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
 	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock(), o.Processors)}
 	e.mu.infos = make(map[uint64]*tableInfo)
-	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout()})
+	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout(), secureFilePriv(o.Files)})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}
 	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).Build()
 	changeRules(a, e)
+	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler}
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if !o.Users {

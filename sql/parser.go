@@ -178,6 +178,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		useOurs(query, e.Statement)
 		return
 	}
+	noteOtherTables(stmt)
 	aggregates := containsFold(query, "sum") || containsFold(query, "avg")
 	decimals := runsNow(stmt) && containsDecimal(query)
 	if stmt == nil || !aggregates && !decimals {

@@ -121,6 +121,9 @@ func (p *provider) Function(ctx *gms.Context, name string) (gms.Function, bool) 
 	if f, ok := standIn(ctx, name); ok {
 		return f, true
 	}
+	if name == "load_file" {
+		return p.e.loadFile(), true
+	}
 	if p.e.gms == nil || !strings.HasSuffix(name, "_lock") && name != "release_all_locks" {
 		return nil, false
 	}

@@ -69,6 +69,7 @@ func TestWrongFlags(t *testing.T) {
 		{serveArgs(folder, "--region-size", "big"), "region-size"},
 		{serveArgs(folder, "--log-size", "1"), "--log-size"},
 		{serveArgs(folder, "--result-buffer", "1"), "result buffer"},
+		{serveArgs(folder, "--secure-file-priv", "/none"), "--secure-file-priv"},
 		{serveArgs(folder, "--tls-cert", "x"), "--tls-key"},
 		{serveArgs(folder, "--require-tls"), "TLS"},
 		{serveArgs(folder, "--listen", "3306"), "HOST:PORT"},

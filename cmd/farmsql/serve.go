@@ -98,6 +98,7 @@ type serveCommand struct {
 	ResultBuffer   farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
 	MaxPacket      farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Largest request of a client, max_allowed_packet (${default})."`
 	MaxConnections int          `default:"1000" placeholder:"N" help:"Clients that may be connected (${default})."`
+	SecureFilePriv string       `placeholder:"FOLDER" help:"Folder in which users with the FILE privilege may read and write with LOAD_FILE, LOAD DATA INFILE and SELECT INTO OUTFILE (none: nobody may)."`
 	TLSCert        string       `placeholder:"FILE" help:"Certificate, to let clients use TLS; with --tls-key."`
 	TLSKey         string       `placeholder:"FILE" help:"Key of the certificate."`
 	RequireTLS     bool         `help:"Refuse clients that do not use TLS."`
@@ -254,7 +255,7 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 		}
 	}
 	cfg.ResultBuffer, cfg.MaxPacket, cfg.MaxConnections = s.ResultBuffer, s.MaxPacket, s.MaxConnections
-	cfg.RequireTLS = s.RequireTLS
+	cfg.RequireTLS, cfg.SecureFilePriv = s.RequireTLS, s.SecureFilePriv
 	s.clusterFlags.apply(&cfg)
 	cfg.Logger = s.logger(stderr)
 	if cfg.MaxConnections, err = connectionsFor(s.MaxConnections, s.Cluster != "", cfg.Logger); err != nil {

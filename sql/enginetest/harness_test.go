@@ -80,7 +80,7 @@ func openInstance() (*instance, error) {
 	if in.cat, err = sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{}); err != nil {
 		return nil, err
 	}
-	if in.e, err = sql.NewEngine(cluster.Machine(0), in.cat, sql.Options{}); err != nil {
+	if in.e, err = sql.NewEngine(cluster.Machine(0), in.cat, sql.Options{Files: "/"}); err != nil {
 		return nil, err
 	}
 	in.e.GMS().Analyzer.Catalog.MySQLDb.AddRootAccount()

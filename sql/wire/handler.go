@@ -332,10 +332,35 @@ func (h *handler) guard(st statement, exec func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("statement panicked", "panic", p, "statement", st.text, "stack", string(debug.Stack()))
-			err = mysql.NewSQLError(mysql.ERUnknownError, stateGeneral, "internal error: %s", fmt.Sprint(p))
+			err = internalError(fmt.Sprint(p))
 		}
 	}()
-	return exec()
+	return h.withoutStack(st, exec())
+}
+
+// withoutStack logs the stack of a panic in a goroutine of the engine, which makes an
+// error with that of it, and leaves the panic.
+func (h *handler) withoutStack(st statement, err error) error {
+	if err == nil {
+		return nil
+	}
+	text, stack, found := strings.Cut(err.Error(), "\ngoroutine ")
+	if !found {
+		return err
+	}
+	_, panicked, found := strings.Cut(text, enginePanic)
+	if !found {
+		return err // of a value with such a text
+	}
+	h.log.Error("statement panicked", "panic", panicked, "statement", st.text, "stack", "goroutine "+stack)
+	return internalError(panicked)
+}
+
+// enginePanic is before the text of a panic in an error of the engine.
+const enginePanic = "panic recovered: "
+
+func internalError(panicked string) error {
+	return mysql.NewSQLError(mysql.ERUnknownError, stateGeneral, "internal error: %s", panicked)
 }
 
 // backoff sleeps for a random time that doubles its bound with every attempt.

@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	stdsql "database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -420,6 +423,25 @@ func TestPanicIsTheStatementsError(t *testing.T) {
 	err := h.guard(statement{text: "select boom"}, func() error { panic("boom") })
 	if err == nil || !strings.Contains(err.Error(), "internal error: boom") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// A panic in a goroutine of the engine comes as an error with the stack, which is logged.
+func TestStackIsNotTheClients(t *testing.T) {
+	var logged bytes.Buffer
+	h := handler{cfg: Config{}.WithDefaults(), log: slog.New(slog.NewTextHandler(&logged, nil))}
+	err := h.guard(statement{text: "select boom"}, func() error { return fmt.Errorf("panic recovered: boom\n%s", debug.Stack()) })
+	if err == nil || !strings.HasSuffix(err.Error(), "internal error: boom (errno 1105) (sqlstate HY000)") {
+		t.Errorf("got %v", err)
+	}
+	for _, text := range []string{"select boom", "handler_test.go"} {
+		if !strings.Contains(logged.String(), text) {
+			t.Errorf("logged: %s, without %s", &logged, text)
+		}
+	}
+	err = h.guard(statement{}, func() error { return errors.New("a\ngoroutine b") })
+	if err == nil || err.Error() != "a\ngoroutine b" {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,0 +1,123 @@
+package sql
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// erSpecificAccessDenied is MySQL's number for an operation that needs a privilege.
+const erSpecificAccessDenied = 1227
+
+// may says whether a session's user has a privilege.
+func (e *Engine) may(ctx *gms.Context, op gms.PrivilegedOperation) bool {
+	return e.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, op)
+}
+
+// denied refuses an operation that needs a privilege.
+func denied(privileges string) error {
+	return mysql.NewSQLError(erSpecificAccessDenied, "42000", "Access denied; you need (at least one of) the %s privilege(s) for this operation", privileges)
+}
+
+// settable refuses SET of a global variable to who may not: it is everybody's.
+func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
+	for _, x := range n.Exprs {
+		f, ok := x.(*expression.SetField)
+		if !ok {
+			continue
+		}
+		v, ok := f.LeftChild.(*expression.SystemVar)
+		if !ok {
+			continue
+		}
+		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type == gms.SystemVariableScope_Session {
+			continue
+		}
+		if !e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
+			return denied("SUPER") // SYSTEM_VARIABLES_ADMIN cannot be granted yet
+		}
+	}
+	return nil
+}
+
+// An otherTable is a table that a definition uses besides the one that it is of.
+type otherTable struct {
+	privilege string // one of sqlparser's AuthTypes
+	table     sqlparser.TableName
+}
+
+// noteOtherTables has the tables that a definition uses be authorized with it: who may
+// not read a table may not make one LIKE it, and who may not refer to it no foreign key,
+// which says which values it has. go-mysql-server asks for neither.
+func noteOtherTables(stmt sqlparser.Statement) {
+	switch n := stmt.(type) {
+	case *sqlparser.DDL:
+		if others := otherTables(n); len(others) > 0 {
+			n.Auth.Extra = others
+		}
+	case *sqlparser.AlterTable:
+		var others []otherTable
+		for _, s := range n.Statements {
+			others = append(others, otherTables(s)...)
+		}
+		if len(others) > 0 {
+			n.Auth.Extra = others
+		}
+	}
+}
+
+func otherTables(d *sqlparser.DDL) (others []otherTable) {
+	if d.OptLike != nil {
+		for _, t := range d.OptLike.LikeTables {
+			others = append(others, otherTable{sqlparser.AuthType_SELECT, t})
+		}
+	}
+	if d.TableSpec == nil {
+		return others
+	}
+	refers := func(f *sqlparser.ForeignKeyDefinition) {
+		if f.ReferencedTable.Name.String() != d.Table.Name.String() || f.ReferencedTable.DbQualifier != d.Table.DbQualifier {
+			others = append(others, otherTable{sqlparser.AuthType_FOREIGN_KEY, f.ReferencedTable})
+		}
+	}
+	for _, c := range d.TableSpec.Constraints {
+		if f, ok := c.Details.(*sqlparser.ForeignKeyDefinition); ok {
+			refers(f)
+		}
+	}
+	for _, c := range d.TableSpec.Columns {
+		if f := c.Type.ForeignKeyDef; f != nil {
+			refers(f)
+		}
+	}
+	return others
+}
+
+// An authorizer is go-mysql-server's, which asks for other tables as well.
+type authorizer struct{ gms.AuthorizationHandler }
+
+// HandleAuth implements gms.AuthorizationHandler.
+func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
+	others, ok := auth.Extra.([]otherTable)
+	if ok {
+		auth.Extra = nil
+	}
+	if err := a.AuthorizationHandler.HandleAuth(ctx, state, auth); err != nil {
+		return err
+	}
+	for _, o := range others {
+		err := a.AuthorizationHandler.HandleAuth(ctx, state, sqlparser.AuthInformation{
+			AuthType:    o.privilege,
+			TargetType:  sqlparser.AuthTargetType_SingleTableIdentifier,
+			TargetNames: []string{strings.ToLower(o.table.DbQualifier.String()), strings.ToLower(o.table.Name.String())},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package test
+
+import (
+	stdsql "database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// as connects as a user without a password.
+func (s *server) as(t *testing.T, user, schema string) *stdsql.DB {
+	t.Helper()
+	db, err := stdsql.Open("mysql", fmt.Sprintf("%s@tcp(%s)/%s", user, s.addr, schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// ends runs a statement and returns the number of its error, 0 if it has none.
+func ends(db *stdsql.DB, statement string) uint16 {
+	rows, err := db.Query(statement)
+	if err == nil {
+		for rows.Next() {
+		}
+		err = errors.Join(rows.Err(), rows.Close())
+	}
+	return numberOf(err)
+}
+
+// What needs a privilege is refused to who does not have it.
+func TestPrivileges(t *testing.T) {
+	s := start(t, t.TempDir())
+	root := s.open(t, "p")
+	exec1(t, root,
+		"create table secret (id int primary key, v int)", "insert into secret values (1, 1)", "create database own",
+		"create user u@localhost", "grant all on own.* to u@localhost", "create user reader@localhost", "grant all on own.* to reader@localhost",
+		"grant select, references on p.secret to reader@localhost", "create table open (id int primary key)", "create user near@localhost", "grant all on own.* to near@localhost", "grant select on p.open to near@localhost",
+		"create user setter@localhost", "grant super on *.* to setter@localhost",
+		"create user filer@localhost", "grant file on *.* to filer@localhost", "create table own.own (id int primary key)",
+	)
+	for _, c := range []struct {
+		user, statement string
+		number          uint16
+	}{
+		{"u", "select 1 into outfile '/tmp/farmsql-no'", 1227},
+		{"u", "select 1 into dumpfile '/tmp/farmsql-no'", 1227},
+		{"u", "load data infile '/etc/passwd' into table own.own", 1142},
+		{"u", "set global autocommit = 0", 1227},
+		{"u", "set @@global.max_connections = 1", 1227},
+		{"u", "set persist sql_mode = ''", 1227},
+		{"u", "set session sql_mode = '', global sql_mode = ''", 1227},
+		{"u", "set session sql_mode = ''", 0},
+		{"u", "create table own.l like p.secret", 1044},
+		{"near", "create table own.l like p.secret", 1142},
+		{"near", "create table own.c (id int primary key, f int, foreign key (f) references p.secret (id))", 1142},
+		{"near", "create table own.c (id int primary key, f int references p.secret (id))", 1142},
+		{"near", "alter table own.own add foreign key (id) references p.secret (id)", 1142},
+		{"near", "alter table own.own add column f int, add foreign key (f) references p.open (id)", 1142},
+		{"near", "create table own.n like p.open", 0},
+		{"u", "create table own.self (id int primary key, f int, foreign key (f) references self (id))", 0},
+		{"reader", "create table own.l like p.secret", 0},
+		{"reader", "create table own.c (id int primary key, f int, foreign key (f) references p.secret (id))", 0},
+		{"setter", "set global long_query_time = 10", 0},
+		{"filer", "select 1 into outfile '/tmp/farmsql-no'", 1290}, // there is no folder for that
+		{"root", "select 1 into outfile '/tmp/farmsql-no'", 1290},
+		{"root", "load data infile '/etc/passwd' into table own.own", 1290},
+	} {
+		if number := ends(s.as(t, c.user, "own"), c.statement); number != c.number {
+			t.Errorf("%s: %s: error %d, want %d", c.user, c.statement, number, c.number)
+		}
+	}
+	var content, folder *string
+	if err := root.QueryRow("select load_file('/etc/passwd'), @@secure_file_priv").Scan(&content, &folder); err != nil || content != nil || folder != nil {
+		t.Errorf("LOAD_FILE: %v, %v, %v", content, folder, err)
+	}
+}
+
+// Files are read and written in the folder for that, by who has the privilege.
+func TestSecureFilePriv(t *testing.T) {
+	outside, folder := t.TempDir(), t.TempDir()
+	s := start(t, t.TempDir(), "--secure-file-priv", folder)
+	root := s.open(t, "f")
+	exec1(t, root, "create table t (a int primary key, b text)", "create user u@localhost", "grant all on f.* to u@localhost")
+	if err := os.WriteFile(filepath.Join(outside, "file"), []byte("1\tx\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "file"), filepath.Join(folder, "linked")); err != nil {
+		t.Fatal(err)
+	}
+	u := s.as(t, "u", "f")
+	for path, number := range map[string]uint16{
+		filepath.Join(folder, "out"): 0, filepath.Join(outside, "out"): 1290, folder + "-beside": 1290, filepath.Join(folder, "link", "out"): 1290,
+		folder + "/../out": 1290, "out": 1290, folder: 1290,
+	} {
+		if got := ends(root, fmt.Sprintf("select 1, 'x' into outfile '%s'", path)); got != number {
+			t.Errorf("into outfile %s: error %d, want %d", path, got, number)
+		}
+	}
+	for path, content := range map[string]string{
+		filepath.Join(folder, "out"): "1\tx\n", filepath.Join(outside, "file"): "", filepath.Join(folder, "link", "file"): "", filepath.Join(folder, "linked"): "",
+		folder: "", filepath.Join(folder, "missing"): "", "": "",
+	} {
+		for _, db := range []*stdsql.DB{root, u} {
+			var got *string
+			err := db.QueryRow("select load_file(?)", path).Scan(&got)
+			want := content
+			if db == u {
+				want = ""
+			}
+			if err != nil || (got != nil) != (want != "") || got != nil && *got != want {
+				t.Errorf("load_file(%s): %v, %v, want %q", path, got, err, want)
+			}
+		}
+	}
+	load := func(path string) string { return fmt.Sprintf("load data infile '%s' into table t", path) }
+	got := []uint16{ends(root, load(filepath.Join(folder, "linked"))), ends(root, load(filepath.Join(folder, "out"))), ends(u, load(filepath.Join(folder, "out")))}
+	if want := []uint16{1290, 0, 1142}; !slices.Equal(got, want) {
+		t.Errorf("LOAD DATA: errors %v, want %v", got, want)
+	}
+	var n int
+	if err := root.QueryRow("select count(*) from t where a = 1 and b = 'x'").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+		t.Errorf("outside: %v, %v", entries, err)
+	}
+}
