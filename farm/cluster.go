@@ -275,10 +275,12 @@ func (c *Cluster) startMachine(m *machine, host Host) (err error) {
 		return err
 	}
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
-		Workers:   c.cfg.Workers,
-		Clock:     machineClock,
-		Replicate: func(id region.ID, off uint64, data []byte) error { return m.txn.WriteBackups(id, off, data) },
-		Reserve:   func(id region.ID, off, n uint64) error { return m.txn.ReserveBackups(id, off, n) },
+		Workers: c.cfg.Workers,
+		Clock:   machineClock,
+		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
+			return m.txn.WriteBackups(id, off, data, in)
+		},
+		Reserve:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
 		Grow:      func(near region.ID) (*region.Region, error) { return c.grow(m, near) },
 		Colocated: c.colocated,
 	})

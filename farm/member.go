@@ -252,10 +252,12 @@ func (m *Member) adopt(c *cluster.Configuration) {
 func (m *Member) openTransactions() (err error) {
 	s := &m.cfg.Settings
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
-		Workers:   s.Workers,
-		Clock:     m.clock,
-		Replicate: func(id region.ID, off uint64, data []byte) error { return m.txn.WriteBackups(id, off, data) },
-		Reserve:   func(id region.ID, off, n uint64) error { return m.txn.ReserveBackups(id, off, n) },
+		Workers: s.Workers,
+		Clock:   m.clock,
+		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
+			return m.txn.WriteBackups(id, off, data, in)
+		},
+		Reserve:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
 		Grow:      m.grow,
 		Colocated: m.colocated,
 	})

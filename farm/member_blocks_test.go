@@ -45,7 +45,7 @@ func TestBlockHeadersOfAnEvictedPrimary(t *testing.T) {
 			if !zombie.txn.IsPrimary(region.MakeAddr(id, 0)) {
 				t.Fatal("the machine knows")
 			}
-			if err := zombie.txn.WriteBackups(id, off, make([]byte, n)); !errors.Is(err, txn.ErrEvicted) {
+			if err := zombie.txn.WriteBackups(id, off, make([]byte, n), 0); !errors.Is(err, txn.ErrEvicted) {
 				t.Errorf("got %v", err)
 			}
 		})

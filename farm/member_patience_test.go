@@ -68,7 +68,8 @@ var waits = map[string]func(m *Member) error{
 		return err
 	},
 	"reserve at backups": func(m *Member) error {
-		return m.Transactions().ReserveBackups(m.Root().Addr.Region(), 0, 64)
+		_, err := m.Transactions().ReserveBackups(m.Root().Addr.Region(), 0, 64)
+		return err
 	},
 	"function at another": func(m *Member) error {
 		_, err := m.Transactions().ShipTo(context.Background(), (m.id+1)%3, 7, nil)

@@ -173,8 +173,10 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *n
 	}
 	n.calls = call.New(wire, clock.System{}, incarnation)
 	n.alloc = region.NewAllocator(region.AllocatorConfig{Workers: 1,
-		Replicate: func(id region.ID, off uint64, data []byte) error { return n.m.WriteBackups(id, off, data) },
-		Grow:      func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
+		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
+			return n.m.WriteBackups(id, off, data, in)
+		},
+		Grow: func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 	})
 	n.m, err = txn.New(txn.Config{ID: id, Config: config, Workers: 1, NIC: n.nic,
 		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {

@@ -22,11 +22,14 @@ type AllocatorConfig struct {
 	// while a hook runs.
 	Clock clock.Clock
 	// Replicate makes data, which it must not keep, the bytes at off in every
-	// backup of region id, in rising order, before it returns.
-	Replicate func(id ID, off uint64, data []byte) error
+	// backup of region id, in rising order, before it returns. It must fail with
+	// ErrBackups if these may be others than those that Reserve has asked, which
+	// returned in; 0 stands for whichever there are.
+	Replicate func(id ID, off uint64, data []byte, in uint32) error
 	// Reserve sees to it that n bytes at off of every backup of region id have
-	// storage behind them, before anything is written there.
-	Reserve func(id ID, off, n uint64) error
+	// storage behind them, before anything is written there, and returns what says
+	// which backups these are.
+	Reserve func(id ID, off, n uint64) (in uint32, err error)
 	// Grow returns a new region, if near is not 0 one that is kept by the same
 	// machines as region near. The allocator adds it.
 	Grow func(near ID) (*Region, error)
@@ -296,24 +299,24 @@ func (a *Allocator) scanLocked(sp *space, i, n int) int {
 }
 
 // replicate calls the hook.
-func (a *Allocator) replicate(id ID, off uint64, data []byte) error {
+func (a *Allocator) replicate(id ID, off uint64, data []byte, in uint32) error {
 	if a.cfg.Replicate == nil {
 		return nil
 	}
-	if err := a.cfg.Replicate(id, off, data); err != nil {
+	if err := a.cfg.Replicate(id, off, data, in); err != nil {
 		return fmt.Errorf("region %d: replicate at %#x: %w", id, off, err)
 	}
 	return nil
 }
 
 // reserve sees to it that every replica of r has storage for n bytes at off.
-func (a *Allocator) reserve(r *Region, off, n uint64) error {
-	err := r.m.Reserve(off, n)
+func (a *Allocator) reserve(r *Region, off, n uint64) (in uint32, err error) {
+	err = r.m.Reserve(off, n)
 	if err == nil && a.cfg.Reserve != nil {
-		err = a.cfg.Reserve(r.id, off, n)
+		in, err = a.cfg.Reserve(r.id, off, n)
 	}
 	if err != nil {
-		return fmt.Errorf("region %d: reserve %d bytes at %#x: %w", r.id, n, off, err)
+		return 0, fmt.Errorf("region %d: reserve %d bytes at %#x: %w", r.id, n, off, err)
 	}
-	return nil
+	return in, nil
 }

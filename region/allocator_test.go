@@ -23,7 +23,7 @@ func newPair(t testing.TB, id ID, size int64) *pair {
 
 var errHook = errors.New("backup is gone")
 
-func (p *pair) replicate(id ID, off uint64, data []byte) error {
+func (p *pair) replicate(id ID, off uint64, data []byte, _ uint32) error {
 	if p.failAt > 0 {
 		if p.failAt--; p.failAt == 0 {
 			half := len(data) / 16 * 8
@@ -439,7 +439,7 @@ func TestAttachAgain(t *testing.T) {
 	a.Attach(p.primary)
 	ptr, v := mustAlloc(t, a, 0, 200, 0)
 	slab := a.dir.Load().byID[1].slabAt(ptr.Addr.Offset())
-	a.cfg.Replicate = func(_ ID, off uint64, data []byte) error {
+	a.cfg.Replicate = func(_ ID, off uint64, data []byte, _ uint32) error {
 		t.Errorf("%d bytes at %#x are written to the backups", len(data), off)
 		return nil
 	}
@@ -494,5 +494,49 @@ func TestHold(t *testing.T) {
 	}
 	if !b.Hold(MakePtr(MakeAddr(7, 640), 3, 0), func() {}) {
 		t.Error("of a region that is not attached")
+	}
+}
+
+// Where the backups change while a block is taken, the new ones have storage for it before
+// it is in their table.
+func TestBackupsChange(t *testing.T) {
+	for changeAt := 1; changeAt < 12; changeAt++ {
+		p := newPair(t, 1, MinSize)
+		backups, calls := uint32(1), 0
+		reserved := map[uint32]map[uint64]bool{}
+		a := newAllocator(t, AllocatorConfig{
+			Reserve: func(_ ID, off, n uint64) (uint32, error) {
+				if reserved[backups] == nil {
+					reserved[backups] = map[uint64]bool{}
+				}
+				for i := off >> p.primary.shift; i<<p.primary.shift < off+n; i++ {
+					reserved[backups][i] = true
+				}
+				return backups, nil
+			},
+			Replicate: func(id ID, off uint64, data []byte, in uint32) error {
+				if calls++; calls == changeAt {
+					backups++
+				}
+				if in != 0 && in != backups {
+					return ErrBackups
+				}
+				if off >= p.primary.first && !reserved[backups][off>>p.primary.shift] {
+					t.Errorf("change at call %d: %d bytes at %#x without storage", changeAt, len(data), off)
+				}
+				return p.replicate(id, off, data, in)
+			},
+		}, p.primary)
+		ptr, v := mustAlloc(t, a, 0, 200, 0)
+		p.commit(t, ptr, v, []byte("x"))
+		for i := range p.primary.Blocks() {
+			if p.primary.block(i) != 0 && !reserved[backups][uint64(i)] && backups > 1 && calls >= changeAt {
+				t.Errorf("change at call %d: block %d is in a table without storage", changeAt, i)
+			}
+		}
+		p.same(t)
+		if calls < changeAt {
+			break
+		}
 	}
 }

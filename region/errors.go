@@ -14,6 +14,9 @@ var (
 	ErrBadPtr = errors.New("region: pointer to no object")
 	// ErrFormat says that memory holds no region, or one this program cannot read.
 	ErrFormat = errors.New("region: not a region of this format")
+	// ErrBackups says that a region has other backups than those that have reserved
+	// storage for what was to be written.
+	ErrBackups = errors.New("region: other backups")
 	// ErrFull says that no region has room for the object.
 	ErrFull = errors.New("region: no room left")
 	// ErrTooLarge says that an object cannot have that size.

@@ -1,6 +1,7 @@
 package region
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -148,17 +149,28 @@ func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
 // block table, backups first. Blocks of
 // former slabs are cleared before, so that no header of theirs is taken for one
 // of the new class; and they are marked dirty before that, so that no replica
-// takes them for the former slab while another has cleared them.
+// takes them for the former slab while another has cleared them. If there are other
+// backups before that is done, which may have no storage there, it begins again.
 func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
+	for {
+		err := a.tryPrepare(r, e, dirty)
+		if !errors.Is(err, ErrBackups) {
+			return err
+		}
+	}
+}
+
+func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
-	if err := a.reserve(r, begin, end-begin); err != nil {
+	in, err := a.reserve(r, begin, end-begin)
+	if err != nil {
 		return err
 	}
 	if dirty {
 		if err := a.markDirty(r, e); err != nil {
 			return err
 		}
-		if err := a.clear(r, begin, end); err != nil {
+		if err := a.clear(r, begin, end, in); err != nil {
 			return err
 		}
 	}
@@ -168,7 +180,7 @@ func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 			return err
 		}
 	}
-	return a.setRun(r, e.head, words)
+	return a.setRun(r, e.head, words, in)
 }
 
 // countAnew counts, on every replica, that the generation of a block begins anew, before
@@ -177,7 +189,7 @@ func (a *Allocator) countAnew(r *Region) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
 	n := r.m.Load(anewOffset) + 1
-	if err := a.replicate(r.id, anewOffset, encodeWords([]uint64{n})); err != nil {
+	if err := a.replicate(r.id, anewOffset, encodeWords([]uint64{n}), 0); err != nil {
 		return err
 	}
 	r.m.Store(anewOffset, n)
@@ -191,7 +203,7 @@ func (a *Allocator) markDirty(r *Region, e extent) error {
 	defer a.dirty.Unlock()
 	for i := e.head; i < e.head+e.blocks; i++ {
 		if former, ok := r.slabOf(i); ok {
-			if err := a.setRun(r, former.head, r.sameGeneration(former.head, dirtyWords(former.blocks))); err != nil {
+			if err := a.setRun(r, former.head, r.sameGeneration(former.head, dirtyWords(former.blocks)), 0); err != nil {
 				return err
 			}
 		}
@@ -202,9 +214,9 @@ func (a *Allocator) markDirty(r *Region, e extent) error {
 var zeroes [64 << 10]byte
 
 // clear makes the bytes from begin to end zero on every replica.
-func (a *Allocator) clear(r *Region, begin, end uint64) error {
+func (a *Allocator) clear(r *Region, begin, end uint64, in uint32) error {
 	for off := begin; off < end; off += uint64(len(zeroes)) {
-		if err := a.replicate(r.id, off, zeroes[:min(uint64(len(zeroes)), end-off)]); err != nil {
+		if err := a.replicate(r.id, off, zeroes[:min(uint64(len(zeroes)), end-off)], in); err != nil {
 			return err
 		}
 	}
@@ -214,14 +226,14 @@ func (a *Allocator) clear(r *Region, begin, end uint64) error {
 
 // setRun sets the table's words from block i on, on every replica, the first
 // one last: see repair.
-func (a *Allocator) setRun(r *Region, i int, words []uint64) error {
+func (a *Allocator) setRun(r *Region, i int, words []uint64, in uint32) error {
 	off, data := tableOffset+uint64(i)*8, encodeWords(words)
 	if len(words) > 1 {
-		if err := a.replicate(r.id, off+8, data[8:]); err != nil {
+		if err := a.replicate(r.id, off+8, data[8:], in); err != nil {
 			return err
 		}
 	}
-	if err := a.replicate(r.id, off, data[:8]); err != nil {
+	if err := a.replicate(r.id, off, data[:8], in); err != nil {
 		return err
 	}
 	r.setBlocks(i, words)

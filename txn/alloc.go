@@ -187,13 +187,14 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 // WriteBackups makes data the bytes at off of every backup of a region that this
 // machine is the primary of, and then of its own replica. It is how the allocator
 // replicates block headers. Where a backup is lost it waits for the next
-// configuration's.
-func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
+// configuration's, but fails with region.ErrBackups if in, not 0, is what ReserveBackups
+// has returned, and the replicas have changed since.
+func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
 	for {
 		before := m.routes.Load()
-		err := m.writeReplicas(id, off, data)
-		if err == nil {
-			return nil
+		err := m.writeReplicas(id, off, data, in)
+		if err == nil || errors.Is(err, region.ErrBackups) {
+			return err
 		}
 		if err := m.awaitReplacement(context.Background(), before, err); err != nil {
 			return err
@@ -203,10 +204,13 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte) error {
 
 // writeReplicas does it once. SendBlocks, which sends new backups what is there,
 // comes before or after it.
-func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte) error {
+func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()
 	rt := m.route(id)
+	if rt != nil && in != 0 && in != uint32(rt.LastReplicaChange) {
+		return region.ErrBackups
+	}
 	err := m.writeBackups(rt, id, off, data)
 	if err == nil && rt.primary {
 		rt.local.Memory().CopyIn(off, data)
@@ -245,18 +249,19 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 // this machine is the primary of have storage behind them: what is written there
 // is written by NICs, which nothing can tell that a file system is full. The
 // error is nvram.ErrNoSpace then. Where a backup is lost it asks those of the next
-// configuration: to reserve twice does no harm.
-func (m *Machine) ReserveBackups(id region.ID, off, n uint64) error {
+// configuration: to reserve twice does no harm. It returns the configuration in which
+// those that it has asked became the region's replicas.
+func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
 	for {
-		err := m.reserveBackups(id, off, n)
+		in, err := m.reserveBackups(id, off, n)
 		switch {
 		case errors.Is(err, errBehind):
 			if err := behind.pause(); err != nil {
-				return err
+				return 0, err
 			}
 		case !errors.Is(err, ErrInDoubt):
-			return err
+			return in, err
 		}
 	}
 }
@@ -264,10 +269,10 @@ func (m *Machine) ReserveBackups(id region.ID, off, n uint64) error {
 // errBehind: a backup has not applied the configuration yet that makes it one.
 var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
 
-func (m *Machine) reserveBackups(id region.ID, off, n uint64) error {
+func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	rt := m.route(id)
 	if rt == nil {
-		return m.noRegion(region.MakeAddr(id, uint32(off)))
+		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
 	arg = binary.LittleEndian.AppendUint64(arg, off)
@@ -278,10 +283,10 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) error {
 			err = cmp.Or(m.gone(), errBehind)
 		}
 		if err != nil {
-			return fmt.Errorf("backup at machine %d: %w", b, err)
+			return 0, fmt.Errorf("backup at machine %d: %w", b, err)
 		}
 	}
-	return nil
+	return uint32(rt.LastReplicaChange), nil
 }
 
 // handleReserve gives blocks of a replica storage. The memory of one that another

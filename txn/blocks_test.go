@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
 )
 
 // Who finds a connection broken when it sends block headers says so, as with any other
@@ -21,11 +22,25 @@ func TestBrokenConnectionOfBlocks(t *testing.T) {
 		backup := m.Replicas(p)[1]
 		fenced := r.fences(0)
 		must(t, r.Machine(int(backup)).NIC().Close())
-		if err := m.WriteBackups(p.Addr.Region(), 64, make([]byte, 8)); !errors.Is(err, rdma.ErrBroken) {
+		if err := m.WriteBackups(p.Addr.Region(), 64, make([]byte, 8), 0); !errors.Is(err, rdma.ErrBroken) {
 			t.Errorf("async %v: %v", async, err)
 		}
 		if _, ok := fenced.Load(backup); !ok {
 			t.Errorf("async %v: nobody was told that machine %d cannot be reached", async, backup)
 		}
+	}
+}
+
+// What is written only to backups that have reserved storage for it is written to no
+// others.
+func TestWriteToBackupsThatHaveReserved(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1}, 6)
+	m := r.Machine(0)
+	id := r.ptrs[0].Addr.Region()
+	in, err := m.ReserveBackups(id, 0, 64)
+	must(t, err)
+	must(t, m.WriteBackups(id, 64, make([]byte, 8), in))
+	if err := m.WriteBackups(id, 64, make([]byte, 8), in+1); !errors.Is(err, region.ErrBackups) {
+		t.Error(err)
 	}
 }
