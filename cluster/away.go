@@ -85,7 +85,8 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 
 // bringBack makes the regions available that wait for a memory, which a member has come
 // back with. Other memories of the same machine are gone: a region stops waiting for them if it
-// waits for another machine as well, and otherwise when an operator says so.
+// waits for another machine as well, and otherwise when an operator says so. Not so where this
+// is an older copy, for who has put that in the place of the memory has it still.
 func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []region.ID) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
@@ -95,7 +96,7 @@ func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []regio
 			p.LastPrimaryChange, p.LastReplicaChange = c.ID, c.ID
 			returned = append(returned, p.Region)
 		case slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine != m.Machine }):
-			p.giveUp(m.Machine)
+			p.giveUp(func(a Memory) bool { return a.Machine == m.Machine && !a.isOlder(m) })
 		}
 	}
 	return returned
@@ -113,9 +114,9 @@ func (p *Placement) awaits(m Member) bool {
 	return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.matches(m) })
 }
 
-// giveUp has the region wait no longer for memories of a machine.
-func (p *Placement) giveUp(m rdma.MachineID) {
-	p.Away = slices.DeleteFunc(p.Away, func(a Memory) bool { return a.Machine == m })
+// giveUp has the region wait no longer for some memories.
+func (p *Placement) giveUp(is func(Memory) bool) {
+	p.Away = slices.DeleteFunc(p.Away, is)
 	if len(p.Away) > 0 {
 		p.Primary = p.Away[0].Machine
 	} else {
@@ -216,7 +217,7 @@ func (c *Configuration) Forget(m rdma.MachineID) (*Configuration, Remapped) {
 	_, lost := c.Awaited(m)
 	d := c.Succeed()
 	for i := range d.Regions {
-		d.Regions[i].giveUp(m)
+		d.Regions[i].giveUp(func(a Memory) bool { return a.Machine == m })
 	}
 	d.Regions = slices.DeleteFunc(d.Regions, func(p Placement) bool { return slices.Contains(lost, p.Region) })
 	d.Lost = append(d.Lost, lost...)

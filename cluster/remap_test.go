@@ -619,6 +619,25 @@ func TestFollowAfterReborn(t *testing.T) {
 	}
 }
 
+// A machine that has come back with an older copy may have to lead a meeting, where nobody
+// else is back with more. Nothing of what it had is given up for that, and it finds that it
+// must not become a member with the copy.
+func TestOlderCopyLeadsAMeeting(t *testing.T) {
+	c, _, err := instance(3, 2, false).Place(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Memory = []uint64{50, 51, 52}
+	older := Member{Machine: 0, Incarnation: 7, Memory: 50, Lives: []uint64{99, 7}}
+	next, _ := c.Reborn([]Member{older}, older)
+	if now, _ := next.Placement(1); len(now.Away) != 2 {
+		t.Errorf("waits for %v", now.Away)
+	}
+	if missing := next.Missing(older, []region.ID{1}); !slices.Equal(missing, []region.ID{1}) {
+		t.Errorf("%v are missing", missing)
+	}
+}
+
 // An older copy is refused as long as the memory is waited for, though another machine's
 // would do as well: if it joined, the memory would be given up.
 func TestOlderCopyOfWhatIsAwaited(t *testing.T) {
