@@ -624,6 +624,28 @@ func TestPaper5_2_MajorityOfProbes(t *testing.T) {
 	}
 }
 
+// Another life of a member that answers a probe is not the member: it is left out with who
+// is suspected.
+func TestPaper5_2_AnotherLifeIsMissing(t *testing.T) {
+	simulate(t, sim.Options{Seed: 7}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		dead, back := g.others()[0], g.others()[1]
+		was, _ := before.Member(back)
+		g.world.Machine(dead).Kill()
+		g.world.Machine(back).Kill()
+		g.boot(back, nil)
+		g.at(before.CM, func(n *node) { n.Suspect(dead) })
+		var next *cluster.Configuration
+		g.until("the next configuration", func() bool {
+			next = g.nodes[before.CM].Configuration()
+			return next.ID > before.ID
+		})
+		if is, in := next.Member(back); next.ID != before.ID+1 || in && is.Incarnation == was.Incarnation {
+			t.Errorf("configuration %d after %d has the life of machine %d that is over", next.ID, before.ID, back)
+		}
+	})
+}
+
 // TestPaper5_2_OneCompareAndSwap: only one machine can move the system to the
 // next configuration, even if several attempt it at once.
 func TestPaper5_2_OneCompareAndSwap(t *testing.T) {

@@ -64,11 +64,12 @@ func (a *Allocator) Waiting() int {
 	return n
 }
 
-// retireLocked retires every empty slab of sp.
+// retireLocked retires every empty slab of sp. Not one that Scan has not looked at: it
+// would find slots of a block that is another slab's by then.
 func (a *Allocator) retireLocked(sp *space) {
 	for i := 0; i < len(sp.slabs); i++ {
 		s := sp.slabs[i].Load()
-		if s == nil || s.head != i || !s.empty() || !s.takeAll() {
+		if s == nil || s.head != i || !s.ready() || !s.empty() || !s.takeAll() {
 			continue
 		}
 		a.evictLocked(s)

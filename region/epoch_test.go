@@ -330,3 +330,44 @@ func TestBrokenPromisesPanic(t *testing.T) {
 		}()
 	}
 }
+
+// A slab that is being looked at is not retired, though what has been released makes it
+// empty: its slot would be handed out twice.
+func TestUnscannedSlabIsNotRetired(t *testing.T) {
+	p := newPair(t, 1, MinSize)
+	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
+	var ptrs []Ptr
+	for {
+		ptr, v, err := a.Alloc(0, 6930, 0) // one to a slab
+		if errors.Is(err, ErrFull) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.commit(t, ptr, v, []byte("x"))
+		ptrs = append(ptrs, ptr)
+	}
+	b := NewAllocator(AllocatorConfig{Replicate: p.replicate})
+	b.Attach(p.primary)
+	p.free(t, b, ptrs[0])
+	for epoch := range uint64(4) {
+		b.Advance(epoch + 1)
+	}
+	for b.Scan(100) {
+	}
+	got := map[Addr]bool{}
+	for {
+		ptr, _, err := b.Alloc(0, 6930, 0)
+		if err != nil {
+			break
+		}
+		if got[ptr.Addr] {
+			t.Fatalf("%v is handed out twice", ptr)
+		}
+		got[ptr.Addr] = true
+	}
+	if !got[ptrs[0].Addr] {
+		t.Errorf("the slot that was freed is not handed out, but %v", got)
+	}
+}

@@ -36,9 +36,7 @@ var errBadGreeting = errors.New("txn: bad greeting")
 func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 	g := Greeting{epoch: m.epoch.Load()}
 	for _, w := range m.workers {
-		w.lock()
-		one, err := w.listen(peer)
-		w.unlock()
+		one, err := m.listenAt(w, peer)
 		if err != nil {
 			return g, fmt.Errorf("txn: worker %d cannot listen to machine %d: %w", w.id, peer, err)
 		}
@@ -50,6 +48,16 @@ func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 		m.endLoans()
 	}
 	return g, nil
+}
+
+// listenAt is Listen at one worker. A ledger that is kept is where votes look for it, or
+// still in its log: who votes holds recovery.mu.
+func (m *Machine) listenAt(w *worker, peer rdma.MachineID) (greeting, error) {
+	m.recovery.mu.Lock()
+	defer m.recovery.mu.Unlock()
+	w.lock()
+	defer w.unlock()
+	return w.listen(peer)
 }
 
 // Connect connects to a peer that returned g from Listen, after listening to it.

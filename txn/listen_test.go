@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -124,5 +125,30 @@ func TestLedgerOfALifeThatIsOver(t *testing.T) {
 				t.Errorf("%d logs are mapped, %d ledgers kept, should be kept: %v", len(mapped), len(kept), c.isKept)
 			}
 		})
+	}
+}
+
+// Peers are listened to side by side while others vote.
+func TestListenSideBySide(t *testing.T) {
+	m, _ := listener(t)
+	var all sync.WaitGroup
+	for range 20 {
+		for peer := rdma.MachineID(1); peer <= 2; peer++ {
+			all.Go(func() {
+				if _, err := m.Listen(peer); err != nil {
+					t.Error(err)
+				}
+				m.Truncated(ID{Config: 1, Machine: peer}, 1)
+			})
+		}
+		all.Wait()
+		for _, p := range m.workers[0].peers {
+			if p != nil {
+				p.hasLeft = true
+			}
+		}
+	}
+	if kept := len(m.recalled.ledgers[coordinatorID{1, 0}]); kept != 19 {
+		t.Errorf("%d ledgers are kept", kept)
 	}
 }

@@ -181,7 +181,7 @@ const (
 	SlowRecovery
 	// CompareAndSwap: the store takes a configuration that does not follow the one it has.
 	CompareAndSwap
-	// Majority: a CM goes on without a majority of answers to its probe.
+	// Majority: a CM goes on without a majority of answers.
 	Majority
 	// ProbeIncarnation: another life that answers a probe counts as the member.
 	ProbeIncarnation
@@ -448,7 +448,7 @@ var texts = [steps]string{
 	OldConfig:         "a NEW-CONFIG that is older is acknowledged",
 	SlowRecovery:      "each reconfiguration sleeps for 3 s",
 	CompareAndSwap:    "the store takes a configuration that does not follow the one it has",
-	Majority:          "a CM goes on without a majority of answers to its probe",
+	Majority:          "a CM goes on without a majority of answers",
 	ProbeIncarnation:  "another life that answers a probe counts as the member",
 	SettledJoin:       "a machine joins while there is something left to recover",
 	FilledHeir:        "a backup that is not filled yet may become the primary",

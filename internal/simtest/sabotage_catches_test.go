@@ -87,7 +87,7 @@ var catches = []catch{
 	{step: sabotage.SlowRecovery, pkg: "recovery", test: "TestReconfigurationTakesALeaseOrTwo"},
 	{step: sabotage.CompareAndSwap, pkg: "recovery", test: "TestPaper5_2_OneCompareAndSwap"},
 	{step: sabotage.Majority, pkg: "recovery", test: "TestPaper5_2_MajorityOfProbes"},
-	{step: sabotage.ProbeIncarnation, pkg: "recovery", test: "TestSurvivorRestartsToMeet"},
+	{step: sabotage.ProbeIncarnation, pkg: "recovery", test: "TestPaper5_2_AnotherLifeIsMissing"},
 	{step: sabotage.SettledJoin, pkg: "recovery", test: "TestJoinWaitsForRecovery"},
 	{step: sabotage.FilledHeir, pkg: "cluster", test: "TestFillingIsNotPromoted"},
 	{step: sabotage.FillSettled, pkg: "farm", test: "TestFilledAfterSettled"},
