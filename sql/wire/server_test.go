@@ -245,14 +245,10 @@ func TestHandshakeAnnouncesAutocommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		greeting := make([]byte, 256)
-		n, err := c.Read(greeting)
-		if err != nil {
-			t.Fatal(err)
-		}
+		greeting := (&rawClient{Conn: c}).read(t)
 		_ = c.Close()
-		version := bytes.IndexByte(greeting[5:n], 0)
-		status := binary.LittleEndian.Uint16(greeting[5+version+1+4+8+1+2+1:])
+		version := bytes.IndexByte(greeting[1:], 0)
+		status := binary.LittleEndian.Uint16(greeting[1+version+1+4+8+1+2+1:])
 		if status != want {
 			t.Errorf("autocommit %d: status %#04x, want %#04x", value, status, want)
 		}
