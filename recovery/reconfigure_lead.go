@@ -168,7 +168,7 @@ func (m *Membership) lead() {
 		}
 		c, isAsked := m.mu.current, m.mu.asked == m.mu.current.ID || m.mu.handed
 		m.mu.Unlock()
-		if c.CM != m.self.Machine && !isAsked && !m.askBackups(c) {
+		if c.CM != m.self.Machine && !isAsked && (m.acquit(c) || !m.askBackups(c)) {
 			continue
 		}
 		err := m.reconfigure()
@@ -280,6 +280,26 @@ func (m *Membership) knowsWell(c *cluster.Configuration) bool {
 	}
 	answered, _ := m.probeAll(c, slices.DeleteFunc(lease.Members(c), func(p call.Peer) bool { return p.Machine == c.CM }))
 	return slices.Contains(answered, c.CM)
+}
+
+// acquit drops this machine's suspicion of the CM of c, if that is well: only the
+// connection to it has broken, as it can to any member, and another configuration makes it
+// anew, for which the CM is asked. Without this a machine that has lost a connection for a
+// moment would ask the backup CMs, which know better, in vain and for long, and then evict
+// the CM itself.
+func (m *Membership) acquit(c *cluster.Configuration) bool {
+	if m.cfg.NIC.Gone(c.CM) || !m.knowsWell(c) {
+		return false
+	}
+	cm := peerIn(c, c.CM)
+	m.mu.Lock()
+	if m.mu.current.ID == c.ID && m.mu.asked != c.ID {
+		m.mu.suspects = slices.DeleteFunc(m.mu.suspects, func(p call.Peer) bool { return p == cm })
+	}
+	m.mu.Unlock()
+	m.estranged(cm, true)
+	m.Renew()
+	return true
 }
 
 // onSuspect is what a backup CM is asked: to reconfigure, because the CM of the

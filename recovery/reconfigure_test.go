@@ -498,6 +498,32 @@ func TestBackupCMKnowsThatTheCMIsWell(t *testing.T) {
 	})
 }
 
+// A machine whose connection to the CM breaks, for a link that was cut for a moment, does
+// not cost the CM its membership, nor itself much time: the next configuration connects
+// the two anew.
+func TestConnectionToTheCMBreaks(t *testing.T) {
+	simulate(t, sim.Options{Seed: 3}, 5, 3, func(g *group) {
+		before := g.settled(5)
+		g.at(g.others()[0], func(n *node) { n.Suspect(before.CM) })
+		at := g.world.Now()
+		g.until("the next configuration", func() bool { return g.cmConfig().ID > before.ID })
+		if took := g.world.Now() - at; took > 2*leaseLength {
+			t.Errorf("there was no other configuration for %v", took)
+		}
+		c := g.settled(5)
+		if c.CM != before.CM || !slices.Equal(c.Incarnation, before.Incarnation) {
+			t.Errorf("configuration %d of lives %x with CM %d, after %x with %d", c.ID, c.Incarnation, c.CM, before.Incarnation, before.CM)
+		}
+		g.world.Outside().Sleep(20 * leaseLength)
+		if last := g.settled(5); last.ID != c.ID {
+			t.Errorf("configuration %d follows %d", last.ID, c.ID)
+		}
+		if s := g.nodes[g.others()[0]].Status(); len(s.Suspects)+len(s.Apart) > 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // A machine that cannot reach another, neither of which is the CM, tells the CM.
 // Those that answer a probe stay, in another configuration, in which they connect
 // anew; one that does not is replaced while its lease lasts.
