@@ -320,7 +320,7 @@ func (c Config) events() recovery.Events {
 				log.Error("regions are lost: nobody waits any more for the machines that had them", "regions", r.Lost)
 			}
 			if len(r.Short) > 0 {
-				log.Warn("regions have fewer replicas than they should: no machine of another failure domain has room", "regions", r.Short)
+				log.Warn("regions have fewer replicas than they should: no machine of another failure domain is there that has room", "regions", r.Short)
 			}
 		},
 		Applied: func(c *cluster.Configuration) {

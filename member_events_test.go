@@ -20,9 +20,9 @@ func TestPaper5_2_LostAndShortRegionsAreLogged(t *testing.T) {
 		`only if the memory of each is gone for ever, give the regions up with farmsql forget" machine=4 regions=[3] start="[1 2]"`
 	for want, report := range map[string]cluster.Remapped{
 		unavailable: {Unavailable: []region.ID{3}},
-		`level=INFO msg="regions are back, with all that was in them" machine=4 regions=[3]`:                                                     {Returned: []region.ID{3}},
-		`level=ERROR msg="regions are lost: nobody waits any more for the machines that had them" machine=4 regions=[3]`:                         {Lost: []region.ID{3}},
-		`level=WARN msg="regions have fewer replicas than they should: no machine of another failure domain has room" machine=4 regions="[5 6]"`: {Short: []region.ID{5, 6}},
+		`level=INFO msg="regions are back, with all that was in them" machine=4 regions=[3]`:                                                                   {Returned: []region.ID{3}},
+		`level=ERROR msg="regions are lost: nobody waits any more for the machines that had them" machine=4 regions=[3]`:                                       {Lost: []region.ID{3}},
+		`level=WARN msg="regions have fewer replicas than they should: no machine of another failure domain is there that has room" machine=4 regions="[5 6]"`: {Short: []region.ID{5, 6}},
 		"": {Promoted: []region.ID{5}, Refilled: []region.ID{6}},
 	} {
 		var log bytes.Buffer

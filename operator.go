@@ -117,6 +117,8 @@ func (o *Operator) waitsFor(s Status) string {
 	switch absent := s.Absences(); {
 	case o.member.Load() == nil:
 		return "reads its memory, and waits for the configuration at " + o.cfg.Cluster
+	case len(s.Missing) > 0:
+		text = "waits for a majority of the machines; missing are " + strings.Trim(fmt.Sprint(s.Missing), "[]")
 	case s.Configuration == 0:
 		text = "waits to become a member"
 	case len(absent) > 0:
@@ -125,6 +127,8 @@ func (o *Operator) waitsFor(s Status) string {
 			unavailable = append(unavailable, a.String())
 		}
 		return "waits for regions that are unavailable " + strings.Join(unavailable, "; ")
+	case s.Unavailable != "":
+		text = "waits until it can serve: " + s.Unavailable
 	default:
 		text = "waits for the catalog"
 	}

@@ -280,7 +280,7 @@ func (m *Member) openTransactions() (err error) {
 		Missing:      m.missing,
 		Events: txn.Events{
 			Fenced: func(peer rdma.MachineID, err error) {
-				m.log.Error("peer fenced", "machine", m.id, "peer", peer, "error", err)
+				m.log.Warn("peer fenced", "machine", m.id, "peer", peer, "error", err)
 				if errors.Is(err, rdma.ErrKey) || errors.Is(err, txn.ErrLost) {
 					m.membership.Disconnected(peer) // it lives, and has ended the connection
 				} else {

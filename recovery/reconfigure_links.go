@@ -406,7 +406,7 @@ func (m *Membership) apartFrom(c *cluster.Configuration) []rdma.MachineID {
 func (m *Membership) admits(c *cluster.Configuration, joiner rdma.MachineID, far []rdma.MachineID) error {
 	far = slices.DeleteFunc(slices.Clone(far), func(x rdma.MachineID) bool { _, in := c.Member(x); return !in })
 	if len(far) > 0 {
-		return fmt.Errorf("%w: machine %d does not reach machines %v, or they not it: mend the links", ErrApart, joiner, far)
+		return fmt.Errorf("%w: machine %d does not reach machines %v, or they not it: mend the links, or wait until those that have failed are no members", ErrApart, joiner, far)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,8 +191,14 @@ func pause(ctx context.Context, d time.Duration) {
 // follow. It closes l.
 func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Listener, out io.Writer) (ended, err error) {
 	log := cfg.Logger
-	cfg.Opening = func(o *farmsql.Operator) (end func() error, err error) { return serveOperator(s.statusFolder(), o) }
+	var now opening
+	cfg.Opening = func(o *farmsql.Operator) (end func() error, err error) {
+		now.operator.Store(o)
+		return serveOperator(s.statusFolder(), o)
+	}
+	opened := now.turnAway(l, cmp.Or(s.UnavailableAfter, openPatience), log)
 	db, err := farmsql.OpenContext(ctx, cfg)
+	opened()
 	if err != nil {
 		err = errors.Join(err, l.Close())
 		if ctx.Err() != nil { // asked to stop before it could serve

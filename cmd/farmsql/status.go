@@ -207,7 +207,7 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.Ended != "" {
 		fmt.Fprintf(w, "the machine has no part any more: %s\n", s.Ended)
 	}
-	if s.Unavailable != "" {
+	if s.Unavailable != "" && s.Starting == "" { // which says more
 		fmt.Fprintf(w, "NOT AVAILABLE: machine %d serves nobody: %s\n", s.Machine, s.Unavailable)
 	}
 	fmt.Fprintln(w)

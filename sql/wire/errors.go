@@ -22,6 +22,7 @@ const (
 	errQueryInterrupted = 1317
 	errQueryTimeout     = 3024
 	errReadOnly         = 1792
+	errUnknownCom       = 1047 // what Galera answers, too, whom it cannot serve at present
 
 	stateGeneral          = "HY000"
 	stateQueryInterrupted = "70100"

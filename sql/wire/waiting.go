@@ -1,0 +1,44 @@
+package wire
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// TurnAway answers clients that connect to l while nobody serves it yet: once that has
+// lasted for patience, with error 1047 and what text says then, in place of the greeting.
+// Until then they wait, and are served if stop is called in time. stop returns when no
+// client is answered any more, and l can be served. TurnAway does not close l.
+func TurnAway(l *net.TCPListener, patience time.Duration, text func() string) (stop func()) {
+	over := make(chan struct{})
+	wait := func(d time.Duration) (isOver bool) {
+		select {
+		case <-over:
+			return true
+		case <-time.After(d):
+			return false
+		}
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for isOver := wait(patience); !isOver; {
+			c, err := l.Accept()
+			if err != nil { // stop has ended it, or there is no descriptor
+				isOver = wait(acceptRetry)
+				continue
+			}
+			_ = c.SetWriteDeadline(clock.System{}.Now().Add(time.Second))
+			_, _ = c.Write(errorPacket(0, errUnknownCom, "", text()))
+			_ = c.Close()
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(over)
+		_ = l.SetDeadline(time.Unix(1, 0)) // ends Accept; a closed listener has ended it
+		all.Wait()
+		_ = l.SetDeadline(time.Time{})
+	})
+}
