@@ -38,6 +38,15 @@ func (p *pair) replicate(id ID, off uint64, data []byte, _ uint32) error {
 	return nil
 }
 
+// replicateAll is replicate as a machine does it: what all backups have the primary gets too.
+func (p *pair) replicateAll(id ID, off uint64, data []byte, in uint32) error {
+	err := p.replicate(id, off, data, in)
+	if err == nil {
+		p.primary.m.CopyIn(off, data)
+	}
+	return err
+}
+
 // same compares block tables.
 func (p *pair) same(t *testing.T) {
 	t.Helper()

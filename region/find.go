@@ -225,7 +225,8 @@ func (a *Allocator) clear(r *Region, begin, end uint64, in uint32) error {
 }
 
 // setRun sets the table's words from block i on, on every replica, the first
-// one last: see repair.
+// one last: see Repair. If that fails in between, no replica has a whole run there, and
+// here the blocks become dirty, as Repair makes them elsewhere.
 func (a *Allocator) setRun(r *Region, i int, words []uint64, in uint32) error {
 	off, data := tableOffset+uint64(i)*8, encodeWords(words)
 	if len(words) > 1 {
@@ -233,11 +234,14 @@ func (a *Allocator) setRun(r *Region, i int, words []uint64, in uint32) error {
 			return err
 		}
 	}
-	if err := a.replicate(r.id, off, data[:8], in); err != nil {
-		return err
+	err := a.replicate(r.id, off, data[:8], in)
+	switch {
+	case err == nil:
+		r.setBlocks(i, words)
+	case len(words) > 1:
+		r.setBlocks(i, r.sameGeneration(i, dirtyWords(len(words))))
 	}
-	r.setBlocks(i, words)
-	return nil
+	return err
 }
 
 // reviveLocked takes back a retired slab of class c: the pointers readers may

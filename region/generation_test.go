@@ -144,3 +144,51 @@ func TestRepairKeepsGenerations(t *testing.T) {
 		t.Errorf("block is %#x", uint64(b))
 	}
 }
+
+// A slab of several blocks that is not told every replica, whenever the hook fails, leaves
+// nothing broken in the table here, nor at a backup that takes over, and the next attempt
+// takes the blocks; and so does one that takes the blocks of former slabs.
+func TestRunIsLeftHalfWritten(t *testing.T) {
+	for failAt := 1; failAt < 6; failAt++ {
+		p := newPair(t, 1, 1<<20)
+		a := newAllocator(t, AllocatorConfig{Replicate: p.replicateAll}, p.primary)
+		epoch := uint64(1)
+		a.Advance(epoch)
+		sound := func(when string, used []Ptr) {
+			t.Helper()
+			if faults := p.primary.Check(slices.Values(used)); len(faults) > 0 {
+				t.Errorf("the hook's call %d fails, %s: %v", failAt, when, faults)
+			}
+		}
+		p.failAt = failAt
+		_, _, err := a.Alloc(0, 20000, 0)
+		sound("at first", nil)
+		if failed := errors.Is(err, errHook); failed != (failAt <= 2) {
+			t.Fatalf("the hook's call %d fails: %v", failAt, err)
+		}
+		p.failAt = 0
+		first := fillWith(t, p, a, 20000)
+		sound("full", first)
+		p.same(t)
+		for _, ptr := range first {
+			p.free(t, a, ptr)
+		}
+		if _, _, err := a.Alloc(0, 50000, 0); !errors.Is(err, ErrFull) {
+			t.Fatalf("reused before its time: %v", err)
+		}
+		epoch += 2
+		a.Advance(epoch)
+		p.failAt = failAt
+		if _, _, err := a.Alloc(0, 50000, 0); !errors.Is(err, errHook) {
+			t.Errorf("the hook's call %d fails: %v", failAt, err)
+		}
+		sound("over former slabs", nil)
+		p.failAt = 0
+		p.backup.Repair()
+		if faults := p.backup.Check(slices.Values[[]Ptr](nil)); len(faults) > 0 {
+			t.Errorf("the hook's call %d fails, at the backup: %v", failAt, faults)
+		}
+		sound("in the end", fillWith(t, p, a, 50000))
+		p.same(t)
+	}
+}
