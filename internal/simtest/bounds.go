@@ -98,13 +98,17 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 }
 
 // isSuspected says whether a machine that is well, or the CM, which may not reach the
-// store, suspects another one, or is changing the configuration.
+// store or serve yet, suspects another one, or is changing the configuration.
 func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	return slices.ContainsFunc(b.copies.now.Machines, func(x rdma.MachineID) bool {
-		if b.members.up[x] == nil || !b.isWell(x) && x != b.copies.now.CM {
+		p := b.machine(int(x)).Process()
+		if p == nil || p.Paused() || b.members.begun[x] == nil || !b.isWell(x) && x != b.copies.now.CM {
 			return false
 		}
-		s := b.members.up[x].Membership().Status()
+		s := b.members.begun[x].Membership().Status()
+		if s.Err != nil || s.Configuration == nil {
+			return false
+		}
 		member, in := s.Configuration.Member(m)
 		return s.Changing || slices.Contains(s.Suspects, m) || !in || member.Incarnation != incarnation
 	})

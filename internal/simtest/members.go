@@ -34,6 +34,7 @@ type members struct {
 	hooks  Hooks
 	store  *configurations
 	up     []*farm.Member // by machine; nil while it does not serve
+	begun  []*farm.Member // by machine: its latest life, from when it asks for its part
 	err    error          // why a machine could not begin a life
 	early  bool           // faults came before all machines served
 	aside  bool           // leases are kept aside, so that they are while a machine hangs
@@ -53,7 +54,7 @@ type members struct {
 
 // NewMembers returns machines that are down.
 func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
-	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), aside: w.HasProcessors(), up: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines), exited: make([]time.Duration, cfg.Machines)}
+	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), aside: w.HasProcessors(), up: make([]*farm.Member, cfg.Machines), begun: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines), exited: make([]time.Duration, cfg.Machines)}
 }
 
 // Takes implements Cluster.
@@ -202,6 +203,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			return lease.NewCalls(e, farm.KindLease, lease.Config{Length: leaseTime, Clock: p, Expired: expired}), nil
 		},
 		Patience: c.patience,
+		Begun:    func(m *farm.Member) { c.begun[i] = m },
 		Prepare:  func(m *txn.Machine) { c.hooks.Prepare(i, m) },
 		Ended:    func(error) { over.Set() },
 		Steps: func(s txn.Step) {
