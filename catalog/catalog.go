@@ -22,6 +22,7 @@ const (
 	nameSetting  = 's'
 	nameDropped  = 'x'
 	nameForeign  = 'f'
+	nameAccount  = 'a'
 )
 
 // A Definer is a kind of Definition.

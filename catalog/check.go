@@ -72,7 +72,7 @@ func (c *Catalog) checkName(ctx context.Context, t *txn.Tx, key []byte, p region
 	switch key[0] {
 	case nameDatabase:
 		_, err = DecodeDatabase(b)
-	case nameSetting:
+	case nameSetting, nameAccount:
 	case nameDropped:
 		return c.checkDropped(ctx, t, b, v)
 	default:

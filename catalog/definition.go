@@ -197,7 +197,11 @@ func (c *Catalog) Setting(t *txn.Tx, name string) ([]byte, error) {
 
 // PutSetting keeps bytes under a name.
 func (c *Catalog) PutSetting(t *txn.Tx, name string, b []byte) error {
-	key := nameKey(nameSetting, name)
+	return c.keep(t, nameKey(nameSetting, name), b)
+}
+
+// keep keeps bytes in the object that a key of the directory leads to.
+func (c *Catalog) keep(t *txn.Tx, key, b []byte) error {
 	old, ok, err := c.names.Get(t, key)
 	if err != nil {
 		return err

@@ -4,7 +4,7 @@
 //
 //	root object ──► anchor ──► names: B-tree of  kind | database | 0 | name
 //	                             │
-//	                             ├─► database, definition, settings: one object each
+//	                             ├─► database, definition, account, setting: one object each
 //	                             ├─► dropped storage, by number
 //	                             └─► table head ──► table body
 //

@@ -42,6 +42,9 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return b.e.gms.Analyzer.ExecBuilder.Build(ctx, m, row)
 	}
 	switch n := n.(type) {
+	case *plan.CreateUser, *plan.AlterUser, *plan.RenameUser, *plan.DropUser, *plan.CreateRole, *plan.DropRole,
+		*plan.Grant, *plan.GrantRole, *plan.Revoke, *plan.RevokeRole, *plan.FlushPrivileges:
+		return b.changeAccounts(ctx, s, n, row)
 	case *plan.Set:
 		if err := b.e.settable(ctx, n); err != nil {
 			return nil, err
@@ -73,12 +76,21 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 			return b.sorted(ctx, n, row)
 		}
 	case *plan.Update:
+		if err := ofNoAccounts(n.Child); err != nil {
+			return nil, err
+		}
 		compareExactly(ctx, n)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
+		if err := ofNoAccounts(n.Child); err != nil {
+			return nil, err
+		}
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:
+		if err := ofNoAccounts(n.Destination); err != nil {
+			return nil, err
+		}
 		s.readWhole(ctx, source(n.Source))
 		s.checkInserted(ctx, n)
 		s.replaces(ctx, n)

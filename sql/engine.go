@@ -20,10 +20,10 @@ import (
 type Options struct {
 	// ReadOnly refuses every change.
 	ReadOnly bool
-	// Users makes clients log in as users with grants; at first there is root,
-	// from the local host and without a password. Without Users everybody may
-	// do everything, and there are no users.
-	Users bool
+	// Accounts makes clients log in as users with grants; at first there is root,
+	// from the local host and without a password. Engines of one process have the same
+	// ones. Without Accounts everybody may do everything, and there are no users.
+	Accounts *Accounts
 	// Files is the folder in which users with the FILE privilege may read and write
 	// (secure_file_priv); without one nobody may anywhere.
 	Files string
@@ -48,9 +48,6 @@ type Engine struct {
 		infos map[uint64]*tableInfo // by table id: the latest committed one
 	}
 }
-
-// usersSetting is where the catalog keeps users and their grants.
-const usersSetting = "users"
 
 // OpenCatalog opens the catalog that NewEngine needs. Several machines of one
 // process share their sequences, and one of them sweeps.
@@ -80,11 +77,12 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler}
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}
-	if !o.Users {
+	if o.Accounts == nil {
 		return e, nil
 	}
-	if err := e.loadUsers(context.Background()); err != nil {
-		return nil, fmt.Errorf("sql: load users: %w", err)
+	a.Catalog.MySQLDb = o.Accounts.db
+	if err := e.RefreshAccounts(context.Background()); err != nil {
+		return nil, fmt.Errorf("sql: load accounts: %w", err)
 	}
 	return e, nil
 }
@@ -139,36 +137,6 @@ func (e *Engine) info(tr *transaction, tbl *catalog.Table) (*tableInfo, error) {
 	e.mu.infos[tbl.ID] = info
 	e.mu.Unlock()
 	return info, nil
-}
-
-// A userStore keeps go-mysql-server's users and grants in the catalog.
-type userStore struct{ e *Engine }
-
-// Persist implements mysql_db.MySQLDbPersistence.
-func (s userStore) Persist(ctx *gms.Context, data []byte) error {
-	if tr := current(ctx); tr != nil {
-		return conflict(s.e.cat.PutSetting(tr.tx, usersSetting, data))
-	}
-	return s.e.m.Run(ctx.Context, func(t *txn.Tx) error { return s.e.cat.PutSetting(t, usersSetting, data) })
-}
-
-func (e *Engine) loadUsers(ctx context.Context) error {
-	var data []byte
-	err := e.m.Run(ctx, func(t *txn.Tx) error {
-		b, err := e.cat.Setting(t, usersSetting)
-		data = append([]byte(nil), b...)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	db := e.gms.Analyzer.Catalog.MySQLDb
-	db.SetPersister(userStore{e})
-	if len(data) == 0 {
-		db.AddRootAccount()
-		return nil
-	}
-	return db.LoadData(e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), data)
 }
 
 // lockWaitName is the variable that says how many seconds a statement waits for a table

@@ -189,14 +189,14 @@ func (in *instance) check() error {
 func TestUsers(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
-	in := openWith(t, cfg, Options{Users: true})
+	in := openWith(t, cfg, Options{Accounts: NewAccounts(false)})
 	c := in.client("")
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)",
 		"CREATE USER joe@localhost IDENTIFIED BY 'secret'", "GRANT SELECT ON d.* TO joe@localhost"} {
 		c.exec(q)
 	}
 	in.close()
-	in = openWith(t, cfg, Options{Users: true})
+	in = openWith(t, cfg, Options{Accounts: NewAccounts(false)})
 	defer in.close()
 	if rows := in.client("").exec("SHOW GRANTS FOR joe@localhost"); len(rows) != 2 {
 		t.Errorf("grants: %v", rows)

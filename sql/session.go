@@ -76,6 +76,8 @@ type transaction struct {
 	ended bool
 	// ddl says that the statement at work changes the catalog.
 	ddl bool
+	// accounts says that the transaction changes accounts.
+	accounts bool
 	// broken says that a change of the catalog has failed half way. Nothing of
 	// the transaction may be committed.
 	broken bool
@@ -268,6 +270,9 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 	if !tr.opened.IsZero() {
 		s.inVain = time.Time{}
 	}
+	if tr.accounts {
+		_ = s.e.RefreshAccounts(context.WithoutCancel(ctx.Context)) // or the next who needs it does
+	}
 	s.e.counters.add(ctx.Context, tr.rows)
 	s.BaseSession.SetTransaction(nil)
 	return nil
@@ -420,6 +425,9 @@ func (s *Session) Explicit() bool {
 
 // isOpen is Explicit for whoever knows that a transaction has begun.
 func (s *Session) isOpen() bool { return s.GetIgnoreAutoCommit() || !s.settings().autocommit }
+
+// Begin is called where a statement begins.
+func (s *Session) Begin() { s.e.opt.Accounts.keepFresh(s.e) }
 
 // SetForUpdate says whether the statement that follows locks the rows it reads,
 // as SELECT ... FOR UPDATE does.

@@ -36,7 +36,7 @@ func newFarmServerWith(t *testing.T, cfg Config) *farmServer {
 	must(t, err)
 	cat, err := sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{})
 	must(t, err)
-	engine, err := sql.NewEngine(cluster.Machine(0), cat, sql.Options{Users: true})
+	engine, err := sql.NewEngine(cluster.Machine(0), cat, sql.Options{Accounts: sql.NewAccounts(false)})
 	must(t, err)
 	server, err := New(cfg, OverSQL(engine))
 	must(t, err)

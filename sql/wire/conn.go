@@ -1,10 +1,16 @@
 package wire
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql"
 )
 
 // A conn is a client's connection as the protocol server sees it. It refuses
@@ -16,6 +22,7 @@ type conn struct {
 	id     uint32
 	gone   chan struct{} // closed by mux.forget
 	meter  packetMeter   // used by the reading goroutine
+	isIn   bool          // authenticated; set by the reading goroutine
 
 	deadline struct {
 		sync.Mutex
@@ -42,7 +49,35 @@ func (c *conn) Read(p []byte) (int, error) {
 			"Got a packet bigger than 'max_allowed_packet' bytes"))
 		return 0, fmt.Errorf("wire: a packet over %d bytes (max_allowed_packet)", c.meter.limit)
 	}
+	if err == nil && !c.isIn && c.source != nil && c.mux.refresh != nil {
+		err = c.refresh() // before anybody looks whether what was read is a password
+	}
 	return n, err
+}
+
+// refresh sees to it that the client is authenticated by the accounts that there are now,
+// or says why not, which through TLS cannot be said here.
+func (c *conn) refresh() error {
+	err := c.mux.refresh(context.Background())
+	if err == nil || c.meter.opaque {
+		return err
+	}
+	said := sql.SQLError(err)
+	_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
+	_, _ = c.Conn.Write(errorPacket(c.meter.header[3]+1, uint16(said.Num), said.State, said.Message))
+	return err
+}
+
+// connOf returns the connection that the server has accepted, below TLS if there is any.
+func connOf(c *mysql.Conn) *conn {
+	switch accepted := c.Conn.(type) {
+	case *conn:
+		return accepted
+	case *tls.Conn:
+		below, _ := accepted.NetConn().(*conn)
+		return below
+	}
+	return nil
 }
 
 func (c *conn) Close() error {

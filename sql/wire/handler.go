@@ -84,10 +84,14 @@ func announce(c *mysql.Conn) {
 // ConnectionAuthenticated creates the connection's session, unless nobody can be served.
 func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 	_ = c.Conn.SetDeadline(time.Time{})
-	if accepted, ok := c.Conn.(*conn); !ok || accepted.source != nil {
+	accepted := connOf(c)
+	if accepted == nil || accepted.source != nil {
 		if err := h.cfg.available(); err != nil {
 			return err
 		}
+	}
+	if accepted != nil {
+		accepted.isIn = true
 	}
 	return h.engineHandler.ConnectionAuthenticated(c)
 }

@@ -13,10 +13,12 @@ import (
 // The protocol servers of all engines accept from it; they wait in line, so
 // clients are dealt out to them in turn.
 type mux struct {
-	cfg    Config
-	ready  chan *conn // accepted, waiting for a protocol server
-	done   chan struct{}
-	lastID atomic.Uint32
+	cfg Config
+	// refresh is Engine.Refresh.
+	refresh func(context.Context) error
+	ready   chan *conn // accepted, waiting for a protocol server
+	done    chan struct{}
+	lastID  atomic.Uint32
 
 	mu struct {
 		sync.Mutex

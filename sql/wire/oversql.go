@@ -14,6 +14,7 @@ func OverSQL(e *sql.Engine) Engine {
 	return Engine{
 		GMS:        e.GMS(),
 		NewContext: gms.NewContext,
+		Refresh:    e.RefreshAccounts,
 		NewSession: func(_ context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error) {
 			user, _ := c.UserData.(gms.MysqlConnectionUser)
 			client := gms.Client{User: user.User, Address: user.Host, Capabilities: c.Capabilities}
@@ -32,6 +33,7 @@ type farmSession struct{ s *sql.Session }
 var _ Session = farmSession{}
 
 func (f farmSession) BeginStatement(st Statement) {
+	f.s.Begin()
 	f.s.SetForUpdate(st.Locking == LockUpdate)
 }
 

@@ -25,11 +25,14 @@ const VersionComment = "farmsql"
 type SessionBuilder func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error)
 
 // Engine is what a server runs statements on: one machine's SQL. All fields
-// must be set.
+// but Refresh must be set.
 type Engine struct {
 	GMS        *sqle.Engine
 	NewContext gms.ContextFactory
 	NewSession SessionBuilder
+	// Refresh is called before a client is authenticated, of the first engine: clients are
+	// authenticated by the accounts that it finds. A client is refused with its error.
+	Refresh func(context.Context) error
 }
 
 // A Server answers MySQL clients, from any number of listeners and from within
@@ -58,7 +61,7 @@ const localUser = "farmsql.local"
 
 // New returns a server over the engines of a database, at least one; it has no
 // listener yet. Clients are dealt out to the engines in turn. If the first
-// engine's user table is empty, root@localhost is created without a password, as
+// engine has no users of its own, there is root@localhost without a password, as
 // a MySQL initialised for development has it.
 func New(cfg Config, engines ...Engine) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
@@ -70,6 +73,7 @@ func New(cfg Config, engines ...Engine) (*Server, error) {
 	cfg = cfg.WithDefaults()
 	adoptLogs(cfg.Logger)
 	s := &Server{cfg: cfg, gms: engines[0].GMS, mux: newMux(cfg)}
+	s.mux.refresh = engines[0].Refresh
 	s.createAccounts()
 	if err := setVariables(cfg); err != nil {
 		return nil, err
@@ -149,10 +153,11 @@ func setVariables(cfg Config) error {
 func (s *Server) createAccounts() {
 	s.local = account{user: localUser, password: rand.Text()}
 	db := s.gms.Analyzer.Catalog.MySQLDb
+	hasUsers := db.Enabled() // those whose root was dropped get none
 	db.SetEnabled(true)
 	ed := db.Editor()
 	defer ed.Close()
-	if len(ed.GetUsersByUsername("root")) == 0 {
+	if !hasUsers && len(ed.GetUsersByUsername("root")) == 0 {
 		db.AddSuperUser(ed, "root", "localhost", "")
 	}
 	ed.RemoveUser(mysql_db.UserPrimaryKey{User: s.local.user, Host: "localhost"}) // of an earlier server on this engine

@@ -1,0 +1,105 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/farmsql/farmsql/txn"
+)
+
+// An Account is a user or a role, as package sql encodes it.
+type Account struct {
+	User, Host string
+	Data       []byte
+}
+
+// accountsVersion is the setting that counts the changes of accounts: who has read them
+// reads them again when it is another.
+const accountsVersion = "accounts"
+
+// accountKey is the directory's key of an account, in which case counts, unlike in other
+// names.
+func accountKey(user, host string) ([]byte, error) {
+	if strings.ContainsRune(user, 0) || strings.ContainsRune(host, 0) {
+		return nil, fmt.Errorf("catalog: account %q@%q: a zero byte", user, host)
+	}
+	return fmt.Appendf(nil, "%c%s\x00%s", nameAccount, user, host), nil
+}
+
+// AccountsVersion returns how often accounts have changed; 0 if none was ever stored.
+func (c *Catalog) AccountsVersion(t *txn.Tx) (uint64, error) {
+	b, err := c.Setting(t, accountsVersion)
+	if err != nil || b == nil {
+		return 0, err
+	}
+	if len(b) != 8 {
+		return 0, fmt.Errorf("%w: version of accounts of %d bytes", ErrCorrupt, len(b))
+	}
+	return binary.LittleEndian.Uint64(b), nil
+}
+
+// Accounts returns all accounts, by user and host.
+func (c *Catalog) Accounts(t *txn.Tx) ([]Account, error) {
+	keys, ptrs, err := c.list(t, []byte{nameAccount}, []byte{nameAccount + 1})
+	if err != nil {
+		return nil, err
+	}
+	accounts := make([]Account, len(keys))
+	for i, key := range keys {
+		b, err := get(t, ptrs[i])
+		if err != nil {
+			return nil, err
+		}
+		user, host, _ := strings.Cut(string(key[1:]), "\x00")
+		accounts[i] = Account{user, host, append([]byte{}, b...)}
+	}
+	return accounts, nil
+}
+
+// ChangeAccounts stores accounts, in place of those of the same user and host, and removes
+// others, all of which must be there. It counts as a change, so that two transactions that
+// do so at the same time are in conflict.
+func (c *Catalog) ChangeAccounts(t *txn.Tx, put, remove []Account) error {
+	version, err := c.AccountsVersion(t)
+	if err != nil {
+		return err
+	}
+	for _, a := range remove {
+		if err := c.removeAccount(t, a); err != nil {
+			return err
+		}
+	}
+	for _, a := range put {
+		if err := c.putAccount(t, a); err != nil {
+			return err
+		}
+	}
+	return c.PutSetting(t, accountsVersion, binary.LittleEndian.AppendUint64(nil, version+1))
+}
+
+func (c *Catalog) putAccount(t *txn.Tx, a Account) error {
+	key, err := accountKey(a.User, a.Host)
+	if err != nil {
+		return err
+	}
+	return c.keep(t, key, a.Data)
+}
+
+func (c *Catalog) removeAccount(t *txn.Tx, a Account) error {
+	key, err := accountKey(a.User, a.Host)
+	if err != nil {
+		return err
+	}
+	p, ok, err := c.names.Get(t, key)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ErrNotFound
+	}
+	if err := t.Free(p); err != nil {
+		return err
+	}
+	return c.remove(t, key)
+}

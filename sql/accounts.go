@@ -1,0 +1,399 @@
+package sql
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Accounts are the users and roles of an instance with their grants, as engines of one
+// process use them. They are rows of the catalog. What go-mysql-server authenticates and
+// authorizes by is a copy in memory, which is read again when the version in the catalog is
+// another: always before a client is authenticated (Refresh), and before a statement if
+// that was not looked at for Freshness. A statement about accounts changes a copy
+// of its own, and of that the rows that differ, in its transaction: until that commits
+// nobody sees anything of it.
+//
+// It is safe for concurrent use.
+type Accounts struct {
+	// db is the copy.
+	db *mysql_db.MySQLDb
+	// freshness is how old it may be where a statement begins; 0: as old as it is, since
+	// nobody but these engines changes accounts.
+	freshness time.Duration
+
+	mu      sync.Mutex // of who reads the catalog
+	version uint64     // of the copy, guarded by mu
+	isRead  bool       // guarded by mu
+	// compared is when the copy was last known to be the catalog's, in nanoseconds.
+	compared atomic.Int64
+}
+
+// Freshness is how old the accounts that a statement is authorized by may be where other
+// machines change them, too: less than a lease.
+const Freshness = 5 * time.Millisecond
+
+// NewAccounts returns accounts for engines of one process. isShared says that other
+// processes have engines of the instance, too.
+func NewAccounts(isShared bool) *Accounts {
+	a := &Accounts{db: mysql_db.CreateEmptyMySQLDb()}
+	a.db.SetEnabled(true)
+	a.db.SetPersister(unchanged{})
+	if isShared {
+		a.freshness = Freshness
+	}
+	return a
+}
+
+// unchanged refuses changes of the copy itself.
+type unchanged struct{}
+
+// Persist implements mysql_db.MySQLDbPersistence.
+func (unchanged) Persist(*gms.Context, []byte) error {
+	return errors.New("sql: accounts are changed by statements only")
+}
+
+// RefreshAccounts sees to it that clients are authenticated by the accounts that are
+// stored now.
+func (e *Engine) RefreshAccounts(ctx context.Context) error {
+	if e.opt.Accounts == nil {
+		return nil
+	}
+	return e.opt.Accounts.refresh(ctx, e)
+}
+
+// refresh makes the copy the catalog's.
+func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
+	asked := e.m.Clock().Now().UnixNano()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.compared.Load() > asked { // by who had mu before
+		return nil
+	}
+	at := e.m.Clock().Now().UnixNano()
+	var version uint64
+	var stored []account
+	err := e.m.Run(ctx, func(t *txn.Tx) (err error) {
+		if version, err = e.cat.AccountsVersion(t); err != nil || a.isRead && version == a.version {
+			return err
+		}
+		stored, err = e.storedAccounts(t)
+		return err
+	})
+	if err != nil {
+		return conflict(err)
+	}
+	if !a.isRead || version != a.version {
+		a.replace(stored)
+		a.version, a.isRead = version, true
+	}
+	a.compared.Store(at)
+	return nil
+}
+
+// replace makes the copy stored, but for accounts that only this process has.
+func (a *Accounts) replace(stored []account) {
+	ed := a.db.Editor()
+	defer ed.Close()
+	var gone []mysql_db.UserPrimaryKey
+	ed.VisitUsers(func(u *mysql_db.User) {
+		if !u.IsEphemeral {
+			gone = append(gone, mysql_db.UserPrimaryKey{Host: u.Host, User: u.User})
+		}
+	})
+	for _, k := range gone {
+		ed.RemoveUser(k)
+		ed.RemoveRoleEdgesToKey(mysql_db.RoleEdgesToKey{ToHost: k.Host, ToUser: k.User})
+	}
+	for _, x := range stored {
+		x.putInto(ed)
+	}
+}
+
+// keepFresh is called where a statement begins. An error is not told: the catalog cannot
+// be read, which the statement will find out if it matters.
+func (a *Accounts) keepFresh(e *Engine) {
+	if a == nil || a.freshness == 0 {
+		return
+	}
+	if e.m.Clock().Now().UnixNano()-a.compared.Load() > int64(a.freshness) {
+		_ = a.refresh(context.Background(), e)
+	}
+}
+
+// An account is a user or a role, and the roles that it has.
+type account struct {
+	user  *mysql_db.User
+	roles []*mysql_db.RoleEdge
+	row   []byte // in which it was found; nil if in none
+}
+
+// name is what an account has alone.
+func (x account) name() mysql_db.UserPrimaryKey {
+	return mysql_db.UserPrimaryKey{User: x.user.User, Host: x.user.Host}
+}
+
+func (x account) putInto(ed *mysql_db.Editor) {
+	ed.PutUser(x.user)
+	for _, r := range x.roles {
+		ed.PutRoleEdge(r)
+	}
+}
+
+// usersSetting is where the version before kept all accounts in one object. It loads
+// usersMoved as little as other bytes that it has not written: it does not start.
+const usersSetting = "users"
+
+var usersMoved = []byte("accounts are rows of the catalog now; this program is too old to read them")
+
+// storedAccounts returns the accounts that the transaction finds: at first root, from the
+// local host and without a password.
+func (e *Engine) storedAccounts(t *txn.Tx) ([]account, error) {
+	version, err := e.cat.AccountsVersion(t)
+	if err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return e.firstAccounts(t)
+	}
+	rows, err := e.cat.Accounts(t)
+	if err != nil {
+		return nil, err
+	}
+	accounts := make([]account, len(rows))
+	for i, row := range rows {
+		if accounts[i], err = decodeAccount(row.Data); err != nil {
+			return nil, fmt.Errorf("sql: account %q@%q: %w", row.User, row.Host, err)
+		}
+	}
+	return accounts, nil
+}
+
+func (e *Engine) firstAccounts(t *txn.Tx) ([]account, error) {
+	before, err := e.cat.Setting(t, usersSetting)
+	if err != nil {
+		return nil, err
+	}
+	db := mysql_db.CreateEmptyMySQLDb()
+	if len(before) == 0 {
+		db.AddRootAccount()
+		return accountsOf(db), nil
+	}
+	if err := loadUsers(db, before); err != nil {
+		return nil, fmt.Errorf("sql: users of the version before: %w", err)
+	}
+	return accountsOf(db), nil
+}
+
+// loadUsers reads what go-mysql-server has written of a database of users.
+func loadUsers(db *mysql_db.MySQLDb, b []byte) error {
+	if json.Valid(b) { // as the first versions had it
+		return db.LoadData(gms.NewEmptyContext(), b)
+	}
+	ed := db.Editor()
+	defer ed.Close()
+	return db.OverwriteUsersAndGrantData(gms.NewEmptyContext(), ed, bytes.Clone(b))
+}
+
+// accountsOf returns what a database of users has, but for what only a process has, in
+// the order of the names.
+func accountsOf(db *mysql_db.MySQLDb) (accounts []account) {
+	rd := db.Reader()
+	defer rd.Close()
+	rd.VisitUsers(func(u *mysql_db.User) {
+		if !u.IsEphemeral {
+			roles := rd.GetToUserRoleEdges(mysql_db.RoleEdgesToKey{ToHost: u.Host, ToUser: u.User})
+			accounts = append(accounts, account{user: u, roles: roles})
+		}
+	})
+	slices.SortFunc(accounts, func(x, y account) int {
+		return cmp.Or(cmp.Compare(x.user.User, y.user.User), cmp.Compare(x.user.Host, y.user.Host))
+	})
+	return accounts
+}
+
+// An accountRow is how an account is stored: as JSON.
+type accountRow struct {
+	Version int // accountFormat
+	// User is a database with this user alone, as go-mysql-server writes it.
+	User   []byte
+	IsRole bool `json:",omitempty"`
+	// Roles are those that the user has, by user and host.
+	Roles []grantedRole `json:",omitempty"`
+}
+
+type grantedRole struct {
+	User, Host string
+	WithAdmin  bool `json:",omitempty"`
+}
+
+const accountFormat = 1
+
+// encode returns the row's bytes: the same ones for the same account.
+func (x account) encode() ([]byte, error) {
+	row := accountRow{Version: accountFormat, IsRole: x.user.IsRole}
+	for _, r := range x.roles {
+		row.Roles = append(row.Roles, grantedRole{r.FromUser, r.FromHost, r.WithAdminOption})
+	}
+	slices.SortFunc(row.Roles, func(a, b grantedRole) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Host, b.Host))
+	})
+	db := mysql_db.CreateEmptyMySQLDb()
+	db.SetPersister(keepBytes{&row.User})
+	ed := db.Editor()
+	defer ed.Close()
+	ed.PutUser(x.user)
+	if err := db.Persist(gms.NewEmptyContext(), ed); err != nil {
+		return nil, err
+	}
+	return json.Marshal(row)
+}
+
+// keepBytes takes what go-mysql-server writes.
+type keepBytes struct{ to *[]byte }
+
+// Persist implements mysql_db.MySQLDbPersistence.
+func (k keepBytes) Persist(_ *gms.Context, b []byte) error {
+	*k.to = bytes.Clone(b)
+	return nil
+}
+
+func decodeAccount(b []byte) (account, error) {
+	var row accountRow
+	if err := json.Unmarshal(b, &row); err != nil {
+		return account{}, err
+	}
+	if row.Version != accountFormat {
+		return account{}, fmt.Errorf("format %d, this program reads %d", row.Version, accountFormat)
+	}
+	db := mysql_db.CreateEmptyMySQLDb()
+	if err := loadUsers(db, row.User); err != nil {
+		return account{}, err
+	}
+	all := accountsOf(db)
+	if len(all) != 1 {
+		return account{}, fmt.Errorf("%d users in one row", len(all))
+	}
+	x := all[0]
+	x.row, x.user.IsRole = b, row.IsRole
+	for _, r := range row.Roles {
+		x.roles = append(x.roles, &mysql_db.RoleEdge{FromUser: r.User, FromHost: r.Host, ToUser: x.user.User, ToHost: x.user.Host, WithAdminOption: r.WithAdmin})
+	}
+	return x, nil
+}
+
+// changeAccounts executes a statement about accounts.
+func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	if b.e.opt.Accounts == nil {
+		return b.ordinary(ctx, s, n, row)
+	}
+	tr := began(ctx)
+	before, err := b.e.storedAccounts(tr.tx)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	own := mysql_db.CreateEmptyMySQLDb()
+	own.SetPersister(&mysql_db.NoopPersister{})
+	putAll(own, before)
+	rows, err := b.changeOwn(ctx, s, n, row, own)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.e.storeAccounts(tr.tx, before, accountsOf(own)); err != nil {
+		return nil, tr.fail(err)
+	}
+	tr.accounts = true
+	return rows, nil
+}
+
+func putAll(db *mysql_db.MySQLDb, accounts []account) {
+	ed := db.Editor()
+	defer ed.Close()
+	for _, x := range accounts {
+		x.putInto(ed)
+	}
+}
+
+// changeOwn has a statement about accounts change a database of users of its own.
+func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Row, own *mysql_db.MySQLDb) (gms.RowIter, error) {
+	if r, ok := n.(*plan.RenameUser); ok {
+		return renameUsers(r, own)
+	}
+	d, ok := n.(gms.Databaser)
+	if !ok {
+		return nil, fmt.Errorf("sql: %T is of no database of users", n)
+	}
+	n, err := d.WithDatabase(own)
+	if err != nil {
+		return nil, err
+	}
+	return b.ordinary(ctx, s, n, row)
+}
+
+// ofNoAccounts refuses a change of the tables that show accounts: what they show is a copy.
+func ofNoAccounts(changed gms.Node) (err error) {
+	transform.Inspect(changed, func(n gms.Node) bool {
+		if i, ok := n.(*plan.IndexedTableAccess); ok {
+			n = i.TableNode
+		}
+		if t, ok := n.(*plan.ResolvedTable); ok {
+			if _, ok := t.SqlDatabase.(*mysql_db.MySQLDb); ok {
+				err = mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
+					"This version of farmsql doesn't yet support 'changing mysql.%s': CREATE USER, ALTER USER, DROP USER, GRANT and REVOKE do", t.Name())
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// storeAccounts stores what has become of accounts that the transaction has read.
+func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
+	left := make(map[mysql_db.UserPrimaryKey]account, len(before)) // not seen in after
+	for _, x := range before {
+		if x.row != nil {
+			left[x.name()] = x
+		}
+	}
+	var put, remove []catalog.Account
+	for _, x := range after {
+		row, err := x.encode()
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(left[x.name()].row, row) {
+			put = append(put, catalog.Account{User: x.user.User, Host: x.user.Host, Data: row})
+		}
+		delete(left, x.name())
+	}
+	for _, x := range before {
+		if _, isGone := left[x.name()]; isGone {
+			remove = append(remove, catalog.Account{User: x.name().User, Host: x.name().Host})
+		}
+	}
+	if len(put)+len(remove) == 0 {
+		return nil
+	}
+	if len(before) > 0 && before[0].row == nil { // the first change
+		if err := e.cat.PutSetting(t, usersSetting, usersMoved); err != nil {
+			return err
+		}
+	}
+	return e.cat.ChangeAccounts(t, put, remove)
+}

@@ -1,0 +1,282 @@
+package sql
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// as returns a client who has logged in as a user.
+func (in *instance) as(user, db string) *client {
+	c := in.client(db)
+	c.s.SetClient(gms.Client{User: user, Address: "localhost"})
+	return c
+}
+
+// password returns what a user's password is stored as, and whether there is the user.
+func (in *instance) password(user string) (hash string, ok bool) {
+	rd := in.opt.Accounts.db.Reader()
+	defer rd.Close()
+	u, ok := rd.GetUser(mysql_db.UserPrimaryKey{User: user, Host: "localhost"})
+	if !ok {
+		return "", false
+	}
+	return u.AuthString, true
+}
+
+// twoMachines returns an instance whose second machine is as if it were another process.
+func twoMachines(t *testing.T) (a, b *instance) {
+	t.Helper()
+	cfg := testConfig
+	cfg.Machines, cfg.Replicas = 2, 2
+	a = openWith(t, cfg, Options{Accounts: NewAccounts(true)})
+	cat, err := OpenCatalog(context.Background(), a.cluster.Machine(1), a.cluster.Root(), catalog.Config{Sequences: a.cat.Sequences()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := Options{Accounts: NewAccounts(true)}
+	e, err := NewEngine(a.cluster.Machine(1), cat, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := cat.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		a.close()
+	})
+	return a, &instance{t: t, cluster: a.cluster, cat: cat, e: e, cfg: cfg, opt: opt}
+}
+
+// Accounts that one machine makes, changes and drops are the same at another: for a client
+// who logs in at once, for one who is logged in before long, and for statements about
+// accounts, which add to each other's.
+func TestAccountsOfTwoMachines(t *testing.T) {
+	a, b := twoMachines(t)
+	onA, onB := a.client(""), b.client("")
+	login := func(in *instance) {
+		t.Helper()
+		if err := in.e.RefreshAccounts(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onA.exec("CREATE DATABASE d")
+	onA.exec("CREATE TABLE d.t (id INT PRIMARY KEY)")
+	onA.exec("CREATE USER joe@localhost IDENTIFIED BY 'secret'")
+	login(b)
+	was, ok := b.password("joe")
+	if !ok || was == "" {
+		t.Fatalf("who logs in elsewhere: %q, %v", was, ok)
+	}
+	onB.exec("CREATE USER ann@localhost")
+	onA.exec("GRANT SELECT ON d.* TO joe@localhost")
+	onB.exec("GRANT INSERT ON d.t TO joe@localhost")
+	onB.exec("ALTER USER joe@localhost IDENTIFIED BY 'other'")
+	login(a)
+	if now, _ := a.password("joe"); now == was || now == "" {
+		t.Errorf("the password is %q, was %q", now, was)
+	}
+	if _, ok := a.password("ann"); !ok {
+		t.Error("a user of the other machine is not there")
+	}
+	joe := a.as("joe", "d")
+	joe.s.Begin()
+	joe.exec("SELECT * FROM t")
+	joe.exec("INSERT INTO t VALUES (1)")
+	onB.exec("REVOKE INSERT ON d.t FROM joe@localhost")
+	time.Sleep(Freshness + time.Millisecond)
+	joe.s.Begin()
+	joe.exec("SELECT * FROM t")
+	if _, _, err := joe.run("INSERT INTO t VALUES (2)"); err == nil {
+		t.Error("joe may insert what he may not any more")
+	}
+	onA.exec("DROP USER joe@localhost")
+	login(b)
+	if _, ok := b.password("joe"); ok {
+		t.Error("a user who was dropped may log in")
+	}
+	if _, _, err := onB.run("GRANT SELECT ON d.* TO joe@localhost"); err == nil {
+		t.Error("a user who was dropped gets grants")
+	}
+}
+
+// A statement about accounts that fails has no effect, here or elsewhere; nor has one that
+// would change the tables that show them.
+func TestFailedChangeOfAccounts(t *testing.T) {
+	in := openWith(t, testConfig, Options{Accounts: NewAccounts(false)})
+	defer in.close()
+	a, b := in.client(""), in.client("")
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 0)", "CREATE USER joe@localhost IDENTIFIED BY 'secret'"} {
+		a.exec(q)
+	}
+	was, _ := in.password("joe")
+	for _, q := range []string{
+		"ALTER USER joe@localhost IDENTIFIED BY 'other'", "DROP USER joe@localhost", "CREATE USER ann@localhost", "GRANT ALL ON *.* TO joe@localhost",
+		"RENAME USER joe@localhost TO ann@localhost",
+	} {
+		if err := a.must(0, "BEGIN", "SELECT * FROM d.t"); err != nil {
+			t.Fatal(err)
+		}
+		b.exec("UPDATE d.t SET v = v + 1")
+		if _, _, err := a.run(q); !IsConflict(err) {
+			t.Errorf("%s in a transaction that cannot commit: %v", q, err)
+		}
+		a.s.Abort()
+		_ = a.s.TakeCommitError()
+	}
+	for _, q := range []string{
+		"DROP USER joe@localhost, nobody@localhost", "CREATE USER ann@localhost, joe@localhost", "ALTER USER nobody@localhost IDENTIFIED BY 'x'",
+		"RENAME USER joe@localhost TO ann@localhost, nobody@localhost TO x", "RENAME USER joe@localhost TO root@localhost",
+		"RENAME USER joe@localhost TO " + strings.Repeat("x", 33), "RENAME USER joe@localhost TO x@" + strings.Repeat("x", 256),
+		"GRANT SELECT ON d.t TO joe@localhost, nobody@localhost",
+		"UPDATE mysql.user SET authentication_string = '' WHERE user = 'joe'", "DELETE FROM mysql.user", "DELETE FROM mysql.user WHERE user = 'joe' AND host = 'localhost'",
+		"INSERT INTO mysql.role_edges VALUES ('localhost', 'joe', 'localhost', 'root', 'N')",
+	} {
+		if _, _, err := a.run(q); err == nil || IsConflict(err) {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	check := func() {
+		t.Helper()
+		if now, ok := in.password("joe"); !ok || now != was {
+			t.Errorf("joe's password is %q, was %q", now, was)
+		}
+		if _, ok := in.password("ann"); ok {
+			t.Error("ann is there")
+		}
+		if rows := in.client("").exec("SHOW GRANTS FOR joe@localhost"); len(rows) != 1 {
+			t.Errorf("joe has %v", rows)
+		}
+	}
+	check()
+	in.opt.Accounts.isRead = false // as after a restart
+	if err := in.e.RefreshAccounts(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	check()
+}
+
+// What a statement says about an account is the same after a restart.
+func TestAccountsAreStored(t *testing.T) {
+	cfg := testConfig
+	cfg.Volatile = farm.NewVolatile()
+	in := openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	c := in.client("")
+	for _, q := range []string{
+		"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "CREATE PROCEDURE d.p() SELECT 1",
+		"CREATE USER joe@localhost IDENTIFIED BY 'secret' REQUIRE SSL", "CREATE ROLE reader, writer", "CREATE USER old@localhost", "CREATE USER gone",
+		"GRANT SELECT ON d.* TO reader", "GRANT INSERT ON d.t TO writer", "GRANT EXECUTE ON PROCEDURE d.p TO joe@localhost",
+		"GRANT REPLICATION_SLAVE_ADMIN ON *.* TO joe@localhost", "GRANT reader TO joe@localhost", "GRANT writer TO joe@localhost WITH ADMIN OPTION",
+		"GRANT writer TO old@localhost", "RENAME USER old@localhost TO young@localhost, writer TO author", "DROP USER gone", "FLUSH PRIVILEGES",
+	} {
+		c.exec(q)
+	}
+	queries := []string{
+		"SHOW GRANTS FOR joe@localhost", "SHOW GRANTS FOR young@localhost", "SHOW GRANTS FOR reader", "SHOW GRANTS FOR author",
+		"SELECT user, host, plugin, authentication_string, ssl_type, account_locked FROM mysql.user ORDER BY user, host", "SELECT * FROM mysql.role_edges ORDER BY 1, 2, 3, 4",
+	}
+	var before [][]gms.Row
+	for _, q := range queries {
+		before = append(before, c.exec(q))
+	}
+	if len(before[4]) != 5 || len(before[5]) != 3 {
+		t.Errorf("users %v, roles %v", before[4], before[5])
+	}
+	in.close()
+	in = openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	defer in.close()
+	for i, q := range queries {
+		if now := in.client("").exec(q); !reflect.DeepEqual(now, before[i]) {
+			t.Errorf("%s: %v, before %v", q, now, before[i])
+		}
+	}
+	if err := in.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Users that the version before has stored, all in one object, are there, and become rows
+// with the first change. A program of that version does not start with what it does not see.
+func TestUsersOfTheVersionBefore(t *testing.T) {
+	cfg := testConfig
+	cfg.Volatile = farm.NewVolatile()
+	in := openWith(t, cfg, Options{})
+	before := mysql_db.CreateEmptyMySQLDb()
+	before.AddRootAccount()
+	var stored []byte
+	before.SetPersister(keepBytes{&stored})
+	ed := before.Editor()
+	ed.PutUser(&mysql_db.User{User: "joe", Host: "localhost", PrivilegeSet: mysql_db.NewPrivilegeSet(), Plugin: "mysql_native_password", AuthString: "*hash"})
+	if err := before.Persist(gms.NewEmptyContext(), ed); err != nil {
+		t.Fatal(err)
+	}
+	ed.Close()
+	if err := in.e.m.Run(context.Background(), func(tx *txn.Tx) error { return in.cat.PutSetting(tx, usersSetting, stored) }); err != nil {
+		t.Fatal(err)
+	}
+	in.close()
+	for _, what := range []string{"at first", "after a change"} {
+		in = openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+		if hash, ok := in.password("joe"); !ok || hash != "*hash" {
+			t.Errorf("%s: joe's password is %q", what, hash)
+		}
+		if _, ok := in.password("ann"); ok != (what != "at first") {
+			t.Errorf("%s: ann is there: %v", what, ok)
+		}
+		if hash, ok := in.password("root"); !ok || hash != "" {
+			t.Errorf("%s: no root", what)
+		}
+		in.client("").exec("CREATE USER IF NOT EXISTS ann@localhost")
+		in.close()
+	}
+	if err := mysql_db.CreateEmptyMySQLDb().LoadData(gms.NewEmptyContext(), usersMoved); err == nil {
+		t.Error("the version before loads what it cannot know")
+	}
+}
+
+// Who drops root does not get it back, without a password, with the next start.
+func TestRootStaysDropped(t *testing.T) {
+	cfg := testConfig
+	cfg.Volatile = farm.NewVolatile()
+	in := openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	c := in.client("")
+	c.exec("CREATE USER admin@localhost")
+	c.exec("GRANT ALL ON *.* TO admin@localhost WITH GRANT OPTION")
+	c.exec("DROP USER root@localhost")
+	in.close()
+	in = openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	defer in.close()
+	if _, ok := in.password("root"); ok {
+		t.Error("root is back")
+	}
+	in.as("admin", "").exec("CREATE USER other@localhost")
+}
+
+// A row of an account that is none is named.
+func TestDamagedAccounts(t *testing.T) {
+	in := openWith(t, testConfig, Options{Accounts: NewAccounts(false)})
+	defer in.close()
+	for row, says := range map[string]string{"x": "invalid character", `{"Version":2}`: "format 2, this program reads 1", `{"Version":1,"User":"AAAA"}`: "ill formatted", `{"Version":1,"User":""}`: ""} {
+		err := in.e.m.Run(context.Background(), func(tx *txn.Tx) error {
+			return in.cat.ChangeAccounts(tx, []catalog.Account{{User: "joe", Host: "%", Data: []byte(row)}}, nil)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.e.RefreshAccounts(context.Background()); err == nil || !strings.Contains(err.Error(), `account "joe"@"%"`) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", row, err)
+		}
+	}
+}

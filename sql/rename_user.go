@@ -1,0 +1,67 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// erCannotUser is MySQL's number for a statement that cannot be done to an account.
+const erCannotUser = 1396
+
+// renameUsers executes RENAME USER, which go-mysql-server only parses. Grants and roles
+// stay with the user.
+func renameUsers(n *plan.RenameUser, db *mysql_db.MySQLDb) (gms.RowIter, error) {
+	ed := db.Editor()
+	defer ed.Close()
+	for i := range n.OldName {
+		from, to := accountName(n.OldName[i]), accountName(n.NewName[i])
+		user, ok := ed.GetUser(from)
+		if _, isTaken := ed.GetUser(to); !ok || isTaken {
+			return nil, mysql.NewSQLError(erCannotUser, "HY000", "Operation RENAME USER failed for %s", n.OldName[i].String("'"))
+		}
+		if len(to.User) > 32 {
+			return nil, gms.ErrUserNameTooLong.New(to.User)
+		}
+		if len(to.Host) > 255 {
+			return nil, gms.ErrUserHostTooLong.New(to.Host)
+		}
+		renamed := *user
+		renamed.User, renamed.Host = to.User, to.Host
+		ed.RemoveUser(from)
+		ed.PutUser(&renamed)
+		renameInRoles(ed, from, to)
+	}
+	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
+}
+
+// renameInRoles has the roles that an account has, and those who have it as a role, know it
+// by another name.
+func renameInRoles(ed *mysql_db.Editor, from, to mysql_db.UserPrimaryKey) {
+	var edges []mysql_db.RoleEdge
+	ed.VisitRoleEdges(func(e *mysql_db.RoleEdge) {
+		if e.ToUser == from.User && e.ToHost == from.Host || e.FromUser == from.User && e.FromHost == from.Host {
+			edges = append(edges, *e)
+		}
+	})
+	for _, e := range edges {
+		ed.RemoveRoleEdge(mysql_db.RoleEdgesPrimaryKey{FromHost: e.FromHost, FromUser: e.FromUser, ToHost: e.ToHost, ToUser: e.ToUser})
+		if e.ToUser == from.User && e.ToHost == from.Host {
+			e.ToUser, e.ToHost = to.User, to.Host
+		}
+		if e.FromUser == from.User && e.FromHost == from.Host {
+			e.FromUser, e.FromHost = to.User, to.Host
+		}
+		ed.PutRoleEdge(&e)
+	}
+}
+
+// accountName is the name of an account as it is stored.
+func accountName(n plan.UserName) mysql_db.UserPrimaryKey {
+	if n.AnyHost || n.Host == "" {
+		n.Host = "%"
+	}
+	return mysql_db.UserPrimaryKey{User: n.Name, Host: n.Host}
+}
