@@ -48,6 +48,9 @@ func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter ru
 // ParseOneWithOptions implements gms.Parser.
 func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
 	stmt, end, err := sqlparser.ParseOneWithOptions(ctx, query, o)
+	if isTooDeep(err) {
+		return nil, end, errTooDeep
+	}
 	if err != nil {
 		text, found := replaceShareLocks(query, o)
 		if !found {
@@ -60,6 +63,9 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		}
 		stmt, end = again, at-len(text)+len(query)
 	}
+	if err := checkNesting(query, stmt); err != nil {
+		return nil, end, err
+	}
 	useOurs(query, stmt)
 	return stmt, end, nil
 }
@@ -67,6 +73,9 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 // whole parses a text that has to be one statement.
 func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	stmt, err := sqlparser.ParseWithOptions(ctx, query, o)
+	if isTooDeep(err) {
+		return nil, errTooDeep
+	}
 	if err != nil {
 		text, found := replaceShareLocks(query, o)
 		if !found {
@@ -77,6 +86,9 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 			return stmt, err
 		}
 		stmt = again
+	}
+	if err := checkNesting(query, stmt); err != nil {
+		return nil, err
 	}
 	useOurs(query, stmt)
 	spareView(ctx, query, stmt)

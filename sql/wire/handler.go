@@ -239,8 +239,12 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 		return statement{}, "", err
 	}
 	ast, text, remainder, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', multi, opts)
+	var refused *mysql.SQLError
+	if errors.As(err, &refused) {
+		return statement{}, "", refused
+	}
 	if err != nil {
-		return statement{text: query}, "", nil
+		return statement{text: query}, "", nil // whoever parses it again says what is wrong
 	}
 	if strings.TrimLeft(remainder, "; \t\r\n") == "" {
 		remainder = ""

@@ -1,0 +1,133 @@
+package sql
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// What is planned is worked through by functions that call themselves for what is inside,
+// and Go cannot catch a stack that overflows: it ends the process. So what a
+// client may nest has a bound, which is looked at before anything else is done.
+const (
+	// nestedMax bounds how deep an expression or a query may be: 1 + 1 + 1 is 2 deep. The
+	// time that planning takes grows with its square, 0.3 s at the bound.
+	nestedMax = 2000
+	// chainMax bounds the terms of a chain of AND and OR, which costs less.
+	chainMax = 100_000
+	// unionMax bounds the parts of a UNION: planning takes a second there.
+	unionMax = 300
+)
+
+// erStackOverrun is MySQL's number for a statement that is nested too deep.
+const erStackOverrun = 1436
+
+// checkNesting refuses a statement that is nested too deep. It looks at none whose text is
+// too short for that.
+func checkNesting(query string, stmt sqlparser.Statement) error {
+	if len(query) < 2*unionMax || stmt == nil {
+		return nil
+	}
+	return nested(reflect.ValueOf(stmt), 0)
+}
+
+func tooDeep(what string, most int) error {
+	return mysql.NewSQLError(erStackOverrun, mysql.SSUnknownSQLState, "The statement has %s: at most %d are possible. Make it several statements, or use a list or a table", what, most)
+}
+
+// The parser has a bound of its own for what is in parentheses.
+var errTooDeep = tooDeep("too many parentheses inside each other", 200)
+
+func isTooDeep(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "max nesting level reached")
+}
+
+// along goes down the left side of a chain of AND and OR, or of the parts of a UNION, and
+// looks at what is to the right. It returns what is at its end.
+func along(n sqlparser.SQLNode, depth int) (end sqlparser.SQLNode, isChain bool, err error) {
+	for terms := 1; ; terms++ {
+		var left, right sqlparser.SQLNode
+		switch c := n.(type) {
+		case *sqlparser.AndExpr:
+			left, right = c.Left, c.Right
+		case *sqlparser.OrExpr:
+			left, right = c.Left, c.Right
+		case *sqlparser.SetOp:
+			if terms >= unionMax {
+				return nil, true, tooDeep("too many parts of a UNION", unionMax)
+			}
+			for _, part := range []any{c.OrderBy, c.With, c.Limit} {
+				if err := nested(reflect.ValueOf(part), depth+1); err != nil {
+					return nil, true, err
+				}
+			}
+			left, right = c.Left, c.Right
+		default:
+			return n, isChain, nil
+		}
+		if isChain = true; terms >= chainMax {
+			return nil, true, tooDeep("too many terms joined by AND and OR", chainMax)
+		}
+		if err := nested(reflect.ValueOf(right), depth+1); err != nil {
+			return nil, true, err
+		}
+		n = left
+	}
+}
+
+// nested looks at a value at a depth: a node, or whatever it holds. sqlparser.Walk does not
+// come everywhere.
+func nested(v reflect.Value, depth int) error {
+	if depth > nestedMax {
+		return tooDeep("too many levels of nesting", nestedMax)
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		return nested(v.Elem(), depth)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return nestedIn(v, depth)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInterface() {
+				if err := nested(f, depth); err != nil {
+					return err
+				}
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return nil
+		}
+		for i := range v.Len() {
+			if err := nested(v.Index(i), depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nestedIn is nested for what v, which is not nil, points to.
+func nestedIn(v reflect.Value, depth int) error {
+	n, ok := v.Interface().(sqlparser.SQLNode)
+	if !ok {
+		return nested(v.Elem(), depth+1)
+	}
+	switch n.(type) {
+	case *sqlparser.SQLVal, *sqlparser.ColName, *sqlparser.NullVal: // most of a long INSERT
+		return nil
+	}
+	end, isChain, err := along(n, depth)
+	switch {
+	case err != nil:
+		return err
+	case !isChain:
+		return nested(v.Elem(), depth+1)
+	}
+	return nested(reflect.ValueOf(end), depth+1)
+}
