@@ -107,6 +107,11 @@ func (c *checker) entries(t *txn.Tx, info *tableInfo, compute *computer, entries
 	if err != nil {
 		return fmt.Errorf("row %x: %w", key, err)
 	}
+	for i := range info.rows.columns {
+		if col := &info.rows.columns[i]; col.notNull && row[i] == nil {
+			return fmt.Errorf("%w: row %x has NULL in column %s, which may have none", errCorruptRow, key, col.name)
+		}
+	}
 	if row, err = compute.row(c.ctx, row); err != nil {
 		return fmt.Errorf("row %x: %w", key, err)
 	}

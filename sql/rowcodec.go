@@ -45,6 +45,7 @@ type columnCodec struct {
 	name    string
 	slot    int
 	virtual bool
+	notNull bool
 }
 
 func newRowCodec(t *catalog.Table) (*rowCodec, error) {
@@ -54,7 +55,7 @@ func newRowCodec(t *catalog.Table) (*rowCodec, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.columns[i] = columnCodec{valueCodec: v, name: col.Name, slot: int(col.Slot), virtual: col.Virtual}
+		c.columns[i] = columnCodec{valueCodec: v, name: col.Name, slot: int(col.Slot), virtual: col.Virtual, notNull: !col.Nullable && !col.Virtual}
 		if v.kind == catalog.KindChar {
 			c.chars = append(c.chars, i)
 		}
@@ -88,6 +89,17 @@ type rowImage struct {
 	// the reference to them.
 	spilled []bool
 	any     bool
+}
+
+// hasAll refuses a row with NULL where there may be none: not every plan of go-mysql-server
+// looks.
+func (c *rowCodec) hasAll(row gms.Row) error {
+	for i := range c.columns {
+		if col := &c.columns[i]; col.notNull && i < len(row) && row[i] == nil {
+			return gms.ErrInsertIntoNonNullableProvidedNull.New(col.name)
+		}
+	}
+	return nil
 }
 
 // image encodes the values of a row, one per column of the table.
