@@ -86,6 +86,10 @@ func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
 	if a.compared.Load() > asked { // by who had mu before
 		return nil
 	}
+	return a.refreshLocked(ctx, e)
+}
+
+func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 	at := e.m.Clock().Now().UnixNano()
 	var version uint64
 	var stored []account
@@ -126,16 +130,24 @@ func (a *Accounts) replace(stored []account) {
 	}
 }
 
-// keepFresh is called where a statement begins. An error is not told: the catalog cannot
-// be read, which the statement will find out if it matters.
+// keepFresh is called where a statement begins. It does not wait for a catalog that cannot
+// be read now: the statement will find out whether that matters, and how long it may wait.
 func (a *Accounts) keepFresh(e *Engine) {
-	if a == nil || a.freshness == 0 {
+	if a == nil || a.freshness == 0 || e.m.Clock().Now().UnixNano()-a.compared.Load() <= int64(a.freshness) {
 		return
 	}
-	if e.m.Clock().Now().UnixNano()-a.compared.Load() > int64(a.freshness) {
-		_ = a.refresh(context.Background(), e)
+	if !a.mu.TryLock() { // somebody reads them
+		return
 	}
+	defer a.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer e.m.Clock().AfterFunc(refreshMax, cancel).Stop()
+	_ = a.refreshLocked(ctx, e)
 }
+
+// refreshMax bounds what a statement waits for accounts.
+const refreshMax = 20 * time.Millisecond
 
 // An account is a user or a role, and the roles that it has.
 type account struct {
@@ -347,7 +359,10 @@ func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 }
 
 // ofNoAccounts refuses a change of the tables that show accounts: what they show is a copy.
-func ofNoAccounts(changed gms.Node) (err error) {
+func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
+	if b.e.opt.Accounts == nil {
+		return nil
+	}
 	transform.Inspect(changed, func(n gms.Node) bool {
 		if i, ok := n.(*plan.IndexedTableAccess); ok {
 			n = i.TableNode

@@ -76,19 +76,19 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 			return b.sorted(ctx, n, row)
 		}
 	case *plan.Update:
-		if err := ofNoAccounts(n.Child); err != nil {
+		if err := b.ofNoAccounts(n.Child); err != nil {
 			return nil, err
 		}
 		compareExactly(ctx, n)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
-		if err := ofNoAccounts(n.Child); err != nil {
+		if err := b.ofNoAccounts(n.Child); err != nil {
 			return nil, err
 		}
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:
-		if err := ofNoAccounts(n.Destination); err != nil {
+		if err := b.ofNoAccounts(n.Destination); err != nil {
 			return nil, err
 		}
 		s.readWhole(ctx, source(n.Source))

@@ -58,14 +58,19 @@ func (c *conn) Read(p []byte) (int, error) {
 // refresh sees to it that the client is authenticated by the accounts that there are now,
 // or says why not, which through TLS cannot be said here.
 func (c *conn) refresh() error {
-	err := c.mux.refresh(context.Background())
-	if err == nil || c.meter.opaque {
-		return err
+	said := c.mux.cfg.available() // which waits no longer than statements do
+	if said == nil {
+		said = sql.SQLError(c.mux.refresh(context.Background()))
 	}
-	said := sql.SQLError(err)
+	if said == nil {
+		return nil
+	}
+	if c.meter.opaque {
+		return said
+	}
 	_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
 	_, _ = c.Conn.Write(errorPacket(c.meter.header[3]+1, uint16(said.Num), said.State, said.Message))
-	return err
+	return said
 }
 
 // connOf returns the connection that the server has accepted, below TLS if there is any.
