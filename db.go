@@ -109,7 +109,7 @@ func (db *DB) start(ctx context.Context) error {
 		db.lives = append(db.lives, uint32(db.instance.Machine(i).Clock().Uint64()))
 	}
 	var engines []wire.Engine
-	accounts := sql.NewAccounts(db.isLone())
+	accounts := sql.NewAccounts(db.instance.Machine(0).Clock(), db.isLone())
 	for i := range db.instance.Machines() {
 		m := db.instance.Machine(i)
 		var c *catalog.Catalog

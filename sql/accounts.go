@@ -19,6 +19,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -34,25 +35,34 @@ import (
 type Accounts struct {
 	// db is the copy.
 	db *mysql_db.MySQLDb
-	// freshness is how old it may be where a statement begins; 0: as old as it is, since
-	// nobody but these engines changes accounts.
+	// freshness is how old it may be where a statement begins; 0: any age, where only these
+	// engines change accounts.
 	freshness time.Duration
+	clock     clock.Clock
+	began     time.Time
 
 	mu      sync.Mutex // of who reads the catalog
 	version uint64     // of the copy, guarded by mu
 	isRead  bool       // guarded by mu
-	// compared is when the copy was last known to be the catalog's, in nanoseconds.
+	// failure is what the last attempt to compare has failed with, and failed is when that
+	// was, since began; guarded by mu.
+	failure error
+	failed  time.Duration
+	// compared is when the copy was last known to be the catalog's, since began: time that
+	// nobody can set back.
 	compared atomic.Int64
+	// isStale says that the catalog may have another version, whatever the age.
+	isStale atomic.Bool
 }
 
 // Freshness is how old the accounts that a statement is authorized by may be where other
 // machines change them, too: less than a lease.
 const Freshness = 5 * time.Millisecond
 
-// NewAccounts returns accounts for engines of one process. isShared says that other
-// processes have engines of the instance, too.
-func NewAccounts(isShared bool) *Accounts {
-	a := &Accounts{db: mysql_db.CreateEmptyMySQLDb()}
+// NewAccounts returns accounts for engines of one process, which have this clock. isShared
+// says that other processes have engines of the instance, too.
+func NewAccounts(c clock.Clock, isShared bool) *Accounts {
+	a := &Accounts{db: mysql_db.CreateEmptyMySQLDb(), clock: c, began: c.Now()}
 	a.db.SetEnabled(true)
 	a.db.SetPersister(unchanged{})
 	if isShared {
@@ -78,19 +88,29 @@ func (e *Engine) RefreshAccounts(ctx context.Context) error {
 	return e.opt.Accounts.refresh(ctx, e)
 }
 
-// refresh makes the copy the catalog's.
+// now is the time since a began.
+func (a *Accounts) now() time.Duration { return a.clock.Now().Sub(a.began) }
+
+// refresh makes the copy the catalog's. Who waits for another attempt has its outcome, good
+// or bad: many who wait where the catalog cannot be read fail at one time.
 func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
-	asked := e.m.Clock().Now().UnixNano()
+	asked := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.compared.Load() > asked { // by who had mu before
+	switch {
+	case time.Duration(a.compared.Load()) > asked:
 		return nil
+	case a.failure != nil && a.failed > asked:
+		return a.failure
 	}
-	return a.refreshLocked(ctx, e)
+	err := a.refreshLocked(ctx, e)
+	a.failure, a.failed = err, a.now()
+	return err
 }
 
 func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
-	at := e.m.Clock().Now().UnixNano()
+	at := a.now()
+	wasStale := a.isStale.Swap(false) // who sets it from here on means a later version
 	var version uint64
 	var stored []account
 	err := e.m.Run(ctx, func(t *txn.Tx) (err error) {
@@ -101,24 +121,38 @@ func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 		return err
 	})
 	if err != nil {
+		if wasStale {
+			a.isStale.Store(true)
+		}
 		return conflict(err)
 	}
 	if !a.isRead || version != a.version {
 		a.replace(stored)
 		a.version, a.isRead = version, true
 	}
-	a.compared.Store(at)
+	a.compared.Store(int64(at))
 	return nil
 }
 
-// replace makes the copy stored, but for accounts that only this process has.
+// changed is called when a transaction that changes accounts is over, whatever its outcome
+// is: it may have committed though nobody was told.
+func (a *Accounts) changed(e *Engine) {
+	a.isStale.Store(true)
+	a.keepFresh(e)
+}
+
+// replace makes the copy stored, but for accounts that only this process has: none that is
+// stored takes their place.
 func (a *Accounts) replace(stored []account) {
 	ed := a.db.Editor()
 	defer ed.Close()
-	var gone []mysql_db.UserPrimaryKey
+	var gone, own []mysql_db.UserPrimaryKey
 	ed.VisitUsers(func(u *mysql_db.User) {
-		if !u.IsEphemeral {
-			gone = append(gone, mysql_db.UserPrimaryKey{Host: u.Host, User: u.User})
+		k := mysql_db.UserPrimaryKey{Host: u.Host, User: u.User}
+		if u.IsEphemeral {
+			own = append(own, k)
+		} else {
+			gone = append(gone, k)
 		}
 	})
 	for _, k := range gone {
@@ -126,14 +160,24 @@ func (a *Accounts) replace(stored []account) {
 		ed.RemoveRoleEdgesToKey(mysql_db.RoleEdgesToKey{ToHost: k.Host, ToUser: k.User})
 	}
 	for _, x := range stored {
-		x.putInto(ed)
+		if !slices.Contains(own, x.name()) {
+			x.putInto(ed)
+		}
 	}
+}
+
+// isOwn says whether an account is one that only this process has.
+func (a *Accounts) isOwn(name mysql_db.UserPrimaryKey) bool {
+	rd := a.db.Reader()
+	defer rd.Close()
+	u, ok := rd.GetUser(name)
+	return ok && u.IsEphemeral
 }
 
 // keepFresh is called where a statement begins. It does not wait for a catalog that cannot
 // be read now: the statement will find out whether that matters, and how long it may wait.
 func (a *Accounts) keepFresh(e *Engine) {
-	if a == nil || a.freshness == 0 || e.m.Clock().Now().UnixNano()-a.compared.Load() <= int64(a.freshness) {
+	if a == nil || !a.isStale.Load() && (a.freshness == 0 || a.now()-time.Duration(a.compared.Load()) <= a.freshness) {
 		return
 	}
 	if !a.mu.TryLock() { // somebody reads them
@@ -142,7 +186,7 @@ func (a *Accounts) keepFresh(e *Engine) {
 	defer a.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	defer e.m.Clock().AfterFunc(refreshMax, cancel).Stop()
+	defer a.clock.AfterFunc(refreshMax, cancel).Stop()
 	_ = a.refreshLocked(ctx, e)
 }
 
@@ -230,6 +274,9 @@ func accountsOf(db *mysql_db.MySQLDb) (accounts []account) {
 	defer rd.Close()
 	rd.VisitUsers(func(u *mysql_db.User) {
 		if !u.IsEphemeral {
+			// As it was loaded, names with capitals are kept as go-mysql-server never looks
+			// for them, and REVOKE finds nothing.
+			u.PrivilegeSet = u.PrivilegeSet.Copy()
 			roles := rd.GetToUserRoleEdges(mysql_db.RoleEdgesToKey{ToHost: u.Host, ToUser: u.User})
 			accounts = append(accounts, account{user: u, roles: roles})
 		}
@@ -257,7 +304,7 @@ type grantedRole struct {
 
 const accountFormat = 1
 
-// encode returns the row's bytes: the same ones for the same account.
+// encode returns the row's bytes. Dynamic privileges come in any order.
 func (x account) encode() ([]byte, error) {
 	row := accountRow{Version: accountFormat, IsRole: x.user.IsRole}
 	for _, r := range x.roles {
@@ -316,6 +363,9 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 		return b.ordinary(ctx, s, n, row)
 	}
 	tr := began(ctx)
+	if tr.readOnly {
+		return nil, errReadOnly
+	}
 	before, err := b.e.storedAccounts(tr.tx)
 	if err != nil {
 		return nil, conflict(err)
@@ -327,7 +377,13 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 	if err != nil {
 		return nil, err
 	}
-	if err := b.e.storeAccounts(tr.tx, before, accountsOf(own)); err != nil {
+	after := accountsOf(own)
+	for _, x := range after {
+		if b.e.opt.Accounts.isOwn(x.name()) {
+			return nil, mysql.NewSQLError(erCannotUser, mysql.SSUnknownSQLState, "Operation failed for '%s'@'%s': this server has the account for itself", x.user.User, x.user.Host)
+		}
+	}
+	if err := b.e.storeAccounts(tr.tx, before, after); err != nil {
 		return nil, tr.fail(err)
 	}
 	tr.accounts = true
@@ -402,10 +458,11 @@ func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
 			remove = append(remove, catalog.Account{User: x.name().User, Host: x.name().Host})
 		}
 	}
-	if len(put)+len(remove) == 0 {
+	isFirst := len(before) > 0 && before[0].row == nil
+	if len(put)+len(remove) == 0 && !isFirst {
 		return nil
 	}
-	if len(before) > 0 && before[0].row == nil { // the first change
+	if isFirst {
 		if err := e.cat.PutSetting(t, usersSetting, usersMoved); err != nil {
 			return err
 		}

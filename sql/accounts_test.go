@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -38,12 +39,12 @@ func twoMachines(t *testing.T) (a, b *instance) {
 	t.Helper()
 	cfg := testConfig
 	cfg.Machines, cfg.Replicas = 2, 2
-	a = openWith(t, cfg, Options{Accounts: NewAccounts(true)})
+	a = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, true)})
 	cat, err := OpenCatalog(context.Background(), a.cluster.Machine(1), a.cluster.Root(), catalog.Config{Sequences: a.cat.Sequences()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := Options{Accounts: NewAccounts(true)}
+	opt := Options{Accounts: NewAccounts(clock.System{}, true)}
 	e, err := NewEngine(a.cluster.Machine(1), cat, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +116,11 @@ func TestAccountsOfTwoMachines(t *testing.T) {
 // A statement about accounts that fails has no effect, here or elsewhere; nor has one that
 // would change the tables that show them.
 func TestFailedChangeOfAccounts(t *testing.T) {
-	in := openWith(t, testConfig, Options{Accounts: NewAccounts(false)})
+	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
 	defer in.close()
+	ed := in.opt.Accounts.db.Editor()
+	in.opt.Accounts.db.AddEphemeralSuperUser(ed, "own", "localhost", "secret") // as the server's own
+	ed.Close()
 	a, b := in.client(""), in.client("")
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 0)", "CREATE USER joe@localhost IDENTIFIED BY 'secret'"} {
 		a.exec(q)
@@ -142,14 +146,32 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 		"RENAME USER joe@localhost TO " + strings.Repeat("x", 33), "RENAME USER joe@localhost TO x@" + strings.Repeat("x", 256),
 		"GRANT SELECT ON d.t TO joe@localhost, nobody@localhost",
 		"UPDATE mysql.user SET authentication_string = '' WHERE user = 'joe'", "DELETE FROM mysql.user", "DELETE FROM mysql.user WHERE user = 'joe' AND host = 'localhost'",
-		"INSERT INTO mysql.role_edges VALUES ('localhost', 'joe', 'localhost', 'root', 'N')",
+		"INSERT INTO mysql.role_edges VALUES ('localhost', 'joe', 'localhost', 'root', 'N')", "TRUNCATE TABLE mysql.user", "CREATE USER own@localhost", "RENAME USER joe@localhost TO own@localhost",
 	} {
 		if _, _, err := a.run(q); err == nil || IsConflict(err) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
+	for _, db := range []string{"", "d", "mysql"} {
+		c := in.client(db)
+		for _, q := range []string{"TRUNCATE TABLE mysql.user", "DELETE FROM mysql.user", "UPDATE mysql.user SET authentication_string = ''", "DELETE FROM mysql.role_edges"} {
+			if _, _, err := c.run(q); err == nil || SQLError(err).Num != 1235 && db != "" { // without one go-mysql-server finds no database
+				t.Errorf("in %q: %s: %v", db, q, err)
+			}
+		}
+	}
+	if err := a.must(0, "START TRANSACTION READ ONLY"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.run("CREATE USER ann@localhost"); err == nil || SQLError(err).Num != 1792 {
+		t.Errorf("in a READ ONLY transaction: %v", err)
+	}
+	a.s.Abort()
 	check := func() {
 		t.Helper()
+		if own, ok := in.password("own"); !ok || own == "" {
+			t.Error("the server's own account is gone")
+		}
 		if now, ok := in.password("joe"); !ok || now != was {
 			t.Errorf("joe's password is %q, was %q", now, was)
 		}
@@ -172,7 +194,7 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 func TestAccountsAreStored(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
-	in := openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	in := openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
 	c := in.client("")
 	for _, q := range []string{
 		"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "CREATE PROCEDURE d.p() SELECT 1",
@@ -195,7 +217,7 @@ func TestAccountsAreStored(t *testing.T) {
 		t.Errorf("users %v, roles %v", before[4], before[5])
 	}
 	in.close()
-	in = openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
 	defer in.close()
 	for i, q := range queries {
 		if now := in.client("").exec(q); !reflect.DeepEqual(now, before[i]) {
@@ -228,7 +250,7 @@ func TestUsersOfTheVersionBefore(t *testing.T) {
 	}
 	in.close()
 	for _, what := range []string{"at first", "after a change"} {
-		in = openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+		in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
 		if hash, ok := in.password("joe"); !ok || hash != "*hash" {
 			t.Errorf("%s: joe's password is %q", what, hash)
 		}
@@ -250,13 +272,13 @@ func TestUsersOfTheVersionBefore(t *testing.T) {
 func TestRootStaysDropped(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
-	in := openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	in := openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
 	c := in.client("")
 	c.exec("CREATE USER admin@localhost")
 	c.exec("GRANT ALL ON *.* TO admin@localhost WITH GRANT OPTION")
 	c.exec("DROP USER root@localhost")
 	in.close()
-	in = openWith(t, cfg, Options{Accounts: NewAccounts(false)})
+	in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
 	defer in.close()
 	if _, ok := in.password("root"); ok {
 		t.Error("root is back")
@@ -264,9 +286,70 @@ func TestRootStaysDropped(t *testing.T) {
 	in.as("admin", "").exec("CREATE USER other@localhost")
 }
 
+// So does one who is the only account and is dropped before anything else has changed.
+func TestFirstChangeDropsRoot(t *testing.T) {
+	cfg := testConfig
+	cfg.Volatile = farm.NewVolatile()
+	in := openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in.client("").exec("DROP USER root@localhost")
+	for range 2 {
+		if _, ok := in.password("root"); ok {
+			t.Error("root is there")
+		}
+		in.close()
+		in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	}
+	in.close()
+}
+
+// REVOKE takes what GRANT has given, whatever the case of the names.
+func TestRevokeOfCapitals(t *testing.T) {
+	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
+	defer in.close()
+	c := in.client("")
+	for _, q := range []string{"CREATE DATABASE MyDb", "CREATE TABLE MyDb.MyTable (id INT PRIMARY KEY)", "CREATE PROCEDURE MyDb.MyProc() SELECT 1", "CREATE USER joe@localhost"} {
+		c.exec(q)
+	}
+	for _, what := range []string{"SELECT ON MyDb.*", "SELECT ON MyDb.MyTable", "INSERT ON MYDB.mytable", "EXECUTE ON PROCEDURE MyDb.MyProc"} {
+		c.exec("GRANT " + what + " TO joe@localhost")
+		c.exec("GRANT " + what + " TO joe@localhost")
+		c.exec("REVOKE " + what + " FROM joe@localhost")
+		if rows := c.exec("SHOW GRANTS FOR joe@localhost"); len(rows) != 1 {
+			t.Errorf("after REVOKE %s: %v", what, rows)
+		}
+	}
+	joe := in.as("joe", "MyDb")
+	if _, _, err := joe.run("SELECT * FROM MyTable"); err == nil {
+		t.Error("joe may read what he may not any more")
+	}
+}
+
+// Where a commit may have changed accounts and nobody was told, the next statement looks.
+func TestStaleAccounts(t *testing.T) {
+	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
+	defer in.close()
+	in.client("").exec("CREATE USER joe@localhost")
+	err := in.e.m.Run(context.Background(), func(tx *txn.Tx) error {
+		return in.cat.ChangeAccounts(tx, nil, []catalog.Account{{User: "joe", Host: "localhost"}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := in.client("")
+	c.s.Begin()
+	if _, ok := in.password("joe"); !ok {
+		t.Error("an engine that is alone has looked without a reason")
+	}
+	in.opt.Accounts.isStale.Store(true)
+	c.s.Begin()
+	if _, ok := in.password("joe"); ok {
+		t.Error("joe is there still")
+	}
+}
+
 // A row of an account that is none is named.
 func TestDamagedAccounts(t *testing.T) {
-	in := openWith(t, testConfig, Options{Accounts: NewAccounts(false)})
+	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
 	defer in.close()
 	for row, says := range map[string]string{"x": "invalid character", `{"Version":2}`: "format 2, this program reads 1", `{"Version":1,"User":"AAAA"}`: "ill formatted", `{"Version":1,"User":""}`: ""} {
 		err := in.e.m.Run(context.Background(), func(tx *txn.Tx) error {

@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"cmp"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
@@ -68,7 +70,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	case *plan.ShowColumns:
 		return showColumns(ctx, n, row)
 	case *plan.Truncate:
-		return nil, truncatable(ctx, n)
+		return nil, cmp.Or(b.ofNoAccounts(n.Child), truncatable(ctx, n))
 	case *plan.Distinct, *plan.SetOp:
 		return b.distinct(ctx, s, n, row)
 	case *plan.Sort:

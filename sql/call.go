@@ -18,10 +18,21 @@ import (
 
 var _ gms.StatementRunner = (*bodyRunner)(nil)
 
+// callsMax bounds how deep procedures may call each other and themselves, as MySQL's
+// max_sp_recursion_depth does at its greatest; Go's stack would have room for some thousands.
+const callsMax = 255
+
+// erProcedureRecursion is MySQL's number for what is deeper.
+const erProcedureRecursion = 1456
+
 // call executes CALL.
 func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) (gms.RowIter, error) {
+	if s.calls == callsMax {
+		return nil, mysql.NewSQLError(erProcedureRecursion, mysql.SSUnknownSQLState, "Recursive limit %d was exceeded for routine %s", callsMax, n.Name)
+	}
+	s.calls++
 	outer := s.body
-	defer func() { s.body = outer }()
+	defer func() { s.calls, s.body = s.calls-1, outer }()
 	tr := current(ctx)
 	if tr != nil && (s.Explicit() || tr.editing > 0 || tr == outer) {
 		s.body = tr

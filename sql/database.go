@@ -279,7 +279,9 @@ func (d *Database) GetViewDefinition(ctx *gms.Context, name string) (gms.ViewDef
 	if err != nil {
 		return gms.ViewDefinition{}, false, conflict(err)
 	}
-	readView(ctx, v.Statement)
+	if err := readView(ctx, v.Statement); err != nil {
+		return gms.ViewDefinition{}, false, err
+	}
 	return gmsView(v), true, nil
 }
 

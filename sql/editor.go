@@ -133,6 +133,9 @@ func (e *editor) insertAt(ctx *gms.Context, row gms.Row, key, number []byte) err
 	if err != nil {
 		return err
 	}
+	if err := e.info.rows.hasAll(row); err != nil {
+		return err
+	}
 	p, err := storeRow(ctx, e.tr.tx, e.info.rows, row, number, 0)
 	if err != nil {
 		return err
@@ -323,6 +326,9 @@ func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
 			return err
 		}
 		if row, err = e.full(ctx, row); err != nil {
+			return err
+		}
+		if err := e.info.rows.hasAll(row); err != nil {
 			return err
 		}
 		newKey, number := key, key

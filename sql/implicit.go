@@ -15,10 +15,13 @@ import (
 // too much, the views that a statement reads, and of too little.
 
 // readView notes the CREATE VIEW of a view that is read: go-mysql-server parses it next.
-func readView(ctx *gms.Context, statement string) {
-	if s, ok := ctx.Session.(*Session); ok {
-		s.view = gms.RemoveSpaceAndDelimiter(statement, ';')
+func readView(ctx *gms.Context, statement string) error {
+	s, ok := ctx.Session.(*Session)
+	if !ok {
+		return nil
 	}
+	s.view = gms.RemoveSpaceAndDelimiter(statement, ';')
+	return s.noteView(ctx, statement)
 }
 
 // spareView has the CREATE VIEW of a view that is read be no definition: temporary

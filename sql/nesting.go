@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
@@ -35,6 +36,29 @@ func checkNesting(query string, stmt sqlparser.Statement) error {
 
 func tooDeep(what string, most int) error {
 	return mysql.NewSQLError(erStackOverrun, mysql.SSUnknownSQLState, "The statement has %s: at most %d are possible. Make it several statements, or use a list or a table", what, most)
+}
+
+// A statement's views are parsed one by one, and planned inside each other. Their bound is
+// on how deep they would be, if each were inside of the one before: each takes up viewLevels,
+// and as much as its text has room for. Views that read each other in a circle, which Go's
+// stack would end, meet it, too.
+const (
+	viewLevels    = 20
+	viewLevelsMax = 100_000
+)
+
+// erViewRecursion is MySQL's number for a view that reads itself.
+const erViewRecursion = 1462
+
+// noteView notes that the statement at work reads a view, of which text is the definition.
+func (s *Session) noteView(ctx *gms.Context, text string) error {
+	if at := ctx.QueryTime(); !s.viewsAt.Equal(at) { // another statement
+		s.viewsAt, s.viewDepth = at, 0
+	}
+	if s.viewDepth += viewLevels + min(len(text)/2, nestedMax); s.viewDepth > viewLevelsMax {
+		return mysql.NewSQLError(erViewRecursion, mysql.SSUnknownSQLState, "A view reads itself, or the statement reads too many views")
+	}
+	return nil
 }
 
 // The parser has a bound of its own for what is in parentheses.

@@ -77,6 +77,37 @@ func TestChains(t *testing.T) {
 	}
 }
 
+// Views and procedures that use each other in a circle do not end the process; many that do
+// not are used, and so is a procedure that calls itself a few times.
+func TestCircles(t *testing.T) {
+	in := newInstance(t)
+	c := in.client("")
+	for _, q := range []string{
+		"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE VIEW v AS SELECT 1 a", "CREATE VIEW w AS SELECT * FROM v", "CREATE OR REPLACE VIEW v AS SELECT * FROM w",
+		"CREATE PROCEDURE p() CALL p()", "CREATE PROCEDURE q() CALL r()", "CREATE PROCEDURE r() CALL q()", "CREATE PROCEDURE n(n INT) BEGIN IF n > 0 THEN CALL n(n - 1); END IF; END",
+		"CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW CALL q()", "CREATE VIEW x AS SELECT 1 a",
+	} {
+		c.exec(q)
+	}
+	for q, number := range map[string]int{
+		"SELECT * FROM v": erViewRecursion, "SELECT * FROM x, w": erViewRecursion, "CALL p()": erProcedureRecursion, "CALL q()": erProcedureRecursion, "INSERT INTO t VALUES (1)": erProcedureRecursion,
+		"CALL n(1000)": erProcedureRecursion,
+	} {
+		if _, _, err := c.run(q); err == nil || SQLError(err).Num != number {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	for range 3 { // each statement has a bound of its own
+		for _, q := range []string{"CALL n(50)", repeated(100, "SELECT * FROM x", " UNION ALL "), "SHOW TABLES", "SHOW FULL TABLES", "DROP VIEW IF EXISTS none"} {
+			if _, _, err := c.run(q); err != nil {
+				t.Errorf("%.40s: %v", q, err)
+			}
+		}
+	}
+	c.exec("DROP VIEW v")
+	c.exec("DROP VIEW w")
+}
+
 // What people nest is planned.
 func TestNestedStatements(t *testing.T) {
 	in := newInstance(t)

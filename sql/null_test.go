@@ -48,21 +48,24 @@ func TestNoNulls(t *testing.T) {
 func TestNullOfTheVersionBefore(t *testing.T) {
 	in := newInstance(t)
 	c := in.client("")
-	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL)"} {
+	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL, w INT NOT NULL)"} {
 		c.exec(q)
 	}
 	set := func(notNull bool) {
 		for _, info := range in.e.mu.infos {
-			info.rows.columns[len(info.rows.columns)-1].notNull = notNull
+			info.rows.columns[1].notNull = notNull
 		}
 	}
-	c.exec("INSERT INTO t VALUES (1, 1)")
+	c.exec("INSERT INTO t VALUES (1, 1, 1)")
 	c.exec("SELECT * FROM t")
 	set(false)
-	c.exec("INSERT INTO t VALUES (1, 1) ON DUPLICATE KEY UPDATE v = NULL")
+	c.exec("INSERT INTO t VALUES (1, 1, 1) ON DUPLICATE KEY UPDATE v = NULL")
 	set(true)
 	if err := in.check(); err == nil || !strings.Contains(err.Error(), "NULL in column v") {
 		t.Errorf("check: %v", err)
+	}
+	if _, _, err := c.run("UPDATE t SET w = 2"); err == nil || SQLError(err).Num != 1048 { // the row has to be mended first
+		t.Errorf("another column: %v", err)
 	}
 	c.exec("UPDATE t SET v = 2 WHERE v IS NULL")
 	if err := in.check(); err != nil {

@@ -23,9 +23,6 @@ const (
 
 // storeRow writes a row into a new object, with its number if it has one.
 func storeRow(ctx context.Context, t *txn.Tx, c *rowCodec, row gms.Row, number []byte, hint region.Addr) (region.Ptr, error) {
-	if err := c.hasAll(row); err != nil {
-		return region.Ptr{}, err
-	}
 	img, err := c.image(ctx, row)
 	if err != nil {
 		return region.Ptr{}, err
@@ -74,9 +71,6 @@ func (img *rowImage) spill(t *txn.Tx, hint region.Addr) error {
 // replaceRow writes a row over an old one: in place if it fits the object,
 // otherwise into a new one. It returns where the row is now.
 func replaceRow(ctx context.Context, t *txn.Tx, c *rowCodec, old region.Ptr, row gms.Row, number []byte) (region.Ptr, error) {
-	if err := c.hasAll(row); err != nil {
-		return region.Ptr{}, err
-	}
 	img, err := c.image(ctx, row)
 	if err != nil {
 		return region.Ptr{}, err

@@ -31,6 +31,8 @@ type Session struct {
 	// body is the transaction that the statements of the stored procedure at
 	// work belong to; nil if each has one of its own, or none is at work.
 	body *transaction
+	// calls is how many stored procedures are at work, each called by the one before.
+	calls int
 	// whole is the node whose rows are to be read to the end when it is built,
 	// and plain the node that is being built in the ordinary way.
 	whole, plain gms.Node
@@ -38,6 +40,9 @@ type Session struct {
 	literals bool
 	// view is the CREATE VIEW of a view that is being read: see readView.
 	view string
+	// viewDepth is how deep the views of the statement that began at viewsAt may be.
+	viewDepth int
+	viewsAt   time.Time
 	// inserted is what an INSERT inserts, until it is built, and columns are
 	// where that goes.
 	inserted gms.Node
@@ -260,6 +265,9 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		return nil
 	}
 	err := tr.commit(ctx.Context)
+	if tr.accounts {
+		s.e.opt.Accounts.changed(s.e)
+	}
 	if err != nil {
 		tr.tx.Abort()
 		s.clear()
@@ -269,9 +277,6 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 	}
 	if !tr.opened.IsZero() {
 		s.inVain = time.Time{}
-	}
-	if tr.accounts {
-		_ = s.e.RefreshAccounts(context.WithoutCancel(ctx.Context)) // or the next who needs it does
 	}
 	s.e.counters.add(ctx.Context, tr.rows)
 	s.BaseSession.SetTransaction(nil)

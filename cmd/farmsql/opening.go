@@ -19,7 +19,10 @@ type opening struct {
 	operator atomic.Pointer[farmsql.Operator]
 }
 
-// text is for clients and for the log.
+// forClients is what those are told who have not logged in.
+const forClients = "this machine is starting, and serves nobody yet: its log and farmsql status say what it waits for"
+
+// text is for the log.
 func (o *opening) text() string {
 	what := "opens its data folder"
 	if x := o.operator.Load(); x != nil {
@@ -27,7 +30,7 @@ func (o *opening) text() string {
 			what = said
 		}
 	}
-	return "this machine is starting, and serves nobody yet: it " + what
+	return "it " + what
 }
 
 // turnAway tells those who connect to l so, and the log, once it takes longer than patience.
@@ -35,7 +38,7 @@ func (o *opening) turnAway(l net.Listener, patience time.Duration, log *slog.Log
 	late := time.AfterFunc(patience, func() {
 		log.Warn("not open yet: clients are refused", "address", l.Addr().String(), "reason", o.text())
 	})
-	end := wire.TurnAway(l.(*net.TCPListener), patience, o.text) // --listen is TCP
+	end := wire.TurnAway(l.(*net.TCPListener), patience, forClients) // --listen is TCP
 	return func() {
 		late.Stop()
 		end()

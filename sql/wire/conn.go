@@ -43,13 +43,14 @@ func (c *conn) Read(p []byte) (int, error) {
 	for err == nil && c.answersPing(p[:n], c.meter.isBetween()) {
 		n, err = c.Conn.Read(p)
 	}
+	before := c.meter.ended
 	if !c.meter.add(p[:n]) {
 		_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
 		_, _ = c.Conn.Write(errorPacket(c.meter.header[3]+1, errPacketTooLarge, "08S01",
 			"Got a packet bigger than 'max_allowed_packet' bytes"))
 		return 0, fmt.Errorf("wire: a packet over %d bytes (max_allowed_packet)", c.meter.limit)
 	}
-	if err == nil && !c.isIn && c.source != nil && c.mux.refresh != nil {
+	if err == nil && !c.isIn && c.source != nil && c.mux.refresh != nil && (c.meter.opaque || c.meter.ended > before) {
 		err = c.refresh() // before anybody looks whether what was read is a password
 	}
 	return n, err
@@ -133,6 +134,7 @@ type packetMeter struct {
 	header  [4]byte
 	have    int // header bytes seen
 	packets int
+	ended   int  // packets that have come whole
 	opaque  bool // TLS from here on
 }
 
@@ -150,6 +152,9 @@ func (m *packetMeter) add(p []byte) bool {
 			n := min(m.left, len(p))
 			m.left -= n
 			p = p[n:]
+			if m.left == 0 {
+				m.ended++
+			}
 			m.opaque = m.left == 0 && m.packets == 1 && m.length() == tlsRequestBytes
 			continue
 		}
@@ -171,6 +176,9 @@ func (m *packetMeter) begin() bool {
 	m.have = 0
 	m.packets++
 	m.left = m.length()
+	if m.left == 0 {
+		m.ended++
+	}
 	m.request += int64(m.left)
 	if m.request > m.limit {
 		return false

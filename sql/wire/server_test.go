@@ -439,16 +439,23 @@ func dialRaw(t *testing.T, addr string) *rawClient {
 	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
 	r := &rawClient{c}
 	r.read(t)
+	if _, err := r.Write(loginPacket()); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.read(t); p[0] != 0 {
+		t.Fatalf("login: %q", p)
+	}
+	return r
+}
+
+// loginPacket is the packet with which root logs in, without a password.
+func loginPacket() []byte {
 	const protocol41, connectWithDB, secure, pluginAuth = 0x200, 0x8, 0x8000, 0x80000
 	body := binary.LittleEndian.AppendUint32(nil, protocol41|connectWithDB|secure|pluginAuth)
 	body = binary.LittleEndian.AppendUint32(body, 1<<24)
 	body = append(append(body, 45), make([]byte, 23)...)
 	body = append(body, "root\x00\x00test\x00mysql_native_password\x00"...)
-	r.write(t, 1, body)
-	if p := r.read(t); p[0] != 0 {
-		t.Fatalf("login: %q", p)
-	}
-	return r
+	return append([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), 1}, body...)
 }
 
 func (r *rawClient) write(t *testing.T, sequence byte, body []byte) {

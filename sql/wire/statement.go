@@ -111,6 +111,8 @@ func retryable(text string, ast sqlparser.Statement) bool {
 	case *sqlparser.SetOp, *sqlparser.ParenSelect,
 		*sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete,
 		*sqlparser.DDL, *sqlparser.AlterTable, *sqlparser.DBDDL,
+		*sqlparser.CreateUser, *sqlparser.DropUser, *sqlparser.CreateRole, *sqlparser.DropRole, *sqlparser.GrantPrivilege,
+		*sqlparser.GrantRole, *sqlparser.RevokePrivilege, *sqlparser.RevokeRole, *sqlparser.RenameUser,
 		*sqlparser.Show, *sqlparser.Explain, *sqlparser.Use, *sqlparser.OtherRead:
 	default:
 		return false

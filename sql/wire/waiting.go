@@ -9,10 +9,10 @@ import (
 )
 
 // TurnAway answers clients that connect to l while nobody serves it yet: once that has
-// lasted for patience, with error 1047 and what text says then, in place of the greeting.
+// lasted for patience, with error 1047 and text, in place of the greeting.
 // Until then they wait, and are served if stop is called in time. stop returns when no
 // client is answered any more, and l can be served. TurnAway does not close l.
-func TurnAway(l *net.TCPListener, patience time.Duration, text func() string) (stop func()) {
+func TurnAway(l *net.TCPListener, patience time.Duration, text string) (stop func()) {
 	over := make(chan struct{})
 	wait := func(d time.Duration) (isOver bool) {
 		select {
@@ -31,7 +31,7 @@ func TurnAway(l *net.TCPListener, patience time.Duration, text func() string) (s
 				continue
 			}
 			_ = c.SetWriteDeadline(clock.System{}.Now().Add(time.Second))
-			_, _ = c.Write(errorPacket(0, errUnknownCom, "", text()))
+			_, _ = c.Write(errorPacket(0, errUnknownCom, "", text))
 			_ = c.Close()
 		}
 	})

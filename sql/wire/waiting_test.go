@@ -25,7 +25,7 @@ func TestTurnAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	stop := TurnAway(l, 0, func() string { return "it rains" })
+	stop := TurnAway(l, 0, "it rains")
 	for range 3 {
 		var e *mysql.MySQLError
 		if err := db.Ping(); !errors.As(err, &e) || e.Number != 1047 || !strings.Contains(e.Message, "it rains") {
@@ -35,7 +35,7 @@ func TestTurnAway(t *testing.T) {
 	stop()
 	stop()
 	// Nobody is turned away before the patience is over.
-	stop = TurnAway(l, time.Hour, func() string { return "it still rains" })
+	stop = TurnAway(l, time.Hour, "it still rains")
 	pinged := make(chan error, 1)
 	go func() { pinged <- db.Ping() }()
 	time.Sleep(20 * time.Millisecond) // it waits, most likely
@@ -59,7 +59,7 @@ func TestTurnAwayClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := TurnAway(l.(*net.TCPListener), 0, func() string { return "" })
+	stop := TurnAway(l.(*net.TCPListener), 0, "")
 	_ = l.Close()
 	stop()
 }
