@@ -1,10 +1,7 @@
 package sql
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,11 +11,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
-	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/transform"
-	"github.com/dolthub/vitess/go/mysql"
 
-	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -193,25 +186,6 @@ func (a *Accounts) keepFresh(e *Engine) {
 // refreshMax bounds what a statement waits for accounts.
 const refreshMax = 20 * time.Millisecond
 
-// An account is a user or a role, and the roles that it has.
-type account struct {
-	user  *mysql_db.User
-	roles []*mysql_db.RoleEdge
-	row   []byte // in which it was found; nil if in none
-}
-
-// name is what an account has alone.
-func (x account) name() mysql_db.UserPrimaryKey {
-	return mysql_db.UserPrimaryKey{User: x.user.User, Host: x.user.Host}
-}
-
-func (x account) putInto(ed *mysql_db.Editor) {
-	ed.PutUser(x.user)
-	for _, r := range x.roles {
-		ed.PutRoleEdge(r)
-	}
-}
-
 // usersSetting is where the version before kept all accounts in one object. It loads
 // usersMoved as little as other bytes that it has not written: it does not start.
 const usersSetting = "users"
@@ -255,217 +229,4 @@ func (e *Engine) firstAccounts(t *txn.Tx) ([]account, error) {
 		return nil, fmt.Errorf("sql: users of the version before: %w", err)
 	}
 	return accountsOf(db), nil
-}
-
-// loadUsers reads what go-mysql-server has written of a database of users.
-func loadUsers(db *mysql_db.MySQLDb, b []byte) error {
-	if json.Valid(b) { // as the first versions had it
-		return db.LoadData(gms.NewEmptyContext(), b)
-	}
-	ed := db.Editor()
-	defer ed.Close()
-	return db.OverwriteUsersAndGrantData(gms.NewEmptyContext(), ed, bytes.Clone(b))
-}
-
-// accountsOf returns what a database of users has, but for what only a process has, in
-// the order of the names.
-func accountsOf(db *mysql_db.MySQLDb) (accounts []account) {
-	rd := db.Reader()
-	defer rd.Close()
-	rd.VisitUsers(func(u *mysql_db.User) {
-		if !u.IsEphemeral {
-			// As it was loaded, names with capitals are kept as go-mysql-server never looks
-			// for them, and REVOKE finds nothing.
-			u.PrivilegeSet = u.PrivilegeSet.Copy()
-			roles := rd.GetToUserRoleEdges(mysql_db.RoleEdgesToKey{ToHost: u.Host, ToUser: u.User})
-			accounts = append(accounts, account{user: u, roles: roles})
-		}
-	})
-	slices.SortFunc(accounts, func(x, y account) int {
-		return cmp.Or(cmp.Compare(x.user.User, y.user.User), cmp.Compare(x.user.Host, y.user.Host))
-	})
-	return accounts
-}
-
-// An accountRow is how an account is stored: as JSON.
-type accountRow struct {
-	Version int // accountFormat
-	// User is a database with this user alone, as go-mysql-server writes it.
-	User   []byte
-	IsRole bool `json:",omitempty"`
-	// Roles are those that the user has, by user and host.
-	Roles []grantedRole `json:",omitempty"`
-}
-
-type grantedRole struct {
-	User, Host string
-	WithAdmin  bool `json:",omitempty"`
-}
-
-const accountFormat = 1
-
-// encode returns the row's bytes. Dynamic privileges come in any order.
-func (x account) encode() ([]byte, error) {
-	row := accountRow{Version: accountFormat, IsRole: x.user.IsRole}
-	for _, r := range x.roles {
-		row.Roles = append(row.Roles, grantedRole{r.FromUser, r.FromHost, r.WithAdminOption})
-	}
-	slices.SortFunc(row.Roles, func(a, b grantedRole) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Host, b.Host))
-	})
-	db := mysql_db.CreateEmptyMySQLDb()
-	db.SetPersister(keepBytes{&row.User})
-	ed := db.Editor()
-	defer ed.Close()
-	ed.PutUser(x.user)
-	if err := db.Persist(gms.NewEmptyContext(), ed); err != nil {
-		return nil, err
-	}
-	return json.Marshal(row)
-}
-
-// keepBytes takes what go-mysql-server writes.
-type keepBytes struct{ to *[]byte }
-
-// Persist implements mysql_db.MySQLDbPersistence.
-func (k keepBytes) Persist(_ *gms.Context, b []byte) error {
-	*k.to = bytes.Clone(b)
-	return nil
-}
-
-func decodeAccount(b []byte) (account, error) {
-	var row accountRow
-	if err := json.Unmarshal(b, &row); err != nil {
-		return account{}, err
-	}
-	if row.Version != accountFormat {
-		return account{}, fmt.Errorf("format %d, this program reads %d", row.Version, accountFormat)
-	}
-	db := mysql_db.CreateEmptyMySQLDb()
-	if err := loadUsers(db, row.User); err != nil {
-		return account{}, err
-	}
-	all := accountsOf(db)
-	if len(all) != 1 {
-		return account{}, fmt.Errorf("%d users in one row", len(all))
-	}
-	x := all[0]
-	x.row, x.user.IsRole = b, row.IsRole
-	for _, r := range row.Roles {
-		x.roles = append(x.roles, &mysql_db.RoleEdge{FromUser: r.User, FromHost: r.Host, ToUser: x.user.User, ToHost: x.user.Host, WithAdminOption: r.WithAdmin})
-	}
-	return x, nil
-}
-
-// changeAccounts executes a statement about accounts.
-func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	if b.e.opt.Accounts == nil {
-		return b.ordinary(ctx, s, n, row)
-	}
-	tr := began(ctx)
-	if tr.readOnly {
-		return nil, errReadOnly
-	}
-	before, err := b.e.storedAccounts(tr.tx)
-	if err != nil {
-		return nil, conflict(err)
-	}
-	own := mysql_db.CreateEmptyMySQLDb()
-	own.SetPersister(&mysql_db.NoopPersister{})
-	putAll(own, before)
-	rows, err := b.changeOwn(ctx, s, n, row, own)
-	if err != nil {
-		return nil, err
-	}
-	after := accountsOf(own)
-	for _, x := range after {
-		if b.e.opt.Accounts.isOwn(x.name()) {
-			return nil, mysql.NewSQLError(erCannotUser, mysql.SSUnknownSQLState, "Operation failed for '%s'@'%s': this server has the account for itself", x.user.User, x.user.Host)
-		}
-	}
-	if err := b.e.storeAccounts(tr.tx, before, after); err != nil {
-		return nil, tr.fail(err)
-	}
-	tr.accounts = true
-	return rows, nil
-}
-
-func putAll(db *mysql_db.MySQLDb, accounts []account) {
-	ed := db.Editor()
-	defer ed.Close()
-	for _, x := range accounts {
-		x.putInto(ed)
-	}
-}
-
-// changeOwn has a statement about accounts change a database of users of its own.
-func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Row, own *mysql_db.MySQLDb) (gms.RowIter, error) {
-	if r, ok := n.(*plan.RenameUser); ok {
-		return renameUsers(r, own)
-	}
-	d, ok := n.(gms.Databaser)
-	if !ok {
-		return nil, fmt.Errorf("sql: %T is of no database of users", n)
-	}
-	n, err := d.WithDatabase(own)
-	if err != nil {
-		return nil, err
-	}
-	return b.ordinary(ctx, s, n, row)
-}
-
-// ofNoAccounts refuses a change of the tables that show accounts: what they show is a copy.
-func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
-	if b.e.opt.Accounts == nil {
-		return nil
-	}
-	transform.Inspect(changed, func(n gms.Node) bool {
-		if i, ok := n.(*plan.IndexedTableAccess); ok {
-			n = i.TableNode
-		}
-		if t, ok := n.(*plan.ResolvedTable); ok {
-			if _, ok := t.SqlDatabase.(*mysql_db.MySQLDb); ok {
-				err = mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
-					"This version of farmsql doesn't yet support 'changing mysql.%s': CREATE USER, ALTER USER, DROP USER, GRANT and REVOKE do", t.Name())
-			}
-		}
-		return err == nil
-	})
-	return err
-}
-
-// storeAccounts stores what has become of accounts that the transaction has read.
-func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
-	left := make(map[mysql_db.UserPrimaryKey]account, len(before)) // not seen in after
-	for _, x := range before {
-		if x.row != nil {
-			left[x.name()] = x
-		}
-	}
-	var put, remove []catalog.Account
-	for _, x := range after {
-		row, err := x.encode()
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(left[x.name()].row, row) {
-			put = append(put, catalog.Account{User: x.user.User, Host: x.user.Host, Data: row})
-		}
-		delete(left, x.name())
-	}
-	for _, x := range before {
-		if _, isGone := left[x.name()]; isGone {
-			remove = append(remove, catalog.Account{User: x.name().User, Host: x.name().Host})
-		}
-	}
-	isFirst := len(before) > 0 && before[0].row == nil
-	if len(put)+len(remove) == 0 && !isFirst {
-		return nil
-	}
-	if isFirst {
-		if err := e.cat.PutSetting(t, usersSetting, usersMoved); err != nil {
-			return err
-		}
-	}
-	return e.cat.ChangeAccounts(t, put, remove)
 }

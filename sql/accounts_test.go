@@ -101,7 +101,7 @@ func TestAccountsOfTwoMachines(t *testing.T) {
 	joe.s.Begin()
 	joe.exec("SELECT * FROM t")
 	if _, _, err := joe.run("INSERT INTO t VALUES (2)"); err == nil {
-		t.Error("joe may insert what he may not any more")
+		t.Error("joe inserts after REVOKE")
 	}
 	onA.exec("DROP USER joe@localhost")
 	login(b)
@@ -190,7 +190,7 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 	check()
 }
 
-// What a statement says about an account is the same after a restart.
+// Accounts survive a restart as statements have made them.
 func TestAccountsAreStored(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
@@ -268,7 +268,7 @@ func TestUsersOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// Who drops root does not get it back, without a password, with the next start.
+// Root, dropped, does not come back with the next start, without a password.
 func TestRootStaysDropped(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
@@ -286,7 +286,7 @@ func TestRootStaysDropped(t *testing.T) {
 	in.as("admin", "").exec("CREATE USER other@localhost")
 }
 
-// So does one who is the only account and is dropped before anything else has changed.
+// Nor does it if dropping it is the first change of accounts ever.
 func TestFirstChangeDropsRoot(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
@@ -347,7 +347,7 @@ func TestStaleAccounts(t *testing.T) {
 	}
 }
 
-// A row of an account that is none is named.
+// An error names the row of an account that cannot be decoded.
 func TestDamagedAccounts(t *testing.T) {
 	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
 	defer in.close()

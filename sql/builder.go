@@ -43,22 +43,13 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		}
 		return b.e.gms.Analyzer.ExecBuilder.Build(ctx, m, row)
 	}
+	if err := b.refuse(ctx, n); err != nil {
+		return nil, err
+	}
 	switch n := n.(type) {
 	case *plan.CreateUser, *plan.AlterUser, *plan.RenameUser, *plan.DropUser, *plan.CreateRole, *plan.DropRole,
 		*plan.Grant, *plan.GrantRole, *plan.Revoke, *plan.RevokeRole, *plan.FlushPrivileges:
 		return b.changeAccounts(ctx, s, n, row)
-	case *plan.Set:
-		if err := b.e.settable(ctx, n); err != nil {
-			return nil, err
-		}
-	case *plan.Into:
-		if err := b.e.intoFile(ctx, n); err != nil {
-			return nil, err
-		}
-	case *plan.LoadData:
-		if err := b.e.fromFile(ctx, n); err != nil {
-			return nil, err
-		}
 	case *plan.Call:
 		return b.call(ctx, s, n, row)
 	case *plan.IndexedTableAccess:
@@ -69,8 +60,6 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return b.showCreate(ctx, n, row)
 	case *plan.ShowColumns:
 		return showColumns(ctx, n, row)
-	case *plan.Truncate:
-		return nil, cmp.Or(b.ofNoAccounts(n.Child), truncatable(ctx, n))
 	case *plan.Distinct, *plan.SetOp:
 		return b.distinct(ctx, s, n, row)
 	case *plan.Sort:
@@ -78,21 +67,12 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 			return b.sorted(ctx, n, row)
 		}
 	case *plan.Update:
-		if err := b.ofNoAccounts(n.Child); err != nil {
-			return nil, err
-		}
 		compareExactly(ctx, n)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
-		if err := b.ofNoAccounts(n.Child); err != nil {
-			return nil, err
-		}
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:
-		if err := b.ofNoAccounts(n.Destination); err != nil {
-			return nil, err
-		}
 		s.readWhole(ctx, source(n.Source))
 		s.checkInserted(ctx, n)
 		s.replaces(ctx, n)
@@ -109,6 +89,28 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return nil, err
 	}
 	return &wholeIter{source: rows}, nil
+}
+
+// refuse returns why a node may not be executed, if there is a reason that go-mysql-server
+// does not know.
+func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
+	switch n := n.(type) {
+	case *plan.Set:
+		return b.e.settable(ctx, n)
+	case *plan.Into:
+		return b.e.intoFile(ctx, n)
+	case *plan.LoadData:
+		return b.e.fromFile(ctx, n)
+	case *plan.Truncate:
+		return cmp.Or(b.ofNoAccounts(n.Child), truncatable(ctx, n))
+	case *plan.Update:
+		return b.ofNoAccounts(n.Child)
+	case *plan.DeleteFrom:
+		return b.ofNoAccounts(n.Child)
+	case *plan.InsertInto:
+		return b.ofNoAccounts(n.Destination)
+	}
+	return nil
 }
 
 // ordinary has go-mysql-server execute a node.

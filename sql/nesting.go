@@ -9,9 +9,8 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// What is planned is worked through by functions that call themselves for what is inside,
-// and Go cannot catch a stack that overflows: it ends the process. So what a
-// client may nest has a bound, which is looked at before anything else is done.
+// Planning recurses into what is nested, and Go cannot catch a stack that overflows: it ends
+// the process. So a bound on what a client may nest is checked before anything else.
 const (
 	// nestedMax bounds how deep an expression or a query may be: 1 + 1 + 1 is 2 deep. The
 	// time that planning takes grows with its square, 0.3 s at the bound.

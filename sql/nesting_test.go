@@ -108,7 +108,7 @@ func TestCircles(t *testing.T) {
 	c.exec("DROP VIEW w")
 }
 
-// What people nest is planned.
+// Ordinary nesting is planned.
 func TestNestedStatements(t *testing.T) {
 	in := newInstance(t)
 	c := in.client("")

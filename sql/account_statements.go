@@ -1,0 +1,128 @@
+package sql
+
+import (
+	"bytes"
+	"fmt"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// changeAccounts executes a statement about accounts.
+func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	if b.e.opt.Accounts == nil {
+		return b.ordinary(ctx, s, n, row)
+	}
+	tr := began(ctx)
+	if tr.readOnly {
+		return nil, errReadOnly
+	}
+	before, err := b.e.storedAccounts(tr.tx)
+	if err != nil {
+		return nil, conflict(err)
+	}
+	own := mysql_db.CreateEmptyMySQLDb()
+	own.SetPersister(&mysql_db.NoopPersister{})
+	putAll(own, before)
+	rows, err := b.changeOwn(ctx, s, n, row, own)
+	if err != nil {
+		return nil, err
+	}
+	after := accountsOf(own)
+	for _, x := range after {
+		if b.e.opt.Accounts.isOwn(x.name()) {
+			return nil, mysql.NewSQLError(erCannotUser, mysql.SSUnknownSQLState, "Operation failed for '%s'@'%s': this server has the account for itself", x.user.User, x.user.Host)
+		}
+	}
+	if err := b.e.storeAccounts(tr.tx, before, after); err != nil {
+		return nil, tr.fail(err)
+	}
+	tr.accounts = true
+	return rows, nil
+}
+
+func putAll(db *mysql_db.MySQLDb, accounts []account) {
+	ed := db.Editor()
+	defer ed.Close()
+	for _, x := range accounts {
+		x.putInto(ed)
+	}
+}
+
+// changeOwn has a statement about accounts change a database of users of its own.
+func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Row, own *mysql_db.MySQLDb) (gms.RowIter, error) {
+	if r, ok := n.(*plan.RenameUser); ok {
+		return renameUsers(r, own)
+	}
+	d, ok := n.(gms.Databaser)
+	if !ok {
+		return nil, fmt.Errorf("sql: %T is of no database of users", n)
+	}
+	n, err := d.WithDatabase(own)
+	if err != nil {
+		return nil, err
+	}
+	return b.ordinary(ctx, s, n, row)
+}
+
+// ofNoAccounts refuses a change of the tables that show accounts: what they show is a copy.
+func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
+	if b.e.opt.Accounts == nil {
+		return nil
+	}
+	transform.Inspect(changed, func(n gms.Node) bool {
+		if i, ok := n.(*plan.IndexedTableAccess); ok {
+			n = i.TableNode
+		}
+		if t, ok := n.(*plan.ResolvedTable); ok {
+			if _, ok := t.SqlDatabase.(*mysql_db.MySQLDb); ok {
+				err = mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
+					"This version of farmsql doesn't yet support 'changing mysql.%s': CREATE USER, ALTER USER, DROP USER, GRANT and REVOKE do", t.Name())
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// storeAccounts stores what has become of accounts that the transaction has read.
+func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
+	left := make(map[mysql_db.UserPrimaryKey]account, len(before)) // not seen in after
+	for _, x := range before {
+		if x.row != nil {
+			left[x.name()] = x
+		}
+	}
+	var put, remove []catalog.Account
+	for _, x := range after {
+		row, err := x.encode()
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(left[x.name()].row, row) {
+			put = append(put, catalog.Account{User: x.user.User, Host: x.user.Host, Data: row})
+		}
+		delete(left, x.name())
+	}
+	for _, x := range before {
+		if _, isGone := left[x.name()]; isGone {
+			remove = append(remove, catalog.Account{User: x.name().User, Host: x.name().Host})
+		}
+	}
+	isFirst := len(before) > 0 && before[0].row == nil
+	if len(put)+len(remove) == 0 && !isFirst {
+		return nil
+	}
+	if isFirst {
+		if err := e.cat.PutSetting(t, usersSetting, usersMoved); err != nil {
+			return err
+		}
+	}
+	return e.cat.ChangeAccounts(t, put, remove)
+}
