@@ -41,7 +41,8 @@ func (c *Catalog) AccountsVersion(t *txn.Tx) (uint64, error) {
 
 // Accounts returns all accounts, by user and host.
 func (c *Catalog) Accounts(t *txn.Tx) ([]Account, error) {
-	keys, ptrs, err := c.list(t, []byte{nameAccount}, []byte{nameAccount + 1})
+	lo, hi := ofKind(nameAccount)
+	keys, ptrs, err := c.list(t, lo, hi)
 	if err != nil {
 		return nil, err
 	}
