@@ -132,7 +132,7 @@ func (c Config) savesOf(machine int) string {
 // went back to an older save alone, with the others not knowing, would give them
 // what it had then.
 func (c Config) memoryOf(machine int) nvram.Options {
-	o := nvram.Options{Trust: c.Trust, Saves: c.savesOf(machine)}
+	o := nvram.Options{Trust: c.Trust, Saves: c.savesOf(machine), Filling: farm.LogFilling(c.Logger, machine)}
 	remove := machineFolder(c.Folder, rdma.MachineID(machine))
 	if o.Saves != "" {
 		remove += " and " + o.Saves

@@ -31,7 +31,10 @@ func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 		return err
 	}
 	id := binary.BigEndian.AppendUint64([]byte{nameDropped}, c.newMark())
-	t.OnEnd(c.Wake)
+	t.OnEnd(func() {
+		c.m.Frees(true) // until Sweep has found nothing more
+		c.Wake()
+	})
 	return c.insert(t, id, p)
 }
 
@@ -43,6 +46,8 @@ func (c *Catalog) Sweep(ctx context.Context) error {
 		return err
 	}
 	defer c.sweeper.end()
+	c.m.Frees(true)
+	defer c.m.Frees(false)
 	for {
 		var key []byte
 		var entry region.Ptr

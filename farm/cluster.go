@@ -280,7 +280,11 @@ func (c *Cluster) startMachine(m *machine, host Host) (err error) {
 		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
 			return m.txn.WriteBackups(id, off, data, in)
 		},
-		Reserve:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
+		Reserve: func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
+		Discard: func(id region.ID, off, n uint64) (uint32, error) {
+			return m.txn.Discard(context.Background(), id, off, n)
+		},
+		Emptied:   c.onEmptied,
 		Grow:      func(near region.ID) (*region.Region, error) { return c.grow(m, near) },
 		Colocated: c.colocated,
 	})

@@ -258,6 +258,8 @@ func (m *Member) openTransactions() (err error) {
 			return m.txn.WriteBackups(id, off, data, in)
 		},
 		Reserve:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
+		Discard:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.Discard(m.ctx, id, off, n) },
+		Emptied:   m.onEmptied,
 		Grow:      m.grow,
 		Colocated: m.colocated,
 	})

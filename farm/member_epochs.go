@@ -16,6 +16,8 @@ import (
 type memberEpochs struct {
 	sync.Mutex // never held across a wait
 	reclaims   bool
+	givesBack  bool
+	moreToGive bool // it has to begin again
 }
 
 // handleCalls has the machine answer what others ask of it.
@@ -24,6 +26,35 @@ func (m *Member) handleCalls() {
 	m.endpoint.Handle(kindReclaim, m.onReclaim)
 	m.endpoint.Handle(kindMarked, m.onMarked)
 	m.endpoint.Handle(kindSums, m.onSums)
+}
+
+// onEmptied has epochs ended soon. It does not wait.
+func (m *Member) onEmptied() { m.background.run(m.askReclaim) }
+
+// giveBack gives the storage of what has become free back, in the background.
+func (m *Member) giveBack() {
+	m.epochs.Lock()
+	defer m.epochs.Unlock()
+	m.epochs.moreToGive = true
+	if m.epochs.givesBack {
+		return
+	}
+	m.epochs.givesBack = true
+	m.background.run(func() {
+		for m.takeMoreToGive() {
+			m.allocator.GiveBack()
+		}
+	})
+}
+
+// takeMoreToGive says whether giveBack has been called since, and if not that it may begin
+// another goroutine.
+func (m *Member) takeMoreToGive() bool {
+	m.epochs.Lock()
+	defer m.epochs.Unlock()
+	more := m.epochs.moreToGive && m.ctx.Err() == nil
+	m.epochs.moreToGive, m.epochs.givesBack = false, more
+	return more
 }
 
 // askReclaim tells the CM that this machine is short of memory. If the message is
@@ -127,5 +158,6 @@ func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 		return nil, err
 	}
 	m.allocator.Advance(binary.LittleEndian.Uint64(arg))
+	m.giveBack()
 	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting())), nil
 }

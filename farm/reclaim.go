@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
@@ -12,8 +13,8 @@ import (
 
 // Memory that was freed can be used for objects of another size once epochs have
 // ended on all machines (NSDI'14 section 3.5). They are ended when a machine is
-// short of memory, and from then on every now and then, until nothing waits for
-// that any more.
+// short of memory, or much has been freed, and from then on every now and then, until
+// nothing waits for that any more. Then its storage is given back.
 
 const (
 	// epochPatience is how long one end of an epoch may wait for transactions.
@@ -33,6 +34,20 @@ type epochs struct {
 	timer  clock.Timer
 	delay  time.Duration
 	closed bool
+	// emptied says that onEmptied has begun what is not done yet.
+	emptied atomic.Bool
+}
+
+// onEmptied has epochs ended soon.
+func (c *Cluster) onEmptied() {
+	if c.epochs.emptied.CompareAndSwap(false, true) {
+		c.cfg.Clock.AfterFunc(reclaimDelay, func() {
+			c.epochs.emptied.Store(false) // what is emptied from now on may be too late for this time
+			c.cfg.Clock.Lock(&c.epochs.Mutex)
+			defer c.epochs.Unlock()
+			c.reclaimLocked()
+		})
+	}
 }
 
 // reclaim ends epochs now, unless that is being done.
@@ -71,6 +86,11 @@ func (c *Cluster) reclaimLocked() {
 	for c.waiting() > 0 && ended < epochsAtOnce && c.endEpoch(patience) {
 		ended++
 		patience = 0
+	}
+	if ended > 0 {
+		for _, m := range c.machines {
+			m.allocator.GiveBack()
+		}
 	}
 	if c.waiting() == 0 {
 		return

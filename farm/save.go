@@ -3,6 +3,7 @@ package farm
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,9 +19,21 @@ func machineFolder(folder string, machine int) string {
 	return filepath.Join(folder, fmt.Sprintf("machine-%d", machine))
 }
 
+// LogFilling warns that the file system of a machine's memory is filling up. Without a
+// logger nobody is told.
+func LogFilling(log *slog.Logger, machine int) func(nvram.Fullness) {
+	if log == nil {
+		return nil
+	}
+	return func(f nvram.Fullness) {
+		log.Warn("memory is filling up: delete rows, or give its file system more room", "machine", machine,
+			"used_percent", f.Percent, "free_bytes", f.Free)
+	}
+}
+
 // openFolder opens one machine's folder, or restores it from its newest save.
 func (c *Cluster) openFolder(machine int) (*nvram.Folder, error) {
-	o := nvram.Options{Trust: c.cfg.Trust, Remedy: c.remedy()}
+	o := nvram.Options{Trust: c.cfg.Trust, Remedy: c.remedy(), Filling: LogFilling(c.cfg.Logger, machine)}
 	if c.cfg.Saves != "" {
 		o.Saves = machineFolder(c.cfg.Saves, machine)
 	}

@@ -31,6 +31,9 @@ type Options struct {
 	// Remedy, if not empty, is what an error about a lost folder tells a person to
 	// do, in place of going back to a save.
 	Remedy string
+	// Filling, if not nil, is called when the file system has become 80 or 95 % full, by
+	// whoever has just taken storage. It must not wait.
+	Filling func(Fullness)
 	// BootID names the present boot; by default the kernel is asked.
 	BootID string
 }
@@ -43,6 +46,7 @@ type Folder struct {
 	lock  *os.File
 	place place
 	held  bool // by HoldFolder
+	watch *watch
 
 	mu struct {
 		sync.Mutex
@@ -55,6 +59,7 @@ type Folder struct {
 type mapped struct {
 	file     *os.File
 	location Location
+	watch    *watch // of its folder; nil if it has none
 }
 
 // OpenFolder opens the folder at path, or makes one where none is. Its memory is
@@ -77,7 +82,7 @@ func OpenFolder(path string, o Options) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{path: path, boot: boot, lock: lock}
+	f := &Folder{path: path, boot: boot, lock: lock, watch: &watch{path: path, tell: o.Filling}}
 	f.mu.mapped = map[string]*Memory{}
 	if f.place, err = placeOf(lock); err == nil {
 		err = f.enter(o)
@@ -312,6 +317,7 @@ func (f *Folder) Map(name string, size int64) (*Memory, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("nvram: %w", err), file.Close())
 	}
+	behind.watch = f.watch
 	words, err := mapFile(file, size)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -455,6 +461,7 @@ func (f *mapped) reserve(off, n int64) error {
 	err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n)
 	switch {
 	case err == nil, errors.Is(err, unix.EOPNOTSUPP): // without it, as without Reserve
+		f.watch.look()
 		return nil
 	case errors.Is(err, unix.ENOSPC):
 		return fmt.Errorf("%w for %s", ErrNoSpace, f.file.Name())

@@ -30,6 +30,14 @@ type AllocatorConfig struct {
 	// storage behind them, before anything is written there, and returns what says
 	// which backups these are.
 	Reserve func(id ID, off, n uint64) (in uint32, err error)
+	// Discard gives back the storage of n bytes at off on every replica of region id. All of
+	// them take the blocks there for dirty ones, which nobody uses before Discard has
+	// returned in: the configuration by which it asked. ErrDoubt says that a replica may
+	// still do it as long as it knows that configuration.
+	Discard func(id ID, off, n uint64) (in uint32, err error)
+	// Emptied says that so much has been freed that epochs are worth ending, and GiveBack
+	// is worth calling. It must not wait.
+	Emptied func()
 	// Grow returns a new region, if near is not 0 one that is kept by the same
 	// machines as region near. The allocator adds it.
 	Grow func(near ID) (*Region, error)
@@ -187,9 +195,24 @@ func (a *Allocator) Release(p Ptr) {
 	if s == nil {
 		invariant.Violated("a released slot lies in a slab", p, "free block")
 	}
-	s.release(p)
+	emptied := s.release(p)
 	if s.ready() && s.rehouse() {
 		a.list(s)
+	}
+	if emptied && sp.isIdle() {
+		a.retire(sp)
+	}
+}
+
+// retire retires empty slabs of sp, but for those that workers are about to fill again.
+func (a *Allocator) retire(sp *space) {
+	a.mu.Lock()
+	before := len(sp.retired)
+	a.retireLocked(sp, false)
+	more := len(sp.retired) > before
+	a.mu.Unlock()
+	if more && a.cfg.Emptied != nil {
+		a.cfg.Emptied()
 	}
 }
 

@@ -40,7 +40,7 @@ func (a *Allocator) AllocArray(worker, payload, n int, hint Addr) (Ptr, []Versio
 			return p, versions, nil
 		}
 		if err := a.addRegion(dir, c, hint.Region()); err != nil {
-			return Ptr{}, nil, err
+			return Ptr{}, nil, a.orReclaiming(err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Add
 	for _, sp := range spaces {
 		s, err := a.takeBlocks(sp, c)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, a.orReclaiming(err)
 		}
 		if s == nil {
 			continue
@@ -103,7 +103,7 @@ func (s *slab) takeUpTo(first, n int) int {
 		if atomic.AndUint64(&s.free[slot/64], ^bit)&bit == 0 {
 			return i
 		}
-		s.count.Add(-1)
+		s.counted(-1)
 	}
 	return n
 }

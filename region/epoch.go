@@ -1,9 +1,13 @@
 package region
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/nvram"
 )
 
 // An empty slab's blocks may serve another class, but not at once: a reader may
@@ -22,13 +26,14 @@ const epochsToWait = 2
 type retiree struct {
 	slab  *slab
 	epoch uint64 // when it retired
+	since time.Time
 }
 
 // Advance tells that every operation that began in an epoch before the given one
 // has ended on every machine, that no machine has a pointer from such an epoch
 // in a cache, and that every backup has applied the log records of such
 // operations. Blocks that have been empty for long enough become available for
-// any class; where free blocks are few, empty slabs begin to wait.
+// any class; where free blocks are few, or much is empty, empty slabs begin to wait.
 func (a *Allocator) Advance(epoch uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,12 +45,12 @@ func (a *Allocator) Advance(epoch uint64) {
 		sp.retired = slices.DeleteFunc(sp.retired, func(x retiree) bool {
 			over := x.epoch+epochsToWait <= epoch || sabotage.EpochsToWait.Skipped()
 			if over {
-				sp.returnLocked(x.slab.extent)
+				sp.returnLocked(x.slab.extent, spaceDirty)
 			}
 			return over
 		})
-		if sp.unused < len(sp.blocks)/8 {
-			a.retireLocked(sp)
+		if isShort := sp.unused < len(sp.blocks)/8; isShort || sp.isIdle() {
+			a.retireLocked(sp, isShort)
 		}
 	}
 }
@@ -64,17 +69,50 @@ func (a *Allocator) Waiting() int {
 	return n
 }
 
-// retireLocked retires every empty slab of sp. Not one that Scan has not looked at: it
-// would find slots of a block that is another slab's by then.
-func (a *Allocator) retireLocked(sp *space) {
+// retireLocked retires every empty slab of sp, those that are somebody's current one only
+// if all is said. Not one that Scan has not looked at: it would find slots of a block that
+// is another slab's by then.
+func (a *Allocator) retireLocked(sp *space, all bool) {
 	for i := 0; i < len(sp.slabs); i++ {
 		s := sp.slabs[i].Load()
-		if s == nil || s.head != i || !s.ready() || !s.empty() || !s.takeAll() {
+		if s == nil || s.head != i || !s.ready() || !s.empty() || !all && a.isCurrent(s) || !s.takeAll() {
 			continue
 		}
 		a.evictLocked(s)
-		sp.retired = append(sp.retired, retiree{s, a.mu.epoch})
+		sp.retired = append(sp.retired, retiree{s, a.mu.epoch, a.cfg.Clock.Now()})
 	}
+}
+
+// isCurrent says whether somebody allocates from s.
+func (a *Allocator) isCurrent(s *slab) bool {
+	for w := range a.workers {
+		if a.workers[w].current[s.class].Load() == s {
+			return true
+		}
+	}
+	return s.space.current[s.class].Load() == s
+}
+
+// reclaimPatience is how long an allocation is told that memory is about to be available
+// that has been retired: epochs end in milliseconds, but for a transaction that stays open.
+const reclaimPatience = time.Second
+
+// orReclaiming returns err, why there is no room, or ErrReclaiming if there is about to be.
+func (a *Allocator) orReclaiming(err error) error {
+	if !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.cfg.Clock.Now()
+	for _, sp := range a.dir.Load().list {
+		for _, x := range sp.retired {
+			if now.Sub(x.since) < reclaimPatience {
+				return fmt.Errorf("%w: %w", ErrReclaiming, err)
+			}
+		}
+	}
+	return err
 }
 
 // evictLocked takes a retired slab out of whatever its home is. A goroutine that

@@ -17,8 +17,13 @@ var (
 	// ErrBackups says that a region has other backups than those that have reserved
 	// storage for what was to be written.
 	ErrBackups = errors.New("region: other backups")
+	// ErrDoubt says that a replica may still do what it was asked for.
+	ErrDoubt = errors.New("region: a replica may still do it")
 	// ErrFull says that no region has room for the object.
 	ErrFull = errors.New("region: no room left")
+	// ErrReclaiming says that none has yet: memory that was freed a moment ago is about to
+	// be available.
+	ErrReclaiming = errors.New("region: freed memory is not available yet")
 	// ErrTooLarge says that an object cannot have that size.
 	ErrTooLarge = errors.New("region: object too large")
 )

@@ -1,9 +1,12 @@
 package region
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/farmsql/farmsql/nvram"
 )
 
 // find returns a slab of class c with room, for the caller to be its home: as
@@ -11,26 +14,39 @@ import (
 // has been added: look again.
 func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
 	dir := a.dir.Load()
-	near := dir.list
-	if hinted := dir.byID[hint.Region()]; hint != 0 && hinted != nil {
-		near = a.colocated(dir, hinted)
-		if s, err := a.findIn(near[:1], c); s != nil || err != nil {
-			return s, err
-		}
-		near = near[1:]
-	}
-	if s, err := a.findIn(near, c); s != nil || err != nil {
+	s, err := a.findNear(dir, c, hint)
+	if s != nil || err != nil && !errors.Is(err, nvram.ErrNoSpace) {
 		return s, err
 	}
-	err := a.addRegion(dir, c, hint.Region())
+	if err == nil { // another region has no more storage than these
+		err = a.addRegion(dir, c, hint.Region())
+	}
 	if err == nil {
 		return nil, nil
 	}
 	// A hint is a wish; and while a region was asked for, room may have come.
-	if s, errElsewhere := a.findIn(dir.list, c); s != nil || errElsewhere != nil {
-		return s, errElsewhere
+	s, errElsewhere := a.findIn(dir.list, c)
+	if s == nil {
+		return nil, a.orReclaiming(cmp.Or(errElsewhere, err))
 	}
-	return nil, err
+	return s, nil
+}
+
+// findNear looks in hint's region, then in those that are co-located with it; in all, if
+// hint is none.
+func (a *Allocator) findNear(dir *directory, c Class, hint Addr) (*slab, error) {
+	hinted := dir.byID[hint.Region()]
+	if hint == 0 || hinted == nil {
+		return a.findIn(dir.list, c)
+	}
+	near := a.colocated(dir, hinted)
+	s, err := a.findIn(near[:1], c)
+	if s == nil && (err == nil || errors.Is(err, nvram.ErrNoSpace)) {
+		var errNear error
+		s, errNear = a.findIn(near[1:], c)
+		err = cmp.Or(err, errNear)
+	}
+	return s, err
 }
 
 // colocated returns hinted and the spaces co-located with it.
@@ -86,10 +102,13 @@ func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
 		}
 	}
 	a.mu.Unlock()
+	var full error
 	for _, sp := range spaces {
-		if s, err := a.takeBlocks(sp, c); s != nil || err != nil {
+		s, err := a.takeBlocks(sp, c)
+		if s != nil || err != nil && !errors.Is(err, nvram.ErrNoSpace) {
 			return s, err
 		}
+		full = cmp.Or(full, err)
 	}
 	for _, sp := range spaces {
 		if s := a.scrape(sp, c); s != nil {
@@ -97,7 +116,7 @@ func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
 		}
 		sp.closed[c].Store(true)
 	}
-	return nil, nil
+	return nil, full
 }
 
 // scrape finds the last room for class c in a space without free blocks, and
@@ -119,22 +138,36 @@ func (a *Allocator) scrape(sp *space, c Class) *slab {
 	if s := sp.sweep(c); s != nil {
 		return s
 	}
-	a.retireLocked(sp)
+	a.retireLocked(sp, true)
 	return nil
 }
 
-// takeBlocks makes free blocks of sp a slab of class c, on every replica. It
-// returns nil if there are none.
+// takeBlocks makes free blocks of sp a slab of class c, on every replica: clean ones, then
+// any, then, where there is no storage for more, some that have it. It returns nil if there
+// are none.
 func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
+	s, err := a.takeBlocksOf(sp, c, spaceClean, spaceClean|spaceDirty|spaceBare)
+	if errors.Is(err, nvram.ErrNoSpace) {
+		if stored, _ := a.takeBlocksOf(sp, c, spaceDirty); stored != nil {
+			return stored, nil
+		}
+	}
+	return s, err
+}
+
+func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, error) {
 	a.mu.Lock()
-	e, dirty, ok := sp.reserveLocked(c)
+	e, was, ok := sp.reserveLocked(c, kinds...)
 	a.mu.Unlock()
 	if !ok {
 		return nil, nil
 	}
-	if err := a.prepare(sp.region, e, dirty); err != nil {
+	if err := a.prepare(sp.region, e, slices.Max(was) != spaceClean); err != nil {
+		if !errors.Is(err, nvram.ErrNoSpace) { // which comes before anything is done
+			was = []uint8{spaceDirty}
+		}
 		a.mu.Lock()
-		sp.returnLocked(e)
+		sp.returnLocked(e, was...)
 		a.mu.Unlock()
 		return nil, err
 	}

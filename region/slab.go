@@ -52,7 +52,20 @@ func (s *slab) freeAll() {
 		atomic.StoreUint64(&s.free[i], s.full(i))
 	}
 	s.scanned.Store(int32(s.slots))
-	s.count.Store(int32(s.slots))
+	s.counted(s.slots)
+}
+
+// counted adds n to count, which it says has become that of an empty slab or not, and
+// keeps the account of idle blocks.
+func (s *slab) counted(n int) (emptied bool) {
+	switch after := int(s.count.Add(int32(n))); s.slots {
+	case after:
+		s.space.idle.Add(int32(s.blocks))
+		return true
+	case after - n:
+		s.space.idle.Add(int32(-s.blocks))
+	}
+	return false
 }
 
 // take reserves a free slot and returns its number, or false if it found none.
@@ -67,7 +80,7 @@ func (s *slab) take() (int, bool) {
 		for word != 0 {
 			bit := word & -word
 			if atomic.CompareAndSwapUint64(&s.free[i], word, word&^bit) {
-				s.count.Add(-1)
+				s.counted(-1)
 				if i != start {
 					s.cursor.Store(uint32(i))
 				}
@@ -82,21 +95,21 @@ func (s *slab) take() (int, bool) {
 	return 0, false
 }
 
-// give makes slot i free, and reports whether it was not.
-func (s *slab) give(i int) bool {
+// give makes slot i free, and reports whether it was not, and whether it was the last one
+// in use.
+func (s *slab) give(i int) (given, emptied bool) {
 	bit := uint64(1) << (i % 64)
 	if atomic.OrUint64(&s.free[i/64], bit)&bit != 0 {
-		return false
+		return false, false
 	}
-	s.count.Add(1)
-	return true
+	return true, s.counted(1)
 }
 
 // hold makes slot i one in use again, if it was released before the scan came to it.
 func (s *slab) hold(i int) {
 	bit := uint64(1) << (i % 64)
 	if atomic.AndUint64(&s.free[i/64], ^bit)&bit != 0 {
-		s.count.Add(-1)
+		s.counted(-1)
 	}
 }
 
@@ -133,7 +146,7 @@ func (s *slab) takeAll() bool {
 			return false
 		}
 	}
-	s.count.Add(int32(-s.slots))
+	s.counted(-s.slots)
 	return true
 }
 
@@ -171,8 +184,8 @@ func (s *slab) alloc() (Ptr, Version, bool) {
 	return p, h.Version(), true
 }
 
-// release gives the slot at p back.
-func (s *slab) release(p Ptr) {
+// release gives the slot at p back, and says whether it was the slab's last in use.
+func (s *slab) release(p Ptr) (emptied bool) {
 	off := uint64(p.Addr.Offset())
 	if s.class != p.Class() || !s.holds(off) {
 		invariant.Violated("release of a slot", p, s.class.Size())
@@ -182,7 +195,9 @@ func (s *slab) release(p Ptr) {
 		invariant.Violated("a released slot holds no object", p, h)
 	}
 	ready := s.ready() // before that, the scan may have found the slot free already
-	if !s.give(i) && ready {
+	given, emptied := s.give(i)
+	if !given && ready {
 		invariant.Violated("a slot is released once", p, "free already")
 	}
+	return emptied
 }

@@ -1,13 +1,20 @@
 package region
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // What the block allocator knows of a block.
 const (
-	spaceClean = iota // free and zero on every replica
-	spaceDirty        // free, holds what its former slab left
+	spaceClean = 1 << iota // free and zero on every replica
+	spaceDirty             // free, holds what its former slab left
+	spaceBare              // free, was dirty, and its storage has been given back
 	spaceTaken
 )
+
+// idleMax bounds the bytes of empty slabs that a region keeps for their own classes.
+const idleMax = 8 << 20
 
 // spanMax bounds how many times the least number of blocks a slab may take to
 // waste less at its end.
@@ -23,6 +30,8 @@ type space struct {
 	current [Classes]atomic.Pointer[slab]
 	// closed says, by class, that a search for room found none.
 	closed [Classes]atomic.Bool
+	// idle is the number of blocks of slabs of which every slot is free.
+	idle atomic.Int32
 
 	// The rest is guarded by Allocator.mu.
 
@@ -31,6 +40,7 @@ type space struct {
 	listed  [Classes][]*slab
 	retired []retiree
 	unready []*slab // slabs that the scan has not finished
+	doubts  []doubt
 }
 
 // newSpace reads r's block table, which repair has seen. Slabs are unready until
@@ -42,6 +52,7 @@ func newSpace(r *Region) *space {
 		blocks: make([]uint8, r.Blocks()),
 	}
 	for i := range sp.blocks {
+		sp.blocks[i] = spaceClean
 		if r.block(i).kind() == blockDirt {
 			sp.blocks[i] = spaceDirty
 		}
@@ -60,6 +71,13 @@ func newSpace(r *Region) *space {
 		}
 	}
 	return sp
+}
+
+// isIdle says whether so much is empty that it is to serve other classes, or other
+// programs: bytes, or an eighth of a small region.
+func (sp *space) isIdle() bool {
+	idle := uint64(sp.idle.Load()) << sp.region.shift
+	return idle > min(idleMax, sp.region.size/8)
 }
 
 // settle makes s the slab of its blocks.
@@ -91,35 +109,39 @@ func (r *Region) spanFor(c Class) (least, best int) {
 	return least, least
 }
 
-// reserveLocked finds blocks for a slab of class c and takes them: clean ones,
-// then any; as many as are best, then as few as will do.
-func (sp *space) reserveLocked(c Class) (e extent, dirty, ok bool) {
+// reserveLocked finds blocks for a slab of class c and takes them: as many as are best,
+// then as few as will do; of the first kinds that have such a run.
+func (sp *space) reserveLocked(c Class, kinds ...uint8) (e extent, was []uint8, ok bool) {
 	least, best := sp.region.spanFor(c)
 	if sp.unused < least {
-		return extent{}, false, false
+		return extent{}, nil, false
 	}
 	for _, n := range []int{best, least} {
-		for _, worst := range []uint8{spaceClean, spaceDirty} {
-			if e, ok := sp.findLocked(c, n, worst); ok {
-				dirty := false
-				for i := e.head; i < e.head+e.blocks; i++ {
-					dirty = dirty || sp.blocks[i] == spaceDirty
-					sp.blocks[i] = spaceTaken
-				}
-				sp.unused -= n
-				return e, dirty, true
+		for _, k := range kinds {
+			if e, ok := sp.findLocked(c, n, k); ok {
+				return e, sp.takeLocked(e), true
 			}
 		}
 	}
-	return extent{}, false, false
+	return extent{}, nil, false
 }
 
-// findLocked returns the first run of n blocks, none worse than worst, that
-// holds an object of class c.
-func (sp *space) findLocked(c Class, n int, worst uint8) (extent, bool) {
+// takeLocked takes the free blocks of e and returns what they were.
+func (sp *space) takeLocked(e extent) (was []uint8) {
+	was = slices.Clone(sp.blocks[e.head : e.head+e.blocks])
+	for i := e.head; i < e.head+e.blocks; i++ {
+		sp.blocks[i] = spaceTaken
+	}
+	sp.unused -= e.blocks
+	return was
+}
+
+// findLocked returns the first run of n blocks of the given kinds that holds an object
+// of class c.
+func (sp *space) findLocked(c Class, n int, kinds uint8) (extent, bool) {
 	run := 0
 	for i, b := range sp.blocks {
-		if b > worst {
+		if b&kinds == 0 {
 			run = 0
 			continue
 		}
@@ -132,11 +154,12 @@ func (sp *space) findLocked(c Class, n int, worst uint8) (extent, bool) {
 	return extent{}, false
 }
 
-// returnLocked makes the blocks of e free again, dirty.
-func (sp *space) returnLocked(e extent) {
-	for i := e.head; i < e.head+e.blocks; i++ {
-		sp.blocks[i] = spaceDirty
-		sp.slabs[i].Store(nil)
+// returnLocked makes the blocks of e free again, as what they are now: all of one kind or
+// each of its own.
+func (sp *space) returnLocked(e extent, kinds ...uint8) {
+	for k := range e.blocks {
+		sp.blocks[e.head+k] = kinds[min(k, len(kinds)-1)]
+		sp.slabs[e.head+k].Store(nil)
 	}
 	sp.unused += e.blocks
 	for c := range sp.closed {

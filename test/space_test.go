@@ -5,28 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/nvram"
 )
 
 // mountAt puts a tmpfs of a size at a machine's folder, before its first life.
 func (m *machine) mountAt(size string) {
-	t := m.fleet.t
+	m.fleet.t.Helper()
+	mount(m.fleet.t, m.folder(), size)
+}
+
+// mount puts a tmpfs of a size at a folder, which it makes.
+func mount(t *testing.T, folder, size string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: only root can mount a small tmpfs")
 	}
-	if err := os.Mkdir(m.folder(), 0o700); err != nil {
+	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", m.folder(), "tmpfs", 0, "size="+size); err != nil {
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("SKIPPED: no tmpfs can be mounted here: %v", err)
 	}
-	t.Cleanup(func() { _ = unix.Unmount(m.folder(), unix.MNT_DETACH) })
+	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
 }
 
 // remount gives a machine's tmpfs another size.
@@ -188,4 +196,49 @@ func TestFillingFullMemory(t *testing.T) {
 	_ = db.Close()
 	f.killAll()
 	f.check()
+}
+
+// TestFreedMemory: what DROP TABLE, TRUNCATE and DELETE free goes back to the file system,
+// and rows of another size have room at once. A warning comes in time, and once.
+func TestFreedMemory(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "data")
+	mount(t, folder, "128m")
+	s := start(t, folder, "--region-size", "128MiB", "--log-size", "4MiB")
+	db := s.open(t, "kept")
+	free := func() int64 {
+		t.Helper()
+		n, err := nvram.FreeBytes(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	exec1(t, db, "create table big (id int primary key, pad text)", "create table small (id int primary key, pad varchar(500))")
+	before := free()
+	for i, frees := range []string{"truncate table big", "delete from big", "drop table big"} {
+		n := crowd(t, db, 0)
+		if n < 2000 {
+			t.Errorf("only %d rows before %s", n, frees)
+		}
+		for exec := 0; ; exec++ { // more than one transaction may delete
+			_, err := db.Exec(frees)
+			if err == nil {
+				break
+			}
+			if exec == 3 {
+				t.Fatal(err)
+			}
+		}
+		for id := range 100 {
+			exec1(t, db, fmt.Sprintf("insert into small values (%d, '%s')", i*100+id, strings.Repeat("y", 450)))
+		}
+		for deadline := time.Now().Add(10 * time.Second); free() < before-24<<20; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d MB are free after %s, %d before", free()>>20, frees, before>>20)
+			}
+		}
+	}
+	if told := strings.Count(s.stderr.String(), "memory is filling up"); told < 2 || told > 6 {
+		t.Errorf("%d warnings:\n%s", told, s.stderr)
+	}
 }

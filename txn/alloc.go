@@ -1,13 +1,11 @@
 package txn
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
-	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -21,6 +19,7 @@ const (
 	handlerEpoch
 	handlerReserve
 	handlerPing
+	handlerDiscard
 )
 
 func (m *Machine) handleInternally() {
@@ -29,6 +28,7 @@ func (m *Machine) handleInternally() {
 	m.handlers[handlerEpoch] = m.handleEpoch
 	m.handlers[handlerReserve] = m.handleReserve
 	m.handlers[handlerPing] = handlePing
+	m.handlers[handlerDiscard] = m.handleDiscard
 }
 
 // A slot is room for an object at its primary.
@@ -58,7 +58,7 @@ func (m *Machine) alloc(ctx context.Context, w *worker, payload int, hint region
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.primary {
 		p, v, err := m.cfg.Allocator.Alloc(int(w.id), payload, hint)
-		return slot{ptr: p, version: v, config: m.config.Load(), lender: m.cfg.ID}, err
+		return slot{ptr: p, version: v, config: m.config.Load(), lender: m.cfg.ID}, m.orBusy(err, hint)
 	}
 	connection := w.connectionTo(rt.Primary)
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
@@ -67,7 +67,7 @@ func (m *Machine) alloc(ctx context.Context, w *worker, payload int, hint region
 	arg = binary.LittleEndian.AppendUint32(arg, connection)
 	decode := func(reply message) (slot, error) {
 		if err := shippedError(replyCode(reply.a), reply.body); err != nil {
-			return slot{}, err
+			return slot{}, m.orBusy(err, hint)
 		}
 		got, err := decodeSlot(reply.body)
 		got.lender, got.connection = rt.Primary, connection
@@ -86,6 +86,21 @@ func (m *Machine) alloc(ctx context.Context, w *worker, payload int, hint region
 	}
 	return decode(reply)
 }
+
+// orBusy returns err, of an allocation, or a conflict if another attempt will soon find
+// room. This one cannot wait for it: memory that was freed is not available before all
+// transactions have ended that were open then.
+func (m *Machine) orBusy(err error, hint region.Addr) error {
+	isFull := errors.Is(err, region.ErrFull) || errors.Is(err, nvram.ErrNoSpace)
+	if errors.Is(err, region.ErrReclaiming) || isFull && m.frees.Load() {
+		return abort(ReasonBusy, hint)
+	}
+	return err
+}
+
+// Frees says that much memory is being freed in the background, or is not any more. While
+// it is, allocations that find no room are conflicts.
+func (m *Machine) Frees(isGoing bool) { m.frees.Store(isGoing) }
 
 // entry is that of an object that is to be made in the slot.
 func (s slot) entry(payload []byte, late bool) entry {
@@ -115,6 +130,9 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	payload, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
 	l := loan{machine: rdma.MachineID(who >> 16), worker: uint16(who), connection: binary.LittleEndian.Uint32(arg[16:])}
 	p, v, err := m.cfg.Allocator.Alloc(int(l.worker)%m.cfg.Workers, int(payload), hint)
+	if errors.Is(err, region.ErrReclaiming) {
+		return nil, region.ErrReclaiming // and not region.ErrFull, too
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -243,75 +261,4 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 	}
 	w.unlock()
 	return errors.Join(failed, w.await(&wait))
-}
-
-// ReserveBackups sees to it that n bytes at off of every backup of a region that
-// this machine is the primary of have storage behind them: what is written there
-// is written by NICs, which nothing can tell that a file system is full. The
-// error is nvram.ErrNoSpace then. Where a backup is lost it asks those of the next
-// configuration: to reserve twice does no harm. It returns the configuration in which
-// those that it has asked became the region's replicas.
-func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
-	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
-	for {
-		in, err := m.reserveBackups(id, off, n)
-		switch {
-		case errors.Is(err, errBehind):
-			if err := behind.pause(); err != nil {
-				return 0, err
-			}
-		case !errors.Is(err, ErrInDoubt):
-			return in, err
-		}
-	}
-}
-
-// errBehind: a backup has not applied the configuration yet that makes it one.
-var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
-
-func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
-	rt := m.route(id)
-	if rt == nil {
-		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
-	}
-	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
-	arg = binary.LittleEndian.AppendUint64(arg, off)
-	arg = binary.LittleEndian.AppendUint64(arg, n)
-	for _, b := range rt.Backups {
-		_, err := m.ShipTo(context.Background(), b, handlerReserve, arg)
-		if errors.Is(err, ErrNoRegion) {
-			err = cmp.Or(m.gone(), errBehind)
-		}
-		if err != nil {
-			return 0, fmt.Errorf("backup at machine %d: %w", b, err)
-		}
-	}
-	return uint32(rt.LastReplicaChange), nil
-}
-
-// handleReserve gives blocks of a replica storage. The memory of one that another
-// configuration does not give to this machine any more is taken away once Freeze has
-// returned, which waits for reservations that began before.
-func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
-	if len(arg) != 24 {
-		return nil, fmt.Errorf("%w: reservation of %d bytes", ErrBadMessage, len(arg))
-	}
-	id, off, n := binary.LittleEndian.Uint64(arg), binary.LittleEndian.Uint64(arg[8:]), binary.LittleEndian.Uint64(arg[16:])
-	m.reserving.RLock()
-	defer m.reserving.RUnlock()
-	var rt *route
-	if id == uint64(region.ID(id)) {
-		rt = m.route(region.ID(id))
-	}
-	if rt == nil || rt.local == nil || !rt.Has(m.cfg.ID) {
-		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, id)
-	}
-	mem := rt.local.Memory()
-	if off > mem.Size() || n > mem.Size()-off {
-		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", ErrBadMessage, n, off, id)
-	}
-	if m.Meets(clock.NoStorage) {
-		return nil, fmt.Errorf("txn: region %d: %w", id, nvram.ErrNoSpace)
-	}
-	return nil, mem.Reserve(off, n)
 }

@@ -14,7 +14,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	}
 	first, versions, err := t.m.cfg.Allocator.AllocArray(int(t.w.id), payload, n, hint)
 	if err != nil {
-		return region.Ptr{}, err
+		return region.Ptr{}, t.m.orBusy(err, hint)
 	}
 	config := t.m.config.Load() // a region that came meanwhile may be of this one
 	before := Mark{undo: len(t.undo)}

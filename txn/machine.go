@@ -106,6 +106,8 @@ type Machine struct {
 	recovery recoveryState
 	// blocks is held while parts of block tables go to backups.
 	blocks sync.Mutex
+	frees  atomic.Bool // see Frees
+
 	// reserving is held for reading by who gives a replica storage; Freeze waits for them.
 	reserving sync.RWMutex
 

@@ -90,7 +90,7 @@ const (
 )
 
 // knownErrors are what callers of a shipped function may want to tell apart.
-var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, ErrUnavailable}
+var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, ErrUnavailable, region.ErrReclaiming}
 
 // A ShippedError is the error of a function that ran at another machine. It has
 // that error's text, and is what that was of this package's and region's errors.

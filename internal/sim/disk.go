@@ -71,6 +71,10 @@ func (m *Machine) Fill(free int) {
 	*m.shelf.disk = disk{full: true, free: free, refused: func() { m.note("no storage") }}
 }
 
+// FreePages returns how many pages are free of a memory that is full: what Fill left, and
+// what has been given back since.
+func (m *Machine) FreePages() int { return m.shelf.disk.free }
+
 // Relieve ends Fill.
 func (m *Machine) Relieve() {
 	m.note("memory not full")

@@ -1,0 +1,69 @@
+package nvram
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Fullness says how full the file system of a folder is.
+type Fullness struct {
+	Percent int   // of what is not reserved for root
+	Free    int64 // bytes
+}
+
+// FullnessOf returns that of the file system at path.
+func FullnessOf(path string) (Fullness, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return Fullness{}, fmt.Errorf("nvram: statfs %s: %w", path, err)
+	}
+	return fullness(s.Blocks-s.Bfree, s.Bavail, s.Bsize), nil
+}
+
+func fullness(used, free uint64, blockBytes int64) Fullness {
+	return Fullness{Percent: int(used * 100 / max(used+free, 1)), Free: int64(free) * blockBytes}
+}
+
+// fullnessSteps are how full a file system is, in percent, when a person should hear of
+// it: in time to do something, and at the last moment. Below a step by fullnessBack it is
+// said again.
+var fullnessSteps = [...]int{80, 95}
+
+const fullnessBack = 5
+
+// A watch tells of a folder's file system when it has passed a step.
+type watch struct {
+	path string
+	tell func(Fullness)
+	told atomic.Int32 // the last step of which it has been told and that it has not left
+}
+
+// look tells what there is to tell. It comes after storage has been taken; a call of the
+// system is nothing beside what that costs.
+func (w *watch) look() {
+	if w == nil || w.tell == nil {
+		return
+	}
+	if f, err := FullnessOf(w.path); err == nil { // who needs storage hears of errors
+		w.see(f)
+	}
+}
+
+func (w *watch) see(f Fullness) {
+	step := int32(0)
+	for _, s := range fullnessSteps {
+		if f.Percent >= s {
+			step = int32(s)
+		}
+	}
+	switch told := w.told.Load(); {
+	case step > told:
+		if w.told.CompareAndSwap(told, step) {
+			w.tell(f)
+		}
+	case f.Percent < int(told)-fullnessBack:
+		w.told.CompareAndSwap(told, step)
+	}
+}

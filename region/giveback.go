@@ -1,0 +1,119 @@
+package region
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What became free need not be of use here any more: its storage goes back to the file
+// system, at every replica, until the block is taken again.
+//
+//	free, dirty --> taken, dirty in every replica's table --> storage given back --> free, bare
+//
+// Nobody reads or writes there meanwhile: epochs have ended since the block was a slab's
+// last, and dirty blocks have no slots that a replica would copy, sum or forget. What a
+// replica has not given back, because it is being filled, is cleared when the block is
+// taken, as any dirty block is.
+
+// giveBackMax bounds the blocks that nobody can take because their storage is being given
+// back.
+const giveBackMax = 16
+
+// A doubt is a run of blocks whose storage a replica may still give back, for it was asked
+// to and has not answered. They stay taken until it would not do so any more.
+type doubt struct {
+	extent
+	in uint32 // by which configuration it was asked
+}
+
+// GiveBack gives the storage of all dirty blocks back. It is for who calls Advance, when
+// that has made blocks available, and only one caller may do it at a time.
+func (a *Allocator) GiveBack() {
+	for _, sp := range a.dir.Load().list {
+		for _, d := range a.takeDoubts(sp) {
+			a.giveBack(sp, d)
+		}
+		for from := 0; ; {
+			e, ok := a.takeDirty(sp, from)
+			if !ok {
+				break
+			}
+			a.giveBack(sp, doubt{extent: e})
+			from = e.head + e.blocks // once: what failed waits for the next GiveBack
+		}
+	}
+}
+
+// takeDoubts returns the doubts of sp, which has none then.
+func (a *Allocator) takeDoubts(sp *space) []doubt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ds := sp.doubts
+	sp.doubts = nil
+	return ds
+}
+
+// takeDirty takes the first run of dirty blocks of sp from block from on.
+func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for from < len(sp.blocks) && sp.blocks[from] != spaceDirty {
+		from++
+	}
+	e.head = from
+	for from < len(sp.blocks) && sp.blocks[from] == spaceDirty && e.blocks < giveBackMax {
+		e.blocks++
+		from++
+	}
+	sp.takeLocked(e)
+	return e, e.blocks > 0
+}
+
+// giveBack gives the storage of taken blocks back, and makes them free.
+func (a *Allocator) giveBack(sp *space, d doubt) {
+	in, err := a.discard(sp.region, d.extent)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrDoubt):
+		d.in = max(d.in, in)
+		sp.doubts = append(sp.doubts, d)
+	case err == nil && in > d.in, err == nil && d.in == 0:
+		sp.returnLocked(d.extent, spaceBare) // and no replica knows an earlier configuration
+	case d.in != 0:
+		sp.doubts = append(sp.doubts, d)
+	default:
+		sp.returnLocked(d.extent, spaceDirty)
+	}
+}
+
+// discard has every replica take the blocks of e for dirty, and then give their storage
+// back. The header of the region, in its first block, stays.
+func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
+	if err := a.markDirty(r, e); err != nil {
+		return 0, err
+	}
+	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
+	if a.cfg.Discard == nil {
+		return 0, r.Discard(begin, end-begin)
+	}
+	return a.cfg.Discard(r.id, begin, end-begin)
+}
+
+// Discard gives back the storage of n bytes at off of this replica, unless it is being
+// filled: then storage that there is for a block stays (see room). It fails unless all
+// blocks there are free.
+func (r *Region) Discard(off, n uint64) error {
+	if off < r.first || off+n > r.size || off+n < off {
+		return fmt.Errorf("%w: %d bytes at %#x of region %d", ErrBadPtr, n, off, r.id)
+	}
+	for i := off >> r.shift; i<<r.shift < off+n; i++ {
+		if b := r.block(int(i)); b != 0 && b.kind() != blockDirt {
+			return fmt.Errorf("%w: block %d of region %d is %v", ErrBadPtr, i, r.id, r.block(int(i)))
+		}
+	}
+	if r.filling.Load() == nil {
+		r.m.Discard(off, n)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package txn
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// ReserveBackups sees to it that n bytes at off of every backup of a region that
+// this machine is the primary of have storage behind them: what is written there
+// is written by NICs, which nothing can tell that a file system is full. The
+// error is nvram.ErrNoSpace then. Where a backup is lost it asks those of the next
+// configuration: to reserve twice does no harm. It returns the configuration in which
+// those that it has asked became the region's replicas.
+func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
+	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
+	for {
+		in, err := m.reserveBackups(id, off, n)
+		switch {
+		case errors.Is(err, errBehind):
+			if err := behind.pause(); err != nil {
+				return 0, err
+			}
+		case !errors.Is(err, ErrInDoubt):
+			return in, err
+		}
+	}
+}
+
+// errBehind: a backup has not applied the configuration yet that makes it one.
+var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
+
+func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
+	rt := m.route(id)
+	if rt == nil {
+		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
+	}
+	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
+	arg = binary.LittleEndian.AppendUint64(arg, off)
+	arg = binary.LittleEndian.AppendUint64(arg, n)
+	for _, b := range rt.Backups {
+		_, err := m.ShipTo(context.Background(), b, handlerReserve, arg)
+		if errors.Is(err, ErrNoRegion) {
+			err = cmp.Or(m.gone(), errBehind)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("backup at machine %d: %w", b, err)
+		}
+	}
+	return uint32(rt.LastReplicaChange), nil
+}
+
+// handleReserve gives blocks of a replica storage. The memory of one that another
+// configuration does not give to this machine any more is taken away once Freeze has
+// returned, which waits for reservations that began before.
+func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != 24 {
+		return nil, fmt.Errorf("%w: reservation of %d bytes", ErrBadMessage, len(arg))
+	}
+	id, off, n := binary.LittleEndian.Uint64(arg), binary.LittleEndian.Uint64(arg[8:]), binary.LittleEndian.Uint64(arg[16:])
+	m.reserving.RLock()
+	defer m.reserving.RUnlock()
+	var rt *route
+	if id == uint64(region.ID(id)) {
+		rt = m.route(region.ID(id))
+	}
+	if rt == nil || rt.local == nil || !rt.Has(m.cfg.ID) {
+		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, id)
+	}
+	mem := rt.local.Memory()
+	if off > mem.Size() || n > mem.Size()-off {
+		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", ErrBadMessage, n, off, id)
+	}
+	if m.Meets(clock.NoStorage) {
+		return nil, fmt.Errorf("txn: region %d: %w", id, nvram.ErrNoSpace)
+	}
+	return nil, mem.Reserve(off, n)
+}
+
+// Discard gives back the storage of n bytes at off of every replica of a region that this
+// machine is the primary of, where all blocks are free: see region.AllocatorConfig. It does
+// not wait for who is to replace a backup. A backup that refuses has not done it.
+func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
+	rt := m.route(id)
+	if rt == nil || !rt.primary {
+		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
+	}
+	d := discard{region: id, off: off, bytes: n, in: uint32(rt.LastReplicaChange), primary: m.cfg.ID}
+	for _, b := range rt.Backups {
+		reply, err := m.anyWorker().call(ctx, b, message{kind: messageRequest, b: uint16(handlerDiscard), body: d.encode()}, nil)
+		if err != nil {
+			return d.in, fmt.Errorf("%w: discard at machine %d: %w", region.ErrDoubt, b, err)
+		}
+		if err := shippedError(replyCode(reply.a), reply.body); err != nil {
+			return d.in, fmt.Errorf("backup at machine %d: %w", b, err)
+		}
+	}
+	return d.in, m.discard(d)
+}
+
+// A discard is what a primary asks of a backup: to give back the storage of free blocks.
+type discard struct {
+	region     region.ID
+	off, bytes uint64
+	in         uint32 // the configuration since which the replicas are the same
+	primary    rdma.MachineID
+}
+
+const discardBytes = 28
+
+func (d discard) encode() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(d.region))
+	b = binary.LittleEndian.AppendUint64(b, d.off)
+	b = binary.LittleEndian.AppendUint64(b, d.bytes)
+	b = binary.LittleEndian.AppendUint32(b, d.in)
+	return binary.LittleEndian.AppendUint32(b, uint32(d.primary))
+}
+
+func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != discardBytes {
+		return nil, fmt.Errorf("%w: discard of %d bytes", ErrBadMessage, len(arg))
+	}
+	le := binary.LittleEndian
+	return nil, m.discard(discard{
+		region: region.ID(le.Uint32(arg)), off: le.Uint64(arg[4:]), bytes: le.Uint64(arg[12:]),
+		in: le.Uint32(arg[20:]), primary: rdma.MachineID(le.Uint32(arg[24:])),
+	})
+}
+
+// discard gives back the storage here. It may come when the primary has given up waiting
+// for it, or is none any more: who takes the blocks in a later configuration relies on
+// their storage. So it counts only as long as this machine goes by the configuration in
+// which it was asked, and Freeze waits until it is done.
+func (m *Machine) discard(d discard) error {
+	m.reserving.RLock()
+	defer m.reserving.RUnlock()
+	rt := m.route(d.region)
+	if rt == nil || rt.local == nil || rt.Primary != d.primary || uint32(rt.LastReplicaChange) != d.in {
+		return fmt.Errorf("%w: discard in region %d, of another configuration", ErrNoRegion, d.region)
+	}
+	return rt.local.Discard(d.off, d.bytes)
+}
