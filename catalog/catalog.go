@@ -58,6 +58,8 @@ type Catalog struct {
 		tables map[string]*Table
 		trees  map[region.Ptr]*btree.Tree
 		hashes map[region.Ptr]*hash.Table
+		// How many there may be before somebody looks over them: see prune.
+		tablesMax, handlesMax int
 	}
 }
 
@@ -94,7 +96,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	if c.sequences == nil {
 		c.sequences, c.ownsSeq = NewSequences(m), true
 	}
-	c.mu.tables = make(map[string]*Table)
+	c.mu.tables, c.mu.tablesMax, c.mu.handlesMax = make(map[string]*Table), pruneLeast, pruneLeast
 	c.mu.trees = make(map[region.Ptr]*btree.Tree)
 	c.mu.hashes = make(map[region.Ptr]*hash.Table)
 	c.sweeper.init(m.Clock())
@@ -180,6 +182,9 @@ func handle[T any](c *Catalog, anchor region.Ptr, in map[region.Ptr]*T, open fun
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h = in[anchor]; h == nil {
+		if len(c.mu.trees)+len(c.mu.hashes) >= c.mu.handlesMax {
+			c.pruneHandlesLocked()
+		}
 		h = open(c.m, anchor)
 		in[anchor] = h
 	}

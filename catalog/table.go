@@ -137,7 +137,11 @@ func (c *Catalog) load(t *txn.Tx, key string, head region.Ptr) (*Table, error) {
 	if !c.Changed(t) {
 		c.mu.Lock()
 		c.mu.tables[key] = tbl
+		tooMany := len(c.mu.tables) > c.mu.tablesMax
 		c.mu.Unlock()
+		if tooMany {
+			c.prune(t)
+		}
 	}
 	return tbl, nil
 }

@@ -33,6 +33,9 @@ func mapFile(f *os.File, size int64) ([]uint64, error) {
 // the file system has none the advice is refused, and that is all.
 func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }
 
+// discardVolatile gives back pages that are no file's. They are zero then.
+func discardVolatile(words []uint64) { _ = unix.Madvise(asBytes(words), unix.MADV_DONTNEED) }
+
 // flushFile makes what was stored to words reach the file's device.
 func flushFile(words []uint64, _ *os.File) error {
 	if err := unix.Msync(asBytes(words), unix.MS_SYNC); err != nil {

@@ -28,7 +28,8 @@ const (
 // memory or its Folder every access panics.
 type Memory struct {
 	words []uint64 // the mapping; on the Go heap in race builds
-	file  *mapped  // nil if volatile
+	file  *mapped  // nil if volatile, or attached
+	of    Location // of what is attached
 
 	storage Storage // what stands for the file's; nil as a rule
 }
@@ -181,7 +182,11 @@ func (m *Memory) Discard(off, n uint64) {
 		m.storage.Discard(begin, end-begin)
 		m.Zero(begin, end-begin)
 	}
-	if m.file != nil && !memoryOnHeap && begin < end {
+	switch {
+	case begin >= end, memoryOnHeap:
+	case m.file == nil:
+		discardVolatile(m.slice(begin, int((end-begin)/WordBytes)))
+	default:
 		_ = unix.Fallocate(int(m.file.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(begin), int64(end-begin))
 	}
 }

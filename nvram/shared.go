@@ -136,5 +136,9 @@ func attach(file *os.File, l Location, size int64) (*Memory, error) {
 	if !info.Mode().IsRegular() || info.Size() < size {
 		return nil, fmt.Errorf("%w: %s is no file of %d bytes", ErrSize, l.Path, size)
 	}
-	return mapUntilUnused(file, size)
+	m, err := mapUntilUnused(file, size)
+	if err == nil {
+		m.of = behind.location
+	}
+	return m, err
 }

@@ -96,6 +96,16 @@ func (c *counters) write(ctx context.Context, p region.Ptr, n int64) {
 	}
 }
 
+// forget forgets what the machine wrote last, and what is pending if that is not to be
+// written any more: of a table that is gone, or has been altered. It is as much as a machine
+// loses that fails.
+func (c *counters) forget(p region.Ptr) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.written, p)
+	delete(c.pending, p)
+}
+
 // flush writes everything that is pending.
 func (c *counters) flush(ctx context.Context) {
 	c.mu.Lock()

@@ -46,6 +46,8 @@ type Engine struct {
 	mu struct {
 		sync.RWMutex
 		infos map[uint64]*tableInfo // by table id: the latest committed one
+		// pruneAt is how many of them are too many: see prune.
+		pruneAt int
 	}
 }
 
@@ -67,7 +69,7 @@ var mysqlDefaults = map[string]any{
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
 	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock(), o.Processors)}
-	e.mu.infos = make(map[uint64]*tableInfo)
+	e.mu.infos, e.mu.pruneAt = make(map[uint64]*tableInfo), pruneLeast
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout(), secureFilePriv(o.Files)})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
@@ -136,9 +138,30 @@ func (e *Engine) info(tr *transaction, tbl *catalog.Table) (*tableInfo, error) {
 	}
 	e.mu.Lock()
 	e.mu.infos[tbl.ID] = info
+	tooMany := len(e.mu.infos) > e.mu.pruneAt
 	e.mu.Unlock()
+	if tooMany {
+		e.prune()
+	}
 	return info, nil
 }
+
+// prune forgets what was made of tables that the catalog has forgotten. It does so when
+// there is twice as much as was left the last time, which costs little for each.
+func (e *Engine) prune() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, info := range e.mu.infos { // any order
+		if !e.cat.Has(info.Table) {
+			delete(e.mu.infos, id)
+			e.counters.forget(info.Counter)
+		}
+	}
+	e.mu.pruneAt = max(2*len(e.mu.infos), pruneLeast)
+}
+
+// pruneLeast is of how many tables something is kept at least when prune looks over it.
+const pruneLeast = 256
 
 // lockWaitName is the variable that says how many seconds a statement waits for a table
 // that is being altered. Waits for rows are shorter than its least value.

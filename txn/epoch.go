@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,12 +63,17 @@ func (m *Machine) Start() Operation {
 func (o Operation) End() { o.w.epochs.exit(o.epoch) }
 
 // OnEpoch registers a function that clears cached pointers. It is called at the
-// end of each epoch. What is put into a cache must have been read in the same
-// operation or transaction.
-func (m *Machine) OnEpoch(fn func()) {
+// end of each epoch, until cancel is. What is put into a cache must have been read in the
+// same operation or transaction.
+func (m *Machine) OnEpoch(fn func()) (cancel func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.onEpoch = append(m.onEpoch, fn)
+	m.onEpoch = append(m.onEpoch, &fn)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.onEpoch = slices.DeleteFunc(m.onEpoch, func(other *func()) bool { return other == &fn })
+	}
 }
 
 // enterEpoch has this machine enter the given epoch, if that is the next one and
@@ -79,10 +85,10 @@ func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 	current = m.epoch.Load()
 	if epoch > current && m.epochClosed(current-1) && (epoch == current+1 || m.epochClosed(current)) {
 		m.mu.Lock()
-		hooks := m.onEpoch
+		hooks := slices.Clone(m.onEpoch)
 		m.mu.Unlock()
 		for _, fn := range hooks { // before anything begins in the new epoch
-			fn()
+			(*fn)()
 		}
 		current = epoch
 		m.epoch.Store(current)

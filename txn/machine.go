@@ -122,7 +122,7 @@ type Machine struct {
 	serving atomic.Int64
 
 	mu       sync.Mutex
-	onEpoch  []func()
+	onEpoch  []*func()
 	handlers map[HandlerID]Handler
 }
 

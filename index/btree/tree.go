@@ -3,6 +3,7 @@ package btree
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -54,11 +55,12 @@ func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 func Open(m *txn.Machine, anchor region.Ptr) *Tree {
 	tr := newTree(m, anchor)
 	handle := weak.Make(tr)
-	m.OnEpoch(func() {
+	cancel := m.OnEpoch(func() {
 		if tr := handle.Value(); tr != nil {
 			tr.cache.reset()
 		}
 	})
+	runtime.AddCleanup(tr, func(cancel func()) { cancel() }, cancel)
 	return tr
 }
 

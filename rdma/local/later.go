@@ -136,7 +136,7 @@ func (o *operation) carryOut() error {
 		return err
 	}
 	if o.op == rdma.OpRead {
-		m.CopyOut(o.data, o.off)
+		m.CopyOutBare(o.data, o.off)
 	} else {
 		rdma.Land(m, o.off, o.data)
 	}

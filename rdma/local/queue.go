@@ -37,7 +37,7 @@ func (q *Queue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag 
 	q.active.Store(1)
 	m, err := q.target(to, k, off, len(dst))
 	if err == nil {
-		m.CopyOut(dst, off)
+		m.CopyOutBare(dst, off)
 	}
 	q.active.Store(0)
 	if err != nil {

@@ -145,7 +145,7 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 		return rdma.ErrRange
 	}
 	if op == rdma.OpRead {
-		a.memory.CopyOut(b, off)
+		a.memory.CopyOutBare(b, off)
 	} else {
 		rdma.Land(a.memory, off, b)
 	}

@@ -1,0 +1,62 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Copies of tables that are dropped or renamed, by whatever machine, show only to who looks
+// for the name again; handles of their trees to nobody. So the catalog looks over all of
+// either kind when there are twice as many as were left the last time: what that costs is a
+// part of what it cost to make them.
+
+// pruneLeast is how many there are at least when it does so.
+const pruneLeast = 256
+
+// prune forgets copies of tables that are gone.
+func (c *Catalog) prune(t *txn.Tx) {
+	c.mu.RLock()
+	gone := maps.Clone(c.mu.tables)
+	c.mu.RUnlock()
+	for _, key := range slices.Sorted(maps.Keys(gone)) { // an order that a simulator can repeat
+		tbl := gone[key]
+		b, _, err := t.Peek(tbl.head) // not read: nothing depends on it
+		if err == nil && tbl.isHead(b) || err != nil && !IsFreed(err) {
+			delete(gone, key)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, tbl := range gone {
+		if c.mu.tables[key] == tbl {
+			delete(c.mu.tables, key)
+		}
+	}
+	c.mu.tablesMax = max(2*len(c.mu.tables), pruneLeast)
+}
+
+// pruneHandlesLocked forgets handles of what no table has of which there is a copy. Who has
+// one keeps it, and another is as good but for what it has cached.
+func (c *Catalog) pruneHandlesLocked() {
+	live := make(map[region.Ptr]bool)
+	for _, tbl := range c.mu.tables { // any order
+		for _, s := range tbl.Storage() {
+			live[s.Anchor] = true
+		}
+	}
+	maps.DeleteFunc(c.mu.trees, func(anchor region.Ptr, _ *btree.Tree) bool { return !live[anchor] })
+	maps.DeleteFunc(c.mu.hashes, func(anchor region.Ptr, _ *hash.Table) bool { return !live[anchor] })
+	c.mu.handlesMax = max(2*(len(c.mu.trees)+len(c.mu.hashes)), pruneLeast)
+}
+
+// Has says whether the catalog has kept this copy of a table for others.
+func (c *Catalog) Has(tbl *Table) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.mu.tables[string(nameKey(nameTable, tbl.DB, tbl.Name))] == tbl
+}

@@ -1,0 +1,43 @@
+package nvram
+
+import (
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
+
+// CopyOutBare is CopyOut for who may be looking where nothing is any more: at an object
+// whose storage has been given back since (Discard). It reads zeroes then, also where the
+// file system is so full that it has no page for the system to show them on, which is a
+// fault. A fault for another reason, a file that has been cut short, is a panic.
+func (m *Memory) CopyOutBare(dst []byte, off uint64) {
+	defer m.bare(dst, debug.SetPanicOnFault(true))
+	m.CopyOut(dst, off)
+}
+
+func (m *Memory) bare(dst []byte, panicOnFault bool) {
+	r := recover()
+	debug.SetPanicOnFault(panicOnFault)
+	if r == nil {
+		return
+	}
+	if _, isFault := r.(interface{ Addr() uintptr }); !isFault || !m.isWhole() {
+		panic(r)
+	}
+	clear(dst)
+}
+
+// isWhole says whether the file behind the memory is as long as it.
+func (m *Memory) isWhole() bool {
+	var s unix.Stat_t
+	var err error
+	if m.file != nil {
+		err = unix.Fstat(int(m.file.file.Fd()), &s)
+	} else {
+		err = unix.Stat(m.of.Path, &s)
+		if s.Dev != m.of.Device || s.Ino != m.of.Inode {
+			return false
+		}
+	}
+	return err == nil && s.Size >= int64(m.Size())
+}
