@@ -20,8 +20,8 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 		return b.ordinary(ctx, s, n, row)
 	}
 	tr := began(ctx)
-	if tr.readOnly {
-		return nil, errReadOnly
+	if err := tr.writable(ctx); err != nil {
+		return nil, err
 	}
 	before, err := b.e.storedAccounts(tr.tx)
 	if err != nil {

@@ -52,6 +52,10 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return b.changeAccounts(ctx, s, n, row)
 	case *plan.Call:
 		return b.call(ctx, s, n, row)
+	case *plan.LockTables:
+		return b.lockTables(ctx, s)
+	case *plan.UnlockTables:
+		return b.unlockTables(ctx, s)
 	case *plan.IndexedTableAccess:
 		if rows, err := b.lookup(ctx, n, row); rows != nil || err != nil {
 			return rows, err
@@ -96,6 +100,9 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	switch n := n.(type) {
 	case *plan.Set:
+		if s := FromContext(ctx); s.calls == 0 {
+			s.ClearWarnings() // of the statement before, which go-mysql-server keeps
+		}
 		return b.e.settable(ctx, n)
 	case *plan.Into:
 		return b.e.intoFile(ctx, n)

@@ -139,7 +139,7 @@ func (f *form) writable(c *Compiled, tr *transaction) error {
 	if err != nil {
 		return conflict(err)
 	}
-	if len(triggers) > 0 || tr.readOnly {
+	if len(triggers) > 0 || tr.readOnly || writers.Load() != writersAll {
 		return ErrPlan
 	}
 	return nil

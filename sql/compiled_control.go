@@ -33,7 +33,7 @@ func (c *Compiled) control(ctx *gms.Context, s *Session) (*Result, error) {
 		}
 	}
 	if c.shape.kind == shapeBegin {
-		ctx.SetTransaction(s.begin(gms.ReadWrite))
+		ctx.SetTransaction(s.beginNext(gms.ReadWrite))
 		s.SetIgnoreAutoCommit(true)
 	} else {
 		s.SetIgnoreAutoCommit(false)

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -20,6 +21,14 @@ type compiledSettings struct {
 	key string
 	// maxExecution is how long a SELECT may take; 0: as long as it takes.
 	maxExecution time.Duration
+	// longQuery is what a statement takes that is slow; 0: all are.
+	longQuery time.Duration
+	// readOnly says that transactions are READ ONLY unless they say otherwise.
+	readOnly bool
+	// notes says that warnings of the level Note count, of which, and of others, there are
+	// warningsMax at most.
+	notes       bool
+	warningsMax int64
 }
 
 // keySettings are the variables that may change the meaning of a text.
@@ -52,6 +61,16 @@ func (s *Session) readSettings() *compiledSettings {
 		ms, _ := v.(int64)
 		r.maxExecution = time.Duration(ms) * time.Millisecond
 	}
+	if v, err := s.GetSessionVariable(ctx, "long_query_time"); err == nil {
+		seconds, _ := v.(float64)
+		r.longQuery = time.Duration(seconds * float64(time.Second))
+	}
+	r.readOnly = s.isOn(ctx, "transaction_read_only")
+	r.notes = s.isOn(ctx, "sql_notes")
+	r.warningsMax = 1024
+	if v, err := s.GetSessionVariable(ctx, "max_error_count"); err == nil {
+		r.warningsMax, _ = v.(int64)
+	}
 	for _, name := range keySettings {
 		v, err := s.GetSessionVariable(ctx, name)
 		if err != nil {
@@ -62,9 +81,86 @@ func (s *Session) readSettings() *compiledSettings {
 	return r
 }
 
+func (s *Session) isOn(ctx *gms.Context, name string) bool {
+	v, err := s.GetSessionVariable(ctx, name)
+	if err != nil {
+		return false
+	}
+	on, err := gms.ConvertToBool(ctx, v)
+	return on && err == nil
+}
+
+// globalOnly are the variables that no session has a value of its own of, though
+// go-mysql-server makes each a copy.
+var globalOnly = func() map[string]bool {
+	all := make(map[string]bool)
+	for name, v := range gms.SystemVariables.NewSessionMap() {
+		all[name] = v.Var.IsGlobalOnly()
+	}
+	return all
+}()
+
+// GetSessionVariable implements gms.Session.
+func (s *Session) GetSessionVariable(ctx *gms.Context, name string) (any, error) {
+	if globalOnly[name] || globalOnly[strings.ToLower(name)] {
+		if _, v, ok := gms.SystemVariables.GetGlobal(name); ok {
+			return v, nil
+		}
+	}
+	return s.BaseSession.GetSessionVariable(ctx, name)
+}
+
+// GetAllSessionVariables implements gms.Session.
+func (s *Session) GetAllSessionVariables() map[string]any {
+	all := s.BaseSession.GetAllSessionVariables()
+	for name := range all {
+		if !globalOnly[name] {
+			continue
+		}
+		if _, v, ok := gms.SystemVariables.GetGlobal(name); ok {
+			all[name] = v
+		}
+	}
+	return all
+}
+
+// LongQueryTime is what a statement takes that is slow (long_query_time).
+func (s *Session) LongQueryTime() time.Duration { return s.settings().longQuery }
+
+// Warn implements gms.Session.
+func (s *Session) Warn(w *gms.Warning) {
+	r := s.settings()
+	if w.Level == "Note" && !r.notes || int64(s.WarningCount()) >= r.warningsMax {
+		return
+	}
+	s.BaseSession.Warn(w)
+}
+
+// others are variables that go by two names.
+var others = map[string]string{
+	"transaction_read_only": "tx_read_only", "tx_read_only": "transaction_read_only",
+	"transaction_isolation": "tx_isolation", "tx_isolation": "transaction_isolation",
+}
+
 // SetSessionVariable implements gms.Session.
 func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) error {
 	s.variables = nil
+	name = strings.ToLower(name)
+	v, _, ok := gms.SystemVariables.GetGlobal(name)
+	if ok && !v.IsGlobalOnly() {
+		now, err := s.GetSessionVariable(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := mayBecome(ctx, v, now, value); err != nil {
+			return err
+		}
+	}
+	if other, ok := others[name]; ok {
+		if err := s.BaseSession.SetSessionVariable(ctx, other, value); err != nil {
+			return err
+		}
+	}
 	return s.BaseSession.SetSessionVariable(ctx, name, value)
 }
 

@@ -24,6 +24,9 @@ func ddl(ctx *gms.Context) (*transaction, error) {
 	if tr.ddl {
 		return tr, nil
 	}
+	if err := tr.writable(ctx); err != nil {
+		return nil, err
+	}
 	if s.Explicit() {
 		if err := s.CommitTransaction(ctx, tr); err != nil {
 			return nil, err

@@ -41,8 +41,7 @@ func (t *Table) editor(ctx *gms.Context) *editor {
 	if e.err = t.join(ctx, e.tr); e.err != nil {
 		return e
 	}
-	if e.tr.readOnly {
-		e.err = errReadOnly
+	if e.err = e.tr.writable(ctx); e.err != nil {
 		return e
 	}
 	e.acc = t.e.access(&t.info.Table.Primary)

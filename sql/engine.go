@@ -64,13 +64,14 @@ var mysqlDefaults = map[string]any{
 	"collation_server":     gms.Collation_utf8mb4_0900_ai_ci.String(),
 	"collation_database":   gms.Collation_utf8mb4_0900_ai_ci.String(),
 	"collation_connection": gms.Collation_utf8mb4_0900_ai_ci.String(),
+	"event_scheduler":      "OFF", // nothing runs events
 }
 
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
 	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock(), o.Processors)}
 	e.mu.infos, e.mu.pruneAt = make(map[uint64]*tableInfo), pruneLeast
-	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout(), secureFilePriv(o.Files)})
+	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{secureFilePriv(o.Files)})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}
@@ -162,18 +163,6 @@ func (e *Engine) prune() {
 
 // pruneLeast is of how many tables something is kept at least when prune looks over it.
 const pruneLeast = 256
-
-// lockWaitName is the variable that says how many seconds a statement waits for a table
-// that is being altered. Waits for rows are shorter than its least value.
-const lockWaitName = "innodb_lock_wait_timeout"
-
-// lockWaitTimeout is that variable, to which go-mysql-server allows no other value than 1.
-func lockWaitTimeout() gms.SystemVariable {
-	return &gms.MysqlSystemVariable{
-		Name: lockWaitName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Both), Dynamic: true, SetVarHintApplies: true,
-		Type: types.NewSystemIntType(lockWaitName, 1, 1<<30, false), Default: int64(50),
-	}
-}
 
 // lockWait is what a session has set it to.
 func lockWait(ctx *gms.Context) (time.Duration, error) {

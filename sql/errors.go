@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -156,6 +158,9 @@ func castError(err error) *mysql.SQLError {
 	if gms.ErrCheckConstraintViolated.Is(err) {
 		return errCheckViolated(err)
 	}
+	if e := Restored(err.Error()); e != nil {
+		return e
+	}
 	for _, k := range kinds {
 		if !k.kind.Is(err) {
 			continue
@@ -177,6 +182,23 @@ func castError(err error) *mysql.SQLError {
 		e.State = state
 	}
 	return e
+}
+
+// withNumber is the text of an error of MySQL's within another's.
+var withNumber = regexp.MustCompile(`^(?s:(.*)) \(errno (\d+)\) \(sqlstate (\w{5})\)$`)
+
+// Restored returns the error of MySQL's that go-mysql-server has kept the text of only, as
+// it does with those of the parser, or nil.
+func Restored(text string) *mysql.SQLError {
+	parts := withNumber.FindStringSubmatch(text)
+	if parts == nil {
+		return nil
+	}
+	number, err := strconv.Atoi(parts[2])
+	if err != nil {
+		return nil
+	}
+	return mysql.NewSQLError(number, parts[3], "%s", parts[1])
 }
 
 // states are the SQLSTATEs of the errors for which MySQL has a better one than

@@ -66,6 +66,9 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	if err := checkNesting(query, stmt); err != nil {
 		return nil, end, err
 	}
+	if err := refused(stmt); err != nil {
+		return nil, end, err
+	}
 	useOurs(query, stmt)
 	return stmt, end, nil
 }
@@ -88,6 +91,9 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		stmt = again
 	}
 	if err := checkNesting(query, stmt); err != nil {
+		return nil, err
+	}
+	if err := refused(stmt); err != nil {
 		return nil, err
 	}
 	useOurs(query, stmt)

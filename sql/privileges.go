@@ -23,7 +23,8 @@ func denied(privileges string) error {
 	return mysql.NewSQLError(erSpecificAccessDenied, "42000", "Access denied; you need (at least one of) the %s privilege(s) for this operation", privileges)
 }
 
-// settable refuses SET of a global variable to who may not: it is everybody's.
+// settable refuses SET of a global variable to who may not, because it is everybody's, and
+// of one that is to be kept over a restart.
 func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 	for _, x := range n.Exprs {
 		f, ok := x.(*expression.SetField)
@@ -39,6 +40,10 @@ func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 		}
 		if !e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
 			return denied("SUPER") // SYSTEM_VARIABLES_ADMIN cannot be granted yet
+		}
+		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type != gms.SystemVariableScope_Global {
+			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
+				"This version of farmsql doesn't yet support 'SET PERSIST': '%s' cannot be kept over a restart; SET GLOBAL sets it until then, and what serve has a flag for is set at start", v.Name)
 		}
 	}
 	return nil

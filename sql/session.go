@@ -26,6 +26,8 @@ type Session struct {
 	// forUpdate puts the rows that the present statement reads into the write
 	// set.
 	forUpdate bool
+	// locked says that UNLOCK TABLES commits, after LOCK TABLES.
+	locked bool
 	// commitErr is what the last commit failed with, until it is taken.
 	commitErr error
 	// body is the transaction that the statements of the stored procedure at
@@ -206,6 +208,9 @@ func (s *Session) begin(c gms.TransactionCharacteristic) *transaction {
 
 // beginNext begins the transaction that a statement needs where there is none.
 func (s *Session) beginNext(c gms.TransactionCharacteristic) *transaction {
+	if s.settings().readOnly {
+		c = gms.ReadOnly
+	}
 	tr := s.begin(c)
 	if !s.Autocommit() {
 		s.open(tr)
@@ -264,7 +269,10 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		s.Abort()
 		return nil
 	}
-	err := tr.commit(ctx.Context)
+	err := tr.committable(ctx)
+	if err == nil {
+		err = tr.commit(ctx.Context)
+	}
 	if tr.accounts {
 		s.e.opt.Accounts.changed(s.e)
 	}

@@ -282,8 +282,8 @@ func guessBytes(d catalog.Type) uint32 {
 // a condition comes here, too, and can be rolled back.
 func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	tr := began(ctx)
-	if tr.readOnly {
-		return 0, errReadOnly
+	if err := tr.writable(ctx); err != nil {
+		return 0, err
 	}
 	n, _, err := t.RowCount(ctx)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 	"gopkg.in/src-d/go-errors.v1"
+
+	"github.com/farmsql/farmsql/sql"
 )
 
 // go-mysql-server sends most errors as 1105, and most of the others without
@@ -209,6 +211,9 @@ func pattern(k *errors.Kind, place string) *regexp.Regexp {
 
 // asMySQL gives an error the number and SQLSTATE that MySQL has for it.
 func asMySQL(e *mysql.SQLError) *mysql.SQLError {
+	if said := sql.Restored(e.Message); said != nil {
+		e = said
+	}
 	number := e.Num
 	switch {
 	case number == mysql.ERUnknownError:

@@ -1,0 +1,52 @@
+package sql
+
+import (
+	"sync/atomic"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// writers says who may change anything on this machine, by the variables read_only and
+// super_read_only; it is kept beside them, for whoever writes to look at.
+var writers atomic.Uint32
+
+const (
+	writersAll uint32 = iota
+	// writersSuper: users with the SUPER privilege (read_only).
+	writersSuper
+	// writersNobody (super_read_only).
+	writersNobody
+)
+
+// writable says why a statement may not change anything in its transaction, if so.
+func (tr *transaction) writable(ctx *gms.Context) error {
+	if tr.readOnly {
+		return errReadOnly
+	}
+	return writableBy(ctx)
+}
+
+// committable says why a transaction that has changed something may not commit, if so: the
+// variables may have been set since.
+func (tr *transaction) committable(ctx *gms.Context) error {
+	if tr.tx.Written() == 0 {
+		return nil
+	}
+	return writableBy(ctx)
+}
+
+func writableBy(ctx *gms.Context) error {
+	option := "--super-read-only"
+	switch writers.Load() {
+	case writersAll:
+		return nil
+	case writersSuper:
+		s, ok := ctx.Session.(*Session)
+		if !ok || s.e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
+			return nil
+		}
+		option = "--read-only"
+	}
+	return mysql.NewSQLError(erOptionPreventsStatement, "HY000", "The MySQL server is running with the %s option so it cannot execute this statement", option)
+}

@@ -1,0 +1,76 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// There are no locks of tables: a transaction sees one state of everything, and commits
+// only if that still holds. LOCK TABLES, with which dumps are made and restored, is let by
+// with a warning of what it does not do; what locks everything is refused, because
+// who asks for it copies files or reads positions of a log meanwhile.
+
+const noTableLocks = "LOCK TABLES keeps nobody from reading or changing the tables: put the statements that belong together between START TRANSACTION and COMMIT (dump with --single-transaction)"
+
+// lockTables executes LOCK TABLES: as in MySQL it commits, and so does the end of the locks.
+func (b *builder) lockTables(ctx *gms.Context, s *Session) (gms.RowIter, error) {
+	if err := s.commitOpen(ctx); err != nil {
+		return nil, err
+	}
+	s.locked = true
+	ctx.Warn(mysql.ERNotSupportedYet, noTableLocks)
+	return gms.RowsToRowIter(), nil
+}
+
+// unlockTables executes UNLOCK TABLES.
+func (b *builder) unlockTables(ctx *gms.Context, s *Session) (gms.RowIter, error) {
+	if s.locked {
+		if err := s.commitOpen(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.locked = false
+	return gms.RowsToRowIter(), nil
+}
+
+// commitOpen commits the transaction that the client has open, if any.
+func (s *Session) commitOpen(ctx *gms.Context) error {
+	tr := current(ctx)
+	if tr == nil || !s.Explicit() {
+		return nil
+	}
+	if err := s.CommitTransaction(ctx, tr); err != nil {
+		return err
+	}
+	s.SetIgnoreAutoCommit(false)
+	ctx.SetTransaction(s.begin(gms.ReadWrite))
+	return nil
+}
+
+// refused returns why a statement is not run that go-mysql-server would take without doing
+// what it says.
+func refused(stmt sqlparser.Statement) error {
+	switch n := stmt.(type) {
+	case *sqlparser.Flush:
+		if n.Option != nil && n.Option.ReadLock {
+			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
+				"This version of farmsql doesn't yet support 'FLUSH TABLES WITH READ LOCK': nothing locks all tables; read one state of all of them in a transaction (dump with --single-transaction), or set read_only")
+		}
+	case *sqlparser.Set:
+		return refusedSet(n)
+	}
+	return nil
+}
+
+// refusedSet refuses what would hold for longer than it says, or shorter.
+func refusedSet(n *sqlparser.Set) error {
+	for _, x := range n.Exprs {
+		v, ok := x.Expr.(*sqlparser.SQLVal)
+		if ok && x.Scope == sqlparser.SetScope_None && x.Name.Name.EqualString("transaction") && string(v.Val) == sqlparser.TxReadOnly {
+			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
+				"This version of farmsql doesn't yet support 'SET TRANSACTION READ ONLY' for the next transaction: use START TRANSACTION READ ONLY, or SET SESSION TRANSACTION READ ONLY for all")
+		}
+	}
+	return nil
+}
