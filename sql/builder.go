@@ -46,24 +46,14 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if err := b.refuse(ctx, n); err != nil {
 		return nil, err
 	}
+	if rows, err := b.statement(ctx, s, n, row); rows != nil || err != nil {
+		return rows, err
+	}
 	switch n := n.(type) {
-	case *plan.CreateUser, *plan.AlterUser, *plan.RenameUser, *plan.DropUser, *plan.CreateRole, *plan.DropRole,
-		*plan.Grant, *plan.GrantRole, *plan.Revoke, *plan.RevokeRole, *plan.FlushPrivileges:
-		return b.changeAccounts(ctx, s, n, row)
-	case *plan.Call:
-		return b.call(ctx, s, n, row)
-	case *plan.LockTables:
-		return b.lockTables(ctx, s)
-	case *plan.UnlockTables:
-		return b.unlockTables(ctx, s)
 	case *plan.IndexedTableAccess:
 		if rows, err := b.lookup(ctx, n, row); rows != nil || err != nil {
 			return rows, err
 		}
-	case *plan.ShowCreateTable:
-		return b.showCreate(ctx, n, row)
-	case *plan.ShowColumns:
-		return showColumns(ctx, n, row)
 	case *plan.Distinct, *plan.SetOp:
 		return b.distinct(ctx, s, n, row)
 	case *plan.Sort:
@@ -93,6 +83,29 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return nil, err
 	}
 	return &wholeIter{source: rows}, nil
+}
+
+// statement executes the nodes that are a statement of their own and are executed here; it
+// returns no rows for others.
+func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	switch n := n.(type) {
+	case *plan.CreateUser, *plan.AlterUser, *plan.RenameUser, *plan.DropUser, *plan.CreateRole, *plan.DropRole,
+		*plan.Grant, *plan.GrantRole, *plan.Revoke, *plan.RevokeRole, *plan.FlushPrivileges:
+		return b.changeAccounts(ctx, s, n, row)
+	case *plan.Call:
+		return b.call(ctx, s, n, row)
+	case *plan.ShowCreateTable:
+		return b.showCreate(ctx, n, row)
+	case *plan.ShowColumns:
+		return showColumns(ctx, n, row)
+	case *plan.ShowStatus:
+		return b.showStatus(ctx, n)
+	case *plan.LockTables:
+		return b.lockTables(ctx, s)
+	case *plan.UnlockTables:
+		return b.unlockTables(ctx, s)
+	}
+	return nil, nil
 }
 
 // refuse returns why a node may not be executed, if there is a reason that go-mysql-server

@@ -88,6 +88,7 @@ func (r *bodyRunner) attempt(ctx *gms.Context, query string, parsed sqlparser.St
 		return err
 	}
 	_ = r.s.TakeCommitError() // of the statement before
+	r.s.bodyStatements++
 	schema, iter, f, err := r.e.gms.QueryWithBindings(ctx, query, parsed, bindings, flags)
 	if err != nil {
 		return nil, nil, nil, failed(err)

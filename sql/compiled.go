@@ -182,7 +182,6 @@ func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
 	if errors.Is(err, ErrPlan) {
 		return nil, ErrPlan
 	}
-	c.count(ctx)
 	s.ClearWarnings()
 	if err != nil {
 		return nil, err
@@ -199,12 +198,6 @@ func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, v
 		return f.runInsert(ctx, c, s, tr, values)
 	}
 	return f.runSelect(ctx, c, s, tr, values)
-}
-
-// count does what go-mysql-server does to its counters.
-func (c *Compiled) count(ctx *gms.Context) {
-	gms.IncrementStatusVariable(ctx, "Questions", 1)
-	gms.IncrementStatusVariable(ctx, c.shape.kind.counter(), 1)
 }
 
 // note sets what FOUND_ROWS() and ROW_COUNT() return.

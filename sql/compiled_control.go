@@ -25,7 +25,6 @@ func (c *Compiled) control(ctx *gms.Context, s *Session) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	gms.IncrementStatusVariable(ctx, "Questions", 1)
 	s.ClearWarnings()
 	if open := current(ctx); open != nil {
 		if err := s.end(ctx, open, c.shape.kind); err != nil {

@@ -160,9 +160,6 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 	if ctx.GetTransaction() == nil {
 		ctx.SetTransaction(tx) // what was wrong shows when it is planned again
 	}
-	if c.shape.kind != shapeSelect {
-		gms.IncrementStatusVariable(ctx, c.shape.kind.counter(), -1) // the planner counts what it plans
-	}
 	if err != nil {
 		return nil, ErrPlan
 	}

@@ -41,11 +41,6 @@ const (
 	shapeRollback
 )
 
-// counter is the status variable that counts statements of a kind.
-func (k shapeKind) counter() string {
-	return [...]string{"Com_select", "Com_update", "Com_delete", "Com_insert"}[k]
-}
-
 // A condition is column = lo or column BETWEEN lo AND hi, where lo and hi are
 // literals.
 type condition struct {

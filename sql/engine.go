@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sqle "github.com/dolthub/go-mysql-server"
@@ -42,6 +43,7 @@ type Engine struct {
 	counters *counters
 	compiled statementCache
 	turns    *turns
+	status   atomic.Pointer[StatusSource]
 
 	mu struct {
 		sync.RWMutex

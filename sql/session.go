@@ -33,6 +33,9 @@ type Session struct {
 	// body is the transaction that the statements of the stored procedure at
 	// work belong to; nil if each has one of its own, or none is at work.
 	body *transaction
+	// bodyStatements is how many statements of stored procedures have been run since
+	// TakeBodyStatements.
+	bodyStatements uint64
 	// calls is how many stored procedures are at work, each called by the one before.
 	calls int
 	// whole is the node whose rows are to be read to the end when it is built,
@@ -445,6 +448,14 @@ func (s *Session) Begin() { s.e.opt.Accounts.keepFresh(s.e) }
 // SetForUpdate says whether the statement that follows locks the rows it reads,
 // as SELECT ... FOR UPDATE does.
 func (s *Session) SetForUpdate(on bool) { s.forUpdate = on }
+
+// TakeBodyStatements returns how many statements of stored procedures have been run since
+// the last time.
+func (s *Session) TakeBodyStatements() uint64 {
+	n := s.bodyStatements
+	s.bodyStatements = 0
+	return n
+}
 
 // TakeCommitError returns what the last commit failed with, once.
 // go-mysql-server drops it after a statement that returns a single row.

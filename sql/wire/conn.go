@@ -23,6 +23,7 @@ type conn struct {
 	gone   chan struct{} // closed by mux.forget
 	meter  packetMeter   // used by the reading goroutine
 	isIn   bool          // authenticated; set by the reading goroutine
+	counts counts
 
 	deadline struct {
 		sync.Mutex
@@ -43,6 +44,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	for err == nil && c.answersPing(p[:n], c.meter.isBetween()) {
 		n, err = c.Conn.Read(p)
 	}
+	c.counts.add(bytesReceived, uint64(n))
 	before := c.meter.ended
 	if !c.meter.add(p[:n]) {
 		_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
@@ -53,6 +55,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	if err == nil && !c.isIn && c.source != nil && c.mux.refresh != nil && (c.meter.opaque || c.meter.ended > before) {
 		err = c.refresh() // before anybody looks whether what was read is a password
 	}
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.counts.add(bytesSent, uint64(max(n, 0)))
 	return n, err
 }
 

@@ -81,6 +81,12 @@ func announce(c *mysql.Conn) {
 	}
 }
 
+// ConnectionAborted is called when a client could not be authenticated.
+func (h *handler) ConnectionAborted(c *mysql.Conn, reason string) error {
+	h.stats.aborted.Add(1)
+	return h.engineHandler.ConnectionAborted(c, reason)
+}
+
 // ConnectionAuthenticated creates the connection's session, unless nobody can be served.
 func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 	_ = c.Conn.SetDeadline(time.Time{})
@@ -162,7 +168,7 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 // locking and repetition.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) ([]*querypb.Field, error) {
 	var fields []*querypb.Field
-	_, err := h.run(ctx, c, statement{text: query, retry: true}, func(ctx context.Context, _ *resultBuffer) (err error) {
+	_, err := h.run(ctx, c, statement{text: query, retry: true, command: comStmtPrepare}, func(ctx context.Context, _ *resultBuffer) (err error) {
 		fields, err = h.engineHandler.ComPrepare(ctx, c, query, prepare)
 		return err
 	})
@@ -195,6 +201,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if !ok {
 		st = statement{text: prepare.PrepareStmt}
 	}
+	st.command = comStmtExecute
 	mendTimes(prepare.BindVars)
 	bound, plain := boundValues(prepare.BindVars)
 	stmt, isCompiled := compiled{}, false
@@ -217,7 +224,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 
 // ComInitDB changes the current database, which reads the catalog.
 func (h *handler) ComInitDB(c *mysql.Conn, schemaName string) error {
-	_, err := h.run(context.Background(), c, statement{text: schemaName, retry: true}, func(context.Context, *resultBuffer) error {
+	_, err := h.run(context.Background(), c, statement{text: schemaName, retry: true, command: comChangeDB}, func(context.Context, *resultBuffer) error {
 		return h.engineHandler.ComInitDB(c, schemaName)
 	})
 	return err
@@ -284,9 +291,41 @@ func (h *handler) killThread(k *sqlparser.Kill) func() error {
 	}
 }
 
-// run executes a statement until it has ended well, or cannot, and returns its
-// whole result. Errors are as the client shall see them.
+// run counts a statement, executes it and notes whether it was slow.
 func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
+	begun := h.clock.Now()
+	h.count(c, st)
+	res, err := h.settle(ctx, c, st, exec)
+	if s, accepted := stateOf(c), connOf(c); s.farm != nil && accepted != nil {
+		if n := s.farm.TakeBodyStatements(); n > 0 {
+			accepted.counts.add(queries, n)
+		}
+	}
+	h.noteSlow(c, st, h.clock.Now().Sub(begun), res, err)
+	return res, err
+}
+
+// count counts a statement that is to be run.
+func (h *handler) count(c *mysql.Conn, st statement) {
+	accepted := connOf(c)
+	if accepted == nil {
+		return
+	}
+	accepted.counts.add(queries, 1)
+	if st.command != comStmtPrepare {
+		accepted.counts.add(questions, 1)
+	}
+	if st.command != 0 {
+		accepted.counts.add(st.command, 1)
+	}
+	if com, ok := comOf(st.ast); ok {
+		accepted.counts.add(com, 1)
+	}
+}
+
+// settle executes a statement until it has ended well, or cannot, and returns its
+// whole result. Errors are as the client shall see them.
+func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
 	if tx := state.engine.GetTransaction(); st.writes && tx != nil && tx.IsReadOnly() {
 		return nil, mysql.NewSQLError(errReadOnly, "25006", "Cannot execute statement in a READ ONLY transaction.")

@@ -25,7 +25,9 @@ type mux struct {
 		closed    bool
 		listeners map[net.Listener]struct{}
 		open      map[*conn]struct{}
-		network   int // open connections that came through a listener
+		network   int                  // open connections that came through a listener
+		most      int                  // how many were open at most
+		ended     [countedKinds]uint64 // what those that are not open any more have counted
 	}
 }
 
@@ -164,6 +166,7 @@ func (m *mux) register(c *conn) error {
 		m.mu.network++
 	}
 	m.mu.open[c] = struct{}{}
+	m.mu.most = max(m.mu.most, len(m.mu.open))
 	return nil
 }
 
@@ -174,6 +177,7 @@ func (m *mux) forget(c *conn) {
 		return
 	}
 	delete(m.mu.open, c)
+	c.counts.addTo(&m.mu.ended)
 	if c.source != nil {
 		m.mu.network--
 	}

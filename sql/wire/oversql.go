@@ -12,9 +12,10 @@ import (
 // OverSQL makes a machine's SQL engine one that a Server can run.
 func OverSQL(e *sql.Engine) Engine {
 	return Engine{
-		GMS:        e.GMS(),
-		NewContext: gms.NewContext,
-		Refresh:    e.RefreshAccounts,
+		GMS:          e.GMS(),
+		NewContext:   gms.NewContext,
+		ShowStatusOf: e.ShowStatusOf,
+		Refresh:      e.RefreshAccounts,
 		NewSession: func(_ context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error) {
 			user, _ := c.UserData.(gms.MysqlConnectionUser)
 			client := gms.Client{User: user.User, Address: user.Host, Capabilities: c.Capabilities}

@@ -9,12 +9,15 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/server"
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql"
 )
 
 // VersionComment is what @@version_comment says.
@@ -25,11 +28,13 @@ const VersionComment = "farmsql"
 type SessionBuilder func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error)
 
 // Engine is what a server runs statements on: one machine's SQL. All fields
-// but Refresh must be set.
+// but ShowStatusOf and Refresh must be set.
 type Engine struct {
 	GMS        *sqle.Engine
 	NewContext gms.ContextFactory
 	NewSession SessionBuilder
+	// ShowStatusOf, if not nil, is told what SHOW STATUS is to show.
+	ShowStatusOf func(sql.StatusSource)
 	// Refresh is called before a client is authenticated, of the first engine: clients are
 	// authenticated by the accounts that it finds. A client is refused with its error.
 	Refresh func(context.Context) error
@@ -48,6 +53,7 @@ type Server struct {
 	closed atomic.Bool
 
 	lastPid atomic.Uint64
+	started time.Time
 }
 
 // account is the superuser of in-process connections. It exists only in this
@@ -72,7 +78,7 @@ func New(cfg Config, engines ...Engine) (*Server, error) {
 	}
 	cfg = cfg.WithDefaults()
 	adoptLogs(cfg.Logger)
-	s := &Server{cfg: cfg, gms: engines[0].GMS, mux: newMux(cfg)}
+	s := &Server{cfg: cfg, gms: engines[0].GMS, mux: newMux(cfg), started: cfg.Clock.Now()}
 	s.mux.refresh = engines[0].Refresh
 	s.createAccounts()
 	if err := setVariables(cfg); err != nil {
@@ -112,6 +118,9 @@ func (s *Server) addEngine(e Engine) error {
 		return fmt.Errorf("wire: %w", err)
 	}
 	s.inner = append(s.inner, inner)
+	if e.ShowStatusOf != nil {
+		e.ShowStatusOf(s.status)
+	}
 	return nil
 }
 

@@ -20,6 +20,8 @@ type statement struct {
 	writes bool
 	// replaces: it is a REPLACE.
 	replaces bool
+	// command counts the protocol's command besides what it runs; 0 for a query.
+	command counted
 }
 
 func newStatement(text string, ast sqlparser.Statement) statement {

@@ -31,6 +31,7 @@ func (s Stats) String() string {
 
 type counters struct {
 	statements, compiled, conflicts, retries, failed atomic.Uint64
+	aborted                                          atomic.Uint64 // clients that could not be authenticated
 }
 
 // Stats returns the server's counters.

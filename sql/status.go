@@ -1,0 +1,71 @@
+package sql
+
+import (
+	"maps"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/variables"
+)
+
+// A StatusSource returns what a server has counted: of all its clients, or of the one with
+// this id.
+type StatusSource func(id uint32, isGlobal bool) map[string]uint64
+
+// ShowStatusOf has SHOW STATUS show what a server counts.
+func (e *Engine) ShowStatusOf(s StatusSource) { e.status.Store(&s) }
+
+// showStatus executes SHOW STATUS: what is counted is shown, and nothing else.
+func (b *builder) showStatus(ctx *gms.Context, n *plan.ShowStatus) (gms.RowIter, error) {
+	isGlobal := *n == *plan.NewShowStatus(true)
+	shown := make(map[string]any)
+	for name, v := range ctx.Session.GetAllStatusVariables(ctx) {
+		shown[name] = v.Value()
+	}
+	if source := b.e.status.Load(); source != nil {
+		for name, v := range (*source)(ctx.Session.ID(), isGlobal) {
+			shown[name] = v
+		}
+	}
+	rows := make([]gms.Row, 0, len(shown))
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		rows = append(rows, gms.NewRow(name, shown[name]))
+	}
+	return gms.RowsToRowIter(rows...), nil
+}
+
+// quietStatus is go-mysql-server's registry of what it counts, which each statement writes
+// to and few counters of which ever change, with nothing in it but what describes a session.
+type quietStatus struct{ session map[string]gms.StatusVarValue }
+
+// NewSessionMap implements gms.StatusVariableRegistry.
+func (q quietStatus) NewSessionMap() map[string]gms.StatusVarValue {
+	of := make(map[string]gms.StatusVarValue, len(q.session))
+	for name, v := range q.session { // any order
+		of[name] = v.Copy()
+	}
+	return of
+}
+
+// NewGlobalMap implements gms.StatusVariableRegistry.
+func (q quietStatus) NewGlobalMap() map[string]gms.StatusVarValue { return nil }
+
+// GetGlobal implements gms.StatusVariableRegistry. go-mysql-server asks for numbers.
+func (q quietStatus) GetGlobal(string) (gms.StatusVariable, any, bool) { return nil, uint64(0), true }
+
+// SetGlobal implements gms.StatusVariableRegistry.
+func (q quietStatus) SetGlobal(string, any) error { return nil }
+
+// IncrementGlobal implements gms.StatusVariableRegistry.
+func (q quietStatus) IncrementGlobal(string, int) {}
+
+// Before there is an engine: go-mysql-server keeps a registry that it finds.
+func init() {
+	variables.InitStatusVariables()
+	all, of := gms.StatusVariables.NewSessionMap(), make(map[string]gms.StatusVarValue)
+	for _, name := range []string{"Ssl_cipher", "Ssl_version"} {
+		of[name] = all[name]
+	}
+	gms.StatusVariables = quietStatus{of}
+}
