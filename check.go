@@ -67,7 +67,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	}
 	faults, err := db.instance.Check(slices.Values(reached))
 	if err != nil {
-		return r, fmt.Errorf("farmsql: %w", err)
+		return r, named("", err)
 	}
 	unreached := 0
 	for _, f := range faults {

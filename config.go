@@ -187,7 +187,7 @@ func (c Config) stored() (Config, error) {
 		s, exists, err = farm.Stored(c.Saves)
 	}
 	if err != nil {
-		return c, fmt.Errorf("farmsql: %w", err)
+		return c, named("", err)
 	}
 	if exists {
 		// Said here, before replicas are compared with machines that are not there.

@@ -53,7 +53,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	o := newOperator(cfg)
 	in, err := cfg.openInstance(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("farmsql: %w", err)
+		return nil, named("", err)
 	}
 	db := &DB{cfg: cfg, instance: in, operator: o}
 	err = db.start(ctx)
@@ -63,7 +63,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 		err = tornBy(err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("farmsql: %w", errors.Join(err, db.Close()))
+		return nil, named("", errors.Join(err, db.Close()))
 	}
 	o.isOpen.Store(true)
 	return db, nil
@@ -213,7 +213,7 @@ func (db *DB) close() error {
 	if db.wire != nil {
 		if err := db.wire.Close(); err != nil {
 			// A statement still runs: pulling its memory away would crash it.
-			return fmt.Errorf("farmsql: %w", errors.Join(append(errs, err)...))
+			return named("", errors.Join(append(errs, err)...))
 		}
 	}
 	db.leave()
@@ -231,7 +231,7 @@ func (db *DB) close() error {
 	}
 	errs = append(db.unfinished(errs), db.operator.end(), db.instance.Close())
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("farmsql: %w", err)
+		return named("", err)
 	}
 	return nil
 }

@@ -241,12 +241,12 @@ func (c Config) checkKind() error {
 	}
 	folders, err := filepath.Glob(filepath.Join(c.Folder, machines))
 	if err != nil {
-		return fmt.Errorf("farmsql: %s: %w", c.Folder, err)
+		return named(c.Folder+": ", err)
 	}
 	for _, f := range folders {
 		logs, err := filepath.Glob(filepath.Join(f, "log-*"))
 		if err != nil {
-			return fmt.Errorf("farmsql: %s: %w", f, err)
+			return named(f+": ", err)
 		}
 		_, err = os.Stat(filepath.Join(f, farm.IdentityFile))
 		switch isMember := err == nil; {

@@ -86,7 +86,7 @@ func (db *DB) native(ctx context.Context, machine int, name, kind string, create
 		return c.PutSetting(t, nativeSetting, text)
 	})
 	if err != nil {
-		return region.Ptr{}, fmt.Errorf("farmsql: index %q: %w", name, err)
+		return region.Ptr{}, named(fmt.Sprintf("index %q: ", name), err)
 	}
 	return anchor, nil
 }

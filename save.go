@@ -76,7 +76,7 @@ func ours(err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "farmsql: ") {
 		return err
 	}
-	return fmt.Errorf("farmsql: %w", err)
+	return named("", err)
 }
 
 func (o Offline) validate() error {
@@ -129,7 +129,7 @@ func Save(o Offline, path string) (SaveReport, error) {
 		return SaveReport{}, err
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return SaveReport{}, fmt.Errorf("farmsql: %w", errors.Join(err, &fs.PathError{Op: "save", Path: path, Err: fs.ErrExist}))
+		return SaveReport{}, named("", errors.Join(err, &fs.PathError{Op: "save", Path: path, Err: fs.ErrExist}))
 	}
 	store, err := o.openStore()
 	if err != nil {

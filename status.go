@@ -103,12 +103,12 @@ func (db *DB) Status() Status { return db.operator.Status() }
 func StoredStatus(url string) (Status, error) {
 	store, err := cluster.Open(url)
 	if err != nil {
-		return Status{}, fmt.Errorf("farmsql: %w", err)
+		return Status{}, named("", err)
 	}
 	defer store.Close()
 	c, err := store.Load()
 	if err != nil {
-		return Status{}, fmt.Errorf("farmsql: %w", err)
+		return Status{}, named("", err)
 	}
 	if c == nil {
 		return Status{}, fmt.Errorf("farmsql: there is no configuration at %s", url)

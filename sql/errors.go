@@ -35,6 +35,10 @@ var (
 	errReadOnly = errors.New("Cannot execute statement in a READ ONLY transaction.")
 )
 
+// DeadlockText is what a client is told of a conflict, MySQL's text for a deadlock: what the
+// conflict was about has an address, and no name.
+const DeadlockText = "Deadlock found when trying to get lock; try restarting transaction"
+
 // MySQL's numbers for errors that vitess does not name.
 const (
 	erLockWaitTimeout = 1205
@@ -66,7 +70,7 @@ var codes = []struct {
 	state string
 	text  string // empty: the error's own
 }{
-	{txn.ErrConflict, erLockDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction"},
+	{txn.ErrConflict, erLockDeadlock, "40001", DeadlockText},
 	{txn.ErrInDoubt, erInCommit, "HY000", ""},
 	{txn.ErrUnavailable, erUnavailable, "08S01", ""},
 	{txn.ErrTooLarge, erTransTooBig, "HY000", ""},
@@ -108,12 +112,14 @@ func SQLError(err error) *mysql.SQLError {
 		if errors.Is(err, c.err) {
 			text := c.text
 			if text == "" {
-				text = err.Error()
+				text = PlainText(err.Error())
 			}
 			return mysql.NewSQLError(c.code, c.state, "%s", text)
 		}
 	}
-	return castError(err)
+	e := castError(err)
+	e.Message = WithoutPackage(e.Message)
+	return e
 }
 
 // kinds is the same for errors of go-mysql-server that it has no number for, or
@@ -124,7 +130,7 @@ var kinds = []struct {
 	state string
 	text  string
 }{
-	{gms.ErrLockDeadlock, erLockDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction"},
+	{gms.ErrLockDeadlock, erLockDeadlock, "40001", DeadlockText},
 	{gms.ErrSyntaxError, mysql.ERParseError, "42000", ""},
 	{gms.ErrSavepointDoesNotExist, 1305, "42000", ""},
 	{gms.ErrDuplicateKey, mysql.ERDupKeyName, "42000", ""},

@@ -83,7 +83,7 @@ func TestRetryIsBounded(t *testing.T) {
 	db := s.open(t, "")
 	s.script.reset(conflictUntil(1 << 30))
 	_, err := db.Exec("create table t (a int)")
-	wantError(t, err, 1213, "40001", "lost")
+	wantError(t, err, 1213, "40001", "Deadlock found")
 	if s.script.ended != 6 {
 		t.Errorf("%d attempts, want 1 and 5 retries", s.script.ended)
 	}
@@ -101,7 +101,7 @@ func TestNoRetryInsideTransaction(t *testing.T) {
 	mustExec(t, c, "begin")
 	s.script.reset(conflictUntil(1))
 	_, err = c.ExecContext(t.Context(), "insert into t values (1)")
-	wantError(t, err, 1213, "40001", "lost")
+	wantError(t, err, 1213, "40001", "Deadlock found")
 	if s.script.ended != 1 {
 		t.Errorf("%d attempts inside a transaction, want 1", s.script.ended)
 	}
@@ -120,7 +120,7 @@ func TestNoRetryOfSideEffects(t *testing.T) {
 	} {
 		s.script.reset(conflictUntil(1))
 		_, err := db.Exec(query)
-		wantError(t, err, 1213, "40001", "lost")
+		wantError(t, err, 1213, "40001", "Deadlock found")
 		if s.script.ended != 1 {
 			t.Errorf("%s: %d attempts, want 1", query, s.script.ended)
 		}
@@ -148,7 +148,7 @@ func TestNoRowsBeforeTheEnd(t *testing.T) {
 			}
 			err = rows.Err()
 		}
-		wantError(t, err, 1213, "40001", "lost")
+		wantError(t, err, 1213, "40001", "Deadlock found")
 	}
 	s.script.reset(nil)
 	var n int

@@ -221,7 +221,10 @@ func asMySQL(e *mysql.SQLError) *mysql.SQLError {
 	case number == mysql.ERTruncatedWrongValueForField && badTime.MatchString(e.Message):
 		number = mysql.ERTruncatedWrongValue
 	}
-	text := textOf(e.Message)
+	text := sql.WithoutPackage(textOf(e.Message))
+	if number == mysql.ERLockDeadlock {
+		text = sql.DeadlockText // the engine adds what it was about: objects, by their addresses
+	}
 	state, known := states[number]
 	if !known {
 		state = e.State

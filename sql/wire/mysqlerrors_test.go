@@ -7,6 +7,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql"
 )
 
 // Every kind must be recognised by its own message, whatever its arguments are,
@@ -37,7 +39,7 @@ func TestAsMySQL(t *testing.T) {
 		{1105, "HY000", "failed to resolve aggregate column argument: count(1)", 1111, "HY000"},
 		{1105, "HY000", "Too big precision 70 specified. Maximum is 65.", 1426, "42000"},
 		{1062, "", "duplicate", 1062, "23000"},
-		{1213, "40001", "serialization failure", 1213, "40001"},
+		{1213, "40001", sql.DeadlockText, 1213, "40001"},
 		{1644, "45000", "signalled", 1644, "45000"},
 		{1105, "HY000", "Column count doesn't match value count at row 3", 1136, "21S01"},
 		{1105, "HY000", "Duplicate key name 'x'", 1061, "42000"},
@@ -50,6 +52,18 @@ func TestAsMySQL(t *testing.T) {
 		if got.Num != tc.want || got.State != tc.wantS || got.Message != tc.message {
 			t.Errorf("%d (%s) %q: got %d (%s) %q", tc.number, tc.state, tc.message, got.Num, got.State, got.Message)
 		}
+	}
+}
+
+// What a conflict was about is an address, and what an error comes from is a package: a client
+// hears of neither.
+func TestTextsWithoutOurNames(t *testing.T) {
+	lost := &mysql.SQLError{Num: 1213, State: "40001", Message: "serialization failure: txn: conflict over (3, 0x1f40), try restarting transaction."}
+	if got := asMySQL(lost); got.Message != sql.DeadlockText {
+		t.Errorf("%q", got.Message)
+	}
+	if got := asMySQL(&mysql.SQLError{Num: 1105, State: "HY000", Message: "sql: txn: key exists"}); got.Message != "key exists" {
+		t.Errorf("%q", got.Message)
 	}
 }
 

@@ -1,0 +1,41 @@
+package farmsql
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/txn"
+)
+
+func TestErrorsHaveOnePrefix(t *testing.T) {
+	inner := fmt.Errorf("farmsql: %w", errors.Join(fmt.Errorf("txn: commit: %w", txn.ErrClosed), errors.New("sql: other")))
+	err := named("index \"a\": ", inner)
+	if got, want := err.Error(), "farmsql: index \"a\": commit: machine closed\nother"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !errors.Is(err, txn.ErrClosed) {
+		t.Error("the cause is lost")
+	}
+}
+
+// What this package itself says is no longer repeated.
+func TestNativeErrorsHaveOnePrefix(t *testing.T) {
+	db, err := Open(Config{Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx := t.Context()
+	if _, err := db.Tree(ctx, 0, "a", btree.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Hash(ctx, 0, "a", hash.Config{})
+	if got, want := fmt.Sprint(err), "farmsql: index \"a\": "+errText(ErrOtherKind); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func errText(err error) string { return err.Error()[len("farmsql: "):] }
