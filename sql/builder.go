@@ -19,6 +19,13 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if !ok {
 		return nil, nil // go-mysql-server's own, for what it does by itself
 	}
+	if m := s.measuring; m.measures(n) {
+		return b.measure(ctx, m, n, row)
+	}
+	return b.build(ctx, s, n, row)
+}
+
+func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	if rows := s.takeLeaf(n); rows != nil {
 		return rows, nil
 	}
@@ -98,6 +105,13 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return b.showCreate(ctx, n, row)
 	case *plan.ShowColumns:
 		return showColumns(ctx, n, row)
+	case *plan.DescribeQuery:
+		switch {
+		case n.Format.Analyze:
+			return b.analyze(ctx, s, n)
+		case !n.Format.Plan:
+			return b.explain(ctx, n)
+		}
 	case *plan.ShowStatus:
 		return b.showStatus(ctx, n)
 	case *plan.LockTables:

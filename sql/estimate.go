@@ -159,6 +159,11 @@ func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 	if err != nil || !ok {
 		return 0, false
 	}
+	return c.e.countKeys(ctx, l)
+}
+
+// countKeys counts the keys that a lookup reads, unless they are countedMax or more.
+func (e *Engine) countKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) {
 	x, ok := l.Index.(*index)
 	if !ok {
 		return 0, false
@@ -171,11 +176,11 @@ func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 	if k.Access == catalog.AccessHash {
 		return float64(len(all)), true // which holds whole unique keys
 	}
-	tx := c.e.m.Begin()
+	tx := e.m.Begin()
 	defer tx.Discard()
 	n := 0
 	for i := range all {
-		for keys := c.e.access(k.Index).keys(tx, all[i].lo, all[i].hi); ; n++ {
+		for keys := e.access(k.Index).keys(tx, all[i].lo, all[i].hi); ; n++ {
 			_, _, ok, err := keys.Next()
 			if err != nil || n == countedMax {
 				return 0, false

@@ -51,8 +51,11 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	if isTooDeep(err) {
 		return nil, end, errTooDeep
 	}
+	if wrong := knownFormat(query); wrong != nil {
+		return nil, end, wrong
+	}
 	if err != nil {
-		text, found := replaceShareLocks(query, o)
+		text, found := mended(query, o)
 		if !found {
 			return stmt, end, err
 		}
@@ -79,8 +82,11 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 	if isTooDeep(err) {
 		return nil, errTooDeep
 	}
+	if wrong := knownFormat(query); wrong != nil {
+		return nil, wrong
+	}
 	if err != nil {
-		text, found := replaceShareLocks(query, o)
+		text, found := mended(query, o)
 		if !found {
 			return stmt, err
 		}
@@ -99,6 +105,14 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 	useOurs(query, stmt)
 	spareView(ctx, query, stmt)
 	return stmt, nil
+}
+
+// mended writes what the parser does not know in words that it knows, and returns false if
+// there is nothing of the kind.
+func mended(query string, o sqlparser.ParserOptions) (string, bool) {
+	text, isAnalyze := withoutFormat(query)
+	text, isShare := replaceShareLocks(text, o)
+	return text, isAnalyze || isShare
 }
 
 // An edit replaces the bytes from start to end of a statement.
@@ -193,6 +207,7 @@ const (
 // which it rounds to the scale of a column.
 func useOurs(query string, stmt sqlparser.Statement) {
 	if e, ok := stmt.(*sqlparser.Explain); ok {
+		traditional(e)
 		useOurs(query, e.Statement)
 		return
 	}

@@ -33,6 +33,8 @@ type Session struct {
 	// body is the transaction that the statements of the stored procedure at
 	// work belong to; nil if each has one of its own, or none is at work.
 	body *transaction
+	// measuring is the EXPLAIN ANALYZE at work, nil if there is none.
+	measuring *measuring
 	// bodyStatements is how many statements of stored procedures have been run since
 	// TakeBodyStatements.
 	bodyStatements uint64

@@ -1,0 +1,412 @@
+package sql
+
+import (
+	"fmt"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+)
+
+// EXPLAIN shows the tables of a statement in the order in which they are read, as MySQL's
+// traditional format does, from the plan that go-mysql-server has made: what runs compiled
+// takes its indexes and its order of tables from there, too. What nobody knows before the
+// statement runs is NULL.
+
+var explainSchema = func() gms.Schema {
+	s := make(gms.Schema, len(plan.DescribeSchema))
+	for i, c := range plan.DescribeSchema {
+		nullable := *c
+		nullable.Nullable = true
+		s[i] = &nullable
+	}
+	return s
+}()
+
+// The header is the process's, and says that no column may be NULL.
+func init() { plan.DescribeSchema = explainSchema }
+
+// An explained is one row of EXPLAIN: a table.
+type explained struct {
+	id                             int
+	kind, table, access, keys, key string
+	keyBytes                       int
+	ref                            []string
+	rows                           uint64
+	rowsKnown                      bool
+	extra                          []string
+}
+
+// An explainer walks a plan.
+type explainer struct {
+	ctx  *gms.Context
+	e    *Engine
+	rows []*explained
+	// last is the number of the last query, and later are those that the one at work has
+	// met: they are shown after it.
+	last  int
+	later []func()
+}
+
+// explain executes EXPLAIN without a format.
+func (b *builder) explain(ctx *gms.Context, n *plan.DescribeQuery) (gms.RowIter, error) {
+	x := &explainer{ctx: ctx, e: b.e, last: 1}
+	x.walk(n.Child, 1, "SIMPLE")
+	for len(x.later) > 0 {
+		next := x.later[0]
+		x.later = x.later[1:]
+		next()
+	}
+	rows := make([]gms.Row, len(x.rows))
+	for i, r := range x.rows {
+		if r.kind == "SIMPLE" && x.last > 1 {
+			r.kind = "PRIMARY"
+		}
+		rows[i] = r.row()
+	}
+	return gms.RowsToRowIter(rows...), nil
+}
+
+func (r *explained) row() gms.Row {
+	var id, rows, filtered, keyBytes any
+	if r.id > 0 {
+		id = uint64(r.id)
+	}
+	if r.rowsKnown {
+		rows = r.rows
+	}
+	if r.access != "" && !r.has("Using where") {
+		filtered = float64(100)
+	}
+	if r.keyBytes > 0 {
+		keyBytes = fmt.Sprint(r.keyBytes)
+	}
+	return gms.NewRow(id, r.kind, orNull(r.table), nil, orNull(r.access), orNull(r.keys), orNull(r.key), keyBytes,
+		orNull(strings.Join(r.ref, ",")), rows, filtered, orNull(strings.Join(r.extra, "; ")))
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func (r *explained) has(extra string) bool {
+	for _, e := range r.extra {
+		if e == extra {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *explained) note(extra string) {
+	if !r.has(extra) {
+		r.extra = append(r.extra, extra)
+	}
+}
+
+func (x *explainer) add(r *explained) { x.rows = append(x.rows, r) }
+
+// walk adds the tables of a plan, which is of query id.
+func (x *explainer) walk(n gms.Node, id int, kind string) {
+	x.subqueries(n)
+	from := len(x.rows)
+	switch n := n.(type) {
+	case *plan.TableAlias:
+		x.walk(n.Child, id, kind)
+		if len(x.rows) == from+1 && !strings.HasPrefix(x.rows[from].table, "<") {
+			x.rows[from].table = n.Name()
+		}
+		return
+	case *plan.ResolvedTable:
+		x.add(x.table(n, id, kind))
+		return
+	case *plan.IndexedTableAccess:
+		x.add(x.indexed(n, id, kind))
+		return
+	case *plan.EmptyTable:
+		x.add(&explained{id: id, kind: kind, extra: []string{"Impossible WHERE"}})
+		return
+	case *plan.SubqueryAlias:
+		x.derived(n, id, kind)
+		return
+	case *plan.SetOp:
+		x.setOp(n, id, kind)
+		return
+	case *plan.JoinNode:
+		x.join(n, id, kind)
+		return
+	case *plan.InsertInto:
+		x.add(&explained{id: id, kind: "INSERT", table: named(n.Destination), access: "ALL"})
+		if _, isValues := n.Source.(*plan.Values); !isValues {
+			x.walk(n.Source, id, kind)
+		}
+		return
+	case *plan.Update:
+		kind = "UPDATE"
+	case *plan.DeleteFrom:
+		kind = "DELETE"
+	case *plan.Values:
+		return
+	}
+	for _, c := range n.Children() {
+		x.walk(c, id, kind)
+	}
+	x.note(n, x.rows[from:])
+}
+
+// note says what a node does with the tables below it.
+func (x *explainer) note(n gms.Node, below []*explained) {
+	if len(below) == 0 {
+		return
+	}
+	switch n := n.(type) {
+	case *plan.Filter, *plan.Having:
+		below[len(below)-1].note("Using where")
+	case *plan.Sort, *plan.TopN:
+		below[0].note("Using filesort")
+	case *plan.Distinct, *plan.Window:
+		below[0].note("Using temporary")
+	case *plan.GroupBy:
+		if len(n.GroupByExprs) > 0 {
+			below[0].note("Using temporary")
+		}
+	}
+}
+
+func named(n gms.Node) string {
+	if name, ok := n.(gms.Nameable); ok {
+		return name.Name()
+	}
+	for _, c := range n.Children() {
+		if name := named(c); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// table is a table that is read as a whole.
+func (x *explainer) table(n *plan.ResolvedTable, id int, kind string) *explained {
+	if plan.IsDualTable(n.Table) {
+		return &explained{id: id, kind: kind, extra: []string{"No tables used"}}
+	}
+	r := &explained{id: id, kind: kind, table: n.Name(), access: "ALL"}
+	r.rows, r.rowsKnown = x.rowCount(n.Table)
+	return r
+}
+
+func (x *explainer) rowCount(t gms.Table) (uint64, bool) {
+	s, ok := gms.GetUnderlyingTable(t).(gms.StatisticsTable)
+	if !ok {
+		return 0, false
+	}
+	n, _, err := s.RowCount(x.ctx)
+	return n, err == nil
+}
+
+// indexed is a table that is read by an index: by given ranges, or by a key for each row
+// of what is joined before.
+func (x *explainer) indexed(n *plan.IndexedTableAccess, id int, kind string) *explained {
+	r := &explained{id: id, kind: kind, table: n.Name(), keys: n.Index().ID(), key: n.Index().ID()}
+	if n.IsStatic() {
+		x.static(n, r)
+		return r
+	}
+	for _, e := range n.Expressions() {
+		if f, ok := e.(*expression.GetField); ok {
+			r.ref = append(r.ref, strings.ToLower(f.Table())+"."+f.Name())
+		} else if _, ok := e.(*expression.Literal); ok {
+			r.ref = append(r.ref, "const")
+		} else {
+			r.ref = append(r.ref, "func")
+		}
+	}
+	r.keyBytes = keyBytes(x.ctx, n, len(r.ref))
+	r.access = "ref"
+	if n.IsStrictLookup(x.ctx) {
+		r.access, r.rows, r.rowsKnown = "eq_ref", 1, true
+	}
+	return r
+}
+
+func (x *explainer) static(n *plan.IndexedTableAccess, r *explained) {
+	l, ok, err := n.GetLookup(x.ctx, nil)
+	if err != nil || !ok {
+		return
+	}
+	ranges, _ := l.Ranges.(gms.MySQLRangeCollection)
+	points, used := 0, 0
+	for _, rg := range ranges {
+		p, u := partsOf(rg)
+		points, used = max(points, p), max(used, u)
+	}
+	r.keyBytes = keyBytes(x.ctx, n, used)
+	switch {
+	case used == 0:
+		r.access, r.keyBytes = "index", keyBytes(x.ctx, n, len(n.Index().Expressions()))
+	case len(ranges) == 1 && points == used && l.Index.IsUnique() && used == len(l.Index.Expressions()):
+		r.access = "const"
+	case len(ranges) == 1 && points == used:
+		r.access = "ref"
+	default:
+		r.access = "range"
+	}
+	if r.access == "const" || r.access == "ref" {
+		for range used {
+			r.ref = append(r.ref, "const")
+		}
+	}
+	if n, ok := x.e.countKeys(x.ctx, l); ok {
+		r.rows, r.rowsKnown = uint64(n), true
+		return
+	}
+	r.rows, r.rowsKnown = x.rowCount(n.Table)
+}
+
+// partsOf returns how many parts of a key a range gives one value for, and how many it
+// bounds.
+func partsOf(rg gms.MySQLRange) (points, used int) {
+	for i, part := range rg {
+		if part.Type() == gms.RangeType_All {
+			break
+		}
+		used++
+		if points == i && part.Type() == gms.RangeType_ClosedClosed &&
+			fmt.Sprint(gms.GetMySQLRangeCutKey(part.LowerBound)) == fmt.Sprint(gms.GetMySQLRangeCutKey(part.UpperBound)) {
+			points++
+		}
+	}
+	return points, used
+}
+
+// keyBytes is MySQL's length of the first parts of a key, by which its users see how many
+// are used.
+func keyBytes(ctx *gms.Context, n *plan.IndexedTableAccess, parts int) (sum int) {
+	prefixes := n.Index().PrefixLengths()
+	for i, t := range n.Index().ColumnExpressionTypes(ctx) {
+		if i == parts {
+			break
+		}
+		prefix := 0
+		if i < len(prefixes) {
+			prefix = int(prefixes[i])
+		}
+		sum += partBytes(t.Type, prefix)
+		if column := columnOf(ctx, n, t.Expression); column != nil && column.Nullable {
+			sum++
+		}
+	}
+	return sum
+}
+
+func columnOf(ctx *gms.Context, n gms.Node, expr string) *gms.Column {
+	name := expr[strings.LastIndexByte(expr, '.')+1:]
+	for _, c := range n.Schema(ctx) {
+		if strings.EqualFold(c.Name, name) {
+			return c
+		}
+	}
+	return nil
+}
+
+var partSizes = map[string]int{"INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "INT24": 3, "UINT24": 3, "INT32": 4, "UINT32": 4,
+	"INT64": 8, "UINT64": 8, "FLOAT32": 4, "FLOAT64": 8, "DATE": 3, "YEAR": 1, "ENUM": 2, "SET": 8, "BIT": 8}
+
+func partBytes(t gms.Type, prefix int) int {
+	const fractions = 2 // digits in a byte
+	switch t := t.(type) {
+	case gms.StringType:
+		length := int(t.MaxCharacterLength())
+		if prefix > 0 {
+			length = prefix
+		}
+		bytes := length * int(t.Collation().CharacterSet().MaxLength())
+		if t.Type() == sqltypes.Char || t.Type() == sqltypes.Binary {
+			return bytes
+		}
+		return bytes + 2
+	case gms.DecimalType:
+		return decimalBytes(int(t.Precision())-int(t.Scale())) + decimalBytes(int(t.Scale()))
+	case gms.DatetimeType:
+		switch t.Type() {
+		case sqltypes.Datetime:
+			return 5 + (t.Precision()+1)/fractions
+		case sqltypes.Timestamp:
+			return 4 + (t.Precision()+1)/fractions
+		}
+	}
+	if types.IsTimespan(t) {
+		return 6
+	}
+	return partSizes[t.Type().String()]
+}
+
+// decimalBytes is what MySQL stores so many digits in: nine in four bytes.
+func decimalBytes(digits int) int { return digits/9*4 + (digits%9+1)/2 }
+
+// derived is a query in FROM, or a view.
+func (x *explainer) derived(n *plan.SubqueryAlias, id int, kind string) {
+	x.last++
+	of := x.last
+	x.add(&explained{id: id, kind: kind, table: fmt.Sprintf("<derived%d>", of), access: "ALL"})
+	x.later = append(x.later, func() { x.walk(n.Child, of, "DERIVED") })
+}
+
+func (x *explainer) setOp(n *plan.SetOp, id int, kind string) {
+	x.walk(n.Left(), id, kind)
+	x.last++
+	of := x.last
+	x.walk(n.Right(), of, "UNION")
+	if n.Distinct {
+		x.add(&explained{kind: "UNION RESULT", table: fmt.Sprintf("<union%d,%d>", id, of), access: "ALL", extra: []string{"Using temporary"}})
+	}
+}
+
+func (x *explainer) join(n *plan.JoinNode, id int, kind string) {
+	x.walk(n.Left(), id, kind)
+	from := len(x.rows)
+	x.walk(n.Right(), id, kind)
+	right := x.rows[from:]
+	if len(right) == 0 {
+		return
+	}
+	switch {
+	case n.Op.IsHash():
+		right[0].note("Using join buffer (hash join)")
+	case n.Op.IsMerge():
+		right[0].note("Using merge join")
+	case n.Op.IsLookup():
+	case n.Filter != nil:
+		right[len(right)-1].note("Using where")
+	}
+}
+
+// subqueries adds, for later, the queries in a node's expressions.
+func (x *explainer) subqueries(n gms.Node) {
+	of, ok := n.(gms.Expressioner)
+	if !ok {
+		return
+	}
+	for _, e := range of.Expressions() {
+		gms.Inspect(x.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+			sq, ok := e.(*plan.Subquery)
+			if !ok {
+				return true
+			}
+			kind := "SUBQUERY"
+			if !sq.Correlated().Empty() {
+				kind = "DEPENDENT SUBQUERY"
+			}
+			x.last++
+			id := x.last
+			x.later = append(x.later, func() { x.walk(sq.Query, id, kind) })
+			return true
+		})
+	}
+}

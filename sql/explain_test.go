@@ -1,0 +1,95 @@
+package sql
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+func explainClient(t *testing.T) *client {
+	c := newInstance(t).client("")
+	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(10), KEY v (v), UNIQUE KEY sv (s, v))",
+		"CREATE TABLE u (id BIGINT NOT NULL, t INT, PRIMARY KEY (id), KEY t (t))",
+		"INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 2, 'c'), (4, 4, 'd')", "INSERT INTO u VALUES (1, 1), (2, 1), (3, 2)"} {
+		c.exec(q)
+	}
+	return c
+}
+
+// EXPLAIN says which tables are read, in which order, by which index, and how many rows
+// that gives.
+func TestExplain(t *testing.T) {
+	c := explainClient(t)
+	for _, q := range []struct{ query, want string }{
+		{"SELECT * FROM t", "1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | 4 | 100 | NULL\n"},
+		{"SELECT * FROM t WHERE id = 1", "1 | SIMPLE | t | NULL | const | PRIMARY | PRIMARY | 4 | const | 1 | NULL | Using where\n"},
+		{"SELECT * FROM t x WHERE v = 2", "1 | SIMPLE | x | NULL | ref | v | v | 5 | const | 2 | NULL | Using where\n"},
+		{"SELECT * FROM t WHERE id BETWEEN 2 AND 3", "1 | SIMPLE | t | NULL | range | PRIMARY | PRIMARY | 4 | NULL | 2 | NULL | Using where\n"},
+		{"SELECT * FROM t WHERE s = 'a' AND v > 0", "1 | SIMPLE | t | NULL | range | sv | sv | 48 | NULL | 1 | NULL | Using where\n"},
+		{"SELECT * FROM t WHERE id IN (1, 3)", "1 | SIMPLE | t | NULL | range | PRIMARY | PRIMARY | 4 | NULL | 2 | NULL | Using where\n"},
+		{"SELECT * FROM t WHERE v + 1 = 2", "1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | 4 | NULL | Using where\n"},
+		{"SELECT v + 1, COUNT(*) FROM t GROUP BY v + 1 ORDER BY COUNT(*)", "1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | 4 | 100 | Using temporary; Using filesort\n"},
+		{"SELECT 1", "1 | SIMPLE | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | No tables used\n"},
+		{"SELECT * FROM t WHERE id = 1 AND 1 = 0", "1 | SIMPLE | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | Impossible WHERE\n"},
+		{"SELECT /*+ JOIN_ORDER(u, t) LOOKUP_JOIN(u, t) */ * FROM u JOIN t ON u.t = t.id", "1 | SIMPLE | u | NULL | ALL | NULL | NULL | NULL | NULL | 3 | 100 | NULL\n" +
+			"1 | SIMPLE | t | NULL | eq_ref | PRIMARY | PRIMARY | 4 | u.t | 1 | 100 | NULL\n"},
+		{"SELECT id FROM t UNION SELECT id FROM u", "1 | PRIMARY | t | NULL | ALL | NULL | NULL | NULL | NULL | 4 | 100 | NULL\n" +
+			"2 | UNION | u | NULL | ALL | NULL | NULL | NULL | NULL | 3 | 100 | NULL\n" +
+			"NULL | UNION RESULT | <union1,2> | NULL | ALL | NULL | NULL | NULL | NULL | NULL | 100 | Using temporary\n"},
+		{"SELECT (SELECT MAX(id) FROM u WHERE u.t = t.id) FROM t", "1 | PRIMARY | t | NULL | ALL | NULL | NULL | NULL | NULL | 4 | 100 | NULL\n" +
+			"2 | DEPENDENT SUBQUERY | u | NULL | ref | t | t | 5 | t.id | NULL | NULL | Using where\n"},
+		{"INSERT INTO t VALUES (9, 9, 'x')", "1 | INSERT | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | 100 | NULL\n"},
+		{"UPDATE t SET v = 3 WHERE id = 2", "1 | UPDATE | t | NULL | const | PRIMARY | PRIMARY | 4 | const | 1 | NULL | Using where\n"},
+		{"DELETE FROM t WHERE v = 2", "1 | DELETE | t | NULL | ref | v | v | 5 | const | 2 | NULL | Using where\n"},
+	} {
+		for _, verb := range []string{"EXPLAIN ", "DESC FORMAT=TRADITIONAL "} {
+			if got := c.show(c.read(verb + q.query)); got != q.want {
+				t.Errorf("%s%s:\n%swant\n%s", verb, q.query, got, q.want)
+			}
+		}
+	}
+	if rows := c.exec("SELECT * FROM t"); len(rows) != 4 {
+		t.Errorf("EXPLAIN has changed the table: %v", rows)
+	}
+}
+
+func TestExplainFormats(t *testing.T) {
+	c := explainClient(t)
+	if got := c.show(c.read("EXPLAIN FORMAT=TREE SELECT * FROM t WHERE id = 1")); !strings.Contains(got, "IndexedTableAccess(t)") {
+		t.Errorf("tree: %s", got)
+	}
+	for format, code := range map[string]int{"JSON": mysql.ERNotSupportedYet, "xyz": erUnknownExplainFormat} {
+		_, _, err := c.run("EXPLAIN FORMAT=" + format + " SELECT 1")
+		if e := SQLError(err); e == nil || e.Num != code || !strings.Contains(e.Message, format) {
+			t.Errorf("%s: %v", format, e)
+		}
+	}
+}
+
+// EXPLAIN ANALYZE tells what has happened, in every node.
+func TestExplainAnalyze(t *testing.T) {
+	c := explainClient(t)
+	actual := regexp.MustCompile(`\(actual time=\d+\.\d{3}\.\.\d+\.\d{3} rows=([\d.]+) loops=(\d+)\)`)
+	for _, q := range []string{"EXPLAIN ANALYZE SELECT * FROM t WHERE v + 1 = 3", "EXPLAIN ANALYZE FORMAT=TREE SELECT * FROM t WHERE v + 1 = 3"} {
+		got := c.show(c.read(q))
+		var rows []string
+		for _, m := range actual.FindAllStringSubmatch(got, -1) {
+			rows = append(rows, m[1]+"/"+m[2])
+		}
+		if strings.Join(rows, " ") != "2/1 4/1" {
+			t.Errorf("%s: rows %v, want 2 of 4:\n%s", q, rows, got)
+		}
+	}
+	got := c.show(c.read("EXPLAIN ANALYZE SELECT /*+ JOIN_ORDER(u, t) LOOKUP_JOIN(u, t) */ * FROM u JOIN t ON u.t = t.id ORDER BY t.v"))
+	if !strings.Contains(got, "loops=3") {
+		t.Errorf("a lookup for each of three rows:\n%s", got)
+	}
+	if _, _, err := c.run("EXPLAIN ANALYZE UPDATE t SET v = 1"); err == nil {
+		t.Error("EXPLAIN ANALYZE of an UPDATE")
+	}
+	if c.s.measuring != nil {
+		t.Error("the session still measures")
+	}
+}
