@@ -127,7 +127,7 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	switch n := n.(type) {
 	case *plan.Set:
-		if s := FromContext(ctx); s.calls == 0 {
+		if s := FromContext(ctx); s.calls == 0 && !sets(n, "lock_warnings") {
 			s.ClearWarnings() // of the statement before, which go-mysql-server keeps
 		}
 		return b.e.settable(ctx, n)

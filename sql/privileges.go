@@ -49,6 +49,18 @@ func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 	return nil
 }
 
+// sets reports whether a SET sets a variable.
+func sets(n *plan.Set, name string) bool {
+	for _, x := range n.Exprs {
+		if f, ok := x.(*expression.SetField); ok {
+			if v, ok := f.LeftChild.(*expression.SystemVar); ok && strings.EqualFold(v.Name, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // An otherTable is a table that a definition uses besides the one that it is of.
 type otherTable struct {
 	privilege string // one of sqlparser's AuthTypes
