@@ -17,7 +17,7 @@ import (
 
 // createStatement returns the CREATE TABLE at work, nil if it is not one.
 func createStatement(ctx *gms.Context) *sqlparser.DDL {
-	stmt, err := sqlparser.Parse(ctx.Query())
+	stmt, _, _, err := parser{}.Parse(ctx, ctx.Query(), false)
 	if err != nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ func readView(ctx *gms.Context, statement string) error {
 	if !ok {
 		return nil
 	}
-	s.view = gms.RemoveSpaceAndDelimiter(statement, ';')
+	s.view = gms.RemoveSpaceAndDelimiter(resolveComments(statement, sqlparser.ParserOptions{}), ';')
 	return s.noteView(ctx, statement)
 }
 

@@ -33,7 +33,7 @@ func (p parser) Parse(ctx *gms.Context, query string, multi bool) (sqlparser.Sta
 
 // ParseWithOptions implements gms.Parser.
 func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter rune, multi bool, o sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
-	text := gms.RemoveSpaceAndDelimiter(query, delimiter)
+	text := gms.RemoveSpaceAndDelimiter(resolveComments(query, o), delimiter)
 	if !multi {
 		stmt, err := p.whole(ctx, text, o)
 		return stmt, text, "", err
@@ -47,6 +47,7 @@ func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter ru
 
 // ParseOneWithOptions implements gms.Parser.
 func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+	query = resolveComments(query, o)
 	stmt, end, err := sqlparser.ParseOneWithOptions(ctx, query, o)
 	if isTooDeep(err) {
 		return nil, end, errTooDeep
@@ -78,6 +79,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 
 // whole parses a text that has to be one statement.
 func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
+	query = resolveComments(query, o)
 	stmt, err := sqlparser.ParseWithOptions(ctx, query, o)
 	if isTooDeep(err) {
 		return nil, errTooDeep
@@ -184,9 +186,6 @@ func shareLocks(query string, o sqlparser.ParserOptions) []edit {
 				e.end = end
 				next()
 			}
-		}
-		if e.start >= e.end {
-			return nil // inside a version comment, where the tokenizer counts otherwise
 		}
 		edits = append(edits, e)
 	}

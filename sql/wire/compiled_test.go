@@ -354,3 +354,30 @@ func TestReplaceTells(t *testing.T) {
 		}
 	}
 }
+
+// A prepared statement has the parameters that are executed, wherever they stand.
+func TestParametersInComments(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")
+	must(t, err)
+	defer db.Close()
+	for _, tt := range []struct {
+		query string
+		args  []any
+	}{
+		{"select ? /*!99999 + ? */ + ?", []any{1, 2}},
+		{"select ? /*!80031 + ? */ + ? /*M! + ? */", []any{0, 1, 2}},
+		{"select 3 + ? where ':v1' = ':v1'", []any{0}},
+	} {
+		stmt, err := db.Prepare(tt.query)
+		if err != nil {
+			t.Errorf("%s: %v", tt.query, err)
+			continue
+		}
+		var sum int
+		if err := stmt.QueryRow(tt.args...).Scan(&sum); err != nil || sum != 3 {
+			t.Errorf("%s: %d, %v", tt.query, sum, err)
+		}
+		_ = stmt.Close()
+	}
+}

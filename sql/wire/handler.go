@@ -193,6 +193,26 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) {
 	}
 	ast, _ := s.engine.GetPreparedQuery(query)
 	s.prepared[id] = newStatement(query, ast)
+	countParameters(c.PrepareData[id], ast)
+}
+
+// countParameters corrects what the protocol library tells the client: it counts
+// those in comments for later versions, and strings that look like one.
+func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) {
+	if p == nil || ast == nil {
+		return
+	}
+	count := 0
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
+		if v, ok := n.(*sqlparser.SQLVal); ok && v.Type == sqlparser.ValArg {
+			count++
+		}
+		return true, nil
+	}, ast)
+	p.ParamsCount, p.ParamsType = uint16(count), make([]int32, count)
+	if count > 0 && p.BindVars == nil {
+		p.BindVars = make(map[string]*querypb.BindVariable, count)
+	}
 }
 
 // ComStmtExecute runs a prepared statement.
