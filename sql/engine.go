@@ -79,7 +79,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	}
 	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).Build()
 	changeRules(a, e)
-	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler}
+	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler, e}
 	a.Catalog.StatsProvider = statistics{a.Catalog.StatsProvider}
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}

@@ -94,7 +94,7 @@ func tableSchema(t *catalog.Table, rows *rowCodec) (gms.PrimaryKeySchema, error)
 		schema[i] = &gms.Column{
 			Name: c.Name, Source: t.Name, DatabaseSource: t.DB, Type: rows.columns[i].typ,
 			Default: unresolved(c.Default), Generated: unresolved(c.Generated), OnUpdate: unresolved(c.OnUpdate),
-			Comment: c.Comment, Extra: c.Extra, Nullable: c.Nullable, AutoIncrement: c.AutoIncrement,
+			Comment: c.Comment, Extra: extra(&c), Nullable: c.Nullable, AutoIncrement: c.AutoIncrement,
 			Virtual: c.Virtual, Hidden: c.Hidden, HiddenSystem: c.HiddenSystem,
 		}
 	}

@@ -211,6 +211,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		return
 	}
 	noteOtherTables(stmt)
+	noteInsert(stmt)
 	aggregates := containsFold(query, "sum") || containsFold(query, "avg")
 	decimals := runsNow(stmt) && containsDecimal(query)
 	if stmt == nil || !aggregates && !decimals {

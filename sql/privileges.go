@@ -115,12 +115,16 @@ func otherTables(d *sqlparser.DDL) (others []otherTable) {
 }
 
 // An authorizer is go-mysql-server's, which asks for other tables as well.
-type authorizer struct{ gms.AuthorizationHandler }
+type authorizer struct {
+	gms.AuthorizationHandler
+	e *Engine
+}
 
 // HandleAuth implements gms.AuthorizationHandler.
 func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
-	others, ok := auth.Extra.([]otherTable)
-	if ok {
+	others, isDefinition := auth.Extra.([]otherTable)
+	insert, isInsert := auth.Extra.(*sqlparser.Insert)
+	if isDefinition || isInsert {
 		auth.Extra = nil
 	}
 	if err := a.AuthorizationHandler.HandleAuth(ctx, state, auth); err != nil {
@@ -135,6 +139,9 @@ func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQuerySta
 		if err != nil {
 			return err
 		}
+	}
+	if isInsert {
+		a.e.amendInsert(ctx, insert)
 	}
 	return nil
 }

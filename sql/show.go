@@ -57,7 +57,7 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 		if !ok {
 			continue
 		}
-		all[i][1] = collated.StringWithTableCollation(collated.Collation())
+		all[i][1] = typeText(collated, collated.Collation())
 		if n.Full && (types.IsTextOnly(c.Type) || types.IsEnum(c.Type) || types.IsSet(c.Type)) {
 			all[i][2] = collated.Collation().Name()
 		}
@@ -104,6 +104,27 @@ func (t *Table) shownChecks(ctx *gms.Context) (gms.CheckConstraints, error) {
 type tableFormatter struct {
 	gms.SchemaFormatter
 	info *tableInfo
+}
+
+// GenerateCreateTableColumnDefinition implements gms.SchemaFormatter.
+func (f tableFormatter) GenerateCreateTableColumnDefinition(c *gms.Column, value, onUpdate string, table gms.CollationID) string {
+	if text, ok := memberText(c.Type, value); ok {
+		value = text
+	}
+	shown := *c
+	if t, ok := c.Type.(gms.TypeWithCollation); ok {
+		shown.Type = shownType{c.Type, typeText(t, table)}
+	}
+	if c.Generated == nil || c.Nullable {
+		return f.SchemaFormatter.GenerateCreateTableColumnDefinition(&shown, value, onUpdate, table)
+	}
+	// MySQL reads NOT NULL after the expression only.
+	shown.Nullable, shown.Comment = true, ""
+	text := f.SchemaFormatter.GenerateCreateTableColumnDefinition(&shown, value, onUpdate, table) + " NOT NULL"
+	if c.Comment != "" {
+		text += fmt.Sprintf(" COMMENT '%s'", gms.EscapeSpecialCharactersInComment(c.Comment))
+	}
+	return text
 }
 
 // GenerateCreateTablePrimaryKeyDefinition implements gms.SchemaFormatter.

@@ -77,8 +77,19 @@ func text(v sqltypes.Value) []byte {
 		return bytes.TrimSuffix(v.Raw(), []byte(".000000"))
 	case sqltypes.Float64, sqltypes.Float32:
 		return floatText(v.Raw())
+	case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp:
+		return yearText(v.Raw())
 	}
 	return v.Raw()
+}
+
+// yearText gives the year of a date its four digits.
+func yearText(date []byte) []byte {
+	const zeros = "0000"
+	if digits := bytes.IndexByte(date, '-'); digits > 0 && digits < len(zeros) {
+		return append([]byte(zeros[digits:]), date...)
+	}
+	return date
 }
 
 // floatText rewrites exponents: MySQL has none where the number is 15 digits

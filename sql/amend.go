@@ -1,0 +1,123 @@
+package sql
+
+import (
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// erGeneratedValue is MySQL's number for a value that is given to a generated column.
+const erGeneratedValue = 3105
+
+// noteInsert has the authorizer, which is asked before an INSERT is planned, see
+// the INSERT.
+func noteInsert(stmt sqlparser.Statement) {
+	if n, ok := stmt.(*sqlparser.Insert); ok {
+		n.Auth.Extra = n
+	}
+}
+
+// amendInsert changes what an INSERT of values says before it is planned.
+func (e *Engine) amendInsert(ctx *gms.Context, n *sqlparser.Insert) {
+	rows, ok := n.Rows.(*sqlparser.AliasedValues)
+	if !ok {
+		return
+	}
+	isEmpty, isLax := ofNothing(n, rows.Values), !gms.LoadSqlMode(ctx).Strict()
+	if !isEmpty && !isLax {
+		return
+	}
+	info := e.insertedTable(ctx, n)
+	switch {
+	case info == nil:
+	case isEmpty:
+		nameDefault(n, rows.Values, info)
+	case isLax:
+		leaveGenerated(ctx, n, rows.Values, info)
+	}
+}
+
+// ofNothing reports whether an INSERT is one of () VALUES ().
+func ofNothing(n *sqlparser.Insert, rows sqlparser.Values) bool {
+	return len(n.Columns) == 0 && !slices.ContainsFunc(rows, func(r sqlparser.ValTuple) bool { return len(r) > 0 })
+}
+
+// nameDefault makes (a) VALUES (DEFAULT) of () VALUES (): of that go-mysql-server
+// computes generated columns as if all others were NULL.
+func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
+	first := slices.IndexFunc(info.Columns, func(c catalog.Column) bool { return !c.HiddenSystem })
+	n.Columns = sqlparser.Columns{sqlparser.NewColIdent(info.Columns[first].Name)}
+	for i := range rows {
+		rows[i] = sqlparser.ValTuple{&sqlparser.Default{}}
+	}
+}
+
+// leaveGenerated makes DEFAULT of the values that an INSERT gives to generated
+// columns, with a warning, unless sql_mode is strict. MySQL refuses them in any
+// mode; but mariadb-dump writes them for every table, relies on MariaDB, which
+// does the same as is done here, and sets such a mode.
+func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
+	for at, c := range inserted(info, n.Columns) {
+		if c >= 0 && info.Columns[c].Generated != "" && leaveColumn(rows, at) {
+			ctx.Warn(erGeneratedValue, "The value specified for generated column '%s' in table '%s' is not allowed.", info.Columns[c].Name, info.Name)
+		}
+	}
+}
+
+// insertedTable is the table of an INSERT, nil if it is not one of ours.
+func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *tableInfo {
+	db := n.Table.DbQualifier.String()
+	if db == "" {
+		db = ctx.GetCurrentDatabase()
+	}
+	t, _, err := e.gms.Analyzer.Catalog.Table(ctx, db, n.Table.Name.String())
+	if err != nil {
+		return nil // which is said when the statement is planned
+	}
+	ours, ok := gms.GetUnderlyingTable(t).(*Table)
+	if !ok {
+		return nil
+	}
+	return ours.info
+}
+
+// inserted returns which column of a table each value of a row is for, -1 for none.
+func inserted(info *tableInfo, names sqlparser.Columns) []int {
+	var columns []int
+	for _, name := range names {
+		columns = append(columns, info.Column(name.String()))
+	}
+	if len(names) > 0 {
+		return columns
+	}
+	for i, c := range info.Columns {
+		if !c.HiddenSystem {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// leaveColumn makes DEFAULT of the literals that rows have at a position, and
+// reports whether there were any.
+func leaveColumn(rows sqlparser.Values, at int) (found bool) {
+	for _, row := range rows {
+		if at >= len(row) {
+			continue // which is refused
+		}
+		switch v := row[at].(type) {
+		case *sqlparser.SQLVal:
+			if v.Type == sqlparser.ValArg {
+				continue
+			}
+		case *sqlparser.NullVal, *sqlparser.UnaryExpr, sqlparser.BoolVal:
+		default:
+			continue
+		}
+		row[at], found = &sqlparser.Default{}, true
+	}
+	return found
+}
