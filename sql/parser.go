@@ -113,83 +113,8 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 // there is nothing of the kind.
 func mended(query string, o sqlparser.ParserOptions) (string, bool) {
 	text, isAnalyze := withoutFormat(query)
-	text, isShare := replaceShareLocks(text, o)
-	return text, isAnalyze || isShare
-}
-
-// An edit replaces the bytes from start to end of a statement.
-type edit struct{ start, end int }
-
-const shareLock = " LOCK IN SHARE MODE"
-
-// replaceShareLocks writes FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED],
-// which the parser does not know, as LOCK IN SHARE MODE, which it knows in the
-// same places. It does so in the first statement of a text, and returns false
-// if that has none.
-func replaceShareLocks(query string, o sqlparser.ParserOptions) (string, bool) {
-	edits := shareLocks(query, o)
-	if len(edits) == 0 {
-		return query, false
-	}
-	var b strings.Builder
-	done := 0
-	for _, e := range edits {
-		b.WriteString(query[done:e.start])
-		b.WriteString(shareLock)
-		done = e.end
-	}
-	b.WriteString(query[done:])
-	return b.String(), true
-}
-
-// shareLocks finds the FOR SHARE clauses of the first statement, by its tokens:
-// strings, comments and quoted names do not count.
-func shareLocks(query string, o sqlparser.ParserOptions) []edit {
-	t := sqlparser.NewStringTokenizer(query)
-	if o.AnsiQuotes {
-		t = sqlparser.NewStringTokenizerForAnsiQuotes(query)
-	}
-	var edits []edit
-	const none = 0
-	token, end, before := none, 0, 0
-	next := func() {
-		before = end
-		for token, _ = t.Scan(); token == sqlparser.COMMENT; {
-			token, _ = t.Scan()
-		}
-		end = min(t.Position-1, len(query)) // the tokenizer is a byte ahead, but not at the end
-	}
-	for next(); token != none && token != ';' && token != sqlparser.LEX_ERROR; {
-		if token != sqlparser.FOR {
-			next()
-			continue
-		}
-		// The tokenizer looks beyond FOR, so that only the end of the token
-		// before it says where it is.
-		e := edit{start: before}
-		if next(); token != sqlparser.SHARE {
-			continue
-		}
-		e.end = end
-		next()
-		if token == sqlparser.OF {
-			for next(); token == sqlparser.ID || token == '.' || token == ','; next() {
-				e.end = end
-			}
-		}
-		switch token {
-		case sqlparser.NOWAIT:
-			e.end = end
-			next()
-		case sqlparser.SKIP:
-			if next(); token == sqlparser.LOCKED {
-				e.end = end
-				next()
-			}
-		}
-		edits = append(edits, e)
-	}
-	return edits
+	text, isRespelled := respell(text, o)
+	return text, isAnalyze || isRespelled
 }
 
 // The names that our functions go by in a syntax tree. No client can write

@@ -7,7 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-func TestReplaceShareLocks(t *testing.T) {
+func TestRespell(t *testing.T) {
 	for _, tt := range []struct{ query, want string }{
 		{"SELECT 1", ""},
 		{"select a from t for share", "select a from t LOCK IN SHARE MODE"},
@@ -19,13 +19,17 @@ func TestReplaceShareLocks(t *testing.T) {
 		{"select 1; select 2 for share", ""},
 		{"select a from t for update", ""},
 		{"select 'unfinished for share", ""},
+		{"create table t (`y` year(4) default 2020, z YEAR ( 4 ), primary key (`y`))", "create table t (`y` year default 2020, z YEAR, primary key (`y`))"},
+		{"alter table t add y year(4)", "alter table t add y year"},
+		{"select year(4), a, year(4) from t where b = year(4)", ""},
+		{"create table t (y year(2))", ""},
 	} {
-		got, found := replaceShareLocks(tt.query, sqlparser.ParserOptions{})
+		got, found := respell(tt.query, sqlparser.ParserOptions{})
 		if found != (tt.want != "") || found && got != tt.want {
 			t.Errorf("%q: got %q, %v", tt.query, got, found)
 		}
 	}
-	if _, found := replaceShareLocks(`select "a" from t for share`, sqlparser.ParserOptions{AnsiQuotes: true}); !found {
+	if _, found := respell(`select "a" from t for share`, sqlparser.ParserOptions{AnsiQuotes: true}); !found {
 		t.Error("ANSI_QUOTES: not found")
 	}
 }

@@ -1,0 +1,125 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// respell writes what MySQL's parser knows and go-mysql-server's does not, in the
+// first statement of a text, in words that it knows, and returns false if there
+// is nothing of that:
+//
+//   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] is LOCK IN SHARE MODE, in the same places;
+//   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR.
+func respell(query string, o sqlparser.ParserOptions) (string, bool) {
+	edits := slices.Concat(shareLocks(newTokens(query, o)), yearWidths(newTokens(query, o)))
+	if len(edits) == 0 {
+		return query, false
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
+	var b strings.Builder
+	done := 0
+	for _, e := range edits {
+		b.WriteString(query[done:e.start])
+		b.WriteString(e.text)
+		done = e.end
+	}
+	b.WriteString(query[done:])
+	return b.String(), true
+}
+
+// An edit replaces the bytes from start to end of a statement.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// tokens goes through those of the first statement of a text: strings, comments and quoted
+// names are not taken for what is in them.
+type tokens struct {
+	t     *sqlparser.Tokenizer
+	query string
+	token int
+	value []byte
+	// before is where the token before this one ends, and end where this one does.
+	before, end int
+}
+
+const noToken = 0
+
+func newTokens(query string, o sqlparser.ParserOptions) *tokens {
+	t := sqlparser.NewStringTokenizer(query)
+	if o.AnsiQuotes {
+		t = sqlparser.NewStringTokenizerForAnsiQuotes(query)
+	}
+	return &tokens{t: t, query: query}
+}
+
+// next goes to the next token and returns it.
+func (s *tokens) next() int {
+	s.before = s.end
+	for s.token, s.value = s.t.Scan(); s.token == sqlparser.COMMENT; {
+		s.token, s.value = s.t.Scan()
+	}
+	s.end = min(s.t.Position-1, len(s.query)) // the tokenizer is a byte ahead, but not at the end
+	return s.token
+}
+
+func (s *tokens) isOver() bool {
+	return s.token == noToken || s.token == ';' || s.token == sqlparser.LEX_ERROR
+}
+
+const shareLock = " LOCK IN SHARE MODE"
+
+// shareLocks finds the FOR SHARE clauses.
+func shareLocks(s *tokens) (edits []edit) {
+	for s.next(); !s.isOver(); {
+		if s.token != sqlparser.FOR {
+			s.next()
+			continue
+		}
+		// The tokenizer looks beyond FOR, so that only the end of the token
+		// before it says where it is.
+		e := edit{start: s.before, text: shareLock}
+		if s.next() != sqlparser.SHARE {
+			continue
+		}
+		e.end = s.end
+		if s.next() == sqlparser.OF {
+			for s.next(); s.token == sqlparser.ID || s.token == '.' || s.token == ','; s.next() {
+				e.end = s.end
+			}
+		}
+		switch s.token {
+		case sqlparser.NOWAIT:
+			e.end = s.end
+			s.next()
+		case sqlparser.SKIP:
+			if s.next() == sqlparser.LOCKED {
+				e.end = s.end
+				s.next()
+			}
+		}
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// yearWidths finds the (4) of columns of type YEAR(4), whose names tell them from
+// calls of the function.
+func yearWidths(s *tokens) (edits []edit) {
+	for last := s.next(); !s.isOver(); last = s.token {
+		if s.next() != sqlparser.YEAR || last != sqlparser.ID {
+			continue
+		}
+		e := edit{start: s.end}
+		if s.next() != '(' || s.next() != sqlparser.INTEGRAL || string(s.value) != "4" || s.next() != ')' {
+			continue
+		}
+		e.end = s.end
+		edits = append(edits, e)
+	}
+	return edits
+}
