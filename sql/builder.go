@@ -105,6 +105,12 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return b.showCreate(ctx, n, row)
 	case *plan.ShowColumns:
 		return showColumns(ctx, n, row)
+	case *plan.ShowCreateTrigger:
+		return showDefinition(ctx, n, row)
+	case *plan.ShowCreateProcedure:
+		return showDefinition(ctx, n, row)
+	case *plan.ShowCreateEvent:
+		return showDefinition(ctx, n, row)
 	case *plan.DescribeQuery:
 		switch {
 		case n.Format.Analyze:

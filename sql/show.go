@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -60,6 +61,27 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 		all[i][1] = typeText(collated, collated.Collation())
 		if n.Full && (types.IsTextOnly(c.Type) || types.IsEnum(c.Type) || types.IsSet(c.Type)) {
 			all[i][2] = collated.Collation().Name()
+		}
+	}
+	return gms.RowsToRowIter(all...), nil
+}
+
+// showDefinition executes SHOW CREATE of a trigger, a procedure or an event. Of these
+// go-mysql-server shows the server's collation as their database's.
+func showDefinition(ctx *gms.Context, n gms.Databaser, row gms.Row) (gms.RowIter, error) {
+	node := n.(gms.Node) // which all databasers that are executed are
+	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, node, row)
+	if err != nil {
+		return nil, err
+	}
+	all, err := gms.RowIterToRows(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(node.Schema(ctx), func(c *gms.Column) bool { return c.Name == "Database Collation" })
+	if db, ok := n.Database().(gms.CollatedDatabase); ok && at >= 0 {
+		for _, r := range all {
+			r[at] = db.GetCollation(ctx).Name()
 		}
 	}
 	return gms.RowsToRowIter(all...), nil
