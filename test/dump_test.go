@@ -193,6 +193,9 @@ func TestDumpOfOurs(t *testing.T) {
 			t.Errorf("definitions: got\n%s\nwant\n%s", got, want)
 		}
 	}
+	if !bytes.Contains(from.dump(t, "--hex-blob", "sample", "kinds"), []byte("0xFFFFFFFFFFFFFFFF")) {
+		t.Error("--hex-blob does not know that a BIT is no text")
+	}
 	// What the restored one does, and not only what it says.
 	to.run(t, "USE sample; INSERT INTO kinds (parent) VALUES (1); CALL add_up(1, @b);")
 	if got := to.query(t, "USE sample; SELECT e, s, b8 + 0, doubled, what FROM kinds JOIN log ON what LIKE 'insert%' ORDER BY kinds.id DESC, log.id DESC LIMIT 1"); got != "b'c\tr,x\t5\t6\tinsert; 3\n" {

@@ -161,7 +161,7 @@ func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *query
 		f.Charset = uint32(t.Collation().CharacterSet())
 	}
 	switch {
-	case types.IsBinaryType(c.Type):
+	case types.IsBinaryType(c.Type), isBytes(f):
 		f.Charset = uint32(gms.Collation_binary)
 	case results != gms.CharacterSet_Unspecified:
 		f.Charset = uint32(results)

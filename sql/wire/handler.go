@@ -176,6 +176,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		delete(c.PrepareData, prepare.StatementID) // the protocol library keeps what failed
 		return nil, err
 	}
+	markBytes(fields)
 	stateOf(c).remember(c, prepare.StatementID, query)
 	return fields, nil
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"strconv"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 )
 
 // A resultBuffer collects the rows of one statement until its transaction has
@@ -34,6 +36,7 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 		return err
 	}
 	if b.res == nil {
+		markBytes(r.Fields)
 		b.res = r
 		return nil
 	}
@@ -41,6 +44,18 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 	b.res.RowsAffected += r.RowsAffected
 	return nil
 }
+
+// markBytes says of columns whose values are bytes, and no text, that they have no
+// character set, which the engine forgets of two types: mariadb-dump --hex-blob goes by that.
+func markBytes(fields []*querypb.Field) {
+	for _, f := range fields {
+		if isBytes(f) {
+			f.Charset = uint32(gms.Collation_binary)
+		}
+	}
+}
+
+func isBytes(f *querypb.Field) bool { return f.Type == sqltypes.Bit || f.Type == sqltypes.Geometry }
 
 // take is add for all of a result whose values, of so many bytes, are its own, and as
 // MySQL writes them.
