@@ -102,7 +102,8 @@ type Config struct {
 	MaxPacket Size
 
 	// MaxConnections is how many network clients may be connected. 1000 by
-	// default.
+	// default. There may be one more, of a user with the privilege SUPER, and as many that
+	// have not logged in yet.
 	MaxConnections int
 
 	// SecureFilePriv is the folder in which LOAD_FILE, LOAD DATA INFILE and SELECT INTO
@@ -113,6 +114,11 @@ type Config struct {
 	// TLS, if set, lets clients switch to TLS; with RequireTLS they must.
 	TLS        *tls.Config
 	RequireTLS bool
+
+	// Shutdown is called when a client with the privilege SHUTDOWN asks for the end of the
+	// server (COM_SHUTDOWN, SHUTDOWN); it should have Serve end, and not wait for that. By
+	// default they are refused.
+	Shutdown func()
 
 	// Logger receives what happens. By default nothing is logged.
 	Logger *slog.Logger
@@ -279,7 +285,7 @@ func (c Config) farm() farm.Config {
 func (c Config) wire() wire.Config {
 	return wire.Config{
 		ResultBufferBytes: int64(c.ResultBuffer), MaxPacketBytes: int64(c.MaxPacket),
-		MaxConnections: c.MaxConnections, TLS: c.TLS, RequireTLS: c.RequireTLS, Logger: c.Logger,
+		MaxConnections: c.MaxConnections, TLS: c.TLS, RequireTLS: c.RequireTLS, Shutdown: c.Shutdown, Logger: c.Logger,
 	}
 }
 

@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"sort"
 	"syscall"
+
+	"github.com/farmsql/farmsql/sql/wire"
 )
 
 // ownDescriptors is how many files a process of farmsql needs for itself: its folder,
@@ -30,14 +33,22 @@ func connectionsUnder(limit uint64, wanted int, isCluster bool, log *slog.Logger
 	if isCluster {
 		own += peerDescriptors
 	}
-	switch {
-	case limit >= own+uint64(wanted):
+	needed := own + clientDescriptors(wanted)
+	if limit >= needed {
 		return wanted, nil
-	case limit <= own:
-		return 0, fmt.Errorf("the limit of open files is %d, and farmsql needs %d for itself and one for each client: raise it (ulimit -n %d)",
-			limit, own, own+uint64(wanted))
 	}
+	if limit < own+clientDescriptors(1) {
+		return 0, fmt.Errorf("the limit of open files is %d, and farmsql needs %d for itself and its clients: raise it (ulimit -n %d)",
+			limit, needed, needed)
+	}
+	connections := sort.Search(wanted, func(n int) bool { return own+clientDescriptors(n+1) > limit })
 	log.Warn("fewer clients may be connected than --max-connections says: the limit of open files (ulimit -n) is too low",
-		"limit", limit, "needed", own+uint64(wanted), "connections", limit-own)
-	return int(limit - own), nil
+		"limit", limit, "needed", needed, "connections", connections)
+	return connections, nil
+}
+
+// clientDescriptors is how many files the clients need: one each, one for an administrator
+// beyond their limit, and one for each that has not logged in.
+func clientDescriptors(connections int) uint64 {
+	return uint64(connections) + 1 + uint64(wire.UnauthenticatedMax(connections))
 }

@@ -20,7 +20,9 @@ type Config struct {
 	ResultBufferBytes int64
 
 	// MaxConnections is how many clients may be connected; the next one gets
-	// error 1040. In-process connections do not count. 1000 by default.
+	// error 1040, unless it is an administrator, for whom there is one connection more.
+	// In-process connections do not count. 1000 by default. Clients that have not
+	// logged in are limited apart: see UnauthenticatedMax.
 	MaxConnections int
 
 	// MaxPacketBytes bounds one request (max_allowed_packet). 64 MiB by
@@ -42,6 +44,10 @@ type Config struct {
 	TLS        *tls.Config
 	RequireTLS bool
 
+	// Shutdown, if not nil, ends the server's process in good order, for a client with the
+	// SHUTDOWN privilege that asks for it. It does not wait for that.
+	Shutdown func()
+
 	// Available, if not nil, says why clients cannot be served at present. It may wait for
 	// a moment, as statements do. While it returns an error nobody is let in, and
 	// COM_PING fails.
@@ -62,6 +68,14 @@ const (
 	maxPacketBytesMin    = 1 << 10
 	maxPacketBytesMax    = 1 << 30
 )
+
+// UnauthenticatedMax is how many clients may be connected that have not logged in yet, where
+// connections may be connected that have: as many, so that all may come at once. See
+// admission.go for what happens beyond that.
+func UnauthenticatedMax(connections int) int {
+	const least = 16
+	return max(connections, least)
+}
 
 // WithDefaults returns c with every zero field set to its default.
 func (c Config) WithDefaults() Config {

@@ -3,9 +3,12 @@ package wire
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/vitess/go/mysql"
@@ -13,17 +16,32 @@ import (
 	"github.com/farmsql/farmsql/sql"
 )
 
-// A conn is a client's connection as the protocol server sees it. It refuses
-// requests above Config.MaxPacketBytes before anyone allocates memory for them.
+// A conn is a client's connection as the protocol library sees it, which knows nothing of
+// TLS: what it reads and writes here is plain, and goes through TLS below if the client has
+// asked for it. So all that a client sends is seen here: a conn refuses requests above the
+// limit before anyone allocates memory for them, and answers those that the library cannot.
 type conn struct {
 	net.Conn
 	mux    *mux
 	source net.Listener // nil within the process
 	id     uint32
+	host   string        // the client's address without its port
+	since  time.Time     // when it was accepted
 	gone   chan struct{} // closed by mux.forget
-	meter  packetMeter   // used by the reading goroutine
-	isIn   bool          // authenticated; set by the reading goroutine
+	secure atomic.Pointer[tls.Conn]
+	// isInside says that the connection counts as one that has logged in; guarded by mux.mu.
+	isInside bool
+
+	// Used by the goroutine that serves the connection.
+	opened bool        // the client has answered the greeting
+	ahead  []byte      // read, and not yet handed on
+	meter  packetMeter // of what is read
+	sent   framing     // of what is written while sequence numbers are shifted
+	isIn   bool        // authenticated, and admitted
 	counts counts
+	// command answers the request of one byte that the library cannot, or not
+	// always; nil leaves it to the library. It is set once the client is in.
+	command func(request byte) *reply
 
 	deadline struct {
 		sync.Mutex
@@ -31,41 +49,83 @@ type conn struct {
 	}
 }
 
+// handshakeBytesMax bounds a packet of a client that has not logged in: the longest have a
+// name, a database, a scrambled password and 64 KB of attributes. MySQL allows no more.
+const handshakeBytesMax = 1<<16 + 1<<12
+
 func newConn(c net.Conn, m *mux, source net.Listener) *conn {
-	return &conn{
-		Conn: c, mux: m, source: source, id: m.lastID.Add(1),
+	made := &conn{
+		Conn: c, mux: m, source: source, id: m.lastID.Add(1), since: m.cfg.Clock.Now(),
 		gone:  make(chan struct{}),
-		meter: packetMeter{limit: m.cfg.MaxPacketBytes},
+		meter: packetMeter{limit: min(handshakeBytesMax, m.cfg.MaxPacketBytes)},
 	}
+	made.host, _, _ = net.SplitHostPort(made.RemoteAddr().String()) // or none, in the process
+	return made
 }
 
+// stream is what goes over the network: TLS, if the client has asked for it.
+func (c *conn) stream() net.Conn {
+	if s := c.secure.Load(); s != nil {
+		return s
+	}
+	return c.Conn
+}
+
+// Read implements net.Conn for the protocol library.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	for err == nil && c.answersPing(p[:n], c.meter.isBetween()) {
-		n, err = c.Conn.Read(p)
+	if !c.opened {
+		c.opened = true
+		if err := c.open(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.read(p)
+	for err == nil && c.answers(p[:n]) {
+		n, err = c.read(p)
 	}
 	c.counts.add(bytesReceived, uint64(n))
 	before := c.meter.ended
 	if !c.meter.add(p[:n]) {
-		_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
-		_, _ = c.Conn.Write(errorPacket(c.meter.header[3]+1, errPacketTooLarge, "08S01",
-			"Got a packet bigger than 'max_allowed_packet' bytes"))
-		return 0, fmt.Errorf("wire: a packet over %d bytes (max_allowed_packet)", c.meter.limit)
+		c.refuseLong()
+		return 0, fmt.Errorf("wire: a packet, or long data, over %d bytes (max_allowed_packet)", c.meter.limit)
 	}
-	if err == nil && !c.isIn && c.source != nil && c.mux.refresh != nil && (c.meter.opaque || c.meter.ended > before) {
+	if err == nil && !c.isIn && c.source != nil && c.mux.refresh != nil && c.meter.ended > before {
 		err = c.refresh() // before anybody looks whether what was read is a password
 	}
 	return n, err
 }
 
+// read reads what comes next; of a request at least its first byte.
+func (c *conn) read(p []byte) (n int, err error) {
+	if len(c.ahead) > 0 {
+		n = copy(p, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
+	isRequest := c.isIn && c.meter.isBetween()
+	for {
+		var more int
+		more, err = c.stream().Read(p[n:])
+		n += more
+		if err != nil || !isRequest || n == len(p) || n > packetHeaderBytes || n == packetHeaderBytes && packetLength(p) == 0 {
+			return n, err
+		}
+	}
+}
+
+// Write implements net.Conn for the protocol library.
 func (c *conn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
+	if c.meter.shift != 0 {
+		p = append([]byte(nil), p...)
+		c.sent.renumber(p, c.meter.shift)
+	}
+	n, err := c.stream().Write(p)
 	c.counts.add(bytesSent, uint64(max(n, 0)))
 	return n, err
 }
 
 // refresh sees to it that the client is authenticated by the accounts that there are now,
-// or says why not, which through TLS cannot be said here.
+// or says why not.
 func (c *conn) refresh() error {
 	said := c.mux.cfg.available() // which waits no longer than statements do
 	if said == nil {
@@ -74,29 +134,75 @@ func (c *conn) refresh() error {
 	if said == nil {
 		return nil
 	}
-	if c.meter.opaque {
-		return said
-	}
-	_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
-	_, _ = c.Conn.Write(errorPacket(c.meter.header[3]+1, uint16(said.Num), said.State, said.Message))
+	c.tell(uint16(said.Num), said.State, said.Message)
 	return said
 }
 
-// connOf returns the connection that the server has accepted, below TLS if there is any.
-func connOf(c *mysql.Conn) *conn {
-	switch accepted := c.Conn.(type) {
-	case *conn:
-		return accepted
-	case *tls.Conn:
-		below, _ := accepted.NetConn().(*conn)
-		return below
-	}
-	return nil
+// tell answers the packet that came last with an error.
+func (c *conn) tell(number uint16, state, message string) {
+	c.send(errorPacket(c.meter.header[3]+1, number, state, message))
 }
 
+// send writes a packet that is not the protocol library's. That it fails shows when the
+// connection is next read.
+func (c *conn) send(packet []byte) {
+	_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
+	_, _ = c.stream().Write(packet)
+	_ = c.Conn.SetWriteDeadline(time.Time{})
+}
+
+// lingerTime bounds for how long a client may go on sending what nobody wants to read.
+const lingerTime = 10 * time.Second
+
+// refuseLong tells a client that its request is too long. If the connection were closed with
+// something unread, the client would not hear why: what it still sends is read first, and
+// nothing of it kept. A client that has not logged in is not worth that.
+func (c *conn) refuseLong() {
+	c.deadline.Lock()
+	if !c.deadline.stopped {
+		_ = c.Conn.SetReadDeadline(c.mux.cfg.Clock.Now().Add(lingerTime))
+	}
+	c.deadline.Unlock()
+	if c.isIn {
+		c.skipRequest()
+	}
+	c.tell(errPacketTooLarge, stateCommunication, "Got a packet bigger than 'max_allowed_packet' bytes")
+	if secure := c.secure.Load(); secure != nil {
+		_ = secure.CloseWrite()
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.isIn && half.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, onlyReader{c.stream()}) // until the client has heard it
+	}
+}
+
+// skipRequest reads the rest of a request.
+func (c *conn) skipRequest() {
+	b := make([]byte, 8<<10)
+	for c.meter.request > 0 {
+		n, err := c.stream().Read(b)
+		c.meter.add(b[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+// onlyReader keeps io.Copy from anything but reading.
+type onlyReader struct{ io.Reader }
+
+// connOf returns the connection that the server has accepted.
+func connOf(c *mysql.Conn) *conn {
+	accepted, _ := c.Conn.(*conn)
+	return accepted
+}
+
+// Close implements net.Conn.
 func (c *conn) Close() error {
-	err := c.Conn.Close()
+	err := c.stream().Close()
 	c.mux.forget(c)
+	if errors.Is(err, net.ErrClosed) {
+		return nil // the client was thrown out
+	}
 	return err
 }
 
@@ -132,71 +238,3 @@ type localAddr struct{}
 
 func (localAddr) Network() string { return "pipe" }
 func (localAddr) String() string  { return "localhost" }
-
-// A packetMeter follows the packet headers in what a client sends. A request
-// of 2^24-1 bytes or more comes as several packets, which count as one.
-type packetMeter struct {
-	limit   int64
-	request int64 // payload bytes of the request so far
-	left    int   // payload bytes missing from the current packet
-	header  [4]byte
-	have    int // header bytes seen
-	packets int
-	ended   int  // packets that have come whole
-	opaque  bool // TLS from here on
-}
-
-const (
-	packetBytesMax = 1<<24 - 1
-	// The packet that asks for TLS is the handshake response cut off before
-	// the user name: 32 bytes, which no full response is.
-	tlsRequestBytes = 32
-)
-
-// add follows the bytes of p and reports whether the request is within limits.
-func (m *packetMeter) add(p []byte) bool {
-	for len(p) > 0 && !m.opaque {
-		if m.left > 0 {
-			n := min(m.left, len(p))
-			m.left -= n
-			p = p[n:]
-			if m.left == 0 {
-				m.ended++
-			}
-			m.opaque = m.left == 0 && m.packets == 1 && m.length() == tlsRequestBytes
-			continue
-		}
-		n := copy(m.header[m.have:], p)
-		m.have += n
-		p = p[n:]
-		if m.have == len(m.header) && !m.begin() {
-			return false
-		}
-	}
-	return true
-}
-
-// isBetween says whether the next byte is the first of a packet that can be read.
-func (m *packetMeter) isBetween() bool { return m.left == 0 && m.have == 0 && !m.opaque }
-
-// begin starts the packet whose header is complete.
-func (m *packetMeter) begin() bool {
-	m.have = 0
-	m.packets++
-	m.left = m.length()
-	if m.left == 0 {
-		m.ended++
-	}
-	m.request += int64(m.left)
-	if m.request > m.limit {
-		return false
-	}
-	if m.left < packetBytesMax {
-		m.request = 0 // the last packet of its request
-	}
-	return true
-}
-
-func (m *packetMeter) length() int {
-	return int(m.header[0]) | int(m.header[1])<<8 | int(m.header[2])<<16
-}

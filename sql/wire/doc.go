@@ -16,6 +16,9 @@
 //   - Every attempt is bracketed by Session.BeginStatement and EndStatement, so
 //     a session never enters the next statement with a transaction that the
 //     last one left behind, which go-mysql-server does after most errors.
+//   - The protocol library sees plain packets: TLS is below it (secure.go), so that every
+//     byte of a client is seen and counted here before the library allocates memory.
+//   - Clients that have not logged in take nobody's place (admission.go).
 //   - A database with several machines has an engine on each; clients are dealt
 //     out to them in turn. The engines share one process list, so connection ids
 //     come from one counter, whatever listener or engine a client is on.

@@ -15,16 +15,21 @@ var ErrClosed = net.ErrClosed
 
 // Error numbers that the protocol library does not name, as in MySQL 8.
 const (
-	errCapacityExceeded = 3170
-	errConCount         = 1040
-	errPacketTooLarge   = 1153
-	errNoSuchThread     = 1094
-	errQueryInterrupted = 1317
-	errQueryTimeout     = 3024
-	errReadOnly         = 1792
-	errUnknownCom       = 1047 // what Galera answers, too, whom it cannot serve at present
+	errCapacityExceeded        = 3170
+	errConCount                = 1040
+	errPacketTooLarge          = 1153
+	errNoSuchThread            = 1094
+	errQueryInterrupted        = 1317
+	errQueryTimeout            = 3024
+	errReadOnly                = 1792
+	errSecureTransportRequired = 3159
+	errAccessDenied            = 1227
+	errNotSupported            = 1235
+	errUnknownCom              = 1047 // what Galera answers, too, whom it cannot serve at present
 
 	stateGeneral          = "HY000"
+	stateCommunication    = "08S01"
+	stateTooMany          = "08004"
 	stateQueryInterrupted = "70100"
 )
 

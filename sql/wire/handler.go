@@ -41,6 +41,8 @@ type handler struct {
 	clock clock.Clock
 	log   *slog.Logger
 	stats *counters
+	// started is when the server was.
+	started time.Time
 }
 
 var _ mysql.Handler = (*handler)(nil)
@@ -61,10 +63,8 @@ func stateOf(c *mysql.Conn) *connState {
 
 // NewConnection gives the client a limited time for the handshake.
 func (h *handler) NewConnection(c *mysql.Conn) {
-	if accepted, ok := c.Conn.(*conn); ok {
-		// Each protocol server counts from 1; the engines share a process list.
-		c.ConnectionID = accepted.id
-	}
+	// Each protocol server counts from 1; the engines share a process list.
+	c.ConnectionID = connOf(c).id
 	_ = c.Conn.SetDeadline(h.clock.Now().Add(h.cfg.ConnectTimeout)) // fails only on a closed connection, which the next read reports
 	h.engineHandler.NewConnection(c)
 	announce(c)
@@ -87,19 +87,24 @@ func (h *handler) ConnectionAborted(c *mysql.Conn, reason string) error {
 	return h.engineHandler.ConnectionAborted(c, reason)
 }
 
-// ConnectionAuthenticated creates the connection's session, unless nobody can be served.
+// ConnectionAuthenticated creates the connection's session, unless nobody can be served, or
+// too many are.
 func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 	_ = c.Conn.SetDeadline(time.Time{})
 	accepted := connOf(c)
-	if accepted == nil || accepted.source != nil {
+	if accepted.source != nil {
 		if err := h.cfg.available(); err != nil {
 			return err
 		}
 	}
-	if accepted != nil {
-		accepted.isIn = true
+	if err := h.engineHandler.ConnectionAuthenticated(c); err != nil {
+		return err
 	}
-	return h.engineHandler.ConnectionAuthenticated(c)
+	if !h.mux.admit(accepted, func() bool { return h.may(c, gms.PrivilegeType_Super) }) {
+		return mysql.NewSQLError(errConCount, stateTooMany, "Too many connections")
+	}
+	accepted.command = func(request byte) *reply { return h.command(c, request) }
+	return nil
 }
 
 // ComQuery runs the only statement of a request.
@@ -117,6 +122,9 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 	text := gms.RemoveSpaceAndDelimiter(query, ';')
 	if stmt, ok := stateOf(c).compiled(text, false, nil); ok {
 		return "", h.queryCompiled(ctx, c, text, stmt, callback)
+	}
+	if isShutdown(text) {
+		return "", h.shutDown(c, callback)
 	}
 	st, remainder, err := h.parse(ctx, c, query, multi)
 	if err != nil {
@@ -460,6 +468,6 @@ func newSession(build SessionBuilder, log *slog.Logger) func(context.Context, *m
 			state.farm = f.s
 		}
 		c.ClientData = state
-		return engine, nil
+		return engine, connOf(c).tellTLS(engine)
 	}
 }

@@ -18,6 +18,7 @@ type mux struct {
 	refresh func(context.Context) error
 	ready   chan *conn // accepted, waiting for a protocol server
 	done    chan struct{}
+	room    chan struct{} // a client fewer may be waiting to log in
 	lastID  atomic.Uint32
 
 	mu struct {
@@ -25,18 +26,22 @@ type mux struct {
 		closed    bool
 		listeners map[net.Listener]struct{}
 		open      map[*conn]struct{}
-		network   int                  // open connections that came through a listener
 		most      int                  // how many were open at most
 		ended     [countedKinds]uint64 // what those that are not open any more have counted
+		// Of those that came through a listener, entering have not logged in, and
+		// inside is how many have.
+		entering map[*conn]struct{}
+		inside   int
 	}
 }
 
 var _ net.Listener = (*mux)(nil)
 
 func newMux(cfg Config) *mux {
-	m := &mux{cfg: cfg, ready: make(chan *conn), done: make(chan struct{})}
+	m := &mux{cfg: cfg, ready: make(chan *conn), done: make(chan struct{}), room: make(chan struct{}, 1)}
 	m.mu.listeners = make(map[net.Listener]struct{})
 	m.mu.open = make(map[*conn]struct{})
+	m.mu.entering = make(map[*conn]struct{})
 	return m
 }
 
@@ -113,9 +118,6 @@ func (m *mux) accept(l net.Listener) error {
 		}
 		if err := m.push(context.Background(), c, l); err != nil {
 			_ = c.Close()
-			if errors.Is(err, errTooManyConnections) {
-				continue
-			}
 			return err
 		}
 	}
@@ -129,16 +131,11 @@ func isTemporary(err error) bool {
 	return errors.As(err, &ne) && ne.Temporary()
 }
 
-var errTooManyConnections = errors.New("wire: too many connections")
-
 // push registers a connection and waits until the protocol server takes it. A
 // nil source marks an in-process connection.
 func (m *mux) push(ctx context.Context, raw net.Conn, source net.Listener) error {
 	c := newConn(raw, m, source)
-	if err := m.register(c); err != nil {
-		if errors.Is(err, errTooManyConnections) {
-			refuse(raw, m.cfg)
-		}
+	if err := m.register(ctx, c); err != nil {
 		return err
 	}
 	select {
@@ -151,37 +148,6 @@ func (m *mux) push(ctx context.Context, raw net.Conn, source net.Listener) error
 		m.forget(c)
 		return ctx.Err()
 	}
-}
-
-func (m *mux) register(c *conn) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.mu.closed {
-		return ErrClosed
-	}
-	if c.source != nil {
-		if m.mu.network >= m.cfg.MaxConnections {
-			return errTooManyConnections
-		}
-		m.mu.network++
-	}
-	m.mu.open[c] = struct{}{}
-	m.mu.most = max(m.mu.most, len(m.mu.open))
-	return nil
-}
-
-func (m *mux) forget(c *conn) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, open := m.mu.open[c]; !open {
-		return
-	}
-	delete(m.mu.open, c)
-	c.counts.addTo(&m.mu.ended)
-	if c.source != nil {
-		m.mu.network--
-	}
-	close(c.gone)
 }
 
 func (m *mux) connections(which func(*conn) bool) []*conn {
@@ -231,6 +197,5 @@ func errorPacket(sequence byte, number uint16, state, message string) []byte {
 	if state != "" {
 		body = append(append(body, '#'), state...)
 	}
-	body = append(body, message...)
-	return append([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), sequence}, body...)
+	return packet(sequence, append(body, message...))
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -52,8 +53,8 @@ type Server struct {
 	local  account
 	closed atomic.Bool
 
-	lastPid atomic.Uint64
 	started time.Time
+	lastPid atomic.Uint64
 }
 
 // account is the superuser of in-process connections. It exists only in this
@@ -110,7 +111,7 @@ func (s *Server) addEngine(e Engine) error {
 			return nil, fmt.Errorf("wire: the engine's handler %T cannot run parsed statements", h)
 		}
 		return &handler{engineHandler: eh, gms: e.GMS, newContext: newContext, mux: s.mux, cfg: s.cfg,
-			clock: s.cfg.Clock, log: s.cfg.Logger, stats: &s.stats}, nil
+			clock: s.cfg.Clock, log: s.cfg.Logger, stats: &s.stats, started: s.started}, nil
 	}
 	inner, err := server.NewServerWithHandler(s.innerConfig(), e.GMS, newContext,
 		newSession(e.NewSession, s.cfg.Logger), nil, wrap)
@@ -126,12 +127,12 @@ func (s *Server) addEngine(e Engine) error {
 
 func (s *Server) innerConfig() server.Config {
 	return server.Config{
-		Listener:               s.mux,
-		Address:                "localhost",
-		Version:                handshakeVersion(),
-		TLSConfig:              s.cfg.TLS,
-		RequireSecureTransport: s.cfg.RequireTLS,
-		MaxLoggedQueryLen:      -1,
+		Listener:                s.mux,
+		Address:                 "localhost",
+		Version:                 handshakeVersion(),
+		TLSConfig:               s.cfg.TLS, // so that the greeting offers it
+		MaxLoggedQueryLen:       -1,
+		ProtocolListenerFactory: newListener,
 	}
 }
 
@@ -149,14 +150,27 @@ func handshakeVersion() string {
 // the process's: with several servers the last one's are shown.
 func setVariables(cfg Config) error {
 	err := gms.SystemVariables.AssignValues(map[string]any{
-		"max_connections":    int64(cfg.MaxConnections),
-		"max_allowed_packet": cfg.MaxPacketBytes,
-		"version_comment":    VersionComment,
+		"max_connections":          int64(cfg.MaxConnections),
+		"max_allowed_packet":       cfg.MaxPacketBytes,
+		"version_comment":          VersionComment,
+		"require_secure_transport": cfg.RequireTLS,
+		"tls_version":              tlsVersions(cfg.TLS),
 	})
 	if err != nil {
 		return fmt.Errorf("wire: system variables: %w", err)
 	}
 	return nil
+}
+
+// tlsVersions are those that clients may use, as tls_version has them.
+func tlsVersions(c *tls.Config) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.MinVersion == tls.VersionTLS13:
+		return "TLSv1.3"
+	}
+	return "TLSv1.2,TLSv1.3"
 }
 
 func (s *Server) createAccounts() {

@@ -13,8 +13,8 @@ import (
 	stdsql "database/sql"
 )
 
-// status returns what SHOW STATUS shows.
-func status(t *testing.T, c *mysql.Conn, scope string) map[string]string {
+// statusOf returns what SHOW STATUS shows.
+func statusOf(t *testing.T, c *mysql.Conn, scope string) map[string]string {
 	t.Helper()
 	res, err := c.ExecuteFetch("SHOW "+scope+" STATUS", 1000, false)
 	must(t, err)
@@ -57,7 +57,7 @@ func TestStatusCounts(t *testing.T) {
 		"Com_change_db":      {"USE d"},
 		"Com_call_procedure": {"CALL d.p()"},
 	}
-	before, session := status(t, other, "GLOBAL"), status(t, c, "SESSION")
+	before, session := statusOf(t, other, "GLOBAL"), statusOf(t, c, "SESSION")
 	asked := 1 // SHOW SESSION STATUS
 	for _, queries := range statements {
 		for _, q := range queries {
@@ -67,7 +67,7 @@ func TestStatusCounts(t *testing.T) {
 			}
 		}
 	}
-	after, sessionAfter := status(t, other, "GLOBAL"), status(t, c, "SESSION")
+	after, sessionAfter := statusOf(t, other, "GLOBAL"), statusOf(t, c, "SESSION")
 	for name, queries := range statements {
 		for _, d := range [][2]string{{before[name], after[name]}, {session[name], sessionAfter[name]}} {
 			if got, want := number(t, d[1])-number(t, d[0]), 3*len(queries); got != want {
@@ -97,14 +97,14 @@ func TestStatusCounts(t *testing.T) {
 	}
 	// What connections that are gone have done still counts.
 	other.Close()
-	eventually(t, "the connection is gone", func() bool { return status(t, c, "GLOBAL")["Threads_connected"] == "1" })
-	if got := number(t, status(t, c, "GLOBAL")["Com_select"]); got < number(t, after["Com_select"]) {
+	eventually(t, "the connection is gone", func() bool { return statusOf(t, c, "GLOBAL")["Threads_connected"] == "1" })
+	if got := number(t, statusOf(t, c, "GLOBAL")["Com_select"]); got < number(t, after["Com_select"]) {
 		t.Errorf("Com_select falls to %d", got)
 	}
 	if _, err := mysql.Connect(t.Context(), &mysql.ConnParams{Host: "127.0.0.1", Port: s.addr.Port, Uname: "nobody"}); err == nil {
 		t.Error("nobody is let in")
 	}
-	if got := status(t, c, "GLOBAL")["Aborted_connects"]; got != "1" {
+	if got := statusOf(t, c, "GLOBAL")["Aborted_connects"]; got != "1" {
 		t.Errorf("Aborted_connects: %s", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestStatusOfPrepared(t *testing.T) {
 		must(t, stmt.QueryRow(7).Scan(&n))
 	}
 	must(t, stmt.Close())
-	got := status(t, s.connect("root", 0), "GLOBAL")
+	got := statusOf(t, s.connect("root", 0), "GLOBAL")
 	if got["Com_stmt_prepare"] != "1" || got["Com_stmt_execute"] != "4" || got["Com_select"] != "4" {
 		t.Errorf("prepared %s, executed %s, selected %s", got["Com_stmt_prepare"], got["Com_stmt_execute"], got["Com_select"])
 	}
@@ -180,7 +180,7 @@ func TestSlowLog(t *testing.T) {
 	if strings.Contains(log.text(), "secret") {
 		t.Errorf("a password is logged: %s", log.text())
 	}
-	if got := number(t, status(t, c, "SESSION")["Slow_queries"]); got < 5 {
+	if got := number(t, statusOf(t, c, "SESSION")["Slow_queries"]); got < 5 {
 		t.Errorf("Slow_queries: %d", got)
 	}
 }

@@ -12,15 +12,21 @@ import (
 )
 
 // Clients of an address that is not served yet are told so; those that wait when it is are
-// served, and so are later ones.
+// served, and so are later ones, with TLS as without.
 func TestTurnAway(t *testing.T) {
-	s := startServer(t, Config{})
+	for _, tls := range []string{"false", "skip-verify"} {
+		t.Run("tls="+tls, func(t *testing.T) { testTurnAway(t, tls) })
+	}
+}
+
+func testTurnAway(t *testing.T, tls string) {
+	s := startServer(t, Config{TLS: selfSigned(t)})
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := inner.(*net.TCPListener)
-	db, err := sql.Open("mysql", "root@tcp("+l.Addr().String()+")/?timeout=20s&readTimeout=20s")
+	db, err := sql.Open("mysql", "root@tcp("+l.Addr().String()+")/?timeout=20s&readTimeout=20s&tls="+tls)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/farmsql/farmsql/sql"
+)
+
+// Requests that the protocol library does not know.
+const (
+	comShutdown   = 0x08
+	comStatistics = 0x09
+)
+
+// A reply is the packet that answers a request, and what is to be done once it is sent.
+type reply struct {
+	packet []byte
+	then   func()
+}
+
+// answers answers a request, p, that the protocol library cannot answer, or not in the
+// present state, and reports whether it was one: any with nothing but a level after it.
+func (c *conn) answers(p []byte) bool {
+	if !c.isIn || c.command == nil || !c.meter.isBetween() {
+		return false
+	}
+	if len(p) <= packetHeaderBytes || len(p) != packetHeaderBytes+packetLength(p) || len(p) > packetHeaderBytes+2 || p[3] != 0 {
+		return false
+	}
+	answer := c.command(p[packetHeaderBytes])
+	if answer == nil {
+		return false
+	}
+	c.send(answer.packet)
+	if answer.then != nil {
+		answer.then()
+	}
+	return true
+}
+
+// command answers what the protocol library does not: COM_STATISTICS and COM_SHUTDOWN, and
+// COM_PING while clients cannot be served, which it would say all is well to.
+func (h *handler) command(c *mysql.Conn, request byte) *reply {
+	switch request {
+	case mysql.ComPing:
+		if accepted := connOf(c); accepted != nil && accepted.source == nil {
+			return nil
+		}
+		if err := h.cfg.available(); err != nil {
+			return refusal(err)
+		}
+	case comStatistics:
+		return &reply{packet: packet(1, []byte(h.statistics()))}
+	case comShutdown:
+		if err := h.mayShutDown(c); err != nil {
+			return refusal(err)
+		}
+		return &reply{packet: okPacket(c.StatusFlags), then: h.cfg.Shutdown}
+	}
+	return nil
+}
+
+func refusal(err *mysql.SQLError) *reply {
+	return &reply{packet: errorPacket(1, uint16(err.Num), err.State, err.Message)}
+}
+
+// packet frames a short body.
+func packet(sequence byte, body []byte) []byte {
+	return append([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), sequence}, body...)
+}
+
+// okPacket answers a request that has worked and changed nothing.
+func okPacket(status uint16) []byte {
+	return packet(1, []byte{0, 0, 0, byte(status), byte(status >> 8), 0, 0})
+}
+
+// mayShutDown returns why a client may not end the server; nil if it may.
+func (h *handler) mayShutDown(c *mysql.Conn) *mysql.SQLError {
+	if !h.may(c, gms.PrivilegeType_Shutdown) && !h.may(c, gms.PrivilegeType_Super) {
+		return mysql.NewSQLError(errAccessDenied, "42000",
+			"Access denied; you need (at least one of) the SHUTDOWN privilege(s) for this operation")
+	}
+	if h.cfg.Shutdown == nil {
+		return mysql.NewSQLError(errNotSupported, "42000",
+			"This server is part of a program that has not said how it ends (Shutdown): end the program")
+	}
+	return nil
+}
+
+// may says whether the user of a connection has a privilege on everything.
+func (h *handler) may(c *mysql.Conn, p gms.PrivilegeType) bool {
+	ctx := h.newContext(context.Background(), gms.WithSession(stateOf(c).engine))
+	return h.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, p))
+}
+
+// isShutdown says whether a statement is SHUTDOWN, which the parser does not know.
+func isShutdown(text string) bool {
+	return len(text) == len("shutdown") && strings.EqualFold(text, "shutdown")
+}
+
+// statistics is the line that COM_STATISTICS is answered with: of MySQL's figures those that
+// there are here.
+func (h *handler) statistics() string {
+	uptime := max(1, int64(h.clock.Now().Sub(h.started)/time.Second))
+	all := h.mux.counts(func(*conn) bool { return true }, true)
+	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d  Slow queries: %d  Queries per second avg: %.3f",
+		uptime, h.mux.count(), all[questions], all[slowQueries], float64(all[questions])/float64(uptime))
+}
+
+// available returns nil if clients can be served, and otherwise what they are told.
+func (c Config) available() *mysql.SQLError {
+	if c.Available == nil {
+		return nil
+	}
+	return sql.SQLError(c.Available(context.Background()))
+}
+
+// shutDown is the statement SHUTDOWN.
+func (h *handler) shutDown(c *mysql.Conn, callback mysql.ResultSpoolFn) error {
+	if err := h.mayShutDown(c); err != nil {
+		return err
+	}
+	if err := callback(&sqltypes.Result{}, false); err != nil {
+		return err
+	}
+	h.cfg.Shutdown()
+	return nil
+}

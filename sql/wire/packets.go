@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"encoding/binary"
+
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+const (
+	packetHeaderBytes = 4
+	packetBytesMax    = 1<<24 - 1
+)
+
+// packetLength is the length of the payload that a header announces.
+func packetLength(header []byte) int {
+	return int(header[0]) | int(header[1])<<8 | int(header[2])<<16
+}
+
+// A framing follows the packets in a stream of bytes.
+type framing struct {
+	header [packetHeaderBytes]byte
+	have   int // bytes of the header that have come
+	left   int // bytes of the payload that have not
+}
+
+// next takes bytes off p that belong together: n of them, part of a header or of a payload.
+// endsHeader says that the last of them completes the header: it is the sequence number.
+func (f *framing) next(p []byte) (n int, endsHeader bool) {
+	if f.left > 0 {
+		n = min(f.left, len(p))
+		f.left -= n
+		return n, false
+	}
+	n = copy(f.header[f.have:], p)
+	f.have += n
+	if f.have < packetHeaderBytes {
+		return n, false
+	}
+	f.have = 0
+	f.left = packetLength(f.header[:])
+	return n, true
+}
+
+// isBetween says whether the next byte is the first of a packet.
+func (f *framing) isBetween() bool { return f.left == 0 && f.have == 0 }
+
+// renumber adds to the sequence numbers in p.
+func (f *framing) renumber(p []byte, by byte) {
+	for len(p) > 0 {
+		n, endsHeader := f.next(p)
+		if endsHeader {
+			p[n-1] += by
+		}
+		p = p[n:]
+	}
+}
+
+// A packetMeter follows what a client sends and sees to it that nobody allocates memory for
+// more than is allowed. A request of 2^24-1 bytes or more comes as several packets, which
+// count as one. What COM_STMT_SEND_LONG_DATA sends counts together until it is used.
+type packetMeter struct {
+	framing
+	limit   int64
+	request int64 // payload bytes of the request so far
+	ended   int   // packets that have come whole
+	tooLong bool  // the limit is passed
+	// shift is how much lower the sequence numbers are for the protocol library, which
+	// has not seen the packet that asked for TLS. They begin anew with the first command.
+	shift byte
+	// command holds the first bytes of a request, as many as seen: what it is, and a
+	// statement's number.
+	command [5]byte
+	seen    int
+	long    map[uint32]int64 // bytes of long data, by statement
+	longAll int64
+}
+
+// add follows the bytes of p, renumbers their packets and reports whether everything so far
+// is within limits.
+func (m *packetMeter) add(p []byte) bool {
+	for len(p) > 0 {
+		n, endsHeader := m.next(p)
+		if endsHeader {
+			if m.header[3] == 0 {
+				m.shift = 0
+			}
+			p[n-1] -= m.shift
+			m.begin()
+		} else if m.have == 0 {
+			m.look(p[:n])
+		}
+		if m.isBetween() {
+			m.end()
+		}
+		p = p[n:]
+	}
+	return !m.tooLong
+}
+
+// begin starts the packet whose header is complete.
+func (m *packetMeter) begin() {
+	if m.request == 0 {
+		m.seen = 0
+	}
+	m.request += int64(m.left)
+	m.tooLong = m.tooLong || m.request > m.limit
+}
+
+// end ends a packet.
+func (m *packetMeter) end() {
+	m.ended++
+	if packetLength(m.header[:]) == packetBytesMax {
+		return // its request goes on
+	}
+	if m.seen > 0 && m.command[0] == mysql.ComResetConnection {
+		clear(m.long)
+		m.longAll = 0
+	}
+	m.request = 0
+}
+
+// look sees the payload of a request, and what it does about long data.
+func (m *packetMeter) look(p []byte) {
+	if m.seen == len(m.command) {
+		return
+	}
+	m.seen += copy(m.command[m.seen:], p)
+	if m.seen < len(m.command) {
+		return
+	}
+	statement := binary.LittleEndian.Uint32(m.command[1:])
+	switch m.command[0] {
+	case mysql.ComStmtSendLongData:
+		m.addLong(statement, m.request)
+	case mysql.ComStmtExecute, mysql.ComStmtClose, mysql.ComStmtReset:
+		m.longAll -= m.long[statement]
+		delete(m.long, statement)
+	}
+}
+
+func (m *packetMeter) addLong(statement uint32, bytes int64) {
+	if m.long == nil {
+		m.long = make(map[uint32]int64)
+	}
+	m.long[statement] += bytes
+	m.longAll += bytes
+	m.tooLong = m.tooLong || m.longAll > m.limit
+}

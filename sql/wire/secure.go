@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/server"
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// A client that wants TLS answers the greeting with the first 32 bytes of its handshake
+// response, makes TLS, and sends the response through it:
+//
+//	server  greeting, which offers TLS   0
+//	client  request for TLS, 32 bytes    1
+//	        TLS
+//	client  handshake response           2    for the protocol library: 1
+//	server  its answer                   3    for the protocol library: 2
+//
+// The protocol library could do so itself, and what is sent through TLS would then not be
+// seen here. So the request is kept from it, and so is, in the response, that TLS is in use.
+
+// tlsRequestBytes is the length of the request, which no response has.
+const tlsRequestBytes = 32
+
+// open reads the client's answer to the greeting as far as it says whether TLS is wanted.
+func (c *conn) open() error {
+	header, flags, err := c.readOpening()
+	if err != nil {
+		return err
+	}
+	if packetLength(header) == tlsRequestBytes && c.mux.cfg.TLS != nil && wantsTLS(flags) {
+		if _, err := io.ReadFull(c.Conn, make([]byte, tlsRequestBytes-len(flags))); err != nil {
+			return err
+		}
+		secure := tls.Server(c.Conn, c.mux.cfg.TLS)
+		if err := secure.Handshake(); err != nil { // within the deadline of the whole
+			return fmt.Errorf("wire: TLS: %w", err)
+		}
+		c.secure.Store(secure)
+		if header, flags, err = c.readOpening(); err != nil {
+			return err
+		}
+		c.meter.shift = 1
+	} else if c.mux.cfg.RequireTLS && c.source != nil {
+		c.send(errorPacket(header[3]+1, errSecureTransportRequired, stateGeneral,
+			"Connections using insecure transport are prohibited: this server requires TLS (--require-tls)"))
+		return errors.New("wire: a client without TLS")
+	}
+	if len(flags) == 4 {
+		binary.LittleEndian.PutUint32(flags, binary.LittleEndian.Uint32(flags)&^mysql.CapabilityClientSSL)
+	}
+	c.ahead = append(header, flags...)
+	return nil
+}
+
+// readOpening reads the header of a packet and the client's capabilities, with which the
+// packet begins.
+func (c *conn) readOpening() (header, flags []byte, err error) {
+	header = make([]byte, packetHeaderBytes, packetHeaderBytes+4)
+	if _, err := io.ReadFull(c.stream(), header); err != nil {
+		return nil, nil, err
+	}
+	flags = make([]byte, min(4, packetLength(header)))
+	_, err = io.ReadFull(c.stream(), flags)
+	return header, flags, err
+}
+
+func wantsTLS(flags []byte) bool {
+	return binary.LittleEndian.Uint32(flags)&mysql.CapabilityClientSSL != 0
+}
+
+// readBufferBytes is what the protocol library keeps for reading from a connection, which
+// most requests fit in; longer ones it reads past its buffer. Its default is 16 KiB.
+const readBufferBytes = 1 << 10
+
+// newListener is the protocol library's listener, which authenticates clients as our
+// connections say that they are connected.
+func newListener(cfg server.Config, l mysql.ListenerConfig, events server.ServerEventListener) (server.ProtocolListener, error) {
+	l.AuthServer = authServer{l.AuthServer}
+	l.ConnReadBufferSize = readBufferBytes
+	return server.MySQLProtocolListenerFactory(cfg, l, events)
+}
+
+// An authServer tells the protocol library of TLS before it authenticates a client.
+type authServer struct{ mysql.AuthServer }
+
+// AuthMethods implements mysql.AuthServer.
+func (a authServer) AuthMethods() []mysql.AuthMethod {
+	methods := a.AuthServer.AuthMethods()
+	told := make([]mysql.AuthMethod, len(methods))
+	for i, m := range methods {
+		told[i] = authMethod{m}
+	}
+	return told
+}
+
+type authMethod struct{ mysql.AuthMethod }
+
+// HandleUser implements mysql.AuthMethod. It is the first that is asked.
+func (a authMethod) HandleUser(c *mysql.Conn, user string) bool {
+	if connOf(c).secure.Load() != nil {
+		c.Capabilities |= mysql.CapabilityClientSSL
+	}
+	return a.AuthMethod.HandleUser(c, user)
+}
+
+// tellTLS sets the status variables that say how a session's connection is secured.
+func (c *conn) tellTLS(session gms.Session) error {
+	secure := c.secure.Load()
+	if secure == nil {
+		return nil // they are empty
+	}
+	state := secure.ConnectionState()
+	return errors.Join(
+		session.SetStatusVariable(nil, "Ssl_cipher", cipherName(state.CipherSuite)),
+		session.SetStatusVariable(nil, "Ssl_version", strings.Replace(tls.VersionName(state.Version), "TLS 1", "TLSv1", 1)),
+	)
+}
+
+// cipherName is the name of a cipher suite that MySQL shows, which is OpenSSL's: TLS 1.3's
+// are the standard's, the others are shorter.
+func cipherName(suite uint16) string {
+	name := tls.CipherSuiteName(suite)
+	exchange, rest, found := strings.Cut(strings.TrimPrefix(name, "TLS_"), "_WITH_")
+	if !found {
+		return name
+	}
+	if exchange == "RSA" {
+		exchange = ""
+	} else {
+		exchange += "-"
+	}
+	rest = strings.NewReplacer("AES_", "AES", "CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305", "_CBC", "").Replace(rest)
+	return strings.ReplaceAll(exchange+rest, "_", "-")
+}
