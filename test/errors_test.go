@@ -71,7 +71,7 @@ func TestWrongFlags(t *testing.T) {
 		{serveArgs(folder, "--result-buffer", "1"), "result buffer"},
 		{serveArgs(folder, "--secure-file-priv", "/none"), "--secure-file-priv"},
 		{serveArgs(folder, "--tls-cert", "x"), "--tls-key"},
-		{serveArgs(folder, "--require-tls"), "TLS"},
+		{serveArgs(folder, "--require-tls", "--no-tls"), "--no-tls"},
 		{serveArgs(folder, "--listen", "3306"), "HOST:PORT"},
 		{[]string{"check", "--machines", "3"}, "--machines"}, // the folder knows
 		{[]string{"sql", "--data", folder, "--tls-ca", "x"}, "can't be used together"},

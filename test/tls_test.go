@@ -71,9 +71,78 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestNoTLS: a server without a certificate is not one by a known authority.
+// TestNoTLS: a server that does without TLS is not one by a known authority.
 func TestNoTLS(t *testing.T) {
 	cert, _ := certificate(t)
-	s := start(t, t.TempDir(), layouts[0].flags()...)
+	folder := t.TempDir()
+	s := start(t, folder, append(layouts[0].flags(), "--no-tls")...)
 	refuse(t, 1, []string{"sql", "--address", s.addr, "--tls-ca", cert, "-e", "select 1"}, "TLS")
+	if _, err := os.Stat(filepath.Join(folder, "server-key.pem")); err == nil {
+		t.Error("a key for nothing")
+	}
+	exec1(t, s.connect(t, ""), "select 1")
+}
+
+// TestTLSByDefault: a server that is told nothing of TLS offers it, with a certificate of its
+// own that it keeps, and that clients can be given to verify it by.
+func TestTLSByDefault(t *testing.T) {
+	folder := t.TempDir()
+	ca := filepath.Join(folder, "server-cert.pem")
+	for range 2 { // the second time it is there
+		s, err := launch(folder, append(layouts[0].flags(), "--require-tls")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(binary, "sql", "--address", s.addr, "--tls-ca", ca, "-e", "show status like 'Ssl_version'").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "TLSv1.3") {
+			t.Errorf("%q, %v", out, err)
+		}
+		saved, err := os.ReadFile(ca)
+		s.stop(t)
+		if again, err2 := os.ReadFile(ca); err != nil || err2 != nil || string(saved) != string(again) {
+			t.Errorf("the certificate has changed, or gone: %v, %v", err, err2)
+		}
+	}
+}
+
+// TestClientsUseTLS: MariaDB's programs use TLS, see which, tell the server's state, and end it,
+// if the user may.
+func TestClientsUseTLS(t *testing.T) {
+	needs(t, "mariadb")
+	needs(t, "mariadb-admin")
+	s, err := launch(t.TempDir(), layouts[0].flags()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, s.connect(t, ""), "create user u@localhost")
+	host, port := s.hostPort()
+	run := func(program, user string, args ...string) string {
+		t.Helper()
+		out, _ := exec.Command(program, append([]string{"--no-defaults", "-h", host, "-P", port, "-u", user}, args...)...).CombinedOutput()
+		return string(out)
+	}
+	for _, tc := range []struct{ program, user, args, want string }{
+		{"mariadb", "root", "--ssl -e status", "Cipher in use is TLS_"},
+		{"mariadb", "root", "--ssl -e status", "  Questions: "},
+		{"mariadb", "root", "--skip-ssl -e status", "Not in use"},
+		{"mariadb-admin", "root", "--ssl status", "Queries per second avg: "},
+		{"mariadb-admin", "u", "--ssl shutdown", "you need (at least one of) the SHUTDOWN privilege"},
+		{"mariadb-admin", "u", "--ssl ping", "is alive"},
+	} {
+		if out := run(tc.program, tc.user, strings.Fields(tc.args)...); !strings.Contains(out, tc.want) {
+			t.Errorf("%s %s as %s: %s", tc.program, tc.args, tc.user, out)
+		}
+	}
+	if out := run("mariadb-admin", "root", "--ssl", "shutdown"); out != "" {
+		t.Error(out)
+	}
+	select {
+	case <-s.exited:
+		if s.err != nil {
+			t.Errorf("%v\n%s", s.err, s.stderr)
+		}
+	case <-time.After(startTimeout):
+		s.kill()
+		t.Error("it has not ended")
+	}
 }

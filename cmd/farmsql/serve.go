@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -98,11 +99,14 @@ type serveCommand struct {
 	Listen         string       `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"Address for MySQL clients (${default}). root has no password and may connect from this computer only; create users before you listen wider."`
 	ResultBuffer   farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
 	MaxPacket      farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Largest request of a client, max_allowed_packet (${default})."`
-	MaxConnections int          `default:"1000" placeholder:"N" help:"Clients that may be connected (${default})."`
+	MaxConnections int          `default:"1000" placeholder:"N" help:"Clients that may be connected (${default}), one more for a user with SUPER, and as many that have not logged in yet."`
 	SecureFilePriv string       `placeholder:"FOLDER" help:"Folder in which users with the FILE privilege may read and write with LOAD_FILE, LOAD DATA INFILE and SELECT INTO OUTFILE (none: nobody may)."`
-	TLSCert        string       `placeholder:"FILE" help:"Certificate, to let clients use TLS; with --tls-key."`
+	TLSCert        string       `placeholder:"FILE" help:"Certificate for clients that use TLS; with --tls-key (one that signs itself, made at the first start in the data folder: server-cert.pem, server-key.pem)."`
 	TLSKey         string       `placeholder:"FILE" help:"Key of the certificate."`
 	RequireTLS     bool         `help:"Refuse clients that do not use TLS."`
+	NoTLS          bool         `name:"no-tls" help:"Do not offer TLS: passwords are scrambled, everything else can be read on its way."`
+
+	certificate *ownCertificate // nil: another is given, or there is no TLS
 }
 
 // Help is shown by serve --help.
@@ -132,6 +136,10 @@ func (s *serveCommand) Run(std streams) error {
 	address := l.Addr().String()
 	ctx, stop := untilSignal(cfg.Logger, std.err)
 	defer stop()
+	cfg.Shutdown = func() {
+		cfg.Logger.Info("asked to stop by a client")
+		stop()
+	}
 	var last error
 	for isBack := false; ; isBack = true {
 		ended, err := s.live(ctx, cfg, l, std.out)
@@ -194,6 +202,11 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	var now opening
 	cfg.Opening = func(o *farmsql.Operator) (end func() error, err error) {
 		now.operator.Store(o)
+		if s.certificate != nil {
+			if err := s.certificate.load(s.statusFolder(), s.Listen, log); err != nil {
+				return nil, err
+			}
+		}
 		return serveOperator(s.statusFolder(), o)
 	}
 	opened := now.turnAway(l, cmp.Or(s.UnavailableAfter, openPatience), log)
@@ -271,20 +284,29 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
 		return cfg, usageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", s.Listen))
 	}
-	if (s.TLSCert == "") != (s.TLSKey == "") {
-		return cfg, usageError("--tls-cert and --tls-key belong together")
-	}
-	if s.TLSCert != "" {
-		tls, err := loadTLS(s.TLSCert, s.TLSKey)
-		if err != nil {
-			return cfg, err
-		}
-		cfg.TLS = tls
+	if cfg.TLS, err = s.tls(cfg.Logger); err != nil {
+		return cfg, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, usageError(err.Error())
 	}
 	return cfg, nil
+}
+
+// tls is the server's side of TLS; nil without it.
+func (s *serveCommand) tls(log *slog.Logger) (*tls.Config, error) {
+	switch {
+	case (s.TLSCert == "") != (s.TLSKey == ""):
+		return nil, usageError("--tls-cert and --tls-key belong together")
+	case s.NoTLS && (s.TLSCert != "" || s.RequireTLS):
+		return nil, usageError("--no-tls does not go with --tls-cert or --require-tls")
+	case s.NoTLS:
+		return nil, nil
+	case s.TLSCert != "":
+		return loadTLS(s.TLSCert, s.TLSKey, log)
+	}
+	s.certificate = new(ownCertificate)
+	return s.certificate.config(), nil
 }
 
 // readyLine tells how to connect to a.

@@ -4,14 +4,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"os"
 )
 
-func loadTLS(cert, key string) (*tls.Config, error) {
+func loadTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert: %w", err)
 	}
+	logCertificate(log, cert, pair)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
