@@ -107,12 +107,12 @@ func (s *Session) GetSessionVariable(ctx *gms.Context, name string) (any, error)
 			return v, nil
 		}
 	}
-	return s.BaseSession.GetSessionVariable(ctx, name)
+	return s.baseSession.GetSessionVariable(ctx, name)
 }
 
 // GetAllSessionVariables implements gms.Session.
 func (s *Session) GetAllSessionVariables() map[string]any {
-	all := s.BaseSession.GetAllSessionVariables()
+	all := s.baseSession.GetAllSessionVariables()
 	for name := range all {
 		if !globalOnly[name] {
 			continue
@@ -133,7 +133,7 @@ func (s *Session) Warn(w *gms.Warning) {
 	if w.Level == "Note" && !r.notes || int64(s.WarningCount()) >= r.warningsMax {
 		return
 	}
-	s.BaseSession.Warn(w)
+	s.baseSession.Warn(w)
 }
 
 // others are variables that go by two names.
@@ -157,21 +157,21 @@ func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) e
 		}
 	}
 	if other, ok := others[name]; ok {
-		if err := s.BaseSession.SetSessionVariable(ctx, other, value); err != nil {
+		if err := s.baseSession.SetSessionVariable(ctx, other, value); err != nil {
 			return err
 		}
 	}
-	return s.BaseSession.SetSessionVariable(ctx, name, value)
+	return s.baseSession.SetSessionVariable(ctx, name, value)
 }
 
 // InitSessionVariable implements gms.Session.
 func (s *Session) InitSessionVariable(ctx *gms.Context, name string, value any) error {
 	s.variables = nil
-	return s.BaseSession.InitSessionVariable(ctx, name, value)
+	return s.baseSession.InitSessionVariable(ctx, name, value)
 }
 
 // InitSessionVariableDefault implements gms.Session.
 func (s *Session) InitSessionVariableDefault(ctx *gms.Context, name string, value any) error {
 	s.variables = nil
-	return s.BaseSession.InitSessionVariableDefault(ctx, name, value)
+	return s.baseSession.InitSessionVariableDefault(ctx, name, value)
 }

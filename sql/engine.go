@@ -104,7 +104,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // NewSession returns the session of a new client.
 func (e *Engine) NewSession(server string, c gms.Client, id uint32) *Session {
-	return &Session{BaseSession: gms.NewBaseSessionWithClientServer(server, c, id), e: e}
+	return &Session{baseSession: newBaseSession(server, c, id), e: e}
 }
 
 // NewContext returns the context for one statement of a session.

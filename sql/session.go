@@ -21,7 +21,7 @@ var (
 
 // A Session is one client's. It belongs to one goroutine at a time.
 type Session struct {
-	*gms.BaseSession
+	*baseSession
 	e *Engine
 	// forUpdate puts the rows that the present statement reads into the write
 	// set.

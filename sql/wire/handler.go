@@ -16,6 +16,7 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/sirupsen/logrus"
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql"
@@ -457,12 +458,13 @@ func (s *connState) refreshStatus(c *mysql.Conn) {
 
 // newSession is the engine's session builder.
 func newSession(build SessionBuilder, log *slog.Logger) func(context.Context, *mysql.Conn, string) (gms.Session, error) {
+	logger := engineLogger(log)
 	return func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, error) {
 		engine, session, err := build(ctx, c, addr)
 		if err != nil {
 			return nil, err
 		}
-		engine.SetLogger(engineLogger(log))
+		engine.SetLogger(logrus.NewEntry(logger))
 		state := &connState{session: session, engine: engine, prepared: make(map[uint32]statement)}
 		if f, ok := session.(farmSession); ok {
 			state.farm = f.s

@@ -17,11 +17,11 @@ import (
 // business and not the operator's, so all of it becomes debug messages of our
 // own logger; only a panic is an error.
 
-// engineLogger returns a logger for one session.
-func engineLogger(to *slog.Logger) *logrus.Entry {
+// engineLogger returns a logger for all sessions of an engine.
+func engineLogger(to *slog.Logger) *logrus.Logger {
 	l := logrus.New()
 	redirect(l, to)
-	return logrus.NewEntry(l)
+	return l
 }
 
 func redirect(l *logrus.Logger, to *slog.Logger) {
