@@ -5,18 +5,17 @@ import (
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// This file runs the bodies of stored procedures. go-mysql-server executes the
-// statements of a body as if a client had sent them, and puts the session's
-// transaction aside meanwhile. Here they belong to it nevertheless if the client
-// has opened it, or if a trigger has called the procedure; otherwise each is a
-// transaction of its own, as in MySQL.
-
-var _ gms.StatementRunner = (*bodyRunner)(nil)
+// This file calls stored procedures. go-mysql-server executes the statements of a body as if a
+// client had sent them, and puts the session's transaction aside meanwhile. Here they belong
+// to it nevertheless if the client has opened it, or if a trigger has called the procedure;
+// otherwise each is a transaction of its own, as in MySQL.
 
 // callsMax bounds how deep procedures may call each other and themselves, as MySQL's
 // max_sp_recursion_depth does at its greatest; Go's stack would have room for some thousands.
@@ -27,21 +26,129 @@ const erProcedureRecursion = 1456
 
 // call executes CALL.
 func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) (gms.RowIter, error) {
+	if n.Procedure.ExternalProc != nil {
+		return b.ordinary(ctx, s, n, row)
+	}
+	if n.AsOf() != nil {
+		return nil, mysql.NewSQLError(erNotSupported, "42000", "This version of farmsql doesn't yet support 'CALL ... AS OF'")
+	}
 	if s.calls == callsMax {
 		return nil, mysql.NewSQLError(erProcedureRecursion, mysql.SSUnknownSQLState, "Recursive limit %d was exceeded for routine %s", callsMax, n.Name)
 	}
-	s.calls++
-	outer := s.body
-	defer func() { s.calls, s.body = s.calls-1, outer }()
+	parameters, err := parametersOf(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	text, err := b.e.bodyOf(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	defer b.enter(ctx, s, n)()
+	p := &body{ctx: ctx, runner: &bodyRunner{b.e, s}, scopes: []*bodyScope{parameters}}
+	if err := p.run(text); err != nil {
+		return nil, err
+	}
+	if err := s.giveBack(ctx, n, parameters); err != nil {
+		return nil, err
+	}
+	if p.schema == nil {
+		p.schema, p.rows = types.OkResultSchema, []gms.Row{gms.NewRow(types.NewOkResult(0))}
+	}
+	n.SetSchema(p.schema)
+	return gms.RowsToRowIter(p.rows...), nil
+}
+
+// enter has the session be in the body of a procedure, until leave is called.
+func (b *builder) enter(ctx *gms.Context, s *Session, n *plan.Call) (leave func()) {
+	outer, database := s.body, s.GetCurrentDatabase()
 	tr := current(ctx)
 	if tr != nil && (s.Explicit() || tr.editing > 0 || tr == outer) {
 		s.body = tr
 	} else {
 		s.body = nil
-		s.abandon() // go-mysql-server puts it aside, and it does not come back
+		s.abandon() // it does not come back
 	}
-	n.Runner = &bodyRunner{b.e, s}
-	return b.ordinary(ctx, s, n, row)
+	s.calls++
+	s.SetCurrentDatabase(n.Database().Name())
+	open := ctx.GetTransaction()
+	ctx.SetTransaction(nil)
+	return func() {
+		ctx.SetTransaction(open)
+		s.SetCurrentDatabase(database)
+		s.calls, s.body = s.calls-1, outer
+	}
+}
+
+// bodyOf parses the body of the procedure that is called.
+func (e *Engine) bodyOf(ctx *gms.Context, n *plan.Call) (sqlparser.Statement, error) {
+	d, ok := n.Database().(gms.StoredProcedureDatabase)
+	if !ok {
+		return nil, gms.ErrStoredProceduresNotSupported.New(n.Database().Name())
+	}
+	v, ok, err := d.GetStoredProcedure(ctx, n.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, gms.ErrStoredProcedureDoesNotExist.New(n.Name)
+	}
+	stmt, _, _, err := e.gms.Parser.ParseWithOptions(ctx, v.CreateStatement, ';', false, gms.NewSqlModeFromString(v.SqlMode).ParserOptions())
+	if err != nil {
+		return nil, err
+	}
+	return stmt.(*sqlparser.DDL).ProcedureSpec.Body, nil
+}
+
+// parametersOf evaluates the parameters of CALL.
+func parametersOf(ctx *gms.Context, n *plan.Call, row gms.Row) (*bodyScope, error) {
+	scope := newBodyScope()
+	for i, p := range n.Procedure.Params {
+		v := &bodyVariable{typ: p.Type}
+		scope.variables[p.Name] = v
+		if p.Direction == plan.ProcedureParamDirection_Out {
+			continue
+		}
+		value, err := n.Params[i].Eval(ctx, row)
+		if err == nil {
+			err = v.set(ctx, value)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return scope, nil
+}
+
+// giveBack puts the values of OUT and INOUT parameters where the client wants them. Those
+// for variables of another body are left for it to take.
+func (s *Session) giveBack(ctx *gms.Context, n *plan.Call, parameters *bodyScope) (err error) {
+	s.returned = make(map[int]any)
+	for i, p := range n.Procedure.Params {
+		if p.Direction == plan.ProcedureParamDirection_In {
+			continue
+		}
+		v := parameters.variables[p.Name]
+		s.returned[i] = v.value
+		switch to := n.Params[i].(type) {
+		case *expression.ProcedureParam: // of a trigger's
+			err = to.Set(ctx, v.value, v.typ)
+		case *expression.UserVar:
+			err = ctx.SetUserVariable(ctx, to.Name, v.value, v.typ)
+		case *expression.SystemVar:
+			err = mysql.NewSQLError(1414, "42000", "OUT or INOUT argument %d for routine %s is not a variable or NEW pseudo-variable in BEFORE trigger", i+1, n.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeReturned takes what the last CALL has given back, by the parameter.
+func (s *Session) takeReturned() map[int]any {
+	all := s.returned
+	s.returned = nil
+	return all
 }
 
 // A bodyRunner runs the statements of a body. Their rows are read to the end at
@@ -57,18 +164,18 @@ type bodyRunner struct {
 // that nobody else can.
 const bodyRetriesMax = 100
 
-// QueryWithBindings implements gms.StatementRunner.
-func (r *bodyRunner) QueryWithBindings(ctx *gms.Context, query string, parsed sqlparser.Statement, bindings map[string]sqlparser.Expr, flags *gms.QueryFlags) (gms.Schema, gms.RowIter, *gms.QueryFlags, error) {
+// run executes a statement.
+func (r *bodyRunner) run(ctx *gms.Context, s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
 	for attempt := 0; ; attempt++ {
 		joined := r.s.body != nil || r.s.Explicit()
-		schema, rows, f, err := r.attempt(ctx, query, parsed, bindings, flags, joined)
+		schema, rows, err := r.attempt(ctx, s, joined)
 		switch {
 		case err == nil:
-			return schema, gms.RowsToRowIter(rows...), f, nil
+			return schema, rows, nil
 		case joined || !IsConflict(err):
-			return nil, nil, nil, err
+			return nil, nil, err
 		case attempt == bodyRetriesMax:
-			return nil, nil, nil, mysql.NewSQLError(erLockWaitTimeout, "HY000", "Lock wait timeout exceeded; try restarting transaction")
+			return nil, nil, mysql.NewSQLError(erLockWaitTimeout, "HY000", "Lock wait timeout exceeded; try restarting transaction")
 		}
 		bound := time.Duration(min(attempt+1, 100)) * 100 * time.Microsecond
 		clock := r.e.m.Clock()
@@ -77,7 +184,7 @@ func (r *bodyRunner) QueryWithBindings(ctx *gms.Context, query string, parsed sq
 }
 
 // attempt runs a statement once.
-func (r *bodyRunner) attempt(ctx *gms.Context, query string, parsed sqlparser.Statement, bindings map[string]sqlparser.Expr, flags *gms.QueryFlags, joined bool) (gms.Schema, []gms.Row, *gms.QueryFlags, error) {
+func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined bool) (gms.Schema, []gms.Row, error) {
 	failed := func(err error) error {
 		if joined {
 			return err
@@ -89,9 +196,9 @@ func (r *bodyRunner) attempt(ctx *gms.Context, query string, parsed sqlparser.St
 	}
 	_ = r.s.TakeCommitError() // of the statement before
 	r.s.bodyStatements++
-	schema, iter, f, err := r.e.gms.QueryWithBindings(ctx, query, parsed, bindings, flags)
+	schema, iter, _, err := r.e.gms.QueryWithBindings(ctx, "", stmt, nil, nil)
 	if err != nil {
-		return nil, nil, nil, failed(err)
+		return nil, nil, failed(err)
 	}
 	var rows []gms.Row
 	for {
@@ -102,12 +209,12 @@ func (r *bodyRunner) attempt(ctx *gms.Context, query string, parsed sqlparser.St
 		if err != nil {
 			err = failed(err)
 			_ = iter.Close(ctx) // what it would report has just been found out
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		rows = append(rows, row)
 	}
 	if err = iter.Close(ctx); err == nil && !joined {
 		err = r.s.TakeCommitError()
 	}
-	return schema, rows, f, err
+	return schema, rows, err
 }

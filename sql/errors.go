@@ -59,7 +59,9 @@ const (
 	// while they are in a minority: proxies and drivers know it, and take 08S01 for a
 	// reason to try another server. The connection stays as it is.
 	erUnavailable = 1047
-	erInternal    = 1815
+	// erNotSupported is for what MySQL knows and this does not.
+	erNotSupported = 1235
+	erInternal     = 1815
 )
 
 // codes is where each error that storage can meet becomes one of MySQL's. The
@@ -137,6 +139,7 @@ var kinds = []struct {
 	{gms.ErrTableAlreadyExists, mysql.ERTableExists, "42S01", ""},
 	{gms.ErrReadOnlyTransaction, erReadOnlyTx, "25006", "Cannot execute statement in a READ ONLY transaction."},
 	{gms.ErrForeignKeyDropTable, 3730, "HY000", ""},
+	{gms.ErrForeignKeyDropColumn, 1828, "HY000", ""},
 	{gms.ErrIndexNotFound, mysql.ERCantDropFieldOrKey, "42000", ""},
 	{gms.ErrInvalidAutoIncCols, mysql.ERWrongAutoKey, "42000", "Incorrect table definition; there can be only one auto column and it must be defined as a key"},
 	{gms.ErrInsertIntoNonNullableDefaultNullColumn, 1364, "HY000", ""},

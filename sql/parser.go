@@ -67,7 +67,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		}
 		stmt, end = again, at-len(text)+len(query)
 	}
-	if err := checkNesting(query, stmt); err != nil {
+	if err := check(query, stmt); err != nil {
 		return nil, end, err
 	}
 	if err := refused(stmt); err != nil {
@@ -98,7 +98,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		}
 		stmt = again
 	}
-	if err := checkNesting(query, stmt); err != nil {
+	if err := check(query, stmt); err != nil {
 		return nil, err
 	}
 	if err := refused(stmt); err != nil {
@@ -115,6 +115,14 @@ func mended(query string, o sqlparser.ParserOptions) (string, bool) {
 	text, isAnalyze := withoutFormat(query)
 	text, isRespelled := respell(text, o)
 	return text, isAnalyze || isRespelled
+}
+
+// check refuses what planning would not survive.
+func check(query string, stmt sqlparser.Statement) error {
+	if err := checkNesting(query, stmt); err != nil {
+		return err
+	}
+	return checkDefaults(query, stmt)
 }
 
 // The names that our functions go by in a syntax tree. No client can write
@@ -137,6 +145,10 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	}
 	noteOtherTables(stmt)
 	noteInsert(stmt)
+	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {
+		d.ProcedureSpec.Body = prepareBody(query, d.ProcedureSpec.Body)
+		return
+	}
 	aggregates := containsFold(query, "sum") || containsFold(query, "avg")
 	decimals := runsNow(stmt) && containsDecimal(query)
 	if stmt == nil || !aggregates && !decimals {

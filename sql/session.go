@@ -40,6 +40,8 @@ type Session struct {
 	bodyStatements uint64
 	// calls is how many stored procedures are at work, each called by the one before.
 	calls int
+	// returned are the values of the OUT parameters of the last CALL, until they are taken.
+	returned map[int]any
 	// whole is the node whose rows are to be read to the end when it is built,
 	// and plain the node that is being built in the ordinary way.
 	whole, plain gms.Node

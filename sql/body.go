@@ -1,0 +1,340 @@
+package sql
+
+import (
+	"errors"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// This file runs the statements of a stored procedure by their syntax tree. The interpreter
+// of go-mysql-server begins the procedure again, for ever, when a handler returns rows or
+// SELECT ... INTO finds none, runs the first statement of a handler's block only, and takes
+// the outermost handler for every error.
+
+// A body is a stored procedure at work.
+type body struct {
+	ctx    *gms.Context
+	runner *bodyRunner
+	// scopes are those of the blocks at work, the innermost last. The first has the parameters.
+	scopes []*bodyScope
+	// raised are the errors whose handlers are at work, the innermost last.
+	raised []*mysql.SQLError
+	// schema and rows are the result of the last statement that had one: a SELECT's, if
+	// there was one.
+	schema   gms.Schema
+	rows     []gms.Row
+	selected bool
+}
+
+// Of what a statement returns, these say how the body goes on, and are no errors of it.
+type (
+	// A jump is LEAVE, or ITERATE, which goes on again.
+	jump struct {
+		label string
+		again bool
+	}
+	// An exit leaves a block after one of its EXIT handlers.
+	exit struct{ scope *bodyScope }
+	// An unhandled error is one that no handler is for.
+	unhandled struct{ error }
+)
+
+func (jump) Error() string        { return "LEAVE or ITERATE with no matching label" }
+func (exit) Error() string        { return "an EXIT handler has run" }
+func (u unhandled) Unwrap() error { return u.error }
+
+// run executes the body.
+func (b *body) run(s sqlparser.Statement) error {
+	err := b.statement(s)
+	var u unhandled
+	if errors.As(err, &u) {
+		return u.error
+	}
+	return err
+}
+
+func (b *body) statements(all sqlparser.Statements) error {
+	for _, s := range all {
+		if err := b.statement(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statement executes one statement and, if it fails, the handler for that.
+func (b *body) statement(s sqlparser.Statement) error {
+	if err := b.ctx.Err(); err != nil {
+		return unhandled{err}
+	}
+	warnings := b.ctx.Session.WarningCount()
+	err := b.execute(s)
+	switch err.(type) {
+	case jump, exit, unhandled:
+		return err
+	case nil:
+		return b.warned(s, warnings)
+	}
+	return b.handle(err)
+}
+
+func (b *body) execute(s sqlparser.Statement) error {
+	switch s := s.(type) {
+	case *sqlparser.BeginEndBlock:
+		return b.block(s)
+	case *sqlparser.Declare:
+		return b.declare(s)
+	case *sqlparser.IfStatement:
+		return b.branch(s)
+	case *sqlparser.CaseStatement:
+		return b.choose(s)
+	case *sqlparser.While:
+		return b.loop(s.Label, s.Statements, s.Condition, nil)
+	case *sqlparser.Repeat:
+		return b.loop(s.Label, s.Statements, nil, s.Condition)
+	case *sqlparser.Loop:
+		return b.loop(s.Label, s.Statements, nil, nil)
+	case *sqlparser.Leave:
+		return jump{label: s.Label}
+	case *sqlparser.Iterate:
+		return jump{label: s.Label, again: true}
+	case *sqlparser.Signal:
+		return b.signal(s, nil)
+	case *sqlparser.Resignal:
+		return b.resignal(s)
+	case *sqlparser.OpenCursor:
+		return b.open(s)
+	case *sqlparser.FetchCursor:
+		return b.fetch(s)
+	case *sqlparser.CloseCursor:
+		return b.close(s)
+	case *sqlparser.Set:
+		return b.set(s)
+	case *sqlparser.Call:
+		return b.call(s)
+	case sqlparser.SelectStatement:
+		return b.choice(s)
+	}
+	schema, rows, err := b.query(s)
+	if err == nil && !b.selected {
+		b.schema, b.rows = schema, rows
+	}
+	return err
+}
+
+func (b *body) block(s *sqlparser.BeginEndBlock) error {
+	b.scopes = append(b.scopes, newBodyScope())
+	scope := b.scopes[len(b.scopes)-1]
+	err := b.statements(s.Statements)
+	b.scopes = b.scopes[:len(b.scopes)-1]
+	if e, ok := err.(exit); ok && e.scope == scope || isJump(err, s.Label, false) {
+		return nil
+	}
+	return err
+}
+
+func isJump(err error, label string, again bool) bool {
+	j, ok := err.(jump)
+	return ok && label != "" && j.again == again && strings.EqualFold(j.label, label)
+}
+
+// loop executes statements while one condition holds, and until another does.
+func (b *body) loop(label string, all sqlparser.Statements, while, until sqlparser.Expr) error {
+	for {
+		if err := b.ctx.Err(); err != nil {
+			return unhandled{err}
+		}
+		if while != nil {
+			if holds, err := b.holds(while); err != nil || !holds {
+				return err
+			}
+		}
+		switch err := b.statements(all); {
+		case isJump(err, label, false):
+			return nil
+		case err != nil && !isJump(err, label, true):
+			return err
+		}
+		if until != nil {
+			if holds, err := b.holds(until); err != nil || holds {
+				return err
+			}
+		}
+	}
+}
+
+func (b *body) branch(s *sqlparser.IfStatement) error {
+	for _, c := range s.Conditions {
+		holds, err := b.holds(c.Expr)
+		if err != nil {
+			return err
+		}
+		if holds {
+			return b.statements(c.Statements)
+		}
+	}
+	return b.statements(s.Else)
+}
+
+func (b *body) choose(s *sqlparser.CaseStatement) error {
+	for _, c := range s.Cases {
+		when := c.Case
+		if s.Expr != nil {
+			when = &sqlparser.ComparisonExpr{Operator: sqlparser.EqualStr, Left: s.Expr, Right: c.Case}
+		}
+		holds, err := b.holds(when)
+		if err != nil {
+			return err
+		}
+		if holds {
+			return b.statements(c.Statements)
+		}
+	}
+	if s.Else == nil {
+		return mysql.NewSQLError(1339, "20000", "Case not found for CASE statement")
+	}
+	return b.statements(s.Else)
+}
+
+// holds evaluates a condition.
+func (b *body) holds(e sqlparser.Expr) (bool, error) {
+	v, _, err := b.value(e)
+	if err != nil || v == nil {
+		return false, err
+	}
+	truth, err := gms.ConvertToBool(b.ctx, v)
+	return truth, err
+}
+
+// value evaluates an expression.
+func (b *body) value(e sqlparser.Expr) (any, gms.Type, error) {
+	schema, rows, err := b.query(&sqlparser.Select{SelectExprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: e}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := gms.UnwrapAny(b.ctx, rows[0][0])
+	return v, schema[0].Type, err
+}
+
+// query executes a statement, with the values of variables in their place.
+func (b *body) query(s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
+	restore, err := b.putValues(s)
+	defer restore()
+	if err != nil {
+		return nil, nil, err
+	}
+	return b.runner.run(b.statementContext(), s)
+}
+
+// statementContext is the context of one statement, which has a time of its own.
+func (b *body) statementContext() *gms.Context {
+	return gms.NewContext(b.ctx.Context, gms.WithSession(b.ctx.Session))
+}
+
+// set executes SET, which the parser has made one for each variable.
+func (b *body) set(s *sqlparser.Set) error {
+	e := s.Exprs[0]
+	v := b.variable(e.Name.Name.String())
+	if e.Scope != "" || v == nil {
+		_, _, err := b.query(s)
+		return err
+	}
+	value, _, err := b.value(e.Expr)
+	if err != nil {
+		return err
+	}
+	return v.set(b.ctx, value)
+}
+
+// choice executes a SELECT.
+func (b *body) choice(s sqlparser.SelectStatement) error {
+	at := intoOf(s)
+	if at == nil || *at == nil || len((*at).Variables) == 0 {
+		schema, rows, err := b.query(s)
+		if err == nil {
+			b.schema, b.rows, b.selected = schema, rows, true
+		}
+		return err
+	}
+	into := *at
+	*at = nil
+	schema, rows, err := b.query(s)
+	*at = into
+	switch {
+	case err != nil:
+		return err
+	case len(rows) == 0:
+		return mild{errNoData}
+	case len(rows) > 1:
+		return mysql.NewSQLError(1172, "42000", "Result consisted of more than one row")
+	}
+	names := make([]string, len(into.Variables))
+	for i, v := range into.Variables {
+		names[i] = v.String()
+	}
+	return b.assign(names, schema, rows[0], mysql.NewSQLError(1222, "21000", "The used SELECT statements have a different number of columns"))
+}
+
+// intoOf is where a SELECT has its INTO.
+func intoOf(s sqlparser.SelectStatement) **sqlparser.Into {
+	switch s := s.(type) {
+	case *sqlparser.Select:
+		return &s.Into
+	case *sqlparser.SetOp:
+		return &s.Into
+	}
+	return nil
+}
+
+// assign puts a row into variables. Its error is mismatch if there are too many of them or
+// too few.
+func (b *body) assign(names []string, schema gms.Schema, row gms.Row, mismatch error) error {
+	if len(names) != len(row) {
+		return mismatch
+	}
+	for i, name := range names {
+		value, err := gms.UnwrapAny(b.ctx, row[i])
+		if err != nil {
+			return err
+		}
+		if user, ok := strings.CutPrefix(name, "@"); ok {
+			err = b.ctx.SetUserVariable(b.ctx, strings.ToLower(user), value, schema[i].Type)
+		} else if v := b.variable(name); v != nil {
+			err = v.set(b.ctx, value)
+		} else {
+			err = mysql.NewSQLError(1327, "42000", "Undeclared variable: %s", name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call executes CALL, and takes back what the other procedure has put into variables.
+func (b *body) call(s *sqlparser.Call) error {
+	if s.ProcName.Qualifier.IsEmpty() {
+		s.ProcName.Qualifier = sqlparser.NewTableIdent(b.ctx.GetCurrentDatabase())
+	}
+	schema, rows, err := b.query(s)
+	if err != nil {
+		return err
+	}
+	if len(schema) > 0 && !types.IsOkResultSchema(schema) {
+		b.schema, b.rows, b.selected = schema, rows, true
+	}
+	for i, value := range b.runner.s.takeReturned() {
+		if c, ok := s.Params[i].(*sqlparser.ColName); ok {
+			if v := b.variable(c.Name.String()); v != nil {
+				if err := v.set(b.ctx, value); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

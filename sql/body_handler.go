@@ -1,0 +1,202 @@
+package sql
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// errNoData is the condition of a FETCH after the last row, and of a SELECT ... INTO without one.
+var errNoData = mysql.NewSQLError(1329, "02000", "No data - zero rows fetched, selected, or processed")
+
+// A mild condition is a warning if there is no handler for it.
+type mild struct{ *mysql.SQLError }
+
+func (m mild) Unwrap() error { return m.SQLError }
+
+// handle executes the handler for an error, and returns how the body goes on.
+func (b *body) handle(err error) error {
+	e := SQLError(err)
+	scope, h := b.handlerFor(e)
+	switch {
+	case b.ctx.Err() != nil: // the client is gone, or has no more time
+		return unhandled{err}
+	case h == nil && errors.As(err, &mild{}):
+		b.ctx.Warn(e.Num, "%s", e.Message)
+		return nil
+	case h == nil:
+		return unhandled{err}
+	}
+	inner := b.scopes
+	// Inner blocks are not seen by the handler, but may go on after it.
+	b.scopes = slices.Clip(b.scopes[:slices.Index(b.scopes, scope)+1])
+	b.raised = append(b.raised, e)
+	scope.handling = true
+	err = b.statement(h.Statement)
+	scope.handling = false
+	b.raised = b.raised[:len(b.raised)-1]
+	b.scopes = inner
+	if err == nil && h.Action == sqlparser.DeclareHandlerAction_Exit {
+		return exit{scope}
+	}
+	return err
+}
+
+// warned executes the handler for the warnings of a statement, of which there were some
+// before it.
+func (b *body) warned(s sqlparser.Statement, before uint16) error {
+	switch s.(type) {
+	case *sqlparser.BeginEndBlock, *sqlparser.IfStatement, *sqlparser.CaseStatement, *sqlparser.While, *sqlparser.Repeat, *sqlparser.Loop:
+		return nil // the statements inside were asked
+	}
+	if b.ctx.Session.WarningCount() <= before {
+		return nil
+	}
+	w := b.ctx.Session.Warnings()[0] // the last one
+	e := mysql.NewSQLError(w.Code, "01000", "%s", w.Message)
+	if _, h := b.handlerFor(e); h == nil || w.Level == "Note" {
+		return nil
+	}
+	return b.handle(e)
+}
+
+// handlerFor finds the handler for an error: in the innermost block that has one the one
+// that says most precisely what it is for.
+func (b *body) handlerFor(e *mysql.SQLError) (*bodyScope, *sqlparser.DeclareHandler) {
+	for i := len(b.scopes) - 1; i >= 0; i-- {
+		scope := b.scopes[i]
+		if scope.handling {
+			continue
+		}
+		var found *sqlparser.DeclareHandler
+		best := 0
+		for _, h := range scope.handlers {
+			for _, c := range handled(h) {
+				if p := b.precision(c, e); p > best {
+					found, best = h, p
+				}
+			}
+		}
+		if found != nil {
+			return scope, found
+		}
+	}
+	return nil, nil
+}
+
+// precision is how precisely a condition says what an error is, 0 if it does not.
+func (b *body) precision(c sqlparser.DeclareHandlerCondition, e *mysql.SQLError) int {
+	class := e.State[:min(2, len(e.State))]
+	is := false
+	precision := 1
+	switch c.ValueType {
+	case sqlparser.DeclareHandlerCondition_ConditionName:
+		named := find(b, func(s *bodyScope) map[string]sqlparser.DeclareHandlerCondition { return s.conditions }, c.String)
+		if named.ValueType != "" {
+			return b.precision(named, e)
+		}
+	case sqlparser.DeclareHandlerCondition_MysqlErrorCode:
+		is, precision = string(c.MysqlErrorCode.Val) == strconv.Itoa(e.Num), 3
+	case sqlparser.DeclareHandlerCondition_SqlState:
+		is, precision = c.String == e.State, 2
+	case sqlparser.DeclareHandlerCondition_SqlWarning:
+		is = class == "01"
+	case sqlparser.DeclareHandlerCondition_NotFound:
+		is = class == "02"
+	case sqlparser.DeclareHandlerCondition_SqlException:
+		is = class != "00" && class != "01" && class != "02"
+	}
+	if !is {
+		return 0
+	}
+	return precision
+}
+
+// conditionOf is what a declared condition stands for.
+func conditionOf(d *sqlparser.DeclareCondition) sqlparser.DeclareHandlerCondition {
+	if d.MysqlErrorCode != nil {
+		return sqlparser.DeclareHandlerCondition{ValueType: sqlparser.DeclareHandlerCondition_MysqlErrorCode, MysqlErrorCode: d.MysqlErrorCode}
+	}
+	return sqlparser.DeclareHandlerCondition{ValueType: sqlparser.DeclareHandlerCondition_SqlState, String: d.SqlStateValue}
+}
+
+// signal executes SIGNAL, and RESIGNAL of what was raised.
+func (b *body) signal(s *sqlparser.Signal, raised *mysql.SQLError) error {
+	e := &mysql.SQLError{}
+	if raised != nil {
+		*e = *raised
+	}
+	state := s.SqlStateValue
+	if s.ConditionName != "" {
+		c := find(b, func(s *bodyScope) map[string]sqlparser.DeclareHandlerCondition { return s.conditions }, s.ConditionName)
+		if c.ValueType != sqlparser.DeclareHandlerCondition_SqlState {
+			return mysql.NewSQLError(1646, "HY000", "SIGNAL/RESIGNAL can only use a CONDITION defined with SQLSTATE")
+		}
+		state = c.String
+	}
+	if state != "" {
+		if len(state) != 5 || strings.HasPrefix(state, "00") {
+			return mysql.NewSQLError(1407, "42000", "Bad SQLSTATE: '%s'", state)
+		}
+		*e = *mysql.NewSQLError(1644, state, "Unhandled user-defined exception condition")
+		switch state[:2] {
+		case "01":
+			e.Num, e.Message = 1642, "Unhandled user-defined warning condition"
+		case "02":
+			e.Num, e.Message = 1643, "Unhandled user-defined not found condition"
+		}
+	}
+	for _, item := range s.Info {
+		if err := b.signalItem(e, item); err != nil {
+			return err
+		}
+	}
+	if strings.HasPrefix(e.State, "01") {
+		return mild{e}
+	}
+	return e
+}
+
+// signalItem sets what SIGNAL says of an error. Clients are told the number and the text;
+// where the rest would be shown, GET DIAGNOSTICS, is none here.
+func (b *body) signalItem(e *mysql.SQLError, item sqlparser.SignalInfo) error {
+	wrong := func(v any) error {
+		return mysql.NewSQLError(1231, "42000", "Variable '%s' can't be set to the value of '%v'", strings.ToUpper(string(item.ConditionItemName)), v)
+	}
+	v, _, err := b.value(item.Value)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return wrong("NULL")
+	}
+	switch item.ConditionItemName {
+	case sqlparser.SignalConditionItemName_MessageText:
+		text, ok := text(v)
+		if !ok {
+			return wrong(v)
+		}
+		if len(text) > 128 {
+			return mysql.NewSQLError(1648, "22001", "Data too long for condition item 'MESSAGE_TEXT'")
+		}
+		e.Message = text
+	case sqlparser.SignalConditionItemName_MysqlErrno:
+		n, ok := signed(v)
+		if !ok || n < 1 || n > 65535 {
+			return wrong(v)
+		}
+		e.Num = int(n)
+	}
+	return nil
+}
+
+func (b *body) resignal(s *sqlparser.Resignal) error {
+	if len(b.raised) == 0 {
+		return mysql.NewSQLError(1645, "0K000", "RESIGNAL when handler not active")
+	}
+	return b.signal(&s.Signal, b.raised[len(b.raised)-1])
+}

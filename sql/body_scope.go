@@ -1,0 +1,156 @@
+package sql
+
+import (
+	"context"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// A bodyScope is what a block of a stored procedure declares, by names in small letters.
+type bodyScope struct {
+	variables  map[string]*bodyVariable
+	cursors    map[string]*bodyCursor
+	conditions map[string]sqlparser.DeclareHandlerCondition
+	handlers   []*sqlparser.DeclareHandler
+	// handling says that one of the handlers is at work: they are not for its own errors.
+	handling bool
+}
+
+func newBodyScope() *bodyScope {
+	return &bodyScope{
+		variables:  make(map[string]*bodyVariable),
+		cursors:    make(map[string]*bodyCursor),
+		conditions: make(map[string]sqlparser.DeclareHandlerCondition),
+	}
+}
+
+type bodyVariable struct {
+	typ   gms.Type
+	value any
+}
+
+// set gives a variable a value, as its type holds it.
+func (v *bodyVariable) set(ctx context.Context, value any) error {
+	c, inRange, err := v.typ.Convert(ctx, value)
+	if err != nil {
+		return err
+	}
+	if inRange != gms.InRange {
+		return gms.ErrValueOutOfRange.New(value, v.typ)
+	}
+	v.value = c
+	return nil
+}
+
+// A bodyCursor is a declared cursor. While it is open it has the rows that are to come.
+type bodyCursor struct {
+	query  sqlparser.SelectStatement
+	isOpen bool
+	schema gms.Schema
+	rows   []gms.Row
+}
+
+// find looks something up by its name, in the innermost scope that has it.
+func find[T any](b *body, in func(*bodyScope) map[string]T, name string) (found T) {
+	name = strings.ToLower(name)
+	for i := len(b.scopes) - 1; i >= 0; i-- {
+		if v, ok := in(b.scopes[i])[name]; ok {
+			return v
+		}
+	}
+	return found
+}
+
+func (b *body) variable(name string) *bodyVariable {
+	return find(b, func(s *bodyScope) map[string]*bodyVariable { return s.variables }, name)
+}
+
+func (b *body) cursor(name string) (*bodyCursor, error) {
+	c := find(b, func(s *bodyScope) map[string]*bodyCursor { return s.cursors }, name)
+	if c == nil {
+		return nil, mysql.NewSQLError(1324, "42000", "Undefined CURSOR: %s", name)
+	}
+	return c, nil
+}
+
+func (b *body) declare(d *sqlparser.Declare) error {
+	scope := b.scopes[len(b.scopes)-1]
+	switch {
+	case d.Condition != nil:
+		scope.conditions[strings.ToLower(d.Condition.Name)] = conditionOf(d.Condition)
+	case d.Cursor != nil:
+		scope.cursors[strings.ToLower(d.Cursor.Name)] = &bodyCursor{query: d.Cursor.SelectStmt}
+	case d.Handler != nil:
+		scope.handlers = append(scope.handlers, d.Handler)
+	case d.Variables != nil:
+		return b.declareVariables(scope, d.Variables)
+	}
+	return nil
+}
+
+func (b *body) declareVariables(scope *bodyScope, d *sqlparser.DeclareVariables) error {
+	typ, err := types.ColumnTypeToType(&d.VarType)
+	if err != nil {
+		return err
+	}
+	var value any
+	if d.VarType.Default != nil {
+		if value, _, err = b.value(d.VarType.Default); err != nil {
+			return err
+		}
+	}
+	for _, name := range d.Names {
+		v := &bodyVariable{typ: typ}
+		if err := v.set(b.ctx, value); err != nil {
+			return err
+		}
+		scope.variables[name.Lowered()] = v
+	}
+	return nil
+}
+
+func (b *body) open(s *sqlparser.OpenCursor) error {
+	c, err := b.cursor(s.Name)
+	if err != nil {
+		return err
+	}
+	if c.isOpen {
+		return mysql.NewSQLError(1325, "24000", "Cursor is already open")
+	}
+	c.schema, c.rows, err = b.query(c.query)
+	c.isOpen = err == nil
+	return err
+}
+
+var errCursorNotOpen = mysql.NewSQLError(1326, "24000", "Cursor is not open")
+
+func (b *body) fetch(s *sqlparser.FetchCursor) error {
+	c, err := b.cursor(s.Name)
+	switch {
+	case err != nil:
+		return err
+	case !c.isOpen:
+		return errCursorNotOpen
+	case len(c.rows) == 0:
+		return errNoData
+	}
+	row := c.rows[0]
+	c.rows = c.rows[1:]
+	return b.assign(s.Variables, c.schema, row, mysql.NewSQLError(1328, "HY000", "Incorrect number of FETCH variables"))
+}
+
+func (b *body) close(s *sqlparser.CloseCursor) error {
+	c, err := b.cursor(s.Name)
+	if err != nil {
+		return err
+	}
+	if !c.isOpen {
+		return errCursorNotOpen
+	}
+	c.isOpen, c.rows = false, nil
+	return nil
+}

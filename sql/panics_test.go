@@ -1,0 +1,83 @@
+package sql
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// shown is what a statement returns: its rows, "ok", or an error's number.
+func (c *client) shown(query string) string {
+	c.in.t.Helper()
+	schema, rows, err := c.within(query)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("error %d", SQLError(err).Num)
+	case len(rows) == 0:
+		return ""
+	case strings.HasPrefix(c.show(schema, rows), "{"):
+		return "ok"
+	}
+	return c.show(schema, rows)
+}
+
+// shows runs statements that must succeed, and then one of which the result is given.
+type shows struct{ setup, query, want string }
+
+func (s shows) test(t *testing.T) {
+	t.Run(s.query, func(t *testing.T) {
+		c := newInstance(t).client("")
+		c.exec("create database d")
+		c.exec("use d")
+		for _, q := range strings.Split(s.setup, ";") {
+			if strings.TrimSpace(q) != "" {
+				c.exec(q)
+			}
+		}
+		if got := c.shown(s.query); got != s.want {
+			t.Errorf("got %q, want %q", got, s.want)
+		}
+	})
+}
+
+// TestDropColumnOfPrimaryKey: what remains of the key is the key, and must be unique.
+func TestDropColumnOfPrimaryKey(t *testing.T) {
+	const two = "create table t (a int, b int, c int, primary key (a, b), key (c)); insert into t values (1,1,1),(2,2,2),(3,2,3);"
+	for _, s := range []shows{
+		{two + "alter table t drop column b", "select * from t order by a", "1 | 1\n2 | 2\n3 | 3\n"},
+		{two + "alter table t drop column b", "insert into t values (1, 9)", "error 1062"},
+		{two, "alter table t drop column a", "error 1062"},
+		{two + "delete from t where a = 3; alter table t drop column a; insert into t values (7, 7)", "select * from t where b = 7", "7 | 7\n"},
+		{two + "alter table t drop column b, drop column a", "select c from t where c = 3", "3\n"},
+		{two + "alter table t drop column b; alter table t drop column a; insert into t values (3)", "select count(*) from t where c = 3", "2\n"},
+		{"create table t (a int primary key auto_increment, b int, key (b)); insert into t (b) values (5),(6); alter table t drop column a; insert into t values (5)", "select count(*) from t where b = 5", "2\n"},
+		{"create table t (s varchar(100), a int, primary key (s(2), a)); insert into t values ('abc',1),('xyz',2); alter table t drop column a", "insert into t values ('abd')", "error 1062"},
+		{"create table t (a int primary key, b int); insert into t values (1,2); alter table t drop column a, add column n int, add primary key (b)", "select * from t where b = 2", "2 | NULL\n"},
+		{"create table t (a int primary key); create table u (a int, foreign key (a) references t (a))", "alter table t drop column a", "error 1828"},
+	} {
+		s.test(t)
+	}
+}
+
+// TestDefaultOfColumn: DEFAULT(column) is refused where it panicked.
+func TestDefaultOfColumn(t *testing.T) {
+	const table = "create table t (a int default 7, b int default 8, c varchar(10) default 'default')"
+	for _, s := range []shows{
+		{table, "select default(a)", "error 1054"},
+		{table, "select default(a) from dual", "error 1054"},
+		{table, "select default(a) from t", "error 1235"},
+		{table, "select * from t where a = default(a)", "error 1064"},
+		{table, "select * from t order by default(a)", "error 1235"},
+		{table, "select (select default(a))", "error 1054"},
+		{table, "select default(a) union select 1", "error 1235"},
+		{table, "insert into t (a) values (default(b))", "error 1235"},
+		{table, "insert into t (a) values (default(a) + 1)", "error 1064"},
+		{table, "insert into t (a) values (default + 1)", "error 1064"},
+		{table, "update t set a = default(b)", "error 1235"},
+		{table, "delete from t where a = default(a)", "error 1064"},
+		{table + "; insert into t values (default, 1, default); insert into t (a, b) values (default(a), 1); update t set b = default, a = default(a)", "select * from t", "7 | 8 | default\n7 | 8 | default\n"},
+		{table + "; insert into t values (default(a), default(b), 'x'); insert into t (b) select 3", "select * from t", "7 | 8 | x\n7 | 3 | default\n"},
+	} {
+		s.test(t)
+	}
+}
