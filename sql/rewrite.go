@@ -238,7 +238,11 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	if err := t.become(tr, tbl); err != nil {
 		return nil, err
 	}
-	if !t.info.keyless() && len(schema.PkOrdinals) == 0 {
+	// go-mysql-server says -1 of a column of the primary key that is dropped. The others
+	// remain the key, as in MySQL.
+	schema.PkOrdinals = slices.DeleteFunc(slices.Clone(schema.PkOrdinals), func(at int) bool { return at < 0 })
+	drops := old != nil && col == nil
+	if !t.info.keyless() && len(schema.PkOrdinals) == 0 && !(drops && old.AutoIncrement) {
 		if err := gms.ValidatePrimaryKeyDrop(ctx, t, t.PrimaryKeySchema(ctx)); err != nil {
 			return nil, err
 		}
@@ -275,7 +279,8 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 // follow their columns, whatever these are called and wherever they stand.
 func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (*catalog.Table, error) {
 	next := tbl.Clone()
-	if key == nil && next.Primary.Declared && len(schema.PkOrdinals) == len(tbl.Primary.Parts) {
+	drops := old != nil && col == nil
+	if key == nil && next.Primary.Declared && (drops || len(schema.PkOrdinals) == len(tbl.Primary.Parts)) {
 		for _, p := range tbl.Primary.Parts {
 			key = append(key, gms.IndexColumn{Name: tbl.Columns[p.Column].Name, Length: int64(p.Length)})
 		}
