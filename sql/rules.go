@@ -25,6 +25,10 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
 			case moveJoinConds:
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
+			case optimizeJoinsRule:
+				b.Rules[i].Apply = withoutOutside(b.Rules[i].Apply)
+			case pushFiltersRule:
+				b.Rules[i].Apply = aboveOuterJoins(b.Rules[i].Apply)
 			}
 		}
 	}
@@ -58,6 +62,9 @@ func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 		if !ok {
 			return n, transform.SameTree, nil
 		}
+		if aside, ok := asideNotIn(ctx, f); ok {
+			return aside, transform.NewTree, nil
+		}
 		return transform.OneNodeExprsWithNode(ctx, f, func(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 			c, ok := e.(expression.Comparer)
 			if !ok {
@@ -74,6 +81,35 @@ func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 			return guarded, transform.NewTree, err
 		})
 	})
+}
+
+// asideNotIn keeps NOT IN (SELECT ...) from becoming a join where it may be NULL, which the
+// join takes for true.
+func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
+	all := expression.SplitConjunction(ctx, f.Expression)
+	changed := false
+	for i, e := range all {
+		not, ok := e.(*expression.Not)
+		if !ok {
+			continue
+		}
+		if in, ok := not.Child.(*plan.InSubquery); ok && maybeNull(ctx, in, f.Child) {
+			all[i], changed = newAside(e), true
+		}
+	}
+	if !changed {
+		return f, false
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), true
+}
+
+// maybeNull reports whether a side of IN may be NULL, over the rows of a node.
+func maybeNull(ctx *gms.Context, in *plan.InSubquery, over gms.Node) bool {
+	sq, ok := in.RightChild.(*plan.Subquery)
+	if !ok || in.LeftChild.IsNullable(ctx) || len(missingIn(over)) > 0 || len(missingIn(sq.Query)) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(sq.Query.Schema(ctx), func(c *gms.Column) bool { return c.Nullable })
 }
 
 // singleRow reports whether a plan cannot have more than one row.

@@ -1,0 +1,251 @@
+package sql
+
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// This file puts conditions into a form in which go-mysql-server's rules do nothing wrong
+// with them, and find indexes for them in every kind of statement.
+
+// plainFiltersRule is plainFilters' number, above go-mysql-server's own.
+const plainFiltersRule analyzer.RuleId = 1003
+
+// This extension point of go-mysql-server belongs to the process. Simple UPDATEs and DELETEs
+// get these rules, and some that cannot be changed; simple SELECTs get all rules then. Those
+// have run plainFilters before.
+func init() {
+	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault, analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters})
+}
+
+// plainFilters is a rule that changes the conditions of WHERE and ON.
+func plainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	if _, ok := ctx.Session.(*Session); !ok || !n.Resolved() {
+		return n, transform.SameTree, nil
+	}
+	return changeFilters(ctx, n)
+}
+
+func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	n, same, err := transform.NodeWithOpaque(ctx, n, changeNode)
+	insert, ok := n.(*plan.InsertInto)
+	if err != nil || !ok || insert.Source == nil {
+		return n, same, err
+	}
+	// What an INSERT inserts is no child of it.
+	source, unchanged, err := changeFilters(ctx, insert.Source)
+	if err != nil || bool(unchanged) {
+		return n, same, err
+	}
+	return insert.WithSource(source), transform.NewTree, nil
+}
+
+// changeNode changes the expressions of one node. Of those that define something the text is
+// kept: they stay as they are.
+func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	change := func(*gms.Context, gms.Expression) (gms.Expression, bool) { return nil, false }
+	switch n.(type) {
+	case *plan.Filter, *plan.JoinNode:
+		change = plainCondition
+	case *plan.Project, *plan.GroupBy, *plan.Having, *plan.Sort, *plan.Window:
+		change = plainRows
+	case gms.Expressioner:
+	default:
+		return n, transform.SameTree, nil
+	}
+	return transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if q, ok := e.(*plan.Subquery); ok {
+			query, same, err := changeFilters(ctx, q.Query)
+			if err != nil || bool(same) {
+				return e, transform.SameTree, err
+			}
+			return q.WithQuery(query), transform.NewTree, nil
+		}
+		if changed, ok := change(ctx, e); ok {
+			return changed, transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
+}
+
+// plainCondition changes a condition that indexes may be of use for.
+func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
+	switch e := e.(type) {
+	case *expression.Like:
+		return withPrefix(ctx, e), true
+	case *expression.Between:
+		// By itself go-mysql-server does so in SELECT only.
+		if _, ok := e.Val.(*expression.GetField); ok {
+			return expression.NewAnd(expression.NewGreaterThanOrEqual(e.Val, e.Lower), expression.NewLessThanOrEqual(e.Val, e.Upper)), true
+		}
+	}
+	return plainRows(ctx, e)
+}
+
+// plainRows makes comparisons of each column of comparisons of rows, which go-mysql-server
+// makes without a thought for NULL, and IN what it stands for.
+func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
+	switch e := e.(type) {
+	case *expression.InTuple:
+		return anyOf(ctx, e)
+	case *expression.Equals:
+		return eachColumn(e, func(l, r gms.Expression) gms.Expression { return expression.NewEquals(l, r) })
+	case *expression.NullSafeEquals:
+		return eachColumn(e, func(l, r gms.Expression) gms.Expression { return expression.NewNullSafeEquals(l, r) })
+	}
+	return nil, false
+}
+
+// eachColumn is a comparison of rows for equality by their columns.
+func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expression) (gms.Expression, bool) {
+	left, ok := c.Left().(expression.Tuple)
+	right, isToo := c.Right().(expression.Tuple)
+	if !ok || !isToo || len(left) != len(right) || len(left) == 0 {
+		return nil, false
+	}
+	all := make([]gms.Expression, len(left))
+	for i := range left {
+		all[i] = equal(left[i], right[i])
+	}
+	return expression.JoinAnd(all...), true
+}
+
+// anyOfMax is up to how long a list is made a chain of OR.
+const anyOfMax = 1000
+
+// anyOf is IN as what it stands for, where go-mysql-server's IN does not do: with row
+// constructors it uses no index, and in its hash table no TIME is found, nor what needs to be
+// converted to be equal.
+func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
+	list, ok := in.Right().(expression.Tuple)
+	if !ok || len(list) == 0 || len(list) > anyOfMax {
+		return nil, false
+	}
+	row, isRow := in.Left().(expression.Tuple)
+	if !isRow && !comparedOtherwise(ctx, in.Left(), list) {
+		return nil, false
+	}
+	all := make([]gms.Expression, len(list))
+	for i, e := range list {
+		if !isRow {
+			all[i] = expression.NewEquals(in.Left(), e)
+			continue
+		}
+		equal, ok := eachColumn(expression.NewEquals(row, e), func(l, r gms.Expression) gms.Expression { return expression.NewEquals(l, r) })
+		if !ok {
+			return nil, false // an error, which IN reports
+		}
+		all[i] = equal
+	}
+	return expression.JoinOr(all...), true
+}
+
+// comparedOtherwise reports whether a column is compared with some of a list not as values of
+// its own type are.
+func comparedOtherwise(ctx *gms.Context, left gms.Expression, list expression.Tuple) bool {
+	typ := left.Type(ctx)
+	if types.IsTimespan(typ) {
+		return true
+	}
+	for _, e := range list {
+		switch of := e.Type(ctx); {
+		case of == types.Null:
+		case types.IsNumber(typ) != types.IsNumber(of), types.IsTime(typ) && types.IsNumber(of):
+			return true
+		}
+	}
+	return false
+}
+
+// A like is LIKE as go-mysql-server evaluates it, but is none of which it knows how to
+// rewrite it: what it makes of LIKE 'a%' ends before 'az', in some collations.
+type like struct{ *expression.Like }
+
+// WithChildren implements gms.Expression.
+func (l *like) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := l.Like.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &like{e.(*expression.Like)}, nil
+}
+
+// withPrefix is LIKE and, if it is about a column, bounds for an index, which hold more than
+// it does.
+func withPrefix(ctx *gms.Context, l *expression.Like) gms.Expression {
+	plain := &like{l}
+	column, isColumn := l.LeftChild.(*expression.GetField)
+	pattern, isLiteral := l.RightChild.(*expression.Literal)
+	if !isColumn || !isLiteral || l.Escape != nil {
+		return plain
+	}
+	typ, isText := column.Type(ctx).(gms.StringType)
+	s, isString := pattern.Value().(string)
+	if !isText || !isString || typ.CharacterSet() != gms.CharacterSet_utf8mb4 {
+		return plain
+	}
+	if c, _ := plain.CollationCoercibility(ctx); c != typ.Collation() || c.Sorter() == nil {
+		return plain
+	}
+	prefix := []rune(literalPrefix(s))
+	if len(prefix) == 0 {
+		return plain
+	}
+	bounded := expression.NewAnd(expression.NewGreaterThanOrEqual(column, expression.NewLiteral(string(prefix), typ)), plain)
+	if room := int(typ.MaxCharacterLength()) - len(prefix); room >= 0 && room <= lastMax {
+		last := string(prefix) + strings.Repeat(lastOf(typ.Collation()), room)
+		return expression.NewAnd(expression.NewLessThanOrEqual(column, expression.NewLiteral(last, typ)), bounded)
+	}
+	return bounded
+}
+
+// literalPrefix is what a pattern begins with before its first wildcard.
+func literalPrefix(pattern string) string {
+	var b strings.Builder
+	escaped := false
+	for _, r := range pattern {
+		switch {
+		case escaped:
+			escaped = false
+			b.WriteRune(r)
+		case r == '\\':
+			escaped = true
+		case r == '%' || r == '_':
+			return b.String()
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// lastMax bounds how long a bound may be. Of longer columns only the lower one is given.
+const lastMax = 1000
+
+// lasts remembers lastOf, which looks at all characters.
+var lasts sync.Map
+
+// lastOf returns the character that none comes after in a collation. The last string of some
+// length consists of it.
+func lastOf(c gms.CollationID) string {
+	if known, ok := lasts.Load(c); ok {
+		return known.(string)
+	}
+	weight := c.Sorter()
+	last := rune(0)
+	for r := rune(1); r <= utf8.MaxRune; r++ {
+		if utf8.ValidRune(r) && weight(r) > weight(last) {
+			last = r
+		}
+	}
+	lasts.Store(c, string(last))
+	return string(last)
+}

@@ -1,0 +1,102 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// optimizeJoinsRule is the name of the rule that finds indexes.
+const optimizeJoinsRule = "optimizeJoins"
+
+// withoutOutside keeps conditions of a subquery about the query around it from being taken for
+// conditions about its own table: go-mysql-server finds indexes by the names of columns,
+// whatever table they are of.
+func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		marked, changed, err := transform.Node(ctx, n, markOutside)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, marked, scope, sel, flags)
+		return out, same && changed, err
+	}
+}
+
+// markOutside marks conditions about other tables in a filter over one. One column compared
+// with something outside stays as it is: that is looked up.
+func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	table, ok := f.Child.(plan.TableIdNode)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	all := expression.SplitConjunction(ctx, f.Expression)
+	same := transform.SameTree
+	for i, e := range all {
+		if _, known := e.(*aside); !known && isOutside(ctx, e, table.Id()) && !isLookup(ctx, e, table.Id()) {
+			all[i], same = newAside(e), transform.NewTree
+		}
+	}
+	if same {
+		return n, same, nil
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
+}
+
+// An aside is a condition that go-mysql-server evaluates, and does nothing else with.
+type aside struct{ expression.UnaryExpressionStub }
+
+func newAside(e gms.Expression) *aside { return &aside{expression.UnaryExpressionStub{Child: e}} }
+
+var _ gms.Expression = (*aside)(nil)
+
+// Type implements gms.Expression.
+func (a *aside) Type(ctx *gms.Context) gms.Type { return a.Child.Type(ctx) }
+
+// Eval implements gms.Expression.
+func (a *aside) Eval(ctx *gms.Context, row gms.Row) (any, error) { return a.Child.Eval(ctx, row) }
+
+// String implements gms.Expression.
+func (a *aside) String() string { return a.Child.String() }
+
+// WithChildren implements gms.Expression.
+func (a *aside) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(a, len(children), 1)
+	}
+	return newAside(children[0]), nil
+}
+
+// isOutside reports whether an expression is about columns of other tables.
+func isOutside(ctx *gms.Context, e gms.Expression, table gms.TableId) (is bool) {
+	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+		if c, ok := e.(*expression.GetField); ok && c.TableId() != table {
+			is = true
+		}
+		return !is
+	})
+	return is
+}
+
+// isLookup reports whether a condition compares a column of a table with something that is not
+// about the table.
+func isLookup(ctx *gms.Context, e gms.Expression, table gms.TableId) bool {
+	c, ok := e.(expression.Comparer)
+	if !ok {
+		return false
+	}
+	own := func(e gms.Expression) bool {
+		f, ok := e.(*expression.GetField)
+		return ok && f.TableId() == table
+	}
+	if _, isIn := e.(*expression.InTuple); isIn {
+		return false
+	}
+	return own(c.Left()) && isOutside(ctx, c.Right(), table) || own(c.Right()) && isOutside(ctx, c.Left(), table)
+}
