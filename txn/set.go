@@ -133,6 +133,7 @@ func (s *set) reset() {
 type arena struct {
 	chunk []byte
 	used  int
+	full  int // bytes of earlier chunks
 }
 
 const (
@@ -143,6 +144,7 @@ const (
 // get returns n bytes, not cleared, with no capacity beyond them.
 func (a *arena) get(n int) []byte {
 	if a.used+n > len(a.chunk) {
+		a.full += len(a.chunk)
 		a.chunk = make([]byte, max(arenaChunkBytes, n, min(2*len(a.chunk), 1<<20)))
 		a.used = 0
 	}
@@ -164,5 +166,5 @@ func (a *arena) reset() {
 	if len(a.chunk) > arenaKeepBytes {
 		a.chunk = nil
 	}
-	a.used = 0
+	a.used, a.full = 0, 0
 }

@@ -246,6 +246,18 @@ func (t *Tx) Free(p region.Ptr) error {
 	return nil
 }
 
+// Held is about how many bytes of memory the transaction takes, for what it has read and
+// will write.
+func (t *Tx) Held() int64 {
+	if t.state == nil {
+		return 0
+	}
+	const entryBytes, questionBytes, placeBytes = 120, 120, 4
+	entries := int64(len(t.reads.entries) + len(t.writes.entries))
+	places := int64(len(t.reads.table) + len(t.writes.table))
+	return int64(t.arena.full+t.arena.used) + entries*entryBytes + int64(len(t.questions))*questionBytes + places*placeBytes
+}
+
 // Mark returns the present point of the transaction.
 func (t *Tx) Mark() Mark {
 	if t.state == nil {
