@@ -97,6 +97,12 @@ type Config struct {
 	// are held back until its transaction is validated. 64 MiB by default.
 	ResultBuffer Size
 
+	// StatementMemory bounds what a statement holds in memory at a time: rows that it
+	// sorts, groups, joins or keeps back, what its transaction has read, and the session's
+	// variables. By default an eighth of the process's limit (GOMEMLIMIT), or of the
+	// computer's memory if there is none. All statements together may hold half of it.
+	StatementMemory Size
+
 	// MaxPacket bounds one request of a client (max_allowed_packet). 64 MiB by
 	// default.
 	MaxPacket Size
@@ -171,12 +177,13 @@ const (
 	failureDomainMax = 1 << 20
 	leaseTimeMin     = 5 * time.Millisecond
 
-	workersMax    = 64
-	regionSizeMin = MiB
-	regionSizeMax = 2 * GiB
-	logSizeMin    = 64 * KiB
-	logSizeMax    = GiB
-	logSizeUnit   = 4 * KiB
+	workersMax         = 64
+	regionSizeMin      = MiB
+	statementMemoryMin = MiB
+	regionSizeMax      = 2 * GiB
+	logSizeMin         = 64 * KiB
+	logSizeMax         = GiB
+	logSizeUnit        = 4 * KiB
 )
 
 // stored fills the layout that is not given with that of the folder, if there
@@ -271,6 +278,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("farmsql: RegionSize (--region-size) is %v: must be a power of two from %v to %v", c.RegionSize, regionSizeMin, regionSizeMax)
 	case c.LogSize < logSizeMin || c.LogSize > logSizeMax || c.LogSize%logSizeUnit != 0:
 		return fmt.Errorf("farmsql: LogSize (--log-size) is %v: must be a multiple of %v from %v to %v", c.LogSize, logSizeUnit, logSizeMin, logSizeMax)
+	case c.StatementMemory < 0 || c.StatementMemory > 0 && c.StatementMemory < statementMemoryMin:
+		return fmt.Errorf("farmsql: StatementMemory (--statement-memory) is %v: must be at least %v", c.StatementMemory, statementMemoryMin)
 	}
 	return c.wire().Validate()
 }

@@ -109,6 +109,7 @@ func (db *DB) start(ctx context.Context) error {
 		db.lives = append(db.lives, uint32(db.instance.Machine(i).Clock().Uint64()))
 	}
 	var engines []wire.Engine
+	memory := sql.NewMemory(db.instance.Machine(0).Clock(), int64(db.cfg.StatementMemory), int64(ComputerMemory()))
 	accounts := sql.NewAccounts(db.instance.Machine(0).Clock(), db.isLone())
 	for i := range db.instance.Machines() {
 		m := db.instance.Machine(i)
@@ -123,7 +124,7 @@ func (db *DB) start(ctx context.Context) error {
 		db.catalogs = append(db.catalogs, c)
 		var e *sql.Engine
 		err = db.step(ctx, stepEngine, func() (err error) {
-			e, err = sql.NewEngine(m, c, sql.Options{Accounts: accounts, Files: db.cfg.SecureFilePriv})
+			e, err = sql.NewEngine(m, c, sql.Options{Accounts: accounts, Files: db.cfg.SecureFilePriv, Memory: memory})
 			return err
 		})
 		if err != nil {

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"cmp"
+	"math"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -19,6 +20,20 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if !ok {
 		return nil, nil // go-mysql-server's own, for what it does by itself
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if m, ok := s.takeInput(n); ok {
+		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
+		if err != nil {
+			return nil, err
+		}
+		if m.again {
+			s.noteInput(n, m)
+		}
+		return s.metered(rows, m), nil
+	}
+	s.noteInputs(ctx, n)
 	if m := s.measuring; m.measures(n) {
 		return b.measure(ctx, m, n, row)
 	}
@@ -61,6 +76,14 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		if rows, err := b.lookup(ctx, n, row); rows != nil || err != nil {
 			return rows, err
 		}
+	case *plan.CachedResults, *plan.HashLookup:
+		rows, err := b.ordinary(ctx, s, n, row)
+		if err != nil || plan.IsEmptyIter(rows) {
+			return rows, err
+		}
+		return &wantedIter{RowIter: rows}, nil
+	case *plan.GroupBy:
+		return b.grouped(ctx, s, n, row)
 	case *plan.Distinct, *plan.SetOp:
 		return b.distinct(ctx, s, n, row)
 	case *plan.Sort:
@@ -89,7 +112,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	if err != nil {
 		return nil, err
 	}
-	return &wholeIter{source: rows}, nil
+	return &wholeIter{source: s.metered(rows, metering{most: math.MaxInt64})}, nil
 }
 
 // statement executes the nodes that are a statement of their own and are executed here; it

@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"io"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -166,6 +165,9 @@ const bodyRetriesMax = 100
 
 // run executes a statement.
 func (r *bodyRunner) run(ctx *gms.Context, s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
+	if err := ctx.Err(); err != nil { // a loop goes on for as long as its statements do
+		return nil, nil, err
+	}
 	for attempt := 0; ; attempt++ {
 		joined := r.s.body != nil || r.s.Explicit()
 		schema, rows, err := r.attempt(ctx, s, joined)
@@ -200,18 +202,11 @@ func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined 
 	if err != nil {
 		return nil, nil, failed(err)
 	}
-	var rows []gms.Row
-	for {
-		row, err := iter.Next(ctx)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			err = failed(err)
-			_ = iter.Close(ctx) // what it would report has just been found out
-			return nil, nil, err
-		}
-		rows = append(rows, row)
+	rows, err := r.s.readAll(ctx, iter)
+	if err != nil {
+		err = failed(err)
+		_ = iter.Close(ctx) // what it would report has just been found out
+		return nil, nil, err
 	}
 	if err = iter.Close(ctx); err == nil && !joined {
 		err = r.s.TakeCommitError()

@@ -222,6 +222,7 @@ func isDistinct(g *aggregation.GroupConcat) bool {
 type distinctAggregate struct {
 	gms.Aggregation
 	keys []gms.Expression
+	h    *holding // counts what is kept, if it is not nil
 }
 
 // WithChildren implements gms.Expression.
@@ -240,7 +241,7 @@ func (a *distinctAggregate) NewBuffer(ctx *gms.Context) (gms.AggregationBuffer, 
 	if err != nil {
 		return nil, err
 	}
-	return &distinctBuffer{AggregationBuffer: b, keys: a.keys, values: newRowSet(hash.ExprsToSchema(ctx, a.keys...))}, nil
+	return &distinctBuffer{AggregationBuffer: b, keys: a.keys, values: newRowSet(a.h, hash.ExprsToSchema(ctx, a.keys...))}, nil
 }
 
 // A distinctBuffer aggregates a group.
@@ -265,4 +266,10 @@ func (b *distinctBuffer) Update(ctx *gms.Context, row gms.Row) error {
 		return err
 	}
 	return b.AggregationBuffer.Update(ctx, row)
+}
+
+// Dispose implements gms.Disposable.
+func (b *distinctBuffer) Dispose(ctx *gms.Context) {
+	b.values.forget()
+	b.AggregationBuffer.Dispose(ctx)
 }

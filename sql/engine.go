@@ -28,6 +28,8 @@ type Options struct {
 	// Files is the folder in which users with the FILE privilege may read and write
 	// (secure_file_priv); without one nobody may anywhere.
 	Files string
+	// Memory bounds what statements hold; nil: nothing does.
+	Memory *Memory
 	// Processors is how many transactions are worth running at a time where most are in
 	// conflict; 0: as many as this computer has processors. What runs in the simulator
 	// must not depend on the computer.
@@ -104,7 +106,9 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // NewSession returns the session of a new client.
 func (e *Engine) NewSession(server string, c gms.Client, id uint32) *Session {
-	return &Session{baseSession: newBaseSession(server, c, id), e: e}
+	s := &Session{baseSession: newBaseSession(server, c, id), e: e}
+	s.holding.memory = e.opt.Memory
+	return s
 }
 
 // NewContext returns the context for one statement of a session.

@@ -17,6 +17,9 @@ type coster struct {
 
 // EstimateCost implements memo.Coster.
 func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvider) (float64, error) {
+	if err := ctx.Err(); err != nil { // of orders of joins there may be very many
+		return 0, err
+	}
 	switch r := r.(type) {
 	case *memo.Max1Row:
 		return 0, nil // no more than its child

@@ -164,7 +164,7 @@ func innerJoins(ctx *gms.Context, n gms.Node, there map[gms.TableId]bool) (gms.N
 	}
 	changed, same, err := transform.Node(ctx, n, func(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		outer, ok := n.(*plan.JoinNode)
-		if !ok || outer.Op != plan.JoinTypeLeftOuter || !holds(outer.Right(), there) {
+		if !ok || outer.Op != plan.JoinTypeLeftOuter || !includes(outer.Right(), there) {
 			return n, transform.SameTree, nil
 		}
 		return plan.NewInnerJoin(outer.Left(), outer.Right(), outer.Filter), transform.NewTree, nil
@@ -221,7 +221,7 @@ func tablesOf(n gms.Node) map[gms.TableId]bool {
 	return all
 }
 
-func holds(n gms.Node, tables map[gms.TableId]bool) bool {
+func includes(n gms.Node, tables map[gms.TableId]bool) bool {
 	for t := range tablesOf(n) {
 		if tables[t] {
 			return true

@@ -29,8 +29,36 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = withoutOutside(b.Rules[i].Apply)
 			case pushFiltersRule:
 				b.Rules[i].Apply = aboveOuterJoins(b.Rules[i].Apply)
+			case finalizeSubqueries:
+				b.Rules[i].Apply = e.withMeters(b.Rules[i].Apply)
 			}
+			b.Rules[i].Apply = whileWanted(b.Rules[i].Apply)
 		}
+	}
+}
+
+// finalizeSubqueries is the name of the rule after which subqueries are as they will be run.
+const finalizeSubqueries = "finalizeSubqueries"
+
+// withMeters has the subqueries of expressions metered after a rule.
+func (e *Engine) withMeters(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		out, same, err := apply(ctx, a, n, scope, sel, flags)
+		if err != nil || !flags.SubqueryIsSet() {
+			return out, same, err
+		}
+		metered, unchanged, err := e.meterSubqueries(ctx, out)
+		return metered, same && unchanged, err
+	}
+}
+
+// whileWanted has a rule fail once nobody waits for the statement any more.
+func whileWanted(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if err := ctx.Err(); err != nil {
+			return n, transform.SameTree, err
+		}
+		return apply(ctx, a, n, scope, sel, flags)
 	}
 }
 

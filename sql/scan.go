@@ -60,6 +60,7 @@ type rowIter struct {
 	parts int
 	// inTurn says that the rows are to be read once it is the transaction's turn.
 	inTurn bool
+	rows   int // returned
 	// found are the rows to come, collected before the first is returned: a
 	// statement that changes the table must not meet its own changes.
 	found   []region.Ptr
@@ -89,6 +90,11 @@ func (t *Table) rowIter(ctx *gms.Context, tr *transaction, s *scan) *rowIter {
 
 // Next implements gms.RowIter.
 func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.rows++; i.rows%wantedRows == 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
 	if i.inTurn {
 		i.inTurn = false
 		i.t.e.turns.await(i.tr, i.scan.index.Index, i.scan.ranges[0].lo)
@@ -110,7 +116,7 @@ func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
 	if err != nil {
 		return nil, conflict(err)
 	}
-	return row, nil
+	return row, FromContext(ctx).holdRead(i.tr)
 }
 
 // row returns the address of the next row.
@@ -139,7 +145,15 @@ func (i *rowIter) collectRows(ctx *gms.Context) error {
 			i.found = found
 			return nil
 		}
-		found = append(found, p)
+		if found = append(found, p); len(found)%wantedRows != 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := FromContext(ctx).holdRead(i.tr); err != nil {
+			return err
+		}
 	}
 }
 

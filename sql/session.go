@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -71,6 +72,13 @@ type Session struct {
 	grants    uint64
 	leaf      *leaf
 	room      directRoom
+	// holding is the memory that the session holds.
+	holding holding
+	// inputs are the nodes of the statement at work whose rows are to be metered.
+	inputs struct {
+		sync.Mutex
+		of map[gms.Node]metering
+	}
 	// inVain is since when the client's transactions have had conflicts: when the first
 	// of them began; zero if the last one that it committed had none.
 	inVain time.Time
@@ -447,7 +455,10 @@ func (s *Session) Explicit() bool {
 func (s *Session) isOpen() bool { return s.GetIgnoreAutoCommit() || !s.settings().autocommit }
 
 // Begin is called where a statement begins.
-func (s *Session) Begin() { s.e.opt.Accounts.keepFresh(s.e) }
+func (s *Session) Begin() {
+	s.settle()
+	s.e.opt.Accounts.keepFresh(s.e)
+}
 
 // SetForUpdate says whether the statement that follows locks the rows it reads,
 // as SELECT ... FOR UPDATE does.

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"io"
+	"math"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -29,7 +30,7 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return newDistinctIter(rows, n.Schema(ctx)), nil
+		return newDistinctIter(&s.holding, rows, n.Schema(ctx)), nil
 	case *plan.SetOp:
 		if n.SetOpType == plan.UnionType && !n.Distinct {
 			return nil, nil
@@ -38,7 +39,7 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return limited(ctx, n, rows)
+		return s.limited(ctx, n, rows)
 	}
 	return nil, nil
 }
@@ -53,7 +54,7 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return newDistinctIter(rows, schema), nil
+		return newDistinctIter(&s.holding, rows, schema), nil
 	}
 	left, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Left(), row)
 	if err != nil {
@@ -64,9 +65,9 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 		_ = left.Close(ctx) // err says what is wrong
 		return nil, err
 	}
-	var rows gms.RowIter = &commonIter{left: left, right: right, except: n.SetOpType == plan.ExceptType, distinct: n.Distinct, schema: schema}
+	var rows gms.RowIter = &commonIter{left: left, right: right, except: n.SetOpType == plan.ExceptType, distinct: n.Distinct, schema: schema, h: &s.holding}
 	if n.Distinct {
-		rows = newDistinctIter(rows, schema)
+		rows = newDistinctIter(&s.holding, rows, schema)
 	}
 	return rows, nil
 }
@@ -113,9 +114,9 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 }
 
 // limited applies the ORDER BY and LIMIT of a set operation.
-func limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
+func (s *Session) limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
 	if len(n.SortFields) > 0 {
-		rows = iters.NewSortIter(n.SortFields, rows)
+		rows = iters.NewSortIter(n.SortFields, s.metered(rows, metering{most: math.MaxInt64}))
 	}
 	if n.Offset != nil {
 		skip, err := iters.GetInt64Value(ctx, n.Offset)
@@ -138,6 +139,7 @@ func limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, er
 type rowSet struct {
 	schema gms.Schema
 	counts map[uint64]int
+	h      *holding
 	// weights are those of the columns that are characters, and weighed is the
 	// schema of rows that have weights in their place.
 	weights []*weightTable
@@ -147,8 +149,11 @@ type rowSet struct {
 	text []byte
 }
 
-func newRowSet(schema gms.Schema) *rowSet {
-	s := &rowSet{schema: schema, counts: make(map[uint64]int), weights: make([]*weightTable, len(schema)), weighed: schema.Copy()}
+// countedBytes is what a row takes in a rowSet.
+const countedBytes = 40
+
+func newRowSet(h *holding, schema gms.Schema) *rowSet {
+	s := &rowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*weightTable, len(schema)), weighed: schema.Copy()}
 	for i, c := range s.weighed {
 		if s.weights[i] = weightsOfType(c.Type); s.weights[i] != nil {
 			c.Type = types.Int64 // bytes are hashed as they are, then
@@ -195,8 +200,18 @@ func (s *rowSet) add(ctx *gms.Context, row gms.Row) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s.counts[key]++
-	return s.counts[key] == 1, nil
+	if s.counts[key]++; s.counts[key] > 1 {
+		return false, nil
+	}
+	return true, s.h.take(countedBytes)
+}
+
+// forget gives back what the rows have taken.
+func (s *rowSet) forget() {
+	if s != nil {
+		s.h.give(countedBytes * int64(len(s.counts)))
+		clear(s.counts)
+	}
 }
 
 // take looks for a row, and takes it out if it is there.
@@ -217,8 +232,8 @@ type distinctIter struct {
 	seen *rowSet
 }
 
-func newDistinctIter(rows gms.RowIter, schema gms.Schema) *distinctIter {
-	return &distinctIter{rows: rows, seen: newRowSet(schema)}
+func newDistinctIter(h *holding, rows gms.RowIter, schema gms.Schema) *distinctIter {
+	return &distinctIter{rows: rows, seen: newRowSet(h, schema)}
 }
 
 // Next implements gms.RowIter.
@@ -235,7 +250,10 @@ func (i *distinctIter) Next(ctx *gms.Context) (gms.Row, error) {
 }
 
 // Close implements gms.RowIter.
-func (i *distinctIter) Close(ctx *gms.Context) error { return i.rows.Close(ctx) }
+func (i *distinctIter) Close(ctx *gms.Context) error {
+	i.seen.forget()
+	return i.rows.Close(ctx)
+}
 
 // A commonIter returns the rows on the left that are on the right too, or those
 // that are not. Without DISTINCT each on the right stands for one on the left.
@@ -243,6 +261,7 @@ type commonIter struct {
 	left, right      gms.RowIter
 	except, distinct bool
 	schema           gms.Schema
+	h                *holding
 	rows             *rowSet // of the right side, once read
 }
 
@@ -266,7 +285,7 @@ func (i *commonIter) Next(ctx *gms.Context) (gms.Row, error) {
 }
 
 func (i *commonIter) read(ctx *gms.Context) error {
-	rows := newRowSet(i.schema)
+	rows := newRowSet(i.h, i.schema)
 	for {
 		row, err := i.right.Next(ctx)
 		if err == io.EOF {
@@ -284,6 +303,7 @@ func (i *commonIter) read(ctx *gms.Context) error {
 
 // Close implements gms.RowIter.
 func (i *commonIter) Close(ctx *gms.Context) error {
+	i.rows.forget()
 	err := i.left.Close(ctx)
 	if other := i.right.Close(ctx); err == nil {
 		err = other

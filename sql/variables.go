@@ -169,10 +169,10 @@ const erWrongValueForVar = 1231
 
 // same reports whether two values of a variable are, as it would hold them.
 func same(ctx *gms.Context, v gms.SystemVariable, a, b any) bool {
-	return held(ctx, v, a) == held(ctx, v, b)
+	return settled(ctx, v, a) == settled(ctx, v, b)
 }
 
-func held(ctx *gms.Context, v gms.SystemVariable, value any) string {
+func settled(ctx *gms.Context, v gms.SystemVariable, value any) string {
 	if converted, _, err := v.GetType().Convert(ctx, value); err == nil {
 		value = converted
 	}

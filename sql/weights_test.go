@@ -40,7 +40,7 @@ func TestWeights(t *testing.T) {
 			t.Fatalf("%s has no weights, or two tables of them", collation.Name)
 		}
 		tried++
-		set := newRowSet(gms.Schema{{Type: typ}, {Type: types.Int32}})
+		set := newRowSet(nil, gms.Schema{{Type: typ}, {Type: types.Int32}})
 		for range 300 {
 			a, b := some(), some()
 			want, err := typ.Compare(ctx, a, b)
@@ -71,10 +71,10 @@ func TestWeightsOfNoCharacters(t *testing.T) {
 	ctx := c.in.e.NewContext(context.Background(), c.s)
 	text := types.MustCreateStringWithDefaults(sqltypes.VarChar, 10).(types.StringType)
 	w := weightsOfType(text)
-	if _, err := newRowSet(gms.Schema{{Type: text}}).key(ctx, gms.Row{"a\xff"}); err == nil {
+	if _, err := newRowSet(nil, gms.Schema{{Type: text}}).key(ctx, gms.Row{"a\xff"}); err == nil {
 		t.Error("a key of what is no string")
 	}
-	if _, err := newRowSet(gms.Schema{{Type: text}}).key(ctx, gms.Row{struct{}{}}); err == nil {
+	if _, err := newRowSet(nil, gms.Schema{{Type: text}}).key(ctx, gms.Row{struct{}{}}); err == nil {
 		t.Error("a key of what is no value")
 	}
 	for _, b := range []any{"a\xff", "\xff", []byte("ab"), 5} {

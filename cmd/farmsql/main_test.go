@@ -29,7 +29,7 @@ func TestHelpStatesTheContract(t *testing.T) {
 func TestHelpHasEveryFlag(t *testing.T) {
 	_, out, _ := execute(t, "", "serve", "--help")
 	for _, flag := range []string{"--data", "--listen", "--machines", "--replicas", "--workers", "--region-size", "--log-size",
-		"--result-buffer", "--max-packet", "--max-connections", "--tls-cert", "--tls-key", "--require-tls", "--saves", "--trust",
+		"--result-buffer", "--statement-memory", "--max-packet", "--max-connections", "--tls-cert", "--tls-key", "--require-tls", "--saves", "--trust",
 		"--log-level", "--log-format", "--cluster", "--machine-id", "--failure-domain", "--transport", "--shared-folder", "--lease", "--recovery-pace"} {
 		line := regexp.MustCompile(`(?m)^\s+(-\w, )?` + flag + `\S*\s+\S+`).FindString(out)
 		if line == "" {

@@ -96,15 +96,16 @@ type serveCommand struct {
 	dataFlags
 	clusterFlags
 	logFlags
-	Listen         string       `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"Address for MySQL clients (${default}). root has no password and may connect from this computer only; create users before you listen wider."`
-	ResultBuffer   farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
-	MaxPacket      farmsql.Size `default:"64MiB" placeholder:"SIZE" help:"Largest request of a client, max_allowed_packet (${default})."`
-	MaxConnections int          `default:"1000" placeholder:"N" help:"Clients that may be connected (${default}), one more for a user with SUPER, and as many that have not logged in yet."`
-	SecureFilePriv string       `placeholder:"FOLDER" help:"Folder in which users with the FILE privilege may read and write with LOAD_FILE, LOAD DATA INFILE and SELECT INTO OUTFILE (none: nobody may)."`
-	TLSCert        string       `placeholder:"FILE" help:"Certificate for clients that use TLS; with --tls-key (one that signs itself, made at the first start in the data folder: server-cert.pem, server-key.pem)."`
-	TLSKey         string       `placeholder:"FILE" help:"Key of the certificate."`
-	RequireTLS     bool         `help:"Refuse clients that do not use TLS."`
-	NoTLS          bool         `name:"no-tls" help:"Do not offer TLS: passwords are scrambled, everything else can be read on its way."`
+	Listen          string        `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"Address for MySQL clients (${default}). root has no password and may connect from this computer only; create users before you listen wider."`
+	ResultBuffer    farmsql.Size  `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
+	StatementMemory *farmsql.Size `placeholder:"SIZE" help:"Memory that one statement may hold: rows that it sorts, groups, joins or keeps back, what its transaction has read, and the session's variables; beyond it the statement fails (an eighth of GOMEMLIMIT, which is set by what regions leave of the computer's memory). All statements together may hold half of GOMEMLIMIT."`
+	MaxPacket       farmsql.Size  `default:"64MiB" placeholder:"SIZE" help:"Largest request of a client, max_allowed_packet (${default})."`
+	MaxConnections  int           `default:"1000" placeholder:"N" help:"Clients that may be connected (${default}), one more for a user with SUPER, and as many that have not logged in yet."`
+	SecureFilePriv  string        `placeholder:"FOLDER" help:"Folder in which users with the FILE privilege may read and write with LOAD_FILE, LOAD DATA INFILE and SELECT INTO OUTFILE (none: nobody may)."`
+	TLSCert         string        `placeholder:"FILE" help:"Certificate for clients that use TLS; with --tls-key (one that signs itself, made at the first start in the data folder: server-cert.pem, server-key.pem)."`
+	TLSKey          string        `placeholder:"FILE" help:"Key of the certificate."`
+	RequireTLS      bool          `help:"Refuse clients that do not use TLS."`
+	NoTLS           bool          `name:"no-tls" help:"Do not offer TLS: passwords are scrambled, everything else can be read on its way."`
 
 	certificate *ownCertificate // nil: another is given, or there is no TLS
 }
@@ -134,6 +135,7 @@ func (s *serveCommand) Run(std streams) error {
 		return listenError(s.Listen, err)
 	}
 	address := l.Addr().String()
+	defer limitMemory(cfg.Logger)()
 	ctx, stop := untilSignal(cfg.Logger, std.err)
 	defer stop()
 	cfg.Shutdown = func() {
@@ -275,6 +277,9 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 		}
 	}
 	cfg.ResultBuffer, cfg.MaxPacket, cfg.MaxConnections = s.ResultBuffer, s.MaxPacket, s.MaxConnections
+	if err := given("--statement-memory", s.StatementMemory, &cfg.StatementMemory); err != nil {
+		return cfg, err
+	}
 	cfg.RequireTLS, cfg.SecureFilePriv = s.RequireTLS, s.SecureFilePriv
 	s.clusterFlags.apply(&cfg)
 	cfg.Logger = s.logger(stderr)

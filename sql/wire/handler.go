@@ -57,6 +57,13 @@ type connState struct {
 	prepared map[uint32]statement
 }
 
+// settle gives back what the statement has held, once its answer has been sent.
+func (s *connState) settle() {
+	if s.farm != nil {
+		s.farm.Settle()
+	}
+}
+
 func stateOf(c *mysql.Conn) *connState {
 	s, _ := c.ClientData.(*connState)
 	return s
@@ -120,6 +127,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 }
 
 func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi bool, callback mysql.ResultSpoolFn) (string, error) {
+	defer stateOf(c).settle()
 	text := gms.RemoveSpaceAndDelimiter(query, ';')
 	if stmt, ok := stateOf(c).compiled(text, false, nil); ok {
 		return "", h.queryCompiled(ctx, c, text, stmt, callback)
@@ -176,6 +184,13 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 // ComPrepare prepares a statement and remembers what its text says about
 // locking and repetition.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) ([]*querypb.Field, error) {
+	defer stateOf(c).settle()
+	if farm := stateOf(c).farm; farm != nil {
+		if err := farm.KeepPrepared(prepare.StatementID, query); err != nil {
+			delete(c.PrepareData, prepare.StatementID)
+			return nil, err
+		}
+	}
 	var fields []*querypb.Field
 	_, err := h.run(ctx, c, statement{text: query, retry: true, command: comStmtPrepare}, func(ctx context.Context, _ *resultBuffer) (err error) {
 		fields, err = h.engineHandler.ComPrepare(ctx, c, query, prepare)
@@ -183,6 +198,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	})
 	if err != nil {
 		delete(c.PrepareData, prepare.StatementID) // the protocol library keeps what failed
+		stateOf(c).forgetPrepared(prepare.StatementID)
 		return nil, err
 	}
 	markBytes(fields)
@@ -197,7 +213,7 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) {
 	if len(s.prepared) > 2*len(c.PrepareData)+16 {
 		for old := range s.prepared {
 			if _, open := c.PrepareData[old]; !open {
-				delete(s.prepared, old)
+				s.forgetPrepared(old)
 			}
 		}
 	}
@@ -225,6 +241,14 @@ func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) {
 	}
 }
 
+// forgetPrepared forgets a prepared statement that is closed, or has come to nothing.
+func (s *connState) forgetPrepared(id uint32) {
+	delete(s.prepared, id)
+	if s.farm != nil {
+		_ = s.farm.KeepPrepared(id, "") // which needs nothing
+	}
+}
+
 // ComStmtExecute runs a prepared statement.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, callback func(*sqltypes.Result) error) error {
 	st, ok := stateOf(c).prepared[prepare.StatementID]
@@ -233,6 +257,12 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	}
 	st.command = comStmtExecute
 	mendTimes(prepare.BindVars)
+	defer stateOf(c).settle()
+	if farm := stateOf(c).farm; farm != nil {
+		if err := farm.TakeText(st.text, bindBytes(prepare.BindVars)); err != nil {
+			return err
+		}
+	}
 	bound, plain := boundValues(prepare.BindVars)
 	stmt, isCompiled := compiled{}, false
 	if plain {
@@ -250,6 +280,16 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 		return err
 	}
 	return callback(res)
+}
+
+// bindBytes is what bound values take: as they have come, and as literals of a plan.
+func bindBytes(vars map[string]*querypb.BindVariable) int64 {
+	const times = 2
+	n := int64(0)
+	for _, v := range vars {
+		n += times * int64(len(v.Value))
+	}
+	return n
 }
 
 // ComInitDB changes the current database, which reads the catalog.
@@ -274,6 +314,11 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 	opts, err := h.ParserOptionsForConnection(c)
 	if err != nil {
 		return statement{}, "", err
+	}
+	if farm := stateOf(c).farm; farm != nil {
+		if err := farm.TakeText(query, 0); err != nil {
+			return statement{}, "", err
+		}
 	}
 	ast, text, remainder, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', multi, opts)
 	var refused *mysql.SQLError
@@ -395,6 +440,9 @@ func (h *handler) attempt(ctx context.Context, state *connState, st statement, e
 	s := state.session
 	s.BeginStatement(Statement{Locking: st.locking})
 	buf := resultBuffer{limit: h.cfg.ResultBufferBytes}
+	if state.farm != nil {
+		buf.charge = state.farm.Take
+	}
 	err := h.guard(st, func() error { return exec(&buf) })
 	state.tellReplaced(st, buf.res)
 	if err = s.EndStatement(ctx, err); err != nil {

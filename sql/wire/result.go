@@ -18,6 +18,9 @@ type resultBuffer struct {
 	used  int64 // bytes held, with what the slices around the values cost
 	chunk []byte
 	res   *sqltypes.Result
+	// charge counts more bytes for the statement; nil: nobody does.
+	charge  func(int64) error
+	counted int64
 }
 
 const (
@@ -65,7 +68,17 @@ func (b *resultBuffer) take(r *sqltypes.Result, bytes int) error {
 		return b.tooLarge()
 	}
 	b.res = r
-	return nil
+	return b.count()
+}
+
+// count has what is new in the buffer counted.
+func (b *resultBuffer) count() error {
+	if b.charge == nil {
+		return nil
+	}
+	more := b.used - b.counted
+	b.counted = b.used
+	return b.charge(more)
 }
 
 // hold makes the values of rows independent of the engine's memory.
@@ -82,7 +95,7 @@ func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 			}
 		}
 	}
-	return nil
+	return b.count()
 }
 
 // text is a value as MySQL writes it, where the engine differs.

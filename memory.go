@@ -1,0 +1,81 @@
+package farmsql
+
+import (
+	"bufio"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// ComputerMemory is how much memory there is for the process: the computer's, or what its
+// control group may have. 0 if it cannot be found out.
+func ComputerMemory() Size {
+	least := fieldOf("/proc/meminfo", "MemTotal")
+	for _, file := range cgroupLimits() {
+		if n, err := readNumber(file); err == nil && n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return Size(least)
+}
+
+// MappedMemory is how much of the memory that the process takes are files that it has
+// mapped: those of regions and logs, nearly all of it. 0 if it cannot be found out.
+func MappedMemory() Size {
+	return Size(fieldOf("/proc/self/status", "RssFile") + fieldOf("/proc/self/status", "RssShmem"))
+}
+
+// fieldOf is the number of a line "name: 123 kB", in bytes; 0 if there is none.
+func fieldOf(file, name string) int64 {
+	f, err := os.Open(file)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 3 && fields[0] == name+":" {
+			n, _ := strconv.ParseInt(fields[1], 10, 64) // what is no number is none
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// cgroupLimits are the files that limit the memory of the process's control group and those
+// around it, of either version.
+func cgroupLimits() []string {
+	const root = "/sys/fs/cgroup"
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	var files []string
+	for line := range strings.Lines(string(own)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
+			if parts[1] == "" {
+				files = append(files, path.Join(root, group, "memory.max"))
+			} else if strings.Contains(parts[1], "memory") {
+				files = append(files, path.Join(root, "memory", group, "memory.limit_in_bytes"))
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return files
+}
+
+// readNumber fails for "max".
+func readNumber(file string) (int64, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+}

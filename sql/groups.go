@@ -1,0 +1,328 @@
+package sql
+
+import (
+	"io"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
+	"github.com/dolthub/go-mysql-server/sql/hash"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// This file executes GROUP BY as go-mysql-server does, but counts what the groups take in
+// memory. Its own iterator waits for ever if an aggregate fails while rows are left.
+
+var (
+	_ gms.RowIter    = (*groupIter)(nil)
+	_ gms.Expression = (*heldValue)(nil)
+)
+
+// groupBytes is what a group takes, and bufferBytes what an aggregate of it does, besides
+// values.
+const (
+	groupBytes  = 160
+	bufferBytes = 120
+)
+
+// grouped executes GROUP BY.
+func (b *builder) grouped(ctx *gms.Context, s *Session, n *plan.GroupBy, row gms.Row) (gms.RowIter, error) {
+	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, row)
+	if err != nil {
+		return nil, err
+	}
+	return newGroupIter(ctx, &s.holding, n, rows), nil
+}
+
+// A groupIter returns a row for each group of rows.
+type groupIter struct {
+	rows    gms.RowIter
+	h       *holding
+	bytes   int64 // counted by h
+	by      []gms.Expression
+	schema  gms.Schema
+	columns []gms.Expression
+	holds   []holds
+	key     gms.Row
+	groups  map[uint64]int
+	buffers [][]gms.AggregationBuffer // by group
+	read    bool
+	next    int
+	any     bool // there are no aggregates: each row is a group
+}
+
+func newGroupIter(ctx *gms.Context, h *holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {
+	i := &groupIter{rows: rows, h: h, by: n.GroupByExprs, columns: n.SelectDeps, schema: hash.ExprsToSchema(ctx, n.GroupByExprs...),
+		key: make(gms.Row, len(n.GroupByExprs)), groups: make(map[uint64]int), any: len(n.GroupByExprs) == 0}
+	for _, c := range i.columns {
+		i.holds = append(i.holds, holdsOf(ctx, c))
+		if a, ok := c.(gms.Aggregation); ok {
+			if _, ok := a.(*aggregation.AnyValue); !ok {
+				i.any = false
+			}
+		}
+	}
+	return i
+}
+
+// Next implements gms.RowIter.
+func (i *groupIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.any {
+		return i.single(ctx)
+	}
+	if !i.read {
+		if err := i.readAll(ctx); err != nil {
+			return nil, err
+		}
+		i.read = true
+	}
+	if i.next == len(i.buffers) {
+		return nil, io.EOF
+	}
+	i.next++
+	return evaluated(ctx, i.buffers[i.next-1])
+}
+
+// single returns the group of one row.
+func (i *groupIter) single(ctx *gms.Context) (gms.Row, error) {
+	row, err := i.rows.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	group, err := i.newGroup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := update(ctx, group, row); err != nil {
+		return nil, err
+	}
+	return evaluated(ctx, group)
+}
+
+func (i *groupIter) readAll(ctx *gms.Context) error {
+	if len(i.by) == 0 { // one group, also of no rows
+		if err := i.addGroup(ctx, 0, nil); err != nil {
+			return err
+		}
+	}
+	for n := 0; ; n++ {
+		row, err := i.rows.Next(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && n%wantedRows == 0 {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if err := i.add(ctx, row); err != nil {
+			return err
+		}
+	}
+}
+
+// add adds a row to its group.
+func (i *groupIter) add(ctx *gms.Context, row gms.Row) error {
+	key, err := i.keyOf(ctx, row)
+	if err != nil {
+		return err
+	}
+	at, ok := i.groups[key]
+	if !ok {
+		at = len(i.buffers)
+		if err := i.addGroup(ctx, key, row); err != nil {
+			return err
+		}
+	}
+	return update(ctx, i.buffers[at], row)
+}
+
+func (i *groupIter) keyOf(ctx *gms.Context, row gms.Row) (uint64, error) {
+	if len(i.by) == 0 {
+		return 0, nil
+	}
+	for at, e := range i.by {
+		var err error
+		if i.key[at], err = e.Eval(ctx, row); err != nil {
+			return 0, err
+		}
+	}
+	return hash.HashOf(ctx, i.schema, i.key)
+}
+
+// addGroup adds a group, row is its first.
+func (i *groupIter) addGroup(ctx *gms.Context, key uint64, row gms.Row) error {
+	if err := i.take(groupBytes + bufferBytes*int64(len(i.columns)) + rowMemory(row)); err != nil {
+		return err
+	}
+	group, err := i.newGroup(ctx)
+	if err != nil {
+		return err
+	}
+	i.groups[key] = len(i.buffers)
+	i.buffers = append(i.buffers, group)
+	return nil
+}
+
+// newGroup makes the buffers of a group.
+func (i *groupIter) newGroup(ctx *gms.Context) ([]gms.AggregationBuffer, error) {
+	group := make([]gms.AggregationBuffer, len(i.columns))
+	for at, c := range i.columns {
+		a, ok := c.(gms.Aggregation)
+		if !ok { // without ONLY_FULL_GROUP_BY: that of the first row
+			a = aggregation.NewFirst(c)
+		}
+		a, err := i.counted(ctx, a, i.holds[at])
+		if err != nil {
+			return nil, err
+		}
+		if group[at], err = a.NewBuffer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return group, nil
+}
+
+func (i *groupIter) take(n int64) error {
+	err := i.h.take(n)
+	if err == nil {
+		i.bytes += n
+	}
+	return err
+}
+
+func update(ctx *gms.Context, group []gms.AggregationBuffer, row gms.Row) error {
+	for _, b := range group {
+		if err := b.Update(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func evaluated(ctx *gms.Context, group []gms.AggregationBuffer) (gms.Row, error) {
+	row := make(gms.Row, len(group))
+	for at, b := range group {
+		var err error
+		if row[at], err = b.Eval(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// Close implements gms.RowIter.
+func (i *groupIter) Close(ctx *gms.Context) error {
+	for _, group := range i.buffers {
+		for _, b := range group {
+			b.Dispose(ctx)
+		}
+	}
+	i.buffers, i.groups = nil, nil
+	i.h.give(i.bytes)
+	i.bytes = 0
+	return i.rows.Close(ctx)
+}
+
+// holds says what an aggregate keeps of the values that it is given.
+type holds uint8
+
+const (
+	holdsNone holds = iota // a number
+	holdsOne               // one of them, which may be long
+	holdsAll
+)
+
+func holdsOf(ctx *gms.Context, c gms.Expression) holds {
+	switch c := c.(type) {
+	case *aggregation.GroupConcat, *aggregation.JsonArray, *aggregation.JSONObjectAgg, *aggregation.CountDistinct, *distinctAggregate:
+		return holdsAll
+	case *aggregation.Sum, *aggregation.Avg, *aggregation.Count, *exactAggregate:
+		return holdsNone
+	default:
+		if t := c.Type(ctx); types.IsText(t) || types.IsJSON(t) {
+			return holdsOne
+		}
+	}
+	return holdsNone
+}
+
+// counted returns an aggregate whose values are counted, as far as it keeps them.
+func (i *groupIter) counted(ctx *gms.Context, a gms.Aggregation, h holds) (gms.Aggregation, error) {
+	switch d := a.(type) {
+	case *distinctAggregate:
+		if _, ok := d.Aggregation.(*aggregation.CountDistinct); ok { // which keeps no values
+			return &distinctAggregate{d.Aggregation, d.keys, i.h}, nil
+		}
+		inner, err := i.held(ctx, d.Aggregation, h)
+		return &distinctAggregate{inner, d.keys, i.h}, err
+	case *aggregation.CountDistinct:
+		keys := d.Children()
+		if _, ok := keys[0].(*expression.Star); ok {
+			return a, nil
+		}
+		return &distinctAggregate{a, keys, i.h}, nil
+	case *aggregation.GroupConcat:
+		if isDistinct(d) {
+			inner, err := i.held(ctx, d, h)
+			return &distinctAggregate{inner, d.OutputExpressions(), i.h}, err
+		}
+	}
+	if h == holdsNone {
+		return a, nil
+	}
+	return i.held(ctx, a, h)
+}
+
+// held returns an aggregate that counts the values that it is given.
+func (i *groupIter) held(ctx *gms.Context, a gms.Aggregation, h holds) (gms.Aggregation, error) {
+	children := a.Children()
+	values := make([]gms.Expression, len(children))
+	for at, c := range children {
+		values[at] = &heldValue{c, i, h, new(int64)}
+	}
+	out, err := a.WithChildren(ctx, values...)
+	if c, ok := out.(gms.Aggregation); ok && err == nil {
+		return c, nil
+	}
+	return a, err
+}
+
+// A heldValue is an expression whose values an aggregate keeps.
+type heldValue struct {
+	gms.Expression
+	by    *groupIter
+	holds holds
+	most  *int64 // the longest so far
+}
+
+// Eval implements gms.Expression.
+func (v *heldValue) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	value, err := v.Expression.Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	n := valueMemory(value)
+	if v.holds == holdsAll {
+		return value, v.by.take(n + rowBytesMin)
+	}
+	if n <= *v.most {
+		return value, nil
+	}
+	more := n - *v.most
+	*v.most = n
+	return value, v.by.take(more)
+}
+
+// CollationCoercibility implements gms.CollationCoercible.
+func (v *heldValue) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byte) {
+	return gms.GetCoercibility(ctx, v.Expression)
+}
+
+// WithChildren implements gms.Expression.
+func (v *heldValue) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := v.Expression.WithChildren(ctx, children...)
+	return &heldValue{e, v.by, v.holds, v.most}, err
+}

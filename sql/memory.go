@@ -1,0 +1,429 @@
+package sql
+
+import (
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// A Memory bounds what statements hold in ordinary memory, each by itself and all together:
+// the rows that are sorted, grouped, joined, kept back or read in the transaction, and the
+// session's variables. Engines of one process share one. What is counted is an estimate, so
+// that the process's heap, as the garbage collector has last found it, is looked at as well.
+type Memory struct {
+	statement int64 // 0: a part of what all may hold
+	// limit is how many bytes the process may take (GOMEMLIMIT), and live how many were in
+	// use when they were last collected.
+	limit, live func() int64
+	clock       clock.Clock
+	used        atomic.Int64 // what holdings have been granted
+
+	mu struct {
+		sync.Mutex
+		collected time.Time // when Memory has last asked for a collection
+	}
+}
+
+// NewMemory returns a Memory in which a statement may hold so many bytes, 0 for a quarter of
+// what all together may. That is half of the process's limit, GOMEMLIMIT, or, if there is
+// none, of what the computer has.
+func NewMemory(c clock.Clock, statement, computer int64) *Memory {
+	limit := func() int64 {
+		if n := measured64("/gc/gomemlimit:bytes"); n > 0 && n < math.MaxInt64 {
+			return n
+		}
+		if computer > 0 {
+			return computer
+		}
+		return math.MaxInt64
+	}
+	return &Memory{statement: statement, limit: limit, live: func() int64 { return measured64("/gc/heap/live:bytes") }, clock: c}
+}
+
+func measured64(name string) int64 {
+	sample := [1]metrics.Sample{{Name: name}}
+	metrics.Read(sample[:])
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(min(sample[0].Value.Uint64(), math.MaxInt64))
+}
+
+// Used is how many bytes statements and sessions have been granted.
+func (m *Memory) Used() int64 { return m.used.Load() }
+
+// The collector needs room for what it has not collected yet, and counting is not exact: so
+// what is counted may be half of the process's limit, and what is in use three quarters.
+const (
+	countedPart  = 2
+	livePart     = 4 // of which 3
+	oneStatement = 4 // of what all may hold
+)
+
+// bounds are what a statement and all statements may hold, and what may be in use.
+func (m *Memory) bounds() (statement, total, live int64) {
+	limit := m.limit()
+	total, live = limit/countedPart, limit-limit/livePart
+	statement = m.statement
+	if statement == 0 {
+		statement = total / oneStatement
+	}
+	return min(statement, total), total, live
+}
+
+const (
+	// freeBytes is what a session may hold without asking, so that small statements do not
+	// meet at one counter.
+	freeBytes = 64 << 10
+	// grantBytes is the unit in which it asks.
+	grantBytes = 256 << 10
+)
+
+// erCapacityExceeded is MySQL's number for a statement that needs too much memory.
+const erCapacityExceeded = 3170
+
+func exceeded(bound int64) error {
+	return mysql.NewSQLError(erCapacityExceeded, "HY000", "Memory capacity of %d bytes for 'statement' exceeded: "+
+		"its rows, those that its transaction has read and the session's variables need more; read fewer rows, or raise --statement-memory (Config.StatementMemory)", bound)
+}
+
+func scarce(bound int64) error {
+	return mysql.NewSQLError(erCapacityExceeded, "HY000", "Memory capacity of %d bytes for 'all statements' exceeded: "+
+		"others need it at present; try again, read fewer rows, or give the server more memory (GOMEMLIMIT)", bound)
+}
+
+// grant gives n bytes more to a holding, which has need of so many in all.
+func (m *Memory) grant(n, need int64) error {
+	statement, total, live := m.bounds()
+	if need > statement {
+		return exceeded(statement)
+	}
+	if m.used.Add(n) > total || !m.isLive(live) {
+		m.used.Add(-n)
+		return scarce(total)
+	}
+	return nil
+}
+
+// isLive reports whether no more bytes than bound are in use. What was in use when they were
+// last collected may not be any more, so that is asked for again, once a second at most.
+func (m *Memory) isLive(bound int64) bool {
+	if m.live() <= bound {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.clock.Now().Sub(m.mu.collected) > time.Second {
+		runtime.GC()
+		m.mu.collected = m.clock.Now()
+	}
+	return m.live() <= bound
+}
+
+// A holding is what a session holds of a Memory: for the statement at work, for the
+// transaction that is open, and in its variables. Goroutines of one statement share it.
+type holding struct {
+	memory  *Memory
+	bytes   atomic.Int64
+	granted atomic.Int64
+	mu      struct {
+		sync.Mutex       // guards changes of granted, too
+		kept       int64 // in variables
+		variables  map[string]int64
+		read       int64 // by the transaction, as far as it is counted in bytes
+	}
+}
+
+// take counts n bytes more, or says why they cannot be had; then they are not counted.
+func (h *holding) take(n int64) error {
+	if h == nil || h.memory == nil || n <= 0 {
+		return nil
+	}
+	if bytes := h.bytes.Add(n); bytes > h.granted.Load()+freeBytes {
+		if err := h.grow(); err != nil {
+			h.bytes.Add(-n)
+			return err
+		}
+	}
+	return nil
+}
+
+// give is the contrary of take. What has been granted stays so until the statement ends.
+func (h *holding) give(n int64) {
+	if h != nil && h.memory != nil {
+		h.bytes.Add(-n)
+	}
+}
+
+// grow asks for what the holding has come to need.
+func (h *holding) grow() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	need := h.bytes.Load()
+	more := need - freeBytes - h.granted.Load()
+	if more <= 0 {
+		return nil
+	}
+	more = roundUp(more, grantBytes)
+	if err := h.memory.grant(more, need); err != nil {
+		return err
+	}
+	h.granted.Add(more)
+	return nil
+}
+
+func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// hold counts what the transaction holds, read bytes in all.
+func (h *holding) hold(read int64) error {
+	h.mu.Lock()
+	more := read - h.mu.read
+	h.mu.read = read
+	h.mu.Unlock()
+	if more < 0 {
+		h.give(-more)
+		return nil
+	}
+	err := h.take(more)
+	if err != nil {
+		h.mu.Lock()
+		h.mu.read -= more
+		h.mu.Unlock()
+	}
+	return err
+}
+
+// keep counts a variable's value, instead of the one that it had.
+func (h *holding) keep(name string, n int64) error {
+	if h.memory == nil {
+		return nil
+	}
+	h.mu.Lock()
+	more := n - h.mu.variables[name]
+	h.mu.Unlock()
+	if err := h.take(more); err != nil {
+		return err
+	}
+	if more < 0 {
+		h.give(-more)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.variables == nil {
+		h.mu.variables = make(map[string]int64)
+	}
+	h.mu.variables[name] = n
+	h.mu.kept += more
+	return nil
+}
+
+// drop counts a variable no more.
+func (h *holding) drop(name string) {
+	if h.memory == nil || h.bytes.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.mu.variables[name]
+	delete(h.mu.variables, name)
+	h.mu.kept -= n
+	h.bytes.Add(-n)
+}
+
+// settle is called when a statement has ended and nobody needs what it held any more: what
+// stays is what variables hold, and the open transaction has read.
+func (h *holding) settle(read int64) {
+	if h.memory == nil || h.bytes.Load() == 0 && h.granted.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.read = read
+	stays := h.mu.kept + read
+	h.bytes.Store(stays)
+	if less := h.granted.Load() - roundUp(max(0, stays-freeBytes), grantBytes); less > 0 {
+		h.granted.Add(-less)
+		h.memory.used.Add(-less)
+	}
+}
+
+// end gives everything back.
+func (h *holding) end() {
+	if h.memory == nil {
+		return
+	}
+	h.mu.Lock()
+	h.mu.kept, h.mu.variables = 0, nil
+	h.mu.Unlock()
+	h.settle(0)
+}
+
+// held is what a statement's context may hold; nil of a context that is no client's.
+func held(ctx *gms.Context) *holding {
+	if s, ok := ctx.Session.(*Session); ok {
+		return &s.holding
+	}
+	return nil
+}
+
+// lend takes n bytes for as long as give has not been called.
+func lend(ctx *gms.Context, n int64) (give func(), err error) {
+	h := held(ctx)
+	if h == nil {
+		return func() {}, nil
+	}
+	if err := h.take(n); err != nil {
+		return nil, err
+	}
+	return func() { h.give(n) }, nil
+}
+
+// What values take in memory besides their own bytes.
+const (
+	rowBytesMin   = 24 // a slice
+	valueBytesMin = 16 // an interface
+	boxedBytes    = 16 // what it points to
+)
+
+// rowMemory is about how many bytes a row takes.
+func rowMemory(row gms.Row) int64 {
+	n := int64(rowBytesMin)
+	for _, v := range row {
+		n += valueMemory(v)
+	}
+	return n
+}
+
+func valueMemory(v any) int64 {
+	switch v := v.(type) {
+	case nil, bool, int8, uint8:
+		return valueBytesMin
+	case string:
+		return valueBytesMin + boxedBytes + int64(len(v))
+	case []byte:
+		return valueBytesMin + boxedBytes + int64(len(v))
+	case int16, uint16, int32, uint32, int64, uint64, float32, float64:
+		return valueBytesMin + boxedBytes/2
+	}
+	const others = 4 // of JSON documents mostly, which are several values
+	return valueBytesMin + boxedBytes + others*textBytes(v)
+}
+
+// SetUserVariable implements gms.Session.
+func (s *Session) SetUserVariable(ctx *gms.Context, name string, value any, t gms.Type) error {
+	if err := s.holding.keep(name, valueMemory(value)+int64(len(name))); err != nil {
+		return err
+	}
+	return s.BaseSession.SetUserVariable(ctx, name, value, t)
+}
+
+// holdRead counts what the transaction has read so far.
+func (s *Session) holdRead(tr *transaction) error {
+	if s.holding.memory == nil {
+		return nil
+	}
+	if read := tr.tx.Held(); read > readBytes {
+		return s.holding.hold(read)
+	}
+	return nil
+}
+
+// readBytes is what a transaction may have read without being counted.
+const readBytes = 64 << 10
+
+// textName stands for the text of the statement at work among the names of variables, and
+// preparedName, with a number, for that of a prepared one. No variable has such a name.
+const (
+	textName     = "\x00text"
+	preparedName = "\x00prepared"
+)
+
+// TakeText counts what a statement takes whose text has yet to be parsed, and values that
+// are bound to it. It stays until Settle.
+func (s *Session) TakeText(text string, bound int64) error {
+	n := textMemory(text) + bound
+	if n <= freeBytes/2 && s.holding.granted.Load() == 0 {
+		return nil
+	}
+	return s.holding.keep(textName, n)
+}
+
+// KeepPrepared counts a prepared statement, and one with an empty text no more.
+func (s *Session) KeepPrepared(id uint32, text string) error {
+	return s.holding.keep(preparedName+strconv.FormatUint(uint64(id), 10), textMemory(text))
+}
+
+// tokenBytes is what a token takes in memory, parsed and planned: 170 to 360 bytes as a rule.
+const tokenBytes = 256
+
+// textMemory is about how many bytes a statement takes. It counts what separates tokens,
+// outside of strings.
+func textMemory(text string) int64 {
+	tokens, quote, isSpace := int64(0), byte(0), false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quote != 0 && c == '\\' && quote != '`':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"' || c == '`':
+			quote = c
+		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
+			if !isSpace {
+				tokens++
+			}
+			isSpace = true
+			continue
+		case c < '0' || c > '9' && c < 'A' || c > 'Z' && c < 'a' && c != '_' || c > 'z' && c < 0x80:
+			tokens++
+		}
+		isSpace = false
+	}
+	return int64(len(text)) + tokens*tokenBytes
+}
+
+// Take counts n bytes that the listener holds for the statement at work, until Settle.
+func (s *Session) Take(n int64) error { return s.holding.take(n) }
+
+// Settle is called when a client has been given the answer to a statement, or will not get
+// one: nothing is left of it then but its effects.
+func (s *Session) Settle() {
+	s.holding.drop(textName)
+	s.settle()
+}
+
+// settle is Settle for an attempt to run a statement.
+func (s *Session) settle() {
+	if len(s.inputs.of) > 0 {
+		s.forgetInputs()
+	}
+	if s.holding.bytes.Load() == 0 && s.holding.granted.Load() == 0 {
+		return
+	}
+	read := int64(0)
+	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil && !tr.ended {
+		read = tr.tx.Held()
+	}
+	s.holding.settle(read)
+}
+
+// CommandBegin implements gms.LifecycleAwareSession.
+func (s *Session) CommandBegin() error { return nil }
+
+// CommandEnd implements gms.LifecycleAwareSession.
+func (s *Session) CommandEnd() {}
+
+// SessionEnd implements gms.LifecycleAwareSession.
+func (s *Session) SessionEnd() { s.holding.end() }
