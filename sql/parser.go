@@ -149,6 +149,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		d.ProcedureSpec.Body = prepareBody(query, d.ProcedureSpec.Body)
 		return
 	}
+	endLoops(stmt)
 	aggregates := containsFold(query, "sum") || containsFold(query, "avg")
 	decimals := runsNow(stmt) && containsDecimal(query)
 	if stmt == nil || !aggregates && !decimals {

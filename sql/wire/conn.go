@@ -42,6 +42,8 @@ type conn struct {
 	// command answers the request of one byte that the library cannot, or not
 	// always; nil leaves it to the library. It is set once the client is in.
 	command func(request byte) *reply
+	// began is the mux's tick at which the statement at work has begun; 0: there is none.
+	began atomic.Uint32
 
 	deadline struct {
 		sync.Mutex

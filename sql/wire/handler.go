@@ -402,6 +402,10 @@ func (h *handler) count(c *mysql.Conn, st statement) {
 // whole result. Errors are as the client shall see them.
 func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
+	if accepted := connOf(c); accepted != nil {
+		accepted.began.Store(h.mux.tick.Load())
+		defer accepted.began.Store(0)
+	}
 	if tx := state.engine.GetTransaction(); st.writes && tx != nil && tx.IsReadOnly() {
 		return nil, mysql.NewSQLError(errReadOnly, "25006", "Cannot execute statement in a READ ONLY transaction.")
 	}

@@ -20,6 +20,8 @@ type mux struct {
 	done    chan struct{}
 	room    chan struct{} // a client fewer may be waiting to log in
 	lastID  atomic.Uint32
+	// tick counts the looks for clients that are gone, from 1.
+	tick atomic.Uint32
 
 	mu struct {
 		sync.Mutex
@@ -42,6 +44,7 @@ func newMux(cfg Config) *mux {
 	m.mu.listeners = make(map[net.Listener]struct{})
 	m.mu.open = make(map[*conn]struct{})
 	m.mu.entering = make(map[*conn]struct{})
+	m.tick.Store(1)
 	return m
 }
 

@@ -50,6 +50,7 @@ type Server struct {
 	inner  []*server.Server
 	stats  counters
 	accept sync.WaitGroup
+	watch  watch
 	local  account
 	closed atomic.Bool
 
@@ -93,6 +94,7 @@ func New(cfg Config, engines ...Engine) (*Server, error) {
 	for _, inner := range s.inner {
 		s.accept.Go(inner.Listener.Accept)
 	}
+	s.watch.start(s)
 	return s, nil
 }
 
@@ -227,13 +229,14 @@ func setPort(a net.Addr) {
 // Dial connects to the server within the process: the protocol without a
 // network. Log in with LocalAccount.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
-	client, theirs := net.Pipe()
+	near, far := net.Pipe()
+	theirs := &pipe{Conn: far}
 	if err := s.mux.push(ctx, theirs, nil); err != nil {
-		_ = client.Close()
-		_ = theirs.Close()
+		_ = near.Close()
+		_ = far.Close()
 		return nil, err
 	}
-	return client, nil
+	return &pipeEnd{Conn: near, other: theirs}, nil
 }
 
 // Close stops all listeners and ends all connections. Statements that run get
@@ -245,6 +248,7 @@ func (s *Server) Close() error {
 	}
 	s.mux.close()
 	s.accept.Wait()
+	defer s.watch.stop()
 	if !s.drain(func(*conn) bool { return true }) {
 		s.cfg.Logger.Error("statements are stuck", "goroutines", goroutines())
 		return errors.New("wire: connections are still running statements that cannot be cancelled")

@@ -503,3 +503,26 @@ func FuzzPacketMeter(f *testing.F) {
 		}
 	})
 }
+
+// A parameter that is sent in pieces may be as long as a packet, not longer.
+func TestLongData(t *testing.T) {
+	packet := func(seq byte, kind byte, bytes int) []byte {
+		p := make([]byte, 4+bytes)
+		p[0], p[1], p[2], p[3], p[4] = byte(bytes), byte(bytes>>8), byte(bytes>>16), seq, kind
+		return p
+	}
+	m := packetMeter{limit: 1000}
+	for range 3 {
+		for range 2 {
+			if !m.add(packet(0, mysql.ComStmtSendLongData, 500)) {
+				t.Fatal("1,000 bytes are refused")
+			}
+		}
+		if !m.add(packet(0, mysql.ComStmtExecute, 20)) {
+			t.Fatal("what uses the parameter is refused")
+		}
+	}
+	if m.add(packet(0, mysql.ComStmtSendLongData, 900)); m.add(packet(0, mysql.ComStmtSendLongData, 101)) {
+		t.Error("1,001 bytes are not refused")
+	}
+}

@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/internal/clock"
+)
+
+// While a statement runs nobody reads from its connection, so that nobody sees that the
+// client has closed it. A watch looks at the connections of statements that take long, and
+// kills those that nobody waits for.
+type watch struct {
+	mu struct {
+		sync.Mutex
+		timer   clock.Timer
+		stopped bool
+	}
+}
+
+// watchInterval is the time between two looks. A statement is looked at from the second on.
+const watchInterval = 250 * time.Millisecond
+
+// start has s looked at until stop is called.
+func (w *watch) start(s *Server) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.stopped {
+		return
+	}
+	w.mu.timer = s.cfg.Clock.AfterFunc(watchInterval, func() {
+		s.killGone()
+		w.start(s)
+	})
+}
+
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.stopped = true
+	if w.mu.timer != nil {
+		w.mu.timer.Stop()
+	}
+}
+
+// killGone kills the statements whose clients are gone.
+func (s *Server) killGone() {
+	tick := s.mux.tick.Add(1)
+	if tick == 0 { // stands for no statement
+		tick = s.mux.tick.Add(1)
+	}
+	long := s.mux.connections(func(c *conn) bool {
+		began := c.began.Load()
+		return began != 0 && tick-began > 1
+	})
+	for _, c := range long {
+		if isGone(c.Conn) {
+			s.gms.ProcessList.Kill(c.id)
+		}
+	}
+}
+
+// isGone reports whether the other side has closed the connection, as far as can be seen
+// without taking what it has sent.
+func isGone(c net.Conn) bool {
+	if p, ok := c.(*pipe); ok {
+		return p.left.Load()
+	}
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := false
+	err = raw.Control(func(fd uintptr) {
+		// Whatever has come before: a client that leaves says so first, and so does TLS.
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(fds, 0)
+		gone = err == nil && n > 0 // closed, reset, or timed out
+	})
+	return gone || err != nil
+}
+
+// A pipe is the server's end of a connection within the process.
+type pipe struct {
+	net.Conn
+	left atomic.Bool // the client has closed its end
+}
+
+// A pipeEnd is the client's.
+type pipeEnd struct {
+	net.Conn
+	other *pipe
+}
+
+// Close closes the connection.
+func (p *pipeEnd) Close() error {
+	p.other.left.Store(true)
+	return p.Conn.Close()
+}
