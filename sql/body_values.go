@@ -69,6 +69,9 @@ func eachExpr(v reflect.Value, visit func(at reflect.Value) error) error {
 		}
 		return eachExpr(v.Elem(), visit)
 	case reflect.Struct:
+		if v.Type() == authType { // it may lead back
+			return nil
+		}
 		for i := range v.NumField() {
 			if f := v.Field(i); f.CanInterface() {
 				if err := eachExpr(f, visit); err != nil {
@@ -92,6 +95,7 @@ func eachExpr(v reflect.Value, visit func(at reflect.Value) error) error {
 var (
 	exprType    = reflect.TypeFor[sqlparser.Expr]()
 	groupByType = reflect.TypeFor[sqlparser.GroupBy]()
+	authType    = reflect.TypeFor[sqlparser.AuthInformation]()
 )
 
 // nameAfter has a column of a result keep its name when it is a variable's.

@@ -323,7 +323,7 @@ func (s *Session) SetUserVariable(ctx *gms.Context, name string, value any, t gm
 	if err := s.holding.keep(name, valueMemory(value)+int64(len(name))); err != nil {
 		return err
 	}
-	return s.BaseSession.SetUserVariable(ctx, name, value, t)
+	return s.baseSession.SetUserVariable(ctx, name, value, t)
 }
 
 // holdRead counts what the transaction has read so far.
@@ -413,7 +413,7 @@ func (s *Session) settle() {
 		return
 	}
 	read := int64(0)
-	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil && !tr.ended {
+	if tr, ok := s.baseSession.GetTransaction().(*transaction); ok && tr != nil && !tr.ended {
 		read = tr.tx.Held()
 	}
 	s.holding.settle(read)

@@ -236,8 +236,8 @@ func (s *Session) beginNext(c gms.TransactionCharacteristic) *transaction {
 // SetIgnoreAutoCommit implements gms.Session. BEGIN sets it, for the transaction that it
 // has begun.
 func (s *Session) SetIgnoreAutoCommit(ignore bool) {
-	s.BaseSession.SetIgnoreAutoCommit(ignore)
-	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil && ignore {
+	s.baseSession.SetIgnoreAutoCommit(ignore)
+	if tr, ok := s.baseSession.GetTransaction().(*transaction); ok && tr != nil && ignore {
 		s.open(tr)
 	}
 }
@@ -302,7 +302,7 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		s.inVain = time.Time{}
 	}
 	s.e.counters.add(ctx.Context, tr.rows)
-	s.BaseSession.SetTransaction(nil)
+	s.baseSession.SetTransaction(nil)
 	return nil
 }
 
@@ -340,7 +340,7 @@ func (tr *transaction) abort() {
 // the body of a stored procedure, and back after it: one that the body belongs
 // to stays, and one that has ended meanwhile does not come back.
 func (s *Session) SetTransaction(t gms.Transaction) {
-	open, _ := s.BaseSession.GetTransaction().(*transaction)
+	open, _ := s.baseSession.GetTransaction().(*transaction)
 	tr, _ := t.(*transaction)
 	switch {
 	case tr == nil && open != nil && open == s.body && !open.ended:
@@ -353,7 +353,7 @@ func (s *Session) SetTransaction(t gms.Transaction) {
 	case tr.ended:
 		t = nil
 	}
-	s.BaseSession.SetTransaction(t)
+	s.baseSession.SetTransaction(t)
 }
 
 // keepConflict finds out whether what the statement at work has read holds, as its
@@ -368,14 +368,14 @@ func (s *Session) keepConflict() {
 // abandon aborts what is open. Aborting a transaction that has ended does
 // nothing.
 func (s *Session) abandon() {
-	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil {
+	if tr, ok := s.baseSession.GetTransaction().(*transaction); ok && tr != nil {
 		tr.abort()
 	}
 }
 
 // clear makes the session forget its transaction.
 func (s *Session) clear() {
-	s.BaseSession.SetTransaction(nil)
+	s.baseSession.SetTransaction(nil)
 	s.SetIgnoreAutoCommit(false)
 }
 
@@ -414,7 +414,7 @@ func (tr *transaction) fail(err error) error {
 // Within has what the session still does for the statement at work, whose own context
 // may have ended, wait no longer than ctx lasts.
 func (s *Session) Within(ctx context.Context) {
-	if tr, ok := s.BaseSession.GetTransaction().(*transaction); ok && tr != nil {
+	if tr, ok := s.baseSession.GetTransaction().(*transaction); ok && tr != nil {
 		tr.tx.Within(ctx)
 	}
 }
@@ -423,7 +423,7 @@ func (s *Session) Within(ctx context.Context) {
 // the transaction is aborted and the error is a conflict; nothing that the
 // statement found out may then be shown.
 func (s *Session) Validate() error {
-	tr, ok := s.BaseSession.GetTransaction().(*transaction)
+	tr, ok := s.baseSession.GetTransaction().(*transaction)
 	if !ok || tr == nil {
 		return nil
 	}
@@ -440,7 +440,7 @@ func (s *Session) Validate() error {
 // Explicit reports whether the client has a transaction open that only it can
 // end.
 func (s *Session) Explicit() bool {
-	if s.BaseSession.GetTransaction() == nil {
+	if s.baseSession.GetTransaction() == nil {
 		return false
 	}
 	if s.GetIgnoreAutoCommit() {

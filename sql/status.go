@@ -49,7 +49,9 @@ func (q quietStatus) NewSessionMap() map[string]gms.StatusVarValue {
 }
 
 // NewGlobalMap implements gms.StatusVariableRegistry.
-func (q quietStatus) NewGlobalMap() map[string]gms.StatusVarValue { return nil }
+func (q quietStatus) NewGlobalMap() map[string]gms.StatusVarValue {
+	return make(map[string]gms.StatusVarValue) // go-mysql-server adds to it
+}
 
 // GetGlobal implements gms.StatusVariableRegistry. go-mysql-server asks for numbers.
 func (q quietStatus) GetGlobal(string) (gms.StatusVariable, any, bool) { return nil, uint64(0), true }

@@ -102,7 +102,7 @@ func TestNoDescriptors(t *testing.T) {
 func TestStatistics(t *testing.T) {
 	s := startServer(t, Config{TLS: selfSigned(t)})
 	c := dialRaw(t, s.addr)
-	pattern := regexp.MustCompile(`^Uptime: [1-9]\d*  Threads: 1  Questions: (\d+)  Slow queries: \d+  Opens: \d+  Flush tables: \d+  Open tables: \d+  Queries per second avg: \d+\.\d{3}$`)
+	pattern := regexp.MustCompile(`^Uptime: [1-9]\d*  Threads: 1  Questions: (\d+)  Slow queries: \d+  Queries per second avg: \d+\.\d{3}$`)
 	questions := func() int {
 		m := pattern.FindSubmatch(c.command(t, []byte{comStatistics}))
 		if m == nil {
@@ -154,9 +154,11 @@ func TestShutdown(t *testing.T) {
 	wantError(t, statement, 1227, "42000", "SHUTDOWN")
 	for i, user := range []string{"stopper", "root"} {
 		request, statement := asked(user)
-		if request != nil || statement != nil || ended.Load() != int32(2*i+2) {
-			t.Errorf("%s: %v, %v, %d", user, request, statement, ended.Load())
+		if request != nil || statement != nil {
+			t.Errorf("%s: %v, %v", user, request, statement)
 		}
+		// COM_SHUTDOWN is answered before it is done.
+		eventually(t, "twice each", func() bool { return ended.Load() == int32(2*i+2) })
 	}
 	part := startServer(t, Config{})
 	_, err := part.open(t, "").Exec("shutdown")
