@@ -81,3 +81,25 @@ func TestDefaultOfColumn(t *testing.T) {
 		s.test(t)
 	}
 }
+
+// TestJoinsOfBytes: statistics of an index of bytes panicked, in ANALYZE and in the joins that
+// are planned by them.
+func TestJoinsOfBytes(t *testing.T) {
+	const setup = "create table a (id int primary key, v varbinary(20) not null, w binary(3), x blob, key (v), key (w), key (x(4)));" +
+		"create table b (id int primary key, v varbinary(20), w binary(3), x blob, unique key (v));" +
+		"insert into a values (1,x'ff00',x'ff0000',x'ff'),(2,x'ab',x'ab0000',x'fe'),(3,'',null,null),(4,x'80','abc','x');" +
+		"insert into b select * from a; analyze table a; analyze table b"
+	for _, column := range []string{"v", "w", "x"} {
+		found, missing := "1\n2\n4\n", "3\n"
+		if column == "v" {
+			found, missing = "1\n2\n3\n4\n", ""
+		}
+		on := " on a." + column + " = b." + column
+		for _, hint := range []string{"", "/*+ MERGE_JOIN(a,b) */ ", "/*+ HASH_JOIN(a,b) */ ", "/*+ LOOKUP_JOIN(a,b) */ "} {
+			shows{setup, "select " + hint + "a.id from a join b" + on + " order by a.id", found}.test(t)
+		}
+		shows{setup, "select a.id from a left join b" + on + " where b.id is null", missing}.test(t)
+		shows{setup, "select a.id from a where " + column + " in (select " + column + " from b) order by a.id", found}.test(t)
+		shows{setup, "select a.id from a join b" + on + " where a." + column + " = x'ff00'", map[string]string{"v": "1\n"}[column]}.test(t)
+	}
+}
