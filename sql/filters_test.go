@@ -1,9 +1,12 @@
 package sql
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
 // TestLikeOfPrefix: go-mysql-server made LIKE 'a%' a range that ends before most of what
@@ -28,6 +31,41 @@ func TestLikeOfPrefix(t *testing.T) {
 			}
 			s.test(t)
 		}
+	}
+}
+
+// TestEscapedWildcards: the parser took the backslash of \\_ and \\% away, which made wildcards
+// of them.
+func TestEscapedWildcards(t *testing.T) {
+	const setup = "create table t (id int primary key, s varchar(20), key (s)); insert into t values (1,'ab'),(2,'a_'),(3,'a%'),(4,'a_b');" +
+		`create view v as select id from t where s like 'a\_%'; create procedure p() select id from t where s like 'a\%' -- '\_'`
+	for _, s := range []shows{
+		{setup, `select id from t where s like 'a\_'`, "2\n"},
+		{setup, `select id from t where s like "a\%"`, "3\n"},
+		{setup, `select id from t where s like 'a\\_%' order by id`, "2\n4\n"},
+		{setup, `select /* ' */ id, '\%' from t where s like 'a\_b' -- '`, "4 | \\%\n"},
+		{setup, `select length('a\_'), 'it''s \'\_'`, "3 | it's '\\_\n"},
+		{setup, "select * from v order by id", "2\n4\n"},
+		{setup, "call p()", "3\n"},
+	} {
+		s.test(t)
+	}
+	_, text, rest, err := parser{}.ParseWithOptions(context.Background(), `select '\_'; select 2`, ';', true, sqlparser.ParserOptions{})
+	if err != nil || text != `select '\_'` || strings.TrimSpace(rest) != "select 2" {
+		t.Errorf("%q, %q, %v", text, rest, err)
+	}
+}
+
+// TestExistsOverOuterJoin: EXISTS was asked before there were rows missing.
+func TestExistsOverOuterJoin(t *testing.T) {
+	const setup = "create table n (id int primary key, a int); create table p (id int primary key, x int); insert into n values (1,1),(2,null); insert into p values (1,1),(2,5)"
+	for _, s := range []shows{
+		{setup, "select n.id from n left join p on n.a = p.x where not exists (select 1 from n i where p.id >= n.id)", "2\n"},
+		{setup, "select n.id from n left join p on n.a = p.x where exists (select 1 from n i where p.id is null)", "2\n"},
+		{setup, "select n.id from n left join p on n.a = p.x where n.id not in (select i.id from n i where p.id >= n.id)", "2\n"},
+		{setup, "select n.id from n left join p on n.a = p.x where exists (select 1 from n i where p.id = i.id)", "1\n"},
+	} {
+		s.test(t)
 	}
 }
 

@@ -48,7 +48,7 @@ func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter ru
 // ParseOneWithOptions implements gms.Parser.
 func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
 	query = resolveComments(query, o)
-	stmt, end, err := sqlparser.ParseOneWithOptions(ctx, query, o)
+	stmt, end, err := parseFirst(ctx, query, o)
 	if isTooDeep(err) {
 		return nil, end, errTooDeep
 	}
@@ -61,7 +61,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 			return stmt, end, err
 		}
 		// An error is reported in terms of what the client has written.
-		again, at, wrong := sqlparser.ParseOneWithOptions(ctx, text, o)
+		again, at, wrong := parseFirst(ctx, text, o)
 		if wrong != nil {
 			return stmt, end, err
 		}
@@ -80,7 +80,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 // whole parses a text that has to be one statement.
 func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	query = resolveComments(query, o)
-	stmt, err := sqlparser.ParseWithOptions(ctx, query, o)
+	stmt, err := parseAll(ctx, query, o)
 	if isTooDeep(err) {
 		return nil, errTooDeep
 	}
@@ -92,7 +92,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		if !found {
 			return stmt, err
 		}
-		again, wrong := sqlparser.ParseWithOptions(ctx, text, o)
+		again, wrong := parseAll(ctx, text, o)
 		if wrong != nil {
 			return stmt, err
 		}

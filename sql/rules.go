@@ -14,6 +14,13 @@ import (
 // unnestInSubqueries is the name of the rule that makes joins of subqueries.
 const unnestInSubqueries = "unnestInSubqueries"
 
+// hoistFilters is the name of the rule that takes conditions out of subqueries that are about
+// the query around only.
+const hoistFilters = "hoistOutOfScopeFilters"
+
+// unnestExists is the name of the rule that makes joins of EXISTS.
+const unnestExists = "unnestExistsSubqueries"
+
 // changeRules puts our own around rules of go-mysql-server.
 func changeRules(a *analyzer.Analyzer, e *Engine) {
 	a.Coster = coster{a.Coster, e}
@@ -23,6 +30,8 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 			switch b.Rules[i].Id.String() {
 			case unnestInSubqueries:
 				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
+			case hoistFilters, unnestExists:
+				b.Rules[i].Apply = withoutOuterJoins(b.Rules[i].Apply)
 			case moveJoinConds:
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
@@ -138,6 +147,44 @@ func maybeNull(ctx *gms.Context, in *plan.InSubquery, over gms.Node) bool {
 		return true
 	}
 	return slices.ContainsFunc(sq.Query.Schema(ctx), func(c *gms.Column) bool { return c.Nullable })
+}
+
+// withoutOuterJoins keeps EXISTS and IN over an outer join as they are: in another join they are
+// asked about rows that the outer join has not found before it, and what is taken out of them
+// is thought not to be NULL if the column of a row that is missing may not.
+func withoutOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		marked, changed, err := transform.Node(ctx, n, asideSubqueries)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, marked, scope, sel, flags)
+		return out, same && changed, err
+	}
+}
+
+func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok || len(missingIn(f.Child)) == 0 {
+		return n, transform.SameTree, nil
+	}
+	all := expression.SplitConjunction(ctx, f.Expression)
+	same := transform.SameTree
+	for i, e := range all {
+		gms.Inspect(ctx, e, func(_ *gms.Context, in gms.Expression) bool {
+			switch in.(type) {
+			case *aside:
+				return false
+			case *plan.ExistsSubquery, *plan.InSubquery:
+				all[i], same = newAside(e), transform.NewTree
+			}
+			return true
+		})
+	}
+	if same {
+		return n, same, nil
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
 }
 
 // singleRow reports whether a plan cannot have more than one row.

@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -98,7 +99,7 @@ func (f *fuzzer) simple(refs []fuzzRef) string {
 			return c.name + " " + not + "like " + f.one("'a%'", "'%z'", "'a_'", "'a\\_'", "'a\\%'", "'ab'", "'%'", "'A%'", "'e%'", "'a%c'", "'b%'")
 		}
 		if c.typ.sql == "int" || c.typ.sql == "decimal(6,2)" {
-			return c.name + f.comparison(c.typ, comparisons...) + f.one("'1'", "'2'", "1.5", "'1.5'", "1e0")
+			return c.name + f.comparison(c.typ, comparisons...) + f.one("'1'", "'2'", "1e0")
 		}
 	case 7:
 		return f.rows(refs, not)
@@ -119,6 +120,7 @@ func (f *fuzzer) comparison(t *fuzzType, of ...string) string {
 
 // rows makes up a condition with row constructors.
 func (f *fuzzer) rows(refs []fuzzRef, not string) string {
+	refs = slices.DeleteFunc(slices.Clone(refs), func(r fuzzRef) bool { return strings.HasPrefix(r.typ.sql, "bit") }) // b'1' is a text to MariaDB here
 	a, b := pick(f.Rand, refs), pick(f.Rand, refs)
 	row := func() string {
 		return "(" + orNull(f.Rand, pick(f.Rand, a.typ.values)) + ", " + pick(f.Rand, b.typ.values) + ")"
