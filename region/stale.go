@@ -299,10 +299,12 @@ func (s *Stale) forgetBlock(i int) {
 	for chunk := begin >> chunkShift; chunk<<chunkShift < end; chunk++ {
 		s.set(int(chunk))
 	}
-	if s.m.Load(s.saved(i)) == 0 {
-		return
-	}
-	if begin = max(begin, r.first); begin < end && r.m.Reserve(begin, end-begin) == nil {
+	begin = max(begin, r.first)
+	switch {
+	case s.m.Load(s.saved(i)) == 0, begin >= end:
+	case r.block(i).kind() == blockDirt: // cleared by who takes it; the primary may have given its storage back
+		r.m.Discard(begin, end-begin)
+	case r.m.Reserve(begin, end-begin) == nil:
 		r.m.Zero(begin, end-begin)
 	}
 }

@@ -201,3 +201,22 @@ func TestPiecesOfChunks(t *testing.T) {
 }
 
 func slicesLen(s *Stale, chunk int) int { return len(slices.Collect(s.Pieces(chunk, 8<<10))) }
+
+// Of a block that is dirty by now a replica that comes back keeps no storage.
+func TestStaleGivesBack(t *testing.T) {
+	p := newScarcePair(t, 256)
+	ptr, v := mustAlloc(t, p.a, 0, 1000, 0)
+	p.commit(t, ptr, v, []byte("what was there"))
+	s := newStale(t, p.backup, 5)
+	i := int(ptr.Addr.Offset()) >> p.backup.shift
+	if err := p.a.markDirty(p.primary, extent{head: i, blocks: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.Compare()
+	first := uint64(i) << p.backup.shift / scarcePage
+	for page := first; page < first+1<<p.backup.shift/scarcePage; page++ {
+		if page*scarcePage >= p.backup.first && p.storage[1].has[page] {
+			t.Errorf("page %d of block %d has storage", page, i)
+		}
+	}
+}
