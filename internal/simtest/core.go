@@ -24,8 +24,8 @@ const (
 // lasting are the faults that can stay for good at a machine outside of the core.
 var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedge, FullMemory}
 
-// awaitCore has faults come that last, waits for the progress of the core, and mends
-// everything.
+// awaitCore has faults come that last, waits for the progress of the core, more than once,
+// and mends everything.
 func (t *turmoil) awaitCore() error {
 	away, bound := t.pickAway()
 	t.world.Note(fmt.Sprintf("core without %v", away))
@@ -36,6 +36,25 @@ func (t *turmoil) awaitCore() error {
 		}
 		t.changed()
 	}()
+	if err := t.awaitProgress(away, faults, bound); err != nil {
+		return err
+	}
+	// What was under way when the faults came may be all that has been committed so far: they
+	// stay, until whoever is to notice has, and everybody goes on.
+	for range coreRounds {
+		t.outside.Sleep(coreMax)
+		if err := t.awaitProgress(away, faults, coreMax); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// coreRounds is how often progress is waited for while the faults stay.
+const coreRounds = 2
+
+// awaitProgress waits until everybody who reaches the core has committed once more.
+func (t *turmoil) awaitProgress(away []int, faults []lastingFault, bound time.Duration) error {
 	before := slices.Clone(t.commits)
 	for end := t.world.Now() + bound; t.failure == nil; t.outside.Sleep(100 * time.Microsecond) {
 		late := t.late(before, faults)
@@ -101,7 +120,7 @@ func (t *turmoil) pickAway() (away []int, bound time.Duration) {
 		return 2*(n-len(away)) > n && t.isMajorityWithout(away, counts) && t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
 	}
 	for _, i := range t.rng.Perm(n) {
-		if more := append(away, i); t.rng.IntN(4) > 0 && without(more) {
+		if more := append(away, i); (len(away) == 0 || t.rng.IntN(4) > 0) && without(more) {
 			away = more
 		}
 	}
