@@ -111,6 +111,8 @@ type Member struct {
 	// earlier configuration may not have noticed that yet. dropped gives back the memory of
 	// those that have been dropped meanwhile.
 	filling map[*region.Region]int
+	// read is how much has been read for each of them.
+	read    map[region.ID]int
 	dropped map[*region.Region]func() error
 	root    region.Ptr
 	epochs  memberEpochs
@@ -135,6 +137,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m.closing = m.clock.NewEvent()
 	m.background.init(m.clock)
 	m.id, m.memory, m.nic = cfg.Self.Machine, cfg.Memory, cfg.NIC
+	m.read = make(map[region.ID]int)
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
 	m.filling, m.dropped = make(map[*region.Region]int), make(map[*region.Region]func() error)
 	m.stale = make(map[region.ID]*region.Stale)

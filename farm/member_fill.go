@@ -117,10 +117,9 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		return nil // it has everything by now
 	}
 	begin := m.clock.Now()
-	read := 0
 	f := m.refill(c, p, stale)
 	f.Bytes = func(n int) {
-		read += n
+		m.haveRead(p.Region, n)
 		m.recovering(recovery.StepFilling)
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
@@ -139,7 +138,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 			err = m.dropStale(p.Region, stale)
 		}
 		if err == nil {
-			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", read, "of", backup.Used(), "took", m.clock.Now().Sub(begin))
+			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", m.allRead(p.Region), "of", backup.Used(), "took", m.clock.Now().Sub(begin))
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -150,6 +149,23 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		}
 		m.clock.Sleep(delay)
 	}
+}
+
+// haveRead counts what is read for a replica that is being filled, also by attempts that
+// another configuration has ended.
+func (m *Member) haveRead(id region.ID, n int) {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	m.read[id] += n
+}
+
+// allRead returns how many bytes that were, and begins anew.
+func (m *Member) allRead(id region.ID) int {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	n := m.read[id]
+	delete(m.read, id)
+	return n
 }
 
 // beginFilling returns this machine's replica of a region, or nil if it has been

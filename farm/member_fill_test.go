@@ -109,3 +109,14 @@ func TestFilledAtItsPace(t *testing.T) {
 		t.Errorf("whole after %v slowly, %v aggressively, and %v when one replica is left", slow, hurried, last)
 	}
 }
+
+// What attempts have read that another configuration has ended counts, too.
+func TestBytesOfInterruptedFills(t *testing.T) {
+	m := &Member{read: make(map[region.ID]int)}
+	m.haveRead(1, 5)
+	m.haveRead(2, 1)
+	m.haveRead(1, 6)
+	if n, again := m.allRead(1), m.allRead(1); n != 11 || again != 0 {
+		t.Errorf("%d bytes read, and %d for the next time", n, again)
+	}
+}

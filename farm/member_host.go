@@ -254,6 +254,7 @@ func (m *Member) dropReplica(id region.ID) error {
 	r := m.regions[id]
 	delete(m.regions, id)
 	delete(m.blocks, id)
+	delete(m.read, id)
 	return errors.Join(err, m.releaseLocked(r, release))
 }
 

@@ -106,6 +106,11 @@ func (b *ballast) comeBack(victim *machine, changed int, rnd *rand.Rand) comebac
 	f.awaitServing()
 	c.read, c.held = victim.filledOf(begin)
 	most := int64(changed*chunksOfARow+len(f.configuration().Regions)*chunksOfARegion) * chunkBytes
+	// What was read comes at the slow pace, 4 MB/s at most, and the rest takes no time worth
+	// mentioning, whatever is held.
+	if longest := activeMax + time.Duration(c.read)*time.Second/(1<<20); c.whole > longest {
+		t.Errorf("%d rows changed: full again after %v, at most %v expected for the %d bytes read", changed, c.whole, longest, c.read)
+	}
 	if c.read > most {
 		t.Errorf("%d rows changed: %d bytes read, at most %d expected, of %d that are held", changed, c.read, most, c.held)
 	}
