@@ -47,7 +47,6 @@ func (c *Catalog) Sweep(ctx context.Context) error {
 	}
 	defer c.sweeper.end()
 	c.m.Frees(true)
-	defer c.m.Frees(false)
 	for {
 		var key []byte
 		var entry region.Ptr
@@ -218,6 +217,7 @@ func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 
 // tidy does all that there is to do.
 func (c *Catalog) tidy(ctx context.Context) error {
+	defer c.m.Frees(false) // also if it fails, and nothing more is freed for a while
 	if err := c.endAbandoned(ctx); err != nil {
 		return err
 	}

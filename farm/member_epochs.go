@@ -16,6 +16,7 @@ import (
 type memberEpochs struct {
 	sync.Mutex // never held across a wait
 	reclaims   bool
+	moreToEnd  bool // reclaim has been called since it looked last
 	givesBack  bool
 	moreToGive bool // it has to begin again
 }
@@ -42,7 +43,7 @@ func (m *Member) giveBack() {
 	m.epochs.givesBack = true
 	m.background.run(func() {
 		for m.takeMoreToGive() {
-			m.allocator.GiveBack()
+			m.allocator.GiveBack(m.ctx)
 		}
 	})
 }
@@ -80,31 +81,36 @@ func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
 func (m *Member) reclaim() {
 	m.epochs.Lock()
 	isGoing := m.epochs.reclaims
-	m.epochs.reclaims = true
+	m.epochs.reclaims, m.epochs.moreToEnd = true, true
 	m.epochs.Unlock()
 	if isGoing {
 		return
 	}
 	m.background.run(func() {
-		defer func() {
-			m.epochs.Lock()
-			m.epochs.reclaims = false
-			m.epochs.Unlock()
-		}()
-		for delay := reclaimDelay; m.ctx.Err() == nil; m.clock.Sleep(delay) {
+		waiting := 1
+		for delay := reclaimDelay; m.hasToEnd(waiting); m.clock.Sleep(delay) {
 			c := m.membership.Configuration()
 			if c.CM != m.id {
-				return
+				waiting = 0 // the next CM is asked by who is short of memory then
+				continue
 			}
-			ended, waiting := m.endEpochs(c, epochLevel(delay))
-			if waiting == 0 {
-				return
-			}
+			ended := 0
+			ended, waiting = m.endEpochs(c, epochLevel(delay))
 			if delay = min(2*delay, reclaimDelayMax); ended > 0 {
 				delay = reclaimDelay
 			}
 		}
 	})
+}
+
+// hasToEnd says whether epochs are to be ended: something waits for it, or reclaim has been
+// called meanwhile. If not, reclaim may begin another goroutine.
+func (m *Member) hasToEnd(waiting int) bool {
+	m.epochs.Lock()
+	defer m.epochs.Unlock()
+	m.epochs.reclaims = m.ctx.Err() == nil && (waiting > 0 || m.epochs.moreToEnd)
+	m.epochs.moreToEnd = false
+	return m.epochs.reclaims
 }
 
 // endEpochs ends as many epochs as make available what was freed before. It

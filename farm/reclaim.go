@@ -89,7 +89,7 @@ func (c *Cluster) reclaimLocked() {
 	}
 	if ended > 0 {
 		for _, m := range c.machines {
-			m.allocator.GiveBack()
+			m.allocator.GiveBack(context.Background())
 		}
 	}
 	if c.waiting() == 0 {

@@ -209,6 +209,7 @@ func (a *Allocator) retire(sp *space) {
 	a.mu.Lock()
 	before := len(sp.retired)
 	a.retireLocked(sp, false)
+	sp.kept.Store(sp.idle.Load())
 	more := len(sp.retired) > before
 	a.mu.Unlock()
 	if more && a.cfg.Emptied != nil {

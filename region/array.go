@@ -1,9 +1,13 @@
 package region
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/farmsql/farmsql/nvram"
 )
 
 // Element returns the pointer to element i of the array whose first element p
@@ -59,12 +63,13 @@ func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Add
 			}
 		}
 	}
+	var full error
 	for _, sp := range spaces {
 		s, err := a.takeBlocks(sp, c)
-		if err != nil {
-			return nil, 0, a.orReclaiming(err)
+		if err != nil && !errors.Is(err, nvram.ErrNoSpace) {
+			return nil, 0, err
 		}
-		if s == nil {
+		if full = cmp.Or(full, err); s == nil {
 			continue
 		}
 		if n > s.slots {
@@ -77,7 +82,19 @@ func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Add
 			return s, first, nil
 		}
 	}
-	return nil, 0, nil
+	if full != nil {
+		a.retireAll(spaces)
+	}
+	return nil, 0, a.orReclaiming(full)
+}
+
+// retireAll retires whatever is empty.
+func (a *Allocator) retireAll(spaces []*space) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, sp := range spaces {
+		a.retireLocked(sp, true)
+	}
 }
 
 // takeRun reserves n free slots side by side and returns the first.

@@ -40,6 +40,13 @@ func (a *Allocator) Advance(epoch uint64) {
 	if epoch <= a.mu.epoch {
 		return
 	}
+	if a.mu.epoch == 0 { // what has retired before did so in an epoch that is not known
+		for _, sp := range a.dir.Load().list {
+			for i := range sp.retired {
+				sp.retired[i].epoch = epoch
+			}
+		}
+	}
 	a.mu.epoch = epoch
 	for _, sp := range a.dir.Load().list {
 		sp.retired = slices.DeleteFunc(sp.retired, func(x retiree) bool {
@@ -51,6 +58,7 @@ func (a *Allocator) Advance(epoch uint64) {
 		})
 		if isShort := sp.unused < len(sp.blocks)/8; isShort || sp.isIdle() {
 			a.retireLocked(sp, isShort)
+			sp.kept.Store(sp.idle.Load())
 		}
 	}
 }
@@ -102,17 +110,27 @@ func (a *Allocator) orReclaiming(err error) error {
 	if !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
 		return err
 	}
+	waiting, soon := a.retirees()
+	if waiting && a.cfg.Emptied != nil {
+		a.cfg.Emptied() // what has retired for want of room nobody has been told of
+	}
+	if soon {
+		return fmt.Errorf("%w: %w", ErrReclaiming, err)
+	}
+	return err
+}
+
+// retirees says whether there are any, and one among them that has retired lately.
+func (a *Allocator) retirees() (any, late bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
 	for _, sp := range a.dir.Load().list {
 		for _, x := range sp.retired {
-			if now.Sub(x.since) < reclaimPatience {
-				return fmt.Errorf("%w: %w", ErrReclaiming, err)
-			}
+			any, late = true, late || now.Sub(x.since) < reclaimPatience
 		}
 	}
-	return err
+	return any, late
 }
 
 // evictLocked takes a retired slab out of whatever its home is. A goroutine that

@@ -1,6 +1,7 @@
 package region
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -27,19 +28,20 @@ type doubt struct {
 }
 
 // GiveBack gives the storage of all dirty blocks back. It is for who calls Advance, when
-// that has made blocks available, and only one caller may do it at a time.
-func (a *Allocator) GiveBack() {
+// that has made blocks available, until ctx is done; only one caller may do it at a time.
+func (a *Allocator) GiveBack(ctx context.Context) {
 	for _, sp := range a.dir.Load().list {
 		for _, d := range a.takeDoubts(sp) {
 			a.giveBack(sp, d)
 		}
-		for from := 0; ; {
+		isSure := true
+		for from := 0; isSure && ctx.Err() == nil; {
 			e, ok := a.takeDirty(sp, from)
 			if !ok {
 				break
 			}
-			a.giveBack(sp, doubt{extent: e})
-			from = e.head + e.blocks // once: what failed waits for the next GiveBack
+			isSure = a.giveBack(sp, doubt{extent: e}) // a replica that does not answer has one run of blocks
+			from = e.head + e.blocks                  // once: what failed waits for the next GiveBack
 		}
 	}
 }
@@ -69,8 +71,9 @@ func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
 	return e, e.blocks > 0
 }
 
-// giveBack gives the storage of taken blocks back, and makes them free.
-func (a *Allocator) giveBack(sp *space, d doubt) {
+// giveBack gives the storage of taken blocks back, and makes them free, unless there is
+// doubt whether all replicas have done it.
+func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 	in, err := a.discard(sp.region, d.extent)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,6 +81,7 @@ func (a *Allocator) giveBack(sp *space, d doubt) {
 	case errors.Is(err, ErrDoubt):
 		d.in = max(d.in, in)
 		sp.doubts = append(sp.doubts, d)
+		return false
 	case err == nil && in > d.in, err == nil && d.in == 0:
 		sp.returnLocked(d.extent, spaceBare) // and no replica knows an earlier configuration
 	case d.in != 0:
@@ -85,6 +89,7 @@ func (a *Allocator) giveBack(sp *space, d doubt) {
 	default:
 		sp.returnLocked(d.extent, spaceDirty)
 	}
+	return true
 }
 
 // discard has every replica take the blocks of e for dirty, and then give their storage

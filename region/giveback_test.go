@@ -137,7 +137,7 @@ func TestStorageIsGivenBack(t *testing.T) {
 			epoch++
 			p.a.Advance(epoch)
 		}
-		p.a.GiveBack()
+		p.a.GiveBack(t.Context())
 		// What is left are slabs that somebody allocates from, and up to an eighth.
 		if n := max(len(p.storage[0].has), len(p.storage[1].has)); n > 256/8+256/8 {
 			t.Errorf("%s pages are left of those for objects of %d bytes", p.used(), payload)
@@ -157,31 +157,44 @@ func TestStorageIsGivenBack(t *testing.T) {
 // before it has said that it knows a later configuration.
 func TestDoubtfulBlocksStayTaken(t *testing.T) {
 	p := newScarcePair(t, 256)
-	p.a.Advance(1)
-	ptrs, _ := p.fill(t, 1000)
-	p.freeAll(t, ptrs)
-	p.a.Advance(3)
-	p.discard = ErrDoubt
-	p.a.GiveBack()
-	none := func(when string) {
+	epoch := uint64(1)
+	p.a.Advance(epoch)
+	sp := p.a.dir.Load().list[0]
+	use := func(when string, doubts int) {
 		t.Helper()
-		if got, _ := p.fill(t, 5000); len(got) > 0 {
-			t.Fatalf("%s, %d objects have room", when, len(got))
+		if len(sp.doubts) != doubts {
+			t.Fatalf("%s, %d runs of blocks are in doubt, want %d", when, len(sp.doubts), doubts)
+		}
+		ptrs, _ := p.fill(t, 5000)
+		for _, ptr := range ptrs {
+			i := int(ptr.Addr.Offset()) >> p.primary.shift
+			if doubts > 0 && i >= sp.doubts[0].head && i < sp.doubts[0].head+sp.doubts[0].blocks {
+				t.Fatalf("%s, %v is allocated in a block that is in doubt", when, ptr)
+			}
+		}
+		if len(ptrs) < 50 {
+			t.Errorf("%s, %d objects have room", when, len(ptrs))
+		}
+		p.freeAll(t, ptrs)
+		for range 2 {
+			epoch++
+			p.a.Advance(epoch)
 		}
 	}
-	none("in doubt")
+	use("at first", 0)
+	p.discard = ErrDoubt
+	p.a.GiveBack(t.Context())
+	use("without an answer", 1)
 	p.discard = nil
-	p.a.GiveBack()
-	none("when it has answered, in the same configuration")
+	p.a.GiveBack(t.Context())
+	use("when it has answered, in the same configuration", 1)
 	p.in++
 	p.discard = errHook
-	p.a.GiveBack()
-	none("when another has refused")
+	p.a.GiveBack(t.Context())
+	use("when another has refused", 1)
 	p.discard = nil
-	p.a.GiveBack()
-	if got, _ := p.fill(t, 5000); len(got) < 100 {
-		t.Errorf("%d objects have room when nothing is in doubt", len(got))
-	}
+	p.a.GiveBack(t.Context())
+	use("when it has answered in a later one", 0)
 	p.same(t)
 }
 
@@ -193,7 +206,7 @@ func TestRefusedBlocksAreFree(t *testing.T) {
 	p.freeAll(t, ptrs)
 	p.a.Advance(3)
 	p.discard = errHook
-	p.a.GiveBack()
+	p.a.GiveBack(t.Context())
 	if got, _ := p.fill(t, 5000); len(got) < 100 {
 		t.Errorf("%d objects have room", len(got))
 	}
@@ -221,8 +234,8 @@ func TestAboutToBeAvailable(t *testing.T) {
 	}
 	p.freeAll(t, ptrs)
 	_, _, err := p.a.Alloc(0, 5000, 0)
-	if !errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) {
-		t.Errorf("freed a moment ago: %v", err)
+	if !errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) || p.emptied == 0 {
+		t.Errorf("freed a moment ago: %v, told %d times", err, p.emptied)
 	}
 	if _, _, err := p.a.AllocArray(0, 5000, 2, 0); !errors.Is(err, ErrReclaiming) {
 		t.Errorf("an array: %v", err)
@@ -254,5 +267,44 @@ func TestDiscardRefuses(t *testing.T) {
 		if err := p.primary.Discard(max(c.off, 0), c.n); !errors.Is(err, ErrBadPtr) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What an allocator that is new in an instance has retired waits for two epochs from the first
+// of which it hears: these began long ago.
+func TestFirstAdvance(t *testing.T) {
+	p := newScarcePair(t, 256)
+	ptrs, _ := p.fill(t, 1000)
+	p.freeAll(t, ptrs)
+	for epoch := uint64(1000); epoch < 1002; epoch++ {
+		if p.a.Advance(epoch); p.a.Waiting() == 0 {
+			t.Fatalf("nothing waits in epoch %d", epoch)
+		}
+	}
+	if p.a.Advance(1002); p.a.Waiting() != 0 {
+		t.Errorf("%d blocks wait", p.a.Waiting())
+	}
+}
+
+// Slabs that workers are about to fill again are kept, and do not have every slab that is
+// empty for a moment retire.
+func TestIdleSlabsAreKept(t *testing.T) {
+	p := newPair(t, 1, 1<<20)
+	a := newAllocator(t, AllocatorConfig{Workers: 4, Replicate: p.replicate}, p.primary)
+	for worker := range 4 {
+		for _, payload := range []int{100, 300, 500, 700, 900, 1100, 1300, 1500} {
+			ptr, v, err := a.Alloc(worker, payload, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.commit(t, ptr, v, nil)
+			p.free(t, a, ptr)
+		}
+	}
+	if n := a.Waiting(); n > 0 {
+		t.Errorf("%d blocks of current slabs wait", n)
+	}
+	if a.dir.Load().list[0].isIdle() {
+		t.Error("much is idle beyond what is kept")
 	}
 }

@@ -32,6 +32,9 @@ type space struct {
 	closed [Classes]atomic.Bool
 	// idle is the number of blocks of slabs of which every slot is free.
 	idle atomic.Int32
+	// kept is how much of that was left when slabs retired last, or less: slabs that
+	// workers are about to fill again.
+	kept atomic.Int32
 
 	// The rest is guarded by Allocator.mu.
 
@@ -73,11 +76,13 @@ func newSpace(r *Region) *space {
 	return sp
 }
 
-// isIdle says whether so much is empty that it is to serve other classes, or other
-// programs: bytes, or an eighth of a small region.
+// isIdle says whether so much is empty, more than has been kept, that it is to serve other
+// classes, or other programs: bytes, or an eighth of a small region.
 func (sp *space) isIdle() bool {
-	idle := uint64(sp.idle.Load()) << sp.region.shift
-	return idle > min(idleMax, sp.region.size/8)
+	idle := max(sp.idle.Load(), 0) // it follows the slabs' counts a moment later
+	kept := min(sp.kept.Load(), idle)
+	sp.kept.Store(kept)
+	return uint64(idle-kept)<<sp.region.shift > min(idleMax, sp.region.size/8)
 }
 
 // settle makes s the slab of its blocks.

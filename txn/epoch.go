@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -63,17 +64,31 @@ func (m *Machine) Start() Operation {
 func (o Operation) End() { o.w.epochs.exit(o.epoch) }
 
 // OnEpoch registers a function that clears cached pointers. It is called at the
-// end of each epoch, until cancel is. What is put into a cache must have been read in the
+// end of each epoch, until Cancel is. What is put into a cache must have been read in the
 // same operation or transaction.
-func (m *Machine) OnEpoch(fn func()) (cancel func()) {
+func (m *Machine) OnEpoch(fn func()) EpochHook {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.onEpoch = append(m.onEpoch, &fn)
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.onEpoch = slices.DeleteFunc(m.onEpoch, func(other *func()) bool { return other == &fn })
+	return EpochHook{weak.Make(m), &fn}
+}
+
+// An EpochHook is a function that is called at the end of each epoch. It does not keep the
+// machine: whoever cancels it may be what the machine, or what stands on it, leads to.
+type EpochHook struct {
+	m  weak.Pointer[Machine]
+	fn *func()
+}
+
+// Cancel has the function not be called any more.
+func (h EpochHook) Cancel() {
+	m := h.m.Value()
+	if m == nil {
+		return
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onEpoch = slices.DeleteFunc(m.onEpoch, func(other *func()) bool { return other == h.fn })
 }
 
 // enterEpoch has this machine enter the given epoch, if that is the next one and

@@ -88,11 +88,11 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 // machine is the primary of, where all blocks are free: see region.AllocatorConfig. It does
 // not wait for who is to replace a backup. A backup that refuses has not done it.
 func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
+	d := discard{region: id, off: off, bytes: n, in: m.config.Load(), primary: m.cfg.ID}
 	rt := m.route(id)
 	if rt == nil || !rt.primary {
 		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
-	d := discard{region: id, off: off, bytes: n, in: uint32(rt.LastReplicaChange), primary: m.cfg.ID}
 	for _, b := range rt.Backups {
 		reply, err := m.anyWorker().call(ctx, b, message{kind: messageRequest, b: uint16(handlerDiscard), body: d.encode()}, nil)
 		if err != nil {
@@ -109,7 +109,7 @@ func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in 
 type discard struct {
 	region     region.ID
 	off, bytes uint64
-	in         uint32 // the configuration since which the replicas are the same
+	in         uint32 // the configuration in which the primary asks
 	primary    rdma.MachineID
 }
 
@@ -136,13 +136,13 @@ func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
 
 // discard gives back the storage here. It may come when the primary has given up waiting
 // for it, or is none any more: who takes the blocks in a later configuration relies on
-// their storage. So it counts only as long as this machine goes by the configuration in
-// which it was asked, and Freeze waits until it is done.
+// their storage. So it counts only as long as this machine is in the configuration in which
+// it was asked, and Freeze, which ends that, waits until it is done.
 func (m *Machine) discard(d discard) error {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()
 	rt := m.route(d.region)
-	if rt == nil || rt.local == nil || rt.Primary != d.primary || uint32(rt.LastReplicaChange) != d.in {
+	if rt == nil || rt.local == nil || rt.Primary != d.primary || m.config.Load() != d.in {
 		return fmt.Errorf("%w: discard in region %d, of another configuration", ErrNoRegion, d.region)
 	}
 	return rt.local.Discard(d.off, d.bytes)

@@ -55,12 +55,12 @@ func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 func Open(m *txn.Machine, anchor region.Ptr) *Tree {
 	tr := newTree(m, anchor)
 	handle := weak.Make(tr)
-	cancel := m.OnEpoch(func() {
+	hook := m.OnEpoch(func() {
 		if tr := handle.Value(); tr != nil {
 			tr.cache.reset()
 		}
 	})
-	runtime.AddCleanup(tr, func(cancel func()) { cancel() }, cancel)
+	runtime.AddCleanup(tr, txn.EpochHook.Cancel, hook)
 	return tr
 }
 
