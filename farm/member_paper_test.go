@@ -209,7 +209,7 @@ func TestPaper5_2_WhoNeedsTheSuspectedWaits(t *testing.T) {
 // machine's memory can be read and written all the time.
 func TestPaper5_2_RepliesOfTheEvictedAreIgnored(t *testing.T) {
 	const evicted = rdma.MachineID(3)
-	aFewMembers(t, 7, 5, 3, func(g *members) {
+	aFewMembers(t, 9, 5, 3, func(g *members) {
 		theirs := g.object(evicted)
 		c, _ := g.store.Load()
 		p, _ := c.Placement(theirs.Addr.Region())
