@@ -56,8 +56,8 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 	case *expression.SetField:
 		instead = newAssigned(ctx, n, e)
 	case *aggregation.CountDistinct:
-		if hasText(ctx, e.Children()) {
-			instead = &distinctAggregate{Aggregation: e, keys: e.Children()}
+		if _, isStar := e.Children()[0].(*expression.Star); !isStar {
+			instead = &distinctAggregate{Aggregation: e, keys: e.Children(), counts: true}
 		}
 	case *aggregation.GroupConcat:
 		if keys := e.OutputExpressions(); isDistinct(e) && hasText(ctx, keys) {
@@ -217,12 +217,15 @@ func isDistinct(g *aggregation.GroupConcat) bool {
 	return strings.HasPrefix(g.String(), "group_concat(distinct ")
 }
 
-// A distinctAggregate is an aggregate with DISTINCT over strings. It leaves out
-// what is equal to an earlier value, before the aggregate compares bytes.
+// A distinctAggregate is an aggregate with DISTINCT. It leaves out what is equal to an earlier
+// value, before the aggregate compares bytes.
 type distinctAggregate struct {
 	gms.Aggregation
 	keys []gms.Expression
 	h    *holding // counts what is kept, if it is not nil
+	// counts says that it is COUNT. go-mysql-server's makes text of everything, and cannot of
+	// TIME and of bytes.
+	counts bool
 }
 
 // WithChildren implements gms.Expression.
@@ -237,19 +240,38 @@ func (a *distinctAggregate) WithChildren(ctx *gms.Context, children ...gms.Expre
 
 // NewBuffer implements gms.Aggregation.
 func (a *distinctAggregate) NewBuffer(ctx *gms.Context) (gms.AggregationBuffer, error) {
-	b, err := a.Aggregation.NewBuffer(ctx)
-	if err != nil {
-		return nil, err
+	var b gms.AggregationBuffer = &counter{}
+	if !a.counts {
+		var err error
+		if b, err = a.Aggregation.NewBuffer(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return &distinctBuffer{AggregationBuffer: b, keys: a.keys, values: newRowSet(a.h, hash.ExprsToSchema(ctx, a.keys...))}, nil
+	return &distinctBuffer{AggregationBuffer: b, counts: a.counts, keys: a.keys, values: newRowSet(a.h, hash.ExprsToSchema(ctx, a.keys...))}, nil
 }
 
 // A distinctBuffer aggregates a group.
 type distinctBuffer struct {
 	gms.AggregationBuffer
+	counts bool
 	keys   []gms.Expression
 	values *rowSet
 }
+
+// A counter counts the rows of a group.
+type counter struct{ rows int64 }
+
+// Update implements gms.AggregationBuffer.
+func (c *counter) Update(*gms.Context, gms.Row) error {
+	c.rows++
+	return nil
+}
+
+// Eval implements gms.AggregationBuffer.
+func (c *counter) Eval(*gms.Context) (any, error) { return c.rows, nil }
+
+// Dispose implements gms.Disposable.
+func (c *counter) Dispose(*gms.Context) {}
 
 // Update implements gms.AggregationBuffer.
 func (b *distinctBuffer) Update(ctx *gms.Context, row gms.Row) error {
@@ -258,6 +280,9 @@ func (b *distinctBuffer) Update(ctx *gms.Context, row gms.Row) error {
 		v, err := k.Eval(ctx, row)
 		if err != nil {
 			return err
+		}
+		if v == nil && b.counts {
+			return nil
 		}
 		values[i] = v
 	}

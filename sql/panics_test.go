@@ -103,3 +103,19 @@ func TestJoinsOfBytes(t *testing.T) {
 		shows{setup, "select a.id from a join b" + on + " where a." + column + " = x'ff00'", map[string]string{"v": "1\n"}[column]}.test(t)
 	}
 }
+
+// TestErrorOfGroup: an aggregate that fails, over more rows than go-mysql-server has room for
+// between two goroutines, hung for ever.
+func TestErrorOfGroup(t *testing.T) {
+	const setup = "create table t (id int primary key, t time, v varbinary(4), s varchar(9), n decimal(65,0)); insert into t values (1,'10:00:00',x'ff','a',1),(2,'10:00:00',x'fe','A',2),(3,null,null,null,null);" +
+		"create table u (id int primary key); insert into u with recursive c as (select 1 as i union all select i + 1 from c where i < 900) select i from c"
+	for _, s := range []shows{
+		{setup, "select count(distinct t.t), count(distinct v), count(distinct s), count(distinct t.id, v), count(distinct t.id, t.t) from t", "1 | 2 | 1 | 2 | 2\n"},
+		{setup, "select t.id, count(distinct t.t), count(distinct v) from t cross join u group by t.id order by t.id", "1 | 1 | 1\n2 | 1 | 1\n3 | 0 | 0\n"},
+		{setup, "select t.id, sum(-u.id - 9223372036854775807 - 9) from t cross join u group by t.id", "error 1690"},
+		{setup, "select -u.id - 9223372036854775807 - 9, count(*) from t cross join u group by -u.id - 9223372036854775807 - 9", "error 1690"},
+		{setup, "select t.id, max((select w.id from u w where w.id < 3)) from t cross join u group by t.id", "error 1242"},
+	} {
+		s.test(t)
+	}
+}
