@@ -1,7 +1,10 @@
 package sql
 
 import (
+	"math"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/memo"
 
 	"github.com/farmsql/farmsql/catalog"
@@ -23,6 +26,11 @@ func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvid
 	switch r := r.(type) {
 	case *memo.Max1Row:
 		return 0, nil // no more than its child
+	case *memo.MergeJoin:
+		if comparesAgain(ctx, r) {
+			return math.MaxFloat64, nil
+		}
+		c.countJoin(ctx, r)
 	case memo.JoinRel:
 		c.countJoin(ctx, r)
 	}
@@ -30,6 +38,23 @@ func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvid
 		defer payForLookups(l)()
 	}
 	return c.Coster.EstimateCost(ctx, r, s)
+}
+
+// comparesAgain reports whether a join that merges compares a column twice, as in a.x = b.x AND
+// a.y = b.x. It loses rows then.
+func comparesAgain(ctx *gms.Context, r *memo.MergeJoin) (again bool) {
+	if len(r.Filter) == 0 {
+		return false
+	}
+	seen := make(map[columnName]bool)
+	gms.Inspect(ctx, r.Filter[0], func(_ *gms.Context, e gms.Expression) bool {
+		if f, ok := e.(*expression.GetField); ok {
+			again = again || seen[nameOf(f)]
+			seen[nameOf(f)] = true
+		}
+		return true
+	})
+	return again
 }
 
 // payForLookups takes a join to have as many rows as its lookups read, until what it

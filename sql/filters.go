@@ -31,7 +31,26 @@ func plainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 	if _, ok := ctx.Session.(*Session); !ok || !n.Resolved() {
 		return n, transform.SameTree, nil
 	}
-	return changeFilters(ctx, n)
+	n, same, err := changeFilters(ctx, n)
+	switch n.(type) {
+	case *plan.Update, *plan.DeleteFrom: // which know where in a row their tables are
+		return n, same, err
+	}
+	if err != nil {
+		return n, same, err
+	}
+	turned, unchanged, err := transform.NodeWithOpaque(ctx, n, leftJoin)
+	return turned, same && unchanged, err
+}
+
+// leftJoin makes a LEFT JOIN of a RIGHT JOIN: conditions are moved below that as if no row
+// could be missing.
+func leftJoin(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	join, ok := n.(*plan.JoinNode)
+	if !ok || join.Op != plan.JoinTypeRightOuter {
+		return n, transform.SameTree, nil
+	}
+	return plan.NewLeftOuterJoin(join.Right(), join.Left(), join.Filter).WithComment(join.Comment()), transform.NewTree, nil
 }
 
 func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
@@ -81,6 +100,8 @@ func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	switch e := e.(type) {
 	case *expression.Like:
 		return withPrefix(ctx, e), true
+	case *expression.And:
+		return oneEquality(ctx, e)
 	case *expression.Between:
 		// By itself go-mysql-server does so in SELECT only.
 		if _, ok := e.Val.(*expression.GetField); ok {
@@ -88,6 +109,48 @@ func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 		}
 	}
 	return plainRows(ctx, e)
+}
+
+// oneEquality leaves of what says twice what a column is equal to one for indexes. For
+// go-mysql-server two values that are not the same are different, which is wrong of strings, and
+// panics of bytes.
+func oneEquality(ctx *gms.Context, and *expression.And) (gms.Expression, bool) {
+	all := expression.SplitConjunction(ctx, and)
+	said := make(map[columnName]bool)
+	again := false
+	for i, e := range all {
+		var c expression.Comparer
+		switch e := e.(type) {
+		case *expression.Equals:
+			c = e
+		case *expression.NullSafeEquals:
+			c = e
+		case *expression.InTuple:
+			if list, ok := e.Right().(expression.Tuple); !ok || len(list) != 1 {
+				continue
+			}
+			c = e
+		default:
+			continue
+		}
+		column, ok := c.Left().(*expression.GetField)
+		other := c.Right()
+		if !ok {
+			column, ok = c.Right().(*expression.GetField)
+			other = c.Left()
+		}
+		if _, isColumn := other.(*expression.GetField); !ok || isColumn {
+			continue
+		}
+		if said[nameOf(column)] {
+			all[i], again = newAside(e), true
+		}
+		said[nameOf(column)] = true
+	}
+	if !again {
+		return nil, false
+	}
+	return expression.JoinAnd(all...), true
 }
 
 // plainRows makes comparisons of each column of comparisons of rows, which go-mysql-server

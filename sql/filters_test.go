@@ -62,6 +62,14 @@ func TestExistsOverOuterJoin(t *testing.T) {
 	for _, s := range []shows{
 		{setup, "select n.id from n left join p on n.a = p.x where not exists (select 1 from n i where p.id >= n.id)", "2\n"},
 		{setup, "select n.id from n left join p on n.a = p.x where exists (select 1 from n i where p.id is null)", "2\n"},
+		{setup, "select n.id from n where not exists (select 1 from p where n.a = 1 and p.id = n.id)", "2\n"},
+		{setup, "select n.id from n join p on n.id = p.id where not exists (select 1 from p q where n.a > 0 and q.x = p.x)", "2\n"},
+		{setup, "select p.id, n.id from n right join p on n.a = p.x where n.id is null", "2 | NULL\n"},
+		{setup, "select p.id from n cross join n m right join p on n.a = p.x where not (m.a = 1 and p.id < 5) order by p.id", ""},
+		{setup, "select p.id from n cross join n m right join p on n.a = p.x where (m.a = 1 and p.id < 5) is null order by p.id", "1\n2\n"},
+		{setup, "select * from n right join p on n.a = p.x order by p.id", "1 | 1 | 1 | 1\nNULL | NULL | 2 | 5\n"},
+		{setup + "; update n right join p on n.a = p.x set p.x = 9 where n.id is null", "select x from p order by id", "1\n9\n"},
+		{setup + "; delete p from n right join p on n.a = p.x where n.id is null", "select id from p", "1\n"},
 		{setup, "select n.id from n left join p on n.a = p.x where n.id not in (select i.id from n i where p.id >= n.id)", "2\n"},
 		{setup, "select n.id from n left join p on n.a = p.x where exists (select 1 from n i where p.id = i.id)", "1\n"},
 	} {
@@ -201,5 +209,58 @@ func TestChangesOfDisjointRanges(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEqualitiesTwice: two values that a column is equal to were different if they were not
+// the same, and of bytes a panic.
+func TestEqualitiesTwice(t *testing.T) {
+	const setup = "create table t (id int primary key, v varbinary(6), s varchar(6), d date, key (v), key (s), key (d)); create table u (id int primary key, v varbinary(6));" +
+		"insert into t values (1,x'00','a','2026-01-01'),(2,x'ff','b','2026-01-02'); insert into u values (1,x'00'),(2,x'ff')"
+	for _, s := range []shows{
+		{setup, "select id from t where v = x'00' and v = x'ff'", ""},
+		{setup, "select id from t where (v = x'00' and v = x'00') or (v = 'b' and v = 'a')", "1\n"},
+		{setup, "select t.id from t join u on t.v = u.v and t.v = x'00' where u.v = x'00' and t.v = x'00'", "1\n"},
+		{setup, "select t.id from t left join u on t.v = u.v and u.v = x'ff' and u.v = x'ff' where u.id is null", "1\n"},
+		{setup, "select t.id from t cross join u w join u on t.v <=> u.v and t.v in (x'00') where t.s in ('a', 'b') order by w.id", "1\n1\n"},
+		{setup, "select id from t where s = 'a' and s = 'A'", "1\n"},
+		{setup, "select id from t where d = '2026-01-01' and d = '2026-01-01 00:00:00'", "1\n"},
+		{setup, "select id from t where id = 1 and id = '1'", "1\n"},
+		{setup + "; delete from t where v = x'00' and v = x'ff'; update t set s = 'z' where v = x'ff' and v = x'ff'", "select s from t order by id", "a\nz\n"},
+	} {
+		s.test(t)
+	}
+}
+
+// TestJoinsOfSeveralColumns: strings of several columns were looked up as they are, not as
+// their collation has them, and a column that is compared twice was merged wrongly.
+func TestJoinsOfSeveralColumns(t *testing.T) {
+	const setup = "create table a (id int primary key, x varchar(9), y varchar(9) collate utf8mb4_bin, z varchar(9), m int, n int, key mn (m, n)); create table b like a;" +
+		"insert into a values (1,'a','k','É',1,1),(2,'B','K','e',1,2),(3,null,'k','e',2,2),(4,'c','k','x',2,1); insert into b values (1,'A','k','e',1,1),(2,'b','K','é',2,2),(3,null,'k','e',3,3),(4,'c','K','x',1,2)"
+	for _, hint := range []string{"", "/*+ HASH_JOIN(a,b) */ ", "/*+ INNER_JOIN(a,b) */ "} {
+		for _, s := range []shows{
+			{setup, "select " + hint + "a.id from a join b on a.x = b.x and a.z = b.z order by a.id", "1\n2\n4\n"},
+			{setup, "select " + hint + "a.id from a join b on a.x = b.x and a.y = b.y order by a.id", "1\n2\n"},
+			{setup, "select " + hint + "a.id, b.id from a join b on a.x = b.x and a.m = b.m order by a.id", "1 | 1\n"},
+			{setup, "select " + hint + "count(*) from a join b on a.m = b.m and a.n = b.m", "3\n"},
+			{setup, "select " + hint + "a.id from a left join b on a.x = b.x and a.z = b.z where b.id is null", "3\n"},
+		} {
+			s.test(t)
+		}
+	}
+}
+
+// TestSubqueryOverJoins: a condition with a subquery was asked in the middle of the joins that
+// it is about.
+func TestSubqueryOverJoins(t *testing.T) {
+	const setup = "create table n (id int primary key, a int); insert into n values (1,1),(2,2),(3,null)"
+	for _, s := range []shows{
+		{setup, "select count(*) from n x cross join n y cross join n z where 0 = (select count(i.id) from n i where x.id <> z.id)", "9\n"},
+		{setup, "select count(*) from n x join n y on x.a <= y.id join n z on y.id = z.id where x.id = 1 or exists (select 1 from n i where x.a > 1 and i.id = z.id)", "5\n"},
+		{setup, "select count(*) from n x cross join n y join n z on x.id = z.id where z.id = (select max(i.id) from n i where i.id <= y.id)", "3\n"},
+		{setup, "select x.id, y.id from n z left join (n x cross join n y) on x.id = z.id where y.id >= x.id and z.id = 2 order by y.id", "2 | 2\n2 | 3\n"},
+		{setup, "select z.id from n x cross join n y right join n z on x.a = z.id where x.a = y.a order by z.id", "1\n2\n"},
+	} {
+		s.test(t)
 	}
 }

@@ -30,6 +30,68 @@ func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
+// replaceCrossJoinsRule is the name of the rule that makes inner joins of cross joins.
+const replaceCrossJoinsRule = "replaceCrossJoins"
+
+// notInOuterJoins keeps conditions about rows that may be missing from becoming those of a cross
+// join inside of the outer join.
+func notInOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if !n.Resolved() {
+			return apply(ctx, a, n, scope, sel, flags)
+		}
+		hidden, unhidden, err := transform.Node(ctx, n, hideOfMissing)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, hidden, scope, sel, flags)
+		if err != nil || bool(unhidden) {
+			return out, same, err
+		}
+		shown, _, err := transform.NodeExprs(ctx, out, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+			if h, ok := e.(*hiddenFor); ok {
+				return h.Expression, transform.NewTree, nil
+			}
+			return e, transform.SameTree, nil
+		})
+		return shown, same, err
+	}
+}
+
+// A hiddenFor is a condition that one rule does not see.
+type hiddenFor struct{ gms.Expression }
+
+// Children implements gms.Expression: nobody sees what the condition is about.
+func (h *hiddenFor) Children() []gms.Expression { return nil }
+
+// WithChildren implements gms.Expression.
+func (h *hiddenFor) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(h, len(children), 0)
+	}
+	return h, nil
+}
+
+func hideOfMissing(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	missing := missingIn(f.Child)
+	same := transform.SameTree
+	all := expression.SplitConjunction(ctx, f.Expression)
+	for i, e := range all {
+		about, _ := mentions(ctx, e)
+		if slices.ContainsFunc(about, func(t gms.TableId) bool { _, is := missing[t]; return is }) {
+			all[i], same = &hiddenFor{e}, transform.NewTree
+		}
+	}
+	if same {
+		return n, same, nil
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
+}
+
 // liftConditions corrects one join, whose children are correct.
 func liftConditions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	join, ok := n.(*plan.JoinNode)
@@ -85,7 +147,7 @@ func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 		needs := needed(e)
 		outer := slices.DeleteFunc(slices.Clone(about), func(t gms.TableId) bool { _, is := missing[t]; return !is })
 		switch {
-		case !known && len(missing) > 0, slices.ContainsFunc(outer, func(t gms.TableId) bool { return !needs[t] || missing[t] != plan.JoinTypeLeftOuter }):
+		case !known, slices.ContainsFunc(outer, func(t gms.TableId) bool { return !needs[t] || missing[t] != plan.JoinTypeLeftOuter }):
 			s.above = append(s.above, e)
 			continue
 		case known && len(about) == 1 && inside[about[0]]:

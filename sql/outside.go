@@ -11,7 +11,7 @@ import (
 // optimizeJoinsRule is the name of the rule that finds indexes.
 const optimizeJoinsRule = "optimizeJoins"
 
-// withoutOutside keeps conditions of a subquery about the query around it from being taken for
+// withoutOutside corrects filters over tables and what joins by hash. It keeps conditions of a subquery about the query around it from being taken for
 // conditions about its own table: go-mysql-server finds indexes by the names of columns,
 // whatever table they are of.
 func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
@@ -21,7 +21,11 @@ func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 			return n, transform.SameTree, err
 		}
 		out, same, err := apply(ctx, a, marked, scope, sel, flags)
-		return out, same && changed, err
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		hashed, unchanged, err := transform.Node(ctx, out, hashByWeights)
+		return hashed, same && changed && unchanged, err
 	}
 }
 
@@ -32,12 +36,25 @@ func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	if !ok {
 		return n, transform.SameTree, nil
 	}
+	if below, ok := f.Child.(*plan.Filter); ok {
+		f = plan.NewFilter(expression.JoinAnd(f.Expression, below.Expression), below.Child)
+	}
 	table, ok := f.Child.(plan.TableIdNode)
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	all := expression.SplitConjunction(ctx, f.Expression)
-	same := transform.SameTree
+	once, same, err := transform.Expr(ctx, f.Expression, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if and, ok := e.(*expression.And); ok {
+			if once, ok := oneEquality(ctx, and); ok {
+				return once, transform.NewTree, nil
+			}
+		}
+		return e, transform.SameTree, nil
+	})
+	if err != nil {
+		return n, transform.SameTree, err
+	}
+	all := expression.SplitConjunction(ctx, once)
 	for i, e := range all {
 		if _, known := e.(*aside); !known && isOutside(ctx, e, table.Id()) && !isLookup(ctx, e, table.Id()) {
 			all[i], same = newAside(e), transform.NewTree

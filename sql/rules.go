@@ -32,6 +32,8 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
 			case hoistFilters, unnestExists:
 				b.Rules[i].Apply = withoutOuterJoins(b.Rules[i].Apply)
+			case replaceCrossJoinsRule:
+				b.Rules[i].Apply = notInOuterJoins(b.Rules[i].Apply)
 			case moveJoinConds:
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
@@ -165,17 +167,26 @@ func withoutOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 
 func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
-	if !ok || len(missingIn(f.Child)) == 0 {
+	if !ok {
 		return n, transform.SameTree, nil
 	}
+	outer := len(missingIn(f.Child)) > 0
 	all := expression.SplitConjunction(ctx, f.Expression)
 	same := transform.SameTree
 	for i, e := range all {
-		gms.Inspect(ctx, e, func(_ *gms.Context, in gms.Expression) bool {
-			switch in.(type) {
+		gms.Inspect(ctx, e, func(ctx *gms.Context, in gms.Expression) bool {
+			var query *plan.Subquery
+			switch in := in.(type) {
 			case *aside:
 				return false
-			case *plan.ExistsSubquery, *plan.InSubquery:
+			case *plan.ExistsSubquery:
+				query = in.Query
+			case *plan.InSubquery:
+				query, _ = in.RightChild.(*plan.Subquery)
+			default:
+				return true
+			}
+			if _, not := e.(*expression.Not); outer || not && query != nil && saysOfOutside(ctx, query.Query) {
 				all[i], same = newAside(e), transform.NewTree
 			}
 			return true
@@ -185,6 +196,24 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 		return n, same, nil
 	}
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
+}
+
+// saysOfOutside reports whether a subquery has conditions about the query around it only: those
+// are not taken out from under a NOT as they should be.
+func saysOfOutside(ctx *gms.Context, query gms.Node) (does bool) {
+	inside := tablesOf(query)
+	transform.InspectWithOpaque(ctx, query, func(ctx *gms.Context, n gms.Node) bool {
+		f, ok := n.(*plan.Filter)
+		if !ok {
+			return true
+		}
+		for _, e := range expression.SplitConjunction(ctx, f.Expression) {
+			about, known := mentions(ctx, e)
+			does = does || known && len(about) > 0 && !slices.ContainsFunc(about, func(t gms.TableId) bool { return inside[t] })
+		}
+		return true
+	})
+	return does
 }
 
 // singleRow reports whether a plan cannot have more than one row.
