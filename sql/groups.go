@@ -254,20 +254,20 @@ func (i *groupIter) counted(ctx *gms.Context, a gms.Aggregation, h holds) (gms.A
 	switch d := a.(type) {
 	case *distinctAggregate:
 		if _, ok := d.Aggregation.(*aggregation.CountDistinct); ok { // which keeps no values
-			return &distinctAggregate{d.Aggregation, d.keys, i.h}, nil
+			return &distinctAggregate{Aggregation: d.Aggregation, keys: d.keys, h: i.h, counts: d.counts}, nil
 		}
 		inner, err := i.held(ctx, d.Aggregation, h)
-		return &distinctAggregate{inner, d.keys, i.h}, err
+		return &distinctAggregate{Aggregation: inner, keys: d.keys, h: i.h, counts: d.counts}, err
 	case *aggregation.CountDistinct:
 		keys := d.Children()
 		if _, ok := keys[0].(*expression.Star); ok {
 			return a, nil
 		}
-		return &distinctAggregate{a, keys, i.h}, nil
+		return &distinctAggregate{Aggregation: a, keys: keys, h: i.h, counts: true}, nil
 	case *aggregation.GroupConcat:
 		if isDistinct(d) {
 			inner, err := i.held(ctx, d, h)
-			return &distinctAggregate{inner, d.OutputExpressions(), i.h}, err
+			return &distinctAggregate{Aggregation: inner, keys: d.OutputExpressions(), h: i.h}, err
 		}
 	}
 	if h == holdsNone {
