@@ -26,6 +26,7 @@ var drivers = []struct {
 	{"PHP", []string{"php", "-r", "exit(extension_loaded('pdo_mysql') && extension_loaded('mysqli') ? 0 : 1);"}, []string{"php", "pdo.php"}},
 	{"JDBC", []string{"javac", "-version"}, []string{"java", "-cp", "/usr/share/java/mariadb-java-client.jar", "Jdbc.java"}},
 	{"Knex", npm("knex"), []string{"node", "../node/knex.js"}},
+	{"Sequelize", npm("sequelize"), []string{"node", "../node/sequelize.js"}},
 }
 
 // npm is the probe for a package that npm has installed, as .ci/run makes it do.
