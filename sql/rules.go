@@ -34,6 +34,8 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = withoutOuterJoins(b.Rules[i].Apply)
 			case replaceCrossJoinsRule:
 				b.Rules[i].Apply = notInOuterJoins(b.Rules[i].Apply)
+			case validateGroups:
+				b.Rules[i].Apply = withConstants(b.Rules[i].Apply)
 			case moveJoinConds:
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
