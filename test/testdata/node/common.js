@@ -21,7 +21,7 @@ const values = {
 
 function check(what, got, want) {
   if (!isDeepStrictEqual(got, want)) {
-    throw new Error(`${what}: ${inspect(got)}, want ${inspect(want)}`);
+    throw new Error(`${what}: ${inspect(got, { depth: null })}, want ${inspect(want, { depth: null })}`);
   }
 }
 
