@@ -27,6 +27,7 @@ var drivers = []struct {
 	{"JDBC", []string{"javac", "-version"}, []string{"java", "-cp", "/usr/share/java/mariadb-java-client.jar", "Jdbc.java"}},
 	{"Knex", npm("knex"), []string{"node", "../node/knex.js"}},
 	{"Sequelize", npm("sequelize"), []string{"node", "../node/sequelize.js"}},
+	{"Drizzle", npm("drizzle-orm"), []string{"node", "../node/drizzle.js"}},
 	{"TypeORM", npm("typeorm"), []string{"node", "../node/typeorm.js"}},
 	{"gorm", []string{"go", "-C", "../gorm", "build", "-o", os.DevNull, "."}, []string{"go", "-C", "../gorm", "run", "."}},
 }
