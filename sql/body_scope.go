@@ -72,7 +72,7 @@ func (b *body) variable(name string) *bodyVariable {
 func (b *body) cursor(name string) (*bodyCursor, error) {
 	c := find(b, func(s *bodyScope) map[string]*bodyCursor { return s.cursors }, name)
 	if c == nil {
-		return nil, mysql.NewSQLError(1324, "42000", "Undefined CURSOR: %s", name)
+		return nil, gms.ErrCursorNotFound.New(name)
 	}
 	return c, nil
 }
@@ -119,14 +119,12 @@ func (b *body) open(s *sqlparser.OpenCursor) error {
 		return err
 	}
 	if c.isOpen {
-		return mysql.NewSQLError(1325, "24000", "Cursor is already open")
+		return gms.ErrCursorAlreadyOpen.New(s.Name)
 	}
 	c.schema, c.rows, err = b.query(c.query)
 	c.isOpen = err == nil
 	return err
 }
-
-var errCursorNotOpen = mysql.NewSQLError(1326, "24000", "Cursor is not open")
 
 func (b *body) fetch(s *sqlparser.FetchCursor) error {
 	c, err := b.cursor(s.Name)
@@ -134,7 +132,7 @@ func (b *body) fetch(s *sqlparser.FetchCursor) error {
 	case err != nil:
 		return err
 	case !c.isOpen:
-		return errCursorNotOpen
+		return gms.ErrCursorNotOpen.New(s.Name)
 	case len(c.rows) == 0:
 		return errNoData
 	}
@@ -149,7 +147,7 @@ func (b *body) close(s *sqlparser.CloseCursor) error {
 		return err
 	}
 	if !c.isOpen {
-		return errCursorNotOpen
+		return gms.ErrCursorNotOpen.New(s.Name)
 	}
 	c.isOpen, c.rows = false, nil
 	return nil

@@ -49,6 +49,18 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 		if c != nil {
 			instead = c
 		}
+	case *plan.InSubquery:
+		if sq, ok := e.RightChild.(*plan.Subquery); ok && sq.Type(ctx) == types.Null {
+			instead = &inNull{e, sq}
+			break
+		}
+		return exactOperands(ctx, e)
+	case *expression.NullSafeEquals:
+		if hasText(ctx, []gms.Expression{e.Left()}) && hasText(ctx, []gms.Expression{e.Right()}) {
+			instead = &nullSafeText{e, expression.NewEquals(e.Left(), e.Right())}
+			break
+		}
+		return exactOperands(ctx, e)
 	case expression.Comparer, *expression.Between, *expression.Case, *function.NullIf:
 		return exactOperands(ctx, e)
 	case *expression.Arithmetic:
@@ -215,6 +227,52 @@ func hasText(ctx *gms.Context, all []gms.Expression) bool {
 // tells.
 func isDistinct(g *aggregation.GroupConcat) bool {
 	return strings.HasPrefix(g.String(), "group_concat(distinct ")
+}
+
+// An inNull is IN of a subquery whose rows are NULL, which is of no type that
+// go-mysql-server could look a value up by: it takes it for one that is not there.
+type inNull struct {
+	*plan.InSubquery
+	query *plan.Subquery
+}
+
+// Eval implements gms.Expression.
+func (n *inNull) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	has, err := n.query.HasResultRow(ctx, row)
+	if err != nil || has {
+		return nil, err
+	}
+	return false, nil
+}
+
+// A nullSafeText is <=> of texts. By itself go-mysql-server compares them by its own default
+// collation, and by theirs with = only.
+type nullSafeText struct {
+	*expression.NullSafeEquals
+	equal *expression.Equals
+}
+
+// Eval implements gms.Expression.
+func (n *nullSafeText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := n.equal.Eval(ctx, row)
+	if err != nil || v != nil {
+		return v, err
+	}
+	for _, e := range n.equal.Children() {
+		if v, err := e.Eval(ctx, row); err != nil || v != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// WithChildren implements gms.Expression.
+func (n *nullSafeText) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := n.NullSafeEquals.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &nullSafeText{e.(*expression.NullSafeEquals), expression.NewEquals(children[0], children[1])}, nil
 }
 
 // A distinctAggregate is an aggregate with DISTINCT. It leaves out what is equal to an earlier

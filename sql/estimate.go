@@ -27,7 +27,7 @@ func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvid
 	case *memo.Max1Row:
 		return 0, nil // no more than its child
 	case *memo.MergeJoin:
-		if comparesAgain(ctx, r) {
+		if losesNulls(ctx, r) {
 			return math.MaxFloat64, nil
 		}
 		c.countJoin(ctx, r)
@@ -40,21 +40,21 @@ func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvid
 	return c.Coster.EstimateCost(ctx, r, s)
 }
 
-// comparesAgain reports whether a join that merges compares a column twice, as in a.x = b.x AND
-// a.y = b.x. It loses rows then.
-func comparesAgain(ctx *gms.Context, r *memo.MergeJoin) (again bool) {
+// losesNulls reports whether a join merges by several columns of which one may be NULL. Their
+// NULLs are last to it, and first in the indexes, so that it loses rows.
+func losesNulls(ctx *gms.Context, r *memo.MergeJoin) bool {
 	if len(r.Filter) == 0 {
 		return false
 	}
-	seen := make(map[columnName]bool)
-	gms.Inspect(ctx, r.Filter[0], func(_ *gms.Context, e gms.Expression) bool {
+	columns, mayBeNull := 0, false
+	gms.Inspect(ctx, r.Filter[0], func(ctx *gms.Context, e gms.Expression) bool {
 		if f, ok := e.(*expression.GetField); ok {
-			again = again || seen[nameOf(f)]
-			seen[nameOf(f)] = true
+			columns++
+			mayBeNull = mayBeNull || f.IsNullable(ctx)
 		}
 		return true
 	})
-	return again
+	return columns > 2 && mayBeNull
 }
 
 // payForLookups takes a join to have as many rows as its lookups read, until what it

@@ -111,46 +111,54 @@ func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return plainRows(ctx, e)
 }
 
-// oneEquality leaves of what says twice what a column is equal to one for indexes. For
-// go-mysql-server two values that are not the same are different, which is wrong of strings, and
-// panics of bytes.
+// oneEquality leaves of what says more than once what a column is equal to, also by IN, one
+// for indexes. For go-mysql-server two values that are not the same are different, which is
+// wrong of strings, and panics of bytes.
 func oneEquality(ctx *gms.Context, and *expression.And) (gms.Expression, bool) {
 	all := expression.SplitConjunction(ctx, and)
 	said := make(map[columnName]bool)
 	again := false
-	for i, e := range all {
-		var c expression.Comparer
-		switch e := e.(type) {
-		case *expression.Equals:
-			c = e
-		case *expression.NullSafeEquals:
-			c = e
-		case *expression.InTuple:
-			if list, ok := e.Right().(expression.Tuple); !ok || len(list) != 1 {
+	for _, lists := range []bool{false, true} {
+		for i, e := range all {
+			column, isList := equalColumn(e)
+			if column == nil || isList != lists {
 				continue
 			}
-			c = e
-		default:
-			continue
+			if said[nameOf(column)] {
+				all[i], again = newAside(e), true
+			}
+			said[nameOf(column)] = true
 		}
-		column, ok := c.Left().(*expression.GetField)
-		other := c.Right()
-		if !ok {
-			column, ok = c.Right().(*expression.GetField)
-			other = c.Left()
-		}
-		if _, isColumn := other.(*expression.GetField); !ok || isColumn {
-			continue
-		}
-		if said[nameOf(column)] {
-			all[i], again = newAside(e), true
-		}
-		said[nameOf(column)] = true
 	}
 	if !again {
 		return nil, false
 	}
 	return expression.JoinAnd(all...), true
+}
+
+// equalColumn returns the column of which a condition says what it is equal to, nil if it says
+// nothing of that kind, and whether that is a list.
+func equalColumn(e gms.Expression) (column *expression.GetField, isList bool) {
+	var c expression.Comparer
+	switch e := e.(type) {
+	case *expression.Equals:
+		c = e
+	case *expression.NullSafeEquals:
+		c = e
+	case *expression.InTuple:
+		c, isList = e, true
+	default:
+		return nil, false
+	}
+	left, isLeft := c.Left().(*expression.GetField)
+	right, isRight := c.Right().(*expression.GetField)
+	switch {
+	case isLeft && isRight:
+		return nil, false
+	case isLeft:
+		return left, isList
+	}
+	return right, isList
 }
 
 // plainRows makes comparisons of each column of comparisons of rows, which go-mysql-server

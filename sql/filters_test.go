@@ -77,6 +77,22 @@ func TestExistsOverOuterJoin(t *testing.T) {
 	}
 }
 
+// TestNullSafeEqualityOfText: <=> compared bytes, whatever the collation.
+func TestNullSafeEqualityOfText(t *testing.T) {
+	const setup = "create table t (id int primary key, s varchar(9), b varchar(9) collate utf8mb4_bin, key (s)); insert into t values (1,'a','a'),(2,'A','A'),(3,'b',null),(4,null,null)"
+	for _, s := range []shows{
+		{setup, "select id from t where s <=> 'a' order by id", "1\n2\n"},
+		{setup, "select id from t where not s <=> 'a' order by id", "3\n4\n"},
+		{setup, "select id from t where b <=> 'a'", "1\n"},
+		{setup, "select id from t where s <=> null", "4\n"},
+		{setup, "select x.id, y.id from t x join t y on x.s <=> y.s order by x.id, y.id", "1 | 1\n1 | 2\n2 | 1\n2 | 2\n3 | 3\n4 | 4\n"},
+		{setup, "select 'a' <=> 'A', 'a' <=> null, null <=> null, 'a' <=> binary 'A'", "1 | 0 | 1 | 0\n"},
+		{setup, "select id, s <=> 'A' from t order by id", "1 | 1\n2 | 1\n3 | 0\n4 | 0\n"},
+	} {
+		s.test(t)
+	}
+}
+
 // TestInOfTimes: go-mysql-server's hash table for IN holds what nothing of a column is
 // found by.
 func TestInOfTimes(t *testing.T) {
@@ -133,6 +149,7 @@ func TestNotInOfNull(t *testing.T) {
 		{setup, "select id from n where a not in (select b from m) order by id", "4\n"},
 		{setup, "select id from n where a not in (select a from m)", ""},
 		{setup, "select id from n where b not in (select a from m)", ""},
+		{setup, "select id from n where a not in (select null)", ""},
 		{setup, "select id from n where b not in (select b from m) order by id", "3\n4\n"},
 		{setup, "select id from n where a not in (select a from m where a > 100) order by id", "1\n2\n3\n4\n"},
 		{setup, "select id from n where not (a in (select a from m where m.id = n.id)) order by id", "3\n4\n"},
@@ -223,9 +240,12 @@ func TestEqualitiesTwice(t *testing.T) {
 		{setup, "select t.id from t join u on t.v = u.v and t.v = x'00' where u.v = x'00' and t.v = x'00'", "1\n"},
 		{setup, "select t.id from t left join u on t.v = u.v and u.v = x'ff' and u.v = x'ff' where u.id is null", "1\n"},
 		{setup, "select t.id from t cross join u w join u on t.v <=> u.v and t.v in (x'00') where t.s in ('a', 'b') order by w.id", "1\n1\n"},
+		{setup, "select id from t where v in (x'00', 'b') and v = x'00' and v in (x'00', x'01')", "1\n"},
+		{setup, "select t.id from t join u on t.v = u.v and t.v in (x'00', '', 'b') and u.v = x'00' where t.v in (x'00', x'ff')", "1\n"},
 		{setup, "select id from t where s = 'a' and s = 'A'", "1\n"},
 		{setup, "select id from t where d = '2026-01-01' and d = '2026-01-01 00:00:00'", "1\n"},
 		{setup, "select id from t where id = 1 and id = '1'", "1\n"},
+		{setup, "select id from t where id in (1, 2) and id = 2", "2\n"},
 		{setup + "; delete from t where v = x'00' and v = x'ff'; update t set s = 'z' where v = x'ff' and v = x'ff'", "select s from t order by id", "a\nz\n"},
 	} {
 		s.test(t)
@@ -233,7 +253,7 @@ func TestEqualitiesTwice(t *testing.T) {
 }
 
 // TestJoinsOfSeveralColumns: strings of several columns were looked up as they are, not as
-// their collation has them, and a column that is compared twice was merged wrongly.
+// their collation has them, and NULLs made joins that merge lose rows.
 func TestJoinsOfSeveralColumns(t *testing.T) {
 	const setup = "create table a (id int primary key, x varchar(9), y varchar(9) collate utf8mb4_bin, z varchar(9), m int, n int, key mn (m, n)); create table b like a;" +
 		"insert into a values (1,'a','k','É',1,1),(2,'B','K','e',1,2),(3,null,'k','e',2,2),(4,'c','k','x',2,1); insert into b values (1,'A','k','e',1,1),(2,'b','K','é',2,2),(3,null,'k','e',3,3),(4,'c','K','x',1,2)"
@@ -243,6 +263,7 @@ func TestJoinsOfSeveralColumns(t *testing.T) {
 			{setup, "select " + hint + "a.id from a join b on a.x = b.x and a.y = b.y order by a.id", "1\n2\n"},
 			{setup, "select " + hint + "a.id, b.id from a join b on a.x = b.x and a.m = b.m order by a.id", "1 | 1\n"},
 			{setup, "select " + hint + "count(*) from a join b on a.m = b.m and a.n = b.m", "3\n"},
+			{setup + "; insert into a values (5,null,null,null,1,null),(6,null,null,null,null,2),(7,null,null,null,0,null),(8,null,null,null,0,7); insert into b select * from a where id > 4", "select " + hint + "count(*) from a join b on a.m = b.m and a.n = b.n where b.z is null", "1\n"},
 			{setup, "select " + hint + "a.id from a left join b on a.x = b.x and a.z = b.z where b.id is null", "3\n"},
 		} {
 			s.test(t)
@@ -259,6 +280,7 @@ func TestSubqueryOverJoins(t *testing.T) {
 		{setup, "select count(*) from n x join n y on x.a <= y.id join n z on y.id = z.id where x.id = 1 or exists (select 1 from n i where x.a > 1 and i.id = z.id)", "5\n"},
 		{setup, "select count(*) from n x cross join n y join n z on x.id = z.id where z.id = (select max(i.id) from n i where i.id <= y.id)", "3\n"},
 		{setup, "select x.id, y.id from n z left join (n x cross join n y) on x.id = z.id where y.id >= x.id and z.id = 2 order by y.id", "2 | 2\n2 | 3\n"},
+		{setup, "select count(*) from n x join n y on x.id = y.id and exists (select 1 from n i where i.a = x.a and i.a > 1) where not exists (select 1 from n j where j.a = 1 and j.id = x.id)", "1\n"},
 		{setup, "select z.id from n x cross join n y right join n z on x.a = z.id where x.a = y.a order by z.id", "1\n2\n"},
 	} {
 		s.test(t)

@@ -192,13 +192,18 @@ func filtered(by []gms.Expression, n gms.Node) gms.Node {
 func hoist(join *plan.JoinNode) (*plan.JoinNode, []gms.Expression) {
 	left, ofLeft := overJoin(join.Left())
 	right, ofRight := overJoin(join.Right())
+	if join.Op.IsPartial() { // rows of the left side only come out
+		right, ofRight = join.Right(), nil
+	}
 	if ofLeft == nil && ofRight == nil {
 		return join, nil
 	}
-	switch join.Op {
-	case plan.JoinTypeInner, plan.JoinTypeCross:
+	switch {
+	case join.Op.IsPartial():
+		return plan.NewJoin(left, right, join.Op, join.Filter).WithComment(join.Comment()).(*plan.JoinNode), ofLeft
+	case join.Op == plan.JoinTypeInner, join.Op == plan.JoinTypeCross:
 		return plan.NewJoin(left, right, join.Op, join.Filter), append(ofLeft, ofRight...)
-	case plan.JoinTypeLeftOuter:
+	case join.Op == plan.JoinTypeLeftOuter:
 		on := ofRight
 		if join.Filter != nil {
 			on = append(on, join.Filter)
