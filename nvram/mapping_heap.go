@@ -25,7 +25,7 @@ func mapFile(f *os.File, size int64) ([]uint64, error) {
 	return words, nil
 }
 
-// discardVolatile does nothing: the Go heap has no pages to give.
+// discardVolatile is never called: the Go heap has no pages to give.
 func discardVolatile([]uint64) {}
 
 // flushFile writes pages that are not zero, and zeroes where the file has data.

@@ -183,7 +183,9 @@ func (m *Memory) Discard(off, n uint64) {
 		m.Zero(begin, end-begin)
 	}
 	switch {
-	case begin >= end, memoryOnHeap:
+	case begin >= end:
+	case memoryOnHeap:
+		m.Zero(begin, end-begin)
 	case m.file == nil:
 		discardVolatile(m.slice(begin, int((end-begin)/WordBytes)))
 	default:
