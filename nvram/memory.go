@@ -178,17 +178,19 @@ func (m *Memory) Reserve(off, n uint64) error {
 // of 8, which are zero then. What cannot be given back stays as it is.
 func (m *Memory) Discard(off, n uint64) {
 	begin, end := (off+pageBytes-1)&^(pageBytes-1), (off+n)&^(pageBytes-1)
-	if m.storage != nil && begin < end {
-		m.storage.Discard(begin, end-begin)
-		m.Zero(begin, end-begin)
+	if begin >= end {
+		return
 	}
 	switch {
-	case begin >= end:
+	case m.storage != nil:
+		m.storage.Discard(begin, end-begin)
+		m.Zero(begin, end-begin)
 	case memoryOnHeap:
 		m.Zero(begin, end-begin)
 	case m.file == nil:
 		discardVolatile(m.slice(begin, int((end-begin)/WordBytes)))
-	default:
+	}
+	if m.file != nil {
 		_ = unix.Fallocate(int(m.file.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(begin), int64(end-begin))
 	}
 }
