@@ -75,6 +75,8 @@ type Memories = memories
 // store. It is safe for concurrent use.
 type Member struct {
 	machine
+	// memories are machine.memory.
+	memories     remaining
 	cfg          MemberConfig
 	clock        clock.Clock
 	log          *slog.Logger
@@ -136,7 +138,8 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.closing = m.clock.NewEvent()
 	m.background.init(m.clock)
-	m.id, m.memory, m.nic = cfg.Self.Machine, cfg.Memory, cfg.NIC
+	m.memories.Memories = cfg.Memory
+	m.id, m.memory, m.nic = cfg.Self.Machine, &m.memories, cfg.NIC
 	m.read = make(map[region.ID]int)
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
 	m.filling, m.dropped = make(map[*region.Region]int), make(map[*region.Region]func() error)

@@ -63,6 +63,7 @@ func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, erro
 		return nil, nil
 	}
 	if err != nil {
+		m.memories.leave(regionName(id), r.Memory())
 		return nil, err
 	}
 	for p := range m.txn.RecalledWrites {
@@ -83,6 +84,7 @@ func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error
 	}
 	if !region.Formatted(mem) {
 		if err := r.FormatStale(since, mem); err != nil {
+			m.memories.leave(staleName(r.ID()), mem)
 			return nil, err
 		}
 		return r.OpenStale(mem)

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
@@ -341,4 +344,55 @@ func TestQuestionsAboutRegions(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A machine that has found no room to note what is stale of a replica that it keeps may be
+// given the replica once more, if the CM fails before it has taken note of that.
+func TestNoRoomToKeepAReplica(t *testing.T) {
+	keepReplicas(t, 53, func(k *keeping) {
+		k.kill(2)
+		k.awaitMembers(2)
+		k.change(0, 10)
+		full, attempts := k.world.Machine(2), 0
+		k.memory = func(id rdma.MachineID, m Memories) Memories {
+			return filling{m, func(name string) {
+				switch {
+				case id != 2:
+				case attempts == 0 && strings.HasPrefix(name, stalePrefix):
+					full.Fill(0)
+					attempts++
+				case attempts > 0:
+					full.Relieve() // there is room for whatever else it maps
+				}
+			}}
+		}
+		refused := false
+		k.storing = func(c *cluster.Configuration) {
+			if slices.Contains(c.Capacity, -1) {
+				refused = true
+				k.world.Machine(c.CM).Process().Sleep(time.Second) // until it is killed
+			}
+		}
+		k.boot(2)
+		k.until("the CM hears of it", func() bool { return refused })
+		k.storing = nil
+		full.Relieve()
+		k.kill(0)
+		k.until("the machine is up", func() bool { return k.up[2] != nil })
+		k.back(0)
+		if k.ended[2] != nil || k.pieces[2] == 0 {
+			t.Errorf("machine 2 has read %d pieces, and ends with %v", k.pieces[2], k.ended[2])
+		}
+	})
+}
+
+// filling memories tell what is about to be mapped.
+type filling struct {
+	Memories
+	before func(name string)
+}
+
+func (f filling) Map(name string, size int64) (*nvram.Memory, error) {
+	f.before(name)
+	return f.Memories.Map(name, size)
 }

@@ -35,6 +35,8 @@ type members struct {
 	// storing, if not nil, is called by a machine that is about to change the
 	// configuration.
 	storing func(*cluster.Configuration)
+	// memory, if not nil, is put around the memories of machines that boot.
+	memory func(rdma.MachineID, Memories) Memories
 	// full says that machines may fail to open for want of memory: they have ended then.
 	full bool
 	// isNeeded says that machines may be refused because other memory of theirs is needed.
@@ -95,6 +97,10 @@ func (g *members) boot(id rdma.MachineID) {
 			g.Error(err)
 			return
 		}
+		var memory Memories = g.world.Machine(id).Memory()
+		if g.memory != nil {
+			memory = g.memory(id, memory)
+		}
 		settings := g.settings
 		settings.Clock = p
 		if testing.Verbose() {
@@ -102,7 +108,7 @@ func (g *members) boot(id rdma.MachineID) {
 		}
 		m, err := OpenMember(context.Background(), MemberConfig{
 			Self: cluster.Member{Machine: id, FailureDomain: int(id)}, Settings: settings,
-			Memory: g.world.Machine(id).Memory(), Store: memberStore{&g.store, g}, NIC: nic, Pace: g.pace,
+			Memory: memory, Store: memberStore{&g.store, g}, NIC: nic, Pace: g.pace,
 			Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
 				if g.aside {
 					a := sim.Aside{Process: p}

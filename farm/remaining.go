@@ -1,0 +1,52 @@
+package farm
+
+import (
+	"sync"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// remaining are memories of which some are mapped and not in use: an attempt to have a
+// replica has mapped them and has then found no room for the rest. Since a name is mapped
+// once in a life, the next attempt goes on with them.
+type remaining struct {
+	Memories
+	mu sync.Mutex
+	m  map[string]*nvram.Memory
+}
+
+// leave leaves a memory that is mapped to the next who maps it.
+func (r *remaining) leave(name string, m *nvram.Memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.m == nil {
+		r.m = make(map[string]*nvram.Memory)
+	}
+	r.m[name] = m
+}
+
+// take returns what was left of that name, or nil.
+func (r *remaining) take(name string) *nvram.Memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.m[name]
+	delete(r.m, name)
+	return m
+}
+
+func (r *remaining) Map(name string, size int64) (*nvram.Memory, error) {
+	if m := r.take(name); m != nil {
+		return m, nil
+	}
+	return r.Memories.Map(name, size)
+}
+
+func (r *remaining) Remove(name string) error {
+	r.take(name)
+	return r.Memories.Remove(name)
+}
+
+func (r *remaining) Detach(name string) (release func() error, err error) {
+	r.take(name)
+	return r.Memories.Detach(name)
+}
