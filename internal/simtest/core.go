@@ -42,13 +42,19 @@ func (t *turmoil) awaitCore() error {
 	// What was under way when the faults came may be all that has been committed so far: they
 	// stay, until whoever is to notice has, and everybody goes on.
 	for range coreRounds {
+		t.think = (*client).ponder
 		t.outside.Sleep(coreMax)
+		t.think = (*client).pause
 		if err := t.awaitProgress(away, faults, coreMax); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// ponder is what clients think while it is only waited for that time passes: they do something
+// now and then, so that whoever is to notice anything can.
+func (c *client) ponder() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(leaseTime)))) }
 
 // coreRounds is how often progress is waited for while the faults stay.
 const coreRounds = 2
