@@ -36,7 +36,7 @@ type Config struct {
 	// Memory is taken from the system as it comes into use.
 	RegionBytes int64
 	// LogBytes is the size of each transaction log; 32 MB by default. A
-	// transaction can write a quarter of it.
+	// transaction can write three quarters of it.
 	LogBytes int64
 	// MessageBytes is the size of each message queue; 1 MB by default.
 	MessageBytes int64

@@ -32,7 +32,7 @@ func (in *instance) manyRows(n int) *client {
 	return c
 }
 
-// smallLogs let no transaction write more than 64 KB.
+// smallLogs let no transaction write more than 192 KB.
 var smallLogs = farm.Config{RegionBytes: 8 << 20, LogBytes: 256 << 10}
 
 func TestAlterLargeTable(t *testing.T) {

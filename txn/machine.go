@@ -138,10 +138,9 @@ func New(cfg Config) (*Machine, error) {
 	m.config.Store(cfg.Config)
 	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
 	m.recovery.init(m)
-	// The two largest records that one log may have to take are a LOCK and a
-	// COMMIT-BACKUP of everything the transaction writes, and another
-	// transaction's may still be in the way.
-	m.writeBytesMax = cfg.LogBytes / 4
+	// A machine is primary of an object or backup, so that its LOCK and its COMMIT-BACKUP
+	// record have everything that the transaction writes once. Own logs keep an eighth free.
+	m.writeBytesMax = cfg.LogBytes / 4 * 3
 	for id := range cfg.Workers {
 		w := newWorker(m, uint16(id))
 		q, err := cfg.NIC.Open(id, w.kick)

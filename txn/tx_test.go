@@ -286,7 +286,7 @@ func TestTooLarge(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg farm.Config) {
 		r := open(t, cfg, 1)
 		limit := r.Machine(0).WriteBytesMax()
-		big := r.bigObjects(0, 30_000, 4)
+		big := r.bigObjects(0, 31_500, 8)
 		tooLarge := func(err error) {
 			t.Helper()
 			if !errors.Is(err, txn.ErrTooLarge) || !strings.Contains(err.Error(), "log-size") {
@@ -303,7 +303,7 @@ func TestTooLarge(t *testing.T) {
 			n++
 		}
 		tooLarge(err)
-		if w := tx.Written(); w > limit || w < n*30_000 {
+		if w := tx.Written(); w > limit || w < n*31_500 {
 			t.Errorf("%d bytes written by %d objects, limit %d", w, n, limit)
 		}
 		_, _, err = tx.Alloc(limit, 0)

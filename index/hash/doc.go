@@ -51,7 +51,7 @@
 // # Limits
 //
 // Keys of 3072 bytes; a pair fits into one object (1 MB) and, like all that a
-// transaction writes, into a quarter of a log. The array of a shard is made in
+// transaction writes, into three quarters of a log. The array of a shard is made in
 // one transaction, so that shards are smaller than the usual 64 KB where logs
-// have less than 512 KB.
+// have less than 170 KB.
 package hash
