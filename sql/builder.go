@@ -97,7 +97,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *plan.DeleteFrom:
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:
-		s.readWhole(ctx, source(n.Source))
+		s.readOwn(ctx, n)
 		s.checkInserted(ctx, n)
 		s.replaces(ctx, n)
 		if n.OnDupExprs.HasUpdates() {

@@ -23,6 +23,21 @@ func (s *Session) readWhole(ctx *gms.Context, n gms.Node) {
 	}
 }
 
+// readOwn asks for the source of an INSERT to be read to the end that may change rows of the
+// table that it reads.
+func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
+	from := source(n.Source)
+	s.readWhole(ctx, from)
+	if to := resolvedIn(n.Destination); to != nil && (n.IsReplace || n.OnDupExprs.HasUpdates()) && reflect.TypeOf(from).Comparable() {
+		transform.Inspect(from, func(n gms.Node) bool {
+			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == to.(gms.Nameable).Name() {
+				s.whole = from
+			}
+			return true
+		})
+	}
+}
+
 // source is what the rows of a statement come from before its triggers see
 // them, which have to run as the rows change.
 func source(n gms.Node) gms.Node {

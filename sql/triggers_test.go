@@ -1,0 +1,65 @@
+package sql
+
+import (
+	"strings"
+	"testing"
+)
+
+// logged is a table, one that triggers write to, and triggers for each event.
+const logged = "create table t (id int primary key, u int unique, v int); create table log (n int auto_increment primary key, what varchar(40));" +
+	"insert into t values (1,1,1),(2,2,2);" +
+	"create trigger bi before insert on t for each row insert into log (what) values (concat('bi ', new.id, ' ', new.v));" +
+	"create trigger ai after insert on t for each row insert into log (what) values (concat('ai ', new.id, ' ', new.v));" +
+	"create trigger bu before update on t for each row insert into log (what) values (concat('bu ', old.v, ' ', new.v));" +
+	"create trigger au after update on t for each row insert into log (what) values (concat('au ', old.v, ' ', new.v));" +
+	"create trigger bd before delete on t for each row insert into log (what) values (concat('bd ', old.id));" +
+	"create trigger ad after delete on t for each row insert into log (what) values (concat('ad ', old.id));"
+
+// TestTriggersOfUpserts: of INSERT ... ON DUPLICATE KEY UPDATE no UPDATE trigger ran, and AFTER
+// INSERT with the row before; of REPLACE no DELETE trigger, and no AFTER INSERT.
+func TestTriggersOfUpserts(t *testing.T) {
+	const log = "select what from log order by n"
+	for _, s := range []shows{
+		{logged + "insert into t values (1,1,5) on duplicate key update v = values(v)", log, "bi 1 5\nbu 1 5\nau 1 5\n"},
+		{logged + "insert into t values (3,3,3),(1,9,5),(2,9,6) on duplicate key update v = v + values(v)", log, "bi 3 3\nai 3 3\nbi 1 5\nbu 1 6\nau 1 6\nbi 2 6\nbu 2 8\nau 2 8\n"},
+		{logged + "insert into t select id + 1, u + 2, v from t order by id on duplicate key update v = 7", log, "bi 2 1\nbu 2 7\nau 2 7\nbi 3 2\nai 3 2\n"},
+		{"create table t (id int primary key, v int); insert into t values (1,1),(2,2); insert into t select id + 1, v from t on duplicate key update v = 7", "select * from t order by id", "1 | 1\n2 | 7\n3 | 2\n"},
+		{"create table t (id int primary key, v int); insert into t values (1,1),(2,2); replace into t select id + 1, v + 5 from t where v < 7", "select * from t order by id", "1 | 1\n2 | 6\n3 | 7\n"},
+		{logged + "insert ignore into t values (1,1,5) on duplicate key update v = 9", log, "bi 1 5\nbu 1 9\nau 1 9\n"},
+		{logged + "replace into t values (1,2,5)", log, "bi 1 5\nbd 1\nad 1\nbd 2\nad 2\nai 1 5\n"},
+		{logged + "replace into t values (3,3,3),(2,2,9)", log, "bi 3 3\nai 3 3\nbi 2 9\nbd 2\nad 2\nai 2 9\n"},
+		{logged + "replace into t set id = 1, v = 4", "select * from t order by id", "1 | NULL | 4\n2 | 2 | 2\n"},
+		{logged + "drop trigger bu; create trigger bu before update on t for each row set new.v = new.v * 10; insert into t values (1,1,5) on duplicate key update v = 6", "select * from t order by id", "1 | 1 | 60\n2 | 2 | 2\n"},
+		{logged + "create trigger bu2 before update on t for each row set new.u = 40, new.v = new.v + new.u; insert into t values (1,1,5) on duplicate key update v = 6", "select what from log where what like 'a%'", "au 1 46\n"},
+		{logged + "drop trigger ai; create trigger ai after insert on t for each row insert into log values (1, 'twice'); insert into log values (1, 'once')", "insert into t values (3,3,3) on duplicate key update v = 9", "error 1062"},
+		{logged + "drop trigger ad; create trigger ad after delete on t for each row insert into log values (1, 'twice')", "replace into t values (1,1,3)", "error 1062"},
+		{logged + "drop trigger au; create trigger au after update on t for each row insert into nowhere values (1)", "insert into t values (1,1,3) on duplicate key update v = 9", "error 1146"},
+		{logged + "create trigger big before insert on log for each row replace into t values (1,1,1)", "insert into t values (1,1,3) on duplicate key update v = 9", "error 1442"},
+		{logged + "create table o (a int primary key); create trigger o after insert on o for each row replace into t values (new.a, new.a, 8); insert into o values (2)", log, "bi 2 8\nbd 2\nad 2\nai 2 8\n"},
+		{logged + "create procedure p() insert into t values (1,1,5) on duplicate key update v = 8; call p()", log, "bi 1 5\nbu 1 8\nau 1 8\n"},
+		{logged + "alter table t add check (v < 50); create trigger bu2 before update on t for each row set new.v = new.v * 10", "insert into t values (1,1,1) on duplicate key update v = 6", "error 3819"},
+		{logged + "alter table t add check (v < 50); create trigger bu2 before update on t for each row set new.v = 3; insert into t values (1,1,1) on duplicate key update v = 60", "select v from t where id = 1", "3\n"},
+		{logged + "create table c (id int primary key, t int, foreign key (t) references t (id) on delete cascade); insert into c values (1,1); replace into t values (1,1,7)", log, "bi 1 7\nbd 1\nad 1\nai 1 7\n"},
+	} {
+		s.test(t)
+	}
+}
+
+// TestTriggersOfOneTable: in a compound statement, the triggers of one table ran for all.
+func TestTriggersOfOneTable(t *testing.T) {
+	for _, s := range []struct{ body, want string }{
+		{"begin if new.a = 1 then insert into p values (1); else insert into t values (new.a, 8, 8); end if; end", ""},
+		{"begin if new.a = 1 then update t set v = 9 where id = 1; delete from t where id = 2; else delete from t; end if; end", "bu 1 9\nau 1 9\nbd 2\nad 2\n"},
+		{"begin replace into t values (1,1,3); if new.a = 1 then delete from t where id = 2; end if; end", "bi 1 3\nbd 1\nad 1\nai 1 3\nbd 2\nad 2\n"},
+	} {
+		c := newInstance(t).client("")
+		for _, q := range append([]string{"create database d", "use d"}, strings.Split(logged+"create table o (a int primary key); create table p (a int)", ";")...) {
+			c.exec(q)
+		}
+		c.exec("create trigger o after insert on o for each row " + s.body)
+		c.exec("insert into o values (1)")
+		if got := c.shown("select what from log order by n"); got != s.want {
+			t.Errorf("%s: got %q, want %q", s.body, got, s.want)
+		}
+	}
+}
