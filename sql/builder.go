@@ -90,6 +90,8 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		if s.whole != n {
 			return b.sorted(ctx, n, row)
 		}
+	case *regenerated:
+		return b.regenerate(ctx, n, row)
 	case *plan.Update:
 		compareExactly(ctx, n)
 	case *plan.UpdateSource:

@@ -62,7 +62,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	}
 	var compute *computer
 	if info.hasComputedKeys() {
-		if compute, err = newComputer(c.ctx, info); err != nil {
+		if compute, err = newComputer(c.ctx, info, isVirtual); err != nil {
 			return err
 		}
 	}

@@ -36,26 +36,30 @@ func computed(tbl *catalog.Table, x catalog.Index) bool {
 	return false
 }
 
-// A computer fills in a row's virtual columns. The nil computer has nothing to
+// A computer fills in a row's generated columns, or those of them that are virtual. The nil computer has nothing to
 // do.
 type computer struct {
 	at    []int
 	exprs []gms.Expression
 }
 
-// newComputer parses the expressions of a table's virtual columns.
-func newComputer(ctx *gms.Context, info *tableInfo) (c *computer, err error) {
+// isVirtual and isGenerated say of which columns a computer is.
+func isVirtual(c *gms.Column) bool   { return c.Virtual }
+func isGenerated(c *gms.Column) bool { return c.Generated != nil }
+
+// newComputer parses the expressions of some of a table's generated columns.
+func newComputer(ctx *gms.Context, info *tableInfo, is func(*gms.Column) bool) (c *computer, err error) {
 	// The builder panics with what it does not understand.
 	defer func() {
 		if r := recover(); r != nil {
-			c, err = nil, fmt.Errorf("sql: virtual columns of %s: %v", info.Name, r)
+			c, err = nil, fmt.Errorf("sql: generated columns of %s: %v", info.Name, r)
 		}
 	}()
 	b := planbuilder.NewBuilderForColumnDefaultResolution(ctx, gms.EngineOverrides{})
 	schema := b.ResolveSchemaDefaults(info.DB, info.Name, info.schema.Schema.Copy())
 	c = &computer{}
 	for i, col := range schema {
-		if !col.Virtual {
+		if !is(col) {
 			continue
 		}
 		e, _, err := transform.Expr(ctx, col.Generated, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
@@ -93,7 +97,7 @@ func (c *computer) row(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 func (e *editor) full(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	if e.compute == nil && e.info.hasComputedKeys() {
 		var err error
-		if e.compute, err = newComputer(ctx, e.info); err != nil {
+		if e.compute, err = newComputer(ctx, e.info, isVirtual); err != nil {
 			return nil, err
 		}
 	}

@@ -39,7 +39,7 @@ func newConstrainer(ctx *gms.Context, info *tableInfo, checks []catalog.Check) (
 	extended := *info
 	extended.schema.Schema = schema
 	var err error
-	c.compute, err = newComputer(ctx, &extended)
+	c.compute, err = newComputer(ctx, &extended, isVirtual)
 	return c, err
 }
 

@@ -44,6 +44,8 @@ func source(n gms.Node) gms.Node {
 	switch n := n.(type) {
 	case *plan.TriggerExecutor:
 		return source(n.Left())
+	case *regenerated:
+		return source(n.Child)
 	case *plan.Project:
 		if _, ok := n.Child.(*plan.TriggerExecutor); ok {
 			return source(n.Child)

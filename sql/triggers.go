@@ -48,7 +48,9 @@ func withTriggers(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		}
 		return transform.NodeWithCtx(ctx, n, outsideOfTriggers, func(ctx *gms.Context, c transform.Context) (gms.Node, transform.TreeIdentity, error) {
 			switch n := c.Node.(type) {
-			case *plan.Update, *plan.DeleteFrom:
+			case *plan.Update:
+				return updateTriggers(ctx, n, one)
+			case *plan.DeleteFrom:
 				return one(ctx, n)
 			case *plan.InsertInto:
 				return insertTriggers(ctx, a, n, one)
@@ -65,15 +67,34 @@ func outsideOfTriggers(_ *gms.Context, c transform.Context) bool {
 	return !in || c.ChildNum == 0
 }
 
+// updateTriggers has an UPDATE run its triggers, given what has one statement run its own.
+func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
+	out, same, err := apply(ctx, n)
+	if err != nil || bool(same) {
+		return out, same, err
+	}
+	after, update := executors(out)
+	if update, err = regenerateUpdated(ctx, update.(*plan.Update)); err != nil {
+		return n, transform.SameTree, err
+	}
+	out, err = around(ctx, update, after)
+	return out, transform.NewTree, err
+}
+
 // insertTriggers has an INSERT run its triggers, given what has one statement run its own.
 func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
-	if err != nil || !n.IsReplace && !n.OnDupExprs.HasUpdates() {
+	if err != nil {
 		return out, same, err
 	}
-	table, node := &firingTable{a: a}, resolvedIn(n.Destination)
-	var insert gms.Node
-	table.inserted, insert = executors(out)
+	after, node := executors(out)
+	insert := regenerateInserted(ctx, node.(*plan.InsertInto))
+	if !n.IsReplace && !n.OnDupExprs.HasUpdates() {
+		out, err = around(ctx, insert, after)
+		return out, same, err
+	}
+	table := &firingTable{a: a, inserted: after}
+	node = resolvedIn(n.Destination)
 	if n.IsReplace {
 		table.deleted, node, err = applied(ctx, plan.NewDeleteFrom(node, []gms.Node{node}, false), apply)
 	} else {
@@ -84,12 +105,22 @@ func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, 
 	}
 	table.before, _ = executors(node.Children()[0])
 	if len(table.inserted)+len(table.deleted)+len(table.updated)+len(table.before) == 0 {
-		return out, same, nil
+		return insert, same, nil
 	}
-	n = insert.(*plan.InsertInto)
-	n.HasAfterTrigger = false
-	n, err = table.into(n)
-	return n, transform.NewTree, err
+	insert.HasAfterTrigger = false
+	insert, err = table.into(ctx, insert)
+	return insert, transform.NewTree, err
+}
+
+// around puts triggers around a node.
+func around(ctx *gms.Context, n gms.Node, all []*plan.TriggerExecutor) (gms.Node, error) {
+	for _, x := range all {
+		var err error
+		if n, err = x.WithChildren(ctx, n, x.Right()); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
 }
 
 // applied returns the triggers that run after a statement, and the statement with those that
@@ -133,17 +164,22 @@ type firingTable struct {
 	// inserted, updated and deleted are the triggers after these events; before are those
 	// before the one of UPDATE and DELETE that the statement may come to.
 	inserted, updated, deleted, before []*plan.TriggerExecutor
+	// again has what triggers before UPDATE make of a row computed again.
+	again []regenerator
 	// checks are the statement's, which are to see what triggers have made of a row.
 	checks gms.CheckConstraints
 }
 
 // into puts the table under an INSERT, whose CHECKs it takes over.
-func (t *firingTable) into(n *plan.InsertInto) (*plan.InsertInto, error) {
+func (t *firingTable) into(ctx *gms.Context, n *plan.InsertInto) (*plan.InsertInto, error) {
 	table, err := plan.GetInsertable(n.Destination)
 	if err != nil {
 		return nil, err
 	}
 	t.InsertableTable, t.node, t.checks = table, n.Destination, n.Checks()
+	if !n.IsReplace && len(t.before) > 0 {
+		t.again = regenerators(n.Destination.Schema(ctx), "", n.Destination)
+	}
 	n = n.WithChecks(nil).(*plan.InsertInto)
 	n.Destination = t
 	return n, nil
@@ -181,7 +217,8 @@ func (t *firingTable) Inserter(ctx *gms.Context) gms.RowInserter {
 
 // Updater implements gms.UpdatableTable.
 func (t *firingTable) Updater(ctx *gms.Context) gms.RowUpdater {
-	return &firingUpdater{t.InsertableTable.(gms.UpdatableTable).Updater(ctx), t}
+	again, err := ready(ctx, t.again)
+	return &firingUpdater{t.InsertableTable.(gms.UpdatableTable).Updater(ctx), t, again, err}
 }
 
 // Replacer implements gms.ReplaceableTable.
@@ -201,14 +238,22 @@ func (f *firingInserter) Insert(ctx *gms.Context, row gms.Row) error {
 
 type firingUpdater struct {
 	gms.RowUpdater
-	t *firingTable
+	t     *firingTable
+	again []regenerator
+	err   error // in the way of again
 }
 
 // Update implements gms.RowUpdater. What triggers make of the new row is put in its place, so
 // that it is counted, too.
 func (f *firingUpdater) Update(ctx *gms.Context, old, row gms.Row) error {
+	if f.err != nil {
+		return f.err
+	}
 	both, err := f.t.fire(ctx, f.t.before, old.Append(row))
 	if err != nil {
+		return err
+	}
+	if both, err = again(ctx, f.again, both); err != nil {
 		return err
 	}
 	copy(row, both[len(old):])

@@ -63,3 +63,27 @@ func TestTriggersOfOneTable(t *testing.T) {
 		}
 	}
 }
+
+// TestGeneratedAfterTriggers: generated columns were computed before BEFORE triggers ran.
+func TestGeneratedAfterTriggers(t *testing.T) {
+	const setup = "create table t (id int primary key, a int, s int as (a + 1) stored, v int as (s * 10), key (s), key (v), check (s < 100)); create table log (n int auto_increment primary key, what varchar(40));" +
+		"create trigger bi before insert on t for each row set new.a = new.a * 2; create trigger bu before update on t for each row set new.a = new.a * 3;" +
+		"create trigger ai after insert on t for each row insert into log (what) values (concat('ai ', new.s, ' ', new.v)); create trigger au after update on t for each row insert into log (what) values (concat('au ', old.s, ' ', new.s));" +
+		"insert into t (id, a) values (1, 1);"
+	for _, s := range []shows{
+		{setup, "select * from t where s = 3", "1 | 2 | 3 | 30\n"},
+		{setup + "insert into t (id, a) select id + 1, a from t", "select * from t where v = 50", "2 | 4 | 5 | 50\n"},
+		{setup + "update t set a = 5", "select * from t where s = 16", "1 | 15 | 16 | 160\n"},
+		{setup + "update t set a = 5", "select what from log order by n", "ai 3 30\nau 3 16\n"},
+		{setup + "insert into t (id, a) values (1, 1) on duplicate key update a = 6", "select * from t where v = 190", "1 | 18 | 19 | 190\n"},
+		{setup + "replace into t (id, a) values (1, 4)", "select * from t where s = 9", "1 | 8 | 9 | 90\n"},
+		{setup, "insert into t (id, a) values (2, 60)", "error 3819"},
+		{setup, "update t set a = 40", "error 3819"},
+		{setup, "insert into t (id, a) values (1, 1) on duplicate key update a = 40", "error 3819"},
+		{setup + "create table u (id int primary key, b int); insert into u values (1, 7); update t join u on t.id = u.id set t.a = u.b, u.b = 8", "select t.*, u.b from t join u using (id)", "1 | 21 | 22 | 220 | 8\n"},
+		{setup + "create table u (id int primary key); create trigger u after insert on u for each row insert into t (id, a) values (new.id, 5); insert into u values (7)", "select * from t where id = 7", "7 | 10 | 11 | 110\n"},
+		{setup + "create table u (id int primary key); create trigger u after insert on u for each row update t set a = 9; insert into u values (7)", "select * from t", "1 | 27 | 28 | 280\n"},
+	} {
+		s.test(t)
+	}
+}

@@ -1,0 +1,169 @@
+package sql
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+)
+
+// go-mysql-server computes generated columns before BEFORE triggers run. What these make of a
+// row they are computed of again here.
+
+// regenerated has the generated columns of its child's rows computed again.
+type regenerated struct {
+	plan.UnaryNode
+	all []regenerator
+}
+
+var _ gms.Node = (*regenerated)(nil)
+
+// A regenerator is of the rows of one table, which are in others: at are the places of its
+// columns, counted from the end of a row.
+type regenerator struct {
+	info    *tableInfo
+	at      []int
+	compute *computer
+}
+
+// regenerators are those of a table of which a row's last columns are some.
+func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator {
+	resolved, ok := resolvedIn(table).(*plan.ResolvedTable)
+	if !ok {
+		return nil
+	}
+	ours, ok := gms.GetUnderlyingTable(resolved.Table).(*Table)
+	if !ok || !ours.info.generates() {
+		return nil
+	}
+	r := regenerator{info: ours.info}
+	for i, c := range columns {
+		if name == "" || strings.EqualFold(c.Source, name) {
+			r.at = append(r.at, len(columns)-i)
+		}
+	}
+	if len(r.at) != len(r.info.schema.Schema) {
+		return nil
+	}
+	return []regenerator{r}
+}
+
+// generates reports whether a table has generated columns.
+func (info *tableInfo) generates() bool {
+	for _, c := range info.Columns {
+		if c.Generated != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// regenerateInserted has what BEFORE triggers make of an INSERT's rows computed again.
+func regenerateInserted(ctx *gms.Context, n *plan.InsertInto) *plan.InsertInto {
+	if _, ok := n.Source.(*plan.TriggerExecutor); !ok {
+		return n
+	}
+	all := regenerators(n.Destination.Schema(ctx), "", n.Destination)
+	if len(all) == 0 {
+		return n
+	}
+	return n.WithSource(&regenerated{plan.UnaryNode{Child: n.Source}, all})
+}
+
+// regenerateUpdated has what BEFORE triggers make of an UPDATE's rows computed again.
+func regenerateUpdated(ctx *gms.Context, n *plan.Update) (gms.Node, error) {
+	if _, ok := n.Child.(*plan.TriggerExecutor); !ok {
+		return n, nil
+	}
+	var all []regenerator
+	switch _, of := executors(n.Child); of := of.(type) {
+	case *plan.UpdateJoin:
+		columns := of.Child.(*plan.UpdateSource).Child.Schema(ctx)
+		for name, table := range of.UpdateTargets {
+			all = append(all, regenerators(columns, name, table)...)
+		}
+	case *plan.UpdateSource:
+		all = regenerators(of.Child.Schema(ctx), "", of.Child)
+	}
+	if len(all) == 0 {
+		return n, nil
+	}
+	return n.WithChildren(ctx, &regenerated{plan.UnaryNode{Child: n.Child}, all})
+}
+
+// String implements gms.Node.
+func (r *regenerated) String() string { return r.Child.String() }
+
+// Schema implements gms.Node.
+func (r *regenerated) Schema(ctx *gms.Context) gms.Schema { return r.Child.Schema(ctx) }
+
+// IsReadOnly implements gms.Node.
+func (r *regenerated) IsReadOnly() bool { return r.Child.IsReadOnly() }
+
+// WithChildren implements gms.Node.
+func (r *regenerated) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(r, len(children), 1)
+	}
+	return &regenerated{plan.UnaryNode{Child: children[0]}, r.all}, nil
+}
+
+// regenerate executes a regenerated node.
+func (b *builder) regenerate(ctx *gms.Context, n *regenerated, row gms.Row) (gms.RowIter, error) {
+	all, err := ready(ctx, n.all)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, row)
+	if err != nil {
+		return nil, err
+	}
+	return &regeneratedIter{rows, all}, nil
+}
+
+// ready makes regenerators ready to be used.
+func ready(ctx *gms.Context, all []regenerator) (out []regenerator, err error) {
+	for _, r := range all {
+		if r.compute, err = newComputer(ctx, r.info, isGenerated); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+type regeneratedIter struct {
+	gms.RowIter
+	all []regenerator
+}
+
+// Next implements gms.RowIter.
+func (i *regeneratedIter) Next(ctx *gms.Context) (gms.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil {
+		return row, err
+	}
+	return again(ctx, i.all, row)
+}
+
+// again returns a row with its generated columns computed again.
+func again(ctx *gms.Context, all []regenerator, row gms.Row) (gms.Row, error) {
+	if len(all) == 0 {
+		return row, nil
+	}
+	row = row.Copy()
+	for _, r := range all {
+		own := make(gms.Row, len(r.at))
+		for i, at := range r.at {
+			own[i] = row[len(row)-at]
+		}
+		own, err := r.compute.row(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range r.at {
+			row[len(row)-at] = own[i]
+		}
+	}
+	return row, nil
+}
