@@ -31,7 +31,7 @@ var (
 // their types.
 func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
-	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto:
+	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Sort, *plan.TopN:
 		return transform.OneNodeExprsWithNode(ctx, n, compared)
 	}
 	return n, transform.SameTree, nil
@@ -54,8 +54,19 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 			instead = &inNull{e, sq}
 			break
 		}
+		if row, err := newRowInQuery(ctx, e.LeftChild, e.RightChild, equals, true); row != nil || err != nil {
+			return row, transform.NewTree, err
+		}
+		return exactOperands(ctx, e)
+	case *expression.Equals:
+		if row, err := newRowInQuery(ctx, e.Left(), e.Right(), equals, false); row != nil || err != nil {
+			return row, transform.NewTree, err
+		}
 		return exactOperands(ctx, e)
 	case *expression.NullSafeEquals:
+		if row, err := newRowInQuery(ctx, e.Left(), e.Right(), nullSafeEquals, false); row != nil || err != nil {
+			return row, transform.NewTree, err
+		}
 		if hasText(ctx, []gms.Expression{e.Left()}) && hasText(ctx, []gms.Expression{e.Right()}) {
 			instead = &nullSafeText{e, expression.NewEquals(e.Left(), e.Right())}
 			break

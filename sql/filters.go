@@ -168,9 +168,9 @@ func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	case *expression.InTuple:
 		return anyOf(ctx, e)
 	case *expression.Equals:
-		return eachColumn(e, func(l, r gms.Expression) gms.Expression { return expression.NewEquals(l, r) })
+		return eachColumn(e, equals)
 	case *expression.NullSafeEquals:
-		return eachColumn(e, func(l, r gms.Expression) gms.Expression { return expression.NewNullSafeEquals(l, r) })
+		return eachColumn(e, nullSafeEquals)
 	}
 	return nil, false
 }
@@ -210,7 +210,7 @@ func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 			all[i] = expression.NewEquals(in.Left(), e)
 			continue
 		}
-		equal, ok := eachColumn(expression.NewEquals(row, e), func(l, r gms.Expression) gms.Expression { return expression.NewEquals(l, r) })
+		equal, ok := eachColumn(expression.NewEquals(row, e), equals)
 		if !ok {
 			return nil, false // an error, which IN reports
 		}

@@ -87,8 +87,25 @@ func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 			return n, transform.SameTree, err
 		}
 		out, same, err := apply(ctx, a, guarded, scope, sel, flags)
-		return out, same && changed, err
+		if err != nil || bool(same) {
+			return out, same && changed, err
+		}
+		out, _, err = transform.Node(ctx, out, joinedByColumns)
+		return out, same, err
 	}
+}
+
+// joinedByColumns has a join compare rows by their columns.
+func joinedByColumns(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	if _, ok := n.(*plan.JoinNode); !ok {
+		return n, transform.SameTree, nil
+	}
+	return transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if changed, ok := plainRows(ctx, e); ok {
+			return changed, transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
 }
 
 // guardSubqueries puts a Max1Row over each subquery that a filter compares
@@ -147,10 +164,18 @@ func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
 // maybeNull reports whether a side of IN may be NULL, over the rows of a node.
 func maybeNull(ctx *gms.Context, in *plan.InSubquery, over gms.Node) bool {
 	sq, ok := in.RightChild.(*plan.Subquery)
-	if !ok || in.LeftChild.IsNullable(ctx) || len(missingIn(over)) > 0 || len(missingIn(sq.Query)) > 0 {
+	if !ok || isNullable(ctx, in.LeftChild) || len(missingIn(over)) > 0 || len(missingIn(sq.Query)) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(sq.Query.Schema(ctx), func(c *gms.Column) bool { return c.Nullable })
+}
+
+// isNullable reports whether a value, or one of a row's, may be NULL.
+func isNullable(ctx *gms.Context, e gms.Expression) bool {
+	if row, ok := e.(expression.Tuple); ok {
+		return slices.ContainsFunc(row, func(e gms.Expression) bool { return isNullable(ctx, e) })
+	}
+	return e.IsNullable(ctx)
 }
 
 // withoutOuterJoins keeps EXISTS and IN over an outer join as they are: in another join they are
