@@ -82,6 +82,9 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	}
 	return transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		if q, ok := e.(*plan.Subquery); ok {
+			if err := ownAggregates(ctx, q.Query); err != nil {
+				return e, transform.SameTree, err
+			}
 			query, same, err := changeFilters(ctx, q.Query)
 			if err != nil || bool(same) {
 				return e, transform.SameTree, err

@@ -1,0 +1,51 @@
+package sql
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// ownAggregates refuses a subquery with an aggregate that is only about columns of the query
+// around: it is one of that query, which go-mysql-server does not know.
+func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
+	inside := tablesOf(query)
+	transform.Inspect(query, func(n gms.Node) bool {
+		g, ok := n.(*plan.GroupBy)
+		if !ok {
+			return err == nil
+		}
+		for _, e := range g.SelectDeps {
+			gms.Inspect(ctx, e, func(ctx *gms.Context, e gms.Expression) bool {
+				a, ok := e.(gms.Aggregation)
+				if ok && err == nil && isOfOutside(ctx, a, inside) {
+					err = mysql.NewSQLError(erNotSupported, "42000", "This version of farmsql doesn't yet support '%s' in a subquery, which is an aggregate of the query around. "+
+						"Write it there, or in a derived table that is joined", strings.Replace(a.String(), exactSumName, "sum", 1))
+				}
+				return !ok
+			})
+		}
+		return err == nil
+	})
+	return err
+}
+
+// isOfOutside reports whether an aggregate is about columns, and none of some tables.
+func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside map[gms.TableId]bool) bool {
+	about, own := false, false
+	gms.Inspect(ctx, a, func(_ *gms.Context, e gms.Expression) bool {
+		switch e := e.(type) {
+		case *expression.GetField:
+			about = true
+			own = own || e.TableId() == 0 || inside[e.TableId()]
+		case *plan.Subquery:
+			own = true // nobody knows
+		}
+		return true
+	})
+	return about && !own
+}
