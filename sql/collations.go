@@ -31,7 +31,7 @@ var (
 // their types.
 func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
-	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Sort, *plan.TopN:
+	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Update, *plan.Sort, *plan.TopN:
 		return transform.OneNodeExprsWithNode(ctx, n, compared)
 	}
 	return n, transform.SameTree, nil
@@ -74,6 +74,14 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 		return exactOperands(ctx, e)
 	case expression.Comparer, *expression.Between, *expression.Case, *function.NullIf:
 		return exactOperands(ctx, e)
+	case *expression.Like:
+		if plain := withPlainPattern(e); plain != nil {
+			instead = plain
+		}
+	case *like:
+		if plain := withPlainPattern(e.Like); plain != nil {
+			instead = &like{plain}
+		}
 	case *expression.Arithmetic:
 		instead = newCheckedArithmetic(ctx, e)
 	case *expression.SetField:

@@ -56,6 +56,31 @@ func TestEscapedWildcards(t *testing.T) {
 	}
 }
 
+// TestEscapes: ESCAPE ” panicked, and a pattern that ends with an escape failed.
+func TestEscapes(t *testing.T) {
+	const setup = "create table t (id int primary key, s varchar(20), p varchar(20), key (s)); insert into t values (1,'x','y'),(2,'a%','a|%'),(3,'a|','a|'),(4,null,'%'),(5,'ab','a%'),(6,'a\\\\','a\\\\')"
+	for _, s := range []shows{
+		{setup, `select 'x' like 'y' escape '', 'a%' like 'a\\%' escape '', 'a\\b' like 'a\\%' escape '', 'ab' like 'a%' escape ''`, "0 | 1 | 0 | 1\n"},
+		{setup, `select 'a\\' like 'a\\', 'x' like 'a|' escape '|', '|' like '|' escape '|', 'a|' like 'a|' escape '|', 'a' like 'a|' escape '|'`, "1 | 0 | 1 | 1 | 0\n"},
+		{setup, `select 'a' like 'a' escape null, 'é%' like 'é€%' escape '€', 'éx' like 'é€%' escape '€', 'a%' like 'a%%' escape '%', 'a_' like 'a__' escape '_', 'ab' like 'a__' escape '_'`, "1 | 1 | 0 | 1 | 1 | 0\n"},
+		{setup, `select 'a\\b' like 'a\\b' escape '|', 'a\\b' like 'a|\\b' escape '|'`, "1 | 1\n"},
+		{setup, "select 'a' like 'b' escape 'xx'", "error 1210"},
+		{setup, "select null like 'a' escape '', 'a' like null escape ''", "NULL | NULL\n"},
+		{setup, "select id from t where s like 'a|' escape '|'", "3\n"},
+		{setup, `select id from t where s like 'a\\'`, "6\n"},
+		{setup, "select id from t where s like 'a%' escape '' order by id", "2\n3\n5\n6\n"},
+		{setup, "select id from t where s like p escape '|' order by id", "2\n3\n5\n6\n"},
+		{setup, "select id from t where s not like p escape '' order by id", "1\n2\n"},
+		{setup, "select id from t order by s like 'a|' escape '|' desc, id limit 1", "3\n"},
+		{setup, "select sum(s like 'a|' escape '|') from t having sum(s like 'b' escape '') = 0", "1\n"},
+		{setup + ";create table c (s varchar(9), check (s not like 'q|' escape '|')); insert into c values ('a')", "insert into c values ('q|')", "error 3819"},
+		{setup + ";create table c (s varchar(9), check (s not like 'q|' escape '|')); insert into c values ('a')", "update c set s = 'q|'", "error 3819"},
+		{setup, `select x'61ff5c' like x'61ff5c', x'61ff' like x'61ff5c'`, "1 | 0\n"},
+	} {
+		s.test(t)
+	}
+}
+
 // TestExistsOverOuterJoin: EXISTS was asked before there were rows missing.
 func TestExistsOverOuterJoin(t *testing.T) {
 	const setup = "create table n (id int primary key, a int); create table p (id int primary key, x int); insert into n values (1,1),(2,null); insert into p values (1,1),(2,5)"
