@@ -166,6 +166,36 @@ func TestWhereAboveOuterJoin(t *testing.T) {
 	}
 }
 
+// TestLeftJoinLateral: rows without a match were lost, and WHERE became a part of ON.
+func TestLeftJoinLateral(t *testing.T) {
+	const setup = "create table n (id int primary key, a int); create table m (id int primary key, x int); insert into n values (1,1),(2,2),(3,3),(4,null); insert into m values (1,1),(2,1),(3,5)"
+	const l = "left join lateral (select * from m where m.x = n.a) l "
+	const k = "m left join lateral (select * from m k where k.x = m.x + n.a) l on true "
+	for _, s := range []shows{
+		{setup, "select n.id, l.id from n " + l + "on true order by n.id, l.id", "1 | 1\n1 | 2\n2 | NULL\n3 | NULL\n4 | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on true where n.id > 1 order by n.id", "2 | NULL\n3 | NULL\n4 | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on true where l.id is null order by n.id", "2 | NULL\n3 | NULL\n4 | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on true where l.id > 1", "1 | 2\n"},
+		{setup, "select n.id, l.id from n " + l + "on l.id > 1 order by n.id", "1 | 2\n2 | NULL\n3 | NULL\n4 | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on n.id > 1 order by n.id", "1 | NULL\n2 | NULL\n3 | NULL\n4 | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on false order by n.id", "1 | NULL\n2 | NULL\n3 | NULL\n4 | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on true join m on m.id = n.id order by n.id, l.id", "1 | 1\n1 | 2\n2 | NULL\n3 | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on true join m on m.id = n.id and l.id is null order by n.id", "2 | NULL\n3 | NULL\n"},
+		{setup, "select n.id, l.id, k.id from n " + l + "on true left join lateral (select * from m where m.id = l.id + 1) k on true where k.id > 2 or k.id is null order by n.id", "1 | 2 | 3\n2 | NULL | NULL\n3 | NULL | NULL\n4 | NULL | NULL\n"},
+		{setup, "select n.id, l.id from n " + l + "on true left join m on m.id = l.id + 2 where m.id is null order by n.id, l.id", "1 | 2\n2 | NULL\n3 | NULL\n4 | NULL\n"},
+		{setup, "select n.id, l.id from m r join n on n.id = r.id " + l + "on true where l.id is null order by n.id", "2 | NULL\n3 | NULL\n"},
+		{setup, "select n.id from n where exists (select 1 from " + k + "where l.id is null and m.id = n.id) order by n.id", "1\n2\n3\n"},
+		{setup, "select n.id from n where not exists (select 1 from " + k + "where l.id is null and m.id = n.id) order by n.id", "4\n"},
+		{setup, "select n.id, (select count(*) from " + k + "where l.id is null) from n order by n.id", "1 | 3\n2 | 3\n3 | 3\n4 | 3\n"},
+		{setup, "select n.id, d.id from n left join (select m.id, l.x from m left join lateral (select * from m k where k.x = m.x + 4) l on true where l.id is null) d on d.id = n.id where d.x is null order by n.id", "1 | NULL\n2 | NULL\n3 | 3\n4 | NULL\n"},
+		{setup, "select n.id from n where n.id in (select m.id from m left join lateral (select * from m k where k.x = m.x + 4) l on true where l.id is null)", "3\n"},
+		{setup, "select n.id, l.id from n join lateral (select * from m where m.x = n.a) l on l.id > 1 where n.id < 3", "1 | 2\n"},
+		{setup + "; delete n from n " + l + "on true where l.id is null", "select * from n", "1 | 1\n"},
+	} {
+		s.test(t)
+	}
+}
+
 // TestNotInOfNull: NOT IN became a join, to which a NULL is a value that is not there.
 func TestNotInOfNull(t *testing.T) {
 	const setup = "create table n (id int primary key, a int, b int not null, key (a), key (b)); create table m (id int primary key, a int, b int not null, key (a));" +

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
 // pushFiltersRule is the name of the rule that moves conditions to the tables they are about.
@@ -21,13 +22,105 @@ const pushFiltersRule = "pushFilters"
 // an inner one; other conditions stay above, and those about one table go below.
 func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		pushed, same, err := apply(ctx, a, n, scope, sel, flags)
+		pushed, same, err := notBelowLaterals(apply)(ctx, a, n, scope, sel, flags)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
 		lifted, unchanged, err := transform.Node(ctx, pushed, liftConditions)
-		return lifted, same && unchanged, err
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		kept, all, err := transform.Node(ctx, lifted, keepLateralLeft)
+		return kept, same && unchanged && all, err
 	}
+}
+
+// keepLateralLeft gives a LEFT JOIN LATERAL without a condition one: go-mysql-server makes a
+// cross join of it otherwise.
+func keepLateralLeft(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	join, ok := n.(*plan.JoinNode)
+	if !ok || join.Op != plan.JoinTypeLateralLeft || join.Filter != nil {
+		return n, transform.SameTree, nil
+	}
+	return join.WithFilter(newAside(expression.NewLiteral(true, types.Boolean))), transform.NewTree, nil
+}
+
+// pushAliasFilters is the name of the rule that moves conditions into derived tables.
+const pushAliasFilters = "pushdownSubqueryAliasFilters"
+
+// notBelowLaterals keeps conditions about rows that a LEFT JOIN LATERAL may not have found from
+// becoming its own, or those of what it joins: to go-mysql-server it is no outer join.
+func notBelowLaterals(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if !n.Resolved() || !hasLateralLeft(n) {
+			return apply(ctx, a, n, scope, sel, flags)
+		}
+		hidden, _, err := transform.Node(ctx, n, hideOverLateral)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, _, err := apply(ctx, a, hidden, scope, sel, flags)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, _, err = transform.Node(ctx, out, func(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+			if b, ok := n.(*barrier); ok {
+				return b.Child, transform.NewTree, nil
+			}
+			return n, transform.SameTree, nil
+		})
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		shown, _, err := showHidden(ctx, out)
+		return shown, transform.NewTree, err
+	}
+}
+
+func hasLateralLeft(n gms.Node) (has bool) {
+	transform.Inspect(n, func(n gms.Node) bool {
+		join, ok := n.(*plan.JoinNode)
+		has = has || ok && join.Op == plan.JoinTypeLateralLeft
+		return !has
+	})
+	return has
+}
+
+// hideOverLateral hides the conditions of a filter that are about rows that may be missing, and
+// the join that none is to become a part of.
+func hideOverLateral(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok || !hasLateralLeft(f.Child) {
+		return n, transform.SameTree, nil
+	}
+	n, _, err := hideOfMissing(ctx, f)
+	if err != nil {
+		return n, transform.SameTree, err
+	}
+	if join, ok := f.Child.(*plan.JoinNode); ok && join.Op == plan.JoinTypeLateralLeft {
+		n = plan.NewFilter(n.(*plan.Filter).Expression, &barrier{plan.UnaryNode{Child: join}})
+	}
+	return n, transform.NewTree, nil
+}
+
+// A barrier is a node that one rule does not see.
+type barrier struct{ plan.UnaryNode }
+
+// String implements gms.Node.
+func (b *barrier) String() string { return b.Child.String() }
+
+// Schema implements gms.Node.
+func (b *barrier) Schema(ctx *gms.Context) gms.Schema { return b.Child.Schema(ctx) }
+
+// IsReadOnly implements gms.Node.
+func (b *barrier) IsReadOnly() bool { return b.Child.IsReadOnly() }
+
+// WithChildren implements gms.Node.
+func (b *barrier) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(b, len(children), 1)
+	}
+	return &barrier{plan.UnaryNode{Child: children[0]}}, nil
 }
 
 // replaceCrossJoinsRule is the name of the rule that makes inner joins of cross joins.
@@ -48,14 +141,18 @@ func notInOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if err != nil || bool(unhidden) {
 			return out, same, err
 		}
-		shown, _, err := transform.NodeExprs(ctx, out, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-			if h, ok := e.(*hiddenFor); ok {
-				return h.Expression, transform.NewTree, nil
-			}
-			return e, transform.SameTree, nil
-		})
+		shown, _, err := showHidden(ctx, out)
 		return shown, same, err
 	}
+}
+
+func showHidden(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	return transform.NodeExprs(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if h, ok := e.(*hiddenFor); ok {
+			return h.Expression, transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
 }
 
 // A hiddenFor is a condition that one rule does not see.
@@ -209,6 +306,8 @@ func hoist(join *plan.JoinNode) (*plan.JoinNode, []gms.Expression) {
 			on = append(on, join.Filter)
 		}
 		return plan.NewJoin(left, right, join.Op, expression.JoinAnd(on...)), ofLeft
+	case join.Op.IsLateral() && ofRight == nil:
+		return plan.NewJoin(left, right, join.Op, join.Filter), ofLeft
 	}
 	return join, nil
 }
@@ -269,7 +368,7 @@ func missingIn(n gms.Node) map[gms.TableId]plan.JoinType {
 	case join.Op.IsFullOuter():
 		note(join.Left())
 		note(join.Right())
-	case join.Op.IsLeftOuter():
+	case join.Op.IsLeftOuter(), join.Op == plan.JoinTypeLateralLeft:
 		note(join.Right())
 	case join.Op.IsOuter():
 		note(join.Left())

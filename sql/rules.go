@@ -40,6 +40,8 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
 				b.Rules[i].Apply = withoutOutside(b.Rules[i].Apply)
+			case pushAliasFilters:
+				b.Rules[i].Apply = notBelowLaterals(b.Rules[i].Apply)
 			case pushFiltersRule:
 				b.Rules[i].Apply = aboveOuterJoins(b.Rules[i].Apply)
 			case finalizeSubqueries:
@@ -180,7 +182,8 @@ func isNullable(ctx *gms.Context, e gms.Expression) bool {
 
 // withoutOuterJoins keeps EXISTS and IN over an outer join as they are: in another join they are
 // asked about rows that the outer join has not found before it, and what is taken out of them
-// is thought not to be NULL if the column of a row that is missing may not.
+// is thought not to be NULL if the column of a row that is missing may not. Those with a LEFT JOIN
+// LATERAL stay, too: in a join its conditions look for their columns in other places.
 func withoutOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		marked, changed, err := transform.Node(ctx, n, asideSubqueries)
@@ -213,7 +216,7 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 			default:
 				return true
 			}
-			if _, not := e.(*expression.Not); outer || not && query != nil && saysOfOutside(ctx, query.Query) {
+			if _, not := e.(*expression.Not); outer || query != nil && (not && saysOfOutside(ctx, query.Query) || hasLateralLeft(query.Query)) {
 				all[i], same = newAside(e), transform.NewTree
 			}
 			return true
