@@ -2,6 +2,7 @@ package sql
 
 import (
 	"slices"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -17,7 +18,20 @@ const erGeneratedValue = 3105
 func noteInsert(stmt sqlparser.Statement) {
 	if n, ok := stmt.(*sqlparser.Insert); ok {
 		n.Auth.Extra = n
+		unqualifyValues(n)
 	}
+}
+
+// unqualifyValues makes VALUES(c) of VALUES(t.c), which go-mysql-server takes for the column of
+// the row that is there.
+func unqualifyValues(n *sqlparser.Insert) {
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		if v, ok := node.(*sqlparser.ValuesFuncExpr); ok && strings.EqualFold(v.Name.Qualifier.Name.String(), n.Table.Name.String()) {
+			v.Name.Qualifier = sqlparser.TableName{}
+		}
+		return true, nil
+	}, sqlparser.AssignmentExprs(n.OnDup))
 }
 
 // amendInsert changes what an INSERT of values says before it is planned.

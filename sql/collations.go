@@ -82,6 +82,10 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 		if plain := withPlainPattern(e.Like); plain != nil {
 			instead = &like{plain}
 		}
+	case *expression.Convert:
+		if of := e.Child.Type(ctx); types.IsJSON(e.Type(ctx)) && isElement(of) || types.IsTextOnly(e.Type(ctx)) && types.IsJSON(of) {
+			return withText(ctx, e)
+		}
 	case *expression.Arithmetic:
 		instead = newCheckedArithmetic(ctx, e)
 	case *expression.SetField:

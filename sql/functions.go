@@ -34,7 +34,7 @@ func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 		}
 		return literal, true
 	}
-	return boundedFunction(name)
+	return textFunction(name)
 }
 
 // Functions that stand in for go-mysql-server's.

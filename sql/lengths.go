@@ -43,7 +43,7 @@ const jsonFactor = 40
 
 // measures are of all functions whose results can be longer than any of their arguments.
 var measures = map[string]*measure{
-	"repeat":  {strict: true, most: func(a gms.Row) int64 { return product(textBytes(a[0]), count(a[1])) }},
+	"repeat":  {strict: true, most: func(a gms.Row) int64 { return product(textBytes(a[0]), count(a[1])) }, eval: repeatedText},
 	"space":   {strict: true, most: func(a gms.Row) int64 { return count(a[0]) }, eval: spaces},
 	"lpad":    {strict: true, most: padded},
 	"rpad":    {strict: true, most: padded},
@@ -57,7 +57,7 @@ var measures = map[string]*measure{
 	"export_set":     {strict: true, most: exportedSet},
 	"hex":            {strict: true, most: func(a gms.Row) int64 { return product(2, textBytes(a[0])) }},
 	"to_base64":      {strict: true, most: func(a gms.Row) int64 { return textBytes(a[0]) / 3 * 4 }},
-	"quote":          {most: func(a gms.Row) int64 { return textBytes(a[0]) }},
+	"quote":          {most: func(a gms.Row) int64 { return textBytes(a[0]) }, eval: quoted},
 	"regexp_replace": {strict: true, most: regexpReplaced},
 	"date_format":    {strict: true, most: formatted},
 	"time_format":    {strict: true, most: formatted},
@@ -378,14 +378,39 @@ func prettyIn(v any, depth int64) int64 {
 }
 
 // spaces is SPACE(), which go-mysql-server puts together one by one.
+// repeatedText is REPEAT: go-mysql-server refuses a negative number.
+func repeatedText(ctx *gms.Context, args gms.Row) (any, error) {
+	text, err := types.ConvertToString(ctx, args[0], types.LongText, nil)
+	if err != nil {
+		return nil, err
+	}
+	n, err := times(ctx, args[1])
+	return strings.Repeat(text, n), err
+}
+
+// quoted is QUOTE: go-mysql-server's takes no long text.
+func quoted(ctx *gms.Context, args gms.Row) (any, error) {
+	if args[0] == nil {
+		return "NULL", nil
+	}
+	text, err := types.ConvertToString(ctx, args[0], types.LongText, nil)
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\x00", `\0`, "\x1a", `\Z`).Replace(text) + "'", err
+}
+
 func spaces(ctx *gms.Context, args gms.Row) (any, error) {
-	v, _, err := types.Int64.Convert(ctx, args[0])
+	n, err := times(ctx, args[0])
+	return strings.Repeat(" ", n), err
+}
+
+// times is how often a text is to come.
+func times(ctx *gms.Context, v any) (int, error) {
+	v, _, err := types.Int64.Convert(ctx, v)
 	switch {
 	case gms.ErrTruncatedIncorrect.Is(err):
 		ctx.Warn(mysql.ERTruncatedWrongValue, "%s", err.Error())
 	case err != nil:
-		return nil, err
+		return 0, err
 	}
 	n, _ := signed(v)
-	return strings.Repeat(" ", int(max(n, 0))), nil
+	return int(max(n, 0)), nil
 }

@@ -90,7 +90,7 @@ func (c *valueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byt
 		}
 		// As MySQL writes it, so that reading needs no formatting.
 		b, err := types.JsonToMySqlBytes(ctx, j)
-		return append(dst, b...), true, err
+		return append(dst, escapeControls(b)...), true, err
 	}
 	return appendBytes(dst, v)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/farmsql/farmsql/sql"
 )
 
 // A resultBuffer collects the rows of one statement until its transaction has
@@ -108,7 +110,7 @@ func text(v sqltypes.Value) []byte {
 	case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp:
 		return yearText(v.Raw())
 	}
-	return v.Raw()
+	return sql.EscapeJSON(v)
 }
 
 // yearText gives the year of a date its four digits.

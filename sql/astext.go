@@ -1,0 +1,176 @@
+package sql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+)
+
+// go-mysql-server gives functions that are about text what an ENUM, a SET, a time or a JSON
+// document is inside of it: a number, or what they fail with. They get the text here.
+
+// ofText are the functions that take any argument for text.
+var ofText = setOf("ascii", "bit_length", "char_length", "character_length", "concat", "concat_ws", "crc32", "elt", "field", "find_in_set", "from_base64",
+	"hex", "insert", "instr", "lcase", "left", "length", "locate", "lower", "lpad", "ltrim", "md5", "mid", "octet_length", "ord", "position", "quote",
+	"repeat", "replace", "reverse", "right", "rpad", "rtrim", "sha", "sha1", "sha2", "soundex", "strcmp", "substr", "substring", "substring_index",
+	"to_base64", "trim", "ucase", "unhex", "upper")
+
+// ofElements are those that take an ENUM and a SET for text, besides those of JSON.
+var ofElements = setOf("if", "ifnull", "coalesce", "greatest", "least")
+
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// textFunction returns a function of go-mysql-server's that gets text, and whose result is
+// bounded.
+func textFunction(name string) (gms.Function, bool) {
+	name = strings.ToLower(name)
+	function, ok := boundedFunction(name)
+	wants := textWanted(name)
+	if wants == nil {
+		return function, ok
+	}
+	if !ok {
+		if function = builtIns[name]; function == nil {
+			return nil, false
+		}
+	}
+	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+		args = slices.Clone(args)
+		for i, a := range args {
+			if a.Resolved() && wants(a.Type(ctx)) {
+				args[i] = newAsText(ctx, a)
+			}
+		}
+		return function.NewInstance(ctx, args)
+	}}, true
+}
+
+// textWanted says of which types a function wants text, nil if it wants none.
+func textWanted(name string) func(gms.Type) bool {
+	switch {
+	case ofText[name]:
+		return func(t gms.Type) bool {
+			return isElement(t) || types.IsTimespan(t) || types.IsTime(t) || types.IsJSON(t)
+		}
+	case strings.HasPrefix(name, "json_"):
+		return func(t gms.Type) bool { return isElement(t) || types.IsTimespan(t) }
+	case ofElements[name]:
+		return isElement
+	}
+	return nil
+}
+
+func isElement(t gms.Type) bool { return types.IsEnum(t) || types.IsSet(t) }
+
+// noFraction is what a TIME without a fraction of a second ends with: go-mysql-server knows
+// TIME(6) only.
+const noFraction = ".000000"
+
+// An asText is the text of a value.
+type asText struct {
+	expression.UnaryExpressionStub
+	typ gms.Type
+}
+
+var (
+	_ gms.Expression         = (*asText)(nil)
+	_ gms.CollationCoercible = (*asText)(nil)
+)
+
+func newAsText(ctx *gms.Context, e gms.Expression) *asText {
+	typ := gms.Type(types.LongText)
+	if t, ok := e.Type(ctx).(gms.TypeWithCollation); ok && isElement(e.Type(ctx)) {
+		typ = types.CreateLongText(t.Collation())
+	}
+	return &asText{expression.UnaryExpressionStub{Child: e}, typ}
+}
+
+// withText gives a conversion the text of what it converts, as a JSON string if it makes JSON.
+func withText(ctx *gms.Context, e *expression.Convert) (gms.Expression, transform.TreeIdentity, error) {
+	var text gms.Expression = newAsText(ctx, e.Child)
+	if types.IsJSON(e.Type(ctx)) {
+		var err error
+		if text, err = builtIns["json_quote"].NewInstance(ctx, []gms.Expression{text}); err != nil {
+			return e, transform.SameTree, err
+		}
+	}
+	changed, err := e.WithChildren(ctx, text)
+	return changed, transform.NewTree, err
+}
+
+// Type implements gms.Expression.
+func (a *asText) Type(*gms.Context) gms.Type { return a.typ }
+
+// String implements gms.Expression.
+func (a *asText) String() string { return a.Child.String() }
+
+// CollationCoercibility implements gms.CollationCoercible.
+func (a *asText) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byte) {
+	if isElement(a.Child.Type(ctx)) {
+		return gms.GetCoercibility(ctx, a.Child)
+	}
+	return a.typ.CollationCoercibility(ctx)
+}
+
+// Eval implements gms.Expression.
+func (a *asText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := a.Child.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	if t := a.Child.Type(ctx); !isElement(t) {
+		out, err := t.SQL(ctx, nil, v)
+		return strings.TrimSuffix(string(EscapeJSON(out)), noFraction), err
+	}
+	s, _, err := types.ConvertToCollatedString(ctx, v, a.Child.Type(ctx))
+	return s, err
+}
+
+// WithChildren implements gms.Expression.
+func (a *asText) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(a, len(children), 1)
+	}
+	return &asText{expression.UnaryExpressionStub{Child: children[0]}, a.typ}, nil
+}
+
+// EscapeJSON returns the text of a value; if it is JSON, with its control characters as JSON has
+// them: go-mysql-server writes most as they are.
+func EscapeJSON(v sqltypes.Value) []byte {
+	b := v.Raw()
+	if v.Type() != sqltypes.TypeJSON {
+		return b
+	}
+	return escapeControls(b)
+}
+
+func escapeControls(b []byte) []byte {
+	isControl := func(c byte) bool { return c < ' ' }
+	if !slices.ContainsFunc(b, isControl) {
+		return b
+	}
+	out := make([]byte, 0, len(b)+len(b)/2)
+	for _, c := range b {
+		if isControl(c) {
+			out = fmt.Appendf(out, `\u%04x`, c)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
+}
