@@ -56,6 +56,9 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		return nil, end, wrong
 	}
 	if err != nil {
+		if wrong := knownQuantifiers(query, o); wrong != nil {
+			return nil, end, wrong
+		}
 		text, found := mended(query, o)
 		if !found {
 			return stmt, end, err
@@ -66,6 +69,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 			return stmt, end, err
 		}
 		stmt, end = again, at-len(text)+len(query)
+		bodyWithin(stmt, len(text)-len(query))
 	}
 	if err := check(query, stmt); err != nil {
 		return nil, end, err
@@ -88,6 +92,9 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		return nil, wrong
 	}
 	if err != nil {
+		if wrong := knownQuantifiers(query, o); wrong != nil {
+			return nil, wrong
+		}
 		text, found := mended(query, o)
 		if !found {
 			return stmt, err
@@ -97,6 +104,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 			return stmt, err
 		}
 		stmt = again
+		bodyWithin(stmt, len(text)-len(query))
 	}
 	if err := check(query, stmt); err != nil {
 		return nil, err
@@ -117,9 +125,19 @@ func mended(query string, o sqlparser.ParserOptions) (string, bool) {
 	return text, isAnalyze || isRespelled
 }
 
+// bodyWithin has the body of a trigger end where it does in the text that was mended.
+func bodyWithin(stmt sqlparser.Statement, longer int) {
+	if d, ok := stmt.(*sqlparser.DDL); ok && d.TriggerSpec != nil {
+		d.SubStatementPositionEnd -= longer
+	}
+}
+
 // check refuses what planning would not survive.
 func check(query string, stmt sqlparser.Statement) error {
 	if err := checkNesting(query, stmt); err != nil {
+		return err
+	}
+	if err := checkBody(stmt); err != nil {
 		return err
 	}
 	return checkDefaults(query, stmt)

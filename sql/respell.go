@@ -12,9 +12,11 @@ import (
 // is nothing of that:
 //
 //   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] is LOCK IN SHARE MODE, in the same places;
-//   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR.
+//   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR;
+//   - the only statement of a trigger, if it is SIGNAL or a compound one, stands in a block;
+//   - = ANY and = SOME of a subquery are IN, and <> ALL is NOT IN.
 func respell(query string, o sqlparser.ParserOptions) (string, bool) {
-	edits := slices.Concat(shareLocks(newTokens(query, o)), yearWidths(newTokens(query, o)))
+	edits := slices.Concat(shareLocks(newTokens(query, o)), yearWidths(newTokens(query, o)), triggerBlocks(newTokens(query, o)), quantifiers(newTokens(query, o)))
 	if len(edits) == 0 {
 		return query, false
 	}
@@ -120,6 +122,46 @@ func yearWidths(s *tokens) (edits []edit) {
 		}
 		e.end = s.end
 		edits = append(edits, e)
+	}
+	return edits
+}
+
+// triggerBlocks finds a body of a trigger that is not in a block, but has to be.
+func triggerBlocks(s *tokens) []edit {
+	isTrigger := false
+	for s.next(); !s.isOver() && s.token != sqlparser.EACH; s.next() {
+		isTrigger = isTrigger || s.token == sqlparser.TRIGGER
+	}
+	if !isTrigger || s.next() != sqlparser.ROW {
+		return nil
+	}
+	s.next()
+	if s.token == sqlparser.FOLLOWS || s.token == sqlparser.PRECEDES {
+		s.next()
+		s.next()
+	}
+	start, end := s.before, len(strings.TrimRight(s.query, "; \t\r\n"))
+	switch s.token {
+	case sqlparser.IF, sqlparser.CASE, sqlparser.WHILE, sqlparser.LOOP, sqlparser.REPEAT:
+	case sqlparser.SIGNAL, sqlparser.RESIGNAL:
+		for !s.isOver() {
+			end = s.end
+			s.next()
+		}
+	default:
+		if isLabel := s.token == sqlparser.ID && s.next() == ':'; !isLabel {
+			return nil
+		}
+	}
+	return []edit{{start, start, " BEGIN"}, {end, end, "; END"}}
+}
+
+// quantifiers finds the comparisons with ANY, SOME and ALL of a subquery that are an IN.
+func quantifiers(s *tokens) (edits []edit) {
+	for q := range quantified(s) {
+		if text := q.in(); text != "" {
+			edits = append(edits, edit{q.start, q.end, text})
+		}
 	}
 	return edits
 }

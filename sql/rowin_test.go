@@ -48,3 +48,23 @@ func TestRowsInSubqueries(t *testing.T) {
 		s.test(t)
 	}
 }
+
+// TestQuantifiers: comparisons with ANY, SOME and ALL were syntax errors.
+func TestQuantifiers(t *testing.T) {
+	const setup = "create table n (id int primary key, a int); insert into n values (1,1),(2,2),(3,null); create table m (b int); insert into m values (1),(5)"
+	for _, s := range []shows{
+		{setup, "select id from n where a = any (select b from m)", "1\n"},
+		{setup, "select id from n where a =SOME(select b from m)", "1\n"},
+		{setup, "select id from n where a <> all (select b from m)", "2\n"},
+		{setup, "select id from n where a != ALL (select b from m) or id = 3 order by id", "2\n3\n"},
+		{setup, "select id, a = any (select b from m) from n order by id", "1 | 1\n2 | 0\n3 | NULL\n"},
+		{setup, "select id from n where (id, a) = any (select b, b from m)", "1\n"},
+		{setup + "; delete from n where a = any (with c as (select b from m) select b from c)", "select count(*) from n", "2\n"},
+		{setup, "select id from n where a > any (select b from m)", "error 1235"},
+		{setup, "select id from n where a = all (select b from m)", "error 1235"},
+		{setup, "select id from n where a <> some (select b from m)", "error 1235"},
+		{setup, "select 'a = any (select 1)', a as `any` from n where id = 1 -- > all (select 1)", "a = any (select 1) | 1\n"},
+	} {
+		s.test(t)
+	}
+}

@@ -19,6 +19,7 @@ var (
 	_ gms.Node             = (*firingTable)(nil)
 	_ gms.ReplaceableTable = (*firingTable)(nil)
 	_ gms.UpdatableTable   = (*firingTable)(nil)
+	_ gms.DeletableTable   = (*firingTable)(nil)
 	_ gms.TableWrapper     = (*firingTable)(nil)
 	_ gms.ExecSourceRel    = (*oneRow)(nil)
 )
@@ -51,6 +52,9 @@ func withTriggers(apply analyzer.RuleFunc) analyzer.RuleFunc {
 			case *plan.Update:
 				return updateTriggers(ctx, n, one)
 			case *plan.DeleteFrom:
+				if n.HasExplicitTargets() {
+					return deleteTriggers(ctx, a, n, one)
+				}
 				return one(ctx, n)
 			case *plan.InsertInto:
 				return insertTriggers(ctx, a, n, one)
@@ -112,6 +116,40 @@ func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, 
 	return insert, transform.NewTree, err
 }
 
+// deleteTriggers has a DELETE from a join run the triggers of the tables that it deletes from,
+// which go-mysql-server refuses.
+func deleteTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.DeleteFrom, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
+	same := transform.SameTree
+	targets := slices.Clone(n.GetDeleteTargets())
+	for i, target := range targets {
+		table := &firingTable{a: a, node: target}
+		resolved := resolvedIn(target)
+		if resolved == nil {
+			continue
+		}
+		after, one, err := applied(ctx, plan.NewDeleteFrom(resolved, []gms.Node{resolved}, false), apply)
+		if err != nil {
+			return n, same, err
+		}
+		table.deleted = after
+		table.before, _ = executors(one.Children()[0])
+		if len(table.deleted)+len(table.before) == 0 {
+			continue
+		}
+		deletable, err := plan.GetDeletable(target)
+		if err != nil {
+			return n, same, err
+		}
+		insertable, ok := deletable.(gms.InsertableTable)
+		if !ok {
+			return n, same, plan.ErrDeleteFromNotSupported.New()
+		}
+		table.InsertableTable = insertable
+		targets[i], same = table, transform.NewTree
+	}
+	return n.WithTargets(targets), same, nil
+}
+
 // around puts triggers around a node.
 func around(ctx *gms.Context, n gms.Node, all []*plan.TriggerExecutor) (gms.Node, error) {
 	for _, x := range all {
@@ -156,7 +194,8 @@ func resolvedIn(n gms.Node) (table gms.Node) {
 	return table
 }
 
-// A firingTable is what an INSERT inserts into if its triggers depend on what it meets.
+// A firingTable is what an INSERT inserts into if its triggers depend on what it meets, or a
+// DELETE from a join deletes from.
 type firingTable struct {
 	gms.InsertableTable
 	a    *analyzer.Analyzer
@@ -226,6 +265,42 @@ func (t *firingTable) Replacer(ctx *gms.Context) gms.RowReplacer {
 	return &firingReplacer{t.InsertableTable.(gms.ReplaceableTable).Replacer(ctx), t}
 }
 
+// Deleter implements gms.DeletableTable.
+func (t *firingTable) Deleter(ctx *gms.Context) gms.RowDeleter {
+	columns := t.InsertableTable.Schema(ctx)
+	return &firingDeleter{t.InsertableTable.(gms.DeletableTable).Deleter(ctx), t, columns, newRowSet(nil, columns), make(map[uint64]bool)}
+}
+
+// A firingDeleter deletes from one table of a join, whose rows may come several times, or be
+// missing.
+type firingDeleter struct {
+	gms.RowDeleter
+	t       *firingTable
+	columns gms.Schema
+	rows    *rowSet
+	gone    map[uint64]bool
+}
+
+// Delete implements gms.RowDeleter.
+func (f *firingDeleter) Delete(ctx *gms.Context, row gms.Row) error {
+	isMissing, isKeyed := true, false
+	for i, c := range f.columns {
+		isMissing = isMissing && row[i] == nil
+		isKeyed = isKeyed || c.PrimaryKey
+	}
+	if isMissing {
+		return nil
+	}
+	if isKeyed {
+		key, err := f.rows.key(ctx, row)
+		if err != nil || f.gone[key] {
+			return err
+		}
+		f.gone[key] = true
+	}
+	return f.t.delete(ctx, f.RowDeleter, row)
+}
+
 type firingInserter struct {
 	gms.RowInserter
 	t *firingTable
@@ -279,13 +354,17 @@ func (f *firingReplacer) Insert(ctx *gms.Context, row gms.Row) error {
 
 // Delete implements gms.RowReplacer.
 func (f *firingReplacer) Delete(ctx *gms.Context, row gms.Row) error {
-	if _, err := f.t.fire(ctx, f.t.before, row); err != nil {
+	return f.t.delete(ctx, f.RowReplacer, row)
+}
+
+func (t *firingTable) delete(ctx *gms.Context, from gms.RowDeleter, row gms.Row) error {
+	if _, err := t.fire(ctx, t.before, row); err != nil {
 		return err
 	}
-	if err := f.RowReplacer.Delete(ctx, row); err != nil {
+	if err := from.Delete(ctx, row); err != nil {
 		return err
 	}
-	_, err := f.t.fire(ctx, f.t.deleted, row)
+	_, err := t.fire(ctx, t.deleted, row)
 	return err
 }
 

@@ -87,3 +87,43 @@ func TestGeneratedAfterTriggers(t *testing.T) {
 		s.test(t)
 	}
 }
+
+// TestTriggersOfJoinedDeletes: they were refused.
+func TestTriggersOfJoinedDeletes(t *testing.T) {
+	const setup = logged + "create table m (id int primary key, t int); insert into m values (1,1),(2,1),(3,7);" +
+		"create trigger m after delete on m for each row insert into log (what) values (concat('m ', old.id));"
+	const log = "select what from log order by n"
+	for _, s := range []shows{
+		{setup + "delete t from t join m on m.t = t.id", log, "bd 1\nad 1\n"},
+		{setup + "delete x, m from t x join m on m.t = x.id", log, "bd 1\nad 1\nm 1\nm 2\n"},
+		{setup + "delete x, m from t x join m on m.t = x.id", "select (select count(*) from t), (select count(*) from m)", "1 | 1\n"},
+		{setup + "delete from t, m using m left join t on m.t = t.id where m.id > 1", log, "bd 1\nad 1\nm 2\nm 3\n"},
+		{setup + "delete t from t where id = 2", log, "bd 2\nad 2\n"},
+		{setup + "drop trigger ad; create trigger ad after delete on t for each row insert into nowhere values (1)", "delete t from t join m on m.t = t.id", "error 1146"},
+		{setup + "drop trigger m; create trigger m after delete on m for each row delete t from t where t.id = old.t; delete m from m where id = 1", log, "bd 1\nad 1\n"},
+	} {
+		s.test(t)
+	}
+}
+
+// TestLoneStatementsOfTriggers: SIGNAL, and compound statements, were not taken for a body.
+func TestLoneStatementsOfTriggers(t *testing.T) {
+	for _, s := range []struct{ body, query, want string }{
+		{"signal sqlstate '45000' set message_text = 'no'", "insert into t values (1)", "error 1644"},
+		{"signal sqlstate '45000' set message_text = 'no' ; ", "insert into t values (1)", "error 1644"},
+		{"follows f signal sqlstate '45000'", "insert into t values (1)", "error 1644"},
+		{"if new.a > 5 then set new.a = 5; else set new.a = new.a + 1; end if", "select * from t", "2\n5\n"},
+		{"case when new.a > 5 then set new.a = 6; else set new.a = 7; end case;", "select * from t", "7\n6\n"},
+	} {
+		c := newInstance(t).client("")
+		for _, q := range []string{"create database d", "use d", "create table t (a int)", "create trigger f before insert on t for each row set @x = 1", "create trigger g before insert on t for each row " + s.body} {
+			c.exec(q)
+		}
+		if s.want != "error 1644" {
+			c.exec("insert into t values (1), (9)")
+		}
+		if got := c.shown(s.query); got != s.want {
+			t.Errorf("%s: %s: got %q, want %q", s.body, s.query, got, s.want)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package sql
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// go-mysql-server's parser knows no comparison with ANY, SOME or ALL of a subquery.
+
+// A quantifier is such a comparison: where its operator begins, and its quantifier ends.
+type quantifier struct {
+	operator   int
+	all        bool
+	start, end int
+}
+
+// quantified returns the quantifiers of a statement.
+func quantified(s *tokens) iter.Seq[quantifier] {
+	return func(yield func(quantifier) bool) {
+		for s.next(); !s.isOver(); {
+			if !isComparison(s.token) {
+				s.next()
+				continue
+			}
+			q := quantifier{operator: s.token, start: s.before}
+			s.next()
+			word := strings.ToLower(string(s.value))
+			if word != "any" && word != "some" && word != "all" {
+				continue
+			}
+			q.all, q.end = word == "all", s.end
+			if s.next() != '(' {
+				continue
+			}
+			s.next()
+			if (s.token == sqlparser.SELECT || s.token == sqlparser.WITH) && !yield(q) {
+				return
+			}
+		}
+	}
+}
+
+func isComparison(token int) bool {
+	switch token {
+	case '=', '<', '>', sqlparser.LE, sqlparser.GE, sqlparser.NE, sqlparser.NULL_SAFE_EQUAL:
+		return true
+	}
+	return false
+}
+
+// in is what a quantifier is in the words of IN, empty if it is none.
+func (q quantifier) in() string {
+	switch {
+	case q.operator == '=' && !q.all:
+		return " IN "
+	case q.operator == sqlparser.NE && q.all:
+		return " NOT IN "
+	}
+	return ""
+}
+
+// knownQuantifiers refuses the quantifiers that are no IN.
+func knownQuantifiers(query string, o sqlparser.ParserOptions) error {
+	for q := range quantified(newTokens(query, o)) {
+		if q.in() == "" {
+			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support '%s' of a subquery, except = ANY and <> ALL. "+
+				"Compare with MIN or MAX of its column, or write EXISTS with the comparison in its WHERE", strings.TrimSpace(query[q.start:q.end]))
+		}
+	}
+	return nil
+}
