@@ -7,6 +7,7 @@ import (
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
@@ -29,6 +30,8 @@ type compiledSettings struct {
 	// warningsMax at most.
 	notes       bool
 	warningsMax int64
+	// divisions says that a division by zero is worth a warning.
+	divisions bool
 }
 
 // keySettings are the variables that may change the meaning of a text.
@@ -67,6 +70,8 @@ func (s *Session) readSettings() *compiledSettings {
 	}
 	r.readOnly = s.isOn(ctx, "transaction_read_only")
 	r.notes = s.isOn(ctx, "sql_notes")
+	mode := gms.LoadSqlMode(ctx)
+	r.divisions = mode.ModeEnabled(gms.ErrorForDivisionByZero) || mode.ModeEnabled(gms.Traditional)
 	r.warningsMax = 1024
 	if v, err := s.GetSessionVariable(ctx, "max_error_count"); err == nil {
 		r.warningsMax, _ = v.(int64)
@@ -130,7 +135,7 @@ func (s *Session) LongQueryTime() time.Duration { return s.settings().longQuery 
 // Warn implements gms.Session.
 func (s *Session) Warn(w *gms.Warning) {
 	r := s.settings()
-	if w.Level == "Note" && !r.notes || int64(s.WarningCount()) >= r.warningsMax {
+	if w.Level == "Note" && !r.notes || w.Code == expression.ERDivisionByZero && !r.divisions || int64(s.WarningCount()) >= r.warningsMax {
 		return
 	}
 	s.baseSession.Warn(w)

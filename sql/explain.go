@@ -138,6 +138,9 @@ func (x *explainer) walk(n gms.Node, id int, kind string) {
 	case *plan.SetOp:
 		x.setOp(n, id, kind)
 		return
+	case *plan.TriggerExecutor: // MySQL shows nothing of triggers
+		x.walk(n.Left(), id, kind)
+		return
 	case *plan.JoinNode:
 		x.join(n, id, kind)
 		return

@@ -32,8 +32,14 @@ func plainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 		return n, transform.SameTree, nil
 	}
 	n, same, err := changeFilters(ctx, n)
-	switch n.(type) {
-	case *plan.Update, *plan.DeleteFrom: // which know where in a row their tables are
+	switch n := n.(type) {
+	case *plan.DeleteFrom:
+		if err != nil || !isElsewhere(ctx, n.Child) {
+			return n, same, err
+		}
+		whole, err := n.WithChildren(ctx, plan.NewFilter(newAside(expression.NewLiteral(true, types.Boolean)), n.Child))
+		return whole, transform.NewTree, err
+	case *plan.Update: // which knows where in a row its tables are, as DELETE does
 		return n, same, err
 	}
 	if err != nil {
@@ -41,6 +47,13 @@ func plainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 	}
 	turned, unchanged, err := transform.NodeWithOpaque(ctx, n, leftJoin)
 	return turned, same && unchanged, err
+}
+
+// isElsewhere reports whether a node is a table that is not in the current database, where
+// go-mysql-server looks for what keeps a DELETE without a condition from being a TRUNCATE.
+func isElsewhere(ctx *gms.Context, n gms.Node) bool {
+	t, ok := n.(*plan.ResolvedTable)
+	return ok && t.SqlDatabase != nil && !strings.EqualFold(t.SqlDatabase.Name(), ctx.GetCurrentDatabase())
 }
 
 // leftJoin makes a LEFT JOIN of a RIGHT JOIN: conditions are moved below that as if no row

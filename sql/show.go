@@ -43,7 +43,7 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 }
 
 // showColumns executes SHOW COLUMNS. go-mysql-server shows a collation as a part
-// of the type, and the server's as each column's.
+// of the type, and the server's as each column's, and defaults as they are written.
 func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIter, error) {
 	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, n, row)
 	if err != nil {
@@ -53,7 +53,14 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 	if err != nil {
 		return nil, err
 	}
+	at := 4
+	if n.Full {
+		at = 5
+	}
 	for i, c := range visible(n) {
+		if text, ok := all[i][at].(string); ok {
+			all[i][at] = defaultText(text)
+		}
 		collated, ok := c.Type.(gms.TypeWithCollation)
 		if !ok {
 			continue
@@ -64,6 +71,17 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 		}
 	}
 	return gms.RowsToRowIter(all...), nil
+}
+
+// defaultText is a default as MySQL shows it.
+func defaultText(s string) string {
+	switch {
+	case len(s) > 1 && s[0] == '\'' && s[len(s)-1] == '\'':
+		return strings.ReplaceAll(s[1:len(s)-1], "''", "'")
+	case strings.HasPrefix(s, "((") && strings.HasSuffix(s, "))"):
+		return s[1 : len(s)-1]
+	}
+	return s
 }
 
 // showDefinition executes SHOW CREATE of a trigger, a procedure or an event. Of these

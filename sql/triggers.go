@@ -45,7 +45,7 @@ func withTriggers(apply analyzer.RuleFunc) analyzer.RuleFunc {
 			return apply(ctx, a, n, scope, sel, flags)
 		}
 		one := func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-			return apply(ctx, a, n, scope, sel, flags)
+			return inDatabaseOf(apply)(ctx, a, n, scope, sel, flags)
 		}
 		return transform.NodeWithCtx(ctx, n, outsideOfTriggers, func(ctx *gms.Context, c transform.Context) (gms.Node, transform.TreeIdentity, error) {
 			switch n := c.Node.(type) {
@@ -62,6 +62,38 @@ func withTriggers(apply analyzer.RuleFunc) analyzer.RuleFunc {
 			return c.Node, transform.SameTree, nil
 		})
 	}
+}
+
+// inDatabaseOf has a rule look for triggers where the table is that a statement changes: by
+// itself it looks in the current database, whether there is one or not.
+func inDatabaseOf(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if t, ok := resolvedIn(changed(n)).(*plan.ResolvedTable); ok && t.SqlDatabase != nil {
+			current := ctx.GetCurrentDatabase()
+			ctx.SetCurrentDatabase(t.SqlDatabase.Name())
+			defer ctx.SetCurrentDatabase(current)
+		}
+		return apply(ctx, a, n, scope, sel, flags)
+	}
+}
+
+// changed is the table that a statement changes, or one of those, in what it is read from.
+func changed(n gms.Node) gms.Node {
+	switch n := n.(type) {
+	case *plan.InsertInto:
+		return n.Destination
+	case *plan.DeleteFrom:
+		if targets := n.GetDeleteTargets(); len(targets) > 0 {
+			return targets[0]
+		}
+	case *plan.Update:
+		if join, ok := n.Child.(*plan.UpdateJoin); ok {
+			for _, target := range join.UpdateTargets {
+				return target
+			}
+		}
+	}
+	return n
 }
 
 // outsideOfTriggers says whether a node is outside of the bodies of triggers, which have been
@@ -186,6 +218,9 @@ func executors(n gms.Node) (all []*plan.TriggerExecutor, inside gms.Node) {
 
 func resolvedIn(n gms.Node) (table gms.Node) {
 	transform.Inspect(n, func(n gms.Node) bool {
+		if x, ok := n.(*plan.IndexedTableAccess); ok {
+			n = x.TableNode
+		}
 		if t, ok := n.(*plan.ResolvedTable); ok && table == nil {
 			table = t
 		}

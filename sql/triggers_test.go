@@ -127,3 +127,36 @@ func TestLoneStatementsOfTriggers(t *testing.T) {
 		}
 	}
 }
+
+// TestTriggersOutsideOfTheCurrentDatabase: triggers were looked for in the current database, and
+// without one a DELETE failed that could be a TRUNCATE.
+func TestTriggersOutsideOfTheCurrentDatabase(t *testing.T) {
+	for _, use := range []string{"", "create database o", "create database o; create table o.t (id int primary key, u int, v int)"} {
+		for _, s := range []struct{ query, want string }{
+			{"delete from d.t", "bd 1\nad 1\nbd 2\nad 2\n"},
+			{"delete from d.t where id = 1", "bd 1\nad 1\n"},
+			{"delete x from d.t x join d.t y on x.id = y.id + 1", "bd 2\nad 2\n"},
+			{"insert into d.t values (1,1,5) on duplicate key update v = 7", "bi 1 5\nbu 1 7\nau 1 7\n"},
+			{"insert into d.t values (3,3,5)", "bi 3 5\nai 3 5\n"},
+			{"replace into d.t values (1,1,5)", "bi 1 5\nbd 1\nad 1\nai 1 5\n"},
+			{"update d.t set v = 9 where id = 1", "bu 1 9\nau 1 9\n"},
+			{"update d.t x join d.t y on x.id = y.id + 1 set x.v = 9", "bu 2 9\nau 2 9\n"},
+		} {
+			in := newInstance(t)
+			c := in.client("")
+			for _, q := range strings.Split("create database d; use d; "+strings.TrimSuffix(logged, ";"), ";") {
+				c.exec(q)
+			}
+			c = in.client("")
+			if use != "" {
+				for _, q := range strings.Split(use+"; use o", ";") {
+					c.exec(q)
+				}
+			}
+			c.exec(s.query)
+			if got := c.shown("select what from d.log order by n"); got != s.want {
+				t.Errorf("%s: %s: got %q, want %q", use, s.query, got, s.want)
+			}
+		}
+	}
+}

@@ -271,3 +271,24 @@ func TestTableLocks(t *testing.T) {
 		t.Errorf("%d rows, want the two that LOCK and UNLOCK TABLES have committed", len(rows))
 	}
 }
+
+// TestDivisionByZero: it was a warning in every sql_mode.
+func TestDivisionByZero(t *testing.T) {
+	c := newInstance(t).client("")
+	for mode, want := range map[string]string{"": "", "STRICT_TRANS_TABLES": "", "ERROR_FOR_DIVISION_BY_ZERO": "Warning | 1365 | Division by 0\n", "TRADITIONAL": "Warning | 1365 | Division by 0\n"} {
+		c.exec("set sql_mode = '" + mode + "'")
+		c.exec("select 1 / 0")
+		if got := c.shown("show warnings"); got != want {
+			t.Errorf("%s: got %q, want %q", mode, got, want)
+		}
+	}
+}
+
+// TestDescribedDefaults: they were shown as they are written.
+func TestDescribedDefaults(t *testing.T) {
+	const setup = "create table t (s varchar(9) default 'it''s', n int default 7, j int default (1+2), e enum('a') default 'a', x int)"
+	shows{setup, "describe t", "s | varchar(9) | YES |  | it's | \nn | int | YES |  | 7 | \nj | int | YES |  | (1 + 2) | DEFAULT_GENERATED\ne | enum('a') | YES |  | a | \nx | int | YES |  | NULL | \n"}.test(t)
+	shows{setup, "show full columns from t like 's'", "s | varchar(9) | utf8mb4_0900_ai_ci | YES |  | it's |  |  | \n"}.test(t)
+	shows{"create table t (id int primary key); create table l (a int); create trigger g after delete on t for each row insert into l values (old.id); create trigger h before insert on t for each row insert into l values (1)",
+		"explain delete from t where id = 1", "1 | DELETE | t | NULL | const | PRIMARY | PRIMARY | 4 | const | 0 | NULL | Using where\n"}.test(t)
+}
