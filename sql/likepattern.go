@@ -7,11 +7,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
 )
-
-// erWrongArguments is for an ESCAPE that is more than one character.
-const erWrongArguments = 1210
 
 // A likePattern is the pattern of a LIKE with a backslash where the statement has another
 // character for ESCAPE, and before one that nothing comes after. go-mysql-server fails with
@@ -67,7 +63,7 @@ func (p *likePattern) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 			return nil, err
 		case text == nil:
 		case utf8.RuneCountInString(*text) > 1:
-			return nil, mysql.NewSQLError(erWrongArguments, "HY000", "Incorrect arguments to ESCAPE")
+			return nil, gms.ErrInvalidArgument.New("ESCAPE")
 		case *text != "":
 			by, _ = utf8.DecodeRuneInString(*text)
 		}

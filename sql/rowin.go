@@ -90,7 +90,11 @@ func (r *rowInQuery) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 func (r *rowInQuery) one(ctx *gms.Context, left []any, rows []any) (any, error) {
 	switch len(rows) {
 	case 0:
-		return r.equal.Eval(ctx, append(append(gms.Row{}, left...), make(gms.Row, len(left))...))
+		is, err := r.equal.Eval(ctx, append(append(gms.Row{}, left...), make(gms.Row, len(left))...))
+		if gms.IsTrue(is) { // no row is not one of NULLs
+			return false, err
+		}
+		return is, err
 	case 1:
 		return r.equal.Eval(ctx, append(append(gms.Row{}, left...), rows[0].([]any)...))
 	}

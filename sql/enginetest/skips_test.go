@@ -9,6 +9,11 @@ const (
 	duplicateText reason = "MySQL's text: expects go-mysql-server's for 1062"
 	charSpaces    reason = "MySQL's CHAR, which has no spaces at its end: expects them"
 	columnTypes   reason = "MySQL's SHOW COLUMNS, whose types are without a collation: expects it"
+	columnDefault reason = "MySQL's SHOW COLUMNS, whose defaults are without quotes: expects them"
+	joinTriggers  reason = "a DELETE from a join runs its triggers: expects that it is refused"
+	blockLabels   reason = "MySQL's ITERATE of a block's label is error 1308 of CREATE PROCEDURE: expects go-mysql-server's"
+	divisions     reason = "MySQL's warning 1365, with ERROR_FOR_DIVISION_BY_ZERO only: expects it with any sql_mode"
+	rowPlans      reason = "the plan's text: expects joins that compare rows as one value, NULL too"
 	columnExtra   reason = "MySQL's SHOW COLUMNS, which says that a column is generated: expects nothing"
 	replacedID    reason = "MySQL's insert id of REPLACE, the first that is generated: expects none"
 	indexOrder    reason = "MySQL's order of indexes in SHOW, unique ones first, then as created: expects them by name"
@@ -55,6 +60,7 @@ var skippedTests = map[string]reason{
 	"ReadOnlyDatabases": noVersions, "ReadOnlyVersionedQueries": noVersions, "VersionedQueries": noVersions,
 	"VersionedQueriesPrepared": noVersions, "VersionedViews": noVersions, "VersionedViewsPrepared": noVersions,
 
+	"AddColumn":       columnDefault,
 	"FulltextIndexes": noFulltext,
 	"Persist":         noPersist, "ValidateSession": noPersist,
 }
@@ -69,6 +75,14 @@ type skip struct {
 var skips = []skip{
 	{"Scripts ScriptsPrepared", "select HEX(c), LENGTH(c) from ascii_test where c is not null order by c;", charSpaces},
 	{"Scripts ScriptsPrepared", "DESCRIBE enumtest1;", columnTypes},
+	{"Scripts ScriptsPrepared", "DESCRIBE t", columnDefault},
+	{"Triggers", "single trigger before single target table delete from join", joinTriggers},
+	{"Triggers", "multiple trigger before single target table delete from join", joinTriggers},
+	{"Triggers", "multiple trigger before multiple target table delete from join", joinTriggers},
+	{"StoredProcedures", "CREATE PROCEDURE p2() BEGIN tblock: BEGIN ITERATE tblock; END; END;", blockLabels},
+	{"Variables", "locked warnings stay after query", divisions},
+	{"Variables", "warnings persist after locking between queries", divisions},
+	{"JoinPlanning", "unnest with scope filters", rowPlans},
 	{"IndexedExpressions", "SHOW EXTENDED COLUMNS FROM test;", columnExtra},
 	{"StoredProcedures", "Parameters resolve inside of REPLACE", replacedID},
 	{"TransactionScripts", "autocommit off", isolation},
