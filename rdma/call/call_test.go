@@ -412,6 +412,33 @@ func TestClose(t *testing.T) {
 	b.Close()
 }
 
+// A handler that fails because its endpoint is being closed says nothing to the caller, who
+// would take it for an answer about what it has asked for.
+func TestNoErrorOfALifeThatIsOver(t *testing.T) {
+	a, b := two(t)
+	running, release := make(chan struct{}), make(chan struct{})
+	b.Handle(kind, func(Peer, []byte) ([]byte, error) { return b.Call(patient(t), a.Self(), kind+1, nil) })
+	a.Handle(kind+1, func(Peer, []byte) ([]byte, error) {
+		close(running)
+		<-release
+		return nil, nil
+	})
+	defer close(release)
+	ctx, cancel := context.WithCancel(patient(t))
+	result := make(chan error, 1)
+	go func() {
+		_, err := a.Call(ctx, b.Self(), kind, nil)
+		result <- err
+	}()
+	<-running
+	b.Close()
+	cancel()
+	var remote *RemoteError
+	if err := <-result; err == nil || errors.As(err, &remote) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestClosedNIC(t *testing.T) {
 	a, b := two(t)
 	if err := a.nic.Close(); err != nil {

@@ -162,11 +162,20 @@ func (e *Endpoint) run(handler Handler, call callID, m message) {
 	if err == nil && len(body) > BytesMax {
 		err = fmt.Errorf("%w: reply to call %d has %d bytes", ErrTooLong, m.kind, len(body))
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		e.answer(call.from, m, ok, body)
+	case !e.isClosed():
 		e.answer(call.from, m, failed, e.encodeError(err))
-		return
 	}
-	e.answer(call.from, m, ok, body)
+}
+
+// isClosed says that this life is over. Whatever fails then has failed for that, and says
+// nothing of what was asked for: who asks again finds out that there is another life, or none.
+func (e *Endpoint) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mu.closed
 }
 
 func (e *Endpoint) ended(call callID) {
