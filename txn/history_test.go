@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -57,11 +58,15 @@ func (c *client) step() error {
 func (c *client) lockFree(h *history.Recording) error {
 	i := c.pick()
 	b := make([]byte, c.r.ptrs[i].Capacity())
-	if _, err := c.m.Read(c.r.ptrs[i], b); err != nil {
+	switch _, err := c.m.Read(c.r.ptrs[i], b); {
+	case errors.Is(err, region.ErrLocked): // for as long as a reader waits, where nobody gets a processor
+		h.End(history.Aborted)
+	case err != nil:
 		return err
+	default:
+		h.Read(history.Object(i), history.Value(number(b)))
+		h.End(history.Committed)
 	}
-	h.Read(history.Object(i), history.Value(number(b)))
-	h.End(history.Committed)
 	return nil
 }
 
