@@ -36,8 +36,8 @@ func computed(tbl *catalog.Table, x catalog.Index) bool {
 	return false
 }
 
-// A computer fills in a row's generated columns, or those of them that are virtual. The nil computer has nothing to
-// do.
+// A computer fills in a row's generated columns, or those of them that are virtual. The nil
+// computer has nothing to do.
 type computer struct {
 	at    []int
 	exprs []gms.Expression

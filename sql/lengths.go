@@ -377,7 +377,6 @@ func prettyIn(v any, depth int64) int64 {
 	return n + 4*depth + 4
 }
 
-// spaces is SPACE(), which go-mysql-server puts together one by one.
 // repeatedText is REPEAT: go-mysql-server refuses a negative number.
 func repeatedText(ctx *gms.Context, args gms.Row) (any, error) {
 	text, err := types.ConvertToString(ctx, args[0], types.LongText, nil)
@@ -397,6 +396,7 @@ func quoted(ctx *gms.Context, args gms.Row) (any, error) {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\x00", `\0`, "\x1a", `\Z`).Replace(text) + "'", err
 }
 
+// spaces is SPACE(), which go-mysql-server puts together one by one.
 func spaces(ctx *gms.Context, args gms.Row) (any, error) {
 	n, err := times(ctx, args[0])
 	return strings.Repeat(" ", n), err

@@ -51,7 +51,7 @@ func isComparison(token int) bool {
 	return false
 }
 
-// in is what a quantifier is in the words of IN, empty if it is none.
+// in writes a quantifier with IN; it returns nothing for one that cannot be written so.
 func (q quantifier) in() string {
 	switch {
 	case q.operator == '=' && !q.all:

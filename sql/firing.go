@@ -1,0 +1,274 @@
+package sql
+
+import (
+	"cmp"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+)
+
+var (
+	_ gms.Node             = (*firingTable)(nil)
+	_ gms.ReplaceableTable = (*firingTable)(nil)
+	_ gms.UpdatableTable   = (*firingTable)(nil)
+	_ gms.DeletableTable   = (*firingTable)(nil)
+	_ gms.TableWrapper     = (*firingTable)(nil)
+	_ gms.ExecSourceRel    = (*oneRow)(nil)
+)
+
+// A firingTable is what an INSERT inserts into if its triggers depend on what it meets, or a
+// DELETE from a join deletes from.
+type firingTable struct {
+	gms.InsertableTable
+	a    *analyzer.Analyzer
+	node gms.Node
+	// inserted, updated and deleted are the triggers after these events; before are those
+	// before the one of UPDATE and DELETE that the statement may come to.
+	inserted, updated, deleted, before []*plan.TriggerExecutor
+	// again has what triggers before UPDATE make of a row computed again.
+	again []regenerator
+	// checks are the statement's, which are to see what triggers have made of a row.
+	checks gms.CheckConstraints
+}
+
+// into puts the table under an INSERT, whose CHECKs it takes over.
+func (t *firingTable) into(ctx *gms.Context, n *plan.InsertInto) (*plan.InsertInto, error) {
+	table, err := plan.GetInsertable(n.Destination)
+	if err != nil {
+		return nil, err
+	}
+	t.InsertableTable, t.node, t.checks = table, n.Destination, n.Checks()
+	if !n.IsReplace && len(t.before) > 0 {
+		t.again = regenerators(n.Destination.Schema(ctx), "", n.Destination)
+	}
+	n = n.WithChecks(nil).(*plan.InsertInto)
+	n.Destination = t
+	return n, nil
+}
+
+// Schema implements gms.Node.
+func (t *firingTable) Schema(ctx *gms.Context) gms.Schema { return t.node.Schema(ctx) }
+
+// Resolved implements gms.Node.
+func (t *firingTable) Resolved() bool { return t.node.Resolved() }
+
+// IsReadOnly implements gms.Node.
+func (t *firingTable) IsReadOnly() bool { return t.node.IsReadOnly() }
+
+// Children implements gms.Node.
+func (t *firingTable) Children() []gms.Node { return []gms.Node{t.node} }
+
+// WithChildren implements gms.Node.
+func (t *firingTable) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(t, len(children), 1)
+	}
+	u := *t
+	u.node = children[0]
+	return &u, nil
+}
+
+// Underlying implements gms.TableWrapper.
+func (t *firingTable) Underlying() gms.Table { return t.InsertableTable }
+
+// Inserter implements gms.InsertableTable.
+func (t *firingTable) Inserter(ctx *gms.Context) gms.RowInserter {
+	return &firingInserter{t.InsertableTable.Inserter(ctx), t}
+}
+
+// Updater implements gms.UpdatableTable.
+func (t *firingTable) Updater(ctx *gms.Context) gms.RowUpdater {
+	again, err := ready(ctx, t.again)
+	return &firingUpdater{t.InsertableTable.(gms.UpdatableTable).Updater(ctx), t, again, err}
+}
+
+// Replacer implements gms.ReplaceableTable.
+func (t *firingTable) Replacer(ctx *gms.Context) gms.RowReplacer {
+	return &firingReplacer{t.InsertableTable.(gms.ReplaceableTable).Replacer(ctx), t}
+}
+
+// Deleter implements gms.DeletableTable.
+func (t *firingTable) Deleter(ctx *gms.Context) gms.RowDeleter {
+	columns := t.InsertableTable.Schema(ctx)
+	return &firingDeleter{t.InsertableTable.(gms.DeletableTable).Deleter(ctx), t, columns, newRowSet(nil, columns), make(map[uint64]bool)}
+}
+
+// A firingDeleter deletes from one table of a join, whose rows may come several times, or be
+// missing.
+type firingDeleter struct {
+	gms.RowDeleter
+	t       *firingTable
+	columns gms.Schema
+	rows    *rowSet
+	gone    map[uint64]bool
+}
+
+// Delete implements gms.RowDeleter.
+func (f *firingDeleter) Delete(ctx *gms.Context, row gms.Row) error {
+	isMissing, isKeyed := true, false
+	for i, c := range f.columns {
+		isMissing = isMissing && row[i] == nil
+		isKeyed = isKeyed || c.PrimaryKey
+	}
+	if isMissing {
+		return nil
+	}
+	if isKeyed {
+		key, err := f.rows.key(ctx, row)
+		if err != nil || f.gone[key] {
+			return err
+		}
+		f.gone[key] = true
+	}
+	return f.t.delete(ctx, f.RowDeleter, row)
+}
+
+type firingInserter struct {
+	gms.RowInserter
+	t *firingTable
+}
+
+// Insert implements gms.RowInserter.
+func (f *firingInserter) Insert(ctx *gms.Context, row gms.Row) error {
+	return f.t.insert(ctx, f.RowInserter, row)
+}
+
+type firingUpdater struct {
+	gms.RowUpdater
+	t     *firingTable
+	again []regenerator
+	err   error // in the way of again
+}
+
+// Update implements gms.RowUpdater. What triggers make of the new row is put in its place, so
+// that it is counted, too.
+func (f *firingUpdater) Update(ctx *gms.Context, old, row gms.Row) error {
+	if f.err != nil {
+		return f.err
+	}
+	both, err := f.t.fire(ctx, f.t.before, old.Append(row))
+	if err != nil {
+		return err
+	}
+	if both, err = again(ctx, f.again, both); err != nil {
+		return err
+	}
+	copy(row, both[len(old):])
+	if err := f.t.check(ctx, row); err != nil {
+		return err
+	}
+	if err := f.RowUpdater.Update(ctx, old, row); err != nil {
+		return err
+	}
+	_, err = f.t.fire(ctx, f.t.updated, both)
+	return err
+}
+
+type firingReplacer struct {
+	gms.RowReplacer
+	t *firingTable
+}
+
+// Insert implements gms.RowReplacer.
+func (f *firingReplacer) Insert(ctx *gms.Context, row gms.Row) error {
+	return f.t.insert(ctx, f.RowReplacer, row)
+}
+
+// Delete implements gms.RowReplacer.
+func (f *firingReplacer) Delete(ctx *gms.Context, row gms.Row) error {
+	return f.t.delete(ctx, f.RowReplacer, row)
+}
+
+func (t *firingTable) delete(ctx *gms.Context, from gms.RowDeleter, row gms.Row) error {
+	if _, err := t.fire(ctx, t.before, row); err != nil {
+		return err
+	}
+	if err := from.Delete(ctx, row); err != nil {
+		return err
+	}
+	_, err := t.fire(ctx, t.deleted, row)
+	return err
+}
+
+func (t *firingTable) insert(ctx *gms.Context, into gms.RowInserter, row gms.Row) error {
+	if err := t.check(ctx, row); err != nil {
+		return err
+	}
+	if err := into.Insert(ctx, row); err != nil {
+		return err
+	}
+	_, err := t.fire(ctx, t.inserted, row)
+	return err
+}
+
+func (t *firingTable) check(ctx *gms.Context, row gms.Row) error {
+	for _, c := range t.checks {
+		if !c.Enforced {
+			continue
+		}
+		holds, err := gms.EvaluateCondition(ctx, c.Expr, row)
+		if err != nil {
+			return err
+		}
+		if gms.IsFalse(holds) {
+			return gms.ErrCheckConstraintViolated.New(c.Name)
+		}
+	}
+	return nil
+}
+
+// fire runs triggers for a row, and returns what they make of it. That a trigger's own
+// statement meets another row is an error, and not for the statement around it to go on from.
+func (t *firingTable) fire(ctx *gms.Context, all []*plan.TriggerExecutor, row gms.Row) (gms.Row, error) {
+	for _, x := range all {
+		n, err := x.WithChildren(ctx, &oneRow{row: row}, x.Right())
+		if err != nil {
+			return nil, err
+		}
+		rows, err := t.a.ExecBuilder.Build(ctx, n, nil)
+		if err != nil {
+			return nil, err
+		}
+		row, err = rows.Next(ctx)
+		err = cmp.Or(err, rows.Close(ctx))
+		if gms.ErrPrimaryKeyViolation.Is(err) || gms.ErrUniqueKeyViolation.Is(err) {
+			err = SQLError(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// oneRow is a node that has one row.
+type oneRow struct{ row gms.Row }
+
+// Resolved implements gms.Node.
+func (*oneRow) Resolved() bool { return true }
+
+// IsReadOnly implements gms.Node.
+func (*oneRow) IsReadOnly() bool { return true }
+
+// String implements gms.Node.
+func (*oneRow) String() string { return "oneRow" }
+
+// Schema implements gms.Node.
+func (*oneRow) Schema(*gms.Context) gms.Schema { return nil }
+
+// Children implements gms.Node.
+func (*oneRow) Children() []gms.Node { return nil }
+
+// WithChildren implements gms.Node.
+func (o *oneRow) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, error) {
+	if len(children) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(o, len(children), 0)
+	}
+	return o, nil
+}
+
+// RowIter implements gms.ExecSourceRel.
+func (o *oneRow) RowIter(*gms.Context, gms.Row) (gms.RowIter, error) {
+	return gms.RowsToRowIter(o.row), nil
+}
