@@ -32,24 +32,25 @@ func (s *server) resident(t *testing.T) int {
 }
 
 // TestIdleConnections: 5,000 clients that are connected and idle, each after a statement, cost
-// the server no more memory than docs/benchmarks.md says.
+// the server no more memory than docs/benchmarks.md says, once it has noticed.
 func TestIdleConnections(t *testing.T) {
 	if !nightly {
 		t.Skip("long (FARMSQL_NIGHTLY=1)")
 	}
-	for _, tc := range []struct {
-		tls     string
-		limitMB int
-	}{{"false", 250}, {"skip-verify", 320}} {
-		t.Run("tls="+tc.tls, func(t *testing.T) {
-			const clients = 5000
+	const clients, idleMB = 5000, 250
+	for _, tls := range []string{"false", "skip-verify"} {
+		t.Run("tls="+tls, func(t *testing.T) {
 			s := start(t, t.TempDir(), append(layouts[0].flags(), "--max-connections", fmt.Sprint(clients))...)
 			before, begun := s.resident(t), time.Now()
-			s.connectMany(t, clients, tc.tls)
+			s.connectMany(t, clients, tls)
 			took, after := time.Since(begun), s.resident(t)
-			t.Logf("%d connections in %v: %d MB before, %d MB after", clients, took, before, after)
-			if after > tc.limitMB {
-				t.Errorf("%d MB, over %d", after, tc.limitMB)
+			idle := after
+			for end := time.Now().Add(time.Minute); idle > idleMB && time.Now().Before(end); idle = s.resident(t) {
+				time.Sleep(time.Second)
+			}
+			t.Logf("%d connections in %v: %d MB before, %d MB after, %d MB when idle", clients, took, before, after, idle)
+			if idle > idleMB {
+				t.Errorf("%d MB, over %d", idle, idleMB)
 			}
 		})
 	}

@@ -10,26 +10,33 @@ import (
 	"github.com/farmsql/farmsql"
 )
 
-// limitMemory sets the limit of the process's ordinary memory, GOMEMLIMIT, unless the
+// tendMemory sets the limit of the process's ordinary memory, GOMEMLIMIT, unless the
 // environment does: it is what regions and logs leave of four fifths of the computer's. They
-// take more as they fill, so it is set again from time to time, until stop is called.
-func limitMemory(log *slog.Logger) (stop func()) {
+// take more as they fill, so it is set again from time to time. Then it is also seen to that
+// a process that has become idle gives back what it needs no more. Both end when stop is
+// called.
+func tendMemory(log *slog.Logger) (stop func()) {
 	computer := farmsql.ComputerMemory()
-	if os.Getenv("GOMEMLIMIT") != "" || computer == 0 {
-		return func() {}
+	limit := func() {
+		if os.Getenv("GOMEMLIMIT") == "" && computer != 0 {
+			debug.SetMemoryLimit(int64(memoryLimit(computer, farmsql.MappedMemory())))
+		}
 	}
-	before := debug.SetMemoryLimit(int64(memoryLimit(computer, farmsql.MappedMemory())))
+	before := debug.SetMemoryLimit(-1)
+	limit()
 	log.Info("memory limit", "bytes", debug.SetMemoryLimit(-1), "computer", int64(computer))
 	done := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		for again := time.NewTicker(memoryLimitInterval); ; {
+		var spare spareMemory
+		for again := time.NewTicker(memoryInterval); ; {
 			select {
 			case <-done:
 				again.Stop()
 				return
 			case <-again.C:
-				debug.SetMemoryLimit(int64(memoryLimit(computer, farmsql.MappedMemory())))
+				limit()
+				spare.giveBack(log)
 			}
 		}
 	})
@@ -40,7 +47,7 @@ func limitMemory(log *slog.Logger) (stop func()) {
 	})
 }
 
-const memoryLimitInterval = 10 * time.Second
+const memoryInterval = 10 * time.Second
 
 // memoryLimit is what the process may take besides what it has mapped. The rest of the
 // computer's memory is for others, and for what the limit does not count: it is no hard one.

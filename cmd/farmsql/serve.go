@@ -135,7 +135,7 @@ func (s *serveCommand) Run(std streams) error {
 		return listenError(s.Listen, err)
 	}
 	address := l.Addr().String()
-	defer limitMemory(cfg.Logger)()
+	defer tendMemory(cfg.Logger)()
 	ctx, stop := untilSignal(cfg.Logger, std.err)
 	defer stop()
 	cfg.Shutdown = func() {
