@@ -118,8 +118,12 @@ const startTimeout = 60 * time.Second
 // launch starts farmsql serve on the folder and waits until it is ready, or has
 // exited, which is an error.
 func launch(folder string, flags ...string) (*server, error) {
+	return launchProgram(binary, folder, flags...)
+}
+
+func launchProgram(program, folder string, flags ...string) (*server, error) {
 	args := append([]string{"serve", "--data", folder, "--listen", "127.0.0.1:0", "--log-level", "warn"}, flags...)
-	s := &server{cmd: exec.Command(binary, args...), stderr: &lockedBuffer{}, exited: make(chan struct{})}
+	s := &server{cmd: exec.Command(program, args...), stderr: &lockedBuffer{}, exited: make(chan struct{})}
 	s.cmd.Stderr = s.stderr
 	// A test that dies must not leave its server behind.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
