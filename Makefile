@@ -4,11 +4,12 @@ TAGS   := gms_pure_go
 GO     ?= go
 GOTEST ?= $(GO) test
 
-.PHONY: serve test race lint bench build profile clean
+.PHONY: serve test race lint bench build release profile clean
 
 # Start the database: data in ./farmsql-data, MySQL clients on 127.0.0.1:3306.
 # The program itself, not go run: it gets the signals that make gets.
-serve: build
+serve:
+	$(GO) build -tags $(TAGS) -o bin/farmsql ./cmd/farmsql
 	bin/farmsql serve
 
 # All tests. go test says nothing of what it skips, so this does; .ci/run lists every
@@ -22,8 +23,13 @@ test:
 race:
 	$(GO) test -race -tags $(TAGS) -timeout 20m -skip '^TestHeapStaysSmall$$' ./...
 
+# The database, and beside it what farmsql bench starts.
 build:
-	$(GO) build -tags $(TAGS) -o bin/farmsql ./cmd/farmsql
+	$(GO) build -tags $(TAGS) -o bin/ ./cmd/farmsql ./cmd/farmsql-bench
+
+# The database without what debuggers need.
+release:
+	$(GO) build -tags $(TAGS) -trimpath -ldflags "-s -w" -o bin/farmsql ./cmd/farmsql
 
 # The profile that go build optimises the program by: of the work that it is for.
 # Takes two minutes, and means most where nothing else runs.

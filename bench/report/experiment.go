@@ -82,7 +82,7 @@ func (e experiment) command(o *Options, n int) []string {
 	if !e.isForeign {
 		args = append(args, "--seed", strconv.Itoa(n))
 	}
-	return append(append(slices.Clone(o.Program), "bench"), args...)
+	return append(slices.Clone(o.Program), args...)
 }
 
 // isAskedFor reports whether the experiment, or its group, is among names; none

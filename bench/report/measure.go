@@ -21,7 +21,7 @@ import (
 
 // Options say what is measured, and where the results are.
 type Options struct {
-	// Program is farmsql, with what it needs before its arguments.
+	// Program is farmsql-bench, with what it needs before its arguments.
 	Program []string
 	// Folder is where results are. It is made if it is not there.
 	Folder string
@@ -145,7 +145,7 @@ func (o *Options) has(t turn) bool {
 // is.
 func (o *Options) heading(t turn) string {
 	named := *o
-	named.Program = []string{"farmsql"}
+	named.Program = []string{"farmsql", "bench"}
 	return strings.Join(t.command(&named, t.n), " ")
 }
 

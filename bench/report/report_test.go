@@ -55,7 +55,7 @@ func TestExperimentsTakeTurns(t *testing.T) {
 	var names []string
 	for _, c := range calls(t, o) {
 		f := strings.Fields(c)
-		names = append(names, f[1]+" "+f[3]+" seed "+f[len(f)-1])
+		names = append(names, f[0]+" "+f[2]+" seed "+f[len(f)-1])
 	}
 	want := []string{"tatp 1000000 seed 1", "kv 1000000 seed 1", "tatp 100000 seed 1", "tatp 1000000 seed 2", "kv 1000000 seed 2"}
 	if !slices.Equal(names, want) { // a curve is run once
@@ -205,7 +205,7 @@ func TestSuite(t *testing.T) {
 }
 
 func TestQuickCommandHasLittleToDo(t *testing.T) {
-	got := strings.Join(tpcc3.command(&Options{Quick: true, Program: []string{"farmsql"}}, 7), " ")
+	got := strings.Join(tpcc3.command(&Options{Quick: true, Program: []string{"farmsql", "bench"}}, 7), " ")
 	want := "farmsql bench tpcc --warehouses 3 --transport shm --machines 3 --replicas 3 --workers 1 --warm-up 0s --duration 100ms --customers 20 --items 50 --seed 7"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

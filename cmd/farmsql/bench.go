@@ -1,313 +1,36 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"math/rand/v2"
+	"io/fs"
 	"os"
-	"os/exec"
-	"os/signal"
-	"slices"
-	"strconv"
+	"path/filepath"
 	"syscall"
-	"time"
 
-	"github.com/alecthomas/kong"
-	"github.com/farmsql/farmsql/bench"
-	"github.com/farmsql/farmsql/bench/kv"
-	"github.com/farmsql/farmsql/bench/tatp"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
+// benchProgram is the program that measures. It is not in this one, for what draws plots and
+// reads profiles is as large as the database.
+const benchProgram = "farmsql-bench"
+
 type benchCommand struct {
-	TATP benchTATPCommand `cmd:"" name:"tatp" help:"TATP: short transactions on the subscribers of a mobile telephone network."`
-	TPCC benchTPCCCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
-	KV   benchKVCommand   `cmd:"" name:"kv" help:"Lookups and updates of random keys in a hash table that is nearly full."`
-	TAO  benchTAOCommand  `cmd:"" name:"tao" help:"A social graph: reads of nodes and edges as Facebook's TAO has them, few updates."`
-
-	Failure benchFailureCommand `cmd:"" help:"What the failure of machines costs the others, while they run TATP."`
-	Lease   benchLeaseCommand   `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`
-	Report  benchReportCommand  `cmd:"" help:"Run all benchmarks, and write the tables and plots of docs/benchmarks.md."`
+	Args []string `arg:"" optional:"" help:"What farmsql-bench is given."`
 }
 
-// benchFlags are those of all benchmarks.
-type benchFlags struct {
-	API       string        `default:"native" enum:"native,sql" help:"native: transactions on objects and indexes, in the machines' processes. sql: prepared statements (${default})."`
-	DSN       string        `name:"dsn" placeholder:"DSN" help:"With --api sql: measure the server there, in place of farmsql in this process: a MySQL server, user:password@tcp(host:port)/, or PostgreSQL, postgres://user:password@host:port/database"`
-	ServerPID []int         `name:"server-pid" placeholder:"PID,..." help:"With --dsn: measure the processor time that these processes of this computer and their children take, the server's."`
-	Drop      bool          `help:"With --dsn: remove the benchmark's database if there is one, and all that is in it."`
-	Machines  int           `default:"1" placeholder:"N" help:"FaRM machines (${default})."`
-	Replicas  int           `default:"1" placeholder:"N" help:"Machines that hold each region (${default})."`
-	Workers   int           `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
-	Transport string        `default:"local" enum:"local,shm" help:"How machines reach each other: local, all in this process, or shm, each a process of its own (${default})."`
-	Threads   int           `default:"1" placeholder:"N" help:"Clients of each machine that run transactions at a time (${default})."`
-	WarmUp    time.Duration `default:"2s" placeholder:"DURATION" help:"Run so long before what is measured (${default})."`
-	Duration  time.Duration `default:"10s" placeholder:"DURATION" help:"Measure so long (${default})."`
-	Rate      []float64     `placeholder:"N,..." help:"Open loop: so many transactions arrive in a second, at all threads of all machines together. With several rates one run after the other, plotted as latency over throughput. Without one each thread begins the next transaction when the last has ended."`
-	Seed      uint64        `placeholder:"N" help:"What data and transactions are drawn from. Without one it is drawn."`
-	JSON      string        `name:"json" placeholder:"FILE" help:"Write the results there, one JSON object for each run."`
-	Plot      string        `placeholder:"FILE" help:"Write plots to FILE.svg and FILE.png: throughput over time, or latency over throughput."`
-	Profile   string        `placeholder:"FILE" help:"Profile the measured time of the last run, for go tool pprof: processor time to FILE, allocations to FILE.allocs (with -base FILE.allocs.base), waiting for locks to FILE.mutex, for anything to FILE.block. Of machines that are processes FILE is FILE.0, FILE.1 and so on."`
-
-	// Of a machine's process.
-	Machine int    `hidden:""`
-	Folder  string `hidden:""`
-}
-
-// Help is shown by bench --help.
-func (benchCommand) Help() string {
-	return `
-Loads data, runs transactions on them, checks that the data are consistent, and prints throughput,
-latency and the conditions under which they were measured. A run whose data are inconsistent has
-no result. Nothing is kept: farmsql's data are in memory. At the server of a DSN they stay.`
-}
-
-// config is the target's configuration.
-func (f *benchFlags) config() bench.TargetConfig {
-	return bench.TargetConfig{
-		API: bench.API(f.API), DSN: f.DSN, ServerProcesses: f.ServerPID, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers, Transport: f.Transport,
-	}
-}
-
-func (f *benchFlags) validate() error {
-	switch {
-	case f.Threads < 1:
-		return usageError(fmt.Sprintf("--threads is %d, must be at least 1", f.Threads))
-	case f.WarmUp < 0 || f.Duration <= 0:
-		return usageError(fmt.Sprintf("--warm-up is %v and --duration is %v, must be positive", f.WarmUp, f.Duration))
-	case f.Workers < 0:
-		return usageError(fmt.Sprintf("--workers is %d, must be positive", f.Workers))
-	case f.Drop && f.DSN == "":
-		return usageError("--drop is given, and no --dsn")
-	}
-	for _, rate := range f.Rate {
-		if !(rate > 0) {
-			return usageError(fmt.Sprintf("--rate is %v, must be positive", rate))
-		}
-	}
-	return nil
-}
-
-// A system is what is measured, open and with its workload.
-type system interface {
-	Load(ctx context.Context, p *bench.Progress) error
-	Run(ctx context.Context, o bench.Options) (*bench.Result, error)
-	Close() error
-}
-
-// A newWorkload makes the workload for a target.
-type newWorkload func(*bench.Target) (bench.Workload, error)
-
-// measure opens what is to be measured, loads the workload and runs it. If this
-// process is to be a machine for another one that measures, it is that.
-func (f *benchFlags) measure(std streams, args []string, workload newWorkload) (err error) {
-	if err := errors.Join(f.validate(), bench.Refuse()); err != nil {
-		return err
-	}
-	if f.Folder != "" {
-		return f.serve(std, workload)
-	}
-	if f.Seed == 0 {
-		f.Seed = 1 + rand.Uint64N(1<<40)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer stop()
-	s, err := f.open(ctx, args, workload)
-	if errors.Is(err, bench.ErrTarget) {
-		return usageError(err.Error())
-	}
+// Run becomes the program that measures, which has to be in this one's folder.
+func (c *benchCommand) Run(cli.Streams) error {
+	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	progress := bench.NewProgress(std.err)
-	if err := s.Load(ctx, progress); err != nil {
-		return err
+	folder := filepath.Dir(self)
+	program := filepath.Join(folder, benchProgram)
+	err = syscall.Exec(program, append([]string{program}, c.Args...), os.Environ())
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the benchmarks are a program of their own, %s, which is not in %s, where farmsql is; in a checkout of farmsql, build it: "+
+			"go build -tags gms_pure_go -o %s ./cmd/%s", benchProgram, folder, folder, benchProgram)
 	}
-	results, err := f.runs(ctx, std, s, progress)
-	return errors.Join(err, f.write(results))
-}
-
-func (f *benchFlags) open(ctx context.Context, args []string, workload newWorkload) (system, error) {
-	if f.Transport == bench.TransportSHM && f.DSN == "" {
-		return bench.OpenCluster(ctx, f.cluster(args))
-	}
-	t, err := bench.Open(ctx, f.config())
-	if err != nil {
-		return nil, err
-	}
-	w, err := workload(t)
-	if err != nil {
-		return nil, errors.Join(usageError(err.Error()), t.Close())
-	}
-	return &oneProcess{t, w}, nil
-}
-
-// oneProcess is a system without processes of its own.
-type oneProcess struct {
-	target   *bench.Target
-	workload bench.Workload
-}
-
-func (s *oneProcess) Load(ctx context.Context, p *bench.Progress) error {
-	return s.workload.Load(ctx, p)
-}
-
-func (s *oneProcess) Run(ctx context.Context, o bench.Options) (*bench.Result, error) {
-	return bench.Run(ctx, s.target, s.workload, o)
-}
-
-func (s *oneProcess) Close() error { return s.target.Close() }
-
-// cluster has each machine be this command again, with flags that say which machine
-// it is.
-func (f *benchFlags) cluster(args []string) bench.ClusterConfig {
-	return bench.ClusterConfig{
-		Target: f.config(),
-		Command: func(machine int, folder string) *exec.Cmd {
-			own := []string{"--seed", strconv.FormatUint(f.Seed, 10), "--machine", strconv.Itoa(machine), "--folder", folder}
-			return exec.Command(executable(), append(slices.Clone(args), own...)...)
-		},
-	}
-}
-
-// executable is this program.
-func executable() string {
-	file, err := os.Executable()
-	if err != nil {
-		return os.Args[0]
-	}
-	return file
-}
-
-// serve is the whole life of a machine.
-func (f *benchFlags) serve(std streams, workload newWorkload) error {
-	return f.serveAs(std, f.config(), workload)
-}
-
-// serveAs is serve with a target that has more than flags say.
-func (f *benchFlags) serveAs(std streams, target bench.TargetConfig, workload newWorkload) error {
-	cfg := bench.MachineConfig{
-		Target: target, Folder: f.Folder, Machine: f.Machine, Log: slog.New(slog.NewJSONHandler(std.err, nil)),
-	}
-	if f.Profile != "" {
-		cfg.Profile = f.Profile + "." + strconv.Itoa(f.Machine)
-	}
-	return bench.ServeMachine(context.Background(), cfg, workload, std.in, std.out)
-}
-
-// runs runs the workload once, or once for each rate, and prints what comes out.
-func (f *benchFlags) runs(ctx context.Context, std streams, s system, progress *bench.Progress) (results []*bench.Result, err error) {
-	rates := f.Rate
-	if len(rates) == 0 {
-		rates = []float64{0}
-	}
-	for i, rate := range rates {
-		o := bench.Options{Threads: f.Threads, WarmUp: f.WarmUp, Duration: f.Duration, Rate: rate, Seed: f.Seed, Progress: progress}
-		if i == len(rates)-1 {
-			o.Profile = f.Profile
-		}
-		res, err := s.Run(ctx, o)
-		if err != nil {
-			return results, err
-		}
-		results = append(results, res)
-		if err := res.Print(std.out); err != nil {
-			return results, err
-		}
-	}
-	return results, nil
-}
-
-// write writes what there is to the files that were asked for.
-func (f *benchFlags) write(results []*bench.Result) error {
-	if len(results) == 0 {
-		return nil
-	}
-	if f.JSON != "" {
-		var b bytes.Buffer
-		for _, r := range results {
-			if err := r.WriteJSON(&b); err != nil {
-				return err
-			}
-		}
-		if err := os.WriteFile(f.JSON, b.Bytes(), 0o666); err != nil {
-			return err
-		}
-	}
-	switch {
-	case f.Plot == "":
-		return nil
-	case len(results) > 1:
-		return bench.PlotCurve(results, bench.PlotBase(f.Plot))
-	}
-	return results[0].PlotTime(bench.PlotBase(f.Plot))
-}
-
-// A plotted result is that of a benchmark that has no bench.Result.
-type plotted interface {
-	WriteJSON(w io.Writer) error
-	Plot(base string) error
-}
-
-// writeTo writes the result to the files that were asked for.
-func writeTo(jsonFile, plot string, res plotted) error {
-	if jsonFile != "" {
-		var b bytes.Buffer
-		if err := res.WriteJSON(&b); err != nil {
-			return err
-		}
-		if err := os.WriteFile(jsonFile, b.Bytes(), 0o666); err != nil {
-			return err
-		}
-	}
-	if plot == "" {
-		return nil
-	}
-	return res.Plot(bench.PlotBase(plot))
-}
-
-type benchTATPCommand struct {
-	benchFlags
-	Subscribers int `default:"100000" placeholder:"N" help:"Subscribers, of ten rows or so each (${default})."`
-}
-
-// Run measures TATP.
-func (c *benchTATPCommand) Run(std streams, k *kong.Context) error {
-	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
-		return tatp.New(t, tatp.Config{Subscribers: c.Subscribers, Seed: c.Seed, Drop: c.Drop})
-	})
-}
-
-type benchKVCommand struct {
-	benchFlags
-	Keys          int     `default:"1000000" placeholder:"N" help:"About so many keys of 16 bytes (${default}): the nearest number that fills a table to --occupancy."`
-	ValueBytes    int     `default:"32" placeholder:"N" help:"Length of values (${default})."`
-	InlineBytes   int     `placeholder:"N" help:"Keep values in the table's slots up to this length, longer ones in objects of their own. Without it all are in slots."`
-	Updates       int     `default:"0" placeholder:"PERCENT" help:"Part of operations that are updates (${default})."`
-	Zipf          float64 `default:"0" placeholder:"THETA" help:"Draw keys by a Zipf distribution, for example 0.99; 0 is uniformly."`
-	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
-	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be, an even number (${default})."`
-	Batch         int     `default:"1" placeholder:"N" help:"Look up so many keys together (${default})."`
-	Concurrent    int     `default:"1" placeholder:"N" help:"Have so many lookups under way in each thread, each begun by itself: 4, 8 and so on up to 32 (${default})."`
-	OneTwoSided   bool    `help:"Ask the primary if one read does not decide, as in Storm, in place of more reads."`
-}
-
-// Run measures lookups and updates.
-func (c *benchKVCommand) Run(std streams, k *kong.Context) error {
-	if c.Batch > 1 && len(c.Rate) > 0 {
-		return usageError("--rate is of single lookups, and --batch is given")
-	}
-	if c.Concurrent > 1 && len(c.Rate) > 0 {
-		return usageError("--rate is of one lookup at a time, and --concurrent is given")
-	}
-	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
-		return kv.New(t, kv.Config{
-			Keys: c.Keys, ValueBytes: c.ValueBytes, InlineBytes: c.InlineBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
-			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Concurrent: c.Concurrent, Seed: c.Seed, Drop: c.Drop,
-		})
-	})
+	return fmt.Errorf("%s: %w", program, err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 type checkCommand struct {
@@ -30,7 +31,7 @@ started again.`
 }
 
 // Run checks the folder and prints what it found.
-func (c *checkCommand) Run(std streams) error {
+func (c *checkCommand) Run(std cli.Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	db, err := c.open(ctx, std)
@@ -44,7 +45,7 @@ func (c *checkCommand) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(std.out, report)
+	fmt.Fprint(std.Out, report)
 	if !report.OK() {
 		return fmt.Errorf("%s in %s", plural(len(report.Problems), "problem", "problems"), strings.Join(c.Data, ", "))
 	}
@@ -52,20 +53,20 @@ func (c *checkCommand) Run(std streams) error {
 }
 
 // open opens what is to be checked.
-func (c *checkCommand) open(ctx context.Context, std streams) (*farmsql.DB, error) {
+func (c *checkCommand) open(ctx context.Context, std cli.Streams) (*farmsql.DB, error) {
 	cfg := farmsql.Config{Saves: c.Saves, Trust: c.Trust}
-	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg.Logger = slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if c.Cluster != "" {
 		o := c.offline()
 		o.Trust = c.Trust
 		return farmsql.OpenStopped(ctx, o, cfg)
 	}
 	if len(c.Data) > 1 {
-		return nil, usageError("several data folders (--data) are given, and no --cluster")
+		return nil, cli.UsageError("several data folders (--data) are given, and no --cluster")
 	}
 	cfg.Folder = c.Data[0]
 	if err := cfg.Validate(); err != nil {
-		return nil, usageError(err.Error())
+		return nil, cli.UsageError(err.Error())
 	}
 	if _, exists, err := farm.Stored(cfg.Folder); err != nil {
 		return nil, err

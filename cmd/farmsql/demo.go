@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma/shm"
 )
@@ -53,19 +54,19 @@ that was committed. Ctrl-C stops everything.`
 func (c *demoCommand) validate() error {
 	switch {
 	case c.Machines < 1 || c.Machines > demoMachinesMax:
-		return usageError(fmt.Sprintf("--machines is %d, must be from 1 to %d", c.Machines, demoMachinesMax))
+		return cli.UsageError(fmt.Sprintf("--machines is %d, must be from 1 to %d", c.Machines, demoMachinesMax))
 	case c.Port < 0 || c.Port+c.Machines > 1<<16:
-		return usageError(fmt.Sprintf("--port is %d, must be from 1 to %d", c.Port, 1<<16-c.Machines))
+		return cli.UsageError(fmt.Sprintf("--port is %d, must be from 1 to %d", c.Port, 1<<16-c.Machines))
 	case c.Restart < 0:
-		return usageError(fmt.Sprintf("--restart is %v, must not be negative", c.Restart))
+		return cli.UsageError(fmt.Sprintf("--restart is %v, must not be negative", c.Restart))
 	}
 	return farmsql.Config{Folder: "x", Cluster: "file://x", LeaseTime: c.Lease}.Validate()
 }
 
 // Run runs the machines until a signal asks it to stop.
-func (c *demoCommand) Run(std streams) error {
+func (c *demoCommand) Run(std cli.Streams) error {
 	if err := c.validate(); err != nil {
-		return usageError(err.Error())
+		return cli.UsageError(err.Error())
 	}
 	// Pdeathsig is sent when the thread ends that has started the process.
 	runtime.LockOSThread()
@@ -86,7 +87,7 @@ func (c *demoCommand) Run(std streams) error {
 // A demo is machines that run, and what is known of them.
 type demo struct {
 	command *demoCommand
-	std     streams
+	std     cli.Streams
 	data    string
 	flags   []string // of all machines
 	remove  []string // folders
@@ -120,7 +121,7 @@ func (d *demo) prepare() (err error) {
 	shared := ""
 	if d.data == "" {
 		if err := shm.Sweep(filepath.Join(meetingPlace, "farmsql-demo-*")); err != nil { // of demos that were killed
-			fmt.Fprintf(d.std.err, "folders that nobody uses are left: %v\n", err)
+			fmt.Fprintf(d.std.Err, "folders that nobody uses are left: %v\n", err)
 		}
 		if d.data, err = os.MkdirTemp("", "farmsql-demo-"); err != nil {
 			return fmt.Errorf("no temporary folder: %w", err)
@@ -171,7 +172,7 @@ func freePort() (int, error) {
 func (d *demo) removeFolders() {
 	for _, f := range d.remove {
 		if err := os.RemoveAll(f); err != nil {
-			fmt.Fprintf(d.std.err, "farmsql: %v\n", err)
+			fmt.Fprintf(d.std.Err, "farmsql: %v\n", err)
 		}
 	}
 }
@@ -310,7 +311,7 @@ func (d *demo) greet() {
 		return
 	}
 	d.greeted = true
-	out := d.std.out
+	out := d.std.Out
 	fmt.Fprintf(out, "\n%d machines are ready. Any of them takes any statement:\n\n", len(d.m))
 	for i, m := range d.m {
 		fmt.Fprintf(out, "  machine %d   mariadb -h 127.0.0.1 -P %d -u root   (process %d)\n", i, m.port, m.process.Process.Pid)
@@ -327,7 +328,7 @@ func (d *demo) greet() {
 }
 
 func (d *demo) say(format string, args ...any) {
-	fmt.Fprintf(d.std.out, "%s  %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.std.Out, "%s  %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
 // stop ends all machines, at once so that none is missed by the others, and waits

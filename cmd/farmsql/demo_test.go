@@ -1,91 +1,20 @@
 package main
 
 import (
-	"bufio"
 	stdsql "database/sql"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/farmsql/farmsql/internal/cli"
+	"github.com/farmsql/farmsql/internal/cli/clitest"
 )
 
-// asProgram has the test binary be farmsql: processes that start themselves again
-// need one.
-const asProgram = "FARMSQL_TEST_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	// Flags of tests begin with a hyphen. A command is never for the tests: they would
-	// start processes that run them all, and so on.
-	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
-	}
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		// A machine of a test that has not set asProgram: as a test binary it would
-		// run all tests, whose machines would do the same.
-		fmt.Fprintln(os.Stderr, "farmsql was started by a test without", asProgram)
-		os.Exit(exitFailure)
-	}
-	os.Exit(m.Run())
-}
-
-// A screen is what a process prints, line by line.
-type screen struct {
-	*testing.T
-	process *exec.Cmd
-	lines   chan string
-	seen    []string
-}
-
-// startProgram runs farmsql as a process that ends with the test.
-func startProgram(t *testing.T, args ...string) *screen {
-	t.Helper()
-	p := exec.Command(os.Args[0], args...)
-	p.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+t.TempDir())
-	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Stderr = p.Stdout
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s := &screen{T: t, process: p, lines: make(chan string, 1000)}
-	go func() {
-		defer close(s.lines)
-		for r := bufio.NewScanner(out); r.Scan(); {
-			s.lines <- r.Text()
-		}
-	}()
-	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
-	return s
-}
-
-// until reads lines up to one that matches, and returns its groups.
-func (s *screen) until(pattern string) []string {
-	s.Helper()
-	re, limit := regexp.MustCompile(pattern), time.After(time.Minute)
-	for {
-		select {
-		case line, ok := <-s.lines:
-			if !ok {
-				s.Fatalf("ended before %q:\n%s", pattern, strings.Join(s.seen, "\n"))
-			}
-			s.seen = append(s.seen, line)
-			if found := re.FindStringSubmatch(line); found != nil {
-				return found
-			}
-		case <-limit:
-			s.Fatalf("%q did not come within a minute:\n%s", pattern, strings.Join(s.seen, "\n"))
-		}
-	}
-}
+func TestMain(m *testing.M) { clitest.Main(m, run) }
 
 func number(t *testing.T, text string) int {
 	t.Helper()
@@ -99,11 +28,11 @@ func number(t *testing.T, text string) int {
 // The demonstration does what it says: a machine that is killed is done without
 // and comes back, and in the end nothing is left.
 func TestDemo(t *testing.T) {
-	s := startProgram(t, "demo", "--restart", "100ms", "--lease", "400ms")
-	data := s.until(`starting 3 machines in (\S+)`)[1]
+	s := clitest.Start(t, "demo", "--restart", "100ms", "--lease", "400ms")
+	data := s.Until(`starting 3 machines in (\S+)`)[1]
 	var ports, processes []int
 	for range 3 {
-		m := s.until(`machine \d   mariadb -h 127.0.0.1 -P (\d+) -u root   \(process (\d+)\)`)
+		m := s.Until(`machine \d   mariadb -h 127.0.0.1 -P (\d+) -u root   \(process (\d+)\)`)
 		ports, processes = append(ports, number(t, m[1])), append(processes, number(t, m[2]))
 	}
 	query := func(port int, q string) (n int) {
@@ -121,16 +50,16 @@ func TestDemo(t *testing.T) {
 	query(ports[0], "create database d")
 	query(ports[1], "create table d.t (a int primary key)")
 	query(ports[2], "insert into d.t values (42)")
-	s.until(`Ctrl-C stops everything`)
+	s.Until(`Ctrl-C stops everything`)
 
 	if err := syscall.Kill(processes[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.until(`machine 0 has ended: signal: killed`)
+	s.Until(`machine 0 has ended: signal: killed`)
 	if n := query(ports[1], "select a from d.t"); n != 42 {
 		t.Errorf("after the failure: %d", n)
 	}
-	again := s.until(`machine 0 is ready: process (\d+)`)
+	again := s.Until(`machine 0 is ready: process (\d+)`)
 	if n := query(ports[0], "select a from d.t"); n != 42 {
 		t.Errorf("at the machine that is back: %d", n)
 	}
@@ -139,15 +68,13 @@ func TestDemo(t *testing.T) {
 	}
 	processes[0] = number(t, again[1])
 
-	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.Process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	s.until("stopping")
-	for line := range s.lines {
-		s.seen = append(s.seen, line)
-	}
-	if err := s.process.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, strings.Join(s.seen, "\n"))
+	s.Until("stopping")
+	said := s.Rest()
+	if err := s.Process.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, said)
 	}
 	for _, folder := range []string{data, filepath.Join(meetingPlace, filepath.Base(data))} {
 		if _, err := os.Stat(folder); !os.IsNotExist(err) {
@@ -159,14 +86,13 @@ func TestDemo(t *testing.T) {
 			t.Errorf("process %d is left: %v", pid, err)
 		}
 	}
-	joined := strings.Join(s.seen, "\n")
 	// The CM suspects it, or acts on what another machine reports, whichever comes first.
-	if !regexp.MustCompile(`suspects machine 0|machine \d says: peer fenced`).MatchString(joined) {
-		t.Errorf("nobody says that machine 0 has failed in\n%s", joined)
+	if !regexp.MustCompile(`suspects machine 0|machine \d says: peer fenced`).MatchString(said) {
+		t.Errorf("nobody says that machine 0 has failed in\n%s", said)
 	}
 	for _, want := range []string{"without machine 0: all regions active after", "with machine 0: all regions active after"} {
-		if !strings.Contains(joined, want) {
-			t.Errorf("%q is not in\n%s", want, joined)
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in\n%s", want, said)
 		}
 	}
 }
@@ -180,7 +106,7 @@ func TestDemoFlags(t *testing.T) {
 		{"--lease 1ms", "--lease"},
 	} {
 		status, _, errs := execute(t, "", append([]string{"demo"}, strings.Fields(strings.Replace(c.flags, " -1s", "=-1s", 1))...)...)
-		if status != exitUsage || !strings.Contains(errs, c.says) {
+		if status != cli.ExitUsage || !strings.Contains(errs, c.says) {
 			t.Errorf("%s: status %d, %s", c.flags, status, errs)
 		}
 	}

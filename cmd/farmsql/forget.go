@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 type forgetCommand struct {
@@ -32,7 +33,7 @@ answers.`
 }
 
 // Run shows what would be lost, asks, and has it done.
-func (c *forgetCommand) Run(std streams) error {
+func (c *forgetCommand) Run(std cli.Streams) error {
 	best, err := c.ask()
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func (c *forgetCommand) Run(std streams) error {
 	if err := c.possible(best, all); err != nil {
 		return err
 	}
-	c.explain(std.out, best.Status, all, only)
+	c.explain(std.Out, best.Status, all, only)
 	if !c.Yes && !c.confirmed(std) {
 		return errors.New("not confirmed: nothing was done")
 	}
@@ -49,10 +50,10 @@ func (c *forgetCommand) Run(std streams) error {
 		return fmt.Errorf("forget machine %d: %s: %w", c.Machine, filepath.Base(best.folder), err)
 	}
 	if len(only) == 0 {
-		fmt.Fprintf(std.out, "nobody waits for machine %d any more; nothing is lost\n", c.Machine)
+		fmt.Fprintf(std.Out, "nobody waits for machine %d any more; nothing is lost\n", c.Machine)
 		return nil
 	}
-	fmt.Fprintf(std.out, "nobody waits for machine %d any more; LOST: %s\n", c.Machine, list(only))
+	fmt.Fprintf(std.Out, "nobody waits for machine %d any more; LOST: %s\n", c.Machine, list(only))
 	return nil
 }
 
@@ -108,12 +109,12 @@ func (c *forgetCommand) explain(w io.Writer, s farmsql.Status, all, only []int) 
 }
 
 // confirmed asks.
-func (c *forgetCommand) confirmed(std streams) bool {
+func (c *forgetCommand) confirmed(std cli.Streams) bool {
 	want := fmt.Sprintf("forget machine %d", c.Machine)
-	fmt.Fprintf(std.out, "If its memory is gone for ever, type %q; anything else changes nothing: ", want)
-	line, err := bufio.NewReader(std.in).ReadString('\n')
+	fmt.Fprintf(std.Out, "If its memory is gone for ever, type %q; anything else changes nothing: ", want)
+	line, err := bufio.NewReader(std.In).ReadString('\n')
 	if err != nil {
-		fmt.Fprintln(std.out) // nobody has ended the line
+		fmt.Fprintln(std.Out) // nobody has ended the line
 	}
 	return strings.TrimSpace(line) == want
 }

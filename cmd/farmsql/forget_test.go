@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 // A fakeOperator notes what is asked of it.
@@ -104,7 +105,7 @@ func TestForgetIsRefused(t *testing.T) {
 	starting := t.TempDir()
 	defer mustServeStatus(t, machineFolder(starting, 4), farmsql.Status{Source: farmsql.StatusOfMachine, Machine: 4, Starting: "waits for rain"}).Close()
 	refused("machine 4 is starting, and knows no configuration yet: it waits for rain", starting, "--machine", "2")
-	if status, _, _ := execute(t, "", "forget", "--data", data); status != exitUsage {
+	if status, _, _ := execute(t, "", "forget", "--data", data); status != cli.ExitUsage {
 		t.Errorf("without a machine: status %d", status)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 const (
@@ -27,7 +29,7 @@ delimiter //      change what ends a statement
 
 // interactive reads statements from a terminal until exit or Ctrl-D. A running
 // statement is stopped through another connection of db.
-func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std streams) error {
+func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std cli.Streams) error {
 	sh.talk = true
 	var id uint64
 	if err := sh.conn.QueryRowContext(ctx, "select connection_id()").Scan(&id); err != nil {
@@ -37,14 +39,14 @@ func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std streams) er
 		_, err := db.ExecContext(ctx, fmt.Sprintf("kill query %d", id))
 		return err
 	}
-	fd := int(std.in.(*os.File).Fd())
+	fd := int(std.In.(*os.File).Fd())
 	cooked, err := term.MakeRaw(fd)
 	if err != nil {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	defer term.Restore(fd, cooked)
 	e := newEditor(std, fd)
-	fmt.Fprint(std.out, "Connected. \\h for help, exit to leave.\r\n")
+	fmt.Fprint(std.Out, "Connected. \\h for help, exit to leave.\r\n")
 	split := newSplitter()
 	for {
 		line, err := e.read(split.pending())
@@ -53,7 +55,7 @@ func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std streams) er
 			split.reset()
 			continue
 		case err == io.EOF:
-			fmt.Fprint(std.out, "\r\n")
+			fmt.Fprint(std.Out, "\r\n")
 			return nil
 		case err != nil:
 			return fmt.Errorf("terminal: %w", err)
@@ -138,8 +140,8 @@ type editor struct {
 	terminal *term.Terminal
 }
 
-func newEditor(std streams, fd int) *editor {
-	e := &editor{fd: fd, keys: &keyboard{in: std.in}, out: std.out, history: loadHistory()}
+func newEditor(std cli.Streams, fd int) *editor {
+	e := &editor{fd: fd, keys: &keyboard{in: std.In}, out: std.Out, history: loadHistory()}
 	e.reset()
 	return e
 }

@@ -10,13 +10,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"strings"
 
-	"github.com/alecthomas/kong"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 const description = `An embedded and networked main-memory database that speaks MySQL.
@@ -42,79 +38,16 @@ type commands struct {
 	Save    saveCommand    `cmd:"" help:"Save the memory of all machines of a stopped database or cluster."`
 	Restore restoreCommand `cmd:"" help:"Bring a database or cluster back from what save has saved."`
 	Sim     simCommand     `cmd:"" help:"Run clusters in a simulator, with faults, and check what they do."`
-	Bench   benchCommand   `cmd:"" help:"Measure farmsql, or another MySQL server, with the benchmarks of the papers."`
+	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure farmsql, or another MySQL server, with the benchmarks of the papers: farmsql-bench does that."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
-// streams are the process's standard streams, replaced in tests.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-const (
-	exitFailure = 1
-	exitUsage   = 2
-)
-
-// errReported has been shown to the user already.
-var errReported = errors.New("reported")
-
 func main() {
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 // run is main without the process: it returns the exit status.
-func run(args []string, std streams) (status int) {
-	exited := false // by --help, which has printed what was asked for
-	var cli commands
-	parser := kong.Must(&cli,
-		kong.Name("farmsql"),
-		kong.Description(description),
-		kong.Writers(std.out, std.err),
-		kong.Exit(func(code int) { exited, status = true, code }),
-		kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
-		kong.Vars(defaults()),
-	)
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	ctx, err := parser.Parse(args)
-	if exited {
-		return status
-	}
-	if err != nil {
-		fmt.Fprintf(std.err, "farmsql: %s (see farmsql %s--help)\n", oneLine(err), commandName(args))
-		return exitUsage
-	}
-	if err := ctx.Run(std); err != nil {
-		if !errors.Is(err, errReported) {
-			fmt.Fprintf(std.err, "farmsql: %s\n", oneLine(err))
-		}
-		if errors.Is(err, errUsage) {
-			return exitUsage
-		}
-		return exitFailure
-	}
-	return 0
-}
-
-// errUsage marks a combination of flags that cannot work.
-var errUsage = errors.New("wrong flags")
-
-// oneLine keeps an error on one line whatever it wraps.
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "farmsql: ")), " ")
-}
-
-// commandName is the command among args, with a space, or nothing.
-func commandName(args []string) string {
-	for _, a := range args {
-		switch a {
-		case "serve", "sql", "demo", "status", "forget", "check", "save", "restore", "sim", "bench", "version":
-			return a + " "
-		}
-	}
-	return ""
+func run(args []string, std cli.Streams) int {
+	p := cli.Program{Name: "farmsql", Description: description, Commands: new(commands), Vars: defaults()}
+	return p.Run(args, std)
 }

@@ -5,14 +5,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/internal/cli/clitest"
 )
 
 // execute runs the command line in this process.
-func execute(t *testing.T, in string, args ...string) (status int, stdout, stderr string) {
-	t.Helper()
-	var out, err strings.Builder
-	status = run(args, streams{strings.NewReader(in), &out, &err})
-	return status, out.String(), err.String()
+func execute(_ *testing.T, in string, args ...string) (status int, stdout, stderr string) {
+	return clitest.Program(run).Execute(in, args...)
 }
 
 // Nobody may miss what survives a power cut: it is in every help text that has

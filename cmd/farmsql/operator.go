@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 // operatorSocket is the name of the socket, beside that of the status, at which a
@@ -69,7 +70,7 @@ func answerOperator(c net.Conn, o operator) {
 	_ = c.SetReadDeadline(time.Now().Add(requestPatience))
 	reply := operatorReply{Done: true}
 	if err := obey(c, o); err != nil {
-		reply = operatorReply{Error: oneLine(err)}
+		reply = operatorReply{Error: cli.OneLine(err)}
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(statusPatience))
 	_ = json.NewEncoder(c).Encode(reply) // whoever asked has gone

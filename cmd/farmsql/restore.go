@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 type restoreCommand struct {
@@ -27,19 +28,19 @@ that holds memory is not touched without --overwrite, and one of another cluster
 }
 
 // Run restores.
-func (c *restoreCommand) Run(std streams) error {
+func (c *restoreCommand) Run(std cli.Streams) error {
 	if running := runningIn(c.Data); len(running) > 0 {
 		return fmt.Errorf("%s is in use by process %d: stop all machines first", running[0].folder, running[0].Process)
 	}
 	o := c.offline()
 	o.SharedFolder = c.SharedFolder
-	p := newProgress(std.err, "restoring")
+	p := newProgress(std.Err, "restoring")
 	o.Progress = p.report
 	report, err := farmsql.Restore(o, c.From, c.Overwrite)
 	p.end()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "restored %s from %s: %s\n", reportText(report), c.From, report.Bytes)
+	fmt.Fprintf(std.Out, "restored %s from %s: %s\n", reportText(report), c.From, report.Bytes)
 	return nil
 }

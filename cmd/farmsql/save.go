@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 // offlineFlags say where an instance is whose processes do not run.
@@ -43,7 +44,7 @@ save is complete; one that was cut short is called FOLDER.unfinished and worth n
 }
 
 // Run saves.
-func (c *saveCommand) Run(std streams) error {
+func (c *saveCommand) Run(std cli.Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if c.Stop {
@@ -55,14 +56,14 @@ func (c *saveCommand) Run(std streams) error {
 	}
 	o := c.offline()
 	o.Trust = c.Trust
-	p := newProgress(std.err, "saving")
+	p := newProgress(std.Err, "saving")
 	o.Progress = p.report
 	report, err := farmsql.Save(o, c.To)
 	p.end()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "saved %s in %s: %s\n", reportText(report), c.To, report.Bytes)
+	fmt.Fprintf(std.Out, "saved %s in %s: %s\n", reportText(report), c.To, report.Bytes)
 	return nil
 }
 
@@ -93,7 +94,7 @@ const stopPoll = 20 * time.Millisecond
 
 // stopAll asks all processes that have data folders to stop, at once so that none
 // is missed by the others, and waits until they have.
-func stopAll(ctx context.Context, data []string, patience time.Duration, std streams) error {
+func stopAll(ctx context.Context, data []string, patience time.Duration, std cli.Streams) error {
 	running := runningIn(data)
 	for _, a := range running {
 		if err := syscall.Kill(a.Process, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -101,7 +102,7 @@ func stopAll(ctx context.Context, data []string, patience time.Duration, std str
 		}
 	}
 	if len(running) > 0 {
-		fmt.Fprintf(std.err, "stopping %s\n", plural(len(running), "process", "processes"))
+		fmt.Fprintf(std.Err, "stopping %s\n", plural(len(running), "process", "processes"))
 	}
 	deadline := time.Now().Add(patience)
 	for _, a := range running {

@@ -10,12 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/cli"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/recovery"
 )
@@ -50,7 +50,7 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 		return nil
 	}
 	if *value == 0 {
-		return usageError(flag + " is 0")
+		return cli.UsageError(flag + " is 0")
 	}
 	*to = *value
 	return nil
@@ -124,8 +124,8 @@ as a new machine. farmsql demo shows that, farmsql status how the machines are.`
 }
 
 // Run serves until a signal asks it to stop.
-func (s *serveCommand) Run(std streams) error {
-	cfg, err := s.config(std.err)
+func (s *serveCommand) Run(std cli.Streams) error {
+	cfg, err := s.config(std.Err)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *serveCommand) Run(std streams) error {
 	}
 	address := l.Addr().String()
 	defer tendMemory(cfg.Logger)()
-	ctx, stop := untilSignal(cfg.Logger, std.err)
+	ctx, stop := untilSignal(cfg.Logger, std.Err)
 	defer stop()
 	cfg.Shutdown = func() {
 		cfg.Logger.Info("asked to stop by a client")
@@ -144,7 +144,7 @@ func (s *serveCommand) Run(std streams) error {
 	}
 	var last error
 	for isBack := false; ; isBack = true {
-		ended, err := s.live(ctx, cfg, l, std.out)
+		ended, err := s.live(ctx, cfg, l, std.Out)
 		if isBack && isPassing(err) { // it was there once
 			ended, err = err, nil
 			pause(ctx, comingBackPause)
@@ -273,7 +273,7 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 		zero bool
 	}{{"--result-buffer", s.ResultBuffer == 0}, {"--max-packet", s.MaxPacket == 0}, {"--max-connections", s.MaxConnections == 0}} {
 		if f.zero {
-			return cfg, usageError(f.flag + " is 0")
+			return cfg, cli.UsageError(f.flag + " is 0")
 		}
 	}
 	cfg.ResultBuffer, cfg.MaxPacket, cfg.MaxConnections = s.ResultBuffer, s.MaxPacket, s.MaxConnections
@@ -287,13 +287,13 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 		return cfg, err
 	}
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		return cfg, usageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", s.Listen))
+		return cfg, cli.UsageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", s.Listen))
 	}
 	if cfg.TLS, err = s.tls(cfg.Logger); err != nil {
 		return cfg, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return cfg, usageError(err.Error())
+		return cfg, cli.UsageError(err.Error())
 	}
 	return cfg, nil
 }
@@ -302,9 +302,9 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 func (s *serveCommand) tls(log *slog.Logger) (*tls.Config, error) {
 	switch {
 	case (s.TLSCert == "") != (s.TLSKey == ""):
-		return nil, usageError("--tls-cert and --tls-key belong together")
+		return nil, cli.UsageError("--tls-cert and --tls-key belong together")
 	case s.NoTLS && (s.TLSCert != "" || s.RequireTLS):
-		return nil, usageError("--no-tls does not go with --tls-cert or --require-tls")
+		return nil, cli.UsageError("--no-tls does not go with --tls-cert or --require-tls")
 	case s.NoTLS:
 		return nil, nil
 	case s.TLSCert != "":
@@ -333,13 +333,3 @@ func listenError(address string, err error) error {
 	}
 	return fmt.Errorf("cannot listen on %s: %w", address, err)
 }
-
-// usageError makes an error that ends the process with exitUsage.
-func usageError(text string) error {
-	return wrongFlags(strings.TrimPrefix(text, "farmsql: "))
-}
-
-type wrongFlags string
-
-func (w wrongFlags) Error() string      { return string(w) }
-func (wrongFlags) Is(target error) bool { return target == errUsage }

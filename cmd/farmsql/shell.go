@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 type sqlCommand struct {
@@ -41,7 +42,7 @@ statements are read from standard input until it ends.`
 }
 
 // Run connects and executes what it is given.
-func (s *sqlCommand) Run(std streams) error {
+func (s *sqlCommand) Run(std cli.Streams) error {
 	db, closeDB, err := s.open()
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (s *sqlCommand) open() (*stdsql.DB, func() error, error) {
 	}
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, nil, usageError(err.Error())
+		return nil, nil, cli.UsageError(err.Error())
 	}
 	db := stdsql.OpenDB(c)
 	return db, db.Close, nil
@@ -82,7 +83,7 @@ func (s *sqlCommand) open() (*stdsql.DB, func() error, error) {
 
 // session runs everything on one connection, so that transactions and variables
 // last from statement to statement.
-func (s *sqlCommand) session(db *stdsql.DB, std streams) error {
+func (s *sqlCommand) session(db *stdsql.DB, std cli.Streams) error {
 	ctx := context.Background()
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -94,17 +95,17 @@ func (s *sqlCommand) session(db *stdsql.DB, std streams) error {
 			return err
 		}
 	}
-	sh := &shell{conn: c, out: std.out, err: std.err, table: s.Format == "table", force: s.Force}
+	sh := &shell{conn: c, out: std.Out, err: std.Err, table: s.Format == "table", force: s.Force}
 	if s.Format == "auto" {
-		sh.table = isTerminal(std.out)
+		sh.table = isTerminal(std.Out)
 	}
 	if len(s.Execute) > 0 {
 		return sh.script(ctx, strings.NewReader(strings.Join(s.Execute, ";\n")))
 	}
-	if isTerminal(std.in) && isTerminal(std.out) {
+	if isTerminal(std.In) && isTerminal(std.Out) {
 		return sh.interactive(ctx, db, std)
 	}
-	return sh.script(ctx, std.in)
+	return sh.script(ctx, std.In)
 }
 
 func (s *sqlCommand) connectError(err error) error {
@@ -149,7 +150,7 @@ func (sh *shell) script(ctx context.Context, r io.Reader) error {
 	for {
 		line, err := lines.ReadString('\n')
 		if line != "" && !run(split.add(strings.TrimRight(line, "\r\n"))) {
-			return errReported
+			return cli.ErrReported
 		}
 		if err == io.EOF {
 			break
@@ -160,7 +161,7 @@ func (sh *shell) script(ctx context.Context, r io.Reader) error {
 	}
 	run(split.flush())
 	if failed {
-		return errReported
+		return cli.ErrReported
 	}
 	return nil
 }

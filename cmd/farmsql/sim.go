@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/cli"
 	"github.com/farmsql/farmsql/internal/simtest"
 	"github.com/farmsql/farmsql/internal/sqlsim"
 )
@@ -51,7 +52,7 @@ anything.`
 const simGCPercent = 400
 
 // Run runs seeds until one fails or the time is up.
-func (c *simCommand) Run(std streams) error {
+func (c *simCommand) Run(std cli.Streams) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -71,26 +72,26 @@ func (c *simCommand) Run(std streams) error {
 		wg.Go(s.work)
 	}
 	wg.Wait()
-	fmt.Fprintf(std.out, "%s: %d runs from seed %d on: %v\n", version(), s.runs, c.Seed, s.total)
+	fmt.Fprintf(std.Out, "%s: %d runs from seed %d on: %v\n", version(), s.runs, c.Seed, s.total)
 	return s.failure
 }
 
 func (c *simCommand) validate() error {
 	switch {
 	case c.Machines != 0 && (c.Machines < simMachinesMin || c.Machines > simMachinesMax):
-		return usageError(fmt.Sprintf("--machines is %d, must be from %d to %d", c.Machines, simMachinesMin, simMachinesMax))
+		return cli.UsageError(fmt.Sprintf("--machines is %d, must be from %d to %d", c.Machines, simMachinesMin, simMachinesMax))
 	case c.Whole && c.Overlap:
-		return usageError("--whole cannot be combined with --overlapping: machines of one process fail together")
+		return cli.UsageError("--whole cannot be combined with --overlapping: machines of one process fail together")
 	case (c.Spare || c.Liveness || len(c.Without) > 0) && !c.Overlap:
-		return usageError("--spare, --liveness and --without need --overlapping")
+		return cli.UsageError("--spare, --liveness and --without need --overlapping")
 	case c.Parallel < 1:
-		return usageError(fmt.Sprintf("--parallel is %d, must be at least 1", c.Parallel))
+		return cli.UsageError(fmt.Sprintf("--parallel is %d, must be at least 1", c.Parallel))
 	case c.Minutes < 0:
-		return usageError(fmt.Sprintf("--minutes is %v, must not be negative", c.Minutes))
+		return cli.UsageError(fmt.Sprintf("--minutes is %v, must not be negative", c.Minutes))
 	}
 	for _, name := range c.Without {
 		if _, ok := simtest.FaultNamed(name); !ok {
-			return usageError(fmt.Sprintf("--without: there is no fault %q", name))
+			return cli.UsageError(fmt.Sprintf("--without: there is no fault %q", name))
 		}
 	}
 	return nil
@@ -99,7 +100,7 @@ func (c *simCommand) validate() error {
 // simRuns are the runs of one command.
 type simRuns struct {
 	command *simCommand
-	std     streams
+	std     cli.Streams
 	until   time.Time
 
 	mu      sync.Mutex
@@ -145,7 +146,7 @@ func (s *simRuns) end(o simtest.Options, r simtest.Result) {
 	s.total.Add(r)
 	s.print(r)
 	if r.Err != nil && s.failure == nil {
-		fmt.Fprintf(s.std.out, "%v\n%v\n", o, r.Err)
+		fmt.Fprintf(s.std.Out, "%v\n%v\n", o, r.Err)
 		s.failure = fmt.Errorf("seed %d: a violation; replay it with: farmsql sim %s", o.Seed, s.command.replay(o.Seed))
 	}
 }
@@ -159,13 +160,13 @@ func (s *simRuns) print(r simtest.Result) {
 		if !ok {
 			return
 		}
-		fmt.Fprintln(s.std.out, line)
+		fmt.Fprintln(s.std.Out, line)
 		delete(s.ended, s.printed)
 		s.printed++
 	}
 }
 
-func (c *simCommand) options(seed uint64, std streams) simtest.Options {
+func (c *simCommand) options(seed uint64, std cli.Streams) simtest.Options {
 	o := simtest.Draw(seed)
 	if c.Machines != 0 {
 		o = o.With(c.Machines)
@@ -180,7 +181,7 @@ func (c *simCommand) options(seed uint64, std streams) simtest.Options {
 		o = sqlsim.WithSQL(o)
 	}
 	if c.Trace {
-		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.out, at, what) }
+		o.World.Trace = func(at time.Duration, what string) { fmt.Fprintln(std.Out, at, what) }
 	}
 	return o
 }

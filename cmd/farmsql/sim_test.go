@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 func TestSim(t *testing.T) {
@@ -40,7 +42,7 @@ func TestSimFlags(t *testing.T) {
 		"--minutes=-1":                  "--minutes is -1, must not be negative",
 	} {
 		status, _, errs := execute(t, "", append([]string{"sim"}, strings.Fields(flags)...)...)
-		if status != exitUsage || !strings.Contains(errs, want) {
+		if status != cli.ExitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, %s", flags, status, errs)
 		}
 	}

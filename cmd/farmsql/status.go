@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 // statusSocket is the name of the socket, in the folder of a machine that is a
@@ -44,7 +45,7 @@ who answers serves clients.`
 }
 
 // Run asks and prints.
-func (c *statusCommand) Run(std streams) error {
+func (c *statusCommand) Run(std cli.Streams) error {
 	answers := c.ask()
 	var good []statusAnswer
 	for _, a := range answers {
@@ -54,11 +55,11 @@ func (c *statusCommand) Run(std streams) error {
 	}
 	switch {
 	case len(good) > 0 && c.JSON:
-		return errors.Join(printStatusJSON(std.out, good), serving(good))
+		return errors.Join(printStatusJSON(std.Out, good), serving(good))
 	case len(good) > 0:
 		best := slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() })
-		printStatus(std.out, best.Status)
-		printOthers(std.out, answers, best)
+		printStatus(std.Out, best.Status)
+		printOthers(std.Out, answers, best)
 		return serving(good)
 	case c.Cluster != "":
 		return c.stored(std)
@@ -100,15 +101,15 @@ func (c *statusCommand) ask() []statusAnswer {
 }
 
 // stored shows what is stored.
-func (c *statusCommand) stored(std streams) error {
+func (c *statusCommand) stored(std cli.Streams) error {
 	s, err := farmsql.StoredStatus(c.Cluster)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printStatusJSON(std.out, []statusAnswer{{Status: s}})
+		return printStatusJSON(std.Out, []statusAnswer{{Status: s}})
 	}
-	printStatus(std.out, s)
+	printStatus(std.Out, s)
 	return nil
 }
 

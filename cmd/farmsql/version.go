@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
 type versionCommand struct{}
 
 // Run prints the version, the commit it was built from if known, and Go's.
-func (versionCommand) Run(std streams) error {
-	fmt.Fprintf(std.out, "farmsql %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (versionCommand) Run(std cli.Streams) error {
+	fmt.Fprintf(std.Out, "farmsql %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }
 

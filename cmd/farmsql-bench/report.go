@@ -9,9 +9,10 @@ import (
 
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/report"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
-type benchReportCommand struct {
+type reportCommand struct {
 	Results string   `required:"" placeholder:"FOLDER" help:"Where results are kept. What is there is not measured again, so that a report can be interrupted and gone on with."`
 	Runs    int      `default:"3" placeholder:"N" help:"Run each experiment so often, in turns, and take the median (${default})."`
 	Only    []string `placeholder:"NAME,..." help:"Measure only these experiments, or groups of them, as tatp, kv or compare."`
@@ -21,14 +22,14 @@ type benchReportCommand struct {
 }
 
 // Help is shown by bench report --help.
-func (benchReportCommand) Help() string {
+func (reportCommand) Help() string {
 	return `
 Runs the suite of benchmarks of docs/benchmarks.md, each as a process of its own, and writes that
 document's tables and plots. The computer should do nothing else meanwhile.`
 }
 
 // Run measures what has no result yet, and writes the document.
-func (c *benchReportCommand) Run(std streams) error {
+func (c *reportCommand) Run(std cli.Streams) error {
 	if err := bench.Refuse(); err != nil {
 		return err
 	}
@@ -39,14 +40,14 @@ func (c *benchReportCommand) Run(std streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	o := report.Options{
-		Program: []string{self}, Folder: c.Results, Runs: c.Runs, Only: c.Only, Large: c.Large, Quick: c.Quick, Progress: std.err,
+		Program: []string{self}, Folder: c.Results, Runs: c.Runs, Only: c.Only, Large: c.Large, Quick: c.Quick, Progress: std.Err,
 	}
 	err = report.Measure(ctx, o)
 	if c.Docs != "" && (err == nil || errors.Is(err, report.ErrFailed)) {
 		err = errors.Join(err, report.Write(o, c.Docs))
 	}
 	if errors.Is(err, report.ErrOptions) {
-		return usageError(err.Error())
+		return cli.UsageError(err.Error())
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/cli"
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
@@ -14,7 +15,7 @@ func TestBenchLease(t *testing.T) {
 		t.Skip("a build with the race detector or with invariants is not measured")
 	}
 	file := filepath.Join(t.TempDir(), "result")
-	args := []string{"bench", "lease", "--lease", "50ms,200ms", "--duration", "100ms", "--variants", "calls,locked"}
+	args := []string{"lease", "--lease", "50ms,200ms", "--duration", "100ms", "--variants", "calls,locked"}
 	status, out, errs := execute(t, "", append(args, "--json", file+".json", "--plot", file)...)
 	if status != 0 || !strings.Contains(out, "locked") || !strings.Contains(out, "200ms") || !strings.Contains(errs, "calls: ") {
 		t.Errorf("status %d\n%s%s", status, out, errs)
@@ -26,7 +27,7 @@ func TestBenchLease(t *testing.T) {
 	}
 	for _, more := range [][]string{{"--variants", "smoke"}, {"--lease", "0s"}, {"--duration", "0s"}} {
 		status, _, errs := execute(t, "", append(args, more...)...)
-		if status != exitUsage || !strings.Contains(errs, "not to be measured") {
+		if status != cli.ExitUsage || !strings.Contains(errs, "not to be measured") {
 			t.Errorf("%v: status %d, %q", more, status, errs)
 		}
 	}

@@ -4,16 +4,17 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/tao"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
-type benchTAOCommand struct {
-	benchFlags
+type taoCommand struct {
+	commonFlags
 	Nodes    int  `default:"100000" placeholder:"N" help:"Nodes of the graph, with 4.35 edges each on average (${default})."`
 	LockFree bool `help:"Only the operations that are lock-free reads, to see how many reads one takes."`
 }
 
 // Run measures the graph store.
-func (c *benchTAOCommand) Run(std streams, k *kong.Context) error {
+func (c *taoCommand) Run(std cli.Streams, k *kong.Context) error {
 	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
 		return tao.New(t, tao.Config{Nodes: c.Nodes, LockFree: c.LockFree, Seed: c.Seed})
 	})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/cli"
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
@@ -12,8 +13,8 @@ func TestBenchTPCCIsRefused(t *testing.T) {
 		t.Skip("a build with the race detector or with invariants is not measured")
 	}
 	for _, args := range [][]string{{"--warehouses=-1"}, {"--customers", "3001"}, {"--items", "19"}} {
-		status, _, errs := execute(t, "", append([]string{"bench", "tpcc"}, args...)...)
-		if status != exitUsage || !strings.Contains(errs, "warehouses (1 to") {
+		status, _, errs := execute(t, "", append([]string{"tpcc"}, args...)...)
+		if status != cli.ExitUsage || !strings.Contains(errs, "warehouses (1 to") {
 			t.Errorf("%v: status %d, %q", args, status, errs)
 		}
 	}

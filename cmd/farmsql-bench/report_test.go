@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/cli"
+	"github.com/farmsql/farmsql/internal/cli/clitest"
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
@@ -15,7 +17,7 @@ func TestBenchReport(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("a build with the race detector or with invariants is not measured")
 	}
-	t.Setenv(asProgram, "1") // for the processes of the benchmarks
+	t.Setenv(clitest.AsProgram, "1") // for the processes of the benchmarks
 	dir := t.TempDir()
 	docs := filepath.Join(dir, "benchmarks.md")
 	text, err := os.ReadFile("../../docs/benchmarks.md")
@@ -25,7 +27,7 @@ func TestBenchReport(t *testing.T) {
 	if err := os.WriteFile(docs, text, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"bench", "report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs, "--only", "tatp,tpcc,kv,tao,lease,failure-cm,profile"}
+	args := []string{"report", "--results", filepath.Join(dir, "results"), "--runs", "1", "--quick", "--docs", docs, "--only", "tatp,tpcc,kv,tao,lease,failure-cm,profile"}
 	status, _, errs := execute(t, "", args...)
 	for range 10 { // what the computer was too busy for is measured again, and nothing else
 		if status == 0 || !strings.Contains(errs, "no transaction ended") {
@@ -52,19 +54,19 @@ func TestBenchReport(t *testing.T) {
 }
 
 func TestBenchReportIsRefused(t *testing.T) {
-	t.Setenv(asProgram, "1") // without it the benchmark is this test again
+	t.Setenv(clitest.AsProgram, "1") // without it the benchmark is this test again
 	dir := t.TempDir()
-	if status, _, errs := execute(t, "", "bench", "report"); status != exitUsage || !strings.Contains(errs, "--results") {
+	if status, _, errs := execute(t, "", "report"); status != cli.ExitUsage || !strings.Contains(errs, "--results") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	args := []string{"bench", "report", "--results", dir}
+	args := []string{"report", "--results", dir}
 	if invariant.Enabled {
-		if status, _, errs := execute(t, "", args...); status != exitFailure || !strings.Contains(errs, "race detector") {
+		if status, _, errs := execute(t, "", args...); status != cli.ExitFailure || !strings.Contains(errs, "race detector") {
 			t.Errorf("status %d: %s", status, errs)
 		}
 		return
 	}
-	if status, _, errs := execute(t, "", append(args, "--only", "nothing")...); status != exitUsage || !strings.Contains(errs, "there are tatp, tpcc, kv") {
+	if status, _, errs := execute(t, "", append(args, "--only", "nothing")...); status != cli.ExitUsage || !strings.Contains(errs, "there are tatp, tpcc, kv") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 	// What failed is said, and what there is is written all the same.
@@ -73,7 +75,7 @@ func TestBenchReportIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, errs := execute(t, "", append(args, "--quick", "--runs", "1", "--only", "tatp-1m", "--docs", docs)...)
-	if status != exitFailure || !strings.Contains(errs, "experiments failed: tatp-1m") || !strings.Contains(errs, docs) {
+	if status != cli.ExitFailure || !strings.Contains(errs, "experiments failed: tatp-1m") || !strings.Contains(errs, docs) {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/failure"
 	"github.com/farmsql/farmsql/bench/tatp"
+	"github.com/farmsql/farmsql/internal/cli"
 )
 
-type benchFailureCommand struct {
+type failureCommand struct {
 	Kill        failure.Kind  `default:"machine" enum:"machine,cm,domain" help:"What is killed: a machine that is not the CM, the CM, or all machines of a failure domain (${default})."`
 	Runs        int           `default:"1" placeholder:"N" help:"Failures, one after the other: the killed machines are started again, and filled, before the next (${default})."`
 	Pace        farmsql.Pace  `default:"slow" enum:"slow,aggressive" help:"How hard data recovery works: slow, which transactions hardly notice, or aggressive (${default})."`
@@ -42,7 +43,7 @@ type benchFailureCommand struct {
 }
 
 // Help is shown by bench failure --help.
-func (benchFailureCommand) Help() string {
+func (failureCommand) Help() string {
 	return `
 Runs TATP on machines that are processes over shared memory, kills some with SIGKILL, and measures
 the throughput of the others, and when they suspected, reconfigured and recovered (SOSP'15 section
@@ -50,33 +51,33 @@ the throughput of the others, and when they suspected, reconfigured and recovere
 }
 
 // flags are those that benchmarks have in common.
-func (c *benchFailureCommand) flags() benchFlags {
-	return benchFlags{
+func (c *failureCommand) flags() commonFlags {
+	return commonFlags{
 		API: string(c.API), Transport: c.Transport, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
 		Threads: c.Threads, WarmUp: c.WarmUp, Duration: time.Second, Seed: c.Seed, Machine: c.Machine, Folder: c.Folder,
 	}
 }
 
-func (c *benchFailureCommand) target() bench.TargetConfig {
+func (c *failureCommand) target() bench.TargetConfig {
 	f := c.flags()
 	t := f.config()
 	t.Domains, t.LeaseTime, t.RecoveryPace, t.RegionSize = c.Domains, c.Lease, c.Pace, c.RegionSize
 	return t
 }
 
-func (c *benchFailureCommand) config(p *bench.Progress) failure.Config {
+func (c *failureCommand) config(p *bench.Progress) failure.Config {
 	return failure.Config{
 		Kill: c.Kill, Runs: c.Runs, Target: c.target(), Threads: c.Threads, WarmUp: c.WarmUp, Before: c.Before, After: c.After,
 		Seed: c.Seed, Progress: p,
 	}
 }
 
-func (c *benchFailureCommand) workload(t *bench.Target) (bench.Workload, error) {
+func (c *failureCommand) workload(t *bench.Target) (bench.Workload, error) {
 	return tatp.New(t, tatp.Config{Subscribers: c.Subscribers, Seed: c.Seed})
 }
 
 // Run measures failures.
-func (c *benchFailureCommand) Run(std streams, k *kong.Context) (err error) {
+func (c *failureCommand) Run(std cli.Streams, k *kong.Context) (err error) {
 	f := c.flags()
 	if err := errors.Join(f.validate(), bench.Refuse()); err != nil {
 		return err
@@ -84,9 +85,9 @@ func (c *benchFailureCommand) Run(std streams, k *kong.Context) (err error) {
 	if c.Folder != "" {
 		return f.serveAs(std, c.target(), c.workload)
 	}
-	progress := bench.NewProgress(std.err)
+	progress := bench.NewProgress(std.Err)
 	if err := c.config(progress).Validate(); err != nil {
-		return usageError(err.Error())
+		return cli.UsageError(err.Error())
 	}
 	if c.Seed == 0 {
 		c.Seed = 1 + rand.Uint64N(1<<40)
@@ -99,7 +100,7 @@ func (c *benchFailureCommand) Run(std streams, k *kong.Context) (err error) {
 	cl.Target, cl.Log = c.target(), log.Add
 	machines, err := bench.OpenCluster(ctx, cl)
 	if errors.Is(err, bench.ErrTarget) {
-		return usageError(err.Error())
+		return cli.UsageError(err.Error())
 	}
 	if err != nil {
 		return err
@@ -112,5 +113,5 @@ func (c *benchFailureCommand) Run(std streams, k *kong.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(res.Print(std.out), writeTo(c.JSON, c.Plot, res))
+	return errors.Join(res.Print(std.Out), writeTo(c.JSON, c.Plot, res))
 }

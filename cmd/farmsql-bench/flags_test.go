@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/internal/cli"
+	"github.com/farmsql/farmsql/internal/cli/clitest"
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
@@ -25,7 +27,7 @@ func TestBench(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("a build with the race detector or with invariants is not measured")
 	}
-	t.Setenv(asProgram, "1") // for machines that are processes
+	t.Setenv(clitest.AsProgram, "1") // for machines that are processes
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, c := range map[string]struct {
@@ -48,7 +50,7 @@ func TestBench(t *testing.T) {
 		"sql shm":  {[]string{"tatp", "--subscribers", "40", "--machines", "2", "--transport", "shm", "--api", "sql"}, []string{"TATP, sql, 2 machines"}, 1},
 		"tpcc sql": {[]string{"tpcc", "--customers", "10", "--items", "20", "--api", "sql"}, []string{"TPC-C, sql, 1 machine, 1 warehouse (reduced"}, 1},
 	} {
-		args := append([]string{"bench"}, append(c.args, quick...)...)
+		args := slices.Concat(c.args, quick)
 		args = append(args, "--json", at("out.json"), "--plot", at("plot.png"), "--profile", at("cpu"))
 		status, out, errs := executeLonger(t, args)
 		if status != 0 {
@@ -116,31 +118,31 @@ func TestBenchIsRefused(t *testing.T) {
 		{"--threads", "0"}, {"--duration", "0s"}, {"--warm-up", "-1s"}, {"--rate", "5,-1"}, {"--workers", "-1"}, {"--drop"}, {"--api", "x"},
 		{"--replicas", "2"}, {"--dsn", "x"}, {"--server-pid", "1"}, {"--subscribers", "-5"},
 	} {
-		status, _, errs := execute(t, "", append([]string{"bench", "tatp", "--subscribers", "10"}, args...)...)
+		status, _, errs := execute(t, "", append([]string{"tatp", "--subscribers", "10"}, args...)...)
 		if status == 0 || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: status %d, %q", args, status, errs)
 		}
-		if !invariant.Enabled && status != exitUsage {
+		if !invariant.Enabled && status != cli.ExitUsage {
 			t.Errorf("%v: status %d, %q", args, status, errs)
 		}
 	}
 	if invariant.Enabled {
-		if status, _, errs := execute(t, "", "bench", "tatp"); status != exitFailure || !strings.Contains(errs, "race detector") {
+		if status, _, errs := execute(t, "", "tatp"); status != cli.ExitFailure || !strings.Contains(errs, "race detector") {
 			t.Errorf("status %d, %q", status, errs)
 		}
 		return
 	}
-	if status, _, errs := execute(t, "", "bench", "kv", "--batch", "2", "--rate", "5"); status != exitUsage || !strings.Contains(errs, "--batch") {
+	if status, _, errs := execute(t, "", "kv", "--batch", "2", "--rate", "5"); status != cli.ExitUsage || !strings.Contains(errs, "--batch") {
 		t.Errorf("batches in the open loop: status %d, %q", status, errs)
 	}
-	if status, _, errs := execute(t, "", "bench", "kv", "--concurrent", "8", "--rate", "5"); status != exitUsage || !strings.Contains(errs, "--concurrent") {
+	if status, _, errs := execute(t, "", "kv", "--concurrent", "8", "--rate", "5"); status != cli.ExitUsage || !strings.Contains(errs, "--concurrent") {
 		t.Errorf("concurrent lookups in the open loop: status %d, %q", status, errs)
 	}
-	if status, _, errs := execute(t, "", "bench", "tao", "--api", "sql"); status != exitUsage || !strings.Contains(errs, `for the API "native"`) {
+	if status, _, errs := execute(t, "", "tao", "--api", "sql"); status != cli.ExitUsage || !strings.Contains(errs, `for the API "native"`) {
 		t.Errorf("the graph store through SQL: status %d, %q", status, errs)
 	}
-	t.Setenv(asProgram, "1")
-	if status, _, errs := execute(t, "", "bench", "tatp", "--transport", "shm", "--subscribers=-5"); status != exitUsage || !strings.Contains(errs, "-5 subscribers") {
+	t.Setenv(clitest.AsProgram, "1")
+	if status, _, errs := execute(t, "", "tatp", "--transport", "shm", "--subscribers=-5"); status != cli.ExitUsage || !strings.Contains(errs, "-5 subscribers") {
 		t.Errorf("refused by a machine: status %d, %q", status, errs)
 	}
 	for name, args := range map[string][]string{
@@ -150,8 +152,8 @@ func TestBenchIsRefused(t *testing.T) {
 		"server":  {"--api", "sql", "--dsn", "root@tcp(127.0.0.1:1)/"},
 		"machine": {"--transport", "shm", "--profile", "no/such/folder"},
 	} {
-		status, _, errs := execute(t, "", slices.Concat([]string{"bench", "tatp", "--subscribers", "20", "--duration", "100ms"}, quick, args)...)
-		if status != exitFailure || errs == "" {
+		status, _, errs := execute(t, "", slices.Concat([]string{"tatp", "--subscribers", "20", "--duration", "100ms"}, quick, args)...)
+		if status != cli.ExitFailure || errs == "" {
 			t.Errorf("%s: status %d, %q", name, status, errs)
 		}
 	}
@@ -163,16 +165,16 @@ func TestBenchLeavesNothing(t *testing.T) {
 		t.Skip("a build with the race detector or with invariants is not measured")
 	}
 	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
-		s := startProgram(t, "bench", "tatp", "--subscribers", "200", "--machines", "2", "--replicas", "2", "--transport", "shm", "--duration", "1h")
-		s.until("loading subscribers: ")
-		machines, folder := machinesOf(t, s.process.Process.Pid)
+		s := clitest.Start(t, "tatp", "--subscribers", "200", "--machines", "2", "--replicas", "2", "--transport", "shm", "--duration", "1h")
+		s.Until("loading subscribers: ")
+		machines, folder := machinesOf(t, s.Process.Process.Pid)
 		if len(machines) != 2 || !exists(t, folder) {
 			t.Fatalf("processes %v in %q", machines, folder)
 		}
-		if err := s.process.Process.Signal(end); err != nil {
+		if err := s.Process.Process.Signal(end); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.process.Wait(); err == nil {
+		if err := s.Process.Wait(); err == nil {
 			t.Error("it has succeeded")
 		}
 		for _, p := range machines {

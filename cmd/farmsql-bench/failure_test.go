@@ -9,18 +9,20 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/bench/failure"
+	"github.com/farmsql/farmsql/internal/cli"
+	"github.com/farmsql/farmsql/internal/cli/clitest"
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
 // quickFailure are flags of failures that are only to see that they are measured.
-var quickFailure = []string{"bench", "failure", "--seed", "1", "--subscribers", "200", "--region-size", "4MiB", "--pace", "aggressive",
+var quickFailure = []string{"failure", "--seed", "1", "--subscribers", "200", "--region-size", "4MiB", "--pace", "aggressive",
 	"--warm-up", "100ms", "--before", "1s", "--after", "200ms"}
 
 func TestBenchFailure(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("a build with the race detector or with invariants is not measured")
 	}
-	t.Setenv(asProgram, "1") // for the machines
+	t.Setenv(clitest.AsProgram, "1") // for the machines
 	for _, c := range []struct {
 		args   string
 		killed int
@@ -62,7 +64,7 @@ func TestBenchFailure(t *testing.T) {
 }
 
 func TestBenchFailureIsRefused(t *testing.T) {
-	t.Setenv(asProgram, "1") // for the machines that refuse
+	t.Setenv(clitest.AsProgram, "1") // for the machines that refuse
 	for _, c := range []struct{ flags, says string }{
 		{"--runs=-1", "--runs"}, {"--replicas 1", "--replicas"}, {"--machines 2 --replicas 2", "--machines"}, {"--kill all", "--kill"},
 		{"--pace fast", "--pace"}, {"--threads 0", "--threads"}, {"--warm-up=-1s", "--warm-up"}, {"--before 1ms", "1ms before"},
@@ -70,7 +72,7 @@ func TestBenchFailureIsRefused(t *testing.T) {
 		{"--lease 1ms", "--lease"}, {"--api telepathy", "--api"}, {"--transport local", `over "local" (--transport) are not processes, which can be killed`},
 		{"--dsn root@tcp(127.0.0.1:3306)/", "--dsn"},
 	} {
-		status, _, errs := execute(t, "", append([]string{"bench", "failure"}, strings.Fields(c.flags)...)...)
+		status, _, errs := execute(t, "", append([]string{"failure"}, strings.Fields(c.flags)...)...)
 		if status == 0 || !invariant.Enabled && !strings.Contains(errs, c.says) {
 			t.Errorf("%s: status %d, %q", c.flags, status, errs)
 		}
@@ -80,7 +82,7 @@ func TestBenchFailureIsRefused(t *testing.T) {
 	}
 	for _, file := range []string{"--json", "--plot"} {
 		args := append(slices.Clone(quickFailure), file, "no/such/folder", "--machines", "3", "--replicas", "2")
-		if status, _, errs := execute(t, "", args...); status != exitFailure || errs == "" {
+		if status, _, errs := execute(t, "", args...); status != cli.ExitFailure || errs == "" {
 			t.Errorf("%s: status %d, %q", file, status, errs)
 		}
 	}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"github.com/alecthomas/kong"
+	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/bench/kv"
+	"github.com/farmsql/farmsql/internal/cli"
+)
+
+type kvCommand struct {
+	commonFlags
+	Keys          int     `default:"1000000" placeholder:"N" help:"About so many keys of 16 bytes (${default}): the nearest number that fills a table to --occupancy."`
+	ValueBytes    int     `default:"32" placeholder:"N" help:"Length of values (${default})."`
+	InlineBytes   int     `placeholder:"N" help:"Keep values in the table's slots up to this length, longer ones in objects of their own. Without it all are in slots."`
+	Updates       int     `default:"0" placeholder:"PERCENT" help:"Part of operations that are updates (${default})."`
+	Zipf          float64 `default:"0" placeholder:"THETA" help:"Draw keys by a Zipf distribution, for example 0.99; 0 is uniformly."`
+	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
+	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be, an even number (${default})."`
+	Batch         int     `default:"1" placeholder:"N" help:"Look up so many keys together (${default})."`
+	Concurrent    int     `default:"1" placeholder:"N" help:"Have so many lookups under way in each thread, each begun by itself: 4, 8 and so on up to 32 (${default})."`
+	OneTwoSided   bool    `help:"Ask the primary if one read does not decide, as in Storm, in place of more reads."`
+}
+
+// Run measures lookups and updates.
+func (c *kvCommand) Run(std cli.Streams, k *kong.Context) error {
+	if c.Batch > 1 && len(c.Rate) > 0 {
+		return cli.UsageError("--rate is of single lookups, and --batch is given")
+	}
+	if c.Concurrent > 1 && len(c.Rate) > 0 {
+		return cli.UsageError("--rate is of one lookup at a time, and --concurrent is given")
+	}
+	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
+		return kv.New(t, kv.Config{
+			Keys: c.Keys, ValueBytes: c.ValueBytes, InlineBytes: c.InlineBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
+			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Concurrent: c.Concurrent, Seed: c.Seed, Drop: c.Drop,
+		})
+	})
+}

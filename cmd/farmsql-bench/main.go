@@ -1,0 +1,40 @@
+// Command farmsql-bench measures farmsql, or another MySQL server, with the benchmarks of the
+// papers, and writes the tables and plots of docs/benchmarks.md. It is also what farmsql bench
+// starts.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/farmsql/farmsql/internal/cli"
+)
+
+const description = `Measures farmsql, or another MySQL server, with the benchmarks of the papers.
+
+Loads data, runs transactions on them, checks that the data are consistent, and prints throughput,
+latency and the conditions under which they were measured. A run whose data are inconsistent has
+no result. Nothing is kept: farmsql's data are in memory. At the server of a DSN they stay.`
+
+type commands struct {
+	TATP tatpCommand `cmd:"" name:"tatp" help:"TATP: short transactions on the subscribers of a mobile telephone network."`
+	TPCC tpccCommand `cmd:"" name:"tpcc" help:"TPC-C: orders, payments and deliveries of a wholesale supplier."`
+	KV   kvCommand   `cmd:"" name:"kv" help:"Lookups and updates of random keys in a hash table that is nearly full."`
+	TAO  taoCommand  `cmd:"" name:"tao" help:"A social graph: reads of nodes and edges as Facebook's TAO has them, few updates."`
+
+	Failure failureCommand `cmd:"" help:"What the failure of machines costs the others, while they run TATP."`
+	Lease   leaseCommand   `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`
+	Report  reportCommand  `cmd:"" help:"Run all benchmarks, and write the tables and plots of docs/benchmarks.md."`
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}
+
+// run is main without the process: it returns the exit status.
+func run(args []string, std cli.Streams) int {
+	p := cli.Program{Name: "farmsql-bench", Description: description, Commands: new(commands),
+		Vars: map[string]string{"workers": fmt.Sprint(min(runtime.GOMAXPROCS(0), 8))}}
+	return p.Run(args, std)
+}

@@ -1,0 +1,102 @@
+// Package cli is what the module's programs have in common: they parse flags, print an error
+// as one line on stderr, and exit with 0 for success, 1 for a failure and 2 for wrong flags.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Streams are a process's standard streams, replaced in tests.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// What a program exits with when it does not succeed.
+const (
+	ExitFailure = 1
+	ExitUsage   = 2
+)
+
+// ErrReported has been shown to the user already.
+var ErrReported = errors.New("reported")
+
+// A Program is what a command line is run by.
+type Program struct {
+	Name, Description string
+	// Commands points to a struct whose fields are the commands, as kong has them. Each
+	// has a method Run(Streams) error, which may take a *kong.Context as well.
+	Commands any
+	// Vars are what help texts and defaults name as ${...}.
+	Vars map[string]string
+}
+
+// Run runs a command line and returns the exit status. Without arguments it prints the help.
+func (p Program) Run(args []string, std Streams) (status int) {
+	exited := false // by --help, which has printed what was asked for
+	parser := kong.Must(p.Commands,
+		kong.Name(p.Name),
+		kong.Description(p.Description),
+		kong.Writers(std.Out, std.Err),
+		kong.Exit(func(code int) { exited, status = true, code }),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
+		kong.Vars(p.Vars),
+	)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := parser.Parse(args)
+	if exited {
+		return status
+	}
+	if err != nil {
+		fmt.Fprintf(std.Err, "%s: %s (see %s %s--help)\n", p.Name, OneLine(err), p.Name, command(parser, args))
+		return ExitUsage
+	}
+	if err := ctx.Run(std); err != nil {
+		if !errors.Is(err, ErrReported) {
+			fmt.Fprintf(std.Err, "%s: %s\n", p.Name, OneLine(err))
+		}
+		if errors.Is(err, errUsage) {
+			return ExitUsage
+		}
+		return ExitFailure
+	}
+	return 0
+}
+
+// OneLine keeps an error on one line whatever it wraps, without the module's name in front.
+func OneLine(err error) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "farmsql: ")), " ")
+}
+
+// command is the command among args, with a space, or nothing.
+func command(parser *kong.Kong, args []string) string {
+	for _, a := range args {
+		for _, child := range parser.Model.Children {
+			if a == child.Name {
+				return a + " "
+			}
+		}
+	}
+	return ""
+}
+
+// errUsage marks a combination of flags that cannot work.
+var errUsage = errors.New("wrong flags")
+
+// UsageError makes an error that ends the process with ExitUsage.
+func UsageError(text string) error {
+	return wrongFlags(strings.TrimPrefix(text, "farmsql: "))
+}
+
+type wrongFlags string
+
+func (w wrongFlags) Error() string      { return string(w) }
+func (wrongFlags) Is(target error) bool { return target == errUsage }

@@ -1,0 +1,100 @@
+// Package clitest helps to test a program that is made with internal/cli: in the test's own
+// process, and as processes, for which the test's binary is the program.
+package clitest
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/cli"
+)
+
+// AsProgram has the test binary be the program: processes that start themselves again need
+// one.
+const AsProgram = "FARMSQL_TEST_AS_PROGRAM"
+
+// A Program runs a command line and returns the exit status.
+type Program func(args []string, std cli.Streams) int
+
+// Main is TestMain of the program's tests. Flags of tests begin with a hyphen. A command is
+// never for the tests: they would start processes that run them all, and so on.
+func Main(m *testing.M, run Program) {
+	if os.Getenv(AsProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		os.Exit(run(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	os.Exit(m.Run())
+}
+
+// Execute runs the command line in this process.
+func (run Program) Execute(in string, args ...string) (status int, stdout, stderr string) {
+	var out, err strings.Builder
+	status = run(args, cli.Streams{In: strings.NewReader(in), Out: &out, Err: &err})
+	return status, out.String(), err.String()
+}
+
+// A Screen is what a process prints, line by line.
+type Screen struct {
+	*testing.T
+	Process *exec.Cmd
+	lines   chan string
+	seen    []string
+}
+
+// Start runs the program as a process that ends with the test.
+func Start(t *testing.T, args ...string) *Screen {
+	t.Helper()
+	p := exec.Command(os.Args[0], args...)
+	p.Env = append(os.Environ(), AsProgram+"=1", "TMPDIR="+t.TempDir())
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stderr = p.Stdout
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Screen{T: t, Process: p, lines: make(chan string, 1000)}
+	go func() {
+		defer close(s.lines)
+		for r := bufio.NewScanner(out); r.Scan(); {
+			s.lines <- r.Text()
+		}
+	}()
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	return s
+}
+
+// Until reads lines up to one that matches, and returns its groups.
+func (s *Screen) Until(pattern string) []string {
+	s.Helper()
+	re, limit := regexp.MustCompile(pattern), time.After(time.Minute)
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if !ok {
+				s.Fatalf("ended before %q:\n%s", pattern, strings.Join(s.seen, "\n"))
+			}
+			s.seen = append(s.seen, line)
+			if found := re.FindStringSubmatch(line); found != nil {
+				return found
+			}
+		case <-limit:
+			s.Fatalf("%q did not come within a minute:\n%s", pattern, strings.Join(s.seen, "\n"))
+		}
+	}
+}
+
+// Rest waits until the process has printed its last line, and returns all.
+func (s *Screen) Rest() string {
+	for line := range s.lines {
+		s.seen = append(s.seen, line)
+	}
+	return strings.Join(s.seen, "\n")
+}
