@@ -122,6 +122,16 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 	return d, d.remap(c)
 }
 
+// WithRoom returns the configuration after c in which machine m, which had refused replicas, has
+// room for as many regions as capacity says, 0 for any. It gets those that regions are short of.
+func (c *Configuration) WithRoom(m rdma.MachineID, capacity int) (*Configuration, Remapped) {
+	d := c.Succeed()
+	if i, ok := slices.BinarySearch(d.Machines, m); ok {
+		d.Capacity[i] = capacity
+	}
+	return d, d.remap(c)
+}
+
 // separate dissolves the groups whose regions do not have the same replicas.
 func (c *Configuration) separate() {
 	for _, g := range c.groups() {

@@ -391,6 +391,42 @@ func TestFillingIsNotPromoted(t *testing.T) {
 	}
 }
 
+// A machine that has room again gets what regions are short of, and nothing else changes.
+func TestWithRoom(t *testing.T) {
+	gained := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		c := random(t, r)
+		if len(c.Machines) == 1 {
+			continue
+		}
+		before, _ := c.Member(c.Machines[len(c.Machines)-1])
+		c, report := c.Without(c.Machines[:1], before.Machine)
+		c, _ = c.Refuse(before.Machine, report.Refilled)
+		d, report := c.WithRoom(before.Machine, before.Capacity)
+		if now, _ := d.Member(before.Machine); now.Capacity != before.Capacity || d.ID != c.ID+1 {
+			t.Fatalf("seed %d: %+v in configuration %d", seed, now, d.ID)
+		}
+		if err := sound(d); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for _, p := range d.Regions {
+			was, _ := c.Placement(p.Region)
+			added := slices.DeleteFunc(p.Replicas(), was.Has)
+			if p.Primary != was.Primary || len(p.Replicas())-len(added) != len(was.Replicas()) || slices.ContainsFunc(added, func(m rdma.MachineID) bool { return m != before.Machine }) {
+				t.Fatalf("seed %d: %+v was %+v", seed, p, was)
+			}
+			if len(added) > 0 != slices.Contains(report.Refilled, p.Region) {
+				t.Fatalf("seed %d: %v, region %d gets %v", seed, report, p.Region, added)
+			}
+			gained += len(added)
+		}
+	}
+	if gained == 0 {
+		t.Error("no machine has got anything")
+	}
+}
+
 // A machine that has no room for what it was given is not given it again.
 func TestRefuse(t *testing.T) {
 	for seed := range uint64(300) {

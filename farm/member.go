@@ -91,6 +91,7 @@ type Member struct {
 	identity *nvram.Memory
 	cluster  uint64
 	reserve  reserve
+	room     awaiting
 
 	ctx    context.Context // ends with the machine
 	cancel context.CancelFunc
@@ -136,7 +137,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	cfg.Settings = cfg.Settings.withDefaults()
 	m := &Member{cfg: cfg, clock: cfg.Settings.Clock, log: cfg.Settings.Logger}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.closing = m.clock.NewEvent()
+	m.closing, m.room.over = m.clock.NewEvent(), m.clock.NewEvent()
 	m.background.init(m.clock)
 	m.memories.Memories = cfg.Memory
 	m.id, m.memory, m.nic = cfg.Self.Machine, &m.memories, cfg.NIC
@@ -524,6 +525,7 @@ func (m *Member) Leases() lease.Keeper { return m.keeper }
 func (m *Member) Close() error {
 	m.cancel()
 	m.closing.Set()
+	m.room.over.Set()
 	m.endpoint.Close()
 	var err error
 	if m.keeper != nil {

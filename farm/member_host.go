@@ -69,6 +69,7 @@ func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 		return err
 	}
 	m.keepSomeRoom()
+	m.awaitRoom(c)
 	return nil
 }
 

@@ -386,6 +386,46 @@ func TestNoRoomToKeepAReplica(t *testing.T) {
 	})
 }
 
+// A machine that had no room for a replica, and refused it, is given one when it has room again,
+// in the same life.
+func TestRoomForAReplicaAgain(t *testing.T) {
+	keepReplicas(t, 54, func(k *keeping) {
+		k.kill(2)
+		k.awaitMembers(2)
+		k.change(0, 10)
+		full, hasRoom := k.world.Machine(2), false
+		k.memory = func(id rdma.MachineID, m Memories) Memories {
+			return filling{m, func(name string) {
+				switch {
+				case id != 2:
+				case !hasRoom && (strings.HasPrefix(name, stalePrefix) || name == reserveName):
+					full.Fill(0)
+				default:
+					full.Relieve()
+				}
+			}}
+		}
+		refused := func() bool {
+			c, err := k.store.Load()
+			return err == nil && slices.Contains(c.Capacity, -1)
+		}
+		k.boot(2)
+		k.until("the machine has refused its replicas", refused)
+		k.until("the machine is up", func() bool { return k.up[2] != nil })
+		before, _ := k.store.Load()
+		k.world.Outside().Sleep(10 * roomPollMax) // it looks in vain, and does not ask
+		if c, _ := k.store.Load(); !refused() || c.ID != before.ID {
+			t.Errorf("configurations %d to %d, capacities %v, of a machine that is full", before.ID, c.ID, c.Capacity)
+		}
+		hasRoom = true
+		k.until("the machine is given replicas, and filled", k.filled)
+		if refused() || k.ended[2] != nil {
+			t.Errorf("the machine ended with %v", k.ended[2])
+		}
+		k.same()
+	})
+}
+
 // filling memories tell what is about to be mapped.
 type filling struct {
 	Memories

@@ -158,28 +158,31 @@ func (m *Member) keepSomeRoom() {
 // keepRoom takes the reserve of this life, for the logs that it has by now. Without it the
 // machine works as well, but may not be able to start again if no room comes.
 func (m *Member) keepRoom() {
-	names, err := m.memory.Names()
-	if err == nil {
-		err = m.takeReserve(names)
+	m.reserve.Lock()
+	defer m.reserve.Unlock()
+	wanted, err := m.reserveWanted()
+	if err == nil && m.reserve.size != wanted {
+		err = m.takeAtMostLocked(wanted)
 	}
 	if err != nil {
 		m.log.Warn("no room to start again with: make some before the machine is stopped", "machine", m.id, "error", err)
 	}
 }
 
-func (m *Member) takeReserve(names []string) error {
+// reserveWanted is the size of the reserve for the logs that there are.
+func (m *Member) reserveWanted() (int64, error) {
+	names, err := m.memory.Names()
 	logs := 0
 	for _, name := range names {
 		if strings.HasPrefix(name, logPrefix) {
 			logs++
 		}
 	}
-	wanted := reserveForLog * int64(logs+1)
-	m.reserve.Lock()
-	defer m.reserve.Unlock()
-	if m.reserve.size == wanted {
-		return nil
-	}
+	return reserveForLog * int64(logs+1), err
+}
+
+// takeAtMostLocked makes a reserve of a size, or of what there is room for.
+func (m *Member) takeAtMostLocked(wanted int64) error {
 	for size := wanted; ; size /= 2 {
 		err := m.takeBytesLocked(size)
 		if err == nil || !errors.Is(err, nvram.ErrNoSpace) || size < 2*reserveForLog {

@@ -130,6 +130,7 @@ const (
 	kindForget
 	kindApart
 	kindBanished
+	kindRoom
 )
 
 const codeFirst = 16
@@ -204,6 +205,7 @@ type Membership struct {
 		handed     bool       // asked to take the place of current's CM, by the CM itself
 		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners    []joinRequest
+		roomy      []roomRequest           // who has room for replicas again
 		forget     []rdma.MachineID        // whose memories nobody is to wait for any more
 		unproven   cluster.ID              // this machine has made that configuration and those since, and had nobody commit one; 0: none
 		leads      bool                    // lead runs
@@ -288,6 +290,7 @@ func (m *Membership) handle() {
 		kindForget:           m.onForget,
 		kindApart:            m.onApart,
 		kindBanished:         m.onBanished,
+		kindRoom:             m.onRoom,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

@@ -194,6 +194,7 @@ func (m *Membership) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.current, m.mu.phase, m.mu.committing, m.mu.refused = c, member, false, nil
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { _, in := c.Member(j.Member.Machine); return in })
+	m.mu.roomy = slices.DeleteFunc(m.mu.roomy, func(r roomRequest) bool { return !r.changes(c) })
 	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(x rdma.MachineID) bool { all, _ := c.Awaited(x); return len(all) == 0 })
 	m.mu.isActive, m.mu.recovering, m.mu.renew, m.mu.handed = nil, true, false, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)

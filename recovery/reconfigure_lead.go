@@ -145,7 +145,7 @@ func (m *Membership) isWorkLocked() bool {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
-	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || len(m.mu.joiners) > 0 && m.isSettledLocked())
+	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || len(m.mu.joiners)+len(m.mu.roomy) > 0 && m.isSettledLocked())
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
@@ -351,8 +351,9 @@ func (m *Membership) reconfigure() error {
 	suspects, joiners, forget, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), slices.Clone(m.mu.forget), m.mu.current
 	renew, handed, since := m.mu.renew, m.mu.handed, m.mu.since
 	victims, broken := m.victimsLocked(current), m.brokenLocked()
+	roomy := slices.Clone(m.mu.roomy)
 	if !m.isSettledLocked() {
-		joiners = nil
+		joiners, roomy = nil, nil
 	}
 	m.mu.Unlock()
 	if len(suspects) > 0 {
@@ -393,6 +394,8 @@ func (m *Membership) reconfigure() error {
 	case len(joiners) > 0:
 		next, report = base.With(joiners[0].Member, joiners[0].Holds)
 		t.Joined, t.IsJoin = joiners[0].Member.Machine, true
+	case len(roomy) > 0:
+		next, report = base.WithRoom(roomy[0].from.Machine, roomy[0].Capacity)
 	case renew || handed || len(suspects) > 0: // who was suspected is well
 		next = base.Succeed()
 		next.CM = m.self.Machine
