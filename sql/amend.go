@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,14 +14,26 @@ import (
 // erGeneratedValue is MySQL's number for a value that is given to a generated column.
 const erGeneratedValue = 3105
 
-// noteInsert has the authorizer, which is asked before an INSERT is planned, see
+// noteInserts has the authorizer, which is asked before an INSERT is planned, see
 // the INSERT.
-func noteInsert(stmt sqlparser.Statement) {
-	if n, ok := stmt.(*sqlparser.Insert); ok {
-		n.Auth.Extra = n
+func noteInserts(stmt sqlparser.Statement) {
+	note := func(n *sqlparser.Insert, trigger bool) {
+		n.Auth.Extra = &amendment{insert: n, trigger: trigger}
 		unqualifyValues(n)
 	}
+	switch n := stmt.(type) {
+	case *sqlparser.Insert:
+		note(n, false)
+	case *sqlparser.DDL:
+		if n.TriggerSpec != nil {
+			eachOf(reflect.ValueOf(n.TriggerSpec.Body), insertType, func(v reflect.Value) {
+				note(v.Interface().(*sqlparser.Insert), true)
+			})
+		}
+	}
 }
+
+var insertType = reflect.TypeFor[*sqlparser.Insert]()
 
 // unqualifyValues makes VALUES(c) of VALUES(t.c), which go-mysql-server takes for the column of
 // the row that is there.
@@ -34,8 +47,15 @@ func unqualifyValues(n *sqlparser.Insert) {
 	}, sqlparser.AssignmentExprs(n.OnDup))
 }
 
-// amendInsert changes what an INSERT of values says before it is planned.
-func (e *Engine) amendInsert(ctx *gms.Context, n *sqlparser.Insert) {
+// amendInsert changes what an INSERT says before it is planned.
+func (e *Engine) amendInsert(ctx *gms.Context, a *amendment) {
+	a.takeBack()
+	e.amendUpsert(ctx, a)
+	e.amendValues(ctx, a.insert)
+}
+
+// amendValues is amendInsert for values.
+func (e *Engine) amendValues(ctx *gms.Context, n *sqlparser.Insert) {
 	rows, ok := n.Rows.(*sqlparser.AliasedValues)
 	if !ok {
 		return

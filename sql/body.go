@@ -224,6 +224,7 @@ func (b *body) value(e sqlparser.Expr) (any, gms.Type, error) {
 func (b *body) query(s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
 	restore, err := b.putValues(s)
 	defer restore()
+	defer takeBackInsert(s)
 	if err != nil {
 		return nil, nil, err
 	}

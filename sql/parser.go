@@ -162,7 +162,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		return
 	}
 	noteOtherTables(stmt)
-	noteInsert(stmt)
+	noteInserts(stmt)
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {
 		d.ProcedureSpec.Body = prepareBody(query, d.ProcedureSpec.Body)
 		return

@@ -123,7 +123,7 @@ type authorizer struct {
 // HandleAuth implements gms.AuthorizationHandler.
 func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
 	others, isDefinition := auth.Extra.([]otherTable)
-	insert, isInsert := auth.Extra.(*sqlparser.Insert)
+	insert, isInsert := auth.Extra.(*amendment)
 	if isDefinition || isInsert {
 		auth.Extra = nil
 	}

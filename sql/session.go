@@ -48,6 +48,8 @@ type Session struct {
 	whole, plain gms.Node
 	// literals says that a plan has exactLiterals.
 	literals bool
+	// load is what the INSERT that is being planned carries.
+	load *load
 	// view is the CREATE VIEW of a view that is being read: see readView.
 	view string
 	// viewDepth is how deep the views of the statement that began at viewsAt may be.

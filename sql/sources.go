@@ -29,7 +29,7 @@ func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 	from := source(n.Source)
 	s.readWhole(ctx, from)
 	if to := resolvedIn(n.Destination); to != nil && (n.IsReplace || n.OnDupExprs.HasUpdates()) && reflect.TypeOf(from).Comparable() {
-		transform.Inspect(from, func(n gms.Node) bool {
+		transform.InspectWithOpaque(ctx, from, func(_ *gms.Context, n gms.Node) bool {
 			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == to.(gms.Nameable).Name() {
 				s.whole = from
 			}
@@ -47,7 +47,10 @@ func source(n gms.Node) gms.Node {
 	case *regenerated:
 		return source(n.Child)
 	case *plan.Project:
-		if _, ok := n.Child.(*plan.TriggerExecutor); ok {
+		if carries(n) {
+			return n.Child
+		}
+		if _, ok := n.Child.(*plan.TriggerExecutor); ok || carries(n.Child) {
 			return source(n.Child)
 		}
 	}

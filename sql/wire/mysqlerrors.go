@@ -57,6 +57,7 @@ var numberedKinds = []numbered{
 	{plan.ErrIndexNotFound, 1091},
 	{gms.ErrCantDropFieldOrKey, 1091},
 	{gms.ErrColValCountMismatch, 1136},
+	{gms.ErrColumnCountMismatch, 1353},
 	{gms.ErrInsertIntoMismatchValueCount, 1136},
 	{gms.ErrColumnSpecifiedTwice, 1110},
 	{gms.ErrUnknownSystemVariable, 1193},

@@ -1,0 +1,349 @@
+package sql
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// INSERT ... SELECT ... ON DUPLICATE KEY UPDATE may name columns of the tables of the SELECT,
+// and a trigger's INSERT those of NEW and OLD. go-mysql-server knows the columns of the table
+// and what is inserted into them only, and of a SELECT not even these. So the statement is
+// written anew before it is planned:
+//
+//	INSERT INTO t (a, b) SELECT s.x, s.y FROM s ON DUPLICATE KEY UPDATE b = VALUES(b) + s.z
+//
+// becomes
+//
+//	INSERT INTO t (a, b) SELECT c0, carry(c1, c2) FROM (SELECT s.x, s.y, s.z FROM s) AS source (c0, c1, c2)
+//	ON DUPLICATE KEY UPDATE b = inserted(t.b) + carried(0)
+//
+// carry returns its first argument, and keeps the others until the next row for carried. An
+// INSERT takes a row at a time, unless it has to read all before it changes anything: which is
+// done below carry then. Subqueries are carried, too: evaluated with the rows that are updated,
+// they would look for their columns in wrong places.
+
+// sourceName is the alias of the SELECT; no client can write it.
+const sourceName = "farmsql.source"
+
+// An amendment is what has been changed of an INSERT for planning, which is taken back before
+// the statement is planned again.
+type amendment struct {
+	insert  *sqlparser.Insert
+	trigger bool // it is of the body of a trigger
+	undo    []func()
+}
+
+// takeBack makes the statement what the client has written.
+func (a *amendment) takeBack() {
+	for len(a.undo) > 0 {
+		last := len(a.undo) - 1
+		a.undo[last]()
+		a.undo = a.undo[:last]
+	}
+}
+
+// set changes a part of the statement.
+func set[T any](a *amendment, at *T, to T) {
+	was := *at
+	a.undo = append(a.undo, func() { *at = was })
+	*at = to
+}
+
+// takeBackInsert is takeBack for a statement that may be an INSERT.
+func takeBackInsert(s sqlparser.Statement) {
+	if n, ok := s.(*sqlparser.Insert); ok {
+		if a, ok := n.Auth.Extra.(*amendment); ok {
+			a.takeBack()
+		}
+	}
+}
+
+// An upsert is an INSERT ... ON DUPLICATE KEY UPDATE that is being amended.
+type upsert struct {
+	*amendment
+	into     *tableInfo
+	from     []fromTable
+	isSelect bool
+	// ofSource and ofOutside are what is carried: columns of the SELECT's tables, and what is
+	// about none of them.
+	ofSource, ofOutside []sqlparser.Expr
+}
+
+// amendUpsert amends an INSERT ... ON DUPLICATE KEY UPDATE.
+func (e *Engine) amendUpsert(ctx *gms.Context, a *amendment) {
+	n := a.insert
+	if len(n.OnDup) == 0 {
+		return
+	}
+	into := e.insertedTable(ctx, n)
+	if into == nil {
+		return
+	}
+	if s, ok := ctx.Session.(*Session); ok {
+		s.load = &load{}
+	}
+	u := &upsert{amendment: a, into: into}
+	rows, isSelect := n.Rows.(sqlparser.SelectStatement)
+	if isSelect {
+		for p, ok := rows.(*sqlparser.ParenSelect); ok; p, ok = rows.(*sqlparser.ParenSelect) {
+			rows = p.Select
+		}
+		u.isSelect, u.from = true, e.visibleTables(ctx, n, rows)
+	}
+	for _, x := range n.OnDup {
+		u.amendExprs(reflect.ValueOf(x).Elem().FieldByName("Expr"))
+	}
+	if isSelect {
+		u.carryOfSelect(rows)
+	} else if len(u.ofOutside) > 0 {
+		u.carryOfValues()
+	}
+}
+
+// amendExprs amends the expressions in a value of ON DUPLICATE KEY UPDATE.
+func (u *upsert) amendExprs(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return
+		}
+		if x, ok := v.Interface().(sqlparser.Expr); ok && v.CanSet() {
+			if to := u.amended(x); to != nil {
+				was := v.Elem()
+				u.undo = append(u.undo, func() { v.Set(was) })
+				v.Set(reflect.ValueOf(to))
+				return
+			}
+		}
+		u.amendExprs(v.Elem())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			u.amendExprs(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInterface() {
+				u.amendExprs(f)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			u.amendExprs(v.Index(i))
+		}
+	}
+}
+
+// amended is what takes the place of an expression; nil: it stays.
+func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
+	switch x := x.(type) {
+	case *sqlparser.ValuesFuncExpr:
+		if u.isSelect {
+			return u.insertedColumn(x.Name)
+		}
+	case *sqlparser.ColName:
+		return u.column(x)
+	case *sqlparser.FuncExpr:
+		if x.IsAggregate() && x.Over == nil {
+			return refusal(1111, "HY000", "Invalid use of group function")
+		}
+	case *sqlparser.Subquery, *sqlparser.ExistsExpr:
+		return u.subquery(x)
+	case *sqlparser.ComparisonExpr:
+		if _, ok := x.Right.(*sqlparser.Subquery); ok && strings.HasSuffix(x.Operator, "in") {
+			return u.subquery(x)
+		}
+	}
+	return nil
+}
+
+// subquery is a subquery that is carried: one about no other row.
+func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
+	if u.isOfRow(x) {
+		return refusal(erNotSupported, "42000", "This version of farmsql doesn't yet support subqueries of ON DUPLICATE KEY UPDATE that depend on the row")
+	}
+	return u.carried(&u.ofOutside, x)
+}
+
+// isOfRow reports whether a subquery, or what is compared with it, names what is updated or inserted.
+func (u *upsert) isOfRow(x sqlparser.Expr) bool {
+	values, own, reads := false, false, false
+	into := u.insert.Table.Name.String()
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.ValuesFuncExpr:
+			values = true
+		case *sqlparser.ColName:
+			own = own || strings.EqualFold(n.Qualifier.Name.String(), into)
+		case *sqlparser.AliasedTableExpr:
+			name, _ := n.Expr.(sqlparser.TableName)
+			reads = reads || strings.EqualFold(n.As.String(), into) || strings.EqualFold(name.Name.String(), into)
+		case *sqlparser.ComparisonExpr:
+			if n == x {
+				_, isName := n.Left.(*sqlparser.ColName)
+				own = own || isName
+			}
+		}
+		return true, nil
+	}, x)
+	return values || own && !reads
+}
+
+// insertedColumn stands for VALUES(column).
+func (u *upsert) insertedColumn(c *sqlparser.ColName) sqlparser.Expr {
+	if u.into.Column(c.Name.String()) < 0 {
+		return unknownColumn(c)
+	}
+	return ourCall(insertedName, u.own(c.Name))
+}
+
+// own is a column of the table that is inserted into.
+func (u *upsert) own(name sqlparser.ColIdent) *sqlparser.ColName {
+	return &sqlparser.ColName{Name: name, Qualifier: sqlparser.TableName{Name: u.insert.Table.Name}}
+}
+
+// column is what a column's name stands for.
+func (u *upsert) column(c *sqlparser.ColName) sqlparser.Expr {
+	table := c.Qualifier.Name.String()
+	isOwn := u.into.Column(c.Name.String()) >= 0 && (table == "" || strings.EqualFold(table, u.insert.Table.Name.String()))
+	known, possible := false, false
+	for _, t := range u.from {
+		is, may := t.has(table, c.Name.String())
+		known, possible = known || is, possible || may
+	}
+	switch {
+	case isOwn && known:
+		return refusal(mysql.ERNonUniq, "23000", "Column '"+c.Name.String()+"' in field list is ambiguous")
+	case isOwn && u.isSelect:
+		return u.own(c.Name)
+	case isOwn:
+		return nil
+	case known || possible:
+		return u.carried(&u.ofSource, c)
+	case u.trigger && (strings.EqualFold(table, "new") || strings.EqualFold(table, "old")):
+		return u.carried(&u.ofOutside, c)
+	case u.isSelect && table != "":
+		return unknownColumn(c)
+	}
+	return nil
+}
+
+// carried stands for what is carried. What is about no table is numbered from the end.
+func (u *upsert) carried(all *[]sqlparser.Expr, x sqlparser.Expr) sqlparser.Expr {
+	*all = append(*all, x)
+	at := len(*all) - 1
+	if all == &u.ofOutside {
+		at = -len(*all)
+	}
+	return ourCall(carriedName, sqlparser.NewIntVal([]byte(strconv.Itoa(at))))
+}
+
+// carryOfSelect has a SELECT carry what is asked for.
+func (u *upsert) carryOfSelect(rows sqlparser.SelectStatement) {
+	n := u.insert
+	count := len(inserted(u.into, n.Columns))
+	source := &sqlparser.Subquery{Select: rows}
+	inner, isPlain := rows.(*sqlparser.Select)
+	if isPlain {
+		inner = u.extended(inner)
+		source.Select = inner
+	}
+	if isPlain && !hasStar(inner.SelectExprs) && len(inner.SelectExprs) != count+len(u.ofSource) {
+		set(u.amendment, &n.OnDup[0].Expr, refusal(1136, "21S01", "Column count doesn't match value count at row 1"))
+		return
+	}
+	outer := &sqlparser.Select{From: sqlparser.TableExprs{&sqlparser.AliasedTableExpr{
+		Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}, Expr: source, As: sqlparser.NewTableIdent(sourceName),
+	}}}
+	defer func() { set[sqlparser.InsertRows](u.amendment, &n.Rows, outer) }()
+	if len(u.ofSource)+len(u.ofOutside) == 0 && (!isPlain || hasStar(inner.SelectExprs)) {
+		outer.SelectExprs = sqlparser.SelectExprs{&sqlparser.StarExpr{}}
+		return
+	}
+	for i := range count + len(u.ofSource) {
+		source.Columns = append(source.Columns, sourceColumn(i).Name)
+	}
+	for i := range count - 1 {
+		outer.SelectExprs = append(outer.SelectExprs, &sqlparser.AliasedExpr{Expr: sourceColumn(i)})
+	}
+	args := []sqlparser.Expr{sourceColumn(count - 1)}
+	for i := range u.ofSource {
+		args = append(args, sourceColumn(count+i))
+	}
+	outer.SelectExprs = append(outer.SelectExprs, &sqlparser.AliasedExpr{Expr: ourCall(carryName, u.withOutside(args)...)})
+}
+
+// sourceColumn is a column of what is inserted.
+func sourceColumn(at int) *sqlparser.ColName {
+	return &sqlparser.ColName{
+		Name: sqlparser.NewColIdent(sourceName + strconv.Itoa(at)), Qualifier: sqlparser.TableName{Name: sqlparser.NewTableIdent(sourceName)},
+	}
+}
+
+// extended is a SELECT that has what it carries as further columns. All have names of their own,
+// but those that ORDER BY may know.
+func (u *upsert) extended(s *sqlparser.Select) *sqlparser.Select {
+	s = new(*s)
+	columns := u.withoutStars(s)
+	for i, x := range columns {
+		if a, ok := x.(*sqlparser.AliasedExpr); ok && a.As.IsEmpty() {
+			columns[i] = &sqlparser.AliasedExpr{Expr: a.Expr, As: sourceColumn(i).Name}
+		}
+	}
+	for _, c := range u.ofSource {
+		columns = append(columns, &sqlparser.AliasedExpr{Expr: c, As: sourceColumn(len(columns)).Name})
+	}
+	s.SelectExprs = columns
+	return s
+}
+
+// carryOfValues has the values of each row carry what is asked for.
+func (u *upsert) carryOfValues() {
+	values, ok := u.insert.Rows.(*sqlparser.AliasedValues)
+	if !ok {
+		return
+	}
+	for _, row := range values.Values {
+		for i := range row {
+			if _, isDefault := row[i].(*sqlparser.Default); !isDefault {
+				set[sqlparser.Expr](u.amendment, &row[i], ourCall(carryName, u.withOutside([]sqlparser.Expr{row[i]})...))
+				break
+			}
+		}
+	}
+}
+
+// withOutside adds what is about no table of the SELECT, the last first.
+func (u *upsert) withOutside(args []sqlparser.Expr) []sqlparser.Expr {
+	for i := len(u.ofOutside) - 1; i >= 0; i-- {
+		args = append(args, u.ofOutside[i])
+	}
+	return args
+}
+
+// ourCall is a call of one of our functions.
+func ourCall(name string, args ...sqlparser.Expr) *sqlparser.FuncExpr {
+	f := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(name)}
+	for _, a := range args {
+		f.Exprs = append(f.Exprs, &sqlparser.AliasedExpr{Expr: a})
+	}
+	return f
+}
+
+// refusal is an expression for which planning fails. An INSERT is amended where it cannot.
+func refusal(code int, state, text string) sqlparser.Expr {
+	return ourCall(refusedName, sqlparser.NewIntVal([]byte(strconv.Itoa(code))), sqlparser.NewStrVal([]byte(state)), sqlparser.NewStrVal([]byte(text)))
+}
+
+func unknownColumn(c *sqlparser.ColName) sqlparser.Expr {
+	name := c.Name.String()
+	if !c.Qualifier.Name.IsEmpty() {
+		name = c.Qualifier.Name.String() + "." + name
+	}
+	return refusal(mysql.ERBadFieldError, "42S22", "Unknown column '"+name+"' in 'field list'")
+}

@@ -1,0 +1,228 @@
+package sql
+
+import (
+	"fmt"
+	"strconv"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// The functions that INSERT ... ON DUPLICATE KEY UPDATE is written with (upsert.go).
+const (
+	carryName    = "farmsql.carry"
+	carriedName  = "farmsql.carried"
+	insertedName = "farmsql.inserted"
+	refusedName  = "farmsql.refused"
+)
+
+var (
+	_ gms.Expression                 = (*carry)(nil)
+	_ gms.NonDeterministicExpression = (*carry)(nil)
+	_ gms.Expression                 = (*carried)(nil)
+	_ gms.NonDeterministicExpression = (*carried)(nil)
+	_ gms.Expression                 = (*insertedValue)(nil)
+)
+
+// upsertFunction returns one of these functions. go-mysql-server makes calls without a context.
+func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
+	var make func(*gms.Context, ...gms.Expression) (gms.Expression, error)
+	switch name {
+	case carryName:
+		make = newCarry
+	case carriedName:
+		make = newCarried
+	case insertedName:
+		make = newInsertedValue
+	case refusedName:
+		make = refusedExpression
+	default:
+		return nil, false
+	}
+	return gms.FunctionN{Name: name, Fn: func(_ *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+		return make(ctx, args...)
+	}}, true
+}
+
+// A load is what the present row of an INSERT carries. The session has that of the INSERT that
+// is being planned; each plan has its own.
+type load struct {
+	types  []gms.Type
+	values []any
+}
+
+func loadOf(ctx *gms.Context) (*load, error) {
+	if s, ok := ctx.Session.(*Session); ok && s.load != nil {
+		return s.load, nil
+	}
+	return nil, gms.ErrFunctionNotFound.New(carryName)
+}
+
+// carry is its first argument, and puts the others into its load.
+type carry struct {
+	expression.NaryExpression
+	load *load
+}
+
+func newCarry(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+	l, err := loadOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.types = nil
+	for _, a := range args[1:] {
+		l.types = append(l.types, a.Type(ctx))
+	}
+	return &carry{expression.NaryExpression{ChildExpressions: args}, l}, nil
+}
+
+// String implements gms.Expression.
+func (c *carry) String() string { return c.ChildExpressions[0].String() }
+
+// Type implements gms.Expression.
+func (c *carry) Type(ctx *gms.Context) gms.Type { return c.ChildExpressions[0].Type(ctx) }
+
+// IsNullable implements gms.Expression.
+func (c *carry) IsNullable(ctx *gms.Context) bool { return c.ChildExpressions[0].IsNullable(ctx) }
+
+// IsNonDeterministic implements gms.NonDeterministicExpression.
+func (c *carry) IsNonDeterministic() bool { return true }
+
+// Eval implements gms.Expression.
+func (c *carry) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	values := make([]any, 0, len(c.ChildExpressions)-1)
+	for _, x := range c.ChildExpressions[1:] {
+		v, err := x.Eval(ctx, row)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	c.load.values = values
+	return c.ChildExpressions[0].Eval(ctx, row)
+}
+
+// WithChildren implements gms.Expression.
+func (c *carry) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != len(c.ChildExpressions) {
+		return nil, gms.ErrInvalidChildrenNumber.New(c, len(children), len(c.ChildExpressions))
+	}
+	return &carry{expression.NaryExpression{ChildExpressions: children}, c.load}, nil
+}
+
+// carried is a value that the present row carries.
+type carried struct {
+	load *load
+	at   int
+}
+
+func newCarried(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+	l, err := loadOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := args[0].Eval(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	at, _ := signed(v)
+	if at < 0 {
+		at += int64(len(l.types))
+	}
+	if at < 0 || at >= int64(len(l.types)) {
+		return nil, gms.ErrInvalidArgumentDetails.New(carriedName, v)
+	}
+	return &carried{l, int(at)}, nil
+}
+
+// Children implements gms.Expression.
+func (c *carried) Children() []gms.Expression { return nil }
+
+// Resolved implements gms.Expression.
+func (c *carried) Resolved() bool { return true }
+
+// String implements gms.Expression.
+func (c *carried) String() string { return carriedName }
+
+// Type implements gms.Expression.
+func (c *carried) Type(*gms.Context) gms.Type { return c.load.types[c.at] }
+
+// IsNullable implements gms.Expression.
+func (c *carried) IsNullable(*gms.Context) bool { return true }
+
+// IsNonDeterministic implements gms.NonDeterministicExpression.
+func (c *carried) IsNonDeterministic() bool { return true }
+
+// Eval implements gms.Expression.
+func (c *carried) Eval(*gms.Context, gms.Row) (any, error) { return c.load.values[c.at], nil }
+
+// WithChildren implements gms.Expression.
+func (c *carried) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(c, len(children), 0)
+	}
+	return c, nil
+}
+
+// insertedValue is VALUES(column). ON DUPLICATE KEY UPDATE is evaluated over the row that is
+// there, with the one that is inserted behind it.
+type insertedValue struct{ expression.UnaryExpressionStub }
+
+func newInsertedValue(_ *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+	if _, ok := args[0].(*expression.GetField); !ok {
+		return nil, gms.ErrInvalidArgumentDetails.New(insertedName, args[0])
+	}
+	return &insertedValue{expression.UnaryExpressionStub{Child: args[0]}}, nil
+}
+
+// String implements gms.Expression.
+func (v *insertedValue) String() string { return "values(" + v.Child.String() + ")" }
+
+// Type implements gms.Expression.
+func (v *insertedValue) Type(ctx *gms.Context) gms.Type { return v.Child.Type(ctx) }
+
+// Eval implements gms.Expression.
+func (v *insertedValue) Eval(_ *gms.Context, row gms.Row) (any, error) {
+	return row[len(row)/2+v.Child.(*expression.GetField).Index()], nil
+}
+
+// WithChildren implements gms.Expression.
+func (v *insertedValue) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(v, len(children), 1)
+	}
+	return newInsertedValue(ctx, children...)
+}
+
+// refusedExpression fails with the error that its arguments are.
+func refusedExpression(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+	var said []string
+	for _, a := range args {
+		v, err := a.Eval(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, fmt.Sprint(v))
+	}
+	code, err := strconv.Atoi(said[0])
+	if err != nil {
+		return nil, err
+	}
+	return nil, mysql.NewSQLError(code, said[1], "%s", said[2])
+}
+
+// carries reports whether a node is the one that carries.
+func carries(n gms.Node) bool {
+	p, ok := n.(*plan.Project)
+	if !ok || len(p.Projections) == 0 {
+		return false
+	}
+	last := p.Projections[len(p.Projections)-1]
+	if a, ok := last.(*expression.Alias); ok {
+		last = a.Child
+	}
+	_, ok = last.(*carry)
+	return ok
+}

@@ -1,0 +1,217 @@
+package sql
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// A fromTable is a table of a SELECT.
+type fromTable struct {
+	name string
+	// columns are its columns' names. If open, there may be others.
+	columns []string
+	open    bool
+}
+
+// has reports whether a table has a column, or may have it, for all that is known before
+// the SELECT is planned. table is empty if the column is named alone.
+func (t fromTable) has(table, column string) (is, may bool) {
+	if table != "" && !strings.EqualFold(table, t.name) {
+		return false, false
+	}
+	is = slices.ContainsFunc(t.columns, func(c string) bool { return strings.EqualFold(c, column) })
+	return is, is || t.open
+}
+
+// visibleTables are the tables of a SELECT whose columns ON DUPLICATE KEY UPDATE may name: as in
+// MySQL, none of one that groups rows, or of a UNION.
+func (e *Engine) visibleTables(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.SelectStatement) []fromTable {
+	s, ok := rows.(*sqlparser.Select)
+	if !ok || len(s.GroupBy) > 0 || aggregates(s.SelectExprs) || aggregates(s.Having) {
+		return nil
+	}
+	ctes := make(map[string]bool)
+	for _, w := range []*sqlparser.With{n.With, s.With} {
+		if w == nil {
+			continue
+		}
+		for _, c := range w.Ctes {
+			ctes[strings.ToLower(c.As.String())] = true
+		}
+	}
+	var all []fromTable
+	for _, t := range s.From {
+		all = append(all, e.fromTables(ctx, t, ctes)...)
+	}
+	return all
+}
+
+// fromTables are those of one part of FROM.
+func (e *Engine) fromTables(ctx *gms.Context, t sqlparser.TableExpr, ctes map[string]bool) []fromTable {
+	switch t := t.(type) {
+	case *sqlparser.JoinTableExpr:
+		return append(e.fromTables(ctx, t.LeftExpr, ctes), e.fromTables(ctx, t.RightExpr, ctes)...)
+	case *sqlparser.ParenTableExpr:
+		var all []fromTable
+		for _, t := range t.Exprs {
+			all = append(all, e.fromTables(ctx, t, ctes)...)
+		}
+		return all
+	case *sqlparser.AliasedTableExpr:
+		if one, ok := e.fromTable(ctx, t, ctes); ok {
+			return []fromTable{one}
+		}
+	case *sqlparser.JSONTableExpr:
+		return []fromTable{{name: t.Alias.String(), open: true}}
+	}
+	return nil
+}
+
+func (e *Engine) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes map[string]bool) (fromTable, bool) {
+	f := fromTable{name: t.As.String()}
+	switch x := t.Expr.(type) {
+	case sqlparser.TableName:
+		name := x.Name.String()
+		if f.name == "" {
+			f.name = name
+		}
+		if strings.EqualFold(name, "dual") && x.DbQualifier.IsEmpty() {
+			return f, false
+		}
+		f.columns, f.open = e.columnNames(ctx, x)
+		f.open = f.open || ctes[strings.ToLower(name)] && x.DbQualifier.IsEmpty()
+	case *sqlparser.Subquery:
+		f.columns, f.open = derivedNames(x)
+	default:
+		f.open = true
+	}
+	return f, true
+}
+
+// columnNames are those of a table of the catalog, open if it has none of that name.
+func (e *Engine) columnNames(ctx *gms.Context, name sqlparser.TableName) (names []string, open bool) {
+	db := name.DbQualifier.String()
+	if db == "" {
+		db = ctx.GetCurrentDatabase()
+	}
+	t, _, err := e.gms.Analyzer.Catalog.Table(ctx, db, name.Name.String())
+	if err != nil {
+		return nil, true // a view, or what is said when the statement is planned
+	}
+	for _, c := range t.Schema(ctx) {
+		if !c.HiddenSystem {
+			names = append(names, c.Name)
+		}
+	}
+	return names, false
+}
+
+// derivedNames are the columns of a derived table that are named in it.
+func derivedNames(q *sqlparser.Subquery) (names []string, open bool) {
+	if len(q.Columns) > 0 {
+		for _, c := range q.Columns {
+			names = append(names, c.String())
+		}
+		return names, false
+	}
+	s, ok := q.Select.(*sqlparser.Select)
+	if !ok {
+		return nil, true
+	}
+	for _, x := range s.SelectExprs {
+		a, ok := x.(*sqlparser.AliasedExpr)
+		if !ok {
+			open = true
+			continue
+		}
+		name := a.As.String()
+		if c, ok := a.Expr.(*sqlparser.ColName); ok && name == "" {
+			name = c.Name.String()
+		}
+		names = append(names, name)
+	}
+	return names, open
+}
+
+// aggregates reports whether a part of a SELECT has aggregates of its own.
+func aggregates(n sqlparser.SQLNode) (does bool) {
+	if v := reflect.ValueOf(n); v.Kind() == reflect.Pointer && v.IsNil() {
+		return false
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.Subquery:
+			return false, nil
+		case *sqlparser.FuncExpr:
+			does = does || n.Over == nil && (n.IsAggregate() || n.Name.Lowered() == exactSumName || n.Name.Lowered() == exactAvgName)
+		case *sqlparser.GroupConcatExpr:
+			does = true
+		}
+		return !does, nil
+	}, n)
+	return does
+}
+
+// withoutStars are the columns of a SELECT, with what its stars stand for where that is known.
+func (u *upsert) withoutStars(s *sqlparser.Select) sqlparser.SelectExprs {
+	var all sqlparser.SelectExprs
+	for _, x := range s.SelectExprs {
+		star, ok := x.(*sqlparser.StarExpr)
+		if !ok {
+			all = append(all, x)
+			continue
+		}
+		columns := u.starColumns(star, s.From)
+		if columns == nil {
+			columns = sqlparser.SelectExprs{x}
+		}
+		all = append(all, columns...)
+	}
+	return all
+}
+
+// starColumns are the columns that a star stands for, nil if they are not known.
+func (u *upsert) starColumns(star *sqlparser.StarExpr, from sqlparser.TableExprs) (all sqlparser.SelectExprs) {
+	table := star.TableName.Name.String()
+	if table == "" && mergesColumns(from) {
+		return nil
+	}
+	for _, t := range u.from {
+		if table != "" && !strings.EqualFold(t.name, table) {
+			continue
+		}
+		if t.open {
+			return nil
+		}
+		for _, c := range t.columns {
+			all = append(all, &sqlparser.AliasedExpr{Expr: &sqlparser.ColName{
+				Name: sqlparser.NewColIdent(c), Qualifier: sqlparser.TableName{Name: sqlparser.NewTableIdent(t.name)},
+			}})
+		}
+	}
+	return all
+}
+
+// mergesColumns reports whether FROM has a join of which a star has some columns once.
+func mergesColumns(from sqlparser.TableExprs) (does bool) {
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if j, ok := n.(*sqlparser.JoinTableExpr); ok {
+			does = does || len(j.Condition.Using) > 0 || strings.Contains(strings.ToLower(j.Join), "natural")
+		}
+		return !does, nil
+	}, from)
+	return does
+}
+
+func hasStar(columns sqlparser.SelectExprs) bool {
+	return slices.ContainsFunc(columns, func(c sqlparser.SelectExpr) bool {
+		_, ok := c.(*sqlparser.StarExpr)
+		return ok
+	})
+}
