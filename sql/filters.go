@@ -84,8 +84,10 @@ func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 // kept: they stay as they are.
 func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	change := func(*gms.Context, gms.Expression) (gms.Expression, bool) { return nil, false }
+	same := transform.SameTree
 	switch n.(type) {
 	case *plan.Filter, *plan.JoinNode:
+		n, same = withLists(ctx, n)
 		change = plainCondition
 	case *plan.Project, *plan.GroupBy, *plan.Having, *plan.Sort, *plan.Window:
 		change = plainRows
@@ -93,7 +95,7 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	default:
 		return n, transform.SameTree, nil
 	}
-	return transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	n, unchanged, err := transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		if q, ok := e.(*plan.Subquery); ok {
 			if err := ownAggregates(ctx, q.Query); err != nil {
 				return e, transform.SameTree, err
@@ -109,6 +111,25 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 		}
 		return e, transform.SameTree, nil
 	})
+	return n, same && unchanged, err
+}
+
+// withLists makes lists of the chains of a filter's or join's conditions.
+func withLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity) {
+	switch n := n.(type) {
+	case *plan.Filter:
+		if e, ok := withoutChains(ctx, n.Expression); ok {
+			return plan.NewFilter(e, n.Child), transform.NewTree
+		}
+	case *plan.JoinNode:
+		if n.Filter == nil {
+			break
+		}
+		if e, ok := withoutChains(ctx, n.Filter); ok {
+			return n.WithFilter(e), transform.NewTree
+		}
+	}
+	return n, transform.SameTree
 }
 
 // plainCondition changes a condition that indexes may be of use for.

@@ -20,12 +20,22 @@ func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if err != nil {
 			return n, transform.SameTree, err
 		}
-		out, same, err := apply(ctx, a, marked, scope, sel, flags)
+		hidden, shown, err := transform.Node(ctx, marked, hideLists)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
+		out, same, err := apply(ctx, a, hidden, scope, sel, flags)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		same = same && changed && shown
+		if !shown {
+			if out, _, err = transform.Node(ctx, out, lookupLists); err != nil {
+				return n, transform.SameTree, err
+			}
+		}
 		hashed, unchanged, err := transform.Node(ctx, out, hashByWeights)
-		return hashed, same && changed && unchanged, err
+		return hashed, same && unchanged, err
 	}
 }
 
