@@ -89,6 +89,8 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	case *plan.Filter, *plan.JoinNode:
 		n, same = withLists(ctx, n)
 		change = plainCondition
+	case *plan.Limit, *plan.Offset:
+		change = boundedCount
 	case *plan.Project, *plan.GroupBy, *plan.Having, *plan.Sort, *plan.Window:
 		change = plainRows
 	case gms.Expressioner:

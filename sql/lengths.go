@@ -45,8 +45,8 @@ const jsonFactor = 40
 var measures = map[string]*measure{
 	"repeat":  {strict: true, most: func(a gms.Row) int64 { return product(textBytes(a[0]), count(a[1])) }, eval: repeatedText},
 	"space":   {strict: true, most: func(a gms.Row) int64 { return count(a[0]) }, eval: spaces},
-	"lpad":    {strict: true, most: padded},
-	"rpad":    {strict: true, most: padded},
+	"lpad":    {strict: true, most: paddedBytes, eval: padLeft},
+	"rpad":    {strict: true, most: paddedBytes, eval: padRight},
 	"concat":  {strict: true, most: func(a gms.Row) int64 { return textsBytes(a) }},
 	"replace": {strict: true, most: replaced},
 	"insert":  {strict: true, most: func(a gms.Row) int64 { return textBytes(a[0]) + textBytes(a[3]) }},
@@ -284,8 +284,8 @@ func textsBytes(values gms.Row) int64 {
 // mostBytes is how many bytes a character can have.
 const mostBytes = 4
 
-// padded bounds what LPAD and RPAD make, as MySQL does.
-func padded(a gms.Row) int64 {
+// paddedBytes bounds what LPAD and RPAD make, as MySQL does.
+func paddedBytes(a gms.Row) int64 {
 	if _, isBinary := a[0].([]byte); isBinary {
 		return count(a[1])
 	}

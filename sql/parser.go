@@ -168,6 +168,9 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		return
 	}
 	endLoops(stmt)
+	if containsFold(query, "distinct") && containsFold(query, "order") {
+		nameOrdinals(stmt)
+	}
 	aggregates := containsFold(query, "sum") || containsFold(query, "avg")
 	decimals := runsNow(stmt) && containsDecimal(query)
 	if stmt == nil || !aggregates && !decimals {

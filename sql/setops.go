@@ -33,7 +33,7 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 		return newDistinctIter(&s.holding, rows, n.Schema(ctx)), nil
 	case *plan.SetOp:
 		if n.SetOpType == plan.UnionType && !n.Distinct {
-			return nil, nil
+			return b.unionAll(ctx, s, n, row)
 		}
 		rows, err := b.setOp(ctx, s, n, row)
 		if err != nil {
@@ -42,6 +42,21 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 		return s.limited(ctx, n, rows)
 	}
 	return nil, nil
+}
+
+// unionAll executes a UNION ALL of which rows are sorted: go-mysql-server leaves out those of
+// OFFSET before that, and has memory for LIMIT.
+func (b *builder) unionAll(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
+	if len(n.SortFields) == 0 {
+		return nil, nil
+	}
+	all := *n
+	all.Limit, all.Offset, all.SortFields = nil, nil, nil
+	rows, err := b.ordinary(ctx, s, &all, row)
+	if err != nil {
+		return nil, err
+	}
+	return s.limited(ctx, n, rows)
 }
 
 // setOp executes a set operation without its ORDER BY and LIMIT.
