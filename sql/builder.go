@@ -93,12 +93,15 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *regenerated:
 		return b.regenerate(ctx, n, row)
 	case *plan.Update:
+		s.changes(ctx, !n.Ignore)
 		compareExactly(ctx, n)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
+		s.changes(ctx, true)
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:
+		s.changes(ctx, !n.Ignore)
 		s.readOwn(ctx, n)
 		s.checkInserted(ctx, n)
 		s.replaces(ctx, n)
@@ -130,6 +133,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return b.showCreate(ctx, n, row)
 	case *plan.ShowColumns:
 		return showColumns(ctx, n, row)
+	case *plan.ShowDatabases:
+		return showDatabases(ctx, n), nil
 	case *plan.ShowCreateTrigger:
 		return showDefinition(ctx, n, row)
 	case *plan.ShowCreateProcedure:

@@ -32,6 +32,8 @@ type compiledSettings struct {
 	warningsMax int64
 	// divisions says that a division by zero is worth a warning.
 	divisions bool
+	// strictDivisions says that in a change it is an error.
+	strictDivisions bool
 }
 
 // keySettings are the variables that may change the meaning of a text.
@@ -72,6 +74,7 @@ func (s *Session) readSettings() *compiledSettings {
 	r.notes = s.isOn(ctx, "sql_notes")
 	mode := gms.LoadSqlMode(ctx)
 	r.divisions = mode.ModeEnabled(gms.ErrorForDivisionByZero) || mode.ModeEnabled(gms.Traditional)
+	r.strictDivisions = r.divisions && mode.Strict()
 	r.warningsMax = 1024
 	if v, err := s.GetSessionVariable(ctx, "max_error_count"); err == nil {
 		r.warningsMax, _ = v.(int64)
@@ -135,6 +138,9 @@ func (s *Session) LongQueryTime() time.Duration { return s.settings().longQuery 
 // Warn implements gms.Session.
 func (s *Session) Warn(w *gms.Warning) {
 	r := s.settings()
+	if w.Code == expression.ERDivisionByZero && r.strictDivisions && s.changing {
+		s.divided = true
+	}
 	if w.Level == "Note" && !r.notes || w.Code == expression.ERDivisionByZero && !r.divisions || int64(s.WarningCount()) >= r.warningsMax {
 		return
 	}

@@ -65,7 +65,10 @@ func (e *editor) DiscardChanges(_ *gms.Context, cause error) error {
 }
 
 // StatementComplete implements gms.EditOpenerCloser.
-func (e *editor) StatementComplete(*gms.Context) error {
+func (e *editor) StatementComplete(ctx *gms.Context) error {
+	if err := dividedByZero(ctx); err != nil {
+		return errors.Join(err, e.DiscardChanges(ctx, err))
+	}
 	e.end()
 	return nil
 }
@@ -88,9 +91,12 @@ func (e *editor) Close(*gms.Context) error {
 }
 
 // whole runs one change of a row, so that it leaves nothing behind if it fails.
-func (e *editor) whole(change func() error) error {
+func (e *editor) whole(ctx *gms.Context, change func() error) error {
 	if e.err != nil {
 		return conflict(e.err)
+	}
+	if err := dividedByZero(ctx); err != nil {
+		return err
 	}
 	m := e.tr.tx.Mark()
 	err := change()
@@ -103,7 +109,7 @@ func (e *editor) whole(change func() error) error {
 // Insert implements gms.RowInserter.
 func (e *editor) Insert(ctx *gms.Context, row gms.Row) error {
 	row = e.info.rows.stored(row)
-	return e.whole(func() error {
+	return e.whole(ctx, func() error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err
 		}
@@ -254,7 +260,7 @@ func printable(b []byte, most int) string {
 // Delete implements gms.RowDeleter. A row that is gone already, because an
 // action of a foreign key came before, is no error.
 func (e *editor) Delete(ctx *gms.Context, row gms.Row) error {
-	return e.whole(func() error {
+	return e.whole(ctx, func() error {
 		p, key, ok, err := e.find(ctx, row)
 		if err != nil || !ok {
 			return err
@@ -313,7 +319,7 @@ func (e *editor) find(ctx *gms.Context, row gms.Row) (p region.Ptr, key []byte, 
 // Update implements gms.RowUpdater.
 func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
 	row = e.info.rows.stored(row)
-	return e.whole(func() error {
+	return e.whole(ctx, func() error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err
 		}

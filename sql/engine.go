@@ -69,6 +69,7 @@ var mysqlDefaults = map[string]any{
 	"collation_database":   gms.Collation_utf8mb4_0900_ai_ci.String(),
 	"collation_connection": gms.Collation_utf8mb4_0900_ai_ci.String(),
 	"event_scheduler":      "OFF", // nothing runs events
+	"sql_mode":             "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES",
 }
 
 // NewEngine returns an engine over a catalog. Close it before the catalog.

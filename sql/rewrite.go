@@ -329,7 +329,7 @@ func (e *Engine) rewrittenNumbers(tr *transaction, tbl, next *catalog.Table) err
 
 // Insert implements gms.RowInserter.
 func (w *rewriter) Insert(ctx *gms.Context, row gms.Row) error {
-	return w.whole(func() error {
+	return w.whole(ctx, func() error {
 		if err := w.insert(ctx, row); err != nil {
 			return err
 		}

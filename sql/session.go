@@ -48,6 +48,9 @@ type Session struct {
 	whole, plain gms.Node
 	// literals says that a plan has exactLiterals.
 	literals bool
+	// changing says that a change without IGNORE is at work, and divided that it has divided
+	// by zero, which its editor reports.
+	changing, divided bool
 	// load is what the INSERT that is being planned carries.
 	load *load
 	// view is the CREATE VIEW of a view that is being read: see readView.

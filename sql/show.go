@@ -248,3 +248,16 @@ func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 	}
 	return errNoTable(db, name)
 }
+
+// showDatabases executes SHOW DATABASES. The system database is not shown: who dumps or copies
+// all that there are expects MySQL's tables in it, and could restore none of them.
+func showDatabases(ctx *gms.Context, n *plan.ShowDatabases) gms.RowIter {
+	var rows []gms.Row
+	for _, db := range n.Catalog.AllDatabases(ctx) {
+		if !sameName(db.Name(), systemDatabase) {
+			rows = append(rows, gms.Row{db.Name()})
+		}
+	}
+	slices.SortFunc(rows, func(a, b gms.Row) int { return strings.Compare(a[0].(string), b[0].(string)) })
+	return gms.RowsToRowIter(rows...)
+}

@@ -1,0 +1,30 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// Dividing by zero makes NULL, with a warning. In a change it is an error if sql_mode is strict
+// and has ERROR_FOR_DIVISION_BY_ZERO: the session notes the warning (Warn), and the editor of
+// what is changed fails.
+
+// changes notes that a change is about to be executed; one with IGNORE may divide by zero. Those
+// of its triggers are part of it.
+func (s *Session) changes(ctx *gms.Context, strictly bool) {
+	if tr := currentOf(ctx); tr == nil || tr.editing == 0 {
+		s.changing, s.divided = strictly, false
+	}
+}
+
+// dividedByZero is an error if the change at work has divided by zero and must not: of an
+// expression it is a warning.
+func dividedByZero(ctx *gms.Context) error {
+	s, ok := ctx.Session.(*Session)
+	if !ok || !s.divided {
+		return nil
+	}
+	s.divided = false
+	return mysql.NewSQLError(expression.ERDivisionByZero, "22012", "Division by 0")
+}
