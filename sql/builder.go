@@ -135,6 +135,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return showColumns(ctx, n, row)
 	case *plan.ShowDatabases:
 		return showDatabases(ctx, n), nil
+	case *plan.ShowIndexes:
+		return showIndexes(ctx, n, row)
 	case *plan.ShowCreateTrigger:
 		return showDefinition(ctx, n, row)
 	case *plan.ShowCreateProcedure:

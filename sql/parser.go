@@ -77,6 +77,9 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	if err := refused(stmt); err != nil {
 		return nil, end, err
 	}
+	if stmt, err = filteredShow(stmt); err != nil {
+		return nil, end, err
+	}
 	useOurs(query, stmt)
 	return stmt, end, nil
 }
@@ -110,6 +113,9 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		return nil, err
 	}
 	if err := refused(stmt); err != nil {
+		return nil, err
+	}
+	if stmt, err = filteredShow(stmt); err != nil {
 		return nil, err
 	}
 	useOurs(query, stmt)

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"math"
+	"regexp"
 	"testing"
 
 	gmstest "github.com/dolthub/go-mysql-server/enginetest"
@@ -20,6 +21,9 @@ var _ gmstest.ResultEvaluationHarness = (*harness)(nil)
 // have to be the decimals nearest to what it expects.
 func (h *harness) EvaluateQueryResults(t *testing.T, expected []gms.Row, columns []*gms.Column, schema gms.Schema, actual []gms.Row, query string, wrap queries.WrapBehavior) {
 	expected, actual = copyRows(expected), copyRows(actual)
+	if showsIndexes.MatchString(query) {
+		withOrder(expected)
+	}
 	for at := range schema {
 		if hasDouble(expected, at) {
 			exactAsDouble(expected, actual, at)
@@ -36,6 +40,19 @@ func (h *harness) EvaluateQueryResults(t *testing.T, expected []gms.Row, columns
 		}
 	}
 	gmstest.CheckResults(nil, t, nil, expected, columns, schema, actual, query, nil)
+}
+
+// showsIndexes are statements whose rows say in which order an index is: MySQL does, and
+// go-mysql-server does not.
+var showsIndexes = regexp.MustCompile(`(?i)^\s*SHOW (INDEX|INDEXES|KEYS) `)
+
+func withOrder(rows []gms.Row) {
+	const order = 5
+	for _, r := range rows {
+		if len(r) > order && r[order] == nil {
+			r[order] = "A"
+		}
+	}
 }
 
 func copyRows(rows []gms.Row) []gms.Row {
