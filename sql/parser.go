@@ -65,7 +65,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		}
 		// An error is reported in terms of what the client has written.
 		again, at, wrong := parseFirst(ctx, text, o)
-		if wrong != nil {
+		if again = asDo(query, again, o); wrong != nil || again == nil {
 			return stmt, end, err
 		}
 		stmt, end = again, at-len(text)+len(query)
@@ -103,7 +103,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 			return stmt, err
 		}
 		again, wrong := parseAll(ctx, text, o)
-		if wrong != nil {
+		if again = asDo(query, again, o); wrong != nil || again == nil {
 			return stmt, err
 		}
 		stmt = again

@@ -15,6 +15,7 @@ var ErrClosed = net.ErrClosed
 
 // Error numbers that the protocol library does not name, as in MySQL 8.
 const (
+	errManyParameters          = 1390
 	errCapacityExceeded        = 3170
 	errConCount                = 1040
 	errPacketTooLarge          = 1153

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -202,14 +203,24 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		return nil, err
 	}
 	markBytes(fields)
-	stateOf(c).remember(c, prepare.StatementID, query)
+	if n := stateOf(c).remember(c, prepare.StatementID, query); n > parametersMax {
+		delete(c.PrepareData, prepare.StatementID)
+		stateOf(c).forgetPrepared(prepare.StatementID)
+		return nil, mysql.NewSQLError(errManyParameters, stateGeneral,
+			"Prepared statement contains too many placeholders: %d, and %d are possible", n, parametersMax)
+	}
 	return fields, nil
 }
 
-// remember notes a prepared statement. The protocol library does not say when
-// a client closes one, so the notes of closed statements are swept out once
-// they outnumber the open ones.
-func (s *connState) remember(c *mysql.Conn, id uint32, query string) {
+// parametersMax is how many parameters a prepared statement may have. MySQL's limit, of what
+// the protocol counts, is 65,535: the protocol library adds seven to their number, which
+// must have room in as many bits.
+const parametersMax = math.MaxUint16 - 7
+
+// remember notes a prepared statement, and returns how many parameters it has. The protocol
+// library does not say when a client closes one, so the notes of closed statements are swept
+// out once they outnumber the open ones.
+func (s *connState) remember(c *mysql.Conn, id uint32, query string) int {
 	if len(s.prepared) > 2*len(c.PrepareData)+16 {
 		for old := range s.prepared {
 			if _, open := c.PrepareData[old]; !open {
@@ -219,14 +230,14 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) {
 	}
 	ast, _ := s.engine.GetPreparedQuery(query)
 	s.prepared[id] = newStatement(query, ast)
-	countParameters(c.PrepareData[id], ast)
+	return countParameters(c.PrepareData[id], ast)
 }
 
 // countParameters corrects what the protocol library tells the client: it counts
 // those in comments for later versions, and strings that look like one.
-func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) {
+func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 	if p == nil || ast == nil {
-		return
+		return 0
 	}
 	count := 0
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
@@ -239,6 +250,7 @@ func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) {
 	if count > 0 && p.BindVars == nil {
 		p.BindVars = make(map[string]*querypb.BindVariable, count)
 	}
+	return count
 }
 
 // forgetPrepared forgets a prepared statement that is closed, or has come to nothing.
@@ -278,6 +290,9 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	})
 	if err != nil {
 		return err
+	}
+	if res != nil {
+		binaryTimes(res)
 	}
 	return callback(res)
 }

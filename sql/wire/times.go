@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
@@ -42,4 +43,46 @@ func timeText(s []byte) []byte {
 		i = end
 	}
 	return out
+}
+
+// binaryTimes writes a result's points in time for the binary protocol: a date of zeros has
+// no bytes at all, and not the zeros that the protocol library sends, which clients take for
+// a day before the year 1; and a column of times with fractions of a second says so, for
+// clients go by that.
+func binaryTimes(r *sqltypes.Result) {
+	isShared := true
+	for at, f := range r.Fields {
+		switch f.Type {
+		case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp:
+			emptyZeros(r.Rows, at)
+		case sqltypes.Time:
+			if !hasFraction(r.Rows, at) {
+				continue
+			}
+			if isShared { // with other results of the statement
+				r.Fields, isShared = slices.Clone(r.Fields), false
+			}
+			r.Fields[at] = &querypb.Field{
+				Name: f.Name, Type: f.Type, Table: f.Table, OrgTable: f.OrgTable, Database: f.Database, OrgName: f.OrgName,
+				ColumnLength: f.ColumnLength, Charset: f.Charset, Decimals: 6, Flags: f.Flags,
+			}
+		}
+	}
+}
+
+func emptyZeros(rows [][]sqltypes.Value, at int) {
+	for _, row := range rows {
+		if v := row[at]; !v.IsNull() && len(bytes.Trim(v.Raw(), "0-: .")) == 0 {
+			row[at] = sqltypes.MakeTrusted(v.Type(), nil)
+		}
+	}
+}
+
+func hasFraction(rows [][]sqltypes.Value, at int) bool {
+	for _, row := range rows {
+		if bytes.IndexByte(row[at].Raw(), '.') >= 0 {
+			return true
+		}
+	}
+	return false
 }

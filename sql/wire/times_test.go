@@ -1,9 +1,14 @@
 package wire
 
 import (
+	stdsql "database/sql"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 func TestTimeText(t *testing.T) {
@@ -45,5 +50,61 @@ func TestBinaryTimes(t *testing.T) {
 	}
 	if n := strings.Count(got, "2024-01-02 03:04:05.000678"); n != 2 {
 		t.Errorf("got %q, where a moment is %d times", got, n)
+	}
+}
+
+// Times go out in the binary protocol as they do in text: with their fractions, and dates
+// of zeros are no days.
+func TestBinaryTimesOut(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/?parseTime=true&sql_mode=''")
+	must(t, err)
+	defer db.Close()
+	for _, q := range []string{
+		"CREATE DATABASE test", "CREATE TABLE test.t (id INT PRIMARY KEY, ti TIME(6), d DATE, at DATETIME, exact DATETIME(6))",
+		"INSERT INTO test.t VALUES (1, '-26:03:04.050000', '0000-00-00', '0000-00-00', '0000-00-00'), (2, '01:02:03', '2024-01-02', '2024-01-02 03:04:05', NULL)",
+	} {
+		_, err := db.Exec(q)
+		must(t, err)
+	}
+	for _, query := range []string{
+		"SELECT ti, d, at, exact FROM test.t WHERE id = ?",
+		"SELECT a.ti, a.d, a.at, a.exact FROM test.t a WHERE a.id + 0 = ?", // which is planned
+	} {
+		for id, want := range map[int]string{1: "-26:03:04.050000 true true true", 2: "01:02:03 false false true"} {
+			var ti string
+			var d, at, exact stdsql.NullTime
+			must(t, db.QueryRow(query, id).Scan(&ti, &d, &at, &exact))
+			if got := fmt.Sprint(ti, " ", d.Time.IsZero(), at.Time.IsZero(), exact.Time.IsZero()); got != want {
+				t.Errorf("%s with %d: %s, want %s", query, id, got, want)
+			}
+		}
+	}
+}
+
+// A statement with more parameters than the protocol library can read values of is refused
+// when it is prepared.
+func TestManyParameters(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")
+	must(t, err)
+	defer db.Close()
+	for _, n := range []int{parametersMax, parametersMax + 1, 1<<16 + 1} {
+		stmt, err := db.Prepare("SELECT 1 IN (?" + strings.Repeat(",?", n-1) + ")")
+		var refused *mysql.MySQLError
+		if n > parametersMax {
+			if !errors.As(err, &refused) || refused.Number != 1390 {
+				t.Errorf("%d parameters: %v", n, err)
+			}
+			continue
+		}
+		must(t, err)
+		values := make([]any, n)
+		values[n-1] = 1
+		var got stdsql.NullBool
+		if err := stmt.QueryRow(values...).Scan(&got); err != nil || !got.Bool {
+			t.Errorf("%d parameters: %v, %v", n, got, err)
+		}
+		must(t, stmt.Close())
 	}
 }
