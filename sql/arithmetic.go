@@ -30,11 +30,6 @@ type checkedDoubles struct{ *expression.Arithmetic }
 // newCheckedArithmetic returns nil unless both operands are integers, or one is
 // a double.
 func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expression {
-	for _, e := range a.Children() {
-		if _, ok := e.(*expression.Interval); ok {
-			return nil // which has no type
-		}
-	}
 	left, right := a.LeftChild.Type(ctx), a.RightChild.Type(ctx)
 	switch {
 	case a.Op != "+" && a.Op != "-" && a.Op != "*":

@@ -74,6 +74,7 @@ var bodies = []struct{ name, body, want string }{
 	{"signal a warning, handled", "declare exit handler for sqlwarning select 'warned'; signal sqlstate '01000'; select 'on'", "warned\n"},
 	{"signal a number", "declare dup condition for 1062; signal dup", "error 1646"},
 	{"signal a variable", "declare m varchar(20) default 'of a variable'; signal sqlstate '45000' set message_text = m, mysql_errno = 5000", "error 5000"},
+	{"signal a number beyond SMALLINT", "signal sqlstate '45000' set mysql_errno = 45001", "error 45001"},
 	{"resignal", "declare exit handler for sqlexception begin set @seen = 1; resignal; end; insert into k values (1,1)", "error 1062"},
 	{"resignal another", "declare exit handler for sqlexception resignal set mysql_errno = 5001; insert into k values (1,1)", "error 5001"},
 	{"resignal without", "resignal", "error 1645"},

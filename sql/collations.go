@@ -87,6 +87,9 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 			return withText(ctx, e)
 		}
 	case *expression.Arithmetic:
+		if moved := newMoved(e); moved != nil {
+			return moved, transform.NewTree, nil
+		}
 		instead = newCheckedArithmetic(ctx, e)
 	case *expression.SetField:
 		instead = newAssigned(ctx, n, e)

@@ -80,7 +80,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}
-	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).AddPreAnalyzeRule(plainFiltersRule, plainFilters).Build()
+	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).AddPreAnalyzeRule(plainFiltersRule, plainFilters).AddPreAnalyzeRule(movedRule, moved).Build()
 	changeRules(a, e)
 	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler, e}
 	a.Catalog.StatsProvider = statistics{a.Catalog.StatsProvider}

@@ -30,9 +30,9 @@ var (
 	// errLongKey says that an index entry is longer than keyBytesMax.
 	//lint:ignore ST1005 the text is MySQL's
 	errLongKey = fmt.Errorf("Specified key was too long; max key length is %d bytes", keyBytesMax)
-	// errReadOnly refuses a change in a READ ONLY transaction.
-	//lint:ignore ST1005 the text is MySQL's
-	errReadOnly = errors.New("Cannot execute statement in a READ ONLY transaction.")
+	// errReadOnly refuses a change in a READ ONLY transaction. It has its number itself, for
+	// go-mysql-server gives another to what a DDL statement returns without one.
+	errReadOnly = mysql.NewSQLError(erReadOnlyTx, "25006", "Cannot execute statement in a READ ONLY transaction.")
 )
 
 // DeadlockText is what a client is told of a conflict, MySQL's text for a deadlock: what the
@@ -88,7 +88,6 @@ var codes = []struct {
 	{errLongKey, mysql.ERTooLongKey, "42000", ""},
 	{btree.ErrKeyTooLong, mysql.ERTooLongKey, "42000", errLongKey.Error()},
 	{errChanged, erTableDefChanged, "HY000", ""},
-	{errReadOnly, erReadOnlyTx, "25006", ""},
 	{errCorruptRow, erInternal, "HY000", ""},
 	{catalog.ErrCorrupt, erInternal, "HY000", ""},
 	{btree.ErrCorrupt, erInternal, "HY000", ""},

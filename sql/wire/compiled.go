@@ -161,7 +161,7 @@ func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *query
 		f.Charset = uint32(t.Collation().CharacterSet())
 	}
 	switch {
-	case types.IsBinaryType(c.Type), isBytes(f):
+	case types.IsBinaryType(c.Type):
 		f.Charset = uint32(gms.Collation_binary)
 	case results != gms.CharacterSet_Unspecified:
 		f.Charset = uint32(results)
@@ -183,5 +183,6 @@ func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *query
 	case types.IsDatetimeType(c.Type):
 		f.Decimals = uint32(c.Type.(gms.DatetimeType).Precision())
 	}
+	describeField(f)
 	return f
 }

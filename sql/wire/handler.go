@@ -202,7 +202,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		stateOf(c).forgetPrepared(prepare.StatementID)
 		return nil, err
 	}
-	markBytes(fields)
+	describe(fields)
 	if n := stateOf(c).remember(c, prepare.StatementID, query); n > parametersMax {
 		delete(c.PrepareData, prepare.StatementID)
 		stateOf(c).forgetPrepared(prepare.StatementID)

@@ -41,7 +41,7 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 		return err
 	}
 	if b.res == nil {
-		markBytes(r.Fields)
+		describe(r.Fields)
 		b.res = r
 		return nil
 	}
@@ -50,17 +50,26 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 	return nil
 }
 
-// markBytes says of columns whose values are bytes, and no text, that they have no
-// character set, which the engine forgets of two types: mariadb-dump --hex-blob goes by that.
-func markBytes(fields []*querypb.Field) {
+// describe says of columns what the engine forgets and clients go by.
+func describe(fields []*querypb.Field) {
 	for _, f := range fields {
-		if isBytes(f) {
-			f.Charset = uint32(gms.Collation_binary)
-		}
+		describeField(f)
 	}
 }
 
-func isBytes(f *querypb.Field) bool { return f.Type == sqltypes.Bit || f.Type == sqltypes.Geometry }
+func describeField(f *querypb.Field) {
+	switch f.Type {
+	case sqltypes.Bit, sqltypes.Geometry: // bytes, and no text, to mariadb-dump --hex-blob
+		f.Charset = uint32(gms.Collation_binary)
+	case sqltypes.Float32, sqltypes.Float64: // C's client rounds to so many digits
+		f.Decimals = decimalsOfDouble
+	case sqltypes.Year:
+		f.Flags |= uint32(querypb.MySqlFlag_UNSIGNED_FLAG)
+	}
+}
+
+// decimalsOfDouble says that a column has as many digits behind its point as there are.
+const decimalsOfDouble = 31
 
 // take is add for all of a result whose values, of so many bytes, are its own, and as
 // MySQL writes them.
