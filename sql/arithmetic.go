@@ -13,6 +13,7 @@ import (
 var (
 	_ gms.Expression = (*checkedArithmetic)(nil)
 	_ gms.Expression = (*checkedDoubles)(nil)
+	_ gms.Expression = (*signedBits)(nil)
 )
 
 // A checkedArithmetic is +, - or * of two integers. A result beyond BIGINT is
@@ -21,6 +22,32 @@ var (
 type checkedArithmetic struct {
 	*expression.Arithmetic
 	unsigned bool
+}
+
+// A signedBits is CAST AS SIGNED of an unsigned integer, whose bits stay, as in MySQL:
+// go-mysql-server's gives the largest number that there is.
+type signedBits struct{ *expression.Convert }
+
+// Eval implements gms.Expression.
+func (s *signedBits) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := s.Child.Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := v.(uint64); ok {
+		return int64(n), nil
+	}
+	v, _, err = types.Int64.Convert(ctx, v)
+	return v, err
+}
+
+// WithChildren implements gms.Expression.
+func (s *signedBits) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := s.Convert.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &signedBits{e.(*expression.Convert)}, nil
 }
 
 // A checkedDoubles is +, - or * with a double. An infinite result is error 1690,

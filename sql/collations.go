@@ -83,6 +83,10 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 			instead = &like{plain}
 		}
 	case *expression.Convert:
+		if e.Type(ctx) == types.Int64 && e.Child.Type(ctx) == types.Uint64 {
+			instead = &signedBits{e}
+			break
+		}
 		if of := e.Child.Type(ctx); types.IsJSON(e.Type(ctx)) && isElement(of) || types.IsTextOnly(e.Type(ctx)) && types.IsJSON(of) {
 			return withText(ctx, e)
 		}

@@ -160,7 +160,7 @@ const (
 // useOurs makes a syntax tree ask for our functions in the place of what
 // go-mysql-server does otherwise than MySQL: SUM and AVG, whose results it takes
 // for DOUBLE except in windows, and decimals that something is compared with,
-// which it rounds to the scale of a column.
+// which it rounds to the scale of a column; and of STDDEV and VARIANCE of doubles.
 func useOurs(query string, stmt sqlparser.Statement) {
 	if e, ok := stmt.(*sqlparser.Explain); ok {
 		traditional(e)
@@ -177,7 +177,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	if containsFold(query, "distinct") && containsFold(query, "order") {
 		nameOrdinals(stmt)
 	}
-	aggregates := containsFold(query, "sum") || containsFold(query, "avg")
+	aggregates := containsFold(query, "sum") || containsFold(query, "avg") || containsFold(query, "std") || containsFold(query, "var")
 	decimals := runsNow(stmt) && containsDecimal(query)
 	if stmt == nil || !aggregates && !decimals {
 		return // walking costs more than parsing
@@ -197,6 +197,11 @@ func useOurs(query string, stmt sqlparser.Statement) {
 }
 
 func useOurAggregate(f *sqlparser.FuncExpr) {
+	switch f.Name.Lowered() {
+	case "std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp":
+		ofDoubles(f)
+		return
+	}
 	if f.Over != nil {
 		return
 	}
@@ -205,6 +210,16 @@ func useOurAggregate(f *sqlparser.FuncExpr) {
 		f.Name = sqlparser.NewColIdent(exactSumName)
 	case "avg":
 		f.Name = sqlparser.NewColIdent(exactAvgName)
+	}
+}
+
+// ofDoubles has a deviation or variance be one of doubles, for go-mysql-server's are of the
+// type of what they are given, integers of integers.
+func ofDoubles(f *sqlparser.FuncExpr) {
+	for _, e := range f.Exprs {
+		if a, ok := e.(*sqlparser.AliasedExpr); ok {
+			a.Expr = &sqlparser.BinaryExpr{Operator: sqlparser.PlusStr, Left: a.Expr, Right: sqlparser.NewFloatVal([]byte("0e0"))}
+		}
 	}
 }
 
