@@ -1,0 +1,273 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// suiteTimeout is for one suite: the longest takes minutes.
+const suiteTimeout = time.Hour
+
+// A suite is somebody else's tests of a MySQL client, which are run against farmsql.
+type suite struct {
+	name string
+	// needs says why the suite cannot be run here; empty: it can.
+	needs func(*testing.T) string
+	// run runs all but the tests that are left out, or few of them if small is set.
+	run func(t *testing.T, s *server, small bool) outcomes
+	// prepare is SQL that the suite takes for granted.
+	prepare []string
+}
+
+var suites = []suite{
+	{name: "go-sql-driver", needs: goModule, run: goTests("github.com/go-sql-driver/mysql", func(s *server) []string {
+		return []string{"MYSQL_TEST_ADDR=" + s.addr, "MYSQL_TEST_DBNAME=suites"}
+	}), prepare: []string{"set global local_infile = 1"}},
+	{name: "sqlx", needs: goModule, run: goTests("github.com/jmoiron/sqlx", func(s *server) []string {
+		return []string{"SQLX_MYSQL_DSN=root@tcp(" + s.addr + ")/suites?parseTime=true", "SQLX_POSTGRES_DSN=skip", "SQLX_SQLITE_DSN=skip"}
+	})},
+	{name: "gorm", needs: goModule, run: goTests("github.com/jinzhu/gorm", func(s *server) []string {
+		return []string{"GORM_DIALECT=mysql", "GORM_DSN=root@tcp(" + s.addr + ")/suites?charset=utf8&parseTime=true"}
+	})},
+	{name: "Django", needs: djangoSource, run: djangoTests, prepare: []string{"create database django", "create database django_other"}},
+}
+
+// TestSuites runs the own tests of drivers and libraries through the wire. What fails, and
+// what is left out, is in suites_differences_test.go, with the reason: a test that fails and
+// is not there, and one that is there and passes, are errors. It runs few of the long
+// suites' tests, all with FARMSQL_NIGHTLY=1, and shows what was left out as tests that are
+// skipped.
+func TestSuites(t *testing.T) {
+	for _, su := range suites {
+		t.Run(su.name, func(t *testing.T) {
+			if why := su.needs(t); why != "" {
+				if _, err := os.Stat(debianKeyring); os.Getenv("REQUIRE_CLIENTS") == "" || su.name == "Django" && err != nil {
+					t.Skip(why) // CI says so, too, and goes on where there is no Debian
+				}
+				t.Fatal(why)
+			}
+			s := start(t, t.TempDir(), "--region-size", "64MiB", "--log-size", "64MiB")
+			exec1(t, s.open(t, "suites"), su.prepare...)
+			out := su.run(t, s, !nightly)
+			out.judge(t, su.name, !nightly)
+			out.showLeftOut(t, su.name)
+		})
+	}
+}
+
+// An outcome is how one test of a suite ended.
+type outcome struct {
+	action string // pass, fail or skip
+	output string
+}
+
+// outcomes are those of a suite, by the tests' names; parts of a test are named beneath it.
+type outcomes struct {
+	byTest map[string]outcome
+	// separator is between the name of a test and that of its part.
+	separator string
+}
+
+// failed are the tests that failed, the innermost that did: one whose parts failed is not
+// named besides.
+func (o outcomes) failed() []string {
+	var names []string
+	for name, r := range o.byTest {
+		if r.action == "fail" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(names, func(part string) bool { return part != name && o.covers(name, part) })
+	})
+}
+
+// covers reports whether a test is the one that is named, or a part of it.
+func (o outcomes) covers(name, test string) bool {
+	return test == name || strings.HasPrefix(test, name+o.separator)
+}
+
+// judge compares what failed with what is listed. Of a small run, tests that are listed may
+// be missing.
+func (o outcomes) judge(t *testing.T, suite string, small bool) {
+	t.Helper()
+	failed := o.failed()
+	excused := make(map[string]bool)
+	listed := 0
+	for _, d := range differences {
+		if d.suite != suite {
+			continue
+		}
+		fails, runs := false, false
+		for name := range o.byTest {
+			runs = runs || o.covers(d.test, name)
+		}
+		for _, name := range failed {
+			if o.covers(d.test, name) {
+				excused[name], fails = true, true
+			}
+		}
+		switch {
+		case fails:
+			listed++
+		case runs:
+			t.Errorf("%s does not fail any more: delete it from suites_differences_test.go", d.test)
+		case !small:
+			t.Errorf("there is no test %s: delete it from suites_differences_test.go", d.test)
+		}
+	}
+	for _, name := range failed {
+		if !excused[name] {
+			output := o.byTest[name].output
+			t.Errorf("%s fails, and is not listed:\n%s", name, output[max(0, len(output)-4000):])
+		}
+	}
+	counts := make(map[string]int)
+	for _, r := range o.byTest {
+		counts[r.action]++
+	}
+	if counts["pass"] == 0 {
+		t.Error("no test passed")
+	}
+	t.Logf("%d passed, %d failed as listed (%d lines of the list), %d skipped themselves", counts["pass"], len(excused), listed, counts["skip"])
+}
+
+// showLeftOut shows what was not run, and what is known to fail, by reason, each as a test
+// that is skipped: go test says nothing else of a test that passes.
+func (o outcomes) showLeftOut(t *testing.T, suite string) {
+	reasons := make(map[string]int)
+	for _, l := range leftOut {
+		if l.suite == suite {
+			reasons["not run: "+l.test+": "+l.why]++
+		}
+	}
+	for _, d := range differences {
+		if d.suite == suite {
+			reasons["fails: "+d.why]++
+		}
+	}
+	for _, r := range o.byTest {
+		if r.action == "skip" {
+			reasons["skips itself: "+lastLine(r.output)]++
+		}
+	}
+	if !nightly && suite == "Django" {
+		reasons["not run: all but "+strings.Join(djangoSmall, ", ")+": FARMSQL_NIGHTLY=1 runs them"]++
+	}
+	for _, why := range slices.SortedFunc(keysOf(reasons), cmp.Compare) {
+		t.Run("left out", func(t *testing.T) { t.Skipf("%d: %s", reasons[why], why) })
+	}
+}
+
+func keysOf[K comparable, V any](m map[K]V) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// lastLine is the line of a test's output that says why it skips itself: the last that is
+// not the go command's.
+func lastLine(output string) string {
+	last := ""
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "===") {
+			last = line
+		}
+	}
+	return last
+}
+
+// skipPattern matches the tests of a suite that are left out.
+func skipPattern(suite string) string {
+	var names []string
+	for _, l := range leftOut {
+		if l.suite == suite {
+			names = append(names, "^"+l.test+"$")
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+// goSuites is a module that pins the modules whose tests are run.
+const goSuites = "testdata/suites"
+
+func goModule(t *testing.T) string {
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "go", "-C", goSuites, "mod", "download").CombinedOutput(); err != nil {
+		return fmt.Sprintf("the modules of %s cannot be had: %v: %s", goSuites, err, bytes.TrimSpace(out))
+	}
+	return ""
+}
+
+// goTests runs the tests of a package.
+func goTests(pkg string, env func(*server) []string) func(*testing.T, *server, bool) outcomes {
+	return func(t *testing.T, s *server, _ bool) outcomes {
+		ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "go", "-C", goSuites, "test", "-json", "-count=1", "-vet=off", "-timeout", fmt.Sprint(suiteTimeout),
+			"-skip", skipPattern(suiteOf(t)), pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+		cmd.Env = append(cmd.Env, env(s)...)
+		out, err := cmd.Output() // fails if a test does
+		return goOutcomes(t, out, err)
+	}
+}
+
+// suiteOf is the name of the suite that a test is of.
+func suiteOf(t *testing.T) string { return t.Name()[strings.LastIndexByte(t.Name(), '/')+1:] }
+
+// goOutcomes reads what go test -json writes. A run that ended before its tests did is an
+// error, for nobody would miss those that are left.
+func goOutcomes(t *testing.T, out []byte, failure error) outcomes {
+	o := outcomes{make(map[string]outcome), "/"}
+	var whole strings.Builder
+	running := make(map[string]bool)
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var e struct{ Action, Test, Output string }
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Errorf("not a line of go test -json: %q", lines.Bytes())
+			continue
+		}
+		r := o.byTest[e.Test]
+		switch e.Action {
+		case "run":
+			running[e.Test] = true
+		case "output":
+			r.output += e.Output
+			whole.WriteString(e.Output)
+		case "pass", "fail", "skip":
+			r.action = e.Action
+			delete(running, e.Test)
+		}
+		if e.Test != "" {
+			o.byTest[e.Test] = r
+		}
+	}
+	text := whole.String()
+	text = text[max(0, len(text)-4000):]
+	if len(running) > 0 || strings.Contains(text, "\npanic: ") {
+		t.Errorf("ended in the middle of %d tests:\n%s", len(running), text)
+	}
+	if failure != nil && len(o.failed()) == 0 {
+		t.Errorf("%v, and no test failed:\n%s", failure, text)
+	}
+	return o
+}
