@@ -115,6 +115,9 @@ func (s *Session) GetSessionVariable(ctx *gms.Context, name string) (any, error)
 			return v, nil
 		}
 	}
+	if strings.EqualFold(name, timestampName) {
+		return s.readTimestamp(ctx), nil
+	}
 	return s.baseSession.GetSessionVariable(ctx, name)
 }
 
@@ -172,7 +175,13 @@ func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) e
 			return err
 		}
 	}
-	return s.baseSession.SetSessionVariable(ctx, name, value)
+	if err := s.baseSession.SetSessionVariable(ctx, name, value); err != nil {
+		return wrongValue(name, value, err)
+	}
+	if name == timestampName {
+		s.setTimestamp(ctx)
+	}
+	return nil
 }
 
 // InitSessionVariable implements gms.Session.

@@ -115,7 +115,7 @@ func (e *Engine) NewSession(server string, c gms.Client, id uint32) *Session {
 // NewContext returns the context for one statement of a session.
 func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.ContextOption) *gms.Context {
 	opts = append([]gms.ContextOption{gms.WithSession(s), gms.WithProcessList(e.gms.ProcessList), gms.WithMemoryManager(e.gms.MemoryManager)}, opts...)
-	return gms.NewContext(ctx, opts...)
+	return s.begun(gms.NewContext(ctx, opts...))
 }
 
 // view runs a read in the context's transaction, or in one of its own if the

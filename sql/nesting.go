@@ -51,8 +51,8 @@ const erViewRecursion = 1462
 
 // noteView notes that the statement at work reads a view, of which text is the definition.
 func (s *Session) noteView(ctx *gms.Context, text string) error {
-	if at := ctx.QueryTime(); !s.viewsAt.Equal(at) { // another statement
-		s.viewsAt, s.viewDepth = at, 0
+	if n := s.statements.Load(); s.viewsOf != n {
+		s.viewsOf, s.viewDepth = n, 0
 	}
 	if s.viewDepth += viewLevels + min(len(text)/2, nestedMax); s.viewDepth > viewLevelsMax {
 		return mysql.NewSQLError(erViewRecursion, mysql.SSUnknownSQLState, "A view reads itself, or the statement reads too many views")

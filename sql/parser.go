@@ -2,6 +2,7 @@ package sql
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strings"
 
@@ -61,12 +62,12 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		}
 		text, found := mended(query, o)
 		if !found {
-			return stmt, end, err
+			return stmt, end, cmp.Or(knownStatements(query), err)
 		}
 		// An error is reported in terms of what the client has written.
 		again, at, wrong := parseFirst(ctx, text, o)
 		if again = asDo(query, again, o); wrong != nil || again == nil {
-			return stmt, end, err
+			return stmt, end, cmp.Or(knownStatements(query), err)
 		}
 		stmt, end = again, at-len(text)+len(query)
 		bodyWithin(stmt, len(text)-len(query))
@@ -100,11 +101,11 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		}
 		text, found := mended(query, o)
 		if !found {
-			return stmt, err
+			return stmt, cmp.Or(knownStatements(query), err)
 		}
 		again, wrong := parseAll(ctx, text, o)
 		if again = asDo(query, again, o); wrong != nil || again == nil {
-			return stmt, err
+			return stmt, cmp.Or(knownStatements(query), err)
 		}
 		stmt = again
 		bodyWithin(stmt, len(text)-len(query))

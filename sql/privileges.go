@@ -35,6 +35,9 @@ func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 		if !ok {
 			continue
 		}
+		if err := assignable(ctx, v, f.RightChild); err != nil {
+			return err
+		}
 		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type == gms.SystemVariableScope_Session {
 			continue
 		}

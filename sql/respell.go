@@ -15,11 +15,12 @@ import (
 //   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR;
 //   - the only statement of a trigger, if it is SIGNAL or a compound one, stands in a block;
 //   - = ANY and = SOME of a subquery are IN, and <> ALL is NOT IN;
+//   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
 //   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
 //   - DO is SELECT, until it is parsed (asDo).
 func respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []edit
-	for _, rule := range []func(*tokens) []edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, doExpressions} {
+	for _, rule := range []func(*tokens) []edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, doExpressions} {
 		edits = append(edits, rule(newTokens(query, o))...)
 	}
 	if len(edits) == 0 {

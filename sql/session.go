@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -55,9 +56,13 @@ type Session struct {
 	load *load
 	// view is the CREATE VIEW of a view that is being read: see readView.
 	view string
-	// viewDepth is how deep the views of the statement that began at viewsAt may be.
+	// statements counts the statements that have begun.
+	statements atomic.Uint64
+	// timestamp is the time that statements go by, in microseconds, if it has been set.
+	timestamp atomic.Int64
+	// viewDepth is how deep the views of the statement with the number viewsOf may be.
 	viewDepth int
-	viewsAt   time.Time
+	viewsOf   uint64
 	// inserted is what an INSERT inserts, until it is built, and columns are
 	// where that goes.
 	inserted gms.Node

@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"strings"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -53,6 +55,9 @@ func (s *Session) commitOpen(ctx *gms.Context) error {
 func refused(stmt sqlparser.Statement) error {
 	switch n := stmt.(type) {
 	case *sqlparser.Flush:
+		if err := refusedFlush(n); err != nil {
+			return err
+		}
 		if n.Option != nil && n.Option.ReadLock {
 			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
 				"This version of farmsql doesn't yet support 'FLUSH TABLES WITH READ LOCK': nothing locks all tables; read one state of all of them in a transaction (dump with --single-transaction), or set read_only")
@@ -63,9 +68,25 @@ func refused(stmt sqlparser.Statement) error {
 	return nil
 }
 
+// refusedFlush refuses to flush what there is not. Nothing has to be done for tables, and for logs
+// of changes.
+func refusedFlush(n *sqlparser.Flush) error {
+	what := n.Type
+	if n.Option != nil && what == "" {
+		switch what = strings.ToLower(n.Option.Name); what {
+		case "privileges", "binary logs", "engine logs", "table", "tables":
+			return nil
+		}
+	}
+	return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support 'FLUSH %s'", strings.ToUpper(what))
+}
+
 // refusedSet refuses what would hold for longer than it says, or shorter.
 func refusedSet(n *sqlparser.Set) error {
 	for _, x := range n.Exprs {
+		if x.Scope == sqlparser.SetScope_None && x.Name.Qualifier.IsEmpty() && x.Name.Name.EqualString("password") {
+			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support 'SET PASSWORD' without FOR: name the account, or use ALTER USER")
+		}
 		v, ok := x.Expr.(*sqlparser.SQLVal)
 		if ok && x.Scope == sqlparser.SetScope_None && x.Name.Name.EqualString("transaction") && string(v.Val) == sqlparser.TxReadOnly {
 			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",

@@ -39,7 +39,7 @@ var classes = []struct {
 		character_set_server collation_connection collation_database collation_server disable_merge_join
 		foreign_key_checks group_concat_max_len innodb_lock_wait_timeout local_infile lock_warnings long_query_time max_error_count
 		max_execution_time read_only regexp_buffer_size show_external_procedures slow_query_log sql_mode sql_notes
-		sql_select_limit strict_mysql_compatibility super_read_only time_zone transaction_read_only tx_read_only`},
+		sql_select_limit strict_mysql_compatibility super_read_only time_zone timestamp transaction_read_only tx_read_only`},
 	// Every level is kept by the strictest, and keys are always checked.
 	{works, "", `transaction_isolation tx_isolation unique_checks`},
 
@@ -109,7 +109,7 @@ var classes = []struct {
 		show_create_table_verbosity show_old_temporals sql_auto_is_null sql_if_exists sql_quote_show_create
 		sql_require_primary_key sql_warnings system_versioning_insert_history thread_pool_high_priority_connection
 		thread_pool_max_active_query_threads thread_pool_max_unused_threads thread_pool_prio_kickup_timer
-		thread_pool_stall_limit timestamp updatable_views_with_limit windowing_use_high_precision`},
+		thread_pool_stall_limit updatable_views_with_limit windowing_use_high_precision`},
 }
 
 // A rule is what SET does to one variable, and why.
@@ -164,8 +164,13 @@ func readAsUTF8(charset any) bool {
 	return !ok || strings.HasPrefix(strings.ToLower(name), "utf8") || strings.EqualFold(name, "ascii") || strings.EqualFold(name, "binary")
 }
 
-// erWrongValueForVar is MySQL's number for a value that a variable cannot have.
-const erWrongValueForVar = 1231
+// MySQL's numbers for variables that a statement cannot set.
+const (
+	erLocalVariable    = 1228 // by SET GLOBAL
+	erGlobalVariable   = 1229 // by SET SESSION
+	erWrongValueForVar = 1231
+	erWrongTypeForVar  = 1232
+)
 
 // same reports whether two values of a variable are, as it would hold them.
 func same(ctx *gms.Context, v gms.SystemVariable, a, b any) bool {
@@ -194,7 +199,7 @@ type globals struct{ gms.SystemVariableRegistry }
 // go in it.
 func init() {
 	gms.SystemVariables = globals{gms.SystemVariables}
-	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout()})
+	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout(), timestampVariable()})
 }
 
 // SetGlobal implements gms.SystemVariableRegistry.
@@ -209,7 +214,7 @@ func (g globals) SetGlobal(ctx *gms.Context, name string, value any) error {
 	if name := strings.ToLower(name); name == readOnlyName || name == superReadOnlyName {
 		return g.setReadOnly(ctx, name, value)
 	}
-	return g.SystemVariableRegistry.SetGlobal(ctx, name, value)
+	return wrongValue(name, value, g.SystemVariableRegistry.SetGlobal(ctx, name, value))
 }
 
 const (

@@ -108,7 +108,6 @@ func TestSetByClass(t *testing.T) {
 		{"SET auto_increment_increment = 2", "auto_increment_increment", erWrongValueForVar},
 		{"SET GLOBAL gtid_purged = 'x:1'", "gtid_purged", erWrongValueForVar},
 		{"SET GLOBAL event_scheduler = ON", "event_scheduler", erWrongValueForVar},
-		{"SET timestamp = 5", "timestamp", erWrongValueForVar},
 		{"SET PERSIST max_execution_time = 5", "max_execution_time", mysql.ERNotSupportedYet},
 		{"SET @@PERSIST_ONLY.max_execution_time = 5", "max_execution_time", mysql.ERNotSupportedYet},
 		{"SET TRANSACTION READ ONLY", "read only", mysql.ERNotSupportedYet},

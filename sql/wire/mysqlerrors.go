@@ -150,6 +150,13 @@ const (
 	errNotInGroupBy = 1055
 	// errNotUpdatable is that of a view, which cannot be changed.
 	errNotUpdatable = 1288
+	// errUnknownVariable is that of a SET of a variable that there is not.
+	errUnknownVariable = 1193
+	// errWrongValue and errWrongType are those of values that a variable cannot have, and
+	// errTruncated is the engine's.
+	errWrongValue = 1231
+	errWrongType  = 1232
+	errTruncated  = 1265
 )
 
 // Numbers of errors that are not kinds of the engine, by how their text begins.
@@ -163,6 +170,7 @@ var numberedTexts = []struct {
 	{"column ordinal out of range", 1054},
 	{"failed to resolve aggregate column argument", 1111},
 	{"Too big precision", 1426},
+	{"Unknown or incorrect time zone", 1298},
 }
 
 // states holds the SQLSTATE of every number that is not HY000 in MySQL 8.
@@ -175,7 +183,7 @@ var states = map[int]string{
 	1102: "42000", 1103: "42000", 1110: "42000", 1115: "42000", 1136: "21S01", 1140: "42000",
 	1141: "42000", 1142: "42000", 1146: "42S02", 1153: "08S01", 1166: "42000", 1170: "42000",
 	1172: "42000", 1176: "42000", 1213: "40001", 1217: "23000", 1222: "21000", 1227: "42000",
-	1231: "42000", 1235: "42000", 1239: "42000", 1241: "21000", 1242: "21000", 1264: "22003",
+	1231: "42000", 1232: "42000", 1235: "42000", 1239: "42000", 1241: "21000", 1242: "21000", 1264: "22003",
 	1265: "01000", 1280: "42000", 1292: "22007", 1304: "42000", 1305: "42000", 1317: "70100",
 	1365: "22012", 1370: "42000", 1391: "HY000", 1403: "42000", 1406: "22001", 1410: "42000", 1426: "42000",
 	1451: "23000", 1452: "23000", 1461: "42000", 1582: "42000", 1586: "23000", 1690: "22003",
@@ -257,6 +265,10 @@ func clientErrorOf(st statement, current string, err error) error {
 		text = missingTableText(ast, current, text)
 	}
 	switch n := ast.(type) {
+	case *sqlparser.Set:
+		number, text = setError(n, number, text)
+	case *sqlparser.Deallocate:
+		text = strings.Replace(text, "given to EXECUTE", "given to DEALLOCATE PREPARE", 1)
 	case *sqlparser.DDL:
 		if n.Action == sqlparser.DropStr && number == mysql.ERNoSuchTable {
 			number = mysql.ERBadTable
@@ -274,6 +286,47 @@ func clientErrorOf(st statement, current string, err error) error {
 		return sqlErr
 	}
 	return asMySQL(&mysql.SQLError{Num: number, State: "", Message: text})
+}
+
+// unknownColumn is the engine's text for a name that it knows nothing of.
+var unknownColumn = regexp.MustCompile(`^column "(.*)" could not be found in any table in scope$`)
+
+// unknownSet is what a SET sets that there is not, for the engine a column; nothing if it says
+// something else.
+func unknownSet(n *sqlparser.Set, message string) string {
+	parts := unknownColumn.FindStringSubmatch(message)
+	if parts == nil {
+		return ""
+	}
+	for _, x := range n.Exprs {
+		if strings.EqualFold(x.Name.Name.String(), parts[1]) {
+			return parts[1]
+		}
+	}
+	return ""
+}
+
+// refusedValue is the engine's text for a value that a variable cannot have.
+var refusedValue = regexp.MustCompile(`(?s)^Variable '(\w+)' can't be set to the value of '(.*)'$`)
+
+// setError is the number and text of a SET's error.
+func setError(n *sqlparser.Set, number int, text string) (int, string) {
+	switch number {
+	case mysql.ERBadFieldError:
+		if name := unknownSet(n, text); name != "" {
+			return errUnknownVariable, "Unknown system variable '" + name + "'"
+		}
+	case errTruncated: // of a set of words
+		if len(n.Exprs) == 1 {
+			x := n.Exprs[0]
+			return errWrongValue, "Variable '" + x.Name.Name.String() + "' can't be set to the value of " + sqlparser.String(x.Expr)
+		}
+	case errWrongValue:
+		if parts := refusedValue.FindStringSubmatch(text); parts != nil && sql.OfOtherType(parts[1], parts[2]) {
+			return errWrongType, "Incorrect argument type to variable '" + parts[1] + "'"
+		}
+	}
+	return number, text
 }
 
 // missingTable is the engine's text, with names that are like it where it knows some.

@@ -1,0 +1,80 @@
+package sql
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// synonyms finds statements that say in older or shorter words what others do.
+func synonyms(s *tokens) []edit {
+	switch s.next() {
+	case sqlparser.LOCK, sqlparser.UNLOCK:
+		if s.next() == sqlparser.TABLE {
+			return []edit{{s.end, s.end, "S"}}
+		}
+	case sqlparser.SET:
+		if s.next() == sqlparser.PASSWORD {
+			return passwordFor(s)
+		}
+	}
+	return nil
+}
+
+// passwordFor makes ALTER USER account IDENTIFIED BY of SET PASSWORD FOR account =.
+func passwordFor(s *tokens) []edit {
+	rest := s.query[s.end:]
+	blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n"))
+	start := edit{end: s.end + blank + len("FOR"), text: "ALTER USER"} // the tokenizer looks beyond FOR
+	if s.next() != sqlparser.FOR {
+		return nil
+	}
+	for s.token != '=' {
+		if s.next(); s.isOver() {
+			return nil
+		}
+	}
+	all := []edit{start, {s.end - 1, s.end, " IDENTIFIED BY "}}
+	if s.next() != sqlparser.PASSWORD { // the function, which MariaDB wants here
+		return all
+	}
+	from := s.before
+	if s.next() != '(' {
+		return nil
+	}
+	all = append(all, edit{from, s.end, " "})
+	if s.next() != sqlparser.STRING || s.next() != ')' {
+		return nil
+	}
+	return append(all, edit{s.end - 1, s.end, ""})
+}
+
+// unsupported are statements of MySQL's that the parser does not know, with what there is
+// to be done instead.
+var unsupported = []struct {
+	begins        *regexp.Regexp
+	what, instead string
+}{
+	{beginning("SHOW CREATE USER"), "SHOW CREATE USER", "SHOW GRANTS shows what an account may do"},
+	{beginning("SET PASSWORD"), "SET PASSWORD", "use ALTER USER"},
+	{beginning("(?:UN)?LOCK INSTANCE"), "LOCK INSTANCE", "farmsql save copies all that there is"},
+	{beginning("HANDLER"), "HANDLER", "use SELECT"},
+	{beginning("XA"), "XA", "a transaction is one of one database"},
+	{beginning("(?:CHECK|OPTIMIZE|REPAIR|CHECKSUM) TABLES?"), "CHECK, OPTIMIZE, REPAIR and CHECKSUM TABLE", "farmsql check examines a stopped database"},
+}
+
+func beginning(words string) *regexp.Regexp {
+	return regexp.MustCompile(`(?is)^\s*` + strings.ReplaceAll(words, " ", `\s+`) + `\b`)
+}
+
+// knownStatements refuses statements that there are not, with a reason.
+func knownStatements(query string) error {
+	for _, u := range unsupported {
+		if u.begins.MatchString(query) {
+			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support '%s': %s", u.what, u.instead)
+		}
+	}
+	return nil
+}
