@@ -43,28 +43,61 @@ func (e *Engine) access(x *catalog.Index) access {
 	return treeAccess{e.cat.Tree(x.Anchor)}
 }
 
+// A treeAccess makes of the news that the tree is gone a conflict, as hash tables do: the
+// statement came by it through the catalog, which has changed.
 type treeAccess struct{ *btree.Tree }
 
-func (a treeAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) { return a.Get(t, key) }
+func (a treeAccess) inTx(err error) error {
+	if errors.Is(err, btree.ErrDestroyed) && !errors.Is(err, txn.ErrConflict) {
+		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: a.Anchor().Addr}
+	}
+	return err
+}
 
-func (a treeAccess) has(t *txn.Tx, key []byte) (bool, error) { return a.Has(t, key) }
+func (a treeAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
+	p, ok, err := a.Get(t, key)
+	return p, ok, a.inTx(err)
+}
+
+func (a treeAccess) has(t *txn.Tx, key []byte) (bool, error) {
+	ok, err := a.Has(t, key)
+	return ok, a.inTx(err)
+}
 
 func (a treeAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
 	err := a.Insert(t, key, row)
 	if errors.Is(err, btree.ErrExists) {
 		return errExists
 	}
-	return err
+	return a.inTx(err)
 }
 
-func (a treeAccess) put(t *txn.Tx, key []byte, row region.Ptr) error { return a.Put(t, key, row) }
-func (a treeAccess) remove(t *txn.Tx, key []byte) (bool, error)      { return a.Delete(t, key) }
+func (a treeAccess) put(t *txn.Tx, key []byte, row region.Ptr) error {
+	return a.inTx(a.Put(t, key, row))
+}
+
+func (a treeAccess) remove(t *txn.Tx, key []byte) (bool, error) {
+	ok, err := a.Delete(t, key)
+	return ok, a.inTx(err)
+}
 
 func (a treeAccess) scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
-	return a.Scan(t, lo, hi, reverse)
+	return &treeCursor{a.Scan(t, lo, hi, reverse), a}
 }
 
-func (a treeAccess) keys(t *txn.Tx, lo, hi []byte) cursor { return a.Scan(t, lo, hi, false).KeysOnly() }
+func (a treeAccess) keys(t *txn.Tx, lo, hi []byte) cursor {
+	return &treeCursor{a.Scan(t, lo, hi, false).KeysOnly(), a}
+}
+
+type treeCursor struct {
+	*btree.Cursor
+	of treeAccess
+}
+
+func (c *treeCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
+	key, row, ok, err = c.Cursor.Next()
+	return key, row, ok, c.of.inTx(err)
+}
 
 type hashAccess struct{ *hash.Table }
 

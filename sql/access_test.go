@@ -1,0 +1,52 @@
+package sql
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// An index that is dropped under a statement is a conflict, whatever kind it is of and
+// whatever is asked of it.
+func TestIndexGone(t *testing.T) {
+	in := newInstance(t)
+	for _, kind := range []catalog.Access{catalog.AccessBTree, catalog.AccessHash} {
+		var anchor region.Ptr
+		if err := in.e.m.Run(t.Context(), func(tx *txn.Tx) (err error) {
+			anchor, err = createAccess(tx, kind)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		acc := in.e.access(&catalog.Index{Access: kind, Anchor: anchor})
+		var err error
+		if kind == catalog.AccessHash {
+			err = in.e.cat.Hash(anchor).Destroy(t.Context(), nil)
+		} else {
+			err = in.e.cat.Tree(anchor).Destroy(t.Context(), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, ask := range map[string]func(*txn.Tx) error{
+			"get":    func(tx *txn.Tx) error { _, _, err := acc.get(tx, []byte("k")); return err },
+			"has":    func(tx *txn.Tx) error { _, err := acc.has(tx, []byte("k")); return err },
+			"insert": func(tx *txn.Tx) error { return acc.insert(tx, []byte("k"), anchor) },
+			"put":    func(tx *txn.Tx) error { return acc.put(tx, []byte("k"), anchor) },
+			"remove": func(tx *txn.Tx) error { _, err := acc.remove(tx, []byte("k")); return err },
+			"scan":   func(tx *txn.Tx) error { _, _, _, err := acc.scan(tx, nil, nil, false).Next(); return err },
+			"keys":   func(tx *txn.Tx) error { _, _, _, err := acc.keys(tx, nil, nil).Next(); return err },
+		} {
+			tx := in.e.m.Begin()
+			if err := ask(tx); !errors.Is(err, txn.ErrConflict) {
+				if err = tx.Commit(t.Context()); !errors.Is(err, txn.ErrConflict) {
+					t.Errorf("access %v, %s: %v", kind, name, err)
+				}
+			}
+			tx.Abort()
+		}
+	}
+}
