@@ -1,8 +1,8 @@
 package enginetest
 
 import (
-	"math"
 	"regexp"
+	"strings"
 	"testing"
 
 	gmstest "github.com/dolthub/go-mysql-server/enginetest"
@@ -24,9 +24,13 @@ func (h *harness) EvaluateQueryResults(t *testing.T, expected []gms.Row, columns
 	if showsIndexes.MatchString(query) {
 		withOrder(expected)
 	}
+	if h.ownCollation {
+		sameCollation(expected)
+		sameCollation(actual)
+	}
 	for at := range schema {
 		if hasDouble(expected, at) {
-			exactAsDouble(expected, actual, at)
+			exactDecimals(expected, actual, at)
 		}
 	}
 	if len(columns) == len(schema) {
@@ -55,6 +59,18 @@ func withOrder(rows []gms.Row) {
 	}
 }
 
+// sameCollation has rows say the default collation of MySQL 8 where they say that of the
+// suite, of a table as of the server.
+func sameCollation(rows []gms.Row) {
+	for _, r := range rows {
+		for i, v := range r {
+			if s, ok := v.(string); ok {
+				r[i] = strings.ReplaceAll(s, gms.Collation_utf8mb4_0900_bin.String(), gms.Collation_utf8mb4_0900_ai_ci.String())
+			}
+		}
+	}
+}
+
 func copyRows(rows []gms.Row) []gms.Row {
 	out := make([]gms.Row, len(rows))
 	for i, r := range rows {
@@ -74,23 +90,22 @@ func hasDouble(rows []gms.Row, at int) bool {
 	return false
 }
 
-// exactAsDouble makes doubles of a column's decimals, and gives the expected
-// doubles as many digits.
-func exactAsDouble(expected, actual []gms.Row, at int) {
-	digits, found := 0.0, false
+// exactDecimals writes the doubles that are expected of a column of decimals as those that
+// they mean, with as many digits as the column has: they are compared as decimals then,
+// digit by digit, and not as doubles.
+func exactDecimals(expected, actual []gms.Row, at int) {
+	digits := int32(-1)
 	for _, r := range actual {
 		if d, ok := r[at].(decimal.Decimal); ok {
-			digits, found = max(digits, -float64(d.Exponent())), true
-			r[at] = d.InexactFloat64()
+			digits = max(digits, -d.Exponent())
 		}
 	}
-	if !found {
+	if digits < 0 {
 		return
 	}
 	for _, r := range expected {
 		if f, ok := r[at].(float64); ok {
-			unit := math.Pow(10, digits)
-			r[at] = math.Round(f*unit) / unit
+			r[at] = decimal.NewFromFloat(f).StringFixed(digits)
 		}
 	}
 }

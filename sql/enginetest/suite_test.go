@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
-	"slices"
 	"testing"
 
 	gmstest "github.com/dolthub/go-mysql-server/enginetest"
@@ -18,40 +17,47 @@ import (
 // authors have collected it, over FaRM. Each test gets fresh instances, and
 // each instance ends with a walk over everything in it (Engine.Check).
 //
-// What is left out is in skips, with the reason. FARMSQL_NIGHTLY=1 runs the
+// What is left out is in skips, with the reason, and shown as tests that are skipped, with
+// what the suite leaves out itself. FARMSQL_NIGHTLY=1 runs the
 // tests that take longer or repeat others with prepared statements too; one
 // test alone runs with -run 'TestSuite/^Scripts$'. FARMSQL_SKIPPED=1 leaves no
 // query or script out (tests that are left out as a whole stay so), to see which
 // still fail.
-func TestSuite(t *testing.T) {
+func TestSuite(t *testing.T) { runSuite(t, false) }
+
+// TestSuiteOwnCollation is TestSuite in the collation that a server of ours has unless told
+// otherwise, MySQL 8's.
+func TestSuiteOwnCollation(t *testing.T) { runSuite(t, true) }
+
+func runSuite(t *testing.T, ownCollation bool) {
 	if raceBuild {
 		t.Skip("not under the race detector")
 	}
+	if runsInChild(t) {
+		return
+	}
 	nightly := os.Getenv("FARMSQL_NIGHTLY") != ""
-	counts := make(map[reason]int)
 	for _, tt := range suite {
 		t.Run(tt.name, func(t *testing.T) {
-			if why, ok := skippedTests[tt.name]; ok {
-				counts[why]++
+			why, ok := skippedTests[tt.name]
+			if of, only := collationSkippedTests[tt.name]; only && ownCollation {
+				why, ok = of, true
+			}
+			if ok {
 				t.Skip(why)
 			}
 			if tt.nightly && !nightly {
-				t.Skip("nightly: set FARMSQL_NIGHTLY=1")
+				t.Skip(byNight)
 			}
 			variables.InitSystemVariables() // tests leave global ones as they like
-			h := newHarness(t, tt.name)
+			h := newHarness(t, tt.name, ownCollation)
 			defer h.end(t)
 			tt.run(t, h)
-			for s, n := range h.used {
-				counts[s.why] += n
-			}
 			if !t.Failed() {
 				h.reportStale(t)
 			}
+			h.say()
 		})
-	}
-	for _, why := range slices.Sorted(keys(counts)) {
-		t.Logf("%4d left out: %s", counts[why], why)
 	}
 }
 

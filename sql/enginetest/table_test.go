@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	gmstest "github.com/dolthub/go-mysql-server/enginetest"
+	"github.com/dolthub/go-mysql-server/enginetest/queries"
+	"github.com/dolthub/go-mysql-server/enginetest/scriptgen/setup"
 )
 
 // suite are the tests in the order in which the suite has them.
@@ -31,12 +33,12 @@ var suite = []suiteTest{
 	{"ReadOnlyVersionedQueries", of(gmstest.TestReadOnlyVersionedQueries), false},
 	{"AnsiQuotesSqlMode", of(gmstest.TestAnsiQuotesSqlMode), false},
 	{"AnsiQuotesSqlModePrepared", of(gmstest.TestAnsiQuotesSqlModePrepared), true},
-	{"IntegrationPlans", of(gmstest.TestIntegrationPlans), false},
-	{"ImdbPlans", of(gmstest.TestImdbPlans), true},
-	{"TpchPlans", of(gmstest.TestTpchPlans), true},
-	{"TpccPlans", of(gmstest.TestTpccPlans), false},
+	{"IntegrationPlans", planRows(queries.IntegrationPlanTests, setup.IntegrationPlanSetup), false},
+	{"ImdbPlans", planRows(queries.ImdbPlanTests, setup.ImdbPlanSetup), true},
+	{"TpchPlans", planRows(queries.TpchPlanTests, setup.TpchPlanSetup), true},
+	{"TpccPlans", planRows(queries.TpccPlanTests, setup.TpccPlanSetup), false},
 	{"TpcdsPlans", of(gmstest.TestTpcdsPlans), false},
-	{"IndexQueryPlans", of(gmstest.TestIndexQueryPlans), false},
+	{"IndexQueryPlans", planRows(queries.IndexPlanTests, setup.ComplexIndexSetup), false},
 	{"QueryPlanScripts", of(gmstest.TestQueryPlanScripts), false},
 	{"OrderByGroupBy", of(gmstest.TestOrderByGroupBy), false},
 	{"ColumnAliases", of(gmstest.TestColumnAliases), false},
@@ -85,8 +87,8 @@ var suite = []suiteTest{
 	{"ScriptsPrepared", of(gmstest.TestScriptsPrepared), true},
 	{"InsertScriptsPrepared", of(gmstest.TestInsertScriptsPrepared), true},
 	{"GeneratedColumns", of(gmstest.TestGeneratedColumns), false},
-	{"GeneratedColumnPlans", of(gmstest.TestGeneratedColumnPlans), false},
-	{"SysbenchPlans", of(gmstest.TestSysbenchPlans), false},
+	{"GeneratedColumnPlans", planRows(queries.GeneratedColumnPlanTests, setup.GeneratedColumnSetup), false},
+	{"SysbenchPlans", planRows(queries.SysbenchPlanTests, setup.SysbenchSetup), false},
 	{"ComplexIndexQueriesPrepared", of(gmstest.TestComplexIndexQueriesPrepared), true},
 	{"CreateCheckConstraintsScriptsPrepared", of(gmstest.TestCreateCheckConstraintsScriptsPrepared), true},
 	{"InsertIgnoreScriptsPrepared", of(gmstest.TestInsertIgnoreScriptsPrepared), true},
@@ -178,7 +180,7 @@ var suite = []suiteTest{
 	{"TypesOverWire", func(t *testing.T, h *harness) { gmstest.TestTypesOverWire(t, h, h.SessionBuilder()) }, false},
 	{"CharsetCollationWire", func(t *testing.T, h *harness) { gmstest.TestCharsetCollationWire(t, h, h.SessionBuilder()) }, false},
 	{"DatabaseCollationWire", func(t *testing.T, h *harness) { gmstest.TestDatabaseCollationWire(t, h, h.SessionBuilder()) }, false},
-	{name: "QueryPlans"},
+	{"QueryPlans", planRows(queries.PlanTests, setup.PlanSetup), false},
 	{name: "Persist"},
 	{name: "ValidateSession"},
 	{name: "ReadOnlyDatabases"},
