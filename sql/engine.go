@@ -115,7 +115,17 @@ func (e *Engine) NewSession(server string, c gms.Client, id uint32) *Session {
 // NewContext returns the context for one statement of a session.
 func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.ContextOption) *gms.Context {
 	opts = append([]gms.ContextOption{gms.WithSession(s), gms.WithProcessList(e.gms.ProcessList), gms.WithMemoryManager(e.gms.MemoryManager)}, opts...)
-	return s.begun(gms.NewContext(ctx, opts...))
+	return NewContext(ctx, opts...)
+}
+
+// NewContext is gms.NewContext for one statement of a session of this package, which is among
+// the options.
+func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
+	c := gms.NewContext(ctx, opts...)
+	if s, ok := c.Session.(*Session); ok {
+		s.begun(c)
+	}
+	return c
 }
 
 // view runs a read in the context's transaction, or in one of its own if the

@@ -13,7 +13,7 @@ import (
 func OverSQL(e *sql.Engine) Engine {
 	return Engine{
 		GMS:          e.GMS(),
-		NewContext:   gms.NewContext,
+		NewContext:   sql.NewContext,
 		ShowStatusOf: e.ShowStatusOf,
 		Refresh:      e.RefreshAccounts,
 		NewSession: func(_ context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error) {

@@ -53,6 +53,32 @@ func TestBinaryTimes(t *testing.T) {
 	}
 }
 
+// The time that a session has set is that of its statements, however they come.
+func TestTimestamp(t *testing.T) {
+	s := newFarmServer(t)
+	seen(s.connect("root", 0), "CREATE DATABASE test")
+	c := dialRaw(t, s.addr.String())
+	c.exec(t, "SET timestamp = 1700000000")
+	for _, q := range []string{"SELECT UNIX_TIMESTAMP()", "SELECT UNIX_TIMESTAMP(NOW())", "SELECT @@timestamp"} {
+		if got := c.exec(t, q); !strings.Contains(got, "1700000000") {
+			t.Errorf("%s: %q", q, got)
+		}
+	}
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("SET timestamp = 1700000001"); err != nil {
+		t.Fatal(err)
+	}
+	var prepared int64
+	if err := db.QueryRow("SELECT UNIX_TIMESTAMP() + ?", 1).Scan(&prepared); err != nil || prepared != 1700000002 {
+		t.Errorf("prepared: %d, %v", prepared, err)
+	}
+}
+
 // Times go out in the binary protocol as they do in text: with their fractions, and dates
 // of zeros are no days.
 func TestBinaryTimesOut(t *testing.T) {
