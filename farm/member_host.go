@@ -65,6 +65,7 @@ func isNoRoom(err error) bool {
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
 	m.noteCommitted(c.ID) // before anybody hears of what the logs say
+	m.keepSomeRoom()      // before what may take as long as another machine is away
 	if err := m.transactions.Commit(ctx, c); err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 // transactions of that are recovered. A machine whose file system is full must be able to
 // start again nevertheless. So the former logs give back what no record is in, which is
 // nearly all of them, and for the rest there is a reserve, which is given back before the
-// new logs are made. What is left of it is taken again before the machine serves, for it
-// may be killed before its transactions are recovered, and all of it once the former logs
-// are gone. Logs come first: for one that is made later it is given back.
+// new logs are made. What is left of it is taken again before the machine waits for others to
+// recover with it, which may take long and needs room to park transactions, and all of it once
+// the former logs are gone. Logs come first: for one that is made later it is given back.
 //
 // A member without room for a log that another one is to write would keep everybody
 // waiting: no configuration's regions are active before its members are connected. So it

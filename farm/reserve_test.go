@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A machine has its reserve before it serves: it may be killed before the transactions of
-// its earlier lives are recovered.
+// A machine has its reserve before it waits for others to recover with it: that may take as
+// long as one of them is away, and meanwhile the machine may be killed, or its memory be full.
 func TestReserveBeforeServing(t *testing.T) {
 	aFewMembers(t, 41, 3, 3, func(g *members) {
 		for i := range rdma.MachineID(3) {
@@ -23,12 +23,12 @@ func TestReserveBeforeServing(t *testing.T) {
 		}
 		seen := 0
 		g.recovering = func(id rdma.MachineID, s recovery.Step) {
-			if s != recovery.StepAllActive {
+			if s != recovery.StepDrained {
 				return
 			}
 			names, err := g.world.Machine(id).Memory().Names()
 			if err != nil || !slices.Contains(names, reserveName) || len(livesOf(names)) != 2 {
-				g.Errorf("machine %d serves with %v, %v", id, names, err)
+				g.Errorf("machine %d recovers with %v, %v", id, names, err)
 			}
 			seen++
 		}
