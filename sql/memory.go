@@ -425,5 +425,9 @@ func (s *Session) CommandBegin() error { return nil }
 // CommandEnd implements gms.LifecycleAwareSession.
 func (s *Session) CommandEnd() {}
 
-// SessionEnd implements gms.LifecycleAwareSession.
-func (s *Session) SessionEnd() { s.holding.end() }
+// SessionEnd implements gms.LifecycleAwareSession. A transaction that the client has left
+// open ends: while it is there, nothing that is freed anywhere can be used again.
+func (s *Session) SessionEnd() {
+	s.Abort()
+	s.holding.end()
+}
