@@ -26,12 +26,12 @@ import (
 var (
 	// errChanged says that a table is no longer what the statement was
 	// prepared for.
-	errChanged = errors.New("Table definition has changed, please retry transaction")
+	errChanged = mysql.NewSQLError(erTableDefChanged, "HY000", "Table definition has changed, please retry transaction")
 	// errLongKey says that an index entry is longer than keyBytesMax.
 	//lint:ignore ST1005 the text is MySQL's
 	errLongKey = fmt.Errorf("Specified key was too long; max key length is %d bytes", keyBytesMax)
-	// errReadOnly refuses a change in a READ ONLY transaction. It has its number itself, for
-	// go-mysql-server gives another to what a DDL statement returns without one.
+	// errReadOnly refuses a change in a READ ONLY transaction. These two have their numbers
+	// themselves, for go-mysql-server gives others to what a DDL statement returns without one.
 	errReadOnly = mysql.NewSQLError(erReadOnlyTx, "25006", "Cannot execute statement in a READ ONLY transaction.")
 )
 
@@ -87,7 +87,6 @@ var codes = []struct {
 	{catalog.ErrTooLarge, erTooBigRowset, "HY000", ""},
 	{errLongKey, mysql.ERTooLongKey, "42000", ""},
 	{btree.ErrKeyTooLong, mysql.ERTooLongKey, "42000", errLongKey.Error()},
-	{errChanged, erTableDefChanged, "HY000", ""},
 	{errCorruptRow, erInternal, "HY000", ""},
 	{catalog.ErrCorrupt, erInternal, "HY000", ""},
 	{btree.ErrCorrupt, erInternal, "HY000", ""},
