@@ -34,6 +34,9 @@ func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 		}
 		return literal, true
 	}
+	if f, ok := timeFunction(strings.ToLower(name)); ok {
+		return f, true
+	}
 	if f, ok := upsertFunction(ctx, name); ok {
 		return f, true
 	}

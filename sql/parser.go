@@ -82,6 +82,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		return nil, end, err
 	}
 	useOurs(query, stmt)
+	placeView(ctx, stmt)
 	return stmt, end, nil
 }
 
@@ -120,6 +121,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		return nil, err
 	}
 	useOurs(query, stmt)
+	placeView(ctx, stmt)
 	spareView(ctx, query, stmt)
 	return stmt, nil
 }
@@ -170,6 +172,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	}
 	noteOtherTables(stmt)
 	noteInserts(stmt)
+	bareSubqueries(query, stmt)
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {
 		d.ProcedureSpec.Body = prepareBody(query, d.ProcedureSpec.Body)
 		return

@@ -35,7 +35,9 @@ func quantified(s *tokens) iter.Seq[quantifier] {
 			if s.next() != '(' {
 				continue
 			}
-			s.next()
+			for s.next(); s.token == '('; {
+				s.next()
+			}
 			if (s.token == sqlparser.SELECT || s.token == sqlparser.WITH) && !yield(q) {
 				return
 			}
@@ -66,9 +68,13 @@ func (q quantifier) in() string {
 func knownQuantifiers(query string, o sqlparser.ParserOptions) error {
 	for q := range quantified(newTokens(query, o)) {
 		if q.in() == "" {
-			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support '%s' of a subquery, except = ANY and <> ALL. "+
-				"Compare with MIN or MAX of its column, or write EXISTS with the comparison in its WHERE", strings.TrimSpace(query[q.start:q.end]))
+			return errQuantifier(query[q.start:q.end])
 		}
 	}
 	return nil
+}
+
+func errQuantifier(what string) *mysql.SQLError {
+	return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support '%s' of a subquery, except = ANY and <> ALL. "+
+		"Compare with MIN or MAX of its column, or write EXISTS with the comparison in its WHERE", strings.TrimSpace(what))
 }
