@@ -6,6 +6,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/mysql"
 )
 
 var _ gms.NodeExecBuilder = (*builder)(nil)
@@ -160,6 +161,9 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 	return nil, nil
 }
 
+// erEventsOff is what MariaDB has for an event that is created where events are not run.
+const erEventsOff = mysql.ERUnknownError
+
 // refuse returns why a node may not be executed, if there is a reason that go-mysql-server
 // does not know.
 func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
@@ -169,6 +173,8 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 			s.ClearWarnings() // of the statement before, which go-mysql-server keeps
 		}
 		return b.e.settable(ctx, n)
+	case *plan.CreateEvent:
+		ctx.Warn(erEventsOff, "Events are kept, and nothing runs them")
 	case *plan.Into:
 		return b.e.intoFile(ctx, n)
 	case *plan.LoadData:

@@ -48,3 +48,17 @@ func TestDivisions(t *testing.T) {
 		})
 	}
 }
+
+// TestUnknownModes: what a mode that is not known would change shows when it is set.
+func TestUnknownModes(t *testing.T) {
+	c := newInstance(t).client("")
+	for _, q := range []string{"set sql_mode = 'NO_BACKSLASH_ESCAPES'", "set session sql_mode = 'ANSI_QUOTES,no_backslash_escapes'", "set global sql_mode = concat(@@sql_mode, ',NO_BACKSLASH_ESCAPES')"} {
+		c.wantCode(q, erWrongValueForVar, "42000")
+	}
+	c.exec("create database d")
+	c.exec("use d")
+	c.exec("create event e on schedule every 1 day do select 1")
+	if got := c.warnings(); len(got) != 1 {
+		t.Errorf("CREATE EVENT warns %q", got)
+	}
+}

@@ -138,6 +138,9 @@ func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
 	r := rules[strings.ToLower(v.GetName())]
 	switch r.class {
 	case works:
+		if strings.EqualFold(v.GetName(), gms.SqlModeSessionVar) && strings.Contains(settled(ctx, v, value), "no_backslash_escapes") {
+			return mysql.NewSQLError(erWrongValueForVar, "42000", "Variable 'sql_mode' can't be set to the value of '%v': farmsql reads a backslash in a string as an escape, whatever sql_mode is", value)
+		}
 		if strings.EqualFold(v.GetName(), "character_set_client") && !readAsUTF8(value) {
 			ctx.Warn(mysql.ERNotSupportedYet, "Statements are read as UTF-8, whatever character_set_client is: what is no UTF-8 gets error 1366 where it is stored")
 		}

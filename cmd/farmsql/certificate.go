@@ -30,6 +30,9 @@ const (
 	keyFile         = "server-key.pem"
 
 	certificateLife = 10 * 365 * 24 * time.Hour
+	// certificateRenewal is how long before its end a start makes another: a server may run
+	// for as long.
+	certificateRenewal = 365 * 24 * time.Hour
 )
 
 // An ownCertificate is one of a data folder, once that is this process's own.
@@ -71,13 +74,14 @@ func (o *ownCertificate) load(folder, listen string, log *slog.Logger) error {
 	return nil
 }
 
-// readCertificate returns the certificate in a folder, which must be valid at now.
+// readCertificate returns the certificate in a folder, which must be valid at now, and for
+// certificateRenewal from then on.
 func readCertificate(folder string, now time.Time) (tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certificateFile), filepath.Join(folder, keyFile))
 	if err != nil {
 		return pair, err
 	}
-	if now.Before(pair.Leaf.NotBefore) || !now.Before(pair.Leaf.NotAfter) {
+	if now.Before(pair.Leaf.NotBefore) || !now.Add(certificateRenewal).Before(pair.Leaf.NotAfter) {
 		return pair, fmt.Errorf("it is valid from %s to %s", pair.Leaf.NotBefore.Format(time.RFC3339), pair.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	return pair, nil

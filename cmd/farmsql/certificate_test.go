@@ -52,6 +52,9 @@ func TestOwnCertificate(t *testing.T) {
 		"valid from": func() error {
 			return makeCertificate(folder, "127.0.0.1:3306", time.Now().Add(-certificateLife-time.Minute))
 		},
+		"valid from ": func() error { // and for less than a year from now on
+			return makeCertificate(folder, "127.0.0.1:3306", time.Now().Add(-certificateLife+certificateRenewal-time.Minute))
+		},
 	} {
 		before, err := os.ReadFile(filepath.Join(folder, certificateFile))
 		if err == nil {
