@@ -32,6 +32,11 @@ func (c *Cluster) Check(reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 			return nil, err
 		}
 	}
+	for _, m := range c.machines {
+		if err := m.withoutAnnexes(c.cfg.Clock); err != nil {
+			return nil, err
+		}
+	}
 	c.cfg.Clock.Lock(&c.mu.Mutex)
 	placements := c.mu.configuration.Clone().Regions
 	c.mu.Unlock()
@@ -51,6 +56,11 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 			return nil, err
 		}
 		machines[m.id] = &m.machine
+	}
+	for _, m := range members { // now that nobody has anything to truncate
+		if err := m.withoutAnnexes(m.clock); err != nil {
+			return nil, err
+		}
 	}
 	for _, id := range c.Machines {
 		if machines[id] == nil {

@@ -18,7 +18,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -199,6 +201,12 @@ func (c *Cluster) recover() error {
 	if err != nil {
 		return err
 	}
+	for _, m := range c.machines { // no record names them any more
+		if err := removeAnnexes(m.memory, slices.Sorted(maps.Keys(m.annexes))); err != nil {
+			return fmt.Errorf("farm: machine %d: %w", m.id, err)
+		}
+		m.annexes = nil
+	}
 	c.cfg.Logger.Info("recovered", "configuration", c.mu.configuration.ID, "regions", len(c.mu.configuration.Regions),
 		"records", c.recovery.Records, "committed", c.recovery.Committed, "aborted", c.recovery.Aborted,
 		"unlocked", c.recovery.Unlocked, "took", c.cfg.Clock.Now().Sub(begin))
@@ -296,6 +304,8 @@ func (c *Cluster) startMachine(m *machine, host Host) (err error) {
 		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
 			return m.logs[sender][worker], nil
 		},
+		Annex:        func(number uint64, bytes int64) (*nvram.Memory, error) { return makeAnnex(m.memory, number, bytes) },
+		DropAnnex:    func(number uint64, mem *nvram.Memory) error { return dropAnnex(m.memory, number, mem) },
 		LogBytes:     int(c.cfg.LogBytes),
 		MessageBytes: int(c.cfg.MessageBytes),
 		Allocator:    m.allocator,

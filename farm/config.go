@@ -36,7 +36,8 @@ type Config struct {
 	// Memory is taken from the system as it comes into use.
 	RegionBytes int64
 	// LogBytes is the size of each transaction log; 32 MB by default. A
-	// transaction can write three quarters of it.
+	// transaction that writes more than three quarters of it has to be one that
+	// may be large (txn.Tx.MayBeLarge).
 	LogBytes int64
 	// MessageBytes is the size of each message queue; 1 MB by default.
 	MessageBytes int64

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/farmsql/farmsql/internal/invariant"
@@ -20,18 +21,25 @@ import (
 // transaction has happened wholly or not at all, those that were acknowledged
 // have, nothing is locked or leaked, and all replicas agree. In each of these
 // recoveries it crashes once more, at a step that moves on, and recovers again.
+//
+// It does so twice: the second time every transaction is large, so that annexes are made,
+// filled and given back for each.
 func TestCrashAtEveryStep(t *testing.T) {
-	for _, s := range []struct{ machines, replicas int }{{1, 1}, {2, 1}, {2, 2}, {3, 2}, {3, 3}} {
-		t.Run(fmt.Sprintf("machines=%d,replicas=%d", s.machines, s.replicas), func(t *testing.T) {
-			t.Parallel()
-			runCrashScript(t, s.machines, s.replicas)
-		})
+	for _, large := range []bool{false, true} {
+		for _, s := range []struct{ machines, replicas int }{{1, 1}, {2, 1}, {2, 2}, {3, 2}, {3, 3}} {
+			t.Run(fmt.Sprintf("machines=%d,replicas=%d,large=%v", s.machines, s.replicas, large), func(t *testing.T) {
+				t.Parallel()
+				runCrashScript(t, s.machines, s.replicas, large)
+			})
+		}
 	}
 }
 
 // crasher drives an instance through the script.
 type crasher struct {
 	t        *testing.T
+	mu       sync.Mutex // held in steps: handlers come to them, too
+	large    bool
 	cfg      Config
 	clock    *manualClock
 	c        *Cluster
@@ -50,10 +58,11 @@ type crasher struct {
 
 const crashSlots = 12
 
-func runCrashScript(t *testing.T, machines, replicas int) {
-	x := &crasher{t: t, clock: newManualClock(), model: map[int]uint64{}, ptrs: map[int]region.Ptr{}}
+func runCrashScript(t *testing.T, machines, replicas int, large bool) {
+	x := &crasher{t: t, large: large, clock: newManualClock(), model: map[int]uint64{}, ptrs: map[int]region.Ptr{}}
 	x.cfg = Config{Machines: machines, Replicas: replicas, Workers: 1, RegionBytes: 1 << 20, LogBytes: 64 << 10,
 		MessageBytes: 16 << 10, Clock: x.clock, Volatile: NewVolatile(), onStep: x.step}
+	x.clock.small = large
 	x.c = open(t, x.cfg)
 	x.setUp()
 	x.watching = true
@@ -80,6 +89,11 @@ func runCrashScript(t *testing.T, machines, replicas int) {
 			if (n > 0) != (machines > 1) {
 				t.Errorf("step %v was reached %d times on %d machines", s, n, machines)
 			}
+		case txn.StepAnnex, txn.StepFillAnnex:
+			if (n > 0) != large {
+				t.Errorf("step %v was reached %d times, large=%v", s, n, large)
+			}
+		case txn.StepDropAnnex:
 		default:
 			if n == 0 {
 				t.Errorf("step %v was never reached", s)
@@ -201,6 +215,9 @@ func (x *crasher) tx(coordinator int, value uint64, fn func(*edit)) {
 	x.t.Helper()
 	x.next = maps.Clone(x.model)
 	t := x.c.Machine(coordinator).Begin()
+	if x.large {
+		t.MayBeLarge()
+	}
 	fn(&edit{x: x, tx: t, value: value})
 	if err := t.Commit(context.Background()); err != nil {
 		x.t.Fatalf("%d: %v", value, err)
@@ -214,6 +231,9 @@ func (x *crasher) loser(coordinator int, value uint64) {
 	n := x.c.Machines()
 	for _, write := range []bool{true, false} {
 		t := x.c.Machine(coordinator).Begin()
+		if x.large {
+			t.MayBeLarge()
+		}
 		x.next = maps.Clone(x.model) // in vain
 		e := &edit{x: x, tx: t, value: value}
 		for i := range n {
@@ -235,11 +255,14 @@ func (x *crasher) loser(coordinator int, value uint64) {
 	}
 }
 
-// step lets the instance crash.
+// step lets the instance crash. Annexes are given back while other things go on, so that no
+// copy can be made in that moment; what is left before it there is at StepFreeLog.
 func (x *crasher) step(s txn.Step) {
-	if !x.watching || x.t.Failed() {
+	if s == txn.StepDropAnnex || !x.watching || x.t.Failed() {
 		return
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.counts[s]++
 	if x.crashes++; invariant.Enabled && x.crashes%31 != 0 {
 		return // slow builds take samples

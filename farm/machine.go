@@ -25,6 +25,8 @@ type machine struct {
 	regions   map[region.ID]*region.Region
 	// logs are by sender and, within that, by its worker.
 	logs [][]*nvram.Memory
+	// annexes are those of earlier lives, by number, until these are recovered.
+	annexes map[uint64]*nvram.Memory
 }
 
 const regionPrefix = "region-"
@@ -109,11 +111,15 @@ func (m *machine) makeRegion(id region.ID, size int64) (*region.Region, error) {
 
 // remains is what recovery needs of the machine.
 func (m *machine) remains() recovery.Machine {
-	return recovery.Machine{ID: m.id, Regions: m.regions, Logs: slices.Concat(m.logs...)}
+	return recovery.Machine{ID: m.id, Regions: m.regions, Logs: slices.Concat(m.logs...), Annexes: m.annexes}
 }
 
-// openLogs maps the machine's logs, one from each worker of each machine.
-func (m *machine) openLogs(cfg Config) error {
+// openLogs maps the machine's logs, one from each worker of each machine, and what does
+// not fit them.
+func (m *machine) openLogs(cfg Config) (err error) {
+	if m.annexes, err = openAnnexes(m.memory); err != nil {
+		return err
+	}
 	m.logs = make([][]*nvram.Memory, cfg.Machines)
 	for sender := range m.logs {
 		for worker := range cfg.Workers {

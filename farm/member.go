@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +104,9 @@ type Member struct {
 	// relogged are the names of logs that others have replaced in this life, and that
 	// are kept for their ledgers; under replicas.
 	relogged []string
+	// oldAnnexes are the numbers of annexes of earlier lives that are still there; under
+	// replicas.
+	oldAnnexes []uint64
 
 	// replicas guards machine.regions, stale, and under which keys they take block headers;
 	// it is never held across a wait. stale says what of replicas is out of date that are
@@ -282,6 +286,8 @@ func (m *Member) openTransactions() (err error) {
 		Relog:        m.relogOf,
 		Park:         m.parkIn,
 		Note:         m.noteIn,
+		Annex:        func(number uint64, bytes int64) (*nvram.Memory, error) { return makeAnnex(m.memory, number, bytes) },
+		DropAnnex:    func(number uint64, mem *nvram.Memory) error { return dropAnnex(m.memory, number, mem) },
 		Settling:     func(in cluster.ID) { m.identity.Store(identitySettled, uint64(in)) },
 		Alive:        func() bool { return m.keeper.Valid() },
 		Locate:       m.locate,
@@ -451,23 +457,38 @@ func (m *Member) recall() error {
 		if !m.isOldLog(name) {
 			continue
 		}
-		mem, err := m.memory.Map(name, m.cfg.Settings.LogBytes)
+		mem, err := m.mapOld(name)
 		if err != nil {
 			return fmt.Errorf("farm: a log of an earlier life: %w", err)
 		}
 		logs = append(logs, mem)
 	}
 	for slices.Contains(names, parkedName(settled, len(parked))) {
-		mem, err := m.memory.Map(parkedName(settled, len(parked)), m.cfg.Settings.LogBytes)
+		mem, err := m.mapOld(parkedName(settled, len(parked)))
 		if err != nil {
 			return fmt.Errorf("farm: transactions parked by an earlier life: %w", err)
 		}
 		parked = append(parked, mem)
 	}
-	if err := m.txn.Recall(logs, parked, settled); err != nil {
+	annexes, err := openAnnexes(m.memory)
+	if err != nil {
+		return err
+	}
+	m.oldAnnexes = slices.Sorted(maps.Keys(annexes))
+	if err := m.txn.Recall(logs, parked, annexes, settled); err != nil {
 		return fmt.Errorf("farm: machine %d: %w", m.id, err)
 	}
 	return m.makeRoom(logs)
+}
+
+// mapOld maps a memory of an earlier life. Notes and parked transactions may be larger than
+// a log; a log that has no size yet, because a crash came first, gets one.
+func (m *Member) mapOld(name string) (*nvram.Memory, error) {
+	size, err := m.memory.MemorySize(name)
+	if err != nil {
+		return nil, err
+	}
+	return m.memory.Map(name, max(size, m.cfg.Settings.LogBytes))
 }
 
 // isOldLog says whether a memory is a log that an earlier life has had.

@@ -39,20 +39,20 @@ func parkedIn(in cluster.ID) string          { return fmt.Sprintf("%s%d-", parke
 func parkedName(in cluster.ID, n int) string { return fmt.Sprint(parkedIn(in), n) }
 
 // parkIn makes the n'th memory for transactions parked in a configuration.
-func (m *Member) parkIn(in cluster.ID, n int) (*nvram.Memory, error) {
+func (m *Member) parkIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error) {
 	if err := m.memory.Remove(parkedName(in, n)); err != nil { // of an attempt that failed
 		return nil, err
 	}
-	return m.mapReserved(parkedName(in, n))
+	return m.mapReserved(parkedName(in, n), bytes)
 }
 
 // noteIn makes the n'th memory for notes of the recovery for a configuration. To the next
 // life it is a log like others.
-func (m *Member) noteIn(in cluster.ID, n int) (*nvram.Memory, error) {
+func (m *Member) noteIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error) {
 	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // of an attempt that failed
 		return nil, err
 	}
-	return m.mapReserved(m.noteName(in, n))
+	return m.mapReserved(m.noteName(in, n), bytes)
 }
 
 const notePrefix = logPrefix + "notes-"
@@ -85,6 +85,9 @@ func (m *Member) settled(c *cluster.Configuration) {
 		if err == nil && isOver {
 			err = m.memory.Remove(name)
 		}
+	}
+	if err == nil {
+		err = removeAnnexes(m.memory, m.takeOldAnnexes(len(unavailable) == 0))
 	}
 	if err != nil {
 		m.log.Warn("old logs not removed", "machine", m.id, "error", err)

@@ -16,6 +16,8 @@ import (
 type memories interface {
 	Map(name string, size int64) (*nvram.Memory, error)
 	Names() ([]string, error)
+	// MemorySize returns the size of the memory of a name.
+	MemorySize(name string) (int64, error)
 	Remove(name string) error
 	// Detach is Remove for memory that may be in use until release is called.
 	Detach(name string) (release func() error, err error)
@@ -100,6 +102,16 @@ func (s *shelf) Names() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.m)), nil
+}
+
+func (s *shelf) MemorySize(name string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.m[name]
+	if m == nil {
+		return 0, fmt.Errorf("farm: there is no %s", name)
+	}
+	return int64(m.Size()), nil
 }
 
 func (s *shelf) Remove(name string) error {

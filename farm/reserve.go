@@ -91,7 +91,7 @@ func (m *Member) giveBackForLog() (was bool, err error) {
 // mapLog is mapReserved for a log that a peer waits for. Without room for it this life of
 // a member is over.
 func (m *Member) mapLog(name string) (*nvram.Memory, error) {
-	mem, err := m.mapReserved(name)
+	mem, err := m.mapReserved(name, m.cfg.Settings.LogBytes)
 	if errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
 		m.identity.Store(identityCramped, 1)
 		reason := fmt.Errorf("%w, to make room for %s: %w", recovery.ErrRestart, name, err)
@@ -100,11 +100,11 @@ func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	return mem, err
 }
 
-// mapReserved maps memory of the size of a log, and if there is no room for it otherwise
+// mapReserved maps memory for a log, and if there is no room for it otherwise
 // in place of the reserve, or of as much of it as is needed.
-func (m *Member) mapReserved(name string) (*nvram.Memory, error) {
+func (m *Member) mapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	for {
-		mem, err := m.tryMapReserved(name)
+		mem, err := m.tryMapReserved(name, bytes)
 		if !errors.Is(err, nvram.ErrNoSpace) {
 			return mem, err
 		}
@@ -134,8 +134,8 @@ func (m *Member) holdRoom(c *cluster.Configuration) error {
 }
 
 // tryMapReserved maps new memory with storage for all of it, or leaves nothing.
-func (m *Member) tryMapReserved(name string) (*nvram.Memory, error) {
-	mem, err := m.memory.Map(name, m.cfg.Settings.LogBytes)
+func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error) {
+	mem, err := m.memory.Map(name, bytes)
 	if err != nil {
 		return nil, err
 	}

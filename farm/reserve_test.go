@@ -55,14 +55,14 @@ func TestReserveGivesWay(t *testing.T) {
 	aFewMembers(t, 42, 3, 3, func(g *members) {
 		m := g.up[0]
 		m.memory = crowded{m.memory}
-		mem, err := m.mapReserved("log-test")
+		mem, err := m.mapReserved("log-test", m.cfg.Settings.LogBytes)
 		if err != nil || mem == nil {
 			t.Fatalf("%v", err)
 		}
 		if names, err := m.memory.Names(); err != nil || slices.Contains(names, reserveName) {
 			t.Errorf("%v, %v", names, err)
 		}
-		if _, err := m.mapReserved("log-test-2"); !errors.Is(err, nvram.ErrNoSpace) {
+		if _, err := m.mapReserved("log-test-2", m.cfg.Settings.LogBytes); !errors.Is(err, nvram.ErrNoSpace) {
 			t.Errorf("%v", err)
 		}
 	})

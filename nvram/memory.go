@@ -155,6 +155,15 @@ func (m *Memory) Pointer(off, n uint64) unsafe.Pointer {
 	return unsafe.Pointer(&m.words[first])
 }
 
+// View returns n bytes at off, both multiples of 8, without a copy: for what nobody writes
+// to any more. It is valid until Close; the caller keeps m alive.
+func (m *Memory) View(off, n uint64) []byte {
+	if n == 0 {
+		return nil
+	}
+	return asBytes(m.slice(off, int(n/WordBytes)))
+}
+
 // slice returns n words at off.
 func (m *Memory) slice(off uint64, n int) []uint64 {
 	i := bits.RotateLeft64(off, -3)

@@ -19,6 +19,8 @@ type Machine struct {
 	ID      rdma.MachineID
 	Regions map[region.ID]*region.Region
 	Logs    []*nvram.Memory
+	// Annexes are those that records in the logs name, by number.
+	Annexes map[uint64]*nvram.Memory
 }
 
 // A Report says what recovery has found and done.
@@ -143,8 +145,28 @@ func (r *restart) see(m Machine, rec *txn.Record) error {
 		w.Payload = slices.Clone(w.Payload)
 		t.writes[w.Ptr.Addr] = w
 	}
+	if err := t.seeAnnex(m, rec); err != nil {
+		return err
+	}
 	t.note(r.configuration, m.ID, rec)
 	return nil
+}
+
+// seeAnnex takes note of the writes that are in a record's annex, where they stay until
+// the logs are empty.
+func (t *transaction) seeAnnex(m Machine, rec *txn.Record) error {
+	if rec.Annex.IsNone() {
+		return nil
+	}
+	at := m.Annexes[rec.Annex.Number]
+	if at == nil || at.Size() < rec.Annex.Bytes {
+		return fmt.Errorf("%v of %v: its annex of %d bytes is not there", rec.Kind, rec.ID, rec.Annex.Bytes)
+	}
+	writes, err := txn.AnnexWrites(&rec.Annex, at.View(0, rec.Annex.Bytes))
+	for _, w := range writes {
+		t.writes[w.Ptr.Addr] = w
+	}
+	return err
 }
 
 // note raises the votes of the regions that the record is about: a LOCK or

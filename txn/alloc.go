@@ -20,6 +20,8 @@ const (
 	handlerReserve
 	handlerPing
 	handlerDiscard
+	handlerAnnex
+	handlerDropAnnex
 )
 
 func (m *Machine) handleInternally() {
@@ -29,6 +31,8 @@ func (m *Machine) handleInternally() {
 	m.handlers[handlerReserve] = m.handleReserve
 	m.handlers[handlerPing] = handlePing
 	m.handlers[handlerDiscard] = m.handleDiscard
+	m.handlers[handlerAnnex] = m.handleAnnex
+	m.handlers[handlerDropAnnex] = m.handleDropAnnex
 }
 
 // A slot is room for an object at its primary.

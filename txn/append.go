@@ -37,6 +37,12 @@ func (w *worker) encode(c *commit, p *part, kind RecordKind) {
 	case RecordCommitBackup:
 		regions, writes, bytes = c.regions, p.backupWrites, p.backupBytes
 	}
+	var annex *ownAnnex
+	if c.large != nil {
+		if annex = c.annexFor(p, kind); annex != nil {
+			annex.named, bytes, kind = true, annexedBytes, kind|annexedFlag
+		}
+	}
 	var truncated []uint64
 	if p.peer != nil {
 		truncated = w.takeTruncated(p.peer)
@@ -45,7 +51,10 @@ func (w *worker) encode(c *commit, p *part, kind RecordKind) {
 	w.staged = recordBytes(len(truncated), len(regions)) + bytes
 	b := w.logOf(p).Stage(w.staged)[:0]
 	b = appendRecordHeader(b, kind, c.id, w.window.low, truncated, regions, writes)
-	if writes > 0 {
+	switch {
+	case annex != nil:
+		b = annex.append(b)
+	case writes > 0:
 		b = c.appendWrites(b, p, kind)
 	}
 	if len(b) != w.staged {
@@ -55,7 +64,7 @@ func (w *worker) encode(c *commit, p *part, kind RecordKind) {
 
 func (c *commit) appendWrites(b []byte, p *part, kind RecordKind) []byte {
 	for _, e := range c.writes {
-		if kind == RecordLock && c.parts[e.part].machine == p.machine || kind == RecordCommitBackup && c.isBackup(e, p.machine) {
+		if c.belongs(e, p, kind) {
 			wr := e.write()
 			b = appendWrite(b, &wr)
 		}

@@ -49,6 +49,8 @@ type need struct {
 	// since is when what is missing is known to have been missing first; the wait's
 	// begin if zero.
 	since time.Time
+	// more is for how much longer than usual it waits.
+	more time.Duration
 }
 
 // over returns why the wait has to end now, or nil.
@@ -63,7 +65,7 @@ func (n *need) over() error {
 	if n.since.IsZero() {
 		n.since = now
 	}
-	if missing := now.Sub(n.since); missing >= n.m.patience() {
+	if missing := now.Sub(n.since); missing >= n.m.patience()+n.more {
 		return n.m.unavailable(n, missing)
 	}
 	// Without a lease nothing else that is waited for will come.
@@ -94,7 +96,7 @@ func (n *need) pause() error {
 
 // left is for how long to sleep until over may say something new.
 func (n *need) left() time.Duration {
-	left := n.since.Add(n.m.patience()).Sub(n.m.cfg.Clock.Now())
+	left := n.since.Add(n.m.patience() + n.more).Sub(n.m.cfg.Clock.Now())
 	if n.ctx.Done() != nil {
 		left = min(left, contextPoll)
 	}

@@ -16,9 +16,9 @@ const overdueBeats = 16
 // Beat goes through every worker as all must that want something of it, and returns
 // when each has let it pass: one that is stuck holds it up, however busy workers do
 // not. Peers that owe an answer since overdueBeats beats are told to Events.Silent,
-// again after as many more. Functions that were shipped may take any time: after as
-// long their machine is asked something that takes none. It is called at even
-// intervals, by one goroutine.
+// again after as many more. Functions that were shipped, and LOCKs of large transactions,
+// may take any time: after as long their machine is asked something that takes none. It is
+// called at even intervals, by one goroutine.
 func (m *Machine) Beat() {
 	silent := make(map[rdma.MachineID]bool)
 	for _, w := range m.workers {
@@ -39,12 +39,16 @@ func (w *worker) beat(silent map[rdma.MachineID]bool) {
 	if w.stopped {
 		return
 	}
+	ask := make(map[rdma.MachineID]bool)
 	for _, c := range w.commits { // any order
-		if w.isOverdue(&c.since) {
+		switch {
+		case !w.isOverdue(&c.since):
+		case c.large != nil: // locking that much may take long
+			c.owing(ask)
+		default:
 			c.owing(silent)
 		}
 	}
-	ask := make(map[rdma.MachineID]bool)
 	for _, c := range w.calls { // any order
 		switch {
 		case !w.isOverdue(&c.since):

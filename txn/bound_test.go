@@ -23,7 +23,7 @@ func awaiting(t *testing.T, unavailable bool) (m *Machine, parked *[]*nvram.Memo
 		t.Fatal(err)
 	}
 	m.cfg.ID, m.cfg.Clock, m.cfg.NIC = 3, clock.System{}, nic
-	m.cfg.Park = func(cluster.ID, int) (*nvram.Memory, error) {
+	m.cfg.Park = func(cluster.ID, int, int64) (*nvram.Memory, error) {
 		memory := nvram.NewMemory(64 << 10)
 		*parked = append(*parked, memory)
 		return memory, nil
@@ -65,7 +65,7 @@ func TestBoundsOfOthersCount(t *testing.T) {
 	if err != nil || len(memory) == 0 || len(memory) != len(*parked) {
 		t.Fatalf("%d parked, %d made: %v", len(memory), len(*parked), err)
 	}
-	if err := again.Recall(nil, memory, 7); err != nil {
+	if err := again.Recall(nil, memory, nil, 7); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -36,6 +36,11 @@ func randomRecord(t testing.TB, rng *rand.Rand) Record {
 	for range 1 + rng.IntN(5) {
 		r.Regions = append(r.Regions, region.ID(rng.Uint32()))
 	}
+	if r.Kind != RecordReplicate && rng.IntN(4) == 0 {
+		n := 1 + rng.Uint32N(100)
+		r.Annex = Annex{Number: 1 + rng.Uint64N(annexNumberMax), Writes: n, Bytes: 8 * (uint64(n)*writeHeaderBytes/8 + rng.Uint64N(1000))}
+		return r
+	}
 	for range 1 + rng.IntN(6) {
 		c := class(t, 1+rng.IntN(3000))
 		w := Write{
@@ -67,7 +72,7 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Fatalf("%v: %v", want, err)
 		}
 		if got.Kind != want.Kind || got.ID != want.ID || got.LowBound != want.LowBound || !slices.Equal(got.Truncated, want.Truncated) ||
-			!slices.Equal(got.Regions, want.Regions) || len(got.Writes) != len(want.Writes) {
+			!slices.Equal(got.Regions, want.Regions) || len(got.Writes) != len(want.Writes) || got.Annex != want.Annex {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		for i := range want.Writes {
@@ -86,6 +91,14 @@ func TestRecordSizes(t *testing.T) {
 		want := recordBytes(len(r.Truncated), len(r.Regions))
 		for i := range r.Writes {
 			want += writeBytes(&r.Writes[i])
+		}
+		if annexNumber(AppendRecord(nil, &r)) != r.Annex.Number {
+			t.Fatalf("annex of %+v", r)
+		}
+		if !r.Annex.IsNone() {
+			want += annexedBytes
+		} else if n := encodedBytes(&r); n != want {
+			t.Fatalf("%v: %d bytes, computed %d", r.Kind, n, want)
 		}
 		if n := len(AppendRecord(nil, &r)); n != want {
 			t.Fatalf("%v: %d bytes, computed %d", r.Kind, n, want)
@@ -135,6 +148,35 @@ func TestBadRecords(t *testing.T) {
 	null := Record{Kind: RecordCommitBackup, Regions: []region.ID{1}, Writes: []Write{{Op: OpFree}}}
 	if err := DecodeRecord(AppendRecord(nil, &null), &r); !errors.Is(err, ErrBadRecord) {
 		t.Errorf("write to nowhere: %v", err)
+	}
+}
+
+// A record that names an annex says what can be, and only records with writes name one.
+func TestBadAnnexes(t *testing.T) {
+	good := Record{Kind: RecordLock, ID: ID{1, 2, 3, 4}, Regions: []region.ID{3}, Annex: Annex{Number: 5, Writes: 2, Bytes: 64}}
+	var r Record
+	if err := DecodeRecord(AppendRecord(nil, &good), &r); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Record){
+		"another kind":     func(r *Record) { r.Kind = RecordReplicate },
+		"no writes":        func(r *Record) { r.Annex.Writes = 0 },
+		"number too large": func(r *Record) { r.Annex.Number = annexNumberMax + 1 },
+		"too large":        func(r *Record) { r.Annex.Bytes = annexBytesMax + 8 },
+		"half a word":      func(r *Record) { r.Annex.Bytes = 65 },
+		"too many writes":  func(r *Record) { r.Annex.Writes = 3 },
+	} {
+		bad := good
+		change(&bad)
+		if err := DecodeRecord(AppendRecord(nil, &bad), &r); !errors.Is(err, ErrBadRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	b := AppendRecord(nil, &good)
+	for n := range len(b) {
+		if err := DecodeRecord(b[:n], &r); !errors.Is(err, ErrBadRecord) {
+			t.Errorf("%d of %d bytes: %v", n, len(b), err)
+		}
 	}
 }
 

@@ -57,6 +57,9 @@ type commit struct {
 	locked, decided, inDoubt bool
 	// open is what is still to come of a commit for which nobody waits any more.
 	open openEnd
+	// bytes is how much its writes take in records. large: see largeCommit; nil as a rule.
+	bytes int
+	large *largeCommit
 }
 
 // An openEnd is what an outlived commit has still to wait for.
@@ -88,6 +91,7 @@ func (c *commit) reset() {
 	c.pending, c.routes = nil, nil
 	c.caught, c.waiting, c.fate = false, false, fateOpen
 	c.open = openNothing
+	c.bytes, c.large = 0, nil
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at
@@ -130,6 +134,9 @@ func (s *state) tryCommit(ctx context.Context) error {
 		}
 		before := s.m.routes.Load()
 		out, err := s.attempt()
+		if s.commit.open == openNothing {
+			s.shrink()
+		}
 		isMoved := errors.Is(err, errMoved)
 		switch {
 		case s.commit.open != openNothing:
@@ -165,6 +172,7 @@ func (t *Tx) outlive() {
 	s.m.cfg.Clock.Go(func() {
 		defer s.m.serving.Add(-1)
 		s.settleOpen()
+		s.shrink()
 		rest := Tx{s}
 		if rest.commit.undone() {
 			rest.Abort()
@@ -215,6 +223,11 @@ func (s *state) attempt() (outcome, error) {
 	}
 	if err := s.m.servable(s.ctx); err != nil {
 		return again, err // better than in doubt, once something is written
+	}
+	if s.commit.large != nil {
+		if err := s.extend(); err != nil {
+			return again, err
+		}
 	}
 	if err := s.begin(); err != nil {
 		return again, err
@@ -280,7 +293,9 @@ func (s *state) begin() error {
 	c.id = ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.begin()}
 	w.join(c)
 	w.writeLocks(c)
-	s.lockSelf()
+	if err := s.lockSelf(); err != nil {
+		c.large.sliced = true
+	}
 	w.unlock()
 	return nil
 }
@@ -291,18 +306,14 @@ func (s *state) begin() error {
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if c.caught {
+	if c.caught || s.unlockOwn() != nil {
 		w.unlock()
 		return s.aborted()
 	}
 	w.leave(c)
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.lockWrites == 0 || p.verdict != verdictSame {
-			continue
-		}
-		if p.peer == nil {
-			s.unlockSelf(p, p.lockWrites)
+		if p.lockWrites == 0 || p.verdict != verdictSame || p.peer == nil {
 			continue
 		}
 		if sabotage.AbortRecord.Skipped() {
@@ -317,6 +328,16 @@ func (s *state) abandon() error {
 	w.finish(c.id.Seq, c.peers())
 	w.unlock()
 	c.locked = false
+	return nil
+}
+
+// unlockOwn unlocks what the attempt has locked here.
+func (s *state) unlockOwn() error {
+	for i := range s.commit.parts {
+		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 && p.verdict == verdictSame {
+			return s.unlockSelf(p, p.lockWrites)
+		}
+	}
 	return nil
 }
 
@@ -363,6 +384,12 @@ func (s *state) decide() error {
 			return s.recovered(err)
 		}
 		w.lock()
+	}
+	if c.large != nil {
+		if err := s.applyOwn(false); err != nil {
+			w.unlock()
+			return s.recovered(errCaught)
+		}
 	}
 	if err := s.holdLease(); err != nil {
 		w.unlock()
@@ -429,7 +456,10 @@ func (s *state) expose() error {
 		_ = w.append(p, RecordCommitPrimary, &pendingOp{acks: pending})
 		w.ring(p.peer)
 	}
-	s.applySelf()
+	if err := s.applySelf(); err != nil {
+		w.unlock()
+		return s.recovered(errCaught)
+	}
 	w.releaseReservations(c)
 	if own {
 		w.leave(c)
@@ -451,20 +481,38 @@ func (s *state) expose() error {
 // applySelf gives the objects of this machine's replicas their new state. The
 // paper has a backup wait for the truncation; the coordinator knows already that
 // every backup has the COMMIT-BACKUP record, so that no recovery can abort the
-// transaction any more.
-func (s *state) applySelf() {
-	for _, e := range s.commit.writes {
-		wr := e.write()
-		rt := s.m.route(e.ptr.Addr.Region())
-		if rt.primary {
-			s.m.applyPrimary(&wr)
-		} else if rt.local != nil {
-			if err := ApplyReplica(rt.local, &wr); err != nil {
-				invariant.Violated("own replica takes what its primary has locked", err, nil)
-			}
-			s.m.reached(StepApplyBackup)
-		}
+// transaction any more. The backups of a large commit have been given theirs before.
+func (s *state) applySelf() error {
+	if s.commit.large != nil {
+		return s.applyOwn(true)
 	}
+	for _, e := range s.commit.writes {
+		s.applyTo(s.m.route(e.ptr.Addr.Region()), e)
+	}
+	return nil
+}
+
+func (s *state) applyTo(rt *route, e *entry) {
+	wr := e.write()
+	if rt.primary {
+		s.m.applyPrimary(&wr)
+	} else if rt.local != nil {
+		if err := ApplyReplica(rt.local, &wr); err != nil {
+			invariant.Violated("own replica takes what its primary has locked", err, nil)
+		}
+		s.m.reached(StepApplyBackup)
+	}
+}
+
+// applyOwn gives objects of this machine's primaries, or of its backups, their new state,
+// in slices. Between these no lock keeps a reconfiguration out, which ends the commit's
+// part in it: so the backups come before COMMIT-PRIMARY, for after that the commit is
+// over with the first acknowledgement.
+func (s *state) applyOwn(primaries bool) error {
+	rt := func(e *entry) *route { return s.m.route(e.ptr.Addr.Region()) }
+	return s.inSlices(
+		func(e *entry) bool { r := rt(e); return r != nil && r.primary == primaries && r.local != nil },
+		func(e *entry) bool { s.applyTo(rt(e), e); return true })
 }
 
 // finish closes a transaction whose records are of no use any more: all of them

@@ -24,6 +24,12 @@
 // room it waits, having reserved nothing. What a machine is to itself it does by
 // direct call, but the record goes into its own log first.
 //
+// # Large transactions
+//
+// The writes of a record that does not fit the log are in an annex beside it, which the
+// coordinator has made and filled before it reserves: annex.go has the rules, large.go the
+// coordinator's side and task.go the participants', who work on such records in slices.
+//
 // # What a transaction sees
 //
 // Reading an object again returns the same, and what the transaction itself

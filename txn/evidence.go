@@ -77,6 +77,14 @@ type recoveryState struct {
 	over map[ID]bool
 	// notes are those that the own logs had no room for.
 	notes spill
+	// found are records that have been found in logs and not been taken yet.
+	found []found
+}
+
+// found is a record, and where it is.
+type found struct {
+	record *Record
+	at     Extent
 }
 
 func (r *recoveryState) init(m *Machine) {
@@ -143,8 +151,10 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 		w.lock()
 		w.gather(r)
 		w.unlock()
+		r.takeFound() // what is in annexes may take long
 	}
 	r.gatherNotes()
+	r.takeFound()
 	maps.DeleteFunc(r.traces, func(_ ID, t *trace) bool {
 		return len(t.parts) == 0 // truncated but for what it has come to
 	})
@@ -192,7 +202,7 @@ func (w *worker) drain() {
 // freeze keeps what is in the log, and what still comes, for recovery: nothing is
 // locked, applied or truncated any more.
 func (l *logReader) freeze(config uint32) {
-	l.frozen = config
+	l.frozen, l.tasks = config, nil
 	for _, p := range l.txs { // any order
 		p.held, p.locked = true, false
 	}
@@ -201,6 +211,11 @@ func (l *logReader) freeze(config uint32) {
 // keep keeps a record that comes while the log is frozen.
 func (l *logReader) keep(raw []byte, r *Record, end uint64) error {
 	seq := r.ID.Seq
+	if !r.Annex.IsNone() {
+		if _, err := l.m.annexes.bind(&r.Annex, l); err != nil {
+			return err
+		}
+	}
 	if r.Kind.isNote() {
 		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", ErrBadRecord, r.Kind, r.ID)
 	}
@@ -213,7 +228,7 @@ func (l *logReader) keep(raw []byte, r *Record, end uint64) error {
 		}
 		l.participant(seq).held = true
 	}
-	l.records.push(logRecord{seq: seq, end: end})
+	l.records.push(logRecord{seq: seq, end: end, annex: r.Annex.Number})
 	return nil
 }
 
@@ -251,8 +266,8 @@ func (w *worker) gather(r *recoveryState) {
 	})
 }
 
-// scan takes note of the records of a log up to a position, of those that are wanted for
-// what they say and where they are.
+// scan finds the records of a log up to a position, those that are wanted for
+// what they say and where they are. takeFound takes them.
 func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *Record, at uint64) bool) {
 	rx, err := OpenLog(log)
 	if err != nil || rx == nil {
@@ -268,9 +283,18 @@ func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want fun
 			return // its writer is fenced
 		}
 		if rec.Kind != RecordTruncate && !rec.isVoid() && want(rec, raw.Pos) {
-			r.take(rec, extentOf(rx, k, raw))
+			r.found = append(r.found, found{rec, extentOf(rx, k, raw)})
 		}
 	}
+}
+
+// takeFound takes note of what scan has found, in order.
+func (r *recoveryState) takeFound() {
+	for i := range r.found {
+		r.take(r.found[i].record, r.found[i].at)
+	}
+	clear(r.found)
+	r.found = r.found[:0]
 }
 
 func extentOf(rx *ring.Receiver, k rdma.Key, raw ring.Record) Extent {
@@ -294,6 +318,10 @@ func (r *recoveryState) take(rec *Record, at Extent) {
 	}
 	if len(rec.Regions) > 0 {
 		t.regions = rec.Regions
+	}
+	if !rec.Annex.IsNone() {
+		r.takeAnnexed(t, rec)
+		return
 	}
 	switch rec.Kind {
 	case RecordLock:
@@ -389,6 +417,13 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]Write, error) {
 			return nil, err
 		}
 	}
+	if isAnnexKey(e.At.Key) {
+		writes, err := annexWrites(raw)
+		if err == nil && !isOf(e.Region, writes) {
+			err = fmt.Errorf("%w: writes of %v to other regions than %d", ErrBadRecord, e.ID, e.Region)
+		}
+		return writes, err
+	}
 	var rec Record
 	if err := DecodeRecord(raw, &rec); err != nil {
 		return nil, err
@@ -407,12 +442,20 @@ func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst
 	return m.readRemote(from, RegionKey(id), off, dst)
 }
 
+// readRemote reads in pieces, between which the worker's lock is free.
 func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
 	w, wait := m.anyWorker(), m.newWaiter()
-	w.lock()
-	err := w.post(from, k, off, dst, &wait)
-	w.unlock()
-	return errors.Join(err, w.await(&wait))
+	for len(dst) > 0 {
+		n := min(len(dst), pieceBytes)
+		w.lock()
+		err := w.post(from, k, off, dst[:n], &wait)
+		w.unlock()
+		if err := errors.Join(err, w.await(&wait)); err != nil {
+			return err
+		}
+		off, dst = off+uint64(n), dst[n:]
+	}
+	return nil
 }
 
 // Learn notes durably what other replicas of a region have seen of a transaction,

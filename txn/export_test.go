@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -228,4 +229,38 @@ func (m *Machine) Reserve(id region.ID, off, n uint64) error {
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
 	_, err := m.handleReserve(context.Background(), binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(arg, off), n))
 	return err
+}
+
+// RefuseAnnexes has the machine find no room for an annex until undo is called. No
+// transaction may be running.
+func (m *Machine) RefuseAnnexes() (undo func()) {
+	before := m.cfg.Annex
+	m.cfg.Annex = func(uint64, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
+	return func() { m.cfg.Annex = before }
+}
+
+// AskAnnex has a peer make an annex for what a worker writes to it.
+func (m *Machine) AskAnnex(worker int, to rdma.MachineID, bytes uint64) (number uint64, err error) {
+	s := &state{m: m, w: m.workers[worker], ctx: context.Background()}
+	var a ownAnnex
+	err = s.askAnnex(&part{machine: to}, &a, bytes)
+	return a.Number, err
+}
+
+// FillAnnex writes to an annex at a peer.
+func (m *Machine) FillAnnex(worker int, to rdma.MachineID, number uint64, b []byte) {
+	w := m.workers[worker]
+	w.lock()
+	defer w.unlock()
+	if _, err := w.q.Write(to, annexKey(number), 0, b, rdma.Unsignalled); err != nil {
+		panic(err)
+	}
+}
+
+// ForgetAnnexes makes the machine one of a version that knows of none.
+func (m *Machine) ForgetAnnexes() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.handlers, handlerAnnex)
+	delete(m.handlers, handlerDropAnnex)
 }

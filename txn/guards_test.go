@@ -189,6 +189,7 @@ func TestLateRecordsAreNoEvidence(t *testing.T) {
 		}
 		first, _ := of(func(r *recoveryState) {
 			r.scan(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
+			r.takeFound()
 		})
 		if first != SeenLock {
 			t.Errorf("a later recovery has seen %v", first)

@@ -10,7 +10,7 @@ import (
 func (s *state) lock() (outcome, error) {
 	w, c := s.w, &s.commit
 	if c.isRemote() {
-		n := need{m: s.m, ctx: s.ctx, what: "the answer of a primary"}
+		n := need{m: s.m, ctx: s.ctx, what: "the answer of a primary", more: c.allowance()}
 		err := w.awaitWithin(&c.wait, &n)
 		if err != nil && n.isOver(err) {
 			// Nobody has anything but LOCK records: it cannot commit any more.
@@ -21,6 +21,9 @@ func (s *state) lock() (outcome, error) {
 		if err != nil {
 			return again, err
 		}
+	}
+	if c.large != nil && c.large.sliced {
+		return again, errCaught
 	}
 	out := committed
 	for i := range c.parts {
@@ -45,45 +48,74 @@ func (w *worker) forget(c *commit) {
 }
 
 // lockSelf locks the objects of which this machine is the primary. The worker is
-// locked, so that a reconfiguration finds all of them locked or none.
-func (s *state) lockSelf() {
+// locked, so that a reconfiguration finds all of them locked or none; in a large commit,
+// some.
+func (s *state) lockSelf() error {
 	for i := range s.commit.parts {
 		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 {
-			s.lockOwn(p)
+			return s.lockOwn(p)
 		}
 	}
+	return nil
 }
 
-func (s *state) lockOwn(p *part) {
+func (s *state) lockOwn(p *part) error {
+	if s.commit.large != nil {
+		return s.lockOwnInSlices(p)
+	}
 	n := 0
 	for _, e := range s.commit.writes {
 		if s.commit.parts[e.part].machine != p.machine {
 			continue
 		}
-		wr := e.write()
-		if p.verdict = s.m.lock(&wr); p.verdict != verdictSame {
-			p.refused = n
-			break
+		if !s.lockOne(p, e, n) {
+			return s.unlockSelf(p, n)
 		}
 		n++
 	}
-	if p.verdict != verdictSame {
-		s.unlockSelf(p, n)
+	return nil
+}
+
+// lockOne locks the nth object of the part, or takes note that it cannot be.
+func (s *state) lockOne(p *part, e *entry, n int) bool {
+	wr := e.write()
+	if p.verdict = s.m.lock(&wr); p.verdict != verdictSame {
+		p.refused = n
 	}
+	return p.verdict == verdictSame
+}
+
+func (s *state) lockOwnInSlices(p *part) error {
+	n := 0
+	err := s.inSlices(s.locksIn(p), func(e *entry) bool {
+		if !s.lockOne(p, e, n) {
+			return false
+		}
+		n++
+		return true
+	})
+	if err == nil && p.verdict != verdictSame {
+		err = s.unlockSelf(p, n)
+	}
+	return err
 }
 
 // unlockSelf unlocks the first n of them.
-func (s *state) unlockSelf(p *part, n int) {
-	for _, e := range s.commit.writes {
-		if n == 0 {
-			return
-		}
-		if s.commit.parts[e.part].machine == p.machine {
-			s.m.route(e.ptr.Addr.Region()).local.Unlock(e.ptr, e.version)
-			s.m.reached(StepUnlock)
-			n--
-		}
+func (s *state) unlockSelf(p *part, n int) error {
+	if n == 0 {
+		return nil
 	}
+	return s.inSlices(s.locksIn(p), func(e *entry) bool {
+		s.m.route(e.ptr.Addr.Region()).local.Unlock(e.ptr, e.version)
+		s.m.reached(StepUnlock)
+		n--
+		return n > 0
+	})
+}
+
+// locksIn says which writes a part locks.
+func (s *state) locksIn(p *part) func(*entry) bool {
+	return func(e *entry) bool { return s.commit.parts[e.part].machine == p.machine }
 }
 
 // nth returns the nth write of part i.

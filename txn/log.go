@@ -40,6 +40,10 @@ type logReader struct {
 	// Records of the new one are there only if they are about a region that was
 	// made meanwhile.
 	frozen uint32
+	// tasks are what is still to do about records that have been taken, passed the annexes
+	// of those that are being freed.
+	tasks  []task
+	passed []uint64
 }
 
 // A participant is one transaction of which this machine is a primary or a
@@ -51,6 +55,8 @@ type participant struct {
 	// held says that recovery needs the records: they stay until it releases
 	// them, whatever the coordinator says.
 	held bool
+	// large is about records whose writes are in annexes, nil if there are none.
+	large *largePart
 }
 
 func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver, b *ledger) *logReader {
@@ -61,6 +67,10 @@ func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Recei
 // LOCK-REPLY that the sender waits for, if there is one. An error means that
 // the log holds garbage, and that nothing of its sender can be believed.
 func (l *logReader) step() (reply message, more bool, err error) {
+	if l.tasks != nil {
+		reply, err = l.proceed()
+		return reply, err == nil, err
+	}
 	rec, ok, err := l.rx.Poll()
 	if err != nil || !ok {
 		return message{}, false, err
@@ -74,7 +84,7 @@ func (l *logReader) step() (reply message, more bool, err error) {
 	}
 	if r.ID.Config <= l.drained && !sabotage.LateRecords.Skipped() {
 		l.void(rec)
-		l.records.push(logRecord{end: rec.End})
+		l.records.push(logRecord{end: rec.End, annex: l.lateAnnex(r)})
 		return message{}, true, l.free()
 	}
 	if r.ID.Config < l.frozen && !sabotage.FrozenRecords.Skipped() {
@@ -84,7 +94,7 @@ func (l *logReader) step() (reply message, more bool, err error) {
 		return message{}, false, err
 	}
 	if r.Kind != RecordTruncate {
-		l.records.push(logRecord{seq: r.ID.Seq, end: rec.End})
+		l.records.push(logRecord{seq: r.ID.Seq, end: rec.End, annex: r.Annex.Number})
 	} else {
 		l.records.push(logRecord{end: rec.End})
 	}
@@ -111,6 +121,9 @@ func (l *logReader) handle(raw []byte, r *Record, reply *message) error {
 	if r.Kind != RecordTruncate && (l.ledger.passed(seq) || seq < r.LowBound) {
 		return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
 	}
+	if !r.Annex.IsNone() {
+		return l.handleAnnexed(raw, r)
+	}
 	switch r.Kind {
 	case RecordLock:
 		p := l.participant(seq)
@@ -132,11 +145,21 @@ func (l *logReader) handle(raw []byte, r *Record, reply *message) error {
 		if p == nil || !p.locked {
 			return fmt.Errorf("%w: COMMIT-PRIMARY of %v without a lock", ErrBadRecord, r.ID)
 		}
+		if p.isLockLarge() {
+			l.begin(taskApply, seq, p, p.large.lock)
+			return nil
+		}
 		return l.apply(p)
 	case RecordAbort:
-		if p := l.txs[seq]; p != nil && p.locked {
-			return l.unlock(p)
+		p := l.txs[seq]
+		if p == nil || !p.locked {
+			return nil
 		}
+		if p.isLockLarge() {
+			l.begin(taskUnlock, seq, p, p.large.lock)
+			return nil
+		}
+		return l.unlock(p)
 	}
 	return nil
 }
@@ -187,10 +210,13 @@ func (l *logReader) truncate(r *Record) error {
 		if !l.ledger.canName(seq) {
 			return fmt.Errorf("%w: transaction %d of machine %d named as truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.low)
 		}
-		if err := l.finish(seq); err != nil {
+		done, err := l.finish(seq)
+		if err != nil {
 			return err
 		}
-		l.ledger.name(seq)
+		if done {
+			l.ledger.name(seq)
+		}
 	}
 	return l.free()
 }
@@ -204,38 +230,69 @@ func (l *logReader) free() error {
 			if r.seq >= l.ledger.low || p.held && !sabotage.HeldRecords.Skipped() {
 				break
 			}
-			if err := l.finish(r.seq); err != nil {
+			done, err := l.finish(r.seq)
+			if err != nil {
 				return err
+			}
+			if !done {
+				break
 			}
 		}
 		end = r.end
+		if r.annex != 0 {
+			l.passed = append(l.passed, r.annex)
+		}
 		l.records.pop()
 	}
 	if end != 0 {
 		l.rx.Free(end)
 		l.m.reached(StepFreeLog)
 	}
+	l.freeAnnexes()
 	return nil
 }
 
-// finish truncates one transaction: a backup applies it now.
-func (l *logReader) finish(seq uint64) error {
+// freeAnnexes gives back the annexes of records that have been freed.
+func (l *logReader) freeAnnexes() {
+	for _, number := range l.passed {
+		l.m.freeAnnex(number)
+	}
+	l.passed = l.passed[:0]
+}
+
+// finish truncates one transaction: a backup applies it now, or, if it is large, has begun
+// to, and done is false.
+func (l *logReader) finish(seq uint64) (done bool, err error) {
 	p := l.txs[seq]
 	if p == nil || p.held {
-		return nil
+		return true, nil
 	}
 	if p.locked {
-		return fmt.Errorf("%w: transaction %d of machine %d truncated while locked", ErrBadRecord, seq, l.from)
+		return false, fmt.Errorf("%w: transaction %d of machine %d truncated while locked", ErrBadRecord, seq, l.from)
+	}
+	if p.backup != nil && p.isBackupLarge() && !sabotage.BackupApply.Skipped() {
+		if !p.large.truncated {
+			p.large.truncated = true
+			l.begin(taskBackup, seq, p, p.large.backup)
+		}
+		return false, nil
 	}
 	delete(l.txs, seq)
 	if p.backup != nil && !sabotage.BackupApply.Skipped() {
 		if err := l.applyBackup(p); err != nil {
-			return err
+			return false, err
 		}
 	}
 	*p = participant{}
 	l.pool = append(l.pool, p)
-	return nil
+	return true, nil
+}
+
+// forgetTx forgets a transaction.
+func (l *logReader) forgetTx(seq uint64, p *participant) {
+	delete(l.txs, seq)
+	*p = participant{}
+	l.pool = append(l.pool, p)
 }
 
 // lockWrites locks the objects of a LOCK record at their versions, all or none.
@@ -266,10 +323,13 @@ func (m *Machine) lock(w *Write) verdict {
 
 func (m *Machine) unlockWrites(writes []Write) {
 	for i := range writes {
-		p := writes[i].Ptr
-		m.route(p.Addr.Region()).local.Unlock(p, writes[i].Version)
-		m.reached(StepUnlock)
+		m.unlockWrite(&writes[i])
 	}
+}
+
+func (m *Machine) unlockWrite(w *Write) {
+	m.route(w.Ptr.Addr.Region()).local.Unlock(w.Ptr, w.Version)
+	m.reached(StepUnlock)
 }
 
 // applyPrimary gives a locked object its new state and unlocks it.
@@ -302,16 +362,22 @@ func (l *logReader) applyBackup(p *participant) error {
 	}
 	l.m.fetchReplicas(r.Writes)
 	for i := range r.Writes {
-		w := &r.Writes[i]
-		rt := l.m.route(w.Ptr.Addr.Region())
-		if rt == nil || rt.local == nil || rt.primary {
-			return fmt.Errorf("%w: COMMIT-BACKUP of %v, of which no backup is here", ErrBadRecord, w.Ptr)
-		}
-		if err := ApplyReplica(rt.local, w); err != nil {
+		if err := l.applyBackupWrite(&r.Writes[i]); err != nil {
 			return err
 		}
-		l.m.reached(StepApplyBackup)
 	}
+	return nil
+}
+
+func (l *logReader) applyBackupWrite(w *Write) error {
+	rt := l.m.route(w.Ptr.Addr.Region())
+	if rt == nil || rt.local == nil || rt.primary {
+		return fmt.Errorf("%w: COMMIT-BACKUP of %v, of which no backup is here", ErrBadRecord, w.Ptr)
+	}
+	if err := ApplyReplica(rt.local, w); err != nil {
+		return err
+	}
+	l.m.reached(StepApplyBackup)
 	return nil
 }
 
@@ -341,8 +407,9 @@ func ApplyReplica(r *region.Region, w *Write) error {
 	return nil
 }
 
-// A logRecord remembers where a record of transaction seq ends.
-type logRecord struct{ seq, end uint64 }
+// A logRecord remembers where a record of transaction seq ends, and the number of its
+// annex, 0 if it has none.
+type logRecord struct{ seq, end, annex uint64 }
 
 // A deque is a queue of records.
 type deque struct {

@@ -36,8 +36,16 @@ type Config struct {
 	// configuration that the machine's own logs have no room for; the next life recalls
 	// it among the logs, and it can go once the recovery is over.
 	Relog func(sender rdma.MachineID, worker, n int) (*nvram.Memory, error)
-	Park  func(in cluster.ID, n int) (*nvram.Memory, error)
-	Note  func(in cluster.ID, n int) (*nvram.Memory, error)
+	// They are asked for so many bytes at least, where those are more than LogBytes.
+	Park func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
+	Note func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
+	// Annex makes non-volatile memory of its own for one record of a transaction that is
+	// large, with storage for all of it, or fails: with nvram.ErrNoSpace if there is no
+	// room. number is random and names it, also to the machine's next life: see Recall.
+	// DropAnnex gives it back, when nobody uses it any more. Both are called with no locks
+	// held, several at once. nil: no transaction is large here.
+	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
+	DropAnnex func(number uint64, memory *nvram.Memory) error
 	// Settling makes durable, at one moment, that all transactions of configurations
 	// before in are decided, or parked in in: of earlier ones nothing else counts.
 	Settling func(in cluster.ID)
@@ -114,6 +122,7 @@ type Machine struct {
 	closed  atomic.Bool
 	evicted atomic.Bool
 	lent    lent
+	annexes annexes
 	// bound is how long operations wait, and lapse since when there has been no lease.
 	bound atomic.Int64
 	lapse atomic.Pointer[time.Time]
@@ -138,6 +147,7 @@ func New(cfg Config) (*Machine, error) {
 	m.config.Store(cfg.Config)
 	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
 	m.recovery.init(m)
+	m.annexes.init(m)
 	// A machine is primary of an object or backup, so that its LOCK and its COMMIT-BACKUP
 	// record have everything that the transaction writes once. Own logs keep an eighth free.
 	m.writeBytesMax = cfg.LogBytes / 4 * 3
@@ -184,7 +194,7 @@ func (m *Machine) anyWorker() *worker {
 
 func newState(m *Machine) *state {
 	w := m.workers[int(m.nextWorker.Add(1))%len(m.workers)]
-	s := &state{m: m, w: w, ctx: context.Background()}
+	s := &state{m: m, w: w, ctx: context.Background(), writtenMax: m.writeBytesMax}
 	s.late.s, s.fresh.s = s, s
 	s.commit.init(m)
 	return s

@@ -30,6 +30,12 @@ func CreateLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
 	return ring.Create(m, 0, ringBytes(m), nonce)
 }
 
+// logFor returns how large the memory of a log is that has room for one record of n bytes.
+func logFor(n int) int64 {
+	const page = 4096
+	return (int64(ring.MemoryFor(n)) + ledgerBytes + page - 1) &^ (page - 1)
+}
+
 // OpenLog opens the log that m holds. It returns nil if m has never held one, or an
 // empty one of a version whose logs had no ledgers.
 func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {

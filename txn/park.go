@@ -103,7 +103,7 @@ func (r *recoveryState) parkIn(l *spill, in cluster.ID) error {
 func (t *trace) notes() (notes [][]byte) {
 	for _, p := range t.parts {
 		rec := Record{Kind: RecordReplicate, ID: t.id, LowBound: packSeen(p.region, p.seen), Regions: t.regions, Writes: p.writes}
-		notes = append(notes, AppendRecord(nil, &rec))
+		notes = append(notes, AppendRecord(make([]byte, 0, encodedBytes(&rec)), &rec))
 	}
 	for kind, seen := range map[RecordKind]Seen{RecordCommitRecovery: SeenCommitRecovery, RecordAbortRecovery: SeenAbortRecovery} { // any order: it has one at most
 		if t.outcome&seen != 0 {

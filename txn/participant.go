@@ -55,10 +55,7 @@ func (s *state) plan() error {
 		}
 		total += n
 	}
-	if total > s.m.writeBytesMax {
-		return s.m.tooLarge(total)
-	}
-	return nil
+	return s.size(total)
 }
 
 func (s *state) planWrite(e *entry) (bytes int, err error) {
@@ -132,10 +129,10 @@ func (c *commit) reservation(p *part) uint64 {
 	n := truncateReserve
 	header := recordBytes(0, len(c.regions))
 	if p.lockWrites > 0 {
-		n += ring.Space(header+p.lockBytes) + ring.Space(recordBytes(0, 0))
+		n += ring.Space(header+c.writesBytes(p, RecordLock, p.lockBytes)) + ring.Space(recordBytes(0, 0))
 	}
 	if p.backupWrites > 0 {
-		n += ring.Space(header + p.backupBytes)
+		n += ring.Space(header + c.writesBytes(p, RecordCommitBackup, p.backupBytes))
 	}
 	return n
 }

@@ -3,11 +3,14 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -15,6 +18,8 @@ import (
 // more; they are evidence (see evidence.go) until a recovery is over.
 type recalled struct {
 	logs []*nvram.Memory
+	// annexes are the numbers of theirs.
+	annexes []uint64
 	// parked are transactions that an earlier recovery has parked, registered under parkedIn.
 	parked   []*nvram.Memory
 	parkedIn cluster.ID
@@ -34,9 +39,15 @@ type recalled struct {
 // what they have parked in the last configuration that they have settled. Their
 // memory can go once a recovery is over. It fails if one is no log, or has
 // no ledger: what it says would be missing from the evidence.
-func (m *Machine) Recall(logs, parked []*nvram.Memory, settled cluster.ID) error {
+//
+// annexes are those of its earlier lives, by number. It fails also if one is missing that a
+// record which counts names.
+func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram.Memory, settled cluster.ID) error {
 	formatted, ledgers, err := openLogs(logs)
 	if err != nil {
+		return err
+	}
+	if err := m.annexes.recall(annexes); err != nil {
 		return err
 	}
 	for i, log := range formatted {
@@ -53,8 +64,44 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, settled cluster.ID) error
 	defer m.recovery.mu.Unlock()
 	m.recalled.logs, m.recalled.ledgers = formatted, ledgers
 	m.recalled.parked, m.recalled.parkedIn, m.recalled.settled = parked, settled, uint32(settled)
+	m.recalled.annexes = slices.Sorted(maps.Keys(annexes))
 	m.recalled.bounds = boundsIn(parked)
+	return m.checkAnnexes()
+}
+
+// checkAnnexes looks whether all annexes are there that count. An annex goes only after its
+// record has gone, so that one that is missing is damage.
+func (m *Machine) checkAnnexes() error {
+	for _, log := range m.recalled.logs {
+		b, _ := openLedger(log)
+		for raw, rec := range recordsIn(log) {
+			if rec.Annex.IsNone() || rec.isVoid() || !m.recalled.counts(rec) || b.isLate(rec.ID.Config, raw.Pos) {
+				continue
+			}
+			if _, err := m.annexes.body(&rec.Annex); err != nil {
+				return fmt.Errorf("%w: %v of %v: %w", errDamagedLog, rec.Kind, rec.ID, err)
+			}
+		}
+	}
 	return nil
+}
+
+// recordsIn yields the records of a log that Recall has opened, as far as they make sense:
+// what follows was never acted upon. The next one is decoded over the last.
+func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *Record] {
+	return func(yield func(ring.Record, *Record) bool) {
+		rx, err := OpenLog(log)
+		if err != nil || rx == nil {
+			return // there is never a record in it
+		}
+		rec := new(Record)
+		for {
+			raw, ok, err := rx.Poll()
+			if err != nil || !ok || DecodeRecord(raw.Payload, rec) != nil || !yield(raw, rec) {
+				return
+			}
+		}
+	}
 }
 
 // openLogs opens logs of earlier lives. In some there was never a record. One that was
@@ -99,6 +146,7 @@ func (l *recalled) gather(r *recoveryState) {
 			return !dated && l.counts(rec) && !b.isLate(rec.ID.Config, at)
 		})
 	}
+	r.takeFound()
 	r.leaveOutOlder()
 	for i, log := range l.logs {
 		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record, _ uint64) bool {
@@ -113,6 +161,7 @@ func (l *recalled) gather(r *recoveryState) {
 			return rec.Kind != RecordReplicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
 		})
 	}
+	r.takeFound()
 }
 
 // counts says whether what a log says is of after the last recovery that was settled.
@@ -157,20 +206,14 @@ func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 	logs := slices.Concat(m.recalled.logs, m.recalled.parked)
 	m.recovery.mu.Unlock()
 	for _, log := range logs {
-		rx, err := OpenLog(log)
-		if err != nil || rx == nil {
-			continue // Recall has opened it: there is never a record in it
-		}
-		var rec Record
-		for {
-			raw, ok, err := rx.Poll()
-			if err != nil || !ok || DecodeRecord(raw.Payload, &rec) != nil {
-				break // what follows was never acted upon
-			}
+		for _, rec := range recordsIn(log) {
 			for i := range rec.Writes {
 				if !yield(rec.Writes[i].Ptr) {
 					return
 				}
+			}
+			if !m.annexes.eachPtr(&rec.Annex, yield) {
+				return
 			}
 		}
 	}
@@ -211,6 +254,8 @@ func (l *recalled) settle(m *Machine, in cluster.ID, parked []*nvram.Memory) {
 		m.cfg.NIC.Deregister(parkedKey(l.parkedIn, n))
 	}
 	l.logs, l.parked, l.parkedIn, l.settled = nil, parked, in, uint32(in)
+	m.annexes.forget(l.annexes)
+	l.annexes = nil
 	if !m.awaitsAny() {
 		l.ledgers, l.bounds = nil, nil
 	}

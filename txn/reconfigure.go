@@ -356,7 +356,7 @@ func (s *state) recovered(why error) error {
 		return inDoubtError(err)
 	}
 	// Whoever asked for the commit cannot take it back any more: its context does not count.
-	n := need{m: s.m, ctx: context.Background(), what: "the outcome of a commit, which recovery decides"}
+	n := need{m: s.m, ctx: context.Background(), what: "the outcome of a commit, which recovery decides", more: c.allowance()}
 	if err = w.awaitWithin(&c.resolved, &n); errors.Is(err, ErrUnavailable) {
 		c.open = openFate
 		return inDoubtError(err)

@@ -84,6 +84,8 @@ type Record struct {
 	// Regions lists all regions that the transaction writes to.
 	Regions []region.ID
 	Writes  []Write
+	// Annex says where the writes are if they are not in the record.
+	Annex Annex
 }
 
 // recordWhoAt is where a record has its ID but for the sequence, the upper half of which
@@ -117,10 +119,19 @@ var ErrBadRecord = errors.New("txn: bad log record")
 //	| truncated sequence | ...
 //	| region 32 | region 32 | ...                            (0 if odd)
 //	| address | class and incarnation | op 4, version 60 | payload ... | ...
+//
+// The highest bit of the kind says that the writes are in an annex. Then there is in their
+// place, and the number of writes is that of the annex,
+//
+//	| annex | bytes |
 const (
 	recordHeaderBytes = 32
 	writeHeaderBytes  = region.PtrBytes + 8
 	opShift           = 60
+
+	annexedFlag RecordKind = 1 << 7
+	// annexedBytes is what a record says about its annex.
+	annexedBytes = 16
 )
 
 // maxTruncatedPerRecord bounds what one record piggybacks; the rest waits for
@@ -130,6 +141,7 @@ const maxTruncatedPerRecord = 64
 var (
 	_ = [1]struct{}{}[writeOps>>(64-opShift)]   // an op fits beside a version
 	_ = [1]struct{}{}[maxTruncatedPerRecord>>8] // and the count in its 8 bits
+	_ = [1]struct{}{}[recordKinds/annexedFlag]  // no kind has the flag
 )
 
 func roundUp8(n int) int { return (n + 7) &^ 7 }
@@ -159,6 +171,15 @@ func appendRecordHeader(b []byte, k RecordKind, id ID, low uint64, truncated []u
 	return b
 }
 
+// encodedBytes is the encoded size of a record whose writes are in it.
+func encodedBytes(r *Record) int {
+	n := recordBytes(len(r.Truncated), len(r.Regions))
+	for i := range r.Writes {
+		n += writeBytes(&r.Writes[i])
+	}
+	return n
+}
+
 func appendWrite(b []byte, w *Write) []byte {
 	b = w.Ptr.Append(b)
 	b = binary.LittleEndian.AppendUint64(b, uint64(w.Op)<<opShift|uint64(w.Version))
@@ -171,6 +192,10 @@ func appendWrite(b []byte, w *Write) []byte {
 
 // AppendRecord encodes r after b.
 func AppendRecord(b []byte, r *Record) []byte {
+	if !r.Annex.IsNone() {
+		b = appendRecordHeader(b, r.Kind|annexedFlag, r.ID, r.LowBound, r.Truncated, r.Regions, int(r.Annex.Writes))
+		return r.Annex.append(b)
+	}
 	b = appendRecordHeader(b, r.Kind, r.ID, r.LowBound, r.Truncated, r.Regions, len(r.Writes))
 	for i := range r.Writes {
 		b = appendWrite(b, &r.Writes[i])
@@ -180,8 +205,9 @@ func AppendRecord(b []byte, r *Record) []byte {
 
 // A decoder takes words off the front of a record.
 type decoder struct {
-	b  []byte
-	ok bool
+	b   []byte
+	ok  bool
+	err error // what is wrong, if that can be said
 }
 
 func (d *decoder) take(n int) []byte {
@@ -206,10 +232,11 @@ func (d *decoder) word() uint64 {
 func DecodeRecord(b []byte, r *Record) error {
 	d := decoder{b: b, ok: true}
 	head, who := d.word(), d.word()
-	r.Kind = RecordKind(head >> 56)
+	r.Kind = RecordKind(head>>56) &^ annexedFlag
+	isAnnexed := RecordKind(head>>56)&annexedFlag != 0
 	r.ID = ID{Config: uint32(who >> 32), Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Seq: d.word()}
 	r.LowBound = d.word()
-	r.Truncated, r.Regions, r.Writes = r.Truncated[:0], r.Regions[:0], r.Writes[:0]
+	r.Truncated, r.Regions, r.Writes, r.Annex = r.Truncated[:0], r.Regions[:0], r.Writes[:0], Annex{}
 	if !d.ok || r.Kind == 0 || r.Kind >= recordKinds {
 		return fmt.Errorf("%w: header %#x, %d bytes", ErrBadRecord, head, len(b))
 	}
@@ -233,13 +260,14 @@ func DecodeRecord(b []byte, r *Record) error {
 			d.ok = false
 		}
 	}
-	for range uint32(head) {
-		if !d.ok {
-			break
-		}
-		if err := d.write(r); err != nil {
-			return err
-		}
+	if isAnnexed {
+		r.Annex = Annex{Number: d.word(), Bytes: d.word(), Writes: uint32(head)}
+		d.ok = d.ok && r.Annex.isPossible() && (r.Kind == RecordLock || r.Kind == RecordCommitBackup)
+	} else {
+		d.writes(r, int(uint32(head)))
+	}
+	if d.err != nil {
+		return fmt.Errorf("%w: %v of %v: %w", ErrBadRecord, r.Kind, r.ID, d.err)
 	}
 	if !d.ok || len(d.b) != 0 {
 		return fmt.Errorf("%w: %v of %v cannot have these %d bytes", ErrBadRecord, r.Kind, r.ID, len(b))
@@ -247,30 +275,43 @@ func DecodeRecord(b []byte, r *Record) error {
 	return nil
 }
 
-func (d *decoder) write(r *Record) error {
+// writes takes n writes, or fewer if they end before.
+func (d *decoder) writes(r *Record, n int) {
+	for range n {
+		w, ok := d.write()
+		if !ok {
+			break
+		}
+		r.Writes = append(r.Writes, w)
+	}
+}
+
+// write takes one write. It is not ok if there is none, or, with err, none that makes sense.
+func (d *decoder) write() (w Write, ok bool) {
 	raw := d.take(region.PtrBytes)
 	if raw == nil {
-		return nil
+		return w, false
 	}
 	p, err := region.DecodePtr(raw)
 	if err != nil || p.IsNil() {
-		return fmt.Errorf("%w: %v of %v writes to %v: %v", ErrBadRecord, r.Kind, r.ID, p, err)
+		d.ok, d.err = false, fmt.Errorf("a write to %v: %v", p, err)
+		return w, false
 	}
 	v := d.word()
-	w := Write{Ptr: p, Op: WriteOp(v >> opShift), Version: region.Version(v & (1<<opShift - 1))}
+	w = Write{Ptr: p, Op: WriteOp(v >> opShift), Version: region.Version(v & (1<<opShift - 1))}
 	if w.Op >= writeOps {
-		return fmt.Errorf("%w: %v of %v: op %d", ErrBadRecord, r.Kind, r.ID, w.Op)
+		d.ok, d.err = false, fmt.Errorf("op %d", w.Op)
+		return w, false
 	}
 	if w.Op != OpFree {
 		padded := d.take(roundUp8(p.Capacity()))
 		if padded == nil {
-			return nil
+			return w, false
 		}
 		for _, b := range padded[p.Capacity():] {
 			d.ok = d.ok && b == 0
 		}
 		w.Payload = padded[:p.Capacity()]
 	}
-	r.Writes = append(r.Writes, w)
-	return nil
+	return w, d.ok
 }

@@ -247,6 +247,9 @@ func (w *worker) settleRecovery() {
 		if p == nil {
 			continue
 		}
+		if p.hasLeft { // what it writes now finds nothing, or comes too late
+			w.m.annexes.dropUnbound(p.in, false)
+		}
 		p.hasLeft = p.hasLeft && !isWhole
 		for _, seq := range slices.Sorted(maps.Keys(p.in.txs)) {
 			if err := p.in.release(seq); err != nil { // of a region that is lost

@@ -120,6 +120,7 @@ const (
 	keyBlocks
 	keyParked
 	keyNotes
+	keyAnnex
 )
 
 // RegionKey names a region's replica at any machine that has one.

@@ -23,6 +23,8 @@ type selfLog struct {
 	notes bool
 	// spare is what is reserved for notes, of spareWanted.
 	spare, spareWanted uint64
+	// passed are the annexes of records that are being freed.
+	passed []uint64
 }
 
 // spareShare is which part of its own log a worker keeps free for the notes of a
@@ -87,12 +89,19 @@ func (l *selfLog) free(m *Machine, w *window) error {
 		} else if !l.finish(recordSeq(l.front.Payload), w) {
 			break
 		}
+		if number := annexNumber(l.front.Payload); number != 0 {
+			l.passed = append(l.passed, number)
+		}
 		end, l.has = l.front.End, false
 	}
 	if end != 0 {
 		l.rx.Free(end)
 		m.reached(StepFreeLog)
 	}
+	for _, number := range l.passed {
+		m.freeAnnex(number)
+	}
+	l.passed = l.passed[:0]
 	return nil
 }
 
@@ -116,4 +125,4 @@ func (l *selfLog) finish(seq uint64, w *window) bool {
 func recordSeq(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }
 
 // recordKindOf returns the kind of an encoded record.
-func recordKindOf(b []byte) RecordKind { return RecordKind(b[7]) }
+func recordKindOf(b []byte) RecordKind { return RecordKind(b[7]) &^ annexedFlag }

@@ -18,7 +18,7 @@ type spill struct {
 	m *Machine
 	// open makes the n'th memory that is begun for a configuration, which peers read
 	// under key.
-	open func(in cluster.ID, n int) (*nvram.Memory, error)
+	open func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	key  func(in cluster.ID, n int) rdma.Key
 	logs []spilled
 }
@@ -34,7 +34,7 @@ type spilled struct {
 // append appends a record in a configuration, and says where it is.
 func (s *spill) append(in cluster.ID, b []byte) (Extent, error) {
 	if len(s.logs) == 0 || ring.Space(len(b)) > s.logs[len(s.logs)-1].log.Available() {
-		l, err := s.begin(in)
+		l, err := s.begin(in, len(b))
 		if err != nil {
 			return Extent{}, err
 		}
@@ -57,16 +57,17 @@ func (s *spill) appendAll(in cluster.ID, records [][]byte) error {
 	return nil
 }
 
-// begin makes the next log.
-func (s *spill) begin(in cluster.ID) (l spilled, err error) {
-	n := 0
+// begin makes the next log, with room for a record of n bytes.
+func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
+	bytes := max(int64(s.m.cfg.LogBytes), logFor(n))
+	count := 0
 	for _, other := range s.logs {
 		if other.in == in {
-			n++
+			count++
 		}
 	}
-	l.in, l.key = in, s.key(in, n)
-	if l.memory, err = s.open(in, n); err != nil {
+	l.in, l.key = in, s.key(in, count)
+	if l.memory, err = s.open(in, count, bytes); err != nil {
 		return l, err
 	}
 	// The ledger first: a log without one is taken for a damaged one.
@@ -95,10 +96,10 @@ func (s *spill) memory() (all []*nvram.Memory) {
 // machine notes what others know of all that was under way.
 func (r *recoveryState) note(in cluster.ID, rec *Record) (Extent, error) {
 	rec.Truncated = []uint64{uint64(in)}
-	b := AppendRecord(nil, rec)
+	b := AppendRecord(make([]byte, 0, encodedBytes(rec)), rec)
 	w := r.m.workers[int(rec.ID.Worker)%len(r.m.workers)]
 	at, err := w.note(b)
-	if errors.Is(err, ring.ErrFull) && r.m.cfg.Note != nil {
+	if (errors.Is(err, ring.ErrFull) || errors.Is(err, ring.ErrTooLarge)) && r.m.cfg.Note != nil {
 		if at, err = r.notes.append(in, b); err != nil {
 			err = fmt.Errorf("%w, and there is no memory beside the own log: %w", ring.ErrFull, err)
 		}

@@ -17,7 +17,7 @@ func recoveringIn(t *testing.T, in cluster.ID, maySpill bool) *Machine {
 	t.Helper()
 	m, _ := awaiting(t, false)
 	if maySpill {
-		m.cfg.Note = func(cluster.ID, int) (*nvram.Memory, error) { return nvram.NewMemory(64 << 10), nil }
+		m.cfg.Note = func(cluster.ID, int, int64) (*nvram.Memory, error) { return nvram.NewMemory(64 << 10), nil }
 	}
 	m.recovery.init(m)
 	m.config.Store(uint32(in))
@@ -95,7 +95,7 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 	learn(t, m, in+1, all+1, all+100)
 
 	again := recoveringIn(t, in+2, true)
-	if err := again.Recall(logs, nil, in-1); err != nil {
+	if err := again.Recall(logs, nil, nil, in-1); err != nil {
 		t.Fatal(err)
 	}
 	local, err := region.Format(2, nvram.NewMemory(1<<20))
@@ -127,7 +127,7 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 // Without more memory who notes hears that there is no room, and why.
 func TestNoMemoryForNotes(t *testing.T) {
 	without, refused := recoveringIn(t, 7, false), recoveringIn(t, 7, true)
-	refused.recovery.notes.open = func(cluster.ID, int) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
+	refused.recovery.notes.open = func(cluster.ID, int, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
 	for _, m := range []*Machine{without, refused} {
 		var err error
 		for n := uint64(1); n < 200 && err == nil; n++ {
@@ -147,7 +147,7 @@ func TestParkAgain(t *testing.T) {
 	(*m.routes.Load()).of(2).Away = []cluster.Memory{{Machine: 1, Token: 7}}
 	learn(t, m, in, 1, all)
 	isFull := true
-	m.cfg.Park = func(_ cluster.ID, n int) (*nvram.Memory, error) {
+	m.cfg.Park = func(_ cluster.ID, n int, _ int64) (*nvram.Memory, error) {
 		if n == 1 && isFull {
 			return nil, nvram.ErrNoSpace
 		}

@@ -20,13 +20,16 @@ const (
 	StepApplyBackup               // backup: an object has its new state
 	StepFreeLog                   // participant: records have been freed
 	StepBlock                     // primary: part of a block table is at the backups
+	StepAnnex                     // participant: an annex has been made
+	StepFillAnnex                 // coordinator: a piece of an annex is on its way
+	StepDropAnnex                 // participant: an annex has been given back
 	steps
 )
 
 // Steps is how many kinds of steps there are.
 const Steps = int(steps)
 
-var stepNames = [steps]string{"lock-record", "lock", "unlock", "validate", "commit-backup", "commit-primary", "abort", "truncate", "apply-primary", "apply-backup", "free-log", "block"}
+var stepNames = [steps]string{"lock-record", "lock", "unlock", "validate", "commit-backup", "commit-primary", "abort", "truncate", "apply-primary", "apply-backup", "free-log", "block", "annex", "fill-annex", "drop-annex"}
 
 func (s Step) String() string {
 	if s >= steps {

@@ -29,20 +29,22 @@ type state struct {
 	reads  set
 	writes set
 	arena  arena
-	// written is how many bytes of log the writes will take.
-	written   int
-	undo      []undo
-	marks     int
-	doomed    error
-	questions []Question
-	parts     partQuestions
-	intents   []Intent
-	locals    []local
-	onEnd     []func()
-	late      Late
-	fresh     Fresh
-	commit    commit
-	checks    []check
+	// written is how many bytes of log the writes will take, of writtenMax.
+	written, writtenMax int
+	// mayBeLarge: see Tx.MayBeLarge.
+	mayBeLarge bool
+	undo       []undo
+	marks      int
+	doomed     error
+	questions  []Question
+	parts      partQuestions
+	intents    []Intent
+	locals     []local
+	onEnd      []func()
+	late       Late
+	fresh      Fresh
+	commit     commit
+	checks     []check
 }
 
 type local struct{ key, value any }
@@ -199,12 +201,12 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 
 func (t *Tx) addWrite(e entry) error {
 	w := e.write()
-	if t.written += writeBytes(&w); t.written > t.m.writeBytesMax {
+	if t.written += writeBytes(&w); t.written > t.writtenMax {
 		t.written -= writeBytes(&w)
 		if e.op == OpAlloc {
 			t.m.release(t.w, &e)
 		}
-		return t.m.tooLarge(t.written + writeBytes(&w))
+		return t.m.tooLarge(t.written+writeBytes(&w), t.writtenMax)
 	}
 	t.undo = append(t.undo, undo{kind: undoWrite, index: t.writes.add(e)})
 	return nil
@@ -463,6 +465,7 @@ func (s *state) reset() {
 	clear(s.locals)
 	s.locals = s.locals[:0]
 	s.written, s.marks, s.doomed = 0, 0, nil
+	s.writtenMax, s.mayBeLarge = s.m.writeBytesMax, false
 	s.ctx = context.Background()
 	s.commit.reset()
 }
@@ -475,7 +478,10 @@ func (a *arena) mangle() {
 	}
 }
 
-func (m *Machine) tooLarge(n int) error {
+func (m *Machine) tooLarge(n, limit int) error {
+	if limit == annexBytesMax {
+		return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions", ErrTooLarge, n, limit)
+	}
 	return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions or a larger log size (setting log-size, now %d bytes)",
-		ErrTooLarge, n, m.writeBytesMax, m.cfg.LogBytes)
+		ErrTooLarge, n, limit, m.cfg.LogBytes)
 }

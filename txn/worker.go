@@ -224,6 +224,7 @@ func (w *worker) relisten(before, p *peer) (err error) {
 		return err
 	}
 	p.in.drained = before.in.drained
+	w.m.annexes.dropUnbound(before.in, true) // now that no record can name them
 	return nil
 }
 
@@ -287,6 +288,15 @@ func (w *worker) kick() {
 	if w.mu.TryLock() {
 		w.unlock()
 	}
+}
+
+// kickLater has a goroutine kick the worker: who has the lock gives it away meanwhile.
+func (w *worker) kickLater() {
+	w.m.serving.Add(1)
+	w.m.cfg.Clock.Go(func() {
+		defer w.m.serving.Add(-1)
+		w.kick()
+	})
 }
 
 func (w *worker) lock() { w.mu.Lock() }
@@ -376,6 +386,10 @@ func (w *worker) stepLog(p *peer) error {
 			if err := w.send(p, &reply); err != nil {
 				return err
 			}
+		}
+		if p.in.tasks != nil && w.m.Meets(clock.GiveWay) {
+			w.kickLater()
+			return nil
 		}
 	}
 	w.bell.Store(true)

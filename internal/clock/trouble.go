@@ -13,6 +13,11 @@ const (
 	// StaleCache: what a machine has learned does not get into a cache of it, so that
 	// the entry that led astray stays.
 	StaleCache
+	// SmallLog: a transaction that may be large is taken for one, or does what it does in
+	// pieces in the smallest.
+	SmallLog
+	// GiveWay: somebody else comes before the next slice of what is done in slices.
+	GiveWay
 	troubles
 )
 

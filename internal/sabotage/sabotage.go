@@ -60,6 +60,14 @@ const (
 	TruncateTimer
 	// CommitConfirm: a commit is reported without a look at the lease.
 	CommitConfirm
+	// AnnexFill: the last piece of an annex is not written.
+	AnnexFill
+	// AnnexAcks: a large transaction begins to commit before its annexes are filled.
+	AnnexAcks
+	// EarlyAnnex: an annex is given back before its record is freed.
+	EarlyAnnex
+	// CaughtSlices: a large commit that was caught goes on with its next slice.
+	CaughtSlices
 
 	// Reads:
 
@@ -284,6 +292,10 @@ var names = [steps]string{
 	Outbox:            "outbox",
 	TruncateTimer:     "truncation timer",
 	CommitConfirm:     "commit confirmed",
+	AnnexFill:         "annex filled",
+	AnnexAcks:         "annex acks",
+	EarlyAnnex:        "early annex",
+	CaughtSlices:      "caught slices",
 	LockedReads:       "locked reads",
 	LineVersions:      "line versions",
 	Incarnation:       "incarnation",
@@ -395,6 +407,10 @@ var texts = [steps]string{
 	Outbox:            "messages for which there is no room are dropped",
 	TruncateTimer:     "truncations wait for a record that goes to the peer anyway",
 	CommitConfirm:     "a commit is reported without a look at the lease",
+	AnnexFill:         "the last piece of an annex is not written",
+	AnnexAcks:         "a large transaction begins to commit before its annexes are filled",
+	EarlyAnnex:        "an annex is given back before its record is freed",
+	CaughtSlices:      "a large commit that was caught goes on with its next slice",
 	LockedReads:       "what a NIC has read of an object that is locked is believed",
 	LineVersions:      "lines of an object are not compared",
 	Incarnation:       "a NIC's read takes whatever object is there",

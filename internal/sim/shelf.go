@@ -58,6 +58,15 @@ func (s *Shelf) add(name string, size int64) stored {
 // Names returns the names in use, in order.
 func (s *Shelf) Names() ([]string, error) { return slices.Sorted(maps.Keys(s.memory)), nil }
 
+// MemorySize returns the size of the memory of that name.
+func (s *Shelf) MemorySize(name string) (int64, error) {
+	m, found := s.memory[name]
+	if !found {
+		return 0, fmt.Errorf("sim: there is no %s", name)
+	}
+	return int64(m.Size()), nil
+}
+
 // Remove forgets a name: nobody may use the memory any more.
 func (s *Shelf) Remove(name string) error {
 	release, _ := s.Detach(name) // never fails

@@ -33,6 +33,9 @@ type Options struct {
 	// Trouble is how many of a thousand chances for trouble are taken, until
 	// World.Trouble.
 	Trouble int
+	// Small is how many of a thousand transactions that may be large are, until
+	// World.Small.
+	Small int
 	// Stale is how many of a thousand refreshes of a cache are lost, until
 	// World.Stale.
 	Stale int

@@ -80,6 +80,7 @@ func (c *client) transact(fn func() error) error {
 	c.h = c.rec.Begin(c.label)
 	defer c.untold(c.h)
 	c.t = c.m.Begin()
+	c.t.MayBeLarge()
 	err := fn()
 	if err == nil {
 		err = c.t.Commit(ctx)

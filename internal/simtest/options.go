@@ -43,6 +43,9 @@ type Options struct {
 	// Stale is how many of a thousand refreshes of a cache are lost as long as there are
 	// faults.
 	Stale int
+	// Small is how many of a thousand transactions are taken for large ones, and of these
+	// do their work in the smallest pieces, as long as there are faults.
+	Small int
 	// Patience is how long operations wait for what only the rest of the instance can
 	// bring; 0: farm.MemberConfig's default.
 	Patience time.Duration
@@ -118,8 +121,15 @@ func Draw(seed uint64) Options {
 			}
 		}
 	}
+	large := rand.New(rand.NewPCG(seed, 0x1a49e)) // of its own: what seeds drew before stays
+	if large.IntN(2) == 0 {
+		o.Small = 1 + large.IntN(smallMax)
+	}
 	return o
 }
+
+// smallMax is how many of a thousand transactions are large, at most.
+const smallMax = 800
 
 func (o Options) String() string {
 	var names []string
@@ -138,6 +148,9 @@ func (o Options) String() string {
 	}
 	if o.Stale > 0 {
 		mode += fmt.Sprintf(" %d of 1,000 refreshes of caches are lost,", o.Stale)
+	}
+	if o.Small > 0 {
+		mode += fmt.Sprintf(" %d of 1,000 transactions are large,", o.Small)
 	}
 	if o.Patience > 0 {
 		mode += fmt.Sprintf(" patience of %v,", o.Patience)
@@ -216,7 +229,7 @@ func (o Options) scarce() Options {
 
 // plentiful returns the options without what scarce has drawn.
 func (o Options) plentiful() Options {
-	o.Patience, o.Stale = 0, 0
+	o.Patience, o.Stale, o.Small = 0, 0, 0
 	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy })
 	return o
 }

@@ -30,6 +30,7 @@ func TestPinnedSeeds(t *testing.T) {
 			t.Parallel()
 			o := Draw(p.seed).Overlapping()
 			o.Overlap.Core, o.Tables = p.core, 0
+			o.Small = 0
 			if !p.recent {
 				o = o.plentiful()
 				o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Wedge || slices.Contains(p.without, f) })

@@ -273,9 +273,11 @@ func (r *run) phases(j injection) error {
 	r.world.Lose(r.options.World.Loss)
 	r.world.Trouble(r.options.Trouble)
 	r.world.Stale(r.options.Stale)
+	r.world.Small(r.options.Small)
 	err := j.injectAll()
 	r.world.Trouble(0)
 	r.world.Stale(0)
+	r.world.Small(0)
 	r.world.Lose(0)
 	if err == nil {
 		err = j.heal() // what loss alone has done

@@ -33,6 +33,10 @@ var catches = []catch{
 	{step: sabotage.Outbox, pkg: "txn", test: "TestMessagesThroughTinyQueues"},
 	{step: sabotage.TruncateTimer, pkg: "txn", test: "TestTruncationsDoNotWaitForOtherRecords"},
 	{step: sabotage.CommitConfirm, pkg: "recovery", test: "TestPaper5_2_NoCommitIsReportedWithoutALease"},
+	{step: sabotage.AnnexFill, options: "large transactions", with: growLarge},
+	{step: sabotage.AnnexAcks, options: "large transactions", with: growLarge},
+	{step: sabotage.EarlyAnnex, options: "large transactions", with: growLarge},
+	{step: sabotage.CaughtSlices, pkg: "txn", test: "TestFreezeBetweenSlices"},
 	{step: sabotage.LockedReads, options: "members", with: asMembers},
 	{step: sabotage.LineVersions, pkg: "region", test: "TestUnpackTorn"},
 	{step: sabotage.Incarnation, pkg: "region", test: "TestReadErrors"},
@@ -141,6 +145,12 @@ func loseMemory(o *Options) {
 }
 
 func asMembers(o *Options) { o.New = NewMembers }
+
+// growLarge has nearly all transactions be large.
+func growLarge(o *Options) {
+	asMembers(o)
+	o.Small = smallMax
+}
 
 // leaveBehind cuts machines off whose leases last.
 func leaveBehind(o *Options) {

@@ -33,6 +33,12 @@ var _ = [1]struct{}{}[BytesMax/(nothing+1)] // a length cannot be taken for noth
 // Space returns how much of a ring a record with n bytes of payload takes.
 func Space(n int) uint64 { return frameBytes + padded(n) }
 
+// MemoryFor returns how large the memory of a ring has to be that takes one record with n
+// bytes of payload.
+func MemoryFor(n int) uint64 {
+	return max(BytesMin, controlBytes+(Space(n)+frameBytes+nvram.LineBytes-1)&^(nvram.LineBytes-1))
+}
+
 func padded(n int) uint64 { return (uint64(n) + wordBytes - 1) &^ (wordBytes - 1) }
 
 // seal says that everything before position p has been written. For one nonce

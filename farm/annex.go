@@ -1,0 +1,114 @@
+package farm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// Records of large transactions have their writes in memory of their own, beside the logs:
+// see txn.Config.Annex. Its name is the annex's number, which no two lives of a machine
+// have in common, so that what is there when a machine begins is of earlier lives.
+
+const annexPrefix = "annex-"
+
+func annexName(number uint64) string { return fmt.Sprintf("%s%014x", annexPrefix, number) }
+
+// annexOf returns the number of the annex that a memory of this name is.
+func annexOf(name string) (number uint64, ok bool) {
+	digits, ok := strings.CutPrefix(name, annexPrefix)
+	number, err := strconv.ParseUint(digits, 16, 56)
+	return number, ok && err == nil
+}
+
+// makeAnnex makes an annex. A store to it must never find the file system full.
+func makeAnnex(in memories, number uint64, bytes int64) (*nvram.Memory, error) {
+	mem, err := in.Map(annexName(number), bytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := mem.Reserve(0, mem.Size()); err != nil {
+		return nil, errors.Join(err, in.Remove(annexName(number)))
+	}
+	return mem, nil
+}
+
+// dropAnnex gives an annex back. Its storage goes first: peers that had it may have it
+// mapped for as long as they want, and a file is there as long as somebody has it.
+func dropAnnex(in memories, number uint64, memory *nvram.Memory) error {
+	memory.Discard(0, memory.Size())
+	return in.Remove(annexName(number))
+}
+
+// openAnnexes maps the annexes of earlier lives, by number.
+func openAnnexes(in memories) (map[uint64]*nvram.Memory, error) {
+	names, err := in.Names()
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[uint64]*nvram.Memory)
+	for _, name := range names {
+		number, ok := annexOf(name)
+		if !ok {
+			continue
+		}
+		size, err := in.MemorySize(name)
+		if err != nil {
+			return nil, err
+		}
+		if size == 0 { // a crash came before it had one
+			if err := in.Remove(name); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if all[number], err = in.Map(name, size); err != nil {
+			return nil, fmt.Errorf("farm: an annex of an earlier life: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// removeAnnexes removes annexes of earlier lives.
+func removeAnnexes(in memories, all []uint64) error {
+	var errs []error
+	for _, number := range all {
+		errs = append(errs, in.Remove(annexName(number)))
+	}
+	return errors.Join(errs...)
+}
+
+// withoutAnnexes returns an error if the machine, where nothing is under way, keeps annexes.
+// They go in the background.
+func (m *machine) withoutAnnexes(c clock.Clock) error {
+	for end := c.Now().Add(closePatience); ; c.Sleep(time.Millisecond) {
+		names, err := m.memory.Names()
+		if err != nil {
+			return err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, annexPrefix) })
+		n := m.txn.Annexes()
+		if n == 0 && len(names) == 0 {
+			return nil
+		}
+		if c.Now().After(end) {
+			return fmt.Errorf("farm: machine %d has %d annexes though nothing is under way, in memory %v", m.id, n, names)
+		}
+	}
+}
+
+// takeOldAnnexes returns those that are not needed any more, if that is so.
+func (m *Member) takeOldAnnexes(isOver bool) (all []uint64) {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	if isOver {
+		all, m.oldAnnexes = m.oldAnnexes, nil
+	}
+	return slices.Sorted(slices.Values(all))
+}

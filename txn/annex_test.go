@@ -1,0 +1,153 @@
+package txn
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+)
+
+// annexedLog makes a log of an earlier life with a LOCK record of transaction n, whose
+// writes, one to each of two regions, are in an annex.
+func annexedLog(t *testing.T, n uint64) (log, annex *nvram.Memory, rec Record) {
+	t.Helper()
+	var body []byte
+	for _, id := range []region.ID{2, 3} {
+		p := region.MakePtr(region.MakeAddr(id, 0x440), 10, 0)
+		body = appendWrite(body, &Write{Ptr: p, Op: OpUpdate, Version: region.Version(n), Payload: make([]byte, p.Capacity())})
+	}
+	annex = nvram.NewMemory(8192)
+	annex.CopyIn(0, body)
+	rec = Record{Kind: RecordLock, ID: idOf(1, 5, n), Regions: []region.ID{2, 3}, Annex: Annex{Number: 77, Writes: 2, Bytes: uint64(len(body))}}
+	log = nvram.NewMemory(64 << 10)
+	newLedger(log, coordinatorID{1, 0})
+	rx, err := CreateLog(log, 1)
+	must(t, err)
+	state, err := rx.State()
+	must(t, err)
+	_, _, err = ring.NewLocalSender(state, log, 0).Append(rdma.Unsignalled, AppendRecord(nil, &rec))
+	must(t, err)
+	return log, annex, rec
+}
+
+// A record of an earlier life is evidence with what its annex says, of each region where
+// that is; without the annex, or with less of it, its memory is damaged.
+func TestAnnexOfAnEarlierLife(t *testing.T) {
+	log, annex, rec := annexedLog(t, 1)
+	for name, annexes := range map[string]map[uint64]*nvram.Memory{
+		"missing":   nil,
+		"another":   {78: annex},
+		"too small": {77: nvram.NewMemory(64)},
+	} {
+		m := recoveringIn(t, 6, true)
+		m.annexes.init(m)
+		if err := m.Recall([]*nvram.Memory{log}, nil, annexes, 0); !errors.Is(err, errDamagedLog) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	m := recoveringIn(t, 6, true)
+	m.annexes.init(m)
+	must(t, m.Recall([]*nvram.Memory{log}, nil, map[uint64]*nvram.Memory{77: annex}, 0))
+	var seen []region.ID
+	for p := range m.RecalledWrites {
+		seen = append(seen, p.Addr.Region())
+	}
+	if len(seen) != 2 || seen[0] != 2 || seen[1] != 3 {
+		t.Errorf("it writes to %v", seen)
+	}
+	r := &m.recovery
+	r.scan(log, recalledKey(0), ^uint64(0), func(*Record, uint64) bool { return true })
+	r.takeFound()
+	half := rec.Annex.Bytes / 2
+	for i, id := range rec.Regions {
+		e, ok := m.Evidence(rec.ID, id)
+		want := Extent{Key: annexKey(77), Off: uint64(i) * half, N: half}
+		if !ok || e.Seen != SeenLock || e.At != want {
+			t.Errorf("region %d: %+v", id, e)
+		}
+		writes, err := annexWrites(annex.View(e.At.Off, e.At.N))
+		if err != nil || len(writes) != 1 || !isOf(id, writes) || isOf(9, writes) {
+			t.Errorf("region %d: %v, %v", id, writes, err)
+		}
+	}
+	m.recalled.settle(m, 7, nil)
+	if m.Annexes() != 0 {
+		t.Error("the annex is still there when the recovery is over")
+	}
+	must(t, m.cfg.NIC.Register(annexKey(77), annex)) // nobody reads it any more
+}
+
+// What counts no longer may have lost its annex.
+func TestAnnexOfWhatIsSettled(t *testing.T) {
+	log, _, _ := annexedLog(t, 1)
+	m := recoveringIn(t, 8, true)
+	m.annexes.init(m)
+	must(t, m.Recall([]*nvram.Memory{log}, nil, nil, 6))
+	for p := range m.RecalledWrites {
+		t.Errorf("it writes to %v", p)
+	}
+}
+
+// A note that has more writes than a log holds gets memory of its own that is large enough,
+// in this life and the next.
+func TestNoteLargerThanALog(t *testing.T) {
+	const in, writes = 7, 200
+	m := recoveringIn(t, in, true)
+	var made []*nvram.Memory
+	m.cfg.LogBytes = 64 << 10
+	m.recovery.notes.open = func(_ cluster.ID, n int, bytes int64) (*nvram.Memory, error) {
+		made = append(made, nvram.NewMemory(bytes))
+		return made[n], nil
+	}
+	e := Evidence{ID: idOf(1, 5, 1), Regions: []region.ID{2}, Region: 2, Seen: SeenLock}
+	var all []Write
+	for i := range uint32(writes) {
+		p := region.MakePtr(region.MakeAddr(2, 0x440+0x400*i), 10, 0)
+		all = append(all, Write{Ptr: p, Op: OpUpdate, Version: 1, Payload: make([]byte, p.Capacity())})
+	}
+	must(t, m.Learn(in, e, all))
+	must(t, learnOne(m, in, 2)) // small ones still go where they did
+	if len(made) != 1 || made[0].Size() <= 64<<10 {
+		t.Fatalf("made %d", len(made))
+	}
+	again := recoveringIn(t, in+2, true)
+	again.annexes.init(again)
+	must(t, again.Recall([]*nvram.Memory{made[0]}, nil, nil, in-1))
+	again.recovery.scan(made[0], 1, ^uint64(0), func(*Record, uint64) bool { return true })
+	again.recovery.takeFound()
+	got, ok := again.Evidence(e.ID, 2)
+	if !ok || len(again.recovery.traces[e.ID].parts[0].writes) != writes || got.Seen != SeenLock {
+		t.Errorf("the next life knows %+v", got)
+	}
+}
+
+// Bytes that are no writes are refused, wherever they end.
+func TestBadAnnexBodies(t *testing.T) {
+	_, annex, rec := annexedLog(t, 1)
+	body := annex.View(0, rec.Annex.Bytes)
+	for n := uint64(8); n < rec.Annex.Bytes; n += 8 {
+		if _, err := AnnexWrites(&rec.Annex, body[:n]); !errors.Is(err, ErrBadRecord) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		if _, err := annexWrites(body[:n]); !errors.Is(err, ErrBadRecord) && n != rec.Annex.Bytes/2 {
+			t.Errorf("part of %d bytes: %v", n, err)
+		}
+	}
+	if _, err := AnnexWrites(&rec.Annex, annex.View(0, rec.Annex.Bytes+8)); !errors.Is(err, ErrBadRecord) {
+		t.Errorf("too much: %v", err)
+	}
+	for _, b := range [][]byte{nil, make([]byte, annexRequestBytes+1)} {
+		if _, err := decodeAnnexRequest(b); !errors.Is(err, ErrBadMessage) {
+			t.Errorf("request %v: %v", b, err)
+		}
+	}
+	for _, body := range [][]byte{nil, make([]byte, 8), {0, 0, 0, 0, 0, 0, 0, 1}} {
+		if _, err := annexReply(message{kind: messageReply, body: body}); !errors.Is(err, ErrBadMessage) {
+			t.Errorf("reply %v: %v", body, err)
+		}
+	}
+}

@@ -1,0 +1,434 @@
+package txn
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A transaction is large whose records do not fit the logs. Before it begins to commit it
+// asks every participant for an annex for each record that is too long, and fills it. Until
+// then nothing is locked and nothing is in a log: if there is no memory, or a machine
+// refuses, the transaction has had no effect. From then on it commits as any other does,
+// by records that are short. What takes long for that much, locking and applying, is done
+// in slices, on both sides.
+//
+// Others pay nothing for it: what is written is compared with a bound in any case.
+
+// MayBeLarge lets the transaction write more than fits the logs, from here on, up to
+// LargeBytesMax. Whoever can do with several transactions does not call it: one that is
+// large takes memory at all participants until it is truncated.
+func (t *Tx) MayBeLarge() {
+	if t.state != nil && t.m.cfg.Annex != nil {
+		t.writtenMax, t.mayBeLarge = annexBytesMax, true
+	}
+}
+
+// LargeBytesMax is how much a transaction can write that may be large.
+const LargeBytesMax = annexBytesMax
+
+// A largeCommit is what a commit has more if it is large. Its annexes are by part.
+type largeCommit struct {
+	parts []largeAnnexes
+	// sliced says that a reconfiguration has come between two slices of locking.
+	sliced bool
+}
+
+// largeAnnexes are one participant's, for its LOCK and its COMMIT-BACKUP record.
+type largeAnnexes struct{ lock, backup ownAnnex }
+
+// An ownAnnex is one that this coordinator has asked for. named says that a record has been
+// written which names it: then it goes with the record.
+type ownAnnex struct {
+	Annex
+	connection uint32
+	named      bool
+}
+
+const (
+	// pieceBytes is how much is written to an annex at once, or read of one.
+	pieceBytes = 256 << 10
+	// annexShare is which part of a log a record has to be longer than to get an annex, in
+	// a transaction that is large.
+	annexShare = 8
+	// largePace is how many bytes of a large transaction any machine deals with in a
+	// second, and its patience is longer by.
+	largePace = 16 << 20
+)
+
+// size decides whether the commit, which writes so many bytes, is large.
+func (s *state) size(total int) error {
+	c := &s.commit
+	if total > s.writtenMax {
+		return s.m.tooLarge(total, s.writtenMax)
+	}
+	c.bytes = total
+	if total > s.m.writeBytesMax || s.mayBeLarge && total > 0 && s.m.Meets(clock.SmallLog) {
+		c.large = new(largeCommit)
+	}
+	return nil
+}
+
+// allowance is how much longer others may take for what the commit asks of them.
+func (c *commit) allowance() time.Duration {
+	if c.large == nil {
+		return 0
+	}
+	return time.Duration(c.bytes) * time.Second / largePace
+}
+
+// annexesOf returns those of part i, nil if there are none yet.
+func (c *commit) annexesOf(i int) *largeAnnexes {
+	if i >= len(c.large.parts) {
+		return nil
+	}
+	return &c.large.parts[i]
+}
+
+// annexFor returns the annex of a record of a large commit, or nil.
+func (c *commit) annexFor(p *part, kind RecordKind) *ownAnnex {
+	for i := range c.parts {
+		a := c.annexesOf(i)
+		if &c.parts[i] != p || a == nil {
+			continue
+		}
+		switch {
+		case kind == RecordLock && !a.lock.IsNone():
+			return &a.lock
+		case kind == RecordCommitBackup && !a.backup.IsNone():
+			return &a.backup
+		}
+	}
+	return nil
+}
+
+// writesBytes is how much room a record needs for its writes.
+func (c *commit) writesBytes(p *part, kind RecordKind, bytes int) int {
+	if c.large == nil || c.annexFor(p, kind) == nil {
+		return bytes
+	}
+	return annexedBytes
+}
+
+// extend asks for all annexes that the commit needs, and fills them.
+func (s *state) extend() error {
+	c := &s.commit
+	c.large.parts = make([]largeAnnexes, len(c.parts))
+	for i := range c.parts {
+		p, a := &c.parts[i], &c.large.parts[i]
+		if err := s.annex(p, RecordLock, &a.lock, p.lockBytes, p.lockWrites); err != nil {
+			return err
+		}
+		if err := s.annex(p, RecordCommitBackup, &a.backup, p.backupBytes, p.backupWrites); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// annex makes the annex of one record, if that is too long.
+func (s *state) annex(p *part, kind RecordKind, a *ownAnnex, bytes, writes int) error {
+	if writes == 0 || bytes <= s.m.cfg.LogBytes/annexShare && s.commit.bytes > s.m.writeBytesMax {
+		return nil
+	}
+	if err := s.askAnnex(p, a, uint64(bytes)); err != nil {
+		return err
+	}
+	a.Bytes, a.Writes = uint64(bytes), uint32(writes)
+	return s.fill(p, kind, a)
+}
+
+// askAnnex has the participant make an annex.
+func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
+	m := s.m
+	if p.machine == m.cfg.ID {
+		a.Number, err = m.annexes.add(bytes)
+		return err
+	}
+	connection := s.w.connectionTo(p.machine)
+	ask := annexRequest{sender: m.cfg.ID, worker: s.w.id, connection: connection, bytes: bytes}
+	msg := message{kind: messageRequest, b: uint16(handlerAnnex), body: ask.encode()}
+	reply, err := s.w.call(s.ctx, p.machine, msg, func(late message) {
+		if number, err := annexReply(late); err == nil {
+			s.w.releaseAnnex(p.machine, connection, number)
+		}
+	})
+	if err == nil {
+		a.connection = connection
+		a.Number, err = annexReply(reply)
+	}
+	var shipped *ShippedError
+	switch {
+	case errors.As(err, &shipped) && shipped.is == nil: // of a version before, or of one to come
+		return fmt.Errorf("%w: machine %d refuses an annex of %d bytes: %w", ErrTooLarge, p.machine, bytes, err)
+	case err != nil:
+		return fmt.Errorf("txn: an annex of %d bytes at machine %d: %w", bytes, p.machine, err)
+	}
+	return nil
+}
+
+func annexReply(reply message) (number uint64, err error) {
+	if err := shippedError(replyCode(reply.a), reply.body); err != nil {
+		return 0, err
+	}
+	if len(reply.body) != 8 {
+		return 0, fmt.Errorf("%w: reply about an annex of %d bytes", ErrBadMessage, len(reply.body))
+	}
+	number = binary.LittleEndian.Uint64(reply.body)
+	if number == 0 || number > annexNumberMax {
+		return 0, fmt.Errorf("%w: annex %#x", ErrBadMessage, number)
+	}
+	return number, nil
+}
+
+// fill writes all of a record's writes to its annex, in pieces, and waits until they are
+// there.
+func (s *state) fill(p *part, kind RecordKind, a *ownAnnex) error {
+	most := s.m.smallest(pieceBytes)
+	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}
+	for _, e := range s.commit.writes {
+		if !s.commit.belongs(e, p, kind) {
+			continue
+		}
+		wr := e.write()
+		if len(f.piece) > 0 && len(f.piece)+writeBytes(&wr) > most {
+			if err := f.flush(); err != nil {
+				return err
+			}
+		}
+		f.piece = appendWrite(f.piece, &wr)
+	}
+	if sabotage.AnnexFill.Skipped() && f.off > 0 {
+		return nil
+	}
+	return f.flush()
+}
+
+// smallest returns n, of what is done in pieces of so many, or 1 for who tries everything.
+func (m *Machine) smallest(n int) int {
+	if m.Meets(clock.SmallLog) {
+		return 1
+	}
+	return n
+}
+
+// belongs says whether a write is in a part's record of a kind.
+func (c *commit) belongs(e *entry, p *part, kind RecordKind) bool {
+	if kind == RecordLock {
+		return c.parts[e.part].machine == p.machine
+	}
+	return c.isBackup(e, p.machine)
+}
+
+// A filling fills one annex.
+type filling struct {
+	s      *state
+	p      *part
+	number uint64
+	off    uint64
+	piece  []byte
+}
+
+// flush writes the piece.
+func (f *filling) flush() error {
+	s, w := f.s, f.s.w
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	defer func() { f.off, f.piece = f.off+uint64(len(f.piece)), f.piece[:0] }()
+	if f.p.machine == s.m.cfg.ID {
+		s.m.reached(StepFillAnnex)
+		return s.m.annexes.write(f.number, f.off, f.piece)
+	}
+	wait := &s.commit.wait
+	wait.add(1)
+	w.lock()
+	tag := w.ops.add(pendingOp{wait: wait})
+	done, err := w.q.Write(f.p.machine, annexKey(f.number), f.off, f.piece, tag)
+	if done || err != nil {
+		w.ops.drop(tag)
+		wait.done(err)
+		w.lose(f.p.machine, err)
+	}
+	w.unlock()
+	s.m.reached(StepFillAnnex)
+	if sabotage.AnnexAcks.Skipped() {
+		wait.add(-1)
+		return nil
+	}
+	return w.await(wait)
+}
+
+// write stores to an annex of this machine.
+func (a *annexes) write(number, off uint64, b []byte) error {
+	a.mu.Lock()
+	at := a.mu.all[number]
+	a.mu.Unlock()
+	if at == nil {
+		return fmt.Errorf("%w: number %#x", errAnnex, number)
+	}
+	at.memory.CopyIn(off, b)
+	return nil
+}
+
+// shrink gives back the annexes that no record names.
+func (s *state) shrink() {
+	c, w := &s.commit, s.w
+	if c.large == nil {
+		return
+	}
+	for i := range c.large.parts {
+		a := &c.large.parts[i]
+		for _, x := range []*ownAnnex{&a.lock, &a.backup} {
+			switch machine := c.parts[i].machine; {
+			case x.IsNone() || x.named:
+			case machine == s.m.cfg.ID:
+				s.m.annexes.drop(x.Number)
+			default:
+				w.lock()
+				w.releaseAnnex(machine, x.connection, x.Number)
+				w.unlock()
+			}
+			x.Annex = Annex{}
+		}
+	}
+}
+
+// releaseAnnex tells another machine that an annex is not needed. The worker is locked. If
+// the connection has ended the annex has, too, or will with it.
+func (w *worker) releaseAnnex(machine rdma.MachineID, connection uint32, number uint64) {
+	p := w.peer(machine)
+	if p == nil || p.msgs == nil || p.broken != nil || p.connection != connection || w.stopped {
+		return
+	}
+	c := &call{to: machine, release: true}
+	c.wait.add(1) // nobody waits for the reply but Quiesce
+	w.releases++
+	body := annexRequest{sender: w.m.cfg.ID, worker: w.id, connection: connection, number: number}
+	msg := message{kind: messageRequest, b: uint16(handlerDropAnnex), tag: w.open(c), body: body.encode()}
+	if err := w.send(p, &msg); err != nil {
+		w.fence(p, err)
+	}
+}
+
+// An annexRequest is what a coordinator asks a participant: for an annex of so many bytes,
+// or to give back the one with a number.
+type annexRequest struct {
+	sender        rdma.MachineID
+	worker        uint16
+	connection    uint32
+	bytes, number uint64
+}
+
+const annexRequestBytes = 24
+
+func (r annexRequest) encode() []byte {
+	b := binary.LittleEndian.AppendUint16(nil, uint16(r.sender))
+	b = binary.LittleEndian.AppendUint16(b, r.worker)
+	b = binary.LittleEndian.AppendUint32(b, r.connection)
+	b = binary.LittleEndian.AppendUint64(b, r.bytes)
+	return binary.LittleEndian.AppendUint64(b, r.number)
+}
+
+func decodeAnnexRequest(b []byte) (r annexRequest, err error) {
+	if len(b) != annexRequestBytes {
+		return r, fmt.Errorf("%w: request for an annex of %d bytes", ErrBadMessage, len(b))
+	}
+	le := binary.LittleEndian
+	r = annexRequest{rdma.MachineID(le.Uint16(b)), le.Uint16(b[2:]), le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint64(b[16:])}
+	return r, nil
+}
+
+// handleAnnex makes an annex for a record of another machine.
+func (m *Machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
+	r, err := decodeAnnexRequest(arg)
+	if err != nil {
+		return nil, err
+	}
+	if r.bytes == 0 || r.bytes > annexBytesMax || r.bytes%8 != 0 {
+		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.bytes, annexBytesMax)
+	}
+	number, err := m.annexes.add(r.bytes)
+	if err != nil {
+		return nil, err
+	}
+	if !m.withLogOf(r, func(l *logReader) { m.annexes.give(number, l) }) {
+		m.annexes.drop(number)
+		return nil, ErrLost
+	}
+	return binary.LittleEndian.AppendUint64(nil, number), nil
+}
+
+// handleDropAnnex gives back an annex that no record names.
+func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error) {
+	r, err := decodeAnnexRequest(arg)
+	if err != nil {
+		return nil, err
+	}
+	m.withLogOf(r, func(l *logReader) {
+		if m.annexes.isUnbound(r.number, l) {
+			m.annexes.drop(r.number)
+		}
+	})
+	return nil, nil
+}
+
+func (a *annexes) isUnbound(number uint64, owner *logReader) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := a.mu.all[number]
+	return at != nil && at.owner == owner && !at.bound
+}
+
+// withLogOf calls f, with the worker locked, with the log that the sender of a request
+// writes to, if that is still the one over whose connection it has come.
+func (m *Machine) withLogOf(r annexRequest, f func(*logReader)) bool {
+	if int(r.worker) >= len(m.workers) {
+		return false
+	}
+	w := m.workers[r.worker]
+	w.lock()
+	defer w.unlock()
+	p := w.peer(r.sender)
+	if p == nil || p.in == nil || p.life != r.connection || p.broken != nil || w.stopped {
+		return false
+	}
+	f(p.in)
+	return true
+}
+
+// errSliced ends work in slices that a reconfiguration has caught.
+var errSliced = errors.New("txn: caught between two slices")
+
+// inSlices calls f for each of the commit's writes that is wanted, with the worker locked,
+// and gives the lock away between slices if the commit is large. It returns errSliced if a
+// reconfiguration has caught the commit meanwhile: then the rest is recovery's. The worker
+// is locked, and stays so.
+func (s *state) inSlices(wanted func(*entry) bool, f func(*entry) bool) error {
+	w, c := s.w, &s.commit
+	writes, bytes := 0, 0
+	for _, e := range c.writes {
+		if !wanted(e) {
+			continue
+		}
+		if c.large != nil && writes > 0 && (writes >= s.m.smallest(sliceWrites) || bytes > sliceBytes) {
+			w.unlock()
+			writes, bytes = 0, 0
+			s.m.cfg.Clock.Yield() // to who waits for the lock
+			if w.lock(); c.caught && !sabotage.CaughtSlices.Skipped() {
+				return errSliced
+			}
+		}
+		if !f(e) {
+			return nil
+		}
+		writes, bytes = writes+1, bytes+len(e.payload)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package txn
+
+import (
+	"fmt"
+)
+
+// A task is work on a record whose writes are in an annex: there may be millions of them.
+// It is done in slices, between which the worker gives its lock away: whoever waits for
+// the worker, the beat that renews the machine's lease among them, waits for one slice.
+// The log's next record has to wait for all.
+//
+// A reconfiguration ends all tasks: what they have done by then recovery does again, or
+// takes back, as it does of a record that has not been looked at.
+type task struct {
+	kind taskKind
+	seq  uint64
+	p    *participant
+	body annexBody
+	rest decoder
+	// done is how many writes have been worked on.
+	done uint32
+	// limit is how many there are to unlock, reply what is sent then.
+	limit uint32
+	reply message
+}
+
+type taskKind uint8
+
+const (
+	taskCheckLock   taskKind = iota // a LOCK record makes sense; then
+	taskLock                        // its objects are locked, and if that cannot be
+	taskRefuse                      // those that were are unlocked
+	taskCheckBackup                 // a COMMIT-BACKUP record makes sense
+	taskApply                       // a COMMIT-PRIMARY record commits
+	taskUnlock                      // an ABORT record takes the locks back
+	taskBackup                      // a truncation has the backup apply
+)
+
+// An annexBody is the content of a record's annex.
+type annexBody struct {
+	annex Annex
+	bytes []byte
+}
+
+// A large participant has records with annexes.
+type largePart struct {
+	lock, backup annexBody
+	// truncated says that the transaction is truncated, and the backup applies it.
+	truncated bool
+}
+
+// sliceWrites and sliceBytes bound a slice.
+const (
+	sliceWrites = 256
+	sliceBytes  = 128 << 10
+)
+
+// handleAnnexed begins what a record demands whose writes are in an annex.
+func (l *logReader) handleAnnexed(raw []byte, r *Record) error {
+	body, err := l.m.annexes.bind(&r.Annex, l)
+	if err != nil {
+		return err
+	}
+	p := l.participant(r.ID.Seq)
+	if p.large == nil {
+		p.large = new(largePart)
+	}
+	b := annexBody{annex: r.Annex, bytes: body}
+	kind := taskCheckLock
+	switch {
+	case r.Kind == RecordLock && p.lock == nil:
+		p.lock, p.large.lock = raw, b
+	case r.Kind == RecordCommitBackup && p.backup == nil:
+		p.backup, p.large.backup, kind = raw, b, taskCheckBackup
+	default:
+		return fmt.Errorf("%w: second %v of %v", ErrBadRecord, r.Kind, r.ID)
+	}
+	l.begin(kind, r.ID.Seq, p, b)
+	l.earlyAnnex(&r.Annex)
+	return nil
+}
+
+// lateAnnex returns the number of the annex of a record that has come too late, if it is one.
+func (l *logReader) lateAnnex(r *Record) uint64 {
+	if r.Annex.IsNone() {
+		return 0
+	}
+	if _, err := l.m.annexes.bind(&r.Annex, l); err != nil {
+		return 0
+	}
+	return r.Annex.Number
+}
+
+// begin begins a task; those that are there come first.
+func (l *logReader) begin(kind taskKind, seq uint64, p *participant, b annexBody) {
+	t := task{kind: kind, seq: seq, p: p, limit: b.annex.Writes}
+	t.again(b)
+	l.tasks = append(l.tasks, t)
+}
+
+// again has the task begin with the first write.
+func (t *task) again(b annexBody) {
+	t.body, t.rest, t.done = b, decoder{b: b.bytes, ok: true}, 0
+}
+
+// isLockLarge says whether the writes that the participant has locked are in an annex.
+func (p *participant) isLockLarge() bool { return p.large != nil && p.large.lock.bytes != nil }
+
+// isBackupLarge says whether those are that it backs up.
+func (p *participant) isBackupLarge() bool { return p.large != nil && p.large.backup.bytes != nil }
+
+// proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
+func (l *logReader) proceed() (reply message, err error) {
+	t := &l.tasks[0]
+	rest, most := len(t.rest.b), l.m.smallest(sliceWrites)
+	for n := 0; t.done < t.limit && n < most && rest-len(t.rest.b) < sliceBytes; n++ {
+		w, ok := t.rest.write()
+		if !ok {
+			return reply, badAnnex(&t.body.annex, &t.rest)
+		}
+		if err := l.work(t, &w); err != nil {
+			return reply, err
+		}
+	}
+	if t.done < t.limit {
+		return reply, nil
+	}
+	return l.complete(t)
+}
+
+// work does what the task does with one write.
+func (l *logReader) work(t *task, w *Write) error {
+	switch t.kind {
+	case taskLock:
+		if v := l.m.lock(w); v != verdictSame {
+			t.reply = message{kind: messageLockReply, a: uint8(v), c: t.done, tag: t.seq}
+			t.kind, t.limit = taskRefuse, t.done
+			t.again(t.body)
+			return nil
+		}
+	case taskRefuse, taskUnlock:
+		l.m.unlockWrite(w)
+	case taskApply:
+		l.m.applyPrimary(w)
+	case taskBackup:
+		if err := l.applyBackupWrite(w); err != nil {
+			return err
+		}
+	}
+	t.done++
+	return nil
+}
+
+// complete ends the first task, or has it go on with what comes next.
+func (l *logReader) complete(t *task) (reply message, err error) {
+	switch t.kind {
+	case taskCheckLock, taskCheckBackup:
+		if len(t.rest.b) > 0 {
+			return reply, badAnnex(&t.body.annex, &t.rest)
+		}
+		if t.kind == taskCheckLock {
+			t.kind = taskLock
+			t.again(t.body)
+			return reply, nil
+		}
+	case taskLock:
+		t.p.locked = true
+		reply = message{kind: messageLockReply, a: uint8(verdictSame), tag: t.seq}
+	case taskRefuse:
+		reply = t.reply
+	case taskApply:
+		t.p.locked, t.p.applied = false, true
+	case taskUnlock:
+		t.p.locked = false
+	case taskBackup:
+		err = l.completeBackup(t.seq, t.p)
+	}
+	l.tasks = l.tasks[1:]
+	if len(l.tasks) == 0 {
+		l.tasks = nil
+	}
+	if err == nil && t.kind == taskBackup {
+		err = l.free()
+	}
+	return reply, err
+}
+
+// completeBackup ends a truncated transaction once the backup has applied it.
+func (l *logReader) completeBackup(seq uint64, p *participant) error {
+	l.forgetTx(seq, p)
+	if l.ledger.passed(seq) {
+		return nil
+	}
+	if !l.ledger.canName(seq) {
+		return fmt.Errorf("%w: transaction %d of machine %d truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.low)
+	}
+	l.ledger.name(seq)
+	return nil
+}
