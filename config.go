@@ -58,8 +58,8 @@ type Config struct {
 	RegionSize Size
 
 	// LogSize is the size of one transaction log; there is one for each pair
-	// of workers that talk. A transaction can write three quarters of it.
-	// 32 MiB by default.
+	// of workers that talk. A transaction that writes more than three quarters
+	// of it takes memory beside the logs while it commits. 32 MiB by default.
 	LogSize Size
 
 	// Cluster, if not empty, makes this process one machine of an instance whose

@@ -228,7 +228,9 @@ func began(ctx *gms.Context) *transaction {
 }
 
 func (s *Session) begin(c gms.TransactionCharacteristic) *transaction {
-	return &transaction{tx: s.e.m.Begin(), readOnly: c == gms.ReadOnly}
+	tx := s.e.m.Begin()
+	tx.MayBeLarge()
+	return &transaction{tx: tx, readOnly: c == gms.ReadOnly}
 }
 
 // beginNext begins the transaction that a statement needs where there is none.

@@ -29,7 +29,7 @@ type dataFlags struct {
 	Replicas   *int          `placeholder:"N" help:"Machines that hold each region, one primary and the rest backups (1)."`
 	Workers    *int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
 	RegionSize *farmsql.Size `placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (2GiB). Space is taken as it fills."`
-	LogSize    *farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log; a transaction can write three quarters of it (32MiB)."`
+	LogSize    *farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log; a transaction that writes more than three quarters of it takes memory beside it (32MiB)."`
 }
 
 func (f dataFlags) config() (farmsql.Config, error) {
