@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
@@ -162,22 +163,7 @@ func TestLittleRoomForLogs(t *testing.T) {
 func TestNoRoomToPark(t *testing.T) {
 	aFewMembers(t, 44, 3, 1, func(g *members) {
 		const dead, full = 0, 1
-		var mine region.Ptr
-		for id := range rdma.MachineID(3) {
-			g.add(id, 0)
-			g.at(id, func(m *Member) {
-				err := m.Transactions().Run(m.ctx, func(tx *txn.Tx) error {
-					p, _, err := tx.Alloc(100, 0)
-					if id == full {
-						mine = p
-					}
-					return err
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
+		mine := g.objectOfEach(full)
 		if c, _ := g.store.Load(); c.PrimaryOf(dead) == 0 || !g.up[full].txn.IsPrimary(mine.Addr) {
 			t.Fatalf("regions %+v, object at %v", c.Regions, mine)
 		}
@@ -199,6 +185,51 @@ func TestNoRoomToPark(t *testing.T) {
 		}
 		g.world.Machine(full).Relieve()
 		g.until("it settles", isSettled)
+		g.boot(dead)
+		g.until("all are up", func() bool { return len(g.up) == 3 && g.whole() })
+		g.sees(0, 3)
+	})
+}
+
+// objectOfEach has each machine change an object, and have one in a region of its own; that of
+// one of them is returned.
+func (g *members) objectOfEach(of rdma.MachineID) (p region.Ptr) {
+	g.Helper()
+	for id := range rdma.MachineID(len(g.up)) {
+		g.add(id, 0)
+		g.at(id, func(m *Member) {
+			err := m.Transactions().Run(m.ctx, func(tx *txn.Tx) error {
+				own, _, err := tx.Alloc(100, 0)
+				if id == of {
+					p = own
+				}
+				return err
+			})
+			if err != nil {
+				g.Error(err)
+			}
+		})
+	}
+	return p
+}
+
+// A full member parks transactions in place of its reserve, for which it need not have room for
+// a log. So the machine that they wait for is let in.
+func TestParkInPlaceOfTheReserve(t *testing.T) {
+	const dead, full = 0, 1
+	g := &members{T: t, world: sim.New(sim.Options{Seed: 45}), logBytes: 4 << 20}
+	g.run(3, 1, func(g *members) {
+		g.objectOfEach(full)
+		g.until("all is recovered", func() bool { return g.whole() && g.up[full].settledFor.Load() == uint32(g.up[full].txn.Config()) })
+		g.world.Machine(full).Fill(0)
+		g.kill(dead)
+		g.until("a region is unavailable", func() bool { c, _ := g.store.Load(); return len(c.Unavailable()) > 0 })
+		g.until("the full member settles", func() bool { c, _ := g.store.Load(); return g.up[full].settledFor.Load() == uint32(c.ID) })
+		names, err := g.world.Machine(full).Memory().Names()
+		if err != nil || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, parkedPrefix) }) {
+			t.Errorf("nothing is parked: %v, %v", names, err)
+		}
+		g.world.Machine(full).Relieve()
 		g.boot(dead)
 		g.until("all are up", func() bool { return len(g.up) == 3 && g.whole() })
 		g.sees(0, 3)

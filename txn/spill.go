@@ -57,15 +57,20 @@ func (s *spill) appendAll(in cluster.ID, records [][]byte) error {
 	return nil
 }
 
+// spillBytes is the size of the first log of a spill; each is twice as large as the one before,
+// up to the size of ordinary logs. A machine whose memory is full has room for a few records in
+// place of its reserve, and not for a log.
+const spillBytes = 256 << 10
+
 // begin makes the next log, with room for a record of n bytes.
 func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
-	bytes := max(int64(s.m.cfg.LogBytes), logFor(n))
 	count := 0
 	for _, other := range s.logs {
 		if other.in == in {
 			count++
 		}
 	}
+	bytes := max(min(int64(s.m.cfg.LogBytes), spillBytes<<min(count, 16)), logFor(n))
 	l.in, l.key = in, s.key(in, count)
 	if l.memory, err = s.open(in, count, bytes); err != nil {
 		return l, err
