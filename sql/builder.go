@@ -174,7 +174,9 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 		}
 		return b.e.settable(ctx, n)
 	case *plan.CreateEvent:
-		ctx.Warn(erEventsOff, "Events are kept, and nothing runs them")
+		if n.Status == gms.EventStatus_Enable {
+			ctx.Warn(erEventsOff, "Events are kept, and nothing runs them")
+		}
 	case *plan.Into:
 		return b.e.intoFile(ctx, n)
 	case *plan.LoadData:

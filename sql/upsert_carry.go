@@ -210,6 +210,9 @@ func refusedExpression(ctx *gms.Context, args ...gms.Expression) (gms.Expression
 	if err != nil {
 		return nil, err
 	}
+	if code == 1136 { // for which go-mysql-server has one
+		return nil, gms.ErrInsertIntoMismatchValueCount.New()
+	}
 	return nil, mysql.NewSQLError(code, said[1], "%s", said[2])
 }
 

@@ -25,9 +25,10 @@ import (
 var memory = farm.Config{RegionBytes: 16 << 20, LogBytes: 16 << 20}
 
 // suiteDefaults are settings that the suite takes for granted: it was written
-// for go-mysql-server's default collation, ours is MySQL 8's.
+// for go-mysql-server's default collation and sql_mode, ours are MySQL 8's.
 var suiteDefaults = map[string]any{
 	"collation_server":     gms.Collation_utf8mb4_0900_bin.String(),
+	"sql_mode":             "NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES",
 	"collation_database":   gms.Collation_utf8mb4_0900_bin.String(),
 	"collation_connection": gms.Collation_utf8mb4_0900_bin.String(),
 }
