@@ -146,6 +146,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return showDefinition(ctx, n, row)
 	case *plan.DescribeQuery:
 		switch {
+		case isJSON(n.Format):
+			return b.explainJSON(ctx, n)
 		case n.Format.Analyze:
 			return b.analyze(ctx, s, n)
 		case !n.Format.Plan:

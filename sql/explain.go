@@ -53,6 +53,16 @@ type explainer struct {
 
 // explain executes EXPLAIN without a format.
 func (b *builder) explain(ctx *gms.Context, n *plan.DescribeQuery) (gms.RowIter, error) {
+	explained := b.explained(ctx, n)
+	rows := make([]gms.Row, len(explained))
+	for i, r := range explained {
+		rows[i] = r.row()
+	}
+	return gms.RowsToRowIter(rows...), nil
+}
+
+// explained returns the tables of a statement, those of the outermost query first.
+func (b *builder) explained(ctx *gms.Context, n *plan.DescribeQuery) []*explained {
 	x := &explainer{ctx: ctx, e: b.e, last: 1}
 	x.walk(n.Child, 1, "SIMPLE")
 	for len(x.later) > 0 {
@@ -60,14 +70,12 @@ func (b *builder) explain(ctx *gms.Context, n *plan.DescribeQuery) (gms.RowIter,
 		x.later = x.later[1:]
 		next()
 	}
-	rows := make([]gms.Row, len(x.rows))
-	for i, r := range x.rows {
+	for _, r := range x.rows {
 		if r.kind == "SIMPLE" && x.last > 1 {
 			r.kind = "PRIMARY"
 		}
-		rows[i] = r.row()
 	}
-	return gms.RowsToRowIter(rows...), nil
+	return x.rows
 }
 
 func (r *explained) row() gms.Row {

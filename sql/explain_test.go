@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"bytes"
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,11 +62,36 @@ func TestExplainFormats(t *testing.T) {
 	if got := c.show(c.read("EXPLAIN FORMAT=TREE SELECT * FROM t WHERE id = 1")); !strings.Contains(got, "IndexedTableAccess(t)") {
 		t.Errorf("tree: %s", got)
 	}
-	for format, code := range map[string]int{"JSON": mysql.ERNotSupportedYet, "xyz": erUnknownExplainFormat} {
-		_, _, err := c.run("EXPLAIN FORMAT=" + format + " SELECT 1")
-		if e := SQLError(err); e == nil || e.Num != code || !strings.Contains(e.Message, format) {
-			t.Errorf("%s: %v", format, e)
+	for query, code := range map[string]int{"EXPLAIN ANALYZE FORMAT=JSON SELECT 1": mysql.ERNotSupportedYet, "EXPLAIN FORMAT=xyz SELECT 1": erUnknownExplainFormat, "EXPLAIN FORMAT=farmsql_json SELECT 1": erUnknownExplainFormat} {
+		_, _, err := c.run(query)
+		if e := SQLError(err); e == nil || e.Num != code {
+			t.Errorf("%s: %v", query, e)
 		}
+	}
+}
+
+// EXPLAIN FORMAT=JSON is a document of what EXPLAIN has in rows, and runs nothing.
+func TestExplainJSON(t *testing.T) {
+	c := explainClient(t)
+	for _, q := range []struct{ query, want string }{
+		{"SELECT * FROM t WHERE id = 1", `{"query_block":{"select_id":1,"table":{"table_name":"t","access_type":"const","possible_keys":["PRIMARY"],"key":"PRIMARY","key_length":4,"ref":["const"],"rows_examined_per_scan":1,"extra":["Using where"]}}}`},
+		{"SELECT (SELECT MAX(id) FROM u WHERE u.t = t.id) FROM t", `{"query_block":{"select_id":1,"table":{"table_name":"t","access_type":"ALL","rows_examined_per_scan":4}},` +
+			`"other_query_blocks":[{"select_type":"DEPENDENT SUBQUERY","query_block":{"select_id":2,"table":{"table_name":"u","access_type":"ref","possible_keys":["t"],"key":"t","key_length":5,"ref":["t.id"],"extra":["Using where"]}}}]}`},
+		{"DELETE FROM t WHERE v = 2", `{"query_block":{"select_id":1,"table":{"table_name":"t","access_type":"ref","possible_keys":["v"],"key":"v","key_length":5,"ref":["const"],"rows_examined_per_scan":2,"extra":["Using where"]}}}`},
+	} {
+		for _, verb := range []string{"EXPLAIN FORMAT=JSON ", "desc format = 'json' "} {
+			var b bytes.Buffer
+			text := c.show(c.read(verb + q.query))
+			if err := json.Compact(&b, []byte(text)); err != nil || b.String() != q.want {
+				t.Errorf("%s%s: %v\n%s\nwant\n%s", verb, q.query, err, text, q.want)
+			}
+		}
+	}
+	if got := c.show(c.read("EXPLAIN FORMAT=JSON SELECT * FROM t JOIN u ON u.t = t.id")); strings.Count(got, "table_name") != 2 || !strings.Contains(got, "nested_loop") {
+		t.Errorf("of two tables:\n%s", got)
+	}
+	if rows := c.exec("SELECT * FROM t"); len(rows) != 4 {
+		t.Errorf("EXPLAIN has changed the table: %v", rows)
 	}
 }
 

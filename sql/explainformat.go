@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
@@ -24,25 +25,43 @@ func knownFormat(query string) error {
 	case "traditional", "tree", "debug", "estimates", "debug_estimates":
 		return nil
 	case "json":
+		if !strings.Contains(strings.ToUpper(parts[1]), "ANALYZE") {
+			return nil
+		}
 		return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
-			"This version of farmsql doesn't yet support 'EXPLAIN FORMAT=JSON': use EXPLAIN, EXPLAIN FORMAT=TREE or EXPLAIN ANALYZE")
+			"This version of farmsql doesn't yet support 'EXPLAIN ANALYZE with FORMAT=JSON': use EXPLAIN ANALYZE")
 	default:
-		return mysql.NewSQLError(erUnknownExplainFormat, "HY000", "Unknown EXPLAIN format name: '%s'; there are TRADITIONAL and TREE", parts[2])
+		return mysql.NewSQLError(erUnknownExplainFormat, "HY000", "Unknown EXPLAIN format name: '%s'; there are TRADITIONAL, JSON and TREE", parts[2])
 	}
 }
 
-// withoutFormat is EXPLAIN ANALYZE FORMAT=TREE as the parser knows it.
-func withoutFormat(query string) (string, bool) {
+// knownToParser writes the formats of EXPLAIN that the parser does not know as it knows them:
+// EXPLAIN ANALYZE FORMAT=TREE, which is EXPLAIN ANALYZE, and JSON, a word of its own there.
+func knownToParser(query string) (string, bool) {
 	parts := explainFormat.FindStringSubmatch(query)
-	if parts == nil || !strings.EqualFold(parts[2], "tree") || !strings.Contains(strings.ToUpper(parts[1]), "ANALYZE") {
+	switch {
+	case parts == nil:
 		return query, false
+	case strings.EqualFold(parts[2], "json"):
+		return explainFormat.ReplaceAllString(query, "${1}FORMAT="+jsonFormat), true
+	case strings.EqualFold(parts[2], "tree") && strings.Contains(strings.ToUpper(parts[1]), "ANALYZE"):
+		return explainFormat.ReplaceAllString(query, "$1"), true
 	}
-	return explainFormat.ReplaceAllString(query, "$1"), true
+	return query, false
 }
 
-// traditional takes the format off that EXPLAIN has without one.
-func traditional(e *sqlparser.Explain) {
-	if strings.EqualFold(e.ExplainFormat, "traditional") {
+// jsonFormat stands for JSON until the statement is parsed.
+const jsonFormat = "farmsql_json"
+
+// asFormat takes the format off that EXPLAIN has without one, and has that of JSON be known by
+// two options that no client can combine.
+func asFormat(e *sqlparser.Explain) {
+	switch {
+	case strings.EqualFold(e.ExplainFormat, "traditional"):
 		e.ExplainFormat = ""
+	case e.ExplainFormat == jsonFormat:
+		e.ExplainFormat, e.Analyze = "debug", true
 	}
 }
+
+func isJSON(o gms.DescribeOptions) bool { return o.Analyze && o.Debug }

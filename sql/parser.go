@@ -129,9 +129,9 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 // mended writes what the parser does not know in words that it knows, and returns false if
 // there is nothing of the kind.
 func mended(query string, o sqlparser.ParserOptions) (string, bool) {
-	text, isAnalyze := withoutFormat(query)
+	text, isExplain := knownToParser(query)
 	text, isRespelled := respell(text, o)
-	return text, isAnalyze || isRespelled
+	return text, isExplain || isRespelled
 }
 
 // bodyWithin has the body of a trigger end where it does in the text that was mended.
@@ -166,7 +166,7 @@ const (
 // which it rounds to the scale of a column; and of STDDEV and VARIANCE of doubles.
 func useOurs(query string, stmt sqlparser.Statement) {
 	if e, ok := stmt.(*sqlparser.Explain); ok {
-		traditional(e)
+		asFormat(e)
 		useOurs(query, e.Statement)
 		return
 	}
