@@ -279,7 +279,7 @@ func (d *Database) GetViewDefinition(ctx *gms.Context, name string) (gms.ViewDef
 	if err != nil {
 		return gms.ViewDefinition{}, false, conflict(err)
 	}
-	if err := readView(ctx, v.Statement); err != nil {
+	if err := readView(ctx, d.name, v.Statement); err != nil {
 		return gms.ViewDefinition{}, false, err
 	}
 	return gmsView(v), true, nil

@@ -79,7 +79,11 @@ const plainLiteralsRule analyzer.RuleId = 1001
 // before any other rule wonders what they are.
 func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	s, ok := ctx.Session.(*Session)
-	if !ok || !s.literals {
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	s.viewDatabase = "" // nothing is planned any more
+	if !s.literals {
 		return n, transform.SameTree, nil
 	}
 	s.literals = false

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -15,13 +16,21 @@ import (
 // too much, the views that a statement reads, and of too little.
 
 // readView notes the CREATE VIEW of a view that is read: go-mysql-server parses it next.
-func readView(ctx *gms.Context, statement string) error {
+// It is planned with the database of the view as the current one. Of a session without any
+// go-mysql-server asks for it all the same, to go back to it: it is told the same one.
+func readView(ctx *gms.Context, db, statement string) error {
 	s, ok := ctx.Session.(*Session)
 	if !ok {
 		return nil
 	}
+	s.viewDatabase = db
 	s.view = gms.RemoveSpaceAndDelimiter(resolveComments(statement, sqlparser.ParserOptions{}), ';')
 	return s.noteView(ctx, statement)
+}
+
+// GetCurrentDatabase implements gms.Session.
+func (s *Session) GetCurrentDatabase() string {
+	return cmp.Or(s.baseSession.GetCurrentDatabase(), s.viewDatabase)
 }
 
 // spareView has the CREATE VIEW of a view that is read be no definition: temporary

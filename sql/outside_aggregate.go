@@ -13,7 +13,13 @@ import (
 // ownAggregates refuses a subquery with an aggregate that is only about columns of the query
 // around: it is one of that query, which go-mysql-server does not know.
 func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
-	inside := tablesOf(query)
+	inside := insiders{tablesOf(query), make(map[string]bool)}
+	transform.Inspect(query, func(n gms.Node) bool {
+		if t, ok := n.(gms.NameableNode); ok {
+			inside.names[strings.ToLower(t.Name())] = true
+		}
+		return true
+	})
 	transform.Inspect(query, func(n gms.Node) bool {
 		g, ok := n.(*plan.GroupBy)
 		if !ok {
@@ -34,14 +40,25 @@ func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
 	return err
 }
 
+// insiders are the tables of a query, by number and by name: columns of a view do not have its
+// number, and no table around can be meant by a name that one inside has.
+type insiders struct {
+	ids   map[gms.TableId]bool
+	names map[string]bool
+}
+
+func (in insiders) have(c *expression.GetField) bool {
+	return c.TableId() == 0 || in.ids[c.TableId()] || in.names[strings.ToLower(c.Table())]
+}
+
 // isOfOutside reports whether an aggregate is about columns, and none of some tables.
-func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside map[gms.TableId]bool) bool {
+func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside insiders) bool {
 	about, own := false, false
 	gms.Inspect(ctx, a, func(_ *gms.Context, e gms.Expression) bool {
 		switch e := e.(type) {
 		case *expression.GetField:
 			about = true
-			own = own || e.TableId() == 0 || inside[e.TableId()]
+			own = own || inside.have(e)
 		case *plan.Subquery:
 			own = true // nobody knows
 		}

@@ -25,6 +25,8 @@ func TestAggregatesOfOutside(t *testing.T) {
 		{setup, "select id, (select sum(j.v) from json_table('[1,2]', '$[*]' columns (v int path '$')) j) from a order by id", "1 | 3\n2 | 3\n"},
 		{setup, "select id, (select max(v.column_0) from (values row(4), row(5)) v) from a order by id", "1 | 5\n2 | 5\n"},
 		{setup, "select id, (select max(z.k) from (select i k from b union select 9) z) from a order by id", "1 | 9\n2 | 9\n"},
+		{setup + "; create view w as select id, i from b", "select id, (select max(i) from w), (select max(w.i) from w where w.id >= a.id), (select sum(x.i) from w x) from a order by id", "1 | 7 | 7 | 18\n2 | 7 | 7 | 18\n"},
+		{setup + "; create view w as select id, i from b", "select (select max(a.i) from w) from a", "error 1235"},
 		{setup, "select i, (select count(*) from b having count(*) > max(b.id)) from a", "1 | NULL\n2 | NULL\n"},
 	} {
 		s.test(t)

@@ -56,6 +56,8 @@ type Session struct {
 	load *load
 	// view is the CREATE VIEW of a view that is being read: see readView.
 	view string
+	// viewDatabase is the database of a view that the statement which is being planned reads.
+	viewDatabase string
 	// statements counts the statements that have begun.
 	statements atomic.Uint64
 	// timestamp is the time that statements go by, in microseconds, if it has been set.

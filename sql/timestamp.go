@@ -23,6 +23,7 @@ func timestampVariable() gms.SystemVariable {
 // begun notes that a statement begins, and has it go by the time that the session has set.
 func (s *Session) begun(ctx *gms.Context) *gms.Context {
 	s.statements.Add(1)
+	s.viewDatabase = "" // of one whose planning has failed
 	if at := s.timestamp.Load(); at != 0 {
 		ctx.SetQueryTime(time.UnixMicro(at))
 	}
