@@ -32,7 +32,7 @@ func (in *instance) manyRows(n int) *client {
 	return c
 }
 
-// smallLogs let no transaction write more than 192 KB.
+// smallLogs have room for no more than 192 KB of a transaction that is not large.
 var smallLogs = farm.Config{RegionBytes: 8 << 20, LogBytes: 256 << 10}
 
 func TestAlterLargeTable(t *testing.T) {
@@ -40,9 +40,6 @@ func TestAlterLargeTable(t *testing.T) {
 	defer in.close()
 	const n = 3000
 	c := in.manyRows(n)
-	if _, _, err := c.run("UPDATE t SET a = a + 1"); SQLError(err).Num != erTransTooBig {
-		t.Fatalf("the table is not large: %v", err)
-	}
 	for _, q := range []struct{ query, check string }{
 		{"CREATE INDEX ka ON t (a)", "SELECT COUNT(*) FROM t WHERE a >= 0"},
 		{"CREATE UNIQUE INDEX ua ON t (a, id)", "SELECT COUNT(*) FROM t WHERE a >= 0 AND id > 0"},

@@ -13,13 +13,7 @@ import (
 // ownAggregates refuses a subquery with an aggregate that is only about columns of the query
 // around: it is one of that query, which go-mysql-server does not know.
 func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
-	inside := insiders{tablesOf(query), make(map[string]bool)}
-	transform.Inspect(query, func(n gms.Node) bool {
-		if t, ok := n.(gms.NameableNode); ok {
-			inside.names[strings.ToLower(t.Name())] = true
-		}
-		return true
-	})
+	inside := tablesWithin(query)
 	transform.Inspect(query, func(n gms.Node) bool {
 		g, ok := n.(*plan.GroupBy)
 		if !ok {
@@ -38,17 +32,6 @@ func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
 		return err == nil
 	})
 	return err
-}
-
-// insiders are the tables of a query, by number and by name: columns of a view do not have its
-// number, and no table around can be meant by a name that one inside has.
-type insiders struct {
-	ids   map[gms.TableId]bool
-	names map[string]bool
-}
-
-func (in insiders) have(c *expression.GetField) bool {
-	return c.TableId() == 0 || in.ids[c.TableId()] || in.names[strings.ToLower(c.Table())]
 }
 
 // isOfOutside reports whether an aggregate is about columns, and none of some tables.

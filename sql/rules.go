@@ -44,6 +44,8 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = notBelowLaterals(b.Rules[i].Apply)
 			case pushFiltersRule:
 				b.Rules[i].Apply = aboveOuterJoins(b.Rules[i].Apply)
+			case replaceSortRule:
+				b.Rules[i].Apply = notAboveOuterJoins(b.Rules[i].Apply)
 			case insertTopNRule:
 				b.Rules[i].Apply = withoutLongTops(b.Rules[i].Apply)
 			case finalizeSubqueries:
