@@ -62,11 +62,11 @@ func (t *Table) beginBulk(ctx *gms.Context, tr *transaction, build func(*txn.Tx)
 	b := &bulk{t: t, tr: tr, batch: bulkBatch}
 	err := t.e.m.Run(ctx.Context, func(tx *txn.Tx) error {
 		tbl, err := t.e.cat.Table(tx, t.info.DB, t.info.Name)
+		if errors.Is(err, catalog.ErrNotFound) || err == nil && (tbl.ID != t.info.ID || tbl.Generation != t.info.Generation) {
+			return errChanged
+		}
 		if err != nil {
 			return err
-		}
-		if tbl.ID != t.info.ID || tbl.Generation != t.info.Generation {
-			return errChanged
 		}
 		storage, err := build(tx)
 		if err != nil {

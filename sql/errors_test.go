@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,6 +84,12 @@ func TestTableChangedSincePlanned(t *testing.T) {
 		if e := SQLError(err); e == nil || e.Num != erTableDefChanged || e.State != "HY000" {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	a.exec("DROP TABLE d.t")
+	b.s.Abort()
+	begin()
+	if _, err := table.(*Table).beginBulk(ctx, began(ctx), nil); !errors.Is(err, errChanged) {
+		t.Errorf("altering what is gone: %v", err)
 	}
 }
 
