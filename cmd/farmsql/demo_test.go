@@ -4,7 +4,6 @@ import (
 	stdsql "database/sql"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,10 +84,6 @@ func TestDemo(t *testing.T) {
 		if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 			t.Errorf("process %d is left: %v", pid, err)
 		}
-	}
-	// The CM suspects it, or acts on what another machine reports, whichever comes first.
-	if !regexp.MustCompile(`suspects machine 0|machine \d says: peer fenced`).MatchString(said) {
-		t.Errorf("nobody says that machine 0 has failed in\n%s", said)
 	}
 	for _, want := range []string{"without machine 0: all regions active after", "with machine 0: all regions active after"} {
 		if !strings.Contains(said, want) {

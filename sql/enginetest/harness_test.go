@@ -24,14 +24,16 @@ import (
 // the largest of its statements.
 var memory = farm.Config{RegionBytes: 16 << 20, LogBytes: 16 << 20}
 
-// suiteDefaults are settings that the suite takes for granted: it was written
-// for go-mysql-server's default collation and sql_mode, ours are MySQL 8's.
-var suiteDefaults = map[string]any{
-	"collation_server":     gms.Collation_utf8mb4_0900_bin.String(),
-	"sql_mode":             "NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES",
-	"collation_database":   gms.Collation_utf8mb4_0900_bin.String(),
-	"collation_connection": gms.Collation_utf8mb4_0900_bin.String(),
-}
+// What the suite takes for granted: it was written for go-mysql-server's default collation and
+// sql_mode, ours are MySQL 8's.
+var (
+	suiteCollation = map[string]any{
+		"collation_server":     gms.Collation_utf8mb4_0900_bin.String(),
+		"collation_database":   gms.Collation_utf8mb4_0900_bin.String(),
+		"collation_connection": gms.Collation_utf8mb4_0900_bin.String(),
+	}
+	suiteMode = map[string]any{"sql_mode": "NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES"}
+)
 
 // A harness gives the suite fresh instances. Only the latest is open.
 type harness struct {
@@ -87,10 +89,10 @@ func (h *harness) openInstance() (*instance, error) {
 		return nil, err
 	}
 	in.e.GMS().Analyzer.Catalog.MySQLDb.AddRootAccount()
-	if h.ownCollation {
-		return in, nil
+	if err := gms.SystemVariables.AssignValues(suiteMode); err != nil || h.ownCollation {
+		return in, err
 	}
-	return in, gms.SystemVariables.AssignValues(suiteDefaults)
+	return in, gms.SystemVariables.AssignValues(suiteCollation)
 }
 
 func (in *instance) close() error {

@@ -35,7 +35,6 @@ const (
 	counted       reason = "SHOW STATUS shows what is counted, by the listener: expects zeros"
 	explainNulls  reason = "EXPLAIN says what is read: expects a row of the word NULL"
 	constants     reason = "variables without an effect cannot be set to another value: expects that they can"
-	hiddenSystem  reason = "SHOW DATABASES leaves the system database out, so that all that it shows can be dumped: expects it"
 	openDefaults  reason = "MariaDB's defaults without parentheses, which its dumps have: expects that they are refused"
 	scopes        reason = "MySQL's 1228 and 1229 for variables of another scope: expects errors without a number"
 	defaultMode   reason = "MySQL's default of sql_mode, with ERROR_FOR_DIVISION_BY_ZERO: expects it without"
@@ -193,12 +192,6 @@ var skips = []skip{
 
 	{"QueryErrors", "select normal_dist();", memoryOnly},
 	{"UserPrivileges", "CALL mydb.memory_admin_only(1,2)", memoryOnly},
-	{"UserPrivileges", "SHOW DATABASES", hiddenSystem},
-	{"Queries", "SHOW DATABASES", hiddenSystem},
-	{"Queries", "SHOW SCHEMAS", hiddenSystem},
-	{"CreateDatabase", "SHOW DATABASES", hiddenSystem},
-	{"StoredProcedures", "no database selected", hiddenSystem},
-	{"MySqlDb", "show databases like 'mysql';", hiddenSystem},
 	{"Queries", "SHOW GLOBAL VARIABLES LIKE '%mode'", defaultMode},
 	{"ColumnDefaults", `create table t0 (v0 varchar(100) default repeat("_", 99));`, openDefaults},
 	{"QueryErrors", "CREATE TABLE table_test (id int PRIMARY KEY, c float DEFAULT rand())", openDefaults},
