@@ -15,7 +15,6 @@ var leftOut = []difference{
 const (
 	oneState      = "by design: strict serializability; what has read something that another has changed since ends with 1213, and no statement waits for a row"
 	heldRows      = "by design: a statement's rows reach its client when all of it has ended well, those of a procedure that fails later do not"
-	jsonFormat    = "by design: there is no EXPLAIN FORMAT=JSON"
 	manyParameter = "by design: 65,528 parameters, and not 65,535 (docs/sql.md)"
 	noBackslashes = "by design: NO_BACKSLASH_ESCAPES is refused, as a backslash is an escape always"
 	ourOrder      = "by design: the order of utf8mb4_0900_ai_ci, where _ is before %; expects that of older collations"
@@ -111,7 +110,6 @@ var differences = []difference{
 	{"Django", "queries.test_qs_combinators.QuerySetSetOperationTests.test_union_with_empty_qs", noUnion},
 	{"Django", "lookup.tests.LookupTests.test_exclude", ourOrder},
 	{"Django", "migrations.test_operations.OperationTests.test_rename_field_case", renameCase},
-	{"Django", "queries.test_explain.ExplainTests.test_basic", jsonFormat},
 	{"Django", "auth_tests.test_models.UserWithPermTestCase.test_basic", doubleRows},
 	{"Django", "schema.tests.SchemaTests.test_composite_func_index", noPartIndex},
 	{"Django", "schema.tests.SchemaTests.test_composite_func_index_field_and_expression", noPartIndex},
