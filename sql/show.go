@@ -42,14 +42,19 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	return rowexec.NewBuilder(nil, o).Build(ctx, n, row)
 }
 
-// showColumns executes SHOW COLUMNS. go-mysql-server shows a collation as a part
-// of the type, and the server's as each column's, and defaults as they are written.
-func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIter, error) {
+// theirRows are the rows that go-mysql-server gives for a node, read to the end.
+func theirRows(ctx *gms.Context, n gms.Node, row gms.Row) ([]gms.Row, error) {
 	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, n, row)
 	if err != nil {
 		return nil, err
 	}
-	all, err := gms.RowIterToRows(ctx, rows)
+	return gms.RowIterToRows(ctx, rows)
+}
+
+// showColumns executes SHOW COLUMNS. go-mysql-server shows a collation as a part
+// of the type, and the server's as each column's, and defaults as they are written.
+func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIter, error) {
+	all, err := theirRows(ctx, n, row)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/rowexec"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -46,11 +45,7 @@ func filteredShow(stmt sqlparser.Statement) (sqlparser.Statement, error) {
 // showIndexes executes SHOW INDEX. go-mysql-server does not show in which order an index
 // is, nor of how much of a column.
 func showIndexes(ctx *gms.Context, n *plan.ShowIndexes, row gms.Row) (gms.RowIter, error) {
-	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, n, row)
-	if err != nil {
-		return nil, err
-	}
-	all, err := gms.RowIterToRows(ctx, rows)
+	all, err := theirRows(ctx, n, row)
 	if err != nil {
 		return nil, err
 	}
