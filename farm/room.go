@@ -31,8 +31,8 @@ type awaiting struct {
 	next       time.Duration // until the next look; longer after each
 }
 
-// awaitRoom has the member look for room if it has refused replicas that it could have in c,
-// until no configuration says so any more.
+// awaitRoom starts to look for room if c bounds the replicas of this member, which has refused
+// some. It stops with the first configuration that does not.
 func (m *Member) awaitRoom(c *cluster.Configuration) {
 	if !m.membership.IsBounded(c) {
 		return
@@ -61,8 +61,8 @@ func (m *Member) lookForRoom() {
 	}
 }
 
-// awaitsRoom says whether the current configuration knows the member for one without room. If
-// it does not, waiting is over.
+// awaitsRoom reports whether the current configuration bounds the member's replicas. If not,
+// waiting is over.
 func (m *Member) awaitsRoom() bool {
 	m.room.Lock()
 	defer m.room.Unlock()

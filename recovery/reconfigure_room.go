@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// A machine that has refused a replica, for it had no room, is given none in its life any more:
-// each that it refuses costs a reconfiguration. When it has room again it says so, and gets what
-// regions are short of.
+// A machine without room refuses a replica, and is then bounded: later configurations give it no
+// other one, since each refusal costs a reconfiguration. When it has room again it tells the CM
+// (ROOM), and gets the replicas that regions are short of.
 
 // A roomRequest is the argument of ROOM, and what the CM keeps of it.
 type roomRequest struct {

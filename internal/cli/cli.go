@@ -17,7 +17,7 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// What a program exits with when it does not succeed.
+// Exit statuses of a program that fails.
 const (
 	ExitFailure = 1
 	ExitUsage   = 2
