@@ -142,12 +142,17 @@ func (f *fuzzer) subquery(outer []fuzzRef, depth int) string {
 	c := pick(f.Rand, outer)
 	same := columnsLike(inner, c)
 	if len(same) == 0 {
-		return f.one("", "not ") + "exists (select 1 from " + table + where + ")"
+		return f.exists(table+where, "count(*)")
 	}
 	column := pick(f.Rand, same).name
 	switch f.IntN(4) {
 	case 0:
-		return f.one("", "not ") + "exists (select 1 from " + table + where + " and " + column + " = " + c.name + ")"
+		if f.IntN(4) == 0 {
+			name, _, _ := strings.Cut(table, " ")
+			_, key, _ := strings.Cut(column, ".")
+			table += " join (select * from " + name + ") d on d." + key + " = " + column
+		}
+		return f.exists(table+where+" and "+column+" = "+c.name, "max("+column+")")
 	case 1:
 		if !c.typ.folds && !c.typ.unordered && !strings.HasPrefix(c.typ.sql, "bit") {
 			return c.name + f.one(" = ", " < ", " >= ") + "(select " + f.one("max", "min") + "(" + column + ") from " + table + where + ")"
@@ -156,6 +161,11 @@ func (f *fuzzer) subquery(outer []fuzzRef, depth int) string {
 		return f.one("0", "1", "2") + f.one(" = ", " < ") + "(select count(" + f.one("*", column) + ") from " + table + where + ")"
 	}
 	return c.name + f.one(" in ", " not in ") + "(select " + column + " from " + table + where + ")"
+}
+
+// exists makes up EXISTS over the rows of a table, or over an aggregate of them.
+func (f *fuzzer) exists(from, aggregate string) string {
+	return f.one("", "not ") + "exists (select " + f.one("1", "1", "1", aggregate) + " from " + from + f.one("", "", "", " limit 1", " limit 0") + ")"
 }
 
 // exact returns columns of which equal values look the same: what is sorted, grouped or made
