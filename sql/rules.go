@@ -31,7 +31,7 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 			case unnestInSubqueries:
 				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
 			case hoistFilters, unnestExists:
-				b.Rules[i].Apply = withoutOuterJoins(b.Rules[i].Apply)
+				b.Rules[i].Apply = keepSubqueries(b.Rules[i].Apply)
 			case replaceCrossJoinsRule:
 				b.Rules[i].Apply = notInOuterJoins(b.Rules[i].Apply)
 			case validateGroups:
@@ -184,111 +184,6 @@ func isNullable(ctx *gms.Context, e gms.Expression) bool {
 	return e.IsNullable(ctx)
 }
 
-// withoutOuterJoins keeps EXISTS and IN over an outer join as they are: in another join they are
-// asked about rows that the outer join has not found before it, and what is taken out of them
-// is thought not to be NULL if the column of a row that is missing may not. Those with a LEFT JOIN
-// LATERAL stay, too: in a join its conditions look for their columns in other places. So do those that
-// have a number of rows of their own, and those that join a derived table: their conditions were lost.
-func withoutOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		marked, changed, err := transform.Node(ctx, n, asideSubqueries)
-		if err != nil {
-			return n, transform.SameTree, err
-		}
-		out, same, err := apply(ctx, a, marked, scope, sel, flags)
-		return out, same && changed, err
-	}
-}
-
-func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-	f, ok := n.(*plan.Filter)
-	if !ok {
-		return n, transform.SameTree, nil
-	}
-	outer := len(missingIn(f.Child)) > 0
-	all := expression.SplitConjunction(ctx, f.Expression)
-	same := transform.SameTree
-	for i, e := range all {
-		gms.Inspect(ctx, e, func(ctx *gms.Context, in gms.Expression) bool {
-			var query *plan.Subquery
-			switch in := in.(type) {
-			case *aside:
-				return false
-			case *plan.ExistsSubquery:
-				query = in.Query
-			case *plan.InSubquery:
-				query, _ = in.RightChild.(*plan.Subquery)
-			default:
-				return true
-			}
-			if _, not := e.(*expression.Not); outer || query != nil && (not && saysOfOutside(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)) {
-				all[i], same = newAside(e), transform.NewTree
-			}
-			return true
-		})
-	}
-	if same {
-		return n, same, nil
-	}
-	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
-}
-
-// countsRows reports whether a subquery has a number of rows that its conditions do not decide: one if it
-// aggregates without GROUP BY, none with LIMIT 0. The rules leave out both, and keep the conditions.
-func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
-	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
-		switch n := n.(type) {
-		case *plan.GroupBy:
-			does = does || len(n.GroupByExprs) == 0
-		case *plan.Limit:
-			l, ok := n.Limit.(*expression.Literal)
-			does = does || !ok || isZero(l.Value())
-		}
-		return !does
-	})
-	return does
-}
-
-func isZero(v any) bool {
-	n, ok := signed(v)
-	return !ok || n == 0
-}
-
-// joinsDerived reports whether a subquery about the query around it joins a derived table.
-func joinsDerived(query *plan.Subquery) (does bool) {
-	if query.Correlated().Empty() {
-		return false
-	}
-	transform.Inspect(query.Query, func(n gms.Node) bool {
-		if j, ok := n.(*plan.JoinNode); ok {
-			for _, side := range j.Children() {
-				_, derived := side.(*plan.SubqueryAlias)
-				does = does || derived
-			}
-		}
-		return !does
-	})
-	return does
-}
-
-// saysOfOutside reports whether a subquery has conditions about the query around it only: those
-// are not taken out from under a NOT as they should be.
-func saysOfOutside(ctx *gms.Context, query gms.Node) (does bool) {
-	inside := tablesOf(query)
-	transform.InspectWithOpaque(ctx, query, func(ctx *gms.Context, n gms.Node) bool {
-		f, ok := n.(*plan.Filter)
-		if !ok {
-			return true
-		}
-		for _, e := range expression.SplitConjunction(ctx, f.Expression) {
-			about, known := mentions(ctx, e)
-			does = does || known && len(about) > 0 && !slices.ContainsFunc(about, func(t gms.TableId) bool { return inside[t] })
-		}
-		return true
-	})
-	return does
-}
-
 // singleRow reports whether a plan cannot have more than one row.
 func singleRow(ctx *gms.Context, n gms.Node) bool {
 	switch n := n.(type) {
@@ -307,6 +202,7 @@ func singleRow(ctx *gms.Context, n gms.Node) bool {
 	return false
 }
 
+// isOne reports whether a value is the number 1.
 func isOne(v any) bool {
 	n, ok := signed(v)
 	return ok && n == 1
