@@ -67,24 +67,22 @@ func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
 }
 
 // countsRows reports whether the rows of a subquery depend on more than its conditions: there is
-// one if it aggregates without GROUP BY, and none with LIMIT 0. The rules keep only the conditions.
+// one if it aggregates without GROUP BY, none with LIMIT 0, and what is LIMIT or a window of a
+// part of it depends on rows that a join does not have. The rules keep only the conditions.
 func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {
 		case *plan.GroupBy:
 			does = does || len(n.GroupByExprs) == 0
+		case *plan.Window:
+			does = true
 		case *plan.Limit:
 			l, ok := n.Limit.(*expression.Literal)
-			does = does || !ok || isZero(l.Value())
+			does = does || !ok || !isOne(l.Value())
 		}
 		return !does
 	})
 	return does
-}
-
-func isZero(v any) bool {
-	n, ok := signed(v)
-	return !ok || n == 0
 }
 
 // joinsDerived reports whether a subquery about the query around it joins a derived table, of

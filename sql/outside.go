@@ -11,9 +11,9 @@ import (
 // optimizeJoinsRule is the name of the rule that finds indexes.
 const optimizeJoinsRule = "optimizeJoins"
 
-// withoutOutside corrects filters over tables and what joins by hash. It keeps conditions of a subquery about the query around it from being taken for
-// conditions about its own table: go-mysql-server finds indexes by the names of columns,
-// whatever table they are of.
+// withoutOutside corrects filters over tables and what joins by hash. It keeps conditions of a
+// subquery about the query around it from being taken for conditions about its own table:
+// go-mysql-server finds indexes by the names of columns, whatever table they are of.
 func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		marked, changed, err := transform.Node(ctx, n, markOutside)
@@ -74,6 +74,46 @@ func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 		return n, same, nil
 	}
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
+}
+
+// outerScopeIndexes is the name of the rule that finds indexes for conditions of a subquery about
+// the query around it.
+const outerScopeIndexes = "applyIndexesFromOuterScope"
+
+// aboveLimits keeps such conditions where they are asked of the rows that a LIMIT or a window
+// leaves: looked up below it, they leave others.
+func aboveLimits(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		marked, changed, err := transform.NodeWithOpaque(ctx, n, asideAboveLimit)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, marked, scope, sel, flags)
+		return out, same && changed, err
+	}
+}
+
+func asideAboveLimit(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok || !isLimited(f.Child) {
+		return n, transform.SameTree, nil
+	}
+	if _, known := f.Expression.(*aside); known {
+		return n, transform.SameTree, nil
+	}
+	return plan.NewFilter(newAside(f.Expression), f.Child), transform.NewTree, nil
+}
+
+// isLimited reports whether a plan, derived tables in it aside, has a LIMIT or a window.
+func isLimited(n gms.Node) (is bool) {
+	transform.Inspect(n, func(n gms.Node) bool {
+		switch n.(type) {
+		case *plan.Limit, *plan.TopN, *plan.Offset, *plan.Window:
+			is = true
+		}
+		return !is
+	})
+	return is
 }
 
 // An aside is a condition that go-mysql-server evaluates, and does nothing else with.

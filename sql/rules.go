@@ -40,6 +40,8 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
 				b.Rules[i].Apply = withoutOutside(b.Rules[i].Apply)
+			case outerScopeIndexes:
+				b.Rules[i].Apply = aboveLimits(b.Rules[i].Apply)
 			case pushAliasFilters:
 				b.Rules[i].Apply = notBelowLaterals(b.Rules[i].Apply)
 			case pushFiltersRule:
