@@ -481,14 +481,17 @@ func (m *Member) recall() error {
 	return m.makeRoom(logs)
 }
 
-// mapOld maps a memory of an earlier life. Notes and parked transactions may be larger than
-// a log; a log that has no size yet, because a crash came first, gets one.
+// mapOld maps a memory of an earlier life, as large as it is: notes and parked transactions
+// have sizes of their own. One that has no size yet, because a crash came first, gets one.
 func (m *Member) mapOld(name string) (*nvram.Memory, error) {
 	size, err := m.memory.MemorySize(name)
 	if err != nil {
 		return nil, err
 	}
-	return m.memory.Map(name, max(size, m.cfg.Settings.LogBytes))
+	if size == 0 {
+		size = m.cfg.Settings.LogBytes
+	}
+	return m.memory.Map(name, size)
 }
 
 // isOldLog says whether a memory is a log that an earlier life has had.

@@ -75,7 +75,7 @@ func membersAtPace(t *testing.T, pace recovery.Pace, seed uint64, n, replicas in
 func (g *members) run(n, replicas int, f func(g *members)) {
 	g.Helper()
 	g.up, g.ended = make(map[rdma.MachineID]*Member), make(map[rdma.MachineID]error)
-	g.settings = Config{Replicas: replicas, Workers: 2, RegionBytes: 1 << 20, LogBytes: cmp.Or(g.logBytes, 256<<10), MessageBytes: 64 << 10}
+	g.settings = Config{Replicas: replicas, Workers: 2, RegionBytes: 1 << 20, LogBytes: cmp.Or(g.logBytes, 512<<10), MessageBytes: 64 << 10}
 	err := g.world.Run(func() {
 		for i := range n {
 			g.boot(rdma.MachineID(i))

@@ -60,7 +60,7 @@ func (s *spill) appendAll(in cluster.ID, records [][]byte) error {
 // spillBytes is the size of the first log of a spill; each is twice as large as the one before,
 // up to the size of ordinary logs. A machine whose memory is full has room for a few records in
 // place of its reserve, and not for a log.
-const spillBytes = 256 << 10
+const spillBytes = 64 << 10
 
 // begin makes the next log, with room for a record of n bytes.
 func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
