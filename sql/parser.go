@@ -81,6 +81,9 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	if stmt, err = filteredShow(stmt); err != nil {
 		return nil, end, err
 	}
+	if err := nameWindows(query, stmt); err != nil {
+		return nil, end, err
+	}
 	useOurs(query, stmt)
 	placeView(ctx, stmt)
 	return stmt, end, nil
@@ -118,6 +121,9 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		return nil, err
 	}
 	if stmt, err = filteredShow(stmt); err != nil {
+		return nil, err
+	}
+	if err := nameWindows(query, stmt); err != nil {
 		return nil, err
 	}
 	useOurs(query, stmt)

@@ -35,7 +35,7 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 			case replaceCrossJoinsRule:
 				b.Rules[i].Apply = notInOuterJoins(b.Rules[i].Apply)
 			case validateGroups:
-				b.Rules[i].Apply = withConstants(b.Rules[i].Apply)
+				b.Rules[i].Apply = withFrames(withConstants(b.Rules[i].Apply))
 			case moveJoinConds:
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
