@@ -3,6 +3,7 @@ package farm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,11 +76,11 @@ func openAnnexes(in memories) (map[uint64]*nvram.Memory, error) {
 	return all, nil
 }
 
-// removeAnnexes removes annexes of earlier lives.
-func removeAnnexes(in memories, all []uint64) error {
+// dropAnnexes gives annexes of earlier lives back.
+func dropAnnexes(in memories, all map[uint64]*nvram.Memory) error {
 	var errs []error
-	for _, number := range all {
-		errs = append(errs, in.Remove(annexName(number)))
+	for _, number := range slices.Sorted(maps.Keys(all)) {
+		errs = append(errs, dropAnnex(in, number, all[number]))
 	}
 	return errors.Join(errs...)
 }
@@ -104,11 +105,11 @@ func (m *machine) withoutAnnexes(c clock.Clock) error {
 }
 
 // takeOldAnnexes returns those that are not needed any more, if that is so.
-func (m *Member) takeOldAnnexes(isOver bool) (all []uint64) {
+func (m *Member) takeOldAnnexes(isOver bool) (all map[uint64]*nvram.Memory) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	if isOver {
 		all, m.oldAnnexes = m.oldAnnexes, nil
 	}
-	return slices.Sorted(slices.Values(all))
+	return all
 }

@@ -18,9 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -202,7 +200,7 @@ func (c *Cluster) recover() error {
 		return err
 	}
 	for _, m := range c.machines { // no record names them any more
-		if err := removeAnnexes(m.memory, slices.Sorted(maps.Keys(m.annexes))); err != nil {
+		if err := dropAnnexes(m.memory, m.annexes); err != nil {
 			return fmt.Errorf("farm: machine %d: %w", m.id, err)
 		}
 		m.annexes = nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -104,9 +103,9 @@ type Member struct {
 	// relogged are the names of logs that others have replaced in this life, and that
 	// are kept for their ledgers; under replicas.
 	relogged []string
-	// oldAnnexes are the numbers of annexes of earlier lives that are still there; under
+	// oldAnnexes are the annexes of earlier lives that are still there; under
 	// replicas.
-	oldAnnexes []uint64
+	oldAnnexes map[uint64]*nvram.Memory
 
 	// replicas guards machine.regions, stale, and under which keys they take block headers;
 	// it is never held across a wait. stale says what of replicas is out of date that are
@@ -474,7 +473,7 @@ func (m *Member) recall() error {
 	if err != nil {
 		return err
 	}
-	m.oldAnnexes = slices.Sorted(maps.Keys(annexes))
+	m.oldAnnexes = annexes
 	if err := m.txn.Recall(logs, parked, annexes, settled); err != nil {
 		return fmt.Errorf("farm: machine %d: %w", m.id, err)
 	}

@@ -87,7 +87,7 @@ func (m *Member) settled(c *cluster.Configuration) {
 		}
 	}
 	if err == nil {
-		err = removeAnnexes(m.memory, m.takeOldAnnexes(len(unavailable) == 0))
+		err = dropAnnexes(m.memory, m.takeOldAnnexes(len(unavailable) == 0))
 	}
 	if err != nil {
 		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
