@@ -151,3 +151,24 @@ func TestBadAnnexBodies(t *testing.T) {
 		}
 	}
 }
+
+// Peers cannot reach an annex any more when its memory is given back.
+func TestDroppedAnnexIsDeregisteredFirst(t *testing.T) {
+	m := recoveringIn(t, 6, true)
+	m.annexes.init(m)
+	again := make(chan error, 1)
+	m.cfg.Annex = func(_ uint64, bytes int64) (*nvram.Memory, error) { return nvram.NewMemory(bytes), nil }
+	m.cfg.DropAnnex = func(number uint64, memory *nvram.Memory) error {
+		again <- m.cfg.NIC.Register(annexKey(number), memory)
+		return nil
+	}
+	number, err := m.annexes.add(5000)
+	must(t, err)
+	m.annexes.drop(number)
+	if err := <-again; err != nil {
+		t.Errorf("peers can still write to it: %v", err)
+	}
+	if m.Annexes() != 0 {
+		t.Error("it is still there")
+	}
+}
