@@ -83,6 +83,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).AddPreAnalyzeRule(plainFiltersRule, plainFilters).AddPreAnalyzeRule(movedRule, moved).Build()
 	changeRules(a, e)
 	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler, e}
+	e.hideProcesses(a.Catalog.InfoSchema)
 	a.Catalog.StatsProvider = statistics{a.Catalog.StatsProvider}
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}

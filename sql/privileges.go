@@ -1,10 +1,12 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -52,6 +54,26 @@ func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 	return nil
 }
 
+// hideProcesses has information_schema show the statements of others only to who may see
+// them: their texts have values, and passwords, in them.
+func (e *Engine) hideProcesses(infoSchema gms.Database) {
+	t, ok, err := infoSchema.GetTableInsensitive(nil, information_schema.ProcessListTableName)
+	list, isList := t.(*information_schema.InformationSchemaTable)
+	if err != nil || !ok || !isList {
+		panic("sql: information_schema has no processlist") // a dependency has changed
+	}
+	read := list.Reader
+	list.Reader = func(ctx *gms.Context, c gms.Catalog) (gms.RowIter, error) {
+		rows, err := read(ctx, c)
+		if err != nil || e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Process)) {
+			return rows, err
+		}
+		all, err := gms.RowIterToRows(ctx, rows)
+		user := ctx.Client().User
+		return gms.RowsToRowIter(slices.DeleteFunc(all, func(r gms.Row) bool { return r[1] != user })...), err
+	}
+}
+
 // sets reports whether a SET sets a variable.
 func sets(n *plan.Set, name string) bool {
 	for _, x := range n.Exprs {
@@ -72,9 +94,14 @@ type otherTable struct {
 
 // noteOtherTables has the tables that a definition uses be authorized with it: who may
 // not read a table may not make one LIKE it, and who may not refer to it no foreign key,
-// which says which values it has. go-mysql-server asks for neither.
+// which says which values it has. go-mysql-server asks for neither. CREATE and DROP
+// DATABASE need the privilege on what they name; it is satisfied with one on the current database.
 func noteOtherTables(stmt sqlparser.Statement) {
 	switch n := stmt.(type) {
+	case *sqlparser.DBDDL:
+		if n.Auth.TargetType == sqlparser.AuthTargetType_Global {
+			n.Auth.TargetType, n.Auth.TargetNames = sqlparser.AuthTargetType_DatabaseIdentifiers, []string{n.DBName}
+		}
 	case *sqlparser.DDL:
 		if others := otherTables(n); len(others) > 0 {
 			n.Auth.Extra = others

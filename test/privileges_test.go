@@ -65,6 +65,9 @@ func TestPrivileges(t *testing.T) {
 		{"u", "create table own.self (id int primary key, f int, foreign key (f) references self (id))", 0},
 		{"reader", "create table own.l like p.secret", 0},
 		{"reader", "create table own.c (id int primary key, f int, foreign key (f) references p.secret (id))", 0},
+		{"u", "create database other", 1044},
+		{"near", "drop database p", 1142},
+		{"u", "create database if not exists own", 0},
 		{"setter", "set global long_query_time = 10", 0},
 		{"filer", "select 1 into outfile '/tmp/farmsql-no'", 1290}, // there is no folder for that
 		{"root", "select 1 into outfile '/tmp/farmsql-no'", 1290},
@@ -77,6 +80,20 @@ func TestPrivileges(t *testing.T) {
 	var content, folder *string
 	if err := root.QueryRow("select load_file('/etc/passwd'), @@secure_file_priv").Scan(&content, &folder); err != nil || content != nil || folder != nil {
 		t.Errorf("LOAD_FILE: %v, %v, %v", content, folder, err)
+	}
+}
+
+// A user sees statements of others only with the privilege for that.
+func TestStatementsOfOthers(t *testing.T) {
+	s := start(t, t.TempDir())
+	root := s.open(t, "p")
+	exec1(t, root, "create user u@localhost", "create user watcher@localhost", "grant process on *.* to watcher@localhost")
+	for user, want := range map[string]bool{"u": false, "watcher": true, "root": true} {
+		var own, others int
+		err := s.as(t, user, "").QueryRow("select sum(user = ?), sum(user <> ?) from information_schema.processlist", user, user).Scan(&own, &others)
+		if err != nil || own == 0 || user != "root" && others > 0 != want {
+			t.Errorf("%s: %d of its own, %d of others, %v", user, own, others, err)
+		}
 	}
 }
 
