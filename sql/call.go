@@ -38,13 +38,18 @@ func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) 
 	if err != nil {
 		return nil, err
 	}
-	text, err := b.e.bodyOf(ctx, n)
+	spec, err := b.e.specOf(ctx, n)
 	if err != nil {
 		return nil, err
 	}
+	restore, err := b.e.become(s, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer restore()
 	defer b.enter(ctx, s, n)()
 	p := &body{ctx: ctx, runner: &bodyRunner{b.e, s}, scopes: []*bodyScope{parameters}}
-	if err := p.run(text); err != nil {
+	if err := p.run(spec.Body); err != nil {
 		return nil, err
 	}
 	if err := s.giveBack(ctx, n, parameters); err != nil {
@@ -78,8 +83,8 @@ func (b *builder) enter(ctx *gms.Context, s *Session, n *plan.Call) (leave func(
 	}
 }
 
-// bodyOf parses the body of the procedure that is called.
-func (e *Engine) bodyOf(ctx *gms.Context, n *plan.Call) (sqlparser.Statement, error) {
+// specOf parses the procedure that is called.
+func (e *Engine) specOf(ctx *gms.Context, n *plan.Call) (*sqlparser.ProcedureSpec, error) {
 	d, ok := n.Database().(gms.StoredProcedureDatabase)
 	if !ok {
 		return nil, gms.ErrStoredProceduresNotSupported.New(n.Database().Name())
@@ -91,11 +96,7 @@ func (e *Engine) bodyOf(ctx *gms.Context, n *plan.Call) (sqlparser.Statement, er
 	if !ok {
 		return nil, gms.ErrStoredProcedureDoesNotExist.New(n.Name)
 	}
-	stmt, _, _, err := e.gms.Parser.ParseWithOptions(ctx, v.CreateStatement, ';', false, gms.NewSqlModeFromString(v.SqlMode).ParserOptions())
-	if err != nil {
-		return nil, err
-	}
-	return stmt.(*sqlparser.DDL).ProcedureSpec.Body, nil
+	return e.procedureOf(ctx, v.CreateStatement, v.SqlMode)
 }
 
 // parametersOf evaluates the parameters of CALL.

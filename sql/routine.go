@@ -82,8 +82,12 @@ func (d *Database) GetStoredProcedures(ctx *gms.Context) ([]gms.StoredProcedureD
 
 // SaveStoredProcedure implements gms.StoredProcedureDatabase.
 func (d *Database) SaveStoredProcedure(ctx *gms.Context, p gms.StoredProcedureDetails) error {
+	text, err := d.e.withDefiner(ctx, p.CreateStatement)
+	if err != nil {
+		return err
+	}
 	return d.create(ctx, catalog.Procedure, &catalog.Definition{
-		Name: p.Name, Statement: p.CreateStatement, SQLMode: p.SqlMode,
+		Name: p.Name, Statement: text, SQLMode: p.SqlMode,
 		Created: p.CreatedAt.UnixNano(), Modified: p.ModifiedAt.UnixNano(),
 	}, gms.ErrStoredProcedureAlreadyExists.New(p.Name))
 }

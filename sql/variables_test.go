@@ -165,7 +165,7 @@ func TestReadOnlyMachine(t *testing.T) {
 	defer in.close()
 	root := in.client("")
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 1)",
-		"CREATE PROCEDURE d.p() UPDATE d.t SET v = 5", "CREATE USER ann@localhost", "GRANT ALL ON *.* TO ann@localhost", "REVOKE SUPER ON *.* FROM ann@localhost"} {
+		"CREATE PROCEDURE d.p() SQL SECURITY INVOKER UPDATE d.t SET v = 5", "CREATE USER ann@localhost", "GRANT ALL ON *.* TO ann@localhost", "REVOKE SUPER ON *.* FROM ann@localhost"} {
 		root.exec(q)
 	}
 	root = in.client("d")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -94,6 +95,53 @@ func TestStatementsOfOthers(t *testing.T) {
 		if err != nil || own == 0 || user != "root" && others > 0 != want {
 			t.Errorf("%s: %d of its own, %d of others, %v", user, own, others, err)
 		}
+	}
+}
+
+// A procedure has the rights of its definer, however it is called: who writes one gets no
+// more by another's calling it, and who may call one may do what it does, and nothing else.
+func TestDefiners(t *testing.T) {
+	s := start(t, t.TempDir())
+	root := s.open(t, "p")
+	exec1(t, root,
+		"create table secret (id int primary key)", "insert into secret values (7)", "create database own", "create table own.t (id int primary key)", "create table own.loot (id int)",
+		"create user u@localhost", "create user v@'%'", "grant all on own.* to u@localhost",
+		"create procedure count_them() select count(*) from secret", "create procedure as_caller() sql security invoker select count(*) from secret",
+		"grant execute on procedure p.count_them to v@'%'", "grant execute on procedure p.as_caller to v@'%'",
+	)
+	exec1(t, s.as(t, "u", "own"),
+		"create procedure take() insert into own.loot select id from p.secret", "create procedure rise() sql security definer grant all on *.* to u@localhost",
+		"create procedure fine() insert into own.loot values (1)", "create trigger tg before insert on own.t for each row call take()",
+	)
+	for _, c := range []struct {
+		user, statement string
+		number          uint16
+	}{
+		{"root", "call own.take()", 1044},
+		{"root", "call own.rise()", 1142},
+		{"root", "insert into own.t values (1)", 1044},
+		{"root", "call own.fine()", 0},
+		{"v", "call p.count_them()", 0},
+		{"v", "call p.as_caller()", 1142},
+		{"v", "select count(*) from p.secret", 1142},
+		{"u", "create definer = root@localhost procedure own.more() select * from p.secret", 1227},
+		{"u", "create definer = u@localhost procedure own.more() select 1", 0},
+		{"root", "create definer = gone@localhost procedure own.late() select 1", 0},
+		{"root", "call own.late()", 1449},
+		{"root", "select * from p.secret", 0}, // whatever failed before
+	} {
+		if number := ends(s.as(t, c.user, ""), c.statement); number != c.number {
+			t.Errorf("%s: %s: error %d, want %d", c.user, c.statement, number, c.number)
+		}
+	}
+	var n, rows int
+	if err := root.QueryRow("select (select count(*) from own.loot), (select count(*) from own.t)").Scan(&n, &rows); err != nil || n != 1 || rows != 0 {
+		t.Errorf("%d taken, %d rows, %v", n, rows, err)
+	}
+	var name, mode, text, rest string
+	err := root.QueryRow("show create procedure own.take").Scan(&name, &mode, &text, &rest, &rest, &rest)
+	if err != nil || !strings.HasPrefix(text, "create DEFINER=`u`@`localhost` procedure") {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 
