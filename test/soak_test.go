@@ -98,7 +98,7 @@ func (s *server) soak(t *testing.T, folder string, long time.Duration) []soakSam
 		case <-tick.C:
 			all = append(all, s.soakSample(t, folder))
 		case <-s.exited:
-			t.Fatalf("serve: %v\n%s", s.err, lastBytes(s.stderr.String()))
+			t.Fatalf("serve: %v\n%s", s.err, crashText(s.stderr.String()))
 		}
 	}
 	return all
@@ -189,3 +189,28 @@ func (s *server) goroutines(t *testing.T) int {
 }
 
 func lastBytes(s string) string { return s[max(0, len(s)-6000):] }
+
+var crashLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |unexpected fault address|SIG[A-Z]+: )`)
+
+// crashText returns what a server has said from the line on that gives the reason of its crash, or its
+// last bytes if there is none. A stack is longer than those: they would miss the reason.
+func crashText(log string) string {
+	at := crashLine.FindStringIndex(log)
+	if at == nil {
+		return lastBytes(log)
+	}
+	return log[at[0]:min(len(log), at[0]+12000)]
+}
+
+// A crash's reason stands before a stack of any length.
+func TestCrashText(t *testing.T) {
+	stack := strings.Repeat("goroutine 1 [running]:\n", 1000)
+	for _, reason := range []string{"panic: txn: broken", "fatal error: concurrent map writes", "SIGQUIT: quit"} {
+		if got := crashText("gc 1 @0.1s\n" + reason + "\n\n" + stack); !strings.HasPrefix(got, reason+"\n") {
+			t.Errorf("%q begins a crash's text, not %q", got[:40], reason)
+		}
+	}
+	if got := crashText("begin" + stack + "end"); !strings.HasSuffix(got, "end") {
+		t.Errorf("without a crash, %q is not the end", got[len(got)-20:])
+	}
+}
