@@ -19,16 +19,14 @@ import (
 // peers. In go-mysql-server each function has a frame of its own instead, and RANGE sees one
 // key, ascending, without NULLs; so frames by RANGE are ours.
 
-// withFrames gives windows the frames that SQL gives them, before a rule.
-func withFrames(apply analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		framed, unchanged, err := transform.NodeWithOpaque(ctx, n, frameWindows)
-		if err != nil {
-			return n, transform.SameTree, err
-		}
-		out, same, err := apply(ctx, a, framed, scope, sel, flags)
-		return out, same && unchanged, err
-	}
+// framesRule is framed's number, above go-mysql-server's own.
+const framesRule analyzer.RuleId = 1005
+
+// framed is a rule that gives windows the frames that SQL gives them.
+func framed(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	return withSubqueries(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		return transform.NodeWithOpaque(ctx, n, frameWindows)
+	})
 }
 
 // frameWindows sets the frames of a node's window functions.

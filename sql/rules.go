@@ -35,7 +35,7 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 			case replaceCrossJoinsRule:
 				b.Rules[i].Apply = notInOuterJoins(b.Rules[i].Apply)
 			case validateGroups:
-				b.Rules[i].Apply = withFrames(withConstants(b.Rules[i].Apply))
+				b.Rules[i].Apply = withConstants(b.Rules[i].Apply)
 			case moveJoinConds:
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
@@ -56,6 +56,26 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 			b.Rules[i].Apply = whileWanted(b.Rules[i].Apply)
 		}
 	}
+}
+
+// withSubqueries changes a plan, and the plans of the subqueries in its expressions.
+func withSubqueries(ctx *gms.Context, n gms.Node, change func(*gms.Context, gms.Node) (gms.Node, transform.TreeIdentity, error)) (gms.Node, transform.TreeIdentity, error) {
+	n, same, err := change(ctx, n)
+	if err != nil {
+		return n, same, err
+	}
+	n, unchanged, err := transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		q, ok := e.(*plan.Subquery)
+		if !ok {
+			return e, transform.SameTree, nil
+		}
+		query, same, err := withSubqueries(ctx, q.Query, change)
+		if err != nil || bool(same) {
+			return e, transform.SameTree, err
+		}
+		return q.WithQuery(query), transform.NewTree, nil
+	})
+	return n, same && unchanged, err
 }
 
 // finalizeSubqueries is the name of the rule after which subqueries are as they will be run.
