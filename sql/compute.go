@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -95,7 +96,15 @@ func (c *computer) row(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 
 // full returns a row with the values that the table's indexes need.
 func (e *editor) full(ctx *gms.Context, row gms.Row) (gms.Row, error) {
-	if e.compute == nil && e.info.hasComputedKeys() {
+	if !e.info.hasComputedKeys() {
+		return row, nil
+	}
+	return e.complete(ctx, row)
+}
+
+// complete returns a row with the values of all of its columns.
+func (e *editor) complete(ctx *gms.Context, row gms.Row) (gms.Row, error) {
+	if e.compute == nil && slices.ContainsFunc(e.info.Columns, func(c catalog.Column) bool { return c.Virtual }) {
 		var err error
 		if e.compute, err = newComputer(ctx, e.info, isVirtual); err != nil {
 			return nil, err

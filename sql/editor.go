@@ -28,7 +28,7 @@ type editor struct {
 	// serial is the point at which the statement began, 0 outside of one.
 	serial int
 	err    error
-	// compute fills in virtual columns, where an index has any.
+	// compute fills in virtual columns, once something needs them.
 	compute *computer
 	// constraints are the CHECKs that the editor has to enforce.
 	constraints *constrainer
@@ -205,6 +205,9 @@ func (e *editor) duplicate(ctx *gms.Context, err error, k *keyInfo, row gms.Row,
 	}
 	existing, err := loadRow(e.tr.tx, e.info.rows, p, nil)
 	if err != nil {
+		return err
+	}
+	if existing, err = e.complete(ctx, existing); err != nil { // ON DUPLICATE KEY UPDATE may read any column
 		return err
 	}
 	if e.info.keyless() {
