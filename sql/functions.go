@@ -40,6 +40,9 @@ func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 	if f, ok := upsertFunction(ctx, name); ok {
 		return f, true
 	}
+	if f, ok := insertIDFunction(name); ok {
+		return f, true
+	}
 	return textFunction(name)
 }
 

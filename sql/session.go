@@ -71,6 +71,8 @@ type Session struct {
 	columns  gms.Schema
 	// replacing is what the REPLACE at work does, nil if there is none.
 	replacing *replacing
+	// toldID: LAST_INSERT_ID(n) has run in the statement at work.
+	toldID bool
 
 	// What follows serves compiled statements: the variables that they ask
 	// for, nil if one may have changed; memory for the key and the literals of

@@ -355,6 +355,41 @@ func TestReplaceTells(t *testing.T) {
 	}
 }
 
+// What is told of ON DUPLICATE KEY UPDATE, REPLACE and UPDATE was the last id of any table, and
+// what LAST_INSERT_ID(n) sets was not told of an UPDATE.
+func TestInsertIDs(t *testing.T) {
+	s := newFarmServer(t)
+	c := s.connect("root", 0)
+	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT UNIQUE, n INT)", "CREATE TABLE u (id INT PRIMARY KEY, n INT)",
+		"INSERT INTO u VALUES (1, 1)", "INSERT INTO t (a) VALUES (1), (2), (3)", "PREPARE p FROM 'INSERT INTO u VALUES (1, 5) ON DUPLICATE KEY UPDATE n = LAST_INSERT_ID(n + 2)'"} {
+		seen(c, q)
+	}
+	for _, tc := range []struct {
+		statement string
+		id        uint64
+		last      string
+	}{
+		{"INSERT INTO u VALUES (1, 2) ON DUPLICATE KEY UPDATE n = 2", 0, "1"},
+		{"REPLACE INTO u VALUES (1, 3)", 0, "1"},
+		{"INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE n = 4", 0, "1"},
+		{"INSERT INTO t (a) VALUES (3) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), n = 5", 3, "3"},
+		{"INSERT INTO t (a) VALUES (3) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), n = 6", 3, "3"},
+		{"UPDATE u SET n = 7", 0, "3"},
+		{"UPDATE u SET n = LAST_INSERT_ID(77)", 77, "77"},
+		{"UPDATE u SET n = 8", 0, "77"},
+		{"EXECUTE p", 10, "10"},
+		{"UPDATE u SET n = LAST_INSERT_ID(NULL)", 0, "0"},
+	} {
+		res, err := c.ExecuteFetch(tc.statement, 10, false)
+		must(t, err)
+		last, err := c.ExecuteFetch("SELECT LAST_INSERT_ID()", 10, false)
+		must(t, err)
+		if got := last.Rows[0][0].ToString(); res.InsertID != tc.id || got != tc.last {
+			t.Errorf("%s: id %d, and then %s; want %d and %s", tc.statement, res.InsertID, got, tc.id, tc.last)
+		}
+	}
+}
+
 // A prepared statement has the parameters that are executed, wherever they stand.
 func TestParametersInComments(t *testing.T) {
 	s := newFarmServer(t)

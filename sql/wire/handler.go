@@ -349,7 +349,8 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 	st := newStatement(text, ast)
 	if e, ok := ast.(*sqlparser.Execute); ok {
 		if inner, found := stateOf(c).engine.GetPreparedQuery(e.Name); found {
-			st.locking, st.replaces = strongestLocking(inner), replaces(inner)
+			st.locking = strongestLocking(inner)
+			st.note(inner)
 		}
 	}
 	return st, remainder, nil
@@ -462,8 +463,9 @@ func (h *handler) attempt(ctx context.Context, state *connState, st statement, e
 	if state.farm != nil {
 		buf.charge = state.farm.Take
 	}
+	before := state.insertID()
 	err := h.guard(st, func() error { return exec(&buf) })
-	state.tellReplaced(st, buf.res)
+	state.tellInserted(st, before, buf.res)
 	if err = s.EndStatement(ctx, err); err != nil {
 		return nil, err
 	}

@@ -18,14 +18,26 @@ type statement struct {
 	// writes: it changes rows. The engine's own check for READ ONLY
 	// transactions fails on these.
 	writes bool
-	// replaces: it is a REPLACE.
-	replaces bool
+	// replaces: it is a REPLACE; upserts: it has ON DUPLICATE KEY UPDATE; updates: it is an UPDATE.
+	replaces, upserts, updates bool
 	// command counts the protocol's command besides what it runs; 0 for a query.
 	command counted
 }
 
 func newStatement(text string, ast sqlparser.Statement) statement {
-	return statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast), writes: changesRows(ast), replaces: replaces(ast)}
+	st := statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast), writes: changesRows(ast)}
+	st.note(ast)
+	return st
+}
+
+// note notes what kind of change the statement is, or the one that it executes.
+func (st *statement) note(ast sqlparser.Statement) {
+	switch n := ast.(type) {
+	case *sqlparser.Insert:
+		st.replaces, st.upserts = n.Action == sqlparser.ReplaceStr, len(n.OnDup) > 0
+	case *sqlparser.Update:
+		st.updates = true
+	}
 }
 
 func changesRows(ast sqlparser.Statement) bool {
@@ -36,20 +48,34 @@ func changesRows(ast sqlparser.Statement) bool {
 	return false
 }
 
-// replaces reports whether a statement is a REPLACE.
-func replaces(ast sqlparser.Statement) bool {
-	n, ok := ast.(*sqlparser.Insert)
-	return ok && n.Action == sqlparser.ReplaceStr
+// insertID is what the session's last insert id is now.
+func (s *connState) insertID() int64 {
+	if s.farm == nil {
+		return 0
+	}
+	return s.farm.GetLastQueryInfo().LastInsertId.Load()
 }
 
-// tellReplaced adds to the result of a REPLACE what the engine leaves out. There
-// is none if the statement has failed.
-func (s *connState) tellReplaced(st statement, res *sqltypes.Result) {
+// tellInserted adds to the result of a statement what the engine leaves out: the rows that a
+// REPLACE has deleted besides, and the id that was generated, or set by LAST_INSERT_ID(n). For
+// REPLACE and ON DUPLICATE KEY UPDATE the engine tells the session's last id, which may be of
+// another table; before is what that was. There is no result if the statement has failed.
+func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Result) {
 	if s.farm == nil {
 		return
 	}
 	deleted, id := s.farm.TakeReplaced()
-	if !st.replaces || res == nil {
+	told, now := s.farm.TakeToldID(), s.insertID()
+	if res == nil {
+		return
+	}
+	switch {
+	case st.updates && told:
+		res.InsertID = uint64(now)
+	case (st.replaces || st.upserts) && !told && now == before:
+		res.InsertID = 0
+	}
+	if !st.replaces {
 		return
 	}
 	res.RowsAffected += deleted
