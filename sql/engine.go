@@ -85,7 +85,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	changeRules(a, e)
 	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler, e}
 	e.hideProcesses(a.Catalog.InfoSchema)
-	a.Catalog.StatsProvider = statistics{a.Catalog.StatsProvider}
+	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if o.Accounts == nil {

@@ -3,19 +3,36 @@ package sql
 import (
 	"errors"
 	"io"
+	"maps"
+	"strings"
+	"sync"
 
+	"github.com/dolthub/go-mysql-server/memory"
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// statistics are go-mysql-server's, which divide by the number of rows of a table, and compare
-// the values of indexed columns as Go does, which panics for bytes.
-type statistics struct{ gms.StatsProvider }
+// statistics are go-mysql-server's, of each table by themselves, and guarded: its provider is a
+// map that ANALYZE TABLE writes while other statements are planned by it, which ends the
+// process, and that takes the statistics of t2 for those of t.
+type statistics struct {
+	mu     sync.RWMutex
+	tables map[string]*memory.StatsProv // by database and table, in lower case
+}
+
+var _ gms.StatsProvider = (*statistics)(nil)
+
+func newStatistics() *statistics { return &statistics{tables: make(map[string]*memory.StatsProv)} }
+
+func statisticsKey(db, table string) string {
+	return strings.ToLower(db) + "." + strings.ToLower(table)
+}
 
 // AnalyzeTable implements gms.StatsProvider. Of a table without rows, or with an index of
-// bytes, nothing is known.
-func (s statistics) AnalyzeTable(ctx *gms.Context, table gms.Table, db string) error {
+// bytes, nothing is known: go-mysql-server divides by the number of rows, and compares values
+// as Go does, which panics for bytes.
+func (s *statistics) AnalyzeTable(ctx *gms.Context, table gms.Table, db string) error {
 	if indexesBytes(table) {
 		return nil
 	}
@@ -23,7 +40,83 @@ func (s statistics) AnalyzeTable(ctx *gms.Context, table gms.Table, db string) e
 	if empty || err != nil {
 		return err
 	}
-	return s.StatsProvider.AnalyzeTable(ctx, table, db)
+	latest := memory.NewStatsProv() // nobody waits while the table is read
+	if err := latest.AnalyzeTable(ctx, table, db); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables[statisticsKey(db, table.Name())] = latest
+	return nil
+}
+
+// GetTableStats implements gms.StatsProvider.
+func (s *statistics) GetTableStats(ctx *gms.Context, db string, table gms.Table) ([]gms.Statistic, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tables[statisticsKey(db, table.Name())]; t != nil {
+		return t.GetTableStats(ctx, db, table)
+	}
+	return nil, nil
+}
+
+// SetStats implements gms.StatsProvider.
+func (s *statistics) SetStats(ctx *gms.Context, of gms.Statistic) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := statisticsKey(of.Qualifier().Db(), of.Qualifier().Table())
+	if s.tables[key] == nil {
+		s.tables[key] = memory.NewStatsProv()
+	}
+	return s.tables[key].SetStats(ctx, of)
+}
+
+// GetStats implements gms.StatsProvider.
+func (s *statistics) GetStats(ctx *gms.Context, of gms.StatQualifier, columns []string) (gms.Statistic, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tables[statisticsKey(of.Db(), of.Table())]; t != nil {
+		return t.GetStats(ctx, of, columns)
+	}
+	return nil, false
+}
+
+// DropStats implements gms.StatsProvider.
+func (s *statistics) DropStats(ctx *gms.Context, of gms.StatQualifier, columns []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tables[statisticsKey(of.Db(), of.Table())]; t != nil {
+		return t.DropStats(ctx, of, columns)
+	}
+	return nil
+}
+
+// DropDbStats implements gms.StatsProvider.
+func (s *statistics) DropDbStats(_ *gms.Context, db string, _ bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.tables, func(key string, _ *memory.StatsProv) bool { return strings.HasPrefix(key, statisticsKey(db, "")) })
+	return nil
+}
+
+// RowCount implements gms.StatsProvider.
+func (s *statistics) RowCount(ctx *gms.Context, db string, table gms.Table) (uint64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tables[statisticsKey(db, table.Name())]; t != nil {
+		return t.RowCount(ctx, db, table)
+	}
+	return 0, nil
+}
+
+// DataLength implements gms.StatsProvider.
+func (s *statistics) DataLength(ctx *gms.Context, db string, table gms.Table) (uint64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tables[statisticsKey(db, table.Name())]; t != nil {
+		return t.DataLength(ctx, db, table)
+	}
+	return 0, nil
 }
 
 // isEmpty says whether the statement sees no rows in a table.
