@@ -6,13 +6,17 @@ import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
 )
 
 // erGeneratedValue is MySQL's number for a value that is given to a generated column.
-const erGeneratedValue = 3105
+const (
+	erGeneratedValue   = 3105
+	generatedValueText = "The value specified for generated column '%s' in table '%s' is not allowed."
+)
 
 // noteInserts has the authorizer, which is asked before an INSERT is planned, see
 // the INSERT.
@@ -48,10 +52,32 @@ func unqualifyValues(n *sqlparser.Insert) {
 }
 
 // amendInsert changes what an INSERT says before it is planned.
-func (e *Engine) amendInsert(ctx *gms.Context, a *amendment) {
+func (e *Engine) amendInsert(ctx *gms.Context, a *amendment) error {
 	a.takeBack()
+	if err := e.refuseGenerated(ctx, a.insert); err != nil {
+		return err
+	}
 	e.amendUpsert(ctx, a)
 	e.amendValues(ctx, a.insert)
+	return nil
+}
+
+// refuseGenerated refuses an ON DUPLICATE KEY UPDATE that gives a value to a generated column.
+func (e *Engine) refuseGenerated(ctx *gms.Context, n *sqlparser.Insert) error {
+	if len(n.OnDup) == 0 {
+		return nil
+	}
+	info := e.insertedTable(ctx, n)
+	if info == nil {
+		return nil
+	}
+	for _, set := range n.OnDup {
+		at := info.Column(set.Name.Name.String())
+		if _, isDefault := set.Expr.(*sqlparser.Default); at >= 0 && info.Columns[at].Generated != "" && !isDefault {
+			return mysql.NewSQLError(erGeneratedValue, "HY000", generatedValueText, info.Columns[at].Name, info.Name)
+		}
+	}
+	return nil
 }
 
 // amendValues is amendInsert for values.
@@ -96,7 +122,7 @@ func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
 func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
 	for at, c := range inserted(info, n.Columns) {
 		if c >= 0 && info.Columns[c].Generated != "" && leaveColumn(rows, at) {
-			ctx.Warn(erGeneratedValue, "The value specified for generated column '%s' in table '%s' is not allowed.", info.Columns[c].Name, info.Name)
+			ctx.Warn(erGeneratedValue, generatedValueText, info.Columns[c].Name, info.Name)
 		}
 	}
 }

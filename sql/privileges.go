@@ -171,7 +171,7 @@ func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQuerySta
 		}
 	}
 	if isInsert {
-		a.e.amendInsert(ctx, insert)
+		return a.e.amendInsert(ctx, insert)
 	}
 	return nil
 }
