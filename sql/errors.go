@@ -109,7 +109,8 @@ func SQLError(err error) *mysql.SQLError {
 		return known
 	}
 	for _, c := range codes {
-		if errors.Is(err, c.err) {
+		// go-mysql-server keeps no more than the text of an error here and there.
+		if errors.Is(err, c.err) || strings.HasSuffix(err.Error(), c.err.Error()) {
 			text := c.text
 			if text == "" {
 				text = PlainText(err.Error())

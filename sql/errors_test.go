@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
 )
 
 // wantCode runs a statement that has to fail with MySQL's number and state.
@@ -16,6 +18,15 @@ func (c *client) wantCode(query string, code int, state string) {
 	_, _, err := c.run(query)
 	if e := SQLError(err); e == nil || e.Num != code || e.State != state {
 		c.in.t.Errorf("%.60s: %v, want %d (%s)", query, err, code, state)
+	}
+}
+
+// An error of storage that has lost all but its text was an unknown one, 1105.
+func TestErrorsByTheirText(t *testing.T) {
+	for _, text := range []string{catalog.ErrAltering.Error(), "analyzer: " + catalog.ErrAltering.Error()} {
+		if e := SQLError(errors.New(text)); e.Num != erLockWaitTimeout || e.Message != "Lock wait timeout exceeded; try restarting transaction" {
+			t.Errorf("%s: %v", text, e)
+		}
 	}
 }
 
