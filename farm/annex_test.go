@@ -59,8 +59,8 @@ func TestAnnexesOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-// What an annex takes is free once it is given back, in the life that has made it and in
-// the next, though a peer may have it mapped for longer.
+// Giving back an annex frees what it takes, in the life that has made it and in the next,
+// though a peer may have it mapped for longer.
 func TestGivenBackAnnexesTakeNoRoom(t *testing.T) {
 	const bytes = 1 << 20
 	for _, again := range []bool{false, true} {

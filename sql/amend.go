@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// erGeneratedValue is MySQL's number for a value that is given to a generated column.
+// What MySQL says of a value that is given to a generated column.
 const (
 	erGeneratedValue   = 3105
 	generatedValueText = "The value specified for generated column '%s' in table '%s' is not allowed."

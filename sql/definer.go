@@ -22,8 +22,8 @@ const erNoSuchDefiner = 1449
 var createWord = regexp.MustCompile(`(?is)^(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*create\b`)
 
 // withDefiner returns the text of CREATE PROCEDURE with a definer in it, which is the
-// session's account if the text names none. Dumps have it from there. Without accounts
-// there is none.
+// session's account if the text names none. Dumps have it from there. The text stays as it is
+// without accounts.
 func (e *Engine) withDefiner(ctx *gms.Context, text string) (string, error) {
 	own := e.accountOf(ctx.Client())
 	if own == "" {
@@ -49,8 +49,8 @@ func (e *Engine) withDefiner(ctx *gms.Context, text string) (string, error) {
 	return text, nil
 }
 
-// accountOf is the account by which a client has logged in, as a DEFINER names it, or
-// nothing if there is none or accounts are off.
+// accountOf returns the account by which a client has logged in, as a DEFINER names it. It is
+// empty if accounts are off, or the client's is gone.
 func (e *Engine) accountOf(c gms.Client) string {
 	db := e.gms.Analyzer.Catalog.MySQLDb
 	if e.opt.Accounts == nil || !db.Enabled() {

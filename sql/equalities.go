@@ -17,17 +17,12 @@ const moveJoinConds = "moveJoinConditionsToFilter"
 // well, as MySQL does. go-mysql-server looks for indexes by each table's own
 // conditions first; without them it may read a table as a whole.
 func withEqualities(apply analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() {
-			return apply(ctx, a, n, scope, sel, flags)
+			return n, transform.SameTree, nil
 		}
-		more, changed, err := transform.Node(ctx, n, equateJoin)
-		if err != nil {
-			return n, transform.SameTree, err
-		}
-		out, same, err := apply(ctx, a, more, scope, sel, flags)
-		return out, same && changed, err
-	}
+		return transform.Node(ctx, n, equateJoin)
+	})
 }
 
 // equateJoin adds what follows to the conditions of an inner join, whether they are its

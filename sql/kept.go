@@ -13,14 +13,9 @@ import (
 // keepSubqueries keeps EXISTS and IN as they are where a join in their place, or without the
 // conditions that are taken out of them, has other rows: see isKept.
 func keepSubqueries(apply analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		marked, changed, err := transform.Node(ctx, n, asideSubqueries)
-		if err != nil {
-			return n, transform.SameTree, err
-		}
-		out, same, err := apply(ctx, a, marked, scope, sel, flags)
-		return out, same && changed, err
-	}
+	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		return transform.Node(ctx, n, asideSubqueries)
+	})
 }
 
 // asideSubqueries marks the conditions of a filter that have such a subquery. Over an outer join

@@ -83,14 +83,9 @@ const outerScopeIndexes = "applyIndexesFromOuterScope"
 // aboveLimits keeps such conditions where they are asked of the rows that a LIMIT or a window
 // leaves: looked up below it, they leave others.
 func aboveLimits(apply analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		marked, changed, err := transform.NodeWithOpaque(ctx, n, asideAboveLimit)
-		if err != nil {
-			return n, transform.SameTree, err
-		}
-		out, same, err := apply(ctx, a, marked, scope, sel, flags)
-		return out, same && changed, err
-	}
+	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		return transform.NodeWithOpaque(ctx, n, asideAboveLimit)
+	})
 }
 
 func asideAboveLimit(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {

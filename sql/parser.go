@@ -176,6 +176,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		useOurs(query, e.Statement)
 		return
 	}
+	noteDatabase(stmt)
 	noteOtherTables(stmt)
 	noteInserts(stmt)
 	bareSubqueries(query, stmt)

@@ -92,16 +92,19 @@ type otherTable struct {
 	table     sqlparser.TableName
 }
 
+// noteDatabase has CREATE and DROP DATABASE be authorized for the database that they name:
+// go-mysql-server is satisfied with the privilege on the current one.
+func noteDatabase(stmt sqlparser.Statement) {
+	if n, ok := stmt.(*sqlparser.DBDDL); ok && n.Auth.TargetType == sqlparser.AuthTargetType_Global {
+		n.Auth.TargetType, n.Auth.TargetNames = sqlparser.AuthTargetType_DatabaseIdentifiers, []string{n.DBName}
+	}
+}
+
 // noteOtherTables has the tables that a definition uses be authorized with it: who may
 // not read a table may not make one LIKE it, and who may not refer to it no foreign key,
-// which says which values it has. go-mysql-server asks for neither. CREATE and DROP
-// DATABASE need the privilege on what they name; it is satisfied with one on the current database.
+// which says which values it has. go-mysql-server asks for neither.
 func noteOtherTables(stmt sqlparser.Statement) {
 	switch n := stmt.(type) {
-	case *sqlparser.DBDDL:
-		if n.Auth.TargetType == sqlparser.AuthTargetType_Global {
-			n.Auth.TargetType, n.Auth.TargetNames = sqlparser.AuthTargetType_DatabaseIdentifiers, []string{n.DBName}
-		}
 	case *sqlparser.DDL:
 		if others := otherTables(n); len(others) > 0 {
 			n.Auth.Extra = others

@@ -58,6 +58,18 @@ func changeRules(a *analyzer.Analyzer, e *Engine) {
 	}
 }
 
+// changedFirst has a rule get a plan that has been changed.
+func changedFirst(apply analyzer.RuleFunc, change func(*gms.Context, gms.Node) (gms.Node, transform.TreeIdentity, error)) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		changed, unchanged, err := change(ctx, n)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, changed, scope, sel, flags)
+		return out, same && unchanged, err
+	}
+}
+
 // withSubqueries changes a plan, and the plans of the subqueries in its expressions.
 func withSubqueries(ctx *gms.Context, n gms.Node, change func(*gms.Context, gms.Node) (gms.Node, transform.TreeIdentity, error)) (gms.Node, transform.TreeIdentity, error) {
 	n, same, err := change(ctx, n)

@@ -192,8 +192,8 @@ func lastBytes(s string) string { return s[max(0, len(s)-6000):] }
 
 var crashLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |unexpected fault address|SIG[A-Z]+: )`)
 
-// crashText returns what a server has said from the line on that gives the reason of its crash, or its
-// last bytes if there is none. A stack is longer than those: they would miss the reason.
+// crashText returns what a server has said from the reason of its crash on, which a stack longer
+// than lastBytes follows. It returns the last bytes of a server that has not crashed.
 func crashText(log string) string {
 	at := crashLine.FindStringIndex(log)
 	if at == nil {

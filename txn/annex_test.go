@@ -152,7 +152,7 @@ func TestBadAnnexBodies(t *testing.T) {
 	}
 }
 
-// Peers cannot reach an annex any more when its memory is given back.
+// Dropping an annex takes it away from peers before its memory is given back.
 func TestDroppedAnnexIsDeregisteredFirst(t *testing.T) {
 	m := recoveringIn(t, 6, true)
 	m.annexes.init(m)

@@ -355,8 +355,8 @@ func TestReplaceTells(t *testing.T) {
 	}
 }
 
-// What is told of ON DUPLICATE KEY UPDATE, REPLACE and UPDATE was the last id of any table, and
-// what LAST_INSERT_ID(n) sets was not told of an UPDATE.
+// TestInsertIDs: clients were told the last id of any table after ON DUPLICATE KEY UPDATE and
+// REPLACE, and 0 after an UPDATE that sets one with LAST_INSERT_ID(n).
 func TestInsertIDs(t *testing.T) {
 	s := newFarmServer(t)
 	c := s.connect("root", 0)
