@@ -75,7 +75,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	if err := check(query, stmt); err != nil {
 		return nil, end, err
 	}
-	if err := refused(stmt); err != nil {
+	if err := refused(query, stmt); err != nil {
 		return nil, end, err
 	}
 	if stmt, err = filteredShow(stmt); err != nil {
@@ -117,7 +117,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 	if err := check(query, stmt); err != nil {
 		return nil, err
 	}
-	if err := refused(stmt); err != nil {
+	if err := refused(query, stmt); err != nil {
 		return nil, err
 	}
 	if stmt, err = filteredShow(stmt); err != nil {

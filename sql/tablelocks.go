@@ -52,7 +52,7 @@ func (s *Session) commitOpen(ctx *gms.Context) error {
 
 // refused returns why a statement is not run that go-mysql-server would take without doing
 // what it says.
-func refused(stmt sqlparser.Statement) error {
+func refused(query string, stmt sqlparser.Statement) error {
 	switch n := stmt.(type) {
 	case *sqlparser.Flush:
 		if err := refusedFlush(n); err != nil {
@@ -65,7 +65,7 @@ func refused(stmt sqlparser.Statement) error {
 	case *sqlparser.Set:
 		return refusedSet(n)
 	}
-	return nil
+	return refusedPartitions(query, stmt)
 }
 
 // refusedFlush refuses to flush what there is not. Nothing has to be done for tables, and for logs
