@@ -136,5 +136,8 @@ func djangoOutcomes(t *testing.T, path string) outcomes {
 		}
 		o.byTest[e.Test] = outcome{e.Action, e.Output}
 	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return o
 }
