@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
@@ -28,6 +26,7 @@ import (
 type meeting struct {
 	store   cluster.Store
 	ctx     context.Context // of OpenStopped: bounds the wait for backups to be filled
+	leases  lease.Together
 	members []*farm.Member
 	folders []*nvram.Folder
 	nics    []rdma.NIC
@@ -136,31 +135,21 @@ func (h *heldInstance) checkRegion(f *nvram.Folder, id region.ID) error {
 	return err
 }
 
-// openMembers begins a life of every machine, all at once, for they meet.
-func (m *meeting) openMembers(ctx context.Context, c *cluster.Configuration, cfg Config) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	m.members = make([]*farm.Member, len(c.Machines))
-	errs := make([]error, len(c.Machines))
-	var wg sync.WaitGroup
+// openMembers begins a life of every machine.
+func (m *meeting) openMembers(ctx context.Context, c *cluster.Configuration, cfg Config) (err error) {
+	var cfgs []farm.MemberConfig
 	for i, id := range c.Machines {
-		wg.Go(func() {
-			self, _ := c.Member(id)
-			self.Incarnation = call.AnyLife
-			m.members[i], errs[i] = farm.OpenMember(ctx, farm.MemberConfig{
-				Self: self, Settings: cfg.farm(), Memory: m.folders[i], Store: m.store, NIC: m.nics[i],
-				Keeper: func(*call.Endpoint, func(rdma.MachineID)) (lease.Keeper, error) { return together{}, nil },
-				Events: recovery.Events{Failed: func(what string, err error) {
-					cfg.Logger.Debug("to be tried again", "machine", id, "what", what, "error", err)
-				}},
-			})
-			if errs[i] != nil {
-				cancel() // the others would wait for it
-			}
+		self, _ := c.Member(id)
+		self.Incarnation = call.AnyLife
+		cfgs = append(cfgs, farm.MemberConfig{
+			Self: self, Settings: cfg.farm(), Memory: m.folders[i], Store: m.store, NIC: m.nics[i],
+			Events: recovery.Events{Failed: func(what string, err error) {
+				cfg.Logger.Debug("to be tried again", "machine", id, "what", what, "error", err)
+			}},
 		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	m.members, err = farm.OpenMembers(ctx, &m.leases, cfgs)
+	return err
 }
 
 // Machine implements instance.
@@ -206,10 +195,9 @@ func (m *meeting) Believe() error {
 // Close implements instance.
 func (m *meeting) Close() error {
 	var errs []error
+	m.leases.End()
 	for _, x := range m.members {
-		if x != nil {
-			errs = append(errs, x.Close())
-		}
+		errs = append(errs, x.Close())
 	}
 	for _, nic := range m.nics {
 		errs = append(errs, nic.Close())
@@ -225,37 +213,3 @@ func (m *meeting) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// together keeps the leases of machines that cannot fail alone: nobody has to say
-// that he lives.
-type together struct{}
-
-var _ lease.Keeper = together{}
-
-// togetherLength is what machines in one process may take to answer, however busy
-// it is.
-const togetherLength = time.Second
-
-// Configure implements lease.Keeper.
-func (together) Configure(rdma.MachineID, []call.Peer) {}
-
-// Valid implements lease.Keeper.
-func (together) Valid() bool { return true }
-
-// Beat implements lease.Keeper.
-func (together) Beat() {}
-
-// Outstanding implements lease.Keeper.
-func (together) Outstanding() time.Duration { return 0 }
-
-// Leases implements lease.Keeper.
-func (together) Leases() []lease.Lease { return nil }
-
-// Length implements lease.Keeper.
-func (together) Length() time.Duration { return togetherLength }
-
-// Variant implements lease.Keeper.
-func (together) Variant() string { return "process" }
-
-// Close implements lease.Keeper.
-func (together) Close() error { return nil }

@@ -35,6 +35,9 @@ type MemberConfig struct {
 	Memory   Memories
 	Store    cluster.Store
 	NIC      rdma.NIC
+	// Founders, if not empty, are the machines that begin the instance together, should there
+	// be none; see recovery.MembershipConfig.
+	Founders []rdma.MachineID
 	// Keeper makes the keeper of the machine's leases.
 	Keeper func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error)
 	// Pace is how hard this machine works to fill its replicas; recovery.Slow by
@@ -137,6 +140,22 @@ const (
 // OpenMember starts a machine, and returns when it is part of the instance and
 // serves: see recovery.Membership.Start for what that takes. ctx ends the attempt.
 func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
+	m := newMember(cfg)
+	err := m.prepare(ctx)
+	if err == nil {
+		err = m.begin(ctx)
+	}
+	if err == nil {
+		err = m.openRoot(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(m.opening(err), m.Close())
+	}
+	return m, nil
+}
+
+// newMember returns a machine that has not begun anything.
+func newMember(cfg MemberConfig) *Member {
 	cfg.Settings = cfg.Settings.withDefaults()
 	m := &Member{cfg: cfg, clock: cfg.Settings.Clock, log: cfg.Settings.Logger}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -148,13 +167,11 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
 	m.filling, m.dropped = make(map[*region.Region]int), make(map[*region.Region]func() error)
 	m.stale = make(map[region.ID]*region.Stale)
-	if err := m.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("farm: machine %d: %w", m.id, m.orOver(err)), m.Close())
-	}
-	return m, nil
+	return m
 }
 
-func (m *Member) open(ctx context.Context) error {
+// prepare opens what the machine has, up to where it answers the others.
+func (m *Member) prepare(ctx context.Context) error {
 	for m.cfg.Self.Incarnation == call.AnyLife {
 		m.cfg.Self.Incarnation = m.clock.Uint64()
 	}
@@ -167,6 +184,9 @@ func (m *Member) open(ctx context.Context) error {
 		return err
 	}
 	if stored != nil {
+		if err := recovery.SameCluster(m.cluster, stored); err != nil {
+			return err
+		}
 		m.adopt(stored)
 	}
 	if err := m.openTransactions(); err != nil {
@@ -198,6 +218,11 @@ func (m *Member) open(ctx context.Context) error {
 	}
 	m.handleCalls()
 	m.background.run(m.beat)
+	return nil
+}
+
+// begin makes the machine part of the instance.
+func (m *Member) begin(ctx context.Context) error {
 	if m.cfg.Begun != nil {
 		m.cfg.Begun(m)
 	}
@@ -205,16 +230,16 @@ func (m *Member) open(ctx context.Context) error {
 		return err
 	}
 	m.belong()
-	return m.openRoot(ctx)
+	return nil
 }
 
-// orOver returns the error of opening: that the machine has no part in the instance any
+// opening returns the error of opening: that the machine has no part in the instance any
 // more, if that is so. Whatever else has failed then has failed for that.
-func (m *Member) orOver(err error) error {
-	if m.membership == nil || m.membership.Err() == nil {
-		return err
+func (m *Member) opening(err error) error {
+	if m.membership != nil && m.membership.Err() != nil {
+		err = fmt.Errorf("%w (%v)", m.membership.Err(), err)
 	}
-	return fmt.Errorf("%w (%v)", m.membership.Err(), err)
+	return fmt.Errorf("farm: machine %d: %w", m.id, err)
 }
 
 // load returns what is stored, once the store answers.
@@ -505,6 +530,7 @@ func (m *Member) membershipConfig() recovery.MembershipConfig {
 		Cluster:  m.cluster,
 		Empty:    m.identity.Load(identityHolds) == 0,
 		First:    &cluster.Configuration{Replicas: s.Replicas, Workers: s.Workers, RegionBytes: s.RegionBytes, LogBytes: s.LogBytes},
+		Founders: m.cfg.Founders,
 		Store:    m.cfg.Store,
 		NIC:      m.nic,
 		Worker:   s.Workers,
@@ -549,7 +575,9 @@ func (m *Member) Close() error {
 	m.cancel()
 	m.closing.Set()
 	m.room.over.Set()
-	m.endpoint.Close()
+	if m.endpoint != nil {
+		m.endpoint.Close()
+	}
 	var err error
 	if m.keeper != nil {
 		err = m.keeper.Close()

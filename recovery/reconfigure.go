@@ -158,8 +158,11 @@ type MembershipConfig struct {
 	// First is the configuration that begins the instance, should there be none:
 	// all but machines and identifiers.
 	First *cluster.Configuration
-	Store cluster.Store
-	NIC   rdma.NIC
+	// Founders, if not empty, are the machines that begin the instance together, should
+	// there be none: the first of them makes the configuration, of all, once it hears them.
+	Founders []rdma.MachineID
+	Store    cluster.Store
+	NIC      rdma.NIC
 	// Worker is the queue that probes use. It is the same at all machines, and
 	// nobody else's.
 	Worker   int

@@ -103,8 +103,8 @@ func (m *Membership) collect(from call.Peer, id cluster.ID, part, parts uint32, 
 
 func (m *Membership) decodeNewConfig(b []byte) (*cluster.Configuration, error) {
 	c, err := cluster.Decode("NEW-CONFIG", b)
-	if err == nil && m.cfg.Cluster != 0 && c.Cluster != m.cfg.Cluster {
-		err = otherCluster(m.cfg.Cluster, c.Cluster)
+	if err == nil {
+		err = SameCluster(m.cfg.Cluster, c)
 	}
 	return c, err
 }

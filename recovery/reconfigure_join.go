@@ -15,14 +15,19 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-func otherCluster(own, other uint64) error {
-	return fmt.Errorf("%w: its memory is of cluster %016x, the configuration is of cluster %016x", ErrOtherCluster, own, other)
+// SameCluster returns ErrOtherCluster if memory of a cluster, 0 if it is of none yet, is
+// not that of c.
+func SameCluster(memory uint64, c *cluster.Configuration) error {
+	if memory == 0 || memory == c.Cluster {
+		return nil
+	}
+	return fmt.Errorf("%w: its memory is of cluster %016x, the configuration is of cluster %016x", ErrOtherCluster, memory, c.Cluster)
 }
 
 // Start makes the machine a member, and returns when it has applied a
 // configuration that it is part of, or when it cannot:
 //
-//   - If there is no instance, this machine begins one.
+//   - If there is no instance, this machine begins one, with the other founders.
 //   - If the configuration knows this machine from an earlier life, and the others
 //     have been restarted too, those that have come back meet: all keep their
 //     memory, and the next configuration is made of them. Machines that have come back
@@ -43,12 +48,12 @@ func (m *Membership) Start(ctx context.Context) error {
 		case err != nil:
 		case c == nil:
 			err = m.found()
-		case m.cfg.Cluster != 0 && c.Cluster != m.cfg.Cluster:
-			return otherCluster(m.cfg.Cluster, c.Cluster)
 		case m.isMemberBefore(c):
 			return nil
 		default:
-			err = m.enter(c, m.cfg.Clock.Now().Sub(begin))
+			if err = SameCluster(m.cfg.Cluster, c); err == nil {
+				err = m.enter(c, m.cfg.Clock.Now().Sub(begin))
+			}
 		}
 		if err != nil && !IsPassing(err) {
 			return err
@@ -88,7 +93,7 @@ func (m *Membership) setCut(is bool) {
 // pause is how often a machine that is not in yet tries.
 func (m *Membership) pause() time.Duration { return max(m.cfg.Keeper.Length()/2, 2*time.Millisecond) }
 
-// found makes the first configuration, of this machine.
+// found makes the first configuration, if this machine is to.
 func (m *Membership) found() error {
 	if m.cfg.First == nil {
 		return errors.New("recovery: there is no configuration, and none to begin with")
@@ -101,8 +106,38 @@ func (m *Membership) found() error {
 	for c.Cluster == 0 {
 		c.Cluster = m.cfg.Clock.Uint64()
 	}
-	c.AddMember(m.cfg.Self)
+	founders, missing := m.founders()
+	if len(missing) > 0 {
+		m.waiting(missing)
+		return nil
+	}
+	for _, f := range founders {
+		c.AddMember(f)
+	}
 	return m.launch(nil, c, cluster.Remapped{})
+}
+
+// founders returns who begins the instance, and which of them have not come yet. Who is
+// not to make the first configuration waits for the one that is.
+func (m *Membership) founders() (come []cluster.Member, missing []rdma.MachineID) {
+	all := m.cfg.Founders
+	if len(all) == 0 {
+		return []cluster.Member{m.cfg.Self}, nil
+	}
+	if all[0] != m.self.Machine {
+		return nil, all[:1]
+	}
+	for i, l := range m.greet(&cluster.Configuration{Machines: all}) {
+		switch {
+		case all[i] == m.self.Machine:
+			come = append(come, m.cfg.Self)
+		case l.Meets:
+			come = append(come, l.Member)
+		default:
+			missing = append(missing, all[i])
+		}
+	}
+	return come, missing
 }
 
 // launch makes c the configuration, after base, and leads it, of which this
@@ -398,8 +433,8 @@ func (m *Membership) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	switch {
 	case !isCM:
 		return nil, errNotCM
-	case r.Cluster != 0 && r.Cluster != c.Cluster:
-		return nil, otherCluster(r.Cluster, c.Cluster)
+	case SameCluster(r.Cluster, c) != nil:
+		return nil, SameCluster(r.Cluster, c)
 	case memberIn(c, from):
 		return nil, nil
 	}

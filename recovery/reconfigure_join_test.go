@@ -43,6 +43,39 @@ func (g *group) cmConfig() *cluster.Configuration {
 	return c
 }
 
+// Founders begin an instance in one configuration, whoever comes first; without one of them
+// there is none.
+func TestFoundersBeginTogether(t *testing.T) {
+	g := newGroup(t, sim.Options{Seed: 24})
+	g.change = func(cfg *MembershipConfig) { cfg.Founders = []rdma.MachineID{0, 1, 2} }
+	first := &cluster.Configuration{Replicas: 2, Workers: 1, RegionBytes: 1 << 20, LogBytes: 1 << 16}
+	err := g.world.Run(func() {
+		for _, id := range []rdma.MachineID{2, 0} {
+			g.boot(id, first)
+		}
+		g.until("the first waits for the one that is missing", func() bool {
+			m := g.nodes[0].Membership
+			return m != nil && slices.Equal(m.Status().Missing, []rdma.MachineID{1})
+		})
+		if c := g.cmConfig(); c != nil {
+			t.Errorf("configuration %d of machines %v", c.ID, c.Machines)
+		}
+		g.boot(1, first)
+		c := g.settled(3)
+		if c.ID != 1 || c.CM != 0 || !slices.Equal(g.stored, []rdma.MachineID{0}) {
+			t.Errorf("configuration %d with CM %d, stored by %v", c.ID, c.CM, g.stored)
+		}
+		for id, n := range g.nodes {
+			if n.started != nil || c.Memory[id] != n.cfg.Self.Memory {
+				t.Errorf("machine %d: %v, memory %d", id, n.started, c.Memory[id])
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A joining machine waits until no recovery is going on.
 func TestJoinWaitsForRecovery(t *testing.T) {
 	simulate(t, sim.Options{Seed: 21}, 4, 2, func(g *group) {

@@ -1,0 +1,99 @@
+package lease
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+// Together makes the keepers of machines that are in one process. These live and end with
+// it, so that nobody has to say that he lives: a lease lasts until its holder's keeper is
+// closed, which is when the others learn that it is over. It is safe for concurrent use.
+type Together struct {
+	mu      sync.Mutex // never held across a call of expired
+	isEnded bool
+	keepers []*togetherKeeper
+}
+
+// TogetherLength is the lease time: what machines in one process may take to answer,
+// however busy it is.
+const TogetherLength = time.Second
+
+// Join returns the keeper of a machine's life. expired is called for each machine that it
+// exchanges leases with and whose keeper is closed.
+func (t *Together) Join(self call.Peer, expired func(rdma.MachineID)) Keeper {
+	k := &togetherKeeper{group: t, self: self, expired: expired}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keepers = append(t.keepers, k)
+	return k
+}
+
+// End says that all machines are about to be closed: nobody is told of it.
+func (t *Together) End() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.isEnded = true
+}
+
+// leave takes a keeper out, and returns those that are to be told.
+func (t *Together) leave(k *togetherKeeper) (told []*togetherKeeper) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(t.keepers, k)
+	if i < 0 { // closed before
+		return nil
+	}
+	t.keepers = slices.Delete(t.keepers, i, i+1)
+	for _, x := range t.keepers {
+		if !t.isEnded && slices.Contains(x.members, k.self) {
+			told = append(told, x)
+		}
+	}
+	return told
+}
+
+type togetherKeeper struct {
+	group   *Together
+	self    call.Peer
+	expired func(rdma.MachineID)
+	members []call.Peer // under group.mu
+}
+
+var _ Keeper = (*togetherKeeper)(nil)
+
+// Configure implements Keeper.
+func (k *togetherKeeper) Configure(_ rdma.MachineID, members []call.Peer) {
+	k.group.mu.Lock()
+	defer k.group.mu.Unlock()
+	k.members = members
+}
+
+// Valid implements Keeper.
+func (k *togetherKeeper) Valid() bool { return true }
+
+// Beat implements Keeper.
+func (k *togetherKeeper) Beat() {}
+
+// Outstanding implements Keeper.
+func (k *togetherKeeper) Outstanding() time.Duration { return 0 }
+
+// Leases implements Keeper.
+func (k *togetherKeeper) Leases() []Lease { return nil }
+
+// Length implements Keeper.
+func (k *togetherKeeper) Length() time.Duration { return TogetherLength }
+
+// Variant implements Keeper.
+func (k *togetherKeeper) Variant() string { return "process" }
+
+// Close implements Keeper.
+func (k *togetherKeeper) Close() error {
+	for _, x := range k.group.leave(k) {
+		x.expired(k.self.Machine)
+	}
+	return nil
+}
