@@ -24,6 +24,9 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if s.result == nil {
+		s.result = n.Schema(ctx)
+	}
 	if m, ok := s.takeInput(n); ok {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 		if err != nil {

@@ -32,6 +32,8 @@ type Session struct {
 	locked bool
 	// commitErr is what the last commit failed with, until it is taken.
 	commitErr error
+	// result are the columns that the statement answers with, once it is being executed.
+	result gms.Schema
 	// body is the transaction that the statements of the stored procedure at
 	// work belong to; nil if each has one of its own, or none is at work.
 	body *transaction
@@ -472,9 +474,14 @@ func (s *Session) isOpen() bool { return s.GetIgnoreAutoCommit() || !s.settings(
 
 // Begin is called where a statement begins.
 func (s *Session) Begin() {
+	s.result = nil
 	s.settle()
 	s.e.opt.Accounts.keepFresh(s.e)
 }
+
+// ResultColumns returns the columns that the statement at work answers with; nil before it
+// is executed.
+func (s *Session) ResultColumns() gms.Schema { return s.result }
 
 // SetForUpdate says whether the statement that follows locks the rows it reads,
 // as SELECT ... FOR UPDATE does.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dolthub/go-mysql-server/server"
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
@@ -149,40 +148,4 @@ func fieldsOf(ctx *gms.Context, h *sql.Header) []*querypb.Field {
 	}
 	h.Fields.Store(set)
 	return set.fields
-}
-
-// fieldOf describes a column as the engine's handler does.
-func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *querypb.Field {
-	f := &querypb.Field{
-		Name: c.Name, OrgName: c.Name, Table: c.Source, OrgTable: c.Source, Database: c.DatabaseSource,
-		Type: c.Type.Type(), Charset: uint32(gms.Collation_Default.CharacterSet()), ColumnLength: c.Type.MaxTextResponseByteLength(ctx),
-	}
-	if t, ok := c.Type.(gms.TypeWithCollation); ok {
-		f.Charset = uint32(t.Collation().CharacterSet())
-	}
-	switch {
-	case types.IsBinaryType(c.Type):
-		f.Charset = uint32(gms.Collation_binary)
-	case results != gms.CharacterSet_Unspecified:
-		f.Charset = uint32(results)
-	}
-	for _, flag := range []struct {
-		on   bool
-		flag querypb.MySqlFlag
-	}{
-		{!c.Nullable, querypb.MySqlFlag_NOT_NULL_FLAG}, {c.AutoIncrement, querypb.MySqlFlag_AUTO_INCREMENT_FLAG},
-		{c.PrimaryKey, querypb.MySqlFlag_PRI_KEY_FLAG}, {types.IsUnsigned(c.Type), querypb.MySqlFlag_UNSIGNED_FLAG},
-	} {
-		if flag.on {
-			f.Flags |= uint32(flag.flag)
-		}
-	}
-	switch {
-	case types.IsDecimal(c.Type):
-		f.Decimals = uint32(c.Type.(gms.DecimalType).Scale())
-	case types.IsDatetimeType(c.Type):
-		f.Decimals = uint32(c.Type.(gms.DatetimeType).Precision())
-	}
-	describeField(f)
-	return f
 }

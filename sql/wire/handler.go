@@ -202,7 +202,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		stateOf(c).forgetPrepared(prepare.StatementID)
 		return nil, err
 	}
-	describe(fields)
+	describe(fields, nil)
 	if n := stateOf(c).remember(c, prepare.StatementID, query); n > parametersMax {
 		delete(c.PrepareData, prepare.StatementID)
 		stateOf(c).forgetPrepared(prepare.StatementID)
@@ -461,7 +461,7 @@ func (h *handler) attempt(ctx context.Context, state *connState, st statement, e
 	s.BeginStatement(Statement{Locking: st.locking})
 	buf := resultBuffer{limit: h.cfg.ResultBufferBytes}
 	if state.farm != nil {
-		buf.charge = state.farm.Take
+		buf.charge, buf.columns = state.farm.Take, state.farm.ResultColumns
 	}
 	before := state.insertID()
 	err := h.guard(st, func() error { return exec(&buf) })

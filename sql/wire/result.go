@@ -7,7 +7,6 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
-	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/farmsql/farmsql/sql"
 )
@@ -20,6 +19,8 @@ type resultBuffer struct {
 	used  int64 // bytes held, with what the slices around the values cost
 	chunk []byte
 	res   *sqltypes.Result
+	// columns are those of the statement as the engine knows them; nil: they are not known.
+	columns func() gms.Schema
 	// charge counts more bytes for the statement; nil: nobody does.
 	charge  func(int64) error
 	counted int64
@@ -41,7 +42,7 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 		return err
 	}
 	if b.res == nil {
-		describe(r.Fields)
+		describe(r.Fields, b.columns)
 		b.res = r
 		return nil
 	}
@@ -49,27 +50,6 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 	b.res.RowsAffected += r.RowsAffected
 	return nil
 }
-
-// describe says of columns what the engine forgets and clients go by.
-func describe(fields []*querypb.Field) {
-	for _, f := range fields {
-		describeField(f)
-	}
-}
-
-func describeField(f *querypb.Field) {
-	switch f.Type {
-	case sqltypes.Bit, sqltypes.Geometry: // bytes, and no text, to mariadb-dump --hex-blob
-		f.Charset = uint32(gms.Collation_binary)
-	case sqltypes.Float32, sqltypes.Float64: // C's client rounds to so many digits
-		f.Decimals = decimalsOfDouble
-	case sqltypes.Year:
-		f.Flags |= uint32(querypb.MySqlFlag_UNSIGNED_FLAG)
-	}
-}
-
-// decimalsOfDouble says that a column has as many digits behind its point as there are.
-const decimalsOfDouble = 31
 
 // take is add for all of a result whose values, of so many bytes, are its own, and as
 // MySQL writes them.

@@ -40,6 +40,46 @@ func TestColumnsAreDescribed(t *testing.T) {
 	}
 }
 
+// Columns have the lengths, digits, flags and character sets that clients tell their types
+// by, in planned statements and compiled ones: drivers of Java take TINYINT(1) for BOOLEAN, and
+// drivers of binary rows print as many digits of a TIMESTAMP as it is said to have.
+func TestColumnsAreDescribedWhole(t *testing.T) {
+	s := newFarmServer(t)
+	c := s.connect("root", 0)
+	defer c.Close()
+	for _, q := range []string{
+		"CREATE DATABASE test", "USE test",
+		"CREATE TABLE t (id INT PRIMARY KEY, b TINYINT(1), i TINYINT, ts TIMESTAMP(3) NULL, dt DATETIME(6), d DATE, n DECIMAL(6,2), u INT UNSIGNED NOT NULL, v VARBINARY(5) NOT NULL, s TEXT, e ENUM('x','y'), j JSON)",
+		"INSERT INTO t VALUES (1, 1, 2, '2024-01-01 00:00:00.123', '2024-01-01 00:00:00.123456', '2024-01-01', 1.5, 1, 'a', 's', 'x', '{}')",
+	} {
+		_, err := c.ExecuteFetch(q, 1, false)
+		must(t, err)
+	}
+	const (
+		notNull, blob, unsigned, binary, enum = 1, 16, 32, 128, 256
+		number                                = 32768 // is the client's
+		text, bytes                           = 255, 63
+	)
+	want := map[string][4]uint32{ // length, decimals, flags, character set
+		"b": {1, 0, binary, bytes}, "i": {4, 0, binary, bytes}, "ts": {0, 3, binary, bytes}, "dt": {0, 6, binary, bytes}, "d": {0, 0, binary, bytes},
+		"n": {0, 2, binary, bytes}, "u": {0, 0, notNull | unsigned | binary, bytes}, "v": {0, 0, notNull | binary, bytes}, "s": {0, 0, blob, text},
+		"e": {0, 0, enum, text}, "j": {0, 0, blob | binary, bytes},
+	}
+	for _, query := range []string{"SELECT b, i, ts, dt, d, n, u, v, s, e, j FROM t WHERE id = 1", "SELECT x.b, x.i, x.ts, x.dt, x.d, x.n, x.u, x.v, x.s, x.e, x.j FROM t x WHERE x.id + 0 = 1 ORDER BY x.i DESC"} {
+		res, err := c.ExecuteFetch(query, 1, true)
+		must(t, err)
+		for _, f := range res.Fields {
+			w, got := want[f.Name], [4]uint32{f.ColumnLength, f.Decimals, f.Flags &^ number, f.Charset}
+			if w[0] == 0 {
+				got[0] = 0
+			}
+			if got != w {
+				t.Errorf("%s: %s has length, digits, flags, character set %v, want %v", query, f.Name, got, w)
+			}
+		}
+	}
+}
+
 // What a session that may only read is refused has MySQL's number, DDL too.
 func TestReadOnlyNumbers(t *testing.T) {
 	s := newFarmServer(t)
