@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -15,8 +16,11 @@ import (
 
 // Requests that the protocol library does not know.
 const (
-	comShutdown   = 0x08
-	comStatistics = 0x09
+	comRefresh     = 0x07
+	comShutdown    = 0x08
+	comStatistics  = 0x09
+	comProcessInfo = 0x0a
+	comProcessKill = 0x0c
 )
 
 // A reply is the packet that answers a request, and what is to be done once it is sent.
@@ -25,13 +29,51 @@ type reply struct {
 	then   func()
 }
 
-// answers answers a request, p, that the protocol library cannot answer, or not in the
-// present state, and reports whether it was one: any with nothing but a level after it.
-func (c *conn) answers(p []byte) bool {
-	if !c.isIn || c.command == nil || !c.meter.isBetween() {
-		return false
+// intercept deals with a request, which p begins with, that the protocol library cannot
+// answer, or not in the present state, and reports whether it did. The library then reads
+// what comes next, which is another request if this one has its place.
+func (c *conn) intercept(p []byte) (bool, error) {
+	if !c.isIn || c.command == nil || !c.meter.isBetween() || len(p) <= packetHeaderBytes || p[3] != 0 {
+		return false, nil
 	}
-	if len(p) <= packetHeaderBytes || len(p) != packetHeaderBytes+packetLength(p) || len(p) > packetHeaderBytes+2 || p[3] != 0 {
+	if p[packetHeaderBytes] == mysql.ComPrepare {
+		return c.keepText(p)
+	}
+	if len(p) != packetHeaderBytes+packetLength(p) {
+		return false, nil
+	}
+	if c.answers(p) {
+		return true, nil
+	}
+	query := queryFor(p[packetHeaderBytes:])
+	if query == "" {
+		return false, nil
+	}
+	c.ahead = append(packet(0, append([]byte{mysql.ComQuery}, query...)), c.ahead...)
+	return true, nil
+}
+
+// queryFor returns the statement that does the same as a request of former versions; empty if
+// there is none.
+func queryFor(request []byte) string {
+	switch {
+	case request[0] == comProcessInfo && len(request) == 1:
+		return "SHOW PROCESSLIST"
+	case request[0] == comProcessKill && len(request) == 5:
+		return fmt.Sprintf("KILL %d", binary.LittleEndian.Uint32(request[1:]))
+	case request[0] == comRefresh && len(request) == 2:
+		return refreshes[request[1]]
+	}
+	return ""
+}
+
+// refreshes are the statements for what COM_REFRESH asks for, one thing at a time.
+var refreshes = map[byte]string{1: "FLUSH PRIVILEGES", 2: "FLUSH LOGS", 4: "FLUSH TABLES", 16: "FLUSH STATUS"}
+
+// answers answers a request, and reports whether it was one that is answered here: any with
+// nothing but a level after it.
+func (c *conn) answers(p []byte) bool {
+	if len(p) > packetHeaderBytes+2 {
 		return false
 	}
 	answer := c.command(p[packetHeaderBytes])

@@ -39,6 +39,9 @@ type conn struct {
 	sent   framing     // of what is written while sequence numbers are shifted
 	isIn   bool        // authenticated, and admitted
 	counts counts
+	// preparing is what the client has asked to be prepared, until the library hands on what
+	// it was given instead.
+	preparing *string
 	// command answers the request of one byte that the library cannot, or not
 	// always; nil leaves it to the library. It is set once the client is in.
 	command func(request byte) *reply
@@ -82,8 +85,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := c.read(p)
-	for err == nil && c.answers(p[:n]) {
-		n, err = c.read(p)
+	for again := true; err == nil && again; {
+		if again, err = c.intercept(p[:n]); again {
+			n, err = c.read(p)
+		}
 	}
 	c.counts.add(bytesReceived, uint64(n))
 	before := c.meter.ended
@@ -97,22 +102,36 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read reads what comes next; of a request at least its first byte.
+// read reads what comes next; of a request at least its first byte, and nothing of the next.
 func (c *conn) read(p []byte) (n int, err error) {
-	if len(c.ahead) > 0 {
-		n = copy(p, c.ahead)
-		c.ahead = c.ahead[n:]
-		return n, nil
-	}
 	isRequest := c.isIn && c.meter.isBetween()
-	for {
+	n = copy(p, c.ahead)
+	c.ahead = c.ahead[n:]
+	for n == 0 || isRequest && n < len(p) && (n < packetHeaderBytes || n == packetHeaderBytes && packetLength(p) > 0) {
 		var more int
 		more, err = c.stream().Read(p[n:])
 		n += more
-		if err != nil || !isRequest || n == len(p) || n > packetHeaderBytes || n == packetHeaderBytes && packetLength(p) == 0 {
+		if err != nil {
 			return n, err
 		}
 	}
+	if c.isIn {
+		n = c.cut(p[:n])
+	}
+	return n, nil
+}
+
+// cut returns how many bytes of p belong to its first packet, and puts the rest back.
+func (c *conn) cut(p []byte) int {
+	end := c.meter.left
+	if c.meter.isBetween() && len(p) >= packetHeaderBytes {
+		end = packetHeaderBytes + packetLength(p)
+	}
+	if end == 0 || end >= len(p) {
+		return len(p)
+	}
+	c.ahead = append(append([]byte(nil), p[end:]...), c.ahead...)
+	return end
 }
 
 // Write implements net.Conn for the protocol library.

@@ -19,6 +19,7 @@ const (
 	errCapacityExceeded        = 3170
 	errConCount                = 1040
 	errPacketTooLarge          = 1153
+	errHandshake               = 1043
 	errNoSuchThread            = 1094
 	errQueryInterrupted        = 1317
 	errQueryTimeout            = 3024

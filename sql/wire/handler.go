@@ -144,16 +144,7 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 		if st.ast == nil {
 			return h.engineHandler.ComQuery(ctx, c, st.text, buf.add)
 		}
-		kill, ok := st.ast.(*sqlparser.Kill)
-		if !ok {
-			return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, buf.add)
-		}
-		// What the engine kills may be gone by the time it returns.
-		end := h.killThread(kill)
-		if err := h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, buf.add); err != nil {
-			return err // the user may have no right to it
-		}
-		return end()
+		return h.killing(st, func() error { return h.engineHandler.ComParsedQuery(ctx, c, st.text, st.ast, buf.add) })
 	}
 	res, err := h.run(ctx, c, st, exec)
 	if err != nil {
@@ -186,6 +177,12 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 // locking and repetition.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) ([]*querypb.Field, error) {
 	defer stateOf(c).settle()
+	query = gms.RemoveSpaceAndDelimiter(connOf(c).takeText(query), ';')
+	prepare.PrepareStmt = query
+	if err := h.preparable(ctx, c, query); err != nil {
+		delete(c.PrepareData, prepare.StatementID)
+		return nil, err
+	}
 	if farm := stateOf(c).farm; farm != nil {
 		if err := farm.KeepPrepared(prepare.StatementID, query); err != nil {
 			delete(c.PrepareData, prepare.StatementID)
@@ -212,6 +209,24 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	return fields, nil
 }
 
+// preparable returns why a text cannot be prepared that is not one statement.
+func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) error {
+	if query == "" {
+		return mysql.NewSQLError(mysql.EREmptyQuery, "42000", "Query was empty")
+	}
+	if !strings.Contains(query, ";") {
+		return nil
+	}
+	opts, err := h.ParserOptionsForConnection(c)
+	if err != nil {
+		return err
+	}
+	if _, _, rest, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', true, opts); err == nil && strings.TrimSpace(rest) != "" {
+		return mysql.NewSQLError(mysql.ERParseError, "42000", "syntax error at position %d: more than one statement cannot be prepared", len(query)-len(rest)+1)
+	}
+	return nil
+}
+
 // parametersMax is how many parameters a prepared statement may have. MySQL's limit, of what
 // the protocol counts, is 65,535: the protocol library adds seven to their number, which
 // must have room in as many bits.
@@ -233,11 +248,18 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) int {
 	return countParameters(c.PrepareData[id], ast)
 }
 
-// countParameters corrects what the protocol library tells the client: it counts
-// those in comments for later versions, and strings that look like one.
+// countParameters tells the protocol library how many there are, which has seen a stand-in
+// at best.
 func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 	if p == nil || ast == nil {
 		return 0
+	}
+	nodes := []sqlparser.SQLNode{ast}
+	if own, ok := ast.(sqlparser.InjectedStatement); ok { // one that only our parser knows
+		nodes = nodes[:0]
+		for _, e := range own.Children {
+			nodes = append(nodes, e)
+		}
 	}
 	count := 0
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
@@ -245,7 +267,7 @@ func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 			count++
 		}
 		return true, nil
-	}, ast)
+	}, nodes...)
 	p.ParamsCount, p.ParamsType = uint16(count), make([]int32, count)
 	if count > 0 && p.BindVars == nil {
 		p.BindVars = make(map[string]*querypb.BindVariable, count)
@@ -286,7 +308,9 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 				return err
 			}
 		}
-		return h.engineHandler.ComStmtExecute(ctx, c, prepare, func(r *sqltypes.Result) error { return buf.add(r, false) })
+		return h.killing(st, func() error {
+			return h.engineHandler.ComStmtExecute(ctx, c, prepare, func(r *sqltypes.Result) error { return buf.add(r, false) })
+		})
 	})
 	if err != nil {
 		return err
@@ -354,6 +378,19 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 		}
 	}
 	return st, remainder, nil
+}
+
+// killing executes a statement, and if it is KILL what the engine leaves out of that.
+func (h *handler) killing(st statement, exec func() error) error {
+	kill, ok := st.ast.(*sqlparser.Kill)
+	if !ok {
+		return exec()
+	}
+	end := h.killThread(kill) // what the engine kills may be gone by the time it returns
+	if err := exec(); err != nil {
+		return err // the user may have no right to it
+	}
+	return end()
 }
 
 // killThread returns what the engine leaves out of KILL, to be done after it has

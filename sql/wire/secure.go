@@ -52,12 +52,20 @@ func (c *conn) open() error {
 			"Connections using insecure transport are prohibited: this server requires TLS (--require-tls)"))
 		return errors.New("wire: a client without TLS")
 	}
+	if len(flags) == 4 && binary.LittleEndian.Uint32(flags)&capabilityCompress != 0 {
+		c.send(errorPacket(header[3]+1, errHandshake, stateCommunication, "Bad handshake: compression is not offered; connect without it"))
+		return errors.New("wire: a client that compresses")
+	}
 	if len(flags) == 4 {
 		binary.LittleEndian.PutUint32(flags, binary.LittleEndian.Uint32(flags)&^mysql.CapabilityClientSSL)
 	}
 	c.ahead = append(header, flags...)
 	return nil
 }
+
+// capabilityCompress says that a client compresses what it sends from now on. It is not
+// offered; PHP's library does so nevertheless if it is told to.
+const capabilityCompress = 0x20
 
 // readOpening reads the header of a packet and the client's capabilities, with which the
 // packet begins.

@@ -1,0 +1,124 @@
+package wire
+
+import (
+	stdsql "database/sql"
+	"encoding/binary"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	protocol "github.com/dolthub/vitess/go/mysql"
+	driverlib "github.com/go-sql-driver/mysql"
+)
+
+// Requests of former versions do what the statements do that have replaced them, for who may.
+func TestFormerRequests(t *testing.T) {
+	s := startServer(t, Config{})
+	mustExec(t, s.openLocal(t), "create user u@localhost", "grant select on test.* to u@localhost")
+	victim, err := s.open(t, "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close()
+	var id uint32
+	if err := victim.QueryRowContext(t.Context(), "select connection_id()").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	kill := binary.LittleEndian.AppendUint32([]byte{comProcessKill}, id)
+	ask := func(c *rawClient, request []byte) (number uint16) {
+		c.write(t, 0, request)
+		if p := c.read(t); p[0] == 0xff {
+			number = binary.LittleEndian.Uint16(p[1:])
+		}
+		return number
+	}
+	other := dialRawAs(t, s.addr, "u")
+	if n := ask(other, kill); n != 1142 {
+		t.Errorf("another user's connection: %d", n)
+	}
+	if n := ask(other, []byte{comRefresh, 1}); n != 1044 {
+		t.Errorf("FLUSH PRIVILEGES without a privilege: %d", n)
+	}
+	root := dialRaw(t, s.addr)
+	for _, request := range [][]byte{{comRefresh, 1}, {comRefresh, 4}, kill} {
+		if n := ask(root, request); n != 0 {
+			t.Errorf("%v: %d", request, n)
+		}
+	}
+	if n := ask(root, binary.LittleEndian.AppendUint32([]byte{comProcessKill}, 1<<30)); n != 1094 {
+		t.Errorf("nobody: %d", n)
+	}
+	if n := ask(root, []byte{comRefresh, 32}); n != 1047 {
+		t.Errorf("what there is not: %d", n)
+	}
+	eventually(t, "its end", func() bool { return victim.PingContext(t.Context()) != nil })
+	if got := root.exec(t, "select 42"); !strings.Contains(got, "42") {
+		t.Errorf("the connection is out of step: %q", got)
+	}
+}
+
+// What is prepared may be all that the engine knows, of which the protocol library knows less;
+// what is wrong with it has MySQL's number.
+func TestPrepared(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/?multiStatements=true")
+	must(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	mustExec(t, db, "create database test", "create table test.t (id int primary key, a int)", "insert into test.t values (1, 10), (2, 20)")
+	for query, want := range map[string]int{
+		"select a from test.t where id = ? for share":                              20,
+		"select a from test.t where id = any (select id from test.t where id = ?)": 20,
+		"select a from test.t where id = ?; ":                                      20,
+		"select /*! a */ from test.t /* ? :v1 */ where id = ? -- ?":                20,
+		"select ? + length('" + strings.Repeat("x", 100_000) + "')":                100_002,
+	} {
+		stmt, err := db.Prepare(query)
+		if err != nil {
+			t.Errorf("%.80s: %v", query, err)
+			continue
+		}
+		var got int
+		if err := stmt.QueryRow(2).Scan(&got); err != nil || got != want {
+			t.Errorf("%.80s: %d, %v", query, got, err)
+		}
+		must(t, stmt.Close())
+	}
+	do, err := db.Prepare("do sleep(?)")
+	must(t, err)
+	_, err = do.Exec(0)
+	must(t, err)
+	must(t, do.Close())
+	for query, number := range map[string]uint16{
+		"selec 1": 1064, "select 1; select 2": 1064, "": 1065, "  ": 1065, "select * from test.nothing": 1146, "select b from test.t where id = ?": 1054,
+	} {
+		_, err := db.Prepare(query)
+		if e := new(driverlib.MySQLError); !errors.As(err, &e) || e.Number != number {
+			t.Errorf("%q: %v, want %d", query, err, number)
+		}
+	}
+	kill, err := db.Prepare("kill 1073741824")
+	if err == nil {
+		_, err = kill.Exec()
+	}
+	if e := new(driverlib.MySQLError); !errors.As(err, &e) || e.Number != 1094 {
+		t.Errorf("kill of nobody: %v", err)
+	}
+}
+
+// A client that compresses though that is not offered is told so, and does not hang.
+func TestCompressionIsRefused(t *testing.T) {
+	s := startServer(t, Config{})
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rawClient{c}
+	defer r.Close()
+	r.read(t) // the greeting
+	r.write(t, 1, append(binary.LittleEndian.AppendUint32(nil, protocol.CapabilityClientProtocol41|capabilityCompress), make([]byte, 40)...))
+	if p := r.read(t); p[0] != 0xff || binary.LittleEndian.Uint16(p[1:]) != 1043 || !strings.Contains(string(p), "compression") {
+		t.Errorf("%q", p)
+	}
+}
