@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -113,6 +114,13 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 		}
 		return e, transform.SameTree, nil
 	})
+	same = same && unchanged
+	switch n.(type) {
+	case *plan.Filter, *plan.JoinNode:
+		if err == nil {
+			n, unchanged, err = oneEquality(ctx, n)
+		}
+	}
 	return n, same && unchanged, err
 }
 
@@ -139,8 +147,6 @@ func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	switch e := e.(type) {
 	case *expression.Like:
 		return withPrefix(ctx, e), true
-	case *expression.And:
-		return oneEquality(ctx, e)
 	case *expression.Between:
 		// By itself go-mysql-server does so in SELECT only.
 		if _, ok := e.Val.(*expression.GetField); ok {
@@ -150,13 +156,44 @@ func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return plainRows(ctx, e)
 }
 
-// oneEquality leaves of what says more than once what a column is equal to, also by IN, one
+// oneEquality is onceEqual for the conditions of a filter or join.
+func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	conditions := n.(gms.Expressioner).Expressions()
+	same := transform.SameTree
+	for i, e := range conditions {
+		once, isOther, err := onceEqual(ctx, e)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		if isOther {
+			conditions[i], same = once, transform.NewTree
+		}
+	}
+	if same {
+		return n, same, nil
+	}
+	n, err := n.(gms.Expressioner).WithExpressions(ctx, conditions...)
+	return n, transform.NewTree, err
+}
+
+// onceEqual leaves of what says more than once what a column is equal to, also by IN, one
 // for indexes. For go-mysql-server two values that are not the same are different, which is
-// wrong of strings, and panics of bytes.
-func oneEquality(ctx *gms.Context, and *expression.And) (gms.Expression, bool) {
-	all := expression.SplitConjunction(ctx, and)
+// wrong of strings, and panics of bytes. It looks at conditions from above, at those that
+// are all to be true together: each is seen once, however many there are.
+func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
+	and, ok := e.(*expression.And)
+	if !ok {
+		return onceEqualBelow(ctx, e)
+	}
+	all, isOther := conjuncts(and), false
+	for i, e := range all {
+		once, changed, err := onceEqualBelow(ctx, e)
+		if err != nil {
+			return e, false, err
+		}
+		all[i], isOther = once, isOther || changed
+	}
 	said := make(map[columnName]bool)
-	again := false
 	for _, lists := range []bool{false, true} {
 		for i, e := range all {
 			column, isList := equalColumn(e)
@@ -164,15 +201,38 @@ func oneEquality(ctx *gms.Context, and *expression.And) (gms.Expression, bool) {
 				continue
 			}
 			if said[nameOf(column)] {
-				all[i], again = newAside(e), true
+				all[i], isOther = newAside(e), true
 			}
 			said[nameOf(column)] = true
 		}
 	}
-	if !again {
-		return nil, false
+	if !isOther {
+		return e, false, nil
 	}
-	return expression.JoinAnd(all...), true
+	return expression.JoinAnd(all...), true, nil
+}
+
+// onceEqualBelow is onceEqual for what a condition is made of.
+func onceEqualBelow(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
+	var changed []gms.Expression
+	children := e.Children()
+	for i, child := range children {
+		once, isOther, err := onceEqual(ctx, child)
+		if err != nil {
+			return e, false, err
+		}
+		if isOther && changed == nil {
+			changed = slices.Clone(children)
+		}
+		if isOther {
+			changed[i] = once
+		}
+	}
+	if changed == nil {
+		return e, false, nil
+	}
+	e, err := e.WithChildren(ctx, changed...)
+	return e, true, err
 }
 
 // equalColumn returns the column of which a condition says what it is equal to, nil if it says

@@ -53,17 +53,11 @@ func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	once, same, err := transform.Expr(ctx, f.Expression, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-		if and, ok := e.(*expression.And); ok {
-			if once, ok := oneEquality(ctx, and); ok {
-				return once, transform.NewTree, nil
-			}
-		}
-		return e, transform.SameTree, nil
-	})
+	once, isOther, err := onceEqual(ctx, f.Expression)
 	if err != nil {
 		return n, transform.SameTree, err
 	}
+	same := transform.TreeIdentity(!isOther)
 	all := expression.SplitConjunction(ctx, once)
 	for i, e := range all {
 		if _, known := e.(*aside); !known && isOutside(ctx, e, table.Id()) && !isLookup(ctx, e, table.Id()) {
