@@ -59,10 +59,11 @@ func TestLockReplyCountsOnce(t *testing.T) {
 // A testLog is a log that machine 1 writes to machine 0, which is the primary of a
 // region with one object.
 type testLog struct {
-	t   *testing.T
-	tx  *ring.Sender
-	in  *logReader
-	ptr region.Ptr
+	t    *testing.T
+	tx   *ring.Sender
+	in   *logReader
+	free *region.Allocator
+	ptr  region.Ptr
 }
 
 func newTestLog(t *testing.T) *testLog {
@@ -71,12 +72,6 @@ func newTestLog(t *testing.T) *testLog {
 	must(t, err)
 	a := region.NewAllocator(region.AllocatorConfig{Workers: 1})
 	a.Add(r)
-	ptr, v, err := a.Alloc(0, 100, 0)
-	must(t, err)
-	if !r.Lock(ptr, v) {
-		t.Fatal("the slot is locked")
-	}
-	r.Write(ptr, nil, v+1, true, ptr.Incarnation())
 
 	log := nvram.NewMemory(64 << 10)
 	rx, err := CreateLog(log, 1)
@@ -87,7 +82,22 @@ func newTestLog(t *testing.T) *testLog {
 	rt := &route{primary: true, local: r, state: regionActive}
 	m.routes.Store(&routes{1: rt})
 	l := newLedger(log, coordinatorID{1, 0})
-	return &testLog{t, ring.NewLocalSender(state, log, 0), newLogReader(m, 1, 0, rx, l), ptr}
+	tl := &testLog{t: t, tx: ring.NewLocalSender(state, log, 0), in: newLogReader(m, 1, 0, rx, l), free: a}
+	tl.ptr = tl.object()
+	return tl
+}
+
+// object makes an object.
+func (l *testLog) object() region.Ptr {
+	l.t.Helper()
+	ptr, v, err := l.free.Alloc(0, 100, 0)
+	must(l.t, err)
+	r := l.in.m.route(1).local
+	if !r.Lock(ptr, v) {
+		l.t.Fatal("the slot is locked")
+	}
+	r.Write(ptr, nil, v+1, true, ptr.Incarnation())
+	return ptr
 }
 
 func must(t *testing.T, err error) {

@@ -1,0 +1,184 @@
+package txn
+
+import (
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	rdmalocal "github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
+)
+
+// small has everything done in the smallest slices.
+type small struct{}
+
+func (small) Meets(t clock.Trouble) bool { return t == clock.SmallLog }
+
+// withAnnexes lets a machine make annexes, and work on them in the smallest slices.
+func withAnnexes(t *testing.T, m *Machine) {
+	t.Helper()
+	m.annexes.init(m)
+	m.troubled, m.cfg.Clock = small{}, clock.System{}
+	m.cfg.Annex = func(_ uint64, bytes int64) (*nvram.Memory, error) { return nvram.NewMemory(bytes), nil }
+	m.cfg.DropAnnex = func(uint64, *nvram.Memory) error { return nil }
+	if m.cfg.NIC != nil {
+		return
+	}
+	nic, err := rdmalocal.NewNetwork(rdmalocal.Options{}).Join(0)
+	must(t, err)
+	t.Cleanup(func() { _ = nic.Close() })
+	m.cfg.NIC = nic
+}
+
+// fillAnnex makes an annex that belongs to a log, with an update of each object.
+func fillAnnex(t *testing.T, m *Machine, owner *logReader, ptrs ...region.Ptr) Annex {
+	t.Helper()
+	var body []byte
+	for _, p := range ptrs {
+		v := region.Version(1)
+		if rt := m.route(p.Addr.Region()); rt != nil && rt.local != nil {
+			v = rt.local.Header(p.Addr.Offset()).Version()
+		}
+		body = appendWrite(body, &Write{Ptr: p, Op: OpUpdate, Version: v, Payload: make([]byte, p.Capacity())})
+	}
+	number, err := m.annexes.add(uint64(len(body)))
+	must(t, err)
+	m.annexes.give(number, owner)
+	must(t, m.annexes.write(number, 0, body))
+	return Annex{Number: number, Bytes: uint64(len(body)), Writes: uint32(len(ptrs))}
+}
+
+// appendLarge appends a record of a transaction that has its writes in an annex.
+func (l *testLog) appendLarge(kind RecordKind, config uint32, seq uint64, ptrs ...region.Ptr) {
+	l.t.Helper()
+	rec := &Record{Kind: kind, ID: ID{Config: config, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{1}, Annex: fillAnnex(l.t, l.in.m, l.in, ptrs...)}
+	_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+	must(l.t, err)
+}
+
+// steps does so many steps.
+func (l *testLog) steps(n int) (reply message) {
+	l.t.Helper()
+	for range n {
+		r, more, err := l.in.step()
+		must(l.t, err)
+		if !more {
+			l.t.Fatal("there is nothing to do")
+		}
+		if r.kind != 0 {
+			reply = r
+		}
+	}
+	return reply
+}
+
+// isLocked says whether an object is locked.
+func (l *testLog) isLocked(p region.Ptr) bool {
+	return l.in.m.route(1).local.Header(p.Addr.Offset()).Locked()
+}
+
+// The annex of a record that comes too late goes with the record: nobody else knows of it.
+func TestLateRecordsGiveBackTheirAnnexes(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	withAnnexes(t, l.in.m)
+	l.in.freeze(2)
+	l.in.thaw(1)
+	l.appendLarge(RecordLock, 1, seq, l.ptr)
+	l.steps(1)
+	if n := l.in.m.Annexes(); n != 0 || l.isLocked(l.ptr) {
+		t.Errorf("%d annexes are left, the object is locked: %v", n, l.isLocked(l.ptr))
+	}
+}
+
+// An annex is there until the log's head has passed its record: a crash in between must
+// find it.
+func TestAnnexesGoAfterTheirRecords(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	m := l.in.m
+	withAnnexes(t, m)
+	freed := 0
+	m.cfg.Events.Step = func(s Step) {
+		if s != StepFreeLog {
+			return
+		}
+		if freed++; m.Annexes() != 1 {
+			t.Errorf("there are %d annexes when the record is freed", m.Annexes())
+		}
+	}
+	l.appendLarge(RecordLock, 1, seq, l.ptr)
+	l.steps(3) // it is taken, makes sense, and is locked
+	l.append(RecordAbort, 1, seq, seq)
+	l.steps(2)
+	l.append(RecordTruncate, 1, 0, seq+1)
+	l.steps(1)
+	if freed != 1 || m.Annexes() != 0 {
+		t.Errorf("freed %d times, %d annexes are left", freed, m.Annexes())
+	}
+
+	self, err := newSelfLog(nvram.NewMemory(64<<10), coordinatorID{0, 0}, 1)
+	must(t, err)
+	w := newWindow(1)
+	rec := &Record{Kind: RecordLock, ID: ID{Config: 1, Seq: w.begin()}, Regions: []region.ID{1}, Annex: fillAnnex(t, m, nil, l.ptr)}
+	_, _, err = self.log.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+	must(t, err)
+	w.finish(rec.ID.Seq)
+	must(t, self.free(m, &w))
+	if freed != 2 || m.Annexes() != 0 {
+		t.Errorf("own log: freed %d times, %d annexes are left", freed, m.Annexes())
+	}
+}
+
+// A reconfiguration ends what a machine does about a large LOCK: from there on the log is
+// evidence, and recovery locks.
+func TestFreezeEndsTasks(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	withAnnexes(t, l.in.m)
+	ptrs := []region.Ptr{l.ptr, l.object(), l.object()}
+	l.appendLarge(RecordLock, 1, seq, ptrs...)
+	l.steps(1 + len(ptrs) + 1)
+	if !l.isLocked(ptrs[0]) || l.isLocked(ptrs[1]) {
+		t.Fatal("it is not amid the locking")
+	}
+	l.in.freeze(2)
+	for more := true; more; {
+		var err error
+		_, more, err = l.in.step()
+		must(t, err)
+	}
+	if l.isLocked(ptrs[1]) || l.isLocked(ptrs[2]) {
+		t.Error("it has gone on locking")
+	}
+	if p := l.in.txs[seq]; p == nil || !p.held || p.locked || l.in.m.Annexes() != 1 {
+		t.Errorf("held: %v, %d annexes", p != nil && p.held, l.in.m.Annexes())
+	}
+}
+
+// A large LOCK that is refused gives back the locks that it has got, and no others: not
+// that of the transaction which has the object that it could not lock.
+func TestRefusedLargeLocks(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	withAnnexes(t, l.in.m)
+	ptrs := []region.Ptr{l.ptr, l.object(), l.object()}
+	local := l.in.m.route(1).local
+	for _, p := range ptrs[1:] {
+		if !local.Lock(p, local.Header(p.Addr.Offset()).Version()) {
+			t.Fatal("it is locked")
+		}
+	}
+	l.appendLarge(RecordLock, 1, seq, ptrs...)
+	var reply message
+	for reply.kind == 0 {
+		reply = l.steps(1)
+	}
+	if reply.kind != messageLockReply || verdict(reply.a) != verdictLocked || reply.c != 1 || reply.tag != seq {
+		t.Errorf("reply %+v", reply)
+	}
+	if l.isLocked(ptrs[0]) || !l.isLocked(ptrs[1]) || !l.isLocked(ptrs[2]) {
+		t.Errorf("locked: %v, %v, %v", l.isLocked(ptrs[0]), l.isLocked(ptrs[1]), l.isLocked(ptrs[2]))
+	}
+}
