@@ -239,6 +239,18 @@ func (m *Machine) RefuseAnnexes() (undo func()) {
 	return func() { m.cfg.Annex = before }
 }
 
+// HoldAnnexes has the machine make annexes only once let is called. It says on asked that
+// it is to make one.
+func (m *Machine) HoldAnnexes() (asked <-chan struct{}, let func()) {
+	begun, until, before := make(chan struct{}, 1), make(chan struct{}), m.cfg.Annex
+	m.cfg.Annex = func(number uint64, bytes int64) (*nvram.Memory, error) {
+		begun <- struct{}{}
+		<-until
+		return before(number, bytes)
+	}
+	return begun, func() { close(until) }
+}
+
 // AskAnnex has a peer make an annex for what a worker writes to it.
 func (m *Machine) AskAnnex(worker int, to rdma.MachineID, bytes uint64) (number uint64, err error) {
 	s := &state{m: m, w: m.workers[worker], ctx: context.Background()}

@@ -146,17 +146,17 @@ func (s *state) annex(p *part, kind RecordKind, a *ownAnnex, bytes, writes int) 
 
 // askAnnex has the participant make an annex.
 func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
-	m := s.m
-	if p.machine == m.cfg.ID {
+	m, w, machine := s.m, s.w, p.machine // s and p may be another transaction's when a late reply comes
+	if machine == m.cfg.ID {
 		a.Number, err = m.annexes.add(bytes)
 		return err
 	}
-	connection := s.w.connectionTo(p.machine)
-	ask := annexRequest{sender: m.cfg.ID, worker: s.w.id, connection: connection, bytes: bytes}
+	connection := w.connectionTo(machine)
+	ask := annexRequest{sender: m.cfg.ID, worker: w.id, connection: connection, bytes: bytes}
 	msg := message{kind: messageRequest, b: uint16(handlerAnnex), body: ask.encode()}
-	reply, err := s.w.call(s.ctx, p.machine, msg, func(late message) {
+	reply, err := w.call(s.ctx, machine, msg, func(late message) {
 		if number, err := annexReply(late); err == nil {
-			s.w.releaseAnnex(p.machine, connection, number)
+			w.releaseAnnex(machine, connection, number)
 		}
 	})
 	if err == nil {
@@ -166,9 +166,9 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	var shipped *ShippedError
 	switch {
 	case errors.As(err, &shipped) && shipped.is == nil: // of a version before, or of one to come
-		return fmt.Errorf("%w: machine %d refuses an annex of %d bytes: %w", ErrTooLarge, p.machine, bytes, err)
+		return fmt.Errorf("%w: machine %d refuses an annex of %d bytes: %w", ErrTooLarge, machine, bytes, err)
 	case err != nil:
-		return fmt.Errorf("txn: an annex of %d bytes at machine %d: %w", bytes, p.machine, err)
+		return fmt.Errorf("txn: an annex of %d bytes at machine %d: %w", bytes, machine, err)
 	}
 	return nil
 }

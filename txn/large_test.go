@@ -1,6 +1,7 @@
 package txn_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -134,6 +135,28 @@ func TestLargeAtAnEarlierVersion(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	must(t, r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects[:3], 8) }))
+	r.quiet()
+	r.noAnnexes()
+}
+
+// An annex that comes when its transaction has ended, for want of time, is given back.
+func TestAnnexesThatComeLate(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20}, 1)
+	objects := r.bigObjects(1, largeObject, 60)
+	asked, let := r.Machine(1).HoldAnnexes()
+	while, end := context.WithCancel(ctx)
+	go func() {
+		<-asked
+		end()
+	}()
+	err := r.Machine(0).Run(while, func(tx *txn.Tx) error {
+		tx.MayBeLarge()
+		return writeAll(tx, objects, 7)
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	let()
 	r.quiet()
 	r.noAnnexes()
 }
