@@ -172,3 +172,81 @@ func TestDroppedAnnexIsDeregisteredFirst(t *testing.T) {
 		t.Error("it is still there")
 	}
 }
+
+// What a peer that has left has written is known as long as it is not decided, or parked if
+// it cannot be; what it has asked for and no record names goes with the recovery.
+func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
+	for _, isAway := range []bool{false, true} {
+		m, _ := listener(t)
+		withAnnexes(t, m)
+		self, err := newSelfLog(nvram.NewMemory(64<<10), coordinatorID{0, 0}, 1)
+		must(t, err)
+		m.workers[0].self, m.workers[0].selfMemory = self, self.ledger.memory
+		var parked []*nvram.Memory
+		m.cfg.Park = func(_ cluster.ID, _ int, bytes int64) (*nvram.Memory, error) {
+			parked = append(parked, nvram.NewMemory(bytes))
+			return parked[len(parked)-1], nil
+		}
+		_, err = m.Listen(1)
+		must(t, err)
+		p := m.workers[0].peer(1)
+		ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
+		fillAnnex(t, m, p.in, ptr) // and its record has not come
+		rec := Record{Kind: RecordLock, ID: ID{Config: 2, Machine: 1, Seq: 2<<lifeShift + 1}, Regions: []region.ID{2}, Annex: fillAnnex(t, m, p.in, ptr)}
+		state, err := p.in.rx.State()
+		must(t, err)
+		_, _, err = ring.NewLocalSender(state, p.memory, 0).Append(rdma.Unsignalled, AppendRecord(nil, &rec))
+		must(t, err)
+
+		without := &cluster.Configuration{ID: 3, NextRegion: 3, Regions: []cluster.Placement{{Region: 2, Primary: 1}}}
+		if isAway {
+			without.Regions[0].Away = []cluster.Memory{{Machine: 1, Token: 7}}
+		}
+		m.Freeze(without)
+		found, err := m.Drain(3)
+		must(t, err)
+		if len(found) != 1 || found[0].ID != rec.ID || found[0].At.Key != annexKey(rec.Annex.Number) || m.Annexes() != 2 {
+			t.Fatalf("found %+v, %d annexes", found, m.Annexes())
+		}
+		if !isAway {
+			must(t, m.Decide(3, rec.ID, false))
+			if m.Annexes() != 2 {
+				t.Error("an annex is gone before its transaction is truncated")
+			}
+			must(t, m.Truncate(3, rec.ID))
+		}
+		must(t, m.Settle(without))
+		if n := m.Annexes(); n != 0 {
+			t.Errorf("unavailable %v: %d annexes are left", isAway, n)
+		}
+		writes := 0
+		for _, memory := range parked {
+			for _, rec := range recordsIn(memory) {
+				writes += len(rec.Writes)
+			}
+		}
+		if (writes == 1) != isAway {
+			t.Errorf("unavailable %v: %d writes are parked", isAway, writes)
+		}
+	}
+}
+
+// A connection that is made anew takes all annexes of the one before along, also that of a
+// record which has fenced its writer: no log has it.
+func TestListenAgainGivesBackAnnexes(t *testing.T) {
+	m, _ := listener(t)
+	withAnnexes(t, m)
+	_, err := m.Listen(1)
+	must(t, err)
+	in := m.workers[0].peer(1).in
+	ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
+	fillAnnex(t, m, in, ptr)
+	bound := fillAnnex(t, m, in, ptr)
+	_, err = m.annexes.bind(&bound, in)
+	must(t, err)
+	_, err = m.Listen(1)
+	must(t, err)
+	if n := m.Annexes(); n != 0 {
+		t.Errorf("%d annexes are left", n)
+	}
+}
