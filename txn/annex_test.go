@@ -81,6 +81,36 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 	must(t, m.cfg.NIC.Register(annexKey(77), annex)) // nobody reads it any more
 }
 
+// Whoever asks what earlier lives have written, once a configuration has begun, meets no
+// memory that is being removed: what the recovery of an older one has not given up by then
+// it will not.
+func TestRecalledWritesAreThere(t *testing.T) {
+	writes := func(m *Machine) (n int) {
+		for range m.RecalledWrites {
+			n++
+		}
+		return n
+	}
+	for _, isSettled := range []bool{false, true} {
+		log, annex, _ := annexedLog(t, 1)
+		m := recoveringIn(t, 6, true)
+		m.annexes.init(m)
+		must(t, m.Recall([]*nvram.Memory{log}, nil, map[uint64]*nvram.Memory{77: annex}, 0))
+		before, want := &cluster.Configuration{ID: 6}, 2
+		if isSettled {
+			must(t, m.Settle(before))
+			want = 0
+		}
+		m.Freeze(&cluster.Configuration{ID: 8})
+		if err := m.Settle(before); !errors.Is(err, ErrConfiguration) {
+			t.Errorf("settled in another configuration: %v", err)
+		}
+		if n := writes(m); n != want {
+			t.Errorf("settled %v: %d objects are written to, want %d", isSettled, n, want)
+		}
+	}
+}
+
 // What counts no longer may have lost its annex.
 func TestAnnexOfWhatIsSettled(t *testing.T) {
 	log, _, _ := annexedLog(t, 1)
