@@ -154,7 +154,7 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	connection := w.connectionTo(machine)
 	ask := annexRequest{sender: m.cfg.ID, worker: w.id, connection: connection, bytes: bytes}
 	msg := message{kind: messageRequest, b: uint16(handlerAnnex), body: ask.encode()}
-	reply, err := w.call(s.ctx, machine, msg, func(late message) {
+	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message) {
 		if number, err := annexReply(late); err == nil {
 			w.releaseAnnex(machine, connection, number)
 		}

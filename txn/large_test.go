@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
@@ -159,6 +160,20 @@ func TestAnnexesThatComeLate(t *testing.T) {
 	let()
 	r.quiet()
 	r.noAnnexes()
+}
+
+// Making an annex may take longer than other answers: as long as so many bytes are worth.
+func TestAnnexesThatTakeLong(t *testing.T) {
+	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Clock: newHandClock()}, 1)
+	objects := r.bigObjects(1, largeObject, 60)
+	asked, let := r.Machine(1).HoldAnnexes()
+	r.Machine(0).WaitAtMost(0)
+	go func() {
+		<-asked
+		time.Sleep(10 * time.Millisecond) // for which the clock stands still
+		let()
+	}()
+	must(t, r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) }))
 }
 
 // A connection that breaks while annexes are filled ends the transaction before it has

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/nvram"
@@ -182,14 +183,19 @@ func (c *call) fail(err error) { c.wait.done(err) }
 //
 // late, if not nil, takes a reply that comes when nobody waits for it any more.
 func (w *worker) call(ctx context.Context, to rdma.MachineID, msg message, late func(message)) (message, error) {
-	reply, err := w.tryCall(ctx, to, msg, late)
+	return w.longCall(ctx, to, msg, 0, late)
+}
+
+// longCall is call, and waits for more longer than others do.
+func (w *worker) longCall(ctx context.Context, to rdma.MachineID, msg message, more time.Duration, late func(message)) (message, error) {
+	reply, err := w.tryCall(ctx, to, msg, more, late)
 	if err != nil && w.m.cfg.Alive != nil && isLoss(err) && !errors.Is(err, ErrLost) {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return reply, err
 }
 
-func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, late func(message)) (message, error) {
+func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, more time.Duration, late func(message)) (message, error) {
 	c := &call{to: to, prompt: msg.kind == messageValidate, wait: w.m.newWaiter(), late: late}
 	c.wait.add(1)
 	w.lock()
@@ -214,7 +220,7 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, la
 	if err != nil {
 		return message{}, err
 	}
-	n := need{m: w.m, ctx: ctx, what: fmt.Sprintf("an answer of machine %d", to)}
+	n := need{m: w.m, ctx: ctx, what: fmt.Sprintf("an answer of machine %d", to), more: more}
 	err = w.awaitWithin(&c.wait, &n)
 	if err == nil {
 		return c.answer, nil
