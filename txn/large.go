@@ -167,6 +167,8 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	switch {
 	case errors.As(err, &shipped) && shipped.is == nil: // of a version before, or of one to come
 		return fmt.Errorf("%w: machine %d refuses an annex of %d bytes: %w", ErrTooLarge, machine, bytes, err)
+	case shipped != nil: // it has said what it had to make
+		return err
 	case err != nil:
 		return fmt.Errorf("txn: an annex of %d bytes at machine %d: %w", bytes, machine, err)
 	}

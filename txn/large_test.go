@@ -116,6 +116,9 @@ func TestLargeWithoutRoom(t *testing.T) {
 			if err != nil && !isPart || isPart != slices.Contains(r.Machine(0).Replicas(objects[0]), rdma.MachineID(refused)) {
 				t.Errorf("machine %d has no room: %v", refused, err)
 			}
+			if isPart && strings.Count(err.Error(), "an annex of") != 1 {
+				t.Errorf("machine %d says: %v", refused, err)
+			}
 			if want := uint64(7); isPart && r.get(0, 1) == want {
 				t.Error("a transaction that has failed has had an effect")
 			}
