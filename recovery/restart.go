@@ -125,7 +125,7 @@ func (r *restart) drainLog(m Machine, log *nvram.Memory) error {
 
 // see takes note of one record in a log of m.
 func (r *restart) see(m Machine, rec *txn.Record) error {
-	if rec.Kind == txn.RecordTruncate {
+	if rec.Kind == txn.RecordTruncate || rec.IsVoid() {
 		return nil
 	}
 	for _, id := range rec.Regions { // in order: a slice

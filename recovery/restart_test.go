@@ -23,12 +23,13 @@ type remains struct {
 	machines []Machine
 	logs     []*ring.Sender
 	objects  [3]region.Ptr // of regions 1 and 2
+	config   uint32        // of transactions
 }
 
 const logBytes = 64 << 10
 
 func newRemains(t *testing.T) *remains {
-	r := &remains{t: t, c: &cluster.Configuration{
+	r := &remains{t: t, config: 7, c: &cluster.Configuration{
 		ID: 7, Machines: []rdma.MachineID{0, 1, 2}, FailureDomain: []int{0, 1, 2}, Replicas: 2, NextRegion: 3,
 		Regions: []cluster.Placement{{Region: 1, Primary: 0, Backups: []rdma.MachineID{1}}, {Region: 2, Primary: 1, Backups: []rdma.MachineID{2}}},
 	}}
@@ -78,7 +79,7 @@ func (r *remains) must(err error) {
 // record appends a record of transaction seq to the log at a machine.
 func (r *remains) record(machine int, kind txn.RecordKind, seq uint64, regions ...region.ID) {
 	r.t.Helper()
-	rec := txn.Record{Kind: kind, ID: txn.ID{Config: 7, Machine: 2, Seq: seq}, LowBound: 1}
+	rec := txn.Record{Kind: kind, ID: txn.ID{Config: r.config, Machine: 2, Seq: seq}, LowBound: 1}
 	if kind == txn.RecordLock || kind == txn.RecordCommitBackup {
 		rec.Regions = []region.ID{1, 2}
 		for _, id := range regions {
@@ -159,6 +160,7 @@ func TestHowFarItGot(t *testing.T) {
 		{"locked", lock, false},
 		{"aborted", func(r *remains) { lock(r); r.record(0, txn.RecordAbort, 1) }, false},
 		{"one backup", func(r *remains) { lock(r); r.record(1, txn.RecordCommitBackup, 1, 1) }, true},
+		{"one backup that is void", func(r *remains) { lock(r); r.config = 0; r.record(1, txn.RecordCommitBackup, 1, 1) }, false},
 		{"backups", func(r *remains) { lock(r); backup(r) }, true},
 		{"one primary", func(r *remains) { lock(r); backup(r); r.record(0, txn.RecordCommitPrimary, 1) }, true},
 		{"primaries", func(r *remains) {

@@ -282,7 +282,7 @@ func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want fun
 		if DecodeRecord(raw.Payload, rec) != nil {
 			return // its writer is fenced
 		}
-		if rec.Kind != RecordTruncate && !rec.isVoid() && want(rec, raw.Pos) {
+		if rec.Kind != RecordTruncate && !rec.IsVoid() && want(rec, raw.Pos) {
 			r.found = append(r.found, found{rec, extentOf(rx, k, raw)})
 		}
 	}

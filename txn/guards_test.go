@@ -228,8 +228,8 @@ func TestVoidAtTheEndOfTheRing(t *testing.T) {
 			}
 			var r Record
 			must(t, DecodeRecord(raw.Payload, &r))
-			if r.isVoid() != (raw.Pos >= pos) || r.ID.Seq != seq {
-				t.Fatalf("the record at %d, of %v, is void: %v", raw.Pos, r.ID, r.isVoid())
+			if r.IsVoid() != (raw.Pos >= pos) || r.ID.Seq != seq {
+				t.Fatalf("the record at %d, of %v, is void: %v", raw.Pos, r.ID, r.IsVoid())
 			}
 			if raw.Pos >= pos {
 				break

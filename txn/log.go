@@ -88,9 +88,13 @@ func (l *logReader) step() (reply message, more bool, err error) {
 		return message{}, true, l.free()
 	}
 	if r.ID.Config < l.frozen && !sabotage.FrozenRecords.Skipped() {
-		return message{}, true, l.keep(raw, r, rec.End)
+		if err = l.keep(raw, r, rec.End); err != nil {
+			l.void(rec)
+		}
+		return message{}, err == nil, err
 	}
 	if err := l.handle(raw, r, &reply); err != nil {
+		l.void(rec)
 		return message{}, false, err
 	}
 	if r.Kind != RecordTruncate {
@@ -101,8 +105,9 @@ func (l *logReader) step() (reply message, more bool, err error) {
 	return reply, true, l.truncate(r)
 }
 
-// void has a record that has come too late say so itself: it stays in the log as long as
-// one before it does, and must be no evidence to a later recovery, nor to a later life.
+// void has a record that has come too late, or that its writer is fenced for, say so itself:
+// it stays in the log as long as one before it does, and must be no evidence to a later
+// recovery, nor to a later life.
 func (l *logReader) void(rec ring.Record) {
 	off, n, rest, _ := l.rx.Extent(rec)
 	at := off + recordWhoAt

@@ -75,7 +75,7 @@ func (m *Machine) checkAnnexes() error {
 	for _, log := range m.recalled.logs {
 		b, _ := openLedger(log)
 		for raw, rec := range recordsIn(log) {
-			if rec.Annex.IsNone() || rec.isVoid() || !m.recalled.counts(rec) || b.isLate(rec.ID.Config, raw.Pos) {
+			if rec.Annex.IsNone() || rec.IsVoid() || !m.recalled.counts(rec) || b.isLate(rec.ID.Config, raw.Pos) {
 				continue
 			}
 			if _, err := m.annexes.body(&rec.Annex); err != nil {

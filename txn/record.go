@@ -95,8 +95,8 @@ const (
 	voidMask    = 0xffffffff << 32
 )
 
-// isVoid says that a record counts for nothing, because it has come too late.
-func (r *Record) isVoid() bool { return r.ID.Config == 0 }
+// IsVoid says that a record counts for nothing, because it has come too late or made no sense.
+func (r *Record) IsVoid() bool { return r.ID.Config == 0 }
 
 // notedIn returns for which configuration a note was made. Those of earlier versions, and
 // those in memory of their own (park), do not say so.

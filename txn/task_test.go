@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/farmsql/farmsql/internal/clock"
@@ -180,5 +181,40 @@ func TestRefusedLargeLocks(t *testing.T) {
 	}
 	if l.isLocked(ptrs[0]) || !l.isLocked(ptrs[1]) || !l.isLocked(ptrs[2]) {
 		t.Errorf("locked: %v, %v, %v", l.isLocked(ptrs[0]), l.isLocked(ptrs[1]), l.isLocked(ptrs[2]))
+	}
+}
+
+// A record that names an annex which is not there fences its writer, also while the log is
+// frozen, and is no evidence: not beside another record of its transaction, and not in a
+// later life, which would take its own memory for damaged.
+func TestRecordsWithoutTheirAnnexAreNoEvidence(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	for _, isFrozen := range []bool{false, true} {
+		l := newTestLog(t)
+		m := l.in.m
+		withAnnexes(t, m)
+		m.recovery.init(m)
+		l.appendLarge(RecordLock, 1, seq, l.ptr)
+		l.steps(3)
+		if isFrozen {
+			l.in.freeze(2)
+		}
+		rec := &Record{Kind: RecordCommitBackup, ID: ID{Config: 1, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{1}, Annex: Annex{Number: 77, Writes: 1, Bytes: 4096}}
+		_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+		must(t, err)
+		if _, _, err := l.in.step(); !errors.Is(err, ErrBadRecord) {
+			t.Errorf("frozen %v: %v", isFrozen, err)
+		}
+		r, log := &m.recovery, l.in.ledger.memory
+		r.scan(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
+		r.takeFound()
+		tr := r.traces[rec.ID]
+		if tr == nil || len(tr.parts) != 1 || tr.parts[0].seen != SeenLock {
+			t.Errorf("frozen %v: %+v", isFrozen, tr)
+		}
+		m.recalled.logs = []*nvram.Memory{log}
+		if err := m.checkAnnexes(); err != nil {
+			t.Errorf("frozen %v: a later life: %v", isFrozen, err)
+		}
 	}
 }
