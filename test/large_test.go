@@ -25,8 +25,12 @@ func largeRows() int {
 }
 
 func (l layout) largeFlags() []string {
-	return []string{"--machines", fmt.Sprint(l.machines), "--replicas", fmt.Sprint(l.replicas), "--region-size", "2GiB", "--log-size", "4MiB"}
+	return append(largeServer(), "--machines", fmt.Sprint(l.machines), "--replicas", fmt.Sprint(l.replicas), "--log-size", "4MiB")
 }
+
+// largeServer lets a server run the transactions, however much memory the computer has: one
+// holds what it has read and what it writes.
+func largeServer() []string { return []string{"--region-size", "2GiB", "--statement-memory", "4GiB"} }
 
 // largeFolder returns a folder on a tmpfs.
 func largeFolder(t *testing.T) string {
@@ -223,7 +227,7 @@ func TestClusterLarge(t *testing.T) {
 	}
 	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
 	f := newFleet(t, 3, 3, "")
-	f.more = []string{"--region-size", "2GiB"}
+	f.more = largeServer()
 	f.patience = 3 * time.Minute
 	f.start()
 	f.awaitWhole()
