@@ -84,6 +84,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	if err := nameWindows(query, stmt); err != nil {
 		return nil, end, err
 	}
+	stmt = asChain(query, stmt, o)
 	useOurs(query, stmt)
 	placeView(ctx, stmt)
 	return stmt, end, nil
@@ -126,6 +127,7 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 	if err := nameWindows(query, stmt); err != nil {
 		return nil, err
 	}
+	stmt = asChain(query, stmt, o)
 	useOurs(query, stmt)
 	placeView(ctx, stmt)
 	spareView(ctx, query, stmt)

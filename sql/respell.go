@@ -15,6 +15,7 @@ import (
 //   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR;
 //   - the only statement of a trigger, if it is SIGNAL or a compound one, stands in a block;
 //   - = ANY and = SOME of a subquery are IN, and <> ALL is NOT IN;
+//   - of START TRANSACTION with several characteristics, READ WRITE or READ ONLY alone remains;
 //   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
 //   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
 //   - DO is SELECT, until it is parsed (asDo).

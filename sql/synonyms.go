@@ -15,12 +15,44 @@ func synonyms(s *tokens) []edit {
 		if s.next() == sqlparser.TABLE {
 			return []edit{{s.end, s.end, "S"}}
 		}
+	case sqlparser.START:
+		return characteristics(s)
 	case sqlparser.SET:
 		if s.next() == sqlparser.PASSWORD {
 			return passwordFor(s)
 		}
 	}
 	return nil
+}
+
+// characteristics leaves out WITH CONSISTENT SNAPSHOT where START TRANSACTION says more: every
+// transaction has one, and the parser takes one characteristic at most.
+func characteristics(s *tokens) []edit {
+	if s.next() != sqlparser.TRANSACTION {
+		return nil
+	}
+	start, kept, several := s.end, "", false
+	for s.next(); !s.isOver(); s.next() {
+		switch s.token {
+		case sqlparser.READ:
+			if s.next() != sqlparser.WRITE && s.token != sqlparser.ONLY || kept != "" {
+				return nil
+			}
+			kept = " READ " + string(s.value)
+		case sqlparser.WITH:
+			if s.next() != sqlparser.CONSISTENT || s.next() != sqlparser.SNAPSHOT {
+				return nil
+			}
+		case ',':
+			several = true
+		default:
+			return nil
+		}
+	}
+	if !several {
+		return nil
+	}
+	return []edit{{start, s.before, kept}}
 }
 
 // passwordFor makes ALTER USER account IDENTIFIED BY of SET PASSWORD FOR account =.

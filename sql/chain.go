@@ -1,0 +1,80 @@
+package sql
+
+import (
+	"context"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// An andChain is COMMIT AND CHAIN or ROLLBACK AND CHAIN: it ends the transaction and begins
+// another of the same kind. go-mysql-server's parser drops the words.
+type andChain struct{ kind shapeKind }
+
+var (
+	_ sqlparser.Injectable = andChain{}
+	_ gms.ExecSourceRel    = andChain{}
+)
+
+// asChain returns the statement that a COMMIT or ROLLBACK with AND CHAIN is; other statements
+// stay what they are.
+func asChain(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sqlparser.Statement {
+	kind, isControl := controlOf(stmt)
+	if !isControl || kind == shapeBegin || !containsFold(query, "chain") || !saysChain(newTokens(query, o)) {
+		return stmt
+	}
+	return sqlparser.InjectedStatement{Statement: andChain{kind}, Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}}
+}
+
+// saysChain reports whether AND CHAIN is in a statement, without NO.
+func saysChain(s *tokens) bool {
+	for last := s.next(); !s.isOver(); last = s.token {
+		if s.next() == sqlparser.CHAIN {
+			return last == sqlparser.AND
+		}
+	}
+	return false
+}
+
+// RowIter implements gms.ExecSourceRel.
+func (c andChain) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
+	s, next := FromContext(ctx), gms.ReadWrite
+	if open := current(ctx); open != nil {
+		if open.readOnly {
+			next = gms.ReadOnly
+		}
+		if err := s.end(ctx, open, c.kind); err != nil {
+			return nil, err
+		}
+	}
+	ctx.SetTransaction(s.beginNext(next))
+	s.SetIgnoreAutoCommit(true)
+	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
+}
+
+// WithResolvedChildren implements sqlparser.Injectable.
+func (c andChain) WithResolvedChildren(context.Context, []any) (any, error) { return c, nil }
+
+// Resolved implements gms.Node.
+func (andChain) Resolved() bool { return true }
+
+// String implements gms.Node.
+func (andChain) String() string { return "Chain" }
+
+// Schema implements gms.Node.
+func (andChain) Schema(*gms.Context) gms.Schema { return types.OkResultSchema }
+
+// Children implements gms.Node.
+func (andChain) Children() []gms.Node { return nil }
+
+// WithChildren implements gms.Node.
+func (c andChain) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, error) {
+	if len(children) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(c, len(children), 0)
+	}
+	return c, nil
+}
+
+// IsReadOnly implements gms.Node.
+func (andChain) IsReadOnly() bool { return true }
