@@ -32,8 +32,8 @@ func setOf(names ...string) map[string]bool {
 	return set
 }
 
-// textFunction returns a function of go-mysql-server's that gets text, and whose result is
-// bounded.
+// textFunction returns a function of go-mysql-server's that gets text, or numbers, and whose
+// result is bounded.
 func textFunction(name string) (gms.Function, bool) {
 	name = strings.ToLower(name)
 	function, ok := boundedFunction(name)
@@ -46,11 +46,15 @@ func textFunction(name string) (gms.Function, bool) {
 			return nil, false
 		}
 	}
+	as := func(ctx *gms.Context, e gms.Expression) gms.Expression { return newAsText(ctx, e) }
+	if ofNumbers[name] {
+		as = func(ctx *gms.Context, e gms.Expression) gms.Expression { return newAsDigits(ctx, e) }
+	}
 	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 		args = slices.Clone(args)
 		for i, a := range args {
 			if a.Resolved() && wants(a.Type(ctx)) {
-				args[i] = newAsText(ctx, a)
+				args[i] = as(ctx, a)
 			}
 		}
 		return function.NewInstance(ctx, args)
@@ -62,20 +66,22 @@ func textWanted(name string) func(gms.Type) bool {
 	switch {
 	case ofText[name]:
 		return func(t gms.Type) bool {
-			return isElement(t) || types.IsTimespan(t) || types.IsTime(t) || types.IsJSON(t)
+			return isElement(t) || isOfTime(t) || types.IsJSON(t)
 		}
 	case strings.HasPrefix(name, "json_"):
-		return func(t gms.Type) bool { return isElement(t) || types.IsTimespan(t) }
+		return func(t gms.Type) bool { return isElement(t) || types.IsTimespan(t) || types.IsDateType(t) }
 	case ofElements[name]:
 		return isElement
+	case ofNumbers[name]:
+		return isOfTime
 	}
 	return nil
 }
 
 func isElement(t gms.Type) bool { return types.IsEnum(t) || types.IsSet(t) }
 
-// noFraction is what a TIME without a fraction of a second ends with: go-mysql-server knows
-// TIME(6) only.
+// noFraction is what a time without a fraction of a second ends with where go-mysql-server
+// knows six digits only: TIME, and what functions make.
 const noFraction = ".000000"
 
 // An asText is the text of a value.
@@ -95,6 +101,17 @@ func newAsText(ctx *gms.Context, e gms.Expression) *asText {
 		typ = types.CreateLongText(t.Collation())
 	}
 	return &asText{expression.UnaryExpressionStub{Child: e}, typ}
+}
+
+// wantsText reports whether a conversion of a value of one type to another is one of its text.
+func wantsText(to, of gms.Type) bool {
+	switch {
+	case types.IsJSON(to):
+		return isElement(of)
+	case types.IsJSON(of):
+		return types.IsTextOnly(to)
+	}
+	return types.IsText(to) && isOfTime(of)
 }
 
 // withText gives a conversion the text of what it converts, as a JSON string if it makes JSON.
@@ -135,10 +152,30 @@ func (a *asText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	}
 	if t := a.Child.Type(ctx); !isElement(t) {
 		out, err := t.SQL(ctx, nil, v)
-		return strings.TrimSuffix(string(EscapeJSON(out)), noFraction), err
+		text := string(EscapeJSON(out))
+		if saysDigits(a.Child, t) {
+			return text, err
+		}
+		return strings.TrimSuffix(text, noFraction), err
 	}
 	s, _, err := types.ConvertToCollatedString(ctx, v, a.Child.Type(ctx))
 	return s, err
+}
+
+// saysDigits reports whether the type of an expression says how many digits of a second its
+// values have, as that of a column of a table and of a CAST does: go-mysql-server's functions
+// have six.
+func saysDigits(e gms.Expression, t gms.Type) bool {
+	if !types.IsTime(t) {
+		return false
+	}
+	switch e := e.(type) {
+	case *expression.GetField:
+		return e.Database() != ""
+	case *expression.Convert:
+		return true
+	}
+	return false
 }
 
 // WithChildren implements gms.Expression.

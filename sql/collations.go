@@ -39,6 +39,9 @@ func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 
 // compared returns the expression to be used in the place of e.
 func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	if timely, err := withTimes(ctx, e); timely != nil || err != nil {
+		return timely, transform.NewTree, err
+	}
 	var instead gms.Expression
 	switch e := e.(type) {
 	case *expression.HashInTuple:
@@ -87,8 +90,12 @@ func compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 			instead = &signedBits{e}
 			break
 		}
-		if of := e.Child.Type(ctx); types.IsJSON(e.Type(ctx)) && isElement(of) || types.IsTextOnly(e.Type(ctx)) && types.IsJSON(of) {
+		if wantsText(e.Type(ctx), e.Child.Type(ctx)) {
 			return withText(ctx, e)
+		}
+		if wantsDigits(ctx, e) {
+			changed, err := e.WithChildren(ctx, newAsDigits(ctx, e.Child))
+			return changed, transform.NewTree, err
 		}
 	case *expression.Arithmetic:
 		if moved := newMoved(e); moved != nil {

@@ -171,7 +171,8 @@ const (
 // useOurs makes a syntax tree ask for our functions in the place of what
 // go-mysql-server does otherwise than MySQL: SUM and AVG, whose results it takes
 // for DOUBLE except in windows, and decimals that something is compared with,
-// which it rounds to the scale of a column; and of STDDEV and VARIANCE of doubles.
+// which it rounds to the scale of a column; of STDDEV and VARIANCE of doubles; and of
+// GROUP_CONCAT of one expression.
 func useOurs(query string, stmt sqlparser.Statement) {
 	if e, ok := stmt.(*sqlparser.Explain); ok {
 		asFormat(e)
@@ -191,8 +192,9 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		nameOrdinals(stmt)
 	}
 	aggregates := containsFold(query, "sum") || containsFold(query, "avg") || containsFold(query, "std") || containsFold(query, "var")
+	groups := containsFold(query, "group_concat")
 	decimals := runsNow(stmt) && containsDecimal(query)
-	if stmt == nil || !aggregates && !decimals {
+	if stmt == nil || !aggregates && !groups && !decimals {
 		return // walking costs more than parsing
 	}
 	// The visitor never fails, so neither does Walk.
@@ -200,6 +202,8 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		switch n := node.(type) {
 		case *sqlparser.FuncExpr:
 			useOurAggregate(n)
+		case *sqlparser.GroupConcatExpr:
+			ofOne(n)
 		case *sqlparser.ComparisonExpr:
 			if decimals {
 				n.Left, n.Right = exactDecimal(n.Left), exactDecimal(n.Right)
@@ -233,6 +237,15 @@ func ofDoubles(f *sqlparser.FuncExpr) {
 		if a, ok := e.(*sqlparser.AliasedExpr); ok {
 			a.Expr = &sqlparser.BinaryExpr{Operator: sqlparser.PlusStr, Left: a.Expr, Right: sqlparser.NewFloatVal([]byte("0e0"))}
 		}
+	}
+}
+
+// ofOne has a GROUP_CONCAT of several expressions be one of their CONCAT: go-mysql-server's
+// takes the first for all.
+func ofOne(g *sqlparser.GroupConcatExpr) {
+	if len(g.Exprs) > 1 {
+		all := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("concat"), Exprs: g.Exprs}
+		g.Exprs = sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: all}}
 	}
 }
 
