@@ -37,6 +37,9 @@ func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 	if f, ok := timeFunction(strings.ToLower(name)); ok {
 		return f, true
 	}
+	if f, ok := wholeFunction(strings.ToLower(name)); ok {
+		return f, true
+	}
 	if f, ok := upsertFunction(ctx, name); ok {
 		return f, true
 	}
