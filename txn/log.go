@@ -89,12 +89,12 @@ func (l *logReader) step() (reply message, more bool, err error) {
 	}
 	if r.ID.Config < l.frozen && !sabotage.FrozenRecords.Skipped() {
 		if err = l.keep(raw, r, rec.End); err != nil {
-			l.void(rec)
+			l.voidAnnexed(rec, r)
 		}
 		return message{}, err == nil, err
 	}
 	if err := l.handle(raw, r, &reply); err != nil {
-		l.void(rec)
+		l.voidAnnexed(rec, r)
 		return message{}, false, err
 	}
 	if r.Kind != RecordTruncate {
@@ -105,9 +105,18 @@ func (l *logReader) step() (reply message, more bool, err error) {
 	return reply, true, l.truncate(r)
 }
 
-// void has a record that has come too late, or that its writer is fenced for, say so itself:
-// it stays in the log as long as one before it does, and must be no evidence to a later
-// recovery, nor to a later life.
+// voidAnnexed voids a record that its writer is fenced for, if it names an annex. That may not
+// be there, and then whoever took the record for evidence would miss it. Others stay what
+// they are: what is wrong may be the memory that one is to be applied to.
+func (l *logReader) voidAnnexed(rec ring.Record, r *Record) {
+	if !r.Annex.IsNone() {
+		l.void(rec)
+	}
+}
+
+// void has a record that has come too late, or makes no sense, say so itself: it stays in the
+// log as long as one before it does, and must be no evidence to a later recovery, nor to a
+// later life.
 func (l *logReader) void(rec ring.Record) {
 	off, n, rest, _ := l.rx.Extent(rec)
 	at := off + recordWhoAt
