@@ -2,10 +2,12 @@ package sql
 
 import (
 	"math"
+	"strconv"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/shopspring/decimal"
 )
 
@@ -34,7 +36,7 @@ func wholeFunction(name string) (gms.Function, bool) {
 	ordinary, _ := textFunction(name)
 	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 		if len(args) == 1 && args[0].Resolved() {
-			if typ := wholeType(args[0].Type(ctx)); typ != nil {
+			if typ := wholeType(ctx, args[0]); typ != nil {
 				return &roundedNumber{expression.UnaryExpressionStub{Child: args[0]}, name, typ}, nil
 			}
 		}
@@ -42,21 +44,55 @@ func wholeFunction(name string) (gms.Function, bool) {
 	}}, true
 }
 
-// wholeType returns the type of what FLOOR and CEIL make of a number of a type; nil leaves it to
+// wholeType returns the type of what FLOOR and CEIL make of a number; nil leaves it to
 // go-mysql-server.
-func wholeType(of gms.Type) gms.Type {
+func wholeType(ctx *gms.Context, e gms.Expression) gms.Type {
+	of := e.Type(ctx)
 	if types.IsFloat(of) {
 		return types.Float64
 	}
-	d, ok := of.(gms.DecimalType)
-	if !ok || of.Equals(types.InternalDecimalType) { // which is of what it computes, however large
+	if !types.IsDecimal(of) || of.Equals(types.InternalDecimalType) { // which is of what it computes, however large
 		return nil
 	}
-	before := d.Precision() - d.Scale()
+	before := digitsBefore(ctx, e)
 	if before < bigintDigits {
 		return nil
 	}
-	return types.MustCreateDecimalType(min(before+1, types.DecimalTypeMaxPrecision), 0)
+	return types.MustCreateDecimalType(uint8(min(before+1, types.DecimalTypeMaxPrecision)), 0)
+}
+
+// digitsBefore returns how many digits a number may have before its point. A quotient has no
+// more than what is divided: its type in go-mysql-server has all that a decimal can have.
+func digitsBefore(ctx *gms.Context, e gms.Expression) int {
+	if d, ok := e.(*expression.Div); ok {
+		scale := 0
+		if of, ok := d.RightChild.Type(ctx).(gms.DecimalType); ok {
+			scale = int(of.Scale())
+		}
+		return digitsBefore(ctx, d.LeftChild) + scale
+	}
+	switch of := e.Type(ctx).(type) {
+	case gms.DecimalType:
+		return int(of.Precision()) - int(of.Scale())
+	case gms.NumberType:
+		return len(strconv.FormatUint(largest(of), 10))
+	}
+	return types.DecimalTypeMaxPrecision
+}
+
+// largest is the largest value of a type of whole numbers.
+func largest(of gms.Type) uint64 {
+	switch of.Type() {
+	case sqltypes.Int8, sqltypes.Uint8:
+		return math.MaxUint8
+	case sqltypes.Int16, sqltypes.Uint16:
+		return math.MaxUint16
+	case sqltypes.Int24, sqltypes.Uint24:
+		return 1<<24 - 1
+	case sqltypes.Int32, sqltypes.Uint32:
+		return math.MaxUint32
+	}
+	return math.MaxUint64
 }
 
 // Eval implements gms.Expression.
