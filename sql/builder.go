@@ -139,6 +139,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return showColumns(ctx, n, row)
 	case *plan.ShowDatabases:
 		return showDatabases(ctx, n), nil
+	case *plan.ShowProcessList:
+		return b.showProcesses(ctx, s, n, row)
 	case *plan.ShowIndexes:
 		return showIndexes(ctx, n, row)
 	case *plan.ShowCreateTrigger:
@@ -182,6 +184,8 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 		if n.Status == gms.EventStatus_Enable {
 			ctx.Warn(erEventsOff, "Events are kept, and nothing runs them")
 		}
+	case *plan.Kill:
+		return b.e.killable(ctx, n)
 	case *plan.Into:
 		return b.e.intoFile(ctx, n)
 	case *plan.LoadData:

@@ -180,6 +180,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		return
 	}
 	noteDatabase(stmt)
+	noteOwn(stmt)
 	noteOtherTables(stmt)
 	noteInserts(stmt)
 	bareSubqueries(query, stmt)

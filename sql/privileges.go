@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -65,12 +64,10 @@ func (e *Engine) hideProcesses(infoSchema gms.Database) {
 	read := list.Reader
 	list.Reader = func(ctx *gms.Context, c gms.Catalog) (gms.RowIter, error) {
 		rows, err := read(ctx, c)
-		if err != nil || e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Process)) {
+		if err != nil || e.seesAll(ctx) {
 			return rows, err
 		}
-		all, err := gms.RowIterToRows(ctx, rows)
-		user := ctx.Client().User
-		return gms.RowsToRowIter(slices.DeleteFunc(all, func(r gms.Row) bool { return r[1] != user })...), err
+		return ownProcesses(ctx, rows)
 	}
 }
 

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	stdsql "database/sql"
 	"errors"
 	"fmt"
@@ -95,6 +96,74 @@ func TestStatementsOfOthers(t *testing.T) {
 		if err != nil || own == 0 || user != "root" && others > 0 != want {
 			t.Errorf("%s: %d of its own, %d of others, %v", user, own, others, err)
 		}
+	}
+}
+
+// What a user asks about himself needs no privilege, and is about nobody else.
+func TestOneself(t *testing.T) {
+	s := start(t, t.TempDir())
+	root := s.open(t, "p")
+	exec1(t, root, "create user u@localhost", "create user other@localhost", "grant select on p.* to u@localhost")
+	db := s.as(t, "u", "p")
+	kept, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	for _, q := range []string{"show grants", "show grants for current_user()"} {
+		rows, err := db.Query(q)
+		if err != nil {
+			t.Errorf("%s: %v", q, err)
+			continue
+		}
+		var said []string
+		for rows.Next() {
+			var grant string
+			if err := rows.Scan(&grant); err != nil {
+				t.Error(err)
+			}
+			said = append(said, grant)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || !strings.Contains(strings.Join(said, "\n"), "GRANT SELECT ON `p`.* TO `u`@`localhost`") {
+			t.Errorf("%s: %q, %v", q, said, err)
+		}
+	}
+	users := make(map[string]int)
+	rows, err := db.Query("show processlist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var user string
+		var rest [7]any
+		if err := rows.Scan(&rest[0], &user, &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6]); err != nil {
+			t.Fatal(err)
+		}
+		users[user]++
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || users["u"] == 0 || len(users) != 1 {
+		t.Errorf("%v, %v", users, err)
+	}
+	idOf := func(q interface {
+		QueryRowContext(context.Context, string, ...any) *stdsql.Row
+	}) (id int) {
+		if err := q.QueryRowContext(t.Context(), "select connection_id()").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	others, err := s.as(t, "other", "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer others.Close()
+	for q, want := range map[string]uint16{fmt.Sprint("kill ", idOf(others)): 1095, fmt.Sprint("kill query ", idOf(others)): 1095, "kill 1073741824": 1094, fmt.Sprint("kill ", idOf(kept)): 0, "show grants for other@localhost": 1044} {
+		if number := ends(db, q); number != want {
+			t.Errorf("%s: %d, want %d", q, number, want)
+		}
+	}
+	if err := others.PingContext(t.Context()); err != nil {
+		t.Errorf("the other's connection: %v", err)
 	}
 }
 

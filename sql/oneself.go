@@ -1,0 +1,68 @@
+package sql
+
+import (
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// What a user asks about himself needs no privilege: his grants, his connections and their
+// end. go-mysql-server asks for one that is good for everybody's.
+
+// noteOwn leaves it to the execution of such a statement to see whom it is about.
+func noteOwn(stmt sqlparser.Statement) {
+	free := sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
+	switch n := stmt.(type) {
+	case *sqlparser.ShowGrants:
+		if n.For == nil {
+			n.Auth = free
+		}
+	case *sqlparser.Show:
+		if n.Auth.AuthType == sqlparser.AuthType_PROCESS {
+			n.Auth = free
+		}
+	case *sqlparser.Kill:
+		n.Auth = free
+	}
+}
+
+// seesAll says whether a user sees the connections of others.
+func (e *Engine) seesAll(ctx *gms.Context) bool {
+	return e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Process))
+}
+
+// ownProcesses leaves of rows of connections, whose second value is a user, the user's own.
+func ownProcesses(ctx *gms.Context, rows gms.RowIter) (gms.RowIter, error) {
+	all, err := gms.RowIterToRows(ctx, rows)
+	user := ctx.Client().User
+	return gms.RowsToRowIter(slices.DeleteFunc(all, func(r gms.Row) bool { return r[1] != user })...), err
+}
+
+// showProcesses is SHOW PROCESSLIST.
+func (b *builder) showProcesses(ctx *gms.Context, s *Session, n *plan.ShowProcessList, row gms.Row) (gms.RowIter, error) {
+	rows, err := b.ordinary(ctx, s, n, row)
+	if err != nil || b.e.seesAll(ctx) {
+		return rows, err
+	}
+	return ownProcesses(ctx, rows)
+}
+
+// erNotOwner is MySQL's number for KILL of another user's connection.
+const erNotOwner = 1095
+
+// killable refuses KILL of another user's connection to who may not. Who is not there is the
+// listener's business.
+func (e *Engine) killable(ctx *gms.Context, n *plan.Kill) error {
+	for _, p := range ctx.ProcessList.Processes() {
+		if p.Connection != n.ConnID || p.User == ctx.Client().User {
+			continue
+		}
+		if !e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
+			return mysql.NewSQLError(erNotOwner, "HY000", "You are not owner of thread %d", n.ConnID)
+		}
+	}
+	return nil
+}
