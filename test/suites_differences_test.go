@@ -36,7 +36,6 @@ const (
 
 // Defects.
 const (
-	noOwnPrepare  = "defect: what only our parser knows cannot be prepared through the protocol, whose library parses it first with its own"
 	noDependence  = "defect: ONLY_FULL_GROUP_BY refuses (1055) what depends on what is grouped by, where that is a subquery or JSON"
 	jsonPaths     = "defect: a path of JSON to what is not there, or is no array or object, is an error or another value than MySQL's"
 	outerTables   = "defect: a subquery within a subquery, or in HAVING, does not find tables or columns outside of it, or takes the outer aggregate for its own"
@@ -63,7 +62,6 @@ var differences = []difference{
 	{"go-sql-driver", "TestInterruptBySignal", heldRows},
 	{"go-sql-driver", "TestMultiResultSet", noDoInBodies},
 	{"go-sql-driver", "TestPreparedManyCols", manyParameter},
-	{"go-sql-driver", "TestReuseClosedConnection", noOwnPrepare},
 	{"go-sql-driver", "TestRowsColumnTypes", noFloatDigits},
 
 	{"gorm", "TestFloatColumnPrecision", noFloatDigits},

@@ -221,10 +221,14 @@ func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) e
 	if err != nil {
 		return err
 	}
-	if _, _, rest, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', true, opts); err == nil && strings.TrimSpace(rest) != "" {
-		return mysql.NewSQLError(mysql.ERParseError, "42000", "syntax error at position %d: more than one statement cannot be prepared", len(query)-len(rest)+1)
+	_, _, rest, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', true, opts)
+	if err != nil || rest == "" {
+		return nil // whoever parses it again says what is wrong
 	}
-	return nil
+	if _, _, _, err := h.gms.Parser.ParseWithOptions(ctx, rest, ';', true, opts); errors.Is(err, sqlparser.ErrEmpty) {
+		return nil // a comment
+	}
+	return mysql.NewSQLError(mysql.ERParseError, "42000", "syntax error at position %d: more than one statement cannot be prepared", len(query)-len(rest)+1)
 }
 
 // parametersMax is how many parameters a prepared statement may have. MySQL's limit, of what

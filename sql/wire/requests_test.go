@@ -71,6 +71,8 @@ func TestPrepared(t *testing.T) {
 		"select a from test.t where id = ? for share":                              20,
 		"select a from test.t where id = any (select id from test.t where id = ?)": 20,
 		"select a from test.t where id = ?; ":                                      20,
+		"select a from test.t where id = ? ;--":                                    20,
+		"select a from test.t where id = ?; /* of all */ -- there is":              20,
 		"select /*! a */ from test.t /* ? :v1 */ where id = ? -- ?":                20,
 		"select ? + length('" + strings.Repeat("x", 100_000) + "')":                100_002,
 	} {
@@ -91,7 +93,7 @@ func TestPrepared(t *testing.T) {
 	must(t, err)
 	must(t, do.Close())
 	for query, number := range map[string]uint16{
-		"selec 1": 1064, "select 1; select 2": 1064, "": 1065, "  ": 1065, "select * from test.nothing": 1146, "select b from test.t where id = ?": 1054,
+		"selec 1": 1064, "select 1; select 2": 1064, "select 1; selec": 1064, "": 1065, "  ": 1065, "select * from test.nothing": 1146, "select b from test.t where id = ?": 1054,
 	} {
 		_, err := db.Prepare(query)
 		if e := new(driverlib.MySQLError); !errors.As(err, &e) || e.Number != number {
