@@ -33,7 +33,7 @@ type reply struct {
 // answer, or not in the present state, and reports whether it did. The library then reads
 // what comes next, which is another request if this one has its place.
 func (c *conn) intercept(p []byte) (bool, error) {
-	if !c.isIn || c.command == nil || !c.meter.isBetween() || len(p) <= packetHeaderBytes || p[3] != 0 {
+	if !c.isIn || c.command == nil || c.sendsFile || !c.meter.isBetween() || len(p) <= packetHeaderBytes || p[3] != 0 {
 		return false, nil
 	}
 	if p[packetHeaderBytes] == mysql.ComPrepare {

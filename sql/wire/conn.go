@@ -39,6 +39,8 @@ type conn struct {
 	sent   framing     // of what is written while sequence numbers are shifted
 	isIn   bool        // authenticated, and admitted
 	counts counts
+	// sendsFile says that the client sends the contents of a file, which are no requests.
+	sendsFile bool
 	// preparing is what the client has asked to be prepared, until the library hands on what
 	// it was given instead.
 	preparing *string
@@ -90,6 +92,9 @@ func (c *conn) Read(p []byte) (int, error) {
 			n, err = c.read(p)
 		}
 	}
+	if c.sendsFile && c.meter.isBetween() && n == packetHeaderBytes && packetLength(p) == 0 {
+		c.sendsFile = false // this ends it
+	}
 	c.counts.add(bytesReceived, uint64(n))
 	before := c.meter.ended
 	if !c.meter.add(p[:n]) {
@@ -134,8 +139,14 @@ func (c *conn) cut(p []byte) int {
 	return end
 }
 
+// localInfile begins the answer to LOAD DATA LOCAL that asks for the file.
+const localInfile = 0xfb
+
 // Write implements net.Conn for the protocol library.
 func (c *conn) Write(p []byte) (int, error) {
+	if c.isIn && len(p) > packetHeaderBytes && p[3] == 1 && p[packetHeaderBytes] == localInfile {
+		c.sendsFile = true
+	}
 	if c.meter.shift != 0 {
 		p = append([]byte(nil), p...)
 		c.sent.renumber(p, c.meter.shift)

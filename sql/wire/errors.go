@@ -20,6 +20,7 @@ const (
 	errConCount                = 1040
 	errPacketTooLarge          = 1153
 	errHandshake               = 1043
+	errUnsupportedPrepare      = 1295
 	errNoSuchThread            = 1094
 	errQueryInterrupted        = 1317
 	errQueryTimeout            = 3024

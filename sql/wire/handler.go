@@ -209,19 +209,22 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	return fields, nil
 }
 
-// preparable returns why a text cannot be prepared that is not one statement.
+// preparable returns why a text cannot be prepared that is not one statement, or is LOAD DATA.
 func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) error {
 	if query == "" {
 		return mysql.NewSQLError(mysql.EREmptyQuery, "42000", "Query was empty")
 	}
-	if !strings.Contains(query, ";") {
+	if !strings.Contains(query, ";") && !containsFold(query, "load") {
 		return nil
 	}
 	opts, err := h.ParserOptionsForConnection(c)
 	if err != nil {
 		return err
 	}
-	_, _, rest, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', true, opts)
+	stmt, _, rest, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', true, opts)
+	if _, ok := stmt.(*sqlparser.Load); ok {
+		return mysql.NewSQLError(errUnsupportedPrepare, stateGeneral, "This command is not supported in the prepared statement protocol yet")
+	}
 	if err != nil || rest == "" {
 		return nil // whoever parses it again says what is wrong
 	}

@@ -4,6 +4,7 @@ import (
 	stdsql "database/sql"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -93,7 +94,7 @@ func TestPrepared(t *testing.T) {
 	must(t, err)
 	must(t, do.Close())
 	for query, number := range map[string]uint16{
-		"selec 1": 1064, "select 1; select 2": 1064, "select 1; selec": 1064, "": 1065, "  ": 1065, "select * from test.nothing": 1146, "select b from test.t where id = ?": 1054,
+		"selec 1": 1064, "select 1; select 2": 1064, "select 1; selec": 1064, "load data infile '/x' into table test.t": 1295, "load data local infile '/x' into table test.t": 1295, "": 1065, "  ": 1065, "select * from test.nothing": 1146, "select b from test.t where id = ?": 1054,
 	} {
 		_, err := db.Prepare(query)
 		if e := new(driverlib.MySQLError); !errors.As(err, &e) || e.Number != number {
@@ -107,6 +108,41 @@ func TestPrepared(t *testing.T) {
 	if e := new(driverlib.MySQLError); !errors.As(err, &e) || e.Number != 1094 {
 		t.Errorf("kill of nobody: %v", err)
 	}
+}
+
+// What a client sends of a file is no request, whatever it looks like.
+func TestFileLooksLikeRequests(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")
+	must(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, q := range []string{"SET GLOBAL local_infile = 1", "CREATE DATABASE test", "USE test", "CREATE TABLE t (a VARCHAR(100))"} {
+		_, err := db.Exec(q)
+		must(t, err)
+	}
+	const lines = 3 * 256 // each a packet, so that their numbers begin again with 0
+	driverlib.RegisterReaderHandler("requests", func() io.Reader { return &lineReader{left: lines} })
+	defer driverlib.DeregisterReaderHandler("requests")
+	_, err = db.Exec("LOAD DATA LOCAL INFILE 'Reader::requests' INTO TABLE t")
+	must(t, err)
+	var got int
+	must(t, db.QueryRow("SELECT COUNT(*) FROM t WHERE a = ?", "\x16SELEC").Scan(&got))
+	if got != lines {
+		t.Errorf("%d lines of %d", got, lines)
+	}
+}
+
+// A lineReader returns a line at a time.
+type lineReader struct{ left int }
+
+// Read implements io.Reader.
+func (r *lineReader) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	r.left--
+	return copy(p, "\x16SELEC\n"), nil
 }
 
 // A client that compresses though that is not offered is told so, and does not hang.
