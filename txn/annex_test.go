@@ -261,6 +261,32 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 	}
 }
 
+// An annex whose sender has another connection by the time it is made, or none, goes at once.
+func TestAnnexForAnEndedConnection(t *testing.T) {
+	m, _ := listener(t)
+	withAnnexes(t, m)
+	_, err := m.Listen(1)
+	must(t, err)
+	ask := func(r annexRequest) error {
+		_, err := m.handleAnnex(t.Context(), r.encode())
+		return err
+	}
+	must(t, ask(annexRequest{sender: 1, bytes: 64}))
+	for name, r := range map[string]annexRequest{
+		"another connection": {sender: 1, connection: 7, bytes: 64},
+		"no machine":         {sender: 2, bytes: 64},
+		"no worker":          {sender: 1, worker: 9, bytes: 64},
+	} {
+		if err := ask(r); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
+			t.Errorf("%s: %v, %d annexes", name, err, m.Annexes())
+		}
+	}
+	m.workers[0].lostPeer(m.workers[0].peer(1))
+	if err := ask(annexRequest{sender: 1, bytes: 64}); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
+		t.Errorf("no connection: %v, %d annexes", err, m.Annexes())
+	}
+}
+
 // A connection that is made anew takes all annexes of the one before along, also that of a
 // record which has fenced its writer: no log has it.
 func TestListenAgainGivesBackAnnexes(t *testing.T) {

@@ -115,12 +115,10 @@ func (l *testLog) header() region.Header {
 // append appends a record of a transaction.
 func (l *testLog) append(kind RecordKind, config uint32, seq, low uint64) {
 	l.t.Helper()
-	rec := &Record{Kind: kind, ID: ID{Config: config, Machine: 1, Seq: seq}, LowBound: low, Regions: []region.ID{1}}
+	rec := &Record{Kind: kind, ID: ID{Config: config, Machine: 1, Seq: seq}, LowBound: low}
 	if kind == RecordLock || kind == RecordCommitBackup {
+		rec.Regions = []region.ID{1}
 		rec.Writes = []Write{{Ptr: l.ptr, Version: l.header().Version(), Payload: make([]byte, l.ptr.Capacity())}}
-	}
-	if kind == RecordTruncate || kind == RecordAbort {
-		rec.Regions = nil
 	}
 	_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
 	must(l.t, err)

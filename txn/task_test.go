@@ -184,6 +184,41 @@ func TestRefusedLargeLocks(t *testing.T) {
 	}
 }
 
+// A small transaction after a large one, which has been aborted, or whose backup has been
+// applied, has nothing of that.
+func TestSmallAfterLarge(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	for _, isBackup := range []bool{false, true} {
+		l := newTestLog(t)
+		withAnnexes(t, l.in.m)
+		(*l.in.m.routes.Load()).of(1).primary = !isBackup
+		if isBackup {
+			l.appendLarge(RecordCommitBackup, 1, seq, l.ptr)
+			l.steps(2)
+		} else {
+			l.appendLarge(RecordLock, 1, seq, l.ptr)
+			l.steps(3)
+			l.append(RecordAbort, 1, seq, seq)
+			l.steps(2)
+		}
+		l.append(RecordTruncate, 1, 0, seq+1)
+		for l.steps(1); l.in.tasks != nil; {
+			l.steps(1)
+		}
+		before := l.header().Version()
+		if isBackup {
+			l.write(RecordCommitBackup, 1, seq+1, seq+1)
+		} else {
+			l.write(RecordLock, 1, seq+1, seq+1)
+			l.write(RecordCommitPrimary, 1, seq+1, seq+1)
+		}
+		l.write(RecordTruncate, 1, 0, seq+2)
+		if h := l.header(); h.Locked() || h.Version() != before+1 || len(l.in.txs) != 0 || l.in.m.Annexes() != 0 {
+			t.Errorf("backup %v: %v after %d, %d transactions, %d annexes", isBackup, h, before, len(l.in.txs), l.in.m.Annexes())
+		}
+	}
+}
+
 // A record that names an annex which is not there fences its writer, also while the log is
 // frozen, and is no evidence: not beside another record of its transaction, and not in a
 // later life, which would take its own memory for damaged.
