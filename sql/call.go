@@ -64,8 +64,18 @@ func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) 
 
 // enter has the session be in the body of a procedure, until leave is called.
 func (b *builder) enter(ctx *gms.Context, s *Session, n *plan.Call) (leave func()) {
-	outer, database := s.body, s.GetCurrentDatabase()
-	tr := current(ctx)
+	database, leaveBody := s.GetCurrentDatabase(), s.enterBody(ctx)
+	s.SetCurrentDatabase(n.Database().Name())
+	return func() {
+		s.SetCurrentDatabase(database)
+		leaveBody()
+	}
+}
+
+// enterBody has the statements that are run be part of the one at work, until leave is
+// called.
+func (s *Session) enterBody(ctx *gms.Context) (leave func()) {
+	outer, tr := s.body, current(ctx)
 	if tr != nil && (s.Explicit() || tr.editing > 0 || tr == outer) {
 		s.body = tr
 	} else {
@@ -73,12 +83,10 @@ func (b *builder) enter(ctx *gms.Context, s *Session, n *plan.Call) (leave func(
 		s.abandon() // it does not come back
 	}
 	s.calls++
-	s.SetCurrentDatabase(n.Database().Name())
 	open := ctx.GetTransaction()
 	ctx.SetTransaction(nil)
 	return func() {
 		ctx.SetTransaction(open)
-		s.SetCurrentDatabase(database)
 		s.calls, s.body = s.calls-1, outer
 	}
 }

@@ -69,6 +69,9 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		if again = asDo(query, again, o); wrong != nil || again == nil {
 			return stmt, end, cmp.Or(knownStatements(query), err)
 		}
+		if again, wrong = withKeys(query, again, o); wrong != nil {
+			return stmt, end, wrong
+		}
 		stmt, end = again, at-len(text)+len(query)
 		bodyWithin(stmt, len(text)-len(query))
 	}
@@ -111,6 +114,9 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 		again, wrong := parseAll(ctx, text, o)
 		if again = asDo(query, again, o); wrong != nil || again == nil {
 			return stmt, cmp.Or(knownStatements(query), err)
+		}
+		if again, wrong = withKeys(query, again, o); wrong != nil {
+			return stmt, wrong
 		}
 		stmt = again
 		bodyWithin(stmt, len(text)-len(query))

@@ -18,10 +18,11 @@ import (
 //   - of START TRANSACTION with several characteristics, READ WRITE or READ ONLY alone remains;
 //   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
 //   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
-//   - DO is SELECT, until it is parsed (asDo).
+//   - DO is SELECT, until it is parsed (asDo);
+//   - expressions in the indexes of CREATE TABLE and ALTER TABLE are columns, until then (withKeys).
 func respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []edit
-	for _, rule := range []func(*tokens) []edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, doExpressions} {
+	for _, rule := range []func(*tokens) []edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, doExpressions, keyColumns} {
 		edits = append(edits, rule(newTokens(query, o))...)
 	}
 	if len(edits) == 0 {
@@ -74,6 +75,21 @@ func (s *tokens) next() int {
 	}
 	s.end = min(s.t.Position-1, len(s.query)) // the tokenizer is a byte ahead, but not at the end
 	return s.token
+}
+
+// skipParentheses goes from a parenthesis to the one that closes it; false if there is none.
+func (s *tokens) skipParentheses() bool {
+	for depth := 1; depth > 0; {
+		switch s.next(); {
+		case s.isOver():
+			return false
+		case s.token == '(':
+			depth++
+		case s.token == ')':
+			depth--
+		}
+	}
+	return true
 }
 
 func (s *tokens) isOver() bool {

@@ -38,3 +38,6 @@ CREATE TABLE ours (id INT PRIMARY KEY, who VARCHAR(40) DEFAULT (CONCAT('u', 1 + 
 	h INT, old INT, place POINT, around GEOMETRY SRID 4326, b BINARY(3) DEFAULT 'ab', UNIQUE KEY (h) USING HASH, CHECK (old <> 7) NOT ENFORCED) COLLATE utf8mb4_0900_ai_ci;
 INSERT INTO ours (id, late, place, around) VALUES (1, 5, POINT(1, 2), ST_GeomFromText('POINT(1 2)', 4326));
 INSERT INTO ours () VALUES (2, DEFAULT, DEFAULT, DEFAULT, 'it''s', DEFAULT, DEFAULT, 7, 8, 7, NULL, NULL, NULL);
+
+CREATE TABLE computed (id INT PRIMARY KEY, name VARCHAR(20), n INT, KEY plain (n), KEY lowered ((LOWER(name))), KEY sums ((n + id)));
+INSERT INTO computed VALUES (1, 'Anna', 1), (2, 'BERT', NULL);

@@ -1,0 +1,244 @@
+package sql
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// An index of an expression, KEY f ((LOWER(a))), is known to go-mysql-server in CREATE INDEX
+// only. In CREATE TABLE and ALTER TABLE, as dumps have it, the parser is given a column of a
+// name that nobody has in the place of the expression. Once it has parsed the statement the
+// indexes are taken out of it, and made next.
+
+// A keyExpression is the expression of an index, in parentheses, and the column for it.
+type keyExpression struct {
+	text   string
+	column edit
+}
+
+// keyColumns has columns be in the place of expressions.
+func keyColumns(s *tokens) (edits []edit) {
+	for _, k := range keyExpressions(s) {
+		edits = append(edits, k.column)
+	}
+	return edits
+}
+
+// keyExpressions finds the expressions, and the directions behind them.
+func keyExpressions(s *tokens) (keys []keyExpression) {
+	s.next()
+	if s.token != sqlparser.CREATE && s.token != sqlparser.ALTER {
+		return nil
+	}
+	for s.next(); !s.isOver(); {
+		if s.token != sqlparser.KEY && s.token != sqlparser.INDEX {
+			s.next()
+			continue
+		}
+		if s.next() == sqlparser.ID { // its name
+			s.next()
+		}
+		if s.token != '(' {
+			continue
+		}
+		opened := s.end
+		if s.next() != '(' || !s.skipParentheses() {
+			continue
+		}
+		closed := s.end
+		if s.next() == sqlparser.ASC || s.token == sqlparser.DESC {
+			s.next()
+		}
+		if s.token == ')' { // nothing beside it
+			keys = append(keys, keyExpression{s.query[opened:closed], edit{opened, s.end - 1, keyColumn(len(keys))}})
+		}
+	}
+	return keys
+}
+
+// keyColumn is the column that stands for an expression of a statement.
+func keyColumn(i int) string { return fmt.Sprintf("`farmsql.key.%d`", i) }
+
+// withKeys returns the statement that makes the indexes of expressions last.
+func withKeys(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
+	keys := keyExpressions(newTokens(query, o))
+	if len(keys) == 0 {
+		return stmt, nil
+	}
+	expression := func(columns []*sqlparser.IndexColumn) string {
+		if len(columns) != 1 {
+			return ""
+		}
+		i := slices.IndexFunc(keys, func(k keyExpression) bool { return k.column.text == "`"+columns[0].Column.String()+"`" })
+		if i < 0 {
+			return ""
+		}
+		return keys[i].text
+	}
+	switch n := stmt.(type) {
+	case *sqlparser.AlterTable:
+		return alteredWithKeys(n, expression)
+	case *sqlparser.DDL:
+		return createdWithKeys(n, expression)
+	}
+	return stmt, nil
+}
+
+// defaultKeyName is the name of an index of an expression that has none, as in MySQL; of
+// several the others have a number besides.
+const defaultKeyName = "functional_index"
+
+// createdWithKeys returns the statement that makes a table without some indexes, and then these.
+func createdWithKeys(d *sqlparser.DDL, expression func([]*sqlparser.IndexColumn) string) (sqlparser.Statement, error) {
+	if d.TableSpec == nil {
+		return d, nil
+	}
+	made := withIndexes{first: d, table: d.Table, isNew: true}
+	var rest []*sqlparser.IndexDefinition
+	for _, x := range d.TableSpec.Indexes {
+		text := expression(x.Columns)
+		if text == "" {
+			rest = append(rest, x)
+		} else if err := made.add(x.Info.Unique, x.Info.Name.String(), text); err != nil {
+			return nil, err
+		}
+	}
+	d.TableSpec.Indexes = rest
+	return made.injected(), nil
+}
+
+// alteredWithKeys returns the statement that alters a table but for some indexes, and then
+// makes these.
+func alteredWithKeys(n *sqlparser.AlterTable, expression func([]*sqlparser.IndexColumn) string) (sqlparser.Statement, error) {
+	made := withIndexes{table: n.Table}
+	var rest []*sqlparser.DDL
+	for _, d := range n.Statements {
+		text := ""
+		if d.IndexSpec != nil {
+			text = expression(d.IndexSpec.Columns)
+		}
+		if text == "" {
+			rest = append(rest, d)
+		} else if err := made.add(d.IndexSpec.Type == "unique", d.IndexSpec.ToName.String(), text); err != nil {
+			return nil, err
+		}
+	}
+	if n.Statements = rest; len(rest) > 0 {
+		made.first = n
+	}
+	return made.injected(), nil
+}
+
+// A withIndexes is a CREATE TABLE or ALTER TABLE followed by CREATE INDEX: go-mysql-server finds
+// the columns of an expression in the table as it was before the statement, and makes one of
+// several such indexes.
+type withIndexes struct {
+	first   sqlparser.Statement // nil: there is nothing else to do
+	table   sqlparser.TableName
+	isNew   bool
+	indexes []sqlparser.Statement
+	unnamed int
+}
+
+var (
+	_ sqlparser.Injectable = withIndexes{}
+	_ gms.ExecSourceRel    = withIndexes{}
+)
+
+// add adds an index.
+func (w *withIndexes) add(isUnique bool, name, expression string) error {
+	if name == "" {
+		name = defaultKeyName
+		if w.unnamed++; w.unnamed > 1 {
+			name = fmt.Sprintf("%s_%d", name, w.unnamed)
+		}
+	}
+	unique := ""
+	if isUnique {
+		unique = "UNIQUE "
+	}
+	text := fmt.Sprintf("CREATE %sINDEX `%s` ON %s (%s)", unique, strings.ReplaceAll(name, "`", "``"), sqlparser.String(w.table), expression)
+	index, err := sqlparser.Parse(text)
+	w.indexes = append(w.indexes, index)
+	return err
+}
+
+func (w withIndexes) injected() sqlparser.Statement {
+	if w.first != nil {
+		useOurs("", w.first)
+	}
+	return sqlparser.InjectedStatement{Statement: w, Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}}
+}
+
+// RowIter implements gms.ExecSourceRel.
+func (w withIndexes) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
+	s := FromContext(ctx)
+	r := bodyRunner{s.e, s}
+	defer s.enterBody(ctx)()
+	ctx = s.begun(gms.NewContext(ctx.Context, gms.WithSession(s))) // the end of one statement does not end the others
+	if w.first != nil {
+		isThere := w.isNew && w.isThere(ctx, s)
+		if _, _, err := r.run(ctx, w.first); err != nil || isThere { // IF NOT EXISTS
+			return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), err
+		}
+	}
+	for _, index := range w.indexes {
+		if _, _, err := r.run(ctx, index); err != nil {
+			return nil, w.takeBack(ctx, r, err)
+		}
+	}
+	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
+}
+
+func (w withIndexes) isThere(ctx *gms.Context, s *Session) bool {
+	database := cmp.Or(w.table.DbQualifier.String(), ctx.GetCurrentDatabase())
+	_, _, err := s.e.gms.Analyzer.Catalog.Table(ctx, database, w.table.Name.String())
+	return err == nil
+}
+
+// takeBack drops a new table whose indexes cannot be made, because of failed.
+func (w withIndexes) takeBack(ctx *gms.Context, r bodyRunner, failed error) error {
+	if !w.isNew {
+		return failed
+	}
+	drop, err := sqlparser.Parse("DROP TABLE " + sqlparser.String(w.table))
+	if err == nil {
+		_, _, err = r.run(ctx, drop)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the table is left without its indexes: %w", failed, err)
+	}
+	return failed
+}
+
+// WithResolvedChildren implements sqlparser.Injectable.
+func (w withIndexes) WithResolvedChildren(context.Context, []any) (any, error) { return w, nil }
+
+// Resolved implements gms.Node.
+func (withIndexes) Resolved() bool { return true }
+
+// IsReadOnly implements gms.Node.
+func (withIndexes) IsReadOnly() bool { return false }
+
+// Schema implements gms.Node.
+func (withIndexes) Schema(*gms.Context) gms.Schema { return types.OkResultSchema }
+
+// Children implements gms.Node.
+func (withIndexes) Children() []gms.Node { return nil }
+
+// WithChildren implements gms.Node.
+func (w withIndexes) WithChildren(_ *gms.Context, c ...gms.Node) (gms.Node, error) {
+	if len(c) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(w, len(c), 0)
+	}
+	return w, nil
+}
+
+func (w withIndexes) String() string { return "CREATE INDEX ON " + w.table.Name.String() }
