@@ -207,6 +207,8 @@ func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined 
 	}
 	_ = r.s.TakeCommitError() // of the statement before
 	r.s.bodyStatements++
+	defer func(outer sqlparser.Statement) { r.s.running = outer }(r.s.running)
+	r.s.running = stmt
 	schema, iter, _, err := r.e.gms.QueryWithBindings(ctx, "", stmt, nil, nil)
 	if err != nil {
 		return nil, nil, failed(err)

@@ -17,9 +17,12 @@ import (
 
 // createStatement returns the CREATE TABLE at work, nil if it is not one.
 func createStatement(ctx *gms.Context) *sqlparser.DDL {
-	stmt, _, _, err := parser{}.Parse(ctx, ctx.Query(), false)
-	if err != nil {
-		return nil
+	stmt := FromContext(ctx).running
+	if stmt == nil {
+		var err error
+		if stmt, _, _, err = (parser{}).Parse(ctx, ctx.Query(), false); err != nil {
+			return nil
+		}
 	}
 	create, ok := stmt.(*sqlparser.DDL)
 	if !ok || create.Action != sqlparser.CreateStr {

@@ -10,6 +10,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -32,6 +33,9 @@ type Session struct {
 	locked bool
 	// commitErr is what the last commit failed with, until it is taken.
 	commitErr error
+	// running is the statement at work if it is part of another one: the context has no text
+	// of it.
+	running sqlparser.Statement
 	// result are the columns that the statement answers with, once it is being executed.
 	result gms.Schema
 	// body is the transaction that the statements of the stored procedure at

@@ -39,7 +39,16 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 		n = n.WithChecks(checks).(*plan.ShowCreateTable)
 	}
 	o := gms.EngineOverrides{SchemaFormatter: tableFormatter{gms.DefaultMySQLSchemaFormatter, t.info}}
-	return rowexec.NewBuilder(nil, o).Build(ctx, n, row)
+	rows, err := rowexec.NewBuilder(nil, o).Build(ctx, n, row)
+	if err != nil || !t.info.virtual || t.Comment() == "" {
+		return rows, err
+	}
+	// go-mysql-server has something around a table with virtual columns that has no comment.
+	all, err := gms.RowIterToRows(ctx, rows)
+	for _, r := range all {
+		r[1] = fmt.Sprintf("%s COMMENT='%s'", r[1], gms.EscapeSpecialCharactersInComment(t.Comment()))
+	}
+	return gms.RowsToRowIter(all...), err
 }
 
 // theirRows are the rows that go-mysql-server gives for a node, read to the end.

@@ -39,5 +39,5 @@ CREATE TABLE ours (id INT PRIMARY KEY, who VARCHAR(40) DEFAULT (CONCAT('u', 1 + 
 INSERT INTO ours (id, late, place, around) VALUES (1, 5, POINT(1, 2), ST_GeomFromText('POINT(1 2)', 4326));
 INSERT INTO ours () VALUES (2, DEFAULT, DEFAULT, DEFAULT, 'it''s', DEFAULT, DEFAULT, 7, 8, 7, NULL, NULL, NULL);
 
-CREATE TABLE computed (id INT PRIMARY KEY, name VARCHAR(20), n INT, KEY plain (n), KEY lowered ((LOWER(name))), KEY sums ((n + id)));
+CREATE TABLE computed (id INT PRIMARY KEY, name VARCHAR(20), n INT, KEY plain (n), KEY lowered ((LOWER(name))), KEY sums ((n + id))) COMMENT='computed; it''s';
 INSERT INTO computed VALUES (1, 'Anna', 1), (2, 'BERT', NULL);
