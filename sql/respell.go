@@ -18,11 +18,12 @@ import (
 //   - of START TRANSACTION with several characteristics, READ WRITE or READ ONLY alone remains;
 //   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
 //   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
+//   - columns of ALTER TABLE whose names are words of SQL are quoted where the parser wants it;
 //   - DO is SELECT, until it is parsed (asDo);
 //   - expressions in the indexes of CREATE TABLE and ALTER TABLE are columns, until then (withKeys).
 func respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []edit
-	for _, rule := range []func(*tokens) []edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, doExpressions, keyColumns} {
+	for _, rule := range []func(*tokens) []edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns} {
 		edits = append(edits, rule(newTokens(query, o))...)
 	}
 	if len(edits) == 0 {
@@ -177,6 +178,36 @@ func triggerBlocks(s *tokens) []edit {
 		}
 	}
 	return []edit{{start, start, " BEGIN"}, {end, end, "; END"}}
+}
+
+// columnWords finds the names of columns in ALTER TABLE ... AFTER, CHANGE and ALTER that are words
+// of SQL, which the parser takes for nothing else there.
+func columnWords(s *tokens) (edits []edit) {
+	if s.next() != sqlparser.ALTER || s.next() != sqlparser.TABLE {
+		return nil
+	}
+	for s.next(); !s.isOver(); {
+		switch s.token {
+		case sqlparser.AFTER, sqlparser.CHANGE, sqlparser.ALTER:
+			if s.next() == sqlparser.COLUMN {
+				s.next()
+			}
+			if isWord(s) {
+				edits = append(edits, edit{s.before, s.end, " `" + string(s.value) + "`"})
+			}
+		}
+		s.next()
+	}
+	return edits
+}
+
+// isWord says whether the token is one of SQL's words that a column may be named by.
+func isWord(s *tokens) bool {
+	switch s.token {
+	case sqlparser.ID, sqlparser.INDEX, sqlparser.CONSTRAINT, sqlparser.CHECK:
+		return false
+	}
+	return len(s.value) > 0 && strings.EqualFold(strings.TrimSpace(s.query[s.before:s.end]), string(s.value))
 }
 
 // quantifiers finds the comparisons with ANY, SOME and ALL of a subquery that are an IN.
