@@ -70,6 +70,9 @@ func findPaths(ctx *gms.Context, row gms.Row, doc gms.Expression, paths []gms.Ex
 	if v == nil {
 		return found{isNull: true, known: true}, nil
 	}
+	if of := doc.Type(ctx); !types.IsJSON(of) && !types.IsText(of) {
+		return f, nil
+	}
 	wrapper, _, err := types.JSON.Convert(ctx, v)
 	if err != nil {
 		return f, nil
