@@ -213,8 +213,18 @@ func (g *members) objectOfEach(of rdma.MachineID) (p region.Ptr) {
 	return p
 }
 
+// hasParked says whether there is memory of transactions that a machine has parked.
+func (g *members) hasParked(id rdma.MachineID) bool {
+	g.Helper()
+	names, err := g.world.Machine(id).Memory().Names()
+	if err != nil {
+		g.Fatal(err)
+	}
+	return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, parkedPrefix) })
+}
+
 // A full member parks transactions in place of its reserve, for which it need not have room for
-// a log. So the machine that they wait for is let in.
+// a log. So the machine that they wait for is let in. Then what was parked goes.
 func TestParkInPlaceOfTheReserve(t *testing.T) {
 	const dead, full = 0, 1
 	g := &members{T: t, world: sim.New(sim.Options{Seed: 45}), logBytes: 4 << 20}
@@ -225,13 +235,13 @@ func TestParkInPlaceOfTheReserve(t *testing.T) {
 		g.kill(dead)
 		g.until("a region is unavailable", func() bool { c, _ := g.store.Load(); return len(c.Unavailable()) > 0 })
 		g.until("the full member settles", func() bool { c, _ := g.store.Load(); return g.up[full].settledFor.Load() == uint32(c.ID) })
-		names, err := g.world.Machine(full).Memory().Names()
-		if err != nil || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, parkedPrefix) }) {
-			t.Errorf("nothing is parked: %v, %v", names, err)
+		if !g.hasParked(full) {
+			t.Error("nothing is parked")
 		}
 		g.world.Machine(full).Relieve()
 		g.boot(dead)
 		g.until("all are up", func() bool { return len(g.up) == 3 && g.whole() })
 		g.sees(0, 3)
+		g.until("what was parked is gone", func() bool { return !g.hasParked(full) })
 	})
 }
