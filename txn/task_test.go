@@ -158,6 +158,32 @@ func TestFreezeEndsTasks(t *testing.T) {
 	}
 }
 
+// Whoever waits for a worker, as the beat does by which the machine keeps its lease, waits
+// for one slice of a large transaction.
+func TestOneSliceAtATime(t *testing.T) {
+	const seq = 1<<lifeShift + 1
+	l := newTestLog(t)
+	withAnnexes(t, l.in.m)
+	ptrs := []region.Ptr{l.ptr, l.object(), l.object()}
+	l.appendLarge(RecordLock, 1, seq, ptrs...)
+	w := &worker{m: l.in.m}
+	for n := range 1 + 2*len(ptrs) {
+		w.bell.Store(false)
+		must(t, w.stepLog(&peer{id: 1, in: l.in}))
+		for i, p := range ptrs {
+			if want := n > len(ptrs)+i; l.isLocked(p) != want {
+				t.Fatalf("after %d slices object %d is locked: %v", n, i, !want)
+			}
+		}
+		if l.in.tasks != nil && !w.bell.Load() {
+			t.Fatalf("after %d slices nobody goes on", n)
+		}
+	}
+	if l.in.tasks != nil {
+		t.Error("it is not done")
+	}
+}
+
 // A large LOCK that is refused gives back the locks that it has got, and no others: not
 // that of the transaction which has the object that it could not lock.
 func TestRefusedLargeLocks(t *testing.T) {

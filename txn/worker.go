@@ -387,13 +387,22 @@ func (w *worker) stepLog(p *peer) error {
 				return err
 			}
 		}
-		if p.in.tasks != nil && w.m.Meets(clock.GiveWay) {
-			w.kickLater()
+		if p.in.tasks != nil { // one slice, then whoever waits for the worker
+			w.goOnLater()
 			return nil
 		}
 	}
 	w.bell.Store(true)
 	return nil
+}
+
+// goOnLater has the worker step again once its lock has been free.
+func (w *worker) goOnLater() {
+	if w.m.Meets(clock.GiveWay) {
+		w.kickLater()
+		return
+	}
+	w.bell.Store(true)
 }
 
 func (w *worker) stepMessages(p *peer) error {
