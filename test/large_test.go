@@ -227,7 +227,7 @@ func TestClusterLarge(t *testing.T) {
 	}
 	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
 	f := newFleet(t, 3, 3, "")
-	f.more = largeServer()
+	f.more = append(largeServer(), "--recovery-pace", "aggressive") // or who comes back is filled for minutes
 	f.patience = 3 * time.Minute
 	f.start()
 	f.awaitWhole()
