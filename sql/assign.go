@@ -35,6 +35,8 @@ func assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 	switch {
 	case types.IsTimespan(t):
 		return v, inTime(v, t, column, row)
+	case types.IsTime(t):
+		return assignTime(v, t, column, row)
 	case isChar(t):
 		if s, ok := v.(string); ok {
 			return strings.TrimRight(s, " "), nil
@@ -73,7 +75,7 @@ func isChar(t gms.Type) bool {
 // isAssigned reports whether assign has to see what goes into such a column.
 func isAssigned(t gms.Type) bool {
 	_, isNumber := t.(gms.NumberType)
-	return isNumber || types.IsDecimal(t) || types.IsTimespan(t) || isChar(t)
+	return isNumber || types.IsDecimal(t) || types.IsTimespan(t) || types.IsTime(t) || isChar(t)
 }
 
 // greatestTime is the greatest value of a TIME, in microseconds; the least is as
@@ -179,6 +181,24 @@ func (s *Session) takeInserted(n gms.Node) gms.Schema {
 	columns := s.columns
 	s.inserted, s.columns = nil, nil
 	return columns
+}
+
+// assignTime makes the time of a number that is its digits.
+func assignTime(v any, t gms.Type, column string, row int) (any, error) {
+	switch v.(type) {
+	case int8, int16, int32, int64, int, uint8, uint16, uint32, uint64, uint:
+	default:
+		return v, nil
+	}
+	text := textOfDigits(v)
+	if text == "" || isImpossibleTime(text) {
+		kind := "datetime"
+		if types.IsDateType(t) {
+			kind = "date"
+		}
+		return nil, mysql.NewSQLError(mysql.ERTruncatedWrongValue, "22007", "Incorrect %s value: '%v' for column '%s' at row %d", kind, v, column, row)
+	}
+	return text, nil
 }
 
 // An assignIter checks the rows of an INSERT.

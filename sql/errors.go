@@ -151,6 +151,7 @@ var kinds = []struct {
 	{gms.ErrViewDoesNotExist, mysql.ERNoSuchTable, "42S02", ""},
 	{gms.ErrTriggerDoesNotExist, 1360, "HY000", "Trigger does not exist"},
 	{gms.ErrInvalidArgument, 1210, "HY000", ""},
+	{types.ErrConvertingToTime, mysql.ERTruncatedWrongValue, "22007", ""},
 	{gms.ErrTriggerTableInUse, 1442, "HY000", ""},
 	{gms.ErrForeignKeyNotFound, mysql.ERCantDropFieldOrKey, "42000", ""},
 	{gms.ErrForeignKeyDuplicateName, 1826, "HY000", ""},

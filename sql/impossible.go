@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
+// A number that a time is compared with, or that becomes one, is its digits, 20240203 or 20240203040506, as in MySQL:
+// go-mysql-server takes it for seconds since 1970.
+//
 // go-mysql-server cuts a text that is no time until it is one: it takes '2024-02-30' for
 // 2024-02-3. So texts of times that do not exist are kept from its conversions: a constant that
 // a time is compared with is refused, as one that is no time at all, and everything else is NULL.
@@ -72,6 +76,20 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 	var checked []gms.Expression
 	for i, c := range children {
 		literal, isLiteral := c.(*expression.Literal)
+		if isLiteral && !isConversion && types.IsInteger(c.Type(ctx)) {
+			text := textOfDigits(literal.Value())
+			if text == "" {
+				continue
+			}
+			if isImpossibleTime(text) {
+				return e, transform.SameTree, mysql.NewSQLError(mysql.ERTruncatedWrongValue, "22007", "Incorrect datetime value: '%v'", literal.Value())
+			}
+			if checked == nil {
+				checked = append(checked, children...)
+			}
+			checked[i] = expression.NewLiteral(text, types.LongText)
+			continue
+		}
 		switch _, isChecked := c.(*possibleTime); {
 		case isChecked || !isTextLike(ctx, c):
 			continue
@@ -94,6 +112,38 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 	}
 	changed, err := e.WithChildren(ctx, checked...)
 	return changed, transform.NewTree, err
+}
+
+// textOfDigits is the text of the time whose digits a number is: of a year, in two or four
+// digits, to a day or a second; empty if it is none. Years of two digits are those from 1970
+// to 2069.
+func textOfDigits(number any) string {
+	digits := fmt.Sprint(number)
+	switch n := len(digits); {
+	case digits == "0":
+		return "0000-00-00"
+	case n < 3:
+		return ""
+	case n < 6:
+		digits = strings.Repeat("0", 6-n) + digits
+	case n > 8 && n < 12:
+		digits = strings.Repeat("0", 12-n) + digits
+	}
+	if n := len(digits); n == 6 || n == 12 {
+		century := "20"
+		if digits >= "70" {
+			century = "19"
+		}
+		digits = century + digits
+	}
+	if n := len(digits); n != 8 && n != 14 {
+		return ""
+	}
+	day := digits[:4] + "-" + digits[4:6] + "-" + digits[6:8]
+	if len(digits) == 8 {
+		return day
+	}
+	return day + " " + digits[8:10] + ":" + digits[10:12] + ":" + digits[12:]
 }
 
 // A possibleTime is a text, or NULL with a warning in place of that of a time that does not
