@@ -17,6 +17,7 @@ import (
 //   - = ANY and = SOME of a subquery are IN, and <> ALL is NOT IN;
 //   - of START TRANSACTION with several characteristics, READ WRITE or READ ONLY alone remains;
 //   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
+//   - DESCRIBE of some columns is SHOW COLUMNS, and parameters of procedures have no character sets;
 //   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
 //   - columns of ALTER TABLE whose names are words of SQL are quoted where the parser wants it;
 //   - DO is SELECT, until it is parsed (asDo);

@@ -17,6 +17,10 @@ func synonyms(s *tokens) []edit {
 		}
 	case sqlparser.START:
 		return characteristics(s)
+	case sqlparser.DESC, sqlparser.DESCRIBE, sqlparser.EXPLAIN:
+		return describedColumns(s)
+	case sqlparser.CREATE:
+		return parameterCharsets(s)
 	case sqlparser.SET:
 		if s.next() == sqlparser.PASSWORD {
 			return passwordFor(s)
@@ -53,6 +57,65 @@ func characteristics(s *tokens) []edit {
 		return nil
 	}
 	return []edit{{start, s.before, kept}}
+}
+
+// describedColumns makes SHOW COLUMNS of DESCRIBE with a column, or a pattern for some.
+func describedColumns(s *tokens) []edit {
+	verb := edit{0, s.end, "SHOW COLUMNS FROM"}
+	if s.next() != sqlparser.ID {
+		return nil
+	}
+	end := s.end
+	if s.next() == '.' {
+		if s.next() != sqlparser.ID {
+			return nil
+		}
+		end = s.end
+		s.next()
+	}
+	if s.token != sqlparser.ID && s.token != sqlparser.STRING {
+		return nil
+	}
+	pattern := edit{end, s.end, " LIKE " + sqlparser.String(sqlparser.NewStrVal(s.value))}
+	if s.next(); !s.isOver() {
+		return nil
+	}
+	return []edit{verb, pattern}
+}
+
+// parameterCharsets leaves out the character sets of a procedure's parameters, which dumps of
+// MySQL have: texts have one here.
+func parameterCharsets(s *tokens) (edits []edit) {
+	for s.next(); s.token != sqlparser.PROCEDURE; s.next() {
+		if s.isOver() || s.token == '(' {
+			return nil
+		}
+	}
+	for s.next(); s.token != '('; s.next() {
+		if s.isOver() {
+			return nil
+		}
+	}
+	for depth := 1; depth > 0; {
+		from := s.end
+		switch s.next(); {
+		case s.isOver():
+			return nil
+		case s.token == '(':
+			depth++
+		case s.token == ')':
+			depth--
+		case s.token == sqlparser.CHARSET, s.token == sqlparser.COLLATE:
+			s.next()
+			edits = append(edits, edit{from, s.end, ""})
+		case s.token == sqlparser.CHARACTER:
+			if s.next() == sqlparser.SET {
+				s.next()
+				edits = append(edits, edit{from, s.end, ""})
+			}
+		}
+	}
+	return edits
 }
 
 // passwordFor makes ALTER USER account IDENTIFIED BY of SET PASSWORD FOR account =.
