@@ -131,7 +131,7 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	case *expression.Like, *like, *function.RegexpLike:
 		return withTexts(ctx, e)
 	case *expression.ConvertUsing:
-		return usingText(ctx, e)
+		return usingText(ctx, e), nil
 	case *aggregation.GroupConcat:
 		return groupOfTexts(ctx, e)
 	case *expression.Case:
@@ -184,16 +184,16 @@ func withTexts(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return e.WithChildren(ctx, children...)
 }
 
-// usingText gives CONVERT ... USING the text of what is none, of which go-mysql-server makes an
-// empty one, and returns nil if it has one.
-func usingText(ctx *gms.Context, c *expression.ConvertUsing) (gms.Expression, error) {
+// usingText returns CONVERT ... USING with the text of what is none, of which go-mysql-server
+// makes an empty one.
+func usingText(ctx *gms.Context, c *expression.ConvertUsing) gms.Expression {
 	switch of := c.Child.Type(ctx); {
 	case isOfTime(of) || isElement(of):
-		return c.WithChildren(ctx, newAsText(ctx, c.Child))
+		c = expression.NewConvertUsing(newAsText(ctx, c.Child), c.TargetCharSet)
 	case types.IsNumber(of) || types.IsYear(of) || types.IsJSON(of):
-		return c.WithChildren(ctx, expression.NewConvert(c.Child, expression.ConvertToChar))
+		c = expression.NewConvertUsing(expression.NewConvert(c.Child, expression.ConvertToChar), c.TargetCharSet)
 	}
-	return nil, nil
+	return newRecoded(c)
 }
 
 // mixed reports whether the types of results are of dates or times and of something else, so

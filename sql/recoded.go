@@ -1,0 +1,65 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/encodings"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// A recoded is CONVERT ... USING: the text without what the character set has not, or what bytes
+// say in it. go-mysql-server, in which all text is UTF-8, makes the bytes of the character set
+// of it, of which functions that count them make something once more, and panic.
+type recoded struct{ *expression.ConvertUsing }
+
+var (
+	_ gms.Expression         = recoded{}
+	_ gms.CollationCoercible = recoded{}
+)
+
+// newRecoded returns nil where the character set is binary.
+func newRecoded(c *expression.ConvertUsing) gms.Expression {
+	if c.TargetCharSet == gms.CharacterSet_binary {
+		return nil
+	}
+	return recoded{c}
+}
+
+// Type implements gms.Expression.
+func (r recoded) Type(ctx *gms.Context) gms.Type {
+	if types.IsBinaryType(r.Child.Type(ctx)) {
+		return types.CreateLongText(r.TargetCharSet.DefaultCollation())
+	}
+	return r.ConvertUsing.Type(ctx)
+}
+
+// Eval implements gms.Expression.
+func (r recoded) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := r.Child.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	coder := r.TargetCharSet.Encoder()
+	if b, ok := v.([]byte); ok && types.IsBinaryType(r.Child.Type(ctx)) {
+		text, ok := coder.Decode(b)
+		if !ok {
+			return nil, nil
+		}
+		return string(text), nil
+	}
+	text, ok, err := gms.Unwrap[string](ctx, v)
+	if err != nil || !ok {
+		return v, err
+	}
+	known, _ := coder.Decode(coder.EncodeReplaceUnknown(encodings.StringToBytes(text)))
+	return string(known), nil
+}
+
+// WithChildren implements gms.Expression.
+func (r recoded) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	c, err := r.ConvertUsing.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return recoded{c.(*expression.ConvertUsing)}, nil
+}
