@@ -121,7 +121,7 @@ func TestBadCluster(t *testing.T) {
 		f.killAll()
 		was := f.url
 		f.url = other.url
-		f.machines[0].refuse(1, "runs already")
+		f.machines[0].refuse(1, "belongs to another cluster") // and not that one runs already
 		other.killAll()
 		f.machines[0].refuse(1, "belongs to another cluster")
 		f.url = was
