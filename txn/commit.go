@@ -385,21 +385,31 @@ func (s *state) decide() error {
 		}
 		w.lock()
 	}
-	if c.large != nil {
-		if err := s.applyOwn(false); err != nil {
-			w.unlock()
-			return s.recovered(errCaught)
+	err := s.mayExpose()
+	if c.large != nil && err == nil {
+		// Others have had the worker when it is done.
+		if err = errCaught; s.applyOwn(false) == nil {
+			err = s.mayExpose()
 		}
 	}
-	if err := s.holdLease(); err != nil {
+	if err != nil {
 		w.unlock()
 		return s.recovered(err)
 	}
-	if c.caught && !sabotage.Caught.Skipped() {
-		w.unlock()
-		return s.recovered(errCaught)
-	}
 	return s.expose()
+}
+
+// mayExpose returns nil if what the commit writes may be shown, with the worker locked as
+// before: no reconfiguration has caught it, whose recovery may abort it, and give replicas
+// of this machine to others.
+func (s *state) mayExpose() error {
+	if err := s.holdLease(); err != nil {
+		return err
+	}
+	if s.commit.caught && !sabotage.Caught.Skipped() {
+		return errCaught
+	}
+	return nil
 }
 
 // holdLease returns nil once this machine holds its lease, with the worker locked as

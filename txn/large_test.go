@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -311,5 +312,41 @@ func TestFreezeBetweenSlices(t *testing.T) {
 				t.Errorf("%v, after %d steps, frozen %v", err, steps, frozen)
 			}
 		})
+	}
+}
+
+// Nor does a coordinator give its own backups anything that a reconfiguration has caught while
+// it waited for the others' acknowledgements: recovery may abort it.
+func TestFreezeBeforeOwnBackups(t *testing.T) {
+	for range 20 {
+		c := &yieldClock{handClock: newHandClock()}
+		r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c, Network: local.Options{Async: true}}, 10)
+		r.settle()
+		r.lost = true
+		m := r.Machine(0)
+		next := r.Status().Configuration
+		next.ID++
+		var once sync.Once
+		var freezing sync.WaitGroup
+		var frozen atomic.Bool
+		m.OnStep(func(s txn.Step) {
+			switch {
+			case s == txn.StepCommitBackup: // with the worker locked
+				once.Do(func() {
+					freezing.Go(func() {
+						m.Freeze(next)
+						frozen.Store(true)
+					})
+				})
+			case s == txn.StepApplyBackup && frozen.Load():
+				t.Error("applied after the reconfiguration had caught the commit")
+			}
+		})
+		done := make(chan error, 1)
+		go func() { done <- r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs, 7) }) }()
+		freezing.Wait()
+		awaitTrue(t, "it is frozen, or done", func() bool { return frozen.Load() || len(done) > 0 })
+		m.Evict() // or the commit would wait for recovery
+		<-done    // committed before it was frozen, or not known
 	}
 }
