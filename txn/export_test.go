@@ -13,6 +13,15 @@ import (
 // OnStep has f told of the steps of m, on which no transaction may be running.
 func (m *Machine) OnStep(f func(Step)) { m.cfg.Events.Step = f }
 
+// OnStepAtWork is OnStep while others use the machine.
+func (m *Machine) OnStepAtWork(f func(Step)) {
+	for _, w := range m.workers { // who tells of steps holds one
+		w.lock()
+		defer w.unlock()
+	}
+	m.OnStep(f)
+}
+
 // OnFenced has f told of fenced peers.
 func (m *Machine) OnFenced(f func(rdma.MachineID, error)) { m.cfg.Events.Fenced = f }
 

@@ -329,7 +329,7 @@ func TestFreezeBeforeOwnBackups(t *testing.T) {
 		var once sync.Once
 		var freezing sync.WaitGroup
 		var frozen atomic.Bool
-		m.OnStep(func(s txn.Step) {
+		m.OnStepAtWork(func(s txn.Step) {
 			switch {
 			case s == txn.StepCommitBackup: // with the worker locked
 				once.Do(func() {
