@@ -66,8 +66,8 @@ func beginAll(ctx context.Context, members []*Member) error {
 	return failed
 }
 
-// openRoots has one after the other find the root object: where there is none the first
-// makes it.
+// openRoots has one after the other find the root object, so that the first makes it in a new
+// instance, and nobody else.
 func openRoots(ctx context.Context, members []*Member) error {
 	for _, m := range members {
 		if err := m.openRoot(ctx); err != nil {

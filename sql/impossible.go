@@ -115,7 +115,7 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 }
 
 // textOfDigits is the text of the time whose digits a number is: of a year, in two or four
-// digits, to a day or a second; empty if it is none. Years of two digits are those from 1970
+// digits, to a day or a second, and empty if it is no time's. Years of two digits are those from 1970
 // to 2069.
 func textOfDigits(number any) string {
 	digits := fmt.Sprint(number)

@@ -44,7 +44,7 @@ func (c jsonCell) index(length int) int {
 	return c.at
 }
 
-// parsePath parses a path, and returns false if it is none.
+// parsePath parses a path, and returns false if a text is no path.
 func parsePath(s string) (jsonPath, bool) {
 	s, ok := strings.CutPrefix(strings.TrimSpace(s), "$")
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// What a user asks about himself needs no privilege: his grants, his connections and their
+// A user needs no privilege for what he asks about himself: his grants, his connections and their
 // end. go-mysql-server asks for one that is good for everybody's.
 
 // noteOwn leaves it to the execution of such a statement to see whom it is about.

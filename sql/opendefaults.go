@@ -42,15 +42,5 @@ func (s *tokens) openDefault() bool {
 		return isQuoted
 	}
 	s.next()
-	for depth := 1; depth > 0; {
-		switch s.next(); {
-		case s.isOver():
-			return false
-		case s.token == '(':
-			depth++
-		case s.token == ')':
-			depth--
-		}
-	}
-	return true
+	return s.skipParentheses()
 }

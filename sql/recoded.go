@@ -8,7 +8,7 @@ import (
 )
 
 // A recoded is CONVERT ... USING: the text without what the character set has not, or what bytes
-// say in it. go-mysql-server, in which all text is UTF-8, makes the bytes of the character set
+// say in it; of the character set binary it is go-mysql-server's, bytes. go-mysql-server, in which all text is UTF-8, makes the bytes of the character set
 // of it, of which functions that count them make something once more, and panic.
 type recoded struct{ *expression.ConvertUsing }
 
@@ -17,17 +17,9 @@ var (
 	_ gms.CollationCoercible = recoded{}
 )
 
-// newRecoded returns nil where the character set is binary.
-func newRecoded(c *expression.ConvertUsing) gms.Expression {
-	if c.TargetCharSet == gms.CharacterSet_binary {
-		return nil
-	}
-	return recoded{c}
-}
-
 // Type implements gms.Expression.
 func (r recoded) Type(ctx *gms.Context) gms.Type {
-	if types.IsBinaryType(r.Child.Type(ctx)) {
+	if r.TargetCharSet != gms.CharacterSet_binary && types.IsBinaryType(r.Child.Type(ctx)) {
 		return types.CreateLongText(r.TargetCharSet.DefaultCollation())
 	}
 	return r.ConvertUsing.Type(ctx)
@@ -35,6 +27,9 @@ func (r recoded) Type(ctx *gms.Context) gms.Type {
 
 // Eval implements gms.Expression.
 func (r recoded) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	if r.TargetCharSet == gms.CharacterSet_binary {
+		return r.ConvertUsing.Eval(ctx, row)
+	}
 	v, err := r.Child.Eval(ctx, row)
 	if err != nil || v == nil {
 		return nil, err

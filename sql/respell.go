@@ -79,7 +79,8 @@ func (s *tokens) next() int {
 	return s.token
 }
 
-// skipParentheses goes from a parenthesis to the one that closes it; false if there is none.
+// skipParentheses goes from a parenthesis to the one that closes it, and returns false if nothing
+// does.
 func (s *tokens) skipParentheses() bool {
 	for depth := 1; depth > 0; {
 		switch s.next(); {

@@ -184,8 +184,8 @@ func withTexts(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return e.WithChildren(ctx, children...)
 }
 
-// usingText returns CONVERT ... USING with the text of what is none, of which go-mysql-server
-// makes an empty one.
+// usingText returns CONVERT ... USING as it is executed, and gives it the text of numbers, dates
+// and times, of which go-mysql-server makes an empty one.
 func usingText(ctx *gms.Context, c *expression.ConvertUsing) gms.Expression {
 	switch of := c.Child.Type(ctx); {
 	case isOfTime(of) || isElement(of):
@@ -193,7 +193,7 @@ func usingText(ctx *gms.Context, c *expression.ConvertUsing) gms.Expression {
 	case types.IsNumber(of) || types.IsYear(of) || types.IsJSON(of):
 		c = expression.NewConvertUsing(expression.NewConvert(c.Child, expression.ConvertToChar), c.TargetCharSet)
 	}
-	return newRecoded(c)
+	return recoded{c}
 }
 
 // mixed reports whether the types of results are of dates or times and of something else, so

@@ -36,5 +36,6 @@
 // The rules are in core.go, without clock, goroutines and messages. A [Keeper]
 // drives them: one over the calls of package rdma/call, for the simulator and for
 // builds without cgo, and one that is a thread of C, because no goroutine is
-// punctual while a program is busy.
+// punctual while a program is busy. [Together] makes those of machines in one process, which
+// exchange nothing.
 package lease

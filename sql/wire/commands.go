@@ -53,8 +53,7 @@ func (c *conn) intercept(p []byte) (bool, error) {
 	return true, nil
 }
 
-// queryFor returns the statement that does the same as a request of former versions; empty if
-// there is none.
+// queryFor returns the statement that does the same as a request of former versions, or nothing.
 func queryFor(request []byte) string {
 	switch {
 	case request[0] == comProcessInfo && len(request) == 1:
