@@ -223,3 +223,38 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		g.goOn()
 	})
 }
+
+// TestReplacedWhileReserving: storage is asked of one backup after the other. One that is
+// lost, and replaced, while another is asked is not waited for: nobody replaces it once
+// more.
+func TestReplacedWhileReserving(t *testing.T) {
+	for _, seed := range []uint64{2, 3, 11} {
+		aFewMembers(t, seed, 4, 3, func(g *members) {
+			g.add(0, 7)
+			c := g.configuration()
+			p, ok := c.Placement(g.up[0].Root().Addr.Region())
+			if !ok {
+				t.Fatal("no region")
+			}
+			primary, lost := g.up[p.Primary], p.Backups[1]
+			begin, left := g.world.Now(), 40
+			for range left {
+				g.world.Machine(p.Primary).Process().Go(func() {
+					defer func() { left-- }()
+					for g.world.Now() < begin+50*time.Millisecond {
+						before := g.world.Now()
+						if _, err := primary.Transactions().ReserveBackups(p.Region, 0, 64); err != nil {
+							t.Errorf("seed %d: after %v: %v", seed, g.world.Now()-before, err)
+							return
+						}
+					}
+				})
+			}
+			g.kill(lost)
+			g.until("all have ended", func() bool { return left == 0 })
+			if g.world.Now() > begin+time.Second {
+				t.Errorf("seed %d: they end after %v", seed, g.world.Now()-begin)
+			}
+		})
+	}
+}

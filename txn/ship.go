@@ -44,16 +44,24 @@ func (m *Machine) handler(h HandlerID) Handler {
 // machine is the primary that is a call. An error that came from another machine
 // is a *ShippedError.
 func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
+	before := m.routes.Load()
 	machine, err := m.Primary(to)
 	if err != nil {
 		return nil, err
 	}
-	return m.ShipTo(ctx, machine, h, arg)
+	return m.shipTo(ctx, before, machine, h, arg)
 }
 
 // ShipTo is Ship to a machine. ErrInDoubt means that the machine was lost, and
 // others have its regions by now: the function may have run there or not.
 func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
+	return m.shipTo(ctx, m.routes.Load(), machine, h, arg)
+}
+
+// shipTo is ShipTo for who has chosen the machine after it loaded the routes before. If the
+// machine is lost, it waits for other routes than these: it has been replaced already if
+// they are not the latest.
+func (m *Machine) shipTo(ctx context.Context, before *routes, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	if machine == m.cfg.ID {
 		fn := m.handler(h)
 		if fn == nil {
@@ -64,7 +72,6 @@ func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerI
 	if len(arg) > m.messageBodyMax() {
 		return nil, fmt.Errorf("%w: a message of %d bytes to machine %d, the limit is %d", ErrTooLarge, len(arg), machine, m.messageBodyMax())
 	}
-	before := m.routes.Load()
 	reply, err := m.anyWorker().call(ctx, machine, message{kind: messageRequest, b: uint16(h), body: arg}, nil)
 	if err != nil {
 		if failed := m.awaitReplacement(ctx, before, err); failed != nil {

@@ -38,7 +38,8 @@ func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err er
 var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
 
 func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
-	rt := m.route(id)
+	before := m.routes.Load()
+	rt := before.of(id)
 	if rt == nil {
 		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
@@ -46,7 +47,7 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err er
 	arg = binary.LittleEndian.AppendUint64(arg, off)
 	arg = binary.LittleEndian.AppendUint64(arg, n)
 	for _, b := range rt.Backups {
-		_, err := m.ShipTo(context.Background(), b, handlerReserve, arg)
+		_, err := m.shipTo(context.Background(), before, b, handlerReserve, arg)
 		if errors.Is(err, ErrNoRegion) {
 			err = cmp.Or(m.gone(), errBehind)
 		}
