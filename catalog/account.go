@@ -99,6 +99,7 @@ func (c *Catalog) removeAccount(t *txn.Tx, a Account) error {
 	if !ok {
 		return ErrNotFound
 	}
+	t.ToFree()
 	if err := t.Free(p); err != nil {
 		return err
 	}

@@ -179,6 +179,7 @@ func (c *Catalog) DropDefinition(t *txn.Tx, kind Definer, db, name string) error
 	if err != nil {
 		return err
 	}
+	t.ToFree()
 	if err := t.Free(d.ptr); err != nil {
 		return err
 	}

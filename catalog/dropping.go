@@ -17,6 +17,7 @@ import (
 // Drop puts storage on the list of what is to be freed once the transaction
 // has committed.
 func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
+	t.ToFree()
 	kept := s[:0:0]
 	for _, x := range s {
 		if !x.Anchor.IsNil() {
@@ -114,6 +115,7 @@ func (c *Catalog) destroy(ctx context.Context, s Storage) error {
 
 func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) error {
 	return c.m.Run(ctx, func(t *txn.Tx) error {
+		t.ToFree()
 		if ok, err := c.names.Delete(t, key); err != nil || !ok {
 			return err
 		}

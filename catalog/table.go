@@ -233,6 +233,7 @@ func (c *Catalog) UpdateTable(t *txn.Tx, tbl *Table) (*Table, error) {
 // DropTable takes a table out of the catalog and puts its storage on the list
 // of what is to be freed.
 func (c *Catalog) DropTable(t *txn.Tx, tbl *Table) error {
+	t.ToFree()
 	for _, f := range tbl.ForeignKeys {
 		if err := c.forgetReference(t, tbl, f); err != nil {
 			return err

@@ -281,8 +281,9 @@ func (c *Cluster) startMachine(m *machine, host Host) (err error) {
 		return err
 	}
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
-		Workers: c.cfg.Workers,
-		Clock:   machineClock,
+		Workers:  c.cfg.Workers,
+		HeldBack: heldBack,
+		Clock:    machineClock,
 		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
 			return m.txn.WriteBackups(id, off, data, in)
 		},

@@ -282,13 +282,18 @@ func (m *Member) adopt(c *cluster.Configuration) {
 	s.Replicas, s.Workers, s.RegionBytes, s.LogBytes = c.Replicas, c.Workers, c.RegionBytes, c.LogBytes
 }
 
+// heldBack is how many blocks are held back for who frees memory: TRUNCATE takes room for
+// objects of several sizes.
+const heldBack = 4
+
 // openTransactions makes the machine's transactions, which nobody can use before
 // the first configuration.
 func (m *Member) openTransactions() (err error) {
 	s := &m.cfg.Settings
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
-		Workers: s.Workers,
-		Clock:   m.clock,
+		Workers:  s.Workers,
+		HeldBack: heldBack,
+		Clock:    m.clock,
 		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
 			return m.txn.WriteBackups(id, off, data, in)
 		},

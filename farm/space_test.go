@@ -35,14 +35,18 @@ func mount(t *testing.T, folder string, size int64) {
 // crowd allocates objects near the first one until there is no room, and returns
 // them with the error.
 func crowd(t *testing.T, m *txn.Machine, objects []region.Ptr) ([]region.Ptr, error) {
-	for range 1 << 10 {
+	return crowdWith(t, m, 60<<10, objects)
+}
+
+func crowdWith(t *testing.T, m *txn.Machine, size int, objects []region.Ptr) ([]region.Ptr, error) {
+	for range 1 << 12 {
 		var p region.Ptr
 		err := m.Run(t.Context(), func(tx *txn.Tx) error {
 			var near region.Addr
 			if len(objects) > 0 {
 				near = objects[0].Addr
 			}
-			q, b, err := tx.Alloc(60<<10, near)
+			q, b, err := tx.Alloc(size, near)
 			if err == nil {
 				p = q
 				copy(b, fmt.Sprint(len(objects)))
@@ -82,6 +86,25 @@ func TestFullBackup(t *testing.T) {
 				})
 				if err != nil {
 					t.Fatal(err)
+				}
+			}
+			// A transaction that frees memory has room for what it needs before, be the primary
+			// its own machine or another.
+			for machine, size := range []int{9000, 17000} {
+				if _, err := crowdWith(t, c.Machine(machine), 5000, objects[:1]); !errors.Is(err, nvram.ErrNoSpace) {
+					t.Fatal(err)
+				}
+				for _, frees := range []bool{false, true} {
+					err := c.Machine(machine).Run(t.Context(), func(tx *txn.Tx) error {
+						if frees {
+							tx.ToFree()
+						}
+						_, _, err := tx.Alloc(size, objects[0].Addr)
+						return err
+					})
+					if frees != (err == nil) || err != nil && !errors.Is(err, nvram.ErrNoSpace) {
+						t.Errorf("machine %d, frees memory: %v: %v", machine, frees, err)
+					}
 				}
 			}
 			// With room again it goes on.

@@ -68,7 +68,7 @@ func newRefill(t *testing.T, objects int) *refill {
 	}})
 	a.Add(r.primary)
 	for i := range objects {
-		p, v, e := a.Alloc(0, 200, 0)
+		p, v, e := a.Alloc(region.Ordinary, 0, 200, 0)
 		err = e
 		must()
 		r.primary.Lock(p, v)
@@ -235,7 +235,7 @@ func TestPaper5_5_AllocatorScan(t *testing.T) {
 		used[p] = true
 	}
 	for range 100 {
-		p, _, err := a.Alloc(0, 200, 0)
+		p, _, err := a.Alloc(region.Ordinary, 0, 200, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func (r *remains) object(id region.ID) (p region.Ptr) {
 		a := region.NewAllocator(region.AllocatorConfig{Workers: 1})
 		a.Add(r.machines[m].Regions[id])
 		var err error
-		p, _, err = a.Alloc(0, 100, 0)
+		p, _, err = a.Alloc(region.Ordinary, 0, 100, 0)
 		r.must(err)
 	}
 	return p

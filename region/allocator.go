@@ -18,6 +18,9 @@ import (
 type AllocatorConfig struct {
 	// Workers is the number of workers, each with slabs of its own.
 	Workers int
+	// HeldBack is how many blocks are held back for who frees memory (ToFree), at most one
+	// in 32 of a region's.
+	HeldBack int
 	// Clock, by default the system's, is how locks are waited for that are held
 	// while a hook runs.
 	Clock clock.Clock
@@ -53,18 +56,21 @@ type AllocatorConfig struct {
 // the new object. Everything it keeps is volatile and small, a bit a slot: it is
 // rebuilt from block tables and object headers.
 //
-// Lock order: Allocator.grow, worker.refill, Allocator.dirty, Allocator.mu.
+// Lock order: Allocator.grow, worker.refill, Allocator.holding, Allocator.dirty,
+// Allocator.mu.
 type Allocator struct {
 	cfg     AllocatorConfig
 	workers []worker
 	dir     atomic.Pointer[directory]
 
-	grow  sync.Mutex // held while a region is added
-	dirty sync.Mutex // held while former slabs' blocks are marked dirty
+	grow    sync.Mutex // held while a region is added
+	holding sync.Mutex // held while blocks are found to hold back
+	dirty   sync.Mutex // held while former slabs' blocks are marked dirty
 
 	mu struct {
 		sync.Mutex
 		epoch uint64 // latest told by Advance
+		held  []heldBlock
 	}
 }
 
@@ -99,7 +105,7 @@ func NewAllocator(cfg AllocatorConfig) *Allocator {
 // Objects are placed near hint: in its block, in its region, in a co-located
 // region, in any. Zero, or an address in a region the allocator does not have,
 // is no hint. Errors are ErrTooLarge, ErrFull, and those of the hooks.
-func (a *Allocator) Alloc(worker int, payload int, hint Addr) (Ptr, Version, error) {
+func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (Ptr, Version, error) {
 	c, ok := ClassFor(payload)
 	if !ok {
 		return Ptr{}, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
@@ -108,7 +114,7 @@ func (a *Allocator) Alloc(worker int, payload int, hint Addr) (Ptr, Version, err
 	if p, v, ok := a.quick(w, c, hint); ok {
 		return p, v, nil
 	}
-	return a.slow(w, c, hint)
+	return a.slow(need, w, c, hint)
 }
 
 // quick allocates from the slabs at hand.
@@ -133,7 +139,7 @@ func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
 }
 
 // slow allocates from a slab that it looks for, and keeps it for the next time.
-func (a *Allocator) slow(w *worker, c Class, hint Addr) (Ptr, Version, error) {
+func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version, error) {
 	a.cfg.Clock.Lock(&w.refill)
 	defer w.refill.Unlock()
 	for {
@@ -141,6 +147,9 @@ func (a *Allocator) slow(w *worker, c Class, hint Addr) (Ptr, Version, error) {
 			return p, v, nil // another goroutine was here before
 		}
 		s, err := a.find(c, hint)
+		if err != nil {
+			s, err = a.orHeld(need, c, 1, err)
+		}
 		if err != nil {
 			return Ptr{}, 0, err
 		}
@@ -253,6 +262,7 @@ func (a *Allocator) Drop(id ID) {
 			}
 		}
 	}
+	a.mu.held = slices.DeleteFunc(a.mu.held, func(h heldBlock) bool { return h.space.region.id == id })
 	a.setLocked(id, nil)
 }
 

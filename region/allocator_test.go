@@ -81,7 +81,7 @@ func (p *pair) free(t testing.TB, a *Allocator, ptr Ptr) {
 
 func mustAlloc(t testing.TB, a *Allocator, worker, payload int, hint Addr) (Ptr, Version) {
 	t.Helper()
-	p, v, err := a.Alloc(worker, payload, hint)
+	p, v, err := a.Alloc(Ordinary, worker, payload, hint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestAllocEveryClass(t *testing.T) {
 	p := newPair(t, 1, 8<<20)
 	a := newAllocator(t, AllocatorConfig{Workers: 1, Replicate: p.replicate}, p.primary)
 	for c := 0; c < Classes; c += 5 {
-		ptr, v, err := a.Alloc(0, Class(c).Capacity(), 0)
+		ptr, v, err := a.Alloc(Ordinary, 0, Class(c).Capacity(), 0)
 		if errors.Is(err, ErrFull) {
 			continue // 8 MB do not hold a slab of each
 		}
@@ -121,10 +121,10 @@ func TestAllocLargest(t *testing.T) {
 		}
 	}
 	a := newAllocator(t, AllocatorConfig{Workers: 1}, newRegion(t, 1, 1<<20))
-	if _, _, err := a.Alloc(0, MaxPayload, 0); !errors.Is(err, ErrFull) {
+	if _, _, err := a.Alloc(Ordinary, 0, MaxPayload, 0); !errors.Is(err, ErrFull) {
 		t.Errorf("1 MB in a region of 1 MB: %v", err)
 	}
-	if _, _, err := a.Alloc(0, MaxPayload+1, 0); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := a.Alloc(Ordinary, 0, MaxPayload+1, 0); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("more than the largest class: %v", err)
 	}
 }
@@ -136,7 +136,7 @@ func TestSlotsDoNotOverlap(t *testing.T) {
 	owner := make([]Ptr, r.size/lineBytes)
 	var used uint64
 	for n := 0; ; n++ {
-		ptr, _, err := a.Alloc(n%2, rng.IntN(900), 0)
+		ptr, _, err := a.Alloc(Ordinary, n%2, rng.IntN(900), 0)
 		if errors.Is(err, ErrFull) {
 			break
 		}
@@ -190,7 +190,7 @@ func runModel(t *testing.T, seed uint64) {
 			if len(order) > 0 && k%3 == 0 {
 				hint = order[rng.IntN(len(order))].Addr
 			}
-			ptr, v, err := a.Alloc(rng.IntN(workers), int(phase*float64(rng.IntN(3000))), hint)
+			ptr, v, err := a.Alloc(Ordinary, rng.IntN(workers), int(phase*float64(rng.IntN(3000))), hint)
 			if errors.Is(err, ErrFull) {
 				full++
 				continue
@@ -285,7 +285,7 @@ func TestAllocConcurrently(t *testing.T) {
 				if len(mine) > 0 && rng.IntN(2) == 0 {
 					hint = mine[0].Addr
 				}
-				ptr, v, err := a.Alloc(g%2, rng.IntN(400), hint)
+				ptr, v, err := a.Alloc(Ordinary, g%2, rng.IntN(400), hint)
 				if err != nil {
 					t.Error(err)
 					return
@@ -337,7 +337,7 @@ func TestHints(t *testing.T) {
 	want := []ID{3, 1, 103, 2} // the hint's, the co-located, a new one; another only if that fails
 	var order []ID
 	for range 5000 {
-		ptr, _, err := a.Alloc(0, 1000, in3)
+		ptr, _, err := a.Alloc(Ordinary, 0, 1000, in3)
 		if err != nil {
 			break
 		}
@@ -348,7 +348,7 @@ func TestHints(t *testing.T) {
 	if fmt.Sprint(order) != fmt.Sprint(want) || grown == 0 {
 		t.Errorf("regions in order %v, want %v; grown %d times", order, want, grown)
 	}
-	if ptr, _, err := a.Alloc(0, 64, MakeAddr(77, 4096)); err != nil {
+	if ptr, _, err := a.Alloc(Ordinary, 0, 64, MakeAddr(77, 4096)); err != nil {
 		t.Errorf("hint into a foreign region: %v %v", ptr, err)
 	}
 }
@@ -365,7 +365,7 @@ func TestAllocatorIsSmall(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	a := newAllocator(t, AllocatorConfig{Workers: 2}, r)
 	for i := range 10_000_000 {
-		if _, _, err := a.Alloc(i%2, 40, 0); err != nil {
+		if _, _, err := a.Alloc(Ordinary, i%2, 40, 0); err != nil {
 			t.Fatal(i, err)
 		}
 	}

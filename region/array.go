@@ -21,7 +21,7 @@ func (p Ptr) Element(i int) Ptr {
 // versions that the slots have now. Each is an object like any other, committed,
 // released and freed by itself. Errors are those of Alloc; an array must fit
 // into one slab.
-func (a *Allocator) AllocArray(worker, payload, n int, hint Addr) (Ptr, []Version, error) {
+func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (Ptr, []Version, error) {
 	c, ok := ClassFor(payload)
 	if !ok {
 		return Ptr{}, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
@@ -36,16 +36,19 @@ func (a *Allocator) AllocArray(worker, payload, n int, hint Addr) (Ptr, []Versio
 			near = a.colocated(dir, hinted)
 		}
 		s, first, err := a.findRun(w, near, c, n, hint)
+		if s == nil && err == nil {
+			if err = a.orReclaiming(a.addRegion(dir, c, hint.Region())); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			s, first, err = a.orHeldRun(need, w, c, n, hint, err)
+		}
 		if err != nil {
 			return Ptr{}, nil, err
 		}
-		if s != nil {
-			p, versions := s.array(first, n)
-			return p, versions, nil
-		}
-		if err := a.addRegion(dir, c, hint.Region()); err != nil {
-			return Ptr{}, nil, a.orReclaiming(err)
-		}
+		p, versions := s.array(first, n)
+		return p, versions, nil
 	}
 }
 
@@ -86,6 +89,20 @@ func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Add
 		a.retireAll(spaces)
 	}
 	return nil, 0, a.orReclaiming(full)
+}
+
+// orHeldRun is findRun, which has failed with err, in a block that is held back.
+func (a *Allocator) orHeldRun(need Need, w *worker, c Class, n int, hint Addr, err error) (*slab, int, error) {
+	s, errHeld := a.orHeld(need, c, n, err)
+	if errHeld != nil {
+		return nil, 0, errHeld
+	}
+	first, ok := s.takeRun(n)
+	a.keep(w, hint, s)
+	if !ok {
+		return nil, 0, err
+	}
+	return s, first, nil
 }
 
 // retireAll retires whatever is empty.

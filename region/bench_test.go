@@ -143,7 +143,7 @@ func BenchmarkAlloc(b *testing.B) {
 		a := newAllocator(b, AllocatorConfig{Workers: 1}, r)
 		n := 0
 		for b.Loop() {
-			if _, _, err := a.Alloc(0, 40, 0); err != nil {
+			if _, _, err := a.Alloc(Ordinary, 0, 40, 0); err != nil {
 				b.StopTimer()
 				a.Drop(1)
 				a.Add(newRegion(b, 1, 1<<30))
@@ -162,7 +162,7 @@ func BenchmarkAlloc(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				p, _, err := a.Alloc(0, 40, hint)
+				p, _, err := a.Alloc(Ordinary, 0, 40, hint)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -174,7 +174,7 @@ func BenchmarkAlloc(b *testing.B) {
 		a := newAllocator(b, AllocatorConfig{Workers: 1}, newRegion(b, 1, 64<<20))
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				p, _, err := a.Alloc(0, 40, 0)
+				p, _, err := a.Alloc(Ordinary, 0, 40, 0)
 				if err != nil {
 					b.Fatal(err)
 				}

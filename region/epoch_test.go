@@ -12,7 +12,7 @@ import (
 func fillWith(t *testing.T, p *pair, a *Allocator, payload int) (ptrs []Ptr) {
 	t.Helper()
 	for {
-		ptr, v, err := a.Alloc(0, payload, 0)
+		ptr, v, err := a.Alloc(Ordinary, 0, payload, 0)
 		if errors.Is(err, ErrFull) {
 			return ptrs
 		}
@@ -34,7 +34,7 @@ func TestClassChangeWaitsForEpochs(t *testing.T) {
 	for _, ptr := range old {
 		p.free(t, a, ptr)
 	}
-	tryOther := func() (Ptr, Version, error) { return a.Alloc(0, 5000, 0) }
+	tryOther := func() (Ptr, Version, error) { return a.Alloc(Ordinary, 0, 5000, 0) }
 	if _, _, err := tryOther(); !errors.Is(err, ErrFull) {
 		t.Fatal("reused at once:", err)
 	}
@@ -124,7 +124,7 @@ func TestFailedReplication(t *testing.T) {
 		a.Advance(1)
 		a.Advance(3)
 		p.failAt = failAt
-		_, _, err := a.Alloc(0, 60000, 0)
+		_, _, err := a.Alloc(Ordinary, 0, 60000, 0)
 		if err == nil {
 			if failAt < 4 {
 				t.Errorf("only %d calls of the hook", failAt)
@@ -150,7 +150,7 @@ func goOn(t *testing.T, p *pair, a *Allocator, kept Ptr) {
 	a.Advance(102) // an allocator that was rebuilt has retired the empty slabs anew
 	live := []Ptr{kept}
 	for _, payload := range []int{60000, 50, 1000, 3000, 60000, 20000} {
-		ptr, v, err := a.Alloc(0, payload, 0)
+		ptr, v, err := a.Alloc(Ordinary, 0, payload, 0)
 		if errors.Is(err, ErrFull) {
 			continue
 		}
@@ -252,7 +252,7 @@ func TestDrop(t *testing.T) {
 	ptr, _ := mustAlloc(t, a, 0, 100, 0)
 	a.Drop(1)
 	a.Release(ptr) // another machine's business
-	if _, _, err := a.Alloc(0, 100, 0); !errors.Is(err, ErrFull) {
+	if _, _, err := a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
 	a.Add(r)
@@ -267,12 +267,12 @@ func TestGrow(t *testing.T) {
 		}
 		return Format(next, nvram.NewMemory(1<<20))
 	}})
-	if _, _, err := a.Alloc(0, MaxPayload, 0); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := a.Alloc(Ordinary, 0, MaxPayload, 0); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("1 MB in regions of 1 MB: %v", err)
 	}
 	ids := map[ID]bool{}
 	for {
-		ptr, _, err := a.Alloc(0, 20000, 0)
+		ptr, _, err := a.Alloc(Ordinary, 0, 20000, 0)
 		if err != nil {
 			if !errors.Is(err, errCM) {
 				t.Error(err)
@@ -287,7 +287,7 @@ func TestGrow(t *testing.T) {
 	same := newRegion(t, 9, 1<<20)
 	a = newAllocator(t, AllocatorConfig{Grow: func(ID) (*Region, error) { return same, nil }}, same)
 	for err := error(nil); ; {
-		if _, _, err = a.Alloc(0, 20000, 0); err != nil {
+		if _, _, err = a.Alloc(Ordinary, 0, 20000, 0); err != nil {
 			if !errors.Is(err, ErrFull) {
 				t.Error(err)
 			}
@@ -335,7 +335,7 @@ func TestUnscannedSlabIsNotRetired(t *testing.T) {
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
 	var ptrs []Ptr
 	for {
-		ptr, v, err := a.Alloc(0, 6930, 0) // one to a slab
+		ptr, v, err := a.Alloc(Ordinary, 0, 6930, 0) // one to a slab
 		if errors.Is(err, ErrFull) {
 			break
 		}
@@ -355,7 +355,7 @@ func TestUnscannedSlabIsNotRetired(t *testing.T) {
 	}
 	got := map[Addr]bool{}
 	for {
-		ptr, _, err := b.Alloc(0, 6930, 0)
+		ptr, _, err := b.Alloc(Ordinary, 0, 6930, 0)
 		if err != nil {
 			break
 		}

@@ -144,8 +144,11 @@ func (a *Allocator) scrape(sp *space, c Class) *slab {
 
 // takeBlocks makes free blocks of sp a slab of class c, on every replica: clean ones, then
 // any, then, where there is no storage for more, some that have it. It returns nil if there
-// are none.
+// are none. What is to be held back comes first.
 func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
+	if err := a.holdBack(sp); err != nil {
+		return nil, err
+	}
 	s, err := a.takeBlocksOf(sp, c, spaceClean, spaceClean|spaceDirty|spaceBare)
 	if errors.Is(err, nvram.ErrNoSpace) {
 		if stored, _ := a.takeBlocksOf(sp, c, spaceDirty); stored != nil {
@@ -162,6 +165,12 @@ func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, err
 	if !ok {
 		return nil, nil
 	}
+	return a.slabOn(sp, e, was)
+}
+
+// slabOn makes the blocks of e, which are taken and were free, a slab, or free again if it
+// fails.
+func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 	if err := a.prepare(sp.region, e, slices.Max(was) != spaceClean); err != nil {
 		if !errors.Is(err, nvram.ErrNoSpace) { // which comes before anything is done
 			was = []uint8{spaceDirty}

@@ -63,7 +63,10 @@ type stoppedClock struct {
 
 func (c stoppedClock) Now() time.Time { return *c.now }
 
-func newScarcePair(t *testing.T, pages int) *scarcePair {
+func newScarcePair(t *testing.T, pages int) *scarcePair { return newHoldingPair(t, pages, 0) }
+
+// newHoldingPair is newScarcePair with so many blocks held back.
+func newHoldingPair(t *testing.T, pages, heldBack int) *scarcePair {
 	t.Helper()
 	p := &scarcePair{pair: &pair{}, in: 7, now: time.Now()}
 	for i, r := range []**Region{&p.primary, &p.backup} {
@@ -76,6 +79,7 @@ func newScarcePair(t *testing.T, pages int) *scarcePair {
 		}
 	}
 	p.a = newAllocator(t, AllocatorConfig{
+		HeldBack:  heldBack,
 		Clock:     stoppedClock{now: &p.now},
 		Replicate: p.replicateAll,
 		Reserve:   func(_ ID, off, n uint64) (uint32, error) { return 0, p.backup.m.Reserve(off, n) },
@@ -94,7 +98,7 @@ func newScarcePair(t *testing.T, pages int) *scarcePair {
 func (p *scarcePair) fill(t *testing.T, payload int) (ptrs []Ptr, full error) {
 	t.Helper()
 	for {
-		ptr, v, err := p.a.Alloc(0, payload, 0)
+		ptr, v, err := p.a.Alloc(Ordinary, 0, payload, 0)
 		if err != nil {
 			return ptrs, err
 		}
@@ -233,20 +237,20 @@ func TestAboutToBeAvailable(t *testing.T) {
 		t.Errorf("nothing is freed: %v", full)
 	}
 	p.freeAll(t, ptrs)
-	_, _, err := p.a.Alloc(0, 5000, 0)
+	_, _, err := p.a.Alloc(Ordinary, 0, 5000, 0)
 	if !errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) || p.emptied == 0 {
 		t.Errorf("freed a moment ago: %v, told %d times", err, p.emptied)
 	}
-	if _, _, err := p.a.AllocArray(0, 5000, 2, 0); !errors.Is(err, ErrReclaiming) {
+	if _, _, err := p.a.AllocArray(Ordinary, 0, 5000, 2, 0); !errors.Is(err, ErrReclaiming) {
 		t.Errorf("an array: %v", err)
 	}
 	p.now = p.now.Add(reclaimPatience)
-	if _, _, err := p.a.Alloc(0, 5000, 0); errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) {
+	if _, _, err := p.a.Alloc(Ordinary, 0, 5000, 0); errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) {
 		t.Errorf("freed long ago: %v", err)
 	}
 	p.a.Advance(2)
 	p.a.Advance(3)
-	if _, _, err := p.a.Alloc(0, 5000, 0); err != nil {
+	if _, _, err := p.a.Alloc(Ordinary, 0, 5000, 0); err != nil {
 		t.Error(err)
 	}
 }
@@ -293,7 +297,7 @@ func TestIdleSlabsAreKept(t *testing.T) {
 	a := newAllocator(t, AllocatorConfig{Workers: 4, Replicate: p.replicate}, p.primary)
 	for worker := range 4 {
 		for _, payload := range []int{100, 300, 500, 700, 900, 1100, 1300, 1500} {
-			ptr, v, err := a.Alloc(worker, payload, 0)
+			ptr, v, err := a.Alloc(Ordinary, worker, payload, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -45,7 +45,7 @@ func TestFillWithoutRoom(t *testing.T) {
 	a.Add(primary)
 	var ptrs []Ptr
 	for range 40 {
-		p, v, err := a.Alloc(0, 10_000, 0)
+		p, v, err := a.Alloc(Ordinary, 0, 10_000, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestTakeSettled(t *testing.T) {
 		return nil
 	}})
 	a.Add(primary)
-	p, v, err := a.Alloc(0, 100, 0)
+	p, v, err := a.Alloc(Ordinary, 0, 100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

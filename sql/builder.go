@@ -102,6 +102,9 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
+		if tr := currentOf(ctx); tr != nil {
+			tr.tx.ToFree()
+		}
 		s.changes(ctx, true)
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:

@@ -184,6 +184,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p regio
 	ed := t.editor(ctx)
 	ed.StatementBegin(ctx)
 	if row == nil {
+		tr.tx.ToFree()
 		err = ed.Delete(ctx, old)
 	} else {
 		err = ed.Update(ctx, old, row)

@@ -303,6 +303,7 @@ func (t *Table) truncate(ctx *gms.Context, tr *transaction) error {
 	if err != nil {
 		return err
 	}
+	tr.tx.ToFree()
 	next := tbl.Clone()
 	if err := t.e.renewStorage(tr, next); err != nil {
 		return err

@@ -54,19 +54,31 @@ const slotBytes = region.PtrBytes + 12
 
 // alloc reserves a slot for an object, near hint: where hint's primary is
 // another machine, that machine does it.
-func (m *Machine) alloc(ctx context.Context, w *worker, payload int, hint region.Addr) (slot, error) {
+func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payload int, hint region.Addr) (slot, error) {
 	if payload < 0 || payload > region.MaxPayload { // it may not fit the message either
 		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
 	}
 	before := m.routes.Load()
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.primary {
-		p, v, err := m.cfg.Allocator.Alloc(int(w.id), payload, hint)
+		p, v, err := m.cfg.Allocator.Alloc(need, int(w.id), payload, hint)
 		return slot{ptr: p, version: v, config: m.config.Load(), lender: m.cfg.ID}, m.orBusy(err, hint)
 	}
-	connection := w.connectionTo(rt.Primary)
+	got, err := m.borrow(ctx, w, before, rt.Primary, region.Ordinary, payload, hint)
+	if need != region.Ordinary && isFull(err) {
+		// Only now: a machine of an earlier version, which holds nothing back, refuses it.
+		if held, errHeld := m.borrow(ctx, w, before, rt.Primary, need, payload, hint); errHeld == nil {
+			return held, nil
+		}
+	}
+	return got, err
+}
+
+// borrow has another machine, the primary by the routes before, reserve a slot near hint.
+func (m *Machine) borrow(ctx context.Context, w *worker, before *routes, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
+	connection := w.connectionTo(primary)
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
-	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload))
+	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload)|uint32(need)<<needShift)
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id)|uint32(m.cfg.ID)<<16)
 	arg = binary.LittleEndian.AppendUint32(arg, connection)
 	decode := func(reply message) (slot, error) {
@@ -74,10 +86,10 @@ func (m *Machine) alloc(ctx context.Context, w *worker, payload int, hint region
 			return slot{}, m.orBusy(err, hint)
 		}
 		got, err := decodeSlot(reply.body)
-		got.lender, got.connection = rt.Primary, connection
+		got.lender, got.connection = primary, connection
 		return got, err
 	}
-	reply, err := w.call(ctx, rt.Primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg}, func(late message) {
+	reply, err := w.call(ctx, primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg}, func(late message) {
 		if got, err := decode(late); err == nil && m.isCurrent(got) {
 			m.releaseLocked(w, got)
 		}
@@ -95,11 +107,15 @@ func (m *Machine) alloc(ctx context.Context, w *worker, payload int, hint region
 // room. This one cannot wait for it: memory that was freed is not available before all
 // transactions have ended that were open then.
 func (m *Machine) orBusy(err error, hint region.Addr) error {
-	isFull := errors.Is(err, region.ErrFull) || errors.Is(err, nvram.ErrNoSpace)
-	if errors.Is(err, region.ErrReclaiming) || isFull && m.frees.Load() {
+	if errors.Is(err, region.ErrReclaiming) || isFull(err) && m.frees.Load() {
 		return abort(ReasonBusy, hint)
 	}
 	return err
+}
+
+// isFull says whether err is that an allocation has found no room.
+func isFull(err error) bool {
+	return errors.Is(err, region.ErrFull) || errors.Is(err, nvram.ErrNoSpace)
 }
 
 // Frees says that much memory is being freed in the background, or is not any more. While
@@ -131,9 +147,10 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: allocation of %d bytes", ErrBadMessage, len(arg))
 	}
 	hint := region.Addr(binary.LittleEndian.Uint64(arg))
-	payload, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
+	size, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
+	need, payload := region.Need(size>>needShift), int(size&(1<<needShift-1))
 	l := loan{machine: rdma.MachineID(who >> 16), worker: uint16(who), connection: binary.LittleEndian.Uint32(arg[16:])}
-	p, v, err := m.cfg.Allocator.Alloc(int(l.worker)%m.cfg.Workers, int(payload), hint)
+	p, v, err := m.cfg.Allocator.Alloc(need, int(l.worker)%m.cfg.Workers, payload, hint)
 	if errors.Is(err, region.ErrReclaiming) {
 		return nil, region.ErrReclaiming // and not region.ErrFull, too
 	}
@@ -146,6 +163,10 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	}
 	return slot{ptr: p, version: v, config: m.config.Load()}.append(nil), nil
 }
+
+// needShift is where the need lies in the word of an allocation's argument that has the
+// length.
+const needShift = 31
 
 // allocBytes is how long the argument of an allocation is.
 const allocBytes = 20

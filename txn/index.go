@@ -155,7 +155,7 @@ func (l *Late) Write(p region.Ptr) ([]byte, error) {
 
 // Alloc makes a new object near hint, as Tx.Alloc does.
 func (l *Late) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
-	got, err := l.s.m.alloc(l.s.ctx, l.s.w, payload, hint)
+	got, err := l.s.m.alloc(l.s.ctx, l.s.w, l.s.need, payload, hint)
 	if err != nil {
 		return region.Ptr{}, nil, err
 	}

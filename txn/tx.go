@@ -33,6 +33,7 @@ type state struct {
 	written, writtenMax int
 	// mayBeLarge: see Tx.MayBeLarge.
 	mayBeLarge bool
+	need       region.Need // of what it allocates
 	undo       []undo
 	marks      int
 	doomed     error
@@ -220,13 +221,21 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	if err := t.usable(); err != nil {
 		return region.Ptr{}, nil, err
 	}
-	got, err := t.m.alloc(t.ctx, t.w, payload, hint)
+	got, err := t.m.alloc(t.ctx, t.w, t.need, payload, hint)
 	if err != nil {
 		return region.Ptr{}, nil, t.doom(err)
 	}
 	e := got.entry(t.arena.get(got.ptr.Capacity()), false)
 	clear(e.payload)
 	return got.ptr, e.payload, t.addWrite(e)
+}
+
+// ToFree says that the transaction is to free memory. What it allocates from here on may
+// lie where no other transaction finds room (region.ToFree).
+func (t *Tx) ToFree() {
+	if t.state != nil {
+		t.need = region.ToFree
+	}
 }
 
 // Free frees the object p when the transaction commits.
@@ -465,7 +474,7 @@ func (s *state) reset() {
 	clear(s.locals)
 	s.locals = s.locals[:0]
 	s.written, s.marks, s.doomed = 0, 0, nil
-	s.writtenMax, s.mayBeLarge = s.m.writeBytesMax, false
+	s.writtenMax, s.mayBeLarge, s.need = s.m.writeBytesMax, false, region.Ordinary
 	s.ctx = context.Background()
 	s.commit.reset()
 }

@@ -1,0 +1,111 @@
+package region
+
+import (
+	"errors"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// Who frees memory may need some before: a table gets new structures before the old ones
+// are dropped, a B-tree merges nodes into a new one. So that it does not fail for want of
+// what it would free, a few blocks are held back, with storage at every replica. Others
+// find no room before these are there. A backup that came later may have no storage there;
+// it is asked for when they are taken.
+
+// A Need says who an allocation is for.
+type Need uint8
+
+const (
+	Ordinary Need = iota
+	// ToFree is the need of transactions that free memory: where there is no other room,
+	// they have what is held back.
+	ToFree
+)
+
+// heldBackShare is how many blocks of a region there are for one that is held back.
+const heldBackShare = 32
+
+// heldBlock is a block that is taken, and no slab's.
+type heldBlock struct {
+	space *space
+	block int
+	was   uint8
+}
+
+// holdBack takes what is missing of the blocks that are held back, in sp. An error means
+// that there is no room for others; so does it that no block is left.
+func (a *Allocator) holdBack(sp *space) error {
+	if !a.missesHeld(sp) {
+		return nil
+	}
+	a.cfg.Clock.Lock(&a.holding)
+	defer a.holding.Unlock()
+	for a.missesHeld(sp) {
+		h, ok := a.takeForHeld(sp)
+		if !ok {
+			return nil
+		}
+		_, err := a.reserve(sp.region, uint64(h.block)<<sp.region.shift, uint64(1)<<sp.region.shift)
+		a.mu.Lock()
+		if err != nil {
+			sp.returnLocked(extent{head: h.block, blocks: 1}, h.was)
+		} else {
+			a.mu.held = append(a.mu.held, h)
+		}
+		a.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Allocator) missesHeld(sp *space) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.mu.held) < min(a.cfg.HeldBack, sp.region.Blocks()/heldBackShare)
+}
+
+// takeForHeld takes a free block of sp, first one that has storage. The one that has the
+// region's table is none.
+func (a *Allocator) takeForHeld(sp *space) (h heldBlock, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := int((sp.region.first + 1<<sp.region.shift - 1) >> sp.region.shift)
+	for _, kind := range []uint8{spaceDirty, spaceClean, spaceBare} {
+		for i := first; i < len(sp.blocks); i++ {
+			if sp.blocks[i] == kind {
+				return heldBlock{sp, i, sp.takeLocked(extent{head: i, blocks: 1})[0]}, true
+			}
+		}
+	}
+	return h, false
+}
+
+// orHeld returns a slab with room for n objects of class c on a block that is held back, if
+// the need is one for which it is; otherwise err, why there is no other room.
+func (a *Allocator) orHeld(need Need, c Class, n int, err error) (*slab, error) {
+	if need != ToFree || !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
+		return nil, err
+	}
+	a.mu.Lock()
+	h, e, ok := a.popHeldLocked(c, n)
+	a.mu.Unlock()
+	if !ok {
+		return nil, err
+	}
+	return a.slabOn(h.space, e, []uint8{h.was})
+}
+
+func (a *Allocator) popHeldLocked(c Class, n int) (h heldBlock, e extent, ok bool) {
+	last := len(a.mu.held) - 1
+	if last < 0 {
+		return h, e, false
+	}
+	h = a.mu.held[last]
+	if e = h.space.region.extentOf(h.block, 1, c); e.slots < n {
+		return h, e, false // they do not fit a block
+	}
+	a.mu.held = a.mu.held[:last]
+	return h, e, true
+}
