@@ -33,7 +33,7 @@ func TestNotesGo(t *testing.T) {
 func TestNamesOfMemories(t *testing.T) {
 	m := new(Member)
 	for _, name := range []string{
-		m.lifeLogName(12, 3), m.relogName(12, 3, 0), m.relogName(12, 3, 1), m.noteName(12, 3), parkedName(12, 3), regionName(12), reserveName,
+		m.lifeLogName(12, 3), m.relogName(12, 3, 0), m.relogName(12, 3, 1), m.noteName(12, 3), parkedName(12, 3), regionName(12), pieceName(0), pieceName(1),
 	} {
 		if err := nvram.CheckName(name); err != nil {
 			t.Error(err)

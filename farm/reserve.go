@@ -1,6 +1,7 @@
 package farm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,6 +34,8 @@ const (
 	// reserveForLog is how much of a former log is kept at the same time as the new
 	// one, for which the reserve makes up: its control line, ledger, and records.
 	reserveForLog = 64 << 10
+	// pieceMin is the least that storage is taken of: a page.
+	pieceMin = 4 << 10
 )
 
 // makeRoom gives back what the logs of earlier lives do not need, and the reserve.
@@ -49,11 +52,25 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 	return m.giveBackReserve()
 }
 
-// A reserve is room for logs: memory with storage for its first size bytes.
+// A reserve is room for logs: pieces of memory that have storage. To take more, nothing of
+// it is given back: another program might take that meanwhile.
 type reserve struct {
 	sync.Mutex
+	pieces []piece
+}
+
+// piece is memory with storage for its first size bytes.
+type piece struct {
+	name   string
 	memory *nvram.Memory
-	size   int64 // 0: there is none
+	size   int64
+}
+
+func (r *reserve) sizeLocked() (n int64) {
+	for _, p := range r.pieces {
+		n += p.size
+	}
+	return n
 }
 
 func (m *Member) giveBackReserve() error {
@@ -62,9 +79,16 @@ func (m *Member) giveBackReserve() error {
 	return m.removeReserveLocked()
 }
 
+// removeReserveLocked gives back all pieces, be they of an earlier life.
 func (m *Member) removeReserveLocked() error {
-	m.reserve.memory, m.reserve.size = nil, 0
-	if err := m.memory.Remove(reserveName); err != nil {
+	m.reserve.pieces = nil
+	names, err := m.memory.Names()
+	for _, name := range names {
+		if err == nil && isOfReserve(name) {
+			err = m.memory.Remove(name)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("farm: give back the reserve: %w", err)
 	}
 	return nil
@@ -75,17 +99,66 @@ func (m *Member) removeReserveLocked() error {
 func (m *Member) giveBackForLog() (was bool, err error) {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	log := m.cfg.Settings.LogBytes
-	switch r := &m.reserve; {
-	case r.size == 0:
-		return false, nil
-	case r.size <= log:
-		return true, m.removeReserveLocked()
-	default:
-		r.size -= log
-		r.memory.Discard(uint64(r.size), uint64(log))
-		return true, nil
+	was = len(m.reserve.pieces) > 0
+	return was, m.shrinkReserveLocked(m.cfg.Settings.LogBytes)
+}
+
+// shrinkReserveLocked gives n bytes back, or all.
+func (m *Member) shrinkReserveLocked(n int64) error {
+	for n > 0 && len(m.reserve.pieces) > 0 {
+		last := len(m.reserve.pieces) - 1
+		p := &m.reserve.pieces[last]
+		if p.size > n {
+			p.size -= n
+			p.memory.Discard(uint64(p.size), uint64(n))
+			return nil
+		}
+		if err := m.memory.Remove(p.name); err != nil {
+			return fmt.Errorf("farm: give back a part of the reserve: %w", err)
+		}
+		n -= p.size
+		m.reserve.pieces = m.reserve.pieces[:last]
 	}
+	return nil
+}
+
+// growReserveLocked takes n bytes more, or what there is room for, and says then that it
+// is less.
+func (m *Member) growReserveLocked(n int64) error {
+	for size := n; n > 0; {
+		err := m.addPieceLocked(min(size, n))
+		switch {
+		case err == nil:
+			n -= min(size, n)
+		case errors.Is(err, nvram.ErrNoSpace) && size >= 2*pieceMin:
+			size = size / 2 &^ (pieceMin - 1)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// addPieceLocked takes n bytes more, or nothing.
+func (m *Member) addPieceLocked(n int64) error {
+	name := pieceName(len(m.reserve.pieces))
+	mem, err := m.tryMapReserved(name, n)
+	if err == nil {
+		m.reserve.pieces = append(m.reserve.pieces, piece{name, mem, n})
+	}
+	return err
+}
+
+// pieceName returns the name of piece i, from 0.
+func pieceName(i int) string {
+	if i == 0 {
+		return reserveName // the only one that earlier versions had
+	}
+	return fmt.Sprintf("%s-%d", reserveName, i)
+}
+
+func isOfReserve(name string) bool {
+	return name == reserveName || strings.HasPrefix(name, reserveName+"-")
 }
 
 // mapLog is mapReserved for a log that a peer waits for. Without room for it this life of
@@ -127,7 +200,8 @@ func (m *Member) holdRoom(c *cluster.Configuration) error {
 	}
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	if err := m.takeBytesLocked(int64(machines*s.Workers) * s.LogBytes); err != nil {
+	err := cmp.Or(m.removeReserveLocked(), m.addPieceLocked(int64(machines*s.Workers)*s.LogBytes))
+	if err != nil {
 		return fmt.Errorf("farm: room for the logs of %d machines: %w", machines, err)
 	}
 	return nil
@@ -148,25 +222,33 @@ func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error)
 // keepSomeRoom takes what there is of a reserve, unless there is one.
 func (m *Member) keepSomeRoom() {
 	m.reserve.Lock()
-	has := m.reserve.size > 0
+	has := len(m.reserve.pieces) > 0
 	m.reserve.Unlock()
 	if !has {
 		m.keepRoom()
 	}
 }
 
-// keepRoom takes the reserve of this life, for the logs that it has by now. Without it the
-// machine works as well, but may not be able to start again if no room comes.
+// keepRoom takes the reserve of this life, for the logs that it has by now, or what there is
+// room for. Without it the machine works as well, but may not be able to start again if no
+// room comes.
 func (m *Member) keepRoom() {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	wanted, err := m.reserveWanted()
-	if err == nil && m.reserve.size != wanted {
-		err = m.takeAtMostLocked(wanted)
-	}
-	if err != nil {
+	err := m.keepRoomLocked()
+	if wanted, _ := m.reserveWanted(); err != nil && m.reserve.sizeLocked() < wanted/2 {
 		m.log.Warn("no room to start again with: make some before the machine is stopped", "machine", m.id, "error", err)
 	}
+}
+
+// keepRoomLocked fails if there is no room for all of the reserve; it has what there is then.
+func (m *Member) keepRoomLocked() error {
+	wanted, err := m.reserveWanted()
+	if err != nil {
+		return err
+	}
+	has := m.reserve.sizeLocked()
+	return cmp.Or(m.shrinkReserveLocked(has-wanted), m.growReserveLocked(wanted-has))
 }
 
 // reserveWanted is the size of the reserve for the logs that there are.
@@ -179,30 +261,4 @@ func (m *Member) reserveWanted() (int64, error) {
 		}
 	}
 	return reserveForLog * int64(logs+1), err
-}
-
-// takeAtMostLocked makes a reserve of a size, or of what there is room for.
-func (m *Member) takeAtMostLocked(wanted int64) error {
-	for size := wanted; ; size /= 2 {
-		err := m.takeBytesLocked(size)
-		if err == nil || !errors.Is(err, nvram.ErrNoSpace) || size < 2*reserveForLog {
-			return err
-		}
-	}
-}
-
-// takeBytesLocked makes a reserve of a size in place of the one that there is.
-func (m *Member) takeBytesLocked(size int64) error {
-	if err := m.removeReserveLocked(); err != nil {
-		return err
-	}
-	mem, err := m.memory.Map(reserveName, size)
-	if err != nil {
-		return err
-	}
-	if err := mem.Reserve(0, mem.Size()); err != nil {
-		return errors.Join(err, m.memory.Remove(reserveName))
-	}
-	m.reserve.memory, m.reserve.size = mem, size
-	return nil
 }

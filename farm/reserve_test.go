@@ -51,6 +51,46 @@ func livesOf(names []string) map[string]bool {
 	return lives
 }
 
+// A reserve takes what there is room for, to the page, and gives back nothing to take more:
+// where others use up what is free, it would be less after each life, and nothing at last.
+func TestReserveTakesWhatThereIs(t *testing.T) {
+	aFewMembers(t, 46, 3, 3, func(g *members) {
+		m, machine := g.up[1], g.world.Machine(1)
+		g.until("all is recovered", func() bool { return g.whole() && m.settledFor.Load() == uint32(m.txn.Config()) })
+		wanted := reserveForLog * int64(3*g.settings.Workers+1)
+		has := func(when string, want int64) {
+			t.Helper()
+			m.keepRoom()
+			if got := m.reserve.sizeLocked(); got != want {
+				t.Errorf("%s, %d bytes are kept in reserve, want %d", when, got, want)
+			}
+		}
+		has("with room", wanted)
+		machine.Fill(0)
+		has("with no more room", wanted)
+		if err := m.giveBackReserve(); err != nil {
+			t.Fatal(err)
+		}
+		machine.Fill(21)
+		has("with room for 21 pages", 21*4096)
+		machine.Relieve()
+		has("with room again", wanted)
+		if _, err := m.memory.Map(logPrefix+"another", 4096); err != nil {
+			t.Fatal(err)
+		}
+		machine.Fill(5)
+		has("with another log, and little room", wanted+5*4096)
+		machine.Relieve()
+		if err := m.memory.Remove(logPrefix + "another"); err != nil {
+			t.Fatal(err)
+		}
+		has("with one log less", wanted)
+		if !m.hasRoom() || m.reserve.sizeLocked() != wanted {
+			t.Errorf("%d bytes are kept in reserve after a look for room", m.reserve.sizeLocked())
+		}
+	})
+}
+
 // A log that is made later gets the room of the reserve.
 func TestReserveGivesWay(t *testing.T) {
 	aFewMembers(t, 42, 3, 3, func(g *members) {
@@ -129,7 +169,7 @@ func TestNoRoomForALog(t *testing.T) {
 		g.boot(1)
 		g.until("all are up", func() bool { return len(g.up) == 5 && g.whole() })
 		g.until("all is recovered", func() bool { return g.up[1].settledFor.Load() == uint32(g.up[1].txn.Config()) })
-		if got, want := g.up[1].reserve.size, reserveForLog*int64(len(g.up)*g.settings.Workers+1); got != want {
+		if got, want := g.up[1].reserve.sizeLocked(), reserveForLog*int64(len(g.up)*g.settings.Workers+1); got != want {
 			t.Errorf("%d bytes are kept in reserve, want %d", got, want)
 		}
 	})

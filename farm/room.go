@@ -84,16 +84,9 @@ func (m *Member) nextLook() time.Duration {
 func (m *Member) hasRoom() bool {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	wanted, err := m.reserveWanted()
-	if err != nil {
-		return false
-	}
 	replica := max(m.cfg.Settings.RegionBytes/roomPart, reserveForLog)
-	if m.takeBytesLocked(wanted+replica) != nil {
-		_ = m.takeAtMostLocked(wanted) // what keepRoom has had, or less
+	if m.keepRoomLocked() != nil || m.addPieceLocked(replica) != nil {
 		return false
 	}
-	m.reserve.memory.Discard(uint64(wanted), uint64(replica))
-	m.reserve.size = wanted
-	return true
+	return m.shrinkReserveLocked(replica) == nil
 }
