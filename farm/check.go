@@ -2,7 +2,6 @@ package farm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -18,9 +17,6 @@ type Fault struct {
 }
 
 func (f Fault) String() string { return fmt.Sprintf("machine %d: %v", f.Machine, f.Fault) }
-
-// differs begins the text of a fault of a backup.
-const differs = "differs from the primary"
 
 // Check walks every region and returns what is wrong with it: leaks, orphans and
 // overlaps, given every pointer in use (the root object's need not be among
@@ -107,40 +103,8 @@ func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID
 			backup := machineOf(b).regions[p.Region]
 			unsound, _ := backup.Sound(context.Background()) // which does not end
 			add(b, unsound)
-			add(b, compareReplicas(primary, backup))
+			add(b, primary.Compare(backup))
 		}
 	}
 	return faults
-}
-
-// compareReplicas compares the objects of a backup with those of its primary. Line
-// versions, which only remote reads look at, are for Sound.
-func compareReplicas(primary, backup *region.Region) []region.Fault {
-	var faults []region.Fault
-	for p, h := range primary.Objects {
-		if err := sameObject(primary, backup, p, h); err != nil {
-			faults = append(faults, region.Fault{Kind: region.Damaged, Ptr: p, Text: err.Error()})
-		}
-	}
-	return faults
-}
-
-// sameObject compares one slot. Free slots have only a header and an incarnation to
-// compare: should the backup become the primary, the next object there must not be taken
-// for an earlier one. Those that never held an object may differ in nothing at all.
-func sameObject(primary, backup *region.Region, p region.Ptr, h region.Header) error {
-	a, b := make([]byte, p.Capacity()), make([]byte, p.Capacity())
-	_, errPrimary := primary.ReadObject(p, a)
-	hb, errBackup := backup.ReadObject(p, b)
-	switch {
-	case backup.Header(p.Addr.Offset()) != h:
-		return fmt.Errorf("%s: header %v, not %v", differs, backup.Header(p.Addr.Offset()), h)
-	case backup.Incarnation(p.Addr.Offset()) != p.Incarnation():
-		return fmt.Errorf("%s: incarnation %d, not %d", differs, backup.Incarnation(p.Addr.Offset()), p.Incarnation())
-	case !errors.Is(errBackup, errPrimary):
-		return fmt.Errorf("%s: read as %v (%v), not %v", differs, errBackup, hb, errPrimary)
-	case errPrimary == nil && string(a) != string(b):
-		return fmt.Errorf("%s: payload", differs)
-	}
-	return nil
 }
