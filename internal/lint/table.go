@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest"},
 	{"txn"},
-	{"recovery"},
+	{"recovery", "internal/txntest"},
 	{"farm"},
 	{"index/hash", "index/btree"},
 	{"catalog"},
@@ -60,6 +60,7 @@ var core = map[string][]string{
 	"cluster/lease":      {"golang.org/x/sys/unix"}, // sockets
 	"txn":                nil,
 	"recovery":           nil,
+	"internal/txntest":   nil,
 	"farm":               nil,
 	"index/hash":         nil,
 	"index/btree":        {"github.com/google/btree"}, // orders the cache of inner nodes

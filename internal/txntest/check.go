@@ -1,0 +1,59 @@
+package txntest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// Check waits until everything is truncated and returns what is wrong then: leaks, orphans
+// and overlaps, given every pointer in use, what the allocators believe and the headers do
+// not show, backups that are not like their primaries, and annexes that nobody has given
+// back. No transaction may run.
+func (x *Instance) Check(reachable iter.Seq[region.Ptr]) error {
+	if err := x.quiesce(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range x.machines {
+		errs = append(errs, x.withoutAnnexes(m), faulty(m.id, m.allocator.Check()))
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, p := range x.mu.configuration.Regions {
+		primary := x.machines[p.Primary].regions[p.Region]
+		errs = append(errs, faulty(p.Primary, primary.Check(reachable)))
+		for _, id := range p.Backups {
+			backup := x.machines[id].regions[p.Region]
+			unsound, _ := backup.Sound(context.Background()) // which does not end
+			errs = append(errs, faulty(id, unsound), faulty(id, primary.Compare(backup)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// faulty returns the faults of a machine's memory as an error, nil if there are none.
+func faulty(id rdma.MachineID, faults []region.Fault) error {
+	var errs []error
+	for _, f := range faults {
+		errs = append(errs, fmt.Errorf("machine %d: %v", id, f))
+	}
+	return errors.Join(errs...)
+}
+
+// withoutAnnexes returns an error if a machine keeps annexes. They go in the background.
+func (x *Instance) withoutAnnexes(m *machine) error {
+	for end := x.cfg.Clock.Now().Add(patience); ; x.cfg.Clock.Sleep(time.Millisecond) {
+		if m.annexes.Load() == 0 && m.txn.Annexes() == 0 {
+			return nil
+		}
+		if x.cfg.Clock.Now().After(end) {
+			return fmt.Errorf("machine %d has memory of %d annexes, and knows %d, though nothing is under way", m.id, m.annexes.Load(), m.txn.Annexes())
+		}
+	}
+}

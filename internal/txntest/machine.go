@@ -1,0 +1,80 @@
+package txntest
+
+import (
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A machine has a NIC, replicas of regions, and transactions.
+type machine struct {
+	id        rdma.MachineID
+	nic       *local.NIC
+	allocator *region.Allocator
+	txn       *txn.Machine
+	// regions are the replicas, under the instance's mu.
+	regions map[region.ID]*region.Region
+	// logs are by sender and, within that, by its worker.
+	logs [][]*nvram.Memory
+	// greetings are to the machines in their order.
+	greetings []txn.Greeting
+	// annexes is how many there are here.
+	annexes atomic.Int64
+}
+
+func newMachine(id rdma.MachineID, cfg Config) *machine {
+	m := &machine{id: id, regions: make(map[region.ID]*region.Region), logs: make([][]*nvram.Memory, cfg.Machines)}
+	for sender := range m.logs {
+		for range cfg.Workers {
+			m.logs[sender] = append(m.logs[sender], nvram.NewMemory(cfg.LogBytes))
+		}
+	}
+	return m
+}
+
+// start brings the machine up, connected to nobody.
+func (m *machine) start(x *Instance) (err error) {
+	if m.nic, err = x.network.Join(m.id); err != nil {
+		return err
+	}
+	m.allocator = region.NewAllocator(region.AllocatorConfig{
+		Workers: x.cfg.Workers,
+		Clock:   x.cfg.Clock,
+		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
+			return m.txn.WriteBackups(id, off, data, in)
+		},
+		Reserve:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
+		Grow:      func(near region.ID) (*region.Region, error) { return x.grow(m, near) },
+		Colocated: x.colocated,
+	})
+	m.txn, err = txn.New(txn.Config{
+		ID:           m.id,
+		Config:       uint32(x.Configuration().ID),
+		Workers:      x.cfg.Workers,
+		NIC:          m.nic,
+		Log:          func(sender rdma.MachineID, worker int) (*nvram.Memory, error) { return m.logs[sender][worker], nil },
+		Annex:        m.makeAnnex,
+		DropAnnex:    m.dropAnnex,
+		LogBytes:     int(x.cfg.LogBytes),
+		MessageBytes: int(x.cfg.MessageBytes),
+		Allocator:    m.allocator,
+		Clock:        x.cfg.Clock,
+	})
+	return err
+}
+
+func (m *machine) makeAnnex(_ uint64, bytes int64) (*nvram.Memory, error) {
+	m.annexes.Add(1)
+	return nvram.NewMemory(bytes), nil
+}
+
+// dropAnnex gives the storage of an annex back. Peers may know the memory for longer.
+func (m *machine) dropAnnex(_ uint64, memory *nvram.Memory) error {
+	memory.Discard(0, memory.Size())
+	m.annexes.Add(-1)
+	return nil
+}
