@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -54,7 +54,7 @@ func TestSilentPeersAreTold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, farm.Config{Machines: 3, Replicas: 1}, 21)
+			r := open(t, txntest.Config{Machines: 3, Replicas: 1}, 21)
 			r.Machine(1).Handle(7, func(_ context.Context, _ []byte) ([]byte, error) { return nil, nil })
 			var s silences
 			r.Machine(0).OnSilent(s.add)
@@ -100,7 +100,7 @@ func TestSilentPeersAreTold(t *testing.T) {
 
 // A function that takes long is no silence, for its machine answers meanwhile.
 func TestLongFunctionIsNotSilence(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 0)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 0)
 	var s silences
 	r.Machine(0).OnSilent(s.add)
 	runs, end := make(chan bool), make(chan bool)
@@ -131,7 +131,7 @@ func TestLongFunctionIsNotSilence(t *testing.T) {
 // Beat returns when every worker has let it pass, and not before: one that is stuck
 // holds it up.
 func TestBeatPassesEveryWorker(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 3}, 0)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 3}, 0)
 	m := r.Machine(1)
 	m.Beat()
 	for w := range m.Workers() {

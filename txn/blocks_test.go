@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
@@ -15,7 +15,7 @@ import (
 // configuration would wait for ever.
 func TestBrokenConnectionOfBlocks(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		r := open(t, farm.Config{Machines: 3, Replicas: 2, Workers: 1, Network: local.Options{Async: async}, Clock: newHandClock()}, 6)
+		r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Network: local.Options{Async: async}, Clock: newHandClock()}, 6)
 		r.lost = true
 		m := r.Machine(0)
 		p := r.ptrs[0]
@@ -34,13 +34,14 @@ func TestBrokenConnectionOfBlocks(t *testing.T) {
 // What is written only to backups that have reserved storage for it is written to no
 // others.
 func TestWriteToBackupsThatHaveReserved(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1}, 6)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1}, 6)
 	m := r.Machine(0)
 	id := r.ptrs[0].Addr.Region()
-	in, err := m.ReserveBackups(id, 0, 64)
+	const last = 1<<20 - 64 // in the region: a line where nothing is
+	in, err := m.ReserveBackups(id, last, 64)
 	must(t, err)
-	must(t, m.WriteBackups(id, 64, make([]byte, 8), in))
-	if err := m.WriteBackups(id, 64, make([]byte, 8), in+1); !errors.Is(err, region.ErrBackups) {
+	must(t, m.WriteBackups(id, last, make([]byte, 8), in))
+	if err := m.WriteBackups(id, last, make([]byte, 8), in+1); !errors.Is(err, region.ErrBackups) {
 		t.Error(err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
@@ -98,7 +98,7 @@ func TestGarbageFencesItsSender(t *testing.T) {
 		}, txn.ErrBadMessage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := open(t, farm.Config{Machines: 4, Replicas: 2, Workers: 1, Clock: newHandClock()}, 4)
+			r := open(t, txntest.Config{Machines: 4, Replicas: 2, Workers: 1, Clock: newHandClock()}, 4)
 			if r.Machine(0).Replicas(r.ptrs[0])[1] != 1 || slices.Contains(r.Machine(0).Replicas(r.ptrs[2]), 0) {
 				t.Fatal("the backup of object 0 is not at machine 1, or object 2 is at machine 0")
 			}
@@ -131,7 +131,7 @@ func TestGarbageFencesItsSender(t *testing.T) {
 // A LOCK record that asks for what cannot be locked is refused, whatever it is
 // that it asks for.
 func TestLockOfNonsenseIsRefused(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1}, 2)
 	r.settle()
 	fenced := r.fences(1)
 	headers := r.Machine(1).Header(r.ptrs[1])
@@ -161,7 +161,7 @@ func TestLockOfNonsenseIsRefused(t *testing.T) {
 // Well-formed messages that nobody has asked for, or that ask for nonsense, change
 // nothing.
 func TestMessagesOfNonsense(t *testing.T) {
-	r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1}, 3)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1}, 3)
 	r.settle()
 	const lockReply, validateReply, request, reply = 1, 3, 4, 5
 	const alloc, release, epoch, reserve = 0xff00, 0xff01, 0xff02, 0xff03
@@ -218,7 +218,7 @@ func TestNoiseInRings(t *testing.T) {
 	fences := 0
 	for round := range 30 {
 		func() {
-			r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
+			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
 			r.settle()
 			r.lost = true
 			fenced := r.fences(1)
@@ -270,7 +270,7 @@ func TestLostParticipant(t *testing.T) {
 		{"backup after the first record", txn.StepCommitBackup, 2, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := open(t, farm.Config{Machines: 5, Replicas: 3, Workers: 1, Clock: newHandClock()}, 10)
+			r := open(t, txntest.Config{Machines: 5, Replicas: 3, Workers: 1, Clock: newHandClock()}, 10)
 			r.lost = true
 			m := r.Machine(0)
 			p, own := r.elsewhere(), r.ptrs[0]
@@ -309,17 +309,16 @@ func TestLostParticipant(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
-	c, err := farm.Open(farm.Config{Machines: 2, Replicas: 2, RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10})
-	must(t, err)
-	m, root := c.Machine(0), c.Root()
-	must(t, c.Close())
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, LogBytes: 64 << 10, MessageBytes: 16 << 10}, 1)
+	m, p := r.Machine(0), r.ptrs[0]
+	must(t, r.Close())
 	tx := m.Begin()
-	_, errRead := tx.Read(root)
+	_, errRead := tx.Read(p)
 	_, _, errAlloc := tx.Alloc(10, 0)
 	errCommit := tx.Commit(ctx)
-	_, errFree := m.Read(root, make([]byte, root.Capacity()))
+	_, errFree := m.Read(p, make([]byte, p.Capacity()))
 	_, errShip := m.ShipTo(ctx, 1, 1, nil)
-	_, errPrimary := m.Primary(root.Addr)
+	_, errPrimary := m.Primary(p.Addr)
 	for i, err := range []error{errRead, errAlloc, errCommit, errFree, errShip, errPrimary, m.Run(ctx, func(*txn.Tx) error { return nil })} {
 		if !errors.Is(err, txn.ErrClosed) {
 			t.Errorf("operation %d after Close: %v", i, err)
@@ -330,7 +329,7 @@ func TestClosed(t *testing.T) {
 // Functions run at the machine they are shipped to; what comes of them comes
 // back, whatever it is.
 func TestShip(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, r1(cfg))
 		var ran [3]atomic.Int32
 		for i := range r.Machines() {
@@ -397,10 +396,10 @@ func TestShip(t *testing.T) {
 	})
 }
 
-func r1(cfg farm.Config) int { return cfg.Machines }
+func r1(cfg txntest.Config) int { return cfg.Machines }
 
 func TestHandlersAreRegisteredOnce(t *testing.T) {
-	r := open(t, farm.Config{}, 0)
+	r := open(t, txntest.Config{}, 0)
 	h := func(context.Context, []byte) ([]byte, error) { return nil, nil }
 	r.Machine(0).Handle(1, h)
 	defer func() {
@@ -416,7 +415,7 @@ func TestHandlersAreRegisteredOnce(t *testing.T) {
 func TestMessagesThroughTinyQueues(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		t.Run(fmt.Sprintf("async=%v", async), func(t *testing.T) {
-			r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Network: local.Options{Async: async, Depth: 16}}, 3)
+			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Network: local.Options{Async: async, Depth: 16}}, 3)
 			for i := range 3 {
 				r.Machine(i).Handle(1, func(_ context.Context, arg []byte) ([]byte, error) { return arg, nil })
 			}
@@ -443,7 +442,7 @@ func TestMessagesThroughTinyQueues(t *testing.T) {
 // Commits of many goroutines over a provider that holds few operations: posts
 // wait for room, and nothing is lost.
 func TestCommitsThroughShallowQueues(t *testing.T) {
-	r := open(t, farm.Config{Machines: 3, Replicas: 3, Workers: 1, Network: local.Options{Async: true, Depth: 4}}, 6)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, Network: local.Options{Async: true, Depth: 4}}, 6)
 	var wg sync.WaitGroup
 	rounds := 20
 	if invariant.Enabled { // slow
@@ -532,7 +531,7 @@ func TestListenAgainKeepsTheLog(t *testing.T) {
 // happens: no reply comes before all have arrived.
 func TestRoomWakesTheSender(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Clock: newHandClock(), Network: local.Options{Async: async}}, 0)
+		r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Clock: newHandClock(), Network: local.Options{Async: async}}, 0)
 		const n = 15
 		var all sync.WaitGroup
 		all.Add(n)
@@ -557,7 +556,7 @@ func TestRoomWakesTheSender(t *testing.T) {
 // A transaction as large as can be gets its room in logs that many small ones
 // keep busy.
 func TestLargeAmongSmall(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, LogBytes: 64 << 10}, 8)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, LogBytes: 64 << 10}, 8)
 	big := r.bigObjects(1, 6000, 2)
 	var stop atomic.Bool
 	var wg sync.WaitGroup
@@ -586,7 +585,7 @@ func TestLargeAmongSmall(t *testing.T) {
 // left to be done then.
 func TestTruncationWaitsForTheBound(t *testing.T) {
 	const after = txn.LedgerNames + 40
-	r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, LogBytes: 1 << 20}, 3)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, LogBytes: 1 << 20}, 3)
 	hear := r.deaf(2)
 	done, before := make(chan error), r.Machine(0).LastID(0)
 	go func() {
@@ -620,7 +619,7 @@ func TestTruncationWaitsForTheBound(t *testing.T) {
 // A machine that listens to a peer anew still knows which transactions of the peer's
 // it has truncated, and no others.
 func TestListenAgainKeepsTheLedger(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1}, 2)
 	r.lost = true
 	r.set(0, 1, 7)
 	id := r.Machine(0).LastID(0)

@@ -3,7 +3,7 @@ package txn_test
 import (
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -12,7 +12,7 @@ import (
 // changed. Objects of other machines, pointers to nothing and transactions that have
 // ended do no harm.
 func TestFetch(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 3)
 		tx := r.Machine(0).Begin()
 		defer tx.Abort()

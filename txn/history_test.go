@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -137,7 +137,7 @@ func runHistory(t *testing.T, r *rig, clients, transactions int) history.Report 
 // the start of execution and the completion being reported to the application." The
 // histories of clients on all machines are checked.
 func TestPaper4_StrictSerializability(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 8)
 		transactions := 1500
 		if invariant.Enabled { // slow

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -159,7 +159,7 @@ func (y *toy) keys(r *rig) []uint64 {
 // Many transactions are held open at once, each inserts a key of its own and
 // touches a row of its own: all of them commit, at the first attempt.
 func TestNoFalseConflicts(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 0)
 		y := newToy(r, r.Machines()-1)
 		const n = 48
@@ -203,7 +203,7 @@ func TestNoFalseConflicts(t *testing.T) {
 
 // Of several that insert the same key, exactly one commits.
 func TestSameKeyCommitsOnce(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 0)
 		y := newToy(r, 0)
 		for key := range uint64(10) {
@@ -246,7 +246,7 @@ func TestSameKeyCommitsOnce(t *testing.T) {
 // A range that was read keeps phantoms out: and what is outside of it does not
 // matter.
 func TestPhantoms(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 1)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2}, 1)
 	for _, key := range []uint64{5, 9, 10 + 5, 11, 19, 21, 25} {
 		for _, readOnly := range []bool{true, false} {
 			y := newToy(r, 1)
@@ -279,7 +279,7 @@ func TestPhantoms(t *testing.T) {
 // disturb each other, and a strict reader of the row is disturbed only by its
 // own kind.
 func TestQuestionsAndRowsAreApart(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 2)
 	y := newToy(r, 0)
 	tx := r.Machine(1).Begin()
 	must(t, y.insert(tx, 7))
@@ -309,7 +309,7 @@ func (s scripted) Prepare(l *txn.Late) error { return s(l) }
 // not belong together, and when its objects are locked or have moved; what it did
 // before is undone.
 func TestPrepareAgain(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 3)
 		m := r.Machine(0)
 		var made []region.Ptr
@@ -387,7 +387,7 @@ func TestPrepareAgain(t *testing.T) {
 // end, with a conflict.
 func TestLateLockPatience(t *testing.T) {
 	c := newHandClock()
-	r := open(t, farm.Config{Clock: c}, 1)
+	r := open(t, txntest.Config{Clock: c}, 1)
 	stop := make(chan struct{})
 	stopped := r.hold(r.ptrs[0], stop)
 	tx := r.Machine(0).Begin()
@@ -433,7 +433,7 @@ func (b blocker) Ask(*txn.Fresh) (bool, error) { return true, nil }
 // A pointer to freed memory is no reason to give up: not for Peek, not for a
 // preparation.
 func TestFreedDoesNotDoom(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 4)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 4)
 	gone := r.ptrs[3]
 	r.run(0, func(t *txn.Tx) error { return t.Free(gone) })
 	r.ptrs = r.ptrs[:3]
@@ -479,7 +479,7 @@ func TestFreedDoesNotDoom(t *testing.T) {
 
 // What a preparation frees, makes, and makes and frees again.
 func TestLateAllocAndFree(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 6)
 		last := r.ptrs[5]
 		var kept region.Ptr
@@ -522,7 +522,7 @@ func TestLateAllocAndFree(t *testing.T) {
 // A question about an object that this commit has locked, because an intent
 // writes it, is answered from what it would replace.
 func TestQuestionAboutOwnLockedObject(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 0)
 		y := newToy(r, r.Machines()-1)
 		for key := range uint64(20) {
@@ -545,7 +545,7 @@ func TestQuestionAboutOwnLockedObject(t *testing.T) {
 
 // Errors of intents and questions that are no conflicts end the transaction.
 func TestIntentAndQuestionErrors(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 2)
 	boom := errors.New("boom")
 	tx := r.Machine(0).Begin()
 	must(t, write(tx, r.ptrs[1], 1))
@@ -591,7 +591,7 @@ func (f *failing) Ask(*txn.Fresh) (bool, error) { return false, f.err }
 // Random inserts and scans of a few toys from all machines: what each
 // transaction saw must have been true at one moment.
 func TestToysUnderLoad(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 0)
 		toys := []*toy{newToy(r, 0), newToy(r, r.Machines()-1)}
 		var wg sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
@@ -33,7 +33,7 @@ func (r *rig) runLarge(machine int, fn func(*txn.Tx) error) error {
 // A transaction can write more than the logs hold: objects that are there, new ones and
 // such as it frees, at all machines. It is there as a whole, and no annex is left.
 func TestLarge(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		cfg.RegionBytes = 8 << 20
 		r := open(t, cfg, 1)
 		var objects []region.Ptr
@@ -79,7 +79,7 @@ func (r *rig) noAnnexes() {
 
 // Conflicts of large transactions are those of others: nothing of one that loses is left.
 func TestLargeConflicts(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		cfg.RegionBytes = 8 << 20
 		r := open(t, cfg, 1)
 		var objects []region.Ptr
@@ -105,7 +105,7 @@ func TestLargeConflicts(t *testing.T) {
 
 // Where there is no more than so much memory the transaction fails, without effect.
 func TestLargeWithoutRoom(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		cfg.RegionBytes = 8 << 20
 		r := open(t, cfg, 1)
 		objects := r.bigObjects(r.Machines()-1, largeObject, 60)
@@ -132,7 +132,7 @@ func TestLargeWithoutRoom(t *testing.T) {
 
 // A machine of a version that knows of no annexes refuses, and says which it is.
 func TestLargeAtAnEarlierVersion(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, RegionBytes: 8 << 20}, 1)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, RegionBytes: 8 << 20}, 1)
 	objects := r.bigObjects(1, largeObject, 60)
 	r.Machine(1).ForgetAnnexes()
 	err := r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) })
@@ -146,7 +146,7 @@ func TestLargeAtAnEarlierVersion(t *testing.T) {
 
 // An annex that comes when its transaction has ended, for want of time, is given back.
 func TestAnnexesThatComeLate(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20}, 1)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20}, 1)
 	objects := r.bigObjects(1, largeObject, 60)
 	asked, let := r.Machine(1).HoldAnnexes()
 	while, end := context.WithCancel(ctx)
@@ -168,7 +168,7 @@ func TestAnnexesThatComeLate(t *testing.T) {
 
 // Making an annex may take longer than other answers: as long as so many bytes are worth.
 func TestAnnexesThatTakeLong(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Clock: newHandClock()}, 1)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Clock: newHandClock()}, 1)
 	objects := r.bigObjects(1, largeObject, 60)
 	asked, let := r.Machine(1).HoldAnnexes()
 	r.Machine(0).WaitAtMost(0)
@@ -184,7 +184,7 @@ func TestAnnexesThatTakeLong(t *testing.T) {
 // locked anything.
 func TestLargeOverABrokenConnection(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Network: local.Options{Async: async}}, 1)
+		r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Network: local.Options{Async: async}}, 1)
 		r.lost = true
 		objects := r.bigObjects(1, largeObject, 60)
 		filled := 0
@@ -237,7 +237,7 @@ func TestBadAnnexFencesItsSender(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, farm.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
+			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
 			r.lost = true
 			id := txn.ID{Config: 1, Machine: 0, Seq: 1 << 40}
 			f(r, func(number uint64) {
@@ -253,7 +253,7 @@ func TestBadAnnexFencesItsSender(t *testing.T) {
 
 // Nobody gets an annex that is larger than any transaction, or none.
 func TestAnnexesAreBounded(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1}, 1)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1}, 1)
 	for _, bytes := range []uint64{0, 12, txn.LargeBytesMax + 8} {
 		if _, err := r.Machine(0).AskAnnex(0, 1, bytes); !errors.Is(err, txn.ErrTooLarge) {
 			t.Errorf("%d bytes: %v", bytes, err)
@@ -284,11 +284,11 @@ func TestFreezeBetweenSlices(t *testing.T) {
 	for _, at := range []txn.Step{txn.StepLock, txn.StepApplyBackup, txn.StepApplyPrimary} {
 		t.Run(at.String(), func(t *testing.T) {
 			c := &yieldClock{handClock: newHandClock()}
-			r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c}, 10)
+			r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c}, 10)
 			r.settle()
 			r.lost = true
 			m := r.Machine(0)
-			next := r.Status().Configuration
+			next := r.Configuration()
 			next.ID++
 			steps, frozen := 0, false
 			freeze := func() {
@@ -320,11 +320,11 @@ func TestFreezeBetweenSlices(t *testing.T) {
 func TestFreezeBeforeOwnBackups(t *testing.T) {
 	for range 20 {
 		c := &yieldClock{handClock: newHandClock()}
-		r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c, Network: local.Options{Async: true}}, 10)
+		r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c, Network: local.Options{Async: true}}, 10)
 		r.settle()
 		r.lost = true
 		m := r.Machine(0)
-		next := r.Status().Configuration
+		next := r.Configuration()
 		next.ID++
 		var once sync.Once
 		var freezing sync.WaitGroup

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -24,7 +24,7 @@ func (m meddler) Same(_, _ []byte) bool {
 // at before it may have changed while it was asked, so that nothing shows that all of it
 // held at one moment.
 func TestAskedAgainAllIsLookedAtAgain(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 3)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 3)
 	asked := 0
 	tx := r.Machine(0).Begin()
 	_, err := read(tx, r.ptrs[1])
@@ -69,7 +69,7 @@ func TestReadsOfAChangedRouteAreRepeated(t *testing.T) {
 		},
 		"a validation": func(_ *txn.Machine, tx *txn.Tx, _ region.Ptr) error { return tx.Validate() },
 	} {
-		r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1}, 2)
+		r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1}, 2)
 		r.lost = true // the routes are not the instance's in the end
 		m := r.Machine(0)
 		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return m.Replicas(p)[0] == 1 })
@@ -77,7 +77,7 @@ func TestReadsOfAChangedRouteAreRepeated(t *testing.T) {
 		tx := m.Begin()
 		_, err := tx.Read(p)
 		must(t, err)
-		c := r.Status().Configuration
+		c := r.Configuration()
 		m.WrapQueue(0, func(q rdma.Queue) rdma.Queue {
 			return readHook{q, &reads, func() {
 				if reads == 1 {

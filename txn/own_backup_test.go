@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -14,7 +14,7 @@ import (
 // COMMIT-BACKUP, and not before: as long as one has not, recovery may abort.
 func TestOwnBackupAppliesAfterAllAcks(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		r := open(t, farm.Config{Machines: 3, Replicas: 3, Workers: 1, Clock: newHandClock()}, 3)
+		r := open(t, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, Clock: newHandClock()}, 3)
 		r.settle()
 		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return r.Machine(0).Replicas(p)[0] == 1 })
 		p, m := r.ptrs[i], r.Machine(0)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -22,7 +22,7 @@ import (
 // objects' replicas are elsewhere is known. Nothing is truncated by time.
 func paperRig(t *testing.T, machines, replicas, objects int) (*rig, *handClock) {
 	c := newHandClock()
-	r := open(t, farm.Config{Machines: machines, Replicas: replicas, Workers: 1, Clock: c}, objects)
+	r := open(t, txntest.Config{Machines: machines, Replicas: replicas, Workers: 1, Clock: c}, objects)
 	return r, c
 }
 
@@ -683,7 +683,7 @@ func TestPaper4_LockFreeRead(t *testing.T) {
 // reads of the same object return the same data, and reads of objects written by
 // the transaction return the latest value written" (section 3).
 func TestPaper3_WhatATransactionSees(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 6)
 		for i, p := range r.ptrs {
 			tx := r.Machine(0).Begin()

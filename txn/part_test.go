@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -40,7 +40,7 @@ func setHalf(p region.Ptr, which int, n uint64) func(*txn.Tx) error {
 // Who has read a part of an object conflicts with whoever changes that part, and with
 // nobody else.
 func TestReadPart(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 3)
 		other := r.Machines() - 1
 		for _, p := range r.ptrs[:2] {
@@ -78,7 +78,7 @@ func TestReadPart(t *testing.T) {
 // A part of an object that the transaction has read or written is what it has seen
 // or written.
 func TestReadPartOfOwn(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2}, 2)
 	for _, p := range r.ptrs {
 		tx := r.Machine(0).Begin()
 		must(t, setHalf(p, 0, 3)(tx))
@@ -101,7 +101,7 @@ func TestReadPartOfOwn(t *testing.T) {
 
 // What was read in part can be written, and then conflicts as a whole.
 func TestReadPartThenWrite(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2}, 2)
 	for _, p := range r.ptrs {
 		for between := range 3 {
 			tx := r.Machine(0).Begin()
@@ -148,7 +148,7 @@ func TestReadPartThenWrite(t *testing.T) {
 // A part of an object that has been freed, or of another in its place, is another
 // answer.
 func TestReadPartOfFreed(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 0)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2}, 0)
 	for machine := range 2 {
 		p := r.make(machine, 1)
 		before, after := r.Machine(0).Begin(), r.Machine(0).Begin()
@@ -217,7 +217,7 @@ var slotLocks = []struct {
 // transaction itself locks its slot: that is another answer. To wait until the slot is
 // unlocked were to wait for itself.
 func TestSlotOfAnAnswerLockedByItself(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		for _, way := range slotLocks {
 			for _, isPart := range []bool{true, false} {
 				r := open(t, cfg, 0)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -13,7 +13,7 @@ import (
 // Only the primary looks at an object in place, and only while the object is
 // there and nobody holds it; everybody can read it.
 func TestLook(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 1)
 		var p region.Ptr
 		r.run(0, func(tx *txn.Tx) (err error) {

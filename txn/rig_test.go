@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -25,7 +25,7 @@ var ctx = context.Background()
 // A rig is an instance under test. What it does with objects is what tests have
 // in common: each object holds a number.
 type rig struct {
-	*farm.Cluster
+	*txntest.Instance
 	t    testing.TB
 	ptrs []region.Ptr
 	// lost says that a machine is lost: nothing can be expected of Close.
@@ -33,14 +33,14 @@ type rig struct {
 }
 
 // shapes are the instances that tests of behaviour run on.
-var shapes = []farm.Config{
+var shapes = []txntest.Config{
 	{Machines: 1, Replicas: 1},
 	{Machines: 2, Replicas: 1},
 	{Machines: 3, Replicas: 3},
 	{Machines: 3, Replicas: 2, Network: local.Options{Async: true}},
 }
 
-func eachShape(t *testing.T, f func(t *testing.T, cfg farm.Config)) {
+func eachShape(t *testing.T, f func(t *testing.T, cfg txntest.Config)) {
 	for _, cfg := range shapes {
 		t.Run(fmt.Sprintf("machines=%d,replicas=%d,async=%v", cfg.Machines, cfg.Replicas, cfg.Network.Async), func(t *testing.T) { f(t, cfg) })
 	}
@@ -48,29 +48,20 @@ func eachShape(t *testing.T, f func(t *testing.T, cfg farm.Config)) {
 
 // open opens an instance and makes n objects, number i at machine i modulo their
 // number. When the test ends nothing may be left over.
-func open(t testing.TB, cfg farm.Config, n int) *rig {
+func open(t testing.TB, cfg txntest.Config, n int) *rig {
 	t.Helper()
-	if cfg.RegionBytes == 0 {
-		cfg.RegionBytes = 1 << 20
-	}
-	if cfg.LogBytes == 0 {
-		cfg.LogBytes = 256 << 10
-	}
-	if cfg.MessageBytes == 0 {
-		cfg.MessageBytes = 64 << 10
-	}
-	c, err := farm.Open(cfg)
+	x, err := txntest.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{Cluster: c, t: t}
+	r := &rig{Instance: x, t: t}
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil && !r.lost {
+		if err := x.Close(); err != nil && !r.lost {
 			t.Error(err)
 		}
 	})
 	for i := range n {
-		r.ptrs = append(r.ptrs, r.make(i%c.Machines(), 0))
+		r.ptrs = append(r.ptrs, r.make(i%x.Machines(), 0))
 	}
 	return r
 }
@@ -79,12 +70,8 @@ func open(t testing.TB, cfg farm.Config, n int) *rig {
 // a test in which no machine was lost.
 func (r *rig) quiet() {
 	r.t.Helper()
-	faults, err := r.Check(slices.Values(r.ptrs))
-	if err != nil {
+	if err := r.Check(slices.Values(r.ptrs)); err != nil {
 		r.t.Error(err)
-	}
-	for _, f := range faults {
-		r.t.Error(f)
 	}
 	for i := range r.Machines() {
 		if err := r.idle(i); err != nil {

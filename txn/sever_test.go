@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
@@ -19,7 +19,7 @@ import (
 // still found and read, what it writes then fails, and it says so.
 func TestFreezeEndsBrokenConnections(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		r := open(t, farm.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock(), Network: local.Options{Async: async}}, 3)
+		r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock(), Network: local.Options{Async: async}}, 3)
 		r.settle()
 		r.lost = true
 		fenced := r.fences(0)
@@ -39,7 +39,7 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 			must(t, err)
 			return slices.ContainsFunc(records, func(x txn.Record) bool { return x.ID == id })
 		})
-		next := r.Status().Configuration
+		next := r.Configuration()
 		next.ID++
 		if apart := m.Freeze(next); !slices.Equal(apart, []rdma.MachineID{0}) {
 			t.Errorf("machine 1 is apart from %v", apart)
@@ -66,7 +66,7 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 // A peer that connects anew takes away what commits under way had been written to:
 // the machine asks for a configuration that ends them.
 func TestListenAgainAmongCommits(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHandClock()}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHandClock()}, 2)
 	r.settle()
 	r.lost = true
 	fenced, m := r.fences(0), r.Machine(0)
@@ -98,7 +98,7 @@ func awaitTrue(t *testing.T, what string, f func() bool) {
 // Of two machines that connect one is connected first, and may call the other
 // before that can reply. Its reply does not wait for something else to happen there.
 func TestReplyBeforeConnected(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Workers: 1, Clock: newHandClock()}, 0)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, Clock: newHandClock()}, 0)
 	r.settle()
 	const echo = 7
 	first, second := r.Machine(0), r.Machine(1)
@@ -121,7 +121,7 @@ func TestReplyBeforeConnected(t *testing.T) {
 // A peer that Freeze has severed can write messages as little as records: it finds out
 // by the first, and nothing of it waits in memory for the next connection.
 func TestSeveredPeersWriteNoMessages(t *testing.T) {
-	r := open(t, farm.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock()}, 3)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock()}, 3)
 	r.settle()
 	r.lost = true
 	write := func() error {
@@ -135,7 +135,7 @@ func TestSeveredPeersWriteNoMessages(t *testing.T) {
 	m := r.Machine(1)
 	r.Machine(0).AppendMessage(0, 1, nil) // which is none
 	awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return m.Broken(0, 0) != nil })
-	next := r.Status().Configuration
+	next := r.Configuration()
 	next.ID++
 	m.Freeze(next)
 	if err := write(); !errors.Is(err, rdma.ErrKey) {
@@ -147,12 +147,12 @@ func TestSeveredPeersWriteNoMessages(t *testing.T) {
 // which it still has, nothing of that is reserved: it is about to be taken away. A primary
 // that does not know the configuration yet was told that its message was bad.
 func TestNothingIsReservedInWhatGoes(t *testing.T) {
-	r := open(t, farm.Config{Machines: 3, Replicas: 2}, 3)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 2}, 3)
 	r.settle()
 	r.lost = true
 	m, id := r.Machine(1), r.ptrs[0].Addr.Region()
 	must(t, m.Reserve(id, 0, 4096))
-	next := r.Status().Configuration
+	next := r.Configuration()
 	next.ID++
 	for i := range next.Regions {
 		if p := &next.Regions[i]; p.Region == id {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -33,7 +33,7 @@ type savepoint struct {
 // exist, are made, and are freed, and compares each with a model, before and after
 // it ends.
 func TestSavepoints(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 6)
 		rng := rand.New(rand.NewPCG(11, uint64(r.Machines())))
 		objects := map[region.Ptr]uint64{}
@@ -131,7 +131,7 @@ func (x *savepointModel) any(rng *rand.Rand) region.Ptr {
 // What was rolled back was read all the same: it is validated, and read again if
 // it is asked for.
 func TestRollbackKeepsWhatWasRead(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 3)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 3)
 	for _, changed := range []bool{false, true} {
 		tx := r.Machine(0).Begin()
 		mark := tx.Mark()
@@ -163,7 +163,7 @@ func TestRollbackKeepsWhatWasRead(t *testing.T) {
 // A transaction that read an object which another frees, and then happens to
 // allocate the same slot, has still read something that is gone.
 func TestReadOfASlotThatIsReused(t *testing.T) {
-	r := open(t, farm.Config{}, 40)
+	r := open(t, txntest.Config{}, 40)
 	tx := r.Machine(0).Begin()
 	for _, p := range r.ptrs {
 		_, err := read(tx, p)
@@ -186,7 +186,7 @@ func TestReadOfASlotThatIsReused(t *testing.T) {
 
 // Every method of a transaction that has ended says so, or does nothing.
 func TestUseAfterTheEnd(t *testing.T) {
-	r := open(t, farm.Config{}, 1)
+	r := open(t, txntest.Config{}, 1)
 	for _, end := range []func(*txn.Tx){
 		func(tx *txn.Tx) { must(t, tx.Commit(ctx)) },
 		func(tx *txn.Tx) { tx.Abort() },
@@ -235,7 +235,7 @@ func TestUseAfterTheEnd(t *testing.T) {
 // A transaction that is discarded leaves nothing, as if it had aborted, and counts as
 // nothing.
 func TestDiscard(t *testing.T) {
-	r := open(t, farm.Config{}, 1)
+	r := open(t, txntest.Config{}, 1)
 	m := r.Machine(0)
 	before := m.Stats()
 	tx := m.Begin()
@@ -261,7 +261,7 @@ func TestDiscard(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestLocals(t *testing.T) {
-	r := open(t, farm.Config{}, 0)
+	r := open(t, txntest.Config{}, 0)
 	tx := r.Machine(0).Begin()
 	if tx.Local("a") != nil {
 		t.Error("holds something")
@@ -283,7 +283,7 @@ func TestLocals(t *testing.T) {
 // What does not fit the logs is refused when it is written, and what an index
 // adds when it is committed; the error names the setting.
 func TestTooLarge(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 1)
 		limit := r.Machine(0).WriteBytesMax()
 		big := r.bigObjects(0, 31_500, 8)
@@ -338,7 +338,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 func TestAllocErrors(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 2)
 	tx := r.Machine(0).Begin()
 	for _, n := range []int{region.MaxPayload + 1, 1<<32 + 8} {
 		for _, hint := range []region.Addr{0, r.ptrs[0].Addr, r.ptrs[1].Addr} {
@@ -359,7 +359,7 @@ func TestAllocErrors(t *testing.T) {
 }
 
 func TestArrays(t *testing.T) {
-	eachShape(t, func(t *testing.T, cfg farm.Config) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 1)
 		const n = 20
 		var first region.Ptr
@@ -409,7 +409,7 @@ func TestArrays(t *testing.T) {
 // Run repeats conflicts, and nothing else; an error that comes of what never was
 // is a conflict, too.
 func TestRun(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 1}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 2)
 	m := r.Machine(0)
 	calls := 0
 	must(t, m.Run(ctx, func(tx *txn.Tx) error {
@@ -462,7 +462,7 @@ func TestRun(t *testing.T) {
 
 // Run gives up at last, with the conflict that it kept meeting.
 func TestRunGivesUp(t *testing.T) {
-	r := open(t, farm.Config{Clock: newHandClock()}, 1)
+	r := open(t, txntest.Config{Clock: newHandClock()}, 1)
 	calls := 0
 	err := r.Machine(0).Run(ctx, func(tx *txn.Tx) error {
 		if calls++; calls > 1_000_000 {
@@ -480,7 +480,7 @@ func TestRunGivesUp(t *testing.T) {
 
 // Each abort is counted once, under its reason.
 func TestStats(t *testing.T) {
-	r := open(t, farm.Config{Machines: 2, Replicas: 2}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2}, 2)
 	m := r.Machine(0)
 	before := m.Stats()
 	tx := m.Begin()
@@ -508,7 +508,7 @@ func TestStats(t *testing.T) {
 // An object that stays locked makes a reader give up in the end.
 func TestBusy(t *testing.T) {
 	c := newHandClock()
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Clock: c}, 1)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Clock: c}, 1)
 	until := make(chan struct{})
 	ended := r.hold(r.ptrs[0], until)
 	for machine := range 2 {
@@ -530,7 +530,7 @@ func TestBusy(t *testing.T) {
 // for it.
 func TestLockedAtTheEvicted(t *testing.T) {
 	c := newHandClock()
-	r := open(t, farm.Config{Machines: 2, Replicas: 1, Clock: c}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Clock: c}, 2)
 	m := r.Machine(0)
 	tx := m.Begin()
 	_, err := read(tx, r.ptrs[1])
@@ -565,7 +565,7 @@ func TestAbortError(t *testing.T) {
 // TestIsMarked: only a Mark makes a transaction one that can roll back. The next
 // transaction with the same memory begins without.
 func TestIsMarked(t *testing.T) {
-	r := open(t, farm.Config{}, 1)
+	r := open(t, txntest.Config{}, 1)
 	for range 3 {
 		tx := r.Machine(0).Begin()
 		if tx.IsMarked() {
@@ -586,7 +586,7 @@ func TestIsMarked(t *testing.T) {
 
 // TestScratch is memory that nothing else in the transaction uses.
 func TestScratch(t *testing.T) {
-	r := open(t, farm.Config{}, 1)
+	r := open(t, txntest.Config{}, 1)
 	r.run(0, func(tx *txn.Tx) error {
 		var all [][]byte
 		for i := range 300 {
