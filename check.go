@@ -65,7 +65,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	faults, err := db.instance.Check(slices.Values(reached))
+	faults, err := db.instance.check(ctx, slices.Values(reached))
 	if err != nil {
 		return r, named("", err)
 	}
@@ -81,7 +81,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s not reached, for what leads to them is damaged: see above; leaks were not looked for", count(unreached, "object")))
 	}
 	if r.OK() {
-		err = db.instance.Believe()
+		err = db.instance.believe()
 	}
 	return r, err
 }
@@ -119,7 +119,7 @@ func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, whole 
 	}
 	whole = true
 	for _, err := range []error{
-		db.engines[0].Check(ctx, db.instance.Root(), object, dropped),
+		db.engines[0].Check(ctx, db.instance.root(), object, dropped),
 		db.checkNatives(ctx, object),
 	} {
 		if ctx.Err() != nil {

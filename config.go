@@ -189,7 +189,7 @@ const (
 // stored fills the layout that is not given with that of the folder, if there
 // is a database in it.
 func (c Config) stored() (Config, error) {
-	if err := c.checkKind(); err != nil {
+	if err := c.checkFolder(); err != nil {
 		return c, err
 	}
 	if c.Folder == "" || c.Cluster != "" {

@@ -20,10 +20,9 @@ import (
 // A DB is an open database. Close it when done.
 type DB struct {
 	cfg       Config
-	instance  instance
+	instance  *instance
 	operator  *Operator
 	sequences *catalog.Sequences
-	lives     []uint32           // of the machines, if all are in this process
 	catalogs  []*catalog.Catalog // by machine
 	engines   []*sql.Engine      // by machine
 	wire      *wire.Server
@@ -57,9 +56,9 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	db := &DB{cfg: cfg, instance: in, operator: o}
 	err = db.start(ctx)
-	if in.Doubt() != nil {
+	if in.doubt() != nil {
 		err = db.settleDoubt(ctx, err)
-	} else if !db.isLone() { // nobody else runs
+	} else if !db.isAlone() { // nobody else runs
 		err = tornBy(err)
 	}
 	if err != nil {
@@ -72,7 +71,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 // settleDoubt checks what is to be trusted (Config.Trust), of which started says
 // whether a database could be made of it, and refuses it unless all is well.
 func (db *DB) settleDoubt(ctx context.Context, started error) error {
-	doubt := db.instance.Doubt()
+	doubt := db.instance.doubt()
 	if started == nil {
 		r, err := db.Check(ctx) // which believes what is sound
 		if err != nil {
@@ -101,21 +100,20 @@ func tornBy(err error) error {
 
 // start builds catalog, engines and server on the machines, in this order.
 func (db *DB) start(ctx context.Context) error {
-	db.sequences = catalog.NewSequences(db.instance.Machine(0))
+	db.sequences = catalog.NewSequences(db.instance.machine(0))
 	// All serve before one ships.
-	servers := make([]*hash.Server, db.instance.Machines())
+	servers := make([]*hash.Server, db.instance.machines())
 	for i := range servers {
-		servers[i] = hash.Serve(db.instance.Machine(i))
-		db.lives = append(db.lives, uint32(db.instance.Machine(i).Clock().Uint64()))
+		servers[i] = hash.Serve(db.instance.machine(i))
 	}
 	var engines []wire.Engine
-	memory := sql.NewMemory(db.instance.Machine(0).Clock(), int64(db.cfg.StatementMemory), int64(ComputerMemory()))
-	accounts := sql.NewAccounts(db.instance.Machine(0).Clock(), db.isLone())
-	for i := range db.instance.Machines() {
-		m := db.instance.Machine(i)
+	memory := sql.NewMemory(db.instance.machine(0).Clock(), int64(db.cfg.StatementMemory), int64(ComputerMemory()))
+	accounts := sql.NewAccounts(db.instance.machine(0).Clock(), db.isAlone())
+	for i := range db.instance.machines() {
+		m := db.instance.machine(i)
 		var c *catalog.Catalog
 		err := db.step(ctx, stepCatalog, func() (err error) {
-			c, err = sql.OpenCatalog(ctx, m, db.instance.Root(), catalog.Config{Sequences: db.sequences, Lives: db.livesOf(i), Hashes: servers[i]})
+			c, err = sql.OpenCatalog(ctx, m, db.instance.root(), catalog.Config{Sequences: db.sequences, Lives: db.instance.members[i].Lives(), Hashes: servers[i]})
 			return err
 		})
 		if err != nil {
@@ -134,7 +132,7 @@ func (db *DB) start(ctx context.Context) error {
 		engines = append(engines, wire.OverSQL(e))
 	}
 	db.inheritWhenChanged()
-	if !db.isLone() { // others may be at work
+	if !db.isAlone() { // others may be at work
 		if _, err := db.engines[0].Recount(ctx); err != nil {
 			return err
 		}
@@ -177,10 +175,10 @@ func (db *DB) SQL() *stdsql.DB { return db.sql }
 
 // Machine returns machine i, counted from 0, for native transactions. The
 // packages index/btree and index/hash build on it.
-func (db *DB) Machine(i int) *txn.Machine { return db.instance.Machine(i) }
+func (db *DB) Machine(i int) *txn.Machine { return db.instance.machine(i) }
 
 // Machines returns how many machines there are.
-func (db *DB) Machines() int { return db.instance.Machines() }
+func (db *DB) Machines() int { return db.instance.machines() }
 
 // Serve answers MySQL clients that come to l, until ctx is done or db closes; it
 // then lets running statements finish, disconnects the clients and returns nil.
@@ -221,7 +219,7 @@ func (db *DB) close() error {
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}
-	if db.wire != nil && !db.isLone() { // others go on counting
+	if db.wire != nil && !db.isAlone() { // others go on counting
 		errs = append(errs, db.engines[0].Counted(ctx))
 	}
 	for _, c := range db.catalogs {

@@ -1,10 +1,6 @@
 package farmsql
 
-import (
-	"sync/atomic"
-
-	"github.com/farmsql/farmsql/catalog"
-)
+import "sync/atomic"
 
 // A listener is told that a configuration has been recovered for, once there is one.
 type listener struct{ f atomic.Pointer[func()] }
@@ -15,22 +11,12 @@ func (l *listener) tell() {
 	}
 }
 
-// livesOf returns the lives that machine i of this process is to know of.
-func (db *DB) livesOf(i int) catalog.Lives {
-	if l, ok := db.instance.(*lone); ok {
-		return l.member.Lives()
-	}
-	return catalog.Together(db.lives, i)
-}
-
-// inheritWhenChanged has the catalog look for what other machines have left behind each
-// time that this one has led a reconfiguration.
+// inheritWhenChanged has the catalog of each machine look for what other machines have left
+// behind each time that this one has led a reconfiguration.
 func (db *DB) inheritWhenChanged() {
-	l, ok := db.instance.(*lone)
-	if !ok {
-		return
+	for i, m := range db.instance.members {
+		inherit := db.catalogs[i].Inherit
+		db.instance.reconfigured[m.ID()].f.Store(&inherit)
+		inherit() // what has changed since the catalog was opened
 	}
-	inherit := db.catalogs[0].Inherit
-	l.reconfigured.f.Store(&inherit)
-	inherit() // what has changed since the catalog was opened
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -22,60 +21,27 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/rdma/shm"
 	"github.com/farmsql/farmsql/recovery"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
-// An instance is what a DB stands on: all machines of an instance in this
-// process, or one of them.
-type instance interface {
-	Machine(i int) *txn.Machine
-	Machines() int
-	Root() region.Ptr
-	Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error)
-	// Doubt and Believe are those of nvram.Folder, of all machines.
-	Doubt() error
-	Believe() error
-	Close() error
-}
-
-// A lone is one machine whose peers are other processes, and what it owns.
-type lone struct {
+// An ownMachine is what a machine has that is a process of its own: its peers are others.
+type ownMachine struct {
 	member *farm.Member
-	// reconfigured is told when this machine, as the CM, has led a reconfiguration.
-	reconfigured listener
-	folder       *nvram.Folder
-	nic          rdma.NIC
-	store        cluster.Store
-	end          chan error // why the machine has no part any more
-	// saves is where Close saves the memory; empty if nowhere.
-	saves  string
-	log    *slog.Logger
-	isOver atomic.Bool // the machine has no part any more: its memory is worth nothing
+	folder *nvram.Folder
+	nic    rdma.NIC
+	store  cluster.Store
+	// saves is where close saves the memory; empty if nowhere.
+	saves string
+	log   *slog.Logger
 }
-
-var _ instance = (*lone)(nil)
 
 // ErrNotAlone means that something is only possible where all machines of an
 // instance run in one process.
 var ErrNotAlone = errors.New("farmsql: the other machines of the instance are other processes")
 
-func (l *lone) Machine(int) *txn.Machine { return l.member.Transactions() }
-func (l *lone) Machines() int            { return 1 }
-func (l *lone) Root() region.Ptr         { return l.member.Root() }
-
-// Check implements instance. It would have to stop the others.
-func (l *lone) Check(iter.Seq[region.Ptr]) ([]farm.Fault, error) { return nil, ErrNotAlone }
-
-// Doubt implements instance. What can be known without the others was looked at before
-// the folder was opened.
-func (l *lone) Doubt() error { return nil }
-
-// Believe implements instance.
-func (l *lone) Believe() error { return nil }
-
-// Close implements instance.
-func (l *lone) Close() error {
+// close ends the machine, and saves its memory unless that is worth nothing: isOver says that the
+// machine has no part any more.
+func (l *ownMachine) close(isOver bool) error {
 	var errs []error
 	if l.member != nil {
 		errs = append(errs, l.member.Close())
@@ -87,15 +53,18 @@ func (l *lone) Close() error {
 		errs = append(errs, l.store.Close())
 	}
 	if l.folder != nil {
-		errs = append(errs, l.save(), l.folder.Close())
+		if !isOver {
+			errs = append(errs, l.save())
+		}
+		errs = append(errs, l.folder.Close())
 	}
 	return errors.Join(errs...)
 }
 
 // save saves the memory, which nobody stores to any more: the machine is closed,
 // and the peers cannot reach it.
-func (l *lone) save() error {
-	if l.saves == "" || l.isOver.Load() {
+func (l *ownMachine) save() error {
+	if l.saves == "" {
 		return nil
 	}
 	begin := clock.System{}.Now()
@@ -106,18 +75,20 @@ func (l *lone) save() error {
 	return nil
 }
 
-// openMember starts this process's machine and waits until it is part of the
+// openOwn starts this process's machine and waits until it is part of the
 // instance.
-func openMember(ctx context.Context, cfg Config, o *Operator) (*lone, error) {
-	l := &lone{end: make(chan error, 1), log: cfg.Logger}
-	err := l.open(ctx, cfg, o)
+func (in *instance) openOwn(ctx context.Context, cfg Config, o *Operator) error {
+	l := &ownMachine{log: cfg.Logger}
+	in.own = l
+	err := l.open(ctx, cfg, o, in)
 	if err == nil || ctx.Err() != nil { // one that was asked to stop while it waited has its memory, too
 		l.saves = cfg.savesOf(cfg.MachineID)
 	}
 	if err != nil {
-		return nil, errors.Join(err, o.end(), l.Close())
+		return errors.Join(err, o.end(), in.Close())
 	}
-	return l, nil
+	in.members = []*farm.Member{l.member}
+	return nil
 }
 
 // savesOf is where a machine of a cluster saves its memory; empty if nowhere.
@@ -151,7 +122,7 @@ func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 	return nvram.OpenFolder(path, o)
 }
 
-func (l *lone) open(ctx context.Context, cfg Config, o *Operator) (err error) {
+func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *instance) (err error) {
 	if l.store, err = cluster.Open(cfg.Cluster); err != nil {
 		return fmt.Errorf("--cluster: %w", err)
 	}
@@ -196,83 +167,72 @@ func (l *lone) open(ctx context.Context, cfg Config, o *Operator) (err error) {
 			cfg.Logger.Info("available again", "machine", cfg.MachineID, "after", after)
 		},
 		Begun:  o.member.Store,
-		Ended:  l.ended,
-		Events: o.listen(l.listen(cfg.events())),
+		Ended:  in.ended,
+		Events: o.listen(in.listen(rdma.MachineID(cfg.MachineID), cfg.events(cfg.MachineID))),
 	})
 	o.failed(nil) // whatever was tried before
 	return err
 }
 
-// listen returns events that tell of reconfigurations also those who wait for them.
-func (l *lone) listen(e recovery.Events) recovery.Events {
-	tell := e.Reconfigured
-	e.Reconfigured = func(t recovery.Timeline) {
-		tell(t)
-		l.reconfigured.tell()
-	}
-	return e
-}
+// ErrOtherFolder means that a folder is not that of the instance which is to be opened: it has
+// a configuration of its own, or its configuration is elsewhere.
+var ErrOtherFolder = errors.New("farmsql: the folder is of another instance")
 
-// ended takes the first reason.
-func (l *lone) ended(reason error) {
-	l.isOver.Store(true)
-	select {
-	case l.end <- reason:
-	default:
-	}
-}
-
-// ErrOtherFolder means that a folder is of the other kind of instance: of machines
-// that are processes of their own, or of one all of whose machines are in one
-// process. They keep different things in it.
-var ErrOtherFolder = errors.New("farmsql: the folder is of the other kind of instance")
-
-// checkKind refuses a folder of the other kind, before anything is done to it.
-func (c Config) checkKind() error {
+// checkFolder refuses a folder of another instance, before anything is done to it: the memory in
+// it would be taken for that of a machine that has none yet.
+func (c Config) checkFolder() error {
 	if c.Folder == "" {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(c.Folder, farm.IdentityFile)); err == nil {
 		return fmt.Errorf("%w: %s is what one machine of a cluster has; give the folder that it is in", ErrOtherFolder, c.Folder)
 	}
-	machines := "machine-*"
 	if c.Cluster != "" {
-		machines = fmt.Sprintf("machine-%d", c.MachineID)
+		return checkConfiguration(c.Folder, c.MachineID, c.Cluster)
 	}
-	folders, err := filepath.Glob(filepath.Join(c.Folder, machines))
+	if hasConfiguration(c.Folder) || c.Saves != "" && hasConfiguration(c.Saves) {
+		return nil
+	}
+	identities, err := filepath.Glob(filepath.Join(c.Folder, machinePrefix+"*", farm.IdentityFile))
 	if err != nil {
 		return named(c.Folder+": ", err)
 	}
-	for _, f := range folders {
-		logs, err := filepath.Glob(filepath.Join(f, "log-*"))
+	for _, path := range identities {
+		id, err := farm.ReadIdentity(path)
 		if err != nil {
-			return named(f+": ", err)
+			return named("", err)
 		}
-		_, err = os.Stat(filepath.Join(f, farm.IdentityFile))
-		switch isMember := err == nil; {
-		case isMember && c.Cluster == "":
-			return fmt.Errorf("%w: %s is of a machine of a cluster: --cluster must say where its configuration is", ErrOtherFolder, f)
-		case !isMember && c.Cluster != "" && len(logs) > 0:
-			return fmt.Errorf("%w: %s was made without --cluster; give another folder", ErrOtherFolder, f)
+		if id.Cluster != 0 {
+			return fmt.Errorf("%w: %s is of a machine of a cluster: --cluster must say where its configuration is", ErrOtherFolder, filepath.Dir(path))
 		}
 	}
 	return nil
 }
 
-// openInstance opens what the database stands on.
-func (c Config) openInstance(ctx context.Context, o *Operator) (instance, error) {
-	if c.Cluster != "" {
-		return openMember(ctx, c, o)
+// checkConfiguration refuses the memory of a machine in a data folder that has a configuration of
+// its own, which is not the one at url.
+func checkConfiguration(data string, machine int, url string) error {
+	folder := machineFolder(data, rdma.MachineID(machine))
+	if _, err := os.Stat(folder); err != nil || !hasConfiguration(data) {
+		return nil
 	}
-	in, err := farm.Open(c.farm())
-	if err != nil {
-		return nil, err
+	own := filepath.Join(data, configurationName)
+	if path, isFile := strings.CutPrefix(url, "file://"); isFile && isSameFile(own, path) {
+		return nil
 	}
-	o.whole = in.Status
-	if err := o.begin(); err != nil {
-		return nil, errors.Join(err, in.Close())
-	}
-	return in, nil
+	return fmt.Errorf("%w: the configuration of %s is in %s: give --cluster file://%s, or another folder", ErrOtherFolder, folder, own, own)
+}
+
+// hasConfiguration says whether the configuration of an instance is in a folder.
+func hasConfiguration(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, configurationName))
+	return err == nil
+}
+
+func isSameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // domain is the failure domain, the machine's own if none is given.
@@ -302,9 +262,9 @@ func (c Config) clusterHash() uint64 {
 	return h.Sum64()
 }
 
-// events logs what happens to the machine's membership.
-func (c Config) events() recovery.Events {
-	log := c.Logger.With("machine", c.MachineID)
+// events logs what happens to a machine's membership.
+func (c Config) events(machine int) recovery.Events {
+	log := c.Logger.With("machine", machine)
 	return recovery.Events{
 		Suspected: func(m rdma.MachineID) { log.Warn("machine suspected", "suspect", m) },
 		Stored: func(c *cluster.Configuration, r cluster.Remapped) {
@@ -343,22 +303,14 @@ func (c Config) events() recovery.Events {
 	}
 }
 
-// Ended yields once, if this process is a machine of a cluster and has no part in
-// it any more: the others have gone on without it (recovery.ErrEvicted), or it is to
+// Ended yields once, if a machine of this process has no part in the instance
+// any more: the others have gone on without it (recovery.ErrEvicted), or it is to
 // begin again, to meet them or to make room (recovery.ErrRestart). Close the database then and open it
 // again; what it has under way fails.
-func (db *DB) Ended() <-chan error {
-	if l, ok := db.instance.(*lone); ok {
-		return l.end
-	}
-	return nil
-}
+func (db *DB) Ended() <-chan error { return db.instance.end }
 
-// isLone says whether the other machines are other processes.
-func (db *DB) isLone() bool {
-	_, ok := db.instance.(*lone)
-	return ok
-}
+// isAlone says whether the other machines are other processes.
+func (db *DB) isAlone() bool { return db.instance.isAlone() }
 
 // stopPatience is how long a machine of a cluster, when it is closed, waits for
 // others. Without a majority of them it would for ever.
@@ -367,11 +319,10 @@ const stopPatience = 3 * time.Second
 // doNotWaitForever has what is still under way fail after a while, if it needs
 // machines that are not there, until stop is called.
 func (db *DB) doNotWaitForever() (stop func()) {
-	l, ok := db.instance.(*lone)
-	if !ok || l.member == nil {
+	if !db.isAlone() {
 		return func() {}
 	}
-	t := clock.System{}.AfterFunc(stopPatience, l.member.Transactions().Evict)
+	t := clock.System{}.AfterFunc(stopPatience, db.Machine(0).Evict)
 	return func() { t.Stop() }
 }
 
@@ -381,8 +332,8 @@ const hurryPatience = 500 * time.Millisecond
 // Hurry says that the database will be closed soon: statements that wait for machines
 // of a cluster that are not there fail after half a second at most. Others finish.
 func (db *DB) Hurry() {
-	if l, ok := db.instance.(*lone); ok && l.member != nil {
-		l.member.Transactions().WaitAtMost(hurryPatience)
+	for _, m := range db.instance.members {
+		m.Transactions().WaitAtMost(hurryPatience)
 	}
 }
 
@@ -390,29 +341,20 @@ func (db *DB) Hurry() {
 // done: no other machine is evicted for it, which may be stopping, too, and it does not
 // take as long as a lease.
 func (db *DB) leave() {
-	if l, ok := db.instance.(*lone); ok && l.member != nil {
-		l.member.Membership().Leave()
-		l.member.Transactions().WaitAtMost(l.member.Leases().Length() / 2)
+	for _, m := range db.instance.members {
+		m.Membership().Leave()
+		m.Transactions().WaitAtMost(m.Leases().Length() / 2)
 	}
 }
 
 // available says whether clients can be served: see wire.Config.
 func (db *DB) available() func(context.Context) error {
-	l, ok := db.instance.(*lone)
-	if !ok {
+	if !db.isAlone() {
 		return nil
 	}
 	return func(ctx context.Context) error {
-		return l.member.Transactions().Available(ctx, l.member.Root().Addr)
+		return db.Machine(0).Available(ctx, db.instance.root().Addr)
 	}
-}
-
-// over returns why the machine of a cluster has no part in it any more, or nil.
-func (db *DB) over() error {
-	if l, ok := db.instance.(*lone); ok {
-		return l.member.Membership().Err()
-	}
-	return nil
 }
 
 // startRetry is the time between two attempts at a step of starting.
@@ -427,11 +369,11 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 		if err == nil {
 			return nil
 		}
-		if over := db.over(); over != nil {
+		if over := db.instance.over(); over != nil {
 			return fmt.Errorf("%w (%v)", over, err)
 		}
 		isPassing := errors.Is(err, txn.ErrUnavailable) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrConflict)
-		if !db.isLone() || !isPassing || ctx.Err() != nil {
+		if !db.isAlone() || !isPassing || ctx.Err() != nil {
 			return err
 		}
 		db.operator.failed(err)
@@ -444,7 +386,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 // finish because it has no part any more, or the others are not there. What is
 // left undone, numbers of a sequence that are not given back, is harmless.
 func (db *DB) unfinished(errs []error) []error {
-	if !db.isLone() {
+	if !db.isAlone() {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {

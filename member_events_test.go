@@ -34,7 +34,7 @@ func TestPaper5_2_LostAndShortRegionsAreLogged(t *testing.T) {
 		}
 		cfg := Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: drop})), MachineID: 4}
 		// What is lost and away already says nothing again.
-		cfg.events().Stored(&cluster.Configuration{ID: 9, Lost: []region.ID{1}, Regions: []cluster.Placement{away}}, report)
+		cfg.events(cfg.MachineID).Stored(&cluster.Configuration{ID: 9, Lost: []region.ID{1}, Regions: []cluster.Placement{away}}, report)
 		_, rest, _ := strings.Cut(log.String(), "\n") // after "configuration stored"
 		if strings.TrimSuffix(rest, "\n") != want {
 			t.Errorf("logged %s want %s", log.String(), want)

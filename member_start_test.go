@@ -60,7 +60,7 @@ func leaveOut(t *testing.T, url string, db *DB) {
 	if err := store.CompareAndSwap(c.Revision, next); err != nil {
 		t.Fatal(err)
 	}
-	m := db.instance.(*lone).member.Membership()
+	m := db.instance.members[0].Membership()
 	for deadline := time.Now().Add(20 * time.Second); m.Err() == nil; time.Sleep(time.Millisecond) {
 		if m.Renew(); time.Now().After(deadline) {
 			t.Fatal("the machine does not notice that it is evicted")

@@ -22,10 +22,10 @@ import (
 // database is being opened and open: see Config.Opening. It is safe for concurrent use.
 type Operator struct {
 	cfg Config
-	// member is the machine of Config.Cluster, once it has begun.
+	// member is the machine of this process that has begun last, once one has.
 	member atomic.Pointer[farm.Member]
-	// whole asks an instance all of whose machines are in this process; nil of others.
-	whole  func() farm.Status
+	// local are all machines of the instance, if they are in this process and open.
+	local  atomic.Pointer[farm.Local]
 	isOpen atomic.Bool
 	// attempt is how the last attempt at a step of opening has failed; nil if it has not.
 	attempt atomic.Pointer[string]
@@ -86,8 +86,8 @@ func (o *Operator) listen(e recovery.Events) recovery.Events {
 
 // Status says how the instance is. It may be called after the end, too.
 func (o *Operator) Status() Status {
-	if o.whole != nil {
-		s := statusOf(o.whole())
+	if local := o.local.Load(); local != nil {
+		s := statusOf(local.Status())
 		s.Source, s.Process = StatusOfProcess, os.Getpid()
 		for i := range s.Machines {
 			s.Machines[i].FailureDomain = 0 // as far as one process allows
@@ -153,7 +153,7 @@ const forgetRetry = 50 * time.Millisecond
 // for the machine or other regions would be lost, ErrNoCluster, ctx's, and those for
 // which recovery.IsPassing is true, of the last attempt.
 func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
-	if o.whole != nil {
+	if o.local.Load() != nil {
 		return ErrNoCluster
 	}
 	m := o.member.Load()

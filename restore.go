@@ -91,7 +91,7 @@ func (r *restorer) open() (err error) {
 		if err != nil {
 			return fmt.Errorf("%w: machine %d: %w%s", ErrNotASave, m, err, r.hint(folder))
 		}
-		if err := r.checkKind(folder, m); err != nil {
+		if err := r.checkIdentity(folder, m); err != nil {
 			return err
 		}
 		r.saves = append(r.saves, s)
@@ -107,19 +107,13 @@ func (r *restorer) hint(folder string) string {
 	return ""
 }
 
-// checkKind says whether the save is of the kind of instance that is to be restored.
-func (r *restorer) checkKind(folder string, m rdma.MachineID) error {
+// checkIdentity says whether the memory in a save is of the instance, and of that machine.
+func (r *restorer) checkIdentity(folder string, m rdma.MachineID) error {
 	identity := filepath.Join(folder, identityImage)
-	_, err := os.Stat(identity)
-	switch isMember := err == nil; {
-	case isMember && r.o.Cluster == "":
-		return fmt.Errorf("%w: the save is of a cluster: --cluster must say where its configuration is to be", ErrOtherFolder)
-	case !isMember && r.o.Cluster != "":
-		return fmt.Errorf("%w: the save is of an instance that is no cluster", ErrOtherFolder)
-	case isMember:
-		return checkMember(identity, m, r.saved.Cluster)
+	if _, err := os.Stat(identity); err != nil { // there is none in what earlier versions have saved
+		return nil
 	}
-	return nil
+	return checkMember(identity, m, r.saved.Cluster)
 }
 
 // place decides where each machine goes.

@@ -246,34 +246,19 @@ func machineFolder(data string, m rdma.MachineID) string {
 	return filepath.Join(data, machinePrefix+strconv.Itoa(int(m)))
 }
 
-// checkIdentity says whether a folder, if there is one, is what it must be: of
-// this machine of this instance.
+// checkIdentity says whether a folder is what it must be: of this machine of this
+// instance.
 func (o Offline) checkIdentity(folder string, m rdma.MachineID, instance uint64) error {
-	isMember, err := isOfMember(folder)
-	switch {
-	case err != nil:
-		return err
-	case isMember && o.Cluster == "":
-		return fmt.Errorf("%w: %s is of a machine of a cluster: --cluster must say where its configuration is", ErrOtherFolder, folder)
-	case o.Cluster == "":
-		return nil
-	case !isMember:
-		logs, err := filepath.Glob(filepath.Join(folder, "log-*"))
-		if err == nil && len(logs) > 0 {
-			err = fmt.Errorf("%w: %s was made without --cluster", ErrOtherFolder, folder)
+	if o.Cluster != "" {
+		if err := checkConfiguration(filepath.Dir(folder), int(m), o.Cluster); err != nil {
+			return err
 		}
-		return err
 	}
-	return checkMember(filepath.Join(folder, farm.IdentityFile), m, instance)
-}
-
-// isOfMember says whether a folder is of a machine that is a process of its own.
-func isOfMember(folder string) (bool, error) {
-	_, err := os.Stat(filepath.Join(folder, farm.IdentityFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	identity := filepath.Join(folder, farm.IdentityFile)
+	if _, err := os.Stat(identity); err != nil { // there is none in what earlier versions have left
+		return nil
 	}
-	return err == nil, err
+	return checkMember(identity, m, instance)
 }
 
 // checkMember compares the identity in a file.

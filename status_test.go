@@ -71,8 +71,8 @@ func TestStoredStatus(t *testing.T) {
 	}
 }
 
-// A folder is not opened as one of the other kind: what is in it would be lost.
-func TestOtherKindOfFolder(t *testing.T) {
+// A folder is not opened with another configuration than its own: what is in it would be lost.
+func TestFolderOfAnotherInstance(t *testing.T) {
 	plain, clustered := t.TempDir(), t.TempDir()
 	if err := mustOpen(t, small(plain)).Close(); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // An instance is a cluster with a catalog on each machine.
 type instance struct {
 	*testing.T
-	cluster  *farm.Cluster
+	cluster  *farm.Local
 	catalogs []*catalog.Catalog
 	lives    *testLives
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // benchmarkCluster opens an instance whose machines all have every region.
-func benchmarkCluster(b *testing.B, machines int) *Cluster {
+func benchmarkCluster(b *testing.B, machines int) *Local {
 	c, err := Open(Config{Machines: machines, Replicas: machines, RegionBytes: 1 << 24, LogBytes: 4 << 20})
 	if err != nil {
 		b.Fatal(err)

@@ -18,32 +18,8 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("machine %d: %v", f.Machine, f.Fault) }
 
-// Check walks every region and returns what is wrong with it: leaks, orphans and
-// overlaps, given every pointer in use (the root object's need not be among
-// them), what the allocators believe and the headers do not show, and backups
-// that are not like their primaries. No transaction may run.
-func (c *Cluster) Check(reachable iter.Seq[region.Ptr]) ([]Fault, error) {
-	for _, m := range c.machines {
-		if err := m.txn.Quiesce(closePatience); err != nil {
-			return nil, err
-		}
-	}
-	for _, m := range c.machines {
-		if err := m.withoutAnnexes(c.cfg.Clock); err != nil {
-			return nil, err
-		}
-	}
-	c.cfg.Clock.Lock(&c.mu.Mutex)
-	placements := c.mu.configuration.Clone().Regions
-	c.mu.Unlock()
-	return checkMachines(placements, c.machineOf, c.root, reachable), nil
-}
-
-// machineOf returns a machine.
-func (c *Cluster) machineOf(id rdma.MachineID) *machine { return c.machines[id] }
-
-// CheckMembers is Check for all machines of configuration c, which are in this
-// process. All transactions of earlier configurations are recovered, and all
+// CheckMembers walks every region of configuration c, all of whose machines are in this
+// process, and returns what is wrong with it: see Local.Check. All transactions of earlier configurations are recovered, and all
 // backups filled.
 func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	machines := make(map[rdma.MachineID]*machine)

@@ -11,7 +11,7 @@ func small(machines, replicas int) Config {
 	return Config{Machines: machines, Replicas: replicas, RegionBytes: 1 << 20, LogBytes: 1 << 20, MessageBytes: 64 << 10}
 }
 
-func open(t *testing.T, cfg Config) *Cluster {
+func open(t *testing.T, cfg Config) *Local {
 	t.Helper()
 	c, err := Open(cfg)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
 )
 
 // Config says how many machines there are and how large what they keep is. The
@@ -57,12 +56,9 @@ type Config struct {
 	// Network says how the machines' NICs behave. Tests make them asynchronous.
 	Network local.Options
 
-	// Host, if not nil, is what the machines run on in place of this process.
-	Host Host
-
-	// onStep and onRecoveryStep are where tests let the instance crash.
-	onStep         func(txn.Step)
-	onRecoveryStep func()
+	// Each, if not nil, is given what each machine of a Local is opened with, and may change
+	// it: who wants to know what happens to a machine says so there.
+	Each func(*MemberConfig)
 }
 
 const (
@@ -84,9 +80,6 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.RegionBytes, 2<<30)
 	setDefault(&c.LogBytes, 32<<20)
 	setDefault(&c.MessageBytes, 1<<20)
-	if c.Host != nil {
-		c.Clock, c.onRecoveryStep = c.Host.Clock(0), c.Host.Recovering
-	}
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}

@@ -8,19 +8,22 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
-// TestCrashAtEveryStep runs a script of transactions on one goroutine. At every
+// TestCrashAtEveryStep runs a script of transactions. At every
 // step of every one of them it copies all non-volatile memory, opens the copy as
 // if all machines had just crashed, and compares it with a model: each
 // transaction has happened wholly or not at all, those that were acknowledged
-// have, nothing is locked or leaked, and all replicas agree. In each of these
-// recoveries it crashes once more, at a step that moves on, and recovers again.
+// have, nothing is locked or leaked, and all replicas agree. (The simulator crashes machines that
+// are recovering.)
 //
 // It does so twice: the second time every transaction is large, so that annexes are made,
 // filled and given back for each.
@@ -38,11 +41,11 @@ func TestCrashAtEveryStep(t *testing.T) {
 // crasher drives an instance through the script.
 type crasher struct {
 	t        *testing.T
-	mu       sync.Mutex // held in steps: handlers come to them, too
+	mu       sync.Mutex   // held in steps: handlers come to them, too
+	arrived  atomic.Int64 // at steps
 	large    bool
 	cfg      Config
-	clock    *manualClock
-	c        *Cluster
+	c        *Local
 	watching bool
 	// dir is the object that holds the pointers of all others, one for each of
 	// the model's slots.
@@ -53,16 +56,25 @@ type crasher struct {
 	ptrs        map[int]region.Ptr
 	counts      [txn.Steps]int
 	crashes     int
-	again       int // crashes during recovery
 }
+
+// smallLogs is a clock by which every transaction is large that may be.
+type smallLogs struct{ clock.System }
+
+var _ clock.Troubled = smallLogs{}
+
+// Meets implements clock.Troubled.
+func (smallLogs) Meets(t clock.Trouble) bool { return t == clock.SmallLog }
 
 const crashSlots = 12
 
 func runCrashScript(t *testing.T, machines, replicas int, large bool) {
-	x := &crasher{t: t, large: large, clock: newManualClock(), model: map[int]uint64{}, ptrs: map[int]region.Ptr{}}
+	x := &crasher{t: t, large: large, model: map[int]uint64{}, ptrs: map[int]region.Ptr{}}
 	x.cfg = Config{Machines: machines, Replicas: replicas, Workers: 1, RegionBytes: 1 << 20, LogBytes: 64 << 10,
-		MessageBytes: 16 << 10, Clock: x.clock, Volatile: NewVolatile(), onStep: x.step}
-	x.clock.small = large
+		MessageBytes: 16 << 10, Volatile: NewVolatile(), Each: tellSteps(x.step)}
+	if large {
+		x.cfg.Clock = smallLogs{}
+	}
 	x.c = open(t, x.cfg)
 	x.setUp()
 	x.watching = true
@@ -100,7 +112,7 @@ func runCrashScript(t *testing.T, machines, replicas int, large bool) {
 			}
 		}
 	}
-	t.Logf("%d crashes, %d of them twice", x.crashes, x.again)
+	t.Logf("%d crashes", x.crashes)
 }
 
 // setUp makes the directory on the last machine, and an object on each.
@@ -142,15 +154,11 @@ func (x *crasher) script(coordinator int) {
 	})
 	x.tx(coordinator, value+3, func(e *edit) { e.write((coordinator + 1) % n); e.write((coordinator+1)%n + n) })
 	x.tx(coordinator, value+4, func(e *edit) { e.alloc(8, near(coordinator)); e.alloc(9, near(coordinator+1)); e.write(0) })
-	x.clock.fire()
 	x.tx(coordinator, value+5, func(e *edit) { e.free(8); e.write(1 % n) })
 	x.tx(coordinator, value+6, func(e *edit) { e.alloc(8, near(coordinator)); e.free(9); e.alloc(10, near(coordinator+2)) })
 	x.loser(coordinator, value+7)
-	x.clock.fire()
 	x.tx(coordinator, value+8, func(e *edit) { e.free(8); e.free(10); e.big(11) })
 	x.tx(coordinator, value+9, func(e *edit) { e.free(11) })
-	x.clock.fire()
-	x.clock.fire()
 }
 
 // An edit changes objects in a transaction, and the model with it.
@@ -261,39 +269,38 @@ func (x *crasher) step(s txn.Step) {
 	if s == txn.StepDropAnnex || !x.watching || x.t.Failed() {
 		return
 	}
+	x.arrived.Add(1)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.counts[s]++
 	if x.crashes++; invariant.Enabled && x.crashes%31 != 0 {
 		return // slow builds take samples
 	}
-	where := fmt.Sprintf("crash %d, at %v", x.crashes, s)
-	remains := x.cfg.Volatile.Clone()
-	var twice *Volatile
-	steps := 0
+	x.awaitQuiet()
 	cfg := x.cfg
-	cfg.Clock, cfg.onStep, cfg.Volatile = newManualClock(), nil, remains
-	cfg.onRecoveryStep = func() {
-		if steps++; twice == nil && steps > x.crashes%11 && x.crashes%3 == 0 {
-			twice = remains.Clone()
-		}
-	}
-	state := x.recovered(where, cfg)
-	if twice != nil {
-		x.again++
-		cfg.Clock, cfg.Volatile, cfg.onRecoveryStep = newManualClock(), twice, nil
-		if second := x.recovered(where+", and again", cfg); !maps.Equal(state, second) {
-			x.t.Errorf("%s: a crash during recovery has made %v of %v", where, second, state)
+	cfg.Clock, cfg.Each, cfg.Volatile = nil, nil, x.cfg.Volatile.Clone()
+	x.recovered(fmt.Sprintf("crash %d, at %v", x.crashes, s), cfg)
+}
+
+// awaitQuiet waits until nothing moves any more: all who go on have come to a step, too.
+func (x *crasher) awaitQuiet() {
+	quiet := 0
+	for last := int64(-1); quiet < 3; {
+		time.Sleep(200 * time.Microsecond)
+		if now := x.arrived.Load(); now == last {
+			quiet++
+		} else {
+			last, quiet = now, 0
 		}
 	}
 }
 
-// recovered opens what a crash has left, checks it and returns what the slots hold.
-func (x *crasher) recovered(where string, cfg Config) map[int]uint64 {
+// recovered opens what a crash has left, and checks it.
+func (x *crasher) recovered(where string, cfg Config) {
 	c, err := Open(cfg)
 	if err != nil {
 		x.t.Errorf("%s: %v", where, err)
-		return nil
+		return
 	}
 	state, ptrs := x.contents(where, c)
 	if !maps.Equal(state, x.model) && (x.next == nil || !maps.Equal(state, x.next)) {
@@ -303,10 +310,9 @@ func (x *crasher) recovered(where string, cfg Config) map[int]uint64 {
 	if err := c.Close(); err != nil {
 		x.t.Errorf("%s: close: %v", where, err)
 	}
-	return state
 }
 
-func (x *crasher) contents(where string, c *Cluster) (map[int]uint64, []region.Ptr) {
+func (x *crasher) contents(where string, c *Local) (map[int]uint64, []region.Ptr) {
 	state := map[int]uint64{}
 	var ptrs []region.Ptr
 	dir := make([]byte, x.dir.Capacity())
@@ -341,16 +347,16 @@ func (x *crasher) contents(where string, c *Cluster) (map[int]uint64, []region.P
 
 // checkCluster checks that no object is locked or leaked, replicas agree, and no
 // log space is reserved.
-func checkCluster(t *testing.T, where string, c *Cluster, reachable []region.Ptr) {
+func checkCluster(t *testing.T, where string, c *Local, reachable []region.Ptr) {
 	t.Helper()
-	faults, err := c.Check(slices.Values(reachable))
+	faults, err := c.Check(context.Background(), slices.Values(reachable))
 	if err != nil {
 		t.Errorf("%s: check: %v", where, err)
 	}
 	for _, f := range faults {
 		t.Errorf("%s: check: %v", where, f)
 	}
-	for _, m := range c.machines {
+	for _, m := range c.members {
 		for id, r := range m.regions {
 			for p, h := range r.Objects {
 				if h.Locked() {

@@ -132,25 +132,3 @@ func Unowned(c *cluster.Configuration, members []*Member) error {
 	}
 	return fmt.Errorf("%w: locked, and no transaction has the lock: %s", ErrTorn, strings.Join(locked, "; "))
 }
-
-// Doubt returns why the folder of a machine would have been refused if it were not
-// trusted, until Believe; nil if there is no reason.
-func (c *Cluster) Doubt() error {
-	for _, m := range c.machines {
-		if f, ok := m.memory.(*nvram.Folder); ok && f.Doubt() != nil {
-			return f.Doubt()
-		}
-	}
-	return nil
-}
-
-// Believe says that all that is there has been checked, and is sound.
-func (c *Cluster) Believe() error {
-	var errs []error
-	for _, m := range c.machines {
-		if f, ok := m.memory.(*nvram.Folder); ok {
-			errs = append(errs, f.Believe())
-		}
-	}
-	return errors.Join(errs...)
-}

@@ -73,6 +73,9 @@ func TestTrustIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := c.quiesce(); err != nil { // so that the backup has the object, too
+		t.Fatal(err)
+	}
 	die(t, c)
 	reboot(t, cfg)
 	if _, err := Open(cfg); !errors.Is(err, nvram.ErrLost) {

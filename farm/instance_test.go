@@ -157,6 +157,19 @@ func TestRegionLeftBehind(t *testing.T) {
 	}
 }
 
+// oldLogOf returns the log that the first worker of a machine wrote to the last life that
+// had the shelf.
+func oldLogOf(t *testing.T, s *shelf, sender int) *nvram.Memory {
+	t.Helper()
+	for name, m := range s.m {
+		if strings.HasPrefix(name, fmt.Sprintf("%s%d-0-", logPrefix, sender)) {
+			return m
+		}
+	}
+	t.Fatal("there is no log")
+	return nil
+}
+
 // What Open has started when it fails, it stops: goleak would notice.
 func TestOpenFails(t *testing.T) {
 	for name, damage := range map[string]func(v *Volatile){
@@ -169,7 +182,7 @@ func TestOpenFails(t *testing.T) {
 			}
 		},
 		"region is gone": func(v *Volatile) { v.shelf(0).m["region-1"] = nvram.NewMemory(1 << 20) },
-		"log is damaged": func(v *Volatile) { v.shelf(1).m["log-0-0"].Store(24, 12345*8) },
+		"log is damaged": func(v *Volatile) { oldLogOf(t, v.shelf(1), 0).Store(24, 12345*8) },
 		"other size":     func(v *Volatile) { v.shelf(0).m["region-1"] = nvram.NewMemory(2 << 20) },
 	} {
 		cfg := small(2, 2)
@@ -188,7 +201,7 @@ func TestOpenFails(t *testing.T) {
 }
 
 // fillUp allocates objects until there is no room, and returns them.
-func fillUp(t *testing.T, c *Cluster, payload int) (ptrs []region.Ptr) {
+func fillUp(t *testing.T, c *Local, payload int) (ptrs []region.Ptr) {
 	t.Helper()
 	for {
 		n := len(ptrs)
@@ -215,7 +228,7 @@ func fillUp(t *testing.T, c *Cluster, payload int) (ptrs []region.Ptr) {
 	}
 }
 
-func freeAll(t *testing.T, c *Cluster, ptrs []region.Ptr) {
+func freeAll(t *testing.T, c *Local, ptrs []region.Ptr) {
 	t.Helper()
 	for chunk := range slices.Chunk(ptrs, 50) {
 		err := c.Machine(0).Run(context.Background(), func(tx *txn.Tx) error {

@@ -184,7 +184,7 @@ func (m *Member) prepare(ctx context.Context) error {
 		return err
 	}
 	if stored != nil {
-		if err := recovery.SameCluster(m.cluster, stored); err != nil {
+		if err := errors.Join(m.upgrade(stored), recovery.SameCluster(m.cluster, stored)); err != nil {
 			return err
 		}
 		m.adopt(stored)
@@ -367,8 +367,7 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 // Memory of earlier versions has zeros there.
 const (
 	identityName = "identity"
-	// IdentityFile is the file of that memory in an nvram.Folder, which tells it
-	// from a folder of a Cluster's.
+	// IdentityFile is the file of that memory in an nvram.Folder.
 	IdentityFile  = identityName + ".mem"
 	identityBytes = 4096
 
@@ -572,6 +571,10 @@ func (m *Member) Membership() *recovery.Membership { return m.membership }
 
 // Leases returns the keeper of the machine's leases.
 func (m *Member) Leases() lease.Keeper { return m.keeper }
+
+// closePatience is how long closing waits for the last truncations, and for functions that
+// run for peers.
+const closePatience = 10 * time.Second
 
 // Close ends the machine's life. What it had under way is left to the recovery of
 // the others, or to its own when it is opened again with its memory. The NIC, the

@@ -5,14 +5,33 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
+// Memory that was freed can be used for objects of another size once epochs have
+// ended on all machines (NSDI'14 section 3.5). The CM ends them when a machine is
+// short of memory, or much has been freed, and from then on every now and then, until
+// nothing waits for that any more. Then its storage is given back.
+
+const (
+	// epochPatience is how long one end of an epoch may wait for transactions.
+	epochPatience = 2 * time.Millisecond
+	// reclaimDelay and reclaimDelayMax are the shortest and the longest time
+	// from one attempt to the next.
+	reclaimDelay    = 5 * time.Millisecond
+	reclaimDelayMax = time.Second
+	// epochsAtOnce is how many epochs make memory available that was freed
+	// before the first, if nothing is open.
+	epochsAtOnce = 6
+	// quiescePatience is how long a machine waits for truncations when an epoch has ended.
+	quiescePatience = 10 * time.Millisecond
+)
+
 // memberEpochs is what the CM does to make freed memory available for objects of
-// other sizes, when a machine that is short of memory has asked it to: see
-// reclaim.go.
+// other sizes, when a machine has asked it to.
 type memberEpochs struct {
 	sync.Mutex // never held across a wait
 	reclaims   bool
@@ -166,4 +185,13 @@ func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	m.allocator.Advance(binary.LittleEndian.Uint64(arg))
 	m.giveBack()
 	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting())), nil
+}
+
+// epochLevel is how loudly to say that an epoch has not ended when the next
+// attempt is after delay: machines that are busy, or start, or fail, end it soon.
+func epochLevel(delay time.Duration) slog.Level {
+	if delay < reclaimDelayMax {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }

@@ -61,6 +61,9 @@ func (m *Member) colocated(a, b region.ID) bool {
 	return okA && okB && pa.IsAvailable() && pb.IsAvailable() && pa.Primary == pb.Primary && slices.Equal(pa.Backups, pb.Backups)
 }
 
+// rootBytes is the payload of the root object.
+const rootBytes = 1008
+
 // openRoot finds the root object, or makes it, which takes as many machines as a
 // region has replicas. Of several machines that make one at the same time, all but
 // one take theirs back; what a machine has made it offers until it is heard.

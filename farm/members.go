@@ -3,9 +3,13 @@ package farm
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -14,20 +18,41 @@ import (
 // answers the others before one asks, and one makes the root object. If one cannot be
 // opened, none is. leases, which makes their keepers, is to be ended before they are closed.
 func OpenMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfig) ([]*Member, error) {
+	opening, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	members := make([]*Member, len(cfgs))
 	for i, cfg := range cfgs {
+		cfg.Ended = endsOpening(cancel, cfg.Ended)
 		cfg.Keeper = func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
 			return leases.Join(e.Self(), expired), nil
 		}
 		members[i] = newMember(cfg)
+		members[i].keepNoRoom()
 	}
-	for _, step := range []func(context.Context, []*Member) error{prepareAll, beginAll, openRoots} {
-		if err := step(ctx, members); err != nil {
+	for _, step := range []func(context.Context, []*Member) error{prepareAll, checkAll, beginAll, openRoots, settleAll} {
+		err := step(opening, members)
+		if err != nil && ctx.Err() == nil && opening.Err() != nil {
+			err = errors.Join(context.Cause(opening), err)
+		}
+		if err != nil {
 			leases.End()
 			return nil, errors.Join(err, closeMembers(members))
 		}
 	}
+	for _, m := range members {
+		m.begunTogether()
+	}
 	return members, nil
+}
+
+// endsOpening has the end of a machine end the opening of all: the others would wait for it.
+func endsOpening(cancel context.CancelCauseFunc, ended func(error)) func(error) {
+	return func(reason error) {
+		cancel(reason)
+		if ended != nil {
+			ended(reason)
+		}
+	}
 }
 
 func prepareAll(ctx context.Context, members []*Member) error {
@@ -35,6 +60,44 @@ func prepareAll(ctx context.Context, members []*Member) error {
 		if err := m.prepare(ctx); err != nil {
 			return m.opening(err)
 		}
+	}
+	return nil
+}
+
+// checkAll returns an error if a machine cannot use what the last configuration says that it
+// has: the others, who have replicas of most of it, would go on without it.
+func checkAll(ctx context.Context, members []*Member) error {
+	c, err := members[0].load(ctx)
+	for _, m := range members {
+		if c != nil && err == nil {
+			err = m.checkReplicas(c)
+		}
+		if err != nil {
+			return m.opening(err)
+		}
+	}
+	return nil
+}
+
+// checkReplicas returns an error if a replica that c says is whole cannot be used. What it maps
+// it leaves to who is given the replica.
+func (m *Member) checkReplicas(c *cluster.Configuration) error {
+	names, err := m.memory.Names()
+	if err != nil {
+		return err
+	}
+	for _, p := range c.Regions {
+		if !p.Has(m.id) || slices.Contains(p.Filling, m.id) {
+			continue
+		}
+		if name := regionName(p.Region); !c.IsMember(m.cfg.Self) || !slices.Contains(names, name) {
+			return fmt.Errorf("%w: there is no %s, or it is not the one that was there", nvram.ErrGone, name)
+		}
+		r, err := m.mapRegion(p.Region, m.cfg.Settings.RegionBytes)
+		if err != nil {
+			return err
+		}
+		m.memories.leave(regionName(p.Region), r.Memory())
 	}
 	return nil
 }
@@ -69,9 +132,28 @@ func beginAll(ctx context.Context, members []*Member) error {
 // openRoots has one after the other find the root object, so that the first makes it in a new
 // instance, and nobody else.
 func openRoots(ctx context.Context, members []*Member) error {
+	defer context.AfterFunc(ctx, func() {
+		for _, m := range members {
+			m.txn.Evict() // what waits for others
+		}
+	})()
 	for _, m := range members {
 		if err := m.openRoot(ctx); err != nil {
 			return m.opening(err)
+		}
+	}
+	return nil
+}
+
+// settleAll waits until nothing is left to recover: whoever has no room for what recovery needs
+// has noticed by then.
+func settleAll(ctx context.Context, members []*Member) error {
+	for _, m := range members {
+		for m.settledFor.Load() < uint32(m.membership.Configuration().ID) || m.txn.Recovering() {
+			if err := errors.Join(m.membership.Err(), ctx.Err()); err != nil {
+				return m.opening(err)
+			}
+			m.clock.Sleep(settlePoll)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // memories are one machine's ranges of memory by name: an nvram.Folder, or, for
@@ -42,6 +43,14 @@ func (v *Volatile) shelf(machine int) *shelf {
 	}
 	clear(v.shelves[machine].mapped)
 	return v.shelves[machine]
+}
+
+// machines returns the machines that have a shelf.
+func (v *Volatile) machines() (machines []rdma.MachineID) {
+	for i := range v.shelves { // any order: who asks sorts them
+		machines = append(machines, rdma.MachineID(i))
+	}
+	return machines
 }
 
 // Clone returns a copy of everything as it is now: what a crash of all machines

@@ -14,11 +14,11 @@ import (
 )
 
 // die ends the machines of c as a kill does.
-func die(t *testing.T, c *Cluster) {
+func die(t *testing.T, c *Local) {
 	t.Helper()
-	err := c.stopMachines(closePatience)
+	err := c.stop()
 	for _, m := range c.machines {
-		if f, ok := m.memory.(*nvram.Folder); ok {
+		if f, ok := m.Memory.(*nvram.Folder); ok {
 			err = errors.Join(err, f.Abandon())
 		}
 	}

@@ -56,6 +56,9 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 // it is given back: another program might take that meanwhile.
 type reserve struct {
 	sync.Mutex
+	// waits says that the machine begins with others of its process, which may be on the same
+	// file system and have not got their logs yet.
+	waits  bool
 	pieces []piece
 }
 
@@ -235,6 +238,9 @@ func (m *Member) keepSomeRoom() {
 func (m *Member) keepRoom() {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
+	if m.reserve.waits {
+		return
+	}
 	err := m.keepRoomLocked()
 	if wanted, _ := m.reserveWanted(); err != nil && m.reserve.sizeLocked() < wanted/2 {
 		m.log.Warn("no room to start again with: make some before the machine is stopped", "machine", m.id, "error", err)
@@ -249,6 +255,21 @@ func (m *Member) keepRoomLocked() error {
 	}
 	has := m.reserve.sizeLocked()
 	return cmp.Or(m.shrinkReserveLocked(has-wanted), m.growReserveLocked(wanted-has))
+}
+
+// keepNoRoom has keepRoom and keepSomeRoom do nothing until begunTogether.
+func (m *Member) keepNoRoom() {
+	m.reserve.Lock()
+	defer m.reserve.Unlock()
+	m.reserve.waits = true
+}
+
+// begunTogether takes the reserve that keepNoRoom has put off.
+func (m *Member) begunTogether() {
+	m.reserve.Lock()
+	m.reserve.waits = false
+	m.reserve.Unlock()
+	m.keepRoom()
 }
 
 // reserveWanted is the size of the reserve for the logs that there are.

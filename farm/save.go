@@ -15,10 +15,6 @@ import (
 
 var _ memories = (*nvram.Folder)(nil)
 
-func machineFolder(folder string, machine int) string {
-	return filepath.Join(folder, fmt.Sprintf("machine-%d", machine))
-}
-
 // LogFilling warns that the file system of a machine's memory is filling up. Without a
 // logger nobody is told.
 func LogFilling(log *slog.Logger, machine int) func(nvram.Fullness) {
@@ -32,12 +28,12 @@ func LogFilling(log *slog.Logger, machine int) func(nvram.Fullness) {
 }
 
 // openFolder opens one machine's folder, or restores it from its newest save.
-func (c *Cluster) openFolder(machine int) (*nvram.Folder, error) {
-	o := nvram.Options{Trust: c.cfg.Trust, Remedy: c.remedy(), Filling: LogFilling(c.cfg.Logger, machine)}
-	if c.cfg.Saves != "" {
-		o.Saves = machineFolder(c.cfg.Saves, machine)
+func (c Config) openFolder(machine int) (*nvram.Folder, error) {
+	o := nvram.Options{Trust: c.Trust, Remedy: c.remedy(), Filling: LogFilling(c.Logger, machine)}
+	if c.Saves != "" {
+		o.Saves = machineFolder(c.Saves, machine)
 	}
-	path := machineFolder(c.cfg.Folder, machine)
+	path := machineFolder(c.Folder, machine)
 	if err := InspectTrusted(path, o); err != nil {
 		return nil, err
 	}
@@ -46,53 +42,78 @@ func (c *Cluster) openFolder(machine int) (*nvram.Folder, error) {
 
 // remedy says what a person can do about a lost folder of a machine: the instance
 // goes back, or begins anew, as a whole.
-func (c *Cluster) remedy() string {
-	if c.cfg.Saves == "" {
-		return fmt.Sprintf("restore a save of farmsql save (farmsql restore); or, to begin anew, without any of it, remove %s", c.cfg.Folder)
+func (c Config) remedy() string {
+	if c.Saves == "" {
+		return fmt.Sprintf("restore a save of farmsql save (farmsql restore); or, to begin anew, without any of it, remove %s", c.Folder)
 	}
-	anew := fmt.Sprintf("to begin anew, without any of it, remove %s and %s", c.cfg.Folder, c.cfg.Saves)
+	anew := fmt.Sprintf("to begin anew, without any of it, remove %s and %s", c.Folder, c.Saves)
 	var used []string
-	for i := range c.cfg.Machines {
-		saves := machineFolder(c.cfg.Saves, i)
+	for i := range c.Machines {
+		saves := machineFolder(c.Saves, i)
 		if save, err := nvram.NewestSave(saves); err != nil || save == "" {
 			return fmt.Sprintf("there is no save in %s; %s", saves, anew)
 		}
 		used = append(used, filepath.Join(saves, nvram.UsedFile))
 	}
 	return fmt.Sprintf("to go back to the newest save in %s, without what was committed after it, remove %s and %s; %s",
-		c.cfg.Saves, c.cfg.Folder, strings.Join(used, " and "), anew)
+		c.Saves, c.Folder, strings.Join(used, " and "), anew)
 }
 
-// restoreConfiguration brings the configuration back from the saves if it is
+// loadConfiguration returns the last configuration, or the saved one if it is
 // gone from the folder, as after a power cut from a tmpfs.
-func (c *Cluster) restoreConfiguration() error {
-	if c.cfg.Saves == "" {
-		return nil
+func (l *Local) loadConfiguration() (last *cluster.Configuration, isSaved bool, err error) {
+	if l.cfg.Saves != "" && l.cfg.Folder != "" {
+		l.saves = cluster.NewFileStore(configurationPath(l.cfg.Saves))
 	}
-	current, err := c.store.Load()
-	if current != nil || err != nil {
-		return err
+	if last, err = l.store.Load(); last != nil || err != nil || l.saves == nil {
+		return last, false, err
 	}
-	saved, err := cluster.NewFileStore(configurationPath(c.cfg.Saves)).Load()
-	if saved == nil || err != nil {
-		return err
-	}
-	return c.store.CompareAndSwap(0, saved)
+	last, err = l.saves.Load()
+	return last, last != nil, err
 }
 
 // save saves the configuration and then every machine's memory, all machines at
 // once. Nothing runs any more. A save that was cut short is none: a machine that
-// has no newer one than when it was last in use refuses to start from it.
-func (c *Cluster) save() error {
-	if c.cfg.Saves == "" || c.cfg.Folder == "" {
+// has no newer one than when it was last in use refuses to start from it. What is in doubt,
+// or torn, is not saved.
+func (l *Local) save() error {
+	begin := l.cfg.Clock.Now()
+	if l.Doubt() != nil || l.isTorn {
 		return nil
 	}
-	begin := c.cfg.Clock.Now()
-	if err := os.MkdirAll(c.cfg.Saves, nvram.PrivateFolder); err != nil {
+	if err := l.saveConfiguration(); err != nil {
+		return err
+	}
+	errs := make([]error, len(l.machines))
+	saved := false
+	var wg sync.WaitGroup
+	for i, m := range l.machines {
+		if f, ok := m.Memory.(*nvram.Folder); ok && m.Saves != "" {
+			saved = true
+			wg.Go(func() { errs[i] = f.Save(m.Saves) })
+		}
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil || !saved {
+		return err
+	}
+	l.cfg.Logger.Info("saved", "folder", l.cfg.Saves, "took", l.cfg.Clock.Now().Sub(begin))
+	return nil
+}
+
+// saveConfiguration saves the configuration, if there is where.
+func (l *Local) saveConfiguration() error {
+	if l.saves == nil {
+		return nil
+	}
+	if err := os.MkdirAll(l.cfg.Saves, nvram.PrivateFolder); err != nil {
 		return fmt.Errorf("farm: make the folder of saves: %w", err)
 	}
-	store := cluster.NewFileStore(configurationPath(c.cfg.Saves))
-	old, err := store.Load()
+	last, err := l.store.Load()
+	if err != nil {
+		return err
+	}
+	old, err := l.saves.Load()
 	if err != nil {
 		return err
 	}
@@ -100,20 +121,8 @@ func (c *Cluster) save() error {
 	if old != nil {
 		revision = old.Revision
 	}
-	if err := store.CompareAndSwap(revision, c.mu.configuration); err != nil {
+	if err := l.saves.CompareAndSwap(revision, last); err != nil {
 		return fmt.Errorf("farm: save the configuration: %w", err)
 	}
-	errs := make([]error, len(c.machines))
-	var wg sync.WaitGroup
-	for i, m := range c.machines {
-		if f, ok := m.memory.(*nvram.Folder); ok {
-			wg.Go(func() { errs[i] = f.Save(machineFolder(c.cfg.Saves, i)) })
-		}
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	c.cfg.Logger.Info("saved", "folder", c.cfg.Saves, "took", c.cfg.Clock.Now().Sub(begin))
 	return nil
 }

@@ -60,7 +60,7 @@ func TestOldSaveIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.stopMachines(closePatience), c.closeMemory(), os.RemoveAll(cfg.Folder)); err != nil {
+	if err := errors.Join(c.stop(), c.closeMemory(), os.RemoveAll(cfg.Folder)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(cfg); !errors.Is(err, nvram.ErrLost) {

@@ -52,11 +52,3 @@ func (m *Member) Status() Status {
 		Err: s.Err,
 	}
 }
-
-// Status returns how the instance is: no machine of it fails alone, and no leases
-// are needed.
-func (c *Cluster) Status() Status {
-	c.cfg.Clock.Lock(&c.mu.Mutex)
-	defer c.mu.Unlock()
-	return Status{Configuration: c.mu.configuration.Clone(), IsValid: true}
-}

@@ -35,7 +35,7 @@ func eachShape(t *testing.T, f func(t *testing.T, cfg Config)) {
 
 // accounts makes n objects with 8 bytes of balance each, spread over the
 // machines.
-func accounts(t *testing.T, c *Cluster, n int, balance uint64) []region.Ptr {
+func accounts(t *testing.T, c *Local, n int, balance uint64) []region.Ptr {
 	var ptrs []region.Ptr
 	for i := range n {
 		err := c.Machine(i%c.Machines()).Run(context.Background(), func(tx *txn.Tx) error {
@@ -121,9 +121,9 @@ func checkTotal(m *txn.Machine, ptrs []region.Ptr, want uint64) error {
 }
 
 // checkReplicas checks everything there is, given the objects in use.
-func checkReplicas(t *testing.T, c *Cluster, inUse []region.Ptr) {
+func checkReplicas(t *testing.T, c *Local, inUse []region.Ptr) {
 	t.Helper()
-	faults, err := c.Check(slices.Values(inUse))
+	faults, err := c.Check(context.Background(), slices.Values(inUse))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 
 // churn allocates and frees objects, each in a region of a random machine, and
 // returns those that are left.
-func churn(t *testing.T, c *Cluster, g int) []region.Ptr {
+func churn(t *testing.T, c *Local, g int) []region.Ptr {
 	rng := rand.New(rand.NewPCG(2, uint64(g)))
 	m := c.Machine(g)
 	var mine []region.Ptr

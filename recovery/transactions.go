@@ -113,8 +113,7 @@ type TransactionsConfig struct {
 type Step uint8
 
 const (
-	StepRestart    Step = iota // Restart has changed memory
-	StepSuspected              // a machine is suspected
+	StepSuspected  Step = iota // a machine is suspected
 	StepProbed                 // a majority has answered the CM's probe
 	StepStored                 // the CM has made the next configuration, and told nobody
 	StepApplied                // NEW-CONFIG is applied, and not acknowledged
@@ -144,7 +143,7 @@ const (
 // Steps is how many there are.
 const Steps = int(recoverySteps)
 
-var stepNames = [Steps]string{"restart", "suspected", "probed", "stored", "applied", "acknowledged", "leases over", "committed",
+var stepNames = [Steps]string{"suspected", "probed", "stored", "applied", "acknowledged", "leases over", "committed",
 	"drained", "need-recovery", "fetched", "locked", "active", "replicated", "voted", "decided", "outcome", "resolved", "truncated", "settled",
 	"all active", "filling", "filled", "scanning", "scanned"}
 

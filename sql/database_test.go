@@ -24,7 +24,7 @@ func (in *instance) leaks() (leaks []farm.Fault) {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	if leaks, err = in.cluster.Check(slices.Values(used)); err != nil {
+	if leaks, err = in.cluster.Check(context.Background(), slices.Values(used)); err != nil {
 		in.t.Fatal(err)
 	}
 	return leaks

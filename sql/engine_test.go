@@ -18,7 +18,7 @@ import (
 // An instance is a cluster with an engine, for tests.
 type instance struct {
 	t       testing.TB
-	cluster *farm.Cluster
+	cluster *farm.Local
 	cat     *catalog.Catalog
 	e       *Engine
 	cfg     farm.Config

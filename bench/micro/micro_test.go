@@ -118,7 +118,7 @@ func BenchmarkLoadsApart(b *testing.B) {
 }
 
 // cluster opens an instance of n machines with n replicas.
-func cluster(b *testing.B, n int) *farm.Cluster {
+func cluster(b *testing.B, n int) *farm.Local {
 	c, err := farm.Open(farm.Config{Machines: n, Replicas: n, RegionBytes: 2 << 30})
 	if err != nil {
 		b.Fatal(err)
@@ -132,7 +132,7 @@ func cluster(b *testing.B, n int) *farm.Cluster {
 }
 
 // objects allocates as many objects with that payload as take up bytes.
-func objects(b *testing.B, c *farm.Cluster, bytes, payload int) []region.Ptr {
+func objects(b *testing.B, c *farm.Local, bytes, payload int) []region.Ptr {
 	class, _ := region.ClassFor(payload)
 	n := bytes / class.Size()
 	ptrs := make([]region.Ptr, 0, n)

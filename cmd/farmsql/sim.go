@@ -20,7 +20,6 @@ type simCommand struct {
 	Minutes  float64  `placeholder:"M" help:"Go on with the following seeds for so long, instead of a single run."`
 	Runs     uint64   `placeholder:"N" help:"Go on with the following seeds for so many runs."`
 	Machines int      `placeholder:"N" help:"Simulate so many machines, 3 to 90, instead of as many as the seed draws."`
-	Whole    bool     `help:"Simulate machines of one process, which fail only together."`
 	Overlap  bool     `name:"overlapping" help:"Have faults come at any time, whatever is left of those before."`
 	Liveness bool     `help:"With --overlapping: have faults stay for good in the end, and those machines go on that suffice."`
 	Without  []string `placeholder:"KIND" help:"With --overlapping: leave out a kind of fault, by the name that is printed. Several are separated by commas."`
@@ -80,8 +79,6 @@ func (c *simCommand) validate() error {
 	switch {
 	case c.Machines != 0 && (c.Machines < simMachinesMin || c.Machines > simMachinesMax):
 		return cli.UsageError(fmt.Sprintf("--machines is %d, must be from %d to %d", c.Machines, simMachinesMin, simMachinesMax))
-	case c.Whole && c.Overlap:
-		return cli.UsageError("--whole cannot be combined with --overlapping: machines of one process fail together")
 	case (c.Spare || c.Liveness || len(c.Without) > 0) && !c.Overlap:
 		return cli.UsageError("--spare, --liveness and --without need --overlapping")
 	case c.Parallel < 1:
@@ -171,9 +168,6 @@ func (c *simCommand) options(seed uint64, std cli.Streams) simtest.Options {
 	if c.Machines != 0 {
 		o = o.With(c.Machines)
 	}
-	if c.Whole {
-		o = o.Together()
-	}
 	if c.Overlap {
 		o = c.overlap(o.Overlapping())
 	}
@@ -201,9 +195,6 @@ func (c *simCommand) replay(seed uint64) string {
 	args := []string{fmt.Sprintf("--seed %d", seed)}
 	if c.Machines != 0 {
 		args = append(args, fmt.Sprintf("--machines %d", c.Machines))
-	}
-	if c.Whole {
-		args = append(args, "--whole")
 	}
 	if c.Overlap {
 		args = append(args, "--overlapping")

@@ -35,7 +35,6 @@ func TestSimFlags(t *testing.T) {
 		"--machines 2":                  "--machines is 2, must be from 3 to 90",
 		"--machines 91":                 "--machines is 91, must be from 3 to 90",
 		"--parallel 0":                  "--parallel is 0, must be at least 1",
-		"--whole --overlapping":         "--whole cannot be combined with --overlapping",
 		"--spare":                       "--spare, --liveness and --without need --overlapping",
 		"--liveness":                    "--spare, --liveness and --without need --overlapping",
 		"--overlapping --without=flood": "--without: there is no fault \"flood\"",

@@ -193,7 +193,7 @@ func TestInsertIntoFelledTree(t *testing.T) {
 // ending to destroy it.
 func TestRestart(t *testing.T) {
 	cfg := farm.Config{Machines: 2, Replicas: 2, RegionBytes: 8 << 20, LogBytes: 4 << 20, MessageBytes: 64 << 10, Volatile: farm.NewVolatile()}
-	life := func(fn func(c *farm.Cluster)) {
+	life := func(fn func(c *farm.Local)) {
 		t.Helper()
 		c, err := farm.Open(cfg)
 		if err != nil {
@@ -206,7 +206,7 @@ func TestRestart(t *testing.T) {
 	}
 	var anchor region.Ptr
 	model := map[string]region.Ptr{}
-	life(func(c *farm.Cluster) {
+	life(func(c *farm.Local) {
 		tr := createTree(t, c, smallNodes)[1]
 		anchor = tr.Anchor()
 		insertRange(t, tr, 0, 1000)
@@ -214,7 +214,7 @@ func TestRestart(t *testing.T) {
 			model[string(intKey(i))] = rowPtr(i)
 		}
 	})
-	life(func(c *farm.Cluster) {
+	life(func(c *farm.Local) {
 		trees := openTree(c, anchor)
 		checkTree(t, trees[1], model)
 		insertRange(t, trees[0], 1000, 1100)
@@ -229,7 +229,7 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	life(func(c *farm.Cluster) {
+	life(func(c *farm.Local) {
 		trees := openTree(c, anchor)
 		shape, err := trees[0].Inspect(ctx, Visitor{})
 		if err != nil || shape.Entries == 0 || shape.Entries >= 1100 {

@@ -21,7 +21,7 @@ var ctx = context.Background()
 // smallNodes make a tree of a few hundred keys three levels high.
 var smallNodes = Config{LeafBytes: 234, InnerBytes: 234}
 
-func openFarm(t testing.TB, machines int) *farm.Cluster {
+func openFarm(t testing.TB, machines int) *farm.Local {
 	t.Helper()
 	c, err := farm.Open(farm.Config{
 		Machines: machines, Replicas: min(machines, 2), Workers: 2,
@@ -47,7 +47,7 @@ func must(t testing.TB, m *txn.Machine, fn func(tx *txn.Tx) error) {
 }
 
 // createTree makes a tree on m and returns a handle of it for every machine.
-func createTree(t testing.TB, c *farm.Cluster, cfg Config) []*Tree {
+func createTree(t testing.TB, c *farm.Local, cfg Config) []*Tree {
 	t.Helper()
 	var anchor region.Ptr
 	must(t, c.Machine(0), func(tx *txn.Tx) (err error) {
@@ -57,7 +57,7 @@ func createTree(t testing.TB, c *farm.Cluster, cfg Config) []*Tree {
 	return openTree(c, anchor)
 }
 
-func openTree(c *farm.Cluster, anchor region.Ptr) []*Tree {
+func openTree(c *farm.Local, anchor region.Ptr) []*Tree {
 	var trees []*Tree
 	for i := range c.Machines() {
 		trees = append(trees, Open(c.Machine(i), anchor))
@@ -115,7 +115,7 @@ func checkTree(t testing.TB, tr *Tree, model map[string]region.Ptr) Shape {
 
 // checkMemory makes sure that the instance holds the nodes of the trees, which
 // are all there are, and nothing else.
-func checkMemory(t testing.TB, c *farm.Cluster, trees ...*Tree) {
+func checkMemory(t testing.TB, c *farm.Local, trees ...*Tree) {
 	t.Helper()
 	var nodes []region.Ptr
 	for _, tr := range trees {
@@ -131,7 +131,7 @@ func checkMemory(t testing.TB, c *farm.Cluster, trees ...*Tree) {
 	var faults []farm.Fault
 	for range 200 {
 		var err error
-		if faults, err = c.Check(slices.Values(nodes)); err != nil {
+		if faults, err = c.Check(context.Background(), slices.Values(nodes)); err != nil {
 			t.Fatal(err)
 		}
 		if len(faults) == 0 {

@@ -37,7 +37,7 @@ func TestShape(t *testing.T) {
 }
 
 type script struct {
-	c     *farm.Cluster
+	c     *farm.Local
 	trees []*Tree
 	txs   map[string]*txn.Tx
 }

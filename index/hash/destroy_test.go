@@ -41,7 +41,7 @@ func TestDestroy(t *testing.T) {
 			if err := tb.Destroy(ctx, nil); err != nil {
 				t.Fatal("destroyed again:", err)
 			}
-			if faults, err := c.Check(slices.Values([]region.Ptr{})); len(faults) > 0 || err != nil {
+			if faults, err := c.Check(context.Background(), slices.Values([]region.Ptr{})); len(faults) > 0 || err != nil {
 				t.Fatal(faults, err)
 			}
 		})

@@ -23,7 +23,7 @@ func TestGrowthWhileInUse(t *testing.T) {
 	}
 }
 
-func growWhileInUse(t *testing.T, c *farm.Cluster) {
+func growWhileInUse(t *testing.T, c *farm.Local) {
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 8, Neighbourhood: 4, MaxLoad: 70})
 	const each = 1200 / scale / 3 * 3
 	var wg sync.WaitGroup

@@ -43,7 +43,7 @@ func TestRemains(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				faults, err := c.Check(slices.Values(nodes))
+				faults, err := c.Check(context.Background(), slices.Values(nodes))
 				if len(faults) > 0 || err != nil || left > last {
 					t.Fatalf("after %d pieces, with %d pairs left, %d before: %v, %v", doomed+1, left, last, faults, err)
 				}

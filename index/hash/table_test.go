@@ -20,7 +20,7 @@ import (
 
 var ctx = context.Background()
 
-func openFarm(t testing.TB, machines, replicas int) *farm.Cluster {
+func openFarm(t testing.TB, machines, replicas int) *farm.Local {
 	t.Helper()
 	return openNetwork(t, machines, replicas, local.Options{})
 }
@@ -30,7 +30,7 @@ func openFarm(t testing.TB, machines, replicas int) *farm.Cluster {
 // its time.
 var networks = map[string]local.Options{"sync": {}, "async": {Async: true}}
 
-func openNetwork(t testing.TB, machines, replicas int, network local.Options) *farm.Cluster {
+func openNetwork(t testing.TB, machines, replicas int, network local.Options) *farm.Local {
 	t.Helper()
 	c, err := farm.Open(farm.Config{
 		Machines: machines, Replicas: replicas, RegionBytes: 8 << 20, LogBytes: 1 << 20, MessageBytes: 64 << 10, Network: network,
@@ -78,9 +78,9 @@ func newTable(t testing.TB, cfg Config) *Table {
 
 // checkFarm checks that the table's objects, and the instance's root, are all that
 // there is on the machines.
-func checkFarm(t testing.TB, c *farm.Cluster, tb *Table) {
+func checkFarm(t testing.TB, c *farm.Local, tb *Table) {
 	t.Helper()
-	faults, err := c.Check(slices.Values(nodes(t, tb)))
+	faults, err := c.Check(context.Background(), slices.Values(nodes(t, tb)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestLookupWhileChanging(t *testing.T) {
 	}
 }
 
-func lookupWhileChanging(t *testing.T, c *farm.Cluster) {
+func lookupWhileChanging(t *testing.T, c *farm.Local) {
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 8, Neighbourhood: 4, ValueBytes: 24})
 	const keys, fixed = 400, 100
 	first := Open(c.Machine(0), anchor)

@@ -172,10 +172,6 @@ const (
 	AllDecided
 	// OutcomeFirst: transactions are truncated before everybody has carried out what was decided.
 	OutcomeFirst
-	// RestartVotes: at a restart, a region without records has not locked.
-	RestartVotes
-	// RestartLocks: at a restart, locks that were left stay.
-	RestartLocks
 
 	// Configurations of an instance:
 
@@ -342,8 +338,6 @@ var names = [steps]string{
 	BackupOutcome:     "backup outcome",
 	AllDecided:        "all decided",
 	OutcomeFirst:      "outcome first",
-	RestartVotes:      "restart votes",
-	RestartLocks:      "restart locks",
 	ConfigAcks:        "config acks",
 	OldLeases:         "old leases",
 	OldConfig:         "old config",
@@ -457,8 +451,6 @@ var texts = [steps]string{
 	BackupOutcome:     "a decision to commit is not carried out at backups",
 	AllDecided:        "a machine settles before all have decided",
 	OutcomeFirst:      "transactions are truncated before everybody has carried out what was decided",
-	RestartVotes:      "at a restart, a region without records has not locked",
-	RestartLocks:      "at a restart, locks that were left stay",
 	ConfigAcks:        "NEW-CONFIG-COMMIT does not wait until all have applied the configuration",
 	OldLeases:         "NEW-CONFIG-COMMIT does not wait for the leases of evicted machines",
 	OldConfig:         "a NEW-CONFIG that is older is acknowledged",

@@ -18,7 +18,7 @@
 //	Draw      options from a seed
 //	Run       one run: set up, clients and faults, heal, check
 //	Overlap   faults at any time, and in the end a core that goes on without others
-//	Cluster   what is under test: members.go has machines that fail one by one
-//	          (farm.Member), whole.go a farm.Cluster, whose machines fail together
+//	Cluster   what is under test: members.go has machines (farm.Member), each a
+//	          process of its own
 //	Workload  clients that a layer above brings: internal/sqlsim has SQL sessions
 package simtest

@@ -52,6 +52,8 @@ type members struct {
 	wrapExpired func(func(rdma.MachineID)) func(rdma.MachineID)
 }
 
+var errDied = errors.New("simtest: a process died")
+
 // NewMembers returns machines that are down.
 func NewMembers(w *sim.World, cfg farm.Config, h Hooks) Cluster {
 	return &members{world: w, config: cfg, hooks: h, store: newConfigurations(w.Rand()), aside: w.HasProcessors(), up: make([]*farm.Member, cfg.Machines), begun: make([]*farm.Member, cfg.Machines), keptOut: make([]time.Duration, cfg.Machines), exited: make([]time.Duration, cfg.Machines)}
@@ -70,7 +72,7 @@ func (c *members) Takes(f Fault) bool {
 	return true
 }
 
-// RecoverySteps implements Cluster: all but those of a restart in one process.
+// RecoverySteps implements Cluster.
 func (c *members) RecoverySteps() (steps []recovery.Step) {
 	for s := recovery.StepSuspected; s < recovery.Step(recovery.Steps); s++ {
 		steps = append(steps, s)

@@ -62,13 +62,6 @@ type Options struct {
 	Overlap *Overlap
 }
 
-// Together returns the options with a cluster whose machines live in one process,
-// and fail only together.
-func (o Options) Together() Options {
-	o.New = NewWhole
-	return o
-}
-
 // With returns the options with so many machines, and work for all of them.
 func (o Options) With(machines int) Options {
 	o.Farm.Machines = machines

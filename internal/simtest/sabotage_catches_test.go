@@ -10,25 +10,25 @@ import (
 
 // catches says what catches each protocol.
 var catches = []catch{
-	{step: sabotage.Validation, options: "members", with: asMembers},
+	{step: sabotage.Validation},
 	{step: sabotage.ValidationLast},
 	{step: sabotage.LockedVersion},
 	{step: sabotage.Answers},
 	{step: sabotage.Rounds, pkg: "txn", test: "TestAskedAgainAllIsLookedAtAgain"},
 	{step: sabotage.Parts},
 	{step: sabotage.LateChecks, pkg: "txn", test: "TestPrepareAgain"},
-	{step: sabotage.ValidationReply, options: "members", with: asMembers},
+	{step: sabotage.ValidationReply},
 	{step: sabotage.Backups},
 	{step: sabotage.BackupAcks, options: "spikes and kills at a step", with: killInSpikes(KillAtStep)},
 	{step: sabotage.OwnBackup, pkg: "txn", test: "TestOwnBackupAppliesAfterAllAcks"},
-	{step: sabotage.FirstPrimary, options: "members", with: asMembers},
+	{step: sabotage.FirstPrimary},
 	{step: sabotage.PrimaryAcks, options: "spikes and kills", with: killInSpikes(Kill)},
 	{step: sabotage.Reservations, options: "full logs", with: fillLogs},
-	{step: sabotage.AllLocks, options: "members", with: asMembers},
-	{step: sabotage.AbortRecord, options: "members", with: asMembers},
+	{step: sabotage.AllLocks},
+	{step: sabotage.AbortRecord},
 	{step: sabotage.SecondReply, pkg: "txn", test: "TestLockReplyCountsOnce"},
-	{step: sabotage.BackupApply, options: "members", with: asMembers},
-	{step: sabotage.NewerVersion, options: "members", with: asMembers},
+	{step: sabotage.BackupApply},
+	{step: sabotage.NewerVersion},
 	{step: sabotage.FarTruncations, pkg: "txn", test: "TestNamedWhereThereIsAPlace"},
 	{step: sabotage.Outbox, pkg: "txn", test: "TestMessagesThroughTinyQueues"},
 	{step: sabotage.TruncateTimer, pkg: "txn", test: "TestTruncationsDoNotWaitForOtherRecords"},
@@ -37,27 +37,27 @@ var catches = []catch{
 	{step: sabotage.AnnexAcks, options: "large transactions", with: growLarge},
 	{step: sabotage.EarlyAnnex, options: "large transactions", with: growLarge},
 	{step: sabotage.CaughtSlices, pkg: "txn", test: "TestFreezeBetweenSlices"},
-	{step: sabotage.LockedReads, options: "members", with: asMembers},
+	{step: sabotage.LockedReads},
 	{step: sabotage.LineVersions, pkg: "region", test: "TestUnpackTorn"},
 	{step: sabotage.Incarnation, pkg: "region", test: "TestReadErrors"},
 	{step: sabotage.LocalHeader, pkg: "region", test: "TestReadersNeverSeeTornObjects"},
 	{step: sabotage.ReadRoute, pkg: "txn", test: "TestReadsOfAChangedRouteAreRepeated"},
 	{step: sabotage.ChecksRoute, pkg: "txn", test: "TestReadsOfAChangedRouteAreRepeated"},
-	{step: sabotage.ReadConfirm, options: "members", with: asMembers},
+	{step: sabotage.ReadConfirm},
 	{step: sabotage.LostSlot, pkg: "txn", test: "TestLostSlotIsNotOurs"},
-	{step: sabotage.Loans, options: "members", with: asMembers},
-	{step: sabotage.LoansEnd, options: "members", with: asMembers},
-	{step: sabotage.FreedSlots, options: "members", with: asMembers},
-	{step: sabotage.ScanLocked, options: "members", with: asMembers},
-	{step: sabotage.BlockBackups, options: "members", with: asMembers},
-	{step: sabotage.SendBlocks, options: "members", with: asMembers},
+	{step: sabotage.Loans},
+	{step: sabotage.LoansEnd},
+	{step: sabotage.FreedSlots},
+	{step: sabotage.ScanLocked},
+	{step: sabotage.BlockBackups},
+	{step: sabotage.SendBlocks},
 	{step: sabotage.OpenOperations, pkg: "txn", test: "TestFollowsFromFarBehind"},
 	{step: sabotage.EpochsToWait, pkg: "region", test: "TestClassChangeWaitsForEpochs"},
 	{step: sabotage.BlockedValidation, pkg: "recovery", test: "TestPaper5_3_NoValidationInBlockedRegions"},
 	{step: sabotage.OldRoutes, pkg: "txn", test: "TestPlannedForOtherRoutes"},
 	{step: sabotage.InactiveWrite, pkg: "recovery", test: "TestPaper5_3_NoCommitsBeforeLocksAreRecovered"},
 	{step: sabotage.FrozenBegin, pkg: "recovery", test: "TestPaper5_3_CommitsBeginAfterTheDrain"},
-	{step: sabotage.Caught, options: "members", with: asMembers},
+	{step: sabotage.Caught},
 	{step: sabotage.OldAcks, pkg: "txn", test: "TestOldAcknowledgementsDoNotCount"},
 	{step: sabotage.Sever, pkg: "txn", test: "TestFreezeEndsBrokenConnections"},
 	{step: sabotage.MessagesKey, pkg: "txn", test: "TestSeveredPeersWriteNoMessages"},
@@ -69,12 +69,12 @@ var catches = []catch{
 	{step: sabotage.ForeignBounds, pkg: "txn", test: "TestBoundsSayNothingOfWhoWasThere"},
 	{step: sabotage.SpilledNotes, pkg: "txn", test: "TestNotesBeyondTheOwnLog"},
 	{step: sabotage.DrainFirst, pkg: "recovery", test: "TestPaper5_3_CommitsBeginAfterTheDrain"},
-	{step: sabotage.Drain, options: "members", with: asMembers},
+	{step: sabotage.Drain},
 	{step: sabotage.NeedRecovery, pkg: "recovery", test: "TestPaper5_3_LockRecoveryFetchesMissingRecords"},
 	{step: sabotage.Fetch, pkg: "recovery", test: "TestPaper5_3_LockRecoveryFetchesMissingRecords"},
-	{step: sabotage.LockRecovery, options: "members", with: asMembers},
+	{step: sabotage.LockRecovery},
 	{step: sabotage.Replicate, pkg: "recovery", test: "TestPaper5_3_VotesSurviveTheirWitness"},
-	{step: sabotage.Votes, options: "members", with: asMembers},
+	{step: sabotage.Votes},
 	{step: sabotage.AllVotes, pkg: "recovery", test: "TestPaper5_3_DecidesWhenAllHaveVoted"},
 	{step: sabotage.RequestVote, pkg: "recovery", test: "TestPaper5_3_RequestVoteTruncated"},
 	{step: sabotage.Truncated, pkg: "recovery", test: "TestPaper5_3_RequestVoteTruncated"},
@@ -83,8 +83,6 @@ var catches = []catch{
 	{step: sabotage.BackupOutcome, pkg: "recovery", test: "TestPaper5_3_OneCommitBackupCommits"},
 	{step: sabotage.AllDecided, pkg: "recovery", test: "TestNobodySettlesBeforeAllHaveDecided"},
 	{step: sabotage.OutcomeFirst, pkg: "recovery", test: "TestPaper5_3_TruncateRecoveryAfterAllAcknowledgements"},
-	{step: sabotage.RestartVotes, pkg: "recovery", test: "TestHowFarItGot"},
-	{step: sabotage.RestartLocks, pkg: "recovery", test: "TestHowFarItGot"},
 	{step: sabotage.ConfigAcks, pkg: "recovery", test: "TestPaper5_2_CommitAfterAll"},
 	{step: sabotage.OldLeases, options: "cuts in recovery", with: leaveBehind},
 	{step: sabotage.OldConfig, pkg: "recovery", test: "TestPaper5_2_OlderIsRefused"},
@@ -96,7 +94,7 @@ var catches = []catch{
 	{step: sabotage.FilledHeir, pkg: "cluster", test: "TestFillingIsNotPromoted"},
 	{step: sabotage.FillSettled, pkg: "farm", test: "TestFilledAfterSettled"},
 	{step: sabotage.FillNewer, pkg: "region", test: "TestPaper5_4_NewerStateStays"},
-	{step: sabotage.FillLocked, options: "members", with: asMembers},
+	{step: sabotage.FillLocked},
 	{step: sabotage.GrantedLease, pkg: "cluster/lease", test: "TestMinorityLosesItsLeases"},
 	{step: sabotage.LeaseBegin, pkg: "cluster/lease", test: "TestPaper5_1_ThreeWayHandshake"},
 	{step: sabotage.LeaseMajority, pkg: "cluster/lease", test: "TestMinorityLosesItsLeases"},
@@ -108,8 +106,8 @@ var catches = []catch{
 	{step: sabotage.Credit, pkg: "rdma/ring", test: "TestCreditAfterCut"},
 	{step: sabotage.Nonce, pkg: "rdma/ring", test: "TestResetShutsOutOldSender"},
 	{step: sabotage.Wakeup, pkg: "txn", test: "TestWaiter"},
-	{step: sabotage.Found, options: "members", with: asMembers},
-	{step: sabotage.FoundRow, options: "members", with: asMembers},
+	{step: sabotage.Found},
+	{step: sabotage.FoundRow},
 	{step: sabotage.JointBuckets, pkg: "index/hash", test: "TestLookupManyBetween"},
 	{step: sabotage.ChainVersion, pkg: "index/hash", test: "TestSearchAlongAnotherChain"},
 	{step: sabotage.StaleDirectory, pkg: "index/hash", test: "TestGrowthWhileInUse"},
@@ -125,13 +123,11 @@ var catches = []catch{
 
 // defineTables has clients define tables.
 func defineTables(o *Options) {
-	asMembers(o)
 	o.Tables = 3
 }
 
 // ageMemories has machines come back with older copies of their memory.
 func ageMemories(o *Options) {
-	asMembers(o)
 	*o = o.Overlapping().plentiful()
 	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Tables = 3, 2, 3, 0
 	o.Duration, o.Overlap = 60*time.Millisecond, &Overlap{Kinds: []Fault{Kill, PowerCut, OldCopy}, Open: 2, Hold: 10 * time.Millisecond}
@@ -139,22 +135,17 @@ func ageMemories(o *Options) {
 
 // loseMemory has machines come back from a power cut without their memory.
 func loseMemory(o *Options) {
-	asMembers(o)
 	o.Farm.Machines, o.Farm.Replicas, o.Domains = 4, 2, 4
 	o.Faults, o.Calm = []Fault{PowerCutUnsaved}, time.Millisecond
 }
 
-func asMembers(o *Options) { o.New = NewMembers }
-
 // growLarge has nearly all transactions be large.
 func growLarge(o *Options) {
-	asMembers(o)
 	o.Small = smallMax
 }
 
 // leaveBehind cuts machines off whose leases last.
 func leaveBehind(o *Options) {
-	asMembers(o)
 	o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 5, 3, 0
 	o.Readers, o.Duration, o.Faults = 2, 40*time.Millisecond, []Fault{CutInRecovery}
 }
@@ -162,7 +153,6 @@ func leaveBehind(o *Options) {
 // killInSpikes returns options that kill machines while what they send is slow to arrive.
 func killInSpikes(kill Fault) func(*Options) {
 	return func(o *Options) {
-		asMembers(o)
 		o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 3, 2, 0
 		o.Clients, o.Duration, o.Calm, o.Faults = 4, 40*time.Millisecond, 100*time.Microsecond, []Fault{Spike, Spike, Spike, kill}
 	}
@@ -171,7 +161,6 @@ func killInSpikes(kill Fault) func(*Options) {
 // fillLogs writes more than logs have room for while a machine that is paused takes
 // nothing out of them.
 func fillLogs(o *Options) {
-	asMembers(o)
 	o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes, o.World.Loss = 3, 3, 1, 32<<10, 0
 	o.Clients, o.Duration, o.Faults = 16, 20*time.Millisecond, []Fault{Pause}
 }

@@ -115,7 +115,7 @@ func wanted(s sabotage.Step, before map[string]time.Duration) bool {
 func (c catch) bySeeds() (caught, error) {
 	var took time.Duration
 	for seed := uint64(1); seed <= seedsMax; seed++ {
-		o := Draw(seed).Together()
+		o := Draw(seed)
 		if c.with != nil {
 			c.with(&o)
 		}

@@ -2,15 +2,14 @@ package simtest
 
 import "testing"
 
-// Tables are defined, and indexes built, whichever faults there are: one by one, of all
-// machines together, and overlapping.
+// Tables are defined, and indexes built, whichever faults there are: one by one, and
+// overlapping.
 func TestTables(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		draw func(uint64) Options
 	}{
 		{"one by one", Draw},
-		{"together", drawTogether},
 		{"overlapping", func(seed uint64) Options { return Draw(seed).Overlapping() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -71,7 +71,7 @@ var (
 
 // An instance is a cluster of one machine with an engine.
 type instance struct {
-	cluster *farm.Cluster
+	cluster *farm.Local
 	cat     *catalog.Catalog
 	e       *sql.Engine
 }

@@ -1,0 +1,342 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Local is an instance all of whose machines run in this process. It is safe for
+// concurrent use.
+type Local struct {
+	cfg      Config
+	store    cluster.Store
+	machines []LocalMachine
+	nics     []rdma.NIC
+	leases   lease.Together
+	members  []*Member
+	// killed says which members have been killed.
+	killed []bool
+	mu     sync.Mutex // guards killed; never held across a wait
+	// saves is where the configuration is saved; nil if nowhere.
+	saves cluster.Store
+	// isTorn says that Unowned has found something: nothing is saved.
+	isTorn bool
+}
+
+// A LocalMachine is one machine of an instance whose machines run in one process.
+type LocalMachine struct {
+	// Self is MemberConfig.Self.
+	Self cluster.Member
+	// Memory is the machine's memory. The Local closes it.
+	Memory Memories
+	// Saves, if not empty, is where Close saves the memory, an nvram.Folder.
+	Saves string
+}
+
+// Open opens the instance that cfg describes, or makes it.
+func Open(cfg Config) (*Local, error) { return OpenContext(context.Background(), cfg) }
+
+// OpenContext is Open, and gives up when ctx is done: regions may wait for the memory of a
+// machine that is not here.
+func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	for lives := 1; ; lives++ {
+		l, err := openLocal(ctx, cfg)
+		if lives == openingsMax || !errors.Is(err, recovery.ErrRestart) {
+			return l, err
+		}
+	}
+}
+
+// openingsMax bounds how many lives in a row machines have that end while they are opened. The
+// life after one for which there was no room makes room (see reserve.go), or says that there is none.
+const openingsMax = 3
+
+func openLocal(ctx context.Context, cfg Config) (*Local, error) {
+	l := &Local{cfg: cfg.withDefaults()}
+	err := l.openMemory()
+	if err == nil {
+		err = l.open(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.closeNICs(), l.closeMemory())
+	}
+	return l, nil
+}
+
+// OpenMachines opens an instance of machines that have their memory already, and of which
+// the store has the configuration. Of cfg it takes what is not stored. Whatever it returns,
+// store and memory are the Local's, which closes them.
+func OpenMachines(ctx context.Context, cfg Config, store cluster.Store, machines []LocalMachine) (*Local, error) {
+	l := &Local{cfg: cfg.withDefaults(), store: store, machines: machines}
+	if err := l.open(ctx); err != nil {
+		return nil, errors.Join(err, l.closeNICs(), l.closeMemory())
+	}
+	return l, nil
+}
+
+// openMemory opens each machine's memory, and the store.
+func (l *Local) openMemory() error {
+	if l.cfg.Folder == "" {
+		l.store = &l.cfg.Volatile.store
+	} else {
+		l.store = cluster.NewFileStore(configurationPath(l.cfg.Folder))
+	}
+	last, saved, err := l.loadConfiguration()
+	if err != nil {
+		return err
+	}
+	machines := l.cfg.firstMachines()
+	if last != nil {
+		there, err := l.cfg.machinesThere()
+		if err != nil {
+			return err
+		}
+		machines = machinesOf(last, there)
+		// Before anything is made that an instance with other settings has not.
+		if err := l.cfg.adopts(last, len(machines)); err != nil {
+			return err
+		}
+	}
+	for _, id := range machines {
+		m, err := l.cfg.openMachine(id)
+		if err != nil {
+			return err
+		}
+		m.Self = selfOf(last, id)
+		l.machines = append(l.machines, m)
+	}
+	if saved {
+		return l.store.CompareAndSwap(0, last)
+	}
+	return nil
+}
+
+// machinesThere returns the machines that have memory.
+func (c Config) machinesThere() ([]rdma.MachineID, error) {
+	if c.Folder == "" {
+		return c.Volatile.machines(), nil
+	}
+	return machinesIn(c.Folder)
+}
+
+// openMachine opens a machine's memory.
+func (c Config) openMachine(id rdma.MachineID) (m LocalMachine, err error) {
+	if c.Folder == "" {
+		m.Memory = c.Volatile.shelf(int(id))
+		return m, nil
+	}
+	f, err := c.openFolder(int(id))
+	if err != nil {
+		return m, err
+	}
+	m.Memory = f
+	if c.Saves != "" {
+		m.Saves = machineFolder(c.Saves, int(id))
+	}
+	return m, nil
+}
+
+// open starts the machines, which meet in a configuration.
+func (l *Local) open(ctx context.Context) (err error) {
+	network := local.NewNetwork(l.cfg.Network)
+	var cfgs []MemberConfig
+	for _, m := range l.machines {
+		nic, err := network.Join(m.Self.Machine)
+		if err != nil {
+			return err
+		}
+		l.nics = append(l.nics, nic)
+		m.Self.Incarnation = call.AnyLife
+		cfg := MemberConfig{
+			Self: m.Self, Settings: l.cfg, Memory: m.Memory, Store: l.store, NIC: nic,
+			Founders: l.cfg.firstMachines(), Pace: recovery.Aggressive,
+		}
+		if l.cfg.Each != nil {
+			l.cfg.Each(&cfg)
+		}
+		cfgs = append(cfgs, cfg)
+	}
+	begin := l.cfg.Clock.Now()
+	if l.members, err = OpenMembers(ctx, &l.leases, cfgs); err != nil {
+		return err
+	}
+	l.killed = make([]bool, len(l.members))
+	if err := l.readRoot(); err != nil {
+		return errors.Join(l.members[0].opening(err), l.stop())
+	}
+	c := l.members[0].membership.Configuration()
+	l.cfg.Logger.Info("recovered", "configuration", c.ID, "regions", len(c.Regions), "took", l.cfg.Clock.Now().Sub(begin))
+	return nil
+}
+
+// readRoot looks whether there is a root object where the configuration says.
+func (l *Local) readRoot() error {
+	root := l.Root()
+	if _, err := l.Machine(0).Read(root, make([]byte, root.Capacity())); err != nil {
+		return fmt.Errorf("root object: %w", err)
+	}
+	return nil
+}
+
+// Machine returns the transactions of machine i, from 0.
+func (l *Local) Machine(i int) *txn.Machine { return l.members[i].txn }
+
+// Member returns machine i, from 0.
+func (l *Local) Member(i int) *Member { return l.members[i] }
+
+// Machines returns how many there are.
+func (l *Local) Machines() int { return len(l.members) }
+
+// Root returns the instance's root object, made with it: rootBytes of payload,
+// from which everything else is found.
+func (l *Local) Root() region.Ptr { return l.members[0].root }
+
+// Primaries returns the configuration in which machine i is, and the regions of
+// which it believes to be the primary.
+func (l *Local) Primaries(i int) (cluster.ID, []region.ID) { return l.members[i].Primaries() }
+
+// Status returns how the instance is, as the first machine that lives sees it.
+func (l *Local) Status() Status { return l.living()[0].Status() }
+
+// living returns the members that have not been killed; all if there are none.
+func (l *Local) living() (members []*Member) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, m := range l.members {
+		if !l.killed[i] {
+			members = append(members, m)
+		}
+	}
+	if len(members) == 0 {
+		return l.members
+	}
+	return members
+}
+
+// Check walks every region and returns what is wrong with it: leaks, orphans and
+// overlaps, given every pointer in use (the root object's need not be among
+// them), what the allocators believe and the headers do not show, and backups
+// that are not like their primaries. It waits, as long as ctx lasts, until all that was under way
+// has been recovered and all backups are filled. No transaction may run.
+func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
+	members := l.living()
+	c, err := AwaitWhole(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	return CheckMembers(c, members, reachable)
+}
+
+// Unowned is the function Unowned, for all machines, once all is recovered. ctx bounds the
+// wait for that.
+func (l *Local) Unowned(ctx context.Context) error {
+	c, err := AwaitWhole(ctx, l.members)
+	if err != nil {
+		return err
+	}
+	err = Unowned(c, l.members)
+	l.isTorn = l.isTorn || err != nil
+	return err
+}
+
+// Kill ends machine i as if it were a process that is killed, and the others go on
+// without it. What it has under way fails.
+func (l *Local) Kill(i int) error {
+	l.mu.Lock()
+	l.killed[i] = true
+	l.mu.Unlock()
+	return errors.Join(l.members[i].Close(), l.nics[i].Close())
+}
+
+// Doubt returns why the folder of a machine would have been refused if it were not
+// trusted, until Believe; nil if there is no reason.
+func (l *Local) Doubt() error {
+	for _, m := range l.machines {
+		if f, ok := m.Memory.(*nvram.Folder); ok && f.Doubt() != nil {
+			return f.Doubt()
+		}
+	}
+	return nil
+}
+
+// Believe says that all that is there has been checked, and is sound.
+func (l *Local) Believe() error {
+	var errs []error
+	for _, m := range l.machines {
+		if f, ok := m.Memory.(*nvram.Folder); ok {
+			errs = append(errs, f.Believe())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends the instance: what has been committed is applied at all replicas.
+// No transaction may be running.
+func (l *Local) Close() error {
+	err := l.quiesce()
+	if err = errors.Join(err, l.stop()); err == nil {
+		err = l.save()
+	}
+	return errors.Join(err, l.closeMemory())
+}
+
+// quiesce has everything applied at the machines that have a part in the instance. They suspect
+// nobody from then on.
+func (l *Local) quiesce() error {
+	members := l.living()
+	for _, m := range members {
+		m.membership.Leave()
+	}
+	var errs []error
+	for _, m := range members {
+		if m.membership.Err() == nil {
+			errs = append(errs, m.txn.Quiesce(closePatience))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// stop ends the machines: first who uses memory, then what memory is used through.
+func (l *Local) stop() error {
+	l.leases.End()
+	return errors.Join(closeMembers(l.members), l.closeNICs())
+}
+
+func (l *Local) closeNICs() error {
+	var errs []error
+	for _, nic := range l.nics {
+		errs = append(errs, nic.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// closeMemory closes the memory of all machines, and the store.
+func (l *Local) closeMemory() error {
+	var errs []error
+	for _, m := range l.machines {
+		errs = append(errs, m.Memory.Close())
+	}
+	if l.store != nil {
+		errs = append(errs, l.store.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("farm: close: %w", err)
+	}
+	return nil
+}

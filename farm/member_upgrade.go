@@ -1,0 +1,49 @@
+package farm
+
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/cluster"
+)
+
+// Programs of earlier versions kept the memory of machines that ran in one process without
+// an identity, and had logs that every life used again. All of it was of the last configuration:
+// nothing was left to recover of those before. So it is what a member would have left that
+// was killed in that configuration, but for its identity.
+
+// upgrade gives the memory of such a machine its identity, where that is what it is.
+func (m *Member) upgrade(c *cluster.Configuration) error {
+	was, isMember := c.Member(m.id)
+	if !isMember || was.Memory != 0 || m.identity.Load(identityHolds) != 0 {
+		return nil
+	}
+	if is, err := m.hasLogsWithoutLives(); err != nil || !is {
+		return err
+	}
+	id := m.identity
+	id.Store(identityCluster, c.Cluster)
+	id.Store(identityMachine, uint64(m.id)+1)
+	id.Store(identityLives+8, was.Incarnation)
+	id.Store(identityLives, 1)
+	id.Store(identitySettled, 0)
+	for _, word := range []uint64{identityCommitted, identityLed, identityApplied} {
+		id.Store(word, uint64(c.ID))
+	}
+	id.Store(identityHolds, 1) // last: until then all of it is done again
+	m.cluster = c.Cluster
+	m.beginLife()
+	m.log.Info("memory of an earlier version is taken over", "machine", m.id, "configuration", c.ID)
+	return nil
+}
+
+// hasLogsWithoutLives says whether one of the memory's logs has the name that earlier versions gave it.
+func (m *Member) hasLogsWithoutLives() (bool, error) {
+	names, err := m.memory.Names()
+	for _, name := range names {
+		var sender, worker int
+		if n, _ := fmt.Sscanf(name, logPrefix+"%d-%d", &sender, &worker); n == 2 && name == fmt.Sprintf("%s%d-%d", logPrefix, sender, worker) {
+			return true, err
+		}
+	}
+	return false, err
+}

@@ -1,0 +1,112 @@
+package farm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// ErrMismatch means that an instance was made with other settings than it is
+// opened with.
+var ErrMismatch = errors.New("farm: the instance was made with other settings")
+
+// Stored returns the settings of the instance in a folder that cannot change: the
+// numbers of machines, replicas and workers and the sizes of regions and logs.
+// It is false if there is no instance in the folder.
+func Stored(folder string) (Config, bool, error) {
+	last, err := cluster.NewFileStore(configurationPath(folder)).Load()
+	if err != nil || last == nil {
+		return Config{}, false, err
+	}
+	there, err := machinesIn(folder)
+	if err != nil {
+		return Config{}, false, err
+	}
+	return Config{
+		Folder: folder, Machines: len(machinesOf(last, there)), Replicas: last.Replicas, Workers: last.Workers,
+		RegionBytes: last.RegionBytes, LogBytes: last.LogBytes,
+	}, true, nil
+}
+
+func configurationPath(folder string) string { return filepath.Join(folder, "configuration.json") }
+
+const machinePrefix = "machine-"
+
+func machineFolder(folder string, machine int) string {
+	return filepath.Join(folder, fmt.Sprint(machinePrefix, machine))
+}
+
+// machinesIn returns the machines whose folders are in a folder.
+func machinesIn(folder string) (machines []rdma.MachineID, err error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		digits, found := strings.CutPrefix(e.Name(), machinePrefix)
+		if n, err := strconv.ParseUint(digits, 10, 16); err == nil && found && e.IsDir() {
+			machines = append(machines, rdma.MachineID(n))
+		}
+	}
+	return machines, err
+}
+
+// machinesOf returns the machines of an instance, ascending: the members of c, those that
+// were members and have left memory behind, and those that c waits for.
+func machinesOf(c *cluster.Configuration, there []rdma.MachineID) []rdma.MachineID {
+	all := slices.Concat(c.Machines, there)
+	for _, p := range c.Regions {
+		for _, a := range p.Away {
+			all = append(all, a.Machine)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// firstMachines returns the machines of an instance that begins.
+func (c Config) firstMachines() (machines []rdma.MachineID) {
+	for i := range c.Machines {
+		machines = append(machines, rdma.MachineID(i))
+	}
+	return machines
+}
+
+// adopts checks the settings that cannot change against those of an instance of
+// some machines.
+func (c Config) adopts(last *cluster.Configuration, machines int) error {
+	for _, s := range []struct {
+		name     string
+		was, now int64
+	}{
+		{"machines", int64(machines), int64(c.Machines)},
+		{"replicas", int64(last.Replicas), int64(c.Replicas)},
+		{"workers", int64(last.Workers), int64(c.Workers)},
+		{"region size", last.RegionBytes, c.RegionBytes},
+		{"log size", last.LogBytes, c.LogBytes},
+	} {
+		if s.was != s.now {
+			return fmt.Errorf("%w: %s was %d and is now %d; open it with the former value, or give another folder", ErrMismatch, s.name, s.was, s.now)
+		}
+	}
+	return nil
+}
+
+// selfOf is what a machine says of itself to an instance whose last configuration is c,
+// nil if there is none.
+func selfOf(c *cluster.Configuration, id rdma.MachineID) cluster.Member {
+	self := cluster.Member{Machine: id, FailureDomain: int(id)}
+	if c != nil {
+		was, _ := c.Member(id)
+		self.FailureDomain = cmp.Or(was.FailureDomain, self.FailureDomain)
+	}
+	return self
+}

@@ -1,0 +1,146 @@
+package farmsql
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// An instance is the machines that a DB runs on: all of an instance's, which live and end
+// with this process, or one, whose peers are other processes.
+type instance struct {
+	members []*farm.Member
+	// local are the machines, if all are in this process, and own is what the one has that
+	// is a process of its own. One of them is nil.
+	local *farm.Local
+	own   *ownMachine
+
+	// reconfigured are told when a machine, as the CM, has led a reconfiguration; by machine.
+	reconfigured map[rdma.MachineID]*listener
+	end          chan error  // why a machine has no part any more
+	isOver       atomic.Bool // one has none
+}
+
+func newInstance() *instance {
+	return &instance{reconfigured: make(map[rdma.MachineID]*listener), end: make(chan error, 1)}
+}
+
+// openInstance opens what the database stands on.
+func (c Config) openInstance(ctx context.Context, o *Operator) (*instance, error) {
+	in := newInstance()
+	if c.Cluster != "" {
+		return in, in.openOwn(ctx, c, o)
+	}
+	local, err := farm.OpenContext(ctx, in.listensTo(c, o))
+	if err != nil {
+		return in, err
+	}
+	in.standOn(local, o)
+	if err := o.begin(); err != nil {
+		return in, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// listensTo returns the settings of machines that are in this process, to which in listens.
+func (in *instance) listensTo(c Config, o *Operator) farm.Config {
+	cfg := c.farm()
+	cfg.Each = func(m *farm.MemberConfig) {
+		id := m.Self.Machine
+		m.Events = o.listen(in.listen(id, c.events(int(id))))
+		m.Begun, m.Ended = o.member.Store, in.ended
+	}
+	return cfg
+}
+
+// standOn has the database stand on machines that are in this process.
+func (in *instance) standOn(local *farm.Local, o *Operator) {
+	in.local = local
+	for i := range local.Machines() {
+		in.members = append(in.members, local.Member(i))
+	}
+	o.local.Store(local)
+	o.failed(nil) // whatever was tried before
+}
+
+// listen returns events of a machine that tell of reconfigurations also those who wait for them.
+func (in *instance) listen(id rdma.MachineID, e recovery.Events) recovery.Events {
+	told := new(listener)
+	in.reconfigured[id] = told
+	tell := e.Reconfigured
+	e.Reconfigured = func(t recovery.Timeline) {
+		tell(t)
+		told.tell()
+	}
+	return e
+}
+
+// ended takes the first reason.
+func (in *instance) ended(reason error) {
+	in.isOver.Store(true)
+	select {
+	case in.end <- reason:
+	default:
+	}
+}
+
+// isAlone says whether the other machines are other processes.
+func (in *instance) isAlone() bool { return in.own != nil }
+
+func (in *instance) machine(i int) *txn.Machine { return in.members[i].Transactions() }
+func (in *instance) machines() int              { return len(in.members) }
+func (in *instance) root() region.Ptr           { return in.members[0].Root() }
+
+// over returns why a machine has no part in the instance any more, or nil.
+func (in *instance) over() error {
+	for _, m := range in.members {
+		if err := m.Membership().Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check is farm.Local.Check. A machine whose peers are other processes would have to stop
+// these.
+func (in *instance) check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
+	if in.isAlone() {
+		return nil, ErrNotAlone
+	}
+	return in.local.Check(ctx, reachable)
+}
+
+// doubt is nvram.Folder.Doubt, of all machines. What can be known of one without the others was
+// looked at before its folder was opened.
+func (in *instance) doubt() error {
+	if in.isAlone() {
+		return nil
+	}
+	return in.local.Doubt()
+}
+
+// believe is nvram.Folder.Believe, of all machines.
+func (in *instance) believe() error {
+	if in.isAlone() {
+		return nil
+	}
+	return in.local.Believe()
+}
+
+// Close closes the machines.
+func (in *instance) Close() error {
+	switch {
+	case in.own != nil:
+		return in.own.close(in.isOver.Load())
+	case in.local != nil:
+		return in.local.Close()
+	}
+	return nil
+}
