@@ -18,37 +18,66 @@ import (
 // answers the others before one asks, and one makes the root object. If one cannot be
 // opened, none is. leases, which makes their keepers, is to be ended before they are closed.
 func OpenMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfig) ([]*Member, error) {
-	opening, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	members := make([]*Member, len(cfgs))
+	o := opening{members: make([]*Member, len(cfgs))}
+	o.ctx, o.cancel = context.WithCancelCause(ctx)
 	for i, cfg := range cfgs {
-		cfg.Ended = endsOpening(cancel, cfg.Ended)
+		cfg.Ended = o.endsWith(cfg.Ended)
 		cfg.Keeper = func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
 			return leases.Join(e.Self(), expired), nil
 		}
-		members[i] = newMember(cfg)
-		members[i].keepNoRoom()
+		o.members[i] = newMember(cfg)
+		o.members[i].keepNoRoom()
 	}
-	for _, step := range []func(context.Context, []*Member) error{prepareAll, checkAll, beginAll, openRoots, settleAll} {
-		err := step(opening, members)
-		if err != nil && ctx.Err() == nil && opening.Err() != nil {
-			err = errors.Join(context.Cause(opening), err)
-		}
-		if err != nil {
-			leases.End()
-			return nil, errors.Join(err, closeMembers(members))
-		}
+	if err := o.run(); err != nil {
+		leases.End()
+		return nil, errors.Join(err, closeMembers(o.members))
 	}
-	for _, m := range members {
+	for _, m := range o.members {
 		m.begunTogether()
 	}
-	return members, nil
+	return o.members, nil
 }
 
-// endsOpening has the end of a machine end the opening of all: the others would wait for it.
-func endsOpening(cancel context.CancelCauseFunc, ended func(error)) func(error) {
+// An opening is of machines that begin together.
+type opening struct {
+	members []*Member
+	ctx     context.Context // ends with the opening, or when a machine ends
+	cancel  context.CancelCauseFunc
+}
+
+// An endedEarly is the cause of an opening's end that a machine has ended.
+type endedEarly struct{ error }
+
+func (e *endedEarly) Unwrap() error { return e.error }
+
+// errOpened is the cause of the end of an opening that has come to its end.
+var errOpened = errors.New("farm: opened")
+
+func (o *opening) run() error {
+	for _, step := range []func(context.Context, []*Member) error{prepareAll, checkAll, beginAll, openRoots, settleAll} {
+		if err := step(o.ctx, o.members); err != nil {
+			o.cancel(err)
+			if early := new(endedEarly); errors.As(context.Cause(o.ctx), &early) {
+				err = errors.Join(early, err)
+			}
+			return err
+		}
+	}
+	if o.cancel(errOpened); context.Cause(o.ctx) != errOpened {
+		return context.Cause(o.ctx)
+	}
+	return nil
+}
+
+// endsWith has the end of a machine end the opening of all: the others would wait for it.
+func (o *opening) endsWith(ended func(error)) func(error) {
 	return func(reason error) {
-		cancel(reason)
+		early := &endedEarly{reason}
+		if o.cancel(early); context.Cause(o.ctx) == early {
+			for _, m := range o.members { // all have been prepared: this one has begun
+				m.txn.Evict()
+			}
+		}
 		if ended != nil {
 			ended(reason)
 		}
@@ -132,11 +161,6 @@ func beginAll(ctx context.Context, members []*Member) error {
 // openRoots has one after the other find the root object, so that the first makes it in a new
 // instance, and nobody else.
 func openRoots(ctx context.Context, members []*Member) error {
-	defer context.AfterFunc(ctx, func() {
-		for _, m := range members {
-			m.txn.Evict() // what waits for others
-		}
-	})()
 	for _, m := range members {
 		if err := m.openRoot(ctx); err != nil {
 			return m.opening(err)
