@@ -88,10 +88,13 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 
 // Inspect looks at the memory of an instance that is no cluster and does not run,
 // before anything is opened: at the bytes of every object, of all machines. Errors are
-// farm.ErrTorn, with the places, and those of nvram.HoldFolder. A folder that is
+// farm.ErrTorn, with the places, ErrOtherFolder, and those of nvram.HoldFolder. A folder that is
 // missing is no error.
 func Inspect(ctx context.Context, o Offline) error {
 	if err := o.validate(); err != nil {
+		return err
+	}
+	if err := (Config{Folder: o.Data[0]}).checkFolder(); err != nil {
 		return err
 	}
 	folders, err := filepath.Glob(filepath.Join(o.Data[0], machinePrefix+"*"))

@@ -269,17 +269,20 @@ func TestBadSave(t *testing.T) {
 		other.awaitServing()
 		other.unharmed(other.machines[0])
 	})
-	t.Run("other kind", func(t *testing.T) {
+	t.Run("of machines in one process", func(t *testing.T) {
 		one := t.TempDir()
 		start(t, one, layouts[0].flags()...).stop(t)
-		refuse(t, 1, []string{"restore", "--data", one, "--from", save, "--overwrite"}, "the save is of a cluster")
-		refuse(t, 1, []string{"restore", "--data", one, "--cluster", f.url, "--from", save, "--overwrite"}, "made without --cluster")
+		refuse(t, 1, []string{"restore", "--data", one, "--from", save, "--overwrite"}, "of another cluster")
+		refuse(t, 1, []string{"restore", "--data", one, "--cluster", f.url, "--from", save, "--overwrite"}, "of another instance")
 		oneSave := filepath.Join(t.TempDir(), "one")
 		run(t, "save", "--data", one, "--to", oneSave)
-		refuse(t, 1, f.offline("restore", "--from", oneSave, "--overwrite"), "no cluster")
+		refuse(t, 1, f.offline("restore", "--from", oneSave, "--overwrite"), "of another cluster")
 		to := t.TempDir()
 		run(t, "restore", "--data", to, "--from", oneSave)
 		check(t, to)
+		together := t.TempDir() // all machines of the cluster in one process
+		run(t, "restore", "--data", together, "--from", save)
+		check(t, together)
 	})
 	t.Run("no folder for the configuration", func(t *testing.T) {
 		data := filepath.Join(t.TempDir(), "data")

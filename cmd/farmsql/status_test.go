@@ -135,7 +135,9 @@ func TestCheckOfACluster(t *testing.T) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, farm.IdentityFile), make([]byte, 4096), 0o644); err != nil {
+	identity := make([]byte, 4096)
+	identity[0] = 1 // the cluster
+	if err := os.WriteFile(filepath.Join(folder, farm.IdentityFile), identity, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	status, _, errs := execute(t, "", "check", "--data", data)
