@@ -1,0 +1,154 @@
+package farm
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// testdata/one-process.tar.gz is the folder of an instance of three machines with two replicas,
+// made by commit c403f8d (farm.Open), and killed while six goroutines transferred between twelve
+// accounts of 1000 each, whose pointers the root object has. Its machines have no identity, and
+// their logs no life in their names.
+func earlierFolder(t *testing.T) string {
+	t.Helper()
+	f, err := os.Open("testdata/one-process.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for r := tar.NewReader(unzipped); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, h.Name)
+		if h.Typeflag == tar.TypeDir {
+			err = os.MkdirAll(path, 0o700)
+		} else {
+			var b []byte
+			if b, err = io.ReadAll(r); err == nil {
+				err = os.WriteFile(path, thisBoot(t, path, b), 0o600)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// thisBoot has a manifest be of the present start of the computer.
+func thisBoot(t *testing.T, path string, b []byte) []byte {
+	if filepath.Base(path) != "FARMSQL" {
+		return b
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Skip(err)
+	}
+	return regexp.MustCompile(`(?m)^boot .*$`).ReplaceAll(b, []byte("boot "+strings.TrimSpace(string(boot))))
+}
+
+// earlier is how the instance was made.
+var earlier = Config{Machines: 3, Replicas: 2, Workers: 1, RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10}
+
+// accountsOf returns the pointers in the root object.
+func accountsOf(t *testing.T, c *Local) (ptrs []region.Ptr) {
+	t.Helper()
+	b := make([]byte, c.Root().Capacity())
+	if _, err := c.Machine(0).Read(c.Root(), b); err != nil {
+		t.Fatal(err)
+	}
+	for ; len(ptrs) < 12; b = b[region.PtrBytes:] {
+		p, err := region.DecodePtr(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ptrs = append(ptrs, p)
+	}
+	return ptrs
+}
+
+// What an earlier version has left is recovered, and is from then on like what this one
+// leaves.
+func TestFolderOfAnEarlierVersion(t *testing.T) {
+	cfg := earlier
+	cfg.Folder = earlierFolder(t)
+	stored, exists, err := Stored(cfg.Folder)
+	if err != nil || !exists || stored.Machines != 3 || stored.Replicas != 2 || stored.Workers != 1 || stored.LogBytes != 64<<10 {
+		t.Errorf("%+v, %v, %v", stored, exists, err)
+	}
+	for life := range 3 {
+		c := open(t, cfg)
+		ptrs := accountsOf(t, c)
+		for i := range 3 {
+			if err := checkTotal(c.Machine(i), ptrs, 12*1000); err != nil {
+				t.Errorf("life %d: machine %d: %v", life, i, err)
+			}
+			if now := c.Member(i).Membership().Configuration(); len(now.Machines) != 3 || now.ID < 2 {
+				t.Errorf("life %d: machine %d is in configuration %d of %v", life, i, now.ID, now.Machines)
+			}
+		}
+		checkCluster(t, "an earlier version's", c, ptrs)
+		if life == 1 {
+			if err := c.Kill(2); err != nil {
+				t.Error(err)
+			}
+		}
+		err := c.Machine(life % 2).Run(context.Background(), func(tx *txn.Tx) error {
+			_, err := tx.Write(ptrs[life])
+			return err
+		})
+		if err := errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A crash while the memory is given its identity leaves it to be done again.
+func TestUpgradeIsCutShort(t *testing.T) {
+	cfg := earlier
+	cfg.Folder = earlierFolder(t)
+	for machine, words := range [][]uint64{{identityToken, identityCluster}, {identityToken, identityLives + 8, identityLives}} {
+		f, err := nvram.OpenFolder(machineFolder(cfg.Folder, machine), nvram.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := f.Map(identityName, identityBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range words {
+			id.Store(word, 1)
+		}
+		if err := errors.Join(id.Reserve(0, id.Size()), f.Abandon()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := open(t, cfg)
+	ptrs := accountsOf(t, c)
+	if err := checkTotal(c.Machine(1), ptrs, 12*1000); err != nil {
+		t.Error(err)
+	}
+	checkCluster(t, "cut short", c, ptrs)
+}
