@@ -26,6 +26,7 @@ type instance struct {
 	reconfigured map[rdma.MachineID]*listener
 	end          chan error  // why a machine has no part any more
 	isOver       atomic.Bool // one has none
+	killed       atomic.Bool // one has been killed, by a test
 }
 
 func newInstance() *instance {

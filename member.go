@@ -386,11 +386,13 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 // finish because it has no part any more, or the others are not there. What is
 // left undone, numbers of a sequence that are not given back, is harmless.
 func (db *DB) unfinished(errs []error) []error {
-	if !db.isAlone() {
+	wasKilled := db.instance.killed.Load()
+	if !db.isAlone() && !wasKilled && db.instance.over() == nil {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {
-		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrUnavailable)
+		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrUnavailable) ||
+			wasKilled && errors.Is(err, txn.ErrClosed)
 		if left {
 			db.cfg.Logger.Warn("not finished", "error", err)
 		}

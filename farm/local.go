@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -113,6 +114,9 @@ func (l *Local) openMemory() error {
 			return err
 		}
 	}
+	if err := l.cfg.areThere(last); err != nil {
+		return err
+	}
 	for _, id := range machines {
 		m, err := l.cfg.openMachine(id)
 		if err != nil {
@@ -123,6 +127,27 @@ func (l *Local) openMemory() error {
 	}
 	if saved {
 		return l.store.CompareAndSwap(0, last)
+	}
+	return nil
+}
+
+// areThere returns an error if a member of the last configuration, nil if there is none, has neither
+// a folder nor a save here.
+func (c Config) areThere(last *cluster.Configuration) error {
+	if last == nil || c.Folder == "" {
+		return nil
+	}
+	for _, id := range last.Machines {
+		folder := machineFolder(c.Folder, int(id))
+		if _, err := os.Stat(folder); err == nil {
+			continue
+		}
+		if c.Saves != "" {
+			if _, err := os.Stat(machineFolder(c.Saves, int(id))); err == nil {
+				continue
+			}
+		}
+		return fmt.Errorf("%w: machine %d is in the configuration, and there is no %s", nvram.ErrLost, id, folder)
 	}
 	return nil
 }

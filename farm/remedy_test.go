@@ -30,11 +30,17 @@ func die(t *testing.T, c *Local) {
 // reboot has the folders of killed machines be of an earlier start of the computer.
 func reboot(t *testing.T, cfg Config) {
 	t.Helper()
-	for i := range cfg.Machines {
-		path := filepath.Join(machineFolder(cfg.Folder, i), "FARMSQL")
+	setBoot(t, cfg.Folder, cfg.Machines, "earlier")
+}
+
+// setBoot has the folders of machines be of a start of the computer.
+func setBoot(t *testing.T, folder string, machines int, boot string) {
+	t.Helper()
+	for i := range machines {
+		path := filepath.Join(machineFolder(folder, i), "FARMSQL")
 		b, err := os.ReadFile(path)
 		if err == nil {
-			err = os.WriteFile(path, regexp.MustCompile(`(?m)^boot .*$`).ReplaceAll(b, []byte("boot earlier")), 0o666)
+			err = os.WriteFile(path, regexp.MustCompile(`(?m)^boot .*$`).ReplaceAll(b, []byte("boot "+boot)), 0o666)
 		}
 		if err != nil {
 			t.Fatal(err)

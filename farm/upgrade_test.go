@@ -1,14 +1,10 @@
 package farm
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
 	"errors"
-	"io"
 	"os"
-	"path/filepath"
-	"regexp"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -23,50 +19,16 @@ import (
 // their logs no life in their names.
 func earlierFolder(t *testing.T) string {
 	t.Helper()
-	f, err := os.Open("testdata/one-process.tar.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := t.TempDir()
-	for r := tar.NewReader(unzipped); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(folder, h.Name)
-		if h.Typeflag == tar.TypeDir {
-			err = os.MkdirAll(path, 0o700)
-		} else {
-			var b []byte
-			if b, err = io.ReadAll(r); err == nil {
-				err = os.WriteFile(path, thisBoot(t, path, b), 0o600)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return folder
-}
-
-// thisBoot has a manifest be of the present start of the computer.
-func thisBoot(t *testing.T, path string, b []byte) []byte {
-	if filepath.Base(path) != "FARMSQL" {
-		return b
+	if out, err := exec.Command("tar", "-xzf", "testdata/one-process.tar.gz", "-C", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		t.Skip(err)
 	}
-	return regexp.MustCompile(`(?m)^boot .*$`).ReplaceAll(b, []byte("boot "+strings.TrimSpace(string(boot))))
+	setBoot(t, folder, earlier.Machines, strings.TrimSpace(string(boot)))
+	return folder
 }
 
 // earlier is how the instance was made.
@@ -115,7 +77,7 @@ func TestFolderOfAnEarlierVersion(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		err := c.Machine(life % 2).Run(context.Background(), func(tx *txn.Tx) error {
+		err := c.Machine(life%2).Run(context.Background(), func(tx *txn.Tx) error {
 			_, err := tx.Write(ptrs[life])
 			return err
 		})

@@ -1,0 +1,126 @@
+package farmsql
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// testdata/bank.tar.gz is the folder of a database with two machines and two replicas, made by
+// commit c403f8d, and killed while four sessions transferred between twenty accounts of 1000
+// each. Its machines have no identity.
+func bankFolder(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if out, err := exec.Command("tar", "-xzf", "testdata/bank.tar.gz", "-C", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, machine := range []string{"machine-0", "machine-1"} {
+		path := filepath.Join(folder, machine, "FARMSQL")
+		b, err := os.ReadFile(path)
+		if err == nil {
+			b = regexp.MustCompile(`(?m)^boot .*$`).ReplaceAll(b, []byte("boot "+strings.TrimSpace(string(boot))))
+			err = os.WriteFile(path, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+func checkBank(t *testing.T, db *DB) {
+	t.Helper()
+	var n, total int
+	if err := db.SQL().QueryRow("SELECT COUNT(*), SUM(balance) FROM bank.account WHERE name LIKE 'account %'").Scan(&n, &total); err != nil || n != 20 || total != 20_000 {
+		t.Errorf("%d accounts with %d, %v", n, total, err)
+	}
+}
+
+func checkAll(t *testing.T, db *DB) {
+	t.Helper()
+	if r, err := db.Check(t.Context()); err != nil || !r.OK() {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// A folder of an earlier version opens, and what it has says that it is all there; from then on
+// it is one of this version. It can be saved before it is opened, too.
+func TestFolderOfAnEarlierVersion(t *testing.T) {
+	folder := bankFolder(t)
+	save, restored := filepath.Join(t.TempDir(), "save"), t.TempDir()
+	if _, err := Save(Offline{Data: []string{folder}}, save); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(Offline{Data: []string{restored}}, save, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{folder, restored} {
+		for range 2 {
+			db := mustOpen(t, Config{Folder: folder})
+			if db.Machines() != 2 {
+				t.Errorf("%d machines", db.Machines())
+			}
+			checkBank(t, db)
+			if _, err := db.SQL().Exec("UPDATE bank.account SET balance = balance + 1 - 1, name = CONCAT(name, '')"); err != nil {
+				t.Error(err)
+			}
+			checkAll(t, db)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// What has been in one process goes on as machines that are processes of their own, and another
+// joins them. In one process they are not opened without it.
+func TestOneProcessBecomesACluster(t *testing.T) {
+	skipOnHeap(t)
+	folder := bankFolder(t) // of an earlier version, for good measure
+	url := "file://" + filepath.Join(folder, configurationName)
+	shared := t.TempDir()
+	machine := func(id int, data string) Config {
+		cfg := Config{Folder: data, Cluster: url, MachineID: id, SharedFolder: shared}
+		return cfg
+	}
+	opened := make(chan *DB)
+	for id := range 2 {
+		go func() {
+			db, err := Open(machine(id, folder))
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- db
+		}()
+	}
+	dbs := []*DB{<-opened, <-opened}
+	if t.Failed() {
+		t.FailNow()
+	}
+	dbs = append(dbs, mustOpen(t, machine(2, t.TempDir())))
+	for _, db := range dbs {
+		if s := db.Status(); len(s.Machines) < 2 {
+			t.Errorf("%+v", s.Machines)
+		}
+		checkBank(t, db)
+	}
+	for _, db := range dbs {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if db, err := Open(Config{Folder: folder}); !errors.Is(err, nvram.ErrLost) {
+		t.Errorf("opened without a machine: %v, %v", db, err)
+	}
+}
