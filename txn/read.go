@@ -111,7 +111,10 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route, error) {
 // evicted may have read what others have changed since, or find an object freed whose
 // region is somewhere else by now.
 func (m *Machine) confirmed(err error) error {
-	if err != nil && !errors.Is(err, region.ErrFreed) || m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() {
+	if m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() || m.cfg.Alive() {
+		return err
+	}
+	if err != nil && !errors.Is(err, region.ErrFreed) {
 		return err
 	}
 	return cmp.Or(m.Confirm(), err)
