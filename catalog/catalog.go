@@ -101,7 +101,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	c.mu.hashes = make(map[region.Ptr]*hash.Table)
 	c.sweeper.init(m.Clock())
 	if c.lives == nil {
-		c.lives = Together([]uint32{uint32(m.Clock().Uint64())}, 0)
+		c.lives = onlyLife(m.Clock().Uint64())
 	}
 	if err := c.inherit(ctx); err != nil {
 		return nil, fmt.Errorf("catalog: open: %w", err)

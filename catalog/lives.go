@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/txn"
@@ -24,19 +23,12 @@ type Lives interface {
 	Leads() bool
 }
 
-// together are the lives of the machines of one process, which begin and end together.
-// The first machine leads.
-type together struct {
-	all  []uint32
-	self int
-}
+// onlyLife is the life of a machine with which nobody else is at work.
+type onlyLife uint32
 
-// Together returns, for one of the machines of a process, the lives of all.
-func Together(all []uint32, self int) Lives { return together{all, self} }
-
-func (l together) Own() uint32          { return l.all[l.self] }
-func (l together) Has(life uint32) bool { return slices.Contains(l.all, life) }
-func (l together) Leads() bool          { return l.self == 0 }
+func (l onlyLife) Own() uint32          { return uint32(l) }
+func (l onlyLife) Has(life uint32) bool { return life == uint32(l) }
+func (l onlyLife) Leads() bool          { return true }
 
 // newMark draws a number that nobody has drawn before, and that says whose life it is of.
 func (c *Catalog) newMark() uint64 {

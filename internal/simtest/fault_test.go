@@ -32,7 +32,7 @@ func (c *puppet) RecoverySteps() []recovery.Step                   { return pupp
 func (c *puppet) Fell(machines []int)                              { c.fell += len(machines) }
 func (c *puppet) Machine(int) *txn.Machine                         { return nil }
 func (c *puppet) Whole() bool                                      { return c.run.world.Now()%3 > 0 }
-func (c *puppet) Lives(int) catalog.Lives                          { return catalog.Together([]uint32{1}, 0) }
+func (c *puppet) Lives(int) catalog.Lives                          { return nil }
 func (c *puppet) Primaries(int) (cluster.ID, []region.ID)          { return 0, nil }
 func (c *puppet) Check(iter.Seq[region.Ptr]) ([]farm.Fault, error) { return nil, nil }
 
