@@ -110,10 +110,8 @@ func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded 
 	return torn, err
 }
 
-// Unowned returns ErrTorn, with the places, if an object is locked at its primary. All
-// transactions are recovered and all backups filled (AwaitWhole), and none runs, so that
-// nobody owns the lock and nobody will ever give it back.
-func Unowned(c *cluster.Configuration, members []*Member) error {
+// unowned is Local.Unowned when all is recovered and filled in c.
+func unowned(c *cluster.Configuration, members []*Member) error {
 	var locked []string
 	for _, m := range members {
 		for _, p := range c.Regions {

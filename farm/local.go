@@ -198,7 +198,7 @@ func (l *Local) open(ctx context.Context) (err error) {
 		cfgs = append(cfgs, cfg)
 	}
 	begin := l.cfg.Clock.Now()
-	if l.members, err = OpenMembers(ctx, &l.leases, cfgs); err != nil {
+	if l.members, err = openMembers(ctx, &l.leases, cfgs); err != nil {
 		return err
 	}
 	l.killed = make([]bool, len(l.members))
@@ -232,10 +232,6 @@ func (l *Local) Machines() int { return len(l.members) }
 // from which everything else is found.
 func (l *Local) Root() region.Ptr { return l.members[0].root }
 
-// Primaries returns the configuration in which machine i is, and the regions of
-// which it believes to be the primary.
-func (l *Local) Primaries(i int) (cluster.ID, []region.ID) { return l.members[i].Primaries() }
-
 // Status returns how the instance is, as the first machine that lives sees it.
 func (l *Local) Status() Status { return l.living()[0].Status() }
 
@@ -261,21 +257,22 @@ func (l *Local) living() (members []*Member) {
 // has been recovered and all backups are filled. No transaction may run.
 func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	members := l.living()
-	c, err := AwaitWhole(ctx, members)
+	c, err := awaitWhole(ctx, members)
 	if err != nil {
 		return nil, err
 	}
 	return CheckMembers(c, members, reachable)
 }
 
-// Unowned is the function Unowned, for all machines, once all is recovered. ctx bounds the
-// wait for that.
+// Unowned returns ErrTorn, with the places, if an object is locked at its primary once all
+// transactions are recovered, and all backups filled, for which it waits as long as ctx lasts.
+// None may run: so nobody owns the lock, and nobody will ever give it back.
 func (l *Local) Unowned(ctx context.Context) error {
-	c, err := AwaitWhole(ctx, l.members)
+	c, err := awaitWhole(ctx, l.members)
 	if err != nil {
 		return err
 	}
-	err = Unowned(c, l.members)
+	err = unowned(c, l.members)
 	l.isTorn = l.isTorn || err != nil
 	return err
 }

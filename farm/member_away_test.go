@@ -158,7 +158,7 @@ func (c *counting) end() {
 		all = append(all, m)
 	}
 	c.at(first, func(m *Member) {
-		now, err := AwaitWhole(m.ctx, all)
+		now, err := awaitWhole(m.ctx, all)
 		if err != nil {
 			c.Error(err)
 			return

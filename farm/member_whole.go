@@ -8,13 +8,13 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// wholePoll is how often AwaitWhole looks.
+// wholePoll is how often awaitWhole looks.
 const wholePoll = 5 * time.Millisecond
 
-// AwaitWhole waits until nothing is left to recover at members, which are all that
+// awaitWhole waits until nothing is left to recover at members, which are all that
 // there are, and every backup has all of its region. It returns the configuration,
 // in which nothing changes any more as long as all live.
-func AwaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration, error) {
+func awaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration, error) {
 	for {
 		c := wholeConfiguration(members)
 		if c != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// OpenMembers is OpenMember for machines that are in one process, and begin together: each
+// openMembers is OpenMember for machines that are in one process, and begin together: each
 // answers the others before one asks, and one makes the root object. If one cannot be
 // opened, none is. leases, which makes their keepers, is to be ended before they are closed.
-func OpenMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfig) ([]*Member, error) {
+func openMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfig) ([]*Member, error) {
 	o := opening{members: make([]*Member, len(cfgs))}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)
 	for i, cfg := range cfgs {

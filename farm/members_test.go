@@ -36,7 +36,7 @@ func openTogether(t *testing.T, v *Volatile, n int) (members []*Member, closeAll
 		})
 	}
 	leases := new(lease.Together)
-	members, err = OpenMembers(t.Context(), leases, cfgs)
+	members, err = openMembers(t.Context(), leases, cfgs)
 	return members, func() {
 		leases.End()
 		errs := []error{closeMembers(members)}
@@ -67,7 +67,7 @@ func TestMembersBeginTogether(t *testing.T) {
 		if stored, _ := v.store.Load(); int(stored.ID) != life+1 || len(stored.Regions) != 1 || stored.Root.IsNil() {
 			t.Errorf("life %d: configuration %d with regions %v", life, stored.ID, stored.Regions)
 		}
-		if c, err := AwaitWhole(context.Background(), members); err != nil {
+		if c, err := awaitWhole(context.Background(), members); err != nil {
 			t.Error(err)
 		} else if faults, err := CheckMembers(c, members, slices.Values([]region.Ptr(nil))); err != nil || len(faults) > 0 {
 			t.Errorf("life %d: %v, %v", life, faults, err)
