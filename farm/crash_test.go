@@ -46,7 +46,7 @@ type crasher struct {
 	large    bool
 	cfg      Config
 	c        *Local
-	watching bool
+	watching atomic.Bool
 	// dir is the object that holds the pointers of all others, one for each of
 	// the model's slots.
 	dir region.Ptr
@@ -77,13 +77,15 @@ func runCrashScript(t *testing.T, machines, replicas int, large bool) {
 	}
 	x.c = open(t, x.cfg)
 	x.setUp()
-	x.watching = true
+	x.watching.Store(true)
 	for coordinator := range min(machines, 2) {
 		if machines < 3 || coordinator == replicas-2 { // one of them will do
 			x.script(coordinator)
 		}
 	}
-	x.watching = false
+	x.watching.Store(false)
+	x.mu.Lock() // truncations may be under way
+	defer x.mu.Unlock()
 	if x.crashes < 90 && !invariant.Enabled {
 		t.Errorf("only %d crashes", x.crashes)
 	}
@@ -179,7 +181,7 @@ func (e *edit) write(i int) {
 	b, err := e.tx.Write(e.x.ptrs[i])
 	e.must(err)
 	fill(b, e.value)
-	e.x.next[i] = e.value
+	e.x.set(func() { e.x.next[i] = e.value })
 }
 
 // fill writes a value all over a payload, so that half an object shows.
@@ -199,13 +201,14 @@ func (e *edit) allocBytes(i, n int, hint region.Addr) {
 	p, b, err := e.tx.Alloc(n, hint)
 	e.must(err)
 	fill(b, e.value)
-	e.x.ptrs[i], e.x.next[i] = p, e.value
+	e.x.ptrs[i] = p
+	e.x.set(func() { e.x.next[i] = e.value })
 	e.link(i, p)
 }
 
 func (e *edit) free(i int) {
 	e.must(e.tx.Free(e.x.ptrs[i]))
-	delete(e.x.next, i)
+	e.x.set(func() { delete(e.x.next, i) })
 	e.link(i, region.Ptr{})
 }
 
@@ -221,7 +224,7 @@ func (e *edit) link(i int, p region.Ptr) {
 // tx runs a transaction that commits.
 func (x *crasher) tx(coordinator int, value uint64, fn func(*edit)) {
 	x.t.Helper()
-	x.next = maps.Clone(x.model)
+	x.set(func() { x.next = maps.Clone(x.model) })
 	t := x.c.Machine(coordinator).Begin()
 	if x.large {
 		t.MayBeLarge()
@@ -230,7 +233,14 @@ func (x *crasher) tx(coordinator int, value uint64, fn func(*edit)) {
 	if err := t.Commit(context.Background()); err != nil {
 		x.t.Fatalf("%d: %v", value, err)
 	}
-	x.model, x.next = x.next, nil
+	x.set(func() { x.model, x.next = x.next, nil })
+}
+
+// set changes the model, at which steps look that are not the script's: truncations have timers.
+func (x *crasher) set(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change()
 }
 
 // loser runs transactions that abort: one is refused its last lock, another
@@ -242,7 +252,7 @@ func (x *crasher) loser(coordinator int, value uint64) {
 		if x.large {
 			t.MayBeLarge()
 		}
-		x.next = maps.Clone(x.model) // in vain
+		x.set(func() { x.next = maps.Clone(x.model) }) // in vain
 		e := &edit{x: x, tx: t, value: value}
 		for i := range n {
 			e.write(i)
@@ -266,7 +276,7 @@ func (x *crasher) loser(coordinator int, value uint64) {
 // step lets the instance crash. Annexes are given back while other things go on, so that no
 // copy can be made in that moment; what is left before it there is at StepFreeLog.
 func (x *crasher) step(s txn.Step) {
-	if s == txn.StepDropAnnex || !x.watching || x.t.Failed() {
+	if s == txn.StepDropAnnex || !x.watching.Load() || x.t.Failed() {
 		return
 	}
 	x.arrived.Add(1)
