@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // testdata/bank.tar.gz is the folder of a database with two machines and two replicas, made by
@@ -84,18 +86,40 @@ func TestFolderOfAnEarlierVersion(t *testing.T) {
 }
 
 // What has been in one process goes on as machines that are processes of their own, and another
-// joins them. In one process they are not opened without it.
+// joins them. Then all go back into one process, which refuses to begin without one of them.
 func TestOneProcessBecomesACluster(t *testing.T) {
 	skipOnHeap(t)
-	folder := bankFolder(t) // of an earlier version, for good measure
-	url := "file://" + filepath.Join(folder, configurationName)
-	shared := t.TempDir()
+	one := t.TempDir()
+	db := mustOpen(t, small(one))
+	for _, q := range []string{"CREATE DATABASE bank", "CREATE TABLE bank.account (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20), balance INT)"} {
+		if _, err := db.SQL().Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		if _, err := db.SQL().Exec("INSERT INTO bank.account (name, balance) VALUES ('account x', 1000)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, folder := range map[string]string{"a machine": one, "two of an earlier version": bankFolder(t)} {
+		t.Run(name, func(t *testing.T) { becomesACluster(t, folder) })
+	}
+}
+
+func becomesACluster(t *testing.T, folder string) {
+	before, _, err := farm.Stored(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, elsewhere := t.TempDir(), t.TempDir()
 	machine := func(id int, data string) Config {
-		cfg := Config{Folder: data, Cluster: url, MachineID: id, SharedFolder: shared}
-		return cfg
+		return Config{Folder: data, Cluster: "file://" + filepath.Join(folder, configurationName), MachineID: id, SharedFolder: shared}
 	}
 	opened := make(chan *DB)
-	for id := range 2 {
+	for id := range before.Machines {
 		go func() {
 			db, err := Open(machine(id, folder))
 			if err != nil {
@@ -104,14 +128,18 @@ func TestOneProcessBecomesACluster(t *testing.T) {
 			opened <- db
 		}()
 	}
-	dbs := []*DB{<-opened, <-opened}
+	var dbs []*DB
+	for range before.Machines {
+		dbs = append(dbs, <-opened)
+	}
 	if t.Failed() {
 		t.FailNow()
 	}
-	dbs = append(dbs, mustOpen(t, machine(2, t.TempDir())))
+	joined := rdma.MachineID(before.Machines)
+	dbs = append(dbs, mustOpen(t, machine(int(joined), elsewhere)))
 	for _, db := range dbs {
-		if s := db.Status(); len(s.Machines) < 2 {
-			t.Errorf("%+v", s.Machines)
+		if _, err := db.SQL().Exec("UPDATE bank.account SET balance = balance + 1 - 1, name = CONCAT(name, '!')"); err != nil {
+			t.Error(err)
 		}
 		checkBank(t, db)
 	}
@@ -123,4 +151,13 @@ func TestOneProcessBecomesACluster(t *testing.T) {
 	if db, err := Open(Config{Folder: folder}); !errors.Is(err, nvram.ErrLost) {
 		t.Errorf("opened without a machine: %v, %v", db, err)
 	}
+	if err := os.Rename(machineFolder(elsewhere, joined), machineFolder(folder, joined)); err != nil {
+		t.Fatal(err)
+	}
+	db := mustOpen(t, Config{Folder: folder})
+	if db.Machines() != before.Machines+1 {
+		t.Errorf("%d machines", db.Machines())
+	}
+	checkBank(t, db)
+	checkAll(t, db)
 }
