@@ -39,7 +39,13 @@ func (c Config) openInstance(ctx context.Context, o *Operator) (*instance, error
 	if c.Cluster != "" {
 		return in, in.openOwn(ctx, c, o)
 	}
-	local, err := farm.OpenContext(ctx, in.listensTo(c, o))
+	cfg := in.listensTo(c, o)
+	listen := cfg.Each
+	cfg.Each = func(m *farm.MemberConfig) {
+		m.Self.FailureDomain = ownDomain(int(m.Self.Machine)) // as far as one process allows
+		listen(m)
+	}
+	local, err := farm.OpenContext(ctx, cfg)
 	if err != nil {
 		return in, err
 	}

@@ -238,10 +238,13 @@ func isSameFile(a, b string) bool {
 // domain is the failure domain, the machine's own if none is given.
 func (c Config) domain() int {
 	if c.FailureDomain == 0 {
-		return failureDomainMax + 1 + c.MachineID
+		return ownDomain(c.MachineID)
 	}
 	return c.FailureDomain
 }
+
+// ownDomain is the failure domain that a machine has for itself.
+func ownDomain(machine int) int { return failureDomainMax + 1 + machine }
 
 // meetingPlace is where the machines of one host have their folders.
 const meetingPlace = "/dev/shm"

@@ -233,19 +233,16 @@ func (l *Local) Machines() int { return len(l.members) }
 func (l *Local) Root() region.Ptr { return l.members[0].root }
 
 // Status returns how the instance is, as the first machine that lives sees it.
-func (l *Local) Status() Status { return l.living()[0].Status() }
+func (l *Local) Status() Status { return append(l.living(), l.members...)[0].Status() }
 
-// living returns the members that have not been killed; all if there are none.
+// living returns the members that have a part in the instance, and have not been killed.
 func (l *Local) living() (members []*Member) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, m := range l.members {
-		if !l.killed[i] {
+		if !l.killed[i] && m.membership.Err() == nil {
 			members = append(members, m)
 		}
-	}
-	if len(members) == 0 {
-		return l.members
 	}
 	return members
 }
@@ -257,6 +254,9 @@ func (l *Local) living() (members []*Member) {
 // has been recovered and all backups are filled. No transaction may run.
 func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	members := l.living()
+	if len(members) == 0 {
+		return nil, errors.New("farm: check: no machine lives")
+	}
 	c, err := awaitWhole(ctx, members)
 	if err != nil {
 		return nil, err
@@ -318,8 +318,8 @@ func (l *Local) Close() error {
 	return errors.Join(err, l.closeMemory())
 }
 
-// quiesce has everything applied at the machines that have a part in the instance. They suspect
-// nobody from then on.
+// quiesce has everything applied at the machines that live. They suspect nobody from then
+// on.
 func (l *Local) quiesce() error {
 	members := l.living()
 	for _, m := range members {
@@ -327,9 +327,7 @@ func (l *Local) quiesce() error {
 	}
 	var errs []error
 	for _, m := range members {
-		if m.membership.Err() == nil {
-			errs = append(errs, m.txn.Quiesce(closePatience))
-		}
+		errs = append(errs, m.txn.Quiesce(closePatience))
 	}
 	return errors.Join(errs...)
 }
