@@ -99,7 +99,7 @@ type injector struct {
 	second     func(machine int)
 	seconds    []recovery.Step
 	recovering int
-	health     *health // nil if machines fail together
+	health     *health // nil if the cluster has none
 }
 
 func (j *injector) startAll() error { return j.start(j.all()) }

@@ -198,7 +198,7 @@ type injection interface {
 	// over.
 	injectAll() error
 	heal() error
-	// healthOf returns the machines' health; nil if they fail together.
+	// healthOf returns the machines' health; nil if the cluster has none.
 	healthOf() *health
 }
 
