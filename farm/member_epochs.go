@@ -90,6 +90,14 @@ func (m *Member) askReclaim() {
 	}
 }
 
+// reclaimWaiting is askReclaim if some of this machine's memory waits for the end of epochs. They
+// are not ended for nothing: caches of index nodes are empty after each.
+func (m *Member) reclaimWaiting() {
+	if m.allocator.Waiting() > 0 {
+		m.askReclaim()
+	}
+}
+
 func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
 	m.reclaim()
 	return nil, nil

@@ -17,7 +17,7 @@ import (
 // gives up when the configuration changes: the allocator's lock is held here, and
 // recovery needs it.
 func (m *Member) grow(near region.ID) (*region.Region, error) {
-	m.askReclaim()
+	m.background.run(m.reclaimWaiting)
 	ctx := m.patientContext()
 	p, err := m.membership.Allocate(ctx, m.id, near)
 	switch {
