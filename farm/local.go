@@ -147,7 +147,7 @@ func (c Config) areThere(last *cluster.Configuration) error {
 				continue
 			}
 		}
-		return fmt.Errorf("%w: machine %d is in the configuration, and there is no %s", nvram.ErrLost, id, folder)
+		return fmt.Errorf("%w: machine %d is in the configuration, and there is no %s; %s", nvram.ErrLost, id, folder, c.remedy())
 	}
 	return nil
 }

@@ -93,8 +93,10 @@ type Member struct {
 	// identity says whose memory this is, cluster of which instance; 0: of none.
 	identity *nvram.Memory
 	cluster  uint64
-	reserve  reserve
-	room     awaiting
+	// stored is the configuration when the machine began; nil if there was none.
+	stored  *cluster.Configuration
+	reserve reserve
+	room    awaiting
 
 	ctx    context.Context // ends with the machine
 	cancel context.CancelFunc
@@ -141,15 +143,12 @@ const (
 // serves: see recovery.Membership.Start for what that takes. ctx ends the attempt.
 func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m := newMember(cfg)
-	err := m.prepare(ctx)
-	if err == nil {
-		err = m.begin(ctx)
-	}
-	if err == nil {
-		err = m.openRoot(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(m.opening(err), m.Close())
+	for _, step := range []func(*Member, context.Context) error{
+		(*Member).recognize, (*Member).recall, (*Member).prepare, (*Member).begin, (*Member).openRoot,
+	} {
+		if err := step(m, ctx); err != nil {
+			return nil, errors.Join(m.opening(err), m.Close())
+		}
 	}
 	return m, nil
 }
@@ -170,8 +169,9 @@ func newMember(cfg MemberConfig) *Member {
 	return m
 }
 
-// prepare opens what the machine has, up to where it answers the others.
-func (m *Member) prepare(ctx context.Context) error {
+// recognize opens the machine's memory as far as it says whose it is, and learns what is stored of
+// the instance.
+func (m *Member) recognize(ctx context.Context) (err error) {
 	for m.cfg.Self.Incarnation == call.AnyLife {
 		m.cfg.Self.Incarnation = m.clock.Uint64()
 	}
@@ -179,26 +179,31 @@ func (m *Member) prepare(ctx context.Context) error {
 	if err := m.identify(); err != nil {
 		return err
 	}
-	stored, err := m.load(ctx)
-	if err != nil {
+	if m.stored, err = m.load(ctx); err != nil || m.stored == nil {
 		return err
 	}
-	if stored != nil {
-		if err := errors.Join(m.upgrade(stored), recovery.SameCluster(m.cluster, stored)); err != nil {
-			return err
-		}
-		m.adopt(stored)
+	if err := errors.Join(m.upgrade(m.stored), recovery.SameCluster(m.cluster, m.stored)); err != nil {
+		return err
 	}
+	m.adopt(m.stored)
+	return nil
+}
+
+// recall opens the machine's transactions, with what earlier lives have left of theirs. What
+// nobody needs of their logs it gives back.
+func (m *Member) recall(context.Context) error {
 	if err := m.openTransactions(); err != nil {
 		return err
 	}
 	if m.cfg.Prepare != nil {
 		m.cfg.Prepare(m.txn)
 	}
-	if err := m.recall(); err != nil {
-		return err
-	}
-	if err := m.holdRoom(stored); err != nil {
+	return m.recallLogs()
+}
+
+// prepare opens the rest of what the machine has, up to where it answers the others.
+func (m *Member) prepare(context.Context) (err error) {
+	if err := m.holdRoom(m.stored); err != nil {
 		return err
 	}
 	if err := m.listenToSelf(); err != nil {
@@ -473,8 +478,8 @@ func (m *Member) lifeLogName(sender rdma.MachineID, worker int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", logPrefix, sender, worker, m.cfg.Self.Incarnation)
 }
 
-// recall finds the logs of this machine's earlier lives, and what they have parked.
-func (m *Member) recall() error {
+// recallLogs finds the logs of this machine's earlier lives, and what they have parked.
+func (m *Member) recallLogs() error {
 	names, err := m.memory.Names()
 	if err != nil {
 		return err

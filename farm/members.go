@@ -54,7 +54,9 @@ func (e *endedEarly) Unwrap() error { return e.error }
 var errOpened = errors.New("farm: opened")
 
 func (o *opening) run() error {
-	for _, step := range []func(context.Context, []*Member) error{prepareAll, checkAll, beginAll, openRoots, settleAll} {
+	for _, step := range []func(context.Context, []*Member) error{
+		inTurn((*Member).recognize), inTurn((*Member).check), inTurn((*Member).recall), inTurn((*Member).prepare), beginAll, inTurn((*Member).openRoot), settleAll,
+	} {
 		if err := step(o.ctx, o.members); err != nil {
 			o.cancel(err)
 			if early := new(endedEarly); errors.As(context.Cause(o.ctx), &early) {
@@ -84,28 +86,31 @@ func (o *opening) endsWith(ended func(error)) func(error) {
 	}
 }
 
-func prepareAll(ctx context.Context, members []*Member) error {
-	for _, m := range members {
-		if err := m.prepare(ctx); err != nil {
-			return m.opening(err)
+// inTurn has one machine after the other take a step. What a step of one does it has done before
+// the next step of another: they may be on the same file system, and room that one gives back is
+// there for the others. So the first of them makes the root object of a new instance, and nobody else.
+func inTurn(step func(*Member, context.Context) error) func(context.Context, []*Member) error {
+	return func(ctx context.Context, members []*Member) error {
+		for _, m := range members {
+			if err := step(m, ctx); err != nil {
+				return m.opening(err)
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
-// checkAll returns an error if a machine cannot use what the last configuration says that it
-// has: the others, who have replicas of most of it, would go on without it.
-func checkAll(ctx context.Context, members []*Member) error {
-	c, err := members[0].load(ctx)
-	for _, m := range members {
-		if c != nil && err == nil {
-			err = m.checkReplicas(c)
-		}
-		if err != nil {
-			return m.opening(err)
-		}
+// check returns an error if the machine cannot use what the last configuration says that it has:
+// the others, who have replicas of most of it, would go on without it.
+func (m *Member) check(context.Context) error {
+	if m.stored == nil {
+		return nil
 	}
-	return nil
+	err := m.checkReplicas(m.stored)
+	if f, isFolder := m.cfg.Memory.(*nvram.Folder); isFolder && err != nil {
+		return fmt.Errorf("%w, in %s; %s", err, f.Path(), m.cfg.Settings.remedy())
+	}
+	return err
 }
 
 // checkReplicas returns an error if a replica that c says is whole cannot be used. What it maps
@@ -119,14 +124,18 @@ func (m *Member) checkReplicas(c *cluster.Configuration) error {
 		if !p.Has(m.id) || slices.Contains(p.Filling, m.id) {
 			continue
 		}
-		if name := regionName(p.Region); !c.IsMember(m.cfg.Self) || !slices.Contains(names, name) {
-			return fmt.Errorf("%w: there is no %s, or it is not the one that was there", nvram.ErrGone, name)
+		name := regionName(p.Region)
+		switch {
+		case !slices.Contains(names, name):
+			return fmt.Errorf("%w: there is no %s", nvram.ErrLost, name)
+		case !c.IsMember(m.cfg.Self):
+			return fmt.Errorf("%w: %s is not the one that was there", nvram.ErrLost, name)
 		}
 		r, err := m.mapRegion(p.Region, m.cfg.Settings.RegionBytes)
 		if err != nil {
 			return err
 		}
-		m.memories.leave(regionName(p.Region), r.Memory())
+		m.memories.leave(name, r.Memory())
 	}
 	return nil
 }
@@ -156,17 +165,6 @@ func beginAll(ctx context.Context, members []*Member) error {
 	}
 	all.wait()
 	return failed
-}
-
-// openRoots has one after the other find the root object, so that the first makes it in a new
-// instance, and nobody else.
-func openRoots(ctx context.Context, members []*Member) error {
-	for _, m := range members {
-		if err := m.openRoot(ctx); err != nil {
-			return m.opening(err)
-		}
-	}
-	return nil
 }
 
 // settleAll waits until nothing is left to recover: whoever has no room for what recovery needs

@@ -1,0 +1,71 @@
+package farm
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/region"
+)
+
+// An instance of which a machine has not all that it had is refused, however often it is
+// tried: the error says where and what to do, nothing is left behind by the attempts, and all is
+// there once it is put back.
+func TestDamagedMachineIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(machine string) error
+		want   error
+	}{
+		"no region":    {func(machine string) error { return os.Remove(filepath.Join(machine, "region-1.mem")) }, nvram.ErrLost},
+		"cut short":    {func(machine string) error { return os.Truncate(filepath.Join(machine, "region-1.mem"), 4096) }, nvram.ErrSize},
+		"no header":    {func(machine string) error { return spoil(filepath.Join(machine, "region-1.mem")) }, region.ErrFormat},
+		"no identity":  {func(machine string) error { return os.Remove(filepath.Join(machine, IdentityFile)) }, nvram.ErrLost},
+		"empty folder": {func(machine string) error { return errors.Join(os.RemoveAll(machine), os.Mkdir(machine, 0o700)) }, nvram.ErrLost},
+		"no folder":    {os.RemoveAll, nvram.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := small(3, 3)
+			cfg.Folder = filepath.Join(t.TempDir(), "data")
+			bump(t, cfg, 0)
+			machine, kept := machineFolder(cfg.Folder, 1), filepath.Join(t.TempDir(), "kept")
+			if err := errors.Join(os.CopyFS(kept, os.DirFS(machine)), c.damage(machine)); err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for try := range 3 {
+				_, err := Open(cfg)
+				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), machine) || advice["anew"].FindString(err.Error()) == "" {
+					t.Errorf("%v", err)
+				}
+				names, err := filepath.Glob(filepath.Join(cfg.Folder, "*", "*"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if try > 0 && !slices.Equal(names, left) {
+					t.Errorf("an attempt has left %v behind, of which %v were there", names, left)
+				}
+				left = names
+			}
+			if err := errors.Join(os.RemoveAll(machine), os.CopyFS(machine, os.DirFS(kept))); err != nil {
+				t.Fatal(err)
+			}
+			if got := says(t, cfg); got != 1 {
+				t.Errorf("the instance says %d", got)
+			}
+		})
+	}
+}
+
+// spoil overwrites the beginning of a file.
+func spoil(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(strings.Repeat("spoilt", 100)), 0)
+	return errors.Join(err, f.Close())
+}
