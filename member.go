@@ -193,20 +193,33 @@ func (c Config) checkFolder() error {
 	if hasConfiguration(c.Folder) || c.Saves != "" && hasConfiguration(c.Saves) {
 		return nil
 	}
+	return c.checkMemories()
+}
+
+// checkMemories refuses what machines have left in a folder that has no configuration: an instance
+// would begin in its place.
+func (c Config) checkMemories() error {
 	identities, err := filepath.Glob(filepath.Join(c.Folder, machinePrefix+"*", farm.IdentityFile))
 	if err != nil {
 		return named(c.Folder+": ", err)
 	}
+	back := fmt.Sprintf("if it was in %s, put it back, or restore a save of farmsql save (farmsql restore); or, to begin anew, without any of it, remove %s",
+		filepath.Join(c.Folder, configurationName), c.Folder)
 	for _, path := range identities {
 		id, err := farm.ReadIdentity(path)
 		if err != nil {
 			return named("", err)
 		}
 		if id.Cluster != 0 {
-			return fmt.Errorf("%w: %s is of a machine of a cluster: --cluster must say where its configuration is", ErrOtherFolder, filepath.Dir(path))
+			return fmt.Errorf("%w: %s is of a machine whose configuration is not here: of a cluster, --cluster must say where it is; %s", ErrOtherFolder, filepath.Dir(path), back)
 		}
 	}
-	return nil
+	// An instance has regions only once it has a configuration. Memory of earlier versions has no identity.
+	regions, err := filepath.Glob(filepath.Join(c.Folder, machinePrefix+"*", farm.RegionFiles))
+	if err == nil && len(regions) > 0 {
+		err = fmt.Errorf("%w: %s is of an instance whose configuration is not here: %s", ErrOtherFolder, regions[0], back)
+	}
+	return err
 }
 
 // checkConfiguration refuses the memory of a machine in a data folder that has a configuration of

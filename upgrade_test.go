@@ -161,3 +161,28 @@ func becomesACluster(t *testing.T, folder string) {
 	checkBank(t, db)
 	checkAll(t, db)
 }
+
+// Where the configuration is gone no instance begins in the place of the one that was there.
+func TestConfigurationIsGone(t *testing.T) {
+	ours := t.TempDir()
+	if err := mustOpen(t, small(ours)).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, folder := range map[string]string{"of an earlier version": bankFolder(t), "of this one": ours} {
+		path := filepath.Join(folder, configurationName)
+		if err := os.Rename(path, path+".kept"); err != nil {
+			t.Fatal(err)
+		}
+		if db, err := Open(Config{Folder: folder}); !errors.Is(err, ErrOtherFolder) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, %v", name, db, err)
+		}
+		if err := os.Rename(path+".kept", path); err != nil {
+			t.Fatal(err)
+		}
+		db := mustOpen(t, Config{Folder: folder})
+		checkAll(t, db)
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

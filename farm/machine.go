@@ -23,6 +23,9 @@ type machine struct {
 
 const regionPrefix = "region-"
 
+// RegionFiles is the pattern of the names of files in a machine's nvram.Folder that are replicas.
+const RegionFiles = regionPrefix + "*.mem"
+
 func regionName(id region.ID) string { return fmt.Sprintf("%s%d", regionPrefix, id) }
 
 // regionOf returns the region that a memory of this name is a replica of.
