@@ -60,6 +60,38 @@ func TestDamagedMachineIsRefused(t *testing.T) {
 	}
 }
 
+// What is next to the machines of an instance, under a name like theirs, is left alone.
+func TestStrayMachine(t *testing.T) {
+	for name, cfg := range map[string]Config{"of an earlier version": earlier, "of this one": small(2, 2)} {
+		t.Run(name, func(t *testing.T) {
+			if cfg.Machines == earlier.Machines {
+				cfg.Folder = earlierFolder(t)
+			} else {
+				cfg.Folder = filepath.Join(t.TempDir(), "data")
+				bump(t, cfg, 0)
+			}
+			stray := machineFolder(cfg.Folder, 7)
+			if err := errors.Join(os.CopyFS(stray, os.DirFS(machineFolder(cfg.Folder, 1))), os.Mkdir(machineFolder(cfg.Folder, 8), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			was, err := os.ReadDir(stray)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, _, err := Stored(cfg.Folder)
+			if err != nil || stored.Machines != cfg.Machines {
+				t.Errorf("%d machines, %v", stored.Machines, err)
+			}
+			if c := open(t, cfg); c.Machines() != cfg.Machines {
+				t.Errorf("%d machines", c.Machines())
+			}
+			if now, err := os.ReadDir(stray); err != nil || len(now) != len(was) {
+				t.Errorf("%d files are %d, %v", len(was), len(now), err)
+			}
+		})
+	}
+}
+
 // spoil overwrites the beginning of a file.
 func spoil(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

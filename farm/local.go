@@ -104,7 +104,7 @@ func (l *Local) openMemory() error {
 	}
 	machines := l.cfg.firstMachines()
 	if last != nil {
-		there, err := l.cfg.machinesThere()
+		there, err := l.cfg.machinesThere(last)
 		if err != nil {
 			return err
 		}
@@ -152,12 +152,12 @@ func (c Config) areThere(last *cluster.Configuration) error {
 	return nil
 }
 
-// machinesThere returns the machines that have memory.
-func (c Config) machinesThere() ([]rdma.MachineID, error) {
+// machinesThere returns the machines of the instance that have memory.
+func (c Config) machinesThere(last *cluster.Configuration) ([]rdma.MachineID, error) {
 	if c.Folder == "" {
 		return c.Volatile.machines(), nil
 	}
-	return machinesIn(c.Folder)
+	return machinesIn(c.Folder, last.Cluster)
 }
 
 // openMachine opens a machine's memory.

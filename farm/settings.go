@@ -26,7 +26,7 @@ func Stored(folder string) (Config, bool, error) {
 	if err != nil || last == nil {
 		return Config{}, false, err
 	}
-	there, err := machinesIn(folder)
+	there, err := machinesIn(folder, last.Cluster)
 	if err != nil {
 		return Config{}, false, err
 	}
@@ -44,15 +44,23 @@ func machineFolder(folder string, machine int) string {
 	return filepath.Join(folder, fmt.Sprint(machinePrefix, machine))
 }
 
-// machinesIn returns the machines whose folders are in a folder.
-func machinesIn(folder string) (machines []rdma.MachineID, err error) {
+// machinesIn returns the machines of an instance whose folders are in a folder. Others may be next
+// to them: copies of one, and what has nothing to do with it. The identity of a machine that was killed
+// before it belonged to the instance does not say of which it is yet.
+func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
 		digits, found := strings.CutPrefix(e.Name(), machinePrefix)
-		if n, err := strconv.ParseUint(digits, 10, 16); err == nil && found && e.IsDir() {
+		n, err := strconv.ParseUint(digits, 10, 16)
+		if err != nil || !found || !e.IsDir() {
+			continue
+		}
+		id, err := ReadIdentity(filepath.Join(folder, e.Name(), IdentityFile))
+		isStray := err != nil || id.Cluster != 0 && id.Cluster != instance || id.IsKnown && id.Machine != rdma.MachineID(n)
+		if !isStray {
 			machines = append(machines, rdma.MachineID(n))
 		}
 	}
