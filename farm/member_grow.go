@@ -98,7 +98,10 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	}
 	switch {
 	case m.root.IsNil():
-		if *made, err = m.makeRoot(ctx); err == nil {
+		if *made = m.leftRoot(); made.IsNil() {
+			*made, err = m.makeRoot(ctx)
+		}
+		if err == nil {
 			m.root, err = m.membership.Root(ctx, *made)
 		}
 		if err != nil || m.root == *made {
@@ -112,6 +115,23 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	}
 	*made = region.Ptr{}
 	return nil
+}
+
+// leftRoot returns the root object that an earlier life has made, and was killed before anybody
+// heard of it; nil if there is none. Without a root object there is nothing else.
+func (m *Member) leftRoot() region.Ptr {
+	for _, id := range m.replicaIDs() {
+		r := m.replica(id)
+		if r == nil || !m.txn.IsPrimary(region.MakeAddr(id, 0)) {
+			continue
+		}
+		for p, h := range r.Objects {
+			if h.Allocated() && p.Capacity() >= rootBytes {
+				return p
+			}
+		}
+	}
+	return region.Ptr{}
 }
 
 func (m *Member) makeRoot(ctx context.Context) (made region.Ptr, err error) {

@@ -55,7 +55,7 @@ var errOpened = errors.New("farm: opened")
 
 func (o *opening) run() error {
 	for _, step := range []func(context.Context, []*Member) error{
-		inTurn((*Member).recognize), inTurn((*Member).check), inTurn((*Member).recall), inTurn((*Member).prepare), beginAll, inTurn((*Member).openRoot), settleAll,
+		inTurn((*Member).recognize), inTurn((*Member).check), inTurn((*Member).recall), inTurn((*Member).prepare), beginAll, settleAll, inTurn((*Member).openRoot),
 	} {
 		if err := step(o.ctx, o.members); err != nil {
 			o.cancel(err)

@@ -98,3 +98,26 @@ func TestMembersFailTogether(t *testing.T) {
 		}
 	}
 }
+
+// A root object of which nobody has heard before its machine was killed is the instance's.
+func TestRootIsLeftBehind(t *testing.T) {
+	cfg := small(3, 2)
+	cfg.Volatile = NewVolatile()
+	if err := open(t, cfg).Close(); err != nil {
+		t.Fatal(err)
+	}
+	was, err := cfg.Volatile.store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := was.Revise()
+	next.Root = region.Ptr{}
+	if err := cfg.Volatile.store.CompareAndSwap(was.Revision, next); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, cfg)
+	if c.Root() != was.Root {
+		t.Errorf("the root object is %v, not %v", c.Root(), was.Root)
+	}
+	checkCluster(t, "after the kill", c, nil)
+}
