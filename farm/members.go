@@ -71,16 +71,18 @@ func (o *opening) run() error {
 	return nil
 }
 
-// endsWith has the end of a machine end the opening of all: the others would wait for it.
+// endsWith has the end of a machine end the opening of all: the others would wait for it. Who opens
+// them is told by that, and ended only of what comes after.
 func (o *opening) endsWith(ended func(error)) func(error) {
 	return func(reason error) {
 		early := &endedEarly{reason}
-		if o.cancel(early); context.Cause(o.ctx) == early {
+		o.cancel(early)
+		switch cause := context.Cause(o.ctx); {
+		case cause == early:
 			for _, m := range o.members { // all have been prepared: this one has begun
 				m.txn.Evict()
 			}
-		}
-		if ended != nil {
+		case cause == errOpened && ended != nil:
 			ended(reason)
 		}
 	}
