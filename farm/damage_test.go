@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -89,6 +91,35 @@ func TestStrayMachine(t *testing.T) {
 				t.Errorf("%d files are %d, %v", len(was), len(now), err)
 			}
 		})
+	}
+}
+
+// A first start that is killed leaves machines that belong to no instance yet, and a configuration
+// without them: they are of it.
+func TestFounderBelongsToNothingYet(t *testing.T) {
+	cfg := small(3, 1)
+	cfg.Folder = filepath.Join(t.TempDir(), "data")
+	bump(t, cfg, 0)
+	store := cluster.NewFileStore(configurationPath(cfg.Folder))
+	was, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, _ := was.Without([]rdma.MachineID{1, 2}, 0)
+	if err := errors.Join(store.CompareAndSwap(was.Revision, next), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for machine := 1; machine < 3; machine++ {
+		path := filepath.Join(machineFolder(cfg.Folder, machine), IdentityFile)
+		if err := errors.Join(os.Truncate(path, 0), os.Truncate(path, identityBytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stored, _, err := Stored(cfg.Folder); err != nil || stored.Machines != 3 {
+		t.Errorf("%d machines, %v", stored.Machines, err)
+	}
+	if got := says(t, cfg); got != 1 {
+		t.Errorf("the instance says %d", got)
 	}
 }
 
