@@ -202,7 +202,7 @@ func (l *Local) open(ctx context.Context) (err error) {
 		return err
 	}
 	l.killed = make([]bool, len(l.members))
-	if err := l.readRoot(); err != nil {
+	if err := l.readRoot(ctx); err != nil {
 		return errors.Join(l.members[0].opening(err), l.stop())
 	}
 	c := l.members[0].membership.Configuration()
@@ -210,13 +210,58 @@ func (l *Local) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// readRoot looks whether there is a root object where the configuration says.
-func (l *Local) readRoot() error {
+// readRoot looks whether there is a root object where the configuration says, and makes it where
+// an earlier version has been killed before it had.
+func (l *Local) readRoot(ctx context.Context) error {
 	root := l.Root()
-	if _, err := l.Machine(0).Read(root, make([]byte, root.Capacity())); err != nil {
+	_, err := l.Machine(0).Read(root, make([]byte, root.Capacity()))
+	if errors.Is(err, region.ErrFreed) && l.isEmpty() {
+		err = l.replaceRoot(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("root object: %w", err)
 	}
 	return nil
+}
+
+// isEmpty says whether no region has an object. Where one has, a root object that is gone
+// has been lost.
+func (l *Local) isEmpty() bool {
+	for _, m := range l.members {
+		for _, p := range m.membership.Configuration().Regions {
+			if p.Primary != m.id {
+				continue
+			}
+			for _, h := range m.replica(p.Region).Objects {
+				if h.Allocated() {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// replaceRoot makes a root object in place of one that is none. Earlier versions stored its address before they
+// made it.
+func (l *Local) replaceRoot(ctx context.Context) error {
+	for _, m := range l.members {
+		if !m.Lives().Leads() {
+			continue
+		}
+		made, err := m.makeRoot(ctx)
+		if err == nil {
+			err = m.membership.ReplaceRoot(m.root, made)
+		}
+		if err != nil {
+			return err
+		}
+		for _, x := range l.members {
+			x.root = made
+		}
+		return nil
+	}
+	return errors.New("farm: no machine leads")
 }
 
 // Machine returns the transactions of machine i, from 0.

@@ -114,3 +114,47 @@ func TestUpgradeIsCutShort(t *testing.T) {
 	}
 	checkCluster(t, "cut short", c, ptrs)
 }
+
+// Earlier versions stored where the root object is before they made it. If nothing else is there
+// either, it is made; otherwise it has been lost.
+func TestRootIsNotMade(t *testing.T) {
+	for _, isEmpty := range []bool{true, false} {
+		cfg := small(3, 3)
+		cfg.Volatile = NewVolatile()
+		c, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Machine(0).Run(t.Context(), func(tx *txn.Tx) error {
+			err := tx.Free(c.Root())
+			if err == nil && !isEmpty {
+				_, _, err = tx.Alloc(100, 0)
+			}
+			return err
+		})
+		if err := errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !isEmpty {
+			if _, err := Open(cfg); !errors.Is(err, region.ErrFreed) {
+				t.Errorf("the root object is lost: %v", err)
+			}
+			continue
+		}
+		for range 2 {
+			c, err := Open(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				if _, err := c.Machine(i).Read(c.Root(), make([]byte, c.Root().Capacity())); err != nil {
+					t.Error(err)
+				}
+			}
+			checkCluster(t, "made anew", c, nil)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -326,3 +326,15 @@ func (m *Membership) onRoot(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	return json.Marshal(p.Append(nil))
 }
+
+// ReplaceRoot has another root object in the place of one that is none. This machine is the CM.
+func (m *Membership) ReplaceRoot(was, root region.Ptr) error {
+	return m.changeAsCM(m.self, func(c *cluster.Configuration) (*cluster.Configuration, error) {
+		if c.Root != was {
+			return nil, fmt.Errorf("recovery: the root object is %v, not %v", c.Root, was)
+		}
+		next := c.Revise()
+		next.Root = root
+		return next, nil
+	})
+}
