@@ -110,8 +110,11 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	case made.IsNil() || m.root == *made:
 		return nil
 	}
-	if err := m.txn.Run(ctx, func(t *txn.Tx) error { return t.Free(*made) }); err != nil {
-		return err
+	// What was left may have been another machine's, which takes it back itself.
+	if _, err := m.txn.Read(*made, make([]byte, made.Capacity())); !errors.Is(err, region.ErrFreed) {
+		if err := m.txn.Run(ctx, func(t *txn.Tx) error { return t.Free(*made) }); err != nil {
+			return err
+		}
 	}
 	*made = region.Ptr{}
 	return nil
