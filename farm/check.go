@@ -34,6 +34,10 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 			return nil, err
 		}
 	}
+	for _, m := range members { // replicas give storage back one after the other
+		m.clock.Lock(&m.epochs.giving)
+		defer m.epochs.giving.Unlock()
+	}
 	for _, id := range c.Machines {
 		if machines[id] == nil {
 			return nil, fmt.Errorf("farm: check: machine %d is not here", id)

@@ -38,6 +38,9 @@ type memberEpochs struct {
 	moreToEnd  bool // reclaim has been called since it looked last
 	givesBack  bool
 	moreToGive bool // it has to begin again
+
+	// giving is held while storage is given back, and by who checks that replicas are alike.
+	giving sync.Mutex
 }
 
 // handleCalls has the machine answer what others ask of it.
@@ -62,7 +65,9 @@ func (m *Member) giveBack() {
 	m.epochs.givesBack = true
 	m.background.run(func() {
 		for m.takeMoreToGive() {
+			m.clock.Lock(&m.epochs.giving)
 			m.allocator.GiveBack(m.ctx)
+			m.epochs.giving.Unlock()
 		}
 	})
 }
