@@ -40,7 +40,7 @@ func TestLateRoutinesChangeNothing(t *testing.T) {
 // committed and used; then all go down, and the last full replica does not come back. Nobody
 // takes the memory of a machine that was left out before for all there is.
 func TestLateCommitLosesNothing(t *testing.T) {
-	aFewMembers(t, 57, 4, 2, func(g *members) {
+	aFewMembers(t, 60, 4, 2, func(g *members) {
 		c, _ := g.store.Load()
 		cm := c.CM // is to be another machine than those that have the root
 		g.kill(cm)
