@@ -211,7 +211,7 @@ func (c Config) checkMemories() error {
 			return named("", err)
 		}
 		if id.Cluster != 0 {
-			return fmt.Errorf("%w: %s is of a machine whose configuration is not here: of a cluster, --cluster must say where it is; %s", ErrOtherFolder, filepath.Dir(path), back)
+			return fmt.Errorf("%w: %s is of a machine whose configuration is not here: if it is one of a cluster, --cluster must say where it is; %s", ErrOtherFolder, filepath.Dir(path), back)
 		}
 	}
 	// An instance has regions only once it has a configuration. Memory of earlier versions has no identity.

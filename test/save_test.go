@@ -358,7 +358,7 @@ func TestClusterCheck(t *testing.T) {
 	_ = db.Close()
 	f.killAll() // one that stops a lease time before the others would be evicted
 	f.check()
-	refuse(t, 1, []string{"check", "--data", f.folder}, "of a machine of a cluster", "--cluster")
+	refuse(t, 1, []string{"check", "--data", f.folder}, "of a machine whose configuration is not here", "--cluster")
 
 	where := f.findIn(f.machines[1], mark)
 	for machine, m := range f.machines {

@@ -141,7 +141,7 @@ func TestCheckOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, errs := execute(t, "", "check", "--data", data)
-	if status != 1 || !strings.Contains(errs, "is of a machine of a cluster") {
+	if status != 1 || !strings.Contains(errs, "if it is one of a cluster, --cluster must say where") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }
