@@ -61,7 +61,7 @@ func (in *instance) listensTo(c Config, o *Operator) farm.Config {
 	cfg := c.farm()
 	cfg.Each = func(m *farm.MemberConfig) {
 		id := m.Self.Machine
-		m.Events = o.listen(in.listen(id, c.events(int(id))))
+		m.Events = o.listen(in.listen(id, c.eventsTogether(int(id))))
 		m.Begun, m.Ended = o.member.Store, in.ended
 	}
 	return cfg

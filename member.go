@@ -319,6 +319,15 @@ func (c Config) events(machine int) recovery.Events {
 	}
 }
 
+// eventsTogether is events for machines that are in one process: they begin and end
+// together, and that one waits for another is no news.
+func (c Config) eventsTogether(machine int) recovery.Events {
+	e, log := c.events(machine), c.Logger.With("machine", machine)
+	e.Waiting = func(missing []rdma.MachineID) { log.Debug("waiting for a majority", "missing", missing) }
+	e.Resumed = func() { log.Debug("a majority answers") }
+	return e
+}
+
 // Ended yields once, if a machine of this process has no part in the instance
 // any more: the others have gone on without it (recovery.ErrEvicted), or it is to
 // begin again, to meet them or to make room (recovery.ErrRestart). Close the database then and open it
