@@ -25,7 +25,7 @@ func bankFolder(t *testing.T) string {
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	for _, machine := range []string{"machine-0", "machine-1"} {
 		path := filepath.Join(folder, machine, "FARMSQL")

@@ -292,7 +292,7 @@ func (x *crasher) step(s txn.Step) {
 	x.recovered(fmt.Sprintf("crash %d, at %v", x.crashes, s), cfg)
 }
 
-// awaitQuiet waits until nothing moves any more: all who go on have come to a step, too.
+// awaitQuiet waits until every machine that still runs has stopped at a step.
 func (x *crasher) awaitQuiet() {
 	quiet := 0
 	for last := int64(-1); quiet < 3; {

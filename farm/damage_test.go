@@ -62,7 +62,7 @@ func TestDamagedMachineIsRefused(t *testing.T) {
 	}
 }
 
-// What is next to the machines of an instance, under a name like theirs, is left alone.
+// Open leaves alone folders that are named like those of machines and belong to none.
 func TestStrayMachine(t *testing.T) {
 	for name, cfg := range map[string]Config{"of an earlier version": earlier, "of this one": small(2, 2)} {
 		t.Run(name, func(t *testing.T) {

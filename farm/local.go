@@ -64,8 +64,8 @@ func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	}
 }
 
-// openingsMax bounds how many lives in a row machines have that end while they are opened. The
-// life after one for which there was no room makes room (see reserve.go), or says that there is none.
+// openingsMax bounds the attempts to open: a life may end while it is opened, for want of room, and
+// the next one makes room (see reserve.go) or says that there is none.
 const openingsMax = 3
 
 func openLocal(ctx context.Context, cfg Config) (*Local, error) {
@@ -131,8 +131,8 @@ func (l *Local) openMemory() error {
 	return nil
 }
 
-// areThere returns an error if a member of the last configuration, nil if there is none, has neither
-// a folder nor a save here.
+// areThere returns an error if a member of the last configuration has neither a folder nor a save
+// here. last is nil for a new instance.
 func (c Config) areThere(last *cluster.Configuration) error {
 	if last == nil || c.Folder == "" {
 		return nil
@@ -242,7 +242,7 @@ func (l *Local) isEmpty() bool {
 	return true
 }
 
-// replaceRoot makes a root object in place of one that is none. Earlier versions stored its address before they
+// replaceRoot makes the root object where only its address is stored. Earlier versions stored that before they
 // made it.
 func (l *Local) replaceRoot(ctx context.Context) error {
 	for _, m := range l.members {

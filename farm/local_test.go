@@ -44,7 +44,7 @@ func TestKillOneOfALocal(t *testing.T) {
 	}
 }
 
-// Whoever has the instance is told when a machine has no part in it any more, and closes it at
+// Ended tells the owner of an instance that a machine has left it, and the owner closes it at
 // once.
 func TestEndOfOneOfALocal(t *testing.T) {
 	ended := make(chan error, 1)

@@ -110,7 +110,7 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	case made.IsNil() || m.root == *made:
 		return nil
 	}
-	// What was left may have been another machine's, which takes it back itself.
+	// Another machine may have made this object, and freed it itself by now.
 	if _, err := m.txn.Read(*made, make([]byte, made.Capacity())); !errors.Is(err, region.ErrFreed) {
 		if err := m.txn.Run(ctx, func(t *txn.Tx) error { return t.Free(*made) }); err != nil {
 			return err

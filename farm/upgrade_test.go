@@ -25,7 +25,7 @@ func earlierFolder(t *testing.T) string {
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	setBoot(t, folder, earlier.Machines, strings.TrimSpace(string(boot)))
 	return folder
