@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -22,4 +23,10 @@ func (t *Transactions) Late(id cluster.ID) func() error {
 func (t *Transactions) RequestedVote(in cluster.ID, tx txn.ID, id region.ID) Vote {
 	asked := []entry{{Evidence: txn.Evidence{ID: tx, Region: id}}}
 	return Vote(t.current(in).onRequestVote(asked)[0])
+}
+
+// Exchange is what a machine does that has found itself not connected to a member, just
+// before it was.
+func (t *Transactions) Exchange(id cluster.ID, with rdma.MachineID) error {
+	return t.current(id).exchange(context.Background(), with)
 }

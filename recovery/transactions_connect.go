@@ -98,8 +98,9 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 	}
 }
 
-// exchange exchanges greetings once. Of two members that begin at the same time
-// the one with the lower number goes first.
+// exchange exchanges greetings once, unless the two are connected: to listen ends what there
+// is, and the member, which wants nothing, may refuse another one. Of two members that begin
+// at the same time the one with the lower number goes first.
 func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	t := r.t
 	number, ok := t.begin(r, to)
@@ -107,6 +108,9 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 		return errEarly
 	}
 	defer t.end(to)
+	if r.hasConnected(to) {
+		return nil // by the member's exchange, before this one was begun
+	}
 	own, err := r.m.Listen(to)
 	if err != nil {
 		return err

@@ -196,3 +196,21 @@ func TestConnectComesLate(t *testing.T) {
 	x.checkConnected()
 	x.check(nil)
 }
+
+// Two members begin to connect to each other. By the time the second one begins, the first one
+// has connected the two, and refuses: they stay connected.
+func TestConnectTwice(t *testing.T) {
+	x, _ := rejoined(t, false)
+	for _, n := range x.survivors() {
+		n.calls.Handle(recovery.KindConnect, func(call.Peer, []byte) ([]byte, error) { return nil, errors.New("connected already") })
+		if n.id == 1 {
+			continue
+		}
+		if err := x.nodes[1].t.Exchange(x.c.ID, n.id); err != nil {
+			t.Errorf("with machine %d: %v", n.id, err)
+		}
+	}
+	x.checkConnected()
+	x.play(2, 5, 1, history.NewRecorder())
+	x.check(nil)
+}
