@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/farm"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/sql/wire"
 )
 
@@ -153,11 +153,11 @@ const (
 )
 
 // recovery is the pace of a machine.
-func (p Pace) recovery() recovery.Pace {
+func (p Pace) recovery() data.Pace {
 	if p == PaceAggressive {
-		return recovery.Aggressive
+		return data.Aggressive
 	}
-	return recovery.Slow
+	return data.Slow
 }
 
 // Defaults of Config.

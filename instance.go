@@ -8,7 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -78,11 +78,11 @@ func (in *instance) standOn(local *farm.Local, o *Operator) {
 }
 
 // listen returns events of a machine that tell of reconfigurations also those who wait for them.
-func (in *instance) listen(id rdma.MachineID, e recovery.Events) recovery.Events {
+func (in *instance) listen(id rdma.MachineID, e membership.Events) membership.Events {
 	told := new(listener)
 	in.reconfigured[id] = told
 	tell := e.Reconfigured
-	e.Reconfigured = func(t recovery.Timeline) {
+	e.Reconfigured = func(t membership.Timeline) {
 		tell(t)
 		told.tell()
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/rdma/shm"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -279,9 +279,9 @@ func (c Config) clusterHash() uint64 {
 }
 
 // events logs what happens to a machine's membership.
-func (c Config) events(machine int) recovery.Events {
+func (c Config) events(machine int) membership.Events {
 	log := c.Logger.With("machine", machine)
-	return recovery.Events{
+	return membership.Events{
 		Suspected: func(m rdma.MachineID) { log.Warn("machine suspected", "suspect", m) },
 		Stored: func(c *cluster.Configuration, r cluster.Remapped) {
 			log.Info("configuration stored", "configuration", c.ID, "machines", c.Machines, "regions", r.String())
@@ -302,7 +302,7 @@ func (c Config) events(machine int) recovery.Events {
 		Applied: func(c *cluster.Configuration) {
 			log.Info("configuration applied", "configuration", c.ID, "machines", c.Machines, "cm", c.CM)
 		},
-		Reconfigured: func(t recovery.Timeline) {
+		Reconfigured: func(t membership.Timeline) {
 			attributes := []any{"configuration", t.ID, "dead", t.Dead, "took", t.AllActive.Sub(t.Suspect), "steps", t.String()}
 			if t.IsJoin {
 				attributes = append(attributes, "joined", t.Joined)
@@ -321,7 +321,7 @@ func (c Config) events(machine int) recovery.Events {
 
 // eventsTogether is events for machines that are in one process: they begin and end
 // together, and that one waits for another is no news.
-func (c Config) eventsTogether(machine int) recovery.Events {
+func (c Config) eventsTogether(machine int) membership.Events {
 	e, log := c.events(machine), c.Logger.With("machine", machine)
 	e.Waiting = func(missing []rdma.MachineID) { log.Debug("waiting for a majority", "missing", missing) }
 	e.Resumed = func() { log.Debug("a majority answers") }
@@ -329,8 +329,8 @@ func (c Config) eventsTogether(machine int) recovery.Events {
 }
 
 // Ended yields once, if a machine of this process has no part in the instance
-// any more: the others have gone on without it (recovery.ErrEvicted), or it is to
-// begin again, to meet them or to make room (recovery.ErrRestart). Close the database then and open it
+// any more: the others have gone on without it (membership.ErrEvicted), or it is to
+// begin again, to meet them or to make room (membership.ErrRestart). Close the database then and open it
 // again; what it has under way fails.
 func (db *DB) Ended() <-chan error { return db.instance.end }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 )
 
 // A machine that is evicted at any step of opening is told that, so that it can come back
@@ -32,7 +32,7 @@ func TestEvictedWhileStarting(t *testing.T) {
 			if err == nil {
 				_ = db.Close()
 			}
-			if !errors.Is(err, recovery.ErrEvicted) {
+			if !errors.Is(err, membership.ErrEvicted) {
 				t.Fatalf("evicted at %q: %v", at, err)
 			}
 			cfg.starting = nil

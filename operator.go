@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -73,7 +73,7 @@ func (o *Operator) failed(err error) {
 
 // listen returns events that tell the operator of failed attempts to become a member,
 // and then what e tells.
-func (o *Operator) listen(e recovery.Events) recovery.Events {
+func (o *Operator) listen(e membership.Events) membership.Events {
 	tell := e.Failed
 	e.Failed = func(what string, err error) {
 		if !o.isOpen.Load() {
@@ -149,9 +149,9 @@ const forgetRetry = 50 * time.Millisecond
 // because it is gone for ever. The regions that wait for nothing else are LOST, with
 // everything in them, for good: they must be the given ones, ascending, as Status says
 // (RegionStatus.Away has machine and nobody else). While the configuration is changing
-// it is tried again until ctx is done. Errors: recovery.ErrNotAwaited, if nobody waits
+// it is tried again until ctx is done. Errors: membership.ErrNotAwaited, if nobody waits
 // for the machine or other regions would be lost, ErrNoCluster, ctx's, and those for
-// which recovery.IsPassing is true, of the last attempt.
+// which membership.IsPassing is true, of the last attempt.
 func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	if o.local.Load() != nil {
 		return ErrNoCluster
@@ -169,7 +169,7 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	}
 	for {
 		err := m.Membership().Forget(ctx, rdma.MachineID(machine), ids)
-		if err == nil || !recovery.IsPassing(err) || ctx.Err() != nil {
+		if err == nil || !membership.IsPassing(err) || ctx.Err() != nil {
 			return ours(err)
 		}
 		clock.System{}.Sleep(forgetRetry)

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -118,7 +118,7 @@ func TestOperatorOfAMachine(t *testing.T) {
 	if s := db.Status(); s.Starting != "" || s.Lease == nil || s.Ended != "" {
 		t.Errorf("%+v", s)
 	}
-	if err := db.Forget(t.Context(), 1, nil); !errors.Is(err, recovery.ErrNotAwaited) {
+	if err := db.Forget(t.Context(), 1, nil); !errors.Is(err, membership.ErrNotAwaited) {
 		t.Errorf("nobody waits: %v", err)
 	}
 	if err := db.Close(); err != nil {

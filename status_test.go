@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 )
 
 func TestStatusOfOneProcess(t *testing.T) {
@@ -102,7 +102,7 @@ func TestFolderOfAnotherInstance(t *testing.T) {
 	}
 	elsewhere := cfg
 	elsewhere.Cluster += "-that-is-none"
-	if db, err := Open(elsewhere); !errors.Is(err, recovery.ErrOtherCluster) {
+	if db, err := Open(elsewhere); !errors.Is(err, membership.ErrOtherCluster) {
 		t.Errorf("with the configuration gone: %v, %v", db, err)
 	}
 	s := mustOpen(t, cfg).Status() // nothing has happened to it

@@ -14,7 +14,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/rdma/local"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -58,7 +59,7 @@ func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	}
 	for lives := 1; ; lives++ {
 		l, err := openLocal(ctx, cfg)
-		if lives == openingsMax || !errors.Is(err, recovery.ErrRestart) {
+		if lives == openingsMax || !errors.Is(err, membership.ErrRestart) {
 			return l, err
 		}
 	}
@@ -190,7 +191,7 @@ func (l *Local) open(ctx context.Context) (err error) {
 		m.Self.Incarnation = call.AnyLife
 		cfg := MemberConfig{
 			Self: m.Self, Settings: l.cfg, Memory: m.Memory, Store: l.store, NIC: nic,
-			Founders: l.cfg.firstMachines(), Pace: recovery.Aggressive,
+			Founders: l.cfg.firstMachines(), Pace: data.Aggressive,
 		}
 		if l.cfg.Each != nil {
 			l.cfg.Each(&cfg)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -54,8 +54,8 @@ func TestEndOfOneOfALocal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Member(0).Membership().Restart(recovery.ErrRestart)
-	if reason := <-ended; !errors.Is(reason, recovery.ErrRestart) || !errors.Is(c.Status().Err, recovery.ErrRestart) {
+	c.Member(0).Membership().Restart(membership.ErrRestart)
+	if reason := <-ended; !errors.Is(reason, membership.ErrRestart) || !errors.Is(c.Status().Err, membership.ErrRestart) {
 		t.Errorf("%v, %v", reason, c.Status().Err)
 	}
 	err = c.Machine(0).Run(context.Background(), func(tx *txn.Tx) error {

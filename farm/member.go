@@ -19,6 +19,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
+	"github.com/farmsql/farmsql/recovery/membership"
+	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -36,13 +39,13 @@ type MemberConfig struct {
 	Store    cluster.Store
 	NIC      rdma.NIC
 	// Founders, if not empty, are the machines that begin the instance together, should there
-	// be none; see recovery.MembershipConfig.
+	// be none; see membership.Config.
 	Founders []rdma.MachineID
 	// Keeper makes the keeper of the machine's leases.
 	Keeper func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error)
-	// Pace is how hard this machine works to fill its replicas; recovery.Slow by
-	// default. Where one replica of a region is left it is recovery.Aggressive.
-	Pace recovery.Pace
+	// Pace is how hard this machine works to fill its replicas; data.Slow by
+	// default. Where one replica of a region is left it is data.Aggressive.
+	Pace data.Pace
 	// Patience is how long operations wait for what only the rest of the instance can
 	// bring before they fail with txn.ErrUnavailable: by default ten lease times, and
 	// at least 3 s.
@@ -54,8 +57,8 @@ type MemberConfig struct {
 	// instance: from then on Status and Membership say how it is.
 	Begun func(*Member)
 	// Ended is called when the machine has no part in the instance any more: it
-	// has been evicted (recovery.ErrEvicted), or is to meet others that have been
-	// restarted, or has no room for their logs (recovery.ErrRestart). It does not wait. The owner closes the
+	// has been evicted (membership.ErrEvicted), or is to meet others that have been
+	// restarted, or has no room for their logs (membership.ErrRestart). It does not wait. The owner closes the
 	// machine then, and may open another one on the same memory.
 	Ended func(reason error)
 	// Unavailable and Available are told when operations begin to fail for want of a
@@ -64,7 +67,7 @@ type MemberConfig struct {
 	Available   func(after time.Duration)
 	// Events are told of the machine's membership, Steps of its transactions'
 	// steps, Recovering of each step of recovery; all may be nil.
-	Events     recovery.Events
+	Events     membership.Events
 	Steps      func(txn.Step)
 	Recovering func(recovery.Step)
 }
@@ -85,8 +88,8 @@ type Member struct {
 	log          *slog.Logger
 	endpoint     *call.Endpoint
 	keeper       lease.Keeper
-	membership   *recovery.Membership
-	transactions *recovery.Transactions
+	membership   *membership.Machine
+	transactions *transactions.Recovery
 
 	// settledFor is the last configuration before which nothing is left to recover.
 	settledFor atomic.Uint32
@@ -140,7 +143,7 @@ const (
 )
 
 // OpenMember starts a machine, and returns when it is part of the instance and
-// serves: see recovery.Membership.Start for what that takes. ctx ends the attempt.
+// serves: see membership.Machine.Start for what that takes. ctx ends the attempt.
 func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m := newMember(cfg)
 	for _, step := range []func(*Member, context.Context) error{
@@ -182,7 +185,7 @@ func (m *Member) recognize(ctx context.Context) (err error) {
 	if m.stored, err = m.load(ctx); err != nil || m.stored == nil {
 		return err
 	}
-	if err := errors.Join(m.upgrade(m.stored), recovery.SameCluster(m.cluster, m.stored)); err != nil {
+	if err := errors.Join(m.upgrade(m.stored), membership.SameCluster(m.cluster, m.stored)); err != nil {
 		return err
 	}
 	m.adopt(m.stored)
@@ -209,7 +212,7 @@ func (m *Member) prepare(context.Context) (err error) {
 	if err := m.listenToSelf(); err != nil {
 		return err
 	}
-	m.transactions = recovery.NewTransactions(recovery.TransactionsConfig{
+	m.transactions = transactions.New(transactions.Config{
 		Machine: m.txn, Endpoint: m.endpoint, Clock: m.clock,
 		Blocks: m.compareBlocks, Settled: m.settled, Step: m.cfg.Recovering,
 	})
@@ -218,7 +221,7 @@ func (m *Member) prepare(context.Context) (err error) {
 		return err
 	}
 	m.txn.WaitAtMost(cmp.Or(m.cfg.Patience, max(patienceLeases*m.keeper.Length(), patienceMin)))
-	if m.membership, err = recovery.NewMembership(m.membershipConfig()); err != nil {
+	if m.membership, err = membership.New(m.membershipConfig()); err != nil {
 		return err
 	}
 	m.handleCalls()
@@ -252,7 +255,7 @@ func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
 	pause := loadRetry
 	for isTold := false; ; pause = min(2*pause, loadRetryMax) {
 		c, err := m.cfg.Store.Load()
-		if err == nil || !recovery.IsPassing(err) || ctx.Err() != nil {
+		if err == nil || !membership.IsPassing(err) || ctx.Err() != nil {
 			return c, err
 		}
 		if !isTold {
@@ -364,7 +367,7 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 // token that was drawn when the memory was new (cluster.Memory), word 4 the last
 // configuration that was applied, word 5 the last one of which the recovery of
 // transactions was settled here, and word 6 whether there was no room for a log since.
-// Word 7 is the last configuration that was committed (recovery.Host), or committedUnknown.
+// Word 7 is the last configuration that was committed (membership.Host), or committedUnknown.
 // Word 8 is word 4 if a program stored that which keeps the others.
 // Word 9 counts the lives that follow it (cluster.Member.Lives): the last one that has
 // applied a configuration, and those that have begun since. So a copy of the memory does
@@ -532,9 +535,9 @@ func (m *Member) isOldLog(name string) bool {
 	return strings.HasPrefix(name, logPrefix) && !strings.HasSuffix(name, fmt.Sprintf("-%016x", m.cfg.Self.Incarnation))
 }
 
-func (m *Member) membershipConfig() recovery.MembershipConfig {
+func (m *Member) membershipConfig() membership.Config {
 	s := &m.cfg.Settings
-	return recovery.MembershipConfig{
+	return membership.Config{
 		Self:     m.cfg.Self,
 		Cluster:  m.cluster,
 		Empty:    m.identity.Load(identityHolds) == 0,
@@ -572,7 +575,7 @@ func (m *Member) Primaries() (cluster.ID, []region.ID) {
 }
 
 // Membership returns the machine's part in the configurations.
-func (m *Member) Membership() *recovery.Membership { return m.membership }
+func (m *Member) Membership() *membership.Machine { return m.membership }
 
 // Leases returns the keeper of the machine's leases.
 func (m *Member) Leases() lease.Keeper { return m.keeper }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -174,7 +174,7 @@ func (c *counting) end() {
 // A machine that is replaced while it is away gets its replicas back, in place of those
 // that are being made elsewhere.
 func TestReturnsBeforeItsReplacementIsFilled(t *testing.T) {
-	membersAtPace(t, recovery.Pace{Bytes: 4096, Interval: time.Second}, 5, 5, 3, func(g *members) {
+	membersAtPace(t, data.Pace{Bytes: 4096, Interval: time.Second}, 5, 5, 3, func(g *members) {
 		g.allocateLarge()
 		c, _ := g.store.Load()
 		p := c.Regions[slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Primary == 0 })]

@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 )
 
 // An older copy of a machine's memory is put in the place of what the machine had last:
@@ -66,7 +66,7 @@ func TestOldCopyIsNotWhatIsAwaited(t *testing.T) {
 		g.isNeeded = true
 		g.boot(id)
 		g.until("it is refused", func() bool { return g.ended[id] != nil })
-		if err := g.ended[id]; !errors.Is(err, recovery.ErrNeeded) || !strings.Contains(err.Error(), "older copy") {
+		if err := g.ended[id]; !errors.Is(err, membership.ErrNeeded) || !strings.Contains(err.Error(), "older copy") {
 			t.Errorf("%v", err)
 		}
 		g.kill(id)

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -22,7 +23,7 @@ const (
 // scan rebuilds the free lists of the regions whose primary is new (SOSP'15
 // section 5.5).
 func (m *Member) scan() {
-	if err := recovery.Scan(m.ctx, m.allocator, m.clock, m.recovering); err != nil && m.ctx.Err() == nil {
+	if err := data.Scan(m.ctx, m.allocator, m.clock, m.recovering); err != nil && m.ctx.Err() == nil {
 		m.log.Error("free lists are not complete", "machine", m.id, "error", err)
 	}
 }
@@ -86,8 +87,8 @@ func (m *Member) askEarly(c *cluster.Configuration, p cluster.Placement) {
 }
 
 // refill returns what brings a replica up to date.
-func (m *Member) refill(c *cluster.Configuration, p cluster.Placement, stale *region.Stale) recovery.Refill {
-	return recovery.Refill{
+func (m *Member) refill(c *cluster.Configuration, p cluster.Placement, stale *region.Stale) data.Refill {
+	return data.Refill{
 		Stale: stale,
 		Read: func(ctx context.Context, off uint64, dst []byte) error {
 			return m.txn.ReadReplica(p.Primary, p.Region, off, dst)
@@ -210,12 +211,12 @@ func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 
 // paceOf hurries where one replica is left that has everything (SOSP'15 section
 // 6.4).
-func (m *Member) paceOf(p cluster.Placement) recovery.Pace {
+func (m *Member) paceOf(p cluster.Placement) data.Pace {
 	switch {
 	case isLast(p):
-		return recovery.Aggressive
-	case m.cfg.Pace == recovery.Pace{}:
-		return recovery.Slow
+		return data.Aggressive
+	case m.cfg.Pace == data.Pace{}:
+		return data.Slow
 	}
 	return m.cfg.Pace
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -89,7 +90,7 @@ func (g *members) allocateLarge() {
 // left, as fast as it can be done.
 func TestFilledAtItsPace(t *testing.T) {
 	const replicas = 3
-	took := func(pace recovery.Pace, deaths int) (d time.Duration) {
+	took := func(pace data.Pace, deaths int) (d time.Duration) {
 		membersAtPace(t, pace, 5, 5, replicas, func(g *members) {
 			g.allocateLarge()
 			c, _ := g.store.Load()
@@ -103,7 +104,7 @@ func TestFilledAtItsPace(t *testing.T) {
 		})
 		return d
 	}
-	slow, hurried, last := took(recovery.Pace{}, 1), took(recovery.Aggressive, 1), took(recovery.Pace{}, replicas-1)
+	slow, hurried, last := took(data.Pace{}, 1), took(data.Aggressive, 1), took(data.Pace{}, replicas-1)
 	t.Logf("slow %v, aggressive %v, of the last replica %v", slow, hurried, last)
 	if slow < hurried+10*time.Millisecond || slow < last+10*time.Millisecond {
 		t.Errorf("whole after %v slowly, %v aggressively, and %v when one replica is left", slow, hurried, last)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -22,7 +22,7 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 	p, err := m.membership.Allocate(ctx, m.id, near)
 	switch {
 	case err == nil:
-	case ctx.Err() != nil, recovery.IsPassing(err):
+	case ctx.Err() != nil, membership.IsPassing(err):
 		return nil, ctx.passing(err)
 	case errors.Is(err, cluster.ErrNoRoom):
 		return nil, fmt.Errorf("%w: %w", region.ErrFull, err)
@@ -46,7 +46,7 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 func (m *Member) locate(id region.ID) (cluster.Placement, error) {
 	ctx := m.patientContext()
 	p, err := m.membership.Placement(ctx, id)
-	if err == nil || errors.Is(err, recovery.ErrNoRegion) || errors.Is(err, recovery.ErrLost) {
+	if err == nil || errors.Is(err, membership.ErrNoRegion) || errors.Is(err, membership.ErrLost) {
 		return p, err
 	}
 	// The configuration is changing, maybe to one without this machine.
@@ -78,7 +78,7 @@ func (m *Member) openRoot(ctx context.Context) error {
 			return over // whatever it was told: another life follows this one
 		}
 		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, txn.ErrUnavailable) ||
-			errors.Is(err, txn.ErrInDoubt) || recovery.IsPassing(err)
+			errors.Is(err, txn.ErrInDoubt) || membership.IsPassing(err)
 		if !passing || ctx.Err() != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -18,14 +18,14 @@ import (
 // A host is a Member as its membership sees it.
 type host Member
 
-var _ recovery.Host = (*host)(nil)
+var _ membership.Host = (*host)(nil)
 
 func (h *host) member() *Member { return (*Member)(h) }
 
-// Freeze implements recovery.Host.
+// Freeze implements membership.Host.
 func (h *host) Freeze(c *cluster.Configuration) { h.transactions.Freeze(c) }
 
-// Apply implements recovery.Host.
+// Apply implements membership.Host.
 func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) {
 	m := h.member()
 	m.leadLife() // before any of the memory is another than the earlier life has left
@@ -61,7 +61,7 @@ func isNoRoom(err error) bool {
 	return errors.Is(err, nvram.ErrNoSpace) || errors.Is(err, region.ErrFull)
 }
 
-// Commit implements recovery.Host.
+// Commit implements membership.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
 	m.noteCommitted(c.ID) // before anybody hears of what the logs say
@@ -74,7 +74,7 @@ func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	return nil
 }
 
-// Settle implements recovery.Host.
+// Settle implements membership.Host.
 func (h *host) Settle(ctx context.Context, c *cluster.Configuration) error {
 	return h.member().awaitSettled(ctx, c)
 }
@@ -104,20 +104,20 @@ const (
 	settleSlow = time.Second
 )
 
-// Active implements recovery.Host.
+// Active implements membership.Host.
 func (h *host) Active(c *cluster.Configuration) {
 	m := h.member()
 	m.background.run(func() { m.scan() })
 	m.background.run(func() { m.fill(c) })
 }
 
-// Evicted implements recovery.Host.
+// Evicted implements membership.Host.
 func (h *host) Evicted() {
 	h.txn.Evict()
 	h.member().ended(h.membership.Err())
 }
 
-// Restart implements recovery.Host.
+// Restart implements membership.Host.
 func (h *host) Restart() {
 	h.txn.Evict()
 	h.member().ended(h.membership.Err())
@@ -129,7 +129,7 @@ func (m *Member) ended(reason error) {
 	}
 }
 
-// Holds implements recovery.Host.
+// Holds implements membership.Host.
 func (h *host) Holds() (ids []region.ID, err error) {
 	names, err := h.memory.Names()
 	for _, name := range names {
@@ -152,13 +152,13 @@ func (m *Member) noteCommitted(id cluster.ID) {
 	}
 }
 
-// Committed implements recovery.Host.
+// Committed implements membership.Host.
 func (h *host) Committed() (last cluster.ID, isKnown bool) {
 	word := h.identity.Load(identityCommitted)
 	return cluster.ID(word), word != committedUnknown
 }
 
-// Prepare implements recovery.Host.
+// Prepare implements membership.Host.
 func (h *host) Prepare(p cluster.Placement) error {
 	m := h.member()
 	if m.replica(p.Region) != nil {
@@ -170,7 +170,7 @@ func (h *host) Prepare(p cluster.Placement) error {
 	return m.haveReplica(0, p, true)
 }
 
-// Announce implements recovery.Host.
+// Announce implements membership.Host.
 func (h *host) Announce(p cluster.Placement) {
 	m := h.member()
 	m.txn.AddRegion(p, m.replica(p.Region))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -97,7 +97,7 @@ func TestBrokenLink(t *testing.T) {
 						out = b
 					}
 					reason := g.ended[out]
-					if len(g.ended) != 1 || len(c.Machines) != n-1 || !errors.Is(reason, recovery.ErrEvicted) || !strings.Contains(reason.Error(), "do not reach each other") {
+					if len(g.ended) != 1 || len(c.Machines) != n-1 || !errors.Is(reason, membership.ErrEvicted) || !strings.Contains(reason.Error(), "do not reach each other") {
 						t.Fatalf("%d machines, seed %d, %s: ended %v, members %v", n, seed, way, g.ended, c.Machines)
 					}
 					g.kill(out)

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -148,7 +149,7 @@ func write(m *Member, p region.Ptr) error {
 }
 
 // TestPaper5_2_WhoNeedsTheSuspectedWaits: the paper blocks clients from the suspicion
-// on. Here (recovery.Host, Freeze) what needs the suspected machine waits until the
+// on. Here (membership.Host, Freeze) what needs the suspected machine waits until the
 // next configuration replaces it, and what does not need it goes on until then.
 func TestPaper5_2_WhoNeedsTheSuspectedWaits(t *testing.T) {
 	aFewMembers(t, 2, 5, 2, func(g *members) {
@@ -278,7 +279,7 @@ func TestPaper5_2_RepliesOfTheEvictedAreIgnored(t *testing.T) {
 // free lists (5.5) begins when all regions are active, everywhere: one machine
 // that is late holds up both at all others.
 func TestPaper5_4_StartsAfterAllRegionsAreActive(t *testing.T) {
-	membersAtPace(t, recovery.Aggressive, 7, 5, 3, func(g *members) {
+	membersAtPace(t, data.Aggressive, 7, 5, 3, func(g *members) {
 		var objects []region.Ptr
 		for i := range 5 {
 			objects = append(objects, g.object(rdma.MachineID(i)))

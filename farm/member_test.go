@@ -17,6 +17,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -26,7 +28,7 @@ type members struct {
 	world    *sim.World
 	store    cluster.MemoryStore
 	settings Config
-	pace     recovery.Pace
+	pace     data.Pace
 	logBytes int64                      // 0: few
 	up       map[rdma.MachineID]*Member // the latest life of each that is up
 	ended    map[rdma.MachineID]error
@@ -61,11 +63,11 @@ func (s memberStore) CompareAndSwap(old uint64, next *cluster.Configuration) err
 // aFewMembers runs f with n machines that are up.
 func aFewMembers(t *testing.T, seed uint64, n, replicas int, f func(g *members)) {
 	t.Helper()
-	membersAtPace(t, recovery.Pace{}, seed, n, replicas, f)
+	membersAtPace(t, data.Pace{}, seed, n, replicas, f)
 }
 
 // membersAtPace is aFewMembers with machines that fill replicas at a pace.
-func membersAtPace(t *testing.T, pace recovery.Pace, seed uint64, n, replicas int, f func(g *members)) {
+func membersAtPace(t *testing.T, pace data.Pace, seed uint64, n, replicas int, f func(g *members)) {
 	t.Helper()
 	g := &members{T: t, pace: pace, world: sim.New(sim.Options{Seed: seed})}
 	g.run(n, replicas, f)
@@ -124,19 +126,19 @@ func (g *members) boot(id rdma.MachineID) {
 					g.recovering(id, s)
 				}
 			},
-			Events: recovery.Events{
+			Events: membership.Events{
 				Failed: func(what string, err error) {
 					if testing.Verbose() {
 						g.Logf("%v machine %d: %s: %v", g.world.Now(), id, what, err)
 					}
 				},
-				Reconfigured: func(t recovery.Timeline) { g.Logf("%v machine %d: %v", g.world.Now(), id, t) },
+				Reconfigured: func(t membership.Timeline) { g.Logf("%v machine %d: %v", g.world.Now(), id, t) },
 			},
 		})
 		switch {
 		case err == nil:
 			g.up[id] = m
-		case g.full && errors.Is(err, nvram.ErrNoSpace), g.isNeeded && errors.Is(err, recovery.ErrNeeded):
+		case g.full && errors.Is(err, nvram.ErrNoSpace), g.isNeeded && errors.Is(err, membership.ErrNeeded):
 			g.ended[id] = err
 		default:
 			g.Errorf("machine %d: %v", id, err)

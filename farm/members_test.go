@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -85,7 +85,7 @@ func TestMembersFailTogether(t *testing.T) {
 	}
 	closeAll()
 	before, _ := v.store.Load()
-	for word, want := range map[uint64]error{identityMachine: ErrOtherMachine, identityCluster: recovery.ErrOtherCluster} {
+	for word, want := range map[uint64]error{identityMachine: ErrOtherMachine, identityCluster: membership.ErrOtherCluster} {
 		damaged := v.Clone()
 		damaged.shelf(2).m[identityName].Store(word, 9)
 		members, closeAll, err := openTogether(t, damaged, 3)

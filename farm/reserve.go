@@ -9,7 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -170,7 +170,7 @@ func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	mem, err := m.mapReserved(name, m.cfg.Settings.LogBytes)
 	if errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
 		m.identity.Store(identityCramped, 1)
-		reason := fmt.Errorf("%w, to make room for %s: %w", recovery.ErrRestart, name, err)
+		reason := fmt.Errorf("%w, to make room for %s: %w", membership.ErrRestart, name, err)
 		m.background.run(func() { m.membership.Restart(reason) }) // the caller holds locks
 	}
 	return mem, err

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -131,7 +132,7 @@ func crampedMember(g *members) {
 	g.fill(1)
 	g.boot(4)
 	g.until("the full machine ends its life", func() bool { return g.ended[1] != nil })
-	if err := g.ended[1]; !errors.Is(err, recovery.ErrRestart) || !errors.Is(err, nvram.ErrNoSpace) {
+	if err := g.ended[1]; !errors.Is(err, membership.ErrRestart) || !errors.Is(err, nvram.ErrNoSpace) {
 		g.Errorf("it ends with %v", err)
 	}
 	g.kill(1)

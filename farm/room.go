@@ -9,7 +9,7 @@ import (
 )
 
 // A member that has no room for a replica refuses it, and is given no other one as long as it
-// lives (recovery.Membership, HasRoom): the region may have fewer replicas than it should. So it
+// lives (membership.Machine, HasRoom): the region may have fewer replicas than it should. So it
 // looks from time to time whether its file system has room again, and says so. What it finds is
 // no more than a guess, for a region may have more in it; then it refuses the replica once more,
 // and waits for longer.

@@ -17,7 +17,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/cli"
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 )
 
 // dataFlags say where a database is and how it is laid out.
@@ -185,7 +185,7 @@ func (s *serveCommand) logComingBack(log *slog.Logger, reason, last error) {
 // awaitsRoom says whether a machine could not open for want of room. One that has ended
 // its life for that begins another one first, which may need less.
 func awaitsRoom(reason error) bool {
-	return errors.Is(reason, nvram.ErrNoSpace) && !errors.Is(reason, recovery.ErrRestart)
+	return errors.Is(reason, nvram.ErrNoSpace) && !errors.Is(reason, membership.ErrRestart)
 }
 
 // pause sleeps for d, or until ctx is done.
@@ -220,7 +220,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 			log.Info("stopped", "opening", err)
 			return nil, nil
 		}
-		if errors.Is(err, recovery.ErrEvicted) || errors.Is(err, recovery.ErrRestart) { // on its way in
+		if errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) { // on its way in
 			return err, nil
 		}
 		return nil, err

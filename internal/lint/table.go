@@ -16,6 +16,7 @@ var layers = [][]string{
 	{"cluster/lease", "cluster/zookeepertest"},
 	{"txn"},
 	{"recovery", "internal/txntest"},
+	{"recovery/membership", "recovery/transactions", "recovery/data"},
 	{"farm"},
 	{"index/hash", "index/btree"},
 	{"catalog"},
@@ -38,34 +39,37 @@ var layers = [][]string{
 
 // core packages import only the standard library, and what is listed here.
 var core = map[string][]string{
-	"internal/clock":     nil,
-	"internal/invariant": nil,
-	"internal/sabotage":  nil,
-	"internal/history":   nil,
-	"internal/lint":      nil,
-	"internal/prefetch":  nil,
-	"metrics":            nil,
-	"nvram":              {"golang.org/x/sys/unix"}, // mmap, msync, flock
-	"region":             nil,
-	"rdma":               nil,
-	"rdma/ring":          nil,
-	"rdma/call":          nil,
-	"rdma/rdmatest":      nil,
-	"rdma/local":         nil,
-	"rdma/shm":           {"golang.org/x/sys/unix"}, // futex, mapped files
-	"rdma/tcp":           nil,
-	"rdma/verbs":         nil,
-	"internal/sim":       nil,
-	"cluster":            {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
-	"cluster/lease":      {"golang.org/x/sys/unix"}, // sockets
-	"txn":                nil,
-	"recovery":           nil,
-	"internal/txntest":   nil,
-	"farm":               nil,
-	"index/hash":         nil,
-	"index/btree":        {"github.com/google/btree"}, // orders the cache of inner nodes
-	"catalog":            nil,
-	"internal/simtest":   nil,
+	"internal/clock":        nil,
+	"internal/invariant":    nil,
+	"internal/sabotage":     nil,
+	"internal/history":      nil,
+	"internal/lint":         nil,
+	"internal/prefetch":     nil,
+	"metrics":               nil,
+	"nvram":                 {"golang.org/x/sys/unix"}, // mmap, msync, flock
+	"region":                nil,
+	"rdma":                  nil,
+	"rdma/ring":             nil,
+	"rdma/call":             nil,
+	"rdma/rdmatest":         nil,
+	"rdma/local":            nil,
+	"rdma/shm":              {"golang.org/x/sys/unix"}, // futex, mapped files
+	"rdma/tcp":              nil,
+	"rdma/verbs":            nil,
+	"internal/sim":          nil,
+	"cluster":               {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
+	"cluster/lease":         {"golang.org/x/sys/unix"}, // sockets
+	"txn":                   nil,
+	"recovery":              nil,
+	"recovery/membership":   nil,
+	"recovery/transactions": nil,
+	"recovery/data":         nil,
+	"internal/txntest":      nil,
+	"farm":                  nil,
+	"index/hash":            nil,
+	"index/btree":           {"github.com/google/btree"}, // orders the cache of inner nodes
+	"catalog":               nil,
+	"internal/simtest":      nil,
 }
 
 // mysqlServer packages are go-mysql-server and its parser; only mysqlUsers may
@@ -87,7 +91,8 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn", "recovery", "farm", "index/hash", "index/btree", "catalog", "sql",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"index/hash", "index/btree", "catalog", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}
 )

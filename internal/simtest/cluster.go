@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -56,5 +57,5 @@ type Hooks struct {
 	Recovering func(machine int, s recovery.Step)
 	// Reconfigured, if not nil, is told by the CM of members that all regions of a
 	// configuration are active.
-	Reconfigured func(machine int, t recovery.Timeline)
+	Reconfigured func(machine int, t membership.Timeline)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -79,7 +80,7 @@ type measurement struct {
 	survivors []int
 	failure   Failure
 	// timeline is the first one after the failure, active when it was complete.
-	timeline recovery.Timeline
+	timeline membership.Timeline
 	failed   bool
 	active   time.Duration
 	// outcomes counts the replicas at which transactions were decided.
@@ -95,7 +96,7 @@ func (m *measurement) onRecovery(i int, s recovery.Step) {
 	}
 }
 
-func (m *measurement) onReconfigured(_ int, t recovery.Timeline) {
+func (m *measurement) onReconfigured(_ int, t membership.Timeline) {
 	if m.failed && m.active == 0 {
 		m.timeline, m.active = t, m.world.Now()
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -137,7 +138,7 @@ func (c *members) live(i int, p *sim.Process) {
 		err = errors.Join(err, c.world.Machine(rdma.MachineID(i)).Memory().Close())
 		switch {
 		case err == nil, isPassing(err):
-		case errors.Is(err, nvram.ErrNoSpace), errors.Is(err, recovery.ErrNeeded): // maybe later
+		case errors.Is(err, nvram.ErrNoSpace), errors.Is(err, membership.ErrNeeded): // maybe later
 			c.exit(i, err)
 			return
 		case c.err == nil:
@@ -167,7 +168,7 @@ const restartPause = 2 * time.Millisecond
 
 // isPassing says whether a life that ended with an error is followed by another one.
 func isPassing(err error) bool {
-	return errors.Is(err, recovery.ErrEvicted) || errors.Is(err, recovery.ErrRestart) || errors.Is(err, errStore)
+	return errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) || errors.Is(err, errStore)
 }
 
 func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, rdma.NIC, error) {
@@ -213,7 +214,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 				c.hooks.Step(i, s)
 			}
 		},
-		Events: recovery.Events{
+		Events: membership.Events{
 			Suspected: func(x rdma.MachineID) { c.note(p, "suspects machine %d", x) },
 			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
 				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
@@ -227,12 +228,12 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			Waiting: func(missing []rdma.MachineID) { c.note(p, "waits for machines %v", missing) },
 			Failed: func(what string, err error) {
 				c.note(p, "%s: %v", what, err)
-				if errors.Is(err, recovery.ErrApart) {
+				if errors.Is(err, membership.ErrApart) {
 					c.keptOut[i] = c.world.Now()
 				}
 			},
 			Evicted: func(reason error) { c.note(p, "%v", reason) },
-			Reconfigured: func(t recovery.Timeline) {
+			Reconfigured: func(t membership.Timeline) {
 				if !p.Dead() && c.hooks.Reconfigured != nil {
 					c.hooks.Reconfigured(i, t)
 				}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/sim"
-	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -162,7 +162,7 @@ func TestWedges(t *testing.T) {
 			if strings.HasPrefix(what, Wedge.String()+" at ") {
 				forGood++
 			}
-			if strings.Contains(what, recovery.ErrEvicted.Error()) {
+			if strings.Contains(what, membership.ErrEvicted.Error()) {
 				evicted++
 			}
 		}

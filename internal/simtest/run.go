@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -209,7 +210,7 @@ func injectionOf(j *injector) (f injection) {
 		Prepare: j.prepare, Serving: j.serving,
 		Step:         func(i int, s txn.Step) { f.onStep(i, s) },
 		Recovering:   func(i int, s recovery.Step) { f.onRecovering(i, s) },
-		Reconfigured: func(i int, _ recovery.Timeline) { j.reconfigured(i) },
+		Reconfigured: func(i int, _ membership.Timeline) { j.reconfigured(i) },
 	})
 	if m, ok := j.cluster.(*members); ok {
 		m.aside, m.patience = m.aside || o.wedges(), o.Patience

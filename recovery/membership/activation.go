@@ -1,0 +1,121 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// recoverTransactions runs the host's part and reports to the CM.
+func (m *Machine) recoverTransactions(ctx context.Context, c *cluster.Configuration) {
+	m.reached(recovery.StepCommitted)
+	err := m.cfg.Host.Commit(ctx, c)
+	switch {
+	case ctx.Err() != nil: // there is a newer one
+	case err != nil:
+		m.evict(fmt.Errorf("membership: commit configuration %d: %w", c.ID, err))
+	default:
+		m.tellCM(ctx, c, kindRegionsActive, m.onRegionsActive)
+		if m.cfg.Host.Settle(ctx, c) == nil {
+			m.tellCM(ctx, c, kindSettled, m.onSettled)
+		}
+	}
+}
+
+// tellCM tells the CM of c how far this machine is.
+func (m *Machine) tellCM(ctx context.Context, c *cluster.Configuration, kind uint8, own call.Handler) {
+	var err error
+	if c.CM == m.self.Machine {
+		_, err = own(m.self, encodeID(c.ID))
+	} else {
+		_, err = m.cfg.Endpoint.Call(ctx, recovery.PeerIn(c, c.CM), kind, encodeID(c.ID))
+	}
+	if ctx.Err() == nil {
+		m.cfg.Events.failed("report to the CM", err)
+	}
+}
+
+// onRegionsActive notes at the CM that all regions of a machine are active.
+func (m *Machine) onRegionsActive(from call.Peer, arg []byte) ([]byte, error) {
+	m.regionsActive(decodeID(arg), from)
+	return nil, nil
+}
+
+// regionsActive sends ALL-REGIONS-ACTIVE once all machines have reported.
+func (m *Machine) regionsActive(id cluster.ID, from call.Peer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase != member || c.ID != id || c.CM != m.self.Machine || !recovery.IsMember(c, from) || !m.mu.recovering {
+		return
+	}
+	if m.mu.isActive == nil {
+		m.mu.isActive = make(map[rdma.MachineID]bool)
+	}
+	m.mu.isActive[from.Machine] = true
+	if len(m.mu.isActive) < len(c.Machines) {
+		return
+	}
+	m.unlocked(func() { m.spawn(func() { m.sendAllActive(c) }) })
+}
+
+func (m *Machine) sendAllActive(c *cluster.Configuration) {
+	m.mu.Lock()
+	if !m.mu.recovering || m.mu.current.ID != c.ID {
+		m.mu.Unlock()
+		return
+	}
+	t := m.mu.timeline
+	m.mu.Unlock()
+	if t.ID == c.ID {
+		t.AllActive = m.cfg.Clock.Now()
+		m.cfg.Events.reconfigured(t)
+	}
+	m.all(c, func(ctx context.Context, _ int, p call.Peer) error {
+		if p == m.self {
+			return m.allActive(c.ID)
+		}
+		_, err := m.cfg.Endpoint.Call(ctx, p, kindAllRegionsActive, encodeID(c.ID))
+		return err
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leadLocked() // somebody may wait to join
+}
+
+// onAllRegionsActive ends the recovery of transactions everywhere.
+func (m *Machine) onAllRegionsActive(_ call.Peer, arg []byte) ([]byte, error) {
+	return nil, m.allActive(decodeID(arg))
+}
+
+func (m *Machine) allActive(id cluster.ID) error {
+	m.mu.Lock()
+	c := m.mu.current
+	isNews := m.mu.phase == member && c != nil && c.ID == id && m.mu.recovering
+	if isNews {
+		m.mu.recovering = false
+		m.wakeLocked()
+	}
+	m.mu.Unlock()
+	if isNews {
+		m.reached(recovery.StepAllActive)
+		m.cfg.Host.Active(c)
+	}
+	return nil
+}
+
+// onSettled notes at the CM that a machine has nothing to recover any more.
+func (m *Machine) onSettled(from call.Peer, arg []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase == member && c.ID == decodeID(arg) && c.CM == m.self.Machine && recovery.IsMember(c, from) {
+		m.mu.isSettled[from.Machine] = true
+		m.leadLocked() // somebody may wait to join
+	}
+	return nil, nil
+}

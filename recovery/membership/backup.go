@@ -1,0 +1,146 @@
+package membership
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// backupCMs is k, how many successors of the CM are asked to reconfigure when it
+// has failed (SOSP'15 section 5.2 step 1).
+const backupCMs = 2
+
+// askBackups asks the backup CMs, one after the other, to reconfigure. It is true
+// if this machine has to try: because it is next, or nothing has come of it.
+func (m *Machine) askBackups(c *cluster.Configuration) bool {
+	moved := func() bool { return m.mu.phase != member || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
+	for _, b := range successors(c, backupCMs) {
+		if b == m.self.Machine {
+			return true
+		}
+		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), recovery.PeerIn(c, b), kindSuspect, encodeID(c.ID))
+		if errors.Is(err, recovery.ErrNotMember) {
+			return true // it knows of a newer configuration; the store tells
+		}
+		if err == nil && m.waitFor(m.patience(), moved) {
+			break
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.phase == member && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
+}
+
+// handOver is what a machine does that is to move on from c and does not reach the
+// store. The CM asks the others, one after the other, to take its place: it keeps its
+// leases, so nobody else would. One that was asked to waits until it is asked again.
+func (m *Machine) handOver(c *cluster.Configuration) {
+	m.mu.Lock()
+	m.mu.handed = false
+	suspects := slices.Clone(m.mu.suspects)
+	m.mu.Unlock()
+	if c.CM != m.self.Machine {
+		return
+	}
+	moved := func() bool { return m.mu.phase != member || m.mu.current.ID > c.ID }
+	for _, b := range successors(c, len(c.Machines)) {
+		p := recovery.PeerIn(c, b)
+		if slices.Contains(suspects, p) {
+			continue
+		}
+		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), p, kindSuspect, encodeID(c.ID))
+		if m.waitFor(0, moved) || err == nil && m.waitFor(m.patience(), moved) {
+			return
+		}
+	}
+}
+
+// onSuspect is what a backup CM is asked: to reconfigure, because the CM of the
+// configuration has failed, or, by the CM itself, because it does not reach the store.
+func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
+	m.mu.Lock()
+	c := m.mu.current
+	m.mu.Unlock()
+	switch id := decodeID(arg); {
+	case c == nil || !recovery.IsMember(c, from):
+		return nil, recovery.ErrNotMember
+	case c.ID == id && from.Machine == c.CM:
+		m.takeOver(c)
+	case c.ID == id && !m.knowsWell(c):
+		m.suspect(c.CM, true)
+	}
+	return nil, nil
+}
+
+// takeOver has this machine go on to the configuration after c, as its CM.
+func (m *Machine) takeOver(c *cluster.Configuration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.phase == member && m.mu.current.ID == c.ID {
+		m.mu.handed = true
+		m.leadLocked()
+	}
+}
+
+// knowsWell says whether this machine has reason to believe that the CM of c is
+// well: it holds a lease there, and the CM answers a probe. A machine that hears
+// nobody suspects the CM too, and must not cost the instance both of them. If the
+// CM has failed all the same, this machine's own lease is about to run out.
+func (m *Machine) knowsWell(c *cluster.Configuration) bool {
+	if !m.cfg.Keeper.Valid() {
+		return false
+	}
+	answered, _ := m.probeAll(c, slices.DeleteFunc(lease.Members(c), func(p call.Peer) bool { return p.Machine == c.CM }))
+	return slices.Contains(answered, c.CM)
+}
+
+// acquit drops this machine's suspicion of the CM of c, if that is well: only the
+// connection to it has broken, as it can to any member, and another configuration makes it
+// anew, for which the CM is asked. Without this a machine that has lost a connection for a
+// moment would ask the backup CMs, which know better, in vain and for long, and then evict
+// the CM itself.
+func (m *Machine) acquit(c *cluster.Configuration) bool {
+	if m.cfg.NIC.Gone(c.CM) || !m.knowsWell(c) {
+		return false
+	}
+	cm := recovery.PeerIn(c, c.CM)
+	m.mu.Lock()
+	if m.mu.current.ID == c.ID && m.mu.asked != c.ID {
+		m.mu.suspects = slices.DeleteFunc(m.mu.suspects, func(p call.Peer) bool { return p == cm })
+	}
+	m.mu.Unlock()
+	m.estranged(cm, true)
+	m.Renew()
+	return true
+}
+
+// successors returns the k machines that follow the CM on a ring on which
+// machines are ordered by a hash of their identifiers.
+func successors(c *cluster.Configuration, k int) []rdma.MachineID {
+	ring := slices.Clone(c.Machines)
+	slices.SortFunc(ring, func(a, b rdma.MachineID) int {
+		if x, y := hashMachine(a), hashMachine(b); x != y {
+			if x < y {
+				return -1
+			}
+			return 1
+		}
+		return int(a) - int(b)
+	})
+	at := slices.Index(ring, c.CM)
+	ring = slices.Concat(ring[at+1:], ring[:at])
+	return ring[:min(k, len(ring))]
+}
+
+// hashMachine spreads identifiers (the finalizer of SplitMix64).
+func hashMachine(m rdma.MachineID) uint64 {
+	x := uint64(m) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

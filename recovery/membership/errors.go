@@ -1,0 +1,48 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// Why a machine cannot be, or stay, part of an instance.
+var (
+	// ErrEvicted: the configuration has moved on without this machine.
+	ErrEvicted = errors.New("membership: this machine has been evicted from the configuration")
+	// ErrOtherCluster: the machine's memory belongs to another instance.
+	ErrOtherCluster = errors.New("membership: the memory of this machine belongs to another cluster")
+	// ErrTaken: another process runs as the machine of this name.
+	ErrTaken = errors.New("membership: a machine with this id is running already")
+	// ErrClosed: the Machine is closed.
+	ErrClosed = errors.New("membership: closed")
+)
+
+// Calls of this package fail with these, at the caller as at the called, or with those
+// of package recovery.
+var (
+	errChanging = errors.New("membership: the configuration is changing")
+	// ErrNoRegion: there is no such region.
+	ErrNoRegion = errors.New("membership: no such region")
+	// ErrLost: an operator has given the region up.
+	ErrLost = errors.New("membership: the region is lost with all its replicas")
+	// ErrNeeded: regions wait for the memory that the machine had; what it has come
+	// with is another one.
+	ErrNeeded = errors.New("membership: regions wait for the memory that this machine had before")
+	// ErrNotAwaited: nobody waits for the machine, or for other regions than said.
+	ErrNotAwaited = errors.New("membership: not what the regions wait for")
+)
+
+// IsPassing says that err comes from a configuration that is changing, or from a
+// store that does not answer: trying again may help. Who is told that it is no member
+// will learn from the store that it was evicted, if that is so.
+func IsPassing(err error) bool {
+	return slices.ContainsFunc([]error{
+		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errNoMajority, ErrApart,
+		context.DeadlineExceeded, call.ErrOtherLife,
+	}, func(passing error) bool { return errors.Is(err, passing) })
+}

@@ -1,0 +1,118 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// Events are called when something of note happens to a machine's membership, on
+// any goroutine, if they are not nil. They do not wait.
+type Events struct {
+	// Suspected: a lease of the machine has run out, it has died, it cannot be
+	// reached, or it has said that it is another life.
+	Suspected func(machine rdma.MachineID)
+	// Stored: this machine has made c the configuration, and what that did to the
+	// regions.
+	Stored func(c *cluster.Configuration, r cluster.Remapped)
+	// Applied: this machine has applied c.
+	Applied func(c *cluster.Configuration)
+	// Reconfigured: all regions of the configuration are active; at the CM.
+	Reconfigured func(t Timeline)
+	// Slow: the recovery of transactions for c goes on at this machine, for longer than it
+	// takes where nothing is wrong; progress says what it waits for.
+	Slow func(c *cluster.Configuration, since time.Duration, progress string)
+	// Waiting: no majority of the machines answers; these are missing. It is called when
+	// that begins and when others are missing than before. Resumed: a majority answers
+	// again.
+	Waiting func(missing []rdma.MachineID)
+	Resumed func()
+	// Evicted: this machine is no member any more.
+	Evicted func(reason error)
+	// Failed: something went wrong that will be tried again.
+	Failed func(what string, err error)
+}
+
+// A Timeline says when the steps of a reconfiguration were done, at the CM.
+type Timeline struct {
+	ID   cluster.ID
+	Dead []rdma.MachineID
+	// Joined is the machine that is new, if IsJoin.
+	Joined rdma.MachineID
+	IsJoin bool
+
+	Suspect   time.Time // the first machine was suspected, or one asked to join
+	Probed    time.Time // a majority has answered
+	Stored    time.Time // the configuration is the current one
+	Acked     time.Time // all machines have applied it
+	Committed time.Time // old leases have run out, NEW-CONFIG-COMMIT is sent
+	AllActive time.Time // all regions are active
+}
+
+func (t Timeline) String() string {
+	after := func(x time.Time) time.Duration { return x.Sub(t.Suspect).Round(10 * time.Microsecond) }
+	return fmt.Sprintf("configuration %d: probed after %v, stored %v, acknowledged %v, committed %v, all regions active %v",
+		t.ID, after(t.Probed), after(t.Stored), after(t.Acked), after(t.Committed), after(t.AllActive))
+}
+
+func (m *Machine) reached(s recovery.Step) {
+	if m.cfg.Step != nil {
+		m.cfg.Step(s)
+	}
+}
+
+func (e *Events) suspected(machine rdma.MachineID) {
+	if e.Suspected != nil {
+		e.Suspected(machine)
+	}
+}
+
+func (e *Events) stored(c *cluster.Configuration, r cluster.Remapped) {
+	if e.Stored != nil {
+		e.Stored(c, r)
+	}
+}
+
+func (e *Events) applied(c *cluster.Configuration) {
+	if e.Applied != nil {
+		e.Applied(c)
+	}
+}
+
+func (e *Events) reconfigured(t Timeline) {
+	if e.Reconfigured != nil {
+		e.Reconfigured(t)
+	}
+}
+
+// waiting notes who is missing for a majority, nobody if there is one, and tells of
+// changes.
+func (m *Machine) waiting(missing []rdma.MachineID) {
+	m.mu.Lock()
+	same := slices.Equal(m.mu.missing, missing)
+	m.mu.missing = missing
+	m.mu.Unlock()
+	switch e := &m.cfg.Events; {
+	case same:
+	case len(missing) > 0 && e.Waiting != nil:
+		e.Waiting(missing)
+	case len(missing) == 0 && e.Resumed != nil:
+		e.Resumed()
+	}
+}
+
+func (e *Events) evicted(reason error) {
+	if e.Evicted != nil {
+		e.Evicted(reason)
+	}
+}
+
+func (e *Events) failed(what string, err error) {
+	if e.Failed != nil && err != nil {
+		e.Failed(what, err)
+	}
+}

@@ -1,0 +1,73 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A forgetRequest is the argument of FORGET.
+type forgetRequest struct {
+	Machine rdma.MachineID
+	Lost    []region.ID
+}
+
+// Forget has nobody wait for the memory of a machine any more, because an operator
+// knows that it is gone. The regions that wait for nothing else are lost; they must be
+// the given ones, ascending, which the operator has been told. It returns when a
+// configuration says so. Errors: ErrNotAwaited, ctx's, and those for which IsPassing
+// is true.
+func (m *Machine) Forget(ctx context.Context, machine rdma.MachineID, lost []region.ID) error {
+	return m.askCM(ctx, kindForget, m.onForget, forgetRequest{machine, lost}, nil)
+}
+
+func (m *Machine) onForget(from call.Peer, arg []byte) ([]byte, error) {
+	var r forgetRequest
+	if err := json.Unmarshal(arg, &r); err != nil {
+		return nil, fmt.Errorf("membership: FORGET: %w", err)
+	}
+	begun, err := m.beginForget(from, r)
+	if err != nil || !begun {
+		return nil, err
+	}
+	over := func(c *cluster.Configuration) bool { all, _ := c.Awaited(r.Machine); return len(all) == 0 }
+	if !m.waitFor(m.patience(), func() bool { return m.mu.phase != member || over(m.mu.current) }) {
+		return nil, errChanging // it is made again
+	}
+	return nil, nil
+}
+
+// beginForget has the CM make the configuration. It reports false if there is nothing
+// to be done any more.
+func (m *Machine) beginForget(from call.Peer, r forgetRequest) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase != member || c.CM != m.self.Machine {
+		return false, recovery.ErrNotCM
+	}
+	all, only := c.Awaited(r.Machine)
+	isLost := func(id region.ID) bool { return slices.Contains(c.Lost, id) }
+	switch {
+	case !recovery.IsMember(c, from):
+		return false, recovery.ErrNotMember
+	case len(all) == 0 && len(r.Lost) > 0 && !slices.ContainsFunc(r.Lost, func(id region.ID) bool { return !isLost(id) }):
+		return false, nil // a call that is made again
+	case len(all) == 0:
+		return false, fmt.Errorf("%w: no region waits for machine %d", ErrNotAwaited, r.Machine)
+	case !slices.Equal(only, r.Lost):
+		return false, fmt.Errorf("%w: regions %v would be lost with machine %d, not %v", ErrNotAwaited, only, r.Machine, r.Lost)
+	}
+	if !slices.Contains(m.mu.forget, r.Machine) {
+		m.mu.forget = append(m.mu.forget, r.Machine)
+	}
+	m.leadLocked()
+	return true, nil
+}

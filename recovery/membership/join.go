@@ -1,0 +1,99 @@
+package membership
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A joinRequest is the argument of JOIN.
+type joinRequest struct {
+	Cluster uint64
+	Member  cluster.Member
+	// Holds are the regions that the machine's memory holds, in whatever state.
+	Holds []region.ID
+	// Apart are members that it does not reach.
+	Apart []rdma.MachineID `json:",omitempty"`
+}
+
+// join asks the CM of c to let this machine in. What it has in memory stays until a
+// configuration that it has applied has no use for it.
+func (m *Machine) join(c *cluster.Configuration) error {
+	holds, err := m.holds()
+	if err != nil {
+		return err
+	}
+	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self, holds, m.apartFrom(c)})
+	if err != nil {
+		return err
+	}
+	_, err = m.cfg.Endpoint.Call(m.within(m.patience()), recovery.PeerIn(c, c.CM), kindJoin, arg)
+	return err
+}
+
+// holds returns the regions that the machine's memory holds, in whatever state.
+func (m *Machine) holds() ([]region.ID, error) {
+	if m.cfg.Empty {
+		return nil, nil
+	}
+	return m.cfg.Host.Holds()
+}
+
+// onJoin takes a machine up that wants to join. It is admitted when no recovery
+// is going on. If the configuration has an earlier life of it, that one is
+// suspected; if that life is the one that answers probes, there are two machines
+// of one name.
+func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
+	var r joinRequest
+	if err := json.Unmarshal(arg, &r); err != nil || r.Member.Machine != from.Machine || r.Member.Incarnation != from.Incarnation {
+		return nil, fmt.Errorf("membership: JOIN of machine %d says %q", from.Machine, arg)
+	}
+	m.mu.Lock()
+	c := m.mu.current
+	isCM := m.mu.phase == member && c.CM == m.self.Machine
+	m.mu.Unlock()
+	switch {
+	case !isCM:
+		return nil, recovery.ErrNotCM
+	case SameCluster(r.Cluster, c) != nil:
+		return nil, SameCluster(r.Cluster, c)
+	case recovery.IsMember(c, from):
+		return nil, nil
+	}
+	if was, knows := c.Member(from.Machine); knows {
+		now := m.probes.probe([]rdma.MachineID{from.Machine}, m.cfg.Keeper.Length())[0]
+		if now.err == nil && now.incarnation == was.Incarnation {
+			return nil, fmt.Errorf("%w: machine %d", ErrTaken, from.Machine)
+		}
+		m.Suspect(from.Machine)
+		return nil, nil
+	}
+	if lost := c.Missing(r.Member, r.Holds); len(lost) > 0 {
+		return nil, needed(c, r.Member, lost)
+	}
+	if err := m.admits(c, from.Machine, r.Apart); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { return j.Member.Machine == from.Machine })
+	m.mu.joiners = append(m.mu.joiners, r)
+	m.leadLocked()
+	return nil, nil
+}
+
+// needed refuses a machine that has not come back with what the instance waits for.
+func needed(c *cluster.Configuration, m cluster.Member, regions []region.ID) error {
+	err := ErrNeeded
+	if c.IsOlder(m) {
+		err = fmt.Errorf("%w; its folder is an older copy of that", ErrNeeded)
+	}
+	return fmt.Errorf("%w: machine %d, regions %v; start it with the data folder that it had, or give these regions up: farmsql forget --machine %d",
+		err, m.Machine, regions, m.Machine)
+}

@@ -1,0 +1,418 @@
+package membership
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// Two members that do not reach each other both answer the CM's probe, and without more
+// the configuration has both for ever, though what one of them owes the other never comes.
+//
+//   - A member that meets a broken connection, or silence, tries again and again whether it
+//     reaches the other, by a call and by a READ, which take both directions of the link, and
+//     as long as it does not it tells the CM (APART) whom it does not reach.
+//   - The CM evicts the fewest members without which no link is broken that has been for
+//     linkPatience leases, or that broke for the flapsMax'th time, as far as the instance
+//     can go on without them (cluster.Configuration.Cover), and tells them why.
+//   - Who was evicted for that is let in again when it reaches every member, but not before
+//     a time that doubles with each eviction: a link that flaps must not cost a
+//     reconfiguration each time.
+const (
+	// linkPatience is for how many lease times a link must have been broken.
+	linkPatience = 2
+	// flapsMax is how often a link may break within flapMemory lease times.
+	flapsMax, flapMemory = 6, 200
+	// exileMin and exileMax are for how many lease times who was evicted stays out.
+	exileMin, exileMax = 10, 640
+)
+
+// ErrApart: the machine cannot reach all members, or could not lately, and is not let in.
+var ErrApart = errors.New("membership: the machine does not reach all members")
+
+// A breakage is what the CM knows of a link that a member has reported.
+type breakage struct {
+	open        bool
+	since, last time.Time // of the report that opened it, and the latest
+	times       int       // within flapMemory of each other
+	closed      time.Time
+}
+
+// A direction is a member that reports, and whom it does not reach.
+type direction struct{ from, to call.Peer }
+
+// An exile is a machine that was evicted because of its links.
+type exile struct {
+	until time.Time
+	times int
+}
+
+// links is what a Machine knows of links. It is guarded by the Machine's mu.
+type links struct {
+	// apart are the members that this machine does not reach. The value is the
+	// configuration in which a connection broke; 0 if none has.
+	apart    map[call.Peer]cluster.ID
+	checking bool // checkLinks runs
+	// At the CM:
+	breakages map[direction]*breakage
+	exiles    map[rdma.MachineID]*exile
+	hopeless  bool // it has been said that nobody can be evicted
+}
+
+func (l *links) init() {
+	l.apart, l.breakages, l.exiles = make(map[call.Peer]cluster.ID), make(map[direction]*breakage), make(map[rdma.MachineID]*exile)
+}
+
+// forgetStrangers drops what is known of links to lives that are not in c.
+func (l *links) forgetStrangers(c *cluster.Configuration) {
+	for p := range l.apart { // any order
+		if !recovery.IsMember(c, p) {
+			delete(l.apart, p)
+		}
+	}
+	for d := range l.breakages { // any order
+		if !recovery.IsMember(c, d.from) || !recovery.IsMember(c, d.to) {
+			delete(l.breakages, d)
+		}
+	}
+	l.hopeless = false
+}
+
+// Disconnected says that the connection to a member has ended, or that it owes this
+// machine an answer for long, though it need not have failed. The next configuration
+// connects the two anew, if they reach each other; if they do not it does not help, and the
+// CM is told so. It does not wait.
+func (m *Machine) Disconnected(machine rdma.MachineID) {
+	m.mu.Lock()
+	p, ok := call.Peer{}, m.mu.phase == member
+	if ok {
+		_, ok = m.mu.current.Member(machine)
+		p = recovery.PeerIn(m.mu.current, machine)
+	}
+	m.mu.Unlock()
+	if ok && m.estranged(p, true) {
+		m.Renew() // what it owes is decided there, if it is reached
+	}
+}
+
+// estranged notes that this machine may not reach a member. isBroken says that a
+// connection is, which only another configuration makes anew. It is true if this machine
+// reached the member so far as it knew.
+func (m *Machine) estranged(p call.Peer, isBroken bool) (isNew bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.phase != member || p == m.self || !recovery.IsMember(m.mu.current, p) {
+		return false
+	}
+	broke, known := m.mu.links.apart[p]
+	if isBroken {
+		broke = m.mu.current.ID
+	}
+	m.mu.links.apart[p] = broke
+	if !m.mu.links.checking {
+		m.mu.links.checking = true
+		m.unlocked(func() { m.spawn(m.checkLinks) })
+	}
+	return !known
+}
+
+// checkLinks reports the members that this machine does not reach, until it reaches all.
+func (m *Machine) checkLinks() {
+	for {
+		m.reportApart()
+		pause := m.cfg.Keeper.Length() / 4
+		m.waitFor(pause, func() bool { return m.mu.phase != member })
+		m.tryApart()
+		m.mu.Lock()
+		if len(m.mu.links.apart) == 0 || m.mu.phase != member {
+			m.mu.links.checking = false
+			m.mu.Unlock()
+			m.reportApart()
+			return
+		}
+		m.mu.Unlock()
+	}
+}
+
+// tryApart tries to reach the members that could not be reached. Where a connection broke
+// in this configuration, and the other side is reached, the next one connects them anew.
+func (m *Machine) tryApart() {
+	m.mu.Lock()
+	var tried []call.Peer
+	for p := range m.mu.links.apart { // any order: sorted below
+		tried = append(tried, p)
+	}
+	m.mu.Unlock()
+	slices.SortFunc(tried, func(a, b call.Peer) int { return int(a.Machine) - int(b.Machine) })
+	far := m.unreached(tried)
+	renew := false
+	m.mu.Lock()
+	for _, p := range tried {
+		if broke, known := m.mu.links.apart[p]; known && !slices.Contains(far, p.Machine) {
+			delete(m.mu.links.apart, p)
+			renew = renew || m.mu.phase == member && broke == m.mu.current.ID
+		}
+	}
+	m.mu.Unlock()
+	if renew {
+		m.Renew()
+	}
+}
+
+// unreached returns which of the machines this one does not reach, with datagrams and
+// with READs, or which do not reach it.
+func (m *Machine) unreached(peers []call.Peer) (far []rdma.MachineID) {
+	answered := make([]bool, len(peers))
+	left := len(peers)
+	within := m.within(m.cfg.Keeper.Length())
+	machines := make([]rdma.MachineID, len(peers))
+	for i, p := range peers {
+		machines[i] = p.Machine
+		m.spawn(func() {
+			_, err := m.cfg.Endpoint.Call(within, p, kindHello, nil)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			answered[i] = err == nil
+			left--
+			m.wakeLocked()
+		})
+	}
+	read := m.probes.probe(machines, m.cfg.Keeper.Length()/2)
+	m.waitFor(2*m.cfg.Keeper.Length(), func() bool { return left == 0 })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range peers {
+		if !answered[i] || read[i].err != nil || read[i].incarnation != peers[i].Incarnation {
+			far = append(far, machines[i])
+		}
+	}
+	return far
+}
+
+// reportApart tells the CM whom this machine does not reach now.
+func (m *Machine) reportApart() {
+	m.mu.Lock()
+	c := m.mu.current
+	arg := encodeID(c.ID)
+	for _, x := range c.Machines {
+		if _, isApart := m.mu.links.apart[recovery.PeerIn(c, x)]; isApart {
+			arg = binary.LittleEndian.AppendUint16(arg, uint16(x))
+		}
+	}
+	isMember := m.mu.phase == member
+	m.mu.Unlock()
+	if !isMember {
+		return
+	}
+	if c.CM == m.self.Machine {
+		_, _ = m.onApart(m.self, arg) // of the current configuration, or it is of no use
+		return
+	}
+	ctx := recovery.WithDeadline(during{context.Background(), m, c.ID}, m.cfg.Clock.Now().Add(m.cfg.Keeper.Length()))
+	if _, err := m.cfg.Endpoint.Call(ctx, recovery.PeerIn(c, c.CM), kindApart, arg); err != nil && !IsPassing(err) && !errors.Is(err, ErrEvicted) {
+		m.cfg.Events.failed("report to the CM", err)
+	}
+}
+
+// onApart takes a member's report at the CM.
+func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
+	if len(arg) < 4 || len(arg)%2 != 0 {
+		return nil, fmt.Errorf("membership: APART of %d bytes", len(arg))
+	}
+	far := make(map[rdma.MachineID]bool)
+	for b := arg[4:]; len(b) > 0; b = b[2:] {
+		far[rdma.MachineID(binary.LittleEndian.Uint16(b))] = true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase != member || c.CM != m.self.Machine || !recovery.IsMember(c, from) {
+		return nil, nil
+	}
+	now := m.cfg.Clock.Now()
+	for _, x := range c.Machines {
+		m.mu.links.take(direction{from, recovery.PeerIn(c, x)}, far[x], now, m.cfg.Keeper.Length())
+	}
+	m.sayHopelessLocked()
+	m.leadLocked()
+	return nil, nil
+}
+
+// take notes whether a direction is broken now.
+func (l *links) take(d direction, isBroken bool, now time.Time, lease time.Duration) {
+	b := l.breakages[d]
+	switch {
+	case !isBroken && b != nil && b.open:
+		b.open, b.closed = false, now
+	case !isBroken:
+	case b == nil:
+		l.breakages[d] = &breakage{open: true, since: now, last: now, times: 1}
+	case b.open:
+		b.last = now
+	default:
+		if now.Sub(b.closed) > flapMemory*lease {
+			b.times = 0
+		}
+		b.open, b.since, b.last = true, now, now
+		b.times++
+	}
+}
+
+// reported returns the machines at the far ends of links that are broken, as far as this
+// machine knows.
+func (l *links) reported(now time.Time, lease time.Duration) (far []rdma.MachineID) {
+	for p := range l.apart { // any order: sorted below
+		far = append(far, p.Machine)
+	}
+	for d, b := range l.breakages { // any order
+		if b.isOpen(now, lease) {
+			far = append(far, d.to.Machine)
+		}
+	}
+	slices.Sort(far)
+	return slices.Compact(far)
+}
+
+// isOpen says whether who has reported a link as broken still does.
+func (b *breakage) isOpen(now time.Time, lease time.Duration) bool {
+	return b.open && now.Sub(b.last) <= reportLeases*lease
+}
+
+// reportLeases is for how many lease times a report is good.
+const reportLeases = 4
+
+// brokenLocked returns the links that have been broken for long, or again and again, as
+// far as those who say so still do.
+func (m *Machine) brokenLocked() (broken []cluster.Link) {
+	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
+	for d, b := range m.mu.links.breakages { // any order: sorted by Cover
+		if b.isOpen(now, length) && (now.Sub(b.since) >= linkPatience*length || b.times >= flapsMax) {
+			broken = append(broken, cluster.LinkOf(d.from.Machine, d.to.Machine))
+		}
+	}
+	return broken
+}
+
+// victimsLocked returns whom the CM evicts because of broken links.
+func (m *Machine) victimsLocked(c *cluster.Configuration) (victims []call.Peer) {
+	if len(m.mu.links.breakages) == 0 || c.CM != m.self.Machine {
+		return nil
+	}
+	if broken := m.brokenLocked(); len(broken) > 0 {
+		for _, x := range c.Cover(broken, m.self.Machine) {
+			victims = append(victims, recovery.PeerIn(c, x))
+		}
+	}
+	return victims
+}
+
+// withVictims adds to machines that do not answer those to be evicted because of links, if
+// the instance can go on without all of them.
+func (m *Machine) withVictims(c *cluster.Configuration, missing []rdma.MachineID, victims []call.Peer) []rdma.MachineID {
+	all := slices.Clone(missing)
+	for _, v := range victims {
+		if recovery.IsMember(c, v) && !slices.Contains(all, v.Machine) {
+			all = append(all, v.Machine)
+		}
+	}
+	if len(all) == len(missing) || !c.MayLose(all, m.self.Machine) {
+		return missing
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sayHopelessLocked says once in a configuration that links are broken and nobody can be
+// evicted for it.
+func (m *Machine) sayHopelessLocked() {
+	broken := m.brokenLocked()
+	if len(broken) == 0 || m.mu.links.hopeless || len(m.victimsLocked(m.mu.current)) > 0 {
+		return
+	}
+	m.mu.links.hopeless = true
+	m.unlocked(func() {
+		m.cfg.Events.failed("links", fmt.Errorf("membership: machines do not reach each other, and the instance cannot go on without any of them: mend the links %v", broken))
+	})
+}
+
+// banish notes that machines were evicted because of their links, by configuration c,
+// which is stored, and tells them.
+func (m *Machine) banish(victims []call.Peer, c *cluster.Configuration, broken []cluster.Link) {
+	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
+	for _, v := range victims {
+		if recovery.IsMember(c, v) {
+			continue
+		}
+		m.mu.Lock()
+		x := m.mu.links.exiles[v.Machine]
+		if x == nil || now.Sub(x.until) > 2*exileMax*length {
+			x = new(exile)
+			m.mu.links.exiles[v.Machine] = x
+		}
+		x.until = now.Add(time.Duration(min(exileMin<<min(x.times, 10), exileMax)) * length)
+		x.times++
+		m.mu.Unlock()
+		arg := append(encodeID(c.ID), reasonOf(v.Machine, broken)...)
+		m.spawn(func() { _, _ = m.cfg.Endpoint.Call(m.within(m.patience()), v, kindBanished, arg) }) // or it finds out by itself
+	}
+}
+
+// reasonOf says why a machine is evicted.
+func reasonOf(x rdma.MachineID, broken []cluster.Link) string {
+	var others []rdma.MachineID
+	for _, l := range broken {
+		if other := l[0] + l[1] - x; slices.Contains(l[:], x) && !slices.Contains(others, other) {
+			others = append(others, other)
+		}
+	}
+	slices.Sort(others)
+	return fmt.Sprintf("machine %d and machines %v do not reach each other", x, others)
+}
+
+// onBanished ends this life, and says why.
+func (m *Machine) onBanished(from call.Peer, arg []byte) ([]byte, error) {
+	if len(arg) < 4 {
+		return nil, fmt.Errorf("membership: BANISHED of %d bytes", len(arg))
+	}
+	m.mu.Lock()
+	c, id := m.mu.current, decodeID(arg[:4])
+	concerned := m.mu.phase == member && recovery.IsMember(c, from) && id > c.ID
+	m.mu.Unlock()
+	if concerned {
+		m.evict(fmt.Errorf("%w: configuration %d is without it: %s", ErrEvicted, id, arg[4:]))
+	}
+	return nil, nil
+}
+
+// apartFrom returns the members of c that a machine which wants to join does not reach.
+func (m *Machine) apartFrom(c *cluster.Configuration) []rdma.MachineID {
+	var others []call.Peer
+	for _, x := range c.Machines {
+		if x != m.self.Machine {
+			others = append(others, recovery.PeerIn(c, x))
+		}
+	}
+	return m.unreached(others)
+}
+
+// admits says whether a machine may join that does not reach some machines.
+func (m *Machine) admits(c *cluster.Configuration, joiner rdma.MachineID, far []rdma.MachineID) error {
+	far = slices.DeleteFunc(slices.Clone(far), func(x rdma.MachineID) bool { _, in := c.Member(x); return !in })
+	if len(far) > 0 {
+		return fmt.Errorf("%w: machine %d does not reach machines %v, or they not it: mend the links, or wait until those that have failed are no members", ErrApart, joiner, far)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x := m.mu.links.exiles[joiner]; x != nil && m.cfg.Clock.Now().Before(x.until) {
+		return fmt.Errorf("%w: machine %d did not when it was evicted, for the %d. time: it is let in when its links have held for a while", ErrApart, joiner, x.times)
+	}
+	return nil
+}

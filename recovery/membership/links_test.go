@@ -1,0 +1,190 @@
+package membership
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+)
+
+// strangers returns two members that are not the CM.
+func (g *group) strangers() (a, b rdma.MachineID) {
+	o := g.others()
+	slices.Sort(o)
+	return o[0], o[1]
+}
+
+func (g *group) members() []rdma.MachineID {
+	c, _ := g.store.MemoryStore.Load()
+	return c.Machines
+}
+
+// Two members that do not reach each other, one way or both, and that say so, are
+// resolved by evicting one within a few leases, also if only one of them has noticed. The
+// other one and the CM stay.
+func TestApartIsResolved(t *testing.T) {
+	for _, oneWay := range []bool{false, true} {
+		for _, lower := range []bool{false, true} { // who notices
+			simulate(t, sim.Options{Seed: 11, Drift: 100}, 4, 3, func(g *group) {
+				cm := g.cm()
+				a, b := g.strangers()
+				g.world.Cut(a, b)
+				if !oneWay {
+					g.world.Cut(b, a)
+				}
+				begin := g.world.Now()
+				who, whom := b, a
+				if lower {
+					who, whom = a, b
+				}
+				g.at(who, func(n *node) { n.Disconnected(whom) })
+				g.until("one is evicted", func() bool { return len(g.members()) == 3 })
+				took := g.world.Now() - begin
+				// Two leases, a report, and the configurations before and after.
+				if took < 2*leaseLength || took > 6*leaseLength {
+					t.Errorf("one way %v, noticed by %d: evicted after %v", oneWay, who, took)
+				}
+				if !slices.Contains(g.members(), cm) || slices.Contains(g.members(), b) {
+					t.Errorf("members %v, want all but machine %d, nothing else being different", g.members(), b)
+				}
+				g.until("who is evicted knows", func() bool { return g.nodes[b].Err() != nil })
+				if err := g.nodes[b].Err(); !strings.Contains(err.Error(), "do not reach each other") {
+					t.Errorf("evicted: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A link that works when it is tried costs nobody its membership, however often it was
+// said to be silent; nor does one that is mended in time.
+func TestApartForAMoment(t *testing.T) {
+	simulate(t, sim.Options{Seed: 12, Drift: 100}, 4, 3, func(g *group) {
+		a, b := g.strangers()
+		for range 4 {
+			g.at(a, func(n *node) { n.Disconnected(b) })
+			g.world.Outside().Sleep(3 * leaseLength)
+		}
+		g.world.Cut(a, b)
+		g.at(a, func(n *node) { n.Disconnected(b) })
+		g.world.Outside().Sleep(leaseLength)
+		for _, who := range []rdma.MachineID{a, g.cm()} {
+			if far := g.nodes[who].Status().Apart; !slices.Equal(far, []rdma.MachineID{b}) {
+				t.Errorf("machine %d: apart from %v", who, far)
+			}
+		}
+		g.world.Mend(a, b)
+		g.world.Outside().Sleep(20 * leaseLength)
+		for _, who := range g.members() {
+			if far := g.nodes[who].Status().Apart; len(far) > 0 {
+				t.Errorf("in the end machine %d is apart from %v", who, far)
+			}
+		}
+		if len(g.members()) != 4 || g.events["evicted"] > 0 {
+			t.Errorf("members %v", g.members())
+		}
+	})
+}
+
+// Where nobody can go, everybody stays, and it is said once, not again and again; nor are
+// there configurations that change nothing.
+func TestApartWithoutACover(t *testing.T) {
+	simulate(t, sim.Options{Seed: 13}, 4, 1, func(g *group) {
+		a, b := g.strangers()
+		g.allocate(a)
+		g.allocate(b)
+		g.world.Cut(a, b)
+		failed := g.events["failed"]
+		g.at(a, func(n *node) { n.Disconnected(b) })
+		g.world.Outside().Sleep(5 * leaseLength)
+		before, _ := g.store.MemoryStore.Load()
+		g.world.Outside().Sleep(50 * leaseLength)
+		after, _ := g.store.MemoryStore.Load()
+		if len(after.Machines) != 4 || len(after.Lost) > 0 || after.ID != before.ID {
+			t.Errorf("configuration %d after %d, members %v, lost %v", after.ID, before.ID, after.Machines, after.Lost)
+		}
+		if n := g.events["failed"] - failed; n != 1 {
+			t.Errorf("said %d times", n)
+		}
+	})
+}
+
+// A machine that holds its lease and never comes to the end of a step is given up after a
+// bound.
+func TestEndlessStep(t *testing.T) {
+	simulate(t, sim.Options{Seed: 14}, 4, 3, func(g *group) {
+		a, _ := g.strangers()
+		n := g.nodes[a]
+		n.cfg.Endpoint.Handle(kindNewConfig, func(call.Peer, []byte) ([]byte, error) {
+			n.process.Sleep(time.Hour)
+			return nil, nil
+		})
+		begin := g.world.Now()
+		g.at(g.cm(), func(n *node) { n.Renew() })
+		g.until("it is evicted", func() bool { return !slices.Contains(g.members(), a) })
+		if took := g.world.Now() - begin; took < stepPatience*leaseLength || took > (stepPatience+10)*leaseLength {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+// What is no report, or not from a member, changes nothing.
+func TestApartRefuses(t *testing.T) {
+	simulate(t, sim.Options{Seed: 15}, 3, 3, func(g *group) {
+		n := g.nodes[g.cm()]
+		a, b := g.strangers()
+		for _, arg := range [][]byte{nil, {1}, {1, 2, 3}, {1, 2, 3, 4, 5}} {
+			if _, err := n.onApart(g.nodes[a].self, arg); err == nil {
+				t.Errorf("report %v is taken", arg)
+			}
+		}
+		if _, err := g.nodes[a].onBanished(n.self, []byte{1}); err == nil {
+			t.Error("a banishment without a configuration is taken")
+		}
+		for range 50 {
+			_, _ = n.onApart(call.Peer{Machine: a, Incarnation: 1}, append(encodeID(1), byte(b), 0)) // an earlier life
+			_, _ = g.nodes[a].onBanished(call.Peer{Machine: b, Incarnation: 1}, encodeID(1<<30))
+			_, _ = g.nodes[a].onBanished(n.self, encodeID(1)) // an old one
+			g.world.Outside().Sleep(leaseLength / 4)
+		}
+		if len(g.members()) != 3 || g.nodes[a].Err() != nil {
+			t.Errorf("members %v, %v", g.members(), g.nodes[a].Err())
+		}
+	})
+}
+
+// A machine that does not reach a member is not let in, and one that was evicted for that
+// not before its time, which doubles.
+func TestAdmits(t *testing.T) {
+	simulate(t, sim.Options{Seed: 16}, 3, 3, func(g *group) {
+		g.at(g.cm(), func(n *node) {
+			c := n.Configuration()
+			out := call.Peer{Machine: 9, Incarnation: 5}
+			if err := n.admits(c, 9, []rdma.MachineID{7}); err != nil {
+				t.Errorf("who does not reach a machine that is no member: %v", err)
+			}
+			if err := n.admits(c, 9, c.Machines[:1]); !IsPassing(err) {
+				t.Errorf("who does not reach a member: %v", err)
+			}
+			for _, want := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 640} {
+				n.banish([]call.Peer{out}, c, []cluster.Link{cluster.LinkOf(9, 1)})
+				x := n.mu.links.exiles[9]
+				if left := x.until.Sub(n.cfg.Clock.Now()); left != want*leaseLength || n.admits(c, 9, nil) == nil {
+					t.Errorf("stays out for %v, want %d leases", left, want)
+				}
+				if want > 20 { // the test need not wait
+					x.until = n.cfg.Clock.Now()
+				}
+				n.cfg.Clock.Sleep(x.until.Sub(n.cfg.Clock.Now()))
+				if err := n.admits(c, 9, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,266 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+)
+
+// ProbeKey is the registration of a machine's probe word: its incarnation, and
+// the last configuration for which it has drained its logs.
+const ProbeKey rdma.Key = 0xf0 << 56
+
+// Config says what a Machine works with.
+type Config struct {
+	// Self is this life of the machine.
+	Self cluster.Member
+	// Cluster is the instance that the machine's memory belongs to; 0 if it has
+	// none yet.
+	Cluster uint64
+	// Empty says that the machine's memory is new, and that no configuration has been
+	// applied since: whatever the stored one says, it has no replicas.
+	Empty bool
+	// First is the configuration that begins the instance, should there be none:
+	// all but machines and identifiers.
+	First *cluster.Configuration
+	// Founders, if not empty, are the machines that begin the instance together, should
+	// there be none: the first of them makes the configuration, of all, once it hears them.
+	Founders []rdma.MachineID
+	Store    cluster.Store
+	NIC      rdma.NIC
+	// Worker is the queue that probes use. It is the same at all machines, and
+	// nobody else's.
+	Worker   int
+	Endpoint *call.Endpoint
+	Keeper   lease.Keeper
+	Clock    clock.Clock
+	Host     Host
+	Events   Events
+	// Step is told of each step of a reconfiguration at this machine, for tests. It
+	// does not wait, and may be nil.
+	Step func(recovery.Step)
+	// Meeting is how long machines that have all been restarted wait for those
+	// that are missing; 10 s by default.
+	Meeting time.Duration
+}
+
+// A Machine is one machine's part in the configurations of its instance: it
+// applies those that the CM sends, suspects machines whose leases have run out
+// or that have died, and, at the CM, moves the instance on (SOSP'15 section 5.2). It is safe for
+// concurrent use.
+type Machine struct {
+	cfg    Config
+	self   call.Peer
+	probes *prober
+
+	// change is held by who moves the configuration on, apply by who applies one.
+	// Both are held across waits; change comes first.
+	change, apply sync.Mutex
+
+	toldOfCopy bool // Start has reported that; used by Start only
+
+	mu struct {
+		sync.Mutex // never held across a wait
+		current    *cluster.Configuration
+		phase      phase
+		failure    error
+		suspects   []call.Peer
+		since      time.Time  // when the first of them was suspected
+		renew      bool       // the stored configuration may not be current: a change may have been stored or not
+		asked      cluster.ID // to suspect the CM of this configuration, by another machine
+		cut        bool       // does not reach the store; while starting
+		leaving    bool       // is about to stop, and suspects nobody
+		handed     bool       // asked to take the place of current's CM, by the CM itself
+		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
+		joiners    []joinRequest
+		roomy      []roomRequest           // who has room for replicas again
+		forget     []rdma.MachineID        // whose memories nobody is to wait for any more
+		unproven   cluster.ID              // this machine has made that configuration and those since, and had nobody commit one; 0: none
+		leads      bool                    // lead runs
+		incoming   map[call.Peer]*incoming // by sender
+		floor      cluster.ID              // while starting: nothing before this one is applied
+		refused    []region.ID             // by Host.Apply of current
+		leftOut    []call.Peer             // by configurations since the last that was committed
+		committing bool                    // Host.Commit runs, or has run, for current
+		cancel     func()                  // ends Host.Commit of current
+		isActive   map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM
+		recovering bool                    // not all have; at the CM
+		isSettled  map[rdma.MachineID]bool // whose transactions are all decided; at the CM
+		timeline   Timeline                // of current; at the CM
+		links      links
+		missing    []rdma.MachineID // without whom there is no majority; nil if there is one
+		waiters    []clock.Event
+		running    int // goroutines
+	}
+	idle clock.Event
+}
+
+// A phase of a machine's life.
+type phase uint8
+
+const (
+	starting phase = iota // no configuration applied
+	member
+	evicted
+	closed
+)
+
+const defaultMeeting = 10 * time.Second
+
+// New returns a machine's part in the instance, which Start begins.
+// Close ends it.
+func New(cfg Config) (*Machine, error) {
+	if cfg.Meeting == 0 {
+		cfg.Meeting = defaultMeeting
+	}
+	m := &Machine{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
+	m.mu.incoming = make(map[call.Peer]*incoming)
+	m.mu.links.init()
+	word, err := nvram.NewShared(probeBytes)
+	if err != nil {
+		return nil, err
+	}
+	word.Store(0, m.self.Incarnation)
+	if err := cfg.NIC.Register(ProbeKey, word); err != nil {
+		return nil, fmt.Errorf("membership: register the probe word: %w", err)
+	}
+	if m.probes, err = newProber(cfg, word); err != nil {
+		cfg.NIC.Deregister(ProbeKey)
+		return nil, err
+	}
+	for i, err := range known {
+		cfg.Endpoint.Know(uint8(codeFirst+i), err)
+	}
+	m.handle()
+	cfg.NIC.Deaths(m.onDeath)
+	cfg.Endpoint.Watch(cfg.Keeper.Length(), func(p call.Peer) { m.estranged(p, false) })
+	return m, nil
+}
+
+// Close ends the machine's part. It returns when nothing of it runs any more. The
+// endpoint, the keeper and the NIC stay open; their owner closes the endpoint
+// first, so that no call is pending.
+func (m *Machine) Close() {
+	m.mu.Lock()
+	m.mu.phase = closed
+	if m.mu.cancel != nil {
+		m.mu.cancel()
+	}
+	running := m.mu.running
+	m.wakeLocked()
+	m.mu.Unlock()
+	if running > 0 {
+		m.idle.Wait()
+	}
+	m.cfg.NIC.Deaths(nil)
+	m.cfg.Endpoint.Watch(0, nil)
+	m.probes.close()
+	m.cfg.NIC.Deregister(ProbeKey)
+}
+
+// spawn runs f on a goroutine that Close waits for, unless it has begun.
+func (m *Machine) spawn(f func()) {
+	m.mu.Lock()
+	isClosed := m.mu.phase == closed
+	if !isClosed {
+		m.mu.running++
+	}
+	m.mu.Unlock()
+	if isClosed {
+		return
+	}
+	m.cfg.Clock.Go(func() {
+		defer m.ended()
+		f()
+	})
+}
+
+func (m *Machine) ended() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.running--; m.mu.running == 0 && m.mu.phase == closed {
+		m.idle.Set()
+	}
+}
+
+// wakeLocked has all who wait in waitFor look again.
+func (m *Machine) wakeLocked() {
+	for _, e := range m.mu.waiters {
+		e.Set()
+	}
+}
+
+// waitFor waits until f, called with mu held, is true, for no longer than d. It
+// returns what f said last; false if the Machine was closed.
+func (m *Machine) waitFor(d time.Duration, f func() bool) bool {
+	deadline := m.cfg.Clock.Now().Add(d)
+	e := m.cfg.Clock.NewEvent()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.waiters = append(m.mu.waiters, e)
+	defer func() { m.mu.waiters = slices.DeleteFunc(m.mu.waiters, func(x clock.Event) bool { return x == e }) }()
+	for {
+		if m.mu.phase == closed {
+			return false
+		}
+		left := deadline.Sub(m.cfg.Clock.Now())
+		if f() || left <= 0 {
+			return f()
+		}
+		m.unlocked(func() { e.WaitFor(left) })
+	}
+}
+
+// unlocked runs f without mu.
+func (m *Machine) unlocked(f func()) {
+	m.mu.Unlock()
+	defer m.mu.Lock()
+	f()
+}
+
+// evict ends the machine's membership: the configuration c, or an error of its
+// own, leaves it out.
+func (m *Machine) evict(reason error) {
+	m.mu.Lock()
+	if m.mu.phase == evicted || m.mu.phase == closed {
+		m.mu.Unlock()
+		return
+	}
+	was := m.mu.phase
+	m.mu.phase, m.mu.failure = evicted, reason
+	if m.mu.cancel != nil {
+		m.mu.cancel()
+	}
+	m.wakeLocked()
+	m.mu.Unlock()
+	m.cfg.Keeper.Configure(m.self.Machine, nil)
+	m.cfg.Events.evicted(reason)
+	if was == member {
+		m.cfg.Host.Evicted()
+	}
+}
+
+// isMember says whether this life of this machine is part of c.
+func (m *Machine) isMember(c *cluster.Configuration) bool { return recovery.IsMember(c, m.self) }
+
+// patience is how long this machine waits for what another should do within a
+// lease time or so.
+func (m *Machine) patience() time.Duration {
+	return max(3*m.cfg.Keeper.Length(), 20*time.Millisecond)
+}
+
+// within returns a context that ends after d.
+func (m *Machine) within(d time.Duration) context.Context {
+	return recovery.WithDeadline(context.Background(), m.cfg.Clock.Now().Add(d))
+}

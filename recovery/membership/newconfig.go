@@ -1,0 +1,233 @@
+package membership
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A NEW-CONFIG carries the encoded configuration, in parts if it is long: each
+// begins with | configuration 4 | part 4 | parts 4 |.
+const partHeaderBytes = 12
+
+// partBytes is how much of a configuration one part carries. Tests make it small.
+var partBytes = call.BytesMax - partHeaderBytes
+
+// split returns the arguments of the calls that send c.
+func split(c *cluster.Configuration) [][]byte {
+	var calls [][]byte
+	parts := slices.Collect(slices.Chunk(c.Encode(), partBytes))
+	for i, part := range parts {
+		arg := binary.LittleEndian.AppendUint32(nil, uint32(c.ID))
+		arg = binary.LittleEndian.AppendUint32(arg, uint32(i))
+		arg = binary.LittleEndian.AppendUint32(arg, uint32(len(parts)))
+		calls = append(calls, append(arg, part...))
+	}
+	return calls
+}
+
+// An ack is what a NEW-CONFIG-ACK says.
+type ack struct {
+	// Outstanding is for how long leases may last that the machine had granted to
+	// machines that it exchanges leases with no longer.
+	Outstanding time.Duration
+	// Refused are replicas for which the machine has no room.
+	Refused []region.ID
+}
+
+// incoming is a NEW-CONFIG of which parts have come.
+type incoming struct {
+	id    cluster.ID
+	parts [][]byte
+}
+
+// partsMax bounds a configuration.
+const partsMax = 1 << 12
+
+// onNewConfig takes in a part of a NEW-CONFIG, and applies it with the last.
+func (m *Machine) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
+	if len(arg) < partHeaderBytes {
+		return nil, fmt.Errorf("membership: NEW-CONFIG of %d bytes", len(arg))
+	}
+	id := cluster.ID(binary.LittleEndian.Uint32(arg))
+	part, parts := binary.LittleEndian.Uint32(arg[4:]), binary.LittleEndian.Uint32(arg[8:])
+	c := m.Configuration()
+	if c == nil || id > c.ID {
+		b, err := m.collect(from, id, part, parts, arg[partHeaderBytes:])
+		if err != nil || part < parts-1 {
+			return nil, err
+		}
+		if c, err = m.decodeNewConfig(b); err != nil {
+			return nil, err
+		}
+	}
+	if id != c.ID && !sabotage.OldConfig.Skipped() {
+		return nil, fmt.Errorf("%w: %d, this is %d", recovery.ErrSuperseded, c.ID, id)
+	}
+	if recovery.PeerIn(c, c.CM) != from || !m.isMember(c) {
+		return nil, fmt.Errorf("%w: configuration %d, from machine %d", recovery.ErrNotMember, c.ID, from.Machine)
+	}
+	a, err := m.applyConfiguration(c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(a)
+}
+
+// collect keeps a part of configuration id, as one machine sends it, and returns
+// all that has come of it.
+func (m *Machine) collect(from call.Peer, id cluster.ID, part, parts uint32, b []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	in := m.mu.incoming[from]
+	if part >= parts || parts > partsMax || in != nil && id < in.id {
+		return nil, fmt.Errorf("%w: part %d of %d of configuration %d", recovery.ErrSuperseded, part, parts, id)
+	}
+	if in == nil || in.id != id || len(in.parts) != int(parts) {
+		in = &incoming{id, make([][]byte, parts)}
+		m.mu.incoming[from] = in
+	}
+	in.parts[part] = b
+	return slices.Concat(in.parts...), nil
+}
+
+func (m *Machine) decodeNewConfig(b []byte) (*cluster.Configuration, error) {
+	c, err := cluster.Decode("NEW-CONFIG", b)
+	if err == nil {
+		err = SameCluster(m.cfg.Cluster, c)
+	}
+	return c, err
+}
+
+// applyConfiguration is step 6 at this machine. Applying what has been applied
+// says the same as the first time; what is older is recovery.ErrSuperseded.
+func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	isNew, err := m.begin(c)
+	if err != nil {
+		return ack{}, err
+	}
+	if isNew {
+		m.cfg.Host.Freeze(c)
+		m.cfg.Keeper.Configure(c.CM, lease.Members(c))
+		refused, err := m.cfg.Host.Apply(c)
+		if err != nil {
+			m.evict(fmt.Errorf("membership: apply configuration %d: %w", c.ID, err))
+			return ack{}, err
+		}
+		m.mu.Lock()
+		m.mu.refused = refused
+		m.wakeLocked()
+		m.mu.Unlock()
+		m.waiting(nil)
+		m.cfg.Events.applied(c)
+		m.reached(recovery.StepApplied)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return ack{m.outstandingLocked(), m.mu.refused}, nil
+}
+
+// outstandingLocked returns for how long leases may last of machines that have
+// been left out, as far as this machine has granted what they hold. That is not
+// only its own lease to a machine: what the last CM granted to others lasts no
+// longer than what was granted to the CM. So nothing is outstanding only once all
+// machines are known to be no more that have been left out since a configuration
+// was last committed: a process that has ended shows nothing to anybody, but one
+// that lives may rely on a lease whose grantor has ended. The lives left out had
+// begun before this asks: if a machine's newest is gone, that one is.
+func (m *Machine) outstandingLocked() time.Duration {
+	for _, p := range m.mu.leftOut {
+		if !m.cfg.NIC.Gone(p.Machine) {
+			return m.cfg.Keeper.Outstanding()
+		}
+	}
+	return 0
+}
+
+// leaveOutLocked notes who is in the current configuration and not in next.
+func (m *Machine) leaveOutLocked(next *cluster.Configuration) {
+	if m.mu.current == nil {
+		return
+	}
+	for _, p := range lease.Members(m.mu.current) {
+		if !recovery.IsMember(next, p) {
+			m.mu.leftOut = append(m.mu.leftOut, p)
+		}
+	}
+}
+
+// begin makes c the current configuration, if it is newer, and ends what was
+// going on for the last one.
+func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	current := m.mu.current
+	switch {
+	case m.mu.phase == closed:
+		return false, ErrClosed
+	case m.mu.phase == evicted:
+		return false, ErrEvicted
+	case current != nil && c.ID < current.ID:
+		return false, fmt.Errorf("%w: %d, this is %d", recovery.ErrSuperseded, current.ID, c.ID)
+	case current == nil && c.ID < m.mu.floor:
+		return false, fmt.Errorf("%w: %d, this is %d", recovery.ErrSuperseded, m.mu.floor, c.ID)
+	case current != nil && c.ID == current.ID:
+		return false, nil
+	}
+	if m.mu.cancel != nil {
+		m.mu.cancel()
+		m.mu.cancel = nil
+	}
+	m.leaveOutLocked(c)
+	m.mu.current, m.mu.phase, m.mu.committing, m.mu.refused = c, member, false, nil
+	m.mu.suspects = nil // the leases of members that were suspected begin anew
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { _, in := c.Member(j.Member.Machine); return in })
+	m.mu.roomy = slices.DeleteFunc(m.mu.roomy, func(r roomRequest) bool { return !r.changes(c) })
+	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(x rdma.MachineID) bool { all, _ := c.Awaited(x); return len(all) == 0 })
+	m.mu.isActive, m.mu.recovering, m.mu.renew, m.mu.handed = nil, true, false, false
+	m.mu.isSettled = make(map[rdma.MachineID]bool)
+	clear(m.mu.incoming)
+	m.mu.links.forgetStrangers(c)
+	m.wakeLocked()
+	return true, nil
+}
+
+// onNewConfigCommit is step 7 at this machine.
+func (m *Machine) onNewConfigCommit(_ call.Peer, arg []byte) ([]byte, error) {
+	return nil, m.commit(decodeID(arg))
+}
+
+// commit has the host commit configuration id, if that is the current one, and
+// does not wait for it.
+func (m *Machine) commit(id cluster.ID) error {
+	// Not while it is being applied.
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	if m.mu.phase != member || c == nil || c.ID != id {
+		return fmt.Errorf("%w: commit of configuration %d", recovery.ErrSuperseded, id)
+	}
+	if m.mu.committing {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.mu.committing, m.mu.cancel = true, cancel
+	m.mu.leftOut = nil // the CM has waited for their leases
+	m.unlocked(func() { m.spawn(func() { m.recoverTransactions(ctx, c) }) })
+	return nil
+}

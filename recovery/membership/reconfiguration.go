@@ -1,0 +1,258 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+)
+
+// storeTries is how often in a row the store may fail before a CM hands over.
+const storeTries = 2
+
+// leadLocked sees to it that lead runs if there is something to do.
+func (m *Machine) leadLocked() {
+	if m.mu.leads || !m.isWorkLocked() {
+		return
+	}
+	m.mu.leads = true
+	m.unlocked(func() { m.spawn(m.lead) })
+}
+
+func (m *Machine) isWorkLocked() bool {
+	if m.mu.phase != member {
+		return false
+	}
+	isCM := m.mu.current.CM == m.self.Machine
+	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || len(m.mu.joiners)+len(m.mu.roomy) > 0 && m.isSettledLocked())
+	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
+}
+
+// isSettledLocked says whether nothing of earlier configurations is left to
+// recover anywhere. Until then no machine is let in: it would get new logs where
+// those of its earlier life may still be needed.
+func (m *Machine) isSettledLocked() bool {
+	return sabotage.SettledJoin.Skipped() || !m.mu.recovering && len(m.mu.isSettled) == len(m.mu.current.Machines)
+}
+
+// lead reconfigures as long as there is a reason to.
+func (m *Machine) lead() {
+	failures := 0 // of the store, in a row
+	for {
+		m.mu.Lock()
+		if !m.isWorkLocked() {
+			m.mu.leads = false
+			m.mu.Unlock()
+			return
+		}
+		c, isAsked := m.mu.current, m.mu.asked == m.mu.current.ID || m.mu.handed
+		m.mu.Unlock()
+		if c.CM != m.self.Machine && !isAsked && (m.acquit(c) || !m.askBackups(c)) {
+			continue
+		}
+		err := m.reconfigure()
+		if failures++; !errors.Is(err, errStore) {
+			failures = 0
+		}
+		if err != nil {
+			m.cfg.Events.failed("reconfiguration", err)
+			if failures >= storeTries {
+				m.handOver(c)
+			}
+			m.waitFor(m.cfg.Keeper.Length()/2, func() bool { return m.mu.phase != member })
+		}
+	}
+}
+
+// errStore means that the store of configurations has failed.
+var errStore = errors.New("membership: the store of configurations")
+
+var errNoMajority = errors.New("membership: no majority of the machines has answered")
+
+// reconfigure moves the instance on from its current configuration, with this
+// machine as CM: steps 2 to 7.
+func (m *Machine) reconfigure() error {
+	m.cfg.Clock.Lock(&m.change)
+	defer m.change.Unlock()
+	t := Timeline{Suspect: m.cfg.Clock.Now()}
+	base, err := m.base()
+	if errors.Is(err, errStore) { // others may reach it, and wait for this life's end
+		m.considerRestart(m.Configuration())
+	}
+	if base == nil || err != nil {
+		return err
+	}
+	m.mu.Lock()
+	suspects, joiners, forget, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), slices.Clone(m.mu.forget), m.mu.current
+	renew, handed, since := m.mu.renew, m.mu.handed, m.mu.since
+	victims, broken := m.victimsLocked(current), m.brokenLocked()
+	roomy := slices.Clone(m.mu.roomy)
+	if !m.isSettledLocked() {
+		joiners, roomy = nil, nil
+	}
+	m.mu.Unlock()
+	if len(suspects) > 0 {
+		t.Suspect = since
+	}
+	if base.ID > current.ID {
+		if base.CM == m.self.Machine { // stored by this machine, though it was not told so
+			return m.distribute(base, t)
+		}
+		if !handed {
+			suspects = append(suspects, recovery.PeerIn(base, base.CM)) // it had its time
+		}
+	}
+	probed, missing := m.probeAll(base, suspects)
+	answering := m.answering(base, probed)
+	if 2*len(answering) <= len(base.Machines) {
+		// A suspicion may have been wrong: rather with those machines than not at all.
+		probed, _ = m.probeAll(base, nil)
+		answering = m.answering(base, probed)
+		missing = unprobed(base, suspects, probed, answering)
+	}
+	if 2*len(answering) <= len(base.Machines) && !sabotage.Majority.Skipped() {
+		m.waiting(silent(base, answering))
+		m.considerRestart(base)
+		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answering), len(base.Machines))
+	}
+	m.waiting(nil)
+	missing = m.withVictims(base, missing, victims)
+	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
+	m.reached(recovery.StepProbed)
+	var next *cluster.Configuration
+	var report cluster.Remapped
+	switch {
+	case len(missing) > 0:
+		next, report = base.Without(missing, m.self.Machine)
+	case len(forget) > 0:
+		next, report = base.Forget(forget[0])
+	case len(joiners) > 0:
+		next, report = base.With(joiners[0].Member, joiners[0].Holds)
+		t.Joined, t.IsJoin = joiners[0].Member.Machine, true
+	case len(roomy) > 0:
+		next, report = base.WithRoom(roomy[0].from.Machine, roomy[0].Capacity)
+	case renew || handed || len(suspects) > 0: // who was suspected is well
+		next = base.Succeed()
+		next.CM = m.self.Machine
+	case len(victims) > 0: // the configuration is not what they were chosen by
+		return errChanging
+	default:
+		return nil
+	}
+	if err := m.store(base, next, report); err != nil {
+		return err
+	}
+	t.Stored = m.cfg.Clock.Now()
+	m.banish(victims, next, broken)
+	return m.distribute(next, t)
+}
+
+// base returns the configuration to move on from: the stored one. It is nil if
+// there is nothing to do: because this machine was evicted, or another CM is at
+// work, whose NEW-CONFIG has come.
+func (m *Machine) base() (*cluster.Configuration, error) {
+	c, err := m.cfg.Store.Load()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errStore, err)
+	}
+	if c == nil {
+		return nil, errors.New("membership: the store has lost the configuration")
+	}
+	if !m.isMember(c) {
+		m.evict(fmt.Errorf("%w: configuration %d is without it", ErrEvicted, c.ID))
+		return nil, nil
+	}
+	if c.CM == m.self.Machine || !m.waitFor(m.patience(), func() bool { return m.mu.phase != member || m.mu.current.ID >= c.ID }) {
+		return c, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.phase != member || len(m.mu.suspects) == 0 && !m.mu.handed {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// probeAll returns which machines of c answer a probe as the life that is a
+// member, and which do not. This machine is one that does, suspects are among
+// those that do not.
+func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answered, missing []rdma.MachineID) {
+	var ask []rdma.MachineID
+	for _, x := range c.Machines {
+		if x != m.self.Machine && !slices.Contains(suspects, recovery.PeerIn(c, x)) {
+			ask = append(ask, x)
+		}
+	}
+	answered = []rdma.MachineID{m.self.Machine}
+	for _, p := range m.probes.probe(ask, m.cfg.Keeper.Length()/2) {
+		if p.err == nil && (p.incarnation == recovery.PeerIn(c, p.machine).Incarnation || sabotage.ProbeIncarnation.Skipped()) {
+			answered = append(answered, p.machine)
+		}
+	}
+	for _, x := range c.Machines {
+		if !slices.Contains(answered, x) {
+			missing = append(missing, x)
+		}
+	}
+	return answered, missing
+}
+
+// unusedIn returns what says whether no transaction can have committed to a region in
+// configuration c, nor ever will. Nobody can if its CM has had nobody commit c, which only
+// the CM knows. Nor can somebody to a region of which some replica has not committed c: its
+// primary waits for what the replica finds in its logs, which it drains then. back are lives
+// of members that were that replica's in c and are over, whose memory remembers it.
+func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
+	m.mu.Lock()
+	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven
+	m.mu.Unlock()
+	var behind []rdma.MachineID
+	for _, l := range back {
+		isOver := !recovery.IsMember(c, call.Peer{Machine: l.Member.Machine, Incarnation: l.Member.Incarnation})
+		if isOver && c.IsMember(l.Member) && l.Committed > 0 && l.Committed-1 < c.ID {
+			behind = append(behind, l.Member.Machine)
+		}
+	}
+	return func(id region.ID) bool {
+		p, _ := c.Placement(id)
+		return unproven || slices.ContainsFunc(behind, p.Has)
+	}
+}
+
+// makes notes that this machine is about to store next, which follows base, and has nobody
+// commit it before sendCommit.
+func (m *Machine) makes(base, next *cluster.Configuration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.unproven == 0 || base == nil || base.CM != m.self.Machine {
+		m.mu.unproven = next.ID
+	}
+}
+
+// store makes next the configuration, if base still is: step 3.
+func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapped) error {
+	next.Follow(base, m.unusedIn(base, nil))
+	m.makes(base, next)
+	err := m.cfg.Store.CompareAndSwap(base.Revision, next)
+	if err != nil {
+		// base may be applied by now, and the reason to go on from it forgotten.
+		m.mu.Lock()
+		m.mu.renew = true
+		m.mu.Unlock()
+	}
+	switch {
+	case errors.Is(err, cluster.ErrMoved):
+		return fmt.Errorf("membership: store configuration %d: %w", next.ID, err)
+	case err != nil:
+		return fmt.Errorf("%w: configuration %d: %w", errStore, next.ID, err)
+	}
+	m.cfg.Events.stored(next, report)
+	m.reached(recovery.StepStored)
+	return nil
+}

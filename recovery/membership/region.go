@@ -1,0 +1,341 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+)
+
+// askCM has the CM answer a call, this machine if it is the CM. reply may be nil.
+func (m *Machine) askCM(ctx context.Context, kind uint8, own call.Handler, arg, reply any) error {
+	c := m.Configuration()
+	if c == nil {
+		return recovery.ErrNotMember
+	}
+	encoded, err := json.Marshal(arg)
+	if err != nil {
+		return err
+	}
+	var answer []byte
+	if c.CM == m.self.Machine {
+		answer, err = own(m.self, encoded)
+	} else {
+		answer, err = m.cfg.Endpoint.Call(during{ctx, m, c.ID}, recovery.PeerIn(c, c.CM), kind, encoded)
+	}
+	if err != nil || reply == nil {
+		return err
+	}
+	return json.Unmarshal(answer, reply)
+}
+
+// during is a context that ends with a configuration: its CM may be dead.
+type during struct {
+	context.Context
+	m  *Machine
+	id cluster.ID
+}
+
+func (d during) Err() error {
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	switch {
+	case d.m.mu.phase == evicted || d.m.mu.phase == closed:
+		return ErrEvicted
+	case d.m.mu.current.ID != d.id:
+		return errChanging
+	}
+	return d.Context.Err()
+}
+
+// changeAsCM stores the revision that f makes of the configuration, for a
+// machine that asks the CM to. f returns its argument if nothing is to change.
+func (m *Machine) changeAsCM(from call.Peer, f func(c *cluster.Configuration) (*cluster.Configuration, error)) error {
+	m.cfg.Clock.Lock(&m.change)
+	defer m.change.Unlock()
+	m.mu.Lock()
+	c, phase := m.mu.current, m.mu.phase
+	m.mu.Unlock()
+	switch {
+	case phase != member || c.CM != m.self.Machine:
+		return recovery.ErrNotCM
+	case !recovery.IsMember(c, from):
+		return recovery.ErrNotMember
+	}
+	next, err := f(c)
+	if err != nil || next == c {
+		return err
+	}
+	err = m.cfg.Store.CompareAndSwap(c.Revision, next)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		// It may have been stored, or another CM may be at work: find out, and
+		// have all machines agree on what is stored.
+		m.mu.renew = true
+		m.leadLocked()
+		return err
+	}
+	if m.mu.current.ID == next.ID {
+		m.mu.current = next
+	}
+	return nil
+}
+
+// An allocation is the argument of ALLOCATE.
+type allocation struct {
+	Primary rdma.MachineID
+	Near    region.ID
+}
+
+// Allocate makes a region whose primary is at the machine asked for, co-located
+// with region near if that has the same primary, in two phases led by the CM
+// (SOSP'15 section 3): its replicas make room, then the configuration has it, and
+// they are told. If the answer to this machine is lost, there may be one region
+// more, which its replicas know all the same.
+//
+// Errors: cluster.ErrNoRoom, region.ErrFull from the host of any replica, and those
+// for which IsPassing is true.
+func (m *Machine) Allocate(ctx context.Context, primary rdma.MachineID, near region.ID) (cluster.Placement, error) {
+	var p cluster.Placement
+	err := m.askCM(ctx, kindAllocate, m.onAllocate, allocation{primary, near}, &p)
+	return p, err
+}
+
+func (m *Machine) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
+	var a allocation
+	if err := json.Unmarshal(arg, &a); err != nil {
+		return nil, fmt.Errorf("membership: ALLOCATE: %w", err)
+	}
+	var made cluster.Placement
+	var c *cluster.Configuration
+	err := m.changeAsCM(from, func(now *cluster.Configuration) (*cluster.Configuration, error) {
+		next, p, err := now.Place(a.Primary, a.Near)
+		if err != nil {
+			return nil, err
+		}
+		made, c = p, next
+		return next, m.atReplicas(calm{m.within(m.patience()), m}, next, p, kindPrepare, m.onPrepare)
+	})
+	if err != nil {
+		return nil, err
+	}
+	// All replicas hear of it, or the configuration changes, and the next one tells.
+	m.cfg.Events.failed("announce a region", m.atReplicas(during{context.Background(), m, c.ID}, c, made, kindAnnounce, m.onAnnounce))
+	return json.Marshal(made)
+}
+
+// calm is a context that ends when a machine is suspected, because then there is
+// something more urgent to do.
+type calm struct {
+	context.Context
+	m *Machine
+}
+
+func (c calm) Err() error {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	if len(c.m.mu.suspects) > 0 {
+		return errChanging
+	}
+	return c.Context.Err()
+}
+
+// A regionNotice is the argument of PREPARE and ANNOUNCE.
+type regionNotice struct {
+	Configuration cluster.ID
+	Placement     cluster.Placement
+}
+
+// atReplicas has each replica of a region handle a notice of it.
+func (m *Machine) atReplicas(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, own call.Handler) error {
+	arg, err := json.Marshal(regionNotice{c.ID, p})
+	if err != nil {
+		return err
+	}
+	for _, x := range p.Replicas() {
+		if x == m.self.Machine {
+			_, err = own(m.self, arg)
+		} else {
+			_, err = m.cfg.Endpoint.Call(ctx, recovery.PeerIn(c, x), kind, arg)
+		}
+		if err != nil {
+			return fmt.Errorf("membership: region %d at machine %d: %w", p.Region, x, err)
+		}
+	}
+	return nil
+}
+
+// notice returns the placement in a notice of the CM of the current configuration.
+func (m *Machine) notice(from call.Peer, arg []byte) (cluster.Placement, error) {
+	var n regionNotice
+	if err := json.Unmarshal(arg, &n); err != nil {
+		return n.Placement, fmt.Errorf("membership: notice of a region: %w", err)
+	}
+	c := m.Configuration()
+	if c == nil || c.ID != n.Configuration || recovery.PeerIn(c, c.CM) != from || !n.Placement.Has(m.self.Machine) {
+		return n.Placement, recovery.ErrSuperseded
+	}
+	return n.Placement, nil
+}
+
+func (m *Machine) onPrepare(from call.Peer, arg []byte) ([]byte, error) {
+	p, err := m.notice(from, arg)
+	if err != nil {
+		return nil, err
+	}
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	if _, exists := m.Configuration().Placement(p.Region); exists { // a PREPARE that was late
+		return nil, nil
+	}
+	return nil, m.cfg.Host.Prepare(p)
+}
+
+func (m *Machine) onAnnounce(from call.Peer, arg []byte) ([]byte, error) {
+	p, err := m.notice(from, arg)
+	if err != nil {
+		return nil, err
+	}
+	m.cfg.Clock.Lock(&m.apply)
+	defer m.apply.Unlock()
+	if m.remember(p) || m.Configuration().CM == m.self.Machine {
+		m.cfg.Host.Announce(p)
+	}
+	return nil, nil
+}
+
+// remember adds a region to what this machine knows of the configuration. It is
+// false if it is there.
+func (m *Machine) remember(p cluster.Placement) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current.Clone()
+	i, found := slices.BinarySearchFunc(c.Regions, p.Region, func(x cluster.Placement, id region.ID) int { return int(int64(x.Region) - int64(id)) })
+	if found {
+		return false
+	}
+	c.Regions = slices.Insert(c.Regions, i, p)
+	c.NextRegion = max(c.NextRegion, p.Region+1)
+	m.mu.current = c
+	return true
+}
+
+// Placement returns where a region lives. What this machine does not know it asks
+// the CM for. Errors: ErrNoRegion, ErrLost, and those for which IsPassing is true.
+func (m *Machine) Placement(ctx context.Context, id region.ID) (cluster.Placement, error) {
+	c := m.Configuration()
+	if c == nil {
+		return cluster.Placement{}, recovery.ErrNotMember
+	}
+	if p, ok := c.Placement(id); ok {
+		return p, nil
+	}
+	var p cluster.Placement
+	if err := m.askCM(ctx, kindMapping, m.onMapping, id, &p); err != nil {
+		return p, err
+	}
+	if now := m.Configuration(); now.ID == c.ID {
+		m.remember(p)
+	}
+	return p, nil
+}
+
+func (m *Machine) onMapping(from call.Peer, arg []byte) ([]byte, error) {
+	var id region.ID
+	if err := json.Unmarshal(arg, &id); err != nil {
+		return nil, fmt.Errorf("membership: mapping: %w", err)
+	}
+	c := m.Configuration()
+	switch {
+	case c == nil || c.CM != m.self.Machine:
+		return nil, recovery.ErrNotCM
+	case !recovery.IsMember(c, from):
+		return nil, recovery.ErrNotMember
+	}
+	if p, ok := c.Placement(id); ok {
+		return json.Marshal(p)
+	}
+	if slices.Contains(c.Lost, id) {
+		return nil, fmt.Errorf("%w: region %d", ErrLost, id)
+	}
+	return nil, fmt.Errorf("%w: region %d", ErrNoRegion, id)
+}
+
+// A filling is the argument of FILLED.
+type filling struct {
+	In      cluster.ID
+	Regions []region.ID
+}
+
+// Filled says that this machine has all of regions that it was filled with in
+// configuration in: from now on it can be promoted. In a later configuration that
+// means nothing: it may have dropped its replica meanwhile, and have begun another.
+func (m *Machine) Filled(ctx context.Context, in cluster.ID, regions []region.ID) error {
+	return m.askCM(ctx, kindFilled, m.onFilled, filling{in, regions}, nil)
+}
+
+func (m *Machine) onFilled(from call.Peer, arg []byte) ([]byte, error) {
+	var f filling
+	if err := json.Unmarshal(arg, &f); err != nil {
+		return nil, fmt.Errorf("membership: FILLED: %w", err)
+	}
+	return nil, m.changeAsCM(from, func(c *cluster.Configuration) (*cluster.Configuration, error) {
+		if f.In != c.ID {
+			return nil, fmt.Errorf("%w: filled in configuration %d, this is %d", errChanging, f.In, c.ID)
+		}
+		return c.Filled(from.Machine, f.Regions), nil
+	})
+}
+
+// Root returns the address of the instance's root object. If there is none yet it
+// becomes the one proposed, unless that is nil.
+func (m *Machine) Root(ctx context.Context, proposed region.Ptr) (region.Ptr, error) {
+	var b []byte
+	if err := m.askCM(ctx, kindRoot, m.onRoot, proposed.Append(nil), &b); err != nil {
+		return region.Ptr{}, err
+	}
+	return region.DecodePtr(b)
+}
+
+func (m *Machine) onRoot(from call.Peer, arg []byte) ([]byte, error) {
+	var b []byte
+	if err := json.Unmarshal(arg, &b); err != nil {
+		return nil, fmt.Errorf("membership: root: %w", err)
+	}
+	p, err := region.DecodePtr(b)
+	if err != nil {
+		return nil, fmt.Errorf("membership: root: %w", err)
+	}
+	err = m.changeAsCM(from, func(c *cluster.Configuration) (*cluster.Configuration, error) {
+		if !c.Root.IsNil() || p.IsNil() {
+			p = c.Root
+			return c, nil
+		}
+		next := c.Revise()
+		next.Root = p
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(p.Append(nil))
+}
+
+// ReplaceRoot has another root object in the place of one that is none. This machine is the CM.
+func (m *Machine) ReplaceRoot(was, root region.Ptr) error {
+	return m.changeAsCM(m.self, func(c *cluster.Configuration) (*cluster.Configuration, error) {
+		if c.Root != was {
+			return nil, fmt.Errorf("membership: the root object is %v, not %v", c.Root, was)
+		}
+		next := c.Revise()
+		next.Root = root
+		return next, nil
+	})
+}

@@ -1,0 +1,63 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// A machine without room refuses a replica, and is then bounded: later configurations give it no
+// other one, since each refusal costs a reconfiguration. When it has room again it tells the CM
+// (ROOM), and gets the replicas that regions are short of.
+
+// A roomRequest is the argument of ROOM, and what the CM keeps of it.
+type roomRequest struct {
+	Capacity int // how many regions there is room for; 0: no bound
+	from     call.Peer
+}
+
+// HasRoom tells the CM that this machine has room for replicas again, as many as it had to begin
+// with. It does not wait for what comes of that: the machine says it again as long as a configuration gives it less.
+// Errors: those for which IsPassing is true.
+func (m *Machine) HasRoom(ctx context.Context) error {
+	return m.askCM(ctx, kindRoom, m.onRoom, roomRequest{Capacity: m.cfg.Self.Capacity}, nil)
+}
+
+// IsBounded says whether this machine has refused replicas in its life, and is given none in c.
+func (m *Machine) IsBounded(c *cluster.Configuration) bool {
+	self, in := c.Member(m.self.Machine)
+	return in && self.Capacity != m.cfg.Self.Capacity
+}
+
+func (m *Machine) onRoom(from call.Peer, arg []byte) ([]byte, error) {
+	r := roomRequest{from: from}
+	if err := json.Unmarshal(arg, &r); err != nil {
+		return nil, fmt.Errorf("membership: ROOM: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	switch {
+	case m.mu.phase != member || c.CM != m.self.Machine:
+		return nil, recovery.ErrNotCM
+	case !recovery.IsMember(c, from):
+		return nil, recovery.ErrNotMember
+	case !r.changes(c):
+		return nil, nil
+	}
+	m.mu.roomy = slices.DeleteFunc(m.mu.roomy, func(x roomRequest) bool { return x.from == from })
+	m.mu.roomy = append(m.mu.roomy, r)
+	m.leadLocked()
+	return nil, nil
+}
+
+// changes says whether c gives the machine less than it has room for.
+func (r roomRequest) changes(c *cluster.Configuration) bool {
+	now, _ := c.Member(r.from.Machine)
+	return recovery.IsMember(c, r.from) && now.Capacity != r.Capacity
+}

@@ -1,0 +1,39 @@
+package membership
+
+import (
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// answering returns those of some members of c that answer a call, and this machine: the
+// memory of a process that is stopped can be read by a probe as before. A configuration of
+// which half the members are stopped could not be moved on from, not even with machines of
+// c that have been restarted.
+func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
+	for i, l := range m.greetSome(c, members) {
+		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]
+		if x := c.Machines[i]; isAlive || x == m.self.Machine {
+			answer = append(answer, x)
+		}
+	}
+	return answer
+}
+
+// unprobed returns the members of c that have not answered a probe, and those suspects that
+// have, but do not answer a call. A configuration with one of these would come to nothing,
+// and another be made at once, for as long as it is stopped.
+func unprobed(c *cluster.Configuration, suspects []call.Peer, probed, answering []rdma.MachineID) []rdma.MachineID {
+	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool {
+		isSuspect := slices.Contains(suspects, recovery.PeerIn(c, x))
+		return slices.Contains(probed, x) && (!isSuspect || slices.Contains(answering, x))
+	})
+}
+
+// silent returns the members of c that do not answer a call.
+func silent(c *cluster.Configuration, answering []rdma.MachineID) []rdma.MachineID {
+	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool { return slices.Contains(answering, x) })
+}

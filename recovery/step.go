@@ -1,0 +1,41 @@
+package recovery
+
+// A Step is a point in recovery, at one machine.
+type Step uint8
+
+const (
+	StepSuspected  Step = iota // a machine is suspected
+	StepProbed                 // a majority has answered the CM's probe
+	StepStored                 // the CM has made the next configuration, and told nobody
+	StepApplied                // NEW-CONFIG is applied, and not acknowledged
+	StepAcked                  // all have acknowledged, at the CM
+	StepLeasesOver             // and old leases have run out
+	StepCommitted              // NEW-CONFIG-COMMIT has come
+	StepDrained                // from here to StepSettled: the recovery of transactions
+	StepNeedRecovery
+	StepFetched
+	StepLocked
+	StepActive
+	StepReplicated
+	StepVoted
+	StepDecided
+	StepOutcome // COMMIT-RECOVERY or ABORT-RECOVERY was carried out
+	StepResolved
+	StepTruncated
+	StepSettled
+	StepAllActive // ALL-REGIONS-ACTIVE has come
+	StepFilling   // a piece of a replica has been copied
+	StepFilled    // all of it, and the CM does not know
+	StepScanning  // free lists are rebuilt in part
+	StepScanned
+	recoverySteps
+)
+
+// Steps is how many there are.
+const Steps = int(recoverySteps)
+
+var stepNames = [Steps]string{"suspected", "probed", "stored", "applied", "acknowledged", "leases over", "committed",
+	"drained", "need-recovery", "fetched", "locked", "active", "replicated", "voted", "decided", "outcome", "resolved", "truncated", "settled",
+	"all active", "filling", "filled", "scanning", "scanned"}
+
+func (s Step) String() string { return stepNames[s] }

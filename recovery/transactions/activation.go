@@ -1,0 +1,134 @@
+package transactions
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// togetherPatience bounds how long a machine waits for everything that its regions need, so
+// that they become active together. Later each becomes active when it has what it needs.
+const togetherPatience = 20 * time.Millisecond
+
+// A group are regions of which this machine is the primary and which have the same
+// backups. A backup that cannot be reached holds up only those that it has a replica of.
+type regionGroup struct {
+	backups []rdma.MachineID // ascending
+	regions []region.ID
+}
+
+// groups returns the regions of which this machine is the primary.
+func (r *run) groups() (all []region.ID, groups []regionGroup) {
+	for _, p := range r.c.Regions { // any order
+		if !p.IsPrimary(r.self) {
+			continue
+		}
+		all = append(all, p.Region)
+		backups := slices.Sorted(slices.Values(p.Backups))
+		i := slices.IndexFunc(groups, func(g regionGroup) bool { return slices.Equal(g.backups, backups) })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, regionGroup{backups: backups})
+		}
+		groups[i].regions = append(groups[i].regions, p.Region)
+	}
+	return all, groups
+}
+
+// activateAll goes through steps 3 and 4 for all regions of which this machine is the
+// primary, and returns once they are active.
+func (r *run) activateAll(ctx context.Context) error {
+	all, groups := r.groups()
+	end := r.t.cfg.Clock.Now().Add(togetherPatience)
+	isWhole := false
+	err := r.wait(ctx, func() bool {
+		isWhole = r.isTriedLocked(r.apart) && !slices.ContainsFunc(groups, func(g regionGroup) bool { return !r.isReadyLocked(g) })
+		return isWhole || r.t.cfg.Clock.Now().After(end)
+	})
+	switch {
+	case err != nil:
+		return err
+	case isWhole:
+		return r.activateSome(ctx, all)
+	}
+	return r.activateEach(ctx, groups)
+}
+
+// activateEach does so for each group when it can.
+func (r *run) activateEach(ctx context.Context, groups []regionGroup) error {
+	errs := make([]error, len(groups))
+	left, done := len(groups), r.t.cfg.Clock.NewEvent()
+	for i, g := range groups {
+		r.t.cfg.Clock.Go(func() {
+			err := r.wait(ctx, func() bool { return r.isReadyLocked(g) })
+			if err == nil {
+				err = r.activateSome(ctx, g.regions)
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			errs[i] = err
+			if left--; left == 0 {
+				done.Set()
+			}
+		})
+	}
+	if len(groups) > 0 {
+		done.Wait()
+	}
+	return errors.Join(errs...)
+}
+
+// isReadyLocked says whether the backups of a group have said what they know, and can be
+// written to.
+func (r *run) isReadyLocked(g regionGroup) bool {
+	lacks := func(b rdma.MachineID) bool { return !r.mu.needs[b] && !sabotage.NeedRecovery.Skipped() }
+	return !slices.ContainsFunc(g.backups, lacks) && r.isTriedLocked(g.backups)
+}
+
+// isTriedLocked says whether this machine is connected to all of them that it was not at
+// Freeze, or that has to wait until the recovery is settled.
+func (r *run) isTriedLocked(machines []rdma.MachineID) bool {
+	return !slices.ContainsFunc(machines, func(x rdma.MachineID) bool { return slices.Contains(r.apart, x) && !r.mu.tried[x] })
+}
+
+// activateSome activates regions whose backups are ready.
+func (r *run) activateSome(ctx context.Context, ids []region.ID) error {
+	for _, c := range r.claimed() {
+		if !slices.Contains(ids, c.Region) || sabotage.Fetch.Skipped() {
+			continue
+		}
+		if err := r.complete(ctx, c); err != nil {
+			return err
+		}
+	}
+	r.t.reached(recovery.StepFetched)
+	if err := r.sendBlocks(ctx, ids); err != nil {
+		return err
+	}
+	if err := r.m.LockRegions(r.c.ID, ids); err != nil {
+		return err
+	}
+	r.t.reached(recovery.StepLocked)
+	r.m.Activate(r.c.ID, ids)
+	r.t.reached(recovery.StepActive)
+	if len(ids) > 0 && ctx.Err() == nil {
+		r.t.spawn(func() { r.regionsActive(ids) })
+	}
+	return ctx.Err()
+}
+
+// regionsActive tells all others that regions are active.
+func (r *run) regionsActive(ids []region.ID) {
+	var list []entry
+	for _, id := range ids {
+		list = append(list, entry{Evidence: txn.Evidence{Region: id}})
+	}
+	r.t.parallel(r.others(), func(to rdma.MachineID) { r.send(to, kindRegionActive, list) })
+}

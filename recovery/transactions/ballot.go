@@ -1,0 +1,139 @@
+package transactions
+
+import (
+	"slices"
+
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A ballot collects the votes of the regions that a transaction writes to.
+type ballot struct {
+	regions []region.ID
+	votes   map[region.ID]Vote
+}
+
+// vote is step 6. Everybody hears from everybody, so that a coordinator knows
+// when no vote is still to come.
+func (r *run) vote() {
+	lists := make(map[rdma.MachineID][]entry)
+	for _, c := range r.claimed() {
+		to := coordinator(r.c, c.ID)
+		e := c.Evidence
+		e.At = txn.Extent{}
+		lists[to] = append(lists[to], entry{Evidence: e})
+	}
+	r.mu.Lock()
+	r.mu.voted = true
+	r.mu.Unlock()
+	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindVote, lists[to]) })
+}
+
+// decide is step 7 for the transactions that this machine decides.
+func (r *run) decide() error {
+	err := r.wait(r.ctx, func() bool { return sabotage.AllVotes.Skipped() || len(r.mu.voters) == len(r.c.Machines) })
+	if err != nil {
+		return err
+	}
+	r.admitCaught()
+	if !sabotage.RequestVote.Skipped() {
+		r.requestVotes()
+	}
+	if r.ctx.Err() != nil {
+		return r.ctx.Err()
+	}
+	r.park()
+	lists := make(map[rdma.MachineID][]entry)
+	decided := make(map[txn.ID]bool)
+	for _, id := range r.ballotIDs() {
+		b := r.mu.ballots[id]
+		if r.waits(b.regions) {
+			continue
+		}
+		commit := Decide(r.votes(b)) == Commit
+		decided[id] = commit
+		e := entry{Evidence: txn.Evidence{ID: id}}
+		if commit {
+			e.flag = 1
+		}
+		for _, m := range replicasOf(r.c, b.regions) {
+			lists[m] = append(lists[m], e)
+		}
+	}
+	r.t.reached(recovery.StepDecided)
+	if sabotage.OutcomeFirst.Skipped() {
+		r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindTruncateRecovery, lists[to]) })
+	}
+	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindOutcome, lists[to]) })
+	if r.ctx.Err() != nil {
+		return r.ctx.Err()
+	}
+	for _, c := range r.m.Caught() { // without a record anywhere it is aborted
+		if !r.waits(c.Regions) {
+			r.m.Resolve(c.ID, decided[c.ID])
+		}
+	}
+	r.t.reached(recovery.StepResolved)
+	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindTruncateRecovery, lists[to]) })
+	return r.ctx.Err()
+}
+
+// ballotIDs returns the transactions to be decided, in order. All votes are in,
+// so that nothing changes any more.
+func (r *run) ballotIDs() []txn.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []txn.ID
+	for id := range r.mu.ballots { // any order
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, txn.ID.Compare)
+	return ids
+}
+
+// votes returns a vote for each region. One that has lost all its replicas is as
+// if it had truncated the transaction: it cannot say that it never heard of it.
+func (r *run) votes(b *ballot) []Vote {
+	var votes []Vote
+	for _, id := range b.regions {
+		v := b.votes[id]
+		if _, ok := r.c.Placement(id); !ok {
+			v = VoteTruncated
+		}
+		votes = append(votes, v)
+	}
+	return votes
+}
+
+// requestVotes asks the primaries that have not voted what that means.
+func (r *run) requestVotes() {
+	lists := make(map[rdma.MachineID][]entry)
+	for _, id := range r.ballotIDs() {
+		b := r.mu.ballots[id]
+		for _, reg := range b.regions {
+			if _, voted := b.votes[reg]; voted {
+				continue
+			}
+			if p, ok := r.c.Placement(reg); ok && p.IsAvailable() {
+				lists[p.Primary] = append(lists[p.Primary], entry{Evidence: txn.Evidence{ID: id, Region: reg}})
+			}
+		}
+	}
+	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) {
+		for _, b := range batches(r.c.ID, lists[to]) {
+			reply, err := r.call(to, kindRequestVote, b)
+			_, list, _, _ := decodeBatch(b)
+			if err != nil || len(reply) != len(list) {
+				return
+			}
+			for i, e := range list {
+				r.mu.Lock()
+				r.mu.ballots[e.ID].votes[e.Region] = Vote(reply[i])
+				r.mu.Unlock()
+			}
+		}
+	})
+}

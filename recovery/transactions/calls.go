@@ -1,0 +1,199 @@
+package transactions
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// errEarly refuses a call that this machine has not come far enough for.
+var errEarly = errors.New("transactions: not there yet")
+
+// handle answers the calls of other members.
+func (t *Recovery) handle() {
+	for kind := uint8(kindNeedRecovery); kind <= kindBlocks; kind++ {
+		t.cfg.Endpoint.Handle(kind, func(from call.Peer, arg []byte) ([]byte, error) { return t.answer(kind, from, arg) })
+	}
+	t.cfg.Endpoint.Handle(kindConnect, t.onConnect)
+	t.cfg.Endpoint.Handle(kindRelay, t.onRelay)
+	t.cfg.Endpoint.Handle(kindRelayed, t.onRelayed)
+	t.cfg.Endpoint.Know(codeHeld, txn.ErrHeld)
+}
+
+// answer answers one call. Doing so twice changes nothing.
+func (t *Recovery) answer(kind uint8, from call.Peer, arg []byte) ([]byte, error) {
+	id, list, last, err := decodeBatch(arg)
+	if err != nil {
+		return nil, err
+	}
+	r := t.current(id)
+	if r == nil {
+		return nil, fmt.Errorf("%w: %d is not the configuration here", recovery.ErrSuperseded, id)
+	}
+	if from.Machine != r.self && !recovery.IsMember(r.c, from) {
+		return nil, recovery.ErrNotMember
+	}
+	r.mu.Lock()
+	drained, voted := r.mu.drained, r.mu.voted
+	r.mu.Unlock()
+	switch {
+	case kind >= kindReplicate && kind != kindVote && !drained, kind == kindRequestVote && !voted:
+		return nil, errEarly
+	}
+	defer r.wake()
+	switch kind {
+	case kindNeedRecovery:
+		r.onNeedRecovery(from, list, last)
+	case kindRegionActive:
+		r.onRegionActive(from, list)
+	case kindReplicate:
+		return nil, r.onReplicate(from, list)
+	case kindVote:
+		r.onVote(from, list, last)
+	case kindRequestVote:
+		return r.onRequestVote(list), nil
+	case kindOutcome:
+		return nil, r.onOutcome(list)
+	case kindTruncateRecovery:
+		return nil, r.onTruncate(list)
+	case kindDecided:
+		return nil, r.onDecided(from, list, last)
+	case kindPark:
+		return nil, r.onPark(list)
+	case kindBlocks:
+		r.onBlocks(from, list)
+	}
+	return nil, nil
+}
+
+func (r *run) onBlocks(from call.Peer, list []entry) {
+	for i := range list {
+		if p, ok := r.c.Placement(list[i].Region); ok && p.Primary == from.Machine && r.t.cfg.Blocks != nil {
+			r.t.cfg.Blocks(p.Region)
+		}
+	}
+}
+
+func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
+	found := make([]txn.Evidence, len(list))
+	for i := range list {
+		found[i] = list[i].Evidence
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.needs[from.Machine] {
+		return // a copy that comes late: claims do not change any more
+	}
+	r.claimLocked(from.Machine, found)
+	if last {
+		r.mu.needs[from.Machine] = true
+	}
+}
+
+func (r *run) onRegionActive(from call.Peer, list []entry) {
+	var ids []region.ID
+	for i := range list {
+		if p, ok := r.c.Placement(list[i].Region); ok && p.IsPrimary(from.Machine) {
+			ids = append(ids, p.Region)
+		}
+	}
+	r.m.Activate(r.c.ID, ids)
+}
+
+func (r *run) onReplicate(from call.Peer, list []entry) error {
+	for i := range list {
+		e := list[i].Evidence
+		var writes []txn.Write
+		// Nobody has the writes if an earlier recovery has truncated them.
+		if own, ok := r.m.Evidence(e.ID, e.Region); (!ok || own.At.Empty()) && !e.At.Empty() {
+			var err error
+			if writes, err = r.m.Fetch(from.Machine, e); err != nil {
+				return err
+			}
+		}
+		if err := r.m.Learn(r.c.ID, e, writes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) onVote(from call.Peer, list []entry, last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.voters[from.Machine] {
+		return // nor do ballots
+	}
+	for i := range list {
+		e := &list[i]
+		if p, ok := r.c.Placement(e.Region); !ok || !p.IsPrimary(from.Machine) {
+			continue
+		}
+		b := r.mu.ballots[e.ID]
+		if b == nil {
+			b = &ballot{regions: e.Regions, votes: make(map[region.ID]Vote)}
+			r.mu.ballots[e.ID] = b
+		}
+		b.votes[e.Region] = voteOf(e.Seen)
+	}
+	if last {
+		r.mu.voters[from.Machine] = true
+	}
+}
+
+// onRequestVote says of transactions that this machine has not voted on whether
+// their records have been truncated here, or have never come.
+func (r *run) onRequestVote(list []entry) []byte {
+	reply := make([]byte, len(list))
+	for i := range list {
+		e, ok := r.m.Evidence(list[i].ID, list[i].Region)
+		switch {
+		case ok:
+			reply[i] = byte(voteOf(e.Seen))
+		case r.m.Truncated(list[i].ID, list[i].Region):
+			reply[i] = byte(VoteTruncated)
+		default:
+			reply[i] = byte(VoteUnknown)
+		}
+	}
+	return reply
+}
+
+func (r *run) onOutcome(list []entry) error {
+	for i := range list {
+		if err := r.m.Decide(r.c.ID, list[i].ID, list[i].flag != 0); err != nil {
+			return err
+		}
+		r.t.reached(recovery.StepOutcome)
+	}
+	return nil
+}
+
+func (r *run) onTruncate(list []entry) error {
+	for i := range list {
+		if err := r.m.Truncate(r.c.ID, list[i].ID); err != nil {
+			return err
+		}
+		r.t.reached(recovery.StepTruncated)
+	}
+	return nil
+}
+
+// onDecided learns what the sender has truncated before it notes that it has decided.
+func (r *run) onDecided(from call.Peer, list []entry, last bool) error {
+	for _, b := range boundsOf(list) {
+		if err := r.m.LearnBound(r.c.ID, b); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last {
+		r.mu.deciders[from.Machine] = true
+	}
+	return nil
+}

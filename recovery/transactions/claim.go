@@ -1,0 +1,129 @@
+package transactions
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+type claimID struct {
+	tx     txn.ID
+	region region.ID
+}
+
+// A claim is what the replicas of a region have seen of a transaction.
+type claim struct {
+	txn.Evidence // of all replicas together
+	sources      map[rdma.MachineID]txn.Evidence
+}
+
+// needRecovery tells the primaries of the regions that this machine backs up.
+func (r *run) needRecovery(found []txn.Evidence) {
+	lists := make(map[rdma.MachineID][]entry)
+	for _, p := range r.c.Regions { // any order
+		if r.backsUp(p) && lists[p.Primary] == nil {
+			lists[p.Primary] = []entry{}
+		}
+	}
+	for _, e := range found {
+		if p, ok := r.c.Placement(e.Region); ok && r.backsUp(p) {
+			lists[p.Primary] = append(lists[p.Primary], entry{Evidence: e})
+		}
+	}
+	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindNeedRecovery, lists[to]) })
+	r.t.reached(recovery.StepNeedRecovery)
+}
+
+// backsUp says whether this machine has a backup of a region, and that a primary.
+func (r *run) backsUp(p cluster.Placement) bool {
+	return p.IsAvailable() && p.Primary != r.self && p.Has(r.self)
+}
+
+// claimLocked adds what a replica has seen of transactions of this machine's regions.
+func (r *run) claimLocked(from rdma.MachineID, found []txn.Evidence) {
+	for _, e := range found {
+		p, ok := r.c.Placement(e.Region)
+		if !ok || !p.IsPrimary(r.self) || !p.Has(from) {
+			continue
+		}
+		if sabotage.Votes.Skipped() && from != r.self {
+			e.Seen &= txn.SeenLock
+		}
+		id := claimID{e.ID, e.Region}
+		c := r.mu.claims[id]
+		if c == nil {
+			c = &claim{Evidence: e, sources: make(map[rdma.MachineID]txn.Evidence)}
+			r.mu.claims[id] = c
+		}
+		c.Seen |= e.Seen
+		c.sources[from] = e
+	}
+}
+
+// claimed returns the claims in order.
+func (r *run) claimed() []*claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []*claim
+	for _, c := range r.mu.claims { // any order
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *claim) int {
+		return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Region, b.Region))
+	})
+	return all
+}
+
+// complete gets from the backups what the primary itself has not seen.
+func (r *run) complete(ctx context.Context, c *claim) error {
+	return r.again(ctx, func() error {
+		writes, err := r.fetch(c)
+		if err != nil {
+			return err
+		}
+		return r.m.Learn(r.c.ID, c.Evidence, writes)
+	})
+}
+
+// fetch reads a transaction's writes where they are, unless they are here. An
+// earlier recovery that has come as far as truncation may have left notes alone.
+func (r *run) fetch(c *claim) (writes []txn.Write, err error) {
+	if own := c.sources[r.self]; !own.At.Empty() {
+		return nil, nil
+	}
+	for _, from := range sortedKeys(c.sources) {
+		if e := c.sources[from]; !e.At.Empty() {
+			if writes, err = r.m.Fetch(from, e); err == nil {
+				return writes, nil
+			}
+		}
+	}
+	return nil, err
+}
+
+// replicate is step 5: each backup is to know as much as all replicas together.
+func (r *run) replicate() {
+	lists := make(map[rdma.MachineID][]entry)
+	for _, c := range r.claimed() {
+		own, ok := r.m.Evidence(c.ID, c.Region)
+		if !ok {
+			continue
+		}
+		p, _ := r.c.Placement(c.Region)
+		for _, b := range p.Backups {
+			if e := c.sources[b]; e.At.Empty() || c.Seen&^e.Seen != 0 {
+				known := c.Evidence
+				known.At = own.At
+				lists[b] = append(lists[b], entry{Evidence: known})
+			}
+		}
+	}
+	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindReplicate, lists[to]) })
+}

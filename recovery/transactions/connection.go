@@ -1,0 +1,238 @@
+package transactions
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A CONNECT call gives a member new logs and message queues to write to, and
+// returns those that it offers in exchange: for a machine that has just joined,
+// and where a connection broke although both sides are members.
+//
+//	| configuration 32 | zero 32 | number 64 | greeting |
+//
+// and the reply
+//
+//	| number 64 | greeting |
+//
+// A greeting is good until the machine that it is from makes the next one for
+// the same member, and calls come twice, and late. So a machine numbers what it
+// begins, upwards through its life, and nobody connects to a greeting with a
+// lower number than one that he has seen of the same life.
+const (
+	connectHeaderBytes = 16
+	connectReplyBytes  = 8
+)
+
+// codeHeld is the code of txn.ErrHeld in calls.
+const codeHeld = 64
+
+// An exchange is the latest that a life of a member has begun.
+type exchange struct {
+	incarnation uint64
+	number      uint64
+	reply       []byte // nil if it was refused, or has not been answered yet
+}
+
+// unconnected returns the members that this machine could not write to at Freeze, and
+// cannot yet. Not those to which a connection has broken since: they have written
+// here what nobody has read yet, and this configuration's recovery knows nothing of.
+// The next configuration's will.
+func (r *run) unconnected() []rdma.MachineID {
+	return slices.DeleteFunc(slices.Clone(r.apart), r.hasConnected)
+}
+
+func (r *run) hasConnected(to rdma.MachineID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.connected[to]
+}
+
+// connectWith connects to what a member offers.
+func (r *run) connectWith(to rdma.MachineID, g txn.Greeting) error {
+	if err := r.m.Connect(to, g); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.connected[to], r.mu.tried[to] = true, true
+	return nil
+}
+
+// connect connects to members that this machine cannot write to. Before the
+// recovery is settled here, one whose logs here, or ours there, are still being
+// recovered is left for later. It fails if ctx ends: members that this machine
+// cannot reach may have evicted it, and then none of them ever answers.
+func (r *run) connect(ctx context.Context) error {
+	r.t.parallel(r.unconnected(), func(to rdma.MachineID) { r.connectTo(ctx, to) })
+	return ctx.Err()
+}
+
+func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
+	for !r.hasConnected(to) && ctx.Err() == nil {
+		err := r.exchange(ctx, to)
+		r.mu.Lock()
+		isLate := r.mu.settled
+		isOver := err == nil || errors.Is(err, txn.ErrHeld) && !isLate
+		r.mu.tried[to] = r.mu.tried[to] || isOver
+		r.mu.Unlock()
+		if isOver {
+			r.wake()
+			return
+		}
+		r.mu.Lock()
+		r.mu.refused = fmt.Errorf("connect to machine %d: %w", to, err)
+		r.mu.Unlock()
+		pause := retryDelay
+		if r.self > to {
+			pause *= 4 // the other one's turn, if both have begun
+		}
+		r.t.cfg.Clock.Sleep(pause)
+	}
+}
+
+// exchange exchanges greetings once, unless the two are connected: to listen ends what there
+// is, and the member, which wants nothing, may refuse another one. Of two members that begin
+// at the same time the one with the lower number goes first.
+func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
+	t := r.t
+	number, ok := t.begin(r, to)
+	if !ok {
+		return errEarly
+	}
+	defer t.end(to)
+	if r.hasConnected(to) {
+		return nil // by the member's exchange, before this one was begun
+	}
+	own, err := r.m.Listen(to)
+	if err != nil {
+		return err
+	}
+	arg := binary.LittleEndian.AppendUint64(nil, uint64(r.c.ID))
+	arg = binary.LittleEndian.AppendUint64(arg, number)
+	peer := recovery.PeerIn(r.c, to)
+	reply, err := t.cfg.Endpoint.Call(ctx, peer, kindConnect, own.Append(arg))
+	if err != nil {
+		return err
+	}
+	if len(reply) < connectReplyBytes {
+		return errBadCall
+	}
+	if !t.note(r, peer, binary.LittleEndian.Uint64(reply)) {
+		return errEarly // it has begun another meanwhile
+	}
+	g, err := txn.DecodeGreeting(reply[connectReplyBytes:])
+	if err != nil {
+		return err
+	}
+	return r.connectWith(to, g)
+}
+
+// begin numbers an exchange with a member, if none is going on and r is not over.
+func (t *Recovery) begin(r *run, with rdma.MachineID) (number uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.exchanging[with] || t.mu.run != r {
+		return 0, false
+	}
+	t.mu.exchanging[with] = true
+	t.mu.begun++
+	return t.mu.begun, true
+}
+
+func (t *Recovery) end(with rdma.MachineID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.mu.exchanging, with)
+}
+
+// note takes note of the number of a member's exchange. It reports false if that
+// is not higher than all before.
+func (t *Recovery) note(r *run, from call.Peer, number uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.mu.exchanges[from.Machine]
+	if t.mu.run != r || last != nil && last.incarnation == from.Incarnation && last.number >= number {
+		return false
+	}
+	t.mu.exchanges[from.Machine] = &exchange{incarnation: from.Incarnation, number: number}
+	return true
+}
+
+// answered keeps the answer to a member's exchange, if that is still its latest.
+func (t *Recovery) answered(from call.Peer, number uint64, reply []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.mu.exchanges[from.Machine]; x.incarnation == from.Incarnation && x.number == number {
+		x.reply = reply
+	}
+}
+
+// answerTo returns the answer that a member's exchange has got, or nil.
+func (t *Recovery) answerTo(from call.Peer, number uint64) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.mu.exchanges[from.Machine]; x != nil && x.incarnation == from.Incarnation && x.number == number {
+		return x.reply
+	}
+	return nil
+}
+
+// onConnect answers CONNECT. The same exchange gets the same answer, or none, and
+// an earlier one none; neither has an effect.
+func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
+	if len(arg) < connectHeaderBytes {
+		return nil, errBadCall
+	}
+	r := t.current(configurationOf(arg))
+	if r == nil || !recovery.IsMember(r.c, from) {
+		return nil, recovery.ErrNotMember
+	}
+	number := binary.LittleEndian.Uint64(arg[8:])
+	if !t.note(r, from, number) {
+		if reply := t.answerTo(from, number); reply != nil {
+			return reply, nil
+		}
+		return nil, errEarly
+	}
+	r.mu.Lock()
+	drained := r.mu.drained
+	r.mu.Unlock()
+	if !drained {
+		return nil, errEarly // what lies in the old logs has not been seen
+	}
+	g, err := txn.DecodeGreeting(arg[connectHeaderBytes:])
+	if err != nil {
+		return nil, err
+	}
+	reply, err := r.accept(from.Machine, g)
+	if err == nil {
+		t.answered(from, number, reply)
+	}
+	return reply, err
+}
+
+// accept connects to what a member offers and returns what it gets in exchange.
+func (r *run) accept(from rdma.MachineID, g txn.Greeting) ([]byte, error) {
+	number, ok := r.t.begin(r, from)
+	if !ok {
+		return nil, errEarly
+	}
+	defer r.t.end(from)
+	own, err := r.m.Listen(from)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.connectWith(from, g); err != nil {
+		return nil, err
+	}
+	return own.Append(binary.LittleEndian.AppendUint64(nil, number)), nil
+}

@@ -1,0 +1,191 @@
+package transactions
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Recovery is one machine's part in recovering the state of transactions. It is safe for
+// concurrent use.
+type Recovery struct {
+	cfg  Config
+	idle clock.Event
+
+	mu struct {
+		sync.Mutex // never held across a wait
+		run        *run
+		running    int
+		closed     bool
+		// exchanging are the members with which greetings are exchanged now.
+		exchanging map[rdma.MachineID]bool
+		exchanges  map[rdma.MachineID]*exchange
+		begun      uint64 // exchanges; numbers them
+		// sent is in which configuration a region had changed when its block table
+		// was last sent to its backups.
+		sent map[region.ID]cluster.ID
+	}
+}
+
+// Config says what a Recovery works with.
+type Config struct {
+	Machine  *txn.Machine
+	Endpoint *call.Endpoint
+	Clock    clock.Clock
+	// Blocks is told that the block table of a replica, one that is being filled, is the
+	// primary's. When it returns, the region may become active. It may be called again,
+	// also while it runs. It may be nil.
+	Blocks func(region.ID)
+	// Settled is told when all transactions of earlier configurations are decided
+	// and forgotten at this machine. It may be nil.
+	Settled func(c *cluster.Configuration)
+	// Step is told of each step at this machine, for tests. It may be nil.
+	Step func(recovery.Step)
+}
+
+// New returns the recovery of a machine's transactions, which answers
+// calls from now on.
+func New(cfg Config) *Recovery {
+	t := &Recovery{cfg: cfg, idle: cfg.Clock.NewEvent()}
+	t.mu.exchanging, t.mu.exchanges = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]*exchange)
+	t.mu.sent = make(map[region.ID]cluster.ID)
+	t.handle()
+	return t
+}
+
+func (t *Recovery) reached(s recovery.Step) {
+	if t.cfg.Step != nil {
+		t.cfg.Step(s)
+	}
+}
+
+// Freeze is step 1, at NEW-CONFIG. It ends the recovery that is going on: the next
+// starts over.
+func (t *Recovery) Freeze(c *cluster.Configuration) {
+	r := newRun(t, c)
+	t.mu.Lock()
+	last := t.mu.run
+	t.mu.run = r
+	if t.mu.closed {
+		r.cancel()
+	}
+	t.mu.Unlock()
+	if last != nil {
+		last.cancel()
+	}
+	r.apart = t.cfg.Machine.Freeze(c)
+}
+
+// Commit does the rest, at NEW-CONFIG-COMMIT of the configuration of the latest
+// Freeze, after Machine.Remap. It returns when the regions of which this machine
+// is the primary are active; the rest goes on. It fails if the next Freeze or
+// Close comes before that, or ctx ends.
+func (t *Recovery) Commit(ctx context.Context, c *cluster.Configuration) error {
+	r := t.current(c.ID)
+	if r == nil {
+		return fmt.Errorf("%w: commit of configuration %d", recovery.ErrSuperseded, c.ID)
+	}
+	if err := r.activate(ctx); err != nil {
+		return err
+	}
+	t.spawn(r.rest)
+	return nil
+}
+
+// Close ends what is going on and returns when it has.
+func (t *Recovery) Close() {
+	t.mu.Lock()
+	t.mu.closed = true
+	r, running := t.mu.run, t.mu.running
+	t.mu.Unlock()
+	if r != nil {
+		r.cancel()
+	}
+	if running > 0 {
+		t.idle.Wait()
+	}
+}
+
+func (t *Recovery) spawn(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.closed {
+		return
+	}
+	t.mu.running++
+	t.cfg.Clock.Go(func() {
+		f()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.mu.running--; t.mu.running == 0 && t.mu.closed {
+			t.idle.Set()
+		}
+	})
+}
+
+// current returns the recovery for configuration id, or nil.
+func (t *Recovery) current(id cluster.ID) *run {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.mu.run; r != nil && r.c.ID == id {
+		return r
+	}
+	return nil
+}
+
+func (t *Recovery) sentBlocks(id region.ID) cluster.ID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mu.sent[id]
+}
+
+// parallel runs f for each machine, all at once, and returns when all have
+// returned.
+func (t *Recovery) parallel(machines []rdma.MachineID, f func(rdma.MachineID)) {
+	var mu sync.Mutex
+	left, done := len(machines), t.cfg.Clock.NewEvent()
+	for _, m := range machines {
+		t.cfg.Clock.Go(func() {
+			f(m)
+			mu.Lock()
+			defer mu.Unlock()
+			if left--; left == 0 {
+				done.Set()
+			}
+		})
+	}
+	if len(machines) > 0 {
+		done.Wait()
+	}
+}
+
+// Progress says how far the recovery at this machine has come.
+func (t *Recovery) Progress() string {
+	t.mu.Lock()
+	r := t.mu.run
+	t.mu.Unlock()
+	if r == nil {
+		return "no recovery"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.mu.settled:
+		return fmt.Sprintf("configuration %d: settled", r.c.ID)
+	case len(r.mu.deciders) > 0:
+		return fmt.Sprintf("configuration %d: %d of %d machines have decided all, %v", r.c.ID, len(r.mu.deciders), len(r.c.Machines), r.mu.refused)
+	case r.mu.voted:
+		return fmt.Sprintf("configuration %d: votes of %d machines for %d transactions, %v", r.c.ID, len(r.mu.voters), len(r.mu.ballots), r.mu.refused)
+	case r.mu.drained:
+		return fmt.Sprintf("configuration %d: NEED-RECOVERY of %d machines, %v", r.c.ID, len(r.mu.needs), r.mu.refused)
+	}
+	return fmt.Sprintf("configuration %d: frozen", r.c.ID)
+}

@@ -1,0 +1,147 @@
+package transactions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// killAt has load on an instance while a machine dies at the nth time that it
+// comes to a step, and checks what is left.
+func killAt(t *testing.T, s shape, victim rdma.MachineID, at txn.Step, nth int32) {
+	x := start(t, s)
+	x.populate(3 * s.machines)
+	rec := history.NewRecorder()
+	var count atomic.Int32
+	x.onTxn.set(func(m rdma.MachineID, step txn.Step) {
+		if m == victim && step == at && count.Add(1) == nth {
+			x.kill(victim)
+		}
+	})
+	x.play(2, 40, uint64(nth), rec)
+	x.check(rec)
+}
+
+// A machine under load dies at each step of the commit protocol: as coordinator,
+// as primary and as backup, whichever comes there first, and later.
+func TestKillAtEveryStep(t *testing.T) {
+	for _, s := range []shape{{3, 3, false}, {4, 2, false}, {4, 3, true}} {
+		for step := range txn.Step(txn.Steps) {
+			t.Run(fmt.Sprintf("%d,%d,%v/%v", s.machines, s.replicas, s.async, step), func(t *testing.T) {
+				for _, nth := range []int32{1, 7, 20} {
+					killAt(t, s, 1, step, nth)
+				}
+			})
+		}
+	}
+}
+
+// A second machine dies at each step of the recovery from the failure of the
+// first.
+func TestKillDuringRecovery(t *testing.T) {
+	for step := recovery.StepDrained; step <= recovery.StepSettled; step++ {
+		for _, second := range []rdma.MachineID{0, 2, 4} {
+			t.Run(fmt.Sprintf("%v/%d", step, second), func(t *testing.T) {
+				x := start(t, shape{5, 3, step%2 == 0})
+				x.populate(15)
+				rec := history.NewRecorder()
+				var count, times atomic.Int32
+				x.onTxn.set(func(m rdma.MachineID, s txn.Step) {
+					if m == 1 && s == txn.StepCommitBackup && count.Add(1) == 13 {
+						x.kill(1)
+					}
+				})
+				x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
+					if m == second && s == step && times.Add(1) == 1 {
+						x.kill(second)
+					}
+				})
+				x.play(2, 40, uint64(step), rec)
+				x.check(rec)
+			})
+		}
+	}
+}
+
+// A Commit that has begun goes on when the next configuration has been frozen, and
+// when it has locked what recovers: it changes nothing any more.
+func TestCommitIsOvertaken(t *testing.T) {
+	for _, at := range []recovery.Step{recovery.StepFetched, recovery.StepLocked, recovery.StepVoted} {
+		t.Run(at.String(), func(t *testing.T) {
+			x := start(t, shape{5, 3, false})
+			x.populate(15)
+			rec := history.NewRecorder()
+			var commits atomic.Int32
+			x.onTxn.set(func(m rdma.MachineID, s txn.Step) {
+				if m == 1 && s == txn.StepCommitBackup && commits.Add(1) == 13 {
+					x.kill(1)
+				}
+			})
+			const late = rdma.MachineID(3)
+			var goOn atomic.Pointer[func() error]
+			var overtaken atomic.Bool
+			x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
+				switch c := x.nodes[late].m.Config(); { // steps of the last recovery may come after x has gone on
+				case m != late:
+				case c == 2 && s == recovery.StepDrained && goOn.Load() == nil:
+					f := x.nodes[late].t.Late(c)
+					goOn.Store(&f)
+					x.kill(0)
+				case c == 3 && s == at && overtaken.CompareAndSwap(false, true):
+					if err := (*goOn.Load())(); !errors.Is(err, txn.ErrConfiguration) {
+						t.Errorf("an overtaken commit: %v, want %v", err, txn.ErrConfiguration)
+					}
+				}
+			})
+			x.play(2, 40, 1, rec)
+			x.check(rec)
+			if !overtaken.Load() {
+				t.Error("no commit was overtaken")
+			}
+		})
+	}
+}
+
+// The next configuration may come when the logs have just been drained: no commit
+// begins in the one that it replaces.
+func TestResumeIsOvertaken(t *testing.T) {
+	x := start(t, shape{5, 3, false})
+	n := x.nodes[3]
+	second, _ := x.c.Without([]rdma.MachineID{1}, 0)
+	third, _ := second.Without([]rdma.MachineID{0}, 2)
+	x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
+		if m == n.id && s == recovery.StepDrained {
+			n.t.Freeze(third)
+		}
+	})
+	n.t.Freeze(second)
+	if err := n.t.Commit(context.Background(), second); !errors.Is(err, txn.ErrConfiguration) {
+		t.Errorf("an overtaken commit: %v, want %v", err, txn.ErrConfiguration)
+	}
+}
+
+// A machine that was evicted comes back with a new life, gets replicas and takes
+// part; then another dies, and what the new one has is used.
+func TestMachineComesBack(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		x := start(t, shape{4, 3, async})
+		x.populate(12)
+		rec := history.NewRecorder()
+		x.play(2, 20, 1, rec)
+		x.kill(1)
+		x.play(2, 20, 2, rec)
+		x.rejoin(1)
+		x.play(2, 20, 3, rec)
+		x.checkConnected()
+		x.kill(2)
+		x.play(2, 20, 4, rec)
+		x.check(rec)
+	}
+}

@@ -1,0 +1,263 @@
+package transactions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A run is the recovery for one configuration at one machine: straight-line code
+// that calls the other members, and what their calls bring. Calls that are too
+// early, or for another configuration, are refused, and made again.
+type run struct {
+	t      *Recovery
+	m      *txn.Machine
+	c      *cluster.Configuration
+	self   rdma.MachineID
+	ctx    context.Context
+	cancel context.CancelFunc
+	// apart are the members to which this machine was not connected at Freeze.
+	apart []rdma.MachineID
+
+	mu struct {
+		sync.Mutex                         // never held across a wait
+		drained    bool                    // step 2 is over
+		voted      bool                    // step 6 is over
+		settled    bool                    // all is
+		connected  map[rdma.MachineID]bool // who has been connected to since Freeze
+		refused    error                   // what a call was last refused for
+		needs      map[rdma.MachineID]bool // who has sent all its NEED-RECOVERY
+		claims     map[claimID]*claim      // about regions whose primary is here
+		voters     map[rdma.MachineID]bool // who has sent all its RECOVERY-VOTE
+		ballots    map[txn.ID]*ballot      // of transactions that this machine decides
+		deciders   map[rdma.MachineID]bool // who has decided all of its
+		tried      map[rdma.MachineID]bool // to whom connecting was tried: it is connected, or has to wait until all is settled
+		waiters    []clock.Event           // of those in wait
+	}
+}
+
+// retryDelay is the pause before a call that was refused is made again.
+const retryDelay = 500 * time.Microsecond
+
+func newRun(t *Recovery, c *cluster.Configuration) *run {
+	r := &run{t: t, m: t.cfg.Machine, c: c, self: t.cfg.Machine.ID()}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.mu.needs, r.mu.voters = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
+	r.mu.connected, r.mu.deciders = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
+	r.mu.tried = make(map[rdma.MachineID]bool)
+	r.mu.claims, r.mu.ballots = make(map[claimID]*claim), make(map[txn.ID]*ballot)
+	return r
+}
+
+// either is a context that ends with a Commit's, or with the run if that comes
+// first. Its Err is what is looked at, here and by calls; nobody waits for Done.
+type either struct {
+	context.Context
+	run context.Context
+}
+
+func (e either) Err() error { return cmp.Or(e.run.Err(), e.Context.Err()) }
+
+// wait waits until f, called with mu held, is true, or ctx, which ends with the run,
+// ends.
+func (r *run) wait(ctx context.Context, f func() bool) error {
+	e := r.t.cfg.Clock.NewEvent()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.waiters = append(r.mu.waiters, e)
+	defer func() { r.mu.waiters = slices.DeleteFunc(r.mu.waiters, func(x clock.Event) bool { return x == e }) }()
+	for !f() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.unlocked(func() { e.WaitFor(time.Millisecond) })
+	}
+	return nil
+}
+
+// unlocked runs f without mu.
+func (r *run) unlocked(f func()) {
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	f()
+}
+
+// wake has all who wait look again.
+func (r *run) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.mu.waiters {
+		e.Set()
+	}
+}
+
+// call has a member answer a call, however long that takes.
+func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
+	for {
+		var reply []byte
+		var err error
+		if to == r.self {
+			reply, err = r.t.answer(kind, call.Peer{Machine: r.self}, arg)
+		} else {
+			reply, err = r.ask(to, kind, arg)
+		}
+		if errors.Is(err, call.ErrClosed) {
+			r.cancel() // this machine must not do alone what follows: nobody hears from this life any more
+		}
+		if err == nil || r.ctx.Err() != nil {
+			return reply, cmp.Or(err, r.ctx.Err())
+		}
+		r.mu.Lock()
+		r.mu.refused = fmt.Errorf("call %d to machine %d: %w", kind, to, err)
+		r.mu.Unlock()
+		r.t.cfg.Clock.Sleep(retryDelay)
+	}
+}
+
+// send sends a list to a member.
+func (r *run) send(to rdma.MachineID, kind uint8, list []entry) {
+	for _, b := range batches(r.c.ID, list) {
+		if _, err := r.call(to, kind, b); err != nil {
+			return // the run is over
+		}
+	}
+}
+
+// activate goes through steps 2 to 4, unless ctx ends or the run is over.
+func (r *run) activate(ctx context.Context) error {
+	ctx = either{ctx, r.ctx}
+	if sabotage.DrainFirst.Skipped() {
+		_ = r.m.Resume(r.c.ID)
+	}
+	found, err := r.m.Drain(r.c.ID)
+	if err != nil {
+		return err
+	}
+	r.t.reached(recovery.StepDrained)
+	if err := r.m.Resume(r.c.ID); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.claimLocked(r.self, found)
+	r.mu.drained = true
+	r.mu.Unlock()
+	r.t.spawn(func() { r.needRecovery(found) })
+	r.t.spawn(func() { _ = r.connect(ctx) })
+	return r.activateAll(ctx)
+}
+
+// sendBlocks sends the block tables of regions that have another primary, or new
+// backups, than when this machine last did. Backups that are to be filled then look which
+// blocks have changed hands since they were replicas last, before anybody can write there.
+func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
+	sent, lists := make(map[region.ID]cluster.ID), make(map[rdma.MachineID][]entry)
+	for _, id := range mine {
+		p, _ := r.c.Placement(id)
+		changed := max(p.LastPrimaryChange, p.LastReplicaChange)
+		if r.t.sentBlocks(id) >= changed || sabotage.SendBlocks.Skipped() {
+			continue
+		}
+		err := r.again(ctx, func() error { return r.m.SendBlocks(r.c.ID, id) })
+		if err != nil {
+			return fmt.Errorf("transactions: block headers of region %d: %w", id, err)
+		}
+		sent[id] = changed
+		for _, b := range p.Filling {
+			lists[b] = append(lists[b], entry{Evidence: txn.Evidence{Region: id}})
+		}
+	}
+	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindBlocks, lists[to]) })
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	maps.Copy(r.t.mu.sent, sent)
+	return nil
+}
+
+// again does what fails while a machine cannot be reached, or its log is full,
+// until it succeeds or ctx, which ends with the run, does.
+func (r *run) again(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if over := ctx.Err(); over != nil || errors.Is(err, txn.ErrConfiguration) {
+			return cmp.Or(over, err)
+		}
+		r.t.cfg.Clock.Sleep(retryDelay)
+	}
+}
+
+// rest goes through steps 5 to 8, after this machine's regions are active.
+func (r *run) rest() {
+	if !sabotage.Replicate.Skipped() {
+		r.replicate()
+	}
+	r.t.reached(recovery.StepReplicated)
+	r.vote()
+	r.t.reached(recovery.StepVoted)
+	if r.decide() != nil {
+		return
+	}
+	bounds := boundEntries(r.m.Bounds())
+	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, bounds) })
+	err := r.wait(r.ctx, func() bool {
+		return sabotage.AllDecided.Skipped() || len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen()
+	})
+	if err != nil {
+		return
+	}
+	if r.again(r.ctx, func() error { return r.m.Settle(r.c) }) != nil {
+		return
+	}
+	r.mu.Lock()
+	r.mu.settled = true
+	r.mu.Unlock()
+	r.t.spawn(func() { _ = r.connect(r.ctx) }) // what had to wait until the logs are not needed any more
+	r.t.reached(recovery.StepSettled)
+	if r.t.cfg.Settled != nil {
+		r.t.cfg.Settled(r.c)
+	}
+}
+
+// isOpen says whether a transaction of which this machine has records will be
+// truncated yet: one whose regions are all lost will not, nor one that waits for a
+// region.
+func (r *run) isOpen() bool {
+	for _, e := range r.m.Open() {
+		if p, ok := r.c.Placement(e.Region); ok && p.Has(r.self) && !r.waits(e.Regions) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) others() []rdma.MachineID {
+	return slices.DeleteFunc(slices.Clone(r.c.Machines), func(m rdma.MachineID) bool { return m == r.self })
+}
+
+func sortedKeys[V any](m map[rdma.MachineID]V) []rdma.MachineID {
+	keys := make([]rdma.MachineID, 0, len(m))
+	for k := range m { // any order
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
