@@ -26,9 +26,7 @@ func (r *run) vote() {
 		e.At = txn.Extent{}
 		lists[to] = append(lists[to], entry{Evidence: e})
 	}
-	r.mu.Lock()
-	r.mu.voted = true
-	r.mu.Unlock()
+	r.enter(voted)
 	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindVote, lists[to]) })
 }
 
@@ -47,14 +45,14 @@ func (r *run) decide() error {
 	}
 	r.park()
 	lists := make(map[rdma.MachineID][]entry)
-	decided := make(map[txn.ID]bool)
+	commits := make(map[txn.ID]bool)
 	for _, id := range r.ballotIDs() {
 		b := r.mu.ballots[id]
 		if r.waits(b.regions) {
 			continue
 		}
 		commit := Decide(r.votes(b)) == Commit
-		decided[id] = commit
+		commits[id] = commit
 		e := entry{Evidence: txn.Evidence{ID: id}}
 		if commit {
 			e.flag = 1
@@ -73,7 +71,7 @@ func (r *run) decide() error {
 	}
 	for _, c := range r.m.Caught() { // without a record anywhere it is aborted
 		if !r.waits(c.Regions) {
-			r.m.Resolve(c.ID, decided[c.ID])
+			r.m.Resolve(c.ID, commits[c.ID])
 		}
 	}
 	r.t.reached(recovery.StepResolved)
@@ -114,7 +112,7 @@ func (r *run) requestVotes() {
 	for _, id := range r.ballotIDs() {
 		b := r.mu.ballots[id]
 		for _, reg := range b.regions {
-			if _, voted := b.votes[reg]; voted {
+			if _, hasVoted := b.votes[reg]; hasVoted {
 				continue
 			}
 			if p, ok := r.c.Placement(reg); ok && p.IsAvailable() {

@@ -37,11 +37,7 @@ func (t *Recovery) answer(kind uint8, from call.Peer, arg []byte) ([]byte, error
 	if from.Machine != r.self && !recovery.IsMember(r.c, from) {
 		return nil, recovery.ErrNotMember
 	}
-	r.mu.Lock()
-	drained, voted := r.mu.drained, r.mu.voted
-	r.mu.Unlock()
-	switch {
-	case kind >= kindReplicate && kind != kindVote && !drained, kind == kindRequestVote && !voted:
+	if !r.has(neededFor(kind)) {
 		return nil, errEarly
 	}
 	defer r.wake()
@@ -68,6 +64,18 @@ func (t *Recovery) answer(kind uint8, from call.Peer, arg []byte) ([]byte, error
 		r.onBlocks(from, list)
 	}
 	return nil, nil
+}
+
+// neededFor returns the state in which calls of a kind can be answered. Lists of other
+// members are taken in at any time: nothing is done with them before their turn.
+func neededFor(kind uint8) state {
+	switch kind {
+	case kindNeedRecovery, kindRegionActive, kindVote:
+		return frozen
+	case kindRequestVote:
+		return voted
+	}
+	return drained
 }
 
 func (r *run) onBlocks(from call.Peer, list []entry) {

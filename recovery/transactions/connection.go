@@ -80,7 +80,7 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 	for !r.hasConnected(to) && ctx.Err() == nil {
 		err := r.exchange(ctx, to)
 		r.mu.Lock()
-		isLate := r.mu.settled
+		isLate := r.mu.state == settled
 		isOver := err == nil || errors.Is(err, txn.ErrHeld) && !isLate
 		r.mu.tried[to] = r.mu.tried[to] || isOver
 		r.mu.Unlock()
@@ -203,10 +203,7 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 		}
 		return nil, errEarly
 	}
-	r.mu.Lock()
-	drained := r.mu.drained
-	r.mu.Unlock()
-	if !drained {
+	if !r.has(drained) {
 		return nil, errEarly // what lies in the old logs has not been seen
 	}
 	g, err := txn.DecodeGreeting(arg[connectHeaderBytes:])

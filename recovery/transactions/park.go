@@ -44,8 +44,8 @@ func (r *run) park() {
 		}
 		for _, reg := range b.regions {
 			p, ok := r.c.Placement(reg)
-			v, voted := b.votes[reg]
-			if !ok || !p.IsAvailable() || !voted || v != VoteUnknown && v != VoteTruncated {
+			v, hasVoted := b.votes[reg]
+			if !ok || !p.IsAvailable() || !hasVoted || v != VoteUnknown && v != VoteTruncated {
 				continue
 			}
 			e := entry{Evidence: txn.Evidence{ID: id, Regions: b.regions, Region: reg}}

@@ -178,14 +178,12 @@ func (t *Recovery) Progress() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.mu.settled:
-		return fmt.Sprintf("configuration %d: settled", r.c.ID)
+	case r.mu.state == frozen, r.mu.state == settled:
+		return fmt.Sprintf("configuration %d: %v", r.c.ID, r.mu.state)
 	case len(r.mu.deciders) > 0:
 		return fmt.Sprintf("configuration %d: %d of %d machines have decided all, %v", r.c.ID, len(r.mu.deciders), len(r.c.Machines), r.mu.refused)
-	case r.mu.voted:
+	case r.mu.state >= voted:
 		return fmt.Sprintf("configuration %d: votes of %d machines for %d transactions, %v", r.c.ID, len(r.mu.voters), len(r.mu.ballots), r.mu.refused)
-	case r.mu.drained:
-		return fmt.Sprintf("configuration %d: NEED-RECOVERY of %d machines, %v", r.c.ID, len(r.mu.needs), r.mu.refused)
 	}
-	return fmt.Sprintf("configuration %d: frozen", r.c.ID)
+	return fmt.Sprintf("configuration %d: NEED-RECOVERY of %d machines, %v", r.c.ID, len(r.mu.needs), r.mu.refused)
 }

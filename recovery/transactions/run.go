@@ -34,10 +34,8 @@ type run struct {
 	apart []rdma.MachineID
 
 	mu struct {
-		sync.Mutex                         // never held across a wait
-		drained    bool                    // step 2 is over
-		voted      bool                    // step 6 is over
-		settled    bool                    // all is
+		sync.Mutex // never held across a wait
+		state      state
 		connected  map[rdma.MachineID]bool // who has been connected to since Freeze
 		refused    error                   // what a call was last refused for
 		needs      map[rdma.MachineID]bool // who has sent all its NEED-RECOVERY
@@ -153,11 +151,15 @@ func (r *run) activate(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	r.claimLocked(r.self, found)
-	r.mu.drained = true
+	r.enterLocked(drained)
 	r.mu.Unlock()
 	r.t.spawn(func() { r.needRecovery(found) })
 	r.t.spawn(func() { _ = r.connect(ctx) })
-	return r.activateAll(ctx)
+	if err := r.activateAll(ctx); err != nil {
+		return err
+	}
+	r.enter(active)
+	return nil
 }
 
 // sendBlocks sends the block tables of regions that have another primary, or new
@@ -216,6 +218,7 @@ func (r *run) rest() {
 	if r.decide() != nil {
 		return
 	}
+	r.enter(decided)
 	bounds := boundEntries(r.m.Bounds())
 	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, bounds) })
 	err := r.wait(r.ctx, func() bool {
@@ -227,9 +230,7 @@ func (r *run) rest() {
 	if r.again(r.ctx, func() error { return r.m.Settle(r.c) }) != nil {
 		return
 	}
-	r.mu.Lock()
-	r.mu.settled = true
-	r.mu.Unlock()
+	r.enter(settled)
 	r.t.spawn(func() { _ = r.connect(r.ctx) }) // what had to wait until the logs are not needed any more
 	r.t.reached(recovery.StepSettled)
 	if r.t.cfg.Settled != nil {
