@@ -50,7 +50,7 @@ func (m *Machine) regionsActive(id cluster.ID, from call.Peer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase != member || c.ID != id || c.CM != m.self.Machine || !recovery.IsMember(c, from) || !m.mu.recovering {
+	if !m.mu.phase.isMember() || c.ID != id || c.CM != m.self.Machine || !recovery.IsMember(c, from) || !m.mu.phase.isRecovering() {
 		return
 	}
 	if m.mu.isActive == nil {
@@ -65,7 +65,7 @@ func (m *Machine) regionsActive(id cluster.ID, from call.Peer) {
 
 func (m *Machine) sendAllActive(c *cluster.Configuration) {
 	m.mu.Lock()
-	if !m.mu.recovering || m.mu.current.ID != c.ID {
+	if !m.mu.phase.isRecovering() || m.mu.current.ID != c.ID {
 		m.mu.Unlock()
 		return
 	}
@@ -95,9 +95,9 @@ func (m *Machine) onAllRegionsActive(_ call.Peer, arg []byte) ([]byte, error) {
 func (m *Machine) allActive(id cluster.ID) error {
 	m.mu.Lock()
 	c := m.mu.current
-	isNews := m.mu.phase == member && c != nil && c.ID == id && m.mu.recovering
+	isNews := m.mu.phase == committed && c.ID == id
 	if isNews {
-		m.mu.recovering = false
+		m.enterLocked(active)
 		m.wakeLocked()
 	}
 	m.mu.Unlock()
@@ -113,7 +113,7 @@ func (m *Machine) onSettled(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase == member && c.ID == decodeID(arg) && c.CM == m.self.Machine && recovery.IsMember(c, from) {
+	if m.mu.phase.isMember() && c.ID == decodeID(arg) && c.CM == m.self.Machine && recovery.IsMember(c, from) {
 		m.mu.isSettled[from.Machine] = true
 		m.leadLocked() // somebody may wait to join
 	}

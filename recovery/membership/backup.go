@@ -18,7 +18,7 @@ const backupCMs = 2
 // askBackups asks the backup CMs, one after the other, to reconfigure. It is true
 // if this machine has to try: because it is next, or nothing has come of it.
 func (m *Machine) askBackups(c *cluster.Configuration) bool {
-	moved := func() bool { return m.mu.phase != member || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
+	moved := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
 	for _, b := range successors(c, backupCMs) {
 		if b == m.self.Machine {
 			return true
@@ -33,7 +33,7 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.mu.phase == member && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
+	return m.mu.phase.isMember() && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
 }
 
 // handOver is what a machine does that is to move on from c and does not reach the
@@ -47,7 +47,7 @@ func (m *Machine) handOver(c *cluster.Configuration) {
 	if c.CM != m.self.Machine {
 		return
 	}
-	moved := func() bool { return m.mu.phase != member || m.mu.current.ID > c.ID }
+	moved := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID }
 	for _, b := range successors(c, len(c.Machines)) {
 		p := recovery.PeerIn(c, b)
 		if slices.Contains(suspects, p) {
@@ -81,7 +81,7 @@ func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 func (m *Machine) takeOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.phase == member && m.mu.current.ID == c.ID {
+	if m.mu.phase.isMember() && m.mu.current.ID == c.ID {
 		m.mu.handed = true
 		m.leadLocked()
 	}

@@ -15,7 +15,7 @@ const mourning = 20
 func (m *Machine) onDeath(machine rdma.MachineID) {
 	m.mu.Lock()
 	c := m.mu.current
-	concerned := m.mu.phase == member && (c.CM == m.self.Machine || c.CM == machine)
+	concerned := m.mu.phase.isMember() && (c.CM == m.self.Machine || c.CM == machine)
 	m.mu.Unlock()
 	if concerned {
 		m.spawn(func() { m.mourn(machine) })
@@ -26,7 +26,7 @@ func (m *Machine) onDeath(machine rdma.MachineID) {
 // regions are unavailable without it: they cannot be used before it is back in any
 // case, and those who kill all machines, one after the other, get more time.
 func (m *Machine) mourn(machine rdma.MachineID) {
-	m.waitFor(m.cfg.Keeper.Length()/mourning, func() bool { return m.mu.phase != member })
+	m.waitFor(m.cfg.Keeper.Length()/mourning, func() bool { return !m.mu.phase.isMember() })
 	c := m.Configuration()
 	// If the newest life is over so is the one that is a member.
 	if _, in := c.Member(machine); in && m.cfg.NIC.Gone(machine) && !isLast(c, machine) {

@@ -24,6 +24,7 @@ const stepPatience = 100
 func (m *Machine) distribute(c *cluster.Configuration, t Timeline) error {
 	for {
 		t.ID = c.ID
+		m.proceed(sending)
 		next, wait, err := m.sendNewConfig(c)
 		if err != nil || wait < 0 {
 			return err
@@ -34,8 +35,9 @@ func (m *Machine) distribute(c *cluster.Configuration, t Timeline) error {
 		}
 		t.Acked = m.cfg.Clock.Now()
 		m.reached(recovery.StepAcked)
+		m.proceed(expiring)
 		if !sabotage.OldLeases.Skipped() {
-			m.waitFor(wait, func() bool { return m.mu.phase != member })
+			m.waitFor(wait, func() bool { return !m.mu.phase.isMember() })
 		}
 		m.reached(recovery.StepLeasesOver)
 		return m.sendCommit(c, t)
@@ -90,6 +92,7 @@ func (m *Machine) sendCommit(c *cluster.Configuration, t Timeline) error {
 	}
 	t.Committed = m.cfg.Clock.Now()
 	m.mu.Lock()
+	m.proceedLocked(committing)
 	m.mu.timeline = t
 	m.mu.unproven = 0
 	m.mu.Unlock()
@@ -113,7 +116,7 @@ func (m *Machine) all(c *cluster.Configuration, f func(ctx context.Context, i in
 	defer cancel()
 	left, deadline := len(c.Machines), m.cfg.Clock.Now().Add(stepPatience*m.cfg.Keeper.Length())
 	isOver := func() bool {
-		return m.mu.phase != member || m.mu.current.ID != c.ID ||
+		return !m.mu.phase.isMember() || m.mu.current.ID != c.ID ||
 			slices.ContainsFunc(m.mu.suspects, func(p call.Peer) bool { return recovery.IsMember(c, p) })
 	}
 	for i, machine := range c.Machines {

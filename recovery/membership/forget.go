@@ -38,7 +38,7 @@ func (m *Machine) onForget(from call.Peer, arg []byte) ([]byte, error) {
 		return nil, err
 	}
 	over := func(c *cluster.Configuration) bool { all, _ := c.Awaited(r.Machine); return len(all) == 0 }
-	if !m.waitFor(m.patience(), func() bool { return m.mu.phase != member || over(m.mu.current) }) {
+	if !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || over(m.mu.current) }) {
 		return nil, errChanging // it is made again
 	}
 	return nil, nil
@@ -50,7 +50,7 @@ func (m *Machine) beginForget(from call.Peer, r forgetRequest) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase != member || c.CM != m.self.Machine {
+	if !m.mu.phase.isMember() || c.CM != m.self.Machine {
 		return false, recovery.ErrNotCM
 	}
 	all, only := c.Awaited(r.Machine)

@@ -56,7 +56,7 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	m.mu.Lock()
 	c := m.mu.current
-	isCM := m.mu.phase == member && c.CM == m.self.Machine
+	isCM := m.mu.phase.isMember() && c.CM == m.self.Machine
 	m.mu.Unlock()
 	switch {
 	case !isCM:

@@ -71,8 +71,8 @@ func (l *links) init() {
 	l.apart, l.breakages, l.exiles = make(map[call.Peer]cluster.ID), make(map[direction]*breakage), make(map[rdma.MachineID]*exile)
 }
 
-// forgetStrangers drops what is known of links to lives that are not in c.
-func (l *links) forgetStrangers(c *cluster.Configuration) {
+// forgetStrangersLocked drops what is known of links to lives that are not in c.
+func (l *links) forgetStrangersLocked(c *cluster.Configuration) {
 	for p := range l.apart { // any order
 		if !recovery.IsMember(c, p) {
 			delete(l.apart, p)
@@ -92,7 +92,7 @@ func (l *links) forgetStrangers(c *cluster.Configuration) {
 // CM is told so. It does not wait.
 func (m *Machine) Disconnected(machine rdma.MachineID) {
 	m.mu.Lock()
-	p, ok := call.Peer{}, m.mu.phase == member
+	p, ok := call.Peer{}, m.mu.phase.isMember()
 	if ok {
 		_, ok = m.mu.current.Member(machine)
 		p = recovery.PeerIn(m.mu.current, machine)
@@ -109,7 +109,7 @@ func (m *Machine) Disconnected(machine rdma.MachineID) {
 func (m *Machine) estranged(p call.Peer, isBroken bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.phase != member || p == m.self || !recovery.IsMember(m.mu.current, p) {
+	if !m.mu.phase.isMember() || p == m.self || !recovery.IsMember(m.mu.current, p) {
 		return false
 	}
 	broke, known := m.mu.links.apart[p]
@@ -129,10 +129,10 @@ func (m *Machine) checkLinks() {
 	for {
 		m.reportApart()
 		pause := m.cfg.Keeper.Length() / 4
-		m.waitFor(pause, func() bool { return m.mu.phase != member })
+		m.waitFor(pause, func() bool { return !m.mu.phase.isMember() })
 		m.tryApart()
 		m.mu.Lock()
-		if len(m.mu.links.apart) == 0 || m.mu.phase != member {
+		if len(m.mu.links.apart) == 0 || !m.mu.phase.isMember() {
 			m.mu.links.checking = false
 			m.mu.Unlock()
 			m.reportApart()
@@ -158,7 +158,7 @@ func (m *Machine) tryApart() {
 	for _, p := range tried {
 		if broke, known := m.mu.links.apart[p]; known && !slices.Contains(far, p.Machine) {
 			delete(m.mu.links.apart, p)
-			renew = renew || m.mu.phase == member && broke == m.mu.current.ID
+			renew = renew || m.mu.phase.isMember() && broke == m.mu.current.ID
 		}
 	}
 	m.mu.Unlock()
@@ -207,7 +207,7 @@ func (m *Machine) reportApart() {
 			arg = binary.LittleEndian.AppendUint16(arg, uint16(x))
 		}
 	}
-	isMember := m.mu.phase == member
+	isMember := m.mu.phase.isMember()
 	m.mu.Unlock()
 	if !isMember {
 		return
@@ -234,20 +234,20 @@ func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase != member || c.CM != m.self.Machine || !recovery.IsMember(c, from) {
+	if !m.mu.phase.isMember() || c.CM != m.self.Machine || !recovery.IsMember(c, from) {
 		return nil, nil
 	}
 	now := m.cfg.Clock.Now()
 	for _, x := range c.Machines {
-		m.mu.links.take(direction{from, recovery.PeerIn(c, x)}, far[x], now, m.cfg.Keeper.Length())
+		m.mu.links.takeLocked(direction{from, recovery.PeerIn(c, x)}, far[x], now, m.cfg.Keeper.Length())
 	}
 	m.sayHopelessLocked()
 	m.leadLocked()
 	return nil, nil
 }
 
-// take notes whether a direction is broken now.
-func (l *links) take(d direction, isBroken bool, now time.Time, lease time.Duration) {
+// takeLocked notes whether a direction is broken now.
+func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time.Duration) {
 	b := l.breakages[d]
 	switch {
 	case !isBroken && b != nil && b.open:
@@ -266,9 +266,9 @@ func (l *links) take(d direction, isBroken bool, now time.Time, lease time.Durat
 	}
 }
 
-// reported returns the machines at the far ends of links that are broken, as far as this
+// reportedLocked returns the machines at the far ends of links that are broken, as far as this
 // machine knows.
-func (l *links) reported(now time.Time, lease time.Duration) (far []rdma.MachineID) {
+func (l *links) reportedLocked(now time.Time, lease time.Duration) (far []rdma.MachineID) {
 	for p := range l.apart { // any order: sorted below
 		far = append(far, p.Machine)
 	}
@@ -384,7 +384,7 @@ func (m *Machine) onBanished(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	m.mu.Lock()
 	c, id := m.mu.current, decodeID(arg[:4])
-	concerned := m.mu.phase == member && recovery.IsMember(c, from) && id > c.ID
+	concerned := m.mu.phase.isMember() && recovery.IsMember(c, from) && id > c.ID
 	m.mu.Unlock()
 	if concerned {
 		m.evict(fmt.Errorf("%w: configuration %d is without it: %s", ErrEvicted, id, arg[4:]))

@@ -65,7 +65,7 @@ type Machine struct {
 	probes *prober
 
 	// change is held by who moves the configuration on, apply by who applies one.
-	// Both are held across waits; change comes first.
+	// Both are held across waits; change comes first, and mu last.
 	change, apply sync.Mutex
 
 	toldOfCopy bool // Start has reported that; used by Start only
@@ -73,7 +73,8 @@ type Machine struct {
 	mu struct {
 		sync.Mutex // never held across a wait
 		current    *cluster.Configuration
-		phase      phase
+		phase      phase // how far this machine is in current
+		stage      stage // how far it is in moving the instance on from it
 		failure    error
 		suspects   []call.Peer
 		since      time.Time  // when the first of them was suspected
@@ -92,10 +93,8 @@ type Machine struct {
 		floor      cluster.ID              // while starting: nothing before this one is applied
 		refused    []region.ID             // by Host.Apply of current
 		leftOut    []call.Peer             // by configurations since the last that was committed
-		committing bool                    // Host.Commit runs, or has run, for current
 		cancel     func()                  // ends Host.Commit of current
 		isActive   map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM
-		recovering bool                    // not all have; at the CM
 		isSettled  map[rdma.MachineID]bool // whose transactions are all decided; at the CM
 		timeline   Timeline                // of current; at the CM
 		links      links
@@ -105,16 +104,6 @@ type Machine struct {
 	}
 	idle clock.Event
 }
-
-// A phase of a machine's life.
-type phase uint8
-
-const (
-	starting phase = iota // no configuration applied
-	member
-	evicted
-	closed
-)
 
 const defaultMeeting = 10 * time.Second
 
@@ -153,7 +142,7 @@ func New(cfg Config) (*Machine, error) {
 // first, so that no call is pending.
 func (m *Machine) Close() {
 	m.mu.Lock()
-	m.mu.phase = closed
+	m.enterLocked(closed)
 	if m.mu.cancel != nil {
 		m.mu.cancel()
 	}
@@ -233,22 +222,28 @@ func (m *Machine) unlocked(f func()) {
 // own, leaves it out.
 func (m *Machine) evict(reason error) {
 	m.mu.Lock()
-	if m.mu.phase == evicted || m.mu.phase == closed {
+	was := m.mu.phase
+	if was.isOver() {
 		m.mu.Unlock()
 		return
 	}
-	was := m.mu.phase
-	m.mu.phase, m.mu.failure = evicted, reason
+	m.endLocked(reason)
+	m.mu.Unlock()
+	m.cfg.Keeper.Configure(m.self.Machine, nil)
+	m.cfg.Events.evicted(reason)
+	if was.isMember() {
+		m.cfg.Host.Evicted()
+	}
+}
+
+// endLocked ends this life of the machine.
+func (m *Machine) endLocked(reason error) {
+	m.mu.failure = reason
+	m.enterLocked(evicted)
 	if m.mu.cancel != nil {
 		m.mu.cancel()
 	}
 	m.wakeLocked()
-	m.mu.Unlock()
-	m.cfg.Keeper.Configure(m.self.Machine, nil)
-	m.cfg.Events.evicted(reason)
-	if was == member {
-		m.cfg.Host.Evicted()
-	}
 }
 
 // isMember says whether this life of this machine is part of c.

@@ -73,7 +73,7 @@ func (m *Machine) lifeOf() life {
 	if isKnown {
 		l.Committed = committed + 1
 	}
-	if m.mu.phase == member {
+	if m.mu.phase.isMember() {
 		l.Applied = m.mu.current.ID
 	}
 	return l
@@ -166,15 +166,11 @@ var ErrRestart = errors.New("membership: restarts")
 // ErrRestart.
 func (m *Machine) Restart(reason error) {
 	m.mu.Lock()
-	if m.mu.phase != member {
+	if !m.mu.phase.isMember() {
 		m.mu.Unlock()
 		return
 	}
-	m.mu.phase, m.mu.failure = evicted, reason
-	if m.mu.cancel != nil {
-		m.mu.cancel()
-	}
-	m.wakeLocked()
+	m.endLocked(reason)
 	m.mu.Unlock()
 	m.cfg.Keeper.Configure(m.self.Machine, nil)
 	m.cfg.Host.Restart()

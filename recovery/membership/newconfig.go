@@ -129,6 +129,9 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 		}
 		m.mu.Lock()
 		m.mu.refused = refused
+		if m.mu.phase == applying { // it may have been evicted or closed meanwhile
+			m.enterLocked(applied)
+		}
 		m.wakeLocked()
 		m.mu.Unlock()
 		m.waiting(nil)
@@ -192,15 +195,16 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 		m.mu.cancel = nil
 	}
 	m.leaveOutLocked(c)
-	m.mu.current, m.mu.phase, m.mu.committing, m.mu.refused = c, member, false, nil
+	m.mu.current, m.mu.refused = c, nil
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { _, in := c.Member(j.Member.Machine); return in })
 	m.mu.roomy = slices.DeleteFunc(m.mu.roomy, func(r roomRequest) bool { return !r.changes(c) })
 	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(x rdma.MachineID) bool { all, _ := c.Awaited(x); return len(all) == 0 })
-	m.mu.isActive, m.mu.recovering, m.mu.renew, m.mu.handed = nil, true, false, false
+	m.mu.isActive, m.mu.renew, m.mu.handed = nil, false, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)
-	m.mu.links.forgetStrangers(c)
+	m.mu.links.forgetStrangersLocked(c)
+	m.enterLocked(applying)
 	m.wakeLocked()
 	return true, nil
 }
@@ -219,14 +223,15 @@ func (m *Machine) commit(id cluster.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase != member || c == nil || c.ID != id {
+	if !m.mu.phase.isMember() || c == nil || c.ID != id {
 		return fmt.Errorf("%w: commit of configuration %d", recovery.ErrSuperseded, id)
 	}
-	if m.mu.committing {
+	if m.mu.phase >= committed {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	m.mu.committing, m.mu.cancel = true, cancel
+	m.mu.cancel = cancel
+	m.enterLocked(committed)
 	m.mu.leftOut = nil // the CM has waited for their leases
 	m.unlocked(func() { m.spawn(func() { m.recoverTransactions(ctx, c) }) })
 	return nil

@@ -22,11 +22,14 @@ func (m *Machine) leadLocked() {
 		return
 	}
 	m.mu.leads = true
+	if m.mu.stage == steady {
+		m.proceedLocked(suspecting)
+	}
 	m.unlocked(func() { m.spawn(m.lead) })
 }
 
 func (m *Machine) isWorkLocked() bool {
-	if m.mu.phase != member {
+	if !m.mu.phase.isMember() {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
@@ -38,7 +41,7 @@ func (m *Machine) isWorkLocked() bool {
 // recover anywhere. Until then no machine is let in: it would get new logs where
 // those of its earlier life may still be needed.
 func (m *Machine) isSettledLocked() bool {
-	return sabotage.SettledJoin.Skipped() || !m.mu.recovering && len(m.mu.isSettled) == len(m.mu.current.Machines)
+	return sabotage.SettledJoin.Skipped() || m.mu.phase == active && len(m.mu.isSettled) == len(m.mu.current.Machines)
 }
 
 // lead reconfigures as long as there is a reason to.
@@ -48,6 +51,9 @@ func (m *Machine) lead() {
 		m.mu.Lock()
 		if !m.isWorkLocked() {
 			m.mu.leads = false
+			if m.mu.stage == suspecting { // this machine may be starting beside
+				m.proceedLocked(steady)
+			}
 			m.mu.Unlock()
 			return
 		}
@@ -65,7 +71,7 @@ func (m *Machine) lead() {
 			if failures >= storeTries {
 				m.handOver(c)
 			}
-			m.waitFor(m.cfg.Keeper.Length()/2, func() bool { return m.mu.phase != member })
+			m.waitFor(m.cfg.Keeper.Length()/2, func() bool { return !m.mu.phase.isMember() })
 		}
 	}
 }
@@ -80,6 +86,7 @@ var errNoMajority = errors.New("membership: no majority of the machines has answ
 func (m *Machine) reconfigure() error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
+	defer m.rest()
 	t := Timeline{Suspect: m.cfg.Clock.Now()}
 	base, err := m.base()
 	if errors.Is(err, errStore) { // others may reach it, and wait for this life's end
@@ -108,6 +115,7 @@ func (m *Machine) reconfigure() error {
 			suspects = append(suspects, recovery.PeerIn(base, base.CM)) // it had its time
 		}
 	}
+	m.proceed(probing)
 	probed, missing := m.probeAll(base, suspects)
 	answering := m.answering(base, probed)
 	if 2*len(answering) <= len(base.Machines) {
@@ -125,6 +133,7 @@ func (m *Machine) reconfigure() error {
 	missing = m.withVictims(base, missing, victims)
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(recovery.StepProbed)
+	m.proceed(remapping)
 	var next *cluster.Configuration
 	var report cluster.Remapped
 	switch {
@@ -168,12 +177,12 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 		m.evict(fmt.Errorf("%w: configuration %d is without it", ErrEvicted, c.ID))
 		return nil, nil
 	}
-	if c.CM == m.self.Machine || !m.waitFor(m.patience(), func() bool { return m.mu.phase != member || m.mu.current.ID >= c.ID }) {
+	if c.CM == m.self.Machine || !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || m.mu.current.ID >= c.ID }) {
 		return c, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.phase != member || len(m.mu.suspects) == 0 && !m.mu.handed {
+	if !m.mu.phase.isMember() || len(m.mu.suspects) == 0 && !m.mu.handed {
 		return nil, nil
 	}
 	return c, nil
@@ -237,6 +246,7 @@ func (m *Machine) makes(base, next *cluster.Configuration) {
 
 // store makes next the configuration, if base still is: step 3.
 func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapped) error {
+	m.proceed(updating)
 	next.Follow(base, m.unusedIn(base, nil))
 	m.makes(base, next)
 	err := m.cfg.Store.CompareAndSwap(base.Revision, next)

@@ -46,7 +46,7 @@ func (d during) Err() error {
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
 	switch {
-	case d.m.mu.phase == evicted || d.m.mu.phase == closed:
+	case d.m.mu.phase.isOver():
 		return ErrEvicted
 	case d.m.mu.current.ID != d.id:
 		return errChanging
@@ -60,10 +60,10 @@ func (m *Machine) changeAsCM(from call.Peer, f func(c *cluster.Configuration) (*
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
 	m.mu.Lock()
-	c, phase := m.mu.current, m.mu.phase
+	c, isMember := m.mu.current, m.mu.phase.isMember()
 	m.mu.Unlock()
 	switch {
-	case phase != member || c.CM != m.self.Machine:
+	case !isMember || c.CM != m.self.Machine:
 		return recovery.ErrNotCM
 	case !recovery.IsMember(c, from):
 		return recovery.ErrNotMember

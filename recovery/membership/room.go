@@ -43,7 +43,7 @@ func (m *Machine) onRoom(from call.Peer, arg []byte) ([]byte, error) {
 	defer m.mu.Unlock()
 	c := m.mu.current
 	switch {
-	case m.mu.phase != member || c.CM != m.self.Machine:
+	case !m.mu.phase.isMember() || c.CM != m.self.Machine:
 		return nil, recovery.ErrNotCM
 	case !recovery.IsMember(c, from):
 		return nil, recovery.ErrNotMember

@@ -59,7 +59,7 @@ func (m *Machine) Start(ctx context.Context) error {
 			said = err.Error()
 			m.cfg.Events.failed("start", err)
 		}
-		if m.waitFor(m.pause(), func() bool { return m.mu.phase == member }) {
+		if m.waitFor(m.pause(), func() bool { return m.mu.phase.isMember() }) {
 			return nil
 		}
 	}
@@ -73,7 +73,7 @@ func (m *Machine) Start(ctx context.Context) error {
 func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.phase == member {
+	if m.mu.phase.isMember() {
 		return true
 	}
 	m.mu.floor = c.ID
@@ -142,11 +142,13 @@ func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
+	defer m.rest()
 	t := Timeline{Suspect: m.cfg.Clock.Now(), Probed: m.cfg.Clock.Now()}
 	revision := uint64(0)
 	if base != nil {
 		revision = base.Revision
 	}
+	m.proceed(updating)
 	m.makes(base, c)
 	if err := m.cfg.Store.CompareAndSwap(revision, c); err != nil {
 		return fmt.Errorf("membership: store configuration %d: %w", c.ID, err)
@@ -161,6 +163,7 @@ func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped
 func (m *Machine) resume(c *cluster.Configuration) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
+	defer m.rest()
 	now := m.cfg.Clock.Now()
 	return m.distribute(c, Timeline{Suspect: now, Probed: now, Stored: now})
 }

@@ -41,7 +41,7 @@ func (m *Machine) Status() Status {
 	err := m.Err()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Status{Configuration: m.mu.current, Missing: slices.Clone(m.mu.missing), Recovering: m.mu.recovering, Err: err}
+	s := Status{Configuration: m.mu.current, Missing: slices.Clone(m.mu.missing), Recovering: m.mu.phase.isRecovering(), Err: err}
 	s.Changing = m.mu.leads || m.mu.current != nil && m.mu.reported == m.mu.current.ID
 	for _, p := range m.mu.suspects {
 		s.Suspects = append(s.Suspects, p.Machine)
@@ -49,7 +49,7 @@ func (m *Machine) Status() Status {
 	for _, j := range m.mu.joiners {
 		s.Joining = append(s.Joining, j.Member.Machine)
 	}
-	s.Apart = m.mu.links.reported(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
+	s.Apart = m.mu.links.reportedLocked(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
 	return s
 }
 

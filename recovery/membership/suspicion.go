@@ -37,7 +37,7 @@ func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase != member || m.mu.leaving || machine == m.self.Machine {
+	if !m.mu.phase.isMember() || m.mu.leaving || machine == m.self.Machine {
 		return false
 	}
 	p := recovery.PeerIn(c, machine)
@@ -74,7 +74,7 @@ func (m *Machine) Renew() {
 	defer m.mu.Unlock()
 	c := m.mu.current
 	switch {
-	case m.mu.phase != member:
+	case !m.mu.phase.isMember():
 	case c.CM != m.self.Machine:
 		m.reportLocked(c)
 	default:
@@ -107,7 +107,7 @@ func (m *Machine) onUnreachable(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if m.mu.phase == member && c.ID == decodeID(arg) && c.CM == m.self.Machine && recovery.IsMember(c, from) {
+	if m.mu.phase.isMember() && c.ID == decodeID(arg) && c.CM == m.self.Machine && recovery.IsMember(c, from) {
 		m.mu.renew = true
 		m.leadLocked()
 	}

@@ -1,0 +1,160 @@
+package membership
+
+import (
+	"slices"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// A phase is how far a machine has come in its current configuration, as a member of it.
+//
+//	starting -> applying -> applied -> committed -> active
+//	               ^-----------+-----------+----------+     the next NEW-CONFIG
+//
+//	applying   NEW-CONFIG has come. From here on nothing of this machine commits, what
+//	           machines outside of the configuration send is ignored, and replicas change
+//	           their roles. Only one configuration is applied at a time.
+//	applied    All of that is done, and NEW-CONFIG-ACK says so. It must not be said earlier:
+//	           the CM takes it as a promise that nothing of the last configuration proceeds
+//	           here.
+//	committed  NEW-CONFIG-COMMIT has come: all members have applied the configuration, and
+//	           the leases of those left out are over. Only now may logs be drained and
+//	           regions become active: before, somebody might still act by the last one.
+//	active     ALL-REGIONS-ACTIVE has come: all primaries have locked what recovering
+//	           transactions write. Replicas are filled from here on; before, that would slow
+//	           down what transactions wait for (SOSP'15 section 5.4).
+//
+// Any phase ends with evicted or closed. Nothing follows closed, and only that follows
+// evicted: another life of the machine is another Machine.
+type phase uint8
+
+const (
+	starting  phase = iota // no configuration: it begins an instance, meets others, or asks to join
+	applying               // SOSP'15 section 5.2 step 6
+	applied                // the end of step 6
+	committed              // step 7
+	active                 // of section 5.3: all regions are
+	evicted                // left out, ended by an error of its own, or by Restart
+	closed
+)
+
+var phaseNames = [...]string{"starting", "applying", "applied", "committed", "active", "evicted", "closed"}
+
+func (p phase) String() string { return phaseNames[p] }
+
+// phasesBefore are the phases that a phase may follow.
+var phasesBefore = [...][]phase{
+	starting:  {},
+	applying:  {starting, applied, committed, active},
+	applied:   {applying},
+	committed: {applied},
+	active:    {committed},
+	evicted:   {starting, applying, applied, committed, active},
+	closed:    {starting, applying, applied, committed, active, evicted},
+}
+
+// isMember says whether the machine is a member of its current configuration.
+func (p phase) isMember() bool { return applying <= p && p <= active }
+
+// isRecovering says whether it is, and not all regions are active yet.
+func (p phase) isRecovering() bool { return applying <= p && p < active }
+
+// isOver says whether this life of the machine has ended.
+func (p phase) isOver() bool { return p == evicted || p == closed }
+
+// enterLocked takes the machine to another phase.
+func (m *Machine) enterLocked(next phase) {
+	if invariant.Enabled && !slices.Contains(phasesBefore[next], m.mu.phase) {
+		invariant.Violated("the phase of a member that follows "+m.mu.phase.String(), next, phasesBefore[next])
+	}
+	m.mu.phase = next
+}
+
+// A stage is how far a machine has come in moving the instance on to another
+// configuration.
+//
+//	steady     -> suspecting
+//	suspecting -> probing -> remapping -> updating -> sending -> expiring -> committing
+//
+//	suspecting  There is a reason for another configuration: a suspect, mostly. It is
+//	            another machine's turn, or this one waits for its own.
+//	probing     A majority must answer before anything is stored: a machine that is cut off
+//	            itself would evict all the others. Who does not answer is left out, too, so
+//	            that failures at the same time cost one configuration.
+//	remapping   The next configuration is made, with new places for the replicas that are
+//	            gone. This comes before updating because it is stored as a whole.
+//	updating    The store takes it only if nobody else has stored one in between: of several
+//	            who want to be the CM one becomes it. Nobody may be told before: it might
+//	            come to nothing.
+//	sending     Members apply it and acknowledge. They may lack room for what it gives them:
+//	            then another one is stored, which spares them.
+//	expiring    All have applied it, but who was left out may not know that, and act by
+//	            leases that were granted before: they run out.
+//	committing  NEW-CONFIG-COMMIT. Recovery may begin.
+//
+// A change may end at any stage: with a suspicion, because no majority answers, or the
+// store does not. What is stored then is what the next one begins with. A machine that
+// starts may begin with updating or sending: it has made its configuration otherwise, or
+// in an earlier life.
+type stage uint8
+
+const (
+	steady     stage = iota // nothing is to be changed
+	suspecting              // SOSP'15 section 5.2 step 1
+	probing                 // step 2
+	remapping               // step 4
+	updating                // step 3
+	sending                 // steps 5 and 6
+	expiring                // step 7: old leases run out
+	committing              // step 7: NEW-CONFIG-COMMIT is sent
+)
+
+var stageNames = [...]string{"steady", "suspecting", "probing", "remapping", "updating", "sending", "expiring", "committing"}
+
+func (s stage) String() string { return stageNames[s] }
+
+// stagesBefore are the stages that a stage may follow. Between two changes the stage is
+// steady or suspecting, whatever it was.
+var stagesBefore = [...][]stage{
+	steady:     {suspecting, probing, remapping, updating, sending, expiring, committing},
+	suspecting: {steady, probing, remapping, updating, sending, expiring, committing},
+	probing:    {suspecting},
+	remapping:  {probing},
+	updating:   {steady, suspecting, remapping, sending},
+	sending:    {steady, suspecting, updating},
+	expiring:   {sending},
+	committing: {expiring},
+}
+
+// proceedLocked takes the change of the configuration to another stage. From probing on
+// that is for who holds m.change.
+func (m *Machine) proceedLocked(next stage) {
+	if invariant.Enabled && !slices.Contains(stagesBefore[next], m.mu.stage) {
+		invariant.Violated("the stage of a reconfiguration that follows "+m.mu.stage.String(), next, stagesBefore[next])
+	}
+	m.mu.stage = next
+}
+
+func (m *Machine) proceed(next stage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.proceedLocked(next)
+}
+
+// restLocked is between two changes: there is another reason for one as long as lead runs.
+func (m *Machine) restLocked() {
+	next := steady
+	if m.mu.leads {
+		next = suspecting
+	}
+	if m.mu.stage != next {
+		m.proceedLocked(next)
+	}
+}
+
+// rest ends a change of the configuration, whatever has come of it.
+func (m *Machine) rest() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.restLocked()
+}
