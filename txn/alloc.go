@@ -201,10 +201,9 @@ func (m *Machine) isCurrent(s slot) bool {
 	return rt == nil || s.config >= uint32(rt.LastPrimaryChange)
 }
 
-// releaseLocked tells another machine that a slot which it has lent is not needed. The
-// worker is locked.
+// releaseLocked tells another machine that a slot which it has lent is not needed.
 func (m *Machine) releaseLocked(w *worker, lent slot) {
-	peer := w.peer(lent.lender)
+	peer := w.peerLocked(lent.lender)
 	if peer == nil || peer.msgs == nil || peer.broken != nil || peer.connection != lent.connection || w.stopped {
 		return
 	}
@@ -212,9 +211,9 @@ func (m *Machine) releaseLocked(w *worker, lent slot) {
 	c := &call{to: lent.lender, release: true}
 	c.wait.add(1)
 	w.releases++
-	msg := message{kind: messageRequest, b: uint16(handlerRelease), tag: w.open(c), body: lent.ptr.Append(nil)}
-	if err := w.send(peer, &msg); err != nil {
-		w.fence(peer, err)
+	msg := message{kind: messageRequest, b: uint16(handlerRelease), tag: w.openCallLocked(c), body: lent.ptr.Append(nil)}
+	if err := w.sendLocked(peer, &msg); err != nil {
+		w.fenceLocked(peer, err)
 	}
 }
 
@@ -281,7 +280,7 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 			w.ops.drop(tag)
 			wait.add(-1)
 			failed = errors.Join(failed, err)
-			w.lose(b, err)
+			w.loseLocked(b, err)
 		}
 	}
 	w.unlock()

@@ -302,10 +302,10 @@ func annexNumber(b []byte) uint64 {
 	return binary.LittleEndian.Uint64(b[recordBytes(int(uint8(head>>48)), int(uint16(head>>32))):])
 }
 
-// takeAnnexed is what take does with a record whose writes are in an annex. If what is there
+// takeAnnexedLocked is what takeLocked does with a record whose writes are in an annex. If what is there
 // makes no sense its writer is fenced, as after any such record. That it is there Recall
 // and bind have seen to.
-func (r *recoveryState) takeAnnexed(t *trace, rec *Record) {
+func (r *recoveryState) takeAnnexedLocked(t *trace, rec *Record) {
 	seen := SeenLock
 	if rec.Kind == RecordCommitBackup {
 		seen = SeenCommitBackup

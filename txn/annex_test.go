@@ -60,8 +60,8 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 		t.Errorf("it writes to %v", seen)
 	}
 	r := &m.recovery
-	r.scan(log, recalledKey(0), ^uint64(0), func(*Record, uint64) bool { return true })
-	r.takeFound()
+	r.scanLocked(log, recalledKey(0), ^uint64(0), func(*Record, uint64) bool { return true })
+	r.takeFoundLocked()
 	half := rec.Annex.Bytes / 2
 	for i, id := range rec.Regions {
 		e, ok := m.Evidence(rec.ID, id)
@@ -74,7 +74,7 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 			t.Errorf("region %d: %v, %v", id, writes, err)
 		}
 	}
-	m.recalled.settle(m, 7, nil)
+	m.recalled.settleLocked(m, 7, nil)
 	if m.Annexes() != 0 {
 		t.Error("the annex is still there when the recovery is over")
 	}
@@ -147,8 +147,8 @@ func TestNoteLargerThanALog(t *testing.T) {
 	again := recoveringIn(t, in+2, true)
 	again.annexes.init(again)
 	must(t, again.Recall([]*nvram.Memory{made[0]}, nil, nil, in-1))
-	again.recovery.scan(made[0], 1, ^uint64(0), func(*Record, uint64) bool { return true })
-	again.recovery.takeFound()
+	again.recovery.scanLocked(made[0], 1, ^uint64(0), func(*Record, uint64) bool { return true })
+	again.recovery.takeFoundLocked()
 	got, ok := again.Evidence(e.ID, 2)
 	if !ok || len(again.recovery.traces[e.ID].parts[0].writes) != writes || got.Seen != SeenLock {
 		t.Errorf("the next life knows %+v", got)
@@ -219,7 +219,7 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 		}
 		_, err = m.Listen(1)
 		must(t, err)
-		p := m.workers[0].peer(1)
+		p := m.workers[0].peerLocked(1)
 		ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
 		fillAnnex(t, m, p.in, ptr) // and its record has not come
 		rec := Record{Kind: RecordLock, ID: ID{Config: 2, Machine: 1, Seq: 2<<lifeShift + 1}, Regions: []region.ID{2}, Annex: fillAnnex(t, m, p.in, ptr)}
@@ -281,7 +281,7 @@ func TestAnnexForAnEndedConnection(t *testing.T) {
 			t.Errorf("%s: %v, %d annexes", name, err, m.Annexes())
 		}
 	}
-	m.workers[0].lostPeer(m.workers[0].peer(1))
+	m.workers[0].markLostLocked(m.workers[0].peerLocked(1))
 	if err := ask(annexRequest{sender: 1, bytes: 64}); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
 		t.Errorf("no connection: %v, %d annexes", err, m.Annexes())
 	}
@@ -294,7 +294,7 @@ func TestListenAgainGivesBackAnnexes(t *testing.T) {
 	withAnnexes(t, m)
 	_, err := m.Listen(1)
 	must(t, err)
-	in := m.workers[0].peer(1).in
+	in := m.workers[0].peerLocked(1).in
 	ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
 	fillAnnex(t, m, in, ptr)
 	bound := fillAnnex(t, m, in, ptr)

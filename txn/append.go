@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// writeLocks writes a LOCK record to each primary.
-func (w *worker) writeLocks(c *commit) {
+// writeLockRecordsLocked writes a LOCK record to each primary.
+func (w *worker) writeLockRecordsLocked(c *commit) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.lockWrites == 0 {
@@ -18,17 +18,17 @@ func (w *worker) writeLocks(c *commit) {
 		if p.peer != nil {
 			c.wait.add(1)
 			w.commits[c.id.Seq], c.since = c, w.beats
-			w.ring(p.peer)
+			w.ringLocked(p.peer)
 		}
-		w.encode(c, p, RecordLock)
-		if err := w.append(p, RecordLock, nil); err != nil {
-			c.lost(p.machine, err)
+		w.encodeLocked(c, p, RecordLock)
+		if err := w.appendLocked(p, RecordLock, nil); err != nil {
+			c.lostLocked(p.machine, err)
 		}
 	}
 }
 
-// encode stages one of the commit's records in the part's log.
-func (w *worker) encode(c *commit, p *part, kind RecordKind) {
+// encodeLocked stages one of the commit's records in the part's log.
+func (w *worker) encodeLocked(c *commit, p *part, kind RecordKind) {
 	var regions []region.ID
 	writes, bytes := 0, 0
 	switch kind {
@@ -45,11 +45,11 @@ func (w *worker) encode(c *commit, p *part, kind RecordKind) {
 	}
 	var truncated []uint64
 	if p.peer != nil {
-		truncated = w.takeTruncated(p.peer)
+		truncated = w.takeTruncatedLocked(p.peer)
 	}
 	w.piggybacked = 8 * len(truncated)
 	w.staged = recordBytes(len(truncated), len(regions)) + bytes
-	b := w.logOf(p).Stage(w.staged)[:0]
+	b := w.logOfLocked(p).Stage(w.staged)[:0]
 	b = appendRecordHeader(b, kind, c.id, w.window.low, truncated, regions, writes)
 	switch {
 	case annex != nil:
@@ -72,13 +72,13 @@ func (c *commit) appendWrites(b []byte, p *part, kind RecordKind) []byte {
 	return b
 }
 
-// append appends the staged record to the part's log, out of its reservation.
+// appendLocked appends the staged record to the part's log, out of its reservation.
 // op is told of its completion, or of its failure, which is returned too.
-func (w *worker) append(p *part, kind RecordKind, op *pendingOp) error {
+func (w *worker) appendLocked(p *part, kind RecordKind, op *pendingOp) error {
 	w.stats.records.Add(1)
 	need := ring.Space(w.staged - w.piggybacked)
 	p.reserved -= need
-	log := w.logOf(p)
+	log := w.logOfLocked(p)
 	if sabotage.Reservations.Skipped() {
 		log.Reserve(need) // or not
 	}
@@ -86,7 +86,7 @@ func (w *worker) append(p *part, kind RecordKind, op *pendingOp) error {
 		invariant.Violated("room for what a truncation had reserved", extra, log.Available())
 	}
 	if p.peer != nil && p.peer.broken != nil {
-		return w.settle(op, p.peer.broken)
+		return w.settleLocked(op, p.peer.broken)
 	}
 	tag := uint64(rdma.Unsignalled)
 	if op != nil {
@@ -100,10 +100,10 @@ func (w *worker) append(p *part, kind RecordKind, op *pendingOp) error {
 	}
 	if op != nil && (done || err != nil) {
 		w.ops.drop(tag)
-		err = w.settle(op, err)
+		err = w.settleLocked(op, err)
 	}
 	if err != nil && p.peer != nil {
-		w.fence(p.peer, err)
+		w.fenceLocked(p.peer, err)
 	}
 	return err
 }

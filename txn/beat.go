@@ -23,7 +23,7 @@ func (m *Machine) Beat() {
 	silent := make(map[rdma.MachineID]bool)
 	for _, w := range m.workers {
 		w.lock()
-		w.beat(silent)
+		w.beatLocked(silent)
 		w.unlock()
 	}
 	if f := m.cfg.Events.Silent; f != nil {
@@ -33,8 +33,8 @@ func (m *Machine) Beat() {
 	}
 }
 
-// beat adds to silent who owes an answer for too long. The worker is locked.
-func (w *worker) beat(silent map[rdma.MachineID]bool) {
+// beatLocked adds to silent who owes an answer for too long.
+func (w *worker) beatLocked(silent map[rdma.MachineID]bool) {
 	w.beats++
 	if w.stopped {
 		return
@@ -42,16 +42,16 @@ func (w *worker) beat(silent map[rdma.MachineID]bool) {
 	ask := make(map[rdma.MachineID]bool)
 	for _, c := range w.commits { // any order
 		switch {
-		case !w.isOverdue(&c.since):
+		case !w.isOverdueLocked(&c.since):
 		case c.large != nil: // locking that much may take long
-			c.owing(ask)
+			c.owingLocked(ask)
 		default:
-			c.owing(silent)
+			c.owingLocked(silent)
 		}
 	}
 	for _, c := range w.calls { // any order
 		switch {
-		case !w.isOverdue(&c.since):
+		case !w.isOverdueLocked(&c.since):
 		case c.prompt:
 			silent[c.to] = true
 		default:
@@ -59,12 +59,12 @@ func (w *worker) beat(silent map[rdma.MachineID]bool) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(ask)) {
-		w.ping(id)
+		w.pingLocked(id)
 	}
 }
 
-// isOverdue says whether something waits since overdueBeats beats, and has it wait anew.
-func (w *worker) isOverdue(since *uint64) bool {
+// isOverdueLocked says whether something waits since overdueBeats beats, and has it wait anew.
+func (w *worker) isOverdueLocked(since *uint64) bool {
 	if w.beats-*since < overdueBeats {
 		return false
 	}
@@ -72,8 +72,8 @@ func (w *worker) isOverdue(since *uint64) bool {
 	return true
 }
 
-// owing adds to silent the primaries that have not replied to LOCK.
-func (c *commit) owing(silent map[rdma.MachineID]bool) {
+// owingLocked adds to silent the primaries that have not replied to LOCK.
+func (c *commit) owingLocked(silent map[rdma.MachineID]bool) {
 	for i := range c.parts {
 		if p := &c.parts[i]; p.lockWrites > 0 && !p.replied && p.peer != nil {
 			silent[p.machine] = true
@@ -81,9 +81,9 @@ func (c *commit) owing(silent map[rdma.MachineID]bool) {
 	}
 }
 
-// ping asks a peer for an answer that takes no time, unless it owes one already.
-func (w *worker) ping(to rdma.MachineID) {
-	p := w.peer(to)
+// pingLocked asks a peer for an answer that takes no time, unless it owes one already.
+func (w *worker) pingLocked(to rdma.MachineID) {
+	p := w.peerLocked(to)
 	if p == nil || p.broken != nil {
 		return // who waits has been told
 	}
@@ -94,9 +94,9 @@ func (w *worker) ping(to rdma.MachineID) {
 	}
 	c := &call{to: to, prompt: true, wait: w.m.newWaiter()}
 	c.wait.add(1) // nobody waits
-	msg := message{kind: messageRequest, b: uint16(handlerPing), tag: w.open(c)}
-	if err := w.send(p, &msg); err != nil {
-		w.fence(p, err) // which fails the call
+	msg := message{kind: messageRequest, b: uint16(handlerPing), tag: w.openCallLocked(c)}
+	if err := w.sendLocked(p, &msg); err != nil {
+		w.fenceLocked(p, err) // which fails the call
 	}
 }
 

@@ -108,8 +108,8 @@ func (l *ledger) bound(c coordinatorID) Bound {
 	return b
 }
 
-// bound returns what is known of the worker's own transactions.
-func (w *worker) bound() Bound {
+// boundLocked returns what is known of the worker's own transactions.
+func (w *worker) boundLocked() Bound {
 	b := Bound{Machine: w.m.cfg.ID, Worker: w.id, Low: w.window.low}
 	for seq := w.window.low; seq < w.window.next; seq++ {
 		if w.window.finished(seq) {
@@ -136,7 +136,7 @@ func (m *Machine) Bounds() []Bound {
 	}
 	for _, w := range m.workers {
 		w.lock()
-		all.learn(w.bound())
+		all.learn(w.boundLocked())
 		for _, p := range w.peers {
 			if p != nil {
 				all.learn(p.in.ledger.bound(coordinatorID{p.id, w.id}))

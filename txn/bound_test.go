@@ -61,7 +61,7 @@ func TestBoundsOfOthersCount(t *testing.T) {
 		}
 	}
 	again, _ := awaiting(t, true)
-	memory, err := m.recovery.park(7)
+	memory, err := m.recovery.parkLocked(7)
 	if err != nil || len(memory) == 0 || len(memory) != len(*parked) {
 		t.Fatalf("%d parked, %d made: %v", len(memory), len(*parked), err)
 	}
@@ -84,12 +84,12 @@ func TestBoundsOfOthersCount(t *testing.T) {
 	}) {
 		t.Errorf("after a restart %+v", got)
 	}
-	again.recalled.settle(again, 8, nil)
+	again.recalled.settleLocked(again, 8, nil)
 	if len(again.recalled.bounds) == 0 {
 		t.Error("bounds are forgotten though a region is unavailable")
 	}
 	again.routes.Store(&routes{2: &route{Placement: cluster.Placement{Region: 2}}})
-	if again.recalled.settle(again, 9, nil); len(again.recalled.bounds) != 0 {
+	if again.recalled.settleLocked(again, 9, nil); len(again.recalled.bounds) != 0 {
 		t.Error("bounds are kept though no region is unavailable")
 	}
 }
@@ -121,7 +121,7 @@ func TestBoundsSayNothingOfWhoWasThere(t *testing.T) {
 		m.routes.Store(&next)
 		l := newLedger(nvram.NewMemory(64<<10), coordinatorID{1, 1})
 		l.raise(c.low)
-		m.recalled.keep(coordinatorID{1, 1}, l)
+		m.recalled.keepLocked(coordinatorID{1, 1}, l)
 		m.recalled.before = 9
 		if c.isForeign {
 			if err := m.LearnBound(0, Bound{Machine: 1, Worker: 1, Low: idOf(1, 5, 30).Seq, Named: []uint64{idOf(1, 5, 40).Seq}}); err != nil {
@@ -153,7 +153,7 @@ func TestBounds(t *testing.T) {
 		l.name(idOf(2, 6, 41).Seq)
 		l.name(idOf(2, 6, 50).Seq)
 		l.raise(idOf(2, 6, 43).Seq) // the first name is below it
-		m.recalled.keep(coordinatorID{2, 1}, l)
+		m.recalled.keepLocked(coordinatorID{2, 1}, l)
 		got := m.Bounds()
 		if !unavailable {
 			if len(got) != 0 {

@@ -271,17 +271,17 @@ func (s *state) begin() error {
 	b := backoff{w: w, patience: logPatience}
 	w.lock()
 	for {
-		if err := w.admit(c); err != nil {
+		if err := w.admitLocked(c); err != nil {
 			w.unlock()
 			return err
 		}
-		if w.reserve(c) {
+		if w.reserveLocked(c) {
 			break
 		}
-		w.flushTruncations()
+		w.flushTruncationsLocked()
 		for i := range c.parts {
 			if p := c.parts[i].peer; p != nil {
-				w.refresh(p)
+				w.refreshLocked(p)
 			}
 		}
 		w.unlock()
@@ -291,9 +291,9 @@ func (s *state) begin() error {
 		w.lock()
 	}
 	c.id = ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.begin()}
-	w.join(c)
-	w.writeLocks(c)
-	if err := s.lockSelf(); err != nil {
+	w.joinLocked(c)
+	w.writeLockRecordsLocked(c)
+	if err := s.lockSelfLocked(); err != nil {
 		c.large.sliced = true
 	}
 	w.unlock()
@@ -306,11 +306,11 @@ func (s *state) begin() error {
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if c.caught || s.unlockOwn() != nil {
+	if c.caught || s.unlockSelfLocked() != nil {
 		w.unlock()
 		return s.aborted()
 	}
-	w.leave(c)
+	w.leaveLocked(c)
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.lockWrites == 0 || p.verdict != verdictSame || p.peer == nil {
@@ -319,23 +319,23 @@ func (s *state) abandon() error {
 		if sabotage.AbortRecord.Skipped() {
 			continue
 		}
-		w.encode(c, p, RecordAbort)
+		w.encodeLocked(c, p, RecordAbort)
 		// A peer that cannot be told is one whose locks recovery releases.
-		_ = w.append(p, RecordAbort, nil)
-		w.ring(p.peer)
+		_ = w.appendLocked(p, RecordAbort, nil)
+		w.ringLocked(p.peer)
 	}
-	w.releaseReservations(c)
-	w.finish(c.id.Seq, c.peers())
+	w.releaseReservationsLocked(c)
+	w.finishLocked(c.id.Seq, c.peers())
 	w.unlock()
 	c.locked = false
 	return nil
 }
 
-// unlockOwn unlocks what the attempt has locked here.
-func (s *state) unlockOwn() error {
+// unlockSelfLocked unlocks what the attempt has locked here.
+func (s *state) unlockSelfLocked() error {
 	for i := range s.commit.parts {
 		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 && p.verdict == verdictSame {
-			return s.unlockSelf(p, p.lockWrites)
+			return s.unlockPartLocked(p, p.lockWrites)
 		}
 	}
 	return nil
@@ -354,7 +354,7 @@ func (s *state) decide() error {
 		w.unlock()
 		return s.recovered(errCaught)
 	}
-	if err := c.broken(); err != nil {
+	if err := c.brokenLocked(); err != nil {
 		w.unlock()
 		return cmp.Or(s.abandon(), err)
 	}
@@ -363,20 +363,20 @@ func (s *state) decide() error {
 		if p.backupWrites == 0 || sabotage.Backups.Skipped() {
 			continue
 		}
-		w.encode(c, p, RecordCommitBackup)
+		w.encodeLocked(c, p, RecordCommitBackup)
 		var op *pendingOp
 		if !sabotage.BackupAcks.Skipped() {
 			c.wait.add(1)
 			op = &pendingOp{wait: &c.wait}
 		}
 		// A failure is among what await returns.
-		_ = w.append(p, RecordCommitBackup, op)
+		_ = w.appendLocked(p, RecordCommitBackup, op)
 		if p.peer != nil && p.peer.unrung > ringAfterBytes {
-			w.ring(p.peer)
+			w.ringLocked(p.peer)
 		}
 	}
 	if sabotage.OwnBackup.Skipped() {
-		s.applyOwnBackups()
+		s.applyOwnBackupsLocked()
 	}
 	if !c.wait.settled() {
 		w.unlock()
@@ -385,11 +385,11 @@ func (s *state) decide() error {
 		}
 		w.lock()
 	}
-	err := s.mayExpose()
+	err := s.mayExposeLocked()
 	if c.large != nil && err == nil {
 		// Others have had the worker when it is done.
-		if err = errCaught; s.applyOwn(false) == nil {
-			err = s.mayExpose()
+		if err = errCaught; s.applyInSlicesLocked(false) == nil {
+			err = s.mayExposeLocked()
 		}
 	}
 	if err != nil {
@@ -399,11 +399,10 @@ func (s *state) decide() error {
 	return s.expose()
 }
 
-// mayExpose returns nil if what the commit writes may be shown, with the worker locked as
-// before: no reconfiguration has caught it, whose recovery may abort it, and give replicas
+// mayExposeLocked returns nil if what the commit writes may be shown: no reconfiguration has caught it, whose recovery may abort it, and give replicas
 // of this machine to others.
-func (s *state) mayExpose() error {
-	if err := s.holdLease(); err != nil {
+func (s *state) mayExposeLocked() error {
+	if err := s.holdLeaseLocked(); err != nil {
 		return err
 	}
 	if s.commit.caught && !sabotage.Caught.Skipped() {
@@ -412,12 +411,12 @@ func (s *state) mayExpose() error {
 	return nil
 }
 
-// holdLease returns nil once this machine holds its lease, with the worker locked as
-// before. Then no configuration without it had been committed when the backups got
+// holdLeaseLocked returns nil once this machine holds its lease; while it waits it gives
+// the worker's lock away. Then no configuration without it had been committed when the backups got
 // their records: all of them will be found when logs are drained. A machine that stood
 // still may have been evicted meanwhile, its records have come after the drain, and
 // recovery have aborted what it is about to expose.
-func (s *state) holdLease() error {
+func (s *state) holdLeaseLocked() error {
 	if s.m.cfg.Alive == nil {
 		return nil
 	}
@@ -455,29 +454,29 @@ func (s *state) expose() error {
 		if p.lockWrites == 0 {
 			continue
 		}
-		w.encode(c, p, RecordCommitPrimary)
+		w.encodeLocked(c, p, RecordCommitPrimary)
 		if p.peer == nil {
-			_ = w.append(p, RecordCommitPrimary, nil) // reserved in memory of our own
+			_ = w.appendLocked(p, RecordCommitPrimary, nil) // reserved in memory of our own
 			continue
 		}
 		pending.open++
 		// A peer that does not get the record is recovery's business: the
 		// transaction has committed.
-		_ = w.append(p, RecordCommitPrimary, &pendingOp{acks: pending})
-		w.ring(p.peer)
+		_ = w.appendLocked(p, RecordCommitPrimary, &pendingOp{acks: pending})
+		w.ringLocked(p.peer)
 	}
-	if err := s.applySelf(); err != nil {
+	if err := s.applySelfLocked(); err != nil {
 		w.unlock()
 		return s.recovered(errCaught)
 	}
-	w.releaseReservations(c)
+	w.releaseReservationsLocked(c)
 	if own {
-		w.leave(c)
+		w.leaveLocked(c)
 	}
 	if sabotage.PrimaryAcks.Skipped() {
-		w.finish(c.id.Seq, c.peers())
+		w.finishLocked(c.id.Seq, c.peers())
 	}
-	w.ackedOne(pending)
+	w.ackedOneLocked(pending)
 	w.unlock()
 	if own || sabotage.FirstPrimary.Skipped() {
 		return nil
@@ -488,21 +487,21 @@ func (s *state) expose() error {
 	return nil
 }
 
-// applySelf gives the objects of this machine's replicas their new state. The
+// applySelfLocked gives the objects of this machine's replicas their new state. The
 // paper has a backup wait for the truncation; the coordinator knows already that
 // every backup has the COMMIT-BACKUP record, so that no recovery can abort the
 // transaction any more. The backups of a large commit have been given theirs before.
-func (s *state) applySelf() error {
+func (s *state) applySelfLocked() error {
 	if s.commit.large != nil {
-		return s.applyOwn(true)
+		return s.applyInSlicesLocked(true)
 	}
 	for _, e := range s.commit.writes {
-		s.applyTo(s.m.route(e.ptr.Addr.Region()), e)
+		s.applyToLocked(s.m.route(e.ptr.Addr.Region()), e)
 	}
 	return nil
 }
 
-func (s *state) applyTo(rt *route, e *entry) {
+func (s *state) applyToLocked(rt *route, e *entry) {
 	wr := e.write()
 	if rt.primary {
 		s.m.applyPrimary(&wr)
@@ -514,26 +513,26 @@ func (s *state) applyTo(rt *route, e *entry) {
 	}
 }
 
-// applyOwn gives objects of this machine's primaries, or of its backups, their new state,
+// applyInSlicesLocked gives objects of this machine's primaries, or of its backups, their new state,
 // in slices. Between these no lock keeps a reconfiguration out, which ends the commit's
 // part in it: so the backups come before COMMIT-PRIMARY, for after that the commit is
 // over with the first acknowledgement.
-func (s *state) applyOwn(primaries bool) error {
+func (s *state) applyInSlicesLocked(primaries bool) error {
 	rt := func(e *entry) *route { return s.m.route(e.ptr.Addr.Region()) }
-	return s.inSlices(
+	return s.inSlicesLocked(
 		func(e *entry) bool { r := rt(e); return r != nil && r.primary == primaries && r.local != nil },
-		func(e *entry) bool { s.applyTo(rt(e), e); return true })
+		func(e *entry) bool { s.applyToLocked(rt(e), e); return true })
 }
 
-// finish closes a transaction whose records are of no use any more: all of them
+// finishLocked closes a transaction whose records are of no use any more: all of them
 // may be truncated.
-func (w *worker) finish(seq uint64, peers []*peer) {
+func (w *worker) finishLocked(seq uint64, peers []*peer) {
 	w.window.finish(seq)
 	for _, p := range peers {
 		p.truncated = append(p.truncated, seq)
 	}
 	if len(peers) > 0 {
-		w.startTimer()
+		w.startTimerLocked()
 	}
 	if err := w.self.free(w.m, &w.window); err != nil {
 		invariant.Violated("own log is as it was written", err, nil)

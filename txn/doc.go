@@ -55,8 +55,12 @@
 //
 // A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and
 // belongs to it; it waits in one place, waiter. What arrives at a worker is
-// handled by its step method, which takes no time, goroutine or randomness of
+// handled by its stepLocked method, which takes no time, goroutine or randomness of
 // its own and runs under the worker's lock: logReader is the participants' side.
+// A method that needs a lock to be held ends in Locked; logReader, selfLog, window and ops
+// are parts of a worker and guarded by its lock as a whole. Who takes a lock gives it back
+// in the same function; a method that ends in Locked may give it away while it waits, and
+// says so.
 // A worker's lock may be held when Machine.mu is taken, not the other way round.
 // No reply is waited for with a worker's lock held. Peers are rung with it held:
 // a bell only tries the lock of its worker, and leaves a note where that is taken.

@@ -142,26 +142,26 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 	}
 	for _, w := range m.workers {
 		w.lock()
-		w.drain()
+		w.drainLocked()
 		w.unlock()
 	}
 	r.traces, r.over = make(map[ID]*trace), make(map[ID]bool)
-	m.recalled.gather(r)
+	m.recalled.gatherLocked(r)
 	for _, w := range m.workers {
 		w.lock()
-		w.gather(r)
+		w.gatherLocked(r)
 		w.unlock()
-		r.takeFound() // what is in annexes may take long
+		r.takeFoundLocked() // what is in annexes may take long
 	}
-	r.gatherNotes()
-	r.takeFound()
+	r.gatherNotesLocked()
+	r.takeFoundLocked()
 	maps.DeleteFunc(r.traces, func(_ ID, t *trace) bool {
 		return len(t.parts) == 0 // truncated but for what it has come to
 	})
-	return r.evidence(), nil
+	return r.evidenceLocked(), nil
 }
 
-func (r *recoveryState) evidence() []Evidence {
+func (r *recoveryState) evidenceLocked() []Evidence {
 	var all []Evidence
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
 		t := r.traces[id]
@@ -180,7 +180,7 @@ func (r *recoveryState) check(in cluster.ID) error {
 	return nil
 }
 
-func (w *worker) drain() {
+func (w *worker) drainLocked() {
 	for _, p := range w.peers {
 		if p == nil {
 			continue
@@ -188,7 +188,7 @@ func (w *worker) drain() {
 		for !sabotage.Drain.Skipped() {
 			_, more, err := p.in.step() // nobody waits for the reply
 			if err != nil {
-				w.fence(p, err)
+				w.fenceLocked(p, err)
 			}
 			if !more {
 				break
@@ -247,28 +247,28 @@ func (l *logReader) release(seq uint64) error {
 	return l.free()
 }
 
-// gather collects what the worker's logs say.
-func (w *worker) gather(r *recoveryState) {
+// gatherLocked collects what the worker's logs say.
+func (w *worker) gatherLocked(r *recoveryState) {
 	for _, p := range w.peers {
 		if p == nil {
 			continue
 		}
-		r.scan(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record, _ uint64) bool {
+		r.scanLocked(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record, _ uint64) bool {
 			tx := p.in.txs[rec.ID.Seq]
 			return tx != nil && tx.held
 		})
 	}
-	r.scan(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record, _ uint64) bool {
+	r.scanLocked(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record, _ uint64) bool {
 		if rec.Kind.isNote() {
-			return w.m.recalled.counts(rec)
+			return w.m.recalled.countsLocked(rec)
 		}
 		return !w.window.finished(rec.ID.Seq)
 	})
 }
 
-// scan finds the records of a log up to a position, those that are wanted for
+// scanLocked finds the records of a log up to a position, those that are wanted for
 // what they say and where they are. takeFound takes them.
-func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *Record, at uint64) bool) {
+func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *Record, at uint64) bool) {
 	rx, err := OpenLog(log)
 	if err != nil || rx == nil {
 		return
@@ -288,10 +288,10 @@ func (r *recoveryState) scan(log *nvram.Memory, k rdma.Key, end uint64, want fun
 	}
 }
 
-// takeFound takes note of what scan has found, in order.
-func (r *recoveryState) takeFound() {
+// takeFoundLocked takes note of what scan has found, in order.
+func (r *recoveryState) takeFoundLocked() {
 	for i := range r.found {
-		r.take(r.found[i].record, r.found[i].at)
+		r.takeLocked(r.found[i].record, r.found[i].at)
 	}
 	clear(r.found)
 	r.found = r.found[:0]
@@ -309,8 +309,8 @@ func packSeen(id region.ID, s Seen) uint64 { return uint64(id)<<32 | uint64(s) }
 
 func unpackSeen(v uint64) (region.ID, Seen) { return region.ID(v >> 32), Seen(v) }
 
-// take takes note of one record.
-func (r *recoveryState) take(rec *Record, at Extent) {
+// takeLocked takes note of one record.
+func (r *recoveryState) takeLocked(rec *Record, at Extent) {
 	t := r.traces[rec.ID]
 	if t == nil {
 		t = &trace{id: rec.ID}
@@ -320,7 +320,7 @@ func (r *recoveryState) take(rec *Record, at Extent) {
 		t.regions = rec.Regions
 	}
 	if !rec.Annex.IsNone() {
-		r.takeAnnexed(t, rec)
+		r.takeAnnexedLocked(t, rec)
 		return
 	}
 	switch rec.Kind {
@@ -388,9 +388,9 @@ func (m *Machine) Truncated(id ID, at region.ID) bool {
 	switch {
 	case m.recalled.bounds.truncated(id) && (!r.hasHadSince(at, id.Config) || sabotage.ForeignBounds.Skipped()):
 		return true
-	case m.recalled.truncated(id):
+	case m.recalled.truncatedLocked(id):
 		return true
-	case m.recalled.has(id):
+	case m.recalled.hasLocked(id):
 		return false
 	}
 	if int(id.Worker) >= len(m.workers) {
@@ -402,7 +402,7 @@ func (m *Machine) Truncated(id ID, at region.ID) bool {
 	if id.Machine == m.cfg.ID {
 		return w.window.finished(id.Seq)
 	}
-	p := w.peer(id.Machine)
+	p := w.peerLocked(id.Machine)
 	return p != nil && p.in.ledger.has(id.Seq)
 }
 
@@ -448,7 +448,7 @@ func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []
 	for len(dst) > 0 {
 		n := min(len(dst), pieceBytes)
 		w.lock()
-		err := w.post(from, k, off, dst[:n], &wait)
+		err := w.postLocked(from, k, off, dst[:n], &wait)
 		w.unlock()
 		if err := errors.Join(err, w.await(&wait)); err != nil {
 			return err
@@ -485,7 +485,7 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 		return nil
 	}
 	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}
-	at, err := r.note(in, &rec)
+	at, err := r.noteLocked(in, &rec)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (m *Machine) AppendLog(worker int, to rdma.MachineID, b []byte) {
 	if _, _, err := w.peers[to].log.Append(rdma.Unsignalled, b); err != nil {
 		panic(err)
 	}
-	w.ring(w.peers[to])
+	w.ringLocked(w.peers[to])
 }
 
 func (m *Machine) AppendMessage(worker int, to rdma.MachineID, b []byte) {
@@ -81,7 +81,7 @@ func (m *Machine) AppendMessage(worker int, to rdma.MachineID, b []byte) {
 	if _, _, err := w.peers[to].msgs.Append(rdma.Unsignalled, b); err != nil {
 		panic(err)
 	}
-	w.ring(w.peers[to])
+	w.ringLocked(w.peers[to])
 }
 
 // Message encodes a message.

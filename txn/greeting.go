@@ -45,7 +45,7 @@ func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 	m.recovery.mu.Lock()
 	defer m.recovery.mu.Unlock()
 	if !m.recovery.going.Load() { // else Settle does it, when all is decided
-		m.endLoans()
+		m.endLoansLocked()
 	}
 	return g, nil
 }
@@ -57,7 +57,7 @@ func (m *Machine) listenAt(w *worker, peer rdma.MachineID) (greeting, error) {
 	defer m.recovery.mu.Unlock()
 	w.lock()
 	defer w.unlock()
-	return w.listen(peer)
+	return w.listenLocked(peer)
 }
 
 // Connect connects to a peer that returned g from Listen, after listening to it.
@@ -67,7 +67,7 @@ func (m *Machine) Connect(peer rdma.MachineID, g Greeting) error {
 	}
 	for i, w := range m.workers {
 		w.lock()
-		w.connect(peer, g.workers[i])
+		w.connectLocked(peer, g.workers[i])
 		w.unlock()
 	}
 	m.joinEpoch(g.epoch)
@@ -79,7 +79,7 @@ func (m *Machine) Connect(peer rdma.MachineID, g Greeting) error {
 func (m *Machine) Connected(peer rdma.MachineID) bool {
 	for _, w := range m.workers {
 		w.lock()
-		p := w.peer(peer)
+		p := w.peerLocked(peer)
 		ok := p != nil && p.log != nil && p.broken == nil
 		w.unlock()
 		if !ok {

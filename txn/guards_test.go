@@ -31,7 +31,7 @@ func TestPlannedForOtherRoutes(t *testing.T) {
 		m := &Machine{}
 		m.routes.Store(c.now)
 		w := &worker{m: m, frozen: c.frozen, stopped: c.stopped}
-		if err := w.admit(&commit{routes: planned}); !errors.Is(err, c.want) {
+		if err := w.admitLocked(&commit{routes: planned}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -43,14 +43,14 @@ func TestLockReplyCountsOnce(t *testing.T) {
 	c := &commit{parts: []part{{machine: 1, lockWrites: 1}, {machine: 2, lockWrites: 1}, {machine: 3, backupWrites: 1}}}
 	c.wait.add(2)
 	reply := func(v verdict) message { return message{kind: messageLockReply, a: uint8(v)} }
-	c.lockReply(1, reply(verdictLocked))
-	c.lockReply(1, reply(verdictSame))
-	c.lost(1, ErrLost)
-	c.lockReply(3, reply(verdictSame)) // which is a backup
+	c.lockReplyLocked(1, reply(verdictLocked))
+	c.lockReplyLocked(1, reply(verdictSame))
+	c.lostLocked(1, ErrLost)
+	c.lockReplyLocked(3, reply(verdictSame)) // which is a backup
 	if c.wait.settled() || c.wait.open.Load() != 1 || c.parts[0].verdict != verdictLocked {
 		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.wait.open.Load(), c.parts[0].verdict)
 	}
-	c.lockReply(2, reply(verdictSame))
+	c.lockReplyLocked(2, reply(verdictSame))
 	if !c.wait.settled() {
 		t.Errorf("%d replies are open", c.wait.open.Load())
 	}
@@ -189,15 +189,15 @@ func TestLateRecordsAreNoEvidence(t *testing.T) {
 			return first, second
 		}
 		m.recalled.logs = []*nvram.Memory{log}
-		if first, second := of(m.recalled.gather); first != SeenLock || second != SeenCommitBackup {
+		if first, second := of(m.recalled.gatherLocked); first != SeenLock || second != SeenCommitBackup {
 			t.Errorf("seen %v: a later life has seen %v and %v", seen, first, second)
 		}
 		if !seen {
 			continue
 		}
 		first, _ := of(func(r *recoveryState) {
-			r.scan(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
-			r.takeFound()
+			r.scanLocked(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
+			r.takeFoundLocked()
 		})
 		if first != SeenLock {
 			t.Errorf("a later recovery has seen %v", first)
@@ -281,7 +281,7 @@ func TestOldAcknowledgementsDoNotCount(t *testing.T) {
 		must(t, err)
 		w := &worker{m: &Machine{}, self: self, config: 2, window: newWindow(1)}
 		seq := w.window.begin()
-		w.acked(&acks{seq: seq, config: config, open: 1}, nil)
+		w.ackedLocked(&acks{seq: seq, config: config, open: 1}, nil)
 		if w.window.finished(seq) != want {
 			t.Errorf("an acknowledgement of configuration %d in 2: truncated %v", config, !want)
 		}

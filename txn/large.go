@@ -156,7 +156,7 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	msg := message{kind: messageRequest, b: uint16(handlerAnnex), body: ask.encode()}
 	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message) {
 		if number, err := annexReply(late); err == nil {
-			w.releaseAnnex(machine, connection, number)
+			w.releaseAnnexLocked(machine, connection, number)
 		}
 	})
 	if err == nil {
@@ -255,8 +255,8 @@ func (f *filling) flush() error {
 	done, err := w.q.Write(f.p.machine, annexKey(f.number), f.off, f.piece, tag)
 	if done || err != nil {
 		w.ops.drop(tag)
-		wait.done(err)
-		w.lose(f.p.machine, err)
+		wait.doneLocked(err)
+		w.loseLocked(f.p.machine, err)
 	}
 	w.unlock()
 	s.m.reached(StepFillAnnex)
@@ -294,7 +294,7 @@ func (s *state) shrink() {
 				s.m.annexes.drop(x.Number)
 			default:
 				w.lock()
-				w.releaseAnnex(machine, x.connection, x.Number)
+				w.releaseAnnexLocked(machine, x.connection, x.Number)
 				w.unlock()
 			}
 			x.Annex = Annex{}
@@ -302,10 +302,10 @@ func (s *state) shrink() {
 	}
 }
 
-// releaseAnnex tells another machine that an annex is not needed. The worker is locked. If
-// the connection has ended the annex has, too, or will with it.
-func (w *worker) releaseAnnex(machine rdma.MachineID, connection uint32, number uint64) {
-	p := w.peer(machine)
+// releaseAnnexLocked tells another machine that an annex is not needed. If the connection
+// has ended the annex has, too, or will with it.
+func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, number uint64) {
+	p := w.peerLocked(machine)
 	if p == nil || p.msgs == nil || p.broken != nil || p.connection != connection || w.stopped {
 		return
 	}
@@ -313,9 +313,9 @@ func (w *worker) releaseAnnex(machine rdma.MachineID, connection uint32, number 
 	c.wait.add(1) // nobody waits for the reply but Quiesce
 	w.releases++
 	body := annexRequest{sender: w.m.cfg.ID, worker: w.id, connection: connection, number: number}
-	msg := message{kind: messageRequest, b: uint16(handlerDropAnnex), tag: w.open(c), body: body.encode()}
-	if err := w.send(p, &msg); err != nil {
-		w.fence(p, err)
+	msg := message{kind: messageRequest, b: uint16(handlerDropAnnex), tag: w.openCallLocked(c), body: body.encode()}
+	if err := w.sendLocked(p, &msg); err != nil {
+		w.fenceLocked(p, err)
 	}
 }
 
@@ -397,7 +397,7 @@ func (m *Machine) withLogOf(r annexRequest, f func(*logReader)) bool {
 	w := m.workers[r.worker]
 	w.lock()
 	defer w.unlock()
-	p := w.peer(r.sender)
+	p := w.peerLocked(r.sender)
 	if p == nil || p.in == nil || p.life != r.connection || p.broken != nil || w.stopped {
 		return false
 	}
@@ -408,11 +408,10 @@ func (m *Machine) withLogOf(r annexRequest, f func(*logReader)) bool {
 // errSliced ends work in slices that a reconfiguration has caught.
 var errSliced = errors.New("txn: caught between two slices")
 
-// inSlices calls f for each of the commit's writes that is wanted, with the worker locked,
-// and gives the lock away between slices if the commit is large. It returns errSliced if a
-// reconfiguration has caught the commit meanwhile: then the rest is recovery's. The worker
-// is locked, and stays so.
-func (s *state) inSlices(wanted func(*entry) bool, f func(*entry) bool) error {
+// inSlicesLocked calls f for each of the commit's writes that is wanted, and gives the lock
+// away between slices if the commit is large. It returns errSliced if a reconfiguration has
+// caught the commit meanwhile: then the rest is recovery's.
+func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) error {
 	w, c := s.w, &s.commit
 	writes, bytes := 0, 0
 	for _, e := range c.writes {

@@ -20,7 +20,7 @@ import (
 // Transactions below the low bound, of the same life of their coordinator, are
 // truncated, and so are those that are named. One at or above the bound has one place
 // where it can be named; who is so far above it that the place may be taken has to
-// wait for the bound (see worker.takeTruncated).
+// wait for the bound (see worker.takeTruncatedLocked).
 //
 // The third word says of which configuration the log was drained last, and up to which
 // position: | configuration 32 | position 32 |. What is behind it and not of a later

@@ -96,8 +96,8 @@ func TestNamedWhereThereIsAPlace(t *testing.T) {
 		p.log.Reserve(truncateReserve)
 	}
 	named := 0
-	for w.hasNear(p) {
-		n := len(w.takeTruncated(p))
+	for w.hasNearLocked(p) {
+		n := len(w.takeTruncatedLocked(p))
 		if n == 0 {
 			t.Fatal("nothing is named")
 		}
@@ -107,7 +107,7 @@ func TestNamedWhereThereIsAPlace(t *testing.T) {
 		t.Errorf("%d named, %d wait, %d are far", named, len(p.truncated), len(p.far))
 	}
 	w.window.finish(stuck)
-	if len(w.takeTruncated(p)) != 0 || len(p.truncated)+len(p.far) != 0 || p.log.Reserved() != 0 {
+	if len(w.takeTruncatedLocked(p)) != 0 || len(p.truncated)+len(p.far) != 0 || p.log.Reserved() != 0 {
 		t.Errorf("the bound has passed all, and %d wait, %d are far, with %d bytes", len(p.truncated), len(p.far), p.log.Reserved())
 	}
 }
@@ -137,10 +137,10 @@ func TestRecalledLedgers(t *testing.T) {
 	for _, first := range append(firsts, newWindow(5).low) {
 		for n, want := range map[uint64]bool{0: true, 49: true, 50: false, 60: true, 61: false} {
 			id := ID{Config: 3, Machine: c.machine, Worker: c.worker, Seq: first + n}
-			if want = want && first != newWindow(5).low; r.truncated(id) != want {
+			if want = want && first != newWindow(5).low; r.truncatedLocked(id) != want {
 				t.Errorf("truncated(%#x) is %v", id.Seq, !want)
 			}
-			if id.Worker++; r.truncated(id) {
+			if id.Worker++; r.truncatedLocked(id) {
 				t.Errorf("truncated(%v), of which there is no log", id)
 			}
 		}
@@ -161,7 +161,7 @@ func TestLedgerOutlivesItsRing(t *testing.T) {
 		t.Fatalf("%d logs: %v", len(formatted), err)
 	}
 	r := recalled{ledgers: ledgers, before: 2}
-	if id := (ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.has(id) || !r.truncated(id) {
+	if id := (ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.hasLocked(id) || !r.truncatedLocked(id) {
 		t.Errorf("%v is not truncated", id)
 	}
 }

@@ -47,7 +47,7 @@ func (m *Machine) lend(p region.Ptr, to loan) bool {
 	w := m.workers[to.worker]
 	w.lock() // against relisten
 	defer w.unlock()
-	if peer := w.peer(to.machine); peer == nil || peer.life != to.connection {
+	if peer := w.peerLocked(to.machine); peer == nil || peer.life != to.connection {
 		return false
 	}
 	return m.lent.add(p, to)
@@ -96,11 +96,11 @@ func (l *lent) except(good func(loan) bool) []region.Ptr {
 	return ptrs
 }
 
-// endLoans takes back the slots lent to machines that are no members any more, and
+// endLoansLocked takes back the slots lent to machines that are no members any more, and
 // over connections that have ended. No transaction of theirs is left to recover but
 // those that are parked: a slot that one of them has locked is given back when it is
-// decided, if there is no object in it then. The recovery is locked.
-func (m *Machine) endLoans() {
+// decided, if there is no object in it then. The recovery's lock is held.
+func (m *Machine) endLoansLocked() {
 	connections := make(map[loan]bool)
 	for _, w := range m.workers {
 		w.lock()

@@ -67,7 +67,7 @@ func TestNoOtherLogWhileRecordsAreHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.routes.Store(&routes{2: &route{Placement: cluster.Placement{Region: 2, Away: []cluster.Memory{{Machine: 1, Token: 7}}}}})
-	p := m.workers[0].peer(1)
+	p := m.workers[0].peerLocked(1)
 	p.hasLeft = true
 	p.in.txs[7] = new(participant)
 	if _, err := m.Listen(1); !errors.Is(err, ErrHeld) || len(mapped) != 1 {

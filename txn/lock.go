@@ -47,37 +47,37 @@ func (w *worker) forget(c *commit) {
 	w.unlock()
 }
 
-// lockSelf locks the objects of which this machine is the primary. The worker is
-// locked, so that a reconfiguration finds all of them locked or none; in a large commit,
+// lockSelfLocked locks the objects of which this machine is the primary, with the
+// worker's lock held so that a reconfiguration finds all of them locked or none; in a large commit,
 // some.
-func (s *state) lockSelf() error {
+func (s *state) lockSelfLocked() error {
 	for i := range s.commit.parts {
 		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 {
-			return s.lockOwn(p)
+			return s.lockOwnLocked(p)
 		}
 	}
 	return nil
 }
 
-func (s *state) lockOwn(p *part) error {
+func (s *state) lockOwnLocked(p *part) error {
 	if s.commit.large != nil {
-		return s.lockOwnInSlices(p)
+		return s.lockInSlicesLocked(p)
 	}
 	n := 0
 	for _, e := range s.commit.writes {
 		if s.commit.parts[e.part].machine != p.machine {
 			continue
 		}
-		if !s.lockOne(p, e, n) {
-			return s.unlockSelf(p, n)
+		if !s.lockOneLocked(p, e, n) {
+			return s.unlockPartLocked(p, n)
 		}
 		n++
 	}
 	return nil
 }
 
-// lockOne locks the nth object of the part, or takes note that it cannot be.
-func (s *state) lockOne(p *part, e *entry, n int) bool {
+// lockOneLocked locks the nth object of the part, or takes note that it cannot be.
+func (s *state) lockOneLocked(p *part, e *entry, n int) bool {
 	wr := e.write()
 	if p.verdict = s.m.lock(&wr); p.verdict != verdictSame {
 		p.refused = n
@@ -85,27 +85,27 @@ func (s *state) lockOne(p *part, e *entry, n int) bool {
 	return p.verdict == verdictSame
 }
 
-func (s *state) lockOwnInSlices(p *part) error {
+func (s *state) lockInSlicesLocked(p *part) error {
 	n := 0
-	err := s.inSlices(s.locksIn(p), func(e *entry) bool {
-		if !s.lockOne(p, e, n) {
+	err := s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {
+		if !s.lockOneLocked(p, e, n) {
 			return false
 		}
 		n++
 		return true
 	})
 	if err == nil && p.verdict != verdictSame {
-		err = s.unlockSelf(p, n)
+		err = s.unlockPartLocked(p, n)
 	}
 	return err
 }
 
-// unlockSelf unlocks the first n of them.
-func (s *state) unlockSelf(p *part, n int) error {
+// unlockPartLocked unlocks the first n of them.
+func (s *state) unlockPartLocked(p *part, n int) error {
 	if n == 0 {
 		return nil
 	}
-	return s.inSlices(s.locksIn(p), func(e *entry) bool {
+	return s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {
 		s.m.route(e.ptr.Addr.Region()).local.Unlock(e.ptr, e.version)
 		s.m.reached(StepUnlock)
 		n--
@@ -132,8 +132,8 @@ func (c *commit) nth(i, n int) *entry {
 	return nil
 }
 
-// lockReply takes a primary's reply. The worker is locked.
-func (c *commit) lockReply(from rdma.MachineID, msg message) {
+// lockReplyLocked takes a primary's reply.
+func (c *commit) lockReplyLocked(from rdma.MachineID, msg message) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.machine == from && p.lockWrites > 0 && (!p.replied || sabotage.SecondReply.Skipped()) {
@@ -141,18 +141,18 @@ func (c *commit) lockReply(from rdma.MachineID, msg message) {
 			if p.refused >= p.lockWrites || p.verdict > verdictChanged {
 				p.refused, p.verdict = 0, verdictChanged
 			}
-			c.wait.done(nil)
+			c.wait.doneLocked(nil)
 		}
 	}
 }
 
-// lost takes the news that a primary will not reply.
-func (c *commit) lost(machine rdma.MachineID, err error) {
+// lostLocked takes the news that a primary will not reply.
+func (c *commit) lostLocked(machine rdma.MachineID, err error) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.machine == machine && p.lockWrites > 0 && !p.replied {
 			p.replied, p.verdict = true, verdictLocked
-			c.wait.done(err)
+			c.wait.doneLocked(err)
 		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A logReader is what a machine keeps about one log that lies in its memory:
+// A logReader is what a machine keeps about one log that lies in its memory, guarded by
+// the lock of the worker that the log is for:
 // the state of each transaction that has records in it, until they are
 // truncated. It is the primary's and the backup's side of the commit protocol
 // (SOSP'15 section 4), a state machine fed with the log's records in order.

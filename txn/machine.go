@@ -250,7 +250,7 @@ func (m *Machine) closeQueues() (err error) {
 	for _, w := range m.workers {
 		err = errors.Join(err, w.q.Close())
 		w.lock()
-		w.ops.fail(w, ErrClosed)
+		w.failOpsLocked(ErrClosed)
 		w.unlock()
 	}
 	return err

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// ops are a worker's RDMA operations that the provider has not completed yet. A
-// provider that copies memory completes all before it returns, and then this is
-// empty.
+// ops are a worker's RDMA operations that the provider has not completed yet, guarded
+// by its lock. A provider that copies memory completes all before it returns, and then
+// this is empty.
 type ops struct {
 	slots []pendingOp
 	free  []uint32
@@ -61,59 +61,61 @@ func (o *ops) drop(tag uint64) pendingOp {
 	return op
 }
 
-// poll takes what has been completed. That may be a failure although nothing is
+// pollLocked takes what has been completed. That may be a failure although nothing is
 // pending here: unsignalled operations have no slot.
-func (o *ops) poll(w *worker) {
+func (w *worker) pollLocked() {
+	taken := &w.ops.completions
 	for {
-		n := w.q.Poll(o.completions[:])
-		for _, c := range o.completions[:n] {
-			o.complete(w, c)
+		n := w.q.Poll(taken[:])
+		for _, c := range taken[:n] {
+			w.completeLocked(c)
 		}
-		if n < len(o.completions) {
+		if n < len(taken) {
 			return
 		}
 	}
 }
 
-// fail ends all that is pending.
-func (o *ops) fail(w *worker, err error) {
+// failOpsLocked ends all that is pending.
+func (w *worker) failOpsLocked(err error) {
+	o := &w.ops
 	for tag := range o.slots {
 		if o.slots[tag] != (pendingOp{}) {
 			op := o.drop(uint64(tag))
-			_ = w.settle(&op, err)
+			_ = w.settleLocked(&op, err)
 		}
 	}
 }
 
-func (o *ops) complete(w *worker, c rdma.Completion) {
+func (w *worker) completeLocked(c rdma.Completion) {
 	if c.Tag == rdma.Unsignalled {
-		w.fence(w.peers[c.To], c.Err)
+		w.fenceLocked(w.peers[c.To], c.Err)
 		return
 	}
-	op := o.drop(c.Tag)
-	_ = w.settle(&op, c.Err)
+	op := w.ops.drop(c.Tag)
+	_ = w.settleLocked(&op, c.Err)
 	if op.record && c.Err != nil {
-		w.fence(w.peers[c.To], c.Err)
+		w.fenceLocked(w.peers[c.To], c.Err)
 	}
-	w.lose(c.To, c.Err)
+	w.loseLocked(c.To, c.Err)
 }
 
-// lose fences a peer if err is that the connection to it is broken: what had been
+// loseLocked fences a peer if err is that the connection to it is broken: what had been
 // written over it may not have come, and nobody else would notice.
-func (w *worker) lose(to rdma.MachineID, err error) {
-	if p := w.peer(to); p != nil && errors.Is(err, rdma.ErrBroken) {
-		w.fence(p, err)
+func (w *worker) loseLocked(to rdma.MachineID, err error) {
+	if p := w.peerLocked(to); p != nil && errors.Is(err, rdma.ErrBroken) {
+		w.fenceLocked(p, err)
 	}
 }
 
-// settle tells whoever waits for op how it ended, and returns err.
-func (w *worker) settle(op *pendingOp, err error) error {
+// settleLocked tells whoever waits for op how it ended, and returns err.
+func (w *worker) settleLocked(op *pendingOp, err error) error {
 	switch {
 	case op == nil:
 	case op.wait != nil:
-		op.wait.done(err)
+		op.wait.doneLocked(err)
 	case op.acks != nil:
-		w.acked(op.acks, err)
+		w.ackedLocked(op.acks, err)
 	case op.refresh != nil:
 		if op.refresh.refreshing = false; err == nil {
 			op.refresh.log.Refreshed()
@@ -122,32 +124,32 @@ func (w *worker) settle(op *pendingOp, err error) error {
 	return err
 }
 
-// acked counts one COMMIT-PRIMARY record that has arrived, or failed to.
-func (w *worker) acked(a *acks, err error) {
+// ackedLocked counts one COMMIT-PRIMARY record that has arrived, or failed to.
+func (w *worker) ackedLocked(a *acks, err error) {
 	switch {
 	case a.config != w.config && !sabotage.OldAcks.Skipped():
 		return // acknowledgements of an older configuration are ignored
 	case err == nil && a.first != nil:
-		w.leave(a.first)
-		a.first.first.done(nil)
+		w.leaveLocked(a.first)
+		a.first.first.doneLocked(nil)
 		a.first = nil
 	case a.failed == nil:
 		a.failed = err
 	}
-	w.ackedOne(a)
+	w.ackedOneLocked(a)
 }
 
-// ackedOne counts down. A transaction of which one record failed is left to
+// ackedOneLocked counts down. A transaction of which one record failed is left to
 // recovery and never truncated.
-func (w *worker) ackedOne(a *acks) {
+func (w *worker) ackedOneLocked(a *acks) {
 	if a.open--; a.open > 0 {
 		return
 	}
 	if a.first != nil {
-		a.first.first.done(a.failed)
+		a.first.first.doneLocked(a.failed)
 		a.first = nil
 	}
 	if a.failed == nil && !sabotage.PrimaryAcks.Skipped() {
-		w.finish(a.seq, a.peers)
+		w.finishLocked(a.seq, a.peers)
 	}
 }

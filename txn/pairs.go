@@ -127,7 +127,7 @@ func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
 		n := 2 * r.P.Class().Size()
 		r.raw, r.route, b = b[:n], rt, b[n:]
 		w.stats.remoteReads.Add(1)
-		if err := w.post(rt.Primary, RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
+		if err := w.postLocked(rt.Primary, RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
 			return err
 		}
 	}

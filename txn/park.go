@@ -55,9 +55,9 @@ func (m *Machine) Park(in cluster.ID, e Evidence) error {
 		return nil
 	}
 	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions}
-	at, err := r.note(in, &rec)
+	at, err := r.noteLocked(in, &rec)
 	if err == nil {
-		r.take(&rec, at)
+		r.takeLocked(&rec, at)
 	}
 	return err
 }
@@ -67,18 +67,18 @@ func (t *trace) knows(id region.ID) bool {
 	return t != nil && slices.ContainsFunc(t.parts, func(p *tracePart) bool { return p.region == id })
 }
 
-// park writes all that is known of transactions that have to wait, and what others know
+// parkLocked writes all that is known of transactions that have to wait, and what others know
 // to be truncated, into memory of its own, and returns that.
-func (r *recoveryState) park(in cluster.ID) ([]*nvram.Memory, error) {
+func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 	l := spill{m: r.m, open: r.m.cfg.Park, key: parkedKey}
-	if err := r.parkIn(&l, in); err != nil {
+	if err := r.parkInLocked(&l, in); err != nil {
 		l.forget() // the next attempt makes the same memory anew, under the same keys
 		return nil, err
 	}
 	return l.memory(), nil
 }
 
-func (r *recoveryState) parkIn(l *spill, in cluster.ID) error {
+func (r *recoveryState) parkInLocked(l *spill, in cluster.ID) error {
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
 		t := r.traces[id]
 		if !r.m.awaits(t.regions) {

@@ -137,17 +137,17 @@ func (c *commit) reservation(p *part) uint64 {
 	return n
 }
 
-// reserve reserves all that c needs, or nothing.
-func (w *worker) reserve(c *commit) bool {
+// reserveLocked reserves all that c needs, or nothing.
+func (w *worker) reserveLocked(c *commit) bool {
 	if w.m.Meets(clock.LogFull) {
 		return false
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.reserved = c.reservation(p)
-		if !sabotage.Reservations.Skipped() && !w.logOf(p).Reserve(p.reserved) {
+		if !sabotage.Reservations.Skipped() && !w.logOfLocked(p).Reserve(p.reserved) {
 			for j := range i {
-				w.logOf(&c.parts[j]).Release(c.parts[j].reserved)
+				w.logOfLocked(&c.parts[j]).Release(c.parts[j].reserved)
 			}
 			return false
 		}
@@ -155,7 +155,7 @@ func (w *worker) reserve(c *commit) bool {
 	return true
 }
 
-func (w *worker) logOf(p *part) *ring.Sender {
+func (w *worker) logOfLocked(p *part) *ring.Sender {
 	if p.peer == nil {
 		return w.self.log
 	}
@@ -166,8 +166,8 @@ func (c *commit) isBackup(e *entry, machine rdma.MachineID) bool {
 	return slices.Contains(c.routes.of(e.ptr.Addr.Region()).Backups, machine)
 }
 
-// broken says whether a participant is lost already.
-func (c *commit) broken() error {
+// brokenLocked says whether a participant is lost already.
+func (c *commit) brokenLocked() error {
 	for i := range c.parts {
 		if p := c.parts[i].peer; p != nil && p.broken != nil {
 			return p.broken
@@ -198,15 +198,15 @@ func (c *commit) peers() []*peer {
 	return peers
 }
 
-// releaseReservations releases what the commit's records did not need. What
+// releaseReservationsLocked releases what the commit's records did not need. What
 // telling each peer of the truncation may take stays reserved.
-func (w *worker) releaseReservations(c *commit) {
+func (w *worker) releaseReservationsLocked(c *commit) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.peer != nil {
 			p.reserved -= truncateReserve
 		}
-		w.logOf(p).Release(p.reserved)
+		w.logOfLocked(p).Release(p.reserved)
 		p.reserved = 0
 	}
 }

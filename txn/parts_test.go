@@ -251,7 +251,7 @@ func TestWaiter(t *testing.T) {
 					err = ErrClosed
 				}
 				left.Add(-1)
-				wt.done(err)
+				wt.doneLocked(err)
 			})
 		}
 		err := w.await(&wt)

@@ -21,7 +21,7 @@ type patientQueue struct {
 func (q *patientQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
 	for {
 		done, err := q.Queue.Read(to, k, off, dst, tag)
-		if err == nil || !q.drain(err) {
+		if err == nil || !q.drainLocked(err) {
 			return done, err
 		}
 	}
@@ -31,7 +31,7 @@ func (q *patientQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byt
 func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
 	for {
 		done, err := q.Queue.Write(to, k, off, src, tag)
-		if err == nil || !q.drain(err) {
+		if err == nil || !q.drainLocked(err) {
 			return done, err
 		}
 	}
@@ -41,18 +41,18 @@ func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []by
 func (q *patientQueue) Ring(to rdma.MachineID) error {
 	for {
 		err := q.Queue.Ring(to)
-		if err == nil || !q.drain(err) {
+		if err == nil || !q.drainLocked(err) {
 			return err
 		}
 	}
 }
 
-// drain says whether err was that the queue is full, and takes completions.
-func (q *patientQueue) drain(err error) bool {
+// drainLocked says whether err was that the queue is full, and takes completions.
+func (q *patientQueue) drainLocked(err error) bool {
 	if !errors.Is(err, rdma.ErrFull) {
 		return false
 	}
-	q.w.ops.poll(q.w)
+	q.w.pollLocked()
 	q.w.m.cfg.Clock.Yield()
 	return true
 }

@@ -153,7 +153,7 @@ func (r *rawBuffer) sized(n int) []byte {
 func (w *worker) readRaw(rt *route, p region.Ptr, b []byte, raw *rawBuffer) error {
 	w.stats.remoteReads.Add(1)
 	w.lock()
-	err := w.post(rt.Primary, RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
+	err := w.postLocked(rt.Primary, RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
 	w.unlock()
 	if !raw.wait.settled() {
 		err = errors.Join(err, w.await(&raw.wait))
@@ -164,16 +164,15 @@ func (w *worker) readRaw(rt *route, p region.Ptr, b []byte, raw *rawBuffer) erro
 	return err
 }
 
-// post posts a READ of which wt is told, unless it fails at once. The worker is
-// locked.
-func (w *worker) post(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *waiter) error {
+// postLocked posts a READ of which wt is told, unless it fails at once.
+func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.add(1)
 	done, err := w.q.Read(from, k, off, dst, tag)
 	if done || err != nil {
 		w.ops.drop(tag)
 		wt.add(-1)
-		w.lose(from, err)
+		w.loseLocked(from, err)
 	}
 	return err
 }

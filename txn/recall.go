@@ -15,7 +15,8 @@ import (
 )
 
 // recalled are the logs of this machine's earlier lives. Nobody writes to them any
-// more; they are evidence (see evidence.go) until a recovery is over.
+// more; they are evidence (see evidence.go) until a recovery is over. recoveryState.mu
+// guards them.
 type recalled struct {
 	logs []*nvram.Memory
 	// annexes are the numbers of theirs.
@@ -66,16 +67,16 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram
 	m.recalled.parked, m.recalled.parkedIn, m.recalled.settled = parked, settled, uint32(settled)
 	m.recalled.annexes = slices.Sorted(maps.Keys(annexes))
 	m.recalled.bounds = boundsIn(parked)
-	return m.checkAnnexes()
+	return m.checkAnnexesLocked()
 }
 
-// checkAnnexes looks whether all annexes are there that count. An annex goes only after its
+// checkAnnexesLocked looks whether all annexes are there that count. An annex goes only after its
 // record has gone, so that one that is missing is damage.
-func (m *Machine) checkAnnexes() error {
+func (m *Machine) checkAnnexesLocked() error {
 	for _, log := range m.recalled.logs {
 		b, _ := openLedger(log)
 		for raw, rec := range recordsIn(log) {
-			if rec.Annex.IsNone() || rec.IsVoid() || !m.recalled.counts(rec) || b.isLate(rec.ID.Config, raw.Pos) {
+			if rec.Annex.IsNone() || rec.IsVoid() || !m.recalled.countsLocked(rec) || b.isLate(rec.ID.Config, raw.Pos) {
 				continue
 			}
 			if _, err := m.annexes.body(&rec.Annex); err != nil {
@@ -132,49 +133,49 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[coor
 
 var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (without its memory the machine joins as a new one)")
 
-// gather takes note of all records, also of transactions that a later one says are
+// gatherLocked takes note of all records, also of transactions that a later one says are
 // truncated: it may have landed without being processed, so that a backup has
 // not applied them yet. Recovering them once more changes nothing.
-func (l *recalled) gather(r *recoveryState) {
+func (l *recalled) gatherLocked(r *recoveryState) {
 	if l.before == 0 {
 		l.before = r.m.config.Load()
 	}
 	for i, log := range l.logs {
 		b, _ := openLedger(log)
-		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record, at uint64) bool {
+		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *Record, at uint64) bool {
 			_, dated := rec.notedIn()
-			return !dated && l.counts(rec) && !b.isLate(rec.ID.Config, at)
+			return !dated && l.countsLocked(rec) && !b.isLate(rec.ID.Config, at)
 		})
 	}
-	r.takeFound()
-	r.leaveOutOlder()
+	r.takeFoundLocked()
+	r.leaveOutOlderLocked()
 	for i, log := range l.logs {
-		r.scan(log, recalledKey(i), ^uint64(0), func(rec *Record, _ uint64) bool {
+		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *Record, _ uint64) bool {
 			in, dated := rec.notedIn()
 			id, _ := unpackSeen(rec.LowBound)
-			return dated && l.counts(rec) && (rec.Kind != RecordReplicate || r.hasHadSince(id, in))
+			return dated && l.countsLocked(rec) && (rec.Kind != RecordReplicate || r.hasHadSince(id, in))
 		})
 	}
 	for n, p := range l.parked {
-		r.scan(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *Record, _ uint64) bool {
+		r.scanLocked(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *Record, _ uint64) bool {
 			id, _ := unpackSeen(rec.LowBound)
 			return rec.Kind != RecordReplicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
 		})
 	}
-	r.takeFound()
+	r.takeFoundLocked()
 }
 
-// counts says whether what a log says is of after the last recovery that was settled.
+// countsLocked says whether what a log says is of after the last recovery that was settled.
 // A note is of the recovery in which it was made, however old its transaction: others
 // that had not settled the recovery before may have brought it up once more.
-func (l *recalled) counts(rec *Record) bool {
+func (l *recalled) countsLocked(rec *Record) bool {
 	if in, dated := rec.notedIn(); dated {
 		return in > l.settled
 	}
 	return rec.ID.Config >= l.settled
 }
 
-// leaveOutOlder drops what logs of earlier lives say of regions of which this life has
+// leaveOutOlderLocked drops what logs of earlier lives say of regions of which this life has
 // no replica, and of transactions from before it has had its replica. A machine that was
 // away while the region was not says nothing new: all of them have been decided without
 // it, maybe otherwise than its records would have it. Nobody needs what it says while
@@ -185,7 +186,7 @@ func (l *recalled) counts(rec *Record) bool {
 // What an earlier life has noted or parked is left out likewise, by the configuration in
 // which it did: a replica that has been there since knows the transaction as of then,
 // and may be the one that has its objects locked, however old the transaction is.
-func (r *recoveryState) leaveOutOlder() {
+func (r *recoveryState) leaveOutOlderLocked() {
 	for _, t := range r.traces { // any order
 		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool { return !r.hasHadSince(p.region, t.id.Config) })
 	}
@@ -219,12 +220,12 @@ func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 	}
 }
 
-// has says whether a transaction is of an earlier life of this machine.
-func (l *recalled) has(id ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
+// hasLocked says whether a transaction is of an earlier life of this machine.
+func (l *recalled) hasLocked(id ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
 
-// truncated says whether a transaction has been truncated here in an earlier life, of this
+// truncatedLocked says whether a transaction has been truncated here in an earlier life, of this
 // machine or of the coordinator.
-func (l *recalled) truncated(id ID) bool {
+func (l *recalled) truncatedLocked(id ID) bool {
 	if sabotage.Ledger.Skipped() {
 		return false
 	}
@@ -236,17 +237,17 @@ func (l *recalled) truncated(id ID) bool {
 	return false
 }
 
-// keep keeps a ledger of a log that has been replaced.
-func (l *recalled) keep(c coordinatorID, b *ledger) {
+// keepLocked keeps a ledger of a log that has been replaced.
+func (l *recalled) keepLocked(c coordinatorID, b *ledger) {
 	if l.ledgers == nil {
 		l.ledgers = make(map[coordinatorID][]*ledger)
 	}
 	l.ledgers[c] = append(l.ledgers[c], b)
 }
 
-// settle forgets the logs, and what was parked before: parked is there now. As long as
+// settleLocked forgets the logs, and what was parked before: parked is there now. As long as
 // a region is unavailable the ledgers stay.
-func (l *recalled) settle(m *Machine, in cluster.ID, parked []*nvram.Memory) {
+func (l *recalled) settleLocked(m *Machine, in cluster.ID, parked []*nvram.Memory) {
 	for i := range l.logs {
 		m.cfg.NIC.Deregister(recalledKey(i))
 	}

@@ -60,7 +60,7 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 			} else {
 				m.recalled.logs = []*nvram.Memory{log}
 			}
-			m.recalled.gather(&m.recovery)
+			m.recalled.gatherLocked(&m.recovery)
 			if tr := m.recovery.traces[id]; (tr != nil && len(tr.parts) == 1 && len(tr.parts[0].writes) == 1) != c.counts {
 				t.Errorf("%+v", tr)
 			}

@@ -92,7 +92,7 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 	}
 	w.frozen, w.config, w.boundary = true, config, w.window.next
 	for w.begun != nil {
-		w.catch(w.begun)
+		w.catchLocked(w.begun)
 	}
 	w.self.log.Release(w.self.log.Reserved())
 	w.self.spare = 0
@@ -107,18 +107,18 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 		p.in.freeze(config)
 		p.truncated, p.far = nil, nil // what the peer does not know yet, recovery finds
 		if slices.Contains(apart, p.id) && !sabotage.Sever.Skipped() {
-			w.sever(p)
+			w.severLocked(p)
 		} else if !member(p.id) {
-			w.lostPeer(p)
+			w.markLostLocked(p)
 		}
 		p.hasLeft = p.hasLeft || !member(p.id)
 	}
 }
 
-// sever ends the connection to a peer both ways. What is in its log stays, for
+// severLocked ends the connection to a peer both ways. What is in its log stays, for
 // recovery, under another key than the peer knows.
-func (w *worker) sever(p *peer) {
-	w.lostPeer(p)
+func (w *worker) severLocked(p *peer) {
+	w.markLostLocked(p)
 	nic := w.m.cfg.NIC
 	nic.Deregister(logKey(p.id, w.id, p.life))
 	if !sabotage.MessagesKey.Skipped() {
@@ -129,12 +129,12 @@ func (w *worker) sever(p *peer) {
 	_ = nic.Register(logKey(p.id, w.id, p.life), p.memory)
 }
 
-// lostPeer has nothing of a peer be believed any more, without asking for another
+// markLostLocked ignores all further input from a peer, without asking for another
 // configuration.
-func (w *worker) lostPeer(p *peer) {
+func (w *worker) markLostLocked(p *peer) {
 	if p.broken == nil {
 		p.broken = ErrLost
-		w.disappoint(p.id, ErrLost)
+		w.failWaitsLocked(p.id, ErrLost)
 	}
 }
 
@@ -218,7 +218,7 @@ func (m *Machine) Evict() {
 	for _, w := range m.workers {
 		w.lock()
 		w.frozen = true
-		w.forsake(ErrEvicted)
+		w.failAllLocked(ErrEvicted)
 		w.unlock()
 	}
 }
@@ -234,8 +234,8 @@ func (m *Machine) gone() error {
 	return nil
 }
 
-// join opens a commit, leave closes it.
-func (w *worker) join(c *commit) {
+// joinLocked adds a commit to those that have begun, leaveLocked takes it out.
+func (w *worker) joinLocked(c *commit) {
 	c.joined, c.prev, c.next = true, nil, w.begun
 	if w.begun != nil {
 		w.begun.prev = c
@@ -243,7 +243,7 @@ func (w *worker) join(c *commit) {
 	w.begun = c
 }
 
-func (w *worker) leave(c *commit) {
+func (w *worker) leaveLocked(c *commit) {
 	if !c.joined {
 		return
 	}
@@ -258,9 +258,9 @@ func (w *worker) leave(c *commit) {
 	c.joined, c.prev, c.next = false, nil, nil
 }
 
-// catch leaves an open commit to recovery. Whatever it waits for comes now.
-func (w *worker) catch(c *commit) {
-	w.leave(c)
+// catchLocked leaves an open commit to recovery. Whatever it waits for comes now.
+func (w *worker) catchLocked(c *commit) {
+	w.leaveLocked(c)
 	c.caught = true
 	w.caught[c.id.Seq] = c
 	if !c.waiting {
@@ -271,34 +271,34 @@ func (w *worker) catch(c *commit) {
 		p := &c.parts[i]
 		p.reserved = 0
 		if p.peer != nil {
-			c.lost(p.machine, errCaught)
+			c.lostLocked(p.machine, errCaught)
 		}
 	}
 	delete(w.commits, c.id.Seq)
 	if a := c.pending; a != nil && a.first != nil {
 		a.first = nil
-		c.first.done(errCaught)
+		c.first.doneLocked(errCaught)
 	}
 }
 
-// forsake ends all waiting for recovery.
-func (w *worker) forsake(err error) {
+// failAllLocked fails all waits, for recovery as for peers.
+func (w *worker) failAllLocked(err error) {
 	for w.begun != nil {
-		w.catch(w.begun)
+		w.catchLocked(w.begun)
 	}
 	for _, seq := range slices.Sorted(maps.Keys(w.caught)) {
-		w.caught[seq].resolved.done(err)
+		w.caught[seq].resolved.doneLocked(err)
 	}
 	clear(w.caught)
 	for _, p := range w.peers {
 		if p != nil {
-			w.disappoint(p.id, err)
+			w.failWaitsLocked(p.id, err)
 		}
 	}
 }
 
-// admit says whether a planned commit may begin, and connects it to its peers.
-func (w *worker) admit(c *commit) error {
+// admitLocked says whether a planned commit may begin, and connects it to its peers.
+func (w *worker) admitLocked(c *commit) error {
 	switch err := w.m.gone(); {
 	case err != nil:
 		return err
@@ -314,15 +314,15 @@ func (w *worker) admit(c *commit) error {
 		if p.machine == w.m.cfg.ID {
 			continue
 		}
-		if p.peer = w.peer(p.machine); p.peer == nil || p.peer.log == nil {
+		if p.peer = w.peerLocked(p.machine); p.peer == nil || p.peer.log == nil {
 			return notAPeer(p.machine)
 		}
 	}
 	return nil
 }
 
-// peer returns the sibling at a machine, or nil.
-func (w *worker) peer(machine rdma.MachineID) *peer {
+// peerLocked returns the sibling at a machine, or nil.
+func (w *worker) peerLocked(machine rdma.MachineID) *peer {
 	if int(machine) < len(w.peers) {
 		return w.peers[machine]
 	}
@@ -348,7 +348,7 @@ func (s *state) recovered(why error) error {
 		c.resolved.add(1)
 	}
 	if err != nil {
-		w.leave(c)
+		w.leaveLocked(c)
 	}
 	w.unlock()
 	if err != nil {
@@ -412,7 +412,7 @@ func (m *Machine) Resolve(id ID, committed bool) {
 	if c.fate = fateAborted; committed {
 		c.fate = fateCommitted
 	}
-	c.resolved.done(nil)
+	c.resolved.doneLocked(nil)
 }
 
 // A Caught is a transaction of this machine that waits for recovery, and the regions

@@ -45,13 +45,13 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
 		for _, p := range r.traces[id].parts {
 			if slices.Contains(ids, p.region) {
-				r.lock(p, before)
+				r.lockPartLocked(p, before)
 			}
 		}
 	}
 	for _, addr := range slices.Sorted(maps.Keys(before)) {
 		if r.locks[addr] == nil { // nothing is left of who wanted it
-			r.unlock(before[addr])
+			r.unlockObjectLocked(before[addr])
 		}
 	}
 	for _, id := range ids {
@@ -62,7 +62,7 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	return nil
 }
 
-func (r *recoveryState) lock(p *tracePart, before map[region.Addr]*recoveredLock) {
+func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*recoveredLock) {
 	rt := r.m.route(p.region)
 	if p.locked || rt == nil || !rt.primary {
 		return
@@ -87,8 +87,8 @@ func (r *recoveryState) lock(p *tracePart, before map[region.Addr]*recoveredLock
 	}
 }
 
-// unlock takes the lock off an object that nobody recovers any more.
-func (r *recoveryState) unlock(l *recoveredLock) {
+// unlockObjectLocked takes the lock off an object that nobody recovers any more.
+func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 	rt := r.m.route(l.ptr.Addr.Region())
 	if rt == nil || !rt.primary {
 		return
@@ -122,21 +122,21 @@ func (m *Machine) Decide(in cluster.ID, id ID, commit bool) error {
 		invariant.Violated("a transaction is decided once", id, rec.Kind)
 	}
 	if t.outcome == 0 {
-		if _, err := r.note(in, &rec); err != nil {
+		if _, err := r.noteLocked(in, &rec); err != nil {
 			return err
 		}
 		t.outcome = outcome
 	}
 	for _, p := range t.parts {
-		if err := r.finish(p, commit); err != nil {
+		if err := r.finishPartLocked(p, commit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// finish gives the objects of a part their final state.
-func (r *recoveryState) finish(p *tracePart, commit bool) error {
+// finishPartLocked gives the objects of a part their final state.
+func (r *recoveryState) finishPartLocked(p *tracePart, commit bool) error {
 	rt := r.m.route(p.region)
 	if rt == nil || rt.local == nil {
 		return nil
@@ -145,7 +145,7 @@ func (r *recoveryState) finish(p *tracePart, commit bool) error {
 		w := &p.writes[i]
 		switch {
 		case rt.primary && p.locked:
-			r.finishPrimary(rt.local, w, commit)
+			r.finishPrimaryLocked(rt.local, w, commit)
 		case !rt.primary && commit && !sabotage.BackupOutcome.Skipped():
 			if err := ApplyReplica(rt.local, w); err != nil {
 				return err
@@ -156,7 +156,7 @@ func (r *recoveryState) finish(p *tracePart, commit bool) error {
 	return nil
 }
 
-func (r *recoveryState) finishPrimary(local *region.Region, w *Write, commit bool) {
+func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *Write, commit bool) {
 	l := r.locks[w.Ptr.Addr]
 	v, allocated, incarnation := w.after()
 	if commit && local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation) {
@@ -169,7 +169,7 @@ func (r *recoveryState) finishPrimary(local *region.Region, w *Write, commit boo
 	}
 	if l.count--; l.count == 0 {
 		delete(r.locks, w.Ptr.Addr)
-		r.unlock(l)
+		r.unlockObjectLocked(l)
 	}
 }
 
@@ -190,9 +190,9 @@ func (m *Machine) Truncate(in cluster.ID, id ID) error {
 	w := m.workers[id.Worker]
 	w.lock()
 	defer w.unlock()
-	if p := w.peer(id.Machine); p != nil && !m.recalled.has(id) {
+	if p := w.peerLocked(id.Machine); p != nil && !m.recalled.hasLocked(id) {
 		if err := p.in.release(id.Seq); err != nil {
-			w.fence(p, err)
+			w.fenceLocked(p, err)
 		}
 	}
 	return nil
@@ -203,7 +203,7 @@ func (m *Machine) Open() []Evidence {
 	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.evidence()
+	return r.evidenceLocked()
 }
 
 // Settle ends the recovery at this machine: every transaction that it coordinates
@@ -218,7 +218,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 	if err := r.check(c.ID); err != nil {
 		return err
 	}
-	parked, err := r.park(c.ID)
+	parked, err := r.parkLocked(c.ID)
 	if err != nil {
 		return err
 	}
@@ -227,21 +227,21 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 	}
 	clear(r.traces)
 	clear(r.over)
-	m.recalled.settle(m, c.ID, parked)
+	m.recalled.settleLocked(m, c.ID, parked)
 	r.notes.forget() // the recovery is over
 	for _, w := range m.workers {
 		w.lock()
-		w.settleRecovery()
+		w.settleRecoveryLocked()
 		w.unlock()
 	}
 	if !sabotage.LoansEnd.Skipped() {
-		m.endLoans()
+		m.endLoansLocked()
 	}
 	r.going.Store(false)
 	return nil
 }
 
-func (w *worker) settleRecovery() {
+func (w *worker) settleRecoveryLocked() {
 	isWhole := !w.m.awaitsAny()
 	for _, p := range w.peers {
 		if p == nil {
@@ -253,12 +253,12 @@ func (w *worker) settleRecovery() {
 		p.hasLeft = p.hasLeft && !isWhole
 		for _, seq := range slices.Sorted(maps.Keys(p.in.txs)) {
 			if err := p.in.release(seq); err != nil { // of a region that is lost
-				w.fence(p, err)
+				w.fenceLocked(p, err)
 				break
 			}
 		}
 		if err := p.in.free(); err != nil { // records of nobody's, such as TRUNCATE
-			w.fence(p, err)
+			w.fenceLocked(p, err)
 		}
 	}
 	for seq := w.window.low; seq < w.boundary; seq++ {

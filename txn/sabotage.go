@@ -11,8 +11,8 @@ func (s *state) forgetVersions() {
 	}
 }
 
-// applyOwnBackups has this machine's backups apply what is written.
-func (s *state) applyOwnBackups() {
+// applyOwnBackupsLocked has this machine's backups apply what is written.
+func (s *state) applyOwnBackupsLocked() {
 	for _, e := range s.commit.writes {
 		wr := e.write()
 		if rt := s.m.route(e.ptr.Addr.Region()); !rt.primary && rt.local != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 )
 
-// A selfLog is the log that a worker writes to its own machine. The coordinator
+// A selfLog is the log that a worker writes to its own machine, guarded by the worker's lock. The coordinator
 // does its part there by direct call, so the log is only for recovery: nothing
 // is read from it but where its records end. While transactions recover the
 // machine also notes there what it learns of others' (evidence.go).

@@ -155,23 +155,23 @@ type call struct {
 	late    func(message)
 }
 
-// open gives a call the tag that its reply will have.
-func (w *worker) open(c *call) (tag uint64) {
+// openCallLocked gives a call the tag that its reply will have.
+func (w *worker) openCallLocked(c *call) (tag uint64) {
 	w.nextTag++
 	c.since = w.beats
 	w.calls[w.nextTag] = c
 	return w.nextTag
 }
 
-// end forgets a call that has been replied to, or will not be.
-func (w *worker) end(tag uint64, c *call) {
+// endCallLocked forgets a call that has been replied to, or will not be.
+func (w *worker) endCallLocked(tag uint64, c *call) {
 	delete(w.calls, tag)
 	if c.release {
 		w.released++
 	}
 }
 
-func (c *call) reply(msg message) {
+func (c *call) replyLocked(msg message) {
 	if c.unheard {
 		if c.late != nil {
 			c.late(msg)
@@ -180,10 +180,10 @@ func (c *call) reply(msg message) {
 	}
 	c.answer = msg
 	c.answer.body = append([]byte(nil), msg.body...)
-	c.wait.done(nil)
+	c.wait.doneLocked(nil)
 }
 
-func (c *call) fail(err error) { c.wait.done(err) }
+func (c *call) failLocked(err error) { c.wait.doneLocked(err) }
 
 // call sends msg and waits for the reply. Where machines are replaced, one that is
 // lost is ErrLost.
@@ -206,7 +206,7 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, mo
 	c := &call{to: to, prompt: msg.kind == messageValidate, wait: w.m.newWaiter(), late: late}
 	c.wait.add(1)
 	w.lock()
-	p := w.peer(to)
+	p := w.peerLocked(to)
 	err := w.m.gone()
 	switch {
 	case err != nil:
@@ -218,9 +218,9 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, mo
 		err = p.broken
 	}
 	if err == nil {
-		msg.tag = w.open(c)
-		if err = w.send(p, &msg); err != nil {
-			w.end(msg.tag, c)
+		msg.tag = w.openCallLocked(c)
+		if err = w.sendLocked(p, &msg); err != nil {
+			w.endCallLocked(msg.tag, c)
 		}
 	}
 	w.unlock()
@@ -267,8 +267,8 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 		}
 		w.lock()
 		if p.broken == nil {
-			if err := w.send(p, &reply); err != nil {
-				w.fence(p, err)
+			if err := w.sendLocked(p, &reply); err != nil {
+				w.fenceLocked(p, err)
 			}
 		}
 		w.unlock()

@@ -95,11 +95,11 @@ func (s *spill) memory() (all []*nvram.Memory) {
 	return all
 }
 
-// note appends a record of the recovery for a configuration to the own log, or, if that
+// noteLocked appends a record of the recovery for a configuration to the own log, or, if that
 // is full, to memory of its own. A recovery may need more room than a log has: the log
 // may hold the records of transactions that only this recovery can truncate, and a
 // machine notes what others know of all that was under way.
-func (r *recoveryState) note(in cluster.ID, rec *Record) (Extent, error) {
+func (r *recoveryState) noteLocked(in cluster.ID, rec *Record) (Extent, error) {
 	rec.Truncated = []uint64{uint64(in)}
 	b := AppendRecord(make([]byte, 0, encodedBytes(rec)), rec)
 	w := r.m.workers[int(rec.ID.Worker)%len(r.m.workers)]
@@ -126,14 +126,14 @@ func (w *worker) note(b []byte) (Extent, error) {
 	return extentOf(w.self.rx, logKey(w.m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
 }
 
-// gatherNotes collects the notes that are not in the own logs.
-func (r *recoveryState) gatherNotes() {
+// gatherNotesLocked collects the notes that are not in the own logs.
+func (r *recoveryState) gatherNotesLocked() {
 	if sabotage.SpilledNotes.Skipped() {
 		return
 	}
 	for i := range r.notes.logs {
 		l := &r.notes.logs[i]
-		r.scan(l.memory, l.key, ^uint64(0), func(rec *Record, _ uint64) bool { return r.m.recalled.counts(rec) })
+		r.scanLocked(l.memory, l.key, ^uint64(0), func(rec *Record, _ uint64) bool { return r.m.recalled.countsLocked(rec) })
 	}
 }
 

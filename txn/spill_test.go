@@ -104,7 +104,7 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 	}
 	local.SetSince(1)
 	(*again.routes.Load()).of(2).local = local
-	again.recalled.gather(&again.recovery)
+	again.recalled.gatherLocked(&again.recovery)
 	recalled := make(map[rdma.Key]*nvram.Memory)
 	for i, l := range again.recalled.logs {
 		recalled[recalledKey(i)] = l
@@ -153,11 +153,11 @@ func TestParkAgain(t *testing.T) {
 		}
 		return nvram.NewMemory(64 << 10), nil
 	}
-	if _, err := m.recovery.park(in); !errors.Is(err, nvram.ErrNoSpace) {
+	if _, err := m.recovery.parkLocked(in); !errors.Is(err, nvram.ErrNoSpace) {
 		t.Fatalf("without room: %v", err)
 	}
 	isFull = false
-	if parked, err := m.recovery.park(in); err != nil || len(parked) < 2 {
+	if parked, err := m.recovery.parkLocked(in); err != nil || len(parked) < 2 {
 		t.Errorf("with room: %d parked, %v", len(parked), err)
 	}
 }

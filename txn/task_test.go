@@ -169,7 +169,7 @@ func TestOneSliceAtATime(t *testing.T) {
 	w := &worker{m: l.in.m}
 	for n := range 1 + 2*len(ptrs) {
 		w.bell.Store(false)
-		must(t, w.stepLog(&peer{id: 1, in: l.in}))
+		must(t, w.stepLogLocked(&peer{id: 1, in: l.in}))
 		for i, p := range ptrs {
 			if want := n > len(ptrs)+i; l.isLocked(p) != want {
 				t.Fatalf("after %d slices object %d is locked: %v", n, i, !want)
@@ -267,14 +267,14 @@ func TestRecordsWithoutTheirAnnexAreNoEvidence(t *testing.T) {
 			t.Errorf("frozen %v: %v", isFrozen, err)
 		}
 		r, log := &m.recovery, l.in.ledger.memory
-		r.scan(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
-		r.takeFound()
+		r.scanLocked(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
+		r.takeFoundLocked()
 		tr := r.traces[rec.ID]
 		if tr == nil || len(tr.parts) != 1 || tr.parts[0].seen != SeenLock {
 			t.Errorf("frozen %v: %+v", isFrozen, tr)
 		}
 		m.recalled.logs = []*nvram.Memory{log}
-		if err := m.checkAnnexes(); err != nil {
+		if err := m.checkAnnexesLocked(); err != nil {
 			t.Errorf("frozen %v: a later life: %v", isFrozen, err)
 		}
 	}

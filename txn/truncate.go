@@ -13,13 +13,13 @@ import (
 // participants with the next record that goes there anyway. When none goes there
 // for truncateDelay, or when a log is full, an explicit TRUNCATE record does it.
 
-// takeTruncated returns the transactions that the next record to p must name as
+// takeTruncatedLocked returns the transactions that the next record to p must name as
 // truncated; those below the low bound it names by that, and for those far above it
 // ledgers have no place yet. What telling p of them had reserved is released; the
 // record may reserve 8 bytes for each.
-func (w *worker) takeTruncated(p *peer) []uint64 {
+func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 	w.named = w.named[:0]
-	w.bringNear(p)
+	w.bringNearLocked(p)
 	rest := p.truncated[:0]
 	for _, seq := range p.truncated {
 		switch {
@@ -39,17 +39,17 @@ func (w *worker) takeTruncated(p *peer) []uint64 {
 	return w.named
 }
 
-// bringNear has those that were too far above the low bound looked at again once that
+// bringNearLocked has those that were too far above the low bound looked at again once that
 // has moved, and not with each record: there may be many.
-func (w *worker) bringNear(p *peer) {
+func (w *worker) bringNearLocked(p *peer) {
 	if p.farFrom != w.window.low {
 		p.truncated = append(p.truncated, p.far...)
 		p.far, p.farFrom = p.far[:0], w.window.low
 	}
 }
 
-// flushTruncations tells every peer now.
-func (w *worker) flushTruncations() {
+// flushTruncationsLocked tells every peer now.
+func (w *worker) flushTruncationsLocked() {
 	if w.frozen {
 		return
 	}
@@ -57,26 +57,26 @@ func (w *worker) flushTruncations() {
 		if p == nil || p.broken != nil || p.log == nil {
 			continue
 		}
-		w.bringNear(p)
+		w.bringNearLocked(p)
 		if len(p.truncated) > 0 || p.unrung > 0 {
-			w.ring(p)
+			w.ringLocked(p)
 		}
-		for w.hasNear(p) && p.broken == nil {
-			w.writeTruncate(p)
+		for w.hasNearLocked(p) && p.broken == nil {
+			w.writeTruncateLocked(p)
 		}
 		if len(p.truncated)+len(p.far) > 0 {
-			w.startTimer()
+			w.startTimerLocked()
 		}
 	}
 }
 
-// hasNear says whether a record can tell p of a truncation.
-func (w *worker) hasNear(p *peer) bool {
+// hasNearLocked says whether a record can tell p of a truncation.
+func (w *worker) hasNearLocked(p *peer) bool {
 	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.low+ledgerNames })
 }
 
-func (w *worker) writeTruncate(p *peer) {
-	named := w.takeTruncated(p)
+func (w *worker) writeTruncateLocked(p *peer) {
+	named := w.takeTruncatedLocked(p)
 	n := recordBytes(len(named), 0)
 	if !p.log.Reserve(ring.Space(n)) {
 		invariant.Violated("room for a TRUNCATE record", ring.Space(n), p.log.Available())
@@ -85,13 +85,13 @@ func (w *worker) writeTruncate(p *peer) {
 	appendRecordHeader(p.log.Stage(n)[:0], RecordTruncate, id, w.window.low, named, nil, 0)
 	w.stats.records.Add(1)
 	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
-		w.fence(p, err)
+		w.fenceLocked(p, err)
 	}
 	w.m.reached(StepTruncate)
 }
 
-// startTimer has the truncations flushed after truncateDelay.
-func (w *worker) startTimer() {
+// startTimerLocked has the truncations flushed after truncateDelay.
+func (w *worker) startTimerLocked() {
 	if w.timer == nil && !w.stopped && !sabotage.TruncateTimer.Skipped() {
 		w.timer = w.m.cfg.Clock.AfterFunc(truncateDelay, w.onTimer)
 	}
@@ -101,7 +101,7 @@ func (w *worker) onTimer() {
 	w.lock()
 	w.timer = nil
 	if !w.stopped {
-		w.flushTruncations()
+		w.flushTruncationsLocked()
 	}
 	w.unlock()
 }
@@ -112,13 +112,13 @@ func (w *worker) stop() {
 	w.lock()
 	defer w.unlock()
 	w.stopped = true
-	w.forsake(ErrClosed)
+	w.failAllLocked(ErrClosed)
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 	for _, p := range w.peers {
 		if p != nil {
-			w.disappoint(p.id, ErrClosed)
+			w.failWaitsLocked(p.id, ErrClosed)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (w *worker) quiescence() *quiescence {
 func (q *quiescence) reached(w *worker) bool {
 	w.lock()
 	defer w.unlock()
-	w.flushTruncations()
+	w.flushTruncationsLocked()
 	if w.frozen || w.m.Recovering() {
 		return false
 	}
@@ -171,8 +171,8 @@ func (q *quiescence) reached(w *worker) bool {
 		if p == nil || p.log == nil || p.log != end.log || p.broken != nil || p.log.Head() >= end.tail {
 			continue
 		}
-		w.ring(p)
-		w.refresh(p)
+		w.ringLocked(p)
+		w.refreshLocked(p)
 		done = done && p.log.Head() >= end.tail
 	}
 	return done
@@ -184,16 +184,16 @@ func (w *worker) logFull(c *commit) error {
 	defer w.unlock()
 	for i := range c.parts {
 		p := &c.parts[i]
-		if log := w.logOf(p); c.reservation(p) > log.Available() {
+		if log := w.logOfLocked(p); c.reservation(p) > log.Available() {
 			return logFullError(p.machine, c.reservation(p), log.Available())
 		}
 	}
 	return ErrLogFull
 }
 
-// refresh asks a peer's log how much has been freed: the peer tells by itself
+// refreshLocked asks a peer's log how much has been freed: the peer tells by itself
 // only when that is half.
-func (w *worker) refresh(p *peer) {
+func (w *worker) refreshLocked(p *peer) {
 	if p.broken != nil || p.refreshing {
 		return
 	}

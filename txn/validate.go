@@ -244,7 +244,7 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 		}
 		read[n] = c
 		addr := c.ptr.Addr
-		if err := w.post(machine, RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.wait); err != nil {
+		if err := w.postLocked(machine, RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.wait); err != nil {
 			w.unlock()
 			return errors.Join(err, w.await(&s.commit.wait))
 		}

@@ -29,8 +29,8 @@ func (wt *waiter) add(n int) { wt.open.Add(int32(n)) }
 // settled says that nothing is open and nothing has failed.
 func (wt *waiter) settled() bool { return wt.open.Load() == 0 && wt.err.Load() == nil }
 
-// done counts one operation down. It is called with the worker locked.
-func (wt *waiter) done(err error) {
+// doneLocked counts one operation down.
+func (wt *waiter) doneLocked(err error) {
 	if err != nil {
 		kept := err // so that err itself, mostly nil, stays off the heap
 		wt.err.CompareAndSwap(nil, &kept)

@@ -4,7 +4,7 @@ import "github.com/farmsql/farmsql/internal/invariant"
 
 // A window follows a worker's own transactions from the start of their commit
 // until their records may be truncated everywhere. Its low bound, below which
-// all are, travels on every record.
+// all are, travels on every record. The worker's lock guards it.
 type window struct {
 	low, next uint64
 	done      []bool // of seq at seq mod len, a power of two

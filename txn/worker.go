@@ -126,17 +126,17 @@ func newWorker(m *Machine, id uint16) *worker {
 	return w
 }
 
-// listen makes room for what the sibling at machine from writes here.
-func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
+// listenLocked makes room for what the sibling at machine from writes here.
+func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
 	if from == cfg.ID {
-		return g, w.listenToSelf()
+		return g, w.listenToSelfLocked()
 	}
 	in := &peer{id: from}
-	if before := w.peer(from); before != nil {
-		err = w.relisten(before, in)
+	if before := w.peerLocked(from); before != nil {
+		err = w.relistenLocked(before, in)
 	} else {
-		err = w.listenFirst(in)
+		err = w.listenFirstLocked(in)
 	}
 	if err != nil {
 		return g, err
@@ -160,8 +160,8 @@ func (w *worker) listen(from rdma.MachineID) (g greeting, err error) {
 	return g, cfg.NIC.Register(messagesKey(from, w.id, in.life), in.queue)
 }
 
-// listenToSelf makes the log that the worker writes to its own machine.
-func (w *worker) listenToSelf() error {
+// listenToSelfLocked makes the log that the worker writes to its own machine.
+func (w *worker) listenToSelfLocked() error {
 	cfg := &w.m.cfg
 	log, err := cfg.Log(cfg.ID, int(w.id))
 	if err != nil {
@@ -174,9 +174,9 @@ func (w *worker) listenToSelf() error {
 	return cfg.NIC.Register(logKey(cfg.ID, w.id, 0), log)
 }
 
-// listenFirst makes room for what a peer writes here. The log comes last: it can be
+// listenFirstLocked makes room for what a peer writes here. The log comes last: it can be
 // mapped only once, so that nothing that may be tried again can fail after it.
-func (w *worker) listenFirst(p *peer) (err error) {
+func (w *worker) listenFirstLocked(p *peer) (err error) {
 	cfg := &w.m.cfg
 	logNonce, queueNonce := cfg.Clock.Uint64(), cfg.Clock.Uint64()
 	if p.queue, err = nvram.NewShared(int64(cfg.MessageBytes)); err != nil {
@@ -197,21 +197,21 @@ func (w *worker) listenFirst(p *peer) (err error) {
 	return nil
 }
 
-// relisten empties what a peer has written to here, which has begun another life
+// relistenLocked empties what a peer has written to here, which has begun another life
 // or was cut off. Positions go on, so that a credit that comes late does no harm.
 // Commits that are under way with it only another configuration can end.
-func (w *worker) relisten(before, p *peer) (err error) {
+func (w *worker) relistenLocked(before, p *peer) (err error) {
 	if len(before.in.txs) > 0 { // no other log is made then: it would be there already the next time
 		return ErrHeld
 	}
-	if p.memory, err = w.logAgain(before); err != nil {
+	if p.memory, err = w.logAgainLocked(before); err != nil {
 		return err
 	}
-	w.ops.poll(w) // what is left of the old connection
-	if w.commitsWith(before) {
-		w.fence(before, ErrLost)
+	w.pollLocked() // what is left of the old connection
+	if w.commitsWithLocked(before) {
+		w.fenceLocked(before, ErrLost)
 	}
-	w.lostPeer(before)
+	w.markLostLocked(before)
 	cfg := &w.m.cfg
 	cfg.NIC.Deregister(logKey(p.id, w.id, before.life))
 	cfg.NIC.Deregister(messagesKey(p.id, w.id, before.life))
@@ -220,7 +220,7 @@ func (w *worker) relisten(before, p *peer) (err error) {
 	if p.memory == before.memory {
 		before.in.rx.Reset(cfg.Clock.Uint64())
 		p.in = newLogReader(w.m, p.id, w.id, before.in.rx, before.in.ledger)
-	} else if err := w.relog(before, p); err != nil {
+	} else if err := w.relogLocked(before, p); err != nil {
 		return err
 	}
 	p.in.drained = before.in.drained
@@ -228,30 +228,30 @@ func (w *worker) relisten(before, p *peer) (err error) {
 	return nil
 }
 
-// logAgain returns the memory for what a peer writes here from now on. Its ring goes on,
+// logAgainLocked returns the memory for what a peer writes here from now on. Its ring goes on,
 // unless the ledger of a life that is over is still needed.
-func (w *worker) logAgain(before *peer) (*nvram.Memory, error) {
+func (w *worker) logAgainLocked(before *peer) (*nvram.Memory, error) {
 	if before.hasLeft {
 		return w.m.cfg.Relog(before.id, int(w.id), before.relogged+1)
 	}
 	return before.memory, nil
 }
 
-// relog makes another log for a peer, and keeps the ledger of the one before.
-func (w *worker) relog(before, p *peer) error {
+// relogLocked makes another log for a peer, and keeps the ledger of the one before.
+func (w *worker) relogLocked(before, p *peer) error {
 	b := newLedger(p.memory, coordinatorID{p.id, w.id})
 	rx, err := CreateLog(p.memory, w.m.cfg.Clock.Uint64())
 	if err != nil {
 		return err
 	}
-	w.m.recalled.keep(coordinatorID{p.id, w.id}, before.in.ledger)
+	w.m.recalled.keepLocked(coordinatorID{p.id, w.id}, before.in.ledger)
 	b.drain(before.in.drained, rx.Next())
 	p.in, p.relogged = newLogReader(w.m, p.id, w.id, rx, b), before.relogged+1
 	return nil
 }
 
-// commitsWith says whether a peer takes part in a commit that is under way.
-func (w *worker) commitsWith(p *peer) bool {
+// commitsWithLocked says whether a peer takes part in a commit that is under way.
+func (w *worker) commitsWithLocked(p *peer) bool {
 	for c := w.begun; c != nil; c = c.next {
 		if slices.ContainsFunc(c.parts, func(x part) bool { return x.peer == p }) {
 			return true
@@ -260,8 +260,8 @@ func (w *worker) commitsWith(p *peer) bool {
 	return false
 }
 
-// connect attaches to what the sibling at machine to listens to.
-func (w *worker) connect(to rdma.MachineID, g greeting) {
+// connectLocked attaches to what the sibling at machine to listens to.
+func (w *worker) connectLocked(to rdma.MachineID, g greeting) {
 	p, me := w.peers[to], w.m.cfg.ID
 	link := ring.Link{Queue: w.q, To: to, Key: logKey(me, w.id, g.life), Credit: w.credit, CreditOffset: creditOffset(to, creditLog)}
 	p.log = ring.NewSender(g.log, link)
@@ -275,7 +275,7 @@ func (w *worker) connect(to rdma.MachineID, g greeting) {
 func (w *worker) connectionTo(machine rdma.MachineID) uint32 {
 	w.lock()
 	defer w.unlock()
-	if p := w.peer(machine); p != nil {
+	if p := w.peerLocked(machine); p != nil {
 		return p.connection
 	}
 	return 0
@@ -314,9 +314,9 @@ func (w *worker) unlock() {
 	for range unlockRoundsMax {
 		if w.bell.Load() {
 			w.bell.Store(false)
-			w.step()
+			w.stepLocked()
 		}
-		w.ringPeers()
+		w.ringPeersLocked()
 		w.mu.Unlock()
 		if !w.bell.Load() || !w.mu.TryLock() {
 			return
@@ -330,22 +330,22 @@ func (w *worker) unlock() {
 	})
 }
 
-// ringPeers rings the peers that are to be rung.
-func (w *worker) ringPeers() {
+// ringPeersLocked rings the peers that are to be rung.
+func (w *worker) ringPeersLocked() {
 	for n := len(w.toRing); n > 0; n = len(w.toRing) {
 		p := w.peers[w.toRing[n-1]]
 		w.toRing = w.toRing[:n-1]
 		p.ringing = false
 		if p.broken == nil {
 			if err := w.q.Ring(p.id); err != nil {
-				w.fence(p, err)
+				w.fenceLocked(p, err)
 			}
 		}
 	}
 }
 
-// ring has the peer rung at the next unlock.
-func (w *worker) ring(p *peer) {
+// ringLocked has the peer rung at the next unlock.
+func (w *worker) ringLocked(p *peer) {
 	p.unrung = 0
 	if !p.ringing {
 		p.ringing = true
@@ -353,37 +353,37 @@ func (w *worker) ring(p *peer) {
 	}
 }
 
-// step handles what has arrived.
-func (w *worker) step() {
+// stepLocked handles what has arrived.
+func (w *worker) stepLocked() {
 	if w.stopped {
 		return // the memory to look at may be gone
 	}
-	w.ops.poll(w)
+	w.pollLocked()
 	for _, p := range w.peers {
 		if p == nil || p.broken != nil {
 			continue
 		}
-		err := w.stepLog(p)
+		err := w.stepLogLocked(p)
 		if err == nil {
-			err = w.stepMessages(p)
+			err = w.stepMessagesLocked(p)
 		}
 		if err == nil {
-			err = w.flushOutbox(p)
+			err = w.flushOutboxLocked(p)
 		}
 		if err != nil {
-			w.fence(p, err)
+			w.fenceLocked(p, err)
 		}
 	}
 }
 
-func (w *worker) stepLog(p *peer) error {
+func (w *worker) stepLogLocked(p *peer) error {
 	for range stepRecordsMax {
 		reply, more, err := p.in.step()
 		if err != nil || !more {
 			return err
 		}
 		if reply.kind != 0 {
-			if err := w.send(p, &reply); err != nil {
+			if err := w.sendLocked(p, &reply); err != nil {
 				return err
 			}
 		}
@@ -405,7 +405,7 @@ func (w *worker) goOnLater() {
 	w.bell.Store(true)
 }
 
-func (w *worker) stepMessages(p *peer) error {
+func (w *worker) stepMessagesLocked(p *peer) error {
 	for range stepRecordsMax {
 		rec, ok, err := p.inMsgs.Poll()
 		if err != nil || !ok {
@@ -415,35 +415,35 @@ func (w *worker) stepMessages(p *peer) error {
 		if err != nil {
 			return err
 		}
-		if err := w.receive(p, msg); err != nil {
+		if err := w.receiveLocked(p, msg); err != nil {
 			return err
 		}
 		reported := p.inMsgs.Reported()
 		if p.inMsgs.Free(rec.End); p.inMsgs.Reported() != reported {
-			w.ring(p) // its outbox may wait for the room
+			w.ringLocked(p) // its outbox may wait for the room
 		}
 	}
 	w.bell.Store(true)
 	return nil
 }
 
-// receive handles one message. Its body is valid until receive returns.
-func (w *worker) receive(p *peer, msg message) error {
+// receiveLocked handles one message. Its body is valid until receive returns.
+func (w *worker) receiveLocked(p *peer, msg message) error {
 	switch msg.kind {
 	case messageLockReply:
 		if c := w.commits[msg.tag]; c != nil {
-			c.lockReply(p.id, msg)
+			c.lockReplyLocked(p.id, msg)
 		}
 	case messageValidate:
 		reply, err := w.m.validateMessage(msg)
 		if err != nil {
 			return err
 		}
-		return w.send(p, &reply)
+		return w.sendLocked(p, &reply)
 	case messageValidateReply, messageReply:
 		if c := w.calls[msg.tag]; c != nil && c.to == p.id {
-			w.end(msg.tag, c)
-			c.reply(msg)
+			w.endCallLocked(msg.tag, c)
+			c.replyLocked(msg)
 		}
 	case messageRequest:
 		w.m.serve(w, p, msg)
@@ -451,8 +451,8 @@ func (w *worker) receive(p *peer, msg message) error {
 	return nil
 }
 
-// fence stops believing a peer.
-func (w *worker) fence(p *peer, err error) {
+// fenceLocked ignores all further input from a peer, and asks for another configuration.
+func (w *worker) fenceLocked(p *peer, err error) {
 	if p.broken != nil {
 		return
 	}
@@ -460,53 +460,53 @@ func (w *worker) fence(p *peer, err error) {
 	if f := w.m.cfg.Events.Fenced; f != nil && !w.m.closed.Load() {
 		f(p.id, err)
 	}
-	w.disappoint(p.id, err)
+	w.failWaitsLocked(p.id, err)
 }
 
-// disappoint tells whoever waits for a reply of a machine that none will come.
-func (w *worker) disappoint(machine rdma.MachineID, err error) {
+// failWaitsLocked fails the calls to a machine and the waits for its LOCK-REPLYs.
+func (w *worker) failWaitsLocked(machine rdma.MachineID, err error) {
 	for _, tag := range slices.Sorted(maps.Keys(w.calls)) {
 		if c := w.calls[tag]; c.to == machine {
-			w.end(tag, c)
-			c.fail(err)
+			w.endCallLocked(tag, c)
+			c.failLocked(err)
 		}
 	}
 	for _, seq := range slices.Sorted(maps.Keys(w.commits)) {
-		w.commits[seq].lost(machine, err)
+		w.commits[seq].lostLocked(machine, err)
 	}
 }
 
-// send appends a message to the peer's queue, or to the outbox while the queue
+// sendLocked appends a message to the peer's queue, or to the outbox while the queue
 // is full.
-func (w *worker) send(p *peer, msg *message) error {
+func (w *worker) sendLocked(p *peer, msg *message) error {
 	w.buf = append(msg.header(w.buf[:0]), msg.body...)
 	w.stats.messages.Add(1)
 	if len(p.outbox) > 0 {
 		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))
 		return nil
 	}
-	sent, err := w.trySend(p, w.buf)
+	sent, err := w.trySendLocked(p, w.buf)
 	if err == nil && !sent && !sabotage.Outbox.Skipped() {
 		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))
 	}
 	return err
 }
 
-func (w *worker) trySend(p *peer, b []byte) (bool, error) {
+func (w *worker) trySendLocked(p *peer, b []byte) (bool, error) {
 	if p.msgs == nil {
 		return false, nil // not connected yet
 	}
 	_, _, err := p.msgs.Append(rdma.Unsignalled, b)
-	w.ring(p)
+	w.ringLocked(p)
 	if errors.Is(err, ring.ErrFull) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-func (w *worker) flushOutbox(p *peer) error {
+func (w *worker) flushOutboxLocked(p *peer) error {
 	for len(p.outbox) > 0 {
-		sent, err := w.trySend(p, p.outbox[0])
+		sent, err := w.trySendLocked(p, p.outbox[0])
 		if err != nil || !sent {
 			return err
 		}

@@ -66,7 +66,7 @@ var table = []Cost{
 		Name: "commit: locks",
 		Why:  "an atomic operation on each object that is written, whose address is checked",
 		own: []string{
-			"txn.(*state).lock", "txn.(*state).lockSelf", "txn.(*state).lockOwn", "txn.(*state).unlockSelf", "txn.(*Machine).lock", "region.(*Region).Lock", "region.(*Region).Unlock",
+			"txn.(*state).lock", "txn.(*state).lockSelfLocked", "txn.(*state).lockOwnLocked", "txn.(*state).unlockPartLocked", "txn.(*Machine).lock", "region.(*Region).Lock", "region.(*Region).Unlock",
 		},
 	},
 	{
@@ -82,16 +82,16 @@ var table = []Cost{
 		Name: "commit: records",
 		Why:  "what is written goes into the log of each replica, where a recovery finds it; one's own included",
 		own: []string{
-			"txn.(*worker).writeLocks", "txn.(*worker).encode", "txn.(*worker).append", "txn.(*worker).reserve", "txn.(*worker).logOf", "txn.(*commit).appendWrites",
+			"txn.(*worker).writeLockRecordsLocked", "txn.(*worker).encodeLocked", "txn.(*worker).appendLocked", "txn.(*worker).reserveLocked", "txn.(*worker).logOfLocked", "txn.(*commit).appendWrites",
 			"txn.appendRecordHeader", "txn.appendWrite", "txn.AppendRecord", "txn.writeBytes", "txn.recordBytes", "txn.roundUp8", "txn.(*selfLog).",
-			"txn.(*worker).writeTruncate", "txn.(*worker).flushTruncations", "txn.(*worker).takeTruncated", "rdma/ring.(*Sender).", "rdma/shm.(*Queue).Write", "txn.(*patientQueue).Write",
+			"txn.(*worker).writeTruncateLocked", "txn.(*worker).flushTruncationsLocked", "txn.(*worker).takeTruncatedLocked", "rdma/ring.(*Sender).", "rdma/shm.(*Queue).Write", "txn.(*patientQueue).Write",
 		},
 	},
 	{
 		Name: "commit: new state into place",
 		Why:  "each object that is written, as a whole, with the versions of its lines",
 		own: []string{
-			"txn.(*state).expose", "txn.(*state).applySelf", "txn.(*Machine).applyPrimary", "region.(*Region).Write", "region.(*Region).write", "region.(*Region).apply", "region.(*Region).storePayload",
+			"txn.(*state).expose", "txn.(*state).applySelfLocked", "txn.(*Machine).applyPrimary", "region.(*Region).Write", "region.(*Region).write", "region.(*Region).apply", "region.(*Region).storePayload",
 		},
 	},
 	{
@@ -104,25 +104,25 @@ var table = []Cost{
 		Why:  "copies of what others write, and so misses",
 		own: []string{
 			"rdma/shm.(*Queue).Read", "txn.(*patientQueue).Read", "txn.(*worker).readRaw", "txn.(*worker).readPair", "txn.(*worker).readPairOnce", "txn.Operation.ReadPair",
-			"txn.(*Machine).ReadPair", "region.Unpack", "txn.(*worker).post",
+			"txn.(*Machine).ReadPair", "region.Unpack", "txn.(*worker).postLocked",
 		},
 	},
 	{
 		Name: "work for others: their records",
 		Why:  "logs are read, and backups apply what was committed",
-		all:  []string{"txn.(*worker).stepLog"},
+		all:  []string{"txn.(*worker).stepLogLocked"},
 	},
 	{
 		Name: "work for others: messages and functions shipped",
 		Why:  "validation of many objects, allocation, and updates of one field, which go to the primary",
-		all:  []string{"txn.(*worker).stepMessages", "txn.(*Machine).serve"},
+		all:  []string{"txn.(*worker).stepMessagesLocked", "txn.(*Machine).serve"},
 	},
 	{
 		Name: "waiting, waking and going to sleep",
 		Why:  "Go's scheduler, futexes, doorbells, the worker's lock, a look at what others have written: machines that share processors wait for each answer asleep; with a core each they poll",
 		own: []string{
-			"rdma/shm.(*doorbell).", "rdma/shm.ringBell", "rdma/shm.(*Queue).Ring", "txn.(*patientQueue).Ring", "txn.(*worker).ringPeers", "txn.(*worker).ring",
-			"txn.(*worker).lock", "txn.(*worker).unlock", "txn.(*worker).kick", "txn.(*worker).step", "txn.(*worker).await", "txn.(*Machine).newWaiter", "txn.(*waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
+			"rdma/shm.(*doorbell).", "rdma/shm.ringBell", "rdma/shm.(*Queue).Ring", "txn.(*patientQueue).Ring", "txn.(*worker).ringPeersLocked", "txn.(*worker).ringLocked",
+			"txn.(*worker).lock", "txn.(*worker).unlock", "txn.(*worker).kick", "txn.(*worker).stepLocked", "txn.(*worker).await", "txn.(*Machine).newWaiter", "txn.(*waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
 		},
 		all: []string{"runtime.mcall", "runtime.mstart", "runtime.gopark", "runtime.goready"},
 	},
