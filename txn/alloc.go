@@ -193,6 +193,7 @@ func (m *Machine) release(w *worker, e *entry) {
 	w.lock()
 	defer w.unlock()
 	m.releaseLocked(w, s)
+	w.ringPeersLocked()
 }
 
 // isCurrent says whether the allocator that has reserved a slot still knows it.

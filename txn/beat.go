@@ -24,6 +24,7 @@ func (m *Machine) Beat() {
 	for _, w := range m.workers {
 		w.lock()
 		w.beatLocked(silent)
+		w.ringPeersLocked()
 		w.unlock()
 	}
 	if f := m.cfg.Events.Silent; f != nil {

@@ -284,6 +284,7 @@ func (s *state) begin() error {
 				w.refreshLocked(p)
 			}
 		}
+		w.ringPeersLocked()
 		w.unlock()
 		if !b.again() {
 			return w.logFull(c)
@@ -296,6 +297,7 @@ func (s *state) begin() error {
 	if err := s.lockSelfLocked(); err != nil {
 		c.large.sliced = true
 	}
+	w.ringPeersLocked()
 	w.unlock()
 	return nil
 }
@@ -326,6 +328,7 @@ func (s *state) abandon() error {
 	}
 	w.releaseReservationsLocked(c)
 	w.finishLocked(c.id.Seq, c.peers())
+	w.ringPeersLocked()
 	w.unlock()
 	c.locked = false
 	return nil
@@ -379,6 +382,7 @@ func (s *state) decide() error {
 		s.applyOwnBackupsLocked()
 	}
 	if !c.wait.settled() {
+		w.ringPeersLocked()
 		w.unlock()
 		if err := w.await(&c.wait); err != nil {
 			return s.recovered(err)
@@ -393,6 +397,7 @@ func (s *state) decide() error {
 		}
 	}
 	if err != nil {
+		w.ringPeersLocked()
 		w.unlock()
 		return s.recovered(err)
 	}
@@ -421,6 +426,7 @@ func (s *state) holdLeaseLocked() error {
 		return nil
 	}
 	for !s.commit.caught && !s.m.cfg.Alive() {
+		s.w.ringPeersLocked()
 		s.w.unlock()
 		err := s.m.Confirm()
 		s.w.lock()
@@ -466,6 +472,7 @@ func (s *state) expose() error {
 		w.ringLocked(p.peer)
 	}
 	if err := s.applySelfLocked(); err != nil {
+		w.ringPeersLocked()
 		w.unlock()
 		return s.recovered(errCaught)
 	}
@@ -477,6 +484,7 @@ func (s *state) expose() error {
 		w.finishLocked(c.id.Seq, c.peers())
 	}
 	w.ackedOneLocked(pending)
+	w.ringPeersLocked()
 	w.unlock()
 	if own || sabotage.FirstPrimary.Skipped() {
 		return nil

@@ -62,6 +62,7 @@
 // in the same function; a method that ends in Locked may give it away while it waits, and
 // says so.
 // A worker's lock may be held when Machine.mu is taken, not the other way round.
-// No reply is waited for with a worker's lock held. Peers are rung with it held:
-// a bell only tries the lock of its worker, and leaves a note where that is taken.
+// No reply is waited for with a worker's lock held. Peers are rung with it held, once for
+// all that was written (ringPeersLocked): a bell only tries the lock of its worker, and where
+// that is taken its holder looks at the bell after unlocking (answerBell).
 package txn

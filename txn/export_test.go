@@ -72,6 +72,7 @@ func (m *Machine) AppendLog(worker int, to rdma.MachineID, b []byte) {
 		panic(err)
 	}
 	w.ringLocked(w.peers[to])
+	w.ringPeersLocked()
 }
 
 func (m *Machine) AppendMessage(worker int, to rdma.MachineID, b []byte) {
@@ -82,6 +83,7 @@ func (m *Machine) AppendMessage(worker int, to rdma.MachineID, b []byte) {
 		panic(err)
 	}
 	w.ringLocked(w.peers[to])
+	w.ringPeersLocked()
 }
 
 // Message encodes a message.

@@ -295,6 +295,7 @@ func (s *state) shrink() {
 			default:
 				w.lock()
 				w.releaseAnnexLocked(machine, x.connection, x.Number)
+				w.ringPeersLocked()
 				w.unlock()
 			}
 			x.Annex = Annex{}
@@ -419,6 +420,7 @@ func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) er
 			continue
 		}
 		if c.large != nil && writes > 0 && (writes >= s.m.smallest(sliceWrites) || bytes > sliceBytes) {
+			w.ringPeersLocked()
 			w.unlock()
 			writes, bytes = 0, 0
 			s.m.cfg.Clock.Yield() // to who waits for the lock

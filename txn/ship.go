@@ -223,6 +223,7 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, mo
 			w.endCallLocked(msg.tag, c)
 		}
 	}
+	w.ringPeersLocked()
 	w.unlock()
 	if err != nil {
 		return message{}, err
@@ -271,6 +272,7 @@ func (m *Machine) serve(w *worker, p *peer, msg message) {
 				w.fenceLocked(p, err)
 			}
 		}
+		w.ringPeersLocked()
 		w.unlock()
 	})
 }

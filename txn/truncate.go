@@ -102,6 +102,7 @@ func (w *worker) onTimer() {
 	w.timer = nil
 	if !w.stopped {
 		w.flushTruncationsLocked()
+		w.ringPeersLocked()
 	}
 	w.unlock()
 }
@@ -150,6 +151,7 @@ func (w *worker) quiescence() *quiescence {
 func (q *quiescence) reached(w *worker) bool {
 	w.lock()
 	defer w.unlock()
+	defer w.ringPeersLocked()
 	w.flushTruncationsLocked()
 	if w.frozen || w.m.Recovering() {
 		return false

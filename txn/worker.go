@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -28,7 +29,7 @@ type worker struct {
 	id     uint16
 	epochs epochs
 	stats  counters
-	// bell says that there may be something to step through.
+	// bell says that there may be something to step through; see answerBell.
 	bell atomic.Bool
 
 	mu    sync.Mutex
@@ -110,9 +111,9 @@ type peer struct {
 const (
 	// stepRecordsMax bounds how long one step works on one peer.
 	stepRecordsMax = 64
-	// unlockRoundsMax bounds how often one goroutine steps through what others
-	// send before it goes on with what it was doing.
-	unlockRoundsMax = 64
+	// answersMax bounds how often one goroutine steps through what others send
+	// before it goes on with what it was doing.
+	answersMax = 64
 	// ringAfterBytes is how much log a backup may find when it is woken; less
 	// than that it gets to see when something else wakes it.
 	ringAfterBytes = 128 << 10
@@ -285,9 +286,7 @@ func (w *worker) connectionTo(machine rdma.MachineID) uint32 {
 // locked, by whoever has the lock.
 func (w *worker) kick() {
 	w.bell.Store(true)
-	if w.mu.TryLock() {
-		w.unlock()
-	}
+	w.answerBell()
 }
 
 // kickLater has a goroutine kick the worker: who has the lock gives it away meanwhile.
@@ -301,36 +300,51 @@ func (w *worker) kickLater() {
 
 func (w *worker) lock() { w.mu.Lock() }
 
-// unlock steps if the bell has been rung, rings the peers that have got
-// something, and gives the lock back. A bell rung in between is not lost: whoever
-// rings it either gets the lock or is seen by its holder after the unlock.
+// unlock gives the lock back. Peers that something was written for have been rung before
+// (ringPeersLocked). If this worker's bell was rung meanwhile, its ringer has left the
+// answer to the holder of the lock.
+func (w *worker) unlock() {
+	hasForgotten := invariant.Enabled && len(w.toRing) > 0
+	w.mu.Unlock()
+	if hasForgotten {
+		invariant.Violated("peers are rung before a worker is unlocked", "not all", "all")
+	}
+	if w.bell.Load() {
+		w.answerBell()
+	}
+}
+
+// answerBell works through what has arrived, for as long as the bell is rung and nobody
+// has the lock.
+//
+// No ring is lost. Who rings sets the bell and then tries to lock: either that succeeds, or
+// somebody has the lock, who looks at the bell after giving it back. To look before would
+// not do: a bell rung between the look and the unlocking would go unheard until something
+// else happens here. Nor may the ringer wait for the lock: it may hold another worker's,
+// on whose goroutine the holder of this one is waiting to ring.
+func (w *worker) answerBell() {
+	for range answersMax {
+		if !w.bell.Load() || !w.mu.TryLock() {
+			return
+		}
+		w.bell.Store(false) // before looking: what comes during the look rings again
+		w.stepLocked()
+		w.ringPeersLocked()
+		w.mu.Unlock()
+	}
+	if w.bell.Load() {
+		w.kickLater()
+	}
+}
+
+// ringPeersLocked rings the peers that are to be rung. Whoever has called ringLocked does
+// so once for all that it has written, before it unlocks.
 //
 // Peers are rung with the lock held. With rdma/local that runs the peer's step
 // here and now, which may ring others, and us: a worker already held by this
 // goroutine only notes the bell, so that calls nest no deeper than there are
 // machines. Rung without the lock, two busy machines would take turns on one
 // goroutine's stack for as long as others give them work.
-func (w *worker) unlock() {
-	for range unlockRoundsMax {
-		if w.bell.Load() {
-			w.bell.Store(false)
-			w.stepLocked()
-		}
-		w.ringPeersLocked()
-		w.mu.Unlock()
-		if !w.bell.Load() || !w.mu.TryLock() {
-			return
-		}
-	}
-	w.bell.Store(true)
-	w.m.serving.Add(1)
-	w.m.cfg.Clock.Go(func() {
-		defer w.m.serving.Add(-1)
-		w.unlock()
-	})
-}
-
-// ringPeersLocked rings the peers that are to be rung.
 func (w *worker) ringPeersLocked() {
 	for n := len(w.toRing); n > 0; n = len(w.toRing) {
 		p := w.peers[w.toRing[n-1]]
@@ -344,7 +358,7 @@ func (w *worker) ringPeersLocked() {
 	}
 }
 
-// ringLocked has the peer rung at the next unlock.
+// ringLocked has the peer rung by the next ringPeersLocked.
 func (w *worker) ringLocked(p *peer) {
 	p.unrung = 0
 	if !p.ringing {
