@@ -353,13 +353,31 @@ func (s *state) unlockSelfLocked() error {
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if c.caught {
-		w.unlock()
-		return s.recovered(errCaught)
-	}
-	if err := c.brokenLocked(); err != nil {
+	if err := c.brokenLocked(); err != nil && !c.caught {
 		w.unlock()
 		return cmp.Or(s.abandon(), err)
+	}
+	err := s.commitBackupsLocked()
+	if err == nil {
+		err = s.commitPrimariesLocked()
+	}
+	w.ringPeersLocked()
+	w.unlock()
+	if err == nil && !c.first.settled() && !sabotage.FirstPrimary.Skipped() {
+		err = w.await(&c.first)
+	}
+	if err != nil {
+		return s.recovered(err)
+	}
+	return nil
+}
+
+// commitBackupsLocked writes COMMIT-BACKUP to all backups. While it waits until all have
+// it, and this machine its lease, the worker's lock is free.
+func (s *state) commitBackupsLocked() error {
+	w, c := s.w, &s.commit
+	if c.caught {
+		return errCaught
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -381,27 +399,17 @@ func (s *state) decide() error {
 	if sabotage.OwnBackup.Skipped() {
 		s.applyOwnBackupsLocked()
 	}
-	if !c.wait.settled() {
-		w.ringPeersLocked()
-		w.unlock()
-		if err := w.await(&c.wait); err != nil {
-			return s.recovered(err)
-		}
-		w.lock()
+	if err := w.awaitLocked(&c.wait); err != nil {
+		return err
 	}
 	err := s.mayExposeLocked()
-	if c.large != nil && err == nil {
-		// Others have had the worker when it is done.
-		if err = errCaught; s.applyInSlicesLocked(false) == nil {
-			err = s.mayExposeLocked()
-		}
+	if c.large == nil || err != nil {
+		return err
 	}
-	if err != nil {
-		w.ringPeersLocked()
-		w.unlock()
-		return s.recovered(err)
+	if s.applyInSlicesLocked(false) != nil {
+		return errCaught
 	}
-	return s.expose()
+	return s.mayExposeLocked() // others have had the worker meanwhile
 }
 
 // mayExposeLocked returns nil if what the commit writes may be shown: no reconfiguration has caught it, whose recovery may abort it, and give replicas
@@ -437,9 +445,8 @@ func (s *state) holdLeaseLocked() error {
 	return nil
 }
 
-// expose writes COMMIT-PRIMARY to the primaries, which exposes the writes. The
-// worker is locked and gets unlocked.
-func (s *state) expose() error {
+// commitPrimariesLocked writes COMMIT-PRIMARY to the primaries, which exposes the writes.
+func (s *state) commitPrimariesLocked() error {
 	w, c := s.w, &s.commit
 	c.decided = true
 	pending := &c.acks
@@ -471,10 +478,8 @@ func (s *state) expose() error {
 		_ = w.appendLocked(p, RecordCommitPrimary, &pendingOp{acks: pending})
 		w.ringLocked(p.peer)
 	}
-	if err := s.applySelfLocked(); err != nil {
-		w.ringPeersLocked()
-		w.unlock()
-		return s.recovered(errCaught)
+	if s.applySelfLocked() != nil {
+		return errCaught
 	}
 	w.releaseReservationsLocked(c)
 	if own {
@@ -484,14 +489,6 @@ func (s *state) expose() error {
 		w.finishLocked(c.id.Seq, c.peers())
 	}
 	w.ackedOneLocked(pending)
-	w.ringPeersLocked()
-	w.unlock()
-	if own || sabotage.FirstPrimary.Skipped() {
-		return nil
-	}
-	if err := w.await(&c.first); err != nil {
-		return s.recovered(err)
-	}
 	return nil
 }
 

@@ -91,6 +91,18 @@ func (w *worker) await(wt *waiter) error {
 	return wt.failed()
 }
 
+// awaitLocked is await for who holds the worker's lock, which is free meanwhile.
+func (w *worker) awaitLocked(wt *waiter) error {
+	if wt.settled() {
+		return nil
+	}
+	w.ringPeersLocked()
+	w.unlock()
+	err := w.await(wt)
+	w.lock()
+	return err
+}
+
 // failed takes the first error.
 func (wt *waiter) failed() error {
 	if p := wt.err.Swap(nil); p != nil {

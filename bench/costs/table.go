@@ -91,7 +91,7 @@ var table = []Cost{
 		Name: "commit: new state into place",
 		Why:  "each object that is written, as a whole, with the versions of its lines",
 		own: []string{
-			"txn.(*state).expose", "txn.(*state).applySelfLocked", "txn.(*Machine).applyPrimary", "region.(*Region).Write", "region.(*Region).write", "region.(*Region).apply", "region.(*Region).storePayload",
+			"txn.(*state).commitPrimariesLocked", "txn.(*state).applySelfLocked", "txn.(*Machine).applyPrimary", "region.(*Region).Write", "region.(*Region).write", "region.(*Region).apply", "region.(*Region).storePayload",
 		},
 	},
 	{
