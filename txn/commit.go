@@ -43,37 +43,20 @@ type commit struct {
 	pending *acks
 	// routes are what the commit was planned with.
 	routes *routes
-	// next and prev link the worker's open commits; see reconfigure.go for the
-	// rest. All are guarded by the worker.
+	// state, and what follows, is guarded by the worker while the commit is under way. next
+	// and prev link those that have begun.
+	state      commitState
 	next, prev *commit
-	joined     bool
-	caught     bool
-	waiting    bool
 	since      uint64 // the beat since which LOCK-REPLYs are waited for
-	fate       fate
-	resolved   waiter
-	// locked says that all of writes are locked, decided that the transaction
-	// has committed, inDoubt that it may have.
-	locked, decided, inDoubt bool
-	// open is what is still to come of a commit for which nobody waits any more.
-	open openEnd
+	// resolved is open while the commit is stranded or caught.
+	resolved waiter
+	// outlived says that nobody waits for the commit any more; a goroutine ends it. It
+	// belongs to the transaction's goroutine.
+	outlived bool
 	// bytes is how much its writes take in records. large: see largeCommit; nil as a rule.
 	bytes int
 	large *largeCommit
 }
-
-// An openEnd is what an outlived commit has still to wait for.
-type openEnd uint8
-
-const (
-	openNothing openEnd = iota
-	openLocks           // LOCK-REPLYs; then it is abandoned
-	openFate            // what recovery decides
-)
-
-// undone says that the transaction has had no effect, so that what was reserved
-// for its new objects is free.
-func (c *commit) undone() bool { return !c.decided && !c.inDoubt }
 
 func (c *commit) init(m *Machine) {
 	c.wait.wake = m.cfg.Clock.NewEvent()
@@ -87,10 +70,9 @@ func (c *commit) reset() {
 	clear(c.parts)
 	c.parts = c.parts[:0]
 	c.regions = c.regions[:0]
-	c.locked, c.decided, c.inDoubt = false, false, false
+	c.enterLocked(statePlanned)
 	c.pending, c.routes = nil, nil
-	c.caught, c.waiting, c.fate = false, false, fateOpen
-	c.open = openNothing
+	c.outlived = false
 	c.bytes, c.large = 0, nil
 }
 
@@ -110,7 +92,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 		err = t.reportable()
 	}
 	switch {
-	case t.commit.open != openNothing:
+	case t.commit.outlived:
 		t.outlive()
 	case err == nil:
 		t.w.stats.commits.Add(1)
@@ -134,12 +116,12 @@ func (s *state) tryCommit(ctx context.Context) error {
 		}
 		before := s.m.routes.Load()
 		out, err := s.attempt()
-		if s.commit.open == openNothing {
+		if !s.commit.outlived {
 			s.shrink()
 		}
 		isMoved := errors.Is(err, errMoved)
 		switch {
-		case s.commit.open != openNothing:
+		case s.commit.outlived:
 			return err
 		case isMoved:
 			since, err = s.m.awaitMove(ctx, err, since)
@@ -171,10 +153,10 @@ func (t *Tx) outlive() {
 	s.m.serving.Add(1)
 	s.m.cfg.Clock.Go(func() {
 		defer s.m.serving.Add(-1)
-		s.settleOpen()
+		s.settleOutlived()
 		s.shrink()
 		rest := Tx{s}
-		if rest.commit.undone() {
+		if rest.commit.state.isWithoutEffect() {
 			rest.Abort()
 		} else {
 			rest.end()
@@ -182,18 +164,19 @@ func (t *Tx) outlive() {
 	})
 }
 
-// settleOpen waits for what is still to come of an outlived commit, for as long as
-// it takes. What it finds out nobody is told.
-func (s *state) settleOpen() {
+// settleOutlived waits for what is still to come of an outlived commit, for as long as
+// it takes: LOCK-REPLYs, after which it is abandoned, or what recovery decides. What it
+// finds out nobody is told.
+func (s *state) settleOutlived() {
 	w, c := s.w, &s.commit
-	if c.open == openLocks {
+	if c.outlived = false; !w.isLeftToRecovery(c) {
 		_ = w.await(&c.wait)
-		w.forget(c)
-		c.open = openNothing
-		if _ = s.abandon(); c.open == openNothing {
+		w.endLocking(c)
+		if _ = s.abandon(); !c.outlived {
 			return
 		}
 	}
+	_ = w.await(&c.wait) // which fails at once if the commit has been caught before its LOCK-REPLYs
 	_ = s.fate(w.await(&c.resolved))
 }
 
@@ -234,12 +217,12 @@ func (s *state) attempt() (outcome, error) {
 	}
 	out, err := s.lock()
 	if err == nil && out == committed {
-		s.commit.locked = true
+		s.locked = true
 		if out, err = s.validate(); err == nil && out == committed {
 			s.m.reached(StepValidate)
 		}
 	}
-	if s.commit.open != openNothing {
+	if s.commit.outlived {
 		return again, err
 	}
 	if err != nil || out != committed {
@@ -297,6 +280,9 @@ func (s *state) begin() error {
 	if err := s.lockSelfLocked(); err != nil {
 		c.large.sliced = true
 	}
+	if !c.isRemote() {
+		c.endLockingLocked()
+	}
 	w.ringPeersLocked()
 	w.unlock()
 	return nil
@@ -308,11 +294,11 @@ func (s *state) begin() error {
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if c.caught || s.unlockSelfLocked() != nil {
+	if c.state.isRecoverys() || s.unlockSelfLocked() != nil {
 		w.unlock()
 		return s.aborted()
 	}
-	w.leaveLocked(c)
+	w.leaveLocked(c, stateAborted)
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.lockWrites == 0 || p.verdict != verdictSame || p.peer == nil {
@@ -330,7 +316,7 @@ func (s *state) abandon() error {
 	w.finishLocked(c.id.Seq, c.peers())
 	w.ringPeersLocked()
 	w.unlock()
-	c.locked = false
+	s.locked = false
 	return nil
 }
 
@@ -353,7 +339,7 @@ func (s *state) unlockSelfLocked() error {
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if err := c.brokenLocked(); err != nil && !c.caught {
+	if err := c.brokenLocked(); err != nil && !c.state.isRecoverys() {
 		w.unlock()
 		return cmp.Or(s.abandon(), err)
 	}
@@ -376,9 +362,10 @@ func (s *state) decide() error {
 // it, and this machine its lease, the worker's lock is free.
 func (s *state) commitBackupsLocked() error {
 	w, c := s.w, &s.commit
-	if c.caught {
+	if c.state.isRecoverys() {
 		return errCaught
 	}
+	c.enterLocked(stateCommittingBackups)
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.backupWrites == 0 || sabotage.Backups.Skipped() {
@@ -418,7 +405,7 @@ func (s *state) mayExposeLocked() error {
 	if err := s.holdLeaseLocked(); err != nil {
 		return err
 	}
-	if s.commit.caught && !sabotage.Caught.Skipped() {
+	if s.commit.state.isRecoverys() && !sabotage.Caught.Skipped() {
 		return errCaught
 	}
 	return nil
@@ -433,7 +420,7 @@ func (s *state) holdLeaseLocked() error {
 	if s.m.cfg.Alive == nil {
 		return nil
 	}
-	for !s.commit.caught && !s.m.cfg.Alive() {
+	for !s.commit.state.isRecoverys() && !s.m.cfg.Alive() {
 		s.w.ringPeersLocked()
 		s.w.unlock()
 		err := s.m.Confirm()
@@ -448,7 +435,7 @@ func (s *state) holdLeaseLocked() error {
 // commitPrimariesLocked writes COMMIT-PRIMARY to the primaries, which exposes the writes.
 func (s *state) commitPrimariesLocked() error {
 	w, c := s.w, &s.commit
-	c.decided = true
+	c.enterLocked(stateCommittingPrimaries)
 	pending := &c.acks
 	if c.isRemote() {
 		// Acknowledgements may come after this transaction's state is in use
@@ -483,7 +470,7 @@ func (s *state) commitPrimariesLocked() error {
 	}
 	w.releaseReservationsLocked(c)
 	if own {
-		w.leaveLocked(c)
+		w.leaveLocked(c, stateTruncating)
 	}
 	if sabotage.PrimaryAcks.Skipped() {
 		w.finishLocked(c.id.Seq, c.peers())

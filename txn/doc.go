@@ -17,6 +17,8 @@
 //	C names the transaction as truncated in later records;           truncate
 //	  B applies, and P and B free their logs
 //
+// commitstate.go has the states of a commit, and says why the steps come in this order.
+//
 // Between siblings, worker w of one machine and worker w of another, there are a
 // log and a message queue in each direction (package ring). A coordinator
 // reserves space for all its records in all participants' logs before it writes

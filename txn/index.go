@@ -198,12 +198,12 @@ func (e *entry) written() bool {
 // discard undoes what the intents prepared.
 func (l *Late) discard(s *state) {
 	for i := range l.set.entries {
-		if e := &l.set.entries[i]; e.op == OpAlloc && (e.dead || s.commit.undone()) {
+		if e := &l.set.entries[i]; e.op == OpAlloc && (e.dead || s.commit.state.isWithoutEffect()) {
 			s.m.release(s.w, e)
 		}
 	}
 	for _, u := range l.lent {
-		if !s.commit.decided {
+		if s.commit.state.isWithoutEffect() {
 			copy(s.writes.entries[u.index].payload, u.payload)
 		}
 	}

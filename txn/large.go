@@ -424,7 +424,7 @@ func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) er
 			w.unlock()
 			writes, bytes = 0, 0
 			s.m.cfg.Clock.Yield() // to who waits for the lock
-			if w.lock(); c.caught && !sabotage.CaughtSlices.Skipped() {
+			if w.lock(); c.state.isRecoverys() && !sabotage.CaughtSlices.Skipped() {
 				return errSliced
 			}
 		}

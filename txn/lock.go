@@ -14,10 +14,10 @@ func (s *state) lock() (outcome, error) {
 		err := w.awaitWithin(&c.wait, &n)
 		if err != nil && n.isOver(err) {
 			// Nobody has anything but LOCK records: it cannot commit any more.
-			c.open = openLocks
+			c.outlived = true
 			return again, err
 		}
-		w.forget(c)
+		w.endLocking(c)
 		if err != nil {
 			return again, err
 		}
@@ -40,11 +40,30 @@ func (s *state) lock() (outcome, error) {
 	return out, nil
 }
 
-// forget ends the commit's wait for LOCK-REPLYs.
-func (w *worker) forget(c *commit) {
+// endLocking ends the commit's wait for LOCK-REPLYs.
+func (w *worker) endLocking(c *commit) {
 	w.lock()
 	delete(w.commits, c.id.Seq)
+	c.endLockingLocked()
 	w.unlock()
+}
+
+// endLockingLocked has the commit go on to validation if all primaries have said that they
+// have locked what it writes.
+func (c *commit) endLockingLocked() {
+	if c.state == stateLocking && c.isGranted() {
+		c.enterLocked(stateValidating)
+	}
+}
+
+// isGranted says whether all objects are locked, once all have replied.
+func (c *commit) isGranted() bool {
+	for i := range c.parts {
+		if c.parts[i].verdict != verdictSame {
+			return false
+		}
+	}
+	return true
 }
 
 // lockSelfLocked locks the objects of which this machine is the primary, with the

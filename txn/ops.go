@@ -130,7 +130,7 @@ func (w *worker) ackedLocked(a *acks, err error) {
 	case a.config != w.config && !sabotage.OldAcks.Skipped():
 		return // acknowledgements of an older configuration are ignored
 	case err == nil && a.first != nil:
-		w.leaveLocked(a.first)
+		w.leaveLocked(a.first, stateTruncating)
 		a.first.first.doneLocked(nil)
 		a.first = nil
 	case a.failed == nil:

@@ -43,15 +43,6 @@ const patienceDefault = 30 * time.Second
 // looks whether it is there.
 const replacementPoll = 200 * time.Microsecond
 
-// A fate is what recovery has decided about a commit.
-type fate uint8
-
-const (
-	fateOpen fate = iota
-	fateCommitted
-	fateAborted
-)
-
 // Freeze begins the change to configuration c, whose identifier is higher than
 // the present one's. When it returns, nothing that this machine has begun to commit can proceed on
 // its own, and nothing that a machine no longer in c replies is believed. Regions
@@ -234,18 +225,22 @@ func (m *Machine) gone() error {
 	return nil
 }
 
-// joinLocked adds a commit to those that have begun, leaveLocked takes it out.
+// joinLocked adds a commit to those that have begun.
 func (w *worker) joinLocked(c *commit) {
-	c.joined, c.prev, c.next = true, nil, w.begun
+	c.enterLocked(stateLocking)
+	c.prev, c.next = nil, w.begun
 	if w.begun != nil {
 		w.begun.prev = c
 	}
 	w.begun = c
 }
 
-func (w *worker) leaveLocked(c *commit) {
-	if !c.joined {
-		return
+// leaveLocked takes a commit out of those that have begun, into a state in which it is none
+// of them.
+func (w *worker) leaveLocked(c *commit, to commitState) {
+	c.enterLocked(to)
+	if c.prev == nil && w.begun != c {
+		return // it was none
 	}
 	if c.prev != nil {
 		c.prev.next = c.next
@@ -255,18 +250,16 @@ func (w *worker) leaveLocked(c *commit) {
 	if c.next != nil {
 		c.next.prev = c.prev
 	}
-	c.joined, c.prev, c.next = false, nil, nil
+	c.prev, c.next = nil, nil
 }
 
 // catchLocked leaves an open commit to recovery. Whatever it waits for comes now.
 func (w *worker) catchLocked(c *commit) {
-	w.leaveLocked(c)
-	c.caught = true
-	w.caught[c.id.Seq] = c
-	if !c.waiting {
-		c.waiting = true
+	if c.state != stateStranded {
 		c.resolved.add(1)
 	}
+	w.leaveLocked(c, stateCaught)
+	w.caught[c.id.Seq] = c
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.reserved = 0
@@ -339,26 +332,25 @@ func (s *state) recovered(why error) error {
 		err = ErrClosed
 	}
 	switch {
-	case c.waiting: // caught already
+	case c.state.isRecoverys():
 		err = nil
 	case err == nil && s.m.cfg.Alive == nil:
 		err = why
 	case err == nil:
-		c.waiting = true
+		c.enterLocked(stateStranded)
 		c.resolved.add(1)
 	}
 	if err != nil {
-		w.leaveLocked(c)
+		w.leaveLocked(c, stateInDoubt)
 	}
 	w.unlock()
 	if err != nil {
-		c.inDoubt = true
 		return inDoubtError(err)
 	}
 	// Whoever asked for the commit cannot take it back any more: its context does not count.
 	n := need{m: s.m, ctx: context.Background(), what: "the outcome of a commit, which recovery decides", more: c.allowance()}
 	if err = w.awaitWithin(&c.resolved, &n); errors.Is(err, ErrUnavailable) {
-		c.open = openFate
+		c.outlived = true
 		return inDoubtError(err)
 	}
 	return s.fate(err)
@@ -366,16 +358,27 @@ func (s *state) recovered(why error) error {
 
 // fate takes what recovery has decided, or err if this machine will not hear of it.
 func (s *state) fate(err error) error {
-	c := &s.commit
+	w, c := s.w, &s.commit
+	w.lock()
 	if err != nil {
-		c.inDoubt = true
-		return inDoubtError(err)
+		c.enterLocked(stateInDoubt)
 	}
-	c.decided = c.fate == fateCommitted
-	if c.decided {
+	state := c.state
+	w.unlock()
+	switch {
+	case err != nil:
+		return inDoubtError(err)
+	case state == stateRecoveredCommitted:
 		return nil
 	}
 	return abort(ReasonMoved, 0)
+}
+
+// isLeftToRecovery says that only recovery can end a commit.
+func (w *worker) isLeftToRecovery(c *commit) bool {
+	w.lock()
+	defer w.unlock()
+	return c.state == stateStranded || c.state.isRecoverys()
 }
 
 // aborted waits until recovery has aborted the commit, which had not come so far
@@ -386,13 +389,13 @@ func (s *state) aborted() error {
 		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.id, "committed by recovery")
 	}
 	var u *UnavailableError
-	if s.commit.open != openNothing && errors.As(err, &u) {
+	if s.commit.outlived && errors.As(err, &u) {
 		return u // recovery has not come yet, but there is only one thing that it can decide
 	}
 	if errors.Is(err, ErrInDoubt) {
 		return err
 	}
-	s.commit.locked = false
+	s.locked = false
 	return nil
 }
 
@@ -409,8 +412,10 @@ func (m *Machine) Resolve(id ID, committed bool) {
 		return
 	}
 	delete(w.caught, id.Seq)
-	if c.fate = fateAborted; committed {
-		c.fate = fateCommitted
+	if committed {
+		c.enterLocked(stateRecoveredCommitted)
+	} else {
+		c.enterLocked(stateRecoveredAborted)
 	}
 	c.resolved.doneLocked(nil)
 }
@@ -440,7 +445,7 @@ func (t *Tx) reportable() error {
 	if sabotage.CommitConfirm.Skipped() {
 		return nil
 	}
-	if !t.commit.decided {
+	if t.commit.state.isWithoutEffect() {
 		return t.m.ConfirmWithin(t.ctx)
 	}
 	if err := t.m.Confirm(); err != nil {

@@ -45,7 +45,10 @@ type state struct {
 	late       Late
 	fresh      Fresh
 	commit     commit
-	checks     []check
+	// locked says that all that the transaction writes is locked. Its own goroutine asks
+	// that with each read of its validation, and has no need of the worker's lock for it.
+	locked bool
+	checks []check
 }
 
 type local struct{ key, value any }
@@ -153,7 +156,7 @@ func (s *state) fetch(p region.Ptr) ([]byte, region.Version, error) {
 
 // patience is how long the transaction may wait for an object now.
 func (s *state) patience() time.Duration {
-	if s.commit.locked {
+	if s.locked {
 		return heldPatience
 	}
 	return readPatience
@@ -437,7 +440,7 @@ func (t *Tx) doom(err error) error {
 }
 
 // end gives everything back. The write set's allocations that did not commit
-// have been marked dead or are still in the set with commit.decided unset.
+// have been marked dead or are still in the set with a commit that had no effect.
 func (t *Tx) end() {
 	s := t.state
 	t.state = nil
@@ -446,7 +449,7 @@ func (t *Tx) end() {
 	}
 	s.late.discard(s)
 	for i := range s.writes.entries {
-		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && s.commit.undone() {
+		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && s.commit.state.isWithoutEffect() {
 			s.m.release(s.w, e)
 		}
 	}
@@ -473,7 +476,7 @@ func (s *state) reset() {
 	s.onEnd = s.onEnd[:0]
 	clear(s.locals)
 	s.locals = s.locals[:0]
-	s.written, s.marks, s.doomed = 0, 0, nil
+	s.written, s.marks, s.doomed, s.locked = 0, 0, nil, false
 	s.writtenMax, s.mayBeLarge, s.need = s.m.writeBytesMax, false, region.Ordinary
 	s.ctx = context.Background()
 	s.commit.reset()

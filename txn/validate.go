@@ -89,14 +89,14 @@ func (s *state) sources() int {
 // asked again, all is checked again, because only a round in which nothing has
 // moved shows that everything held at its beginning.
 func (s *state) validate() (outcome, error) {
-	if sabotage.Validation.Skipped() || sabotage.ValidationLast.Skipped() && s.commit.locked {
+	if sabotage.Validation.Skipped() || sabotage.ValidationLast.Skipped() && s.locked {
 		return committed, nil
 	}
 	for range validateRounds {
 		before := s.m.routes.Load()
 		s.listChecks()
 		if err := s.runChecks(); err != nil {
-			if !s.commit.locked && !errors.Is(err, errMoved) {
+			if !s.locked && !errors.Is(err, errMoved) {
 				err = s.m.awaitReplacement(s.ctx, before, err)
 			}
 			return again, s.m.orGone(err)
@@ -116,7 +116,7 @@ func (s *state) listChecks() {
 			s.addCheck(e.ptr, e.version, checkRead)
 		}
 	}
-	if !s.commit.locked {
+	if !s.locked {
 		for i := range s.writes.entries {
 			if e := &s.writes.entries[i]; e.op != OpAlloc && !e.dead {
 				s.addCheck(e.ptr, e.version, checkRead)
@@ -196,7 +196,7 @@ func (s *state) ownLock(p region.Ptr) *entry {
 // lockedAt returns the write by which the transaction has locked the slot at a, if
 // any: of what is there, or of what it will make there.
 func (s *state) lockedAt(a region.Addr) *entry {
-	if !s.commit.locked {
+	if !s.locked {
 		return nil
 	}
 	if i := s.late.set.find(a); i >= 0 && s.late.set.entries[i].written() {
