@@ -20,15 +20,24 @@ func (w *worker) writeLockRecordsLocked(c *commit) {
 			w.commits[c.id.Seq], c.since = c, w.beats
 			w.ringLocked(p.peer)
 		}
-		w.encodeLocked(c, p, RecordLock)
-		if err := w.appendLocked(p, RecordLock, nil); err != nil {
+		if err := w.appendLocked(p, w.encodeLocked(c, p, RecordLock), nil); err != nil {
 			c.lostLocked(p.machine, err)
 		}
 	}
 }
 
-// encodeLocked stages one of the commit's records in the part's log.
-func (w *worker) encodeLocked(c *commit, p *part, kind RecordKind) {
+// A stagedRecord has been encoded in the buffer of a log, and is still to be appended.
+type stagedRecord struct {
+	kind  RecordKind
+	bytes int
+	// piggybacked is how many of them tell of truncations: the room for these was reserved
+	// for the truncations, and not for the commit.
+	piggybacked int
+}
+
+// encodeLocked stages one of the commit's records in the part's log. Until it is appended
+// nothing else may be staged there.
+func (w *worker) encodeLocked(c *commit, p *part, kind RecordKind) stagedRecord {
 	var regions []region.ID
 	writes, bytes := 0, 0
 	switch kind {
@@ -38,28 +47,29 @@ func (w *worker) encodeLocked(c *commit, p *part, kind RecordKind) {
 		regions, writes, bytes = c.regions, p.backupWrites, p.backupBytes
 	}
 	var annex *ownAnnex
+	var flag RecordKind
 	if c.large != nil {
 		if annex = c.annexFor(p, kind); annex != nil {
-			annex.named, bytes, kind = true, annexedBytes, kind|annexedFlag
+			annex.named, bytes, flag = true, annexedBytes, annexedFlag
 		}
 	}
 	var truncated []uint64
 	if p.peer != nil {
 		truncated = w.takeTruncatedLocked(p.peer)
 	}
-	w.piggybacked = 8 * len(truncated)
-	w.staged = recordBytes(len(truncated), len(regions)) + bytes
-	b := w.logOfLocked(p).Stage(w.staged)[:0]
-	b = appendRecordHeader(b, kind, c.id, w.window.low, truncated, regions, writes)
+	rec := stagedRecord{kind: kind, bytes: recordBytes(len(truncated), len(regions)) + bytes, piggybacked: 8 * len(truncated)}
+	b := w.logOfLocked(p).Stage(rec.bytes)[:0]
+	b = appendRecordHeader(b, kind|flag, c.id, w.window.low, truncated, regions, writes)
 	switch {
 	case annex != nil:
 		b = annex.append(b)
 	case writes > 0:
 		b = c.appendWrites(b, p, kind)
 	}
-	if len(b) != w.staged {
-		invariant.Violated("bytes of a record", len(b), w.staged)
+	if len(b) != rec.bytes {
+		invariant.Violated("bytes of a record", len(b), rec.bytes)
 	}
+	return rec
 }
 
 func (c *commit) appendWrites(b []byte, p *part, kind RecordKind) []byte {
@@ -72,17 +82,17 @@ func (c *commit) appendWrites(b []byte, p *part, kind RecordKind) []byte {
 	return b
 }
 
-// appendLocked appends the staged record to the part's log, out of its reservation.
+// appendLocked appends a record that is staged in the part's log, out of its reservation.
 // op is told of its completion, or of its failure, which is returned too.
-func (w *worker) appendLocked(p *part, kind RecordKind, op *pendingOp) error {
+func (w *worker) appendLocked(p *part, rec stagedRecord, op *pendingOp) error {
 	w.stats.records.Add(1)
-	need := ring.Space(w.staged - w.piggybacked)
+	need := ring.Space(rec.bytes - rec.piggybacked)
 	p.reserved -= need
 	log := w.logOfLocked(p)
 	if sabotage.Reservations.Skipped() {
 		log.Reserve(need) // or not
 	}
-	if extra := ring.Space(w.staged) - need; extra > 0 && !log.Reserve(extra) {
+	if extra := ring.Space(rec.bytes) - need; extra > 0 && !log.Reserve(extra) {
 		invariant.Violated("room for what a truncation had reserved", extra, log.Available())
 	}
 	if p.peer != nil && p.peer.broken != nil {
@@ -94,9 +104,9 @@ func (w *worker) appendLocked(p *part, kind RecordKind, op *pendingOp) error {
 		tag = w.ops.add(*op)
 	}
 	_, done, err := log.PostReserved(tag)
-	w.m.reached(recordSteps[kind])
+	w.m.reached(recordSteps[rec.kind])
 	if p.peer != nil {
-		p.peer.unrung += w.staged
+		p.peer.unrung += rec.bytes
 	}
 	if op != nil && (done || err != nil) {
 		w.ops.drop(tag)

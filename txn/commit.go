@@ -307,9 +307,8 @@ func (s *state) abandon() error {
 		if sabotage.AbortRecord.Skipped() {
 			continue
 		}
-		w.encodeLocked(c, p, RecordAbort)
 		// A peer that cannot be told is one whose locks recovery releases.
-		_ = w.appendLocked(p, RecordAbort, nil)
+		_ = w.appendLocked(p, w.encodeLocked(c, p, RecordAbort), nil)
 		w.ringLocked(p.peer)
 	}
 	w.releaseReservationsLocked(c)
@@ -371,14 +370,14 @@ func (s *state) commitBackupsLocked() error {
 		if p.backupWrites == 0 || sabotage.Backups.Skipped() {
 			continue
 		}
-		w.encodeLocked(c, p, RecordCommitBackup)
+		rec := w.encodeLocked(c, p, RecordCommitBackup)
 		var op *pendingOp
 		if !sabotage.BackupAcks.Skipped() {
 			c.wait.add(1)
 			op = &pendingOp{wait: &c.wait}
 		}
 		// A failure is among what await returns.
-		_ = w.appendLocked(p, RecordCommitBackup, op)
+		_ = w.appendLocked(p, rec, op)
 		if p.peer != nil && p.peer.unrung > ringAfterBytes {
 			w.ringLocked(p.peer)
 		}
@@ -454,15 +453,15 @@ func (s *state) commitPrimariesLocked() error {
 		if p.lockWrites == 0 {
 			continue
 		}
-		w.encodeLocked(c, p, RecordCommitPrimary)
+		rec := w.encodeLocked(c, p, RecordCommitPrimary)
 		if p.peer == nil {
-			_ = w.appendLocked(p, RecordCommitPrimary, nil) // reserved in memory of our own
+			_ = w.appendLocked(p, rec, nil) // reserved in memory of our own
 			continue
 		}
 		pending.open++
 		// A peer that does not get the record is recovery's business: the
 		// transaction has committed.
-		_ = w.appendLocked(p, RecordCommitPrimary, &pendingOp{acks: pending})
+		_ = w.appendLocked(p, rec, &pendingOp{acks: pending})
 		w.ringLocked(p.peer)
 	}
 	if s.applySelfLocked() != nil {

@@ -49,9 +49,6 @@ type worker struct {
 	releases, released uint64
 	toRing             []rdma.MachineID
 	buf                []byte // a message being encoded
-	// staged is how long the record staged in a log is, piggybacked how many of
-	// its bytes tell of truncations.
-	staged, piggybacked int
 	// credit is where peers report how much of our records they have freed.
 	credit  *nvram.Memory
 	named   []uint64 // what takeTruncated returned
