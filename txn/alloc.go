@@ -91,7 +91,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *routes, primary
 	}
 	reply, err := w.call(ctx, primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg}, func(late message) {
 		if got, err := decode(late); err == nil && m.isCurrent(got) {
-			m.releaseLocked(w, got)
+			m.releaseLocked(w, got) // locked: see call.late
 		}
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func (c *commit) reset() {
 	clear(c.parts)
 	c.parts = c.parts[:0]
 	c.regions = c.regions[:0]
-	c.enterLocked(statePlanned)
+	c.enterLocked(statePlanned) // locked: nobody else has the commit any more
 	c.pending, c.routes = nil, nil
 	c.outlived = false
 	c.bytes, c.large = 0, nil
@@ -215,7 +215,7 @@ func (s *state) attempt() (outcome, error) {
 	if err := s.begin(); err != nil {
 		return again, err
 	}
-	out, err := s.lock()
+	out, err := s.awaitLocks()
 	if err == nil && out == committed {
 		s.locked = true
 		if out, err = s.validate(); err == nil && out == committed {

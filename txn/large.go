@@ -156,7 +156,7 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	msg := message{kind: messageRequest, b: uint16(handlerAnnex), body: ask.encode()}
 	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message) {
 		if number, err := annexReply(late); err == nil {
-			w.releaseAnnexLocked(machine, connection, number)
+			w.releaseAnnexLocked(machine, connection, number) // locked: see call.late
 		}
 	})
 	if err == nil {

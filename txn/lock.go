@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// lock waits for the primaries' replies.
-func (s *state) lock() (outcome, error) {
+// awaitLocks waits for the primaries' replies.
+func (s *state) awaitLocks() (outcome, error) {
 	w, c := s.w, &s.commit
 	if c.isRemote() {
 		n := need{m: s.m, ctx: s.ctx, what: "the answer of a primary", more: c.allowance()}

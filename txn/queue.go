@@ -21,7 +21,7 @@ type patientQueue struct {
 func (q *patientQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
 	for {
 		done, err := q.Queue.Read(to, k, off, dst, tag)
-		if err == nil || !q.drainLocked(err) {
+		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
 			return done, err
 		}
 	}
@@ -31,7 +31,7 @@ func (q *patientQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byt
 func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
 	for {
 		done, err := q.Queue.Write(to, k, off, src, tag)
-		if err == nil || !q.drainLocked(err) {
+		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
 			return done, err
 		}
 	}
@@ -41,7 +41,7 @@ func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []by
 func (q *patientQueue) Ring(to rdma.MachineID) error {
 	for {
 		err := q.Queue.Ring(to)
-		if err == nil || !q.drainLocked(err) {
+		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
 			return err
 		}
 	}

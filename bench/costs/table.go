@@ -66,7 +66,7 @@ var table = []Cost{
 		Name: "commit: locks",
 		Why:  "an atomic operation on each object that is written, whose address is checked",
 		own: []string{
-			"txn.(*state).lock", "txn.(*state).lockSelfLocked", "txn.(*state).lockOwnLocked", "txn.(*state).unlockPartLocked", "txn.(*Machine).lock", "region.(*Region).Lock", "region.(*Region).Unlock",
+			"txn.(*state).awaitLocks", "txn.(*state).lockSelfLocked", "txn.(*state).lockOwnLocked", "txn.(*state).unlockPartLocked", "txn.(*Machine).lock", "region.(*Region).Lock", "region.(*Region).Unlock",
 		},
 	},
 	{

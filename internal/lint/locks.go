@@ -1,0 +1,131 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// lockedNames are the packages in which a function that needs a lock to be held ends in
+// Locked, and who takes a lock gives it back in the same function.
+var lockedNames = []string{"txn"}
+
+// lockMarks begin the comment on a call of such a function for which another reason holds.
+var lockMarks = []string{"// locked: "}
+
+// unlocks are the methods that take locks, and those that give them back.
+var unlocks = map[string]string{"lock": "unlock", "Lock": "Unlock", "RLock": "RUnlock", "TryLock": "Unlock"}
+
+func checkLocks(dir string, files []*file, report func(*file, token.Pos, string)) {
+	if !slices.Contains(lockedNames, dir) {
+		return
+	}
+	own := functionsNamedLocked(files)
+	for _, f := range files {
+		if f.isTest {
+			continue
+		}
+		marked := f.marked(lockMarks)
+		for _, d := range f.ast.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil && unlocks[d.Name.Name] == "" && d.Name.Name != "unlock" {
+				l := lockScope{own: own, report: func(pos token.Pos, text string) {
+					if !marked[f.line(pos)] {
+						report(f, pos, text)
+					}
+				}}
+				l.check(d.Body, isNamedLocked(d.Name.Name))
+			}
+		}
+	}
+}
+
+func isNamedLocked(name string) bool { return strings.HasSuffix(name, "Locked") && name != "Locked" }
+
+// functionsNamedLocked returns the names of the package's functions that end in Locked.
+func functionsNamedLocked(files []*file) map[string]bool {
+	names := make(map[string]bool)
+	for _, f := range files {
+		for _, d := range f.ast.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && !f.isTest && isNamedLocked(d.Name.Name) {
+				names[d.Name.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// A lockScope looks at one function, and at those in it.
+type lockScope struct {
+	own    map[string]bool
+	report func(token.Pos, string)
+}
+
+// check looks at the body of a function. isHeld says that a lock is held when it is called.
+func (l *lockScope) check(body *ast.BlockStmt, isHeld bool) {
+	taken, given := make(map[string]token.Pos), make(map[string]token.Pos)
+	var inner []*ast.FuncLit
+	var calls []*ast.CallExpr
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			inner = append(inner, n)
+			return false
+		case *ast.CallExpr:
+			calls = append(calls, n)
+			noteLock(n, taken, given)
+		}
+		return true
+	})
+	for lock, pos := range taken { // any order: problems are sorted
+		if _, ok := given[lock]; !ok {
+			l.report(pos, lock+" is not called by the function that takes the lock")
+		}
+	}
+	for lock, pos := range given { // any order
+		if _, ok := taken[lock]; !ok {
+			l.report(pos, lock+" is called by a function that has not taken the lock")
+		}
+	}
+	isHeld = isHeld || len(taken) > 0
+	for _, c := range calls {
+		if name := lastName(c.Fun); l.own[name] && !isHeld {
+			l.report(c.Pos(), name+" is called by a function that neither takes a lock nor ends in Locked")
+		}
+	}
+	for _, f := range inner {
+		l.check(f.Body, isHeld)
+	}
+}
+
+// noteLock notes what lock a call takes or gives back, if it does.
+func noteLock(c *ast.CallExpr, taken, given map[string]token.Pos) {
+	sel, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	name, of := sel.Sel.Name, sel.X
+	if u, ok := argument(c).(*ast.UnaryExpr); ok && lastName(of) == "Clock" { // Clock.Lock(&mu)
+		of = u.X
+	} else if len(c.Args) > 0 {
+		return
+	}
+	if give, ok := unlocks[name]; ok {
+		taken[types.ExprString(of)+"."+give] = c.Pos()
+		return
+	}
+	for _, give := range unlocks { // any order
+		if name == give {
+			given[types.ExprString(of)+"."+give] = c.Pos()
+		}
+	}
+}
+
+// argument returns the only argument of a call, or nil.
+func argument(c *ast.CallExpr) ast.Expr {
+	if len(c.Args) == 1 {
+		return c.Args[0]
+	}
+	return nil
+}
