@@ -34,6 +34,9 @@ func (x *native) enter(t *txn.Tx, in *newOrder) error {
 	if err != nil {
 		return err
 	}
+	if len(x.rows) < len(in.lines) {
+		return errUnusedItem
+	}
 	discount := rate(customerDiscount.get(customer))
 	taxes := rate(placeTax.get(warehouse) + placeTax.get(district))
 	in.total = sum.less(discount).plus(taxes)
@@ -61,7 +64,8 @@ func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 	return home.customerOrders.Put(t, x.key, p)
 }
 
-// enterLines adds the order's lines and takes what they need from stock.
+// enterLines adds the order's lines and takes what they need from stock, of all items
+// but an unused one.
 func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	if err := x.findLines(t, in); err != nil {
 		return 0, err
@@ -72,7 +76,7 @@ func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 		return 0, err
 	}
 	linesCount.set(lines, len(in.lines))
-	for i := range in.lines {
+	for i := range x.rows {
 		amount, err := x.enterLine(t, in, i, lineOf(lines, i))
 		if err != nil {
 			return 0, err
@@ -98,7 +102,7 @@ func (x *native) fetchLines(t *txn.Tx, in *newOrder) {
 // A lineRows is where the rows of a line are.
 type lineRows struct{ item, stock, data region.Ptr }
 
-// findLines finds the lines' rows, and asks for them.
+// findLines finds the lines' rows, and asks for them. It ends at an unused item.
 func (x *native) findLines(t *txn.Tx, in *newOrder) error {
 	x.rows = x.rows[:0]
 	for i := range in.lines {
@@ -108,7 +112,7 @@ func (x *native) findLines(t *txn.Tx, in *newOrder) error {
 			return err
 		}
 		if !ok {
-			return errUnusedItem
+			return nil
 		}
 		t.Fetch(item)
 		supply := x.part(line.supply)
@@ -147,6 +151,7 @@ func (x *native) enterLine(t *txn.Tx, in *newOrder, i int, row []byte) (money, e
 	if line.supply != in.warehouse {
 		stockRemote.add(stock, 1)
 	}
+	line.brand = brand(itemData.get(item), stockText.get(data))
 	amount := money(line.quantity) * itemPrice.get(item)
 	lineItem.set(row, line.item)
 	lineSupply.set(row, line.supply)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/farmsql/farmsql/bench"
@@ -13,7 +14,7 @@ import (
 // is the same, too.
 func TestNativeAndSQLAnswerAlike(t *testing.T) {
 	ctx := context.Background()
-	cfg := Config{Customers: 30, Items: 50, Seed: 7}
+	cfg := Config{Customers: 30, Items: 1000, Seed: 7}
 	var clients [2]*client
 	for i, api := range []bench.API{bench.Native, bench.SQL} {
 		_, w := open(t, bench.TargetConfig{API: api}, cfg)
@@ -33,9 +34,25 @@ func TestNativeAndSQLAnswerAlike(t *testing.T) {
 		}
 		shown[native] = true
 	}
+	if brands := brandsOf(shown); brands != "BG" {
+		t.Errorf("lines of brands %q, want both", brands)
+	}
 	if len(shown) < 200 {
 		t.Errorf("only %d different answers", len(shown))
 	}
+}
+
+// brandsOf returns which brands any of the orders shows.
+func brandsOf(shown map[string]bool) (s string) {
+	for _, b := range []byte{brandOriginal, brandGeneric} {
+		for order := range shown {
+			if _, brands, ok := strings.Cut(order, "brands "); ok && strings.IndexByte(brands, b) >= 0 {
+				s += string(b)
+				break
+			}
+		}
+	}
+	return s
 }
 
 // show runs a transaction of a kind, and returns what its terminal shows.
@@ -46,7 +63,11 @@ func (c *client) show(ctx context.Context, kind int) string {
 	}
 	switch kind {
 	case kindNewOrder:
-		return fmt.Sprintf("order %d, %v, refused: %t", c.newOrder.number, c.newOrder.total, err != nil)
+		brands := ""
+		for _, line := range c.newOrder.lines[:len(c.newOrder.lines)-1] { // the last may be refused
+			brands += string(line.brand)
+		}
+		return fmt.Sprintf("order %d, %v, refused: %t, brands %s", c.newOrder.number, c.newOrder.total, err != nil, brands)
 	case kindPayment:
 		return fmt.Sprintf("customer %d, %v", c.payment.number, c.payment.balance)
 	case kindOrderStatus:

@@ -174,7 +174,8 @@ func (x *sqlClient) enter(in *newOrder) error {
 func (x *sqlClient) enterLine(in *newOrder, i int) (money, error) {
 	line := &in.lines[i]
 	var price money
-	var name, itemData, data, info string
+	var name, info string
+	var itemData, data []byte
 	err := x.get(getItem, []any{line.item}, &price, &name, &itemData)
 	if errors.Is(err, errMissing) {
 		return 0, errUnusedItem
@@ -186,6 +187,7 @@ func (x *sqlClient) enterLine(in *newOrder, i int) (money, error) {
 	if err := x.get(stockOf(in.district), []any{line.supply, line.item}, &quantity, &data, &info); err != nil {
 		return 0, err
 	}
+	line.brand = brand(itemData, data)
 	if line.supply != in.warehouse {
 		remote = 1
 	}

@@ -1,6 +1,7 @@
 package tpcc
 
 import (
+	"bytes"
 	"errors"
 	"time"
 )
@@ -31,7 +32,9 @@ func (r *random) kind() int {
 	return kindStockLevel
 }
 
-// errUnusedItem rolls a New-Order back, as a hundredth of them must be.
+// errUnusedItem rolls a New-Order back, as a hundredth of them must be. The item is the
+// last of its order (clause 2.4.1.5), and what comes before it has been done by then
+// (clause 2.4.2.3).
 var errUnusedItem = errors.New("tpcc: item number is not valid")
 
 const (
@@ -57,7 +60,11 @@ type newOrder struct {
 	total  money
 }
 
-type newLine struct{ item, supply, quantity int }
+type newLine struct {
+	item, supply, quantity int
+
+	brand byte
+}
 
 // draw enters an order at the warehouse. The lines' memory is used again.
 func (in *newOrder) draw(r *random, warehouse int) {
@@ -84,6 +91,21 @@ func (in *newOrder) allLocal() bool {
 		}
 	}
 	return true
+}
+
+// brand-generic of an order line (clause 2.4.2.2).
+const (
+	brandOriginal = 'B'
+	brandGeneric  = 'G'
+)
+
+// brand examines I_DATA and S_DATA, both whatever is in the other.
+func brand(itemData, stockData []byte) byte {
+	item, stock := bytes.Contains(itemData, []byte(original)), bytes.Contains(stockData, []byte(original))
+	if item && stock {
+		return brandOriginal
+	}
+	return brandGeneric
 }
 
 // elsewhere draws another warehouse, or the same if there is no other.
