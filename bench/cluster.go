@@ -71,7 +71,7 @@ func OpenCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	if cfg.Target.DSN != "" || cfg.Target.Transport != TransportSHM {
 		return nil, fmt.Errorf("%w: machines that are processes are of farmsql (no --dsn), over %s", ErrTarget, TransportSHM)
 	}
-	folder, err := os.MkdirTemp(memoryFolder, "farmsql-bench-")
+	folder, err := os.MkdirTemp(memoryFolder, folderPattern)
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}

@@ -35,6 +35,8 @@ type Conditions struct {
 	Replicas  int    `json:"replicas,omitempty"`
 	Workers   int    `json:"workers,omitempty"` // of a machine; 0 is the default
 	Memory    string `json:"memory,omitempty"`  // where regions are
+	// Durability is what that memory outlives.
+	Durability Durability `json:"durability,omitempty"`
 
 	// The workload.
 	Workload string    `json:"workload"`
@@ -85,12 +87,16 @@ func conditions(cfg *TargetConfig, o *Options, workload string, scale Scale, beg
 	c.API, c.Workload, c.Scale, c.Began = cfg.API, workload, scale, began
 	c.Seed, c.Threads, c.Rate, c.WarmUp = o.Seed, o.Threads, o.Rate, o.WarmUp.Seconds()
 	c.Duration = o.Duration.Seconds()
+	c.Durability = cfg.durability()
 	if cfg.DSN != "" {
 		return c
 	}
 	c.Transport, c.Machines, c.Replicas, c.Workers, c.Memory = cfg.Transport, cfg.Machines, cfg.Replicas, cfg.Workers, "anonymous memory"
-	if cfg.Transport == TransportSHM {
+	switch {
+	case cfg.Transport == TransportSHM:
 		c.Memory = "files in " + memoryFolder
+	case cfg.DataFolder != "":
+		c.Memory = "files in " + cfg.DataFolder
 	}
 	return c
 }

@@ -46,5 +46,7 @@
 //
 // After each run the workload's consistency is checked, and a run that fails has no
 // result. Builds with the race detector or with invariants are refused. The result
-// says on what, with what and how busy the computer was with other things.
+// says on what, with what and how busy the computer was with other things; how much
+// data there were and how much memory they took (Result.ResidentBytes), what that memory
+// outlives (Durability), and how many runs there were and how far they were apart (Spread).
 package bench

@@ -40,6 +40,12 @@ type Result struct {
 	AllocatedBytes float64 `json:"allocatedBytes"`
 	// Of the machines, for each transaction.
 	Reads *Reads `json:"reads,omitempty"`
+	// ResidentBytes is the memory that the processes of clients and machines had at the end of
+	// the run, what they share counted once: the data in all replicas, with indexes, logs
+	// and the Go heap. 0 of a server at a DSN.
+	ResidentBytes int64 `json:"residentBytes,omitempty"`
+	// Spread is that of the runs of which this is the median one.
+	Spread Spread `json:"spread"`
 	// Space is what the check after the run has found, of a Spacious workload.
 	Space *Space `json:"space,omitempty"`
 	// PerSecond and PerMillisecond are how many transactions ended in each.
@@ -77,6 +83,8 @@ type part struct {
 	Measured, Own time.Duration
 	// Allocations on the Go heap meanwhile.
 	Allocations, AllocatedBytes uint64
+	// ResidentBytes is the process's memory at the end, its share of what is shared.
+	ResidentBytes int64
 	// Aborts are those of clients and of machines.
 	Aborts map[string]uint64
 	Reads  *machineCounters // nil if there are no machines
@@ -106,6 +114,7 @@ func (r *run) part() *part {
 		}
 	}
 	if r.target.Machines() > 0 {
+		p.ResidentBytes = residentBytes()
 		p.Reads = &machineCounters{counted.LocalReads, counted.RemoteReads, counted.Messages, counted.Records}
 	}
 	return p
@@ -132,6 +141,7 @@ func merge(parts []*part) *part {
 		all.Record.merge(p.Record)
 		all.Measured, all.Own = max(all.Measured, p.Measured), all.Own+p.Own
 		all.Allocations, all.AllocatedBytes = all.Allocations+p.Allocations, all.AllocatedBytes+p.AllocatedBytes
+		all.ResidentBytes += p.ResidentBytes
 		for reason, n := range p.Aborts {
 			all.Aborts[reason] += n
 		}
@@ -147,7 +157,7 @@ func merge(parts []*part) *part {
 
 // result makes the result of what has been measured of kinds of transactions.
 func (p *part) result(c Conditions, kinds []string) (*Result, error) {
-	res := &Result{Conditions: c, Seconds: p.Measured.Seconds(), Aborts: p.Aborts, PerMillisecond: p.Record.Series}
+	res := &Result{Conditions: c, Seconds: p.Measured.Seconds(), Aborts: p.Aborts, ResidentBytes: p.ResidentBytes, PerMillisecond: p.Record.Series}
 	total, misses := newHistogram(), uint64(0)
 	for i, k := range p.Record.Kinds {
 		res.Kinds = append(res.Kinds, res.kind(kinds[i], k.Latency.Histogram, k.Misses))
@@ -164,7 +174,7 @@ func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 	if r := p.Reads; r != nil {
 		res.Reads = &Reads{float64(r.Local) / n, float64(r.Remote) / n, float64(r.Messages) / n, float64(r.Records) / n}
 	}
-	return res, nil
+	return Median([]*Result{res}), nil
 }
 
 // result makes the result of a run in this process.
@@ -259,6 +269,9 @@ func (c *Conditions) Describe() string {
 		fmt.Sprintf("%s, seed %d, commit %s, %s", c.loop(), c.Seed, c.Commit, c.Began.UTC().Format("2006-01-02 15:04 UTC")),
 		fmt.Sprintf("%s, %s, %.0f GiB, %s, %s; %s", c.CPU, plural(c.Processors, "processor"), float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go, others),
 	}
+	if c.Durability != "" {
+		lines = append(lines, "durability: "+string(c.Durability))
+	}
 	if c.Memory != "" {
 		lines = append(lines, c.SetUp()+", regions in "+c.Memory)
 		switch {
@@ -276,15 +289,16 @@ func (c *Conditions) Describe() string {
 
 // remarks is what does not fit into the table.
 func (res *Result) remarks() string {
-	s := "aborted and repeated: none"
+	s := "data: " + res.size() + "; " + res.Spread.String() + "\n"
+	aborted := "none"
 	if len(res.Aborts) > 0 {
 		var parts []string
 		for _, reason := range slices.Sorted(maps.Keys(res.Aborts)) {
 			parts = append(parts, reason+" "+count(float64(res.Aborts[reason])))
 		}
-		s = "aborted and repeated: " + strings.Join(parts, ", ")
+		aborted = strings.Join(parts, ", ")
 	}
-	s += fmt.Sprintf("\na transaction: %.2f µs of processor time, %.2f allocations of %s bytes together, of clients", res.Processor, res.Allocations, count(math.Round(res.AllocatedBytes)))
+	s += fmt.Sprintf("aborted and repeated: %s\na transaction: %.2f µs of processor time, %.2f allocations of %s bytes together, of clients", aborted, res.Processor, res.Allocations, count(math.Round(res.AllocatedBytes)))
 	if r := res.Reads; r != nil {
 		s += fmt.Sprintf(" and machines; %.2f local and %.2f remote reads, %.2f messages, %.2f log records", r.Local, r.Remote, r.Messages, r.Records)
 	}
@@ -297,6 +311,15 @@ func (res *Result) remarks() string {
 	const keptUp = 0.95
 	if rate := res.Conditions.Rate; rate > 0 && res.Total.PerSecond < keptUp*rate {
 		s += fmt.Sprintf("\nNOT KEPT UP: %s of %s transactions a second; latencies are those of a queue that grows", count(res.Total.PerSecond), count(rate))
+	}
+	return s
+}
+
+// size says how much data there are.
+func (res *Result) size() string {
+	s := count(float64(res.Conditions.Scale.N)) + " " + res.Conditions.Scale.Unit
+	if res.ResidentBytes > 0 {
+		s += fmt.Sprintf(", %.0f MB resident with all replicas, logs and the Go heap", float64(res.ResidentBytes)/1e6)
 	}
 	return s
 }

@@ -51,6 +51,23 @@ func (t *Target) sample() sample {
 	return s
 }
 
+// residentBytes is the memory of this process, and its share of what it shares with
+// others; 0 if the system does not say.
+func residentBytes() int64 {
+	rollup, err := os.ReadFile("/proc/self/smaps_rollup")
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(rollup) {
+		f := bytes.Fields(line)
+		if len(f) == 3 && string(f[0]) == "Pss:" {
+			kb, _ := strconv.ParseInt(string(f[1]), 10, 64) // what is no number is none
+			return kb << 10
+		}
+	}
+	return 0
+}
+
 func ownTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/farmsql/farmsql"
@@ -48,6 +49,10 @@ type TargetConfig struct {
 	// Workers of each machine; by default farmsql's.
 	Workers   int
 	Transport string // TransportLocal
+	// DataFolder, if not empty, is where the machines of this process have their memory, in
+	// files of a new folder that Close removes, in place of ordinary memory. Saves, if not
+	// empty, is where Close saves it, to a new folder that it removes, too.
+	DataFolder, Saves string
 	// RegionSize and LogSize are farmsql.Config's.
 	RegionSize, LogSize farmsql.Size
 	// Domains is how many failure domains the machines of a Cluster are dealt out to;
@@ -72,8 +77,9 @@ type Target struct {
 	server   string     // of a DSN
 	served   chan error // yields how serving MySQL has ended; nil if nobody does
 	places   []region.Addr
-	peers    *peers // nil if all is in this process
-	clients  int    // of all runs so far
+	peers    *peers   // nil if all is in this process
+	clients  int      // of all runs so far
+	folders  []string // to be removed
 	count    counter
 }
 
@@ -100,6 +106,10 @@ func (c *TargetConfig) validate() error {
 		return fmt.Errorf("%w: processes of a server (--server-pid) need a DSN (--dsn)", ErrTarget)
 	case c.DSN != "" && (c.Machines != 1 || c.Replicas != 1 || c.Transport != TransportLocal || c.Workers != 0):
 		return fmt.Errorf("%w: machines, replicas, workers and transport are those of the server at the DSN (--dsn)", ErrTarget)
+	case c.DataFolder != "" && (c.DSN != "" || c.Transport != TransportLocal):
+		return fmt.Errorf("%w: a data folder (--data) is for machines of farmsql in one process", ErrTarget)
+	case c.Saves != "" && c.DataFolder == "":
+		return fmt.Errorf("%w: what is to be saved (--saves) is in a data folder (--data)", ErrTarget)
 	case c.Transport != TransportLocal && c.Transport != TransportSHM:
 		return fmt.Errorf("%w: transport %q", ErrTarget, c.Transport)
 	case c.Domains < 0 || c.Domains > c.Machines || c.Domains > 0 && c.Replicas > c.Domains:
@@ -188,7 +198,14 @@ func (t *Target) config() farmsql.Config {
 
 func (t *Target) openLocal(ctx context.Context) error {
 	cfg := t.config()
-	cfg.Volatile = true
+	cfg.Volatile = t.cfg.DataFolder == ""
+	var err error
+	if cfg.Folder, err = t.folderIn(t.cfg.DataFolder); err != nil {
+		return err
+	}
+	if cfg.Saves, err = t.folderIn(t.cfg.Saves); err != nil {
+		return err
+	}
 	db, err := farmsql.OpenContext(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -196,6 +213,22 @@ func (t *Target) openLocal(ctx context.Context) error {
 	t.take(db)
 	return nil
 }
+
+// folderIn makes a folder in parent that Close removes; none if there is no parent.
+func (t *Target) folderIn(parent string) (string, error) {
+	if parent == "" {
+		return "", nil
+	}
+	folder, err := os.MkdirTemp(parent, folderPattern)
+	if err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	t.folders = append(t.folders, folder)
+	return folder, nil
+}
+
+// folderPattern is how folders of benchmarks are called.
+const folderPattern = "farmsql-bench-"
 
 // take takes an open database and its machines.
 func (t *Target) take(db *farmsql.DB) {
@@ -219,6 +252,9 @@ func (t *Target) Close() error {
 	}
 	if t.served != nil {
 		errs = append(errs, <-t.served)
+	}
+	for _, folder := range t.folders {
+		errs = append(errs, os.RemoveAll(folder))
 	}
 	return errors.Join(append(errs, t.count.close())...)
 }

@@ -54,7 +54,7 @@ the throughput of the others, and when they suspected, reconfigured and recovere
 func (c *failureCommand) flags() commonFlags {
 	return commonFlags{
 		API: string(c.API), Transport: c.Transport, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
-		Threads: c.Threads, WarmUp: c.WarmUp, Duration: time.Second, Seed: c.Seed, Machine: c.Machine, Folder: c.Folder,
+		Threads: c.Threads, WarmUp: c.WarmUp, Duration: time.Second, Runs: 1, Seed: c.Seed, Machine: c.Machine, Folder: c.Folder,
 	}
 }
 

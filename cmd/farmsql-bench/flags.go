@@ -33,6 +33,9 @@ type commonFlags struct {
 	Threads   int           `default:"1" placeholder:"N" help:"Clients of each machine that run transactions at a time (${default})."`
 	WarmUp    time.Duration `default:"2s" placeholder:"DURATION" help:"Run so long before what is measured (${default})."`
 	Duration  time.Duration `default:"10s" placeholder:"DURATION" help:"Measure so long (${default})."`
+	Runs      int           `default:"1" placeholder:"N" help:"Run so often on the same data, each with the next seed, and show the median run and how far they are apart (${default})."`
+	Data      string        `placeholder:"FOLDER" help:"Keep the machines' memory in files in a new folder there, on a tmpfs or a disk, in place of ordinary memory. With --transport=local."`
+	Saves     string        `placeholder:"FOLDER" help:"With --data: save the memory at the end to a new folder there. Both are removed."`
 	Rate      []float64     `placeholder:"N,..." help:"Open loop: so many transactions arrive in a second, at all threads of all machines together. With several rates one run after the other, plotted as latency over throughput. Without one each thread begins the next transaction when the last has ended."`
 	Seed      uint64        `placeholder:"N" help:"What data and transactions are drawn from. Without one it is drawn."`
 	JSON      string        `name:"json" placeholder:"FILE" help:"Write the results there, one JSON object for each run."`
@@ -48,6 +51,7 @@ type commonFlags struct {
 func (f *commonFlags) config() bench.TargetConfig {
 	return bench.TargetConfig{
 		API: bench.API(f.API), DSN: f.DSN, ServerProcesses: f.ServerPID, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers, Transport: f.Transport,
+		DataFolder: f.Data, Saves: f.Saves,
 	}
 }
 
@@ -55,6 +59,8 @@ func (f *commonFlags) validate() error {
 	switch {
 	case f.Threads < 1:
 		return cli.UsageError(fmt.Sprintf("--threads is %d, must be at least 1", f.Threads))
+	case f.Runs < 1:
+		return cli.UsageError(fmt.Sprintf("--runs is %d, must be at least 1", f.Runs))
 	case f.WarmUp < 0 || f.Duration <= 0:
 		return cli.UsageError(fmt.Sprintf("--warm-up is %v and --duration is %v, must be positive", f.WarmUp, f.Duration))
 	case f.Workers < 0:
@@ -178,7 +184,8 @@ func (f *commonFlags) serveAs(std cli.Streams, target bench.TargetConfig, worklo
 	return bench.ServeMachine(context.Background(), cfg, workload, std.In, std.Out)
 }
 
-// runs runs the workload once, or once for each rate, and prints what comes out.
+// runs runs the workload as often as it is to be run, or so often for each rate, and prints
+// what comes out. Of several runs the results have the median one.
 func (f *commonFlags) runs(ctx context.Context, std cli.Streams, s system, progress *bench.Progress) (results []*bench.Result, err error) {
 	rates := f.Rate
 	if len(rates) == 0 {
@@ -186,13 +193,19 @@ func (f *commonFlags) runs(ctx context.Context, std cli.Streams, s system, progr
 	}
 	for i, rate := range rates {
 		o := bench.Options{Threads: f.Threads, WarmUp: f.WarmUp, Duration: f.Duration, Rate: rate, Seed: f.Seed, Progress: progress}
-		if i == len(rates)-1 {
-			o.Profile = f.Profile
+		var runs []*bench.Result
+		for n := range f.Runs {
+			if i == len(rates)-1 && n == f.Runs-1 {
+				o.Profile = f.Profile
+			}
+			res, err := s.Run(ctx, o)
+			if err != nil {
+				return results, err
+			}
+			runs = append(runs, res)
+			o.Seed++
 		}
-		res, err := s.Run(ctx, o)
-		if err != nil {
-			return results, err
-		}
+		res := bench.Median(runs)
 		results = append(results, res)
 		if err := res.Print(std.Out); err != nil {
 			return results, err

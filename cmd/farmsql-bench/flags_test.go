@@ -37,6 +37,8 @@ func TestBench(t *testing.T) {
 	}{
 		"tatp":     {[]string{"tatp", "--subscribers", "200"}, []string{"TATP, native, 1 machine, 200 subscribers, 1 thread", "get subscriber data", "closed loop"}, 1},
 		"rates":    {[]string{"tatp", "--subscribers", "200", "--rate", "500,1000"}, []string{"open loop, 500 transactions a second", "open loop, 1,000 tr"}, 2},
+		"runs":     {[]string{"tatp", "--subscribers", "200", "--runs", "3"}, []string{"data: 200 subscribers, ", "; 3 runs, the median one", "durability: volatile anonymous memory"}, 1},
+		"folder":   {[]string{"tatp", "--subscribers", "200", "--data", "/dev/shm"}, []string{"regions in files in /dev/shm", "durability: tmpfs\n", "; 1 run, "}, 1},
 		"kv":       {[]string{"kv", "--keys", "1000", "--updates", "20", "--zipf", "0.99"}, []string{"key-value, Zipf 0.99, 20 % updates, native, 1 machine, 921 keys (16+32 bytes, 90 % full, H = 8)", "lookup", " MB of objects are keys and values"}, 1},
 		"tatp sql": {[]string{"tatp", "--subscribers", "40", "--api", "sql"}, []string{"TATP, sql, 1 machine"}, 1},
 		"tpcc":     {[]string{"tpcc", "--warehouses", "2", "--customers", "20", "--items", "50", "--threads", "2"}, []string{"TPC-C, native, 1 machine, 2 warehouses (reduced: 20 customers a district, 50 items), 2 threads", "New-Order"}, 1},
@@ -116,7 +118,7 @@ func countResults(t *testing.T, file string) (n int) {
 func TestBenchIsRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"--threads", "0"}, {"--duration", "0s"}, {"--warm-up", "-1s"}, {"--rate", "5,-1"}, {"--workers", "-1"}, {"--drop"}, {"--api", "x"},
-		{"--replicas", "2"}, {"--dsn", "x"}, {"--server-pid", "1"}, {"--subscribers", "-5"},
+		{"--replicas", "2"}, {"--runs", "0"}, {"--saves", "/tmp"}, {"--data", "/tmp", "--transport", "shm"}, {"--dsn", "x"}, {"--server-pid", "1"}, {"--subscribers", "-5"},
 	} {
 		status, _, errs := execute(t, "", append([]string{"tatp", "--subscribers", "10"}, args...)...)
 		if status == 0 || strings.Count(errs, "\n") != 1 {

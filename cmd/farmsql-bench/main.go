@@ -15,7 +15,8 @@ const description = `Measures farmsql, or another MySQL server, with the benchma
 
 Loads data, runs transactions on them, checks that the data are consistent, and prints throughput,
 latency and the conditions under which they were measured. A run whose data are inconsistent has
-no result. Nothing is kept: farmsql's data are in memory. At the server of a DSN they stay.`
+no result. Nothing is kept: farmsql's data are in memory, or in a folder that is removed. At
+the server of a DSN they stay.`
 
 type commands struct {
 	TATP tatpCommand `cmd:"" name:"tatp" help:"TATP: short transactions on the subscribers of a mobile telephone network."`

@@ -1,0 +1,50 @@
+package bench
+
+import "golang.org/x/sys/unix"
+
+// A Durability says what the memory that regions are in outlives.
+type Durability string
+
+const (
+	// Volatile memory ends with the process.
+	Volatile Durability = "volatile anonymous memory"
+	// Tmpfs outlives the process, not the computer.
+	Tmpfs Durability = "tmpfs"
+	// DiskFile is a mapped file on a disk: it outlives the process, and the computer if
+	// that is shut down in good order.
+	DiskFile Durability = "disk file"
+	// Saved is a tmpfs whose contents are saved on a disk when the database closes in
+	// good order.
+	Saved Durability = "tmpfs, saved at the end"
+	// OfServer is whatever the server at a DSN is set up for.
+	OfServer Durability = "as the server is set up"
+	// Unknown is that of files whose file system does not say what it is.
+	Unknown Durability = "unknown"
+)
+
+// durability returns that of the target's memory.
+func (c *TargetConfig) durability() Durability {
+	switch {
+	case c.DSN != "":
+		return OfServer
+	case c.Transport == TransportSHM:
+		return durabilityOf(memoryFolder)
+	case c.DataFolder == "":
+		return Volatile
+	case c.Saves != "":
+		return Saved
+	}
+	return durabilityOf(c.DataFolder)
+}
+
+// durabilityOf returns that of files in a folder.
+func durabilityOf(folder string) Durability {
+	var s unix.Statfs_t
+	if err := unix.Statfs(folder, &s); err != nil {
+		return Unknown
+	}
+	if s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC {
+		return Tmpfs
+	}
+	return DiskFile
+}
