@@ -96,6 +96,16 @@ func (e experiment) group() string {
 	return group
 }
 
+// replicas is how many of each region there are.
+func (e experiment) replicas() int {
+	args := strings.Fields(e.args)
+	if i := slices.Index(args, "--replicas"); i >= 0 {
+		n, _ := strconv.Atoi(args[i+1]) // what is no number is none
+		return n
+	}
+	return 1
+}
+
 // benchmark is what farmsql bench runs, or the group where another tool does.
 func (e experiment) benchmark() string {
 	if e.tool != farmsqlBench {

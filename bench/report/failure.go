@@ -20,22 +20,22 @@ func (p *page) failure() error {
 			return err
 		}
 		if len(found) == 0 {
-			rows = append(rows, []string{v.label, notMeasured, "", "", "", "", ""})
+			rows = append(rows, []string{v.label, notMeasured, "", "", "", "", "", "", ""})
 			measured = append(measured, nil)
 			continue
 		}
 		measured = append(measured, found[0])
-		label := v.label
+		label, c := v.label, &found[0].Conditions
 		for _, d := range found[0].Distribution {
 			row := []string{label, d.Name, fmt.Sprint(d.Runs)}
 			for _, ms := range []float64{d.Minimum, d.Median, d.P90, d.Maximum} {
 				f := figure{median: ms, n: d.Runs, isForeign: d.Runs == 0}
 				row = append(row, f.short())
 			}
-			rows, label = append(rows, row), ""
+			rows, label = append(rows, append(row, dataOf(c), memoryOf(c))), ""
 		}
 	}
-	p.table([]string{"killed", "milliseconds from", "failures", "minimum", "median", "90 %", "maximum"}, rows)
+	p.table([]string{"killed", "milliseconds from", "failures", "minimum", "median", "90 %", "maximum", "data", "memory"}, rows)
 	for i, v := range failures {
 		res := measured[i]
 		if res == nil {

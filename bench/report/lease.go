@@ -13,7 +13,7 @@ func (p *page) lease() error {
 		return err
 	}
 	res := found[0]
-	p.line("Three machines in one process, while %d goroutines allocate; each variant %g s, all lease times at once:\n", res.Conditions.Threads, res.Seconds)
+	p.line("Three machines in one process, while %d goroutines allocate; each variant %g s, all lease times at once; %s:\n", res.Conditions.Threads, res.Seconds, originText(len(found), &res.Conditions))
 	var rows [][]string
 	for _, r := range res.Rows {
 		row := []string{r.Variant}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/micro/table"
 )
 
@@ -53,10 +54,12 @@ func (p *page) micro() error {
 			f.isForeign = f.n == 0
 			return f.short()
 		}
-		rows = append(rows, []string{r.Name, figureOf(r.Units["ns/op"]).String(), cell("misses"), microGoals[r.Name], cell("allocs/op")})
+		ns := figureOf(r.Units["ns/op"])
+		rows = append(rows, []string{r.Name, ns.short(), ns.spread(), fmt.Sprint(ns.n), cell("misses"), microGoals[r.Name], cell("allocs/op")})
 	}
 	if len(rows) > 0 {
-		p.table([]string{"operation", "ns", "dependent misses", "goal, at most", "allocations"}, rows)
+		p.line("Data are in the names: far is more than the caches hold. All of it is %s.\n", bench.Volatile)
+		p.table([]string{"operation", "ns", "lowest to highest", "runs", "dependent misses", "goal, at most", "allocations"}, rows)
 	}
 	return nil
 }

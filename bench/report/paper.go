@@ -7,6 +7,9 @@ const (
 	sospThreads = 90 * 30
 	nsdiThreads = 20 * 32
 
+	// paperReplicas are those of each figure of SOSP'15: what has fewer does less work, and is
+	// not compared.
+	paperReplicas  = 3
 	paperTATP      = 140e6 / sospThreads // transactions a second, section 6.3
 	paperNewOrders = 4.5e6 / sospThreads
 	paperLookups   = 790e6 / sospThreads

@@ -197,8 +197,8 @@ func (p *page) allocationsAndLocks(run *profiledRun) error {
 	if µs := float64(waited.Total) / 1e3 / float64(max(run.result.Total.Count, 1)); µs >= lockMin {
 		locks = fmt.Sprintf("locks for %s µs%s", number(µs), places(waited))
 	}
-	p.line("- %s: %s transactions a second. A transaction makes %s allocations of %s bytes together%s. It waits for %s.",
-		run.label, number(res.Total.PerSecond), number(res.Allocations), number(res.AllocatedBytes), places(allocated), locks)
+	p.line("- %s (%s): %s transactions a second. A transaction makes %s allocations of %s bytes together%s. It waits for %s.",
+		run.label, originText(max(1, res.Spread.Runs), &res.Conditions), number(res.Total.PerSecond), number(res.Allocations), number(res.AllocatedBytes), places(allocated), locks)
 	return nil
 }
 

@@ -230,7 +230,7 @@ func TestOtherTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := written(t, o, document(t, "Old.\n"))
-	for _, want := range []string{"| DependentLoad/far | 300 | 1.00 |  |  |\n", "| w | s | 5.00 | 1.00 |  |\n", runtime.Version() + "; commit "} {
+	for _, want := range []string{"| DependentLoad/far | 300 |  | 1 | 1.00 |  |  |\n", "| w | s | 5.00 |  | 1 | 1.00 |  |\n", runtime.Version() + "; commit "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -255,12 +255,12 @@ func TestMicro(t *testing.T) {
 	}
 	text := written(t, o, document(t, "Old.\n"))
 	for name, goal := range microGoals {
-		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \| [0-9,.]+ \| [0-9,.]+ \| ` + goal + ` \| [0-9,.]+ \|$`)
+		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \| [0-9,.]+ \|  \| 1 \| [0-9,.]+ \| ` + goal + ` \| [0-9,.]+ \|$`)
 		if !row.MatchString(text) {
 			t.Errorf("no row of %s with the goal %s in\n%s", name, goal, text)
 		}
 	}
-	if !regexp.MustCompile(`\| DependentLoad/far \| [0-9,.]+ \|`).MatchString(text) {
+	if !regexp.MustCompile(`\| DependentLoad/far \| [0-9,.]+ \|  \| 1 \|`).MatchString(text) {
 		t.Errorf("no miss to compare with in\n%s", text)
 	}
 }
@@ -276,7 +276,7 @@ func TestCompare(t *testing.T) {
 	text := written(t, o, document(t, "Old.\n"))
 	for _, want := range []string{
 		"- SQLite 3: in memory\n- Redis was not measured: not installed\n\n- TATP: one client\n",
-		"| TATP | SQLite | 110 (100 to 120) | 1.00 | 3.30 |\n|  | farmsql | 250 | 2.27 |  |\n| keys | MariaDB | 10.0 | 1.00 |  |\n|  | farmsql | 50.0 | 5.00 |  |\n",
+		"| TATP | SQLite | 110 | 100 to 120 | 3 | 1.00 | 3.30 |\n|  | farmsql | 250 |  | 1 | 2.27 |  |\n| keys | MariaDB | 10.0 |  | 1 | 1.00 |  |\n|  | farmsql | 50.0 |  | 1 | 5.00 |  |\n",
 		"farmsql does 2.27 times the transactions of TATP that SQLite does in memory. The goal is at least 2.\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -300,7 +300,7 @@ func TestLease(t *testing.T) {
 	file := document(t, "Old.\n")
 	text := written(t, o, file)
 	for _, want := range []string{
-		"while 2 goroutines allocate; each variant 20 s", "| leases that ran out | 5ms | 10ms |\n", "| calls | 70 | 4 |\n| thread | 3 | 0 |\n", "(benchmarks/leases.svg)",
+		"while 2 goroutines allocate; each variant 20 s, all lease times at once; 1 run:\n", "| leases that ran out | 5ms | 10ms |\n", "| calls | 70 | 4 |\n| thread | 3 | 0 |\n", "(benchmarks/leases.svg)",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -317,15 +317,15 @@ func TestLease(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 1}
-	put(t, &o, failures[1].experiment, 1, `{"conditions": {"machines": 5, "replicas": 3, "workload": "TATP", "transport": "shm", "warmUpSeconds": 1, "durationSeconds": 86400}, "kind": "cm", "leaseMilliseconds": 150, "leaseKeptBy": "thread",
+	put(t, &o, failures[1].experiment, 1, `{"conditions": {"machines": 5, "replicas": 3, "workload": "TATP", "transport": "shm", "scale": {"n": 30000, "unit": "subscribers"}, "durability": "tmpfs", "warmUpSeconds": 1, "durationSeconds": 86400}, "kind": "cm", "leaseMilliseconds": 150, "leaseKeptBy": "thread",
 		"runs": [{"killed": [0], "suspected": 5, "probed": 6, "stored": 7, "committed": 8, "allActive": 30}],
 		"distribution": [{"name": "killed to suspected", "runs": 40, "minimum": 4.25, "median": 9, "p90": 30, "maximum": 95}, {"name": "suspected to data recovered"}],
 		"timeline": {"perMillisecond": [80, 79, 81, 0, 0, 5, 70, 80], "events": [{"seconds": 0.003, "text": "killed"}]}}`)
 	file := document(t, "Old.\n")
 	text := written(t, o, file)
 	for _, want := range []string{
-		"| a machine that is not the CM | not measured |  |  |  |  |  |\n| the CM | killed to suspected | 40 | 4.25 | 9.00 | 30.0 | 95.0 |\n",
-		"|  | suspected to data recovered | 0 |  |  |  |  |\n", "killed: the CM; 5 machines, 3 replicas, leases of 150 ms kept by a thread.", "(benchmarks/failure-cm.svg)",
+		"| a machine that is not the CM | not measured |  |  |  |  |  |  |  |\n| the CM | killed to suspected | 40 | 4.25 | 9.00 | 30.0 | 95.0 | 30,000 subscribers | tmpfs |\n",
+		"|  | suspected to data recovered | 0 |  |  |  |  | 30,000 subscribers | tmpfs |\n", "killed: the CM; 5 machines, 3 replicas, leases of 150 ms kept by a thread.", "(benchmarks/failure-cm.svg)",
 		"Seconds of warm-up: 1, measured: 0.01; seeds", "each kind's median run,", // not a day
 	} {
 		if !strings.Contains(text, want) {
@@ -369,7 +369,7 @@ func sample(perSecond, others float64, rates ...float64) string {
 	for _, rate := range append(rates, 0)[:max(1, len(rates))] {
 		objects = append(objects, fmt.Sprintf(`{
 			"conditions": {"cpu": "Abacus", "processors": 2, "memoryBytes": 34359738368, "kernel": "Linux 6", "go": "go1", "commit": "abc",
-				"began": "2026-11-22T01:02:03Z", "others": %v, "rate": %v, "scale": {"n": 921}, "workload": "toy", "transport": "local", "machines": 1,
+				"began": "2026-11-22T01:02:03Z", "others": %v, "rate": %v, "scale": {"n": 921, "unit": "rows"}, "memory": "anonymous memory", "workload": "toy", "transport": "local", "machines": 1,
 				"replicas": 1, "workers": 1, "threads": 1, "warmUpSeconds": 0.5, "durationSeconds": 3, "seed": 7},
 			"total": {"name": "all", "count": 9, "perSecond": %v, "p50Microseconds": 1, "p99Microseconds": 2, "p999Microseconds": 3},
 			"kinds": [{"name": "lookup", "count": 9, "perSecond": %v, "p50Microseconds": 1.5, "p99Microseconds": 2.5},
@@ -423,6 +423,7 @@ func TestDocument(t *testing.T) {
 	put(t, &o, tatp1M, 2, sample(700_000, 0.1))
 	put(t, &o, tatp1M, 3, sample(650_000, 0.1))
 	put(t, &o, tpcc1, 1, sample(40_000, 0.1))
+	put(t, &o, tpcc3, 1, strings.NewReplacer("anonymous memory", "x", `"memory"`, `"durability": "tmpfs", "memory"`).Replace(sample(41_000, 0.1)))
 	put(t, &o, kv1M, 1, sample(4_000_000, 0.1)) // from before there was a figure of space
 	put(t, &o, kvVariants[1].experiment, 1, strings.Replace(sample(4_000_000, 0.1), `"reads"`, `"space": {"usedPart": 0.656}, "reads"`, 1))
 	put(t, &o, graphs[1].experiment, 1, strings.Replace(sample(500_000, 0.1), `"remote": 0`, `"remote": 0.7`, 1))
@@ -436,16 +437,17 @@ func TestDocument(t *testing.T) {
 		"# Title\n\nText `<!-- farmsql bench report: ... -->` text.\n",
 		"Abacus, 2 processors, 32 GiB, Linux 6, go1; commit abc; 2026-11-22 01:02 to 01:02 UTC; median of 3 runs in turns",
 		"Other processes kept 0.1 processors busy meanwhile in the median run, 0.1 to 0.1 in all.\n",
-		"| TATP, 1 machine, 1 thread, 1,000,000 subscribers: transactions | 650,000 (600,000 to 700,000) | 650,000 | 2.00 | 500,000 | 51,900 | 9.64 |\n",
-		"1 warehouse: all transactions | 40,000 | 40,000 | 2.00 | 500,000 |  |  |\n| the same: new orders | 495 |  | 2.00 | 6,188 | 1,667 | 3.71 |\n",
+		"| TATP, 1 machine, 1 thread, 1,000,000 subscribers: transactions | 650,000 | 600,000 to 700,000 | 3 | 921 rows | volatile anonymous memory | 650,000 | 2.00 | 500,000 | 51,900 |  |\n",
+		"1 warehouse: all transactions | 40,000 |  | 1 | 921 rows | volatile anonymous memory | 40,000 | 2.00 | 500,000 |  |  |\n| the same: new orders | 495 |  | 1 | 921 rows | volatile anonymous memory |  | 2.00 | 6,188 | 1,667 |  |\n",
+		"3 warehouses, 1 thread each: all transactions | 41,000 |  | 1 | 921 rows | tmpfs |  | 2.00 | 500,000 |  |  |\n| the same: new orders | 495 |  | 1 | 921 rows | tmpfs | 3,333 | 2.00 | 6,037 | 1,667 | 3.62 |\n",
 		"Seconds of warm-up: 0.5, measured: 3; seeds: 7. Set-ups: 1 machine, 1 replica, transport local, 1 worker, 1 thread.\n",
-		"3 replicas, 1 thread each: transactions | not measured | 104,000 | not measured | not measured | 51,900 |  |\n",
-		"| TATP, data | 100,000 subscribers, 1 M rows | not measured | not measured | not measured |  |\n",
-		"| H = 8, values of 32 bytes, 90 % full, uniform, 1 machine | 921 |  | 4,000,000 | 2.00 | 2.10 | 0.00 | 0.25 | 1.50 | 2.50 |  |  |\n",
-		"| H = 2 | 921 | 65.6 | 4,000,000 |", "| H = 4 | not measured | not measured | not measured |",
+		"3 replicas, 1 thread each: transactions | not measured |  |  |  |  | 104,000 | not measured | not measured | 51,900 |  |\n",
+		"| TATP, data | 100,000 subscribers, 1 M rows | not measured |  |  |  |  | not measured | not measured |  |\n",
+		"| H = 8, values of 32 bytes, 90 % full, uniform, 1 machine | 4,000,000 |  | 1 | 921 rows | volatile anonymous memory |  | 2.00 | 2.10 | 0.00 | 0.25 | 1.50 | 2.50 |  |  |\n",
+		"| H = 2 | 4,000,000 |  | 1 | 921 rows | volatile anonymous memory | 65.6 |", "| H = 4 | not measured |  |  |  |  | not measured |",
 		"| local reads | remote reads | together; the paper: 1.02 | messages |\n", "| 2.10 | 0.70 | 2.80 | 0.25 |\n",
 		"![TATP, one machine, one thread: latency over throughput](benchmarks/tatp-open-1.svg)\n",
-		"| 1,000 | 1,000 | 1.00 | 2.00 | 3.00 | 0.1 |\n| 2,000 | 2,000 |",
+		"| 1,000 | 1,000 |  | 1 | 921 rows | volatile anonymous memory | 1.00 | 2.00 | 3.00 | 0.1 |\n| 2,000 | 2,000 |",
 		"TATP, three machines over rdma/shm, three replicas, a thread each: not measured.\n",
 		"After.\n## kv\n",
 	} {
@@ -547,12 +549,12 @@ func TestFigure(t *testing.T) {
 		v    []float64
 		want string
 	}{
-		{nil, "not measured"},
-		{[]float64{3}, "3.00"},
-		{[]float64{3, 1}, "2.00 (1.00 to 3.00)"},
-		{[]float64{30, 10, math.NaN(), 20}, "20.0 (10.0 to 30.0)"},
+		{nil, "not measured, "},
+		{[]float64{3}, "3.00, "},
+		{[]float64{3, 1}, "2.00, 1.00 to 3.00"},
+		{[]float64{30, 10, math.NaN(), 20}, "20.0, 10.0 to 30.0"},
 	} {
-		if got := figureOf(c.v).String(); got != c.want {
+		if got := figureOf(c.v).short() + ", " + figureOf(c.v).spread(); got != c.want {
 			t.Errorf("%v: %q, want %q", c.v, got, c.want)
 		}
 	}

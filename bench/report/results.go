@@ -212,12 +212,12 @@ func (f figure) short() string {
 	return number(f.median)
 }
 
-// String is the median, and how far the runs are apart.
-func (f figure) String() string {
+// spread is how far the runs are apart, of several.
+func (f figure) spread() string {
 	if f.n < 2 {
-		return f.short()
+		return ""
 	}
-	return fmt.Sprintf("%s (%s to %s)", number(f.median), number(f.low), number(f.high))
+	return number(f.low) + " to " + number(f.high)
 }
 
 // over is how many times x the median is.
@@ -274,7 +274,7 @@ func describe(all []bench.Conditions, runs int) string {
 	commits := distinct(all, func(c bench.Conditions) string { return c.Commit })
 	s := fmt.Sprintf("%s; commit %s; %s", strings.Join(computers, " and "), strings.Join(commits, ", "), period(all))
 	if runs > 1 {
-		s += fmt.Sprintf("; median of %d runs in turns, each a process of its own (lowest to highest)", runs)
+		s += fmt.Sprintf("; median of %d runs in turns, each a process of its own", runs)
 	}
 	return s + ".\n" + busyness(all) + setUps(all)
 }

@@ -79,11 +79,16 @@ func (p *page) throughput() error {
 			goal = number(r.goal)
 		}
 		if r.paper > 0 {
-			paper, times = number(r.paper), each.over(r.paper)
+			paper = number(r.paper)
 		}
-		rows = append(rows, []string{r.what, all.String(), goal, p.of(r.experiment, processorTime).short(), each.short(), paper, times})
+		if r.paper > 0 && r.replicas() >= paperReplicas {
+			times = each.over(r.paper)
+		}
+		row := append([]string{r.what, all.short()}, p.origin(r.experiment, all)...)
+		rows = append(rows, append(row, goal, p.of(r.experiment, processorTime).short(), each.short(), paper, times))
 	}
-	p.table([]string{"what", "a second", "goal", "µs of processor time each transaction", "a second per processor kept busy", "the paper's, per hardware thread", "times"}, rows)
+	header := append([]string{"what", "a second"}, originHeader...)
+	p.table(append(header, "goal", "µs of processor time each transaction", "a second per processor kept busy", "the paper's, per hardware thread, with three replicas", "times"), rows)
 	return p.misses()
 }
 
@@ -115,10 +120,12 @@ func (p *page) scaling() error {
 				what = s.what
 			}
 			all, each := p.of(v.experiment, throughput), p.of(v.experiment, perProcessor(throughput))
-			rows = append(rows, []string{what, v.label, all.String(), p.of(v.experiment, processorTime).short(), each.short(), each.over(first.median)})
+			row := append([]string{what, v.label, all.short()}, p.origin(v.experiment, all)...)
+			rows = append(rows, append(row, p.of(v.experiment, processorTime).short(), each.short(), each.over(first.median)))
 		}
 	}
-	p.table([]string{"", "", "transactions a second", "µs of processor time", "a second per processor kept busy", "of the first row's"}, rows)
+	header := append([]string{"", "", "transactions a second"}, originHeader...)
+	p.table(append(header, "µs of processor time", "a second per processor kept busy", "of the first row's"), rows)
 	return nil
 }
 
@@ -131,14 +138,16 @@ func (p *page) kv() error {
 			label = "H = 8, values of 32 bytes, 90 % full, uniform, 1 machine"
 		}
 		lookups, updates := p.latencies(v.experiment, "lookup"), p.latencies(v.experiment, "update")
-		rows = append(rows, []string{
-			label, p.keys(v.experiment), p.of(v.experiment, usedSpace).short(), p.of(v.experiment, throughput).String(), p.of(v.experiment, processorTime).short(),
+		all := p.of(v.experiment, throughput)
+		row := append([]string{label, all.short()}, p.origin(v.experiment, all)...)
+		rows = append(rows, append(row, p.of(v.experiment, usedSpace).short(), p.of(v.experiment, processorTime).short(),
 			p.of(v.experiment, localReads).short(), p.of(v.experiment, remoteReads).short(), p.of(v.experiment, messages).short(),
 			lookups[0], lookups[1], updates[0], updates[1],
-		})
+		))
 	}
-	p.table([]string{"setting, where it is not the first row's", "keys", "of the memory keys and values, %", "operations a second", "µs of processor time",
-		"local reads", "remote reads", "messages", "lookup: p50, µs", "p99", "update: p50, µs", "p99"}, rows)
+	header := append([]string{"setting, where it is not the first row's", "operations a second"}, originHeader...)
+	p.table(append(header, "of the memory keys and values, %", "µs of processor time",
+		"local reads", "remote reads", "messages", "lookup: p50, µs", "p99", "update: p50, µs", "p99"), rows)
 	return nil
 }
 
@@ -146,14 +155,19 @@ func (p *page) kv() error {
 func (p *page) graph() error {
 	var rows [][]string
 	for _, v := range graphs {
-		each := p.of(v.experiment, perProcessor(throughput))
-		rows = append(rows, []string{
-			v.label, p.of(v.experiment, throughput).String(), p.of(v.experiment, processorTime).short(), each.short(), each.over(paperTao),
+		all, each := p.of(v.experiment, throughput), p.of(v.experiment, perProcessor(throughput))
+		times := ""
+		if v.replicas() >= paperReplicas {
+			times = each.over(paperTao)
+		}
+		row := append([]string{v.label, all.short()}, p.origin(v.experiment, all)...)
+		rows = append(rows, append(row, p.of(v.experiment, processorTime).short(), each.short(), times,
 			p.of(v.experiment, localReads).short(), p.of(v.experiment, remoteReads).short(), p.of(v.experiment, allReads).short(), p.of(v.experiment, messages).short(),
-		})
+		))
 	}
-	p.table([]string{"what", "operations a second", "µs of processor time", "a second per processor kept busy",
-		"times the paper's per hardware thread, " + number(paperTao), "local reads", "remote reads", "together; the paper: " + number(paperTaoReads), "messages"}, rows)
+	header := append([]string{"what", "operations a second"}, originHeader...)
+	p.table(append(header, "µs of processor time", "a second per processor kept busy",
+		"times the paper's per hardware thread, "+number(paperTao), "local reads", "remote reads", "together; the paper: "+number(paperTaoReads), "messages"), rows)
 	return nil
 }
 
@@ -163,11 +177,6 @@ func (p *page) latencies(e experiment, kind string) [2]string {
 		p.of(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P50 })).short(),
 		p.of(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P99 })).short(),
 	}
-}
-
-// keys is how many keys an experiment had.
-func (p *page) keys(e experiment) string {
-	return p.of(e, func(res *bench.Result) float64 { return float64(res.Conditions.Scale.N) }).short()
 }
 
 // latency is the curves of the open loop, as tables and plots.
@@ -184,10 +193,13 @@ func (p *page) latency() error {
 		var rows [][]string
 		for _, res := range runs[0].results {
 			t := &res.Total
-			rows = append(rows, []string{number(res.Conditions.Rate), number(t.PerSecond), number(t.P50), number(t.P99), number(t.P999), fmt.Sprintf("%.1f", res.Conditions.Others)})
+			s := &res.Spread
+			row := append([]string{number(res.Conditions.Rate), number(t.PerSecond)}, originOf(figure{low: s.Min, high: s.Max, n: s.Runs}, max(1, s.Runs), &res.Conditions)...)
+			rows = append(rows, append(row, number(t.P50), number(t.P99), number(t.P999), fmt.Sprintf("%.1f", res.Conditions.Others)))
 		}
 		p.line("TATP, %s:\n", c.label)
-		p.table([]string{"transactions a second that arrive", "that end", "p50, µs", "p99, µs", "p99.9, µs", "processors busy with other things"}, rows)
+		header := append([]string{"transactions a second that arrive", "that end"}, originHeader...)
+		p.table(append(header, "p50, µs", "p99, µs", "p99.9, µs", "processors busy with other things"), rows)
 	}
 	return nil
 }
