@@ -32,7 +32,10 @@
 // begins the next transaction when the last has ended. In the open loop
 // (Options.Rate) transactions arrive at random times whatever becomes of those
 // before them, and latency counts from the arrival: a database that stands still
-// for a second is not excused from the transactions that would have come in it.
+// for a second is not excused from the transactions that would have come in it. A thread
+// that waits for the next sleeps in the kernel and looks at the clock for the last 200 µs
+// at most; how late it began then all the same, and what had not ended when the run did, is
+// in the result (Arrivals).
 //
 // A transaction that meets a conflict is run again, and its latency goes on. What
 // is counted are transactions that ended within the measured time, which begins

@@ -23,6 +23,8 @@ type record struct {
 	Kinds []kindRecord
 	// Series counts the transactions that ended in each millisecond.
 	Series []uint32
+	// Arrivals is of the open loop.
+	Arrivals *arrivalRecord `json:",omitempty"`
 }
 
 type kindRecord struct {
@@ -72,6 +74,12 @@ func (r *record) merge(other *record) {
 	for i := range r.Kinds {
 		r.Kinds[i].Latency.Merge(other.Kinds[i].Latency.Histogram)
 		r.Kinds[i].Misses += other.Kinds[i].Misses
+	}
+	if other.Arrivals != nil {
+		if r.Arrivals == nil {
+			r.Arrivals = newArrivalRecord()
+		}
+		r.Arrivals.merge(other.Arrivals)
 	}
 	for len(r.Series) < len(other.Series) {
 		r.Series = append(r.Series, 0)

@@ -44,6 +44,8 @@ type Result struct {
 	// the run, what they share counted once: the data in all replicas, with indexes, logs
 	// and the Go heap. 0 of a server at a DSN.
 	ResidentBytes int64 `json:"residentBytes,omitempty"`
+	// Arrivals is how exactly transactions came, and how many were left, in the open loop.
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
 	// Spread is that of the runs of which this is the median one.
 	Spread Spread `json:"spread"`
 	// Space is what the check after the run has found, of a Spacious workload.
@@ -51,6 +53,29 @@ type Result struct {
 	// PerSecond and PerMillisecond are how many transactions ended in each.
 	PerSecond      []uint32 `json:"perSecond"`
 	PerMillisecond []uint32 `json:"perMillisecond"`
+}
+
+// Arrivals are those of the open loop. Times are in microseconds.
+type Arrivals struct {
+	// LateP50, LateP99 and LateMax are how late transactions began for which a thread was
+	// waiting; that is the generator's doing, and part of their latency.
+	LateP50 float64 `json:"lateP50Microseconds"`
+	LateP99 float64 `json:"lateP99Microseconds"`
+	LateMax float64 `json:"lateMaxMicroseconds"`
+	// Waiting is how many transactions had arrived and not ended when the run did; they are in
+	// no other figure. Oldest is how long the first of them had been there.
+	Waiting uint64  `json:"waiting"`
+	Oldest  float64 `json:"oldestMicroseconds"`
+}
+
+// arrivals makes those of a result, if the loop was open.
+func (r *record) arrivals() *Arrivals {
+	a := r.Arrivals
+	if a == nil {
+		return nil
+	}
+	at := func(percentile float64) float64 { return microseconds(a.Late.ValueAtPercentile(percentile)) }
+	return &Arrivals{at(50), at(99), microseconds(a.Late.Max()), a.Waiting, microseconds(int64(a.Oldest))}
 }
 
 // Reads are what the machines have read and sent for a transaction, on average.
@@ -167,7 +192,7 @@ func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 	if res.Total = res.kind("all", total, misses); res.Total.Count == 0 {
 		return nil, fmt.Errorf("bench: no transaction ended within the %v that were measured", p.Measured)
 	}
-	res.PerSecond = perSecond(p.Record.Series)
+	res.PerSecond, res.Arrivals = perSecond(p.Record.Series), p.Record.arrivals()
 	n := float64(res.Total.Count)
 	res.Processor = float64(p.Own) / float64(time.Microsecond) / n
 	res.Allocations, res.AllocatedBytes = float64(p.Allocations)/n, float64(p.AllocatedBytes)/n
@@ -307,6 +332,13 @@ func (res *Result) remarks() string {
 	}
 	if m := res.Space; m != nil {
 		s += fmt.Sprintf("\nspace: %.1f %% of %.1f MB of objects are keys and values", 100*m.UsedPart, float64(m.MemoryBytes)/1e6)
+	}
+	if a := res.Arrivals; a != nil {
+		s += fmt.Sprintf("\narrivals: awaited ones began %s late in the median, p99 %s, max %s; when the run ended %s had not ended",
+			latency(a.LateP50), latency(a.LateP99), latency(a.LateMax), count(float64(a.Waiting)))
+		if a.Waiting > 0 {
+			s += ", the first of them after " + latency(a.Oldest)
+		}
 	}
 	const keptUp = 0.95
 	if rate := res.Conditions.Rate; rate > 0 && res.Total.PerSecond < keptUp*rate {

@@ -89,7 +89,7 @@ func Run(ctx context.Context, t *Target, w Workload, o Options) (*Result, error)
 
 func newRun(t *Target, w Workload, o Options) *run {
 	r := &run{target: t, workload: w, options: o}
-	r.now = func() time.Duration { return time.Since(r.start) }
+	r.now, r.sleep = func() time.Duration { return time.Since(r.start) }, sleepInKernel
 	return r
 }
 
@@ -114,9 +114,11 @@ type run struct {
 	options  Options
 	loops    []*loop
 
-	// start is when the threads begin; now returns the time since then.
+	// start is when the threads begin; now returns the time since then, and sleep sleeps about
+	// so long.
 	start time.Time
 	now   func() time.Duration
+	sleep func(time.Duration)
 	stop  atomic.Bool
 	// finished is when finish was called, or 0.
 	finished atomic.Int64
@@ -157,6 +159,7 @@ func (r *run) openClients(ctx context.Context) error {
 		}
 		l.client = c
 		if r.options.Rate > 0 {
+			l.record.Arrivals = newArrivalRecord()
 			l.arrivals = newArrivals(l.thread.Seed, r.options.Rate/float64(machines*r.options.Threads))
 		}
 		r.loops = append(r.loops, l)
@@ -285,11 +288,9 @@ func (l *loop) work(ctx context.Context) error {
 		if o.Transactions == 0 {
 			isOver = max(now, begin) >= end // now: in the open loop the thread may be late
 		}
-		if isOver || l.run.stop.Load() {
+		if isOver || l.run.stop.Load() || l.arrivals != nil && !l.arrive(begin, now) {
+			l.leave(begin)
 			return ctx.Err()
-		}
-		if l.arrivals != nil {
-			l.run.awaitArrival(begin)
 		}
 		if !l.measuring && begin >= o.WarmUp {
 			l.measuring = true
@@ -305,9 +306,40 @@ func (l *loop) work(ctx context.Context) error {
 		if o.Transactions > 0 {
 			l.done.Add(1)
 		}
-		if now >= o.WarmUp && (o.Transactions > 0 || now < end) {
+		switch {
+		case now >= o.WarmUp && (o.Transactions > 0 || now < end):
 			l.record.add(kind, now-l.thread.Began, now-o.WarmUp, missed, l.thread.Together)
+		case l.arrivals != nil && now >= end:
+			l.record.Arrivals.wait(begin, end)
 		}
 		l.ended = now
 	}
+}
+
+// arrive waits for the next transaction of the open loop, which arrives at the given time,
+// at now. It returns false if the run ends before.
+func (l *loop) arrive(at, now time.Duration) bool {
+	if now >= at {
+		return true // it has waited for the thread
+	}
+	if !l.run.awaitArrival(at) {
+		return false
+	}
+	if at >= l.run.options.WarmUp {
+		l.record.Arrivals.late(l.run.now() - at)
+	}
+	return true
+}
+
+// leave notes what has arrived and was not begun, the first of it at the given time.
+func (l *loop) leave(next time.Duration) {
+	o := &l.run.options
+	if l.arrivals == nil || o.Transactions > 0 {
+		return
+	}
+	end := o.WarmUp + o.Duration
+	if at := time.Duration(l.run.finished.Load()); at != 0 {
+		end = min(end, at)
+	}
+	l.waitingFrom(next, end)
 }

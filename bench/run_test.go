@@ -60,7 +60,7 @@ func (c *toyClient) Close() error {
 func alternate(_ context.Context, _ *Thread, n int) (int, error) { return 1 - n%2, nil }
 
 // virtual makes a run whose clock goes on by a microsecond whenever it is looked
-// at, and by what is added.
+// at, and by what is added. Whoever sleeps wakes up when it is time.
 func virtual(w Workload, o Options) (*run, *atomic.Int64) {
 	now := new(atomic.Int64)
 	if o.Threads == 0 {
@@ -68,6 +68,7 @@ func virtual(w Workload, o Options) (*run, *atomic.Int64) {
 	}
 	r := &run{target: &Target{}, workload: w, options: o}
 	r.now = func() time.Duration { return time.Duration(now.Add(int64(time.Microsecond))) }
+	r.sleep = func(d time.Duration) { now.Add(int64(d)) }
 	return r, now
 }
 

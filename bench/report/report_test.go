@@ -428,6 +428,7 @@ func TestDocument(t *testing.T) {
 	put(t, &o, kvVariants[1].experiment, 1, strings.Replace(sample(4_000_000, 0.1), `"reads"`, `"space": {"usedPart": 0.656}, "reads"`, 1))
 	put(t, &o, graphs[1].experiment, 1, strings.Replace(sample(500_000, 0.1), `"remote": 0`, `"remote": 0.7`, 1))
 	put(t, &o, curves[0].experiment, 1, sample(0, 0.1, 1000, 2000))
+	put(t, &o, curves[1].experiment, 1, strings.NewReplacer(`"memory"`, `"durability": "tmpfs", "memory"`, `"reads"`, `"arrivals": {"lateP99Microseconds": 0.75, "waiting": 12}, "reads"`).Replace(sample(0, 0.1, 1000, 2000)))
 	put(t, &o, tatp100K, 1, "{}")
 	if err := os.Remove(o.file(turn{tatp100K, 1}, ".log")); err != nil { // so it is of nobody knows what
 		t.Fatal(err)
@@ -447,8 +448,8 @@ func TestDocument(t *testing.T) {
 		"| H = 2 | 4,000,000 |  | 1 | 921 rows | volatile anonymous memory | 65.6 |", "| H = 4 | not measured |  |  |  |  | not measured |",
 		"| local reads | remote reads | together; the paper: 1.02 | messages |\n", "| 2.10 | 0.70 | 2.80 | 0.25 |\n",
 		"![TATP, one machine, one thread: latency over throughput](benchmarks/tatp-open-1.svg)\n",
-		"| 1,000 | 1,000 |  | 1 | 921 rows | volatile anonymous memory | 1.00 | 2.00 | 3.00 | 0.1 |\n| 2,000 | 2,000 |",
-		"TATP, three machines over rdma/shm, three replicas, a thread each: not measured.\n",
+		"| 1,000 | 1,000 |  | 1 | 921 rows | volatile anonymous memory | 1.00 | 2.00 | 3.00 | not measured | not measured | 0.1 |\n| 2,000 | 2,000 |",
+		"1,000 |  | 1 | 921 rows | tmpfs | 1.00 | 2.00 | 3.00 | 0.75 | 12 | 0.1 |\n",
 		"After.\n## kv\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -195,11 +195,20 @@ func (p *page) latency() error {
 			t := &res.Total
 			s := &res.Spread
 			row := append([]string{number(res.Conditions.Rate), number(t.PerSecond)}, originOf(figure{low: s.Min, high: s.Max, n: s.Runs}, max(1, s.Runs), &res.Conditions)...)
-			rows = append(rows, append(row, number(t.P50), number(t.P99), number(t.P999), fmt.Sprintf("%.1f", res.Conditions.Others)))
+			row = append(append(row, number(t.P50), number(t.P99), number(t.P999)), arrivalCells(res.Arrivals)...)
+			rows = append(rows, append(row, fmt.Sprintf("%.1f", res.Conditions.Others)))
 		}
 		p.line("TATP, %s:\n", c.label)
 		header := append([]string{"transactions a second that arrive", "that end"}, originHeader...)
-		p.table(append(header, "p50, µs", "p99, µs", "p99.9, µs", "processors busy with other things"), rows)
+		p.table(append(header, "p50, µs", "p99, µs", "p99.9, µs", "awaited ones began late: p99, µs", "had not ended at the end", "processors busy with other things"), rows)
 	}
 	return nil
+}
+
+// arrivalCells are how exactly transactions came, which earlier results do not have.
+func arrivalCells(a *bench.Arrivals) []string {
+	if a == nil {
+		return []string{notMeasured, notMeasured}
+	}
+	return []string{number(a.LateP99), fmt.Sprint(a.Waiting)}
 }
