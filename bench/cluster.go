@@ -56,8 +56,16 @@ const machineEnv = "FARMSQL_BENCH_MACHINE"
 // memoryFolder is where machines keep what they share.
 const memoryFolder = "/dev/shm"
 
-// configurationFile is where, in the folder of a Cluster, its configuration is.
-const configurationFile = "configuration"
+// In the folder of a Cluster there are its configuration, and what its machines share.
+const (
+	configurationFile = "configuration"
+	sharedFolder      = "shared"
+)
+
+// configurationURL is where the machines of a Cluster have their configuration.
+func configurationURL(folder string) string {
+	return "file://" + filepath.Join(folder, configurationFile)
+}
 
 // OpenCluster starts the processes of all machines and waits until they are one
 // cluster.

@@ -47,7 +47,8 @@
 //
 // # What makes it believable
 //
-// After each run the workload's consistency is checked, and a run that fails has no
+// After each run the workload's consistency is checked, and all replicas of several machines
+// are compared, of a Cluster once its machines have ended (Compare): a run that fails has no
 // result. Builds with the race detector or with invariants are refused. The result
 // says on what, with what and how busy the computer was with other things; how much
 // data there were and how much memory they took (Result.ResidentBytes), what that memory

@@ -243,7 +243,7 @@ func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 	}
 	c := t.config()
 	c.Machines, c.MachineID, c.Folder, c.Logger = 0, cfg.Machine, cfg.Folder, cfg.Log
-	c.SharedFolder, c.Cluster = filepath.Join(cfg.Folder, "shared"), "file://"+filepath.Join(cfg.Folder, configurationFile)
+	c.SharedFolder, c.Cluster = filepath.Join(cfg.Folder, sharedFolder), configurationURL(cfg.Folder)
 	c.LeaseTime, c.RecoveryPace = cfg.Target.LeaseTime, cfg.Target.RecoveryPace
 	if n := cfg.Target.Domains; n > 0 {
 		c.FailureDomain = 1 + cfg.Machine%n // 0 is a domain of its own

@@ -48,6 +48,8 @@ type Result struct {
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
 	// Spread is that of the runs of which this is the median one.
 	Spread Spread `json:"spread"`
+	// ReplicasCompared says that after the run all replicas were compared, and were alike.
+	ReplicasCompared bool `json:"replicasCompared,omitempty"`
 	// Space is what the check after the run has found, of a Spacious workload.
 	Space *Space `json:"space,omitempty"`
 	// PerSecond and PerMillisecond are how many transactions ended in each.
@@ -139,7 +141,7 @@ func (r *run) part() *part {
 		}
 	}
 	if r.target.Machines() > 0 {
-		p.ResidentBytes = residentBytes()
+		p.ResidentBytes = r.resident
 		p.Reads = &machineCounters{counted.LocalReads, counted.RemoteReads, counted.Messages, counted.Records}
 	}
 	return p
@@ -329,6 +331,12 @@ func (res *Result) remarks() string {
 	}
 	if res.ServerProcessor > 0 {
 		s += fmt.Sprintf("; %.2f µs of processor time of the server", res.ServerProcessor)
+	}
+	switch {
+	case res.ReplicasCompared:
+		s += "\nreplicas: compared after the run, and alike"
+	case res.Conditions.Machines > 1:
+		s += "\nreplicas: NOT COMPARED"
 	}
 	if m := res.Space; m != nil {
 		s += fmt.Sprintf("\nspace: %.1f %% of %.1f MB of objects are keys and values", 100*m.UsedPart, float64(m.MemoryBytes)/1e6)

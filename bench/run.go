@@ -104,7 +104,15 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	if err := r.workload.Check(ctx); err != nil {
 		return nil, fmt.Errorf("bench: no result, for the check after the run failed: %w", err)
 	}
-	return r.result()
+	compared, err := r.target.compareReplicas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.result()
+	if err == nil {
+		res.ReplicasCompared = compared
+	}
+	return res, err
 }
 
 // A run is one Run under way.
@@ -124,6 +132,8 @@ type run struct {
 	finished atomic.Int64
 	// before and after are the counters around the measured time.
 	before, after sample
+	// resident is the memory that there was after it.
+	resident int64
 }
 
 // A loop is one thread at work.
@@ -208,7 +218,7 @@ func (r *run) measure(ctx context.Context) error {
 		}
 	})
 	threads.Wait()
-	r.after = r.target.sample()
+	r.after, r.resident = r.target.sample(), residentBytes()
 	stopWatching()
 	watcher.Wait()
 	return errors.Join(r.failure(ctx), watchErr)

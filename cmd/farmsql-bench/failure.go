@@ -47,7 +47,8 @@ func (failureCommand) Help() string {
 	return `
 Runs TATP on machines that are processes over shared memory, kills some with SIGKILL, and measures
 the throughput of the others, and when they suspected, reconfigured and recovered (SOSP'15 section
-6.4). After each failure the data are checked; a run whose data are inconsistent has no result.`
+6.4). After each failure the data are checked, and after the last all replicas are compared; a
+run whose data are inconsistent, or whose replicas differ, has no result.`
 }
 
 // flags are those that benchmarks have in common.
@@ -111,6 +112,9 @@ func (c *failureCommand) Run(std cli.Streams, k *kong.Context) (err error) {
 	}
 	res, err := failure.Measure(ctx, machines, log, c.config(progress))
 	if err != nil {
+		return err
+	}
+	if err := machines.Compare(ctx); err != nil {
 		return err
 	}
 	return errors.Join(res.Print(std.Out), writeTo(c.JSON, c.Plot, res))

@@ -80,6 +80,8 @@ func (f *commonFlags) validate() error {
 type system interface {
 	Load(ctx context.Context, p *bench.Progress) error
 	Run(ctx context.Context, o bench.Options) (*bench.Result, error)
+	// Compare compares replicas after all runs, unless Run has, and says so in the results.
+	Compare(ctx context.Context, results ...*bench.Result) error
 	Close() error
 }
 
@@ -112,7 +114,15 @@ func (f *commonFlags) measure(std cli.Streams, args []string, workload newWorklo
 	if err := s.Load(ctx, progress); err != nil {
 		return err
 	}
-	results, err := f.runs(ctx, std, s, progress)
+	results, err := f.runs(ctx, s, progress)
+	if err == nil {
+		if err := s.Compare(ctx, results...); err != nil {
+			return err
+		}
+	}
+	for _, res := range results {
+		err = errors.Join(err, res.Print(std.Out))
+	}
 	return errors.Join(err, f.write(results))
 }
 
@@ -144,6 +154,8 @@ func (s *oneProcess) Load(ctx context.Context, p *bench.Progress) error {
 func (s *oneProcess) Run(ctx context.Context, o bench.Options) (*bench.Result, error) {
 	return bench.Run(ctx, s.target, s.workload, o)
 }
+
+func (s *oneProcess) Compare(context.Context, ...*bench.Result) error { return nil }
 
 func (s *oneProcess) Close() error { return s.target.Close() }
 
@@ -184,9 +196,9 @@ func (f *commonFlags) serveAs(std cli.Streams, target bench.TargetConfig, worklo
 	return bench.ServeMachine(context.Background(), cfg, workload, std.In, std.Out)
 }
 
-// runs runs the workload as often as it is to be run, or so often for each rate, and prints
-// what comes out. Of several runs the results have the median one.
-func (f *commonFlags) runs(ctx context.Context, std cli.Streams, s system, progress *bench.Progress) (results []*bench.Result, err error) {
+// runs runs the workload as often as it is to be run, or so often for each rate, and returns
+// what came out until an error. Of several runs the results have the median one.
+func (f *commonFlags) runs(ctx context.Context, s system, progress *bench.Progress) (results []*bench.Result, err error) {
 	rates := f.Rate
 	if len(rates) == 0 {
 		rates = []float64{0}
@@ -205,11 +217,7 @@ func (f *commonFlags) runs(ctx context.Context, std cli.Streams, s system, progr
 			runs = append(runs, res)
 			o.Seed++
 		}
-		res := bench.Median(runs)
-		results = append(results, res)
-		if err := res.Print(std.Out); err != nil {
-			return results, err
-		}
+		results = append(results, bench.Median(runs))
 	}
 	return results, nil
 }
