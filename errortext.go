@@ -1,6 +1,8 @@
 package farmsql
 
-import "github.com/farmsql/farmsql/sql"
+import (
+	"github.com/farmsql/farmsql/sql/myerr"
+)
 
 // named says what an error of a package below is about. Its text has one prefix: who uses
 // this package knows none of those below.
@@ -11,6 +13,6 @@ type namedError struct {
 	err   error
 }
 
-func (e *namedError) Error() string { return "farmsql: " + e.about + sql.PlainText(e.err.Error()) }
+func (e *namedError) Error() string { return "farmsql: " + e.about + myerr.PlainText(e.err.Error()) }
 
 func (e *namedError) Unwrap() error { return e.err }

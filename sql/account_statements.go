@@ -8,9 +8,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
-	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -25,7 +25,7 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 	}
 	before, err := b.e.storedAccounts(tr.tx)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	own := mysql_db.CreateEmptyMySQLDb()
 	own.SetPersister(&mysql_db.NoopPersister{})
@@ -37,7 +37,7 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 	after := accountsOf(own)
 	for _, x := range after {
 		if b.e.opt.Accounts.isOwn(x.name()) {
-			return nil, mysql.NewSQLError(erCannotUser, mysql.SSUnknownSQLState, "Operation failed for '%s'@'%s': this server has the account for itself", x.user.User, x.user.Host)
+			return nil, myerr.OwnAccount.New(x.user.User, x.user.Host)
 		}
 	}
 	if err := b.e.storeAccounts(tr.tx, before, after); err != nil {
@@ -82,8 +82,7 @@ func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
 		}
 		if t, ok := n.(*plan.ResolvedTable); ok {
 			if _, ok := t.SqlDatabase.(*mysql_db.MySQLDb); ok {
-				err = mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
-					"This version of farmsql doesn't yet support 'changing mysql.%s': CREATE USER, ALTER USER, DROP USER, GRANT and REVOKE do", t.Name())
+				err = myerr.NotSupported("'changing mysql.%s': CREATE USER, ALTER USER, DROP USER, GRANT and REVOKE do", t.Name())
 			}
 		}
 		return err == nil

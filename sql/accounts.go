@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -117,7 +118,7 @@ func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 		if wasStale {
 			a.isStale.Store(true)
 		}
-		return conflict(err)
+		return myerr.Storage(err)
 	}
 	if !a.isRead || version != a.version {
 		a.replace(stored)

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -134,7 +135,7 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.exec("UPDATE d.t SET v = v + 1")
-		if _, _, err := a.run(q); !IsConflict(err) {
+		if _, _, err := a.run(q); !myerr.IsConflict(err) {
 			t.Errorf("%s in a transaction that cannot commit: %v", q, err)
 		}
 		a.s.Abort()
@@ -148,14 +149,14 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 		"UPDATE mysql.user SET authentication_string = '' WHERE user = 'joe'", "DELETE FROM mysql.user", "DELETE FROM mysql.user WHERE user = 'joe' AND host = 'localhost'",
 		"INSERT INTO mysql.role_edges VALUES ('localhost', 'joe', 'localhost', 'root', 'N')", "TRUNCATE TABLE mysql.user", "CREATE USER own@localhost", "RENAME USER joe@localhost TO own@localhost",
 	} {
-		if _, _, err := a.run(q); err == nil || IsConflict(err) {
+		if _, _, err := a.run(q); err == nil || myerr.IsConflict(err) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
 	for _, db := range []string{"", "d", "mysql"} {
 		c := in.client(db)
 		for _, q := range []string{"TRUNCATE TABLE mysql.user", "DELETE FROM mysql.user", "UPDATE mysql.user SET authentication_string = ''", "DELETE FROM mysql.role_edges"} {
-			if _, _, err := c.run(q); err == nil || SQLError(err).Num != 1235 && db != "" { // without one go-mysql-server finds no database
+			if _, _, err := c.run(q); err == nil || myerr.Of(err).Num != 1235 && db != "" { // without one go-mysql-server finds no database
 				t.Errorf("in %q: %s: %v", db, q, err)
 			}
 		}
@@ -163,7 +164,7 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 	if err := a.must(0, "START TRANSACTION READ ONLY"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.run("CREATE USER ann@localhost"); err == nil || SQLError(err).Num != 1792 {
+	if _, _, err := a.run("CREATE USER ann@localhost"); err == nil || myerr.Of(err).Num != 1792 {
 		t.Errorf("in a READ ONLY transaction: %v", err)
 	}
 	a.s.Abort()

@@ -6,16 +6,10 @@ import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
-)
-
-// What MySQL says of a value that is given to a generated column.
-const (
-	erGeneratedValue   = 3105
-	generatedValueText = "The value specified for generated column '%s' in table '%s' is not allowed."
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // noteInserts has the authorizer, which is asked before an INSERT is planned, see
@@ -74,7 +68,7 @@ func (e *Engine) refuseGenerated(ctx *gms.Context, n *sqlparser.Insert) error {
 	for _, set := range n.OnDup {
 		at := info.Column(set.Name.Name.String())
 		if _, isDefault := set.Expr.(*sqlparser.Default); at >= 0 && info.Columns[at].Generated != "" && !isDefault {
-			return mysql.NewSQLError(erGeneratedValue, "HY000", generatedValueText, info.Columns[at].Name, info.Name)
+			return myerr.GeneratedValue.New(info.Columns[at].Name, info.Name)
 		}
 	}
 	return nil
@@ -122,7 +116,7 @@ func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
 func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
 	for at, c := range inserted(info, n.Columns) {
 		if c >= 0 && info.Columns[c].Generated != "" && leaveColumn(rows, at) {
-			ctx.Warn(erGeneratedValue, generatedValueText, info.Columns[c].Name, info.Name)
+			myerr.GeneratedValue.Warn(ctx, info.Columns[c].Name, info.Name)
 		}
 	}
 }

@@ -7,7 +7,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var (
@@ -129,7 +130,7 @@ func (a *checkedArithmetic) outOfRange() error {
 	if a.unsigned {
 		kind = "BIGINT UNSIGNED"
 	}
-	return mysql.NewSQLError(mysql.ERDataOutOfRange, "22003", "%s value is out of range in '%s'", kind, a.String())
+	return myerr.OutOfRange.New(kind, a.String())
 }
 
 // WithChildren implements gms.Expression.
@@ -146,7 +147,7 @@ func (a *checkedDoubles) WithChildren(ctx *gms.Context, children ...gms.Expressi
 func (a *checkedDoubles) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	v, err := a.Arithmetic.Eval(ctx, row)
 	if f, ok := v.(float64); ok && math.IsInf(f, 0) {
-		return nil, mysql.NewSQLError(mysql.ERDataOutOfRange, "22003", "DOUBLE value is out of range in '%s'", a.String())
+		return nil, myerr.OutOfRange.New("DOUBLE", a.String())
 	}
 	return v, err
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // This file checks numbers and times on their way into a column. go-mysql-server
@@ -48,7 +49,7 @@ func assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 		return v, nil
 	}
 	if s, ok := v.(string); ok && strings.TrimSpace(s) == "" && !types.IsYear(t) && !types.IsBit(t) {
-		return nil, mysql.NewSQLError(mysql.ERTruncatedWrongValueForField, "HY000", "Incorrect %s value: '%s' for column '%s' at row %d", numberName(t), s, column, row)
+		return nil, myerr.IncorrectNumber.New(numberName(t), s, column, row)
 	}
 	var out any
 	var in gms.ConvertInRange
@@ -62,7 +63,7 @@ func assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 	case err != nil:
 		return v, nil
 	case in != gms.InRange:
-		return nil, mysql.NewSQLError(erWarnDataOutOfRange, "22003", "Out of range value for column '%s' at row %d", column, row)
+		return nil, myerr.ColumnOutOfRange.New(column, row)
 	}
 	return out, nil
 }
@@ -98,7 +99,7 @@ func inTime(v any, t gms.Type, column string, row int) error {
 	if written := strings.TrimLeft(text, " +-0"); strings.HasPrefix(written, "838:59:59") || strings.HasPrefix(written, "8385959") || strings.HasPrefix(written, "34 22:59:59") {
 		return nil
 	}
-	return mysql.NewSQLError(mysql.ERTruncatedWrongValue, "22007", "Incorrect time value: '%s' for column '%s' at row %d", text, column, row)
+	return myerr.IncorrectTimeOf.New("time", text, column, row)
 }
 
 func numberName(t gms.Type) string {
@@ -196,7 +197,7 @@ func assignTime(v any, t gms.Type, column string, row int) (any, error) {
 		if types.IsDateType(t) {
 			kind = "date"
 		}
-		return nil, mysql.NewSQLError(mysql.ERTruncatedWrongValue, "22007", "Incorrect %s value: '%v' for column '%s' at row %d", kind, v, column, row)
+		return nil, myerr.IncorrectTimeOf.New(kind, v, column, row)
 	}
 	return text, nil
 }

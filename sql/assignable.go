@@ -7,8 +7,9 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // assignable refuses to SET what cannot be set in the scope that it says, and to a constant of
@@ -25,13 +26,13 @@ func assignable(ctx *gms.Context, to *expression.SystemVar, value gms.Expression
 		switch {
 		case of == nil:
 		case of.Type == gms.SystemVariableScope_Session && scope.Type == gms.SystemVariableScope_Global:
-			return mysql.NewSQLError(erLocalVariable, "HY000", "Variable '%s' is a SESSION variable and can't be used with SET GLOBAL", to.Name)
+			return myerr.SessionVariable.New(to.Name)
 		case of.Type == gms.SystemVariableScope_Global && scope.Type == gms.SystemVariableScope_Session:
-			return mysql.NewSQLError(erGlobalVariable, "HY000", "Variable '%s' is a GLOBAL variable and should be set with SET GLOBAL", to.Name)
+			return myerr.GlobalVariable.New(to.Name)
 		}
 	}
 	if l, ok := value.(*expression.Literal); ok && !fits(ctx, l, v.GetType()) {
-		return mysql.NewSQLError(erWrongTypeForVar, "42000", "Incorrect argument type to variable '%s'", to.Name)
+		return myerr.WrongType.New(to.Name)
 	}
 	return nil
 }
@@ -54,17 +55,11 @@ func isNumeral(text string) bool {
 	return err == nil
 }
 
-// OfOtherType reports whether a variable is a number and a value, which was refused, is none.
-func OfOtherType(name, value string) bool {
-	v, _, ok := gms.SystemVariables.GetGlobal(name)
-	return ok && (isCount(v.GetType()) || v.GetType().Type() == sqltypes.Float64) && !isNumeral(value)
-}
-
 // wrongValue is the error of a SET, with MySQL's number where go-mysql-server's is that of a
 // column's value.
 func wrongValue(name string, value any, err error) error {
 	if gms.ErrInvalidSetValue.Is(err) {
-		return mysql.NewSQLError(erWrongValueForVar, "42000", "Variable '%s' can't be set to the value of '%v'", name, value)
+		return myerr.WrongValue.New(name, value)
 	}
 	return err
 }

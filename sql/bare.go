@@ -51,7 +51,7 @@ func bareSubquery(c *sqlparser.ComparisonExpr) {
 	case c.Operator == sqlparser.NotEqualStr && word == "all":
 		c.Operator, c.Right = sqlparser.NotInStr, q
 	default:
-		c.Right = refusal(erNotSupported, "42000", errQuantifier(c.Operator+" "+word).Message)
+		c.Right = refusal(errQuantifier(c.Operator + " " + word))
 	}
 }
 

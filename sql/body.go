@@ -8,6 +8,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // This file runs the statements of a stored procedure by their syntax tree. The interpreter
@@ -195,7 +197,7 @@ func (b *body) choose(s *sqlparser.CaseStatement) error {
 		}
 	}
 	if s.Else == nil {
-		return mysql.NewSQLError(1339, "20000", "Case not found for CASE statement")
+		return myerr.CaseNotFound.New()
 	}
 	return b.statements(s.Else)
 }
@@ -269,15 +271,15 @@ func (b *body) choice(s sqlparser.SelectStatement) error {
 	case err != nil:
 		return err
 	case len(rows) == 0:
-		return mild{errNoData}
+		return mild{myerr.NoData.New()}
 	case len(rows) > 1:
-		return mysql.NewSQLError(1172, "42000", "Result consisted of more than one row")
+		return myerr.TooManyRows.New()
 	}
 	names := make([]string, len(into.Variables))
 	for i, v := range into.Variables {
 		names[i] = v.String()
 	}
-	return b.assign(names, schema, rows[0], mysql.NewSQLError(1222, "21000", "The used SELECT statements have a different number of columns"))
+	return b.assign(names, schema, rows[0], myerr.ColumnCount.New())
 }
 
 // intoOf is where a SELECT has its INTO.
@@ -307,7 +309,7 @@ func (b *body) assign(names []string, schema gms.Schema, row gms.Row, mismatch e
 		} else if v := b.variable(name); v != nil {
 			err = v.set(b.ctx, value)
 		} else {
-			err = mysql.NewSQLError(1327, "42000", "Undeclared variable: %s", name)
+			err = myerr.UndeclaredVariable.New(name)
 		}
 		if err != nil {
 			return err

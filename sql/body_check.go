@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A label is one that a statement of a body stands in.
@@ -82,7 +83,7 @@ func checkLabelled(in []label, l label, all sqlparser.Statements) error {
 		return checkLabels(in, all...)
 	}
 	if slices.ContainsFunc(in, l.isSame) {
-		return mysql.NewSQLError(1309, "42000", "Redefining label %s", l.name)
+		return myerr.LabelTwice.New(l.name)
 	}
 	return checkLabels(append(slices.Clone(in), l), all...)
 }
@@ -93,7 +94,7 @@ func checkJump(verb, to string, in []label) error {
 	if slices.ContainsFunc(in, label{name: to}.isSame) {
 		return nil
 	}
-	return mysql.NewSQLError(1308, "42000", "%s with no matching label: %s", verb, to)
+	return myerr.NoSuchLabel.New(verb, to)
 }
 
 // checkDeclare checks a declaration. What a handler runs stands in none of the labels around it.
@@ -121,5 +122,5 @@ func checkState(state string) error {
 	if state == "" || sqlState.MatchString(state) && !strings.HasPrefix(state, "00") {
 		return nil
 	}
-	return mysql.NewSQLError(1407, "42000", "Bad SQLSTATE: '%s'", state)
+	return myerr.BadState.New(state)
 }

@@ -1,6 +1,10 @@
 package sql
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
 
 // TestChecksOfBodies: labels that there are not, or twice, and texts that are no SQLSTATE were
 // taken.
@@ -23,7 +27,7 @@ func TestChecksOfBodies(t *testing.T) {
 			}
 			got := 0
 			if _, _, err := c.run(create + body); err != nil {
-				got = SQLError(err).Num
+				got = myerr.Of(err).Num
 			}
 			if got != want && (want != 0 || create[7] == 'p') {
 				t.Errorf("%s%s: error %d, want %d", create, body, got, want)

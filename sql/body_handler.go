@@ -8,10 +8,9 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
-)
 
-// errNoData is the condition of a FETCH after the last row, and of a SELECT ... INTO without one.
-var errNoData = mysql.NewSQLError(1329, "02000", "No data - zero rows fetched, selected, or processed")
+	"github.com/farmsql/farmsql/sql/myerr"
+)
 
 // A mild condition is a warning if there is no handler for it.
 type mild struct{ *mysql.SQLError }
@@ -20,7 +19,7 @@ func (m mild) Unwrap() error { return m.SQLError }
 
 // handle executes the handler for an error, and returns how the body goes on.
 func (b *body) handle(err error) error {
-	e := SQLError(err)
+	e := myerr.Of(err)
 	scope, h := b.handlerFor(e)
 	switch {
 	case b.ctx.Err() != nil: // the client is gone, or has no more time
@@ -57,7 +56,7 @@ func (b *body) warned(s sqlparser.Statement, before uint16) error {
 		return nil
 	}
 	w := b.ctx.Session.Warnings()[0] // the last one
-	e := mysql.NewSQLError(w.Code, "01000", "%s", w.Message)
+	e := myerr.Remade(w.Code, "01000", w.Message)
 	if _, h := b.handlerFor(e); h == nil || w.Level == "Note" {
 		return nil
 	}
@@ -134,21 +133,16 @@ func (b *body) signal(s *sqlparser.Signal, raised *mysql.SQLError) error {
 	if s.ConditionName != "" {
 		c := find(b, func(s *bodyScope) map[string]sqlparser.DeclareHandlerCondition { return s.conditions }, s.ConditionName)
 		if c.ValueType != sqlparser.DeclareHandlerCondition_SqlState {
-			return mysql.NewSQLError(1646, "HY000", "SIGNAL/RESIGNAL can only use a CONDITION defined with SQLSTATE")
+			return myerr.SignalNoState.New()
 		}
 		state = c.String
 	}
 	if state != "" {
 		if len(state) != 5 || strings.HasPrefix(state, "00") {
-			return mysql.NewSQLError(1407, "42000", "Bad SQLSTATE: '%s'", state)
+			return myerr.BadState.New(state)
 		}
-		*e = *mysql.NewSQLError(1644, state, "Unhandled user-defined exception condition")
-		switch state[:2] {
-		case "01":
-			e.Num, e.Message = 1642, "Unhandled user-defined warning condition"
-		case "02":
-			e.Num, e.Message = 1643, "Unhandled user-defined not found condition"
-		}
+		*e = *userDefined(state).New()
+		e.State = state
 	}
 	for _, item := range s.Info {
 		if err := b.signalItem(e, item); err != nil {
@@ -161,11 +155,22 @@ func (b *body) signal(s *sqlparser.Signal, raised *mysql.SQLError) error {
 	return e
 }
 
+// userDefined is the kind of a signalled error that says no more than its SQLSTATE.
+func userDefined(state string) myerr.Kind {
+	switch state[:2] {
+	case "01":
+		return myerr.UserWarning
+	case "02":
+		return myerr.UserNotFound
+	}
+	return myerr.UserException
+}
+
 // signalItem sets what SIGNAL says of an error. Clients are told the number and the text;
 // where the rest would be shown, GET DIAGNOSTICS, is none here.
 func (b *body) signalItem(e *mysql.SQLError, item sqlparser.SignalInfo) error {
 	wrong := func(v any) error {
-		return mysql.NewSQLError(1231, "42000", "Variable '%s' can't be set to the value of '%v'", strings.ToUpper(string(item.ConditionItemName)), v)
+		return myerr.WrongValue.New(strings.ToUpper(string(item.ConditionItemName)), v)
 	}
 	v, _, err := b.value(item.Value)
 	if err != nil {
@@ -181,7 +186,7 @@ func (b *body) signalItem(e *mysql.SQLError, item sqlparser.SignalInfo) error {
 			return wrong(v)
 		}
 		if len(text) > 128 {
-			return mysql.NewSQLError(1648, "22001", "Data too long for condition item 'MESSAGE_TEXT'")
+			return myerr.LongMessageText.New()
 		}
 		e.Message = text
 	case sqlparser.SignalConditionItemName_MysqlErrno:
@@ -196,7 +201,7 @@ func (b *body) signalItem(e *mysql.SQLError, item sqlparser.SignalInfo) error {
 
 func (b *body) resignal(s *sqlparser.Resignal) error {
 	if len(b.raised) == 0 {
-		return mysql.NewSQLError(1645, "0K000", "RESIGNAL when handler not active")
+		return myerr.ResignalInactive.New()
 	}
 	return b.signal(&s.Signal, b.raised[len(b.raised)-1])
 }

@@ -6,8 +6,9 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A bodyScope is what a block of a stored procedure declares, by names in small letters.
@@ -134,11 +135,11 @@ func (b *body) fetch(s *sqlparser.FetchCursor) error {
 	case !c.isOpen:
 		return gms.ErrCursorNotOpen.New(s.Name)
 	case len(c.rows) == 0:
-		return errNoData
+		return myerr.NoData.New()
 	}
 	row := c.rows[0]
 	c.rows = c.rows[1:]
-	return b.assign(s.Variables, c.schema, row, mysql.NewSQLError(1328, "HY000", "Incorrect number of FETCH variables"))
+	return b.assign(s.Variables, c.schema, row, myerr.FetchVariables.New())
 }
 
 func (b *body) close(s *sqlparser.CloseCursor) error {

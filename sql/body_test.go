@@ -8,6 +8,8 @@ import (
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // within runs a statement, and fails the test if it takes longer than anything here should.
@@ -113,7 +115,7 @@ func TestBodies(t *testing.T) {
 				schema, rows, err := c.within("call p()")
 				got := c.show(schema, rows)
 				if err != nil {
-					got = fmt.Sprintf("error %d", SQLError(err).Num)
+					got = fmt.Sprintf("error %d", myerr.Of(err).Num)
 				}
 				if got != tc.want {
 					t.Errorf("got %q (%v), want %q", got, err, tc.want)

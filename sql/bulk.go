@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -63,7 +64,7 @@ func (t *Table) beginBulk(ctx *gms.Context, tr *transaction, build func(*txn.Tx)
 	err := t.e.m.Run(ctx.Context, func(tx *txn.Tx) error {
 		tbl, err := t.e.cat.Table(tx, t.info.DB, t.info.Name)
 		if errors.Is(err, catalog.ErrNotFound) || err == nil && (tbl.ID != t.info.ID || tbl.Generation != t.info.Generation) {
-			return errChanged
+			return myerr.TableChanged.New()
 		}
 		if err != nil {
 			return err
@@ -163,7 +164,7 @@ func (i *frozenIter) Next(ctx *gms.Context) (gms.Row, error) {
 			return nil, io.EOF
 		}
 		if err := i.fill(ctx); err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 	}
 	row := i.rows[0]
@@ -307,7 +308,7 @@ func (w *bulkRewriter) Insert(ctx *gms.Context, row gms.Row) error {
 	if w.rows = append(w.rows, row); len(w.rows) < w.b.batch {
 		return nil
 	}
-	return conflict(w.flush(ctx))
+	return myerr.Storage(w.flush(ctx))
 }
 
 // flush writes the rows that have come.
@@ -361,9 +362,9 @@ func (w *bulkRewriter) Close(ctx *gms.Context) error {
 		w.err = w.flush(ctx)
 	}
 	if w.err != nil {
-		return conflict(w.b.abandon(ctx, w.err))
+		return myerr.Storage(w.b.abandon(ctx, w.err))
 	}
-	return conflict(w.b.finish(ctx, w.swap))
+	return myerr.Storage(w.b.finish(ctx, w.swap))
 }
 
 func (w *bulkRewriter) swap(tx *txn.Tx, tbl *catalog.Table) (*catalog.Table, error) {

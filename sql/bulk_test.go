@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -65,10 +66,10 @@ func TestAlterLargeTable(t *testing.T) {
 	}
 	// One that fails leaves the table as it was.
 	c.exec("UPDATE t SET a = 1 WHERE id = 2900")
-	if _, _, err := c.run("CREATE UNIQUE INDEX u ON t (a)"); SQLError(err).Num != 1062 {
+	if _, _, err := c.run("CREATE UNIQUE INDEX u ON t (a)"); myerr.Of(err).Num != 1062 {
 		t.Errorf("duplicates: %v", err)
 	}
-	if _, _, err := c.run("ALTER TABLE t MODIFY COLUMN s VARCHAR(200) NOT NULL"); SQLError(err).Num != 1048 {
+	if _, _, err := c.run("ALTER TABLE t MODIFY COLUMN s VARCHAR(200) NOT NULL"); myerr.Of(err).Num != 1048 {
 		t.Errorf("a NULL: %v", err)
 	}
 	c.exec("INSERT INTO t (id, a) VALUES (10000, 5)")
@@ -103,7 +104,7 @@ func TestWaitForAlteration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := early.run("COMMIT"); !IsConflict(err) {
+	if _, _, err := early.run("COMMIT"); !myerr.IsConflict(err) {
 		t.Errorf("a transaction from before the alteration: %v", err)
 	}
 	done := make(chan error, 1)
@@ -124,8 +125,8 @@ func TestWaitForAlteration(t *testing.T) {
 		"INSERT INTO t (a) VALUES (3)", "SELECT COUNT(*) FROM t", "SELECT * FROM t WHERE a = 1", "UPDATE t SET a = 1 WHERE a = 2", "DELETE FROM t", "TRUNCATE t", "DROP TABLE t",
 		"ALTER TABLE t ADD COLUMN more INT", "CREATE INDEX ia ON t (a)", "SHOW CREATE TABLE t", "DESCRIBE t", "DROP DATABASE d",
 	} {
-		if _, _, err := hasty.run(q); SQLError(err).Num != erLockWaitTimeout {
-			t.Errorf("no patience: %s: %d, %v", q, SQLError(err).Num, err)
+		if _, _, err := hasty.run(q); myerr.Of(err).Num != myerr.LockWaitTimeout.Number {
+			t.Errorf("no patience: %s: %d, %v", q, myerr.Of(err).Num, err)
 		}
 	}
 	if err := in.cat.EndAlteration(ctx, "d", "t", owner); err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // This file calls stored procedures. go-mysql-server executes the statements of a body as if a
@@ -20,19 +21,16 @@ import (
 // max_sp_recursion_depth does at its greatest; Go's stack would have room for some thousands.
 const callsMax = 255
 
-// erProcedureRecursion is MySQL's number for what is deeper.
-const erProcedureRecursion = 1456
-
 // call executes CALL.
 func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) (gms.RowIter, error) {
 	if n.Procedure.ExternalProc != nil {
 		return b.ordinary(ctx, s, n, row)
 	}
 	if n.AsOf() != nil {
-		return nil, mysql.NewSQLError(erNotSupported, "42000", "This version of farmsql doesn't yet support 'CALL ... AS OF'")
+		return nil, myerr.NotSupported("'CALL ... AS OF'")
 	}
 	if s.calls == callsMax {
-		return nil, mysql.NewSQLError(erProcedureRecursion, mysql.SSUnknownSQLState, "Recursive limit %d was exceeded for routine %s", callsMax, n.Name)
+		return nil, myerr.ProcedureRecursion.New(callsMax, n.Name)
 	}
 	parameters, err := parametersOf(ctx, n, row)
 	if err != nil {
@@ -143,7 +141,7 @@ func (s *Session) giveBack(ctx *gms.Context, n *plan.Call, parameters *bodyScope
 		case *expression.UserVar:
 			err = ctx.SetUserVariable(ctx, to.Name, v.value, v.typ)
 		case *expression.SystemVar:
-			err = mysql.NewSQLError(1414, "42000", "OUT or INOUT argument %d for routine %s is not a variable or NEW pseudo-variable in BEFORE trigger", i+1, n.Name)
+			err = myerr.OutNoVariable.New(i+1, n.Name)
 		}
 		if err != nil {
 			return err
@@ -183,10 +181,10 @@ func (r *bodyRunner) run(ctx *gms.Context, s sqlparser.Statement) (gms.Schema, [
 		switch {
 		case err == nil:
 			return schema, rows, nil
-		case joined || !IsConflict(err):
+		case joined || !myerr.IsConflict(err):
 			return nil, nil, err
 		case attempt == bodyRetriesMax:
-			return nil, nil, mysql.NewSQLError(erLockWaitTimeout, "HY000", "Lock wait timeout exceeded; try restarting transaction")
+			return nil, nil, myerr.LockWaitTimeout.New()
 		}
 		bound := time.Duration(min(attempt+1, 100)) * 100 * time.Microsecond
 		clock := r.e.m.Clock()

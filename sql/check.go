@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -95,7 +96,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	}
 	for i, left := range entries {
 		for key, p := range left {
-			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", errCorruptRow, key, info.indexes[i].Name, p)
+			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", myerr.ErrCorruptRow, key, info.indexes[i].Name, p)
 		}
 	}
 	return nil
@@ -109,7 +110,7 @@ func (c *checker) entries(t *txn.Tx, info *tableInfo, compute *computer, entries
 	}
 	for i := range info.rows.columns {
 		if col := &info.rows.columns[i]; col.notNull && row[i] == nil {
-			return fmt.Errorf("%w: row %x has NULL in column %s, which may have none", errCorruptRow, key, col.name)
+			return fmt.Errorf("%w: row %x has NULL in column %s, which may have none", myerr.ErrCorruptRow, key, col.name)
 		}
 	}
 	if row, err = compute.row(c.ctx, row); err != nil {
@@ -121,7 +122,7 @@ func (c *checker) entries(t *txn.Tx, info *tableInfo, compute *computer, entries
 			return err
 		}
 		if entries[i][string(entry)] != p {
-			return fmt.Errorf("%w: row %x has no entry in index %s", errCorruptRow, key, k.Name)
+			return fmt.Errorf("%w: row %x has no entry in index %s", myerr.ErrCorruptRow, key, k.Name)
 		}
 		delete(entries[i], string(entry))
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // ErrPlan says that go-mysql-server has to plan and run a statement: nothing
@@ -284,8 +286,8 @@ func (c *Compiled) table(ctx *gms.Context, tr *transaction, db, table string) (*
 	}
 	tbl, err := c.e.descriptor(ctx, tr, db, table)
 	if err != nil {
-		if IsConflict(conflict(err)) {
-			return nil, conflict(err)
+		if myerr.IsConflict(myerr.Storage(err)) {
+			return nil, myerr.Storage(err)
 		}
 		return nil, ErrPlan // to be said by go-mysql-server
 	}

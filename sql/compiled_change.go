@@ -13,6 +13,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A change is an UPDATE or DELETE of the one row that a key leads to. Whatever
@@ -121,7 +122,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values 
 	}
 	p, found, err := c.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	if !found {
 		return &Result{OK: f.change.ok(ctx, 0, 0)}, nil
@@ -137,7 +138,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values 
 func (f *form) writable(c *Compiled, tr *transaction) error {
 	triggers, err := c.e.cat.Definitions(tr.tx, catalog.Trigger, f.info.DB)
 	if err != nil {
-		return conflict(err)
+		return myerr.Storage(err)
 	}
 	if len(triggers) > 0 || tr.readOnly || writers.Load() != writersAll {
 		return ErrPlan
@@ -162,7 +163,7 @@ func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
 	old, err := loadRow(tr.tx, f.info.rows, p, nil)
 	if err != nil {
-		return types.OkResult{}, conflict(err)
+		return types.OkResult{}, myerr.Storage(err)
 	}
 	if !meets(f.change.rest, old, bounds) {
 		return f.change.ok(ctx, 0, 0), nil
@@ -191,7 +192,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p regio
 	}
 	if err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
-		if !IsConflict(err) {
+		if !myerr.IsConflict(err) {
 			err = ErrPlan
 		}
 		return types.OkResult{}, err

@@ -1,6 +1,10 @@
 package sql
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
 
 // Transactions begin and end compiled as they do planned.
 func TestCompiledControl(t *testing.T) {
@@ -39,7 +43,7 @@ func TestCompiledControlConflicts(t *testing.T) {
 			c.exec("UPDATE t SET k = k + 1 WHERE id = 1")
 			other.exec("UPDATE t SET k = k + 10 WHERE id = 1")
 			_, _, _, err := c.compiled(end)
-			if !IsConflict(err) || c.s.GetTransaction() != nil || c.s.Explicit() {
+			if !myerr.IsConflict(err) || c.s.GetTransaction() != nil || c.s.Explicit() {
 				t.Fatalf("%s after a conflict: %v", end, err)
 			}
 		}

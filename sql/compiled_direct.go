@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -135,7 +136,7 @@ func (f *form) runDirect(ctx *gms.Context, s *Session, tr *transaction, r keyRan
 	}
 	if !empty {
 		if err := run.read(ctx, s.e.access(f.lookup.index.Index), r); err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 	}
 	res := &Result{Header: f.schema}
@@ -206,7 +207,7 @@ func (d *directRun) take(p region.Ptr) error {
 			v, err = catalog.GetChain(d.tx, v)
 		}
 		if err == nil && !d.column(i).isSound(v) {
-			err = errCorruptRow
+			err = myerr.ErrCorruptRow
 		}
 		if err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // isDirect reports whether a statement, which has been compiled, goes directly in the
@@ -177,7 +179,7 @@ func TestDirectConflicts(t *testing.T) {
 		}
 		other.exec(tc.change)
 		c.exec("UPDATE t SET k = 5 WHERE id = 1")
-		if _, _, err := c.run("COMMIT"); IsConflict(err) != tc.conflict || err != nil && !tc.conflict {
+		if _, _, err := c.run("COMMIT"); myerr.IsConflict(err) != tc.conflict || err != nil && !tc.conflict {
 			t.Errorf("%s: %v", tc.change, err)
 		}
 	}
@@ -204,7 +206,7 @@ func TestDirectDamage(t *testing.T) {
 			"an integer of twelve bytes": func(b []byte) { b[ends] = 12 },
 		} {
 			whole := c.changeRow(q, damage)
-			if _, _, done, err := c.compiled(q); !done || !errors.Is(err, errCorruptRow) {
+			if _, _, done, err := c.compiled(q); !done || !errors.Is(err, myerr.ErrCorruptRow) {
 				t.Errorf("%s, %s: %v, compiled %v", q, name, err, done)
 			}
 			c.changeRow(q, func(b []byte) { copy(b, whole) })

@@ -3,6 +3,8 @@ package sql
 import (
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // The first rows below a key come from its index in order, and what has other ties or
@@ -51,7 +53,7 @@ func TestCompiledFirstRowsConflict(t *testing.T) {
 		c.s.SetForUpdate(false)
 		c.exec("UPDATE u SET n = n + 1 WHERE id = 1")
 		other.exec(change)
-		if _, _, err := c.run("COMMIT"); IsConflict(err) != want || !want && err != nil {
+		if _, _, err := c.run("COMMIT"); myerr.IsConflict(err) != want || !want && err != nil {
 			t.Errorf("%s: %v", change, err)
 		}
 	}

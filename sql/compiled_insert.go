@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // An insertion is an INSERT of one row of literals. It leaves to go-mysql-server
@@ -108,7 +109,7 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 	ed.StatementBegin(ctx)
 	if err := ed.Insert(ctx, row); err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
-		if !IsConflict(err) {
+		if !myerr.IsConflict(err) {
 			err = ErrPlan // which says what is wrong
 		}
 		return nil, err
@@ -153,7 +154,7 @@ func (f *form) parents(ctx *gms.Context, e *Engine, tr *transaction, row gms.Row
 		fk := &f.info.ForeignKeys[i]
 		tbl, err := e.descriptor(ctx, tr, fk.ParentDB, fk.ParentTable)
 		if err != nil {
-			if err = conflict(err); IsConflict(err) {
+			if err = myerr.Storage(err); myerr.IsConflict(err) {
 				return err
 			}
 			return ErrPlan
@@ -171,7 +172,7 @@ func (f *form) parents(ctx *gms.Context, e *Engine, tr *transaction, row gms.Row
 		}
 		_, found, err := e.access(index.Index).get(tr.tx, key)
 		if err != nil {
-			return conflict(err)
+			return myerr.Storage(err)
 		}
 		if !found {
 			return ErrPlan

@@ -11,6 +11,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A leaf stands for the node of a plan that reads the table: its rows are those
@@ -382,11 +384,11 @@ func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error
 	}
 	p, ok, err := s.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
 	if err != nil || !ok {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	if s.forUpdate {
 		if _, err := tr.tx.Write(p); err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 	}
 	load := loadRow
@@ -395,7 +397,7 @@ func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error
 	}
 	row, err := load(tr.tx, f.info.rows, p, f.columns)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	return []gms.Row{row}, nil
 }

@@ -12,6 +12,8 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // compiled runs a statement as the listener does: compiled if it can be. done
@@ -96,7 +98,7 @@ func (c *client) outcome(schema gms.Schema, rows []gms.Row, err error) string {
 		b.WriteByte('\n')
 	}
 	if err != nil {
-		fmt.Fprintf(&b, "error %v\n", strings.NewReplacer("d1", "d", "d2", "d").Replace(SQLError(err).Error()))
+		fmt.Fprintf(&b, "error %v\n", strings.NewReplacer("d1", "d", "d2", "d").Replace(myerr.Of(err).Error()))
 	}
 	for _, w := range c.s.Warnings() {
 		fmt.Fprintf(&b, "warning %v %d %s\n", w.Level, w.Code, strings.NewReplacer("d1.", "d.", "d2.", "d.").Replace(w.Message))
@@ -632,7 +634,7 @@ func TestCompiledConcurrently(t *testing.T) {
 					fmt.Sprintf("SELECT SUM(k) FROM t WHERE id BETWEEN %d AND %d", i%10, i%20):                              fmt.Sprintf("[[%v]]", sumText(i%10, i%20)),
 				} {
 					_, rows, _, err := r.compiled(q)
-					for IsConflict(err) {
+					for myerr.IsConflict(err) {
 						_, rows, _, err = r.compiled(q)
 					}
 					if got := fmt.Sprint(rows); err != nil || got != want {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // each runs a client in each of n goroutines.
@@ -116,7 +118,7 @@ func TestOneUniqueKey(t *testing.T) {
 				mu.Lock()
 				committed++
 				mu.Unlock()
-			case !IsConflict(err) && SQLError(err).Num != 1062:
+			case !myerr.IsConflict(err) && myerr.Of(err).Num != 1062:
 				return err
 			}
 			return nil
@@ -217,7 +219,7 @@ func transfer(c *client, from, to, amount int) (bool, error) {
 			_, _, err = c.run(q)
 		}
 	}
-	if IsConflict(err) {
+	if myerr.IsConflict(err) {
 		c.s.Abort()
 		return false, nil
 	}

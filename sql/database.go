@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -40,7 +41,7 @@ func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table
 	tr := began(ctx)
 	t, ok, err := d.e.table(ctx, tr, d.name, name)
 	if err != nil || !ok {
-		return nil, false, conflict(err)
+		return nil, false, myerr.Storage(err)
 	}
 	return t, true, nil
 }
@@ -94,7 +95,7 @@ func (e *Engine) awaitTables(ctx *gms.Context, tr *transaction, db string) error
 func (d *Database) GetTableNames(ctx *gms.Context) ([]string, error) {
 	tables, err := d.e.cat.Tables(began(ctx).tx, d.name)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	names := make([]string, len(tables))
 	for i, t := range tables {
@@ -277,7 +278,7 @@ func (d *Database) GetViewDefinition(ctx *gms.Context, name string) (gms.ViewDef
 		return gms.ViewDefinition{}, false, nil
 	}
 	if err != nil {
-		return gms.ViewDefinition{}, false, conflict(err)
+		return gms.ViewDefinition{}, false, myerr.Storage(err)
 	}
 	if err := readView(ctx, d.name, v.Statement); err != nil {
 		return gms.ViewDefinition{}, false, err
@@ -294,7 +295,7 @@ func (d *Database) AllViews(ctx *gms.Context) ([]gms.ViewDefinition, error) {
 func definitions[T any](ctx *gms.Context, d *Database, kind catalog.Definer, as func(*catalog.Definition) T) ([]T, error) {
 	defs, err := d.e.cat.Definitions(began(ctx).tx, kind, d.name)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	all := make([]T, len(defs))
 	for i, v := range defs {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // leaks returns the objects that nothing points to.
@@ -39,14 +40,14 @@ func TestTableNotCreatedLeavesNothing(t *testing.T) {
 	c.exec("CREATE DATABASE d")
 	c.exec("CREATE TABLE t " + columns)
 	c.exec("CREATE TABLE IF NOT EXISTS t " + columns)
-	if _, _, err := c.run("CREATE TABLE t " + columns); SQLError(err).Num != 1050 {
+	if _, _, err := c.run("CREATE TABLE t " + columns); myerr.Of(err).Num != 1050 {
 		t.Errorf("created again: %v", err)
 	}
 	c.exec("BEGIN")
 	if _, _, err := c.run("CREATE TABLE u (id INT, k BLOB, PRIMARY KEY (k))"); err == nil {
 		t.Error("a BLOB is a key")
 	}
-	if _, _, err := c.run("CREATE TABLE t " + columns); SQLError(err).Num != 1050 {
+	if _, _, err := c.run("CREATE TABLE t " + columns); myerr.Of(err).Num != 1050 {
 		t.Errorf("created again: %v", err)
 	}
 	c.exec("COMMIT")

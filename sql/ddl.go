@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -358,7 +359,7 @@ func (t *Table) CreateCheck(ctx *gms.Context, c *gms.CheckDefinition) error {
 			name = fmt.Sprintf("%s_chk_%d", tbl.Name, i)
 		}
 		if hasCheck(tbl, name) {
-			return errCheckExists(name)
+			return myerr.CheckExists.New(name)
 		}
 		tbl.Checks = append(tbl.Checks, catalog.Check{Name: name, Expr: c.CheckExpression, Enforced: c.Enforced})
 		return nil

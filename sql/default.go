@@ -4,8 +4,9 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var defaultType = reflect.TypeFor[*sqlparser.Default]()
@@ -64,12 +65,12 @@ func noteValues(s *sqlparser.Insert, note func(name string, e sqlparser.Expr)) {
 
 func errDefault(d *sqlparser.Default, stmt sqlparser.Statement) error {
 	if d.ColName == "" {
-		return mysql.NewSQLError(mysql.ERParseError, "42000", "DEFAULT is possible as the value of a column in VALUES and SET only")
+		return myerr.MisplacedDefault.New()
 	}
 	if s, ok := stmt.(*sqlparser.Select); ok && noTables(s) {
-		return mysql.NewSQLError(mysql.ERBadFieldError, "42S22", "Unknown column '%s' in 'field list'", d.ColName)
+		return myerr.UnknownColumn.New(d.ColName)
 	}
-	return mysql.NewSQLError(erNotSupported, "42000", "This version of farmsql doesn't yet support 'DEFAULT(%s)' except as the value of that column in VALUES and SET. Write the default itself", d.ColName)
+	return myerr.NotSupported("'DEFAULT(%s)' except as the value of that column in VALUES and SET. Write the default itself", d.ColName)
 }
 
 func noTables(s *sqlparser.Select) bool {

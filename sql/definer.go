@@ -6,17 +6,15 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // This file has procedures run with the rights of their definer, as in MySQL, where a body
 // does not say SQL SECURITY INVOKER: with those of who calls, whoever may write a
 // procedure, or a trigger that calls one, could do all that others may who come by.
 // go-mysql-server runs all with the rights of the session.
-
-// erNoSuchDefiner is MySQL's number for a definer that has been dropped.
-const erNoSuchDefiner = 1449
 
 // createWord is what a definition begins with; a DEFINER follows it.
 var createWord = regexp.MustCompile(`(?is)^(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*create\b`)
@@ -39,7 +37,7 @@ func (e *Engine) withDefiner(ctx *gms.Context, text string) (string, error) {
 	case "":
 		at := createWord.FindStringIndex(text)
 		if at == nil {
-			return "", mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support 'CREATE PROCEDURE' in such a comment")
+			return "", myerr.NotSupported("'CREATE PROCEDURE' in such a comment")
 		}
 		return text[:at[1]] + " DEFINER=" + own + text[at[1]:], nil
 	}
@@ -91,7 +89,7 @@ func (e *Engine) become(s *Session, n *sqlparser.ProcedureSpec) (restore func(),
 	_, ok := rd.GetUser(mysql_db.UserPrimaryKey{User: user, Host: host})
 	rd.Close()
 	if !ok {
-		return nil, mysql.NewSQLError(erNoSuchDefiner, "HY000", "The user specified as a definer ('%s'@'%s') does not exist", user, host)
+		return nil, myerr.NoSuchDefiner.New(user, host)
 	}
 	definer := caller
 	definer.User, definer.Address = user, host

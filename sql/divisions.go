@@ -2,8 +2,8 @@ package sql
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
-	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // Dividing by zero makes NULL, with a warning. In a change it is an error if sql_mode is strict
@@ -26,5 +26,5 @@ func dividedByZero(ctx *gms.Context) error {
 		return nil
 	}
 	s.divided = false
-	return mysql.NewSQLError(expression.ERDivisionByZero, "22012", "Division by 0")
+	return myerr.DivisionByZero.New()
 }

@@ -3,6 +3,8 @@ package sql
 import (
 	"fmt"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // TestDivisions: to divide by zero is an error in a change, unless it is one with IGNORE or
@@ -37,7 +39,7 @@ func TestDivisions(t *testing.T) {
 			}
 			got := "ok"
 			if _, _, err := c.run(s.change); err != nil {
-				got = fmt.Sprintf("error %d", SQLError(err).Num)
+				got = fmt.Sprintf("error %d", myerr.Of(err).Num)
 			}
 			if got != s.want {
 				t.Errorf("got %q, want %q", got, s.want)
@@ -53,7 +55,7 @@ func TestDivisions(t *testing.T) {
 func TestUnknownModes(t *testing.T) {
 	c := newInstance(t).client("")
 	for _, q := range []string{"set sql_mode = 'NO_BACKSLASH_ESCAPES'", "set session sql_mode = 'ANSI_QUOTES,no_backslash_escapes'", "set global sql_mode = concat(@@sql_mode, ',NO_BACKSLASH_ESCAPES')"} {
-		c.wantCode(q, erWrongValueForVar, "42000")
+		c.wantCode(q, myerr.WrongValue.Number, "42000")
 	}
 	c.exec("create database d")
 	c.exec("use d")

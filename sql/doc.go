@@ -15,7 +15,7 @@
 // SQL transaction is one FaRM transaction, a statement outside of one has its
 // own. What a statement read it read through the transaction, the descriptors
 // of its tables first, so that nothing that has changed goes unnoticed. A
-// conflict is error 1213 (errors.go).
+// conflict is error 1213 (sql/myerr).
 //
 // Statements that OLTP is made of are compiled (compiled*.go): all that differ in
 // their literals only share a Compiled, which go-mysql-server has planned once

@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var (
@@ -87,13 +88,13 @@ func (e *editor) end() {
 // Close implements gms.Closer.
 func (e *editor) Close(*gms.Context) error {
 	e.end()
-	return conflict(e.err)
+	return myerr.Storage(e.err)
 }
 
 // whole runs one change of a row, so that it leaves nothing behind if it fails.
 func (e *editor) whole(ctx *gms.Context, change func() error) error {
 	if e.err != nil {
-		return conflict(e.err)
+		return myerr.Storage(e.err)
 	}
 	if err := dividedByZero(ctx); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (e *editor) whole(ctx *gms.Context, change func() error) error {
 	if err != nil {
 		e.tr.tx.Rollback(m)
 	}
-	return conflict(err)
+	return myerr.Storage(err)
 }
 
 // Insert implements gms.RowInserter.
@@ -174,7 +175,7 @@ func (e *editor) primaryKey(ctx *gms.Context, row gms.Row) (key, number []byte, 
 func (e *editor) keyOf(ctx *gms.Context, row gms.Row) ([]byte, error) {
 	key, _, err := e.info.primary.key(ctx, make([]byte, 0, 32), row)
 	if err == nil && len(key) > keyBytesMax {
-		err = errLongKey
+		err = myerr.KeyTooLong.New()
 	}
 	return key, err
 }
@@ -201,7 +202,7 @@ func (e *editor) duplicate(ctx *gms.Context, err error, k *keyInfo, row gms.Row,
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("%w: index %s changed while it was asked", errCorruptRow, k.Name)
+		return fmt.Errorf("%w: index %s changed while it was asked", myerr.ErrCorruptRow, k.Name)
 	}
 	existing, err := loadRow(e.tr.tx, e.info.rows, p, nil)
 	if err != nil {
@@ -295,7 +296,7 @@ func (e *editor) Delete(ctx *gms.Context, row gms.Row) error {
 func (e *editor) removeEntry(k *keyInfo, key []byte) error {
 	ok, err := e.e.access(k.Index).remove(e.tr.tx, key)
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: it has no entry in index %s of %s", errCorruptRow, k.Name, e.info.Name)
+		err = fmt.Errorf("%w: it has no entry in index %s of %s", myerr.ErrCorruptRow, k.Name, e.info.Name)
 	}
 	return err
 }
@@ -430,17 +431,17 @@ func (e *editor) raise(ctx *gms.Context, row gms.Row) error {
 // SetAutoIncrementValue implements gms.AutoIncrementSetter.
 func (e *editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
 	if e.err != nil {
-		return conflict(e.err)
+		return myerr.Storage(e.err)
 	}
 	if e.tr.born[e.info.Sequence] {
-		return conflict(catalog.SetIn(e.tr.tx, e.info.Sequence, v, false))
+		return myerr.Storage(catalog.SetIn(e.tr.tx, e.info.Sequence, v, false))
 	}
 	// InnoDB does not go below what is in use.
 	least, err := e.greatest(ctx)
 	if err != nil {
-		return conflict(err)
+		return myerr.Storage(err)
 	}
-	return conflict(e.e.cat.Sequences().Set(ctx.Context, e.info.Sequence, max(v, least+1)))
+	return myerr.Storage(e.e.cat.Sequences().Set(ctx.Context, e.info.Sequence, max(v, least+1)))
 }
 
 // greatest returns the largest AUTO_INCREMENT value of the table.

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // An instance is a cluster with an engine, for tests.
@@ -115,7 +116,7 @@ func (c *client) exec(query string) []gms.Row {
 	c.in.t.Helper()
 	for {
 		_, rows, err := c.run(query)
-		if IsConflict(err) && !c.s.Explicit() {
+		if myerr.IsConflict(err) && !c.s.Explicit() {
 			continue
 		}
 		if err != nil {
@@ -165,7 +166,7 @@ func TestFirstSteps(t *testing.T) {
 	if got, want := c.show(schema, rows), "3 | c | 3\n2 | b | 3\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if _, _, err := c.run("INSERT INTO t (name) VALUES ('B')"); SQLError(err).Num != 1062 {
+	if _, _, err := c.run("INSERT INTO t (name) VALUES ('B')"); myerr.Of(err).Num != 1062 {
 		t.Errorf("duplicate: %v", err)
 	}
 }
@@ -221,10 +222,10 @@ func TestFailedCommitResetsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exec("UPDATE d.t SET v = 2")
-	if _, _, err := a.run("COMMIT"); !IsConflict(err) || SQLError(err).Num != 1213 || SQLError(err).State != "40001" {
+	if _, _, err := a.run("COMMIT"); !myerr.IsConflict(err) || myerr.Of(err).Num != 1213 || myerr.Of(err).State != "40001" {
 		t.Errorf("commit: %v", err)
 	}
-	if err := a.s.TakeCommitError(); !IsConflict(err) {
+	if err := a.s.TakeCommitError(); !myerr.IsConflict(err) {
 		t.Errorf("kept: %v", err)
 	}
 	if err := a.s.TakeCommitError(); err != nil {

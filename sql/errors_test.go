@@ -10,13 +10,14 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // wantCode runs a statement that has to fail with MySQL's number and state.
 func (c *client) wantCode(query string, code int, state string) {
 	c.in.t.Helper()
 	_, _, err := c.run(query)
-	if e := SQLError(err); e == nil || e.Num != code || e.State != state {
+	if e := myerr.Of(err); e == nil || e.Num != code || e.State != state {
 		c.in.t.Errorf("%.60s: %v, want %d (%s)", query, err, code, state)
 	}
 }
@@ -24,7 +25,7 @@ func (c *client) wantCode(query string, code int, state string) {
 // An error of storage that has lost all but its text was an unknown one, 1105.
 func TestErrorsByTheirText(t *testing.T) {
 	for _, text := range []string{catalog.ErrAltering.Error(), "analyzer: " + catalog.ErrAltering.Error()} {
-		if e := SQLError(errors.New(text)); e.Num != erLockWaitTimeout || e.Message != "Lock wait timeout exceeded; try restarting transaction" {
+		if e := myerr.Of(errors.New(text)); e.Num != myerr.LockWaitTimeout.Number || e.Message != "Lock wait timeout exceeded; try restarting transaction" {
 			t.Errorf("%s: %v", text, e)
 		}
 	}
@@ -48,10 +49,10 @@ func TestNoMemoryLeft(t *testing.T) {
 			break
 		}
 	}
-	if e := SQLError(failed); rows == 0 || e == nil || e.Num != erRecordFull || e.State != "HY000" {
+	if e := myerr.Of(failed); rows == 0 || e == nil || e.Num != myerr.RecordFull.Number || e.State != "HY000" {
 		t.Fatalf("after %d rows: %v", rows, failed)
 	}
-	c.wantCode(insert, erRecordFull, "HY000")
+	c.wantCode(insert, myerr.RecordFull.Number, "HY000")
 	if n := c.exec("SELECT COUNT(*) FROM t")[0][0]; n != int64(rows) {
 		t.Errorf("%v rows, want %d", n, rows)
 	}
@@ -92,14 +93,14 @@ func TestTableChangedSincePlanned(t *testing.T) {
 		"inserting": editor.Insert(ctx, gms.Row{int32(1)}),
 		"closing":   editor.Close(ctx),
 	} {
-		if e := SQLError(err); e == nil || e.Num != erTableDefChanged || e.State != "HY000" {
+		if e := myerr.Of(err); e == nil || e.Num != myerr.TableChanged.Number || e.State != "HY000" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	a.exec("DROP TABLE d.t")
 	b.s.Abort()
 	begin()
-	if _, err := table.(*Table).beginBulk(ctx, began(ctx), nil); !errors.Is(err, errChanged) {
+	if _, err := table.(*Table).beginBulk(ctx, began(ctx), nil); !myerr.TableChanged.Is(err) {
 		t.Errorf("altering what is gone: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 func explainClient(t *testing.T) *client {
@@ -62,9 +64,9 @@ func TestExplainFormats(t *testing.T) {
 	if got := c.show(c.read("EXPLAIN FORMAT=TREE SELECT * FROM t WHERE id = 1")); !strings.Contains(got, "IndexedTableAccess(t)") {
 		t.Errorf("tree: %s", got)
 	}
-	for query, code := range map[string]int{"EXPLAIN ANALYZE FORMAT=JSON SELECT 1": mysql.ERNotSupportedYet, "EXPLAIN FORMAT=xyz SELECT 1": erUnknownExplainFormat, "EXPLAIN FORMAT=farmsql_json SELECT 1": erUnknownExplainFormat} {
+	for query, code := range map[string]int{"EXPLAIN ANALYZE FORMAT=JSON SELECT 1": mysql.ERNotSupportedYet, "EXPLAIN FORMAT=xyz SELECT 1": myerr.UnknownFormat.Number, "EXPLAIN FORMAT=farmsql_json SELECT 1": myerr.UnknownFormat.Number} {
 		_, _, err := c.run(query)
-		if e := SQLError(err); e == nil || e.Num != code {
+		if e := myerr.Of(err); e == nil || e.Num != code {
 			t.Errorf("%s: %v", query, e)
 		}
 	}

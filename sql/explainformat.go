@@ -5,15 +5,13 @@ import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // explainFormat finds the format of an EXPLAIN that the parser may not know.
 var explainFormat = regexp.MustCompile(`(?is)^(\s*(?:EXPLAIN|DESCRIBE|DESC)\s+(?:ANALYZE\s+)?)FORMAT\s*=\s*['"]?(\w+)['"]?`)
-
-// erUnknownExplainFormat is MySQL's number for a format of EXPLAIN that does not exist.
-const erUnknownExplainFormat = 1791
 
 // knownFormat refuses the formats of EXPLAIN that there are not.
 func knownFormat(query string) error {
@@ -28,10 +26,9 @@ func knownFormat(query string) error {
 		if !strings.Contains(strings.ToUpper(parts[1]), "ANALYZE") {
 			return nil
 		}
-		return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
-			"This version of farmsql doesn't yet support 'EXPLAIN ANALYZE with FORMAT=JSON': use EXPLAIN ANALYZE")
+		return myerr.NotSupported("'EXPLAIN ANALYZE with FORMAT=JSON': use EXPLAIN ANALYZE")
 	default:
-		return mysql.NewSQLError(erUnknownExplainFormat, "HY000", "Unknown EXPLAIN format name: '%s'; there are TRADITIONAL, JSON and TREE", parts[2])
+		return myerr.UnknownFormat.New(parts[2])
 	}
 }
 

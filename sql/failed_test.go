@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // doomedClient has read a row, in a statement that is a transaction by itself, that
@@ -54,7 +56,7 @@ func TestFailedAfterAReadThatDoesNotHold(t *testing.T) {
 			c, ctx, cancel := doomedClient(t)
 			defer cancel(nil)
 			end(c, ctx, cancel)
-			if err := c.s.TakeCommitError(); !IsConflict(err) {
+			if err := c.s.TakeCommitError(); !myerr.IsConflict(err) {
 				t.Errorf("no conflict, but %v", err)
 			}
 			if c.s.GetTransaction() != nil {

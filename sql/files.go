@@ -8,13 +8,11 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var _ gms.Expression = (*loadFile)(nil)
-
-// erOptionPreventsStatement is MySQL's number for a statement that a setting rules out.
-const erOptionPreventsStatement = 1290
 
 const secureFileName = "secure_file_priv"
 
@@ -39,7 +37,7 @@ func (e *Engine) usable(ctx *gms.Context, path string) error {
 		return denied("FILE")
 	}
 	if !inFolder(e.opt.Files, path) {
-		return mysql.NewSQLError(erOptionPreventsStatement, "HY000", "The MySQL server is running with the --secure-file-priv option so it cannot execute this statement")
+		return myerr.OptionPrevents.New("--secure-file-priv")
 	}
 	return nil
 }

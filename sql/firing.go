@@ -6,6 +6,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var (
@@ -233,7 +235,7 @@ func (t *firingTable) fire(ctx *gms.Context, all []*plan.TriggerExecutor, row gm
 		row, err = rows.Next(ctx)
 		err = cmp.Or(err, rows.Close(ctx))
 		if gms.ErrPrimaryKeyViolation.Is(err) || gms.ErrUniqueKeyViolation.Is(err) {
-			err = SQLError(err)
+			err = myerr.Of(err)
 		}
 		if err != nil {
 			return nil, err

@@ -10,8 +10,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // The frame of a window is by ROWS or by RANGE: of peers, the rows that ORDER BY does not tell
@@ -71,7 +72,7 @@ func (f *rangeFrame) NewFramer(w *gms.WindowDefinition) (gms.WindowFramer, error
 		r.start = boundOf(w.OrderBy[0], f.StartNPreceding(), f.StartNFollowing())
 		r.end = boundOf(w.OrderBy[0], f.EndNPreceding(), f.EndNFollowing())
 	} else if f.isAtDistance() { // of which key?
-		return nil, mysql.NewSQLError(erRangeOfKeys, "HY000", "Window '%s' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type", cmp.Or(w.Name, unnamedWindow))
+		return nil, myerr.WindowRangeUnusable.New(cmp.Or(w.Name, unnamedWindow))
 	}
 	return r, nil
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A number that a time is compared with, or that becomes one, is its digits, 20240203 or 20240203040506, as in MySQL:
@@ -82,7 +83,7 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 				continue
 			}
 			if isImpossibleTime(text) {
-				return e, transform.SameTree, mysql.NewSQLError(mysql.ERTruncatedWrongValue, "22007", "Incorrect datetime value: '%v'", literal.Value())
+				return e, transform.SameTree, myerr.IncorrectDatetime.New(literal.Value())
 			}
 			if checked == nil {
 				checked = append(checked, children...)
@@ -99,7 +100,7 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 				continue
 			}
 			if !isConversion {
-				return e, transform.SameTree, mysql.NewSQLError(mysql.ERTruncatedWrongValue, "22007", "Incorrect datetime value: '%s'", text)
+				return e, transform.SameTree, myerr.IncorrectDatetime.New(text)
 			}
 		}
 		if checked == nil {
@@ -179,7 +180,7 @@ func (p *possibleTime) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || !ok || !isImpossibleTime(text) {
 		return v, err
 	}
-	ctx.Warn(mysql.ERTruncatedWrongValue, "Incorrect datetime value: '%s'", text)
+	myerr.IncorrectDatetime.Warn(ctx, text)
 	return nil, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // primaryName is what MySQL calls a primary key's index.
@@ -168,7 +169,7 @@ func (k *keyInfo) entry(ctx context.Context, row gms.Row, primary []byte) (key [
 		key = append(key, primary...)
 	}
 	if len(key) > keyBytesMax {
-		return nil, false, errLongKey
+		return nil, false, myerr.KeyTooLong.New()
 	}
 	return key, unique, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/shopspring/decimal"
 )
 
@@ -17,9 +18,6 @@ import (
 // as much of a few bytes as the computer has memory, and more. So functions that make long
 // strings of short ones are asked for the length before they are called, and whatever they
 // return is measured.
-
-// erWarnAllowedPacket is MySQL's number for a result that is too long.
-const erWarnAllowedPacket = 1301
 
 // allowedPacketMin is the least value that max_allowed_packet can have.
 const allowedPacketMin = 1024
@@ -191,7 +189,7 @@ func (c *measuredCall) call(ctx *gms.Context, args gms.Row) (any, error) {
 }
 
 func (c *measuredCall) tooLong(ctx *gms.Context) any {
-	ctx.Warn(erWarnAllowedPacket, "Result of %s() was larger than max_allowed_packet (%d) - truncated", c.name, allowedPacket(ctx))
+	myerr.ResultTruncated.Warn(ctx, c.name, allowedPacket(ctx))
 	return nil
 }
 

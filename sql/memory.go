@@ -10,9 +10,9 @@ import (
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A Memory bounds what statements hold in ordinary memory, each by itself and all together:
@@ -88,17 +88,12 @@ const (
 	grantBytes = 256 << 10
 )
 
-// erCapacityExceeded is MySQL's number for a statement that needs too much memory.
-const erCapacityExceeded = 3170
-
 func exceeded(bound int64) error {
-	return mysql.NewSQLError(erCapacityExceeded, "HY000", "Memory capacity of %d bytes for 'statement' exceeded: "+
-		"its rows, those that its transaction has read and the session's variables need more; read fewer rows, or raise --statement-memory (Config.StatementMemory)", bound)
+	return myerr.StatementMemory.New(bound)
 }
 
 func scarce(bound int64) error {
-	return mysql.NewSQLError(erCapacityExceeded, "HY000", "Memory capacity of %d bytes for 'all statements' exceeded: "+
-		"others need it at present; try again, read fewer rows, or give the server more memory (GOMEMLIMIT)", bound)
+	return myerr.ServerMemory.New(bound)
 }
 
 // grant gives n bytes more to a holding, which has need of so many in all.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // boundedMemory is a Memory that does not depend on the process.
@@ -70,8 +71,8 @@ func TestStatementMemory(t *testing.T) {
 		"SELECT JSON_MERGE_PRESERVE(CONCAT('[', REPEAT('[],', 50000), '1]'), '1')",
 	} {
 		_, _, err := c.run(query)
-		if e := SQLError(err); e == nil || e.Num != erCapacityExceeded || !strings.Contains(e.Message, "'statement' exceeded") {
-			t.Errorf("%s: %.200v, want %d", query, err, erCapacityExceeded)
+		if e := myerr.Of(err); e == nil || e.Num != myerr.StatementMemory.Number || !strings.Contains(e.Message, "'statement' exceeded") {
+			t.Errorf("%s: %.200v, want %d", query, err, myerr.StatementMemory.Number)
 		}
 		c.s.Settle()
 		if n := m.Used(); n != 0 {
@@ -125,7 +126,7 @@ func TestSessionMemory(t *testing.T) {
 	if n := m.Used(); n < 1<<20 {
 		t.Errorf("%d bytes are held for a variable", n)
 	}
-	if _, _, err := c.run("SET @b = REPEAT('x', 1500000)"); SQLError(err) == nil || SQLError(err).Num != erCapacityExceeded {
+	if _, _, err := c.run("SET @b = REPEAT('x', 1500000)"); myerr.Of(err) == nil || myerr.Of(err).Num != myerr.StatementMemory.Number {
 		t.Errorf("a second variable: %v", err)
 	}
 	c.exec("SET @a = NULL")
@@ -162,7 +163,7 @@ func TestTotalMemory(t *testing.T) {
 		_, _, err := k.run("SET @a = REPEAT('x', 1300000)")
 		if err != nil {
 			failed = true
-			if e := SQLError(err); e.Num != erCapacityExceeded || !strings.Contains(e.Message, "'all statements' exceeded") {
+			if e := myerr.Of(err); e.Num != myerr.StatementMemory.Number || !strings.Contains(e.Message, "'all statements' exceeded") {
 				t.Fatal(err)
 			}
 			break
@@ -178,7 +179,7 @@ func TestTotalMemory(t *testing.T) {
 	}
 	live := int64(11 << 20)
 	m.live = func() int64 { return live }
-	if _, _, err := c.run("SET @a = REPEAT('x', 1300000)"); SQLError(err) == nil || SQLError(err).Num != erCapacityExceeded {
+	if _, _, err := c.run("SET @a = REPEAT('x', 1300000)"); myerr.Of(err) == nil || myerr.Of(err).Num != myerr.StatementMemory.Number {
 		t.Errorf("with %d bytes in use: %v", live, err)
 	}
 	live = 0

@@ -5,8 +5,9 @@ import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // Planning recurses into what is nested, and Go cannot catch a stack that overflows: it ends
@@ -21,9 +22,6 @@ const (
 	unionMax = 300
 )
 
-// erStackOverrun is MySQL's number for a statement that is nested too deep.
-const erStackOverrun = 1436
-
 // checkNesting refuses a statement that is nested too deep. It looks at none whose text is
 // too short for that.
 func checkNesting(query string, stmt sqlparser.Statement) error {
@@ -34,7 +32,7 @@ func checkNesting(query string, stmt sqlparser.Statement) error {
 }
 
 func tooDeep(what string, most int) error {
-	return mysql.NewSQLError(erStackOverrun, mysql.SSUnknownSQLState, "The statement has %s: at most %d are possible. Make it several statements, or use a list or a table", what, most)
+	return myerr.StackOverrun.New(what, most)
 }
 
 // A statement's views are parsed one by one, and planned inside each other. Their bound is
@@ -46,16 +44,13 @@ const (
 	viewLevelsMax = 100_000
 )
 
-// erViewRecursion is MySQL's number for a view that reads itself.
-const erViewRecursion = 1462
-
 // noteView notes that the statement at work reads a view, of which text is the definition.
 func (s *Session) noteView(ctx *gms.Context, text string) error {
 	if n := s.statements.Load(); s.viewsOf != n {
 		s.viewsOf, s.viewDepth = n, 0
 	}
 	if s.viewDepth += viewLevels + min(len(text)/2, nestedMax); s.viewDepth > viewLevelsMax {
-		return mysql.NewSQLError(erViewRecursion, mysql.SSUnknownSQLState, "A view reads itself, or the statement reads too many views")
+		return myerr.ViewRecursion.New()
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // repeated joins n times what may contain a number.
@@ -51,7 +53,7 @@ func TestNesting(t *testing.T) {
 			_, _, err := c.run(fmt.Sprintf(where, deep))
 			if err == nil {
 				t.Errorf("%s of %.20s...: no error", where, deep)
-			} else if n := SQLError(err).Num; n != erStackOverrun && n != 1064 {
+			} else if n := myerr.Of(err).Num; n != myerr.StackOverrun.Number && n != 1064 {
 				t.Errorf("%s of %.20s...: %.200v", where, deep, err)
 			}
 			if took := time.Since(begin); took > 20*time.Second { // a second, if nobody else wants the processor
@@ -71,7 +73,7 @@ func TestChains(t *testing.T) {
 		"WITH x AS (SELECT " + repeated(3000, "1", "+") + ") SELECT 1 UNION SELECT 2", "SELECT 1 UNION SELECT 2 LIMIT " + repeated(3000, "1", "+"),
 		"SELECT 1 AS a UNION SELECT 2 ORDER BY " + repeated(3000, "a", "+"),
 	} {
-		if _, _, err := c.run(q); err == nil || SQLError(err).Num != erStackOverrun && SQLError(err).Num != 1064 {
+		if _, _, err := c.run(q); err == nil || myerr.Of(err).Num != myerr.StackOverrun.Number && myerr.Of(err).Num != 1064 {
 			t.Errorf("%.60s: %.200v", q, err)
 		}
 	}
@@ -90,10 +92,10 @@ func TestCircles(t *testing.T) {
 		c.exec(q)
 	}
 	for q, number := range map[string]int{
-		"SELECT * FROM v": erViewRecursion, "SELECT * FROM x, w": erViewRecursion, "CALL p()": erProcedureRecursion, "CALL q()": erProcedureRecursion, "INSERT INTO t VALUES (1)": erProcedureRecursion,
-		"CALL n(1000)": erProcedureRecursion,
+		"SELECT * FROM v": myerr.ViewRecursion.Number, "SELECT * FROM x, w": myerr.ViewRecursion.Number, "CALL p()": myerr.ProcedureRecursion.Number, "CALL q()": myerr.ProcedureRecursion.Number, "INSERT INTO t VALUES (1)": myerr.ProcedureRecursion.Number,
+		"CALL n(1000)": myerr.ProcedureRecursion.Number,
 	} {
-		if _, _, err := c.run(q); err == nil || SQLError(err).Num != number {
+		if _, _, err := c.run(q); err == nil || myerr.Of(err).Num != number {
 			t.Errorf("%s: %v", q, err)
 		}
 	}

@@ -3,6 +3,8 @@ package sql
 import (
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // No statement puts a NULL where there may be none, whatever go-mysql-server planned.
@@ -28,7 +30,7 @@ func TestNoNulls(t *testing.T) {
 	} {
 		if _, _, err := c.run(q); err == nil {
 			t.Errorf("%s: no error", q)
-		} else if e := SQLError(err); e.Num != 1048 && e.Num != 1364 && e.Num != 1265 && e.Num != 1138 {
+		} else if e := myerr.Of(err); e.Num != 1048 && e.Num != 1364 && e.Num != 1265 && e.Num != 1138 {
 			t.Errorf("%s: %d %v", q, e.Num, err)
 		}
 		for table, want := range map[string]string{"t": "1 | 1 | 1 | 1\n2 | 2 | 2 | 2\n", "two": "1 | 1 | 1\n", "auto": "1 | 1\n"} {
@@ -64,7 +66,7 @@ func TestNullOfTheVersionBefore(t *testing.T) {
 	if err := in.check(); err == nil || !strings.Contains(err.Error(), "NULL in column v") {
 		t.Errorf("check: %v", err)
 	}
-	if _, _, err := c.run("UPDATE t SET w = 2"); err == nil || SQLError(err).Num != 1048 { // the row has to be mended first
+	if _, _, err := c.run("UPDATE t SET w = 2"); err == nil || myerr.Of(err).Num != 1048 { // the row has to be mended first
 		t.Errorf("another column: %v", err)
 	}
 	c.exec("UPDATE t SET v = 2 WHERE v IS NULL")

@@ -5,8 +5,9 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A user needs no privilege for what he asks about himself: his grants, his connections and their
@@ -50,9 +51,6 @@ func (b *builder) showProcesses(ctx *gms.Context, s *Session, n *plan.ShowProces
 	return ownProcesses(ctx, rows)
 }
 
-// erNotOwner is MySQL's number for KILL of another user's connection.
-const erNotOwner = 1095
-
 // killable refuses KILL of another user's connection to who may not. Who is not there is the
 // listener's business.
 func (e *Engine) killable(ctx *gms.Context, n *plan.Kill) error {
@@ -61,7 +59,7 @@ func (e *Engine) killable(ctx *gms.Context, n *plan.Kill) error {
 			continue
 		}
 		if !e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
-			return mysql.NewSQLError(erNotOwner, "HY000", "You are not owner of thread %d", n.ConnID)
+			return myerr.NotOwner.New(n.ConnID)
 		}
 	}
 	return nil

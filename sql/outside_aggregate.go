@@ -7,7 +7,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
-	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // ownAggregates refuses a subquery with an aggregate that is only about columns of the query
@@ -23,7 +24,7 @@ func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
 			gms.Inspect(ctx, e, func(ctx *gms.Context, e gms.Expression) bool {
 				a, ok := e.(gms.Aggregation)
 				if ok && err == nil && isOfOutside(ctx, a, inside) {
-					err = mysql.NewSQLError(erNotSupported, "42000", "This version of farmsql doesn't yet support '%s' in a subquery, which is an aggregate of the query around. "+
+					err = myerr.NotSupported("'%s' in a subquery, which is an aggregate of the query around. "+
 						"Write it there, or in a derived table that is joined", strings.Replace(a.String(), exactSumName, "sum", 1))
 				}
 				return !ok

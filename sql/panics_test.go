@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // shown is what a statement returns: its rows, "ok", or an error's number.
@@ -12,7 +14,7 @@ func (c *client) shown(query string) string {
 	schema, rows, err := c.within(query)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("error %d", SQLError(err).Num)
+		return fmt.Sprintf("error %d", myerr.Of(err).Num)
 	case len(rows) == 0:
 		return ""
 	case strings.HasPrefix(c.show(schema, rows), "{"):

@@ -3,29 +3,24 @@ package sql
 import (
 	"reflect"
 
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
-)
 
-// MySQL's numbers for partitions of a table that has none, as no table has here, whatever CREATE
-// TABLE says.
-const (
-	erNotPartitioned     = 1505
-	erClauseOfPartitions = 1747
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // refusedPartitions refuses to change partitions, and to read or write some of them only:
-// go-mysql-server does nothing of the first, and takes the whole table for the second.
+// go-mysql-server does nothing of the first, and takes the whole table for the second. No table
+// has partitions here, whatever CREATE TABLE says.
 func refusedPartitions(query string, stmt sqlparser.Statement) (err error) {
 	if stmt == nil || !containsFold(query, "partition") {
 		return nil
 	}
 	eachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.PartitionSpec](), func(reflect.Value) {
-		err = mysql.NewSQLError(erNotPartitioned, "HY000", "Partition management on a not partitioned table is not possible")
+		err = myerr.NotPartitioned.New()
 	})
 	only := func(some sqlparser.Partitions) {
 		if len(some) > 0 {
-			err = mysql.NewSQLError(erClauseOfPartitions, "HY000", "PARTITION () clause on non partitioned table")
+			err = myerr.PartitionClause.New()
 		}
 	}
 	eachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.AliasedTableExpr](), func(v reflect.Value) {

@@ -3,6 +3,8 @@ package sql
 import (
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // twice runs a statement compiled, for which it has to have been seen.
@@ -64,7 +66,7 @@ func TestColumnsConflict(t *testing.T) {
 			c.s.SetForUpdate(false)
 			c.exec("UPDATE u SET n = n + 1 WHERE id = 1")
 			other.exec(test.change)
-			if _, _, err := c.run("COMMIT"); IsConflict(err) != test.conflict || !test.conflict && err != nil {
+			if _, _, err := c.run("COMMIT"); myerr.IsConflict(err) != test.conflict || !test.conflict && err != nil {
 				t.Errorf("%s, then by another %s: %v", test.read, test.change, err)
 			}
 			other.exec("REPLACE INTO t (id, a, b, c, txt) VALUES (1, 10, 20, 30, '" + long + "'), (2, 11, 5, 31, NULL)")
@@ -90,7 +92,7 @@ func TestColumnsOfManyRowsConflict(t *testing.T) {
 			c.exec("SELECT SUM(a) FROM t")
 			c.exec("UPDATE u SET n = n + 1 WHERE id = 1")
 			other.exec("UPDATE t SET " + column + " = " + column + " + 1 WHERE id = " + id)
-			if _, _, err := c.run("COMMIT"); IsConflict(err) != want {
+			if _, _, err := c.run("COMMIT"); myerr.IsConflict(err) != want {
 				t.Errorf("row %s, column %s: %v", id, column, err)
 			}
 		}
@@ -105,7 +107,7 @@ func TestComputedColumnsConflict(t *testing.T) {
 	c.exec("SELECT v FROM t WHERE id = 1")
 	c.exec("UPDATE u SET n = n + 1 WHERE id = 1")
 	other.exec("UPDATE t SET b = b + 1 WHERE id = 1")
-	if _, _, err := c.run("COMMIT"); !IsConflict(err) {
+	if _, _, err := c.run("COMMIT"); !myerr.IsConflict(err) {
 		t.Error(err)
 	}
 }

@@ -7,12 +7,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
-)
 
-// erSpecificAccessDenied is MySQL's number for an operation that needs a privilege.
-const erSpecificAccessDenied = 1227
+	"github.com/farmsql/farmsql/sql/myerr"
+)
 
 // may says whether a session's user has a privilege.
 func (e *Engine) may(ctx *gms.Context, op gms.PrivilegedOperation) bool {
@@ -21,7 +19,7 @@ func (e *Engine) may(ctx *gms.Context, op gms.PrivilegedOperation) bool {
 
 // denied refuses an operation that needs a privilege.
 func denied(privileges string) error {
-	return mysql.NewSQLError(erSpecificAccessDenied, "42000", "Access denied; you need (at least one of) the %s privilege(s) for this operation", privileges)
+	return myerr.AccessDenied.New(privileges)
 }
 
 // settable refuses SET of a global variable to who may not, because it is everybody's, and
@@ -46,8 +44,7 @@ func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 			return denied("SUPER") // SYSTEM_VARIABLES_ADMIN cannot be granted yet
 		}
 		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type != gms.SystemVariableScope_Global {
-			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
-				"This version of farmsql doesn't yet support 'SET PERSIST': '%s' cannot be kept over a restart; SET GLOBAL sets it until then, and what serve has a flag for is set at start", v.Name)
+			return myerr.NotSupported("'SET PERSIST': '%s' cannot be kept over a restart; SET GLOBAL sets it until then, and what serve has a flag for is set at start", v.Name)
 		}
 	}
 	return nil

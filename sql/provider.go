@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -46,7 +47,7 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 		return nil, gms.ErrDatabaseNotFound.New(name)
 	}
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	found := &Database{e: p.e, name: db.Name}
 	if tr != nil {
@@ -111,7 +112,7 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 		return err
 	}
 	if err := p.e.awaitTables(ctx, tr, name); err != nil {
-		return conflict(err)
+		return myerr.Storage(err)
 	}
 	err = p.e.cat.DropDatabase(tr.tx, name)
 	if errors.Is(err, catalog.ErrNotFound) {

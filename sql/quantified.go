@@ -6,6 +6,8 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // go-mysql-server's parser knows no comparison with ANY, SOME or ALL of a subquery.
@@ -75,6 +77,6 @@ func knownQuantifiers(query string, o sqlparser.ParserOptions) error {
 }
 
 func errQuantifier(what string) *mysql.SQLError {
-	return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support '%s' of a subquery, except = ANY and <> ALL. "+
+	return myerr.NotSupported("'%s' of a subquery, except = ANY and <> ALL. "+
 		"Compare with MIN or MAX of its column, or write EXISTS with the comparison in its WHERE", strings.TrimSpace(what))
 }

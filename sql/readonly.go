@@ -4,7 +4,8 @@ import (
 	"sync/atomic"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // writers says who may change anything on this machine, by the variables read_only and
@@ -22,7 +23,7 @@ const (
 // writable says why a statement may not change anything in its transaction, if so.
 func (tr *transaction) writable(ctx *gms.Context) error {
 	if tr.readOnly {
-		return errReadOnly
+		return myerr.ReadOnly.New()
 	}
 	return writableBy(ctx)
 }
@@ -48,5 +49,5 @@ func writableBy(ctx *gms.Context) error {
 		}
 		option = "--read-only"
 	}
-	return mysql.NewSQLError(erOptionPreventsStatement, "HY000", "The MySQL server is running with the %s option so it cannot execute this statement", option)
+	return myerr.OptionPrevents.New(option)
 }

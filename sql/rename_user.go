@@ -5,11 +5,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
-)
 
-// erCannotUser is MySQL's number for a statement that cannot be done to an account.
-const erCannotUser = 1396
+	"github.com/farmsql/farmsql/sql/myerr"
+)
 
 // renameUsers executes RENAME USER, which go-mysql-server only parses. Grants and roles
 // stay with the user.
@@ -20,7 +18,7 @@ func renameUsers(n *plan.RenameUser, db *mysql_db.MySQLDb) (gms.RowIter, error) 
 		from, to := accountName(n.OldName[i]), accountName(n.NewName[i])
 		user, ok := ed.GetUser(from)
 		if _, isTaken := ed.GetUser(to); !ok || isTaken {
-			return nil, mysql.NewSQLError(erCannotUser, "HY000", "Operation RENAME USER failed for %s", n.OldName[i].String("'"))
+			return nil, myerr.RenameUserFailed.New(n.OldName[i].String("'"))
 		}
 		if len(to.User) > 32 {
 			return nil, gms.ErrUserNameTooLong.New(to.User)

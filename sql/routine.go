@@ -9,6 +9,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // This file keeps triggers, stored procedures and events: text that
@@ -30,7 +31,7 @@ func (d *Database) GetTriggers(ctx *gms.Context) ([]gms.TriggerDefinition, error
 func (d *Database) CreateTrigger(ctx *gms.Context, v gms.TriggerDefinition) error {
 	return d.create(ctx, catalog.Trigger, &catalog.Definition{
 		Name: v.Name, Statement: v.CreateStatement, Created: v.CreatedAt.UnixNano(), SQLMode: v.SqlMode,
-	}, errTriggerExists(v.Name))
+	}, myerr.TriggerExists.New())
 }
 
 // DropTrigger implements gms.TriggerDatabase.
@@ -56,7 +57,7 @@ func (d *Database) get(ctx *gms.Context, kind catalog.Definer, name string) (*ca
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, false, nil
 	}
-	return v, err == nil, conflict(err)
+	return v, err == nil, myerr.Storage(err)
 }
 
 func gmsProcedure(v *catalog.Definition) gms.StoredProcedureDetails {
@@ -173,7 +174,7 @@ func (d *Database) UpdateLastExecuted(ctx *gms.Context, name string, at time.Tim
 	if err != nil {
 		return err
 	}
-	return conflict(d.e.cat.UpdateDefinition(began(ctx).tx, catalog.Event, d.name, s))
+	return myerr.Storage(d.e.cat.UpdateDefinition(began(ctx).tx, catalog.Event, d.name, s))
 }
 
 // NeedsToReloadEvents implements gms.EventDatabase.

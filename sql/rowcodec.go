@@ -8,6 +8,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A stored row:
@@ -205,7 +206,7 @@ type storedRow struct {
 func parseRow(b []byte) (storedRow, error) {
 	var r storedRow
 	if len(b) < rowHeader || b[0]&0x0f != rowFormat || b[0]&0x80 != 0 || b[0]>>widthShift&widthMask > 2 {
-		return r, errCorruptRow
+		return r, myerr.ErrCorruptRow
 	}
 	r.slots = int(binary.LittleEndian.Uint16(b[1:]))
 	r.width = int(offsetWidth[b[0]>>widthShift&widthMask])
@@ -215,7 +216,7 @@ func parseRow(b []byte) (storedRow, error) {
 		need += bits
 	}
 	if len(rest) < need {
-		return r, errCorruptRow
+		return r, myerr.ErrCorruptRow
 	}
 	r.nulls, rest = rest[:bits], rest[bits:]
 	if b[0]&rowSpilled != 0 {
@@ -246,7 +247,7 @@ func (r *storedRow) slot(i int) (b []byte, spilled bool, err error) {
 		start = r.end(i - 1)
 	}
 	if start > end || end > len(r.body) {
-		return nil, false, errCorruptRow
+		return nil, false, myerr.ErrCorruptRow
 	}
 	return r.body[start:end:end], r.spills != nil && r.spills[i/8]&(1<<(i%8)) != 0, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -202,7 +203,7 @@ func numberOf(t *txn.Tx, p region.Ptr) ([]byte, error) {
 	}
 	n, _, err := r.slot(numberSlot)
 	if err == nil && len(n) != rowNumberBytes {
-		err = errCorruptRow
+		err = myerr.ErrCorruptRow
 	}
 	return append([]byte(nil), n...), err
 }

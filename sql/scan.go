@@ -8,6 +8,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var (
@@ -102,19 +103,19 @@ func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
 	if i.collect {
 		i.collect = false
 		if err := i.collectRows(ctx); err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 	}
 	p, ok, err := i.row(ctx)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	if !ok {
 		return nil, io.EOF
 	}
 	row, err := i.load(ctx, p)
 	if err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	return row, FromContext(ctx).holdRead(i.tr)
 }

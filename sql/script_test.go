@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // TestScripts runs the files of testdata. A directive is sql, with the session
@@ -108,11 +109,11 @@ func (s *script) statement(c *client, q string) string {
 		if err == nil && c.s.Explicit() {
 			err = c.s.Validate()
 		}
-		if IsConflict(err) && !explicit {
+		if myerr.IsConflict(err) && !explicit {
 			continue
 		}
 		if err != nil {
-			e := SQLError(err)
+			e := myerr.Of(err)
 			return fmt.Sprintf("error %d (%s): %s\n", e.Num, e.State, e.Message)
 		}
 		return s.result(c, schema, rows)

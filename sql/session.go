@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -278,7 +279,7 @@ func (s *Session) open(tr *transaction) {
 
 // lost notes that a transaction has ended with an error.
 func (s *Session) lost(tr *transaction, err error) {
-	if s.inVain.IsZero() && IsConflict(err) {
+	if s.inVain.IsZero() && myerr.IsConflict(err) {
 		s.inVain = tr.opened
 	}
 }
@@ -316,7 +317,7 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 	if err != nil {
 		tr.tx.Abort()
 		s.clear()
-		s.commitErr = conflict(err)
+		s.commitErr = myerr.Storage(err)
 		s.lost(tr, s.commitErr)
 		return s.commitErr
 	}
@@ -382,7 +383,7 @@ func (s *Session) SetTransaction(t gms.Transaction) {
 // transaction is about to be dropped: the statement has failed, and whoever asks later why
 // finds no transaction.
 func (s *Session) keepConflict() {
-	if err := s.Validate(); IsConflict(err) {
+	if err := s.Validate(); myerr.IsConflict(err) {
 		s.commitErr = err
 	}
 }
@@ -415,7 +416,7 @@ func (s *Session) Abort() {
 func (s *Session) Failed() error {
 	explicit := s.Explicit()
 	err := s.Validate()
-	if err == nil && IsConflict(s.commitErr) {
+	if err == nil && myerr.IsConflict(s.commitErr) {
 		err = s.commitErr
 	}
 	if !explicit {
@@ -430,7 +431,7 @@ func (tr *transaction) fail(err error) error {
 	if err != nil {
 		tr.broken = true
 	}
-	return conflict(err)
+	return myerr.Storage(err)
 }
 
 // Within has what the session still does for the statement at work, whose own context
@@ -454,7 +455,7 @@ func (s *Session) Validate() error {
 		return nil
 	}
 	s.Abort()
-	err = conflict(err)
+	err = myerr.Storage(err)
 	s.lost(tr, err)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // go-mysql-server writes SHOW CREATE TABLE, but does not know of everything that
@@ -260,7 +261,7 @@ func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
-	return errNoTable(db, name)
+	return myerr.NoSuchTable.New(db, name)
 }
 
 // showDatabases executes SHOW DATABASES. The system database is not shown: who dumps or copies

@@ -4,8 +4,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // synonyms finds statements that say in older or shorter words what others do.
@@ -168,7 +169,7 @@ func beginning(words string) *regexp.Regexp {
 func knownStatements(query string) error {
 	for _, u := range unsupported {
 		if u.begins.MatchString(query) {
-			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support '%s': %s", u.what, u.instead)
+			return myerr.NotSupported("'%s': %s", u.what, u.instead)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var (
@@ -135,7 +136,7 @@ func (t *Table) join(ctx *gms.Context, tr *transaction) error {
 	}
 	ok, err := t.e.cat.Current(tr.tx, t.info.Table)
 	if err == nil && !ok {
-		err = errChanged
+		err = myerr.TableChanged.New()
 	}
 	return err
 }
@@ -167,7 +168,7 @@ func (t *Table) Partitions(ctx *gms.Context) (gms.PartitionIter, error) {
 		return &onePartition{}, nil
 	}
 	if err := t.refresh(ctx); err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	return &onePartition{everything(t.info.primary)}, nil
 }
@@ -183,7 +184,7 @@ func (t *Table) PartitionRows(ctx *gms.Context, p gms.Partition) (gms.RowIter, e
 	}
 	tr := began(ctx)
 	if err := t.join(ctx, tr); err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	return t.rowIter(ctx, tr, s), nil
 }
@@ -217,7 +218,7 @@ func (t *Table) GetNextAutoIncrementValue(ctx *gms.Context, given any) (uint64, 
 		return v.(uint64), nil
 	}
 	n, err := t.e.next(ctx, began(ctx), t.info.Sequence)
-	return min(n, t.info.autoMax()), conflict(err)
+	return min(n, t.info.autoMax()), myerr.Storage(err)
 }
 
 // PeekNextAutoIncrementValue implements gms.AutoIncrementGetter.
@@ -226,7 +227,7 @@ func (t *Table) PeekNextAutoIncrementValue(ctx *gms.Context) (uint64, error) {
 		return 0, nil
 	}
 	n, err := t.e.peek(began(ctx), t.info.Sequence)
-	return min(n, t.info.autoMax()), conflict(err)
+	return min(n, t.info.autoMax()), myerr.Storage(err)
 }
 
 func (e *Engine) peek(tr *transaction, sequence region.Ptr) (uint64, error) {
@@ -292,7 +293,7 @@ func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	m := tr.tx.Mark()
 	if err := t.truncate(ctx, tr); err != nil {
 		tr.tx.Rollback(m)
-		return 0, conflict(err)
+		return 0, myerr.Storage(err)
 	}
 	tr.count(t.info.Counter, -int64(min(n, math.MaxInt64)))
 	return int(n), nil
@@ -322,7 +323,7 @@ func (t *Table) truncate(ctx *gms.Context, tr *transaction) error {
 func (t *Table) latest(ctx *gms.Context, tr *transaction) (*catalog.Table, error) {
 	tbl, err := t.e.descriptor(ctx, tr, t.info.DB, t.info.Name)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && tbl.ID != t.info.ID {
-		return nil, errChanged
+		return nil, myerr.TableChanged.New()
 	}
 	return tbl, err
 }
@@ -335,7 +336,7 @@ func (t *Table) GetIndexes(ctx *gms.Context) ([]gms.Index, error) {
 		// In the middle of a statement that changes the table.
 		tbl, err := t.latest(ctx, tr)
 		if err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 		if info, err = t.e.info(tr, tbl); err != nil {
 			return nil, err
@@ -384,11 +385,11 @@ func (t *indexedTable) LookupPartitions(ctx *gms.Context, l gms.IndexLookup) (gm
 		return nil, fmt.Errorf("sql: lookup through a foreign index %T", l.Index)
 	}
 	if err := t.refresh(ctx); err != nil {
-		return nil, conflict(err)
+		return nil, myerr.Storage(err)
 	}
 	k := t.info.index(x.key.Name)
 	if k == nil {
-		return nil, errChanged
+		return nil, myerr.TableChanged.New()
 	}
 	ranges, ok := l.Ranges.(gms.MySQLRangeCollection)
 	if !ok {
@@ -414,7 +415,7 @@ func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstr
 	if t.e.cat.Changed(tr.tx) {
 		var err error
 		if tbl, err = t.latest(ctx, tr); err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 	}
 	fks := make([]gms.ForeignKeyConstraint, len(tbl.ForeignKeys))
@@ -426,7 +427,7 @@ func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstr
 		// A parent that has come later is good, too.
 		_, err := t.e.descriptor(ctx, tr, f.ParentDB, f.ParentTable)
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 		fks[i].IsResolved = err == nil
 	}
@@ -439,14 +440,14 @@ func (t *Table) GetReferencedForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyCons
 	if t.e.cat.Changed(tr.tx) {
 		var err error
 		if tbl, err = t.latest(ctx, tr); err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 	}
 	var fks []gms.ForeignKeyConstraint
 	for _, r := range tbl.ReferencedBy {
 		child, err := t.e.descriptor(ctx, tr, r.DB, r.Table)
 		if err != nil {
-			return nil, conflict(err)
+			return nil, myerr.Storage(err)
 		}
 		i := child.ForeignKey(r.Name)
 		if i < 0 {

@@ -6,6 +6,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // There are no locks of tables: a transaction sees one state of everything, and commits
@@ -59,8 +61,7 @@ func refused(query string, stmt sqlparser.Statement) error {
 			return err
 		}
 		if n.Option != nil && n.Option.ReadLock {
-			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
-				"This version of farmsql doesn't yet support 'FLUSH TABLES WITH READ LOCK': nothing locks all tables; read one state of all of them in a transaction (dump with --single-transaction), or set read_only")
+			return myerr.NotSupported("'FLUSH TABLES WITH READ LOCK': nothing locks all tables; read one state of all of them in a transaction (dump with --single-transaction), or set read_only")
 		}
 	case *sqlparser.Set:
 		return refusedSet(n)
@@ -78,19 +79,18 @@ func refusedFlush(n *sqlparser.Flush) error {
 			return nil
 		}
 	}
-	return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support 'FLUSH %s'", strings.ToUpper(what))
+	return myerr.NotSupported("'FLUSH %s'", strings.ToUpper(what))
 }
 
 // refusedSet refuses what would hold for longer than it says, or shorter.
 func refusedSet(n *sqlparser.Set) error {
 	for _, x := range n.Exprs {
 		if x.Scope == sqlparser.SetScope_None && x.Name.Qualifier.IsEmpty() && x.Name.Name.EqualString("password") {
-			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000", "This version of farmsql doesn't yet support 'SET PASSWORD' without FOR: name the account, or use ALTER USER")
+			return myerr.NotSupported("'SET PASSWORD' without FOR: name the account, or use ALTER USER")
 		}
 		v, ok := x.Expr.(*sqlparser.SQLVal)
 		if ok && x.Scope == sqlparser.SetScope_None && x.Name.Name.EqualString("transaction") && string(v.Val) == sqlparser.TxReadOnly {
-			return mysql.NewSQLError(mysql.ERNotSupportedYet, "42000",
-				"This version of farmsql doesn't yet support 'SET TRANSACTION READ ONLY' for the next transaction: use START TRANSACTION READ ONLY, or SET SESSION TRANSACTION READ ONLY for all")
+			return myerr.NotSupported("'SET TRANSACTION READ ONLY' for the next transaction: use START TRANSACTION READ ONLY, or SET SESSION TRANSACTION READ ONLY for all")
 		}
 	}
 	return nil

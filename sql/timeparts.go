@@ -6,7 +6,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // timePart is TIME_TO_SEC or MICROSECOND. go-mysql-server's know dates with a time only, and make
@@ -58,7 +58,7 @@ func (p *timePart) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	}
 	us, ok := timeOfDay(ctx, v)
 	if !ok {
-		ctx.Warn(mysql.ERTruncatedWrongValue, "Truncated incorrect time value: '%v'", v)
+		myerr.TruncatedTimeValue.Warn(ctx, v)
 		return nil, nil
 	}
 	return p.of(us), nil

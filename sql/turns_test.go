@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // turnsInstance has rows to change, and statements that wait for as long as patience.
@@ -99,7 +101,7 @@ func TestTurnsAfterRollback(t *testing.T) {
 		func(c *client) { // a conflict, which Validate finds
 			c.exec("SELECT * FROM t WHERE id = 3")
 			in.client("d").exec("UPDATE t SET n = n + 1 WHERE id = 3")
-			if err := c.s.Validate(); !IsConflict(err) {
+			if err := c.s.Validate(); !myerr.IsConflict(err) {
 				t.Error(err)
 			}
 		},
@@ -165,7 +167,7 @@ func TestTurnsPatience(t *testing.T) {
 		t.Errorf("%d wait", n)
 	}
 	second.exec("COMMIT")
-	if _, _, err := first.run("COMMIT"); !IsConflict(err) {
+	if _, _, err := first.run("COMMIT"); !myerr.IsConflict(err) {
 		t.Error(err)
 	}
 	in.noTurns()
@@ -186,7 +188,7 @@ func TestTurnsOfManyRows(t *testing.T) {
 		t.Errorf("%d turns", n)
 	}
 	first.exec("COMMIT")
-	if _, _, err := second.run("COMMIT"); !IsConflict(err) {
+	if _, _, err := second.run("COMMIT"); !myerr.IsConflict(err) {
 		t.Error(err)
 	}
 	in.noTurns()
@@ -204,7 +206,7 @@ func TestNoTurns(t *testing.T) {
 	second.exec("UPDATE t SET n = n + 1 WHERE id = 2")
 	second.exec("UPDATE t SET v = 1")
 	second.exec("COMMIT")
-	if _, _, err := first.run("COMMIT"); !IsConflict(err) {
+	if _, _, err := first.run("COMMIT"); !myerr.IsConflict(err) {
 		t.Error(err)
 	}
 	in.noTurns()
@@ -223,7 +225,7 @@ func (in *instance) lose(c *client, byCommit bool) {
 	} else {
 		err = c.s.Validate()
 	}
-	if !IsConflict(err) {
+	if !myerr.IsConflict(err) {
 		in.t.Fatal(err)
 	}
 }

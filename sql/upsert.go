@@ -8,6 +8,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // INSERT ... SELECT ... ON DUPLICATE KEY UPDATE may name columns of the tables of the SELECT,
@@ -149,7 +151,7 @@ func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
 		return u.column(x)
 	case *sqlparser.FuncExpr:
 		if x.IsAggregate() && x.Over == nil {
-			return refusal(1111, "HY000", "Invalid use of group function")
+			return refusal(myerr.InvalidGroupFunction.New())
 		}
 	case *sqlparser.Subquery, *sqlparser.ExistsExpr:
 		return u.subquery(x)
@@ -164,7 +166,7 @@ func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
 // subquery is a subquery that is carried: one about no other row.
 func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
 	if u.isOfRow(x) {
-		return refusal(erNotSupported, "42000", "This version of farmsql doesn't yet support subqueries of ON DUPLICATE KEY UPDATE that depend on the row")
+		return refusal(myerr.NotSupported("subqueries of ON DUPLICATE KEY UPDATE that depend on the row"))
 	}
 	return u.carried(&u.ofOutside, x)
 }
@@ -218,7 +220,7 @@ func (u *upsert) column(c *sqlparser.ColName) sqlparser.Expr {
 	}
 	switch {
 	case isOwn && known:
-		return refusal(mysql.ERNonUniq, "23000", "Column '"+c.Name.String()+"' in field list is ambiguous")
+		return refusal(myerr.AmbiguousColumn.New(c.Name.String()))
 	case isOwn && u.isSelect:
 		return u.own(c.Name)
 	case isOwn:
@@ -254,7 +256,7 @@ func (u *upsert) carryOfSelect(rows sqlparser.SelectStatement) {
 		source.Select = inner
 	}
 	if isPlain && !hasStar(inner.SelectExprs) && len(inner.SelectExprs) != count+len(u.ofSource) {
-		set(u.amendment, &n.OnDup[0].Expr, refusal(1136, "21S01", "Column count doesn't match value count at row 1"))
+		set(u.amendment, &n.OnDup[0].Expr, refusal(myerr.ValueCount.New()))
 		return
 	}
 	outer := &sqlparser.Select{From: sqlparser.TableExprs{&sqlparser.AliasedTableExpr{
@@ -336,8 +338,8 @@ func ourCall(name string, args ...sqlparser.Expr) *sqlparser.FuncExpr {
 }
 
 // refusal is an expression for which planning fails. An INSERT is amended where it cannot.
-func refusal(code int, state, text string) sqlparser.Expr {
-	return ourCall(refusedName, sqlparser.NewIntVal([]byte(strconv.Itoa(code))), sqlparser.NewStrVal([]byte(state)), sqlparser.NewStrVal([]byte(text)))
+func refusal(e *mysql.SQLError) sqlparser.Expr {
+	return ourCall(refusedName, sqlparser.NewIntVal([]byte(strconv.Itoa(e.Num))), sqlparser.NewStrVal([]byte(e.State)), sqlparser.NewStrVal([]byte(e.Message)))
 }
 
 func unknownColumn(c *sqlparser.ColName) sqlparser.Expr {
@@ -345,5 +347,5 @@ func unknownColumn(c *sqlparser.ColName) sqlparser.Expr {
 	if !c.Qualifier.Name.IsEmpty() {
 		name = c.Qualifier.Name.String() + "." + name
 	}
-	return refusal(mysql.ERBadFieldError, "42S22", "Unknown column '"+name+"' in 'field list'")
+	return refusal(myerr.UnknownColumn.New(name))
 }

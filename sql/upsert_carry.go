@@ -7,7 +7,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/vitess/go/mysql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // The functions that INSERT ... ON DUPLICATE KEY UPDATE is written with (upsert.go).
@@ -213,7 +213,7 @@ func refusedExpression(ctx *gms.Context, args ...gms.Expression) (gms.Expression
 	if code == 1136 { // for which go-mysql-server has one
 		return nil, gms.ErrInsertIntoMismatchValueCount.New()
 	}
-	return nil, mysql.NewSQLError(code, said[1], "%s", said[2])
+	return nil, myerr.Remade(code, said[1], said[2])
 }
 
 // carries reports whether a node is the one that carries.

@@ -3,7 +3,6 @@ package sql
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -14,11 +13,8 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
-
-// errCorruptRow means that stored bytes are no row, or no value of their
-// column's type.
-var errCorruptRow = errors.New("sql: corrupt row")
 
 // A valueCodec turns the values of one column into bytes and back. Integers of
 // every kind take as few bytes as they need, none for zero; a value's length is
@@ -170,12 +166,12 @@ func (c *valueCodec) decode(b []byte) (any, error) {
 		return c.decodeUint(b)
 	case catalog.KindFloat32:
 		if len(b) != 4 {
-			return nil, errCorruptRow
+			return nil, myerr.ErrCorruptRow
 		}
 		return math.Float32frombits(binary.LittleEndian.Uint32(b)), nil
 	case catalog.KindFloat64:
 		if len(b) != 8 {
-			return nil, errCorruptRow
+			return nil, myerr.ErrCorruptRow
 		}
 		return math.Float64frombits(binary.LittleEndian.Uint64(b)), nil
 	case catalog.KindDecimal:
@@ -183,13 +179,13 @@ func (c *valueCodec) decode(b []byte) (any, error) {
 	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
 		n, ok := readInt(b)
 		if !ok {
-			return nil, errCorruptRow
+			return nil, myerr.ErrCorruptRow
 		}
 		return time.UnixMicro(n).UTC(), nil
 	case catalog.KindTime:
 		n, ok := readInt(b)
 		if !ok {
-			return nil, errCorruptRow
+			return nil, myerr.ErrCorruptRow
 		}
 		return types.Timespan(n), nil
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
@@ -205,7 +201,7 @@ func (c *valueCodec) decode(b []byte) (any, error) {
 func (c *valueCodec) decodeInt(b []byte) (any, error) {
 	n, ok := readInt(b)
 	if !ok {
-		return nil, errCorruptRow
+		return nil, myerr.ErrCorruptRow
 	}
 	switch c.kind {
 	case catalog.KindInt8:
@@ -221,7 +217,7 @@ func (c *valueCodec) decodeInt(b []byte) (any, error) {
 func (c *valueCodec) decodeUint(b []byte) (any, error) {
 	n, ok := readUint(b)
 	if !ok {
-		return nil, errCorruptRow
+		return nil, myerr.ErrCorruptRow
 	}
 	switch c.kind {
 	case catalog.KindUint8:
@@ -239,15 +235,15 @@ func (c *valueCodec) decodeUint(b []byte) (any, error) {
 func (c *valueCodec) decodeGeometry(b []byte) (v any, err error) {
 	defer func() {
 		if recover() != nil {
-			v, err = nil, errCorruptRow
+			v, err = nil, myerr.ErrCorruptRow
 		}
 	}()
 	if len(b) > geometryBytesMax {
-		return nil, errCorruptRow
+		return nil, myerr.ErrCorruptRow
 	}
 	v, _, err = types.GeometryType{}.Convert(context.Background(), append([]byte(nil), b...))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errCorruptRow, err)
+		return nil, fmt.Errorf("%w: %w", myerr.ErrCorruptRow, err)
 	}
 	return v, nil
 }
@@ -328,7 +324,7 @@ func decodeDecimal(b []byte, scale int32) (any, error) {
 		return decimal.New(n, -scale), nil
 	}
 	if len(b) > decimalBytesMax || b[0] != 0 && b[0] != 2 {
-		return nil, errCorruptRow
+		return nil, myerr.ErrCorruptRow
 	}
 	n := new(big.Int).SetBytes(b[1:])
 	if b[0] == 0 {

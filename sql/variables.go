@@ -8,6 +8,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // go-mysql-server knows MySQL's variables and lets all of them be set, most without any
@@ -139,7 +141,7 @@ func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
 	switch r.class {
 	case works:
 		if strings.EqualFold(v.GetName(), gms.SqlModeSessionVar) && strings.Contains(settled(ctx, v, value), "no_backslash_escapes") {
-			return mysql.NewSQLError(erWrongValueForVar, "42000", "Variable 'sql_mode' can't be set to the value of '%v': farmsql reads a backslash in a string as an escape, whatever sql_mode is", value)
+			return myerr.WrongEscapes.New(value)
 		}
 		if strings.EqualFold(v.GetName(), "character_set_client") && !readAsUTF8(value) {
 			ctx.Warn(mysql.ERNotSupportedYet, "Statements are read as UTF-8, whatever character_set_client is: what is no UTF-8 gets error 1366 where it is stored")
@@ -158,7 +160,7 @@ func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
 	if reason == "" {
 		reason = "farmsql knows no other"
 	}
-	return mysql.NewSQLError(erWrongValueForVar, "42000", "Variable '%s' can't be set to the value of '%v'; it is '%v': %s", v.GetName(), value, now, reason)
+	return myerr.FixedVariable.New(v.GetName(), value, now, reason)
 }
 
 // readAsUTF8 reports whether texts in a character set read the same as UTF-8.
@@ -166,14 +168,6 @@ func readAsUTF8(charset any) bool {
 	name, ok := charset.(string)
 	return !ok || strings.HasPrefix(strings.ToLower(name), "utf8") || strings.EqualFold(name, "ascii") || strings.EqualFold(name, "binary")
 }
-
-// MySQL's numbers for variables that a statement cannot set.
-const (
-	erLocalVariable    = 1228 // by SET GLOBAL
-	erGlobalVariable   = 1229 // by SET SESSION
-	erWrongValueForVar = 1231
-	erWrongTypeForVar  = 1232
-)
 
 // same reports whether two values of a variable are, as it would hold them.
 func same(ctx *gms.Context, v gms.SystemVariable, a, b any) bool {

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // Every variable that go-mysql-server knows, and lets be set, is in one class, and none is
@@ -53,7 +54,7 @@ func (c *client) wantSet(query, name string, code int) {
 		c.in.t.Errorf("%s succeeds, want error %d", query, code)
 		return
 	}
-	if e := SQLError(err); e.Num != code || !strings.Contains(strings.ToLower(e.Message), name) {
+	if e := myerr.Of(err); e.Num != code || !strings.Contains(strings.ToLower(e.Message), name) {
 		c.in.t.Errorf("%s: %d %q, want %d with the name", query, e.Num, e.Message, code)
 	}
 }
@@ -101,17 +102,17 @@ func TestSetByClass(t *testing.T) {
 		query, name string
 		code        int
 	}{
-		{"SET GLOBAL max_connections = 7", "max_connections", erWrongValueForVar},
-		{"SET GLOBAL general_log = 1", "general_log", erWrongValueForVar},
-		{"SET GLOBAL slow_query_log_file = 'x'", "slow_query_log_file", erWrongValueForVar},
-		{"SET sql_safe_updates = 1", "sql_safe_updates", erWrongValueForVar},
-		{"SET auto_increment_increment = 2", "auto_increment_increment", erWrongValueForVar},
-		{"SET GLOBAL gtid_purged = 'x:1'", "gtid_purged", erWrongValueForVar},
-		{"SET GLOBAL event_scheduler = ON", "event_scheduler", erWrongValueForVar},
+		{"SET GLOBAL max_connections = 7", "max_connections", myerr.WrongValue.Number},
+		{"SET GLOBAL general_log = 1", "general_log", myerr.WrongValue.Number},
+		{"SET GLOBAL slow_query_log_file = 'x'", "slow_query_log_file", myerr.WrongValue.Number},
+		{"SET sql_safe_updates = 1", "sql_safe_updates", myerr.WrongValue.Number},
+		{"SET auto_increment_increment = 2", "auto_increment_increment", myerr.WrongValue.Number},
+		{"SET GLOBAL gtid_purged = 'x:1'", "gtid_purged", myerr.WrongValue.Number},
+		{"SET GLOBAL event_scheduler = ON", "event_scheduler", myerr.WrongValue.Number},
 		{"SET PERSIST max_execution_time = 5", "max_execution_time", mysql.ERNotSupportedYet},
 		{"SET @@PERSIST_ONLY.max_execution_time = 5", "max_execution_time", mysql.ERNotSupportedYet},
 		{"SET TRANSACTION READ ONLY", "read only", mysql.ERNotSupportedYet},
-		{"SET GLOBAL version = '9'", "version", mysql.ERUnknownError}, // 1238 on the wire
+		{"SET GLOBAL version = '9'", "version", mysql.ERIncorrectGlobalLocalVar},
 		{"SET default_storage_engine = 'innodb'", "", 0},
 		{"SET default_storage_engine = InnoDB", "", 0},
 		{"SET sql_auto_is_null = 0, wait_timeout = 28800, sql_quote_show_create = 1", "", 0},
@@ -178,7 +179,7 @@ func TestReadOnlyMachine(t *testing.T) {
 				if err == nil {
 					t.Fatalf("%s is run", q)
 				}
-				if e := SQLError(err); e.Num != erOptionPreventsStatement || !strings.Contains(e.Message, option) {
+				if e := myerr.Of(err); e.Num != myerr.OptionPrevents.Number || !strings.Contains(e.Message, option) {
 					t.Errorf("%s: %v", q, e)
 				}
 			}
@@ -189,7 +190,7 @@ func TestReadOnlyMachine(t *testing.T) {
 	ann.exec("BEGIN")
 	ann.exec("UPDATE d.t SET v = 3")
 	root.exec("SET GLOBAL read_only = ON")
-	if _, _, err := ann.run("COMMIT"); err == nil || SQLError(err).Num != erOptionPreventsStatement {
+	if _, _, err := ann.run("COMMIT"); err == nil || myerr.Of(err).Num != myerr.OptionPrevents.Number {
 		t.Errorf("commit: %v", err)
 	}
 	wantAll(ann, "--read-only ")
@@ -234,7 +235,7 @@ func TestReadOnlySession(t *testing.T) {
 			}
 			if _, _, err := c.run(q); err == nil {
 				t.Errorf("%s is run", q)
-			} else if e := SQLError(err); e.Num != erReadOnlyTx {
+			} else if e := myerr.Of(err); e.Num != myerr.ReadOnly.Number {
 				t.Errorf("%s: %v", q, e)
 			}
 			c.exec("ROLLBACK")

@@ -5,20 +5,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
-)
 
-// MySQL's numbers for windows that are wrong.
-const (
-	erNoSuchWindow      = 3579
-	erCircularWindows   = 3580
-	erNoChildPartitions = 3581
-	erNoInheritedFrame  = 3582
-	erOrderDefinedTwice = 3583
-	erRangeOfKeys       = 3587
-	erWindowNamedTwice  = 3591
-	erWindowMisplaced   = 3593
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 const unnamedWindow = "<unnamed window>"
@@ -48,7 +37,7 @@ func nameWindowsOf(s *sqlparser.Select) error {
 	w := namedWindows{defined: make(map[string]*sqlparser.WindowDef), open: make(map[string]bool)}
 	for _, def := range s.Window {
 		if w.defined[def.Name.Lowered()] != nil {
-			return mysql.NewSQLError(erWindowNamedTwice, "HY000", "Window '%s' is defined twice.", def.Name.String())
+			return myerr.WindowNamedTwice.New(def.Name.String())
 		}
 		w.defined[def.Name.Lowered()] = def
 	}
@@ -89,7 +78,7 @@ func misplaced(clause sqlparser.SQLNode) error {
 			return false, nil
 		case *sqlparser.FuncExpr:
 			if n.Over != nil {
-				return false, mysql.NewSQLError(erWindowMisplaced, "HY000", "You cannot use the window function '%s' in this context.", n.Name.Lowered())
+				return false, myerr.WindowMisplaced.New(n.Name.Lowered())
 			}
 		}
 		return true, nil
@@ -126,9 +115,9 @@ func (w namedWindows) resolve(def *sqlparser.WindowDef) error {
 	base := w.defined[name]
 	switch {
 	case base == nil:
-		return mysql.NewSQLError(erNoSuchWindow, "HY000", "Window name '%s' is not defined.", def.NameRef.String())
+		return myerr.NoSuchWindow.New(def.NameRef.String())
 	case w.open[name]:
-		return mysql.NewSQLError(erCircularWindows, "HY000", "There is a circularity in the window dependency graph.")
+		return myerr.CircularWindows.New()
 	}
 	w.open[name] = true
 	err := w.resolve(base)
@@ -145,11 +134,11 @@ func inherit(def, base *sqlparser.WindowDef) error {
 	isSame := def.Name.IsEmpty() && len(def.PartitionBy) == 0 && len(def.OrderBy) == 0 && def.Frame == nil
 	switch {
 	case len(def.PartitionBy) > 0:
-		return mysql.NewSQLError(erNoChildPartitions, "HY000", "A window which depends on another cannot define partitioning.")
+		return myerr.WindowPartitioned.New()
 	case len(def.OrderBy) > 0 && len(base.OrderBy) > 0:
-		return mysql.NewSQLError(erOrderDefinedTwice, "HY000", "Window '%s' cannot inherit '%s' since both contain an ORDER BY clause.", windowName(def), base.Name.String())
+		return myerr.WindowOrderedTwice.New(windowName(def), base.Name.String())
 	case base.Frame != nil && !isSame:
-		return mysql.NewSQLError(erNoInheritedFrame, "HY000", "Window '%s' has a frame definition, so cannot be referenced by another window.", base.Name.String())
+		return myerr.WindowFramed.New(base.Name.String())
 	}
 	def.NameRef = sqlparser.ColIdent{}
 	def.PartitionBy = base.PartitionBy

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/internal/simtest"
-	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // definitions are the statements that Define runs: indexes and columns of table t, among
@@ -34,12 +34,12 @@ func (s *session) Define(w simtest.Work) error {
 	query := definitions[w.Rand.IntN(len(definitions))]
 	var err error
 	for range 3 { // as the listener does
-		if _, err = s.run(query); !sql.IsConflict(err) {
+		if _, err = s.run(query); !myerr.IsConflict(err) {
 			break
 		}
 		w.Think()
 	}
-	if err != nil && slices.Contains(definedOtherwise, sql.SQLError(err).Num) {
+	if err != nil && slices.Contains(definedOtherwise, myerr.Of(err).Num) {
 		return simtest.ErrGivenUp
 	}
 	if err = outcome(err); err != nil && !errors.Is(err, simtest.ErrGivenUp) {

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/simtest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/wire"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -167,7 +168,7 @@ func outcome(err error) error {
 	if err == nil || errors.Is(err, simtest.ErrGivenUp) {
 		return err
 	}
-	known := sql.SQLError(err)
+	known := myerr.Of(err)
 	if is := outcomes[known.Num]; is != nil {
 		return fmt.Errorf("%w: %w", is, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/internal/simtest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -122,7 +123,7 @@ const attemptsMax = 100
 // insist runs a statement until it has no conflict.
 func (s *session) insist(query string) (err error) {
 	for range attemptsMax {
-		if _, err = s.run(query); !sql.IsConflict(err) {
+		if _, err = s.run(query); !myerr.IsConflict(err) {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // memory is what an instance of the suite gets: volatile, and large enough for
@@ -196,7 +197,7 @@ func (r *retrying) Query(ctx *gms.Context, query string) (schema gms.Schema, _ g
 		if err == nil {
 			return schema, gms.RowsToRowIter(rows...), flags, nil
 		}
-		if !sql.IsConflict(err) {
+		if !myerr.IsConflict(err) {
 			break
 		}
 		sql.FromContext(ctx).Abort()

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // bounded returns the context of a statement: that of a SELECT ends after the
@@ -35,5 +36,5 @@ func timedOut(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil
 	}
-	return mysql.NewSQLError(errQueryTimeout, stateGeneral, "Query execution was interrupted, maximum statement execution time exceeded")
+	return myerr.QueryTimeout.New()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 
-	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // Requests that the protocol library does not know.
@@ -125,12 +125,10 @@ func okPacket(status uint16) []byte {
 // mayShutDown returns why a client may not end the server; nil if it may.
 func (h *handler) mayShutDown(c *mysql.Conn) *mysql.SQLError {
 	if !h.may(c, gms.PrivilegeType_Shutdown) && !h.may(c, gms.PrivilegeType_Super) {
-		return mysql.NewSQLError(errAccessDenied, "42000",
-			"Access denied; you need (at least one of) the SHUTDOWN privilege(s) for this operation")
+		return myerr.AccessDenied.New("SHUTDOWN")
 	}
 	if h.cfg.Shutdown == nil {
-		return mysql.NewSQLError(errNotSupported, "42000",
-			"This server is part of a program that has not said how it ends (Shutdown): end the program")
+		return myerr.NoShutdown.New()
 	}
 	return nil
 }
@@ -160,7 +158,7 @@ func (c Config) available() *mysql.SQLError {
 	if c.Available == nil {
 		return nil
 	}
-	return sql.SQLError(c.Available(context.Background()))
+	return myerr.Of(c.Available(context.Background()))
 }
 
 // shutDown is the statement SHUTDOWN.

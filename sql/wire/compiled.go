@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A compiled statement is one that the storage's engine runs by itself, without
@@ -60,7 +61,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	h.stats.compiled.Add(1)
 	if err != nil {
 		sqlCtx.GetLogger().WithError(err).Warn("error running query")
-		return sql.SQLError(err)
+		return myerr.Of(err)
 	}
 	s.setStatus(sqlCtx, c)
 	switch {
@@ -82,7 +83,7 @@ func spoolRows(ctx *gms.Context, res *sql.Result, spool mysql.ResultSpoolFn) err
 	for i, row := range res.Rows {
 		var err error
 		if out.Rows[i], err = server.RowToSQL(ctx, res.Header.Schema, row, nil, buf); err != nil {
-			return gms.CastSQLError(err)
+			return myerr.Of(err)
 		}
 	}
 	return spool(out, false)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 
-	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A conn is a client's connection as the protocol library sees it, which knows nothing of
@@ -161,18 +161,23 @@ func (c *conn) Write(p []byte) (int, error) {
 func (c *conn) refresh() error {
 	said := c.mux.cfg.available() // which waits no longer than statements do
 	if said == nil {
-		said = sql.SQLError(c.mux.refresh(context.Background()))
+		said = myerr.Of(c.mux.refresh(context.Background()))
 	}
 	if said == nil {
 		return nil
 	}
-	c.tell(uint16(said.Num), said.State, said.Message)
+	c.tell(said)
 	return said
 }
 
 // tell answers the packet that came last with an error.
-func (c *conn) tell(number uint16, state, message string) {
-	c.send(errorPacket(c.meter.header[3]+1, number, state, message))
+func (c *conn) tell(e *mysql.SQLError) {
+	c.answer(c.meter.header[:], e)
+}
+
+// answer answers a packet, whose header is given, with an error.
+func (c *conn) answer(header []byte, e *mysql.SQLError) {
+	c.send(errorPacket(header[3]+1, uint16(e.Num), e.State, e.Message))
 }
 
 // send writes a packet that is not the protocol library's. That it fails shows when the
@@ -198,7 +203,7 @@ func (c *conn) refuseLong() {
 	if c.isIn {
 		c.skipRequest()
 	}
-	c.tell(errPacketTooLarge, stateCommunication, "Got a packet bigger than 'max_allowed_packet' bytes")
+	c.tell(myerr.PacketTooLarge.New())
 	if secure := c.secure.Load(); secure != nil {
 		_ = secure.CloseWrite()
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // engineHandler is the part of go-mysql-server's handler that is used here: the
@@ -110,7 +111,7 @@ func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 		return err
 	}
 	if !h.mux.admit(accepted, func() bool { return h.may(c, gms.PrivilegeType_Super) }) {
-		return mysql.NewSQLError(errConCount, stateTooMany, "Too many connections")
+		return myerr.TooManyConnections.New()
 	}
 	accepted.command = func(request byte) *reply { return h.command(c, request) }
 	return nil
@@ -138,7 +139,7 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 	}
 	st, remainder, err := h.parse(ctx, c, query, multi)
 	if err != nil {
-		return "", clientError(err)
+		return "", myerr.Of(err)
 	}
 	exec := func(ctx context.Context, buf *resultBuffer) error {
 		if st.ast == nil {
@@ -203,8 +204,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	if n := stateOf(c).remember(c, prepare.StatementID, query); n > parametersMax {
 		delete(c.PrepareData, prepare.StatementID)
 		stateOf(c).forgetPrepared(prepare.StatementID)
-		return nil, mysql.NewSQLError(errManyParameters, stateGeneral,
-			"Prepared statement contains too many placeholders: %d, and %d are possible", n, parametersMax)
+		return nil, myerr.TooManyParameters.New(n, parametersMax)
 	}
 	return fields, nil
 }
@@ -212,7 +212,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 // preparable returns why a text cannot be prepared that is not one statement, or is LOAD DATA.
 func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) error {
 	if query == "" {
-		return mysql.NewSQLError(mysql.EREmptyQuery, "42000", "Query was empty")
+		return myerr.EmptyQuery.New()
 	}
 	if !strings.Contains(query, ";") && !containsFold(query, "load") {
 		return nil
@@ -223,7 +223,7 @@ func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) e
 	}
 	stmt, _, rest, err := h.gms.Parser.ParseWithOptions(ctx, query, ';', true, opts)
 	if _, ok := stmt.(*sqlparser.Load); ok {
-		return mysql.NewSQLError(errUnsupportedPrepare, stateGeneral, "This command is not supported in the prepared statement protocol yet")
+		return myerr.NotPreparable.New()
 	}
 	if err != nil || rest == "" {
 		return nil // whoever parses it again says what is wrong
@@ -231,7 +231,7 @@ func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) e
 	if _, _, _, err := h.gms.Parser.ParseWithOptions(ctx, rest, ';', true, opts); errors.Is(err, sqlparser.ErrEmpty) {
 		return nil // a comment
 	}
-	return mysql.NewSQLError(mysql.ERParseError, "42000", "syntax error at position %d: more than one statement cannot be prepared", len(query)-len(rest)+1)
+	return myerr.SeveralPrepared.New(len(query) - len(rest) + 1)
 }
 
 // parametersMax is how many parameters a prepared statement may have. MySQL's limit, of what
@@ -351,7 +351,10 @@ func (h *handler) ComInitDB(c *mysql.Conn, schemaName string) error {
 func (h *handler) ComResetConnection(c *mysql.Conn) error {
 	err := h.engineHandler.ComResetConnection(c)
 	announce(c)
-	return clientError(stateOf(c).session.EndStatement(context.Background(), err))
+	if err = stateOf(c).session.EndStatement(context.Background(), err); err != nil {
+		return myerr.Of(err)
+	}
+	return nil
 }
 
 // parse splits the first statement off a request. A statement that does not
@@ -422,7 +425,7 @@ func (h *handler) killThread(k *sqlparser.Kill) func() error {
 		}
 	}
 	return func() error {
-		return mysql.NewSQLError(errNoSuchThread, stateGeneral, "Unknown thread id: %d", id)
+		return myerr.NoSuchThread.New(id)
 	}
 }
 
@@ -467,7 +470,7 @@ func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec 
 		defer accepted.began.Store(0)
 	}
 	if tx := state.engine.GetTransaction(); st.writes && tx != nil && tx.IsReadOnly() {
-		return nil, mysql.NewSQLError(errReadOnly, "25006", "Cannot execute statement in a READ ONLY transaction.")
+		return nil, myerr.ReadOnly.New()
 	}
 	ctx, cancel := state.bounded(ctx, st)
 	defer cancel()
@@ -485,13 +488,13 @@ func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec 
 			h.stats.failed.Add(1)
 			return nil, late
 		}
-		if !isConflict(err) {
+		if !myerr.IsConflict(err) {
 			h.stats.failed.Add(1)
 			return nil, clientErrorOf(st, state.engine.GetCurrentDatabase(), err)
 		}
 		h.stats.conflicts.Add(1)
 		if attempt >= retries {
-			return nil, clientError(err)
+			return nil, myerr.Of(err)
 		}
 		h.stats.retries.Add(1)
 		h.backoff(attempt)
@@ -550,7 +553,7 @@ func (h *handler) withoutStack(st statement, err error) error {
 const enginePanic = "panic recovered: "
 
 func internalError(panicked string) error {
-	return mysql.NewSQLError(mysql.ERUnknownError, stateGeneral, "internal error: %s", panicked)
+	return myerr.Internal.New(panicked)
 }
 
 // backoff sleeps for a random time that doubles its bound with every attempt.

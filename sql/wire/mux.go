@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A mux makes one net.Listener out of many, and of the in-process connections.
@@ -191,7 +193,8 @@ func waitClosed(cfg Config, conns []*conn) bool {
 // refuse answers a client with error 1040 in place of the greeting.
 func refuse(c net.Conn, cfg Config) {
 	_ = c.SetWriteDeadline(cfg.Clock.Now().Add(time.Second))
-	_, _ = c.Write(errorPacket(0, errConCount, "", "Too many connections"))
+	e := myerr.TooManyConnections.New()
+	_, _ = c.Write(errorPacket(0, uint16(e.Num), "", e.Message))
 }
 
 // errorPacket builds an ERR packet. Before the handshake there is no SQLSTATE.

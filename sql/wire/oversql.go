@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // OverSQL makes a machine's SQL engine one that a Server can run.
@@ -46,7 +47,7 @@ func (f farmSession) EndStatement(ctx context.Context, err error) error {
 	f.s.SetForUpdate(false)
 	// After a statement that fails the engine still commits, with a context
 	// that is cancelled: that this fails too is no news, but a conflict is.
-	if commitErr := f.s.TakeCommitError(); commitErr != nil && (err == nil || isConflict(commitErr)) {
+	if commitErr := f.s.TakeCommitError(); commitErr != nil && (err == nil || myerr.IsConflict(commitErr)) {
 		return commitErr
 	}
 	f.s.Within(ctx)
@@ -54,7 +55,7 @@ func (f farmSession) EndStatement(ctx context.Context, err error) error {
 		return lost // whatever the statement found, it may never have been true
 	}
 	switch {
-	case isConflict(err):
+	case myerr.IsConflict(err):
 		f.s.Abort()
 	case f.s.Explicit():
 	case err != nil:

@@ -5,10 +5,10 @@ import (
 	"strconv"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A resultBuffer collects the rows of one statement until its transaction has
@@ -143,9 +143,7 @@ func (b *resultBuffer) copy(src []byte) []byte {
 }
 
 func (b *resultBuffer) tooLarge() error {
-	return mysql.NewSQLError(errCapacityExceeded, stateGeneral,
-		"Memory capacity of %d bytes for 'result_buffer' exceeded: a statement's rows are held until its transaction is validated; "+
-			"return fewer rows (LIMIT) or raise --result-buffer (Config.ResultBuffer)", b.limit)
+	return myerr.ResultMemory.New(b.limit)
 }
 
 // result returns everything collected, or nil if the engine sent nothing. The

@@ -11,6 +11,7 @@ import (
 	"github.com/dolthub/go-mysql-server/server"
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A client that wants TLS answers the greeting with the first 32 bytes of its handshake
@@ -48,12 +49,11 @@ func (c *conn) open() error {
 		}
 		c.meter.shift = 1
 	} else if c.mux.cfg.RequireTLS && c.source != nil {
-		c.send(errorPacket(header[3]+1, errSecureTransportRequired, stateGeneral,
-			"Connections using insecure transport are prohibited: this server requires TLS (--require-tls)"))
+		c.answer(header, myerr.InsecureTransport.New())
 		return errors.New("wire: a client without TLS")
 	}
 	if len(flags) == 4 && binary.LittleEndian.Uint32(flags)&capabilityCompress != 0 {
-		c.send(errorPacket(header[3]+1, errHandshake, stateCommunication, "Bad handshake: compression is not offered; connect without it"))
+		c.answer(header, myerr.BadHandshake.New())
 		return errors.New("wire: a client that compresses")
 	}
 	if len(flags) == 4 {

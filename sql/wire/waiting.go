@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // TurnAway answers clients that connect to l while nobody serves it yet: once that has
@@ -31,7 +32,7 @@ func TurnAway(l *net.TCPListener, patience time.Duration, text string) (stop fun
 				continue
 			}
 			_ = c.SetWriteDeadline(clock.System{}.Now().Add(time.Second))
-			_, _ = c.Write(errorPacket(0, errUnknownCom, "", text))
+			_, _ = c.Write(errorPacket(0, uint16(myerr.Unavailable.Number), "", text))
 			_ = c.Close()
 		}
 	})

@@ -1,23 +1,28 @@
-package wire
+package myerr
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	goerrors "gopkg.in/src-d/go-errors.v1"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
-
-	"github.com/farmsql/farmsql/sql"
 )
 
 // Every kind must be recognised by its own message, whatever its arguments are,
 // and by no entry above it.
 func TestKindsAreRecognised(t *testing.T) {
-	for _, k := range numberedKinds {
+	for _, k := range engineKinds {
 		args := make([]any, len(verb.FindAllString(k.kind.Message, -1)))
 		for i := range args {
 			args[i] = "x\n'y' %d"
+		}
+		if k.kind == gms.ErrSyntaxError {
+			continue // its message is in every text
 		}
 		if got := numberOf(k.kind.New(args...).Error()); got != k.number {
 			t.Errorf("%q: %d, want %d", k.kind.Message, got, k.number)
@@ -39,7 +44,7 @@ func TestAsMySQL(t *testing.T) {
 		{1105, "HY000", "failed to resolve aggregate column argument: count(1)", 1111, "HY000"},
 		{1105, "HY000", "Too big precision 70 specified. Maximum is 65.", 1426, "42000"},
 		{1062, "", "duplicate", 1062, "23000"},
-		{1213, "40001", sql.DeadlockText, 1213, "40001"},
+		{1213, "40001", Deadlock.format, 1213, "40001"},
 		{1644, "45000", "signalled", 1644, "45000"},
 		{1105, "HY000", "Column count doesn't match value count at row 3", 1136, "21S01"},
 		{1105, "HY000", "Duplicate key name 'x'", 1061, "42000"},
@@ -48,7 +53,7 @@ func TestAsMySQL(t *testing.T) {
 		{1105, "HY000", "expected resolved table: v", 1347, "HY000"},
 		{1105, "HY000", "column type mismatch on `a` and `b`", 3780, "HY000"},
 	} {
-		got := asMySQL(&mysql.SQLError{Num: tc.number, State: tc.state, Message: tc.message})
+		got := refined(&mysql.SQLError{Num: tc.number, State: tc.state, Message: tc.message})
 		if got.Num != tc.want || got.State != tc.wantS || got.Message != tc.message {
 			t.Errorf("%d (%s) %q: got %d (%s) %q", tc.number, tc.state, tc.message, got.Num, got.State, got.Message)
 		}
@@ -59,10 +64,10 @@ func TestAsMySQL(t *testing.T) {
 // hears of neither.
 func TestTextsWithoutOurNames(t *testing.T) {
 	lost := &mysql.SQLError{Num: 1213, State: "40001", Message: "serialization failure: txn: conflict over (3, 0x1f40), try restarting transaction."}
-	if got := asMySQL(lost); got.Message != sql.DeadlockText {
+	if got := refined(lost); got.Message != Deadlock.format {
 		t.Errorf("%q", got.Message)
 	}
-	if got := asMySQL(&mysql.SQLError{Num: 1105, State: "HY000", Message: "sql: txn: key exists"}); got.Message != "key exists" {
+	if got := refined(&mysql.SQLError{Num: 1105, State: "HY000", Message: "sql: txn: key exists"}); got.Message != "key exists" {
 		t.Errorf("%q", got.Message)
 	}
 }
@@ -85,32 +90,54 @@ func TestTexts(t *testing.T) {
 		{gms.ErrInsertIntoMismatchValueCount.New(), "Column count doesn't match value count at row 1"},
 		{gms.ErrTableNotFound.New("t"), "table not found: t"},
 	} {
-		if got := clientError(tc.err).Error(); !strings.HasPrefix(got, tc.want+" (errno ") {
+		if got := Of(tc.err).Error(); !strings.HasPrefix(got, tc.want+" (errno ") {
 			t.Errorf("%q: got %q, want %q", tc.err, got, tc.want)
 		}
 	}
 }
 
-// What SET and DEALLOCATE say of what there is not, and of values that cannot be.
-func TestErrorsOfSet(t *testing.T) {
-	for _, tc := range []struct {
-		text   string
-		err    error
-		number int
-		want   string
-	}{
-		{"set nosuch = 1", gms.ErrColumnNotFound.New("nosuch"), 1193, "Unknown system variable 'nosuch'"},
-		{"set @a = nosuch", gms.ErrColumnNotFound.New("nosuch"), 1054, `column "nosuch" could not be found in any table in scope`},
-		{"set sql_mode = 'x'", gms.ErrInvalidSetValue.New("x"), 1231, "Variable 'sql_mode' can't be set to the value of 'x'"},
-		{"set wait_timeout = 'x'", gms.ErrInvalidSystemVariableValue.New("wait_timeout", "x"), 1232, "Incorrect argument type to variable 'wait_timeout'"},
-		{"set autocommit = 'x'", gms.ErrInvalidSystemVariableValue.New("autocommit", "x"), 1231, "Variable 'autocommit' can't be set to the value of 'x'"},
-		{"set autocommit = 5", gms.ErrInvalidSystemVariableValue.New("autocommit", 5), 1231, "Variable 'autocommit' can't be set to the value of '5'"},
-		{"deallocate prepare s", gms.ErrUnknownPreparedStatement.New("s"), 1243, "Unknown prepared statement handler (s) given to DEALLOCATE PREPARE"},
-		{"execute s", gms.ErrUnknownPreparedStatement.New("s"), 1243, "Unknown prepared statement handler (s) given to EXECUTE"},
-	} {
-		got, ok := clientErrorOf(statement{text: tc.text}, "", tc.err).(*mysql.SQLError)
-		if !ok || got.Num != tc.number || got.Message != tc.want {
-			t.Errorf("%s: got %v, want %d %s", tc.text, got, tc.number, tc.want)
+// What a client sees of each kind of error of go-mysql-server and of storage, whether the error
+// arrives itself or no more than its text does.
+func TestTold(t *testing.T) {
+	datadriven.RunTest(t, "testdata/told", func(t *testing.T, d *datadriven.TestData) string {
+		var b strings.Builder
+		each := func(err error, ofText bool) {
+			e := Of(err)
+			fmt.Fprintf(&b, "%d %s %s\n", e.Num, e.State, e.Message)
+			if again := Of(gms.CastSQLError(err)); ofText && (again.Num != e.Num || again.State != e.State) {
+				fmt.Fprintf(&b, "  its text: %d %s %s\n", again.Num, again.State, again.Message)
+			}
+		}
+		switch d.Cmd {
+		case "engine":
+			for _, k := range engineKinds {
+				each(k.kind.New(examples(k.kind.Message)...), k.kind != gms.ErrSyntaxError)
+			}
+		case "numbered-by-the-engine":
+			for _, k := range []*goerrors.Kind{
+				gms.ErrKeyZero, gms.ErrKeyTooLong, gms.ErrInvalidBlobTextKey, gms.ErrColumnFunctionalIndexDependency, gms.ErrWrongDBName,
+				gms.ErrNonAggregatedColumnWithoutGroupBy, gms.ErrPartitionNotFound, gms.ErrForeignKeyChildViolation, gms.ErrForeignKeyParentViolation,
+				gms.ErrDuplicateEntry, gms.ErrInvalidJSONText, gms.ErrWrongAutoKey, gms.ErrCantDropIndex, gms.ErrInvalidValue, gms.ErrLockDeadlock,
+			} {
+				each(k.New(examples(k.Message)...), true)
+			}
+		case "storage":
+			for _, s := range stored {
+				each(fmt.Errorf("reading: %w", s.err), true)
+			}
+		}
+		return b.String()
+	})
+}
+
+// examples are arguments for the verbs of a message.
+func examples(message string) []any {
+	verbs := verb.FindAllString(message, -1)
+	args := make([]any, len(verbs))
+	for i, v := range verbs {
+		if args[i] = string(rune('a' + i)); strings.HasSuffix(v, "d") {
+			args[i] = 7 + i
 		}
 	}
+	return args
 }

@@ -1,4 +1,4 @@
-package sql
+package myerr
 
 import (
 	"go/ast"
@@ -17,17 +17,18 @@ import (
 // Every text that an error of this program is made of loses its package's name: of all
 // packages below the listener, those of its tests and tools left out.
 func TestClientsHearOfNoPackage(t *testing.T) {
+	const root = "../.."
 	prefix := regexp.MustCompile(`^([a-z]+): `)
 	texts := 0
-	for _, dir := range []string{"..", "../sql", "../txn", "../region", "../catalog", "../cluster", "../farm", "../recovery", "../nvram", "../rdma", "../index"} {
+	for _, dir := range []string{root, root + "/sql", root + "/txn", root + "/region", root + "/catalog", root + "/cluster", root + "/farm", root + "/recovery", root + "/nvram", root + "/rdma", root + "/index"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
-			case d.IsDir() && path == "..":
+			case d.IsDir() && path == root:
 				return nil
 			case d.IsDir():
-				if dir == ".." || d.Name() == "enginetest" || strings.HasSuffix(d.Name(), "test") {
+				if dir == root || d.Name() == "enginetest" || strings.HasSuffix(d.Name(), "test") {
 					return fs.SkipDir
 				}
 				return nil
@@ -58,12 +59,12 @@ func TestClientsHearOfNoPackage(t *testing.T) {
 	if texts < 100 {
 		t.Errorf("only %d texts found", texts)
 	}
-	for _, c := range codes {
-		if got := SQLError(c.err).Message; prefix.MatchString(got) {
+	for _, c := range stored {
+		if got := Of(c.err).Message; prefix.MatchString(got) {
 			t.Errorf("%v: a client hears %q", c.err, got)
 		}
 	}
-	if got := SQLError(&txn.AbortError{}).Message; got != DeadlockText {
+	if got := Of(&txn.AbortError{}).Message; got != Deadlock.format {
 		t.Errorf("a conflict: %q", got)
 	}
 }

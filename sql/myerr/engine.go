@@ -1,0 +1,242 @@
+package myerr
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+	goerrors "gopkg.in/src-d/go-errors.v1"
+)
+
+// go-mysql-server sends most errors as 1105, and most of the others without
+// their SQLSTATE. Programs decide by both, so the tables below put back
+// what MySQL 8 says. Of most errors no more than the text is left when they
+// arrive here; kinds are recognised by the constant parts of their messages.
+
+// An engineKind says which MySQL error a kind of go-mysql-server's is.
+type engineKind struct {
+	kind   *goerrors.Kind
+	number int
+	text   string // MySQL's, with $1 for what stands in the place of the first verb; empty: the error's own
+}
+
+var engineKinds = []engineKind{
+	{gms.ErrTableAlreadyExists, 1050, "Table '$1' already exists"},
+	{gms.ErrExistingView, 1050, ""},
+	{gms.ErrUnknownTable, 1051, ""},
+	{gms.ErrViewDoesNotExist, 1146, ""},
+	{gms.ErrTableNotFound, 1146, ""},
+	{gms.ErrInvalidRefInView, 1356, ""},
+	{gms.ErrDatabaseNotFound, 1049, "Unknown database '$1'"},
+	{gms.ErrDatabaseExists, 1007, "Can't create database '$1'; database exists"},
+	{gms.ErrNoDatabaseSelected, 1046, "No database selected"},
+	{gms.ErrTableColumnNotFound, 1054, ""},
+	{gms.ErrColumnNotFound, 1054, ""},
+	{gms.ErrUnknownColumn, 1054, ""},
+	{gms.ErrMisusedAlias, 1054, ""},
+	{gms.ErrAmbiguousColumnName, 1052, ""},
+	{gms.ErrAmbiguousColumnOrAliasName, 1052, ""},
+	{gms.ErrAmbiguousColumnInOrderBy, 1052, ""},
+	{gms.ErrDuplicateKey, 1061, ""},
+	{gms.ErrColumnExists, 1060, "Duplicate column name '$1'"},
+	{gms.ErrDuplicateColumn, 1060, ""},
+	{gms.ErrDuplicateAliasOrTable, 1066, ""},
+	{gms.ErrInvalidColumnDefaultValue, 1067, ""},
+	{gms.ErrIncompatibleDefaultType, 1067, ""},
+	{gms.ErrMultiplePrimaryKeysDefined, 1068, ""},
+	{gms.ErrKeyColumnDoesNotExist, 1072, ""},
+	{gms.ErrUnknownIndexColumn, 1072, ""},
+	{gms.ErrKeyZero, 1391, "Key part '$1' length cannot be 0"},
+	{gms.ErrInvalidAutoIncCols, 1075, "Incorrect table definition; there can be only one auto column and it must be defined as a key"},
+	{plan.ErrIndexNotFound, 1091, ""},
+	{gms.ErrCantDropFieldOrKey, 1091, ""},
+	{gms.ErrColValCountMismatch, 1136, ""},
+	{gms.ErrColumnCountMismatch, 1353, ""},
+	{gms.ErrInsertIntoMismatchValueCount, 1136, "Column count doesn't match value count at row 1"},
+	{gms.ErrColumnSpecifiedTwice, 1110, ""},
+	{gms.ErrUnknownSystemVariable, 1193, ""},
+	{gms.ErrSystemVariableReadOnly, 1238, ""},
+	{gms.ErrInvalidSystemVariableValue, 1231, ""},
+	{gms.ErrUnknownPreparedStatement, 1243, ""},
+	{gms.ErrColumnNumberDoesNotMatch, 1222, ""},
+	{planbuilder.ErrUnionSchemasDifferentLength, 1222, ""},
+	{gms.ErrInvalidOperandColumns, 1241, ""},
+	{gms.ErrExpectedSingleRow, 1242, "Subquery returns more than 1 row"},
+	{gms.ErrMoreThanOneRow, 1172, ""},
+	{gms.ErrFunctionNotFound, 1305, ""},
+	{gms.ErrStoredProcedureDoesNotExist, 1305, ""},
+	{gms.ErrStoredProcedureAlreadyExists, 1304, ""},
+	{gms.ErrSavepointDoesNotExist, 1305, ""},
+	{gms.ErrTriggerDoesNotExist, 1360, "Trigger does not exist"},
+	{gms.ErrInvalidArgumentNumber, 1582, ""},
+	{gms.ErrInsertIntoNonNullableDefaultNullColumn, 1364, ""},
+	{gms.ErrInsertIntoNonNullableProvidedNull, 1048, "Column '$1' cannot be null"},
+	{types.ErrLengthBeyondLimit, 1406, "Data too long for column '$2'"},
+	{types.ErrDataTruncatedForColumn, 1265, ""},
+	{types.ErrDataTruncatedForColumnAtRow, 1265, ""},
+	{types.ErrConvertingToEnum, 1265, ""},
+	{gms.ErrInvalidSetValue, 1265, ""},
+	{types.ErrConvertingToTime, 1292, ""},
+	{types.ErrConvertingToTimeOutOfRange, 1292, ""},
+	{types.ErrConvertingToTimeType, 1292, ""},
+	{types.ErrConvertingToYear, 1264, ""},
+	{types.ErrLengthTooLarge, 1074, ""},
+	{gms.ErrTruncatedIncorrect, 1292, ""},
+	{types.ErrBadCharsetString, 1366, ""},
+	{types.ErrConvertToDecimalLimit, 1264, "Out of range value for a DECIMAL column"},
+	{gms.ErrValueOutOfRange, 1264, ""},
+	{expression.ErrIntDivDataOutOfRange, 1690, ""},
+	{plan.ErrUpdateNotSupported, 1288, ""},
+	{plan.ErrDeleteFromNotSupported, 1288, ""},
+	{gms.ErrForeignKeyColumnTypeMismatch, 3780, ""},
+	{gms.ErrForeignKeyDropTable, 3730, ""},
+	{gms.ErrTruncateReferencedFromForeignKey, 1701, ""},
+	{gms.ErrForeignKeyDuplicateName, 1826, ""},
+	{gms.ErrForeignKeyMissingReferenceIndex, 1822, ""},
+	{gms.ErrForeignKeyDropIndex, 1553, ""},
+	{gms.ErrCheckConstraintViolated, 3819, "Check constraint '$1' is violated."},
+	{gms.ErrUnknownConstraint, 3940, ""},
+	{gms.ErrPrivilegeCheckFailed, 1142, ""},
+	{gms.ErrTableAccessDeniedForUser, 1142, ""},
+	{gms.ErrDatabaseAccessDeniedForUser, 1044, ""},
+	{gms.ErrUserCreationFailure, 1396, ""},
+	{gms.ErrUserAlterFailure, 1396, ""},
+	{gms.ErrUserDeletionFailure, 1396, ""},
+	{gms.ErrGrantUserDoesNotExist, 1410, ""},
+	{gms.ErrShowGrantsUserDoesNotExist, 1141, ""},
+	{gms.ErrCollationUnknown, 1273, ""},
+	{gms.ErrCharSetUnknown, 1115, ""},
+	{gms.ErrInvalidJson, 3140, ""},
+	{gms.ErrGeneratedColumnValue, 3105, "The value specified for generated column '$1' in table '$2' is not allowed."},
+	{gms.ErrUnsupportedFeature, 1235, ""},
+	{gms.ErrUnsupportedSyntax, 1235, ""},
+	{gms.ErrSyntaxError, 1064, ""},
+	{gms.ErrReadOnlyTransaction, 1792, ReadOnly.format},
+	{gms.ErrForeignKeyDropColumn, 1828, ""},
+	{gms.ErrIndexNotFound, 1091, ""},
+	{gms.ErrForeignKeyNotFound, 1091, ""},
+	{gms.ErrCursorNotFound, 1324, ""},
+	{gms.ErrCursorAlreadyOpen, 1325, "Cursor is already open"},
+	{gms.ErrCursorNotOpen, 1326, "Cursor is not open"},
+	{gms.ErrInvalidArgument, 1210, ""},
+	{gms.ErrTriggerTableInUse, 1442, ""},
+	{gms.ErrInvalidIndexPrefix, 1089, "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys"},
+}
+
+// duplicates is a text of go-mysql-server's for a key that is there already, with MySQL's inside.
+var duplicates = regexp.MustCompile(`(?s)^duplicate (?:primary|unique) key given: (Duplicate entry .*)$`)
+
+// Numbers of errors that are not kinds of the engine, by how their text begins.
+var numberedTexts = []struct {
+	prefix string
+	number int
+}{
+	{"syntax error at position", 1064},
+	{"expected insert destination to be resolved", 1471}, // a view, as below
+	{"expected resolved table: ", 1347},
+	{"column ordinal out of range", 1054},
+	{"failed to resolve aggregate column argument", 1111},
+	{"Too big precision", 1426},
+	{"Unknown or incorrect time zone", 1298},
+}
+
+// errNotInGroupBy is the number of an error that the middle of its text tells.
+const errNotInGroupBy = 1055
+
+// matchers recognise the kinds above by text, in the order of the table. One whose message is
+// a verb and nothing else is in every text: its matcher is nil.
+var matchers = func() []*regexp.Regexp {
+	ms := make([]*regexp.Regexp, len(engineKinds))
+	for i, k := range engineKinds {
+		if k.kind.Message != "%s" {
+			ms[i] = messagePattern(k.kind)
+		}
+	}
+	return ms
+}()
+
+// badTime matches the engine's complaint about a date or time. MySQL has a
+// number for these that is not the one for other bad values.
+var badTime = regexp.MustCompile(`is not a valid value for '(date|time|year)`)
+
+var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
+
+// messagePattern matches a kind's texts, and captures what stands in the places of the verbs.
+func messagePattern(k *goerrors.Kind) *regexp.Regexp {
+	var b strings.Builder
+	at := 0
+	for _, v := range verb.FindAllStringIndex(k.Message, -1) {
+		b.WriteString(regexp.QuoteMeta(k.Message[at:v[0]]))
+		if strings.HasSuffix(k.Message[:v[1]], "q") {
+			b.WriteString(`"(.*)"`)
+		} else {
+			b.WriteString(`(.*)`)
+		}
+		at = v[1]
+	}
+	return regexp.MustCompile(`(?s)^` + b.String() + regexp.QuoteMeta(k.Message[at:]) + `$`)
+}
+
+// ofEngine returns an error of go-mysql-server, which has not become text yet, with a number.
+func ofEngine(err error) *mysql.SQLError {
+	if e := restored(err.Error()); e != nil {
+		return e
+	}
+	for _, k := range engineKinds {
+		if k.kind.Is(err) {
+			text := err.Error()
+			if k.text != "" && !strings.Contains(k.text, "$") {
+				text = k.text
+			}
+			return &mysql.SQLError{Num: k.number, Message: text}
+		}
+	}
+	e := gms.CastSQLError(err)
+	var kind *goerrors.Error
+	if errors.As(err, &kind) {
+		if u, ok := kind.Cause().(gms.UniqueKeyError); ok {
+			e.Message = u.Error()
+		}
+	}
+	return e
+}
+
+// numberOf returns the number of an error of which the text is left.
+func numberOf(message string) int {
+	if strings.Contains(message, "sql_mode=only_full_group_by") {
+		return errNotInGroupBy
+	}
+	for _, t := range numberedTexts {
+		if strings.HasPrefix(message, t.prefix) {
+			return t.number
+		}
+	}
+	for i, m := range matchers {
+		if m != nil && m.MatchString(message) {
+			return engineKinds[i].number
+		}
+	}
+	return mysql.ERUnknownError
+}
+
+// textOf returns MySQL's text for an engine's of that number.
+func textOf(number int, message string) string {
+	if number == mysql.ERDupEntry {
+		return duplicates.ReplaceAllString(message, "$1")
+	}
+	for i, k := range engineKinds {
+		if k.number != number || k.text == "" || matchers[i] == nil {
+			continue
+		}
+		if parts := matchers[i].FindStringSubmatchIndex(message); parts != nil {
+			return string(matchers[i].ExpandString(nil, k.text, message, parts))
+		}
+	}
+	return message
+}

@@ -1,0 +1,108 @@
+package myerr
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/txn"
+)
+
+// Of returns what a client is told of an error: MySQL's number, state and text. The
+// result may be err itself, which is never changed; it is nil if err is.
+func Of(err error) *mysql.SQLError {
+	if err == nil {
+		return nil
+	}
+	if cause := unwrapInsert(err); cause != nil {
+		err = cause
+	}
+	var known *mysql.SQLError
+	if errors.As(err, &known) {
+		return refined(known)
+	}
+	if e := ofStorage(err); e != nil {
+		return e
+	}
+	return refined(ofEngine(err))
+}
+
+// refined gives an error the number, the SQLSTATE and the text that MySQL has for it.
+func refined(e *mysql.SQLError) *mysql.SQLError {
+	if said := restored(e.Message); said != nil {
+		e = said
+	}
+	if strings.HasSuffix(e.Message, context.Canceled.Error()) {
+		return QueryInterrupted.New()
+	}
+	number := e.Num
+	switch {
+	case number == mysql.ERUnknownError:
+		if s := ofStorage(errors.New(e.Message)); s != nil {
+			return s
+		}
+		number = numberOf(e.Message)
+	case number == mysql.ERTruncatedWrongValueForField && badTime.MatchString(e.Message):
+		number = mysql.ERTruncatedWrongValue
+	}
+	text := WithoutPackage(textOf(number, e.Message))
+	if number == Deadlock.Number {
+		text = Deadlock.format // the engine adds what it was about: objects, by their addresses
+	}
+	state := e.State
+	if state == "" || state == stateGeneral { // any other is what SIGNAL or the engine said
+		state = stateOf(number)
+	}
+	if number == e.Num && state == e.State && text == e.Message {
+		return e
+	}
+	return &mysql.SQLError{Num: number, State: state, Message: text, Query: e.Query}
+}
+
+// withNumber is the text of an error of MySQL's within another's.
+var withNumber = regexp.MustCompile(`^(?s:(.*)) \(errno (\d+)\) \(sqlstate (\w{5})\)$`)
+
+// restored returns the error of MySQL's that go-mysql-server has kept the text of only, as
+// it does with those of the parser, or nil.
+func restored(text string) *mysql.SQLError {
+	parts := withNumber.FindStringSubmatch(text)
+	if parts == nil {
+		return nil
+	}
+	number, err := strconv.Atoi(parts[2])
+	if err != nil {
+		return nil
+	}
+	return Remade(number, parts[3], parts[1])
+}
+
+// unwrapInsert returns what go-mysql-server has wrapped together with the row
+// or the value that met it, nil if it has not.
+func unwrapInsert(err error) (cause error) {
+	var row gms.WrappedInsertError
+	if errors.As(err, &row) {
+		cause, err = row.Cause, row.Cause
+	}
+	var value gms.WrappedTypeConversionError
+	if errors.As(err, &value) {
+		cause = value.Err
+	}
+	return cause
+}
+
+// IsConflict reports whether an error is a conflict with another transaction,
+// 1213 to a client: the transaction is over, and running it again may succeed.
+func IsConflict(err error) bool {
+	if err == nil {
+		return false
+	}
+	if cause := unwrapInsert(err); cause != nil {
+		err = cause
+	}
+	return errors.Is(err, txn.ErrConflict) || gms.ErrLockDeadlock.Is(err) || Deadlock.Is(err)
+}

@@ -1,0 +1,166 @@
+package myerr
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// In is Of for errors whose number or text in MySQL depends on the
+// statement: not to find something is another thing when it is to be dropped, and a
+// table that is not there has the name of its database, which is the current one where
+// the statement names none. The statement is nil where it could not be parsed.
+func In(stmt sqlparser.Statement, database string, err error) *mysql.SQLError {
+	e := Of(err)
+	if e == nil {
+		return nil
+	}
+	number, text := e.Num, e.Message
+	if number == mysql.ERNoSuchTable {
+		text = missingTableText(stmt, database, text)
+	}
+	switch n := stmt.(type) {
+	case *sqlparser.Set:
+		number, text = setError(n, number, text)
+	case *sqlparser.Deallocate:
+		text = strings.Replace(text, "given to EXECUTE", "given to DEALLOCATE PREPARE", 1)
+	case *sqlparser.DDL:
+		if n.Action == sqlparser.DropStr && number == mysql.ERNoSuchTable {
+			number = mysql.ERBadTable
+		}
+	case *sqlparser.DBDDL:
+		if n.Action == sqlparser.DropStr && number == mysql.ERBadDb {
+			number = mysql.ERDbDropExists
+		}
+	case *sqlparser.AlterTable:
+		if number == mysql.ERBadFieldError && dropsColumn(n) {
+			number = mysql.ERCantDropFieldOrKey
+		}
+	}
+	if number == e.Num && text == e.Message {
+		return e
+	}
+	return refined(&mysql.SQLError{Num: number, Message: text})
+}
+
+// unknownColumn is the engine's text for a name that it knows nothing of.
+var unknownColumn = regexp.MustCompile(`^column "(.*)" could not be found in any table in scope$`)
+
+// unknownSet is what a SET sets that there is not, for the engine a column; nothing if it says
+// something else.
+func unknownSet(n *sqlparser.Set, message string) string {
+	parts := unknownColumn.FindStringSubmatch(message)
+	if parts == nil {
+		return ""
+	}
+	for _, x := range n.Exprs {
+		if strings.EqualFold(x.Name.Name.String(), parts[1]) {
+			return parts[1]
+		}
+	}
+	return ""
+}
+
+// refusedValue is the engine's text for a value that a variable cannot have.
+var refusedValue = regexp.MustCompile(`(?s)^Variable '(\w+)' can't be set to the value of '(.*)'$`)
+
+// errTruncated is the number of the engine's error for a value of a variable that is a set of words.
+const errTruncated = 1265
+
+// ofOtherType reports whether a variable is a number and a value, which was refused, is none.
+func ofOtherType(name, value string) bool {
+	v, _, ok := gms.SystemVariables.GetGlobal(name)
+	if !ok {
+		return false
+	}
+	switch v.GetType().Type() {
+	case sqltypes.Int64, sqltypes.Uint64, sqltypes.Float64:
+		_, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		return err != nil
+	}
+	return false
+}
+
+func told(e *mysql.SQLError) (number int, text string) { return e.Num, e.Message }
+
+// setError is the number and text of a SET's error.
+func setError(n *sqlparser.Set, number int, text string) (int, string) {
+	switch number {
+	case mysql.ERBadFieldError:
+		if name := unknownSet(n, text); name != "" {
+			return told(UnknownVariable.New(name))
+		}
+	case errTruncated:
+		if len(n.Exprs) == 1 {
+			x := n.Exprs[0]
+			return WrongValue.Number, "Variable '" + x.Name.Name.String() + "' can't be set to the value of " + sqlparser.String(x.Expr)
+		}
+	case WrongValue.Number:
+		if parts := refusedValue.FindStringSubmatch(text); parts != nil && ofOtherType(parts[1], parts[2]) {
+			return told(WrongType.New(parts[1]))
+		}
+	}
+	return number, text
+}
+
+// missingTable is the engine's text, with names that are like it where it knows some.
+var missingTable = regexp.MustCompile(`(?s)^table not found: (.*?)(, maybe you mean .*)?$`)
+
+// missingTableText is MySQL's text for a table that is not there, with the engine's guess
+// at what was meant.
+func missingTableText(ast sqlparser.Statement, current, message string) string {
+	parts := missingTable.FindStringSubmatch(message)
+	if parts == nil {
+		return message
+	}
+	name := parts[1]
+	if db := databaseOf(ast, name, current); db != "" {
+		name = db + "." + name
+	}
+	if ddl, ok := ast.(*sqlparser.DDL); ok && ddl.Action == sqlparser.DropStr {
+		return "Unknown table '" + name + "'"
+	}
+	return "Table '" + name + "' doesn't exist" + parts[2]
+}
+
+// databaseOf returns the database of a table that a statement reads or changes, or
+// nothing if the statement does not say that it does, as through a view, or names tables
+// of that name in several databases.
+func databaseOf(ast sqlparser.Statement, table, current string) (db string) {
+	ambiguous := false
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
+		switch n := n.(type) {
+		case *sqlparser.ColName, *sqlparser.StarExpr, sqlparser.TableNames:
+			return false, nil // of what a table is called, which is said elsewhere
+		case sqlparser.TableName:
+			if !strings.EqualFold(n.Name.String(), table) {
+				break
+			}
+			of := n.DbQualifier.String()
+			if of == "" {
+				of = current
+			}
+			ambiguous = ambiguous || db != "" && !strings.EqualFold(db, of)
+			db = of
+		}
+		return true, nil
+	}, ast)
+	if ambiguous {
+		return ""
+	}
+	return db
+}
+
+func dropsColumn(a *sqlparser.AlterTable) bool {
+	for _, s := range a.Statements {
+		if s.ColumnAction == sqlparser.DropStr {
+			return true
+		}
+	}
+	return false
+}
