@@ -1,8 +1,6 @@
 package farmsql
 
-import (
-	"github.com/farmsql/farmsql/sql/myerr"
-)
+import "github.com/farmsql/farmsql/sql/myerr"
 
 // named says what an error of a package below is about. Its text has one prefix: who uses
 // this package knows none of those below.

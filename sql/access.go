@@ -152,7 +152,4 @@ func (c *hashCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 	}
 }
 
-// rowNumberBytes is the length of a hidden primary key.
-const rowNumberBytes = 8
-
 func rowNumber(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

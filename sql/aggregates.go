@@ -11,6 +11,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // SUM and AVG of integers and decimals are exact in MySQL. go-mysql-server adds
@@ -259,7 +261,7 @@ func (t *total) add(ctx *gms.Context, v any) error {
 		return nil
 	}
 	t.rows++
-	if n, ok := signed(v); ok {
+	if n, ok := row.Signed(v); ok {
 		t.addInt(n)
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 var (
@@ -70,7 +71,7 @@ func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expres
 	return &checkedArithmetic{a, isUnsigned(ctx, a.LeftChild) || isUnsigned(ctx, a.RightChild)}
 }
 
-// isUnsigned reports whether an expression is unsigned in MySQL. The types that
+// row.IsUnsigned reports whether an expression is unsigned in MySQL. The types that
 // go-mysql-server gives to small literals, and to what it makes of them, are
 // unsigned where MySQL's are not.
 func isUnsigned(ctx *gms.Context, e gms.Expression) bool {
@@ -159,13 +160,13 @@ type integer struct {
 }
 
 func integerOf(v any) (integer, bool) {
-	if n, ok := signed(v); ok {
+	if n, ok := row.Signed(v); ok {
 		if n < 0 {
 			return integer{true, -uint64(n)}, true
 		}
 		return integer{false, uint64(n)}, true
 	}
-	if n, ok := unsigned(v); ok {
+	if n, ok := row.Unsigned(v); ok {
 		return integer{false, n}, true
 	}
 	if b, ok := v.(bool); ok {

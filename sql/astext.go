@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server gives functions that are about text what an ENUM, a SET, a time or a JSON
@@ -193,21 +194,5 @@ func EscapeJSON(v sqltypes.Value) []byte {
 	if v.Type() != sqltypes.TypeJSON {
 		return b
 	}
-	return escapeControls(b)
-}
-
-func escapeControls(b []byte) []byte {
-	isControl := func(c byte) bool { return c < ' ' }
-	if !slices.ContainsFunc(b, isControl) {
-		return b
-	}
-	out := make([]byte, 0, len(b)+len(b)/2)
-	for _, c := range b {
-		if isControl(c) {
-			out = fmt.Appendf(out, `\u%04x`, c)
-		} else {
-			out = append(out, c)
-		}
-	}
-	return out
+	return row.EscapeControls(b)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A mild condition is a warning if there is no handler for it.
@@ -181,7 +182,7 @@ func (b *body) signalItem(e *mysql.SQLError, item sqlparser.SignalInfo) error {
 	}
 	switch item.ConditionItemName {
 	case sqlparser.SignalConditionItemName_MessageText:
-		text, ok := text(v)
+		text, ok := row.Text(v)
 		if !ok {
 			return wrong(v)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -37,7 +38,7 @@ func (t *Table) large(tr *transaction) (bool, error) {
 		if err != nil || !ok {
 			return false, err
 		}
-		if size += p.Capacity(); size > bulkRows*inlineMax/32 {
+		if size += p.Capacity(); size > bulkRows*row.InlineBytesMax/32 {
 			return true, nil
 		}
 	}
@@ -176,11 +177,11 @@ func (i *frozenIter) fill(ctx *gms.Context) error {
 	return i.b.each(ctx, i.from, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
 		i.rows = i.rows[:0]
 		for _, p := range rows {
-			row, err := loadRow(tx, i.b.t.info.rows, p, i.b.t.columns)
+			r, err := row.Load(tx, i.b.t.info.rows, p, i.b.t.columns)
 			if err != nil {
 				return err
 			}
-			i.rows = append(i.rows, row)
+			i.rows = append(i.rows, r)
 		}
 		i.from, i.end = next(keys)
 		return nil

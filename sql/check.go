@@ -8,7 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -43,7 +43,7 @@ func eachObject(t *txn.Tx, p region.Ptr, object func(region.Ptr) error) error {
 	if err := object(p); err != nil {
 		return err
 	}
-	return eachSpill(t, p, func(ref []byte) error { return catalog.ChainLinks(t, ref, object) })
+	return row.EachSpill(t, p, func(ref []byte) error { return catalog.ChainLinks(t, ref, object) })
 }
 
 func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
@@ -96,7 +96,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	}
 	for i, left := range entries {
 		for key, p := range left {
-			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", myerr.ErrCorruptRow, key, info.indexes[i].Name, p)
+			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", row.ErrCorrupt, key, info.indexes[i].Name, p)
 		}
 	}
 	return nil
@@ -104,25 +104,25 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 
 // entries takes a row's entries out of what the indexes hold.
 func (c *checker) entries(t *txn.Tx, info *tableInfo, compute *computer, entries []map[string]region.Ptr, key []byte, p region.Ptr) error {
-	row, err := loadRow(t, info.rows, p, nil)
+	r, err := row.Load(t, info.rows, p, nil)
 	if err != nil {
 		return fmt.Errorf("row %x: %w", key, err)
 	}
-	for i := range info.rows.columns {
-		if col := &info.rows.columns[i]; col.notNull && row[i] == nil {
-			return fmt.Errorf("%w: row %x has NULL in column %s, which may have none", myerr.ErrCorruptRow, key, col.name)
+	for i := range info.rows.Columns {
+		if col := &info.rows.Columns[i]; col.NotNull && r[i] == nil {
+			return fmt.Errorf("%w: row %x has NULL in column %s, which may have none", row.ErrCorrupt, key, col.Name)
 		}
 	}
-	if row, err = compute.row(c.ctx, row); err != nil {
+	if r, err = compute.row(c.ctx, r); err != nil {
 		return fmt.Errorf("row %x: %w", key, err)
 	}
 	for i, k := range info.indexes {
-		entry, _, err := k.entry(c.ctx, row, key)
+		entry, _, err := k.entry(c.ctx, r, key)
 		if err != nil {
 			return err
 		}
 		if entries[i][string(entry)] != p {
-			return fmt.Errorf("%w: row %x has no entry in index %s", myerr.ErrCorruptRow, key, k.Name)
+			return fmt.Errorf("%w: row %x has no entry in index %s", row.ErrCorrupt, key, k.Name)
 		}
 		delete(entries[i], string(entry))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A change is an UPDATE or DELETE of the one row that a key leads to. Whatever
@@ -31,7 +32,7 @@ type change struct {
 type setter struct {
 	assignment
 	to, from int // columns; from is -1 for none
-	codec    *keyCodec
+	codec    *row.KeyCodec
 }
 
 // newChange returns the change that a shape asks for, and false if it is none of
@@ -49,7 +50,7 @@ func newChange(info *tableInfo, l *lookup, s *shape, rest []residual) (*change, 
 		set.codec = info.codec(set.to)
 		if a.from != "" {
 			set.from = info.Column(a.from)
-			if set.from < 0 || !set.codec.sums(info.codec(set.from)) || ch.sets(set.from) {
+			if set.from < 0 || !set.codec.Sums(info.codec(set.from)) || ch.sets(set.from) {
 				return nil, false
 			}
 		}
@@ -81,9 +82,9 @@ func hasName(names []string, name string) bool {
 }
 
 // codec returns what makes keys of a column, were it part of one.
-func (info *tableInfo) codec(column int) *keyCodec {
-	k := makeKeyCodec(info.rows.columns[column].valueCodec, info.Columns[column].Type)
-	k.nullable = info.Columns[column].Nullable
+func (info *tableInfo) codec(column int) *row.KeyCodec {
+	k := row.MakeKeyCodec(info.rows.Columns[column].ValueCodec, info.Columns[column].Type)
+	k.Nullable = info.Columns[column].Nullable
 	return &k
 }
 
@@ -161,7 +162,7 @@ func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 // changeRow changes one row as go-mysql-server has an editor do it. What that
 // refuses go-mysql-server shall try again, to say why.
 func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
-	old, err := loadRow(tr.tx, f.info.rows, p, nil)
+	old, err := row.Load(tr.tx, f.info.rows, p, nil)
 	if err != nil {
 		return types.OkResult{}, myerr.Storage(err)
 	}
@@ -206,7 +207,7 @@ func (ch *change) fits(values []Value) bool {
 	for i := range ch.set {
 		s := &ch.set[i]
 		v, ok := s.value.in(values)
-		if !ok || !s.codec.takes(v) {
+		if !ok || !takes(s.codec, v) {
 			return false
 		}
 	}
@@ -235,7 +236,7 @@ func (s *setter) eval(ctx *gms.Context, row gms.Row, values []Value) (any, bool)
 	if !ok || v.IsNull {
 		return nil, ok && s.from < 0
 	}
-	if s.from >= 0 && s.codec.kind == catalog.KindDecimal {
+	if s.from >= 0 && s.codec.Kind == catalog.KindDecimal {
 		return s.decimal(ctx, row[s.from], v.Text)
 	}
 	if s.from >= 0 {
@@ -247,25 +248,16 @@ func (s *setter) eval(ctx *gms.Context, row gms.Row, values []Value) (any, bool)
 			return nil, false
 		}
 	}
-	return s.codec.column(ctx, v)
-}
-
-// sums reports whether the column can be given the sum of another and a literal: of
-// whole numbers, or of decimals and a text, as clients send decimals.
-func (k *keyCodec) sums(from *keyCodec) bool {
-	if k.kind == catalog.KindDecimal {
-		return from.kind == catalog.KindDecimal
-	}
-	return k.isInteger() && from.isInteger()
+	return kept(ctx, s.codec, v)
 }
 
 // decimal returns a decimal column's value and a text added up by go-mysql-server's own
 // expression: to MySQL both are doubles, and so is their sum.
 func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
-	if base == nil || !isDecimalText(text) {
+	if base == nil || !row.IsDecimalText(text) {
 		return nil, false
 	}
-	left, right := expression.NewLiteral(base, s.codec.typ), expression.NewLiteral(text, types.LongText)
+	left, right := expression.NewLiteral(base, s.codec.Type), expression.NewLiteral(text, types.LongText)
 	sum := expression.NewPlus(left, right)
 	if s.minus {
 		sum = expression.NewMinus(left, right)
@@ -274,7 +266,7 @@ func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
 	if err != nil {
 		return nil, false
 	}
-	v, err = assign(ctx, v, s.codec.typ, "", 0)
+	v, err = assign(ctx, v, s.codec.Type, "", 0)
 	_, ok := v.(decimal.Decimal)
 	return v, ok && err == nil
 }
@@ -282,10 +274,10 @@ func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
 // wholeNumber returns an integer column's value, and false if there is none or
 // it is beyond int64.
 func wholeNumber(v any) (int64, bool) {
-	if n, ok := signed(v); ok {
+	if n, ok := row.Signed(v); ok {
 		return n, true
 	}
-	n, ok := unsigned(v)
+	n, ok := row.Unsigned(v)
 	return int64(n), ok && n <= math.MaxInt64
 }
 

@@ -4,13 +4,13 @@ import (
 	"strconv"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -19,8 +19,8 @@ import (
 // are, sorted, made distinct, or summed up. It does what the statement's plan does, step
 // by step. A hundred rows of a plan cost more to make, sort and encode than to read.
 type direct struct {
-	// rowPart is what is read of each row.
-	rowPart
+	// Part is what is read of each row.
+	row.Part
 	// returned are the columns of the result, as places among those that are read.
 	returned []int
 	types    []querypb.Type
@@ -31,14 +31,14 @@ type direct struct {
 
 // newDirect returns how a plan is done directly, nil if it is not.
 func newDirect(ctx *gms.Context, p *selectPlan, info *tableInfo) *direct {
-	d := &direct{rowPart: rowPart{rows: info.rows}}
+	d := &direct{Part: row.Part{Rows: info.rows}}
 	returned, ok := d.follow(ctx, p.root, p.leaf, info)
 	if !ok {
 		return nil
 	}
 	schema := p.root.Schema(ctx)
 	for i, at := range returned {
-		if !d.rows.columns[at].isDirect() {
+		if !d.Rows.Columns[at].IsDirect() {
 			return nil
 		}
 		d.returned = append(d.returned, d.place(at))
@@ -49,44 +49,17 @@ func newDirect(ctx *gms.Context, p *selectPlan, info *tableInfo) *direct {
 
 // place returns where a column is among those that are read, which it is from now on.
 func (d *direct) place(column int) int {
-	for i, c := range d.columns {
+	for i, c := range d.Columns {
 		if c == column {
 			return i
 		}
 	}
-	d.columns = append(d.columns, column)
-	return len(d.columns) - 1
+	d.Columns = append(d.Columns, column)
+	return len(d.Columns) - 1
 }
 
 // column is the codec of a column that is read.
-func (d *direct) column(place int) *columnCodec { return &d.rows.columns[d.columns[place]] }
-
-// isDirect reports whether a column's values are integers, or characters that are stored
-// as they are sent.
-func (c *valueCodec) isDirect() bool {
-	switch c.kind {
-	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
-		s, ok := c.typ.(types.StringType)
-		return ok && s.Collation().CharacterSet() == gms.CharacterSet_utf8mb4
-	}
-	return c.isSigned() || c.isUnsigned()
-}
-
-func (c *valueCodec) isSigned() bool {
-	switch c.kind {
-	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64:
-		return true
-	}
-	return false
-}
-
-func (c *valueCodec) isUnsigned() bool {
-	switch c.kind {
-	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64:
-		return true
-	}
-	return false
-}
+func (d *direct) column(place int) *row.Column { return &d.Rows.Columns[d.Columns[place]] }
 
 // goes reports whether a session's rows can go directly now: in the character set that
 // they are stored in, and without locking them.
@@ -132,7 +105,7 @@ func (f *form) runDirect(ctx *gms.Context, s *Session, tr *transaction, r keyRan
 	run := directRun{direct: f.direct, tx: tr.tx, room: &s.room, part: s.isOpen()}
 	defer run.room.clear()
 	if run.sums {
-		run.totals = make([]total, len(run.columns))
+		run.totals = make([]total, len(run.Columns))
 	}
 	if !empty {
 		if err := run.read(ctx, s.e.access(f.lookup.index.Index), r); err != nil {
@@ -144,7 +117,7 @@ func (f *form) runDirect(ctx *gms.Context, s *Session, tr *transaction, r keyRan
 		res.Values, res.Bytes = run.sumRow()
 		return res, nil
 	}
-	n := len(run.room.cells) / len(run.columns)
+	n := len(run.room.cells) / len(run.Columns)
 	for i := range n {
 		run.room.order = append(run.room.order, int32(i))
 	}
@@ -190,30 +163,30 @@ func (d *directRun) take(p region.Ptr) error {
 	var b []byte
 	var err error
 	if d.part {
-		b, err = d.tx.ReadPart(p, &d.rowPart)
+		b, err = d.tx.ReadPart(p, &d.Part)
 	} else {
 		b, err = d.tx.Read(p)
 	}
 	if err != nil {
 		return err
 	}
-	r, err := parseRow(b)
+	r, err := row.Parse(b)
 	if err != nil {
 		return err
 	}
-	for i := range d.columns {
-		v, spilled, err := r.slot(d.column(i).slot)
+	for i := range d.Columns {
+		v, spilled, err := r.Slot(d.column(i).Slot)
 		if err == nil && spilled {
 			v, err = catalog.GetChain(d.tx, v)
 		}
-		if err == nil && !d.column(i).isSound(v) {
-			err = myerr.ErrCorruptRow
+		if err == nil && !d.column(i).IsSound(v) {
+			err = row.ErrCorrupt
 		}
 		if err != nil {
 			return err
 		}
 		if d.sums {
-			d.column(i).addTo(&d.totals[i], v)
+			d.totals[i].addStored(&d.column(i).ValueCodec, v)
 			continue
 		}
 		d.room.cells = append(d.room.cells, v)
@@ -222,23 +195,18 @@ func (d *directRun) take(p region.Ptr) error {
 	return nil
 }
 
-// isSound reports whether stored bytes are a value: integers have no more than eight.
-func (c *valueCodec) isSound(b []byte) bool {
-	return len(b) <= 8 || !c.isSigned() && !c.isUnsigned()
-}
-
-// addTo adds a stored integer to a total.
-func (c *valueCodec) addTo(t *total, b []byte) {
+// addStored adds a stored integer.
+func (t *total) addStored(c *row.ValueCodec, b []byte) {
 	if b == nil {
 		return
 	}
 	t.rows++
-	if c.isUnsigned() {
-		n, _ := readUint(b)
+	if c.IsUnsigned() {
+		n, _ := row.ReadUint(b)
 		t.addInt(int64(n))
 		return
 	}
-	n, _ := readInt(b)
+	n, _ := row.ReadInt(b)
 	t.addInt(n)
 }
 
@@ -277,7 +245,7 @@ func (d *directRun) values() (rows [][]sqltypes.Value, bytes int) {
 				continue // the zero Value is NULL
 			}
 			start := len(text)
-			text = d.column(place).appendText(text, cells[place])
+			text = d.column(place).AppendText(text, cells[place])
 			row[j] = sqltypes.MakeTrusted(d.types[j], text[start:len(text):len(text)])
 		}
 		rows[i] = row
@@ -286,13 +254,13 @@ func (d *directRun) values() (rows [][]sqltypes.Value, bytes int) {
 }
 
 func (d *directRun) cells(row int32) [][]byte {
-	return d.room.cells[int(row)*len(d.columns):][:len(d.columns)]
+	return d.room.cells[int(row)*len(d.Columns):][:len(d.Columns)]
 }
 
 // textBytes is how much room the result's text takes, at most.
 func (d *directRun) textBytes() (n int) {
 	for _, place := range d.returned {
-		if c := d.column(place); c.isSigned() || c.isUnsigned() {
+		if c := d.column(place); c.IsSigned() || c.IsUnsigned() {
 			n += len(d.room.order) * numberBytes
 			continue
 		}
@@ -301,17 +269,4 @@ func (d *directRun) textBytes() (n int) {
 		}
 	}
 	return n
-}
-
-// appendText appends what the client gets of a stored value.
-func (c *valueCodec) appendText(dst, b []byte) []byte {
-	switch {
-	case c.isSigned():
-		n, _ := readInt(b)
-		return strconv.AppendInt(dst, n, 10)
-	case c.isUnsigned():
-		n, _ := readUint(b)
-		return strconv.AppendUint(dst, n, 10)
-	}
-	return append(dst, b...)
 }

@@ -11,9 +11,10 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
-// isDirect reports whether a statement, which has been compiled, goes directly in the
+// row.IsDirect reports whether a statement, which has been compiled, goes directly in the
 // session as it is.
 func (c *client) isDirect(query string) bool {
 	stmt, values := c.s.Compiled(query, false, nil)
@@ -193,7 +194,7 @@ func TestDirectDamage(t *testing.T) {
 	c.exec("USE d")
 	c.exec("CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(30))")
 	c.exec("INSERT INTO t VALUES (1, 5, 'twenty characters...')")
-	const ends = rowHeader + 1 // where the first column's end is
+	const ends = row.HeaderBytes + 1 // where the first column's end is
 	for _, q := range []string{"SELECT id, c FROM t WHERE id = 1", "SELECT id FROM t WHERE id BETWEEN 1 AND 2 ORDER BY c", "SELECT SUM(id) FROM t WHERE id BETWEEN 1 AND 2"} {
 		for range 2 {
 			if _, _, _, err := c.compiled(q); err != nil {
@@ -206,7 +207,7 @@ func TestDirectDamage(t *testing.T) {
 			"an integer of twelve bytes": func(b []byte) { b[ends] = 12 },
 		} {
 			whole := c.changeRow(q, damage)
-			if _, _, done, err := c.compiled(q); !done || !errors.Is(err, myerr.ErrCorruptRow) {
+			if _, _, done, err := c.compiled(q); !done || !errors.Is(err, row.ErrCorrupt) {
 				t.Errorf("%s, %s: %v, compiled %v", q, name, err, done)
 			}
 			c.changeRow(q, func(b []byte) { copy(b, whole) })

@@ -43,7 +43,7 @@ func (s *shape) ordered(n *sqlparser.Select) bool {
 // anybody's guess.
 func (r *firstRows) fits(info *tableInfo, l *lookup) bool {
 	k, at := l.index, len(l.parts)
-	if k.Access == catalog.AccessHash || at >= len(k.parts) || !k.parts[at].compiles() || !sameName(info.Columns[k.columns[at]].Name, r.column) {
+	if k.Access == catalog.AccessHash || at >= len(k.parts) || !k.parts[at].TakesLiterals() || !sameName(info.Columns[k.columns[at]].Name, r.column) {
 		return false
 	}
 	given := k.columns[:at+1]

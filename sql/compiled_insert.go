@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // An insertion is an INSERT of one row of literals. It leaves to go-mysql-server
@@ -16,7 +17,7 @@ import (
 type insertion struct {
 	// columns are where the values go, and codecs how they are kept there.
 	columns []int
-	codecs  []*keyCodec
+	codecs  []*row.KeyCodec
 	// generated says that the AUTO_INCREMENT column is not named, and unique
 	// that there are other unique keys: a number must not be drawn twice
 	// because one of these is taken.
@@ -134,13 +135,13 @@ func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, valu
 	for i, at := range in.columns {
 		v, ok := from[i].in(values)
 		k := in.codecs[i]
-		if !ok || !k.takes(v) {
+		if !ok || !takes(k, v) {
 			return nil, false
 		}
 		if v.IsNull {
 			continue
 		}
-		if row[at], ok = k.column(ctx, v); !ok {
+		if row[at], ok = kept(ctx, k, v); !ok {
 			return nil, false
 		}
 	}
@@ -201,7 +202,7 @@ func (info *tableInfo) parentKey(fk *catalog.ForeignKey, parent *tableInfo, row 
 
 // keyIn makes the key of a parent's index from a row that refers to it, and returns
 // false if the index is of other columns than the foreign key, or of other types.
-func (info *tableInfo) keyIn(k *keyInfo, fk *catalog.ForeignKey, parent *tableInfo, row gms.Row) ([]byte, bool) {
+func (info *tableInfo) keyIn(k *keyInfo, fk *catalog.ForeignKey, parent *tableInfo, r gms.Row) ([]byte, bool) {
 	key := make([]byte, 0, 32)
 	for i, at := range k.columns {
 		n := slices.IndexFunc(fk.ParentColumns, func(name string) bool { return sameName(name, parent.Columns[at].Name) })
@@ -209,15 +210,15 @@ func (info *tableInfo) keyIn(k *keyInfo, fk *catalog.ForeignKey, parent *tableIn
 			return nil, false
 		}
 		from, to := info.Column(fk.Columns[n]), &k.parts[i]
-		if c := info.codec(from); !to.compiles() || c.kind != to.kind || c.collation != to.collation {
+		if c := info.codec(from); !to.TakesLiterals() || c.Kind != to.Kind || c.Collation != to.Collation {
 			return nil, false
 		}
 		var ok bool
-		if key, ok = to.appendNative(append(key, keyValue), row[from]); !ok {
+		if key, ok = to.AppendNative(append(key, row.KeyValue), r[from]); !ok {
 			return nil, false
 		}
 	}
-	return key, len(key) <= keyBytesMax
+	return key, len(key) <= row.KeyBytesMax
 }
 
 // draw returns the next number of the AUTO_INCREMENT column, as it is kept.
@@ -226,9 +227,9 @@ func (t *Table) draw(ctx *gms.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, in, err := t.info.rows.columns[t.info.auto].typ.Convert(ctx, n)
+	v, in, err := t.info.rows.Columns[t.info.auto].Type.Convert(ctx, n)
 	if err == nil && in != gms.InRange {
-		err = gms.ErrValueOutOfRange.New(n, t.info.rows.columns[t.info.auto].typ)
+		err = gms.ErrValueOutOfRange.New(n, t.info.rows.Columns[t.info.auto].Type)
 	}
 	return v, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A join is a SELECT from tables each of which is read by a key that the literals
@@ -135,18 +136,18 @@ func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 	return at, ok
 }
 
-func (b *binding) codec(at columnAt) *keyCodec { return b.tables[at.table].info.codec(at.column) }
+func (b *binding) codec(at columnAt) *row.KeyCodec { return b.tables[at.table].info.codec(at.column) }
 
 // takes notes a condition with a literal, if keys can decide it.
 func (b *binding) takes(at columnAt, c comparison) bool {
 	k := b.codec(at)
 	if c.op != sqlparser.EqualStr {
 		b.rest[at] = append(b.rest[at], c)
-		return k.isInteger()
+		return k.IsInteger()
 	}
 	_, twice := b.equal[at]
 	b.equal[at] = c.value
-	return k.compiles() && !twice
+	return k.TakesLiterals() && !twice
 }
 
 // comparable reports whether two columns that are equal are equal to the same
@@ -154,10 +155,10 @@ func (b *binding) takes(at columnAt, c comparison) bool {
 // collation.
 func (b *binding) comparable(left, right columnAt) bool {
 	l, r := b.codec(left), b.codec(right)
-	if l.isInteger() || r.isInteger() {
-		return l.isInteger() && r.isInteger()
+	if l.IsInteger() || r.IsInteger() {
+		return l.IsInteger() && r.IsInteger()
 	}
-	return isCharacter(l.kind) && l.compiles() && l.kind == r.kind && l.collation == r.collation
+	return row.IsCharacter(l.Kind) && l.TakesLiterals() && l.Kind == r.Kind && l.Collation == r.Collation
 }
 
 // equate carries literals from column to column, and reports whether then the columns
@@ -244,7 +245,7 @@ func (b *binding) lookupIn(table int, k *keyInfo) (lookup, bool) {
 	l := lookup{index: k, unique: k == t.info.primary || k.Unique}
 	for i, column := range k.columns {
 		value, ok := b.equal[columnAt{table, column}]
-		if !ok || !k.parts[i].compiles() {
+		if !ok || !k.parts[i].TakesLiterals() {
 			break
 		}
 		l.parts = append(l.parts, condition{column: t.info.Columns[column].Name, lo: value})

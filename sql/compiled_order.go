@@ -9,7 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
-	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A rowStep puts rows in order, or leaves out those that are equal to an earlier one.
@@ -23,7 +23,7 @@ type rowOrder struct {
 	place      int // among the columns that are read
 	descending bool
 	// weights are those of characters, nil if the column holds integers.
-	weights *weightTable
+	weights *row.Weights
 	signed  bool
 }
 
@@ -100,18 +100,13 @@ func (d *direct) sum(n *plan.GroupBy, below []int) (columns []int, ok bool) {
 			return nil, false
 		}
 		c, ok := fieldOf(a.child, below)
-		if !ok || !d.rows.columns[c].isSummed() {
+		if !ok || !d.Rows.Columns[c].IsSummed() {
 			return nil, false
 		}
 		columns = append(columns, c)
 	}
 	d.sums = true
 	return columns, len(columns) > 0
-}
-
-// isSummed reports whether a column's values can be added up one by one as int64.
-func (c *valueCodec) isSummed() bool {
-	return c.isSigned() || c.isUnsigned() && c.kind != catalog.KindUint64
 }
 
 // distinct adds the step of a DISTINCT.
@@ -149,12 +144,12 @@ func (d *direct) sort(fields []gms.SortField, below []int) bool {
 
 // order returns the order of a column, and false if it has none that is known here.
 func (d *direct) order(column int) (rowOrder, bool) {
-	c := &d.rows.columns[column]
-	if c.virtual || !c.isDirect() {
+	c := &d.Rows.Columns[column]
+	if c.Virtual || !c.IsDirect() {
 		return rowOrder{}, false
 	}
-	o := rowOrder{place: d.place(column), signed: c.isSigned(), weights: weightsOfType(c.typ)}
-	return o, o.weights != nil || o.signed || c.isUnsigned()
+	o := rowOrder{place: d.place(column), signed: c.IsSigned(), weights: row.WeightsOfType(c.Type)}
+	return o, o.weights != nil || o.signed || c.IsUnsigned()
 }
 
 // arrange does the steps. It returns false if a text holds what is no character.
@@ -258,13 +253,13 @@ func (o *rowOrder) compare(a, b []byte) (int, bool) {
 	case b == nil:
 		return 1, true
 	case o.weights != nil:
-		return compareWeights(o.weights, a, b)
+		return row.CompareWeights(o.weights, a, b)
 	case o.signed:
-		x, _ := readInt(a)
-		y, _ := readInt(b)
+		x, _ := row.ReadInt(a)
+		y, _ := row.ReadInt(b)
 		return cmp.Compare(x, y), true
 	}
-	x, _ := readUint(a)
-	y, _ := readUint(b)
+	x, _ := row.ReadUint(a)
+	y, _ := row.ReadUint(b)
 	return cmp.Compare(x, y), true
 }

@@ -5,20 +5,22 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A residual is a condition that a row has to meet. It is decided by keys, whose
 // order is the order of values.
 type residual struct {
 	comparison
-	codec *keyCodec
+	codec *row.KeyCodec
 	at    int // in the columns that are read
 }
 
 // boundsOf is what rows are compared with, and false if a column could not hold it.
 func boundsOf(rest []residual, values []Value) (bounds [][]byte, ok bool) {
 	for i := range rest {
-		b, ok := rest[i].codec.literal(nil, rest[i].value, values)
+		b, ok := rest[i].value.key(nil, rest[i].codec, values)
 		if !ok {
 			return nil, false
 		}
@@ -38,12 +40,12 @@ func meets(rest []residual, row gms.Row, bounds [][]byte) bool {
 }
 
 // holds reports whether a row meets a condition. NULL meets none.
-func (r *residual) holds(row gms.Row, bound []byte) bool {
-	if row[r.at] == nil {
+func (r *residual) holds(values gms.Row, bound []byte) bool {
+	if values[r.at] == nil {
 		return false
 	}
 	var room [32]byte
-	key, ok := r.codec.appendNative(append(room[:0], keyValue), row[r.at])
+	key, ok := r.codec.AppendNative(append(room[:0], row.KeyValue), values[r.at])
 	order := bytes.Compare(key, bound)
 	switch r.op {
 	case sqlparser.EqualStr:

@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A leaf stands for the node of a plan that reads the table: its rows are those
@@ -391,9 +392,9 @@ func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error
 			return nil, myerr.Storage(err)
 		}
 	}
-	load := loadRow
+	load := row.Load
 	if !s.forUpdate && s.isOpen() {
-		load = loadPart
+		load = row.LoadPart
 	}
 	row, err := load(tr.tx, f.info.rows, p, f.columns)
 	if err != nil {
@@ -468,9 +469,9 @@ func (f *form) all(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
 }
 
 // valueBytes is how long the values of a row are that may be long.
-func valueBytes(row gms.Row) int {
+func valueBytes(r gms.Row) int {
 	n := 0
-	for _, v := range row {
+	for _, v := range r {
 		switch v := v.(type) {
 		case string:
 			n += len(v)
@@ -478,7 +479,7 @@ func valueBytes(row gms.Row) int {
 			n += len(v)
 		case nil, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64:
 		default:
-			n += spillMin
+			n += row.SpillBytesMin
 		}
 	}
 	return n

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -107,7 +108,7 @@ func (d *Database) GetTableNames(ctx *gms.Context) ([]string, error) {
 // ValidateSchema implements gms.SchemaValidator.
 func (d *Database) ValidateSchema(schema gms.Schema) error {
 	for _, c := range schema {
-		if _, err := describeType(c.Type); err != nil {
+		if _, err := row.Describe(c.Type); err != nil {
 			return err
 		}
 	}

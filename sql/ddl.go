@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -62,7 +63,7 @@ func columnText(ctx *gms.Context, d *gms.ColumnDefaultValue) string {
 
 // storedColumn describes a column for the catalog, in a slot.
 func storedColumn(ctx *gms.Context, c *gms.Column, slot uint16) (catalog.Column, error) {
-	d, err := describeType(c.Type)
+	d, err := row.Describe(c.Type)
 	if err != nil {
 		return catalog.Column{}, err
 	}
@@ -79,7 +80,7 @@ func storedColumn(ctx *gms.Context, c *gms.Column, slot uint16) (catalog.Column,
 func setSchema(ctx *gms.Context, t *catalog.Table, schema gms.PrimaryKeySchema, key []gms.IndexColumn) error {
 	t.Columns, t.NextSlot = nil, 0
 	if len(schema.PkOrdinals) == 0 {
-		t.NextSlot = numberSlot + 1
+		t.NextSlot = row.NumberSlot + 1
 	}
 	for _, c := range schema.Schema {
 		col, err := storedColumn(ctx, c, t.NextSlot)

@@ -8,8 +8,8 @@
 // A row is one object, an index maps keys to the addresses of rows. The primary
 // index owns the rows; a table without a primary key is given hidden row
 // numbers. Keys are encoded so that their bytes are in the order of the values
-// (keys.go), rows so that any column is found at once (rowcodec.go); values too
-// large for a row stand outside of it (rows.go).
+// and rows so that any column is found at once (sql/row); values too
+// large for a row stand outside of it.
 //
 // Isolation is strict serializability whatever level a client asks for: each
 // SQL transaction is one FaRM transaction, a statement outside of one has its

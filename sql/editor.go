@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 var (
@@ -109,7 +110,7 @@ func (e *editor) whole(ctx *gms.Context, change func() error) error {
 
 // Insert implements gms.RowInserter.
 func (e *editor) Insert(ctx *gms.Context, row gms.Row) error {
-	row = e.info.rows.stored(row)
+	row = e.info.rows.Stored(row)
 	return e.whole(ctx, func() error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err
@@ -134,23 +135,23 @@ func (e *editor) insert(ctx *gms.Context, row gms.Row) error {
 }
 
 // insertAt stores a row under its primary key, and its entries.
-func (e *editor) insertAt(ctx *gms.Context, row gms.Row, key, number []byte) error {
-	row, err := e.full(ctx, row)
+func (e *editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
+	r, err := e.full(ctx, r)
 	if err != nil {
 		return err
 	}
-	if err := e.info.rows.hasAll(row); err != nil {
+	if err := e.info.rows.HasAll(r); err != nil {
 		return err
 	}
-	p, err := storeRow(ctx, e.tr.tx, e.info.rows, row, number, 0)
+	p, err := row.Store(ctx, e.tr.tx, e.info.rows, r, number, 0)
 	if err != nil {
 		return err
 	}
 	if err := e.acc.insert(e.tr.tx, key, p); err != nil {
-		return e.duplicate(ctx, err, e.info.primary, row, key)
+		return e.duplicate(ctx, err, e.info.primary, r, key)
 	}
 	for _, k := range e.info.indexes {
-		if err := e.insertEntry(ctx, k, row, key, p); err != nil {
+		if err := e.insertEntry(ctx, k, r, key, p); err != nil {
 			return err
 		}
 	}
@@ -172,9 +173,9 @@ func (e *editor) primaryKey(ctx *gms.Context, row gms.Row) (key, number []byte, 
 	return key, key, nil
 }
 
-func (e *editor) keyOf(ctx *gms.Context, row gms.Row) ([]byte, error) {
-	key, _, err := e.info.primary.key(ctx, make([]byte, 0, 32), row)
-	if err == nil && len(key) > keyBytesMax {
+func (e *editor) keyOf(ctx *gms.Context, r gms.Row) ([]byte, error) {
+	key, _, err := e.info.primary.key(ctx, make([]byte, 0, 32), r)
+	if err == nil && len(key) > row.KeyBytesMax {
 		err = myerr.KeyTooLong.New()
 	}
 	return key, err
@@ -193,7 +194,7 @@ func (e *editor) insertEntry(ctx *gms.Context, k *keyInfo, row gms.Row, primary 
 
 // duplicate turns the news that a key is taken into MySQL's 1062, with the row
 // that has it: REPLACE and ON DUPLICATE KEY UPDATE go on from there.
-func (e *editor) duplicate(ctx *gms.Context, err error, k *keyInfo, row gms.Row, key []byte) error {
+func (e *editor) duplicate(ctx *gms.Context, err error, k *keyInfo, r gms.Row, key []byte) error {
 	if !errors.Is(err, errExists) {
 		return err
 	}
@@ -202,9 +203,9 @@ func (e *editor) duplicate(ctx *gms.Context, err error, k *keyInfo, row gms.Row,
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("%w: index %s changed while it was asked", myerr.ErrCorruptRow, k.Name)
+		return fmt.Errorf("%w: index %s changed while it was asked", row.ErrCorrupt, k.Name)
 	}
-	existing, err := loadRow(e.tr.tx, e.info.rows, p, nil)
+	existing, err := row.Load(e.tr.tx, e.info.rows, p, nil)
 	if err != nil {
 		return err
 	}
@@ -216,7 +217,7 @@ func (e *editor) duplicate(ctx *gms.Context, err error, k *keyInfo, row gms.Row,
 			return err
 		}
 	}
-	text := fmt.Sprintf("Duplicate entry '%s' for key '%s.%s'", k.text(ctx, row), e.info.Name, k.Name)
+	text := fmt.Sprintf("Duplicate entry '%s' for key '%s.%s'", k.text(ctx, r), e.info.Name, k.Name)
 	return gms.NewUniqueKeyErr(text, k == e.info.primary, existing)
 }
 
@@ -230,15 +231,15 @@ func (k *keyInfo) text(ctx *gms.Context, row gms.Row) string {
 			continue
 		}
 		if b, ok := v.([]byte); ok {
-			parts[i] = printable(b, k.parts[i].prefix)
+			parts[i] = printable(b, k.parts[i].Prefix)
 			continue
 		}
 		parts[i] = fmt.Sprint(v)
-		if s, err := k.parts[i].typ.SQL(ctx, nil, v); err == nil {
+		if s, err := k.parts[i].Type.SQL(ctx, nil, v); err == nil {
 			parts[i] = s.ToString()
 		}
-		if r := []rune(parts[i]); k.parts[i].prefix > 0 && len(r) > k.parts[i].prefix {
-			parts[i] = string(r[:k.parts[i].prefix])
+		if r := []rune(parts[i]); k.parts[i].Prefix > 0 && len(r) > k.parts[i].Prefix {
+			parts[i] = string(r[:k.parts[i].Prefix])
 		}
 	}
 	return strings.Join(parts, "-")
@@ -263,20 +264,20 @@ func printable(b []byte, most int) string {
 
 // Delete implements gms.RowDeleter. A row that is gone already, because an
 // action of a foreign key came before, is no error.
-func (e *editor) Delete(ctx *gms.Context, row gms.Row) error {
+func (e *editor) Delete(ctx *gms.Context, values gms.Row) error {
 	return e.whole(ctx, func() error {
-		p, key, ok, err := e.find(ctx, row)
+		p, key, ok, err := e.find(ctx, values)
 		if err != nil || !ok {
 			return err
 		}
-		if row, err = e.full(ctx, row); err != nil {
+		if values, err = e.full(ctx, values); err != nil {
 			return err
 		}
 		if err := e.removeEntry(e.info.primary, key); err != nil {
 			return err
 		}
 		for _, k := range e.info.indexes {
-			entry, _, err := k.entry(ctx, row, key)
+			entry, _, err := k.entry(ctx, values, key)
 			if err != nil {
 				return err
 			}
@@ -289,42 +290,42 @@ func (e *editor) Delete(ctx *gms.Context, row gms.Row) error {
 		if r := e.replacingOf(ctx); r != nil {
 			r.deleted++
 		}
-		return freeRow(e.tr.tx, p)
+		return row.Free(e.tr.tx, p)
 	})
 }
 
 func (e *editor) removeEntry(k *keyInfo, key []byte) error {
 	ok, err := e.e.access(k.Index).remove(e.tr.tx, key)
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: it has no entry in index %s of %s", myerr.ErrCorruptRow, k.Name, e.info.Name)
+		err = fmt.Errorf("%w: it has no entry in index %s of %s", row.ErrCorrupt, k.Name, e.info.Name)
 	}
 	return err
 }
 
 // find returns where a row stands, and its primary key.
-func (e *editor) find(ctx *gms.Context, row gms.Row) (p region.Ptr, key []byte, ok bool, err error) {
+func (e *editor) find(ctx *gms.Context, r gms.Row) (p region.Ptr, key []byte, ok bool, err error) {
 	if !e.info.keyless() {
-		if key, err = e.keyOf(ctx, row); err != nil {
+		if key, err = e.keyOf(ctx, r); err != nil {
 			return p, nil, false, err
 		}
 		p, ok, err = e.acc.get(e.tr.tx, key)
 		return p, key, ok, err
 	}
-	if p, ok, err = e.tr.takeStray(ctx, e.info, row); err == nil && !ok {
-		p, ok, err = e.findStray(ctx, row)
+	if p, ok, err = e.tr.takeStray(ctx, e.info, r); err == nil && !ok {
+		p, ok, err = e.findStray(ctx, r)
 	}
 	if err != nil || !ok {
 		return p, nil, false, err
 	}
-	key, err = numberOf(e.tr.tx, p)
+	key, err = row.NumberOf(e.tr.tx, p)
 	return p, key, err == nil, err
 }
 
 // Update implements gms.RowUpdater.
-func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
-	row = e.info.rows.stored(row)
+func (e *editor) Update(ctx *gms.Context, old, r gms.Row) error {
+	r = e.info.rows.Stored(r)
 	return e.whole(ctx, func() error {
-		if err := e.constrain(ctx, row); err != nil {
+		if err := e.constrain(ctx, r); err != nil {
 			return err
 		}
 		p, key, ok, err := e.find(ctx, old)
@@ -334,36 +335,36 @@ func (e *editor) Update(ctx *gms.Context, old, row gms.Row) error {
 		if old, err = e.full(ctx, old); err != nil {
 			return err
 		}
-		if row, err = e.full(ctx, row); err != nil {
+		if r, err = e.full(ctx, r); err != nil {
 			return err
 		}
-		if err := e.info.rows.hasAll(row); err != nil {
+		if err := e.info.rows.HasAll(r); err != nil {
 			return err
 		}
 		newKey, number := key, key
 		if !e.info.keyless() {
-			if newKey, err = e.keyOf(ctx, row); err != nil {
+			if newKey, err = e.keyOf(ctx, r); err != nil {
 				return err
 			}
 			number = nil
 		}
-		to, err := replaceRow(ctx, e.tr.tx, e.info.rows, p, row, number)
+		to, err := row.Replace(ctx, e.tr.tx, e.info.rows, p, r, number)
 		if err != nil {
 			return err
 		}
 		if to != p {
 			e.tr.move(p, to)
 		}
-		if err := e.moveEntry(ctx, e.info.primary, key, newKey, row, p, to); err != nil {
+		if err := e.moveEntry(ctx, e.info.primary, key, newKey, r, p, to); err != nil {
 			return err
 		}
 		for _, k := range e.info.indexes {
-			if err := e.updateEntry(ctx, k, old, row, key, newKey, p, to); err != nil {
+			if err := e.updateEntry(ctx, k, old, r, key, newKey, p, to); err != nil {
 				return err
 			}
 		}
 		if e.info.auto >= 0 && !bytes.Equal(key, newKey) {
-			return e.raise(ctx, row)
+			return e.raise(ctx, r)
 		}
 		return nil
 	})
@@ -402,14 +403,14 @@ func (e *editor) moveEntry(ctx *gms.Context, k *keyInfo, from, key []byte, row g
 
 // autoValue returns the row's AUTO_INCREMENT value if it is one that the
 // sequence has to stay above.
-func (e *editor) autoValue(ctx *gms.Context, row gms.Row) (uint64, bool) {
-	if e.info.auto < 0 || row[e.info.auto] == nil {
+func (e *editor) autoValue(ctx *gms.Context, r gms.Row) (uint64, bool) {
+	if e.info.auto < 0 || r[e.info.auto] == nil {
 		return 0, false
 	}
-	if n, ok := signed(row[e.info.auto]); ok && n <= 0 {
+	if n, ok := row.Signed(r[e.info.auto]); ok && n <= 0 {
 		return 0, false
 	}
-	v, inRange, err := types.Uint64.Convert(ctx, row[e.info.auto])
+	v, inRange, err := types.Uint64.Convert(ctx, r[e.info.auto])
 	if err != nil || inRange != gms.InRange {
 		return 0, false
 	}
@@ -454,11 +455,11 @@ func (e *editor) greatest(ctx *gms.Context) (uint64, error) {
 		if err != nil || !ok {
 			return 0, err
 		}
-		row, err := loadRow(e.tr.tx, e.info.rows, p, []int{e.info.auto})
-		if err != nil || row[0] == nil {
+		r, err := row.Load(e.tr.tx, e.info.rows, p, []int{e.info.auto})
+		if err != nil || r[0] == nil {
 			return 0, err
 		}
-		v, _, err := types.Uint64.Convert(ctx, row[0])
+		v, _, err := types.Uint64.Convert(ctx, r[0])
 		if err != nil {
 			return 0, err
 		}

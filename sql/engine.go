@@ -14,6 +14,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -58,7 +59,7 @@ type Engine struct {
 // OpenCatalog opens the catalog that NewEngine needs. Several machines of one
 // process share their sequences, and one of them sweeps.
 func OpenCatalog(ctx context.Context, m *txn.Machine, root region.Ptr, cfg catalog.Config) (*catalog.Catalog, error) {
-	cfg.FreeRow = freeRow
+	cfg.FreeRow = row.Free
 	return catalog.Open(ctx, m, root, cfg)
 }
 

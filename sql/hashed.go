@@ -6,6 +6,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // hashByWeights has a join by hash find strings that are equal to their collation when it has
@@ -67,15 +69,15 @@ func (w *weightsExpr) Type(*gms.Context) gms.Type { return types.Uint64 }
 func (w *weightsExpr) String() string { return w.Child.String() }
 
 // Eval implements gms.Expression.
-func (w *weightsExpr) Eval(ctx *gms.Context, row gms.Row) (any, error) {
-	v, err := w.Child.Eval(ctx, row)
+func (w *weightsExpr) Eval(ctx *gms.Context, r gms.Row) (any, error) {
+	v, err := w.Child.Eval(ctx, r)
 	if err != nil || v == nil {
 		return nil, err
 	}
 	if v, err = gms.UnwrapAny(ctx, v); err != nil {
 		return nil, err
 	}
-	s, ok := text(v)
+	s, ok := row.Text(v)
 	if !ok {
 		return nil, gms.ErrInvalidType.New(v)
 	}

@@ -77,7 +77,7 @@ func (x *index) IsGenerated() bool { return false }
 func (x *index) ColumnExpressionTypes(*gms.Context) []gms.ColumnExpressionType {
 	t := make([]gms.ColumnExpressionType, len(x.expr))
 	for i, c := range x.key.columns {
-		typ := x.info.rows.columns[c].typ
+		typ := x.info.rows.Columns[c].Type
 		if types.IsDecimal(typ) {
 			typ = boundDecimal{typ.(gms.DecimalType)}
 		}
@@ -100,7 +100,7 @@ func (x *index) ExtendedExpressions(*gms.Context) []string {
 func (x *index) ExtendedColumnExpressionTypes(ctx *gms.Context) []gms.ColumnExpressionType {
 	all := x.ColumnExpressionTypes(ctx)
 	for i, e := range x.ExtendedExpressions(ctx)[len(x.expr):] {
-		all = append(all, gms.ColumnExpressionType{Type: x.info.rows.columns[x.key.appended()[i]].typ, Expression: e})
+		all = append(all, gms.ColumnExpressionType{Type: x.info.rows.Columns[x.key.appended()[i]].Type, Expression: e})
 	}
 	return all
 }

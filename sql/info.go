@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // primaryName is what MySQL calls a primary key's index.
@@ -21,7 +22,7 @@ type tableInfo struct {
 	*catalog.Table
 	schema  gms.PrimaryKeySchema
 	exact   gms.Schema // the schema to compare rows by
-	rows    *rowCodec
+	rows    *row.Codec
 	primary *keyInfo
 	indexes []*keyInfo
 	// auto is the position of the AUTO_INCREMENT column, or -1.
@@ -33,7 +34,7 @@ type tableInfo struct {
 // A keyInfo makes the keys of one index.
 type keyInfo struct {
 	*catalog.Index
-	parts []keyCodec
+	parts []row.KeyCodec
 	// columns are the positions of the parts in a row.
 	columns []int
 	// primary is the key that the entries of a secondary index go on with, nil
@@ -47,7 +48,7 @@ type keyInfo struct {
 func newTableInfo(t *catalog.Table) (*tableInfo, error) {
 	info := &tableInfo{Table: t, auto: -1}
 	var err error
-	if info.rows, err = newRowCodec(t); err != nil {
+	if info.rows, err = row.NewCodec(t); err != nil {
 		return nil, err
 	}
 	if info.primary, err = newKeyInfo(t, &t.Primary); err != nil {
@@ -79,7 +80,7 @@ func newTableInfo(t *catalog.Table) (*tableInfo, error) {
 func newKeyInfo(t *catalog.Table, x *catalog.Index) (*keyInfo, error) {
 	k := &keyInfo{Index: x}
 	for _, p := range x.Parts {
-		c, err := newKeyCodec(t.Columns[p.Column].Type, p.Length)
+		c, err := row.NewKeyCodec(t.Columns[p.Column].Type, p.Length)
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +90,11 @@ func newKeyInfo(t *catalog.Table, x *catalog.Index) (*keyInfo, error) {
 	return k, nil
 }
 
-func tableSchema(t *catalog.Table, rows *rowCodec) (gms.PrimaryKeySchema, error) {
+func tableSchema(t *catalog.Table, rows *row.Codec) (gms.PrimaryKeySchema, error) {
 	schema := make(gms.Schema, len(t.Columns))
 	for i, c := range t.Columns {
 		schema[i] = &gms.Column{
-			Name: c.Name, Source: t.Name, DatabaseSource: t.DB, Type: rows.columns[i].typ,
+			Name: c.Name, Source: t.Name, DatabaseSource: t.DB, Type: rows.Columns[i].Type,
 			Default: unresolved(c.Default), Generated: unresolved(c.Generated), OnUpdate: unresolved(c.OnUpdate),
 			Comment: c.Comment, Extra: extra(&c), Nullable: c.Nullable, AutoIncrement: c.AutoIncrement,
 			Virtual: c.Virtual, Hidden: c.Hidden, HiddenSystem: c.HiddenSystem,
@@ -129,17 +130,11 @@ func (info *tableInfo) autoMax() uint64 {
 	}
 	switch k := info.Columns[info.auto].Type.Kind; k {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64:
-		return 1<<(intBits[k]-1) - 1
+		return 1<<(row.IntBits[k]-1) - 1
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32:
-		return 1<<intBits[k] - 1
+		return 1<<row.IntBits[k] - 1
 	}
 	return math.MaxUint64
-}
-
-// intBits are the widths of the integers.
-var intBits = map[catalog.Kind]uint{
-	catalog.KindInt8: 8, catalog.KindInt16: 16, catalog.KindInt24: 24, catalog.KindInt32: 32, catalog.KindInt64: 64,
-	catalog.KindUint8: 8, catalog.KindUint16: 16, catalog.KindUint24: 24, catalog.KindUint32: 32,
 }
 
 // key appends the parts of a row's key, and reports whether any is NULL.
@@ -149,7 +144,7 @@ func (k *keyInfo) key(ctx context.Context, dst []byte, row gms.Row) ([]byte, boo
 	for i := range k.parts {
 		v := row[k.columns[i]]
 		null = null || v == nil
-		if dst, err = k.parts[i].append(ctx, dst, v); err != nil {
+		if dst, err = k.parts[i].Append(ctx, dst, v); err != nil {
 			return dst, null, err
 		}
 	}
@@ -159,8 +154,8 @@ func (k *keyInfo) key(ctx context.Context, dst []byte, row gms.Row) ([]byte, boo
 // entry is the key under which a row stands in a secondary index: its own parts
 // and, unless those are unique, the primary key. NULLs are not equal to each
 // other, so that a key with a NULL is never unique.
-func (k *keyInfo) entry(ctx context.Context, row gms.Row, primary []byte) (key []byte, unique bool, err error) {
-	key, null, err := k.key(ctx, make([]byte, 0, 64), row)
+func (k *keyInfo) entry(ctx context.Context, r gms.Row, primary []byte) (key []byte, unique bool, err error) {
+	key, null, err := k.key(ctx, make([]byte, 0, 64), r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -168,7 +163,7 @@ func (k *keyInfo) entry(ctx context.Context, row gms.Row, primary []byte) (key [
 	if !unique {
 		key = append(key, primary...)
 	}
-	if len(key) > keyBytesMax {
+	if len(key) > row.KeyBytesMax {
 		return nil, false, myerr.KeyTooLong.New()
 	}
 	return key, unique, nil
@@ -182,7 +177,7 @@ func (k *keyInfo) appended() []int {
 	}
 	var more []int
 	for i, c := range k.primary.columns {
-		if k.primary.parts[i].prefix > 0 {
+		if k.primary.parts[i].Prefix > 0 {
 			break
 		}
 		if !slices.Contains(k.columns, c) {
@@ -213,7 +208,7 @@ func (k *keyInfo) whole() *keyInfo {
 	w := *k
 	w.parts = slices.Clone(k.parts)
 	for i := range w.parts {
-		w.parts[i].prefix = 0
+		w.parts[i].Prefix = 0
 	}
 	return &w
 }

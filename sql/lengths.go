@@ -9,8 +9,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
-	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A string that a function makes is at most max_allowed_packet long: one that would be
@@ -409,6 +411,6 @@ func times(ctx *gms.Context, v any) (int, error) {
 	case err != nil:
 		return 0, err
 	}
-	n, _ := signed(v)
+	n, _ := row.Signed(v)
 	return int(max(n, 0)), nil
 }

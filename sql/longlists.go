@@ -304,14 +304,14 @@ func (x *index) points(ctx *gms.Context, column *expression.GetField, values exp
 			continue
 		}
 		r := gms.ClosedRangeColumnExpr(is, is, columns[0].Type)
-		part, equal, none := x.key.parts[0].partRange(ctx, r)
+		part, equal, none := x.key.parts[0].Bounds(ctx, r)
 		if none {
 			continue
 		}
 		if !equal {
 			return nil, false
 		}
-		all = append(all, point{part.lo, r})
+		all = append(all, point{part.Lo, r})
 	}
 	slices.SortFunc(all, func(a, b point) int { return bytes.Compare(a.key, b.key) })
 	all = slices.CompactFunc(all, func(a, b point) bool { return bytes.Equal(a.key, b.key) })

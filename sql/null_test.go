@@ -55,7 +55,7 @@ func TestNullOfTheVersionBefore(t *testing.T) {
 	}
 	set := func(notNull bool) {
 		for _, info := range in.e.mu.infos {
-			info.rows.columns[1].notNull = notNull
+			info.rows.Columns[1].NotNull = notNull
 		}
 	}
 	c.exec("INSERT INTO t VALUES (1, 1, 1)")

@@ -5,6 +5,8 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server's LPAD and RPAD count bytes, so that they cut characters in two, and panic
@@ -90,6 +92,6 @@ func padLength(ctx *gms.Context, v any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	whole, _ := signed(v)
+	whole, _ := row.Signed(v)
 	return whole, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // twice runs a statement compiled, for which it has to have been seen.
@@ -37,7 +38,7 @@ func newReaders(t *testing.T, table string) (in *instance, c, other *client) {
 // compared, and with nobody else, compiled or planned.
 func TestColumnsConflict(t *testing.T) {
 	in, setup, other := newReaders(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, txt LONGTEXT, KEY (a))")
-	long := strings.Repeat("x", 2*inlineMax)
+	long := strings.Repeat("x", 2*row.InlineBytesMax)
 	setup.exec("INSERT INTO t (id, a, b, c, txt) VALUES (1, 10, 20, 30, '" + long + "'), (2, 11, NULL, 31, NULL)")
 	for _, test := range []struct {
 		read, change string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // CreateIndex implements gms.IndexAlterableTable: the index is built from the
@@ -86,14 +87,14 @@ func (t *Table) filler(tr *transaction, tbl *catalog.Table) (*editor, error) {
 
 // fill adds the entry of one row.
 func (e *editor) fill(ctx *gms.Context, k *keyInfo, key []byte, p region.Ptr) error {
-	row, err := loadRow(e.tr.tx, e.info.rows, p, nil)
+	r, err := row.Load(e.tr.tx, e.info.rows, p, nil)
 	if err != nil {
 		return err
 	}
-	if row, err = e.full(ctx, row); err != nil {
+	if r, err = e.full(ctx, r); err != nil {
 		return err
 	}
-	return e.insertEntry(ctx, k, row, key, p)
+	return e.insertEntry(ctx, k, r, key, p)
 }
 
 // ShouldBuildIndex implements gms.IndexBuildingTable.
@@ -180,11 +181,11 @@ func (t *Table) ShouldRewriteTable(ctx *gms.Context, _, _ gms.PrimaryKeySchema, 
 	case col == nil:
 		return t.indexed(t.info.Column(old.Name))
 	}
-	from, err := describeType(old.Type)
+	from, err := row.Describe(old.Type)
 	if err != nil {
 		return true
 	}
-	to, err := describeType(col.Type)
+	to, err := row.Describe(col.Type)
 	if err != nil || old.Virtual != col.Virtual || (old.Generated == nil) != (col.Generated == nil) || col.Generated != nil {
 		return true
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // unnestInSubqueries is the name of the rule that makes joins of subqueries.
@@ -238,7 +240,7 @@ func singleRow(ctx *gms.Context, n gms.Node) bool {
 
 // isOne reports whether a value is the number 1.
 func isOne(v any) bool {
-	n, ok := signed(v)
+	n, ok := row.Signed(v)
 	return ok && n == 1
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 var (
@@ -222,13 +223,13 @@ func (i *rowIter) sort(ctx *gms.Context) error {
 		if !ok {
 			break
 		}
-		row, err := loadRow(i.tr.tx, i.t.info.rows, p, k.columns)
+		r, err := row.Load(i.tr.tx, i.t.info.rows, p, k.columns)
 		if err != nil {
 			return err
 		}
 		var key []byte
 		for j := range k.parts {
-			if key, err = k.parts[j].append(ctx, key, row[j]); err != nil {
+			if key, err = k.parts[j].Append(ctx, key, r[j]); err != nil {
 				return err
 			}
 		}
@@ -289,32 +290,32 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 	}
 	if i.parts > 0 {
 		i.parts--
-		return loadPart(i.tr.tx, info.rows, p, i.t.columns)
+		return row.LoadPart(i.tr.tx, info.rows, p, i.t.columns)
 	}
-	row, err := loadRow(i.tr.tx, info.rows, p, i.t.columns)
+	r, err := row.Load(i.tr.tx, info.rows, p, i.t.columns)
 	if err == nil && i.tr.editing > 0 && info.keyless() && i.t.columns == nil {
-		err = i.tr.rememberStray(ctx, info, row, p)
+		err = i.tr.rememberStray(ctx, info, r, p)
 	}
-	return row, err
+	return r, err
 }
 
 // passes checks a row against what the bounds of its range leave open.
 func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *keyRange) (bool, error) {
 	k := i.scan.index
-	row, err := loadRow(i.tr.tx, i.t.info.rows, p, k.columns)
+	values, err := row.Load(i.tr.tx, i.t.info.rows, p, k.columns)
 	if err != nil {
 		return false, err
 	}
 	for j, part := range r.rest {
-		b, err := k.parts[r.restAt+j].append(ctx, nil, row[r.restAt+j])
-		if err != nil || !part.holds(b) {
+		b, err := k.parts[r.restAt+j].Append(ctx, nil, values[r.restAt+j])
+		if err != nil || !part.Hold(b) {
 			return false, err
 		}
 	}
 	for j, c := range r.check {
 		// What cannot be compared is not equal to anything; whether it is less
 		// or greater is left to go-mysql-server's filter.
-		if !k.parts[j].holds(ctx, c, row[j], !i.scan.keysOnly) {
+		if !k.parts[j].Holds(ctx, c, values[j], !i.scan.keysOnly) {
 			return false, nil
 		}
 	}

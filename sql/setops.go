@@ -10,6 +10,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/iters"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file executes DISTINCT, UNION, INTERSECT and EXCEPT, which compare rows
@@ -157,7 +159,7 @@ type rowSet struct {
 	h      *holding
 	// weights are those of the columns that are characters, and weighed is the
 	// schema of rows that have weights in their place.
-	weights []*weightTable
+	weights []*row.Weights
 	weighed gms.Schema
 	// row and text are memory for the row at hand.
 	row  gms.Row
@@ -168,9 +170,9 @@ type rowSet struct {
 const countedBytes = 40
 
 func newRowSet(h *holding, schema gms.Schema) *rowSet {
-	s := &rowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*weightTable, len(schema)), weighed: schema.Copy()}
+	s := &rowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*row.Weights, len(schema)), weighed: schema.Copy()}
 	for i, c := range s.weighed {
-		if s.weights[i] = weightsOfType(c.Type); s.weights[i] != nil {
+		if s.weights[i] = row.WeightsOfType(c.Type); s.weights[i] != nil {
 			c.Type = types.Int64 // bytes are hashed as they are, then
 		}
 	}
@@ -201,7 +203,7 @@ func (s *rowSet) key(ctx *gms.Context, row gms.Row) (uint64, error) {
 			}
 		}
 		start := len(s.text)
-		if s.text, ok = w.append(s.text, text); !ok {
+		if s.text, ok = w.Append(s.text, text); !ok {
 			return hash.HashOf(ctx, s.schema, row) // which says what is wrong
 		}
 		s.row[i] = s.text[start:len(s.text):len(s.text)]

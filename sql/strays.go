@@ -6,6 +6,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file finds rows of tables without a primary key, strays. go-mysql-server
@@ -15,11 +16,11 @@ import (
 // strayKey identifies a row by its table and contents. Rows that are the same
 // in all columns are as good as each other.
 func strayKey(ctx *gms.Context, info *tableInfo, row gms.Row) (string, error) {
-	img, err := info.rows.image(ctx, row)
+	img, err := info.rows.Image(ctx, row)
 	if err != nil {
 		return "", err
 	}
-	return string(img.append(binary.LittleEndian.AppendUint64(nil, info.ID))), nil
+	return string(img.Append(binary.LittleEndian.AppendUint64(nil, info.ID))), nil
 }
 
 func (tr *transaction) rememberStray(ctx *gms.Context, info *tableInfo, row gms.Row, p region.Ptr) error {
@@ -52,8 +53,8 @@ func (tr *transaction) takeStray(ctx *gms.Context, info *tableInfo, row gms.Row)
 }
 
 // findStray looks through the whole table: the row did not come from a scan.
-func (e *editor) findStray(ctx *gms.Context, row gms.Row) (region.Ptr, bool, error) {
-	want, err := strayKey(ctx, e.info, row)
+func (e *editor) findStray(ctx *gms.Context, r gms.Row) (region.Ptr, bool, error) {
+	want, err := strayKey(ctx, e.info, r)
 	if err != nil {
 		return region.Ptr{}, false, err
 	}
@@ -63,7 +64,7 @@ func (e *editor) findStray(ctx *gms.Context, row gms.Row) (region.Ptr, bool, err
 		if err != nil || !ok {
 			return p, false, err
 		}
-		have, err := loadRow(e.tr.tx, e.info.rows, p, nil)
+		have, err := row.Load(e.tr.tx, e.info.rows, p, nil)
 		if err != nil {
 			return p, false, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 var (
@@ -259,7 +260,7 @@ func (t *Table) RowCount(ctx *gms.Context) (uint64, bool, error) {
 // length of a row.
 func (t *Table) DataLength(ctx *gms.Context) (uint64, error) {
 	n, _, err := t.RowCount(ctx)
-	perRow := uint64(region.HeaderBytes + rowHeader)
+	perRow := uint64(region.HeaderBytes + row.HeaderBytes)
 	for _, c := range t.info.Columns {
 		perRow += 2 + uint64(guessBytes(c.Type))
 	}

@@ -6,6 +6,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 

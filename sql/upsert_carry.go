@@ -7,7 +7,9 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // The functions that INSERT ... ON DUPLICATE KEY UPDATE is written with (upsert.go).
@@ -127,7 +129,7 @@ func newCarried(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error
 	if err != nil {
 		return nil, err
 	}
-	at, _ := signed(v)
+	at, _ := row.Signed(v)
 	if at < 0 {
 		at += int64(len(l.types))
 	}

@@ -8,6 +8,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // Strings are compared, and told apart, as go-mysql-server does by each collation.
@@ -35,8 +37,8 @@ func TestWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := weightsOfType(typ)
-		if w == nil || weightsOf(collation.ID) != w {
+		w := row.WeightsOfType(typ)
+		if w == nil || row.WeightsOf(collation.ID) != w {
 			t.Fatalf("%s has no weights, or two tables of them", collation.Name)
 		}
 		tried++
@@ -59,7 +61,7 @@ func TestWeights(t *testing.T) {
 		t.Errorf("only %d collations", tried)
 	}
 	for _, binary := range []gms.Type{types.LongBlob, types.Int64, types.MustCreateString(sqltypes.VarChar, 10, gms.Collation_latin1_swedish_ci)} {
-		if weightsOfType(binary) != nil {
+		if row.WeightsOfType(binary) != nil {
 			t.Errorf("%s has weights", binary)
 		}
 	}
@@ -70,7 +72,7 @@ func TestWeightsOfNoCharacters(t *testing.T) {
 	c := newInstance(t).client("")
 	ctx := c.in.e.NewContext(context.Background(), c.s)
 	text := types.MustCreateStringWithDefaults(sqltypes.VarChar, 10).(types.StringType)
-	w := weightsOfType(text)
+	w := row.WeightsOfType(text)
 	if _, err := newRowSet(nil, gms.Schema{{Type: text}}).key(ctx, gms.Row{"a\xff"}); err == nil {
 		t.Error("a key of what is no string")
 	}

@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"index/hash", "index/btree"},
 	{"catalog"},
 	{"internal/simtest"},
+	{"sql/row"},
 	{"sql/myerr"},
 	{"sql"},
 	{"sql/wire"},
@@ -77,7 +78,7 @@ var core = map[string][]string{
 // import them.
 var (
 	mysqlServer = []string{"github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess"}
-	mysqlUsers  = []string{"sql", "sql/myerr", "sql/wire", "sql/enginetest", "internal/sqlsim", "."}
+	mysqlUsers  = []string{"sql", "sql/row", "sql/myerr", "sql/wire", "sql/enginetest", "internal/sqlsim", "."}
 )
 
 // unsafeUsers may import unsafe and C: they share bytes with files, NICs
@@ -93,7 +94,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 var (
 	simulated = []string{
 		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
-		"index/hash", "index/btree", "catalog", "sql/myerr", "sql",
+		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}
 )

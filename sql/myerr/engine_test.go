@@ -6,11 +6,10 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-	goerrors "gopkg.in/src-d/go-errors.v1"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+	goerrors "gopkg.in/src-d/go-errors.v1"
 )
 
 // Every kind must be recognised by its own message, whatever its arguments are,

@@ -14,12 +14,9 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
 )
-
-// ErrCorruptRow means that stored bytes are no row, or no value of their
-// column's type.
-var ErrCorruptRow = errors.New("sql: corrupt row")
 
 // stored is where each error that storage can meet becomes one of MySQL's. The
 // first match counts.
@@ -41,7 +38,7 @@ var stored = []struct {
 	{catalog.ErrExhausted, AutoIncrement},
 	{catalog.ErrTooLarge, RowTooBig},
 	{btree.ErrKeyTooLong, KeyTooLong},
-	{ErrCorruptRow, Corrupt},
+	{row.ErrCorrupt, Corrupt},
 	{catalog.ErrCorrupt, Corrupt},
 	{btree.ErrCorrupt, Corrupt},
 	{hash.ErrCorrupt, Corrupt},

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	stdsql "database/sql"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -9,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/dolthub/vitess/go/mysql"
-
-	stdsql "database/sql"
 )
 
 // statusOf returns what SHOW STATUS shows.

@@ -1,11 +1,13 @@
-package sql
+package row
 
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -13,26 +15,29 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/catalog"
-	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A valueCodec turns the values of one column into bytes and back. Integers of
+// ErrCorrupt means that stored bytes are no row, or no value of their
+// column's type.
+var ErrCorrupt = errors.New("row: corrupt row")
+
+// A ValueCodec turns the values of one column into bytes and back. Integers of
 // every kind take as few bytes as they need, none for zero; a value's length is
 // known from outside, so it needs no terminator.
-type valueCodec struct {
-	kind  catalog.Kind
-	scale int32
-	typ   gms.Type
+type ValueCodec struct {
+	Kind  catalog.Kind
+	Scale int32
+	Type  gms.Type
 }
 
-func newValueCodec(d catalog.Type) (valueCodec, error) {
+func newValueCodec(d catalog.Type) (ValueCodec, error) {
 	t, err := columnType(d)
-	return valueCodec{kind: d.Kind, scale: int32(d.Scale), typ: t}, err
+	return ValueCodec{Kind: d.Kind, Scale: int32(d.Scale), Type: t}, err
 }
 
 // append encodes a value that is not NULL. A value of another Go type than the
 // column's own is converted first.
-func (c *valueCodec) append(ctx context.Context, dst []byte, v any) ([]byte, error) {
+func (c *ValueCodec) append(ctx context.Context, dst []byte, v any) ([]byte, error) {
 	v, err := gms.UnwrapAny(ctx, v)
 	if err != nil {
 		return dst, err
@@ -41,28 +46,28 @@ func (c *valueCodec) append(ctx context.Context, dst []byte, v any) ([]byte, err
 	if ok || err != nil {
 		return out, err
 	}
-	if v, _, err = c.typ.Convert(ctx, v); err != nil {
+	if v, _, err = c.Type.Convert(ctx, v); err != nil {
 		return dst, err
 	}
 	if v, err = gms.UnwrapAny(ctx, v); err != nil {
 		return dst, err
 	}
 	if out, ok, err = c.appendNative(ctx, dst, v); !ok && err == nil {
-		err = fmt.Errorf("sql: a %T cannot be stored in a column of type %s", v, c.typ)
+		err = fmt.Errorf("row: a %T cannot be stored in a column of type %s", v, c.Type)
 	}
 	return out, err
 }
 
-// appendNative encodes v if it has the Go type that go-mysql-server uses for
+// AppendNative encodes v if it has the Go type that go-mysql-server uses for
 // values of this column.
-func (c *valueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byte, bool, error) {
-	switch c.kind {
+func (c *ValueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byte, bool, error) {
+	switch c.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
-		n, ok := signed(v)
+		n, ok := Signed(v)
 		return appendInt(dst, n), ok && c.fits(v), nil
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64,
 		catalog.KindBit, catalog.KindEnum, catalog.KindSet:
-		n, ok := unsigned(v)
+		n, ok := Unsigned(v)
 		return appendUint(dst, n), ok && c.fits(v), nil
 	case catalog.KindFloat32:
 		f, ok := v.(float32)
@@ -72,7 +77,7 @@ func (c *valueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byt
 		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(f)), ok, nil
 	case catalog.KindDecimal:
 		d, ok := v.(decimal.Decimal)
-		return appendDecimal(dst, d, c.scale), ok, nil
+		return appendDecimal(dst, d, c.Scale), ok, nil
 	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
 		t, ok := v.(time.Time)
 		return appendInt(dst, t.UnixMicro()), ok, nil
@@ -86,7 +91,7 @@ func (c *valueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byt
 		}
 		// As MySQL writes it, so that reading needs no formatting.
 		b, err := types.JsonToMySqlBytes(ctx, j)
-		return append(dst, escapeControls(b)...), true, err
+		return append(dst, EscapeControls(b)...), true, err
 	}
 	return appendBytes(dst, v)
 }
@@ -106,29 +111,30 @@ func appendBytes(dst []byte, v any) ([]byte, bool, error) {
 
 // fits reports whether an integer has exactly the column's Go type; another
 // one may be out of the column's range.
-func (c *valueCodec) fits(v any) bool {
+func (c *ValueCodec) fits(v any) bool {
 	switch v.(type) {
 	case int8:
-		return c.kind == catalog.KindInt8
+		return c.Kind == catalog.KindInt8
 	case int16:
-		return c.kind == catalog.KindInt16 || c.kind == catalog.KindYear
+		return c.Kind == catalog.KindInt16 || c.Kind == catalog.KindYear
 	case int32:
-		return c.kind == catalog.KindInt24 || c.kind == catalog.KindInt32
+		return c.Kind == catalog.KindInt24 || c.Kind == catalog.KindInt32
 	case int64:
-		return c.kind == catalog.KindInt64
+		return c.Kind == catalog.KindInt64
 	case uint8:
-		return c.kind == catalog.KindUint8
+		return c.Kind == catalog.KindUint8
 	case uint16:
-		return c.kind == catalog.KindUint16 || c.kind == catalog.KindEnum
+		return c.Kind == catalog.KindUint16 || c.Kind == catalog.KindEnum
 	case uint32:
-		return c.kind == catalog.KindUint24 || c.kind == catalog.KindUint32
+		return c.Kind == catalog.KindUint24 || c.Kind == catalog.KindUint32
 	case uint64:
-		return c.kind == catalog.KindUint64 || c.kind == catalog.KindBit || c.kind == catalog.KindSet
+		return c.Kind == catalog.KindUint64 || c.Kind == catalog.KindBit || c.Kind == catalog.KindSet
 	}
 	return false
 }
 
-func signed(v any) (int64, bool) {
+// Signed returns an integer with a sign, of any of Go's types for columns.
+func Signed(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int8:
 		return int64(v), true
@@ -142,7 +148,8 @@ func signed(v any) (int64, bool) {
 	return 0, false
 }
 
-func unsigned(v any) (uint64, bool) {
+// Unsigned returns an integer without a sign, of any of Go's types for columns.
+func Unsigned(v any) (uint64, bool) {
 	switch v := v.(type) {
 	case uint8:
 		return uint64(v), true
@@ -157,8 +164,8 @@ func unsigned(v any) (uint64, bool) {
 }
 
 // decode returns the value that b holds. The result does not alias b.
-func (c *valueCodec) decode(b []byte) (any, error) {
-	switch c.kind {
+func (c *ValueCodec) decode(b []byte) (any, error) {
+	switch c.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
 		return c.decodeInt(b)
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64,
@@ -166,26 +173,26 @@ func (c *valueCodec) decode(b []byte) (any, error) {
 		return c.decodeUint(b)
 	case catalog.KindFloat32:
 		if len(b) != 4 {
-			return nil, myerr.ErrCorruptRow
+			return nil, ErrCorrupt
 		}
 		return math.Float32frombits(binary.LittleEndian.Uint32(b)), nil
 	case catalog.KindFloat64:
 		if len(b) != 8 {
-			return nil, myerr.ErrCorruptRow
+			return nil, ErrCorrupt
 		}
 		return math.Float64frombits(binary.LittleEndian.Uint64(b)), nil
 	case catalog.KindDecimal:
-		return decodeDecimal(b, c.scale)
+		return decodeDecimal(b, c.Scale)
 	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
-		n, ok := readInt(b)
+		n, ok := ReadInt(b)
 		if !ok {
-			return nil, myerr.ErrCorruptRow
+			return nil, ErrCorrupt
 		}
 		return time.UnixMicro(n).UTC(), nil
 	case catalog.KindTime:
-		n, ok := readInt(b)
+		n, ok := ReadInt(b)
 		if !ok {
-			return nil, myerr.ErrCorruptRow
+			return nil, ErrCorrupt
 		}
 		return types.Timespan(n), nil
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
@@ -198,12 +205,12 @@ func (c *valueCodec) decode(b []byte) (any, error) {
 	return c.decodeGeometry(b)
 }
 
-func (c *valueCodec) decodeInt(b []byte) (any, error) {
-	n, ok := readInt(b)
+func (c *ValueCodec) decodeInt(b []byte) (any, error) {
+	n, ok := ReadInt(b)
 	if !ok {
-		return nil, myerr.ErrCorruptRow
+		return nil, ErrCorrupt
 	}
-	switch c.kind {
+	switch c.Kind {
 	case catalog.KindInt8:
 		return int8(n), nil
 	case catalog.KindInt16, catalog.KindYear:
@@ -214,12 +221,12 @@ func (c *valueCodec) decodeInt(b []byte) (any, error) {
 	return n, nil
 }
 
-func (c *valueCodec) decodeUint(b []byte) (any, error) {
-	n, ok := readUint(b)
+func (c *ValueCodec) decodeUint(b []byte) (any, error) {
+	n, ok := ReadUint(b)
 	if !ok {
-		return nil, myerr.ErrCorruptRow
+		return nil, ErrCorrupt
 	}
-	switch c.kind {
+	switch c.Kind {
 	case catalog.KindUint8:
 		return uint8(n), nil
 	case catalog.KindUint16, catalog.KindEnum:
@@ -232,18 +239,18 @@ func (c *valueCodec) decodeUint(b []byte) (any, error) {
 
 // decodeGeometry parses EWKB. go-mysql-server's parser indexes out of range on
 // some inputs that it did not write; that is garbage like any other.
-func (c *valueCodec) decodeGeometry(b []byte) (v any, err error) {
+func (c *ValueCodec) decodeGeometry(b []byte) (v any, err error) {
 	defer func() {
 		if recover() != nil {
-			v, err = nil, myerr.ErrCorruptRow
+			v, err = nil, ErrCorrupt
 		}
 	}()
 	if len(b) > geometryBytesMax {
-		return nil, myerr.ErrCorruptRow
+		return nil, ErrCorrupt
 	}
 	v, _, err = types.GeometryType{}.Convert(context.Background(), append([]byte(nil), b...))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", myerr.ErrCorruptRow, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return v, nil
 }
@@ -263,7 +270,8 @@ func appendInt(dst []byte, n int64) []byte {
 	return append(dst, byte(n))
 }
 
-func readInt(b []byte) (int64, bool) {
+// ReadInt returns a stored integer with a sign, and false if b is none.
+func ReadInt(b []byte) (int64, bool) {
 	if len(b) > 8 {
 		return 0, false
 	}
@@ -285,7 +293,8 @@ func appendUint(dst []byte, n uint64) []byte {
 	return dst
 }
 
-func readUint(b []byte) (uint64, bool) {
+// ReadUint returns a stored integer without a sign, and false if b is none.
+func ReadUint(b []byte) (uint64, bool) {
 	if len(b) > 8 {
 		return 0, false
 	}
@@ -320,15 +329,32 @@ func decimalUnits(d decimal.Decimal, scale int32) *big.Int {
 const decimalBytesMax = 1 + 28
 
 func decodeDecimal(b []byte, scale int32) (any, error) {
-	if n, ok := readInt(b); ok {
+	if n, ok := ReadInt(b); ok {
 		return decimal.New(n, -scale), nil
 	}
 	if len(b) > decimalBytesMax || b[0] != 0 && b[0] != 2 {
-		return nil, myerr.ErrCorruptRow
+		return nil, ErrCorrupt
 	}
 	n := new(big.Int).SetBytes(b[1:])
 	if b[0] == 0 {
 		n.Neg(n)
 	}
 	return decimal.NewFromBigInt(n, -scale), nil
+}
+
+// EscapeControls escapes control characters of a JSON text, as MySQL does.
+func EscapeControls(b []byte) []byte {
+	isControl := func(c byte) bool { return c < ' ' }
+	if !slices.ContainsFunc(b, isControl) {
+		return b
+	}
+	out := make([]byte, 0, len(b)+len(b)/2)
+	for _, c := range b {
+		if isControl(c) {
+			out = fmt.Appendf(out, `\u%04x`, c)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
 }

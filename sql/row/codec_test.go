@@ -1,4 +1,4 @@
-package sql
+package row
 
 import (
 	"bytes"
@@ -107,7 +107,7 @@ var samples = []sample{
 
 // sampleTable has one nullable column of each sample.
 func sampleTable() *catalog.Table {
-	t := &catalog.Table{ID: 1, Name: "t", DB: "d", Primary: catalog.Index{Name: primaryName}}
+	t := &catalog.Table{ID: 1, Name: "t", DB: "d", Primary: catalog.Index{Name: "PRIMARY"}}
 	for _, s := range samples {
 		t.Columns = append(t.Columns, catalog.Column{Name: s.name, Type: s.typ, Slot: t.NextSlot, Nullable: true})
 		t.NextSlot++
@@ -131,7 +131,7 @@ func sameValue(typ gms.Type, a, b any) bool {
 
 func TestRowRoundTrip(t *testing.T) {
 	ctx := context.Background()
-	codec, err := newRowCodec(sampleTable())
+	codec, err := NewCodec(sampleTable())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +143,11 @@ func TestRowRoundTrip(t *testing.T) {
 				row[i] = s.make(r)
 			}
 		}
-		img, err := codec.image(ctx, row)
+		img, err := codec.Image(ctx, row)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := img.append(nil)
+		b := img.Append(nil)
 		if len(b) != img.bytes() {
 			t.Fatalf("%d bytes, not %d", len(b), img.bytes())
 		}
@@ -157,13 +157,13 @@ func TestRowRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range row {
-			if !sameValue(codec.columns[i].typ, row[i], got[i]) {
+			if !sameValue(codec.Columns[i].Type, row[i], got[i]) {
 				t.Fatalf("%s: %#v became %#v", samples[i].name, row[i], got[i])
 			}
 		}
 		at := r.IntN(len(samples))
 		one, err := codec.decode(b, []int{at}, nil)
-		if err != nil || !sameValue(codec.columns[at].typ, row[at], one[0]) {
+		if err != nil || !sameValue(codec.Columns[at].Type, row[at], one[0]) {
 			t.Fatalf("%s alone: %#v, %v", samples[at].name, one, err)
 		}
 	}
@@ -174,23 +174,23 @@ func TestRowWidths(t *testing.T) {
 	ctx := context.Background()
 	text := catalog.Type{Kind: catalog.KindText, Length: 1 << 30, Collation: uint16(gms.Collation_utf8mb4_0900_bin)}
 	tbl := &catalog.Table{NextSlot: 2, Columns: []catalog.Column{{Name: "a", Type: text, Slot: 1, Nullable: true}, {Name: "b", Type: text, Slot: 0}}}
-	codec, err := newRowCodec(tbl)
+	codec, err := NewCodec(tbl)
 	if err != nil {
 		t.Fatal(err)
 	}
 	later := tbl.Clone()
 	later.Columns, later.NextSlot = append(later.Columns, catalog.Column{Name: "c", Type: text, Slot: 2, Nullable: true}), 3
-	laterCodec, err := newRowCodec(later)
+	laterCodec, err := NewCodec(later)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 1, 127, 128, 254, 255, 256, 65534, 65535, 65536, 200000} {
 		want := gms.Row{nil, string(bytes.Repeat([]byte{'x'}, n))}
-		img, err := codec.image(ctx, want)
+		img, err := codec.Image(ctx, want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := laterCodec.decode(img.append(nil), nil, nil)
+		got, err := laterCodec.decode(img.Append(nil), nil, nil)
 		if err != nil || !reflect.DeepEqual(got, gms.Row{nil, want[1], nil}) {
 			t.Errorf("%d: %v", n, err)
 		}
@@ -201,7 +201,7 @@ func TestRowWidths(t *testing.T) {
 func TestKeyOrder(t *testing.T) {
 	ctx := context.Background()
 	for _, s := range samples {
-		k, err := newKeyCodec(s.typ, 0)
+		k, err := NewKeyCodec(s.typ, 0)
 		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
@@ -214,17 +214,17 @@ func TestKeyOrder(t *testing.T) {
 			if s.typ.Kind == catalog.KindVector {
 				a, b = append(someBytes(r, 0), 1, 2, 3, 4, 5, 6, 7, byte(r.IntN(3))), []byte{1, 2, 3, 4, 5, 6, 7, 1}
 			}
-			ka, err := k.append(ctx, nil, a)
+			ka, err := k.Append(ctx, nil, a)
 			if err != nil {
 				t.Fatal(err)
 			}
-			kb, err := k.append(ctx, nil, b)
+			kb, err := k.Append(ctx, nil, b)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := -1 // NULL comes first; go-mysql-server's Compare puts it last
 			if a != nil {
-				if want, err = k.typ.Compare(ctx, a, b); err != nil {
+				if want, err = k.Type.Compare(ctx, a, b); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -247,17 +247,17 @@ func TestKeyRange(t *testing.T) {
 		if s.typ.Kind == catalog.KindVector {
 			continue
 		}
-		k, err := newKeyCodec(s.typ, 0)
+		k, err := NewKeyCodec(s.typ, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 1000 {
 			v, bound := s.make(r), s.make(r)
-			key, err := k.append(ctx, nil, v)
+			key, err := k.Append(ctx, nil, v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := k.typ.Compare(ctx, v, bound)
+			c, err := k.Type.Compare(ctx, v, bound)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -265,17 +265,17 @@ func TestKeyRange(t *testing.T) {
 				expr gms.MySQLRangeColumnExpr
 				in   bool
 			}{
-				{gms.GreaterThanRangeColumnExpr(bound, k.typ), c > 0},
-				{gms.GreaterOrEqualRangeColumnExpr(bound, k.typ), c >= 0},
-				{gms.LessThanRangeColumnExpr(bound, k.typ), c < 0},
-				{gms.LessOrEqualRangeColumnExpr(bound, k.typ), c <= 0},
-				{gms.ClosedRangeColumnExpr(bound, bound, k.typ), c == 0},
-				{gms.NotNullRangeColumnExpr(k.typ), true},
-				{gms.NullRangeColumnExpr(k.typ), false},
+				{gms.GreaterThanRangeColumnExpr(bound, k.Type), c > 0},
+				{gms.GreaterOrEqualRangeColumnExpr(bound, k.Type), c >= 0},
+				{gms.LessThanRangeColumnExpr(bound, k.Type), c < 0},
+				{gms.LessOrEqualRangeColumnExpr(bound, k.Type), c <= 0},
+				{gms.ClosedRangeColumnExpr(bound, bound, k.Type), c == 0},
+				{gms.NotNullRangeColumnExpr(k.Type), true},
+				{gms.NullRangeColumnExpr(k.Type), false},
 			} {
-				pr, _, none := k.partRange(ctx, x.expr)
-				if got := !none && pr.holds(key); got != x.in {
-					t.Fatalf("%s: %v in %s: %v, want %v (%x in %x..%x)", s.name, v, x.expr.DebugString(nil), got, x.in, key, pr.lo, pr.hi)
+				pr, _, none := k.Bounds(ctx, x.expr)
+				if got := !none && pr.Hold(key); got != x.in {
+					t.Fatalf("%s: %v in %s: %v, want %v (%x in %x..%x)", s.name, v, x.expr.DebugString(nil), got, x.in, key, pr.Lo, pr.Hi)
 				}
 			}
 		}
@@ -288,7 +288,7 @@ func TestTypeRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
-		back, err := describeType(typ)
+		back, err := Describe(typ)
 		if err != nil || !reflect.DeepEqual(back, s.typ) {
 			t.Errorf("%s: %+v became %+v, %v", s.name, s.typ, back, err)
 		}
@@ -296,7 +296,7 @@ func TestTypeRoundTrip(t *testing.T) {
 	if _, err := columnType(catalog.Type{}); err == nil {
 		t.Error("a type that is none was accepted")
 	}
-	if _, err := describeType(types.Null); err == nil {
+	if _, err := Describe(types.Null); err == nil {
 		t.Error("a column of type NULL was accepted")
 	}
 }
@@ -305,7 +305,7 @@ func TestPrefixEnd(t *testing.T) {
 	for _, c := range []struct{ in, want []byte }{
 		{[]byte{1}, []byte{2}}, {[]byte{1, 0xff}, []byte{2}}, {[]byte{0xff, 0xff}, nil}, {nil, nil},
 	} {
-		if got := prefixEnd(bytes.Clone(c.in)); !bytes.Equal(got, c.want) {
+		if got := PrefixEnd(bytes.Clone(c.in)); !bytes.Equal(got, c.want) {
 			t.Errorf("after %x: %x", c.in, got)
 		}
 	}
@@ -314,7 +314,7 @@ func TestPrefixEnd(t *testing.T) {
 // Whatever the bytes, decoding a row returns values or an error.
 func FuzzDecodeRow(f *testing.F) {
 	ctx := context.Background()
-	codec, err := newRowCodec(sampleTable())
+	codec, err := NewCodec(sampleTable())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -326,14 +326,14 @@ func FuzzDecodeRow(f *testing.F) {
 				row[i] = s.make(r)
 			}
 		}
-		img, err := codec.image(ctx, row)
+		img, err := codec.Image(ctx, row)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(img.append(nil))
+		f.Add(img.Append(nil))
 	}
 	f.Add([]byte{})
-	f.Add([]byte{rowFormat | rowSpilled, 1, 0, 0, 1, 0})
+	f.Add([]byte{format | isSpilled, 1, 0, 0, 1, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		spill := func(ref []byte) ([]byte, error) {
 			if len(ref) != catalog.ChainRefBytes {
@@ -346,11 +346,11 @@ func FuzzDecodeRow(f *testing.F) {
 			return
 		}
 		// What decodes encodes again, to something that decodes to the same.
-		img, err := codec.image(ctx, row)
+		img, err := codec.Image(ctx, row)
 		if err != nil {
 			return // a value that its column's type would not have let in
 		}
-		again, err := codec.decode(img.append(nil), nil, spill)
+		again, err := codec.decode(img.Append(nil), nil, spill)
 		if err != nil {
 			t.Fatalf("%v: %v", row, err)
 		}
@@ -365,10 +365,10 @@ func FuzzDecodeRow(f *testing.F) {
 // Whatever the string, its key has the place that the collation gives it.
 func FuzzStringKeys(f *testing.F) {
 	ctx := context.Background()
-	var codecs []keyCodec
+	var codecs []KeyCodec
 	for _, s := range samples {
-		if isCharacter(s.typ.Kind) {
-			k, err := newKeyCodec(s.typ, 0)
+		if IsCharacter(s.typ.Kind) {
+			k, err := NewKeyCodec(s.typ, 0)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -380,20 +380,20 @@ func FuzzStringKeys(f *testing.F) {
 	f.Add("", "\x00")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for i := range codecs {
-			ka, err := codecs[i].append(ctx, nil, a)
+			ka, err := codecs[i].Append(ctx, nil, a)
 			if err != nil {
 				t.Fatal(err)
 			}
-			kb, err := codecs[i].append(ctx, nil, b)
+			kb, err := codecs[i].Append(ctx, nil, b)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := codecs[i].typ.Compare(ctx, a, b)
+			want, err := codecs[i].Type.Compare(ctx, a, b)
 			if err != nil {
 				return // malformed
 			}
 			if got := bytes.Compare(ka, kb); got != want {
-				t.Errorf("%s: %q and %q: %d, want %d", codecs[i].collation.Name(), a, b, got, want)
+				t.Errorf("%s: %q and %q: %d, want %d", codecs[i].Collation.Name(), a, b, got, want)
 			}
 		}
 	})

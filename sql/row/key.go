@@ -1,4 +1,4 @@
-package sql
+package row
 
 import (
 	"context"
@@ -21,85 +21,92 @@ import (
 // comes first; what follows is of fixed length, or ends where no longer value
 // can go on.
 const (
-	keyNull  = 0x00
-	keyValue = 0x01
-	// keyBytesMax is MySQL's limit for a key, and the B-tree's.
-	keyBytesMax = 3072
+	KeyNull  = 0x00 // the marker of NULL
+	KeyValue = 0x01 // the marker before any other value
+	// KeyBytesMax is MySQL's limit for a key, and the B-tree's.
+	KeyBytesMax = 3072
 )
 
-// A keyCodec encodes the values of one part of an index.
-type keyCodec struct {
-	valueCodec
-	collation gms.CollationID
-	weights   *weightTable
-	prefix    int
-	precision uint8
-	// length is that of the type: in bytes for BINARY and VARBINARY.
-	length int
-	// nullable says that the column may hold NULL.
-	nullable bool
+// A KeyCodec encodes the values of one part of an index.
+type KeyCodec struct {
+	ValueCodec
+	Collation gms.CollationID
+	Weights   *Weights // those of the collation, nil if there are none
+	Prefix    int      // how many characters or bytes count, 0 for all
+	Precision uint8    // how many digits a decimal has
+	// Length is that of the type: in bytes for BINARY and VARBINARY.
+	Length int
+	// Nullable says that the column may hold NULL.
+	Nullable bool
 }
 
-func newKeyCodec(d catalog.Type, prefix uint32) (keyCodec, error) {
+// NewKeyCodec returns the codec of a part of an index over a column of type d, of which no more than
+// prefix characters or bytes count, if it is not 0. It fails for a type that cannot be in a key.
+func NewKeyCodec(d catalog.Type, prefix uint32) (KeyCodec, error) {
 	v, err := newValueCodec(d)
 	if err != nil {
-		return keyCodec{}, err
+		return KeyCodec{}, err
 	}
 	if d.Kind == catalog.KindJSON {
-		return keyCodec{}, fmt.Errorf("sql: a JSON column cannot be part of a key")
+		return KeyCodec{}, fmt.Errorf("row: a JSON column cannot be part of a key")
 	}
-	k := makeKeyCodec(v, d)
-	k.prefix = int(prefix)
-	if isCharacter(d.Kind) && k.weights == nil {
-		return keyCodec{}, fmt.Errorf("sql: collation %s cannot be used in a key", k.collation.Name())
+	k := MakeKeyCodec(v, d)
+	k.Prefix = int(prefix)
+	if IsCharacter(d.Kind) && k.Weights == nil {
+		return KeyCodec{}, fmt.Errorf("row: collation %s cannot be used in a key", k.Collation.Name())
 	}
 	return k, nil
 }
 
-func makeKeyCodec(v valueCodec, d catalog.Type) keyCodec {
-	k := keyCodec{valueCodec: v, precision: d.Precision, length: int(d.Length), collation: gms.CollationID(d.Collation)}
-	if isCharacter(d.Kind) {
-		k.weights = weightsOf(k.collation)
+// MakeKeyCodec returns the codec of a part that need not be one of an index: it encodes what a
+// column of any type is compared by, texts only if their collation has weights.
+func MakeKeyCodec(v ValueCodec, d catalog.Type) KeyCodec {
+	k := KeyCodec{ValueCodec: v, Precision: d.Precision, Length: int(d.Length), Collation: gms.CollationID(d.Collation)}
+	if IsCharacter(d.Kind) {
+		k.Weights = WeightsOf(k.Collation)
 	}
 	return k
 }
 
-func isCharacter(k catalog.Kind) bool {
+// IsCharacter reports whether a column holds characters, which have a collation.
+func IsCharacter(k catalog.Kind) bool {
 	return k == catalog.KindChar || k == catalog.KindVarchar || k == catalog.KindText
 }
 
-// append encodes one value, converting it to the column's type if need be.
-func (k *keyCodec) append(ctx context.Context, dst []byte, v any) ([]byte, error) {
+// Append encodes one value, converting it to the column's type if need be.
+func (k *KeyCodec) Append(ctx context.Context, dst []byte, v any) ([]byte, error) {
 	if v == nil {
-		return append(dst, keyNull), nil
+		return append(dst, KeyNull), nil
 	}
 	v, err := gms.UnwrapAny(ctx, v)
 	if err != nil {
 		return dst, err
 	}
-	dst = append(dst, keyValue)
-	out, ok := k.appendNative(dst, v)
+	dst = append(dst, KeyValue)
+	out, ok := k.AppendNative(dst, v)
 	if ok {
 		return out, nil
 	}
-	c, _, err := k.typ.Convert(ctx, v)
+	c, _, err := k.Type.Convert(ctx, v)
 	if err != nil {
 		return dst, err
 	}
-	if out, ok = k.appendNative(dst, c); !ok {
-		return dst, fmt.Errorf("sql: a %T cannot be a key of type %s", v, k.typ)
+	if out, ok = k.AppendNative(dst, c); !ok {
+		return dst, fmt.Errorf("row: a %T cannot be a key of type %s", v, k.Type)
 	}
 	return out, nil
 }
 
-func (k *keyCodec) appendNative(dst []byte, v any) ([]byte, bool) {
-	switch k.kind {
+// AppendNative encodes a value that has the Go type of the column's values, without the marker
+// before it, and returns false for any other.
+func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
+	switch k.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
-		n, ok := signed(v)
-		return appendOrdered(dst, uint64(n)^1<<63, intBytes(k.kind)), ok && k.fits(v)
+		n, ok := Signed(v)
+		return appendOrdered(dst, uint64(n)^1<<63, intBytes(k.Kind)), ok && k.fits(v)
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64,
 		catalog.KindBit, catalog.KindEnum, catalog.KindSet:
-		n, ok := unsigned(v)
+		n, ok := Unsigned(v)
 		return binary.BigEndian.AppendUint64(dst, n), ok && k.fits(v)
 	case catalog.KindFloat32:
 		f, ok := v.(float32)
@@ -109,7 +116,7 @@ func (k *keyCodec) appendNative(dst []byte, v any) ([]byte, bool) {
 		return binary.BigEndian.AppendUint64(dst, orderedFloat(f)), ok
 	case catalog.KindDecimal:
 		d, ok := v.(decimal.Decimal)
-		return appendOrderedDecimal(dst, d, k.scale, k.precision), ok
+		return appendOrderedDecimal(dst, d, k.Scale, k.Precision), ok
 	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
 		t, ok := v.(time.Time)
 		return binary.BigEndian.AppendUint64(dst, uint64(k.micros(t))^1<<63), ok
@@ -121,15 +128,15 @@ func (k *keyCodec) appendNative(dst []byte, v any) ([]byte, bool) {
 		return k.appendWeights(dst, s), ok
 	}
 	b, ok, _ := appendBytes(nil, v)
-	if k.prefix > 0 && len(b) > k.prefix {
-		b = b[:k.prefix]
+	if k.Prefix > 0 && len(b) > k.Prefix {
+		b = b[:k.Prefix]
 	}
 	return appendEscaped(dst, b), ok
 }
 
 // micros is a point in time as go-mysql-server compares it: dates by the day.
-func (k *keyCodec) micros(t time.Time) int64 {
-	if k.kind == catalog.KindDate {
+func (k *KeyCodec) micros(t time.Time) int64 {
+	if k.Kind == catalog.KindDate {
 		t = t.Truncate(24 * time.Hour)
 	}
 	return t.UnixMicro()
@@ -193,11 +200,11 @@ func appendOrderedDecimal(dst []byte, d decimal.Decimal, scale int32, precision 
 // appendWeights appends the collation's weight of every character, and a
 // terminator below all of them. Small weights, which are the frequent ones,
 // take one or two bytes.
-func (k *keyCodec) appendWeights(dst []byte, s string) []byte {
-	for n := 0; len(s) > 0 && (k.prefix == 0 || n < k.prefix); n++ {
+func (k *KeyCodec) appendWeights(dst []byte, s string) []byte {
+	for n := 0; len(s) > 0 && (k.Prefix == 0 || n < k.Prefix); n++ {
 		r, size := utf8.DecodeRuneInString(s)
 		s = s[size:]
-		w := uint32(k.weights.of(r)) ^ 1<<31 // weights are signed
+		w := uint32(k.Weights.of(r)) ^ 1<<31 // weights are signed
 		switch {
 		case w < 1<<31:
 			dst = append(dst, 1, byte(w>>24), byte(w>>16), byte(w>>8), byte(w))
@@ -247,9 +254,9 @@ func appendEscaped(dst, b []byte) []byte {
 	return append(dst, 0, 1)
 }
 
-// prefixEnd turns a key into the least one above every key that begins with
+// PrefixEnd turns a key into the least one above every key that begins with
 // it, in place; nil if there is none.
-func prefixEnd(key []byte) []byte {
+func PrefixEnd(key []byte) []byte {
 	for i := len(key) - 1; i >= 0; i-- {
 		if key[i] != 0xff {
 			key[i]++

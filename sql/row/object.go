@@ -1,4 +1,4 @@
-package sql
+package row
 
 import (
 	"bytes"
@@ -9,27 +9,29 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A row larger than inlineMax moves its largest values out, into chains of
+// A row larger than InlineBytesMax moves its largest values out, into chains of
 // overflow objects, until it is not. Reading a row by its key copies the whole
 // row, so one that is mostly read for its small columns should stay small.
 const (
-	inlineMax = 8 << 10
-	// spillMin is the smallest value for which it pays to stand outside.
-	spillMin = 128
+	InlineBytesMax = 8 << 10
+	// SpillBytesMin is the smallest value for which it pays to stand outside.
+	SpillBytesMin = 128
 )
 
-// storeRow writes a row into a new object, with its number if it has one.
-func storeRow(ctx context.Context, t *txn.Tx, c *rowCodec, row gms.Row, number []byte, hint region.Addr) (region.Ptr, error) {
-	img, err := c.image(ctx, row)
+// NumberBytes is the length of a hidden primary key.
+const NumberBytes = 8
+
+// Store writes a row into a new object, with its number if it has one.
+func Store(ctx context.Context, t *txn.Tx, c *Codec, row gms.Row, number []byte, hint region.Addr) (region.Ptr, error) {
+	img, err := c.Image(ctx, row)
 	if err != nil {
 		return region.Ptr{}, err
 	}
 	if number != nil {
-		img.values[numberSlot] = number
+		img.values[NumberSlot] = number
 	}
 	if err := img.spill(t, hint); err != nil {
 		return region.Ptr{}, err
@@ -37,18 +39,18 @@ func storeRow(ctx context.Context, t *txn.Tx, c *rowCodec, row gms.Row, number [
 	return img.store(t, hint)
 }
 
-func (img *rowImage) store(t *txn.Tx, hint region.Addr) (region.Ptr, error) {
+func (img *Image) store(t *txn.Tx, hint region.Addr) (region.Ptr, error) {
 	p, payload, err := t.Alloc(img.bytes(), hint)
 	if err != nil {
 		return region.Ptr{}, err
 	}
-	img.append(payload[:0])
+	img.Append(payload[:0])
 	return p, nil
 }
 
 // spill moves values out of a row that is too large.
-func (img *rowImage) spill(t *txn.Tx, hint region.Addr) error {
-	if img.bytes() <= inlineMax {
+func (img *Image) spill(t *txn.Tx, hint region.Addr) error {
+	if img.bytes() <= InlineBytesMax {
 		return nil
 	}
 	bySize := make([]int, len(img.values))
@@ -57,7 +59,7 @@ func (img *rowImage) spill(t *txn.Tx, hint region.Addr) error {
 	}
 	sort.SliceStable(bySize, func(i, j int) bool { return len(img.values[bySize[i]]) > len(img.values[bySize[j]]) })
 	for _, i := range bySize {
-		if len(img.values[i]) < spillMin || img.bytes() <= inlineMax {
+		if len(img.values[i]) < SpillBytesMin || img.bytes() <= InlineBytesMax {
 			return nil
 		}
 		ref, err := catalog.PutChain(t, img.values[i], hint)
@@ -69,15 +71,15 @@ func (img *rowImage) spill(t *txn.Tx, hint region.Addr) error {
 	return nil
 }
 
-// replaceRow writes a row over an old one: in place if it fits the object,
+// Replace writes a row over an old one: in place if it fits the object,
 // otherwise into a new one. It returns where the row is now.
-func replaceRow(ctx context.Context, t *txn.Tx, c *rowCodec, old region.Ptr, row gms.Row, number []byte) (region.Ptr, error) {
-	img, err := c.image(ctx, row)
+func Replace(ctx context.Context, t *txn.Tx, c *Codec, old region.Ptr, row gms.Row, number []byte) (region.Ptr, error) {
+	img, err := c.Image(ctx, row)
 	if err != nil {
 		return region.Ptr{}, err
 	}
 	if number != nil {
-		img.values[numberSlot] = number
+		img.values[NumberSlot] = number
 	}
 	if err := freeSpills(t, old); err != nil {
 		return region.Ptr{}, err
@@ -92,7 +94,7 @@ func replaceRow(ctx context.Context, t *txn.Tx, c *rowCodec, old region.Ptr, row
 		if err != nil {
 			return region.Ptr{}, err
 		}
-		clear(payload[len(img.append(payload[:0])):])
+		clear(payload[len(img.Append(payload[:0])):])
 		return old, nil
 	}
 	if err := t.Free(old); err != nil {
@@ -101,8 +103,8 @@ func replaceRow(ctx context.Context, t *txn.Tx, c *rowCodec, old region.Ptr, row
 	return img.store(t, old.Addr)
 }
 
-// freeRow frees a row and what stands outside of it.
-func freeRow(t *txn.Tx, p region.Ptr) error {
+// Free frees a row and what stands outside of it.
+func Free(t *txn.Tx, p region.Ptr) error {
 	if err := freeSpills(t, p); err != nil {
 		return err
 	}
@@ -110,21 +112,21 @@ func freeRow(t *txn.Tx, p region.Ptr) error {
 }
 
 func freeSpills(t *txn.Tx, p region.Ptr) error {
-	return eachSpill(t, p, func(ref []byte) error { return catalog.FreeChain(t, ref) })
+	return EachSpill(t, p, func(ref []byte) error { return catalog.FreeChain(t, ref) })
 }
 
-// eachSpill visits the references of a row to values outside of it.
-func eachSpill(t *txn.Tx, p region.Ptr, visit func(ref []byte) error) error {
+// EachSpill visits the references of a row to values outside of it.
+func EachSpill(t *txn.Tx, p region.Ptr, visit func(ref []byte) error) error {
 	b, err := t.Read(p)
 	if err != nil {
 		return err
 	}
-	r, err := parseRow(b)
+	r, err := Parse(b)
 	if err != nil || r.spills == nil {
 		return err
 	}
 	for i := range r.slots {
-		v, spilled, err := r.slot(i)
+		v, spilled, err := r.Slot(i)
 		if err != nil {
 			return err
 		}
@@ -138,9 +140,9 @@ func eachSpill(t *txn.Tx, p region.Ptr, visit func(ref []byte) error) error {
 	return nil
 }
 
-// loadRow reads the columns at the given positions of a row, all if columns is
+// Load reads the columns at the given positions of a row, all if columns is
 // nil.
-func loadRow(t *txn.Tx, c *rowCodec, p region.Ptr, columns []int) (gms.Row, error) {
+func Load(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 	b, err := t.Read(p)
 	if err != nil {
 		return nil, err
@@ -148,42 +150,42 @@ func loadRow(t *txn.Tx, c *rowCodec, p region.Ptr, columns []int) (gms.Row, erro
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
 }
 
-// loadPart is loadRow for a statement that depends on nothing of the row but these
+// LoadPart is Load for a statement that depends on nothing of the row but these
 // columns: that others change the rest is no conflict. Of a column that stands outside
 // of the row another place is another value.
-func loadPart(t *txn.Tx, c *rowCodec, p region.Ptr, columns []int) (gms.Row, error) {
+func LoadPart(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 	if columns == nil {
-		return loadRow(t, c, p, nil)
+		return Load(t, c, p, nil)
 	}
-	b, err := t.ReadPart(p, &rowPart{c, columns})
+	b, err := t.ReadPart(p, &Part{c, columns})
 	if err != nil {
 		return nil, err
 	}
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
 }
 
-// A rowPart is some columns of the rows of a table, as a statement depends on them.
-type rowPart struct {
-	rows    *rowCodec
-	columns []int
+// A Part is some columns of the rows of a table, as a statement depends on them.
+type Part struct {
+	Rows    *Codec
+	Columns []int
 }
 
 // Same implements txn.Part.
-func (p *rowPart) Same(was, now []byte) bool { return p.rows.sameColumns(was, now, p.columns) }
+func (p *Part) Same(was, now []byte) bool { return p.Rows.sameColumns(was, now, p.Columns) }
 
 // sameColumns reports whether columns have the same values in two versions of a row.
-func (c *rowCodec) sameColumns(a, b []byte, columns []int) bool {
-	x, errX := parseRow(a)
-	y, errY := parseRow(b)
+func (c *Codec) sameColumns(a, b []byte, columns []int) bool {
+	x, errX := Parse(a)
+	y, errY := Parse(b)
 	if errX != nil || errY != nil {
 		return false
 	}
 	for _, at := range columns {
-		if c.columns[at].virtual {
+		if c.Columns[at].Virtual {
 			continue // it follows from others, which are among those that are read
 		}
-		v, isOut, errX := x.slot(c.columns[at].slot)
-		w, isOutNow, errY := y.slot(c.columns[at].slot)
+		v, isOut, errX := x.Slot(c.Columns[at].Slot)
+		w, isOutNow, errY := y.Slot(c.Columns[at].Slot)
 		if errX != nil || errY != nil || isOut != isOutNow || (v == nil) != (w == nil) || !bytes.Equal(v, w) {
 			return false
 		}
@@ -191,19 +193,19 @@ func (c *rowCodec) sameColumns(a, b []byte, columns []int) bool {
 	return true
 }
 
-// numberOf returns the hidden number of a row.
-func numberOf(t *txn.Tx, p region.Ptr) ([]byte, error) {
+// NumberOf returns the hidden number of a row.
+func NumberOf(t *txn.Tx, p region.Ptr) ([]byte, error) {
 	b, err := t.Read(p)
 	if err != nil {
 		return nil, err
 	}
-	r, err := parseRow(b)
+	r, err := Parse(b)
 	if err != nil {
 		return nil, err
 	}
-	n, _, err := r.slot(numberSlot)
-	if err == nil && len(n) != rowNumberBytes {
-		err = myerr.ErrCorruptRow
+	n, _, err := r.Slot(NumberSlot)
+	if err == nil && len(n) != NumberBytes {
+		err = ErrCorrupt
 	}
 	return append([]byte(nil), n...), err
 }

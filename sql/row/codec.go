@@ -1,4 +1,4 @@
-package sql
+package row
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
-	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A stored row:
@@ -19,53 +18,55 @@ import (
 // to a column O(1) and lets values be as short as they are; it takes one byte
 // in rows of up to 255 bytes of values, two or four in longer ones. A row
 // stored before a column was added has fewer slots than the table, and the
-// missing ones are NULL. A spilled value is kept outside the row (rows.go), and
+// missing ones are NULL. A spilled value is kept outside the row (object.go), and
 // the row holds its length and its first overflow object.
 const (
-	rowFormat   = 1
-	rowSpilled  = 1 << 6
-	rowHeader   = 3
+	format      = 1
+	isSpilled   = 1 << 6
+	HeaderBytes = 3 // before the bits
 	widthShift  = 4
 	widthMask   = 3
 	offsetWidth = "\x01\x02\x04"
 )
 
-// A rowCodec turns rows of one table into bytes and back. It is immutable.
-type rowCodec struct {
-	columns []columnCodec
+// A Codec turns rows of one table into bytes and back. It is immutable.
+type Codec struct {
+	Columns []Column // in the order of the table's
 	slots   int
 	chars   []int // the columns of type CHAR
 }
 
-// numberSlot is where a row of a table without a primary key keeps its hidden
+// NumberSlot is where a row of a table without a primary key keeps its hidden
 // row number. Such a table's columns begin at the slot after it.
-const numberSlot = 0
+const NumberSlot = 0
 
-type columnCodec struct {
-	valueCodec
-	name    string
-	slot    int
-	virtual bool
-	notNull bool
+// A Column is a column of a table, and the codec of its values.
+type Column struct {
+	ValueCodec
+	Name    string
+	Slot    int  // where its values stand in a stored row
+	Virtual bool // it is computed and not stored
+	NotNull bool // it is stored and never NULL
 }
 
-func newRowCodec(t *catalog.Table) (*rowCodec, error) {
-	c := &rowCodec{columns: make([]columnCodec, len(t.Columns)), slots: int(t.NextSlot)}
+// NewCodec returns the codec of a table's rows. It fails for a type that is unknown.
+func NewCodec(t *catalog.Table) (*Codec, error) {
+	c := &Codec{Columns: make([]Column, len(t.Columns)), slots: int(t.NextSlot)}
 	for i, col := range t.Columns {
 		v, err := newValueCodec(col.Type)
 		if err != nil {
 			return nil, err
 		}
-		c.columns[i] = columnCodec{valueCodec: v, name: col.Name, slot: int(col.Slot), virtual: col.Virtual, notNull: !col.Nullable && !col.Virtual}
-		if v.kind == catalog.KindChar {
+		c.Columns[i] = Column{ValueCodec: v, Name: col.Name, Slot: int(col.Slot), Virtual: col.Virtual, NotNull: !col.Nullable && !col.Virtual}
+		if v.Kind == catalog.KindChar {
 			c.chars = append(c.chars, i)
 		}
 	}
 	return c, nil
 }
 
-// stored returns a row as it is kept: without the spaces at the end of a CHAR.
-func (c *rowCodec) stored(row gms.Row) gms.Row {
+// Stored returns a row as it is kept: without the spaces at the end of a CHAR.
+func (c *Codec) Stored(row gms.Row) gms.Row {
 	kept := row
 	for _, at := range c.chars {
 		if at >= len(row) {
@@ -83,8 +84,8 @@ func (c *rowCodec) stored(row gms.Row) gms.Row {
 	return kept
 }
 
-// A rowImage is a row on its way to memory: its values by slot, nil for NULL.
-type rowImage struct {
+// A Image is a row on its way to memory: its values by slot, nil for NULL.
+type Image struct {
 	values [][]byte
 	// spilled marks the values that stand outside, and whose bytes here are
 	// the reference to them.
@@ -92,25 +93,25 @@ type rowImage struct {
 	any     bool
 }
 
-// hasAll refuses a row with NULL where there may be none: not every plan of go-mysql-server
+// HasAll refuses a row with NULL where there may be none: not every plan of go-mysql-server
 // looks.
-func (c *rowCodec) hasAll(row gms.Row) error {
-	for i := range c.columns {
-		if col := &c.columns[i]; col.notNull && i < len(row) && row[i] == nil {
-			return gms.ErrInsertIntoNonNullableProvidedNull.New(col.name)
+func (c *Codec) HasAll(row gms.Row) error {
+	for i := range c.Columns {
+		if col := &c.Columns[i]; col.NotNull && i < len(row) && row[i] == nil {
+			return gms.ErrInsertIntoNonNullableProvidedNull.New(col.Name)
 		}
 	}
 	return nil
 }
 
-// image encodes the values of a row, one per column of the table.
-func (c *rowCodec) image(ctx context.Context, row gms.Row) (*rowImage, error) {
-	img := &rowImage{values: make([][]byte, c.slots), spilled: make([]bool, c.slots)}
+// Image encodes the values of a row, one per column of the table.
+func (c *Codec) Image(ctx context.Context, row gms.Row) (*Image, error) {
+	img := &Image{values: make([][]byte, c.slots), spilled: make([]bool, c.slots)}
 	// One buffer for all values: the slices stay valid when it moves.
 	buf := make([]byte, 0, 16*len(row))
-	for i := range c.columns {
-		col := &c.columns[i]
-		if col.virtual || i >= len(row) || row[i] == nil {
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		if col.Virtual || i >= len(row) || row[i] == nil {
 			continue
 		}
 		start := len(buf)
@@ -118,13 +119,13 @@ func (c *rowCodec) image(ctx context.Context, row gms.Row) (*rowImage, error) {
 		if buf, err = col.append(ctx, buf, row[i]); err != nil {
 			return nil, err
 		}
-		img.values[col.slot] = buf[start:len(buf):len(buf)]
+		img.values[col.Slot] = buf[start:len(buf):len(buf)]
 	}
 	return img, nil
 }
 
 // bodyBytes is how many bytes the values take.
-func (img *rowImage) bodyBytes() int {
+func (img *Image) bodyBytes() int {
 	n := 0
 	for _, v := range img.values {
 		n += len(v)
@@ -133,9 +134,9 @@ func (img *rowImage) bodyBytes() int {
 }
 
 // bytes is how long the stored row is.
-func (img *rowImage) bytes() int {
+func (img *Image) bytes() int {
 	body, slots := img.bodyBytes(), len(img.values)
-	n := rowHeader + (slots+7)/8 + slots*int(offsetWidth[widthFor(body)]) + body
+	n := HeaderBytes + (slots+7)/8 + slots*int(offsetWidth[widthFor(body)]) + body
 	if img.any {
 		n += (slots + 7) / 8
 	}
@@ -152,12 +153,12 @@ func widthFor(body int) int {
 	return 2
 }
 
-// append writes the stored row.
-func (img *rowImage) append(dst []byte) []byte {
+// Append writes the stored row.
+func (img *Image) Append(dst []byte) []byte {
 	slots, width := len(img.values), widthFor(img.bodyBytes())
-	first := byte(rowFormat) | byte(width)<<widthShift
+	first := byte(format) | byte(width)<<widthShift
 	if img.any {
-		first |= rowSpilled
+		first |= isSpilled
 	}
 	dst = append(dst, first, byte(slots), byte(slots>>8))
 	dst = appendBits(dst, slots, func(i int) bool { return img.values[i] == nil })
@@ -195,38 +196,38 @@ func appendBits(dst []byte, n int, bit func(int) bool) []byte {
 	return dst
 }
 
-// A storedRow is a view of a stored row. Its bytes may be followed by others.
-type storedRow struct {
+// A View is a view of a stored row. Its bytes may be followed by others.
+type View struct {
 	nulls, spills, ends, body []byte
 	slots, width              int
 }
 
-// parseRow checks a row's outline: whatever slot reads afterwards stays inside
+// Parse checks a row's outline: whatever slot reads afterwards stays inside
 // the bytes.
-func parseRow(b []byte) (storedRow, error) {
-	var r storedRow
-	if len(b) < rowHeader || b[0]&0x0f != rowFormat || b[0]&0x80 != 0 || b[0]>>widthShift&widthMask > 2 {
-		return r, myerr.ErrCorruptRow
+func Parse(b []byte) (View, error) {
+	var r View
+	if len(b) < HeaderBytes || b[0]&0x0f != format || b[0]&0x80 != 0 || b[0]>>widthShift&widthMask > 2 {
+		return r, ErrCorrupt
 	}
 	r.slots = int(binary.LittleEndian.Uint16(b[1:]))
 	r.width = int(offsetWidth[b[0]>>widthShift&widthMask])
-	bits, rest := (r.slots+7)/8, b[rowHeader:]
+	bits, rest := (r.slots+7)/8, b[HeaderBytes:]
 	need := bits + r.slots*r.width
-	if b[0]&rowSpilled != 0 {
+	if b[0]&isSpilled != 0 {
 		need += bits
 	}
 	if len(rest) < need {
-		return r, myerr.ErrCorruptRow
+		return r, ErrCorrupt
 	}
 	r.nulls, rest = rest[:bits], rest[bits:]
-	if b[0]&rowSpilled != 0 {
+	if b[0]&isSpilled != 0 {
 		r.spills, rest = rest[:bits], rest[bits:]
 	}
 	r.ends, r.body = rest[:r.slots*r.width], rest[r.slots*r.width:]
 	return r, nil
 }
 
-func (r *storedRow) end(slot int) int {
+func (r *View) end(slot int) int {
 	switch r.width {
 	case 1:
 		return int(r.ends[slot])
@@ -236,9 +237,9 @@ func (r *storedRow) end(slot int) int {
 	return int(binary.LittleEndian.Uint32(r.ends[4*slot:]))
 }
 
-// slot returns the bytes of a value, nil for NULL, and whether they are the
+// Slot returns the bytes of a value, nil for NULL, and whether they are the
 // reference to a value outside the row.
-func (r *storedRow) slot(i int) (b []byte, spilled bool, err error) {
+func (r *View) Slot(i int) (b []byte, spilled bool, err error) {
 	if i >= r.slots || r.nulls[i/8]&(1<<(i%8)) != 0 {
 		return nil, false, nil
 	}
@@ -247,7 +248,7 @@ func (r *storedRow) slot(i int) (b []byte, spilled bool, err error) {
 		start = r.end(i - 1)
 	}
 	if start > end || end > len(r.body) {
-		return nil, false, myerr.ErrCorruptRow
+		return nil, false, ErrCorrupt
 	}
 	return r.body[start:end:end], r.spills != nil && r.spills[i/8]&(1<<(i%8)) != 0, nil
 }
@@ -257,14 +258,14 @@ type spillReader func(ref []byte) ([]byte, error)
 
 // decode returns the columns at the given positions, or all of them if columns
 // is nil. Virtual columns are NULL: go-mysql-server computes them.
-func (c *rowCodec) decode(b []byte, columns []int, spill spillReader) (gms.Row, error) {
-	r, err := parseRow(b)
+func (c *Codec) decode(b []byte, columns []int, spill spillReader) (gms.Row, error) {
+	r, err := Parse(b)
 	if err != nil {
 		return nil, err
 	}
 	n := len(columns)
 	if columns == nil {
-		n = len(c.columns)
+		n = len(c.Columns)
 	}
 	row := make(gms.Row, n)
 	for i := range row {
@@ -279,12 +280,12 @@ func (c *rowCodec) decode(b []byte, columns []int, spill spillReader) (gms.Row, 
 	return row, nil
 }
 
-func (c *rowCodec) column(r *storedRow, at int, spill spillReader) (any, error) {
-	col := &c.columns[at]
-	if col.virtual {
+func (c *Codec) column(r *View, at int, spill spillReader) (any, error) {
+	col := &c.Columns[at]
+	if col.Virtual {
 		return nil, nil
 	}
-	b, spilled, err := r.slot(col.slot)
+	b, spilled, err := r.Slot(col.Slot)
 	if err != nil || b == nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package sql
+package row
 
 import (
 	"fmt"
@@ -36,8 +36,8 @@ var queryTypes = func() map[catalog.Kind]query.Type {
 	return m
 }()
 
-// describeType returns the stored form of a column type.
-func describeType(t gms.Type) (catalog.Type, error) {
+// Describe returns the stored form of a column type.
+func Describe(t gms.Type) (catalog.Type, error) {
 	switch t := t.(type) {
 	case types.BitType:
 		return catalog.Type{Kind: catalog.KindBit, Length: uint32(t.NumberOfBits())}, nil
@@ -61,7 +61,7 @@ func describeType(t gms.Type) (catalog.Type, error) {
 	}
 	kind, ok := baseKinds[t.Type()]
 	if !ok {
-		return catalog.Type{}, fmt.Errorf("sql: columns cannot have type %s", t)
+		return catalog.Type{}, fmt.Errorf("row: columns cannot have type %s", t)
 	}
 	d := catalog.Type{Kind: kind}
 	switch t := t.(type) {
@@ -135,7 +135,7 @@ func columnType(d catalog.Type) (gms.Type, error) {
 	}
 	q, ok := queryTypes[d.Kind]
 	if !ok {
-		return nil, fmt.Errorf("sql: stored column has unknown type %d", d.Kind)
+		return nil, fmt.Errorf("row: stored column has unknown type %d", d.Kind)
 	}
 	return types.CreateNumberTypeWithDisplayWidth(q, int(d.Length))
 }

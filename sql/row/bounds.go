@@ -1,0 +1,263 @@
+package row
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// This file translates bounds of a column, as go-mysql-server has them, into bounds of its keys.
+
+// Bounds are those of the encoding of one part of a key.
+type Bounds struct {
+	Lo, Hi  []byte // [Lo, Hi), nil being open
+	Inexact bool   // they hold more than was asked for
+}
+
+// Hold reports whether the encoding of a part is within the bounds.
+func (r Bounds) Hold(part []byte) bool {
+	return bytes.Compare(part, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(part, r.Hi) < 0)
+}
+
+// Bounds translates the bounds of one column. equal says that they admit one
+// encoding only, which is Lo; none, that they admit nothing.
+func (k *KeyCodec) Bounds(ctx context.Context, c gms.MySQLRangeColumnExpr) (r Bounds, equal, none bool) {
+	lo, loKey, ok := k.lowerBound(ctx, c.LowerBound, &r.Inexact)
+	if !ok {
+		return r, false, true
+	}
+	hi, hiKey, ok := k.upperBound(ctx, c.UpperBound, &r.Inexact)
+	if !ok {
+		return r, false, true
+	}
+	r.Lo, r.Hi = lo, hi
+	if hi != nil && bytes.Compare(lo, hi) >= 0 {
+		return r, false, true
+	}
+	return r, loKey && hiKey && bytes.Equal(PrefixEnd(bytes.Clone(lo)), hi), false
+}
+
+// IsSingle reports whether a range holds one value only.
+func (k *KeyCodec) IsSingle(ctx context.Context, c gms.MySQLRangeColumnExpr) bool {
+	if _, null := c.LowerBound.(gms.BelowNull); null {
+		_, null = c.UpperBound.(gms.AboveNull)
+		return null
+	}
+	lo, below := c.LowerBound.(gms.Below)
+	hi, above := c.UpperBound.(gms.Above)
+	if !below || !above {
+		return false
+	}
+	n, err := k.Type.Compare(ctx, lo.Key, hi.Key)
+	return err == nil && n == 0
+}
+
+// lowerBound returns the least encoding above a cut, whether it is that of a
+// whole value, and false if there is none: nothing compares with NULL, which is
+// what a lookup for a row that has no value asks for.
+func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
+	switch c := c.(type) {
+	case gms.BelowNull:
+		return []byte{KeyNull}, true, true
+	case gms.AboveNull:
+		return []byte{KeyValue}, false, true
+	case gms.AboveAll:
+		return nil, false, false
+	case gms.Below:
+		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
+		if !ok {
+			return []byte{KeyValue}, false, c.Key != nil
+		}
+		return b, true, true
+	case gms.Above:
+		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
+		switch {
+		case !ok:
+			return []byte{KeyValue}, false, c.Key != nil
+		case !exact:
+			return b, true, true
+		}
+		b = PrefixEnd(b)
+		return b, false, b != nil
+	}
+	return []byte{KeyNull}, false, true
+}
+
+// upperBound returns the least encoding that is not below a cut, nil if all
+// are.
+func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
+	switch c := c.(type) {
+	case gms.BelowNull:
+		return nil, false, false
+	case gms.AboveNull:
+		return []byte{KeyValue}, true, true
+	case gms.Below:
+		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
+		switch {
+		case !ok:
+			return nil, false, c.Key != nil
+		case exact:
+			return b, false, true
+		}
+		return PrefixEnd(b), true, true
+	case gms.Above:
+		b, exact, ok := k.bound(ctx, c.Key)
+		*inexact = *inexact || !exact
+		if !ok {
+			return nil, false, c.Key != nil
+		}
+		return PrefixEnd(b), true, true
+	}
+	return nil, false, true
+}
+
+// bound encodes the value of a bound. exact says that the encoding stands for
+// just that value; if not, it is the nearest that the column can hold, and the
+// bound has to be taken inclusively. ok is false if the value cannot be
+// compared in the column's order at all.
+func (k *KeyCodec) bound(ctx context.Context, v any) (b []byte, exact, ok bool) {
+	v, err := gms.UnwrapAny(ctx, v)
+	if err != nil || v == nil {
+		return nil, false, false
+	}
+	if IsCharacter(k.Kind) {
+		s, ok := Text(v)
+		if !ok {
+			return nil, false, false
+		}
+		b, err = k.Append(ctx, nil, s)
+		return b, k.Prefix == 0, err == nil
+	}
+	c, inRange, err := k.Type.Convert(ctx, v)
+	if err != nil || c == nil {
+		return nil, false, false
+	}
+	if b, err = k.Append(ctx, nil, c); err != nil {
+		return nil, false, false
+	}
+	return b, inRange == gms.InRange && k.Prefix == 0 && k.same(ctx, v, c), true
+}
+
+// Text returns a value that is a string, as text or bytes, and false for any other.
+func Text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	}
+	return "", false
+}
+
+// same reports whether a value came through the conversion to the column's type
+// unchanged.
+func (k *KeyCodec) same(ctx context.Context, v, c any) bool {
+	switch k.Kind {
+	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
+		a, err := types.DatetimeMaxPrecision.ConvertWithoutRangeCheck(ctx, v)
+		b, isTime := c.(time.Time)
+		return err == nil && isTime && a.Equal(b)
+	case catalog.KindEnum, catalog.KindSet, catalog.KindTime:
+		return true
+	}
+	if !k.isNumber() || k.Kind == catalog.KindYear || k.Kind == catalog.KindBit {
+		return true
+	}
+	a, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+	if err != nil || !a.Valid {
+		return false
+	}
+	b, err := types.InternalDecimalType.ConvertToNullDecimal(c)
+	return err == nil && b.Valid && a.Decimal.Equal(b.Decimal)
+}
+
+// Holds reports whether a value of the column is in a range. unknown is the
+// answer if it cannot be compared with a bound.
+func (k *KeyCodec) Holds(ctx context.Context, c gms.MySQLRangeColumnExpr, v any, unknown bool) bool {
+	switch cut := c.LowerBound.(type) {
+	case gms.AboveNull:
+		if v == nil {
+			return false
+		}
+	case gms.Below:
+		if n, ok := k.compare(ctx, v, cut.Key); ok && n < 0 || !ok && !unknown {
+			return false
+		}
+	case gms.Above:
+		if n, ok := k.compare(ctx, v, cut.Key); ok && n <= 0 || !ok && !unknown {
+			return false
+		}
+	}
+	switch cut := c.UpperBound.(type) {
+	case gms.AboveNull:
+		return v == nil
+	case gms.Below:
+		n, ok := k.compare(ctx, v, cut.Key)
+		return ok && n < 0 || !ok && unknown
+	case gms.Above:
+		n, ok := k.compare(ctx, v, cut.Key)
+		return ok && n <= 0 || !ok && unknown
+	}
+	return true
+}
+
+// compare compares a value of the column with any other, as neither of the two
+// is before a conversion that might round it. NULL is less than everything.
+func (k *KeyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
+	if v == nil {
+		return -1, true
+	}
+	if with, err := gms.UnwrapAny(ctx, with); err != nil || with == nil {
+		return 0, false
+	}
+	if !IsCharacter(k.Kind) && k.isNumber() {
+		a, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+		if err != nil || !a.Valid {
+			return 0, false
+		}
+		b, err := types.InternalDecimalType.ConvertToNullDecimal(with)
+		if err != nil || !b.Valid {
+			return 0, false
+		}
+		return a.Decimal.Cmp(b.Decimal), true
+	}
+	n, err := k.Type.Compare(ctx, v, with)
+	return n, err == nil
+}
+
+// isNumber reports whether values of the column are compared as numbers.
+func (k *KeyCodec) isNumber() bool {
+	_, number := k.Type.(gms.NumberType)
+	return number || k.Kind == catalog.KindDecimal
+}
+
+// Unequal reports whether no value of the column is equal to one of another
+// type, for types whose conversion may round or fail.
+func (k *KeyCodec) Unequal(ctx *gms.Context, v any) bool {
+	switch s := v.(type) {
+	case decimal.Decimal, float32, float64, time.Time:
+	case string:
+		if !k.isNumber() {
+			return false
+		}
+		// As MySQL compares a string with a number, by what it begins with.
+		f, _, err := types.Float64.Convert(ctx, s)
+		if err != nil && !gms.ErrTruncatedIncorrect.Is(err) {
+			return false
+		}
+		v = f
+	default:
+		return false
+	}
+	c, _, err := k.Type.Convert(ctx, v)
+	return err != nil || c != nil && !k.same(ctx, v, c)
+}

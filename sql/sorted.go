@@ -1,0 +1,60 @@
+package sql
+
+import (
+	"context"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/iters"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// A weighedType is a type of strings that are compared by a table of weights.
+type weighedType struct {
+	types.StringType
+	weights *row.Weights
+}
+
+// Compare implements gms.Type.
+func (t weighedType) Compare(ctx context.Context, a, b any) (int, error) {
+	x, ok := a.(string)
+	y, too := b.(string)
+	if ok && too {
+		if order, ok := t.weights.Compare(x, y); ok {
+			return order, nil
+		}
+	}
+	return t.StringType.Compare(ctx, a, b)
+}
+
+// weighed is an expression of such a type.
+type weighed struct {
+	gms.Expression
+	typ gms.Type
+}
+
+// Type implements gms.Expression.
+func (w weighed) Type(*gms.Context) gms.Type { return w.typ }
+
+// sorted executes ORDER BY as go-mysql-server does, but that it compares strings by
+// tables. It returns nil if there are none to be compared.
+func (b *builder) sorted(ctx *gms.Context, n *plan.Sort, r gms.Row) (gms.RowIter, error) {
+	fields := append(gms.SortFields{}, n.SortFields...)
+	text := false
+	for i, f := range fields {
+		if w := row.WeightsOfType(f.Column.Type(ctx)); w != nil {
+			fields[i].Column = weighed{f.Column, weighedType{f.Column.Type(ctx).(types.StringType), w}}
+			text = true
+		}
+	}
+	if !text {
+		return nil, nil
+	}
+	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, r)
+	if err != nil {
+		return nil, err
+	}
+	return iters.NewSortIter(fields, rows), nil
+}
