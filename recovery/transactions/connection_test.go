@@ -132,7 +132,7 @@ func TestConnectEndsWithCommit(t *testing.T) {
 }
 
 // enterAlone has a dead machine come back with a new life into a configuration
-// that none of the others hears of.
+// that none of the others hears of, as the primary of a region: so it waits for its backups.
 func (x *instance) enterAlone(ctx context.Context, id rdma.MachineID) error {
 	self := cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 200 + uint64(id)}
 	n := x.boot(id, self.Incarnation, 0)
@@ -141,6 +141,8 @@ func (x *instance) enterAlone(ctx context.Context, id rdma.MachineID) error {
 		return err
 	}
 	next, _ := x.c.With(self, nil)
+	p := &next.Regions[0]
+	p.Primary, p.Backups = id, append([]rdma.MachineID{p.Primary}, p.Backups[1:]...)
 	n.t.Freeze(next)
 	for _, p := range next.Regions {
 		if p.Has(id) {
