@@ -12,8 +12,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/go-sql-driver/mysql"
 )
 
@@ -103,7 +103,7 @@ func (c *Config) setOption(key, value string) (err error) {
 
 // opened holds the databases that the driver has open, by absolute folder.
 var opened = struct {
-	sync.Mutex
+	lockrank.Mutex[lockrank.Opened]
 	dbs map[string]*shared
 }{dbs: make(map[string]*shared)}
 
@@ -118,7 +118,7 @@ type connector struct {
 	cfg    Config
 	schema string
 
-	mu     sync.Mutex
+	mu     lockrank.Mutex[lockrank.Connector]
 	inner  driver.Connector // set by the first Connect
 	folder string
 	closed bool

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -54,7 +54,7 @@ type Catalog struct {
 	sweeper   sweeper
 
 	mu struct {
-		sync.RWMutex
+		lockrank.RWMutex[lockrank.Catalog]
 		tables map[string]*Table
 		trees  map[region.Ptr]*btree.Tree
 		hashes map[region.Ptr]*hash.Table

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -129,19 +129,19 @@ type sweeper struct {
 	inherits atomic.Bool
 	wake     clock.Event
 	sweeping struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		turn
 	}
 
 	// run is held by who starts or stops it, also while that takes.
-	run      sync.Mutex
+	run      lockrank.Mutex[lockrank.Leaf]
 	stop     context.CancelFunc // nil: it does not run
 	stopping clock.Event        // of who runs, by stop
 	ended    clock.Event        // by who runs, after stop
 	closed   bool
 
 	abandoned struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		list []abandoned
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -30,13 +30,13 @@ const (
 // of one process.
 type Sequences struct {
 	m  *txn.Machine
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Leaf]
 	of map[region.Ptr]*sequence
 }
 
 // A sequence is the reserved part of one: [next, end).
 type sequence struct {
-	mu        sync.Mutex
+	mu        lockrank.Mutex[lockrank.Leaf]
 	next, end uint64
 	size      uint64
 	// reserving is for who reserves. Nobody waits for a transaction with mu held.

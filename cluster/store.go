@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/farmsql/farmsql/nvram"
 	"golang.org/x/sys/unix"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
@@ -116,7 +116,7 @@ func lockFolder(path string) (unlock func(), err error) {
 // A MemoryStore keeps the configuration of an instance that does not outlive
 // its process. Its zero value is empty.
 type MemoryStore struct {
-	mu      sync.Mutex
+	mu      lockrank.Mutex[lockrank.Leaf]
 	current *Configuration
 }
 

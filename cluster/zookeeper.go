@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/go-zookeeper/zk"
 )
 
@@ -43,7 +43,7 @@ type ZooKeeperStore struct {
 	path string
 	conn zooKeeper
 
-	mu      sync.Mutex
+	mu      lockrank.Mutex[lockrank.Leaf]
 	current seen
 }
 

@@ -289,7 +289,12 @@ func (x *crasher) step(s txn.Step) {
 	x.awaitQuiet()
 	cfg := x.cfg
 	cfg.Clock, cfg.Each, cfg.Volatile = nil, nil, x.cfg.Volatile.Clone()
-	x.recovered(fmt.Sprintf("crash %d, at %v", x.crashes, s), cfg)
+	done := make(chan struct{})
+	go func() { // what this one has locked is another process's
+		defer close(done)
+		x.recovered(fmt.Sprintf("crash %d, at %v", x.crashes, s), cfg)
+	}()
+	<-done
 }
 
 // awaitQuiet waits until every machine that still runs has stopped at a step.

@@ -1,9 +1,8 @@
 package farm
 
 import (
-	"sync"
-
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // A group counts goroutines, and waits for them.
@@ -11,9 +10,9 @@ type group struct {
 	clock clock.Clock
 	idle  clock.Event
 	mu    struct {
-		sync.Mutex // never held across a wait
-		running    int
-		closed     bool
+		lockrank.Mutex[lockrank.Leaf] // never held across a wait
+		running                       int
+		closed                        bool
 	}
 }
 

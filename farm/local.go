@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -31,7 +31,7 @@ type Local struct {
 	members  []*Member
 	// killed says which members have been killed.
 	killed []bool
-	mu     sync.Mutex // guards killed; never held across a wait
+	mu     lockrank.Mutex[lockrank.Killed] // guards killed; never held across a wait
 	// saves is where the configuration is saved; nil if nowhere.
 	saves cluster.Store
 	// isTorn says that Unowned has found something: nothing is saved.

@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -118,7 +118,7 @@ type Member struct {
 	// replicas guards machine.regions, stale, and under which keys they take block headers;
 	// it is never held across a wait. stale says what of replicas is out of date that are
 	// being filled.
-	replicas sync.Mutex
+	replicas lockrank.Mutex[lockrank.Replicas]
 	blocks   map[region.ID]rdma.Key
 	stale    map[region.ID]*region.Stale
 	// filling are the replicas that are being filled, by how many routines: one of an

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
@@ -33,14 +33,14 @@ const (
 // memberEpochs is what the CM does to make freed memory available for objects of
 // other sizes, when a machine has asked it to.
 type memberEpochs struct {
-	sync.Mutex // never held across a wait
-	reclaims   bool
-	moreToEnd  bool // reclaim has been called since it looked last
-	givesBack  bool
-	moreToGive bool // it has to begin again
+	lockrank.Mutex[lockrank.Epochs] // never held across a wait
+	reclaims                        bool
+	moreToEnd                       bool // reclaim has been called since it looked last
+	givesBack                       bool
+	moreToGive                      bool // it has to begin again
 
 	// giving is held while storage is given back, and by who checks that replicas are alike.
-	giving sync.Mutex
+	giving lockrank.Mutex[lockrank.Giving]
 }
 
 // handleCalls has the machine answer what others ask of it.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -147,7 +147,7 @@ func (m *Member) checkReplicas(c *cluster.Configuration) error {
 func beginAll(ctx context.Context, members []*Member) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var mu sync.Mutex // never held across a wait
+	var mu lockrank.Mutex[lockrank.Leaf] // never held across a wait
 	var failed error
 	var all group
 	all.init(members[0].clock)

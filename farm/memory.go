@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -82,7 +82,7 @@ func cloneMemory(m *nvram.Memory) *nvram.Memory {
 }
 
 type shelf struct {
-	mu     sync.Mutex
+	mu     lockrank.Mutex[lockrank.Leaf]
 	m      map[string]*nvram.Memory
 	mapped map[string]bool // in this life of the machine
 }

@@ -1,8 +1,7 @@
 package farm
 
 import (
-	"sync"
-
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 )
 
@@ -11,7 +10,7 @@ import (
 // once in a life, the next attempt goes on with them.
 type remaining struct {
 	Memories
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Leaf]
 	m  map[string]*nvram.Memory
 }
 

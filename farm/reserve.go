@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn"
@@ -55,7 +55,7 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 // A reserve is room for logs: pieces of memory that have storage. To take more, nothing of
 // it is given back: another program might take that meanwhile.
 type reserve struct {
-	sync.Mutex
+	lockrank.Mutex[lockrank.Reserve]
 	// waits says that the machine begins with others of its process, which may be on the same
 	// file system and have not got their logs yet.
 	waits  bool

@@ -1,11 +1,11 @@
 package farm
 
 import (
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // A member that has no room for a replica refuses it, and is given no other one as long as it
@@ -26,7 +26,7 @@ const (
 // awaiting is what a member knows of its waiting for room.
 type awaiting struct {
 	over clock.Event // ends the wait between two looks
-	sync.Mutex
+	lockrank.Mutex[lockrank.Room]
 	isAwaiting bool
 	next       time.Duration // until the next look; longer after each
 }

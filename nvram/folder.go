@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,7 +49,7 @@ type Folder struct {
 	watch *watch
 
 	mu struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		mapped map[string]*Memory // nil once closed
 		doubt  error              // why the folder would be refused if it were not trusted
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // AllocatorConfig says where an allocator's blocks are replicated and where its
@@ -63,12 +63,12 @@ type Allocator struct {
 	workers []worker
 	dir     atomic.Pointer[directory]
 
-	grow    sync.Mutex // held while a region is added
-	holding sync.Mutex // held while blocks are found to hold back
-	dirty   sync.Mutex // held while former slabs' blocks are marked dirty
+	grow    lockrank.Mutex[lockrank.Grow]     // held while a region is added
+	holding lockrank.Mutex[lockrank.HoldBack] // held while blocks are found to hold back
+	dirty   lockrank.Mutex[lockrank.Dirty]    // held while former slabs' blocks are marked dirty
 
 	mu struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		epoch uint64 // latest told by Advance
 		held  []heldBlock
 	}
@@ -77,7 +77,7 @@ type Allocator struct {
 // worker has, by class, the slab it allocates from.
 type worker struct {
 	current [Classes]atomic.Pointer[slab]
-	refill  sync.Mutex // held while a full slab is replaced
+	refill  lockrank.Mutex[lockrank.Refill] // held while a full slab is replaced
 	_       [lineBytes]byte
 }
 

@@ -3,9 +3,9 @@ package region
 import (
 	"fmt"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 )
 
@@ -51,7 +51,7 @@ type Region struct {
 	// volatile, so that a crash leaves no lock that would keep a log from being
 	// applied again.
 	applying [64]struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		_ [lineBytes - 8]byte
 	}
 }

@@ -1,8 +1,9 @@
 package region
 
 import (
-	"sync"
 	"sync/atomic"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // A primary sees to it that there is storage at every replica before it takes a
@@ -16,7 +17,7 @@ type room struct {
 
 	// making is held while storage is asked for: once it is there for a block, nobody
 	// is about to find that it is not.
-	making sync.Mutex
+	making lockrank.Mutex[lockrank.Leaf]
 }
 
 // BeginFill says that r is to be filled: until EndFill it need not have storage for all

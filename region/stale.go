@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
-	"sync"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 )
 
@@ -40,7 +40,7 @@ type Stale struct {
 	r *Region
 	m *nvram.Memory
 
-	comparing sync.Mutex
+	comparing lockrank.Mutex[lockrank.Leaf]
 }
 
 // The words of a Stale's memory; behind them a bit for each chunk, then the copy of the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -35,9 +35,9 @@ type Accounts struct {
 	clock     clock.Clock
 	began     time.Time
 
-	mu      sync.Mutex // of who reads the catalog
-	version uint64     // of the copy, guarded by mu
-	isRead  bool       // guarded by mu
+	mu      lockrank.Mutex[lockrank.Accounts] // of who reads the catalog
+	version uint64                            // of the copy, guarded by mu
+	isRead  bool                              // guarded by mu
 	// failure is what the last attempt to compare has failed with, and failed is when that
 	// was, since began; guarded by mu.
 	failure error

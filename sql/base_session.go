@@ -10,6 +10,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // A baseSession is what go-mysql-server's BaseSession is, without a copy of every variable in
@@ -31,7 +32,7 @@ type baseSession struct {
 	results     gms.CharacterSetID
 
 	counts struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		own map[string]gms.StatusVarValue // the status variables that are not as at first
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -86,7 +87,7 @@ type Result struct {
 // A statementCache holds what is known about statements, by database, settings
 // and text.
 type statementCache struct {
-	sync.RWMutex
+	lockrank.RWMutex[lockrank.Leaf]
 	statements map[string]*Compiled
 }
 

@@ -5,13 +5,13 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -46,7 +46,7 @@ type selectPlan struct {
 
 // A planPool holds idle plans of a form.
 type planPool struct {
-	sync.Mutex
+	lockrank.Mutex[lockrank.Leaf]
 	idle []*selectPlan
 }
 

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -31,7 +31,7 @@ const (
 // written yet: Recount puts it right where that is much of it.
 type counters struct {
 	m       *txn.Machine
-	mu      sync.Mutex
+	mu      lockrank.Mutex[lockrank.Leaf]
 	pending map[region.Ptr]int64
 	written map[region.Ptr]int64 // what the machine wrote last
 }

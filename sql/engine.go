@@ -3,7 +3,6 @@ package sql
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
@@ -49,7 +49,7 @@ type Engine struct {
 	status   atomic.Pointer[StatusSource]
 
 	mu struct {
-		sync.RWMutex
+		lockrank.RWMutex[lockrank.Engine]
 		infos map[uint64]*tableInfo // by table id: the latest committed one
 		// pruneAt is how many of them are too many: see prune.
 		pruneAt int

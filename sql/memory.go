@@ -5,13 +5,13 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -28,7 +28,7 @@ type Memory struct {
 	used        atomic.Int64 // what holdings have been granted
 
 	mu struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		collected time.Time // when Memory has last asked for a collection
 	}
 }
@@ -131,10 +131,10 @@ type holding struct {
 	bytes   atomic.Int64
 	granted atomic.Int64
 	mu      struct {
-		sync.Mutex       // guards changes of granted, too
-		kept       int64 // in variables
-		variables  map[string]int64
-		read       int64 // by the transaction, as far as it is counted in bytes
+		lockrank.Mutex[lockrank.Holding]       // guards changes of granted, too
+		kept                             int64 // in variables
+		variables                        map[string]int64
+		read                             int64 // by the transaction, as far as it is counted in bytes
 	}
 }
 

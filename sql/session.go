@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
@@ -97,7 +97,7 @@ type Session struct {
 	holding holding
 	// inputs are the nodes of the statement at work whose rows are to be metered.
 	inputs struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		of map[gms.Node]metering
 	}
 	// inVain is since when the client's transactions have had conflicts: when the first

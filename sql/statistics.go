@@ -5,19 +5,19 @@ import (
 	"io"
 	"maps"
 	"strings"
-	"sync"
 
 	"github.com/dolthub/go-mysql-server/memory"
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // statistics are go-mysql-server's, of each table by themselves, and guarded: its provider is a
 // map that ANALYZE TABLE writes while other statements are planned by it, which ends the
 // process, and that takes the statistics of t2 for those of t.
 type statistics struct {
-	mu     sync.RWMutex
+	mu     lockrank.RWMutex[lockrank.Leaf]
 	tables map[string]*memory.StatsProv // by database and table, in lower case
 }
 

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // turns is where transactions of one machine that are about to change the same row
@@ -29,7 +29,7 @@ type turns struct {
 	patience time.Duration
 	// lines are the names of the turns that are taken to run again.
 	lines []string
-	mu    sync.Mutex
+	mu    lockrank.Mutex[lockrank.Leaf]
 	taken map[string]*turn
 }
 

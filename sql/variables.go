@@ -3,12 +3,12 @@ package sql
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -220,7 +220,7 @@ const (
 )
 
 // changing is held while read_only or super_read_only is set.
-var changing sync.Mutex
+var changing lockrank.Mutex[lockrank.Leaf]
 
 // setReadOnly sets one of both variables, and the other where it follows: whom super_read_only
 // keeps from writing read_only does, too.

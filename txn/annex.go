@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -82,7 +82,7 @@ type annex struct {
 type annexes struct {
 	m  *Machine
 	mu struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Annexes]
 		all map[uint64]*annex
 	}
 }

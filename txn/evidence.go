@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -69,7 +69,7 @@ type recoveryState struct {
 	// going says that a reconfiguration has begun and not been settled.
 	going atomic.Bool
 
-	mu     sync.Mutex
+	mu     lockrank.Mutex[lockrank.Recovery]
 	traces map[ID]*trace
 	locks  map[region.Addr]*recoveredLock
 	// over are the transactions that this recovery has truncated: a copy of a

@@ -198,9 +198,11 @@ func TestMessagesOfNonsense(t *testing.T) {
 	// One in the way of a commit that is waiting: from a machine that has no part.
 	r.Machine(1).OnStep(func(s txn.Step) {
 		if s == txn.StepLockRecord {
-			for tag := range uint64(50) {
-				r.Machine(0).AppendMessage(0, 1, txn.Message(lockReply, 2, 0, 0, tag, nil))
-			}
+			elsewhere(func() {
+				for tag := range uint64(50) {
+					r.Machine(0).AppendMessage(0, 1, txn.Message(lockReply, 2, 0, 0, tag, nil))
+				}
+			})
 		}
 	})
 	r.run(1, func(tx *txn.Tx) error { return write(tx, r.ptrs[2], 5) })
@@ -634,4 +636,14 @@ func TestListenAgainKeepsTheLedger(t *testing.T) {
 	if !m.Truncated(id, region.ID(1)) || m.Truncated(next, region.ID(1)) {
 		t.Errorf("%v is truncated: %v; the next one: %v", id, m.Truncated(id, region.ID(1)), m.Truncated(next, region.ID(1)))
 	}
+}
+
+// elsewhere runs f as another machine's goroutine, which holds none of this one's locks.
+func elsewhere(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
 }

@@ -3,9 +3,9 @@ package txn
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -19,7 +19,7 @@ import (
 // gets the two machines to agree. The borrower aborts what it wanted the slot for.
 type lent struct {
 	count atomic.Int64 // len(slots), so that most commits need not lock
-	mu    sync.Mutex
+	mu    lockrank.Mutex[lockrank.Leaf]
 	slots map[region.Ptr]loan
 	// refused says to whom nothing is lent any more.
 	refused func(rdma.MachineID) bool

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
@@ -113,11 +113,11 @@ type Machine struct {
 	config   atomic.Uint32
 	recovery recoveryState
 	// blocks is held while parts of block tables go to backups.
-	blocks sync.Mutex
+	blocks lockrank.Mutex[lockrank.Blocks]
 	frees  atomic.Bool // see Frees
 
 	// reserving is held for reading by who gives a replica storage; Freeze waits for them.
-	reserving sync.RWMutex
+	reserving lockrank.RWMutex[lockrank.Reserving]
 
 	closed  atomic.Bool
 	evicted atomic.Bool
@@ -130,7 +130,7 @@ type Machine struct {
 	// waits for any more.
 	serving atomic.Int64
 
-	mu       sync.Mutex
+	mu       lockrank.Mutex[lockrank.Machine]
 	onEpoch  []*func()
 	handlers map[HandlerID]Handler
 }

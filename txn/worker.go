@@ -4,12 +4,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -32,7 +32,7 @@ type worker struct {
 	// bell says that there may be something to step through; see answerBell.
 	bell atomic.Bool
 
-	mu    sync.Mutex
+	mu    lockrank.Mutex[lockrank.Worker]
 	q     *patientQueue
 	peers []*peer // by machine; nil where there is none
 	self  *selfLog

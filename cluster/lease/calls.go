@@ -1,11 +1,11 @@
 package lease
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -54,11 +54,11 @@ type calls struct {
 	beat     atomic.Int64
 
 	mu struct {
-		sync.Mutex // never held across a wait
-		core       core
-		timer      clock.Timer
-		ticks      uint64 // counts timers, so that one that is late is ignored
-		closed     bool
+		lockrank.Mutex[lockrank.Leaf] // never held across a wait
+		core                          core
+		timer                         clock.Timer
+		ticks                         uint64 // counts timers, so that one that is late is ignored
+		closed                        bool
 	}
 }
 

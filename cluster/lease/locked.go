@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"golang.org/x/sys/unix"
@@ -31,7 +31,7 @@ type locked struct {
 	stop  atomic.Bool
 	ended clock.Event
 
-	mu    sync.Mutex
+	mu    lockrank.Mutex[lockrank.Leaf]
 	core  core
 	peers map[rdma.MachineID]call.Peer // lives of the members: messages say only the machine
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -57,7 +57,7 @@ type thread struct {
 	events *os.File    // the thread's eventfd
 	ended  clock.Event // listen has returned
 
-	mu sync.RWMutex // c is freed under it
+	mu lockrank.RWMutex[lockrank.Leaf] // c is freed under it
 	c  *C.struct_lease_thread
 }
 

@@ -2,9 +2,9 @@ package lease
 
 import (
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -13,7 +13,7 @@ import (
 // it, so that nobody has to say that he lives: a lease lasts until its holder's keeper is
 // closed, which is when the others learn that it is over. It is safe for concurrent use.
 type Together struct {
-	mu      sync.Mutex // never held across a call of expired
+	mu      lockrank.Mutex[lockrank.Leaf] // never held across a call of expired
 	isEnded bool
 	keepers []*togetherKeeper
 }

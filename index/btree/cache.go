@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/google/btree"
 )
 
@@ -96,7 +96,7 @@ const cacheDegree = 32
 type cache struct {
 	published atomic.Pointer[btree.BTreeG[item]]
 
-	mu   sync.Mutex
+	mu   lockrank.Mutex[lockrank.Leaf]
 	tree *btree.BTreeG[item]
 }
 

@@ -1,9 +1,9 @@
 package hash
 
 import (
-	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -34,7 +34,7 @@ func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>1>>(63-uint(d
 type directory struct {
 	table atomic.Pointer[routes]
 	mu    struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		// shards counts the shards known.
 		shards int
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -33,9 +33,9 @@ type growth struct {
 	// wanted is the length of queue.
 	wanted atomic.Int32
 	// working is held by whoever does a step.
-	working sync.Mutex
+	working lockrank.Mutex[lockrank.Growing]
 
-	mu    sync.Mutex
+	mu    lockrank.Mutex[lockrank.Leaf]
 	queue []*shard
 }
 

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -23,7 +23,7 @@ const (
 type Server struct {
 	m *txn.Machine
 
-	mu     sync.Mutex
+	mu     lockrank.Mutex[lockrank.Leaf]
 	tables map[region.Ptr]*Table
 }
 

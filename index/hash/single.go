@@ -3,9 +3,9 @@ package hash
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -90,7 +90,7 @@ func unless(ctx context.Context, others bool) context.Context {
 // the other what is shipped. What is shipped never waits for what is shipped,
 // whatever the machines believe about where the key is.
 type combining struct {
-	mu   sync.Mutex
+	mu   lockrank.Mutex[lockrank.Leaf]
 	keys map[string]*queue
 }
 

@@ -33,12 +33,18 @@ type Clock interface {
 	// Lock locks mu, which may be held across a wait: a Sleep, a Yield, an
 	// Event, a completion, a call. A mutex that is never held across one is
 	// locked as usual. Unlock and TryLock are the mutex's own.
-	Lock(mu *sync.Mutex)
+	Lock(mu Mutex)
 	// NewEvent returns an Event that is not set.
 	NewEvent() Event
 	// NewPool returns an empty pool, whose Get makes values with f. The pool
 	// may forget values.
 	NewPool(f func() any) Pool
+}
+
+// A Mutex is what Clock.Lock locks.
+type Mutex interface {
+	Lock()
+	TryLock() bool
 }
 
 // A Timer is one pending AfterFunc.
@@ -75,7 +81,7 @@ func (System) Sleep(d time.Duration)                     { time.Sleep(d) }
 func (System) Uint64() uint64                            { return rand.Uint64() }
 func (System) Go(f func())                               { go f() }
 func (System) Yield()                                    { runtime.Gosched() }
-func (System) Lock(mu *sync.Mutex)                       { mu.Lock() }
+func (System) Lock(mu Mutex)                             { mu.Lock() }
 func (System) NewEvent() Event                           { return make(event, 1) }
 func (System) NewPool(f func() any) Pool                 { return &sync.Pool{New: f} }
 

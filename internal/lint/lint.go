@@ -9,6 +9,7 @@
 //   - clock: time and randomness come from internal/clock;
 //   - wait, order: what runs in the simulator starts goroutines and waits
 //     through a clock, and lets no order of a map show;
+//   - lockrank: mutexes have ranks;
 //   - locks: who needs a lock to be held says so by name, and who takes one gives it back;
 //   - sabotage: only tests break protocols;
 //   - doc: every package says what it is;
@@ -69,6 +70,7 @@ var rules = []rule{
 	{"clock", checkClock},
 	{"wait", checkWait},
 	{"order", checkOrder},
+	{"lockrank", checkRanks},
 	{"locks", checkLocks},
 	{"sabotage", checkSabotage},
 	{"doc", checkDoc},

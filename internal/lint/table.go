@@ -7,6 +7,7 @@ const module = "github.com/farmsql/farmsql"
 // Packages need not exist yet. "." is the module's root.
 var layers = [][]string{
 	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "internal/prefetch", "metrics"},
+	{"internal/lockrank"},
 	{"nvram"},
 	{"region"},
 	{"rdma"},
@@ -98,6 +99,9 @@ var (
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}
 )
+
+// ranked packages have mutexes with ranks, beside the simulated ones.
+var ranked = []string{"nvram", "rdma/local", "rdma/shm", "sql/wire", "."}
 
 // functionLinesMax is where a function is surely more than one idea, and
 // functionLinesMany where to look twice.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
@@ -113,7 +112,7 @@ func (p *Process) Go(f func()) { p.world.start(p, yieldMin+p.world.upTo(yieldSpa
 func (p *Process) Uint64() uint64 { return p.world.rng.Uint64() }
 
 // Lock implements clock.Clock.
-func (p *Process) Lock(mu *sync.Mutex) {
+func (p *Process) Lock(mu clock.Mutex) {
 	for wait := yieldSpan; !mu.TryLock(); wait = min(2*wait, lockWaitMax) {
 		p.world.sleep(yieldMin + p.world.upTo(wait))
 	}

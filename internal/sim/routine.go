@@ -6,6 +6,8 @@ import (
 	"iter"
 	"runtime/debug"
 	"time"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // A routine is a goroutine of the simulated code, as a coroutine: it runs until
@@ -75,6 +77,7 @@ func (r *routine) work() (returned bool) {
 	defer func() {
 		r.f = nil
 		p.forget(r)
+		lockrank.Forget()
 		if v := recover(); v != nil && v != errUnwound && !p.dead && r.world.failure == nil {
 			r.world.failure = fmt.Errorf("sim: panic at %v: %v\n%s", p, v, debug.Stack())
 		}

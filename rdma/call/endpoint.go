@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -39,14 +39,14 @@ type Endpoint struct {
 	idle  clock.Event // set when closed and the last handler has returned
 
 	mu struct {
-		sync.Mutex // never held across a wait
-		handlers   [256]Handler
-		known      [256]error // by code; nil where none
-		calls      uint64     // how many were made; numbers them
-		pending    map[uint64]*pending
-		running    map[callID]struct{}
-		watch      watch
-		closed     bool
+		lockrank.Mutex[lockrank.Leaf] // never held across a wait
+		handlers                      [256]Handler
+		known                         [256]error // by code; nil where none
+		calls                         uint64     // how many were made; numbers them
+		pending                       map[uint64]*pending
+		running                       map[callID]struct{}
+		watch                         watch
+		closed                        bool
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -30,7 +31,7 @@ type later struct {
 	depth int
 	ended chan struct{}
 	mu    struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Later]
 		work    sync.Cond
 		posted  []operation
 		reports []rdma.Completion

@@ -2,8 +2,8 @@ package local
 
 import (
 	"runtime"
-	"sync"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -24,7 +24,7 @@ type Options struct {
 type Network struct {
 	options Options
 	mu      struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		nics  map[rdma.MachineID]*NIC
 		conns map[*conn]struct{} // those not broken
 		cut   map[[2]rdma.MachineID]bool

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -34,7 +35,7 @@ type NIC struct {
 	running sync.WaitGroup
 
 	mu struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		memories  map[rdma.Key]registered
 		queues    map[int]*Queue
 		doorbells map[int]*doorbell

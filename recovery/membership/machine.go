@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -66,41 +66,42 @@ type Machine struct {
 
 	// change is held by who moves the configuration on, apply by who applies one.
 	// Both are held across waits; change comes first, and mu last.
-	change, apply sync.Mutex
+	change lockrank.Mutex[lockrank.Change]
+	apply  lockrank.Mutex[lockrank.Apply]
 
 	toldOfCopy bool // Start has reported that; used by Start only
 
 	mu struct {
-		sync.Mutex // never held across a wait
-		current    *cluster.Configuration
-		phase      phase // how far this machine is in current
-		stage      stage // how far it is in moving the instance on from it
-		failure    error
-		suspects   []call.Peer
-		since      time.Time  // when the first of them was suspected
-		renew      bool       // the stored configuration may not be current: a change may have been stored or not
-		asked      cluster.ID // to suspect the CM of this configuration, by another machine
-		cut        bool       // does not reach the store; while starting
-		leaving    bool       // is about to stop, and suspects nobody
-		handed     bool       // asked to take the place of current's CM, by the CM itself
-		reported   cluster.ID // the CM of this configuration has been told that this machine cannot reach another
-		joiners    []joinRequest
-		roomy      []roomRequest           // who has room for replicas again
-		forget     []rdma.MachineID        // whose memories nobody is to wait for any more
-		unproven   cluster.ID              // this machine has made that configuration and those since, and had nobody commit one; 0: none
-		leads      bool                    // lead runs
-		incoming   map[call.Peer]*incoming // by sender
-		floor      cluster.ID              // while starting: nothing before this one is applied
-		refused    []region.ID             // by Host.Apply of current
-		leftOut    []call.Peer             // by configurations since the last that was committed
-		cancel     func()                  // ends Host.Commit of current
-		isActive   map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM
-		isSettled  map[rdma.MachineID]bool // whose transactions are all decided; at the CM
-		timeline   Timeline                // of current; at the CM
-		links      links
-		missing    []rdma.MachineID // without whom there is no majority; nil if there is one
-		waiters    []clock.Event
-		running    int // goroutines
+		lockrank.Mutex[lockrank.Membership] // never held across a wait
+		current                             *cluster.Configuration
+		phase                               phase // how far this machine is in current
+		stage                               stage // how far it is in moving the instance on from it
+		failure                             error
+		suspects                            []call.Peer
+		since                               time.Time  // when the first of them was suspected
+		renew                               bool       // the stored configuration may not be current: a change may have been stored or not
+		asked                               cluster.ID // to suspect the CM of this configuration, by another machine
+		cut                                 bool       // does not reach the store; while starting
+		leaving                             bool       // is about to stop, and suspects nobody
+		handed                              bool       // asked to take the place of current's CM, by the CM itself
+		reported                            cluster.ID // the CM of this configuration has been told that this machine cannot reach another
+		joiners                             []joinRequest
+		roomy                               []roomRequest           // who has room for replicas again
+		forget                              []rdma.MachineID        // whose memories nobody is to wait for any more
+		unproven                            cluster.ID              // this machine has made that configuration and those since, and had nobody commit one; 0: none
+		leads                               bool                    // lead runs
+		incoming                            map[call.Peer]*incoming // by sender
+		floor                               cluster.ID              // while starting: nothing before this one is applied
+		refused                             []region.ID             // by Host.Apply of current
+		leftOut                             []call.Peer             // by configurations since the last that was committed
+		cancel                              func()                  // ends Host.Commit of current
+		isActive                            map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM
+		isSettled                           map[rdma.MachineID]bool // whose transactions are all decided; at the CM
+		timeline                            Timeline                // of current; at the CM
+		links                               links
+		missing                             []rdma.MachineID // without whom there is no majority; nil if there is one
+		waiters                             []clock.Event
+		running                             int // goroutines
 	}
 	idle clock.Event
 }

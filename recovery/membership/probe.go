@@ -3,10 +3,10 @@ package membership
 import (
 	"encoding/binary"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -28,8 +28,8 @@ type prober struct {
 	queue rdma.Queue
 	bell  clock.Event
 
-	run sync.Mutex // held across waits: one round at a time
-	tag uint64     // of the last READ
+	run lockrank.Mutex[lockrank.Probe] // held across waits: one round at a time
+	tag uint64                         // of the last READ
 }
 
 func newProber(cfg Config, word *nvram.Memory) (*prober, error) {

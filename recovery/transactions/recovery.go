@@ -3,10 +3,10 @@ package transactions
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
@@ -21,10 +21,10 @@ type Recovery struct {
 	idle clock.Event
 
 	mu struct {
-		sync.Mutex // never held across a wait
-		run        *run
-		running    int
-		closed     bool
+		lockrank.Mutex[lockrank.Leaf] // never held across a wait
+		run                           *run
+		running                       int
+		closed                        bool
 		// exchanging are the members with which greetings are exchanged now.
 		exchanging map[rdma.MachineID]bool
 		exchanges  map[rdma.MachineID]*exchange
@@ -150,7 +150,7 @@ func (t *Recovery) sentBlocks(id region.ID) cluster.ID {
 // parallel runs f for each machine, all at once, and returns when all have
 // returned.
 func (t *Recovery) parallel(machines []rdma.MachineID, f func(rdma.MachineID)) {
-	var mu sync.Mutex
+	var mu lockrank.Mutex[lockrank.Leaf]
 	left, done := len(machines), t.cfg.Clock.NewEvent()
 	for _, m := range machines {
 		t.cfg.Clock.Go(func() {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -34,17 +34,17 @@ type run struct {
 	apart []rdma.MachineID
 
 	mu struct {
-		sync.Mutex // never held across a wait
-		state      state
-		connected  map[rdma.MachineID]bool // who has been connected to since Freeze
-		refused    error                   // what a call was last refused for
-		needs      map[rdma.MachineID]bool // who has sent all its NEED-RECOVERY
-		claims     map[claimID]*claim      // about regions whose primary is here
-		voters     map[rdma.MachineID]bool // who has sent all its RECOVERY-VOTE
-		ballots    map[txn.ID]*ballot      // of transactions that this machine decides
-		deciders   map[rdma.MachineID]bool // who has decided all of its
-		tried      map[rdma.MachineID]bool // to whom connecting was tried: it is connected, or has to wait until all is settled
-		waiters    []clock.Event           // of those in wait
+		lockrank.Mutex[lockrank.Run] // never held across a wait
+		state                        state
+		connected                    map[rdma.MachineID]bool // who has been connected to since Freeze
+		refused                      error                   // what a call was last refused for
+		needs                        map[rdma.MachineID]bool // who has sent all its NEED-RECOVERY
+		claims                       map[claimID]*claim      // about regions whose primary is here
+		voters                       map[rdma.MachineID]bool // who has sent all its RECOVERY-VOTE
+		ballots                      map[txn.ID]*ballot      // of transactions that this machine decides
+		deciders                     map[rdma.MachineID]bool // who has decided all of its
+		tried                        map[rdma.MachineID]bool // to whom connecting was tried: it is connected, or has to wait until all is settled
+		waiters                      []clock.Event           // of those in wait
 	}
 }
 

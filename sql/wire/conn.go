@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -51,7 +51,7 @@ type conn struct {
 	began atomic.Uint32
 
 	deadline struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		stopped bool // no later deadline may undo stopReading
 	}
 }

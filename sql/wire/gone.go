@@ -2,7 +2,6 @@ package wire
 
 import (
 	"net"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 // While a statement runs nobody reads from its connection, so that nobody sees that the
@@ -17,7 +17,7 @@ import (
 // kills those that nobody waits for.
 type watch struct {
 	mu struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		timer   clock.Timer
 		stopped bool
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -26,7 +26,7 @@ type mux struct {
 	tick atomic.Uint32
 
 	mu struct {
-		sync.Mutex
+		lockrank.Mutex[lockrank.Leaf]
 		closed    bool
 		listeners map[net.Listener]struct{}
 		open      map[*conn]struct{}

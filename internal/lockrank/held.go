@@ -1,0 +1,93 @@
+//go:build invariants
+
+package lockrank
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+)
+
+// shards is in how many shards the goroutines are that hold mutexes.
+const shards = 64
+
+// held are the mutexes that each goroutine holds.
+var held [shards]struct {
+	sync.Mutex
+	by   map[uintptr]*holdings
+	free []*holdings
+}
+
+// holdings are the mutexes that one goroutine holds, in the order in which it locked them.
+type holdings []holding
+
+type holding struct {
+	mutex any
+	rank  Rank
+}
+
+// check panics if a goroutine holds a mutex that is not to be locked before one of a rank.
+func check(g uintptr, rank Rank) {
+	s := &held[g>>8%shards]
+	s.Lock()
+	defer s.Unlock()
+	if h := s.by[g]; h != nil {
+		for _, x := range *h {
+			if !before(x.rank, rank) {
+				invariant.Violated("mutexes are locked in the order of their ranks", fmt.Sprintf("%T while %T is held", rank, x.rank), "the other way round")
+			}
+		}
+	}
+}
+
+// hold notes that a goroutine has locked a mutex.
+func hold(g uintptr, mutex any, rank Rank) {
+	s := &held[g>>8%shards]
+	s.Lock()
+	defer s.Unlock()
+	h := s.by[g]
+	if h == nil {
+		if s.by == nil {
+			s.by = make(map[uintptr]*holdings)
+		}
+		if n := len(s.free); n > 0 {
+			h, s.free = s.free[n-1], s.free[:n-1]
+		} else {
+			h = new(holdings)
+		}
+		s.by[g] = h
+	}
+	*h = append(*h, holding{mutex, rank})
+}
+
+// release notes that a mutex which a goroutine has locked is unlocked.
+func release(g uintptr, mutex any) {
+	s := &held[g>>8%shards]
+	s.Lock()
+	defer s.Unlock()
+	h := s.by[g]
+	if h == nil {
+		return // after Forget
+	}
+	for i := len(*h) - 1; i >= 0; i-- {
+		if (*h)[i].mutex == mutex {
+			copy((*h)[i:], (*h)[i+1:])
+			*h = (*h)[:len(*h)-1]
+			break
+		}
+	}
+	if len(*h) == 0 {
+		delete(s.by, g)
+		s.free = append(s.free, h)
+	}
+}
+
+// Forget says that the calling goroutine ends, or goes on to other work, and that the mutexes
+// that it holds stay locked: a simulated process has been killed.
+func Forget() {
+	s := &held[goroutine()>>8%shards]
+	s.Lock()
+	defer s.Unlock()
+	delete(s.by, goroutine())
+}

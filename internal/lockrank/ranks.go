@@ -1,0 +1,100 @@
+// Package lockrank gives every mutex of the module a rank. A goroutine that holds mutexes
+// locks only those of higher ranks, so that no two of them can wait for each other. The ranks are
+// in one table, order. Builds with the tag invariants check each Lock against what the goroutine
+// holds; in others a Mutex is a sync.Mutex, and costs nothing more.
+//
+// A TryLock need not keep the order, since it does not wait. What is held across a wait, for
+// other machines too, is locked with clock.Clock.Lock.
+package lockrank
+
+// A Rank is one of the types of the table: the place of a mutex in the order. It is a type so
+// that a mutex has its rank without being told.
+type Rank interface{ ranked() }
+
+type rank struct{}
+
+func (rank) ranked() {}
+
+// The ranks, by what their mutexes guard or for how long they are held, in the order of order.
+type (
+	Connector  struct{ rank } // driver: a database is opened, or closed, for a DSN
+	Opened     struct{ rank } // driver: the databases that are open, while one is opened or closed
+	Engine     struct{ rank } // sql: the engine's sessions
+	Accounts   struct{ rank } // sql: users and grants, while they are read from the catalog
+	Holding    struct{ rank } // sql: the memory of a statement, while it asks for more
+	Catalog    struct{ rank } // catalog: the tables that are known, while they are read
+	Growing    struct{ rank } // index/hash: a table of buckets, while it is split
+	Room       struct{ rank } // farm: who waits for room
+	Epochs     struct{ rank } // farm: what is to be reclaimed
+	Giving     struct{ rank } // farm: storage is given back, or replicas are compared; those of several machines are locked in the order of the machines
+	Killed     struct{ rank } // farm: which machines have been killed
+	Refill     struct{ rank } // region: a slab is replaced
+	Dirty      struct{ rank } // region: former slabs' blocks are marked dirty
+	HoldBack   struct{ rank } // region: blocks are found to hold back
+	Blocks     struct{ rank } // txn: parts of a block table go to the backups
+	Grow       struct{ rank } // region: a region is added
+	Change     struct{ rank } // recovery/membership: the configuration is moved on
+	Probe      struct{ rank } // recovery/membership: a round of probes
+	Apply      struct{ rank } // recovery/membership: a configuration is applied
+	Reserving  struct{ rank } // txn: replicas are given storage, by the routes of one configuration
+	Run        struct{ rank } // recovery/transactions: what the recovery of one configuration has heard
+	Recovery   struct{ rank } // txn: evidence and ledgers
+	Worker     struct{ rank } // txn: a worker's commits, calls and peers
+	Machine    struct{ rank } // txn: handlers and routes
+	Replicas   struct{ rank } // farm: which replicas the machine has
+	Reserve    struct{ rank } // farm: room for logs
+	Annexes    struct{ rank } // txn: annexes
+	Later      struct{ rank } // rdma/local: completions that come later
+	Membership struct{ rank } // recovery/membership: what a machine knows of the configuration
+	Leaf       struct{ rank } // anything, for a moment: no other mutex is locked meanwhile
+)
+
+// order is the order in which mutexes are locked: what is held while another machine is asked comes
+// before what its answer needs here, and both before what is held for a few instructions.
+var order = []Rank{
+	Connector{},
+	Opened{},
+	Engine{},
+	Accounts{},
+	Holding{},
+	Catalog{},
+	Growing{},
+	Room{},
+	Epochs{},
+	Giving{},
+	Killed{},
+	Refill{},
+	Dirty{},
+	HoldBack{},
+	Blocks{},
+	Grow{},
+	Change{},
+	Probe{},
+	Apply{},
+	Reserving{},
+	Run{},
+	Recovery{},
+	Worker{},
+	Machine{},
+	Replicas{},
+	Reserve{},
+	Annexes{},
+	Later{},
+	Membership{},
+	Leaf{},
+}
+
+// places are the ranks' places in order.
+var places = func() map[Rank]int {
+	all := make(map[Rank]int, len(order))
+	for i, r := range order {
+		all[r] = i
+	}
+	return all
+}()
+
+// before says whether a mutex of rank a may be held while one of rank b is locked.
+func before(a, b Rank) bool {
+	_, several := b.(Giving) // in the order of machines
+	return places[a] < places[b] || several && a == b
+}
