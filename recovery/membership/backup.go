@@ -99,12 +99,12 @@ func (m *Machine) knowsWell(c *cluster.Configuration) bool {
 	return slices.Contains(answered, c.CM)
 }
 
-// acquit drops this machine's suspicion of the CM of c, if that is well: only the
+// dropSuspicion drops this machine's suspicion of the CM of c, if that is well: only the
 // connection to it has broken, as it can to any member, and another configuration makes it
 // anew, for which the CM is asked. Without this a machine that has lost a connection for a
 // moment would ask the backup CMs, which know better, in vain and for long, and then evict
 // the CM itself.
-func (m *Machine) acquit(c *cluster.Configuration) bool {
+func (m *Machine) dropSuspicion(c *cluster.Configuration) bool {
 	if m.cfg.NIC.Gone(c.CM) || !m.knowsWell(c) {
 		return false
 	}
@@ -114,7 +114,7 @@ func (m *Machine) acquit(c *cluster.Configuration) bool {
 		m.mu.suspects = slices.DeleteFunc(m.mu.suspects, func(p call.Peer) bool { return p == cm })
 	}
 	m.mu.Unlock()
-	m.estranged(cm, true)
+	m.noteApart(cm, true)
 	m.Renew()
 	return true
 }

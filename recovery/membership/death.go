@@ -5,10 +5,10 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// mourning divides the lease time into how long after its death a machine is
+// deathPause divides the lease time into how long after its death a machine is
 // suspected. Machines that are killed together die one after the other: without a
 // pause those that die last would evict the first, which then have to be let in again.
-const mourning = 20
+const deathPause = 20
 
 // onDeath is told that machine has died. Its lease will run out, which nobody has
 // to wait for (SOSP'15 section 5.2 step 1: a suspicion is a lease that expires).
@@ -18,15 +18,15 @@ func (m *Machine) onDeath(machine rdma.MachineID) {
 	concerned := m.mu.phase.isMember() && (c.CM == m.self.Machine || c.CM == machine)
 	m.mu.Unlock()
 	if concerned {
-		m.spawn(func() { m.mourn(machine) })
+		m.spawn(func() { m.suspectAfterDeath(machine) })
 	}
 }
 
-// mourn suspects machine, unless it has come back. Its lease is left to run out if
+// suspectAfterDeath suspects machine, unless it has come back. Its lease is left to run out if
 // regions are unavailable without it: they cannot be used before it is back in any
 // case, and those who kill all machines, one after the other, get more time.
-func (m *Machine) mourn(machine rdma.MachineID) {
-	m.waitFor(m.cfg.Keeper.Length()/mourning, func() bool { return !m.mu.phase.isMember() })
+func (m *Machine) suspectAfterDeath(machine rdma.MachineID) {
+	m.waitFor(m.cfg.Keeper.Length()/deathPause, func() bool { return !m.mu.phase.isMember() })
 	c := m.Configuration()
 	// If the newest life is over so is the one that is a member.
 	if _, in := c.Member(machine); in && m.cfg.NIC.Gone(machine) && !isLast(c, machine) {

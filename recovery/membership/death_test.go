@@ -76,7 +76,7 @@ func TestAllDieTogether(t *testing.T) {
 			before := g.settled(5)
 			for _, m := range before.Machines {
 				g.world.Machine(m).Kill()
-				g.world.Outside().Sleep(leaseLength / mourning / 5)
+				g.world.Outside().Sleep(leaseLength / deathPause / 5)
 			}
 			g.world.Outside().Sleep(5 * leaseLength)
 			if c, _ := g.store.MemoryStore.Load(); c.ID != before.ID || *suspected != 0 {

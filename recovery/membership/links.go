@@ -62,9 +62,9 @@ type links struct {
 	apart    map[call.Peer]cluster.ID
 	checking bool // checkLinks runs
 	// At the CM:
-	breakages map[direction]*breakage
-	exiles    map[rdma.MachineID]*exile
-	hopeless  bool // it has been said that nobody can be evicted
+	breakages  map[direction]*breakage
+	exiles     map[rdma.MachineID]*exile
+	unresolved bool // it has been said that nobody can be evicted
 }
 
 func (l *links) init() {
@@ -83,7 +83,7 @@ func (l *links) forgetStrangersLocked(c *cluster.Configuration) {
 			delete(l.breakages, d)
 		}
 	}
-	l.hopeless = false
+	l.unresolved = false
 }
 
 // Disconnected says that the connection to a member has ended, or that it owes this
@@ -98,15 +98,15 @@ func (m *Machine) Disconnected(machine rdma.MachineID) {
 		p = recovery.PeerIn(m.mu.current, machine)
 	}
 	m.mu.Unlock()
-	if ok && m.estranged(p, true) {
+	if ok && m.noteApart(p, true) {
 		m.Renew() // what it owes is decided there, if it is reached
 	}
 }
 
-// estranged notes that this machine may not reach a member. isBroken says that a
+// noteApart notes that this machine may not reach a member. isBroken says that a
 // connection is, which only another configuration makes anew. It is true if this machine
 // reached the member so far as it knew.
-func (m *Machine) estranged(p call.Peer, isBroken bool) (isNew bool) {
+func (m *Machine) noteApart(p call.Peer, isBroken bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.mu.phase.isMember() || p == m.self || !recovery.IsMember(m.mu.current, p) {
@@ -241,7 +241,7 @@ func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
 	for _, x := range c.Machines {
 		m.mu.links.takeLocked(direction{from, recovery.PeerIn(c, x)}, far[x], now, m.cfg.Keeper.Length())
 	}
-	m.sayHopelessLocked()
+	m.reportUnresolvedLocked()
 	m.leadLocked()
 	return nil, nil
 }
@@ -330,14 +330,14 @@ func (m *Machine) withVictims(c *cluster.Configuration, missing []rdma.MachineID
 	return all
 }
 
-// sayHopelessLocked says once in a configuration that links are broken and nobody can be
+// reportUnresolvedLocked says once in a configuration that links are broken and nobody can be
 // evicted for it.
-func (m *Machine) sayHopelessLocked() {
+func (m *Machine) reportUnresolvedLocked() {
 	broken := m.brokenLocked()
-	if len(broken) == 0 || m.mu.links.hopeless || len(m.victimsLocked(m.mu.current)) > 0 {
+	if len(broken) == 0 || m.mu.links.unresolved || len(m.victimsLocked(m.mu.current)) > 0 {
 		return
 	}
-	m.mu.links.hopeless = true
+	m.mu.links.unresolved = true
 	m.unlocked(func() {
 		m.cfg.Events.failed("links", fmt.Errorf("membership: machines do not reach each other, and the instance cannot go on without any of them: mend the links %v", broken))
 	})

@@ -69,7 +69,7 @@ type Machine struct {
 	change lockrank.Mutex[lockrank.Change]
 	apply  lockrank.Mutex[lockrank.Apply]
 
-	toldOfCopy bool // Start has reported that; used by Start only
+	reportedOldCopy bool // Start has reported that; used by Start only
 
 	mu struct {
 		lockrank.Mutex[lockrank.Membership] // never held across a wait
@@ -134,7 +134,7 @@ func New(cfg Config) (*Machine, error) {
 	}
 	m.handle()
 	cfg.NIC.Deaths(m.onDeath)
-	cfg.Endpoint.Watch(cfg.Keeper.Length(), func(p call.Peer) { m.estranged(p, false) })
+	cfg.Endpoint.Watch(cfg.Keeper.Length(), func(p call.Peer) { m.noteApart(p, false) })
 	return m, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -59,7 +60,7 @@ func (m *Machine) lead() {
 		}
 		c, isAsked := m.mu.current, m.mu.asked == m.mu.current.ID || m.mu.handed
 		m.mu.Unlock()
-		if c.CM != m.self.Machine && !isAsked && (m.acquit(c) || !m.askBackups(c)) {
+		if c.CM != m.self.Machine && !isAsked && (m.dropSuspicion(c) || !m.askBackups(c)) {
 			continue
 		}
 		err := m.reconfigure()
@@ -81,6 +82,33 @@ var errStore = errors.New("membership: the store of configurations")
 
 var errNoMajority = errors.New("membership: no majority of the machines has answered")
 
+// reasons are what another configuration is made for.
+type reasons struct {
+	current       *cluster.Configuration // that they are about
+	suspects      []call.Peer
+	since         time.Time // of the first suspicion
+	forget        []rdma.MachineID
+	joiners       []joinRequest // none, while there is something to recover
+	roomy         []roomRequest // nor of these
+	renew, handed bool
+	victims       []call.Peer // of the broken links
+	broken        []cluster.Link
+}
+
+func (m *Machine) reasons() reasons {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	r := reasons{
+		current: c, suspects: slices.Clone(m.mu.suspects), since: m.mu.since, forget: slices.Clone(m.mu.forget),
+		renew: m.mu.renew, handed: m.mu.handed, victims: m.victimsLocked(c), broken: m.brokenLocked(),
+	}
+	if m.isSettledLocked() {
+		r.joiners, r.roomy = slices.Clone(m.mu.joiners), slices.Clone(m.mu.roomy)
+	}
+	return r
+}
+
 // reconfigure moves the instance on from its current configuration, with this
 // machine as CM: steps 2 to 7.
 func (m *Machine) reconfigure() error {
@@ -95,71 +123,81 @@ func (m *Machine) reconfigure() error {
 	if base == nil || err != nil {
 		return err
 	}
-	m.mu.Lock()
-	suspects, joiners, forget, current := slices.Clone(m.mu.suspects), slices.Clone(m.mu.joiners), slices.Clone(m.mu.forget), m.mu.current
-	renew, handed, since := m.mu.renew, m.mu.handed, m.mu.since
-	victims, broken := m.victimsLocked(current), m.brokenLocked()
-	roomy := slices.Clone(m.mu.roomy)
-	if !m.isSettledLocked() {
-		joiners, roomy = nil, nil
+	why := m.reasons()
+	if len(why.suspects) > 0 {
+		t.Suspect = why.since
 	}
-	m.mu.Unlock()
-	if len(suspects) > 0 {
-		t.Suspect = since
-	}
-	if base.ID > current.ID {
+	if base.ID > why.current.ID {
 		if base.CM == m.self.Machine { // stored by this machine, though it was not told so
 			return m.distribute(base, t)
 		}
-		if !handed {
-			suspects = append(suspects, recovery.PeerIn(base, base.CM)) // it had its time
+		if !why.handed {
+			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // it had its time
 		}
 	}
-	m.proceed(probing)
-	probed, missing := m.probeAll(base, suspects)
-	answering := m.answering(base, probed)
-	if 2*len(answering) <= len(base.Machines) {
-		// A suspicion may have been wrong: rather with those machines than not at all.
-		probed, _ = m.probeAll(base, nil)
-		answering = m.answering(base, probed)
-		missing = unprobed(base, suspects, probed, answering)
+	missing, err := m.findMissing(base, why.suspects)
+	if err != nil {
+		return err
 	}
-	if 2*len(answering) <= len(base.Machines) && !sabotage.Majority.Skipped() {
-		m.waiting(silent(base, answering))
-		m.considerRestart(base)
-		return fmt.Errorf("%w: %d of %d", errNoMajority, len(answering), len(base.Machines))
-	}
-	m.waiting(nil)
-	missing = m.withVictims(base, missing, victims)
+	missing = m.withVictims(base, missing, why.victims)
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(recovery.StepProbed)
-	m.proceed(remapping)
-	var next *cluster.Configuration
-	var report cluster.Remapped
-	switch {
-	case len(missing) > 0:
-		next, report = base.Without(missing, m.self.Machine)
-	case len(forget) > 0:
-		next, report = base.Forget(forget[0])
-	case len(joiners) > 0:
-		next, report = base.With(joiners[0].Member, joiners[0].Holds)
-		t.Joined, t.IsJoin = joiners[0].Member.Machine, true
-	case len(roomy) > 0:
-		next, report = base.WithRoom(roomy[0].from.Machine, roomy[0].Capacity)
-	case renew || handed || len(suspects) > 0: // who was suspected is well
-		next = base.Succeed()
-		next.CM = m.self.Machine
-	case len(victims) > 0: // the configuration is not what they were chosen by
-		return errChanging
-	default:
-		return nil
+	next, report, err := m.remap(base, missing, why, &t)
+	if next == nil || err != nil {
+		return err
 	}
 	if err := m.store(base, next, report); err != nil {
 		return err
 	}
 	t.Stored = m.cfg.Clock.Now()
-	m.banish(victims, next, broken)
+	m.banish(why.victims, next, why.broken)
 	return m.distribute(next, t)
+}
+
+// findMissing is step 2: it returns the members of c that are not to be in the next
+// configuration. It fails if no majority answers.
+func (m *Machine) findMissing(c *cluster.Configuration, suspects []call.Peer) (missing []rdma.MachineID, err error) {
+	m.proceed(probing)
+	probed, missing := m.probeAll(c, suspects)
+	answering := m.answering(c, probed)
+	if 2*len(answering) <= len(c.Machines) {
+		// A suspicion may have been wrong: rather with those machines than not at all.
+		probed, _ = m.probeAll(c, nil)
+		answering = m.answering(c, probed)
+		missing = unprobed(c, suspects, probed, answering)
+	}
+	if 2*len(answering) <= len(c.Machines) && !sabotage.Majority.Skipped() {
+		m.waiting(silent(c, answering))
+		m.considerRestart(c)
+		return nil, fmt.Errorf("%w: %d of %d", errNoMajority, len(answering), len(c.Machines))
+	}
+	m.waiting(nil)
+	return missing, nil
+}
+
+// remap is step 4: it makes the configuration that follows base, for the first reason
+// that there is; the others get the next ones. It returns nil if there is none any more.
+// Machines that are missing come first, because regions wait for them.
+func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, why reasons, t *Timeline) (next *cluster.Configuration, report cluster.Remapped, err error) {
+	m.proceed(remapping)
+	switch {
+	case len(missing) > 0:
+		next, report = base.Without(missing, m.self.Machine)
+	case len(why.forget) > 0:
+		next, report = base.Forget(why.forget[0])
+	case len(why.joiners) > 0:
+		j := why.joiners[0]
+		next, report = base.With(j.Member, j.Holds)
+		t.Joined, t.IsJoin = j.Member.Machine, true
+	case len(why.roomy) > 0:
+		next, report = base.WithRoom(why.roomy[0].from.Machine, why.roomy[0].Capacity)
+	case why.renew || why.handed || len(why.suspects) > 0: // all suspects are well
+		next = base.Succeed()
+		next.CM = m.self.Machine
+	case len(why.victims) > 0: // the configuration is not what they were chosen by
+		err = errChanging
+	}
+	return next, report, err
 }
 
 // base returns the configuration to move on from: the stored one. It is nil if

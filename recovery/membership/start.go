@@ -168,11 +168,11 @@ func (m *Machine) resume(c *cluster.Configuration) error {
 	return m.distribute(c, Timeline{Suspect: now, Probed: now, Stored: now})
 }
 
-// tellOfCopy says that the memory is an older copy of what c knows. It is compared with
+// reportOldCopy says that the memory is an older copy of what c knows. It is compared with
 // what the others have, as that of a machine is that was away for long.
-func (m *Machine) tellOfCopy(c *cluster.Configuration) {
-	if c.IsOlder(m.cfg.Self) && !m.toldOfCopy {
-		m.toldOfCopy = true
+func (m *Machine) reportOldCopy(c *cluster.Configuration) {
+	if c.IsOlder(m.cfg.Self) && !m.reportedOldCopy {
+		m.reportedOldCopy = true
 		m.cfg.Events.failed("start", errors.New("membership: the memory of this machine is older than what it had when it was a member last: what the others have since then is fetched from them"))
 	}
 }
@@ -184,7 +184,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	if recovery.IsMember(c, m.self) && c.CM == m.self.Machine {
 		return m.resume(c)
 	}
-	m.tellOfCopy(c)
+	m.reportOldCopy(c)
 	if _, knows := c.Member(m.self.Machine); !knows {
 		return m.join(c)
 	}

@@ -46,7 +46,7 @@ func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	}
 	if c.CM != m.self.Machine && c.CM != machine {
 		m.unlocked(func() {
-			if m.estranged(p, true) {
+			if m.noteApart(p, true) {
 				m.Renew()
 			}
 		})
