@@ -50,7 +50,7 @@ var phasesBefore = [...][]phase{
 	committed: {applied},
 	active:    {committed},
 	evicted:   {starting, applying, applied, committed, active},
-	closed:    {starting, applying, applied, committed, active, evicted},
+	closed:    {starting, applying, applied, committed, active, evicted, closed}, // Close may be called again
 }
 
 // isMember says whether the machine is a member of its current configuration.
