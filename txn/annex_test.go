@@ -211,7 +211,7 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 		withAnnexes(t, m)
 		self, err := newSelfLog(nvram.NewMemory(64<<10), coordinatorID{0, 0}, 1)
 		must(t, err)
-		m.workers[0].self, m.workers[0].selfMemory = self, self.ledger.memory
+		m.workers[0].self, m.workers[0].selfMemory = self, self.ledger.log()
 		var parked []*nvram.Memory
 		m.cfg.Park = func(_ cluster.ID, _ int, bytes int64) (*nvram.Memory, error) {
 			parked = append(parked, nvram.NewMemory(bytes))

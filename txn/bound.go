@@ -97,15 +97,9 @@ func (all bounds) clone() bounds {
 	return copied
 }
 
-// bound returns what a ledger says.
-func (l *ledger) bound(c coordinatorID) Bound {
-	b := Bound{Machine: c.machine, Worker: c.worker, Low: l.memory.Load(l.base + ledgerLowAt)}
-	for i := range uint64(ledgerNames) {
-		if seq := l.memory.Load(l.base + ledgerNamesAt + i*nvram.WordBytes); seq >= b.Low && sameLife(seq, b.Low) && seq != 0 {
-			b.Named = append(b.Named, seq)
-		}
-	}
-	return b
+// boundIn returns what a ledger says.
+func boundIn(l *ledger, c coordinatorID) Bound {
+	return Bound{Machine: c.machine, Worker: c.worker, Low: l.lowBound(), Named: l.named()}
 }
 
 // boundLocked returns what is known of the worker's own transactions.
@@ -131,7 +125,7 @@ func (m *Machine) Bounds() []Bound {
 	all := m.recalled.bounds.clone()
 	for c, ledgers := range m.recalled.ledgers { // any order
 		for _, l := range ledgers {
-			all.learn(l.bound(c))
+			all.learn(boundIn(l, c))
 		}
 	}
 	for _, w := range m.workers {
@@ -139,7 +133,7 @@ func (m *Machine) Bounds() []Bound {
 		all.learn(w.boundLocked())
 		for _, p := range w.peers {
 			if p != nil {
-				all.learn(p.in.ledger.bound(coordinatorID{p.id, w.id}))
+				all.learn(boundIn(p.in.ledger, coordinatorID{p.id, w.id}))
 			}
 		}
 		w.unlock()

@@ -161,7 +161,7 @@ func TestLateRecordsAreNoEvidence(t *testing.T) {
 	const seq = 1<<lifeShift + 1
 	for _, seen := range []bool{true, false} {
 		l := newTestLog(t)
-		m, log := l.in.m, l.in.ledger.memory
+		m, log := l.in.m, l.in.ledger.log()
 		l.in.freeze(2)
 		l.write(RecordLock, 1, seq, seq)
 		l.in.ledger.drain(1, l.in.rx.Next())
@@ -216,7 +216,7 @@ func TestVoidAtTheEndOfTheRing(t *testing.T) {
 		pos := l.in.rx.Next()
 		l.in.participant(seq).held = true // so that what follows stays
 		l.write(RecordCommitBackup, 1, seq, seq)
-		rx, err := OpenLog(l.in.ledger.memory)
+		rx, err := OpenLog(l.in.ledger.log())
 		must(t, err)
 		for {
 			raw, ok, err := rx.Poll()

@@ -29,3 +29,17 @@ func (id ID) Compare(other ID) int {
 func (id ID) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", id.Config, id.Machine, id.Worker, id.Seq&(1<<lifeShift-1))
 }
+
+// A life of a machine numbers its transactions from its first configuration on, so
+// that no two lives use the same numbers: who has logs of several lives of a machine
+// can tell whose low bound is about which transactions. A worker that commits a
+// million transactions a second needs half a year to run out of a life's numbers, and
+// only lives a million configurations apart begin with the same.
+const lifeShift = 44
+
+// sameLife says whether two numbers are of the same life of a machine.
+func sameLife(a, b uint64) bool { return a>>lifeShift == b>>lifeShift }
+
+// firstOfLife returns the low bound of the life that a number is of when nothing has been
+// truncated yet.
+func firstOfLife(seq uint64) uint64 { return seq>>lifeShift<<lifeShift + 1 }

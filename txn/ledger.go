@@ -120,3 +120,19 @@ func (l *ledger) isLate(config uint32, position uint64) bool {
 	w := l.memory.Load(l.base + ledgerDrainAt)
 	return config <= uint32(w>>32) && int32(uint32(position)-uint32(w)) >= 0
 }
+
+// lowBound returns the low bound.
+func (l *ledger) lowBound() uint64 { return l.low }
+
+// named returns the transactions at or above the low bound that are named.
+func (l *ledger) named() (named []uint64) {
+	for i := range uint64(ledgerNames) {
+		if seq := l.memory.Load(l.base + ledgerNamesAt + i*nvram.WordBytes); seq >= l.low && sameLife(seq, l.low) && seq != 0 {
+			named = append(named, seq)
+		}
+	}
+	return named
+}
+
+// log returns the memory of the log that the ledger is of.
+func (l *ledger) log() *nvram.Memory { return l.memory }

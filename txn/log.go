@@ -124,7 +124,7 @@ func (l *logReader) void(rec ring.Record) {
 	if n <= recordWhoAt {
 		at = rest + recordWhoAt - n
 	}
-	memory := l.ledger.memory
+	memory := l.ledger.log()
 	memory.Store(at, memory.Load(at)&^voidMask)
 }
 
@@ -223,7 +223,7 @@ func (l *logReader) truncate(r *Record) error {
 			continue
 		}
 		if !l.ledger.canName(seq) {
-			return fmt.Errorf("%w: transaction %d of machine %d named as truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.low)
+			return fmt.Errorf("%w: transaction %d of machine %d named as truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.lowBound())
 		}
 		done, err := l.finish(seq)
 		if err != nil {
@@ -242,7 +242,7 @@ func (l *logReader) free() error {
 	for l.records.n > 0 {
 		r := l.records.front()
 		if p := l.txs[r.seq]; p != nil {
-			if r.seq >= l.ledger.low || p.held && !sabotage.HeldRecords.Skipped() {
+			if r.seq >= l.ledger.lowBound() || p.held && !sabotage.HeldRecords.Skipped() {
 				break
 			}
 			done, err := l.finish(r.seq)

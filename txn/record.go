@@ -210,6 +210,11 @@ type decoder struct {
 	err error // what is wrong, if that can be said
 }
 
+func newDecoder(b []byte) decoder { return decoder{b: b, ok: true} }
+
+// len returns how many bytes are left.
+func (d *decoder) len() int { return len(d.b) }
+
 func (d *decoder) take(n int) []byte {
 	if n > len(d.b) {
 		d.ok, d.b = false, nil
@@ -230,7 +235,7 @@ func (d *decoder) word() uint64 {
 // DecodeRecord decodes b into r, reusing r's slices. Anything that is not a
 // whole, well-formed record is ErrBadRecord.
 func DecodeRecord(b []byte, r *Record) error {
-	d := decoder{b: b, ok: true}
+	d := newDecoder(b)
 	head, who := d.word(), d.word()
 	r.Kind = RecordKind(head>>56) &^ annexedFlag
 	isAnnexed := RecordKind(head>>56)&annexedFlag != 0
@@ -315,3 +320,9 @@ func (d *decoder) write() (w Write, ok bool) {
 	}
 	return w, d.ok
 }
+
+// recordSeq returns the sequence number in an encoded record.
+func recordSeq(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }
+
+// recordKindOf returns the kind of an encoded record.
+func recordKindOf(b []byte) RecordKind { return RecordKind(b[7]) &^ annexedFlag }

@@ -1,8 +1,6 @@
 package txn
 
 import (
-	"encoding/binary"
-
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
@@ -120,9 +118,3 @@ func (l *selfLog) finish(seq uint64, w *window) bool {
 	l.ledger.name(seq)
 	return true
 }
-
-// recordSeq returns the sequence number in an encoded record.
-func recordSeq(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }
-
-// recordKindOf returns the kind of an encoded record.
-func recordKindOf(b []byte) RecordKind { return RecordKind(b[7]) &^ annexedFlag }

@@ -100,7 +100,7 @@ func (l *logReader) begin(kind taskKind, seq uint64, p *participant, b annexBody
 
 // again has the task begin with the first write.
 func (t *task) again(b annexBody) {
-	t.body, t.rest, t.done = b, decoder{b: b.bytes, ok: true}, 0
+	t.body, t.rest, t.done = b, newDecoder(b.bytes), 0
 }
 
 // isLockLarge says whether the writes that the participant has locked are in an annex.
@@ -112,8 +112,8 @@ func (p *participant) isBackupLarge() bool { return p.large != nil && p.large.ba
 // proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
 func (l *logReader) proceed() (reply message, err error) {
 	t := &l.tasks[0]
-	rest, most := len(t.rest.b), l.m.smallest(sliceWrites)
-	for n := 0; t.done < t.limit && n < most && rest-len(t.rest.b) < sliceBytes; n++ {
+	rest, most := t.rest.len(), l.m.smallest(sliceWrites)
+	for n := 0; t.done < t.limit && n < most && rest-t.rest.len() < sliceBytes; n++ {
 		w, ok := t.rest.write()
 		if !ok {
 			return reply, badAnnex(&t.body.annex, &t.rest)
@@ -155,7 +155,7 @@ func (l *logReader) work(t *task, w *Write) error {
 func (l *logReader) complete(t *task) (reply message, err error) {
 	switch t.kind {
 	case taskCheckLock, taskCheckBackup:
-		if len(t.rest.b) > 0 {
+		if t.rest.len() > 0 {
 			return reply, badAnnex(&t.body.annex, &t.rest)
 		}
 		if t.kind == taskCheckLock {
@@ -192,7 +192,7 @@ func (l *logReader) completeBackup(seq uint64, p *participant) error {
 		return nil
 	}
 	if !l.ledger.canName(seq) {
-		return fmt.Errorf("%w: transaction %d of machine %d truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.low)
+		return fmt.Errorf("%w: transaction %d of machine %d truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.lowBound())
 	}
 	l.ledger.name(seq)
 	return nil

@@ -266,7 +266,7 @@ func TestRecordsWithoutTheirAnnexAreNoEvidence(t *testing.T) {
 		if _, _, err := l.in.step(); !errors.Is(err, ErrBadRecord) {
 			t.Errorf("frozen %v: %v", isFrozen, err)
 		}
-		r, log := &m.recovery, l.in.ledger.memory
+		r, log := &m.recovery, l.in.ledger.log()
 		r.scanLocked(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
 		r.takeFoundLocked()
 		tr := r.traces[rec.ID]
