@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -29,7 +30,7 @@ type ClusterConfig struct {
 // A Cluster is a target each of whose machines is a process of its own, with the
 // clients that run at it, as load in SOSP'15 section 6 comes from the machines
 // themselves. Machines may be killed and restarted. A Cluster is used by one
-// goroutine; only Kill and Running.Stop may be called beside others. After an error
+// goroutine; only Suspend, Kill and Running.Stop may be called beside others. After an error
 // it can only be closed.
 type Cluster struct {
 	cfg      ClusterConfig
@@ -172,6 +173,20 @@ func (c *Cluster) Processes() []int {
 // Configuration returns the current configuration of the machines.
 func (c *Cluster) Configuration() (*cluster.Configuration, error) {
 	return cluster.NewFileStore(filepath.Join(c.folder, configurationFile)).Load()
+}
+
+// Suspend stops a machine with SIGSTOP and returns when that was: it does nothing from then
+// on, as a host that is gone, and the others find out by its lease. A run under way waits for
+// it until it is killed, which it is to be.
+func (c *Cluster) Suspend(machine int) (at time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.mu.machines[machine]
+	at = time.Now()
+	if err := p.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		return at, fmt.Errorf("bench: machine %d: %w", machine, err)
+	}
+	return at, nil
 }
 
 // Kill kills a machine with SIGKILL and returns when that was. What is measured goes

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/farmsql/farmsql"
@@ -63,7 +62,8 @@ func (c *Cluster) halt() error {
 	alive := c.alive()
 	var errs []error
 	for _, p := range alive {
-		errs = append(errs, p.command.Process.Signal(syscall.SIGSTOP))
+		_, err := c.Suspend(p.machine)
+		errs = append(errs, err)
 	}
 	for _, p := range alive {
 		_, err := c.Kill(p.machine)

@@ -19,10 +19,11 @@
 // MySQL error 1213: they are counted, and the transaction is run again. Any other
 // error ends the run, and there is no result. After a time that is undisturbed, to
 // compare with, machines are killed with SIGKILL: one, the CM, or all of a failure
-// domain. The run goes on until every region has all its replicas again, as far as
+// domain; or stopped with SIGSTOP (Config.Way), so that nothing but their lease tells, as
+// where a host is gone. The run goes on until every region has all its replicas again, as far as
 // there are machines for them, and has been active for a while. Then the workload's
-// consistency is checked at a survivor; without that there is no result. What was
-// killed is started again, and when all replicas are filled the next run begins.
+// consistency is checked at a survivor; without that there is no result. What was stopped
+// is killed before that. What was killed is started again, and when all replicas are filled the next run begins.
 //
 // Which machine is killed: of those that are not the CM the one that is primary of
 // the most regions, for a machine that has just come back is primary of nothing.
@@ -44,11 +45,12 @@
 //
 // # JSON
 //
-// WriteJSON writes one object. Times are in milliseconds since the kill, those in
+// WriteJSON writes one object. Times are in milliseconds since the kill, or the stop, those in
 // timeline, as in all benchmarks, in seconds since the measured time began:
 //
 //	{"conditions": {...},                   bench.Conditions, of the median run
 //	 "kind": "machine", "pace": "slow",     what was killed, and how data are recovered
+//	 "way": "kill",                         or "stop"
 //	 "domains": 5,                          failure domains
 //	 "leaseMilliseconds": 100, "leaseKeptBy": "...",
 //	 "runs": [{"killed": [2], "beforePerSecond": 81000,

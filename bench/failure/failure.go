@@ -23,9 +23,30 @@ const (
 	Domain  Kind = "domain" // all machines of a failure domain, without the CM if there is such a one
 )
 
+// A Way is how they fail.
+type Way string
+
+// The ways.
+const (
+	// Kill is by SIGKILL: connections that break tell the others at once.
+	Kill Way = "kill"
+	// Stop is by SIGSTOP: only the lease tells, as where a host is gone. What has stopped is
+	// killed when what is to be seen has happened.
+	Stop Way = "stop"
+)
+
+// past is what has become of them.
+func (w Way) past() string {
+	if w == Stop {
+		return stepStopped
+	}
+	return stepKilled
+}
+
 // A Config says how failures are measured. The zero value of a field is its default.
 type Config struct {
 	Kill Kind // Machine
+	Way  Way  // Kill
 	Runs int  // 1
 	// Target is the cluster's.
 	Target bench.TargetConfig
@@ -57,6 +78,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Kill != Machine && c.Kill != CM && c.Kill != Domain:
 		return fmt.Errorf("%w: %q (--kill)", ErrConfig, c.Kill)
+	case c.Way != Kill && c.Way != Stop:
+		return fmt.Errorf("%w: by a %q (--by)", ErrConfig, c.Way)
 	case c.Runs < 1:
 		return fmt.Errorf("%w: %d runs (--runs)", ErrConfig, c.Runs)
 	case c.WarmUp < 0 || c.Before < windowMS*time.Millisecond || c.After < 0:
@@ -73,6 +96,7 @@ func (c Config) Validate() error {
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.Kill, Machine)
+	setDefault(&c.Way, Kill)
 	setDefault(&c.Runs, 1)
 	setDefault(&c.Threads, 1)
 	setDefault(&c.Before, time.Second)
@@ -103,6 +127,7 @@ func Measure(ctx context.Context, cl *bench.Cluster, log *Log, c Config) (*Resul
 // machines are a bench.Cluster, or what stands for one in tests.
 type machines interface {
 	Start(ctx context.Context, o bench.Options) (running, error)
+	Suspend(machine int) (at time.Time, err error)
 	Kill(machine int) (at time.Time, err error)
 	Restart(ctx context.Context, machine int) error
 	Check(ctx context.Context) error
@@ -129,7 +154,7 @@ func measure(ctx context.Context, cl machines, log *Log, c Config) (*Result, err
 		return nil, err
 	}
 	m := &measurement{cfg: c.withDefaults(), cluster: cl, log: log}
-	res := &Result{Kind: m.cfg.Kill, Pace: m.cfg.Target.RecoveryPace, Domains: m.cfg.Target.Domains}
+	res := &Result{Kind: m.cfg.Kill, Way: m.cfg.Way, Pace: m.cfg.Target.RecoveryPace, Domains: m.cfg.Target.Domains}
 	stage := c.Progress.Stage("failures", m.cfg.Runs)
 	defer stage.Done()
 	for range m.cfg.Runs {
@@ -170,7 +195,7 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	}
 	m.log.forget(running.Measured())
 	f := &failure{measurement: m, victims: victims, measured: running.Measured()}
-	failed := f.happen(ctx)
+	failed := errors.Join(f.happen(ctx), f.bury())
 	running.Stop()
 	measured, err := running.Wait(ctx)
 	if err := errors.Join(failed, err); err != nil {
@@ -198,24 +223,29 @@ const endless = 24 * time.Hour
 type failure struct {
 	*measurement
 	victims          []int
-	measured, killed time.Time
+	failed           int       // so many of them, the first ones, have
+	measured, killed time.Time // killed is when the first failed
 	steps            reconfiguration
 	suspected        time.Time
 	returned         time.Time // when the victims are started again
 }
 
-// happen kills the victims when there is something to compare with, and returns when
+// happen has the victims fail when there is something to compare with, and returns when
 // what is to be seen has happened.
 func (f *failure) happen(ctx context.Context) error {
 	if err := sleepUntil(ctx, f.measured.Add(f.cfg.Before)); err != nil {
 		return err
 	}
-	for i, v := range f.victims {
-		at, err := f.cluster.Kill(v)
+	fail := f.cluster.Kill
+	if f.cfg.Way == Stop {
+		fail = f.cluster.Suspend
+	}
+	for _, v := range f.victims {
+		at, err := fail(v)
 		if err != nil {
 			return err
 		}
-		if i == 0 {
+		if f.failed++; f.failed == 1 {
 			f.killed = at
 		}
 	}
@@ -233,13 +263,26 @@ func (f *failure) happen(ctx context.Context) error {
 	return f.await(ctx, "replicas to be filled", f.isFilled)
 }
 
+// bury kills what has been stopped, which the run waits for.
+func (f *failure) bury() error {
+	if f.cfg.Way != Stop {
+		return nil
+	}
+	var errs []error
+	for _, v := range f.victims[:f.failed] {
+		_, err := f.cluster.Kill(v)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // result puts together what the survivors have measured and logged.
 func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	since := func(t time.Time) float64 { return inMilliseconds(t.Sub(f.killed)) }
 	series := measured.PerMillisecond
 	killed := int(f.killed.Sub(f.measured).Milliseconds())
 	r := &Run{
-		Killed: f.victims, Suspected: since(f.suspected), Probed: since(f.steps.probed), Stored: since(f.steps.stored),
+		Killed: f.victims, way: f.cfg.Way, Suspected: since(f.suspected), Probed: since(f.steps.probed), Stored: since(f.steps.stored),
 		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), Aborts: measured.Aborts, conditions: measured.Conditions,
 	}
 	r.Before = 1000 * mean(series[:min(killed, len(series))])

@@ -26,9 +26,11 @@ type fake struct {
 	mu     sync.Mutex
 	c      *cluster.Configuration
 	killed []int
-	begun  time.Time
-	died   time.Time // the first of the run
-	runs   int
+	// suspended are those of them that are to be killed yet.
+	suspended []int
+	begun     time.Time
+	died      time.Time // the first of the run
+	runs      int
 	// What is to go wrong.
 	start, kill, wait, check, restart, load error
 	neverWhole, neverActive, neverBack      bool
@@ -93,6 +95,10 @@ func (f *fake) Kill(machine int) (time.Time, error) {
 	if f.kill != nil {
 		return now, f.kill
 	}
+	if i := slices.Index(f.suspended, machine); i >= 0 { // the others have said all of it
+		f.suspended = slices.Delete(f.suspended, i, i+1)
+		return now, nil
+	}
 	if len(f.killed) == 0 {
 		f.died = now
 	}
@@ -115,6 +121,15 @@ func (f *fake) Kill(machine int) (time.Time, error) {
 		f.c.Lost = []region.ID{2}
 	}
 	return now, nil
+}
+
+// Suspend is as Kill, but for what is to be killed later.
+func (f *fake) Suspend(machine int) (time.Time, error) {
+	at, err := f.Kill(machine)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.suspended = append(f.suspended, machine)
+	return at, err
 }
 
 func (f *fake) Restart(_ context.Context, machine int) error {
@@ -187,6 +202,25 @@ func TestMeasure(t *testing.T) {
 
 // A throughput that does not come back, and data that nobody can recover, are told as
 // such.
+// What is stopped is killed before the run ends, whether or not it has succeeded.
+func TestStopped(t *testing.T) {
+	f := newFake()
+	c := f.config()
+	c.Way = Stop
+	res, err := measure(t.Context(), f, f.log, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.suspended) > 0 || res.Distribution[0].Name != "stopped to suspected" || res.Timeline.Events[0].Text != "stopped" || !strings.Contains(res.title(), "a machine stopped") {
+		t.Errorf("%v were not killed; %+v; %s", f.suspended, res, res.title())
+	}
+	f = newFake()
+	c.Patience, f.neverActive = 10*time.Millisecond, true
+	if _, err := measure(t.Context(), f, f.log, c); !errors.Is(err, ErrPatience) || len(f.suspended) > 0 {
+		t.Errorf("error %v, %v were not killed", err, f.suspended)
+	}
+}
+
 func TestNeverBack(t *testing.T) {
 	f := newFake()
 	f.neverBack = true
@@ -261,6 +295,7 @@ func TestValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for says, change := range map[string]func(*Config){
+		`"fire" (--by)`:     func(c *Config) { c.Way = "fire" },
 		`"fire" (--kill)`:   func(c *Config) { c.Kill = "fire" },
 		"--runs":            func(c *Config) { c.Runs = -1 },
 		"warm-up of -1s":    func(c *Config) { c.WarmUp = -time.Second },
@@ -304,7 +339,7 @@ func TestJSON(t *testing.T) {
 		has  map[string]any
 		want string
 	}{
-		{top, "conditions kind pace domains leaseMilliseconds leaseKeptBy runs distribution timeline"},
+		{top, "conditions kind way pace domains leaseMilliseconds leaseKeptBy runs distribution timeline"},
 		{all.Runs[0], "killed beforePerSecond suspected probed stored committed allActive throughput recoveryStarted recovered whole filledReplicas filledBytes return aborts"},
 		{all.Runs[0]["return"].(map[string]any), "whole filledReplicas readBytes heldBytes"},
 		{all.Distribution[0], "name runs minimum median p90 maximum"},

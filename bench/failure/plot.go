@@ -80,7 +80,7 @@ func throughput(title string, series []uint32, killed float64, n int) (*plot.Plo
 }
 
 // marksFar are the steps that the zoomed-out view has: the others would be one line.
-var marksFar = []string{stepKilled, stepActive, stepStarted, stepRecovered}
+var marksFar = []string{stepKilled, stepStopped, stepActive, stepStarted, stepRecovered}
 
 // mark marks the steps within the plot, each with a line of its own colour, and tells
 // in the legend which is which.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/bench"
@@ -18,6 +19,7 @@ import (
 type Result struct {
 	Conditions        bench.Conditions `json:"conditions"`
 	Kind              Kind             `json:"kind"`
+	Way               Way              `json:"way"`
 	Pace              farmsql.Pace     `json:"pace"`
 	Domains           int              `json:"domains"`
 	LeaseMilliseconds float64          `json:"leaseMilliseconds"`
@@ -27,7 +29,7 @@ type Result struct {
 	Timeline          Timeline         `json:"timeline"`
 }
 
-// A Run is one failure. Times are in milliseconds since the kill; those that are nil
+// A Run is one failure. Times are in milliseconds since the kill, or the stop; those that are nil
 // did not happen.
 type Run struct {
 	Killed []int `json:"killed"`
@@ -50,6 +52,7 @@ type Run struct {
 	// Aborts are bench.Result's, of the survivors.
 	Aborts map[string]uint64 `json:"aborts"`
 
+	way        Way
 	timeline   Timeline
 	conditions bench.Conditions
 }
@@ -92,12 +95,12 @@ type Distribution struct {
 }
 
 // distributions are what is told of all runs together. A run in which something did
-// not happen has no value.
+// not happen has no value. A name that begins with a space goes on from how machines failed.
 var distributions = []struct {
 	name string
 	of   func(r *Run) (ms float64, ok bool)
 }{
-	{"killed to suspected", func(r *Run) (float64, bool) { return r.Suspected, true }},
+	{" to suspected", func(r *Run) (float64, bool) { return r.Suspected, true }},
 	{"suspected to all regions active", func(r *Run) (float64, bool) { return r.AllActive - r.Suspected, true }},
 	{"suspected to 80 % of the throughput", func(r *Run) (float64, bool) { return r.sinceSuspicion(r.Throughput) }},
 	{"suspected to data recovered", func(r *Run) (float64, bool) { return r.sinceSuspicion(r.Recovered) }},
@@ -131,7 +134,11 @@ func (res *Result) summarize() {
 				values = append(values, ms)
 			}
 		}
-		res.Distribution = append(res.Distribution, distributionOf(d.name, values))
+		name := d.name
+		if strings.HasPrefix(name, " ") {
+			name = res.Way.past() + name
+		}
+		res.Distribution = append(res.Distribution, distributionOf(name, values))
 	}
 	median := res.median()
 	res.Timeline, res.Conditions = res.Runs[median].timeline, res.Runs[median].conditions
@@ -168,7 +175,7 @@ func (res *Result) WriteJSON(w io.Writer) error {
 
 // title says what was done.
 func (res *Result) title() string {
-	what := map[Kind]string{Machine: "a machine killed", CM: "the CM killed", Domain: fmt.Sprintf("one of %d failure domains killed", res.Domains)}[res.Kind]
+	what := map[Kind]string{Machine: "a machine", CM: "the CM", Domain: fmt.Sprintf("one of %d failure domains", res.Domains)}[res.Kind] + " " + res.Way.past()
 	return fmt.Sprintf("%s, %s, %d machines, %d replicas, %d %s: %s, %s data recovery",
 		res.Conditions.Workload, res.Conditions.API, res.Conditions.Machines, res.Conditions.Replicas, res.Conditions.Scale.N, res.Conditions.Scale.Unit, what, res.Pace)
 }
@@ -202,7 +209,7 @@ func (res *Result) Print(w io.Writer) error {
 // medianRun tells the steps of the median run.
 func (res *Result) medianRun() string {
 	r := &res.Runs[res.Timeline.Run]
-	s := fmt.Sprintf("the median run, %d of %d: %v killed; before, the others did %.0f transactions a second", res.Timeline.Run+1, len(res.Runs), r.Killed, r.Before)
+	s := fmt.Sprintf("the median run, %d of %d: %v %s; before, the others did %.0f transactions a second", res.Timeline.Run+1, len(res.Runs), r.Killed, res.Way.past(), r.Before)
 	for _, step := range r.steps() {
 		s += fmt.Sprintf("\n  %s %s", milliseconds(step.ms), step.name)
 	}
@@ -221,12 +228,13 @@ func milliseconds(ms float64) string {
 // Steps that have more than one use.
 const (
 	stepKilled    = "killed"
+	stepStopped   = "stopped"
 	stepActive    = "all regions active"
 	stepStarted   = "data recovery started"
 	stepRecovered = "data recovered"
 )
 
-// A step is one of a run, in milliseconds since the kill.
+// A step is one of a run, in milliseconds since the failure.
 type step struct {
 	name string
 	ms   float64
@@ -235,7 +243,7 @@ type step struct {
 // steps returns those that happened, in order.
 func (r *Run) steps() []step {
 	steps := []step{
-		{stepKilled, 0}, {"suspected", r.Suspected}, {"probed", r.Probed}, {"configuration stored", r.Stored},
+		{r.way.past(), 0}, {"suspected", r.Suspected}, {"probed", r.Probed}, {"configuration stored", r.Stored},
 		{"committed", r.Committed}, {stepActive, r.AllActive},
 	}
 	for _, s := range []struct {

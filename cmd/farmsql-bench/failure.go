@@ -18,6 +18,7 @@ import (
 
 type failureCommand struct {
 	Kill        failure.Kind  `default:"machine" enum:"machine,cm,domain" help:"What is killed: a machine that is not the CM, the CM, or all machines of a failure domain (${default})."`
+	By          failure.Way   `default:"kill" enum:"kill,stop" help:"How: kill, with SIGKILL, which the others notice by connections that break, or stop, with SIGSTOP, which they notice by leases that run out, as where a host is gone (${default})."`
 	Runs        int           `default:"1" placeholder:"N" help:"Failures, one after the other: the killed machines are started again, and filled, before the next (${default})."`
 	Pace        farmsql.Pace  `default:"slow" enum:"slow,aggressive" help:"How hard data recovery works: slow, which transactions hardly notice, or aggressive (${default})."`
 	API         bench.API     `default:"native" enum:"native,sql" help:"native: clients run transactions on objects and indexes, in the machines' processes. sql: prepared statements; each machine serves MySQL on a free port of this computer, and its clients come there. The machines are to be killed and started, so there is no --dsn (${default})."`
@@ -45,7 +46,7 @@ type failureCommand struct {
 // Help is shown by bench failure --help.
 func (failureCommand) Help() string {
 	return `
-Runs TATP on machines that are processes over shared memory, kills some with SIGKILL, and measures
+Runs TATP on machines that are processes over shared memory, kills some with SIGKILL or stops them, and measures
 the throughput of the others, and when they suspected, reconfigured and recovered (SOSP'15 section
 6.4). After each failure the data are checked, and after the last all replicas are compared; a
 run whose data are inconsistent, or whose replicas differ, has no result.`
@@ -68,7 +69,7 @@ func (c *failureCommand) target() bench.TargetConfig {
 
 func (c *failureCommand) config(p *bench.Progress) failure.Config {
 	return failure.Config{
-		Kill: c.Kill, Runs: c.Runs, Target: c.target(), Threads: c.Threads, WarmUp: c.WarmUp, Before: c.Before, After: c.After,
+		Kill: c.Kill, Way: c.By, Runs: c.Runs, Target: c.target(), Threads: c.Threads, WarmUp: c.WarmUp, Before: c.Before, After: c.After,
 		Seed: c.Seed, Progress: p,
 	}
 }

@@ -30,6 +30,7 @@ func TestBenchFailure(t *testing.T) {
 	}{
 		{"--machines 4 --runs 2", 1, "4 machines, 3 replicas, 200 subscribers: a machine killed, aggressive data recovery"},
 		{"--machines 3 --replicas 2 --kill cm --lease 400ms --api sql --transport shm", 1, "TATP, sql, 3 machines, 2 replicas, 200 subscribers: the CM killed"},
+		{"--machines 3 --replicas 2 --by stop", 1, "a machine stopped, aggressive data recovery"},
 		{"--machines 5 --replicas 2 --kill domain --domains 3", 2, "one of 3 failure domains killed"},
 	} {
 		dir := t.TempDir()
@@ -66,7 +67,7 @@ func TestBenchFailure(t *testing.T) {
 func TestBenchFailureIsRefused(t *testing.T) {
 	t.Setenv(clitest.AsProgram, "1") // for the machines that refuse
 	for _, c := range []struct{ flags, says string }{
-		{"--runs=-1", "--runs"}, {"--replicas 1", "--replicas"}, {"--machines 2 --replicas 2", "--machines"}, {"--kill all", "--kill"},
+		{"--runs=-1", "--runs"}, {"--replicas 1", "--replicas"}, {"--machines 2 --replicas 2", "--machines"}, {"--kill all", "--kill"}, {"--by fire", "--by"},
 		{"--pace fast", "--pace"}, {"--threads 0", "--threads"}, {"--warm-up=-1s", "--warm-up"}, {"--before 1ms", "1ms before"},
 		{"--kill domain --domains 2", "--domains"}, {"--domains 9", "9 failure domains"}, {"--subscribers=-5", "-5 subscribers"},
 		{"--lease 1ms", "--lease"}, {"--api telepathy", "--api"}, {"--transport local", `over "local" (--transport) are not processes, which can be killed`},
