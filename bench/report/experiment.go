@@ -26,6 +26,9 @@ type experiment struct {
 	isProfiled bool
 }
 
+// resultsFolder stands in args for the folder of the results.
+const resultsFolder = "RESULTS"
+
 // quickValues are of flags in a run that is only to see that it works: the program
 // has little to do, and its figures mean nothing.
 var quickValues = map[string]string{
@@ -72,6 +75,9 @@ func (e experiment) command(o *Options, n int) []string {
 			}
 		}
 		args = append(args, quickMore[e.benchmark()]...)
+	}
+	if i := slices.Index(args, resultsFolder); i >= 0 {
+		args[i] = o.Folder
 	}
 	switch e.tool {
 	case goTest:

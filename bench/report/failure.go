@@ -35,15 +35,15 @@ func (p *page) failure() error {
 			rows, label = append(rows, append(row, dataOf(c), memoryOf(c))), ""
 		}
 	}
-	p.table([]string{"killed", "milliseconds from", "failures", "minimum", "median", "90 %", "maximum", "data", "memory"}, rows)
+	p.table([]string{"fails", "milliseconds from", "failures", "minimum", "median", "90 %", "maximum", "data", "memory"}, rows)
 	for i, v := range failures {
 		res := measured[i]
 		if res == nil {
 			continue
 		}
-		p.line("The median run, killed: %s; %d machines, %d replicas, leases of %g ms kept by a %s.\n",
+		p.line("The median run, of %s; %d machines, %d replicas, leases of %g ms kept by a %s.\n",
 			v.label, res.Conditions.Machines, res.Conditions.Replicas, res.LeaseMilliseconds, res.LeaseKeptBy)
-		if err := p.plot(v.name, "throughput by the millisecond around the kill: "+v.label, res.Plot); err != nil {
+		if err := p.plot(v.name, "throughput by the millisecond around the failure: "+v.label, res.Plot); err != nil {
 			return err
 		}
 	}

@@ -141,11 +141,11 @@ func (o *Options) has(t turn) bool {
 	return err == nil && line == o.heading(t)
 }
 
-// heading is the command line of a run, in which farmsql is called that wherever it
-// is.
+// heading is the command line of a run, in which farmsql and the folder of the results are
+// called that wherever they are.
 func (o *Options) heading(t turn) string {
 	named := *o
-	named.Program = []string{"farmsql", "bench"}
+	named.Program, named.Folder = []string{"farmsql", "bench"}, resultsFolder
 	return strings.Join(t.command(&named, t.n), " ")
 }
 

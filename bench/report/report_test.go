@@ -47,6 +47,18 @@ func calls(t *testing.T, o Options) (all []string) {
 
 const works = `echo '{"total": {"perSecond": 1000}}' > $OUT`
 
+// The folder of the results is where the memory is that is to be on a disk. The command line
+// that a result is known by does not say where that is.
+func TestMemoryInTheFolderOfTheResults(t *testing.T) {
+	o := Options{Folder: "/x/y", Program: []string{"p"}}
+	if got := strings.Join(tpcc1Disk.command(&o, 1), " "); !strings.HasSuffix(got, " --data /x/y --seed 1") {
+		t.Errorf("the command is %q", got)
+	}
+	if got := o.heading(turn{tpcc1Disk, 1}); !strings.HasSuffix(got, " --data RESULTS --seed 1") {
+		t.Errorf("the heading is %q", got)
+	}
+}
+
 func TestExperimentsTakeTurns(t *testing.T) {
 	o := script(t, works)
 	if err := Measure(t.Context(), o); err != nil {
@@ -325,7 +337,7 @@ func TestFailure(t *testing.T) {
 	text := written(t, o, file)
 	for _, want := range []string{
 		"| a machine that is not the CM | not measured |  |  |  |  |  |  |  |\n| the CM | killed to suspected | 40 | 4.25 | 9.00 | 30.0 | 95.0 | 30,000 subscribers | tmpfs |\n",
-		"|  | suspected to data recovered | 0 |  |  |  |  | 30,000 subscribers | tmpfs |\n", "killed: the CM; 5 machines, 3 replicas, leases of 150 ms kept by a thread.", "(benchmarks/failure-cm.svg)",
+		"|  | suspected to data recovered | 0 |  |  |  |  | 30,000 subscribers | tmpfs |\n", "The median run, of the CM; 5 machines, 3 replicas, leases of 150 ms kept by a thread.", "(benchmarks/failure-cm.svg)",
 		"Seconds of warm-up: 1, measured: 0.01; seeds", "each kind's median run,", // not a day
 	} {
 		if !strings.Contains(text, want) {
@@ -462,7 +474,7 @@ func TestSectionWithoutAResult(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 3}
 	file := document(t, "By hand.\n")
 	put(t, &o, tpcc1, 1, sample(1, 1))
-	if text := written(t, o, file); strings.Count(text, "By hand.\n") != len(sections)-1 || !strings.Contains(text, "**The computer was not quiet") {
+	if text := written(t, o, file); strings.Count(text, "By hand.\n") != len(sections)-2 || !strings.Contains(text, "**The computer was not quiet") {
 		t.Errorf("what was there before is not:\n%s", text)
 	}
 	// What is asked for decides what is measured, not which results are shown.
@@ -470,7 +482,7 @@ func TestSectionWithoutAResult(t *testing.T) {
 	put(t, &o, kvVariants[1].experiment, 1, sample(1, 0.1))
 	text := written(t, o, file)
 	for _, s := range sections {
-		if kept := s.name != "throughput" && s.name != "kv"; strings.Contains(text, markerBegin+s.name+" -->\nBy hand.\n"+markerEnd) != kept {
+		if kept := s.name != "throughput" && s.name != "scaling" && s.name != "kv"; strings.Contains(text, markerBegin+s.name+" -->\nBy hand.\n"+markerEnd) != kept {
 			t.Errorf("%s: kept what was there: %v", s.name, !kept)
 		}
 	}

@@ -52,10 +52,14 @@ type throughputRow struct {
 
 var throughputRows = []throughputRow{
 	{"TATP, 1 machine, 1 thread, 1,000,000 subscribers: transactions", tatp1M, throughput, paperTATP, goalTATP},
+	{"the same, memory in files on a tmpfs", tatp1MTmpfs, throughput, paperTATP, 0},
+	{"the same, memory in files in the folder of the results", tatp1MDisk, throughput, paperTATP, 0},
 	{"TATP, 3 machines over `rdma/shm`, 3 replicas, 1 thread each: transactions", tatp3, throughput, paperTATP, goalTATP3},
 	{"the same, 2 threads each", tatp3x2, throughput, paperTATP, goalTATP3},
 	{"TPC-C, 1 machine, 1 thread, 1 warehouse: all transactions", tpcc1, throughput, 0, goalTPCC},
 	{"the same: new orders", tpcc1, newOrders, paperNewOrders, 0},
+	{"the same, memory in files on a tmpfs: all transactions", tpcc1Tmpfs, throughput, 0, 0},
+	{"the same, memory in files in the folder of the results: all transactions", tpcc1Disk, throughput, 0, 0},
 	{"TPC-C, 3 machines over `rdma/shm`, 3 replicas, 3 warehouses, 1 thread each: all transactions", tpcc3, throughput, 0, 0},
 	{"the same: new orders", tpcc3, newOrders, paperNewOrders, goalNewOrder3},
 	{"the same, 2 threads each: all transactions", tpcc3x2, throughput, 0, 0},

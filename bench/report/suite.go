@@ -11,7 +11,15 @@ const (
 // processes.
 const (
 	worker = " --workers 1"
+	two    = " --transport shm --machines 2 --replicas 2"
 	three  = " --transport shm --machines 3 --replicas 3"
+)
+
+// Machines of one process whose memory is in files: on a tmpfs, and in the folder of the results,
+// which is on a disk where that is. The table says where it was.
+const (
+	onTmpfs = " --data /dev/shm"
+	onDisk  = " --data " + resultsFolder
 )
 
 // Experiments that stand in several tables. A table of keys has a power of two of
@@ -24,6 +32,13 @@ var (
 	tpcc1    = experiment{name: "tpcc-1", args: "tpcc --warehouses 1" + worker + closed}
 	tpcc3    = experiment{name: "tpcc-shm-3", args: "tpcc --warehouses 3" + three + worker + closed}
 	tpcc3x2  = experiment{name: "tpcc-shm-3-2", args: "tpcc --warehouses 3 --threads 2" + three + worker + closed}
+	tpcc2    = experiment{name: "tpcc-shm-2", args: "tpcc --warehouses 2" + two + worker + closed}
+
+	tatp1MTmpfs = experiment{name: "tatp-1m-tmpfs", args: tatp1M.args + onTmpfs}
+	tatp1MDisk  = experiment{name: "tatp-1m-disk", args: tatp1M.args + onDisk}
+	tpcc1Tmpfs  = experiment{name: "tpcc-1-tmpfs", args: tpcc1.args + onTmpfs}
+	tpcc1Disk   = experiment{name: "tpcc-1-disk", args: tpcc1.args + onDisk}
+
 	kv1M     = experiment{name: "kv-1m", args: "kv --keys 1000000" + worker + closed}
 	kv15M    = experiment{name: "kv-15m", args: "kv --keys 12000000" + worker + closed}
 	kv15MC8  = experiment{name: "kv-15m-c8", args: "kv --keys 12000000 --concurrent 8" + worker + closed}
@@ -69,12 +84,27 @@ var scalings = []struct {
 		{"1", kv1M},
 		{"2", experiment{name: "kv-1m-2", args: "kv --keys 1000000 --workers 2 --threads 2" + closed}},
 	}},
+	{"TPC-C, workers of a machine, a thread and a warehouse for each", []variant{
+		{"1", tpcc1},
+		{"2", tpccWorkers("tpcc-2", "2")},
+		{"4", tpccWorkers("tpcc-4", "4")},
+	}},
+	{"TPC-C, machines over `rdma/shm`, a worker, a thread and a warehouse each", []variant{
+		{"1", experiment{name: "tpcc-shm-1", args: "tpcc --warehouses 1 --transport shm" + worker + closed}},
+		{"2, 2 replicas", tpcc2},
+		{"3, 3 replicas", tpcc3},
+	}},
 	{"TATP, machines over `rdma/shm`, a worker and a thread each", []variant{
 		{"1", tatpMachines("tatp-shm-1", "--machines 1 --replicas 1"+worker)},
 		{"2, 2 replicas", tatpMachines("tatp-shm-2", "--machines 2 --replicas 2"+worker)},
 		{"3, 3 replicas", tatp3},
 		{"5, 3 replicas", tatpMachines("tatp-shm-5", "--machines 5 --replicas 3"+worker)},
 	}},
+}
+
+// tpccWorkers is TPC-C on one machine with so many of all.
+func tpccWorkers(name, n string) experiment {
+	return experiment{name: name, args: "tpcc --warehouses " + n + " --workers " + n + " --threads " + n + closed}
 }
 
 // kvVariants are the rows of the table of the hash table's settings. A slot of 128
@@ -140,6 +170,8 @@ var graphs = []variant{
 var curves = []variant{
 	{"one machine, one thread", experiment{name: "tatp-open-1", once: true,
 		args: "tatp --subscribers 100000 --workers 1 --warm-up 500ms --duration 2s --rate 50000,100000,200000,300000,400000,500000,600000,700000,800000"}},
+	{"two machines over rdma/shm, two replicas, a thread each", experiment{name: "tatp-open-2", once: true,
+		args: "tatp --subscribers 30000" + two + " --workers 1 --warm-up 500ms --duration 2s --rate 10000,20000,40000,80000,120000,160000,200000"}},
 	{"three machines over rdma/shm, three replicas, a thread each", experiment{name: "tatp-open-3", once: true,
 		args: "tatp --subscribers 30000 --transport shm --machines 3 --replicas 3 --workers 1 --warm-up 500ms --duration 2s --rate 10000,20000,40000,60000,80000,100000,120000,140000"}},
 }
@@ -150,11 +182,13 @@ var (
 	leases  = experiment{name: "lease", args: "lease --duration 20s", isForeign: true, once: true}
 )
 
-// failures are what is killed. Ten machines take nine seconds a run and more, so that
+// failures are what is killed, with SIGKILL if it is not said. Ten machines take nine seconds a run and more, so that
 // there are ten of those; with clients over MySQL there are twenty, of the others forty.
 var failures = []variant{
 	{"a machine that is not the CM", experiment{name: "failure-machine", args: "failure --runs 40", isForeign: true, once: true, isLarge: true}},
 	{"the CM", experiment{name: "failure-cm", args: "failure --runs 40 --kill cm", isForeign: true, once: true, isLarge: true}},
+	{"a machine that is not the CM, stopped: its lease runs out", experiment{name: "failure-stop", args: "failure --runs 40 --by stop", isForeign: true, once: true, isLarge: true}},
+	{"the CM, stopped", experiment{name: "failure-stop-cm", args: "failure --runs 40 --kill cm --by stop", isForeign: true, once: true, isLarge: true}},
 	{"a failure domain of two machines of ten", experiment{name: "failure-domain", args: "failure --runs 10 --kill domain --machines 10 --domains 5",
 		isForeign: true, once: true, isLarge: true}},
 	{"a machine, clients over MySQL", experiment{name: "failure-sql", args: "failure --runs 20 --api sql", isForeign: true, once: true, isLarge: true}},
