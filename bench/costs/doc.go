@@ -10,6 +10,7 @@
 // it is made of the same functions.
 //
 // The table of costs (table.go) names functions as profiles do, without the module's
-// path. A test demands that the functions exist, so that none is forgotten when it is
-// renamed.
+// path. Tests demand that the functions exist, so that none is forgotten when it is
+// renamed, and that each package a benchmark is made of has a cost or a reason to have
+// none, so that none is forgotten when it moves.
 package costs

@@ -1,68 +1,213 @@
 package costs
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // Each function in the table is there, and has one cost only: what is renamed would be
 // counted as something else.
 func TestTableNamesWhatThereIs(t *testing.T) {
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
+	for _, complaint := range complaints(t, table) {
+		t.Error(complaint)
 	}
-	library := filepath.Join(strings.TrimSpace(string(goroot)), "src")
-	functions := make(map[string][]string) // by folder
-	of := func(folder, name string) []string {
-		if _, ok := functions[folder]; !ok {
-			functions[folder] = functionsIn(t, folder, name)
+}
+
+// A table that names what is not there, or twice, is noticed.
+func TestTableIsRefused(t *testing.T) {
+	for says, c := range map[string]Cost{
+		"there is no function txn.(*Tx).Comit":           {Name: "a", Why: "b", own: []string{"txn.(*Tx).Comit"}},
+		"there is no function txn.(*Txn).":               {Name: "a", Why: "b", own: []string{"txn.(*Txn)."}},
+		"there is no function transaction.":              {Name: "a", Why: "b", all: []string{"transaction."}},
+		"there is no function runtime.mallocfree":        {Name: "a", Why: "b", all: []string{"runtime.mallocfree"}},
+		"there is no module github.com/google/b-trees":   {Name: "a", Why: "b", own: []string{"github.com/google/b-trees."}},
+		"of a library only the whole package can be had": {Name: "a", Why: "b", own: []string{"github.com/google/btree.New"}},
+		"txn. has two costs":                             {Name: "a", Why: "b", own: []string{"txn.", "txn."}},
+		"a lacks something":                              {Name: "a", own: []string{"txn."}},
+	} {
+		if got := complaints(t, []Cost{c}); len(got) != 1 || !strings.Contains(got[0], says) {
+			t.Errorf("%q, want %q", got, says)
 		}
-		return functions[folder]
 	}
+}
+
+// complaints are what is wrong with a table.
+func complaints(t *testing.T, table []Cost) (all []string) {
+	t.Helper()
+	complain := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	functions := make(map[string][]string) // by folder
 	seen := make(map[string]bool)
 	for _, c := range table {
 		if c.Name == "" || c.Why == "" || len(c.own)+len(c.all) == 0 {
-			t.Errorf("%+v lacks something", c)
+			complain("%s lacks something", c.Name)
 		}
 		for _, name := range slices.Concat(c.own, c.all) {
 			if seen[name] {
-				t.Errorf("%s has two costs", name)
+				complain("%s has two costs", name)
 			}
 			seen[name] = true
 			if strings.HasPrefix(name, "github.com/") {
-				continue // of a library
+				if complaint := inLibrary(t, name); complaint != "" {
+					complain("%s: %s", c.Name, complaint)
+				}
+				continue
 			}
-			base := strings.LastIndexByte(name, '/') + 1
-			dot := base + strings.IndexByte(name[base:], '.')
-			folder := filepath.Join("../..", name[:dot])
+			pkg := packageOf(name)
+			folder := filepath.Join(module, pkg)
 			if isForeign(name) {
-				folder = filepath.Join(library, name[:dot])
+				folder = filepath.Join(library(t), pkg)
 			}
-			if !slices.ContainsFunc(of(folder, name[:dot]), func(f string) bool { return f == name || strings.HasSuffix(name, ".") && strings.HasPrefix(f, name) }) {
-				t.Errorf("%s: there is no function %s", c.Name, name)
+			if _, ok := functions[folder]; !ok {
+				functions[folder] = functionsIn(t, folder, pkg)
+			}
+			if !slices.ContainsFunc(functions[folder], func(f string) bool { return f == name || strings.HasSuffix(name, ".") && strings.HasPrefix(f, name) }) {
+				complain("%s: there is no function %s", c.Name, name)
+			}
+		}
+	}
+	return all
+}
+
+// module is where this module is.
+const module = "../.."
+
+// packageOf is the package of a name in the table.
+func packageOf(name string) string {
+	base := strings.LastIndexByte(name, '/') + 1
+	return name[:base+strings.IndexByte(name[base:], '.')]
+}
+
+// library is where Go's is.
+var library = func() func(t *testing.T) string {
+	find := sync.OnceValues(func() ([]byte, error) { return exec.Command("go", "env", "GOROOT").Output() })
+	return func(t *testing.T) string {
+		t.Helper()
+		root, err := find()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(strings.TrimSpace(string(root)), "src")
+	}
+}()
+
+// inLibrary says what is wrong with a name in a library.
+func inLibrary(t *testing.T, name string) (complaint string) {
+	t.Helper()
+	lib, isWhole := strings.CutSuffix(name, ".")
+	if !isWhole {
+		return name + ": of a library only the whole package can be had, for its functions are not looked at"
+	}
+	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(mod), lib+" v") {
+		return "there is no module " + lib
+	}
+	return ""
+}
+
+// without are the packages that a benchmark is made of and that have no cost, with the
+// reason: what of them is called counts as what calls it. One is meant with all in its folder.
+var without = map[string]string{
+	"catalog":            "is asked when tables are opened",
+	"cluster":            "is configurations, and leases, which have threads of their own",
+	"farm":               "puts machines together",
+	"internal/invariant": "is off in what is measured",
+	"internal/sabotage":  "is off in what is measured",
+	"nvram":              "is loads and stores, which are those of what calls them",
+	"rdma/call":          "carries leases and configurations",
+	"rdma/local":         "takes no part in what is profiled: one machine, or machines that are processes",
+	"recovery":           "works when machines fail",
+	"sql":                "is not in native transactions",
+}
+
+// interfaces are packages that have no cost, for they have hardly any code, but packages in
+// their folders have.
+var interfaces = []string{"", "rdma"}
+
+// reason is the entry of without that a package comes under, or nothing.
+func reason(pkg string) string {
+	for at := pkg; at != "."; at = path.Dir(at) {
+		if _, ok := without[at]; ok || at == pkg && slices.Contains(interfaces, at) {
+			return at + "/"
+		}
+		if at == "" {
+			break
+		}
+	}
+	return ""
+}
+
+// Each package that a native benchmark is made of has a cost, or a reason to have none: of what
+// moves into a new package nothing would be counted where it was.
+func TestEachPackageHasACost(t *testing.T) {
+	named := make(map[string]bool)
+	for _, c := range table {
+		for _, name := range slices.Concat(c.own, c.all) {
+			named[packageOf(name)] = true
+		}
+	}
+	found := make(map[string]bool)
+	for _, benchmark := range []string{"bench/tatp", "bench/tpcc", "bench/kv", "bench/tao"} {
+		importsOf(t, benchmark, found)
+	}
+	for pkg := range found {
+		if why := reason(pkg); (why != "") == named[pkg] {
+			t.Errorf("package %q: it has a cost: %v, and a reason to have none: %q", pkg, named[pkg], why)
+		}
+	}
+	for pkg := range without {
+		if !found[pkg] {
+			t.Errorf("there is no package %q", pkg)
+		}
+	}
+}
+
+// importsOf adds a package of this module to those found, with all of the module that it imports.
+func importsOf(t *testing.T, pkg string, found map[string]bool) {
+	t.Helper()
+	if found[pkg] {
+		return
+	}
+	found[pkg] = true
+	for _, file := range filesOf(t, filepath.Join(module, pkg)) {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range parsed.Imports {
+			if own, ok := strings.CutPrefix(strings.Trim(i.Path.Value, `"`)+"/", Module); ok {
+				importsOf(t, strings.TrimSuffix(own, "/"), found)
 			}
 		}
 	}
 }
 
-// functionsIn returns the functions of a package as profiles name them.
-func functionsIn(t *testing.T, folder, pkg string) (names []string) {
+// filesOf are the files of a folder's package, for all platforms and tags.
+func filesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
+	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+}
+
+// functionsIn returns the functions of a package as profiles name them.
+func functionsIn(t *testing.T, folder, pkg string) (names []string) {
+	t.Helper()
+	for _, file := range filesOf(t, folder) {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
