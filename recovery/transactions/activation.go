@@ -49,7 +49,7 @@ func (r *run) activateAll(ctx context.Context) error {
 	end := r.t.cfg.Clock.Now().Add(togetherPatience)
 	isWhole := false
 	err := r.wait(ctx, func() bool {
-		isWhole = r.isTriedLocked(r.apart) && !slices.ContainsFunc(groups, func(g regionGroup) bool { return !r.isReadyLocked(g) })
+		isWhole = r.isTriedLocked(r.apart) && !slices.ContainsFunc(groups, func(g regionGroup) bool { return !r.isReadyLocked(g) }) // locked: by wait
 		return isWhole || r.t.cfg.Clock.Now().After(end)
 	})
 	switch {
