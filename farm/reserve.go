@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/recovery/membership"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A life of a machine has logs of its own, next to those of the life before, until the
@@ -41,7 +41,7 @@ const (
 // makeRoom gives back what the logs of earlier lives do not need, and the reserve.
 func (m *Member) makeRoom(logs []*nvram.Memory) error {
 	for _, log := range logs {
-		rx, err := txn.OpenLog(log)
+		rx, err := record.OpenLog(log)
 		if err == nil && rx != nil {
 			err = rx.Spare(log.Discard)
 		}

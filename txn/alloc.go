@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // Functions that this package ships itself.
@@ -124,7 +125,7 @@ func (m *Machine) Frees(isGoing bool) { m.frees.Store(isGoing) }
 
 // entry is that of an object that is to be made in the slot.
 func (s slot) entry(payload []byte, late bool) entry {
-	return entry{ptr: s.ptr, version: s.version, op: OpAlloc, config: s.config, lender: s.lender, connection: s.connection, payload: payload, late: late}
+	return entry{ptr: s.ptr, version: s.version, op: record.OpAlloc, config: s.config, lender: s.lender, connection: s.connection, payload: payload, late: late}
 }
 
 func (s slot) append(b []byte) []byte {

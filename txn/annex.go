@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A LOCK or COMMIT-BACKUP record that does not fit the log has its writes beside it, in
@@ -58,16 +59,16 @@ type annexes struct {
 func (a *annexes) init(m *Machine) { a.m, a.mu.all = m, make(map[uint64]*annex) }
 
 // errAnnex means that a record names an annex that is not there.
-var errAnnex = fmt.Errorf("%w: its annex is not there", ErrBadRecord)
+var errAnnex = fmt.Errorf("%w: its annex is not there", record.ErrBad)
 
 // body returns what a record's annex says; nothing may use it once the record is freed.
-func (a *annexes) body(x *Annex) ([]byte, error) {
+func (a *annexes) body(x *record.Annex) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.bodyLocked(x)
 }
 
-func (a *annexes) bodyLocked(x *Annex) ([]byte, error) {
+func (a *annexes) bodyLocked(x *record.Annex) ([]byte, error) {
 	at := a.mu.all[x.Number]
 	if at == nil || x.Bytes > at.memory.Size() {
 		return nil, fmt.Errorf("%w: %d bytes, number %#x", errAnnex, x.Bytes, x.Number)
@@ -76,7 +77,7 @@ func (a *annexes) bodyLocked(x *Annex) ([]byte, error) {
 }
 
 // bind has a record name the annex, which its sender must have asked for.
-func (a *annexes) bind(x *Annex, owner *logReader) ([]byte, error) {
+func (a *annexes) bind(x *record.Annex, owner *logReader) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := a.mu.all[x.Number]
@@ -97,7 +98,7 @@ func (a *annexes) add(bytes uint64) (number uint64, err error) {
 		return 0, fmt.Errorf("txn: an annex: %w", nvram.ErrNoSpace)
 	}
 	for number == 0 || a.has(number) {
-		number = cfg.Clock.Uint64() & annexNumberMax
+		number = cfg.Clock.Uint64() & record.AnnexNumberMax
 	}
 	size := (bytes + annexPage - 1) &^ (annexPage - 1)
 	memory, err := cfg.Annex(number, int64(size))
@@ -205,7 +206,7 @@ func (a *annexes) forget(numbers []uint64) {
 
 // eachPtr yields the objects that a record's annex writes to, if it is there, and says
 // whether there may be more. What does not make sense was never acted upon.
-func (a *annexes) eachPtr(x *Annex, yield func(region.Ptr) bool) bool {
+func (a *annexes) eachPtr(x *record.Annex, yield func(region.Ptr) bool) bool {
 	if x.IsNone() {
 		return true
 	}
@@ -213,9 +214,9 @@ func (a *annexes) eachPtr(x *Annex, yield func(region.Ptr) bool) bool {
 	if err != nil {
 		return true // of a record that does not count
 	}
-	d := newDecoder(body)
+	d := record.NewDecoder(body)
 	for range x.Writes {
-		w, ok := d.write()
+		w, ok := d.Next()
 		if !ok {
 			return true
 		}
@@ -229,9 +230,9 @@ func (a *annexes) eachPtr(x *Annex, yield func(region.Ptr) bool) bool {
 // takeAnnexedLocked is what takeLocked does with a record whose writes are in an annex. If what is there
 // makes no sense its writer is fenced, as after any such record. That it is there Recall
 // and bind have seen to.
-func (r *recoveryState) takeAnnexedLocked(t *trace, rec *Record) {
+func (r *recoveryState) takeAnnexedLocked(t *trace, rec *record.Record) {
 	seen := SeenLock
-	if rec.Kind == RecordCommitBackup {
+	if rec.Kind == record.CommitBackup {
 		seen = SeenCommitBackup
 	}
 	body, err := r.m.annexes.body(&rec.Annex)
@@ -241,8 +242,8 @@ func (r *recoveryState) takeAnnexedLocked(t *trace, rec *Record) {
 	_ = t.takeAnnexed(&rec.Annex, body, seen)
 }
 
-func (t *trace) takeAnnexed(x *Annex, body []byte, seen Seen) error {
-	writes, err := AnnexWrites(x, body)
+func (t *trace) takeAnnexed(x *record.Annex, body []byte, seen Seen) error {
+	writes, err := record.AnnexWrites(x, body)
 	if err != nil {
 		return err
 	}
@@ -251,7 +252,7 @@ func (t *trace) takeAnnexed(x *Annex, body []byte, seen Seen) error {
 		id, n := writes[0].Ptr.Addr.Region(), 0
 		at.Off, at.N = at.Off+at.N, 0
 		for n < len(writes) && writes[n].Ptr.Addr.Region() == id {
-			at.N += uint64(writeBytes(&writes[n]))
+			at.N += uint64(record.WriteBytes(&writes[n]))
 			n++
 		}
 		t.takeWrites(writes[:n:n], seen, at)
@@ -261,8 +262,8 @@ func (t *trace) takeAnnexed(x *Annex, body []byte, seen Seen) error {
 }
 
 // isOf says whether all writes are to a region.
-func isOf(id region.ID, writes []Write) bool {
-	return !slices.ContainsFunc(writes, func(w Write) bool { return w.Ptr.Addr.Region() != id })
+func isOf(id region.ID, writes []record.Write) bool {
+	return !slices.ContainsFunc(writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != id })
 }
 
 // freeAnnex gives back the annex of a record that has been freed.
@@ -273,7 +274,7 @@ func (m *Machine) freeAnnex(number uint64) {
 }
 
 // earlyAnnex gives an annex back before its record is freed: what must not be.
-func (l *logReader) earlyAnnex(x *Annex) {
+func (l *logReader) earlyAnnex(x *record.Annex) {
 	if sabotage.EarlyAnnex.Skipped() {
 		l.m.annexes.drop(x.Number)
 	}

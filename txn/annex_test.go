@@ -9,27 +9,28 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // annexedLog makes a log of an earlier life with a LOCK record of transaction n, whose
 // writes, one to each of two regions, are in an annex.
-func annexedLog(t *testing.T, n uint64) (log, annex *nvram.Memory, rec Record) {
+func annexedLog(t *testing.T, n uint64) (log, annex *nvram.Memory, rec record.Record) {
 	t.Helper()
 	var body []byte
 	for _, id := range []region.ID{2, 3} {
 		p := region.MakePtr(region.MakeAddr(id, 0x440), 10, 0)
-		body = appendWrite(body, &Write{Ptr: p, Op: OpUpdate, Version: region.Version(n), Payload: make([]byte, p.Capacity())})
+		body = record.AppendWrite(body, &record.Write{Ptr: p, Op: record.OpUpdate, Version: region.Version(n), Payload: make([]byte, p.Capacity())})
 	}
 	annex = nvram.NewMemory(8192)
 	annex.CopyIn(0, body)
-	rec = Record{Kind: RecordLock, ID: idOf(1, 5, n), Regions: []region.ID{2, 3}, Annex: Annex{Number: 77, Writes: 2, Bytes: uint64(len(body))}}
+	rec = record.Record{Kind: record.Lock, ID: idOf(1, 5, n), Regions: []region.ID{2, 3}, Annex: record.Annex{Number: 77, Writes: 2, Bytes: uint64(len(body))}}
 	log = nvram.NewMemory(64 << 10)
-	newLedger(log, coordinatorID{1, 0})
-	rx, err := CreateLog(log, 1)
+	record.NewLedger(log, record.Coordinator{Machine: 1, Worker: 0})
+	rx, err := record.CreateLog(log, 1)
 	must(t, err)
 	state, err := rx.State()
 	must(t, err)
-	_, _, err = ring.NewLocalSender(state, log, 0).Append(rdma.Unsignalled, AppendRecord(nil, &rec))
+	_, _, err = ring.NewLocalSender(state, log, 0).Append(rdma.Unsignalled, record.Append(nil, &rec))
 	must(t, err)
 	return log, annex, rec
 }
@@ -60,7 +61,7 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 		t.Errorf("it writes to %v", seen)
 	}
 	r := &m.recovery
-	r.scanLocked(log, recalledKey(0), ^uint64(0), func(*Record, uint64) bool { return true })
+	r.scanLocked(log, recalledKey(0), ^uint64(0), func(*record.Record, uint64) bool { return true })
 	r.takeFoundLocked()
 	half := rec.Annex.Bytes / 2
 	for i, id := range rec.Regions {
@@ -69,7 +70,7 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 		if !ok || e.Seen != SeenLock || e.At != want {
 			t.Errorf("region %d: %+v", id, e)
 		}
-		writes, err := annexWrites(annex.View(e.At.Off, e.At.N))
+		writes, err := record.WritesIn(annex.View(e.At.Off, e.At.N))
 		if err != nil || len(writes) != 1 || !isOf(id, writes) || isOf(9, writes) {
 			t.Errorf("region %d: %v, %v", id, writes, err)
 		}
@@ -134,10 +135,10 @@ func TestNoteLargerThanALog(t *testing.T) {
 		return made[n], nil
 	}
 	e := Evidence{ID: idOf(1, 5, 1), Regions: []region.ID{2}, Region: 2, Seen: SeenLock}
-	var all []Write
+	var all []record.Write
 	for i := range uint32(writes) {
 		p := region.MakePtr(region.MakeAddr(2, 0x440+0x400*i), 10, 0)
-		all = append(all, Write{Ptr: p, Op: OpUpdate, Version: 1, Payload: make([]byte, p.Capacity())})
+		all = append(all, record.Write{Ptr: p, Op: record.OpUpdate, Version: 1, Payload: make([]byte, p.Capacity())})
 	}
 	must(t, m.Learn(in, e, all))
 	must(t, learnOne(m, in, 2)) // small ones still go where they did
@@ -147,7 +148,7 @@ func TestNoteLargerThanALog(t *testing.T) {
 	again := recoveringIn(t, in+2, true)
 	again.annexes.init(again)
 	must(t, again.Recall([]*nvram.Memory{made[0]}, nil, nil, in-1))
-	again.recovery.scanLocked(made[0], 1, ^uint64(0), func(*Record, uint64) bool { return true })
+	again.recovery.scanLocked(made[0], 1, ^uint64(0), func(*record.Record, uint64) bool { return true })
 	again.recovery.takeFoundLocked()
 	got, ok := again.Evidence(e.ID, 2)
 	if !ok || len(again.recovery.traces[e.ID].parts[0].writes) != writes || got.Seen != SeenLock {
@@ -160,14 +161,14 @@ func TestBadAnnexBodies(t *testing.T) {
 	_, annex, rec := annexedLog(t, 1)
 	body := annex.View(0, rec.Annex.Bytes)
 	for n := uint64(8); n < rec.Annex.Bytes; n += 8 {
-		if _, err := AnnexWrites(&rec.Annex, body[:n]); !errors.Is(err, ErrBadRecord) {
+		if _, err := record.AnnexWrites(&rec.Annex, body[:n]); !errors.Is(err, record.ErrBad) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
-		if _, err := annexWrites(body[:n]); !errors.Is(err, ErrBadRecord) && n != rec.Annex.Bytes/2 {
+		if _, err := record.WritesIn(body[:n]); !errors.Is(err, record.ErrBad) && n != rec.Annex.Bytes/2 {
 			t.Errorf("part of %d bytes: %v", n, err)
 		}
 	}
-	if _, err := AnnexWrites(&rec.Annex, annex.View(0, rec.Annex.Bytes+8)); !errors.Is(err, ErrBadRecord) {
+	if _, err := record.AnnexWrites(&rec.Annex, annex.View(0, rec.Annex.Bytes+8)); !errors.Is(err, record.ErrBad) {
 		t.Errorf("too much: %v", err)
 	}
 	for _, b := range [][]byte{nil, make([]byte, annexRequestBytes+1)} {
@@ -209,9 +210,9 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 	for _, isAway := range []bool{false, true} {
 		m, _ := listener(t)
 		withAnnexes(t, m)
-		self, err := newSelfLog(nvram.NewMemory(64<<10), coordinatorID{0, 0}, 1)
+		self, err := newSelfLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
 		must(t, err)
-		m.workers[0].self, m.workers[0].selfMemory = self, self.ledger.log()
+		m.workers[0].self, m.workers[0].selfMemory = self, self.ledger.Log()
 		var parked []*nvram.Memory
 		m.cfg.Park = func(_ cluster.ID, _ int, bytes int64) (*nvram.Memory, error) {
 			parked = append(parked, nvram.NewMemory(bytes))
@@ -222,10 +223,10 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 		p := m.workers[0].peerLocked(1)
 		ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
 		fillAnnex(t, m, p.in, ptr) // and its record has not come
-		rec := Record{Kind: RecordLock, ID: ID{Config: 2, Machine: 1, Seq: 2<<lifeShift + 1}, Regions: []region.ID{2}, Annex: fillAnnex(t, m, p.in, ptr)}
+		rec := record.Record{Kind: record.Lock, ID: record.ID{Config: 2, Machine: 1, Seq: 2<<record.LifeShift + 1}, Regions: []region.ID{2}, Annex: fillAnnex(t, m, p.in, ptr)}
 		state, err := p.in.rx.State()
 		must(t, err)
-		_, _, err = ring.NewLocalSender(state, p.memory, 0).Append(rdma.Unsignalled, AppendRecord(nil, &rec))
+		_, _, err = ring.NewLocalSender(state, p.memory, 0).Append(rdma.Unsignalled, record.Append(nil, &rec))
 		must(t, err)
 
 		without := &cluster.Configuration{ID: 3, NextRegion: 3, Regions: []cluster.Placement{{Region: 2, Primary: 1}}}

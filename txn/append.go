@@ -6,6 +6,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // writeLockRecordsLocked writes a LOCK record to each primary.
@@ -20,7 +21,7 @@ func (w *worker) writeLockRecordsLocked(c *commit) {
 			w.commits[c.id.Seq], c.since = c, w.beats
 			w.ringLocked(p.peer)
 		}
-		if err := w.appendLocked(p, w.encodeLocked(c, p, RecordLock), nil); err != nil {
+		if err := w.appendLocked(p, w.encodeLocked(c, p, record.Lock), nil); err != nil {
 			c.lostLocked(p.machine, err)
 		}
 	}
@@ -28,7 +29,7 @@ func (w *worker) writeLockRecordsLocked(c *commit) {
 
 // A stagedRecord has been encoded in the buffer of a log, and is still to be appended.
 type stagedRecord struct {
-	kind  RecordKind
+	kind  record.Kind
 	bytes int
 	// piggybacked is how many of them tell of truncations: the room for these was reserved
 	// for the truncations, and not for the commit.
@@ -37,32 +38,32 @@ type stagedRecord struct {
 
 // encodeLocked stages one of the commit's records in the part's log. Until it is appended
 // nothing else may be staged there.
-func (w *worker) encodeLocked(c *commit, p *part, kind RecordKind) stagedRecord {
+func (w *worker) encodeLocked(c *commit, p *part, kind record.Kind) stagedRecord {
 	var regions []region.ID
 	writes, bytes := 0, 0
 	switch kind {
-	case RecordLock:
+	case record.Lock:
 		regions, writes, bytes = c.regions, p.lockWrites, p.lockBytes
-	case RecordCommitBackup:
+	case record.CommitBackup:
 		regions, writes, bytes = c.regions, p.backupWrites, p.backupBytes
 	}
 	var annex *ownAnnex
-	var flag RecordKind
+	var flag record.Kind
 	if c.large != nil {
 		if annex = c.annexFor(p, kind); annex != nil {
-			annex.named, bytes, flag = true, annexedBytes, annexedFlag
+			annex.named, bytes, flag = true, record.AnnexedBytes, record.AnnexedFlag
 		}
 	}
 	var truncated []uint64
 	if p.peer != nil {
 		truncated = w.takeTruncatedLocked(p.peer)
 	}
-	rec := stagedRecord{kind: kind, bytes: recordBytes(len(truncated), len(regions)) + bytes, piggybacked: 8 * len(truncated)}
+	rec := stagedRecord{kind: kind, bytes: record.HeaderBytes(len(truncated), len(regions)) + bytes, piggybacked: 8 * len(truncated)}
 	b := w.logOfLocked(p).Stage(rec.bytes)[:0]
-	b = appendRecordHeader(b, kind|flag, c.id, w.window.low, truncated, regions, writes)
+	b = record.AppendHeader(b, kind|flag, c.id, w.window.low, truncated, regions, writes)
 	switch {
 	case annex != nil:
-		b = annex.append(b)
+		b = annex.Append(b)
 	case writes > 0:
 		b = c.appendWrites(b, p, kind)
 	}
@@ -72,11 +73,11 @@ func (w *worker) encodeLocked(c *commit, p *part, kind RecordKind) stagedRecord 
 	return rec
 }
 
-func (c *commit) appendWrites(b []byte, p *part, kind RecordKind) []byte {
+func (c *commit) appendWrites(b []byte, p *part, kind record.Kind) []byte {
 	for _, e := range c.writes {
 		if c.belongs(e, p, kind) {
 			wr := e.write()
-			b = appendWrite(b, &wr)
+			b = record.AppendWrite(b, &wr)
 		}
 	}
 	return b

@@ -1,6 +1,9 @@
 package txn
 
-import "github.com/farmsql/farmsql/region"
+import (
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
+)
 
 // AllocArray makes n objects of one size next to each other, which p.Element
 // names, and puts them, zeroed, into the write set: Write opens each. It
@@ -20,7 +23,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
-		e := entry{ptr: p, version: versions[i], op: OpAlloc, config: config, lender: t.m.cfg.ID, payload: t.arena.get(p.Capacity())}
+		e := entry{ptr: p, version: versions[i], op: record.OpAlloc, config: config, lender: t.m.cfg.ID, payload: t.arena.get(p.Capacity())}
 		clear(e.payload)
 		if err := t.addWrite(e); err != nil { // which has released p
 			for k := i + 1; k < n; k++ {

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A Bound says which transactions of one life of a coordinating worker have been
@@ -34,23 +35,23 @@ type Bound struct {
 
 // NamedBound returns the bound that says of one transaction alone that it has been truncated.
 func NamedBound(machine rdma.MachineID, worker uint16, seq uint64) Bound {
-	return Bound{Machine: machine, Worker: worker, Low: firstOfLife(seq), Named: []uint64{seq}}
+	return Bound{Machine: machine, Worker: worker, Low: record.FirstOfLife(seq), Named: []uint64{seq}}
 }
 
 func (b *Bound) has(seq uint64) bool {
-	return seq < b.Low && sameLife(seq, b.Low) || slices.Contains(b.Named, seq)
+	return seq < b.Low && record.SameLife(seq, b.Low) || slices.Contains(b.Named, seq)
 }
 
 // bounds are what has been learned, by coordinator and life.
 type bounds map[boundKey]*Bound
 
 type boundKey struct {
-	coordinatorID
+	record.Coordinator
 	life uint64
 }
 
 func (b *Bound) key() boundKey {
-	return boundKey{coordinatorID{b.Machine, b.Worker}, b.Low >> lifeShift}
+	return boundKey{record.Coordinator{Machine: b.Machine, Worker: b.Worker}, b.Low >> record.LifeShift}
 }
 
 // learn adds what b says.
@@ -67,8 +68,8 @@ func (all bounds) learn(b Bound) {
 }
 
 // truncated says whether a transaction is known to have been truncated.
-func (all bounds) truncated(id ID) bool {
-	b := all[boundKey{coordinatorID{id.Machine, id.Worker}, id.Seq >> lifeShift}]
+func (all bounds) truncated(id record.ID) bool {
+	b := all[boundKey{record.Coordinator{Machine: id.Machine, Worker: id.Worker}, id.Seq >> record.LifeShift}]
 	return b != nil && b.has(id.Seq)
 }
 
@@ -98,8 +99,8 @@ func (all bounds) clone() bounds {
 }
 
 // boundIn returns what a ledger says.
-func boundIn(l *ledger, c coordinatorID) Bound {
-	return Bound{Machine: c.machine, Worker: c.worker, Low: l.lowBound(), Named: l.named()}
+func boundIn(l *record.Ledger, c record.Coordinator) Bound {
+	return Bound{Machine: c.Machine, Worker: c.Worker, Low: l.LowBound(), Named: l.Named()}
 }
 
 // boundLocked returns what is known of the worker's own transactions.
@@ -133,7 +134,7 @@ func (m *Machine) Bounds() []Bound {
 		all.learn(w.boundLocked())
 		for _, p := range w.peers {
 			if p != nil {
-				all.learn(boundIn(p.in.ledger, coordinatorID{p.id, w.id}))
+				all.learn(boundIn(p.in.ledger, record.Coordinator{Machine: p.id, Worker: w.id}))
 			}
 		}
 		w.unlock()
@@ -161,9 +162,9 @@ func (m *Machine) LearnBound(in cluster.ID, b Bound) error {
 func (b *Bound) records(in cluster.ID) (records [][]byte) {
 	named := b.Named
 	for {
-		n := min(len(named), maxTruncatedPerRecord)
-		rec := Record{Kind: RecordTruncate, ID: ID{Config: uint32(in), Machine: b.Machine, Worker: b.Worker}, LowBound: b.Low, Truncated: named[:n]}
-		records = append(records, AppendRecord(nil, &rec))
+		n := min(len(named), record.TruncatedMax)
+		rec := record.Record{Kind: record.Truncate, ID: record.ID{Config: uint32(in), Machine: b.Machine, Worker: b.Worker}, LowBound: b.Low, Truncated: named[:n]}
+		records = append(records, record.Append(nil, &rec))
 		if named = named[n:]; len(named) == 0 {
 			return records
 		}
@@ -174,17 +175,17 @@ func (b *Bound) records(in cluster.ID) (records [][]byte) {
 func boundsIn(parked []*nvram.Memory) bounds {
 	all := make(bounds)
 	for _, p := range parked {
-		rx, err := OpenLog(p)
+		rx, err := record.OpenLog(p)
 		if err != nil || rx == nil {
 			continue
 		}
 		for {
 			raw, ok, err := rx.Poll()
-			var rec Record
-			if err != nil || !ok || DecodeRecord(raw.Payload, &rec) != nil {
+			var rec record.Record
+			if err != nil || !ok || record.Decode(raw.Payload, &rec) != nil {
 				break
 			}
-			if rec.Kind == RecordTruncate {
+			if rec.Kind == record.Truncate {
 				all.learn(Bound{Machine: rec.ID.Machine, Worker: rec.ID.Worker, Low: rec.LowBound, Named: rec.Truncated})
 			}
 		}

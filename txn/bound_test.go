@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // awaiting returns a machine that knows a region which is unavailable, or not, and parks
@@ -38,8 +39,8 @@ func awaiting(t *testing.T, unavailable bool) (m *Machine, parked *[]*nvram.Memo
 }
 
 // idOf is a transaction of a life that began in a configuration.
-func idOf(machine rdma.MachineID, life, n uint64) ID {
-	return ID{Config: uint32(life), Machine: machine, Worker: 1, Seq: life<<lifeShift + n}
+func idOf(machine rdma.MachineID, life, n uint64) record.ID {
+	return record.ID{Config: uint32(life), Machine: machine, Worker: 1, Seq: life<<record.LifeShift + n}
 }
 
 // What another machine has truncated is known here, also after a restart, as long as a
@@ -69,7 +70,7 @@ func TestBoundsOfOthersCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		id   ID
+		id   record.ID
 		want bool
 	}{
 		{idOf(1, 5, 19), true}, {idOf(1, 5, 20), false}, {idOf(1, 5, 30), true}, {idOf(1, 5, 31), false}, {idOf(1, 5, 228), true}, {idOf(1, 5, 230), false},
@@ -119,9 +120,9 @@ func TestBoundsSayNothingOfWhoWasThere(t *testing.T) {
 		next := append(*m.routes.Load(), nil)
 		next[1] = &route{Placement: cluster.Placement{Region: 1, Primary: 3}, local: r, primary: true}
 		m.routes.Store(&next)
-		l := newLedger(nvram.NewMemory(64<<10), coordinatorID{1, 1})
-		l.raise(c.low)
-		m.recalled.keepLocked(coordinatorID{1, 1}, l)
+		l := record.NewLedger(nvram.NewMemory(64<<10), record.Coordinator{Machine: 1, Worker: 1})
+		l.Raise(c.low)
+		m.recalled.keepLocked(record.Coordinator{Machine: 1, Worker: 1}, l)
 		m.recalled.before = 9
 		if c.isForeign {
 			if err := m.LearnBound(0, Bound{Machine: 1, Worker: 1, Low: idOf(1, 5, 30).Seq, Named: []uint64{idOf(1, 5, 40).Seq}}); err != nil {
@@ -148,12 +149,12 @@ func TestBounds(t *testing.T) {
 		w.window.finish(first + 2)
 		m.workers = []*worker{w}
 		log := nvram.NewMemory(64 << 10)
-		l := newLedger(log, coordinatorID{2, 1})
-		l.raise(idOf(2, 6, 40).Seq)
-		l.name(idOf(2, 6, 41).Seq)
-		l.name(idOf(2, 6, 50).Seq)
-		l.raise(idOf(2, 6, 43).Seq) // the first name is below it
-		m.recalled.keepLocked(coordinatorID{2, 1}, l)
+		l := record.NewLedger(log, record.Coordinator{Machine: 2, Worker: 1})
+		l.Raise(idOf(2, 6, 40).Seq)
+		l.Name(idOf(2, 6, 41).Seq)
+		l.Name(idOf(2, 6, 50).Seq)
+		l.Raise(idOf(2, 6, 43).Seq) // the first name is below it
+		m.recalled.keepLocked(record.Coordinator{Machine: 2, Worker: 1}, l)
 		got := m.Bounds()
 		if !unavailable {
 			if len(got) != 0 {
@@ -178,7 +179,7 @@ func TestNothingSeenIsLearned(t *testing.T) {
 		m, _ := awaiting(t, unavailable)
 		m.recovery.going.Store(true)
 		memory := nvram.NewMemory(64 << 10)
-		self, err := newSelfLog(memory, coordinatorID{3, 0}, 1)
+		self, err := newSelfLog(memory, record.Coordinator{Machine: 3, Worker: 0}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // commitPatience bounds how long a commit goes on trying while others hold what
@@ -30,7 +31,7 @@ const (
 
 // commit is a transaction's commit phase.
 type commit struct {
-	id ID
+	id record.ID
 	// writes are all objects written, strict and late, ascending by address, so
 	// that of two transactions that want the same locks one gets them all.
 	writes  []*entry
@@ -274,7 +275,7 @@ func (s *state) begin() error {
 		}
 		w.lock()
 	}
-	c.id = ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.begin()}
+	c.id = record.ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.begin()}
 	w.joinLocked(c)
 	w.writeLockRecordsLocked(c)
 	if err := s.lockSelfLocked(); err != nil {
@@ -308,7 +309,7 @@ func (s *state) abandon() error {
 			continue
 		}
 		// A peer that cannot be told is one whose locks recovery releases.
-		_ = w.appendLocked(p, w.encodeLocked(c, p, RecordAbort), nil)
+		_ = w.appendLocked(p, w.encodeLocked(c, p, record.Abort), nil)
 		w.ringLocked(p.peer)
 	}
 	w.releaseReservationsLocked(c)
@@ -370,7 +371,7 @@ func (s *state) commitBackupsLocked() error {
 		if p.backupWrites == 0 || sabotage.Backups.Skipped() {
 			continue
 		}
-		rec := w.encodeLocked(c, p, RecordCommitBackup)
+		rec := w.encodeLocked(c, p, record.CommitBackup)
 		var op *pendingOp
 		if !sabotage.BackupAcks.Skipped() {
 			c.wait.add(1)
@@ -453,7 +454,7 @@ func (s *state) commitPrimariesLocked() error {
 		if p.lockWrites == 0 {
 			continue
 		}
-		rec := w.encodeLocked(c, p, RecordCommitPrimary)
+		rec := w.encodeLocked(c, p, record.CommitPrimary)
 		if p.peer == nil {
 			_ = w.appendLocked(p, rec, nil) // reserved in memory of our own
 			continue

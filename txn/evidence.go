@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // Which transactions recover, and what is known of them, is always a function of
@@ -44,7 +45,7 @@ const (
 // Evidence is what one machine's logs say about a transaction and a region that
 // it writes to.
 type Evidence struct {
-	ID      ID
+	ID      record.ID
 	Regions []region.ID // all that it writes to
 	Region  region.ID
 	Seen    Seen
@@ -70,11 +71,11 @@ type recoveryState struct {
 	going atomic.Bool
 
 	mu     lockrank.Mutex[lockrank.Recovery]
-	traces map[ID]*trace
+	traces map[record.ID]*trace
 	locks  map[region.Addr]*recoveredLock
 	// over are the transactions that this recovery has truncated: a copy of a
 	// call that comes late must not bring them back.
-	over map[ID]bool
+	over map[record.ID]bool
 	// notes are those that the own logs had no room for.
 	notes spill
 	// found are records that have been found in logs and not been taken yet.
@@ -83,18 +84,18 @@ type recoveryState struct {
 
 // found is a record, and where it is.
 type found struct {
-	record *Record
+	record *record.Record
 	at     Extent
 }
 
 func (r *recoveryState) init(m *Machine) {
 	r.notes = spill{m: m, open: m.cfg.Note, key: notesKey}
-	r.m, r.traces, r.locks, r.over = m, make(map[ID]*trace), make(map[region.Addr]*recoveredLock), make(map[ID]bool)
+	r.m, r.traces, r.locks, r.over = m, make(map[record.ID]*trace), make(map[region.Addr]*recoveredLock), make(map[record.ID]bool)
 }
 
 // A trace is what is known here of one recovering transaction.
 type trace struct {
-	id      ID
+	id      record.ID
 	regions []region.ID
 	parts   []*tracePart // by region, of which there are few
 	// outcome is what has been noted here: SeenCommitRecovery or
@@ -105,7 +106,7 @@ type trace struct {
 type tracePart struct {
 	region region.ID
 	seen   Seen
-	writes []Write
+	writes []record.Write
 	at     Extent
 	locked bool // its objects are counted in recoveryState.locks
 }
@@ -145,7 +146,7 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 		w.drainLocked()
 		w.unlock()
 	}
-	r.traces, r.over = make(map[ID]*trace), make(map[ID]bool)
+	r.traces, r.over = make(map[record.ID]*trace), make(map[record.ID]bool)
 	m.recalled.gatherLocked(r)
 	for _, w := range m.workers {
 		w.lock()
@@ -155,7 +156,7 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 	}
 	r.gatherNotesLocked()
 	r.takeFoundLocked()
-	maps.DeleteFunc(r.traces, func(_ ID, t *trace) bool {
+	maps.DeleteFunc(r.traces, func(_ record.ID, t *trace) bool {
 		return len(t.parts) == 0 // truncated but for what it has come to
 	})
 	return r.evidenceLocked(), nil
@@ -163,7 +164,7 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 
 func (r *recoveryState) evidenceLocked() []Evidence {
 	var all []Evidence
-	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(r.traces), record.ID.Compare) {
 		t := r.traces[id]
 		for _, p := range t.parts {
 			all = append(all, t.evidence(p))
@@ -194,7 +195,7 @@ func (w *worker) drainLocked() {
 				break
 			}
 		}
-		p.in.ledger.drain(w.config-1, p.in.rx.Next()) // before what the log says is told
+		p.in.ledger.Drain(w.config-1, p.in.rx.Next()) // before what the log says is told
 		p.in.thaw(w.config - 1)
 	}
 }
@@ -209,22 +210,22 @@ func (l *logReader) freeze(config uint32) {
 }
 
 // keep keeps a record that comes while the log is frozen.
-func (l *logReader) keep(raw []byte, r *Record, end uint64) error {
+func (l *logReader) keep(raw []byte, r *record.Record, end uint64) error {
 	seq := r.ID.Seq
 	if !r.Annex.IsNone() {
 		if _, err := l.m.annexes.bind(&r.Annex, l); err != nil {
 			return err
 		}
 	}
-	if r.Kind.isNote() {
-		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", ErrBadRecord, r.Kind, r.ID)
+	if r.Kind.IsNote() {
+		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", record.ErrBad, r.Kind, r.ID)
 	}
 	switch r.Kind {
-	case RecordTruncate:
+	case record.Truncate:
 		seq = 0
-	case RecordLock, RecordCommitBackup:
-		if l.ledger.passed(seq) {
-			return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
+	case record.Lock, record.CommitBackup:
+		if l.ledger.Passed(seq) {
+			return fmt.Errorf("%w: %v of %v, which is truncated", record.ErrBad, r.Kind, r.ID)
 		}
 		l.participant(seq).held = true
 	}
@@ -253,13 +254,13 @@ func (w *worker) gatherLocked(r *recoveryState) {
 		if p == nil {
 			continue
 		}
-		r.scanLocked(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *Record, _ uint64) bool {
+		r.scanLocked(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *record.Record, _ uint64) bool {
 			tx := p.in.txs[rec.ID.Seq]
 			return tx != nil && tx.held
 		})
 	}
-	r.scanLocked(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *Record, _ uint64) bool {
-		if rec.Kind.isNote() {
+	r.scanLocked(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *record.Record, _ uint64) bool {
+		if rec.Kind.IsNote() {
 			return w.m.recalled.countsLocked(rec)
 		}
 		return !w.window.finished(rec.ID.Seq)
@@ -268,8 +269,8 @@ func (w *worker) gatherLocked(r *recoveryState) {
 
 // scanLocked finds the records of a log up to a position, those that are wanted for
 // what they say and where they are. takeFound takes them.
-func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *Record, at uint64) bool) {
-	rx, err := OpenLog(log)
+func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *record.Record, at uint64) bool) {
+	rx, err := record.OpenLog(log)
 	if err != nil || rx == nil {
 		return
 	}
@@ -278,11 +279,11 @@ func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, wa
 		if err != nil || !ok || raw.Pos >= end {
 			return
 		}
-		rec := new(Record)
-		if DecodeRecord(raw.Payload, rec) != nil {
+		rec := new(record.Record)
+		if record.Decode(raw.Payload, rec) != nil {
 			return // its writer is fenced
 		}
-		if rec.Kind != RecordTruncate && !rec.IsVoid() && want(rec, raw.Pos) {
+		if rec.Kind != record.Truncate && !rec.IsVoid() && want(rec, raw.Pos) {
 			r.found = append(r.found, found{rec, extentOf(rx, k, raw)})
 		}
 	}
@@ -310,7 +311,7 @@ func packSeen(id region.ID, s Seen) uint64 { return uint64(id)<<32 | uint64(s) }
 func unpackSeen(v uint64) (region.ID, Seen) { return region.ID(v >> 32), Seen(v) }
 
 // takeLocked takes note of one record.
-func (r *recoveryState) takeLocked(rec *Record, at Extent) {
+func (r *recoveryState) takeLocked(rec *record.Record, at Extent) {
 	t := r.traces[rec.ID]
 	if t == nil {
 		t = &trace{id: rec.ID}
@@ -324,28 +325,28 @@ func (r *recoveryState) takeLocked(rec *Record, at Extent) {
 		return
 	}
 	switch rec.Kind {
-	case RecordLock:
+	case record.Lock:
 		t.takeWrites(rec.Writes, SeenLock, at)
-	case RecordCommitBackup:
+	case record.CommitBackup:
 		t.takeWrites(rec.Writes, SeenCommitBackup, at)
-	case RecordCommitPrimary:
+	case record.CommitPrimary:
 		for _, p := range t.parts {
 			if p.seen&SeenLock != 0 {
 				p.seen |= SeenCommitPrimary
 			}
 		}
-	case RecordReplicate:
+	case record.Replicate:
 		id, seen := unpackSeen(rec.LowBound)
 		t.takeWrites(rec.Writes, 0, at)
 		t.part(id).seen |= seen
-	case RecordCommitRecovery:
+	case record.CommitRecovery:
 		t.outcome |= SeenCommitRecovery
-	case RecordAbortRecovery:
+	case record.AbortRecovery:
 		t.outcome |= SeenAbortRecovery
 	}
 }
 
-func (t *trace) takeWrites(writes []Write, seen Seen, at Extent) {
+func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 	for len(writes) > 0 {
 		id, n := writes[0].Ptr.Addr.Region(), 1
 		for n < len(writes) && writes[n].Ptr.Addr.Region() == id { // ascending by address
@@ -360,7 +361,7 @@ func (t *trace) takeWrites(writes []Write, seen Seen, at Extent) {
 }
 
 // Evidence returns what is known here of a transaction and a region by now.
-func (m *Machine) Evidence(id ID, in region.ID) (Evidence, bool) {
+func (m *Machine) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -378,7 +379,7 @@ func (m *Machine) Evidence(id ID, in region.ID) (Evidence, bool) {
 
 // Truncated says whether a transaction of which there is no record here is known
 // to have been truncated by this machine's replica of a region, rather than never to have come.
-func (m *Machine) Truncated(id ID, at region.ID) bool {
+func (m *Machine) Truncated(id record.ID, at region.ID) bool {
 	if sabotage.Truncated.Skipped() {
 		return false
 	}
@@ -403,11 +404,11 @@ func (m *Machine) Truncated(id ID, at region.ID) bool {
 		return w.window.finished(id.Seq)
 	}
 	p := w.peerLocked(id.Machine)
-	return p != nil && p.in.ledger.has(id.Seq)
+	return p != nil && p.in.ledger.Has(id.Seq)
 }
 
 // Fetch reads what a record at another machine says about the writes to a region.
-func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]Write, error) {
+func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error) {
 	raw := make([]byte, e.At.N+e.At.More)
 	if err := m.readRemote(from, e.At.Key, e.At.Off, raw[:e.At.N]); err != nil {
 		return nil, err
@@ -418,20 +419,20 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]Write, error) {
 		}
 	}
 	if isAnnexKey(e.At.Key) {
-		writes, err := annexWrites(raw)
+		writes, err := record.WritesIn(raw)
 		if err == nil && !isOf(e.Region, writes) {
-			err = fmt.Errorf("%w: writes of %v to other regions than %d", ErrBadRecord, e.ID, e.Region)
+			err = fmt.Errorf("%w: writes of %v to other regions than %d", record.ErrBad, e.ID, e.Region)
 		}
 		return writes, err
 	}
-	var rec Record
-	if err := DecodeRecord(raw, &rec); err != nil {
+	var rec record.Record
+	if err := record.Decode(raw, &rec); err != nil {
 		return nil, err
 	}
 	if rec.ID != e.ID {
-		return nil, fmt.Errorf("%w: %v of %v where %v is expected", ErrBadRecord, rec.Kind, rec.ID, e.ID)
+		return nil, fmt.Errorf("%w: %v of %v where %v is expected", record.ErrBad, rec.Kind, rec.ID, e.ID)
 	}
-	return slices.DeleteFunc(rec.Writes, func(w Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
+	return slices.DeleteFunc(rec.Writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
 }
 
 // ReadReplica reads dst at off of a machine's replica of a region, one-sidedly,
@@ -461,7 +462,7 @@ func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []
 // Learn notes durably what other replicas of a region have seen of a transaction,
 // and its writes to the region if they are not here. What is known already
 // changes nothing. It fails with ring.ErrFull while there is no room for a note.
-func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
+func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error {
 	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -484,7 +485,7 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []Write) error {
 	if isKnown && len(writes) == 0 && p.seen|e.Seen == p.seen {
 		return nil
 	}
-	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}
+	rec := record.Record{Kind: record.Replicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}
 	at, err := r.noteLocked(in, &rec)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // OnStep has f told of the steps of m, on which no transaction may be running.
@@ -182,23 +183,23 @@ func (m *Machine) Replicas(p region.Ptr) []rdma.MachineID {
 
 // LogRecords returns the records that lie in the log that sender's worker
 // writes to m.
-func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]Record, error) {
+func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]record.Record, error) {
 	log, err := m.cfg.Log(sender, worker)
 	if err != nil {
 		return nil, err
 	}
-	rx, err := OpenLog(log)
+	rx, err := record.OpenLog(log)
 	if err != nil {
 		return nil, err
 	}
-	var records []Record
+	var records []record.Record
 	for {
 		raw, ok, err := rx.Poll()
 		if err != nil || !ok {
 			return records, err
 		}
-		var r Record
-		if err := DecodeRecord(append([]byte(nil), raw.Payload...), &r); err != nil {
+		var r record.Record
+		if err := record.Decode(append([]byte(nil), raw.Payload...), &r); err != nil {
 			return records, err
 		}
 		records = append(records, r)
@@ -206,15 +207,15 @@ func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]Record, error
 }
 
 // LastID names the transaction that a worker has begun to commit last.
-func (m *Machine) LastID(worker int) ID {
+func (m *Machine) LastID(worker int) record.ID {
 	w := m.workers[worker]
 	w.lock()
 	defer w.unlock()
-	return ID{Config: w.config, Machine: m.cfg.ID, Worker: w.id, Seq: w.window.next - 1}
+	return record.ID{Config: w.config, Machine: m.cfg.ID, Worker: w.id, Seq: w.window.next - 1}
 }
 
 // LedgerNames is how far above the low bound a transaction can be named.
-const LedgerNames = ledgerNames
+const LedgerNames = record.LedgerNames
 
 // OverdueBeats is for how many beats an answer may be owed.
 const OverdueBeats = overdueBeats

@@ -23,6 +23,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // fences has a machine's fenced peers told to the result.
@@ -37,56 +38,56 @@ func (r *rig) fences(machine int) *sync.Map {
 func TestGarbageFencesItsSender(t *testing.T) {
 	const outside = 1<<32 - 64
 	class := func(r *rig) region.Class { return r.ptrs[0].Class() }
-	record := func(rec txn.Record) []byte {
-		if rec.ID == (txn.ID{}) {
-			rec.ID = txn.ID{Config: 1, Machine: 0, Worker: 0, Seq: 1000}
+	encoded := func(rec record.Record) []byte {
+		if rec.ID == (record.ID{}) {
+			rec.ID = record.ID{Config: 1, Machine: 0, Worker: 0, Seq: 1000}
 		}
-		return txn.AppendRecord(nil, &rec)
+		return record.Append(nil, &rec)
 	}
-	update := func(r *rig, p region.Ptr, v region.Version) txn.Record {
-		return txn.Record{Kind: txn.RecordLock, Regions: []region.ID{p.Addr.Region()}, Writes: []txn.Write{{Ptr: p, Version: v, Payload: make([]byte, p.Capacity())}}}
+	update := func(r *rig, p region.Ptr, v region.Version) record.Record {
+		return record.Record{Kind: record.Lock, Regions: []region.ID{p.Addr.Region()}, Writes: []record.Write{{Ptr: p, Version: v, Payload: make([]byte, p.Capacity())}}}
 	}
-	backup := func(rec txn.Record) txn.Record { rec.Kind = txn.RecordCommitBackup; return rec }
+	backup := func(rec record.Record) record.Record { rec.Kind = record.CommitBackup; return rec }
 	for _, c := range []struct {
 		name    string
 		log     func(r *rig) [][]byte
 		message func(r *rig) []byte
 		want    error
 	}{
-		{"log: nothing", func(*rig) [][]byte { return [][]byte{{}} }, nil, txn.ErrBadRecord},
-		{"log: noise", func(*rig) [][]byte { return [][]byte{bytes.Repeat([]byte{0xa5}, 64)} }, nil, txn.ErrBadRecord},
+		{"log: nothing", func(*rig) [][]byte { return [][]byte{{}} }, nil, record.ErrBad},
+		{"log: noise", func(*rig) [][]byte { return [][]byte{bytes.Repeat([]byte{0xa5}, 64)} }, nil, record.ErrBad},
 		{"log: other machine", func(*rig) [][]byte {
-			return [][]byte{record(txn.Record{Kind: txn.RecordTruncate, ID: txn.ID{Config: 1, Machine: 2, Seq: 5}})}
-		}, nil, txn.ErrBadRecord},
+			return [][]byte{encoded(record.Record{Kind: record.Truncate, ID: record.ID{Config: 1, Machine: 2, Seq: 5}})}
+		}, nil, record.ErrBad},
 		{"log: other worker", func(*rig) [][]byte {
-			return [][]byte{record(txn.Record{Kind: txn.RecordTruncate, ID: txn.ID{Config: 1, Worker: 7, Seq: 5}})}
-		}, nil, txn.ErrBadRecord},
-		{"log: commit of nothing", func(*rig) [][]byte { return [][]byte{record(txn.Record{Kind: txn.RecordCommitPrimary})} }, nil, txn.ErrBadRecord},
+			return [][]byte{encoded(record.Record{Kind: record.Truncate, ID: record.ID{Config: 1, Worker: 7, Seq: 5}})}
+		}, nil, record.ErrBad},
+		{"log: commit of nothing", func(*rig) [][]byte { return [][]byte{encoded(record.Record{Kind: record.CommitPrimary})} }, nil, record.ErrBad},
 		{"log: truncated already", func(*rig) [][]byte {
-			return [][]byte{record(txn.Record{Kind: txn.RecordCommitPrimary, LowBound: 2000})}
-		}, nil, txn.ErrBadRecord},
+			return [][]byte{encoded(record.Record{Kind: record.CommitPrimary, LowBound: 2000})}
+		}, nil, record.ErrBad},
 		{"log: lock twice", func(r *rig) [][]byte {
-			b := record(update(r, r.ptrs[1], 1))
+			b := encoded(update(r, r.ptrs[1], 1))
 			return [][]byte{b, b}
-		}, nil, txn.ErrBadRecord},
+		}, nil, record.ErrBad},
 		{"log: truncate what is locked", func(r *rig) [][]byte {
-			return [][]byte{record(update(r, r.ptrs[1], 1)), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
-		}, nil, txn.ErrBadRecord},
+			return [][]byte{encoded(update(r, r.ptrs[1], 1)), encoded(record.Record{Kind: record.Truncate, LowBound: 2000})}
+		}, nil, record.ErrBad},
 		{"log: backup twice", func(r *rig) [][]byte {
-			b := record(backup(update(r, r.ptrs[0], 1)))
+			b := encoded(backup(update(r, r.ptrs[0], 1)))
 			return [][]byte{b, b}
-		}, nil, txn.ErrBadRecord},
+		}, nil, record.ErrBad},
 		{"log: backup of a primary", func(r *rig) [][]byte {
-			return [][]byte{record(backup(update(r, r.ptrs[1], 1))), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
-		}, nil, txn.ErrBadRecord},
+			return [][]byte{encoded(backup(update(r, r.ptrs[1], 1))), encoded(record.Record{Kind: record.Truncate, LowBound: 2000})}
+		}, nil, record.ErrBad},
 		{"log: backup in no slot", func(r *rig) [][]byte {
 			p := region.MakePtr(region.MakeAddr(r.ptrs[0].Addr.Region(), 960<<10), class(r), 0)
-			return [][]byte{record(backup(update(r, p, 1))), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
-		}, nil, txn.ErrBadRecord},
+			return [][]byte{encoded(backup(update(r, p, 1))), encoded(record.Record{Kind: record.Truncate, LowBound: 2000})}
+		}, nil, record.ErrBad},
 		{"log: backup beyond the region", func(r *rig) [][]byte {
 			p := region.MakePtr(region.MakeAddr(r.ptrs[0].Addr.Region(), outside), class(r), 0)
-			return [][]byte{record(backup(update(r, p, 1))), record(txn.Record{Kind: txn.RecordTruncate, LowBound: 2000})}
-		}, nil, txn.ErrBadRecord},
+			return [][]byte{encoded(backup(update(r, p, 1))), encoded(record.Record{Kind: record.Truncate, LowBound: 2000})}
+		}, nil, record.ErrBad},
 		{"message: nothing", nil, func(*rig) []byte { return []byte{} }, txn.ErrBadMessage},
 		{"message: noise", nil, func(*rig) []byte { return bytes.Repeat([]byte{0xa5}, 64) }, txn.ErrBadMessage},
 		{"message: validate of another length", nil, func(*rig) []byte { return txn.Message(2, 0, 0, 3, 1, make([]byte, 16)) }, txn.ErrBadMessage},
@@ -140,11 +141,11 @@ func TestLockOfNonsenseIsRefused(t *testing.T) {
 		region.MakeAddr(r.ptrs[1].Addr.Region(), 1<<32-64), region.MakeAddr(r.ptrs[1].Addr.Region(), 1<<20),
 	} {
 		p := region.MakePtr(addr, r.ptrs[1].Class(), 0)
-		rec := txn.Record{Kind: txn.RecordLock, ID: txn.ID{Config: 1, Seq: uint64(1000 + i)}, Regions: []region.ID{addr.Region()}}
+		rec := record.Record{Kind: record.Lock, ID: record.ID{Config: 1, Seq: uint64(1000 + i)}, Regions: []region.ID{addr.Region()}}
 		for _, w := range []region.Ptr{r.ptrs[1], p} { // the first gets locked and unlocked
-			rec.Writes = append(rec.Writes, txn.Write{Ptr: w, Version: headers.Version(), Payload: make([]byte, w.Capacity())})
+			rec.Writes = append(rec.Writes, record.Write{Ptr: w, Version: headers.Version(), Payload: make([]byte, w.Capacity())})
 		}
-		r.Machine(0).AppendLog(0, 1, txn.AppendRecord(nil, &rec))
+		r.Machine(0).AppendLog(0, 1, record.Append(nil, &rec))
 		if err, ok := fenced.Load(rdma.MachineID(0)); ok {
 			t.Fatalf("%v: fenced: %v", p, err)
 		}
@@ -152,7 +153,7 @@ func TestLockOfNonsenseIsRefused(t *testing.T) {
 			t.Errorf("%v: object is %v, was %v", p, h, headers)
 		}
 	}
-	r.Machine(0).AppendLog(0, 1, txn.AppendRecord(nil, &txn.Record{Kind: txn.RecordTruncate, ID: txn.ID{Config: 1}, LowBound: 5000}))
+	r.Machine(0).AppendLog(0, 1, record.Append(nil, &record.Record{Kind: record.Truncate, ID: record.ID{Config: 1}, LowBound: 5000}))
 	if err, ok := fenced.Load(rdma.MachineID(0)); ok {
 		t.Errorf("fenced: %v", err)
 	}
@@ -244,7 +245,7 @@ func TestNoiseInRings(t *testing.T) {
 			})
 			if err, ok := fenced.Load(rdma.MachineID(0)); ok {
 				fences++
-				if !errors.Is(err.(error), ring.ErrCorrupt) && !errors.Is(err.(error), txn.ErrBadRecord) && !errors.Is(err.(error), txn.ErrBadMessage) {
+				if !errors.Is(err.(error), ring.ErrCorrupt) && !errors.Is(err.(error), record.ErrBad) && !errors.Is(err.(error), txn.ErrBadMessage) {
 					t.Errorf("fenced for %v", err)
 				}
 			}
@@ -487,7 +488,7 @@ func TestCommitsThroughShallowQueues(t *testing.T) {
 // over.
 func TestUnrecoveredLogIsRefused(t *testing.T) {
 	mem := nvram.NewMemory(64 << 10)
-	rx, err := txn.CreateLog(mem, 1)
+	rx, err := record.CreateLog(mem, 1)
 	must(t, err)
 	s, err := rx.State()
 	must(t, err)
@@ -603,7 +604,7 @@ func TestTruncationWaitsForTheBound(t *testing.T) {
 		must(t, err)
 		seen := map[uint64]bool{}
 		for _, x := range records {
-			if x.Kind == txn.RecordLock {
+			if x.Kind == record.Lock {
 				seen[x.ID.Seq] = true
 			}
 		}

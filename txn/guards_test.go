@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // Guards that hardly anything comes to, each by itself.
@@ -74,14 +75,14 @@ func newTestLog(t *testing.T) *testLog {
 	a.Add(r)
 
 	log := nvram.NewMemory(64 << 10)
-	rx, err := CreateLog(log, 1)
+	rx, err := record.CreateLog(log, 1)
 	must(t, err)
 	state, err := rx.State()
 	must(t, err)
 	m := &Machine{}
 	rt := &route{primary: true, local: r, state: regionActive}
 	m.routes.Store(&routes{1: rt})
-	l := newLedger(log, coordinatorID{1, 0})
+	l := record.NewLedger(log, record.Coordinator{Machine: 1, Worker: 0})
 	tl := &testLog{t: t, tx: ring.NewLocalSender(state, log, 0), in: newLogReader(m, 1, 0, rx, l), free: a}
 	tl.ptr = tl.object()
 	return tl
@@ -113,19 +114,19 @@ func (l *testLog) header() region.Header {
 }
 
 // append appends a record of a transaction.
-func (l *testLog) append(kind RecordKind, config uint32, seq, low uint64) {
+func (l *testLog) append(kind record.Kind, config uint32, seq, low uint64) {
 	l.t.Helper()
-	rec := &Record{Kind: kind, ID: ID{Config: config, Machine: 1, Seq: seq}, LowBound: low}
-	if kind == RecordLock || kind == RecordCommitBackup {
+	rec := &record.Record{Kind: kind, ID: record.ID{Config: config, Machine: 1, Seq: seq}, LowBound: low}
+	if kind == record.Lock || kind == record.CommitBackup {
 		rec.Regions = []region.ID{1}
-		rec.Writes = []Write{{Ptr: l.ptr, Version: l.header().Version(), Payload: make([]byte, l.ptr.Capacity())}}
+		rec.Writes = []record.Write{{Ptr: l.ptr, Version: l.header().Version(), Payload: make([]byte, l.ptr.Capacity())}}
 	}
-	_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+	_, _, err := l.tx.Append(rdma.Unsignalled, record.Append(nil, rec))
 	must(l.t, err)
 }
 
 // write appends one, and has the reader look at it.
-func (l *testLog) write(kind RecordKind, config uint32, seq, low uint64) (reply message) {
+func (l *testLog) write(kind record.Kind, config uint32, seq, low uint64) (reply message) {
 	l.t.Helper()
 	l.append(kind, config, seq, low)
 	reply, more, err := l.in.step()
@@ -139,17 +140,17 @@ func (l *testLog) write(kind RecordKind, config uint32, seq, low uint64) (reply 
 // "Records in flight" (SOSP'15 section 5.3 step 2): what a member wrote before it
 // froze can land after the log was drained. It has no effect, and no reply.
 func TestPaper5_3_RecordsAfterTheDrainHaveNoEffect(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	l.in.freeze(2)
 	l.in.thaw(1)
-	if reply := l.write(RecordLock, 1, seq, seq); reply.kind != 0 || l.header().Locked() || len(l.in.txs) != 0 {
+	if reply := l.write(record.Lock, 1, seq, seq); reply.kind != 0 || l.header().Locked() || len(l.in.txs) != 0 {
 		t.Errorf("a LOCK that came late: reply %v, object %v, %d transactions", reply.kind, l.header(), len(l.in.txs))
 	}
 	if l.in.rx.Head() != l.tx.Tail() {
 		t.Error("its space is not free")
 	}
-	if reply := l.write(RecordLock, 2, seq+1, seq); reply.kind != messageLockReply || !l.header().Locked() {
+	if reply := l.write(record.Lock, 2, seq+1, seq); reply.kind != messageLockReply || !l.header().Locked() {
 		t.Errorf("a LOCK of the new configuration: reply %v, object %v", reply.kind, l.header())
 	}
 }
@@ -158,20 +159,20 @@ func TestPaper5_3_RecordsAfterTheDrainHaveNoEffect(t *testing.T) {
 // transaction is held in front of it, and not to a later life of the machine, whether
 // anybody had looked at it before the machine died or not.
 func TestLateRecordsAreNoEvidence(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	for _, seen := range []bool{true, false} {
 		l := newTestLog(t)
-		m, log := l.in.m, l.in.ledger.log()
+		m, log := l.in.m, l.in.ledger.Log()
 		l.in.freeze(2)
-		l.write(RecordLock, 1, seq, seq)
-		l.in.ledger.drain(1, l.in.rx.Next())
+		l.write(record.Lock, 1, seq, seq)
+		l.in.ledger.Drain(1, l.in.rx.Next())
 		l.in.thaw(1)
 		if seen {
-			l.write(RecordCommitBackup, 1, seq, seq)
+			l.write(record.CommitBackup, 1, seq, seq)
 		} else {
-			l.append(RecordCommitBackup, 1, seq, seq)
+			l.append(record.CommitBackup, 1, seq, seq)
 		}
-		l.append(RecordCommitBackup, 2, seq+1, seq)
+		l.append(record.CommitBackup, 2, seq+1, seq)
 		of := func(gather func(*recoveryState)) (first, second Seen) {
 			r := new(recoveryState)
 			r.init(m)
@@ -196,7 +197,7 @@ func TestLateRecordsAreNoEvidence(t *testing.T) {
 			continue
 		}
 		first, _ := of(func(r *recoveryState) {
-			r.scanLocked(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
+			r.scanLocked(log, 1, l.in.rx.Next(), func(*record.Record, uint64) bool { return true })
 			r.takeFoundLocked()
 		})
 		if first != SeenLock {
@@ -208,15 +209,15 @@ func TestLateRecordsAreNoEvidence(t *testing.T) {
 // A record is marked void where it lies, also if the ring's end cuts through it.
 func TestVoidAtTheEndOfTheRing(t *testing.T) {
 	l := newTestLog(t)
-	for seq := uint64(1<<lifeShift + 1); l.in.rx.Head() < 2*l.in.rx.Bytes(); seq++ {
+	for seq := uint64(1<<record.LifeShift + 1); l.in.rx.Head() < 2*l.in.rx.Bytes(); seq++ {
 		l.in.thaw(0)
-		l.write(RecordLock, 1, seq, seq)
-		l.write(RecordAbort, 1, seq, seq)
+		l.write(record.Lock, 1, seq, seq)
+		l.write(record.Abort, 1, seq, seq)
 		l.in.thaw(1)
 		pos := l.in.rx.Next()
 		l.in.participant(seq).held = true // so that what follows stays
-		l.write(RecordCommitBackup, 1, seq, seq)
-		rx, err := OpenLog(l.in.ledger.log())
+		l.write(record.CommitBackup, 1, seq, seq)
+		rx, err := record.OpenLog(l.in.ledger.Log())
 		must(t, err)
 		for {
 			raw, ok, err := rx.Poll()
@@ -224,8 +225,8 @@ func TestVoidAtTheEndOfTheRing(t *testing.T) {
 			if !ok {
 				t.Fatal("the record is gone")
 			}
-			var r Record
-			must(t, DecodeRecord(raw.Payload, &r))
+			var r record.Record
+			must(t, record.Decode(raw.Payload, &r))
 			if r.IsVoid() != (raw.Pos >= pos) || r.ID.Seq != seq {
 				t.Fatalf("the record at %d, of %v, is void: %v", raw.Pos, r.ID, r.IsVoid())
 			}
@@ -240,11 +241,11 @@ func TestVoidAtTheEndOfTheRing(t *testing.T) {
 // Between NEW-CONFIG and NEW-CONFIG-COMMIT a record of the configuration before is
 // evidence and nothing else: it locks nothing, and stays.
 func TestPaper5_3_RecordsOfAFrozenLogAreEvidence(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	l.in.freeze(2)
 	head := l.in.rx.Head()
-	if reply := l.write(RecordLock, 1, seq, seq); reply.kind != 0 || l.header().Locked() {
+	if reply := l.write(record.Lock, 1, seq, seq); reply.kind != 0 || l.header().Locked() {
 		t.Errorf("a LOCK: reply %v, object %v", reply.kind, l.header())
 	}
 	if p := l.in.txs[seq]; p == nil || !p.held || l.in.rx.Head() != head {
@@ -256,13 +257,13 @@ func TestPaper5_3_RecordsOfAFrozenLogAreEvidence(t *testing.T) {
 // coordinator, which is settled already, says that it is truncated: should recovery
 // begin again it has to be found.
 func TestHeldRecordsStay(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	head := l.in.rx.Head()
-	l.write(RecordLock, 1, seq, seq)
+	l.write(record.Lock, 1, seq, seq)
 	l.in.freeze(2)
 	l.in.thaw(1)
-	l.write(RecordTruncate, 2, 0, seq+10)
+	l.write(record.Truncate, 2, 0, seq+10)
 	if l.in.rx.Head() != head || l.in.txs[seq] == nil {
 		t.Errorf("the head has moved by %d bytes over what is held", l.in.rx.Head()-head)
 	}
@@ -277,7 +278,7 @@ func TestHeldRecordsStay(t *testing.T) {
 func TestOldAcknowledgementsDoNotCount(t *testing.T) {
 	for config, want := range map[uint32]bool{2: true, 1: false} {
 		log := nvram.NewMemory(64 << 10)
-		self, err := newSelfLog(log, coordinatorID{0, 0}, 1)
+		self, err := newSelfLog(log, record.Coordinator{Machine: 0, Worker: 0}, 1)
 		must(t, err)
 		w := &worker{m: &Machine{}, self: self, config: 2, window: newWindow(1)}
 		seq := w.window.begin()

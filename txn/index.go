@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // This file is what index structures need of a transaction so that two
@@ -147,7 +148,7 @@ func (l *Late) Write(p region.Ptr) ([]byte, error) {
 		return payload, nil // lent
 	}
 	e := &l.set.entries[i]
-	if e.op == OpUpdate && e.base == nil {
+	if e.op == record.OpUpdate && e.base == nil {
 		e.base, e.payload = payload, l.arena.copy(payload)
 	}
 	return e.payload, nil
@@ -176,14 +177,14 @@ func (l *Late) Free(p region.Ptr) error {
 		return fmt.Errorf("txn: object %v was written by the transaction before it was prepared and cannot be freed with it", p.Addr)
 	}
 	e := &l.set.entries[i]
-	if e.op == OpAlloc {
+	if e.op == record.OpAlloc {
 		e.dead = true
 		return nil
 	}
 	if e.base == nil {
 		e.base = payload
 	}
-	e.op = OpFree
+	e.op = record.OpFree
 	return nil
 }
 
@@ -192,13 +193,13 @@ func (l *Late) Machine() *Machine { return l.s.m }
 
 // written says whether the preparation writes e, rather than only reads it.
 func (e *entry) written() bool {
-	return !e.dead && (e.op != OpUpdate || !e.late || e.base != nil)
+	return !e.dead && (e.op != record.OpUpdate || !e.late || e.base != nil)
 }
 
 // discard undoes what the intents prepared.
 func (l *Late) discard(s *state) {
 	for i := range l.set.entries {
-		if e := &l.set.entries[i]; e.op == OpAlloc && (e.dead || s.commit.state.isWithoutEffect()) {
+		if e := &l.set.entries[i]; e.op == record.OpAlloc && (e.dead || s.commit.state.isWithoutEffect()) {
 			s.m.release(s.w, e)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A transaction is large whose records do not fit the logs. Before it begins to commit it
@@ -26,12 +27,12 @@ import (
 // large takes memory at all participants until it is truncated.
 func (t *Tx) MayBeLarge() {
 	if t.state != nil && t.m.cfg.Annex != nil {
-		t.writtenMax, t.mayBeLarge = annexBytesMax, true
+		t.writtenMax, t.mayBeLarge = record.AnnexBytesMax, true
 	}
 }
 
 // LargeBytesMax is how much a transaction can write that may be large.
-const LargeBytesMax = annexBytesMax
+const LargeBytesMax = record.AnnexBytesMax
 
 // A largeCommit is what a commit has more if it is large. Its annexes are by part.
 type largeCommit struct {
@@ -46,7 +47,7 @@ type largeAnnexes struct{ lock, backup ownAnnex }
 // An ownAnnex is one that this coordinator has asked for. named says that a record has been
 // written which names it: then it goes with the record.
 type ownAnnex struct {
-	Annex
+	record.Annex
 	connection uint32
 	named      bool
 }
@@ -92,16 +93,16 @@ func (c *commit) annexesOf(i int) *largeAnnexes {
 }
 
 // annexFor returns the annex of a record of a large commit, or nil.
-func (c *commit) annexFor(p *part, kind RecordKind) *ownAnnex {
+func (c *commit) annexFor(p *part, kind record.Kind) *ownAnnex {
 	for i := range c.parts {
 		a := c.annexesOf(i)
 		if &c.parts[i] != p || a == nil {
 			continue
 		}
 		switch {
-		case kind == RecordLock && !a.lock.IsNone():
+		case kind == record.Lock && !a.lock.IsNone():
 			return &a.lock
-		case kind == RecordCommitBackup && !a.backup.IsNone():
+		case kind == record.CommitBackup && !a.backup.IsNone():
 			return &a.backup
 		}
 	}
@@ -109,11 +110,11 @@ func (c *commit) annexFor(p *part, kind RecordKind) *ownAnnex {
 }
 
 // writesBytes is how much room a record needs for its writes.
-func (c *commit) writesBytes(p *part, kind RecordKind, bytes int) int {
+func (c *commit) writesBytes(p *part, kind record.Kind, bytes int) int {
 	if c.large == nil || c.annexFor(p, kind) == nil {
 		return bytes
 	}
-	return annexedBytes
+	return record.AnnexedBytes
 }
 
 // extend asks for all annexes that the commit needs, and fills them.
@@ -122,10 +123,10 @@ func (s *state) extend() error {
 	c.large.parts = make([]largeAnnexes, len(c.parts))
 	for i := range c.parts {
 		p, a := &c.parts[i], &c.large.parts[i]
-		if err := s.annex(p, RecordLock, &a.lock, p.lockBytes, p.lockWrites); err != nil {
+		if err := s.annex(p, record.Lock, &a.lock, p.lockBytes, p.lockWrites); err != nil {
 			return err
 		}
-		if err := s.annex(p, RecordCommitBackup, &a.backup, p.backupBytes, p.backupWrites); err != nil {
+		if err := s.annex(p, record.CommitBackup, &a.backup, p.backupBytes, p.backupWrites); err != nil {
 			return err
 		}
 	}
@@ -133,7 +134,7 @@ func (s *state) extend() error {
 }
 
 // annex makes the annex of one record, if that is too long.
-func (s *state) annex(p *part, kind RecordKind, a *ownAnnex, bytes, writes int) error {
+func (s *state) annex(p *part, kind record.Kind, a *ownAnnex, bytes, writes int) error {
 	if writes == 0 || bytes <= s.m.cfg.LogBytes/annexShare && s.commit.bytes > s.m.writeBytesMax {
 		return nil
 	}
@@ -183,7 +184,7 @@ func annexReply(reply message) (number uint64, err error) {
 		return 0, fmt.Errorf("%w: reply about an annex of %d bytes", ErrBadMessage, len(reply.body))
 	}
 	number = binary.LittleEndian.Uint64(reply.body)
-	if number == 0 || number > annexNumberMax {
+	if number == 0 || number > record.AnnexNumberMax {
 		return 0, fmt.Errorf("%w: annex %#x", ErrBadMessage, number)
 	}
 	return number, nil
@@ -191,7 +192,7 @@ func annexReply(reply message) (number uint64, err error) {
 
 // fill writes all of a record's writes to its annex, in pieces, and waits until they are
 // there.
-func (s *state) fill(p *part, kind RecordKind, a *ownAnnex) error {
+func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 	most := s.m.smallest(pieceBytes)
 	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}
 	for _, e := range s.commit.writes {
@@ -199,12 +200,12 @@ func (s *state) fill(p *part, kind RecordKind, a *ownAnnex) error {
 			continue
 		}
 		wr := e.write()
-		if len(f.piece) > 0 && len(f.piece)+writeBytes(&wr) > most {
+		if len(f.piece) > 0 && len(f.piece)+record.WriteBytes(&wr) > most {
 			if err := f.flush(); err != nil {
 				return err
 			}
 		}
-		f.piece = appendWrite(f.piece, &wr)
+		f.piece = record.AppendWrite(f.piece, &wr)
 	}
 	if sabotage.AnnexFill.Skipped() && f.off > 0 {
 		return nil
@@ -221,8 +222,8 @@ func (m *Machine) smallest(n int) int {
 }
 
 // belongs says whether a write is in a part's record of a kind.
-func (c *commit) belongs(e *entry, p *part, kind RecordKind) bool {
-	if kind == RecordLock {
+func (c *commit) belongs(e *entry, p *part, kind record.Kind) bool {
+	if kind == record.Lock {
 		return c.parts[e.part].machine == p.machine
 	}
 	return c.isBackup(e, p.machine)
@@ -298,7 +299,7 @@ func (s *state) shrink() {
 				w.ringPeersLocked()
 				w.unlock()
 			}
-			x.Annex = Annex{}
+			x.Annex = record.Annex{}
 		}
 	}
 }
@@ -354,8 +355,8 @@ func (m *Machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.bytes == 0 || r.bytes > annexBytesMax || r.bytes%8 != 0 {
-		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.bytes, annexBytesMax)
+	if r.bytes == 0 || r.bytes > record.AnnexBytesMax || r.bytes%8 != 0 {
+		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.bytes, record.AnnexBytesMax)
 	}
 	number, err := m.annexes.add(r.bytes)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // largeObject is the payload of the objects that large transactions write.
@@ -239,13 +240,13 @@ func TestBadAnnexFencesItsSender(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
 			r.lost = true
-			id := txn.ID{Config: 1, Machine: 0, Seq: 1 << 40}
+			id := record.ID{Config: 1, Machine: 0, Seq: 1 << 40}
 			f(r, func(number uint64) {
 				id.Seq++
-				r.Machine(0).AppendLog(0, 1, txn.AppendRecord(nil, &txn.Record{Kind: txn.RecordCommitBackup, ID: id,
-					Regions: []region.ID{1}, Annex: txn.Annex{Number: number, Writes: 1, Bytes: bytes}}))
+				r.Machine(0).AppendLog(0, 1, record.Append(nil, &record.Record{Kind: record.CommitBackup, ID: id,
+					Regions: []region.ID{1}, Annex: record.Annex{Number: number, Writes: 1, Bytes: bytes}}))
 			})
-			awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return errors.Is(r.Machine(1).Broken(0, 0), txn.ErrBadRecord) })
+			awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return errors.Is(r.Machine(1).Broken(0, 0), record.ErrBad) })
 			r.set(2, 1, 5)
 		})
 	}

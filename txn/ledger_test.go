@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A ledger says of a life's transactions what a set of the truncated ones says,
@@ -15,8 +16,8 @@ import (
 func TestLedger(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	log := nvram.NewMemory(64 << 10)
-	c := coordinatorID{7, 3}
-	l := newLedger(log, c)
+	c := record.Coordinator{Machine: 7, Worker: 3}
+	l := record.NewLedger(log, c)
 	for life := range uint32(20) {
 		w := newWindow(2 + 3*life)
 		first := w.low
@@ -26,30 +27,30 @@ func TestLedger(t *testing.T) {
 			}
 			for range rng.IntN(8) {
 				seq := w.low + uint64(rng.IntN(int(w.next-w.low)+1))
-				if seq == w.next || w.finished(seq) || seq-w.low >= ledgerNames {
+				if seq == w.next || w.finished(seq) || seq-w.low >= record.LedgerNames {
 					continue
 				}
 				w.finish(seq)
-				if l.raise(w.low); !l.passed(seq) {
-					if !l.canName(seq) {
+				if l.Raise(w.low); !l.Passed(seq) {
+					if !l.CanName(seq) {
 						t.Fatalf("there is no place for %d, the bound is %d", seq, w.low)
 					}
-					l.name(seq)
+					l.Name(seq)
 				}
 			}
 		}
-		opened, from := openLedger(log)
+		opened, from := record.OpenLedger(log)
 		if opened == nil || from != c {
 			t.Fatalf("the ledger is of %v: %v", from, opened)
 		}
-		for _, b := range []*ledger{l, opened} {
-			for seq := first; seq < w.next+ledgerNames; seq++ {
-				if b.has(seq) != w.finished(seq) {
-					t.Fatalf("life %d: has(%d) is %v, the bound is %d", life, seq-first, b.has(seq), w.low-first)
+		for _, b := range []*record.Ledger{l, opened} {
+			for seq := first; seq < w.next+record.LedgerNames; seq++ {
+				if b.Has(seq) != w.finished(seq) {
+					t.Fatalf("life %d: has(%d) is %v, the bound is %d", life, seq-first, b.Has(seq), w.low-first)
 				}
 			}
-			for _, other := range []uint64{first - 1<<lifeShift, first + 1<<lifeShift} {
-				if b.passed(other) {
+			for _, other := range []uint64{first - 1<<record.LifeShift, first + 1<<record.LifeShift} {
+				if b.Passed(other) {
 					t.Fatalf("life %d's bound is about %#x", life, other)
 				}
 			}
@@ -59,16 +60,16 @@ func TestLedger(t *testing.T) {
 
 // What nobody has named, and what is too far ahead for that, is not truncated.
 func TestLedgerHasPlaces(t *testing.T) {
-	l := newLedger(nvram.NewMemory(8<<10), coordinatorID{})
-	l.raise(100)
-	for seq, want := range map[uint64]bool{100: true, 99 + ledgerNames: true, 100 + ledgerNames: false, 99: false} {
-		if l.canName(seq) != want {
+	l := record.NewLedger(nvram.NewMemory(8<<10), record.Coordinator{})
+	l.Raise(100)
+	for seq, want := range map[uint64]bool{100: true, 99 + record.LedgerNames: true, 100 + record.LedgerNames: false, 99: false} {
+		if l.CanName(seq) != want {
 			t.Errorf("canName(%d) is %v", seq, !want)
 		}
 	}
-	l.name(150)
-	for seq, want := range map[uint64]bool{99: true, 100: false, 150: true, 150 + ledgerNames: false} {
-		if l.has(seq) != want {
+	l.Name(150)
+	for seq, want := range map[uint64]bool{99: true, 100: false, 150: true, 150 + record.LedgerNames: false} {
+		if l.Has(seq) != want {
 			t.Errorf("has(%d) is %v", seq, !want)
 		}
 	}
@@ -78,7 +79,7 @@ func TestLedgerHasPlaces(t *testing.T) {
 // the bound has come nearer.
 func TestNamedWhereThereIsAPlace(t *testing.T) {
 	log := nvram.NewMemory(64 << 10)
-	rx, err := CreateLog(log, 1)
+	rx, err := record.CreateLog(log, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestNamedWhereThereIsAPlace(t *testing.T) {
 	p := &peer{log: ring.NewLocalSender(state, log, 0)}
 	w := &worker{window: newWindow(1)}
 	stuck := w.window.begin()
-	for range ledgerNames + 9 {
+	for range record.LedgerNames + 9 {
 		seq := w.window.begin()
 		w.window.finish(seq)
 		p.truncated = append(p.truncated, seq)
@@ -103,7 +104,7 @@ func TestNamedWhereThereIsAPlace(t *testing.T) {
 		}
 		named += n
 	}
-	if named != ledgerNames-1 || len(p.truncated) != 0 || len(p.far) != 10 {
+	if named != record.LedgerNames-1 || len(p.truncated) != 0 || len(p.far) != 10 {
 		t.Errorf("%d named, %d wait, %d are far", named, len(p.truncated), len(p.far))
 	}
 	w.window.finish(stuck)
@@ -114,18 +115,18 @@ func TestNamedWhereThereIsAPlace(t *testing.T) {
 
 // What earlier lives' ledgers say is about those lives.
 func TestRecalledLedgers(t *testing.T) {
-	c := coordinatorID{4, 1}
+	c := record.Coordinator{Machine: 4, Worker: 1}
 	var logs []*nvram.Memory
 	var firsts []uint64
 	for _, config := range []uint32{3, 6} {
 		log := nvram.NewMemory(64 << 10)
-		l := newLedger(log, c)
-		if _, err := CreateLog(log, uint64(config)); err != nil {
+		l := record.NewLedger(log, c)
+		if _, err := record.CreateLog(log, uint64(config)); err != nil {
 			t.Fatal(err)
 		}
 		w := newWindow(config)
-		l.raise(w.low + 50)
-		l.name(w.low + 60)
+		l.Raise(w.low + 50)
+		l.Name(w.low + 60)
 		logs, firsts = append(logs, log), append(firsts, w.low)
 	}
 	logs = append(logs, nvram.NewMemory(64<<10)) // which nobody has written to
@@ -136,7 +137,7 @@ func TestRecalledLedgers(t *testing.T) {
 	r := recalled{logs: formatted, ledgers: ledgers}
 	for _, first := range append(firsts, newWindow(5).low) {
 		for n, want := range map[uint64]bool{0: true, 49: true, 50: false, 60: true, 61: false} {
-			id := ID{Config: 3, Machine: c.machine, Worker: c.worker, Seq: first + n}
+			id := record.ID{Config: 3, Machine: c.Machine, Worker: c.Worker, Seq: first + n}
 			if want = want && first != newWindow(5).low; r.truncatedLocked(id) != want {
 				t.Errorf("truncated(%#x) is %v", id.Seq, !want)
 			}
@@ -149,19 +150,19 @@ func TestRecalledLedgers(t *testing.T) {
 
 // What interrupted the emptying of a log has left its ledger.
 func TestLedgerOutlivesItsRing(t *testing.T) {
-	log, c := nvram.NewMemory(64<<10), coordinatorID{4, 1}
-	l := newLedger(log, c)
-	if _, err := CreateLog(log, 1); err != nil {
+	log, c := nvram.NewMemory(64<<10), record.Coordinator{Machine: 4, Worker: 1}
+	l := record.NewLedger(log, c)
+	if _, err := record.CreateLog(log, 1); err != nil {
 		t.Fatal(err)
 	}
-	l.raise(100)
+	l.Raise(100)
 	log.Store(0, 0) // as ring.Receiver.Reset begins
 	formatted, ledgers, err := openLogs([]*nvram.Memory{log})
 	if err != nil || len(formatted) != 0 {
 		t.Fatalf("%d logs: %v", len(formatted), err)
 	}
 	r := recalled{ledgers: ledgers, before: 2}
-	if id := (ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.hasLocked(id) || !r.truncatedLocked(id) {
+	if id := (record.ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.hasLocked(id) || !r.truncatedLocked(id) {
 		t.Errorf("%v is not truncated", id)
 	}
 }
@@ -174,7 +175,7 @@ func TestDamagedLogsAreRefused(t *testing.T) {
 		want   func(error) bool
 	}{
 		"ring": {func(log *nvram.Memory) error { log.Store(8, 12345); return nil }, func(err error) bool { return errors.Is(err, ring.ErrCorrupt) && errors.Is(err, errDamagedLog) }},
-		"ledger": {func(log *nvram.Memory) error { log.Store(ringBytes(log), 9); return nil },
+		"ledger": {func(log *nvram.Memory) error { log.Store(record.RingBytes(log), 9); return nil },
 			func(err error) bool { return err != nil && strings.Contains(err.Error(), "who writes to it") }},
 		"empty, of an earlier version": {func(log *nvram.Memory) error {
 			_, err := ring.Create(log, 0, log.Size(), 2)
@@ -191,11 +192,11 @@ func TestDamagedLogsAreRefused(t *testing.T) {
 			}
 			_, _, err = ring.NewLocalSender(state, log, 0).Append(1, []byte("left over"))
 			return err
-		}, func(err error) bool { return errors.Is(err, errWithoutLedger) && !errors.Is(err, errDamagedLog) }},
+		}, func(err error) bool { return errors.Is(err, record.ErrWithoutLedger) && !errors.Is(err, errDamagedLog) }},
 	} {
 		log := nvram.NewMemory(64 << 10)
-		newLedger(log, coordinatorID{1, 0})
-		if _, err := CreateLog(log, 1); err != nil {
+		record.NewLedger(log, record.Coordinator{Machine: 1, Worker: 0})
+		if _, err := record.CreateLog(log, 1); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.damage(log); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // listener returns a machine that maps each log once, as a folder does, and the names of
@@ -100,7 +101,7 @@ func TestLedgerOfALifeThatIsOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, mapped := listener(t)
-			self, err := newSelfLog(nvram.NewMemory(64<<10), coordinatorID{0, 0}, 1)
+			self, err := newSelfLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +121,7 @@ func TestLedgerOfALifeThatIsOver(t *testing.T) {
 			if _, err := m.Listen(1); err != nil {
 				t.Fatal(err)
 			}
-			kept := m.recalled.ledgers[coordinatorID{1, 0}]
+			kept := m.recalled.ledgers[record.Coordinator{Machine: 1, Worker: 0}]
 			if isKept := len(mapped) == 2 && len(kept) == 1; isKept != c.isKept {
 				t.Errorf("%d logs are mapped, %d ledgers kept, should be kept: %v", len(mapped), len(kept), c.isKept)
 			}
@@ -138,7 +139,7 @@ func TestListenSideBySide(t *testing.T) {
 				if _, err := m.Listen(peer); err != nil {
 					t.Error(err)
 				}
-				m.Truncated(ID{Config: 1, Machine: peer}, 1)
+				m.Truncated(record.ID{Config: 1, Machine: peer}, 1)
 			})
 		}
 		all.Wait()
@@ -148,7 +149,7 @@ func TestListenSideBySide(t *testing.T) {
 			}
 		}
 	}
-	if kept := len(m.recalled.ledgers[coordinatorID{1, 0}]); kept != 19 {
+	if kept := len(m.recalled.ledgers[record.Coordinator{Machine: 1, Worker: 0}]); kept != 19 {
 		t.Errorf("%d ledgers are kept", kept)
 	}
 }

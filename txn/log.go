@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A logReader is what a machine keeps about one log that lies in its memory, guarded by
@@ -24,13 +25,13 @@ type logReader struct {
 	worker uint16
 	rx     *ring.Receiver
 	// record is the one at hand, scratch an earlier one of its transaction.
-	record, scratch Record
+	record, scratch record.Record
 
 	records deque
 	txs     map[uint64]*participant
 	pool    []*participant
 	// ledger is what the sender has said of truncations. Recovery needs to know.
-	ledger *ledger
+	ledger *record.Ledger
 	// drained is the last configuration that this log has been drained of:
 	// records of it, or of an earlier one, come too late (LastDrained of SOSP'15
 	// section 5.3).
@@ -60,7 +61,7 @@ type participant struct {
 	large *largePart
 }
 
-func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver, b *ledger) *logReader {
+func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver, b *record.Ledger) *logReader {
 	return &logReader{m: m, from: from, worker: worker, rx: rx, ledger: b, txs: make(map[uint64]*participant)}
 }
 
@@ -77,11 +78,11 @@ func (l *logReader) step() (reply message, more bool, err error) {
 		return message{}, false, err
 	}
 	raw, r := rec.Payload, &l.record
-	if err := DecodeRecord(raw, r); err != nil {
+	if err := record.Decode(raw, r); err != nil {
 		return message{}, false, err
 	}
 	if r.ID.Machine != l.from || r.ID.Worker != l.worker {
-		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", ErrBadRecord, r.Kind, r.ID, l.from, l.worker)
+		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", record.ErrBad, r.Kind, r.ID, l.from, l.worker)
 	}
 	if r.ID.Config <= l.drained && !sabotage.LateRecords.Skipped() {
 		l.void(rec)
@@ -98,7 +99,7 @@ func (l *logReader) step() (reply message, more bool, err error) {
 		l.voidAnnexed(rec, r)
 		return message{}, false, err
 	}
-	if r.Kind != RecordTruncate {
+	if r.Kind != record.Truncate {
 		l.records.push(logRecord{seq: r.ID.Seq, end: rec.End, annex: r.Annex.Number})
 	} else {
 		l.records.push(logRecord{end: rec.End})
@@ -109,7 +110,7 @@ func (l *logReader) step() (reply message, more bool, err error) {
 // voidAnnexed voids a record that its writer is fenced for, if it names an annex. That may not
 // be there, and then whoever took the record for evidence would miss it. Others stay what
 // they are: what is wrong may be the memory that one is to be applied to.
-func (l *logReader) voidAnnexed(rec ring.Record, r *Record) {
+func (l *logReader) voidAnnexed(rec ring.Record, r *record.Record) {
 	if !r.Annex.IsNone() {
 		l.void(rec)
 	}
@@ -120,52 +121,52 @@ func (l *logReader) voidAnnexed(rec ring.Record, r *Record) {
 // later life.
 func (l *logReader) void(rec ring.Record) {
 	off, n, rest, _ := l.rx.Extent(rec)
-	at := off + recordWhoAt
-	if n <= recordWhoAt {
-		at = rest + recordWhoAt - n
+	at := off + record.WhoAt
+	if n <= record.WhoAt {
+		at = rest + record.WhoAt - n
 	}
-	memory := l.ledger.log()
-	memory.Store(at, memory.Load(at)&^voidMask)
+	memory := l.ledger.Log()
+	memory.Store(at, memory.Load(at)&^record.VoidMask)
 }
 
-func (l *logReader) handle(raw []byte, r *Record, reply *message) error {
+func (l *logReader) handle(raw []byte, r *record.Record, reply *message) error {
 	seq := r.ID.Seq
-	if r.Kind.isNote() {
-		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", ErrBadRecord, r.Kind, r.ID)
+	if r.Kind.IsNote() {
+		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", record.ErrBad, r.Kind, r.ID)
 	}
-	if r.Kind != RecordTruncate && (l.ledger.passed(seq) || seq < r.LowBound) {
-		return fmt.Errorf("%w: %v of %v, which is truncated", ErrBadRecord, r.Kind, r.ID)
+	if r.Kind != record.Truncate && (l.ledger.Passed(seq) || seq < r.LowBound) {
+		return fmt.Errorf("%w: %v of %v, which is truncated", record.ErrBad, r.Kind, r.ID)
 	}
 	if !r.Annex.IsNone() {
 		return l.handleAnnexed(raw, r)
 	}
 	switch r.Kind {
-	case RecordLock:
+	case record.Lock:
 		p := l.participant(seq)
 		if p.lock != nil {
-			return fmt.Errorf("%w: second LOCK of %v", ErrBadRecord, r.ID)
+			return fmt.Errorf("%w: second LOCK of %v", record.ErrBad, r.ID)
 		}
 		p.lock = raw
 		*reply = l.m.lockWrites(r.Writes)
 		reply.tag = seq
 		p.locked = reply.a == uint8(verdictSame)
-	case RecordCommitBackup:
+	case record.CommitBackup:
 		p := l.participant(seq)
 		if p.backup != nil {
-			return fmt.Errorf("%w: second COMMIT-BACKUP of %v", ErrBadRecord, r.ID)
+			return fmt.Errorf("%w: second COMMIT-BACKUP of %v", record.ErrBad, r.ID)
 		}
 		p.backup = raw
-	case RecordCommitPrimary:
+	case record.CommitPrimary:
 		p := l.txs[seq]
 		if p == nil || !p.locked {
-			return fmt.Errorf("%w: COMMIT-PRIMARY of %v without a lock", ErrBadRecord, r.ID)
+			return fmt.Errorf("%w: COMMIT-PRIMARY of %v without a lock", record.ErrBad, r.ID)
 		}
 		if p.isLockLarge() {
 			l.begin(taskApply, seq, p, p.large.lock)
 			return nil
 		}
 		return l.apply(p)
-	case RecordAbort:
+	case record.Abort:
 		p := l.txs[seq]
 		if p == nil || !p.locked {
 			return nil
@@ -195,7 +196,7 @@ func (l *logReader) participant(seq uint64) *participant {
 // apply commits a locked transaction at its primary.
 func (l *logReader) apply(p *participant) error {
 	r := &l.scratch
-	if err := DecodeRecord(p.lock, r); err != nil {
+	if err := record.Decode(p.lock, r); err != nil {
 		return err
 	}
 	for i := range r.Writes {
@@ -207,7 +208,7 @@ func (l *logReader) apply(p *participant) error {
 
 func (l *logReader) unlock(p *participant) error {
 	r := &l.scratch
-	if err := DecodeRecord(p.lock, r); err != nil {
+	if err := record.Decode(p.lock, r); err != nil {
 		return err
 	}
 	l.m.unlockWrites(r.Writes)
@@ -216,21 +217,21 @@ func (l *logReader) unlock(p *participant) error {
 }
 
 // truncate takes what the record says about truncated transactions.
-func (l *logReader) truncate(r *Record) error {
-	l.ledger.raise(r.LowBound)
+func (l *logReader) truncate(r *record.Record) error {
+	l.ledger.Raise(r.LowBound)
 	for _, seq := range r.Truncated {
-		if l.txs[seq] == nil || l.ledger.passed(seq) {
+		if l.txs[seq] == nil || l.ledger.Passed(seq) {
 			continue
 		}
-		if !l.ledger.canName(seq) {
-			return fmt.Errorf("%w: transaction %d of machine %d named as truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.lowBound())
+		if !l.ledger.CanName(seq) {
+			return fmt.Errorf("%w: transaction %d of machine %d named as truncated, the low bound is %d", record.ErrBad, seq, l.from, l.ledger.LowBound())
 		}
 		done, err := l.finish(seq)
 		if err != nil {
 			return err
 		}
 		if done {
-			l.ledger.name(seq)
+			l.ledger.Name(seq)
 		}
 	}
 	return l.free()
@@ -242,7 +243,7 @@ func (l *logReader) free() error {
 	for l.records.n > 0 {
 		r := l.records.front()
 		if p := l.txs[r.seq]; p != nil {
-			if r.seq >= l.ledger.lowBound() || p.held && !sabotage.HeldRecords.Skipped() {
+			if r.seq >= l.ledger.LowBound() || p.held && !sabotage.HeldRecords.Skipped() {
 				break
 			}
 			done, err := l.finish(r.seq)
@@ -283,7 +284,7 @@ func (l *logReader) finish(seq uint64) (done bool, err error) {
 		return true, nil
 	}
 	if p.locked {
-		return false, fmt.Errorf("%w: transaction %d of machine %d truncated while locked", ErrBadRecord, seq, l.from)
+		return false, fmt.Errorf("%w: transaction %d of machine %d truncated while locked", record.ErrBad, seq, l.from)
 	}
 	if p.backup != nil && p.isBackupLarge() && !sabotage.BackupApply.Skipped() {
 		if !p.large.truncated {
@@ -312,7 +313,7 @@ func (l *logReader) forgetTx(seq uint64, p *participant) {
 
 // lockWrites locks the objects of a LOCK record at their versions, all or none.
 // The reply says of the first that could not be locked which one it is and why.
-func (m *Machine) lockWrites(writes []Write) message {
+func (m *Machine) lockWrites(writes []record.Write) message {
 	for i := range writes {
 		if v := m.lock(&writes[i]); v != verdictSame {
 			if !sabotage.AllLocks.Skipped() {
@@ -324,7 +325,7 @@ func (m *Machine) lockWrites(writes []Write) message {
 	return message{kind: messageLockReply, a: uint8(verdictSame)}
 }
 
-func (m *Machine) lock(w *Write) verdict {
+func (m *Machine) lock(w *record.Write) verdict {
 	rt := m.route(w.Ptr.Addr.Region())
 	if rt == nil || !rt.primary || !rt.local.CanHold(w.Ptr.Addr.Offset()) {
 		return verdictChanged
@@ -336,23 +337,23 @@ func (m *Machine) lock(w *Write) verdict {
 	return max(verdictLocked, judge(rt.local.Header(w.Ptr.Addr.Offset()), w.Version))
 }
 
-func (m *Machine) unlockWrites(writes []Write) {
+func (m *Machine) unlockWrites(writes []record.Write) {
 	for i := range writes {
 		m.unlockWrite(&writes[i])
 	}
 }
 
-func (m *Machine) unlockWrite(w *Write) {
+func (m *Machine) unlockWrite(w *record.Write) {
 	m.route(w.Ptr.Addr.Region()).local.Unlock(w.Ptr, w.Version)
 	m.reached(StepUnlock)
 }
 
 // applyPrimary gives a locked object its new state and unlocks it.
-func (m *Machine) applyPrimary(w *Write) {
-	v, allocated, incarnation := w.after()
+func (m *Machine) applyPrimary(w *record.Write) {
+	v, allocated, incarnation := w.After()
 	local := m.route(w.Ptr.Addr.Region()).local
 	switch w.Op {
-	case OpFree:
+	case record.OpFree:
 		// The slot goes back before it is unlocked: the scan that rebuilds the
 		// free lists leaves locked ones alone, and must not find it as well.
 		local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation)
@@ -360,7 +361,7 @@ func (m *Machine) applyPrimary(w *Write) {
 			m.cfg.Allocator.Release(w.Ptr)
 		}
 		local.ClearLock(w.Ptr)
-	case OpAlloc:
+	case record.OpAlloc:
 		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
 		m.lent.take(w.Ptr)
 	default:
@@ -372,7 +373,7 @@ func (m *Machine) applyPrimary(w *Write) {
 // applyBackup applies a COMMIT-BACKUP record to this machine's replicas.
 func (l *logReader) applyBackup(p *participant) error {
 	r := &l.scratch
-	if err := DecodeRecord(p.backup, r); err != nil {
+	if err := record.Decode(p.backup, r); err != nil {
 		return err
 	}
 	l.m.fetchReplicas(r.Writes)
@@ -384,10 +385,10 @@ func (l *logReader) applyBackup(p *participant) error {
 	return nil
 }
 
-func (l *logReader) applyBackupWrite(w *Write) error {
+func (l *logReader) applyBackupWrite(w *record.Write) error {
 	rt := l.m.route(w.Ptr.Addr.Region())
 	if rt == nil || rt.local == nil || rt.primary {
-		return fmt.Errorf("%w: COMMIT-BACKUP of %v, of which no backup is here", ErrBadRecord, w.Ptr)
+		return fmt.Errorf("%w: COMMIT-BACKUP of %v, of which no backup is here", record.ErrBad, w.Ptr)
 	}
 	if err := ApplyReplica(rt.local, w); err != nil {
 		return err
@@ -399,7 +400,7 @@ func (l *logReader) applyBackupWrite(w *Write) error {
 // fetchReplicas has the processor fetch all objects that a record writes to, which a backup
 // has hardly looked at since they were written last: the misses of all of them are under
 // way before the first is waited for.
-func (m *Machine) fetchReplicas(writes []Write) {
+func (m *Machine) fetchReplicas(writes []record.Write) {
 	for i := range writes {
 		p := writes[i].Ptr
 		if rt := m.route(p.Addr.Region()); rt != nil && rt.local != nil {
@@ -411,13 +412,13 @@ func (m *Machine) fetchReplicas(writes []Write) {
 // ApplyReplica applies a write to a replica that nobody else writes to. What it
 // already has, or what is older, changes nothing. A write to where the replica
 // has no slot is ErrBadRecord.
-func ApplyReplica(r *region.Region, w *Write) error {
-	v, allocated, incarnation := w.after()
+func ApplyReplica(r *region.Region, w *record.Write) error {
+	v, allocated, incarnation := w.After()
 	if r.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation) {
 		return nil
 	}
 	if off := w.Ptr.Addr.Offset(); !r.CanHold(off) || r.Header(off).Version() < v {
-		return fmt.Errorf("%w: no replica of %v here can take version %d", ErrBadRecord, w.Ptr, v)
+		return fmt.Errorf("%w: no replica of %v here can take version %d", record.ErrBad, w.Ptr, v)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // This file has one test for each claim of SOSP'15 section 4, named after it.
@@ -220,7 +221,7 @@ func TestPaper4_LockAndCommitBackupRecords(t *testing.T) {
 		records, err := r.Machine(at).LogRecords(0, 0)
 		must(t, err)
 		for _, rec := range records {
-			if rec.Kind != txn.RecordLock && rec.Kind != txn.RecordCommitBackup {
+			if rec.Kind != record.Lock && rec.Kind != record.CommitBackup {
 				continue
 			}
 			if len(rec.Regions) != len(regions) {
@@ -229,13 +230,13 @@ func TestPaper4_LockAndCommitBackupRecords(t *testing.T) {
 			for _, w := range rec.Writes {
 				i := slices.Index(r.ptrs, w.Ptr)
 				where := slices.Index(m.Replicas(w.Ptr), rdma.MachineID(at))
-				if rec.Kind == txn.RecordLock && where != 0 || rec.Kind == txn.RecordCommitBackup && where < 1 {
+				if rec.Kind == record.Lock && where != 0 || rec.Kind == record.CommitBackup && where < 1 {
 					t.Errorf("%v of %v at machine %d, its replicas are at %v", rec.Kind, w.Ptr, at, m.Replicas(w.Ptr))
 				}
 				if number(w.Payload) != uint64(100+i) || w.Version != 1 {
 					t.Errorf("%v at machine %d: object %d becomes %d, from version %d", rec.Kind, at, i, number(w.Payload), w.Version)
 				}
-				if rec.Kind == txn.RecordLock {
+				if rec.Kind == record.Lock {
 					locked++
 				} else {
 					backed++

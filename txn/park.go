@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A transaction that writes to an unavailable region (cluster.Placement.Away) cannot
@@ -54,7 +55,7 @@ func (m *Machine) Park(in cluster.ID, e Evidence) error {
 	if !r.going.Load() || r.traces[e.ID].knows(e.Region) {
 		return nil
 	}
-	rec := Record{Kind: RecordReplicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions}
+	rec := record.Record{Kind: record.Replicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions}
 	at, err := r.noteLocked(in, &rec)
 	if err == nil {
 		r.takeLocked(&rec, at)
@@ -79,7 +80,7 @@ func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 }
 
 func (r *recoveryState) parkInLocked(l *spill, in cluster.ID) error {
-	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(r.traces), record.ID.Compare) {
 		t := r.traces[id]
 		if !r.m.awaits(t.regions) {
 			continue
@@ -102,12 +103,12 @@ func (r *recoveryState) parkInLocked(l *spill, in cluster.ID) error {
 // notes returns records that say all that is known of t.
 func (t *trace) notes() (notes [][]byte) {
 	for _, p := range t.parts {
-		rec := Record{Kind: RecordReplicate, ID: t.id, LowBound: packSeen(p.region, p.seen), Regions: t.regions, Writes: p.writes}
-		notes = append(notes, AppendRecord(make([]byte, 0, encodedBytes(&rec)), &rec))
+		rec := record.Record{Kind: record.Replicate, ID: t.id, LowBound: packSeen(p.region, p.seen), Regions: t.regions, Writes: p.writes}
+		notes = append(notes, record.Append(make([]byte, 0, record.Bytes(&rec)), &rec))
 	}
-	for kind, seen := range map[RecordKind]Seen{RecordCommitRecovery: SeenCommitRecovery, RecordAbortRecovery: SeenAbortRecovery} { // any order: it has one at most
+	for kind, seen := range map[record.Kind]Seen{record.CommitRecovery: SeenCommitRecovery, record.AbortRecovery: SeenAbortRecovery} { // any order: it has one at most
 		if t.outcome&seen != 0 {
-			notes = append(notes, AppendRecord(nil, &Record{Kind: kind, ID: t.id}))
+			notes = append(notes, record.Append(nil, &record.Record{Kind: kind, ID: t.id}))
 		}
 	}
 	return notes

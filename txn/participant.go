@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A part is one machine's part in a commit.
@@ -73,7 +74,7 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 		c.regions = append(c.regions, rt.Region)
 	}
 	w := e.write()
-	bytes = writeBytes(&w)
+	bytes = record.WriteBytes(&w)
 	i := c.part(rt.Primary)
 	e.part = int16(i)
 	c.parts[i].lockBytes += bytes
@@ -90,7 +91,7 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 // given. It has not if the slot belongs to a new primary's allocator by now, or
 // the loan has ended.
 func (s *state) reserved(rt *route, e *entry) bool {
-	if e.op != OpAlloc || sabotage.LostSlot.Skipped() {
+	if e.op != record.OpAlloc || sabotage.LostSlot.Skipped() {
 		return true
 	}
 	return e.config >= uint32(rt.LastPrimaryChange) && (rt.primary || e.connection == s.w.connectionTo(rt.Primary))
@@ -100,7 +101,7 @@ func (s *state) reserved(rt *route, e *entry) bool {
 // pointer p. If e has lost its slot, another transaction may have made an object
 // there, whose pointer is the same: incarnations tell apart only what was freed.
 func (s *state) owned(e *entry, p region.Ptr) ([]byte, error) {
-	if e.ptr != p || e.op == OpFree || e.dead {
+	if e.ptr != p || e.op == record.OpFree || e.dead {
 		return nil, abort(ReasonFreed, p.Addr)
 	}
 	if rt := s.m.route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
@@ -121,18 +122,18 @@ func (c *commit) part(machine rdma.MachineID) int {
 }
 
 // truncateReserve is what telling a participant of one truncation can take.
-var truncateReserve = ring.Space(recordBytes(1, 0))
+var truncateReserve = ring.Space(record.HeaderBytes(1, 0))
 
 // reservation is the log space that all records of the transaction can take at
 // one participant: LOCK, COMMIT-PRIMARY or ABORT, COMMIT-BACKUP and TRUNCATE.
 func (c *commit) reservation(p *part) uint64 {
 	n := truncateReserve
-	header := recordBytes(0, len(c.regions))
+	header := record.HeaderBytes(0, len(c.regions))
 	if p.lockWrites > 0 {
-		n += ring.Space(header+c.writesBytes(p, RecordLock, p.lockBytes)) + ring.Space(recordBytes(0, 0))
+		n += ring.Space(header+c.writesBytes(p, record.Lock, p.lockBytes)) + ring.Space(record.HeaderBytes(0, 0))
 	}
 	if p.backupWrites > 0 {
-		n += ring.Space(header + c.writesBytes(p, RecordCommitBackup, p.backupBytes))
+		n += ring.Space(header + c.writesBytes(p, record.CommitBackup, p.backupBytes))
 	}
 	return n
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // recalled are the logs of this machine's earlier lives. Nobody writes to them any
@@ -29,7 +30,7 @@ type recalled struct {
 	settled uint32
 	// ledgers are theirs, by who wrote to them: of several lives, if recoveries
 	// were interrupted; and those of logs that have been replaced.
-	ledgers map[coordinatorID][]*ledger
+	ledgers map[record.Coordinator][]*record.Ledger
 	// bounds are what other machines have truncated, while a region is unavailable.
 	bounds bounds
 	// before is the first configuration of this life.
@@ -74,9 +75,9 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram
 // record has gone, so that one that is missing is damage.
 func (m *Machine) checkAnnexesLocked() error {
 	for _, log := range m.recalled.logs {
-		b, _ := openLedger(log)
+		b, _ := record.OpenLedger(log)
 		for raw, rec := range recordsIn(log) {
-			if rec.Annex.IsNone() || rec.IsVoid() || !m.recalled.countsLocked(rec) || b.isLate(rec.ID.Config, raw.Pos) {
+			if rec.Annex.IsNone() || rec.IsVoid() || !m.recalled.countsLocked(rec) || b.IsLate(rec.ID.Config, raw.Pos) {
 				continue
 			}
 			if _, err := m.annexes.body(&rec.Annex); err != nil {
@@ -89,16 +90,16 @@ func (m *Machine) checkAnnexesLocked() error {
 
 // recordsIn yields the records of a log that Recall has opened, as far as they make sense:
 // what follows was never acted upon. The next one is decoded over the last.
-func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *Record] {
-	return func(yield func(ring.Record, *Record) bool) {
-		rx, err := OpenLog(log)
+func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *record.Record] {
+	return func(yield func(ring.Record, *record.Record) bool) {
+		rx, err := record.OpenLog(log)
 		if err != nil || rx == nil {
 			return // there is never a record in it
 		}
-		rec := new(Record)
+		rec := new(record.Record)
 		for {
 			raw, ok, err := rx.Poll()
-			if err != nil || !ok || DecodeRecord(raw.Payload, rec) != nil || !yield(raw, rec) {
+			if err != nil || !ok || record.Decode(raw.Payload, rec) != nil || !yield(raw, rec) {
 				return
 			}
 		}
@@ -107,17 +108,17 @@ func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *Record] {
 
 // openLogs opens logs of earlier lives. In some there was never a record. One that was
 // being emptied for a new connection still has its ledger.
-func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[coordinatorID][]*ledger, err error) {
-	ledgers = make(map[coordinatorID][]*ledger)
+func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[record.Coordinator][]*record.Ledger, err error) {
+	ledgers = make(map[record.Coordinator][]*record.Ledger)
 	for _, log := range logs {
-		rx, err := OpenLog(log)
-		if errors.Is(err, errWithoutLedger) {
+		rx, err := record.OpenLog(log)
+		if errors.Is(err, record.ErrWithoutLedger) {
 			return nil, nil, err
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", errDamagedLog, err)
 		}
-		l, from := openLedger(log)
+		l, from := record.OpenLedger(log)
 		switch {
 		case l != nil:
 			ledgers[from] = append(ledgers[from], l)
@@ -141,25 +142,25 @@ func (l *recalled) gatherLocked(r *recoveryState) {
 		l.before = r.m.config.Load()
 	}
 	for i, log := range l.logs {
-		b, _ := openLedger(log)
-		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *Record, at uint64) bool {
-			_, dated := rec.notedIn()
-			return !dated && l.countsLocked(rec) && !b.isLate(rec.ID.Config, at)
+		b, _ := record.OpenLedger(log)
+		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *record.Record, at uint64) bool {
+			_, dated := rec.NotedIn()
+			return !dated && l.countsLocked(rec) && !b.IsLate(rec.ID.Config, at)
 		})
 	}
 	r.takeFoundLocked()
 	r.leaveOutOlderLocked()
 	for i, log := range l.logs {
-		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *Record, _ uint64) bool {
-			in, dated := rec.notedIn()
+		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *record.Record, _ uint64) bool {
+			in, dated := rec.NotedIn()
 			id, _ := unpackSeen(rec.LowBound)
-			return dated && l.countsLocked(rec) && (rec.Kind != RecordReplicate || r.hasHadSince(id, in))
+			return dated && l.countsLocked(rec) && (rec.Kind != record.Replicate || r.hasHadSince(id, in))
 		})
 	}
 	for n, p := range l.parked {
-		r.scanLocked(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *Record, _ uint64) bool {
+		r.scanLocked(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *record.Record, _ uint64) bool {
 			id, _ := unpackSeen(rec.LowBound)
-			return rec.Kind != RecordReplicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
+			return rec.Kind != record.Replicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
 		})
 	}
 	r.takeFoundLocked()
@@ -168,8 +169,8 @@ func (l *recalled) gatherLocked(r *recoveryState) {
 // countsLocked says whether what a log says is of after the last recovery that was settled.
 // A note is of the recovery in which it was made, however old its transaction: others
 // that had not settled the recovery before may have brought it up once more.
-func (l *recalled) countsLocked(rec *Record) bool {
-	if in, dated := rec.notedIn(); dated {
+func (l *recalled) countsLocked(rec *record.Record) bool {
+	if in, dated := rec.NotedIn(); dated {
 		return in > l.settled
 	}
 	return rec.ID.Config >= l.settled
@@ -221,16 +222,16 @@ func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 }
 
 // hasLocked says whether a transaction is of an earlier life of this machine.
-func (l *recalled) hasLocked(id ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
+func (l *recalled) hasLocked(id record.ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
 
 // truncatedLocked says whether a transaction has been truncated here in an earlier life, of this
 // machine or of the coordinator.
-func (l *recalled) truncatedLocked(id ID) bool {
+func (l *recalled) truncatedLocked(id record.ID) bool {
 	if sabotage.Ledger.Skipped() {
 		return false
 	}
-	for _, b := range l.ledgers[coordinatorID{id.Machine, id.Worker}] {
-		if b.has(id.Seq) {
+	for _, b := range l.ledgers[record.Coordinator{Machine: id.Machine, Worker: id.Worker}] {
+		if b.Has(id.Seq) {
 			return true
 		}
 	}
@@ -238,9 +239,9 @@ func (l *recalled) truncatedLocked(id ID) bool {
 }
 
 // keepLocked keeps a ledger of a log that has been replaced.
-func (l *recalled) keepLocked(c coordinatorID, b *ledger) {
+func (l *recalled) keepLocked(c record.Coordinator, b *record.Ledger) {
 	if l.ledgers == nil {
-		l.ledgers = make(map[coordinatorID][]*ledger)
+		l.ledgers = make(map[record.Coordinator][]*record.Ledger)
 	}
 	l.ledgers[c] = append(l.ledgers[c], b)
 }

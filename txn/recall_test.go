@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // What earlier lives say of a region counts where the machine has a replica that has been
@@ -35,7 +36,7 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 		{"one that is parked, and no replica", 6, 0, 0, true, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			id := ID{Config: c.config, Machine: 6, Worker: 3, Seq: 23}
+			id := record.ID{Config: c.config, Machine: 6, Worker: 3, Seq: 23}
 			m := &Machine{}
 			m.recovery.init(m)
 			m.recalled.settled, m.recalled.parkedIn, m.recalled.before = parkedIn, parkedIn, before
@@ -49,8 +50,8 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 				local.SetSince(c.replica)
 			}
 			m.routes.Store(&routes{2: rt})
-			rec := Record{Kind: RecordReplicate, ID: id, LowBound: packSeen(2, SeenLock), Regions: []region.ID{2, 3},
-				Writes: []Write{{Ptr: region.MakePtr(region.MakeAddr(2, 0x440), 2, 0), Op: OpFree, Version: 6}}}
+			rec := record.Record{Kind: record.Replicate, ID: id, LowBound: packSeen(2, SeenLock), Regions: []region.ID{2, 3},
+				Writes: []record.Write{{Ptr: region.MakePtr(region.MakeAddr(2, 0x440), 2, 0), Op: record.OpFree, Version: 6}}}
 			if c.noted > 0 {
 				rec.Truncated = []uint64{uint64(c.noted)}
 			}
@@ -68,10 +69,10 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 	}
 }
 
-func logWith(t *testing.T, records ...*Record) *nvram.Memory {
+func logWith(t *testing.T, records ...*record.Record) *nvram.Memory {
 	t.Helper()
 	log := nvram.NewMemory(64 << 10)
-	rx, err := CreateLog(log, 1)
+	rx, err := record.CreateLog(log, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func logWith(t *testing.T, records ...*Record) *nvram.Memory {
 	}
 	tx := ring.NewLocalSender(state, log, 0)
 	for _, rec := range records {
-		if _, _, err := tx.Append(rdma.Unsignalled, AppendRecord(nil, rec)); err != nil {
+		if _, _, err := tx.Append(rdma.Unsignalled, record.Append(nil, rec)); err != nil {
 			t.Fatal(err)
 		}
 	}

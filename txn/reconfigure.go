@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A reconfiguration takes a machine from one configuration to the next, in four
@@ -400,7 +401,7 @@ func (s *state) aborted() error {
 }
 
 // Resolve tells the coordinator how recovery has decided a transaction of its.
-func (m *Machine) Resolve(id ID, committed bool) {
+func (m *Machine) Resolve(id record.ID, committed bool) {
 	if id.Machine != m.cfg.ID || int(id.Worker) >= len(m.workers) {
 		return
 	}
@@ -423,7 +424,7 @@ func (m *Machine) Resolve(id ID, committed bool) {
 // A Caught is a transaction of this machine that waits for recovery, and the regions
 // that it writes to.
 type Caught struct {
-	ID      ID
+	ID      record.ID
 	Regions []region.ID
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A recoveredLock is the lock of an object that recovering transactions write,
@@ -42,7 +43,7 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 			r.locks[addr] = l
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(r.traces), ID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(r.traces), record.ID.Compare) {
 		for _, p := range r.traces[id].parts {
 			if slices.Contains(ids, p.region) {
 				r.lockPartLocked(p, before)
@@ -103,7 +104,7 @@ func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 // ABORT-RECOVERY) at this machine's replicas. The decision is noted first. Doing
 // it again changes nothing; of a transaction without a trace here there is
 // nothing to do. It fails with ring.ErrFull while there is no room for a note.
-func (m *Machine) Decide(in cluster.ID, id ID, commit bool) error {
+func (m *Machine) Decide(in cluster.ID, id record.ID, commit bool) error {
 	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,9 +115,9 @@ func (m *Machine) Decide(in cluster.ID, id ID, commit bool) error {
 	if t == nil {
 		return nil
 	}
-	rec, outcome := Record{Kind: RecordAbortRecovery, ID: id}, SeenAbortRecovery
+	rec, outcome := record.Record{Kind: record.AbortRecovery, ID: id}, SeenAbortRecovery
 	if commit {
-		rec.Kind, outcome = RecordCommitRecovery, SeenCommitRecovery
+		rec.Kind, outcome = record.CommitRecovery, SeenCommitRecovery
 	}
 	if t.outcome&^outcome != 0 {
 		invariant.Violated("a transaction is decided once", id, rec.Kind)
@@ -156,14 +157,14 @@ func (r *recoveryState) finishPartLocked(p *tracePart, commit bool) error {
 	return nil
 }
 
-func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *Write, commit bool) {
+func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *record.Write, commit bool) {
 	l := r.locks[w.Ptr.Addr]
-	v, allocated, incarnation := w.after()
+	v, allocated, incarnation := w.After()
 	if commit && local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation) {
 		switch w.Op {
-		case OpAlloc:
+		case record.OpAlloc:
 			r.m.lent.take(w.Ptr)
-		case OpFree:
+		case record.OpFree:
 			l.release = true
 		}
 	}
@@ -175,7 +176,7 @@ func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *Write, comm
 
 // Truncate forgets a transaction that all its participants know the outcome of
 // (TRUNCATE-RECOVERY).
-func (m *Machine) Truncate(in cluster.ID, id ID) error {
+func (m *Machine) Truncate(in cluster.ID, id record.ID) error {
 	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()

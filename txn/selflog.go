@@ -4,6 +4,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A selfLog is the log that a worker writes to its own machine, guarded by the worker's lock. The coordinator
@@ -13,7 +14,7 @@ import (
 type selfLog struct {
 	log    *ring.Sender
 	rx     *ring.Receiver
-	ledger *ledger
+	ledger *record.Ledger
 	// front is the oldest record that has not been freed.
 	front ring.Record
 	has   bool
@@ -29,9 +30,9 @@ type selfLog struct {
 // recovery, which cannot wait for others to truncate.
 const spareShare = 8
 
-func newSelfLog(m *nvram.Memory, c coordinatorID, nonce uint64) (*selfLog, error) {
-	b := newLedger(m, c)
-	rx, err := openLog(m, nonce)
+func newSelfLog(m *nvram.Memory, c record.Coordinator, nonce uint64) (*selfLog, error) {
+	b := record.NewLedger(m, c)
+	rx, err := record.OpenEmptyLog(m, nonce)
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +81,14 @@ func (l *selfLog) free(m *Machine, w *window) error {
 		if !l.has {
 			break
 		}
-		if recordKindOf(l.front.Payload).isNote() {
+		if record.KindOf(l.front.Payload).IsNote() {
 			if l.notes {
 				break
 			}
-		} else if !l.finish(recordSeq(l.front.Payload), w) {
+		} else if !l.finish(record.SeqOf(l.front.Payload), w) {
 			break
 		}
-		if number := annexNumber(l.front.Payload); number != 0 {
+		if number := record.AnnexOf(l.front.Payload); number != 0 {
 			l.passed = append(l.passed, number)
 		}
 		end, l.has = l.front.End, false
@@ -108,13 +109,13 @@ func (l *selfLog) finish(seq uint64, w *window) bool {
 	if !w.finished(seq) {
 		return false
 	}
-	l.ledger.raise(w.low)
-	if l.ledger.passed(seq) {
+	l.ledger.Raise(w.low)
+	if l.ledger.Passed(seq) {
 		return true
 	}
-	if !l.ledger.canName(seq) {
+	if !l.ledger.CanName(seq) {
 		return false
 	}
-	l.ledger.name(seq)
+	l.ledger.Name(seq)
 	return true
 }

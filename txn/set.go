@@ -3,6 +3,7 @@ package txn
 import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // An entry is one object in a transaction's read or write set.
@@ -13,7 +14,7 @@ type entry struct {
 	// base is what a late write's object holds in memory while we have it
 	// locked; a Question about it must not see our own change.
 	base []byte
-	op   WriteOp
+	op   record.Op
 	// lender is the machine that has reserved the slot of an OpAlloc, config the
 	// configuration in which it did, connection that to it.
 	lender             rdma.MachineID
@@ -28,9 +29,9 @@ type entry struct {
 	dead bool
 }
 
-func (e *entry) write() Write {
-	w := Write{Ptr: e.ptr, Version: e.version, Op: e.op}
-	if e.op != OpFree {
+func (e *entry) write() record.Write {
+	w := record.Write{Ptr: e.ptr, Version: e.version, Op: e.op}
+	if e.op != record.OpFree {
 		w.Payload = e.payload
 	}
 	return w
@@ -149,7 +150,7 @@ func (a *arena) get(n int) []byte {
 		a.used = 0
 	}
 	b := a.chunk[a.used : a.used+n : a.used+n]
-	a.used += roundUp8(n)
+	a.used += (n + 7) &^ 7
 	if a.used > len(a.chunk) {
 		a.used = len(a.chunk)
 	}

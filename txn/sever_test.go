@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A member whose connection is broken at its peer, and which does not know it, writes
@@ -29,15 +30,15 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 		}
 		sender.AppendMessage(0, 1, nil) // which is none
 		awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return m.Broken(0, 0) != nil })
-		id := txn.ID{Config: m.Configuration(), Machine: 0, Seq: 1000}
-		sender.AppendLog(0, 1, txn.AppendRecord(nil, &txn.Record{
-			Kind: txn.RecordCommitBackup, ID: id, Regions: []region.ID{p.Addr.Region()},
-			Writes: []txn.Write{{Ptr: p, Version: 1, Payload: make([]byte, p.Capacity())}},
+		id := record.ID{Config: m.Configuration(), Machine: 0, Seq: 1000}
+		sender.AppendLog(0, 1, record.Append(nil, &record.Record{
+			Kind: record.CommitBackup, ID: id, Regions: []region.ID{p.Addr.Region()},
+			Writes: []record.Write{{Ptr: p, Version: 1, Payload: make([]byte, p.Capacity())}},
 		}))
 		awaitTrue(t, "the record has landed", func() bool {
 			records, err := m.LogRecords(0, 0)
 			must(t, err)
-			return slices.ContainsFunc(records, func(x txn.Record) bool { return x.ID == id })
+			return slices.ContainsFunc(records, func(x record.Record) bool { return x.ID == id })
 		})
 		next := r.Configuration()
 		next.ID++

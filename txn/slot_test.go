@@ -6,6 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A transaction that has lost the slot of a new object does not take for its own
@@ -38,7 +39,7 @@ func TestLostSlotIsNotOurs(t *testing.T) {
 			s.late.s = s
 			at := func(off uint32) entry {
 				p := region.Ptr{Addr: region.MakeAddr(1, off)}
-				return entry{ptr: p, op: OpAlloc, config: given, connection: connection, payload: []byte{42}}
+				return entry{ptr: p, op: record.OpAlloc, config: given, connection: connection, payload: []byte{42}}
 			}
 			ours, late := at(4096), at(8192)
 			s.writes.add(ours)

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A spill is memory that is filled with records, one log after the other, as much as it
@@ -70,14 +71,14 @@ func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
 			count++
 		}
 	}
-	bytes := max(min(int64(s.m.cfg.LogBytes), spillBytes<<min(count, 16)), logFor(n))
+	bytes := max(min(int64(s.m.cfg.LogBytes), spillBytes<<min(count, 16)), record.LogBytesFor(n))
 	l.in, l.key = in, s.key(in, count)
 	if l.memory, err = s.open(in, count, bytes); err != nil {
 		return l, err
 	}
 	// The ledger first: a log without one is taken for a damaged one.
-	newLedger(l.memory, coordinatorID{s.m.cfg.ID, 0})
-	if l.rx, err = CreateLog(l.memory, s.m.cfg.Clock.Uint64()); err != nil {
+	record.NewLedger(l.memory, record.Coordinator{Machine: s.m.cfg.ID, Worker: 0})
+	if l.rx, err = record.CreateLog(l.memory, s.m.cfg.Clock.Uint64()); err != nil {
 		return l, err
 	}
 	state, err := l.rx.State()
@@ -99,9 +100,9 @@ func (s *spill) memory() (all []*nvram.Memory) {
 // is full, to memory of its own. A recovery may need more room than a log has: the log
 // may hold the records of transactions that only this recovery can truncate, and a
 // machine notes what others know of all that was under way.
-func (r *recoveryState) noteLocked(in cluster.ID, rec *Record) (Extent, error) {
+func (r *recoveryState) noteLocked(in cluster.ID, rec *record.Record) (Extent, error) {
 	rec.Truncated = []uint64{uint64(in)}
-	b := AppendRecord(make([]byte, 0, encodedBytes(rec)), rec)
+	b := record.Append(make([]byte, 0, record.Bytes(rec)), rec)
 	w := r.m.workers[int(rec.ID.Worker)%len(r.m.workers)]
 	at, err := w.note(b)
 	if (errors.Is(err, ring.ErrFull) || errors.Is(err, ring.ErrTooLarge)) && r.m.cfg.Note != nil {
@@ -133,7 +134,7 @@ func (r *recoveryState) gatherNotesLocked() {
 	}
 	for i := range r.notes.logs {
 		l := &r.notes.logs[i]
-		r.scanLocked(l.memory, l.key, ^uint64(0), func(rec *Record, _ uint64) bool { return r.m.recalled.countsLocked(rec) })
+		r.scanLocked(l.memory, l.key, ^uint64(0), func(rec *record.Record, _ uint64) bool { return r.m.recalled.countsLocked(rec) })
 	}
 }
 

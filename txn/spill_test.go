@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // recoveringIn returns a machine in the midst of a recovery, with one worker whose own
@@ -25,7 +26,7 @@ func recoveringIn(t *testing.T, in cluster.ID, maySpill bool) *Machine {
 	w := &worker{m: m, selfMemory: nvram.NewMemory(64 << 10)}
 	w.window = newWindow(uint32(in))
 	var err error
-	if w.self, err = newSelfLog(w.selfMemory, coordinatorID{m.cfg.ID, 0}, 1); err != nil {
+	if w.self, err = newSelfLog(w.selfMemory, record.Coordinator{Machine: m.cfg.ID, Worker: 0}, 1); err != nil {
 		t.Fatal(err)
 	}
 	m.workers = []*worker{w}
@@ -45,7 +46,7 @@ func learn(t *testing.T, m *Machine, in cluster.ID, from, to uint64) {
 func learnOne(m *Machine, in cluster.ID, n uint64) error {
 	e := Evidence{ID: idOf(1, 5, n), Regions: []region.ID{2}, Region: 2, Seen: SeenLock}
 	p := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
-	return m.Learn(in, e, []Write{{Ptr: p, Op: OpUpdate, Version: region.Version(n), Payload: make([]byte, p.Capacity())}})
+	return m.Learn(in, e, []record.Write{{Ptr: p, Op: record.OpUpdate, Version: region.Version(n), Payload: make([]byte, p.Capacity())}})
 }
 
 // What a recovery notes is not bounded by the own log: the rest goes into memory of its
@@ -72,8 +73,8 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 			if at.More > 0 {
 				memory[at.Key].CopyOut(raw[at.N:], at.Rest)
 			}
-			var rec Record
-			if err := DecodeRecord(raw, &rec); err != nil || rec.ID != tr.id || rec.Writes[0].Version != region.Version(n) {
+			var rec record.Record
+			if err := record.Decode(raw, &rec); err != nil || rec.ID != tr.id || rec.Writes[0].Version != region.Version(n) {
 				t.Fatalf("%s: where transaction %d is said to be is %+v, %v", when, n, rec, err)
 			}
 		}

@@ -1,6 +1,10 @@
 package txn
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/txn/record"
+)
 
 // A Step is a point in the life of a transaction at which memory has just
 // changed, or a phase has ended. Events.Step is told of each. Tests stop the
@@ -45,7 +49,7 @@ func (m *Machine) reached(s Step) {
 	}
 }
 
-var recordSteps = [recordKinds]Step{
-	RecordLock: StepLockRecord, RecordCommitBackup: StepCommitBackup, RecordCommitPrimary: StepCommitPrimary,
-	RecordAbort: StepAbort, RecordTruncate: StepTruncate,
+var recordSteps = [record.Kinds]Step{
+	record.Lock: StepLockRecord, record.CommitBackup: StepCommitBackup, record.CommitPrimary: StepCommitPrimary,
+	record.Abort: StepAbort, record.Truncate: StepTruncate,
 }

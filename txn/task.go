@@ -2,6 +2,8 @@ package txn
 
 import (
 	"fmt"
+
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A task is work on a record whose writes are in an annex: there may be millions of them.
@@ -16,7 +18,7 @@ type task struct {
 	seq  uint64
 	p    *participant
 	body annexBody
-	rest decoder
+	rest record.Decoder
 	// done is how many writes have been worked on.
 	done uint32
 	// limit is how many there are to unlock, reply what is sent then.
@@ -38,7 +40,7 @@ const (
 
 // An annexBody is the content of a record's annex.
 type annexBody struct {
-	annex Annex
+	annex record.Annex
 	bytes []byte
 }
 
@@ -56,7 +58,7 @@ const (
 )
 
 // handleAnnexed begins what a record demands whose writes are in an annex.
-func (l *logReader) handleAnnexed(raw []byte, r *Record) error {
+func (l *logReader) handleAnnexed(raw []byte, r *record.Record) error {
 	body, err := l.m.annexes.bind(&r.Annex, l)
 	if err != nil {
 		return err
@@ -68,12 +70,12 @@ func (l *logReader) handleAnnexed(raw []byte, r *Record) error {
 	b := annexBody{annex: r.Annex, bytes: body}
 	kind := taskCheckLock
 	switch {
-	case r.Kind == RecordLock && p.lock == nil:
+	case r.Kind == record.Lock && p.lock == nil:
 		p.lock, p.large.lock = raw, b
-	case r.Kind == RecordCommitBackup && p.backup == nil:
+	case r.Kind == record.CommitBackup && p.backup == nil:
 		p.backup, p.large.backup, kind = raw, b, taskCheckBackup
 	default:
-		return fmt.Errorf("%w: second %v of %v", ErrBadRecord, r.Kind, r.ID)
+		return fmt.Errorf("%w: second %v of %v", record.ErrBad, r.Kind, r.ID)
 	}
 	l.begin(kind, r.ID.Seq, p, b)
 	l.earlyAnnex(&r.Annex)
@@ -81,7 +83,7 @@ func (l *logReader) handleAnnexed(raw []byte, r *Record) error {
 }
 
 // lateAnnex returns the number of the annex of a record that has come too late, if it is one.
-func (l *logReader) lateAnnex(r *Record) uint64 {
+func (l *logReader) lateAnnex(r *record.Record) uint64 {
 	if r.Annex.IsNone() {
 		return 0
 	}
@@ -100,7 +102,7 @@ func (l *logReader) begin(kind taskKind, seq uint64, p *participant, b annexBody
 
 // again has the task begin with the first write.
 func (t *task) again(b annexBody) {
-	t.body, t.rest, t.done = b, newDecoder(b.bytes), 0
+	t.body, t.rest, t.done = b, record.NewDecoder(b.bytes), 0
 }
 
 // isLockLarge says whether the writes that the participant has locked are in an annex.
@@ -112,11 +114,11 @@ func (p *participant) isBackupLarge() bool { return p.large != nil && p.large.ba
 // proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
 func (l *logReader) proceed() (reply message, err error) {
 	t := &l.tasks[0]
-	rest, most := t.rest.len(), l.m.smallest(sliceWrites)
-	for n := 0; t.done < t.limit && n < most && rest-t.rest.len() < sliceBytes; n++ {
-		w, ok := t.rest.write()
+	rest, most := t.rest.Len(), l.m.smallest(sliceWrites)
+	for n := 0; t.done < t.limit && n < most && rest-t.rest.Len() < sliceBytes; n++ {
+		w, ok := t.rest.Next()
 		if !ok {
-			return reply, badAnnex(&t.body.annex, &t.rest)
+			return reply, record.BadAnnex(&t.body.annex, &t.rest)
 		}
 		if err := l.work(t, &w); err != nil {
 			return reply, err
@@ -129,7 +131,7 @@ func (l *logReader) proceed() (reply message, err error) {
 }
 
 // work does what the task does with one write.
-func (l *logReader) work(t *task, w *Write) error {
+func (l *logReader) work(t *task, w *record.Write) error {
 	switch t.kind {
 	case taskLock:
 		if v := l.m.lock(w); v != verdictSame {
@@ -155,8 +157,8 @@ func (l *logReader) work(t *task, w *Write) error {
 func (l *logReader) complete(t *task) (reply message, err error) {
 	switch t.kind {
 	case taskCheckLock, taskCheckBackup:
-		if t.rest.len() > 0 {
-			return reply, badAnnex(&t.body.annex, &t.rest)
+		if t.rest.Len() > 0 {
+			return reply, record.BadAnnex(&t.body.annex, &t.rest)
 		}
 		if t.kind == taskCheckLock {
 			t.kind = taskLock
@@ -188,12 +190,12 @@ func (l *logReader) complete(t *task) (reply message, err error) {
 // completeBackup ends a truncated transaction once the backup has applied it.
 func (l *logReader) completeBackup(seq uint64, p *participant) error {
 	l.forgetTx(seq, p)
-	if l.ledger.passed(seq) {
+	if l.ledger.Passed(seq) {
 		return nil
 	}
-	if !l.ledger.canName(seq) {
-		return fmt.Errorf("%w: transaction %d of machine %d truncated, the low bound is %d", ErrBadRecord, seq, l.from, l.ledger.lowBound())
+	if !l.ledger.CanName(seq) {
+		return fmt.Errorf("%w: transaction %d of machine %d truncated, the low bound is %d", record.ErrBad, seq, l.from, l.ledger.LowBound())
 	}
-	l.ledger.name(seq)
+	l.ledger.Name(seq)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // small has everything done in the smallest slices.
@@ -33,7 +34,7 @@ func withAnnexes(t *testing.T, m *Machine) {
 }
 
 // fillAnnex makes an annex that belongs to a log, with an update of each object.
-func fillAnnex(t *testing.T, m *Machine, owner *logReader, ptrs ...region.Ptr) Annex {
+func fillAnnex(t *testing.T, m *Machine, owner *logReader, ptrs ...region.Ptr) record.Annex {
 	t.Helper()
 	var body []byte
 	for _, p := range ptrs {
@@ -41,20 +42,20 @@ func fillAnnex(t *testing.T, m *Machine, owner *logReader, ptrs ...region.Ptr) A
 		if rt := m.route(p.Addr.Region()); rt != nil && rt.local != nil {
 			v = rt.local.Header(p.Addr.Offset()).Version()
 		}
-		body = appendWrite(body, &Write{Ptr: p, Op: OpUpdate, Version: v, Payload: make([]byte, p.Capacity())})
+		body = record.AppendWrite(body, &record.Write{Ptr: p, Op: record.OpUpdate, Version: v, Payload: make([]byte, p.Capacity())})
 	}
 	number, err := m.annexes.add(uint64(len(body)))
 	must(t, err)
 	m.annexes.give(number, owner)
 	must(t, m.annexes.write(number, 0, body))
-	return Annex{Number: number, Bytes: uint64(len(body)), Writes: uint32(len(ptrs))}
+	return record.Annex{Number: number, Bytes: uint64(len(body)), Writes: uint32(len(ptrs))}
 }
 
 // appendLarge appends a record of a transaction that has its writes in an annex.
-func (l *testLog) appendLarge(kind RecordKind, config uint32, seq uint64, ptrs ...region.Ptr) {
+func (l *testLog) appendLarge(kind record.Kind, config uint32, seq uint64, ptrs ...region.Ptr) {
 	l.t.Helper()
-	rec := &Record{Kind: kind, ID: ID{Config: config, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{1}, Annex: fillAnnex(l.t, l.in.m, l.in, ptrs...)}
-	_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+	rec := &record.Record{Kind: kind, ID: record.ID{Config: config, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{1}, Annex: fillAnnex(l.t, l.in.m, l.in, ptrs...)}
+	_, _, err := l.tx.Append(rdma.Unsignalled, record.Append(nil, rec))
 	must(l.t, err)
 }
 
@@ -81,12 +82,12 @@ func (l *testLog) isLocked(p region.Ptr) bool {
 
 // The annex of a record that comes too late goes with the record: nobody else knows of it.
 func TestLateRecordsGiveBackTheirAnnexes(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	withAnnexes(t, l.in.m)
 	l.in.freeze(2)
 	l.in.thaw(1)
-	l.appendLarge(RecordLock, 1, seq, l.ptr)
+	l.appendLarge(record.Lock, 1, seq, l.ptr)
 	l.steps(1)
 	if n := l.in.m.Annexes(); n != 0 || l.isLocked(l.ptr) {
 		t.Errorf("%d annexes are left, the object is locked: %v", n, l.isLocked(l.ptr))
@@ -96,7 +97,7 @@ func TestLateRecordsGiveBackTheirAnnexes(t *testing.T) {
 // An annex is there until the log's head has passed its record: a crash in between must
 // find it.
 func TestAnnexesGoAfterTheirRecords(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	m := l.in.m
 	withAnnexes(t, m)
@@ -109,21 +110,21 @@ func TestAnnexesGoAfterTheirRecords(t *testing.T) {
 			t.Errorf("there are %d annexes when the record is freed", m.Annexes())
 		}
 	}
-	l.appendLarge(RecordLock, 1, seq, l.ptr)
+	l.appendLarge(record.Lock, 1, seq, l.ptr)
 	l.steps(3) // it is taken, makes sense, and is locked
-	l.append(RecordAbort, 1, seq, seq)
+	l.append(record.Abort, 1, seq, seq)
 	l.steps(2)
-	l.append(RecordTruncate, 1, 0, seq+1)
+	l.append(record.Truncate, 1, 0, seq+1)
 	l.steps(1)
 	if freed != 1 || m.Annexes() != 0 {
 		t.Errorf("freed %d times, %d annexes are left", freed, m.Annexes())
 	}
 
-	self, err := newSelfLog(nvram.NewMemory(64<<10), coordinatorID{0, 0}, 1)
+	self, err := newSelfLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
 	must(t, err)
 	w := newWindow(1)
-	rec := &Record{Kind: RecordLock, ID: ID{Config: 1, Seq: w.begin()}, Regions: []region.ID{1}, Annex: fillAnnex(t, m, nil, l.ptr)}
-	_, _, err = self.log.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+	rec := &record.Record{Kind: record.Lock, ID: record.ID{Config: 1, Seq: w.begin()}, Regions: []region.ID{1}, Annex: fillAnnex(t, m, nil, l.ptr)}
+	_, _, err = self.log.Append(rdma.Unsignalled, record.Append(nil, rec))
 	must(t, err)
 	w.finish(rec.ID.Seq)
 	must(t, self.free(m, &w))
@@ -135,11 +136,11 @@ func TestAnnexesGoAfterTheirRecords(t *testing.T) {
 // A reconfiguration ends what a machine does about a large LOCK: from there on the log is
 // evidence, and recovery locks.
 func TestFreezeEndsTasks(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	withAnnexes(t, l.in.m)
 	ptrs := []region.Ptr{l.ptr, l.object(), l.object()}
-	l.appendLarge(RecordLock, 1, seq, ptrs...)
+	l.appendLarge(record.Lock, 1, seq, ptrs...)
 	l.steps(1 + len(ptrs) + 1)
 	if !l.isLocked(ptrs[0]) || l.isLocked(ptrs[1]) {
 		t.Fatal("it is not amid the locking")
@@ -161,11 +162,11 @@ func TestFreezeEndsTasks(t *testing.T) {
 // Whoever waits for a worker, as the beat does by which the machine keeps its lease, waits
 // for one slice of a large transaction.
 func TestOneSliceAtATime(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	withAnnexes(t, l.in.m)
 	ptrs := []region.Ptr{l.ptr, l.object(), l.object()}
-	l.appendLarge(RecordLock, 1, seq, ptrs...)
+	l.appendLarge(record.Lock, 1, seq, ptrs...)
 	w := &worker{m: l.in.m}
 	for n := range 1 + 2*len(ptrs) {
 		w.bell.Store(false)
@@ -187,7 +188,7 @@ func TestOneSliceAtATime(t *testing.T) {
 // A large LOCK that is refused gives back the locks that it has got, and no others: not
 // that of the transaction which has the object that it could not lock.
 func TestRefusedLargeLocks(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	l := newTestLog(t)
 	withAnnexes(t, l.in.m)
 	ptrs := []region.Ptr{l.ptr, l.object(), l.object()}
@@ -197,7 +198,7 @@ func TestRefusedLargeLocks(t *testing.T) {
 			t.Fatal("it is locked")
 		}
 	}
-	l.appendLarge(RecordLock, 1, seq, ptrs...)
+	l.appendLarge(record.Lock, 1, seq, ptrs...)
 	var reply message
 	for reply.kind == 0 {
 		reply = l.steps(1)
@@ -213,32 +214,32 @@ func TestRefusedLargeLocks(t *testing.T) {
 // A small transaction after a large one, which has been aborted, or whose backup has been
 // applied, has nothing of that.
 func TestSmallAfterLarge(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	for _, isBackup := range []bool{false, true} {
 		l := newTestLog(t)
 		withAnnexes(t, l.in.m)
 		(*l.in.m.routes.Load()).of(1).primary = !isBackup
 		if isBackup {
-			l.appendLarge(RecordCommitBackup, 1, seq, l.ptr)
+			l.appendLarge(record.CommitBackup, 1, seq, l.ptr)
 			l.steps(2)
 		} else {
-			l.appendLarge(RecordLock, 1, seq, l.ptr)
+			l.appendLarge(record.Lock, 1, seq, l.ptr)
 			l.steps(3)
-			l.append(RecordAbort, 1, seq, seq)
+			l.append(record.Abort, 1, seq, seq)
 			l.steps(2)
 		}
-		l.append(RecordTruncate, 1, 0, seq+1)
+		l.append(record.Truncate, 1, 0, seq+1)
 		for l.steps(1); l.in.tasks != nil; {
 			l.steps(1)
 		}
 		before := l.header().Version()
 		if isBackup {
-			l.write(RecordCommitBackup, 1, seq+1, seq+1)
+			l.write(record.CommitBackup, 1, seq+1, seq+1)
 		} else {
-			l.write(RecordLock, 1, seq+1, seq+1)
-			l.write(RecordCommitPrimary, 1, seq+1, seq+1)
+			l.write(record.Lock, 1, seq+1, seq+1)
+			l.write(record.CommitPrimary, 1, seq+1, seq+1)
 		}
-		l.write(RecordTruncate, 1, 0, seq+2)
+		l.write(record.Truncate, 1, 0, seq+2)
 		if h := l.header(); h.Locked() || h.Version() != before+1 || len(l.in.txs) != 0 || l.in.m.Annexes() != 0 {
 			t.Errorf("backup %v: %v after %d, %d transactions, %d annexes", isBackup, h, before, len(l.in.txs), l.in.m.Annexes())
 		}
@@ -249,25 +250,25 @@ func TestSmallAfterLarge(t *testing.T) {
 // frozen, and is no evidence: not beside another record of its transaction, and not in a
 // later life, which would take its own memory for damaged.
 func TestRecordsWithoutTheirAnnexAreNoEvidence(t *testing.T) {
-	const seq = 1<<lifeShift + 1
+	const seq = 1<<record.LifeShift + 1
 	for _, isFrozen := range []bool{false, true} {
 		l := newTestLog(t)
 		m := l.in.m
 		withAnnexes(t, m)
 		m.recovery.init(m)
-		l.appendLarge(RecordLock, 1, seq, l.ptr)
+		l.appendLarge(record.Lock, 1, seq, l.ptr)
 		l.steps(3)
 		if isFrozen {
 			l.in.freeze(2)
 		}
-		rec := &Record{Kind: RecordCommitBackup, ID: ID{Config: 1, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{1}, Annex: Annex{Number: 77, Writes: 1, Bytes: 4096}}
-		_, _, err := l.tx.Append(rdma.Unsignalled, AppendRecord(nil, rec))
+		rec := &record.Record{Kind: record.CommitBackup, ID: record.ID{Config: 1, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{1}, Annex: record.Annex{Number: 77, Writes: 1, Bytes: 4096}}
+		_, _, err := l.tx.Append(rdma.Unsignalled, record.Append(nil, rec))
 		must(t, err)
-		if _, _, err := l.in.step(); !errors.Is(err, ErrBadRecord) {
+		if _, _, err := l.in.step(); !errors.Is(err, record.ErrBad) {
 			t.Errorf("frozen %v: %v", isFrozen, err)
 		}
-		r, log := &m.recovery, l.in.ledger.log()
-		r.scanLocked(log, 1, l.in.rx.Next(), func(*Record, uint64) bool { return true })
+		r, log := &m.recovery, l.in.ledger.Log()
+		r.scanLocked(log, 1, l.in.rx.Next(), func(*record.Record, uint64) bool { return true })
 		r.takeFoundLocked()
 		tr := r.traces[rec.ID]
 		if tr == nil || len(tr.parts) != 1 || tr.parts[0].seen != SeenLock {

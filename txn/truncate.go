@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // Truncation is lazy (SOSP'15 section 4): what has been finished is told to the
@@ -24,10 +25,10 @@ func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 	for _, seq := range p.truncated {
 		switch {
 		case seq < w.window.low:
-		case seq-w.window.low >= ledgerNames && !sabotage.FarTruncations.Skipped():
+		case seq-w.window.low >= record.LedgerNames && !sabotage.FarTruncations.Skipped():
 			p.far = append(p.far, seq)
 			continue
-		case len(w.named) < maxTruncatedPerRecord:
+		case len(w.named) < record.TruncatedMax:
 			w.named = append(w.named, seq)
 		default:
 			rest = append(rest, seq)
@@ -72,17 +73,17 @@ func (w *worker) flushTruncationsLocked() {
 
 // hasNearLocked says whether a record can tell p of a truncation.
 func (w *worker) hasNearLocked(p *peer) bool {
-	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.low+ledgerNames })
+	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.low+record.LedgerNames })
 }
 
 func (w *worker) writeTruncateLocked(p *peer) {
 	named := w.takeTruncatedLocked(p)
-	n := recordBytes(len(named), 0)
+	n := record.HeaderBytes(len(named), 0)
 	if !p.log.Reserve(ring.Space(n)) {
 		invariant.Violated("room for a TRUNCATE record", ring.Space(n), p.log.Available())
 	}
-	id := ID{Config: w.config, Machine: w.m.cfg.ID, Worker: w.id}
-	appendRecordHeader(p.log.Stage(n)[:0], RecordTruncate, id, w.window.low, named, nil, 0)
+	id := record.ID{Config: w.config, Machine: w.m.cfg.ID, Worker: w.id}
+	record.AppendHeader(p.log.Stage(n)[:0], record.Truncate, id, w.window.low, named, nil, 0)
 	w.stats.records.Add(1)
 	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
 		w.fenceLocked(p, err)

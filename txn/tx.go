@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A Tx is one transaction in its execution phase: it reads objects, and buffers
@@ -60,7 +61,7 @@ type Mark struct{ undo, serial int }
 type undo struct {
 	kind    undoKind
 	index   int
-	op      WriteOp
+	op      record.Op
 	payload []byte
 	fn      func()
 }
@@ -187,7 +188,7 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 		}
 		return payload, err
 	}
-	e := entry{ptr: p, op: OpUpdate}
+	e := entry{ptr: p, op: record.OpUpdate}
 	if i := t.reads.find(p.Addr); i >= 0 {
 		payload, err := t.earlierRead(i, p)
 		if err != nil {
@@ -205,12 +206,12 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 
 func (t *Tx) addWrite(e entry) error {
 	w := e.write()
-	if t.written += writeBytes(&w); t.written > t.writtenMax {
-		t.written -= writeBytes(&w)
-		if e.op == OpAlloc {
+	if t.written += record.WriteBytes(&w); t.written > t.writtenMax {
+		t.written -= record.WriteBytes(&w)
+		if e.op == record.OpAlloc {
 			t.m.release(t.w, &e)
 		}
-		return t.m.tooLarge(t.written+writeBytes(&w), t.writtenMax)
+		return t.m.tooLarge(t.written+record.WriteBytes(&w), t.writtenMax)
 	}
 	t.undo = append(t.undo, undo{kind: undoWrite, index: t.writes.add(e)})
 	return nil
@@ -249,14 +250,14 @@ func (t *Tx) Free(p region.Ptr) error {
 	i := t.writes.find(p.Addr)
 	if i < 0 {
 		r := t.reads.entries[t.reads.find(p.Addr)]
-		return t.addWrite(entry{ptr: p, version: r.version, op: OpFree})
+		return t.addWrite(entry{ptr: p, version: r.version, op: record.OpFree})
 	}
 	e := &t.writes.entries[i]
 	t.undo = append(t.undo, undo{kind: undoOp, index: i, op: e.op})
-	if e.op == OpAlloc {
+	if e.op == record.OpAlloc {
 		e.dead = true
 	}
-	e.op = OpFree
+	e.op = record.OpFree
 	return nil
 }
 
@@ -318,10 +319,10 @@ func (t *Tx) undoStep(u undo) {
 func (t *Tx) dropWrite(i int) {
 	e := t.writes.entries[i]
 	w := e.write()
-	t.written -= writeBytes(&w)
+	t.written -= record.WriteBytes(&w)
 	t.writes.truncate(i)
 	switch {
-	case e.op == OpAlloc:
+	case e.op == record.OpAlloc:
 		t.m.release(t.w, &e)
 	case t.reads.find(e.ptr.Addr) < 0:
 		t.reads.add(entry{ptr: e.ptr, version: e.version})
@@ -449,7 +450,7 @@ func (t *Tx) end() {
 	}
 	s.late.discard(s)
 	for i := range s.writes.entries {
-		if e := &s.writes.entries[i]; e.dead || e.op == OpAlloc && s.commit.state.isWithoutEffect() {
+		if e := &s.writes.entries[i]; e.dead || e.op == record.OpAlloc && s.commit.state.isWithoutEffect() {
 			s.m.release(s.w, e)
 		}
 	}
@@ -491,7 +492,7 @@ func (a *arena) mangle() {
 }
 
 func (m *Machine) tooLarge(n, limit int) error {
-	if limit == annexBytesMax {
+	if limit == record.AnnexBytesMax {
 		return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions", ErrTooLarge, n, limit)
 	}
 	return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions or a larger log size (setting log-size, now %d bytes)",

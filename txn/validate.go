@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // validateRounds bounds how often one attempt asks moved questions again before
@@ -118,7 +119,7 @@ func (s *state) listChecks() {
 	}
 	if !s.locked {
 		for i := range s.writes.entries {
-			if e := &s.writes.entries[i]; e.op != OpAlloc && !e.dead {
+			if e := &s.writes.entries[i]; e.op != record.OpAlloc && !e.dead {
 				s.addCheck(e.ptr, e.version, checkRead)
 			}
 		}

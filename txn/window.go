@@ -1,6 +1,9 @@
 package txn
 
-import "github.com/farmsql/farmsql/internal/invariant"
+import (
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/txn/record"
+)
 
 // A window follows a worker's own transactions from the start of their commit
 // until their records may be truncated everywhere. Its low bound, below which
@@ -12,7 +15,7 @@ type window struct {
 
 // newWindow begins a life that begins in configuration config.
 func newWindow(config uint32) window {
-	first := uint64(config)<<lifeShift + 1
+	first := uint64(config)<<record.LifeShift + 1
 	return window{low: first, next: first, done: make([]bool, 64)}
 }
 
@@ -48,5 +51,5 @@ func (w *window) finish(seq uint64) {
 
 // finished says whether seq is closed.
 func (w *window) finished(seq uint64) bool {
-	return seq < w.low && sameLife(seq, w.low) || seq >= w.low && seq < w.next && w.done[seq%uint64(len(w.done))]
+	return seq < w.low && record.SameLife(seq, w.low) || seq >= w.low && seq < w.next && w.done[seq%uint64(len(w.done))]
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A worker is FaRM's thread: it owns a queue pair to its sibling at every
@@ -165,7 +166,7 @@ func (w *worker) listenToSelfLocked() error {
 	if err != nil {
 		return err
 	}
-	if w.self, err = newSelfLog(log, coordinatorID{cfg.ID, w.id}, cfg.Clock.Uint64()); err != nil {
+	if w.self, err = newSelfLog(log, record.Coordinator{Machine: cfg.ID, Worker: w.id}, cfg.Clock.Uint64()); err != nil {
 		return err
 	}
 	w.selfMemory = log
@@ -186,8 +187,8 @@ func (w *worker) listenFirstLocked(p *peer) (err error) {
 	if p.memory, err = cfg.Log(p.id, int(w.id)); err != nil {
 		return err
 	}
-	b := newLedger(p.memory, coordinatorID{p.id, w.id})
-	rx, err := openLog(p.memory, logNonce)
+	b := record.NewLedger(p.memory, record.Coordinator{Machine: p.id, Worker: w.id})
+	rx, err := record.OpenEmptyLog(p.memory, logNonce)
 	if err != nil {
 		return err
 	}
@@ -237,13 +238,13 @@ func (w *worker) logAgainLocked(before *peer) (*nvram.Memory, error) {
 
 // relogLocked makes another log for a peer, and keeps the ledger of the one before.
 func (w *worker) relogLocked(before, p *peer) error {
-	b := newLedger(p.memory, coordinatorID{p.id, w.id})
-	rx, err := CreateLog(p.memory, w.m.cfg.Clock.Uint64())
+	b := record.NewLedger(p.memory, record.Coordinator{Machine: p.id, Worker: w.id})
+	rx, err := record.CreateLog(p.memory, w.m.cfg.Clock.Uint64())
 	if err != nil {
 		return err
 	}
-	w.m.recalled.keepLocked(coordinatorID{p.id, w.id}, before.in.ledger)
-	b.drain(before.in.drained, rx.Next())
+	w.m.recalled.keepLocked(record.Coordinator{Machine: p.id, Worker: w.id}, before.in.ledger)
+	b.Drain(before.in.drained, rx.Next())
 	p.in, p.relogged = newLogReader(w.m, p.id, w.id, rx, b), before.relogged+1
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // lockedNames are the packages in which a function that needs a lock to be held ends in
 // Locked, and who takes a lock gives it back in the same function.
-var lockedNames = []string{"txn"}
+var lockedNames = []string{"txn", "txn/record"}
 
 // lockMarks begin the comment on a call of such a function for which another reason holds.
 var lockMarks = []string{"// locked: "}

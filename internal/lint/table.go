@@ -15,6 +15,7 @@ var layers = [][]string{
 	{"rdma/local", "rdma/shm", "rdma/tcp", "rdma/verbs", "internal/sim"},
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest"},
+	{"txn/record"},
 	{"txn"},
 	{"recovery", "internal/txntest"},
 	{"recovery/membership", "recovery/transactions", "recovery/data"},
@@ -62,6 +63,7 @@ var core = map[string][]string{
 	"internal/sim":          nil,
 	"cluster":               {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
 	"cluster/lease":         {"golang.org/x/sys/unix"}, // sockets
+	"txn/record":            nil,
 	"txn":                   nil,
 	"recovery":              nil,
 	"recovery/membership":   nil,
@@ -94,7 +96,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
 		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}

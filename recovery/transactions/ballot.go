@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A ballot collects the votes of the regions that a transaction writes to.
@@ -45,7 +46,7 @@ func (r *run) decide() error {
 	}
 	r.park()
 	lists := make(map[rdma.MachineID][]entry)
-	commits := make(map[txn.ID]bool)
+	commits := make(map[record.ID]bool)
 	for _, id := range r.ballotIDs() {
 		b := r.mu.ballots[id]
 		if r.waits(b.regions) {
@@ -81,14 +82,14 @@ func (r *run) decide() error {
 
 // ballotIDs returns the transactions to be decided, in order. All votes are in,
 // so that nothing changes any more.
-func (r *run) ballotIDs() []txn.ID {
+func (r *run) ballotIDs() []record.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var ids []txn.ID
+	var ids []record.ID
 	for id := range r.mu.ballots { // any order
 		ids = append(ids, id)
 	}
-	slices.SortFunc(ids, txn.ID.Compare)
+	slices.SortFunc(ids, record.ID.Compare)
 	return ids
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // errEarly refuses a call that this machine has not come far enough for.
@@ -115,7 +116,7 @@ func (r *run) onRegionActive(from call.Peer, list []entry) {
 func (r *run) onReplicate(from call.Peer, list []entry) error {
 	for i := range list {
 		e := list[i].Evidence
-		var writes []txn.Write
+		var writes []record.Write
 		// Nobody has the writes if an earlier recovery has truncated them.
 		if own, ok := r.m.Evidence(e.ID, e.Region); (!ok || own.At.Empty()) && !e.At.Empty() {
 			var err error

@@ -11,10 +11,11 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 type claimID struct {
-	tx     txn.ID
+	tx     record.ID
 	region region.ID
 }
 
@@ -94,7 +95,7 @@ func (r *run) complete(ctx context.Context, c *claim) error {
 
 // fetch reads a transaction's writes where they are, unless they are here. An
 // earlier recovery that has come as far as truncation may have left notes alone.
-func (r *run) fetch(c *claim) (writes []txn.Write, err error) {
+func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 	if own := c.sources[r.self]; !own.At.Empty() {
 		return nil, nil
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // coordinator returns who decides a transaction: its own coordinator if that is a
 // member, and otherwise the member that wins when all draw for it (rendezvous
 // hashing).
-func coordinator(c *cluster.Configuration, id txn.ID) rdma.MachineID {
+func coordinator(c *cluster.Configuration, id record.ID) rdma.MachineID {
 	if _, ok := c.Member(id.Machine); ok {
 		return id.Machine
 	}
@@ -27,7 +27,7 @@ func coordinator(c *cluster.Configuration, id txn.ID) rdma.MachineID {
 }
 
 // drawn mixes a transaction and a machine (the finalizer of SplitMix64).
-func drawn(id txn.ID, m rdma.MachineID) uint64 {
+func drawn(id record.ID, m rdma.MachineID) uint64 {
 	x := id.Seq
 	for _, v := range []uint64{uint64(id.Config), uint64(id.Machine), uint64(id.Worker), uint64(m)} {
 		x += v + 0x9e3779b97f4a7c15

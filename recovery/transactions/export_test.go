@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // KindConnect is the kind of CONNECT calls.
@@ -20,7 +21,7 @@ func (t *Recovery) Late(id cluster.ID) func() error {
 }
 
 // RequestedVote returns what this machine answers to REQUEST-VOTE.
-func (t *Recovery) RequestedVote(in cluster.ID, tx txn.ID, id region.ID) Vote {
+func (t *Recovery) RequestedVote(in cluster.ID, tx record.ID, id region.ID) Vote {
 	asked := []entry{{Evidence: txn.Evidence{ID: tx, Region: id}}}
 	return Vote(t.current(in).onRequestVote(asked)[0])
 }

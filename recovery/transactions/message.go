@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // Kinds of calls between members (SOSP'15 table 2). FETCH-TX-STATE and
@@ -75,7 +76,7 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 	if len(b) < 24 {
 		return e, nil, errBadCall
 	}
-	e.ID = txn.ID{Config: le.Uint32(b), Machine: rdma.MachineID(le.Uint16(b[4:])), Worker: le.Uint16(b[6:]), Seq: le.Uint64(b[8:])}
+	e.ID = record.ID{Config: le.Uint32(b), Machine: rdma.MachineID(le.Uint16(b[4:])), Worker: le.Uint16(b[6:]), Seq: le.Uint64(b[8:])}
 	e.Region, e.Seen, e.flag = region.ID(le.Uint32(b[16:])), txn.Seen(b[20]), b[21]
 	n := int(le.Uint16(b[22:]))
 	if b = b[24:]; len(b) < 4*n+40 {
@@ -147,7 +148,7 @@ const flagNamed = 1
 // boundEntries encodes bounds, so that a list may be cut anywhere.
 func boundEntries(bounds []txn.Bound) (list []entry) {
 	for _, b := range bounds {
-		id := txn.ID{Machine: b.Machine, Worker: b.Worker, Seq: b.Low}
+		id := record.ID{Machine: b.Machine, Worker: b.Worker, Seq: b.Low}
 		list = append(list, entry{Evidence: txn.Evidence{ID: id}})
 		for _, seq := range b.Named {
 			id.Seq = seq

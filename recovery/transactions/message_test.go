@@ -7,12 +7,13 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // Whatever arrives is refused, or a list that is the same once it is sent on.
 func FuzzDecodeBatch(f *testing.F) {
 	full := entry{flag: 1, Evidence: txn.Evidence{
-		ID: txn.ID{Config: 3, Machine: 2, Worker: 1, Seq: 77}, Region: 5, Seen: txn.SeenLock,
+		ID: record.ID{Config: 3, Machine: 2, Worker: 1, Seq: 77}, Region: 5, Seen: txn.SeenLock,
 		Regions: []region.ID{5, 6, 9}, At: txn.Extent{Key: 7, Off: 64, N: 100, Rest: 8, More: 16},
 	}}
 	for _, list := range [][]entry{nil, {full}, {full, {}, full}} {

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // The claims of SOSP'15 section 5.3, one test each. Machine 3 coordinates; an
@@ -373,7 +374,7 @@ func TestLateReplicateIsIgnored(t *testing.T) {
 	s := newStage(t, 5)
 	s.cut(3, txn.StepCommitBackup, 1, []int{0}, 7, 3)
 	in := s.ptrs[0].Addr.Region()
-	late := txn.Evidence{ID: txn.ID{Config: 1, Machine: 3, Seq: 1<<44 + 2}, Regions: []region.ID{in}, Region: in, Seen: txn.SeenLock}
+	late := txn.Evidence{ID: record.ID{Config: 1, Machine: 3, Seq: 1<<44 + 2}, Regions: []region.ID{in}, Region: in, Seen: txn.SeenLock}
 	for _, n := range s.survivors() {
 		if err := n.m.Learn(s.configuration().ID, late, nil); err != nil {
 			t.Error(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // A run is the recovery for one configuration at one machine: straight-line code
@@ -41,7 +42,7 @@ type run struct {
 		needs                        map[rdma.MachineID]bool // who has sent all its NEED-RECOVERY
 		claims                       map[claimID]*claim      // about regions whose primary is here
 		voters                       map[rdma.MachineID]bool // who has sent all its RECOVERY-VOTE
-		ballots                      map[txn.ID]*ballot      // of transactions that this machine decides
+		ballots                      map[record.ID]*ballot   // of transactions that this machine decides
 		deciders                     map[rdma.MachineID]bool // who has decided all of its
 		tried                        map[rdma.MachineID]bool // to whom connecting was tried: it is connected, or has to wait until all is settled
 		waiters                      []clock.Event           // of those in wait
@@ -57,7 +58,7 @@ func newRun(t *Recovery, c *cluster.Configuration) *run {
 	r.mu.needs, r.mu.voters = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
 	r.mu.connected, r.mu.deciders = make(map[rdma.MachineID]bool), make(map[rdma.MachineID]bool)
 	r.mu.tried = make(map[rdma.MachineID]bool)
-	r.mu.claims, r.mu.ballots = make(map[claimID]*claim), make(map[txn.ID]*ballot)
+	r.mu.claims, r.mu.ballots = make(map[claimID]*claim), make(map[record.ID]*ballot)
 	return r
 }
 

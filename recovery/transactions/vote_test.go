@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/record"
 )
 
 // The rule of SOSP'15 section 5.3, step 7: "The transaction is committed if any
@@ -95,11 +96,11 @@ func TestPaper5_3_ADeadCoordinatorsTransactionsAreSpread(t *testing.T) {
 	decides := make(map[rdma.MachineID]int)
 	for seq := range uint64(each * len(c.Machines)) {
 		for _, m := range c.Machines {
-			if got := coordinator(c, txn.ID{Config: 1, Machine: m, Seq: seq}); got != m {
+			if got := coordinator(c, record.ID{Config: 1, Machine: m, Seq: seq}); got != m {
 				t.Fatalf("machine %d decides a transaction of machine %d, which is a member", got, m)
 			}
 		}
-		id := txn.ID{Config: 1, Machine: dead, Worker: uint16(seq % 4), Seq: seq}
+		id := record.ID{Config: 1, Machine: dead, Worker: uint16(seq % 4), Seq: seq}
 		to := coordinator(c, id)
 		if other := coordinator(&backwards, id); other != to {
 			t.Fatalf("%v is decided by machine %d and by machine %d", id, to, other)

@@ -1,4 +1,4 @@
-package txn
+package record
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ type ID struct {
 	Machine rdma.MachineID
 	Worker  uint16
 	// Seq counts the commits of that worker, upwards from where this life of the
-	// machine begins (see window).
+	// machine begins (LifeShift).
 	Seq uint64
 }
 
@@ -27,7 +27,7 @@ func (id ID) Compare(other ID) int {
 }
 
 func (id ID) String() string {
-	return fmt.Sprintf("%d.%d.%d.%d", id.Config, id.Machine, id.Worker, id.Seq&(1<<lifeShift-1))
+	return fmt.Sprintf("%d.%d.%d.%d", id.Config, id.Machine, id.Worker, id.Seq&(1<<LifeShift-1))
 }
 
 // A life of a machine numbers its transactions from its first configuration on, so
@@ -35,11 +35,11 @@ func (id ID) String() string {
 // can tell whose low bound is about which transactions. A worker that commits a
 // million transactions a second needs half a year to run out of a life's numbers, and
 // only lives a million configurations apart begin with the same.
-const lifeShift = 44
+const LifeShift = 44
 
-// sameLife says whether two numbers are of the same life of a machine.
-func sameLife(a, b uint64) bool { return a>>lifeShift == b>>lifeShift }
+// SameLife says whether two numbers are of the same life of a machine.
+func SameLife(a, b uint64) bool { return a>>LifeShift == b>>LifeShift }
 
-// firstOfLife returns the low bound of the life that a number is of when nothing has been
+// FirstOfLife returns the low bound of the life that a number is of when nothing has been
 // truncated yet.
-func firstOfLife(seq uint64) uint64 { return seq>>lifeShift<<lifeShift + 1 }
+func FirstOfLife(seq uint64) uint64 { return seq>>LifeShift<<LifeShift + 1 }

@@ -1,4 +1,4 @@
-package txn
+package record
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 )
 
-// openLog makes a log, or opens the one that is there, which must be empty: it
+// OpenEmptyLog makes a log, or opens the one that is there, which must be empty: it
 // is recovery that deals with records of an earlier life.
-func openLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
+func OpenEmptyLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
 	rx, err := OpenLog(m)
 	if err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ func openLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
 
 // CreateLog makes m an empty log. nonce is random.
 func CreateLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
-	return ring.Create(m, 0, ringBytes(m), nonce)
+	return ring.Create(m, 0, RingBytes(m), nonce)
 }
 
-// logFor returns how large the memory of a log is that has room for one record of n bytes.
-func logFor(n int) int64 {
+// LogBytesFor returns how large the memory of a log is that has room for one record of n bytes.
+func LogBytesFor(n int) int64 {
 	const page = 4096
 	return (int64(ring.MemoryFor(n)) + ledgerBytes + page - 1) &^ (page - 1)
 }
@@ -39,7 +39,7 @@ func logFor(n int) int64 {
 // OpenLog opens the log that m holds. It returns nil if m has never held one, or an
 // empty one of a version whose logs had no ledgers.
 func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
-	rx, err := ring.Open(m, 0, ringBytes(m))
+	rx, err := ring.Open(m, 0, RingBytes(m))
 	if errors.Is(err, ring.ErrUnformatted) {
 		return nil, nil
 	}
@@ -57,9 +57,9 @@ func openWithoutLedger(m *nvram.Memory, otherwise error) (*ring.Receiver, error)
 		return nil, otherwise
 	}
 	if _, ok, err := rx.Poll(); err != nil || ok {
-		return nil, cmp.Or(err, errWithoutLedger)
+		return nil, cmp.Or(err, ErrWithoutLedger)
 	}
 	return nil, nil
 }
 
-var errWithoutLedger = errors.New("txn: a log of an earlier version holds records: start the instance with that version, and stop it with SIGTERM")
+var ErrWithoutLedger = errors.New("txn: a log of an earlier version holds records: start the instance with that version, and stop it with SIGTERM")

@@ -1,4 +1,4 @@
-package txn
+package record
 
 import (
 	"bytes"
@@ -23,22 +23,22 @@ func class(t testing.TB, payload int) region.Class {
 // randomRecord makes a record of any kind with whatever that kind may carry.
 func randomRecord(t testing.TB, rng *rand.Rand) Record {
 	r := Record{
-		Kind:     RecordKind(1 + rng.IntN(int(recordKinds)-1)),
+		Kind:     Kind(1 + rng.IntN(int(Kinds)-1)),
 		ID:       ID{Config: rng.Uint32(), Machine: 513, Worker: uint16(rng.Uint32()), Seq: rng.Uint64()},
 		LowBound: rng.Uint64(),
 	}
-	for range rng.IntN(maxTruncatedPerRecord + 1) {
+	for range rng.IntN(TruncatedMax + 1) {
 		r.Truncated = append(r.Truncated, rng.Uint64())
 	}
-	if r.Kind != RecordLock && r.Kind != RecordCommitBackup && r.Kind != RecordReplicate {
+	if r.Kind != Lock && r.Kind != CommitBackup && r.Kind != Replicate {
 		return r
 	}
 	for range 1 + rng.IntN(5) {
 		r.Regions = append(r.Regions, region.ID(rng.Uint32()))
 	}
-	if r.Kind != RecordReplicate && rng.IntN(4) == 0 {
+	if r.Kind != Replicate && rng.IntN(4) == 0 {
 		n := 1 + rng.Uint32N(100)
-		r.Annex = Annex{Number: 1 + rng.Uint64N(annexNumberMax), Writes: n, Bytes: 8 * (uint64(n)*writeHeaderBytes/8 + rng.Uint64N(1000))}
+		r.Annex = Annex{Number: 1 + rng.Uint64N(AnnexNumberMax), Writes: n, Bytes: 8 * (uint64(n)*writeHeaderBytes/8 + rng.Uint64N(1000))}
 		return r
 	}
 	for range 1 + rng.IntN(6) {
@@ -46,7 +46,7 @@ func randomRecord(t testing.TB, rng *rand.Rand) Record {
 		w := Write{
 			Ptr:     region.MakePtr(region.MakeAddr(r.Regions[0], 64*(1+rng.Uint32N(1000))), c, rng.Uint64()>>8),
 			Version: region.Version(rng.Uint64()) & region.VersionMax,
-			Op:      WriteOp(rng.IntN(int(writeOps))),
+			Op:      Op(rng.IntN(int(writeOps))),
 		}
 		if w.Op != OpFree {
 			w.Payload = make([]byte, c.Capacity())
@@ -64,11 +64,11 @@ func TestRecordRoundTrip(t *testing.T) {
 	var got Record // used again and again: nothing of the last must stay
 	for range 2000 {
 		want := randomRecord(t, rng)
-		b := AppendRecord([]byte("front"), &want)[5:]
+		b := Append([]byte("front"), &want)[5:]
 		if len(b)%8 != 0 {
 			t.Fatalf("%v is %d bytes long", want.Kind, len(b))
 		}
-		if err := DecodeRecord(b, &got); err != nil {
+		if err := Decode(b, &got); err != nil {
 			t.Fatalf("%v: %v", want, err)
 		}
 		if got.Kind != want.Kind || got.ID != want.ID || got.LowBound != want.LowBound || !slices.Equal(got.Truncated, want.Truncated) ||
@@ -88,22 +88,22 @@ func TestRecordSizes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		r := randomRecord(t, rng)
-		want := recordBytes(len(r.Truncated), len(r.Regions))
+		want := HeaderBytes(len(r.Truncated), len(r.Regions))
 		for i := range r.Writes {
-			want += writeBytes(&r.Writes[i])
+			want += WriteBytes(&r.Writes[i])
 		}
-		if annexNumber(AppendRecord(nil, &r)) != r.Annex.Number {
+		if AnnexOf(Append(nil, &r)) != r.Annex.Number {
 			t.Fatalf("annex of %+v", r)
 		}
 		if !r.Annex.IsNone() {
-			want += annexedBytes
-		} else if n := encodedBytes(&r); n != want {
+			want += AnnexedBytes
+		} else if n := Bytes(&r); n != want {
 			t.Fatalf("%v: %d bytes, computed %d", r.Kind, n, want)
 		}
-		if n := len(AppendRecord(nil, &r)); n != want {
+		if n := len(Append(nil, &r)); n != want {
 			t.Fatalf("%v: %d bytes, computed %d", r.Kind, n, want)
 		}
-		if seq := recordSeq(AppendRecord(nil, &r)); seq != r.ID.Seq {
+		if seq := SeqOf(Append(nil, &r)); seq != r.ID.Seq {
 			t.Fatalf("sequence number %d, not %d", seq, r.ID.Seq)
 		}
 	}
@@ -112,24 +112,24 @@ func TestRecordSizes(t *testing.T) {
 // Every cut, and every bit that must be zero or makes no sense, is noticed.
 func TestBadRecords(t *testing.T) {
 	p := region.MakePtr(region.MakeAddr(3, 640), class(t, 100), 5)
-	good := Record{Kind: RecordLock, ID: ID{1, 2, 3, 4}, Regions: []region.ID{3}, Writes: []Write{{Ptr: p, Version: 9, Payload: make([]byte, p.Capacity())}}}
+	good := Record{Kind: Lock, ID: ID{1, 2, 3, 4}, Regions: []region.ID{3}, Writes: []Write{{Ptr: p, Version: 9, Payload: make([]byte, p.Capacity())}}}
 	if p.Capacity()%8 == 0 {
 		t.Fatal("no padding to test with")
 	}
-	b := AppendRecord(nil, &good)
+	b := Append(nil, &good)
 	var r Record
 	for n := range len(b) {
-		if err := DecodeRecord(b[:n], &r); !errors.Is(err, ErrBadRecord) {
+		if err := Decode(b[:n], &r); !errors.Is(err, ErrBad) {
 			t.Errorf("%d of %d bytes: %v", n, len(b), err)
 		}
 	}
 	at := func(off int, v byte) []byte { c := bytes.Clone(b); c[off] ^= v; return c }
-	const regions, pointer = recordHeaderBytes, recordHeaderBytes + 8
+	const regions, pointer = headerBytes, headerBytes + 8
 	for name, bad := range map[string][]byte{
 		"longer":              append(bytes.Clone(b), make([]byte, 8)...),
-		"kind 0":              at(7, byte(RecordLock)),
+		"kind 0":              at(7, byte(Lock)),
 		"unknown kind":        at(7, 0x40),
-		"another kind":        at(7, byte(RecordLock^RecordTruncate)),
+		"another kind":        at(7, byte(Lock^Truncate)),
 		"one truncation more": at(6, 1),
 		"two regions more":    at(4, 2),
 		"no region":           at(4, 1),
@@ -141,40 +141,40 @@ func TestBadRecords(t *testing.T) {
 		"unknown op":          at(pointer+region.PtrBytes+7, 0x70),
 		"payload padding":     at(len(b)-1, 1),
 	} {
-		if err := DecodeRecord(bad, &r); !errors.Is(err, ErrBadRecord) {
+		if err := Decode(bad, &r); !errors.Is(err, ErrBad) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	null := Record{Kind: RecordCommitBackup, Regions: []region.ID{1}, Writes: []Write{{Op: OpFree}}}
-	if err := DecodeRecord(AppendRecord(nil, &null), &r); !errors.Is(err, ErrBadRecord) {
+	null := Record{Kind: CommitBackup, Regions: []region.ID{1}, Writes: []Write{{Op: OpFree}}}
+	if err := Decode(Append(nil, &null), &r); !errors.Is(err, ErrBad) {
 		t.Errorf("write to nowhere: %v", err)
 	}
 }
 
 // A record that names an annex says what can be, and only records with writes name one.
 func TestBadAnnexes(t *testing.T) {
-	good := Record{Kind: RecordLock, ID: ID{1, 2, 3, 4}, Regions: []region.ID{3}, Annex: Annex{Number: 5, Writes: 2, Bytes: 64}}
+	good := Record{Kind: Lock, ID: ID{1, 2, 3, 4}, Regions: []region.ID{3}, Annex: Annex{Number: 5, Writes: 2, Bytes: 64}}
 	var r Record
-	if err := DecodeRecord(AppendRecord(nil, &good), &r); err != nil {
+	if err := Decode(Append(nil, &good), &r); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Record){
-		"another kind":     func(r *Record) { r.Kind = RecordReplicate },
+		"another kind":     func(r *Record) { r.Kind = Replicate },
 		"no writes":        func(r *Record) { r.Annex.Writes = 0 },
-		"number too large": func(r *Record) { r.Annex.Number = annexNumberMax + 1 },
-		"too large":        func(r *Record) { r.Annex.Bytes = annexBytesMax + 8 },
+		"number too large": func(r *Record) { r.Annex.Number = AnnexNumberMax + 1 },
+		"too large":        func(r *Record) { r.Annex.Bytes = AnnexBytesMax + 8 },
 		"half a word":      func(r *Record) { r.Annex.Bytes = 65 },
 		"too many writes":  func(r *Record) { r.Annex.Writes = 3 },
 	} {
 		bad := good
 		change(&bad)
-		if err := DecodeRecord(AppendRecord(nil, &bad), &r); !errors.Is(err, ErrBadRecord) {
+		if err := Decode(Append(nil, &bad), &r); !errors.Is(err, ErrBad) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	b := AppendRecord(nil, &good)
+	b := Append(nil, &good)
 	for n := range len(b) {
-		if err := DecodeRecord(b[:n], &r); !errors.Is(err, ErrBadRecord) {
+		if err := Decode(b[:n], &r); !errors.Is(err, ErrBad) {
 			t.Errorf("%d of %d bytes: %v", n, len(b), err)
 		}
 	}
@@ -183,12 +183,12 @@ func TestBadAnnexes(t *testing.T) {
 func TestWriteAfter(t *testing.T) {
 	p := region.MakePtr(64, class(t, 8), 7)
 	for _, c := range []struct {
-		op          WriteOp
+		op          Op
 		allocated   bool
 		incarnation uint64
 	}{{OpUpdate, true, 7}, {OpAlloc, true, 7}, {OpFree, false, 8}} {
 		w := Write{Ptr: p, Version: 41, Op: c.op}
-		if v, allocated, incarnation := w.after(); v != 42 || allocated != c.allocated || incarnation != c.incarnation {
+		if v, allocated, incarnation := w.After(); v != 42 || allocated != c.allocated || incarnation != c.incarnation {
 			t.Errorf("op %d: version %d, allocated %v, incarnation %d", c.op, v, allocated, incarnation)
 		}
 	}
@@ -199,75 +199,28 @@ func FuzzDecodeRecord(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	for range 20 {
 		r := randomRecord(f, rng)
-		f.Add(AppendRecord(nil, &r))
+		f.Add(Append(nil, &r))
 	}
 	f.Add([]byte{})
-	f.Add(binary.LittleEndian.AppendUint64(nil, uint64(RecordLock)<<56|0xffff_ffff_ffff))
+	f.Add(binary.LittleEndian.AppendUint64(nil, uint64(Lock)<<56|0xffff_ffff_ffff))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r Record
-		if err := DecodeRecord(b, &r); err != nil {
-			if !errors.Is(err, ErrBadRecord) {
+		if err := Decode(b, &r); err != nil {
+			if !errors.Is(err, ErrBad) {
 				t.Fatalf("untyped error: %v", err)
 			}
 			return
 		}
-		if again := AppendRecord(nil, &r); !bytes.Equal(again, b) {
-			t.Fatalf("decoded %x\nencoded %x", b, again)
-		}
-	})
-}
-
-func TestMessageRoundTrip(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 1))
-	for range 500 {
-		want := message{
-			kind: messageKind(1 + rng.IntN(int(messageKinds)-1)), a: uint8(rng.Uint32()), b: uint16(rng.Uint32()),
-			c: rng.Uint32(), tag: rng.Uint64(), body: make([]byte, rng.IntN(50)),
-		}
-		got, err := decodeMessage(append(want.header(nil), want.body...))
-		if err != nil || got.kind != want.kind || got.a != want.a || got.b != want.b || got.c != want.c || got.tag != want.tag || !bytes.Equal(got.body, want.body) {
-			t.Fatalf("got %+v, %v, want %+v", got, err, want)
-		}
-	}
-}
-
-func FuzzDecodeMessage(f *testing.F) {
-	f.Add([]byte{})
-	f.Add((&message{kind: messageLockReply}).header(nil))
-	f.Add((&message{kind: messageKinds, a: 1, b: 2, c: 3, tag: 4}).header(nil))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decodeMessage(b)
-		if err != nil {
-			if !errors.Is(err, ErrBadMessage) {
-				t.Fatalf("untyped error: %v", err)
-			}
-			return
-		}
-		if again := append(m.header(nil), m.body...); !bytes.Equal(again, b) {
+		if again := Append(nil, &r); !bytes.Equal(again, b) {
 			t.Fatalf("decoded %x\nencoded %x", b, again)
 		}
 	})
 }
 
 func TestNames(t *testing.T) {
-	for k := RecordKind(0); k <= recordKinds; k++ {
+	for k := Kind(0); k <= Kinds; k++ {
 		if k.String() == "" && k != 0 {
 			t.Errorf("record kind %d has no name", k)
-		}
-	}
-	for k := messageKind(1); k < messageKinds; k++ {
-		if k.String() == "" {
-			t.Errorf("message kind %d has no name", k)
-		}
-	}
-	for r := range reasons {
-		if r.String() == "" {
-			t.Errorf("reason %d has no name", r)
-		}
-	}
-	for s := Step(0); s <= steps; s++ {
-		if s.String() == "" {
-			t.Errorf("step %d has no name", s)
 		}
 	}
 	if got := (ID{1, 2, 3, 4}).String(); got != "1.2.3.4" {

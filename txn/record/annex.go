@@ -1,0 +1,87 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/farmsql/farmsql/nvram"
+)
+
+// An Annex says where a record's writes are.
+type Annex struct {
+	// Number is random, and names the annex at its machine, in all lives of that. 0: there
+	// is none.
+	Number uint64
+	Bytes  uint64
+	Writes uint32 // how many there are
+}
+
+// IsNone says that the writes are in the record itself.
+func (a *Annex) IsNone() bool { return a.Number == 0 }
+
+// isPossible says whether there can be such an annex.
+func (a *Annex) isPossible() bool {
+	return a.Number != 0 && a.Number <= AnnexNumberMax && a.Bytes%nvram.WordBytes == 0 &&
+		a.Bytes <= AnnexBytesMax && a.Bytes >= uint64(a.Writes)*writeHeaderBytes
+}
+
+// Append encodes the annex after b, as the end of a record.
+func (a *Annex) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, a.Number)
+	return binary.LittleEndian.AppendUint64(b, a.Bytes)
+}
+
+const (
+	// AnnexNumberMax bounds numbers of annexes: they fit a key of a registration.
+	AnnexNumberMax = 1<<56 - 1
+	// AnnexBytesMax bounds what a transaction may write. Notes of recoveries are records
+	// that have the writes, in rings.
+	AnnexBytesMax = 3 << 29
+)
+
+var _ = [1]struct{}{}[AnnexBytesMax>>31] // a note has room for its header, too
+
+// AnnexWrites decodes what a record's annex says.
+func AnnexWrites(x *Annex, body []byte) (writes []Write, err error) {
+	d := NewDecoder(body)
+	writes = make([]Write, 0, x.Writes)
+	for range x.Writes {
+		w, ok := d.Next()
+		if !ok {
+			return nil, BadAnnex(x, &d)
+		}
+		writes = append(writes, w)
+	}
+	if d.Len() > 0 {
+		return nil, BadAnnex(x, &d)
+	}
+	return writes, nil
+}
+
+// BadAnnex says that a record's annex makes no sense where d has come to.
+func BadAnnex(x *Annex, d *Decoder) error {
+	return fmt.Errorf("%w: annex %#x cannot have these %d writes in %d bytes: %v", ErrBad, x.Number, x.Writes, x.Bytes, d.err)
+}
+
+// WritesIn decodes some of the writes of an annex: those that are the bytes.
+func WritesIn(b []byte) (writes []Write, err error) {
+	d := NewDecoder(b)
+	for d.Len() > 0 {
+		w, ok := d.Next()
+		if !ok {
+			return nil, fmt.Errorf("%w: part of an annex: %v", ErrBad, d.err)
+		}
+		writes = append(writes, w)
+	}
+	return writes, nil
+}
+
+// AnnexOf returns the number of the annex that an encoded record of this machine's own
+// names, 0 if it names none.
+func AnnexOf(b []byte) uint64 {
+	head := binary.LittleEndian.Uint64(b)
+	if Kind(head>>56)&AnnexedFlag == 0 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[HeaderBytes(int(uint8(head>>48)), int(uint16(head>>32))):])
+}

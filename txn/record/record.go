@@ -1,0 +1,345 @@
+// Package record holds what lies in a transaction log, and nothing that acts upon it: records
+// and their encoding (record.go), the annexes in which a record's writes are that do not fit
+// (annex.go), the identifiers of transactions (id.go), and the ledger, which says what has been
+// truncated when its records are gone (ledger.go). A log's memory is
+//
+//	| ring of records (package ring) ...                  | ledger, one page |
+//
+// Package txn writes logs and reads them; package recovery learns from txn what they say.
+// Nothing here is safe for concurrent use but what each ledger is: one writer, whose words
+// others can read at any moment.
+//
+// What is decoded may come from another machine, and from memory that a crash has left: it is
+// input, and ErrBad if it makes no sense.
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A Kind is the type of a log record (SOSP'15, table 1).
+type Kind uint8
+
+const (
+	Lock Kind = iota + 1
+	CommitBackup
+	CommitPrimary
+	Abort
+	Truncate
+	// What a machine notes in its own log while transactions recover (table 2;
+	// see txn/evidence.go), with the identifiers of other coordinators' too.
+	Replicate
+	CommitRecovery
+	AbortRecovery
+	Kinds
+)
+
+var kindNames = [Kinds]string{"", "LOCK", "COMMIT-BACKUP", "COMMIT-PRIMARY", "ABORT", "TRUNCATE",
+	"REPLICATE-TX-STATE", "COMMIT-RECOVERY", "ABORT-RECOVERY"}
+
+// IsNote says whether the record is a note in its machine's own log.
+func (k Kind) IsNote() bool { return k >= Replicate }
+
+func (k Kind) String() string {
+	if k == 0 || k >= Kinds {
+		return fmt.Sprintf("record kind %d", uint8(k))
+	}
+	return kindNames[k]
+}
+
+// An Op says what a transaction does to one object.
+type Op uint8
+
+const (
+	// OpUpdate replaces the payload.
+	OpUpdate Op = iota
+	// OpAlloc makes a free slot an object.
+	OpAlloc
+	// OpFree makes an object a free slot, of the next incarnation.
+	OpFree
+	writeOps
+)
+
+// A Write is one object's part of a LOCK or COMMIT-BACKUP record: the version
+// that the object must have, and what it becomes, one version later.
+type Write struct {
+	Ptr     region.Ptr
+	Version region.Version
+	Op      Op
+	Payload []byte // Ptr.Capacity() bytes; nil for OpFree
+}
+
+// After returns the state that committing the write gives the object.
+func (w *Write) After() (v region.Version, allocated bool, incarnation uint64) {
+	v, allocated, incarnation = w.Version+1, true, w.Ptr.Incarnation()
+	if w.Op == OpFree {
+		allocated, incarnation = false, incarnation+1
+	}
+	return v, allocated, incarnation
+}
+
+// A Record is a decoded log record. Writes' payloads and the other slices alias
+// the bytes that it was decoded from.
+type Record struct {
+	Kind Kind
+	ID   ID
+	// LowBound says that the coordinating worker's transactions below it are
+	// truncated, Truncated which ones at or above it are too. In a note about a
+	// recovering transaction LowBound holds what has been Seen of it instead, and
+	// Truncated the configuration for which it recovers.
+	LowBound  uint64
+	Truncated []uint64
+	// Regions lists all regions that the transaction writes to.
+	Regions []region.ID
+	Writes  []Write
+	// Annex says where the writes are if they are not in the record.
+	Annex Annex
+}
+
+// WhoAt is where a record has its ID but for the sequence, the upper half of which
+// is the configuration. No configuration is 0: a record of it is void.
+const (
+	WhoAt    = 8
+	VoidMask = 0xffffffff << 32
+)
+
+// IsVoid says that a record counts for nothing, because it has come too late or made no sense.
+func (r *Record) IsVoid() bool { return r.ID.Config == 0 }
+
+// NotedIn returns for which configuration a note was made. Those of earlier versions, and
+// those in memory of their own (park), do not say so.
+func (r *Record) NotedIn() (c uint32, ok bool) {
+	if !r.Kind.IsNote() || len(r.Truncated) == 0 {
+		return 0, false
+	}
+	return uint32(r.Truncated[0]), true
+}
+
+// ErrBad means that bytes taken from a log are no record.
+var ErrBad = errors.New("txn: bad log record")
+
+// A record is, in little-endian 64-bit words:
+//
+//	| kind 8 | truncated 8 | regions 16 | writes 32 |
+//	| config 32 | machine 16 | worker 16 |
+//	| sequence |
+//	| low bound |
+//	| truncated sequence | ...
+//	| region 32 | region 32 | ...                            (0 if odd)
+//	| address | class and incarnation | op 4, version 60 | payload ... | ...
+//
+// The highest bit of the kind says that the writes are in an annex. Then there is in their
+// place, and the number of writes is that of the annex,
+//
+//	| annex | bytes |
+const (
+	headerBytes      = 32
+	writeHeaderBytes = region.PtrBytes + 8
+	opShift          = 60
+
+	AnnexedFlag Kind = 1 << 7
+	// AnnexedBytes is what a record says about its annex.
+	AnnexedBytes = 16
+)
+
+// TruncatedMax bounds what one record piggybacks; the rest waits for
+// the next record or for the low bound to pass it.
+const TruncatedMax = 64
+
+var (
+	_ = [1]struct{}{}[writeOps>>(64-opShift)] // an op fits beside a version
+	_ = [1]struct{}{}[TruncatedMax>>8]        // and the count in its 8 bits
+	_ = [1]struct{}{}[Kinds/AnnexedFlag]      // no kind has the flag
+)
+
+func roundUp8(n int) int { return (n + 7) &^ 7 }
+
+// WriteBytes is the encoded size of a write.
+func WriteBytes(w *Write) int { return writeHeaderBytes + roundUp8(len(w.Payload)) }
+
+// HeaderBytes is the encoded size of a record but for its writes.
+func HeaderBytes(truncated, regions int) int {
+	return headerBytes + 8*truncated + roundUp8(4*regions)
+}
+
+// AppendHeader encodes all of a record that comes before its writes. k may have AnnexedFlag.
+func AppendHeader(b []byte, k Kind, id ID, low uint64, truncated []uint64, regions []region.ID, writes int) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, uint64(k)<<56|uint64(len(truncated))<<48|uint64(len(regions))<<32|uint64(writes))
+	b = le.AppendUint64(b, uint64(id.Config)<<32|uint64(id.Machine)<<16|uint64(id.Worker))
+	b = le.AppendUint64(b, id.Seq)
+	b = le.AppendUint64(b, low)
+	for _, s := range truncated {
+		b = le.AppendUint64(b, s)
+	}
+	for _, r := range regions {
+		b = le.AppendUint32(b, uint32(r))
+	}
+	if len(regions)%2 == 1 {
+		b = le.AppendUint32(b, 0)
+	}
+	return b
+}
+
+// Bytes is the encoded size of a record whose writes are in it.
+func Bytes(r *Record) int {
+	n := HeaderBytes(len(r.Truncated), len(r.Regions))
+	for i := range r.Writes {
+		n += WriteBytes(&r.Writes[i])
+	}
+	return n
+}
+
+// AppendWrite encodes a write after b.
+func AppendWrite(b []byte, w *Write) []byte {
+	b = w.Ptr.Append(b)
+	b = binary.LittleEndian.AppendUint64(b, uint64(w.Op)<<opShift|uint64(w.Version))
+	b = append(b, w.Payload...)
+	for pad := roundUp8(len(w.Payload)) - len(w.Payload); pad > 0; pad-- {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// Append encodes r after b.
+func Append(b []byte, r *Record) []byte {
+	if !r.Annex.IsNone() {
+		b = AppendHeader(b, r.Kind|AnnexedFlag, r.ID, r.LowBound, r.Truncated, r.Regions, int(r.Annex.Writes))
+		return r.Annex.Append(b)
+	}
+	b = AppendHeader(b, r.Kind, r.ID, r.LowBound, r.Truncated, r.Regions, len(r.Writes))
+	for i := range r.Writes {
+		b = AppendWrite(b, &r.Writes[i])
+	}
+	return b
+}
+
+// A Decoder takes words off the front of a record, or writes off the front of encoded ones.
+type Decoder struct {
+	b   []byte
+	ok  bool
+	err error // what is wrong, if that can be said
+}
+
+// NewDecoder returns one of b, which what it returns aliases.
+func NewDecoder(b []byte) Decoder { return Decoder{b: b, ok: true} }
+
+// Len returns how many bytes are left.
+func (d *Decoder) Len() int { return len(d.b) }
+
+func (d *Decoder) take(n int) []byte {
+	if n > len(d.b) {
+		d.ok, d.b = false, nil
+		return nil
+	}
+	head := d.b[:n:n]
+	d.b = d.b[n:]
+	return head
+}
+
+func (d *Decoder) word() uint64 {
+	if b := d.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// Decode decodes b into r, reusing r's slices. Anything that is not a
+// whole, well-formed record is ErrBad.
+func Decode(b []byte, r *Record) error {
+	d := NewDecoder(b)
+	head, who := d.word(), d.word()
+	r.Kind = Kind(head>>56) &^ AnnexedFlag
+	isAnnexed := Kind(head>>56)&AnnexedFlag != 0
+	r.ID = ID{Config: uint32(who >> 32), Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Seq: d.word()}
+	r.LowBound = d.word()
+	r.Truncated, r.Regions, r.Writes, r.Annex = r.Truncated[:0], r.Regions[:0], r.Writes[:0], Annex{}
+	if !d.ok || r.Kind == 0 || r.Kind >= Kinds {
+		return fmt.Errorf("%w: header %#x, %d bytes", ErrBad, head, len(b))
+	}
+	if r.Kind == Replicate { // may say nothing new about the writes
+		if uint16(head>>32) == 0 {
+			return fmt.Errorf("%w: %v of %v without regions", ErrBad, r.Kind, r.ID)
+		}
+	} else if carries := r.Kind == Lock || r.Kind == CommitBackup; carries != (uint32(head) > 0) || carries != (uint16(head>>32) > 0) {
+		return fmt.Errorf("%w: %v of %v with %d writes to %d regions", ErrBad, r.Kind, r.ID, uint32(head), uint16(head>>32))
+	}
+	for range uint8(head >> 48) {
+		r.Truncated = append(r.Truncated, d.word())
+	}
+	nRegions := int(uint16(head >> 32))
+	for i := 0; i < nRegions; i += 2 {
+		w := d.word()
+		r.Regions = append(r.Regions, region.ID(uint32(w)))
+		if i+1 < nRegions {
+			r.Regions = append(r.Regions, region.ID(uint32(w>>32)))
+		} else if w>>32 != 0 {
+			d.ok = false
+		}
+	}
+	if isAnnexed {
+		r.Annex = Annex{Number: d.word(), Bytes: d.word(), Writes: uint32(head)}
+		d.ok = d.ok && r.Annex.isPossible() && (r.Kind == Lock || r.Kind == CommitBackup)
+	} else {
+		d.writes(r, int(uint32(head)))
+	}
+	if d.err != nil {
+		return fmt.Errorf("%w: %v of %v: %w", ErrBad, r.Kind, r.ID, d.err)
+	}
+	if !d.ok || len(d.b) != 0 {
+		return fmt.Errorf("%w: %v of %v cannot have these %d bytes", ErrBad, r.Kind, r.ID, len(b))
+	}
+	return nil
+}
+
+// writes takes n writes, or fewer if they end before.
+func (d *Decoder) writes(r *Record, n int) {
+	for range n {
+		w, ok := d.Next()
+		if !ok {
+			break
+		}
+		r.Writes = append(r.Writes, w)
+	}
+}
+
+// Next takes one write. It is not ok if there is none, or, with err, none that makes sense.
+func (d *Decoder) Next() (w Write, ok bool) {
+	raw := d.take(region.PtrBytes)
+	if raw == nil {
+		return w, false
+	}
+	p, err := region.DecodePtr(raw)
+	if err != nil || p.IsNil() {
+		d.ok, d.err = false, fmt.Errorf("a write to %v: %v", p, err)
+		return w, false
+	}
+	v := d.word()
+	w = Write{Ptr: p, Op: Op(v >> opShift), Version: region.Version(v & (1<<opShift - 1))}
+	if w.Op >= writeOps {
+		d.ok, d.err = false, fmt.Errorf("op %d", w.Op)
+		return w, false
+	}
+	if w.Op != OpFree {
+		padded := d.take(roundUp8(p.Capacity()))
+		if padded == nil {
+			return w, false
+		}
+		for _, b := range padded[p.Capacity():] {
+			d.ok = d.ok && b == 0
+		}
+		w.Payload = padded[:p.Capacity()]
+	}
+	return w, d.ok
+}
+
+// SeqOf returns the sequence number in an encoded record.
+func SeqOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }
+
+// KindOf returns the kind of an encoded record.
+func KindOf(b []byte) Kind { return Kind(b[7]) &^ AnnexedFlag }
