@@ -10,7 +10,7 @@ import (
 
 // lockedNames are the packages in which a function that needs a lock to be held ends in
 // Locked, and who takes a lock gives it back in the same function.
-var lockedNames = []string{"txn", "txn/record"}
+var lockedNames = []string{"txn", "txn/record", "recovery/membership", "recovery/transactions", "recovery/data"}
 
 // lockMarks begin the comment on a call of such a function for which another reason holds.
 var lockMarks = []string{"// locked: "}
@@ -106,7 +106,7 @@ func noteLock(c *ast.CallExpr, taken, given map[string]token.Pos) {
 		return
 	}
 	name, of := sel.Sel.Name, sel.X
-	if u, ok := argument(c).(*ast.UnaryExpr); ok && lastName(of) == "Clock" { // Clock.Lock(&mu)
+	if u, ok := argument(c).(*ast.UnaryExpr); ok && strings.EqualFold(lastName(of), "clock") { // Clock.Lock(&mu)
 		of = u.X
 	} else if len(c.Args) > 0 {
 		return

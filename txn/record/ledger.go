@@ -81,7 +81,7 @@ func (c Coordinator) word() uint64 {
 
 // Raise moves the low bound on, or to where another life of the writer begins. Nobody
 // asks for transactions of the life before then: a machine may join again only when
-// nothing is left to recover (recovery.Membership).
+// nothing is left to recover (membership.Machine).
 func (l *Ledger) Raise(low uint64) {
 	if low > l.low || !SameLife(low, l.low) {
 		l.low = low
