@@ -60,6 +60,7 @@
 //	           "return": {"whole": 900, "filledReplicas": 3,   since it was started again
 //	                      "readBytes": 200000, "heldBytes": 5000000},
 //	           "aborts": {"deadlock (1213)": 12, ...}}, ...],
+//	 "replicasCompared": true,              if it was done after the last run
 //	 "distribution": [{"name": "killed to suspected", "runs": 40,
 //	           "minimum": 5, "median": 9, "p90": 30, "maximum": 95}, ...],
 //	 "timeline": {"run": 17, "perMillisecond": [81, 79, ...],

@@ -195,7 +195,7 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	}
 	m.log.forget(running.Measured())
 	f := &failure{measurement: m, victims: victims, measured: running.Measured()}
-	failed := errors.Join(f.happen(ctx), f.bury())
+	failed := errors.Join(f.happen(ctx), f.killStopped())
 	running.Stop()
 	measured, err := running.Wait(ctx)
 	if err := errors.Join(failed, err); err != nil {
@@ -263,8 +263,8 @@ func (f *failure) happen(ctx context.Context) error {
 	return f.await(ctx, "replicas to be filled", f.isFilled)
 }
 
-// bury kills what has been stopped, which the run waits for.
-func (f *failure) bury() error {
+// killStopped kills what has been stopped, which the run waits for.
+func (f *failure) killStopped() error {
 	if f.cfg.Way != Stop {
 		return nil
 	}

@@ -27,6 +27,8 @@ type Result struct {
 	Runs              []Run            `json:"runs"`
 	Distribution      []Distribution   `json:"distribution"`
 	Timeline          Timeline         `json:"timeline"`
+	// ReplicasCompared says that after the last run all replicas were compared, and were alike.
+	ReplicasCompared bool `json:"replicasCompared,omitempty"`
 }
 
 // A Run is one failure. Times are in milliseconds since the kill, or the stop; those that are nil
@@ -201,8 +203,12 @@ func (res *Result) Print(w io.Writer) error {
 		}
 		t.AppendRow(row)
 	}
-	_, err := fmt.Fprintf(w, "%s\n%s\nlease %g ms, kept by a %s\n%s\n%s\n",
-		res.title(), res.Conditions.Describe(), res.LeaseMilliseconds, res.LeaseKeptBy, t.Render(), res.medianRun())
+	replicas := "NOT COMPARED"
+	if res.ReplicasCompared {
+		replicas = "compared after the last run, and alike"
+	}
+	_, err := fmt.Fprintf(w, "%s\n%s\nlease %g ms, kept by a %s\n%s\n%s\nreplicas: %s\n",
+		res.title(), res.Conditions.Describe(), res.LeaseMilliseconds, res.LeaseKeptBy, t.Render(), res.medianRun(), replicas)
 	return err
 }
 

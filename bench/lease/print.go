@@ -53,8 +53,8 @@ func (res *Result) describe() string {
 	if c.Others >= 0 {
 		others = fmt.Sprintf("other processes kept %.1f of them busy", c.Others)
 	}
-	return fmt.Sprintf("%d machines in one process, %g s each, while %d goroutines allocated; commit %s, %s\n%s, %d processors, %.0f GiB, %s, %s; %s",
-		c.Machines, res.Seconds, c.Threads, c.Commit, c.Began.UTC().Format("2006-01-02 15:04 UTC"),
+	return fmt.Sprintf("1 run, without data, so that nothing is known of the spread; durability: %s\n%d machines in one process, %g s each, while %d goroutines allocated; commit %s, %s\n%s, %d processors, %.0f GiB, %s, %s; %s",
+		c.Durability, c.Machines, res.Seconds, c.Threads, c.Commit, c.Began.UTC().Format("2006-01-02 15:04 UTC"),
 		c.CPU, c.Processors, float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go, others)
 }
 

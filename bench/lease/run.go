@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	res.Conditions = watch.Conditions()
 	c := &res.Conditions
-	c.Workload, c.Machines, c.Threads = "leases", machines, threads
+	c.Workload, c.Machines, c.Threads, c.Durability = "leases", machines, threads, bench.Volatile
 	return res, nil
 }
 

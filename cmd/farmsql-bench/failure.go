@@ -118,5 +118,6 @@ func (c *failureCommand) Run(std cli.Streams, k *kong.Context) (err error) {
 	if err := machines.Compare(ctx); err != nil {
 		return err
 	}
+	res.ReplicasCompared = true
 	return errors.Join(res.Print(std.Out), writeTo(c.JSON, c.Plot, res))
 }

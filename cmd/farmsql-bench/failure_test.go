@@ -40,7 +40,7 @@ func TestBenchFailure(t *testing.T) {
 			t.Errorf("%s: status %d\n%s", c.args, status, errs)
 			continue
 		}
-		if !strings.Contains(out, c.title) || !strings.Contains(out, "suspected to data recovered") {
+		if !strings.Contains(out, c.title) || !strings.Contains(out, "suspected to data recovered") || !strings.Contains(out, "\nreplicas: compared after the last run, and alike\n") {
 			t.Errorf("%s: no %q in\n%s", c.args, c.title, out)
 		}
 		var res failure.Result
