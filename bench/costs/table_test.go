@@ -124,6 +124,7 @@ var without = map[string]string{
 	"cluster":            "is configurations, and leases, which have threads of their own",
 	"farm":               "puts machines together",
 	"internal/invariant": "is off in what is measured",
+	"internal/lockrank":  "has sync.Mutex do the work in what is measured",
 	"internal/sabotage":  "is off in what is measured",
 	"nvram":              "is loads and stores, which are those of what calls them",
 	"rdma/call":          "carries leases and configurations",
