@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -24,7 +25,7 @@ func noteInserts(stmt sqlparser.Statement) {
 		note(n, false)
 	case *sqlparser.DDL:
 		if n.TriggerSpec != nil {
-			eachOf(reflect.ValueOf(n.TriggerSpec.Body), insertType, func(v reflect.Value) {
+			compat.EachOf(reflect.ValueOf(n.TriggerSpec.Body), insertType, func(v reflect.Value) {
 				note(v.Interface().(*sqlparser.Insert), true)
 			})
 		}

@@ -8,10 +8,12 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/shopspring/decimal"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -191,8 +193,8 @@ func assignTime(v any, t gms.Type, column string, row int) (any, error) {
 	default:
 		return v, nil
 	}
-	text := textOfDigits(v)
-	if text == "" || isImpossibleTime(text) {
+	text := compat.TextOfDigits(v)
+	if text == "" || compat.IsImpossibleTime(text) {
 		kind := "datetime"
 		if types.IsDateType(t) {
 			kind = "date"
@@ -226,4 +228,27 @@ func (i *assignIter) Next(ctx *gms.Context) (gms.Row, error) {
 		out[first+at] = v
 	}
 	return out, nil
+}
+
+// useComparisons replaces the expressions of a node that compare otherwise than
+// MySQL, and those that assign otherwise. That the analyzer could do, but its rules know them by
+// their types.
+func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	switch n.(type) {
+	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Update, *plan.Sort, *plan.TopN:
+		return transform.OneNodeExprsWithNode(ctx, n, replacement)
+	}
+	return n, transform.SameTree, nil
+}
+
+// replacement returns the expression to be used in the place of one of a node.
+func replacement(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	set, ok := e.(*expression.SetField)
+	if !ok {
+		return compat.Compared(ctx, n, e)
+	}
+	if ours := newAssigned(ctx, n, set); ours != nil {
+		return ours, transform.NewTree, nil
+	}
+	return e, transform.SameTree, nil
 }

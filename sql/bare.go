@@ -7,6 +7,8 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // twiceOpened finds what may be a subquery in parentheses of its own.
@@ -51,7 +53,7 @@ func bareSubquery(c *sqlparser.ComparisonExpr) {
 	case c.Operator == sqlparser.NotEqualStr && word == "all":
 		c.Operator, c.Right = sqlparser.NotInStr, q
 	default:
-		c.Right = refusal(errQuantifier(c.Operator + " " + word))
+		c.Right = refusal(compat.NoQuantifier(c.Operator + " " + word))
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 var _ gms.NodeExecBuilder = (*builder)(nil)
@@ -98,7 +100,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		return b.regenerate(ctx, n, row)
 	case *plan.Update:
 		s.changes(ctx, !n.Ignore)
-		compareExactly(ctx, n)
+		compat.CompareExactly(ctx, n)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
@@ -113,7 +115,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		s.checkInserted(ctx, n)
 		s.replaces(ctx, n)
 		if n.OnDupExprs.HasUpdates() {
-			compareExactly(ctx, n.Destination)
+			compat.CompareExactly(ctx, n.Destination)
 		}
 	}
 	if s.whole == nil || s.whole != n {
@@ -154,7 +156,7 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return showDefinition(ctx, n, row)
 	case *plan.DescribeQuery:
 		switch {
-		case isJSON(n.Format):
+		case compat.IsJSONFormat(n.Format):
 			return b.explainJSON(ctx, n)
 		case n.Format.Analyze:
 			return b.analyze(ctx, s, n)

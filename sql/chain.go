@@ -6,6 +6,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // An andChain is COMMIT AND CHAIN or ROLLBACK AND CHAIN: it ends the transaction and begins
@@ -21,16 +23,16 @@ var (
 // stay what they are.
 func asChain(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sqlparser.Statement {
 	kind, isControl := controlOf(stmt)
-	if !isControl || kind == shapeBegin || !containsFold(query, "chain") || !saysChain(newTokens(query, o)) {
+	if !isControl || kind == shapeBegin || !compat.ContainsFold(query, "chain") || !saysChain(compat.NewTokens(query, o)) {
 		return stmt
 	}
 	return sqlparser.InjectedStatement{Statement: andChain{kind}, Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}}
 }
 
 // saysChain reports whether AND CHAIN is in a statement, without NO.
-func saysChain(s *tokens) bool {
-	for last := s.next(); !s.isOver(); last = s.token {
-		if s.next() == sqlparser.CHAIN {
+func saysChain(s *compat.Tokens) bool {
+	for last := s.Next(); !s.IsOver(); last = s.Token {
+		if s.Next() == sqlparser.CHAIN {
 			return last == sqlparser.AND
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
@@ -97,7 +98,7 @@ type directRun struct {
 	room *directRoom
 	// part says that others may change the rest of the rows.
 	part   bool
-	totals []total
+	totals []compat.Total
 }
 
 // runDirect returns the rows of a range. With ErrPlan the plan itself has to be run.
@@ -105,7 +106,7 @@ func (f *form) runDirect(ctx *gms.Context, s *Session, tr *transaction, r keyRan
 	run := directRun{direct: f.direct, tx: tr.tx, room: &s.room, part: s.isOpen()}
 	defer run.room.clear()
 	if run.sums {
-		run.totals = make([]total, len(run.Columns))
+		run.totals = make([]compat.Total, len(run.Columns))
 	}
 	if !empty {
 		if err := run.read(ctx, s.e.access(f.lookup.index.Index), r); err != nil {
@@ -186,7 +187,7 @@ func (d *directRun) take(p region.Ptr) error {
 			return err
 		}
 		if d.sums {
-			d.totals[i].addStored(&d.column(i).ValueCodec, v)
+			d.totals[i].AddStored(&d.column(i).ValueCodec, v)
 			continue
 		}
 		d.room.cells = append(d.room.cells, v)
@@ -195,33 +196,18 @@ func (d *directRun) take(p region.Ptr) error {
 	return nil
 }
 
-// addStored adds a stored integer.
-func (t *total) addStored(c *row.ValueCodec, b []byte) {
-	if b == nil {
-		return
-	}
-	t.rows++
-	if c.IsUnsigned() {
-		n, _ := row.ReadUint(b)
-		t.addInt(int64(n))
-		return
-	}
-	n, _ := row.ReadInt(b)
-	t.addInt(n)
-}
-
 // sumRow returns the row of sums, and how many bytes it has.
 func (d *directRun) sumRow() (rows [][]sqltypes.Value, bytes int) {
 	row := make([]sqltypes.Value, len(d.returned))
 	for i, at := range d.returned {
 		t := &d.totals[at]
 		switch {
-		case t.rows == 0:
+		case t.Rows == 0:
 			continue
-		case t.rest.IsZero():
-			row[i] = sqltypes.MakeTrusted(d.types[i], strconv.AppendInt(nil, t.whole, 10))
+		case t.Rest.IsZero():
+			row[i] = sqltypes.MakeTrusted(d.types[i], strconv.AppendInt(nil, t.Whole, 10))
 		default:
-			row[i] = sqltypes.MakeTrusted(d.types[i], []byte(t.sum().String()))
+			row[i] = sqltypes.MakeTrusted(d.types[i], []byte(t.Sum().String()))
 		}
 		bytes += row[i].Len()
 	}
@@ -257,7 +243,7 @@ func (d *directRun) cells(row int32) [][]byte {
 	return d.room.cells[int(row)*len(d.Columns):][:len(d.Columns)]
 }
 
-// textBytes is how much room the result's text takes, at most.
+// compat.TextBytes is how much room the result's text takes, at most.
 func (d *directRun) textBytes() (n int) {
 	for _, place := range d.returned {
 		if c := d.column(place); c.IsSigned() || c.IsUnsigned() {

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/row"
 )
 
@@ -95,11 +96,11 @@ func (d *direct) sum(n *plan.GroupBy, below []int) (columns []int, ok bool) {
 		if a, ok := e.(*expression.Alias); ok {
 			e = a.Child
 		}
-		a, ok := e.(*exactAggregate)
-		if !ok || a.avg || a.window != nil {
+		a, ok := e.(*compat.ExactAggregate)
+		if !ok || a.Avg || a.Window() != nil {
 			return nil, false
 		}
-		c, ok := fieldOf(a.child, below)
+		c, ok := fieldOf(a.Child, below)
 		if !ok || !d.Rows.Columns[c].IsSummed() {
 			return nil, false
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -281,7 +282,7 @@ func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
 func knownExpressions(list []gms.Expression) bool {
 	for _, e := range list {
 		switch e.(type) {
-		case *expression.GetField, *expression.Alias, *exactAggregate:
+		case *expression.GetField, *expression.Alias, *compat.ExactAggregate:
 		default:
 			return false
 		}

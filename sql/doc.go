@@ -27,6 +27,9 @@
 //	              │             │               │                       │                                       │
 //	              └─────────────┴───────────────┴──── go-mysql-server ◄─┴───────────────────────────────────────┘
 //
+// Where go-mysql-server does otherwise than MySQL, and the correction needs none of
+// this, it is in sql/compat; what needs our tables or sessions is here.
+//
 // A statement that fails undoes what it did and nothing else: each editor marks
 // the transaction when its statement begins. A single change of a row is all or
 // nothing by itself, which INSERT IGNORE and its kin rely on.

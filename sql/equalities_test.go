@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // equalTables are three tables whose columns have the same names and types, among them
@@ -64,7 +66,7 @@ func withoutEqualities(t *testing.T) *client {
 	for _, b := range in.e.gms.Analyzer.Batches {
 		for i := range b.Rules {
 			for _, r := range analyzer.OnceAfterDefault {
-				if r.Id == b.Rules[i].Id && r.Id.String() == moveJoinConds {
+				if r.Id == b.Rules[i].Id && r.Id.String() == compat.MoveJoinConds {
 					b.Rules[i].Apply = r.Apply
 				}
 			}

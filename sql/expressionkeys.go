@@ -10,6 +10,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // An index of an expression, KEY f ((LOWER(a))), is known to go-mysql-server in CREATE INDEX
@@ -17,58 +19,9 @@ import (
 // name that nobody has in the place of the expression. Once it has parsed the statement the
 // indexes are taken out of it, and made next.
 
-// A keyExpression is the expression of an index, in parentheses, and the column for it.
-type keyExpression struct {
-	text   string
-	column edit
-}
-
-// keyColumns has columns be in the place of expressions.
-func keyColumns(s *tokens) (edits []edit) {
-	for _, k := range keyExpressions(s) {
-		edits = append(edits, k.column)
-	}
-	return edits
-}
-
-// keyExpressions finds the expressions, and the directions behind them.
-func keyExpressions(s *tokens) (keys []keyExpression) {
-	s.next()
-	if s.token != sqlparser.CREATE && s.token != sqlparser.ALTER {
-		return nil
-	}
-	for s.next(); !s.isOver(); {
-		if s.token != sqlparser.KEY && s.token != sqlparser.INDEX {
-			s.next()
-			continue
-		}
-		if s.next() == sqlparser.ID { // its name
-			s.next()
-		}
-		if s.token != '(' {
-			continue
-		}
-		opened := s.end
-		if s.next() != '(' || !s.skipParentheses() {
-			continue
-		}
-		closed := s.end
-		if s.next() == sqlparser.ASC || s.token == sqlparser.DESC {
-			s.next()
-		}
-		if s.token == ')' { // nothing beside it
-			keys = append(keys, keyExpression{s.query[opened:closed], edit{opened, s.end - 1, keyColumn(len(keys))}})
-		}
-	}
-	return keys
-}
-
-// keyColumn is the column that stands for an expression of a statement.
-func keyColumn(i int) string { return fmt.Sprintf("`farmsql.key.%d`", i) }
-
 // withKeys returns the statement that makes the indexes of expressions last.
 func withKeys(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
-	keys := keyExpressions(newTokens(query, o))
+	keys := compat.KeyExpressions(compat.NewTokens(query, o))
 	if len(keys) == 0 {
 		return stmt, nil
 	}
@@ -76,11 +29,11 @@ func withKeys(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions)
 		if len(columns) != 1 {
 			return ""
 		}
-		i := slices.IndexFunc(keys, func(k keyExpression) bool { return k.column.text == "`"+columns[0].Column.String()+"`" })
+		i := slices.IndexFunc(keys, func(k compat.KeyExpression) bool { return k.Column.Text == "`"+columns[0].Column.String()+"`" })
 		if i < 0 {
 			return ""
 		}
-		return keys[i].text
+		return keys[i].Text
 	}
 	switch n := stmt.(type) {
 	case *sqlparser.AlterTable:

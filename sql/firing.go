@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -93,7 +94,7 @@ func (t *firingTable) Replacer(ctx *gms.Context) gms.RowReplacer {
 // Deleter implements gms.DeletableTable.
 func (t *firingTable) Deleter(ctx *gms.Context) gms.RowDeleter {
 	columns := t.InsertableTable.Schema(ctx)
-	return &firingDeleter{t.InsertableTable.(gms.DeletableTable).Deleter(ctx), t, columns, newRowSet(nil, columns), make(map[uint64]bool)}
+	return &firingDeleter{t.InsertableTable.(gms.DeletableTable).Deleter(ctx), t, columns, compat.NewRowSet(nil, columns), make(map[uint64]bool)}
 }
 
 // A firingDeleter deletes from one table of a join, whose rows may come several times, or be
@@ -102,7 +103,7 @@ type firingDeleter struct {
 	gms.RowDeleter
 	t       *firingTable
 	columns gms.Schema
-	rows    *rowSet
+	rows    *compat.RowSet
 	gone    map[uint64]bool
 }
 
@@ -117,7 +118,7 @@ func (f *firingDeleter) Delete(ctx *gms.Context, row gms.Row) error {
 		return nil
 	}
 	if isKeyed {
-		key, err := f.rows.key(ctx, row)
+		key, err := f.rows.Key(ctx, row)
 		if err != nil || f.gone[key] {
 			return err
 		}

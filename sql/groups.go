@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/hash"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // This file executes GROUP BY as go-mysql-server does, but counts what the groups take in
@@ -186,7 +188,7 @@ func (i *groupIter) newGroup(ctx *gms.Context) ([]gms.AggregationBuffer, error) 
 }
 
 func (i *groupIter) take(n int64) error {
-	err := i.h.take(n)
+	err := i.h.Take(n)
 	if err == nil {
 		i.bytes += n
 	}
@@ -221,7 +223,7 @@ func (i *groupIter) Close(ctx *gms.Context) error {
 		}
 	}
 	i.buffers, i.groups = nil, nil
-	i.h.give(i.bytes)
+	i.h.Give(i.bytes)
 	i.bytes = 0
 	return i.rows.Close(ctx)
 }
@@ -237,9 +239,9 @@ const (
 
 func holdsOf(ctx *gms.Context, c gms.Expression) holds {
 	switch c := c.(type) {
-	case *aggregation.GroupConcat, *aggregation.JsonArray, *aggregation.JSONObjectAgg, *aggregation.CountDistinct, *distinctAggregate:
+	case *aggregation.GroupConcat, *aggregation.JsonArray, *aggregation.JSONObjectAgg, *aggregation.CountDistinct, *compat.DistinctAggregate:
 		return holdsAll
-	case *aggregation.Sum, *aggregation.Avg, *aggregation.Count, *exactAggregate:
+	case *aggregation.Sum, *aggregation.Avg, *aggregation.Count, *compat.ExactAggregate:
 		return holdsNone
 	default:
 		if t := c.Type(ctx); types.IsText(t) || types.IsJSON(t) {
@@ -252,22 +254,22 @@ func holdsOf(ctx *gms.Context, c gms.Expression) holds {
 // counted returns an aggregate whose values are counted, as far as it keeps them.
 func (i *groupIter) counted(ctx *gms.Context, a gms.Aggregation, h holds) (gms.Aggregation, error) {
 	switch d := a.(type) {
-	case *distinctAggregate:
+	case *compat.DistinctAggregate:
 		if _, ok := d.Aggregation.(*aggregation.CountDistinct); ok { // which keeps no values
-			return &distinctAggregate{Aggregation: d.Aggregation, keys: d.keys, h: i.h, counts: d.counts}, nil
+			return &compat.DistinctAggregate{Aggregation: d.Aggregation, Keys: d.Keys, Memory: i.h, Counts: d.Counts}, nil
 		}
 		inner, err := i.held(ctx, d.Aggregation, h)
-		return &distinctAggregate{Aggregation: inner, keys: d.keys, h: i.h, counts: d.counts}, err
+		return &compat.DistinctAggregate{Aggregation: inner, Keys: d.Keys, Memory: i.h, Counts: d.Counts}, err
 	case *aggregation.CountDistinct:
 		keys := d.Children()
 		if _, ok := keys[0].(*expression.Star); ok {
 			return a, nil
 		}
-		return &distinctAggregate{Aggregation: a, keys: keys, h: i.h, counts: true}, nil
+		return &compat.DistinctAggregate{Aggregation: a, Keys: keys, Memory: i.h, Counts: true}, nil
 	case *aggregation.GroupConcat:
-		if isDistinct(d) {
+		if compat.IsDistinct(d) {
 			inner, err := i.held(ctx, d, h)
-			return &distinctAggregate{Aggregation: inner, keys: d.OutputExpressions(), h: i.h}, err
+			return &compat.DistinctAggregate{Aggregation: inner, Keys: d.OutputExpressions(), Memory: i.h}, err
 		}
 	}
 	if h == holdsNone {

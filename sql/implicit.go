@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // Definitions, and statements about accounts, commit the transaction that is open; nothing
@@ -24,7 +26,7 @@ func readView(ctx *gms.Context, db, statement string) error {
 		return nil
 	}
 	s.viewDatabase = db
-	s.view = gms.RemoveSpaceAndDelimiter(resolveComments(statement, sqlparser.ParserOptions{}), ';')
+	s.view = gms.RemoveSpaceAndDelimiter(compat.ResolveComments(statement, sqlparser.ParserOptions{}), ';')
 	return s.noteView(ctx, statement)
 }
 

@@ -1,6 +1,10 @@
 package sql
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/farmsql/farmsql/sql/compat"
+)
 
 // TestImpossibleTimes: the 30th of February was the 3rd, so that it found and deleted rows of that
 // day.
@@ -36,7 +40,7 @@ func TestIsImpossibleTime(t *testing.T) {
 		"2024/02/30": true, "0000-00-00": false, "2024-00-31": false, "20240230": false, "": false, "abc": false, "2024": false, "2024-": false, "12:30:99": true,
 		"2024-02-03 00:00:00+23:59": false, "99999999999999999999-02-30": false,
 	} {
-		if got := isImpossibleTime(text); got != want {
+		if got := compat.IsImpossibleTime(text); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}

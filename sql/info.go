@@ -9,6 +9,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -67,7 +68,7 @@ func newTableInfo(t *catalog.Table) (*tableInfo, error) {
 	if info.schema, err = tableSchema(t, info.rows); err != nil {
 		return nil, err
 	}
-	info.exact = exactSchema(info.schema.Schema)
+	info.exact = compat.ExactSchema(info.schema.Schema)
 	for i, c := range t.Columns {
 		if c.AutoIncrement {
 			info.auto = i
@@ -96,7 +97,7 @@ func tableSchema(t *catalog.Table, rows *row.Codec) (gms.PrimaryKeySchema, error
 		schema[i] = &gms.Column{
 			Name: c.Name, Source: t.Name, DatabaseSource: t.DB, Type: rows.Columns[i].Type,
 			Default: unresolved(c.Default), Generated: unresolved(c.Generated), OnUpdate: unresolved(c.OnUpdate),
-			Comment: c.Comment, Extra: extra(&c), Nullable: c.Nullable, AutoIncrement: c.AutoIncrement,
+			Comment: c.Comment, Extra: compat.Extra(&c), Nullable: c.Nullable, AutoIncrement: c.AutoIncrement,
 			Virtual: c.Virtual, Hidden: c.Hidden, HiddenSystem: c.HiddenSystem,
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // A toldID is LAST_INSERT_ID(n), which sets what LAST_INSERT_ID() returns from then on, and
@@ -23,7 +25,7 @@ func insertIDFunction(name string) (gms.Function, bool) {
 		if len(args) == 1 {
 			return &toldID{expression.UnaryExpressionStub{Child: args[0]}}, nil
 		}
-		return builtIns["last_insert_id"].NewInstance(ctx, args)
+		return compat.BuiltIns["last_insert_id"].NewInstance(ctx, args)
 	}}, true
 }
 

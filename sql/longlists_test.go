@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // chained joins n terms, each made of an even number from 0.
@@ -97,7 +99,7 @@ func TestListsOfChains(t *testing.T) {
 		"b": func(n int) string { return fmt.Sprintf("'A%d'", n%200) },
 		"p": func(n int) string { return fmt.Sprintf("'p%d%.*s'", n, n%20, "                    ") },
 	} {
-		for _, n := range []int{chainMin, listMax, listMax + 50} {
+		for _, n := range []int{compat.ChainMin, compat.ListMax, compat.ListMax + 50} {
 			var values, equal, different []string
 			for i := range n {
 				v := value(i)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -124,6 +125,11 @@ func (m *Memory) isLive(bound int64) bool {
 	return m.live() <= bound
 }
 
+var (
+	_ compat.Memory = (*holding)(nil)
+	_ compat.Lender = (*Session)(nil)
+)
+
 // A holding is what a session holds of a Memory: for the statement at work, for the
 // transaction that is open, and in its variables. Goroutines of one statement share it.
 type holding struct {
@@ -139,7 +145,7 @@ type holding struct {
 }
 
 // take counts n bytes more, or says why they cannot be had; then they are not counted.
-func (h *holding) take(n int64) error {
+func (h *holding) Take(n int64) error {
 	if h == nil || h.memory == nil || n <= 0 {
 		return nil
 	}
@@ -153,7 +159,7 @@ func (h *holding) take(n int64) error {
 }
 
 // give is the contrary of take. What has been granted stays so until the statement ends.
-func (h *holding) give(n int64) {
+func (h *holding) Give(n int64) {
 	if h != nil && h.memory != nil {
 		h.bytes.Add(-n)
 	}
@@ -185,10 +191,10 @@ func (h *holding) hold(read int64) error {
 	h.mu.read = read
 	h.mu.Unlock()
 	if more < 0 {
-		h.give(-more)
+		h.Give(-more)
 		return nil
 	}
-	err := h.take(more)
+	err := h.Take(more)
 	if err != nil {
 		h.mu.Lock()
 		h.mu.read -= more
@@ -205,11 +211,11 @@ func (h *holding) keep(name string, n int64) error {
 	h.mu.Lock()
 	more := n - h.mu.variables[name]
 	h.mu.Unlock()
-	if err := h.take(more); err != nil {
+	if err := h.Take(more); err != nil {
 		return err
 	}
 	if more < 0 {
-		h.give(-more)
+		h.Give(-more)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,18 +276,6 @@ func held(ctx *gms.Context) *holding {
 	return nil
 }
 
-// lend takes n bytes for as long as give has not been called.
-func lend(ctx *gms.Context, n int64) (give func(), err error) {
-	h := held(ctx)
-	if h == nil {
-		return func() {}, nil
-	}
-	if err := h.take(n); err != nil {
-		return nil, err
-	}
-	return func() { h.give(n) }, nil
-}
-
 // What values take in memory besides their own bytes.
 const (
 	rowBytesMin   = 24 // a slice
@@ -310,7 +304,7 @@ func valueMemory(v any) int64 {
 		return valueBytesMin + boxedBytes/2
 	}
 	const others = 4 // of JSON documents mostly, which are several values
-	return valueBytesMin + boxedBytes + others*textBytes(v)
+	return valueBytesMin + boxedBytes + others*compat.TextBytes(v)
 }
 
 // SetUserVariable implements gms.Session.
@@ -390,7 +384,7 @@ func textMemory(text string) int64 {
 }
 
 // Take counts n bytes that the listener holds for the statement at work, until Settle.
-func (s *Session) Take(n int64) error { return s.holding.take(n) }
+func (s *Session) Take(n int64) error { return s.holding.Take(n) }
 
 // Settle is called when a client has been given the answer to a statement, or will not get
 // one: nothing is left of it then but its effects.
@@ -425,4 +419,12 @@ func (s *Session) CommandEnd() {}
 func (s *Session) SessionEnd() {
 	s.Abort()
 	s.holding.end()
+}
+
+// lend counts n bytes until give is called, or says why they cannot be had.
+func (s *Session) Lend(n int64) (give func(), err error) {
+	if err := s.holding.Take(n); err != nil {
+		return nil, err
+	}
+	return func() { s.holding.Give(n) }, nil
 }

@@ -138,7 +138,7 @@ func (i *meteredIter) Next(ctx *gms.Context) (gms.Row, error) {
 		return row, nil
 	}
 	if i.next += rowMemory(row); i.next >= meteredBytes {
-		if err := i.h.take(i.next); err != nil {
+		if err := i.h.Take(i.next); err != nil {
 			return nil, err
 		}
 		i.bytes, i.next = i.bytes+i.next, 0
@@ -152,7 +152,7 @@ const wantedRows = 64
 // Close implements gms.RowIter.
 func (i *meteredIter) Close(ctx *gms.Context) error {
 	if !i.stays {
-		i.h.give(i.bytes)
+		i.h.Give(i.bytes)
 		i.bytes = 0
 	}
 	return i.RowIter.Close(ctx)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 func TestRespell(t *testing.T) {
@@ -24,12 +26,12 @@ func TestRespell(t *testing.T) {
 		{"select year(4), a, year(4) from t where b = year(4)", ""},
 		{"create table t (y year(2))", ""},
 	} {
-		got, found := respell(tt.query, sqlparser.ParserOptions{})
+		got, found := compat.Respell(tt.query, sqlparser.ParserOptions{})
 		if found != (tt.want != "") || found && got != tt.want {
 			t.Errorf("%q: got %q, %v", tt.query, got, found)
 		}
 	}
-	if _, found := respell(`select "a" from t for share`, sqlparser.ParserOptions{AnsiQuotes: true}); !found {
+	if _, found := compat.Respell(`select "a" from t for share`, sqlparser.ParserOptions{AnsiQuotes: true}); !found {
 		t.Error("ANSI_QUOTES: not found")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -12,10 +13,10 @@ import (
 // go-mysql-server does nothing of the first, and takes the whole table for the second. No table
 // has partitions here, whatever CREATE TABLE says.
 func refusedPartitions(query string, stmt sqlparser.Statement) (err error) {
-	if stmt == nil || !containsFold(query, "partition") {
+	if stmt == nil || !compat.ContainsFold(query, "partition") {
 		return nil
 	}
-	eachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.PartitionSpec](), func(reflect.Value) {
+	compat.EachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.PartitionSpec](), func(reflect.Value) {
 		err = myerr.NotPartitioned.New()
 	})
 	only := func(some sqlparser.Partitions) {
@@ -23,10 +24,10 @@ func refusedPartitions(query string, stmt sqlparser.Statement) (err error) {
 			err = myerr.PartitionClause.New()
 		}
 	}
-	eachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.AliasedTableExpr](), func(v reflect.Value) {
+	compat.EachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.AliasedTableExpr](), func(v reflect.Value) {
 		only(v.Interface().(*sqlparser.AliasedTableExpr).Partitions)
 	})
-	eachOf(reflect.ValueOf(stmt), insertType, func(v reflect.Value) { only(v.Interface().(*sqlparser.Insert).Partitions) })
-	eachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.Delete](), func(v reflect.Value) { only(v.Interface().(*sqlparser.Delete).Partitions) })
+	compat.EachOf(reflect.ValueOf(stmt), insertType, func(v reflect.Value) { only(v.Interface().(*sqlparser.Insert).Partitions) })
+	compat.EachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.Delete](), func(v reflect.Value) { only(v.Interface().(*sqlparser.Delete).Partitions) })
 	return err
 }

@@ -1,95 +1,50 @@
 package sql
 
 import (
-	"slices"
-	"strings"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
-	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
-	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// unnestInSubqueries is the name of the rule that makes joins of subqueries.
-const unnestInSubqueries = "unnestInSubqueries"
+// Numbers of our rules, above go-mysql-server's own.
+const (
+	plainFiltersRule  analyzer.RuleId = 1003
+	movedRule         analyzer.RuleId = 1004
+	framesRule        analyzer.RuleId = 1005
+	possibleTimesRule analyzer.RuleId = 1006
+)
 
-// hoistFilters is the name of the rule that takes conditions out of subqueries that are about
-// the query around only.
-const hoistFilters = "hoistOutOfScopeFilters"
+// This extension point of go-mysql-server belongs to the process. Simple UPDATEs and DELETEs
+// get these rules, and some that cannot be changed; simple SELECTs get all rules then. Those
+// have run plainFilters before.
+func init() {
+	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault,
+		analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters}, analyzer.Rule{Id: possibleTimesRule, Apply: compat.PossibleTimes})
+}
 
-// unnestExists is the name of the rule that makes joins of EXISTS.
-const unnestExists = "unnestExistsSubqueries"
+// plainFilters changes the conditions of statements of our sessions.
+func plainFilters(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	if _, ok := ctx.Session.(*Session); !ok {
+		return n, transform.SameTree, nil
+	}
+	return compat.PlainFilters(ctx, a, n, scope, sel, flags)
+}
 
-// changeRules puts our own around rules of go-mysql-server.
-func changeRules(a *analyzer.Analyzer, e *Engine) {
+// ownRules puts our own around rules of go-mysql-server.
+func ownRules(a *analyzer.Analyzer, e *Engine) {
 	a.Coster = coster{a.Coster, e}
+	compat.ChangeRules(a)
 	for _, b := range a.Batches {
-		b.Rules = slices.Clone(b.Rules) // they are the process's
 		for i := range b.Rules {
-			switch b.Rules[i].Id.String() {
-			case unnestInSubqueries:
-				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
-			case hoistFilters, unnestExists:
-				b.Rules[i].Apply = keepSubqueries(b.Rules[i].Apply)
-			case replaceCrossJoinsRule:
-				b.Rules[i].Apply = notInOuterJoins(b.Rules[i].Apply)
-			case validateGroups:
-				b.Rules[i].Apply = withConstants(b.Rules[i].Apply)
-			case moveJoinConds:
-				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
-			case optimizeJoinsRule:
-				b.Rules[i].Apply = withoutOutside(b.Rules[i].Apply)
-			case outerScopeIndexes:
-				b.Rules[i].Apply = aboveLimits(b.Rules[i].Apply)
-			case pushAliasFilters:
-				b.Rules[i].Apply = notBelowLaterals(b.Rules[i].Apply)
-			case pushFiltersRule:
-				b.Rules[i].Apply = aboveOuterJoins(b.Rules[i].Apply)
-			case replaceSortRule:
-				b.Rules[i].Apply = notAboveOuterJoins(b.Rules[i].Apply)
-			case insertTopNRule:
-				b.Rules[i].Apply = withoutLongTops(b.Rules[i].Apply)
-			case finalizeSubqueries:
+			if b.Rules[i].Id.String() == finalizeSubqueries {
 				b.Rules[i].Apply = e.withMeters(b.Rules[i].Apply)
 			}
 			b.Rules[i].Apply = whileWanted(b.Rules[i].Apply)
 		}
 	}
-}
-
-// changedFirst has a rule get a plan that has been changed.
-func changedFirst(apply analyzer.RuleFunc, change func(*gms.Context, gms.Node) (gms.Node, transform.TreeIdentity, error)) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		changed, unchanged, err := change(ctx, n)
-		if err != nil {
-			return n, transform.SameTree, err
-		}
-		out, same, err := apply(ctx, a, changed, scope, sel, flags)
-		return out, same && unchanged, err
-	}
-}
-
-// withSubqueries changes a plan, and the plans of the subqueries in its expressions.
-func withSubqueries(ctx *gms.Context, n gms.Node, change func(*gms.Context, gms.Node) (gms.Node, transform.TreeIdentity, error)) (gms.Node, transform.TreeIdentity, error) {
-	n, same, err := change(ctx, n)
-	if err != nil {
-		return n, same, err
-	}
-	n, unchanged, err := transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-		q, ok := e.(*plan.Subquery)
-		if !ok {
-			return e, transform.SameTree, nil
-		}
-		query, same, err := withSubqueries(ctx, q.Query, change)
-		if err != nil || bool(same) {
-			return e, transform.SameTree, err
-		}
-		return q.WithQuery(query), transform.NewTree, nil
-	})
-	return n, same && unchanged, err
 }
 
 // finalizeSubqueries is the name of the rule after which subqueries are as they will be run.
@@ -115,160 +70,4 @@ func whileWanted(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		}
 		return apply(ctx, a, n, scope, sel, flags)
 	}
-}
-
-// withSingleRows keeps the subquery of a comparison to a single row, error 1242
-// otherwise, when a rule makes a join of both. By itself the rule forgets that.
-func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		if !flags.SubqueryIsSet() {
-			return n, transform.SameTree, nil
-		}
-		guarded, changed, err := guardSubqueries(ctx, n)
-		if err != nil {
-			return n, transform.SameTree, err
-		}
-		out, same, err := apply(ctx, a, guarded, scope, sel, flags)
-		if err != nil || bool(same) {
-			return out, same && changed, err
-		}
-		out, _, err = transform.Node(ctx, out, joinedByColumns)
-		return out, same, err
-	}
-}
-
-// joinedByColumns has a join compare rows by their columns.
-func joinedByColumns(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-	if _, ok := n.(*plan.JoinNode); !ok {
-		return n, transform.SameTree, nil
-	}
-	return transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-		if changed, ok := plainRows(ctx, e); ok {
-			return changed, transform.NewTree, nil
-		}
-		return e, transform.SameTree, nil
-	})
-}
-
-// guardSubqueries puts a Max1Row over each subquery that a filter compares
-// with, unless it has one row anyway.
-func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-	switch n.(type) {
-	case *plan.DeleteFrom, *plan.InsertInto:
-		return n, transform.SameTree, nil // the rule leaves these alone
-	}
-	return transform.Node(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-		f, ok := n.(*plan.Filter)
-		if !ok {
-			return n, transform.SameTree, nil
-		}
-		if aside, ok := asideNotIn(ctx, f); ok {
-			return aside, transform.NewTree, nil
-		}
-		return transform.OneNodeExprsWithNode(ctx, f, func(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-			c, ok := e.(expression.Comparer)
-			if !ok {
-				return e, transform.SameTree, nil
-			}
-			if _, in := e.(*plan.InSubquery); in {
-				return e, transform.SameTree, nil
-			}
-			sq, ok := c.Right().(*plan.Subquery)
-			if !ok || !sq.CanCacheResults() || singleRow(ctx, sq.Query) {
-				return e, transform.SameTree, nil
-			}
-			guarded, err := e.WithChildren(ctx, c.Left(), sq.WithQuery(plan.NewMax1Row(sq.Query, "")))
-			return guarded, transform.NewTree, err
-		})
-	})
-}
-
-// asideNotIn keeps NOT IN (SELECT ...) from becoming a join where it may be NULL, which the
-// join takes for true.
-func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
-	all := expression.SplitConjunction(ctx, f.Expression)
-	changed := false
-	for i, e := range all {
-		not, ok := e.(*expression.Not)
-		if !ok {
-			continue
-		}
-		if in, ok := not.Child.(*plan.InSubquery); ok && maybeNull(ctx, in, f.Child) {
-			all[i], changed = newAside(e), true
-		}
-	}
-	if !changed {
-		return f, false
-	}
-	return plan.NewFilter(expression.JoinAnd(all...), f.Child), true
-}
-
-// maybeNull reports whether a side of IN may be NULL, over the rows of a node.
-func maybeNull(ctx *gms.Context, in *plan.InSubquery, over gms.Node) bool {
-	sq, ok := in.RightChild.(*plan.Subquery)
-	if !ok || isNullable(ctx, in.LeftChild) || len(missingIn(over)) > 0 || len(missingIn(sq.Query)) > 0 {
-		return true
-	}
-	return slices.ContainsFunc(sq.Query.Schema(ctx), func(c *gms.Column) bool { return c.Nullable })
-}
-
-// isNullable reports whether a value, or one of a row's, may be NULL.
-func isNullable(ctx *gms.Context, e gms.Expression) bool {
-	if row, ok := e.(expression.Tuple); ok {
-		return slices.ContainsFunc(row, func(e gms.Expression) bool { return isNullable(ctx, e) })
-	}
-	return e.IsNullable(ctx)
-}
-
-// singleRow reports whether a plan cannot have more than one row.
-func singleRow(ctx *gms.Context, n gms.Node) bool {
-	switch n := n.(type) {
-	case *plan.Max1Row:
-		return true
-	case *plan.GroupBy:
-		return len(n.GroupByExprs) == 0
-	case *plan.Project:
-		return singleRow(ctx, n.Child)
-	case *plan.Filter:
-		return singleRow(ctx, n.Child) || givesKey(ctx, n)
-	case *plan.Limit:
-		l, ok := n.Limit.(*expression.Literal)
-		return ok && isOne(l.Value())
-	}
-	return false
-}
-
-// isOne reports whether a value is the number 1.
-func isOne(v any) bool {
-	n, ok := row.Signed(v)
-	return ok && n == 1
-}
-
-// givesKey reports whether a filter over one table gives all of its primary key.
-func givesKey(ctx *gms.Context, f *plan.Filter) bool {
-	switch f.Child.(type) {
-	case *plan.ResolvedTable, *plan.TableAlias:
-	default:
-		return false
-	}
-	given := make(map[string]bool)
-	for _, e := range expression.SplitConjunction(ctx, f.Expression) {
-		if eq, ok := e.(*expression.Equals); ok {
-			column, isColumn := eq.Left().(*expression.GetField)
-			_, isValue := eq.Right().(*expression.Literal)
-			if isColumn && isValue {
-				given[strings.ToLower(column.Name())] = true
-			}
-		}
-	}
-	keys := 0
-	for _, c := range f.Child.Schema(ctx) {
-		if c.PrimaryKey {
-			keys++
-			if !given[strings.ToLower(c.Name)] {
-				return false
-			}
-		}
-	}
-	return keys > 0
 }

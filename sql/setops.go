@@ -1,25 +1,21 @@
 package sql
 
 import (
-	"io"
 	"math"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
-	"github.com/dolthub/go-mysql-server/sql/hash"
 	"github.com/dolthub/go-mysql-server/sql/iters"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
-	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // This file executes DISTINCT, UNION, INTERSECT and EXCEPT, which compare rows
 // as = does, strings by their collation. go-mysql-server compares bytes.
 
 var (
-	_ gms.RowIter = (*distinctIter)(nil)
-	_ gms.RowIter = (*commonIter)(nil)
 	_ gms.RowIter = (*offsetIter)(nil)
 )
 
@@ -32,7 +28,7 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return newDistinctIter(&s.holding, rows, n.Schema(ctx)), nil
+		return compat.NewDistinctRows(&s.holding, rows, n.Schema(ctx)), nil
 	case *plan.SetOp:
 		if n.SetOpType == plan.UnionType && !n.Distinct {
 			return b.unionAll(ctx, s, n, row)
@@ -71,7 +67,7 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return newDistinctIter(&s.holding, rows, schema), nil
+		return compat.NewDistinctRows(&s.holding, rows, schema), nil
 	}
 	left, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Left(), row)
 	if err != nil {
@@ -82,9 +78,9 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 		_ = left.Close(ctx) // err says what is wrong
 		return nil, err
 	}
-	var rows gms.RowIter = &commonIter{left: left, right: right, except: n.SetOpType == plan.ExceptType, distinct: n.Distinct, schema: schema, h: &s.holding}
+	var rows gms.RowIter = &compat.CommonRows{Left: left, Right: right, Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: &s.holding}
 	if n.Distinct {
-		rows = newDistinctIter(&s.holding, rows, schema)
+		rows = compat.NewDistinctRows(&s.holding, rows, schema)
 	}
 	return rows, nil
 }
@@ -150,182 +146,6 @@ func (s *Session) limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gm
 		rows = &iters.LimitIter{Limit: limit, ChildIter: rows}
 	}
 	return rows, nil
-}
-
-// A rowSet counts rows; equal ones, as = has it, are one.
-type rowSet struct {
-	schema gms.Schema
-	counts map[uint64]int
-	h      *holding
-	// weights are those of the columns that are characters, and weighed is the
-	// schema of rows that have weights in their place.
-	weights []*row.Weights
-	weighed gms.Schema
-	// row and text are memory for the row at hand.
-	row  gms.Row
-	text []byte
-}
-
-// countedBytes is what a row takes in a rowSet.
-const countedBytes = 40
-
-func newRowSet(h *holding, schema gms.Schema) *rowSet {
-	s := &rowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*row.Weights, len(schema)), weighed: schema.Copy()}
-	for i, c := range s.weighed {
-		if s.weights[i] = row.WeightsOfType(c.Type); s.weights[i] != nil {
-			c.Type = types.Int64 // bytes are hashed as they are, then
-		}
-	}
-	return s
-}
-
-// key is the same for rows that are equal. A truth value is a number in MySQL.
-func (s *rowSet) key(ctx *gms.Context, row gms.Row) (uint64, error) {
-	s.row, s.text = append(s.row[:0], row...), s.text[:0]
-	for i, v := range s.row {
-		b, isTruth := v.(bool)
-		switch {
-		case isTruth && b:
-			s.row[i] = int8(1)
-		case isTruth:
-			s.row[i] = int8(0)
-		}
-	}
-	for i, w := range s.weights {
-		if w == nil || i >= len(s.row) || s.row[i] == nil {
-			continue
-		}
-		text, ok := s.row[i].(string)
-		if !ok {
-			var err error
-			if text, err = types.ConvertToString(ctx, s.row[i], s.schema[i].Type.(gms.StringType), nil); err != nil {
-				return 0, err
-			}
-		}
-		start := len(s.text)
-		if s.text, ok = w.Append(s.text, text); !ok {
-			return hash.HashOf(ctx, s.schema, row) // which says what is wrong
-		}
-		s.row[i] = s.text[start:len(s.text):len(s.text)]
-	}
-	return hash.HashOf(ctx, s.weighed, s.row)
-}
-
-// add adds a row, and reports whether it is the first of its kind.
-func (s *rowSet) add(ctx *gms.Context, row gms.Row) (bool, error) {
-	key, err := s.key(ctx, row)
-	if err != nil {
-		return false, err
-	}
-	if s.counts[key]++; s.counts[key] > 1 {
-		return false, nil
-	}
-	return true, s.h.take(countedBytes)
-}
-
-// forget gives back what the rows have taken.
-func (s *rowSet) forget() {
-	if s != nil {
-		s.h.give(countedBytes * int64(len(s.counts)))
-		clear(s.counts)
-	}
-}
-
-// take looks for a row, and takes it out if it is there.
-func (s *rowSet) take(ctx *gms.Context, row gms.Row, out bool) (bool, error) {
-	key, err := s.key(ctx, row)
-	if err != nil || s.counts[key] == 0 {
-		return false, err
-	}
-	if out {
-		s.counts[key]--
-	}
-	return true, nil
-}
-
-// A distinctIter leaves out the rows that are equal to an earlier one.
-type distinctIter struct {
-	rows gms.RowIter
-	seen *rowSet
-}
-
-func newDistinctIter(h *holding, rows gms.RowIter, schema gms.Schema) *distinctIter {
-	return &distinctIter{rows: rows, seen: newRowSet(h, schema)}
-}
-
-// Next implements gms.RowIter.
-func (i *distinctIter) Next(ctx *gms.Context) (gms.Row, error) {
-	for {
-		row, err := i.rows.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if first, err := i.seen.add(ctx, row); err != nil || first {
-			return row, err
-		}
-	}
-}
-
-// Close implements gms.RowIter.
-func (i *distinctIter) Close(ctx *gms.Context) error {
-	i.seen.forget()
-	return i.rows.Close(ctx)
-}
-
-// A commonIter returns the rows on the left that are on the right too, or those
-// that are not. Without DISTINCT each on the right stands for one on the left.
-type commonIter struct {
-	left, right      gms.RowIter
-	except, distinct bool
-	schema           gms.Schema
-	h                *holding
-	rows             *rowSet // of the right side, once read
-}
-
-// Next implements gms.RowIter.
-func (i *commonIter) Next(ctx *gms.Context) (gms.Row, error) {
-	if i.rows == nil {
-		if err := i.read(ctx); err != nil {
-			return nil, err
-		}
-	}
-	for {
-		row, err := i.left.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		common, err := i.rows.take(ctx, row, !i.distinct)
-		if err != nil || common != i.except {
-			return row, err
-		}
-	}
-}
-
-func (i *commonIter) read(ctx *gms.Context) error {
-	rows := newRowSet(i.h, i.schema)
-	for {
-		row, err := i.right.Next(ctx)
-		if err == io.EOF {
-			i.rows = rows
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if _, err = rows.add(ctx, row); err != nil {
-			return err
-		}
-	}
-}
-
-// Close implements gms.RowIter.
-func (i *commonIter) Close(ctx *gms.Context) error {
-	i.rows.forget()
-	err := i.left.Close(ctx)
-	if other := i.right.Close(ctx); err == nil {
-		err = other
-	}
-	return err
 }
 
 // An offsetIter leaves out the first rows.

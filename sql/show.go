@@ -14,6 +14,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -80,7 +81,7 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 		if !ok {
 			continue
 		}
-		all[i][1] = typeText(collated, collated.Collation())
+		all[i][1] = compat.TypeText(collated, collated.Collation())
 		if n.Full && (types.IsTextOnly(c.Type) || types.IsEnum(c.Type) || types.IsSet(c.Type)) {
 			all[i][2] = collated.Collation().Name()
 		}
@@ -163,13 +164,11 @@ type tableFormatter struct {
 
 // GenerateCreateTableColumnDefinition implements gms.SchemaFormatter.
 func (f tableFormatter) GenerateCreateTableColumnDefinition(c *gms.Column, value, onUpdate string, table gms.CollationID) string {
-	if text, ok := memberText(c.Type, value); ok {
+	if text, ok := compat.MemberText(c.Type, value); ok {
 		value = text
 	}
 	shown := *c
-	if t, ok := c.Type.(gms.TypeWithCollation); ok {
-		shown.Type = shownType{c.Type, typeText(t, table)}
-	}
+	shown.Type = compat.Shown(c.Type, table)
 	if c.Generated == nil || c.Nullable {
 		return f.SchemaFormatter.GenerateCreateTableColumnDefinition(&shown, value, onUpdate, table)
 	}

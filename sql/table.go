@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -37,6 +38,9 @@ var (
 	_ gms.CheckAlterableTable      = (*Table)(nil)
 	_ gms.CheckTable               = (*Table)(nil)
 	_ gms.AlterableTable           = (*Table)(nil)
+	_ compat.ListTable             = (*Table)(nil)
+	_ compat.ExactTable            = (*Table)(nil)
+	_ compat.ExactTable            = (*indexedTable)(nil)
 	_ gms.RewritableTable          = (*Table)(nil)
 	_ gms.IndexAlterableTable      = (*Table)(nil)
 	_ gms.IndexBuildingTable       = (*Table)(nil)
@@ -81,10 +85,13 @@ func (t *Table) Schema(*gms.Context) gms.Schema {
 		schema = t.ownSchema().Schema
 	}
 	if t.exact {
-		return exactSchema(schema)
+		return compat.ExactSchema(schema)
 	}
 	return schema
 }
+
+// compat.ShowExact has the table show a schema whose strings are equal only if they are the same.
+func (t *Table) ShowExact() { t.exact = true }
 
 func (t *Table) ownSchema() gms.PrimaryKeySchema {
 	if t.schema.Schema == nil {

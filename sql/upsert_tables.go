@@ -7,6 +7,8 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // A fromTable is a table of a SELECT.
@@ -148,7 +150,7 @@ func aggregates(n sqlparser.SQLNode) (does bool) {
 		case *sqlparser.Subquery:
 			return false, nil
 		case *sqlparser.FuncExpr:
-			does = does || n.Over == nil && (n.IsAggregate() || n.Name.Lowered() == exactSumName || n.Name.Lowered() == exactAvgName)
+			does = does || n.Over == nil && (n.IsAggregate() || n.Name.Lowered() == compat.ExactSumName || n.Name.Lowered() == compat.ExactAvgName)
 		case *sqlparser.GroupConcatExpr:
 			does = true
 		}

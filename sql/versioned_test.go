@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // A resolved text is written here without the spaces that stand for what is gone.
@@ -42,7 +44,7 @@ func TestResolveComments(t *testing.T) {
 		{`select 1 /*!50000 'a\`, same},
 		{"/*!", same}, {"/*!50000", same}, {"/*!/", same},
 	} {
-		got := resolveComments(tt.query, sqlparser.ParserOptions{})
+		got := compat.ResolveComments(tt.query, sqlparser.ParserOptions{})
 		switch {
 		case tt.want == same && got != tt.query,
 			tt.want != same && strings.Join(strings.Fields(got), " ") != tt.want,
@@ -51,7 +53,7 @@ func TestResolveComments(t *testing.T) {
 		}
 	}
 	const escaped = `select "a\" /*!99999 , "b" */ from t`
-	if got := resolveComments(escaped, sqlparser.ParserOptions{AnsiQuotes: true}); strings.Contains(got, "b") {
+	if got := compat.ResolveComments(escaped, sqlparser.ParserOptions{AnsiQuotes: true}); strings.Contains(got, "b") {
 		t.Errorf("ANSI_QUOTES: %q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/row"
 )
 
@@ -42,7 +43,7 @@ func TestWeights(t *testing.T) {
 			t.Fatalf("%s has no weights, or two tables of them", collation.Name)
 		}
 		tried++
-		set := newRowSet(nil, gms.Schema{{Type: typ}, {Type: types.Int32}})
+		set := compat.NewRowSet(nil, gms.Schema{{Type: typ}, {Type: types.Int32}})
 		for range 300 {
 			a, b := some(), some()
 			want, err := typ.Compare(ctx, a, b)
@@ -50,8 +51,8 @@ func TestWeights(t *testing.T) {
 			if err != nil || err2 != nil || got != want {
 				t.Fatalf("%s: %q and %q: %d, %v, want %d, %v", collation.Name, a, b, got, err2, want, err)
 			}
-			x, err := set.key(ctx, gms.Row{a, int32(1)})
-			y, err2 := set.key(ctx, gms.Row{[]byte(b), int32(1)})
+			x, err := set.Key(ctx, gms.Row{a, int32(1)})
+			y, err2 := set.Key(ctx, gms.Row{[]byte(b), int32(1)})
 			if err != nil || err2 != nil || (x == y) != (want == 0) {
 				t.Fatalf("%s: %q and %q have keys %d and %d, %v, %v", collation.Name, a, b, x, y, err, err2)
 			}
@@ -73,10 +74,10 @@ func TestWeightsOfNoCharacters(t *testing.T) {
 	ctx := c.in.e.NewContext(context.Background(), c.s)
 	text := types.MustCreateStringWithDefaults(sqltypes.VarChar, 10).(types.StringType)
 	w := row.WeightsOfType(text)
-	if _, err := newRowSet(nil, gms.Schema{{Type: text}}).key(ctx, gms.Row{"a\xff"}); err == nil {
+	if _, err := compat.NewRowSet(nil, gms.Schema{{Type: text}}).Key(ctx, gms.Row{"a\xff"}); err == nil {
 		t.Error("a key of what is no string")
 	}
-	if _, err := newRowSet(nil, gms.Schema{{Type: text}}).key(ctx, gms.Row{struct{}{}}); err == nil {
+	if _, err := compat.NewRowSet(nil, gms.Schema{{Type: text}}).Key(ctx, gms.Row{struct{}{}}); err == nil {
 		t.Error("a key of what is no value")
 	}
 	for _, b := range []any{"a\xff", "\xff", []byte("ab"), 5} {

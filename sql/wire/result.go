@@ -1,13 +1,14 @@
 package wire
 
 import (
+	"github.com/farmsql/farmsql/sql/compat"
+
 	"bytes"
 	"strconv"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
 
-	"github.com/farmsql/farmsql/sql"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -99,7 +100,7 @@ func text(v sqltypes.Value) []byte {
 	case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp:
 		return yearText(v.Raw())
 	}
-	return sql.EscapeJSON(v)
+	return compat.EscapeJSON(v)
 }
 
 // yearText gives the year of a date its four digits.

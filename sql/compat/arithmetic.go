@@ -1,0 +1,199 @@
+package compat
+
+import (
+	"math"
+	"math/bits"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+var (
+	_ gms.Expression = (*checkedArithmetic)(nil)
+	_ gms.Expression = (*checkedDoubles)(nil)
+	_ gms.Expression = (*signedBits)(nil)
+)
+
+// A checkedArithmetic is +, - or * of two integers. A result beyond BIGINT is
+// error 1690, as in MySQL; go-mysql-server's wraps around. If one of the two is
+// unsigned, so is the result.
+type checkedArithmetic struct {
+	*expression.Arithmetic
+	unsigned bool
+}
+
+// A signedBits is CAST AS SIGNED of an unsigned integer, whose bits stay, as in MySQL:
+// go-mysql-server's gives the largest number that there is.
+type signedBits struct{ *expression.Convert }
+
+// Eval implements gms.Expression.
+func (s *signedBits) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := s.Child.Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := v.(uint64); ok {
+		return int64(n), nil
+	}
+	v, _, err = types.Int64.Convert(ctx, v)
+	return v, err
+}
+
+// WithChildren implements gms.Expression.
+func (s *signedBits) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := s.Convert.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &signedBits{e.(*expression.Convert)}, nil
+}
+
+// A checkedDoubles is +, - or * with a double. An infinite result is error 1690,
+// as in MySQL.
+type checkedDoubles struct{ *expression.Arithmetic }
+
+// newCheckedArithmetic returns nil unless both operands are integers, or one is
+// a double.
+func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expression {
+	left, right := a.LeftChild.Type(ctx), a.RightChild.Type(ctx)
+	switch {
+	case a.Op != "+" && a.Op != "-" && a.Op != "*":
+		return nil
+	case types.IsFloat(left) && types.IsNumber(right) || types.IsNumber(left) && types.IsFloat(right):
+		return &checkedDoubles{a}
+	case !types.IsInteger(left) || !types.IsInteger(right):
+		return nil
+	}
+	return &checkedArithmetic{a, isUnsigned(ctx, a.LeftChild) || isUnsigned(ctx, a.RightChild)}
+}
+
+// row.IsUnsigned reports whether an expression is unsigned in MySQL. The types that
+// go-mysql-server gives to small literals, and to what it makes of them, are
+// unsigned where MySQL's are not.
+func isUnsigned(ctx *gms.Context, e gms.Expression) bool {
+	switch e := e.(type) {
+	case *checkedArithmetic:
+		return e.unsigned
+	case *expression.GetField:
+		return e.Database() != "" && types.IsUnsigned(e.Type(ctx)) // a column of a table
+	case *expression.Convert:
+		return types.IsUnsigned(e.Type(ctx))
+	}
+	return false
+}
+
+// WithChildren implements gms.Expression.
+func (a *checkedArithmetic) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := a.Arithmetic.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err = Compared(ctx, nil, e)
+	return e, err
+}
+
+// Eval implements gms.Expression.
+func (a *checkedArithmetic) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	left, err := a.LeftChild.Eval(ctx, row)
+	if err != nil || left == nil {
+		return nil, err
+	}
+	right, err := a.RightChild.Eval(ctx, row)
+	if err != nil || right == nil {
+		return nil, err
+	}
+	l, lok := integerOf(left)
+	r, rok := integerOf(right)
+	if !lok || !rok {
+		return a.Arithmetic.Eval(ctx, row) // not what its type says
+	}
+	n, ok := l.do(a.Op, r)
+	large := !n.negative && n.size > math.MaxInt64
+	switch {
+	case !ok, n.negative && n.size > 1<<63, a.unsigned && n.negative, large && !a.unsigned && l.size <= math.MaxInt64 && r.size <= math.MaxInt64:
+		return nil, a.outOfRange()
+	case n.negative && types.IsUnsigned(a.Type(ctx)):
+		return a.Arithmetic.Eval(ctx, row)
+	case large || types.IsUnsigned(a.Type(ctx)):
+		return n.size, nil
+	case n.negative:
+		return -int64(n.size), nil // also of the least one, whose size is its own negative
+	}
+	return int64(n.size), nil
+}
+
+func (a *checkedArithmetic) outOfRange() error {
+	kind := "BIGINT"
+	if a.unsigned {
+		kind = "BIGINT UNSIGNED"
+	}
+	return myerr.OutOfRange.New(kind, a.String())
+}
+
+// WithChildren implements gms.Expression.
+func (a *checkedDoubles) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := a.Arithmetic.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err = Compared(ctx, nil, e)
+	return e, err
+}
+
+// Eval implements gms.Expression.
+func (a *checkedDoubles) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := a.Arithmetic.Eval(ctx, row)
+	if f, ok := v.(float64); ok && math.IsInf(f, 0) {
+		return nil, myerr.OutOfRange.New("DOUBLE", a.String())
+	}
+	return v, err
+}
+
+// An integer has 65 bits: any signed or unsigned one.
+type integer struct {
+	negative bool
+	size     uint64
+}
+
+func integerOf(v any) (integer, bool) {
+	if n, ok := row.Signed(v); ok {
+		if n < 0 {
+			return integer{true, -uint64(n)}, true
+		}
+		return integer{false, uint64(n)}, true
+	}
+	if n, ok := row.Unsigned(v); ok {
+		return integer{false, n}, true
+	}
+	if b, ok := v.(bool); ok {
+		if b {
+			return integer{false, 1}, true
+		}
+		return integer{}, true
+	}
+	return integer{}, false
+}
+
+// do computes a + b, a - b or a * b, and returns false if that has more than 65
+// bits.
+func (a integer) do(op string, b integer) (integer, bool) {
+	switch op {
+	case "*":
+		high, low := bits.Mul64(a.size, b.size)
+		return integer{a.negative != b.negative && low != 0, low}, high == 0
+	case "-":
+		b.negative = !b.negative
+	}
+	if a.negative == b.negative {
+		sum, carry := bits.Add64(a.size, b.size, 0)
+		return integer{a.negative && sum != 0, sum}, carry == 0
+	}
+	if a.size >= b.size {
+		return integer{a.negative && a.size != b.size, a.size - b.size}, true
+	}
+	return integer{b.negative, b.size - a.size}, true
+}

@@ -1,0 +1,198 @@
+package compat
+
+import (
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// go-mysql-server gives functions that are about text what an ENUM, a SET, a time or a JSON
+// document is inside of it: a number, or what they fail with. They get the text here.
+
+// ofText are the functions that take any argument for text.
+var ofText = setOf("ascii", "bit_length", "char_length", "character_length", "concat", "concat_ws", "crc32", "elt", "field", "find_in_set", "from_base64",
+	"hex", "insert", "instr", "lcase", "left", "length", "locate", "lower", "lpad", "ltrim", "md5", "mid", "octet_length", "ord", "position", "quote",
+	"repeat", "replace", "reverse", "right", "rpad", "rtrim", "sha", "sha1", "sha2", "soundex", "strcmp", "substr", "substring", "substring_index",
+	"to_base64", "trim", "ucase", "unhex", "upper")
+
+// ofElements are those that take an ENUM and a SET for text, besides those of JSON.
+var ofElements = setOf("if", "ifnull", "coalesce", "greatest", "least")
+
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// textFunction returns a function of go-mysql-server's that gets text, or numbers, and whose
+// result is bounded.
+func textFunction(name string) (gms.Function, bool) {
+	name = strings.ToLower(name)
+	function, ok := boundedFunction(name)
+	wants := textWanted(name)
+	if wants == nil {
+		return function, ok
+	}
+	if !ok {
+		if function = BuiltIns[name]; function == nil {
+			return nil, false
+		}
+	}
+	as := func(ctx *gms.Context, e gms.Expression) gms.Expression { return newAsText(ctx, e) }
+	if ofNumbers[name] {
+		as = func(ctx *gms.Context, e gms.Expression) gms.Expression { return newAsDigits(ctx, e) }
+	}
+	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+		args = slices.Clone(args)
+		for i, a := range args {
+			if a.Resolved() && wants(a.Type(ctx)) {
+				args[i] = as(ctx, a)
+			}
+		}
+		return function.NewInstance(ctx, args)
+	}}, true
+}
+
+// textWanted says of which types a function wants text, nil if it wants none.
+func textWanted(name string) func(gms.Type) bool {
+	switch {
+	case ofText[name]:
+		return func(t gms.Type) bool {
+			return isElement(t) || isOfTime(t) || types.IsJSON(t)
+		}
+	case strings.HasPrefix(name, "json_"):
+		return func(t gms.Type) bool { return isElement(t) || types.IsTimespan(t) || types.IsDateType(t) }
+	case ofElements[name]:
+		return isElement
+	case ofNumbers[name]:
+		return isOfTime
+	}
+	return nil
+}
+
+func isElement(t gms.Type) bool { return types.IsEnum(t) || types.IsSet(t) }
+
+// noFraction is what a time without a fraction of a second ends with where go-mysql-server
+// knows six digits only: TIME, and what functions make.
+const noFraction = ".000000"
+
+// An asText is the text of a value.
+type asText struct {
+	expression.UnaryExpressionStub
+	typ gms.Type
+}
+
+var (
+	_ gms.Expression         = (*asText)(nil)
+	_ gms.CollationCoercible = (*asText)(nil)
+)
+
+func newAsText(ctx *gms.Context, e gms.Expression) *asText {
+	typ := gms.Type(types.LongText)
+	if t, ok := e.Type(ctx).(gms.TypeWithCollation); ok && isElement(e.Type(ctx)) {
+		typ = types.CreateLongText(t.Collation())
+	}
+	return &asText{expression.UnaryExpressionStub{Child: e}, typ}
+}
+
+// wantsText reports whether a conversion of a value of one type to another is one of its text.
+func wantsText(to, of gms.Type) bool {
+	switch {
+	case types.IsJSON(to):
+		return isElement(of)
+	case types.IsJSON(of):
+		return types.IsTextOnly(to)
+	}
+	return types.IsText(to) && isOfTime(of)
+}
+
+// withText gives a conversion the text of what it converts, as a JSON string if it makes JSON.
+func withText(ctx *gms.Context, e *expression.Convert) (gms.Expression, transform.TreeIdentity, error) {
+	var text gms.Expression = newAsText(ctx, e.Child)
+	if types.IsJSON(e.Type(ctx)) {
+		var err error
+		if text, err = BuiltIns["json_quote"].NewInstance(ctx, []gms.Expression{text}); err != nil {
+			return e, transform.SameTree, err
+		}
+	}
+	changed, err := e.WithChildren(ctx, text)
+	return changed, transform.NewTree, err
+}
+
+// Type implements gms.Expression.
+func (a *asText) Type(*gms.Context) gms.Type { return a.typ }
+
+// String implements gms.Expression.
+func (a *asText) String() string { return a.Child.String() }
+
+// CollationCoercibility implements gms.CollationCoercible.
+func (a *asText) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byte) {
+	if isElement(a.Child.Type(ctx)) {
+		return gms.GetCoercibility(ctx, a.Child)
+	}
+	return a.typ.CollationCoercibility(ctx)
+}
+
+// Eval implements gms.Expression.
+func (a *asText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := a.Child.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	if t := a.Child.Type(ctx); !isElement(t) {
+		out, err := t.SQL(ctx, nil, v)
+		text := string(EscapeJSON(out))
+		if saysDigits(a.Child, t) {
+			return text, err
+		}
+		return strings.TrimSuffix(text, noFraction), err
+	}
+	s, _, err := types.ConvertToCollatedString(ctx, v, a.Child.Type(ctx))
+	return s, err
+}
+
+// saysDigits reports whether the type of an expression says how many digits of a second its
+// values have, as that of a column of a table and of a CAST does: go-mysql-server's functions
+// have six.
+func saysDigits(e gms.Expression, t gms.Type) bool {
+	if !types.IsTime(t) {
+		return false
+	}
+	switch e := e.(type) {
+	case *expression.GetField:
+		return e.Database() != ""
+	case *expression.Convert:
+		return true
+	}
+	return false
+}
+
+// WithChildren implements gms.Expression.
+func (a *asText) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(a, len(children), 1)
+	}
+	return &asText{expression.UnaryExpressionStub{Child: children[0]}, a.typ}, nil
+}
+
+// EscapeJSON returns the text of a value; if it is JSON, with its control characters as JSON has
+// them: go-mysql-server writes most as they are.
+func EscapeJSON(v sqltypes.Value) []byte {
+	b := v.Raw()
+	if v.Type() != sqltypes.TypeJSON {
+		return b
+	}
+	return row.EscapeControls(b)
+}

@@ -1,0 +1,129 @@
+package compat
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// go-mysql-server takes bodies of procedures and triggers that MySQL refuses when they are
+// created: with labels that there are not, or twice, and with any text for a SQLSTATE.
+
+// A label is one that a statement of a body stands in.
+type label struct {
+	name   string
+	isLoop bool
+}
+
+// CheckBody refuses bodies of procedures and triggers with labels that there are not, or twice,
+// and with no SQLSTATE where there has to be one.
+func CheckBody(stmt sqlparser.Statement) error {
+	d, ok := stmt.(*sqlparser.DDL)
+	switch {
+	case !ok:
+		return nil
+	case d.ProcedureSpec != nil:
+		return checkLabels(nil, d.ProcedureSpec.Body)
+	case d.TriggerSpec != nil:
+		return checkLabels(nil, d.TriggerSpec.Body)
+	}
+	return nil
+}
+
+func checkLabels(in []label, all ...sqlparser.Statement) error {
+	for _, s := range all {
+		if err := checkStatement(in, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkStatement(in []label, s sqlparser.Statement) error {
+	switch s := s.(type) {
+	case *sqlparser.BeginEndBlock:
+		return checkLabelled(in, label{s.Label, false}, s.Statements)
+	case *sqlparser.Loop:
+		return checkLabelled(in, label{s.Label, true}, s.Statements)
+	case *sqlparser.While:
+		return checkLabelled(in, label{s.Label, true}, s.Statements)
+	case *sqlparser.Repeat:
+		return checkLabelled(in, label{s.Label, true}, s.Statements)
+	case *sqlparser.IfStatement:
+		for _, c := range s.Conditions {
+			if err := checkLabels(in, c.Statements...); err != nil {
+				return err
+			}
+		}
+		return checkLabels(in, s.Else...)
+	case *sqlparser.CaseStatement:
+		for _, c := range s.Cases {
+			if err := checkLabels(in, c.Statements...); err != nil {
+				return err
+			}
+		}
+		return checkLabels(in, s.Else...)
+	case *sqlparser.Leave:
+		return checkJump("LEAVE", s.Label, in)
+	case *sqlparser.Iterate:
+		return checkJump("ITERATE", s.Label, slices.DeleteFunc(slices.Clone(in), func(l label) bool { return !l.isLoop }))
+	case *sqlparser.Declare:
+		return checkDeclare(s)
+	case *sqlparser.Signal:
+		return checkState(s.SqlStateValue)
+	case *sqlparser.Resignal:
+		return checkState(s.SqlStateValue)
+	}
+	return nil
+}
+
+func checkLabelled(in []label, l label, all sqlparser.Statements) error {
+	if l.name == "" {
+		return checkLabels(in, all...)
+	}
+	if slices.ContainsFunc(in, l.isSame) {
+		return myerr.LabelTwice.New(l.name)
+	}
+	return checkLabels(append(slices.Clone(in), l), all...)
+}
+
+func (l label) isSame(other label) bool { return strings.EqualFold(l.name, other.name) }
+
+func checkJump(verb, to string, in []label) error {
+	if slices.ContainsFunc(in, label{name: to}.isSame) {
+		return nil
+	}
+	return myerr.NoSuchLabel.New(verb, to)
+}
+
+// checkDeclare checks a declaration. What a handler runs stands in none of the labels around it.
+func checkDeclare(d *sqlparser.Declare) error {
+	if d.Condition != nil {
+		return checkState(d.Condition.SqlStateValue)
+	}
+	if d.Handler == nil {
+		return nil
+	}
+	for _, c := range d.Handler.ConditionValues {
+		if c.ValueType == sqlparser.DeclareHandlerCondition_SqlState {
+			if err := checkState(c.String); err != nil {
+				return err
+			}
+		}
+	}
+	return checkLabels(nil, d.Handler.Statement)
+}
+
+var sqlState = regexp.MustCompile("^[0-9A-Z]{5}$")
+
+// checkState refuses what is no SQLSTATE of an error or a warning; none may be given.
+func checkState(state string) error {
+	if state == "" || sqlState.MatchString(state) && !strings.HasPrefix(state, "00") {
+		return nil
+	}
+	return myerr.BadState.New(state)
+}

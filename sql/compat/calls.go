@@ -1,0 +1,129 @@
+package compat
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// This file has statements call functions that stand in for go-mysql-server's (standins.go), or
+// its own with other arguments.
+
+// The names that our functions go by in a syntax tree. No client can write
+// them.
+const (
+	ExactSumName     = "farmsql.sum"
+	ExactAvgName     = "farmsql.avg"
+	ExactLiteralName = "farmsql.literal"
+)
+
+// CallOurs makes a syntax tree call our functions in the place of what go-mysql-server does
+// otherwise than MySQL: SUM and AVG, whose results it takes
+// for DOUBLE except in windows, and decimals that something is compared with,
+// which it rounds to the scale of a column; of STDDEV and VARIANCE of doubles; and of
+// GROUP_CONCAT of one expression.
+func CallOurs(query string, stmt sqlparser.Statement) {
+	endLoops(stmt)
+	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {
+		nameOrdinals(stmt)
+	}
+	aggregates := ContainsFold(query, "sum") || ContainsFold(query, "avg") || ContainsFold(query, "std") || ContainsFold(query, "var")
+	groups := ContainsFold(query, "group_concat")
+	decimals := runsNow(stmt) && containsDecimal(query)
+	if stmt == nil || !aggregates && !groups && !decimals {
+		return // walking costs more than parsing
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		switch n := node.(type) {
+		case *sqlparser.FuncExpr:
+			useOurAggregate(n)
+		case *sqlparser.GroupConcatExpr:
+			ofOne(n)
+		case *sqlparser.ComparisonExpr:
+			if decimals {
+				n.Left, n.Right = exactDecimal(n.Left), exactDecimal(n.Right)
+			}
+		}
+		return true, nil
+	}, stmt)
+}
+
+func useOurAggregate(f *sqlparser.FuncExpr) {
+	switch f.Name.Lowered() {
+	case "std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp":
+		ofDoubles(f)
+		return
+	}
+	if f.Over != nil {
+		return
+	}
+	switch f.Name.Lowered() {
+	case "sum":
+		f.Name = sqlparser.NewColIdent(ExactSumName)
+	case "avg":
+		f.Name = sqlparser.NewColIdent(ExactAvgName)
+	}
+}
+
+// ofDoubles has a deviation or variance be one of doubles, for go-mysql-server's are of the
+// type of what they are given, integers of integers.
+func ofDoubles(f *sqlparser.FuncExpr) {
+	for _, e := range f.Exprs {
+		if a, ok := e.(*sqlparser.AliasedExpr); ok {
+			a.Expr = &sqlparser.BinaryExpr{Operator: sqlparser.PlusStr, Left: a.Expr, Right: sqlparser.NewFloatVal([]byte("0e0"))}
+		}
+	}
+}
+
+// ofOne has a GROUP_CONCAT of several expressions be one of their CONCAT: go-mysql-server's
+// takes the first for all.
+func ofOne(g *sqlparser.GroupConcatExpr) {
+	if len(g.Exprs) > 1 {
+		all := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("concat"), Exprs: g.Exprs}
+		g.Exprs = sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: all}}
+	}
+}
+
+// runsNow reports whether the expressions of a statement are evaluated when it
+// runs; others may be kept as text.
+func runsNow(stmt sqlparser.Statement) bool {
+	switch stmt.(type) {
+	case *sqlparser.Select, *sqlparser.SetOp, *sqlparser.ParenSelect, *sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete:
+		return true
+	}
+	return false
+}
+
+// exactDecimal wraps a literal that is a decimal.
+func exactDecimal(e sqlparser.Expr) sqlparser.Expr {
+	v, ok := e.(*sqlparser.SQLVal)
+	if !ok || v.Type != sqlparser.FloatVal || bytes.ContainsAny(v.Val, "eE") {
+		return e
+	}
+	return &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(ExactLiteralName), Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: v}}}
+}
+
+// containsDecimal reports whether a text may have a number with a point in it.
+func containsDecimal(s string) bool {
+	for i := strings.IndexByte(s, '.'); i >= 0; {
+		s = s[i+1:]
+		if s != "" && s[0] >= '0' && s[0] <= '9' {
+			return true
+		}
+		i = strings.IndexByte(s, '.')
+	}
+	return false
+}
+
+// ContainsFold reports whether s contains the lower-case ASCII word, in any case
+// of letters.
+func ContainsFold(s, word string) bool {
+	for i := 0; i+len(word) <= len(s); i++ {
+		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}

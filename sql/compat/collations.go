@@ -1,0 +1,385 @@
+package compat
+
+import (
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
+	"github.com/dolthub/go-mysql-server/sql/hash"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
+)
+
+// This file replaces expressions that compare otherwise than MySQL. IN, and
+// aggregates with DISTINCT, shall compare strings as = does, by their collation;
+// go-mysql-server compares their bytes there. Decimals it rounds to the scale of
+// a column before it compares them with it.
+
+var (
+	_ gms.Expression        = (*collatedIn)(nil)
+	_ gms.Aggregation       = (*DistinctAggregate)(nil)
+	_ gms.AggregationBuffer = (*distinctBuffer)(nil)
+)
+
+// Compared returns the expression to be used in the place of e.
+func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	if timely, err := withTimes(ctx, e); timely != nil || err != nil {
+		return timely, transform.NewTree, err
+	}
+	if ours, err := byPath(ctx, e); ours != nil || err != nil {
+		return ours, transform.NewTree, err
+	}
+	var instead gms.Expression
+	switch e := e.(type) {
+	case *expression.HashInTuple:
+		c, err := newCollatedIn(ctx, e)
+		if err != nil {
+			return e, transform.SameTree, err
+		}
+		if c != nil {
+			instead = c
+		}
+	case *plan.InSubquery:
+		if sq, ok := e.RightChild.(*plan.Subquery); ok && sq.Type(ctx) == types.Null {
+			instead = &inNull{e, sq}
+			break
+		}
+		if row, err := newRowInQuery(ctx, e.LeftChild, e.RightChild, equals, true); row != nil || err != nil {
+			return row, transform.NewTree, err
+		}
+		return exactOperands(ctx, e)
+	case *expression.Equals:
+		if row, err := newRowInQuery(ctx, e.Left(), e.Right(), equals, false); row != nil || err != nil {
+			return row, transform.NewTree, err
+		}
+		return exactOperands(ctx, e)
+	case *expression.NullSafeEquals:
+		if row, err := newRowInQuery(ctx, e.Left(), e.Right(), nullSafeEquals, false); row != nil || err != nil {
+			return row, transform.NewTree, err
+		}
+		if hasText(ctx, []gms.Expression{e.Left()}) && hasText(ctx, []gms.Expression{e.Right()}) {
+			instead = &nullSafeText{e, expression.NewEquals(e.Left(), e.Right())}
+			break
+		}
+		return exactOperands(ctx, e)
+	case expression.Comparer, *expression.Between, *expression.Case, *function.NullIf:
+		return exactOperands(ctx, e)
+	case *expression.Like:
+		if plain := withPlainPattern(e); plain != nil {
+			instead = plain
+		}
+	case *like:
+		if plain := withPlainPattern(e.Like); plain != nil {
+			instead = &like{plain}
+		}
+	case *expression.Convert:
+		if e.Type(ctx) == types.Int64 && e.Child.Type(ctx) == types.Uint64 {
+			instead = &signedBits{e}
+			break
+		}
+		if wantsText(e.Type(ctx), e.Child.Type(ctx)) {
+			return withText(ctx, e)
+		}
+		if wantsDigits(ctx, e) {
+			changed, err := e.WithChildren(ctx, newAsDigits(ctx, e.Child))
+			return changed, transform.NewTree, err
+		}
+	case *expression.Arithmetic:
+		if moved := newMoved(e); moved != nil {
+			return moved, transform.NewTree, nil
+		}
+		instead = newCheckedArithmetic(ctx, e)
+	case *aggregation.CountDistinct:
+		if _, isStar := e.Children()[0].(*expression.Star); !isStar {
+			instead = &DistinctAggregate{Aggregation: e, Keys: e.Children(), Counts: true}
+		}
+	case *aggregation.GroupConcat:
+		if keys := e.OutputExpressions(); IsDistinct(e) && hasText(ctx, keys) {
+			instead = &DistinctAggregate{Aggregation: e, Keys: keys}
+		}
+	}
+	if instead == nil {
+		return e, transform.SameTree, nil
+	}
+	return instead, transform.NewTree, nil
+}
+
+// A collatedIn is an IN whose operands are all strings.
+type collatedIn struct {
+	*expression.HashInTuple
+	collation gms.CollationID
+	values    map[uint64]bool
+	null      bool
+}
+
+// newCollatedIn returns nil if the operands are not all strings, or their bytes
+// are what is compared.
+func newCollatedIn(ctx *gms.Context, in *expression.HashInTuple) (*collatedIn, error) {
+	list, ok := in.Right().(expression.Tuple)
+	if !ok || !types.IsTextOnly(in.Left().Type(ctx)) {
+		return nil, nil
+	}
+	c := &collatedIn{HashInTuple: in, values: make(map[uint64]bool, len(list))}
+	var coercibility byte
+	c.collation, coercibility = gms.GetCoercibility(ctx, in.Left())
+	for _, e := range list {
+		if e.Type(ctx) == types.Null {
+			continue
+		}
+		if !types.IsTextOnly(e.Type(ctx)) {
+			return nil, nil
+		}
+		other, weight := gms.GetCoercibility(ctx, e)
+		c.collation, coercibility = gms.ResolveCoercibility(c.collation, coercibility, other, weight)
+	}
+	if c.collation == gms.Collation_binary || c.collation == gms.Collation_Unspecified {
+		return nil, nil
+	}
+	for _, e := range list {
+		v, err := e.Eval(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			c.null = true
+			continue
+		}
+		key, err := c.hash(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		c.values[key] = true
+	}
+	return c, nil
+}
+
+func (c *collatedIn) hash(ctx *gms.Context, v any) (uint64, error) {
+	s, err := types.ConvertToString(ctx, v, types.LongText, nil)
+	if err != nil {
+		return 0, err
+	}
+	return c.collation.HashToUint(s)
+}
+
+// Eval implements gms.Expression.
+func (c *collatedIn) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := c.Left().Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	key, err := c.hash(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if !c.values[key] && c.null {
+		return nil, nil
+	}
+	return c.values[key], nil
+}
+
+// WithChildren implements gms.Expression.
+func (c *collatedIn) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := c.HashInTuple.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	changed := *c
+	changed.HashInTuple = e.(*expression.HashInTuple)
+	return &changed, nil
+}
+
+// exactOperands makes an expression compare decimals as they are: of a column's
+// own type it would round what the column is compared with, and 1.556 be equal
+// to a 1.56.
+func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	same := transform.SameTree
+	operands := slices.Clone(e.Children())
+	for i, operand := range operands {
+		changed, kept := exactColumn(ctx, operand)
+		operands[i], same = changed, same && kept
+	}
+	if same {
+		return e, same, nil
+	}
+	e, err := e.WithChildren(ctx, operands...)
+	return e, same, err
+}
+
+// exactColumn returns a column, or a tuple of such, with decimals of a type that
+// does not round.
+func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity) {
+	switch e := e.(type) {
+	case expression.Tuple:
+		same := transform.SameTree
+		all := make(expression.Tuple, len(e))
+		for i := range e {
+			changed, kept := exactColumn(ctx, e[i])
+			all[i], same = changed, same && kept
+		}
+		if !same {
+			return all, same
+		}
+	case *expression.GetField:
+		t, ok := e.Type(ctx).(gms.DecimalType)
+		if !ok || !rounds(t) {
+			break
+		}
+		plain, err := types.CreateDecimalType(t.Precision(), t.Scale())
+		if err != nil {
+			break // there is no such column
+		}
+		return expression.NewGetFieldWithTable(e.Index(), int(e.TableId()), plain, e.Database(), e.Table(), e.Name(), e.IsNullable(ctx)), transform.NewTree
+	}
+	return e, transform.SameTree
+}
+
+// rounds reports whether a decimal type rounds what it compares.
+func rounds(t gms.DecimalType) bool {
+	scale := -int32(t.Scale()) - 1
+	d, err := t.ConvertToNullDecimal(decimal.New(1, scale))
+	return err == nil && d.Decimal.Exponent() != scale
+}
+
+// hasText reports whether any value may be a string with a collation.
+func hasText(ctx *gms.Context, all []gms.Expression) bool {
+	return slices.ContainsFunc(all, func(e gms.Expression) bool { return types.IsTextOnly(e.Type(ctx)) })
+}
+
+// IsDistinct reports whether GROUP_CONCAT has DISTINCT, which only its text
+// tells.
+func IsDistinct(g *aggregation.GroupConcat) bool {
+	return strings.HasPrefix(g.String(), "group_concat(distinct ")
+}
+
+// An inNull is IN of a subquery whose rows are NULL, which is of no type that
+// go-mysql-server could look a value up by: it takes it for one that is not there.
+type inNull struct {
+	*plan.InSubquery
+	query *plan.Subquery
+}
+
+// Eval implements gms.Expression.
+func (n *inNull) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	has, err := n.query.HasResultRow(ctx, row)
+	if err != nil || has {
+		return nil, err
+	}
+	return false, nil
+}
+
+// A nullSafeText is <=> of texts. By itself go-mysql-server compares them by its own default
+// collation, and by theirs with = only.
+type nullSafeText struct {
+	*expression.NullSafeEquals
+	equal *expression.Equals
+}
+
+// Eval implements gms.Expression.
+func (n *nullSafeText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := n.equal.Eval(ctx, row)
+	if err != nil || v != nil {
+		return v, err
+	}
+	for _, e := range n.equal.Children() {
+		if v, err := e.Eval(ctx, row); err != nil || v != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// WithChildren implements gms.Expression.
+func (n *nullSafeText) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := n.NullSafeEquals.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &nullSafeText{e.(*expression.NullSafeEquals), expression.NewEquals(children[0], children[1])}, nil
+}
+
+// A DistinctAggregate is an aggregate with DISTINCT. It leaves out what is equal to an earlier
+// value, before the aggregate compares bytes.
+type DistinctAggregate struct {
+	gms.Aggregation
+	Keys   []gms.Expression
+	Memory Memory // counts what is kept, if it is not nil
+	// Counts says that it is COUNT. go-mysql-server's makes text of everything, and cannot of
+	// TIME and of bytes.
+	Counts bool
+}
+
+// WithChildren implements gms.Expression.
+func (a *DistinctAggregate) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := a.Aggregation.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err = Compared(ctx, nil, e)
+	return e, err
+}
+
+// NewBuffer implements gms.Aggregation.
+func (a *DistinctAggregate) NewBuffer(ctx *gms.Context) (gms.AggregationBuffer, error) {
+	var b gms.AggregationBuffer = &counter{}
+	if !a.Counts {
+		var err error
+		if b, err = a.Aggregation.NewBuffer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &distinctBuffer{AggregationBuffer: b, counts: a.Counts, keys: a.Keys, values: NewRowSet(a.Memory, hash.ExprsToSchema(ctx, a.Keys...))}, nil
+}
+
+// A distinctBuffer aggregates a group.
+type distinctBuffer struct {
+	gms.AggregationBuffer
+	counts bool
+	keys   []gms.Expression
+	values *RowSet
+}
+
+// A counter counts the rows of a group.
+type counter struct{ rows int64 }
+
+// Update implements gms.AggregationBuffer.
+func (c *counter) Update(*gms.Context, gms.Row) error {
+	c.rows++
+	return nil
+}
+
+// Eval implements gms.AggregationBuffer.
+func (c *counter) Eval(*gms.Context) (any, error) { return c.rows, nil }
+
+// Dispose implements gms.Disposable.
+func (c *counter) Dispose(*gms.Context) {}
+
+// Update implements gms.AggregationBuffer.
+func (b *distinctBuffer) Update(ctx *gms.Context, row gms.Row) error {
+	values := make(gms.Row, len(b.keys))
+	for i, k := range b.keys {
+		v, err := k.Eval(ctx, row)
+		if err != nil {
+			return err
+		}
+		if v == nil && b.counts {
+			return nil
+		}
+		values[i] = v
+	}
+	more, err := b.values.Add(ctx, values)
+	if err != nil || !more {
+		return err
+	}
+	return b.AggregationBuffer.Update(ctx, row)
+}
+
+// Dispose implements gms.Disposable.
+func (b *distinctBuffer) Dispose(ctx *gms.Context) {
+	b.values.forget()
+	b.AggregationBuffer.Dispose(ctx)
+}

@@ -1,0 +1,52 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// go-mysql-server's check of ONLY_FULL_GROUP_BY refuses expressions without columns beside
+// aggregates.
+
+// validateGroups is the name of the rule that demands ONLY_FULL_GROUP_BY of a statement.
+const validateGroups = "validateGroupBy"
+
+// withConstants has validateGroups allow what has no operands and is no column beside
+// aggregates, such as NOW(), JSON_ARRAY() and variables. By itself the rule takes all of
+// that but literals for columns.
+func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		out, same, err := apply(ctx, a, n, scope, sel, flags)
+		if err == nil {
+			return out, same, nil
+		}
+		literal, same, failed := transform.NodeExprsWithOpaque(ctx, n, asLiteral)
+		if failed != nil || same {
+			return out, transform.SameTree, err
+		}
+		_, _, err = apply(ctx, a, literal, scope, sel, flags) // which only looks
+		return n, transform.SameTree, err
+	}
+}
+
+// asWritten is the value of a literal that reads like the expression in place of which it
+// stands, for the rule finds expressions by their text.
+type asWritten string
+
+// asLiteral makes a literal of an expression without operands that is no column.
+func asLiteral(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	if len(e.Children()) > 0 {
+		return e, transform.SameTree, nil
+	}
+	switch e.(type) {
+	case gms.WindowAdaptableExpression:
+		return e, transform.SameTree, nil
+	case gms.FunctionExpression, *expression.UserVar, *expression.SystemVar, *expression.BindVar, *expression.ProcedureParam:
+		return expression.NewLiteral(asWritten(e.String()), types.LongText), transform.NewTree, nil
+	}
+	return e, transform.SameTree, nil
+}

@@ -1,0 +1,115 @@
+package compat
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+var defaultType = reflect.TypeFor[*sqlparser.Default]()
+
+// CheckDefaults refuses DEFAULT and DEFAULT(column) where they are not all of a value for
+// that column: go-mysql-server's plans have nothing to put in their place, and panic.
+func CheckDefaults(query string, stmt sqlparser.Statement) (err error) {
+	if !runsNow(stmt) || !ContainsFold(query, "default") {
+		return nil
+	}
+	known := make(map[*sqlparser.Default]bool)
+	note := func(name string, e sqlparser.Expr) {
+		if d, ok := e.(*sqlparser.Default); ok && (d.ColName == "" || strings.EqualFold(d.ColName, name)) {
+			known[d] = true
+		}
+	}
+	noteAll := func(all sqlparser.AssignmentExprs) {
+		for _, a := range all {
+			note(a.Name.Name.String(), a.Expr)
+		}
+	}
+	switch s := stmt.(type) {
+	case *sqlparser.Update:
+		noteAll(s.Exprs)
+	case *sqlparser.Insert:
+		noteAll(sqlparser.AssignmentExprs(s.OnDup))
+		noteValues(s, note)
+	}
+	EachOf(reflect.ValueOf(stmt), defaultType, func(v reflect.Value) {
+		if d := v.Interface().(*sqlparser.Default); !known[d] && err == nil {
+			err = errDefault(d, stmt)
+		}
+	})
+	return err
+}
+
+// noteValues notes what an INSERT gives to each column. Without a list of columns nobody
+// knows their names here: DEFAULT(column) is taken for that of its own column then.
+func noteValues(s *sqlparser.Insert, note func(name string, e sqlparser.Expr)) {
+	values, ok := s.Rows.(*sqlparser.AliasedValues)
+	if !ok {
+		return
+	}
+	for _, tuple := range values.Values {
+		for i, e := range tuple {
+			name := ""
+			if i < len(s.Columns) {
+				name = s.Columns[i].String()
+			} else if d, ok := e.(*sqlparser.Default); ok {
+				name = d.ColName
+			}
+			note(name, e)
+		}
+	}
+}
+
+func errDefault(d *sqlparser.Default, stmt sqlparser.Statement) error {
+	if d.ColName == "" {
+		return myerr.MisplacedDefault.New()
+	}
+	if s, ok := stmt.(*sqlparser.Select); ok && noTables(s) {
+		return myerr.UnknownColumn.New(d.ColName)
+	}
+	return myerr.NotSupported("'DEFAULT(%s)' except as the value of that column in VALUES and SET. Write the default itself", d.ColName)
+}
+
+func noTables(s *sqlparser.Select) bool {
+	if len(s.From) != 1 {
+		return len(s.From) == 0
+	}
+	t, ok := s.From[0].(*sqlparser.AliasedTableExpr)
+	if !ok {
+		return false
+	}
+	name, ok := t.Expr.(sqlparser.TableName)
+	return ok && strings.EqualFold(name.Name.String(), "dual")
+}
+
+// EachOf visits the pointers of a type in a syntax tree, wherever they are.
+func EachOf(v reflect.Value, t reflect.Type, visit func(reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Interface:
+		EachOf(v.Elem(), t, visit)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
+		if v.Type() == t {
+			visit(v)
+		}
+		EachOf(v.Elem(), t, visit)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInterface() {
+				EachOf(f, t, visit)
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		for i := range v.Len() {
+			EachOf(v.Index(i), t, visit)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// go-mysql-server does not carry constants over the equalities of a join.
+
+// MoveJoinConds is the name of the rule that moves conditions on one table out of
+// those of a join.
+const MoveJoinConds = "moveJoinConditionsToFilter"
+
+// withEqualities has a rule see, of a = b AND a = 5 about an inner join, b = 5 as
+// well, as MySQL does. go-mysql-server looks for indexes by each table's own
+// conditions first; without them it may read a table as a whole.
+func withEqualities(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		if !n.Resolved() {
+			return n, transform.SameTree, nil
+		}
+		return transform.Node(ctx, n, equateJoin)
+	})
+}
+
+// equateJoin adds what follows to the conditions of an inner join, whether they are its
+// own, those of joins below it, or of a filter over it.
+func equateJoin(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	var given []gms.Expression
+	at := n
+	f, isFilter := n.(*plan.Filter)
+	if isFilter {
+		given, at = expression.SplitConjunction(ctx, f.Expression), f.Child
+	}
+	join, ok := at.(*plan.JoinNode)
+	if !ok || join.Op != plan.JoinTypeInner {
+		return n, transform.SameTree, nil
+	}
+	given, ok = conditionsOf(ctx, join, given)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	implied := impliedEqualities(ctx, given)
+	if len(implied) == 0 {
+		return n, transform.SameTree, nil
+	}
+	if isFilter {
+		return plan.NewFilter(expression.JoinAnd(append([]gms.Expression{f.Expression}, implied...)...), join), transform.NewTree, nil
+	}
+	return join.WithFilter(expression.JoinAnd(append([]gms.Expression{join.Filter}, implied...)...)), transform.NewTree, nil
+}
+
+// conditionsOf appends the conditions that every row of a tree of joins meets, and
+// returns false if one of the joins is not an inner one: go-mysql-server makes mistakes
+// about conditions over outer joins, which are not to be given more of them.
+func conditionsOf(ctx *gms.Context, n gms.Node, to []gms.Expression) ([]gms.Expression, bool) {
+	switch n := n.(type) {
+	case *plan.Filter:
+		return conditionsOf(ctx, n.Child, append(to, expression.SplitConjunction(ctx, n.Expression)...))
+	case *plan.JoinNode:
+		if n.Op != plan.JoinTypeInner && n.Op != plan.JoinTypeCross {
+			return nil, false
+		}
+		if n.Filter != nil {
+			to = append(to, expression.SplitConjunction(ctx, n.Filter)...)
+		}
+		to, ok := conditionsOf(ctx, n.Left(), to)
+		if !ok {
+			return nil, false
+		}
+		return conditionsOf(ctx, n.Right(), to)
+	}
+	return to, true
+}
+
+// A columnName tells columns of a statement's tables apart.
+type columnName struct {
+	table  gms.TableId
+	column gms.ColumnId
+}
+
+func nameOf(f *expression.GetField) columnName { return columnName{f.TableId(), f.Id()} }
+
+// impliedEqualities returns column = literal for columns that are equal to others of
+// which that is said, and of which nothing is said yet.
+func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.Expression) {
+	var pairs [][2]*expression.GetField
+	known := make(map[columnName]*expression.Literal)
+	for _, e := range given {
+		eq, ok := e.(*expression.Equals)
+		if !ok {
+			continue
+		}
+		left, right := eq.Left(), eq.Right()
+		if _, ok := left.(*expression.Literal); ok {
+			left, right = right, left
+		}
+		column, ok := left.(*expression.GetField)
+		if !ok {
+			continue
+		}
+		switch right := right.(type) {
+		case *expression.Literal:
+			if holdsForEquals(column.Type(ctx), right.Type(ctx)) {
+				known[nameOf(column)] = right
+			}
+		case *expression.GetField:
+			if column.Type(ctx).Equals(right.Type(ctx)) {
+				pairs = append(pairs, [2]*expression.GetField{column, right}, [2]*expression.GetField{right, column})
+			}
+		}
+	}
+	for again := len(known) > 0; again; {
+		again = false
+		for _, p := range pairs {
+			value, ok := known[nameOf(p[0])]
+			if _, said := known[nameOf(p[1])]; !ok || said {
+				continue
+			}
+			known[nameOf(p[1])], again = value, true
+			implied = append(implied, expression.NewEquals(p[1], value))
+		}
+	}
+	return implied
+}
+
+// holdsForEquals reports whether of two equal values of a column's type both are equal
+// to a literal, or neither. Strings that a collation takes for equal can be different
+// numbers, and different bytes.
+func holdsForEquals(column, literal gms.Type) bool {
+	if types.IsInteger(column) {
+		return types.IsInteger(literal)
+	}
+	c, isText := column.(gms.StringType)
+	l, isToo := literal.(gms.StringType)
+	return isText && isToo && !types.IsBinaryType(c) && !types.IsBinaryType(l)
+}

@@ -1,0 +1,105 @@
+package compat
+
+import (
+	"context"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// go-mysql-server's parser takes the backslash of \% and \_ away, which LIKE needs.
+
+// keptEscapes returns where the strings of a text have \% and \_, which stand for themselves
+// and mean something to LIKE only. The parser takes the backslash away; it is to be doubled.
+func keptEscapes(query string, ansiQuotes bool) (at []int) {
+	if !strings.Contains(query, `\_`) && !strings.Contains(query, `\%`) {
+		return nil
+	}
+	for i := 0; i < len(query); {
+		switch c := query[i]; {
+		case c == '\'', c == '"' && !ansiQuotes:
+			i = endOfString(query, i, &at)
+		case c == '"', c == '`':
+			i = after(query, i+1, string(c))
+		case c == '#', strings.HasPrefix(query[i:], "-- "):
+			i = after(query, i, "\n")
+		case strings.HasPrefix(query[i:], "/*") && !strings.HasPrefix(query[i:], "/*!"):
+			i = after(query, i+2, "*/")
+		default:
+			i++
+		}
+	}
+	return at
+}
+
+// endOfString returns where a string that begins at i ends, and notes its escapes.
+func endOfString(query string, i int, at *[]int) int {
+	quote := query[i]
+	for i++; i < len(query); i++ {
+		switch query[i] {
+		case quote:
+			return i + 1
+		case '\\':
+			if i+1 < len(query) && (query[i+1] == '%' || query[i+1] == '_') {
+				*at = append(*at, i)
+			}
+			i++
+		}
+	}
+	return len(query)
+}
+
+// after returns where a text goes on after what ends a part of it.
+func after(query string, i int, end string) int {
+	n := strings.Index(query[i:], end)
+	if n < 0 {
+		return len(query)
+	}
+	return i + n + len(end)
+}
+
+// doubled is a text with the backslashes at some places doubled.
+func doubled(query string, at []int) string {
+	var b strings.Builder
+	done := 0
+	for _, i := range at {
+		b.WriteString(query[done:i])
+		b.WriteByte('\\')
+		done = i
+	}
+	b.WriteString(query[done:])
+	return b.String()
+}
+
+// inOriginal is where a place in the doubled text is in the original one.
+func inOriginal(at []int, place int) int {
+	n := 0
+	for n < len(at) && at[n]+n < place {
+		n++
+	}
+	return place - n
+}
+
+// movePlaces corrects the places that a definition remembers of its text.
+func movePlaces(stmt sqlparser.Statement, at []int) {
+	if d, ok := stmt.(*sqlparser.DDL); ok && len(at) > 0 {
+		d.SubStatementPositionStart = inOriginal(at, d.SubStatementPositionStart)
+		d.SubStatementPositionEnd = inOriginal(at, d.SubStatementPositionEnd)
+	}
+}
+
+// ParseFirst parses the first statement of a text, and returns where it ends.
+func ParseFirst(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+	at := keptEscapes(query, o.AnsiQuotes)
+	stmt, end, err := sqlparser.ParseOneWithOptions(ctx, doubled(query, at), o)
+	movePlaces(stmt, at)
+	return stmt, inOriginal(at, end), err
+}
+
+// ParseAll parses a text that has to be one statement.
+func ParseAll(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
+	at := keptEscapes(query, o.AnsiQuotes)
+	stmt, err := sqlparser.ParseWithOptions(ctx, doubled(query, at), o)
+	movePlaces(stmt, at)
+	return stmt, err
+}

@@ -1,0 +1,82 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// go-mysql-server compares a row with what an UPDATE, or ON DUPLICATE KEY
+// UPDATE, makes of it by the collations of its columns, and writes nothing if
+// they are equal: a letter would never become a capital. It takes the types from
+// the schema of the table, so such a statement is given one whose strings are
+// equal only if they are the same.
+
+// CompareExactly has the tables of a plan show that schema from here on, and
+// what stands between them and the UPDATE, which may have kept another one. What
+// a derived table selects is not changed, and DISTINCT in it goes by collations.
+func CompareExactly(ctx *gms.Context, n gms.Node) {
+	transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {
+		switch n := n.(type) {
+		case *plan.SubqueryAlias:
+			return false
+		case *plan.IndexedTableAccess:
+			if rt, ok := n.TableNode.(*plan.ResolvedTable); ok {
+				exactTable(rt.Table)
+			}
+			exactTable(n.Table)
+		case *plan.ResolvedTable:
+			exactTable(n.Table)
+		case *plan.InsertDestination:
+			copy(n.Sch, ExactSchema(n.Sch))
+		case *plan.ForeignKeyHandler:
+			copy(n.Sch, ExactSchema(n.Sch))
+			exactCascades(n.Editor, make(map[*plan.ForeignKeyEditor]bool))
+		case *plan.Project, *plan.TableAlias:
+			columns := n.Schema(ctx)
+			copy(columns, ExactSchema(columns))
+		case *plan.UpdateJoin:
+			for _, target := range n.UpdateTargets {
+				CompareExactly(ctx, target)
+			}
+		}
+		return true
+	})
+}
+
+// exactCascades has an ON UPDATE pass on what is the same to the collation only,
+// from each table to those that refer to it; they may do so in a circle.
+func exactCascades(e *plan.ForeignKeyEditor, seen map[*plan.ForeignKeyEditor]bool) {
+	if seen[e] {
+		return
+	}
+	seen[e] = true
+	e.Schema = ExactSchema(e.Schema)
+	for _, child := range e.RefActions {
+		exactCascades(child.Editor, seen)
+	}
+}
+
+// An ExactTable is a table that can show that schema from here on.
+type ExactTable interface{ ShowExact() }
+
+func exactTable(t gms.Table) {
+	if t, ok := gms.GetUnderlyingTable(t).(ExactTable); ok {
+		t.ShowExact()
+	}
+}
+
+// ExactSchema returns a schema whose strings are compared byte by byte.
+func ExactSchema(schema gms.Schema) gms.Schema {
+	out := schema.Copy()
+	for _, c := range out {
+		t, ok := c.Type.(gms.TypeWithCollation)
+		if !ok || t.Collation() == gms.Collation_binary {
+			continue
+		}
+		if exact, err := t.WithNewCollation(t.Collation().CharacterSet().BinaryCollation()); err == nil {
+			c.Type = exact
+		}
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package compat
+
+import (
+	"regexp"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// go-mysql-server's parser does not know all of MySQL's formats of EXPLAIN, and takes any for the
+// one that it has.
+
+// explainFormat finds the format of an EXPLAIN that the parser may not know.
+var explainFormat = regexp.MustCompile(`(?is)^(\s*(?:EXPLAIN|DESCRIBE|DESC)\s+(?:ANALYZE\s+)?)FORMAT\s*=\s*['"]?(\w+)['"]?`)
+
+// CheckFormat refuses the formats of EXPLAIN that there are not.
+func CheckFormat(query string) error {
+	parts := explainFormat.FindStringSubmatch(query)
+	if parts == nil {
+		return nil
+	}
+	switch format := strings.ToLower(parts[2]); format {
+	case "traditional", "tree", "debug", "estimates", "debug_estimates":
+		return nil
+	case "json":
+		if !strings.Contains(strings.ToUpper(parts[1]), "ANALYZE") {
+			return nil
+		}
+		return myerr.NotSupported("'EXPLAIN ANALYZE with FORMAT=JSON': use EXPLAIN ANALYZE")
+	default:
+		return myerr.UnknownFormat.New(parts[2])
+	}
+}
+
+// KnownToParser writes the formats of EXPLAIN that the parser does not know as it knows them:
+// EXPLAIN ANALYZE FORMAT=TREE, which is EXPLAIN ANALYZE, and JSON, a word of its own there.
+func KnownToParser(query string) (string, bool) {
+	parts := explainFormat.FindStringSubmatch(query)
+	switch {
+	case parts == nil:
+		return query, false
+	case strings.EqualFold(parts[2], "json"):
+		return explainFormat.ReplaceAllString(query, "${1}FORMAT="+jsonFormat), true
+	case strings.EqualFold(parts[2], "tree") && strings.Contains(strings.ToUpper(parts[1]), "ANALYZE"):
+		return explainFormat.ReplaceAllString(query, "$1"), true
+	}
+	return query, false
+}
+
+// jsonFormat stands for JSON until the statement is parsed.
+const jsonFormat = "farmsql_json"
+
+// AsFormat takes the format off that EXPLAIN has without one, and has that of JSON be known by
+// two options that no client can combine.
+func AsFormat(e *sqlparser.Explain) {
+	switch {
+	case strings.EqualFold(e.ExplainFormat, "traditional"):
+		e.ExplainFormat = ""
+	case e.ExplainFormat == jsonFormat:
+		e.ExplainFormat, e.Analyze = "debug", true
+	}
+}
+
+// IsJSONFormat reports whether an EXPLAIN asks for JSON.
+func IsJSONFormat(o gms.DescribeOptions) bool { return o.Analyze && o.Debug }

@@ -1,0 +1,411 @@
+package compat
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// This file puts conditions into a form in which go-mysql-server's rules do nothing wrong
+// with them, and find indexes for them in every kind of statement.
+
+// PlainFilters is a rule that changes the conditions of WHERE and ON.
+func PlainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	if !n.Resolved() {
+		return n, transform.SameTree, nil
+	}
+	n, same, err := changeFilters(ctx, n)
+	switch n := n.(type) {
+	case *plan.DeleteFrom:
+		if err != nil || !isElsewhere(ctx, n.Child) {
+			return n, same, err
+		}
+		whole, err := n.WithChildren(ctx, plan.NewFilter(newAside(expression.NewLiteral(true, types.Boolean)), n.Child))
+		return whole, transform.NewTree, err
+	case *plan.Update: // which knows where in a row its tables are, as DELETE does
+		return n, same, err
+	}
+	if err != nil {
+		return n, same, err
+	}
+	turned, unchanged, err := transform.NodeWithOpaque(ctx, n, leftJoin)
+	return turned, same && unchanged, err
+}
+
+// isElsewhere reports whether a node is a table that is not in the current database, where
+// go-mysql-server looks for what keeps a DELETE without a condition from being a TRUNCATE.
+func isElsewhere(ctx *gms.Context, n gms.Node) bool {
+	t, ok := n.(*plan.ResolvedTable)
+	return ok && t.SqlDatabase != nil && !strings.EqualFold(t.SqlDatabase.Name(), ctx.GetCurrentDatabase())
+}
+
+// leftJoin makes a LEFT JOIN of a RIGHT JOIN: conditions are moved below that as if no row
+// could be missing.
+func leftJoin(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	join, ok := n.(*plan.JoinNode)
+	if !ok || join.Op != plan.JoinTypeRightOuter {
+		return n, transform.SameTree, nil
+	}
+	return plan.NewLeftOuterJoin(join.Right(), join.Left(), join.Filter).WithComment(join.Comment()), transform.NewTree, nil
+}
+
+func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	n, same, err := transform.NodeWithOpaque(ctx, n, changeNode)
+	insert, ok := n.(*plan.InsertInto)
+	if err != nil || !ok || insert.Source == nil {
+		return n, same, err
+	}
+	// What an INSERT inserts is no child of it.
+	source, unchanged, err := changeFilters(ctx, insert.Source)
+	if err != nil || bool(unchanged) {
+		return n, same, err
+	}
+	return insert.WithSource(source), transform.NewTree, nil
+}
+
+// changeNode changes the expressions of one node. Of those that define something the text is
+// kept: they stay as they are.
+func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	change := func(*gms.Context, gms.Expression) (gms.Expression, bool) { return nil, false }
+	same := transform.SameTree
+	switch n.(type) {
+	case *plan.Filter, *plan.JoinNode:
+		n, same = withLists(ctx, n)
+		change = plainCondition
+	case *plan.Limit, *plan.Offset:
+		change = boundedCount
+	case *plan.Project, *plan.GroupBy, *plan.Having, *plan.Sort, *plan.Window:
+		change = plainRows
+	case gms.Expressioner:
+	default:
+		return n, transform.SameTree, nil
+	}
+	n, unchanged, err := transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if q, ok := e.(*plan.Subquery); ok {
+			if err := ownAggregates(ctx, q.Query); err != nil {
+				return e, transform.SameTree, err
+			}
+			query, same, err := changeFilters(ctx, q.Query)
+			if err != nil || bool(same) {
+				return e, transform.SameTree, err
+			}
+			return q.WithQuery(query), transform.NewTree, nil
+		}
+		if changed, ok := change(ctx, e); ok {
+			return changed, transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
+	same = same && unchanged
+	switch n.(type) {
+	case *plan.Filter, *plan.JoinNode:
+		if err == nil {
+			n, unchanged, err = oneEquality(ctx, n)
+		}
+	}
+	return n, same && unchanged, err
+}
+
+// withLists makes lists of the chains of a filter's or join's conditions.
+func withLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity) {
+	switch n := n.(type) {
+	case *plan.Filter:
+		if e, ok := withoutChains(ctx, n.Expression); ok {
+			return plan.NewFilter(e, n.Child), transform.NewTree
+		}
+	case *plan.JoinNode:
+		if n.Filter == nil {
+			break
+		}
+		if e, ok := withoutChains(ctx, n.Filter); ok {
+			return n.WithFilter(e), transform.NewTree
+		}
+	}
+	return n, transform.SameTree
+}
+
+// plainCondition changes a condition that indexes may be of use for.
+func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
+	switch e := e.(type) {
+	case *expression.Like:
+		return withPrefix(ctx, e), true
+	case *expression.Between:
+		// By itself go-mysql-server does so in SELECT only.
+		if _, ok := e.Val.(*expression.GetField); ok {
+			return expression.NewAnd(expression.NewGreaterThanOrEqual(e.Val, e.Lower), expression.NewLessThanOrEqual(e.Val, e.Upper)), true
+		}
+	}
+	return plainRows(ctx, e)
+}
+
+// oneEquality is onceEqual for the conditions of a filter or join.
+func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	conditions := n.(gms.Expressioner).Expressions()
+	same := transform.SameTree
+	for i, e := range conditions {
+		once, isOther, err := onceEqual(ctx, e)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		if isOther {
+			conditions[i], same = once, transform.NewTree
+		}
+	}
+	if same {
+		return n, same, nil
+	}
+	n, err := n.(gms.Expressioner).WithExpressions(ctx, conditions...)
+	return n, transform.NewTree, err
+}
+
+// onceEqual leaves of what says more than once what a column is equal to, also by IN, one
+// for indexes. For go-mysql-server two values that are not the same are different, which is
+// wrong of strings, and panics of bytes. It looks at conditions from above, at those that
+// are all to be true together: each is seen once, however many there are.
+func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
+	and, ok := e.(*expression.And)
+	if !ok {
+		return onceEqualBelow(ctx, e)
+	}
+	all, isOther := conjuncts(and), false
+	for i, e := range all {
+		once, changed, err := onceEqualBelow(ctx, e)
+		if err != nil {
+			return e, false, err
+		}
+		all[i], isOther = once, isOther || changed
+	}
+	said := make(map[columnName]bool)
+	for _, lists := range []bool{false, true} {
+		for i, e := range all {
+			column, isList := equalColumn(e)
+			if column == nil || isList != lists {
+				continue
+			}
+			if said[nameOf(column)] {
+				all[i], isOther = newAside(e), true
+			}
+			said[nameOf(column)] = true
+		}
+	}
+	if !isOther {
+		return e, false, nil
+	}
+	return expression.JoinAnd(all...), true, nil
+}
+
+// onceEqualBelow is onceEqual for what a condition is made of.
+func onceEqualBelow(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
+	var changed []gms.Expression
+	children := e.Children()
+	for i, child := range children {
+		once, isOther, err := onceEqual(ctx, child)
+		if err != nil {
+			return e, false, err
+		}
+		if isOther && changed == nil {
+			changed = slices.Clone(children)
+		}
+		if isOther {
+			changed[i] = once
+		}
+	}
+	if changed == nil {
+		return e, false, nil
+	}
+	e, err := e.WithChildren(ctx, changed...)
+	return e, true, err
+}
+
+// equalColumn returns the column of which a condition says what it is equal to, nil if it says
+// nothing of that kind, and whether that is a list.
+func equalColumn(e gms.Expression) (column *expression.GetField, isList bool) {
+	var c expression.Comparer
+	switch e := e.(type) {
+	case *expression.Equals:
+		c = e
+	case *expression.NullSafeEquals:
+		c = e
+	case *expression.InTuple:
+		c, isList = e, true
+	default:
+		return nil, false
+	}
+	left, isLeft := c.Left().(*expression.GetField)
+	right, isRight := c.Right().(*expression.GetField)
+	switch {
+	case isLeft && isRight:
+		return nil, false
+	case isLeft:
+		return left, isList
+	}
+	return right, isList
+}
+
+// plainRows makes comparisons of each column of comparisons of rows, which go-mysql-server
+// makes without a thought for NULL, and IN what it stands for.
+func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
+	switch e := e.(type) {
+	case *expression.InTuple:
+		return anyOf(ctx, e)
+	case *expression.Equals:
+		return eachColumn(e, equals)
+	case *expression.NullSafeEquals:
+		return eachColumn(e, nullSafeEquals)
+	}
+	return nil, false
+}
+
+// eachColumn is a comparison of rows for equality by their columns.
+func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expression) (gms.Expression, bool) {
+	left, ok := c.Left().(expression.Tuple)
+	right, isToo := c.Right().(expression.Tuple)
+	if !ok || !isToo || len(left) != len(right) || len(left) == 0 {
+		return nil, false
+	}
+	all := make([]gms.Expression, len(left))
+	for i := range left {
+		all[i] = equal(left[i], right[i])
+	}
+	return expression.JoinAnd(all...), true
+}
+
+// anyOfMax is up to how long a list is made a chain of OR.
+const anyOfMax = 1000
+
+// anyOf is IN as what it stands for, where go-mysql-server's IN does not do: with row
+// constructors it uses no index, and in its hash table no TIME is found, nor what needs to be
+// converted to be equal.
+func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
+	list, ok := in.Right().(expression.Tuple)
+	if !ok || len(list) == 0 || len(list) > anyOfMax {
+		return nil, false
+	}
+	row, isRow := in.Left().(expression.Tuple)
+	if !isRow && !comparedOtherwise(ctx, in.Left(), list) {
+		return nil, false
+	}
+	all := make([]gms.Expression, len(list))
+	for i, e := range list {
+		if !isRow {
+			all[i] = expression.NewEquals(in.Left(), e)
+			continue
+		}
+		equal, ok := eachColumn(expression.NewEquals(row, e), equals)
+		if !ok {
+			return nil, false // an error, which IN reports
+		}
+		all[i] = equal
+	}
+	return expression.JoinOr(all...), true
+}
+
+// comparedOtherwise reports whether a column is compared with some of a list not as values of
+// its own type are.
+func comparedOtherwise(ctx *gms.Context, left gms.Expression, list expression.Tuple) bool {
+	typ := left.Type(ctx)
+	if types.IsTimespan(typ) {
+		return true
+	}
+	for _, e := range list {
+		switch of := e.Type(ctx); {
+		case of == types.Null:
+		case types.IsNumber(typ) != types.IsNumber(of), types.IsTime(typ) && types.IsNumber(of):
+			return true
+		}
+	}
+	return false
+}
+
+// A like is LIKE as go-mysql-server evaluates it, but is none of which it knows how to
+// rewrite it: what it makes of LIKE 'a%' ends before 'az', in some collations.
+type like struct{ *expression.Like }
+
+// WithChildren implements gms.Expression.
+func (l *like) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := l.Like.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &like{e.(*expression.Like)}, nil
+}
+
+// withPrefix is LIKE and, if it is about a column, bounds for an index, which hold more than
+// it does.
+func withPrefix(ctx *gms.Context, l *expression.Like) gms.Expression {
+	plain := &like{l}
+	column, isColumn := l.LeftChild.(*expression.GetField)
+	pattern, isLiteral := l.RightChild.(*expression.Literal)
+	if !isColumn || !isLiteral || l.Escape != nil {
+		return plain
+	}
+	typ, isText := column.Type(ctx).(gms.StringType)
+	s, isString := pattern.Value().(string)
+	if !isText || !isString || typ.CharacterSet() != gms.CharacterSet_utf8mb4 {
+		return plain
+	}
+	if c, _ := plain.CollationCoercibility(ctx); c != typ.Collation() || c.Sorter() == nil {
+		return plain
+	}
+	prefix := []rune(literalPrefix(s))
+	if len(prefix) == 0 {
+		return plain
+	}
+	bounded := expression.NewAnd(expression.NewGreaterThanOrEqual(column, expression.NewLiteral(string(prefix), typ)), plain)
+	if room := int(typ.MaxCharacterLength()) - len(prefix); room >= 0 && room <= lastMax {
+		last := string(prefix) + strings.Repeat(lastOf(typ.Collation()), room)
+		return expression.NewAnd(expression.NewLessThanOrEqual(column, expression.NewLiteral(last, typ)), bounded)
+	}
+	return bounded
+}
+
+// literalPrefix is what a pattern begins with before its first wildcard.
+func literalPrefix(pattern string) string {
+	var b strings.Builder
+	escaped := false
+	for _, r := range pattern {
+		switch {
+		case escaped:
+			escaped = false
+			b.WriteRune(r)
+		case r == '\\':
+			escaped = true
+		case r == '%' || r == '_':
+			return b.String()
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// lastMax bounds how long a bound may be. Of longer columns only the lower one is given.
+const lastMax = 1000
+
+// lasts remembers lastOf, which looks at all characters.
+var lasts sync.Map
+
+// lastOf returns the character that none comes after in a collation. The last string of some
+// length consists of it.
+func lastOf(c gms.CollationID) string {
+	if known, ok := lasts.Load(c); ok {
+		return known.(string)
+	}
+	weight := c.Sorter()
+	last := rune(0)
+	for r := rune(1); r <= utf8.MaxRune; r++ {
+		if utf8.ValidRune(r) && weight(r) > weight(last) {
+			last = r
+		}
+	}
+	lasts.Store(c, string(last))
+	return string(last)
+}

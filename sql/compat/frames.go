@@ -1,0 +1,230 @@
+package compat
+
+import (
+	"cmp"
+	"io"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// The frame of a window is by ROWS or by RANGE: of peers, the rows that ORDER BY does not tell
+// apart. A window with an order and no frame has that of RANGE up to the current row and its
+// peers. In go-mysql-server each function has a frame of its own instead, and RANGE sees one
+// key, ascending, without NULLs; so frames by RANGE are ours.
+
+// Framed is a rule that gives windows the frames that SQL gives them.
+func Framed(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	return withSubqueries(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		return transform.NodeWithOpaque(ctx, n, frameWindows)
+	})
+}
+
+// frameWindows sets the frames of a node's window functions.
+func frameWindows(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	if _, ok := n.(*plan.Window); !ok {
+		return n, transform.SameTree, nil
+	}
+	return transform.OneNodeExpressions(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		f, ok := e.(gms.WindowAdaptableExpression)
+		if !ok || f.Window() == nil {
+			return e, transform.SameTree, nil
+		}
+		frame, ok := framedByRange(f.Window())
+		if !ok {
+			return e, transform.SameTree, nil
+		}
+		w := *f.Window()
+		w.Frame = frame
+		return f.WithWindow(ctx, &w), transform.NewTree, nil
+	})
+}
+
+// framedByRange returns the frame of a window, if that is one by RANGE that has yet to be set.
+func framedByRange(w *gms.WindowDefinition) (*rangeFrame, bool) {
+	switch f := w.Frame.(type) {
+	case nil:
+		return &rangeFrame{plan.NewRangeUnboundedPrecedingToCurrentRowFrame()}, len(w.OrderBy) > 0
+	case *rangeFrame:
+		return nil, false
+	default: // which says only in its text what it counts
+		return &rangeFrame{f}, strings.HasPrefix(f.String(), "RANGE")
+	}
+}
+
+// A rangeFrame is a frame by RANGE, with any keys.
+type rangeFrame struct{ gms.WindowFrame }
+
+// NewFramer implements gms.WindowFrame.
+func (f *rangeFrame) NewFramer(w *gms.WindowDefinition) (gms.WindowFramer, error) {
+	r := &rangeFramer{frame: f, keys: w.OrderBy}
+	if len(w.OrderBy) == 1 {
+		r.start = boundOf(w.OrderBy[0], f.StartNPreceding(), f.StartNFollowing())
+		r.end = boundOf(w.OrderBy[0], f.EndNPreceding(), f.EndNFollowing())
+	} else if f.isAtDistance() { // of which key?
+		return nil, myerr.WindowRangeUnusable.New(cmp.Or(w.Name, unnamedWindow))
+	}
+	return r, nil
+}
+
+// isAtDistance says whether the frame starts or ends at a distance from the current row.
+func (f *rangeFrame) isAtDistance() bool {
+	return f.StartNPreceding() != nil || f.StartNFollowing() != nil || f.EndNPreceding() != nil || f.EndNFollowing() != nil
+}
+
+// boundOf returns the value of a key at a distance from that of the current row, or nil.
+func boundOf(key gms.SortField, preceding, following gms.Expression) gms.Expression {
+	op, distance := sqlparser.PlusStr, following
+	if preceding != nil {
+		op, distance = sqlparser.MinusStr, preceding
+	}
+	if distance == nil {
+		return nil
+	}
+	if key.Order == gms.Descending { // what precedes is larger
+		op = map[string]string{sqlparser.PlusStr: sqlparser.MinusStr, sqlparser.MinusStr: sqlparser.PlusStr}[op]
+	}
+	return expression.NewArithmetic(key.Column, distance, op)
+}
+
+// A rangeFramer finds the frames of one partition's rows, in their order.
+type rangeFramer struct {
+	frame      *rangeFrame
+	keys       gms.SortFields
+	start, end gms.Expression // where the frame starts and ends at a distance
+
+	partition, peers, at gms.WindowInterval // of the current row
+	row                  int                // the next one
+}
+
+// NewFramer implements gms.WindowFramer.
+func (f *rangeFramer) NewFramer(partition gms.WindowInterval) (gms.WindowFramer, error) {
+	first := gms.WindowInterval{Start: partition.Start, End: partition.Start}
+	return &rangeFramer{frame: f.frame, keys: f.keys, start: f.start, end: f.end, partition: partition, peers: first, at: first, row: partition.Start}, nil
+}
+
+// Next implements gms.WindowFramer.
+func (f *rangeFramer) Next(ctx *gms.Context, rows gms.WindowBuffer) (gms.WindowInterval, error) {
+	if f.row >= f.partition.End {
+		return gms.WindowInterval{}, io.EOF
+	}
+	if err := f.findPeers(ctx, rows); err != nil {
+		return gms.WindowInterval{}, err
+	}
+	start, err := f.startOf(ctx, rows)
+	if err != nil {
+		return gms.WindowInterval{}, err
+	}
+	end, err := f.endOf(ctx, rows)
+	if err != nil {
+		return gms.WindowInterval{}, err
+	}
+	f.at = gms.WindowInterval{Start: start, End: max(start, end)}
+	f.row++
+	return f.at, nil
+}
+
+// findPeers goes on to the peers of the next row, once it is beyond those of the last one.
+func (f *rangeFramer) findPeers(ctx *gms.Context, rows gms.WindowBuffer) error {
+	if f.row < f.peers.End {
+		return nil
+	}
+	f.peers = gms.WindowInterval{Start: f.row, End: f.row + 1}
+	for ; f.peers.End < f.partition.End; f.peers.End++ {
+		for _, key := range f.keys {
+			v, err := key.Column.Eval(ctx, rows[f.row])
+			if err != nil {
+				return err
+			}
+			order, err := f.compare(ctx, key.Column, key, rows[f.peers.End], v)
+			if err != nil || order != 0 {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compare compares the key of a row with a value, of the type of like, in the order of the
+// window. NULLs are the least.
+func (f *rangeFramer) compare(ctx *gms.Context, like gms.Expression, key gms.SortField, row gms.Row, value any) (order int, err error) {
+	v, err := key.Column.Eval(ctx, row)
+	switch {
+	case err != nil:
+		return 0, err
+	case v == nil || value == nil:
+		order = cmp.Compare(isSet(v), isSet(value))
+	default:
+		order, err = like.Type(ctx).Compare(ctx, v, value)
+	}
+	if key.Order == gms.Descending {
+		order = -order
+	}
+	return order, err
+}
+
+// isSet is 0 for NULL, otherwise 1.
+func isSet(v any) int {
+	if v == nil {
+		return 0
+	}
+	return 1
+}
+
+// startOf is where the frame of the row starts.
+func (f *rangeFramer) startOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error) {
+	switch {
+	case f.frame.UnboundedPreceding():
+		return f.partition.Start, nil
+	case f.start == nil:
+		return f.peers.Start, nil
+	}
+	return f.advance(ctx, rows, f.at.Start, f.start, f.peers.Start, func(order int) bool { return order < 0 })
+}
+
+// endOf is where the frame of the row ends: the row after its last one.
+func (f *rangeFramer) endOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error) {
+	switch {
+	case f.frame.UnboundedFollowing():
+		return f.partition.End, nil
+	case f.end == nil:
+		return f.peers.End, nil
+	}
+	return f.advance(ctx, rows, f.at.End, f.end, f.peers.End, func(order int) bool { return order <= 0 })
+}
+
+// advance returns the first row from one on that is not before a bound of the current row.
+// That is null's, the bound of its peers, if its key is NULL, which has no distance to others.
+func (f *rangeFramer) advance(ctx *gms.Context, rows gms.WindowBuffer, from int, bound gms.Expression, null int, isBefore func(order int) bool) (int, error) {
+	key := f.keys[0]
+	if own, err := key.Column.Eval(ctx, rows[f.row]); err != nil || own == nil {
+		return null, err
+	}
+	value, err := bound.Eval(ctx, rows[f.row])
+	if err != nil {
+		return 0, err
+	}
+	for ; from < f.partition.End; from++ {
+		order, err := f.compare(ctx, bound, key, rows[from], value)
+		if err != nil || !isBefore(order) {
+			return from, err
+		}
+	}
+	return from, nil
+}
+
+// FirstIdx implements gms.WindowFramer.
+func (f *rangeFramer) FirstIdx() int { return f.at.Start }
+
+// LastIdx implements gms.WindowFramer.
+func (f *rangeFramer) LastIdx() int { return f.at.End }
+
+// Interval implements gms.WindowFramer.
+func (f *rangeFramer) Interval() (gms.WindowInterval, error) { return f.at, nil }

@@ -1,0 +1,95 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// go-mysql-server's joins by hash compare the bytes of strings if they have several conditions.
+
+// hashByWeights has a join by hash find strings that are equal to their collation when it has
+// several conditions: by itself go-mysql-server does so for one.
+func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	h, ok := n.(*plan.HashLookup)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	left, ok := h.LeftProbeKey.(expression.Tuple)
+	right, isToo := h.RightEntryKey.(expression.Tuple)
+	if !ok || !isToo || len(left) != len(right) {
+		return n, transform.SameTree, nil
+	}
+	var l, r expression.Tuple
+	changed := false
+	for i := range left {
+		a, aIsText := collatedText(ctx, left[i])
+		b, bIsText := collatedText(ctx, right[i])
+		switch {
+		case !aIsText && !bIsText:
+			l, r = append(l, left[i]), append(r, right[i])
+			continue
+		case aIsText && bIsText && a == b:
+			l, r = append(l, newWeights(left[i], a)), append(r, newWeights(right[i], a))
+		}
+		changed = true // what is left out is found out by the join's conditions
+	}
+	if !changed || len(l) == 0 {
+		return n, transform.SameTree, nil
+	}
+	return plan.NewHashLookup(ctx, h.Child, r, l, h.JoinType), transform.NewTree, nil
+}
+
+// collatedText returns the collation of an expression that is text.
+func collatedText(ctx *gms.Context, e gms.Expression) (gms.CollationID, bool) {
+	if t, ok := e.Type(ctx).(gms.StringType); ok && types.IsTextOnly(t) {
+		return t.Collation(), true
+	}
+	return 0, false
+}
+
+// A weightsExpr is the weights of a text: those of texts that are equal are the same.
+type weightsExpr struct {
+	expression.UnaryExpressionStub
+	collation gms.CollationID
+}
+
+var _ gms.Expression = (*weightsExpr)(nil)
+
+func newWeights(e gms.Expression, c gms.CollationID) *weightsExpr {
+	return &weightsExpr{expression.UnaryExpressionStub{Child: e}, c}
+}
+
+// Type implements gms.Expression.
+func (w *weightsExpr) Type(*gms.Context) gms.Type { return types.Uint64 }
+
+// String implements gms.Expression.
+func (w *weightsExpr) String() string { return w.Child.String() }
+
+// Eval implements gms.Expression.
+func (w *weightsExpr) Eval(ctx *gms.Context, r gms.Row) (any, error) {
+	v, err := w.Child.Eval(ctx, r)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	if v, err = gms.UnwrapAny(ctx, v); err != nil {
+		return nil, err
+	}
+	s, ok := row.Text(v)
+	if !ok {
+		return nil, gms.ErrInvalidType.New(v)
+	}
+	return w.collation.HashToUint(s)
+}
+
+// WithChildren implements gms.Expression.
+func (w *weightsExpr) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(w, len(children), 1)
+	}
+	return newWeights(children[0], w.collation), nil
+}

@@ -1,0 +1,177 @@
+package compat
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/json"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// JSON_EXTRACT and its kin go by MySQL's paths (jsonpath.go), where go-mysql-server's are others.
+
+// A pathExtract is JSON_EXTRACT, -> and ->> by MySQL's paths.
+type pathExtract struct{ *json.JSONExtract }
+
+// A pathTest is JSON_CONTAINS_PATH by MySQL's paths.
+type pathTest struct{ *json.JSONContainsPath }
+
+var (
+	_ gms.FunctionExpression = (*pathExtract)(nil)
+	_ gms.FunctionExpression = (*pathTest)(nil)
+)
+
+// byPath returns the JSON function that stands in for one of go-mysql-server's that goes by a path,
+// and nil for other expressions.
+func byPath(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
+	switch e := e.(type) {
+	case *json.JSONExtract:
+		return &pathExtract{e}, nil
+	case *json.JSONContainsPath:
+		return &pathTest{e}, nil
+	case *json.JSONContains:
+		if goesByPath(e.JSONTarget, e.Path) {
+			return json.NewJSONContains(ctx, extractOf(e.JSONTarget, e.Path), e.JSONCandidate)
+		}
+	case *json.JsonLength:
+		if goesByPath(e.JSON, e.Path) {
+			return json.NewJsonLength(ctx, extractOf(e.JSON, e.Path))
+		}
+	case *json.JSONKeys:
+		if goesByPath(e.JSON, e.Path) {
+			return json.NewJSONKeys(ctx, extractOf(e.JSON, e.Path))
+		}
+	}
+	return nil, nil
+}
+
+// goesByPath reports whether a function is to go by a path that has not been gone yet: some are
+// given the path $ if they have none.
+func goesByPath(doc, path gms.Expression) bool {
+	_, isGone := doc.(*pathExtract)
+	return path != nil && !isGone
+}
+
+func extractOf(doc, path gms.Expression) *pathExtract {
+	return &pathExtract{&json.JSONExtract{JSON: doc, Paths: []gms.Expression{path}}}
+}
+
+// found is what paths have found in a document.
+type found struct {
+	byPath [][]any
+	isOne  bool // there is one path, to one value
+	isNull bool // the document, or a path, is NULL
+	known  bool // false: go-mysql-server says what is wrong
+}
+
+func findPaths(ctx *gms.Context, row gms.Row, doc gms.Expression, paths []gms.Expression) (f found, err error) {
+	v, err := doc.Eval(ctx, row)
+	if err != nil {
+		return f, err
+	}
+	if v == nil {
+		return found{isNull: true, known: true}, nil
+	}
+	if of := doc.Type(ctx); !types.IsJSON(of) && !types.IsText(of) {
+		return f, nil
+	}
+	wrapper, _, err := types.JSON.Convert(ctx, v)
+	if err != nil {
+		return f, nil
+	}
+	document, ok := wrapper.(gms.JSONWrapper)
+	if !ok {
+		return f, nil
+	}
+	value, err := document.ToInterface(ctx)
+	if err != nil {
+		return f, err
+	}
+	for _, p := range paths {
+		text, err := p.Eval(ctx, row)
+		if err != nil {
+			return f, err
+		}
+		if text == nil {
+			return found{isNull: true, known: true}, nil
+		}
+		s, ok := text.(string)
+		path, isPath := parsePath(s)
+		if !ok || !isPath {
+			return f, nil
+		}
+		f.byPath = append(f.byPath, path.find(value))
+		f.isOne = len(paths) == 1 && path.isOne()
+	}
+	f.known = true
+	return f, nil
+}
+
+// Eval implements gms.Expression.
+func (p *pathExtract) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	f, err := findPaths(ctx, row, p.JSON, p.Paths)
+	switch {
+	case err != nil:
+		return nil, err
+	case !f.known:
+		return p.JSONExtract.Eval(ctx, row)
+	case f.isNull:
+		return nil, nil
+	}
+	var all []any
+	for _, values := range f.byPath {
+		all = append(all, values...)
+	}
+	switch {
+	case len(all) == 0:
+		return nil, nil
+	case f.isOne:
+		return types.JSONDocument{Val: all[0]}, nil
+	}
+	return types.JSONDocument{Val: all}, nil
+}
+
+// WithChildren implements gms.Expression.
+func (p *pathExtract) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := p.JSONExtract.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &pathExtract{e.(*json.JSONExtract)}, nil
+}
+
+// Eval implements gms.Expression.
+func (p *pathTest) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	args := p.Children()
+	f, err := findPaths(ctx, row, args[0], args[2:])
+	if err != nil {
+		return nil, err
+	}
+	how, err := args[1].Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	word, _ := how.(string)
+	isAll := strings.EqualFold(word, "all")
+	switch {
+	case !f.known || !isAll && !strings.EqualFold(word, "one"):
+		return p.JSONContainsPath.Eval(ctx, row)
+	case f.isNull:
+		return nil, nil
+	}
+	for _, values := range f.byPath {
+		if is := len(values) > 0; is != isAll {
+			return is, nil
+		}
+	}
+	return isAll, nil
+}
+
+// WithChildren implements gms.Expression.
+func (p *pathTest) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := p.JSONContainsPath.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &pathTest{e.(*json.JSONContainsPath)}, nil
+}

@@ -1,0 +1,122 @@
+package compat
+
+import (
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// go-mysql-server makes joins of EXISTS and IN where these have other rows than the condition,
+// and takes conditions out of subqueries without which they have.
+
+// keepSubqueries keeps EXISTS and IN as they are where a join in their place, or without the
+// conditions that are taken out of them, has other rows: see isKept.
+func keepSubqueries(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		return transform.Node(ctx, n, asideSubqueries)
+	})
+}
+
+// asideSubqueries marks the conditions of a filter that have such a subquery. Over an outer join
+// that is any: in a join they are asked about rows that the outer join has not found before it,
+// and what is taken out of them is thought not to be NULL if the column of a row that is missing
+// may not.
+func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	outer := len(missingIn(f.Child)) > 0
+	all := expression.SplitConjunction(ctx, f.Expression)
+	same := transform.SameTree
+	for i, e := range all {
+		_, not := e.(*expression.Not)
+		gms.Inspect(ctx, e, func(ctx *gms.Context, in gms.Expression) bool {
+			var query *plan.Subquery
+			switch in := in.(type) {
+			case *aside:
+				return false
+			case *plan.ExistsSubquery:
+				query = in.Query
+			case *plan.InSubquery:
+				query, _ = in.RightChild.(*plan.Subquery)
+			default:
+				return true
+			}
+			if outer || query != nil && isKept(ctx, query, not) {
+				all[i], same = newAside(e), transform.NewTree
+			}
+			return true
+		})
+	}
+	if same {
+		return n, same, nil
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
+}
+
+// isKept reports whether the rules would make something else of a subquery, under a NOT or not.
+func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
+	return not && saysOfOutside(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
+}
+
+// countsRows reports whether the rows of a subquery depend on more than its conditions: there is
+// one if it aggregates without GROUP BY, none with LIMIT 0, and what is LIMIT or a window of a
+// part of it depends on rows that a join does not have. The rules keep only the conditions.
+func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
+	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
+		switch n := n.(type) {
+		case *plan.GroupBy:
+			does = does || len(n.GroupByExprs) == 0
+		case *plan.Window:
+			does = true
+		case *plan.Limit:
+			l, ok := n.Limit.(*expression.Literal)
+			does = does || !ok || !isOne(l.Value())
+		}
+		return !does
+	})
+	return does
+}
+
+// joinsDerived reports whether a subquery about the query around it joins a derived table, of
+// which a join loses the conditions.
+func joinsDerived(query *plan.Subquery) (does bool) {
+	if query.Correlated().Empty() {
+		return false
+	}
+	transform.Inspect(query.Query, func(n gms.Node) bool {
+		if j, ok := n.(*plan.JoinNode); ok {
+			does = does || slices.ContainsFunc(j.Children(), isDerived)
+		}
+		return !does
+	})
+	return does
+}
+
+func isDerived(n gms.Node) bool {
+	_, is := n.(*plan.SubqueryAlias)
+	return is
+}
+
+// saysOfOutside reports whether a subquery has conditions about the query around it only: those
+// are not taken out from under a NOT as they should be.
+func saysOfOutside(ctx *gms.Context, query gms.Node) (does bool) {
+	inside := tablesOf(query)
+	transform.InspectWithOpaque(ctx, query, func(ctx *gms.Context, n gms.Node) bool {
+		f, ok := n.(*plan.Filter)
+		if !ok {
+			return true
+		}
+		for _, e := range expression.SplitConjunction(ctx, f.Expression) {
+			about, known := mentions(ctx, e)
+			does = does || known && len(about) > 0 && !slices.ContainsFunc(about, func(t gms.TableId) bool { return inside[t] })
+		}
+		return true
+	})
+	return does
+}

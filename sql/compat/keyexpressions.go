@@ -1,0 +1,59 @@
+package compat
+
+import (
+	"fmt"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// An index of an expression is known to go-mysql-server's parser in CREATE INDEX only. In CREATE
+// TABLE and ALTER TABLE it is given a column of a name that nobody has in its place.
+
+// A KeyExpression is the expression of an index, in parentheses, and the column for it.
+type KeyExpression struct {
+	Text   string
+	Column Edit
+}
+
+// keyColumns has columns be in the place of expressions.
+func keyColumns(s *Tokens) (edits []Edit) {
+	for _, k := range KeyExpressions(s) {
+		edits = append(edits, k.Column)
+	}
+	return edits
+}
+
+// KeyExpressions finds the expressions, and the directions behind them.
+func KeyExpressions(s *Tokens) (keys []KeyExpression) {
+	s.Next()
+	if s.Token != sqlparser.CREATE && s.Token != sqlparser.ALTER {
+		return nil
+	}
+	for s.Next(); !s.IsOver(); {
+		if s.Token != sqlparser.KEY && s.Token != sqlparser.INDEX {
+			s.Next()
+			continue
+		}
+		if s.Next() == sqlparser.ID { // its name
+			s.Next()
+		}
+		if s.Token != '(' {
+			continue
+		}
+		opened := s.end
+		if s.Next() != '(' || !s.skipParentheses() {
+			continue
+		}
+		closed := s.end
+		if s.Next() == sqlparser.ASC || s.Token == sqlparser.DESC {
+			s.Next()
+		}
+		if s.Token == ')' { // nothing beside it
+			keys = append(keys, KeyExpression{s.query[opened:closed], Edit{opened, s.end - 1, keyColumn(len(keys))}})
+		}
+	}
+	return keys
+}
+
+// keyColumn is the column that stands for an expression of a statement.
+func keyColumn(i int) string { return fmt.Sprintf("`farmsql.key.%d`", i) }

@@ -1,0 +1,249 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// go-mysql-server's search for indexes compares each of the ranges that a condition asks for
+// with all others, several times: an IN of 20,000 texts took it minutes. So chains of a = 1 OR
+// a = 2 ... become lists, lists that are long are kept from that search, and what their values
+// are looked up in is chosen here.
+
+const (
+	// ChainMin is how many terms of a chain become a list.
+	ChainMin = 16
+	// ListMax is the longest list that go-mysql-server searches indexes for, and termsMax the
+	// longest chain of other conditions: of a longer one it takes seconds, and none is searched for.
+	ListMax  = 200
+	termsMax = 1000
+)
+
+// withoutChains makes lists of what a condition says about a column term by term.
+func withoutChains(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
+	all := conjuncts(e)
+	changed := false
+	for i, part := range all {
+		if or, ok := part.(*expression.Or); ok {
+			if in := listOf(ctx, disjuncts(or)); in != nil {
+				all[i], changed = in, true
+			}
+		}
+	}
+	if shorter := excluded(ctx, all); len(shorter) < len(all) {
+		all, changed = shorter, true
+	}
+	if !changed {
+		return e, false
+	}
+	return expression.JoinAnd(all...), true
+}
+
+// excluded makes a NOT IN of the conditions that exclude one value of a column each.
+func excluded(ctx *gms.Context, all []gms.Expression) []gms.Expression {
+	if len(all) < ChainMin {
+		return all
+	}
+	terms := make(map[string][]gms.Expression)
+	of := func(e gms.Expression) (gms.Expression, string) {
+		if not, ok := e.(*expression.Not); ok {
+			if column, _ := listTerm(ctx, not.Child); column != nil {
+				return not.Child, column.String()
+			}
+		}
+		return nil, ""
+	}
+	for _, e := range all {
+		if equal, column := of(e); equal != nil {
+			terms[column] = append(terms[column], equal)
+		}
+	}
+	lists := make(map[string]gms.Expression)
+	for column, equal := range terms { // any order
+		if in := listOf(ctx, equal); in != nil {
+			lists[column] = expression.NewNot(in)
+		}
+	}
+	var kept []gms.Expression
+	for _, e := range all {
+		_, column := of(e)
+		list, isPart := lists[column]
+		switch {
+		case !isPart:
+			kept = append(kept, e)
+		case list != nil: // at the place of the first
+			kept, lists[column] = append(kept, list), nil
+		}
+	}
+	return kept
+}
+
+// listOf is the IN that a chain of equalities of one column means, nil if it is none.
+func listOf(ctx *gms.Context, terms []gms.Expression) gms.Expression {
+	if len(terms) < ChainMin {
+		return nil
+	}
+	var of *expression.GetField
+	values := make(expression.Tuple, 0, len(terms))
+	for _, t := range terms {
+		column, value := listTerm(ctx, t)
+		if column == nil || of != nil && (column.Id() != of.Id() || column.Table() != of.Table() || column.Name() != of.Name()) {
+			return nil
+		}
+		of, values = column, append(values, value)
+	}
+	return expression.NewInTuple(of, values)
+}
+
+// listTerm are the column and the constant of an equality that may be part of a list: of
+// integers or texts, which are compared in the same way there.
+func listTerm(ctx *gms.Context, e gms.Expression) (*expression.GetField, *expression.Literal) {
+	eq, ok := e.(*expression.Equals)
+	if !ok {
+		return nil, nil
+	}
+	column, ok := eq.Left().(*expression.GetField)
+	value, isValue := eq.Right().(*expression.Literal)
+	if !ok {
+		column, ok = eq.Right().(*expression.GetField)
+		value, isValue = eq.Left().(*expression.Literal)
+	}
+	if !ok || !isValue || !Listable(ctx, column, value) {
+		return nil, nil
+	}
+	return column, value
+}
+
+// Listable reports whether a constant may be a value of a list for a column: integers or
+// texts, which are compared in the same way there.
+func Listable(ctx *gms.Context, column *expression.GetField, value *expression.Literal) bool {
+	of, is := column.Type(ctx), value.Type(ctx)
+	return types.IsInteger(of) && types.IsInteger(is) || types.IsTextOnly(of) && types.IsTextOnly(is)
+}
+
+// conjuncts and disjuncts are the terms of a chain, in any depth without recursion on the left.
+func conjuncts(e gms.Expression) []gms.Expression {
+	return chain(e, func(e gms.Expression) (l, r gms.Expression, ok bool) {
+		and, ok := e.(*expression.And)
+		if !ok {
+			return nil, nil, false
+		}
+		return and.LeftChild, and.RightChild, true
+	})
+}
+
+func disjuncts(e gms.Expression) []gms.Expression {
+	return chain(e, func(e gms.Expression) (l, r gms.Expression, ok bool) {
+		or, ok := e.(*expression.Or)
+		if !ok {
+			return nil, nil, false
+		}
+		return or.LeftChild, or.RightChild, true
+	})
+}
+
+func chain(e gms.Expression, split func(gms.Expression) (l, r gms.Expression, ok bool)) (all []gms.Expression) {
+	todo := []gms.Expression{e}
+	for len(todo) > 0 {
+		e := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if l, r, ok := split(e); ok {
+			todo = append(todo, r, l)
+			continue
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// hideLists keeps long lists and chains in a filter from the search for indexes.
+func hideLists(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	all := conjuncts(f.Expression)
+	changed := false
+	for i, e := range all {
+		if _, known := e.(*aside); !known && (len(all) > termsMax || isLong(e)) {
+			all[i], changed = newAside(e), true
+		}
+	}
+	if !changed {
+		return n, transform.SameTree, nil
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), transform.NewTree, nil
+}
+
+func isLong(e gms.Expression) bool {
+	switch e := e.(type) {
+	case *expression.Not:
+		return isLong(e.Child)
+	case *expression.Or:
+		return len(disjuncts(e)) > termsMax
+	}
+	_, values := listed(e)
+	return len(values) > ListMax
+}
+
+// listed are the sides of an IN of a list.
+func listed(e gms.Expression) (gms.Expression, expression.Tuple) {
+	switch e.(type) {
+	case *expression.InTuple, *expression.HashInTuple:
+		if sides := e.Children(); len(sides) == 2 {
+			values, _ := sides[1].(expression.Tuple)
+			return sides[0], values
+		}
+	}
+	return nil, nil
+}
+
+// A ListTable is a table that finds rows by long lists.
+type ListTable interface {
+	// LookupList is what looks up the values of a list, false if there is no index for them, or
+	// the table is shorter than the list.
+	LookupList(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (lookup gms.IndexLookup, ok bool, err error)
+}
+
+// lookupLists has a table of which nothing else is looked up found by a long list in a filter.
+func lookupLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	table, ok := f.Child.(gms.TableNode)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	ours, ok := gms.GetUnderlyingTable(table.UnderlyingTable()).(ListTable)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	for _, e := range conjuncts(f.Expression) {
+		hidden, ok := e.(*aside)
+		if !ok {
+			continue
+		}
+		left, values := listed(hidden.Child)
+		column, ok := left.(*expression.GetField)
+		if !ok {
+			continue
+		}
+		lookup, ok, err := ours.LookupList(ctx, column, values)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		if !ok {
+			continue
+		}
+		found, err := plan.NewStaticIndexedAccessForTableNode(ctx, table, lookup)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		return plan.NewFilter(f.Expression, found), transform.NewTree, nil
+	}
+	return n, transform.SameTree, nil
+}

@@ -1,0 +1,40 @@
+package compat
+
+import "github.com/dolthub/vitess/go/vt/sqlparser"
+
+// go-mysql-server, which runs the bodies of triggers, looks whether one is still wanted only
+// where it runs a statement or a condition of it. A LOOP that begins with ITERATE runs none,
+// and would never end.
+
+// endLoops has each LOOP of a trigger that may go on without a statement run one in each
+// round.
+func endLoops(stmt sqlparser.Statement) {
+	ddl, ok := stmt.(*sqlparser.DDL)
+	if !ok || ddl.TriggerSpec == nil {
+		return
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if l, ok := n.(*sqlparser.Loop); ok && mayTurnIdly(l) {
+			l.Statements = append(sqlparser.Statements{idle()}, l.Statements...)
+		}
+		return true, nil
+	}, ddl.TriggerSpec.Body)
+}
+
+// mayTurnIdly reports whether the first that a loop does is no statement.
+func mayTurnIdly(l *sqlparser.Loop) bool {
+	if len(l.Statements) == 0 {
+		return true
+	}
+	switch l.Statements[0].(type) {
+	case *sqlparser.Iterate, *sqlparser.BeginEndBlock, *sqlparser.Loop:
+		return true
+	}
+	return false
+}
+
+// idle is IF 0 THEN END IF: a condition, and no result.
+func idle() sqlparser.Statement {
+	return &sqlparser.IfStatement{Conditions: []sqlparser.IfStatementCondition{{Expr: sqlparser.NewIntVal([]byte("0"))}}}
+}

@@ -1,0 +1,96 @@
+package compat
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+)
+
+var _ gms.Expression = (*movedTime)(nil)
+
+// A movedTime is a point in time that an interval is added to or taken from. As in MySQL it
+// has as many digits of a second's fraction as the two have: go-mysql-server's operators
+// give none whatever they are given, and DATE_ADD and DATE_SUB six.
+type movedTime struct {
+	gms.Expression // a DateAdd or DateSub
+	from           gms.Expression
+	by             *expression.Interval
+}
+
+// newMoved returns nil for an expression that is no such thing.
+func newMoved(e gms.Expression) *movedTime {
+	switch e := e.(type) {
+	case *function.DateAdd:
+		return &movedTime{e, e.Date, e.Interval}
+	case *function.DateSub:
+		return &movedTime{e, e.Date, e.Interval}
+	case *expression.Arithmetic:
+		if by, ok := e.LeftChild.(*expression.Interval); ok && e.Op == "+" {
+			return newMoved(&function.DateAdd{Date: e.RightChild, Interval: by})
+		}
+		by, ok := e.RightChild.(*expression.Interval)
+		switch {
+		case ok && e.Op == "+":
+			return newMoved(&function.DateAdd{Date: e.LeftChild, Interval: by})
+		case ok && e.Op == "-":
+			return newMoved(&function.DateSub{Date: e.LeftChild, Interval: by})
+		}
+	}
+	return nil
+}
+
+// Type implements gms.Expression.
+func (m *movedTime) Type(ctx *gms.Context) gms.Type {
+	t := m.Expression.Type(ctx)
+	if t != types.DatetimeMaxPrecision {
+		return t
+	}
+	digits := 0
+	switch of := m.from.Type(ctx).(type) {
+	case gms.DatetimeType:
+		digits = of.Precision()
+	default:
+		if types.IsTime(of) || types.IsDeferredType(of) {
+			return t
+		}
+	}
+	isWhole := types.IsInteger(m.by.Child.Type(ctx)) && !strings.Contains(m.by.Unit, "MICROSECOND")
+	if !isWhole && strings.Contains(m.by.Unit, "SECOND") {
+		return t
+	}
+	return types.MustCreateDatetimeType(sqltypes.Datetime, digits)
+}
+
+// Children implements gms.Expression. go-mysql-server minds whose child an interval is.
+func (m *movedTime) Children() []gms.Expression { return []gms.Expression{m.Expression} }
+
+// WithChildren implements gms.Expression.
+func (m *movedTime) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(m, len(children), 1)
+	}
+	if again := newMoved(children[0]); again != nil {
+		return again, nil
+	}
+	return children[0], nil // which is one
+}
+
+// Moved is a rule that uses movedTimes in a statement that has an interval.
+func Moved(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	if !ContainsFold(ctx.Query(), "interval") {
+		return n, transform.SameTree, nil
+	}
+	return transform.NodeExprsWithOpaque(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if m := newMoved(e); m != nil {
+			return m, transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
+}

@@ -1,0 +1,48 @@
+package compat
+
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// go-mysql-server's parser wants parentheses around every default that is no literal.
+
+// openDefaults finds the defaults of columns that are calls or columns, and have no parentheses
+// around them: MariaDB takes and dumps DEFAULT uuid(), concat('a', 'b') and `b`.
+func openDefaults(s *Tokens) (edits []Edit) {
+	if first := s.Next(); first != sqlparser.CREATE && first != sqlparser.ALTER {
+		return nil
+	}
+	for s.Next(); !s.IsOver(); {
+		if s.Token != sqlparser.DEFAULT {
+			s.Next()
+			continue
+		}
+		e := Edit{Start: s.end}
+		if ok := s.openDefault(); ok {
+			e.End = s.end
+			e.Text = " (" + s.query[e.Start:e.End] + ")"
+			edits = append(edits, e)
+		}
+	}
+	return edits
+}
+
+// openDefault goes to the end of a default, and reports whether it lacks parentheses.
+func (s *Tokens) openDefault() bool {
+	switch s.Next() {
+	case '(', sqlparser.CURRENT_TIMESTAMP, sqlparser.NOW, sqlparser.LOCALTIME, sqlparser.LOCALTIMESTAMP, sqlparser.NULL, ',', ')':
+		return false
+	}
+	if s.IsOver() {
+		return false
+	}
+	isQuoted := s.Token == sqlparser.ID && strings.HasSuffix(s.query[:s.end], "`")
+	// What may follow a quoted name alone is no part of it.
+	if rest := strings.TrimLeft(s.query[s.end:], " \t\r\n"); !strings.HasPrefix(rest, "(") {
+		return isQuoted
+	}
+	s.Next()
+	return s.skipParentheses()
+}

@@ -1,0 +1,462 @@
+package compat
+
+import (
+	"maps"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// go-mysql-server moves conditions below outer joins, and joins in other orders, where the rows that
+// an outer join makes of NULL come out otherwise.
+
+// pushFiltersRule is the name of the rule that moves conditions to the tables they are about.
+const pushFiltersRule = "pushFilters"
+
+// aboveOuterJoins corrects conditions of an inner join with an outer join inside.
+// go-mysql-server looks, when it joins in another order, only at which tables they are about: it
+// loses those about one table, and asks those about a row that the outer join may not have
+// found before it, or as a part of it. What does not hold for such a row makes the outer join
+// an inner one; other conditions stay above, and those about one table go below.
+func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		pushed, same, err := notBelowLaterals(apply)(ctx, a, n, scope, sel, flags)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		lifted, unchanged, err := transform.Node(ctx, pushed, liftConditions)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		kept, all, err := transform.Node(ctx, lifted, keepLateralLeft)
+		return kept, same && unchanged && all, err
+	}
+}
+
+// keepLateralLeft gives a LEFT JOIN LATERAL without a condition one: go-mysql-server makes a
+// cross join of it otherwise.
+func keepLateralLeft(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	join, ok := n.(*plan.JoinNode)
+	if !ok || join.Op != plan.JoinTypeLateralLeft || join.Filter != nil {
+		return n, transform.SameTree, nil
+	}
+	return join.WithFilter(newAside(expression.NewLiteral(true, types.Boolean))), transform.NewTree, nil
+}
+
+// pushAliasFilters is the name of the rule that moves conditions into derived tables.
+const pushAliasFilters = "pushdownSubqueryAliasFilters"
+
+// notBelowLaterals keeps conditions about rows that a LEFT JOIN LATERAL may not have found from
+// becoming its own, or those of what it joins: to go-mysql-server it is no outer join.
+func notBelowLaterals(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if !n.Resolved() || !hasLateralLeft(n) {
+			return apply(ctx, a, n, scope, sel, flags)
+		}
+		hidden, _, err := transform.Node(ctx, n, hideOverLateral)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, _, err := apply(ctx, a, hidden, scope, sel, flags)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, _, err = transform.Node(ctx, out, func(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+			if b, ok := n.(*barrier); ok {
+				return b.Child, transform.NewTree, nil
+			}
+			return n, transform.SameTree, nil
+		})
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		shown, _, err := showHidden(ctx, out)
+		return shown, transform.NewTree, err
+	}
+}
+
+func hasLateralLeft(n gms.Node) (has bool) {
+	transform.Inspect(n, func(n gms.Node) bool {
+		join, ok := n.(*plan.JoinNode)
+		has = has || ok && join.Op == plan.JoinTypeLateralLeft
+		return !has
+	})
+	return has
+}
+
+// hideOverLateral hides the conditions of a filter that are about rows that may be missing, and
+// the join that none is to become a part of.
+func hideOverLateral(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok || !hasLateralLeft(f.Child) {
+		return n, transform.SameTree, nil
+	}
+	n, _, err := hideOfMissing(ctx, f)
+	if err != nil {
+		return n, transform.SameTree, err
+	}
+	if join, ok := f.Child.(*plan.JoinNode); ok && join.Op == plan.JoinTypeLateralLeft {
+		n = plan.NewFilter(n.(*plan.Filter).Expression, &barrier{plan.UnaryNode{Child: join}})
+	}
+	return n, transform.NewTree, nil
+}
+
+// A barrier is a node that one rule does not see.
+type barrier struct{ plan.UnaryNode }
+
+// String implements gms.Node.
+func (b *barrier) String() string { return b.Child.String() }
+
+// Schema implements gms.Node.
+func (b *barrier) Schema(ctx *gms.Context) gms.Schema { return b.Child.Schema(ctx) }
+
+// IsReadOnly implements gms.Node.
+func (b *barrier) IsReadOnly() bool { return b.Child.IsReadOnly() }
+
+// WithChildren implements gms.Node.
+func (b *barrier) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(b, len(children), 1)
+	}
+	return &barrier{plan.UnaryNode{Child: children[0]}}, nil
+}
+
+// replaceCrossJoinsRule is the name of the rule that makes inner joins of cross joins.
+const replaceCrossJoinsRule = "replaceCrossJoins"
+
+// notInOuterJoins keeps conditions about rows that may be missing from becoming those of a cross
+// join inside of the outer join.
+func notInOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if !n.Resolved() {
+			return apply(ctx, a, n, scope, sel, flags)
+		}
+		hidden, unhidden, err := transform.Node(ctx, n, hideOfMissing)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, hidden, scope, sel, flags)
+		if err != nil || bool(unhidden) {
+			return out, same, err
+		}
+		shown, _, err := showHidden(ctx, out)
+		return shown, same, err
+	}
+}
+
+func showHidden(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	return transform.NodeExprs(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if h, ok := e.(*hiddenFor); ok {
+			return h.Expression, transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
+}
+
+// A hiddenFor is a condition that one rule does not see.
+type hiddenFor struct{ gms.Expression }
+
+// Children implements gms.Expression: nobody sees what the condition is about.
+func (h *hiddenFor) Children() []gms.Expression { return nil }
+
+// WithChildren implements gms.Expression.
+func (h *hiddenFor) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(h, len(children), 0)
+	}
+	return h, nil
+}
+
+func hideOfMissing(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	missing := missingIn(f.Child)
+	same := transform.SameTree
+	all := expression.SplitConjunction(ctx, f.Expression)
+	for i, e := range all {
+		about, _ := mentions(ctx, e)
+		if slices.ContainsFunc(about, func(t gms.TableId) bool { _, is := missing[t]; return is }) {
+			all[i], same = &hiddenFor{e}, transform.NewTree
+		}
+	}
+	if same {
+		return n, same, nil
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
+}
+
+// liftConditions corrects one join, whose children are correct.
+func liftConditions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	join, ok := n.(*plan.JoinNode)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	join, above := hoist(join)
+	hoisted := len(above) > 0 || n != gms.Node(join)
+	if join.Op != plan.JoinTypeInner || join.Filter == nil {
+		return filtered(above, join), transform.TreeIdentity(!hoisted), nil
+	}
+	c := sortConditions(ctx, join)
+	above = append(above, c.above...)
+	if len(above)+len(c.there)+len(c.below) == 0 {
+		return join, transform.TreeIdentity(!hoisted), nil
+	}
+	var below gms.Node = plan.NewCrossJoin(join.Left(), join.Right())
+	if len(c.stay) > 0 {
+		below = join.WithFilter(expression.JoinAnd(c.stay...))
+	}
+	below, err := innerJoins(ctx, below, c.there)
+	if err != nil {
+		return n, transform.SameTree, err
+	}
+	for _, one := range c.below {
+		if below, err = put(ctx, below, one); err != nil {
+			return n, transform.SameTree, err
+		}
+	}
+	return filtered(above, below), transform.NewTree, nil
+}
+
+// sortedConditions are the conditions of an inner join by where they belong.
+type sortedConditions struct {
+	stay, above []gms.Expression
+	// below are those about one table.
+	below []aboutTable
+	// there are tables that some need a row of.
+	there map[gms.TableId]bool
+}
+
+type aboutTable struct {
+	table     gms.TableId
+	condition gms.Expression
+}
+
+func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
+	inside, missing := tablesOf(join), missingIn(join.Left())
+	maps.Copy(missing, missingIn(join.Right()))
+	s := sortedConditions{there: make(map[gms.TableId]bool)}
+	for _, e := range expression.SplitConjunction(ctx, join.Filter) {
+		about, known := mentions(ctx, e)
+		needs := needed(e)
+		outer := slices.DeleteFunc(slices.Clone(about), func(t gms.TableId) bool { _, is := missing[t]; return !is })
+		switch {
+		case !known, slices.ContainsFunc(outer, func(t gms.TableId) bool { return !needs[t] || missing[t] != plan.JoinTypeLeftOuter }):
+			s.above = append(s.above, e)
+			continue
+		case known && len(about) == 1 && inside[about[0]]:
+			s.below = append(s.below, aboutTable{about[0], e})
+		default:
+			s.stay = append(s.stay, e)
+		}
+		for _, t := range outer {
+			s.there[t] = true
+		}
+	}
+	return s
+}
+
+// put puts a condition over the table that it is about.
+func put(ctx *gms.Context, n gms.Node, c aboutTable) (gms.Node, error) {
+	join, ok := n.(*plan.JoinNode)
+	if !ok {
+		return plan.NewFilter(c.condition, n), nil
+	}
+	children := slices.Clone(join.Children())
+	at := 0
+	if !tablesOf(children[0])[c.table] {
+		at = 1
+	}
+	var err error
+	if children[at], err = put(ctx, children[at], c); err != nil {
+		return nil, err
+	}
+	return join.WithChildren(ctx, children...)
+}
+
+func filtered(by []gms.Expression, n gms.Node) gms.Node {
+	if len(by) == 0 {
+		return n
+	}
+	return plan.NewFilter(expression.JoinAnd(by...), n)
+}
+
+// hoist returns a join and the conditions that stood below it, over joins: in the middle of
+// joins go-mysql-server loses them.
+func hoist(join *plan.JoinNode) (*plan.JoinNode, []gms.Expression) {
+	left, ofLeft := overJoin(join.Left())
+	right, ofRight := overJoin(join.Right())
+	if join.Op.IsPartial() { // rows of the left side only come out
+		right, ofRight = join.Right(), nil
+	}
+	if ofLeft == nil && ofRight == nil {
+		return join, nil
+	}
+	switch {
+	case join.Op.IsPartial():
+		return plan.NewJoin(left, right, join.Op, join.Filter).WithComment(join.Comment()).(*plan.JoinNode), ofLeft
+	case join.Op == plan.JoinTypeInner, join.Op == plan.JoinTypeCross:
+		return plan.NewJoin(left, right, join.Op, join.Filter), append(ofLeft, ofRight...)
+	case join.Op == plan.JoinTypeLeftOuter:
+		on := ofRight
+		if join.Filter != nil {
+			on = append(on, join.Filter)
+		}
+		return plan.NewJoin(left, right, join.Op, expression.JoinAnd(on...)), ofLeft
+	case join.Op.IsLateral() && ofRight == nil:
+		return plan.NewJoin(left, right, join.Op, join.Filter), ofLeft
+	}
+	return join, nil
+}
+
+// overJoin takes apart a filter over a join.
+func overJoin(n gms.Node) (gms.Node, []gms.Expression) {
+	if f, ok := n.(*plan.Filter); ok {
+		if _, ok := f.Child.(*plan.JoinNode); ok {
+			return f.Child, []gms.Expression{f.Expression}
+		}
+	}
+	return n, nil
+}
+
+// innerJoins makes inner joins of the outer ones that are to have rows of some tables. Their
+// conditions count in another way then.
+func innerJoins(ctx *gms.Context, n gms.Node, there map[gms.TableId]bool) (gms.Node, error) {
+	if len(there) == 0 {
+		return n, nil
+	}
+	changed, same, err := transform.Node(ctx, n, func(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		outer, ok := n.(*plan.JoinNode)
+		if !ok || outer.Op != plan.JoinTypeLeftOuter || !includes(outer.Right(), there) {
+			return n, transform.SameTree, nil
+		}
+		return plan.NewInnerJoin(outer.Left(), outer.Right(), outer.Filter), transform.NewTree, nil
+	})
+	if err != nil || bool(same) {
+		return changed, err
+	}
+	changed, _, err = transform.Node(ctx, changed, liftConditions)
+	return changed, err
+}
+
+// missingIn returns the tables that may have no row where others have one, with what kind of
+// join they come by that: anything but an outer join that is the only one is JoinTypeUnknown.
+func missingIn(n gms.Node) map[gms.TableId]plan.JoinType {
+	all := make(map[gms.TableId]plan.JoinType)
+	join, ok := n.(*plan.JoinNode)
+	if !ok {
+		for _, c := range n.Children() {
+			maps.Copy(all, missingIn(c))
+		}
+		return all
+	}
+	maps.Copy(all, missingIn(join.Left()))
+	maps.Copy(all, missingIn(join.Right()))
+	note := func(side gms.Node) {
+		for t := range tablesOf(side) {
+			if before, ok := all[t]; ok && before != join.Op {
+				all[t] = plan.JoinTypeUnknown
+			} else {
+				all[t] = join.Op
+			}
+		}
+	}
+	switch {
+	case join.Op.IsFullOuter():
+		note(join.Left())
+		note(join.Right())
+	case join.Op.IsLeftOuter(), join.Op == plan.JoinTypeLateralLeft:
+		note(join.Right())
+	case join.Op.IsOuter():
+		note(join.Left())
+	}
+	return all
+}
+
+func tablesOf(n gms.Node) map[gms.TableId]bool {
+	all := make(map[gms.TableId]bool)
+	if t, ok := n.(plan.TableIdNode); ok {
+		all[t.Id()] = true
+	}
+	for _, c := range n.Children() {
+		maps.Copy(all, tablesOf(c))
+	}
+	return all
+}
+
+func includes(n gms.Node, tables map[gms.TableId]bool) bool {
+	for t := range tablesOf(n) {
+		if tables[t] {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions returns the tables that a condition is about, and false if nobody knows: of
+// subqueries.
+func mentions(ctx *gms.Context, e gms.Expression) (about []gms.TableId, known bool) {
+	known = true
+	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+		switch e := e.(type) {
+		case *expression.GetField:
+			if !slices.Contains(about, e.TableId()) {
+				about = append(about, e.TableId())
+			}
+		case *plan.Subquery:
+			known = false
+		}
+		return true
+	})
+	return about, known
+}
+
+// needed returns the tables that a condition does not hold without a row of.
+func needed(e gms.Expression) map[gms.TableId]bool {
+	switch e := e.(type) {
+	case *expression.And:
+		all := needed(e.LeftChild)
+		if all == nil {
+			return needed(e.RightChild)
+		}
+		maps.Copy(all, needed(e.RightChild))
+		return all
+	case *expression.Or:
+		all, other := needed(e.LeftChild), needed(e.RightChild)
+		maps.DeleteFunc(all, func(t gms.TableId, _ bool) bool { return !other[t] })
+		return all
+	case *expression.Not:
+		switch c := e.Child.(type) {
+		case *expression.IsNull:
+			return nullWith(c.Child)
+		case *expression.And, *expression.Or, *expression.Not:
+			return nil
+		}
+		return needed(e.Child)
+	case *expression.Equals, *expression.LessThan, *expression.LessThanOrEqual, *expression.GreaterThan, *expression.GreaterThanOrEqual, *like:
+		return nullWith(e.Children()...)
+	case *expression.InTuple:
+		return nullWith(e.Left())
+	}
+	return nil
+}
+
+// nullWith returns tables without a row of which one of some values is NULL.
+func nullWith(values ...gms.Expression) map[gms.TableId]bool {
+	all := make(map[gms.TableId]bool)
+	for _, v := range values {
+		switch v := v.(type) {
+		case *expression.GetField:
+			all[v.TableId()] = true
+		case *expression.Arithmetic:
+			maps.Copy(all, nullWith(v.Children()...))
+		}
+	}
+	return all
+}

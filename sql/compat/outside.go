@@ -1,0 +1,161 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// go-mysql-server takes conditions of a subquery about the query around it for conditions about its
+// own tables.
+
+// optimizeJoinsRule is the name of the rule that finds indexes.
+const optimizeJoinsRule = "optimizeJoins"
+
+// withoutOutside corrects filters over tables and what joins by hash. It keeps conditions of a
+// subquery about the query around it from being taken for conditions about its own table:
+// go-mysql-server finds indexes by the names of columns, whatever table they are of.
+func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		marked, changed, err := transform.Node(ctx, n, markOutside)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		hidden, shown, err := transform.Node(ctx, marked, hideLists)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		out, same, err := apply(ctx, a, hidden, scope, sel, flags)
+		if err != nil {
+			return n, transform.SameTree, err
+		}
+		same = same && changed && shown
+		if !shown {
+			if out, _, err = transform.Node(ctx, out, lookupLists); err != nil {
+				return n, transform.SameTree, err
+			}
+		}
+		hashed, unchanged, err := transform.Node(ctx, out, hashByWeights)
+		return hashed, same && unchanged, err
+	}
+}
+
+// markOutside marks conditions about other tables in a filter over one. One column compared
+// with something outside stays as it is: that is looked up.
+func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	if below, ok := f.Child.(*plan.Filter); ok {
+		f = plan.NewFilter(expression.JoinAnd(f.Expression, below.Expression), below.Child)
+	}
+	table, ok := f.Child.(plan.TableIdNode)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	once, isOther, err := onceEqual(ctx, f.Expression)
+	if err != nil {
+		return n, transform.SameTree, err
+	}
+	same := transform.TreeIdentity(!isOther)
+	all := expression.SplitConjunction(ctx, once)
+	for i, e := range all {
+		if _, known := e.(*aside); !known && isOutside(ctx, e, table.Id()) && !isLookup(ctx, e, table.Id()) {
+			all[i], same = newAside(e), transform.NewTree
+		}
+	}
+	if same {
+		return n, same, nil
+	}
+	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
+}
+
+// outerScopeIndexes is the name of the rule that finds indexes for conditions of a subquery about
+// the query around it.
+const outerScopeIndexes = "applyIndexesFromOuterScope"
+
+// aboveLimits keeps such conditions where they are asked of the rows that a LIMIT or a window
+// leaves: looked up below it, they leave others.
+func aboveLimits(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		return transform.NodeWithOpaque(ctx, n, asideAboveLimit)
+	})
+}
+
+func asideAboveLimit(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	f, ok := n.(*plan.Filter)
+	if !ok || !isLimited(f.Child) {
+		return n, transform.SameTree, nil
+	}
+	if _, known := f.Expression.(*aside); known {
+		return n, transform.SameTree, nil
+	}
+	return plan.NewFilter(newAside(f.Expression), f.Child), transform.NewTree, nil
+}
+
+// isLimited reports whether a plan, derived tables in it aside, has a LIMIT or a window.
+func isLimited(n gms.Node) (is bool) {
+	transform.Inspect(n, func(n gms.Node) bool {
+		switch n.(type) {
+		case *plan.Limit, *plan.TopN, *plan.Offset, *plan.Window:
+			is = true
+		}
+		return !is
+	})
+	return is
+}
+
+// An aside is a condition that go-mysql-server evaluates, and does nothing else with.
+type aside struct{ expression.UnaryExpressionStub }
+
+func newAside(e gms.Expression) *aside { return &aside{expression.UnaryExpressionStub{Child: e}} }
+
+var _ gms.Expression = (*aside)(nil)
+
+// Type implements gms.Expression.
+func (a *aside) Type(ctx *gms.Context) gms.Type { return a.Child.Type(ctx) }
+
+// Eval implements gms.Expression.
+func (a *aside) Eval(ctx *gms.Context, row gms.Row) (any, error) { return a.Child.Eval(ctx, row) }
+
+// String implements gms.Expression.
+func (a *aside) String() string { return a.Child.String() }
+
+// WithChildren implements gms.Expression.
+func (a *aside) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(a, len(children), 1)
+	}
+	return newAside(children[0]), nil
+}
+
+// isOutside reports whether an expression is about columns of other tables.
+func isOutside(ctx *gms.Context, e gms.Expression, table gms.TableId) (is bool) {
+	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+		if c, ok := e.(*expression.GetField); ok && c.TableId() != table {
+			is = true
+		}
+		return !is
+	})
+	return is
+}
+
+// isLookup reports whether a condition compares a column of a table with something that is not
+// about the table.
+func isLookup(ctx *gms.Context, e gms.Expression, table gms.TableId) bool {
+	c, ok := e.(expression.Comparer)
+	if !ok {
+		return false
+	}
+	own := func(e gms.Expression) bool {
+		f, ok := e.(*expression.GetField)
+		return ok && f.TableId() == table
+	}
+	if _, isIn := e.(*expression.InTuple); isIn {
+		return false
+	}
+	return own(c.Left()) && isOutside(ctx, c.Right(), table) || own(c.Right()) && isOutside(ctx, c.Left(), table)
+}

@@ -1,0 +1,52 @@
+package compat
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// ownAggregates refuses a subquery with an aggregate that is only about columns of the query
+// around: it is one of that query, which go-mysql-server does not know.
+func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
+	inside := tablesWithin(query)
+	transform.Inspect(query, func(n gms.Node) bool {
+		g, ok := n.(*plan.GroupBy)
+		if !ok {
+			return err == nil
+		}
+		for _, e := range g.SelectDeps {
+			gms.Inspect(ctx, e, func(ctx *gms.Context, e gms.Expression) bool {
+				a, ok := e.(gms.Aggregation)
+				if ok && err == nil && isOfOutside(ctx, a, inside) {
+					err = myerr.NotSupported("'%s' in a subquery, which is an aggregate of the query around. "+
+						"Write it there, or in a derived table that is joined", strings.Replace(a.String(), ExactSumName, "sum", 1))
+				}
+				return !ok
+			})
+		}
+		return err == nil
+	})
+	return err
+}
+
+// isOfOutside reports whether an aggregate is about columns, and none of some tables.
+func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside insiders) bool {
+	about, own := false, false
+	gms.Inspect(ctx, a, func(_ *gms.Context, e gms.Expression) bool {
+		switch e := e.(type) {
+		case *expression.GetField:
+			about = true
+			own = own || inside.have(e)
+		case *plan.Subquery:
+			own = true // nobody knows
+		}
+		return true
+	})
+	return about && !own
+}

@@ -1,0 +1,83 @@
+package compat
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// go-mysql-server's parser knows no comparison with ANY, SOME or ALL of a subquery.
+
+// A quantifier is such a comparison: where its operator begins, and its quantifier ends.
+type quantifier struct {
+	operator   int
+	all        bool
+	start, end int
+}
+
+// quantified returns the quantifiers of a statement.
+func quantified(s *Tokens) iter.Seq[quantifier] {
+	return func(yield func(quantifier) bool) {
+		for s.Next(); !s.IsOver(); {
+			if !isComparison(s.Token) {
+				s.Next()
+				continue
+			}
+			q := quantifier{operator: s.Token, start: s.before}
+			s.Next()
+			word := strings.ToLower(string(s.value))
+			if word != "any" && word != "some" && word != "all" {
+				continue
+			}
+			q.all, q.end = word == "all", s.end
+			if s.Next() != '(' {
+				continue
+			}
+			for s.Next(); s.Token == '('; {
+				s.Next()
+			}
+			if (s.Token == sqlparser.SELECT || s.Token == sqlparser.WITH) && !yield(q) {
+				return
+			}
+		}
+	}
+}
+
+func isComparison(token int) bool {
+	switch token {
+	case '=', '<', '>', sqlparser.LE, sqlparser.GE, sqlparser.NE, sqlparser.NULL_SAFE_EQUAL:
+		return true
+	}
+	return false
+}
+
+// in writes a quantifier with IN; it returns nothing for one that cannot be written so.
+func (q quantifier) in() string {
+	switch {
+	case q.operator == '=' && !q.all:
+		return " IN "
+	case q.operator == sqlparser.NE && q.all:
+		return " NOT IN "
+	}
+	return ""
+}
+
+// CheckQuantifiers refuses the quantifiers that are no IN.
+func CheckQuantifiers(query string, o sqlparser.ParserOptions) error {
+	for q := range quantified(NewTokens(query, o)) {
+		if q.in() == "" {
+			return NoQuantifier(query[q.start:q.end])
+		}
+	}
+	return nil
+}
+
+// NoQuantifier is the error for a comparison with ANY or ALL that is none of those that are respelled.
+func NoQuantifier(what string) *mysql.SQLError {
+	return myerr.NotSupported("'%s' of a subquery, except = ANY and <> ALL. "+
+		"Compare with MIN or MAX of its column, or write EXISTS with the comparison in its WHERE", strings.TrimSpace(what))
+}

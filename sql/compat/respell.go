@@ -1,0 +1,225 @@
+package compat
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// Respell writes what MySQL's parser knows and go-mysql-server's does not, in the
+// first statement of a text, in words that it knows, and returns false if there
+// is nothing of that:
+//
+//   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] is LOCK IN SHARE MODE, in the same places;
+//   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR;
+//   - the only statement of a trigger, if it is SIGNAL or a compound one, stands in a block;
+//   - = ANY and = SOME of a subquery are IN, and <> ALL is NOT IN;
+//   - of START TRANSACTION with several characteristics, READ WRITE or READ ONLY alone remains;
+//   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
+//   - DESCRIBE of some columns is SHOW COLUMNS, and parameters of procedures have no character sets;
+//   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
+//   - columns of ALTER TABLE whose names are words of SQL are quoted where the parser wants it;
+//   - DO is SELECT, until it is parsed (AsDo);
+//   - expressions in the indexes of CREATE TABLE and ALTER TABLE are columns, until then (withKeys).
+func Respell(query string, o sqlparser.ParserOptions) (string, bool) {
+	var edits []Edit
+	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns} {
+		edits = append(edits, rule(NewTokens(query, o))...)
+	}
+	if len(edits) == 0 {
+		return query, false
+	}
+	slices.SortFunc(edits, func(a, b Edit) int { return a.Start - b.Start })
+	var b strings.Builder
+	done := 0
+	for _, e := range edits {
+		b.WriteString(query[done:e.Start])
+		b.WriteString(e.Text)
+		done = e.End
+	}
+	b.WriteString(query[done:])
+	return b.String(), true
+}
+
+// An Edit replaces the bytes from start to end of a statement.
+type Edit struct {
+	Start, End int
+	Text       string
+}
+
+// Tokens goes through those of the first statement of a text: strings, comments and quoted
+// names are not taken for what is in them.
+type Tokens struct {
+	t     *sqlparser.Tokenizer
+	query string
+	Token int
+	value []byte
+	// before is where the token before this one ends, and end where this one does.
+	before, end int
+}
+
+const noToken = 0
+
+// NewTokens returns the tokens of a statement, before the first of them.
+func NewTokens(query string, o sqlparser.ParserOptions) *Tokens {
+	t := sqlparser.NewStringTokenizer(query)
+	if o.AnsiQuotes {
+		t = sqlparser.NewStringTokenizerForAnsiQuotes(query)
+	}
+	return &Tokens{t: t, query: query}
+}
+
+// Next goes to the next token and returns it.
+func (s *Tokens) Next() int {
+	s.before = s.end
+	for s.Token, s.value = s.t.Scan(); s.Token == sqlparser.COMMENT; {
+		s.Token, s.value = s.t.Scan()
+	}
+	s.end = min(s.t.Position-1, len(s.query)) // the tokenizer is a byte ahead, but not at the end
+	return s.Token
+}
+
+// skipParentheses goes from a parenthesis to the one that closes it, and returns false if nothing
+// does.
+func (s *Tokens) skipParentheses() bool {
+	for depth := 1; depth > 0; {
+		switch s.Next(); {
+		case s.IsOver():
+			return false
+		case s.Token == '(':
+			depth++
+		case s.Token == ')':
+			depth--
+		}
+	}
+	return true
+}
+
+// IsOver reports whether the statement has ended.
+func (s *Tokens) IsOver() bool {
+	return s.Token == noToken || s.Token == ';' || s.Token == sqlparser.LEX_ERROR
+}
+
+const shareLock = " LOCK IN SHARE MODE"
+
+// shareLocks finds the FOR SHARE clauses.
+func shareLocks(s *Tokens) (edits []Edit) {
+	for s.Next(); !s.IsOver(); {
+		if s.Token != sqlparser.FOR {
+			s.Next()
+			continue
+		}
+		// The tokenizer looks beyond FOR, so that only the end of the token
+		// before it says where it is.
+		e := Edit{Start: s.before, Text: shareLock}
+		if s.Next() != sqlparser.SHARE {
+			continue
+		}
+		e.End = s.end
+		if s.Next() == sqlparser.OF {
+			for s.Next(); s.Token == sqlparser.ID || s.Token == '.' || s.Token == ','; s.Next() {
+				e.End = s.end
+			}
+		}
+		switch s.Token {
+		case sqlparser.NOWAIT:
+			e.End = s.end
+			s.Next()
+		case sqlparser.SKIP:
+			if s.Next() == sqlparser.LOCKED {
+				e.End = s.end
+				s.Next()
+			}
+		}
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// yearWidths finds the (4) of columns of type YEAR(4), whose names tell them from
+// calls of the function.
+func yearWidths(s *Tokens) (edits []Edit) {
+	for last := s.Next(); !s.IsOver(); last = s.Token {
+		if s.Next() != sqlparser.YEAR || last != sqlparser.ID {
+			continue
+		}
+		e := Edit{Start: s.end}
+		if s.Next() != '(' || s.Next() != sqlparser.INTEGRAL || string(s.value) != "4" || s.Next() != ')' {
+			continue
+		}
+		e.End = s.end
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// triggerBlocks finds a body of a trigger that is not in a block, but has to be.
+func triggerBlocks(s *Tokens) []Edit {
+	isTrigger := false
+	for s.Next(); !s.IsOver() && s.Token != sqlparser.EACH; s.Next() {
+		isTrigger = isTrigger || s.Token == sqlparser.TRIGGER
+	}
+	if !isTrigger || s.Next() != sqlparser.ROW {
+		return nil
+	}
+	s.Next()
+	if s.Token == sqlparser.FOLLOWS || s.Token == sqlparser.PRECEDES {
+		s.Next()
+		s.Next()
+	}
+	start, end := s.before, len(strings.TrimRight(s.query, "; \t\r\n"))
+	switch s.Token {
+	case sqlparser.IF, sqlparser.CASE, sqlparser.WHILE, sqlparser.LOOP, sqlparser.REPEAT:
+	case sqlparser.SIGNAL, sqlparser.RESIGNAL:
+		for !s.IsOver() {
+			end = s.end
+			s.Next()
+		}
+	default:
+		if isLabel := s.Token == sqlparser.ID && s.Next() == ':'; !isLabel {
+			return nil
+		}
+	}
+	return []Edit{{start, start, " BEGIN"}, {end, end, "; END"}}
+}
+
+// columnWords finds the names of columns in ALTER TABLE ... AFTER, CHANGE and ALTER that are words
+// of SQL, which the parser takes for nothing else there.
+func columnWords(s *Tokens) (edits []Edit) {
+	if s.Next() != sqlparser.ALTER || s.Next() != sqlparser.TABLE {
+		return nil
+	}
+	for s.Next(); !s.IsOver(); {
+		switch s.Token {
+		case sqlparser.AFTER, sqlparser.CHANGE, sqlparser.ALTER:
+			if s.Next() == sqlparser.COLUMN {
+				s.Next()
+			}
+			if isWord(s) {
+				edits = append(edits, Edit{s.before, s.end, " `" + string(s.value) + "`"})
+			}
+		}
+		s.Next()
+	}
+	return edits
+}
+
+// isWord says whether the token is one of SQL's words that a column may be named by.
+func isWord(s *Tokens) bool {
+	switch s.Token {
+	case sqlparser.ID, sqlparser.INDEX, sqlparser.CONSTRAINT, sqlparser.CHECK:
+		return false
+	}
+	return len(s.value) > 0 && strings.EqualFold(strings.TrimSpace(s.query[s.before:s.end]), string(s.value))
+}
+
+// quantifiers finds the comparisons with ANY, SOME and ALL of a subquery that are an IN.
+func quantifiers(s *Tokens) (edits []Edit) {
+	for q := range quantified(s) {
+		if text := q.in(); text != "" {
+			edits = append(edits, Edit{q.start, q.end, text})
+		}
+	}
+	return edits
+}

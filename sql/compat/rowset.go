@@ -1,0 +1,211 @@
+package compat
+
+import (
+	"io"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/hash"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// This file compares rows as = does, strings by their collation; go-mysql-server compares
+// bytes for DISTINCT, UNION, INTERSECT and EXCEPT.
+
+var (
+	_ gms.RowIter = (*DistinctRows)(nil)
+	_ gms.RowIter = (*CommonRows)(nil)
+)
+
+// Memory counts what is kept.
+type Memory interface {
+	// Take counts n bytes more, or says why they cannot be had; then they are not counted.
+	Take(n int64) error
+	// Give is the contrary of take.
+	Give(n int64)
+}
+
+// A RowSet counts rows; equal ones, as = has it, are one.
+type RowSet struct {
+	schema gms.Schema
+	counts map[uint64]int
+	h      Memory // counts what is kept, if it is not nil
+	// weights are those of the columns that are characters, and weighed is the
+	// schema of rows that have weights in their place.
+	weights []*row.Weights
+	weighed gms.Schema
+	// row and text are memory for the row at hand.
+	row  gms.Row
+	text []byte
+}
+
+// countedBytes is what a row takes in a RowSet.
+const countedBytes = 40
+
+// NewRowSet returns an empty set of rows of a schema. What it keeps is counted by h, if that is
+// not nil.
+func NewRowSet(h Memory, schema gms.Schema) *RowSet {
+	s := &RowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*row.Weights, len(schema)), weighed: schema.Copy()}
+	for i, c := range s.weighed {
+		if s.weights[i] = row.WeightsOfType(c.Type); s.weights[i] != nil {
+			c.Type = types.Int64 // bytes are hashed as they are, then
+		}
+	}
+	return s
+}
+
+// Key is the same for rows that are equal. A truth value is a number in MySQL.
+func (s *RowSet) Key(ctx *gms.Context, row gms.Row) (uint64, error) {
+	s.row, s.text = append(s.row[:0], row...), s.text[:0]
+	for i, v := range s.row {
+		b, isTruth := v.(bool)
+		switch {
+		case isTruth && b:
+			s.row[i] = int8(1)
+		case isTruth:
+			s.row[i] = int8(0)
+		}
+	}
+	for i, w := range s.weights {
+		if w == nil || i >= len(s.row) || s.row[i] == nil {
+			continue
+		}
+		text, ok := s.row[i].(string)
+		if !ok {
+			var err error
+			if text, err = types.ConvertToString(ctx, s.row[i], s.schema[i].Type.(gms.StringType), nil); err != nil {
+				return 0, err
+			}
+		}
+		start := len(s.text)
+		if s.text, ok = w.Append(s.text, text); !ok {
+			return hash.HashOf(ctx, s.schema, row) // which says what is wrong
+		}
+		s.row[i] = s.text[start:len(s.text):len(s.text)]
+	}
+	return hash.HashOf(ctx, s.weighed, s.row)
+}
+
+// Add adds a row, and reports whether it is the first of its kind.
+func (s *RowSet) Add(ctx *gms.Context, row gms.Row) (bool, error) {
+	key, err := s.Key(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	if s.counts[key]++; s.counts[key] > 1 {
+		return false, nil
+	}
+	if s.h == nil {
+		return true, nil
+	}
+	return true, s.h.Take(countedBytes)
+}
+
+// forget gives back what the rows have taken.
+func (s *RowSet) forget() {
+	if s != nil {
+		if s.h != nil {
+			s.h.Give(countedBytes * int64(len(s.counts)))
+		}
+		clear(s.counts)
+	}
+}
+
+// take looks for a row, and takes it out if it is there.
+func (s *RowSet) take(ctx *gms.Context, row gms.Row, out bool) (bool, error) {
+	key, err := s.Key(ctx, row)
+	if err != nil || s.counts[key] == 0 {
+		return false, err
+	}
+	if out {
+		s.counts[key]--
+	}
+	return true, nil
+}
+
+// A DistinctRows leaves out the rows that are equal to an earlier one.
+type DistinctRows struct {
+	rows gms.RowIter
+	seen *RowSet
+}
+
+// NewDistinctRows returns the first of each kind of rows, whose iterator belongs to it from here on.
+func NewDistinctRows(h Memory, rows gms.RowIter, schema gms.Schema) *DistinctRows {
+	return &DistinctRows{rows: rows, seen: NewRowSet(h, schema)}
+}
+
+// Next implements gms.RowIter.
+func (i *DistinctRows) Next(ctx *gms.Context) (gms.Row, error) {
+	for {
+		row, err := i.rows.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if first, err := i.seen.Add(ctx, row); err != nil || first {
+			return row, err
+		}
+	}
+}
+
+// Close implements gms.RowIter.
+func (i *DistinctRows) Close(ctx *gms.Context) error {
+	i.seen.forget()
+	return i.rows.Close(ctx)
+}
+
+// A CommonRows returns the rows on the left that are on the right too, or those
+// that are not. Without DISTINCT each on the right stands for one on the left.
+type CommonRows struct {
+	Left, Right      gms.RowIter
+	Except, Distinct bool
+	Schema           gms.Schema
+	Memory           Memory
+	rows             *RowSet // of the right side, once read
+}
+
+// Next implements gms.RowIter.
+func (i *CommonRows) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.rows == nil {
+		if err := i.read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		row, err := i.Left.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		common, err := i.rows.take(ctx, row, !i.Distinct)
+		if err != nil || common != i.Except {
+			return row, err
+		}
+	}
+}
+
+func (i *CommonRows) read(ctx *gms.Context) error {
+	rows := NewRowSet(i.Memory, i.Schema)
+	for {
+		row, err := i.Right.Next(ctx)
+		if err == io.EOF {
+			i.rows = rows
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err = rows.Add(ctx, row); err != nil {
+			return err
+		}
+	}
+}
+
+// Close implements gms.RowIter.
+func (i *CommonRows) Close(ctx *gms.Context) error {
+	i.rows.forget()
+	err := i.Left.Close(ctx)
+	if other := i.Right.Close(ctx); err == nil {
+		err = other
+	}
+	return err
+}

@@ -1,0 +1,93 @@
+package compat
+
+import (
+	"strconv"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// How columns are shown, where go-mysql-server shows them otherwise than MySQL.
+
+// Extra is what SHOW COLUMNS and information_schema say about a column beyond its
+// type. Whoever dumps a table sees by it which columns are not to be inserted.
+func Extra(c *catalog.Column) string {
+	switch {
+	case c.AutoIncrement:
+		return "auto_increment"
+	case c.Generated != "" && c.Virtual:
+		return "VIRTUAL GENERATED"
+	case c.Generated != "":
+		return "STORED GENERATED"
+	}
+	var said []string
+	if !isLiteral(c.Default) {
+		said = append(said, "DEFAULT_GENERATED")
+	}
+	if c.OnUpdate != "" {
+		said = append(said, "on update "+c.OnUpdate)
+	}
+	return strings.Join(said, " ")
+}
+
+// isLiteral reports whether a default is a value. Expressions stand in
+// parentheses, unless they are the time.
+func isLiteral(text string) bool {
+	return !strings.HasPrefix(text, "(") && !strings.HasPrefix(text, "CURRENT_TIMESTAMP")
+}
+
+// A shownType is a type that is written otherwise than by go-mysql-server.
+type shownType struct {
+	anyType
+	text string
+}
+
+// anyType is a gms.Type under a name that is none of its methods'.
+type anyType = gms.Type
+
+// String implements fmt.Stringer.
+func (t shownType) String() string { return t.text }
+
+// Shown returns a type as it is to be written in a table of a collation: as MySQL does.
+func Shown(t gms.Type, table gms.CollationID) gms.Type {
+	if collated, ok := t.(gms.TypeWithCollation); ok {
+		return shownType{t, TypeText(collated, table)}
+	}
+	return t
+}
+
+// TypeText writes a type with a collation for a table of another. The values of ENUM and
+// SET are strings, in which a backslash is written twice.
+func TypeText(t gms.TypeWithCollation, table gms.CollationID) string {
+	text := t.StringWithTableCollation(table)
+	switch t.(type) {
+	case gms.EnumType, gms.SetType:
+		return strings.ReplaceAll(text, `\`, `\\`)
+	}
+	return text
+}
+
+// MemberText writes the default of an ENUM or SET by its names. go-mysql-server
+// writes the number that stands for them, in quotes.
+func MemberText(t gms.Type, quoted string) (string, bool) {
+	number, err := strconv.ParseUint(strings.Trim(quoted, "'"), 10, 64)
+	if err != nil {
+		return "", false // NULL, or an expression
+	}
+	switch t := t.(type) {
+	case gms.EnumType:
+		name, ok := t.At(int(number))
+		return quoteText(name), ok
+	case gms.SetType:
+		names, err := t.BitsToString(number)
+		return quoteText(names), err == nil
+	}
+	return "", false
+}
+
+// quoteText writes a string as MySQL reads it again.
+func quoteText(s string) string {
+	return "'" + strings.NewReplacer("'", "''", `\`, `\\`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(s) + "'"
+}

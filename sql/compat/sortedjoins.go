@@ -1,0 +1,92 @@
+package compat
+
+import (
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// go-mysql-server leaves a sort out where the tables below are read in its order, and forgets the
+// rows that an outer join makes of NULL.
+
+// replaceSortRule is the name of the rule that takes a sort away where tables are read in its
+// order.
+const replaceSortRule = "replaceIdxSort"
+
+// notAboveOuterJoins has that rule leave alone sorts by columns of the tables that an outer join
+// may find no row of: in the order of these tables, such rows, of NULL, come anywhere.
+func notAboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		if sortsByMissing(ctx, n) {
+			return n, transform.SameTree, nil
+		}
+		return apply(ctx, a, n, scope, sel, flags)
+	}
+}
+
+// sortsByMissing reports whether there is a sort by columns of what an outer join below it may
+// find no row of.
+func sortsByMissing(ctx *gms.Context, n gms.Node) bool {
+	if s, ok := n.(*plan.Sort); ok && mayMiss(ctx, s.Child, s.SortFields.ToExpressions(), false) {
+		return true
+	}
+	return slices.ContainsFunc(n.Children(), func(c gms.Node) bool { return sortsByMissing(ctx, c) })
+}
+
+// mayMiss reports whether an outer join within n may find no row of what some expressions are
+// about; nobody knows whose the columns of a derived table are.
+func mayMiss(ctx *gms.Context, n gms.Node, by []gms.Expression, isDerived bool) bool {
+	switch n := n.(type) {
+	case *plan.SubqueryAlias:
+		isDerived = true
+	case *plan.JoinNode:
+		if n.JoinType().IsLeftOuter() && (isDerived || isAbout(ctx, by, tablesWithin(n.Right()))) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.Children(), func(c gms.Node) bool { return mayMiss(ctx, c, by, isDerived) })
+}
+
+// isAbout reports whether expressions are about columns of some tables.
+func isAbout(ctx *gms.Context, all []gms.Expression, tables insiders) (found bool) {
+	for _, e := range all {
+		gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+			c, ok := e.(*expression.GetField)
+			found = found || ok && tables.have(c)
+			return !found
+		})
+	}
+	return found
+}
+
+// insiders are the tables within a node, by number and by name: columns of a view do not have
+// its number, and no table around a query can be meant by a name that one inside has.
+type insiders struct {
+	ids   map[gms.TableId]bool
+	names map[string]bool
+}
+
+func tablesWithin(n gms.Node) insiders {
+	in := insiders{tablesOf(n), make(map[string]bool)}
+	in.name(n)
+	return in
+}
+
+func (in insiders) name(n gms.Node) {
+	if t, ok := n.(gms.NameableNode); ok {
+		in.names[strings.ToLower(t.Name())] = true
+	}
+	for _, c := range n.Children() {
+		in.name(c)
+	}
+}
+
+// have reports whether a column is of one of the tables, as far as anybody knows.
+func (in insiders) have(c *expression.GetField) bool {
+	return c.TableId() == 0 || in.ids[c.TableId()] || in.names[strings.ToLower(c.Table())]
+}

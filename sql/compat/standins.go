@@ -1,0 +1,92 @@
+package compat
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+)
+
+// The functions that stand in for go-mysql-server's: for SUM and AVG, which it adds up as doubles
+// (aggregates.go), for those of texts, times and numbers (astext.go, timeparts.go, wholes.go), and for
+// decimal literals, which it rounds to the scale of the column that they are compared with.
+
+var _ gms.Expression = (*exactLiteral)(nil)
+
+// IsExact reports whether a name is one that our SUM or AVG goes by in a syntax tree.
+func IsExact(name string) bool { return name == ExactSumName || name == ExactAvgName }
+
+// StandIn returns a function that stands in for go-mysql-server's of a name.
+func StandIn(name string) (gms.Function, bool) {
+	switch {
+	case name == ExactSumName || strings.EqualFold(name, "sum"):
+		return exactSum, true
+	case name == ExactAvgName || strings.EqualFold(name, "avg"):
+		return exactAvg, true
+	}
+	if f, ok := timeFunction(strings.ToLower(name)); ok {
+		return f, true
+	}
+	if f, ok := wholeFunction(strings.ToLower(name)); ok {
+		return f, true
+	}
+	return textFunction(name)
+}
+
+// Functions that stand in for go-mysql-server's.
+var (
+	exactSum = gms.Function1{Name: "sum", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
+		return &ExactAggregate{Child: e}
+	}}
+	exactAvg = gms.Function1{Name: "avg", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
+		return &ExactAggregate{Child: e, Avg: true}
+	}}
+	Literal = gms.Function1{Name: "literal", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
+		if l, ok := e.(*expression.Literal); ok {
+			return &exactLiteral{l}
+		}
+		return e
+	}}
+)
+
+// An exactLiteral is a literal that go-mysql-server does not know for one while
+// it builds a plan: it would convert it to the type of the column that it is
+// compared with, and so round it.
+type exactLiteral struct{ *expression.Literal }
+
+// WithChildren implements gms.Expression.
+func (l *exactLiteral) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(l, len(children), 0)
+	}
+	return l, nil
+}
+
+// UnwrapLiterals makes literals of the stand-ins for them in a plan.
+func UnwrapLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	n, same, err := transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		switch e := e.(type) {
+		case *exactLiteral:
+			return e.Literal, transform.NewTree, nil
+		case *plan.Subquery:
+			q, same, err := UnwrapLiterals(ctx, e.Query)
+			if err != nil || bool(same) {
+				return e, transform.SameTree, err
+			}
+			return e.WithQuery(q), transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
+	insert, ok := n.(*plan.InsertInto)
+	if err != nil || !ok {
+		return n, same, err
+	}
+	// What an INSERT inserts is no child of it.
+	source, unchanged, err := UnwrapLiterals(ctx, insert.Source)
+	if err != nil || bool(unchanged) {
+		return n, same, err
+	}
+	return insert.WithSource(source), transform.NewTree, nil
+}

@@ -1,0 +1,93 @@
+package compat
+
+import (
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// timePart is TIME_TO_SEC or MICROSECOND. go-mysql-server's know dates with a time only, and make
+// NULL of a time that is a text or a number.
+type timePart struct {
+	expression.UnaryExpressionStub
+	name string
+	of   func(microseconds int64) int64
+}
+
+var _ gms.FunctionExpression = (*timePart)(nil)
+
+// timeParts are these functions, of a time in microseconds.
+var timeParts = map[string]func(microseconds int64) int64{
+	"time_to_sec": func(us int64) int64 { return us / 1e6 },
+	"microsecond": func(us int64) int64 { return max(us, -us) % 1e6 },
+}
+
+func timeFunction(name string) (gms.Function, bool) {
+	of, ok := timeParts[name]
+	if !ok {
+		return nil, false
+	}
+	return gms.Function1{Name: name, Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
+		return &timePart{expression.UnaryExpressionStub{Child: e}, name, of}
+	}}, true
+}
+
+// FunctionName implements gms.FunctionExpression.
+func (p *timePart) FunctionName() string { return p.name }
+
+// Description implements gms.FunctionExpression.
+func (p *timePart) Description() string { return "returns a part of a time." }
+
+// String implements gms.Expression.
+func (p *timePart) String() string { return p.name + "(" + p.Child.String() + ")" }
+
+// Type implements gms.Expression.
+func (*timePart) Type(*gms.Context) gms.Type { return types.Int64 }
+
+// IsNullable implements gms.Expression.
+func (*timePart) IsNullable(*gms.Context) bool { return true }
+
+// Eval implements gms.Expression.
+func (p *timePart) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := p.Child.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	us, ok := timeOfDay(ctx, v)
+	if !ok {
+		myerr.TruncatedTimeValue.Warn(ctx, v)
+		return nil, nil
+	}
+	return p.of(us), nil
+}
+
+// WithChildren implements gms.Expression.
+func (p *timePart) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(p, len(children), 1)
+	}
+	return &timePart{expression.UnaryExpressionStub{Child: children[0]}, p.name, p.of}, nil
+}
+
+// timeOfDay is the time of a value, in microseconds, whose day does not matter.
+func timeOfDay(ctx *gms.Context, v any) (us int64, ok bool) {
+	if d, isTime := v.(time.Time); isTime {
+		h, m, s := d.Clock()
+		return int64((h*60+m)*60+s)*1e6 + int64(d.Nanosecond()/1000), true
+	}
+	if t, err := types.Time.ConvertToTimespan(v); err == nil {
+		return t.AsMicroseconds(), true
+	}
+	d, _, err := types.DatetimeMaxPrecision.Convert(ctx, v)
+	if err != nil {
+		return 0, false
+	}
+	if d, isTime := d.(time.Time); isTime {
+		return timeOfDay(ctx, d)
+	}
+	return 0, false
+}

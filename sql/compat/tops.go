@@ -1,0 +1,58 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/iters"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// go-mysql-server sorts the first rows of an ORDER BY with LIMIT in memory for as many as the LIMIT says.
+
+// insertTopNRule is the name of the rule that makes one node of ORDER BY with LIMIT.
+const insertTopNRule = "insertTopNNodes"
+
+// topMax is the greatest LIMIT for which that is done: go-mysql-server's node takes memory for
+// as many rows as it says, however few there are.
+const topMax = 100_000
+
+// countMax is more rows than there can be. LIMIT and OFFSET are added, where a sum of what
+// clients write for all rows, 18446744073709551615, would be less than nothing.
+const countMax = 1 << 61
+
+// boundedCount bounds the numbers of LIMIT and OFFSET.
+func boundedCount(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
+	l, ok := e.(*expression.Literal)
+	if !ok || !types.IsInteger(l.Type(ctx)) {
+		return nil, false
+	}
+	n, in, err := types.Uint64.Convert(ctx, l.Value())
+	if err != nil || in != gms.InRange || n.(uint64) <= countMax {
+		return nil, false
+	}
+	return expression.NewLiteral(int64(countMax), types.Int64), true
+}
+
+// withoutLongTops has all rows sorted where many of them are asked for.
+func withoutLongTops(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		out, same, err := apply(ctx, a, n, scope, sel, flags)
+		if err != nil || bool(same) {
+			return out, same, err
+		}
+		out, _, err = transform.Node(ctx, out, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+			top, ok := n.(*plan.TopN)
+			if !ok {
+				return n, transform.SameTree, nil
+			}
+			if most, err := iters.GetInt64Value(ctx, top.Limit); err != nil || most <= topMax {
+				return n, transform.SameTree, nil // an error shows when it is executed
+			}
+			return plan.NewLimit(top.Limit, plan.NewSort(top.Fields, top.Child)).WithCalcFoundRows(top.CalcFoundRows), transform.NewTree, nil
+		})
+		return out, same, err
+	}
+}

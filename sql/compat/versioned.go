@@ -1,0 +1,153 @@
+package compat
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// go-mysql-server's parser takes versioned comments for comments, or for what is in them, whatever
+// the version.
+
+// versionID is the version of MySQL whose statements are understood, 8.0.31, as
+// versioned comments write it.
+const versionID = 80031
+
+// ResolveComments makes of each comment that MySQL gives a meaning, /*! ... */
+// and /*!80031 ... */, what 8.0.31 sees: its content, or nothing if the version
+// is above ours. MariaDB's /*M! ... */ is an ordinary comment.
+// Spaces stand for what is gone, so that everything else stays at its place.
+//
+// go-mysql-server's parser looks at no version, executes MariaDB's comments, and
+// reads what is in a comment without the settings of the session.
+func ResolveComments(query string, o sqlparser.ParserOptions) string {
+	if !strings.Contains(query, "/*!") && !strings.Contains(query, "/*M!") {
+		return query
+	}
+	r := resolver{query: query, text: []byte(query), ansiQuotes: o.AnsiQuotes}
+	for r.at < len(query) {
+		r.step()
+	}
+	if r.open > 0 {
+		return query // a comment without an end is an error, which the parser reports
+	}
+	return string(r.text)
+}
+
+// A resolver goes through a statement from token to token, as far as it has to
+// know tokens: what looks like a comment may stand in a string.
+type resolver struct {
+	query      string
+	text       []byte // what becomes of it
+	at         int
+	open       int // executed comments that have not ended yet
+	ansiQuotes bool
+}
+
+// step passes one quoted text, comment or byte.
+func (r *resolver) step() {
+	switch c := r.query[r.at]; {
+	case c == '\'' || c == '"' || c == '`':
+		r.quoted(c, c != '`' && (c != '"' || !r.ansiQuotes))
+	case c == '#' || r.sees("--") || r.sees("//"):
+		r.pass("\n", 1)
+	case r.sees("/*!"):
+		r.versioned()
+	case r.sees("/*M!"):
+		r.blank(r.at+len("/*"), r.at+len("/*M!"))
+		r.pass("*/", len("/*"))
+	case r.sees("/*"):
+		r.pass("*/", len("/*"))
+	case r.open > 0 && r.sees("*/"):
+		r.open--
+		r.skip(len("*/"))
+	default:
+		r.at++
+	}
+}
+
+func (r *resolver) sees(prefix string) bool { return strings.HasPrefix(r.query[r.at:], prefix) }
+
+// quoted passes a string or a name. A quote in it is doubled, which looks like
+// two of them here.
+func (r *resolver) quoted(quote byte, hasEscapes bool) {
+	for r.at++; r.at < len(r.text) && r.text[r.at] != quote; r.at++ {
+		if hasEscapes && r.text[r.at] == '\\' {
+			r.at++
+		}
+	}
+	r.at++
+}
+
+// pass goes behind the next end that is at least from bytes away.
+func (r *resolver) pass(end string, from int) {
+	i := strings.Index(r.query[r.at+from:], end)
+	if i < 0 {
+		r.at = len(r.query)
+		return
+	}
+	r.at += from + i + len(end)
+}
+
+// versioned resolves the comment that begins here.
+func (r *resolver) versioned() {
+	version, digits := r.version()
+	if version > versionID {
+		r.skip(r.commentBytes())
+		return
+	}
+	r.open++
+	r.skip(len("/*!") + digits)
+}
+
+// version returns the version that a comment is for and its number of digits, 0
+// if there is none. It has five of them, or six if a space follows, as from 8.1 on.
+func (r *resolver) version() (version, digits int) {
+	number := r.query[r.at+len("/*!"):]
+	for digits < min(6, len(number)) && '0' <= number[digits] && number[digits] <= '9' {
+		digits++
+	}
+	if digits < 5 {
+		return 0, 0
+	}
+	if digits == 6 && len(number) > 6 && !isBlank(number[6]) {
+		digits = 5
+	}
+	version, _ = strconv.Atoi(number[:digits]) // digits are a number
+	return version, digits
+}
+
+// commentBytes is the length of a comment that is left out. Ordinary comments
+// may stand in it.
+func (r *resolver) commentBytes() int {
+	rest := r.query[r.at:]
+	for end := len("/*!"); ; {
+		i := strings.Index(rest[end:], "*/")
+		if i < 0 {
+			r.open++ // it does not end
+			return len(rest)
+		}
+		hasInner := strings.Contains(rest[end:end+i], "/*")
+		if end += i + len("*/"); !hasInner {
+			return end
+		}
+	}
+}
+
+// skip leaves out the next n bytes.
+func (r *resolver) skip(n int) {
+	r.blank(r.at, r.at+n)
+	r.at += n
+}
+
+// blank puts spaces in the place of bytes, but leaves the lines that they are in.
+func (r *resolver) blank(start, end int) {
+	for i := start; i < end; i++ {
+		if r.text[i] != '\n' {
+			r.text[i] = ' '
+		}
+	}
+}
+
+func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

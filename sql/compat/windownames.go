@@ -1,0 +1,160 @@
+package compat
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+const unnamedWindow = "<unnamed window>"
+
+var selectType = reflect.TypeFor[*sqlparser.Select]()
+
+// NameWindows writes what the names of windows stand for into OVER and WINDOW: a window that
+// refers to another has that one's PARTITION BY and ORDER BY. go-mysql-server gives it a frame
+// first, that of a window without order, and takes names that nothing defines.
+func NameWindows(query string, stmt sqlparser.Statement) (err error) {
+	if !ContainsFold(query, "over") {
+		return nil
+	}
+	EachOf(reflect.ValueOf(stmt), selectType, func(v reflect.Value) {
+		err = cmp.Or(err, nameWindowsOf(v.Interface().(*sqlparser.Select)))
+	})
+	return err
+}
+
+func nameWindowsOf(s *sqlparser.Select) error {
+	if err := misplaced(s.Where); err != nil {
+		return err
+	}
+	if err := misplaced(s.GroupBy); err != nil {
+		return err
+	}
+	w := namedWindows{defined: make(map[string]*sqlparser.WindowDef), open: make(map[string]bool)}
+	for _, def := range s.Window {
+		if w.defined[def.Name.Lowered()] != nil {
+			return myerr.WindowNamedTwice.New(def.Name.String())
+		}
+		w.defined[def.Name.Lowered()] = def
+	}
+	for _, def := range s.Window {
+		if err := w.resolve(def); err != nil {
+			return err
+		}
+	}
+	texts := make(map[string]bool)
+	return eachOver(s, func(over *sqlparser.Over) error {
+		err := w.resolve((*sqlparser.WindowDef)(over))
+		tellApart(over, texts)
+		return err
+	})
+}
+
+// tellApart has windows differ by a constant that they are partitioned by, which changes nothing
+// else, if they differ only in the frame, and that starts without bound: go-mysql-server finds
+// window functions by their text, and writes that all such frames end without bound. texts are
+// those that the SELECT has by now.
+func tellApart(over *sqlparser.Over, texts map[string]bool) {
+	if over.Frame == nil || over.Frame.Extent.Start.Type != sqlparser.UnboundedPreceding {
+		return
+	}
+	text := sqlparser.String(over.Frame)
+	texts[text] = true
+	if len(texts) > 1 {
+		by := sqlparser.NewStrVal([]byte(text))
+		over.PartitionBy = append(slices.Clip(over.PartitionBy), by)
+	}
+}
+
+// misplaced refuses window functions in a clause, but not in the queries within it.
+func misplaced(clause sqlparser.SQLNode) error {
+	return sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.Select:
+			return false, nil
+		case *sqlparser.FuncExpr:
+			if n.Over != nil {
+				return false, myerr.WindowMisplaced.New(n.Name.Lowered())
+			}
+		}
+		return true, nil
+	}, clause)
+}
+
+// eachOver calls f with each OVER of a SELECT, but not of those within it.
+func eachOver(s *sqlparser.Select, f func(*sqlparser.Over) error) error {
+	return sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.Select:
+			return n == s, nil
+		case *sqlparser.Over:
+			if n != nil {
+				return true, f(n)
+			}
+		}
+		return true, nil
+	}, s)
+}
+
+// The namedWindows of a SELECT.
+type namedWindows struct {
+	defined map[string]*sqlparser.WindowDef
+	open    map[string]bool // those that are being resolved
+}
+
+// resolve writes what a window refers to into it.
+func (w namedWindows) resolve(def *sqlparser.WindowDef) error {
+	if def.NameRef.IsEmpty() {
+		return nil
+	}
+	name := def.NameRef.Lowered()
+	base := w.defined[name]
+	switch {
+	case base == nil:
+		return myerr.NoSuchWindow.New(def.NameRef.String())
+	case w.open[name]:
+		return myerr.CircularWindows.New()
+	}
+	w.open[name] = true
+	err := w.resolve(base)
+	delete(w.open, name)
+	if err != nil {
+		return err
+	}
+	return inherit(def, base)
+}
+
+// inherit gives a window what the one that it refers to has. OVER w takes that one as it is,
+// while OVER (w ...) and another definition add to it.
+func inherit(def, base *sqlparser.WindowDef) error {
+	isSame := def.Name.IsEmpty() && len(def.PartitionBy) == 0 && len(def.OrderBy) == 0 && def.Frame == nil
+	switch {
+	case len(def.PartitionBy) > 0:
+		return myerr.WindowPartitioned.New()
+	case len(def.OrderBy) > 0 && len(base.OrderBy) > 0:
+		return myerr.WindowOrderedTwice.New(windowName(def), base.Name.String())
+	case base.Frame != nil && !isSame:
+		return myerr.WindowFramed.New(base.Name.String())
+	}
+	def.NameRef = sqlparser.ColIdent{}
+	def.PartitionBy = base.PartitionBy
+	if len(def.OrderBy) == 0 {
+		def.OrderBy = base.OrderBy
+	}
+	if isSame {
+		def.Frame = base.Frame
+	}
+	return nil
+}
+
+// windowName is how messages name a window.
+func windowName(def *sqlparser.WindowDef) string {
+	if def.Name.IsEmpty() {
+		return unnamedWindow
+	}
+	return def.Name.String()
+}
