@@ -243,7 +243,7 @@ func (d *directRun) cells(row int32) [][]byte {
 	return d.room.cells[int(row)*len(d.Columns):][:len(d.Columns)]
 }
 
-// compat.TextBytes is how much room the result's text takes, at most.
+// textBytes is how much room the result's text takes, at most.
 func (d *directRun) textBytes() (n int) {
 	for _, place := range d.returned {
 		if c := d.column(place); c.IsSigned() || c.IsUnsigned() {

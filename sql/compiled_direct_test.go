@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// row.IsDirect reports whether a statement, which has been compiled, goes directly in the
+// isDirect reports whether a statement, which has been compiled, goes directly in the
 // session as it is.
 func (c *client) isDirect(query string) bool {
 	stmt, values := c.s.Compiled(query, false, nil)

@@ -11,9 +11,9 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// This file looks up long lists by their indexes (compat/longlists.go).
+// This file looks up long lists by their indexes (sql/compat).
 
-// compat.LookupList is what looks up the values of a list, false if there is no index for them, or
+// LookupList implements compat.ListTable: it is what looks up the values of a list, false if there is no index for them, or
 // the table is shorter than the list.
 func (t *Table) LookupList(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (lookup gms.IndexLookup, ok bool, err error) {
 	x, err := t.listIndex(ctx, column)

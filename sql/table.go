@@ -90,7 +90,7 @@ func (t *Table) Schema(*gms.Context) gms.Schema {
 	return schema
 }
 
-// compat.ShowExact has the table show a schema whose strings are equal only if they are the same.
+// ShowExact implements compat.ExactTable: it has the table show a schema whose strings are equal only if they are the same.
 func (t *Table) ShowExact() { t.exact = true }
 
 func (t *Table) ownSchema() gms.PrimaryKeySchema {

@@ -40,8 +40,8 @@ const (
 // An ExactAggregate is SUM, or AVG. Of what is neither integer nor decimal its
 // result is a double.
 type ExactAggregate struct {
-	Child  gms.Expression
-	Avg    bool
+	Child  gms.Expression // what is added up
+	Avg    bool           // it is AVG
 	window *gms.WindowDefinition
 	id     gms.ColumnId
 }
@@ -250,9 +250,9 @@ func (a *ExactAggregate) result(sum decimal.Decimal, rows int64) any {
 
 // A Total adds up numbers, integers as long as possible by themselves.
 type Total struct {
-	Rows  int64 // that are not NULL
-	Whole int64
-	Rest  decimal.Decimal
+	Rows  int64           // that are not NULL
+	Whole int64           // the sum, as far as it is of integers and has not left int64
+	Rest  decimal.Decimal // what is to be added to it
 }
 
 // add adds a value, which may be NULL.

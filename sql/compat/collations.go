@@ -306,8 +306,8 @@ func (n *nullSafeText) WithChildren(ctx *gms.Context, children ...gms.Expression
 // value, before the aggregate compares bytes.
 type DistinctAggregate struct {
 	gms.Aggregation
-	Keys   []gms.Expression
-	Memory Memory // counts what is kept, if it is not nil
+	Keys   []gms.Expression // what has to differ
+	Memory Memory           // counts what is kept, if it is not nil
 	// Counts says that it is COUNT. go-mysql-server's makes text of everything, and cannot of
 	// TIME and of bytes.
 	Counts bool

@@ -11,8 +11,8 @@ import (
 
 // A KeyExpression is the expression of an index, in parentheses, and the column for it.
 type KeyExpression struct {
-	Text   string
-	Column Edit
+	Text   string // with its parentheses
+	Column Edit   // has the column stand in its place
 }
 
 // keyColumns has columns be in the place of expressions.

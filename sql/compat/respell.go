@@ -42,7 +42,7 @@ func Respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	return b.String(), true
 }
 
-// An Edit replaces the bytes from start to end of a statement.
+// An Edit replaces the bytes from Start to End of a statement.
 type Edit struct {
 	Start, End int
 	Text       string

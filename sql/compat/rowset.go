@@ -22,7 +22,7 @@ var (
 type Memory interface {
 	// Take counts n bytes more, or says why they cannot be had; then they are not counted.
 	Take(n int64) error
-	// Give is the contrary of take.
+	// Give is the contrary of Take.
 	Give(n int64)
 }
 
@@ -124,7 +124,7 @@ func (s *RowSet) take(ctx *gms.Context, row gms.Row, out bool) (bool, error) {
 	return true, nil
 }
 
-// A DistinctRows leaves out the rows that are equal to an earlier one.
+// DistinctRows leaves out the rows that are equal to an earlier one.
 type DistinctRows struct {
 	rows gms.RowIter
 	seen *RowSet
@@ -154,13 +154,15 @@ func (i *DistinctRows) Close(ctx *gms.Context) error {
 	return i.rows.Close(ctx)
 }
 
-// A CommonRows returns the rows on the left that are on the right too, or those
+// CommonRows returns the rows on the left that are on the right too, or those
 // that are not. Without DISTINCT each on the right stands for one on the left.
 type CommonRows struct {
-	Left, Right      gms.RowIter
+	Left, Right gms.RowIter // which belong to it
+	// Except says that the rows wanted are those that are not on the right; Distinct, that one
+	// on the right stands for any number on the left.
 	Except, Distinct bool
 	Schema           gms.Schema
-	Memory           Memory
+	Memory           Memory  // counts what is kept, if it is not nil
 	rows             *RowSet // of the right side, once read
 }
 

@@ -43,6 +43,7 @@ var (
 	exactAvg = gms.Function1{Name: "avg", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
 		return &ExactAggregate{Child: e, Avg: true}
 	}}
+	// Literal is what ExactLiteralName calls.
 	Literal = gms.Function1{Name: "literal", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
 		if l, ok := e.(*expression.Literal); ok {
 			return &exactLiteral{l}

@@ -84,7 +84,7 @@ func (c *Codec) Stored(row gms.Row) gms.Row {
 	return kept
 }
 
-// A Image is a row on its way to memory: its values by slot, nil for NULL.
+// An Image is a row on its way to memory: its values by slot, nil for NULL.
 type Image struct {
 	values [][]byte
 	// spilled marks the values that stand outside, and whose bytes here are

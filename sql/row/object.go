@@ -167,7 +167,7 @@ func LoadPart(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error)
 // A Part is some columns of the rows of a table, as a statement depends on them.
 type Part struct {
 	Rows    *Codec
-	Columns []int
+	Columns []int // by their positions in the table
 }
 
 // Same implements txn.Part.

@@ -9,7 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// A Weights gives the weights that a collation has for characters.
+// Weights are those that a collation has for characters.
 // go-mysql-server looks each of them up in a map of all characters, which is most of
 // what comparing strings costs; most of them are ASCII.
 type Weights struct {
