@@ -4,7 +4,7 @@ import "regexp"
 
 // packages are the names that errors of this program begin with; go doc and its log say
 // them, and clients, who know no packages, hear none.
-const packages = `btree|call|catalog|cluster|compat|farm|farmsql|hash|index|kv|lease|myerr|nvram|rdma|recovery|region|ring|row|shm|sql|txn|wire`
+const packages = `btree|call|catalog|cluster|compat|data|farm|farmsql|hash|index|kv|lease|membership|myerr|nvram|rdma|record|recovery|region|ring|row|shm|sql|transactions|txn|wire`
 
 var (
 	leadingPackages = regexp.MustCompile(`^(?:(?:` + packages + `): )+`)
