@@ -190,7 +190,7 @@ func ofEngine(err error) *mysql.SQLError {
 	}
 	for _, k := range engineKinds {
 		if k.kind.Is(err) {
-			text := err.Error()
+			text := WithoutPackage(err.Error())
 			if k.text != "" && !strings.Contains(k.text, "$") {
 				text = k.text
 			}
@@ -204,6 +204,7 @@ func ofEngine(err error) *mysql.SQLError {
 			e.Message = u.Error()
 		}
 	}
+	e.Message = WithoutPackage(e.Message)
 	return e
 }
 

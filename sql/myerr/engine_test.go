@@ -50,6 +50,7 @@ func TestAsMySQL(t *testing.T) {
 		{1105, "HY000", "expected insert destination to be resolved or unresolved table", 1471, "HY000"},
 		{1105, "HY000", "table doesn't support UPDATE", 1288, "HY000"},
 		{1105, "HY000", "expected resolved table: v", 1347, "HY000"},
+		{1644, "HY000", "signalled", 1644, "HY000"},
 		{1105, "HY000", "column type mismatch on `a` and `b`", 3780, "HY000"},
 	} {
 		got := refined(&mysql.SQLError{Num: tc.number, State: tc.state, Message: tc.message})

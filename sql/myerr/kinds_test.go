@@ -107,10 +107,10 @@ var kinds = []struct {
 	{"BadState", BadState.New("a"), 1407, "42000", "Bad SQLSTATE: 'a'"},
 	{"SignalNoState", SignalNoState.New(), 1646, "HY000", "SIGNAL/RESIGNAL can only use a CONDITION defined with SQLSTATE"},
 	{"ResignalInactive", ResignalInactive.New(), 1645, "0K000", "RESIGNAL when handler not active"},
-	{"LongMessageText", LongMessageText.New(), 1648, "22001", "Data too long for condition item 'MESSAGE_TEXT'"},
+	{"LongMessageText", LongMessageText.New(), 1648, "HY000", "Data too long for condition item 'MESSAGE_TEXT'"},
 	{"UserWarning", UserWarning.New(), 1642, "01000", "Unhandled user-defined warning condition"},
 	{"UserNotFound", UserNotFound.New(), 1643, "02000", "Unhandled user-defined not found condition"},
-	{"UserException", UserException.New(), 1644, "45000", "Unhandled user-defined exception condition"},
+	{"UserException", UserException.New(), 1644, "HY000", "Unhandled user-defined exception condition"},
 	{"Unsupported", Unsupported.New("a"), 1235, "42000", "This version of farmsql doesn't yet support a"},
 }
 
@@ -166,9 +166,16 @@ func TestNumbersAreHere(t *testing.T) {
 }
 
 // What SIGNAL says of itself stands, whatever MySQL has for the number.
-func TestSignalledState(t *testing.T) {
-	if got := Of(Remade(1062, "45000", "mine")); got.Num != 1062 || got.State != "45000" || got.Message != "mine" {
-		t.Errorf("%v", got)
+func TestSignalled(t *testing.T) {
+	for _, said := range []*mysql.SQLError{
+		Remade(1062, "45000", "mine"),
+		Remade(1644, "HY000", "mine"),
+		Remade(1644, "45000", "row: 17 is missing"),
+		Remade(1644, "45000", "index: sql: too long"),
+	} {
+		if got := Of(said); got.Num != said.Num || got.State != said.State || got.Message != said.Message {
+			t.Errorf("%v: %v", said, got)
+		}
 	}
 }
 

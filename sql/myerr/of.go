@@ -50,7 +50,10 @@ func refined(e *mysql.SQLError) *mysql.SQLError {
 	case number == mysql.ERTruncatedWrongValueForField && badTime.MatchString(e.Message):
 		number = mysql.ERTruncatedWrongValue
 	}
-	text := WithoutPackage(textOf(number, e.Message))
+	text := textOf(number, e.Message)
+	if e.Num == mysql.ERUnknownError { // one with a number may be a client's, of SIGNAL
+		text = WithoutPackage(text)
+	}
 	if number == Deadlock.Number {
 		text = Deadlock.format // the engine adds what it was about: objects, by their addresses
 	}
