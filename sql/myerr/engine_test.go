@@ -1,6 +1,7 @@
 package myerr
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,8 +91,10 @@ func TestTexts(t *testing.T) {
 		{gms.ErrInsertIntoMismatchValueCount.New(), "Column count doesn't match value count at row 1"},
 		{gms.ErrTableNotFound.New("t"), "table not found: t"},
 	} {
-		if got := Of(tc.err).Error(); !strings.HasPrefix(got, tc.want+" (errno ") {
-			t.Errorf("%q: got %q, want %q", tc.err, got, tc.want)
+		for _, err := range []error{tc.err, errors.New(tc.err.Error())} {
+			if got := Of(err).Error(); !strings.HasPrefix(got, tc.want+" (errno ") || Of(err).Num == mysql.ERUnknownError {
+				t.Errorf("%T %q: got %q, want %q", err, err, got, tc.want)
+			}
 		}
 	}
 }
