@@ -31,10 +31,12 @@ func (c *TargetConfig) durability() Durability {
 		return durabilityOf(memoryFolder)
 	case c.DataFolder == "":
 		return Volatile
-	case c.Saves != "":
+	}
+	data := durabilityOf(c.DataFolder)
+	if data == Tmpfs && c.Saves != "" && durabilityOf(c.Saves) == DiskFile {
 		return Saved
 	}
-	return durabilityOf(c.DataFolder)
+	return data
 }
 
 // durabilityOf returns that of files in a folder.

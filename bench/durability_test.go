@@ -22,6 +22,10 @@ func TestDurability(t *testing.T) {
 		{TargetConfig{DataFolder: tmpfs}, Tmpfs},
 		{TargetConfig{DataFolder: "/proc"}, DiskFile}, // any file system that is not memory
 		{TargetConfig{DataFolder: tmpfs, Saves: "/proc"}, Saved},
+		{TargetConfig{DataFolder: tmpfs, Saves: tmpfs}, Tmpfs},
+		{TargetConfig{DataFolder: "/proc", Saves: tmpfs}, DiskFile},
+		{TargetConfig{DataFolder: "/proc", Saves: "/proc"}, DiskFile},
+		{TargetConfig{DataFolder: "/no/such/folder", Saves: "/proc"}, Unknown},
 		{TargetConfig{DataFolder: "/no/such/folder"}, Unknown},
 		{TargetConfig{DSN: "x"}, OfServer},
 	} {
