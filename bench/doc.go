@@ -36,6 +36,9 @@
 // that waits for the next sleeps in the kernel and looks at the clock for the last 200 µs
 // at most; how late it began then all the same, and what had not ended when the run did, is
 // in the result (Arrivals).
+// That takes a processor: where more arrive than one in 200 µs a thread spins whenever it has nothing
+// to do, it counts as processor time of the transactions, and with more threads and machines
+// than processors it keeps them from each other. Latency is then that of a busy computer.
 //
 // A transaction that meets a conflict is run again, and its latency goes on. What
 // is counted are transactions that ended within the measured time, which begins

@@ -20,7 +20,9 @@
 // error ends the run, and there is no result. After a time that is undisturbed, to
 // compare with, machines are killed with SIGKILL: one, the CM, or all of a failure
 // domain; or stopped with SIGSTOP (Config.Way), so that nothing but their lease tells, as
-// where a host is gone. The run goes on until every region has all its replicas again, as far as
+// where a host is gone. Not all is as there: the memory of what has stopped can be read and
+// written by the others until they leave it out, as where a processor stops and its network card
+// does not. The run goes on until every region has all its replicas again, as far as
 // there are machines for them, and has been active for a while. Then the workload's
 // consistency is checked at a survivor; without that there is no result. What was stopped
 // is killed before that. What was killed is started again, and when all replicas are filled the next run begins.
