@@ -448,7 +448,7 @@ func TestDocument(t *testing.T) {
 	text := written(t, o, document(t, "Old.\n"))
 	for _, want := range []string{
 		"# Title\n\nText `<!-- farmsql bench report: ... -->` text.\n",
-		"Abacus, 2 processors, 32 GiB, Linux 6, go1; commit abc; 2026-11-22 01:02 to 01:02 UTC; median of 3 runs in turns",
+		"Abacus, 2 processors, 32 GiB, Linux 6, go1; commit abc; 2026-11-22 01:02 to 01:02 UTC; medians of 1 to 3 runs in turns",
 		"Other processes kept 0.1 processors busy meanwhile in the median run, 0.1 to 0.1 in all.\n",
 		"| TATP, 1 machine, 1 thread, 1,000,000 subscribers: transactions | 650,000 | 600,000 to 700,000 | 3 | 921 rows | volatile anonymous memory | 650,000 | 2.00 | 500,000 | 51,900 |  |\n",
 		"1 warehouse: all transactions | 40,000 |  | 1 | 921 rows | volatile anonymous memory | 40,000 | 2.00 | 500,000 |  |  |\n| the same: new orders | 495 |  | 1 | 921 rows | volatile anonymous memory |  | 2.00 | 6,188 | 1,667 |  |\n",
@@ -582,9 +582,24 @@ func TestConditionsOfSeveralDays(t *testing.T) {
 	a := bench.Conditions{CPU: "A", Commit: "1", Others: -1, Began: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)}
 	b := a
 	b.Commit, b.Began = "2", a.Began.Add(-24*time.Hour)
-	got := describe([]bench.Conditions{a, b, a}, 1)
+	got := describe([]bench.Conditions{a, b, a}, 1, 1)
 	want := "commit 1, 2; 2026-11-21 to 2026-11-22.\nHow busy the computer was with other things is not known."
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What has been run less often than the rest of a section is not told as often.
+func TestConditionsSayHowManyRuns(t *testing.T) {
+	one := run{conditions: []bench.Conditions{{CPU: "A"}}}
+	r := &results{runs: map[string][]run{"a": {one}, "b": {one, one, one}, "c": {one}}}
+	for want, es := range map[string][]experiment{
+		"; medians of 1 to 3 runs in turns, each a process of its own.\n": {{name: "a"}, {name: "b"}, {name: "not measured"}},
+		"; median of 3 runs in turns, each a process of its own.\n":       {{name: "b"}, {name: "not measured"}},
+		" UTC.\n": {{name: "a"}, {name: "c"}},
+	} {
+		if got := r.conditions(es); !strings.Contains(got, want) {
+			t.Errorf("%v: %q, want %q in it", es, got, want)
+		}
 	}
 }

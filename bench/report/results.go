@@ -254,17 +254,22 @@ const othersMax = 0.2
 // conditions says under which conditions the results of experiments came about.
 func (r *results) conditions(es []experiment) string {
 	var all []bench.Conditions
-	runs := 0
+	fewest, most := 0, 0
 	for _, e := range es {
-		runs = max(runs, len(r.runs[e.name]))
+		n := len(r.runs[e.name])
+		if n > 0 && (fewest == 0 || n < fewest) {
+			fewest = n
+		}
+		most = max(most, n)
 		for _, run := range r.runs[e.name] {
 			all = append(all, run.conditions...)
 		}
 	}
-	return describe(all, runs)
+	return describe(all, fewest, most)
 }
 
-func describe(all []bench.Conditions, runs int) string {
+// describe says where results come from, each of which is of so many runs.
+func describe(all []bench.Conditions, fewest, most int) string {
 	if len(all) == 0 {
 		return "Not measured."
 	}
@@ -273,8 +278,11 @@ func describe(all []bench.Conditions, runs int) string {
 	})
 	commits := distinct(all, func(c bench.Conditions) string { return c.Commit })
 	s := fmt.Sprintf("%s; commit %s; %s", strings.Join(computers, " and "), strings.Join(commits, ", "), period(all))
-	if runs > 1 {
-		s += fmt.Sprintf("; median of %d runs in turns, each a process of its own", runs)
+	switch {
+	case most > fewest:
+		s += fmt.Sprintf("; medians of %d to %d runs in turns, each a process of its own", fewest, most)
+	case most > 1:
+		s += fmt.Sprintf("; median of %d runs in turns, each a process of its own", most)
 	}
 	return s + ".\n" + busyness(all) + setUps(all)
 }
