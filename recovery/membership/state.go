@@ -24,7 +24,7 @@ import (
 //	           transactions write. Replicas are filled from here on; before, that would slow
 //	           down what transactions wait for (SOSP'15 section 5.4).
 //
-// Any phase ends with evicted or closed. Nothing follows closed, and only that follows
+// Any phase ends with evicted or closed. Nothing else follows closed, and only that follows
 // evicted: another life of the machine is another Machine.
 type phase uint8
 
