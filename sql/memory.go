@@ -268,14 +268,6 @@ func (h *holding) end() {
 	h.settle(0)
 }
 
-// held is what a statement's context may hold; nil of a context that is no client's.
-func held(ctx *gms.Context) *holding {
-	if s, ok := ctx.Session.(*Session); ok {
-		return &s.holding
-	}
-	return nil
-}
-
 // What values take in memory besides their own bytes.
 const (
 	rowBytesMin   = 24 // a slice
