@@ -288,3 +288,40 @@ func (m *Machine) ForgetAnnexes() {
 	delete(m.handlers, handlerAnnex)
 	delete(m.handlers, handlerDropAnnex)
 }
+
+// WriteText says what a WRITE to memory with key k brings: a record, with its identifier and
+// what it says is truncated, a message, or something else.
+func WriteText(k rdma.Key, b []byte) (text string, id record.ID, isRecord bool) {
+	const frames = 16 // of package ring, before and after
+	switch k >> 56 {
+	case keyLog:
+		var r record.Record
+		if err := record.Decode(b[frames:len(b)-frames], &r); err != nil {
+			return err.Error(), id, false
+		}
+		text = r.Kind.String()
+		if len(r.Writes) > 0 {
+			text += fmt.Sprintf(" of %d objects in regions %v", len(r.Writes), r.Regions)
+		}
+		return text, r.ID, r.Kind != record.Truncate // whose identifier only names the worker
+	case keyMessages:
+		msg, err := decodeMessage(b[frames : len(b)-frames])
+		switch {
+		case err != nil:
+			return err.Error(), id, false
+		case msg.kind == messageLockReply || msg.kind == messageValidateReply:
+			return fmt.Sprintf("%v, %s", messageKindNames[msg.kind], map[bool]string{true: "refused", false: "granted"}[msg.a != 0]), id, false
+		}
+		return messageKindNames[msg.kind], id, false
+	}
+	return fmt.Sprintf("%d bytes of %s", len(b), KeyText(k)), id, false
+}
+
+// KeyText says what a key names.
+func KeyText(k rdma.Key) string {
+	names := map[rdma.Key]string{keyRegion: "region", keyLog: "a log", keyMessages: "a message queue", keyCredit: "credits", keyBlocks: "block headers"}
+	if k>>56 == keyRegion {
+		return fmt.Sprintf("region %d", uint32(k))
+	}
+	return names[k>>56]
+}

@@ -45,6 +45,8 @@ type Config struct {
 	Clock clock.Clock
 	// Network says how the machines' NICs behave.
 	Network local.Options
+	// Wrap, if not nil, stands between each machine and its NIC.
+	Wrap func(rdma.NIC) rdma.NIC
 }
 
 func (c Config) withDefaults() Config {

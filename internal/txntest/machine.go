@@ -5,7 +5,6 @@ import (
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -13,7 +12,7 @@ import (
 // A machine has a NIC, replicas of regions, and transactions.
 type machine struct {
 	id        rdma.MachineID
-	nic       *local.NIC
+	nic       rdma.NIC
 	allocator *region.Allocator
 	txn       *txn.Machine
 	// regions are the replicas, under the instance's mu.
@@ -38,8 +37,12 @@ func newMachine(id rdma.MachineID, cfg Config) *machine {
 
 // start brings the machine up, connected to nobody.
 func (m *machine) start(x *Instance) (err error) {
-	if m.nic, err = x.network.Join(m.id); err != nil {
+	nic, err := x.network.Join(m.id)
+	if err != nil {
 		return err
+	}
+	if m.nic = nic; x.cfg.Wrap != nil {
+		m.nic = x.cfg.Wrap(nic)
 	}
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
 		Workers: x.cfg.Workers,
