@@ -8,8 +8,8 @@ import (
 )
 
 // This file is what index structures need of a transaction so that two
-// transactions conflict only when they mean the same key (docs/ARCHITECTURE.md,
-// "False conflicts"). A leaf or bucket holds many keys; if reading or changing
+// transactions conflict only when they mean the same key (docs/internals/transactions.md,
+// "Conflicts are between keys"). A leaf or bucket holds many keys; if reading or changing
 // it put it into the read or write set, transactions that have nothing to do
 // with each other would abort each other. So:
 //

@@ -297,7 +297,7 @@ func TestPaper4_LockRefusedAborts(t *testing.T) {
 // "Locking can fail if any object version changed since it was read by the
 // transaction, or if the object is currently locked by another transaction." Then the
 // primaries that did lock get ABORT records. An error is returned only if the other
-// holds its lock for long: a lock alone shows no conflict yet (docs/ARCHITECTURE.md).
+// holds its lock for long: a lock alone shows no conflict yet (docs/internals/transactions.md).
 func TestPaper4_LockedByAnotherAborts(t *testing.T) {
 	r, _ := paperRig(t, 3, 1, 3)
 	r.settle()

@@ -196,7 +196,7 @@ func TestPaper5_3_TransactionsGoOnInRecoveredRegions(t *testing.T) {
 
 // Which transactions are recovering (step 3). In the paper those "for which some
 // replica of a written object changed, some primary of a read object changed, or
-// the coordinator has changed"; here, a deviation that docs/ARCHITECTURE.md
+// the coordinator has changed"; here, a deviation that docs/internals/recovery.md
 // explains, every one of an older configuration that has a record: also one that
 // none of this concerns. One that has no record yet commits in the next
 // configuration.
