@@ -81,7 +81,7 @@ func (b *body) statement(s sqlparser.Statement) error {
 	case nil:
 		return b.warned(s, warnings)
 	}
-	return b.handle(err)
+	return b.handle(s, err)
 }
 
 func (b *body) execute(s sqlparser.Statement) error {

@@ -18,9 +18,12 @@ type mild struct{ *mysql.SQLError }
 
 func (m mild) Unwrap() error { return m.SQLError }
 
-// handle executes the handler for an error, and returns how the body goes on.
-func (b *body) handle(err error) error {
-	e := myerr.Of(err)
+// handle executes the handler for an error of a statement, and returns how the body goes on.
+func (b *body) handle(s sqlparser.Statement, err error) error {
+	e := myerr.In(s, b.ctx.GetCurrentDatabase(), err)
+	if e.Num != myerr.Of(err).Num {
+		err = e // whoever tells of the CALL's error does not know this statement
+	}
 	scope, h := b.handlerFor(e)
 	switch {
 	case b.ctx.Err() != nil: // the client is gone, or has no more time
@@ -61,7 +64,7 @@ func (b *body) warned(s sqlparser.Statement, before uint16) error {
 	if _, h := b.handlerFor(e); h == nil || w.Level == "Note" {
 		return nil
 	}
-	return b.handle(e)
+	return b.handle(s, e)
 }
 
 // handlerFor finds the handler for an error: in the innermost block that has one the one

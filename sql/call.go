@@ -100,7 +100,7 @@ func (e *Engine) specOf(ctx *gms.Context, n *plan.Call) (*sqlparser.ProcedureSpe
 		return nil, err
 	}
 	if !ok {
-		return nil, gms.ErrStoredProcedureDoesNotExist.New(n.Name)
+		return nil, gms.ErrStoredProcedureDoesNotExist.New(n.Database().Name() + "." + n.Name)
 	}
 	return e.procedureOf(ctx, v.CreateStatement, v.SqlMode)
 }

@@ -95,7 +95,7 @@ func (d *Database) SaveStoredProcedure(ctx *gms.Context, p gms.StoredProcedureDe
 
 // DropStoredProcedure implements gms.StoredProcedureDatabase.
 func (d *Database) DropStoredProcedure(ctx *gms.Context, name string) error {
-	return d.drop(ctx, catalog.Procedure, name, gms.ErrStoredProcedureDoesNotExist.New(name))
+	return d.drop(ctx, catalog.Procedure, name, gms.ErrStoredProcedureDoesNotExist.New(d.name+"."+name))
 }
 
 // An event is kept as JSON, times included.

@@ -28,9 +28,9 @@ type engineKind struct {
 
 var engineKinds = []engineKind{
 	{gms.ErrTableAlreadyExists, 1050, "Table '$1' already exists"},
-	{gms.ErrExistingView, 1050, ""},
+	{gms.ErrExistingView, 1050, "Table '$2' already exists"},
 	{gms.ErrUnknownTable, 1051, ""},
-	{gms.ErrViewDoesNotExist, 1146, ""},
+	{gms.ErrViewDoesNotExist, 1051, "Unknown table '$1.$2'"}, // of DROP VIEW; whoever reads one gets ErrTableNotFound
 	{gms.ErrTableNotFound, 1146, ""},
 	{gms.ErrInvalidRefInView, 1356, ""},
 	{gms.ErrDatabaseNotFound, 1049, "Unknown database '$1'"},
@@ -70,7 +70,7 @@ var engineKinds = []engineKind{
 	{gms.ErrExpectedSingleRow, 1242, "Subquery returns more than 1 row"},
 	{gms.ErrMoreThanOneRow, 1172, ""},
 	{gms.ErrFunctionNotFound, 1305, ""},
-	{gms.ErrStoredProcedureDoesNotExist, 1305, ""},
+	{gms.ErrStoredProcedureDoesNotExist, 1305, "PROCEDURE $1 does not exist"},
 	{gms.ErrStoredProcedureAlreadyExists, 1304, ""},
 	{gms.ErrSavepointDoesNotExist, 1305, ""},
 	{gms.ErrTriggerDoesNotExist, 1360, "Trigger does not exist"},
