@@ -328,10 +328,10 @@ func (c Config) eventsTogether(machine int) membership.Events {
 	return e
 }
 
-// Ended yields once, if a machine of this process has no part in the instance
-// any more: the others have gone on without it (membership.ErrEvicted), or it is to
-// begin again, to meet them or to make room (membership.ErrRestart). Close the database then and open it
-// again; what it has under way fails.
+// Ended yields once, when a machine of this process leaves the instance. The error says why:
+// membership.ErrEvicted if the others have gone on without it, membership.ErrRestart if it must
+// begin again, to meet them or to make room. Close the database then and open it again; operations
+// under way fail.
 func (db *DB) Ended() <-chan error { return db.instance.end }
 
 // isAlone says whether the other machines are other processes.

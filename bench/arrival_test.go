@@ -78,8 +78,8 @@ func TestLateArrivalsAreSaid(t *testing.T) {
 	}
 }
 
-// What has arrived and not ended when the run does is counted: what is under way, and what
-// waits for the thread.
+// A run that ends counts the transactions that have arrived and not ended: those under way
+// and those that wait for the thread.
 func TestWaitingAtTheEnd(t *testing.T) {
 	o := Options{Duration: 100 * time.Millisecond, Rate: 1_000, Seed: 5}
 	res, _, to := openRun(t, o, time.Second, 0)

@@ -65,8 +65,8 @@ func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	}
 }
 
-// openingsMax bounds the attempts to open: a life may end while it is opened, for want of room, and
-// the next one makes room (see reserve.go) or says that there is none.
+// openingsMax bounds the attempts to open. A life that finds no room for its logs ends while it is
+// opened; the next one makes room (see reserve.go) or returns an error that says there is none.
 const openingsMax = 3
 
 func openLocal(ctx context.Context, cfg Config) (*Local, error) {

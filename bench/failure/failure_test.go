@@ -200,9 +200,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A throughput that does not come back, and data that nobody can recover, are told as
-// such.
-// What is stopped is killed before the run ends, whether or not it has succeeded.
+// A run kills the machines that it has stopped before it ends, whether or not it succeeds.
 func TestStopped(t *testing.T) {
 	f := newFake()
 	c := f.config()
@@ -221,6 +219,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// A throughput that does not come back, and data that nobody can recover, are told as
+// such.
 func TestNeverBack(t *testing.T) {
 	f := newFake()
 	f.neverBack = true

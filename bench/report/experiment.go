@@ -106,7 +106,7 @@ func (e experiment) group() string {
 func (e experiment) replicas() int {
 	args := strings.Fields(e.args)
 	if i := slices.Index(args, "--replicas"); i >= 0 {
-		n, _ := strconv.Atoi(args[i+1]) // what is no number is none
+		n, _ := strconv.Atoi(args[i+1]) // 0 if it is no number
 		return n
 	}
 	return 1

@@ -589,7 +589,7 @@ func TestConditionsOfSeveralDays(t *testing.T) {
 	}
 }
 
-// What has been run less often than the rest of a section is not told as often.
+// The head of a section says the number of runs only if all of its results have that many.
 func TestConditionsSayHowManyRuns(t *testing.T) {
 	one := run{conditions: []bench.Conditions{{CPU: "A"}}}
 	r := &results{runs: map[string][]run{"a": {one}, "b": {one, one, one}, "c": {one}}}

@@ -69,7 +69,7 @@ func destination(chance forwardsChance, after func(start, end int) float64) (sum
 	return sum
 }
 
-// What the package says of the shares is what its constants give.
+// The shares in the package's comment follow from its constants.
 func TestSharesThatSucceed(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -37,6 +37,11 @@ func TestRepositoryIsFound(t *testing.T) {
 	if files := packages["internal/lint"]; len(files) < 5 {
 		t.Errorf("%d files of this package found", len(files))
 	}
+	for _, dir := range slices.Concat(layers...) {
+		if packages[dir] == nil {
+			t.Errorf("%s is in the table, and there is no such package", dir)
+		}
+	}
 }
 
 const doc = "// Package p is a package.\n"

@@ -67,3 +67,21 @@ func TestLock(t *testing.T) {
 		}
 	}
 }
+
+func TestBefore(t *testing.T) {
+	for _, c := range []struct {
+		held, wanted Rank
+		may          bool
+	}{
+		{Connector{}, Leaf{}, true},
+		{Worker{}, Machine{}, true},
+		{Machine{}, Worker{}, false},
+		{Worker{}, Worker{}, false},
+		{Leaf{}, Leaf{}, false},
+		{Giving{}, Giving{}, true},
+	} {
+		if before(c.held, c.wanted) != c.may {
+			t.Errorf("%T before %T: %v", c.held, c.wanted, !c.may)
+		}
+	}
+}

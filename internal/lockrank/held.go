@@ -27,6 +27,21 @@ type holding struct {
 	rank  Rank
 }
 
+// places are the ranks' places in order.
+var places = func() map[Rank]int {
+	all := make(map[Rank]int, len(order))
+	for i, r := range order {
+		all[r] = i
+	}
+	return all
+}()
+
+// before says whether a mutex of rank a may be held while one of rank b is locked.
+func before(a, b Rank) bool {
+	_, several := b.(Giving) // in the order of machines
+	return places[a] < places[b] || several && a == b
+}
+
 // check panics if a goroutine holds a mutex that is not to be locked before one of a rank.
 func check(g uintptr, rank Rank) {
 	s := &held[g>>8%shards]

@@ -1,5 +1,6 @@
-// Package lockrank gives every mutex of the module a rank. A goroutine that holds mutexes
-// locks only those of higher ranks, so that no two of them can wait for each other. The ranks are
+// Package lockrank gives every mutex of what runs in the server a rank; benchmarks and commands
+// have plain ones. A goroutine that holds mutexes locks only those of higher ranks, so that no
+// two of them can wait for each other. The ranks are
 // in one table, order. Builds with the tag invariants check each Lock against what the goroutine
 // holds; in others a Mutex is a sync.Mutex, and costs nothing more.
 //
@@ -82,19 +83,4 @@ var order = []Rank{
 	Later{},
 	Membership{},
 	Leaf{},
-}
-
-// places are the ranks' places in order.
-var places = func() map[Rank]int {
-	all := make(map[Rank]int, len(order))
-	for i, r := range order {
-		all[r] = i
-	}
-	return all
-}()
-
-// before says whether a mutex of rank a may be held while one of rank b is locked.
-func before(a, b Rank) bool {
-	_, several := b.(Giving) // in the order of machines
-	return places[a] < places[b] || several && a == b
 }
