@@ -29,6 +29,6 @@ func TestStoppedTogether(t *testing.T) {
 	f.awaitWhole()
 	f.terminate()
 	if c := f.configuration(); len(c.Machines) != 5 || len(c.Unavailable()) > 0 {
-		t.Errorf("members when all were stopped: %v, unavailable: %v", c.Machines, c.Unavailable())
+		t.Errorf("members when all were stopped: %v, unavailable: %v\n%s", c.Machines, c.Unavailable(), f.tails())
 	}
 }

@@ -109,7 +109,7 @@ func (m *Machine) Disconnected(machine rdma.MachineID) {
 func (m *Machine) noteApart(p call.Peer, isBroken bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.mu.phase.isMember() || p == m.self || !recovery.IsMember(m.mu.current, p) {
+	if !m.staysLocked() || p == m.self || !recovery.IsMember(m.mu.current, p) {
 		return false
 	}
 	broke, known := m.mu.links.apart[p]
@@ -129,10 +129,10 @@ func (m *Machine) checkLinks() {
 	for {
 		m.reportApart()
 		pause := m.cfg.Keeper.Length() / 4
-		m.waitFor(pause, func() bool { return !m.mu.phase.isMember() })
+		m.waitFor(pause, func() bool { return !m.staysLocked() })
 		m.tryApart()
 		m.mu.Lock()
-		if len(m.mu.links.apart) == 0 || !m.mu.phase.isMember() {
+		if len(m.mu.links.apart) == 0 || !m.staysLocked() {
 			m.mu.links.checking = false
 			m.mu.Unlock()
 			m.reportApart()
@@ -207,9 +207,9 @@ func (m *Machine) reportApart() {
 			arg = binary.LittleEndian.AppendUint16(arg, uint16(x))
 		}
 	}
-	isMember := m.mu.phase.isMember()
+	stays := m.staysLocked()
 	m.mu.Unlock()
-	if !isMember {
+	if !stays {
 		return
 	}
 	if c.CM == m.self.Machine {

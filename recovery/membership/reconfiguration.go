@@ -30,7 +30,7 @@ func (m *Machine) leadLocked() {
 }
 
 func (m *Machine) isWorkLocked() bool {
-	if !m.mu.phase.isMember() {
+	if !m.staysLocked() {
 		return false
 	}
 	isCM := m.mu.current.CM == m.self.Machine
@@ -143,7 +143,7 @@ func (m *Machine) reconfigure() error {
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(recovery.StepProbed)
 	next, report, err := m.remap(base, missing, why, &t)
-	if next == nil || err != nil {
+	if next == nil || err != nil || !m.stays() { // what is stored there is no way back from
 		return err
 	}
 	if err := m.store(base, next, report); err != nil {

@@ -15,12 +15,22 @@ import (
 // rest. It begins a reconfiguration, and does not wait for it.
 func (m *Machine) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
-// Leave has this machine, which is about to stop, suspect nobody any more. Where all are
-// stopped at once, who is the last would evict those that have stopped before.
+// Leave has this machine, which is about to stop, move the configuration on no more, and
+// give nobody a reason to: it suspects nobody, and reports no link that is broken. Where all are
+// stopped at once, the last ones would evict those that have stopped before.
 func (m *Machine) Leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.leaving = true
+}
+
+// staysLocked says whether the machine is a member, and not about to stop.
+func (m *Machine) staysLocked() bool { return m.mu.phase.isMember() && !m.mu.leaving }
+
+func (m *Machine) stays() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.staysLocked()
 }
 
 // suspect notes a suspicion. asked says that another machine has asked this one
@@ -37,7 +47,7 @@ func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if !m.mu.phase.isMember() || m.mu.leaving || machine == m.self.Machine {
+	if !m.staysLocked() || machine == m.self.Machine {
 		return false
 	}
 	p := recovery.PeerIn(c, machine)
@@ -74,7 +84,7 @@ func (m *Machine) Renew() {
 	defer m.mu.Unlock()
 	c := m.mu.current
 	switch {
-	case !m.mu.phase.isMember():
+	case !m.staysLocked():
 	case c.CM != m.self.Machine:
 		m.reportLocked(c)
 	default:
