@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/farmsql/farmsql/region"
@@ -124,9 +126,10 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 // lend gives the preparation an object that the transaction itself has written
 // or allocated before it committed.
 func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
-	payload, err := l.s.owned(&l.s.writes.entries[i], p)
+	e := &l.s.writes.entries[i]
+	payload, err := l.s.owned(e, p)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(l.s.overtaken(e), err)
 	}
 	for _, u := range l.lent {
 		if u.index == i {
@@ -135,6 +138,21 @@ func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
 	}
 	l.lent = append(l.lent, undo{index: i, payload: l.arena.copy(payload)})
 	return payload, nil
+}
+
+// overtaken returns a conflict if the object that e changes or frees has been freed by
+// another transaction. Then it is not the pointer that is old which leads to whatever has
+// taken the object's place: to answer that by looking elsewhere would lead to the same place
+// again, for as long as a commit tries.
+func (s *state) overtaken(e *entry) error {
+	if e.op == record.OpAlloc {
+		return nil
+	}
+	_, _, err := s.fetch(e.ptr)
+	if errors.Is(err, region.ErrFreed) {
+		return abort(ReasonLock, e.ptr.Addr)
+	}
+	return err
 }
 
 // Write returns the payload of the object p to be changed in place.

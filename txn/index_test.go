@@ -401,6 +401,65 @@ func TestLateLockPatience(t *testing.T) {
 	r.quiet()
 }
 
+// A transaction whose own object was freed under it, and whose preparation reads what is in
+// its place now, aborts at once: it is not the preparation's pointer that is old.
+func TestPlaceIsTaken(t *testing.T) {
+	for name, change := range map[string]func(*txn.Tx, region.Ptr) error{
+		"written": func(t *txn.Tx, p region.Ptr) error { return write(t, p, 1) },
+		"freed":   func(t *txn.Tx, p region.Ptr) error { return t.Free(p) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 4)
+			gone := r.ptrs[3]
+			tx := r.Machine(0).Begin()
+			must(t, change(tx, gone))
+			r.run(0, func(t *txn.Tx) error { return t.Free(gone) })
+			r.ptrs = append(r.ptrs[:3], r.takePlace(gone))
+			prepared := 0
+			tx.Defer(scripted(func(l *txn.Late) error {
+				prepared++
+				if _, err := l.Read(r.ptrs[3]); !errors.Is(err, region.ErrFreed) {
+					return err
+				}
+				return txn.ErrStale // as an index does
+			}))
+			wantReason(t, tx.Commit(ctx), txn.ReasonLock)
+			if prepared != 1 {
+				t.Errorf("prepared %d times", prepared)
+			}
+			r.quiet()
+		})
+	}
+}
+
+// takePlace makes an object where p was.
+func (r *rig) takePlace(p region.Ptr) (now region.Ptr) {
+	var others []region.Ptr
+	r.run(0, func(t *txn.Tx) error {
+		for {
+			made, b, err := t.Alloc(p.Capacity(), p.Addr)
+			if err != nil {
+				return err
+			}
+			put(b, 7)
+			if made.Addr == p.Addr {
+				now = made
+				return nil
+			}
+			others = append(others, made)
+		}
+	})
+	r.run(0, func(t *txn.Tx) error {
+		for _, made := range others {
+			if err := t.Free(made); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return now
+}
+
 // hold keeps an object locked by a commit that waits in its step.
 func (r *rig) hold(p region.Ptr, until chan struct{}) (ended chan struct{}) {
 	held := make(chan struct{})

@@ -101,11 +101,11 @@ func (s *state) reserved(rt *route, e *entry) bool {
 // pointer p. If e has lost its slot, another transaction may have made an object
 // there, whose pointer is the same: incarnations tell apart only what was freed.
 func (s *state) owned(e *entry, p region.Ptr) ([]byte, error) {
-	if e.ptr != p || e.op == record.OpFree || e.dead {
-		return nil, abort(ReasonFreed, p.Addr)
-	}
 	if rt := s.m.route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
 		return nil, abort(ReasonMoved, p.Addr)
+	}
+	if e.ptr != p || e.op == record.OpFree || e.dead {
+		return nil, abort(ReasonFreed, p.Addr)
 	}
 	return e.payload, nil
 }
