@@ -99,7 +99,9 @@ func (s *state) reserved(rt *route, e *entry) bool {
 
 // owned returns the payload of e, one of the transaction's own writes, for the
 // pointer p. If e has lost its slot, another transaction may have made an object
-// there, whose pointer is the same: incarnations tell apart only what was freed.
+// there, whose pointer is the same: incarnations tell apart only what was freed. So
+// the slot is looked at before pointers are compared: where it is lost, another pointer
+// is no old one, and an index that looked elsewhere would be led to it again.
 func (s *state) owned(e *entry, p region.Ptr) ([]byte, error) {
 	if rt := s.m.route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
 		return nil, abort(ReasonMoved, p.Addr)

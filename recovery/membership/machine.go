@@ -82,7 +82,7 @@ type Machine struct {
 		renew                               bool       // the stored configuration may not be current: a change may have been stored or not
 		asked                               cluster.ID // to suspect the CM of this configuration, by another machine
 		cut                                 bool       // does not reach the store; while starting
-		leaving                             bool       // is about to stop, and suspects nobody
+		leaving                             bool       // see Leave
 		handed                              bool       // asked to take the place of current's CM, by the CM itself
 		reported                            cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest

@@ -24,6 +24,9 @@ import (
 //	           transactions write. Replicas are filled from here on; before, that would slow
 //	           down what transactions wait for (SOSP'15 section 5.4).
 //
+// A member that is about to stop goes through the same phases: Leave ends only its part in
+// stages, so it is no phase.
+//
 // Any phase ends with evicted or closed. Nothing else follows closed, and only that follows
 // evicted: another life of the machine is another Machine.
 type phase uint8

@@ -24,7 +24,9 @@ func (m *Machine) Leave() {
 	m.mu.leaving = true
 }
 
-// staysLocked says whether the machine is a member, and not about to stop.
+// staysLocked says whether the machine is a member, and not about to stop. It guards whatever
+// begins, asks for or stores a configuration; what takes part in one that is stored needs a
+// member only.
 func (m *Machine) staysLocked() bool { return m.mu.phase.isMember() && !m.mu.leaving }
 
 func (m *Machine) stays() bool {

@@ -25,8 +25,8 @@ func TestWhoLeavesSuspectsNobody(t *testing.T) {
 }
 
 // Machines that are about to stop make no configuration, whatever they meet: a connection that
-// ends, a CM that is to be told of it, a suspicion from before. Who has stopped already is a
-// member still, and comes back as one.
+// ends, a member that reports it to the CM, a wish for another configuration. Those that have
+// stopped already are members still, and come back as such.
 func TestWhoLeavesChangesNothing(t *testing.T) {
 	for name, meet := range map[string]func(n *node, c *cluster.Configuration, other rdma.MachineID){
 		"disconnected": func(n *node, _ *cluster.Configuration, other rdma.MachineID) { n.Disconnected(other) },
