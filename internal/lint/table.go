@@ -7,7 +7,7 @@ const module = "github.com/farmsql/farmsql"
 // module's root.
 var layers = [][]string{
 	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "internal/prefetch"},
-	{"internal/lockrank"},
+	{"internal/lockrank", "internal/lint/draw"},
 	{"nvram"},
 	{"region"},
 	{"rdma"},
