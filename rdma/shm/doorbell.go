@@ -43,7 +43,7 @@ func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
 //
 // Only the sleeper clears parked: who rings and is stopped before it has woken the
 // sleeper leaves that to the next who rings, and who rings and dies to whoever
-// notices its death (see entertain).
+// notices its death (see keepConnection).
 func setBell(rung *atomic.Uint64, parked *atomic.Uint32) (isAsleep bool) {
 	rung.Swap(1)
 	return parked.Load() == 1

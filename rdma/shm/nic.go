@@ -43,7 +43,7 @@ type NIC struct {
 		peers     map[rdma.MachineID]*peer
 		conns     map[*conn]struct{} // those not broken from this side
 		cut       map[rdma.MachineID]bool
-		guests    map[net.Conn]struct{} // connections of those who watch this process
+		watchers    map[net.Conn]struct{} // connections of those who watch this process
 		closed    bool
 	}
 }
@@ -83,7 +83,7 @@ func join(path string, m rdma.MachineID, patience time.Duration) (*NIC, error) {
 	nic.mu.peers = make(map[rdma.MachineID]*peer)
 	nic.mu.conns = make(map[*conn]struct{})
 	nic.mu.cut = make(map[rdma.MachineID]bool)
-	nic.mu.guests = make(map[net.Conn]struct{})
+	nic.mu.watchers = make(map[net.Conn]struct{})
 	if err := nic.enter(patience); err != nil {
 		return nil, errors.Join(err, nic.leave())
 	}
@@ -106,7 +106,7 @@ func (nic *NIC) enter(patience time.Duration) error {
 		return fmt.Errorf("shm: %w", err)
 	}
 	nic.mu.states[nic.machine] = nic.state
-	nic.running.Go(nic.welcome)
+	nic.running.Go(nic.acceptWatchers)
 	nic.running.Go(nic.receive)
 	nic.running.Go(nic.drill)
 	return nil
@@ -150,35 +150,35 @@ func (nic *NIC) listen() error {
 	return nil
 }
 
-// welcome keeps connections open while this process lives: that is all they are
-// for.
-func (nic *NIC) welcome() {
+// acceptWatchers accepts the connections by which other processes notice that this one
+// has ended: nothing is sent on them.
+func (nic *NIC) acceptWatchers() {
 	for {
 		conn, err := nic.door.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors: those who wait in line are served as well
+		if err != nil { // out of descriptors: pending connections are accepted later
 			time.Sleep(retryAfter)
 			continue
 		}
-		nic.running.Go(func() { nic.entertain(conn) })
+		nic.running.Go(func() { nic.keepConnection(conn) })
 	}
 }
 
-// entertain holds a connection until the peer ends, or this NIC closes. Who rings
-// has connected before: what it has rung and died before it woke the sleeper is
-// heard then.
-func (nic *NIC) entertain(conn net.Conn) {
+// keepConnection keeps a connection open until the peer ends or this NIC closes. Then it
+// rings all doorbells, because a peer may have died between setting a rung word and waking
+// its sleeper.
+func (nic *NIC) keepConnection(conn net.Conn) {
 	nic.mu.Lock()
-	nic.mu.guests[conn] = struct{}{}
+	nic.mu.watchers[conn] = struct{}{}
 	closed := nic.mu.closed
 	nic.mu.Unlock()
 	if !closed {
 		_, _ = conn.Read(make([]byte, 1))
 	}
 	nic.mu.Lock()
-	delete(nic.mu.guests, conn)
+	delete(nic.mu.watchers, conn)
 	for _, d := range nic.mu.doorbells {
 		ringBell(d.rung, d.parked)
 	}
@@ -364,7 +364,7 @@ func (nic *NIC) leave() error {
 	for _, p := range nic.mu.peers {
 		errs = append(errs, p.monitor.Close())
 	}
-	for conn := range nic.mu.guests {
+	for conn := range nic.mu.watchers {
 		_ = conn.Close() // its goroutine may have, just now
 	}
 	nic.mu.Unlock()
