@@ -194,7 +194,7 @@ func (c *conn) land(o *operation, begin, end int) {
 	if o.op == rdma.OpRead {
 		m.CopyOut(o.data[begin:end], o.off+uint64(begin))
 	} else {
-		rdma.Land(m, o.off+uint64(begin), o.data[begin:end])
+		rdma.StoreLines(m, o.off+uint64(begin), o.data[begin:end])
 	}
 }
 

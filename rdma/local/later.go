@@ -139,7 +139,7 @@ func (o *operation) carryOut() error {
 	if o.op == rdma.OpRead {
 		m.CopyOutBare(o.data, o.off)
 	} else {
-		rdma.Land(m, o.off, o.data)
+		rdma.StoreLines(m, o.off, o.data)
 	}
 	return nil
 }

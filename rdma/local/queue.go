@@ -54,7 +54,7 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag
 	q.active.Store(1)
 	m, err := q.target(to, k, off, len(src))
 	if err == nil {
-		rdma.Land(m, off, src)
+		rdma.StoreLines(m, off, src)
 	}
 	q.active.Store(0)
 	if err != nil {

@@ -147,7 +147,7 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 	if op == rdma.OpRead {
 		a.memory.CopyOutBare(b, off)
 	} else {
-		rdma.Land(a.memory, off, b)
+		rdma.StoreLines(a.memory, off, b)
 	}
 	runtime.KeepAlive(a) // it may have been dropped meanwhile
 	return nil
