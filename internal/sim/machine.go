@@ -20,8 +20,8 @@ type Machine struct {
 	process *Process // nil while there is none
 	lives   int
 	past    []*Process // dead, with routines that may have to be unwound
-	// mourners are called when the process dies.
-	mourners []func()
+	// onDeath is called when the process has died and its routines are unwound.
+	onDeath []func()
 }
 
 // ID returns the machine's identifier.
@@ -73,17 +73,17 @@ func (m *Machine) end(shelf func() *Shelf) {
 		p.nic.die()
 	}
 	m.past = append(m.past, p)
-	m.world.after(0, func() { m.bury(p) })
+	m.world.after(0, func() { m.unwindDead(p) })
 }
 
-// bury unwinds the routines of a dead process, once none of them runs, and tells
-// who waits for it.
-func (m *Machine) bury(p *Process) {
+// unwindDead unwinds the routines of a dead process, once none of them runs, and calls what
+// was registered by OnDeath.
+func (m *Machine) unwindDead(p *Process) {
 	m.world.unwind(p)
 	m.past = slices.DeleteFunc(m.past, func(other *Process) bool { return other == p })
-	mourners := m.mourners
-	m.mourners = nil
-	for _, f := range mourners {
+	onDeath := m.onDeath
+	m.onDeath = nil
+	for _, f := range onDeath {
 		f()
 	}
 }

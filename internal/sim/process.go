@@ -68,10 +68,11 @@ func (p *Process) Do(f func()) (returned bool) {
 	return returned && !p.dead
 }
 
-// OnDeath has f called once the process has died and its routines are unwound.
+// OnDeath registers f, which is called once the process has died and its routines are
+// unwound.
 func (p *Process) OnDeath(f func()) {
 	if m := p.machine; m != nil {
-		m.mourners = append(m.mourners, f)
+		m.onDeath = append(m.onDeath, f)
 	}
 }
 
@@ -144,15 +145,15 @@ func (t *timer) Stop() bool {
 	return was
 }
 
-// unlessPaused has a turn happen as soon as it can, or once a pause is over, or
-// never if the process is dead.
+// unlessPaused takes a turn as soon as possible: after the pause if the process is paused,
+// and never if it is dead.
 func (p *Process) unlessPaused(t turn) {
 	switch {
 	case p.dead:
 	case p.paused || p.hung && !t.aside:
 		p.held = append(p.held, t)
 	case !t.aside && p.slow.until > p.world.now:
-		p.linger(t)
+		p.takeLate(t)
 	default:
 		p.take(t)
 	}

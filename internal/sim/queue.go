@@ -26,9 +26,9 @@ type conn struct {
 	broken   bool
 	pending  int          // operations posted and not polled
 	flying   []*operation // operations posted and not reported, in order
-	// landed and answered are when the latest operation has taken effect, and
-	// when its completion comes.
-	landed, answered time.Duration
+	// appliedAt and answeredAt are when the latest operation takes effect, and when its
+	// completion comes.
+	appliedAt, answeredAt time.Duration
 }
 
 // An operation is under way.
@@ -134,7 +134,7 @@ func (c *conn) schedule(o *operation) {
 	if o.op == rdma.OpRead {
 		out, back = back, out
 	}
-	c.landed = max(c.landed+1, c.from.nic.sent(out)+w.delay(from, to))
+	c.appliedAt = max(c.appliedAt+1, c.from.nic.sent(out)+w.delay(from, to))
 	at := 0
 	for _, end := range w.cutUp(o) {
 		begin := at
@@ -143,14 +143,14 @@ func (c *conn) schedule(o *operation) {
 			if w.rng.IntN(16) == 0 {
 				apart = tornFar
 			}
-			c.landed += 1 + w.upTo(apart)
+			c.appliedAt += 1 + w.upTo(apart)
 		}
-		w.at(c.landed, func() { c.land(o, begin, end) })
+		w.at(c.appliedAt, func() { c.apply(o, begin, end) })
 		at = end
 	}
 	waits := c.to.nic.sent(back) - w.time() // at the other card
-	c.answered = max(c.answered+1, c.landed+waits+w.delay(to, from))
-	w.at(c.answered, func() { c.answer(o) })
+	c.answeredAt = max(c.answeredAt+1, c.appliedAt+waits+w.delay(to, from))
+	w.at(c.answeredAt, func() { c.answer(o) })
 }
 
 // cutUp draws at which lines an operation is cut into parts, and returns the
@@ -170,8 +170,8 @@ func (w *World) cutUp(o *operation) []int {
 	return slices.Compact(append(ends, n))
 }
 
-// land has bytes of the operation take effect.
-func (c *conn) land(o *operation, begin, end int) {
+// apply makes the bytes from begin to end of the operation take effect.
+func (c *conn) apply(o *operation, begin, end int) {
 	w := c.from.nic.process.world
 	from, to := c.from.nic, c.to.nic
 	switch {

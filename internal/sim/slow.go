@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// slowness is how a process's processors are for a while: every turn waits.
+// slowness delays every turn of a process by up to extra, until a time.
 type slowness struct{ until, extra time.Duration }
 
 // Slow has every turn of the process's routines begin up to extra later, for d: its
@@ -15,8 +15,8 @@ func (m *Machine) Slow(d, extra time.Duration) {
 	}
 }
 
-// linger has a turn happen as late as the process is slow.
-func (p *Process) linger(t turn) {
+// takeLate takes a turn after the delay of a slow process.
+func (p *Process) takeLate(t turn) {
 	p.world.after(p.world.upTo(p.slow.extra), func() {
 		switch {
 		case p.dead:
