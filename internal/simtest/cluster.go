@@ -25,9 +25,9 @@ type Cluster interface {
 	// says that one died meanwhile. It is called on a routine that belongs to no
 	// machine.
 	Start(machines []int) error
-	// Fell is called in the moment in which processes have died; their machines'
-	// memory is what the world has kept of it. Nothing may wait in it.
-	Fell(machines []int)
+	// Died is called at the moment in which processes have died; their machines' memory is
+	// what the world has kept of it. Died must not wait.
+	Died(machines []int)
 	// Machine returns the transactions of a machine, nil while it does not serve.
 	Machine(i int) *txn.Machine
 	// Whole says that every region has all of its replicas, so that another

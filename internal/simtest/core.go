@@ -26,7 +26,7 @@ var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedg
 
 // awaitCore has faults come that last, waits for the progress of the core, more than once,
 // and mends everything.
-func (t *turmoil) awaitCore() error {
+func (t *overlapInjector) awaitCore() error {
 	away, bound := t.pickAway()
 	t.world.Note(fmt.Sprintf("core without %v", away))
 	faults := t.hinderForGood(away)
@@ -60,7 +60,7 @@ func (c *client) ponder() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(lea
 const coreRounds = 2
 
 // awaitProgress waits until everybody who reaches the core has committed once more.
-func (t *turmoil) awaitProgress(away []int, faults []lastingFault, bound time.Duration) error {
+func (t *overlapInjector) awaitProgress(away []int, faults []lastingFault, bound time.Duration) error {
 	before := slices.Clone(t.commits)
 	for end := t.world.Now() + bound; t.failure == nil; t.outside.Sleep(100 * time.Microsecond) {
 		late := t.late(before, faults)
@@ -82,7 +82,7 @@ const keptOutMax = 640*leaseTime + coreMax
 
 // areKeptOut says whether all of these machines are not let in because of links that have
 // broken before, and so are not late.
-func (t *turmoil) areKeptOut(machines []int) bool {
+func (t *overlapInjector) areKeptOut(machines []int) bool {
 	return !slices.ContainsFunc(machines, func(i int) bool {
 		at := t.members.keptOut[i]
 		return at == 0 || t.world.Now()-at > keptOutMax
@@ -91,7 +91,7 @@ func (t *turmoil) areKeptOut(machines []int) bool {
 
 // late returns who reaches the core and has committed nothing more. Of two machines
 // that do not reach each other one may be left out, and none else.
-func (t *turmoil) late(before []int, faults []lastingFault) (late []int) {
+func (t *overlapInjector) late(before []int, faults []lastingFault) (late []int) {
 	for _, i := range t.all() {
 		if t.hinders[i] == 0 && t.commits[i] == before[i] {
 			late = append(late, i)
@@ -114,7 +114,7 @@ type lastingFault struct {
 
 // pickAway draws machines that are not needed, and returns in how much time the
 // others have to go on.
-func (t *turmoil) pickAway() (away []int, bound time.Duration) {
+func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 	bound = coreMax
 	counts := t.isWell
 	if !t.copies.suffice(counts) {
@@ -135,7 +135,7 @@ func (t *turmoil) pickAway() (away []int, bound time.Duration) {
 
 // isMajorityWithout says whether the members that count, without some machines, are a
 // majority also of a configuration that the others of these are joining.
-func (t *turmoil) isMajorityWithout(away []int, counts func(rdma.MachineID) bool) bool {
+func (t *overlapInjector) isMajorityWithout(away []int, counts func(rdma.MachineID) bool) bool {
 	now := t.copies.now
 	if now == nil {
 		return true
@@ -155,7 +155,7 @@ func (t *turmoil) isMajorityWithout(away []int, counts func(rdma.MachineID) bool
 }
 
 // hinderForGood has a fault come to each of some machines.
-func (t *turmoil) hinderForGood(away []int) (faults []lastingFault) {
+func (t *overlapInjector) hinderForGood(away []int) (faults []lastingFault) {
 	kinds := slices.DeleteFunc(slices.Clone(lasting), func(f Fault) bool { return !slices.Contains(t.plan.Kinds, f) })
 	for _, i := range away {
 		if len(kinds) == 0 || t.machine(i).Process() == nil {
@@ -176,7 +176,7 @@ func (t *turmoil) hinderForGood(away []int) (faults []lastingFault) {
 }
 
 // pickOther draws a machine of the core without which the rest of it suffices, or -1.
-func (t *turmoil) pickOther(away []int) int {
+func (t *overlapInjector) pickOther(away []int) int {
 	for _, i := range t.rng.Perm(t.options.Farm.Machines) {
 		if t.hinders[i] == 0 && !slices.Contains(away, i) && t.copies.suffice(func(m rdma.MachineID) bool {
 			return t.hinders[m] == 0 && int(m) != i && !slices.Contains(away, int(m))
@@ -190,8 +190,8 @@ func (t *turmoil) pickOther(away []int) int {
 // forever is longer than anything waits.
 const forever = time.Hour
 
-// forGood has a fault come, and returns what undoes it.
-func (t *turmoil) forGood(f lastingFault) (undo func()) {
+// forGood begins a fault that lasts, and returns a function that ends it.
+func (t *overlapInjector) forGood(f lastingFault) (undo func()) {
 	i := f.at
 	if f.kind == Kill {
 		lose := t.kill(i, t.loses())
@@ -233,7 +233,7 @@ func (t *turmoil) forGood(f lastingFault) (undo func()) {
 }
 
 // cut cuts links, and returns what mends them.
-func (t *turmoil) cut(links [][2]rdma.MachineID) (mend func()) {
+func (t *overlapInjector) cut(links [][2]rdma.MachineID) (mend func()) {
 	t.each(links, t.world.Cut)
 	return func() { t.each(links, t.world.Mend) }
 }

@@ -131,7 +131,7 @@ func (m *measurement) phases() error {
 	for _, i := range victims {
 		m.machine(i).Kill()
 	}
-	m.cluster.Fell(victims)
+	m.cluster.Died(victims)
 	m.failed = true
 	full, err := m.fullThroughput(float64(before) * float64(window) / float64(measured))
 	if err != nil {

@@ -173,7 +173,7 @@ func (j *injector) inject(f Fault) {
 		j.result.Faults[f]++
 		lost := j.unsaved()
 		j.world.PowerCut(func(m *sim.Machine) bool { return !slices.Contains(lost, int(m.ID())) })
-		j.cluster.Fell(j.all())
+		j.cluster.Died(j.all())
 	case Kill:
 		j.kill(f, j.any())
 	case KillAtStep:
@@ -189,7 +189,7 @@ func (j *injector) inject(f Fault) {
 		j.result.Faults[f]++
 		i := j.any()
 		j.machine(i).Destroy()
-		j.cluster.Fell([]int{i})
+		j.cluster.Died([]int{i})
 	case FailDomain:
 		j.result.Faults[f]++
 		j.failDomain(j.machine(j.any()).Domain())
@@ -223,18 +223,18 @@ func (j *injector) unsaved() []int {
 func (j *injector) powerCut(as Fault) {
 	j.result.Faults[as]++
 	j.world.PowerCut(nil)
-	j.cluster.Fell(j.all())
+	j.cluster.Died(j.all())
 }
 
 func (j *injector) kill(as Fault, i int) {
 	j.result.Faults[as]++
 	j.machine(i).Kill()
-	j.cluster.Fell([]int{i})
+	j.cluster.Died([]int{i})
 }
 
 func (j *injector) failDomain(d int) {
 	j.world.FailDomain(d, j.rng.IntN(2) == 0)
-	j.cluster.Fell(slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d }))
+	j.cluster.Died(slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d }))
 }
 
 // cut cuts off some machines for a while: less than half of them, and fewer than

@@ -29,7 +29,7 @@ type puppet struct {
 
 func (c *puppet) Takes(Fault) bool                                 { return true }
 func (c *puppet) RecoverySteps() []recovery.Step                   { return puppetSteps }
-func (c *puppet) Fell(machines []int)                              { c.fell += len(machines) }
+func (c *puppet) Died(machines []int)                              { c.fell += len(machines) }
 func (c *puppet) Machine(int) *txn.Machine                         { return nil }
 func (c *puppet) Whole() bool                                      { return c.run.world.Now()%3 > 0 }
 func (c *puppet) Lives(int) catalog.Lives                          { return nil }

@@ -271,8 +271,8 @@ func (c *members) note(p *sim.Process, format string, args ...any) {
 	}
 }
 
-// Fell implements Cluster.
-func (c *members) Fell(machines []int) {
+// Died implements Cluster.
+func (c *members) Died(machines []int) {
 	for _, i := range machines {
 		c.up[i] = nil
 	}

@@ -100,7 +100,7 @@ func TestPowerCutWhileStarting(t *testing.T) {
 			if armed && s == step {
 				armed, struck = false, true
 				r.world.PowerCut(nil)
-				m.Fell(r.all())
+				m.Died(r.all())
 			}
 		}}).(*members)
 		r.cluster = m
@@ -110,7 +110,7 @@ func TestPowerCutWhileStarting(t *testing.T) {
 			}
 			r.awaitWhole(m)
 			r.world.PowerCut(nil)
-			m.Fell(r.all())
+			m.Died(r.all())
 			armed = true
 			if err := r.start(r.all()); err != nil && !errors.Is(err, errDied) {
 				t.Errorf("%v: %v", step, err)

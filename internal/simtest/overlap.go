@@ -41,15 +41,15 @@ var overlapping = []Fault{
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
 }
 
-// turmoil injects faults that overlap, each on a routine of its own.
-type turmoil struct {
+// overlapInjector injects faults that overlap, each on a routine of its own.
+type overlapInjector struct {
 	*injector
 	*health
 	plan    *Overlap
-	open    int // faults
-	count   int // of those that came
+	open    int // faults under way
+	count   int // faults so far
 	watches []*watch
-	end     time.Duration // when they end
+	end     time.Duration // of all faults
 	// older are copies of machines' memories, taken when they were down once.
 	older []*sim.Shelf
 }
@@ -62,16 +62,16 @@ type watch struct {
 	strike    func(machine int)
 }
 
-// newTurmoil returns what injects j's Overlap.
-func newTurmoil(j *injector) *turmoil {
-	return &turmoil{injector: j, health: j.health, plan: j.options.Overlap, older: make([]*sim.Shelf, j.options.Farm.Machines)}
+// newOverlapInjector returns an injector of j's Overlap.
+func newOverlapInjector(j *injector) *overlapInjector {
+	return &overlapInjector{injector: j, health: j.health, plan: j.options.Overlap, older: make([]*sim.Shelf, j.options.Farm.Machines)}
 }
 
-// earlyMax is for how long faults come at machines that start, at most.
+// earlyMax is how long after its start a machine may be hit by an early fault.
 const earlyMax = 30 * time.Millisecond
 
 // startAll starts all machines, with faults or without.
-func (t *turmoil) startAll() error {
+func (t *overlapInjector) startAll() error {
 	if !t.plan.Early {
 		return t.injector.startAll()
 	}
@@ -88,7 +88,7 @@ func (t *turmoil) startAll() error {
 
 // injectAll goes on until the time is up or there were enough, and returns when none
 // is open any more.
-func (t *turmoil) injectAll() error {
+func (t *overlapInjector) injectAll() error {
 	t.end, t.count = t.until, 0
 	if err := t.injectUntilEnd(); err != nil || t.failure != nil || !t.plan.Core {
 		return err
@@ -96,7 +96,7 @@ func (t *turmoil) injectAll() error {
 	return t.awaitCore()
 }
 
-func (t *turmoil) injectUntilEnd() error {
+func (t *overlapInjector) injectUntilEnd() error {
 	for t.calm(); t.goesOn() && (t.plan.Max == 0 || t.count < t.plan.Max); t.calm() {
 		if t.open >= t.plan.Open || len(t.plan.Kinds) == 0 {
 			continue
@@ -117,12 +117,12 @@ func (t *turmoil) injectUntilEnd() error {
 	return t.members.err
 }
 
-func (t *turmoil) goesOn() bool {
+func (t *overlapInjector) goesOn() bool {
 	return t.world.Now() < t.end && t.failure == nil && t.members.err == nil
 }
 
 // heal waits until everything is as it was before the first fault.
-func (t *turmoil) heal() error {
+func (t *overlapInjector) heal() error {
 	for end := t.world.Now() + wholeMax; !t.members.Whole(); t.outside.Sleep(time.Millisecond) {
 		switch {
 		case t.members.err != nil:
@@ -137,7 +137,7 @@ func (t *turmoil) heal() error {
 }
 
 // inject has a fault come and go.
-func (t *turmoil) inject(f Fault) {
+func (t *overlapInjector) inject(f Fault) {
 	switch f {
 	case Spike:
 		t.injector.inject(f)
@@ -173,16 +173,16 @@ func (t *turmoil) inject(f Fault) {
 	}
 }
 
-func (t *turmoil) came(f Fault) {
+func (t *overlapInjector) came(f Fault) {
 	t.result.Faults[f]++
 	t.changed()
 }
 
 // hold is for how long a fault lasts.
-func (t *turmoil) hold() time.Duration { return t.upTo(t.plan.Hold) }
+func (t *overlapInjector) hold() time.Duration { return t.upTo(t.plan.Hold) }
 
 // target draws a machine, and prefers those that the others depend on.
-func (t *turmoil) target() int {
+func (t *overlapInjector) target() int {
 	now := t.copies.now
 	switch t.rng.IntN(4) {
 	case 0:
@@ -201,7 +201,7 @@ func (t *turmoil) target() int {
 func anybody(rdma.MachineID) bool { return true }
 
 // may says whether a fault may come to these machines.
-func (t *turmoil) may(machines ...int) bool {
+func (t *overlapInjector) may(machines ...int) bool {
 	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // with nothing to spare
 	return !t.plan.Spare || isNew || t.copies.suffice(func(m rdma.MachineID) bool {
 		return t.isWell(m) && !slices.Contains(machines, int(m))
@@ -210,7 +210,7 @@ func (t *turmoil) may(machines ...int) bool {
 
 // mayLose says whether the memory of a machine may be lost: the others can do without
 // it, and if it is a member none of them is about to be given up.
-func (t *turmoil) mayLose(i int) bool {
+func (t *overlapInjector) mayLose(i int) bool {
 	m := rdma.MachineID(i)
 	if !t.copies.isMember(m) {
 		return !t.copies.isOnly(m, anybody)
@@ -219,11 +219,11 @@ func (t *turmoil) mayLose(i int) bool {
 }
 
 // loses draws whether a machine that dies loses its memory.
-func (t *turmoil) loses() bool { return t.rng.IntN(100) < t.plan.Lost }
+func (t *overlapInjector) loses() bool { return t.rng.IntN(100) < t.plan.Lost }
 
 // kill ends the process of a machine, if it has one. If it is to lose its memory, and that
 // may not be yet, it returns true: then it may be before the machine begins another life.
-func (t *turmoil) kill(i int, lose bool) (later bool) {
+func (t *overlapInjector) kill(i int, lose bool) (later bool) {
 	t.hinders[i]++
 	t.nodes[i] = nil
 	if lose && t.mayLose(i) {
@@ -233,19 +233,19 @@ func (t *turmoil) kill(i int, lose bool) (later bool) {
 		t.machine(i).Kill()
 		t.copyMemory(i)
 	}
-	t.cluster.Fell([]int{i})
+	t.cluster.Died([]int{i})
 	return lose
 }
 
 // copyMemory keeps a copy of the memory of a machine that is down, until it is used.
-func (t *turmoil) copyMemory(i int) {
+func (t *overlapInjector) copyMemory(i int) {
 	if t.older[i] == nil && slices.Contains(t.plan.Kinds, OldCopy) {
 		t.older[i] = t.machine(i).Copy()
 	}
 }
 
 // destroy loses the memory of a machine, or puts an older copy in its place.
-func (t *turmoil) destroy(i int) {
+func (t *overlapInjector) destroy(i int) {
 	t.result.Faults[Destroy]++
 	t.copies.destroyed(rdma.MachineID(i))
 	if older := t.older[i]; older != nil {
@@ -258,7 +258,7 @@ func (t *turmoil) destroy(i int) {
 }
 
 // revive starts a machine again, which was killed.
-func (t *turmoil) revive(i int, lose bool) {
+func (t *overlapInjector) revive(i int, lose bool) {
 	if lose && t.mayLose(i) {
 		t.destroy(i)
 	}
@@ -268,7 +268,7 @@ func (t *turmoil) revive(i int, lose bool) {
 }
 
 // die kills machines in one moment, and starts each again when it is time.
-func (t *turmoil) die(f Fault, machines []int) {
+func (t *overlapInjector) die(f Fault, machines []int) {
 	machines = slices.DeleteFunc(slices.Clone(machines), func(i int) bool { return t.machine(i).Process() == nil })
 	if len(machines) == 0 || !t.may(machines...) {
 		return
@@ -290,7 +290,7 @@ func (t *turmoil) die(f Fault, machines []int) {
 
 // await has a machine die at a step, if that comes in time: the one where it happens,
 // or one that the others depend on.
-func (t *turmoil) await(f Fault, w *watch, patience time.Duration) {
+func (t *overlapInjector) await(f Fault, w *watch, patience time.Duration) {
 	struck, own := t.outside.NewEvent(), t.rng.IntN(2) == 0
 	victim, lose := -1, false
 	w.strike = func(i int) {
@@ -319,16 +319,16 @@ func (t *turmoil) await(f Fault, w *watch, patience time.Duration) {
 }
 
 // onStep is told of each step of a transaction.
-func (t *turmoil) onStep(machine int, s txn.Step) {
+func (t *overlapInjector) onStep(machine int, s txn.Step) {
 	t.onWatched(machine, func(w *watch) bool { return w.recovery == nil && w.step == s })
 }
 
 // onRecovering is told of each step of recovery.
-func (t *turmoil) onRecovering(machine int, s recovery.Step) {
+func (t *overlapInjector) onRecovering(machine int, s recovery.Step) {
 	t.onWatched(machine, func(w *watch) bool { return slices.Contains(w.recovery, s) })
 }
 
-func (t *turmoil) onWatched(machine int, is func(*watch) bool) {
+func (t *overlapInjector) onWatched(machine int, is func(*watch) bool) {
 	for _, w := range t.watches {
 		if w.countdown > 0 && is(w) {
 			if w.countdown--; w.countdown == 0 {
@@ -343,7 +343,7 @@ const servesMax = 500 * time.Millisecond
 
 // roll kills machines, in order from one that is drawn: each as soon as the one
 // before serves again, filled or not.
-func (t *turmoil) roll(f Fault, times int) {
+func (t *overlapInjector) roll(f Fault, times int) {
 	for i := t.any(); times > 0 && t.failure == nil && t.members.err == nil; i = (i + 1) % t.options.Farm.Machines {
 		times--
 		if t.machine(i).Process() == nil || !t.may(i) {
@@ -360,7 +360,7 @@ func (t *turmoil) roll(f Fault, times int) {
 }
 
 // hinder hampers a machine for a while.
-func (t *turmoil) hinder(f Fault, i int) {
+func (t *overlapInjector) hinder(f Fault, i int) {
 	if t.machine(i).Process() == nil || !t.may(i) {
 		return
 	}
@@ -395,7 +395,7 @@ func (t *turmoil) hinder(f Fault, i int) {
 // maybeLong returns for how long a wedge or full memory lasts: one of longFaults for
 // longFault times as long as other faults, long enough for all that has to happen to a
 // machine that does nothing, and for machines that die to come back meanwhile.
-func (t *turmoil) maybeLong(d time.Duration) time.Duration {
+func (t *overlapInjector) maybeLong(d time.Duration) time.Duration {
 	if t.rng.IntN(longFaults) == 0 {
 		d *= longFault
 	}
@@ -409,7 +409,7 @@ const (
 
 // left draws how many pages are free in full memory: none in half of all cases, and at
 // most a few logs'.
-func (t *turmoil) left() int { return t.rng.IntN(1 + t.rng.IntN(2)*leftMax) }
+func (t *overlapInjector) left() int { return t.rng.IntN(1 + t.rng.IntN(2)*leftMax) }
 
 const leftMax = 200
 
@@ -418,7 +418,7 @@ const leftMax = 200
 const slowMax = 2 * time.Millisecond
 
 // cutLinks cuts links for a while, once or again and again.
-func (t *turmoil) cutLinks(f Fault) {
+func (t *overlapInjector) cutLinks(f Fault) {
 	var links [][2]rdma.MachineID
 	var away []int
 	switch f {
@@ -456,14 +456,14 @@ func (t *turmoil) cutLinks(f Fault) {
 
 const flapsMax = 20
 
-func (t *turmoil) each(links [][2]rdma.MachineID, do func(from, to rdma.MachineID)) {
+func (t *overlapInjector) each(links [][2]rdma.MachineID, do func(from, to rdma.MachineID)) {
 	for _, l := range links {
 		do(l[0], l[1])
 	}
 }
 
 // storm has datagrams arrive twice and very late, for a while.
-func (t *turmoil) storm(f Fault) {
+func (t *overlapInjector) storm(f Fault) {
 	t.came(f)
 	t.disturbs++
 	t.world.Storm(sim.Storm{Doubled: t.rng.IntN(200), Late: t.rng.IntN(5), LateMax: 5 * leaseTime})
@@ -474,7 +474,7 @@ func (t *turmoil) storm(f Fault) {
 }
 
 // failStore has operations of the store fail, for a while.
-func (t *turmoil) failStore(f Fault) {
+func (t *overlapInjector) failStore(f Fault) {
 	if t.plan.Spare {
 		return // nobody can be spared
 	}

@@ -216,7 +216,7 @@ func injectionOf(j *injector) (f injection) {
 		m.aside, m.patience = m.aside || o.wedges(), o.Patience
 		j.health = newHealth(j.run, m)
 		if o.Overlap != nil {
-			return newTurmoil(j)
+			return newOverlapInjector(j)
 		}
 	}
 	return j
