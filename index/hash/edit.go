@@ -34,10 +34,10 @@ type editor struct {
 
 	moves []move
 	buf   []byte
-	// hoods are used in turn: no more than two are needed at a time.
-	hoods [2]hood
-	turn  int
-	read  func(i int) (page, error) // bucket
+	// neighbourhoods are used in turn: no more than two are needed at a time.
+	neighbourhoods [2]neighbourhood
+	turn           int
+	read           func(i int) (page, error) // bucket
 }
 
 func (o *opened) editor(st store, s *shard) *editor {
@@ -52,12 +52,12 @@ func (e *editor) reset(o *opened, st store, s *shard) {
 	e.dirty, e.overflowed, e.chained = e.dirty[:0], 0, 0
 }
 
-// release drops what e refers to, for the garbage collector's sake. Beyond their
-// length the pages of a hood are clear.
+// release drops all references of e, so that the garbage collector can free what they point
+// to. The pages of a neighbourhood beyond its length are clear already.
 func (e *editor) release() {
 	e.st, e.lay, e.shard = nil, nil, nil
-	for i := range e.hoods {
-		e.hoods[i].cut(0)
+	for i := range e.neighbourhoods {
+		e.neighbourhoods[i].cut(0)
 	}
 }
 
@@ -90,7 +90,7 @@ func (e *editor) pair(s slot) (key, value []byte, err error) {
 // put makes value the value of key, whose hash is h, and reports whether the key
 // is new.
 func (e *editor) put(h uint64, key, value []byte) (added bool, err error) {
-	n, err := e.hood(bucketOf(h, e.lay.buckets))
+	n, err := e.neighbourhood(bucketOf(h, e.lay.buckets))
 	if err != nil {
 		return false, err
 	}
@@ -128,7 +128,7 @@ func (e *editor) slot(h uint64, key, value []byte) (slot, error) {
 // replace gives the pair at a spot another value. An outside pair stays where it
 // is while the new value fits into its object without wasting half of it: its
 // bucket is then not even written.
-func (n *hood) replace(at spot, h uint64, key, value []byte) error {
+func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	old := n.pages[at.page].slot(at.slot)
 	if !old.outside() {
 		if n.e.lay.inline(len(key), len(value)) && bytes.Equal(old.value(), value) {
@@ -166,7 +166,7 @@ func (n *hood) replace(at spot, h uint64, key, value []byte) error {
 // insert adds a pair that is not in the neighbourhood, all of which has been read:
 // in the home or its neighbour, if need be after displacing others, otherwise in
 // the chain.
-func (n *hood) insert(s slot) error {
+func (n *neighbourhood) insert(s slot) error {
 	for i := range 2 {
 		if k, ok := n.pages[i].free(); ok {
 			p, err := n.edit(i)
@@ -220,7 +220,7 @@ func (e *editor) move(m move) error {
 }
 
 // overflow adds a pair at the end of the chain.
-func (n *hood) overflow(s slot) error {
+func (n *neighbourhood) overflow(s slot) error {
 	n.e.overflowed++
 	last := len(n.pages) - 1
 	if last >= 2 {
@@ -247,7 +247,7 @@ func (n *hood) overflow(s slot) error {
 // remove takes key out, with its object if it has one, and reports whether it
 // was there.
 func (e *editor) remove(h uint64, key []byte) (bool, error) {
-	n, err := e.hood(bucketOf(h, e.lay.buckets))
+	n, err := e.neighbourhood(bucketOf(h, e.lay.buckets))
 	if err != nil {
 		return false, err
 	}
@@ -269,7 +269,7 @@ func (e *editor) remove(h uint64, key []byte) (bool, error) {
 
 // vacate frees the slot at a spot, whatever it holds, and moves the last pair of
 // the chain into it, which keeps chains short and full (NSDI'14 section 3.6).
-func (n *hood) vacate(at spot) error {
+func (n *neighbourhood) vacate(at spot) error {
 	if err := n.rest(); err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (n *hood) vacate(at spot) error {
 
 // relieve fills the slot freed in a bucket from the chain of the other home whose
 // pairs can be there, if that has one while ours has none.
-func (n *hood) relieve(at spot) error {
+func (n *neighbourhood) relieve(at spot) error {
 	home := n.home + 1 // of pairs that live in our neighbour as their home
 	if at.page == 0 {
 		home = n.home - 1
@@ -316,7 +316,7 @@ func (n *hood) relieve(at spot) error {
 	if err != nil || !other.linked() {
 		return err
 	}
-	o, err := n.e.hood(home)
+	o, err := n.e.neighbourhood(home)
 	if err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (p page) lastUsed() (int, bool) {
 }
 
 // drop frees the last block of the chain.
-func (n *hood) drop(last int) error {
+func (n *neighbourhood) drop(last int) error {
 	prev, err := n.edit(before(last))
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func (n *hood) drop(last int) error {
 // successor it reads next, and finds that its link says another version. The
 // paper renews the last block only, by its incarnation; with two blocks and
 // more a lookup can be between those that changed.
-func (n *hood) renew(from, to int) error {
+func (n *neighbourhood) renew(from, to int) error {
 	for i := from; i <= to; i++ {
 		p, err := n.edit(i)
 		if err != nil {

@@ -150,7 +150,7 @@ func (e *editor) contents(t testing.TB) map[string]string {
 		if i == e.lay.buckets {
 			break
 		}
-		n, err := e.hood(i)
+		n, err := e.neighbourhood(i)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -509,8 +509,8 @@ func TestOverlaysKeepNothing(t *testing.T) {
 }
 
 func keepsPages(e *editor) bool {
-	for i := range e.hoods {
-		pages := e.hoods[i].pages
+	for i := range e.neighbourhoods {
+		pages := e.neighbourhoods[i].pages
 		for _, p := range pages[:cap(pages)] {
 			if p.b != nil || p.lay != nil {
 				return true

@@ -11,7 +11,7 @@ import (
 // them. It is how a split empties half of a shard, home by home. Outside pairs
 // keep their objects. What stays in the chain moves up into the holes.
 func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
-	n, err := e.hood(home)
+	n, err := e.neighbourhood(home)
 	if err == nil {
 		err = n.rest()
 	}
@@ -45,7 +45,7 @@ func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 
 func (s slot) clone() slot { return slot{s.control, bytes.Clone(s.data)} }
 
-func (n *hood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]slot, error) {
+func (n *neighbourhood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]slot, error) {
 	for k := range n.pages[i].slots {
 		s := n.pages[i].slot(k)
 		if !s.used() || s.next() != (i == 1) || !goes(s.hash(n.e.seed)) {
@@ -63,7 +63,7 @@ func (n *hood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]
 
 // rebuild makes pairs all that the chain holds: first in free slots of the home
 // and its neighbour, the rest in as few of the chain's blocks as they need.
-func (n *hood) rebuild(pairs []slot) error {
+func (n *neighbourhood) rebuild(pairs []slot) error {
 	for i := range 2 {
 		for len(pairs) > 0 {
 			k, ok := n.pages[i].free()
@@ -102,7 +102,7 @@ func (n *hood) rebuild(pairs []slot) error {
 // add puts in a pair that take took from another shard. No pair with its key may
 // be here.
 func (e *editor) add(home int, s slot) error {
-	n, err := e.hood(home)
+	n, err := e.neighbourhood(home)
 	if err == nil {
 		err = n.rest()
 	}

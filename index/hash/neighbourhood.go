@@ -7,17 +7,17 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A spot is where a pair is: in the home bucket, the one after it, or a block of
-// the home's chain. Spots are numbered in the order in which a lookup reads.
+// A spot is the place of a pair: in the home bucket, the one after it, or a block of
+// the home's chain. Spots are ordered as a lookup reads them.
 type spot struct {
 	page int // 0 home, 1 neighbour, 2.. blocks
 	slot int
 }
 
-// A hood is all that a lookup of a key with one home may read: the home, its
-// neighbour, and the home's chain. Pages are read as they are needed, since
-// whatever was read must still be the same at commit.
-type hood struct {
+// A neighbourhood is all that the lookup of a key may read: its home bucket, the bucket
+// after it, and the home's chain. A page is read only when it is needed, because every page
+// that was read must be unchanged at commit.
+type neighbourhood struct {
 	e    *editor
 	home int
 	// pages are those read so far, ptrs the pointers to them.
@@ -28,9 +28,9 @@ type hood struct {
 // chainMax bounds the walk along a chain: more blocks than that are a cycle.
 const chainMax = 1 << 20
 
-// hood returns the neighbourhood of home, of which it reads the home.
-func (e *editor) hood(home int) (*hood, error) {
-	n := &e.hoods[e.turn]
+// neighbourhood returns the neighbourhood of home, of which it reads the home.
+func (e *editor) neighbourhood(home int) (*neighbourhood, error) {
+	n := &e.neighbourhoods[e.turn]
 	e.turn ^= 1
 	n.cut(0)
 	n.e, n.home = e, home
@@ -40,13 +40,13 @@ func (e *editor) hood(home int) (*hood, error) {
 }
 
 // cut drops the pages from i on.
-func (n *hood) cut(i int) {
+func (n *neighbourhood) cut(i int) {
 	clear(n.pages[i:])
 	n.pages, n.ptrs = n.pages[:i], n.ptrs[:i]
 }
 
 // more reads the next page, or returns false if there is none.
-func (n *hood) more() (bool, error) {
+func (n *neighbourhood) more() (bool, error) {
 	i := len(n.pages)
 	if i == 1 {
 		p, err := n.e.bucket(n.home + 1)
@@ -74,7 +74,7 @@ func (n *hood) more() (bool, error) {
 }
 
 // rest reads all that has not been read.
-func (n *hood) rest() error {
+func (n *neighbourhood) rest() error {
 	for {
 		if more, err := n.more(); !more || err != nil {
 			return err
@@ -83,7 +83,7 @@ func (n *hood) rest() error {
 }
 
 // edit opens page i of the neighbourhood for writing.
-func (n *hood) edit(i int) (page, error) {
+func (n *neighbourhood) edit(i int) (page, error) {
 	var p page
 	var err error
 	if i < 2 {
@@ -108,7 +108,7 @@ func before(i int) int {
 }
 
 // find returns where key is.
-func (n *hood) find(h uint64, key []byte) (spot, bool, error) {
+func (n *neighbourhood) find(h uint64, key []byte) (spot, bool, error) {
 	for i := 0; ; i++ {
 		if i == len(n.pages) {
 			if more, err := n.more(); !more || err != nil {
