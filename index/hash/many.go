@@ -12,11 +12,10 @@ import (
 // answer is right for some moment of the call. The value is valid until visit
 // returns.
 //
-// What lookups wait for they wait for together, cache misses where this machine
-// is the primary and READs where another one is, so that it takes a fraction of
-// the time of as many calls of Lookup (Storm section 5: requests are pipelined);
-// the more keys, the smaller a fraction. If it fails visit has been called for some
-// keys.
+// Lookups overlap their waiting: for cache misses where this machine is the primary, and
+// for READs where another one is. So LookupMany takes a fraction of the time of as many
+// calls of Lookup (Storm section 5: requests are pipelined), and a smaller fraction for more
+// keys. If it fails, visit has been called for some of the keys.
 func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
 	o, err := tb.open()
 	if err != nil {
@@ -35,22 +34,22 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 }
 
 const (
-	// groupKeys is at most how many lookups take a step one after the other. What all of
-	// them need for the next step is asked for together (prefetch.Batch).
+	// groupKeys is the largest number of lookups in a group. The lines that all of them need
+	// for the next step are prefetched together (prefetch.Batch).
 	groupKeys = 8
-	// groups is how many are under way, each at another step.
+	// groups is the number of groups under way, each at another step.
 	groups = 4
-	// keysOfOperation is how many keys are looked up in one operation: memory that
-	// they could reach is not given to others before it ends.
+	// keysOfOperation is the largest number of keys that are looked up in one operation:
+	// freed memory that they could reach is not reused before the operation ends.
 	keysOfOperation = 512
-	// readsAtOnce is how many READs of other machines wait together.
+	// readsAtOnce is the largest number of READs of other machines that wait together.
 	readsAtOnce = 32
 )
 
-// A pipeline is what LookupMany looks keys up with, in groups. Each step of a
-// group has the processor fetch what its next step looks at, and between the two
-// the other groups take theirs, so that nobody waits while memory is as fast as
-// the steps of all of them. What a pipeline cannot decide Lookup does.
+// A pipeline looks up the keys of LookupMany in groups. Each step of a group prefetches the
+// lines that its next step reads, and the other groups take their steps between the two. So
+// no step waits as long as memory answers within the time of the other groups' steps. Keys
+// that a pipeline cannot decide are looked up by Lookup.
 type pipeline struct {
 	tb    *Table
 	o     *opened
@@ -60,44 +59,44 @@ type pipeline struct {
 	looks int // objects looked at in this operation
 
 	groups [groups]group
-	turns  uint // how many groups have entered
+	turns  uint // the number of groups that have entered
 	batch  prefetch.Batch
-	// pages are where a group's lines that may have its keys are copied to; its values
-	// are in them.
+	// pages hold copies of the lines that may have a group's keys; the values passed to
+	// visit are in them.
 	pages [groupKeys][]byte
-	// reads are of what other machines are the primaries of, for elsewhere.
+	// reads[i] reads the buckets of elsewhere[i] from the primary.
 	elsewhere []elsewhere
 	reads     []txn.PairRead
 }
 
-// A group is lookups of up to groupKeys keys that take their steps together.
+// A group is up to groupKeys lookups that take their steps together.
 type group struct {
 	keys    [][]byte
 	first   int // the index of keys[0]
-	flights [groupKeys]flight
+	lookups [groupKeys]pendingLookup
 }
 
-// underWay returns the flights of the group's keys.
-func (g *group) underWay() []flight { return g.flights[:len(g.keys)] }
+// pending returns the lookups of the group's keys.
+func (g *group) pending() []pendingLookup { return g.lookups[:len(g.keys)] }
 
-// A flight is a lookup under way.
-type flight struct {
+// A pendingLookup is a lookup under way.
+type pendingLookup struct {
 	sight
 	entrance *entrance
 	outlook  outlook
 }
 
-// An outlook is what control words say about a key.
+// An outlook says where a key can be, by the control words of its buckets.
 type outlook uint8
 
 const (
 	unclear     outlook = iota
-	likely              // a slot may have it
+	likely              // a slot has its fingerprint
 	chainedOnly         // it is in the chain of its home, or nowhere
 	absent
 )
 
-// elsewhere is a lookup that another machine is asked for.
+// elsewhere is a lookup of a key whose buckets are read from another machine.
 type elsewhere struct {
 	i    int
 	key  []byte
@@ -119,7 +118,7 @@ func newPipeline(o *opened) *pipeline {
 	return l
 }
 
-// serve makes keys of tb what comes next, the first of which has the index first.
+// serve prepares l for keys of tb, the first of which has the index first.
 func (l *pipeline) serve(tb *Table, o *opened, first int, visit func(i int, value []byte, ok bool)) {
 	l.tb, l.o, l.next, l.visit = tb, o, first, visit
 }
@@ -142,15 +141,15 @@ func (l *pipeline) run(keys [][]byte) error {
 	return l.drain()
 }
 
-// begin begins an operation, with nothing under way.
+// begin begins an operation, with no lookup under way.
 func (l *pipeline) begin() {
 	l.op = l.tb.m.Start()
 	l.looks = 0
 	l.elsewhere, l.reads = l.elsewhere[:0], l.reads[:0]
 }
 
-// end ends the operation, and forgets the caller's keys. The objects looked at are counted
-// at last: an atomic addition keeps all loads waiting that follow it.
+// end ends the operation and drops the caller's keys. It counts the objects read only here,
+// because an atomic addition delays all loads after it.
 func (l *pipeline) end() {
 	for i := range l.groups {
 		l.groups[i].keys = nil
@@ -159,23 +158,23 @@ func (l *pipeline) end() {
 	l.op.End()
 }
 
-// turn has keys, at most groupKeys, enter as the next group, while the groups before it
-// take their next steps.
+// turn starts keys, at most groupKeys, as the next group; the groups before it take their
+// next steps.
 func (l *pipeline) turn(keys [][]byte) error {
 	g := l.group(0)
 	g.keys, g.first = keys, l.next
 	l.next += len(keys)
-	// What depart asks for is most, and should have come for the most part before look asks
-	// for more: enter is between the two.
-	l.depart(l.group(1))
+	// fetchBuckets requests the most lines, and most of them should have arrived before look
+	// requests more: so enter is between the two.
+	l.fetchBuckets(l.group(1))
 	l.enter(g)
 	l.look(l.group(2))
-	err := l.land(l.group(3))
+	err := l.answerGroup(l.group(3))
 	l.turns++
 	return err
 }
 
-// drain answers all that is under way.
+// drain finishes all lookups under way.
 func (l *pipeline) drain() error {
 	for range groups - 1 {
 		if err := l.turn(nil); err != nil {
@@ -188,12 +187,12 @@ func (l *pipeline) drain() error {
 // group returns the group that has entered so many turns ago.
 func (l *pipeline) group(ago uint) *group { return &l.groups[(l.turns-ago)%groups] }
 
-// enter has the ways fetched to the shards of a group's keys.
+// enter hashes the keys of a group and prefetches their entries of the directory.
 func (l *pipeline) enter(g *group) {
 	o, routes := l.o, l.o.dir.table.Load()
-	flights := g.underWay()
+	lookups := g.pending()
 	for i, key := range g.keys {
-		f := &flights[i]
+		f := &lookups[i]
 		f.h = sum(o.seed, key)
 		f.entrance = routes.entrance(f.h)
 		prefetch.Of(&l.batch, f.entrance)
@@ -201,13 +200,13 @@ func (l *pipeline) enter(g *group) {
 	l.batch.Fetch()
 }
 
-// depart has the first lines of the homes fetched, and of the buckets after them:
-// a third of all keys is there, and to wait for each of those once more would cost
-// more than lines that are not needed.
-func (l *pipeline) depart(g *group) {
-	o, flights := l.o, g.underWay()
-	for i := range flights {
-		f := &flights[i]
+// fetchBuckets prefetches the first lines of the home buckets and of the buckets after them.
+// A third of all keys is in the second bucket; to wait for each of those once more would cost
+// more than the lines that are fetched in vain.
+func (l *pipeline) fetchBuckets(g *group) {
+	o, lookups := l.o, g.pending()
+	for i := range lookups {
+		f := &lookups[i]
 		prefix, first := f.entrance.way(f.h, o.class)
 		f.prefix = prefix
 		l.op.Aim(&f.buckets, first.Element(bucketOf(f.h, o.buckets)))
@@ -216,18 +215,18 @@ func (l *pipeline) depart(g *group) {
 	l.batch.Fetch()
 }
 
-// look looks at both first lines, and has the lines fetched of the first slot that
-// may have the key, or the first block of the chain.
+// look reads the control words in both first lines, and prefetches the lines of the first
+// slot that may have the key, or the first block of the chain.
 func (l *pipeline) look(g *group) {
-	o, flights := l.o, g.underWay()
-	for i := range flights {
-		f := &flights[i]
+	o, lookups := l.o, g.pending()
+	for i := range lookups {
+		f := &lookups[i]
 		f.outlook = unclear
 		switch {
 		case o.slots > glanceSlots || !f.buckets.Look() || !o.narrow(&f.sight):
 			continue
 		case f.slots == 0:
-			l.leadOn(f)
+			l.followUp(f)
 		default:
 			f.outlook = likely
 			v, i := f.candidate()
@@ -238,8 +237,8 @@ func (l *pipeline) look(g *group) {
 	l.batch.Fetch()
 }
 
-// leadOn is what follows if neither bucket has the key.
-func (l *pipeline) leadOn(f *flight) {
+// followUp decides where to look next if neither bucket has the key.
+func (l *pipeline) followUp(f *pendingLookup) {
 	isChained := f.buckets.Views[0].Word(linkWord) != 0
 	switch {
 	case !areJoint(f.buckets.Views[0], f.buckets.Views[1]):
@@ -252,12 +251,13 @@ func (l *pipeline) leadOn(f *flight) {
 	}
 }
 
-// land answers the keys of a group. What it has loaded was so when this machine was a
-// member, for that is confirmed before no bucket is found to have changed.
-func (l *pipeline) land(g *group) error {
-	o, flights := l.o, g.underWay()
-	for k := range flights { // all, so that nobody looks at what is in the store buffer still
-		if f := &flights[k]; f.outlook == likely {
+// answerGroup answers the keys of a group. The lines were loaded while this machine was a
+// member: it confirms its membership after loading them and before it checks that no bucket
+// has changed.
+func (l *pipeline) answerGroup(g *group) error {
+	o, lookups := l.o, g.pending()
+	for k := range lookups { // all first: reading a page that is still in the store buffer would stall
+		if f := &lookups[k]; f.outlook == likely {
 			v, i := f.candidate()
 			v.LoadLines(l.pages[k], o.extents[i].lines)
 		}
@@ -265,8 +265,8 @@ func (l *pipeline) land(g *group) error {
 	if err := l.tb.m.Confirm(); err != nil {
 		return err
 	}
-	for k := range flights {
-		if f := &flights[k]; f.outlook == likely {
+	for k := range lookups {
+		if f := &lookups[k]; f.outlook == likely {
 			v, i := f.candidate()
 			s, data := slotIn(*v, i), l.pages[k][o.extents[i].place:]
 			ofKey, ofValue := s.lengths()
@@ -282,10 +282,11 @@ func (l *pipeline) land(g *group) error {
 	return nil
 }
 
-// settle answers the k-th key of a group, if land cannot by the first slot that may have
-// it. Membership is confirmed again, for this is looked at after others have been answered.
+// settle answers the k-th key of a group where the first slot that may have it was not enough
+// for answerGroup. It confirms membership again, because it reads memory after other keys have
+// been answered.
 func (l *pipeline) settle(g *group, k int) error {
-	i, f, key, page := g.first+k, &g.flights[k], g.keys[k], l.pages[k]
+	i, f, key, page := g.first+k, &g.lookups[k], g.keys[k], l.pages[k]
 	var value []byte
 	at := undecided
 	switch f.outlook {
@@ -310,7 +311,8 @@ func (l *pipeline) settle(g *group, k int) error {
 	return err
 }
 
-// ask has a key with hash h looked up that the pipeline could not.
+// ask looks up a key with hash h that the pipeline could not decide: here, or by a READ of
+// its primary's buckets.
 func (l *pipeline) ask(i int, h uint64, key, page []byte) error {
 	e := elsewhere{i: i, key: key, h: h, s: l.o.dir.find(h)}
 	if l.tb.m.IsPrimary(e.s.first.Addr) {
@@ -353,8 +355,8 @@ func (l *pipeline) post(e elsewhere) {
 	l.reads = append(l.reads, txn.PairRead{P: e.s.first.Element(bucketOf(e.h, l.o.buckets)), Dst: e.pair})
 }
 
-// readElsewhere reads the buckets of which other machines are the primaries, all
-// at once, and answers their keys.
+// readElsewhere reads the posted buckets of other machines, all at once, and answers their
+// keys.
 func (l *pipeline) readElsewhere() error {
 	if len(l.reads) == 0 {
 		return nil
@@ -373,8 +375,8 @@ func (l *pipeline) readElsewhere() error {
 	return nil
 }
 
-// answerElsewhere answers e's key from its buckets. failed says that they were not
-// read.
+// answerElsewhere answers e's key from its buckets. failed is the error of reading them, or
+// nil.
 func (l *pipeline) answerElsewhere(e *elsewhere, failed error, buf *buffer) error {
 	if failed == nil {
 		value, ok, other, err := l.tb.inPair(l.op, l.o, buf, e.pair, e.s, e.h, e.key, buf.value)

@@ -277,8 +277,8 @@ func TestLookupManyBetween(t *testing.T) {
 	l := newPipeline(mustOpen(t, tb))
 	l.tb, l.o, l.op = tb, mustOpen(t, tb), tb.m.Start()
 	defer l.op.End()
-	look := func() *flight {
-		f := &flight{sight: sight{h: sum(l.o.seed, key)}}
+	look := func() *pendingLookup {
+		f := &pendingLookup{sight: sight{h: sum(l.o.seed, key)}}
 		if !l.op.LookPair(&f.buckets, l.o.home(&f.sight)) || !l.o.narrow(&f.sight) {
 			t.Fatal("the buckets cannot be looked at")
 		}
@@ -288,7 +288,7 @@ func TestLookupManyBetween(t *testing.T) {
 	move()
 	after := look()
 	after.buckets.Views[0] = before.buckets.Views[0]
-	if l.leadOn(after); after.outlook != unclear {
+	if l.followUp(after); after.outlook != unclear {
 		t.Errorf("a key that is there all the time is said to be %v", after.outlook)
 	}
 }
