@@ -58,10 +58,10 @@ func (c *checker) shard(s *shard, live int) error {
 		return err
 	}
 	switch {
-	case h.state == doomed && c.v.Destroying:
+	case h.state == destroying && c.v.Destroying:
 		return c.remains(s, h)
-	case h.state == doomed:
-		return fmt.Errorf("%w: shard %#x/%d is being destroyed", ErrCorrupt, h.prefix, h.born)
+	case h.state == destroying:
+		return fmt.Errorf("%w: shard %#x/%d is being destroyed", ErrCorrupt, h.prefix, h.initialDepth)
 	}
 	if err := c.v.Node(s.header); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c *checker) shard(s *shard, live int) error {
 	if err := c.v.Node(s.first.Element(c.o.buckets)); err != nil {
 		return err
 	}
-	for i := h.born; i < h.known(); i++ {
+	for i := h.initialDepth; i < h.known(); i++ {
 		child, err := c.tb.child(c.o, s, i)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (c *checker) home(s *shard, h *header, i int, live bool) error {
 		pairs, nodes, err = c.homeOnce(s, h, i, live)
 	}
 	if err != nil {
-		return fmt.Errorf("shard %#x/%d, bucket %d: %w", s.prefix, s.born, i, err)
+		return fmt.Errorf("shard %#x/%d, bucket %d: %w", s.prefix, s.initialDepth, i, err)
 	}
 	for _, p := range nodes {
 		err = errors.Join(err, c.v.Node(p))

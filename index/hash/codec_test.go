@@ -186,8 +186,8 @@ func FuzzPair(f *testing.F) {
 func FuzzHeader(f *testing.F) {
 	lay := testLayout(f, Config{})
 	c, _ := region.ClassFor(headerBytes)
-	h := header{born: 2, depth: 4, state: splitting, cursor: 9, prefix: 3 << 62}
-	for i := h.born; i < h.known(); i++ {
+	h := header{initialDepth: 2, depth: 4, state: splitting, cursor: 9, prefix: 3 << 62}
+	for i := h.initialDepth; i < h.known(); i++ {
 		h.children[i] = shardPtr{region.MakePtr(region.MakeAddr(1, 64), c, 1), region.MakePtr(region.MakeAddr(1, 128), lay.class, 2)}
 	}
 	b := make([]byte, headerBytes)
@@ -257,7 +257,7 @@ func TestDecodersRefuse(t *testing.T) {
 		map[int]byte{0: 0, 4: 2, 5: 0, 6: 0, 8: 1, 9: 0, 10: 0, 11: 0, 12: 33, anchorRoot: 1, anchorRoot + 8: 0, anchorRoot + 16: 1, anchorRoot + 24: 9})
 	spoil("header", headerBytes,
 		func(b []byte) {
-			h := header{born: 1, depth: 3, state: splitting, prefix: 1 << 63}
+			h := header{initialDepth: 1, depth: 3, state: splitting, prefix: 1 << 63}
 			h.children[1], h.children[2], h.children[3] = good, good, good
 			h.encode(b)
 		},
@@ -368,8 +368,8 @@ func TestCheckFinds(t *testing.T) {
 				p.clear(i)
 			}
 		}),
-		"prefix": spoilHeader(func(h *header) { h.prefix, h.born, h.depth = 1<<63, 1, 1 }),
-		"doomed": spoilHeader(func(h *header) { h.state = doomed }),
+		"prefix": spoilHeader(func(h *header) { h.prefix, h.initialDepth, h.depth = 1<<63, 1, 1 }),
+		"doomed": spoilHeader(func(h *header) { h.state = destroying }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := newTable(t, Config{Buckets: 4, MaxLoad: 100, Neighbourhood: 4, KeyBytes: 8})

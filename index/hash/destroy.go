@@ -62,7 +62,7 @@ func (d *destroyer) shard(s *shard) error {
 	if err != nil {
 		return err
 	}
-	for i := h.born; i < h.depth; i++ {
+	for i := h.initialDepth; i < h.depth; i++ {
 		if h.children[i].header.IsNil() {
 			continue
 		}
@@ -103,9 +103,9 @@ func (d *destroyer) update(s *shard, change func(t *txn.Tx, h *header) error) (h
 // doom marks s, so that a split under way does not go on.
 func (d *destroyer) doom(s *shard) (*header, error) {
 	return d.update(s, func(_ *txn.Tx, h *header) error {
-		if h.state != doomed {
+		if h.state != destroying {
 			h.depth = h.known()
-			h.state, h.cursor = doomed, d.o.buckets+1
+			h.state, h.cursor = destroying, d.o.buckets+1
 		}
 		return nil
 	})

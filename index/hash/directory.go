@@ -10,8 +10,8 @@ import (
 // A shard is what a machine remembers of one.
 type shard struct {
 	shardPtr
-	prefix uint64
-	born   int
+	prefix       uint64
+	initialDepth int
 	// child is the shard that this one last split into. The directory does not
 	// lead to it before the split is complete.
 	child atomic.Pointer[shard]
@@ -65,7 +65,7 @@ type entrance struct {
 // store is for one goroutine at a time.
 func (e *entrance) store(s *shard) {
 	e.addr.Store(uint64(s.first.Addr))
-	e.tail.Store(s.first.Incarnation()<<8 | uint64(s.born))
+	e.tail.Store(s.first.Incarnation()<<8 | uint64(s.initialDepth))
 }
 
 // way returns the prefix with which h comes to the shard, and the shard's first bucket.
@@ -111,14 +111,14 @@ func (d *directory) add(s *shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.table.Load()
-	if s.born > r.bits {
-		r = r.grow(s.born)
+	if s.initialDepth > r.bits {
+		r = r.grow(s.initialDepth)
 		d.table.Store(r)
 	}
 	lo := int(s.prefix >> (64 - r.bits))
 	added := false
-	for i := range 1 << (r.bits - s.born) {
-		if r.shards[lo+i].Load().born < s.born {
+	for i := range 1 << (r.bits - s.initialDepth) {
+		if r.shards[lo+i].Load().initialDepth < s.initialDepth {
 			r.set(lo+i, s)
 			added = true
 		}
@@ -129,9 +129,9 @@ func (d *directory) add(s *shard) {
 }
 
 // has reports whether the shard with this prefix is known.
-func (d *directory) has(prefix uint64, born int) bool {
+func (d *directory) has(prefix uint64, initialDepth int) bool {
 	r := d.table.Load()
-	return born <= r.bits && r.shards[prefix>>(64-r.bits)].Load().born >= born
+	return initialDepth <= r.bits && r.shards[prefix>>(64-r.bits)].Load().initialDepth >= initialDepth
 }
 
 // size returns how many shards are known.

@@ -10,9 +10,9 @@ import (
 
 // numberedShard is a shard whose bucket 0 says its number, by address and by
 // incarnation.
-func numberedShard(i int, prefix uint64, born int) *shard {
+func numberedShard(i int, prefix uint64, initialDepth int) *shard {
 	first := region.MakePtr(region.MakeAddr(1, uint32(i+1)<<16), 1, uint64(i))
-	return &shard{shardPtr: shardPtr{first: first}, prefix: prefix, born: born}
+	return &shard{shardPtr: shardPtr{first: first}, prefix: prefix, initialDepth: initialDepth}
 }
 
 // A directory led through random splits finds for every hash the shard that the
@@ -33,12 +33,12 @@ func TestDirectory(t *testing.T) {
 			depth[s] = bit + 1
 			c := numberedShard(len(known), s.prefix|1<<(63-bit), bit+1)
 			known, depth[c] = append(known, c), bit+1
-			if d.has(c.prefix, c.born) {
+			if d.has(c.prefix, c.initialDepth) {
 				t.Fatal("a shard is known before it is added")
 			}
 			d.add(c)
-			d.add(&shard{prefix: c.prefix, born: c.born}) // again, by another goroutine
-			if !d.has(c.prefix, c.born) || d.size() != len(known) {
+			d.add(&shard{prefix: c.prefix, initialDepth: c.initialDepth}) // again, by another goroutine
+			if !d.has(c.prefix, c.initialDepth) || d.size() != len(known) {
 				t.Fatalf("%d shards, want %d", d.size(), len(known))
 			}
 		}
@@ -46,12 +46,12 @@ func TestDirectory(t *testing.T) {
 			h := rnd.Uint64()
 			want := root
 			for _, s := range known {
-				if s.covers(h, s.born) && s.born > want.born {
+				if s.covers(h, s.initialDepth) && s.initialDepth > want.initialDepth {
 					want = s
 				}
 			}
 			if got := d.find(h); got != want {
-				t.Fatalf("%#x leads to %#x/%d, not %#x/%d", h, got.prefix, got.born, want.prefix, want.born)
+				t.Fatalf("%#x leads to %#x/%d, not %#x/%d", h, got.prefix, got.initialDepth, want.prefix, want.initialDepth)
 			}
 			if prefix, first := d.entrance(h).way(h, 1); prefix != want.prefix || first != want.first {
 				t.Fatalf("%#x leads to %v under %#x, not to %v under %#x", h, first, prefix, want.first, want.prefix)
@@ -68,9 +68,9 @@ func TestDirectoryWhileGrowing(t *testing.T) {
 	for range 40 {
 		shards := []*shard{numberedShard(0, 0, 0)}
 		d := newDirectory(shards[0])
-		for born := 1; born <= depth; born++ {
-			for i := range 1 << (born - 1) {
-				s := numberedShard(len(shards), uint64(2*i+1)<<(64-born), born)
+		for initialDepth := 1; initialDepth <= depth; initialDepth++ {
+			for i := range 1 << (initialDepth - 1) {
+				s := numberedShard(len(shards), uint64(2*i+1)<<(64-initialDepth), initialDepth)
 				s.first = region.MakePtr(s.first.Addr, 1, 0) // as arrays in new memory have it
 				shards = append(shards, s)
 			}
@@ -96,8 +96,8 @@ func checkWay(t *testing.T, e *entrance, h uint64, shards []*shard) {
 	prefix, first := e.way(h, 1)
 	s := shards[first.Addr.Offset()>>16-1]
 	// Its buckets say that they are as deep as the shard, or deeper.
-	if covers(prefix, h, s.born) && (prefix != s.prefix || !s.covers(h, s.born)) {
-		t.Fatalf("%#x leads to %v by the prefix %#x, and shard %#x/%d begins at %v", h, first, prefix, s.prefix, s.born, s.first)
+	if covers(prefix, h, s.initialDepth) && (prefix != s.prefix || !s.covers(h, s.initialDepth)) {
+		t.Fatalf("%#x leads to %v by the prefix %#x, and shard %#x/%d begins at %v", h, first, prefix, s.prefix, s.initialDepth, s.first)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestEntranceWhileChanging(t *testing.T) {
 	}
 	e.addr.Store(uint64(child.first.Addr)) // all that a store that is under way has done, or a load not seen
 	checkWay(t, &e, h, shards)
-	if prefix, _ := e.way(h, 1); covers(prefix, h, child.born) {
+	if prefix, _ := e.way(h, 1); covers(prefix, h, child.initialDepth) {
 		t.Fatalf("buckets of the child are taken for those of prefix %#x", prefix)
 	}
 	e.store(child)

@@ -15,24 +15,24 @@ import (
 
 // A table grows by splitting shards, in bounded transactions of their own:
 //
-//  1. birth: a new shard is made, its buckets not in use yet. The old shard's
-//     header names it as its child and says splitting, the child's says filling.
-//  2. moves: home by home, in order, splitHomes at a time, the keys whose next
+//  1. Start: the child shard is created, its buckets not in use yet. The old shard's
+//     header names the child and says splitting, the child's says filling.
+//  2. Moves: home by home, in order, splitHomes at a time, the keys whose next
 //     hash bit is set move to the same home of the child, and both buckets get
-//     the new depth. A lookup that finds a key's home deeper than it thought,
-//     and the key not among its keys, goes on to the child.
-//  3. with the last move both headers say whole.
+//     the new depth. A lookup that finds its key's home deeper than it expected,
+//     and not the key, goes on to the child.
+//  3. The last move sets both headers to whole.
 //
-// Between any two of them the table is complete, for as long as anyone likes;
-// after a crash whoever comes next continues. Nobody waits for a split: single
-// steps are done by those who change the table, one at a time on each machine,
-// once a change had to overflow its neighbourhood and the shard turned out to be
-// full enough. Transactions whose buckets move under them ask again and get the
-// same answers.
+// The table is complete between any two of these transactions, however long a split is
+// interrupted; after a crash the next machine that changes the shard goes on with it. Nobody
+// waits for a split: transactions that change the table do single steps, one at a time on
+// each machine, once a change had to go into a chain and the shard turned out to be full
+// enough. A transaction whose buckets move while it is open asks again and gets the same
+// answers.
 type growth struct {
 	// wanted is the length of queue.
 	wanted atomic.Int32
-	// working is held by whoever does a step.
+	// working is held during a step.
 	working lockrank.Mutex[lockrank.Growing]
 
 	mu    lockrank.Mutex[lockrank.Leaf]
@@ -40,17 +40,17 @@ type growth struct {
 }
 
 const (
-	// splitHomes is how many homes one transaction moves. The fewer they are,
-	// the less likely is it that another one comes in between.
+	// splitHomes is the number of homes that one transaction moves. Fewer homes make a
+	// conflict with another transaction less likely.
 	splitHomes = 16
-	// queueMax bounds the shards that wait to be looked at. One that is
-	// dropped comes back with its next overflow.
+	// queueMax bounds the queue. A shard that does not fit is queued again by its next
+	// overflow.
 	queueMax = 256
-	// looksPerShard is about how often a shard's load is counted while it
-	// fills: counting reads all of it.
+	// looksPerShard is about how often the load of a shard is counted while it fills; to
+	// count it, all of the shard is read.
 	looksPerShard = 16
-	// chainWeight is how much more an overflow counts that met a chain of two
-	// blocks and more.
+	// chainWeight is the weight of an overflow into a chain of two blocks or more; other
+	// overflows have weight 1.
 	chainWeight = 4
 )
 
@@ -75,8 +75,9 @@ func (g *growth) next() *shard {
 	return s
 }
 
-// note takes notice of what a preparation met in a shard. It may be called for
-// preparations that are thrown away: it only decides when to count the load.
+// note records that a preparation had to overflow, and queues the shard if that happens
+// often. It may be called for preparations that are thrown away, because it only decides
+// when the load is counted.
 func (o *opened) note(e *editor) {
 	if e.overflowed == 0 {
 		return
@@ -91,9 +92,8 @@ func (o *opened) note(e *editor) {
 	}
 }
 
-// maintain does one step of growth if there is any to do and nobody is at it. A
-// step that fails is not the caller's business: the table works without it, and
-// the next overflow tries again.
+// maintain does one step of growth if a shard is queued and no other step runs. It drops the
+// error of a step: the table works without it, and the next overflow tries again.
 func (tb *Table) maintain(o *opened) {
 	if o.growth.wanted.Load() == 0 || !o.growth.working.TryLock() {
 		return
@@ -109,12 +109,11 @@ func (tb *Table) maintain(o *opened) {
 	}
 }
 
-// perShard is how many pairs a shard holds when it splits.
+// perShard returns the number of pairs that a shard holds when it splits.
 func (l *layout) perShard() int { return max(1, l.slots*l.buckets*l.maxLoad/100) }
 
-// reserve has the table grow ahead of a transaction that adds so many pairs that
-// they would overflow a table half full: nothing can be split while they are
-// applied.
+// reserve grows the table for a transaction whose puts would overflow it though it is half
+// empty now. They could not cause splits: nothing is split while a transaction is applied.
 func (tb *Table) reserve(o *opened, puts int) {
 	if puts%64 != 0 || o.dir.size()*o.perShard() > 2*puts {
 		return
@@ -126,8 +125,8 @@ func (tb *Table) reserve(o *opened, puts int) {
 	}
 }
 
-// Reserve splits shards until the table has room for so many pairs, for loading
-// a table whose size is known.
+// Reserve splits shards until the table has room for so many pairs. It makes loading faster
+// where the number of pairs is known.
 func (tb *Table) Reserve(ctx context.Context, pairs int) error {
 	o, err := tb.open()
 	if err != nil {
@@ -152,7 +151,7 @@ func (tb *Table) grow(ctx context.Context, o *opened, pairs int) error {
 	return nil
 }
 
-// deepen splits the shard that begins at prefix until it has so many bits.
+// deepen splits the shard that begins at prefix until its prefix has depth bits.
 func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int) error {
 	for {
 		s := o.dir.find(prefix)
@@ -175,8 +174,8 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 	}
 }
 
-// step does the next thing that there is to do to a shard and reports whether
-// there is more. A whole shard is split if its load, or force, demands it.
+// step does the next step of a shard's growth and reports whether another is left. A whole
+// shard splits if it is full, or if force is set.
 func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (again bool, err error) {
 	h, err := tb.refresh(o, s)
 	if err != nil {
@@ -186,10 +185,10 @@ func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (aga
 	case splitting:
 		return true, tb.move(ctx, o, s)
 	case filling:
-		// Its turn comes once its parent is done.
+		// It can split once its parent's split is complete.
 		o.growth.want(o.parent(s))
 		return force, nil
-	case doomed:
+	case destroying:
 		return false, ErrDestroyed
 	}
 	if !force {
@@ -200,19 +199,20 @@ func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (aga
 	} else if h.depth >= depthMax {
 		return false, ErrFull
 	}
-	return true, tb.birth(ctx, o, s, h.depth)
+	return true, tb.startSplit(ctx, o, s, h.depth)
 }
 
 // parent returns the shard that s came out of.
 func (o *opened) parent(s *shard) *shard {
-	return o.dir.find(s.prefix &^ (1 << (64 - s.born)))
+	return o.dir.find(s.prefix &^ (1 << (64 - s.initialDepth)))
 }
 
-// depthLimit keeps a shard that is full for no good reason, such as keys chosen
-// to have one hash, from splitting for ever.
+// depthLimit bounds the depth of shards, so that one whose keys have been chosen to share
+// a hash does not split for ever.
 func (tb *Table) depthLimit(o *opened) int { return min(depthMax, bits.Len(uint(o.dir.size()))+8) }
 
-// full counts how many slots of a shard are taken.
+// full counts the taken slots of a shard, and reports whether they exceed the load at which
+// it splits.
 func (tb *Table) full(o *opened, s *shard) (bool, error) {
 	buf := o.buffers.Get().(*buffer)
 	defer o.buffers.Put(buf)
@@ -226,26 +226,26 @@ func (tb *Table) full(o *opened, s *shard) (bool, error) {
 	return taken*100 >= o.buckets*o.slots*o.maxLoad, nil
 }
 
-// birth makes the shard that s splits into, where the table's places say: the
-// machine there does it.
-func (tb *Table) birth(ctx context.Context, o *opened, s *shard, depth int) error {
+// startSplit starts the split of s: the machine at which the table places the child creates
+// it.
+func (tb *Table) startSplit(ctx context.Context, o *opened, s *shard, depth int) error {
 	hint := o.place(s, depth)
 	if tb.m.IsPrimary(hint) {
-		return giveBirth(ctx, tb.m, o.anchor, s.header, depth, hint)
+		return beginSplit(ctx, tb.m, o.anchor, s.header, depth, hint)
 	}
-	arg := appendBirth(nil, tb.anchor, s.header, depth, hint)
-	_, err := tb.m.Ship(ctx, hint, handlerBirth, arg)
+	arg := appendSplit(nil, tb.anchor, s.header, depth, hint)
+	_, err := tb.m.Ship(ctx, hint, handlerSplit, arg)
 	var shipped *txn.ShippedError
 	if errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict) {
-		// It will not do it, for whatever reason. Here is better than nowhere.
-		return giveBirth(ctx, tb.m, o.anchor, s.header, depth, s.first.Addr)
+		// That machine refuses: the child is created here instead.
+		return beginSplit(ctx, tb.m, o.anchor, s.header, depth, s.first.Addr)
 	}
 	return err
 }
 
-// place returns where the child of s at depth is to live. Shards are dealt out
-// in the order of their reversed prefixes: that of a table's next doubling comes
-// after all that there are.
+// place returns the place of the child of s at depth. Shards are distributed over the
+// places in the order of their reversed prefixes, in which the shards of a table's next
+// doubling come after all present ones.
 func (o *opened) place(s *shard, depth int) region.Addr {
 	if len(o.places) == 0 {
 		return s.first.Addr
@@ -254,8 +254,8 @@ func (o *opened) place(s *shard, depth int) region.Addr {
 	return o.places[ordinal%uint64(len(o.places))]
 }
 
-// giveBirth is the transaction that begins a split.
-func giveBirth(ctx context.Context, m *txn.Machine, a *anchor, parent region.Ptr, depth int, hint region.Addr) error {
+// beginSplit is the transaction that begins a split.
+func beginSplit(ctx context.Context, m *txn.Machine, a *anchor, parent region.Ptr, depth int, hint region.Addr) error {
 	t := m.Begin()
 	defer t.Abort()
 	b, err := t.Write(parent)
@@ -267,9 +267,9 @@ func giveBirth(ctx context.Context, m *txn.Machine, a *anchor, parent region.Ptr
 		return err
 	}
 	if h.state != whole || h.depth != depth {
-		return nil // somebody else was faster
+		return nil // another machine has begun it
 	}
-	child := header{born: depth + 1, depth: depth + 1, state: filling, prefix: h.childPrefix(depth)}
+	child := header{initialDepth: depth + 1, depth: depth + 1, state: filling, prefix: h.childPrefix(depth)}
 	if h.children[depth], err = createShard(t, a, hint, &child); err != nil {
 		return err
 	}
@@ -278,8 +278,8 @@ func giveBirth(ctx context.Context, m *txn.Machine, a *anchor, parent region.Ptr
 	return t.Commit(ctx)
 }
 
-// move is the transaction that moves the next homes of a split. It moves fewer
-// if they do not fit into a log.
+// move moves the next homes of a split in one transaction, fewer of them if they do not fit
+// into a log.
 func (tb *Table) move(ctx context.Context, o *opened, s *shard) error {
 	for homes := splitHomes; ; homes /= 2 {
 		err := tb.moveHomes(ctx, o, s, homes)

@@ -112,7 +112,7 @@ func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) 
 	if ov.change(t, e, opPut, value); e.asked == askedNothing {
 		o.fetch(t, e.h) // for Prepare
 	}
-	if !ov.born {
+	if !ov.isNew {
 		tb.reserve(o, ov.puts)
 	}
 }
@@ -137,7 +137,7 @@ func (tb *Table) change(t *txn.Tx, key, value []byte) (*opened, *overlay, *entry
 		return nil, nil, nil, err
 	}
 	o, ov, e, err := tb.begin(t, key)
-	if err == nil && !ov.born {
+	if err == nil && !ov.isNew {
 		tb.maintain(o)
 	}
 	return o, ov, e, err

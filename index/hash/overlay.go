@@ -16,9 +16,9 @@ import (
 type overlay struct {
 	tb *Table
 	o  *opened
-	// born says that the transaction itself has created the table: nobody else
-	// can have put anything into it.
-	born    bool
+	// isNew says that this transaction has created the table: nobody else can have put
+	// anything into it.
+	isNew   bool
 	entries []*entry
 	// byKey finds an entry once there are more than scanMax.
 	byKey map[string]*entry
@@ -84,7 +84,7 @@ func (tb *Table) overlay(t *txn.Tx) (*overlay, error) {
 	if ov, ok := t.Local(tb).(*overlay); ok {
 		return ov, nil
 	}
-	o, born, err := tb.openIn(t)
+	o, isNew, err := tb.openIn(t)
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +96,14 @@ func (tb *Table) overlay(t *txn.Tx) (*overlay, error) {
 			overlays.Put(ov)
 		}
 	}
-	ov.tb, ov.o, ov.born = tb, o, born
+	ov.tb, ov.o, ov.isNew = tb, o, isNew
 	t.SetLocal(tb, ov)
 	t.OnEnd(ov.release)
 	return ov, nil
 }
 
-// openIn is open for transaction t, which may have created the table.
-func (tb *Table) openIn(t *txn.Tx) (o *opened, born bool, err error) {
+// openIn is open within transaction t. isNew says that t has created the table.
+func (tb *Table) openIn(t *txn.Tx) (o *opened, isNew bool, err error) {
 	if o, err = tb.open(); !errors.Is(err, ErrDestroyed) {
 		return o, false, err
 	}
@@ -137,7 +137,7 @@ func (ov *overlay) reset() {
 	}
 	clear(all[kept:])
 	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], all[:0:kept]
-	ov.tb, ov.o, ov.born, ov.byKey, ov.puts, ov.used = nil, nil, false, nil, 0, 0
+	ov.tb, ov.o, ov.isNew, ov.byKey, ov.puts, ov.used = nil, nil, false, nil, 0, 0
 }
 
 // entry returns the key's, and makes it if there is none.
@@ -195,7 +195,7 @@ func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 // ask answers for the transaction whether the key is in the table, and, if value
 // is set, with which value. The first answer stays.
 func (ov *overlay) ask(t *txn.Tx, e *entry, want asked) error {
-	if e.asked >= want || ov.born {
+	if e.asked >= want || ov.isNew {
 		return nil
 	}
 	value, found, err := e.answer(t)

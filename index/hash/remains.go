@@ -14,7 +14,7 @@ func (c *checker) remains(s *shard, h *header) error {
 	if err := c.v.Node(s.header); err != nil {
 		return err
 	}
-	for i := h.born; i < h.known(); i++ {
+	for i := h.initialDepth; i < h.known(); i++ {
 		if h.children[i].header.IsNil() {
 			continue // gone
 		}
@@ -28,7 +28,7 @@ func (c *checker) remains(s *shard, h *header) error {
 		}
 	}
 	left := c.o.buckets + 1 // one behind the last home is the last one's neighbour
-	if h.state == doomed {
+	if h.state == destroying {
 		left = h.cursor
 	}
 	for i := range left {
@@ -37,7 +37,7 @@ func (c *checker) remains(s *shard, h *header) error {
 			err = c.bucket(s, i)
 		}
 		if err != nil {
-			return fmt.Errorf("shard %#x/%d, bucket %d, of a table that is being destroyed: %w", s.prefix, s.born, i, err)
+			return fmt.Errorf("shard %#x/%d, bucket %d, of a table that is being destroyed: %w", s.prefix, s.initialDepth, i, err)
 		}
 	}
 	return nil

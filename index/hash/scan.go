@@ -69,7 +69,7 @@ func (tb *Table) Scan(t *txn.Tx) *Cursor {
 			}
 		}
 	}
-	if !ov.born {
+	if !ov.isNew {
 		c.push(c.o.first())
 	}
 	return c
@@ -141,7 +141,7 @@ func (c *Cursor) fill() {
 // descend puts the shards that came out of s, before s had the depth that it is
 // scanned with, on top of those to visit.
 func (c *Cursor) descend(s scanShard) {
-	for i := s.depth - 1; i >= s.born && c.err == nil; i-- {
+	for i := s.depth - 1; i >= s.initialDepth && c.err == nil; i-- {
 		child, err := c.tb.child(c.o, s.shard, i)
 		if err != nil {
 			c.err = inTx(err, c.tb)
@@ -167,7 +167,7 @@ func (tb *Table) child(o *opened, s *shard, i int) (*shard, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%w: shard of prefix %#x/%d has no child %d", ErrCorrupt, s.prefix, s.born, i)
+	return nil, fmt.Errorf("%w: shard of prefix %#x/%d has no child %d", ErrCorrupt, s.prefix, s.initialDepth, i)
 }
 
 // A homesQuestion asks which pairs have their homes among a few of a shard.

@@ -15,11 +15,11 @@ import (
 const (
 	handlerLookup txn.HandlerID = 0x6800 + iota
 	handlerSingle
-	handlerBirth
+	handlerSplit
 )
 
-// A Server answers for the tables' shards that a machine is the primary of. There
-// is one on each machine.
+// A Server runs the operations that other machines ship to the primary of a shard. Each
+// machine has one.
 type Server struct {
 	m *txn.Machine
 
@@ -27,18 +27,18 @@ type Server struct {
 	tables map[region.Ptr]*Table
 }
 
-// Serve registers what other machines ship to m. All machines of an instance
-// serve, or none does.
+// Serve registers the handlers of shipped operations at m. Either all machines of an
+// instance serve, or none does.
 func Serve(m *txn.Machine) *Server {
 	s := &Server{m: m, tables: make(map[region.Ptr]*Table)}
 	m.Handle(handlerLookup, s.lookup)
 	m.Handle(handlerSingle, s.single)
-	m.Handle(handlerBirth, s.birth)
+	m.Handle(handlerSplit, s.startSplit)
 	return s
 }
 
-// Open returns the one handle that the machine has on a table, so that what is
-// shipped here combines with what is done here.
+// Open returns the machine's only handle on a table, so that operations shipped here are
+// combined with the machine's own.
 func (s *Server) Open(anchor region.Ptr) *Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,17 +184,17 @@ func (s *Server) single(ctx context.Context, arg []byte) ([]byte, error) {
 	return reply, nil
 }
 
-func appendBirth(b []byte, anchor, parent region.Ptr, depth int, hint region.Addr) []byte {
+func appendSplit(b []byte, anchor, parent region.Ptr, depth int, hint region.Addr) []byte {
 	b = append(parent.Append(anchor.Append(b)), byte(depth))
 	return binary.LittleEndian.AppendUint64(b, uint64(hint))
 }
 
-const birthBytes = 2*region.PtrBytes + 1 + 8
+const splitBytes = 2*region.PtrBytes + 1 + 8
 
-// birth makes a shard here that one elsewhere splits into.
-func (s *Server) birth(ctx context.Context, arg []byte) ([]byte, error) {
-	if len(arg) != birthBytes {
-		return nil, fmt.Errorf("%w: birth of %d bytes", errMessage, len(arg))
+// startSplit begins the split of a shard of another machine, whose child is created here.
+func (s *Server) startSplit(ctx context.Context, arg []byte) ([]byte, error) {
+	if len(arg) != splitBytes {
+		return nil, fmt.Errorf("%w: split of %d bytes", errMessage, len(arg))
 	}
 	anchor, rest, err := decodeAnchorPtr(arg)
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *Server) birth(ctx context.Context, arg []byte) ([]byte, error) {
 	parent, err := region.DecodePtr(rest)
 	depth, hint := int(rest[region.PtrBytes]), region.Addr(binary.LittleEndian.Uint64(rest[region.PtrBytes+1:]))
 	if err != nil || parent.IsNil() || depth >= depthMax || !s.m.IsPrimary(hint) {
-		return nil, fmt.Errorf("%w: birth at depth %d", errMessage, depth)
+		return nil, fmt.Errorf("%w: split at depth %d", errMessage, depth)
 	}
 	tb, err := s.table(anchor)
 	if err != nil {
@@ -213,5 +213,5 @@ func (s *Server) birth(ctx context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, giveBirth(ctx, s.m, o.anchor, parent, depth, hint)
+	return nil, beginSplit(ctx, s.m, o.anchor, parent, depth, hint)
 }

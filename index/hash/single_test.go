@@ -271,11 +271,11 @@ func TestBadMessages(t *testing.T) {
 		{handlerSingle, nil}, {handlerSingle, at}, {handlerSingle, append(append(at, key...), byte(singleKinds), 0, 0, 0, 0)},
 		{handlerSingle, append(append(at, key...), 0, 9, 0, 0, 0)}, {handlerSingle, append(append(at, long...), 0, 0, 0, 0, 0)},
 		{handlerSingle, append(append(other.Append(nil), key...), 0, 0, 0, 0, 0)},
-		{handlerBirth, nil}, {handlerBirth, appendBirth(nil, anchor, region.Ptr{}, 0, anchor.Addr)},
-		{handlerBirth, appendBirth(nil, anchor, anchor, depthMax, anchor.Addr)},
-		{handlerBirth, appendBirth(nil, anchor, anchor, 0, anchor.Addr)}, // no header
-		{handlerBirth, appendBirth(nil, other, anchor, 0, anchor.Addr)},
-		{handlerBirth, appendBirth(nil, region.Ptr{}, anchor, 0, anchor.Addr)},
+		{handlerSplit, nil}, {handlerSplit, appendSplit(nil, anchor, region.Ptr{}, 0, anchor.Addr)},
+		{handlerSplit, appendSplit(nil, anchor, anchor, depthMax, anchor.Addr)},
+		{handlerSplit, appendSplit(nil, anchor, anchor, 0, anchor.Addr)}, // no header
+		{handlerSplit, appendSplit(nil, other, anchor, 0, anchor.Addr)},
+		{handlerSplit, appendSplit(nil, region.Ptr{}, anchor, 0, anchor.Addr)},
 	} {
 		if _, err := c.Machine(1).Ship(ctx, anchor.Addr, m.h, m.arg); err == nil {
 			t.Errorf("handler %#x takes %x", m.h, m.arg)

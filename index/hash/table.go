@@ -198,8 +198,8 @@ func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*s
 		return nil, errOvertaken
 	}
 	bit := firstDifference(h, s.prefix)
-	if bit < s.born || bit >= depth {
-		return nil, fmt.Errorf("%w: shard of prefix %#x/%d asked for hash %#x at depth %d", ErrCorrupt, s.prefix, s.born, h, depth)
+	if bit < s.initialDepth || bit >= depth {
+		return nil, fmt.Errorf("%w: shard of prefix %#x/%d asked for hash %#x at depth %d", ErrCorrupt, s.prefix, s.initialDepth, h, depth)
 	}
 	if next := o.after(s, h, bit); next != nil {
 		return next, nil
@@ -219,10 +219,10 @@ func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*s
 
 // after returns a shard behind s on the way to h, or nil if none is known.
 func (o *opened) after(s *shard, h uint64, bit int) *shard {
-	if next := o.dir.find(h); next.born > s.born {
+	if next := o.dir.find(h); next.initialDepth > s.initialDepth {
 		return next
 	}
-	if c := s.child.Load(); c != nil && c.born == bit+1 {
+	if c := s.child.Load(); c != nil && c.initialDepth == bit+1 {
 		return c
 	}
 	return nil
@@ -238,8 +238,8 @@ func (tb *Table) refresh(o *opened, s *shard) (*header, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.born != s.born || h.prefix != s.prefix {
-		return nil, fmt.Errorf("%w: header %v is that of prefix %#x/%d, not %#x/%d", ErrCorrupt, s.header, h.prefix, h.born, s.prefix, s.born)
+	if h.initialDepth != s.initialDepth || h.prefix != s.prefix {
+		return nil, fmt.Errorf("%w: header %v is that of prefix %#x/%d, not %#x/%d", ErrCorrupt, s.header, h.prefix, h.initialDepth, s.prefix, s.initialDepth)
 	}
 	o.learn(s, h)
 	return h, nil
@@ -248,16 +248,16 @@ func (tb *Table) refresh(o *opened, s *shard) (*header, error) {
 // learn enters what the header of s tells.
 func (o *opened) learn(s *shard, h *header) {
 	if h.state == splitting {
-		if c := s.child.Load(); c == nil || c.born != h.depth+1 {
+		if c := s.child.Load(); c == nil || c.initialDepth != h.depth+1 {
 			s.child.CompareAndSwap(c, h.childShard(h.depth))
 		}
 	}
-	for i := h.born; i < h.depth; i++ {
+	for i := h.initialDepth; i < h.depth; i++ {
 		if h.children[i].header.IsNil() || o.dir.has(h.childPrefix(i), i+1) {
 			continue
 		}
 		c := s.child.Load()
-		if c == nil || c.born != i+1 {
+		if c == nil || c.initialDepth != i+1 {
 			c = h.childShard(i)
 		}
 		o.dir.add(c)
@@ -265,7 +265,7 @@ func (o *opened) learn(s *shard, h *header) {
 }
 
 func (h *header) childShard(i int) *shard {
-	return &shard{shardPtr: h.children[i], prefix: h.childPrefix(i), born: i + 1}
+	return &shard{shardPtr: h.children[i], prefix: h.childPrefix(i), initialDepth: i + 1}
 }
 
 // Stats counts what one handle did.
