@@ -52,10 +52,10 @@ func count(n int, thing string) string {
 
 // Check walks the catalog, every index and row, and every region, and reports
 // leaks, orphans, overlaps, locks left behind, replicas that differ and index
-// entries without their rows. What was dropped and has not been freed yet is counted,
-// and nothing of it is freed meanwhile. Nothing may be written meanwhile. The error is
-// about the walk itself, not about what it found. What was opened with Config.Trust
-// and is sound counts from then on as a folder that was never in doubt.
+// entries without their rows. Dropped objects that are not freed yet are counted, and stay
+// until Check returns. Nobody may write during it. The error is that of the walk; problems
+// found are in the Report. A sound folder that was opened with Config.Trust needs no trust
+// any more.
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	for _, c := range db.catalogs {
 		defer c.PauseSweeping()()
@@ -81,7 +81,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s not reached, for what leads to them is damaged: see above; leaks were not looked for", count(unreached, "object")))
 	}
 	if r.OK() {
-		err = db.instance.believe()
+		err = db.instance.markChecked()
 	}
 	return r, err
 }

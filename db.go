@@ -56,8 +56,8 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	db := &DB{cfg: cfg, instance: in, operator: o}
 	err = db.start(ctx)
-	if in.doubt() != nil {
-		err = db.settleDoubt(ctx, err)
+	if in.uncheckedError() != nil {
+		err = db.checkTrusted(ctx, err)
 	} else if !db.isAlone() { // nobody else runs
 		err = tornBy(err)
 	}
@@ -68,23 +68,23 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// settleDoubt checks what is to be trusted (Config.Trust), of which started says
-// whether a database could be made of it, and refuses it unless all is well.
-func (db *DB) settleDoubt(ctx context.Context, started error) error {
-	doubt := db.instance.doubt()
+// checkTrusted checks a folder that is opened with Config.Trust, and refuses it if it is
+// damaged. started is the error of making a database of it, or nil.
+func (db *DB) checkTrusted(ctx context.Context, started error) error {
+	reason := db.instance.uncheckedError()
 	if started == nil {
-		r, err := db.Check(ctx) // which believes what is sound
+		r, err := db.Check(ctx) // which marks a sound folder as checked
 		if err != nil {
 			return err
 		}
 		if r.OK() {
-			db.cfg.Logger.Warn("trusted, checked and found sound", "folder", db.cfg.Folder, "objects", r.Objects, "reason", doubt)
+			db.cfg.Logger.Warn("trusted, checked and found sound", "folder", db.cfg.Folder, "objects", r.Objects, "reason", reason)
 			return nil
 		}
 		shown := r.Problems[:min(len(r.Problems), problemsShown)]
 		started = fmt.Errorf("%s: %s", count(len(r.Problems), "problem"), strings.Join(shown, "; "))
 	}
-	return fmt.Errorf("%w: it was to be trusted, and cannot be: %w; %w", farm.ErrTorn, tornBy(started), doubt)
+	return fmt.Errorf("%w: it was to be trusted, and cannot be: %w; %w", farm.ErrTorn, tornBy(started), reason)
 }
 
 // problemsShown bounds how many problems an error names.

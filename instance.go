@@ -124,21 +124,21 @@ func (in *instance) check(ctx context.Context, reachable iter.Seq[region.Ptr]) (
 	return in.local.Check(ctx, reachable)
 }
 
-// doubt is nvram.Folder.Doubt, of all machines. What can be known of one without the others was
-// looked at before its folder was opened.
-func (in *instance) doubt() error {
+// uncheckedError is nvram.Folder.UncheckedError of all machines. Where the others are other
+// processes it is nil: the folder was checked alone before it was opened.
+func (in *instance) uncheckedError() error {
 	if in.isAlone() {
 		return nil
 	}
-	return in.local.Doubt()
+	return in.local.UncheckedError()
 }
 
-// believe is nvram.Folder.Believe, of all machines.
-func (in *instance) believe() error {
+// markChecked is nvram.Folder.MarkChecked of all machines.
+func (in *instance) markChecked() error {
 	if in.isAlone() {
 		return nil
 	}
-	return in.local.Believe()
+	return in.local.MarkChecked()
 }
 
 // Close closes the machines.

@@ -129,7 +129,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	if l.folder, err = cfg.openFolder(cfg.MachineID); err != nil {
 		return err
 	}
-	if err := l.folder.Believe(); err != nil {
+	if err := l.folder.MarkChecked(); err != nil {
 		return err
 	}
 	if err := o.begin(); err != nil {

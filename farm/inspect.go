@@ -24,7 +24,7 @@ func InspectTrusted(path string, o nvram.Options) error {
 	if !o.Trust {
 		return nil
 	}
-	return inspect(context.Background(), path, o, func(f *nvram.Folder) bool { return f.Doubt() != nil })
+	return inspect(context.Background(), path, o, func(f *nvram.Folder) bool { return f.UncheckedError() != nil })
 }
 
 // Inspect looks at the memory in a machine's folder, and returns ErrTorn, with the

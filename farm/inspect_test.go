@@ -109,11 +109,11 @@ func TestTrustIsChecked(t *testing.T) {
 	header := change(t, cfg, 0, id, off, 0)
 	change(t, cfg, 0, id, off, header|1<<63) // a lock
 	c = open(t, cfg)
-	if c.Doubt() == nil {
+	if c.UncheckedError() == nil {
 		t.Error("there is no doubt about a trusted folder")
 	}
-	if err := c.Believe(); err != nil || c.Doubt() != nil {
-		t.Error(err, c.Doubt())
+	if err := c.MarkChecked(); err != nil || c.UncheckedError() != nil {
+		t.Error(err, c.UncheckedError())
 	}
 }
 

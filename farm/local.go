@@ -332,23 +332,23 @@ func (l *Local) Kill(i int) error {
 	return errors.Join(l.members[i].Close(), l.nics[i].Close())
 }
 
-// Doubt returns why the folder of a machine would have been refused if it were not
-// trusted, until Believe; nil if there is no reason.
-func (l *Local) Doubt() error {
+// UncheckedError returns why the folder of a machine would have been refused if it were not
+// trusted, until MarkChecked; nil if there is no reason.
+func (l *Local) UncheckedError() error {
 	for _, m := range l.machines {
-		if f, ok := m.Memory.(*nvram.Folder); ok && f.Doubt() != nil {
-			return f.Doubt()
+		if f, ok := m.Memory.(*nvram.Folder); ok && f.UncheckedError() != nil {
+			return f.UncheckedError()
 		}
 	}
 	return nil
 }
 
-// Believe says that all that is there has been checked, and is sound.
-func (l *Local) Believe() error {
+// MarkChecked says that all that is there has been checked, and is sound.
+func (l *Local) MarkChecked() error {
 	var errs []error
 	for _, m := range l.machines {
 		if f, ok := m.Memory.(*nvram.Folder); ok {
-			errs = append(errs, f.Believe())
+			errs = append(errs, f.MarkChecked())
 		}
 	}
 	return errors.Join(errs...)

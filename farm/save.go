@@ -78,7 +78,7 @@ func (l *Local) loadConfiguration() (last *cluster.Configuration, isSaved bool, 
 // or torn, is not saved.
 func (l *Local) save() error {
 	begin := l.cfg.Clock.Now()
-	if l.Doubt() != nil || l.isTorn {
+	if l.UncheckedError() != nil || l.isTorn {
 		return nil
 	}
 	if err := l.saveConfiguration(); err != nil {

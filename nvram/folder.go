@@ -26,7 +26,7 @@ type Options struct {
 	// there, or as a copy. It is for a person who knows that the machine was shut down
 	// in order after the process died, so that all of it reached the disk, or that no
 	// process had the folder when it was copied. The caller checks what is there, and
-	// says so: see Folder.Believe.
+	// says so: see Folder.MarkChecked.
 	Trust bool
 	// Remedy, if not empty, is what an error about a lost folder tells a person to
 	// do, in place of going back to a save.
@@ -50,8 +50,8 @@ type Folder struct {
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		mapped map[string]*Memory // nil once closed
-		doubt  error              // why the folder would be refused if it were not trusted
+		mapped    map[string]*Memory // nil once closed
+		unchecked error              // why the folder would be refused if it were not trusted
 	}
 }
 
@@ -178,7 +178,7 @@ func (f *Folder) enter(o Options) error {
 	}
 	// What a restore that was killed had prepared is of no use.
 	err = os.RemoveAll(filepath.Join(f.path, stagingName))
-	if err == nil && f.mu.doubt == nil { // otherwise what is written stays true until Believe
+	if err == nil && f.mu.unchecked == nil { // otherwise what is written stays true until MarkChecked
 		err = f.markOpen()
 	}
 	if err != nil {
@@ -211,31 +211,31 @@ func (f *Folder) judge(m manifest, o Options) error {
 			"if the machine was shut down in order, the folder can be trusted (--trust), which checks it first; otherwise: %s", ErrLost, f.path, o.remedy(f.path))
 	}
 	if o.Trust {
-		f.mu.doubt, err = err, nil
+		f.mu.unchecked, err = err, nil
 	}
 	return err
 }
 
-// Doubt returns the error with which the folder would have been refused if it were not
-// trusted, until Believe; nil if there is none.
-func (f *Folder) Doubt() error {
+// UncheckedError returns the error with which a trusted folder would otherwise have been
+// refused; nil if there is none, and after MarkChecked.
+func (f *Folder) UncheckedError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.mu.doubt
+	return f.mu.unchecked
 }
 
-// Believe says that the memory of a trusted folder has been checked, and is sound. A
-// folder that is left before that is refused again the next time, as it was.
-func (f *Folder) Believe() error {
+// MarkChecked records that the memory of a trusted folder has been checked and is sound. A
+// folder that is closed before that is refused again the next time.
+func (f *Folder) MarkChecked() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.doubt == nil || f.held {
+	if f.mu.unchecked == nil || f.held {
 		return nil
 	}
 	if err := f.markOpen(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
-	f.mu.doubt = nil
+	f.mu.unchecked = nil
 	return nil
 }
 
@@ -441,7 +441,7 @@ func (f *Folder) leave(clean bool) error {
 		errs = append(errs, m.release())
 	}
 	f.mu.mapped = nil
-	if clean && !f.held && f.mu.doubt == nil && errors.Join(errs...) == nil {
+	if clean && !f.held && f.mu.unchecked == nil && errors.Join(errs...) == nil {
 		errs = append(errs, syncDir(f.path), writeManifest(f.path, manifest{state: stateClean, boot: f.boot}))
 	}
 	return errors.Join(append(errs, f.lock.Close())...)

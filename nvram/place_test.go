@@ -117,15 +117,15 @@ func TestTrustIsNotBelief(t *testing.T) {
 			copyFolder(t, path, copied)
 			for p, want := range map[string]error{path: ErrLost, copied: ErrCopy} {
 				f := open(t, p, Options{BootID: "boot-2", Trust: true})
-				wantError(t, f.Doubt(), want, "--trust")
+				wantError(t, f.UncheckedError(), want, "--trust")
 				wantError(t, f.Save(t.TempDir()), want, "--trust")
 				must(t, leave(f))
 				_, err := OpenFolder(p, Options{BootID: "boot-2"})
 				wantError(t, err, want, p)
 				f = open(t, p, Options{BootID: "boot-2", Trust: true})
-				must(t, f.Believe())
-				if f.Doubt() != nil {
-					t.Error(f.Doubt())
+				must(t, f.MarkChecked())
+				if f.UncheckedError() != nil {
+					t.Error(f.UncheckedError())
 				}
 				must(t, leave(f))
 				must(t, open(t, p, Options{BootID: "boot-2"}).Close())

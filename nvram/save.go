@@ -23,14 +23,14 @@ const (
 
 // Save writes all memory of the folder, mapped or not, into a new save in dir,
 // in parallel, past the page cache where the file system allows. Nobody may
-// store to it meanwhile. The save counts, as the newest, once Save has returned
-// nil; a crash or an error before leaves what was there. Memory that was never
-// touched is neither read nor written. What is in doubt (Doubt) is not saved.
+// store to it during the save. The save counts, as the newest, once Save has returned
+// nil; after a crash or an error the saves from before count. Memory that was never
+// touched is neither read nor written. A folder with an UncheckedError is not saved.
 func (f *Folder) Save(dir string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.doubt != nil {
-		return f.mu.doubt
+	if f.mu.unchecked != nil {
+		return f.mu.unchecked
 	}
 	if err := os.MkdirAll(dir, PrivateFolder); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
