@@ -9,9 +9,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// fellEntries is how many entries one transaction of Destroy takes away, beyond
-// the first leaf. It halves when the logs are too small for that.
-const fellEntries = 512
+// freeEntriesMax is the number of entries that one transaction of Destroy frees after the
+// first leaf. Destroy halves it when the logs are too small for that.
+const freeEntriesMax = 512
 
 // Destroy frees the tree in transactions of bounded size. Each is passed every
 // entry, in the transaction that removes it, so that it can free what the entry
@@ -19,21 +19,20 @@ const fellEntries = 512
 // and may be nil.
 //
 // From the first transaction on all operations on the tree fail with
-// ErrDestroyed. If Destroy does not reach its end, because of an error or a
-// crash, calling it again goes on where it stopped; on a tree that is gone it
-// does nothing.
+// ErrDestroyed. If Destroy ends early, by an error or a crash, another call goes on
+// where it stopped; on a tree that has been freed it does nothing.
 func (tr *Tree) Destroy(ctx context.Context, each func(t *txn.Tx, key []byte, v region.Ptr) error) error {
 	defer tr.cache.reset()
 	if gone, err := tr.gone(); gone || err != nil {
 		return err
 	}
-	if err := tr.m.Run(ctx, tr.condemn); err != nil {
+	if err := tr.m.Run(ctx, tr.markDestroying); err != nil {
 		return err
 	}
-	for entries := fellEntries; ; {
+	for entries := freeEntriesMax; ; {
 		done := false
 		err := tr.m.Run(ctx, func(t *txn.Tx) (err error) {
-			done, err = tr.fell(t, entries, each)
+			done, err = tr.freeLeaves(t, entries, each)
 			return err
 		})
 		switch {
@@ -58,8 +57,8 @@ func (tr *Tree) gone() (bool, error) {
 	return false, err
 }
 
-// condemn marks the anchor.
-func (tr *Tree) condemn(t *txn.Tx) error {
+// markDestroying marks in the anchor that the tree is being destroyed.
+func (tr *Tree) markDestroying(t *txn.Tx) error {
 	b, err := t.Write(tr.anchor)
 	if err != nil {
 		return err
@@ -78,28 +77,27 @@ type step struct {
 	node
 }
 
-// fell frees leaves from the left, until more than so many entries are gone, and
-// the inner nodes that this leaves without children. Done means that the anchor
-// is freed too.
-func (tr *Tree) fell(t *txn.Tx, entries int, each func(*txn.Tx, []byte, region.Ptr) error) (done bool, err error) {
+// freeLeaves frees leaves from the left until more than so many entries are freed, and
+// then the inner nodes without children. done reports that the anchor is freed, too.
+func (tr *Tree) freeLeaves(t *txn.Tx, entries int, each func(*txn.Tx, []byte, region.Ptr) error) (done bool, err error) {
 	path, err := tr.leftEdge(t)
 	if err != nil {
 		return false, err
 	}
 	last := path[len(path)-1]
-	felled := 0
-	for ; felled < last.count() && entries >= 0; felled++ {
-		p, err := last.node.ptr(felled)
+	freed := 0
+	for ; freed < last.count() && entries >= 0; freed++ {
+		p, err := last.node.ptr(freed)
 		if err != nil {
 			return false, err
 		}
-		n, err := tr.fellLeaf(t, p, each)
+		n, err := tr.freeLeaf(t, p, each)
 		if err != nil {
 			return false, err
 		}
 		entries -= n + 1
 	}
-	return tr.prune(t, path, felled)
+	return tr.prune(t, path, freed)
 }
 
 // leftEdge reads the path from the anchor to the leftmost node of level 1.
@@ -138,8 +136,8 @@ func (tr *Tree) leftEdge(t *txn.Tx) ([]step, error) {
 	return path, nil
 }
 
-// fellLeaf frees one leaf and returns how many entries it had.
-func (tr *Tree) fellLeaf(t *txn.Tx, p region.Ptr, each func(*txn.Tx, []byte, region.Ptr) error) (int, error) {
+// freeLeaf frees one leaf and returns how many entries it had.
+func (tr *Tree) freeLeaf(t *txn.Tx, p region.Ptr, each func(*txn.Tx, []byte, region.Ptr) error) (int, error) {
 	b, err := t.Read(p)
 	if err != nil {
 		return 0, err
@@ -165,24 +163,24 @@ func (tr *Tree) fellLeaf(t *txn.Tx, p region.Ptr, each func(*txn.Tx, []byte, reg
 	return n.count(), t.Free(p)
 }
 
-// prune takes the first felled children from the last node of path, and frees
+// prune removes the first freed children from the last node of path, and frees
 // every node that has none left. What remains is no search tree any more, but
 // its left edge leads to all of it.
-func (tr *Tree) prune(t *txn.Tx, path []step, felled int) (done bool, err error) {
+func (tr *Tree) prune(t *txn.Tx, path []step, freed int) (done bool, err error) {
 	for i := len(path) - 1; i >= 0; i-- {
 		s := path[i]
-		if s.count() <= felled {
+		if s.count() <= freed {
 			if err := t.Free(s.ptr); err != nil {
 				return false, err
 			}
-			felled = 1
+			freed = 1
 			continue
 		}
 		b, err := t.Write(s.ptr)
 		if err != nil {
 			return false, err
 		}
-		for n := (node{b}); felled > 0; felled-- {
+		for n := (node{b}); freed > 0; freed-- {
 			n.remove(0)
 		}
 		return false, nil

@@ -19,8 +19,8 @@ type editor struct {
 	cfg Config
 	// work are the nodes of one level that cannot be left as they are: too full,
 	// or nearly empty.
-	work   []*image
-	lonely []lonely
+	work     []*image
+	unmerged []unmerged
 	// inPlace: the preparation's own copies are a whole tree again.
 	inPlace bool
 }
@@ -60,7 +60,7 @@ func (p *pending) Prepare(l *txn.Late) error {
 	if err := e.restructure(); err != nil {
 		return stale(err)
 	}
-	return stale(e.rescue())
+	return stale(e.mergeUnmerged())
 }
 
 // done lets go of what belongs to this preparation.

@@ -76,8 +76,8 @@ func (e *editor) restructure() error {
 	return nil
 }
 
-// parent finds and takes apart the parent of x. But in rescue, no node above the
-// level of x has been changed yet, so that what is committed leads there.
+// parent finds and decodes the parent of x. Except in mergeUnmerged, no node above the level
+// of x has been changed yet, so the committed nodes lead there.
 func (e *editor) parent(x *image) (*image, error) {
 	pos, level := position{key: x.low}, x.level+1
 	for range attemptsMax {
@@ -164,8 +164,8 @@ func (parent *image) after(j int) []byte {
 }
 
 // absorb merges x, child j of parent, with siblings while it is underfull and
-// they fit together, and returns where it then is. An empty x is merged in any
-// case, which leaves no empty node but a lonely one.
+// they fit together, and returns its index then. An empty x is always merged, so that the
+// only empty nodes left are those without a sibling (unmerged).
 func (e *editor) absorb(parent *image, j int, x *image, kids []*image) (int, error) {
 	for underfull(e.cfg, x.level, len(x.entries), x.size()) && len(parent.entries) > 1 {
 		k, left := j+1, false
@@ -191,31 +191,30 @@ func (e *editor) absorb(parent *image, j int, x *image, kids []*image) (int, err
 	}
 	if len(parent.entries) == 1 && !parent.infinite() && underfull(e.cfg, x.level, len(x.entries), x.size()) {
 		parent.shrunk = true
-		e.lonely = append(e.lonely, lonely{x.level, x.low})
+		e.unmerged = append(e.unmerged, unmerged{x.level, x.low})
 	}
 	return j, nil
 }
 
-// lonely names a node that should have been merged but was its parent's only
+// unmerged names a node that should have been merged but was its parent's only
 // child. The parent is merged with a sibling of its own in the same round, and
-// then there is a neighbour.
-type lonely struct {
+// then the node has a sibling.
+type unmerged struct {
 	level int
 	low   []byte
 }
 
-// rescue merges the lonely nodes, from the top down. All that the preparation
-// has changed is in place by now, so that the way there is found by that: what
-// is committed does not know of it.
-func (e *editor) rescue() error {
+// mergeUnmerged merges the unmerged nodes, from the top down. It finds them through the
+// nodes that this preparation has changed, because the committed nodes do not lead to them.
+func (e *editor) mergeUnmerged() error {
 	e.inPlace = true
 	for range attemptsMax {
-		if len(e.lonely) == 0 {
+		if len(e.unmerged) == 0 {
 			return nil
 		}
-		names := e.lonely
-		e.lonely = nil
-		slices.SortStableFunc(names, func(a, b lonely) int { return b.level - a.level })
+		names := e.unmerged
+		e.unmerged = nil
+		slices.SortStableFunc(names, func(a, b unmerged) int { return b.level - a.level })
 		for _, name := range names {
 			n, p, err := e.tr.descend(lateReader{e.l}, position{key: name.low}, name.level)
 			if err != nil {
@@ -237,7 +236,7 @@ func (e *editor) rescue() error {
 	return errMoved
 }
 
-// join is the one node that two neighbours would make, in the left one's object.
+// join returns the node that two neighbours make together, in the left one's object.
 func join(left, right *image) *image {
 	return &image{
 		ptr:     left.ptr,
