@@ -58,12 +58,12 @@ func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Conf
 	return d, d.remap(c)
 }
 
-// Reborn returns the configuration after c, all of whose processes have ended, in
-// which those of its machines take part that have come back with their memory.
-// They keep their replicas; the other machines are dead, and so is one that has come
-// back with another memory, or with an older copy of it. The CM is cm, which takes part whatever it has come back
-// with; what waits for other memories of it waits for nothing else, or not any more.
-func (c *Configuration) Reborn(back []Member, cm Member) (*Configuration, Remapped) {
+// Restarted returns the configuration after c when all processes of c have ended. Its
+// members are the machines that are back with their memory, which keep their replicas. A
+// machine counts as dead if it is not back, or is back with another memory or an older copy
+// of its memory. cm becomes the CM, whatever memory it is back with: regions that wait for
+// another memory of cm no longer wait for it.
+func (c *Configuration) Restarted(back []Member, cm Member) (*Configuration, Remapped) {
 	d := c.Clone()
 	var dead []rdma.MachineID
 	for i, m := range c.Machines {
@@ -220,18 +220,18 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 	if first := c.Regions[group[0]]; !first.IsAvailable() || !gone(first.Primary) {
 		return nil
 	}
-	heir, together := c.heir(group)
+	successor, together := c.successor(group)
 	for _, i := range group {
 		p := &c.Regions[i]
 		if !together {
 			var ok bool
-			if heir, ok = c.heir([]int{i}); !ok {
+			if successor, ok = c.successor([]int{i}); !ok {
 				p.Away = before.whole(p.Region)
 				continue
 			}
 		}
-		p.Primary = heir
-		p.Backups = slices.DeleteFunc(p.Backups, func(m rdma.MachineID) bool { return m == heir })
+		p.Primary = successor
+		p.Backups = slices.DeleteFunc(p.Backups, func(m rdma.MachineID) bool { return m == successor })
 		p.LastPrimaryChange = c.ID
 		promoted = append(promoted, p.Region)
 	}
@@ -241,12 +241,12 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 	return promoted
 }
 
-// heir returns the backup of all regions of a group that is primary of the
+// successor returns the backup of all regions of a group that is primary of the
 // fewest regions; false if there is none that has them all.
-func (c *Configuration) heir(group []int) (best rdma.MachineID, ok bool) {
+func (c *Configuration) successor(group []int) (best rdma.MachineID, ok bool) {
 	for _, m := range c.Regions[group[0]].Backups {
 		whole := !slices.ContainsFunc(group, func(i int) bool {
-			return !slices.Contains(c.Regions[i].Backups, m) || slices.Contains(c.Regions[i].Filling, m) && !sabotage.FilledHeir.Skipped()
+			return !slices.Contains(c.Regions[i].Backups, m) || slices.Contains(c.Regions[i].Filling, m) && !sabotage.FilledPrimary.Skipped()
 		})
 		if whole && (!ok || c.PrimaryOf(m) < c.PrimaryOf(best)) {
 			best, ok = m, true

@@ -335,27 +335,27 @@ func TestPaper5_2_NoRoomIsSaid(t *testing.T) {
 }
 
 // Machines that come back with their memory keep their replicas.
-func TestReborn(t *testing.T) {
+func TestRestarted(t *testing.T) {
 	c, p, err := instance(4, 3, false).Place(1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	back := []Member{{Machine: 0, Incarnation: 50}, {Machine: 1, Incarnation: 51, Capacity: 4}, {Machine: 2, Incarnation: 52}, {Machine: 3, Incarnation: 53}}
-	d, report := c.Reborn(back, back[2])
+	d, report := c.Restarted(back, back[2])
 	if report.String() != "" || d.CM != 2 || d.ID != c.ID+1 || !reflect.DeepEqual(d.Regions, c.Regions) ||
 		!slices.Equal(d.Incarnation, []uint64{50, 51, 52, 53}) || !slices.Equal(d.Capacity, []int{0, 4, 0, 0}) {
 		t.Errorf("%v, %+v", report, d)
 	}
-	d, report = c.Reborn(slices.Delete(slices.Clone(back), 1, 2), back[2])
+	d, report = c.Restarted(slices.Delete(slices.Clone(back), 1, 2), back[2])
 	if report.String() != "promoted [1], refilled [1]" || !slices.Equal(d.Machines, []rdma.MachineID{0, 2, 3}) || d.Regions[0].Primary == p.Primary {
 		t.Errorf("%v, %+v", report, d)
 	}
 	// The CM has come back with nothing: with others, and alone.
-	d, report = c.Reborn(back[:2], Member{Machine: 2, Incarnation: 54, Memory: 9})
+	d, report = c.Restarted(back[:2], Member{Machine: 2, Incarnation: 54, Memory: 9})
 	if m, _ := d.Member(2); report.String() != "short of replicas [1]" || d.CM != 2 || !slices.Equal(d.Machines, []rdma.MachineID{0, 1, 2}) || m.Incarnation != 54 || d.Keeps(2, 1) {
 		t.Errorf("%v, %+v", report, d)
 	}
-	d, report = c.Reborn(nil, Member{Machine: 2, Incarnation: 54, Memory: 9})
+	d, report = c.Restarted(nil, Member{Machine: 2, Incarnation: 54, Memory: 9})
 	if report.String() != "UNAVAILABLE [1]" || d.CM != 2 || !slices.Equal(d.Machines, []rdma.MachineID{2}) || len(d.Regions[0].Away) == 0 {
 		t.Errorf("%v, %+v", report, d)
 	}
@@ -628,7 +628,7 @@ func TestOlderCopies(t *testing.T) {
 		if p.IsAvailable() != x.isIt || (len(d.Missing(m, []region.ID{1})) == 0) != x.isIt || d.IsOlder(m) != x.isOlder {
 			t.Errorf("%s: %+v, missing %v, older %v", x.name, p, d.Missing(m, []region.ID{1}), d.IsOlder(m))
 		}
-		f, _ := c.Reborn([]Member{m}, Member{Machine: 1, Incarnation: 8, Memory: 51, Lives: []uint64{101, 8}})
+		f, _ := c.Restarted([]Member{m}, Member{Machine: 1, Incarnation: 8, Memory: 51, Lives: []uint64{101, 8}})
 		if _, in := f.Member(0); in != x.isIt || c.IsMember(m) != x.isIt || c.IsOlder(m) != x.isOlder {
 			t.Errorf("%s: machines %v have come back, older %v", x.name, f.Machines, c.IsOlder(m))
 		}
@@ -637,14 +637,14 @@ func TestOlderCopies(t *testing.T) {
 
 // A machine leads a meeting with empty memory. What it had is given up, and is not waited
 // for again, or another machine's memory would be, too.
-func TestFollowAfterReborn(t *testing.T) {
+func TestFollowAfterRestarted(t *testing.T) {
 	c, p, err := instance(3, 2, false).Place(0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Memory = []uint64{50, 51, 52}
 	backup := p.Backups[0]
-	next, _ := c.Reborn(nil, Member{Machine: 0, Incarnation: 7, Memory: 90, Lives: []uint64{7}})
+	next, _ := c.Restarted(nil, Member{Machine: 0, Incarnation: 7, Memory: 90, Lives: []uint64{7}})
 	next.Follow(c, func(region.ID) bool { return false })
 	if now, _ := next.Placement(1); len(now.Away) != 1 || now.Away[0].Machine != backup {
 		t.Errorf("waits for %v, want machine %d", now.Away, backup)
@@ -665,7 +665,7 @@ func TestOlderCopyLeadsAMeeting(t *testing.T) {
 	}
 	c.Memory = []uint64{50, 51, 52}
 	older := Member{Machine: 0, Incarnation: 7, Memory: 50, Lives: []uint64{99, 7}}
-	next, _ := c.Reborn([]Member{older}, older)
+	next, _ := c.Restarted([]Member{older}, older)
 	if now, _ := next.Placement(1); len(now.Away) != 2 {
 		t.Errorf("waits for %v", now.Away)
 	}

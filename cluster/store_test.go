@@ -230,7 +230,7 @@ func TestFormat2(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	// Its machines come back with tokens, together or one later.
-	d, report := c.Reborn([]Member{{Machine: 0, FailureDomain: 0, Incarnation: 15, Memory: 70}, {Machine: 1, FailureDomain: 1, Incarnation: 16, Memory: 71}}, Member{Machine: 0})
+	d, report := c.Restarted([]Member{{Machine: 0, FailureDomain: 0, Incarnation: 15, Memory: 70}, {Machine: 1, FailureDomain: 1, Incarnation: 16, Memory: 71}}, Member{Machine: 0})
 	if m, _ := d.Member(1); report.String() != "" || m.Memory != 71 {
 		t.Errorf("%v, %+v", report, d)
 	}

@@ -191,8 +191,8 @@ const (
 	ProbeIncarnation
 	// SettledJoin: a machine joins while there is something left to recover.
 	SettledJoin
-	// FilledHeir: a backup that is not filled yet may become the primary.
-	FilledHeir
+	// FilledPrimary: a backup that is not filled yet may become the primary.
+	FilledPrimary
 	// FillSettled: a replica counts as filled while transactions of before are recovered.
 	FillSettled
 	// FillNewer: what is read at the primary replaces what is newer.
@@ -346,7 +346,7 @@ var names = [steps]string{
 	Majority:          "majority",
 	ProbeIncarnation:  "probe incarnation",
 	SettledJoin:       "settled join",
-	FilledHeir:        "filled heir",
+	FilledPrimary:     "filled primary",
 	FillSettled:       "fill settled",
 	FillNewer:         "fill newer",
 	FillLocked:        "fill locked",
@@ -459,7 +459,7 @@ var texts = [steps]string{
 	Majority:          "a CM goes on without a majority of answers",
 	ProbeIncarnation:  "another life that answers a probe counts as the member",
 	SettledJoin:       "a machine joins while there is something left to recover",
-	FilledHeir:        "a backup that is not filled yet may become the primary",
+	FilledPrimary:     "a backup that is not filled yet may become the primary",
 	FillSettled:       "a replica counts as filled while transactions of before are recovered",
 	FillNewer:         "what is read at the primary replaces what is newer",
 	FillLocked:        "an object that is locked at the primary is left out of the filling",

@@ -110,7 +110,7 @@ func (m *Machine) meet(c *cluster.Configuration, back []life, waited time.Durati
 	if err != nil {
 		return err
 	}
-	next, report := c.Reborn(kept, m.cfg.Self)
+	next, report := c.Restarted(kept, m.cfg.Self)
 	if lost := next.Missing(m.cfg.Self, holds); len(lost) > 0 {
 		return needed(c, m.cfg.Self, lost)
 	}
