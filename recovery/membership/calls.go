@@ -30,7 +30,7 @@ const (
 	kindUnreachable
 	kindForget
 	kindApart
-	kindBanished
+	kindExcluded
 	kindRoom
 )
 
@@ -62,7 +62,7 @@ func (m *Machine) handle() {
 		kindUnreachable:      m.onUnreachable,
 		kindForget:           m.onForget,
 		kindApart:            m.onApart,
-		kindBanished:         m.onBanished,
+		kindExcluded:         m.onExcluded,
 		kindRoom:             m.onRoom,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)

@@ -21,6 +21,6 @@
 //
 // M is the CM, or one of the machines that follow it on a ring if the CM is suspected
 // (backup.go). Besides, a machine starts, meets others that have lost their processes and
-// not their memory, or joins (start.go, meeting.go, join.go), and changes a configuration
+// not their memory, or joins (start.go, together.go, join.go), and changes a configuration
 // without another number: regions, their replicas that are filled, the root (region.go).
 package membership

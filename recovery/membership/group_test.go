@@ -225,8 +225,8 @@ func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
 			Self:  cluster.Member{Machine: id, FailureDomain: g.world.Machine(id).Domain(), Incarnation: incarnation, Memory: 100*uint64(id) + g.wiped[id] + 1},
 			Empty: g.held[id] == nil,
 			First: first, Store: storeOf{g.store, p}, NIC: nic, Worker: 3, Endpoint: e, Keeper: n.keeper, Clock: p, Host: n.host,
-			Meeting: 200 * time.Millisecond,
-			Step:    func(s recovery.Step) { g.steps[id] = append(g.steps[id], s) },
+			RestartWait: 200 * time.Millisecond,
+			Step:        func(s recovery.Step) { g.steps[id] = append(g.steps[id], s) },
 			Events: Events{
 				Suspected: func(rdma.MachineID) { g.events["suspected"]++ },
 				Stored: func(c *cluster.Configuration, r cluster.Remapped) {

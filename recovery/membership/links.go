@@ -31,8 +31,8 @@ const (
 	linkPatience = 2
 	// flapsMax is how often a link may break within flapMemory lease times.
 	flapsMax, flapMemory = 6, 200
-	// exileMin and exileMax are for how many lease times who was evicted stays out.
-	exileMin, exileMax = 10, 640
+	// exclusionMin and exclusionMax are for how many lease times who was evicted stays out.
+	exclusionMin, exclusionMax = 10, 640
 )
 
 // ErrApart: the machine cannot reach all members, or could not lately, and is not let in.
@@ -49,8 +49,8 @@ type breakage struct {
 // A direction is a member that reports, and whom it does not reach.
 type direction struct{ from, to call.Peer }
 
-// An exile is a machine that was evicted because of its links.
-type exile struct {
+// An exclusion is the time for which a machine that was evicted for its links stays out.
+type exclusion struct {
 	until time.Time
 	times int
 }
@@ -63,12 +63,12 @@ type links struct {
 	checking bool // checkLinks runs
 	// At the CM:
 	breakages  map[direction]*breakage
-	exiles     map[rdma.MachineID]*exile
+	exclusions map[rdma.MachineID]*exclusion
 	unresolved bool // it has been said that nobody can be evicted
 }
 
 func (l *links) init() {
-	l.apart, l.breakages, l.exiles = make(map[call.Peer]cluster.ID), make(map[direction]*breakage), make(map[rdma.MachineID]*exile)
+	l.apart, l.breakages, l.exclusions = make(map[call.Peer]cluster.ID), make(map[direction]*breakage), make(map[rdma.MachineID]*exclusion)
 }
 
 // forgetStrangersLocked drops what is known of links to lives that are not in c.
@@ -343,25 +343,25 @@ func (m *Machine) reportUnresolvedLocked() {
 	})
 }
 
-// banish notes that machines were evicted because of their links, by configuration c,
+// exclude records that machines were evicted because of their links, by configuration c,
 // which is stored, and tells them.
-func (m *Machine) banish(victims []call.Peer, c *cluster.Configuration, broken []cluster.Link) {
+func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, broken []cluster.Link) {
 	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
 	for _, v := range victims {
 		if recovery.IsMember(c, v) {
 			continue
 		}
 		m.mu.Lock()
-		x := m.mu.links.exiles[v.Machine]
-		if x == nil || now.Sub(x.until) > 2*exileMax*length {
-			x = new(exile)
-			m.mu.links.exiles[v.Machine] = x
+		x := m.mu.links.exclusions[v.Machine]
+		if x == nil || now.Sub(x.until) > 2*exclusionMax*length {
+			x = new(exclusion)
+			m.mu.links.exclusions[v.Machine] = x
 		}
-		x.until = now.Add(time.Duration(min(exileMin<<min(x.times, 10), exileMax)) * length)
+		x.until = now.Add(time.Duration(min(exclusionMin<<min(x.times, 10), exclusionMax)) * length)
 		x.times++
 		m.mu.Unlock()
 		arg := append(encodeID(c.ID), reasonOf(v.Machine, broken)...)
-		m.spawn(func() { _, _ = m.cfg.Endpoint.Call(m.within(m.patience()), v, kindBanished, arg) }) // or it finds out by itself
+		m.spawn(func() { _, _ = m.cfg.Endpoint.Call(m.within(m.patience()), v, kindExcluded, arg) }) // or it finds out by itself
 	}
 }
 
@@ -377,10 +377,10 @@ func reasonOf(x rdma.MachineID, broken []cluster.Link) string {
 	return fmt.Sprintf("machine %d and machines %v do not reach each other", x, others)
 }
 
-// onBanished ends this life, and says why.
-func (m *Machine) onBanished(from call.Peer, arg []byte) ([]byte, error) {
+// onExcluded ends this life, and says why.
+func (m *Machine) onExcluded(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < 4 {
-		return nil, fmt.Errorf("membership: BANISHED of %d bytes", len(arg))
+		return nil, fmt.Errorf("membership: EXCLUDED of %d bytes", len(arg))
 	}
 	m.mu.Lock()
 	c, id := m.mu.current, decodeID(arg[:4])
@@ -411,7 +411,7 @@ func (m *Machine) admits(c *cluster.Configuration, joiner rdma.MachineID, far []
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if x := m.mu.links.exiles[joiner]; x != nil && m.cfg.Clock.Now().Before(x.until) {
+	if x := m.mu.links.exclusions[joiner]; x != nil && m.cfg.Clock.Now().Before(x.until) {
 		return fmt.Errorf("%w: machine %d did not when it was evicted, for the %d. time: it is let in when its links have held for a while", ErrApart, joiner, x.times)
 	}
 	return nil

@@ -143,13 +143,13 @@ func TestApartRefuses(t *testing.T) {
 				t.Errorf("report %v is taken", arg)
 			}
 		}
-		if _, err := g.nodes[a].onBanished(n.self, []byte{1}); err == nil {
-			t.Error("a banishment without a configuration is taken")
+		if _, err := g.nodes[a].onExcluded(n.self, []byte{1}); err == nil {
+			t.Error("an exclusion without a configuration is taken")
 		}
 		for range 50 {
 			_, _ = n.onApart(call.Peer{Machine: a, Incarnation: 1}, append(encodeID(1), byte(b), 0)) // an earlier life
-			_, _ = g.nodes[a].onBanished(call.Peer{Machine: b, Incarnation: 1}, encodeID(1<<30))
-			_, _ = g.nodes[a].onBanished(n.self, encodeID(1)) // an old one
+			_, _ = g.nodes[a].onExcluded(call.Peer{Machine: b, Incarnation: 1}, encodeID(1<<30))
+			_, _ = g.nodes[a].onExcluded(n.self, encodeID(1)) // an old one
 			g.world.Outside().Sleep(leaseLength / 4)
 		}
 		if len(g.members()) != 3 || g.nodes[a].Err() != nil {
@@ -172,8 +172,8 @@ func TestAdmits(t *testing.T) {
 				t.Errorf("who does not reach a member: %v", err)
 			}
 			for _, want := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 640} {
-				n.banish([]call.Peer{out}, c, []cluster.Link{cluster.LinkOf(9, 1)})
-				x := n.mu.links.exiles[9]
+				n.exclude([]call.Peer{out}, c, []cluster.Link{cluster.LinkOf(9, 1)})
+				x := n.mu.links.exclusions[9]
 				if left := x.until.Sub(n.cfg.Clock.Now()); left != want*leaseLength || n.admits(c, 9, nil) == nil {
 					t.Errorf("stays out for %v, want %d leases", left, want)
 				}

@@ -50,9 +50,9 @@ type Config struct {
 	// Step is told of each step of a reconfiguration at this machine, for tests. It
 	// does not wait, and may be nil.
 	Step func(recovery.Step)
-	// Meeting is how long machines that have all been restarted wait for those
+	// RestartWait is the time for which machines that have all been restarted wait for those
 	// that are missing; 10 s by default.
-	Meeting time.Duration
+	RestartWait time.Duration
 }
 
 // A Machine is one machine's part in the configurations of its instance: it
@@ -106,13 +106,13 @@ type Machine struct {
 	idle clock.Event
 }
 
-const defaultMeeting = 10 * time.Second
+const restartWaitDefault = 10 * time.Second
 
 // New returns a machine's part in the instance, which Start begins.
 // Close ends it.
 func New(cfg Config) (*Machine, error) {
-	if cfg.Meeting == 0 {
-		cfg.Meeting = defaultMeeting
+	if cfg.RestartWait == 0 {
+		cfg.RestartWait = restartWaitDefault
 	}
 	m := &Machine{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
 	m.mu.incoming = make(map[call.Peer]*incoming)

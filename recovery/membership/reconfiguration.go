@@ -150,7 +150,7 @@ func (m *Machine) reconfigure() error {
 		return err
 	}
 	t.Stored = m.cfg.Clock.Now()
-	m.banish(why.victims, next, why.broken)
+	m.exclude(why.victims, next, why.broken)
 	return m.distribute(next, t)
 }
 

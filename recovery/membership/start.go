@@ -124,7 +124,7 @@ func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 	if all[0] != m.self.Machine {
 		return nil, all[:1]
 	}
-	for i, l := range m.greet(&cluster.Configuration{Machines: all}) {
+	for i, l := range m.askLives(&cluster.Configuration{Machines: all}) {
 		switch {
 		case all[i] == m.self.Machine:
 			come = append(come, m.cfg.Self)
@@ -193,7 +193,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 			return err
 		}
 	}
-	lives := m.greet(c)
+	lives := m.askLives(c)
 	running, back := 0, []life{m.lifeOf()}
 	for i, l := range lives {
 		switch {
@@ -209,7 +209,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	case running > 0: // they will restart themselves
 		return nil
 	}
-	return m.meet(c, back, waited)
+	return m.restartTogether(c, back, waited)
 }
 
 // isUnanswered says that a call was not taken by a CM.

@@ -14,7 +14,7 @@ import (
 // which half the members are stopped could not be moved on from, not even with machines of
 // c that have been restarted.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
-	for i, l := range m.greetSome(c, members) {
+	for i, l := range m.askLivesOf(c, members) {
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]
 		if x := c.Machines[i]; isAlive || x == m.self.Machine {
 			answer = append(answer, x)

@@ -28,7 +28,7 @@ func TestWhoLeavesSuspectsNobody(t *testing.T) {
 // ends, a member that reports it to the CM, a wish for another configuration. Those that have
 // stopped already are members still, and come back as such.
 func TestWhoLeavesChangesNothing(t *testing.T) {
-	for name, meet := range map[string]func(n *node, c *cluster.Configuration, other rdma.MachineID){
+	for name, restartTogether := range map[string]func(n *node, c *cluster.Configuration, other rdma.MachineID){
 		"disconnected": func(n *node, _ *cluster.Configuration, other rdma.MachineID) { n.Disconnected(other) },
 		"renewed":      func(n *node, _ *cluster.Configuration, _ rdma.MachineID) { n.Renew() },
 		"told": func(n *node, c *cluster.Configuration, other rdma.MachineID) {
@@ -42,7 +42,7 @@ func TestWhoLeavesChangesNothing(t *testing.T) {
 					g.at(x, func(n *node) { n.Leave() })
 				}
 				for _, x := range c.Machines {
-					g.at(x, func(n *node) { meet(n, c, (x+1)%3) })
+					g.at(x, func(n *node) { restartTogether(n, c, (x+1)%3) })
 				}
 				g.world.Outside().Sleep(20 * leaseLength)
 				g.at(c.CM, func(n *node) {

@@ -13,28 +13,27 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// A life is what a machine says of itself when it is greeted.
+// A life is a machine's answer to HELLO: who it is, and how far it has come.
 type life struct {
 	Member cluster.Member
 	// Applied is its current configuration; 0 if it has none yet.
 	Applied cluster.ID
-	// Meets says that it has come back, and waits for others; Empty that it has done so
-	// with nothing.
+	// Meets says that it has been restarted and waits for the others; Empty that its memory
+	// is empty.
 	Meets bool
 	Empty bool `json:",omitempty"`
-	// Cut says that it does not reach the store.
+	// Cut says that it cannot reach the store.
 	Cut bool `json:",omitempty"`
-	// Committed is one more than the last configuration that it has committed, with the
-	// memory that it has; 0 if that is not known.
+	// Committed is one more than the last configuration committed with this memory; 0 if that
+	// is not known.
 	Committed cluster.ID `json:",omitempty"`
 }
 
-// greet asks all others of c how they are. Those that do not answer are the zero
-// life.
-func (m *Machine) greet(c *cluster.Configuration) []life { return m.greetSome(c, c.Machines) }
+// askLives sends HELLO to all others of c. The life of one that does not answer is zero.
+func (m *Machine) askLives(c *cluster.Configuration) []life { return m.askLivesOf(c, c.Machines) }
 
-// greetSome is greet for some of them: of the rest there is the zero life, too.
-func (m *Machine) greetSome(c *cluster.Configuration, some []rdma.MachineID) []life {
+// askLivesOf is askLives for some machines of c; the lives of the others are zero.
+func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []life {
 	lives := make([]life, len(c.Machines))
 	left := len(c.Machines)
 	within := m.within(m.cfg.Keeper.Length())
@@ -79,18 +78,18 @@ func (m *Machine) lifeOf() life {
 	return l
 }
 
-// meet makes the next configuration of the machines that are back, if this one
-// is to. It waits for the others for a while, and in any case for a majority. Regions of
-// which nobody has come back that has everything are unavailable until somebody does.
+// restartTogether makes the next configuration of the machines that are back, if this
+// machine leads them. It waits RestartWait for the others, and always for a majority.
+// A region is unavailable until a machine with all of it is back.
 //
-// Who has come back with nothing is part of the majority all the same: it makes sure
-// that no others go on, which needs no memory. A machine that died before it had
-// applied its first configuration is such a one, and there may be no others.
-func (m *Machine) meet(c *cluster.Configuration, back []life, waited time.Duration) error {
+// A machine with empty memory counts for the majority, because the majority has to ensure
+// only that no others go on, which needs no memory. A machine that died before it applied
+// its first configuration is empty, and there may be no others.
+func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited time.Duration) error {
 	if leaderOf(c, back) != m.self.Machine {
 		return nil
 	}
-	if len(back) < len(c.Machines) && waited < m.cfg.Meeting || 2*len(back) <= len(c.Machines) {
+	if len(back) < len(c.Machines) && waited < m.cfg.RestartWait || 2*len(back) <= len(c.Machines) {
 		var missing []rdma.MachineID
 		for _, x := range c.Machines {
 			if !slices.ContainsFunc(back, func(l life) bool { return l.Member.Machine == x }) {
@@ -118,9 +117,9 @@ func (m *Machine) meet(c *cluster.Configuration, back []life, waited time.Durati
 	return m.launch(c, next, report)
 }
 
-// leaderOf returns who of the machines that are back makes the next configuration:
-// the last CM if it is among them, else the first; one that has its memory if there
-// is one, and that reaches the store.
+// leaderOf returns the machine that makes the next configuration: of those that are back, it
+// prefers one that reaches the store, then one with its memory, then one with no older copy,
+// then the last CM, then the first.
 func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	return slices.MinFunc(back, func(a, b life) int {
 		for _, worse := range []func(life) bool{
@@ -140,11 +139,11 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	}).Member.Machine
 }
 
-// considerRestart ends this life if machines of c have been restarted, or let in by a CM
-// that died before it told them, and a majority is there with them, but not without them:
-// only in a meeting can the instance go on.
+// considerRestart ends this life if it must restart together with others for the instance
+// to go on: if machines of c have been restarted (or have been let in by a CM that died
+// before it told them), and there is a majority with them and none without them.
 func (m *Machine) considerRestart(c *cluster.Configuration) {
-	lives := m.greet(c)
+	lives := m.askLives(c)
 	running, meeting := 1, 0
 	for i, l := range lives {
 		switch {
