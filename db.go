@@ -131,7 +131,7 @@ func (db *DB) start(ctx context.Context) error {
 		db.engines = append(db.engines, e)
 		engines = append(engines, wire.OverSQL(e))
 	}
-	db.inheritWhenChanged()
+	db.watchLives()
 	if !db.isAlone() { // others may be at work
 		if _, err := db.engines[0].Recount(ctx); err != nil {
 			return err

@@ -2,7 +2,7 @@ package farmsql
 
 import "sync/atomic"
 
-// A listener is told that a configuration has been recovered for, once there is one.
+// A listener is a function that is called after each recovery; it may be set later.
 type listener struct{ f atomic.Pointer[func()] }
 
 func (l *listener) tell() {
@@ -11,12 +11,12 @@ func (l *listener) tell() {
 	}
 }
 
-// inheritWhenChanged has the catalog of each machine look for what other machines have left
-// behind each time that this one has led a reconfiguration.
-func (db *DB) inheritWhenChanged() {
+// watchLives tells the catalog of each machine, after each reconfiguration that the machine
+// has led, to look for orphans: objects that machines which have left did not free.
+func (db *DB) watchLives() {
 	for i, m := range db.instance.members {
-		inherit := db.catalogs[i].Inherit
-		db.instance.reconfigured[m.ID()].f.Store(&inherit)
-		inherit() // what has changed since the catalog was opened
+		livesChanged := db.catalogs[i].LivesChanged
+		db.instance.reconfigured[m.ID()].f.Store(&livesChanged)
+		livesChanged() // what has changed since the catalog was opened
 	}
 }

@@ -103,7 +103,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	if c.lives == nil {
 		c.lives = onlyLife(m.Clock().Uint64())
 	}
-	if err := c.inherit(ctx); err != nil {
+	if err := c.endOrphans(ctx); err != nil {
 		return nil, fmt.Errorf("catalog: open: %w", err)
 	}
 	c.startSweeper()

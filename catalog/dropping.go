@@ -123,12 +123,12 @@ func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) 
 	})
 }
 
-// sweeper runs in the background whenever something was dropped, or left behind.
+// sweeper frees in the background what was dropped or orphaned.
 type sweeper struct {
-	// inherits says that something may have been left behind by lives that are over.
-	inherits atomic.Bool
-	wake     clock.Event
-	sweeping struct {
+	// livesChanged says that lives may be over, so that there may be orphans.
+	livesChanged atomic.Bool
+	wake         clock.Event
+	sweeping     struct {
 		lockrank.Mutex[lockrank.Leaf]
 		turn
 	}
@@ -223,9 +223,9 @@ func (c *Catalog) tidy(ctx context.Context) error {
 	if err := c.endAbandoned(ctx); err != nil {
 		return err
 	}
-	if c.sweeper.inherits.Swap(false) {
-		if err := c.inherit(ctx); err != nil {
-			c.sweeper.inherits.Store(true)
+	if c.sweeper.livesChanged.Swap(false) {
+		if err := c.endOrphans(ctx); err != nil {
+			c.sweeper.livesChanged.Store(true)
 			return err
 		}
 	}

@@ -10,16 +10,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Lives says which machines are at work on an instance, each from its start to its end:
-// a life. What one has dropped it frees itself, and only it ends the alterations that it
-// has begun; what lives have left behind that are over, the leader takes care of. So no
-// two machines free the same, but while the leader changes, which costs conflicts only.
+// Lives says which machines are at work on an instance. A life is a machine from its start
+// to its end. Each life frees what it has dropped and ends the alterations that it has
+// begun; what a life that is over has left is freed and ended by the leader. So no two
+// machines free the same objects, except while the leader changes, when that costs conflicts
+// and nothing else.
 type Lives interface {
-	// Own is this machine's life. 32 bits have to tell lives apart.
+	// Own returns this machine's life. Lives must differ within 32 bits.
 	Own() uint32
-	// Has says whether a life is not over.
+	// Has reports whether a life still goes on.
 	Has(life uint32) bool
-	// Leads says whether this machine is the leader. There may be none for a while.
+	// Leads reports whether this machine is the leader. For a while there may be none.
 	Leads() bool
 }
 
@@ -30,17 +31,17 @@ func (l onlyLife) Own() uint32          { return uint32(l) }
 func (l onlyLife) Has(life uint32) bool { return life == uint32(l) }
 func (l onlyLife) Leads() bool          { return true }
 
-// newMark draws a number that nobody has drawn before, and that says whose life it is of.
+// newMark draws a number that is unique and contains this machine's life.
 func (c *Catalog) newMark() uint64 {
 	return uint64(c.lives.Own())<<32 | c.m.Clock().Uint64()&(1<<32-1) | 1
 }
 
-// isOrphan says whether what a mark stands at was left behind by a life that is over.
+// isOrphan reports whether a mark was set by a life that is over.
 func (c *Catalog) isOrphan(mark uint64) bool {
-	return !c.lives.Has(uint32(mark>>32)) && !sabotage.Heritage.Skipped()
+	return !c.lives.Has(uint32(mark>>32)) && !sabotage.Orphans.Skipped()
 }
 
-// isOurs says whether this machine is to free what was dropped under a name.
+// isOurs reports whether this machine has to free what was dropped under a name.
 func (c *Catalog) isOurs(name []byte) bool {
 	if len(name) != 9 {
 		return c.lives.Leads()
@@ -49,15 +50,16 @@ func (c *Catalog) isOurs(name []byte) bool {
 	return uint32(mark>>32) == c.lives.Own() || c.lives.Leads() && c.isOrphan(mark)
 }
 
-// Inherit tells the sweeper that lives may be over, or that this machine may lead now.
-func (c *Catalog) Inherit() {
-	c.sweeper.inherits.Store(true)
+// LivesChanged tells the sweeper that lives may be over, or that this machine may have become
+// the leader.
+func (c *Catalog) LivesChanged() {
+	c.sweeper.livesChanged.Store(true)
 	c.Wake()
 }
 
-// inherit ends the alterations that have been left behind: what they were building is
-// dropped, and the tables are released.
-func (c *Catalog) inherit(ctx context.Context) error {
+// endOrphans ends the alterations of lives that are over: it drops what they were building,
+// and releases the tables.
+func (c *Catalog) endOrphans(ctx context.Context) error {
 	if !c.lives.Leads() {
 		return nil
 	}
@@ -77,7 +79,7 @@ func (c *Catalog) inherit(ctx context.Context) error {
 	return nil
 }
 
-// orphans returns the tables whose alterations have been left behind.
+// orphans returns the tables with alterations of lives that are over.
 func (c *Catalog) orphans(t *txn.Tx) (orphans []*Table, err error) {
 	lo, hi := ofKind(nameTable)
 	keys, heads, err := c.list(t, lo, hi)
@@ -101,15 +103,15 @@ func (c *Catalog) orphans(t *txn.Tx) (orphans []*Table, err error) {
 	return orphans, nil
 }
 
-// An abandoned alteration could not be ended by who has begun it.
+// An abandoned alteration is one that the machine which began it could not end.
 type abandoned struct {
 	db, name string
 	owner    uint64
 }
 
-// AbandonAlteration is EndAlteration for who has begun it. If it fails, because machines
-// do not answer or ctx is done, the sweeper tries it again until it succeeds: nobody else
-// would as long as this machine lives.
+// AbandonAlteration is EndAlteration for the machine that began the alteration. If it fails,
+// because machines do not answer or ctx is done, the sweeper tries again until it succeeds:
+// no other machine would, as long as this one lives.
 func (c *Catalog) AbandonAlteration(ctx context.Context, db, name string, owner uint64) error {
 	err := c.EndAlteration(ctx, db, name, owner)
 	if err == nil {
@@ -117,7 +119,7 @@ func (c *Catalog) AbandonAlteration(ctx context.Context, db, name string, owner 
 	}
 	c.abandon(abandoned{db, name, owner})
 	c.Wake()
-	return fmt.Errorf("what was being built for table %s.%s is dropped later: %w", db, name, err)
+	return fmt.Errorf("unfinished structures of table %s.%s are dropped later: %w", db, name, err)
 }
 
 func (c *Catalog) abandon(more ...abandoned) {
@@ -126,7 +128,7 @@ func (c *Catalog) abandon(more ...abandoned) {
 	c.sweeper.abandoned.list = append(c.sweeper.abandoned.list, more...)
 }
 
-// takeAbandoned returns what is on the list, which is empty then.
+// takeAbandoned empties the list and returns what was on it.
 func (c *Catalog) takeAbandoned() []abandoned {
 	c.sweeper.abandoned.Lock()
 	defer c.sweeper.abandoned.Unlock()

@@ -110,14 +110,14 @@ func TestAlterationOfADeadLife(t *testing.T) {
 			in.table(in.catalogs[0], "d", "t")
 			in.alter(in.catalogs[c.owner])
 			for _, cat := range in.catalogs {
-				cat.Inherit()
+				cat.LivesChanged()
 			}
 			time.Sleep(20 * time.Millisecond) // for what must not happen
 			if !in.isAltering(in.catalogs[2]) {
 				t.Fatal("the alteration of a machine that lives was ended")
 			}
 			in.lives.die(c.owner)
-			in.catalogs[c.heir].Inherit()
+			in.catalogs[c.heir].LivesChanged()
 			in.await("the table to be free", func() bool { return !in.isAltering(in.catalogs[2]) })
 		})
 	}
@@ -137,7 +137,7 @@ func TestDropsOfADeadLife(t *testing.T) {
 	in.table(in.catalogs[0], "d", "t")
 	resume := in.catalogs[1].PauseSweeping()
 	in.drop(in.catalogs[1])
-	in.catalogs[0].Inherit()
+	in.catalogs[0].LivesChanged()
 	if err := in.catalogs[0].Sweep(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestDropsOfADeadLife(t *testing.T) {
 	in.catalogs[1].PauseSweeping()
 	in.drop(in.catalogs[1])
 	in.lives.die(1)
-	in.catalogs[0].Inherit()
+	in.catalogs[0].LivesChanged()
 	in.await("the leader to free what was left", func() bool { return list() == 0 })
 }
 

@@ -252,9 +252,9 @@ const (
 	Descriptor
 	// Mark: tables that somebody is altering are had by others.
 	Mark
-	// Heritage: what machines that are gone have dropped, or were altering, nobody takes
+	// Orphans: what machines that are gone have dropped, or were altering, nobody takes
 	// care of.
-	Heritage
+	Orphans
 	// Numbers: numbers are given out that have not been reserved.
 	Numbers
 
@@ -372,7 +372,7 @@ var names = [steps]string{
 	RangeEnds:         "range ends",
 	Descriptor:        "descriptor",
 	Mark:              "mark",
-	Heritage:          "heritage",
+	Orphans:           "orphans",
 	Numbers:           "numbers",
 }
 
@@ -485,7 +485,7 @@ var texts = [steps]string{
 	RangeEnds:         "keys that came at the end of a range that was read do not matter",
 	Descriptor:        "a table's descriptor in the cache counts without a look at the table's head",
 	Mark:              "tables that somebody is altering are had by others",
-	Heritage:          "what machines that are gone have dropped, or were altering, nobody takes care of",
+	Orphans:           "what machines that are gone have dropped, or were altering, nobody takes care of",
 	Numbers:           "numbers of sequences are given out that have not been reserved",
 }
 

@@ -116,7 +116,7 @@ var catches = []catch{
 	{step: sabotage.RangeEnds, pkg: "index/btree", test: "TestQuestions"},
 	{step: sabotage.Descriptor, options: "tables", with: defineTables},
 	{step: sabotage.Mark, options: "tables", with: defineTables},
-	{step: sabotage.Heritage, options: "tables", with: defineTables},
+	{step: sabotage.Orphans, options: "tables", with: defineTables},
 	{step: sabotage.Numbers, options: "tables", with: defineTables},
 	{step: sabotage.OldCopies, options: "old copies", with: ageMemories},
 }

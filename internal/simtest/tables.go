@@ -46,7 +46,7 @@ func (r *run) openCatalog(n *node) error {
 		return err
 	}
 	n.catalog = c
-	c.Inherit() // what has changed meanwhile
+	c.LivesChanged() // what has changed meanwhile
 	return nil
 }
 
@@ -54,10 +54,10 @@ func (r *run) openCatalog(n *node) error {
 func (r *run) reconfigured(machine int) {
 	n := r.nodes[machine]
 	if n != nil && n.catalog != nil {
-		n.catalog.Inherit()
+		n.catalog.LivesChanged()
 	}
 	if n != nil && n.engine != nil {
-		n.engine.Catalog().Inherit()
+		n.engine.Catalog().LivesChanged()
 	}
 }
 

@@ -74,7 +74,7 @@ func (r *run) engineAt(n *node) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Catalog().Inherit() // what has changed meanwhile
+	e.Catalog().LivesChanged() // what has changed meanwhile
 	n.engine = e
 	return e, nil
 }

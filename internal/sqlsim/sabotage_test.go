@@ -18,7 +18,7 @@ import (
 func TestSabotage(t *testing.T) {
 	const seedsMax = 40
 	for _, step := range []sabotage.Step{
-		sabotage.Validation, sabotage.Answers, sabotage.RangeEnds, sabotage.Descriptor, sabotage.Mark, sabotage.Heritage,
+		sabotage.Validation, sabotage.Answers, sabotage.RangeEnds, sabotage.Descriptor, sabotage.Mark, sabotage.Orphans,
 	} {
 		t.Run(step.String(), func(t *testing.T) {
 			for s := uint64(1); s <= seedsMax; s++ {
