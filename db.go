@@ -58,7 +58,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	err = db.start(ctx)
 	if in.uncheckedError() != nil {
 		err = db.checkTrusted(ctx, err)
-	} else if !db.isAlone() { // nobody else runs
+	} else if !db.hasOtherProcesses() { // nobody else runs
 		err = tornBy(err)
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (db *DB) start(ctx context.Context) error {
 	}
 	var engines []wire.Engine
 	memory := sql.NewMemory(db.instance.machine(0).Clock(), int64(db.cfg.StatementMemory), int64(ComputerMemory()))
-	accounts := sql.NewAccounts(db.instance.machine(0).Clock(), db.isAlone())
+	accounts := sql.NewAccounts(db.instance.machine(0).Clock(), db.hasOtherProcesses())
 	for i := range db.instance.machines() {
 		m := db.instance.machine(i)
 		var c *catalog.Catalog
@@ -132,7 +132,7 @@ func (db *DB) start(ctx context.Context) error {
 		engines = append(engines, wire.OverSQL(e))
 	}
 	db.watchLives()
-	if !db.isAlone() { // others may be at work
+	if !db.hasOtherProcesses() { // others may be at work
 		if _, err := db.engines[0].Recount(ctx); err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (db *DB) close() error {
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}
-	if db.wire != nil && !db.isAlone() { // others go on counting
+	if db.wire != nil && !db.hasOtherProcesses() { // others go on counting
 		errs = append(errs, db.engines[0].Counted(ctx))
 	}
 	for _, c := range db.catalogs {

@@ -98,8 +98,8 @@ func (in *instance) ended(reason error) {
 	}
 }
 
-// isAlone says whether the other machines are other processes.
-func (in *instance) isAlone() bool { return in.own != nil }
+// hasOtherProcesses reports whether the other machines are other processes.
+func (in *instance) hasOtherProcesses() bool { return in.own != nil }
 
 func (in *instance) machine(i int) *txn.Machine { return in.members[i].Transactions() }
 func (in *instance) machines() int              { return len(in.members) }
@@ -115,11 +115,11 @@ func (in *instance) over() error {
 	return nil
 }
 
-// check is farm.Local.Check. A machine whose peers are other processes would have to stop
-// these.
+// check is farm.Local.Check. It needs all machines in this process, because nobody may write
+// while it runs.
 func (in *instance) check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
-	if in.isAlone() {
-		return nil, ErrNotAlone
+	if in.hasOtherProcesses() {
+		return nil, ErrOtherProcesses
 	}
 	return in.local.Check(ctx, reachable)
 }
@@ -127,7 +127,7 @@ func (in *instance) check(ctx context.Context, reachable iter.Seq[region.Ptr]) (
 // uncheckedError is nvram.Folder.UncheckedError of all machines. Where the others are other
 // processes it is nil: the folder was checked alone before it was opened.
 func (in *instance) uncheckedError() error {
-	if in.isAlone() {
+	if in.hasOtherProcesses() {
 		return nil
 	}
 	return in.local.UncheckedError()
@@ -135,7 +135,7 @@ func (in *instance) uncheckedError() error {
 
 // markChecked is nvram.Folder.MarkChecked of all machines.
 func (in *instance) markChecked() error {
-	if in.isAlone() {
+	if in.hasOtherProcesses() {
 		return nil
 	}
 	return in.local.MarkChecked()

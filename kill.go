@@ -7,8 +7,8 @@ package farmsql
 // does what is asked of it from then on. It comes back when the database is opened again. It is there
 // in builds with the tag drills only.
 func (db *DB) Kill(machine int) error {
-	if db.isAlone() {
-		return ErrNotAlone
+	if db.hasOtherProcesses() {
+		return ErrOtherProcesses
 	}
 	db.instance.killed.Store(true)
 	return db.instance.local.Kill(machine)

@@ -35,12 +35,12 @@ type ownMachine struct {
 	log   *slog.Logger
 }
 
-// ErrNotAlone means that something is only possible where all machines of an
-// instance run in one process.
-var ErrNotAlone = errors.New("farmsql: the other machines of the instance are other processes")
+// ErrOtherProcesses says that an operation needs all machines of the instance in one
+// process.
+var ErrOtherProcesses = errors.New("farmsql: the other machines of the instance are other processes")
 
-// close ends the machine, and saves its memory unless that is worth nothing: isOver says that the
-// machine has no part any more.
+// close ends the machine and saves its memory. isOver says that the machine has been
+// evicted: then its memory is not saved, because nobody needs it.
 func (l *ownMachine) close(isOver bool) error {
 	var errs []error
 	if l.member != nil {
@@ -136,7 +136,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 		return err
 	}
 	if cfg.SharedFolder == "" { // what killed machines of other clusters have left
-		if err := shm.Sweep(fmt.Sprintf("%s/farmsql-%d-*", meetingPlace, os.Getuid())); err != nil {
+		if err := shm.Sweep(fmt.Sprintf("%s/farmsql-%d-*", sharedParent, os.Getuid())); err != nil {
 			cfg.Logger.Warn("folders that nobody uses are left", "error", err)
 		}
 	}
@@ -259,16 +259,16 @@ func (c Config) domain() int {
 // ownDomain is the failure domain that a machine has for itself.
 func ownDomain(machine int) int { return failureDomainMax + 1 + machine }
 
-// meetingPlace is where the machines of one host have their folders.
-const meetingPlace = "/dev/shm"
+// sharedParent is the folder in which each cluster of this host has its shared folder.
+const sharedParent = "/dev/shm"
 
-// sharedFolder is where the machines of one host meet: one folder for each
-// cluster, on a tmpfs.
+// sharedFolder returns the folder through which the machines of a cluster on one host reach
+// each other. It is on a tmpfs.
 func (c Config) sharedFolder() string {
 	if c.SharedFolder != "" {
 		return c.SharedFolder
 	}
-	return filepath.Join(meetingPlace, fmt.Sprintf("farmsql-%d-%x", os.Getuid(), c.clusterHash()))
+	return filepath.Join(sharedParent, fmt.Sprintf("farmsql-%d-%x", os.Getuid(), c.clusterHash()))
 }
 
 // clusterHash names the cluster among those of this host.
@@ -334,17 +334,17 @@ func (c Config) eventsTogether(machine int) membership.Events {
 // under way fail.
 func (db *DB) Ended() <-chan error { return db.instance.end }
 
-// isAlone says whether the other machines are other processes.
-func (db *DB) isAlone() bool { return db.instance.isAlone() }
+// hasOtherProcesses reports whether the other machines are other processes.
+func (db *DB) hasOtherProcesses() bool { return db.instance.hasOtherProcesses() }
 
-// stopPatience is how long a machine of a cluster, when it is closed, waits for
-// others. Without a majority of them it would for ever.
+// stopPatience bounds how long the Close of a machine of a cluster waits for others: without
+// a majority of them it would never return.
 const stopPatience = 3 * time.Second
 
-// doNotWaitForever has what is still under way fail after a while, if it needs
-// machines that are not there, until stop is called.
+// doNotWaitForever makes operations that need absent machines fail after stopPatience,
+// unless stop is called before.
 func (db *DB) doNotWaitForever() (stop func()) {
-	if !db.isAlone() {
+	if !db.hasOtherProcesses() {
 		return func() {}
 	}
 	t := clock.System{}.AfterFunc(stopPatience, db.Machine(0).Evict)
@@ -374,7 +374,7 @@ func (db *DB) leave() {
 
 // available says whether clients can be served: see wire.Config.
 func (db *DB) available() func(context.Context) error {
-	if !db.isAlone() {
+	if !db.hasOtherProcesses() {
 		return nil
 	}
 	return func(ctx context.Context) error {
@@ -398,7 +398,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 			return fmt.Errorf("%w (%v)", over, err)
 		}
 		isPassing := errors.Is(err, txn.ErrUnavailable) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrConflict)
-		if !db.isAlone() || !isPassing || ctx.Err() != nil {
+		if !db.hasOtherProcesses() || !isPassing || ctx.Err() != nil {
 			return err
 		}
 		db.operator.failed(err)
@@ -412,7 +412,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 // left undone, numbers of a sequence that are not given back, is harmless.
 func (db *DB) unfinished(errs []error) []error {
 	wasKilled := db.instance.killed.Load()
-	if !db.isAlone() && !wasKilled && db.instance.over() == nil {
+	if !db.hasOtherProcesses() && !wasKilled && db.instance.over() == nil {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {

@@ -20,9 +20,9 @@ import (
 // Empty: not known, as in folders of versions that did not write it.
 type place string
 
-// bornMark stands in places that say when the inode came into being; those hold
-// beyond a restart of the machine, after which devices may have other numbers.
-const bornMark = "."
+// btimeMark is contained in places that hold the inode's time of birth. These stay valid over
+// a restart of the machine, after which devices may have other numbers.
+const btimeMark = "."
 
 // placeOf returns the place of the folder whose lock is open.
 func placeOf(lock *os.File) (place, error) {
@@ -34,11 +34,11 @@ func placeOf(lock *os.File) (place, error) {
 	if s.Mask&unix.STATX_BTIME == 0 {
 		return place(fmt.Sprintf("%d on %d", s.Ino, unix.Mkdev(s.Dev_major, s.Dev_minor))), nil
 	}
-	return place(fmt.Sprintf("%d %d%s%09d", s.Ino, s.Btime.Sec, bornMark, s.Btime.Nsec)), nil
+	return place(fmt.Sprintf("%d %d%s%09d", s.Ino, s.Btime.Sec, btimeMark, s.Btime.Nsec)), nil
 }
 
-// isAnother reports whether a folder that was in use at p is a copy if it is at q
-// now. sameBoot says that the machine has not been started again since.
+// isAnother reports whether a folder that was in use at p and is at q now must be a copy.
+// sameBoot says that the machine has not been restarted since.
 func (p place) isAnother(q place, sameBoot bool) bool {
-	return p != "" && p != q && (sameBoot || strings.Contains(string(p), bornMark))
+	return p != "" && p != q && (sameBoot || strings.Contains(string(p), btimeMark))
 }

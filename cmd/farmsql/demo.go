@@ -36,8 +36,8 @@ const (
 	demoMachinesMax = 7
 	// demoReplicas is how many replicas a region has, if there are as many machines.
 	demoReplicas = 3
-	// meetingPlace has the folder where the machines meet.
-	meetingPlace = "/dev/shm"
+	// sharedParent is the parent of the folder that the machines share.
+	sharedParent = "/dev/shm"
 	// demoPatience is how long a machine may take to stop when it is asked to.
 	demoPatience = 15 * time.Second
 )
@@ -95,7 +95,7 @@ type demo struct {
 	over    chan struct{} // closed when nobody takes events any more
 	m       []demoMachine
 	running int
-	greeted bool
+	printed bool
 }
 
 // A demoMachine is one of the machines.
@@ -103,7 +103,7 @@ type demoMachine struct {
 	port    int
 	process *exec.Cmd // nil if it does not run
 	isReady bool
-	born    int // lives
+	starts  int // lives
 }
 
 // A demoEvent is something that a machine's process says or does.
@@ -120,14 +120,14 @@ type demoEvent struct {
 func (d *demo) prepare() (err error) {
 	shared := ""
 	if d.data == "" {
-		if err := shm.Sweep(filepath.Join(meetingPlace, "farmsql-demo-*")); err != nil { // of demos that were killed
+		if err := shm.Sweep(filepath.Join(sharedParent, "farmsql-demo-*")); err != nil { // of demos that were killed
 			fmt.Fprintf(d.std.Err, "folders that nobody uses are left: %v\n", err)
 		}
 		if d.data, err = os.MkdirTemp("", "farmsql-demo-"); err != nil {
 			return fmt.Errorf("no temporary folder: %w", err)
 		}
 		d.remove = append(d.remove, d.data)
-		shared = filepath.Join(meetingPlace, filepath.Base(d.data))
+		shared = filepath.Join(sharedParent, filepath.Base(d.data))
 		d.remove = append(d.remove, shared)
 	}
 	if err := os.MkdirAll(d.data, nvram.PrivateFolder); err != nil {
@@ -220,7 +220,7 @@ func (d *demo) start(i int) error {
 		return fmt.Errorf("machine %d: %w", i, err)
 	}
 	m.process = p
-	m.born++
+	m.starts++
 	d.running++
 	go d.follow(i, p, out, log)
 	return nil
@@ -271,10 +271,10 @@ func (d *demo) handle(e demoEvent) error {
 		return d.start(e.machine)
 	case e.ready:
 		m.isReady = true
-		if m.born > 1 || d.greeted {
+		if m.starts > 1 || d.printed {
 			d.say("machine %d is ready: process %d, port %d", e.machine, m.process.Process.Pid, m.port)
 		}
-		d.greet()
+		d.printHowToConnect()
 	case isEnd:
 		m.process, m.isReady = nil, false
 		d.running--
@@ -300,17 +300,17 @@ func endText(e ended) string {
 	return ": " + e.Error()
 }
 
-// greet says how to connect, once all machines are ready.
-func (d *demo) greet() {
+// printHowToConnect prints how to connect, once all machines are ready.
+func (d *demo) printHowToConnect() {
 	for i := range d.m {
 		if !d.m[i].isReady {
 			return
 		}
 	}
-	if d.greeted {
+	if d.printed {
 		return
 	}
-	d.greeted = true
+	d.printed = true
 	out := d.std.Out
 	fmt.Fprintf(out, "\n%d machines are ready. Any of them takes any statement:\n\n", len(d.m))
 	for i, m := range d.m {

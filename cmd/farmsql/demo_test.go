@@ -75,7 +75,7 @@ func TestDemo(t *testing.T) {
 	if err := s.Process.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
-	for _, folder := range []string{data, filepath.Join(meetingPlace, filepath.Base(data))} {
+	for _, folder := range []string{data, filepath.Join(sharedParent, filepath.Base(data))} {
 		if _, err := os.Stat(folder); !os.IsNotExist(err) {
 			t.Errorf("%s is left: %v", folder, err)
 		}

@@ -10,12 +10,11 @@ import (
 	"github.com/farmsql/farmsql"
 )
 
-// tendMemory sets the limit of the process's ordinary memory, GOMEMLIMIT, unless the
-// environment does: it is what regions and logs leave of four fifths of the computer's. They
-// take more as they fill, so it is set again from time to time. Then it is also seen to that
-// a process that has become idle gives back what it needs no more. Both end when stop is
-// called.
-func tendMemory(log *slog.Logger) (stop func()) {
+// limitMemory sets the limit of the Go heap (GOMEMLIMIT), unless the environment sets it, to
+// four fifths of the computer's memory less the memory of regions and logs. That memory grows,
+// so the limit is set again every memoryInterval. At the same time an idle process gives free
+// memory back to the system. stop ends both.
+func limitMemory(log *slog.Logger) (stop func()) {
 	computer := farmsql.ComputerMemory()
 	limit := func() {
 		if os.Getenv("GOMEMLIMIT") == "" && computer != 0 {

@@ -23,7 +23,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	before := debug.SetMemoryLimit(-1)
-	stop := tendMemory(log)
+	stop := limitMemory(log)
 	if n := debug.SetMemoryLimit(-1); n == math.MaxInt64 || n > int64(farmsql.ComputerMemory()) {
 		t.Errorf("the limit is %d", n)
 	}
@@ -32,7 +32,7 @@ func TestMemoryLimit(t *testing.T) {
 		t.Errorf("the limit is %d afterwards, want %d", n, before)
 	}
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	stop = tendMemory(log)
+	stop = limitMemory(log)
 	if n := debug.SetMemoryLimit(-1); n != before { // the runtime has read it at its start
 		t.Errorf("the limit is %d in spite of GOMEMLIMIT", n)
 	}

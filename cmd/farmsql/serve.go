@@ -135,7 +135,7 @@ func (s *serveCommand) Run(std cli.Streams) error {
 		return listenError(s.Listen, err)
 	}
 	address := l.Addr().String()
-	defer tendMemory(cfg.Logger)()
+	defer limitMemory(cfg.Logger)()
 	ctx, stop := untilSignal(cfg.Logger, std.Err)
 	defer stop()
 	cfg.Shutdown = func() {

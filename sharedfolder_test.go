@@ -11,9 +11,9 @@ import (
 
 // A machine of a cluster that stops leaves nothing where machines meet, and takes away
 // what killed ones have left; a folder with anything else in it stays.
-func TestMeetingPlaceIsLeftClean(t *testing.T) {
+func TestSharedFolderIsRemoved(t *testing.T) {
 	skipOnHeap(t)
-	left := fmt.Sprintf("%s/farmsql-%d-of-a-test", meetingPlace, os.Getuid())
+	left := fmt.Sprintf("%s/farmsql-%d-of-a-test", sharedParent, os.Getuid())
 	kept := left + "-kept"
 	for _, path := range []string{left, filepath.Join(kept, "data")} {
 		if err := os.MkdirAll(path, 0o700); err != nil {
