@@ -14,6 +14,7 @@
 //   - sabotage: only tests break protocols;
 //   - doc: every package says what it is;
 //   - todo: what is left to do says what would settle it;
+//   - glossary: exported names have the words of docs/glossary.md, in one meaning;
 //   - length: no function is longer than functionLinesMax lines.
 //
 // It reads and parses the files. Asking the go command instead would be shorter,
@@ -93,6 +94,13 @@ func Check(fsys fs.FS) ([]Problem, error) {
 				problems = append(problems, Problem{File: f.name, Line: f.line(pos), Rule: r.name, Text: text})
 			})
 		}
+	}
+	g, err := readGlossary(fsys)
+	if err != nil {
+		return nil, err
+	}
+	if g != nil {
+		problems = append(problems, g.check(packages)...)
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Rule, b.Rule))
