@@ -109,8 +109,8 @@ func Inspect(ctx context.Context, o Offline) error {
 	return nil
 }
 
-// walk returns what catalog and indexes lead to, and whether that is all of it: from
-// something damaged on it cannot know. What is wrong goes into r.
+// walk returns the objects that catalog and indexes lead to, and whether these are all: it
+// cannot go on beyond a damaged object. It adds problems to r.
 func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, whole bool, err error) {
 	object := func(p region.Ptr) error {
 		reached = append(reached, p)

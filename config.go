@@ -27,11 +27,10 @@ type Config struct {
 	// the memory of this machine alone.
 	Saves string
 
-	// Trust opens a folder that was in use when the computer went down, or that is
-	// a copy of one, which Open refuses otherwise. It is right if the computer was
-	// shut down in good order and the folder is on a disk. What is there is checked
-	// first, and refused if it is torn (farm.ErrTorn); a machine of Cluster can
-	// check its own memory only.
+	// Trust opens a folder that was in use when the computer went down, or that is a copy of
+	// one, which Open refuses otherwise. It is right if the computer was shut down in good
+	// order and the folder is on a disk. Open first checks the memory, and refuses the folder
+	// if it is torn (farm.ErrTorn); a machine of Cluster can check only its own memory.
 	Trust bool
 
 	// Volatile keeps everything in ordinary memory instead of a folder: it is
@@ -62,11 +61,11 @@ type Config struct {
 	// of it takes memory beside the logs while it commits. 32 MiB by default.
 	LogSize Size
 
-	// Cluster, if not empty, makes this process one machine of an instance whose
-	// machines are processes of this host, each with a Config of its own: it is
-	// where they keep the configuration, file://PATH or
-	// zk://HOST:PORT,HOST:PORT/PATH. Machines is 1 then. Whoever comes first
-	// begins the instance, and decides Replicas, Workers and the sizes.
+	// Cluster, if not empty, makes this process one machine of an instance whose machines are
+	// processes of this host, each with a Config of its own: it is where they keep the
+	// configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Machines is 1 then. The
+	// first machine begins the instance, and its Replicas, Workers and sizes are those of the
+	// instance.
 	Cluster string
 	// MachineID names the machine among those of Cluster, from 0 to 1023. Its
 	// memory is in the folder machine-ID in Folder.

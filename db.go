@@ -194,8 +194,8 @@ func (db *DB) Serve(ctx context.Context, l net.Listener) error {
 // Stats counts what the SQL connections did since Open.
 func (db *DB) Stats() wire.Stats { return db.wire.Stats() }
 
-// Close ends all connections, letting running statements finish, and closes the
-// folder. What has committed is in it. Close may be called more than once.
+// Close ends all connections, letting running statements finish, and closes the folder. All
+// committed transactions are in it. Close may be called more than once.
 func (db *DB) Close() error {
 	db.closing.Do(func() { db.closed = db.close() })
 	return db.closed

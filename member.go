@@ -407,9 +407,9 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 	}
 }
 
-// unfinished returns errs, of closing, without those of a machine that could not
-// finish because it has no part any more, or the others are not there. What is
-// left undone, numbers of a sequence that are not given back, is harmless.
+// unfinished returns errs, the errors of closing, without those that say that the machine has
+// been evicted or the others are not there. They are harmless: some numbers of sequences are
+// not given back.
 func (db *DB) unfinished(errs []error) []error {
 	wasKilled := db.instance.killed.Load()
 	if !db.hasOtherProcesses() && !wasKilled && db.instance.over() == nil {

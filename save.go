@@ -33,7 +33,7 @@ const (
 	identityImage = "identity.img"
 )
 
-// What can be wrong with a save, or with where it is to go.
+// Reasons for which a save, or the folder for it, is refused.
 var (
 	// ErrNotASave means that a folder holds no save, or half of one.
 	ErrNotASave = errors.New("farmsql: not a complete save")

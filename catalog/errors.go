@@ -2,7 +2,7 @@ package catalog
 
 import "errors"
 
-// What callers tell apart with errors.Is.
+// Errors that callers distinguish with errors.Is.
 var (
 	// ErrNotFound means that nothing has the name.
 	ErrNotFound = errors.New("catalog: not found")

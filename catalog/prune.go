@@ -40,8 +40,8 @@ func (c *Catalog) prune(t *txn.Tx) {
 	c.mu.tablesMax = max(2*len(c.mu.tables), pruneLeast)
 }
 
-// pruneHandlesLocked forgets handles of what no table has of which there is a copy. Who has
-// one keeps it, and another is as good but for what it has cached.
+// pruneHandlesLocked drops the handles of indexes that no cached table has. Callers may keep
+// such a handle; a new one differs only in what it has cached.
 func (c *Catalog) pruneHandlesLocked() {
 	live := make(map[region.Ptr]bool)
 	for _, tbl := range c.mu.tables { // any order

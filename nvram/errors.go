@@ -2,8 +2,8 @@ package nvram
 
 import "errors"
 
-// What can be wrong with a folder. Each error that a function returns says which
-// folder, and what to do about it.
+// Reasons for which a folder is refused or fails. Each error that a function returns names the
+// folder, and says what to do about it.
 var (
 	// ErrInUse says that another process has the folder open.
 	ErrInUse = errors.New("nvram: folder is in use by another process")

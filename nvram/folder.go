@@ -141,8 +141,8 @@ func (o Options) boot() (string, error) {
 	return bootID()
 }
 
-// lockFolder keeps other processes out of the folder until the file is closed,
-// by whatever end this process finds.
+// lockFolder keeps other processes out of the folder until the file is closed, which the end
+// of this process does in any case.
 func lockFolder(path string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, PrivateFile)
 	if err != nil {
@@ -176,7 +176,7 @@ func (f *Folder) enter(o Options) error {
 	if err := keepPrivate(f.path); err != nil {
 		return err
 	}
-	// What a restore that was killed had prepared is of no use.
+	// Remove what a killed restore has left.
 	err = os.RemoveAll(filepath.Join(f.path, stagingName))
 	if err == nil && f.mu.unchecked == nil { // otherwise what is written stays true until MarkChecked
 		err = f.markOpen()

@@ -183,8 +183,8 @@ func (m *Memory) Reserve(off, n uint64) error {
 	return nil
 }
 
-// Discard gives back the storage of the whole pages among n bytes at off, both multiples
-// of 8, which are zero then. What cannot be given back stays as it is.
+// Discard gives back the storage of the whole pages among n bytes at off, both multiples of 8,
+// which are zero then. Pages that the file system cannot give back keep their content.
 func (m *Memory) Discard(off, n uint64) {
 	begin, end := (off+pageBytes-1)&^(pageBytes-1), (off+n)&^(pageBytes-1)
 	if begin >= end {

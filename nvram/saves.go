@@ -23,8 +23,8 @@ const (
 
 func saveName(n uint64) string { return fmt.Sprintf("%s%08d", savePrefix, n) }
 
-// saveNumbers returns the numbers of the complete saves in dir, rising. What has
-// not been renamed to its name is not complete.
+// saveNumbers returns the numbers of the complete saves in dir, rising. A save is complete
+// once it has been renamed to its final name.
 func saveNumbers(dir string) ([]uint64, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,7 +2,7 @@ package region
 
 import "errors"
 
-// What can come of reading an object or of asking for one.
+// Errors of reading and allocating objects.
 var (
 	// ErrLocked says that a transaction is about to change the object: read again after a moment.
 	ErrLocked = errors.New("region: object is locked")

@@ -144,7 +144,7 @@ func (a *Allocator) scrape(sp *space, c Class) *slab {
 
 // takeBlocks makes free blocks of sp a slab of class c, on every replica: clean ones, then
 // any, then, where there is no storage for more, some that have it. It returns nil if there
-// are none. What is to be held back comes first.
+// are none. It first makes sure that the held-back blocks are there.
 func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
 	if err := a.holdBack(sp); err != nil {
 		return nil, err

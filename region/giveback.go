@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// What became free need not be of use here any more: its storage goes back to the file
+// A block that became free may not be needed again soon: its storage goes back to the file
 // system, at every replica, until the block is taken again.
 //
 //	free, dirty --> taken, dirty in every replica's table --> storage given back --> free, bare
 //
-// Nobody reads or writes there meanwhile: epochs have ended since the block was a slab's
-// last, and dirty blocks have no slots that a replica would copy, sum or forget. What a
-// replica has not given back, because it is being filled, is cleared when the block is
-// taken, as any dirty block is.
+// Nobody reads or writes there meanwhile: epochs have ended since the block was a slab's last,
+// and dirty blocks have no slots that a replica would copy, sum or forget. A replica that is
+// being filled gives nothing back: there the block is cleared when it is taken, as any dirty
+// block is.
 
 // giveBackMax bounds the blocks that nobody can take because their storage is being given
 // back.

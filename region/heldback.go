@@ -6,11 +6,11 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// Who frees memory may need some before: a table gets new structures before the old ones
-// are dropped, a B-tree merges nodes into a new one. So that it does not fail for want of
-// what it would free, a few blocks are held back, with storage at every replica. Others
-// find no room before these are there. A backup that came later may have no storage there;
-// it is asked for when they are taken.
+// Freeing memory may need some memory first: a table gets new structures before the old ones
+// are dropped, a B-tree merges nodes into a new one. So that this does not fail when memory is
+// full, a few blocks are held back, with storage at every replica; other allocations fail
+// before they use these. A backup that came later may have no storage for them, and reserves
+// it when they are taken.
 
 // A Need says who an allocation is for.
 type Need uint8

@@ -175,11 +175,11 @@ func (r *Region) blockAt(off uint64) block { return r.block(int(off >> (r.shift 
 // inOneBlock reports whether two offsets lie in one block.
 func (r *Region) inOneBlock(a, b uint64) bool { return (a^b)>>(r.shift&63) == 0 }
 
-// at returns the offset p points to, and whether an object of its class can be
-// there: inside the region, on a line, in a block of that class. The block table
-// stays in the cache (16 KB for 2 GB), and its load overlaps that of the header,
-// so that the check costs no miss. What it does not see, a pointer into the
-// middle of an object, reads as garbage or ErrFreed and harms nobody.
+// at returns the offset p points to, and whether an object of its class can be there: inside
+// the region, on a line, in a block of that class. The block table stays in the cache (16 KB
+// for 2 GB), and its load overlaps that of the header, so that the check costs no miss. A
+// pointer into the middle of an object passes the check; reading it gives garbage or ErrFreed,
+// which is harmless.
 func (r *Region) at(p Ptr) (uint64, bool) {
 	if !r.within(p.Addr, uint64(p.Class().Size())) {
 		return 0, false
@@ -188,8 +188,8 @@ func (r *Region) at(p Ptr) (uint64, bool) {
 	return off, r.blockAt(off).holds(p.Class())
 }
 
-// absent says why no object can be where p points. Who has kept a pointer finds its block
-// in other hands, once everything in it is freed.
+// absent returns why no object can be where p points. A pointer that was kept for long may
+// point into a block that has been freed and given to another class since.
 func (r *Region) absent(p Ptr) error {
 	if r.within(p.Addr, uint64(p.Class().Size())) {
 		return ErrFreed

@@ -8,13 +8,13 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
-// slab hands out the slots of one extent. What it knows is volatile: one bit a
-// slot, and all of it can be rebuilt from the objects' headers.
+// slab hands out the slots of one extent. Its state is volatile: one bit for each slot, which
+// can be rebuilt from the objects' headers.
 //
-// Any goroutine may take and give back slots, by atomic operations on the bits;
-// that a worker has the slab for itself is a matter of speed. A slab has one
-// home: the current slab of a worker, that of a region, or a list of slabs with
-// room. A full slab has none, and finds its way to a list once enough is free.
+// Any goroutine may take and give back slots, by atomic operations on the bits; a slab belongs
+// to one worker for speed only. A slab has one home: the current slab of a worker, that of a
+// region, or a list of slabs with room. A full slab has no home; it is listed once enough of
+// it is free.
 type slab struct {
 	extent
 	space *space
@@ -121,16 +121,16 @@ func (s *slab) isFree(i int) bool {
 // empty reports whether all slots seem to be free.
 func (s *slab) empty() bool { return int(s.count.Load()) == s.slots }
 
-// roomy reports whether so much is free that the slab is worth listing.
+// roomy reports whether enough slots are free for the slab to be listed.
 func (s *slab) roomy() bool { return int(s.count.Load()) > s.slots/64 }
 
-// rehouse asks for a home for a slab that has none but is worth one. Who gets
-// true must provide it.
+// rehouse marks a slab as having a home if it has none and enough is free. After true the
+// caller must put it there.
 func (s *slab) rehouse() bool { return s.roomy() && s.housed.CompareAndSwap(false, true) }
 
-// unhouse takes the slab's home away. True says that slots were released
-// meanwhile and the caller must provide another: a release that comes later sees
-// that there is none and provides it itself.
+// unhouse marks the slab as having no home. After true the caller must give it another one,
+// because slots were released before; a later release sees that it has no home, and lists it
+// itself.
 func (s *slab) unhouse() bool {
 	s.housed.Store(false)
 	return s.rehouse()

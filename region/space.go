@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// What the block allocator knows of a block.
+// States of a block in the block allocator.
 const (
 	spaceClean = 1 << iota // free and zero on every replica
 	spaceDirty             // free, holds what its former slab left

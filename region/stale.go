@@ -291,8 +291,8 @@ func (s *Stale) differing() []bool {
 	return differs
 }
 
-// forgetBlock makes all of a block stale, and zero if it has held anything. What
-// has no storage behind it has not: a primary reserves blocks as a whole.
+// forgetBlock makes all of a block stale, and zero if it has held anything. A block without
+// storage has held nothing, because a primary reserves storage for whole blocks.
 func (s *Stale) forgetBlock(i int) {
 	r := s.r
 	begin, end := uint64(i)<<r.shift, uint64(i+1)<<r.shift

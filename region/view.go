@@ -8,14 +8,14 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 )
 
-// A View reads parts of an object of this machine in place. Who needs little of
-// an object copies only the lines that have it, and can ask for all lines that
-// may be needed before the first of them has arrived.
+// A View reads parts of an object of this machine in place. A caller that needs little of an
+// object copies only the lines with that part, and can prefetch all lines that it may need
+// before the first of them has arrived.
 //
-// What Load copied may be of several writers until Valid says that it is not: use
-// it before only in ways that any bytes can stand. The zero View is of an object
-// that has been copied as a whole: Load and Touch do nothing, and it is valid.
-// A View must not be used once its region's memory is closed.
+// Bytes that Load has copied may be a mix of several writers' until Valid returns true: before
+// that, use them only in ways that are safe with any bytes. The zero View is of an object that
+// has been copied as a whole: Load and Touch do nothing, and it is valid. A View must not be
+// used once its region's memory is closed.
 type View struct {
 	object unsafe.Pointer
 	header Header
@@ -138,8 +138,8 @@ func (r *Region) Gather(b *prefetch.Batch, p Ptr) {
 	}
 }
 
-// Touch has the processor fetch the lines that hold bytes from to to of the
-// payload, and does not wait for them. What lies outside is left out.
+// Touch prefetches the lines that hold bytes from to to of the payload, and does not wait for
+// them. It ignores bytes beyond the payload.
 func (v View) Touch(from, to int) { v.TouchLines(v.class.Lines(from, to)) }
 
 // TouchLines is Touch of what is on these lines.
@@ -162,9 +162,8 @@ func (v View) Gather(b *prefetch.Batch, l Lines) {
 	b.Add(unsafe.Add(v.object, l.last*lineBytes))
 }
 
-// Load copies the lines that hold bytes from to to of the payload to where they
-// belong in dst, which is as long as the object's capacity or longer. What lies
-// outside is left out.
+// Load copies the lines that hold bytes from to to of the payload to where they belong in dst,
+// which is as long as the object's capacity or longer. It ignores bytes beyond the payload.
 func (v View) Load(dst []byte, from, to int) {
 	l := v.class.Lines(from, to)
 	if v.object == nil || l.isEmpty() {
@@ -240,8 +239,8 @@ func (v View) place(from, n int) int {
 // Lines are lines of objects of one class. The zero Lines is the first.
 type Lines struct{ first, last int }
 
-// Lines returns those that hold bytes from to to of the payload. What lies outside is
-// left out.
+// Lines returns the lines that hold bytes from to to of the payload. It ignores bytes beyond
+// the payload.
 func (c Class) Lines(from, to int) Lines {
 	from, to = max(from, 0), min(to, c.Capacity())
 	if from >= to {

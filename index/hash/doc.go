@@ -20,11 +20,11 @@
 // (plan.go), and only if that fails adds to the chain: at 90 % load and H = 8
 // that is 4 % of all pairs.
 //
-// Pairs up to the table's inline limits are in their slot. Of others the slot
-// holds hash and pointer of an object with key and value, so that keys with the
-// same hash are told apart all the same.
+// Pairs up to the table's inline limits are in their slot. Of other pairs the slot holds the
+// hash and a pointer to an object with key and value, so that keys with the same hash are
+// still distinguished.
 //
-// # What a reader without locks may rely on
+// # Guarantees to a reader without locks
 //
 // Each object is consistent by itself. Adjacent buckets have a joint version
 // that changes whenever one transaction writes both (figure 9); a pair of buckets
@@ -35,18 +35,17 @@
 //
 // # Transactions
 //
-// Two transactions conflict only over the same key. What a transaction changes
-// stays an operation on a key (overlay.go) until commit, when it is applied to
-// fresh copies of the buckets; what it reads is remembered as a question with its
-// answer, and asked again if the buckets have changed. In between a transaction
-// may stay open for as long as it likes.
+// Two transactions conflict only over the same key. A change stays an operation on a key
+// (overlay.go) until commit, when it is applied to fresh copies of the buckets. A read is
+// remembered as a question with its answer, and asked again if the buckets have changed. In
+// between a transaction may stay open for as long as it likes.
 //
 // # Growth
 //
-// Nobody tells a table its size. Shards split (growth.go), each machine caches a
-// directory of them, and each bucket says how long the prefix is that its keys
-// have in common: that is how a machine notices that its directory is stale, and
-// the header of the shard tells it the rest. header.go has the tree of shards.
+// A table is not given a size. Shards split (growth.go), and each machine caches a directory
+// of them. Each bucket has the length of the hash prefix that its keys share: by it a machine
+// notices that its directory is stale, and then reads the header of the shard. header.go has
+// the tree of shards.
 //
 // # Limits
 //

@@ -2,11 +2,10 @@ package hash
 
 import "github.com/farmsql/farmsql/txn"
 
-// Fetch has the processor fetch the buckets that t will look at to Get key, and
-// does not wait for them. Who has several keys to Get asks for all of them first,
-// and waits for memory about as long as for one. It neither reads anything nor
-// fails: what it asks for may turn out to be of no use, for the directory may be
-// stale.
+// Fetch prefetches the buckets that t will read to Get key, and does not wait for them.
+// Callers with several keys should Fetch them all first: then they wait for memory about as
+// long as for one. Fetch reads nothing and does not fail; with a stale directory it prefetches
+// in vain.
 func (tb *Table) Fetch(t *txn.Tx, key []byte) {
 	o := tb.opened.Load()
 	if o == nil {

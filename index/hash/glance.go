@@ -21,13 +21,12 @@ type sight struct {
 // knows fewer.
 const secondBucket = 8
 
-// glance decides most lookups where this machine is the shard's primary, without
-// a copy of the buckets: it compares keys where they are and takes no more than
-// the value. All lines of the home and the first of its neighbour are asked for
-// before the first of them is looked at, so that the lookup waits for memory
-// once. What is not plain it leaves undecided: pairs outside of their slots,
-// stale directories, changes under way, neighbourhoods of more slots than have their
-// control words on the first lines, and what is not among a chain's first blocks.
+// glance decides most lookups where this machine is the shard's primary, without a copy of the
+// buckets: it compares keys where they are and takes no more than the value. All lines of the
+// home and the first of its neighbour are asked for before the first of them is looked at, so
+// that the lookup waits for memory once. It leaves undecided: pairs outside of their slots,
+// stale directories, changes under way, neighbourhoods with more slots than have control words
+// on the first lines, and keys that are not in the first blocks of a chain.
 func (o *opened) glance(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false

@@ -97,8 +97,8 @@ func overtaken(err error) bool {
 }
 
 // reach finds a key whose pair is outside of its slot, where this machine is the shard's
-// primary: a glance leaves that undecided, with both buckets in sight. It copies no more
-// than the slot, and the pair. What it does not find may be there all the same.
+// primary: a glance leaves that undecided, with both buckets in sight. It copies only the slot
+// and the pair. A key that it does not find may still be there.
 func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	if o.slots > glanceSlots || !s.buckets.Look() || !o.narrow(s) {
 		return nil, false, nil

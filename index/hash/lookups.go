@@ -41,11 +41,11 @@ func (tb *Table) Lookups(concurrent int, visit func(i int, value []byte, ok bool
 }
 
 // Start begins the lookup of a key, which must not change until it is answered. When Start
-// returns all have been but the last, concurrent less one. Who has nothing to ask for
-// calls Finish: no memory is reused meanwhile that the lookups under way could reach.
+// returns, all lookups are answered except the last concurrent-1. Call Finish when there is no
+// key to look up: memory that lookups under way could reach is not reused before.
 //
-// If Start or Finish fails none of those under way is answered any more; others can be
-// begun then.
+// If Start or Finish fails, none of the lookups under way is answered; then new ones can be
+// started.
 func (l *Lookups) Start(key []byte) error {
 	switch {
 	case l.visiting:

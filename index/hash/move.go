@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// take removes the pairs with this home whose hash goes says so of, and returns
-// them. It is how a split empties half of a shard, home by home. Outside pairs
-// keep their objects. What stays in the chain moves up into the holes.
+// take removes and returns the pairs of this home for whose hash goes returns true. A split
+// uses it to empty half of a shard, home by home. Outside pairs keep their objects. Pairs that
+// stay in the chain move up into the holes.
 func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 	n, err := e.neighbourhood(home)
 	if err == nil {

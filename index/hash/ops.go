@@ -25,9 +25,8 @@ func inTx(err error, tb *Table) error {
 	return err
 }
 
-// Get returns the value of key as transaction t sees it. The slice is valid until
-// t ends and must not be modified. What was answered, presence and value, must
-// still hold when t commits.
+// Get returns the value of key as transaction t sees it. The slice is valid until t ends and
+// must not be modified. At the commit of t, presence and value must still be the same.
 func (tb *Table) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
 	_, ov, e, err := tb.begin(t, key)
 	if err != nil {

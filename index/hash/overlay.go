@@ -115,7 +115,7 @@ func (tb *Table) openIn(t *txn.Tx) (o *opened, isNew bool, err error) {
 	return o, true, err
 }
 
-// What an overlay keeps for the next transaction.
+// Memory that an overlay keeps for the next transaction.
 const (
 	spareMax   = 64
 	editorsMax = 16
@@ -346,9 +346,9 @@ func peek(pk peeker, p region.Ptr, sources []txn.Source) ([]byte, []txn.Source, 
 // it, before the transaction backs off.
 const asksMax = 100
 
-// ask looks key up for a transaction. What was found can only change with the
-// page that holds it, and an absent key can only come in where it was looked
-// for: those are the sources, appended to sources.
+// ask looks key up for a transaction, and appends the pages on which the answer depends to
+// sources: the page that holds the key, or, for an absent key, all pages where it could be
+// inserted.
 func (tb *Table) ask(pk peeker, h uint64, key []byte, sources []txn.Source) (value []byte, found bool, _ []txn.Source, err error) {
 	o, err := tb.open()
 	if err != nil {

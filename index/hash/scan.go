@@ -48,10 +48,9 @@ type scanShard struct {
 	depth int
 }
 
-// Scan begins to go through all pairs as t sees them now, in no order that
-// means anything. What t changes later it does not see. Everything seen, and that
-// there was nothing else, must still hold when t commits, for as far as the scan
-// went.
+// Scan begins a scan of all pairs as t sees them now, in an arbitrary order. It does not see
+// later changes of t. When t commits, the part that was scanned must still have these pairs
+// and no others.
 func (tb *Table) Scan(t *txn.Tx) *Cursor {
 	c := &Cursor{tb: tb, t: t}
 	ov, err := tb.overlay(t)

@@ -85,10 +85,10 @@ func unless(ctx context.Context, others bool) context.Context {
 	return ctx
 }
 
-// combining brings together what is to be done to a key at the same time. A handle
-// has two: in one, what is done here, by callers here or for other machines; in
-// the other what is shipped. What is shipped never waits for what is shipped,
-// whatever the machines believe about where the key is.
+// combining combines operations on the same key that arrive at the same time. A handle has
+// two: one for operations that run here, of callers here and of other machines, and one for
+// operations that are shipped. So a shipped operation never waits for a shipped operation,
+// even if two machines disagree on which is the key's primary.
 type combining struct {
 	mu   lockrank.Mutex[lockrank.Leaf]
 	keys map[string]*queue
@@ -184,8 +184,8 @@ func (tb *Table) doThere(ctx context.Context, to region.Addr, key []byte, ops []
 	case errors.Is(err, txn.ErrTooLarge):
 		return tb.doHere(ctx, key, ops) // the message was
 	case errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict) && !errors.Is(err, txn.ErrInDoubt):
-		// What is wrong there may be wrong here too, and then the error is one
-		// that can be told from others.
+		// If the same error occurs here, callers can match it with errors.Is, which they could
+		// not after shipping.
 		return tb.doHere(ctx, key, ops)
 	case err != nil:
 		return err

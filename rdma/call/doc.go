@@ -14,21 +14,21 @@
 // runs the handler again. Handlers are therefore idempotent: doing it twice, or late, is
 // as good as doing it once.
 //
-// A call may wait without end. [Endpoint.Watch] tells of machines that show no sign of life
-// meanwhile: no answer, and no "running".
+// A call may wait without end. [Endpoint.Watch] reports machines that send neither an answer
+// nor "running" during a call.
 //
 // # Lives
 //
-// A machine that was started again is another one under the same name. Each
-// life draws an incarnation, and a [Peer] names a life. A call that is meant for
-// one life is not handled by another: the caller gets [ErrOtherLife] at once. A
-// call to [AnyLife] is for whoever is there, as JOIN is, whose sender cannot know
-// better. Replies go to the life that called.
+// A machine that was started again is another one under the same name. Each life draws an
+// incarnation, and a [Peer] names a life. A call that is meant for one life is not handled by
+// another: the caller gets [ErrOtherLife] at once. A call to [AnyLife] is handled by the
+// present life, whichever it is: the sender of JOIN cannot know it. Replies go to the life
+// that called.
 //
 // # The datagram
 //
 //	| version 1 | type 1 | kind 1 | status 1 | reserved 4 |
 //	| call 8 | sender's incarnation 8 | addressee's incarnation 8 | body |
 //
-// All numbers are little endian. What is not such a datagram is dropped.
+// All numbers are little endian. Other datagrams are dropped.
 package call

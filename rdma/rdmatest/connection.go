@@ -341,8 +341,8 @@ func testOnlyTheGoneAreGone(t *testing.T, f Fabric) {
 	observer.nic.Deaths(func(rdma.MachineID) {}) // does nothing
 }
 
-// testNothingLandsAfterwards takes away what a busy writer writes to, in every
-// way there is. What memory holds right after must stay.
+// testNothingLandsAfterwards takes the memory away that a busy writer writes to, in every way
+// there is. From then on the memory must not change.
 func testNothingLandsAfterwards(t *testing.T, f Fabric) {
 	for i, takeAway := range []func(from *worker, to *machine, ids [2]rdma.MachineID){
 		func(_ *worker, to *machine, _ [2]rdma.MachineID) { to.nic.Deregister(key) },

@@ -49,8 +49,8 @@ type credit struct {
 	off   uint64
 }
 
-// Create makes an empty ring of size bytes at off of m, both multiples of 64.
-// nonce is random. What the memory held before is lost. Fails with ErrBytes.
+// Create makes an empty ring of size bytes at off of m, both multiples of 64. nonce is random.
+// The memory's former content is lost. Fails with ErrBytes.
 func Create(m *nvram.Memory, off, size, nonce uint64) (*Receiver, error) {
 	if err := checkBytes(m, off, size); err != nil {
 		return nil, err
@@ -194,8 +194,8 @@ func (r *Receiver) report() {
 // Head returns the position before which everything has been freed.
 func (r *Receiver) Head() uint64 { return r.head }
 
-// Reported returns the head as the sender was last told. Who waits for room must
-// be woken when it has moved.
+// Reported returns the head that was last written to the sender. When it has moved, a sender
+// that waits for room must be woken.
 func (r *Receiver) Reported() uint64 { return r.reported }
 
 // Next returns the position of the record that Poll waits for.
@@ -204,9 +204,9 @@ func (r *Receiver) Next() uint64 { return r.next.pos }
 // Bytes returns how much space the records of the ring can take together.
 func (r *Receiver) Bytes() uint64 { return r.bytes - frameBytes }
 
-// Spare passes the parts of the ring's memory, n bytes at off, that no record is in and
-// that Poll does not look at: those that a sender writes to next, in a ring that still
-// has one. What they hold is of no account.
+// Spare passes the parts of the ring's memory, n bytes at off, that no record is in and that
+// Poll does not look at: a sender writes to them next, if the ring still has one. Their
+// content does not matter.
 func (r *Receiver) Spare(part func(off, n uint64)) error {
 	s, err := r.State()
 	if err != nil {

@@ -37,13 +37,13 @@ func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
 	}
 }
 
-// setBell sets a rung word and reports whether somebody sleeps on it, who has to be
-// woken. Both accesses are sequentially consistent, as are park's, so that of ringer
-// and sleeper one sees the other.
+// setBell sets a rung word and reports whether its owner sleeps and has to be woken. Both
+// accesses are sequentially consistent, as are park's, so that of ringer and sleeper one sees
+// the other.
 //
-// Only the sleeper clears parked: who rings and is stopped before it has woken the
-// sleeper leaves that to the next who rings, and who rings and dies to whoever
-// notices its death (see keepConnection).
+// Only the sleeper clears parked. If a ringer is stopped before it has woken the sleeper, the
+// next ringer wakes it; if it dies, so does the process that notices its death (see
+// keepConnection).
 func setBell(rung *atomic.Uint64, parked *atomic.Uint32) (isAsleep bool) {
 	rung.Swap(1)
 	return parked.Load() == 1

@@ -2,7 +2,7 @@ package shm
 
 import "errors"
 
-// What Join, Open and Register can fail with besides the errors of package rdma.
+// Errors of Join, Open and Register, besides those of package rdma.
 var (
 	// ErrFormat: the folder belongs to another version of this package, or to
 	// something else.

@@ -43,7 +43,7 @@ type NIC struct {
 		peers     map[rdma.MachineID]*peer
 		conns     map[*conn]struct{} // those not broken from this side
 		cut       map[rdma.MachineID]bool
-		watchers    map[net.Conn]struct{} // connections of those who watch this process
+		watchers  map[net.Conn]struct{} // connections of those who watch this process
 		closed    bool
 	}
 }
@@ -90,8 +90,8 @@ func join(path string, m rdma.MachineID, patience time.Duration) (*NIC, error) {
 	return nic, nil
 }
 
-// enter ends the life before, then opens the sockets, and shows the new state
-// last: who finds it finds everything else.
+// enter ends the former life, opens the sockets, and creates the new state file last: a peer
+// that finds it finds everything else, too.
 func (nic *NIC) enter(patience time.Duration) error {
 	if err := nic.fence(patience); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (nic *NIC) enter(patience time.Duration) error {
 	return nil
 }
 
-// fence takes the memory of the former life away from the others. What is no
-// state, nobody has connected to.
+// fence takes the memory of the former life away from the others. Without a valid state file
+// of that life nobody can have connected to it.
 func (nic *NIC) fence(patience time.Duration) error {
 	former, err := openState(nic.file("state"), nic.machine)
 	switch {

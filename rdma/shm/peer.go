@@ -136,8 +136,8 @@ func (nic *NIC) watch(p *peer) {
 	}
 }
 
-// attach maps the memory registered under k. Who attaches drops what does not
-// hold any more.
+// attach maps the memory registered under k, and unmaps registrations that are no longer
+// valid.
 func (nic *NIC) attach(p *peer, k rdma.Key) error {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()

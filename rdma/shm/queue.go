@@ -73,8 +73,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// What an operation may lack. Preparing it needs locks and system calls, which
-// have no place between the two marks in the active word.
+// Things that an operation may find missing. They are prepared outside of the two writes to
+// the active word, because that takes locks and system calls.
 var (
 	errNoConn       = errors.New("not connected")
 	errNotAttached  = errors.New("not attached")

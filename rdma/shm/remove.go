@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A folder is removed when no process is a machine in it: by the last that leaves, or, if
-// that was killed, by Sweep. Who joins holds the folder's own lock (flock) from the moment
-// that he looks for it until he has the lock of a machine, and who removes it does so
-// under that lock, after he has found those of all machines free. A joiner that waited for
-// it finds that the folder has gone, and makes another.
+// A folder is removed when no process is a machine in it: by the last that leaves, or, if that
+// was killed, by Sweep. A process that joins holds the folder's own lock (flock) from when it
+// looks for the folder until it has the lock of a machine. A process that removes the folder
+// holds the same lock, and first finds the locks of all machines free. A joiner that has
+// waited for the lock finds the folder gone, and makes another.
 
 // ours are the names that this package makes in a folder. One that holds anything else is
 // not removed.
