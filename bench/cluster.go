@@ -21,9 +21,9 @@ type ClusterConfig struct {
 	// Command returns what starts the process of a machine, which calls
 	// ServeMachine with the same Target and folder.
 	Command func(machine int, folder string) *exec.Cmd
-	// Log, if not nil, is called with each line that a machine writes to its
-	// standard error, for different machines at a time. What the last one was is
-	// part of the error if a machine's process ends by itself.
+	// Log, if not nil, is called with each line that a machine writes to its standard error,
+	// concurrently for different machines. If a machine's process ends by itself, the error
+	// contains its last line.
 	Log func(machine int, line string)
 }
 
@@ -189,8 +189,8 @@ func (c *Cluster) Suspend(machine int) (at time.Time, err error) {
 	return at, nil
 }
 
-// Kill kills a machine with SIGKILL and returns when that was. What is measured goes
-// on without it, and what it has measured of a run under way is lost.
+// Kill kills a machine with SIGKILL and returns the time of it. A run under way goes on
+// without it, and loses what it has measured.
 func (c *Cluster) Kill(machine int) (at time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -66,9 +66,9 @@ func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Targ
 // parentGonePatience is how long a machine without a parent tries to close.
 const parentGonePatience = time.Second
 
-// end waits until the machine is closed, as it has been told to, and its context has
-// ended. What does not end by that ends with the database: a commit whose outcome a
-// majority is to decide that is gone.
+// end waits until the machine is closed, as it has been told to, and its context has ended.
+// Operations that go on after that, such as a commit whose outcome depends on a majority that
+// is gone, end when the database is closed.
 func (m *servedMachine) end(served <-chan error) error {
 	select {
 	case err := <-served:
@@ -130,7 +130,7 @@ func (m *servedMachine) serve(ctx context.Context) error {
 	if err != nil {
 		first = failed(err)
 	}
-	// What cannot be said any more is noticed by listen.
+	// If it cannot be sent, listen notices the broken pipe.
 	_ = m.speaker.say(first)
 	for c := range m.commands {
 		answer, err := m.do(ctx, &c)

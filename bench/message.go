@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// What a cluster's process and those of its machines tell each other is JSON, one
-// object a line, over the machines' standard streams. Each command but those marked
-// is answered once, when it has been done; so is, by itself, the start.
+// A cluster's process and those of its machines exchange JSON over the machines' standard
+// streams, one object a line. Each command except those marked is answered once, when it is
+// done; the start is reported without a command.
 //
 //	          places          runOrder              (all are ready)
 //	load      ------>    run ----------->   start!  ---------------->

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What is appended to the name of Options.Profile, which itself is the processor
-// time's.
+// Suffixes of the profiles besides processor time, which is in the file Options.Profile
+// itself.
 const (
 	ProfileAllocs     = ".allocs"      // since the process began
 	ProfileAllocsBase = ".allocs.base" // until the profile begins

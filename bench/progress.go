@@ -27,7 +27,7 @@ func NewProgress(w io.Writer) *Progress {
 	return &Progress{w: w, isTerm: ok && term.IsTerminal(int(f.Fd()))}
 }
 
-// What a stage counts.
+// Units in which a stage counts.
 type unit int
 
 const (

@@ -135,7 +135,7 @@ func (r *run) part() *part {
 	}
 	counted := r.after.txn.Sub(r.before.txn)
 	for reason, n := range counted.Aborts {
-		// What the caller rolled back is no conflict.
+		// A rollback by the caller is not a conflict.
 		if n > 0 && txn.Reason(reason) != txn.ReasonUser {
 			p.Aborts[txn.Reason(reason).String()] += n
 		}

@@ -43,7 +43,7 @@ type TargetConfig struct {
 	// ServerProcesses are those of the server at the DSN, if they are on this computer:
 	// the processor time that they and their descendants take is measured.
 	ServerProcesses []int
-	// What follows is for farmsql without a DSN.
+	// The fields below are for farmsql without a DSN.
 
 	Machines, Replicas int // 1
 	// Workers of each machine; by default farmsql's.

@@ -241,8 +241,8 @@ func (m *Member) begin(ctx context.Context) error {
 	return nil
 }
 
-// opening returns the error of opening: that the machine has no part in the instance any
-// more, if that is so. Whatever else has failed then has failed for that.
+// opening returns the error with which opening failed: ErrEvicted or the like if the machine
+// has left the instance, because then all other errors follow from that.
 func (m *Member) opening(err error) error {
 	if m.membership != nil && m.membership.Err() != nil {
 		err = fmt.Errorf("%w (%v)", m.membership.Err(), err)

@@ -343,7 +343,7 @@ func (a *Allocator) replicate(id ID, off uint64, data []byte, in uint32) error {
 	return nil
 }
 
-// reserve sees to it that every replica of r has storage for n bytes at off.
+// reserve makes every replica of r have storage for n bytes at off.
 func (a *Allocator) reserve(r *Region, off, n uint64) (in uint32, err error) {
 	err = r.m.Reserve(off, n)
 	if err == nil && a.cfg.Reserve != nil {

@@ -105,7 +105,8 @@ func (a *Allocator) isCurrent(s *slab) bool {
 // that has been retired: epochs end in milliseconds, but for a transaction that stays open.
 const reclaimPatience = time.Second
 
-// orReclaiming returns err, why there is no room, or ErrReclaiming if there is about to be.
+// orReclaiming returns err, the reason for which there is no room, or ErrReclaiming if
+// reclaiming will make room soon.
 func (a *Allocator) orReclaiming(err error) error {
 	if !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
 		return err

@@ -43,8 +43,8 @@ func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	return v, err == nil
 }
 
-// LookPair is Look at two adjacent objects, p and p.Element(1), which come into the views
-// of a.
+// LookPair is Look at two adjacent objects, p and p.Element(1): it sets the views of a to
+// them.
 func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 	rt := o.w.m.lookable(p)
 	if rt == nil {

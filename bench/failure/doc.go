@@ -14,18 +14,18 @@
 //	                                                     data recovery started
 //
 // Clients of all machines run the workload, each at its machine: natively, or with
-// TargetConfig.API bench.SQL over MySQL, which each machine serves at a port of the
-// host. What a client of a survivor meets around the failure must be conflicts, over
-// MySQL error 1213: they are counted, and the transaction is run again. Any other
-// error ends the run, and there is no result. After a time that is undisturbed, to
-// compare with, machines are killed with SIGKILL: one, the CM, or all of a failure
-// domain; or stopped with SIGSTOP (Config.Way), so that nothing but their lease tells, as
-// where a host is gone. Not all is as there: the memory of what has stopped can be read and
-// written by the others until they leave it out, as where a processor stops and its network card
-// does not. The run goes on until every region has all its replicas again, as far as
-// there are machines for them, and has been active for a while. Then the workload's
-// consistency is checked at a survivor; without that there is no result. What was stopped
-// is killed before that. What was killed is started again, and when all replicas are filled the next run begins.
+// TargetConfig.API bench.SQL over MySQL, which each machine serves at a port of the host.
+// Errors of a survivor's clients around the failure must be conflicts, over MySQL error 1213:
+// they are counted, and the transaction is run again. Any other error ends the run, and there
+// is no result. After an undisturbed time, to compare with, machines are killed with SIGKILL:
+// one, the CM, or all of a failure domain; or they are stopped with SIGSTOP (Config.Way), so
+// that only their leases show it, as when a host is gone. One thing differs from that: the
+// others can read and write the memory of a stopped machine until they evict it, as when a
+// processor stops and its network card does not. The run goes on until every region has all
+// its replicas again, as far as there are machines for them, and has been active for a while.
+// Then the workload's consistency is checked at a survivor; without that there is no result.
+// Stopped machines are killed before the check. Then killed machines are started again, and
+// when all replicas are filled the next run begins.
 //
 // Which machine is killed: of those that are not the CM the one that is primary of
 // the most regions, for a machine that has just come back is primary of nothing.

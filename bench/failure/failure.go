@@ -30,8 +30,8 @@ type Way string
 const (
 	// Kill is by SIGKILL: connections that break tell the others at once.
 	Kill Way = "kill"
-	// Stop is by SIGSTOP: only the lease tells, as where a host is gone. What has stopped is
-	// killed when what is to be seen has happened.
+	// Stop stops machines with SIGSTOP: only their leases show it, as when a host is gone.
+	// They are killed at the end of the run.
 	Stop Way = "stop"
 )
 
@@ -118,8 +118,8 @@ func setDefault[T comparable](v *T, d T) {
 // ErrPatience means that a step did not come.
 var ErrPatience = errors.New("failure: waited too long")
 
-// Measure kills machines of a cluster, whose workload is loaded, as often as c says.
-// What the machines log must come to log.
+// Measure kills machines of a cluster, whose workload is loaded, as often as c says. log must
+// receive the log lines of the machines.
 func Measure(ctx context.Context, cl *bench.Cluster, log *Log, c Config) (*Result, error) {
 	return measure(ctx, processes{cl}, log, c)
 }

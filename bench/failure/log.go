@@ -41,7 +41,7 @@ const (
 	filled       = "replica filled"
 )
 
-// Add takes a line of a machine's log. What is no event it ignores.
+// Add takes a line of a machine's log. It ignores lines that are not events.
 func (l *Log) Add(machine int, line string) {
 	e := event{Machine: machine}
 	if json.Unmarshal([]byte(line), &e) != nil || e.Time.IsZero() {

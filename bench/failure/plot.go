@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// What the zoomed-in view shows at least, in milliseconds around the kill.
+// Smallest range of the zoomed-in view, in milliseconds around the kill.
 const (
 	zoomBefore = 50
 	zoomAfter  = 150

@@ -16,13 +16,12 @@
 // value of 108. Its buckets of one cell are those of H = 2, although a READ is always of two
 // buckets here. Its oversubscribed table is one of low occupancy, below 60 to 70 %.
 //
-// How much of the memory keys and values are is what the check after a run finds
-// (figure 11): the bytes of all keys and values, over those of all objects that the table
-// consists of. These are its buckets, the blocks of chains, the pairs that are objects of
-// their own, the headers of shards and the anchor, each as large as its size class, so
-// that object headers, line versions, control words, pointers and what is empty count as
-// memory. What the allocator has not handed out, other replicas and the machines'
-// directories do not count.
+// How much of the memory keys and values are is what the check after a run finds (figure 11):
+// the bytes of all keys and values, over those of all objects that the table consists of.
+// These are its buckets, the blocks of chains, the pairs that are objects of their own, the
+// headers of shards and the anchor, each as large as its size class, so that object headers,
+// line versions, control words, pointers and what is empty count as memory. Memory that the
+// allocator has not handed out, other replicas and the machines' directories do not count.
 //
 // A value says which key it is of and contains a checksum, which every lookup looks
 // at; the check after a run looks at all, and that no key is missing.

@@ -22,12 +22,13 @@
 //	<!-- farmsql bench report: NAME -->
 //	<!-- end -->
 //
-// in the document, NAME being one of the sections (sections.go), and writes the plots
-// that they show into a folder beside it, as SVG, which the document shows, and as PNG. Figures are medians of the runs; each table
-// has columns of the lowest and the highest, of how many runs there were, of the data and of what
-// the memory outlives that they were in. Each section says under which conditions its own results
-// came about. What has fewer replicas than the papers' figures is not divided by them. A figure for which there is no result is "not measured". A section that
-// has no result at all keeps what it said before, unless that is nothing.
+// in the document, NAME being one of the sections (sections.go), and writes the plots that
+// they show into a folder beside it, as SVG, which the document shows, and as PNG. Figures are
+// medians of the runs; each table has columns of the lowest and the highest, of how many runs
+// there were, of the data and of what the memory outlives that they were in. Each section says
+// under which conditions its own results came about. Only figures with as many replicas as the
+// papers' are divided by them. A figure for which there is no result is "not measured". A
+// section that has no result at all keeps what it said before, unless that is nothing.
 //
 // The figures of the papers, and those that are aimed at, stand in paper.go.
 package report

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What is generated stands between two markers, each a line.
+// Generated text is between two markers, each a line of its own.
 const (
 	markerBegin = "<!-- farmsql bench report: "
 	markerEnd   = "<!-- end -->\n"

@@ -8,7 +8,7 @@ import (
 
 // An experiment is a program that measures, and writes what came out to a file.
 type experiment struct {
-	// name is that of its files. What is before the first "-" is its group.
+	// name is the name of its files. The part before the first "-" is its group.
 	name string
 	// args are those of the tool: farmsql bench, without --json and --seed, if it is
 	// not said.

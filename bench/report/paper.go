@@ -1,8 +1,8 @@
 package report
 
-// What the papers measured, per hardware thread. SOSP'15: 90 machines of 30 threads
-// that run transactions, three replicas, machines connected by two cards of 56 Gbit/s
-// each. NSDI'14: 20 machines of 32 threads, one card of 40 Gbit/s each.
+// Figures of the papers, per hardware thread. SOSP'15: 90 machines of 30 threads that run
+// transactions, three replicas, machines connected by two cards of 56 Gbit/s each. NSDI'14: 20
+// machines of 32 threads, one card of 40 Gbit/s each.
 const (
 	sospThreads = 90 * 30
 	nsdiThreads = 20 * 32
@@ -17,7 +17,7 @@ const (
 	paperTaoReads  = 1.02                // RDMA reads of an operation that only reads
 )
 
-// What is aimed at, on one machine with one worker unless it says otherwise.
+// Goals, on one machine with one worker unless the comment says otherwise.
 const (
 	goalTATP      = 650_000 // transactions a second, 1,000,000 subscribers
 	goalTPCC      = 40_000  // transactions of the full mix a second, one warehouse

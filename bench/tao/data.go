@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// The graph as it is loaded. What belongs to a node depends only on the seed and the
+// The graph as it is loaded. The data and edges of a node depend only on the seed and the
 // node.
 const (
 	degreeMax = 1000
@@ -28,7 +28,7 @@ type generator struct {
 	seed, nodes uint64
 }
 
-// mixed is the finalizer of SplitMix64.
+// mixed returns the hash of x by the finalizer of SplitMix64.
 func mixed(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -8,8 +8,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A reader reads nodes and blocks without a lock. What it returns is valid until it
-// reads again.
+// A reader reads nodes and blocks without a lock. Its results are valid until its next read.
 type reader struct {
 	m   *txn.Machine
 	buf []byte

@@ -61,8 +61,8 @@ func numberOf(id uint32) (n [numberDigits]byte) {
 	return n
 }
 
-// A generator draws the data that the tables are loaded with. What it draws for a
-// subscriber depends only on the seed and the subscriber.
+// A generator draws the data that the tables are loaded with. The data of a subscriber depend
+// only on the seed and the subscriber.
 type generator struct {
 	seed uint64
 	pcg  rand.PCG

@@ -46,7 +46,7 @@ func (s *nativeStore) check(ctx context.Context, loaded *totals, forwards span) 
 	return walks.Wait()
 }
 
-// person draws the subscriber whose identifier a key begins with, or returns nil if
+// person returns the generated subscriber whose identifier is the beginning of key, or nil if
 // there is none.
 func (s *nativeStore) person(g *generator, key []byte, keyBytes int) *person {
 	if len(key) != keyBytes {

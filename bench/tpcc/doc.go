@@ -16,14 +16,14 @@
 //
 // # What is not
 //
-// There are no terminals: no keying and no thinking, so that the figures are no
-// tpmC. A client draws the warehouse of each transaction from those of its machine.
-// Delivery is done at once, in one transaction, instead of being queued. The mix is
-// 45 New-Order, 43 Payment, 4 each of the rest, drawn independently. What a terminal
-// only shows, as names, is read with its row but not copied out on the native API. A New-Order
-// that is rolled back counts as one that has ended, and as a miss. Condition 11 is
-// about the initial state; here deliveries are counted with it. Config can make
-// the population smaller, for tests; results say so.
+// There are no terminals: no keying and no thinking, so that the figures are no tpmC. A client
+// draws the warehouse of each transaction from those of its machine. Delivery is done at once,
+// in one transaction, instead of being queued. The mix is 45 New-Order, 43 Payment, 4 each of
+// the rest, drawn independently. Columns that a terminal only shows, such as names, are read
+// with their row, but not copied out on the native API. A New-Order that is rolled back counts
+// as one that has ended, and as a miss. Condition 11 is about the initial state; here
+// deliveries are counted with it. Config can make the population smaller, for tests; results
+// say so.
 //
 // # Beside Silo's
 //

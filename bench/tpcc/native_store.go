@@ -54,7 +54,7 @@ func (s *nativeStore) client(_ context.Context, th *bench.Thread, warehouses int
 	return &x, own, nil
 }
 
-// read implements store. What is at a machine of another process is read from there.
+// read implements store. Rows at a machine of another process are read by that process.
 func (s *nativeStore) read(ctx context.Context, l *ledger) error {
 	for at := range s.partitions {
 		user := at

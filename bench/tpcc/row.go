@@ -70,13 +70,13 @@ const (
 
 var placeName = textField{4, placeMax}
 
-// What a warehouse, or a district, has taken this year.
+// Year-to-date payments of a warehouse or a district.
 const (
 	yearToDate = moneyField(0)
 	yearBytes  = 8
 )
 
-// What a district gives its next order.
+// The counter of a district for its next order.
 const (
 	nextOrder      = intField(0)
 	nextOrderBytes = 4

@@ -69,7 +69,7 @@ var queries = []query{
 	}},
 }
 
-// count takes how many rows of a table there are.
+// count stores the number of rows of a table in the ledger.
 func count(t table, name string) func(*ledger, *sql.Rows) error {
 	return func(l *ledger, rows *sql.Rows) error {
 		var n int

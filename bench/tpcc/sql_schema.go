@@ -44,9 +44,9 @@ var schema = []string{
 		PRIMARY KEY (s_w_id, s_i_id))`,
 }
 
-// A statement is one of those that clients prepare. What is then changed is read
-// FOR UPDATE, and so is what another transaction may have added since this one has
-// its snapshot, on servers that have snapshots.
+// A statement is one that clients prepare. Rows that are changed afterwards are read FOR
+// UPDATE, and so are, on servers with snapshots, rows that another transaction may have added
+// since this one's snapshot.
 type statement int
 
 const (

@@ -241,8 +241,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	if ctx.Err() != nil {
 		log.Info("stopping")
 	} else if cause := context.Cause(serving); err == nil && !errors.Is(cause, context.Canceled) {
-		// Clients that are connected are told to go by Close. What closing still
-		// has to say to the others it cannot.
+		// Close disconnects clients. It cannot reach the other machines any more.
 		if err := db.Close(); err != nil {
 			log.Info("closed", "error", err)
 		}

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// A read of absence found nothing where an object may be. Which deletion it saw nobody
-// can say, so that it has no place in the graph: any state of the object without a
-// value will do that may have been there at some moment of the read. What the graph
-// says of the others bounds when each state was there.
+// A read of absence found no object where one may be. It is not known which deletion it saw,
+// so it has no place in the graph: it is right if any state of the object without a value may
+// have been there at some moment of the read. The graph of the other transactions bounds when
+// each state was there.
 //
-// Two reads of absence are held against each other only if they are of one object: the
-// later one must not need an earlier state. So the check may miss what takes reads of
-// absence of several objects to see, and never reports what is right.
+// Two reads of absence are compared only if they are of one object: the later one must not
+// need an earlier state. So the check may miss anomalies that show only in reads of absence of
+// several objects, and never reports a correct history.
 
 // A stay is a state of an object without a value, and when it was there at most.
 type stay struct {
@@ -101,8 +101,8 @@ func (c *checker) bounds() (latestStart, earliestEnd []int64) {
 	return latestStart, earliestEnd
 }
 
-// stays returns an object's states without a value, the first one first. What
-// transactions of unknown outcome did that nobody saw may or may not have been there.
+// stays returns an object's states without a value, the first one first. Unseen writes of
+// transactions of unknown outcome may or may not have been there.
 func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 	stays := []stay{{after: math.MinInt64, till: math.MaxInt64}}
 	at, gone := &stays[0], true

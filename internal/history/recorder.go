@@ -62,9 +62,9 @@ func (t *Recording) Delete(o Object, v Value) {
 // may be.
 func (t *Recording) Absent(o Object) { t.tx.Ops = append(t.tx.Ops, Op{Object: o, Absent: true}) }
 
-// Undo forgets the writes among the operations from mark on, for a transaction
-// that was rolled back to a savepoint: nobody may see them any more. What it
-// read meanwhile stays, except for these writes.
+// Undo forgets the writes among the operations from mark on, for a transaction that was rolled
+// back to a savepoint: from then on nobody may see them. Its reads since the savepoint stay,
+// except those of these writes.
 func (t *Recording) Undo(mark int) {
 	undone := make(map[place]bool)
 	for _, op := range t.tx.Ops[mark:] {

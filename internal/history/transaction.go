@@ -42,9 +42,9 @@ type Op struct {
 	// Version of a write orders the writes to the object, the larger the later;
 	// 0 if it is to be derived from what the transaction has read.
 	Version uint64
-	// Absent of a write says that it deletes what the object stands for, of a read
-	// that it was not there, whatever had deleted it: such a read has no value, and is
-	// all that its transaction does. What was never written is absent.
+	// Absent of a write says that it deletes the object; of a read, that the object was not
+	// there, whichever transaction deleted it. Such a read has no value, and is the only
+	// operation of its transaction. An object that was never written is absent.
 	Absent bool
 }
 

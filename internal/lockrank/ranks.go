@@ -1,11 +1,11 @@
-// Package lockrank gives every mutex of what runs in the server a rank; benchmarks and commands
-// have plain ones. A goroutine that holds mutexes locks only those of higher ranks, so that no
-// two of them can wait for each other. The ranks are
-// in one table, order. Builds with the tag invariants check each Lock against what the goroutine
-// holds; in others a Mutex is a sync.Mutex, and costs nothing more.
+// Package lockrank gives every mutex of the server a rank; benchmarks and commands have plain
+// mutexes. A goroutine that holds mutexes locks only those of higher ranks, so that no two of
+// them can wait for each other. The ranks are in one table, order. Builds with the tag
+// invariants check each Lock against what the goroutine holds; in others a Mutex is a
+// sync.Mutex, and costs nothing more.
 //
-// A TryLock need not keep the order, since it does not wait. What is held across a wait, for
-// other machines too, is locked with clock.Clock.Lock.
+// A TryLock need not keep the order, since it does not wait. A mutex that is held during a
+// wait, also one for other machines, is locked with clock.Clock.Lock.
 package lockrank
 
 // A Rank is one of the types of the table: the place of a mutex in the order. It is a type so

@@ -15,5 +15,6 @@ func Lines(p unsafe.Pointer, n int) {
 	}
 }
 
-// each does nothing: to load what is at an address that may have been left would.
+// each does nothing: there is no prefetch here, and a load could fault, because the memory may
+// be unmapped by now.
 func each(*uintptr, int) {}

@@ -28,7 +28,7 @@ func (n *network) init() {
 	n.spikes = make(map[link]spike)
 }
 
-// Cut loses what is sent from one machine to the other from now on. What is cut
+// Cut loses everything sent from one machine to the other from now on. A link that is cut
 // twice, by faults that overlap, has to be mended twice.
 func (w *World) Cut(from, to rdma.MachineID) {
 	w.Note(fmt.Sprintf("cut %d to %d", from, to))

@@ -38,8 +38,7 @@ const deathSpan = time.Millisecond
 // deadNICSpan is how much longer than its process a card may send, at most.
 const deadNICSpan = 5 * time.Microsecond
 
-// Join puts the process's machine on the network. What a dead process joins is
-// not there.
+// Join puts the process's machine on the network. The NIC of a dead process is not reachable.
 func (p *Process) Join() (rdma.NIC, error) {
 	id := p.machine.id
 	if p.dead {
@@ -152,7 +151,7 @@ func (n *nic) leave() {
 	}
 }
 
-// die ends the card with its process. What is on its way from it may arrive.
+// die ends the card with its process. Operations that are on their way may still arrive.
 func (n *nic) die() {
 	if n.closed {
 		return

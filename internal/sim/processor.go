@@ -19,14 +19,13 @@ type Costs struct {
 	Yield time.Duration
 }
 
-// A turn is what a routine does from one wait to the next. It takes no virtual time
-// itself. On a machine whose processors are limited it occupies one of them, and
-// adds up what it costs, by Process.Work and by what its network card does for it.
-// What it has set going then happens as much later, and its processor is busy
-// until then. Turns that find no processor free queue up.
+// A turn is what a routine does from one wait to the next. It takes no virtual time itself. On
+// a machine whose processors are limited it occupies one of them, and its costs add up: those
+// of Process.Work and those of its network card. The effects of the turn happen later by that
+// sum, and its processor is busy until then. Turns that find no processor free queue up.
 //
-// So a turn sees memory as it was when it began, and changes it at that moment;
-// others learn of it in time. That is an order of events that could have been.
+// So a turn reads and changes memory at the moment at which it begins, and others see its
+// effects after its costs, which is a possible order of events.
 type turn struct {
 	f func()
 	// aside is on a processor of its own.

@@ -88,7 +88,7 @@ func (s *Shelf) Detach(name string) (release func() error, err error) {
 	}, nil
 }
 
-// Close ends that anything is mapped. What is on the shelf stays there.
+// Close unmaps all memory. The shelf keeps its content.
 func (s *Shelf) Close() error {
 	clear(s.mapped)
 	return nil

@@ -5,9 +5,9 @@ import "time"
 // slowness delays every turn of a process by up to extra, until a time.
 type slowness struct{ until, extra time.Duration }
 
-// Slow has every turn of the process's routines begin up to extra later, for d: its
-// processors are shared with others. What is aside is not slowed. Its memory stays
-// readable and writable by others at their speed.
+// Slow delays each turn of the process's routines by up to extra, for d, as if its processors
+// were shared with others. Routines that run aside are not delayed, nor are the READs and
+// WRITEs of other machines.
 func (m *Machine) Slow(d, extra time.Duration) {
 	if p := m.process; p != nil {
 		m.note("slow")

@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// What machines that nothing hinders may take, while they are a majority and have
-// all regions, since the last fault has come or gone.
+// Bounds on the time that machines without a fault may take, counted from the last fault's
+// begin or end, while they are a majority and have all regions.
 const (
 	// suspectMax bounds the time until a machine that is dead, or stands still, be its
 	// leases kept aside or not, is suspected or left out.

@@ -214,8 +214,8 @@ var parts = [...][]int{{0}, {1}, {0, 1}}
 
 var both = parts[2]
 
-// onObject reads, or reads and writes, halves of object i. Who reads one depends on
-// nothing of the other; who writes one depends on both.
+// onObject reads, or reads and writes, halves of object i. A read of one half does not depend
+// on the other; a write of one half depends on both.
 func (c *client) onObject(i int, which []int, write bool) error {
 	var b []byte
 	var err error
@@ -298,7 +298,7 @@ func (c *client) newValue(o history.Object) []byte {
 	return b
 }
 
-// die writes the value of a key that is deleted to its tombstone.
+// die writes the value of a deleted key to the key's tombstone.
 func (c *client) die(o history.Object, tomb region.Ptr) error {
 	b, err := c.t.Write(tomb)
 	if err == nil {

@@ -16,8 +16,8 @@ const (
 	storePatience = 5 * time.Millisecond
 )
 
-// errStore means that the store of configurations has not answered. What was asked
-// of it may have been done.
+// errStore means that the store of configurations has not answered. It may have carried out
+// the request all the same.
 var errStore = fmt.Errorf("simtest: %w", cluster.ErrUnreachable)
 
 // configurations is the store of configurations, which outlives all machines, and

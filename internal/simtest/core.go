@@ -39,8 +39,8 @@ func (t *overlapInjector) awaitCore() error {
 	if err := t.awaitProgress(away, faults, bound); err != nil {
 		return err
 	}
-	// What was under way when the faults came may be all that has been committed so far: they
-	// stay, until whoever is to notice has, and everybody goes on.
+	// Transactions that were under way when the faults came may be the only ones that
+	// committed. So the faults stay until the machines have noticed them and go on.
 	for range coreRounds {
 		t.think = (*client).ponder
 		t.outside.Sleep(coreMax)

@@ -104,10 +104,9 @@ type building struct {
 // entriesCopied is how many entries of an index are made in one transaction.
 const entriesCopied = 5
 
-// buildIndex builds one, as CREATE INDEX does: marks the table, copies the entries, some
-// in each transaction, and takes the index into use in place of the one there was. What
-// cannot be done, or of what is not known whether it was, is abandoned, which changes
-// nothing if all was done.
+// buildIndex builds an index, as CREATE INDEX does: it marks the table, copies the entries,
+// some in each transaction, and replaces the former index. An alteration that fails, or whose
+// outcome is unknown, is abandoned, which changes nothing if it was complete.
 func (c *client) buildIndex(i int) error {
 	b := &building{client: c, name: i, index: catalog.Index{Name: "x", Access: catalog.Access(c.rng.IntN(2))}}
 	err := c.ended(c.m.Run(ctx, b.begin))
@@ -125,7 +124,7 @@ func (c *client) buildIndex(i int) error {
 	return passes(c.ended(c.catalog.AbandonAlteration(ctx, tableDB, tableName(i), b.owner)))
 }
 
-// begin marks the table, if there is one that nobody else alters.
+// begin marks the table as being altered, if it exists and is not being altered already.
 func (b *building) begin(t *txn.Tx) error {
 	b.owner = 0
 	tbl, err := b.catalog.Table(t, tableDB, tableName(b.name))

@@ -44,8 +44,8 @@ const (
 	warmUp   = 5 * time.Millisecond
 	measured = 10 * time.Millisecond
 	window   = time.Millisecond
-	// phase is how much later the failure comes at most. What recovery finds depends
-	// on when truncations were last told of, 5 ms apart.
+	// phase bounds a random delay of the failure, because the records that recovery finds
+	// depend on when truncations were last sent, which happens every 5 ms.
 	phase      = 5 * time.Millisecond
 	enough     = 0.8 // of the throughput
 	failureMax = 10 * time.Second

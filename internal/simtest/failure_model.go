@@ -9,17 +9,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// The paper's machines have 30 threads, each with 8 transactions at a time, and
-// about 84 replicas of regions (SOSP'15 section 6.4). A thread shares its queue
-// pairs, logs and transactions with no other. So what is simulated is a slice: of
-// every machine one thread, with its 8 transactions, and 3 replicas. What the paper
-// counts is a thirtieth here.
+// The paper's machines have 30 threads, each with 8 transactions at a time, and about 84
+// replicas of regions (SOSP'15 section 6.4). A thread shares its queue pairs, logs and
+// transactions with no other. So a slice is simulated: of every machine one thread, with its 8
+// transactions, and 3 replicas. The counts here are a thirtieth of the paper's.
 const (
 	threads     = 30
 	tasksOfEach = 8
 )
 
-// What a thread is busy with, so that it does what the paper's do:
+// Processor time of a thread's operations, chosen so that it does as many as a thread of the
+// paper:
 //
 //   - it looks up 292,000 keys a second, each with one READ: 790 million on 90
 //     machines (section 6.3). That is 3.4 us for an operation.

@@ -2,13 +2,12 @@
 // clients are sessions of package sql, on the engine of each simulated machine, among the
 // faults that the simulator has.
 //
-// A session runs its statements as a connection of package sql/wire does: compiled if they
-// can be, by go-mysql-server's planner if not, and each is ended by the listener's rules.
-// All of it runs on one routine of the simulated machine. That is so because neither
-// package sql nor, for the statements that are used here, go-mysql-server starts a
-// goroutine or holds a mutex across a wait. What does start some, a GROUP BY that groups,
-// must not be used, nor what takes the catalog of go-mysql-server for itself while it
-// waits: CREATE DATABASE among other statements.
+// A session runs its statements as a connection of package sql/wire does: compiled if they can
+// be, by go-mysql-server's planner if not, and each is ended by the listener's rules. A
+// session runs on one routine of the simulated machine, because neither package sql nor, for
+// the statements used here, go-mysql-server starts a goroutine or holds a mutex during a wait.
+// Statements that start goroutines (a GROUP BY that groups) must not be used, nor those that
+// lock go-mysql-server's catalog while they wait (CREATE DATABASE).
 //
 //	table t                 rows with a key, a value, and two secondary indexes
 //	table n                 rows whose key is AUTO_INCREMENT

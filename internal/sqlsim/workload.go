@@ -19,9 +19,9 @@ import (
 type workload struct {
 	// rows is how many keys of table t are in use.
 	rows int
-	// numbers are the keys that rows of table n have been given, and places where each
-	// is in it. What a client was not told nobody can see: its transaction had not
-	// committed.
+	// numbers are the keys that rows of table n have been given, and places is the index of
+	// each. A key that no client was told cannot be seen by anybody, because its transaction
+	// has not committed.
 	numbers []uint64
 	places  map[uint64]int
 }

@@ -100,7 +100,8 @@ func checkJump(verb, to string, in []label) error {
 	return myerr.NoSuchLabel.New(verb, to)
 }
 
-// checkDeclare checks a declaration. What a handler runs stands in none of the labels around it.
+// checkDeclare checks a declaration. A handler's body cannot refer to the labels around the
+// declaration.
 func checkDeclare(d *sqlparser.Declare) error {
 	if d.Condition != nil {
 		return checkState(d.Condition.SqlStateValue)

@@ -12,9 +12,9 @@ import (
 // the schema of the table, so such a statement is given one whose strings are
 // equal only if they are the same.
 
-// CompareExactly has the tables of a plan show that schema from here on, and
-// what stands between them and the UPDATE, which may have kept another one. What
-// a derived table selects is not changed, and DISTINCT in it goes by collations.
+// CompareExactly makes the tables of a plan, and the nodes between them and the UPDATE, which
+// may have copied another schema, return ExactSchema from here on. The SELECT of a derived
+// table is not changed, and DISTINCT in it uses collations.
 func CompareExactly(ctx *gms.Context, n gms.Node) {
 	transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {

@@ -63,7 +63,7 @@ func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 	if err != nil || !ok || insert.Source == nil {
 		return n, same, err
 	}
-	// What an INSERT inserts is no child of it.
+	// The source of an INSERT is not one of its children.
 	source, unchanged, err := changeFilters(ctx, insert.Source)
 	if err != nil || bool(unchanged) {
 		return n, same, err

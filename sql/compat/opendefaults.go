@@ -39,7 +39,7 @@ func (s *Tokens) openDefault() bool {
 		return false
 	}
 	isQuoted := s.Token == sqlparser.ID && strings.HasSuffix(s.query[:s.end], "`")
-	// What may follow a quoted name alone is no part of it.
+	// A token that may follow a quoted name is not part of it.
 	if rest := strings.TrimLeft(s.query[s.end:], " \t\r\n"); !strings.HasPrefix(rest, "(") {
 		return isQuoted
 	}

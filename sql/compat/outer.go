@@ -19,10 +19,10 @@ import (
 const pushFiltersRule = "pushFilters"
 
 // aboveOuterJoins corrects conditions of an inner join with an outer join inside.
-// go-mysql-server looks, when it joins in another order, only at which tables they are about: it
-// loses those about one table, and asks those about a row that the outer join may not have
-// found before it, or as a part of it. What does not hold for such a row makes the outer join
-// an inner one; other conditions stay above, and those about one table go below.
+// go-mysql-server looks, when it joins in another order, only at which tables they are about:
+// it loses those about one table, and asks those about a row that the outer join may not have
+// found before it, or as a part of it. A condition that is false for such a row makes the
+// outer join an inner one; other conditions stay above it, and those about one table go below.
 func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		pushed, same, err := notBelowLaterals(apply)(ctx, a, n, scope, sel, flags)

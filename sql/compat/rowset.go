@@ -43,8 +43,7 @@ type RowSet struct {
 // countedBytes is what a row takes in a RowSet.
 const countedBytes = 40
 
-// NewRowSet returns an empty set of rows of a schema. What it keeps is counted by h, if that is
-// not nil.
+// NewRowSet returns an empty set of rows of a schema. h, if not nil, counts its memory.
 func NewRowSet(h Memory, schema gms.Schema) *RowSet {
 	s := &RowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*row.Weights, len(schema)), weighed: schema.Copy()}
 	for i, c := range s.weighed {

@@ -11,8 +11,8 @@ import (
 
 // How columns are shown, where go-mysql-server shows them otherwise than MySQL.
 
-// Extra is what SHOW COLUMNS and information_schema say about a column beyond its
-// type. Whoever dumps a table sees by it which columns are not to be inserted.
+// Extra returns the column Extra of SHOW COLUMNS and information_schema. Programs that dump
+// tables use it to find columns that must not be inserted.
 func Extra(c *catalog.Column) string {
 	switch {
 	case c.AutoIncrement:

@@ -84,7 +84,7 @@ func UnwrapLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 	if err != nil || !ok {
 		return n, same, err
 	}
-	// What an INSERT inserts is no child of it.
+	// The source of an INSERT is not one of its children.
 	source, unchanged, err := UnwrapLiterals(ctx, insert.Source)
 	if err != nil || bool(unchanged) {
 		return n, same, err

@@ -176,8 +176,8 @@ var (
 // Unsupported is the kind of NotSupported, whose text says what to do instead.
 var Unsupported = kind(1235, "This version of farmsql doesn't yet support %s")
 
-// NotSupported refuses what MySQL knows and this does not. What that is stands in
-// quotes, and what to do instead after it.
+// NotSupported returns the error for a feature of MySQL that is missing here. The text names
+// it in quotes, and then says what to do instead.
 func NotSupported(format string, args ...any) *mysql.SQLError {
 	return Unsupported.New(fmt.Sprintf(format, args...))
 }

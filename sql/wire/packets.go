@@ -55,9 +55,9 @@ func (f *framing) renumber(p []byte, by byte) {
 	}
 }
 
-// A packetMeter follows what a client sends and sees to it that nobody allocates memory for
-// more than is allowed. A request of 2^24-1 bytes or more comes as several packets, which
-// count as one. What COM_STMT_SEND_LONG_DATA sends counts together until it is used.
+// A packetMeter measures a client's packets, so that no memory is allocated for more than is
+// allowed. The packets of a request of 2^24-1 bytes or more count together, and so do those of
+// COM_STMT_SEND_LONG_DATA until the statement is executed.
 type packetMeter struct {
 	framing
 	limit   int64

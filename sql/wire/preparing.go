@@ -10,8 +10,9 @@ import (
 // engine does.
 const standIn = "SELECT 1"
 
-// keepText keeps what p asks to be prepared for the engine (handler.ComPrepare), and puts the
-// stand-in in its place. What is longer than may be, or than a packet, is the library's.
+// keepText keeps the statement that p prepares, for the engine (handler.ComPrepare), and
+// replaces it in p by the stand-in. Statements that are too long, or longer than a packet, are
+// left to the library.
 func (c *conn) keepText(p []byte) (bool, error) {
 	length := packetLength(p)
 	if c.preparing != nil || length == packetBytesMax || int64(length) > c.meter.limit {

@@ -10,9 +10,9 @@ type Session interface {
 	// before a statement is prepared or the current database changes.
 	BeginStatement(s Statement)
 
-	// EndStatement is called once after each attempt, when the engine is done
-	// with it and before the client sees anything, with the error the engine
-	// reported. What it returns is what the client sees.
+	// EndStatement is called once after each attempt, when the engine is done with it and
+	// before the client sees anything, with the error the engine reported. The client sees the
+	// error that it returns.
 	//
 	// Outside an explicit transaction it returns nil only if the statement's
 	// transaction has committed. Inside one it returns nil only if everything

@@ -44,8 +44,8 @@ var countedNames = [countedKinds]string{
 	"Com_replace_select", "Com_rollback", "Com_select", "Com_set_option", "Com_stmt_execute", "Com_stmt_prepare", "Com_update", "Com_update_multi",
 }
 
-// counts are those of one connection, which alone adds to them: whoever wants the sum of
-// all adds them up.
+// counts are those of one connection, which alone adds to them: whoever wants the sum of all
+// adds them up.
 type counts [countedKinds]atomic.Uint64
 
 func (c *counts) add(what counted, n uint64) { c[what].Add(n) }
