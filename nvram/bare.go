@@ -6,10 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyOutBare is CopyOut for who may be looking where nothing is any more: at an object
-// whose storage has been given back since (Discard). It reads zeroes then, also where the
-// file system is so full that it has no page for the system to show them on, which is a
-// fault. A fault for another reason, a file that has been cut short, is a panic.
+// CopyOutBare is CopyOut for callers that may read an object whose storage has been given back
+// (Discard). Then it reads zeroes, also if the file system is so full that the read faults for
+// want of a page. A fault for another reason, such as a file that has been cut short, panics.
 func (m *Memory) CopyOutBare(dst []byte, off uint64) {
 	defer m.bare(dst, debug.SetPanicOnFault(true))
 	m.CopyOut(dst, off)

@@ -18,8 +18,8 @@ import (
 type AllocatorConfig struct {
 	// Workers is the number of workers, each with slabs of its own.
 	Workers int
-	// HeldBack is how many blocks are held back for who frees memory (ToFree), at most one
-	// in 32 of a region's.
+	// HeldBack is the number of blocks that are held back for transactions that free memory
+	// (ToFree), at most one in 32 of a region's.
 	HeldBack int
 	// Clock, by default the system's, is how locks are waited for that are held
 	// while a hook runs.
@@ -29,9 +29,9 @@ type AllocatorConfig struct {
 	// ErrBackups if these may be others than those that Reserve has asked, which
 	// returned in; 0 stands for whichever there are.
 	Replicate func(id ID, off uint64, data []byte, in uint32) error
-	// Reserve sees to it that n bytes at off of every backup of region id have
-	// storage behind them, before anything is written there, and returns what says
-	// which backups these are.
+	// Reserve reserves storage for n bytes at off in every backup of region id, before
+	// anything is written there, and returns the configuration that says which backups these
+	// are.
 	Reserve func(id ID, off, n uint64) (in uint32, err error)
 	// Discard gives back the storage of n bytes at off on every replica of region id. All of
 	// them take the blocks there for dirty ones, which nobody uses before Discard has
@@ -166,7 +166,7 @@ func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version
 	}
 }
 
-// keep makes s a current slab in place of one that is full.
+// keep makes s the current slab of a worker or a region, in place of a full one.
 func (a *Allocator) keep(w *worker, hint Addr, s *slab) {
 	home := &w.current[s.class]
 	hinted := a.dir.Load().byID[hint.Region()]
@@ -178,7 +178,7 @@ func (a *Allocator) keep(w *worker, hint Addr, s *slab) {
 	}
 }
 
-// leave takes s its home away, and lists it if slots have been released.
+// leave removes s from its home, and lists it if slots have been released.
 func (a *Allocator) leave(s *slab) {
 	if s.unhouse() {
 		a.list(s)
@@ -234,12 +234,12 @@ func (a *Allocator) Add(r *Region) {
 	}
 }
 
-// Attach takes over region r, whose objects Scan will look at: until then,
-// nothing is allocated in its slabs. Its block table is in order, here and in the
-// backups (Repair; SOSP'15 section 5.5), and Attach leaves it alone: as soon as one
-// Attach has returned somebody may take a block, though another has begun, for whom it is
-// nothing to do. Recovery has locked what its transactions may still change: locked slots
-// count as in use until they are released.
+// Attach takes over region r, whose objects Scan will look at: until then, nothing is
+// allocated in its slabs. Its block table is already repaired, here and in the backups
+// (Repair; SOSP'15 section 5.5), and Attach does not change it: when the first of two
+// concurrent calls has returned, blocks may be taken, and the second has nothing to do.
+// Recovery has locked the objects that its transactions may still change: locked slots count
+// as in use until they are released.
 func (a *Allocator) Attach(r *Region) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -280,10 +280,10 @@ func (a *Allocator) setLocked(id ID, sp *space) {
 	a.dir.Store(d)
 }
 
-// Hold has the caller lock the slot at p, between two looks of Scan, and says whether Scan
-// is still to come there. It will take the slot for one in use, and so who has locked it has
-// to Release it if there is no object in it in the end. An earlier recovery may have released
-// it already: that is undone, for nobody has taken it since.
+// Hold calls lock, which locks the slot at p, while Scan does not run, and reports whether
+// Scan has not reached the slot yet. Scan then counts the slot as in use, so the caller must
+// Release it if it holds no object in the end. If an earlier recovery has released the slot,
+// Hold undoes that: nobody has taken it since.
 func (a *Allocator) Hold(p Ptr, lock func()) (isAhead bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

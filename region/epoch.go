@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// An empty slab's blocks may serve another class, but not at once: a reader may
-// hold a pointer to an object freed there, and would take what it finds for a
-// header. NSDI'14 section 3.5 waits for an epoch to end on every machine.
+// An empty slab's blocks may serve another class, but not at once: a reader may hold a pointer
+// to an object freed there, and would take the bytes there for a header. NSDI'14 section 3.5
+// waits for an epoch to end on every machine.
 //
 //	in use --> retired: no slot can be taken --> two epochs --> free, dirty
 //	   ^----------- revived for its own class ---'
@@ -29,11 +29,11 @@ type retiree struct {
 	since time.Time
 }
 
-// Advance tells that every operation that began in an epoch before the given one
-// has ended on every machine, that no machine has a pointer from such an epoch
-// in a cache, and that every backup has applied the log records of such
-// operations. Blocks that have been empty for long enough become available for
-// any class; where free blocks are few, or much is empty, empty slabs begin to wait.
+// Advance is called when every operation that began in an epoch before the given one has ended
+// on every machine, that no machine has a pointer from such an epoch in a cache, and that
+// every backup has applied the log records of such operations. Blocks that have been empty for
+// long enough become available for any class; where free blocks are few, or much is empty,
+// empty slabs begin to wait.
 func (a *Allocator) Advance(epoch uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,8 +101,8 @@ func (a *Allocator) isCurrent(s *slab) bool {
 	return s.space.current[s.class].Load() == s
 }
 
-// reclaimPatience is how long an allocation is told that memory is about to be available
-// that has been retired: epochs end in milliseconds, but for a transaction that stays open.
+// reclaimPatience is the time for which allocations fail with ErrReclaiming after memory was
+// retired: epochs end in milliseconds, unless a transaction stays open.
 const reclaimPatience = time.Second
 
 // orReclaiming returns err, the reason for which there is no room, or ErrReclaiming if

@@ -14,10 +14,10 @@ var (
 	ErrBadPtr = errors.New("region: pointer to no object")
 	// ErrFormat says that memory holds no region, or one this program cannot read.
 	ErrFormat = errors.New("region: not a region of this format")
-	// ErrBackups says that a region has other backups than those that have reserved
-	// storage for what was to be written.
+	// ErrBackups says that the backups of a region are no longer those that have reserved
+	// storage.
 	ErrBackups = errors.New("region: other backups")
-	// ErrDoubt says that a replica may still do what it was asked for.
+	// ErrDoubt says that a replica may still carry out the request.
 	ErrDoubt = errors.New("region: a replica may still do it")
 	// ErrFull says that no region has room for the object.
 	ErrFull = errors.New("region: no room left")

@@ -32,8 +32,7 @@ func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
 	return s, nil
 }
 
-// findNear looks in hint's region, then in those that are co-located with it; in all, if
-// hint is none.
+// findNear searches hint's region, then those co-located with it; without a hint, all regions.
 func (a *Allocator) findNear(dir *directory, c Class, hint Addr) (*slab, error) {
 	hinted := dir.byID[hint.Region()]
 	if hint == 0 || hinted == nil {
@@ -119,8 +118,8 @@ func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
 	return nil, full
 }
 
-// scrape finds the last room for class c in a space without free blocks, and
-// sees to it that there will be some: it retires empty slabs of other classes.
+// scrape searches a space without free blocks for the last room for class c, and retires empty
+// slabs of other classes so that there will be free blocks.
 func (a *Allocator) scrape(sp *space, c Class) *slab {
 	if s := sp.sweep(c); s != nil {
 		return s
@@ -187,12 +186,11 @@ func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 	return s, nil
 }
 
-// prepare sees to it that there is storage for a new slab at e, and writes its
-// block table, backups first. Blocks of
-// former slabs are cleared before, so that no header of theirs is taken for one
-// of the new class; and they are marked dirty before that, so that no replica
-// takes them for the former slab while another has cleared them. If there are other
-// backups before that is done, which may have no storage there, it begins again.
+// prepare reserves storage for a new slab at e, and writes its block table, backups first.
+// Before that it clears blocks of former slabs, so that none of their headers is taken for one
+// of the new class; and before that it marks them dirty, so that no replica takes them for the
+// former slab while another has cleared them. If the backups change meanwhile, the new ones
+// may have no storage there, so it begins again.
 func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 	for {
 		err := a.tryPrepare(r, e, dirty)

@@ -27,8 +27,8 @@ type doubt struct {
 	in uint32 // by which configuration it was asked
 }
 
-// GiveBack gives the storage of all dirty blocks back. It is for who calls Advance, when
-// that has made blocks available, until ctx is done; only one caller may do it at a time.
+// GiveBack gives the storage of all dirty blocks back, until ctx is done. The caller of
+// Advance calls it when blocks have become available; only one call may run at a time.
 func (a *Allocator) GiveBack(ctx context.Context) {
 	for _, sp := range a.dir.Load().list {
 		for _, d := range a.takeDoubts(sp) {
@@ -92,8 +92,8 @@ func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 	return true
 }
 
-// discard has every replica take the blocks of e for dirty, and then give their storage
-// back. The header of the region, in its first block, stays.
+// discard marks the blocks of e dirty at every replica, and then gives their storage back. The
+// region's header, in its first block, stays.
 func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
 	if err := a.markDirty(r, e); err != nil {
 		return 0, err

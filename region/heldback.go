@@ -12,13 +12,13 @@ import (
 // before they use these. A backup that came later may have no storage for them, and reserves
 // it when they are taken.
 
-// A Need says who an allocation is for.
+// A Need says which kind of transaction allocates.
 type Need uint8
 
 const (
 	Ordinary Need = iota
-	// ToFree is the need of transactions that free memory: where there is no other room,
-	// they have what is held back.
+	// ToFree is the need of transactions that free memory: if there is no other room, they may
+	// use the held-back blocks.
 	ToFree
 )
 
@@ -32,8 +32,8 @@ type heldBlock struct {
 	was   uint8
 }
 
-// holdBack takes what is missing of the blocks that are held back, in sp. An error means
-// that there is no room for others; so does it that no block is left.
+// holdBack takes free blocks of sp until enough are held back. An error, or no free block left
+// after that, means that other allocations have no room in sp.
 func (a *Allocator) holdBack(sp *space) error {
 	if !a.missesHeld(sp) {
 		return nil
@@ -66,8 +66,8 @@ func (a *Allocator) missesHeld(sp *space) bool {
 	return len(a.mu.held) < min(a.cfg.HeldBack, sp.region.Blocks()/heldBackShare)
 }
 
-// takeForHeld takes a free block of sp, first one that has storage. The one that has the
-// region's table is none.
+// takeForHeld takes a free block of sp, preferably one with storage. It never takes the block
+// with the region's table.
 func (a *Allocator) takeForHeld(sp *space) (h heldBlock, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,8 +18,9 @@ const (
 // Chunks returns how many chunks the region has.
 func (r *Region) Chunks() int { return int(r.size >> chunkShift) }
 
-// marks has the last configuration in which something in each chunk has changed. It is
-// as volatile as the process: who was away while nobody marked compares instead.
+// marks has, for each chunk, the last configuration in which an object in it was changed. It
+// ends with the process: a replica that was away when marks were lost compares checksums
+// instead.
 type marks struct {
 	since uint32 // all changes from this configuration on are marked
 	now   atomic.Uint32
@@ -40,8 +41,8 @@ func (r *Region) Mark(c uint32) {
 // Unmark forgets the marks: every replica has everything.
 func (r *Region) Unmark() { r.marks.Store(nil) }
 
-// mark marks the chunk of the slot at off, before it changes: who is told that it has
-// not changed yet may rely on it.
+// mark marks the chunk of the slot at off. It comes before the change, so that a chunk without
+// a mark is certainly unchanged.
 func (r *Region) mark(off uint64) {
 	m := r.marks.Load()
 	if m == nil {
@@ -89,11 +90,10 @@ func (s ChunkSet) all() iter.Seq[int] {
 	}
 }
 
-// Sums returns a checksum of each of n chunks from the given one on: of the versions
-// of the objects that begin there, of whether they are allocated, and of their
-// incarnations. Two replicas with the same block table and the same sum hold the same
-// there, for a version stands for what was written with it. Whether an object is
-// locked does not count.
+// Sums returns a checksum of each of n chunks from the given one on: of the versions of the
+// objects that begin there, of whether they are allocated, and of their incarnations. Two
+// replicas with the same block table and the same sum hold the same objects there, because a
+// version identifies the bytes written with it. Whether an object is locked does not count.
 func (r *Region) Sums(chunk, n int) []uint64 {
 	sums := make([]uint64, 0, max(n, 0))
 	for ; n > 0 && chunk >= 0 && chunk < r.Chunks(); chunk, n = chunk+1, n-1 {

@@ -21,12 +21,11 @@ func (r *Region) Incarnation(off uint32) uint64 {
 	return r.m.Load(uint64(off) + incarnationOffset)
 }
 
-// ReadObject copies the payload of p's object into dst[:p.Capacity()], as one
-// writer left it, and returns the header it had. It does not allocate. dst must
-// be long enough; what it holds after an error is undefined. ErrLocked says that a
-// transaction held the object all the while, ErrFreed that the object is gone, or its
-// whole block, which may be of another class by now, ErrBadPtr that p cannot point to an
-// object of this region: any p is safe.
+// ReadObject copies the payload of p's object into dst[:p.Capacity()], as one writer left it,
+// and returns the header it had. It does not allocate. dst must be long enough; after an error
+// its content is undefined. Any p is safe. ErrLocked: a transaction held the object during all
+// attempts. ErrFreed: the object is freed, or its whole block, which may have another class by
+// now. ErrBadPtr: p cannot point to an object of this region.
 func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 	off, ok := r.at(p)
 	if !ok {
@@ -151,12 +150,12 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 	r.m.Store(off, uint64(MakeHeader(v, allocated)|lock))
 }
 
-// ApplyBackup does at a backup what Write did at the primary, if v is newer than
-// the version that is there, and reports whether it was. It may be called again
-// for the same record, in any order of versions and by several goroutines at
-// once. A lock bit that a crash left behind does not stop it. A p that points to
-// no slot is refused. Never call it at a primary, whose lock bits have owners. While
-// the replica is being filled, what there is no room for is left out.
+// ApplyBackup does at a backup what Write did at the primary, if v is newer than the version
+// that is there, and reports whether it was. It may be called again for the same record, in
+// any order of versions and by several goroutines at once. A lock bit that a crash left behind
+// does not stop it. A p that points to no slot is refused. Never call it at a primary, whose
+// lock bits have owners. While the replica is being filled, an object for which there is no
+// room is skipped.
 func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
 	return r.apply(p, payload, v, allocated, incarnation, 0)
 }

@@ -13,8 +13,8 @@ import (
 // atomic one and of a call; but it drops the first of two plain stores to one
 // place within a block. Hence one function per step of a write, never inlined.
 
-// loadLines copies n lines, at least one, as they are but for their versions. It is for
-// where nobody can foresee how many: one of them twice costs less than a branch.
+// loadLines copies n lines, at least one, without their versions. n cannot be predicted, so it
+// copies one line twice in place of a branch, which would cost more.
 func loadLines(to, line unsafe.Pointer, n int) {
 	from := unsafe.Add(line, versionBytes)
 	for ; n > 2; n-- {
@@ -102,8 +102,8 @@ func fillLines(object unsafe.Pointer, lines int, payload []byte) {
 	}
 }
 
-// fillLine copies as much of payload as fits, clears the rest of line, and
-// returns what is left of payload.
+// fillLine copies as much of payload as fits, clears the rest of line, and returns the rest of
+// payload.
 func fillLine(line, payload []byte) []byte {
 	n := copy(line, payload)
 	clear(line[n:])

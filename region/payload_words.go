@@ -24,7 +24,7 @@ func copyLine(to, from unsafe.Pointer) {
 	copy(unsafe.Slice((*byte)(to), linePayload), line[versionBytes:])
 }
 
-// loadLines copies n lines, as they are but for their versions.
+// loadLines copies n lines without their versions.
 func loadLines(to, line unsafe.Pointer, n int) {
 	for i := range n {
 		copyLine(unsafe.Add(to, i*linePayload), unsafe.Add(line, i*lineBytes+versionBytes))
@@ -73,8 +73,8 @@ func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {
 	}
 }
 
-// fillLine copies as much of payload as fits, clears the rest of dst, and
-// returns what is left of payload.
+// fillLine copies as much of payload as fits, clears the rest of dst, and returns the rest of
+// payload.
 func fillLine(dst, payload []byte) []byte {
 	n := copy(dst, payload)
 	clear(dst[n:])

@@ -35,8 +35,8 @@ const (
 	blocksWanted  = 128
 )
 
-// Region is one replica of one region. Its methods are safe for concurrent use
-// as far as the protocol allows: an object is written by who holds its lock.
+// Region is one replica of one region. Its methods are safe for concurrent use as long as
+// callers keep the protocol: only the holder of an object's lock writes the object.
 type Region struct {
 	id    ID
 	m     *nvram.Memory

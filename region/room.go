@@ -6,17 +6,16 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A primary sees to it that there is storage at every replica before it takes a
-// block. A replica that becomes one later has none for the blocks that were taken
-// before: a room says for which it has, while the replica is being filled. Storage
-// comes with the first write to a block. Where the file system is full the write is
-// left out; it comes with the filling, once there is room.
+// A primary reserves storage at every replica before it takes a block. A replica that is added
+// later has no storage for blocks that were taken before: while it is being filled, a room
+// says which blocks have some. Storage is reserved at the first write to a block. If the file
+// system is full the write is skipped; filling brings the object later, once there is room.
 type room struct {
 	blocks []atomic.Bool
 	missed []atomic.Bool // by block: a write has been left out
 
-	// making is held while storage is asked for: once it is there for a block, nobody
-	// is about to find that it is not.
+	// making is held while storage is being reserved, so that a block whose storage is there
+	// is not found without it by a call that began earlier.
 	making lockrank.Mutex[lockrank.Leaf]
 }
 
@@ -44,9 +43,8 @@ func (r *Region) Missed(p Piece) bool {
 	return false
 }
 
-// MakeRoom sees to it that there is storage for a piece, before it is read at the
-// primary: what is written after that is not left out. The error is
-// nvram.ErrNoSpace.
+// MakeRoom reserves storage for a piece before it is read at the primary, so that no later
+// write to it is skipped. The error is nvram.ErrNoSpace.
 func (r *Region) MakeRoom(p Piece) error { return r.makeRoom(p.Offset, uint64(p.Bytes), false) }
 
 // hasRoom says whether n bytes at off, which somebody writes, have storage.

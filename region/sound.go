@@ -2,13 +2,12 @@ package region
 
 import "context"
 
-// Sound looks at the bytes of the region alone, and returns what no process leaves
-// behind however it ends: block table words that are none, headers with bits that
-// nobody sets, and objects that are not locked and whose lines are of different
-// versions. These are marks of memory that was copied while it was in use, or of which
-// a power cut has lost pages. A lock is none of them: transactions that a crash cut
-// short hold some, which recovery knows; and so it is with a run of blocks that was
-// being taken. The report ends after 1000 faults, and when ctx does.
+// Sound checks the bytes of the region alone, for damage that no process leaves behind however
+// it ends: invalid words of the block table, headers with bits that are never set, and objects
+// that are not locked and whose lines have different versions. These are marks of memory that
+// was copied while it was in use, or of which a power cut has lost pages. Locks are not
+// damage: transactions cut short by a crash hold some, which recovery releases; nor is a run
+// of blocks that was being taken. The report ends after 1000 faults, and when ctx does.
 func (r *Region) Sound(ctx context.Context) ([]Fault, error) {
 	var fs faults
 	for i := range r.Blocks() {

@@ -88,8 +88,8 @@ func (r *Region) FormatStale(since uint32, m *nvram.Memory) error {
 	})
 }
 
-// formatStale writes the words that tell what m is around those that f writes: the
-// first one last, so that what a crash has cut short is none.
+// formatStale writes the words that identify m, and calls f for the others in between. It
+// writes the first word last, so that a copy cut short by a crash is not valid.
 func formatStale(id ID, size uint64, m *nvram.Memory, f func()) error {
 	if err := m.Reserve(0, m.Size()); err != nil {
 		return fmt.Errorf("region: what is stale of region %d: %w", id, err)
@@ -210,7 +210,7 @@ func (s *Stale) InUse(chunk, n int) bool {
 	return false
 }
 
-// Pieces yields what is to be read of a chunk: see Region.Pieces.
+// Pieces yields the pieces of a chunk that are to be read: see Region.Pieces.
 func (s *Stale) Pieces(chunk, n int) iter.Seq[Piece] {
 	begin := uint64(chunk) << chunkShift
 	return s.r.pieces(begin, begin+ChunkBytes, n)
@@ -252,9 +252,9 @@ func (s *Stale) saved(i int) uint64 {
 }
 
 // Compare compares the block table, which is the primary's by now, with the one that the
-// replica had, and forgets what it holds of blocks that have changed hands. It comes before
-// the region is active, so that no commit has written to it yet. Once it is done, it does
-// nothing.
+// replica had, and forgets the content of blocks that now belong to another slab. It is called
+// before the region is active, so that no commit has written to the region yet. A second call
+// does nothing.
 func (s *Stale) Compare() {
 	s.comparing.Lock()
 	defer s.comparing.Unlock()

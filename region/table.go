@@ -2,11 +2,10 @@ package region
 
 import "encoding/binary"
 
-// Repair makes sense of a block table that a crash, or a hook that failed, has
-// left in the middle of a change. A run that is whole is a slab: what was
-// written over part of it later would have broken it. Any other block that is
-// not free becomes dirty, which is always safe: it was never used, or no longer. No allocator
-// may have the region yet.
+// Repair repairs a block table that a crash, or a hook that failed, has left in the middle of
+// a change. A complete run is a slab, because a later write over part of it would have broken
+// it. Any other block that is not free becomes dirty, which is always safe: it was not used
+// yet, or is not used any more. No allocator may have the region yet.
 func (r *Region) Repair() {
 	n := r.Blocks()
 	covered := make([]bool, n)

@@ -46,8 +46,8 @@ func (v *View) look(incarnation uint64) bool {
 	return v.header.readable() && atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) == incarnation
 }
 
-// A Pair is two adjacent objects, at pointers p and p.Element(1), that are going to be
-// looked at. It is none, as the zero Pair is, if its first view has no object.
+// A Pair is two adjacent objects to be read, at pointers p and p.Element(1). It is empty, as
+// the zero Pair is, if its first view has no object.
 type Pair struct {
 	// Views are of the two once Look has been true.
 	Views       [2]View
@@ -109,8 +109,8 @@ func (r *Region) Fetch(p Ptr) {
 	}
 }
 
-// fetchMax is how many lines of an object FetchAll asks for: more than a processor
-// has under way at a time would only take the place of what others asked for.
+// fetchMax is the number of lines of an object that FetchAll prefetches: more misses than a
+// processor can have under way would only delay other prefetches.
 const fetchMax = 32
 
 // FetchAll has the processor fetch p's object, or as much of a large one as makes
@@ -142,7 +142,7 @@ func (r *Region) Gather(b *prefetch.Batch, p Ptr) {
 // them. It ignores bytes beyond the payload.
 func (v View) Touch(from, to int) { v.TouchLines(v.class.Lines(from, to)) }
 
-// TouchLines is Touch of what is on these lines.
+// TouchLines is Touch for these lines.
 func (v View) TouchLines(l Lines) {
 	if v.object != nil && !l.isEmpty() {
 		prefetch.Lines(unsafe.Add(v.object, l.first*lineBytes), l.count())
@@ -179,8 +179,8 @@ func (v View) Load(dst []byte, from, to int) {
 	loadLines(unsafe.Add(begin, payloadBefore(l.first)), unsafe.Add(v.object, l.first*lineBytes), l.count())
 }
 
-// LoadLines copies lines to dst, which is as long as they are or longer. They come one after
-// the other, the first one at the beginning: Lines.Place says where in them what is.
+// LoadLines copies lines to dst, which is as long as they are or longer. They are copied one
+// after the other, from the beginning of dst; Lines.Place says where a byte of the payload is.
 func (v View) LoadLines(dst []byte, l Lines) {
 	if v.object != nil && !l.isEmpty() {
 		_ = dst[l.Len()-1]

@@ -79,7 +79,7 @@ const (
 
 var overlays sync.Pool
 
-// overlay returns the transaction's, and makes it if there is none.
+// overlay returns the overlay of a transaction, and creates it if there is none.
 func (tb *Table) overlay(t *txn.Tx) (*overlay, error) {
 	if ov, ok := t.Local(tb).(*overlay); ok {
 		return ov, nil
@@ -140,7 +140,7 @@ func (ov *overlay) reset() {
 	ov.tb, ov.o, ov.isNew, ov.byKey, ov.puts, ov.used = nil, nil, false, nil, 0, 0
 }
 
-// entry returns the key's, and makes it if there is none.
+// entry returns the entry of a key, and creates it if there is none.
 func (ov *overlay) entry(h uint64, key []byte) *entry {
 	if e := ov.find(h, key); e != nil {
 		return e
@@ -192,8 +192,8 @@ func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 	}
 }
 
-// ask answers for the transaction whether the key is in the table, and, if value
-// is set, with which value. The first answer stays.
+// ask finds out for the transaction whether the key is in the table and, if want says so, its
+// value. An answer once given must stay the same; otherwise the transaction aborts.
 func (ov *overlay) ask(t *txn.Tx, e *entry, want asked) error {
 	if e.asked >= want || ov.isNew {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// remains visits what is left of a shard that is being destroyed, and of those that
-// came out of it: their headers, the buckets that Destroy has not come to, and what
-// these lead to. Where a key would be looked for is not checked, because neighbours
-// may be gone.
+// remains visits the rest of a shard that is being destroyed, and of the shards split from it:
+// their headers, the buckets that Destroy has not freed yet, and the objects that these lead
+// to. It does not check that keys are where a lookup would find them, because neighbours may
+// have been freed.
 func (c *checker) remains(s *shard, h *header) error {
 	if err := c.v.Node(s.header); err != nil {
 		return err

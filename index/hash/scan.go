@@ -222,8 +222,8 @@ func (q *homesQuestion) askHome(pk peeker, home int) (err error) {
 	return &txn.AbortError{Reason: txn.ReasonBusy, Addr: q.shard.first.Addr}
 }
 
-// askShard reads one home of a shard, and what has moved from it since the scan
-// came by.
+// askShard reads one home of a shard, and the pairs that have moved from it since it was
+// scanned.
 func (q *homesQuestion) askShard(pk peeker, home int, s scanShard) error {
 	w := walk{tb: q.tb, pk: pk, first: s.first.Element(home), lay: &q.o.layout}
 	p, err := w.home()

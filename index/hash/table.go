@@ -88,7 +88,7 @@ type Table struct {
 	here, there combining
 }
 
-// opened is what is known of a table once its anchor has been read.
+// opened is the state of a table whose anchor has been read.
 type opened struct {
 	*anchor
 	dir    *directory
@@ -123,10 +123,10 @@ func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
 // Anchor returns the pointer that the table is known by.
 func (tb *Table) Anchor() region.Ptr { return tb.anchor }
 
-// Home returns an address in the shard that key belongs to, as far as the handle
-// knows: what is to be done with the key can be shipped to that address's primary
-// (txn.Machine.Ship). When the shard has split since, and the key's part lives
-// elsewhere, it can be done there as well, only at a distance.
+// Home returns an address in the shard that key belongs to, as far as the handle knows:
+// operations on the key can be shipped to that address's primary (txn.Machine.Ship). If the
+// shard has been split since and the key is elsewhere, that machine can still do them, by
+// remote reads.
 func (tb *Table) Home(key []byte) (region.Addr, error) {
 	o, err := tb.open()
 	if err != nil {
@@ -157,7 +157,7 @@ func (tb *Table) open() (*opened, error) {
 	return o, nil
 }
 
-// decode makes of an anchor what is known of its table at first.
+// decode returns the initial state of a table from its anchor.
 func (tb *Table) decode(b []byte) (*opened, error) {
 	a, err := decodeAnchor(b)
 	if err != nil {

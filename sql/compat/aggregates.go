@@ -37,8 +37,8 @@ const (
 	decimalScaleMax = types.DecimalTypeMaxScale
 )
 
-// An ExactAggregate is SUM, or AVG. Of what is neither integer nor decimal its
-// result is a double.
+// An ExactAggregate is SUM or AVG. Its result is a double unless the argument is an integer or
+// a decimal.
 type ExactAggregate struct {
 	Child  gms.Expression // what is added up
 	Avg    bool           // it is AVG
@@ -289,7 +289,7 @@ func (t *Total) AddInt(n int64) {
 	t.Whole += n
 }
 
-// Sum returns the sum of what has been added; of nothing it is 0.
+// Sum returns the sum of the values added; 0 if there are none.
 func (t *Total) Sum() decimal.Decimal {
 	if t.Whole == 0 {
 		return t.Rest

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server gives functions that are about text what an ENUM, a SET, a time or a JSON
-// document is inside of it: a number, or what they fail with. They get the text here.
+// go-mysql-server passes an ENUM, a SET, a time or a JSON document to functions of text in its
+// internal form: they use a number, or fail. Here they get the text.
 
 // ofText are the functions that take any argument for text.
 var ofText = setOf("ascii", "bit_length", "char_length", "character_length", "concat", "concat_ws", "crc32", "elt", "field", "find_in_set", "from_base64",
@@ -81,8 +81,8 @@ func textWanted(name string) func(gms.Type) bool {
 
 func isElement(t gms.Type) bool { return types.IsEnum(t) || types.IsSet(t) }
 
-// noFraction is what a time without a fraction of a second ends with where go-mysql-server
-// knows six digits only: TIME, and what functions make.
+// noFraction is the end of a time without a fraction of a second where go-mysql-server always
+// prints six digits: TIME values, and results of functions.
 const noFraction = ".000000"
 
 // An asText is the text of a value.
@@ -115,7 +115,8 @@ func wantsText(to, of gms.Type) bool {
 	return types.IsText(to) && isOfTime(of)
 }
 
-// withText gives a conversion the text of what it converts, as a JSON string if it makes JSON.
+// withText replaces the operand of a conversion by its text, as a JSON string if the result is
+// JSON.
 func withText(ctx *gms.Context, e *expression.Convert) (gms.Expression, transform.TreeIdentity, error) {
 	var text gms.Expression = newAsText(ctx, e.Child)
 	if types.IsJSON(e.Type(ctx)) {

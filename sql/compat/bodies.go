@@ -121,7 +121,8 @@ func checkDeclare(d *sqlparser.Declare) error {
 
 var sqlState = regexp.MustCompile("^[0-9A-Z]{5}$")
 
-// checkState refuses what is no SQLSTATE of an error or a warning; none may be given.
+// checkState refuses a SQLSTATE that is not that of an error or a warning. An empty one is
+// allowed.
 func checkState(state string) error {
 	if state == "" || sqlState.MatchString(state) && !strings.HasPrefix(state, "00") {
 		return nil

@@ -18,11 +18,10 @@ const (
 	ExactLiteralName = "farmsql.literal"
 )
 
-// CallOurs makes a syntax tree call our functions in the place of what go-mysql-server does
-// otherwise than MySQL: SUM and AVG, whose results it takes
-// for DOUBLE except in windows, and decimals that something is compared with,
-// which it rounds to the scale of a column; of STDDEV and VARIANCE of doubles; and of
-// GROUP_CONCAT of one expression.
+// CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's:
+// SUM and AVG, whose results are DOUBLE there except in windows; decimals in comparisons,
+// which are rounded there to the scale of a column; STDDEV and VARIANCE, which get doubles;
+// and GROUP_CONCAT, which gets one expression.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {
@@ -67,8 +66,8 @@ func useOurAggregate(f *sqlparser.FuncExpr) {
 	}
 }
 
-// ofDoubles has a deviation or variance be one of doubles, for go-mysql-server's are of the
-// type of what they are given, integers of integers.
+// ofDoubles converts the argument of a deviation or variance to DOUBLE, because
+// go-mysql-server's result has the argument's type: an integer for integers.
 func ofDoubles(f *sqlparser.FuncExpr) {
 	for _, e := range f.Exprs {
 		if a, ok := e.(*sqlparser.AliasedExpr); ok {
@@ -77,8 +76,8 @@ func ofDoubles(f *sqlparser.FuncExpr) {
 	}
 }
 
-// ofOne has a GROUP_CONCAT of several expressions be one of their CONCAT: go-mysql-server's
-// takes the first for all.
+// ofOne replaces the expressions of a GROUP_CONCAT by their CONCAT, because go-mysql-server
+// uses only the first.
 func ofOne(g *sqlparser.GroupConcatExpr) {
 	if len(g.Exprs) > 1 {
 		all := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("concat"), Exprs: g.Exprs}

@@ -117,8 +117,8 @@ type collatedIn struct {
 	null      bool
 }
 
-// newCollatedIn returns nil if the operands are not all strings, or their bytes
-// are what is compared.
+// newCollatedIn returns nil if not all operands are strings, or if they are compared by their
+// bytes.
 func newCollatedIn(ctx *gms.Context, in *expression.HashInTuple) (*collatedIn, error) {
 	list, ok := in.Right().(expression.Tuple)
 	if !ok || !types.IsTextOnly(in.Left().Type(ctx)) {
@@ -238,7 +238,7 @@ func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.
 	return e, transform.SameTree
 }
 
-// rounds reports whether a decimal type rounds what it compares.
+// rounds reports whether a comparison in a decimal type rounds its operands.
 func rounds(t gms.DecimalType) bool {
 	scale := -int32(t.Scale()) - 1
 	d, err := t.ConvertToNullDecimal(decimal.New(1, scale))
@@ -302,8 +302,8 @@ func (n *nullSafeText) WithChildren(ctx *gms.Context, children ...gms.Expression
 	return &nullSafeText{e.(*expression.NullSafeEquals), expression.NewEquals(children[0], children[1])}, nil
 }
 
-// A DistinctAggregate is an aggregate with DISTINCT. It leaves out what is equal to an earlier
-// value, before the aggregate compares bytes.
+// A DistinctAggregate is an aggregate with DISTINCT. It drops values that are equal to an
+// earlier one by their collation, before the aggregate compares bytes.
 type DistinctAggregate struct {
 	gms.Aggregation
 	Keys   []gms.Expression // what has to differ

@@ -15,9 +15,9 @@ import (
 // validateGroups is the name of the rule that demands ONLY_FULL_GROUP_BY of a statement.
 const validateGroups = "validateGroupBy"
 
-// withConstants has validateGroups allow what has no operands and is no column beside
-// aggregates, such as NOW(), JSON_ARRAY() and variables. By itself the rule takes all of
-// that but literals for columns.
+// withConstants makes validateGroups allow expressions without operands that are not columns,
+// such as NOW(), JSON_ARRAY() and variables, beside aggregates. The rule by itself takes all
+// of these except literals for columns.
 func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -33,8 +33,8 @@ func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// asWritten is the value of a literal that reads like the expression in place of which it
-// stands, for the rule finds expressions by their text.
+// asWritten is the value of a literal whose text is that of the expression that it replaces,
+// because the rule finds expressions by their text.
 type asWritten string
 
 // asLiteral makes a literal of an expression without operands that is no column.

@@ -10,7 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// A do is the statement DO, which evaluates expressions for what they do besides: it has no
+// A do is the statement DO, which evaluates expressions for their side effects and returns no
 // rows. go-mysql-server's parser does not know it.
 type do struct{ expressions []gms.Expression }
 
@@ -20,7 +20,7 @@ var (
 	_ gms.Expressioner     = do{}
 )
 
-// doExpressions has a DO be a SELECT for the parser.
+// doExpressions turns a DO into a SELECT, for the parser.
 func doExpressions(s *Tokens) []Edit {
 	s.Next()
 	if !isDo(s) {
@@ -31,8 +31,8 @@ func doExpressions(s *Tokens) []Edit {
 
 func isDo(s *Tokens) bool { return strings.EqualFold(string(s.value), "do") }
 
-// AsDo returns the statement that a DO is, of the SELECT that doExpressions has made of it,
-// and nil if it has more than expressions; other statements stay what they are.
+// AsDo turns the SELECT that doExpressions has made of a DO into a statement again. It returns
+// nil if the SELECT has more than expressions; other statements are returned unchanged.
 func AsDo(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sqlparser.Statement {
 	first := NewTokens(query, o)
 	if first.Next(); !isDo(first) {

@@ -15,9 +15,9 @@ import (
 // those of a join.
 const MoveJoinConds = "moveJoinConditionsToFilter"
 
-// withEqualities has a rule see, of a = b AND a = 5 about an inner join, b = 5 as
-// well, as MySQL does. go-mysql-server looks for indexes by each table's own
-// conditions first; without them it may read a table as a whole.
+// withEqualities adds, for a rule, the condition b = 5 to the conditions a = b AND a = 5 of an
+// inner join, as MySQL does. go-mysql-server looks for indexes by each table's own conditions
+// first; without them it may read a table as a whole.
 func withEqualities(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() {

@@ -44,8 +44,8 @@ func CompareExactly(ctx *gms.Context, n gms.Node) {
 	})
 }
 
-// exactCascades has an ON UPDATE pass on what is the same to the collation only,
-// from each table to those that refer to it; they may do so in a circle.
+// exactCascades makes ON UPDATE also pass on changes that are none to the collation, from each
+// table to those that refer to it. References may form a cycle.
 func exactCascades(e *plan.ForeignKeyEditor, seen map[*plan.ForeignKeyEditor]bool) {
 	if seen[e] {
 		return

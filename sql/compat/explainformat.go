@@ -53,7 +53,7 @@ func KnownToParser(query string) (string, bool) {
 // jsonFormat stands for JSON until the statement is parsed.
 const jsonFormat = "farmsql_json"
 
-// AsFormat takes the format off that EXPLAIN has without one, and has that of JSON be known by
+// AsFormat removes FORMAT=TRADITIONAL, the default, from an EXPLAIN, and marks FORMAT=JSON by
 // two options that no client can combine.
 func AsFormat(e *sqlparser.Explain) {
 	switch {

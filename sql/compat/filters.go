@@ -166,10 +166,10 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	return n, transform.NewTree, err
 }
 
-// onceEqual leaves of what says more than once what a column is equal to, also by IN, one
-// for indexes. For go-mysql-server two values that are not the same are different, which is
-// wrong of strings, and panics of bytes. It looks at conditions from above, at those that
-// are all to be true together: each is seen once, however many there are.
+// onceEqual keeps, of several conditions that say what a column is equal to (by = or IN), one
+// for indexes. go-mysql-server takes two values that are not identical for different ones,
+// which is wrong for strings, and panics for bytes. It looks at conditions from above, at
+// those that are all to be true together: each is seen once, however many there are.
 func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	and, ok := e.(*expression.And)
 	if !ok {
@@ -225,8 +225,8 @@ func onceEqualBelow(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, e
 	return e, true, err
 }
 
-// equalColumn returns the column of which a condition says what it is equal to, nil if it says
-// nothing of that kind, and whether that is a list.
+// equalColumn returns the column of a condition of the form column = value or column IN
+// (list), and whether it is a list. For other conditions it returns nil.
 func equalColumn(e gms.Expression) (column *expression.GetField, isList bool) {
 	var c expression.Comparer
 	switch e := e.(type) {
@@ -250,8 +250,8 @@ func equalColumn(e gms.Expression) (column *expression.GetField, isList bool) {
 	return right, isList
 }
 
-// plainRows makes comparisons of each column of comparisons of rows, which go-mysql-server
-// makes without a thought for NULL, and IN what it stands for.
+// plainRows replaces comparisons of rows by comparisons of each column, because
+// go-mysql-server's ignore NULL, and row IN lists by the equalities that they stand for.
 func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	switch e := e.(type) {
 	case *expression.InTuple:
@@ -281,9 +281,9 @@ func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expre
 // anyOfMax is up to how long a list is made a chain of OR.
 const anyOfMax = 1000
 
-// anyOf is IN as what it stands for, where go-mysql-server's IN does not do: with row
-// constructors it uses no index, and in its hash table no TIME is found, nor what needs to be
-// converted to be equal.
+// anyOf returns an IN as the OR of equalities that it stands for, where go-mysql-server's IN
+// fails: with row constructors it uses no index, and its hash table finds no TIME, and no
+// value that is equal only after a conversion.
 func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 	list, ok := in.Right().(expression.Tuple)
 	if !ok || len(list) == 0 || len(list) > anyOfMax {
@@ -325,8 +325,8 @@ func comparedOtherwise(ctx *gms.Context, left gms.Expression, list expression.Tu
 	return false
 }
 
-// A like is LIKE as go-mysql-server evaluates it, but is none of which it knows how to
-// rewrite it: what it makes of LIKE 'a%' ends before 'az', in some collations.
+// A like is a LIKE that go-mysql-server evaluates, but does not rewrite into a range: its
+// range for LIKE 'a%' ends before 'az' in some collations.
 type like struct{ *expression.Like }
 
 // WithChildren implements gms.Expression.

@@ -17,8 +17,8 @@ import (
 
 // The frame of a window is by ROWS or by RANGE: of peers, the rows that ORDER BY does not tell
 // apart. A window with an order and no frame has that of RANGE up to the current row and its
-// peers. In go-mysql-server each function has a frame of its own instead, and RANGE sees one
-// key, ascending, without NULLs; so frames by RANGE are ours.
+// peers. In go-mysql-server each function has its own default frame, and RANGE works for one
+// ascending key without NULLs only; so frames by RANGE are computed here.
 
 // Framed is a rule that gives windows the frames that SQL gives them.
 func Framed(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
@@ -47,7 +47,7 @@ func frameWindows(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentit
 	})
 }
 
-// framedByRange returns the frame of a window, if that is one by RANGE that has yet to be set.
+// framedByRange returns the frame of a window if it is a frame by RANGE of go-mysql-server's.
 func framedByRange(w *gms.WindowDefinition) (*rangeFrame, bool) {
 	switch f := w.Frame.(type) {
 	case nil:

@@ -12,8 +12,8 @@ import (
 
 // go-mysql-server's joins by hash compare the bytes of strings if they have several conditions.
 
-// hashByWeights has a join by hash find strings that are equal to their collation when it has
-// several conditions: by itself go-mysql-server does so for one.
+// hashByWeights makes hash joins with several conditions find strings that are equal by their
+// collation; go-mysql-server does so only for a single condition.
 func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	h, ok := n.(*plan.HashLookup)
 	if !ok {

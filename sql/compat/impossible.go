@@ -139,8 +139,7 @@ func TextOfDigits(number any) string {
 	return day + " " + digits[8:10] + ":" + digits[10:12] + ":" + digits[12:]
 }
 
-// A possibleTime is a text, or NULL with a warning in place of that of a time that does not
-// exist.
+// A possibleTime is a text, or NULL with a warning if the text is a time that does not exist.
 type possibleTime struct{ expression.UnaryExpressionStub }
 
 var (
@@ -188,8 +187,8 @@ func (p *possibleTime) WithChildren(_ *gms.Context, children ...gms.Expression) 
 // month bounds besides, the hour, the minute and the second.
 var mostOfTime = [...]int{12, 31, 23, 59, 59}
 
-// IsImpossibleTime says whether a text has the form of a time, with punctuation, and one of its
-// numbers is too large, such as the 30th of February.
+// IsImpossibleTime reports whether a text has the form of a time, with punctuation, but names
+// one that does not exist, such as the 30th of February.
 func IsImpossibleTime(text string) bool {
 	year, rest, ok := leadingNumber(strings.TrimLeft(text, " "))
 	if !ok || year > 9999 {

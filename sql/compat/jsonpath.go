@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A jsonPath is a path into a JSON document, as MySQL has them: go-mysql-server's go through
-// arrays to the keys of what is in them, know no LAST, no ranges and no **, and fail at an index
-// of what is no array.
+// A jsonPath is a path into a JSON document with MySQL's rules. go-mysql-server's paths
+// differ: a key applies to the elements of an array, LAST, ranges and ** are missing, and an
+// index into a value that is not an array fails.
 type jsonPath []jsonLeg
 
 // A jsonLeg is one step of a path.
@@ -74,7 +74,7 @@ func parsePath(s string) (jsonPath, bool) {
 	return p, true
 }
 
-// parseKey parses what stands behind a point.
+// parseKey parses the key after a point.
 func parseKey(s string) (leg jsonLeg, rest string, ok bool) {
 	if strings.HasPrefix(s, "*") {
 		return jsonLeg{kind: legKeys}, s[1:], true
@@ -94,7 +94,7 @@ func parseKey(s string) (leg jsonLeg, rest string, ok bool) {
 	return jsonLeg{key: s[:end]}, s[end:], end > 0
 }
 
-// parseCells parses what stands behind a bracket.
+// parseCells parses the index or range after a bracket.
 func parseCells(s string) (leg jsonLeg, rest string, ok bool) {
 	inside, rest, ok := strings.Cut(s, "]")
 	if !ok {

@@ -21,10 +21,9 @@ func keepSubqueries(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	})
 }
 
-// asideSubqueries marks the conditions of a filter that have such a subquery. Over an outer join
-// that is any: in a join they are asked about rows that the outer join has not found before it,
-// and what is taken out of them is thought not to be NULL if the column of a row that is missing
-// may not.
+// asideSubqueries marks the conditions of a filter that have such a subquery. Over an outer
+// join all subqueries are such: as joins they would be tested before the outer join adds rows
+// of NULL, and their columns would be taken for NOT NULL.
 func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -64,9 +63,9 @@ func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
 	return not && saysOfOutside(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
 }
 
-// countsRows reports whether the rows of a subquery depend on more than its conditions: there is
-// one if it aggregates without GROUP BY, none with LIMIT 0, and what is LIMIT or a window of a
-// part of it depends on rows that a join does not have. The rules keep only the conditions.
+// countsRows reports whether the rows of a subquery depend on more than its conditions, which
+// are all that the rules keep: an aggregate without GROUP BY has one row, LIMIT 0 none, and
+// the result of a LIMIT or a window depends on rows that a join does not have.
 func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {

@@ -27,7 +27,7 @@ type Lender interface {
 	Lend(n int64) (give func(), err error)
 }
 
-// lend has the session count n bytes until give is called.
+// lend makes the session count n bytes until give is called.
 func lend(ctx *gms.Context, n int64) (give func(), err error) {
 	if l, ok := ctx.Session.(Lender); ok {
 		return l.Lend(n)
@@ -45,7 +45,7 @@ type measure struct {
 	most func(args gms.Row) int64
 	// strict says that of a NULL the function makes NULL.
 	strict bool
-	// eval, if not nil, is what the function does, in place of go-mysql-server.
+	// eval, if not nil, evaluates the function in place of go-mysql-server.
 	eval func(ctx *gms.Context, args gms.Row) (any, error)
 	// parses says that texts among the arguments are taken for JSON.
 	parses bool
@@ -238,8 +238,8 @@ func (a *argument) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byt
 	return gms.GetCoercibility(ctx, a.Expression)
 }
 
-// count is a value as a number of bytes or characters; what is no number is left to the
-// function.
+// count converts a value to a number of bytes or characters. Values that are not numbers are
+// left to the function.
 func count(v any) int64 {
 	n, _, err := types.Float64.Convert(context.Background(), v)
 	f, ok := n.(float64)
@@ -325,21 +325,21 @@ func textOf(v any) string {
 	return ""
 }
 
-// regexpReplaced bounds what may be replaced before and after each character. That much it
-// is hardly ever, so a bound a few times as high as the statement's own is no reason yet.
+// regexpReplaced bounds the result if the replacement is inserted before and after each
+// character. The result is hardly ever that long, so a sixteenth of the replacements counts.
 func regexpReplaced(a gms.Row) int64 {
 	const hardly = 16
 	text := TextBytes(a[0])
 	return text + product(text+1, TextBytes(a[2]))/hardly
 }
 
-// formatted bounds what is made of %W, the longest of formats.
+// formatted bounds the result if the format consists of %W, whose result is the longest.
 func formatted(a gms.Row) int64 {
 	const longest = 13
 	return product(longest, TextBytes(a[1]))
 }
 
-// exportedSet bounds 64 times one of two texts, and what is between.
+// exportedSet bounds the length of 64 times the longer of two texts, with separators.
 func exportedSet(a gms.Row) int64 {
 	const bits = 64
 	between := int64(1)

@@ -71,7 +71,7 @@ func (p *likePattern) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return escapedBy(*pattern, by), nil
 }
 
-// evalText evaluates what is to be text, nil if it is NULL.
+// evalText evaluates an expression as text; nil if it is NULL.
 func evalText(ctx *gms.Context, e gms.Expression, row gms.Row) (*string, error) {
 	v, err := e.Eval(ctx, row)
 	if err != nil || v == nil {

@@ -22,7 +22,8 @@ const (
 	termsMax = 1000
 )
 
-// withoutChains makes lists of what a condition says about a column term by term.
+// withoutChains replaces chains of equalities with one column (c = 1 OR c = 2 ...) by lists (c
+// IN (1, 2, ...)).
 func withoutChains(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	all := conjuncts(e)
 	changed := false
@@ -81,7 +82,8 @@ func excluded(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 	return kept
 }
 
-// listOf is the IN that a chain of equalities of one column means, nil if it is none.
+// listOf returns the IN of a chain of equalities with one column, nil if terms are not such a
+// chain.
 func listOf(ctx *gms.Context, terms []gms.Expression) gms.Expression {
 	if len(terms) < ChainMin {
 		return nil
@@ -208,7 +210,8 @@ type ListTable interface {
 	LookupList(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (lookup gms.IndexLookup, ok bool, err error)
 }
 
-// lookupLists has a table of which nothing else is looked up found by a long list in a filter.
+// lookupLists makes a table that has no index lookup yet be looked up by a long list in a
+// filter.
 func lookupLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {

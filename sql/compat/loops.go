@@ -6,8 +6,8 @@ import "github.com/dolthub/vitess/go/vt/sqlparser"
 // where it runs a statement or a condition of it. A LOOP that begins with ITERATE runs none,
 // and would never end.
 
-// endLoops has each LOOP of a trigger that may go on without a statement run one in each
-// round.
+// endLoops puts a statement in front of each LOOP body of a trigger that may run a round
+// without one.
 func endLoops(stmt sqlparser.Statement) {
 	ddl, ok := stmt.(*sqlparser.DDL)
 	if !ok || ddl.TriggerSpec == nil {
@@ -22,7 +22,7 @@ func endLoops(stmt sqlparser.Statement) {
 	}, ddl.TriggerSpec.Body)
 }
 
-// mayTurnIdly reports whether the first that a loop does is no statement.
+// mayTurnIdly reports whether a loop may begin with something that is not a statement.
 func mayTurnIdly(l *sqlparser.Loop) bool {
 	if len(l.Statements) == 0 {
 		return true

@@ -27,8 +27,8 @@ func nameOrdinals(stmt sqlparser.Statement) {
 	}, stmt)
 }
 
-// numbered is the column that a number in ORDER BY stands for, nil if that is not to be had
-// from the text.
+// numbered returns the column that a number in ORDER BY stands for, nil if the text does not
+// say.
 func numbered(s *sqlparser.Select, e sqlparser.Expr) sqlparser.Expr {
 	v, ok := e.(*sqlparser.SQLVal)
 	if !ok || v.Type != sqlparser.IntVal {

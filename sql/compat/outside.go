@@ -14,9 +14,9 @@ import (
 // optimizeJoinsRule is the name of the rule that finds indexes.
 const optimizeJoinsRule = "optimizeJoins"
 
-// withoutOutside corrects filters over tables and what joins by hash. It keeps conditions of a
-// subquery about the query around it from being taken for conditions about its own table:
-// go-mysql-server finds indexes by the names of columns, whatever table they are of.
+// withoutOutside corrects filters over tables, and hash joins, in subqueries: a condition on a
+// column of the outer query must not be used for an index of the subquery's table.
+// go-mysql-server finds indexes by the names of columns only.
 func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		marked, changed, err := transform.Node(ctx, n, markOutside)

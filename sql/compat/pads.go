@@ -10,7 +10,7 @@ import (
 )
 
 // go-mysql-server's LPAD and RPAD count bytes, so that they cut characters in two, and panic
-// where the text to pad with is empty. MySQL's count characters, and bytes of what is binary.
+// where the text to pad with is empty. MySQL's count characters, or bytes for binary strings.
 
 func padLeft(ctx *gms.Context, args gms.Row) (any, error)  { return padded(ctx, args, true) }
 func padRight(ctx *gms.Context, args gms.Row) (any, error) { return padded(ctx, args, false) }

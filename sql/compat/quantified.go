@@ -76,7 +76,8 @@ func CheckQuantifiers(query string, o sqlparser.ParserOptions) error {
 	return nil
 }
 
-// NoQuantifier is the error for a comparison with ANY or ALL that is none of those that are respelled.
+// NoQuantifier returns the error for a comparison with ANY or ALL that is not supported (those
+// that are have been respelled).
 func NoQuantifier(what string) *mysql.SQLError {
 	return myerr.NotSupported("'%s' of a subquery, except = ANY and <> ALL. "+
 		"Compare with MIN or MAX of its column, or write EXISTS with the comparison in its WHERE", strings.TrimSpace(what))

@@ -7,9 +7,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// A recoded is CONVERT ... USING: the text without what the character set has not, or what bytes
-// say in it; of the character set binary it is go-mysql-server's, bytes. go-mysql-server, in which all text is UTF-8, makes the bytes of the character set
-// of it, of which functions that count them make something once more, and panic.
+// A recoded is CONVERT ... USING: a text without the characters that the character set lacks,
+// or bytes decoded from the character set; with the character set binary it is
+// go-mysql-server's. All text in go-mysql-server is UTF-8, but its CONVERT returns bytes
+// encoded in the character set, which functions that count characters encode once more, and
+// panic.
 type recoded struct{ *expression.ConvertUsing }
 
 var (

@@ -48,8 +48,8 @@ type Edit struct {
 	Text       string
 }
 
-// Tokens goes through those of the first statement of a text: strings, comments and quoted
-// names are not taken for what is in them.
+// Tokens iterates over the tokens of the first statement of a text. The content of strings,
+// comments and quoted names is not taken for tokens.
 type Tokens struct {
 	t     *sqlparser.Tokenizer
 	query string
@@ -214,7 +214,8 @@ func isWord(s *Tokens) bool {
 	return len(s.value) > 0 && strings.EqualFold(strings.TrimSpace(s.query[s.before:s.end]), string(s.value))
 }
 
-// quantifiers finds the comparisons with ANY, SOME and ALL of a subquery that are an IN.
+// quantifiers replaces the comparisons with ANY, SOME and ALL of a subquery that mean IN or
+// NOT IN.
 func quantifiers(s *Tokens) (edits []Edit) {
 	for q := range quantified(s) {
 		if text := q.in(); text != "" {

@@ -18,7 +18,7 @@ var (
 	_ gms.RowIter = (*CommonRows)(nil)
 )
 
-// Memory counts what is kept.
+// Memory counts the bytes that a statement keeps.
 type Memory interface {
 	// Take counts n bytes more, or says why they cannot be had; then they are not counted.
 	Take(n int64) error

@@ -60,7 +60,7 @@ func ChangeRules(a *analyzer.Analyzer) {
 	}
 }
 
-// changedFirst has a rule get a plan that has been changed.
+// changedFirst changes the plan before it is passed to a rule.
 func changedFirst(apply analyzer.RuleFunc, change func(*gms.Context, gms.Node) (gms.Node, transform.TreeIdentity, error)) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		changed, unchanged, err := change(ctx, n)
@@ -112,7 +112,7 @@ func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// joinedByColumns has a join compare rows by their columns.
+// joinedByColumns replaces comparisons of rows in a join by comparisons of their columns.
 func joinedByColumns(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	if _, ok := n.(*plan.JoinNode); !ok {
 		return n, transform.SameTree, nil
@@ -125,8 +125,8 @@ func joinedByColumns(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	})
 }
 
-// guardSubqueries puts a Max1Row over each subquery that a filter compares
-// with, unless it has one row anyway.
+// guardSubqueries puts a Max1Row over each subquery that a filter compares with, unless it
+// always has one row.
 func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.DeleteFrom, *plan.InsertInto:

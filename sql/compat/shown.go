@@ -44,7 +44,7 @@ type shownType struct {
 	text string
 }
 
-// anyType is a gms.Type under a name that is none of its methods'.
+// anyType names gms.Type so that the embedded field does not hide the method Type.
 type anyType = gms.Type
 
 // String implements fmt.Stringer.

@@ -18,8 +18,8 @@ import (
 // order.
 const replaceSortRule = "replaceIdxSort"
 
-// notAboveOuterJoins has that rule leave alone sorts by columns of the tables that an outer join
-// may find no row of: in the order of these tables, such rows, of NULL, come anywhere.
+// notAboveOuterJoins makes the rule ignore sorts by columns on the optional side of an outer
+// join: in the order of that table, rows of NULL can come anywhere.
 func notAboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if sortsByMissing(ctx, n) {
@@ -29,8 +29,8 @@ func notAboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// sortsByMissing reports whether there is a sort by columns of what an outer join below it may
-// find no row of.
+// sortsByMissing reports whether there is a sort by columns on the optional side of an outer
+// join below it.
 func sortsByMissing(ctx *gms.Context, n gms.Node) bool {
 	if s, ok := n.(*plan.Sort); ok && mayMiss(ctx, s.Child, s.SortFields.ToExpressions(), false) {
 		return true
@@ -38,8 +38,9 @@ func sortsByMissing(ctx *gms.Context, n gms.Node) bool {
 	return slices.ContainsFunc(n.Children(), func(c gms.Node) bool { return sortsByMissing(ctx, c) })
 }
 
-// mayMiss reports whether an outer join within n may find no row of what some expressions are
-// about; nobody knows whose the columns of a derived table are.
+// mayMiss reports whether one of some expressions is about the optional side of an outer join
+// within n. Columns of a derived table count as such, because it is not known which table they
+// are of.
 func mayMiss(ctx *gms.Context, n gms.Node, by []gms.Expression, isDerived bool) bool {
 	switch n := n.(type) {
 	case *plan.SubqueryAlias:

@@ -33,8 +33,9 @@ func synonyms(s *Tokens) []Edit {
 	return nil
 }
 
-// characteristics leaves out WITH CONSISTENT SNAPSHOT where START TRANSACTION says more: every
-// transaction has one, and the parser takes one characteristic at most.
+// characteristics removes WITH CONSISTENT SNAPSHOT if START TRANSACTION has other
+// characteristics: every transaction has a consistent snapshot, and the parser takes at most
+// one characteristic.
 func characteristics(s *Tokens) []Edit {
 	if s.Next() != sqlparser.TRANSACTION {
 		return nil
@@ -150,8 +151,8 @@ func passwordFor(s *Tokens) []Edit {
 	return append(all, Edit{s.end - 1, s.end, ""})
 }
 
-// unsupported are statements of MySQL's that the parser does not know, with what there is
-// to be done instead.
+// unsupported lists MySQL's statements that the parser does not know, with advice on what to
+// do instead.
 var unsupported = []struct {
 	begins        *regexp.Regexp
 	what, instead string

@@ -159,8 +159,8 @@ func isInterval(e gms.Expression) bool {
 	return ok
 }
 
-// withDigits has those children of an expression that have a type be numbers, and returns nil if
-// there are none.
+// withDigits converts the children of an expression that have a wanted type to numbers, and
+// returns nil if there are none.
 func withDigits(ctx *gms.Context, e gms.Expression, wants func(gms.Type) bool) (gms.Expression, error) {
 	children, isSame := slices.Clone(e.Children()), true
 	for i, c := range children {
@@ -174,8 +174,8 @@ func withDigits(ctx *gms.Context, e gms.Expression, wants func(gms.Type) bool) (
 	return e.WithChildren(ctx, children...)
 }
 
-// withTexts has the dates and times among the children of an expression be texts, and returns nil
-// if there are none.
+// withTexts converts the dates and times among the children of an expression to text, and
+// returns nil if there are none.
 func withTexts(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	children := slices.Clone(e.Children())
 	if !textsOf(ctx, children) {
@@ -196,8 +196,8 @@ func usingText(ctx *gms.Context, c *expression.ConvertUsing) gms.Expression {
 	return recoded{c}
 }
 
-// mixed reports whether the types of results are of dates or times and of something else, so
-// that MySQL makes text of all.
+// mixed reports whether some results are dates or times and others are not: then MySQL
+// converts all of them to text.
 func mixed(ctx *gms.Context, results []gms.Expression) bool {
 	times, others := false, false
 	for _, e := range results {
@@ -211,8 +211,8 @@ func mixed(ctx *gms.Context, results []gms.Expression) bool {
 	return times && others
 }
 
-// withSameTexts has the results of a function, its arguments from the first on, be text if they
-// are mixed, and returns nil if they are not.
+// withSameTexts converts the possible results of a function, its arguments from first on, to
+// text if they are mixed, and returns nil if they are not.
 func withSameTexts(ctx *gms.Context, e gms.Expression, first int) (gms.Expression, error) {
 	args := slices.Clone(e.Children())
 	if !mixed(ctx, args[first:]) {
@@ -256,7 +256,8 @@ func caseOfTexts(ctx *gms.Context, c *expression.Case) (gms.Expression, error) {
 	return expression.NewCase(c.Expr, branches, last), nil
 }
 
-// groupOfTexts has a GROUP_CONCAT get text for dates and times, and returns nil if it has none.
+// groupOfTexts converts dates and times in a GROUP_CONCAT to text, and returns nil if it has
+// none.
 func groupOfTexts(ctx *gms.Context, g *aggregation.GroupConcat) (gms.Expression, error) {
 	children, outputs := slices.Clone(g.Children()), len(g.OutputExpressions())
 	if !textsOf(ctx, children[len(children)-outputs:]) {

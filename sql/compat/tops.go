@@ -19,8 +19,8 @@ const insertTopNRule = "insertTopNNodes"
 // as many rows as it says, however few there are.
 const topMax = 100_000
 
-// countMax is more rows than there can be. LIMIT and OFFSET are added, where a sum of what
-// clients write for all rows, 18446744073709551615, would be less than nothing.
+// countMax is more rows than there can be, and bounds LIMIT and OFFSET: these are added, and
+// the sum would overflow with 18446744073709551615, which clients write for all rows.
 const countMax = 1 << 61
 
 // boundedCount bounds the numbers of LIMIT and OFFSET.
@@ -36,7 +36,7 @@ func boundedCount(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return expression.NewLiteral(int64(countMax), types.Int64), true
 }
 
-// withoutLongTops has all rows sorted where many of them are asked for.
+// withoutLongTops sorts all rows, in place of keeping the first ones, where LIMIT is large.
 func withoutLongTops(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)

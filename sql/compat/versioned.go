@@ -7,17 +7,17 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// go-mysql-server's parser takes versioned comments for comments, or for what is in them, whatever
-// the version.
+// go-mysql-server's parser ignores the versions of versioned comments: it drops some and
+// executes others.
 
 // versionID is the version of MySQL whose statements are understood, 8.0.31, as
 // versioned comments write it.
 const versionID = 80031
 
-// ResolveComments makes of each comment that MySQL gives a meaning, /*! ... */
-// and /*!80031 ... */, what 8.0.31 sees: its content, or nothing if the version
-// is above ours. MariaDB's /*M! ... */ is an ordinary comment.
-// Spaces stand for what is gone, so that everything else stays at its place.
+// ResolveComments replaces each comment that MySQL executes, /*! ... */ and /*!80031 ... */,
+// by its content, or by nothing if its version is above 8.0.31. MariaDB's /*M! ... */ is an
+// ordinary comment. Removed text is replaced by spaces, so that all other text keeps its
+// place.
 //
 // go-mysql-server's parser looks at no version, executes MariaDB's comments, and
 // reads what is in a comment without the settings of the session.
@@ -101,8 +101,8 @@ func (r *resolver) versioned() {
 	r.skip(len("/*!") + digits)
 }
 
-// version returns the version that a comment is for and its number of digits, 0
-// if there is none. It has five of them, or six if a space follows, as from 8.1 on.
+// version returns the version that a comment is for and its number of digits, 0 if there is
+// none. A version has five digits, or six if a space follows, as from 8.1 on.
 func (r *resolver) version() (version, digits int) {
 	number := r.query[r.at+len("/*!"):]
 	for digits < min(6, len(number)) && '0' <= number[digits] && number[digits] <= '9' {

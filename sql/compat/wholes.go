@@ -44,7 +44,7 @@ func wholeFunction(name string) (gms.Function, bool) {
 	}}, true
 }
 
-// wholeType returns the type of what FLOOR and CEIL make of a number; nil leaves it to
+// wholeType returns the type of the result of FLOOR and CEIL; nil leaves it to
 // go-mysql-server.
 func wholeType(ctx *gms.Context, e gms.Expression) gms.Type {
 	of := e.Type(ctx)
@@ -62,7 +62,8 @@ func wholeType(ctx *gms.Context, e gms.Expression) gms.Type {
 }
 
 // digitsBefore returns how many digits a number may have before its point. A quotient has no
-// more than what is divided: its type in go-mysql-server has all that a decimal can have.
+// more than its dividend, although its type in go-mysql-server allows as many as a decimal can
+// have.
 func digitsBefore(ctx *gms.Context, e gms.Expression) int {
 	if d, ok := e.(*expression.Div); ok {
 		scale := 0

@@ -14,9 +14,9 @@ const unnamedWindow = "<unnamed window>"
 
 var selectType = reflect.TypeFor[*sqlparser.Select]()
 
-// NameWindows writes what the names of windows stand for into OVER and WINDOW: a window that
-// refers to another has that one's PARTITION BY and ORDER BY. go-mysql-server gives it a frame
-// first, that of a window without order, and takes names that nothing defines.
+// NameWindows replaces the names of windows in OVER and WINDOW by their definitions: a window
+// that refers to another has that one's PARTITION BY and ORDER BY. go-mysql-server would first
+// give it the frame of a window without order, and accepts undefined names.
 func NameWindows(query string, stmt sqlparser.Statement) (err error) {
 	if !ContainsFold(query, "over") {
 		return nil

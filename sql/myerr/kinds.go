@@ -40,8 +40,8 @@ func (k Kind) of(err error) *mysql.SQLError {
 	return k.New()
 }
 
-// Is reports whether an error has the number of the kind already. Of others than MySQL's
-// it is false: ask Of first.
+// Is reports whether err is a MySQL error with the kind's number. For other errors it is
+// false: convert them with Of first.
 func (k Kind) Is(err error) bool {
 	var known *mysql.SQLError
 	return errors.As(err, &known) && known.Num == k.Number
@@ -182,7 +182,7 @@ func NotSupported(format string, args ...any) *mysql.SQLError {
 	return Unsupported.New(fmt.Sprintf(format, args...))
 }
 
-// Remade returns an error that has been kept in parts.
+// Remade returns an error from its stored number, SQLSTATE and text.
 func Remade(number int, state, text string) *mysql.SQLError {
 	return &mysql.SQLError{Num: number, State: state, Message: text}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// In is Of for errors whose number or text in MySQL depends on the
-// statement: not to find something is another thing when it is to be dropped, and a
-// table that is not there has the name of its database, which is the current one where
-// the statement names none. The statement is nil where it could not be parsed.
+// In is Of for errors whose number or text in MySQL depends on the statement: a missing object
+// has another number when it is to be dropped, and the text for a missing table has the name
+// of its database, by default the current one. stmt is nil if the statement could not be
+// parsed.
 func In(stmt sqlparser.Statement, database string, err error) *mysql.SQLError {
 	e := Of(err)
 	if e == nil {
@@ -72,7 +72,7 @@ var refusedValue = regexp.MustCompile(`(?s)^Variable '(\w+)' can't be set to the
 // errTruncated is the number of the engine's error for a value of a variable that is a set of words.
 const errTruncated = 1265
 
-// ofOtherType reports whether a variable is a number and a value, which was refused, is none.
+// ofOtherType reports whether a variable is a number and the refused value is not.
 func ofOtherType(name, value string) bool {
 	v, _, ok := gms.SystemVariables.GetGlobal(name)
 	if !ok {
@@ -111,8 +111,8 @@ func setError(n *sqlparser.Set, number int, text string) (int, string) {
 // missingTable is the engine's text, with names that are like it where it knows some.
 var missingTable = regexp.MustCompile(`(?s)^table not found: (.*?)(, maybe you mean .*)?$`)
 
-// missingTableText is MySQL's text for a table that is not there, with the engine's guess
-// at what was meant.
+// missingTableText returns MySQL's text for a missing table, with the engine's suggestion of
+// another name.
 func missingTableText(ast sqlparser.Statement, current, message string) string {
 	parts := missingTable.FindStringSubmatch(message)
 	if parts == nil {

@@ -2,8 +2,8 @@ package myerr
 
 import "regexp"
 
-// packages are the names that errors of this program begin with; go doc and its log say
-// them, and clients, who know no packages, hear none.
+// packages are the package names that errors of this program begin with. The log has them;
+// they are removed from errors that clients see.
 const packages = `btree|call|catalog|cluster|compat|data|farm|farmsql|hash|index|kv|lease|membership|myerr|nvram|rdma|record|recovery|region|ring|row|shm|sql|transactions|txn|wire`
 
 var (
@@ -17,6 +17,6 @@ func PlainText(text string) string {
 	return insidePackages.ReplaceAllString(leadingPackages.ReplaceAllString(text, ""), "$1")
 }
 
-// WithoutPackage is PlainText for errors that may have been made of a client's texts: only
-// what it begins with goes.
+// WithoutPackage is PlainText for errors that may contain a client's text: it removes package
+// names only from the beginning.
 func WithoutPackage(text string) string { return leadingPackages.ReplaceAllString(text, "") }

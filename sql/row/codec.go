@@ -87,8 +87,7 @@ func (c *Codec) Stored(row gms.Row) gms.Row {
 // An Image is a row on its way to memory: its values by slot, nil for NULL.
 type Image struct {
 	values [][]byte
-	// spilled marks the values that stand outside, and whose bytes here are
-	// the reference to them.
+	// spilled marks the values that are stored outside; their bytes here are a reference.
 	spilled []bool
 	any     bool
 }

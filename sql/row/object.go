@@ -103,7 +103,7 @@ func Replace(ctx context.Context, t *txn.Tx, c *Codec, old region.Ptr, row gms.R
 	return img.store(t, old.Addr)
 }
 
-// Free frees a row and what stands outside of it.
+// Free frees a row and the values that are stored outside of it.
 func Free(t *txn.Tx, p region.Ptr) error {
 	if err := freeSpills(t, p); err != nil {
 		return err

@@ -270,7 +270,7 @@ func appendInt(dst []byte, n int64) []byte {
 	return append(dst, byte(n))
 }
 
-// ReadInt returns a stored integer with a sign, and false if b is none.
+// ReadInt returns a stored signed integer, and false if b is not one.
 func ReadInt(b []byte) (int64, bool) {
 	if len(b) > 8 {
 		return 0, false
@@ -293,7 +293,7 @@ func appendUint(dst []byte, n uint64) []byte {
 	return dst
 }
 
-// ReadUint returns a stored integer without a sign, and false if b is none.
+// ReadUint returns a stored unsigned integer, and false if b is not one.
 func ReadUint(b []byte) (uint64, bool) {
 	if len(b) > 8 {
 		return 0, false

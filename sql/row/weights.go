@@ -43,12 +43,12 @@ func (w *Weights) of(r rune) int32 {
 	return w.other(r)
 }
 
-// Compare compares strings as go-mysql-server does, and returns false if one holds
-// what is no character.
+// Compare compares strings as go-mysql-server does, and returns false if one holds an invalid
+// character.
 func (w *Weights) Compare(a, b string) (int, bool) { return CompareWeights(w, a, b) }
 
 // CompareWeights compares texts by their characters' weights, and returns false if one holds
-// what is no character.
+// an invalid character.
 func CompareWeights[T string | []byte](w *Weights, a, b T) (int, bool) {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
@@ -74,8 +74,8 @@ func runeAt[T string | []byte](s T, i int) (rune, int) {
 	return utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 }
 
-// Append appends the weights of a string, so that strings that are not equal have
-// others, and returns false if it holds what is no character.
+// Append appends the weights of a string, so that unequal strings have different weights, and
+// returns false if s holds an invalid character.
 func (w *Weights) Append(dst []byte, s string) ([]byte, bool) {
 	for _, r := range s {
 		if r == utf8.RuneError {
