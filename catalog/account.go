@@ -14,8 +14,8 @@ type Account struct {
 	Data       []byte
 }
 
-// accountsVersion is the setting that counts the changes of accounts: who has read them
-// reads them again when it is another.
+// accountsVersion is the setting that counts the changes of accounts: a process that has a
+// copy of the accounts reads them again when it has changed.
 const accountsVersion = "accounts"
 
 // accountKey is the directory's key of an account, in which case counts, unlike in other

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Names in the directory begin with what they name.
+// The first byte of a name in the directory is the kind of the object.
 const (
 	nameDatabase = 'd'
 	nameTable    = 't'
@@ -71,9 +71,9 @@ type Config struct {
 	// Hashes, if not nil, holds the machine's handles of hash tables: it answers
 	// for their shards here, so that other machines can ship to them.
 	Hashes *hash.Server
-	// Lives says who else is at work on the instance. Nil: nobody is.
+	// Lives says which other machines are at work on the instance. Nil: none.
 	Lives Lives
-	// FreeRow frees a row, and what it leads to, in a transaction that sweeps.
+	// FreeRow frees a row, and the objects that it leads to, in a transaction of the sweeper.
 	// Nil: a row is one object.
 	FreeRow func(*txn.Tx, region.Ptr) error
 }
@@ -144,7 +144,7 @@ func openAnchor(t *txn.Tx, root region.Ptr) (region.Ptr, error) {
 	return directory, nil
 }
 
-// Close gives back what is reserved and stops the sweeper.
+// Close gives reserved numbers back and stops the sweeper.
 func (c *Catalog) Close(ctx context.Context) error {
 	c.closeSweeper()
 	if c.ownsSeq {

@@ -24,8 +24,8 @@ type Visitor struct {
 	Table func(t *txn.Tx, tbl *Table) error
 }
 
-// Check walks the catalog and says what is wrong with it. Nobody may change it
-// meanwhile; see PauseSweeping.
+// Check walks the catalog and returns an error if it is damaged. Nobody may change it during
+// the walk; see PauseSweeping.
 func (c *Catalog) Check(ctx context.Context, root region.Ptr, v Visitor) error {
 	if v.Object == nil {
 		v.Object = func(region.Ptr) error { return nil }
@@ -145,7 +145,7 @@ func (c *Catalog) Walk(ctx context.Context, s Storage, object func(region.Ptr) e
 	return c.walk(ctx, s, false, object, entry)
 }
 
-// walk is Walk; of a structure that was dropped it visits what is left.
+// walk is Walk; of a structure that was dropped it visits the objects that are not freed yet.
 func (c *Catalog) walk(ctx context.Context, s Storage, dropped bool, object func(region.Ptr) error, entry func(key []byte, row region.Ptr) error) error {
 	if s.Access == AccessHash {
 		return c.Hash(s.Anchor).Check(ctx, hash.Visitor{Destroying: dropped, Node: object, Pair: func(key, value []byte) error {

@@ -151,11 +151,11 @@ type Reference struct {
 	Name  string
 }
 
-// Alteration says that a table's rows or indexes are being rewritten by a
-// series of transactions, and by whom. While it stands nobody else writes to
-// the table; what a machine that is gone has left standing is undone (see Lives).
+// Alteration says that a table's rows or indexes are being rewritten by a series of
+// transactions, and by which machine. Until it ends nobody else writes to the table;
+// alterations of machines that are gone are undone (see Lives).
 type Alteration struct {
-	// Owner tells alterations apart, and says whose they are; 0 is none.
+	// Owner identifies an alteration and the machine's life that began it; 0 if there is none.
 	Owner uint64
 	// Build are the structures under construction, to be dropped if the
 	// alteration does not finish.
@@ -280,8 +280,8 @@ type Database struct {
 	ptr region.Ptr
 }
 
-// A Definition is a view, trigger, stored procedure or event: text that
-// go-mysql-server parses, and what it wants to know besides.
+// A Definition is a view, trigger, stored procedure or event: text that go-mysql-server
+// parses, with the settings that it needs for that.
 type Definition struct {
 	Name string
 	// Text is the body, Statement the whole CREATE statement.

@@ -14,8 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Drop puts storage on the list of what is to be freed once the transaction
-// has committed.
+// Drop lists storage that is to be freed once the transaction has committed.
 func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 	t.ToFree()
 	kept := s[:0:0]
@@ -133,7 +132,7 @@ type sweeper struct {
 		turn
 	}
 
-	// run is held by who starts or stops it, also while that takes.
+	// run is held while the sweeper is being started or stopped.
 	run      lockrank.Mutex[lockrank.Leaf]
 	stop     context.CancelFunc // nil: it does not run
 	stopping clock.Event        // of who runs, by stop
@@ -175,8 +174,8 @@ func (s *sweeper) end() {
 // Wake tells the sweeper that there is work.
 func (c *Catalog) Wake() { c.sweeper.wake.Set() }
 
-// PauseSweeping stops the sweeper, in the middle of a structure if need be, so that
-// what is there can be walked. resume has it go on; it may not be called twice.
+// PauseSweeping stops the sweeper, if need be in the middle of a structure, so that the
+// catalog can be walked. resume starts it again; it may not be called twice.
 func (c *Catalog) PauseSweeping() (resume func()) {
 	if !c.stopSweeper() {
 		return func() {}
@@ -201,8 +200,8 @@ func (c *Catalog) startSweeper() {
 	c.Wake()
 }
 
-// until tidies up whenever it is woken, until ctx is done. After an error it rests first,
-// whoever wakes it: an attempt that fails may have done so itself.
+// until calls tidy whenever it is woken, until ctx is done. After an error it pauses before it
+// can be woken again, because a failed attempt may itself wake it.
 func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 	for {
 		err := tidy(ctx)
@@ -217,7 +216,7 @@ func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 	}
 }
 
-// tidy does all that there is to do.
+// tidy ends orphaned and abandoned alterations, and frees what was dropped.
 func (c *Catalog) tidy(ctx context.Context) error {
 	defer c.m.Frees(false) // also if it fails, and nothing more is freed for a while
 	if err := c.endAbandoned(ctx); err != nil {

@@ -41,7 +41,7 @@ func (c *Catalog) isOrphan(mark uint64) bool {
 	return !c.lives.Has(uint32(mark>>32)) && !sabotage.Orphans.Skipped()
 }
 
-// isOurs reports whether this machine has to free what was dropped under a name.
+// isOurs reports whether this machine has to free the storage that was listed under a name.
 func (c *Catalog) isOurs(name []byte) bool {
 	if len(name) != 9 {
 		return c.lives.Leads()

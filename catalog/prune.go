@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Copies of tables that are dropped or renamed, by whatever machine, show only to who looks
-// for the name again; handles of their trees to nobody. So the catalog looks over all of
-// either kind when there are twice as many as were left the last time: what that costs is a
-// part of what it cost to make them.
+// A cached copy of a table that was dropped or renamed, by any machine, is noticed only when
+// its name is looked up again; cached handles of its trees are never noticed. So the catalog
+// checks all copies, or all handles, when there are twice as many as the last check left:
+// checking costs a part of what making them cost.
 
 // pruneLeast is how many there are at least when it does so.
 const pruneLeast = 256

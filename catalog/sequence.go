@@ -39,7 +39,8 @@ type sequence struct {
 	mu        lockrank.Mutex[lockrank.Leaf]
 	next, end uint64
 	size      uint64
-	// reserving is for who reserves. Nobody waits for a transaction with mu held.
+	// reserving is the turn of the caller that reserves numbers, because mu must not be held
+	// during a transaction.
 	reserving turn
 }
 
@@ -130,7 +131,7 @@ func (s *Sequences) Next(ctx context.Context, p region.Ptr) (uint64, error) {
 	}
 }
 
-// reserve takes the next range. The caller has the turn to, which ends.
+// reserve takes the next range. The caller must have the turn, which reserve ends.
 func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) error {
 	var first, end uint64
 	err := s.run(ctx, p, func(b []byte) error {
@@ -216,8 +217,8 @@ func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
 	}
 }
 
-// replace writes the stored number and drops what is reserved. The caller has the
-// turn to, which ends.
+// replace writes the stored number and drops reserved numbers. The caller must have the turn,
+// which replace ends.
 func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to func(stored uint64) uint64) error {
 	err := s.run(ctx, p, func(b []byte) error {
 		binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))

@@ -20,7 +20,7 @@ func (c *Catalog) Table(t *txn.Tx, db, name string) (*Table, error) {
 	return c.table(t, db, name, 0)
 }
 
-// Altered is Table for the one who alters the table.
+// Altered is Table for the owner of an alteration of the table.
 func (c *Catalog) Altered(t *txn.Tx, db, name string, owner uint64) (*Table, error) {
 	return c.table(t, db, name, owner)
 }
@@ -54,7 +54,7 @@ func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error
 	return tbl, err
 }
 
-// isOpen reports whether whoever owns an alteration, 0 for nobody, may use a table.
+// isOpen reports whether the owner of an alteration (0 for other callers) may use a table.
 func (tbl *Table) isOpen(owner uint64) bool { return isOpen(tbl.Alteration.Owner, owner) }
 
 func isOpen(at, owner uint64) bool { return at == 0 || at == owner || sabotage.Mark.Skipped() }
@@ -211,8 +211,8 @@ func (tbl *Table) putHead(payload []byte) {
 	copy(payload[24:], tbl.body.Append(nil))
 }
 
-// UpdateTable replaces a table's descriptor by another one of the same name,
-// made from a Clone of what the transaction sees.
+// UpdateTable replaces a table's descriptor by another one of the same name, made from a Clone
+// of the descriptor that the transaction sees.
 func (c *Catalog) UpdateTable(t *txn.Tx, tbl *Table) (*Table, error) {
 	tbl = tbl.Clone()
 	tbl.Generation++
@@ -230,8 +230,7 @@ func (c *Catalog) UpdateTable(t *txn.Tx, tbl *Table) (*Table, error) {
 	return tbl, nil
 }
 
-// DropTable takes a table out of the catalog and puts its storage on the list
-// of what is to be freed.
+// DropTable removes a table from the catalog and lists its storage to be freed.
 func (c *Catalog) DropTable(t *txn.Tx, tbl *Table) error {
 	t.ToFree()
 	for _, f := range tbl.ForeignKeys {

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 )
 
-// A turn is had by one at a time, who may wait in it for as long as need be. Others
-// wait until it has ended, and look then whether there is anything left to do. A mutex of
-// its user guards it, which nobody holds meanwhile.
+// A turn is held by one caller at a time, for as long as it needs. Others wait until it ends,
+// and then check whether anything is left to do. The mutex that guards a turn is not held
+// during it.
 type turn struct {
 	taken   bool
 	waiting []clock.Event
@@ -33,7 +33,7 @@ func (t *turn) endLocked() {
 	t.taken, t.waiting = false, nil
 }
 
-// contextPoll is how often who waits looks whether its context has ended.
+// contextPoll is the interval at which a waiting caller checks whether its context has ended.
 const contextPoll = 20 * time.Millisecond
 
 // waitFor waits for an event that comes soon, or until ctx is done: its error.

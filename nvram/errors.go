@@ -9,8 +9,8 @@ var (
 	ErrInUse = errors.New("nvram: folder is in use by another process")
 	// ErrUnwritable says that the folder cannot be created or written.
 	ErrUnwritable = errors.New("nvram: cannot write folder")
-	// ErrFormat says that the folder or save was written by a newer program, or
-	// is none.
+	// ErrFormat says that the folder or save was written by a newer program, or that the path
+	// is neither.
 	ErrFormat = errors.New("nvram: unknown format")
 	// ErrLost says that the machine was started again after the folder's content
 	// went with a power cut or reboot: no save was complete.

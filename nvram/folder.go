@@ -19,20 +19,19 @@ const (
 
 // Options says how to open a folder. The zero value is good.
 type Options struct {
-	// Saves is where Save puts what is to outlive a power cut. With it, OpenFolder
-	// restores the newest save when the folder itself is gone, as on a tmpfs.
+	// Saves is the folder for saves, which outlive a power cut. With it, OpenFolder restores
+	// the newest save when the folder itself is gone, as on a tmpfs.
 	Saves string
-	// Trust opens a folder that OpenFolder would refuse as lost although it is
-	// there, or as a copy. It is for a person who knows that the machine was shut down
-	// in order after the process died, so that all of it reached the disk, or that no
-	// process had the folder when it was copied. The caller checks what is there, and
-	// says so: see Folder.MarkChecked.
+	// Trust opens a folder that OpenFolder would refuse as lost although it is there, or as a
+	// copy. Only a person can know that the machine was shut down in order after the process
+	// died, so that all of the folder reached the disk, or that no process had the folder open
+	// when it was copied. The caller has to check the memory and then call Folder.MarkChecked.
 	Trust bool
 	// Remedy, if not empty, is what an error about a lost folder tells a person to
 	// do, in place of going back to a save.
 	Remedy string
-	// Filling, if not nil, is called when the file system has become 80 or 95 % full, by
-	// whoever has just taken storage. It must not wait.
+	// Filling, if not nil, is called when the file system has become 80 or 95 % full, by the
+	// goroutine that has just taken storage. It must not wait.
 	Filling func(Fullness)
 	// BootID names the present boot; by default the kernel is asked.
 	BootID string
@@ -62,14 +61,13 @@ type mapped struct {
 	watch    *watch // of its folder; nil if it has none
 }
 
-// OpenFolder opens the folder at path, or makes one where none is. Its memory is
-// what it was when the process that had it closed the folder or was killed.
+// OpenFolder opens the folder at path, or creates one. Its memory is as the last process had
+// it when it closed the folder or was killed.
 //
-// Errors are ErrInUse, ErrUnwritable, ErrFormat, and ErrLost: the folder was not
-// closed, and the machine has been started again since, so that what had not
-// reached the device is missing and nothing tells what that was; or, with
-// Options.Saves, the folder is gone and was used after the newest save; and ErrCopy.
-// Nothing is changed then.
+// Errors are ErrInUse, ErrUnwritable, ErrFormat, and ErrLost: the folder was not closed, and
+// the machine has been started again since, so that stores that had not reached the device are
+// lost, and it is unknown which; or, with Options.Saves, the folder is gone and was used after
+// the newest save; and ErrCopy. After an error the folder is unchanged.
 func OpenFolder(path string, o Options) (*Folder, error) {
 	boot, err := o.boot()
 	if err != nil {
@@ -394,9 +392,9 @@ func (f *Folder) Remove(name string) error {
 	return errors.Join(err, release())
 }
 
-// Detach is Remove for memory that somebody may still be using: who has it goes on
-// until release is called, on what nobody else has any more. The name may be mapped
-// again at once, to memory that is new. release is never nil, and is called once.
+// Detach is Remove for memory that may still be in use: it stays mapped, without a name, until
+// release is called. The name may be mapped again at once, to new memory. release is never
+// nil, and is called once.
 func (f *Folder) Detach(name string) (release func() error, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

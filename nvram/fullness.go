@@ -40,8 +40,8 @@ type watch struct {
 	told atomic.Int32 // the last step of which it has been told and that it has not left
 }
 
-// look tells what there is to tell. It comes after storage has been taken; a call of the
-// system is nothing beside what that costs.
+// look calls Filling if a threshold has been passed. It runs after storage has been taken,
+// which costs far more than its system call.
 func (w *watch) look() {
 	if w == nil || w.tell == nil {
 		return

@@ -59,8 +59,8 @@ func NewMemory(size int64) *Memory {
 	return m
 }
 
-// Drop has every access to volatile memory panic from now on, as to memory whose Folder
-// has removed it: for what stands for a Folder. Nobody else may be using it.
+// Drop makes every access to volatile memory panic from now on, as if a Folder had removed it:
+// it is for implementations that stand in for a Folder. The memory must not be in use.
 func (m *Memory) Drop() { m.words = nil }
 
 // Size returns the number of bytes.
@@ -170,9 +170,9 @@ func (m *Memory) slice(off uint64, n int) []uint64 {
 	return m.words[i : i+uint64(n)]
 }
 
-// Reserve sees to it that n bytes at off have storage behind them. Without it,
-// memory mapped from a folder without room left faults at the first store to a
-// page, which kills the process. ErrNoSpace says that there is none.
+// Reserve reserves storage for n bytes at off. Without it, memory mapped from a full file
+// system faults at the first store to a page, which kills the process. ErrNoSpace says that
+// there is no room.
 func (m *Memory) Reserve(off, n uint64) error {
 	switch {
 	case m.storage != nil:

@@ -19,17 +19,18 @@ const (
 	PrivateFolder fs.FileMode = 0o700
 )
 
-// ListenPrivately returns how to listen at a Unix socket to which only this user's processes
-// can connect, from the first moment on: the file that bind makes has the socket's mode.
+// ListenPrivately returns a configuration for a Unix socket to which only this user's
+// processes can connect, from the first moment on: the file that bind makes has the socket's
+// mode.
 func ListenPrivately() net.ListenConfig {
 	return net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), uint32(PrivateFile)) }), err)
 	}}
 }
 
-// keepPrivate takes from everybody else what a program of an earlier version has let them
-// do with a folder of ours and its files, what folders in it hold not included. It fails if
-// they belong to another user, who alone can change that.
+// keepPrivate removes the permissions of other users, which earlier versions granted, from a
+// folder and the files in it, but not in folders below. It fails if they belong to another
+// user, who alone can change them.
 func keepPrivate(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 // next, as numbers in it get more digits.
 const spareBytes = 4096
 
-// ReplaceFile makes b the content of the file at path, durably: a crash leaves either
-// the old content or the new. It writes to a spare file next to it, whose name has a
-// suffix, and exchanges the two. The spare stays, with its storage, so that a file that
-// was there before can be replaced where the file system is full: who is killed must be
-// able to start again on what he has. A reader in another process that is slower than two
-// replacements may read parts of two contents: cluster.FileStore shows what to do.
+// ReplaceFile makes b the content of the file at path, durably: a crash leaves either the old
+// content or the new. It writes to a spare file next to it, whose name has a suffix, and
+// exchanges the two. The spare stays, with its storage, so that the file can be replaced even
+// when the file system is full: a process that was killed must be able to start again without
+// more room. A reader in another process that is slower than two replacements may read parts
+// of two contents: cluster.FileStore shows what to do.
 func ReplaceFile(path, suffix string, b []byte) error {
 	spare := path + suffix
 	if err := writeFile(spare, b); err != nil {
@@ -36,8 +36,9 @@ func ReplaceFile(path, suffix string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeFile makes b the content of the file at path, durably, but not all or nothing. It
-// gives up no storage of the file before it has it again, and leaves it some more.
+// writeFile makes b the content of the file at path, durably but not atomically. It truncates
+// the file only after writing, so that it does not give up storage that it needs, and reserves
+// some more for the next time.
 func writeFile(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, PrivateFile)
 	if err != nil {

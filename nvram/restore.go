@@ -68,10 +68,9 @@ type Restoration struct {
 	made bool // the folder
 }
 
-// BeginRestore locks the folder at path, which is to become what the save holds.
-// It may be missing, empty or lost; what it holds otherwise is replaced only if
-// so told, else the error is ErrNotEmpty. Other errors are ErrInUse,
-// ErrUnwritable and ErrFormat.
+// BeginRestore locks the folder at path, into which the save will be restored. The folder may
+// be missing, empty or lost. Any other content is replaced only if overwrite is set; otherwise
+// the error is ErrNotEmpty. Other errors are ErrInUse, ErrUnwritable and ErrFormat.
 func BeginRestore(path string, s *Saved, overwrite bool, o Options) (*Restoration, error) {
 	boot, err := o.boot()
 	if err != nil {
@@ -140,7 +139,7 @@ func (r *Restoration) Stage(moved func(bytes int64)) error {
 	return syncDir(r.staging())
 }
 
-// Replace has what was staged take the place of the folder's memory.
+// Replace replaces the folder's memory by the staged memory.
 func (r *Restoration) Replace() error {
 	if err := r.replace(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)

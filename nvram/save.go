@@ -49,17 +49,17 @@ func (f *Folder) Save(dir string) error {
 	return prune(dir)
 }
 
-// SaveAs writes all memory of the folder into a save at path, which does not
-// exist yet; its directory does. Until it returns nil that is none, and for the
-// caller to remove. moved, if not nil, is told how many bytes more have been
-// dealt with, by several goroutines at a time.
+// SaveAs writes all memory of the folder into a save at path, which must not exist; its
+// directory must. After an error the caller has to remove what is at path. moved, if not nil,
+// is called with the number of bytes that were processed since its last call, by several
+// goroutines at a time.
 func (f *Folder) SaveAs(path string, moved func(bytes int64)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.writeSaveLocked(path, moved)
 }
 
-// DataBytes returns how much there is to save: no save takes more room.
+// DataBytes returns the size of the data to save; no save takes more room.
 func (f *Folder) DataBytes() (n int64, err error) {
 	names, err := f.Names()
 	for _, name := range names {

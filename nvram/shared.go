@@ -85,9 +85,9 @@ func fileBehind(file *os.File) (*mapped, error) {
 	return &mapped{file: file, location: Location{path, s.Dev, s.Ino}}, nil
 }
 
-// Location returns what another process passes to Attach to share this memory.
-// There is none for memory that is private to this process: NewMemory's, what
-// was attached, and in race builds all of it.
+// Location returns the location that another process passes to Attach to share this memory.
+// Memory of NewMemory and Attach, and all memory in race builds, is private to this process
+// and has no location.
 func (m *Memory) Location() (l Location, shared bool) {
 	if m.file == nil || memoryOnHeap {
 		return Location{}, false

@@ -73,17 +73,16 @@ func New(nic rdma.NIC, c clock.Clock, incarnation uint64) *Endpoint {
 // Self returns the machine and its incarnation.
 func (e *Endpoint) Self() Peer { return e.self }
 
-// Handle has calls of a kind answered by f, in place of the handler before.
+// Handle sets the handler of calls of a kind.
 func (e *Endpoint) Handle(kind uint8, f Handler) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.handlers[kind] = f
 }
 
-// Know gives an error a code, which is not 0 and the same at all machines. An
-// error that a handler returns and that matches err reaches a caller who knows
-// the code as one that matches err. Of several that match the smallest code
-// counts.
+// Know gives an error a code, which is not 0 and the same at all machines. If a handler's
+// error matches err, a caller that knows the code gets an error that matches err. If it
+// matches several, the smallest code counts.
 func (e *Endpoint) Know(code uint8, err error) {
 	if code == 0 {
 		panic("call: code 0 means an unknown error")
@@ -111,7 +110,7 @@ func (e *Endpoint) Close() {
 	}
 }
 
-// sorted returns the keys in order: what is woken first must not depend on a map.
+// sorted returns the keys in order, because the order of waking must not depend on a map.
 func sorted(m map[uint64]*pending) []uint64 {
 	return slices.Sorted(maps.Keys(m))
 }
@@ -170,8 +169,9 @@ func (e *Endpoint) run(handler Handler, call callID, m message) {
 	}
 }
 
-// isClosed says that this life is over. Whatever fails then has failed for that, and says
-// nothing of what was asked for: who asks again finds out that there is another life, or none.
+// isClosed reports whether this life is over. Then handlers may fail for that reason, and
+// their errors say nothing about the request, so they are not sent: the caller tries again,
+// and finds the next life, or none.
 func (e *Endpoint) isClosed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

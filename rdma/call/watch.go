@@ -2,16 +2,16 @@ package call
 
 import "time"
 
-// A watch says who is told of machines that show no sign of life, and after how long.
+// A watch has the function that is called for silent machines, and the time after which it is.
 type watch struct {
 	patience time.Duration
 	silent   func(Peer)
 }
 
-// Watch has silent told of each life of a machine from which nothing has come for
-// patience while a call waits for it: neither an answer, nor a sign that the handler runs,
-// which may take as long as it wants. It is told again after as long. Calls of AnyLife do
-// not count: maybe there is none. silent does not wait.
+// Watch calls silent for each life of a machine that has sent nothing for patience while a
+// call waits for it: neither an answer, nor a sign that the handler runs, which may take any
+// time. It calls silent again after each further patience. Calls of AnyLife do not count,
+// because there may be no life. silent must not wait.
 func (e *Endpoint) Watch(patience time.Duration, silent func(Peer)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

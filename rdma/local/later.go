@@ -24,8 +24,8 @@ func (o *operation) fail(err error) *rdma.Error {
 	return &rdma.Error{Op: o.op, To: o.to, Key: o.key, Offset: o.off, Bytes: len(o.data), Err: err}
 }
 
-// later is the asynchronous mode of a queue: a goroutine carries out what was
-// posted, one operation after the other.
+// later is the asynchronous mode of a queue: a goroutine carries out the posted operations,
+// one after the other.
 type later struct {
 	queue *Queue
 	depth int

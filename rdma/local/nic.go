@@ -66,8 +66,8 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	return q, nil
 }
 
-// Gone implements rdma.NIC. Nobody learns of the end of a machine here: none ends
-// before the process that has them all.
+// Gone implements rdma.NIC. It is always false: no machine ends before the process that has
+// them all.
 func (nic *NIC) Gone(rdma.MachineID) bool { return false }
 
 // Deaths implements rdma.NIC.

@@ -180,8 +180,8 @@ func testCutFlushesInOrder(t *testing.T, f Fabric) {
 	from.none()
 }
 
-// testNothingOvertakesAFailure cuts and mends without polling: what is posted
-// afterwards must not take effect if something before it was lost.
+// testNothingOvertakesAFailure cuts and mends without polling: operations posted afterwards
+// must not take effect if an earlier one was lost.
 func testNothingOvertakesAFailure(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	failed := make(map[uint64]bool)
@@ -302,7 +302,7 @@ func testClosedIsClosed(t *testing.T, f Fabric) {
 	}
 }
 
-// testOnlyTheGoneAreGone: nobody is taken for gone who lives, can only not be
+// testOnlyTheGoneAreGone checks that Gone is false for a machine that lives, cannot be
 // reached, or was never there.
 func testOnlyTheGoneAreGone(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
@@ -379,8 +379,8 @@ func testNothingLandsAfterwards(t *testing.T, f Fabric) {
 	}
 }
 
-// testManyWorkers has all workers of several machines write and read each
-// other's memory at once, each in a place of its own.
+// testManyWorkers lets all workers of several machines write and read each other's memory at
+// once, each in a place of its own.
 func testManyWorkers(t *testing.T, f Fabric) {
 	const machines, workers, rounds = 3, 4, 200
 	var all [machines]*machine

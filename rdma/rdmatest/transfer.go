@@ -152,10 +152,9 @@ func testSourceMayBeReused(t *testing.T, f Fabric) {
 	}
 }
 
-// testWriteLandsInRisingOrder has a poller look at a buffer that is overwritten
-// with rising numbers: having seen a number at some place it must find it, or a
-// larger one, in all lines before; and everywhere if that place was the last
-// word.
+// testWriteLandsInRisingOrder polls a buffer that is overwritten with rising numbers. After
+// seeing a number at some place, the poller must find that number or a larger one in all lines
+// before, and everywhere if the place was the last word.
 func testWriteLandsInRisingOrder(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	const off, count, rounds = 24, 61, 3000 // lines are met at an odd place

@@ -156,10 +156,9 @@ func (r *Receiver) Extent(rec Record) (off, n, rest, more uint64) {
 	return data + from, n, data, length - n
 }
 
-// Free gives the space of all records before pos back, pos being the End of a
-// polled record, or the head. Records freed are gone for good, also for who
-// opens the ring later. A sender that cannot be told now is told by a later
-// Free, or finds out by Refresh.
+// Free frees the space of all records before pos, which is the End of a polled record, or the
+// head. Freed records are not found when the ring is opened again. A sender that cannot be
+// told now is told by a later Free, or finds out by Refresh.
 func (r *Receiver) Free(pos uint64) {
 	if pos < r.head || pos > r.next.pos || pos%wordBytes != 0 {
 		invariant.Violated("ring: freed position is between head and next record", pos, r.next.pos)

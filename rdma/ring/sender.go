@@ -215,8 +215,8 @@ func (s *Sender) post(tag, space uint64) (pos uint64, done bool, err error) {
 	return pos, done, nil
 }
 
-// publish makes the record that was staged in place visible. The state of the
-// frame before it comes last: whoever finds the length finds all of the record.
+// publish makes the record that was staged in place visible. It writes the state of the frame
+// before the record last, so that a receiver which finds the length finds all of the record.
 func (s *Sender) publish(next cursor) {
 	var frame [frameBytes]byte
 	putWord(frame[:], stateOf(next.seal, nothing))
@@ -297,20 +297,20 @@ func (s *Sender) Refresh(tag uint64) (done bool, err error) {
 	return done, err
 }
 
-// Refreshed takes note of what a pending Refresh has read.
+// Refreshed takes over the head that a pending Refresh has read.
 func (s *Sender) Refreshed() { s.advance(binary.NativeEndian.Uint64(s.headWord)) }
 
-// Fail makes every further append fail with err. It is for a pending append
-// that turned out to have failed: what comes after it could not be found. A new
-// Sender has to be attached.
+// Fail makes every further append fail with err. It is called when a pending append turns out
+// to have failed, because the receiver could not find records after it. A new Sender has to be
+// attached.
 func (s *Sender) Fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
 }
 
-// Err returns what Fail was given, or why the sender failed by itself
-// (ErrCorrupt: the receiver reports to have freed what was never written).
+// Err returns the error passed to Fail, or the one with which the sender failed by itself
+// (ErrCorrupt: the receiver claims to have freed more than was written).
 func (s *Sender) Err() error { return s.err }
 
 func (s *Sender) errOr(err error) error {

@@ -86,8 +86,8 @@ func (nic *NIC) receive() {
 	}
 }
 
-// deliver drops what is no datagram of a machine, for anybody can write to the
-// socket.
+// deliver drops bytes that are not a datagram of a machine, because any process can write to
+// the socket.
 func (nic *NIC) deliver(b []byte) {
 	if len(b) < datagramHeaderBytes || len(b) > datagramHeaderBytes+rdma.DatagramBytesMax {
 		return

@@ -16,8 +16,8 @@ const (
 	spinLooks = 16
 )
 
-// A doorbell watches the rung word of a worker's place, and calls the bell of the
-// queue that has the place at the time.
+// A doorbell watches the rung word of a worker's number, and calls the bell of the queue that
+// has the number at the time.
 type doorbell struct {
 	state   *state // keeps the words mapped
 	rung    *atomic.Uint64
@@ -30,7 +30,7 @@ func newDoorbell(s *state, worker int) *doorbell {
 	return &doorbell{state: s, rung: s.rung(worker), parked: s.parked(worker)}
 }
 
-// ringBell sets a rung word and wakes who sleeps on it.
+// ringBell sets a rung word and wakes its owner if it sleeps.
 func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
 	if setBell(rung, parked) {
 		futexWake(low(rung))

@@ -81,9 +81,9 @@ func checkFormat(path string) error {
 	return nil
 }
 
-// writeFormat marks a folder that holds nothing of ours yet. A link appears with
-// its content, and only if there is none. Each caller has a draft of its own:
-// machines of one process may be here at once, too.
+// writeFormat creates the format file of a folder. It links a draft to the name, because a
+// link appears with its content, and only if the name is free. Each caller has its own draft,
+// because several machines, also of one process, may do this at once.
 func writeFormat(path, name string) error {
 	names, err := filepath.Glob(filepath.Join(path, "machine-*"))
 	if err != nil {
@@ -120,8 +120,8 @@ func (f *folder) socket(m rdma.MachineID, kind string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/machine-%d.%s", f.dir.Fd(), m, kind)
 }
 
-// machines returns who has a state file. In a folder that has been removed nobody
-// has. Errors are shortages.
+// machines returns the machines that have a state file; none if the folder has been removed.
+// Errors are shortages of resources.
 func (f *folder) machines() ([]rdma.MachineID, error) {
 	entries, err := os.ReadDir(f.path)
 	if isShortage(err) {
@@ -154,7 +154,8 @@ func (f *folder) lock(m rdma.MachineID) (*os.File, error) {
 	}
 }
 
-// taken says by whom, if that can be known.
+// taken returns the error for a machine's name that is taken, with the process that has it if
+// that is known.
 func (f *folder) taken(m rdma.MachineID) error {
 	s, err := openState(f.file(m, "state"), m)
 	if err != nil { // it is just starting

@@ -21,7 +21,7 @@ func futexWait(word *atomic.Uint32, value uint32) {
 	_, _, _ = syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), 0, 0, 0)
 }
 
-// futexWake wakes the one who sleeps. It does not wait.
+// futexWake wakes the sleeper. It does not wait.
 func futexWake(word *atomic.Uint32) {
 	_, _, _ = syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1, 0, 0, 0)
 }

@@ -18,8 +18,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// faulted turns what was recovered into an error, if it is a fault. Other panics go
-// on.
+// faulted turns a recovered fault into an error. Other panics go on.
 func faulted(recovered any, err *error) {
 	if recovered == nil {
 		return

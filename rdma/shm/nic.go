@@ -57,9 +57,8 @@ type registered struct {
 	memory *nvram.Memory
 }
 
-// Join makes this process machine m of the network in a folder, which comes into
-// being if need be. Once it has returned, no operation of the time before touches
-// the machine's memory any more.
+// Join makes this process machine m of the network in a folder, which it creates if need be.
+// After it has returned, no earlier operation touches the machine's memory any more.
 //
 // Errors: rdma.ErrMachineTaken if a living process has that name; ErrFormat;
 // ErrStuck; and the system's.
@@ -306,7 +305,7 @@ func (nic *NIC) Gone(m rdma.MachineID) bool {
 	defer nic.mu.Unlock()
 	gone := false
 	_ = guard(func() error {
-		// If it has closed its NIC, its file is gone, and what is known of it is that.
+		// If the peer has closed its NIC, its file is gone, and the error says so.
 		s, err := nic.stateOfLocked(m)
 		isNewest := err == nil || errors.Is(err, os.ErrNotExist)
 		gone = isNewest && s != nil && !s.isAlive() && !nic.mu.cut[m]
@@ -347,8 +346,8 @@ func (nic *NIC) Close() error {
 	return nic.leave()
 }
 
-// leave closes what is open and takes the machine's files away, and the folder with the
-// last machine.
+// leave closes everything, and removes the machine's files, and the folder with the last
+// machine.
 func (nic *NIC) leave() error {
 	var errs []error
 	if nic.door != nil {

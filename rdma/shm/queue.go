@@ -42,10 +42,9 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ u
 
 // Ring implements rdma.Queue. The bell runs on a goroutine of the peer.
 //
-// Waking it is no part of the operation. It gives the processor to who is woken, more
-// often than not; a process that is stopped (SIGSTOP) is then found there, and who closes
-// the machine that is rung would wait for the end of the operation until it goes on:
-// without a bound.
+// Waking the peer is not part of the operation. The wake-up usually gives the processor to the
+// peer, so a process that is stopped (SIGSTOP) would often be stopped there; if that were
+// within the operation, the peer's Close would wait for it until the process goes on.
 func (q *Queue) Ring(to rdma.MachineID) error {
 	_, err := q.post(rdma.OpRing, to, 0, 0, nil)
 	if c := q.asleep; c != nil {

@@ -74,7 +74,7 @@ type Coordinator struct {
 	Worker  uint16
 }
 
-// word is what a ledger begins with, and no record has.
+// word is the first word of a ledger, which no record has.
 func (c Coordinator) word() uint64 {
 	return 0x7265646c<<32 | uint64(c.Machine)<<16 | uint64(c.Worker)
 }
