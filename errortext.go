@@ -2,8 +2,8 @@ package farmsql
 
 import "github.com/farmsql/farmsql/sql/myerr"
 
-// named says what an error of a package below is about. Its text has one prefix: who uses
-// this package knows none of those below.
+// named adds what an error of a package below is about. The text has one prefix only, because
+// users of this package do not know the packages below.
 func named(about string, err error) error { return &namedError{about, err} }
 
 type namedError struct {

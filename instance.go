@@ -17,8 +17,8 @@ import (
 // with this process, or one, whose peers are other processes.
 type instance struct {
 	members []*farm.Member
-	// local are the machines, if all are in this process, and own is what the one has that
-	// is a process of its own. One of them is nil.
+	// local has the machines if all are in this process, own has the one machine if the others
+	// are other processes. One of them is nil.
 	local *farm.Local
 	own   *ownMachine
 
@@ -67,7 +67,7 @@ func (in *instance) listensTo(c Config, o *Operator) farm.Config {
 	return cfg
 }
 
-// standOn has the database stand on machines that are in this process.
+// standOn makes the database use machines of this process.
 func (in *instance) standOn(local *farm.Local, o *Operator) {
 	in.local = local
 	for i := range local.Machines() {
@@ -77,7 +77,7 @@ func (in *instance) standOn(local *farm.Local, o *Operator) {
 	o.failed(nil) // whatever was tried before
 }
 
-// listen returns events of a machine that tell of reconfigurations also those who wait for them.
+// listen returns events of a machine that also call the listeners of reconfigurations.
 func (in *instance) listen(id rdma.MachineID, e membership.Events) membership.Events {
 	told := new(listener)
 	in.reconfigured[id] = told

@@ -2,10 +2,10 @@
 
 package farmsql
 
-// Kill ends a machine of this process, counted from 0, as if it were a process that is killed. The
-// others go on without it, where there are enough of them; what it had under way fails, and so
-// does what is asked of it from then on. It comes back when the database is opened again. It is there
-// in builds with the tag drills only.
+// Kill ends a machine of this process, counted from 0, as if it were a process that is killed.
+// The others go on without it if there are enough of them; its operations fail, those under
+// way and later ones. It comes back when the database is opened again. Kill exists only in
+// builds with the tag drills.
 func (db *DB) Kill(machine int) error {
 	if db.hasOtherProcesses() {
 		return ErrOtherProcesses

@@ -24,7 +24,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// An ownMachine is what a machine has that is a process of its own: its peers are others.
+// An ownMachine is the one machine of a process whose peers are other processes.
 type ownMachine struct {
 	member *farm.Member
 	folder *nvram.Folder
@@ -99,9 +99,9 @@ func (c Config) savesOf(machine int) string {
 	return machineFolder(c.Saves, rdma.MachineID(machine))
 }
 
-// memoryOf says how the folder of a machine of a cluster is opened. A machine that
-// went back to an older save alone, with the others not knowing, would give them
-// what it had then.
+// memoryOf returns the options with which the folder of a machine of a cluster is opened.
+// Their Remedy does not advise to restore an older save of this machine alone, with which it
+// would give the others an older state.
 func (c Config) memoryOf(machine int) nvram.Options {
 	o := nvram.Options{Trust: c.Trust, Saves: c.savesOf(machine), Filling: farm.LogFilling(c.Logger, machine)}
 	remove := machineFolder(c.Folder, rdma.MachineID(machine))
@@ -112,8 +112,8 @@ func (c Config) memoryOf(machine int) nvram.Options {
 	return o
 }
 
-// openFolder opens the folder of a machine of a cluster, once what is to be trusted
-// has been looked at.
+// openFolder opens the folder of a machine of a cluster. If it is to be trusted, it is checked
+// first.
 func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 	path, o := machineFolder(c.Folder, rdma.MachineID(machine)), c.memoryOf(machine)
 	if err := farm.InspectTrusted(path, o); err != nil {

@@ -61,7 +61,7 @@ func (o *Operator) end() (err error) {
 	return err
 }
 
-// failed notes how an attempt has failed to open what is being opened.
+// failed records the error of an attempt to open the database.
 func (o *Operator) failed(err error) {
 	if err == nil {
 		o.attempt.Store(nil)

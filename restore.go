@@ -253,8 +253,8 @@ func (r *restorer) cancel() error {
 	return errors.Join(errs...)
 }
 
-// replace has what was staged take its place. Until the configuration is stored no
-// machine can be started with its new memory.
+// replace puts the staged memory into place. Until the configuration is stored no machine can
+// be started with its new memory.
 func (r *restorer) replace() error {
 	var errs []error
 	for _, b := range r.begun {

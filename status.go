@@ -14,7 +14,7 @@ import (
 // A Status says how an instance is, as one machine sees it. Its JSON is what
 // farmsql status --json prints.
 type Status struct {
-	// Source is who says this: StatusOfMachine, StatusOfProcess or StatusStored.
+	// Source is where the status comes from: StatusOfMachine, StatusOfProcess or StatusStored.
 	Source string `json:"source"`
 	// Machine is the machine whose view this is, of StatusOfMachine, and Process
 	// the number of its process.
@@ -35,8 +35,8 @@ type Status struct {
 	Recovery RecoveryStatus `json:"recovery"`
 	// Starting is what a machine waits for that is being opened; of StatusOfMachine.
 	Starting string `json:"starting,omitempty"`
-	// Unavailable is why the machine serves nobody at present, and Missing are machines
-	// without whom there is no majority; of StatusOfMachine.
+	// Unavailable is the reason for which the machine serves nobody at present, and Missing
+	// are the machines without which there is no majority. Only in StatusOfMachine.
 	Unavailable string `json:"unavailable,omitempty"`
 	Missing     []int  `json:"missing,omitempty"`
 	// Ended is why the machine has no part in the instance any more.
@@ -98,8 +98,8 @@ type RecoveryStatus struct {
 // Status says how the instance is.
 func (db *DB) Status() Status { return db.operator.Status() }
 
-// StoredStatus says what is stored at url, which is that of Config.Cluster, about
-// an instance of which perhaps no machine runs.
+// StoredStatus returns the status stored at url, which is that of Config.Cluster. It works
+// even if no machine of the instance runs.
 func StoredStatus(url string) (Status, error) {
 	store, err := cluster.Open(url)
 	if err != nil {
@@ -118,7 +118,7 @@ func StoredStatus(url string) (Status, error) {
 	return s, nil
 }
 
-// statusOf is f without what depends on who says so.
+// statusOf converts f, without the fields that depend on its source.
 func statusOf(f farm.Status) Status {
 	s := Status{
 		Machines: []MachineStatus{}, Regions: []RegionStatus{}, Lost: []int{}, Joining: ints(f.Joining),

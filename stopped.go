@@ -108,7 +108,7 @@ func (h *heldInstance) checkRegions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkRegion looks whether a replica is there; what it is has been looked at.
+// checkRegion checks that a replica is there; its content has been checked before.
 func (h *heldInstance) checkRegion(f *nvram.Folder, id region.ID) error {
 	name := farm.RegionName(id)
 	names, err := f.Names()

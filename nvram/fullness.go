@@ -40,8 +40,8 @@ type watch struct {
 	told atomic.Int32 // the last step of which it has been told and that it has not left
 }
 
-// look calls Filling if a threshold has been passed. It runs after storage has been taken,
-// which costs far more than its system call.
+// look reports the fullness of the file system if a threshold has been passed. It runs after
+// storage has been taken, which costs far more than its system call.
 func (w *watch) look() {
 	if w == nil || w.tell == nil {
 		return

@@ -113,7 +113,7 @@ func (a *Allocator) orReclaiming(err error) error {
 	}
 	waiting, soon := a.retirees()
 	if waiting && a.cfg.Emptied != nil {
-		a.cfg.Emptied() // what has retired for want of room nobody has been told of
+		a.cfg.Emptied() // nobody has been told yet that slabs were retired for want of room
 	}
 	if soon {
 		return fmt.Errorf("%w: %w", ErrReclaiming, err)

@@ -34,7 +34,7 @@ func (m *Machine) Beat() {
 	}
 }
 
-// beatLocked adds to silent who owes an answer for too long.
+// beatLocked adds the machines whose answers are overdue to silent.
 func (w *worker) beatLocked(silent map[rdma.MachineID]bool) {
 	w.beats++
 	if w.stopped {

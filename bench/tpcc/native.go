@@ -40,7 +40,7 @@ func (x *native) part(warehouse int) *partition {
 	return &x.partitions[partitionOf(warehouse, len(x.partitions))]
 }
 
-// number returns a key, in memory that the next key takes.
+// number returns a key. It is valid until the next call, which uses the same memory.
 func (x *native) number(warehouse, district, number int) []byte {
 	x.key = appendKey(x.key[:0], warehouse, district, number)
 	return x.key

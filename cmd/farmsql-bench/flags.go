@@ -76,7 +76,7 @@ func (f *commonFlags) validate() error {
 	return nil
 }
 
-// A system is what is measured, open and with its workload.
+// A system is an open target with its workload.
 type system interface {
 	Load(ctx context.Context, p *bench.Progress) error
 	Run(ctx context.Context, o bench.Options) (*bench.Result, error)
@@ -88,8 +88,8 @@ type system interface {
 // A newWorkload makes the workload for a target.
 type newWorkload func(*bench.Target) (bench.Workload, error)
 
-// measure opens what is to be measured, loads the workload and runs it. If this
-// process is to be a machine for another one that measures, it is that.
+// measure opens the target, loads the workload and runs it. If this process was started as a
+// machine of another one's measurement, it serves as that machine instead.
 func (f *commonFlags) measure(std cli.Streams, args []string, workload newWorkload) (err error) {
 	if err := errors.Join(f.validate(), bench.Refuse()); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (s *oneProcess) Compare(context.Context, ...*bench.Result) error { return n
 
 func (s *oneProcess) Close() error { return s.target.Close() }
 
-// cluster has each machine be this command again, with flags that say which machine
-// it is.
+// cluster returns a configuration in which each machine is this command again, with flags that
+// say which machine it is.
 func (f *commonFlags) cluster(args []string) bench.ClusterConfig {
 	return bench.ClusterConfig{
 		Target: f.config(),
@@ -222,7 +222,7 @@ func (f *commonFlags) runs(ctx context.Context, s system, progress *bench.Progre
 	return results, nil
 }
 
-// write writes what there is to the files that were asked for.
+// write writes the results to the files named by the flags.
 func (f *commonFlags) write(results []*bench.Result) error {
 	if len(results) == 0 {
 		return nil

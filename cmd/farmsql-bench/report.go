@@ -28,7 +28,7 @@ Runs the suite of benchmarks of docs/benchmarks.md, each as a process of its own
 document's tables and plots. The computer should do nothing else meanwhile.`
 }
 
-// Run measures what has no result yet, and writes the document.
+// Run measures the experiments without a result, and writes the document.
 func (c *reportCommand) Run(std cli.Streams) error {
 	if err := bench.Refuse(); err != nil {
 		return err

@@ -50,8 +50,8 @@ func (o *ownCertificate) config() *tls.Config {
 	}}
 }
 
-// load reads the certificate of a folder, or makes one if there is none that can be used;
-// listen is an address that it shall be for.
+// load reads the certificate of a folder, or makes one if there is no usable one; listen is an
+// address that it must be valid for.
 func (o *ownCertificate) load(folder, listen string, log *slog.Logger) error {
 	pair, err := readCertificate(folder, time.Now())
 	if err == nil {

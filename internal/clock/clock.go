@@ -63,8 +63,7 @@ type Event interface {
 	WaitFor(d time.Duration) bool
 }
 
-// A Pool keeps values for the next who needs one. It is safe for concurrent
-// use. *sync.Pool is one.
+// A Pool keeps values to be used again. It is safe for concurrent use. *sync.Pool is one.
 type Pool interface {
 	Get() any
 	Put(any)

@@ -1,7 +1,7 @@
 package clock
 
-// A Trouble is something that the code has to be able to meet at any time, and meets
-// so seldom that tests would not see it: a simulator has it come by chance.
+// A Trouble is a condition that the code must handle at any time, but that is so rare that
+// tests would not see it: a simulator makes it happen at random.
 type Trouble uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	// SmallLog: a transaction that may be large is taken for one, or does what it does in
 	// pieces in the smallest.
 	SmallLog
-	// GiveWay: somebody else comes before the next slice of what is done in slices.
+	// GiveWay: another operation runs before the next slice of work that is done in slices.
 	GiveWay
 	troubles
 )

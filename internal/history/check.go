@@ -28,7 +28,7 @@ type place struct {
 	value  Value
 }
 
-// A writer is who wrote a place.
+// A writer is the transaction that wrote a value.
 type writer struct {
 	tx    int
 	final bool // nothing later in the transaction overwrote it
@@ -46,7 +46,7 @@ type checker struct {
 	graph   *graph
 }
 
-// indexWrites finds out who wrote what, and counts outcomes.
+// indexWrites indexes the writers of all values, and counts outcomes.
 func (c *checker) indexWrites() {
 	objects := make(map[Object]bool)
 	for i := range c.txs {
@@ -131,8 +131,7 @@ func (c *checker) choose() {
 // installs reports whether others may see what transaction i wrote.
 func (c *checker) installs(i int) bool { return c.counts[i] && c.txs[i].Outcome != Aborted }
 
-// checkReads checks what can be said about each read by itself, and notes who
-// read what.
+// checkReads checks each read by itself, and records the readers of each value.
 func (c *checker) checkReads(i int) {
 	sees := make(map[Object]Op) // last read or written
 	for _, op := range c.txs[i].Ops {

@@ -65,7 +65,7 @@ func (c *checker) installsByObject() map[Object][]install {
 	return all
 }
 
-// addReads adds who read whose write.
+// addReads adds edges from the writer of a value to its readers.
 func (c *checker) addReads(o Object, installs []install) {
 	for _, w := range installs {
 		for _, reader := range c.readers[place{o, w.value}] {
@@ -110,7 +110,7 @@ func (c *checker) orderByReads(o Object, installs []install) {
 	}
 }
 
-// replaces adds that w comes after what it replaced and after all who read that.
+// replaces adds edges to w from the write that it replaced and from all readers of that.
 func (c *checker) replaces(o Object, before int, value Value, w install) {
 	c.next[place{o, value}] = w
 	if before >= 0 {
@@ -129,7 +129,7 @@ func (c *checker) depend(from, to int, e edge) {
 	}
 }
 
-// addTime adds that what had ended comes before what began later. Points in
+// addTime adds edges from transactions that had ended to those that began later. Points in
 // time are nodes, one for each end, in a chain:
 //
 //	T1 ends -> point 1 -> point 2 -> T3 begins

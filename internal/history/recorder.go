@@ -99,15 +99,15 @@ func (t *Recording) End(o Outcome) bool {
 	return true
 }
 
-// Transactions returns what has ended so far.
+// Transactions returns the transactions that have ended so far.
 func (r *Recorder) Transactions() []Transaction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.mu.txs)
 }
 
-// Check checks what has ended. A transaction that has not is reported as
-// Malformed: its writes would look like nobody's.
+// Check checks the transactions that have ended. One that has not is reported as Malformed,
+// because its writes would have no writer.
 func (r *Recorder) Check(o Options) Report {
 	txs := r.Transactions()
 	report := Check(txs, o)

@@ -60,7 +60,7 @@ type Transaction struct {
 
 // Options of a check.
 type Options struct {
-	// Opacity holds all aborted transactions to what they read.
+	// Opacity checks the reads of aborted transactions, too.
 	Opacity bool
 	// IgnoreTime checks serializability only, not strict serializability.
 	IgnoreTime bool

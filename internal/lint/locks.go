@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// lockedNames are the packages in which a function that needs a lock to be held ends in
-// Locked, and who takes a lock gives it back in the same function.
+// lockedNames are the packages in which the name of a function that needs a held lock ends in
+// Locked, and in which a lock is released by the function that takes it.
 var lockedNames = []string{"txn", "txn/record", "recovery/membership", "recovery/transactions", "recovery/data"}
 
 // lockMarks begin the comment on a call of such a function for which another reason holds.

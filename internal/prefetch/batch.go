@@ -19,8 +19,8 @@ type Batch struct {
 	at [batchLines]uintptr
 }
 
-// batchLines is about how many lines a processor has under way: more would only take
-// the place of what others have asked for.
+// batchLines is about the number of misses that a processor can have under way: more would
+// only delay other prefetches.
 const batchLines = 32
 
 // Add adds the line in which p is. Of more than 32 lines the last are fetched.

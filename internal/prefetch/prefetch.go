@@ -12,7 +12,7 @@ import "unsafe"
 //go:noescape
 func Lines(p unsafe.Pointer, n int)
 
-// each has the processor fetch the lines of n addresses, the first of them *at.
+// each prefetches the lines of n addresses, the first of them *at.
 //
 //go:noescape
 func each(at *uintptr, n int)

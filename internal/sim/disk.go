@@ -63,16 +63,16 @@ func (p *pages) Discard(off, n uint64) {
 	}
 }
 
-// Fill has the machine's memory be full from now on, but for so many pages: what is
-// reserved stays, and what is given back can be reserved again. It lasts until Relieve,
-// or until the memory is lost.
+// Fill makes the machine's memory full from now on, except for free pages. Reserved pages
+// stay, and pages that are given back can be reserved again. It lasts until Relieve, or until
+// the memory is lost.
 func (m *Machine) Fill(free int) {
 	m.note("memory full")
 	*m.shelf.disk = disk{full: true, free: free, refused: func() { m.note("no storage") }}
 }
 
-// FreePages returns how many pages are free of a memory that is full: what Fill left, and
-// what has been given back since.
+// FreePages returns the number of free pages of a full memory: those that Fill left, and those
+// given back since.
 func (m *Machine) FreePages() int { return m.shelf.disk.free }
 
 // Relieve ends Fill.

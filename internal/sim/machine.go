@@ -119,7 +119,7 @@ func (m *Machine) Pause(d time.Duration) {
 	m.stop(d)
 }
 
-// stop has a process that was paused, or hangs, go on after d.
+// stop makes a process that is paused or hangs go on after d.
 func (m *Machine) stop(d time.Duration) {
 	p := m.process
 	for _, f := range p.queued {
@@ -158,9 +158,9 @@ func (p *Process) resume() {
 // Paused says whether the process stands still.
 func (p *Process) Paused() bool { return p.paused || p.hung }
 
-// Hang stops the process's routines as Pause does, but for what is aside: a machine that
-// hangs keeps its leases, and does nothing else, for as long as their keeper does not look
-// whether anything works.
+// Hang stops the process's routines as Pause does, except those that run aside: a machine that
+// hangs keeps its leases and does nothing else, as long as the lease keeper does not check
+// whether workers work.
 func (m *Machine) Hang(d time.Duration) {
 	if m.process != nil && !m.process.paused && !m.process.hung {
 		m.note("hang")

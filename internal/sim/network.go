@@ -19,7 +19,7 @@ type network struct {
 // A link leads from one machine to another; the way back is another.
 type link struct{ from, to rdma.MachineID }
 
-// A spike delays what is sent on a link by up to extra.
+// A spike delays everything sent on a link by up to extra.
 type spike struct{ until, extra time.Duration }
 
 func (n *network) init() {
@@ -44,8 +44,8 @@ func (w *World) Mend(from, to rdma.MachineID) {
 // Up says whether what one machine sends now reaches the other.
 func (w *World) Up(from, to rdma.MachineID) bool { return w.up(from, to) }
 
-// Breaking says whether operations have failed with their connection, and somebody
-// who lives has not been told yet.
+// Breaking reports whether operations have failed with their connection and a living machine
+// has not been told yet.
 func (w *World) Breaking() bool {
 	for _, n := range w.network.nics { // order does not show
 		for _, q := range n.queues {
@@ -64,14 +64,13 @@ func (c *conn) isBreaking() bool {
 // Lose has so many of a thousand datagrams be lost from now on.
 func (w *World) Lose(loss int) { w.options.Loss = loss }
 
-// Spike delays what is sent from one machine to the other within d by up to
-// extra.
+// Spike delays everything sent from one machine to the other within d by up to extra.
 func (w *World) Spike(from, to rdma.MachineID, d, extra time.Duration) {
 	w.Note(fmt.Sprintf("spike %d to %d, %v", from, to, extra))
 	w.network.spikes[link{from, to}] = spike{w.now + d, extra}
 }
 
-// up says whether what is sent on the link now arrives.
+// up reports whether something sent on the link now arrives.
 func (w *World) up(from, to rdma.MachineID) bool { return w.network.cut[link{from, to}] <= 0 }
 
 // delay draws how long a message takes.
@@ -122,7 +121,7 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	return nil
 }
 
-// fly has a datagram arrive at a peer, when it does.
+// fly makes a datagram arrive at a peer at a time.
 func (n *nic) fly(peer *nic, b []byte, at int, when time.Duration) {
 	w, from, to := n.process.world, n.id, peer.id
 	peer.ports[at].arriving++

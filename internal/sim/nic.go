@@ -15,8 +15,8 @@ type nic struct {
 	memory  map[rdma.Key]*nvram.Memory
 	queues  []*queue // by worker; nil where there is none
 	closed  bool
-	// until is when the last of what a process had posted when it died can
-	// still go out.
+	// until is the time until which operations posted before the process's death can still be
+	// sent.
 	until   time.Duration
 	ports   [2]port // of the process, and of what is aside
 	deaths  func(rdma.MachineID)
@@ -31,8 +31,7 @@ type port struct {
 
 var _ rdma.NIC = (*nic)(nil)
 
-// Deaths are heard of soon, mostly: within deathSpan, but for one in 16, which takes
-// up to 16 times as long.
+// A death is reported within deathSpan, except one in 16, which takes up to 16 times as long.
 const deathSpan = time.Millisecond
 
 // deadNICSpan is how much longer than its process a card may send, at most.
@@ -102,7 +101,7 @@ func (w *World) knowsDeaths() bool { return w.options.Seed%2 == 1 }
 // Deaths implements rdma.NIC.
 func (n *nic) Deaths(f func(rdma.MachineID)) { n.deaths = f }
 
-// tellDeath has all others hear that the card's process has died.
+// tellDeath tells all others that the card's process has died.
 func (n *nic) tellDeath() {
 	w := n.process.world
 	if !w.knowsDeaths() {

@@ -47,8 +47,8 @@ func (p *Process) String() string {
 // Machine returns the machine whose process it is.
 func (p *Process) Machine() *Machine { return p.machine }
 
-// Dead says whether the process has ended. Code of a dead process may still run
-// to its next wait: what it finds out does not count.
+// Dead says whether the process has ended. Code of a dead process may still run to its next
+// wait; its results do not count.
 func (p *Process) Dead() bool { return p.dead }
 
 // Do runs f on a routine of p, waits until it has returned, and reports true;

@@ -12,7 +12,7 @@ import (
 type Costs struct {
 	Operation time.Duration // to post a READ or a WRITE and to take its completion
 	Datagram  time.Duration // to send one, and to receive one
-	// Kilobyte is what each 1024 bytes of a datagram cost who receives it.
+	// Kilobyte is the cost, at the receiver, of each 1024 bytes of a datagram.
 	Kilobyte time.Duration
 	// Yield is for how long a routine that yields stays away besides: a thread with
 	// other things to do does not look all the time whether one of them goes on.
@@ -43,7 +43,7 @@ func (p *Process) Work(d time.Duration) {
 // isLimited says whether processor time counts. That of the outside does not.
 func (p *Process) isLimited() bool { return p.machine != nil && p.world.options.Processors > 0 }
 
-// take has a turn happen once there is a processor for it.
+// take runs a turn as soon as a processor is free.
 func (p *Process) take(t turn) {
 	switch {
 	case t.aside || !p.isLimited():
@@ -55,7 +55,7 @@ func (p *Process) take(t turn) {
 	}
 }
 
-// occupy has a turn happen on a processor that is free.
+// occupy runs a turn on a free processor.
 func (p *Process) occupy(f func()) {
 	w := p.world
 	p.busy++
@@ -70,8 +70,8 @@ func (p *Process) occupy(f func()) {
 	w.after(d, p.release)
 }
 
-// release gives a processor to who waits for one. A turn that costs nothing leaves
-// it to the next.
+// release gives a processor to the next waiting turn. A turn that costs nothing leaves it to
+// the turn after it.
 func (p *Process) release() {
 	p.busy--
 	for len(p.queued) > 0 && p.busy < p.world.options.Processors {

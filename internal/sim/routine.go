@@ -131,7 +131,7 @@ func (w *World) wake(r *routine, wait uint64, d time.Duration) {
 	})
 }
 
-// sleep has the running routine wait for d.
+// sleep makes the running routine wait for d.
 func (w *World) sleep(d time.Duration) {
 	r, wait := w.arm()
 	w.wake(r, wait, d)

@@ -18,7 +18,7 @@ type Shelf struct {
 	disk   *disk
 }
 
-// stored is one range, and what it has of the disk.
+// stored is one range of memory, and its pages of the disk.
 type stored struct {
 	*nvram.Memory
 	pages *pages
@@ -28,8 +28,8 @@ func newShelf() *Shelf {
 	return &Shelf{memory: make(map[string]stored), mapped: make(map[string]bool), disk: new(disk)}
 }
 
-// Map returns the memory of that name, and makes it if there is none: without storage,
-// for which there is nvram.Memory.Reserve. Like a folder it maps a name once.
+// Map returns the memory of that name, and creates it, without storage (see
+// nvram.Memory.Reserve), if there is none. Like a folder it maps a name once.
 func (s *Shelf) Map(name string, size int64) (*nvram.Memory, error) {
 	if err := nvram.CheckName(name); err != nil {
 		return nil, err
@@ -73,8 +73,7 @@ func (s *Shelf) Remove(name string) error {
 	return release()
 }
 
-// Detach forgets a name; release has the memory fail whoever uses it after that, as
-// memory does that is mapped no longer.
+// Detach removes a name. After release every access to the memory fails, as after unmapping.
 func (s *Shelf) Detach(name string) (release func() error, err error) {
 	m, found := s.memory[name]
 	delete(s.memory, name)

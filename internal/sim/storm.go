@@ -2,8 +2,7 @@ package sim
 
 import "time"
 
-// A Storm is what may happen to datagrams besides being lost, delayed by a little
-// and overtaken.
+// A Storm has the faults of datagrams besides loss, small delays and overtaking.
 type Storm struct {
 	// Doubled is how many of a thousand arrive twice, Late how many are delayed by
 	// up to LateMax, which may be longer than any lease.

@@ -24,9 +24,9 @@ type Options struct {
 	Loss int
 	// Drift is by how much a machine's clock may run fast or slow, in millionths.
 	Drift int
-	// Processors is how many each machine has, Costs what they are busy with, and
-	// Bandwidth how many bytes a second its card sends. Without them they take no
-	// time.
+	// Processors is the number of each machine's processors, Costs the time that operations
+	// take on them, and Bandwidth the bytes that its card sends a second. Without them nothing
+	// takes time.
 	Processors int
 	Costs      Costs
 	Bandwidth  float64

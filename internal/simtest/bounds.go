@@ -52,7 +52,7 @@ func (b *bounds) watch() bool {
 	return !b.stopping
 }
 
-// observe takes note of who is well and who has committed.
+// observe records which machines are well and which have committed.
 func (b *bounds) observe() {
 	now := b.run.world.Now()
 	for i := range b.hinders {

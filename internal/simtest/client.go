@@ -241,7 +241,7 @@ func (c *client) onObject(i int, which []int, write bool) error {
 	return nil
 }
 
-// readHalf returns the payload of p for who uses that half of it only.
+// readHalf reads p so that the transaction depends only on one half of it.
 func (c *client) readHalf(p region.Ptr, half int) ([]byte, error) {
 	return c.t.ReadPart(p, halfPart(half))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A Cluster is what is under test: the machines of one instance, machine i on
-// machine i of a world, in its failure domain.
+// A Cluster is the instance under test: its machine i runs on machine i of a world, in its
+// failure domain.
 type Cluster interface {
 	// Takes says whether the cluster is meant to live through a fault. Others
 	// are not injected. With a single replica of each region there is not much
@@ -38,9 +38,8 @@ type Cluster interface {
 	Primaries(i int) (cluster.ID, []region.ID)
 	// Lives returns the lives that a machine which serves knows of.
 	Lives(i int) catalog.Lives
-	// Check checks every store, once nothing runs: it returns what is wrong,
-	// given all pointers in use but the root. It is called on a routine of
-	// machine 0.
+	// Check checks every store, once nothing runs, and returns the faults. reachable yields
+	// all pointers in use except the root. It is called on a routine of machine 0.
 	Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error)
 }
 

@@ -38,8 +38,8 @@ func newConfigurations(rng *rand.Rand) *configurations {
 	return &configurations{rng: rng, away: make(map[int]int)}
 }
 
-// A storeClient is the store as a machine has it: as slow as a real one, and it can
-// fail.
+// A storeClient is a machine's connection to the store of configurations: as slow as a real
+// one, and it can fail.
 type storeClient struct {
 	*configurations
 	machine int

@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// copies says which machines' memory has which regions in full, as far as that is
-// certain: a machine has what the current configuration gives to it and does not
-// call filling, until its memory is destroyed. It holds the cluster to its promise
-// that no region is lost while somebody's memory has it.
+// copies says which machines' memory has which regions in full, as far as that is certain: a
+// machine has what the current configuration gives to it and does not call filling, until its
+// memory is destroyed. With it the tests check that no region is lost while a machine's memory
+// has it.
 type copies struct {
 	now *cluster.Configuration // the current one; nil before the first
 	// void are replicas that the configuration takes for full whose memory was
@@ -59,8 +59,8 @@ func (k *copies) stored(now *cluster.Configuration) error {
 	return err
 }
 
-// voidAway takes note of what a region waits for in vain. It may wait again for what it
-// had given up: see cluster.Configuration.Follow.
+// voidAway records memories for which a region waits in vain. The region may wait again for a
+// memory that it had given up: see cluster.Configuration.Follow.
 func (k *copies) voidAway(p cluster.Placement) {
 	for _, a := range p.Away {
 		if !slices.ContainsFunc(p.Away, func(b cluster.Memory) bool { return b.Machine == a.Machine && !k.ended[b.Life] }) {

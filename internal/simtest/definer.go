@@ -154,7 +154,7 @@ func (b *building) altered(t *txn.Tx) (*catalog.Table, error) {
 	return tbl, unlessGone(err)
 }
 
-// unlessGone returns errUser for a table that is not there, or not to be had.
+// unlessGone returns errUser for a table that does not exist or is being altered.
 func unlessGone(err error) error {
 	if errors.Is(err, catalog.ErrNotFound) || errors.Is(err, catalog.ErrAltering) {
 		return errUser
@@ -219,8 +219,8 @@ func (b *building) finish() error {
 	return b.catalog.Drop(b.t, old)
 }
 
-// passes returns what is wrong with an error that a client may meet: nothing if
-// it was told that nothing was done, or is in doubt.
+// passes returns nil for an error that a client may get, which says that nothing was done or
+// that the outcome is in doubt; otherwise it returns an error.
 func passes(err error) error {
 	if errors.Is(err, errUser) || errors.Is(err, errUnknown) {
 		return nil

@@ -42,7 +42,7 @@ func (g *register) sure() (v uint64, ok bool) {
 	return 0, false
 }
 
-// write has do write v in a transaction, and takes note of what becomes of it.
+// write calls do, which writes v in a transaction, and records the outcome.
 func (c *client) write(g *register, v uint64, do func() error) error {
 	g.owner = c
 	g.pending = append(g.pending, v)
@@ -66,7 +66,8 @@ func (c *client) write(g *register, v uint64, do func() error) error {
 // errUnknown is how a transaction ends of which nobody is told.
 var errUnknown = errors.New("simtest: in doubt")
 
-// saw takes note of what was read of a key, and returns an error if it cannot be.
+// saw records the value that was read of a key, and returns an error if the key cannot have
+// it.
 func (g *register) saw(key []byte, v uint64) error {
 	if !g.may(v) {
 		return fmt.Errorf("simtest: errand: %q is %d, may be %d or, pending, %d", key, v, g.is, g.pending)
@@ -101,8 +102,8 @@ func (c *client) errand() error {
 	return c.blind(g, key, was)
 }
 
-// try runs fn in a transaction and says how that ended: nil, errUser if nothing
-// has come of it, errUnknown, or what is wrong.
+// try runs fn in a transaction and returns nil if it committed, errUser if it did not,
+// errUnknown, or another error, which is a failure of the test.
 func (c *client) try(fn func(t *txn.Tx) error) error {
 	t := c.m.Begin()
 	defer t.Abort()

@@ -145,8 +145,8 @@ func (m *measurement) phases() error {
 	return err
 }
 
-// learnRegions has every machine read an object of every other: where a region is,
-// the CM is asked for once.
+// learnRegions makes every machine read an object of every other, because a machine asks the
+// CM once where a region is.
 func (m *measurement) learnRegions() error {
 	left, done := len(m.nodes), m.outside.NewEvent()
 	for _, n := range m.nodes {

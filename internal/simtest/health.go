@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// health is which machines nothing hinders, as far as those know who hinder them.
+// health knows which machines have no fault, by the faults that have been injected.
 type health struct {
 	world   *sim.World
 	members *members

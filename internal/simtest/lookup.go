@@ -17,8 +17,8 @@ import (
 // errNoAnswer is what a lock-free read ends with that others were in the way of.
 var errNoAnswer = errors.New("simtest: no answer")
 
-// unanswered turns what a lock-free read may fail with into errNoAnswer. That an
-// object is gone is not among it: who reads one knows whether it can be.
+// unanswered turns the errors with which a lock-free read may fail into errNoAnswer. ErrFreed
+// is not one of them: the caller knows whether the object can be freed.
 func unanswered(err error) error {
 	if errors.Is(err, region.ErrLocked) || errors.Is(err, txn.ErrConflict) && !errors.Is(err, region.ErrFreed) {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)

@@ -46,8 +46,8 @@ type members struct {
 	keptOut []time.Duration
 	// exited is when machines have exited by themselves, last.
 	exited []time.Duration
-	// wrapNIC and wrapClock, if not nil, are what machines work with in place of
-	// theirs: tests break it.
+	// wrapNIC and wrapClock, if not nil, replace the NIC and the clock of machines, for tests
+	// that break them.
 	wrapNIC     func(rdma.NIC) rdma.NIC
 	wrapClock   func(clock.Clock) clock.Clock
 	wrapExpired func(func(rdma.MachineID)) func(rdma.MachineID)
@@ -110,8 +110,8 @@ func (c *members) Start(machines []int) error {
 	}
 }
 
-// boot begins a life of machine i, on a routine of its process, and does not wait for
-// what comes of it.
+// boot begins a life of machine i, on a routine of its process, and does not wait for its
+// start.
 func (c *members) boot(i int) *sim.Process {
 	p := c.world.Machine(rdma.MachineID(i)).Boot()
 	p.Go(func() { c.live(i, p) })
@@ -332,15 +332,15 @@ func (c *members) state() string {
 	return b.String()
 }
 
-// isFilled says that every region has all of its replicas, and they everything.
+// isFilled reports whether every region has all of its replicas, and all of them are filled.
 func isFilled(c *cluster.Configuration) bool {
 	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
 		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas
 	})
 }
 
-// isFresh says whether all leases have been renewed lately: no machine is about to
-// be suspected for what has happened before.
+// isFresh reports whether all leases have been renewed lately, so that no machine is about to
+// be suspected because of an earlier fault.
 func isFresh(k lease.Keeper) bool {
 	return k.Valid() && !slices.ContainsFunc(k.Leases(), func(l lease.Lease) bool { return min(l.Left, l.Held) < leaseTime/2 })
 }

@@ -204,8 +204,8 @@ func (o Options) Overlapping() Options {
 	return o.scarce()
 }
 
-// scarce returns the options with what machines may run out of, drawn from the seed:
-// memory, patience, and what they know.
+// scarce returns the options with limits drawn from the seed: on memory, on patience, and on
+// what machines remember.
 func (o Options) scarce() Options {
 	rng := rand.New(rand.NewPCG(o.Seed, 0xf011)) // of its own: what seeds drew before stays
 	if rng.IntN(3) == 0 {

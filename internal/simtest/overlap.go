@@ -136,7 +136,7 @@ func (t *overlapInjector) heal() error {
 	return nil
 }
 
-// inject has a fault come and go.
+// inject begins a fault and ends it.
 func (t *overlapInjector) inject(f Fault) {
 	switch f {
 	case Spike:
@@ -288,8 +288,8 @@ func (t *overlapInjector) die(f Fault, machines []int) {
 	over.Wait()
 }
 
-// await has a machine die at a step, if that comes in time: the one where it happens,
-// or one that the others depend on.
+// await kills a machine at a step, if that comes in time: the machine where the step happens,
+// or one on which the others depend.
 func (t *overlapInjector) await(f Fault, w *watch, patience time.Duration) {
 	struck, own := t.outside.NewEvent(), t.rng.IntN(2) == 0
 	victim, lose := -1, false

@@ -126,7 +126,7 @@ type run struct {
 	work func(*client) error
 	// think goes between two transactions.
 	think func(*client)
-	// primaries is who has been seen to believe to be primary.
+	// primaries has the claims to be the primary of a region that watch has seen.
 	primaries map[claim]int
 }
 
@@ -189,7 +189,7 @@ func Run(o Options) Result {
 	return r.result
 }
 
-// An injection is what has faults come in a run.
+// An injection injects the faults of a run.
 type injection interface {
 	onStep(machine int, s txn.Step)
 	onRecovering(machine int, s recovery.Step)
@@ -303,7 +303,7 @@ func (r *run) start(machines []int) error {
 	return r.cluster.Start(machines)
 }
 
-// prepare has a machine answer what is shipped to it.
+// prepare registers the handlers of a machine for shipped functions.
 func (r *run) prepare(i int, m *txn.Machine) {
 	r.prepared[i] = &node{id: i, process: r.world.Machine(rdma.MachineID(i)).Process(), m: m, server: hash.Serve(m)}
 }

@@ -22,7 +22,7 @@ type store struct {
 	hashTombs  []region.Ptr
 	treeTombs  []region.Ptr
 	tree, hash region.Ptr // anchors
-	// annex is the anchor of the errands' table, registers what is in it.
+	// annex is the anchor of the errands' table, registers its content.
 	annex     region.Ptr
 	registers map[string]*register
 	// catalog is what leads to the catalog.

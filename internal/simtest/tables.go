@@ -61,7 +61,8 @@ func (r *run) reconfigured(machine int) {
 	}
 }
 
-// definition returns the table of a name, nil if there is none, and records what that says.
+// definition returns the table of a name, nil if there is none, and records the value that it
+// has.
 func (c *client) definition(i int) (*catalog.Table, error) {
 	tbl, err := c.catalog.Table(c.t, tableDB, tableName(i))
 	switch {
@@ -150,7 +151,7 @@ func (c *client) dropRow(tbl *catalog.Table) error {
 	return c.t.Free(row)
 }
 
-// addEntry has a key of an index lead to a row.
+// addEntry adds an entry to an index, from a key to a row.
 func (c *client) addEntry(t *txn.Tx, s catalog.Storage, key []byte, row region.Ptr) error {
 	if s.Access == catalog.AccessHash {
 		return c.catalog.Hash(s.Anchor).Insert(t, key, row.Append(nil))
@@ -263,7 +264,7 @@ func (r *run) settle(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, e
 	return fmt.Errorf("%v after all have ended: %s", settleMax, left)
 }
 
-// leftOfTables has the sweepers rest, and says what they have to do yet.
+// leftOfTables stops the sweepers, and returns the objects that they have not freed yet.
 func (r *run) leftOfTables(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, error)) (left string, resume []func(), err error) {
 	var first *catalog.Catalog
 	for _, n := range r.nodes {

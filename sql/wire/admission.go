@@ -126,7 +126,7 @@ func (m *mux) enter(c *conn, limit int) bool {
 	return true
 }
 
-// leaveRoom has the next in line look whether there is room.
+// leaveRoom wakes the first waiting client, which then checks whether there is room.
 func (m *mux) leaveRoom() {
 	select {
 	case m.room <- struct{}{}:

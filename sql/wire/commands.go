@@ -23,7 +23,7 @@ const (
 	comProcessKill = 0x0c
 )
 
-// A reply is the packet that answers a request, and what is to be done once it is sent.
+// A reply is the packet that answers a request, and a function to call once it is sent.
 type reply struct {
 	packet []byte
 	then   func()
@@ -133,7 +133,7 @@ func (h *handler) mayShutDown(c *mysql.Conn) *mysql.SQLError {
 	return nil
 }
 
-// may says whether the user of a connection has a privilege on everything.
+// may reports whether the user of a connection has a global privilege.
 func (h *handler) may(c *mysql.Conn, p gms.PrivilegeType) bool {
 	ctx := h.newContext(context.Background(), gms.WithSession(stateOf(c).engine))
 	return h.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, p))
@@ -153,7 +153,7 @@ func (h *handler) statistics() string {
 		uptime, h.mux.count(), all[questions], all[slowQueries], float64(all[questions])/float64(uptime))
 }
 
-// available returns nil if clients can be served, and otherwise what they are told.
+// available returns nil if clients can be served, and otherwise the error for them.
 func (c Config) available() *mysql.SQLError {
 	if c.Available == nil {
 		return nil

@@ -41,13 +41,13 @@ type conn struct {
 	counts counts
 	// sendsFile says that the client sends the contents of a file, which are no requests.
 	sendsFile bool
-	// preparing is what the client has asked to be prepared, until the library hands on what
-	// it was given instead.
+	// preparing is the statement that the client prepares, until the library passes on the
+	// stand-in that it got in its place.
 	preparing *string
 	// command answers the request of one byte that the library cannot, or not
 	// always; nil leaves it to the library. It is set once the client is in.
 	command func(request byte) *reply
-	// began is the mux's tick at which the statement at work has begun; 0: there is none.
+	// began is the mux's tick at which the running statement began; 0 if none runs.
 	began atomic.Uint32
 
 	deadline struct {
@@ -70,7 +70,7 @@ func newConn(c net.Conn, m *mux, source net.Listener) *conn {
 	return made
 }
 
-// stream is what goes over the network: TLS, if the client has asked for it.
+// stream returns the connection on the network: TLS, if the client has asked for it.
 func (c *conn) stream() net.Conn {
 	if s := c.secure.Load(); s != nil {
 		return s
@@ -107,7 +107,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read reads what comes next; of a request at least its first byte, and nothing of the next.
+// read reads the next bytes: at least the first byte of a request, and nothing of the one
+// after it.
 func (c *conn) read(p []byte) (n int, err error) {
 	isRequest := c.isIn && c.meter.isBetween()
 	n = copy(p, c.ahead)
@@ -156,8 +157,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// refresh sees to it that the client is authenticated by the accounts that there are now,
-// or says why not.
+// refresh reads the accounts again if they have changed, so that the client is authenticated
+// by the present ones. If it fails, it tells the client why.
 func (c *conn) refresh() error {
 	said := c.mux.cfg.available() // which waits no longer than statements do
 	if said == nil {
@@ -192,8 +193,8 @@ func (c *conn) send(packet []byte) {
 const lingerTime = 10 * time.Second
 
 // refuseLong tells a client that its request is too long. If the connection were closed with
-// something unread, the client would not hear why: what it still sends is read first, and
-// nothing of it kept. A client that has not logged in is not worth that.
+// unread bytes, the client would not get the error, so refuseLong first reads and drops them,
+// except from a client that has not logged in.
 func (c *conn) refuseLong() {
 	c.deadline.Lock()
 	if !c.deadline.stopped {

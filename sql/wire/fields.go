@@ -41,9 +41,9 @@ func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *query
 	return f
 }
 
-// describe says of columns what the engine's handler forgets and clients go by. columns, if
-// not nil, returns those of the statement, which fields may not be of: a procedure answers
-// with what a statement of its body has found.
+// describe fills in metadata of columns that the engine's handler leaves out and clients need.
+// columns, if not nil, returns those of the statement, which fields may not be of: a procedure
+// answers with what a statement of its body has found.
 func describe(fields []*querypb.Field, columns func() gms.Schema) {
 	var of gms.Schema
 	if columns != nil {

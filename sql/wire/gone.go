@@ -65,8 +65,8 @@ func (s *Server) killGone() {
 	}
 }
 
-// isGone reports whether the other side has closed the connection, as far as can be seen
-// without taking what it has sent.
+// isGone reports whether the other side has closed the connection, as far as that shows
+// without reading bytes that it has sent.
 func isGone(c net.Conn) bool {
 	if p, ok := c.(*pipe); ok {
 		return p.left.Load()

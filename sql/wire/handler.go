@@ -403,8 +403,8 @@ func (h *handler) killing(st statement, exec func() error) error {
 	return end()
 }
 
-// killThread returns what the engine leaves out of KILL, to be done after it has
-// checked the user's rights: refusing to kill what did not exist, and ending a
+// killThread returns a function for the parts of KILL that the engine leaves out, to be called
+// after it has checked the user's rights: it refuses a thread that does not exist, and ends a
 // connection that another engine serves.
 func (h *handler) killThread(k *sqlparser.Kill) func() error {
 	done := func() error { return nil }

@@ -67,8 +67,8 @@ type packetMeter struct {
 	// shift is how much lower the sequence numbers are for the protocol library, which
 	// has not seen the packet that asked for TLS. They begin anew with the first command.
 	shift byte
-	// command holds the first bytes of a request, as many as seen: what it is, and a
-	// statement's number.
+	// command holds the first bytes of a request, as many as have been read: the command, and
+	// a statement's number.
 	command [5]byte
 	seen    int
 	long    map[uint32]int64 // bytes of long data, by statement
@@ -119,7 +119,7 @@ func (m *packetMeter) end() {
 	m.request = 0
 }
 
-// look sees the payload of a request, and what it does about long data.
+// look inspects the payload of a request, and keeps account of long data.
 func (m *packetMeter) look(p []byte) {
 	if m.seen == len(m.command) {
 		return

@@ -32,7 +32,7 @@ func (c *conn) keepText(p []byte) (bool, error) {
 	return true, nil
 }
 
-// takeText returns what was kept.
+// takeText returns the statement that was kept.
 func (c *conn) takeText(query string) string {
 	if c == nil || c.preparing == nil {
 		return query

@@ -63,7 +63,7 @@ func (b *resultBuffer) take(r *sqltypes.Result, bytes int) error {
 	return b.count()
 }
 
-// count has what is new in the buffer counted.
+// count counts the bytes that are new in the buffer.
 func (b *resultBuffer) count() error {
 	if b.charge == nil {
 		return nil

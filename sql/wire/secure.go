@@ -64,8 +64,8 @@ func (c *conn) open() error {
 	return nil
 }
 
-// capabilityCompress says that a client compresses what it sends from now on. It is not
-// offered; PHP's library does so nevertheless if it is told to.
+// capabilityCompress says that a client compresses all packets from now on. It is not offered;
+// PHP's library does so nevertheless if it is told to.
 const capabilityCompress = 0x20
 
 // readOpening reads the header of a packet and the client's capabilities, with which the

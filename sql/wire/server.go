@@ -212,8 +212,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// goroutines is where all goroutines of the process are, for a report of what
-// should not happen.
+// goroutines returns the stacks of all goroutines, for a report of a panic.
 func goroutines() string {
 	b := make([]byte, 8<<20)
 	return string(b[:runtime.Stack(b, true)])

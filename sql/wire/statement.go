@@ -20,7 +20,7 @@ type statement struct {
 	writes bool
 	// replaces: it is a REPLACE; upserts: it has ON DUPLICATE KEY UPDATE; updates: it is an UPDATE.
 	replaces, upserts, updates bool
-	// command counts the protocol's command besides what it runs; 0 for a query.
+	// command counts the command of the protocol, besides the statement; 0 for a query.
 	command counted
 }
 
@@ -56,10 +56,11 @@ func (s *connState) insertID() int64 {
 	return s.farm.GetLastQueryInfo().LastInsertId.Load()
 }
 
-// tellInserted adds to the result of a statement what the engine leaves out: the rows that a
-// REPLACE has deleted besides, and the id that was generated, or set by LAST_INSERT_ID(n). For
-// REPLACE and ON DUPLICATE KEY UPDATE the engine tells the session's last id, which may be of
-// another table; before is what that was. There is no result if the statement has failed.
+// tellInserted adds to the result of a statement what the engine leaves out: the number of
+// rows that a REPLACE has deleted, and the id that was generated, or set by LAST_INSERT_ID(n).
+// For REPLACE and ON DUPLICATE KEY UPDATE the engine returns the session's last id, which may
+// be of another table; before is that id before the statement. res is nil if the statement has
+// failed.
 func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Result) {
 	if s.farm == nil {
 		return
@@ -127,9 +128,9 @@ func clauseLocking(clause string) Locking {
 	return LockNone
 }
 
-// retryable decides by what it knows to be safe. User variables, named locks
-// and a file already sent by the client do not roll back, and a procedure may
-// do any of these.
+// retryable reports whether a statement is known to be safe to run again. User variables,
+// named locks and a file already sent by the client do not roll back, and a procedure may do
+// any of these.
 func retryable(text string, ast sqlparser.Statement) bool {
 	switch n := ast.(type) {
 	case *sqlparser.Select:

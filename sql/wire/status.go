@@ -7,7 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// A counted is what is counted of each connection for SHOW STATUS.
+// A counted is an event that is counted for each connection, for SHOW STATUS.
 type counted int
 
 const (
@@ -44,8 +44,8 @@ var countedNames = [countedKinds]string{
 	"Com_replace_select", "Com_rollback", "Com_select", "Com_set_option", "Com_stmt_execute", "Com_stmt_prepare", "Com_update", "Com_update_multi",
 }
 
-// counts are those of one connection, which alone adds to them: whoever wants the sum of all
-// adds them up.
+// counts are those of one connection, which is the only one to add to them; sums over all
+// connections are computed when they are needed.
 type counts [countedKinds]atomic.Uint64
 
 func (c *counts) add(what counted, n uint64) { c[what].Add(n) }
@@ -147,7 +147,7 @@ func (c *counts) addTo(sums *[countedKinds]uint64) {
 	}
 }
 
-// status is what there is to say about connections.
+// status returns the status variables about connections.
 func (m *mux) status() map[string]uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

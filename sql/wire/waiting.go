@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// TurnAway answers clients that connect to l while nobody serves it yet: once that has
-// lasted for patience, with error 1047 and text, in place of the greeting.
-// Until then they wait, and are served if stop is called in time. stop returns when no
-// client is answered any more, and l can be served. TurnAway does not close l.
+// TurnAway answers clients that connect to l while it is not served yet: after patience, with
+// error 1047 and text, in place of the greeting. Until then they wait, and are served if stop
+// is called in time. stop returns when no client is answered any more, and l can be served.
+// TurnAway does not close l.
 func TurnAway(l *net.TCPListener, patience time.Duration, text string) (stop func()) {
 	over := make(chan struct{})
 	wait := func(d time.Duration) (isOver bool) {
