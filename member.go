@@ -91,7 +91,8 @@ func (in *instance) openOwn(ctx context.Context, cfg Config, o *Operator) error 
 	return nil
 }
 
-// savesOf is where a machine of a cluster saves its memory; empty if nowhere.
+// savesOf returns the folder into which a machine of a cluster saves its memory; empty if it
+// does not.
 func (c Config) savesOf(machine int) string {
 	if c.Saves == "" {
 		return ""

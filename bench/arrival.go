@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals are the times at which transactions come to one thread in the open
-// loop: a Poisson process, as of many users who do not know of each other.
+// arrivals are the times at which transactions come to one thread in the open loop: a Poisson
+// process, as of many independent users.
 type arrivals struct {
 	rnd  *rand.Rand
 	mean float64 // ns between two

@@ -54,7 +54,7 @@ type Cluster struct {
 // and starts machines itself, which do the same, would soon fill the computer.
 const machineEnv = "FARMSQL_BENCH_MACHINE"
 
-// memoryFolder is where machines keep what they share.
+// memoryFolder is the parent of the folders through which machines share memory.
 const memoryFolder = "/dev/shm"
 
 // In the folder of a Cluster there are its configuration, and what its machines share.
@@ -240,7 +240,7 @@ func (c *Cluster) Check(ctx context.Context) error {
 	return err
 }
 
-// check is Check, and returns what has been found of a Spacious workload.
+// check is Check; of a Spacious workload it also returns the space.
 func (c *Cluster) check(ctx context.Context) (*Space, error) {
 	alive := c.alive()
 	if len(alive) == 0 {
@@ -259,7 +259,7 @@ func (c *Cluster) check(ctx context.Context) (*Space, error) {
 // closePatience is how long a machine may take to close.
 const closePatience = 20 * time.Second
 
-// Close ends all processes and removes what they had.
+// Close ends all processes and removes their memory and files.
 func (c *Cluster) Close() error {
 	var errs []error
 	alive := c.alive()
@@ -360,8 +360,8 @@ func (r *Running) Stop() {
 	}
 }
 
-// Wait waits for the end of the run and returns what has been measured by those
-// machines that have not been killed. The data have not been checked then.
+// Wait waits for the end of the run and returns the result of the machines that have not been
+// killed. It does not check the data.
 func (r *Running) Wait(ctx context.Context) (*Result, error) {
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
@@ -406,8 +406,8 @@ func (r *Running) watch(ctx context.Context) {
 	}
 }
 
-// Run runs the workload once on all machines and checks what it has left, as the
-// function Run does for a Target.
+// Run runs the workload once on all machines and checks the data, as the function Run does for
+// a Target.
 func (c *Cluster) Run(ctx context.Context, o Options) (*Result, error) {
 	running, err := c.Start(ctx, o)
 	if err != nil {

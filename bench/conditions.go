@@ -81,7 +81,7 @@ func Computer() Conditions {
 	}
 }
 
-// conditions are those of a run, but for Others.
+// conditions returns the conditions of a run, except Others.
 func conditions(cfg *TargetConfig, o *Options, workload string, scale Scale, began time.Time) Conditions {
 	c := Computer()
 	c.API, c.Workload, c.Scale, c.Began = cfg.API, workload, scale, began
@@ -132,7 +132,7 @@ func kernel() string {
 	return text(u.Sysname[:]) + " " + text(u.Release[:])
 }
 
-// title says in one line what was run.
+// title describes the run in one line.
 func (c *Conditions) title() string {
 	s := c.Workload + ", " + string(c.API)
 	switch {

@@ -18,7 +18,7 @@ const (
 	Saved Durability = "tmpfs, saved at the end"
 	// OfServer is whatever the server at a DSN is set up for.
 	OfServer Durability = "as the server is set up"
-	// Unknown is that of files whose file system does not say what it is.
+	// Unknown is the durability of files on a file system of unknown kind.
 	Unknown Durability = "unknown"
 )
 

@@ -81,7 +81,7 @@ func (m *servedMachine) end(served <-chan error) error {
 	return <-served
 }
 
-// endPatience is how long what is under way may take to end.
+// endPatience is how long operations under way may take to end.
 const endPatience = time.Second
 
 // A servedMachine is a machine in its process.
@@ -212,7 +212,7 @@ func (m *servedMachine) prepare(ctx context.Context, o *runOrder) error {
 	return nil
 }
 
-// measure runs what has been prepared.
+// measure runs the prepared workload.
 func (m *servedMachine) measure(ctx context.Context, start time.Time) (*part, error) {
 	r := m.run.Load()
 	if r == nil {

@@ -48,7 +48,8 @@ type runOrder struct {
 	IsProfiled bool
 }
 
-// A report is what a machine's process says: one of its fields, but for Space.
+// A report is a message of a machine's process: one of the fields is set, Space in addition to
+// another.
 type report struct {
 	// Barrier and Progress come in the middle of a command, the others answer one.
 	Barrier  bool          `json:"barrier,omitempty"`

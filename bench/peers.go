@@ -25,8 +25,8 @@ type peers struct {
 	uncertain int64
 }
 
-// Leads says whether what is to be done once, for all processes, is for this one to
-// do. It is not for a machine that joins (Workload.Attach).
+// Leads reports whether this process does the work that is to be done once for all processes.
+// A machine that joins later (Workload.Attach) does not lead.
 func (t *Target) Leads() bool { return t.peers == nil || t.peers.machine == 0 && !t.peers.isLate }
 
 // IsMine deals out work that is in pieces, numbered from 0, to the processes: to
@@ -85,8 +85,8 @@ func (c *counter) close() error {
 	return c.file.Close()
 }
 
-// Count adds to a number that a workload keeps of what its clients have done, for
-// its check to compare with the data.
+// Count adds to a counter of the clients' work, with which the workload's check compares the
+// data.
 func (t *Target) Count(delta int64) error {
 	c := &t.count
 	c.mu.Lock()
@@ -104,9 +104,8 @@ func (t *Target) Count(delta int64) error {
 	return nil
 }
 
-// Counted returns the sum of what has been counted in all processes. Of threads of
-// machines that were killed it is not known whether they would have counted another
-// transaction: there were so many.
+// Counted returns the sum of the counters of all processes. uncertain is the number of threads
+// of killed machines: each may have done one more transaction that it did not count.
 func (t *Target) Counted() (n, uncertain int64, err error) {
 	if t.peers == nil {
 		t.count.mu.Lock()

@@ -27,9 +27,9 @@ func ProfilesOf(files []string, kind string) []string {
 	return of
 }
 
-// While there is a profile, every tenth wait for a lock is recorded, and of waits for
-// anything those of 10 µs and more, shorter ones in proportion: few enough to leave the
-// processor time alone. Profiles say what it would be for all.
+// While there is a profile, every tenth wait for a lock is recorded, and of waits for anything
+// those of 10 µs and more, shorter ones in proportion: few enough not to change the processor
+// time. Profiles are scaled up to all waits.
 const (
 	mutexFraction = 10
 	blockRate     = 10 * time.Microsecond
@@ -38,10 +38,10 @@ const (
 // A profiler takes the profiles of the time between beginProfile and end.
 type profiler struct {
 	file string
-	// taken is by what is appended to the file's name. It is written in the end, for
-	// runtime/pprof conceals errors of files.
+	// taken has the profiles by the suffix of their files. They are written at the end,
+	// because runtime/pprof hides errors of files.
 	taken map[string]*bytes.Buffer
-	// mutexFraction is what was set before.
+	// mutexFraction is the setting from before.
 	mutexFraction int
 }
 
@@ -78,8 +78,8 @@ func (p *profiler) end() error {
 	return p.write()
 }
 
-// takeAllocs takes the profile of what has been allocated since the process began,
-// which is known of the time until the last garbage collection.
+// takeAllocs takes the profile of all allocations from the start of the process to the last
+// garbage collection.
 func (p *profiler) takeAllocs(suffix string) {
 	runtime.GC()
 	p.take("allocs", suffix)

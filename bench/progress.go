@@ -47,7 +47,7 @@ type Stage struct {
 	drawing sync.WaitGroup
 }
 
-// Stage begins a part of the work: what it does and of how many steps it is.
+// Stage begins a part of the work, with a description and a number of steps.
 func (p *Progress) Stage(what string, steps int) *Stage { return p.stage(what, steps, unitCount) }
 
 func (p *Progress) stage(what string, total int, u unit) *Stage {

@@ -78,8 +78,8 @@ func (c *Cluster) halt() error {
 	return nil
 }
 
-// differences makes an error of what a check of all machines has found, but for leaks: what
-// the values of native hash tables lead to is not known to it.
+// differences makes an error of the problems that a check of all machines has found, except
+// leaks: the check does not know the objects to which values of native hash tables lead.
 func differences(r farmsql.Report, err error) error {
 	if err != nil {
 		return fmt.Errorf("bench: comparing replicas: %w", err)

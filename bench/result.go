@@ -18,7 +18,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A Result is what a run has measured. Its JSON is what --json writes.
+// A Result is the result of a run. --json writes it as JSON.
 type Result struct {
 	Conditions Conditions `json:"conditions"`
 	// Seconds is how long was measured, Total all kinds of transactions together.
@@ -182,7 +182,7 @@ func merge(parts []*part) *part {
 	return all
 }
 
-// result makes the result of what has been measured of kinds of transactions.
+// result makes the result from the measurements of the kinds of transactions.
 func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 	res := &Result{Conditions: c, Seconds: p.Measured.Seconds(), Aborts: p.Aborts, ResidentBytes: p.ResidentBytes, PerMillisecond: p.Record.Series}
 	total, misses := newHistogram(), uint64(0)
@@ -237,8 +237,8 @@ func (res *Result) kind(name string, h *hdrhistogram.Histogram, misses uint64) K
 
 func microseconds(ns int64) float64 { return float64(ns) / float64(time.Microsecond) }
 
-// perSecond adds up milliseconds to whole seconds; what is left of the last one
-// would look like a slow second, and is left out unless there is nothing else.
+// perSecond adds up milliseconds to whole seconds. It drops an incomplete last second, which
+// would look like a slow one, unless there is no other.
 func perSecond(ms []uint32) (s []uint32) {
 	const n = 1000
 	for len(ms) >= n || len(ms) > 0 && len(s) == 0 {

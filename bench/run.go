@@ -75,8 +75,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Run runs a loaded workload once and checks what it has left. If that is
-// inconsistent, or a client failed, there is no result.
+// Run runs a loaded workload once and checks the data. If that is inconsistent, or a client
+// failed, there is no result.
 func Run(ctx context.Context, t *Target, w Workload, o Options) (*Result, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -341,7 +341,8 @@ func (l *loop) arrive(at, now time.Duration) bool {
 	return true
 }
 
-// leave notes what has arrived and was not begun, the first of it at the given time.
+// leave counts the transactions that have arrived and were not begun, the first of them at the
+// given time.
 func (l *loop) leave(next time.Duration) {
 	o := &l.run.options
 	if l.arrivals == nil || o.Transactions > 0 {

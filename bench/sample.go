@@ -51,8 +51,8 @@ func (t *Target) sample() sample {
 	return s
 }
 
-// residentBytes is the memory of this process, and its share of what it shares with
-// others; 0 if the system does not say.
+// residentBytes returns the memory of this process, with its share of shared memory; 0 if the
+// system does not say.
 func residentBytes() int64 {
 	rollup, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {

@@ -3,10 +3,10 @@ package bench
 // A Space is how much memory a workload's data take, and how much of that they are
 // (space utilization, NSDI'14 figure 11).
 type Space struct {
-	// PairBytes are those of all keys and values.
+	// PairBytes is the size of all keys and values.
 	PairBytes int64 `json:"pairBytes"`
-	// MemoryBytes are those of all objects that the pairs are kept in, each with its
-	// header, line versions and what is empty in it, in one replica.
+	// MemoryBytes is the size of all objects of the table in one replica, each with its
+	// header, line versions and unused bytes.
 	MemoryBytes int64 `json:"memoryBytes"`
 	// UsedPart is what part of the memory the pairs are.
 	UsedPart float64 `json:"usedPart"`

@@ -33,7 +33,7 @@ const (
 	TransportSHM   = "shm"   // rdma/shm, between processes of one host: a Cluster's
 )
 
-// A TargetConfig says what is measured. The zero value of a field is its default.
+// A TargetConfig says on what a workload runs. The zero value of a field is its default.
 type TargetConfig struct {
 	// API is Native by default.
 	API API
@@ -165,7 +165,8 @@ func (t *Target) connect(ctx context.Context, dsn string) (err error) {
 	return nil
 }
 
-// settle has a server do what else it would do by itself while it is measured.
+// settle makes a server do its background work (VACUUM ANALYZE) now, so that it does not do it
+// during the measurement.
 func (t *Target) settle(ctx context.Context) error {
 	if t.dialect == nil || t.dialect.settle == "" {
 		return nil
@@ -176,8 +177,7 @@ func (t *Target) settle(ctx context.Context) error {
 	return nil
 }
 
-// serve serves MySQL at an address, as farmsql serve does, and has the clients of
-// this process come there.
+// serve serves MySQL at an address, as farmsql serve does, for the clients of this process.
 func (t *Target) serve(ctx context.Context, db *farmsql.DB, address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -241,7 +241,7 @@ func (t *Target) take(db *farmsql.DB) {
 	}
 }
 
-// Close closes what has been opened.
+// Close closes the target.
 func (t *Target) Close() error {
 	var errs []error
 	if t.sql != nil {

@@ -26,7 +26,7 @@ var mySQL = &dialect{
 // schemeOf finds the scheme of a DSN that is a URL, which MySQL's are not.
 var schemeOf = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*)://`)
 
-// dialectOf returns what is spoken at a DSN.
+// dialectOf returns the SQL dialect of a DSN's server.
 func dialectOf(dsn string) (*dialect, error) {
 	scheme := schemeOf.FindStringSubmatch(dsn)
 	switch {

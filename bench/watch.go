@@ -22,8 +22,7 @@ func (w *Watch) Conditions() Conditions {
 	return c
 }
 
-// familySample has the time of this process and of those that it started and that
-// have ended.
+// familySample returns the processor time of this process and of its children that have ended.
 func familySample() sample {
 	s := takeSample()
 	var u unix.Rusage

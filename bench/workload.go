@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Workload is what is measured: data, a mix of transactions on them, and what
-// must hold of them whatever ran. It is made for one Target. If the target's
-// machines are processes, each has a Workload, and Load is called in all of them, to
-// load what is there to be loaded (Target.Has, IsMine, Leads, Barrier).
+// A Workload is a benchmark: data, a mix of transactions on them, and the conditions that the
+// data must satisfy after any run. It is made for one Target. If the target's machines are
+// processes, each has a Workload, and Load is called in all of them, to load what is there to
+// be loaded (Target.Has, IsMine, Leads, Barrier).
 type Workload interface {
 	// Name is what the benchmark is called, and Scale how large its data are.
 	Name() string
@@ -49,7 +49,7 @@ type Client interface {
 // doing its work: there is no such row, or it had to be rolled back.
 var ErrMiss = errors.New("bench: the transaction has nothing to do")
 
-// ErrInconsistent is what Check returns, with what is wrong.
+// ErrInconsistent is wrapped by the errors of Check.
 var ErrInconsistent = errors.New("bench: data are inconsistent")
 
 // A Thread is what a client knows of the goroutine that it is for.

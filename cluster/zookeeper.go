@@ -225,8 +225,8 @@ func (s *ZooKeeperStore) failed(what string, err error) error {
 	return fmt.Errorf("cluster: %s --cluster %s: %w", what, s.url, err)
 }
 
-// connectionLost says that err leaves open whether the operation was carried out,
-// or that it was not, and that another connection may do better.
+// connectionLost reports whether after err the operation may or may not have been carried out,
+// so that it is worth trying on another connection.
 func connectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) ||
 		errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, zk.ErrNoServer)

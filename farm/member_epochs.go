@@ -51,7 +51,7 @@ func (m *Member) handleCalls() {
 	m.endpoint.Handle(kindSums, m.onSums)
 }
 
-// onEmptied has epochs ended soon. It does not wait.
+// onEmptied causes epochs to be ended soon. It does not wait.
 func (m *Member) onEmptied() { m.background.run(m.askReclaim) }
 
 // giveBack gives the storage of what has become free back, in the background.

@@ -91,7 +91,7 @@ func (w *worker) writeTruncateLocked(p *peer) {
 	w.m.reached(StepTruncate)
 }
 
-// startTimerLocked has the truncations flushed after truncateDelay.
+// startTimerLocked starts a timer that flushes the truncations after truncateDelay.
 func (w *worker) startTimerLocked() {
 	if w.timer == nil && !w.stopped && !sabotage.TruncateTimer.Skipped() {
 		w.timer = w.m.cfg.Clock.AfterFunc(truncateDelay, w.onTimer)

@@ -10,16 +10,17 @@ type Cost struct {
 	Name string
 	// Why says what it is, and why there is such a cost.
 	Why string
-	// own are functions whose time it is, but for what they call that belongs to
-	// another cost; all are such as it has with all that they call. Each is a function's
-	// name, or the beginning of several ones', if it ends with a dot.
+	// own are functions whose own time belongs to the cost, and that of their callees unless
+	// these belong to another cost; all are functions that belong to it with everything that
+	// they call. Each is a function's name, or the beginning of several ones', if it ends with
+	// a dot.
 	own, all []string
 }
 
-// All returns the costs that there are, but for Rest.
+// All returns all costs except Rest.
 func All() []Cost { return slices.Clone(table) }
 
-// Rest is the name of what no cost has.
+// Rest is the name for samples that belong to no cost.
 const Rest = "the rest"
 
 // Costs are the samples by what they are for, the largest first.

@@ -50,8 +50,8 @@ func Read(weight string, files ...string) (*Profile, error) {
 	return p, nil
 }
 
-// Subtract takes away what was in other profiles already, those of the same processes at
-// an earlier time.
+// Subtract subtracts other profiles, which were taken of the same processes at an earlier
+// time.
 func (p *Profile) Subtract(weight string, files ...string) error {
 	for _, file := range files {
 		if err := p.add(weight, file, -1); err != nil {

@@ -1,7 +1,7 @@
 package costs
 
-// table is what a transaction's processor time is spent on, in the order in which it
-// comes: lookups, reads and writes, commits, what machines do for each other.
+// table has the costs of a transaction in the order of its steps: lookups, reads and writes,
+// commit, work for other machines.
 var table = []Cost{
 	{
 		Name: "the first load of a bucket's header",

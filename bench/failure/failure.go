@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Kind is what is killed.
+// A Kind says which machines are killed.
 type Kind string
 
 // The kinds.
@@ -35,7 +35,7 @@ const (
 	Stop Way = "stop"
 )
 
-// past is what has become of them.
+// past is the participle: killed or stopped.
 func (w Way) past() string {
 	if w == Stop {
 		return stepStopped
@@ -124,7 +124,7 @@ func Measure(ctx context.Context, cl *bench.Cluster, log *Log, c Config) (*Resul
 	return measure(ctx, processes{cl}, log, c)
 }
 
-// machines are a bench.Cluster, or what stands for one in tests.
+// machines is a bench.Cluster, or a stand-in for one in tests.
 type machines interface {
 	Start(ctx context.Context, o bench.Options) (running, error)
 	Suspend(machine int) (at time.Time, err error)
@@ -230,8 +230,8 @@ type failure struct {
 	returned         time.Time // when the victims are started again
 }
 
-// happen has the victims fail when there is something to compare with, and returns when
-// what is to be seen has happened.
+// happen makes the victims fail after an undisturbed time, and returns when all steps of
+// recovery have happened.
 func (f *failure) happen(ctx context.Context) error {
 	if err := sleepUntil(ctx, f.measured.Add(f.cfg.Before)); err != nil {
 		return err
@@ -263,7 +263,7 @@ func (f *failure) happen(ctx context.Context) error {
 	return f.await(ctx, "replicas to be filled", f.isFilled)
 }
 
-// killStopped kills what has been stopped, which the run waits for.
+// killStopped kills the stopped machines and waits for their end.
 func (f *failure) killStopped() error {
 	if f.cfg.Way != Stop {
 		return nil
@@ -307,7 +307,7 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	return r
 }
 
-// comeBack says what it took the victims to have everything again.
+// comeBack returns how long the victims took to have everything again, and how much they read.
 func (f *failure) comeBack(whole time.Time) Return {
 	b := Return{Whole: inMilliseconds(whole.Sub(f.returned))}
 	for _, e := range f.log.since(f.returned, filled) {
@@ -334,7 +334,7 @@ func (r *Run) fill(began, ended float64, bytes int64) {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// victims are whom to kill.
+// victims returns the machines to kill.
 func (m *measurement) victims() ([]int, error) {
 	c, err := m.configuration()
 	if err != nil {
@@ -410,7 +410,7 @@ func hasReplicas(c *cluster.Configuration, replicas int) bool {
 	})
 }
 
-// poll is the time between two looks at what is waited for.
+// poll is the interval of checks while waiting.
 const poll = 2 * time.Millisecond
 
 // await waits until something holds.

@@ -66,7 +66,7 @@ func (l *Log) since(moment time.Time, message string) []event {
 	return found
 }
 
-// forget lets go of what happened before a moment, but for how leases are kept.
+// forget drops events before a moment, except how leases are kept.
 func (l *Log) forget(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

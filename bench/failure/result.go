@@ -45,8 +45,8 @@ type Run struct {
 	Throughput      *float64 `json:"throughput,omitempty"`
 	RecoveryStarted *float64 `json:"recoveryStarted,omitempty"`
 	Recovered       *float64 `json:"recovered,omitempty"`
-	// Whole is when what was killed, started again after the run, was back and all
-	// regions had all their replicas.
+	// Whole is the time at which the killed machines, started again after the run, were back
+	// and all regions had all their replicas.
 	Whole          float64 `json:"whole"`
 	FilledReplicas int     `json:"filledReplicas"` // until Recovered
 	FilledBytes    int64   `json:"filledBytes"`
@@ -59,8 +59,8 @@ type Run struct {
 	conditions bench.Conditions
 }
 
-// A Return is what it took those that were killed to have everything again, from when
-// they were started.
+// A Return is the time and the bytes that killed machines took to have everything again, from
+// their start.
 type Return struct {
 	Whole    float64 `json:"whole"` // milliseconds
 	Replicas int     `json:"filledReplicas"`
@@ -96,8 +96,8 @@ type Distribution struct {
 	Maximum float64 `json:"maximum"`
 }
 
-// distributions are what is told of all runs together. A run in which something did
-// not happen has no value. A name that begins with a space goes on from how machines failed.
+// distributions are the figures that are reported over all runs. A run without the event has
+// no value. A name that begins with a space is appended to the way in which machines failed.
 var distributions = []struct {
 	name string
 	of   func(r *Run) (ms float64, ok bool)
@@ -175,7 +175,7 @@ func (res *Result) WriteJSON(w io.Writer) error {
 	return e.Encode(res)
 }
 
-// title says what was done.
+// title describes the measurement.
 func (res *Result) title() string {
 	what := map[Kind]string{Machine: "a machine", CM: "the CM", Domain: fmt.Sprintf("one of %d failure domains", res.Domains)}[res.Kind] + " " + res.Way.past()
 	return fmt.Sprintf("%s, %s, %d machines, %d replicas, %d %s: %s, %s data recovery",

@@ -12,7 +12,7 @@ type concurrent struct {
 	th      *bench.Thread
 	w       *Workload
 	lookups *hash.Lookups
-	// asked has what is under way: the i-th lookup of all is at i modulo its length.
+	// asked has the lookups under way: the i-th of all is at i modulo its length.
 	asked [hash.ConcurrentMax]asked
 	begun uint
 	// ended counts those that have in this call of do, and first is when the first of

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Config says what is stored and asked for. The zero value of a field is its
-// default.
+// A Config has the sizes of the table and the mix of operations. The zero value of a field is
+// its default.
 type Config struct {
 	// Keys is about how many there are, 1,000,000. Natively it becomes the nearest
 	// number with which the table, whose size is a power of two, is as full as
@@ -135,8 +135,8 @@ type store interface {
 	create(ctx context.Context) error
 	// full is called once all is loaded.
 	full() error
-	// newPutter returns what loads pairs, newExecutor what runs operations; each is
-	// used by one goroutine.
+	// newPutter returns a loader of pairs, newExecutor an executor of operations; each is used
+	// by one goroutine.
 	newPutter(ctx context.Context) (putter, error)
 	newExecutor(ctx context.Context, th *bench.Thread) (executor, error)
 	// each calls fn with all pairs, from one goroutine.
@@ -358,8 +358,8 @@ func fillKey(b []byte, i int) []byte {
 	return b
 }
 
-// A value begins with its key's number, what was drawn for it, and a checksum of
-// both; it ends with the checksum again, and has zeros between.
+// A value begins with its key's number, a random number, and a checksum of both; it ends with
+// the checksum again, and has zeros between.
 const (
 	drawnOffset    = 8
 	checksumOffset = 16

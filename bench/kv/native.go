@@ -44,7 +44,7 @@ func (s *nativeStore) bucketsOfShard() int {
 
 func (s *nativeStore) slots() int { return s.buckets * s.w.cfg.Neighbourhood / 2 }
 
-// keys is how many fill the table as it is to be.
+// keys returns the number of keys that fill the table to the wanted occupancy.
 func (s *nativeStore) keys() int { return max(1, s.slots()*s.w.cfg.Occupancy/100) }
 
 func (s *nativeStore) create(ctx context.Context) error {
@@ -74,7 +74,7 @@ func (s *nativeStore) create(ctx context.Context) error {
 	return s.tables[0].Reserve(ctx, s.slots())
 }
 
-// full makes sure that the table has not grown beyond what it was to be.
+// full checks that the table has not grown beyond its intended size.
 func (s *nativeStore) full() error {
 	want := s.buckets / s.bucketsOfShard()
 	for _, m := range s.here {

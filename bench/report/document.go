@@ -24,8 +24,8 @@ var (
 // ErrDocument means that a document has not the markers that it must have.
 var ErrDocument = errors.New("report: the markers of the document are wrong")
 
-// Write puts the results that are in the folder into the document, and plots into the
-// folder beside it that is called as it is, without its ending.
+// Write writes the results of the folder into the document, and plots into the folder beside
+// the document that has its name without the extension.
 func Write(o Options, document string) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func Write(o Options, document string) error {
 	return nil
 }
 
-// fill replaces what is between markers.
+// fill replaces the text between markers.
 func (r *results) fill(text, plots string) (string, error) {
 	if err := checkMarkers(text); err != nil {
 		return "", err

@@ -65,7 +65,7 @@ const (
 	compareScript
 )
 
-// command is what an experiment calls, but for the file of the result.
+// command returns the command line of an experiment, without the file of the result.
 func (e experiment) command(o *Options, n int) []string {
 	args := strings.Fields(e.args)
 	if o.Quick {

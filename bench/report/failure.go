@@ -6,7 +6,7 @@ import (
 	"github.com/farmsql/farmsql/bench/failure"
 )
 
-// failure is the distributions of what failures cost, and the timelines of the median
+// failure writes the distributions of the costs of failures, and the timelines of the median
 // runs.
 func (p *page) failure() error {
 	if p.any(experimentsOf(failures, func(v variant) experiment { return v.experiment })) {

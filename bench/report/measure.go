@@ -19,9 +19,9 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// Options say what is measured, and where the results are.
+// Options select experiments, and say where the results are.
 type Options struct {
-	// Program is farmsql-bench, with what it needs before its arguments.
+	// Program is the command line of farmsql-bench, before its arguments.
 	Program []string
 	// Folder is where results are. It is made if it is not there.
 	Folder string
@@ -68,7 +68,7 @@ type turn struct {
 	n int // from 1
 }
 
-// turns are what there is to do: all experiments once, then all again.
+// turns returns the runs in their order: all experiments once, then all again.
 func (o *Options) turns() (ts []turn) {
 	for n := 1; n <= o.Runs; n++ {
 		for _, e := range suite() {
@@ -83,7 +83,7 @@ func (o *Options) turns() (ts []turn) {
 // ErrFailed is what Measure returns, with which, if experiments failed.
 var ErrFailed = errors.New("report: experiments failed")
 
-// Measure runs what has no result yet.
+// Measure runs the experiments without a result.
 func Measure(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -152,8 +152,7 @@ func (o *Options) heading(t turn) string {
 const (
 	// limit is how long an experiment may take, before it is believed to hang.
 	limit = 30 * time.Minute
-	// stopping is how long one has to remove what it has made, once it was told to
-	// end.
+	// stopping is how long a program may take to clean up after it was told to end.
 	stopping = 20 * time.Second
 )
 

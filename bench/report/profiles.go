@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/bench/costs"
 )
 
-// profiles are what is profiled. A machine that is a process has its own profile.
+// profiles are the profiled experiments. A machine that is a process has its own profile.
 var profiles = []variant{
 	{"TATP, 1 machine", profiled("profile-tatp", "tatp --subscribers 1000000")},
 	{"TPC-C, 1 machine", profiled("profile-tpcc", "tpcc --warehouses 1")},
@@ -120,7 +120,7 @@ func (o *Options) removeProfiles(t turn) error {
 	return err
 }
 
-// costs is the table of costs, in parts of what a transaction takes, and what they are.
+// costs writes the table of costs, in parts of a transaction's time, and their explanations.
 func (p *page) costs(runs []*profiledRun) {
 	header, total := []string{"µs of a transaction (% of its processor time)"}, []string{"all"}
 	for _, run := range runs {
@@ -145,7 +145,7 @@ func (p *page) costs(runs []*profiledRun) {
 	p.line("The %d largest of each are bold.\n\n%s\n", largest, strings.Join(why, "\n"))
 }
 
-// costRow is a row of what a cost has of each run's processor time.
+// costRow is the row of a cost, with its part of each run's processor time.
 func costRow(name string, runs []*profiledRun, parts []float64) []string {
 	row := []string{name}
 	for i, run := range runs {

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// results are what has been measured, by experiment.
+// results are the results, by experiment.
 type results struct {
 	o    *Options
 	runs map[string][]run

@@ -41,7 +41,7 @@ func scalingExperiments() (es []experiment) {
 	return es
 }
 
-// A throughputRow compares a figure with the paper's and with what is aimed at.
+// A throughputRow compares a figure with the paper's and with a goal.
 type throughputRow struct {
 	what string
 	experiment
@@ -112,8 +112,7 @@ func (p *page) misses() error {
 	return nil
 }
 
-// scaling is the table of what throughput becomes with more data, workers or
-// machines.
+// scaling writes the table of throughput with more data, workers or machines.
 func (p *page) scaling() error {
 	var rows [][]string
 	for _, s := range scalings {

@@ -23,8 +23,8 @@ type checker struct {
 	targets map[region.Ptr]bool // of a list
 }
 
-// check compares the graph with what there must be. Of so many updates nobody knows
-// whether they have been done; each adds or deletes a node at most, and its edges.
+// check compares the graph with the expected totals. The outcome of uncertain updates is
+// unknown; each adds or deletes at most one node with its edges.
 func (s *store) check(ctx context.Context, want total, uncertain int64) error {
 	c := &checker{
 		reader: reader{m: s.w.target.Machine(s.here[0])},

@@ -15,7 +15,7 @@ import (
 // handlerAssocGet is the function that is shipped to a node's primary.
 const handlerAssocGet txn.HandlerID = 0x7a00
 
-// edgesAll has all of a list read.
+// edgesAll reads all of a list.
 const edgesAll = math.MaxInt
 
 // An executor executes operations at one machine.

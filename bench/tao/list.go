@@ -25,7 +25,7 @@ type listBlock struct {
 
 // getNode reads a node; bench.ErrMiss says that it has been deleted.
 func getNode(t *txn.Tx, at region.Ptr, id uint64) (node, error) {
-	// To read what is freed ends a transaction, to peek at it does not.
+	// Reading a freed object makes the transaction abort; Peek does not.
 	if _, _, err := t.Peek(at); err != nil {
 		if errors.Is(err, region.ErrFreed) {
 			err = bench.ErrMiss

@@ -107,7 +107,7 @@ type executor interface {
 	close() error
 }
 
-// A client draws requests and has them executed.
+// A client draws requests and executes them.
 type client struct {
 	w       *Workload
 	mix     *mix

@@ -144,7 +144,8 @@ func (m *Machine) proceed(next stage) {
 	m.proceedLocked(next)
 }
 
-// restLocked is between two changes: there is another reason for one as long as lead runs.
+// restLocked sets the stage between two reconfigurations: suspecting while lead runs, because
+// then there is a reason for the next one, and otherwise steady.
 func (m *Machine) restLocked() {
 	next := steady
 	if m.mu.leads {

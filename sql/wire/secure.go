@@ -88,8 +88,8 @@ func wantsTLS(flags []byte) bool {
 // most requests fit in; longer ones it reads past its buffer. Its default is 16 KiB.
 const readBufferBytes = 1 << 10
 
-// newListener is the protocol library's listener, which authenticates clients as our
-// connections say that they are connected.
+// newListener returns the protocol library's listener, which authenticates a client by the way
+// in which our connection says that it is connected (with TLS or without).
 func newListener(cfg server.Config, l mysql.ListenerConfig, events server.ServerEventListener) (server.ProtocolListener, error) {
 	l.AuthServer = authServer{l.AuthServer}
 	l.ConnReadBufferSize = readBufferBytes
