@@ -12,9 +12,9 @@ type Watch struct{ begin sample }
 // StartWatch returns a Watch that begins now.
 func StartWatch() *Watch { return &Watch{familySample()} }
 
-// Conditions returns those of the computer and the program: when the watch began, and
-// how busy other processes kept the computer since, for which processes that this one
-// has started count if they still run.
+// Conditions returns the conditions of the computer and the program: the time at which the
+// watch began, and how busy other processes have kept the computer since. Running children of
+// this process count as other processes.
 func (w *Watch) Conditions() Conditions {
 	now := familySample()
 	c := Computer()

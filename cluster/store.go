@@ -48,9 +48,9 @@ func NewFileStore(path string) *FileStore { return &FileStore{path: path} }
 
 // Load implements Store.
 //
-// The file that is replaced becomes the spare of the next: who has opened it, and reads
-// while it is replaced twice, may read some of either content. So it is read until the
-// content is the same twice; each time the file is opened it is a whole one.
+// A replaced file becomes the spare for the next replacement. So a reader that has it open
+// during two replacements may read parts of both contents. Load therefore opens and reads the
+// file until it gets the same content twice.
 func (s *FileStore) Load() (*Configuration, error) {
 	var before []byte
 	for {

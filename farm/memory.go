@@ -36,7 +36,7 @@ type Volatile struct {
 // NewVolatile returns an empty one.
 func NewVolatile() *Volatile { return &Volatile{shelves: make(map[int]*shelf)} }
 
-// shelf returns a machine's shelf to who begins a life of it: nothing is mapped.
+// shelf returns a machine's shelf for a new life of the machine, with no memory mapped.
 func (v *Volatile) shelf(machine int) *shelf {
 	if v.shelves[machine] == nil {
 		v.shelves[machine] = &shelf{m: make(map[string]*nvram.Memory), mapped: make(map[string]bool)}

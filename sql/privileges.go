@@ -50,8 +50,8 @@ func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 	return nil
 }
 
-// hideProcesses has information_schema show the statements of others only to who may see
-// them: their texts have values, and passwords, in them.
+// hideProcesses makes information_schema show other users' statements only to users who may
+// see them, because their texts contain values and passwords.
 func (e *Engine) hideProcesses(infoSchema gms.Database) {
 	t, ok, err := infoSchema.GetTableInsensitive(nil, information_schema.ProcessListTableName)
 	list, isList := t.(*information_schema.InformationSchemaTable)

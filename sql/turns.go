@@ -109,7 +109,8 @@ func (t *turns) wait(w *waiter, patience time.Duration) {
 	}
 }
 
-// enterLocked takes a turn, or returns who is to wait for it; nil if nobody is.
+// enterLocked takes a turn, or returns a waiter for it; nil if tr has the turn or does not
+// wait.
 func (t *turns) enterLocked(tr *transaction, name string) *waiter {
 	at := t.taken[name]
 	switch {

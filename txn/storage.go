@@ -13,12 +13,11 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ReserveBackups sees to it that n bytes at off of every backup of a region that
-// this machine is the primary of have storage behind them: what is written there
-// is written by NICs, which nothing can tell that a file system is full. The
-// error is nvram.ErrNoSpace then. Where a backup is lost it asks those of the next
-// configuration: to reserve twice does no harm. It returns the configuration in which
-// those that it has asked became the region's replicas.
+// ReserveBackups reserves storage for n bytes at off in every backup of a region whose primary
+// this machine is, because a WRITE of a NIC cannot fail when a file system is full. The error
+// is nvram.ErrNoSpace if one is. If a backup is lost, it asks those of the next configuration;
+// to reserve twice does no harm. It returns the configuration in which the backups that it
+// asked became the region's replicas.
 func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
 	for {

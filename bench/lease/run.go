@@ -158,8 +158,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// startAll starts the keepers of all machines of a cluster of their own. Those that
-// have started it returns with an error, too.
+// startAll starts the keepers of all machines of a new cluster. With an error it returns the
+// keepers that have been started.
 func (v variant) startAll(cfg lease.Config) (keepers []lease.Keeper, err error) {
 	var members []call.Peer
 	for m := range rdma.MachineID(machines) {

@@ -27,7 +27,7 @@ func originOf(f figure, runs int, c *bench.Conditions) []string {
 	return []string{f.spread(), fmt.Sprint(runs), dataOf(c), memoryOf(c)}
 }
 
-// dataOf is how many data there were.
+// dataOf returns the size of the data, such as "1,000,000 subscribers".
 func dataOf(c *bench.Conditions) string {
 	if c.Scale.N == 0 {
 		return ""

@@ -103,7 +103,8 @@ func (s *nativeStore) isFacility(g *generator, key, row []byte) bool {
 	return f != nil && sameBut(row, f.encode(nil), facilityDataA, facilityDataA+1)
 }
 
-// isForward looks at what an insert may have made: facilities never change.
+// isForward reports whether a row is a possible call forwarding of an existing facility, also
+// one that a transaction has inserted. Facilities never change.
 func (s *nativeStore) isForward(g *generator, key, row []byte) bool {
 	p := s.person(g, key, forwardKeyBytes)
 	if p == nil || p.find(key[idBytes]) == nil || len(row) != forwardBytes {

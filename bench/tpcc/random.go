@@ -15,7 +15,7 @@ type random struct {
 // constants are C of NURand for its three uses (clause 2.1.6.1).
 type constants struct{ name, customer, item int }
 
-// A of NURand.
+// The constants A of NURand.
 const (
 	nameA     = 255
 	customerA = 1023

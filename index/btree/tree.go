@@ -206,7 +206,7 @@ func (n node) at(pos position) (region.Ptr, error) {
 	return n.ptr(i)
 }
 
-// refresh reads a cached node again through which a search went astray.
+// refresh reads a cached node again after a search through it came to the wrong leaf.
 func (tr *Tree) refresh(r reader, in *inner, pos position) {
 	if tr.m.Meets(clock.StaleCache) {
 		return

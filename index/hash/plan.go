@@ -63,7 +63,8 @@ func planAhead(read func(i int) (page, error), i, n int, moves []move) ([]move, 
 	return moves[:start], nil
 }
 
-// planBehind frees a slot of bucket i with a hole from bucket i-1 down.
+// planBehind frees a slot of bucket i by moving pairs back into a hole in bucket i-1 or
+// before.
 func planBehind(read func(i int) (page, error), i int, moves []move) ([]move, error) {
 	start := len(moves)
 	here, err := read(i)

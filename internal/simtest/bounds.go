@@ -154,7 +154,7 @@ type timing struct {
 	since time.Duration
 }
 
-// timed returns work that takes note of when it began.
+// timed returns work that records when it began.
 func (r *run) timed(n *node, work func(*client) error) func(*client) error {
 	t := &timing{node: n}
 	r.timings = append(r.timings, t)

@@ -16,7 +16,7 @@ import (
 // explainFormat finds the format of an EXPLAIN that the parser may not know.
 var explainFormat = regexp.MustCompile(`(?is)^(\s*(?:EXPLAIN|DESCRIBE|DESC)\s+(?:ANALYZE\s+)?)FORMAT\s*=\s*['"]?(\w+)['"]?`)
 
-// CheckFormat refuses the formats of EXPLAIN that there are not.
+// CheckFormat refuses unknown formats of EXPLAIN.
 func CheckFormat(query string) error {
 	parts := explainFormat.FindStringSubmatch(query)
 	if parts == nil {

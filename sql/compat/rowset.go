@@ -129,7 +129,7 @@ type DistinctRows struct {
 	seen *RowSet
 }
 
-// NewDistinctRows returns the first of each kind of rows, whose iterator belongs to it from here on.
+// NewDistinctRows returns an iterator over the distinct rows of rows, which it closes.
 func NewDistinctRows(h Memory, rows gms.RowIter, schema gms.Schema) *DistinctRows {
 	return &DistinctRows{rows: rows, seen: NewRowSet(h, schema)}
 }

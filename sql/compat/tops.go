@@ -15,8 +15,8 @@ import (
 // insertTopNRule is the name of the rule that makes one node of ORDER BY with LIMIT.
 const insertTopNRule = "insertTopNNodes"
 
-// topMax is the greatest LIMIT for which that is done: go-mysql-server's node takes memory for
-// as many rows as it says, however few there are.
+// topMax is the greatest LIMIT for which only the first rows are kept: go-mysql-server's node
+// allocates memory for that many rows, even if there are fewer.
 const topMax = 100_000
 
 // countMax is more rows than there can be, and bounds LIMIT and OFFSET: these are added, and

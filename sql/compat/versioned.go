@@ -69,8 +69,8 @@ func (r *resolver) step() {
 
 func (r *resolver) sees(prefix string) bool { return strings.HasPrefix(r.query[r.at:], prefix) }
 
-// quoted passes a string or a name. A quote in it is doubled, which looks like
-// two of them here.
+// quoted skips a string or a quoted name. A doubled quote within it is skipped as the end of
+// one string and the beginning of another.
 func (r *resolver) quoted(quote byte, hasEscapes bool) {
 	for r.at++; r.at < len(r.text) && r.text[r.at] != quote; r.at++ {
 		if hasEscapes && r.text[r.at] == '\\' {

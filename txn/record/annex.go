@@ -58,7 +58,7 @@ func AnnexWrites(x *Annex, body []byte) (writes []Write, err error) {
 	return writes, nil
 }
 
-// BadAnnex says that a record's annex makes no sense where d has come to.
+// BadAnnex returns the error for a record whose annex does not decode, where d has failed.
 func BadAnnex(x *Annex, d *Decoder) error {
 	return fmt.Errorf("%w: annex %#x cannot have these %d writes in %d bytes: %v", ErrBad, x.Number, x.Writes, x.Bytes, d.err)
 }
