@@ -25,8 +25,8 @@ type process struct {
 
 	speaker *speaker
 	answers chan report
-	// ended is closed when the process has ended; before, err is how, and lastLine
-	// what it wrote last to its standard error.
+	// ended is closed when the process has ended. Before that, err is set to the result of its
+	// end, and lastLine to the last line of its standard error.
 	ended    chan struct{}
 	err      error
 	lastLine string

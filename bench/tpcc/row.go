@@ -213,7 +213,7 @@ func appendCustomerOrder(b []byte, warehouse, district, customer, order int) []b
 	return binary.BigEndian.AppendUint32(appendKey(b, warehouse, district, customer), uint32(order))
 }
 
-// appendName appends how the keys of the customers of a last name begin.
+// appendName appends the prefix of the keys of all customers with a last name.
 func appendName(b []byte, warehouse, district int, last string) []byte {
 	b = appendKey(b, warehouse, district, 0)
 	b = b[:len(b)-keyBytes+keyOfDistrict]

@@ -23,8 +23,8 @@ type health struct {
 	stored map[cluster.ID]time.Duration
 }
 
-// newHealth returns the health of members, all of whose configurations it hears of. A
-// region that is lost without need fails the run.
+// newHealth returns the health of members, and registers it to be told of all their
+// configurations. A region that is lost without need fails the run.
 func newHealth(r *run, m *members) *health {
 	h := &health{world: r.world, members: m, copies: newCopies(), hinders: make([]int, len(m.up)), stored: make(map[cluster.ID]time.Duration)}
 	m.store.stored = func(now *cluster.Configuration) {

@@ -49,7 +49,8 @@ func endOfString(query string, i int, at *[]int) int {
 	return len(query)
 }
 
-// after returns where a text goes on after what ends a part of it.
+// after returns the index after the next occurrence of end in a text, from i on; the text's
+// length if there is none.
 func after(query string, i int, end string) int {
 	n := strings.Index(query[i:], end)
 	if n < 0 {

@@ -128,9 +128,9 @@ func missingTableText(ast sqlparser.Statement, current, message string) string {
 	return "Table '" + name + "' doesn't exist" + parts[2]
 }
 
-// databaseOf returns the database of a table that a statement reads or changes, or
-// nothing if the statement does not say that it does, as through a view, or names tables
-// of that name in several databases.
+// databaseOf returns the database of a table that a statement names. It returns "" if the
+// statement does not name the table (it may use it through a view), or names tables of that
+// name in several databases.
 func databaseOf(ast sqlparser.Statement, table, current string) (db string) {
 	ambiguous := false
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error

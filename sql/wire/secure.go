@@ -132,8 +132,8 @@ func (c *conn) tellTLS(session gms.Session) error {
 	)
 }
 
-// cipherName is the name of a cipher suite that MySQL shows, which is OpenSSL's: TLS 1.3's
-// are the standard's, the others are shorter.
+// cipherName returns OpenSSL's name of a cipher suite, which MySQL shows. For TLS 1.3 it is
+// the standard's name, for others a shorter one.
 func cipherName(suite uint16) string {
 	name := tls.CipherSuiteName(suite)
 	exchange, rest, found := strings.Cut(strings.TrimPrefix(name, "TLS_"), "_WITH_")
