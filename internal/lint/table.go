@@ -13,6 +13,7 @@ var layers = [][]string{
 	{"rdma"},
 	{"rdma/ring", "rdma/call", "rdma/rdmatest"},
 	{"rdma/local", "rdma/shm", "internal/sim"},
+	{"rdma/call/calltest"},
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest"},
 	{"txn/record"},
@@ -54,6 +55,7 @@ var core = map[string][]string{
 	"rdma":                  nil,
 	"rdma/ring":             nil,
 	"rdma/call":             nil,
+	"rdma/call/calltest":    nil,
 	"rdma/rdmatest":         nil,
 	"rdma/local":            nil,
 	"rdma/shm":              {"golang.org/x/sys/unix"}, // futex, mapped files

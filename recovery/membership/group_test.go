@@ -134,6 +134,8 @@ type group struct {
 	made   map[rdma.MachineID][]region.ID            // replicas that it has made room for
 	stored []rdma.MachineID                          // who has stored configurations, in order
 	change func(cfg *Config)
+	// wrap, if not nil, stands between a machine and its NIC.
+	wrap func(rdma.NIC) rdma.NIC
 	// violated is told of what must never happen; it is Errorf unless a test
 	// provokes it.
 	violated func(format string, args ...any)
@@ -212,6 +214,9 @@ func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
 		if err != nil {
 			g.Error(err)
 			return
+		}
+		if g.wrap != nil {
+			nic = g.wrap(nic)
 		}
 		incarnation := p.Uint64() | 1
 		e := call.New(nic, p, incarnation)

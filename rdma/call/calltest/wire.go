@@ -1,0 +1,160 @@
+// Package calltest holds what machines tell each other by calls until a test lets it
+// through, so that a test drives a protocol message by message.
+//
+// A Wire stands between the machines and their NICs. It passes everything on until Hold; from
+// then on each request and each reply waits for Deliver or Drop. Repetitions of a request are
+// one message: a test that drops it drops them all.
+package calltest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Message is a request or a reply that is held.
+type Message struct {
+	From, To rdma.MachineID
+	Kind     uint8
+	IsReply  bool
+	// Failure is the text of the error that a reply brings.
+	Failure string
+	Body    []byte
+
+	key      key
+	datagram []byte
+}
+
+// A key names a message: repetitions of a request have one.
+type key struct {
+	caller  uint64 // the caller's incarnation
+	id      uint64 // of the call, which the caller counts
+	isReply bool
+}
+
+// A Wire is what the datagrams of some machines go through. It is safe for concurrent use.
+type Wire struct {
+	// Sent, if not nil, is told of each message when it is held. It does not wait.
+	Sent func(Message)
+
+	mu struct {
+		sync.Mutex
+		holds     bool
+		held      []Message
+		known     map[key]bool // has been held
+		receivers map[rdma.MachineID]func(from rdma.MachineID, b []byte)
+	}
+}
+
+// Hold has the wire hold messages from now on.
+func (w *Wire) Hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.holds, w.mu.known = true, make(map[key]bool)
+}
+
+// Held returns the messages that are held, by sender, addressee and kind, and those that
+// have these in common in the order in which they were sent.
+func (w *Wire) Held() []Message {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := slices.Clone(w.mu.held)
+	slices.SortStableFunc(held, func(a, b Message) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Kind, b.Kind))
+	})
+	return held
+}
+
+// Deliver lets a held message through, whatever has become of its sender.
+func (w *Wire) Deliver(m Message) {
+	w.Drop(m)
+	w.mu.Lock()
+	receive := w.mu.receivers[m.To]
+	w.mu.Unlock()
+	if receive != nil {
+		receive(m.From, m.datagram)
+	}
+}
+
+// Drop loses a held message, for good.
+func (w *Wire) Drop(m Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.held = slices.DeleteFunc(w.mu.held, func(x Message) bool { return x.key == m.key })
+}
+
+// Wrap returns a NIC whose datagrams go through the wire.
+func (w *Wire) Wrap(n rdma.NIC) rdma.NIC { return nic{n, w} }
+
+type nic struct {
+	rdma.NIC
+	wire *Wire
+}
+
+// Datagram implements rdma.NIC.
+func (n nic) Datagram(to rdma.MachineID, b []byte) error {
+	m, isMessage := parse(b)
+	if !isMessage || !n.wire.hold(&m, n, to) {
+		return n.NIC.Datagram(to, b)
+	}
+	return nil
+}
+
+// Datagrams implements rdma.NIC.
+func (n nic) Datagrams(f func(from rdma.MachineID, b []byte)) {
+	w := n.wire
+	w.mu.Lock()
+	if w.mu.receivers == nil {
+		w.mu.receivers = make(map[rdma.MachineID]func(rdma.MachineID, []byte))
+	}
+	w.mu.receivers[n.Machine()] = f
+	w.mu.Unlock()
+	n.NIC.Datagrams(f)
+}
+
+// hold reports false if the message is not to be held.
+func (w *Wire) hold(m *Message, n nic, to rdma.MachineID) bool {
+	m.From, m.To = n.Machine(), to
+	w.mu.Lock()
+	holds, isKnown := w.mu.holds, w.mu.known[m.key]
+	if holds && !isKnown {
+		w.mu.known[m.key] = true
+		w.mu.held = append(w.mu.held, *m)
+	}
+	w.mu.Unlock()
+	if holds && !isKnown && w.Sent != nil {
+		w.Sent(*m)
+	}
+	return holds
+}
+
+// Of package call's datagrams: its comment says what is where.
+const (
+	headerBytes = 32
+	typeReply   = 3
+	failed      = 1 // status: body is a code and a text
+	codeBytes   = 1
+)
+
+func parse(b []byte) (m Message, isMessage bool) {
+	if len(b) < headerBytes {
+		return m, false
+	}
+	le := binary.LittleEndian
+	m = Message{Kind: b[2], IsReply: b[1] == typeReply, Body: slices.Clone(b[headerBytes:]), datagram: slices.Clone(b)}
+	m.key = key{caller: le.Uint64(b[16:]), id: le.Uint64(b[8:]), isReply: m.IsReply}
+	if m.IsReply {
+		m.key.caller = le.Uint64(b[24:])
+		if b[3] == failed && len(m.Body) >= codeBytes {
+			m.Failure, m.Body = string(m.Body[codeBytes:]), nil
+		} else if b[3] != 0 {
+			m.Failure = statuses[min(int(b[3]), len(statuses)-1)]
+		}
+	}
+	return m, true
+}
+
+var statuses = [...]string{"", "", "another life", "not handled here", "at work"}
