@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -76,18 +75,10 @@ const (
 type interaction struct {
 	*group
 	wire  *calltest.Wire
-	lines []line
+	done  calltest.Transcript
 	kills map[rdma.MachineID]recovery.Step
 	slow  map[rdma.MachineID]clock.Event // who stores only when it is set
 	hangs map[rdma.MachineID]bool
-}
-
-// A line is what a machine does.
-type line struct {
-	machine rdma.MachineID
-	isSend  bool
-	to      rdma.MachineID
-	text    string
 }
 
 func (x *interaction) run(t *testing.T, d *datadriven.TestData) string {
@@ -162,7 +153,7 @@ func (x *interaction) open(machines, replicas int) {
 	x.wire, x.hangs = new(calltest.Wire), map[rdma.MachineID]bool{}
 	x.kills, x.slow = map[rdma.MachineID]recovery.Step{}, map[rdma.MachineID]clock.Event{}
 	x.wire.Sent = func(m calltest.Message) {
-		x.lines = append(x.lines, line{m.From, true, m.To, fmt.Sprintf("%ssends %s to %d", x.tagOfSend(m), messageText(m), m.To)})
+		x.done.Send(m.From, m.To, fmt.Sprintf("%ssends %s to %d", x.tagOfSend(m), messageText(m), m.To))
 	}
 	x.wrap = func(n rdma.NIC) rdma.NIC { return scriptNIC{x.wire.Wrap(n), x} }
 	x.change = x.script
@@ -176,7 +167,6 @@ func (x *interaction) open(machines, replicas int) {
 	}
 	x.wire.Hold()
 	x.settle()
-	x.lines = nil
 	c := x.cmConfig()
 	x.say(c.CM, "is the CM of configuration %d, of machines %v; backup CMs are %v", c.ID, c.Machines, successors(c, backupCMs))
 	for _, p := range c.Regions {
@@ -196,7 +186,7 @@ func (x *interaction) script(cfg *Config) {
 		x.say(id, "step: %v", s)
 		if at, ok := x.kills[id]; ok && at == s {
 			delete(x.kills, id)
-			x.lines = append(x.lines, line{id, true, 1 << 15, x.tag(id) + "dies"}) // after all that it has sent
+			x.done.End(id, x.tag(id)+"dies")
 			x.world.Machine(id).Kill()
 		}
 	}
@@ -238,33 +228,14 @@ func (x *interaction) tagOfSend(m calltest.Message) string {
 
 func (x *interaction) say(id rdma.MachineID, format string, args ...any) {
 	if !x.nodes[id].process.Dead() {
-		x.lines = append(x.lines, line{machine: id, text: x.tag(id) + fmt.Sprintf(format, args...)})
+		x.done.Do(id, x.tag(id)+fmt.Sprintf(format, args...))
 	}
 }
 
-// settle lets the machines do what they can, and returns what they have done: by machine,
-// each first what it has done itself.
+// settle lets the machines do what they can, and returns what they have done.
 func (x *interaction) settle() string {
 	x.world.Outside().Sleep(scriptStep)
-	slices.SortStableFunc(x.lines, func(a, b line) int {
-		rank := func(l line) int {
-			if l.isSend {
-				return 1 + int(l.to)
-			}
-			return 0
-		}
-		c := cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(rank(a), rank(b)))
-		if c == 0 && a.isSend {
-			return strings.Compare(a.text, b.text)
-		}
-		return c
-	})
-	var b strings.Builder
-	for _, l := range x.lines {
-		fmt.Fprintf(&b, "  %d %s\n", l.machine, l.text)
-	}
-	x.lines = nil
-	return b.String()
+	return x.done.Take()
 }
 
 // chosen are the held messages that the arguments name.

@@ -2,6 +2,8 @@ package transactions
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
@@ -30,4 +32,88 @@ func (t *Recovery) RequestedVote(in cluster.ID, tx record.ID, id region.ID) Vote
 // before it was.
 func (t *Recovery) Exchange(id cluster.ID, with rdma.MachineID) error {
 	return t.current(id).exchange(context.Background(), with)
+}
+
+// State says how far the recovery at this machine is.
+func (t *Recovery) State() string {
+	t.mu.Lock()
+	r := t.mu.run
+	t.mu.Unlock()
+	if r == nil {
+		return "no recovery"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.state.String()
+}
+
+var callNames = map[uint8]string{
+	kindNeedRecovery: "NEED-RECOVERY", kindRegionActive: "REGION-ACTIVE", kindReplicate: "REPLICATE-TX-STATE", kindVote: "RECOVERY-VOTE",
+	kindRequestVote: "REQUEST-VOTE", kindOutcome: "COMMIT-RECOVERY or ABORT-RECOVERY", kindTruncateRecovery: "TRUNCATE-RECOVERY",
+	kindDecided: "DECIDED", kindPark: "PARK", kindBlocks: "BLOCKS", kindConnect: "CONNECT", kindRelay: "RELAY", kindRelayed: "RELAYED",
+}
+
+// CallName is the name of a kind of calls in docs/internals/messages.md.
+func CallName(kind uint8) string { return callNames[kind] }
+
+var (
+	seenNames = [...]string{"LOCK", "COMMIT-BACKUP", "COMMIT-PRIMARY", "COMMIT-RECOVERY", "ABORT-RECOVERY", "truncated"}
+	voteNames = [...]string{"unknown", "abort", "truncated", "lock", "commit-backup", "commit-primary"}
+)
+
+func (v Vote) String() string { return voteNames[v] }
+
+// CallText says what a call says; number is that of a transaction.
+func CallText(kind uint8, body []byte, number func(record.ID) int) string {
+	if kind == kindConnect {
+		return callNames[kind]
+	}
+	id, list, _, err := decodeBatch(body)
+	if err != nil {
+		return err.Error()
+	}
+	if n := len(list); kind == kindDecided && n > 0 {
+		return fmt.Sprintf("DECIDED %d (%d bounds)", id, n)
+	}
+	var said []string
+	for _, e := range list {
+		tx, seen := "", ""
+		if e.ID != (record.ID{}) {
+			tx = fmt.Sprintf("tx %d", number(e.ID))
+		}
+		for i, name := range seenNames {
+			if e.Seen&(1<<i) != 0 {
+				seen += " " + name
+			}
+		}
+		switch kind {
+		case kindNeedRecovery, kindReplicate, kindPark:
+			said = append(said, fmt.Sprintf("%s in region %d seen%s", tx, e.Region, seen))
+		case kindVote:
+			said = append(said, fmt.Sprintf("%s in region %d: %v", tx, e.Region, voteOf(e.Seen)))
+		case kindRequestVote:
+			said = append(said, fmt.Sprintf("%s in region %d", tx, e.Region))
+		case kindOutcome:
+			said = append(said, fmt.Sprintf("%s: %s", tx, map[bool]string{true: "commit", false: "abort"}[e.flag != 0]))
+		case kindTruncateRecovery:
+			said = append(said, tx)
+		case kindRegionActive, kindBlocks:
+			said = append(said, fmt.Sprintf("region %d", e.Region))
+		}
+	}
+	if len(said) == 0 {
+		return fmt.Sprintf("%s %d", callNames[kind], id)
+	}
+	return fmt.Sprintf("%s %d (%s)", callNames[kind], id, strings.Join(said, "; "))
+}
+
+// AnswerText says what the answer to a call says.
+func AnswerText(kind uint8, body []byte) string {
+	text := callNames[kind] + " answered"
+	if kind == kindRequestVote {
+		for _, v := range body {
+			text += fmt.Sprintf(", %v", Vote(v))
+		}
+	}
+	return text
 }
