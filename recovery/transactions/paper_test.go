@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
@@ -130,6 +131,13 @@ func TestPaper5_3_CoordinatorIsTold(t *testing.T) {
 	}
 }
 
+// isPromoted says whether a machine has just made regions active of which it is a new primary,
+// and that of an object is one of them: on a busy computer they become active one by one.
+func (s *stage) isPromoted(m rdma.MachineID, step recovery.Step, before cluster.Placement, p region.Ptr) bool {
+	now, _ := s.configuration().Placement(before.Region)
+	return step == recovery.StepActive && now.Primary == m && now.Primary != before.Primary && s.nodes[m].sees(p)
+}
+
 // TestPaper5_5_BlockHeadersAreSentAtOnce: a new primary sends the block headers to all
 // backups right after NEW-CONFIG-COMMIT: also a new backup has them when the region
 // becomes active, before any of its data.
@@ -138,9 +146,10 @@ func TestPaper5_5_BlockHeadersAreSentAtOnce(t *testing.T) {
 	id := s.ptrs[0].Addr.Region()
 	before, _ := s.configuration().Placement(id)
 	var compared atomic.Int32
+	var isActive atomic.Bool
 	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
 		p, _ := s.configuration().Placement(id)
-		if step != recovery.StepActive || p.Primary != m || p.Primary == before.Primary {
+		if !s.isPromoted(m, step, before, s.ptrs[0]) || isActive.Swap(true) {
 			return
 		}
 		off, n := s.nodes[m].region(id).Table()
@@ -156,6 +165,7 @@ func TestPaper5_5_BlockHeadersAreSentAtOnce(t *testing.T) {
 			}
 		}
 	})
+	s.quiesce() // the new primary has the object
 	s.kill(before.Primary)
 	s.reconfigure()
 	if compared.Load() != 1 {
@@ -187,7 +197,7 @@ func TestBlocksAreComparedBeforeActivation(t *testing.T) {
 	var checked atomic.Int32
 	s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
 		p, _ := s.configuration().Placement(id)
-		if step != recovery.StepActive || p.Primary != m || p.Primary == before.Primary {
+		if !s.isPromoted(m, step, before, s.ptrs[0]) {
 			return
 		}
 		for _, b := range p.Backups {
@@ -197,6 +207,7 @@ func TestBlocksAreComparedBeforeActivation(t *testing.T) {
 			checked.Add(1)
 		}
 	})
+	s.quiesce()
 	s.kill(before.Primary)
 	s.reconfigure()
 	if checked.Load() == 0 {
