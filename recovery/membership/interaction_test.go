@@ -328,11 +328,21 @@ func (x *interaction) state() string {
 	for _, p := range x.cmConfig().Regions {
 		fmt.Fprintf(&b, "region %d: primary %d, backups %v, filling %v", p.Region, p.Primary, p.Backups, p.Filling)
 		if !p.IsAvailable() {
-			fmt.Fprintf(&b, "; unavailable")
+			fmt.Fprintf(&b, "; unavailable, waits for %v", machinesOf(p.Away))
+		}
+		if len(p.Before) > 0 {
+			fmt.Fprintf(&b, "; %v had all of it before", machinesOf(p.Before))
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+func machinesOf(memories []cluster.Memory) (machines []rdma.MachineID) {
+	for _, m := range memories {
+		machines = append(machines, m.Machine)
+	}
+	return machines
 }
 
 // callNames are the names of the calls in docs/internals/messages.md.
@@ -358,22 +368,31 @@ func messageText(m calltest.Message) string {
 	return name
 }
 
-// A scriptKeeper keeps leases until a script has them run out.
+// A scriptKeeper keeps leases, of members at the CM and of the CM at members, until a script
+// has them run out.
 type scriptKeeper struct {
 	x       *interaction
 	machine rdma.MachineID
+	cm      rdma.MachineID
+	members []call.Peer
 	isOver  bool
+	last    time.Duration // when those run out that were granted to who has left
 }
 
 func (k *scriptKeeper) Configure(cm rdma.MachineID, members []call.Peer) {
-	k.isOver = members == nil
+	for _, p := range k.members {
+		if !slices.Contains(members, p) && (k.cm == k.machine || k.cm == p.Machine) {
+			k.last = k.x.world.Now() + scriptLease
+		}
+	}
+	k.cm, k.members, k.isOver = cm, members, members == nil
 	if members != nil {
 		k.x.say(k.machine, "exchanges leases with CM %d", cm)
 	}
 }
 func (k *scriptKeeper) Valid() bool                { return !k.isOver }
 func (k *scriptKeeper) Beat()                      {}
-func (k *scriptKeeper) Outstanding() time.Duration { return scriptLease }
+func (k *scriptKeeper) Outstanding() time.Duration { return max(0, k.last-k.x.world.Now()) }
 func (k *scriptKeeper) Leases() []lease.Lease      { return nil }
 func (k *scriptKeeper) Length() time.Duration      { return scriptLease }
 func (k *scriptKeeper) Variant() string            { return "of a script" }
