@@ -119,8 +119,8 @@ func TestTwoMachinesWithOneID(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			for _, arg := range []string{"", "{}", fmt.Sprintf(`{"Member": {"Machine": %d, "Incarnation": 5}}`, other.Machine)} {
-				if _, err := cm.onJoin(other, []byte(arg)); err == nil {
-					t.Errorf("%s is a JOIN", arg)
+				if _, err := cm.onJoin(other, []byte(arg)); err == nil || errors.Is(err, ErrTaken) {
+					t.Errorf("%s is a JOIN: %v", arg, err)
 				}
 			}
 		})

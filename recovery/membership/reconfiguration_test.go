@@ -367,6 +367,33 @@ func TestPaper5_2_CommitAfterAll(t *testing.T) {
 	}
 }
 
+// NEW-CONFIG-COMMIT that comes while NEW-CONFIG is being applied waits for that: logs must not
+// be drained before replicas have their new roles.
+func TestCommitWaitsForApply(t *testing.T) {
+	simulate(t, sim.Options{Seed: 8}, 4, 2, func(g *group) {
+		n := g.nodes[g.others()[0]]
+		ended := false
+		n.host.onApply = func(c *cluster.Configuration) {
+			n.process.Go(func() {
+				if err := n.commit(c.ID); err != nil {
+					t.Error(err)
+				}
+				ended = true
+			})
+			n.process.Sleep(leaseLength / 4)
+			if ended || n.Status().Recovering && slices.Contains(n.host.log, fmt.Sprintf("commit %d", c.ID)) {
+				t.Errorf("configuration %d is committed while it is applied", c.ID)
+			}
+		}
+		g.violated = func(string, ...any) {} // it commits before the CM says so
+		g.world.Machine(g.others()[1]).Kill()
+		g.settled(3)
+		if !ended {
+			t.Error("nothing was committed")
+		}
+	})
+}
+
 // The CM dies after it has stored a configuration, before anybody hears of it.
 func TestCMFailsAfterStoring(t *testing.T) {
 	simulate(t, sim.Options{Seed: 8}, 7, 3, func(g *group) {

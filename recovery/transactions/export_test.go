@@ -53,6 +53,21 @@ var callNames = map[uint8]string{
 	kindDecided: "DECIDED", kindPark: "PARK", kindBlocks: "BLOCKS", kindConnect: "CONNECT", kindRelay: "RELAY", kindRelayed: "RELAYED",
 }
 
+// KindNamed is the kind of calls with a name.
+func KindNamed(name string) uint8 {
+	for kind, n := range callNames {
+		if n == name {
+			return kind
+		}
+	}
+	return 0
+}
+
+// Batch is the argument of a call about one transaction, or none, and one region.
+func Batch(in cluster.ID, tx record.ID, id region.ID, seen txn.Seen) []byte {
+	return batches(in, []entry{{Evidence: txn.Evidence{ID: tx, Regions: []region.ID{id}, Region: id, Seen: seen}}})[0]
+}
+
 // CallName is the name of a kind of calls in docs/internals/messages.md.
 func CallName(kind uint8) string { return callNames[kind] }
 

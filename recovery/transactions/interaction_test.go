@@ -44,6 +44,9 @@ import (
 //	deliver [from=N] [to=N] [what=NAME] [answers=no]
 //	                              the messages that are held now, one after the other
 //	drop [from=N] [to=N] [what=NAME]
+//	call from=N to=N what=NAME region=N [tx=N]
+//	                              a machine calls another one, though it has no reason to
+//	sees object=N machine=N       whether the machine looks at an object of its own
 //	run                           deliver until nothing is held
 //	wait                          longer than machines wait to have all their regions active at
 //	                              once
@@ -159,6 +162,10 @@ func (x *interaction) run(t *testing.T, d *datadriven.TestData) string {
 		return x.deliver(chosen)
 	case "drop":
 		return x.drop(d)
+	case "call":
+		x.call(d)
+	case "sees":
+		return x.sees(x.nodes[x.argument(d, "machine")], x.ptrs[x.argument(d, "object")])
 	case "run":
 		return x.deliverAll()
 	case "wait":
@@ -538,6 +545,35 @@ func (x *interaction) drop(d *datadriven.TestData) string {
 		x.wire.Drop(m)
 	}
 	return b.String()
+}
+
+// call has a machine call another one, and say that the transaction has come as far as it can.
+func (x *interaction) call(d *datadriven.TestData) {
+	var what string
+	d.ScanArgs(x.t, "what", &what)
+	var tx int
+	d.MaybeScanArgs(x.t, "tx", &tx)
+	var id record.ID
+	for of, n := range x.numbers { // one has it
+		if n == tx {
+			id = of
+		}
+	}
+	n, to := x.nodes[x.argument(d, "from")], rdma.MachineID(x.argument(d, "to"))
+	arg := transactions.Batch(x.c.ID, id, region.ID(x.argument(d, "region")), txn.SeenCommitPrimary)
+	n.process.Go(func() {
+		_, _ = n.calls.Call(context.Background(), recovery.PeerIn(x.c, to), transactions.KindNamed(what), arg)
+	})
+}
+
+func (x *interaction) sees(n *scripted, p region.Ptr) (text string) {
+	n.process.Do(func() {
+		o := n.m.Start()
+		defer o.End()
+		_, ok := o.Look(p)
+		text = fmt.Sprintf("%v\n", ok)
+	})
+	return text
 }
 
 // get says what an object holds, without showing how it is read.
