@@ -68,6 +68,9 @@ func Batch(in cluster.ID, tx record.ID, id region.ID, seen txn.Seen) []byte {
 	return batches(in, []entry{{Evidence: txn.Evidence{ID: tx, Regions: []region.ID{id}, Region: id, Seen: seen}}})[0]
 }
 
+// Relayed is the argument of RELAYED of a RECOVERY-VOTE of machine from.
+func Relayed(from rdma.MachineID, arg []byte) []byte { return encodeRelay(from, kindVote, arg) }
+
 // CallName is the name of a kind of calls in docs/internals/messages.md.
 func CallName(kind uint8) string { return callNames[kind] }
 
@@ -80,7 +83,7 @@ func (v Vote) String() string { return voteNames[v] }
 
 // CallText says what a call says; number is that of a transaction.
 func CallText(kind uint8, body []byte, number func(record.ID) int) string {
-	if kind == kindConnect {
+	if kind == kindConnect || kind == kindRelay || kind == kindRelayed {
 		return callNames[kind]
 	}
 	id, list, _, err := decodeBatch(body)

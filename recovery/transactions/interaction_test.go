@@ -44,7 +44,7 @@ import (
 //	deliver [from=N] [to=N] [what=NAME] [answers=no]
 //	                              the messages that are held now, one after the other
 //	drop [from=N] [to=N] [what=NAME]
-//	call from=N to=N what=NAME region=N [tx=N]
+//	call from=N to=N what=NAME region=N [tx=N] [of=N]
 //	                              a machine calls another one, though it has no reason to
 //	sees object=N machine=N       whether the machine looks at an object of its own
 //	run                           deliver until nothing is held
@@ -561,6 +561,9 @@ func (x *interaction) call(d *datadriven.TestData) {
 	}
 	n, to := x.nodes[x.argument(d, "from")], rdma.MachineID(x.argument(d, "to"))
 	arg := transactions.Batch(x.c.ID, id, region.ID(x.argument(d, "region")), txn.SeenCommitPrimary)
+	if what == "RELAYED" {
+		arg = transactions.Relayed(rdma.MachineID(x.argument(d, "of")), arg)
+	}
 	n.process.Go(func() {
 		_, _ = n.calls.Call(context.Background(), recovery.PeerIn(x.c, to), transactions.KindNamed(what), arg)
 	})
