@@ -47,7 +47,7 @@ import (
 //	call from=N to=N what=NAME region=N [tx=N] [of=N]
 //	                              a machine calls another one, though it has no reason to
 //	sees object=N machine=N       whether the machine looks at an object of its own
-//	run                           deliver until nothing is held
+//	run [without=NAME]            deliver until nothing is held, or nothing else
 //	wait                          longer than machines wait to have all their regions active at
 //	                              once
 //	get object=N                  its value, at its primary
@@ -167,7 +167,9 @@ func (x *interaction) run(t *testing.T, d *datadriven.TestData) string {
 	case "sees":
 		return x.sees(x.nodes[x.argument(d, "machine")], x.ptrs[x.argument(d, "object")])
 	case "run":
-		return x.deliverAll()
+		without := ""
+		d.MaybeScanArgs(t, "without", &without)
+		return x.deliverAll(without)
 	case "wait":
 		x.world.Outside().Sleep(scriptLong)
 	case "get":
@@ -522,14 +524,17 @@ func (x *interaction) deliver(messages []calltest.Message) string {
 	return b.String()
 }
 
-func (x *interaction) deliverAll() string {
+func (x *interaction) deliverAll(without string) string {
 	var b strings.Builder
+	take := func() []calltest.Message {
+		return slices.DeleteFunc(x.wire.Held(), func(m calltest.Message) bool { return transactions.CallName(m.Kind) == without })
+	}
 	for {
-		held := x.wire.Held()
+		held := take()
 		if len(held) == 0 { // unless a call is made again
 			x.world.Outside().Sleep(scriptPause)
 			b.WriteString(x.settle())
-			held = x.wire.Held()
+			held = take()
 		}
 		if len(held) == 0 {
 			return b.String()
