@@ -36,11 +36,11 @@ type cursor interface {
 	Next() (key []byte, row region.Ptr, ok bool, err error)
 }
 
-func (e *Engine) access(x *catalog.Index) access {
+func (st *Store) access(x *catalog.Index) access {
 	if x.Access == catalog.AccessHash {
-		return hashAccess{e.cat.Hash(x.Anchor)}
+		return hashAccess{st.cat.Hash(x.Anchor)}
 	}
-	return treeAccess{e.cat.Tree(x.Anchor)}
+	return treeAccess{st.cat.Tree(x.Anchor)}
 }
 
 // A treeAccess makes of the news that the tree is gone a conflict, as hash tables do: the

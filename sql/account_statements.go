@@ -20,7 +20,7 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 		return b.ordinary(ctx, s, n, row)
 	}
 	tr := began(ctx)
-	if err := tr.writable(ctx); err != nil {
+	if err := tr.writable(ctx, b.e.Store); err != nil {
 		return nil, err
 	}
 	before, err := b.e.storedAccounts(tr.tx)
@@ -43,7 +43,7 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 	if err := b.e.storeAccounts(tr.tx, before, after); err != nil {
 		return nil, tr.fail(err)
 	}
-	tr.accounts = true
+	tr.after = func() { b.e.opt.Accounts.changed(b.e) }
 	return rows, nil
 }
 

@@ -70,7 +70,7 @@ func (c *client) execute(query string) error {
 		_, _, err := c.run(query)
 		return err
 	}
-	_, err := stmt.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), values)
+	_, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
 	if errors.Is(err, ErrPlan) {
 		_, _, err = c.run(query)
 	}

@@ -29,17 +29,17 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if s.result == nil {
 		s.result = n.Schema(ctx)
 	}
-	if m, ok := s.takeInput(n); ok {
+	if m, ok := s.holding.takeInput(n); ok {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 		if err != nil {
 			return nil, err
 		}
 		if m.again {
-			s.noteInput(n, m)
+			s.holding.noteInput(n, m)
 		}
-		return s.metered(rows, m), nil
+		return s.holding.metered(rows, m), nil
 	}
-	s.noteInputs(ctx, n)
+	s.holding.noteInputs(ctx, n)
 	if m := s.measuring; m.measures(n) {
 		return b.measure(ctx, m, n, row)
 	}
@@ -126,7 +126,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	if err != nil {
 		return nil, err
 	}
-	return &wholeIter{source: s.metered(rows, metering{most: math.MaxInt64})}, nil
+	return &wholeIter{source: s.holding.metered(rows, metering{most: math.MaxInt64})}, nil
 }
 
 // statement executes the nodes that are a statement of their own and are executed here; it

@@ -211,7 +211,7 @@ func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined 
 	if err != nil {
 		return nil, nil, failed(err)
 	}
-	rows, err := r.s.readAll(ctx, iter)
+	rows, err := r.s.holding.readAll(ctx, iter)
 	if err != nil {
 		err = failed(err)
 		_ = iter.Close(ctx) // what it would report has just been found out

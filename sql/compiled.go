@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	sqle "github.com/dolthub/go-mysql-server"
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -30,11 +31,12 @@ var ErrPlan = errors.New("sql: the statement has to be planned")
 //
 // A Compiled is safe for concurrent use.
 type Compiled struct {
-	e    *Engine
-	text string // with parameters for literals
-	seen atomic.Bool
-	once sync.Once
-	ast  sqlparser.Statement
+	st    *Store
+	cache *statementCache
+	text  string // with parameters for literals
+	seen  atomic.Bool
+	once  sync.Once
+	ast   sqlparser.Statement
 	// shape is nil if the statement is of none that can be compiled.
 	shape *shape
 	// form is the statement compiled for the present descriptor of its table.
@@ -87,6 +89,9 @@ type Result struct {
 // A statementCache holds what is known about statements, by database, settings
 // and text.
 type statementCache struct {
+	st       *Store
+	gms      *sqle.Engine
+	readOnly bool
 	lockrank.RWMutex[lockrank.Leaf]
 	statements map[string]*Compiled
 }
@@ -95,7 +100,13 @@ type statementCache struct {
 // lists fills it with what never comes again.
 const statementsMax = 4096
 
-func (c *statementCache) get(e *Engine, key []byte, text int) *Compiled {
+// newStatementCache returns an empty cache for statements over a store, which gms plans; with
+// readOnly none that changes anything is compiled.
+func newStatementCache(st *Store, gms *sqle.Engine, readOnly bool) *statementCache {
+	return &statementCache{st: st, gms: gms, readOnly: readOnly}
+}
+
+func (c *statementCache) get(key []byte, text int) *Compiled {
 	c.RLock()
 	s := c.statements[string(key)]
 	c.RUnlock()
@@ -110,7 +121,7 @@ func (c *statementCache) get(e *Engine, key []byte, text int) *Compiled {
 	if c.statements == nil || len(c.statements) >= statementsMax {
 		c.statements = make(map[string]*Compiled)
 	}
-	s = &Compiled{e: e, text: string(key[text:])}
+	s = &Compiled{st: c.st, cache: c, text: string(key[text:])}
 	c.statements[string(key)] = s
 	return s
 }
@@ -118,7 +129,7 @@ func (c *statementCache) get(e *Engine, key []byte, text int) *Compiled {
 // Compiled returns what is known about a statement that may be compiled, and its
 // literals, which are valid until the session's next statement; nil for any
 // other statement. bound are the values of a prepared statement's parameters.
-func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
+func (s *fastSession) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	settings := s.settings()
 	if s.planOnly || !settings.compile || s.body != nil {
 		return nil, nil
@@ -136,7 +147,7 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 			return nil, nil // go-mysql-server takes the prepared one
 		}
 	}
-	c := s.e.compiled.get(s.e, n.key, text)
+	c := s.cache.get(n.key, text)
 	if !c.seen.Swap(true) {
 		return nil, nil // most of what comes once never comes again
 	}
@@ -147,14 +158,15 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 	return c, n.values
 }
 
-func (c *Compiled) parse(s *Session) {
-	ctx := c.e.NewContext(context.Background(), s)
-	ast, _, _, err := c.e.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
+func (c *Compiled) parse(s *fastSession) {
+	ctx := gms.NewContext(context.Background(), gms.WithSession(s.self), gms.WithProcessList(c.cache.gms.ProcessList), gms.WithMemoryManager(c.cache.gms.MemoryManager))
+	s.begun(ctx)
+	ast, _, _, err := c.cache.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
 	if err != nil {
 		return
 	}
 	c.ast, c.shape = ast, shapeOf(ast)
-	if c.shape != nil && c.shape.kind.changes() && c.e.opt.ReadOnly {
+	if c.shape != nil && c.shape.kind.changes() && c.cache.readOnly {
 		c.shape = nil
 	}
 }
@@ -163,14 +175,14 @@ func (c *Compiled) parse(s *Session) {
 func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 
 // Run runs a statement with these literals in the session's transaction, which
-// it begins if there is none, and commits it as go-mysql-server would. ErrPlan says
-// that the statement has to be planned, and that nothing has been done.
-func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
-	s := FromContext(ctx)
+// it begins if there is none, and commits it as go-mysql-server would. The context is of
+// the session that embeds s. ErrPlan says that the statement has to be planned, and that
+// nothing has been done.
+func (s *fastSession) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, error) {
 	if c.shape.kind.controls() {
 		return c.control(ctx, s)
 	}
-	tr := began(ctx)
+	tr := s.began(ctx)
 	f, err := c.current(ctx, tr, values)
 	if err != nil {
 		return nil, err
@@ -193,10 +205,10 @@ func (c *Compiled) Run(ctx *gms.Context, values []Value) (*Result, error) {
 	return res, s.autocommitted(ctx, tr)
 }
 
-func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+func (f *form) run(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
 	switch {
 	case f.change != nil:
-		return f.runChange(ctx, c, tr, values)
+		return f.runChange(ctx, c, s, tr, values)
 	case f.insert != nil:
 		return f.runInsert(ctx, c, s, tr, values)
 	}
@@ -204,7 +216,7 @@ func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, v
 }
 
 // note sets what FOUND_ROWS() and ROW_COUNT() return.
-func (s *Session) note(res *Result) {
+func (s *fastSession) note(res *Result) {
 	last := s.GetLastQueryInfo()
 	if res.Header != nil {
 		last.RowCount.Store(-1)
@@ -218,7 +230,7 @@ func (s *Session) note(res *Result) {
 }
 
 // autocommitted commits the statement's transaction if it ends with it.
-func (s *Session) autocommitted(ctx *gms.Context, tr *transaction) error {
+func (s *fastSession) autocommitted(ctx *gms.Context, tr *transaction) error {
 	if s.GetIgnoreAutoCommit() || !s.settings().autocommit {
 		return nil
 	}
@@ -231,7 +243,7 @@ func (s *Session) autocommitted(ctx *gms.Context, tr *transaction) error {
 
 // current returns the form for the tables as the transaction sees them.
 func (c *Compiled) current(ctx *gms.Context, tr *transaction, values []Value) (*form, error) {
-	if c.e.cat.Changed(tr.tx) {
+	if c.st.cat.Changed(tr.tx) {
 		return nil, ErrPlan
 	}
 	f, err := c.formOf(ctx, tr, values)
@@ -285,14 +297,14 @@ func (c *Compiled) table(ctx *gms.Context, tr *transaction, db, table string) (*
 	if db == "" || sameName(db, systemDatabase) || sameName(db, gms.InformationSchemaDatabaseName) {
 		return nil, ErrPlan
 	}
-	tbl, err := c.e.descriptor(ctx, tr, db, table)
+	tbl, err := c.st.descriptor(ctx, tr, db, table)
 	if err != nil {
 		if myerr.IsConflict(myerr.Storage(err)) {
 			return nil, myerr.Storage(err)
 		}
 		return nil, ErrPlan // to be said by go-mysql-server
 	}
-	info, err := c.e.info(tr, tbl)
+	info, err := c.st.info(tr, tbl)
 	if err != nil {
 		return nil, ErrPlan
 	}
@@ -302,8 +314,8 @@ func (c *Compiled) table(ctx *gms.Context, tr *transaction, db, table string) (*
 // allowed reports whether the session's user may run the statement. Who may not
 // is told so by go-mysql-server. An answer holds until somebody's grants
 // change.
-func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
-	catalog := c.e.gms.Analyzer.Catalog
+func (c *Compiled) allowed(ctx *gms.Context, s *fastSession) bool {
+	catalog := c.cache.gms.Analyzer.Catalog
 	if !catalog.MySQLDb.Enabled() {
 		return true
 	}

@@ -109,7 +109,7 @@ func plainTable(info *tableInfo) bool {
 }
 
 // runChange changes the row that the literals give.
-func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values []Value) (*Result, error) {
+func (f *form) runChange(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
 	r, _, ok := f.lookup.keys(values)
 	bounds, can := boundsOf(f.change.rest, values)
 	if !ok || !can || !f.change.fits(values) {
@@ -118,17 +118,17 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values 
 	if err := f.writable(c, tr); err != nil {
 		return nil, err
 	}
-	if FromContext(ctx).isOpen() {
-		c.e.turns.await(tr, f.lookup.index.Index, r.lo)
+	if s.isOpen() {
+		c.st.turns.await(tr, f.lookup.index.Index, r.lo)
 	}
-	p, found, err := c.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
+	p, found, err := c.st.access(f.lookup.index.Index).get(tr.tx, r.lo)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
 	if !found {
 		return &Result{OK: f.change.ok(ctx, 0, 0)}, nil
 	}
-	done, err := f.changeRow(ctx, c, tr, p, values, bounds)
+	done, err := f.changeRow(ctx, c, s, tr, p, values, bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, tr *transaction, values 
 
 // writable returns ErrPlan if a change would be more than that, or none.
 func (f *form) writable(c *Compiled, tr *transaction) error {
-	triggers, err := c.e.cat.Definitions(tr.tx, catalog.Trigger, f.info.DB)
+	triggers, err := c.st.cat.Definitions(tr.tx, catalog.Trigger, f.info.DB)
 	if err != nil {
 		return myerr.Storage(err)
 	}
@@ -161,7 +161,7 @@ func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 
 // changeRow changes one row as go-mysql-server has an editor do it. What that
 // refuses go-mysql-server shall try again, to say why.
-func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
+func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
 	old, err := row.Load(tr.tx, f.info.rows, p, nil)
 	if err != nil {
 		return types.OkResult{}, myerr.Storage(err)
@@ -173,7 +173,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p regio
 	if !ok {
 		return types.OkResult{}, ErrPlan
 	}
-	t := &Table{e: c.e, info: f.info}
+	t := &Table{e: c.st, info: f.info}
 	if row != nil {
 		same, err := old.Equals(ctx, row, f.info.exact)
 		if err != nil {
@@ -183,7 +183,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, tr *transaction, p regio
 			return f.change.ok(ctx, 1, 0), nil
 		}
 	}
-	ed := t.editor(ctx)
+	ed := t.editorFor(ctx, &s.storeSession)
 	ed.StatementBegin(ctx)
 	if row == nil {
 		tr.tx.ToFree()

@@ -21,7 +21,7 @@ func controlOf(stmt sqlparser.Statement) (shapeKind, bool) {
 
 // control begins or ends the session's transaction as go-mysql-server does, which
 // begins one first if there is none.
-func (c *Compiled) control(ctx *gms.Context, s *Session) (*Result, error) {
+func (c *Compiled) control(ctx *gms.Context, s *fastSession) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (c *Compiled) control(ctx *gms.Context, s *Session) (*Result, error) {
 	return &Result{}, nil
 }
 
-func (s *Session) end(ctx *gms.Context, tr *transaction, kind shapeKind) error {
+func (s *fastSession) end(ctx *gms.Context, tr *transaction, kind shapeKind) error {
 	if kind == shapeRollback {
 		return s.Rollback(ctx, tr)
 	}

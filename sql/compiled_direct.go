@@ -64,7 +64,7 @@ func (d *direct) column(place int) *row.Column { return &d.Rows.Columns[d.Column
 
 // goes reports whether a session's rows can go directly now: in the character set that
 // they are stored in, and without locking them.
-func (d *direct) goes(ctx *gms.Context, s *Session, tr *transaction) bool {
+func (d *direct) goes(ctx *gms.Context, s *fastSession, tr *transaction) bool {
 	if d == nil || s.forUpdate || tr.editing > 0 {
 		return false
 	}
@@ -102,14 +102,14 @@ type directRun struct {
 }
 
 // runDirect returns the rows of a range. With ErrPlan the plan itself has to be run.
-func (f *form) runDirect(ctx *gms.Context, s *Session, tr *transaction, r keyRange, empty bool) (*Result, error) {
+func (f *form) runDirect(ctx *gms.Context, s *fastSession, tr *transaction, r keyRange, empty bool) (*Result, error) {
 	run := directRun{direct: f.direct, tx: tr.tx, room: &s.room, part: s.isOpen()}
 	defer run.room.clear()
 	if run.sums {
 		run.totals = make([]compat.Total, len(run.Columns))
 	}
 	if !empty {
-		if err := run.read(ctx, s.e.access(f.lookup.index.Index), r); err != nil {
+		if err := run.read(ctx, s.st.access(f.lookup.index.Index), r); err != nil {
 			return nil, myerr.Storage(err)
 		}
 	}

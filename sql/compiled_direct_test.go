@@ -21,7 +21,7 @@ func (c *client) isDirect(query string) bool {
 	if stmt == nil {
 		return false
 	}
-	res, err := stmt.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), values)
+	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
 	return err == nil && res.Values != nil
 }
 

@@ -86,13 +86,13 @@ func (r *firstRows) rows(values []Value) (int, bool) {
 }
 
 // runFirst returns the first rows of a range.
-func (f *form) runFirst(ctx *gms.Context, c *Compiled, tr *transaction, r keyRange, values []Value) ([]gms.Row, error) {
+func (f *form) runFirst(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, r keyRange, values []Value) ([]gms.Row, error) {
 	n, ok := f.first.rows(values)
 	if !ok {
 		return nil, ErrPlan
 	}
-	t := &Table{e: c.e, info: f.info, columns: f.columns}
-	iter := t.rowIter(ctx, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}, reverse: f.first.descending})
+	t := &Table{e: c.st, info: f.info, columns: f.columns}
+	iter := t.rowIter(&s.storeSession, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}, reverse: f.first.descending})
 	return f.all(ctx, &firstIter{iter, n})
 }
 

@@ -73,7 +73,7 @@ func (in *insertion) refers(info *tableInfo) bool {
 }
 
 // runInsert inserts the row that the literals make.
-func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
 	row, ok := f.insert.row(ctx, f.info, c.shape.row, values)
 	if !ok {
 		return nil, ErrPlan
@@ -96,17 +96,17 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 	if err := f.writable(c, tr); err != nil {
 		return nil, err
 	}
-	if err := f.parents(ctx, c.e, tr, row); err != nil {
+	if err := f.parents(ctx, c.st, tr, row); err != nil {
 		return nil, err
 	}
-	t := &Table{e: c.e, info: f.info}
+	t := &Table{e: c.st, info: f.info}
 	if generated {
 		var err error
 		if row[auto], err = t.draw(ctx); err != nil {
 			return nil, err
 		}
 	}
-	ed := t.editor(ctx)
+	ed := t.editorFor(ctx, &s.storeSession)
 	ed.StatementBegin(ctx)
 	if err := ed.Insert(ctx, row); err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
@@ -150,17 +150,17 @@ func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, valu
 
 // parents returns nil if the rows are there that a new one refers to. If one is not,
 // go-mysql-server says so.
-func (f *form) parents(ctx *gms.Context, e *Engine, tr *transaction, row gms.Row) error {
+func (f *form) parents(ctx *gms.Context, st *Store, tr *transaction, row gms.Row) error {
 	for i := range f.info.ForeignKeys {
 		fk := &f.info.ForeignKeys[i]
-		tbl, err := e.descriptor(ctx, tr, fk.ParentDB, fk.ParentTable)
+		tbl, err := st.descriptor(ctx, tr, fk.ParentDB, fk.ParentTable)
 		if err != nil {
 			if err = myerr.Storage(err); myerr.IsConflict(err) {
 				return err
 			}
 			return ErrPlan
 		}
-		parent, err := e.info(tr, tbl)
+		parent, err := st.info(tr, tbl)
 		if err != nil {
 			return ErrPlan
 		}
@@ -171,7 +171,7 @@ func (f *form) parents(ctx *gms.Context, e *Engine, tr *transaction, row gms.Row
 		if index == nil {
 			continue
 		}
-		_, found, err := e.access(index.Index).get(tr.tx, key)
+		_, found, err := st.access(index.Index).get(tr.tx, key)
 		if err != nil {
 			return myerr.Storage(err)
 		}

@@ -330,7 +330,7 @@ func (p *selectPlan) outputs(ctx *gms.Context) (out []columnRef, direct bool) {
 }
 
 // run returns the rows that the literals give.
-func (j *join) run(ctx *gms.Context, e *Engine, s *Session, tr *transaction, values []Value) ([]gms.Row, error) {
+func (j *join) run(ctx *gms.Context, st *Store, s *fastSession, tr *transaction, values []Value) ([]gms.Row, error) {
 	ranges, bounds := make([]keyRange, len(j.tables)), make([][][]byte, len(j.tables))
 	for i, t := range j.tables {
 		var ok, can bool
@@ -342,7 +342,7 @@ func (j *join) run(ctx *gms.Context, e *Engine, s *Session, tr *transaction, val
 	found := make([][]gms.Row, len(j.tables))
 	for i, t := range j.tables {
 		var err error
-		if found[i], err = t.rows(ctx, e, s, tr, ranges[i], bounds[i]); err != nil || len(found[i]) == 0 {
+		if found[i], err = t.rows(ctx, st, s, tr, ranges[i], bounds[i]); err != nil || len(found[i]) == 0 {
 			return nil, err
 		}
 	}
@@ -367,11 +367,11 @@ func (j *join) product(found [][]gms.Row) []gms.Row {
 }
 
 // rows returns the rows of a table that meet its conditions.
-func (t *joinedTable) rows(ctx *gms.Context, e *Engine, s *Session, tr *transaction, r keyRange, bounds [][]byte) (rows []gms.Row, err error) {
+func (t *joinedTable) rows(ctx *gms.Context, st *Store, s *fastSession, tr *transaction, r keyRange, bounds [][]byte) (rows []gms.Row, err error) {
 	if r.hi == nil && r.point {
 		rows, err = t.point(s, tr, &r)
 	} else {
-		rows, err = t.all(ctx, t.scan(ctx, e, tr, t.columns, r))
+		rows, err = t.all(ctx, t.scan(ctx, st, s, tr, t.columns, r))
 	}
 	kept := rows[:0]
 	for _, row := range rows {
@@ -383,8 +383,8 @@ func (t *joinedTable) rows(ctx *gms.Context, e *Engine, s *Session, tr *transact
 }
 
 // runJoin returns the rows of a SELECT that is a join.
-func (f *form) runJoin(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
-	rows, err := f.join.run(ctx, c.e, s, tr, values)
+func (f *form) runJoin(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
+	rows, err := f.join.run(ctx, c.st, s, tr, values)
 	if err == nil && f.plans != nil {
 		rows, err = f.runPlan(ctx, c, s, values, func(*selectPlan) gms.RowIter { return gms.RowsToRowIter(rows...) })
 	}

@@ -25,7 +25,7 @@ type leaf struct {
 }
 
 // takeLeaf returns the rows that stand for a node, nil if none do.
-func (s *Session) takeLeaf(n gms.Node) gms.RowIter {
+func (s *fastSession) takeLeaf(n gms.Node) gms.RowIter {
 	if s.leaf == nil || s.leaf.node != n {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (c *Compiled) lookup(info *tableInfo) (found lookup, ok bool) {
 // plan has go-mysql-server plan the statement. It returns nil if the plan is of
 // more than is known to be usable again.
 func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPlan, error) {
-	ast, _, _, err := c.e.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
+	ast, _, _, err := c.cache.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
 	if err != nil {
 		return nil, ErrPlan
 	}
@@ -160,7 +160,7 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 		bound["v"+strconv.Itoa(i+1)] = v.expr()
 	}
 	tx, warnings := ctx.GetTransaction(), len(ctx.Warnings())
-	root, err := c.e.gms.BoundQueryPlan(ctx, c.text, ast, bound)
+	root, err := c.cache.gms.BoundQueryPlan(ctx, c.text, ast, bound)
 	if ctx.GetTransaction() == nil {
 		ctx.SetTransaction(tx) // what was wrong shows when it is planned again
 	}
@@ -341,7 +341,7 @@ func (p *selectPlan) columns(ctx *gms.Context, info *tableInfo) ([]int, bool) {
 }
 
 // runSelect returns the rows of a SELECT.
-func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transaction, values []Value) (*Result, error) {
+func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
 	if f.join != nil {
 		return f.runJoin(ctx, c, s, tr, values)
 	}
@@ -363,15 +363,15 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 			if empty {
 				return gms.RowsToRowIter()
 			}
-			return f.scan(ctx, c.e, tr, p.table.columns, r)
+			return f.scan(ctx, c.st, s, tr, p.table.columns, r)
 		})
 	case empty:
 	case f.first != nil:
-		rows, err = f.runFirst(ctx, c, tr, r, values)
+		rows, err = f.runFirst(ctx, c, s, tr, r, values)
 	case r.hi == nil && r.point:
 		rows, err = f.point(s, tr, &r)
 	default:
-		rows, err = f.all(ctx, f.scan(ctx, c.e, tr, f.columns, r))
+		rows, err = f.all(ctx, f.scan(ctx, c.st, s, tr, f.columns, r))
 	}
 	if err != nil {
 		return nil, err
@@ -380,11 +380,11 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *transact
 }
 
 // point returns the row under one key.
-func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error) {
+func (f *form) point(s *fastSession, tr *transaction, r *keyRange) ([]gms.Row, error) {
 	if s.forUpdate && s.isOpen() {
-		s.e.turns.await(tr, f.lookup.index.Index, r.lo)
+		s.st.turns.await(tr, f.lookup.index.Index, r.lo)
 	}
-	p, ok, err := s.e.access(f.lookup.index.Index).get(tr.tx, r.lo)
+	p, ok, err := s.st.access(f.lookup.index.Index).get(tr.tx, r.lo)
 	if err != nil || !ok {
 		return nil, myerr.Storage(err)
 	}
@@ -404,13 +404,13 @@ func (f *form) point(s *Session, tr *transaction, r *keyRange) ([]gms.Row, error
 	return []gms.Row{row}, nil
 }
 
-func (f *form) scan(ctx *gms.Context, e *Engine, tr *transaction, columns []int, r keyRange) gms.RowIter {
-	t := &Table{e: e, info: f.info, columns: columns}
-	return t.rowIter(ctx, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}})
+func (f *form) scan(ctx *gms.Context, st *Store, s *fastSession, tr *transaction, columns []int, r keyRange) gms.RowIter {
+	t := &Table{e: st, info: f.info, columns: columns}
+	return t.rowIter(&s.storeSession, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}})
 }
 
 // runPlan runs a plan over the rows that the literals give.
-func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value, source func(*selectPlan) gms.RowIter) ([]gms.Row, error) {
+func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *fastSession, values []Value, source func(*selectPlan) gms.RowIter) ([]gms.Row, error) {
 	p := f.plans.take()
 	if p == nil {
 		var err error
@@ -419,7 +419,7 @@ func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value
 		}
 	}
 	s.leaf = &leaf{node: p.leaf, rows: source(p)}
-	iter, err := c.e.gms.Analyzer.ExecBuilder.Build(ctx, p.root, nil)
+	iter, err := c.cache.gms.Analyzer.ExecBuilder.Build(ctx, p.root, nil)
 	used := s.leaf == nil
 	s.leaf = nil
 	if err != nil || !used {

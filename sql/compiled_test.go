@@ -36,7 +36,7 @@ func (c *client) compiledWith(query string, prepared bool, bound []Value) (schem
 
 // runStatement runs a compiled statement, unless that has to be planned.
 func (c *client) runStatement(stmt *Compiled, query string, values []Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
-	res, err := stmt.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), values)
+	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
 	switch {
 	case errors.Is(err, ErrPlan):
 		return nil, nil, false, nil

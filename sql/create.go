@@ -16,11 +16,11 @@ import (
 // of ours needs is asked of the statement once more.
 
 // createStatement returns the CREATE TABLE at work, nil if it is not one.
-func createStatement(ctx *gms.Context) *sqlparser.DDL {
-	stmt := FromContext(ctx).running
+func (st *Store) createStatement(ctx *gms.Context) *sqlparser.DDL {
+	stmt := sessionOf(ctx).running
 	if stmt == nil {
 		var err error
-		if stmt, _, _, err = (parser{}).Parse(ctx, ctx.Query(), false); err != nil {
+		if stmt, _, _, err = st.cfg.Parse(ctx, ctx.Query(), false); err != nil {
 			return nil
 		}
 	}
@@ -33,8 +33,8 @@ func createStatement(ctx *gms.Context) *sqlparser.DDL {
 
 // usingHash returns the lists of columns that a CREATE TABLE wants to be indexed
 // USING HASH.
-func usingHash(ctx *gms.Context) map[string]bool {
-	create := createStatement(ctx)
+func (st *Store) usingHash(ctx *gms.Context) map[string]bool {
+	create := st.createStatement(ctx)
 	if create == nil || create.TableSpec == nil {
 		return nil
 	}
@@ -56,8 +56,8 @@ func usingHash(ctx *gms.Context) map[string]bool {
 func columnList(names []string) string { return strings.ToLower(strings.Join(names, ",")) }
 
 // tableComment is the comment that CREATE TABLE gives a table.
-func tableComment(ctx *gms.Context) string {
-	create := createStatement(ctx)
+func (st *Store) tableComment(ctx *gms.Context) string {
+	create := st.createStatement(ctx)
 	if create == nil || create.TableSpec == nil {
 		return ""
 	}
@@ -71,8 +71,8 @@ func tableComment(ctx *gms.Context) string {
 
 // likeTable returns the table after which CREATE TABLE ... LIKE makes another,
 // nil if the statement at work is something else.
-func (e *Engine) likeTable(ctx *gms.Context, tr *transaction) (*catalog.Table, error) {
-	create := createStatement(ctx)
+func (st *Store) likeTable(ctx *gms.Context, tr *transaction) (*catalog.Table, error) {
+	create := st.createStatement(ctx)
 	if create == nil || create.OptLike == nil || len(create.OptLike.LikeTables) != 1 {
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func (e *Engine) likeTable(ctx *gms.Context, tr *transaction) (*catalog.Table, e
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
-	tbl, err := e.descriptor(ctx, tr, db, name.Name.String())
+	tbl, err := st.descriptor(ctx, tr, db, name.Name.String())
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil // a table of go-mysql-server's own
 	}

@@ -47,51 +47,6 @@ func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table
 	return t, true, nil
 }
 
-// table finds a table.
-func (e *Engine) table(ctx *gms.Context, tr *transaction, db, name string) (*Table, bool, error) {
-	tbl, err := e.descriptor(ctx, tr, db, name)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	info, err := e.info(tr, tbl)
-	if err != nil {
-		return nil, false, err
-	}
-	return &Table{e: e, info: info}, true, nil
-}
-
-// descriptor finds a table's descriptor, and waits until nobody is altering it,
-// as MySQL's metadata lock does.
-func (e *Engine) descriptor(ctx *gms.Context, tr *transaction, db, name string) (*catalog.Table, error) {
-	for {
-		tbl, err := e.cat.Table(tr.tx, db, name)
-		if !errors.Is(err, catalog.ErrAltering) {
-			return tbl, err
-		}
-		patience, err := lockWait(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err := e.cat.Await(ctx.Context, db, name, patience); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// awaitTables waits until nobody is altering a table of a database.
-func (e *Engine) awaitTables(ctx *gms.Context, tr *transaction, db string) error {
-	tables, err := e.cat.Tables(tr.tx, db)
-	for _, tbl := range tables {
-		if _, err := e.descriptor(ctx, tr, db, tbl.Name); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
 // GetTableNames implements gms.Database.
 func (d *Database) GetTableNames(ctx *gms.Context) ([]string, error) {
 	tables, err := d.e.cat.Tables(began(ctx).tx, d.name)
@@ -131,7 +86,7 @@ func (d *Database) CreateIndexedTable(ctx *gms.Context, name string, schema gms.
 			return gms.ErrInvalidIndexPrefix.New(c.Name)
 		}
 	}
-	return d.createTable(ctx, name, schema, key, collation, tableComment(ctx))
+	return d.createTable(ctx, name, schema, key, collation, d.e.tableComment(ctx))
 }
 
 func (d *Database) createTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID, comment string) error {
@@ -144,7 +99,7 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 	for i, at := range schema.PkOrdinals {
 		names[i] = schema.Schema[at].Name
 	}
-	if key.Storage == gms.IndexUsing_Hash || usingHash(ctx)[columnList(names)] {
+	if key.Storage == gms.IndexUsing_Hash || d.e.usingHash(ctx)[columnList(names)] {
 		t.Primary.Access = catalog.AccessHash
 	}
 	if err := setSchema(ctx, t, schema, key.Columns); err != nil {

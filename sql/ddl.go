@@ -22,11 +22,11 @@ import (
 // ddl returns the transaction in which a statement changes the catalog. A
 // transaction that the client has open is committed before, as in MySQL.
 func ddl(ctx *gms.Context) (*transaction, error) {
-	tr, s := began(ctx), FromContext(ctx)
+	tr, s := began(ctx), sessionOf(ctx)
 	if tr.ddl {
 		return tr, nil
 	}
-	if err := tr.writable(ctx); err != nil {
+	if err := tr.writable(ctx, s.st); err != nil {
 		return nil, err
 	}
 	if s.Explicit() {
@@ -121,19 +121,19 @@ func prefixLength(d catalog.Type, length int64) uint32 {
 }
 
 // renewStorage gives a table empty structures, and a sequence that begins anew.
-func (e *Engine) renewStorage(tr *transaction, t *catalog.Table) error {
+func (st *Store) renewStorage(tr *transaction, t *catalog.Table) error {
 	for _, old := range []region.Ptr{t.Sequence, t.RowSequence} {
-		if err := e.cat.FreeNumber(tr.tx, old); err != nil {
+		if err := st.cat.FreeNumber(tr.tx, old); err != nil {
 			return err
 		}
 	}
 	t.Sequence, t.RowSequence = region.Ptr{}, region.Ptr{}
-	return e.createStorage(tr, t)
+	return st.createStorage(tr, t)
 }
 
 // createStorage creates what a table does not have yet: structures for all of
 // its indexes, and the numbers that it needs.
-func (e *Engine) createStorage(tr *transaction, t *catalog.Table) error {
+func (st *Store) createStorage(tr *transaction, t *catalog.Table) error {
 	err := createAccesses(tr.tx, t)
 	if err != nil {
 		return err

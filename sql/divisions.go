@@ -12,17 +12,16 @@ import (
 
 // changes notes that a change is about to be executed; one with IGNORE may divide by zero. Those
 // of its triggers are part of it.
-func (s *Session) changes(ctx *gms.Context, strictly bool) {
+func (s *storeSession) changes(ctx *gms.Context, strictly bool) {
 	if tr := currentOf(ctx); tr == nil || tr.editing == 0 {
 		s.changing, s.divided = strictly, false
 	}
 }
 
 // dividedByZero is an error if the change at work has divided by zero and must not: of an
-// expression it is a warning.
-func dividedByZero(ctx *gms.Context) error {
-	s, ok := ctx.Session.(*Session)
-	if !ok || !s.divided {
+// expression it is a warning. A nil session has not divided.
+func (s *storeSession) dividedByZero() error {
+	if s == nil || !s.divided {
 		return nil
 	}
 	s.divided = false

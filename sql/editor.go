@@ -25,6 +25,8 @@ var (
 // change is all or nothing: one that fails leaves no trace.
 type editor struct {
 	*Table
+	// s is the session that changes them; nil if what is changed is not for a client.
+	s   *storeSession
 	tr  *transaction
 	acc access
 	// serial is the point at which the statement began, 0 outside of one.
@@ -36,14 +38,17 @@ type editor struct {
 	constraints *constrainer
 }
 
-// editor returns an editor. What keeps it from being one shows when it is used:
-// the interface has no place for an error.
-func (t *Table) editor(ctx *gms.Context) *editor {
-	e := &editor{Table: t, tr: began(ctx)}
+// editor returns an editor for the context's session.
+func (t *Table) editor(ctx *gms.Context) *editor { return t.editorFor(ctx, sessionOf(ctx)) }
+
+// editorFor returns an editor for the session of a context. What keeps it from being one
+// shows when it is used: the interface has no place for an error.
+func (t *Table) editorFor(ctx *gms.Context, s *storeSession) *editor {
+	e := &editor{Table: t, s: s, tr: s.began(ctx)}
 	if e.err = t.join(ctx, e.tr); e.err != nil {
 		return e
 	}
-	if e.err = e.tr.writable(ctx); e.err != nil {
+	if e.err = e.tr.writable(ctx, t.e); e.err != nil {
 		return e
 	}
 	e.acc = t.e.access(&t.info.Table.Primary)
@@ -68,7 +73,7 @@ func (e *editor) DiscardChanges(_ *gms.Context, cause error) error {
 
 // StatementComplete implements gms.EditOpenerCloser.
 func (e *editor) StatementComplete(ctx *gms.Context) error {
-	if err := dividedByZero(ctx); err != nil {
+	if err := e.s.dividedByZero(); err != nil {
 		return errors.Join(err, e.DiscardChanges(ctx, err))
 	}
 	e.end()
@@ -97,7 +102,7 @@ func (e *editor) whole(ctx *gms.Context, change func() error) error {
 	if e.err != nil {
 		return myerr.Storage(e.err)
 	}
-	if err := dividedByZero(ctx); err != nil {
+	if err := e.s.dividedByZero(); err != nil {
 		return err
 	}
 	m := e.tr.tx.Mark()
@@ -118,7 +123,7 @@ func (e *editor) Insert(ctx *gms.Context, row gms.Row) error {
 		if err := e.insert(ctx, row); err != nil {
 			return err
 		}
-		if r := e.replacingOf(ctx); r != nil {
+		if r := e.replacingOf(); r != nil {
 			r.inserted(ctx, e, row)
 		}
 		e.tr.count(e.info.Counter, 1)
@@ -287,7 +292,7 @@ func (e *editor) Delete(ctx *gms.Context, values gms.Row) error {
 		}
 		e.tr.move(p, region.Ptr{})
 		e.tr.count(e.info.Counter, -1)
-		if r := e.replacingOf(ctx); r != nil {
+		if r := e.replacingOf(); r != nil {
 			r.deleted++
 		}
 		return row.Free(e.tr.tx, p)

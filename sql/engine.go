@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	sqle "github.com/dolthub/go-mysql-server"
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
-	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
-	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/row"
@@ -40,21 +37,11 @@ type Options struct {
 
 // An Engine runs SQL on one machine.
 type Engine struct {
-	m        *txn.Machine
-	cat      *catalog.Catalog
+	*Store
 	opt      Options
 	gms      *sqle.Engine
-	counters *counters
-	compiled statementCache
-	turns    *turns
+	compiled *statementCache
 	status   atomic.Pointer[StatusSource]
-
-	mu struct {
-		lockrank.RWMutex[lockrank.Engine]
-		infos map[uint64]*tableInfo // by table id: the latest committed one
-		// pruneAt is how many of them are too many: see prune.
-		pruneAt int
-	}
 }
 
 // OpenCatalog opens the catalog that NewEngine needs. Several machines of one
@@ -76,8 +63,8 @@ var mysqlDefaults = map[string]any{
 
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
-	e := &Engine{m: m, cat: cat, opt: o, counters: newCounters(m), turns: newTurns(m.Clock(), o.Processors)}
-	e.mu.infos, e.mu.pruneAt = make(map[uint64]*tableInfo), pruneLeast
+	e := &Engine{opt: o}
+	e.Store = newStore(m, cat, StoreConfig{Memory: o.Memory, Processors: o.Processors, Parse: parser{}.Parse, IsSuper: e.isSuper})
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{secureFilePriv(o.Files)})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
@@ -89,6 +76,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	e.hideProcesses(a.Catalog.InfoSchema)
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
+	e.compiled = newStatementCache(e.Store, e.gms, o.ReadOnly)
 	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if o.Accounts == nil {
 		return e, nil
@@ -111,8 +99,8 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // NewSession returns the session of a new client.
 func (e *Engine) NewSession(server string, c gms.Client, id uint32) *Session {
-	s := &Session{baseSession: newBaseSession(server, c, id), e: e}
-	s.holding.memory = e.opt.Memory
+	s := &Session{e: e}
+	s.fastSession.init(e.compiled, s, server, c, id)
 	return s
 }
 
@@ -132,68 +120,9 @@ func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 	return c
 }
 
-// view runs a read in the context's transaction, or in one of its own if the
-// context has none.
-func (e *Engine) view(ctx *gms.Context, read func(*txn.Tx) error) error {
-	if tr := currentOf(ctx); tr != nil {
-		return read(tr.tx)
-	}
-	var c context.Context = context.Background()
-	if ctx != nil && ctx.Context != nil {
-		c = ctx.Context
-	}
-	return e.m.Run(c, read)
-}
-
-// info returns a descriptor made ready for use. What the transaction itself has
-// changed is not kept for others.
-func (e *Engine) info(tr *transaction, tbl *catalog.Table) (*tableInfo, error) {
-	e.mu.RLock()
-	info := e.mu.infos[tbl.ID]
-	e.mu.RUnlock()
-	if info != nil && info.Table == tbl {
-		return info, nil
-	}
-	info, err := newTableInfo(tbl)
-	if err != nil || e.cat.Changed(tr.tx) {
-		return info, err
-	}
-	e.mu.Lock()
-	e.mu.infos[tbl.ID] = info
-	tooMany := len(e.mu.infos) > e.mu.pruneAt
-	e.mu.Unlock()
-	if tooMany {
-		e.prune()
-	}
-	return info, nil
-}
-
-// prune forgets what was made of tables that the catalog has forgotten. It does so when
-// there is twice as much as was left the last time, which costs little for each.
-func (e *Engine) prune() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for id, info := range e.mu.infos { // any order
-		if !e.cat.Has(info.Table) {
-			delete(e.mu.infos, id)
-			e.counters.forget(info.Counter)
-		}
-	}
-	e.mu.pruneAt = max(2*len(e.mu.infos), pruneLeast)
-}
-
-// pruneLeast is of how many tables something is kept at least when prune looks over it.
-const pruneLeast = 256
-
-// lockWait is what a session has set it to.
-func lockWait(ctx *gms.Context) (time.Duration, error) {
-	v, err := ctx.GetSessionVariable(ctx, lockWaitName)
-	if err != nil {
-		return 0, err
-	}
-	seconds, _, err := types.Int64.Convert(ctx, v)
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration(seconds.(int64)) * time.Second, nil
+// isSuper reports whether the user of a context's session has the SUPER privilege; sessions
+// of go-mysql-server's own have all.
+func (e *Engine) isSuper(ctx *gms.Context) bool {
+	_, ok := ctx.Session.(*Session)
+	return !ok || e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super))
 }

@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"cmp"
 	"context"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -28,11 +27,6 @@ func readView(ctx *gms.Context, db, statement string) error {
 	s.viewDatabase = db
 	s.view = gms.RemoveSpaceAndDelimiter(compat.ResolveComments(statement, sqlparser.ParserOptions{}), ';')
 	return s.noteView(ctx, statement)
-}
-
-// GetCurrentDatabase implements gms.Session.
-func (s *Session) GetCurrentDatabase() string {
-	return cmp.Or(s.baseSession.GetCurrentDatabase(), s.viewDatabase)
 }
 
 // spareView has the CREATE VIEW of a view that is read be no definition: temporary

@@ -4,7 +4,6 @@ import (
 	"math"
 	"runtime"
 	"runtime/metrics"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -125,10 +124,7 @@ func (m *Memory) isLive(bound int64) bool {
 	return m.live() <= bound
 }
 
-var (
-	_ compat.Memory = (*holding)(nil)
-	_ compat.Lender = (*Session)(nil)
-)
+var _ compat.Memory = (*holding)(nil)
 
 // A holding is what a session holds of a Memory: for the statement at work, for the
 // transaction that is open, and in its variables. Goroutines of one statement share it.
@@ -141,6 +137,11 @@ type holding struct {
 		kept                             int64 // in variables
 		variables                        map[string]int64
 		read                             int64 // by the transaction, as far as it is counted in bytes
+	}
+	// inputs are the nodes of the statement at work whose rows are to be metered.
+	inputs struct {
+		lockrank.Mutex[lockrank.Leaf]
+		of map[gms.Node]metering
 	}
 }
 
@@ -299,50 +300,6 @@ func valueMemory(v any) int64 {
 	return valueBytesMin + boxedBytes + others*compat.TextBytes(v)
 }
 
-// SetUserVariable implements gms.Session.
-func (s *Session) SetUserVariable(ctx *gms.Context, name string, value any, t gms.Type) error {
-	if err := s.holding.keep(name, valueMemory(value)+int64(len(name))); err != nil {
-		return err
-	}
-	return s.baseSession.SetUserVariable(ctx, name, value, t)
-}
-
-// holdRead counts what the transaction has read so far.
-func (s *Session) holdRead(tr *transaction) error {
-	if s.holding.memory == nil {
-		return nil
-	}
-	if read := tr.tx.Held(); read > readBytes {
-		return s.holding.hold(read)
-	}
-	return nil
-}
-
-// readBytes is what a transaction may have read without being counted.
-const readBytes = 64 << 10
-
-// textName stands for the text of the statement at work among the names of variables, and
-// preparedName, with a number, for that of a prepared one. No variable has such a name.
-const (
-	textName     = "\x00text"
-	preparedName = "\x00prepared"
-)
-
-// TakeText counts what a statement takes whose text has yet to be parsed, and values that
-// are bound to it. It stays until Settle.
-func (s *Session) TakeText(text string, bound int64) error {
-	n := textMemory(text) + bound
-	if n <= freeBytes/2 && s.holding.granted.Load() == 0 {
-		return nil
-	}
-	return s.holding.keep(textName, n)
-}
-
-// KeepPrepared counts a prepared statement, and one with an empty text no more.
-func (s *Session) KeepPrepared(id uint32, text string) error {
-	return s.holding.keep(preparedName+strconv.FormatUint(uint64(id), 10), textMemory(text))
-}
-
 // tokenBytes is what a token takes in memory, parsed and planned: 170 to 360 bytes as a rule.
 const tokenBytes = 256
 
@@ -373,50 +330,4 @@ func textMemory(text string) int64 {
 		isSpace = false
 	}
 	return int64(len(text)) + tokens*tokenBytes
-}
-
-// Take counts n bytes that the listener holds for the statement at work, until Settle.
-func (s *Session) Take(n int64) error { return s.holding.Take(n) }
-
-// Settle is called when a client has been given the answer to a statement, or will not get
-// one: nothing is left of it then but its effects.
-func (s *Session) Settle() {
-	s.holding.drop(textName)
-	s.settle()
-}
-
-// settle is Settle for an attempt to run a statement.
-func (s *Session) settle() {
-	if len(s.inputs.of) > 0 {
-		s.forgetInputs()
-	}
-	if s.holding.bytes.Load() == 0 && s.holding.granted.Load() == 0 {
-		return
-	}
-	read := int64(0)
-	if tr, ok := s.baseSession.GetTransaction().(*transaction); ok && tr != nil && !tr.ended {
-		read = tr.tx.Held()
-	}
-	s.holding.settle(read)
-}
-
-// CommandBegin implements gms.LifecycleAwareSession.
-func (s *Session) CommandBegin() error { return nil }
-
-// CommandEnd implements gms.LifecycleAwareSession.
-func (s *Session) CommandEnd() {}
-
-// SessionEnd implements gms.LifecycleAwareSession. A transaction that the client has left
-// open ends: while it is there, nothing that is freed anywhere can be used again.
-func (s *Session) SessionEnd() {
-	s.Abort()
-	s.holding.end()
-}
-
-// lend counts n bytes until give is called, or says why they cannot be had.
-func (s *Session) Lend(n int64) (give func(), err error) {
-	if err := s.holding.Take(n); err != nil {
-		return nil, err
-	}
-	return func() { s.holding.Give(n) }, nil
 }

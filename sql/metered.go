@@ -8,7 +8,6 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/iters"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
 // Nodes of go-mysql-server that keep the rows that they are given (sorts, hash tables,
@@ -18,8 +17,7 @@ import (
 // statement is still wanted: some of these nodes would not find out by themselves.
 
 var (
-	_ gms.RowIter         = (*meteredIter)(nil)
-	_ gms.NodeExecBuilder = (*subqueryBuilder)(nil)
+	_ gms.RowIter = (*meteredIter)(nil)
 )
 
 // A metering says how the rows of a node are counted.
@@ -34,49 +32,49 @@ type metering struct {
 }
 
 // noteInputs notes the children of a node that keeps what they return.
-func (s *Session) noteInputs(ctx *gms.Context, n gms.Node) {
+func (h *holding) noteInputs(ctx *gms.Context, n gms.Node) {
 	all, kept := metering{most: math.MaxInt64}, metering{most: math.MaxInt64, stays: true}
 	switch n := n.(type) {
 	case *plan.Sort:
-		s.noteInput(n.Child, all)
+		h.noteInput(n.Child, all)
 	case *plan.Window:
-		s.noteInput(n.Child, all)
+		h.noteInput(n.Child, all)
 	case *plan.Into:
-		s.noteInput(n.Child, all)
+		h.noteInput(n.Child, all)
 	case *plan.TopN:
 		if limit, err := iters.GetInt64Value(ctx, n.Limit); err == nil {
-			s.noteInput(n.Child, metering{most: limit})
+			h.noteInput(n.Child, metering{most: limit})
 		}
 	case *plan.HashLookup:
-		s.noteInput(n.Child, kept)
+		h.noteInput(n.Child, kept)
 	case *plan.CachedResults:
-		s.noteInput(n.Child, kept)
+		h.noteInput(n.Child, kept)
 	case *plan.RecursiveCte: // what one round finds goes into the next
 		all.stays = n.Union().Distinct || len(n.Union().SortFields) > 0
-		s.noteInput(n.Left(), all)
+		h.noteInput(n.Left(), all)
 		all.again = true
-		s.noteInput(n.Right(), all)
+		h.noteInput(n.Right(), all)
 	case *plan.Concat:
-		s.noteInput(n.Left(), all)
-		s.noteInput(n.Right(), all)
+		h.noteInput(n.Left(), all)
+		h.noteInput(n.Right(), all)
 	case *plan.JoinNode:
 		if n.Op.IsFullOuter() || n.Op.IsMerge() || n.Op.IsRange() {
-			s.noteInput(n.Left(), all)
-			s.noteInput(n.Right(), all)
+			h.noteInput(n.Left(), all)
+			h.noteInput(n.Right(), all)
 		}
 	}
 }
 
-func (s *Session) noteInput(n gms.Node, m metering) {
+func (h *holding) noteInput(n gms.Node, m metering) {
 	if !isNoted(n) {
 		return
 	}
-	s.inputs.Lock()
-	defer s.inputs.Unlock()
-	if s.inputs.of == nil {
-		s.inputs.of = make(map[gms.Node]metering)
+	h.inputs.Lock()
+	defer h.inputs.Unlock()
+	if h.inputs.of == nil {
+		h.inputs.of = make(map[gms.Node]metering)
 	}
-	s.inputs.of[n] = m
+	h.inputs.of[n] = m
 }
 
 // isNoted reports whether a node is one of many that could be noted. Those of SHOW statements
@@ -84,30 +82,33 @@ func (s *Session) noteInput(n gms.Node, m metering) {
 func isNoted(n gms.Node) bool { return reflect.TypeOf(n).Kind() == reflect.Pointer }
 
 // takeInput reports whether a node has been noted, once.
-func (s *Session) takeInput(n gms.Node) (metering, bool) {
-	s.inputs.Lock()
-	defer s.inputs.Unlock()
-	if len(s.inputs.of) == 0 || !isNoted(n) {
+func (h *holding) takeInput(n gms.Node) (metering, bool) {
+	h.inputs.Lock()
+	defer h.inputs.Unlock()
+	if len(h.inputs.of) == 0 || !isNoted(n) {
 		return metering{}, false
 	}
-	m, ok := s.inputs.of[n]
-	delete(s.inputs.of, n)
+	m, ok := h.inputs.of[n]
+	delete(h.inputs.of, n)
 	return m, ok
 }
 
 // forgetInputs forgets the nodes of a statement that has ended.
-func (s *Session) forgetInputs() {
-	s.inputs.Lock()
-	defer s.inputs.Unlock()
-	clear(s.inputs.of)
+func (h *holding) forgetInputs() {
+	if len(h.inputs.of) == 0 {
+		return
+	}
+	h.inputs.Lock()
+	defer h.inputs.Unlock()
+	clear(h.inputs.of)
 }
 
 // metered counts rows that somebody is about to keep.
-func (s *Session) metered(rows gms.RowIter, m metering) gms.RowIter {
+func (h *holding) metered(rows gms.RowIter, m metering) gms.RowIter {
 	if plan.IsEmptyIter(rows) {
 		return rows
 	}
-	return &meteredIter{RowIter: rows, h: &s.holding, metering: m}
+	return &meteredIter{RowIter: rows, h: h, metering: m}
 }
 
 // A meteredIter counts the rows that it passes on.
@@ -174,44 +175,9 @@ func (i *wantedIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return i.RowIter.Next(ctx)
 }
 
-// A subqueryBuilder builds subqueries of expressions. Their rows are read to the end, and
-// may be kept.
-type subqueryBuilder struct {
-	gms.NodeExecBuilder
-	stays bool
-}
-
-// Build implements gms.NodeExecBuilder.
-func (b *subqueryBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	rows, err := b.NodeExecBuilder.Build(ctx, n, row)
-	s, ok := ctx.Session.(*Session)
-	if err != nil || !ok {
-		return rows, err
-	}
-	return s.metered(rows, metering{most: math.MaxInt64, stays: b.stays}), nil
-}
-
-// meterSubqueries has all subqueries of expressions in a plan built by subqueryBuilders.
-func (e *Engine) meterSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, x gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-		sq, ok := x.(*plan.Subquery)
-		if !ok {
-			return x, transform.SameTree, nil
-		}
-		q, same, err := e.meterSubqueries(ctx, sq.Query)
-		if err != nil {
-			return x, transform.SameTree, err
-		}
-		if !same {
-			sq = sq.WithQuery(q)
-		}
-		return sq.WithExecBuilder(&subqueryBuilder{e.gms.Analyzer.ExecBuilder, sq.CanCacheResults()}), transform.NewTree, nil
-	})
-}
-
 // readAll reads rows to their end and counts them until the statement ends.
-func (s *Session) readAll(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
-	iter = s.metered(iter, metering{most: math.MaxInt64, stays: true})
+func (h *holding) readAll(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
+	iter = h.metered(iter, metering{most: math.MaxInt64, stays: true})
 	var rows []gms.Row
 	for {
 		row, err := iter.Next(ctx)

@@ -35,7 +35,7 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 		return nil, errNoSystem
 	}
 	tr := currentOf(ctx)
-	if tr != nil && tr.db != nil && sameName(tr.db.name, name) && !p.e.cat.Changed(tr.tx) {
+	if tr != nil && tr.db != nil && sameName(tr.db.Name(), name) && !p.e.cat.Changed(tr.tx) {
 		return tr.db, nil
 	}
 	var db *catalog.Database

@@ -21,30 +21,30 @@ const (
 )
 
 // writable says why a statement may not change anything in its transaction, if so.
-func (tr *transaction) writable(ctx *gms.Context) error {
+func (tr *transaction) writable(ctx *gms.Context, st *Store) error {
 	if tr.readOnly {
 		return myerr.ReadOnly.New()
 	}
-	return writableBy(ctx)
+	return st.writableBy(ctx)
 }
 
 // committable says why a transaction that has changed something may not commit, if so: the
 // variables may have been set since.
-func (tr *transaction) committable(ctx *gms.Context) error {
+func (tr *transaction) committable(ctx *gms.Context, st *Store) error {
 	if tr.tx.Written() == 0 {
 		return nil
 	}
-	return writableBy(ctx)
+	return st.writableBy(ctx)
 }
 
-func writableBy(ctx *gms.Context) error {
+// writableBy says why the context's session may not change anything, if so.
+func (st *Store) writableBy(ctx *gms.Context) error {
 	option := "--super-read-only"
 	switch writers.Load() {
 	case writersAll:
 		return nil
 	case writersSuper:
-		s, ok := ctx.Session.(*Session)
-		if !ok || s.e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
+		if st.cfg.IsSuper(ctx) {
 			return nil
 		}
 		option = "--read-only"

@@ -25,7 +25,7 @@ type replacing struct {
 }
 
 // replaces prepares for a statement's REPLACE, the outermost one.
-func (s *Session) replaces(ctx *gms.Context, n *plan.InsertInto) {
+func (s *storeSession) replaces(ctx *gms.Context, n *plan.InsertInto) {
 	if columns := n.Destination.Schema(ctx); n.IsReplace && s.replacing == nil && len(columns) > 0 {
 		s.replacing = &replacing{table: columns[0].Source, until: n.FirstGeneratedAutoIncRowIdx}
 	}
@@ -34,7 +34,7 @@ func (s *Session) replaces(ctx *gms.Context, n *plan.InsertInto) {
 // TakeReplaced returns what the last REPLACE has left out of its result: rows
 // that it has deleted besides, and the number to tell the client, 0 if there is
 // none. It is to be called after every statement.
-func (s *Session) TakeReplaced() (deleted, id uint64) {
+func (s *storeSession) TakeReplaced() (deleted, id uint64) {
 	r := s.replacing
 	s.replacing = nil
 	if r == nil {
@@ -45,12 +45,11 @@ func (s *Session) TakeReplaced() (deleted, id uint64) {
 
 // replacingOf returns the REPLACE that changes the editor's table, nil if the
 // statement is none.
-func (e *editor) replacingOf(ctx *gms.Context) *replacing {
-	s, ok := ctx.Session.(*Session)
-	if !ok || s.replacing == nil || !strings.EqualFold(s.replacing.table, e.info.Name) {
+func (e *editor) replacingOf() *replacing {
+	if e.s == nil || e.s.replacing == nil || !strings.EqualFold(e.s.replacing.table, e.info.Name) {
 		return nil
 	}
-	return s.replacing
+	return e.s.replacing
 }
 
 // inserted notes that a row of a REPLACE is in, after what it replaces is out.

@@ -14,7 +14,7 @@ import (
 // CreateIndex implements gms.IndexAlterableTable: the index is built from the
 // rows that are there.
 func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
-	if usingHash(ctx)[columnList(d.ColumnNames())] {
+	if t.e.usingHash(ctx)[columnList(d.ColumnNames())] {
 		d.Storage = gms.IndexUsing_Hash
 	}
 	tr, err := ddl(ctx)
@@ -272,7 +272,7 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	}
 	target := &Table{e: t.e, info: info}
 	w := &rewriter{old: tbl, next: next, target: t}
-	w.editor = editor{Table: target, tr: tr, acc: t.e.access(&next.Primary)}
+	w.editor = editor{Table: target, s: sessionOf(ctx), tr: tr, acc: t.e.access(&next.Primary)}
 	return w, nil
 }
 
@@ -311,16 +311,16 @@ func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeyS
 
 // rewrittenNumbers drops the sequences that a rewritten table does not need any
 // more; those it needs are kept.
-func (e *Engine) rewrittenNumbers(tr *transaction, tbl, next *catalog.Table) error {
+func (st *Store) rewrittenNumbers(tr *transaction, tbl, next *catalog.Table) error {
 	auto := slices.ContainsFunc(next.Columns, func(c catalog.Column) bool { return c.AutoIncrement })
 	if !auto {
-		if err := e.cat.FreeNumber(tr.tx, tbl.Sequence); err != nil {
+		if err := st.cat.FreeNumber(tr.tx, tbl.Sequence); err != nil {
 			return err
 		}
 		next.Sequence = region.Ptr{}
 	}
 	if next.Primary.Declared {
-		if err := e.cat.FreeNumber(tr.tx, tbl.RowSequence); err != nil {
+		if err := st.cat.FreeNumber(tr.tx, tbl.RowSequence); err != nil {
 			return err
 		}
 		next.RowSequence = region.Ptr{}

@@ -51,6 +51,7 @@ func (o *onePartition) Close(*gms.Context) error { return nil }
 // A rowIter reads the rows of a scan.
 type rowIter struct {
 	t     *Table
+	s     *storeSession
 	tr    *transaction
 	scan  *scan
 	acc   access
@@ -73,10 +74,10 @@ type rowIter struct {
 // one is as likely as not to be changed where it matters, and this costs more.
 const partsMax = 1000
 
-func (t *Table) rowIter(ctx *gms.Context, tr *transaction, s *scan) *rowIter {
-	session := FromContext(ctx)
+// rowIter reads the rows of a scan in the transaction of a session.
+func (t *Table) rowIter(session *storeSession, tr *transaction, s *scan) *rowIter {
 	i := &rowIter{
-		t: t, tr: tr, scan: s, acc: t.e.access(s.index.Index),
+		t: t, s: session, tr: tr, scan: s, acc: t.e.access(s.index.Index),
 		write:   session.forUpdate && !s.keysOnly,
 		collect: tr.editing > 0 && !s.keysOnly,
 	}
@@ -118,7 +119,7 @@ func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
-	return row, FromContext(ctx).holdRead(i.tr)
+	return row, i.s.holdRead(i.tr)
 }
 
 // row returns the address of the next row.
@@ -153,7 +154,7 @@ func (i *rowIter) collectRows(ctx *gms.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := FromContext(ctx).holdRead(i.tr); err != nil {
+		if err := i.s.holdRead(i.tr); err != nil {
 			return err
 		}
 	}

@@ -129,7 +129,7 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 // limited applies the ORDER BY and LIMIT of a set operation.
 func (s *Session) limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
 	if len(n.SortFields) > 0 {
-		rows = iters.NewSortIter(n.SortFields, s.metered(rows, metering{most: math.MaxInt64}))
+		rows = iters.NewSortIter(n.SortFields, s.holding.metered(rows, metering{most: math.MaxInt64}))
 	}
 	if n.Offset != nil {
 		skip, err := iters.GetInt64Value(ctx, n.Offset)

@@ -52,7 +52,7 @@ var (
 // A Table is one table as a statement sees it: a descriptor, and the columns
 // that the statement wants.
 type Table struct {
-	e    *Engine
+	e    *Store
 	info *tableInfo
 	// schema is this statement's own copy: go-mysql-server writes to it.
 	schema gms.PrimaryKeySchema
@@ -194,7 +194,7 @@ func (t *Table) PartitionRows(ctx *gms.Context, p gms.Partition) (gms.RowIter, e
 	if err := t.join(ctx, tr); err != nil {
 		return nil, myerr.Storage(err)
 	}
-	return t.rowIter(ctx, tr, s), nil
+	return t.rowIter(sessionOf(ctx), tr, s), nil
 }
 
 // Inserter implements gms.InsertableTable.
@@ -238,19 +238,19 @@ func (t *Table) PeekNextAutoIncrementValue(ctx *gms.Context) (uint64, error) {
 	return min(n, t.info.autoMax()), myerr.Storage(err)
 }
 
-func (e *Engine) peek(tr *transaction, sequence region.Ptr) (uint64, error) {
+func (st *Store) peek(tr *transaction, sequence region.Ptr) (uint64, error) {
 	if tr.born[sequence] {
 		return catalog.PeekIn(tr.tx, sequence)
 	}
-	return e.cat.Sequences().Peek(sequence)
+	return st.cat.Sequences().Peek(sequence)
 }
 
 // next returns the next number of a sequence.
-func (e *Engine) next(ctx *gms.Context, tr *transaction, sequence region.Ptr) (uint64, error) {
+func (st *Store) next(ctx *gms.Context, tr *transaction, sequence region.Ptr) (uint64, error) {
 	if tr.born[sequence] {
 		return catalog.NextIn(tr.tx, sequence)
 	}
-	return e.cat.Sequences().Next(ctx.Context, sequence)
+	return st.cat.Sequences().Next(ctx.Context, sequence)
 }
 
 // RowCount implements gms.StatisticsTable. The count is not exact: it serves
@@ -291,7 +291,7 @@ func guessBytes(d catalog.Type) uint32 {
 // a condition comes here, too, and can be rolled back.
 func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	tr := began(ctx)
-	if err := tr.writable(ctx); err != nil {
+	if err := tr.writable(ctx, t.e); err != nil {
 		return 0, err
 	}
 	n, _, err := t.RowCount(ctx)

@@ -21,7 +21,7 @@ func timestampVariable() gms.SystemVariable {
 }
 
 // begun notes that a statement begins, and has it go by the time that the session has set.
-func (s *Session) begun(ctx *gms.Context) *gms.Context {
+func (s *storeSession) begun(ctx *gms.Context) *gms.Context {
 	s.statements.Add(1)
 	s.viewDatabase = "" // of one whose planning has failed
 	if at := s.timestamp.Load(); at != 0 {
@@ -31,7 +31,7 @@ func (s *Session) begun(ctx *gms.Context) *gms.Context {
 }
 
 // setTimestamp makes the variable the time of the session.
-func (s *Session) setTimestamp(ctx *gms.Context) {
+func (s *storeSession) setTimestamp(ctx *gms.Context) {
 	v, err := s.baseSession.GetSessionVariable(ctx, timestampName)
 	seconds, ok := v.(float64)
 	if err != nil || !ok {
@@ -41,7 +41,7 @@ func (s *Session) setTimestamp(ctx *gms.Context) {
 }
 
 // readTimestamp is what @@timestamp is.
-func (s *Session) readTimestamp(ctx *gms.Context) float64 {
+func (s *storeSession) readTimestamp(ctx *gms.Context) float64 {
 	if at := s.timestamp.Load(); at != 0 {
 		return float64(at) / 1e6
 	}

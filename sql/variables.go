@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
@@ -188,6 +187,36 @@ func settled(ctx *gms.Context, v gms.SystemVariable, value any) string {
 	return strings.ToLower(fmt.Sprint(value))
 }
 
+// others are variables that go by two names.
+var others = map[string]string{
+	"transaction_read_only": "tx_read_only", "tx_read_only": "transaction_read_only",
+	"transaction_isolation": "tx_isolation", "tx_isolation": "transaction_isolation",
+}
+
+// SetSessionVariable implements gms.Session.
+func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) error {
+	name = strings.ToLower(name)
+	v, _, ok := gms.SystemVariables.GetGlobal(name)
+	if ok && !v.IsGlobalOnly() {
+		now, err := s.GetSessionVariable(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := mayBecome(ctx, v, now, value); err != nil {
+			return err
+		}
+	}
+	if other, ok := others[name]; ok {
+		if err := s.storeSession.SetSessionVariable(ctx, other, value); err != nil {
+			return err
+		}
+	}
+	if err := s.storeSession.SetSessionVariable(ctx, name, value); err != nil {
+		return wrongValue(name, value, err)
+	}
+	return nil
+}
+
 // globals are the process's variables as go-mysql-server keeps them, which are set by the
 // rules above.
 type globals struct{ gms.SystemVariableRegistry }
@@ -255,16 +284,4 @@ func (g globals) isOn(name string) bool {
 	_, v, _ := g.GetGlobal(name)
 	on, err := gms.ConvertToBool(nil, v)
 	return on && err == nil
-}
-
-// lockWaitName is the variable that says how many seconds a statement waits for a table
-// that is being altered. Waits for rows are shorter than its least value.
-const lockWaitName = "innodb_lock_wait_timeout"
-
-// lockWaitTimeout is that variable, to which go-mysql-server allows no other value than 1.
-func lockWaitTimeout() gms.SystemVariable {
-	return &gms.MysqlSystemVariable{
-		Name: lockWaitName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Both), Dynamic: true, SetVarHintApplies: true,
-		Type: types.NewSystemIntType(lockWaitName, 1, 1<<30, false), Default: int64(50),
-	}
 }

@@ -80,7 +80,7 @@ func (s *session) compiled(query string) (r result, err error) {
 	if stmt == nil {
 		return r, sql.ErrPlan
 	}
-	res, err := stmt.Run(s.engine.sql.NewContext(ctx, s.sql, gms.WithQuery(query)), values)
+	res, err := s.sql.Run(s.engine.sql.NewContext(ctx, s.sql, gms.WithQuery(query)), stmt, values)
 	if err != nil {
 		return r, err
 	}

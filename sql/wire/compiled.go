@@ -54,7 +54,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 		return err
 	}
 	defer sqlCtx.ProcessList.EndQuery(sqlCtx)
-	res, err := stmt.Run(sqlCtx, stmt.values)
+	res, err := s.farm.Run(sqlCtx, stmt.Compiled, stmt.values)
 	if errors.Is(err, sql.ErrPlan) {
 		return err
 	}

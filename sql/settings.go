@@ -11,9 +11,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
-// compiledSettings are the session's variables that compiled statements ask for,
-// read when one has been set and not with every statement.
-type compiledSettings struct {
+// settings are the session's variables that every statement asks for, read when one has
+// been set and not with every statement.
+type settings struct {
 	autocommit bool
 	// compile says that nothing in the variables speaks against compiled
 	// statements.
@@ -39,7 +39,7 @@ type compiledSettings struct {
 // keySettings are the variables that may change the meaning of a text.
 var keySettings = []string{"sql_mode", "character_set_client", "character_set_connection", "collation_connection", "time_zone", "foreign_key_checks"}
 
-func (s *Session) settings() *compiledSettings {
+func (s *storeSession) settings() *settings {
 	if s.variables == nil {
 		s.variables = s.readSettings()
 	}
@@ -47,17 +47,17 @@ func (s *Session) settings() *compiledSettings {
 }
 
 // MaxExecutionTime is how long a SELECT may take (max_execution_time); 0 is for ever.
-func (s *Session) MaxExecutionTime() time.Duration { return s.settings().maxExecution }
+func (s *storeSession) MaxExecutionTime() time.Duration { return s.settings().maxExecution }
 
 // Autocommit reports whether each statement outside of a transaction is one.
-func (s *Session) Autocommit() bool { return s.settings().autocommit }
+func (s *storeSession) Autocommit() bool { return s.settings().autocommit }
 
-func (s *Session) readSettings() *compiledSettings {
+func (s *storeSession) readSettings() *settings {
 	ctx := gms.NewContext(context.Background(), gms.WithSession(s))
-	r := &compiledSettings{compile: true}
+	r := &settings{compile: true}
 	var err error
 	if r.autocommit, err = plan.IsSessionAutocommit(ctx); err != nil {
-		return &compiledSettings{}
+		return &settings{}
 	}
 	if unlimited, _ := gms.HasDefaultValue(ctx, s, "sql_select_limit"); !unlimited {
 		r.compile = false
@@ -89,7 +89,7 @@ func (s *Session) readSettings() *compiledSettings {
 	return r
 }
 
-func (s *Session) isOn(ctx *gms.Context, name string) bool {
+func (s *storeSession) isOn(ctx *gms.Context, name string) bool {
 	v, err := s.GetSessionVariable(ctx, name)
 	if err != nil {
 		return false
@@ -109,7 +109,7 @@ var globalOnly = func() map[string]bool {
 }()
 
 // GetSessionVariable implements gms.Session.
-func (s *Session) GetSessionVariable(ctx *gms.Context, name string) (any, error) {
+func (s *storeSession) GetSessionVariable(ctx *gms.Context, name string) (any, error) {
 	if globalOnly[name] || globalOnly[strings.ToLower(name)] {
 		if _, v, ok := gms.SystemVariables.GetGlobal(name); ok {
 			return v, nil
@@ -122,7 +122,7 @@ func (s *Session) GetSessionVariable(ctx *gms.Context, name string) (any, error)
 }
 
 // GetAllSessionVariables implements gms.Session.
-func (s *Session) GetAllSessionVariables() map[string]any {
+func (s *storeSession) GetAllSessionVariables() map[string]any {
 	all := s.baseSession.GetAllSessionVariables()
 	for name := range all {
 		if !globalOnly[name] {
@@ -136,10 +136,10 @@ func (s *Session) GetAllSessionVariables() map[string]any {
 }
 
 // LongQueryTime is what a statement takes that is slow (long_query_time).
-func (s *Session) LongQueryTime() time.Duration { return s.settings().longQuery }
+func (s *storeSession) LongQueryTime() time.Duration { return s.settings().longQuery }
 
 // Warn implements gms.Session.
-func (s *Session) Warn(w *gms.Warning) {
+func (s *storeSession) Warn(w *gms.Warning) {
 	r := s.settings()
 	if w.Code == expression.ERDivisionByZero && r.strictDivisions && s.changing {
 		s.divided = true
@@ -150,48 +150,26 @@ func (s *Session) Warn(w *gms.Warning) {
 	s.baseSession.Warn(w)
 }
 
-// others are variables that go by two names.
-var others = map[string]string{
-	"transaction_read_only": "tx_read_only", "tx_read_only": "transaction_read_only",
-	"transaction_isolation": "tx_isolation", "tx_isolation": "transaction_isolation",
-}
-
 // SetSessionVariable implements gms.Session.
-func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) error {
+func (s *storeSession) SetSessionVariable(ctx *gms.Context, name string, value any) error {
 	s.variables = nil
-	name = strings.ToLower(name)
-	v, _, ok := gms.SystemVariables.GetGlobal(name)
-	if ok && !v.IsGlobalOnly() {
-		now, err := s.GetSessionVariable(ctx, name)
-		if err != nil {
-			return err
-		}
-		if err := mayBecome(ctx, v, now, value); err != nil {
-			return err
-		}
-	}
-	if other, ok := others[name]; ok {
-		if err := s.baseSession.SetSessionVariable(ctx, other, value); err != nil {
-			return err
-		}
-	}
 	if err := s.baseSession.SetSessionVariable(ctx, name, value); err != nil {
-		return wrongValue(name, value, err)
+		return err
 	}
-	if name == timestampName {
+	if strings.EqualFold(name, timestampName) {
 		s.setTimestamp(ctx)
 	}
 	return nil
 }
 
 // InitSessionVariable implements gms.Session.
-func (s *Session) InitSessionVariable(ctx *gms.Context, name string, value any) error {
+func (s *storeSession) InitSessionVariable(ctx *gms.Context, name string, value any) error {
 	s.variables = nil
 	return s.baseSession.InitSessionVariable(ctx, name, value)
 }
 
 // InitSessionVariableDefault implements gms.Session.
-func (s *Session) InitSessionVariableDefault(ctx *gms.Context, name string, value any) error {
+func (s *storeSession) InitSessionVariableDefault(ctx *gms.Context, name string, value any) error {
 	s.variables = nil
 	return s.baseSession.InitSessionVariableDefault(ctx, name, value)
 }

@@ -1,0 +1,32 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+)
+
+// A fastSession is what compiled statements need of a client's session. The sessions that
+// go-mysql-server knows embed one. It belongs to one goroutine at a time.
+type fastSession struct {
+	storeSession
+	// self is the session that contexts have, which embeds this one.
+	self  gms.Session
+	cache *statementCache
+	// key and values are memory for the key and the literals of the statement at work.
+	key    []byte
+	values []Value
+	// allowed are statements that the user may run, and grants under which grants.
+	allowed []*Compiled
+	grants  uint64
+	// leaf are the rows that stand for a node of the plan at work.
+	leaf *leaf
+	// room is memory for rows that need no values.
+	room directRoom
+	// planOnly has go-mysql-server run everything.
+	planOnly bool
+}
+
+// init makes s what compiled statements need of self, the session of a new client.
+func (s *fastSession) init(cache *statementCache, self gms.Session, server string, c gms.Client, id uint32) {
+	s.storeSession.init(cache.st, server, c, id)
+	s.self, s.cache = self, cache
+}
