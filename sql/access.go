@@ -45,27 +45,27 @@ func (st *Store) access(x *catalog.Index) access {
 
 // A treeAccess makes of the news that the tree is gone a conflict, as hash tables do: the
 // statement came by it through the catalog, which has changed.
-type treeAccess struct{ *btree.Tree }
+type treeAccess struct{ tree *btree.Tree }
 
 func (a treeAccess) inTx(err error) error {
 	if errors.Is(err, btree.ErrDestroyed) && !errors.Is(err, txn.ErrConflict) {
-		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: a.Anchor().Addr}
+		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: a.tree.Anchor().Addr}
 	}
 	return err
 }
 
 func (a treeAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
-	p, ok, err := a.Get(t, key)
+	p, ok, err := a.tree.Get(t, key)
 	return p, ok, a.inTx(err)
 }
 
 func (a treeAccess) has(t *txn.Tx, key []byte) (bool, error) {
-	ok, err := a.Has(t, key)
+	ok, err := a.tree.Has(t, key)
 	return ok, a.inTx(err)
 }
 
 func (a treeAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
-	err := a.Insert(t, key, row)
+	err := a.tree.Insert(t, key, row)
 	if errors.Is(err, btree.ErrExists) {
 		return errExists
 	}
@@ -73,20 +73,20 @@ func (a treeAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
 }
 
 func (a treeAccess) put(t *txn.Tx, key []byte, row region.Ptr) error {
-	return a.inTx(a.Put(t, key, row))
+	return a.inTx(a.tree.Put(t, key, row))
 }
 
 func (a treeAccess) remove(t *txn.Tx, key []byte) (bool, error) {
-	ok, err := a.Delete(t, key)
+	ok, err := a.tree.Delete(t, key)
 	return ok, a.inTx(err)
 }
 
 func (a treeAccess) scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
-	return &treeCursor{a.Scan(t, lo, hi, reverse), a}
+	return &treeCursor{a.tree.Scan(t, lo, hi, reverse), a}
 }
 
 func (a treeAccess) keys(t *txn.Tx, lo, hi []byte) cursor {
-	return &treeCursor{a.Scan(t, lo, hi, false).KeysOnly(), a}
+	return &treeCursor{a.tree.Scan(t, lo, hi, false).KeysOnly(), a}
 }
 
 type treeCursor struct {
@@ -99,10 +99,10 @@ func (c *treeCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 	return key, row, ok, c.of.inTx(err)
 }
 
-type hashAccess struct{ *hash.Table }
+type hashAccess struct{ table *hash.Table }
 
 func (a hashAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
-	v, ok, err := a.Get(t, key)
+	v, ok, err := a.table.Get(t, key)
 	if err != nil || !ok {
 		return region.Ptr{}, false, err
 	}
@@ -110,10 +110,10 @@ func (a hashAccess) get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	return p, err == nil, err
 }
 
-func (a hashAccess) has(t *txn.Tx, key []byte) (bool, error) { return a.Has(t, key) }
+func (a hashAccess) has(t *txn.Tx, key []byte) (bool, error) { return a.table.Has(t, key) }
 
 func (a hashAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
-	err := a.Insert(t, key, row.Append(nil))
+	err := a.table.Insert(t, key, row.Append(nil))
 	if errors.Is(err, hash.ErrExists) {
 		return errExists
 	}
@@ -121,13 +121,13 @@ func (a hashAccess) insert(t *txn.Tx, key []byte, row region.Ptr) error {
 }
 
 func (a hashAccess) put(t *txn.Tx, key []byte, row region.Ptr) error {
-	return a.Put(t, key, row.Append(nil))
+	return a.table.Put(t, key, row.Append(nil))
 }
 
-func (a hashAccess) remove(t *txn.Tx, key []byte) (bool, error) { return a.Delete(t, key) }
+func (a hashAccess) remove(t *txn.Tx, key []byte) (bool, error) { return a.table.Delete(t, key) }
 
 func (a hashAccess) scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
-	return &hashCursor{Cursor: a.Scan(t), lo: lo, hi: hi}
+	return &hashCursor{Cursor: a.table.Scan(t), lo: lo, hi: hi}
 }
 
 func (a hashAccess) keys(t *txn.Tx, lo, hi []byte) cursor { return a.scan(t, lo, hi, false) }

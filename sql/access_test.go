@@ -15,18 +15,18 @@ func TestIndexGone(t *testing.T) {
 	in := newInstance(t)
 	for _, kind := range []catalog.Access{catalog.AccessBTree, catalog.AccessHash} {
 		var anchor region.Ptr
-		if err := in.e.m.Run(t.Context(), func(tx *txn.Tx) (err error) {
+		if err := in.e.Store.m.Run(t.Context(), func(tx *txn.Tx) (err error) {
 			anchor, err = createAccess(tx, kind)
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
-		acc := in.e.access(&catalog.Index{Access: kind, Anchor: anchor})
+		acc := in.e.Store.access(&catalog.Index{Access: kind, Anchor: anchor})
 		var err error
 		if kind == catalog.AccessHash {
-			err = in.e.cat.Hash(anchor).Destroy(t.Context(), nil)
+			err = in.e.Store.cat.Hash(anchor).Destroy(t.Context(), nil)
 		} else {
-			err = in.e.cat.Tree(anchor).Destroy(t.Context(), nil)
+			err = in.e.Store.cat.Tree(anchor).Destroy(t.Context(), nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestIndexGone(t *testing.T) {
 			"scan":   func(tx *txn.Tx) error { _, _, _, err := acc.scan(tx, nil, nil, false).Next(); return err },
 			"keys":   func(tx *txn.Tx) error { _, _, _, err := acc.keys(tx, nil, nil).Next(); return err },
 		} {
-			tx := in.e.m.Begin()
+			tx := in.e.Store.m.Begin()
 			if err := ask(tx); !errors.Is(err, txn.ErrConflict) {
 				if err = tx.Commit(t.Context()); !errors.Is(err, txn.ErrConflict) {
 					t.Errorf("access %v, %s: %v", kind, name, err)

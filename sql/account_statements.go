@@ -119,9 +119,9 @@ func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
 		return nil
 	}
 	if isFirst {
-		if err := e.cat.PutSetting(t, usersSetting, usersMoved); err != nil {
+		if err := e.Store.cat.PutSetting(t, usersSetting, usersMoved); err != nil {
 			return err
 		}
 	}
-	return e.cat.ChangeAccounts(t, put, remove)
+	return e.Store.cat.ChangeAccounts(t, put, remove)
 }

@@ -187,7 +187,7 @@ func (r *bodyRunner) run(ctx *gms.Context, s sqlparser.Statement) (gms.Schema, [
 			return nil, nil, myerr.LockWaitTimeout.New()
 		}
 		bound := time.Duration(min(attempt+1, 100)) * 100 * time.Microsecond
-		clock := r.e.m.Clock()
+		clock := r.e.Store.m.Clock()
 		clock.Sleep(time.Duration(clock.Uint64() % uint64(bound)))
 	}
 }

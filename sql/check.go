@@ -26,7 +26,7 @@ func (e *Engine) Check(ctx context.Context, root region.Ptr, object, dropped fun
 		dropped = object
 	}
 	c := checker{e: e, ctx: e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), object: object}
-	return e.cat.Check(ctx, root, catalog.Visitor{
+	return e.Store.cat.Check(ctx, root, catalog.Visitor{
 		Object: object, Table: c.table,
 		Dropped: dropped, Row: func(t *txn.Tx, p region.Ptr) error { return eachObject(t, p, dropped) },
 	})
@@ -48,7 +48,7 @@ func eachObject(t *txn.Tx, p region.Ptr, object func(region.Ptr) error) error {
 
 func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
 	// One transaction for each table: what it has read is given back after it.
-	t := c.e.m.Begin()
+	t := c.e.Store.m.Begin()
 	defer t.Abort()
 	if err := c.rows(t, tbl); err != nil {
 		return fmt.Errorf("table %s.%s: %w", tbl.DB, tbl.Name, err)
@@ -71,7 +71,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	for i, k := range info.indexes {
 		entries[i] = make(map[string]region.Ptr)
 		s := catalog.Storage{Access: k.Access, Anchor: k.Anchor}
-		err := c.e.cat.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
+		err := c.e.Store.cat.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
 			entries[i][string(key)] = p
 			return nil
 		})
@@ -80,12 +80,12 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 		}
 	}
 	for _, s := range tbl.Alteration.Build {
-		if err := c.e.cat.Walk(c.ctx.Context, s, c.object, func([]byte, region.Ptr) error { return nil }); err != nil {
+		if err := c.e.Store.cat.Walk(c.ctx.Context, s, c.object, func([]byte, region.Ptr) error { return nil }); err != nil {
 			return err
 		}
 	}
 	s := catalog.Storage{Access: tbl.Primary.Access, Anchor: tbl.Primary.Anchor}
-	err = c.e.cat.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
+	err = c.e.Store.cat.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
 		if err := eachObject(t, p, c.object); err != nil {
 			return fmt.Errorf("row %x: %w", key, err)
 		}

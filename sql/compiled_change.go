@@ -47,14 +47,14 @@ func newChange(info *tableInfo, l *lookup, s *shape, rest []residual) (*change, 
 		if set.to < 0 {
 			return nil, false
 		}
-		set.codec = info.codec(set.to)
+		set.codec = codec(info, set.to)
 		if a.from != "" {
 			set.from = info.Column(a.from)
-			if set.from < 0 || !set.codec.Sums(info.codec(set.from)) || ch.sets(set.from) {
+			if set.from < 0 || !set.codec.Sums(codec(info, set.from)) || ch.sets(set.from) {
 				return nil, false
 			}
 		}
-		if info.inReference(set.to) {
+		if inReference(info, set.to) {
 			return nil, false
 		}
 		ch.set = append(ch.set, set)
@@ -65,7 +65,7 @@ func newChange(info *tableInfo, l *lookup, s *shape, rest []residual) (*change, 
 // inReference reports whether a foreign key may have to be asked when a column
 // changes: one of the table's own that has it, or one of another table's, which can
 // refer to columns of an index only.
-func (info *tableInfo) inReference(column int) bool {
+func inReference(info *tableInfo, column int) bool {
 	for i := range info.ForeignKeys {
 		if hasName(info.ForeignKeys[i].Columns, info.Columns[column].Name) {
 			return true
@@ -82,7 +82,7 @@ func hasName(names []string, name string) bool {
 }
 
 // codec returns what makes keys of a column, were it part of one.
-func (info *tableInfo) codec(column int) *row.KeyCodec {
+func codec(info *tableInfo, column int) *row.KeyCodec {
 	k := row.MakeKeyCodec(info.rows.Columns[column].ValueCodec, info.Columns[column].Type)
 	k.Nullable = info.Columns[column].Nullable
 	return &k

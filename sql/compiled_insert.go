@@ -46,7 +46,7 @@ func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
 		}
 		named[at] = true
 		in.generated = in.generated && at != info.auto
-		in.columns, in.codecs = append(in.columns, at), append(in.codecs, info.codec(at))
+		in.columns, in.codecs = append(in.columns, at), append(in.codecs, codec(info, at))
 	}
 	for i, c := range info.Columns {
 		if !named[i] && i != info.auto && (!c.Nullable || c.Default != "") {
@@ -102,7 +102,7 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 	t := &Table{e: c.st, info: f.info}
 	if generated {
 		var err error
-		if row[auto], err = t.draw(ctx); err != nil {
+		if row[auto], err = draw(ctx, t); err != nil {
 			return nil, err
 		}
 	}
@@ -164,7 +164,7 @@ func (f *form) parents(ctx *gms.Context, st *Store, tr *transaction, row gms.Row
 		if err != nil {
 			return ErrPlan
 		}
-		index, key, ok := f.info.parentKey(fk, parent, row)
+		index, key, ok := parentKey(f.info, fk, parent, row)
 		if !ok {
 			return ErrPlan
 		}
@@ -184,7 +184,7 @@ func (f *form) parents(ctx *gms.Context, st *Store, tr *transaction, row gms.Row
 
 // parentKey returns the unique index and the key under which the row is that a new
 // one refers to, no index if it refers to none, and false if that cannot be told.
-func (info *tableInfo) parentKey(fk *catalog.ForeignKey, parent *tableInfo, row gms.Row) (*keyInfo, []byte, bool) {
+func parentKey(info *tableInfo, fk *catalog.ForeignKey, parent *tableInfo, row gms.Row) (*keyInfo, []byte, bool) {
 	for _, name := range fk.Columns {
 		if at := info.Column(name); at < 0 || row[at] == nil {
 			return nil, nil, at >= 0
@@ -192,7 +192,7 @@ func (info *tableInfo) parentKey(fk *catalog.ForeignKey, parent *tableInfo, row 
 	}
 	for _, k := range append([]*keyInfo{parent.primary}, parent.indexes...) {
 		if (k == parent.primary || k.Unique) && len(k.parts) == len(fk.Columns) {
-			if key, ok := info.keyIn(k, fk, parent, row); ok {
+			if key, ok := keyIn(info, k, fk, parent, row); ok {
 				return k, key, true
 			}
 		}
@@ -202,7 +202,7 @@ func (info *tableInfo) parentKey(fk *catalog.ForeignKey, parent *tableInfo, row 
 
 // keyIn makes the key of a parent's index from a row that refers to it, and returns
 // false if the index is of other columns than the foreign key, or of other types.
-func (info *tableInfo) keyIn(k *keyInfo, fk *catalog.ForeignKey, parent *tableInfo, r gms.Row) ([]byte, bool) {
+func keyIn(info *tableInfo, k *keyInfo, fk *catalog.ForeignKey, parent *tableInfo, r gms.Row) ([]byte, bool) {
 	key := make([]byte, 0, 32)
 	for i, at := range k.columns {
 		n := slices.IndexFunc(fk.ParentColumns, func(name string) bool { return sameName(name, parent.Columns[at].Name) })
@@ -210,7 +210,7 @@ func (info *tableInfo) keyIn(k *keyInfo, fk *catalog.ForeignKey, parent *tableIn
 			return nil, false
 		}
 		from, to := info.Column(fk.Columns[n]), &k.parts[i]
-		if c := info.codec(from); !to.TakesLiterals() || c.Kind != to.Kind || c.Collation != to.Collation {
+		if c := codec(info, from); !to.TakesLiterals() || c.Kind != to.Kind || c.Collation != to.Collation {
 			return nil, false
 		}
 		var ok bool
@@ -222,7 +222,7 @@ func (info *tableInfo) keyIn(k *keyInfo, fk *catalog.ForeignKey, parent *tableIn
 }
 
 // draw returns the next number of the AUTO_INCREMENT column, as it is kept.
-func (t *Table) draw(ctx *gms.Context) (any, error) {
+func draw(ctx *gms.Context, t *Table) (any, error) {
 	n, err := t.GetNextAutoIncrementValue(ctx, nil)
 	if err != nil {
 		return nil, err

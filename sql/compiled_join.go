@@ -136,7 +136,7 @@ func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 	return at, ok
 }
 
-func (b *binding) codec(at columnAt) *row.KeyCodec { return b.tables[at.table].info.codec(at.column) }
+func (b *binding) codec(at columnAt) *row.KeyCodec { return codec(b.tables[at.table].info, at.column) }
 
 // takes notes a condition with a literal, if keys can decide it.
 func (b *binding) takes(at columnAt, c comparison) bool {

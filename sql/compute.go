@@ -27,6 +27,16 @@ func (info *tableInfo) hasComputedKeys() bool {
 	return false
 }
 
+// generates reports whether a table has generated columns.
+func (info *tableInfo) generates() bool {
+	for _, c := range info.Columns {
+		if c.Generated != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // computed reports whether an index has a column whose values are not stored.
 func computed(tbl *catalog.Table, x catalog.Index) bool {
 	for _, p := range x.Parts {

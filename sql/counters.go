@@ -115,6 +115,13 @@ func (c *counters) flush(ctx context.Context) {
 	c.writeAll(ctx, all)
 }
 
+// kept returns of how many tables something is remembered or yet to be written.
+func (c *counters) kept() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.written) + len(c.pending)
+}
+
 // read returns the count, near enough.
 func (c *counters) read(p region.Ptr) uint64 {
 	if p.IsNil() {

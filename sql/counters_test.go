@@ -24,7 +24,7 @@ func TestCountIsNearAtOtherMachines(t *testing.T) {
 	last, writes := uint64(0), 0
 	see := func(n int) {
 		t.Helper()
-		seen := newCounters(in.e.m).read(all[0].Counter)
+		seen := newCounters(in.e.Store.m).read(all[0].Counter)
 		if off := max(int(seen)-n, n-int(seen)); off >= max(flushLeast, int(seen)/flushPart) {
 			t.Fatalf("others see %d rows of %d", seen, n)
 		}
@@ -44,8 +44,8 @@ func TestCountIsNearAtOtherMachines(t *testing.T) {
 		t.Errorf("%d writes for %d changes", writes, 2*rows)
 	}
 	c.exec("DROP TABLE t")
-	in.e.counters.add(context.Background(), map[region.Ptr]int64{all[0].Counter: flushMost})
-	if n := len(in.e.counters.written) + len(in.e.counters.pending); n != 0 {
+	in.e.Store.counters.add(context.Background(), map[region.Ptr]int64{all[0].Counter: flushMost})
+	if n := in.e.Store.counters.kept(); n != 0 {
 		t.Errorf("%d counts of no table", n)
 	}
 }

@@ -40,7 +40,7 @@ func (d *Database) Name() string { return d.name }
 // GetTableInsensitive implements gms.Database.
 func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table, bool, error) {
 	tr := began(ctx)
-	t, ok, err := d.e.table(ctx, tr, d.name, name)
+	t, ok, err := d.e.Store.table(ctx, tr, d.name, name)
 	if err != nil || !ok {
 		return nil, false, myerr.Storage(err)
 	}
@@ -49,7 +49,7 @@ func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table
 
 // GetTableNames implements gms.Database.
 func (d *Database) GetTableNames(ctx *gms.Context) ([]string, error) {
-	tables, err := d.e.cat.Tables(began(ctx).tx, d.name)
+	tables, err := d.e.Store.cat.Tables(began(ctx).tx, d.name)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
@@ -86,7 +86,7 @@ func (d *Database) CreateIndexedTable(ctx *gms.Context, name string, schema gms.
 			return gms.ErrInvalidIndexPrefix.New(c.Name)
 		}
 	}
-	return d.createTable(ctx, name, schema, key, collation, d.e.tableComment(ctx))
+	return d.createTable(ctx, name, schema, key, collation, d.e.Store.tableComment(ctx))
 }
 
 func (d *Database) createTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID, comment string) error {
@@ -99,19 +99,19 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 	for i, at := range schema.PkOrdinals {
 		names[i] = schema.Schema[at].Name
 	}
-	if key.Storage == gms.IndexUsing_Hash || d.e.usingHash(ctx)[columnList(names)] {
+	if key.Storage == gms.IndexUsing_Hash || d.e.Store.usingHash(ctx)[columnList(names)] {
 		t.Primary.Access = catalog.AccessHash
 	}
 	if err := setSchema(ctx, t, schema, key.Columns); err != nil {
 		return err
 	}
-	like, err := d.e.likeTable(ctx, tr)
+	like, err := d.e.Store.likeTable(ctx, tr)
 	if err != nil {
 		return tr.fail(err)
 	}
 	makeLike(t, like)
 	before := tr.tx.Mark()
-	if err := d.e.createStorage(tr, t); err != nil {
+	if err := d.e.Store.createStorage(tr, t); err != nil {
 		return tr.fail(err)
 	}
 	// Whatever cannot be a key shows now, not with the first row.
@@ -119,7 +119,7 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 		tr.tx.Rollback(before)
 		return err
 	}
-	_, err = d.e.cat.CreateTable(tr.tx, t)
+	_, err = d.e.Store.cat.CreateTable(tr.tx, t)
 	if errors.Is(err, catalog.ErrExists) {
 		tr.tx.Rollback(before) // with IF NOT EXISTS the statement succeeds, and commits
 		return gms.ErrTableAlreadyExists.New(name)
@@ -133,14 +133,14 @@ func (d *Database) DropTable(ctx *gms.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	tbl, err := d.e.descriptor(ctx, tr, d.name, name)
+	tbl, err := d.e.Store.descriptor(ctx, tr, d.name, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrTableNotFound.New(name)
 	}
 	if err != nil {
 		return tr.fail(err)
 	}
-	return tr.fail(d.e.cat.DropTable(tr.tx, tbl))
+	return tr.fail(d.e.Store.cat.DropTable(tr.tx, tbl))
 }
 
 // RenameTable implements gms.TableRenamer.
@@ -149,14 +149,14 @@ func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	tbl, err := d.e.descriptor(ctx, tr, d.name, from)
+	tbl, err := d.e.Store.descriptor(ctx, tr, d.name, from)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrTableNotFound.New(from)
 	}
 	if err != nil {
 		return tr.fail(err)
 	}
-	_, err = d.e.cat.RenameTable(tr.tx, tbl, d.name, to)
+	_, err = d.e.Store.cat.RenameTable(tr.tx, tbl, d.name, to)
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrTableAlreadyExists.New(to)
 	}
@@ -166,8 +166,8 @@ func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
 // GetCollation implements gms.CollatedDatabase.
 func (d *Database) GetCollation(ctx *gms.Context) gms.CollationID {
 	c := gms.Collation_Default
-	_ = d.e.view(ctx, func(t *txn.Tx) error {
-		db, err := d.e.cat.Database(t, d.name)
+	_ = d.e.Store.view(ctx, func(t *txn.Tx) error {
+		db, err := d.e.Store.cat.Database(t, d.name)
 		if err == nil && db.Collation != 0 {
 			c = gms.CollationID(db.Collation)
 		}
@@ -182,13 +182,13 @@ func (d *Database) SetCollation(ctx *gms.Context, c gms.CollationID) error {
 	if err != nil {
 		return err
 	}
-	db, err := d.e.cat.Database(tr.tx, d.name)
+	db, err := d.e.Store.cat.Database(tr.tx, d.name)
 	if err != nil {
 		return tr.fail(err)
 	}
 	changed := *db
 	changed.Collation = uint16(c)
-	return tr.fail(d.e.cat.UpdateDatabase(tr.tx, &changed))
+	return tr.fail(d.e.Store.cat.UpdateDatabase(tr.tx, &changed))
 }
 
 // CreateView implements gms.ViewDatabase.
@@ -197,7 +197,7 @@ func (d *Database) CreateView(ctx *gms.Context, name, selectText, statement stri
 	if err != nil {
 		return err
 	}
-	err = d.e.cat.CreateDefinition(tr.tx, catalog.View, d.name, &catalog.Definition{
+	err = d.e.Store.cat.CreateDefinition(tr.tx, catalog.View, d.name, &catalog.Definition{
 		Name: name, Text: selectText, Statement: statement, SQLMode: gms.LoadSqlMode(ctx).String(),
 	})
 	if errors.Is(err, catalog.ErrExists) {
@@ -216,7 +216,7 @@ func (d *Database) drop(ctx *gms.Context, kind catalog.Definer, name string, mis
 	if err != nil {
 		return err
 	}
-	err = d.e.cat.DropDefinition(tr.tx, kind, d.name, name)
+	err = d.e.Store.cat.DropDefinition(tr.tx, kind, d.name, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return missing
 	}
@@ -229,7 +229,7 @@ func gmsView(v *catalog.Definition) gms.ViewDefinition {
 
 // GetViewDefinition implements gms.ViewDatabase.
 func (d *Database) GetViewDefinition(ctx *gms.Context, name string) (gms.ViewDefinition, bool, error) {
-	v, err := d.e.cat.Definition(began(ctx).tx, catalog.View, d.name, strings.ToLower(name))
+	v, err := d.e.Store.cat.Definition(began(ctx).tx, catalog.View, d.name, strings.ToLower(name))
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ViewDefinition{}, false, nil
 	}
@@ -249,7 +249,7 @@ func (d *Database) AllViews(ctx *gms.Context) ([]gms.ViewDefinition, error) {
 
 // definitions lists all of a kind, as go-mysql-server wants them.
 func definitions[T any](ctx *gms.Context, d *Database, kind catalog.Definer, as func(*catalog.Definition) T) ([]T, error) {
-	defs, err := d.e.cat.Definitions(began(ctx).tx, kind, d.name)
+	defs, err := d.e.Store.cat.Definitions(began(ctx).tx, kind, d.name)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}

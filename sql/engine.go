@@ -93,7 +93,7 @@ func (e *Engine) GMS() *sqle.Engine { return e.gms }
 
 // Close writes what is pending. No statement may be running.
 func (e *Engine) Close(ctx context.Context) error {
-	e.counters.flush(ctx)
+	e.Store.counters.flush(ctx)
 	return e.gms.Close()
 }
 

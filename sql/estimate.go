@@ -204,11 +204,11 @@ func (e *Engine) countKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) 
 	if k.Access == catalog.AccessHash {
 		return float64(len(all)), true // which holds whole unique keys
 	}
-	tx := e.m.Begin()
+	tx := e.Store.m.Begin()
 	defer tx.Discard()
 	n := 0
 	for i := range all {
-		for keys := e.access(k.Index).keys(tx, all[i].lo, all[i].hi); ; n++ {
+		for keys := e.Store.access(k.Index).keys(tx, all[i].lo, all[i].hi); ; n++ {
 			_, _, ok, err := keys.Next()
 			if err != nil || n == countedMax {
 				return 0, false

@@ -1,8 +1,11 @@
 package sql
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
@@ -54,9 +57,14 @@ func TestNullOfTheVersionBefore(t *testing.T) {
 		c.exec(q)
 	}
 	set := func(notNull bool) {
-		for _, info := range in.e.mu.infos {
-			info.rows.Columns[1].NotNull = notNull
+		s := in.e.NewSession("", gms.Client{}, 0)
+		ctx := in.e.NewContext(context.Background(), s)
+		tbl, ok, err := in.e.Store.table(ctx, began(ctx), "d", "t")
+		if err != nil || !ok {
+			t.Fatal(ok, err)
 		}
+		tbl.info.rows.Columns[1].NotNull = notNull
+		s.Abort()
 	}
 	c.exec("INSERT INTO t VALUES (1, 1, 1)")
 	c.exec("SELECT * FROM t")

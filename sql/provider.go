@@ -35,12 +35,12 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 		return nil, errNoSystem
 	}
 	tr := currentOf(ctx)
-	if tr != nil && tr.db != nil && sameName(tr.db.Name(), name) && !p.e.cat.Changed(tr.tx) {
+	if tr != nil && tr.db != nil && sameName(tr.db.Name(), name) && !p.e.Store.cat.Changed(tr.tx) {
 		return tr.db, nil
 	}
 	var db *catalog.Database
-	err := p.e.view(ctx, func(t *txn.Tx) (err error) {
-		db, err = p.e.cat.Database(t, name)
+	err := p.e.Store.view(ctx, func(t *txn.Tx) (err error) {
+		db, err = p.e.Store.cat.Database(t, name)
 		return err
 	})
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -69,17 +69,17 @@ func (p *provider) HasDatabase(ctx *gms.Context, name string) bool {
 func (p *provider) AllDatabases(ctx *gms.Context) []gms.Database {
 	var all []gms.Database
 	read := func(t *txn.Tx) error {
-		dbs, err := p.e.cat.Databases(t)
+		dbs, err := p.e.Store.cat.Databases(t)
 		all = all[:0]
 		for _, db := range dbs {
 			all = append(all, &Database{e: p.e, name: db.Name})
 		}
 		return err
 	}
-	if tr := currentOf(ctx); tr == nil || p.e.cat.Changed(tr.tx) {
-		_ = p.e.view(ctx, read)
+	if tr := currentOf(ctx); tr == nil || p.e.Store.cat.Changed(tr.tx) {
+		_ = p.e.Store.view(ctx, read)
 	} else {
-		_ = p.e.m.Run(ctx.Context, read)
+		_ = p.e.Store.m.Run(ctx.Context, read)
 	}
 	return all
 }
@@ -98,7 +98,7 @@ func (p *provider) CreateCollatedDatabase(ctx *gms.Context, name string, c gms.C
 	if err != nil {
 		return err
 	}
-	err = p.e.cat.CreateDatabase(tr.tx, &catalog.Database{Name: name, Collation: uint16(c)})
+	err = p.e.Store.cat.CreateDatabase(tr.tx, &catalog.Database{Name: name, Collation: uint16(c)})
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrDatabaseExists.New(name)
 	}
@@ -111,10 +111,10 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.e.awaitTables(ctx, tr, name); err != nil {
+	if err := p.e.Store.awaitTables(ctx, tr, name); err != nil {
 		return myerr.Storage(err)
 	}
-	err = p.e.cat.DropDatabase(tr.tx, name)
+	err = p.e.Store.cat.DropDatabase(tr.tx, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrDatabaseNotFound.New(name)
 	}

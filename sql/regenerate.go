@@ -48,16 +48,6 @@ func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator
 	return []regenerator{r}
 }
 
-// generates reports whether a table has generated columns.
-func (info *tableInfo) generates() bool {
-	for _, c := range info.Columns {
-		if c.Generated != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // regenerateInserted has what BEFORE triggers make of an INSERT's rows computed again.
 func regenerateInserted(ctx *gms.Context, n *plan.InsertInto) *plan.InsertInto {
 	if _, ok := n.Source.(*plan.TriggerExecutor); !ok {

@@ -44,7 +44,7 @@ func (d *Database) create(ctx *gms.Context, kind catalog.Definer, v *catalog.Def
 	if err != nil {
 		return err
 	}
-	err = d.e.cat.CreateDefinition(tr.tx, kind, d.name, v)
+	err = d.e.Store.cat.CreateDefinition(tr.tx, kind, d.name, v)
 	if errors.Is(err, catalog.ErrExists) {
 		return exists
 	}
@@ -53,7 +53,7 @@ func (d *Database) create(ctx *gms.Context, kind catalog.Definer, v *catalog.Def
 
 // get finds a definition by its name, in any case.
 func (d *Database) get(ctx *gms.Context, kind catalog.Definer, name string) (*catalog.Definition, bool, error) {
-	v, err := d.e.cat.Definition(began(ctx).tx, kind, d.name, name)
+	v, err := d.e.Store.cat.Definition(began(ctx).tx, kind, d.name, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -174,7 +174,7 @@ func (d *Database) UpdateLastExecuted(ctx *gms.Context, name string, at time.Tim
 	if err != nil {
 		return err
 	}
-	return myerr.Storage(d.e.cat.UpdateDefinition(began(ctx).tx, catalog.Event, d.name, s))
+	return myerr.Storage(d.e.Store.cat.UpdateDefinition(began(ctx).tx, catalog.Event, d.name, s))
 }
 
 // NeedsToReloadEvents implements gms.EventDatabase.

@@ -34,7 +34,7 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 		return nil, nil
 	}
 	if t.info.virtual {
-		checks, err := t.shownChecks(ctx)
+		checks, err := shownChecks(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func visible(n *plan.ShowColumns) gms.Schema {
 
 // shownChecks are the CHECKs of a table with virtual columns, which
 // go-mysql-server does not find beneath its wrapper.
-func (t *Table) shownChecks(ctx *gms.Context) (gms.CheckConstraints, error) {
+func shownChecks(ctx *gms.Context, t *Table) (gms.CheckConstraints, error) {
 	c, err := newConstrainer(ctx, t.info, t.info.Checks)
 	if err != nil {
 		return nil, err

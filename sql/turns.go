@@ -88,6 +88,16 @@ func (t *turns) awaitAgain(tr *transaction, inVain time.Duration) {
 	t.wait(w, min(inVain, t.patience))
 }
 
+// counts returns how many turns are taken, and how many transactions wait for one.
+func (t *turns) counts() (taken, waiting int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, at := range t.taken { // any order
+		waiting += len(at.waiting)
+	}
+	return len(t.taken), waiting
+}
+
 // shortestLocked returns the line in which the fewest wait.
 func (t *turns) shortestLocked() string {
 	return slices.MinFunc(t.lines, func(a, b string) int { return t.lengthLocked(a) - t.lengthLocked(b) })

@@ -12,7 +12,7 @@ import (
 // turnsInstance has rows to change, and statements that wait for as long as patience.
 func turnsInstance(t *testing.T, patience time.Duration) *instance {
 	in := newInstance(t)
-	in.e.turns.patience = patience
+	in.e.Store.turns.patience = patience
 	c := in.client("d")
 	c.exec("CREATE DATABASE d")
 	c.exec("CREATE TABLE t (id INT PRIMARY KEY, n INT, v DOUBLE)")
@@ -21,12 +21,8 @@ func turnsInstance(t *testing.T, patience time.Duration) *instance {
 }
 
 // waiting is how many statements wait for their turns.
-func (in *instance) waiting() (n int) {
-	in.e.turns.mu.Lock()
-	defer in.e.turns.mu.Unlock()
-	for _, at := range in.e.turns.taken {
-		n += len(at.waiting)
-	}
+func (in *instance) waiting() int {
+	_, n := in.e.Store.turns.counts()
 	return n
 }
 
@@ -39,7 +35,7 @@ func (in *instance) awaitWaiting(n int) {
 // noTurns checks that transactions that have ended have passed on all turns.
 func (in *instance) noTurns() {
 	in.t.Helper()
-	if n := len(in.e.turns.taken); n != 0 {
+	if n, _ := in.e.Store.turns.counts(); n != 0 {
 		in.t.Errorf("%d turns are taken", n)
 	}
 }
@@ -184,7 +180,7 @@ func TestTurnsOfManyRows(t *testing.T) {
 	first.exec("UPDATE t SET n = 1 WHERE id = 1")
 	second.exec("BEGIN")
 	second.exec("UPDATE t SET n = 2 WHERE id = 1")
-	if n := len(in.e.turns.taken); n != turnsMax+1 {
+	if n, _ := in.e.Store.turns.counts(); n != turnsMax+1 {
 		t.Errorf("%d turns", n)
 	}
 	first.exec("COMMIT")
@@ -234,7 +230,7 @@ func (in *instance) lose(c *client, byCommit bool) {
 // anything, however they begin; others wait for nobody.
 func TestTurnsAgain(t *testing.T) {
 	in := turnsInstance(t, time.Hour)
-	in.e.turns.lines = []string{"one", "another"}
+	in.e.Store.turns.lines = []string{"one", "another"}
 	plan := func(c *client, query string) error { _, _, err := c.run(query); return err }
 	compile := func(c *client, query string) error { return c.lock(query, false) }
 	for _, begin := range []struct {
@@ -256,7 +252,7 @@ func TestTurnsAgain(t *testing.T) {
 			holders[i].exec("SELECT n FROM t WHERE id = 1")
 			holders[i].exec("BEGIN")
 		}
-		if n := len(in.e.turns.taken); n != 2 {
+		if n, _ := in.e.Store.turns.counts(); n != 2 {
 			t.Fatalf("%d turns", n)
 		}
 		third := in.client("d")
@@ -296,7 +292,7 @@ func TestTurnsAgain(t *testing.T) {
 // first of several conflicts on, and for longer than turns are waited for.
 func TestTurnsAgainPatience(t *testing.T) {
 	in := turnsInstance(t, time.Hour)
-	in.e.turns.lines = []string{"one"}
+	in.e.Store.turns.lines = []string{"one"}
 	holder, c := in.client("d"), in.client("d")
 	in.lose(holder, true)
 	holder.exec("BEGIN")
@@ -307,7 +303,7 @@ func TestTurnsAgainPatience(t *testing.T) {
 	if !since.Equal(c.s.inVain) || since.Before(began) {
 		t.Errorf("in vain since %v, then %v", since, c.s.inVain)
 	}
-	in.e.turns.patience = time.Nanosecond
+	in.e.Store.turns.patience = time.Nanosecond
 	c.s.inVain = since.Add(-time.Hour)
 	c.exec("BEGIN")
 	c.exec("COMMIT")
