@@ -6,6 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -15,32 +16,32 @@ func TestIndexGone(t *testing.T) {
 	in := newInstance(t)
 	for _, kind := range []catalog.Access{catalog.AccessBTree, catalog.AccessHash} {
 		var anchor region.Ptr
-		if err := in.e.Store.m.Run(t.Context(), func(tx *txn.Tx) (err error) {
-			anchor, err = createAccess(tx, kind)
+		if err := in.e.Store.Machine.Run(t.Context(), func(tx *txn.Tx) (err error) {
+			anchor, err = store.CreateAccess(tx, kind)
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
-		acc := in.e.Store.access(&catalog.Index{Access: kind, Anchor: anchor})
+		acc := in.e.Store.Access(&catalog.Index{Access: kind, Anchor: anchor})
 		var err error
 		if kind == catalog.AccessHash {
-			err = in.e.Store.cat.Hash(anchor).Destroy(t.Context(), nil)
+			err = in.e.Store.Catalog.Hash(anchor).Destroy(t.Context(), nil)
 		} else {
-			err = in.e.Store.cat.Tree(anchor).Destroy(t.Context(), nil)
+			err = in.e.Store.Catalog.Tree(anchor).Destroy(t.Context(), nil)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, ask := range map[string]func(*txn.Tx) error{
-			"get":    func(tx *txn.Tx) error { _, _, err := acc.get(tx, []byte("k")); return err },
-			"has":    func(tx *txn.Tx) error { _, err := acc.has(tx, []byte("k")); return err },
-			"insert": func(tx *txn.Tx) error { return acc.insert(tx, []byte("k"), anchor) },
-			"put":    func(tx *txn.Tx) error { return acc.put(tx, []byte("k"), anchor) },
-			"remove": func(tx *txn.Tx) error { _, err := acc.remove(tx, []byte("k")); return err },
-			"scan":   func(tx *txn.Tx) error { _, _, _, err := acc.scan(tx, nil, nil, false).Next(); return err },
-			"keys":   func(tx *txn.Tx) error { _, _, _, err := acc.keys(tx, nil, nil).Next(); return err },
+			"get":    func(tx *txn.Tx) error { _, _, err := acc.Get(tx, []byte("k")); return err },
+			"has":    func(tx *txn.Tx) error { _, err := acc.Has(tx, []byte("k")); return err },
+			"insert": func(tx *txn.Tx) error { return acc.Insert(tx, []byte("k"), anchor) },
+			"put":    func(tx *txn.Tx) error { return acc.Put(tx, []byte("k"), anchor) },
+			"remove": func(tx *txn.Tx) error { _, err := acc.Remove(tx, []byte("k")); return err },
+			"scan":   func(tx *txn.Tx) error { _, _, _, err := acc.Scan(tx, nil, nil, false).Next(); return err },
+			"keys":   func(tx *txn.Tx) error { _, _, _, err := acc.Keys(tx, nil, nil).Next(); return err },
 		} {
-			tx := in.e.Store.m.Begin()
+			tx := in.e.Store.Machine.Begin()
 			if err := ask(tx); !errors.Is(err, txn.ErrConflict) {
 				if err = tx.Commit(t.Context()); !errors.Is(err, txn.ErrConflict) {
 					t.Errorf("access %v, %s: %v", kind, name, err)

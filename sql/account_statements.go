@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -19,11 +20,11 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 	if b.e.opt.Accounts == nil {
 		return b.ordinary(ctx, s, n, row)
 	}
-	tr := began(ctx)
-	if err := tr.writable(ctx, b.e.Store); err != nil {
+	tr := store.Began(ctx)
+	if err := tr.Writable(ctx, b.e.Store); err != nil {
 		return nil, err
 	}
-	before, err := b.e.storedAccounts(tr.tx)
+	before, err := b.e.storedAccounts(tr.Tx)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
@@ -40,10 +41,10 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 			return nil, myerr.OwnAccount.New(x.user.User, x.user.Host)
 		}
 	}
-	if err := b.e.storeAccounts(tr.tx, before, after); err != nil {
-		return nil, tr.fail(err)
+	if err := b.e.storeAccounts(tr.Tx, before, after); err != nil {
+		return nil, tr.Fail(err)
 	}
-	tr.after = func() { b.e.opt.Accounts.changed(b.e) }
+	tr.After = func() { b.e.opt.Accounts.changed(b.e) }
 	return rows, nil
 }
 
@@ -119,9 +120,9 @@ func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
 		return nil
 	}
 	if isFirst {
-		if err := e.Store.cat.PutSetting(t, usersSetting, usersMoved); err != nil {
+		if err := e.Store.Catalog.PutSetting(t, usersSetting, usersMoved); err != nil {
 			return err
 		}
 	}
-	return e.Store.cat.ChangeAccounts(t, put, remove)
+	return e.Store.Catalog.ChangeAccounts(t, put, remove)
 }

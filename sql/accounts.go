@@ -107,8 +107,8 @@ func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 	wasStale := a.isStale.Swap(false) // who sets it from here on means a later version
 	var version uint64
 	var stored []account
-	err := e.Store.m.Run(ctx, func(t *txn.Tx) (err error) {
-		if version, err = e.Store.cat.AccountsVersion(t); err != nil || a.isRead && version == a.version {
+	err := e.Store.Machine.Run(ctx, func(t *txn.Tx) (err error) {
+		if version, err = e.Store.Catalog.AccountsVersion(t); err != nil || a.isRead && version == a.version {
 			return err
 		}
 		stored, err = e.storedAccounts(t)
@@ -196,14 +196,14 @@ var usersMoved = []byte("accounts are rows of the catalog now; this program is t
 // storedAccounts returns the accounts that the transaction finds: at first root, from the
 // local host and without a password.
 func (e *Engine) storedAccounts(t *txn.Tx) ([]account, error) {
-	version, err := e.Store.cat.AccountsVersion(t)
+	version, err := e.Store.Catalog.AccountsVersion(t)
 	if err != nil {
 		return nil, err
 	}
 	if version == 0 {
 		return e.firstAccounts(t)
 	}
-	rows, err := e.Store.cat.Accounts(t)
+	rows, err := e.Store.Catalog.Accounts(t)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (e *Engine) storedAccounts(t *txn.Tx) ([]account, error) {
 }
 
 func (e *Engine) firstAccounts(t *txn.Tx) ([]account, error) {
-	before, err := e.Store.cat.Setting(t, usersSetting)
+	before, err := e.Store.Catalog.Setting(t, usersSetting)
 	if err != nil {
 		return nil, err
 	}

@@ -246,7 +246,7 @@ func TestUsersOfTheVersionBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	ed.Close()
-	if err := in.e.Store.m.Run(context.Background(), func(tx *txn.Tx) error { return in.cat.PutSetting(tx, usersSetting, stored) }); err != nil {
+	if err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) error { return in.cat.PutSetting(tx, usersSetting, stored) }); err != nil {
 		t.Fatal(err)
 	}
 	in.close()
@@ -330,7 +330,7 @@ func TestStaleAccounts(t *testing.T) {
 	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
 	defer in.close()
 	in.client("").exec("CREATE USER joe@localhost")
-	err := in.e.Store.m.Run(context.Background(), func(tx *txn.Tx) error {
+	err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) error {
 		return in.cat.ChangeAccounts(tx, nil, []catalog.Account{{User: "joe", Host: "localhost"}})
 	})
 	if err != nil {
@@ -353,7 +353,7 @@ func TestDamagedAccounts(t *testing.T) {
 	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
 	defer in.close()
 	for row, says := range map[string]string{"x": "invalid character", `{"Version":2}`: "format 2, this program reads 1", `{"Version":1,"User":"AAAA"}`: "ill formatted", `{"Version":1,"User":""}`: ""} {
-		err := in.e.Store.m.Run(context.Background(), func(tx *txn.Tx) error {
+		err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) error {
 			return in.cat.ChangeAccounts(tx, []catalog.Account{{User: "joe", Host: "%", Data: []byte(row)}}, nil)
 		})
 		if err != nil {

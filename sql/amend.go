@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // noteInserts has the authorizer, which is asked before an INSERT is planned, see
@@ -102,7 +103,7 @@ func ofNothing(n *sqlparser.Insert, rows sqlparser.Values) bool {
 
 // nameDefault makes (a) VALUES (DEFAULT) of () VALUES (): of that go-mysql-server
 // computes generated columns as if all others were NULL.
-func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
+func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *store.TableInfo) {
 	first := slices.IndexFunc(info.Columns, func(c catalog.Column) bool { return !c.HiddenSystem })
 	n.Columns = sqlparser.Columns{sqlparser.NewColIdent(info.Columns[first].Name)}
 	for i := range rows {
@@ -114,7 +115,7 @@ func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
 // columns, with a warning, unless sql_mode is strict. MySQL refuses them in any
 // mode; but mariadb-dump writes them for every table, relies on MariaDB, which
 // does the same as is done here, and sets such a mode.
-func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values, info *tableInfo) {
+func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values, info *store.TableInfo) {
 	for at, c := range inserted(info, n.Columns) {
 		if c >= 0 && info.Columns[c].Generated != "" && leaveColumn(rows, at) {
 			myerr.GeneratedValue.Warn(ctx, info.Columns[c].Name, info.Name)
@@ -123,7 +124,7 @@ func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values
 }
 
 // insertedTable is the table of an INSERT, nil if it is not one of ours.
-func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *tableInfo {
+func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *store.TableInfo {
 	db := n.Table.DbQualifier.String()
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
@@ -132,15 +133,15 @@ func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *tableInfo
 	if err != nil {
 		return nil // which is said when the statement is planned
 	}
-	ours, ok := gms.GetUnderlyingTable(t).(*Table)
+	ours, ok := gms.GetUnderlyingTable(t).(*store.Table)
 	if !ok {
 		return nil
 	}
-	return ours.info
+	return ours.Info
 }
 
 // inserted returns which column of a table each value of a row is for, -1 for none.
-func inserted(info *tableInfo, names sqlparser.Columns) []int {
+func inserted(info *store.TableInfo, names sqlparser.Columns) []int {
 	var columns []int
 	for _, name := range names {
 		columns = append(columns, info.Column(name.String()))

@@ -38,7 +38,7 @@ func (m *measuring) measures(n gms.Node) bool {
 func (b *builder) measure(ctx *gms.Context, m *measuring, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	m.begun[n] = true
 	defer delete(m.begun, n)
-	begun := b.e.Store.m.Clock().Now()
+	begun := b.e.Store.Machine.Clock().Now()
 	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (b *builder) measure(ctx *gms.Context, m *measuring, n gms.Node, row gms.Ro
 		m.nodes[n] = of
 	}
 	of.loops++
-	return &measuredIter{RowIter: rows, e: b.e, of: of, took: b.e.Store.m.Clock().Now().Sub(begun)}, nil
+	return &measuredIter{RowIter: rows, e: b.e, of: of, took: b.e.Store.Machine.Clock().Now().Sub(begun)}, nil
 }
 
 type measuredIter struct {
@@ -63,9 +63,9 @@ type measuredIter struct {
 
 // Next implements gms.RowIter.
 func (i *measuredIter) Next(ctx *gms.Context) (gms.Row, error) {
-	begun := i.e.Store.m.Clock().Now()
+	begun := i.e.Store.Machine.Clock().Now()
 	row, err := i.RowIter.Next(ctx)
-	i.took += i.e.Store.m.Clock().Now().Sub(begun)
+	i.took += i.e.Store.Machine.Clock().Now().Sub(begun)
 	if err == nil {
 		i.of.rows++
 	}

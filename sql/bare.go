@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // twiceOpened finds what may be a subquery in parentheses of its own.
@@ -85,7 +86,7 @@ func placeView(ctx context.Context, stmt sqlparser.Statement) {
 		d.Table = d.ViewSpec.ViewName
 	}
 	c, ok := ctx.(*gms.Context)
-	if !ok || c == nil || c.Session == nil || c.GetCurrentDatabase() == "" || sameName(c.GetCurrentDatabase(), d.ViewSpec.ViewName.DbQualifier.String()) {
+	if !ok || c == nil || c.Session == nil || c.GetCurrentDatabase() == "" || store.SameName(c.GetCurrentDatabase(), d.ViewSpec.ViewName.DbQualifier.String()) {
 		return
 	}
 	if placeTables(c.GetCurrentDatabase(), d.ViewSpec.ViewExpr) {

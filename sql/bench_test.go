@@ -12,13 +12,14 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // The engine's own cost of a statement, compiled and planned: most of the latter
 // is go-mysql-server's.
 func BenchmarkStatements(b *testing.B) {
 	// What statements hold is counted, as a server has it.
-	in := openWith(b, farm.Config{RegionBytes: 64 << 20, LogBytes: 8 << 20}, Options{Memory: NewMemory(clock.System{}, 0, 8<<30)})
+	in := openWith(b, farm.Config{RegionBytes: 64 << 20, LogBytes: 8 << 20}, Options{Memory: store.NewMemory(clock.System{}, 0, 8<<30)})
 	defer in.close()
 	c := in.client("")
 	c.exec("CREATE DATABASE d")

@@ -235,7 +235,7 @@ func (b *body) query(s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
 
 // statementContext is the context of one statement, which has a time of its own.
 func (b *body) statementContext() *gms.Context {
-	return FromContext(b.ctx).begun(gms.NewContext(b.ctx.Context, gms.WithSession(b.ctx.Session)))
+	return FromContext(b.ctx).Begun(gms.NewContext(b.ctx.Context, gms.WithSession(b.ctx.Session)))
 }
 
 // set executes SET, which the parser has made one for each variable.

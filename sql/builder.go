@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 var _ gms.NodeExecBuilder = (*builder)(nil)
@@ -29,17 +30,17 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if s.result == nil {
 		s.result = n.Schema(ctx)
 	}
-	if m, ok := s.holding.takeInput(n); ok {
+	if m, ok := s.Holding.TakeInput(n); ok {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 		if err != nil {
 			return nil, err
 		}
-		if m.again {
-			s.holding.noteInput(n, m)
+		if m.Again {
+			s.Holding.NoteInput(n, m)
 		}
-		return s.holding.metered(rows, m), nil
+		return s.Holding.Metered(rows, m), nil
 	}
-	s.holding.noteInputs(ctx, n)
+	s.Holding.NoteInputs(ctx, n)
 	if m := s.measuring; m.measures(n) {
 		return b.measure(ctx, m, n, row)
 	}
@@ -87,7 +88,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		if err != nil || plan.IsEmptyIter(rows) {
 			return rows, err
 		}
-		return &wantedIter{RowIter: rows}, nil
+		return &store.WantedIter{RowIter: rows}, nil
 	case *plan.GroupBy:
 		return b.grouped(ctx, s, n, row)
 	case *plan.Distinct, *plan.SetOp:
@@ -99,21 +100,21 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *regenerated:
 		return b.regenerate(ctx, n, row)
 	case *plan.Update:
-		s.changes(ctx, !n.Ignore)
+		s.Changes(ctx, !n.Ignore)
 		compat.CompareExactly(ctx, n)
 	case *plan.UpdateSource:
 		s.readWhole(ctx, n)
 	case *plan.DeleteFrom:
-		if tr := currentOf(ctx); tr != nil {
-			tr.tx.ToFree()
+		if tr := store.CurrentOf(ctx); tr != nil {
+			tr.Tx.ToFree()
 		}
-		s.changes(ctx, true)
+		s.Changes(ctx, true)
 		s.readWhole(ctx, source(n.Child))
 	case *plan.InsertInto:
-		s.changes(ctx, !n.Ignore)
+		s.Changes(ctx, !n.Ignore)
 		s.readOwn(ctx, n)
 		s.checkInserted(ctx, n)
-		s.replaces(ctx, n)
+		s.Replaces(ctx, n)
 		if n.OnDupExprs.HasUpdates() {
 			compat.CompareExactly(ctx, n.Destination)
 		}
@@ -126,7 +127,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	if err != nil {
 		return nil, err
 	}
-	return &wholeIter{source: s.holding.metered(rows, metering{most: math.MaxInt64})}, nil
+	return &wholeIter{source: s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64})}, nil
 }
 
 // statement executes the nodes that are a statement of their own and are executed here; it

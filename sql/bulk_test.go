@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -149,7 +150,7 @@ func TestAlterationIsUndoneAtStart(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		anchor, err := createAccess(tx, catalog.AccessBTree)
+		anchor, err := store.CreateAccess(tx, catalog.AccessBTree)
 		if err != nil {
 			return err
 		}

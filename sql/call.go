@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // This file calls stored procedures. go-mysql-server executes the statements of a body as if a
@@ -73,19 +74,19 @@ func (b *builder) enter(ctx *gms.Context, s *Session, n *plan.Call) (leave func(
 // enterBody has the statements that are run be part of the one at work, until leave is
 // called.
 func (s *Session) enterBody(ctx *gms.Context) (leave func()) {
-	outer, tr := s.body, current(ctx)
-	if tr != nil && (s.Explicit() || tr.editing > 0 || tr == outer) {
-		s.body = tr
+	outer, tr := s.Body, store.Current(ctx)
+	if tr != nil && (s.Explicit() || tr.Editing > 0 || tr == outer) {
+		s.Body = tr
 	} else {
-		s.body = nil
-		s.abandon() // it does not come back
+		s.Body = nil
+		s.Abandon() // it does not come back
 	}
 	s.calls++
 	open := ctx.GetTransaction()
 	ctx.SetTransaction(nil)
 	return func() {
 		ctx.SetTransaction(open)
-		s.calls, s.body = s.calls-1, outer
+		s.calls, s.Body = s.calls-1, outer
 	}
 }
 
@@ -176,7 +177,7 @@ func (r *bodyRunner) run(ctx *gms.Context, s sqlparser.Statement) (gms.Schema, [
 		return nil, nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		joined := r.s.body != nil || r.s.Explicit()
+		joined := r.s.Body != nil || r.s.Explicit()
 		schema, rows, err := r.attempt(ctx, s, joined)
 		switch {
 		case err == nil:
@@ -187,7 +188,7 @@ func (r *bodyRunner) run(ctx *gms.Context, s sqlparser.Statement) (gms.Schema, [
 			return nil, nil, myerr.LockWaitTimeout.New()
 		}
 		bound := time.Duration(min(attempt+1, 100)) * 100 * time.Microsecond
-		clock := r.e.Store.m.Clock()
+		clock := r.e.Store.Machine.Clock()
 		clock.Sleep(time.Duration(clock.Uint64() % uint64(bound)))
 	}
 }
@@ -205,13 +206,13 @@ func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined 
 	}
 	_ = r.s.TakeCommitError() // of the statement before
 	r.s.bodyStatements++
-	defer func(outer sqlparser.Statement) { r.s.running = outer }(r.s.running)
-	r.s.running = stmt
+	defer func(outer sqlparser.Statement) { r.s.Running = outer }(r.s.Running)
+	r.s.Running = stmt
 	schema, iter, _, err := r.e.gms.QueryWithBindings(ctx, "", stmt, nil, nil)
 	if err != nil {
 		return nil, nil, failed(err)
 	}
-	rows, err := r.s.holding.readAll(ctx, iter)
+	rows, err := r.s.Holding.ReadAll(ctx, iter)
 	if err != nil {
 		err = failed(err)
 		_ = iter.Close(ctx) // what it would report has just been found out

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // An andChain is COMMIT AND CHAIN or ROLLBACK AND CHAIN: it ends the transaction and begins
@@ -42,15 +43,15 @@ func saysChain(s *compat.Tokens) bool {
 // RowIter implements gms.ExecSourceRel.
 func (c andChain) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
 	s, next := FromContext(ctx), gms.ReadWrite
-	if open := current(ctx); open != nil {
-		if open.readOnly {
+	if open := store.Current(ctx); open != nil {
+		if open.ReadOnly {
 			next = gms.ReadOnly
 		}
 		if err := s.end(ctx, open, c.kind); err != nil {
 			return nil, err
 		}
 	}
-	ctx.SetTransaction(s.beginNext(next))
+	ctx.SetTransaction(s.BeginNext(next))
 	s.SetIgnoreAutoCommit(true)
 	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
 }

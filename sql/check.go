@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -26,7 +27,7 @@ func (e *Engine) Check(ctx context.Context, root region.Ptr, object, dropped fun
 		dropped = object
 	}
 	c := checker{e: e, ctx: e.NewContext(ctx, e.NewSession("", gms.Client{}, 0)), object: object}
-	return e.Store.cat.Check(ctx, root, catalog.Visitor{
+	return e.Store.Catalog.Check(ctx, root, catalog.Visitor{
 		Object: object, Table: c.table,
 		Dropped: dropped, Row: func(t *txn.Tx, p region.Ptr) error { return eachObject(t, p, dropped) },
 	})
@@ -48,7 +49,7 @@ func eachObject(t *txn.Tx, p region.Ptr, object func(region.Ptr) error) error {
 
 func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
 	// One transaction for each table: what it has read is given back after it.
-	t := c.e.Store.m.Begin()
+	t := c.e.Store.Machine.Begin()
 	defer t.Abort()
 	if err := c.rows(t, tbl); err != nil {
 		return fmt.Errorf("table %s.%s: %w", tbl.DB, tbl.Name, err)
@@ -57,21 +58,21 @@ func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
 }
 
 func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
-	info, err := newTableInfo(tbl)
+	info, err := store.NewTableInfo(tbl)
 	if err != nil {
 		return err
 	}
-	var compute *computer
-	if info.hasComputedKeys() {
-		if compute, err = newComputer(c.ctx, info, isVirtual); err != nil {
+	var compute *store.Computer
+	if info.HasComputedKeys() {
+		if compute, err = store.NewComputer(c.ctx, info, store.IsVirtual); err != nil {
 			return err
 		}
 	}
-	entries := make([]map[string]region.Ptr, len(info.indexes))
-	for i, k := range info.indexes {
+	entries := make([]map[string]region.Ptr, len(info.Secondary))
+	for i, k := range info.Secondary {
 		entries[i] = make(map[string]region.Ptr)
 		s := catalog.Storage{Access: k.Access, Anchor: k.Anchor}
-		err := c.e.Store.cat.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
+		err := c.e.Store.Catalog.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
 			entries[i][string(key)] = p
 			return nil
 		})
@@ -80,12 +81,12 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 		}
 	}
 	for _, s := range tbl.Alteration.Build {
-		if err := c.e.Store.cat.Walk(c.ctx.Context, s, c.object, func([]byte, region.Ptr) error { return nil }); err != nil {
+		if err := c.e.Store.Catalog.Walk(c.ctx.Context, s, c.object, func([]byte, region.Ptr) error { return nil }); err != nil {
 			return err
 		}
 	}
 	s := catalog.Storage{Access: tbl.Primary.Access, Anchor: tbl.Primary.Anchor}
-	err = c.e.Store.cat.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
+	err = c.e.Store.Catalog.Walk(c.ctx.Context, s, c.object, func(key []byte, p region.Ptr) error {
 		if err := eachObject(t, p, c.object); err != nil {
 			return fmt.Errorf("row %x: %w", key, err)
 		}
@@ -96,28 +97,28 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	}
 	for i, left := range entries {
 		for key, p := range left {
-			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", row.ErrCorrupt, key, info.indexes[i].Name, p)
+			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", row.ErrCorrupt, key, info.Secondary[i].Name, p)
 		}
 	}
 	return nil
 }
 
 // entries takes a row's entries out of what the indexes hold.
-func (c *checker) entries(t *txn.Tx, info *tableInfo, compute *computer, entries []map[string]region.Ptr, key []byte, p region.Ptr) error {
-	r, err := row.Load(t, info.rows, p, nil)
+func (c *checker) entries(t *txn.Tx, info *store.TableInfo, compute *store.Computer, entries []map[string]region.Ptr, key []byte, p region.Ptr) error {
+	r, err := row.Load(t, info.Rows, p, nil)
 	if err != nil {
 		return fmt.Errorf("row %x: %w", key, err)
 	}
-	for i := range info.rows.Columns {
-		if col := &info.rows.Columns[i]; col.NotNull && r[i] == nil {
+	for i := range info.Rows.Columns {
+		if col := &info.Rows.Columns[i]; col.NotNull && r[i] == nil {
 			return fmt.Errorf("%w: row %x has NULL in column %s, which may have none", row.ErrCorrupt, key, col.Name)
 		}
 	}
-	if r, err = compute.row(c.ctx, r); err != nil {
+	if r, err = compute.Row(c.ctx, r); err != nil {
 		return fmt.Errorf("row %x: %w", key, err)
 	}
-	for i, k := range info.indexes {
-		entry, _, err := k.entry(c.ctx, r, key)
+	for i, k := range info.Secondary {
+		entry, _, err := k.Entry(c.ctx, r, key)
 		if err != nil {
 			return err
 		}

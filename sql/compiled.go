@@ -16,6 +16,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // ErrPlan says that go-mysql-server has to plan and run a statement: nothing
@@ -31,7 +32,7 @@ var ErrPlan = errors.New("sql: the statement has to be planned")
 //
 // A Compiled is safe for concurrent use.
 type Compiled struct {
-	st    *Store
+	st    *store.Store
 	cache *statementCache
 	text  string // with parameters for literals
 	seen  atomic.Bool
@@ -45,9 +46,9 @@ type Compiled struct {
 
 // A form is a statement compiled for one version of its table.
 type form struct {
-	info *tableInfo
+	info *store.TableInfo
 	// infos are those of all tables of a join.
-	infos []*tableInfo
+	infos []*store.TableInfo
 	join  *join
 	// refused says that the statement cannot be compiled for this version.
 	refused bool
@@ -89,7 +90,7 @@ type Result struct {
 // A statementCache holds what is known about statements, by database, settings
 // and text.
 type statementCache struct {
-	st       *Store
+	st       *store.Store
 	gms      *sqle.Engine
 	readOnly bool
 	lockrank.RWMutex[lockrank.Leaf]
@@ -102,7 +103,7 @@ const statementsMax = 4096
 
 // newStatementCache returns an empty cache for statements over a store, which gms plans; with
 // readOnly none that changes anything is compiled.
-func newStatementCache(st *Store, gms *sqle.Engine, readOnly bool) *statementCache {
+func newStatementCache(st *store.Store, gms *sqle.Engine, readOnly bool) *statementCache {
 	return &statementCache{st: st, gms: gms, readOnly: readOnly}
 }
 
@@ -130,12 +131,12 @@ func (c *statementCache) get(key []byte, text int) *Compiled {
 // literals, which are valid until the session's next statement; nil for any
 // other statement. bound are the values of a prepared statement's parameters.
 func (s *fastSession) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
-	settings := s.settings()
-	if s.planOnly || !settings.compile || s.body != nil {
+	settings := s.Settings()
+	if s.planOnly || !settings.Compile || s.Body != nil {
 		return nil, nil
 	}
 	n := normaliser{key: append(s.key[:0], s.GetCurrentDatabase()...), values: s.values[:0], bound: bound, prepared: prepared}
-	n.key = append(append(n.key, 0), settings.key...)
+	n.key = append(append(n.key, 0), settings.Key...)
 	text := len(n.key)
 	ok := n.add(query)
 	s.key, s.values = n.key, n.values
@@ -160,7 +161,7 @@ func (s *fastSession) Compiled(query string, prepared bool, bound []Value) (*Com
 
 func (c *Compiled) parse(s *fastSession) {
 	ctx := gms.NewContext(context.Background(), gms.WithSession(s.self), gms.WithProcessList(c.cache.gms.ProcessList), gms.WithMemoryManager(c.cache.gms.MemoryManager))
-	s.begun(ctx)
+	s.Begun(ctx)
 	ast, _, _, err := c.cache.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
 	if err != nil {
 		return
@@ -182,7 +183,7 @@ func (s *fastSession) Run(ctx *gms.Context, c *Compiled, values []Value) (*Resul
 	if c.shape.kind.controls() {
 		return c.control(ctx, s)
 	}
-	tr := s.began(ctx)
+	tr := s.Began(ctx)
 	f, err := c.current(ctx, tr, values)
 	if err != nil {
 		return nil, err
@@ -205,7 +206,7 @@ func (s *fastSession) Run(ctx *gms.Context, c *Compiled, values []Value) (*Resul
 	return res, s.autocommitted(ctx, tr)
 }
 
-func (f *form) run(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
+func (f *form) run(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
 	switch {
 	case f.change != nil:
 		return f.runChange(ctx, c, s, tr, values)
@@ -230,8 +231,8 @@ func (s *fastSession) note(res *Result) {
 }
 
 // autocommitted commits the statement's transaction if it ends with it.
-func (s *fastSession) autocommitted(ctx *gms.Context, tr *transaction) error {
-	if s.GetIgnoreAutoCommit() || !s.settings().autocommit {
+func (s *fastSession) autocommitted(ctx *gms.Context, tr *store.Transaction) error {
+	if s.GetIgnoreAutoCommit() || !s.Settings().Autocommit {
 		return nil
 	}
 	if err := s.CommitTransaction(ctx, tr); err != nil {
@@ -242,8 +243,8 @@ func (s *fastSession) autocommitted(ctx *gms.Context, tr *transaction) error {
 }
 
 // current returns the form for the tables as the transaction sees them.
-func (c *Compiled) current(ctx *gms.Context, tr *transaction, values []Value) (*form, error) {
-	if c.st.cat.Changed(tr.tx) {
+func (c *Compiled) current(ctx *gms.Context, tr *store.Transaction, values []Value) (*form, error) {
+	if c.st.Catalog.Changed(tr.Tx) {
 		return nil, ErrPlan
 	}
 	f, err := c.formOf(ctx, tr, values)
@@ -259,7 +260,7 @@ func (c *Compiled) current(ctx *gms.Context, tr *transaction, values []Value) (*
 	return f, nil
 }
 
-func (c *Compiled) formOf(ctx *gms.Context, tr *transaction, values []Value) (*form, error) {
+func (c *Compiled) formOf(ctx *gms.Context, tr *store.Transaction, values []Value) (*form, error) {
 	f := c.form.Load()
 	if !c.shape.simple {
 		return c.formOfJoin(ctx, tr, f, values)
@@ -272,8 +273,8 @@ func (c *Compiled) formOf(ctx *gms.Context, tr *transaction, values []Value) (*f
 }
 
 // formOfJoin returns the form for the tables of a join, which is f if none has changed.
-func (c *Compiled) formOfJoin(ctx *gms.Context, tr *transaction, f *form, values []Value) (*form, error) {
-	var room [4]*tableInfo
+func (c *Compiled) formOfJoin(ctx *gms.Context, tr *store.Transaction, f *form, values []Value) (*form, error) {
+	var room [4]*store.TableInfo
 	infos := room[:0]
 	for i := range c.shape.join.tables {
 		t := &c.shape.join.tables[i]
@@ -290,21 +291,21 @@ func (c *Compiled) formOfJoin(ctx *gms.Context, tr *transaction, f *form, values
 }
 
 // table returns a table as the transaction sees it.
-func (c *Compiled) table(ctx *gms.Context, tr *transaction, db, table string) (*tableInfo, error) {
+func (c *Compiled) table(ctx *gms.Context, tr *store.Transaction, db, table string) (*store.TableInfo, error) {
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
-	if db == "" || sameName(db, systemDatabase) || sameName(db, gms.InformationSchemaDatabaseName) {
+	if db == "" || store.SameName(db, systemDatabase) || store.SameName(db, gms.InformationSchemaDatabaseName) {
 		return nil, ErrPlan
 	}
-	tbl, err := c.st.descriptor(ctx, tr, db, table)
+	tbl, err := c.st.Descriptor(ctx, tr, db, table)
 	if err != nil {
 		if myerr.IsConflict(myerr.Storage(err)) {
 			return nil, myerr.Storage(err)
 		}
 		return nil, ErrPlan // to be said by go-mysql-server
 	}
-	info, err := c.st.info(tr, tbl)
+	info, err := c.st.Info(tr, tbl)
 	if err != nil {
 		return nil, ErrPlan
 	}

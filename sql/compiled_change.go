@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A change is an UPDATE or DELETE of the one row that a key leads to. Whatever
@@ -37,8 +38,8 @@ type setter struct {
 
 // newChange returns the change that a shape asks for, and false if it is none of
 // those.
-func newChange(info *tableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
-	if !l.unique || len(l.parts) != len(l.index.parts) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
+func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
+	if !l.unique || len(l.parts) != len(l.index.Codecs) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
 		return nil, false
 	}
 	ch := &change{rest: rest}
@@ -65,7 +66,7 @@ func newChange(info *tableInfo, l *lookup, s *shape, rest []residual) (*change, 
 // inReference reports whether a foreign key may have to be asked when a column
 // changes: one of the table's own that has it, or one of another table's, which can
 // refer to columns of an index only.
-func inReference(info *tableInfo, column int) bool {
+func inReference(info *store.TableInfo, column int) bool {
 	for i := range info.ForeignKeys {
 		if hasName(info.ForeignKeys[i].Columns, info.Columns[column].Name) {
 			return true
@@ -74,16 +75,16 @@ func inReference(info *tableInfo, column int) bool {
 	if len(info.ReferencedBy) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(append([]*keyInfo{info.primary}, info.indexes...), func(k *keyInfo) bool { return slices.Contains(k.columns, column) })
+	return slices.ContainsFunc(append([]*store.KeyInfo{info.PrimaryKey}, info.Secondary...), func(k *store.KeyInfo) bool { return slices.Contains(k.Columns, column) })
 }
 
 func hasName(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return sameName(n, name) })
+	return slices.ContainsFunc(names, func(n string) bool { return store.SameName(n, name) })
 }
 
 // codec returns what makes keys of a column, were it part of one.
-func codec(info *tableInfo, column int) *row.KeyCodec {
-	k := row.MakeKeyCodec(info.rows.Columns[column].ValueCodec, info.Columns[column].Type)
+func codec(info *store.TableInfo, column int) *row.KeyCodec {
+	k := row.MakeKeyCodec(info.Rows.Columns[column].ValueCodec, info.Columns[column].Type)
 	k.Nullable = info.Columns[column].Nullable
 	return &k
 }
@@ -99,7 +100,7 @@ func (ch *change) sets(column int) bool {
 
 // plainTable reports whether a change of a row is nothing but that, foreign keys
 // apart.
-func plainTable(info *tableInfo) bool {
+func plainTable(info *store.TableInfo) bool {
 	for _, c := range info.Columns {
 		if c.OnUpdate != "" || c.Generated != "" || c.Virtual || c.Hidden || c.HiddenSystem {
 			return false
@@ -109,7 +110,7 @@ func plainTable(info *tableInfo) bool {
 }
 
 // runChange changes the row that the literals give.
-func (f *form) runChange(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
+func (f *form) runChange(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
 	r, _, ok := f.lookup.keys(values)
 	bounds, can := boundsOf(f.change.rest, values)
 	if !ok || !can || !f.change.fits(values) {
@@ -118,10 +119,10 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 	if err := f.writable(c, tr); err != nil {
 		return nil, err
 	}
-	if s.isOpen() {
-		c.st.turns.await(tr, f.lookup.index.Index, r.lo)
+	if s.IsOpen() {
+		c.st.Turns.Await(tr, f.lookup.index.Index, r.Low)
 	}
-	p, found, err := c.st.access(f.lookup.index.Index).get(tr.tx, r.lo)
+	p, found, err := c.st.Access(f.lookup.index.Index).Get(tr.Tx, r.Low)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
@@ -136,12 +137,12 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 }
 
 // writable returns ErrPlan if a change would be more than that, or none.
-func (f *form) writable(c *Compiled, tr *transaction) error {
-	triggers, err := c.st.cat.Definitions(tr.tx, catalog.Trigger, f.info.DB)
+func (f *form) writable(c *Compiled, tr *store.Transaction) error {
+	triggers, err := c.st.Catalog.Definitions(tr.Tx, catalog.Trigger, f.info.DB)
 	if err != nil {
 		return myerr.Storage(err)
 	}
-	if len(triggers) > 0 || tr.readOnly || writers.Load() != writersAll {
+	if len(triggers) > 0 || tr.ReadOnly || store.Writers.Load() != store.WritersAll {
 		return ErrPlan
 	}
 	return nil
@@ -161,8 +162,8 @@ func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 
 // changeRow changes one row as go-mysql-server has an editor do it. What that
 // refuses go-mysql-server shall try again, to say why.
-func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
-	old, err := row.Load(tr.tx, f.info.rows, p, nil)
+func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
+	old, err := row.Load(tr.Tx, f.info.Rows, p, nil)
 	if err != nil {
 		return types.OkResult{}, myerr.Storage(err)
 	}
@@ -173,9 +174,9 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 	if !ok {
 		return types.OkResult{}, ErrPlan
 	}
-	t := &Table{e: c.st, info: f.info}
+	t := &store.Table{Store: c.st, Info: f.info}
 	if row != nil {
-		same, err := old.Equals(ctx, row, f.info.exact)
+		same, err := old.Equals(ctx, row, f.info.Exact)
 		if err != nil {
 			return types.OkResult{}, ErrPlan
 		}
@@ -183,10 +184,10 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 			return f.change.ok(ctx, 1, 0), nil
 		}
 	}
-	ed := t.editorFor(ctx, &s.storeSession)
+	ed := t.EditorFor(ctx, &s.Session)
 	ed.StatementBegin(ctx)
 	if row == nil {
-		tr.tx.ToFree()
+		tr.Tx.ToFree()
 		err = ed.Delete(ctx, old)
 	} else {
 		err = ed.Update(ctx, old, row)

@@ -3,6 +3,7 @@ package sql
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // controlOf returns the kind of a statement that begins or ends a transaction, and
@@ -26,13 +27,13 @@ func (c *Compiled) control(ctx *gms.Context, s *fastSession) (*Result, error) {
 		return nil, err
 	}
 	s.ClearWarnings()
-	if open := current(ctx); open != nil {
+	if open := store.Current(ctx); open != nil {
 		if err := s.end(ctx, open, c.shape.kind); err != nil {
 			return nil, err
 		}
 	}
 	if c.shape.kind == shapeBegin {
-		ctx.SetTransaction(s.beginNext(gms.ReadWrite))
+		ctx.SetTransaction(s.BeginNext(gms.ReadWrite))
 		s.SetIgnoreAutoCommit(true)
 	} else {
 		s.SetIgnoreAutoCommit(false)
@@ -44,7 +45,7 @@ func (c *Compiled) control(ctx *gms.Context, s *fastSession) (*Result, error) {
 	return &Result{}, nil
 }
 
-func (s *fastSession) end(ctx *gms.Context, tr *transaction, kind shapeKind) error {
+func (s *fastSession) end(ctx *gms.Context, tr *store.Transaction, kind shapeKind) error {
 	if kind == shapeRollback {
 		return s.Rollback(ctx, tr)
 	}

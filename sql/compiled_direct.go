@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -31,8 +32,8 @@ type direct struct {
 }
 
 // newDirect returns how a plan is done directly, nil if it is not.
-func newDirect(ctx *gms.Context, p *selectPlan, info *tableInfo) *direct {
-	d := &direct{Part: row.Part{Rows: info.rows}}
+func newDirect(ctx *gms.Context, p *selectPlan, info *store.TableInfo) *direct {
+	d := &direct{Part: row.Part{Rows: info.Rows}}
 	returned, ok := d.follow(ctx, p.root, p.leaf, info)
 	if !ok {
 		return nil
@@ -64,8 +65,8 @@ func (d *direct) column(place int) *row.Column { return &d.Rows.Columns[d.Column
 
 // goes reports whether a session's rows can go directly now: in the character set that
 // they are stored in, and without locking them.
-func (d *direct) goes(ctx *gms.Context, s *fastSession, tr *transaction) bool {
-	if d == nil || s.forUpdate || tr.editing > 0 {
+func (d *direct) goes(ctx *gms.Context, s *fastSession, tr *store.Transaction) bool {
+	if d == nil || s.ForUpdate || tr.Editing > 0 {
 		return false
 	}
 	switch ctx.GetCharacterSetResults() {
@@ -102,14 +103,14 @@ type directRun struct {
 }
 
 // runDirect returns the rows of a range. With ErrPlan the plan itself has to be run.
-func (f *form) runDirect(ctx *gms.Context, s *fastSession, tr *transaction, r keyRange, empty bool) (*Result, error) {
-	run := directRun{direct: f.direct, tx: tr.tx, room: &s.room, part: s.isOpen()}
+func (f *form) runDirect(ctx *gms.Context, s *fastSession, tr *store.Transaction, r store.KeyRange, empty bool) (*Result, error) {
+	run := directRun{direct: f.direct, tx: tr.Tx, room: &s.room, part: s.IsOpen()}
 	defer run.room.clear()
 	if run.sums {
 		run.totals = make([]compat.Total, len(run.Columns))
 	}
 	if !empty {
-		if err := run.read(ctx, s.st.access(f.lookup.index.Index), r); err != nil {
+		if err := run.read(ctx, s.Store.Access(f.lookup.index.Index), r); err != nil {
 			return nil, myerr.Storage(err)
 		}
 	}
@@ -130,15 +131,15 @@ func (f *form) runDirect(ctx *gms.Context, s *fastSession, tr *transaction, r ke
 }
 
 // read takes in the rows of a range.
-func (d *directRun) read(ctx *gms.Context, from access, r keyRange) error {
-	if r.hi == nil && r.point {
-		p, ok, err := from.get(d.tx, r.lo)
+func (d *directRun) read(ctx *gms.Context, from store.Access, r store.KeyRange) error {
+	if r.High == nil && r.Point {
+		p, ok, err := from.Get(d.tx, r.Low)
 		if err != nil || !ok {
 			return err
 		}
 		return d.take(p)
 	}
-	rows := from.scan(d.tx, r.lo, r.hi, false)
+	rows := from.Scan(d.tx, r.Low, r.High, false)
 	for n := 0; ; n++ {
 		_, p, ok, err := rows.Next()
 		if err != nil || !ok {

@@ -224,7 +224,7 @@ func (c *client) changeRow(query string, change func(b []byte)) (was []byte) {
 	r, _, _ := l.keys(values)
 	tx := c.in.cluster.Machine(0).Begin()
 	defer tx.Abort()
-	p, ok, err := c.in.e.Store.access(l.index.Index).get(tx, r.lo)
+	p, ok, err := c.in.e.Store.Access(l.index.Index).Get(tx, r.Low)
 	if err != nil || !ok {
 		c.in.t.Fatal(ok, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A firstRows is ORDER BY column LIMIT rows: the first rows of an index below the key
@@ -41,13 +42,13 @@ func (s *shape) ordered(n *sqlparser.Select) bool {
 // fits reports whether the column follows in an index on those that the conditions are
 // on, and no two rows below their key are equal in it: which of those is first would be
 // anybody's guess.
-func (r *firstRows) fits(info *tableInfo, l *lookup) bool {
+func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 	k, at := l.index, len(l.parts)
-	if k.Access == catalog.AccessHash || at >= len(k.parts) || !k.parts[at].TakesLiterals() || !sameName(info.Columns[k.columns[at]].Name, r.column) {
+	if k.Access == catalog.AccessHash || at >= len(k.Codecs) || !k.Codecs[at].TakesLiterals() || !store.SameName(info.Columns[k.Columns[at]].Name, r.column) {
 		return false
 	}
-	given := k.columns[:at+1]
-	return !slices.ContainsFunc(info.primary.columns, func(c int) bool { return !slices.Contains(given, c) })
+	given := k.Columns[:at+1]
+	return !slices.ContainsFunc(info.PrimaryKey.Columns, func(c int) bool { return !slices.Contains(given, c) })
 }
 
 // inspectFirst finds the leaf of a plan, and the node in it that returns the columns. It
@@ -73,7 +74,7 @@ func (p *selectPlan) inspectFirst(r *firstRows) (columns gms.Node, ok bool) {
 
 func (r *firstRows) isOrder(f gms.SortField) bool {
 	column, ok := f.Column.(*expression.GetField)
-	return ok && sameName(column.Name(), r.column) && (f.Order == gms.Descending) == r.descending
+	return ok && store.SameName(column.Name(), r.column) && (f.Order == gms.Descending) == r.descending
 }
 
 // rows returns how many rows are asked for, and false if that is not plain.
@@ -86,13 +87,13 @@ func (r *firstRows) rows(values []Value) (int, bool) {
 }
 
 // runFirst returns the first rows of a range.
-func (f *form) runFirst(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, r keyRange, values []Value) ([]gms.Row, error) {
+func (f *form) runFirst(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, r store.KeyRange, values []Value) ([]gms.Row, error) {
 	n, ok := f.first.rows(values)
 	if !ok {
 		return nil, ErrPlan
 	}
-	t := &Table{e: c.st, info: f.info, columns: f.columns}
-	iter := t.rowIter(&s.storeSession, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}, reverse: f.first.descending})
+	t := &store.Table{Store: c.st, Info: f.info, Columns: f.columns}
+	iter := t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}, Reverse: f.first.descending})
 	return f.all(ctx, &firstIter{iter, n})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // An insertion is an INSERT of one row of literals. It leaves to go-mysql-server
@@ -24,7 +25,7 @@ type insertion struct {
 	generated, unique bool
 }
 
-func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
+func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 	if !plainTable(info) {
 		return nil, false
 	}
@@ -37,7 +38,7 @@ func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
 	if len(into) != len(s.row) {
 		return nil, false
 	}
-	in := &insertion{generated: info.auto >= 0}
+	in := &insertion{generated: info.AutoColumn >= 0}
 	named := make([]bool, len(info.Columns))
 	for _, name := range into {
 		at := info.Column(name)
@@ -45,15 +46,15 @@ func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
 			return nil, false
 		}
 		named[at] = true
-		in.generated = in.generated && at != info.auto
+		in.generated = in.generated && at != info.AutoColumn
 		in.columns, in.codecs = append(in.columns, at), append(in.codecs, codec(info, at))
 	}
 	for i, c := range info.Columns {
-		if !named[i] && i != info.auto && (!c.Nullable || c.Default != "") {
+		if !named[i] && i != info.AutoColumn && (!c.Nullable || c.Default != "") {
 			return nil, false
 		}
 	}
-	for _, k := range info.indexes {
+	for _, k := range info.Secondary {
 		in.unique = in.unique || k.Unique
 	}
 	return in, in.refers(info)
@@ -61,11 +62,11 @@ func newInsertion(info *tableInfo, s *shape) (*insertion, bool) {
 
 // refers reports whether the rows that the new one refers to can be looked up before
 // it is there: they are in other tables, and their keys are its literals.
-func (in *insertion) refers(info *tableInfo) bool {
+func (in *insertion) refers(info *store.TableInfo) bool {
 	for i := range info.ForeignKeys {
 		f := &info.ForeignKeys[i]
-		self := sameName(f.ParentDB, info.DB) && sameName(f.ParentTable, info.Name)
-		if !f.Resolved || self || info.auto >= 0 && hasName(f.Columns, info.Columns[info.auto].Name) {
+		self := store.SameName(f.ParentDB, info.DB) && store.SameName(f.ParentTable, info.Name)
+		if !f.Resolved || self || info.AutoColumn >= 0 && hasName(f.Columns, info.Columns[info.AutoColumn].Name) {
 			return false
 		}
 	}
@@ -73,12 +74,12 @@ func (in *insertion) refers(info *tableInfo) bool {
 }
 
 // runInsert inserts the row that the literals make.
-func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
+func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
 	row, ok := f.insert.row(ctx, f.info, c.shape.row, values)
 	if !ok {
 		return nil, ErrPlan
 	}
-	auto := f.info.auto
+	auto := f.info.AutoColumn
 	generated := f.insert.generated
 	if auto >= 0 && !generated && row[auto] != nil {
 		n, ok := wholeNumber(row[auto])
@@ -99,14 +100,14 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 	if err := f.parents(ctx, c.st, tr, row); err != nil {
 		return nil, err
 	}
-	t := &Table{e: c.st, info: f.info}
+	t := &store.Table{Store: c.st, Info: f.info}
 	if generated {
 		var err error
 		if row[auto], err = draw(ctx, t); err != nil {
 			return nil, err
 		}
 	}
-	ed := t.editorFor(ctx, &s.storeSession)
+	ed := t.EditorFor(ctx, &s.Session)
 	ed.StatementBegin(ctx)
 	if err := ed.Insert(ctx, row); err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
@@ -130,7 +131,7 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 
 // row returns the row that the literals make, NULL where there is none, and
 // false if a column would not keep one as it is.
-func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, values []Value) (gms.Row, bool) {
+func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value) (gms.Row, bool) {
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {
 		v, ok := from[i].in(values)
@@ -150,17 +151,17 @@ func (in *insertion) row(ctx *gms.Context, info *tableInfo, from []operand, valu
 
 // parents returns nil if the rows are there that a new one refers to. If one is not,
 // go-mysql-server says so.
-func (f *form) parents(ctx *gms.Context, st *Store, tr *transaction, row gms.Row) error {
+func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction, row gms.Row) error {
 	for i := range f.info.ForeignKeys {
 		fk := &f.info.ForeignKeys[i]
-		tbl, err := st.descriptor(ctx, tr, fk.ParentDB, fk.ParentTable)
+		tbl, err := st.Descriptor(ctx, tr, fk.ParentDB, fk.ParentTable)
 		if err != nil {
 			if err = myerr.Storage(err); myerr.IsConflict(err) {
 				return err
 			}
 			return ErrPlan
 		}
-		parent, err := st.info(tr, tbl)
+		parent, err := st.Info(tr, tbl)
 		if err != nil {
 			return ErrPlan
 		}
@@ -171,7 +172,7 @@ func (f *form) parents(ctx *gms.Context, st *Store, tr *transaction, row gms.Row
 		if index == nil {
 			continue
 		}
-		_, found, err := st.access(index.Index).get(tr.tx, key)
+		_, found, err := st.Access(index.Index).Get(tr.Tx, key)
 		if err != nil {
 			return myerr.Storage(err)
 		}
@@ -184,14 +185,14 @@ func (f *form) parents(ctx *gms.Context, st *Store, tr *transaction, row gms.Row
 
 // parentKey returns the unique index and the key under which the row is that a new
 // one refers to, no index if it refers to none, and false if that cannot be told.
-func parentKey(info *tableInfo, fk *catalog.ForeignKey, parent *tableInfo, row gms.Row) (*keyInfo, []byte, bool) {
+func parentKey(info *store.TableInfo, fk *catalog.ForeignKey, parent *store.TableInfo, row gms.Row) (*store.KeyInfo, []byte, bool) {
 	for _, name := range fk.Columns {
 		if at := info.Column(name); at < 0 || row[at] == nil {
 			return nil, nil, at >= 0
 		}
 	}
-	for _, k := range append([]*keyInfo{parent.primary}, parent.indexes...) {
-		if (k == parent.primary || k.Unique) && len(k.parts) == len(fk.Columns) {
+	for _, k := range append([]*store.KeyInfo{parent.PrimaryKey}, parent.Secondary...) {
+		if (k == parent.PrimaryKey || k.Unique) && len(k.Codecs) == len(fk.Columns) {
 			if key, ok := keyIn(info, k, fk, parent, row); ok {
 				return k, key, true
 			}
@@ -202,14 +203,14 @@ func parentKey(info *tableInfo, fk *catalog.ForeignKey, parent *tableInfo, row g
 
 // keyIn makes the key of a parent's index from a row that refers to it, and returns
 // false if the index is of other columns than the foreign key, or of other types.
-func keyIn(info *tableInfo, k *keyInfo, fk *catalog.ForeignKey, parent *tableInfo, r gms.Row) ([]byte, bool) {
+func keyIn(info *store.TableInfo, k *store.KeyInfo, fk *catalog.ForeignKey, parent *store.TableInfo, r gms.Row) ([]byte, bool) {
 	key := make([]byte, 0, 32)
-	for i, at := range k.columns {
-		n := slices.IndexFunc(fk.ParentColumns, func(name string) bool { return sameName(name, parent.Columns[at].Name) })
+	for i, at := range k.Columns {
+		n := slices.IndexFunc(fk.ParentColumns, func(name string) bool { return store.SameName(name, parent.Columns[at].Name) })
 		if n < 0 {
 			return nil, false
 		}
-		from, to := info.Column(fk.Columns[n]), &k.parts[i]
+		from, to := info.Column(fk.Columns[n]), &k.Codecs[i]
 		if c := codec(info, from); !to.TakesLiterals() || c.Kind != to.Kind || c.Collation != to.Collation {
 			return nil, false
 		}
@@ -222,14 +223,14 @@ func keyIn(info *tableInfo, k *keyInfo, fk *catalog.ForeignKey, parent *tableInf
 }
 
 // draw returns the next number of the AUTO_INCREMENT column, as it is kept.
-func draw(ctx *gms.Context, t *Table) (any, error) {
+func draw(ctx *gms.Context, t *store.Table) (any, error) {
 	n, err := t.GetNextAutoIncrementValue(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	v, in, err := t.info.rows.Columns[t.info.auto].Type.Convert(ctx, n)
+	v, in, err := t.Info.Rows.Columns[t.Info.AutoColumn].Type.Convert(ctx, n)
 	if err == nil && in != gms.InRange {
-		err = gms.ErrValueOutOfRange.New(n, t.info.rows.Columns[t.info.auto].Type)
+		err = gms.ErrValueOutOfRange.New(n, t.Info.Rows.Columns[t.Info.AutoColumn].Type)
 	}
 	return v, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A join is a SELECT from tables each of which is read by a key that the literals
@@ -45,7 +46,7 @@ type binding struct {
 }
 
 // compileJoin makes the form of a join for one version of its tables.
-func (c *Compiled) compileJoin(ctx *gms.Context, infos []*tableInfo, values []Value) (*form, error) {
+func (c *Compiled) compileJoin(ctx *gms.Context, infos []*store.TableInfo, values []Value) (*form, error) {
 	f := &form{info: infos[0], infos: infos, refused: true}
 	b, ok := c.shape.join.bind(infos)
 	if !ok || !b.lookups() {
@@ -82,8 +83,8 @@ func (c *Compiled) compileJoin(ctx *gms.Context, infos []*tableInfo, values []Va
 
 // lookup returns the whole unique key that conditions give of their only table, and
 // what else they say of its row.
-func (s *joinShape) lookup(info *tableInfo) (lookup, []residual, bool) {
-	b, ok := s.bind([]*tableInfo{info})
+func (s *joinShape) lookup(info *store.TableInfo) (lookup, []residual, bool) {
+	b, ok := s.bind([]*store.TableInfo{info})
 	if !ok || !b.lookups() || !b.tables[0].lookup.isPoint() {
 		return lookup{}, nil, false
 	}
@@ -96,10 +97,10 @@ func (s *joinShape) lookup(info *tableInfo) (lookup, []residual, bool) {
 
 // bind finds the columns of the conditions, and which literals the columns of each
 // table are equal to.
-func (s *joinShape) bind(infos []*tableInfo) (*binding, bool) {
+func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 	b := &binding{equal: make(map[columnAt]operand), rest: make(map[columnAt][]comparison)}
 	for i, t := range s.tables {
-		if infos[i].virtual || infos[i].keyless() {
+		if infos[i].HasVirtual || infos[i].IsKeyless() {
 			return nil, false
 		}
 		b.tables = append(b.tables, &joinedTable{form: form{info: infos[i], columns: []int{}}, joinTable: t})
@@ -125,7 +126,7 @@ func (s *joinShape) bind(infos []*tableInfo) (*binding, bool) {
 func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 	for i, t := range b.tables {
 		column := t.info.Column(r.column)
-		if column < 0 || r.table != "" && !sameName(r.table, t.name) {
+		if column < 0 || r.table != "" && !store.SameName(r.table, t.name) {
 			continue
 		}
 		if ok {
@@ -209,7 +210,7 @@ func (b *binding) lookups() bool {
 func (b *binding) lookup(table int) bool {
 	t := b.tables[table]
 	found := 0
-	for _, k := range append([]*keyInfo{t.info.primary}, t.info.indexes...) {
+	for _, k := range append([]*store.KeyInfo{t.info.PrimaryKey}, t.info.Secondary...) {
 		l, concerned := b.lookupIn(table, k)
 		if l.isPoint() {
 			t.lookup = l
@@ -240,29 +241,29 @@ func (b *binding) addRest(table int) {
 
 // lookupIn returns the lookup in an index, and whether the conditions are about its
 // first column at all.
-func (b *binding) lookupIn(table int, k *keyInfo) (lookup, bool) {
+func (b *binding) lookupIn(table int, k *store.KeyInfo) (lookup, bool) {
 	t := b.tables[table]
-	l := lookup{index: k, unique: k == t.info.primary || k.Unique}
-	for i, column := range k.columns {
+	l := lookup{index: k, unique: k == t.info.PrimaryKey || k.Unique}
+	for i, column := range k.Columns {
 		value, ok := b.equal[columnAt{table, column}]
-		if !ok || !k.parts[i].TakesLiterals() {
+		if !ok || !k.Codecs[i].TakesLiterals() {
 			break
 		}
 		l.parts = append(l.parts, condition{column: t.info.Columns[column].Name, lo: value})
 	}
-	if k.Access == catalog.AccessHash && len(l.parts) < len(k.parts) {
+	if k.Access == catalog.AccessHash && len(l.parts) < len(k.Codecs) {
 		l.parts = nil
 	}
-	first := columnAt{table, k.columns[0]}
+	first := columnAt{table, k.Columns[0]}
 	_, equal := b.equal[first]
 	return l, equal || len(b.rest[first]) > 0
 }
 
 // isPoint reports whether there is one row at most.
-func (l *lookup) isPoint() bool { return l.unique && len(l.parts) == len(l.index.parts) }
+func (l *lookup) isPoint() bool { return l.unique && len(l.parts) == len(l.index.Codecs) }
 
 // columns are those that the key is made of.
-func (l *lookup) columns() []int { return l.index.columns[:len(l.parts)] }
+func (l *lookup) columns() []int { return l.index.Columns[:len(l.parts)] }
 
 // read returns where a column is among those that are read of a row.
 func (t *joinedTable) read(column int) int {
@@ -281,9 +282,9 @@ func (j *join) plannedAs(ctx *gms.Context, p *selectPlan) bool {
 		if n == nil || isReverse(ctx, n) {
 			return false
 		}
-		x, ok := n.Index().(*index)
-		read, is := unwrapped(n.Table).(*indexedTable)
-		if !ok || !is || read.info != t.info || x.key.Name != t.lookup.index.Name {
+		x, ok := n.Index().(*store.Index)
+		read, is := unwrapped(n.Table).(*store.IndexedTable)
+		if !ok || !is || read.Info != t.info || x.Key.Name != t.lookup.index.Name {
 			return false
 		}
 	}
@@ -330,8 +331,8 @@ func (p *selectPlan) outputs(ctx *gms.Context) (out []columnRef, direct bool) {
 }
 
 // run returns the rows that the literals give.
-func (j *join) run(ctx *gms.Context, st *Store, s *fastSession, tr *transaction, values []Value) ([]gms.Row, error) {
-	ranges, bounds := make([]keyRange, len(j.tables)), make([][][]byte, len(j.tables))
+func (j *join) run(ctx *gms.Context, st *store.Store, s *fastSession, tr *store.Transaction, values []Value) ([]gms.Row, error) {
+	ranges, bounds := make([]store.KeyRange, len(j.tables)), make([][][]byte, len(j.tables))
 	for i, t := range j.tables {
 		var ok, can bool
 		ranges[i], _, ok = t.lookup.keys(values)
@@ -367,8 +368,8 @@ func (j *join) product(found [][]gms.Row) []gms.Row {
 }
 
 // rows returns the rows of a table that meet its conditions.
-func (t *joinedTable) rows(ctx *gms.Context, st *Store, s *fastSession, tr *transaction, r keyRange, bounds [][]byte) (rows []gms.Row, err error) {
-	if r.hi == nil && r.point {
+func (t *joinedTable) rows(ctx *gms.Context, st *store.Store, s *fastSession, tr *store.Transaction, r store.KeyRange, bounds [][]byte) (rows []gms.Row, err error) {
+	if r.High == nil && r.Point {
 		rows, err = t.point(s, tr, &r)
 	} else {
 		rows, err = t.all(ctx, t.scan(ctx, st, s, tr, t.columns, r))
@@ -383,7 +384,7 @@ func (t *joinedTable) rows(ctx *gms.Context, st *Store, s *fastSession, tr *tran
 }
 
 // runJoin returns the rows of a SELECT that is a join.
-func (f *form) runJoin(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
+func (f *form) runJoin(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
 	rows, err := f.join.run(ctx, c.st, s, tr, values)
 	if err == nil && f.plans != nil {
 		rows, err = f.runPlan(ctx, c, s, values, func(*selectPlan) gms.RowIter { return gms.RowsToRowIter(rows...) })

@@ -1,6 +1,9 @@
 package sql
 
-import "github.com/dolthub/vitess/go/vt/sqlparser"
+import (
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/farmsql/farmsql/sql/store"
+)
 
 // A joinShape is what a SELECT says that a shape has no place for: several tables,
 // or one by another name, joined by columns that are equal, and conditions beyond a
@@ -77,7 +80,7 @@ func (s *shape) joinFrom(e sqlparser.TableExpr) bool {
 		table.name = table.table
 	}
 	for _, other := range s.join.tables {
-		if sameName(other.name, table.name) {
+		if store.SameName(other.name, table.name) {
 			return false
 		}
 	}

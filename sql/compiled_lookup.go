@@ -9,11 +9,12 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A lookup makes the keys that a statement's conditions give from its literals.
 type lookup struct {
-	index *keyInfo
+	index *store.KeyInfo
 	// unique says that there is one row at most under a whole key.
 	unique bool
 	// parts are the conditions on the first parts of the index; only the last of
@@ -23,22 +24,22 @@ type lookup struct {
 
 // newLookup finds conditions that give a key of an index or a range of its keys,
 // and nothing besides.
-func newLookup(info *tableInfo, index *keyInfo, where []condition) (lookup, bool) {
-	if len(where) > len(index.parts) {
+func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (lookup, bool) {
+	if len(where) > len(index.Codecs) {
 		return lookup{}, false
 	}
-	l := lookup{index: index, unique: index == info.primary || index.Unique}
+	l := lookup{index: index, unique: index == info.PrimaryKey || index.Unique}
 	for i := range where {
-		at := slices.IndexFunc(where, func(c condition) bool { return sameName(c.column, info.Columns[index.columns[i]].Name) })
-		if at < 0 || where[at].isRange && i < len(where)-1 || !index.parts[i].TakesLiterals() {
+		at := slices.IndexFunc(where, func(c condition) bool { return store.SameName(c.column, info.Columns[index.Columns[i]].Name) })
+		if at < 0 || where[at].isRange && i < len(where)-1 || !index.Codecs[i].TakesLiterals() {
 			return lookup{}, false
 		}
-		if where[at].isRange && !index.parts[i].IsInteger() {
+		if where[at].isRange && !index.Codecs[i].IsInteger() {
 			return lookup{}, false
 		}
 		l.parts = append(l.parts, where[at])
 	}
-	hashed := index.Access == catalog.AccessHash && len(l.parts) < len(index.parts)
+	hashed := index.Access == catalog.AccessHash && len(l.parts) < len(index.Codecs)
 	return l, len(l.parts) > 0 && !hashed
 }
 
@@ -64,13 +65,13 @@ func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool)
 
 // keys returns the range of keys that the literals give, and false if they are
 // not plain values of their columns. A range may be empty.
-func (l *lookup) keys(values []Value) (r keyRange, empty, ok bool) {
+func (l *lookup) keys(values []Value) (r store.KeyRange, empty, ok bool) {
 	if l.index == nil {
 		return r, false, true // there is nothing to look up
 	}
 	key := make([]byte, 0, 32)
 	for i := range l.parts {
-		k, c := &l.index.parts[i], &l.parts[i]
+		k, c := &l.index.Codecs[i], &l.parts[i]
 		if !c.isRange {
 			if key, ok = c.lo.key(key, k, values); !ok {
 				return r, false, false
@@ -87,30 +88,30 @@ func (l *lookup) keys(values []Value) (r keyRange, empty, ok bool) {
 		if bytes.Compare(key, hi) > 0 {
 			return r, true, true
 		}
-		return keyRange{lo: key, hi: row.PrefixEnd(hi)}, false, true
+		return store.KeyRange{Low: key, High: row.PrefixEnd(hi)}, false, true
 	}
 	if len(key) > row.KeyBytesMax {
 		return r, false, false
 	}
-	point := len(l.parts) == len(l.index.parts)
+	point := len(l.parts) == len(l.index.Codecs)
 	if point && l.unique {
-		return keyRange{lo: key, point: true}, false, true
+		return store.KeyRange{Low: key, Point: true}, false, true
 	}
-	return keyRange{lo: key, hi: row.PrefixEnd(bytes.Clone(key)), point: point}, false, true
+	return store.KeyRange{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: point}, false, true
 }
 
 // matches reports whether go-mysql-server's plan looks for the same keys in the
 // same index.
-func (l *lookup) matches(ctx context.Context, x *index, ranges gms.MySQLRangeCollection, values []Value) bool {
+func (l *lookup) matches(ctx context.Context, x *store.Index, ranges gms.MySQLRangeCollection, values []Value) bool {
 	want, empty, ok := l.keys(values)
-	if !ok || empty || x.key.Name != l.index.Name {
+	if !ok || empty || x.Key.Name != l.index.Name {
 		return false
 	}
-	k, all := x.key.lookup(ctx, ranges)
-	if k != x.key || len(all) != 1 {
+	k, all := x.Key.Lookup(ctx, ranges)
+	if k != x.Key || len(all) != 1 {
 		return false
 	}
 	got := all[0]
-	return bytes.Equal(got.lo, want.lo) && (want.hi == nil || bytes.Equal(got.hi, want.hi)) && got.point == want.point &&
-		got.rest == nil && got.check == nil && !got.loose && !got.hasNull
+	return bytes.Equal(got.Low, want.Low) && (want.High == nil || bytes.Equal(got.High, want.High)) && got.Point == want.Point &&
+		got.Rest == nil && got.Check == nil && !got.Loose && !got.HasNull
 }

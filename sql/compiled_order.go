@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A rowStep puts rows in order, or leaves out those that are equal to an earlier one.
@@ -31,7 +32,7 @@ type rowOrder struct {
 // follow takes what a plan does with the rows of its leaf, from the bottom up, and
 // returns the columns of the table that come out of it. It returns false if there is
 // anything that cannot be done directly.
-func (d *direct) follow(ctx *gms.Context, n, leaf gms.Node, info *tableInfo) ([]int, bool) {
+func (d *direct) follow(ctx *gms.Context, n, leaf gms.Node, info *store.TableInfo) ([]int, bool) {
 	if n == leaf {
 		return d.leafColumns(ctx, n, info)
 	}
@@ -56,7 +57,7 @@ func (d *direct) follow(ctx *gms.Context, n, leaf gms.Node, info *tableInfo) ([]
 }
 
 // leafColumns returns the columns of the rows that are read.
-func (d *direct) leafColumns(ctx *gms.Context, n gms.Node, info *tableInfo) (columns []int, ok bool) {
+func (d *direct) leafColumns(ctx *gms.Context, n gms.Node, info *store.TableInfo) (columns []int, ok bool) {
 	for _, c := range n.Schema(ctx) {
 		columns = append(columns, info.Column(c.Name))
 	}

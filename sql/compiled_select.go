@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A leaf stands for the node of a plan that reads the table: its rows are those
@@ -40,7 +41,7 @@ func (s *fastSession) takeLeaf(n gms.Node) gms.RowIter {
 type selectPlan struct {
 	root, leaf gms.Node
 	access     *plan.IndexedTableAccess
-	table      *Table
+	table      *store.Table
 	// accesses are those of a join, by the names of its tables.
 	accesses map[string]*plan.IndexedTableAccess
 }
@@ -75,17 +76,17 @@ func (p *planPool) give(s *selectPlan) {
 
 // compile makes the statement's form for a version of its table. ErrPlan says
 // that these literals do not allow to tell.
-func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*form, error) {
+func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Value) (*form, error) {
 	refused := &form{info: info, refused: true}
 	l, ok := c.lookup(info)
 	if !ok && c.shape.join != nil && c.shape.kind == shapeSelect {
-		return c.compileJoin(ctx, []*tableInfo{info}, values)
+		return c.compileJoin(ctx, []*store.TableInfo{info}, values)
 	}
 	var rest []residual
 	if !ok && c.shape.join != nil {
 		l, rest, ok = c.shape.join.lookup(info)
 	}
-	if !ok || info.virtual || info.keyless() && c.shape.kind != shapeInsert {
+	if !ok || info.HasVirtual || info.IsKeyless() && c.shape.kind != shapeInsert {
 		return refused, nil
 	}
 	if _, empty, ok := l.keys(values); empty || !ok {
@@ -95,7 +96,7 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 	if err != nil {
 		return nil, err
 	}
-	if p == nil || p.table.info != info || p.access != nil && !c.plannedAs(ctx, &l, p, values) {
+	if p == nil || p.table.Info != info || p.access != nil && !c.plannedAs(ctx, &l, p, values) {
 		return refused, nil
 	}
 	if c.shape.kind != shapeSelect {
@@ -114,7 +115,7 @@ func (c *Compiled) compile(ctx *gms.Context, info *tableInfo, values []Value) (*
 }
 
 // compileChange makes the form of a statement that is no SELECT.
-func (c *Compiled) compileChange(info *tableInfo, l lookup, rest []residual) *form {
+func (c *Compiled) compileChange(info *store.TableInfo, l lookup, rest []residual) *form {
 	f := &form{info: info, lookup: l}
 	var ok bool
 	if c.shape.kind == shapeInsert {
@@ -128,16 +129,16 @@ func (c *Compiled) compileChange(info *tableInfo, l lookup, rest []residual) *fo
 
 // lookup finds the index that the conditions are about: a whole unique key if
 // there is one. An INSERT has none.
-func (c *Compiled) lookup(info *tableInfo) (found lookup, ok bool) {
+func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 	if c.shape.kind == shapeInsert {
 		return lookup{}, true
 	}
-	for _, k := range append([]*keyInfo{info.primary}, info.indexes...) {
+	for _, k := range append([]*store.KeyInfo{info.PrimaryKey}, info.Secondary...) {
 		l, fits := newLookup(info, k, c.shape.where)
 		if !fits || c.shape.first != nil && !c.shape.first.fits(info, &l) {
 			continue
 		}
-		if l.unique && len(l.parts) == len(k.parts) {
+		if l.unique && len(l.parts) == len(k.Codecs) {
 			return l, true
 		}
 		if ok {
@@ -250,7 +251,7 @@ func (p *selectPlan) writes(n gms.Node) bool {
 	if !ok {
 		return false
 	}
-	p.table, ok = unwrapped(r.Table).(*Table)
+	p.table, ok = unwrapped(r.Table).(*store.Table)
 	return ok
 }
 
@@ -270,7 +271,7 @@ func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
 		return false
 	}
 	p.access = n
-	x, ok := unwrapped(n.Table).(*indexedTable)
+	x, ok := unwrapped(n.Table).(*store.IndexedTable)
 	if ok {
 		p.table = x.Table
 	}
@@ -299,7 +300,7 @@ func (c *Compiled) plannedAs(ctx *gms.Context, l *lookup, p *selectPlan, values 
 	if err != nil || g.IsReverse {
 		return false
 	}
-	x, ok := g.Index.(*index)
+	x, ok := g.Index.(*store.Index)
 	if !ok {
 		return false
 	}
@@ -309,7 +310,7 @@ func (c *Compiled) plannedAs(ctx *gms.Context, l *lookup, p *selectPlan, values 
 
 // columns returns the positions of the columns that a plan returns, and false if
 // it does anything else.
-func (p *selectPlan) columns(ctx *gms.Context, info *tableInfo) ([]int, bool) {
+func (p *selectPlan) columns(ctx *gms.Context, info *store.TableInfo) ([]int, bool) {
 	var names []string
 	project, ok := p.root.(*plan.Project)
 	switch {
@@ -341,7 +342,7 @@ func (p *selectPlan) columns(ctx *gms.Context, info *tableInfo) ([]int, bool) {
 }
 
 // runSelect returns the rows of a SELECT.
-func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *fastSession, tr *transaction, values []Value) (*Result, error) {
+func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
 	if f.join != nil {
 		return f.runJoin(ctx, c, s, tr, values)
 	}
@@ -363,12 +364,12 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 			if empty {
 				return gms.RowsToRowIter()
 			}
-			return f.scan(ctx, c.st, s, tr, p.table.columns, r)
+			return f.scan(ctx, c.st, s, tr, p.table.Columns, r)
 		})
 	case empty:
 	case f.first != nil:
 		rows, err = f.runFirst(ctx, c, s, tr, r, values)
-	case r.hi == nil && r.point:
+	case r.High == nil && r.Point:
 		rows, err = f.point(s, tr, &r)
 	default:
 		rows, err = f.all(ctx, f.scan(ctx, c.st, s, tr, f.columns, r))
@@ -380,33 +381,33 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *fastSession, tr *tran
 }
 
 // point returns the row under one key.
-func (f *form) point(s *fastSession, tr *transaction, r *keyRange) ([]gms.Row, error) {
-	if s.forUpdate && s.isOpen() {
-		s.st.turns.await(tr, f.lookup.index.Index, r.lo)
+func (f *form) point(s *fastSession, tr *store.Transaction, r *store.KeyRange) ([]gms.Row, error) {
+	if s.ForUpdate && s.IsOpen() {
+		s.Store.Turns.Await(tr, f.lookup.index.Index, r.Low)
 	}
-	p, ok, err := s.st.access(f.lookup.index.Index).get(tr.tx, r.lo)
+	p, ok, err := s.Store.Access(f.lookup.index.Index).Get(tr.Tx, r.Low)
 	if err != nil || !ok {
 		return nil, myerr.Storage(err)
 	}
-	if s.forUpdate {
-		if _, err := tr.tx.Write(p); err != nil {
+	if s.ForUpdate {
+		if _, err := tr.Tx.Write(p); err != nil {
 			return nil, myerr.Storage(err)
 		}
 	}
 	load := row.Load
-	if !s.forUpdate && s.isOpen() {
+	if !s.ForUpdate && s.IsOpen() {
 		load = row.LoadPart
 	}
-	row, err := load(tr.tx, f.info.rows, p, f.columns)
+	row, err := load(tr.Tx, f.info.Rows, p, f.columns)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
 	return []gms.Row{row}, nil
 }
 
-func (f *form) scan(ctx *gms.Context, st *Store, s *fastSession, tr *transaction, columns []int, r keyRange) gms.RowIter {
-	t := &Table{e: st, info: f.info, columns: columns}
-	return t.rowIter(&s.storeSession, tr, &scan{index: f.lookup.index, ranges: []keyRange{r}})
+func (f *form) scan(ctx *gms.Context, st *store.Store, s *fastSession, tr *store.Transaction, columns []int, r store.KeyRange) gms.RowIter {
+	t := &store.Table{Store: st, Info: f.info, Columns: columns}
+	return t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}})
 }
 
 // runPlan runs a plan over the rows that the literals give.
@@ -437,7 +438,7 @@ func (f *form) goesOn(ctx *gms.Context, p *selectPlan) bool {
 	if f.join != nil {
 		return f.join.replannedAs(ctx, p)
 	}
-	return p.table.info == f.info
+	return p.table.Info == f.info
 }
 
 // What a compiled statement returns at most: its rows are collected before the

@@ -2,12 +2,13 @@ package sql
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A fastSession is what compiled statements need of a client's session. The sessions that
 // go-mysql-server knows embed one. It belongs to one goroutine at a time.
 type fastSession struct {
-	storeSession
+	store.Session
 	// self is the session that contexts have, which embeds this one.
 	self  gms.Session
 	cache *statementCache
@@ -27,6 +28,6 @@ type fastSession struct {
 
 // init makes s what compiled statements need of self, the session of a new client.
 func (s *fastSession) init(cache *statementCache, self gms.Session, server string, c gms.Client, id uint32) {
-	s.storeSession.init(cache.st, server, c, id)
+	s.Session.Init(cache.st, server, c, id)
 	s.self, s.cache = self, cache
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // What a machine has not written of a table's count is little beside it, so that the
@@ -24,8 +25,8 @@ func TestCountIsNearAtOtherMachines(t *testing.T) {
 	last, writes := uint64(0), 0
 	see := func(n int) {
 		t.Helper()
-		seen := newCounters(in.e.Store.m).read(all[0].Counter)
-		if off := max(int(seen)-n, n-int(seen)); off >= max(flushLeast, int(seen)/flushPart) {
+		seen := store.NewCounters(in.e.Store.Machine).Read(all[0].Counter)
+		if off := max(int(seen)-n, n-int(seen)); off >= max(store.FlushLeast, int(seen)/store.FlushPart) {
 			t.Fatalf("others see %d rows of %d", seen, n)
 		}
 		if seen != last {
@@ -40,12 +41,12 @@ func TestCountIsNearAtOtherMachines(t *testing.T) {
 		c.exec(fmt.Sprintf("DELETE FROM t WHERE id = %d", n))
 		see(n - 1)
 	}
-	if writes < 10 || writes > 2*rows/flushLeast {
+	if writes < 10 || writes > 2*rows/store.FlushLeast {
 		t.Errorf("%d writes for %d changes", writes, 2*rows)
 	}
 	c.exec("DROP TABLE t")
-	in.e.Store.counters.add(context.Background(), map[region.Ptr]int64{all[0].Counter: flushMost})
-	if n := in.e.Store.counters.kept(); n != 0 {
+	in.e.Store.Counters.Add(context.Background(), map[region.Ptr]int64{all[0].Counter: store.FlushMost})
+	if n := in.e.Store.Counters.Kept(); n != 0 {
 		t.Errorf("%d counts of no table", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -39,8 +40,8 @@ func (d *Database) Name() string { return d.name }
 
 // GetTableInsensitive implements gms.Database.
 func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table, bool, error) {
-	tr := began(ctx)
-	t, ok, err := d.e.Store.table(ctx, tr, d.name, name)
+	tr := store.Began(ctx)
+	t, ok, err := d.e.Store.Table(ctx, tr, d.name, name)
 	if err != nil || !ok {
 		return nil, false, myerr.Storage(err)
 	}
@@ -49,7 +50,7 @@ func (d *Database) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table
 
 // GetTableNames implements gms.Database.
 func (d *Database) GetTableNames(ctx *gms.Context) ([]string, error) {
-	tables, err := d.e.Store.cat.Tables(began(ctx).tx, d.name)
+	tables, err := d.e.Store.Catalog.Tables(store.Began(ctx).Tx, d.name)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
@@ -86,11 +87,11 @@ func (d *Database) CreateIndexedTable(ctx *gms.Context, name string, schema gms.
 			return gms.ErrInvalidIndexPrefix.New(c.Name)
 		}
 	}
-	return d.createTable(ctx, name, schema, key, collation, d.e.Store.tableComment(ctx))
+	return d.createTable(ctx, name, schema, key, collation, d.e.Store.TableComment(ctx))
 }
 
 func (d *Database) createTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID, comment string) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,75 +100,75 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 	for i, at := range schema.PkOrdinals {
 		names[i] = schema.Schema[at].Name
 	}
-	if key.Storage == gms.IndexUsing_Hash || d.e.Store.usingHash(ctx)[columnList(names)] {
+	if key.Storage == gms.IndexUsing_Hash || d.e.Store.UsingHash(ctx)[store.ColumnList(names)] {
 		t.Primary.Access = catalog.AccessHash
 	}
-	if err := setSchema(ctx, t, schema, key.Columns); err != nil {
+	if err := store.SetSchema(ctx, t, schema, key.Columns); err != nil {
 		return err
 	}
-	like, err := d.e.Store.likeTable(ctx, tr)
+	like, err := d.e.Store.LikeTable(ctx, tr)
 	if err != nil {
-		return tr.fail(err)
+		return tr.Fail(err)
 	}
-	makeLike(t, like)
-	before := tr.tx.Mark()
-	if err := d.e.Store.createStorage(tr, t); err != nil {
-		return tr.fail(err)
+	store.MakeLike(t, like)
+	before := tr.Tx.Mark()
+	if err := d.e.Store.CreateStorage(tr, t); err != nil {
+		return tr.Fail(err)
 	}
 	// Whatever cannot be a key shows now, not with the first row.
-	if _, err := newTableInfo(t); err != nil {
-		tr.tx.Rollback(before)
+	if _, err := store.NewTableInfo(t); err != nil {
+		tr.Tx.Rollback(before)
 		return err
 	}
-	_, err = d.e.Store.cat.CreateTable(tr.tx, t)
+	_, err = d.e.Store.Catalog.CreateTable(tr.Tx, t)
 	if errors.Is(err, catalog.ErrExists) {
-		tr.tx.Rollback(before) // with IF NOT EXISTS the statement succeeds, and commits
+		tr.Tx.Rollback(before) // with IF NOT EXISTS the statement succeeds, and commits
 		return gms.ErrTableAlreadyExists.New(name)
 	}
-	return tr.fail(err)
+	return tr.Fail(err)
 }
 
 // DropTable implements gms.TableDropper.
 func (d *Database) DropTable(ctx *gms.Context, name string) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	tbl, err := d.e.Store.descriptor(ctx, tr, d.name, name)
+	tbl, err := d.e.Store.Descriptor(ctx, tr, d.name, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrTableNotFound.New(name)
 	}
 	if err != nil {
-		return tr.fail(err)
+		return tr.Fail(err)
 	}
-	return tr.fail(d.e.Store.cat.DropTable(tr.tx, tbl))
+	return tr.Fail(d.e.Store.Catalog.DropTable(tr.Tx, tbl))
 }
 
 // RenameTable implements gms.TableRenamer.
 func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	tbl, err := d.e.Store.descriptor(ctx, tr, d.name, from)
+	tbl, err := d.e.Store.Descriptor(ctx, tr, d.name, from)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrTableNotFound.New(from)
 	}
 	if err != nil {
-		return tr.fail(err)
+		return tr.Fail(err)
 	}
-	_, err = d.e.Store.cat.RenameTable(tr.tx, tbl, d.name, to)
+	_, err = d.e.Store.Catalog.RenameTable(tr.Tx, tbl, d.name, to)
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrTableAlreadyExists.New(to)
 	}
-	return tr.fail(err)
+	return tr.Fail(err)
 }
 
 // GetCollation implements gms.CollatedDatabase.
 func (d *Database) GetCollation(ctx *gms.Context) gms.CollationID {
 	c := gms.Collation_Default
-	_ = d.e.Store.view(ctx, func(t *txn.Tx) error {
-		db, err := d.e.Store.cat.Database(t, d.name)
+	_ = d.e.Store.View(ctx, func(t *txn.Tx) error {
+		db, err := d.e.Store.Catalog.Database(t, d.name)
 		if err == nil && db.Collation != 0 {
 			c = gms.CollationID(db.Collation)
 		}
@@ -178,32 +179,32 @@ func (d *Database) GetCollation(ctx *gms.Context) gms.CollationID {
 
 // SetCollation implements gms.CollatedDatabase.
 func (d *Database) SetCollation(ctx *gms.Context, c gms.CollationID) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	db, err := d.e.Store.cat.Database(tr.tx, d.name)
+	db, err := d.e.Store.Catalog.Database(tr.Tx, d.name)
 	if err != nil {
-		return tr.fail(err)
+		return tr.Fail(err)
 	}
 	changed := *db
 	changed.Collation = uint16(c)
-	return tr.fail(d.e.Store.cat.UpdateDatabase(tr.tx, &changed))
+	return tr.Fail(d.e.Store.Catalog.UpdateDatabase(tr.Tx, &changed))
 }
 
 // CreateView implements gms.ViewDatabase.
 func (d *Database) CreateView(ctx *gms.Context, name, selectText, statement string) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	err = d.e.Store.cat.CreateDefinition(tr.tx, catalog.View, d.name, &catalog.Definition{
+	err = d.e.Store.Catalog.CreateDefinition(tr.Tx, catalog.View, d.name, &catalog.Definition{
 		Name: name, Text: selectText, Statement: statement, SQLMode: gms.LoadSqlMode(ctx).String(),
 	})
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrExistingView.New(d.name, name)
 	}
-	return tr.fail(err)
+	return tr.Fail(err)
 }
 
 // DropView implements gms.ViewDatabase.
@@ -212,15 +213,15 @@ func (d *Database) DropView(ctx *gms.Context, name string) error {
 }
 
 func (d *Database) drop(ctx *gms.Context, kind catalog.Definer, name string, missing error) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	err = d.e.Store.cat.DropDefinition(tr.tx, kind, d.name, name)
+	err = d.e.Store.Catalog.DropDefinition(tr.Tx, kind, d.name, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return missing
 	}
-	return tr.fail(err)
+	return tr.Fail(err)
 }
 
 func gmsView(v *catalog.Definition) gms.ViewDefinition {
@@ -229,7 +230,7 @@ func gmsView(v *catalog.Definition) gms.ViewDefinition {
 
 // GetViewDefinition implements gms.ViewDatabase.
 func (d *Database) GetViewDefinition(ctx *gms.Context, name string) (gms.ViewDefinition, bool, error) {
-	v, err := d.e.Store.cat.Definition(began(ctx).tx, catalog.View, d.name, strings.ToLower(name))
+	v, err := d.e.Store.Catalog.Definition(store.Began(ctx).Tx, catalog.View, d.name, strings.ToLower(name))
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ViewDefinition{}, false, nil
 	}
@@ -249,7 +250,7 @@ func (d *Database) AllViews(ctx *gms.Context) ([]gms.ViewDefinition, error) {
 
 // definitions lists all of a kind, as go-mysql-server wants them.
 func definitions[T any](ctx *gms.Context, d *Database, kind catalog.Definer, as func(*catalog.Definition) T) ([]T, error) {
-	defs, err := d.e.Store.cat.Definitions(began(ctx).tx, kind, d.name)
+	defs, err := d.e.Store.Catalog.Definitions(store.Began(ctx).Tx, kind, d.name)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}

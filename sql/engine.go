@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -28,7 +29,7 @@ type Options struct {
 	// (secure_file_priv); without one nobody may anywhere.
 	Files string
 	// Memory bounds what statements hold; nil: nothing does.
-	Memory *Memory
+	Memory *store.Memory
 	// Processors is how many transactions are worth running at a time where most are in
 	// conflict; 0: as many as this computer has processors. What runs in the simulator
 	// must not depend on the computer.
@@ -37,7 +38,7 @@ type Options struct {
 
 // An Engine runs SQL on one machine.
 type Engine struct {
-	*Store
+	*store.Store
 	opt      Options
 	gms      *sqle.Engine
 	compiled *statementCache
@@ -64,7 +65,7 @@ var mysqlDefaults = map[string]any{
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
 	e := &Engine{opt: o}
-	e.Store = newStore(m, cat, StoreConfig{Memory: o.Memory, Processors: o.Processors, Parse: parser{}.Parse, IsSuper: e.isSuper})
+	e.Store = store.New(m, cat, store.Config{Memory: o.Memory, Processors: o.Processors, Parse: parser{}.Parse, IsSuper: e.isSuper})
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{secureFilePriv(o.Files)})
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
@@ -93,7 +94,7 @@ func (e *Engine) GMS() *sqle.Engine { return e.gms }
 
 // Close writes what is pending. No statement may be running.
 func (e *Engine) Close(ctx context.Context) error {
-	e.Store.counters.flush(ctx)
+	e.Store.Counters.Flush(ctx)
 	return e.gms.Close()
 }
 
@@ -115,7 +116,7 @@ func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.Context
 func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 	c := gms.NewContext(ctx, opts...)
 	if s, ok := c.Session.(*Session); ok {
-		s.begun(c)
+		s.Begun(c)
 	}
 	return c
 }

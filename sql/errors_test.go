@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // wantCode runs a statement that has to fail with MySQL's number and state.
@@ -87,7 +88,7 @@ func TestTableChangedSincePlanned(t *testing.T) {
 	a.exec("ALTER TABLE d.t ADD v INT")
 	begin()
 	defer b.s.Abort()
-	editor := table.(*Table).Inserter(ctx)
+	editor := table.(*store.Table).Inserter(ctx)
 	for name, err := range map[string]error{
 		"reading":   read(ctx, table),
 		"inserting": editor.Insert(ctx, gms.Row{int32(1)}),
@@ -100,7 +101,7 @@ func TestTableChangedSincePlanned(t *testing.T) {
 	a.exec("DROP TABLE d.t")
 	b.s.Abort()
 	begin()
-	if _, err := table.(*Table).beginBulk(ctx, began(ctx), nil); !myerr.TableChanged.Is(err) {
+	if _, err := table.(*store.Table).BeginBulk(ctx, store.Began(ctx), nil); !myerr.TableChanged.Is(err) {
 		t.Errorf("altering what is gone: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/memo"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A coster is go-mysql-server's, which has no price for a Max1Row, and takes half
@@ -192,7 +193,7 @@ func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 
 // countKeys counts the keys that a lookup reads, unless they are countedMax or more.
 func (e *Engine) countKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) {
-	x, ok := l.Index.(*index)
+	x, ok := l.Index.(*store.Index)
 	if !ok {
 		return 0, false
 	}
@@ -200,15 +201,15 @@ func (e *Engine) countKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) 
 	if !ok {
 		return 0, false
 	}
-	k, all := x.key.lookup(ctx, ranges)
+	k, all := x.Key.Lookup(ctx, ranges)
 	if k.Access == catalog.AccessHash {
 		return float64(len(all)), true // which holds whole unique keys
 	}
-	tx := e.Store.m.Begin()
+	tx := e.Store.Machine.Begin()
 	defer tx.Discard()
 	n := 0
 	for i := range all {
-		for keys := e.Store.access(k.Index).keys(tx, all[i].lo, all[i].hi); ; n++ {
+		for keys := e.Store.Access(k.Index).Keys(tx, all[i].Low, all[i].High); ; n++ {
 			_, _, ok, err := keys.Next()
 			if err != nil || n == countedMax {
 				return 0, false

@@ -135,7 +135,7 @@ func (w withIndexes) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
 	s := FromContext(ctx)
 	r := bodyRunner{s.e, s}
 	defer s.enterBody(ctx)()
-	ctx = s.begun(gms.NewContext(ctx.Context, gms.WithSession(s))) // the end of one statement does not end the others
+	ctx = s.Begun(gms.NewContext(ctx.Context, gms.WithSession(s))) // the end of one statement does not end the others
 	if w.first != nil {
 		isThere := w.isNew && w.isThere(ctx, s)
 		if _, _, err := r.run(ctx, w.first); err != nil || isThere { // IF NOT EXISTS

@@ -8,6 +8,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // doomedClient has read a row, in a statement that is a transaction by itself, that
@@ -39,15 +40,15 @@ func TestFailedAfterAReadThatDoesNotHold(t *testing.T) {
 	for name, end := range map[string]func(*client, *gms.Context, context.CancelCauseFunc){
 		"dropped": func(c *client, ctx *gms.Context, _ context.CancelCauseFunc) { ctx.SetTransaction(nil) },
 		"broken": func(c *client, ctx *gms.Context, _ context.CancelCauseFunc) {
-			tr := current(ctx)
-			_ = tr.fail(failure)
+			tr := store.Current(ctx)
+			_ = tr.Fail(failure)
 			if err := c.s.CommitTransaction(ctx, tr); err != nil {
 				t.Error(err)
 			}
 		},
 		"context ended": func(c *client, ctx *gms.Context, cancel context.CancelCauseFunc) {
 			cancel(failure)
-			if err := c.s.CommitTransaction(ctx, current(ctx)); err == nil {
+			if err := c.s.CommitTransaction(ctx, store.Current(ctx)); err == nil {
 				t.Error("committed")
 			}
 		},
@@ -72,7 +73,7 @@ func TestFailedAfterAReadThatHolds(t *testing.T) {
 	c := in.client("d")
 	c.exec("CREATE DATABASE d")
 	ctx := in.e.NewContext(context.Background(), c.s)
-	began(ctx)
+	store.Began(ctx)
 	ctx.SetTransaction(nil)
 	if err := c.s.TakeCommitError(); err != nil {
 		t.Error(err)

@@ -45,7 +45,7 @@ func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.S
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	s.viewDatabase = "" // nothing is planned any more
+	s.ViewDatabase = "" // nothing is planned any more
 	if !s.literals {
 		return n, transform.SameTree, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // This file executes GROUP BY as go-mysql-server does, but counts what the groups take in
@@ -34,13 +35,13 @@ func (b *builder) grouped(ctx *gms.Context, s *Session, n *plan.GroupBy, row gms
 	if err != nil {
 		return nil, err
 	}
-	return newGroupIter(ctx, &s.holding, n, rows), nil
+	return newGroupIter(ctx, &s.Holding, n, rows), nil
 }
 
 // A groupIter returns a row for each group of rows.
 type groupIter struct {
 	rows    gms.RowIter
-	h       *holding
+	h       *store.Holding
 	bytes   int64 // counted by h
 	by      []gms.Expression
 	schema  gms.Schema
@@ -54,7 +55,7 @@ type groupIter struct {
 	any     bool // there are no aggregates: each row is a group
 }
 
-func newGroupIter(ctx *gms.Context, h *holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {
+func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {
 	i := &groupIter{rows: rows, h: h, by: n.GroupByExprs, columns: n.SelectDeps, schema: hash.ExprsToSchema(ctx, n.GroupByExprs...),
 		key: make(gms.Row, len(n.GroupByExprs)), groups: make(map[uint64]int), any: len(n.GroupByExprs) == 0}
 	for _, c := range i.columns {
@@ -113,7 +114,7 @@ func (i *groupIter) readAll(ctx *gms.Context) error {
 		if err == io.EOF {
 			return nil
 		}
-		if err == nil && n%wantedRows == 0 {
+		if err == nil && n%store.RowsBetweenLooks == 0 {
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -156,7 +157,7 @@ func (i *groupIter) keyOf(ctx *gms.Context, row gms.Row) (uint64, error) {
 
 // addGroup adds a group, row is its first.
 func (i *groupIter) addGroup(ctx *gms.Context, key uint64, row gms.Row) error {
-	if err := i.take(groupBytes + bufferBytes*int64(len(i.columns)) + rowMemory(row)); err != nil {
+	if err := i.take(groupBytes + bufferBytes*int64(len(i.columns)) + store.RowMemory(row)); err != nil {
 		return err
 	}
 	group, err := i.newGroup(ctx)
@@ -306,9 +307,9 @@ func (v *heldValue) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := valueMemory(value)
+	n := store.ValueMemory(value)
 	if v.holds == holdsAll {
-		return value, v.by.take(n + rowBytesMin)
+		return value, v.by.take(n + store.RowBytesMin)
 	}
 	if n <= *v.most {
 		return value, nil

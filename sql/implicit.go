@@ -24,7 +24,7 @@ func readView(ctx *gms.Context, db, statement string) error {
 	if !ok {
 		return nil
 	}
-	s.viewDatabase = db
+	s.ViewDatabase = db
 	s.view = gms.RemoveSpaceAndDelimiter(compat.ResolveComments(statement, sqlparser.ParserOptions{}), ';')
 	return s.noteView(ctx, statement)
 }

@@ -3,6 +3,7 @@ package sql
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // lookup executes a lookup of a join whose value no key can be equal to: it has
@@ -12,12 +13,12 @@ func (b *builder) lookup(ctx *gms.Context, n *plan.IndexedTableAccess, row gms.R
 	if n.IsStatic() {
 		return nil, nil
 	}
-	x, ok := n.Index().(*index)
+	x, ok := n.Index().(*store.Index)
 	if !ok {
 		return nil, nil
 	}
 	for i, e := range n.Expressions() {
-		k := &x.key.parts[i]
+		k := &x.Key.Codecs[i]
 		if e.Type(ctx).Equals(k.Type) {
 			continue
 		}

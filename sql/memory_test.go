@@ -9,19 +9,20 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // boundedMemory is a Memory that does not depend on the process.
-func boundedMemory(statement, limit int64) *Memory {
-	m := NewMemory(clock.System{}, statement, 0)
-	m.limit, m.live = func() int64 { return limit }, func() int64 { return 0 }
+func boundedMemory(statement, limit int64) *store.Memory {
+	m := store.NewMemory(clock.System{}, statement, 0)
+	m.Limit, m.Live = func() int64 { return limit }, func() int64 { return 0 }
 	return m
 }
 
 // memoryRows is how many rows table t has, of some 300 bytes in memory each.
 const memoryRows = 20_000
 
-func openBounded(t *testing.T, m *Memory) *client {
+func openBounded(t *testing.T, m *store.Memory) *client {
 	in := openWith(t, farm.Config{RegionBytes: 64 << 20, LogBytes: 32 << 20}, Options{Memory: m})
 	t.Cleanup(in.close)
 	c := in.client("")
@@ -178,7 +179,7 @@ func TestTotalMemory(t *testing.T) {
 		k.s.SessionEnd()
 	}
 	live := int64(11 << 20)
-	m.live = func() int64 { return live }
+	m.Live = func() int64 { return live }
 	if _, _, err := c.run("SET @a = REPEAT('x', 1300000)"); myerr.Of(err) == nil || myerr.Of(err).Num != myerr.StatementMemory.Number {
 		t.Errorf("with %d bytes in use: %v", live, err)
 	}

@@ -46,7 +46,7 @@ const (
 
 // noteView notes that the statement at work reads a view, of which text is the definition.
 func (s *Session) noteView(ctx *gms.Context, text string) error {
-	if n := s.statements.Load(); s.viewsOf != n {
+	if n := s.Statements.Load(); s.viewsOf != n {
 		s.viewsOf, s.viewDepth = n, 0
 	}
 	if s.viewDepth += viewLevels + min(len(text)/2, nestedMax); s.viewDepth > viewLevelsMax {

@@ -8,6 +8,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // No statement puts a NULL where there may be none, whatever go-mysql-server planned.
@@ -59,11 +60,11 @@ func TestNullOfTheVersionBefore(t *testing.T) {
 	set := func(notNull bool) {
 		s := in.e.NewSession("", gms.Client{}, 0)
 		ctx := in.e.NewContext(context.Background(), s)
-		tbl, ok, err := in.e.Store.table(ctx, began(ctx), "d", "t")
+		tbl, ok, err := in.e.Store.Table(ctx, store.Began(ctx), "d", "t")
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		tbl.info.rows.Columns[1].NotNull = notNull
+		tbl.Info.Rows.Columns[1].NotNull = notNull
 		s.Abort()
 	}
 	c.exec("INSERT INTO t VALUES (1, 1, 1)")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // twice runs a statement compiled, for which it has to have been seen.
@@ -83,7 +84,7 @@ func TestColumnsConflict(t *testing.T) {
 func TestColumnsOfManyRowsConflict(t *testing.T) {
 	in, setup, other := newReaders(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
 	setup.exec("INSERT INTO t VALUES (0, 0, 0)")
-	for n := 1; n < 2*partsMax; n *= 2 {
+	for n := 1; n < 2*store.PartsMax; n *= 2 {
 		setup.exec("INSERT INTO t SELECT id + (SELECT COUNT(*) FROM t), a, b FROM t")
 	}
 	for id, conflict := range map[string]map[string]bool{"5": {"a": true, "b": false}, "1900": {"a": true, "b": true}} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -31,16 +32,16 @@ var errNoSystem = gms.ErrDatabaseNotFound.New(systemDatabase)
 
 // Database implements gms.DatabaseProvider.
 func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error) {
-	if sameName(name, systemDatabase) {
+	if store.SameName(name, systemDatabase) {
 		return nil, errNoSystem
 	}
-	tr := currentOf(ctx)
-	if tr != nil && tr.db != nil && sameName(tr.db.Name(), name) && !p.e.Store.cat.Changed(tr.tx) {
-		return tr.db, nil
+	tr := store.CurrentOf(ctx)
+	if tr != nil && tr.DB != nil && store.SameName(tr.DB.Name(), name) && !p.e.Store.Catalog.Changed(tr.Tx) {
+		return tr.DB, nil
 	}
 	var db *catalog.Database
-	err := p.e.Store.view(ctx, func(t *txn.Tx) (err error) {
-		db, err = p.e.Store.cat.Database(t, name)
+	err := p.e.Store.View(ctx, func(t *txn.Tx) (err error) {
+		db, err = p.e.Store.Catalog.Database(t, name)
 		return err
 	})
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -51,7 +52,7 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 	}
 	found := &Database{e: p.e, name: db.Name}
 	if tr != nil {
-		tr.db = found
+		tr.DB = found
 	}
 	return found, nil
 }
@@ -69,17 +70,17 @@ func (p *provider) HasDatabase(ctx *gms.Context, name string) bool {
 func (p *provider) AllDatabases(ctx *gms.Context) []gms.Database {
 	var all []gms.Database
 	read := func(t *txn.Tx) error {
-		dbs, err := p.e.Store.cat.Databases(t)
+		dbs, err := p.e.Store.Catalog.Databases(t)
 		all = all[:0]
 		for _, db := range dbs {
 			all = append(all, &Database{e: p.e, name: db.Name})
 		}
 		return err
 	}
-	if tr := currentOf(ctx); tr == nil || p.e.Store.cat.Changed(tr.tx) {
-		_ = p.e.Store.view(ctx, read)
+	if tr := store.CurrentOf(ctx); tr == nil || p.e.Store.Catalog.Changed(tr.Tx) {
+		_ = p.e.Store.View(ctx, read)
 	} else {
-		_ = p.e.Store.m.Run(ctx.Context, read)
+		_ = p.e.Store.Machine.Run(ctx.Context, read)
 	}
 	return all
 }
@@ -91,34 +92,34 @@ func (p *provider) CreateDatabase(ctx *gms.Context, name string) error {
 
 // CreateCollatedDatabase implements gms.CollatedDatabaseProvider.
 func (p *provider) CreateCollatedDatabase(ctx *gms.Context, name string, c gms.CollationID) error {
-	if sameName(name, systemDatabase) {
+	if store.SameName(name, systemDatabase) {
 		return gms.ErrDatabaseExists.New(name)
 	}
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	err = p.e.Store.cat.CreateDatabase(tr.tx, &catalog.Database{Name: name, Collation: uint16(c)})
+	err = p.e.Store.Catalog.CreateDatabase(tr.Tx, &catalog.Database{Name: name, Collation: uint16(c)})
 	if errors.Is(err, catalog.ErrExists) {
 		return gms.ErrDatabaseExists.New(name)
 	}
-	return tr.fail(err)
+	return tr.Fail(err)
 }
 
 // DropDatabase implements gms.MutableDatabaseProvider.
 func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.e.Store.awaitTables(ctx, tr, name); err != nil {
+	if err := p.e.Store.AwaitTables(ctx, tr, name); err != nil {
 		return myerr.Storage(err)
 	}
-	err = p.e.Store.cat.DropDatabase(tr.tx, name)
+	err = p.e.Store.Catalog.DropDatabase(tr.Tx, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gms.ErrDatabaseNotFound.New(name)
 	}
-	return tr.fail(err)
+	return tr.Fail(err)
 }
 
 // Function implements gms.FunctionProvider: functions that stand in for

@@ -60,13 +60,13 @@ func (e *Engine) Counted(ctx context.Context) error {
 
 // setCounted changes the setting and reports whether it was 1.
 func (e *Engine) setCounted(ctx context.Context, to byte) (was bool, err error) {
-	err = e.Store.m.Run(ctx, func(t *txn.Tx) error {
-		b, err := e.Store.cat.Setting(t, countedSetting)
+	err = e.Store.Machine.Run(ctx, func(t *txn.Tx) error {
+		b, err := e.Store.Catalog.Setting(t, countedSetting)
 		if err != nil {
 			return err
 		}
 		was = len(b) == 1 && b[0] == 1
-		return e.Store.cat.PutSetting(t, countedSetting, []byte{to})
+		return e.Store.Catalog.PutSetting(t, countedSetting, []byte{to})
 	})
 	if err != nil {
 		err = fmt.Errorf("sql: note whether rows are counted: %w", err)
@@ -75,14 +75,14 @@ func (e *Engine) setCounted(ctx context.Context, to byte) (was bool, err error) 
 }
 
 func (e *Engine) allTables(ctx context.Context) (all []*catalog.Table, err error) {
-	err = e.Store.m.Run(ctx, func(t *txn.Tx) error {
+	err = e.Store.Machine.Run(ctx, func(t *txn.Tx) error {
 		all = nil
-		dbs, err := e.Store.cat.Databases(t)
+		dbs, err := e.Store.Catalog.Databases(t)
 		if err != nil {
 			return err
 		}
 		for _, db := range dbs {
-			tables, err := e.Store.cat.Tables(t, db.Name)
+			tables, err := e.Store.Catalog.Tables(t, db.Name)
 			if err != nil {
 				return err
 			}
@@ -96,9 +96,9 @@ func (e *Engine) allTables(ctx context.Context) (all []*catalog.Table, err error
 // recount counts a table's rows, and writes their number if it is not above
 // recountTable. It returns how many it has looked at.
 func (e *Engine) recount(ctx context.Context, tbl *catalog.Table) (n int, err error) {
-	err = e.Store.m.Run(ctx, func(t *txn.Tx) error {
+	err = e.Store.Machine.Run(ctx, func(t *txn.Tx) error {
 		n = 0
-		cur := e.Store.access(&tbl.Primary).keys(t, nil, nil)
+		cur := e.Store.Access(&tbl.Primary).Keys(t, nil, nil)
 		for n <= recountTable {
 			_, _, ok, err := cur.Next()
 			if err != nil {

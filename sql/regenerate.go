@@ -5,6 +5,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // go-mysql-server computes generated columns before BEFORE triggers run. What these make of a
@@ -21,9 +22,9 @@ var _ gms.Node = (*regenerated)(nil)
 // A regenerator is of the rows of one table, which are in others: at are the places of its
 // columns, counted from the end of a row.
 type regenerator struct {
-	info    *tableInfo
+	info    *store.TableInfo
 	at      []int
-	compute *computer
+	compute *store.Computer
 }
 
 // regenerators are those of a table of which a row's last columns are some.
@@ -32,17 +33,17 @@ func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator
 	if !ok {
 		return nil
 	}
-	ours, ok := gms.GetUnderlyingTable(resolved.Table).(*Table)
-	if !ok || !ours.info.generates() {
+	ours, ok := gms.GetUnderlyingTable(resolved.Table).(*store.Table)
+	if !ok || !ours.Info.Generates() {
 		return nil
 	}
-	r := regenerator{info: ours.info}
+	r := regenerator{info: ours.Info}
 	for i, c := range columns {
 		if name == "" || strings.EqualFold(c.Source, name) {
 			r.at = append(r.at, len(columns)-i)
 		}
 	}
-	if len(r.at) != len(r.info.schema.Schema) {
+	if len(r.at) != len(r.info.Schema.Schema) {
 		return nil
 	}
 	return []regenerator{r}
@@ -114,7 +115,7 @@ func (b *builder) regenerate(ctx *gms.Context, n *regenerated, row gms.Row) (gms
 // ready makes regenerators ready to be used.
 func ready(ctx *gms.Context, all []regenerator) (out []regenerator, err error) {
 	for _, r := range all {
-		if r.compute, err = newComputer(ctx, r.info, isGenerated); err != nil {
+		if r.compute, err = store.NewComputer(ctx, r.info, store.IsGenerated); err != nil {
 			return nil, err
 		}
 		out = append(out, r)
@@ -147,7 +148,7 @@ func again(ctx *gms.Context, all []regenerator, row gms.Row) (gms.Row, error) {
 		for i, at := range r.at {
 			own[i] = row[len(row)-at]
 		}
-		own, err := r.compute.row(ctx, own)
+		own, err := r.compute.Row(ctx, own)
 		if err != nil {
 			return nil, err
 		}

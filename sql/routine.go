@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // This file keeps triggers, stored procedures and events: text that
@@ -40,20 +41,20 @@ func (d *Database) DropTrigger(ctx *gms.Context, name string) error {
 }
 
 func (d *Database) create(ctx *gms.Context, kind catalog.Definer, v *catalog.Definition, exists error) error {
-	tr, err := ddl(ctx)
+	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	err = d.e.Store.cat.CreateDefinition(tr.tx, kind, d.name, v)
+	err = d.e.Store.Catalog.CreateDefinition(tr.Tx, kind, d.name, v)
 	if errors.Is(err, catalog.ErrExists) {
 		return exists
 	}
-	return tr.fail(err)
+	return tr.Fail(err)
 }
 
 // get finds a definition by its name, in any case.
 func (d *Database) get(ctx *gms.Context, kind catalog.Definer, name string) (*catalog.Definition, bool, error) {
-	v, err := d.e.Store.cat.Definition(began(ctx).tx, kind, d.name, name)
+	v, err := d.e.Store.Catalog.Definition(store.Began(ctx).Tx, kind, d.name, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -145,7 +146,7 @@ func (d *Database) DropEvent(ctx *gms.Context, name string) error {
 
 // UpdateEvent implements gms.EventDatabase.
 func (d *Database) UpdateEvent(ctx *gms.Context, old string, v gms.EventDefinition) (bool, error) {
-	if !sameName(old, v.Name) {
+	if !store.SameName(old, v.Name) {
 		_, exists, err := d.get(ctx, catalog.Event, v.Name)
 		if err != nil {
 			return false, err
@@ -174,7 +175,7 @@ func (d *Database) UpdateLastExecuted(ctx *gms.Context, name string, at time.Tim
 	if err != nil {
 		return err
 	}
-	return myerr.Storage(d.e.Store.cat.UpdateDefinition(began(ctx).tx, catalog.Event, d.name, s))
+	return myerr.Storage(d.e.Store.Catalog.UpdateDefinition(store.Began(ctx).Tx, catalog.Event, d.name, s))
 }
 
 // NeedsToReloadEvents implements gms.EventDatabase.

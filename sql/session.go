@@ -52,7 +52,7 @@ func FromContext(ctx *gms.Context) *Session { return ctx.Session.(*Session) }
 // Begin is called where a statement begins.
 func (s *Session) Begin() {
 	s.result = nil
-	s.settle()
+	s.SettleAttempt()
 	s.e.opt.Accounts.keepFresh(s.e)
 }
 

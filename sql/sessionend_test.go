@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"github.com/farmsql/farmsql/sql/store"
 	"math"
 	"testing"
 )
@@ -13,12 +14,12 @@ func TestClientLeavesInTransaction(t *testing.T) {
 		before := c.exec("SELECT COUNT(*) FROM t")[0][0]
 		c.exec(begin)
 		c.exec("DELETE FROM t WHERE id < 10")
-		tr := c.s.GetTransaction().(*transaction)
-		if tr.ended {
+		tr := c.s.GetTransaction().(*store.Transaction)
+		if tr.Ended {
 			t.Fatalf("%s: no transaction is open", begin)
 		}
 		c.s.SessionEnd()
-		if !tr.ended || c.s.GetTransaction() != nil {
+		if !tr.Ended || c.s.GetTransaction() != nil {
 			t.Errorf("%s: the transaction is open", begin)
 		}
 		if after := c.in.client("d").exec("SELECT COUNT(*) FROM t")[0][0]; after != before {

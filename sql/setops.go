@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // This file executes DISTINCT, UNION, INTERSECT and EXCEPT, which compare rows
@@ -28,7 +29,7 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return compat.NewDistinctRows(&s.holding, rows, n.Schema(ctx)), nil
+		return compat.NewDistinctRows(&s.Holding, rows, n.Schema(ctx)), nil
 	case *plan.SetOp:
 		if n.SetOpType == plan.UnionType && !n.Distinct {
 			return b.unionAll(ctx, s, n, row)
@@ -67,7 +68,7 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return compat.NewDistinctRows(&s.holding, rows, schema), nil
+		return compat.NewDistinctRows(&s.Holding, rows, schema), nil
 	}
 	left, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Left(), row)
 	if err != nil {
@@ -78,9 +79,9 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 		_ = left.Close(ctx) // err says what is wrong
 		return nil, err
 	}
-	var rows gms.RowIter = &compat.CommonRows{Left: left, Right: right, Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: &s.holding}
+	var rows gms.RowIter = &compat.CommonRows{Left: left, Right: right, Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: &s.Holding}
 	if n.Distinct {
-		rows = compat.NewDistinctRows(&s.holding, rows, schema)
+		rows = compat.NewDistinctRows(&s.Holding, rows, schema)
 	}
 	return rows, nil
 }
@@ -129,7 +130,7 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 // limited applies the ORDER BY and LIMIT of a set operation.
 func (s *Session) limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
 	if len(n.SortFields) > 0 {
-		rows = iters.NewSortIter(n.SortFields, s.holding.metered(rows, metering{most: math.MaxInt64}))
+		rows = iters.NewSortIter(n.SortFields, s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64}))
 	}
 	if n.Offset != nil {
 		skip, err := iters.GetInt64Value(ctx, n.Offset)

@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // go-mysql-server writes SHOW CREATE TABLE, but does not know of everything that
@@ -29,20 +30,20 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	if !ok {
 		return nil, nil
 	}
-	t, ok := gms.GetUnderlyingTable(rt.Table).(*Table)
+	t, ok := gms.GetUnderlyingTable(rt.Table).(*store.Table)
 	if !ok {
 		return nil, nil
 	}
-	if t.info.virtual {
+	if t.Info.HasVirtual {
 		checks, err := shownChecks(ctx, t)
 		if err != nil {
 			return nil, err
 		}
 		n = n.WithChecks(checks).(*plan.ShowCreateTable)
 	}
-	o := gms.EngineOverrides{SchemaFormatter: tableFormatter{gms.DefaultMySQLSchemaFormatter, t.info}}
+	o := gms.EngineOverrides{SchemaFormatter: tableFormatter{gms.DefaultMySQLSchemaFormatter, t.Info}}
 	rows, err := rowexec.NewBuilder(nil, o).Build(ctx, n, row)
-	if err != nil || !t.info.virtual || t.Comment() == "" {
+	if err != nil || !t.Info.HasVirtual || t.Comment() == "" {
 		return rows, err
 	}
 	// go-mysql-server has something around a table with virtual columns that has no comment.
@@ -134,14 +135,14 @@ func visible(n *plan.ShowColumns) gms.Schema {
 
 // shownChecks are the CHECKs of a table with virtual columns, which
 // go-mysql-server does not find beneath its wrapper.
-func shownChecks(ctx *gms.Context, t *Table) (gms.CheckConstraints, error) {
-	c, err := newConstrainer(ctx, t.info, t.info.Checks)
+func shownChecks(ctx *gms.Context, t *store.Table) (gms.CheckConstraints, error) {
+	c, err := store.NewConstrainer(ctx, t.Info, t.Info.Checks)
 	if err != nil {
 		return nil, err
 	}
-	shown := make(gms.CheckConstraints, len(t.info.Checks))
-	for i, check := range t.info.Checks {
-		e, _, err := transform.Expr(ctx, c.expr(i), func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	shown := make(gms.CheckConstraints, len(t.Info.Checks))
+	for i, check := range t.Info.Checks {
+		e, _, err := transform.Expr(ctx, c.Expr(i), func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 			f, ok := e.(*expression.GetField)
 			if !ok {
 				return e, transform.SameTree, nil
@@ -159,7 +160,7 @@ func shownChecks(ctx *gms.Context, t *Table) (gms.CheckConstraints, error) {
 // A tableFormatter writes the definition of one table.
 type tableFormatter struct {
 	gms.SchemaFormatter
-	info *tableInfo
+	info *store.TableInfo
 }
 
 // GenerateCreateTableColumnDefinition implements gms.SchemaFormatter.
@@ -196,7 +197,7 @@ func (f tableFormatter) GenerateCreateTablePrimaryKeyDefinition(columns []string
 // GenerateCreateTableIndexDefinition implements gms.SchemaFormatter.
 func (f tableFormatter) GenerateCreateTableIndexDefinition(unique, spatial, fullText, vector bool, name string, columns []string, comment string) (string, bool) {
 	text, ok := f.SchemaFormatter.GenerateCreateTableIndexDefinition(unique, spatial, fullText, vector, name, columns, "")
-	if k := f.info.index(name); k != nil {
+	if k := f.info.Key(name); k != nil {
 		text += using(k.Index)
 	}
 	if comment != "" {
@@ -268,7 +269,7 @@ func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 func showDatabases(ctx *gms.Context, n *plan.ShowDatabases) gms.RowIter {
 	var rows []gms.Row
 	for _, db := range n.Catalog.AllDatabases(ctx) {
-		if !sameName(db.Name(), systemDatabase) {
+		if !store.SameName(db.Name(), systemDatabase) {
 			rows = append(rows, gms.Row{db.Name()})
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // This file keeps statements from meeting their own changes. One that reads a
-// single table once notes the addresses of its rows first (rowIter). One that
+// single table once notes the addresses of its rows first (sql/store). One that
 // reads more than that, a join for instance, comes back to the same rows after
 // some of them have changed; its source is read to the end before the first
 // change is made.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // statistics are go-mysql-server's, of each table by themselves, and guarded: its provider is a
@@ -137,14 +138,14 @@ func isEmpty(ctx *gms.Context, table gms.Table) (bool, error) {
 // indexesBytes reports whether an index of a table has a column whose values are not ones that
 // Go compares.
 func indexesBytes(table gms.Table) bool {
-	t, ok := gms.GetUnderlyingTable(table).(*Table)
+	t, ok := gms.GetUnderlyingTable(table).(*store.Table)
 	if !ok {
 		return false
 	}
-	for i, c := range t.info.Columns {
+	for i, c := range t.Info.Columns {
 		switch k := c.Type.Kind; {
 		case k == catalog.KindBinary, k == catalog.KindVarbinary, k == catalog.KindBlob, k >= catalog.KindJSON && k <= catalog.KindVector:
-			if t.indexed(i) {
+			if t.Indexed(i) {
 				return true
 			}
 		}

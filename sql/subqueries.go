@@ -6,6 +6,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 var _ gms.NodeExecBuilder = (*subqueryBuilder)(nil)
@@ -24,7 +25,7 @@ func (b *subqueryBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.
 	if err != nil || !ok {
 		return rows, err
 	}
-	return s.holding.metered(rows, metering{most: math.MaxInt64, stays: b.stays}), nil
+	return s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64, Stays: b.stays}), nil
 }
 
 // meterSubqueries has all subqueries of expressions in a plan built by subqueryBuilders.

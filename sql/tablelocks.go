@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // There are no locks of tables: a transaction sees one state of everything, and commits
@@ -40,7 +41,7 @@ func (b *builder) unlockTables(ctx *gms.Context, s *Session) (gms.RowIter, error
 
 // commitOpen commits the transaction that the client has open, if any.
 func (s *Session) commitOpen(ctx *gms.Context) error {
-	tr := current(ctx)
+	tr := store.Current(ctx)
 	if tr == nil || !s.Explicit() {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (s *Session) commitOpen(ctx *gms.Context) error {
 		return err
 	}
 	s.SetIgnoreAutoCommit(false)
-	ctx.SetTransaction(s.begin(gms.ReadWrite))
+	ctx.SetTransaction(s.NewTransaction(gms.ReadWrite))
 	return nil
 }
 

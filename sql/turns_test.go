@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // turnsInstance has rows to change, and statements that wait for as long as patience.
 func turnsInstance(t *testing.T, patience time.Duration) *instance {
 	in := newInstance(t)
-	in.e.Store.turns.patience = patience
+	in.e.Store.Turns.Patience = patience
 	c := in.client("d")
 	c.exec("CREATE DATABASE d")
 	c.exec("CREATE TABLE t (id INT PRIMARY KEY, n INT, v DOUBLE)")
@@ -22,7 +23,7 @@ func turnsInstance(t *testing.T, patience time.Duration) *instance {
 
 // waiting is how many statements wait for their turns.
 func (in *instance) waiting() int {
-	_, n := in.e.Store.turns.counts()
+	_, n := in.e.Store.Turns.Counts()
 	return n
 }
 
@@ -35,7 +36,7 @@ func (in *instance) awaitWaiting(n int) {
 // noTurns checks that transactions that have ended have passed on all turns.
 func (in *instance) noTurns() {
 	in.t.Helper()
-	if n, _ := in.e.Store.turns.counts(); n != 0 {
+	if n, _ := in.e.Store.Turns.Counts(); n != 0 {
 		in.t.Errorf("%d turns are taken", n)
 	}
 }
@@ -174,13 +175,13 @@ func TestTurnsOfManyRows(t *testing.T) {
 	in := turnsInstance(t, time.Hour)
 	first, second := in.client("d"), in.client("d")
 	first.exec("BEGIN")
-	for id := range turnsMax {
+	for id := range store.TurnsMax {
 		first.exec(fmt.Sprintf("DELETE FROM t WHERE id = %d", -id))
 	}
 	first.exec("UPDATE t SET n = 1 WHERE id = 1")
 	second.exec("BEGIN")
 	second.exec("UPDATE t SET n = 2 WHERE id = 1")
-	if n, _ := in.e.Store.turns.counts(); n != turnsMax+1 {
+	if n, _ := in.e.Store.Turns.Counts(); n != store.TurnsMax+1 {
 		t.Errorf("%d turns", n)
 	}
 	first.exec("COMMIT")
@@ -230,7 +231,7 @@ func (in *instance) lose(c *client, byCommit bool) {
 // anything, however they begin; others wait for nobody.
 func TestTurnsAgain(t *testing.T) {
 	in := turnsInstance(t, time.Hour)
-	in.e.Store.turns.lines = []string{"one", "another"}
+	in.e.Store.Turns.Lines = []string{"one", "another"}
 	plan := func(c *client, query string) error { _, _, err := c.run(query); return err }
 	compile := func(c *client, query string) error { return c.lock(query, false) }
 	for _, begin := range []struct {
@@ -252,12 +253,12 @@ func TestTurnsAgain(t *testing.T) {
 			holders[i].exec("SELECT n FROM t WHERE id = 1")
 			holders[i].exec("BEGIN")
 		}
-		if n, _ := in.e.Store.turns.counts(); n != 2 {
+		if n, _ := in.e.Store.Turns.Counts(); n != 2 {
 			t.Fatalf("%d turns", n)
 		}
 		third := in.client("d")
 		in.lose(third, false)
-		third.s.inVain = third.s.inVain.Add(-time.Hour)
+		third.s.InVain = third.s.InVain.Add(-time.Hour)
 		done := make(chan error)
 		go func() {
 			for _, query := range begin.queries {
@@ -280,7 +281,7 @@ func TestTurnsAgain(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("%v: %v", begin.queries, err)
 		}
-		if !third.s.inVain.IsZero() {
+		if !third.s.InVain.IsZero() {
 			t.Error("a client that has committed is not done with its conflict")
 		}
 		holders[1].exec("ROLLBACK")
@@ -292,19 +293,19 @@ func TestTurnsAgain(t *testing.T) {
 // first of several conflicts on, and for longer than turns are waited for.
 func TestTurnsAgainPatience(t *testing.T) {
 	in := turnsInstance(t, time.Hour)
-	in.e.Store.turns.lines = []string{"one"}
+	in.e.Store.Turns.Lines = []string{"one"}
 	holder, c := in.client("d"), in.client("d")
 	in.lose(holder, true)
 	holder.exec("BEGIN")
 	began := time.Now()
 	in.lose(c, true)
-	since := c.s.inVain
+	since := c.s.InVain
 	in.lose(c, false) // waits no longer than the first took
-	if !since.Equal(c.s.inVain) || since.Before(began) {
-		t.Errorf("in vain since %v, then %v", since, c.s.inVain)
+	if !since.Equal(c.s.InVain) || since.Before(began) {
+		t.Errorf("in vain since %v, then %v", since, c.s.InVain)
 	}
-	in.e.Store.turns.patience = time.Nanosecond
-	c.s.inVain = since.Add(-time.Hour)
+	in.e.Store.Turns.Patience = time.Nanosecond
+	c.s.InVain = since.Add(-time.Hour)
 	c.exec("BEGIN")
 	c.exec("COMMIT")
 	holder.exec("COMMIT")

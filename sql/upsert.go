@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // INSERT ... SELECT ... ON DUPLICATE KEY UPDATE may name columns of the tables of the SELECT,
@@ -68,7 +69,7 @@ func takeBackInsert(s sqlparser.Statement) {
 // An upsert is an INSERT ... ON DUPLICATE KEY UPDATE that is being amended.
 type upsert struct {
 	*amendment
-	into     *tableInfo
+	into     *store.TableInfo
 	from     []fromTable
 	isSelect bool
 	// ofSource and ofOutside are what is carried: columns of the SELECT's tables, and what is

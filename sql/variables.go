@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // go-mysql-server knows MySQL's variables and lets all of them be set, most without any
@@ -207,11 +208,11 @@ func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) e
 		}
 	}
 	if other, ok := others[name]; ok {
-		if err := s.storeSession.SetSessionVariable(ctx, other, value); err != nil {
+		if err := s.Session.SetSessionVariable(ctx, other, value); err != nil {
 			return err
 		}
 	}
-	if err := s.storeSession.SetSessionVariable(ctx, name, value); err != nil {
+	if err := s.Session.SetSessionVariable(ctx, name, value); err != nil {
 		return wrongValue(name, value, err)
 	}
 	return nil
@@ -225,7 +226,7 @@ type globals struct{ gms.SystemVariableRegistry }
 // go in it.
 func init() {
 	gms.SystemVariables = globals{gms.SystemVariables}
-	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{lockWaitTimeout(), timestampVariable()})
+	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{store.LockWaitTimeout(), store.TimestampVariable()})
 }
 
 // SetGlobal implements gms.SystemVariableRegistry.
@@ -271,11 +272,11 @@ func (g globals) setReadOnly(ctx *gms.Context, name string, value any) error {
 	}
 	switch {
 	case g.isOn(superReadOnlyName):
-		writers.Store(writersNobody)
+		store.Writers.Store(store.WritersNobody)
 	case g.isOn(readOnlyName):
-		writers.Store(writersSuper)
+		store.Writers.Store(store.WritersSuper)
 	default:
-		writers.Store(writersAll)
+		store.Writers.Store(store.WritersAll)
 	}
 	return nil
 }

@@ -1,0 +1,156 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/index/btree"
+	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// errExists says that a key is taken, whichever structure says so.
+var errExists = errors.New("sql: key exists")
+
+// An Access is an index's structure: keys that lead to rows.
+type Access interface {
+	Get(t *txn.Tx, key []byte) (region.Ptr, bool, error)
+	// has is get for who only asks whether there is a row: that it moves to
+	// another address is no conflict.
+	Has(t *txn.Tx, key []byte) (bool, error)
+	Insert(t *txn.Tx, key []byte, row region.Ptr) error
+	Put(t *txn.Tx, key []byte, row region.Ptr) error
+	Remove(t *txn.Tx, key []byte) (bool, error)
+	// scan goes through the keys in [lo, hi), in their order if the structure
+	// has one; nil is an open end.
+	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
+	// keys is scan for who only asks which keys there are.
+	Keys(t *txn.Tx, lo, hi []byte) cursor
+}
+
+// A cursor returns a key that is valid until the next call.
+type cursor interface {
+	Next() (key []byte, row region.Ptr, ok bool, err error)
+}
+
+// Access returns the structure of an index.
+func (st *Store) Access(x *catalog.Index) Access {
+	if x.Access == catalog.AccessHash {
+		return hashAccess{st.Catalog.Hash(x.Anchor)}
+	}
+	return treeAccess{st.Catalog.Tree(x.Anchor)}
+}
+
+// A treeAccess makes of the news that the tree is gone a conflict, as hash tables do: the
+// statement came by it through the catalog, which has changed.
+type treeAccess struct{ tree *btree.Tree }
+
+func (a treeAccess) inTx(err error) error {
+	if errors.Is(err, btree.ErrDestroyed) && !errors.Is(err, txn.ErrConflict) {
+		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: a.tree.Anchor().Addr}
+	}
+	return err
+}
+
+func (a treeAccess) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
+	p, ok, err := a.tree.Get(t, key)
+	return p, ok, a.inTx(err)
+}
+
+func (a treeAccess) Has(t *txn.Tx, key []byte) (bool, error) {
+	ok, err := a.tree.Has(t, key)
+	return ok, a.inTx(err)
+}
+
+func (a treeAccess) Insert(t *txn.Tx, key []byte, row region.Ptr) error {
+	err := a.tree.Insert(t, key, row)
+	if errors.Is(err, btree.ErrExists) {
+		return errExists
+	}
+	return a.inTx(err)
+}
+
+func (a treeAccess) Put(t *txn.Tx, key []byte, row region.Ptr) error {
+	return a.inTx(a.tree.Put(t, key, row))
+}
+
+func (a treeAccess) Remove(t *txn.Tx, key []byte) (bool, error) {
+	ok, err := a.tree.Delete(t, key)
+	return ok, a.inTx(err)
+}
+
+func (a treeAccess) Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
+	return &treeCursor{a.tree.Scan(t, lo, hi, reverse), a}
+}
+
+func (a treeAccess) Keys(t *txn.Tx, lo, hi []byte) cursor {
+	return &treeCursor{a.tree.Scan(t, lo, hi, false).KeysOnly(), a}
+}
+
+type treeCursor struct {
+	*btree.Cursor
+	of treeAccess
+}
+
+func (c *treeCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
+	key, row, ok, err = c.Cursor.Next()
+	return key, row, ok, c.of.inTx(err)
+}
+
+type hashAccess struct{ table *hash.Table }
+
+func (a hashAccess) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
+	v, ok, err := a.table.Get(t, key)
+	if err != nil || !ok {
+		return region.Ptr{}, false, err
+	}
+	p, err := region.DecodePtr(v)
+	return p, err == nil, err
+}
+
+func (a hashAccess) Has(t *txn.Tx, key []byte) (bool, error) { return a.table.Has(t, key) }
+
+func (a hashAccess) Insert(t *txn.Tx, key []byte, row region.Ptr) error {
+	err := a.table.Insert(t, key, row.Append(nil))
+	if errors.Is(err, hash.ErrExists) {
+		return errExists
+	}
+	return err
+}
+
+func (a hashAccess) Put(t *txn.Tx, key []byte, row region.Ptr) error {
+	return a.table.Put(t, key, row.Append(nil))
+}
+
+func (a hashAccess) Remove(t *txn.Tx, key []byte) (bool, error) { return a.table.Delete(t, key) }
+
+func (a hashAccess) Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
+	return &hashCursor{Cursor: a.table.Scan(t), lo: lo, hi: hi}
+}
+
+func (a hashAccess) Keys(t *txn.Tx, lo, hi []byte) cursor { return a.Scan(t, lo, hi, false) }
+
+// A hashCursor filters a scan of everything.
+type hashCursor struct {
+	*hash.Cursor
+	lo, hi []byte
+}
+
+func (c *hashCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
+	for {
+		k, v, ok, err := c.Cursor.Next()
+		if err != nil || !ok {
+			return nil, region.Ptr{}, false, err
+		}
+		if bytes.Compare(k, c.lo) < 0 || c.hi != nil && bytes.Compare(k, c.hi) >= 0 {
+			continue
+		}
+		p, err := region.DecodePtr(v)
+		return k, p, err == nil, err
+	}
+}
+
+func rowNumber(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// go-mysql-server enforces CHECK constraints, but forgets those of a table with
+// virtual columns, which it wraps. So the editor of such a table enforces them.
+
+// A constraint is a CHECK.
+type constraint struct {
+	name string
+	at   int // where the computer puts what it says of a row
+}
+
+// A constrainer enforces the CHECKs of a table.
+type constrainer struct {
+	compute     *Computer
+	constraints []constraint
+}
+
+// NewConstrainer takes each of the CHECKs for one more virtual column.
+func NewConstrainer(ctx *gms.Context, info *TableInfo, checks []catalog.Check) (*constrainer, error) {
+	c := &constrainer{}
+	schema := info.Schema.Schema.Copy()
+	for _, check := range checks {
+		c.constraints = append(c.constraints, constraint{check.Name, len(schema)})
+		schema = append(schema, &gms.Column{
+			Name: fmt.Sprintf("!check!%d", len(schema)), Source: info.Name, DatabaseSource: info.DB, Type: types.Boolean,
+			Nullable: true, Virtual: true, Generated: unresolved("(" + check.Expr + ")"),
+		})
+	}
+	extended := *info
+	extended.Schema.Schema = schema
+	var err error
+	c.compute, err = NewComputer(ctx, &extended, IsVirtual)
+	return c, err
+}
+
+// Expr is what constraint i says of a row: the last of the computer's
+// expressions are those of the constraints.
+func (c *constrainer) Expr(i int) gms.Expression {
+	e := c.compute.exprs[len(c.compute.exprs)-len(c.constraints)+i]
+	if d, ok := e.(*gms.ColumnDefaultValue); ok {
+		return d.Expr
+	}
+	return e
+}
+
+// enforced are the CHECKs that hold for every row.
+func (info *TableInfo) enforced() []catalog.Check {
+	return slices.DeleteFunc(slices.Clone(info.Checks), func(c catalog.Check) bool { return !c.Enforced })
+}
+
+// constrain returns an error if a row violates a CHECK that go-mysql-server has
+// not looked at. NULL violates nothing.
+func (e *Editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
+	if !e.Info.HasVirtual || len(e.Info.Checks) == 0 {
+		return nil
+	}
+	if e.constraints == nil {
+		if e.constraints, err = NewConstrainer(ctx, e.Info, e.Info.enforced()); err != nil {
+			return err
+		}
+	}
+	c := e.constraints
+	all, err := c.compute.Row(ctx, append(row.Copy(), make(gms.Row, len(c.constraints))...))
+	if err != nil {
+		return err
+	}
+	for _, k := range c.constraints {
+		if v := all[k.at]; v != nil {
+			if holds, err := gms.ConvertToBool(ctx, v); err != nil || !holds {
+				if err == nil {
+					err = gms.ErrCheckConstraintViolated.New(k.name)
+				}
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/catalog"
+)
+
+// go-mysql-server parses CREATE TABLE and then forgets some of it. What a table
+// of ours needs is asked of the statement once more.
+
+// createStatement returns the CREATE TABLE at work, nil if it is not one.
+func (st *Store) createStatement(ctx *gms.Context) *sqlparser.DDL {
+	stmt := FromContext(ctx).Running
+	if stmt == nil {
+		var err error
+		if stmt, _, _, err = st.cfg.Parse(ctx, ctx.Query(), false); err != nil {
+			return nil
+		}
+	}
+	create, ok := stmt.(*sqlparser.DDL)
+	if !ok || create.Action != sqlparser.CreateStr {
+		return nil
+	}
+	return create
+}
+
+// UsingHash returns the lists of columns that a CREATE TABLE wants to be indexed
+// USING HASH.
+func (st *Store) UsingHash(ctx *gms.Context) map[string]bool {
+	create := st.createStatement(ctx)
+	if create == nil || create.TableSpec == nil {
+		return nil
+	}
+	lists := make(map[string]bool)
+	for _, x := range create.TableSpec.Indexes {
+		hash := slices.ContainsFunc(x.Options, func(o *sqlparser.IndexOption) bool { return SameName(o.Using, "hash") })
+		if !hash {
+			continue
+		}
+		names := make([]string, len(x.Columns))
+		for i, c := range x.Columns {
+			names[i] = c.Column.String()
+		}
+		lists[ColumnList(names)] = true
+	}
+	return lists
+}
+
+// ColumnList makes one text of the names of columns, whatever their case.
+func ColumnList(names []string) string { return strings.ToLower(strings.Join(names, ",")) }
+
+// TableComment is the comment that CREATE TABLE gives a table.
+func (st *Store) TableComment(ctx *gms.Context) string {
+	create := st.createStatement(ctx)
+	if create == nil || create.TableSpec == nil {
+		return ""
+	}
+	for _, o := range create.TableSpec.TableOpts {
+		if SameName(o.Name, "comment") {
+			return o.Value
+		}
+	}
+	return ""
+}
+
+// LikeTable returns the table after which CREATE TABLE ... LIKE makes another,
+// nil if the statement at work is something else.
+func (st *Store) LikeTable(ctx *gms.Context, tr *Transaction) (*catalog.Table, error) {
+	create := st.createStatement(ctx)
+	if create == nil || create.OptLike == nil || len(create.OptLike.LikeTables) != 1 {
+		return nil, nil
+	}
+	name := create.OptLike.LikeTables[0]
+	db := name.DbQualifier.String()
+	if db == "" {
+		db = ctx.GetCurrentDatabase()
+	}
+	tbl, err := st.Descriptor(ctx, tr, db, name.Name.String())
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, nil // a table of go-mysql-server's own
+	}
+	return tbl, err
+}
+
+// MakeLike gives a new table what go-mysql-server does not copy from the one
+// that it is made after: its comment, how its primary key is kept, and the CHECKs that it
+// does not find beneath virtual columns.
+func MakeLike(t, like *catalog.Table) {
+	if like == nil {
+		return
+	}
+	t.Comment = like.Comment
+	if t.Primary.Declared && len(t.Primary.Parts) == len(like.Primary.Parts) {
+		t.Primary.Access, t.Primary.Parts = like.Primary.Access, slices.Clone(like.Primary.Parts)
+	}
+	if !slices.ContainsFunc(like.Columns, func(c catalog.Column) bool { return c.Virtual }) {
+		return
+	}
+	for i, c := range like.Checks {
+		c.Name = fmt.Sprintf("%s_chk_%d", t.Name, i+1)
+		t.Checks = append(t.Checks, c)
+	}
+}

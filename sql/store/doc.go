@@ -1,0 +1,20 @@
+// Package store keeps tables: it is the storage that go-mysql-server reads and changes
+// rows in, over the catalog and the indexes.
+//
+//	Session ──► Transaction ──► txn: one FaRM transaction, its marks, what it has counted
+//	   │
+//	   ├──► variables, settings     what SET has made of the session
+//	   └──► Holding ──► Memory      what the statement holds, of what all may hold
+//
+//	Store ──► Table ──► Scan ──► rows: through one index, in ranges of its keys
+//	  │         ├──► Editor ──► a row and its entries, all or nothing
+//	  │         └──► DDL: within the statement's transaction, or for large tables in many (Bulk)
+//	  ├──► TableInfo, KeyInfo: descriptors made ready for use, shared and immutable
+//	  ├──► Counters: row counts, written now and then
+//	  └──► Turns: where transactions of the machine wait for each other
+//
+// A Store is of one machine, and safe for concurrent use. A Session, its Transaction and
+// what they lead to (tables, scans, editors) belong to one goroutine at a time. The package
+// knows nothing of databases, plans, accounts and compiled statements: what it has to ask
+// those who do, a Config says.
+package store

@@ -1,0 +1,478 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+var (
+	_ gms.TableEditor         = (*Editor)(nil)
+	_ gms.ForeignKeyEditor    = (*Editor)(nil)
+	_ gms.AutoIncrementSetter = (*Editor)(nil)
+)
+
+// An Editor changes the rows of a table in the session's transaction. Each
+// change is all or nothing: one that fails leaves no trace.
+type Editor struct {
+	*Table
+	// s is the session that changes them; nil if what is changed is not for a client.
+	s   *Session
+	tr  *Transaction
+	acc Access
+	// serial is the point at which the statement began, 0 outside of one.
+	serial int
+	err    error
+	// compute fills in virtual columns, once something needs them.
+	compute *Computer
+	// constraints are the CHECKs that the editor has to enforce.
+	constraints *constrainer
+}
+
+// editor returns an editor for the context's session.
+func (t *Table) editor(ctx *gms.Context) *Editor { return t.EditorFor(ctx, FromContext(ctx)) }
+
+// EditorFor returns an editor for the session of a context. What keeps it from being one
+// shows when it is used: the interface has no place for an error.
+func (t *Table) EditorFor(ctx *gms.Context, s *Session) *Editor {
+	e := &Editor{Table: t, s: s, tr: s.Began(ctx)}
+	if e.err = t.join(ctx, e.tr); e.err != nil {
+		return e
+	}
+	if e.err = e.tr.Writable(ctx, t.Store); e.err != nil {
+		return e
+	}
+	e.acc = t.Store.Access(&t.Info.Table.Primary)
+	return e
+}
+
+// StatementBegin implements gms.EditOpenerCloser.
+func (e *Editor) StatementBegin(*gms.Context) {
+	e.serial = e.tr.mark("")
+	e.tr.Editing++
+}
+
+// DiscardChanges implements gms.EditOpenerCloser. A change that was refused but
+// is to be ignored has left nothing to discard.
+func (e *Editor) DiscardChanges(_ *gms.Context, cause error) error {
+	if _, ignored := cause.(gms.IgnorableError); !ignored && e.serial != 0 {
+		e.tr.rollback(e.serial)
+	}
+	e.end()
+	return nil
+}
+
+// StatementComplete implements gms.EditOpenerCloser.
+func (e *Editor) StatementComplete(ctx *gms.Context) error {
+	if err := e.s.dividedByZero(); err != nil {
+		return errors.Join(err, e.DiscardChanges(ctx, err))
+	}
+	e.end()
+	return nil
+}
+
+func (e *Editor) end() {
+	if e.serial == 0 {
+		return
+	}
+	e.tr.forget(e.serial)
+	e.serial = 0
+	if e.tr.Editing--; e.tr.Editing == 0 {
+		clear(e.tr.strays)
+	}
+}
+
+// Close implements gms.Closer.
+func (e *Editor) Close(*gms.Context) error {
+	e.end()
+	return myerr.Storage(e.err)
+}
+
+// whole runs one change of a row, so that it leaves nothing behind if it fails.
+func (e *Editor) whole(ctx *gms.Context, change func() error) error {
+	if e.err != nil {
+		return myerr.Storage(e.err)
+	}
+	if err := e.s.dividedByZero(); err != nil {
+		return err
+	}
+	m := e.tr.Tx.Mark()
+	err := change()
+	if err != nil {
+		e.tr.Tx.Rollback(m)
+	}
+	return myerr.Storage(err)
+}
+
+// Insert implements gms.RowInserter.
+func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
+	row = e.Info.Rows.Stored(row)
+	return e.whole(ctx, func() error {
+		if err := e.constrain(ctx, row); err != nil {
+			return err
+		}
+		if err := e.insert(ctx, row); err != nil {
+			return err
+		}
+		if r := e.replacingOf(); r != nil {
+			r.inserted(ctx, e, row)
+		}
+		e.tr.count(e.Info.Counter, 1)
+		return e.raise(ctx, row)
+	})
+}
+
+func (e *Editor) insert(ctx *gms.Context, row gms.Row) error {
+	key, number, err := e.primaryKey(ctx, row)
+	if err != nil {
+		return err
+	}
+	return e.insertAt(ctx, row, key, number)
+}
+
+// insertAt stores a row under its primary key, and its entries.
+func (e *Editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
+	r, err := e.full(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := e.Info.Rows.HasAll(r); err != nil {
+		return err
+	}
+	p, err := row.Store(ctx, e.tr.Tx, e.Info.Rows, r, number, 0)
+	if err != nil {
+		return err
+	}
+	if err := e.acc.Insert(e.tr.Tx, key, p); err != nil {
+		return e.duplicate(ctx, err, e.Info.PrimaryKey, r, key)
+	}
+	for _, k := range e.Info.Secondary {
+		if err := e.insertEntry(ctx, k, r, key, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// primaryKey returns the key of a new row, and its hidden number if that is the
+// key.
+func (e *Editor) primaryKey(ctx *gms.Context, row gms.Row) (key, number []byte, err error) {
+	if !e.Info.IsKeyless() {
+		key, err := e.keyOf(ctx, row)
+		return key, nil, err
+	}
+	n, err := e.Store.next(ctx, e.tr, e.Info.RowSequence)
+	if err != nil {
+		return nil, nil, err
+	}
+	key = rowNumber(n)
+	return key, key, nil
+}
+
+func (e *Editor) keyOf(ctx *gms.Context, r gms.Row) ([]byte, error) {
+	key, _, err := e.Info.PrimaryKey.key(ctx, make([]byte, 0, 32), r)
+	if err == nil && len(key) > row.KeyBytesMax {
+		err = myerr.KeyTooLong.New()
+	}
+	return key, err
+}
+
+func (e *Editor) insertEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary []byte, p region.Ptr) error {
+	key, _, err := k.Entry(ctx, row, primary)
+	if err != nil {
+		return err
+	}
+	if err := e.Store.Access(k.Index).Insert(e.tr.Tx, key, p); err != nil {
+		return e.duplicate(ctx, err, k, row, key)
+	}
+	return nil
+}
+
+// duplicate turns the news that a key is taken into MySQL's 1062, with the row
+// that has it: REPLACE and ON DUPLICATE KEY UPDATE go on from there.
+func (e *Editor) duplicate(ctx *gms.Context, err error, k *KeyInfo, r gms.Row, key []byte) error {
+	if !errors.Is(err, errExists) {
+		return err
+	}
+	p, ok, err := e.Store.Access(k.Index).Get(e.tr.Tx, key)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("%w: index %s changed while it was asked", row.ErrCorrupt, k.Name)
+	}
+	existing, err := row.Load(e.tr.Tx, e.Info.Rows, p, nil)
+	if err != nil {
+		return err
+	}
+	if existing, err = e.complete(ctx, existing); err != nil { // ON DUPLICATE KEY UPDATE may read any column
+		return err
+	}
+	if e.Info.IsKeyless() {
+		if err := e.tr.rememberStray(ctx, e.Info, existing, p); err != nil {
+			return err
+		}
+	}
+	text := fmt.Sprintf("Duplicate entry '%s' for key '%s.%s'", k.text(ctx, r), e.Info.Name, k.Name)
+	return gms.NewUniqueKeyErr(text, k == e.Info.PrimaryKey, existing)
+}
+
+// text is a key as MySQL shows it.
+func (k *KeyInfo) text(ctx *gms.Context, row gms.Row) string {
+	parts := make([]string, len(k.Codecs))
+	for i := range k.Codecs {
+		v := row[k.Columns[i]]
+		parts[i] = "NULL"
+		if v == nil {
+			continue
+		}
+		if b, ok := v.([]byte); ok {
+			parts[i] = printable(b, k.Codecs[i].Prefix)
+			continue
+		}
+		parts[i] = fmt.Sprint(v)
+		if s, err := k.Codecs[i].Type.SQL(ctx, nil, v); err == nil {
+			parts[i] = s.ToString()
+		}
+		if r := []rune(parts[i]); k.Codecs[i].Prefix > 0 && len(r) > k.Codecs[i].Prefix {
+			parts[i] = string(r[:k.Codecs[i].Prefix])
+		}
+	}
+	return strings.Join(parts, "-")
+}
+
+// printable is binary data as MySQL shows it in an error, of which the first most bytes
+// if most is not 0: a client that stops at a zero, or a terminal, shows the rest, too.
+func printable(b []byte, most int) string {
+	if most > 0 {
+		b = b[:min(most, len(b))]
+	}
+	var s strings.Builder
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			fmt.Fprintf(&s, `\x%02X`, c)
+		} else {
+			s.WriteByte(c)
+		}
+	}
+	return s.String()
+}
+
+// Delete implements gms.RowDeleter. A row that is gone already, because an
+// action of a foreign key came before, is no error.
+func (e *Editor) Delete(ctx *gms.Context, values gms.Row) error {
+	return e.whole(ctx, func() error {
+		p, key, ok, err := e.find(ctx, values)
+		if err != nil || !ok {
+			return err
+		}
+		if values, err = e.full(ctx, values); err != nil {
+			return err
+		}
+		if err := e.removeEntry(e.Info.PrimaryKey, key); err != nil {
+			return err
+		}
+		for _, k := range e.Info.Secondary {
+			entry, _, err := k.Entry(ctx, values, key)
+			if err != nil {
+				return err
+			}
+			if err := e.removeEntry(k, entry); err != nil {
+				return err
+			}
+		}
+		e.tr.move(p, region.Ptr{})
+		e.tr.count(e.Info.Counter, -1)
+		if r := e.replacingOf(); r != nil {
+			r.deleted++
+		}
+		return row.Free(e.tr.Tx, p)
+	})
+}
+
+func (e *Editor) removeEntry(k *KeyInfo, key []byte) error {
+	ok, err := e.Store.Access(k.Index).Remove(e.tr.Tx, key)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: it has no entry in index %s of %s", row.ErrCorrupt, k.Name, e.Info.Name)
+	}
+	return err
+}
+
+// find returns where a row stands, and its primary key.
+func (e *Editor) find(ctx *gms.Context, r gms.Row) (p region.Ptr, key []byte, ok bool, err error) {
+	if !e.Info.IsKeyless() {
+		if key, err = e.keyOf(ctx, r); err != nil {
+			return p, nil, false, err
+		}
+		p, ok, err = e.acc.Get(e.tr.Tx, key)
+		return p, key, ok, err
+	}
+	if p, ok, err = e.tr.takeStray(ctx, e.Info, r); err == nil && !ok {
+		p, ok, err = e.findStray(ctx, r)
+	}
+	if err != nil || !ok {
+		return p, nil, false, err
+	}
+	key, err = row.NumberOf(e.tr.Tx, p)
+	return p, key, err == nil, err
+}
+
+// Update implements gms.RowUpdater.
+func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
+	r = e.Info.Rows.Stored(r)
+	return e.whole(ctx, func() error {
+		if err := e.constrain(ctx, r); err != nil {
+			return err
+		}
+		p, key, ok, err := e.find(ctx, old)
+		if err != nil || !ok {
+			return err
+		}
+		if old, err = e.full(ctx, old); err != nil {
+			return err
+		}
+		if r, err = e.full(ctx, r); err != nil {
+			return err
+		}
+		if err := e.Info.Rows.HasAll(r); err != nil {
+			return err
+		}
+		newKey, number := key, key
+		if !e.Info.IsKeyless() {
+			if newKey, err = e.keyOf(ctx, r); err != nil {
+				return err
+			}
+			number = nil
+		}
+		to, err := row.Replace(ctx, e.tr.Tx, e.Info.Rows, p, r, number)
+		if err != nil {
+			return err
+		}
+		if to != p {
+			e.tr.move(p, to)
+		}
+		if err := e.moveEntry(ctx, e.Info.PrimaryKey, key, newKey, r, p, to); err != nil {
+			return err
+		}
+		for _, k := range e.Info.Secondary {
+			if err := e.updateEntry(ctx, k, old, r, key, newKey, p, to); err != nil {
+				return err
+			}
+		}
+		if e.Info.AutoColumn >= 0 && !bytes.Equal(key, newKey) {
+			return e.raise(ctx, r)
+		}
+		return nil
+	})
+}
+
+func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, p, to region.Ptr) error {
+	from, _, err := k.Entry(ctx, old, oldPrimary)
+	if err != nil {
+		return err
+	}
+	key, _, err := k.Entry(ctx, row, newPrimary)
+	if err != nil {
+		return err
+	}
+	return e.moveEntry(ctx, k, from, key, row, p, to)
+}
+
+// moveEntry makes an index lead to a changed row. An index whose key has not
+// changed, of a row that has not moved, is left alone.
+func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, from, key []byte, row gms.Row, p, to region.Ptr) error {
+	acc := e.Store.Access(k.Index)
+	if bytes.Equal(from, key) {
+		if p == to {
+			return nil
+		}
+		return acc.Put(e.tr.Tx, key, to)
+	}
+	if err := e.removeEntry(k, from); err != nil {
+		return err
+	}
+	if err := acc.Insert(e.tr.Tx, key, to); err != nil {
+		return e.duplicate(ctx, err, k, row, key)
+	}
+	return nil
+}
+
+// autoValue returns the row's AUTO_INCREMENT value if it is one that the
+// sequence has to stay above.
+func (e *Editor) autoValue(ctx *gms.Context, r gms.Row) (uint64, bool) {
+	if e.Info.AutoColumn < 0 || r[e.Info.AutoColumn] == nil {
+		return 0, false
+	}
+	if n, ok := row.Signed(r[e.Info.AutoColumn]); ok && n <= 0 {
+		return 0, false
+	}
+	v, inRange, err := types.Uint64.Convert(ctx, r[e.Info.AutoColumn])
+	if err != nil || inRange != gms.InRange {
+		return 0, false
+	}
+	return v.(uint64), true
+}
+
+// raise makes the AUTO_INCREMENT sequence go on above the row's value.
+func (e *Editor) raise(ctx *gms.Context, row gms.Row) error {
+	n, ok := e.autoValue(ctx, row)
+	if !ok {
+		return nil
+	}
+	if e.tr.born[e.Info.Sequence] {
+		return catalog.SetIn(e.tr.Tx, e.Info.Sequence, n+1, true)
+	}
+	return e.Store.Catalog.Sequences().Raise(ctx.Context, e.Info.Sequence, n)
+}
+
+// SetAutoIncrementValue implements gms.AutoIncrementSetter.
+func (e *Editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
+	if e.err != nil {
+		return myerr.Storage(e.err)
+	}
+	if e.tr.born[e.Info.Sequence] {
+		return myerr.Storage(catalog.SetIn(e.tr.Tx, e.Info.Sequence, v, false))
+	}
+	// InnoDB does not go below what is in use.
+	least, err := e.greatest(ctx)
+	if err != nil {
+		return myerr.Storage(err)
+	}
+	return myerr.Storage(e.Store.Catalog.Sequences().Set(ctx.Context, e.Info.Sequence, max(v, least+1)))
+}
+
+// greatest returns the largest AUTO_INCREMENT value of the table.
+func (e *Editor) greatest(ctx *gms.Context) (uint64, error) {
+	for _, k := range append([]*KeyInfo{e.Info.PrimaryKey}, e.Info.Secondary...) {
+		if len(k.Columns) == 0 || k.Columns[0] != e.Info.AutoColumn || k.Access != catalog.AccessBTree {
+			continue
+		}
+		_, p, ok, err := e.Store.Access(k.Index).Scan(e.tr.Tx, nil, nil, true).Next()
+		if err != nil || !ok {
+			return 0, err
+		}
+		r, err := row.Load(e.tr.Tx, e.Info.Rows, p, []int{e.Info.AutoColumn})
+		if err != nil || r[0] == nil {
+			return 0, err
+		}
+		v, _, err := types.Uint64.Convert(ctx, r[0])
+		if err != nil {
+			return 0, err
+		}
+		return v.(uint64), nil
+	}
+	return 0, nil
+}
+
+// AcquireAutoIncrementLock implements gms.AutoIncrementSetter: numbers come from
+// a sequence that needs no lock, as with innodb_autoinc_lock_mode=2.
+func (e *Editor) AcquireAutoIncrementLock(*gms.Context) (func(), error) { return func() {}, nil }

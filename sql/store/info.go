@@ -1,0 +1,231 @@
+package store
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// primaryName is what MySQL calls a primary key's index.
+const primaryName = "PRIMARY"
+
+// A TableInfo is a descriptor made ready for use: go-mysql-server's schema, and
+// codecs. It is shared and immutable.
+type TableInfo struct {
+	*catalog.Table
+	// Schema is what go-mysql-server is told of the columns; nobody changes it.
+	Schema gms.PrimaryKeySchema
+	Exact  gms.Schema // the schema to compare rows by
+	// Rows encodes and decodes rows.
+	Rows *row.Codec
+	// PrimaryKey is the index that owns the rows, and Secondary are the others, as Indexes has them.
+	PrimaryKey *KeyInfo
+	Secondary  []*KeyInfo
+	// AutoColumn is the position of the AUTO_INCREMENT column, or -1.
+	AutoColumn int
+	// HasVirtual says that go-mysql-server computes some of the columns.
+	HasVirtual bool
+}
+
+// A KeyInfo makes the keys of one index.
+type KeyInfo struct {
+	*catalog.Index
+	// Codecs are those of the parts of a key.
+	Codecs []row.KeyCodec
+	// Columns are the positions of the parts in a row.
+	Columns []int
+	// primary is the key that the entries of a secondary index go on with, nil
+	// if they do not or for a primary key.
+	primary *KeyInfo
+	// from says which part of a lookup each part belongs to, nil for its own: an
+	// index that goes on with the primary key may have a column twice.
+	from []int
+}
+
+// NewTableInfo makes a descriptor ready for use.
+func NewTableInfo(t *catalog.Table) (*TableInfo, error) {
+	info := &TableInfo{Table: t, AutoColumn: -1}
+	var err error
+	if info.Rows, err = row.NewCodec(t); err != nil {
+		return nil, err
+	}
+	if info.PrimaryKey, err = newKeyInfo(t, &t.Primary); err != nil {
+		return nil, err
+	}
+	for i := range t.Indexes {
+		k, err := newKeyInfo(t, &t.Indexes[i])
+		if err != nil {
+			return nil, err
+		}
+		if !k.Unique && t.Primary.Declared {
+			k.primary = info.PrimaryKey
+		}
+		info.Secondary = append(info.Secondary, k)
+	}
+	if info.Schema, err = tableSchema(t, info.Rows); err != nil {
+		return nil, err
+	}
+	info.Exact = compat.ExactSchema(info.Schema.Schema)
+	for i, c := range t.Columns {
+		if c.AutoIncrement {
+			info.AutoColumn = i
+		}
+		info.HasVirtual = info.HasVirtual || c.Virtual
+	}
+	return info, nil
+}
+
+func newKeyInfo(t *catalog.Table, x *catalog.Index) (*KeyInfo, error) {
+	k := &KeyInfo{Index: x}
+	for _, p := range x.Parts {
+		c, err := row.NewKeyCodec(t.Columns[p.Column].Type, p.Length)
+		if err != nil {
+			return nil, err
+		}
+		k.Codecs = append(k.Codecs, c)
+		k.Columns = append(k.Columns, int(p.Column))
+	}
+	return k, nil
+}
+
+func tableSchema(t *catalog.Table, rows *row.Codec) (gms.PrimaryKeySchema, error) {
+	schema := make(gms.Schema, len(t.Columns))
+	for i, c := range t.Columns {
+		schema[i] = &gms.Column{
+			Name: c.Name, Source: t.Name, DatabaseSource: t.DB, Type: rows.Columns[i].Type,
+			Default: unresolved(c.Default), Generated: unresolved(c.Generated), OnUpdate: unresolved(c.OnUpdate),
+			Comment: c.Comment, Extra: compat.Extra(&c), Nullable: c.Nullable, AutoIncrement: c.AutoIncrement,
+			Virtual: c.Virtual, Hidden: c.Hidden, HiddenSystem: c.HiddenSystem,
+		}
+	}
+	if !t.Primary.Declared {
+		return gms.NewPrimaryKeySchema(schema), nil
+	}
+	ordinals := make([]int, len(t.Primary.Parts))
+	for i, p := range t.Primary.Parts {
+		schema[p.Column].PrimaryKey = true
+		ordinals[i] = int(p.Column)
+	}
+	return gms.NewPrimaryKeySchema(schema, ordinals...), nil
+}
+
+// unresolved is an expression that go-mysql-server parses when it needs it.
+func unresolved(text string) *gms.ColumnDefaultValue {
+	if text == "" {
+		return nil
+	}
+	return gms.NewUnresolvedColumnDefaultValue(text)
+}
+
+// IsKeyless reports whether the table has no primary key of its own.
+func (info *TableInfo) IsKeyless() bool { return !info.Table.Primary.Declared }
+
+// autoMax is the greatest number that the AUTO_INCREMENT column can hold. The
+// sequence stays there, as InnoDB's does: what comes next is a duplicate.
+func (info *TableInfo) autoMax() uint64 {
+	if info.AutoColumn < 0 {
+		return math.MaxUint64
+	}
+	switch k := info.Columns[info.AutoColumn].Type.Kind; k {
+	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64:
+		return 1<<(row.IntBits[k]-1) - 1
+	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32:
+		return 1<<row.IntBits[k] - 1
+	}
+	return math.MaxUint64
+}
+
+// key appends the parts of a row's key, and reports whether any is NULL.
+func (k *KeyInfo) key(ctx context.Context, dst []byte, row gms.Row) ([]byte, bool, error) {
+	null := false
+	var err error
+	for i := range k.Codecs {
+		v := row[k.Columns[i]]
+		null = null || v == nil
+		if dst, err = k.Codecs[i].Append(ctx, dst, v); err != nil {
+			return dst, null, err
+		}
+	}
+	return dst, null, nil
+}
+
+// Entry is the key under which a row stands in a secondary index: its own parts
+// and, unless those are unique, the primary key. NULLs are not equal to each
+// other, so that a key with a NULL is never unique.
+func (k *KeyInfo) Entry(ctx context.Context, r gms.Row, primary []byte) (key []byte, unique bool, err error) {
+	key, null, err := k.key(ctx, make([]byte, 0, 64), r)
+	if err != nil {
+		return nil, false, err
+	}
+	unique = k.Unique && !null
+	if !unique {
+		key = append(key, primary...)
+	}
+	if len(key) > row.KeyBytesMax {
+		return nil, false, myerr.KeyTooLong.New()
+	}
+	return key, unique, nil
+}
+
+// appended are the columns of the primary key that an index has after its own,
+// as far as it has them whole.
+func (k *KeyInfo) appended() []int {
+	if k.primary == nil {
+		return nil
+	}
+	var more []int
+	for i, c := range k.primary.Columns {
+		if k.primary.Codecs[i].Prefix > 0 {
+			break
+		}
+		if !slices.Contains(k.Columns, c) {
+			more = append(more, c)
+		}
+	}
+	return more
+}
+
+// extended is k with the primary key that its entries go on with.
+func (k *KeyInfo) extended() *KeyInfo {
+	x := *k
+	x.primary = nil
+	order := append(slices.Clone(k.Columns), k.appended()...)
+	x.Codecs, x.Columns = slices.Concat(k.Codecs, k.primary.Codecs), slices.Concat(k.Columns, k.primary.Columns)
+	for i, c := range x.Columns {
+		at := slices.Index(order, c)
+		if i < len(k.Columns) {
+			at = i
+		}
+		x.from = append(x.from, at)
+	}
+	return &x
+}
+
+// whole is k over whole values, where k holds prefixes.
+func (k *KeyInfo) whole() *KeyInfo {
+	w := *k
+	w.Codecs = slices.Clone(k.Codecs)
+	for i := range w.Codecs {
+		w.Codecs[i].Prefix = 0
+	}
+	return &w
+}
+
+// Key returns the index with a name.
+func (info *TableInfo) Key(name string) *KeyInfo {
+	if strings.EqualFold(name, primaryName) {
+		return info.PrimaryKey
+	}
+	if i := info.Table.Index(name); i >= 0 {
+		return info.Secondary[i]
+	}
+	return nil
+}

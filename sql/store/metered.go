@@ -1,0 +1,193 @@
+package store
+
+import (
+	"io"
+	"math"
+	"reflect"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/iters"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+)
+
+// Nodes of go-mysql-server that keep the rows that they are given (sorts, hash tables,
+// caches, windows) ask nobody for memory. So what their children return is counted on its
+// way to them: when such a node is about to be built, its children are noted, and the rows
+// of a child that has been noted are metered. On the same way it is seen whether the
+// statement is still wanted: some of these nodes would not find out by themselves.
+
+var (
+	_ gms.RowIter = (*meteredIter)(nil)
+)
+
+// A Metering says how the rows of a node are counted.
+type Metering struct {
+	// Most is how many of them are held at a time.
+	Most int64
+	// Stays says that they are held until the statement ends, and not only as long as they
+	// are being read.
+	Stays bool
+	// Again says that the node is built more than once.
+	Again bool
+}
+
+// NoteInputs notes the children of a node that keeps what they return.
+func (h *Holding) NoteInputs(ctx *gms.Context, n gms.Node) {
+	all, kept := Metering{Most: math.MaxInt64}, Metering{Most: math.MaxInt64, Stays: true}
+	switch n := n.(type) {
+	case *plan.Sort:
+		h.NoteInput(n.Child, all)
+	case *plan.Window:
+		h.NoteInput(n.Child, all)
+	case *plan.Into:
+		h.NoteInput(n.Child, all)
+	case *plan.TopN:
+		if limit, err := iters.GetInt64Value(ctx, n.Limit); err == nil {
+			h.NoteInput(n.Child, Metering{Most: limit})
+		}
+	case *plan.HashLookup:
+		h.NoteInput(n.Child, kept)
+	case *plan.CachedResults:
+		h.NoteInput(n.Child, kept)
+	case *plan.RecursiveCte: // what one round finds goes into the next
+		all.Stays = n.Union().Distinct || len(n.Union().SortFields) > 0
+		h.NoteInput(n.Left(), all)
+		all.Again = true
+		h.NoteInput(n.Right(), all)
+	case *plan.Concat:
+		h.NoteInput(n.Left(), all)
+		h.NoteInput(n.Right(), all)
+	case *plan.JoinNode:
+		if n.Op.IsFullOuter() || n.Op.IsMerge() || n.Op.IsRange() {
+			h.NoteInput(n.Left(), all)
+			h.NoteInput(n.Right(), all)
+		}
+	}
+}
+
+// NoteInput notes a node whose rows are to be metered once it is built.
+func (h *Holding) NoteInput(n gms.Node, m Metering) {
+	if !isNoted(n) {
+		return
+	}
+	h.inputs.Lock()
+	defer h.inputs.Unlock()
+	if h.inputs.of == nil {
+		h.inputs.of = make(map[gms.Node]Metering)
+	}
+	h.inputs.of[n] = m
+}
+
+// isNoted reports whether a node is one of many that could be noted. Those of SHOW statements
+// that are no pointers cannot be, and have few rows.
+func isNoted(n gms.Node) bool { return reflect.TypeOf(n).Kind() == reflect.Pointer }
+
+// TakeInput reports whether a node has been noted, once.
+func (h *Holding) TakeInput(n gms.Node) (Metering, bool) {
+	h.inputs.Lock()
+	defer h.inputs.Unlock()
+	if len(h.inputs.of) == 0 || !isNoted(n) {
+		return Metering{}, false
+	}
+	m, ok := h.inputs.of[n]
+	delete(h.inputs.of, n)
+	return m, ok
+}
+
+// forgetInputs forgets the nodes of a statement that has ended.
+func (h *Holding) forgetInputs() {
+	if len(h.inputs.of) == 0 {
+		return
+	}
+	h.inputs.Lock()
+	defer h.inputs.Unlock()
+	clear(h.inputs.of)
+}
+
+// Metered counts rows that somebody is about to keep.
+func (h *Holding) Metered(rows gms.RowIter, m Metering) gms.RowIter {
+	if plan.IsEmptyIter(rows) {
+		return rows
+	}
+	return &meteredIter{RowIter: rows, h: h, Metering: m}
+}
+
+// A meteredIter counts the rows that it passes on.
+type meteredIter struct {
+	gms.RowIter
+	Metering
+	h     *Holding
+	rows  int64
+	bytes int64 // counted by h
+	next  int64 // not yet counted: h is not asked for each row
+}
+
+// meteredBytes is how many bytes of rows are counted together.
+const meteredBytes = 8 << 10
+
+// Next implements gms.RowIter.
+func (i *meteredIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.rows%RowsBetweenLooks == 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	row, err := i.RowIter.Next(ctx)
+	if err != nil {
+		return row, err
+	}
+	if i.rows++; i.rows > i.Most {
+		return row, nil
+	}
+	if i.next += RowMemory(row); i.next >= meteredBytes {
+		if err := i.h.Take(i.next); err != nil {
+			return nil, err
+		}
+		i.bytes, i.next = i.bytes+i.next, 0
+	}
+	return row, nil
+}
+
+// RowsBetweenLooks is after how many rows an iterator looks whether anybody waits for them.
+const RowsBetweenLooks = 64
+
+// Close implements gms.RowIter.
+func (i *meteredIter) Close(ctx *gms.Context) error {
+	if !i.Stays {
+		i.h.Give(i.bytes)
+		i.bytes = 0
+	}
+	return i.RowIter.Close(ctx)
+}
+
+// A WantedIter ends when nobody waits for its rows any more.
+type WantedIter struct {
+	gms.RowIter
+	rows int
+}
+
+// Next implements gms.RowIter.
+func (i *WantedIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.rows++; i.rows%RowsBetweenLooks == 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return i.RowIter.Next(ctx)
+}
+
+// ReadAll reads rows to their end and counts them until the statement ends.
+func (h *Holding) ReadAll(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
+	iter = h.Metered(iter, Metering{Most: math.MaxInt64, Stays: true})
+	var rows []gms.Row
+	for {
+		row, err := iter.Next(ctx)
+		if err == io.EOF {
+			return rows, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+}

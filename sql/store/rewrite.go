@@ -1,0 +1,367 @@
+package store
+
+import (
+	"io"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// CreateIndex implements gms.IndexAlterableTable: the index is built from the
+// rows that are there.
+func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
+	if t.Store.UsingHash(ctx)[ColumnList(d.ColumnNames())] {
+		d.Storage = gms.IndexUsing_Hash
+	}
+	tr, err := DDL(ctx)
+	if err != nil {
+		return err
+	}
+	like, err := t.Store.LikeTable(ctx, tr)
+	if err != nil {
+		return tr.Fail(err)
+	}
+	if like != nil {
+		if i := like.Index(d.Name); i >= 0 && like.Indexes[i].Access == catalog.AccessHash {
+			d.Storage = gms.IndexUsing_Hash
+		}
+	}
+	tbl, err := t.latest(ctx, tr)
+	if err != nil {
+		return tr.Fail(err)
+	}
+	if err := t.become(tr, tbl); err != nil {
+		return tr.Fail(err)
+	}
+	x, err := storedIndex(tbl, d)
+	if err != nil {
+		return tr.Fail(err)
+	}
+	if large, err := t.large(tr); err != nil || large {
+		if err == nil {
+			err = t.fillLarge(ctx, tr, x)
+		}
+		return tr.Fail(err)
+	}
+	return t.change(ctx, func(tr *Transaction, tbl *catalog.Table) error {
+		if x.Anchor, err = CreateAccess(tr.Tx, x.Access); err != nil {
+			return err
+		}
+		k, err := newKeyInfo(tbl, &x)
+		if err != nil {
+			return err
+		}
+		tbl.Indexes = append(tbl.Indexes, x)
+		return t.fillIndex(ctx, tr, tbl, k)
+	})
+}
+
+// fillIndex adds all rows to a new index.
+func (t *Table) fillIndex(ctx *gms.Context, tr *Transaction, tbl *catalog.Table, k *KeyInfo) error {
+	e, err := t.filler(tr, tbl)
+	if err != nil {
+		return err
+	}
+	cur := t.Store.Access(&t.Info.Table.Primary).Scan(tr.Tx, nil, nil, false)
+	for {
+		key, p, ok, err := cur.Next()
+		if err != nil || !ok {
+			return err
+		}
+		if err := e.fill(ctx, k, slices.Clone(key), p); err != nil {
+			return err
+		}
+	}
+}
+
+// filler returns an editor that adds entries to a new index of a table, as tbl
+// describes it with that.
+func (t *Table) filler(tr *Transaction, tbl *catalog.Table) (*Editor, error) {
+	info, err := NewTableInfo(tbl)
+	return &Editor{Table: &Table{Store: t.Store, Info: info}, tr: tr}, err
+}
+
+// fill adds the entry of one row.
+func (e *Editor) fill(ctx *gms.Context, k *KeyInfo, key []byte, p region.Ptr) error {
+	r, err := row.Load(e.tr.Tx, e.Info.Rows, p, nil)
+	if err != nil {
+		return err
+	}
+	if r, err = e.full(ctx, r); err != nil {
+		return err
+	}
+	return e.insertEntry(ctx, k, r, key, p)
+}
+
+// ShouldBuildIndex implements gms.IndexBuildingTable.
+func (t *Table) ShouldBuildIndex(*gms.Context, gms.IndexDef) (bool, error) { return false, nil }
+
+// BuildIndex implements gms.IndexBuildingTable. go-mysql-server asks for it
+// after every unique index; CreateIndex has built that already, and the table
+// gives it nothing to read.
+func (t *Table) BuildIndex(ctx *gms.Context, d gms.IndexDef) (gms.RowInserter, error) {
+	if t.Info.Key(d.Name) == nil {
+		return nil, gms.ErrIndexNotFound.New(d.Name)
+	}
+	t.built = true
+	return nothing{}, nil
+}
+
+// nothing takes no rows.
+type nothing struct{}
+
+func (nothing) StatementBegin(*gms.Context)              {}
+func (nothing) StatementComplete(*gms.Context) error     { return nil }
+func (nothing) DiscardChanges(*gms.Context, error) error { return nil }
+func (nothing) Insert(*gms.Context, gms.Row) error       { return nil }
+func (nothing) Close(*gms.Context) error                 { return nil }
+
+// CreatePrimaryKey implements gms.PrimaryKeyAlterableTable.
+func (t *Table) CreatePrimaryKey(ctx *gms.Context, columns []gms.IndexColumn) error {
+	schema := t.PrimaryKeySchema(ctx).Schema.Copy()
+	ordinals := make([]int, len(columns))
+	for i, c := range columns {
+		at := t.Info.Column(c.Name)
+		if at < 0 {
+			return gms.ErrKeyColumnDoesNotExist.New(c.Name)
+		}
+		ordinals[i] = at
+		schema[at].PrimaryKey, schema[at].Nullable = true, false
+	}
+	return t.rewrite(ctx, gms.NewPrimaryKeySchema(schema, ordinals...))
+}
+
+// DropPrimaryKey implements gms.PrimaryKeyAlterableTable.
+func (t *Table) DropPrimaryKey(ctx *gms.Context) error {
+	schema := t.PrimaryKeySchema(ctx).Schema.Copy()
+	for _, c := range schema {
+		c.PrimaryKey = false
+	}
+	return t.rewrite(ctx, gms.NewPrimaryKeySchema(schema))
+}
+
+// rewrite copies the table's rows, unchanged, into structures of another
+// schema.
+func (t *Table) rewrite(ctx *gms.Context, schema gms.PrimaryKeySchema) error {
+	in, err := t.RewriteInserter(ctx, t.PrimaryKeySchema(ctx), schema, nil, nil, nil)
+	if err != nil {
+		return err
+	}
+	rows, err := t.PartitionRows(ctx, everything(t.Info.PrimaryKey))
+	if err != nil {
+		return err
+	}
+	for {
+		row, err := rows.Next(ctx)
+		if err == io.EOF {
+			return in.Close(ctx)
+		}
+		if err == nil {
+			err = in.Insert(ctx, row)
+		}
+		if err != nil {
+			_ = in.DiscardChanges(ctx, err)
+			_ = in.Close(ctx)
+			return err
+		}
+	}
+}
+
+// ShouldRewriteTable implements gms.RewritableTable: rows keep their form when a
+// column is added or dropped, or changed in a way that its stored values do not
+// show.
+func (t *Table) ShouldRewriteTable(ctx *gms.Context, _, _ gms.PrimaryKeySchema, old, col *gms.Column) bool {
+	switch {
+	case old == nil:
+		return false
+	case col == nil:
+		return t.Indexed(t.Info.Column(old.Name))
+	}
+	from, err := row.Describe(old.Type)
+	if err != nil {
+		return true
+	}
+	to, err := row.Describe(col.Type)
+	if err != nil || old.Virtual != col.Virtual || (old.Generated == nil) != (col.Generated == nil) || col.Generated != nil {
+		return true
+	}
+	return !sameForm(from, to)
+}
+
+// Indexed reports whether a column is part of any index.
+func (t *Table) Indexed(at int) bool {
+	for _, x := range append([]*catalog.Index{&t.Info.Table.Primary}, pointers(t.Info.Table.Indexes)...) {
+		if slices.ContainsFunc(x.Parts, func(p catalog.Part) bool { return int(p.Column) == at }) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameForm reports whether all values of one type are stored as values of the
+// other are, in rows and in keys.
+func sameForm(from, to catalog.Type) bool {
+	switch from.Kind {
+	case catalog.KindVarchar, catalog.KindVarbinary, catalog.KindText, catalog.KindBlob:
+		return from.Kind == to.Kind && from.Collation == to.Collation && from.Length <= to.Length
+	case catalog.KindEnum, catalog.KindSet:
+		return from.Kind == to.Kind && from.Collation == to.Collation && len(from.Values) <= len(to.Values) &&
+			slices.Equal(from.Values, to.Values[:len(from.Values)])
+	}
+	return from.Kind == to.Kind && from.Length == to.Length && from.Precision == to.Precision && from.Scale == to.Scale &&
+		from.Collation == to.Collation && from.HasSRID == to.HasSRID && from.SRID == to.SRID
+}
+
+// A rewriter fills the new structures of a table whose rows take another form.
+type rewriter struct {
+	Editor
+	old    *catalog.Table
+	next   *catalog.Table
+	target *Table
+	failed bool
+}
+
+// RewriteInserter implements gms.RewritableTable. Until the rewriter is closed
+// the table reads as it was.
+func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (gms.RowInserter, error) {
+	tr, err := DDL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tbl, err := t.latest(ctx, tr)
+	if err != nil {
+		return nil, tr.Fail(err)
+	}
+	if err := t.become(tr, tbl); err != nil {
+		return nil, err
+	}
+	// go-mysql-server says -1 of a column of the primary key that is dropped. The others
+	// remain the key, as in MySQL.
+	schema.PkOrdinals = slices.DeleteFunc(slices.Clone(schema.PkOrdinals), func(at int) bool { return at < 0 })
+	drops := old != nil && col == nil
+	if !t.Info.IsKeyless() && len(schema.PkOrdinals) == 0 && !(drops && old.AutoIncrement) {
+		if err := gms.ValidatePrimaryKeyDrop(ctx, t, t.PrimaryKeySchema(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	next, err := rewrittenTable(ctx, tbl, schema, old, col, key)
+	if err != nil {
+		return nil, err
+	}
+	large, err := t.large(tr)
+	if err != nil {
+		return nil, tr.Fail(err)
+	}
+	if large {
+		in, err := t.rewriteLarge(ctx, tr, next)
+		return in, tr.Fail(err)
+	}
+	if err := t.Store.rewrittenNumbers(tr, tbl, next); err != nil {
+		return nil, tr.Fail(err)
+	}
+	if err := t.Store.CreateStorage(tr, next); err != nil {
+		return nil, tr.Fail(err)
+	}
+	info, err := NewTableInfo(next)
+	if err != nil {
+		return nil, err
+	}
+	target := &Table{Store: t.Store, Info: info}
+	w := &rewriter{old: tbl, next: next, target: t}
+	w.Editor = Editor{Table: target, s: FromContext(ctx), tr: tr, acc: t.Store.Access(&next.Primary)}
+	return w, nil
+}
+
+// rewrittenTable is the descriptor of a table with another schema: its indexes
+// follow their columns, whatever these are called and wherever they stand.
+func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (*catalog.Table, error) {
+	next := tbl.Clone()
+	drops := old != nil && col == nil
+	if key == nil && next.Primary.Declared && (drops || len(schema.PkOrdinals) == len(tbl.Primary.Parts)) {
+		for _, p := range tbl.Primary.Parts {
+			key = append(key, gms.IndexColumn{Name: tbl.Columns[p.Column].Name, Length: int64(p.Length)})
+		}
+	}
+	if err := SetSchema(ctx, next, schema, key); err != nil {
+		return nil, err
+	}
+	kept := next.Indexes[:0]
+	for _, x := range next.Indexes {
+		parts := x.Parts[:0]
+		for _, p := range x.Parts {
+			name := tbl.Columns[p.Column].Name
+			if old != nil && col != nil && SameName(name, old.Name) {
+				name = col.Name
+			}
+			if at := next.Column(name); at >= 0 {
+				parts = append(parts, catalog.Part{Column: uint16(at), Length: p.Length})
+			}
+		}
+		if x.Parts = parts; len(parts) > 0 {
+			kept = append(kept, x)
+		}
+	}
+	next.Indexes = kept
+	return next, nil
+}
+
+// rewrittenNumbers drops the sequences that a rewritten table does not need any
+// more; those it needs are kept.
+func (st *Store) rewrittenNumbers(tr *Transaction, tbl, next *catalog.Table) error {
+	auto := slices.ContainsFunc(next.Columns, func(c catalog.Column) bool { return c.AutoIncrement })
+	if !auto {
+		if err := st.Catalog.FreeNumber(tr.Tx, tbl.Sequence); err != nil {
+			return err
+		}
+		next.Sequence = region.Ptr{}
+	}
+	if next.Primary.Declared {
+		if err := st.Catalog.FreeNumber(tr.Tx, tbl.RowSequence); err != nil {
+			return err
+		}
+		next.RowSequence = region.Ptr{}
+	}
+	return nil
+}
+
+// Insert implements gms.RowInserter.
+func (w *rewriter) Insert(ctx *gms.Context, row gms.Row) error {
+	return w.whole(ctx, func() error {
+		if err := w.insert(ctx, row); err != nil {
+			return err
+		}
+		return w.raise(ctx, row)
+	})
+}
+
+// StatementBegin implements gms.EditOpenerCloser.
+func (w *rewriter) StatementBegin(*gms.Context) {}
+
+// StatementComplete implements gms.EditOpenerCloser.
+func (w *rewriter) StatementComplete(*gms.Context) error { return nil }
+
+// DiscardChanges implements gms.EditOpenerCloser. The statement fails, and its
+// transaction with it.
+func (w *rewriter) DiscardChanges(*gms.Context, error) error {
+	w.failed, w.tr.broken = true, true
+	return nil
+}
+
+// Close implements gms.Closer: the new structures take the place of the old.
+func (w *rewriter) Close(*gms.Context) error {
+	if w.failed {
+		return nil
+	}
+	tbl, err := w.Store.Catalog.UpdateTable(w.tr.Tx, w.next)
+	if err != nil {
+		return w.tr.Fail(err)
+	}
+	if err := w.Store.Catalog.Drop(w.tr.Tx, w.old.Storage()); err != nil {
+		return w.tr.Fail(err)
+	}
+	return w.target.become(w.tr, tbl)
+}

@@ -1,0 +1,328 @@
+package store
+
+import (
+	"bytes"
+	"io"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+var (
+	_ gms.Partition     = (*Scan)(nil)
+	_ gms.PartitionIter = (*onePartition)(nil)
+	_ gms.RowIter       = (*rowIter)(nil)
+)
+
+// A Scan says which rows of a table to read, and through which index. It is
+// the one partition of every access: rows are spread over regions, not over
+// partitions.
+type Scan struct {
+	// Index is gone through in Ranges of its keys, one after the other, backwards if Reverse.
+	Index   *KeyInfo
+	Ranges  []KeyRange
+	Reverse bool
+	// keysOnly says that nobody looks at the rows: that they exist is enough.
+	keysOnly bool
+}
+
+// Key implements gms.Partition.
+func (s *Scan) Key() []byte { return []byte(s.Index.Name) }
+
+// everything is the scan of a whole index.
+func everything(k *KeyInfo) *Scan { return &Scan{Index: k, Ranges: []KeyRange{{}}} }
+
+type onePartition struct{ p gms.Partition }
+
+func (o *onePartition) Next(*gms.Context) (gms.Partition, error) {
+	if o.p == nil {
+		return nil, io.EOF
+	}
+	p := o.p
+	o.p = nil
+	return p, nil
+}
+
+func (o *onePartition) Close(*gms.Context) error { return nil }
+
+// A rowIter reads the rows of a scan.
+type rowIter struct {
+	t     *Table
+	s     *Session
+	tr    *Transaction
+	scan  *Scan
+	acc   Access
+	cur   cursor
+	at    int // the range to begin next
+	write bool
+	// parts is how many rows to come are read for their columns only. It pays in a
+	// transaction that stays open for longer than a statement.
+	parts int
+	// inTurn says that the rows are to be read once it is the transaction's turn.
+	inTurn bool
+	rows   int // returned
+	// found are the rows to come, collected before the first is returned: a
+	// statement that changes the table must not meet its own changes.
+	found   []region.Ptr
+	collect bool
+}
+
+// PartsMax is how many rows of a scan are read for their columns only. Of many rows
+// one is as likely as not to be changed where it matters, and this costs more.
+const PartsMax = 1000
+
+// Rows reads the rows of a scan in the transaction of a session.
+func (t *Table) Rows(session *Session, tr *Transaction, s *Scan) *rowIter {
+	i := &rowIter{
+		t: t, s: session, tr: tr, scan: s, acc: t.Store.Access(s.Index.Index),
+		write:   session.ForUpdate && !s.keysOnly,
+		collect: tr.Editing > 0 && !s.keysOnly,
+	}
+	switch {
+	case !session.IsOpen():
+	case i.write || i.collect:
+		i.inTurn = len(s.Ranges) == 1
+	case tr.Editing == 0:
+		i.parts = PartsMax
+	}
+	return i
+}
+
+// Next implements gms.RowIter.
+func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
+	if i.rows++; i.rows%RowsBetweenLooks == 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if i.inTurn {
+		i.inTurn = false
+		i.t.Store.Turns.Await(i.tr, i.scan.Index.Index, i.scan.Ranges[0].Low)
+	}
+	if i.collect {
+		i.collect = false
+		if err := i.collectRows(ctx); err != nil {
+			return nil, myerr.Storage(err)
+		}
+	}
+	p, ok, err := i.row(ctx)
+	if err != nil {
+		return nil, myerr.Storage(err)
+	}
+	if !ok {
+		return nil, io.EOF
+	}
+	row, err := i.load(ctx, p)
+	if err != nil {
+		return nil, myerr.Storage(err)
+	}
+	return row, i.s.holdRead(i.tr)
+}
+
+// row returns the address of the next row.
+func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
+	if i.found == nil {
+		return i.advance(ctx)
+	}
+	for len(i.found) > 0 {
+		p := i.found[0]
+		i.found = i.found[1:]
+		if p, ok := i.tr.follow(p); ok {
+			return p, true, nil
+		}
+	}
+	return region.Ptr{}, false, nil
+}
+
+func (i *rowIter) collectRows(ctx *gms.Context) error {
+	found := []region.Ptr{}
+	for {
+		p, ok, err := i.advance(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			i.found = found
+			return nil
+		}
+		if found = append(found, p); len(found)%RowsBetweenLooks != 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := i.s.holdRead(i.tr); err != nil {
+			return err
+		}
+	}
+}
+
+// advance goes on to the next entry of the index that is in the scan.
+func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
+	for {
+		p, ok, err := i.entry(ctx)
+		if err != nil || !ok {
+			return p, false, err
+		}
+		r := &i.scan.Ranges[i.at-1]
+		if r.Rest == nil && r.Check == nil {
+			return p, true, nil
+		}
+		if ok, err = i.passes(ctx, p, r); ok || err != nil {
+			return p, ok, err
+		}
+	}
+}
+
+func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
+	for {
+		if i.cur != nil {
+			if _, p, ok, err := i.cur.Next(); ok || err != nil {
+				return p, ok, err
+			}
+			i.cur = nil
+		}
+		if i.at == len(i.scan.Ranges) {
+			return region.Ptr{}, false, nil
+		}
+		r := &i.scan.Ranges[i.at]
+		i.at++
+		// Asked for one key, the index answers for one key, and nothing that
+		// happens around it concerns the transaction.
+		if r.Point && i.single(r) {
+			if p, ok, err := i.point(r); ok || err != nil {
+				return p, ok, err
+			}
+			continue
+		}
+		if i.exists(r) {
+			i.cur = i.acc.Keys(i.tr.Tx, r.Low, r.High)
+		} else {
+			i.cur = i.acc.Scan(i.tr.Tx, r.Low, r.High, i.scan.Reverse)
+		}
+		if r.Loose && !i.scan.keysOnly {
+			if err := i.sort(ctx); err != nil {
+				return region.Ptr{}, false, err
+			}
+		}
+	}
+}
+
+// sort puts what the cursor has into the order of the values: go-mysql-server
+// takes rows of a range to be in order, whatever the index says of itself.
+func (i *rowIter) sort(ctx *gms.Context) error {
+	k := i.scan.Index.whole()
+	s := &sortedCursor{}
+	for {
+		_, p, ok, err := i.cur.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		r, err := row.Load(i.tr.Tx, i.t.Info.Rows, p, k.Columns)
+		if err != nil {
+			return err
+		}
+		var key []byte
+		for j := range k.Codecs {
+			if key, err = k.Codecs[j].Append(ctx, key, r[j]); err != nil {
+				return err
+			}
+		}
+		s.entries = append(s.entries, sortedEntry{key, p})
+	}
+	slices.SortStableFunc(s.entries, func(a, b sortedEntry) int { return bytes.Compare(a.key, b.key) })
+	i.cur = s
+	return nil
+}
+
+// A sortedCursor goes through entries that were collected.
+type sortedCursor struct{ entries []sortedEntry }
+
+type sortedEntry struct {
+	key []byte
+	row region.Ptr
+}
+
+func (s *sortedCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
+	if len(s.entries) == 0 {
+		return nil, region.Ptr{}, false, nil
+	}
+	e := s.entries[0]
+	s.entries = s.entries[1:]
+	return e.key, e.row, true, nil
+}
+
+// point asks the index for the one key of a range.
+func (i *rowIter) point(r *KeyRange) (region.Ptr, bool, error) {
+	if i.exists(r) {
+		ok, err := i.acc.Has(i.tr.Tx, r.Low)
+		return region.Ptr{}, ok, err
+	}
+	return i.acc.Get(i.tr.Tx, r.Low)
+}
+
+// exists reports whether nobody looks at the rows of a range, not even to check
+// them.
+func (i *rowIter) exists(r *KeyRange) bool {
+	return i.scan.keysOnly && r.Rest == nil && r.Check == nil
+}
+
+// single reports whether a range's key is all of an entry's: one that is not
+// unique, or has a NULL in it, goes on with the primary key.
+func (i *rowIter) single(r *KeyRange) bool {
+	return i.scan.Index == i.t.Info.PrimaryKey || i.scan.Index.Unique && !r.HasNull
+}
+
+func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
+	info := i.t.Info
+	if i.scan.keysOnly {
+		return make(gms.Row, len(i.t.Schema(ctx))), nil
+	}
+	if i.write {
+		if _, err := i.tr.Tx.Write(p); err != nil {
+			return nil, err
+		}
+	}
+	if i.parts > 0 {
+		i.parts--
+		return row.LoadPart(i.tr.Tx, info.Rows, p, i.t.Columns)
+	}
+	r, err := row.Load(i.tr.Tx, info.Rows, p, i.t.Columns)
+	if err == nil && i.tr.Editing > 0 && info.IsKeyless() && i.t.Columns == nil {
+		err = i.tr.rememberStray(ctx, info, r, p)
+	}
+	return r, err
+}
+
+// passes checks a row against what the bounds of its range leave open.
+func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *KeyRange) (bool, error) {
+	k := i.scan.Index
+	values, err := row.Load(i.tr.Tx, i.t.Info.Rows, p, k.Columns)
+	if err != nil {
+		return false, err
+	}
+	for j, part := range r.Rest {
+		b, err := k.Codecs[r.restAt+j].Append(ctx, nil, values[r.restAt+j])
+		if err != nil || !part.Hold(b) {
+			return false, err
+		}
+	}
+	for j, c := range r.Check {
+		// What cannot be compared is not equal to anything; whether it is less
+		// or greater is left to go-mysql-server's filter.
+		if !k.Codecs[j].Holds(ctx, c, values[j], !i.scan.keysOnly) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Close implements gms.RowIter.
+func (i *rowIter) Close(*gms.Context) error { return nil }

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// A Store is the tables of one machine, and what transactions over them share. It is safe
+// for concurrent use.
+type Store struct {
+	// Machine runs the transactions, and Catalog says what tables there are.
+	Machine *txn.Machine
+	Catalog *catalog.Catalog
+	cfg     Config
+	// Counters are the row counts, and Turns where transactions wait for each other.
+	Counters *Counters
+	Turns    *Turns
+
+	mu struct {
+		lockrank.RWMutex[lockrank.Engine]
+		infos map[uint64]*TableInfo // by table id: the latest committed one
+		// pruneAt is how many of them are too many: see prune.
+		pruneAt int
+	}
+}
+
+// A Config says what a Store asks of those who know more than tables.
+type Config struct {
+	// Memory bounds what sessions hold; nil: nothing does.
+	Memory *Memory
+	// Processors is how many transactions are worth running at a time where most are in
+	// conflict; 0: as many as this computer has processors.
+	Processors int
+	// Parse parses the text of the statement at work, of which go-mysql-server has
+	// forgotten some.
+	Parse func(ctx *gms.Context, query string, multi bool) (sqlparser.Statement, string, string, error)
+	// IsSuper reports whether the context's session may write although read_only is set.
+	IsSuper func(ctx *gms.Context) bool
+}
+
+// New returns the store of a machine's catalog.
+func New(m *txn.Machine, cat *catalog.Catalog, cfg Config) *Store {
+	st := &Store{Machine: m, Catalog: cat, cfg: cfg, Counters: NewCounters(m), Turns: newTurns(m.Clock(), cfg.Processors)}
+	st.mu.infos, st.mu.pruneAt = make(map[uint64]*TableInfo), pruneLeast
+	return st
+}
+
+// View runs a read in the context's transaction, or in one of its own if the
+// context has none.
+func (st *Store) View(ctx *gms.Context, read func(*txn.Tx) error) error {
+	if tr := CurrentOf(ctx); tr != nil {
+		return read(tr.Tx)
+	}
+	var c context.Context = context.Background()
+	if ctx != nil && ctx.Context != nil {
+		c = ctx.Context
+	}
+	return st.Machine.Run(c, read)
+}
+
+// Info returns a descriptor made ready for use. What the transaction itself has
+// changed is not kept for others.
+func (st *Store) Info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
+	st.mu.RLock()
+	info := st.mu.infos[tbl.ID]
+	st.mu.RUnlock()
+	if info != nil && info.Table == tbl {
+		return info, nil
+	}
+	info, err := NewTableInfo(tbl)
+	if err != nil || st.Catalog.Changed(tr.Tx) {
+		return info, err
+	}
+	st.mu.Lock()
+	st.mu.infos[tbl.ID] = info
+	tooMany := len(st.mu.infos) > st.mu.pruneAt
+	st.mu.Unlock()
+	if tooMany {
+		st.prune()
+	}
+	return info, nil
+}
+
+// prune forgets what was made of tables that the catalog has forgotten. It does so when
+// there is twice as much as was left the last time, which costs little for each.
+func (st *Store) prune() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for id, info := range st.mu.infos { // any order
+		if !st.Catalog.Has(info.Table) {
+			delete(st.mu.infos, id)
+			st.Counters.forget(info.Counter)
+		}
+	}
+	st.mu.pruneAt = max(2*len(st.mu.infos), pruneLeast)
+}
+
+// pruneLeast is of how many tables something is kept at least when prune looks over it.
+const pruneLeast = 256
+
+// Table finds a table.
+func (st *Store) Table(ctx *gms.Context, tr *Transaction, db, name string) (*Table, bool, error) {
+	tbl, err := st.Descriptor(ctx, tr, db, name)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	info, err := st.Info(tr, tbl)
+	if err != nil {
+		return nil, false, err
+	}
+	return &Table{Store: st, Info: info}, true, nil
+}
+
+// Descriptor finds a table's descriptor, and waits until nobody is altering it,
+// as MySQL's metadata lock does.
+func (st *Store) Descriptor(ctx *gms.Context, tr *Transaction, db, name string) (*catalog.Table, error) {
+	for {
+		tbl, err := st.Catalog.Table(tr.Tx, db, name)
+		if !errors.Is(err, catalog.ErrAltering) {
+			return tbl, err
+		}
+		patience, err := lockWait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := st.Catalog.Await(ctx.Context, db, name, patience); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// AwaitTables waits until nobody is altering a table of a database.
+func (st *Store) AwaitTables(ctx *gms.Context, tr *Transaction, db string) error {
+	tables, err := st.Catalog.Tables(tr.Tx, db)
+	for _, tbl := range tables {
+		if _, err := st.Descriptor(ctx, tr, db, tbl.Name); err != nil {
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"encoding/binary"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// This file finds rows of tables without a primary key, strays. go-mysql-server
+// names a row to be changed by its contents; where in memory it stands, the scan
+// that read it for the same statement remembers.
+
+// strayKey identifies a row by its table and contents. Rows that are the same
+// in all columns are as good as each other.
+func strayKey(ctx *gms.Context, info *TableInfo, row gms.Row) (string, error) {
+	img, err := info.Rows.Image(ctx, row)
+	if err != nil {
+		return "", err
+	}
+	return string(img.Append(binary.LittleEndian.AppendUint64(nil, info.ID))), nil
+}
+
+func (tr *Transaction) rememberStray(ctx *gms.Context, info *TableInfo, row gms.Row, p region.Ptr) error {
+	key, err := strayKey(ctx, info, row)
+	if err != nil {
+		return err
+	}
+	if tr.strays == nil {
+		tr.strays = make(map[string][]region.Ptr)
+	}
+	tr.strays[key] = append(tr.strays[key], p)
+	return nil
+}
+
+// takeStray returns the address of a row with these contents, once.
+func (tr *Transaction) takeStray(ctx *gms.Context, info *TableInfo, row gms.Row) (region.Ptr, bool, error) {
+	key, err := strayKey(ctx, info, row)
+	if err != nil {
+		return region.Ptr{}, false, err
+	}
+	for s := tr.strays[key]; len(s) > 0; {
+		p := s[len(s)-1]
+		s = s[:len(s)-1]
+		tr.strays[key] = s
+		if p, ok := tr.follow(p); ok {
+			return p, true, nil
+		}
+	}
+	return region.Ptr{}, false, nil
+}
+
+// findStray looks through the whole table: the row did not come from a scan.
+func (e *Editor) findStray(ctx *gms.Context, r gms.Row) (region.Ptr, bool, error) {
+	want, err := strayKey(ctx, e.Info, r)
+	if err != nil {
+		return region.Ptr{}, false, err
+	}
+	cur := e.acc.Scan(e.tr.Tx, nil, nil, false)
+	for {
+		_, p, ok, err := cur.Next()
+		if err != nil || !ok {
+			return p, false, err
+		}
+		have, err := row.Load(e.tr.Tx, e.Info.Rows, p, nil)
+		if err != nil {
+			return p, false, err
+		}
+		got, err := strayKey(ctx, e.Info, have)
+		if err != nil || got == want {
+			return p, err == nil, err
+		}
+	}
+}
+
+// follow returns where a row that was found at p stands by now, false if the
+// transaction has deleted it.
+func (tr *Transaction) follow(p region.Ptr) (region.Ptr, bool) {
+	for {
+		to, moved := tr.moved[p]
+		if !moved {
+			return p, true
+		}
+		if to.IsNil() {
+			return to, false
+		}
+		p = to
+	}
+}
+
+// move remembers that the transaction has moved a row, or deleted it: to is nil
+// then.
+func (tr *Transaction) move(from, to region.Ptr) {
+	if tr.moved == nil {
+		tr.moved = make(map[region.Ptr]region.Ptr)
+	}
+	tr.moved[from] = to
+	tr.Tx.OnRollback(func() { delete(tr.moved, from) })
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"math"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// timestampName is the variable that has statements go by another time than the present, as
+// those are to that dumps and binary logs repeat.
+const timestampName = "timestamp"
+
+// TimestampVariable is that variable; 0 is the present.
+func TimestampVariable() gms.SystemVariable {
+	return &gms.MysqlSystemVariable{
+		Name: timestampName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Session), Dynamic: true, SetVarHintApplies: true,
+		Type: types.NewSystemDoubleType(timestampName, 0, math.MaxInt32), Default: float64(0),
+	}
+}
+
+// Begun notes that a statement begins, and has it go by the time that the session has set.
+func (s *Session) Begun(ctx *gms.Context) *gms.Context {
+	s.Statements.Add(1)
+	s.ViewDatabase = "" // of one whose planning has failed
+	if at := s.timestamp.Load(); at != 0 {
+		ctx.SetQueryTime(time.UnixMicro(at))
+	}
+	return ctx
+}
+
+// setTimestamp makes the variable the time of the session.
+func (s *Session) setTimestamp(ctx *gms.Context) {
+	v, err := s.baseSession.GetSessionVariable(ctx, timestampName)
+	seconds, ok := v.(float64)
+	if err != nil || !ok {
+		seconds = 0
+	}
+	s.timestamp.Store(int64(math.Round(seconds * 1e6)))
+}
+
+// readTimestamp is what @@timestamp is.
+func (s *Session) readTimestamp(ctx *gms.Context) float64 {
+	if at := s.timestamp.Load(); at != 0 {
+		return float64(at) / 1e6
+	}
+	return float64(ctx.QueryTime().UnixMicro()) / 1e6
+}
