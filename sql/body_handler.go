@@ -194,7 +194,7 @@ func (b *body) signalItem(e *mysql.SQLError, item sqlparser.SignalInfo) error {
 		}
 		e.Message = text
 	case sqlparser.SignalConditionItemName_MysqlErrno:
-		n, ok := wholeNumber(v)
+		n, ok := row.WholeNumber(v)
 		if !ok || n < 1 || n > 65535 {
 			return wrong(v)
 		}

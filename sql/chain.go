@@ -13,7 +13,7 @@ import (
 
 // An andChain is COMMIT AND CHAIN or ROLLBACK AND CHAIN: it ends the transaction and begins
 // another of the same kind. go-mysql-server's parser drops the words.
-type andChain struct{ kind shapeKind }
+type andChain struct{ rollsBack bool }
 
 var (
 	_ sqlparser.Injectable = andChain{}
@@ -23,11 +23,11 @@ var (
 // asChain returns the statement that a COMMIT or ROLLBACK with AND CHAIN is; other statements
 // stay what they are.
 func asChain(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sqlparser.Statement {
-	kind, isControl := controlOf(stmt)
-	if !isControl || kind == shapeBegin || !compat.ContainsFold(query, "chain") || !saysChain(compat.NewTokens(query, o)) {
+	_, rollsBack := stmt.(*sqlparser.Rollback)
+	if _, commits := stmt.(*sqlparser.Commit); !commits && !rollsBack || !compat.ContainsFold(query, "chain") || !saysChain(compat.NewTokens(query, o)) {
 		return stmt
 	}
-	return sqlparser.InjectedStatement{Statement: andChain{kind}, Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}}
+	return sqlparser.InjectedStatement{Statement: andChain{rollsBack}, Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}}
 }
 
 // saysChain reports whether AND CHAIN is in a statement, without NO.
@@ -47,7 +47,7 @@ func (c andChain) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
 		if open.ReadOnly {
 			next = gms.ReadOnly
 		}
-		if err := s.end(ctx, open, c.kind); err != nil {
+		if err := s.End(ctx, open, c.rollsBack); err != nil {
 			return nil, err
 		}
 	}

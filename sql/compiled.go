@@ -295,7 +295,7 @@ func (c *Compiled) table(ctx *gms.Context, tr *store.Transaction, db, table stri
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
-	if db == "" || store.SameName(db, systemDatabase) || store.SameName(db, gms.InformationSchemaDatabaseName) {
+	if db == "" || store.SameName(db, store.SystemDatabase) || store.SameName(db, gms.InformationSchemaDatabaseName) {
 		return nil, ErrPlan
 	}
 	tbl, err := c.st.Descriptor(ctx, tr, db, table)

@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"math"
 	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -232,16 +231,16 @@ func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row,
 	return row, true
 }
 
-func (s *setter) eval(ctx *gms.Context, row gms.Row, values []Value) (any, bool) {
+func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
 	v, ok := s.value.in(values)
 	if !ok || v.IsNull {
 		return nil, ok && s.from < 0
 	}
 	if s.from >= 0 && s.codec.Kind == catalog.KindDecimal {
-		return s.decimal(ctx, row[s.from], v.Text)
+		return s.decimal(ctx, r[s.from], v.Text)
 	}
 	if s.from >= 0 {
-		base, ok := wholeNumber(row[s.from])
+		base, ok := row.WholeNumber(r[s.from])
 		if !ok {
 			return nil, false
 		}
@@ -267,19 +266,9 @@ func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
 	if err != nil {
 		return nil, false
 	}
-	v, err = assign(ctx, v, s.codec.Type, "", 0)
+	v, err = store.Assign(ctx, v, s.codec.Type, "", 0)
 	_, ok := v.(decimal.Decimal)
 	return v, ok && err == nil
-}
-
-// wholeNumber returns an integer column's value, and false if there is none or
-// it is beyond int64.
-func wholeNumber(v any) (int64, bool) {
-	if n, ok := row.Signed(v); ok {
-		return n, true
-	}
-	n, ok := row.Unsigned(v)
-	return int64(n), ok && n <= math.MaxInt64
 }
 
 // sum returns a + b or a - b, and false if it overflows.

@@ -3,6 +3,7 @@ package sql
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -28,7 +29,7 @@ func (c *Compiled) control(ctx *gms.Context, s *fastSession) (*Result, error) {
 	}
 	s.ClearWarnings()
 	if open := store.Current(ctx); open != nil {
-		if err := s.end(ctx, open, c.shape.kind); err != nil {
+		if err := s.End(ctx, open, c.shape.kind == shapeRollback); err != nil {
 			return nil, err
 		}
 	}
@@ -43,11 +44,4 @@ func (c *Compiled) control(ctx *gms.Context, s *fastSession) (*Result, error) {
 	last.RowCount.Store(-1)
 	last.FoundRows.Store(0)
 	return &Result{}, nil
-}
-
-func (s *fastSession) end(ctx *gms.Context, tr *store.Transaction, kind shapeKind) error {
-	if kind == shapeRollback {
-		return s.Rollback(ctx, tr)
-	}
-	return s.CommitTransaction(ctx, tr)
 }

@@ -75,14 +75,14 @@ func (in *insertion) refers(info *store.TableInfo) bool {
 
 // runInsert inserts the row that the literals make.
 func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
-	row, ok := f.insert.row(ctx, f.info, c.shape.row, values)
+	r, ok := f.insert.row(ctx, f.info, c.shape.row, values)
 	if !ok {
 		return nil, ErrPlan
 	}
 	auto := f.info.AutoColumn
 	generated := f.insert.generated
-	if auto >= 0 && !generated && row[auto] != nil {
-		n, ok := wholeNumber(row[auto])
+	if auto >= 0 && !generated && r[auto] != nil {
+		n, ok := row.WholeNumber(r[auto])
 		if !ok {
 			return nil, ErrPlan
 		}
@@ -97,19 +97,19 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *stor
 	if err := f.writable(c, tr); err != nil {
 		return nil, err
 	}
-	if err := f.parents(ctx, c.st, tr, row); err != nil {
+	if err := f.parents(ctx, c.st, tr, r); err != nil {
 		return nil, err
 	}
 	t := &store.Table{Store: c.st, Info: f.info}
 	if generated {
 		var err error
-		if row[auto], err = draw(ctx, t); err != nil {
+		if r[auto], err = draw(ctx, t); err != nil {
 			return nil, err
 		}
 	}
 	ed := t.EditorFor(ctx, &s.Session)
 	ed.StatementBegin(ctx)
-	if err := ed.Insert(ctx, row); err != nil {
+	if err := ed.Insert(ctx, r); err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
 		if !myerr.IsConflict(err) {
 			err = ErrPlan // which says what is wrong
@@ -118,7 +118,7 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *stor
 	}
 	res := types.OkResult{RowsAffected: 1}
 	if auto >= 0 {
-		n, _, err := types.Int64.Convert(ctx, row[auto])
+		n, _, err := types.Int64.Convert(ctx, r[auto])
 		if err == nil {
 			res.InsertID = uint64(n.(int64))
 		}

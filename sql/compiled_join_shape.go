@@ -2,6 +2,7 @@ package sql
 
 import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
 	"github.com/farmsql/farmsql/sql/store"
 )
 

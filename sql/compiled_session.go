@@ -2,6 +2,7 @@ package sql
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
+
 	"github.com/farmsql/farmsql/sql/store"
 )
 

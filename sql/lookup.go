@@ -3,6 +3,7 @@ package sql
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+
 	"github.com/farmsql/farmsql/sql/store"
 )
 

@@ -23,16 +23,12 @@ var (
 // A provider knows the databases.
 type provider struct{ e *Engine }
 
-// systemDatabase is what go-mysql-server keeps its users in, if it has any. It
-// asks for it with every statement.
-const systemDatabase = "mysql"
-
 // errNoSystem is made once: an error of this kind takes a picture of the stack.
-var errNoSystem = gms.ErrDatabaseNotFound.New(systemDatabase)
+var errNoSystem = gms.ErrDatabaseNotFound.New(store.SystemDatabase)
 
 // Database implements gms.DatabaseProvider.
 func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error) {
-	if store.SameName(name, systemDatabase) {
+	if store.SameName(name, store.SystemDatabase) {
 		return nil, errNoSystem
 	}
 	tr := store.CurrentOf(ctx)
@@ -92,7 +88,7 @@ func (p *provider) CreateDatabase(ctx *gms.Context, name string) error {
 
 // CreateCollatedDatabase implements gms.CollatedDatabaseProvider.
 func (p *provider) CreateCollatedDatabase(ctx *gms.Context, name string, c gms.CollationID) error {
-	if store.SameName(name, systemDatabase) {
+	if store.SameName(name, store.SystemDatabase) {
 		return gms.ErrDatabaseExists.New(name)
 	}
 	tr, err := store.DDL(ctx)

@@ -5,6 +5,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+
 	"github.com/farmsql/farmsql/sql/store"
 )
 

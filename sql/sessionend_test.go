@@ -1,9 +1,10 @@
 package sql
 
 import (
-	"github.com/farmsql/farmsql/sql/store"
 	"math"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // The transaction of a client that leaves in the middle of it has no effect, and ends: what

@@ -269,7 +269,7 @@ func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 func showDatabases(ctx *gms.Context, n *plan.ShowDatabases) gms.RowIter {
 	var rows []gms.Row
 	for _, db := range n.Catalog.AllDatabases(ctx) {
-		if !store.SameName(db.Name(), systemDatabase) {
+		if !store.SameName(db.Name(), store.SystemDatabase) {
 			rows = append(rows, gms.Row{db.Name()})
 		}
 	}

@@ -358,3 +358,13 @@ func EscapeControls(b []byte) []byte {
 	}
 	return out
 }
+
+// WholeNumber returns an integer column's value, and false if there is none or
+// it is beyond int64.
+func WholeNumber(v any) (int64, bool) {
+	if n, ok := Signed(v); ok {
+		return n, true
+	}
+	n, ok := Unsigned(v)
+	return int64(n), ok && n <= math.MaxInt64
+}

@@ -145,6 +145,14 @@ func (s *Session) StartTransaction(ctx *gms.Context, c gms.TransactionCharacteri
 	return s.BeginNext(c), nil
 }
 
+// End commits a transaction, or rolls it back.
+func (s *Session) End(ctx *gms.Context, tr *Transaction, rollsBack bool) error {
+	if rollsBack {
+		return s.Rollback(ctx, tr)
+	}
+	return s.CommitTransaction(ctx, tr)
+}
+
 // CommitTransaction implements gms.TransactionSession. Whatever the outcome,
 // the transaction is over afterwards, and the session is ready for another.
 func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {

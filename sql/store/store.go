@@ -149,3 +149,7 @@ func (st *Store) AwaitTables(ctx *gms.Context, tr *Transaction, db string) error
 	}
 	return err
 }
+
+// SystemDatabase is what go-mysql-server keeps its users in, if it has any. It
+// asks for it with every statement.
+const SystemDatabase = "mysql"

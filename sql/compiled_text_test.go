@@ -1,0 +1,39 @@
+package sql
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A text that differs in literals only has one key; others have none.
+func TestNormalise(t *testing.T) {
+	for _, c := range []struct {
+		query, key string
+		values     []Value
+	}{
+		{"SELECT c FROM t WHERE id=123", "SELECT c FROM t WHERE id=?", []Value{{Number: 123, IsNumber: true}}},
+		{"SELECT `a?1` FROM t1 WHERE x='it is' AND y = -5", "SELECT `a?1` FROM t1 WHERE x=? AND y = -?", []Value{{Text: "it is"}, {Number: 5, IsNumber: true}}},
+		{"a1 = 1", "a1 = ?", []Value{{Number: 1, IsNumber: true}}},
+		{"x = 1.5", "", nil}, {"x = .5", "", nil}, {"x = 1e5", "", nil}, {"x = 0x1F", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
+		{"x = 'a''b'", "", nil}, {`x = 'a\'b'`, "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
+		{"x --c", "", nil}, {"x /*c*/", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
+		{strings.Repeat("x", textMax+1), "", nil},
+	} {
+		n := normaliser{}
+		ok := n.add(c.query)
+		if ok != (c.key != "") || ok && (string(n.key) != c.key || !reflect.DeepEqual(n.values, c.values)) {
+			t.Errorf("%q: %v %q %v", c.query, ok, n.key, n.values)
+		}
+	}
+	n := normaliser{prepared: true, bound: []Value{{Text: "a"}, {Number: 2, IsNumber: true}}}
+	if !n.add("x = ? AND y = 1 AND z = ?") || string(n.key) != "x = ? AND y = ? AND z = ?" || n.values[1].Number != 1 || n.values[2].Number != 2 {
+		t.Errorf("prepared: %q %v", n.key, n.values)
+	}
+	for _, query := range []string{"x = ?", "x = ? AND y = ? AND z = ?"} {
+		n := normaliser{prepared: true, bound: []Value{{}, {}}}
+		if n.add(query) {
+			t.Errorf("%s takes two values", query)
+		}
+	}
+}

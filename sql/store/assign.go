@@ -1,0 +1,118 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// Assign converts a value to a number column's type, as the column takes it. A
+// value that it leaves alone go-mysql-server converts, and reports what is wrong
+// with it.
+func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	switch {
+	case types.IsTimespan(t):
+		return v, inTime(v, t, column, row)
+	case types.IsTime(t):
+		return assignTime(v, t, column, row)
+	case isChar(t):
+		if s, ok := v.(string); ok {
+			return strings.TrimRight(s, " "), nil
+		}
+		return v, nil
+	}
+	number, isNumber := t.(gms.NumberType)
+	if !isNumber && !types.IsDecimal(t) {
+		return v, nil
+	}
+	if s, ok := v.(string); ok && strings.TrimSpace(s) == "" && !types.IsYear(t) && !types.IsBit(t) {
+		return nil, myerr.IncorrectNumber.New(numberName(t), s, column, row)
+	}
+	var out any
+	var in gms.ConvertInRange
+	var err error
+	if r, ok := number.(gms.RoundingNumberType); ok {
+		out, in, err = r.ConvertRound(ctx, v)
+	} else {
+		out, in, err = t.Convert(ctx, v)
+	}
+	switch {
+	case err != nil:
+		return v, nil
+	case in != gms.InRange:
+		return nil, myerr.ColumnOutOfRange.New(column, row)
+	}
+	return out, nil
+}
+
+func isChar(t gms.Type) bool {
+	s, ok := t.(gms.StringType)
+	return ok && s.Type() == sqltypes.Char
+}
+
+// IsAssigned reports whether Assign has to see what goes into such a column.
+func IsAssigned(t gms.Type) bool {
+	_, isNumber := t.(gms.NumberType)
+	return isNumber || types.IsDecimal(t) || types.IsTimespan(t) || types.IsTime(t) || isChar(t)
+}
+
+// greatestTime is the greatest value of a TIME, in microseconds; the least is as
+// far from 0.
+const greatestTime = (838*3600 + 59*60 + 59) * 1_000_000
+
+// inTime refuses a TIME beyond the type's range, for which go-mysql-server takes
+// the end of the range.
+func inTime(v any, t gms.Type, column string, row int) error {
+	switch v.(type) {
+	case string, int8, int16, int32, int64, int, uint8, uint16, uint32, uint64, uint, float32, float64, decimal.Decimal:
+	default:
+		return nil // times have no such values
+	}
+	n, err := t.(types.TimeType).ConvertToTimespan(v)
+	if err != nil || max(n, -n) != greatestTime {
+		return nil // go-mysql-server says what is wrong
+	}
+	text := fmt.Sprint(v)
+	if written := strings.TrimLeft(text, " +-0"); strings.HasPrefix(written, "838:59:59") || strings.HasPrefix(written, "8385959") || strings.HasPrefix(written, "34 22:59:59") {
+		return nil
+	}
+	return myerr.IncorrectTimeOf.New("time", text, column, row)
+}
+
+func numberName(t gms.Type) string {
+	switch {
+	case types.IsDecimal(t):
+		return "decimal"
+	case types.IsFloat(t):
+		return "double"
+	}
+	return "integer"
+}
+
+// assignTime makes the time of a number that is its digits.
+func assignTime(v any, t gms.Type, column string, row int) (any, error) {
+	switch v.(type) {
+	case int8, int16, int32, int64, int, uint8, uint16, uint32, uint64, uint:
+	default:
+		return v, nil
+	}
+	text := compat.TextOfDigits(v)
+	if text == "" || compat.IsImpossibleTime(text) {
+		kind := "datetime"
+		if types.IsDateType(t) {
+			kind = "date"
+		}
+		return nil, myerr.IncorrectTimeOf.New(kind, v, column, row)
+	}
+	return text, nil
+}
