@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -72,7 +73,7 @@ func (c *client) execute(query string) error {
 		return err
 	}
 	_, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
-	if errors.Is(err, ErrPlan) {
+	if errors.Is(err, fast.ErrPlan) {
 		_, _, err = c.run(query)
 	}
 	return err

@@ -48,7 +48,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 }
 
 func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	if rows := s.takeLeaf(n); rows != nil {
+	if rows := s.TakeLeaf(n); rows != nil {
 		return rows, nil
 	}
 	if s.plain != nil && s.plain == n {

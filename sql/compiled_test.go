@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -22,7 +23,7 @@ func (c *client) compiled(query string) (schema gms.Schema, rows []gms.Row, done
 	return c.compiledWith(query, false, nil)
 }
 
-func (c *client) compiledWith(query string, prepared bool, bound []Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
+func (c *client) compiledWith(query string, prepared bool, bound []fast.Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
 	stmt, values := c.s.Compiled(query, prepared, bound)
 	if stmt == nil {
 		schema, rows, err = c.run(query)
@@ -35,7 +36,7 @@ func (c *client) compiledWith(query string, prepared bool, bound []Value) (schem
 }
 
 // controls reports whether a statement begins or ends a transaction.
-func controls(stmt *Compiled) bool {
+func controls(stmt *fast.Compiled) bool {
 	switch stmt.AST().(type) {
 	case *sqlparser.Begin, *sqlparser.Commit, *sqlparser.Rollback:
 		return true
@@ -44,10 +45,10 @@ func controls(stmt *Compiled) bool {
 }
 
 // runStatement runs a compiled statement, unless that has to be planned.
-func (c *client) runStatement(stmt *Compiled, query string, values []Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
+func (c *client) runStatement(stmt *fast.Compiled, query string, values []fast.Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
 	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
 	switch {
-	case errors.Is(err, ErrPlan):
+	case errors.Is(err, fast.ErrPlan):
 		return nil, nil, false, nil
 	case err != nil:
 		return nil, nil, true, c.failed(err)
@@ -60,7 +61,7 @@ func (c *client) runStatement(stmt *Compiled, query string, values []Value) (sch
 }
 
 // valuesOf makes values of rows that are as the protocol has them.
-func (c *client) valuesOf(res *Result) (rows []gms.Row) {
+func (c *client) valuesOf(res *fast.Result) (rows []gms.Row) {
 	ctx, bytes := c.in.e.NewContext(context.Background(), c.s), 0
 	for _, values := range res.Values {
 		row := make(gms.Row, len(values))
@@ -132,7 +133,7 @@ func newPair(t *testing.T) *pair {
 	p.gms.exec("CREATE DATABASE d2")
 	p.compiled.s.SetCurrentDatabase("d1")
 	p.gms.s.SetCurrentDatabase("d2")
-	p.gms.s.planOnly = true
+	p.gms.s.PlanOnly = true
 	return p
 }
 

@@ -10,15 +10,16 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/farmsql/farmsql/sql/fast"
 )
 
 // planned has go-mysql-server run a statement with values for its parameters, as
 // its handler does when a client executes what it has prepared.
-func (c *client) planned(query string, bound []Value) (gms.Schema, []gms.Row, error) {
+func (c *client) planned(query string, bound []fast.Value) (gms.Schema, []gms.Row, error) {
 	ctx := c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query))
 	exprs := make(map[string]sqlparser.Expr)
 	for i, v := range bound {
-		exprs["v"+strconv.Itoa(i+1)] = v.expr()
+		exprs["v"+strconv.Itoa(i+1)] = v.Expr()
 	}
 	schema, iter, _, err := c.in.e.GMS().QueryWithBindings(ctx, query, nil, exprs, nil)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *client) planned(query string, bound []Value) (gms.Schema, []gms.Row, er
 }
 
 // bind runs a prepared statement both ways and compares all that a client sees.
-func (p *pair) bind(query string, bound ...Value) bool {
+func (p *pair) bind(query string, bound ...fast.Value) bool {
 	p.t.Helper()
 	c := p.compiled
 	var schema gms.Schema
@@ -67,7 +68,7 @@ func (p *pair) bind(query string, bound ...Value) bool {
 }
 
 // mustBind runs a prepared statement and says if it has not run compiled.
-func (p *pair) mustBind(query string, bound ...Value) {
+func (p *pair) mustBind(query string, bound ...fast.Value) {
 	p.t.Helper()
 	p.bind(query, bound...)
 	if !p.bind(query, bound...) {
@@ -75,8 +76,8 @@ func (p *pair) mustBind(query string, bound ...Value) {
 	}
 }
 
-func bytesValue(s string) Value { return Value{Text: s} }
-func intValue(n int64) Value    { return Value{Number: n, IsNumber: true} }
+func bytesValue(s string) fast.Value { return fast.Value{Text: s} }
+func intValue(n int64) fast.Value    { return fast.Value{Number: n, IsNumber: true} }
 
 // Keys of bytes are found by just these bytes: by those that are no characters,
 // and not by those that are fewer or more.
@@ -99,7 +100,7 @@ func TestCompiledBinaryKeys(t *testing.T) {
 		p.same("b", "c")
 	}
 	p.mustBind("SELECT v FROM b WHERE k = ?", bytesValue("none"))
-	for _, k := range []Value{bytesValue(""), bytesValue("ab"), bytesValue("ab\x00"), bytesValue("abcde"), bytesValue("\xff"), intValue(0), intValue(5)} {
+	for _, k := range []fast.Value{bytesValue(""), bytesValue("ab"), bytesValue("ab\x00"), bytesValue("abcde"), bytesValue("\xff"), intValue(0), intValue(5)} {
 		if p.bind("SELECT v FROM b WHERE k = ?", k) {
 			t.Errorf("compiled with a key of four bytes: %+v", k)
 		}
@@ -120,7 +121,7 @@ func TestCompiledNoCharacters(t *testing.T) {
 		p.run("SET sql_mode = '" + mode + "'")
 		for i := range 3 {
 			bad := bytesValue("s\xff" + strconv.Itoa(i))
-			for q, bound := range map[string][]Value{
+			for q, bound := range map[string][]fast.Value{
 				"SELECT * FROM n WHERE s = ?": {bad}, "UPDATE t SET c = ? WHERE id = 3": {bad}, "UPDATE t SET pad = ? WHERE id = ?": {bad, intValue(4)},
 				"INSERT INTO n (s, x) VALUES (?, ?)": {bad, intValue(1)}, "DELETE FROM u WHERE d = ?": {bad},
 			} {
@@ -138,7 +139,7 @@ func TestCompiledBinaryRandom(t *testing.T) {
 	p := newPair(t)
 	p.run("CREATE TABLE b (k BINARY(2) PRIMARY KEY, v VARBINARY(3), c CHAR(3), UNIQUE KEY (v))")
 	r := rand.New(rand.NewPCG(3, 4))
-	some := func() Value {
+	some := func() fast.Value {
 		if r.IntN(9) == 0 {
 			return intValue(int64(r.IntN(3)))
 		}
@@ -176,7 +177,7 @@ func TestCompiledBinaryRandom(t *testing.T) {
 func TestCompiledNull(t *testing.T) {
 	p := newPair(t)
 	p.create()
-	null := Value{IsNull: true}
+	null := fast.Value{IsNull: true}
 	p.mustBind("UPDATE t SET pad = ? WHERE id = ?", null, intValue(4))
 	p.mustBind("UPDATE u SET v = ?, d = ?, e = ?, f = ?, j = ? WHERE a = 1 AND b = 3", null, null, null, null, null)
 	p.mustBind("UPDATE h SET w = ?, x = ? WHERE id = 3", null, null)
@@ -189,7 +190,7 @@ func TestCompiledNull(t *testing.T) {
 			t.Errorf("an INSERT of a row that refers to none: compiled %v", done)
 		}
 	}
-	for q, bound := range map[string][]Value{
+	for q, bound := range map[string][]fast.Value{
 		"SELECT * FROM t WHERE id = ?": {null}, "SELECT * FROM t WHERE id BETWEEN ? AND 3": {null}, "SELECT * FROM t WHERE id = 4 AND pad = ?": {null}, "DELETE FROM u WHERE d = ?": {null}, "UPDATE t SET k = ? WHERE id = 4": {null},
 		"UPDATE u SET b = b + ? WHERE a = 1 AND b = 8": {null}, "UPDATE t SET k = -? WHERE id = 4": {null}, "UPDATE u SET v = v - ? WHERE a = 1 AND b = 8": {null}, "INSERT INTO t (id, c) VALUES (77, ?)": {null}, "UPDATE u SET a = ? WHERE a = 1 AND b = 8": {null},
 	} {

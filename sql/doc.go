@@ -17,15 +17,8 @@
 // of its tables first, so that nothing that has changed goes unnoticed. A
 // conflict is error 1213 (sql/myerr).
 //
-// Statements that OLTP is made of are compiled (compiled*.go): all that differ in
-// their literals only share a Compiled, which go-mysql-server has planned once
-// and which then runs straight on the index that the plan has taken. It falls
-// back on go-mysql-server, before it has done anything, whenever a statement is
-// not plainly what was compiled:
-//
-//	text ── literals out ──► cache ──► shape, by the text alone ──► form, for one version of the table ──► keys from the literals ──► rows
-//	              │             │               │                       │                                       │
-//	              └─────────────┴───────────────┴──── go-mysql-server ◄─┴───────────────────────────────────────┘
+// Statements that OLTP is made of are compiled (sql/fast) where go-mysql-server has planned
+// them before.
 //
 // Where go-mysql-server does otherwise than MySQL, and the correction needs none of
 // this, it is in sql/compat; what needs our tables or sessions is here.

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
@@ -41,7 +42,7 @@ type Engine struct {
 	*store.Store
 	opt      Options
 	gms      *sqle.Engine
-	compiled *statementCache
+	compiled *fast.Cache
 	status   atomic.Pointer[StatusSource]
 }
 
@@ -77,7 +78,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	e.hideProcesses(a.Catalog.InfoSchema)
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
-	e.compiled = newStatementCache(e.Store, e.gms, o.ReadOnly)
+	e.compiled = fast.NewCache(e.Store, e.gms, o.ReadOnly)
 	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if o.Accounts == nil {
 		return e, nil
@@ -101,7 +102,7 @@ func (e *Engine) Close(ctx context.Context) error {
 // NewSession returns the session of a new client.
 func (e *Engine) NewSession(server string, c gms.Client, id uint32) *Session {
 	s := &Session{e: e}
-	s.fastSession.init(e.compiled, s, server, c, id)
+	s.Session.Init(e.compiled, s, server, c, id)
 	return s
 }
 

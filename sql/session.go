@@ -2,6 +2,7 @@ package sql
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/farmsql/farmsql/sql/fast"
 )
 
 var (
@@ -11,7 +12,7 @@ var (
 
 // A Session is one client's. It belongs to one goroutine at a time.
 type Session struct {
-	fastSession
+	fast.Session
 	e *Engine
 	// locked says that UNLOCK TABLES commits, after LOCK TABLES.
 	locked bool

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/simtest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/wire"
 	"github.com/farmsql/farmsql/txn"
@@ -68,7 +69,7 @@ func (s *session) guarded(query string) (res result, err error) {
 		}
 	}()
 	res, err = s.compiled(query)
-	if errors.Is(err, sql.ErrPlan) {
+	if errors.Is(err, fast.ErrPlan) {
 		return s.planned(query)
 	}
 	return res, err
@@ -78,7 +79,7 @@ func (s *session) guarded(query string) (res result, err error) {
 func (s *session) compiled(query string) (r result, err error) {
 	stmt, values := s.sql.Compiled(query, false, nil)
 	if stmt == nil {
-		return r, sql.ErrPlan
+		return r, fast.ErrPlan
 	}
 	res, err := s.sql.Run(s.engine.sql.NewContext(ctx, s.sql, gms.WithQuery(query)), stmt, values)
 	if err != nil {

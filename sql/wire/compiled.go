@@ -12,20 +12,20 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
-	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // A compiled statement is one that the storage's engine runs by itself, without
 // the parser and the planner.
 type compiled struct {
-	*sql.Compiled
-	values []sql.Value
+	*fast.Compiled
+	values []fast.Value
 }
 
 // compiled looks for the compiled form of a statement; its values are valid
 // until the connection's next statement.
-func (s *connState) compiled(query string, prepared bool, bound []sql.Value) (compiled, bool) {
+func (s *connState) compiled(query string, prepared bool, bound []fast.Value) (compiled, bool) {
 	if s.farm == nil {
 		return compiled{}, false
 	}
@@ -44,7 +44,7 @@ func (s compiled) statement(text string) statement {
 }
 
 // runCompiled runs a compiled statement as the engine's handler runs others. It
-// returns sql.ErrPlan if that has to do it.
+// returns fast.ErrPlan if that has to do it.
 func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, buf *resultBuffer) error {
 	s := stateOf(c)
 	sqlCtx := h.newContext(ctx, gms.WithSession(s.engine), gms.WithQuery(text),
@@ -55,7 +55,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	}
 	defer sqlCtx.ProcessList.EndQuery(sqlCtx)
 	res, err := s.farm.Run(sqlCtx, stmt.Compiled, stmt.values)
-	if errors.Is(err, sql.ErrPlan) {
+	if errors.Is(err, fast.ErrPlan) {
 		return err
 	}
 	h.stats.compiled.Add(1)
@@ -73,7 +73,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	return spoolRows(sqlCtx, res, buf.add)
 }
 
-func spoolRows(ctx *gms.Context, res *sql.Result, spool mysql.ResultSpoolFn) error {
+func spoolRows(ctx *gms.Context, res *fast.Result, spool mysql.ResultSpoolFn) error {
 	buf := gms.ByteBufPool.Get().(*gms.ByteBuffer)
 	defer func() {
 		buf.Reset()
@@ -103,8 +103,8 @@ func (s *connState) setStatus(ctx *gms.Context, c *mysql.Conn) {
 
 // boundValues are the values bound to the parameters of a prepared statement,
 // and false if any is not a whole number, a string or NULL.
-func boundValues(vars map[string]*querypb.BindVariable) ([]sql.Value, bool) {
-	values := make([]sql.Value, len(vars))
+func boundValues(vars map[string]*querypb.BindVariable) ([]fast.Value, bool) {
+	values := make([]fast.Value, len(vars))
 	for i := range values {
 		v, ok := vars["v"+strconv.Itoa(i+1)]
 		if !ok {
@@ -117,18 +117,18 @@ func boundValues(vars map[string]*querypb.BindVariable) ([]sql.Value, bool) {
 	return values, true
 }
 
-func boundValue(v *querypb.BindVariable) (sql.Value, bool) {
+func boundValue(v *querypb.BindVariable) (fast.Value, bool) {
 	switch v.Type {
 	case sqltypes.Int8, sqltypes.Int16, sqltypes.Int24, sqltypes.Int32, sqltypes.Int64,
 		sqltypes.Uint8, sqltypes.Uint16, sqltypes.Uint24, sqltypes.Uint32, sqltypes.Uint64:
 		n, err := strconv.ParseInt(string(v.Value), 10, 64)
-		return sql.Value{Number: n, IsNumber: true}, err == nil
+		return fast.Value{Number: n, IsNumber: true}, err == nil
 	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text, sqltypes.VarBinary: // as clients send strings
-		return sql.Value{Text: string(v.Value)}, true
+		return fast.Value{Text: string(v.Value)}, true
 	case sqltypes.Null:
-		return sql.Value{IsNull: true}, true
+		return fast.Value{IsNull: true}, true
 	}
-	return sql.Value{}, false
+	return fast.Value{}, false
 }
 
 // A fieldSet is a header in the protocol's terms, for one character set of
@@ -138,7 +138,7 @@ type fieldSet struct {
 	fields  []*querypb.Field
 }
 
-func fieldsOf(ctx *gms.Context, h *sql.Header) []*querypb.Field {
+func fieldsOf(ctx *gms.Context, h *fast.Header) []*querypb.Field {
 	charset := ctx.GetCharacterSetResults()
 	if set, ok := h.Fields.Load().(fieldSet); ok && set.charset == charset {
 		return set.fields

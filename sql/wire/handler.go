@@ -21,6 +21,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -159,7 +160,7 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, callback mysql.ResultSpoolFn) error {
 	res, err := h.run(ctx, c, stmt.statement(text), func(ctx context.Context, buf *resultBuffer) error {
 		err := h.runCompiled(ctx, c, text, stmt, buf)
-		if !errors.Is(err, sql.ErrPlan) {
+		if !errors.Is(err, fast.ErrPlan) {
 			return err
 		}
 		st, _, err := h.parse(ctx, c, text, false)
@@ -311,7 +312,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	}
 	res, err := h.run(ctx, c, st, func(ctx context.Context, buf *resultBuffer) error {
 		if isCompiled {
-			if err := h.runCompiled(ctx, c, st.text, stmt, buf); !errors.Is(err, sql.ErrPlan) {
+			if err := h.runCompiled(ctx, c, st.text, stmt, buf); !errors.Is(err, fast.ErrPlan) {
 				return err
 			}
 		}

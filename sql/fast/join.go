@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"slices"
@@ -331,7 +331,7 @@ func (p *selectPlan) outputs(ctx *gms.Context) (out []columnRef, direct bool) {
 }
 
 // run returns the rows that the literals give.
-func (j *join) run(ctx *gms.Context, st *store.Store, s *fastSession, tr *store.Transaction, values []Value) ([]gms.Row, error) {
+func (j *join) run(ctx *gms.Context, st *store.Store, s *Session, tr *store.Transaction, values []Value) ([]gms.Row, error) {
 	ranges, bounds := make([]store.KeyRange, len(j.tables)), make([][][]byte, len(j.tables))
 	for i, t := range j.tables {
 		var ok, can bool
@@ -368,7 +368,7 @@ func (j *join) product(found [][]gms.Row) []gms.Row {
 }
 
 // rows returns the rows of a table that meet its conditions.
-func (t *joinedTable) rows(ctx *gms.Context, st *store.Store, s *fastSession, tr *store.Transaction, r store.KeyRange, bounds [][]byte) (rows []gms.Row, err error) {
+func (t *joinedTable) rows(ctx *gms.Context, st *store.Store, s *Session, tr *store.Transaction, r store.KeyRange, bounds [][]byte) (rows []gms.Row, err error) {
 	if r.High == nil && r.Point {
 		rows, err = t.point(s, tr, &r)
 	} else {
@@ -384,7 +384,7 @@ func (t *joinedTable) rows(ctx *gms.Context, st *store.Store, s *fastSession, tr
 }
 
 // runJoin returns the rows of a SELECT that is a join.
-func (f *form) runJoin(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
+func (f *form) runJoin(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
 	rows, err := f.join.run(ctx, c.st, s, tr, values)
 	if err == nil && f.plans != nil {
 		rows, err = f.runPlan(ctx, c, s, values, func(*selectPlan) gms.RowIter { return gms.RowsToRowIter(rows...) })

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"slices"
@@ -74,7 +74,7 @@ func (in *insertion) refers(info *store.TableInfo) bool {
 }
 
 // runInsert inserts the row that the literals make.
-func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
+func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
 	r, ok := f.insert.row(ctx, f.info, c.shape.row, values)
 	if !ok {
 		return nil, ErrPlan

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -6,13 +6,13 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A fastSession is what compiled statements need of a client's session. The sessions that
+// A Session is what compiled statements need of a client's session. The sessions that
 // go-mysql-server knows embed one. It belongs to one goroutine at a time.
-type fastSession struct {
+type Session struct {
 	store.Session
 	// self is the session that contexts have, which embeds this one.
 	self  gms.Session
-	cache *statementCache
+	cache *Cache
 	// key and values are memory for the key and the literals of the statement at work.
 	key    []byte
 	values []Value
@@ -23,12 +23,12 @@ type fastSession struct {
 	leaf *leaf
 	// room is memory for rows that need no values.
 	room directRoom
-	// planOnly has go-mysql-server run everything.
-	planOnly bool
+	// PlanOnly has go-mysql-server run everything.
+	PlanOnly bool
 }
 
-// init makes s what compiled statements need of self, the session of a new client.
-func (s *fastSession) init(cache *statementCache, self gms.Session, server string, c gms.Client, id uint32) {
+// Init makes s what compiled statements need of self, the session of a new client.
+func (s *Session) Init(cache *Cache, self gms.Session, server string, c gms.Client, id uint32) {
 	s.Session.Init(cache.st, server, c, id)
 	s.self, s.cache = self, cache
 }

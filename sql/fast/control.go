@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -23,7 +23,7 @@ func controlOf(stmt sqlparser.Statement) (shapeKind, bool) {
 
 // control begins or ends the session's transaction as go-mysql-server does, which
 // begins one first if there is none.
-func (c *Compiled) control(ctx *gms.Context, s *fastSession) (*Result, error) {
+func (c *Compiled) control(ctx *gms.Context, s *Session) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

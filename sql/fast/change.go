@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"slices"
@@ -109,7 +109,7 @@ func plainTable(info *store.TableInfo) bool {
 }
 
 // runChange changes the row that the literals give.
-func (f *form) runChange(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
+func (f *form) runChange(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
 	r, _, ok := f.lookup.keys(values)
 	bounds, can := boundsOf(f.change.rest, values)
 	if !ok || !can || !f.change.fits(values) {
@@ -161,7 +161,7 @@ func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 
 // changeRow changes one row as go-mysql-server has an editor do it. What that
 // refuses go-mysql-server shall try again, to say why.
-func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
+func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
 	old, err := row.Load(tr.Tx, f.info.Rows, p, nil)
 	if err != nil {
 		return types.OkResult{}, myerr.Storage(err)

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"errors"
@@ -25,8 +25,8 @@ type leaf struct {
 	rows gms.RowIter
 }
 
-// takeLeaf returns the rows that stand for a node, nil if none do.
-func (s *fastSession) takeLeaf(n gms.Node) gms.RowIter {
+// TakeLeaf returns the rows that stand for a node, nil if none do.
+func (s *Session) TakeLeaf(n gms.Node) gms.RowIter {
 	if s.leaf == nil || s.leaf.node != n {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 	}
 	bound := make(map[string]sqlparser.Expr, len(values))
 	for i, v := range values {
-		bound["v"+strconv.Itoa(i+1)] = v.expr()
+		bound["v"+strconv.Itoa(i+1)] = v.Expr()
 	}
 	tx, warnings := ctx.GetTransaction(), len(ctx.Warnings())
 	root, err := c.cache.gms.BoundQueryPlan(ctx, c.text, ast, bound)
@@ -342,7 +342,7 @@ func (p *selectPlan) columns(ctx *gms.Context, info *store.TableInfo) ([]int, bo
 }
 
 // runSelect returns the rows of a SELECT.
-func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
+func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
 	if f.join != nil {
 		return f.runJoin(ctx, c, s, tr, values)
 	}
@@ -381,7 +381,7 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *fastSession, tr *stor
 }
 
 // point returns the row under one key.
-func (f *form) point(s *fastSession, tr *store.Transaction, r *store.KeyRange) ([]gms.Row, error) {
+func (f *form) point(s *Session, tr *store.Transaction, r *store.KeyRange) ([]gms.Row, error) {
 	if s.ForUpdate && s.IsOpen() {
 		s.Store.Turns.Await(tr, f.lookup.index.Index, r.Low)
 	}
@@ -405,13 +405,13 @@ func (f *form) point(s *fastSession, tr *store.Transaction, r *store.KeyRange) (
 	return []gms.Row{row}, nil
 }
 
-func (f *form) scan(ctx *gms.Context, st *store.Store, s *fastSession, tr *store.Transaction, columns []int, r store.KeyRange) gms.RowIter {
+func (f *form) scan(ctx *gms.Context, st *store.Store, s *Session, tr *store.Transaction, columns []int, r store.KeyRange) gms.RowIter {
 	t := &store.Table{Store: st, Info: f.info, Columns: columns}
 	return t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}})
 }
 
 // runPlan runs a plan over the rows that the literals give.
-func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *fastSession, values []Value, source func(*selectPlan) gms.RowIter) ([]gms.Row, error) {
+func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value, source func(*selectPlan) gms.RowIter) ([]gms.Row, error) {
 	p := f.plans.take()
 	if p == nil {
 		var err error

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"strconv"
@@ -65,7 +65,7 @@ func (d *direct) column(place int) *row.Column { return &d.Rows.Columns[d.Column
 
 // goes reports whether a session's rows can go directly now: in the character set that
 // they are stored in, and without locking them.
-func (d *direct) goes(ctx *gms.Context, s *fastSession, tr *store.Transaction) bool {
+func (d *direct) goes(ctx *gms.Context, s *Session, tr *store.Transaction) bool {
 	if d == nil || s.ForUpdate || tr.Editing > 0 {
 		return false
 	}
@@ -103,7 +103,7 @@ type directRun struct {
 }
 
 // runDirect returns the rows of a range. With ErrPlan the plan itself has to be run.
-func (f *form) runDirect(ctx *gms.Context, s *fastSession, tr *store.Transaction, r store.KeyRange, empty bool) (*Result, error) {
+func (f *form) runDirect(ctx *gms.Context, s *Session, tr *store.Transaction, r store.KeyRange, empty bool) (*Result, error) {
 	run := directRun{direct: f.direct, tx: tr.Tx, room: &s.room, part: s.IsOpen()}
 	defer run.room.clear()
 	if run.sums {

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"io"
@@ -87,7 +87,7 @@ func (r *firstRows) rows(values []Value) (int, bool) {
 }
 
 // runFirst returns the first rows of a range.
-func (f *form) runFirst(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, r store.KeyRange, values []Value) ([]gms.Row, error) {
+func (f *form) runFirst(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, r store.KeyRange, values []Value) ([]gms.Row, error) {
 	n, ok := f.first.rows(values)
 	if !ok {
 		return nil, ErrPlan

@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"strconv"
@@ -17,8 +17,8 @@ type Value struct {
 	IsNull   bool
 }
 
-// expr returns the literal.
-func (v Value) expr() sqlparser.Expr {
+// Expr returns the literal.
+func (v Value) Expr() sqlparser.Expr {
 	switch {
 	case v.IsNull:
 		return &sqlparser.NullVal{}

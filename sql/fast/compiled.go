@@ -1,4 +1,4 @@
-package sql
+package fast
 
 import (
 	"context"
@@ -33,7 +33,7 @@ var ErrPlan = errors.New("sql: the statement has to be planned")
 // A Compiled is safe for concurrent use.
 type Compiled struct {
 	st    *store.Store
-	cache *statementCache
+	cache *Cache
 	text  string // with parameters for literals
 	seen  atomic.Bool
 	once  sync.Once
@@ -87,9 +87,9 @@ type Result struct {
 	OK     types.OkResult
 }
 
-// A statementCache holds what is known about statements, by database, settings
+// A Cache holds what is known about statements, by database, settings
 // and text.
-type statementCache struct {
+type Cache struct {
 	st       *store.Store
 	gms      *sqle.Engine
 	readOnly bool
@@ -101,13 +101,13 @@ type statementCache struct {
 // lists fills it with what never comes again.
 const statementsMax = 4096
 
-// newStatementCache returns an empty cache for statements over a store, which gms plans; with
+// NewCache returns an empty cache for statements over a store, which gms plans; with
 // readOnly none that changes anything is compiled.
-func newStatementCache(st *store.Store, gms *sqle.Engine, readOnly bool) *statementCache {
-	return &statementCache{st: st, gms: gms, readOnly: readOnly}
+func NewCache(st *store.Store, gms *sqle.Engine, readOnly bool) *Cache {
+	return &Cache{st: st, gms: gms, readOnly: readOnly}
 }
 
-func (c *statementCache) get(key []byte, text int) *Compiled {
+func (c *Cache) get(key []byte, text int) *Compiled {
 	c.RLock()
 	s := c.statements[string(key)]
 	c.RUnlock()
@@ -130,9 +130,9 @@ func (c *statementCache) get(key []byte, text int) *Compiled {
 // Compiled returns what is known about a statement that may be compiled, and its
 // literals, which are valid until the session's next statement; nil for any
 // other statement. bound are the values of a prepared statement's parameters.
-func (s *fastSession) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
+func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	settings := s.Settings()
-	if s.planOnly || !settings.Compile || s.Body != nil {
+	if s.PlanOnly || !settings.Compile || s.Body != nil {
 		return nil, nil
 	}
 	n := normaliser{key: append(s.key[:0], s.GetCurrentDatabase()...), values: s.values[:0], bound: bound, prepared: prepared}
@@ -159,7 +159,7 @@ func (s *fastSession) Compiled(query string, prepared bool, bound []Value) (*Com
 	return c, n.values
 }
 
-func (c *Compiled) parse(s *fastSession) {
+func (c *Compiled) parse(s *Session) {
 	ctx := gms.NewContext(context.Background(), gms.WithSession(s.self), gms.WithProcessList(c.cache.gms.ProcessList), gms.WithMemoryManager(c.cache.gms.MemoryManager))
 	s.Begun(ctx)
 	ast, _, _, err := c.cache.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
@@ -179,7 +179,7 @@ func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 // it begins if there is none, and commits it as go-mysql-server would. The context is of
 // the session that embeds s. ErrPlan says that the statement has to be planned, and that
 // nothing has been done.
-func (s *fastSession) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, error) {
+func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, error) {
 	if c.shape.kind.controls() {
 		return c.control(ctx, s)
 	}
@@ -206,7 +206,7 @@ func (s *fastSession) Run(ctx *gms.Context, c *Compiled, values []Value) (*Resul
 	return res, s.autocommitted(ctx, tr)
 }
 
-func (f *form) run(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Transaction, values []Value) (*Result, error) {
+func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
 	switch {
 	case f.change != nil:
 		return f.runChange(ctx, c, s, tr, values)
@@ -217,7 +217,7 @@ func (f *form) run(ctx *gms.Context, c *Compiled, s *fastSession, tr *store.Tran
 }
 
 // note sets what FOUND_ROWS() and ROW_COUNT() return.
-func (s *fastSession) note(res *Result) {
+func (s *Session) note(res *Result) {
 	last := s.GetLastQueryInfo()
 	if res.Header != nil {
 		last.RowCount.Store(-1)
@@ -231,7 +231,7 @@ func (s *fastSession) note(res *Result) {
 }
 
 // autocommitted commits the statement's transaction if it ends with it.
-func (s *fastSession) autocommitted(ctx *gms.Context, tr *store.Transaction) error {
+func (s *Session) autocommitted(ctx *gms.Context, tr *store.Transaction) error {
 	if s.GetIgnoreAutoCommit() || !s.Settings().Autocommit {
 		return nil
 	}
@@ -315,7 +315,7 @@ func (c *Compiled) table(ctx *gms.Context, tr *store.Transaction, db, table stri
 // allowed reports whether the session's user may run the statement. Who may not
 // is told so by go-mysql-server. An answer holds until somebody's grants
 // change.
-func (c *Compiled) allowed(ctx *gms.Context, s *fastSession) bool {
+func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 	catalog := c.cache.gms.Analyzer.Catalog
 	if !catalog.MySQLDb.Enabled() {
 		return true
