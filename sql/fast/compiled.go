@@ -73,13 +73,15 @@ type form struct {
 // has made of it.
 type Header struct {
 	Schema gms.Schema
+	// Fields is the listener's: what it has made of Schema.
 	Fields atomic.Value
 }
 
 // A Result is what a compiled statement returns: rows under a header, or OK.
 type Result struct {
 	Header *Header // nil for OK
-	Rows   []gms.Row
+	// Rows are the rows as values, unless there are Values.
+	Rows []gms.Row
 	// Values are the rows as the protocol has them, if there are no Rows, with Bytes
 	// bytes. They are the result's own.
 	Values [][]sqltypes.Value
