@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A host is a Member as its membership sees it.
@@ -198,7 +198,7 @@ func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (er
 	}
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
-	m.blocks[p.Region], err = txn.ReceiveBlocks(m.nic, p, r, m.blocks[p.Region])
+	m.blocks[p.Region], err = route.ReceiveBlocks(m.nic, p, r, m.blocks[p.Region])
 	return err
 }
 
@@ -216,7 +216,7 @@ func (m *Member) openReplica(p cluster.Placement, isNew bool) (r *region.Region,
 	if err != nil {
 		return nil, err
 	}
-	if err := m.nic.Register(txn.RegionKey(id), r.Memory()); err != nil {
+	if err := m.nic.Register(route.RegionKey(id), r.Memory()); err != nil {
 		return nil, err
 	}
 	m.replicas.Lock()
@@ -232,7 +232,7 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 			continue
 		}
 		m.allocator.Drop(id)
-		m.nic.Deregister(txn.RegionKey(id))
+		m.nic.Deregister(route.RegionKey(id))
 		if err := m.dropReplica(id); err != nil {
 			return err
 		}

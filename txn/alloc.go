@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // Functions that this package ships itself.
@@ -61,7 +62,7 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 	}
 	before := m.routes.Load()
 	rt := m.route(hint.Region())
-	if hint == 0 || rt == nil || rt.primary {
+	if hint == 0 || rt == nil || rt.PrimaryHere {
 		p, v, err := m.cfg.Allocator.Alloc(need, int(w.id), payload, hint)
 		return slot{ptr: p, version: v, config: m.config.Load(), lender: m.cfg.ID}, m.orBusy(err, hint)
 	}
@@ -76,7 +77,7 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 }
 
 // borrow has another machine, the primary by the routes before, reserve a slot near hint.
-func (m *Machine) borrow(ctx context.Context, w *worker, before *routes, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
+func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
 	connection := w.connectionTo(primary)
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload)|uint32(need)<<needShift)
@@ -256,13 +257,13 @@ func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32
 		return region.ErrBackups
 	}
 	err := m.writeBackups(rt, id, off, data)
-	if err == nil && rt.primary {
-		rt.local.Memory().CopyIn(off, data)
+	if err == nil && rt.PrimaryHere {
+		rt.Local.Memory().CopyIn(off, data)
 	}
 	return err
 }
 
-func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte) error {
+func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data []byte) error {
 	if rt == nil {
 		return m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
@@ -276,7 +277,7 @@ func (m *Machine) writeBackups(rt *route, id region.ID, off uint64, data []byte)
 	for _, b := range rt.Backups {
 		tag := w.ops.add(pendingOp{wait: &wait})
 		wait.add(1)
-		done, err := w.q.Write(b, blocksKey(rt.Placement), off, data, tag)
+		done, err := w.q.Write(b, route.BlocksKey(rt.Placement), off, data, tag)
 		m.reached(StepBlock)
 		if done || err != nil {
 			w.ops.drop(tag)

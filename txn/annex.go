@@ -11,9 +11,9 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A LOCK or COMMIT-BACKUP record that does not fit the log has its writes beside it, in
@@ -33,10 +33,6 @@ import (
 
 // annexPage is what sizes of annexes are multiples of.
 const annexPage = 4096
-
-func annexKey(number uint64) rdma.Key { return rdma.Key(keyAnnex<<56 | number) }
-
-func isAnnexKey(k rdma.Key) bool { return k>>56 == keyAnnex }
 
 // An annex is one that is here.
 type annex struct {
@@ -105,7 +101,7 @@ func (a *annexes) add(bytes uint64) (number uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("txn: an annex of %d bytes at machine %d: %w", bytes, cfg.ID, err)
 	}
-	if err := cfg.NIC.Register(annexKey(number), memory); err != nil {
+	if err := cfg.NIC.Register(route.AnnexKey(number), memory); err != nil {
 		return 0, errors.Join(err, cfg.DropAnnex(number, memory))
 	}
 	a.mu.Lock()
@@ -148,7 +144,7 @@ func (a *annexes) drop(number uint64) {
 	}
 	m.cfg.Clock.Go(func() {
 		defer m.serving.Add(-1)
-		m.cfg.NIC.Deregister(annexKey(number))
+		m.cfg.NIC.Deregister(route.AnnexKey(number))
 		_ = m.cfg.DropAnnex(number, at.memory) // what stays goes with the next life
 		m.reached(StepDropAnnex)
 	})
@@ -186,7 +182,7 @@ func (a *annexes) recall(all map[uint64]*nvram.Memory) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, number := range slices.Sorted(maps.Keys(all)) {
-		if err := a.m.cfg.NIC.Register(annexKey(number), all[number]); err != nil {
+		if err := a.m.cfg.NIC.Register(route.AnnexKey(number), all[number]); err != nil {
 			return fmt.Errorf("txn: an annex of an earlier life: %w", err)
 		}
 		a.mu.all[number] = &annex{memory: all[number], bound: true}
@@ -199,7 +195,7 @@ func (a *annexes) forget(numbers []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, number := range numbers {
-		a.m.cfg.NIC.Deregister(annexKey(number))
+		a.m.cfg.NIC.Deregister(route.AnnexKey(number))
 		delete(a.mu.all, number)
 	}
 }
@@ -247,7 +243,7 @@ func (t *trace) takeAnnexed(x *record.Annex, body []byte, seen Seen) error {
 	if err != nil {
 		return err
 	}
-	at := Extent{Key: annexKey(x.Number)}
+	at := Extent{Key: route.AnnexKey(x.Number)}
 	for len(writes) > 0 {
 		id, n := writes[0].Ptr.Addr.Region(), 0
 		at.Off, at.N = at.Off+at.N, 0

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // annexedLog makes a log of an earlier life with a LOCK record of transaction n, whose
@@ -61,12 +62,12 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 		t.Errorf("it writes to %v", seen)
 	}
 	r := &m.recovery
-	r.scanLocked(log, recalledKey(0), ^uint64(0), func(*record.Record, uint64) bool { return true })
+	r.scanLocked(log, route.RecalledKey(0), ^uint64(0), func(*record.Record, uint64) bool { return true })
 	r.takeFoundLocked()
 	half := rec.Annex.Bytes / 2
 	for i, id := range rec.Regions {
 		e, ok := m.Evidence(rec.ID, id)
-		want := Extent{Key: annexKey(77), Off: uint64(i) * half, N: half}
+		want := Extent{Key: route.AnnexKey(77), Off: uint64(i) * half, N: half}
 		if !ok || e.Seen != SeenLock || e.At != want {
 			t.Errorf("region %d: %+v", id, e)
 		}
@@ -79,7 +80,7 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 	if m.Annexes() != 0 {
 		t.Error("the annex is still there when the recovery is over")
 	}
-	must(t, m.cfg.NIC.Register(annexKey(77), annex)) // nobody reads it any more
+	must(t, m.cfg.NIC.Register(route.AnnexKey(77), annex)) // nobody reads it any more
 }
 
 // Whoever asks what earlier lives have written, once a configuration has begun, meets no
@@ -190,7 +191,7 @@ func TestDroppedAnnexIsDeregisteredFirst(t *testing.T) {
 	again := make(chan error, 1)
 	m.cfg.Annex = func(_ uint64, bytes int64) (*nvram.Memory, error) { return nvram.NewMemory(bytes), nil }
 	m.cfg.DropAnnex = func(number uint64, memory *nvram.Memory) error {
-		again <- m.cfg.NIC.Register(annexKey(number), memory)
+		again <- m.cfg.NIC.Register(route.AnnexKey(number), memory)
 		return nil
 	}
 	number, err := m.annexes.add(5000)
@@ -236,7 +237,7 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 		m.Freeze(without)
 		found, err := m.Drain(3)
 		must(t, err)
-		if len(found) != 1 || found[0].ID != rec.ID || found[0].At.Key != annexKey(rec.Annex.Number) || m.Annexes() != 2 {
+		if len(found) != 1 || found[0].ID != rec.ID || found[0].At.Key != route.AnnexKey(rec.Annex.Number) || m.Annexes() != 2 {
 			t.Fatalf("found %+v, %d annexes", found, m.Annexes())
 		}
 		if !isAway {

@@ -11,6 +11,7 @@ import (
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // awaiting returns a machine that knows a region which is unavailable, or not, and parks
@@ -30,11 +31,11 @@ func awaiting(t *testing.T, unavailable bool) (m *Machine, parked *[]*nvram.Memo
 		return memory, nil
 	}
 	m.recovery.init(m)
-	rt := &route{Placement: cluster.Placement{Region: 2}}
+	rt := &route.Route{Placement: cluster.Placement{Region: 2}}
 	if unavailable {
 		rt.Away = []cluster.Memory{{Machine: 1, Token: 7}}
 	}
-	m.routes.Store(&routes{2: rt})
+	m.routes.Store(&route.List{2: rt})
 	return m, parked
 }
 
@@ -89,7 +90,7 @@ func TestBoundsOfOthersCount(t *testing.T) {
 	if len(again.recalled.bounds) == 0 {
 		t.Error("bounds are forgotten though a region is unavailable")
 	}
-	again.routes.Store(&routes{2: &route{Placement: cluster.Placement{Region: 2}}})
+	again.routes.Store(&route.List{2: &route.Route{Placement: cluster.Placement{Region: 2}}})
 	if again.recalled.settleLocked(again, 9, nil); len(again.recalled.bounds) != 0 {
 		t.Error("bounds are kept though no region is unavailable")
 	}
@@ -118,7 +119,7 @@ func TestBoundsSayNothingOfWhoWasThere(t *testing.T) {
 		}
 		r.SetSince(c.since)
 		next := append(*m.routes.Load(), nil)
-		next[1] = &route{Placement: cluster.Placement{Region: 1, Primary: 3}, local: r, primary: true}
+		next[1] = &route.Route{Placement: cluster.Placement{Region: 1, Primary: 3}, Local: r, PrimaryHere: true}
 		m.routes.Store(&next)
 		l := record.NewLedger(nvram.NewMemory(64<<10), record.Coordinator{Machine: 1, Worker: 1})
 		l.Raise(c.low)

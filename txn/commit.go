@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // commitPatience bounds how long a commit goes on trying while others hold what
@@ -43,7 +44,7 @@ type commit struct {
 	// pending follows the COMMIT-PRIMARY records, once written.
 	pending *acks
 	// routes are what the commit was planned with.
-	routes *routes
+	routes *route.List
 	// state, and what follows, is guarded by the worker while the commit is under way. next
 	// and prev link those that have begun.
 	state      commitState
@@ -493,12 +494,12 @@ func (s *state) applySelfLocked() error {
 	return nil
 }
 
-func (s *state) applyToLocked(rt *route, e *entry) {
+func (s *state) applyToLocked(rt *route.Route, e *entry) {
 	wr := e.write()
-	if rt.primary {
+	if rt.PrimaryHere {
 		s.m.applyPrimary(&wr)
-	} else if rt.local != nil {
-		if err := ApplyReplica(rt.local, &wr); err != nil {
+	} else if rt.Local != nil {
+		if err := ApplyReplica(rt.Local, &wr); err != nil {
 			invariant.Violated("own replica takes what its primary has locked", err, nil)
 		}
 		s.m.reached(StepApplyBackup)
@@ -510,9 +511,9 @@ func (s *state) applyToLocked(rt *route, e *entry) {
 // part in it: so the backups come before COMMIT-PRIMARY, for after that the commit is
 // over with the first acknowledgement.
 func (s *state) applyInSlicesLocked(primaries bool) error {
-	rt := func(e *entry) *route { return s.m.route(e.ptr.Addr.Region()) }
+	rt := func(e *entry) *route.Route { return s.m.route(e.ptr.Addr.Region()) }
 	return s.inSlicesLocked(
-		func(e *entry) bool { r := rt(e); return r != nil && r.primary == primaries && r.local != nil },
+		func(e *entry) bool { r := rt(e); return r != nil && r.PrimaryHere == primaries && r.Local != nil },
 		func(e *entry) bool { s.applyToLocked(rt(e), e); return true })
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // Which transactions recover, and what is known of them, is always a function of
@@ -89,7 +90,7 @@ type found struct {
 }
 
 func (r *recoveryState) init(m *Machine) {
-	r.notes = spill{m: m, open: m.cfg.Note, key: notesKey}
+	r.notes = spill{m: m, open: m.cfg.Note, key: route.NotesKey}
 	r.m, r.traces, r.locks, r.over = m, make(map[record.ID]*trace), make(map[region.Addr]*recoveredLock), make(map[record.ID]bool)
 }
 
@@ -254,12 +255,12 @@ func (w *worker) gatherLocked(r *recoveryState) {
 		if p == nil {
 			continue
 		}
-		r.scanLocked(p.memory, logKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *record.Record, _ uint64) bool {
+		r.scanLocked(p.memory, route.LogKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *record.Record, _ uint64) bool {
 			tx := p.in.txs[rec.ID.Seq]
 			return tx != nil && tx.held
 		})
 	}
-	r.scanLocked(w.selfMemory, logKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *record.Record, _ uint64) bool {
+	r.scanLocked(w.selfMemory, route.LogKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *record.Record, _ uint64) bool {
 		if rec.Kind.IsNote() {
 			return w.m.recalled.countsLocked(rec)
 		}
@@ -418,7 +419,7 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error)
 			return nil, err
 		}
 	}
-	if isAnnexKey(e.At.Key) {
+	if route.KindOf(e.At.Key) == route.KeyAnnex {
 		writes, err := record.WritesIn(raw)
 		if err == nil && !isOf(e.Region, writes) {
 			err = fmt.Errorf("%w: writes of %v to other regions than %d", record.ErrBad, e.ID, e.Region)
@@ -440,7 +441,7 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error)
 // primary any more are of no use to anybody; the caller ends with its
 // configuration.
 func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
-	return m.readRemote(from, RegionKey(id), off, dst)
+	return m.readRemote(from, route.RegionKey(id), off, dst)
 }
 
 // readRemote reads in pieces, between which the worker's lock is free.

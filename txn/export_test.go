@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // OnStep has f told of the steps of m, on which no transaction may be running.
@@ -59,9 +60,9 @@ func (m *Machine) Locked(worker int, f func()) {
 func (m *Machine) Workers() int { return len(m.workers) }
 
 // LogKey and MessagesKey name what a sender's worker writes to.
-func LogKey(sender rdma.MachineID, worker uint16) rdma.Key { return logKey(sender, worker, 0) }
+func LogKey(sender rdma.MachineID, worker uint16) rdma.Key { return route.LogKey(sender, worker, 0) }
 func MessagesKey(sender rdma.MachineID, worker uint16) rdma.Key {
-	return messagesKey(sender, worker, 0)
+	return route.MessagesKey(sender, worker, 0)
 }
 
 // AppendLog and AppendMessage append anything to what a worker writes to a peer.
@@ -167,13 +168,13 @@ const (
 var TruncateReserve = truncateReserve
 
 // IsLog, IsMessages and IsRegion say what a key is of.
-func IsLog(k rdma.Key) bool      { return k>>56 == keyLog }
-func IsMessages(k rdma.Key) bool { return k>>56 == keyMessages }
-func IsRegion(k rdma.Key) bool   { return k>>56 == keyRegion }
+func IsLog(k rdma.Key) bool      { return route.KindOf(k) == route.KeyLog }
+func IsMessages(k rdma.Key) bool { return route.KindOf(k) == route.KeyMessages }
+func IsRegion(k rdma.Key) bool   { return route.KindOf(k) == route.KeyRegion }
 
 // Version returns the version of the object p at this machine, a replica.
 func (m *Machine) Header(p region.Ptr) region.Header {
-	return m.route(p.Addr.Region()).local.Header(p.Addr.Offset())
+	return m.route(p.Addr.Region()).Local.Header(p.Addr.Offset())
 }
 
 // Replicas returns where the object p lives, the primary first.
@@ -276,7 +277,7 @@ func (m *Machine) FillAnnex(worker int, to rdma.MachineID, number uint64, b []by
 	w := m.workers[worker]
 	w.lock()
 	defer w.unlock()
-	if _, err := w.q.Write(to, annexKey(number), 0, b, rdma.Unsignalled); err != nil {
+	if _, err := w.q.Write(to, route.AnnexKey(number), 0, b, rdma.Unsignalled); err != nil {
 		panic(err)
 	}
 }
@@ -293,8 +294,8 @@ func (m *Machine) ForgetAnnexes() {
 // what it says is truncated, a message, or something else.
 func WriteText(k rdma.Key, b []byte) (text string, id record.ID, isRecord bool) {
 	const frames = 16 // of package ring, before and after
-	switch k >> 56 {
-	case keyLog:
+	switch route.KindOf(k) {
+	case route.KeyLog:
 		var r record.Record
 		if err := record.Decode(b[frames:len(b)-frames], &r); err != nil {
 			return err.Error(), id, false
@@ -304,7 +305,7 @@ func WriteText(k rdma.Key, b []byte) (text string, id record.ID, isRecord bool) 
 			text += fmt.Sprintf(" of %d objects in regions %v", len(r.Writes), r.Regions)
 		}
 		return text, r.ID, r.Kind != record.Truncate // whose identifier only names the worker
-	case keyMessages:
+	case route.KeyMessages:
 		msg, err := decodeMessage(b[frames : len(b)-frames])
 		switch {
 		case err != nil:
@@ -319,9 +320,9 @@ func WriteText(k rdma.Key, b []byte) (text string, id record.ID, isRecord bool) 
 
 // KeyText says what a key names.
 func KeyText(k rdma.Key) string {
-	names := map[rdma.Key]string{keyRegion: "region", keyLog: "a log", keyMessages: "a message queue", keyCredit: "credits", keyBlocks: "block headers"}
-	if k>>56 == keyRegion {
+	names := map[route.KeyKind]string{route.KeyRegion: "region", route.KeyLog: "a log", route.KeyMessages: "a message queue", route.KeyCredit: "credits", route.KeyBlocks: "block headers"}
+	if route.KindOf(k) == route.KeyRegion {
 		return fmt.Sprintf("region %d", uint32(k))
 	}
-	return names[k>>56]
+	return names[route.KindOf(k)]
 }

@@ -71,7 +71,7 @@ func (m *Machine) Connect(peer rdma.MachineID, g Greeting) error {
 		w.unlock()
 	}
 	m.joinEpoch(g.epoch)
-	m.reroute()
+	m.routes.Renew() // for those who wait for a machine to be reachable
 	return nil
 }
 
@@ -95,14 +95,6 @@ func (m *Machine) joinEpoch(epoch uint64) {
 	if epoch > current && m.epochClosed(0) && m.epochClosed(1) {
 		m.epoch.CompareAndSwap(current, epoch)
 	}
-}
-
-// reroute wakes those who wait for a machine to be reachable.
-func (m *Machine) reroute() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	same := *m.routes.Load()
-	m.routes.Store(&same)
 }
 
 // Append encodes the greeting after b.

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // Guards that hardly anything comes to, each by itself.
@@ -17,9 +18,9 @@ import (
 // configuration changes: its records would go to machines that are no replicas any
 // more, and not to those that are.
 func TestPlannedForOtherRoutes(t *testing.T) {
-	planned, later := new(routes), new(routes)
+	planned, later := new(route.List), new(route.List)
 	for name, c := range map[string]struct {
-		now             *routes
+		now             *route.List
 		frozen, stopped bool
 		want            error
 	}{
@@ -80,8 +81,8 @@ func newTestLog(t *testing.T) *testLog {
 	state, err := rx.State()
 	must(t, err)
 	m := &Machine{}
-	rt := &route{primary: true, local: r, state: regionActive}
-	m.routes.Store(&routes{1: rt})
+	rt := &route.Route{PrimaryHere: true, Local: r, State: route.Active}
+	m.routes.Store(&route.List{1: rt})
 	l := record.NewLedger(log, record.Coordinator{Machine: 1, Worker: 0})
 	tl := &testLog{t: t, tx: ring.NewLocalSender(state, log, 0), in: newLogReader(m, 1, 0, rx, l), free: a}
 	tl.ptr = tl.object()
@@ -93,7 +94,7 @@ func (l *testLog) object() region.Ptr {
 	l.t.Helper()
 	ptr, v, err := l.free.Alloc(region.Ordinary, 0, 100, 0)
 	must(l.t, err)
-	r := l.in.m.route(1).local
+	r := l.in.m.route(1).Local
 	if !r.Lock(ptr, v) {
 		l.t.Fatal("the slot is locked")
 	}
@@ -110,7 +111,7 @@ func must(t *testing.T, err error) {
 
 // header is that of the object.
 func (l *testLog) header() region.Header {
-	return l.in.m.route(1).local.Header(l.ptr.Addr.Offset())
+	return l.in.m.route(1).Local.Header(l.ptr.Addr.Offset())
 }
 
 // append appends a record of a transaction.

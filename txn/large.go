@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A transaction is large whose records do not fit the logs. Before it begins to commit it
@@ -253,7 +254,7 @@ func (f *filling) flush() error {
 	wait.add(1)
 	w.lock()
 	tag := w.ops.add(pendingOp{wait: wait})
-	done, err := w.q.Write(f.p.machine, annexKey(f.number), f.off, f.piece, tag)
+	done, err := w.q.Write(f.p.machine, route.AnnexKey(f.number), f.off, f.piece, tag)
 	if done || err != nil {
 		w.ops.drop(tag)
 		wait.doneLocked(err)

@@ -119,7 +119,7 @@ func (m *Machine) endLoansLocked() {
 			l.release = true
 			continue
 		}
-		if rt := m.route(p.Addr.Region()); rt != nil && rt.primary && !rt.local.Header(p.Addr.Offset()).Allocated() {
+		if rt := m.route(p.Addr.Region()); rt != nil && rt.PrimaryHere && !rt.Local.Header(p.Addr.Offset()).Allocated() {
 			m.cfg.Allocator.Release(p)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // listener returns a machine that maps each log once, as a folder does, and the names of
@@ -67,7 +68,7 @@ func TestNoOtherLogWhileRecordsAreHeld(t *testing.T) {
 	if _, err := m.Listen(1); err != nil {
 		t.Fatal(err)
 	}
-	m.routes.Store(&routes{2: &route{Placement: cluster.Placement{Region: 2, Away: []cluster.Memory{{Machine: 1, Token: 7}}}}})
+	m.routes.Store(&route.List{2: &route.Route{Placement: cluster.Placement{Region: 2, Away: []cluster.Memory{{Machine: 1, Token: 7}}}}})
 	p := m.workers[0].peerLocked(1)
 	p.hasLeft = true
 	p.in.txs[7] = new(participant)

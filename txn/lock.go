@@ -125,7 +125,7 @@ func (s *state) unlockPartLocked(p *part, n int) error {
 		return nil
 	}
 	return s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {
-		s.m.route(e.ptr.Addr.Region()).local.Unlock(e.ptr, e.version)
+		s.m.route(e.ptr.Addr.Region()).Local.Unlock(e.ptr, e.version)
 		s.m.reached(StepUnlock)
 		n--
 		return n > 0

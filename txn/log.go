@@ -327,14 +327,14 @@ func (m *Machine) lockWrites(writes []record.Write) message {
 
 func (m *Machine) lock(w *record.Write) verdict {
 	rt := m.route(w.Ptr.Addr.Region())
-	if rt == nil || !rt.primary || !rt.local.CanHold(w.Ptr.Addr.Offset()) {
+	if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(w.Ptr.Addr.Offset()) {
 		return verdictChanged
 	}
-	if rt.local.Lock(w.Ptr, w.Version) {
+	if rt.Local.Lock(w.Ptr, w.Version) {
 		m.reached(StepLock)
 		return verdictSame
 	}
-	return max(verdictLocked, judge(rt.local.Header(w.Ptr.Addr.Offset()), w.Version))
+	return max(verdictLocked, judge(rt.Local.Header(w.Ptr.Addr.Offset()), w.Version))
 }
 
 func (m *Machine) unlockWrites(writes []record.Write) {
@@ -344,14 +344,14 @@ func (m *Machine) unlockWrites(writes []record.Write) {
 }
 
 func (m *Machine) unlockWrite(w *record.Write) {
-	m.route(w.Ptr.Addr.Region()).local.Unlock(w.Ptr, w.Version)
+	m.route(w.Ptr.Addr.Region()).Local.Unlock(w.Ptr, w.Version)
 	m.reached(StepUnlock)
 }
 
 // applyPrimary gives a locked object its new state and unlocks it.
 func (m *Machine) applyPrimary(w *record.Write) {
 	v, allocated, incarnation := w.After()
-	local := m.route(w.Ptr.Addr.Region()).local
+	local := m.route(w.Ptr.Addr.Region()).Local
 	switch w.Op {
 	case record.OpFree:
 		// The slot goes back before it is unlocked: the scan that rebuilds the
@@ -387,10 +387,10 @@ func (l *logReader) applyBackup(p *participant) error {
 
 func (l *logReader) applyBackupWrite(w *record.Write) error {
 	rt := l.m.route(w.Ptr.Addr.Region())
-	if rt == nil || rt.local == nil || rt.primary {
+	if rt == nil || rt.Local == nil || rt.PrimaryHere {
 		return fmt.Errorf("%w: COMMIT-BACKUP of %v, of which no backup is here", record.ErrBad, w.Ptr)
 	}
-	if err := ApplyReplica(rt.local, w); err != nil {
+	if err := ApplyReplica(rt.Local, w); err != nil {
 		return err
 	}
 	l.m.reached(StepApplyBackup)
@@ -403,8 +403,8 @@ func (l *logReader) applyBackupWrite(w *record.Write) error {
 func (m *Machine) fetchReplicas(writes []record.Write) {
 	for i := range writes {
 		p := writes[i].Ptr
-		if rt := m.route(p.Addr.Region()); rt != nil && rt.local != nil {
-			rt.local.FetchAll(p)
+		if rt := m.route(p.Addr.Region()); rt != nil && rt.Local != nil {
+			rt.Local.FetchAll(p)
 		}
 	}
 }

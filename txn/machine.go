@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // Config is what a machine's transactions stand on.
@@ -88,9 +89,6 @@ type Events struct {
 	Step func(Step)
 }
 
-// machinesMax bounds the identifiers of machines.
-const machinesMax = 1024
-
 // validateByMessage is tr of SOSP'15 section 4: a primary of more than so many
 // objects to validate is asked with one message instead of READs.
 const validateByMessage = 4
@@ -101,7 +99,7 @@ type Machine struct {
 	cfg           Config
 	troubled      clock.Troubled // nil in production
 	workers       []*worker
-	routes        atomic.Pointer[routes]
+	routes        route.Table
 	epoch         atomic.Uint64
 	states        clock.Pool // of *state
 	txs           clock.Pool // of *Tx
@@ -142,7 +140,7 @@ func (m *Machine) Meets(t clock.Trouble) bool { return m.troubled != nil && m.tr
 // so that peers can connect; Connect connects it to them.
 func New(cfg Config) (*Machine, error) {
 	m := &Machine{cfg: cfg, troubled: clock.TroublesOf(cfg.Clock), handlers: make(map[HandlerID]Handler)}
-	m.routes.Store(new(routes))
+	m.routes.Init(cfg.ID)
 	m.epoch.Store(1)
 	m.config.Store(cfg.Config)
 	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
@@ -158,10 +156,10 @@ func New(cfg Config) (*Machine, error) {
 			return nil, fmt.Errorf("txn: open worker %d: %w", id, err)
 		}
 		w.q = &patientQueue{q, w}
-		if w.credit, err = nvram.NewShared(machinesMax * creditWords * 8); err != nil {
+		if w.credit, err = nvram.NewShared(route.CreditBytes); err != nil {
 			return nil, fmt.Errorf("txn: worker %d: %w", id, err)
 		}
-		if err := cfg.NIC.Register(creditKey(w.id), w.credit); err != nil {
+		if err := cfg.NIC.Register(route.CreditKey(w.id), w.credit); err != nil {
 			return nil, fmt.Errorf("txn: worker %d: %w", id, err)
 		}
 		m.workers = append(m.workers, w)
@@ -228,9 +226,7 @@ func (m *Machine) shut() {
 	for _, w := range m.workers {
 		w.stop()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.routes.Store(new(routes))
+	m.routes.Close()
 }
 
 // awaitServed waits for the functions that run for peers.

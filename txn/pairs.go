@@ -5,6 +5,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A PairRead is one of the reads that ReadPairs does together.
@@ -17,14 +18,14 @@ type PairRead struct {
 	Err error
 
 	raw   []byte // what comes from another machine, if it does
-	route *route
+	route *route.Route
 }
 
 // Fetch has the processor fetch what Look needs of the object p, and does not
 // wait for it.
 func (o Operation) Fetch(p region.Ptr) {
 	if rt := o.w.m.lookable(p); rt != nil {
-		rt.local.Fetch(p)
+		rt.Local.Fetch(p)
 	}
 }
 
@@ -36,14 +37,14 @@ func (o Operation) Aim(a *region.Pair, p region.Ptr) {
 		*a = region.Pair{}
 		return
 	}
-	rt.local.Aim(a, p)
+	rt.Local.Aim(a, p)
 }
 
 // lookable returns the route to p's region if this machine is its primary and it may be
 // read, or nil.
-func (m *Machine) lookable(p region.Ptr) *route {
+func (m *Machine) lookable(p region.Ptr) *route.Route {
 	rt := m.route(p.Addr.Region())
-	if rt == nil || !rt.primary || rt.state == regionBlocked {
+	if rt == nil || !rt.PrimaryHere || rt.State == route.Blocked {
 		return nil
 	}
 	return rt
@@ -51,8 +52,8 @@ func (m *Machine) lookable(p region.Ptr) *route {
 
 // Gather adds all lines of the object p to a batch, if this machine is its primary.
 func (o Operation) Gather(b *prefetch.Batch, p region.Ptr) {
-	if rt := o.w.m.route(p.Addr.Region()); rt != nil && rt.primary {
-		rt.local.Gather(b, p)
+	if rt := o.w.m.route(p.Addr.Region()); rt != nil && rt.PrimaryHere {
+		rt.Local.Gather(b, p)
 	}
 }
 
@@ -72,8 +73,8 @@ func (t *Tx) Fetch(p region.Ptr) {
 }
 
 func (m *Machine) fetchAll(p region.Ptr) {
-	if rt := m.route(p.Addr.Region()); rt != nil && rt.primary {
-		rt.local.FetchAll(p)
+	if rt := m.route(p.Addr.Region()); rt != nil && rt.PrimaryHere {
+		rt.Local.FetchAll(p)
 	}
 }
 
@@ -117,17 +118,17 @@ func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
 		r.Err = nil
 		rt := w.m.route(r.P.Addr.Region())
 		switch {
-		case rt == nil || rt.state == regionBlocked:
+		case rt == nil || rt.State == route.Blocked:
 			r.Err = errMoved
 			continue
-		case rt.primary:
+		case rt.PrimaryHere:
 			_, _, r.Err = w.readPairOnce(rt, r.P, r.Dst)
 			continue
 		}
 		n := 2 * r.P.Class().Size()
 		r.raw, r.route, b = b[:n], rt, b[n:]
 		w.stats.remoteReads.Add(1)
-		if err := w.postLocked(rt.Primary, RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
+		if err := w.postLocked(rt.Primary, route.RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
 			return err
 		}
 	}

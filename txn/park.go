@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A transaction that writes to an unavailable region (cluster.Placement.Away) cannot
@@ -32,14 +33,14 @@ import (
 func (m *Machine) awaits(regions []region.ID) bool {
 	routes := m.routes.Load()
 	return slices.ContainsFunc(regions, func(id region.ID) bool {
-		rt := routes.of(id)
+		rt := routes.Of(id)
 		return rt != nil && !rt.IsAvailable()
 	})
 }
 
 // awaitsAny says whether a region is unavailable.
 func (m *Machine) awaitsAny() bool {
-	return slices.ContainsFunc(*m.routes.Load(), func(rt *route) bool { return rt != nil && !rt.IsAvailable() })
+	return slices.ContainsFunc(*m.routes.Load(), func(rt *route.Route) bool { return rt != nil && !rt.IsAvailable() })
 }
 
 // Park notes durably what a region with a replica here has seen of a transaction that
@@ -71,7 +72,7 @@ func (t *trace) knows(id region.ID) bool {
 // parkLocked writes all that is known of transactions that have to wait, and what others know
 // to be truncated, into memory of its own, and returns that.
 func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
-	l := spill{m: r.m, open: r.m.cfg.Park, key: parkedKey}
+	l := spill{m: r.m, open: r.m.cfg.Park, key: route.ParkedKey}
 	if err := r.parkInLocked(&l, in); err != nil {
 		l.forget() // the next attempt makes the same memory anew, under the same keys
 		return nil, err

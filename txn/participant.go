@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A part is one machine's part in a commit.
@@ -61,11 +62,11 @@ func (s *state) plan() error {
 
 func (s *state) planWrite(e *entry) (bytes int, err error) {
 	c := &s.commit
-	rt := c.routes.of(e.ptr.Addr.Region())
+	rt := c.routes.Of(e.ptr.Addr.Region())
 	switch {
 	case rt == nil:
 		return 0, cmp.Or(s.m.locate(e.ptr.Addr), errMoved)
-	case rt.state != regionActive && !(sabotage.InactiveWrite.Skipped() && rt.state == regionReadable):
+	case rt.State != route.Active && !(sabotage.InactiveWrite.Skipped() && rt.State == route.Readable):
 		return 0, blockedError(rt.Region)
 	case !s.reserved(rt, e):
 		return 0, abort(ReasonMoved, e.ptr.Addr)
@@ -90,11 +91,11 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 // reserved says whether e, if it is an OpAlloc, still has the slot that it was
 // given. It has not if the slot belongs to a new primary's allocator by now, or
 // the loan has ended.
-func (s *state) reserved(rt *route, e *entry) bool {
+func (s *state) reserved(rt *route.Route, e *entry) bool {
 	if e.op != record.OpAlloc || sabotage.LostSlot.Skipped() {
 		return true
 	}
-	return e.config >= uint32(rt.LastPrimaryChange) && (rt.primary || e.connection == s.w.connectionTo(rt.Primary))
+	return e.config >= uint32(rt.LastPrimaryChange) && (rt.PrimaryHere || e.connection == s.w.connectionTo(rt.Primary))
 }
 
 // owned returns the payload of e, one of the transaction's own writes, for the
@@ -166,7 +167,7 @@ func (w *worker) logOfLocked(p *part) *ring.Sender {
 }
 
 func (c *commit) isBackup(e *entry, machine rdma.MachineID) bool {
-	return slices.Contains(c.routes.of(e.ptr.Addr.Region()).Backups, machine)
+	return slices.Contains(c.routes.Of(e.ptr.Addr.Region()).Backups, machine)
 }
 
 // brokenLocked says whether a participant is lost already.

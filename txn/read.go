@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // Read is the lock-free read of NSDI'14 section 3.5: a transaction of a single
@@ -39,7 +40,7 @@ func (o Operation) Look(p region.Ptr) (region.View, bool) {
 		return region.View{}, false
 	}
 	o.w.stats.localReads.Add(1) // first: loads that follow an atomic addition wait for those before it
-	v, err := rt.local.Look(p)
+	v, err := rt.Local.Look(p)
 	return v, err == nil
 }
 
@@ -52,7 +53,7 @@ func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 		return false
 	}
 	o.w.stats.localReads.Add(2)
-	rt.local.Aim(a, p)
+	rt.Local.Aim(a, p)
 	return a.Look()
 }
 
@@ -85,7 +86,7 @@ func (w *worker) read(ctx context.Context, p region.Ptr, dst []byte, patience ti
 }
 
 // readable returns the route to a's region, once that may be read.
-func (m *Machine) readable(ctx context.Context, a region.Addr) (*route, error) {
+func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, error) {
 	rt := m.route(a.Region())
 	if rt == nil {
 		if err := m.locate(a); err != nil {
@@ -93,9 +94,9 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route, error) {
 		}
 		rt = m.route(a.Region())
 	}
-	for n := (need{}); rt != nil && rt.state == regionBlocked; rt = m.route(a.Region()) {
+	for n := (need{}); rt != nil && rt.State == route.Blocked; rt = m.route(a.Region()) {
 		if n.m == nil {
-			n = m.moving(ctx, blockedError(a.Region()), rt.since)
+			n = m.moving(ctx, blockedError(a.Region()), rt.Since)
 		}
 		if err := n.pause(); err != nil {
 			return nil, err
@@ -120,10 +121,10 @@ func (m *Machine) confirmed(err error) error {
 	return cmp.Or(m.Confirm(), err)
 }
 
-func (w *worker) readOnce(rt *route, p region.Ptr, dst []byte) (region.Header, error) {
-	if rt.primary {
+func (w *worker) readOnce(rt *route.Route, p region.Ptr, dst []byte) (region.Header, error) {
+	if rt.PrimaryHere {
 		w.stats.localReads.Add(1)
-		return rt.local.ReadObject(p, dst)
+		return rt.Local.ReadObject(p, dst)
 	}
 	raw := w.m.raw.Get().(*rawBuffer)
 	defer w.m.raw.Put(raw)
@@ -150,10 +151,10 @@ func (r *rawBuffer) sized(n int) []byte {
 
 // readRaw reads bytes from the region of p at another machine. What a machine
 // returns that has left the configuration since is not believed: errMoved.
-func (w *worker) readRaw(rt *route, p region.Ptr, b []byte, raw *rawBuffer) error {
+func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer) error {
 	w.stats.remoteReads.Add(1)
 	w.lock()
-	err := w.postLocked(rt.Primary, RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
+	err := w.postLocked(rt.Primary, route.RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
 	w.unlock()
 	if !raw.wait.settled() {
 		err = errors.Join(err, w.await(&raw.wait))
@@ -218,12 +219,12 @@ func (w *worker) readPair(ctx context.Context, p region.Ptr, dst []byte, patienc
 	}
 }
 
-func (w *worker) readPairOnce(rt *route, p region.Ptr, dst []byte) (h1, h2 region.Header, err error) {
+func (w *worker) readPairOnce(rt *route.Route, p region.Ptr, dst []byte) (h1, h2 region.Header, err error) {
 	n, next := p.Capacity(), p.Element(1)
-	if rt.primary {
+	if rt.PrimaryHere {
 		w.stats.localReads.Add(2)
-		if h1, err = rt.local.ReadObject(p, dst[:n]); err == nil {
-			h2, err = rt.local.ReadObject(next, dst[n:2*n])
+		if h1, err = rt.Local.ReadObject(p, dst[:n]); err == nil {
+			h2, err = rt.Local.ReadObject(next, dst[n:2*n])
 		}
 		return h1, h2, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // recalled are the logs of this machine's earlier lives. Nobody writes to them any
@@ -53,12 +54,12 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram
 		return err
 	}
 	for i, log := range formatted {
-		if err := m.cfg.NIC.Register(recalledKey(i), log); err != nil {
+		if err := m.cfg.NIC.Register(route.RecalledKey(i), log); err != nil {
 			return fmt.Errorf("txn: a log of an earlier life: %w", err)
 		}
 	}
 	for n, p := range parked {
-		if err := m.cfg.NIC.Register(parkedKey(settled, n), p); err != nil {
+		if err := m.cfg.NIC.Register(route.ParkedKey(settled, n), p); err != nil {
 			return fmt.Errorf("txn: transactions parked by an earlier life: %w", err)
 		}
 	}
@@ -143,7 +144,7 @@ func (l *recalled) gatherLocked(r *recoveryState) {
 	}
 	for i, log := range l.logs {
 		b, _ := record.OpenLedger(log)
-		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *record.Record, at uint64) bool {
+		r.scanLocked(log, route.RecalledKey(i), ^uint64(0), func(rec *record.Record, at uint64) bool {
 			_, dated := rec.NotedIn()
 			return !dated && l.countsLocked(rec) && !b.IsLate(rec.ID.Config, at)
 		})
@@ -151,14 +152,14 @@ func (l *recalled) gatherLocked(r *recoveryState) {
 	r.takeFoundLocked()
 	r.leaveOutOlderLocked()
 	for i, log := range l.logs {
-		r.scanLocked(log, recalledKey(i), ^uint64(0), func(rec *record.Record, _ uint64) bool {
+		r.scanLocked(log, route.RecalledKey(i), ^uint64(0), func(rec *record.Record, _ uint64) bool {
 			in, dated := rec.NotedIn()
 			id, _ := unpackSeen(rec.LowBound)
 			return dated && l.countsLocked(rec) && (rec.Kind != record.Replicate || r.hasHadSince(id, in))
 		})
 	}
 	for n, p := range l.parked {
-		r.scanLocked(p, parkedKey(l.parkedIn, n), ^uint64(0), func(rec *record.Record, _ uint64) bool {
+		r.scanLocked(p, route.ParkedKey(l.parkedIn, n), ^uint64(0), func(rec *record.Record, _ uint64) bool {
 			id, _ := unpackSeen(rec.LowBound)
 			return rec.Kind != record.Replicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
 		})
@@ -197,7 +198,7 @@ func (r *recoveryState) leaveOutOlderLocked() {
 // configuration.
 func (r *recoveryState) hasHadSince(id region.ID, c uint32) bool {
 	rt := r.m.route(id)
-	return rt != nil && rt.local != nil && rt.local.Since() <= c
+	return rt != nil && rt.Local != nil && rt.Local.Since() <= c
 }
 
 // RecalledWrites yields every object that a record in the logs of earlier lives writes
@@ -250,10 +251,10 @@ func (l *recalled) keepLocked(c record.Coordinator, b *record.Ledger) {
 // a region is unavailable the ledgers stay.
 func (l *recalled) settleLocked(m *Machine, in cluster.ID, parked []*nvram.Memory) {
 	for i := range l.logs {
-		m.cfg.NIC.Deregister(recalledKey(i))
+		m.cfg.NIC.Deregister(route.RecalledKey(i))
 	}
 	for n := range l.parked {
-		m.cfg.NIC.Deregister(parkedKey(l.parkedIn, n))
+		m.cfg.NIC.Deregister(route.ParkedKey(l.parkedIn, n))
 	}
 	l.logs, l.parked, l.parkedIn, l.settled = nil, parked, in, uint32(in)
 	m.annexes.forget(l.annexes)

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // What earlier lives say of a region counts where the machine has a replica that has been
@@ -40,16 +41,16 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 			m := &Machine{}
 			m.recovery.init(m)
 			m.recalled.settled, m.recalled.parkedIn, m.recalled.before = parkedIn, parkedIn, before
-			rt := &route{Placement: cluster.Placement{Region: 2}}
+			rt := &route.Route{Placement: cluster.Placement{Region: 2}}
 			if c.replica > 0 {
 				local, err := region.Format(2, nvram.NewMemory(1<<20))
 				if err != nil {
 					t.Fatal(err)
 				}
-				rt.local = local
+				rt.Local = local
 				local.SetSince(c.replica)
 			}
-			m.routes.Store(&routes{2: rt})
+			m.routes.Store(&route.List{2: rt})
 			rec := record.Record{Kind: record.Replicate, ID: id, LowBound: packSeen(2, SeenLock), Regions: []region.ID{2, 3},
 				Writes: []record.Write{{Ptr: region.MakePtr(region.MakeAddr(2, 0x440), 2, 0), Op: record.OpFree, Version: 6}}}
 			if c.noted > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A reconfiguration takes a machine from one configuration to the next, in four
@@ -69,7 +70,7 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	defer m.reserving.Unlock()
 	m.Remap(c, func(id region.ID) *region.Region {
 		if rt := m.route(id); rt != nil {
-			return rt.local
+			return rt.Local
 		}
 		return nil
 	})
@@ -112,13 +113,13 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 func (w *worker) severLocked(p *peer) {
 	w.markLostLocked(p)
 	nic := w.m.cfg.NIC
-	nic.Deregister(logKey(p.id, w.id, p.life))
+	nic.Deregister(route.LogKey(p.id, w.id, p.life))
 	if !sabotage.MessagesKey.Skipped() {
-		nic.Deregister(messagesKey(p.id, w.id, p.life))
+		nic.Deregister(route.MessagesKey(p.id, w.id, p.life))
 	}
 	p.life++
 	// There is room where two have gone; a NIC that is closed shows nothing anyway.
-	_ = nic.Register(logKey(p.id, w.id, p.life), p.memory)
+	_ = nic.Register(route.LogKey(p.id, w.id, p.life), p.memory)
 }
 
 // markLostLocked ignores all further input from a peer, without asking for another
@@ -128,58 +129,6 @@ func (w *worker) markLostLocked(p *peer) {
 		p.broken = ErrLost
 		w.failWaitsLocked(p.id, ErrLost)
 	}
-}
-
-// Remap tells what replicas this machine has in configuration c, the one that it
-// was frozen for, once it has made room for them.
-func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed.Load() {
-		return
-	}
-	before := m.routes.Load()
-	next := make(routes, int(c.NextRegion)+1)
-	for _, p := range c.Regions {
-		r := &route{Placement: p, local: local(p.Region), state: regionBlocked}
-		r.primary = r.local != nil && p.IsPrimary(m.cfg.ID)
-		was := before.of(p.Region)
-		if was != nil && was.Primary == p.Primary && was.state != regionBlocked && p.IsAvailable() {
-			r.state = regionReadable
-		}
-		if r.state == regionBlocked {
-			r.blocked(was, m.cfg.Clock.Now())
-		}
-		next[p.Region] = r
-	}
-	m.routes.Store(&next)
-}
-
-// blocked notes since when the region is blocked; was is the route before.
-func (r *route) blocked(was *route, now time.Time) {
-	if r.since = now; was != nil && was.state == regionBlocked {
-		r.since = was.since
-	}
-}
-
-// Activate tells that regions are active in a configuration: their primaries have
-// locked whatever recovering transactions may still change. An older
-// configuration's regions stay as they are.
-func (m *Machine) Activate(config cluster.ID, ids []region.ID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.config.Load() != uint32(config) || m.closed.Load() {
-		return
-	}
-	next := slices.Clone(*m.routes.Load())
-	for _, id := range ids {
-		if r := next.of(id); r != nil && r.state != regionActive {
-			active := *r
-			active.state = regionActive
-			next[id] = &active
-		}
-	}
-	m.routes.Store(&next)
 }
 
 // Resume lets commits begin in configuration in, unless the next one's Freeze has
@@ -459,7 +408,7 @@ func (t *Tx) reportable() error {
 // operation that went by those has failed with err. It returns nil if the operation
 // can be tried again; otherwise what it has failed with: err, if that does not say
 // that a machine cannot be reached or if machines are not replaced.
-func (m *Machine) awaitReplacement(ctx context.Context, before *routes, err error) error {
+func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err error) error {
 	if m.cfg.Alive == nil || !isLoss(err) {
 		return m.orGone(err)
 	}

@@ -56,8 +56,8 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 		}
 	}
 	for _, id := range ids {
-		if rt := m.route(id); rt != nil && rt.primary {
-			m.cfg.Allocator.Attach(rt.local)
+		if rt := m.route(id); rt != nil && rt.PrimaryHere {
+			m.cfg.Allocator.Attach(rt.Local)
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 
 func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*recoveredLock) {
 	rt := r.m.route(p.region)
-	if p.locked || rt == nil || !rt.primary {
+	if p.locked || rt == nil || !rt.PrimaryHere {
 		return
 	}
 	p.locked = true
@@ -76,7 +76,7 @@ func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*rec
 			l = &recoveredLock{ptr: ptr}
 			l.release = r.m.cfg.Allocator.Hold(ptr, func() {
 				if !sabotage.LockRecovery.Skipped() {
-					rt.local.SetLock(ptr)
+					rt.Local.SetLock(ptr)
 				}
 			})
 			if was := before[ptr.Addr]; was != nil && was.release {
@@ -91,13 +91,13 @@ func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*rec
 // unlockObjectLocked takes the lock off an object that nobody recovers any more.
 func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 	rt := r.m.route(l.ptr.Addr.Region())
-	if rt == nil || !rt.primary {
+	if rt == nil || !rt.PrimaryHere {
 		return
 	}
-	if l.release && !rt.local.Header(l.ptr.Addr.Offset()).Allocated() {
+	if l.release && !rt.Local.Header(l.ptr.Addr.Offset()).Allocated() {
 		r.m.cfg.Allocator.Release(l.ptr) // before it is unlocked, as in applyPrimary
 	}
-	rt.local.ClearLock(l.ptr)
+	rt.Local.ClearLock(l.ptr)
 }
 
 // Decide carries out what has been decided about a transaction (COMMIT-RECOVERY,
@@ -139,16 +139,16 @@ func (m *Machine) Decide(in cluster.ID, id record.ID, commit bool) error {
 // finishPartLocked gives the objects of a part their final state.
 func (r *recoveryState) finishPartLocked(p *tracePart, commit bool) error {
 	rt := r.m.route(p.region)
-	if rt == nil || rt.local == nil {
+	if rt == nil || rt.Local == nil {
 		return nil
 	}
 	for i := range p.writes {
 		w := &p.writes[i]
 		switch {
-		case rt.primary && p.locked:
-			r.finishPrimaryLocked(rt.local, w, commit)
-		case !rt.primary && commit && !sabotage.BackupOutcome.Skipped():
-			if err := ApplyReplica(rt.local, w); err != nil {
+		case rt.PrimaryHere && p.locked:
+			r.finishPrimaryLocked(rt.Local, w, commit)
+		case !rt.PrimaryHere && commit && !sabotage.BackupOutcome.Skipped():
+			if err := ApplyReplica(rt.Local, w); err != nil {
 				return err
 			}
 		}
@@ -285,14 +285,14 @@ func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
 		return err
 	}
 	rt := m.route(id)
-	if rt == nil || !rt.primary {
+	if rt == nil || !rt.PrimaryHere {
 		return m.noRegion(region.MakeAddr(id, 0))
 	}
 	if !m.cfg.Allocator.Has(id) {
-		rt.local.Repair()
+		rt.Local.Repair()
 	}
-	off, n := rt.local.Table()
+	off, n := rt.Local.Table()
 	table := make([]byte, n)
-	rt.local.Memory().CopyOut(table, off)
+	rt.Local.Memory().CopyOut(table, off)
 	return m.writeBackups(rt, id, off, table)
 }

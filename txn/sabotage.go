@@ -19,8 +19,8 @@ func (s *state) forgetVersions() {
 func (s *state) applyOwnBackupsLocked() {
 	for _, e := range s.commit.writes {
 		wr := e.write()
-		if rt := s.m.route(e.ptr.Addr.Region()); !rt.primary && rt.local != nil {
-			_ = ApplyReplica(rt.local, &wr)
+		if rt := s.m.route(e.ptr.Addr.Region()); !rt.PrimaryHere && rt.Local != nil {
+			_ = ApplyReplica(rt.Local, &wr)
 		}
 	}
 }

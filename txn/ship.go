@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A HandlerID names a function that can be shipped to. Those from
@@ -61,7 +62,7 @@ func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerI
 // shipTo is ShipTo for who has chosen the machine after it loaded the routes before. If the
 // machine is lost, it waits for other routes than these: it has been replaced already if
 // they are not the latest.
-func (m *Machine) shipTo(ctx context.Context, before *routes, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
+func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	if machine == m.cfg.ID {
 		fn := m.handler(h)
 		if fn == nil {

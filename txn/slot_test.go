@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A transaction that has lost the slot of a new object does not take for its own
@@ -32,9 +33,9 @@ func TestLostSlotIsNotOurs(t *testing.T) {
 			m.cfg.ID = me
 			w := &worker{m: m, peers: make([]*peer, lender+1)}
 			w.peers[lender] = &peer{id: lender, connection: c.connection}
-			rt := &route{primary: c.primary}
+			rt := &route.Route{PrimaryHere: c.primary}
 			rt.Primary, rt.LastPrimaryChange = lender, c.changed
-			m.routes.Store(&routes{1: rt})
+			m.routes.Store(&route.List{1: rt})
 			s := &state{m: m, w: w}
 			s.late.s = s
 			at := func(off uint32) entry {

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A spill is memory that is filled with records, one log after the other, as much as it
@@ -124,7 +125,7 @@ func (w *worker) note(b []byte) (Extent, error) {
 	if err := w.self.note(b); err != nil {
 		return Extent{}, err
 	}
-	return extentOf(w.self.rx, logKey(w.m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
+	return extentOf(w.self.rx, route.LogKey(w.m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
 }
 
 // gatherNotesLocked collects the notes that are not in the own logs.

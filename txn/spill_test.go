@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // recoveringIn returns a machine in the midst of a recovery, with one worker whose own
@@ -79,7 +80,7 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 			}
 		}
 	}
-	memory := map[rdma.Key]*nvram.Memory{logKey(3, 0, 0): m.workers[0].selfMemory}
+	memory := map[rdma.Key]*nvram.Memory{route.LogKey(3, 0, 0): m.workers[0].selfMemory}
 	logs := []*nvram.Memory{m.workers[0].selfMemory}
 	for i := range m.recovery.notes.logs {
 		l := &m.recovery.notes.logs[i]
@@ -104,11 +105,11 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	local.SetSince(1)
-	(*again.routes.Load()).of(2).local = local
+	(*again.routes.Load()).Of(2).Local = local
 	again.recalled.gatherLocked(&again.recovery)
 	recalled := make(map[rdma.Key]*nvram.Memory)
 	for i, l := range again.recalled.logs {
-		recalled[recalledKey(i)] = l
+		recalled[route.RecalledKey(i)] = l
 	}
 	complete("in the next life", &again.recovery, recalled)
 
@@ -145,7 +146,7 @@ func TestNoMemoryForNotes(t *testing.T) {
 func TestParkAgain(t *testing.T) {
 	const in, all = 7, 300
 	m := recoveringIn(t, in, true)
-	(*m.routes.Load()).of(2).Away = []cluster.Memory{{Machine: 1, Token: 7}}
+	(*m.routes.Load()).Of(2).Away = []cluster.Memory{{Machine: 1, Token: 7}}
 	learn(t, m, in, 1, all)
 	isFull := true
 	m.cfg.Park = func(_ cluster.ID, n int, _ int64) (*nvram.Memory, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // ReserveBackups reserves storage for n bytes at off in every backup of a region whose primary
@@ -38,7 +39,7 @@ var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLo
 
 func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	before := m.routes.Load()
-	rt := before.of(id)
+	rt := before.Of(id)
 	if rt == nil {
 		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
@@ -67,14 +68,14 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	id, off, n := binary.LittleEndian.Uint64(arg), binary.LittleEndian.Uint64(arg[8:]), binary.LittleEndian.Uint64(arg[16:])
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()
-	var rt *route
+	var rt *route.Route
 	if id == uint64(region.ID(id)) {
 		rt = m.route(region.ID(id))
 	}
-	if rt == nil || rt.local == nil || !rt.Has(m.cfg.ID) {
+	if rt == nil || rt.Local == nil || !rt.Has(m.cfg.ID) {
 		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, id)
 	}
-	mem := rt.local.Memory()
+	mem := rt.Local.Memory()
 	if off > mem.Size() || n > mem.Size()-off {
 		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", ErrBadMessage, n, off, id)
 	}
@@ -90,7 +91,7 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
 	d := discard{region: id, off: off, bytes: n, in: m.config.Load(), primary: m.cfg.ID}
 	rt := m.route(id)
-	if rt == nil || !rt.primary {
+	if rt == nil || !rt.PrimaryHere {
 		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
 	for _, b := range rt.Backups {
@@ -142,8 +143,8 @@ func (m *Machine) discard(d discard) error {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()
 	rt := m.route(d.region)
-	if rt == nil || rt.local == nil || rt.Primary != d.primary || m.config.Load() != d.in {
+	if rt == nil || rt.Local == nil || rt.Primary != d.primary || m.config.Load() != d.in {
 		return fmt.Errorf("%w: discard in region %d, of another configuration", ErrNoRegion, d.region)
 	}
-	return rt.local.Discard(d.off, d.bytes)
+	return rt.Local.Discard(d.off, d.bytes)
 }

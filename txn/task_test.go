@@ -39,8 +39,8 @@ func fillAnnex(t *testing.T, m *Machine, owner *logReader, ptrs ...region.Ptr) r
 	var body []byte
 	for _, p := range ptrs {
 		v := region.Version(1)
-		if rt := m.route(p.Addr.Region()); rt != nil && rt.local != nil {
-			v = rt.local.Header(p.Addr.Offset()).Version()
+		if rt := m.route(p.Addr.Region()); rt != nil && rt.Local != nil {
+			v = rt.Local.Header(p.Addr.Offset()).Version()
 		}
 		body = record.AppendWrite(body, &record.Write{Ptr: p, Op: record.OpUpdate, Version: v, Payload: make([]byte, p.Capacity())})
 	}
@@ -77,7 +77,7 @@ func (l *testLog) steps(n int) (reply message) {
 
 // isLocked says whether an object is locked.
 func (l *testLog) isLocked(p region.Ptr) bool {
-	return l.in.m.route(1).local.Header(p.Addr.Offset()).Locked()
+	return l.in.m.route(1).Local.Header(p.Addr.Offset()).Locked()
 }
 
 // The annex of a record that comes too late goes with the record: nobody else knows of it.
@@ -192,7 +192,7 @@ func TestRefusedLargeLocks(t *testing.T) {
 	l := newTestLog(t)
 	withAnnexes(t, l.in.m)
 	ptrs := []region.Ptr{l.ptr, l.object(), l.object()}
-	local := l.in.m.route(1).local
+	local := l.in.m.route(1).Local
 	for _, p := range ptrs[1:] {
 		if !local.Lock(p, local.Header(p.Addr.Offset()).Version()) {
 			t.Fatal("it is locked")
@@ -218,7 +218,7 @@ func TestSmallAfterLarge(t *testing.T) {
 	for _, isBackup := range []bool{false, true} {
 		l := newTestLog(t)
 		withAnnexes(t, l.in.m)
-		(*l.in.m.routes.Load()).of(1).primary = !isBackup
+		(*l.in.m.routes.Load()).Of(1).PrimaryHere = !isBackup
 		if isBackup {
 			l.appendLarge(record.CommitBackup, 1, seq, l.ptr)
 			l.steps(2)

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // validateRounds bounds how often one attempt asks moved questions again before
@@ -154,11 +155,11 @@ func (s *state) runChecks() error {
 	routes := s.m.routes.Load()
 	for i := range s.checks {
 		c := &s.checks[i]
-		rt := routes.of(c.ptr.Addr.Region())
+		rt := routes.Of(c.ptr.Addr.Region())
 		switch {
 		case rt == nil:
 			return cmp.Or(s.m.locate(c.ptr.Addr), errMoved)
-		case rt.state == regionBlocked && !sabotage.BlockedValidation.Skipped():
+		case rt.State == route.Blocked && !sabotage.BlockedValidation.Skipped():
 			return blockedError(rt.Region)
 		}
 		c.machine = rt.Primary
@@ -168,8 +169,8 @@ func (s *state) runChecks() error {
 				c.verdict = verdictChanged
 			}
 			c.machine = s.m.cfg.ID
-		case rt.primary:
-			c.verdict = judge(rt.local.Header(c.ptr.Addr.Offset()), c.version)
+		case rt.PrimaryHere:
+			c.verdict = judge(rt.Local.Header(c.ptr.Addr.Offset()), c.version)
 		default:
 			remote++
 		}
@@ -245,7 +246,7 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 		}
 		read[n] = c
 		addr := c.ptr.Addr
-		if err := w.postLocked(machine, RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.wait); err != nil {
+		if err := w.postLocked(machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.wait); err != nil {
 			w.unlock()
 			return errors.Join(err, w.await(&s.commit.wait))
 		}
@@ -303,13 +304,13 @@ func (m *Machine) validateMessage(msg message) (message, error) {
 		b := msg.body[i*validateBytes:]
 		addr := region.Addr(binary.LittleEndian.Uint64(b))
 		rt := m.route(addr.Region())
-		if rt == nil || !rt.primary || !rt.local.CanHold(addr.Offset()) {
+		if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(addr.Offset()) {
 			return message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", ErrBadMessage, addr)
 		}
 		if sabotage.ValidationReply.Skipped() {
 			continue
 		}
-		verdicts[i] = byte(judge(rt.local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
+		verdicts[i] = byte(judge(rt.Local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
 	}
 	return message{kind: messageValidateReply, tag: msg.tag, body: verdicts}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A worker is FaRM's thread: it owns a queue pair to its sibling at every
@@ -140,8 +141,8 @@ func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
 	if err != nil {
 		return g, err
 	}
-	in.in.rx.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditLog))
-	in.inMsgs.Feedback(w.q, from, creditKey(w.id), creditOffset(cfg.ID, creditMessages))
+	in.in.rx.Feedback(w.q, from, route.CreditKey(w.id), route.CreditOffset(cfg.ID, route.CreditLog))
+	in.inMsgs.Feedback(w.q, from, route.CreditKey(w.id), route.CreditOffset(cfg.ID, route.CreditMessages))
 	for len(w.peers) <= int(from) {
 		w.peers = append(w.peers, nil)
 	}
@@ -153,10 +154,10 @@ func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
 	if g.messages, err = in.inMsgs.State(); err != nil {
 		return g, err
 	}
-	if err := cfg.NIC.Register(logKey(from, w.id, in.life), in.memory); err != nil {
+	if err := cfg.NIC.Register(route.LogKey(from, w.id, in.life), in.memory); err != nil {
 		return g, err
 	}
-	return g, cfg.NIC.Register(messagesKey(from, w.id, in.life), in.queue)
+	return g, cfg.NIC.Register(route.MessagesKey(from, w.id, in.life), in.queue)
 }
 
 // listenToSelfLocked makes the log that the worker writes to its own machine.
@@ -170,7 +171,7 @@ func (w *worker) listenToSelfLocked() error {
 		return err
 	}
 	w.selfMemory = log
-	return cfg.NIC.Register(logKey(cfg.ID, w.id, 0), log)
+	return cfg.NIC.Register(route.LogKey(cfg.ID, w.id, 0), log)
 }
 
 // listenFirstLocked makes room for what a peer writes here. The log comes last: it can be
@@ -212,8 +213,8 @@ func (w *worker) relistenLocked(before, p *peer) (err error) {
 	}
 	w.markLostLocked(before)
 	cfg := &w.m.cfg
-	cfg.NIC.Deregister(logKey(p.id, w.id, before.life))
-	cfg.NIC.Deregister(messagesKey(p.id, w.id, before.life))
+	cfg.NIC.Deregister(route.LogKey(p.id, w.id, before.life))
+	cfg.NIC.Deregister(route.MessagesKey(p.id, w.id, before.life))
 	before.inMsgs.Reset(cfg.Clock.Uint64())
 	p.life, p.queue, p.inMsgs, p.relogged = before.life+1, before.queue, before.inMsgs, before.relogged
 	if p.memory == before.memory {
@@ -262,9 +263,9 @@ func (w *worker) commitsWithLocked(p *peer) bool {
 // connectLocked attaches to what the sibling at machine to listens to.
 func (w *worker) connectLocked(to rdma.MachineID, g greeting) {
 	p, me := w.peers[to], w.m.cfg.ID
-	link := ring.Link{Queue: w.q, To: to, Key: logKey(me, w.id, g.life), Credit: w.credit, CreditOffset: creditOffset(to, creditLog)}
+	link := ring.Link{Queue: w.q, To: to, Key: route.LogKey(me, w.id, g.life), Credit: w.credit, CreditOffset: route.CreditOffset(to, route.CreditLog)}
 	p.log = ring.NewSender(g.log, link)
-	link.Key, link.CreditOffset = messagesKey(me, w.id, g.life), creditOffset(to, creditMessages)
+	link.Key, link.CreditOffset = route.MessagesKey(me, w.id, g.life), route.CreditOffset(to, route.CreditMessages)
 	p.msgs = ring.NewSender(g.messages, link)
 	p.connection = g.life
 	w.bell.Store(true) // replies may wait for this: the peer can have written already

@@ -41,7 +41,8 @@ type (
 	Run        struct{ rank } // recovery/transactions: what the recovery of one configuration has heard
 	Recovery   struct{ rank } // txn: evidence and ledgers
 	Worker     struct{ rank } // txn: a worker's commits, calls and peers
-	Machine    struct{ rank } // txn: handlers and routes
+	Machine    struct{ rank } // txn: handlers and hooks of epochs
+	Routes     struct{ rank } // txn/route: where regions live, while that changes
 	Replicas   struct{ rank } // farm: which replicas the machine has
 	Reserve    struct{ rank } // farm: room for logs
 	Annexes    struct{ rank } // txn: annexes
@@ -77,6 +78,7 @@ var order = []Rank{
 	Recovery{},
 	Worker{},
 	Machine{},
+	Routes{},
 	Replicas{},
 	Reserve{},
 	Annexes{},

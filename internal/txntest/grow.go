@@ -6,7 +6,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // grow makes a region with m as its primary.
@@ -35,10 +35,10 @@ func (m *machine) makeReplica(p cluster.Placement, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	if err := m.nic.Register(txn.RegionKey(p.Region), r.Memory()); err != nil {
+	if err := m.nic.Register(route.RegionKey(p.Region), r.Memory()); err != nil {
 		return err
 	}
-	if _, err := txn.ReceiveBlocks(m.nic, p, r, 0); err != nil {
+	if _, err := route.ReceiveBlocks(m.nic, p, r, 0); err != nil {
 		return err
 	}
 	m.regions[p.Region] = r

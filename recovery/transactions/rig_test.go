@@ -24,6 +24,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/route"
 )
 
 // A node is one machine with a memory of its own.
@@ -73,11 +74,11 @@ func (n *node) make(t testing.TB, p cluster.Placement) {
 	if r == nil {
 		if r, err = region.Format(p.Region, nvram.NewMemory(region.MinSize)); err == nil {
 			n.regions[p.Region] = r
-			err = n.nic.Register(txn.RegionKey(p.Region), r.Memory())
+			err = n.nic.Register(route.RegionKey(p.Region), r.Memory())
 		}
 	}
 	if err == nil {
-		n.blocks[p.Region], err = txn.ReceiveBlocks(n.nic, p, r, n.blocks[p.Region])
+		n.blocks[p.Region], err = route.ReceiveBlocks(n.nic, p, r, n.blocks[p.Region])
 	}
 	if err != nil && !n.dead.Load() {
 		t.Error(err)

@@ -1,0 +1,77 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
+)
+
+// AddRegion tells the machine where a region lives; local is its replica here,
+// or nil. The mapping of a region does not change within a configuration; Freeze
+// takes the machine to the next.
+func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) { m.routes.Add(p, local) }
+
+func (m *Machine) route(id region.ID) *route.Route { return m.routes.Of(id) }
+
+// Remap tells what replicas this machine has in configuration c, the one that it
+// was frozen for, once it has made room for them.
+func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
+	m.routes.Remap(c, local, m.cfg.Clock.Now())
+}
+
+// Activate tells that regions are active in a configuration: their primaries have
+// locked whatever recovering transactions may still change. An older
+// configuration's regions stay as they are.
+func (m *Machine) Activate(config cluster.ID, ids []region.ID) {
+	m.routes.Activate(ids, func() bool { return m.config.Load() == uint32(config) })
+}
+
+func (m *Machine) noRegion(a region.Addr) error {
+	if err := m.gone(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
+}
+
+// locate finds out where the region of an address lives, which this machine does
+// not know: it was allocated after the machine heard of the configuration.
+func (m *Machine) locate(a region.Addr) error {
+	if m.cfg.Locate == nil || m.gone() != nil {
+		return m.noRegion(a)
+	}
+	p, err := m.cfg.Locate(a.Region())
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) {
+		return err // the configuration is changing
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%w)", m.noRegion(a), err)
+	}
+	if m.route(p.Region) == nil {
+		m.routes.Add(p, nil)
+	}
+	return nil
+}
+
+// IsPrimary says whether this machine is the primary of a's region.
+func (m *Machine) IsPrimary(a region.Addr) bool {
+	r := m.route(a.Region())
+	return r != nil && r.PrimaryHere
+}
+
+// Primary returns the machine that is the primary of a's region.
+func (m *Machine) Primary(a region.Addr) (rdma.MachineID, error) {
+	r := m.route(a.Region())
+	if r == nil {
+		if err := m.locate(a); err != nil {
+			return 0, err
+		}
+		if r = m.route(a.Region()); r == nil {
+			return 0, m.noRegion(a)
+		}
+	}
+	return r.Primary, nil
+}

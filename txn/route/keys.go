@@ -1,0 +1,106 @@
+package route
+
+import (
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A KeyKind says what a key names, under which a machine's memory is registered with its
+// NIC. It is the key's first byte.
+type KeyKind uint8
+
+const (
+	KeyRegion KeyKind = iota + 1
+	KeyLog
+	KeyMessages
+	KeyCredit
+	keyRecalled
+	KeyBlocks
+	keyParked
+	keyNotes
+	KeyAnnex
+)
+
+func makeKey(kind KeyKind, rest uint64) rdma.Key { return rdma.Key(uint64(kind)<<56 | rest) }
+
+// KindOf says what a key names.
+func KindOf(k rdma.Key) KeyKind { return KeyKind(k >> 56) }
+
+// RegionKey names a region's replica at any machine that has one.
+func RegionKey(id region.ID) rdma.Key { return makeKey(KeyRegion, uint64(id)) }
+
+// BlocksKey names a backup of p's region for block headers, which primaries write
+// by one-sided WRITE. What a machine writes that was the primary before, and does
+// not know yet that it is not, or what has been on its way for long, finds nothing.
+func BlocksKey(p cluster.Placement) rdma.Key {
+	return makeKey(KeyBlocks, uint64(p.LastPrimaryChange&lifeMask)<<32|uint64(p.Region))
+}
+
+// ReceiveBlocks has this machine's replica of p's region take block headers from
+// the primary that p says, and from none before. was is what the last call for the
+// replica returned, 0 at first. It comes before NEW-CONFIG is acknowledged.
+func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, was rdma.Key) (rdma.Key, error) {
+	key := BlocksKey(p)
+	if key == was {
+		return was, nil
+	}
+	if was != 0 {
+		nic.Deregister(was)
+	}
+	return key, nic.Register(key, r.Memory())
+}
+
+// LogKey names the log that a sender's worker writes to.
+//
+// A log or message queue that is made anew for another life of a sender, or after
+// its connection broke, has another key: what was written to the old one and
+// comes late finds nothing.
+func LogKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
+	return makeKey(KeyLog, uint64(life&lifeMask)<<32|uint64(sender)<<16|uint64(worker))
+}
+
+// MessagesKey names a message queue, likewise.
+func MessagesKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
+	return makeKey(KeyMessages, uint64(life&lifeMask)<<32|uint64(sender)<<16|uint64(worker))
+}
+
+// RecalledKey names the i'th log of an earlier life.
+func RecalledKey(i int) rdma.Key { return makeKey(keyRecalled, uint64(i)) }
+
+// ParkedKey names the n'th memory of transactions parked in a configuration.
+func ParkedKey(in cluster.ID, n int) rdma.Key {
+	return makeKey(keyParked, uint64(in&lifeMask)<<32|uint64(n))
+}
+
+// NotesKey names the n'th memory with notes of a configuration's recovery.
+func NotesKey(in cluster.ID, n int) rdma.Key {
+	return makeKey(keyNotes, uint64(in&lifeMask)<<32|uint64(n))
+}
+
+const lifeMask = 1<<24 - 1
+
+// A worker's peers write into its credit memory, two words each, how much of
+// what it wrote to their log and message queue they have freed.
+const (
+	CreditLog = iota
+	CreditMessages
+	creditWords
+)
+
+// machinesMax bounds the identifiers of machines.
+const machinesMax = 1024
+
+// CreditBytes is the size of a worker's credit memory.
+const CreditBytes = machinesMax * creditWords * 8
+
+// AnnexKey names an annex.
+func AnnexKey(number uint64) rdma.Key { return makeKey(KeyAnnex, number) }
+
+// CreditKey names the credit memory of a worker.
+func CreditKey(worker uint16) rdma.Key { return makeKey(KeyCredit, uint64(worker)) }
+
+// CreditOffset is where a peer's word is in it.
+func CreditOffset(peer rdma.MachineID, word int) uint64 {
+	return (uint64(peer)*creditWords + uint64(word)) * 8
+}

@@ -1,0 +1,58 @@
+// Package route says where things are: which machines have the replicas of a region, and
+// what may be done with them in the present configuration (Table), and under which keys
+// the memory of a machine is registered with its NIC (keys.go).
+//
+// Routes are read on every access to an object, without a lock: a List is never changed,
+// but replaced as a whole by the next, under the table's mutex.
+package route
+
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A Route is what a machine knows of one region: where its replicas are, and
+// the local one if there is one.
+type Route struct {
+	cluster.Placement
+	// Local is the replica at this machine, or nil; PrimaryHere says that it is the primary.
+	Local       *region.Region
+	PrimaryHere bool
+	State       State
+	// Since is when the region was blocked first, if it is; zero if that is not known.
+	Since time.Time
+}
+
+// A State says what a machine may do in a region (SOSP'15 section 5.3
+// steps 1 and 4).
+type State uint8
+
+const (
+	// Active: everything.
+	Active State = iota
+	// Readable: read. The primary is the one that it was, and what
+	// recovering transactions have locked there is locked still.
+	Readable
+	// Blocked: wait.
+	Blocked
+)
+
+// A List has the route of each region, by its number. It is replaced, never changed.
+type List []*Route
+
+// Of returns the route of a region, or nil.
+func (rs *List) Of(id region.ID) *Route {
+	if int(id) >= len(*rs) {
+		return nil
+	}
+	return (*rs)[id]
+}
+
+// blocked notes since when the region is blocked; was is the route before.
+func (r *Route) blocked(was *Route, now time.Time) {
+	if r.Since = now; was != nil && was.State == Blocked {
+		r.Since = was.Since
+	}
+}
