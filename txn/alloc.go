@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -83,15 +84,15 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, pri
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload)|uint32(need)<<needShift)
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id)|uint32(m.cfg.ID)<<16)
 	arg = binary.LittleEndian.AppendUint32(arg, connection)
-	decode := func(reply message) (slot, error) {
-		if err := shippedError(replyCode(reply.a), reply.body); err != nil {
+	decode := func(reply message.Message) (slot, error) {
+		if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
 			return slot{}, m.orBusy(err, hint)
 		}
-		got, err := decodeSlot(reply.body)
+		got, err := decodeSlot(reply.Body)
 		got.lender, got.connection = primary, connection
 		return got, err
 	}
-	reply, err := w.call(ctx, primary, message{kind: messageRequest, b: uint16(handlerAlloc), body: arg}, func(late message) {
+	reply, err := w.call(ctx, primary, message.Message{Kind: message.Request, B: uint16(handlerAlloc), Body: arg}, func(late message.Message) {
 		if got, err := decode(late); err == nil && m.isCurrent(got) {
 			m.releaseLocked(w, got) // locked: see call.late
 		}
@@ -136,7 +137,7 @@ func (s slot) append(b []byte) []byte {
 
 func decodeSlot(b []byte) (s slot, err error) {
 	if len(b) != slotBytes {
-		return s, fmt.Errorf("%w: reply to an allocation of %d bytes", ErrBadMessage, len(b))
+		return s, fmt.Errorf("%w: reply to an allocation of %d bytes", message.ErrBad, len(b))
 	}
 	s.ptr, err = region.DecodePtr(b)
 	b = b[region.PtrBytes:]
@@ -146,7 +147,7 @@ func decodeSlot(b []byte) (s slot, err error) {
 
 func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	if len(arg) != allocBytes {
-		return nil, fmt.Errorf("%w: allocation of %d bytes", ErrBadMessage, len(arg))
+		return nil, fmt.Errorf("%w: allocation of %d bytes", message.ErrBad, len(arg))
 	}
 	hint := region.Addr(binary.LittleEndian.Uint64(arg))
 	size, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
@@ -214,7 +215,7 @@ func (m *Machine) releaseLocked(w *worker, lent slot) {
 	c := &call{to: lent.lender, release: true}
 	c.wait.add(1)
 	w.releases++
-	msg := message{kind: messageRequest, b: uint16(handlerRelease), tag: w.openCallLocked(c), body: lent.ptr.Append(nil)}
+	msg := message.Message{Kind: message.Request, B: uint16(handlerRelease), Tag: w.openCallLocked(c), Body: lent.ptr.Append(nil)}
 	if err := w.sendLocked(peer, &msg); err != nil {
 		w.fenceLocked(peer, err)
 	}
@@ -223,7 +224,7 @@ func (m *Machine) releaseLocked(w *worker, lent slot) {
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	p, err := region.DecodePtr(arg)
 	if err != nil || !m.lent.take(p) {
-		return nil, fmt.Errorf("%w: release of %v, which was not lent: %v", ErrBadMessage, p, err)
+		return nil, fmt.Errorf("%w: release of %v, which was not lent: %v", message.ErrBad, p, err)
 	}
 	m.cfg.Allocator.Release(p)
 	return nil, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -173,12 +174,12 @@ func TestBadAnnexBodies(t *testing.T) {
 		t.Errorf("too much: %v", err)
 	}
 	for _, b := range [][]byte{nil, make([]byte, annexRequestBytes+1)} {
-		if _, err := decodeAnnexRequest(b); !errors.Is(err, ErrBadMessage) {
+		if _, err := decodeAnnexRequest(b); !errors.Is(err, message.ErrBad) {
 			t.Errorf("request %v: %v", b, err)
 		}
 	}
 	for _, body := range [][]byte{nil, make([]byte, 8), {0, 0, 0, 0, 0, 0, 0, 1}} {
-		if _, err := annexReply(message{kind: messageReply, body: body}); !errors.Is(err, ErrBadMessage) {
+		if _, err := annexReply(message.Message{Kind: message.Reply, Body: body}); !errors.Is(err, message.ErrBad) {
 			t.Errorf("reply %v: %v", body, err)
 		}
 	}

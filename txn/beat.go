@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/message"
 )
 
 // overdueBeats is for how many beats a peer that is connected may owe this machine a
@@ -95,7 +96,7 @@ func (w *worker) pingLocked(to rdma.MachineID) {
 	}
 	c := &call{to: to, prompt: true, wait: w.m.newWaiter()}
 	c.wait.add(1) // nobody waits
-	msg := message{kind: messageRequest, b: uint16(handlerPing), tag: w.openCallLocked(c)}
+	msg := message.Message{Kind: message.Request, B: uint16(handlerPing), Tag: w.openCallLocked(c)}
 	if err := w.sendLocked(p, &msg); err != nil {
 		w.fenceLocked(p, err) // which fails the call
 	}

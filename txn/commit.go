@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -303,7 +304,7 @@ func (s *state) abandon() error {
 	w.leaveLocked(c, stateAborted)
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.lockWrites == 0 || p.verdict != verdictSame || p.peer == nil {
+		if p.lockWrites == 0 || p.verdict != message.Same || p.peer == nil {
 			continue
 		}
 		if sabotage.AbortRecord.Skipped() {
@@ -324,7 +325,7 @@ func (s *state) abandon() error {
 // unlockSelfLocked unlocks what the attempt has locked here.
 func (s *state) unlockSelfLocked() error {
 	for i := range s.commit.parts {
-		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 && p.verdict == verdictSame {
+		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 && p.verdict == message.Same {
 			return s.unlockPartLocked(p, p.lockWrites)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/message"
 )
 
 // epochs counts what is going on at one worker by the epoch in which it began,
@@ -179,7 +180,7 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 func (m *Machine) shipEpoch(ctx context.Context, machine rdma.MachineID, epoch uint64) (current uint64, done bool, err error) {
 	reply, err := m.ShipTo(ctx, machine, handlerEpoch, binary.LittleEndian.AppendUint64(nil, epoch))
 	if err == nil && len(reply) != 9 {
-		err = fmt.Errorf("%w: reply about an epoch of %d bytes", ErrBadMessage, len(reply))
+		err = fmt.Errorf("%w: reply about an epoch of %d bytes", message.ErrBad, len(reply))
 	}
 	if err != nil {
 		return 0, false, err
@@ -189,7 +190,7 @@ func (m *Machine) shipEpoch(ctx context.Context, machine rdma.MachineID, epoch u
 
 func (m *Machine) handleEpoch(_ context.Context, arg []byte) ([]byte, error) {
 	if len(arg) != 8 {
-		return nil, fmt.Errorf("%w: epoch of %d bytes", ErrBadMessage, len(arg))
+		return nil, fmt.Errorf("%w: epoch of %d bytes", message.ErrBad, len(arg))
 	}
 	current, done := m.enterEpoch(binary.LittleEndian.Uint64(arg))
 	reply := append(binary.LittleEndian.AppendUint64(nil, current), 0)

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -90,8 +91,8 @@ func (m *Machine) AppendMessage(worker int, to rdma.MachineID, b []byte) {
 
 // Message encodes a message.
 func Message(kind, a uint8, b uint16, c uint32, tag uint64, body []byte) []byte {
-	m := message{kind: messageKind(kind), a: a, b: b, c: c, tag: tag}
-	return append(m.header(nil), body...)
+	m := message.Message{Kind: message.Kind(kind), A: a, B: b, C: c, Tag: tag}
+	return append(m.AppendHeader(nil), body...)
 }
 
 // Broken says why a peer of a worker is fenced.
@@ -306,14 +307,14 @@ func WriteText(k rdma.Key, b []byte) (text string, id record.ID, isRecord bool) 
 		}
 		return text, r.ID, r.Kind != record.Truncate // whose identifier only names the worker
 	case route.KeyMessages:
-		msg, err := decodeMessage(b[frames : len(b)-frames])
+		msg, err := message.Decode(b[frames : len(b)-frames])
 		switch {
 		case err != nil:
 			return err.Error(), id, false
-		case msg.kind == messageLockReply || msg.kind == messageValidateReply:
-			return fmt.Sprintf("%v, %s", messageKindNames[msg.kind], map[bool]string{true: "refused", false: "granted"}[msg.a != 0]), id, false
+		case msg.Kind == message.LockReply || msg.Kind == message.ValidateReply:
+			return fmt.Sprintf("%v, %s", msg.Kind.String(), map[bool]string{true: "refused", false: "granted"}[msg.A != 0]), id, false
 		}
-		return messageKindNames[msg.kind], id, false
+		return msg.Kind.String(), id, false
 	}
 	return fmt.Sprintf("%d bytes of %s", len(b), KeyText(k)), id, false
 }

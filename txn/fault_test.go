@@ -23,6 +23,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -88,15 +89,15 @@ func TestGarbageFencesItsSender(t *testing.T) {
 			p := region.MakePtr(region.MakeAddr(r.ptrs[0].Addr.Region(), outside), class(r), 0)
 			return [][]byte{encoded(backup(update(r, p, 1))), encoded(record.Record{Kind: record.Truncate, LowBound: 2000})}
 		}, nil, record.ErrBad},
-		{"message: nothing", nil, func(*rig) []byte { return []byte{} }, txn.ErrBadMessage},
-		{"message: noise", nil, func(*rig) []byte { return bytes.Repeat([]byte{0xa5}, 64) }, txn.ErrBadMessage},
-		{"message: validate of another length", nil, func(*rig) []byte { return txn.Message(2, 0, 0, 3, 1, make([]byte, 16)) }, txn.ErrBadMessage},
+		{"message: nothing", nil, func(*rig) []byte { return []byte{} }, message.ErrBad},
+		{"message: noise", nil, func(*rig) []byte { return bytes.Repeat([]byte{0xa5}, 64) }, message.ErrBad},
+		{"message: validate of another length", nil, func(*rig) []byte { return txn.Message(2, 0, 0, 3, 1, make([]byte, 16)) }, message.ErrBad},
 		{"message: validate of nowhere", nil, func(*rig) []byte {
 			return txn.Message(2, 0, 0, 1, 1, binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(region.MakeAddr(77, 64)))[:16])
-		}, txn.ErrBadMessage},
+		}, message.ErrBad},
 		{"message: validate beyond the region", nil, func(r *rig) []byte {
 			return txn.Message(2, 0, 0, 1, 1, binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(region.MakeAddr(r.ptrs[1].Addr.Region(), outside)))[:16])
-		}, txn.ErrBadMessage},
+		}, message.ErrBad},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := open(t, txntest.Config{Machines: 4, Replicas: 2, Workers: 1, Clock: newHandClock()}, 4)
@@ -245,7 +246,7 @@ func TestNoiseInRings(t *testing.T) {
 			})
 			if err, ok := fenced.Load(rdma.MachineID(0)); ok {
 				fences++
-				if !errors.Is(err.(error), ring.ErrCorrupt) && !errors.Is(err.(error), record.ErrBad) && !errors.Is(err.(error), txn.ErrBadMessage) {
+				if !errors.Is(err.(error), ring.ErrCorrupt) && !errors.Is(err.(error), record.ErrBad) && !errors.Is(err.(error), message.ErrBad) {
 					t.Errorf("fenced for %v", err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -44,15 +45,15 @@ func TestPlannedForOtherRoutes(t *testing.T) {
 func TestLockReplyCountsOnce(t *testing.T) {
 	c := &commit{parts: []part{{machine: 1, lockWrites: 1}, {machine: 2, lockWrites: 1}, {machine: 3, backupWrites: 1}}}
 	c.wait.add(2)
-	reply := func(v verdict) message { return message{kind: messageLockReply, a: uint8(v)} }
-	c.lockReplyLocked(1, reply(verdictLocked))
-	c.lockReplyLocked(1, reply(verdictSame))
+	reply := func(v message.Verdict) message.Message { return message.Message{Kind: message.LockReply, A: uint8(v)} }
+	c.lockReplyLocked(1, reply(message.Locked))
+	c.lockReplyLocked(1, reply(message.Same))
 	c.lostLocked(1, ErrLost)
-	c.lockReplyLocked(3, reply(verdictSame)) // which is a backup
-	if c.wait.settled() || c.wait.open.Load() != 1 || c.parts[0].verdict != verdictLocked {
+	c.lockReplyLocked(3, reply(message.Same)) // which is a backup
+	if c.wait.settled() || c.wait.open.Load() != 1 || c.parts[0].verdict != message.Locked {
 		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.wait.open.Load(), c.parts[0].verdict)
 	}
-	c.lockReplyLocked(2, reply(verdictSame))
+	c.lockReplyLocked(2, reply(message.Same))
 	if !c.wait.settled() {
 		t.Errorf("%d replies are open", c.wait.open.Load())
 	}
@@ -127,7 +128,7 @@ func (l *testLog) append(kind record.Kind, config uint32, seq, low uint64) {
 }
 
 // write appends one, and has the reader look at it.
-func (l *testLog) write(kind record.Kind, config uint32, seq, low uint64) (reply message) {
+func (l *testLog) write(kind record.Kind, config uint32, seq, low uint64) (reply message.Message) {
 	l.t.Helper()
 	l.append(kind, config, seq, low)
 	reply, more, err := l.in.step()
@@ -145,14 +146,14 @@ func TestPaper5_3_RecordsAfterTheDrainHaveNoEffect(t *testing.T) {
 	l := newTestLog(t)
 	l.in.freeze(2)
 	l.in.thaw(1)
-	if reply := l.write(record.Lock, 1, seq, seq); reply.kind != 0 || l.header().Locked() || len(l.in.txs) != 0 {
-		t.Errorf("a LOCK that came late: reply %v, object %v, %d transactions", reply.kind, l.header(), len(l.in.txs))
+	if reply := l.write(record.Lock, 1, seq, seq); reply.Kind != 0 || l.header().Locked() || len(l.in.txs) != 0 {
+		t.Errorf("a LOCK that came late: reply %v, object %v, %d transactions", reply.Kind, l.header(), len(l.in.txs))
 	}
 	if l.in.rx.Head() != l.tx.Tail() {
 		t.Error("its space is not free")
 	}
-	if reply := l.write(record.Lock, 2, seq+1, seq); reply.kind != messageLockReply || !l.header().Locked() {
-		t.Errorf("a LOCK of the new configuration: reply %v, object %v", reply.kind, l.header())
+	if reply := l.write(record.Lock, 2, seq+1, seq); reply.Kind != message.LockReply || !l.header().Locked() {
+		t.Errorf("a LOCK of the new configuration: reply %v, object %v", reply.Kind, l.header())
 	}
 }
 
@@ -246,8 +247,8 @@ func TestPaper5_3_RecordsOfAFrozenLogAreEvidence(t *testing.T) {
 	l := newTestLog(t)
 	l.in.freeze(2)
 	head := l.in.rx.Head()
-	if reply := l.write(record.Lock, 1, seq, seq); reply.kind != 0 || l.header().Locked() {
-		t.Errorf("a LOCK: reply %v, object %v", reply.kind, l.header())
+	if reply := l.write(record.Lock, 1, seq, seq); reply.Kind != 0 || l.header().Locked() {
+		t.Errorf("a LOCK: reply %v, object %v", reply.Kind, l.header())
 	}
 	if p := l.in.txs[seq]; p == nil || !p.held || l.in.rx.Head() != head {
 		t.Error("it is not kept")

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -155,8 +156,8 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	}
 	connection := w.connectionTo(machine)
 	ask := annexRequest{sender: m.cfg.ID, worker: w.id, connection: connection, bytes: bytes}
-	msg := message{kind: messageRequest, b: uint16(handlerAnnex), body: ask.encode()}
-	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message) {
+	msg := message.Message{Kind: message.Request, B: uint16(handlerAnnex), Body: ask.encode()}
+	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message.Message) {
 		if number, err := annexReply(late); err == nil {
 			w.releaseAnnexLocked(machine, connection, number) // locked: see call.late
 		}
@@ -177,16 +178,16 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	return nil
 }
 
-func annexReply(reply message) (number uint64, err error) {
-	if err := shippedError(replyCode(reply.a), reply.body); err != nil {
+func annexReply(reply message.Message) (number uint64, err error) {
+	if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
 		return 0, err
 	}
-	if len(reply.body) != 8 {
-		return 0, fmt.Errorf("%w: reply about an annex of %d bytes", ErrBadMessage, len(reply.body))
+	if len(reply.Body) != 8 {
+		return 0, fmt.Errorf("%w: reply about an annex of %d bytes", message.ErrBad, len(reply.Body))
 	}
-	number = binary.LittleEndian.Uint64(reply.body)
+	number = binary.LittleEndian.Uint64(reply.Body)
 	if number == 0 || number > record.AnnexNumberMax {
-		return 0, fmt.Errorf("%w: annex %#x", ErrBadMessage, number)
+		return 0, fmt.Errorf("%w: annex %#x", message.ErrBad, number)
 	}
 	return number, nil
 }
@@ -316,7 +317,7 @@ func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, n
 	c.wait.add(1) // nobody waits for the reply but Quiesce
 	w.releases++
 	body := annexRequest{sender: w.m.cfg.ID, worker: w.id, connection: connection, number: number}
-	msg := message{kind: messageRequest, b: uint16(handlerDropAnnex), tag: w.openCallLocked(c), body: body.encode()}
+	msg := message.Message{Kind: message.Request, B: uint16(handlerDropAnnex), Tag: w.openCallLocked(c), Body: body.encode()}
 	if err := w.sendLocked(p, &msg); err != nil {
 		w.fenceLocked(p, err)
 	}
@@ -343,7 +344,7 @@ func (r annexRequest) encode() []byte {
 
 func decodeAnnexRequest(b []byte) (r annexRequest, err error) {
 	if len(b) != annexRequestBytes {
-		return r, fmt.Errorf("%w: request for an annex of %d bytes", ErrBadMessage, len(b))
+		return r, fmt.Errorf("%w: request for an annex of %d bytes", message.ErrBad, len(b))
 	}
 	le := binary.LittleEndian
 	r = annexRequest{rdma.MachineID(le.Uint16(b)), le.Uint16(b[2:]), le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint64(b[16:])}

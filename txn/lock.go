@@ -4,6 +4,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/message"
 )
 
 // awaitLocks waits for the primaries' replies.
@@ -28,11 +29,11 @@ func (s *state) awaitLocks() (outcome, error) {
 	out := committed
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.verdict == verdictSame {
+		if p.verdict == message.Same {
 			continue
 		}
 		e := c.nth(i, p.refused)
-		if p.verdict == verdictChanged && !e.late {
+		if p.verdict == message.Changed && !e.late {
 			return again, abort(ReasonLock, e.ptr.Addr)
 		}
 		out = again
@@ -59,7 +60,7 @@ func (c *commit) endLockingLocked() {
 // isGranted says whether all objects are locked, once all have replied.
 func (c *commit) isGranted() bool {
 	for i := range c.parts {
-		if c.parts[i].verdict != verdictSame {
+		if c.parts[i].verdict != message.Same {
 			return false
 		}
 	}
@@ -98,10 +99,10 @@ func (s *state) lockOwnLocked(p *part) error {
 // lockOneLocked locks the nth object of the part, or takes note that it cannot be.
 func (s *state) lockOneLocked(p *part, e *entry, n int) bool {
 	wr := e.write()
-	if p.verdict = s.m.lock(&wr); p.verdict != verdictSame {
+	if p.verdict = s.m.lock(&wr); p.verdict != message.Same {
 		p.refused = n
 	}
-	return p.verdict == verdictSame
+	return p.verdict == message.Same
 }
 
 func (s *state) lockInSlicesLocked(p *part) error {
@@ -113,7 +114,7 @@ func (s *state) lockInSlicesLocked(p *part) error {
 		n++
 		return true
 	})
-	if err == nil && p.verdict != verdictSame {
+	if err == nil && p.verdict != message.Same {
 		err = s.unlockPartLocked(p, n)
 	}
 	return err
@@ -152,13 +153,13 @@ func (c *commit) nth(i, n int) *entry {
 }
 
 // lockReplyLocked takes a primary's reply.
-func (c *commit) lockReplyLocked(from rdma.MachineID, msg message) {
+func (c *commit) lockReplyLocked(from rdma.MachineID, msg message.Message) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.machine == from && p.lockWrites > 0 && (!p.replied || sabotage.SecondReply.Skipped()) {
-			p.replied, p.verdict, p.refused = true, verdict(msg.a), int(msg.c)
-			if p.refused >= p.lockWrites || p.verdict > verdictChanged {
-				p.refused, p.verdict = 0, verdictChanged
+			p.replied, p.verdict, p.refused = true, message.Verdict(msg.A), int(msg.C)
+			if p.refused >= p.lockWrites || p.verdict > message.Changed {
+				p.refused, p.verdict = 0, message.Changed
 			}
 			c.wait.doneLocked(nil)
 		}
@@ -170,7 +171,7 @@ func (c *commit) lostLocked(machine rdma.MachineID, err error) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.machine == machine && p.lockWrites > 0 && !p.replied {
-			p.replied, p.verdict = true, verdictLocked
+			p.replied, p.verdict = true, message.Locked
 			c.wait.doneLocked(err)
 		}
 	}

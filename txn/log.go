@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -68,36 +69,36 @@ func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Recei
 // step takes the next record from the log, if there is one, and returns the
 // LOCK-REPLY that the sender waits for, if there is one. An error means that
 // the log holds garbage, and that nothing of its sender can be believed.
-func (l *logReader) step() (reply message, more bool, err error) {
+func (l *logReader) step() (reply message.Message, more bool, err error) {
 	if l.tasks != nil {
 		reply, err = l.proceed()
 		return reply, err == nil, err
 	}
 	rec, ok, err := l.rx.Poll()
 	if err != nil || !ok {
-		return message{}, false, err
+		return message.Message{}, false, err
 	}
 	raw, r := rec.Payload, &l.record
 	if err := record.Decode(raw, r); err != nil {
-		return message{}, false, err
+		return message.Message{}, false, err
 	}
 	if r.ID.Machine != l.from || r.ID.Worker != l.worker {
-		return message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", record.ErrBad, r.Kind, r.ID, l.from, l.worker)
+		return message.Message{}, false, fmt.Errorf("%w: %v of %v in the log of machine %d, worker %d", record.ErrBad, r.Kind, r.ID, l.from, l.worker)
 	}
 	if r.ID.Config <= l.drained && !sabotage.LateRecords.Skipped() {
 		l.void(rec)
 		l.records.push(logRecord{end: rec.End, annex: l.lateAnnex(r)})
-		return message{}, true, l.free()
+		return message.Message{}, true, l.free()
 	}
 	if r.ID.Config < l.frozen && !sabotage.FrozenRecords.Skipped() {
 		if err = l.keep(raw, r, rec.End); err != nil {
 			l.voidAnnexed(rec, r)
 		}
-		return message{}, err == nil, err
+		return message.Message{}, err == nil, err
 	}
 	if err := l.handle(raw, r, &reply); err != nil {
 		l.voidAnnexed(rec, r)
-		return message{}, false, err
+		return message.Message{}, false, err
 	}
 	if r.Kind != record.Truncate {
 		l.records.push(logRecord{seq: r.ID.Seq, end: rec.End, annex: r.Annex.Number})
@@ -129,7 +130,7 @@ func (l *logReader) void(rec ring.Record) {
 	memory.Store(at, memory.Load(at)&^record.VoidMask)
 }
 
-func (l *logReader) handle(raw []byte, r *record.Record, reply *message) error {
+func (l *logReader) handle(raw []byte, r *record.Record, reply *message.Message) error {
 	seq := r.ID.Seq
 	if r.Kind.IsNote() {
 		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", record.ErrBad, r.Kind, r.ID)
@@ -148,8 +149,8 @@ func (l *logReader) handle(raw []byte, r *record.Record, reply *message) error {
 		}
 		p.lock = raw
 		*reply = l.m.lockWrites(r.Writes)
-		reply.tag = seq
-		p.locked = reply.a == uint8(verdictSame)
+		reply.Tag = seq
+		p.locked = reply.A == uint8(message.Same)
 	case record.CommitBackup:
 		p := l.participant(seq)
 		if p.backup != nil {
@@ -313,28 +314,28 @@ func (l *logReader) forgetTx(seq uint64, p *participant) {
 
 // lockWrites locks the objects of a LOCK record at their versions, all or none.
 // The reply says of the first that could not be locked which one it is and why.
-func (m *Machine) lockWrites(writes []record.Write) message {
+func (m *Machine) lockWrites(writes []record.Write) message.Message {
 	for i := range writes {
-		if v := m.lock(&writes[i]); v != verdictSame {
+		if v := m.lock(&writes[i]); v != message.Same {
 			if !sabotage.AllLocks.Skipped() {
 				m.unlockWrites(writes[:i])
 			}
-			return message{kind: messageLockReply, a: uint8(v), c: uint32(i)}
+			return message.Message{Kind: message.LockReply, A: uint8(v), C: uint32(i)}
 		}
 	}
-	return message{kind: messageLockReply, a: uint8(verdictSame)}
+	return message.Message{Kind: message.LockReply, A: uint8(message.Same)}
 }
 
-func (m *Machine) lock(w *record.Write) verdict {
+func (m *Machine) lock(w *record.Write) message.Verdict {
 	rt := m.route(w.Ptr.Addr.Region())
 	if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(w.Ptr.Addr.Offset()) {
-		return verdictChanged
+		return message.Changed
 	}
 	if rt.Local.Lock(w.Ptr, w.Version) {
 		m.reached(StepLock)
-		return verdictSame
+		return message.Same
 	}
-	return max(verdictLocked, judge(rt.Local.Header(w.Ptr.Addr.Offset()), w.Version))
+	return max(message.Locked, message.Judge(rt.Local.Header(w.Ptr.Addr.Offset()), w.Version))
 }
 
 func (m *Machine) unlockWrites(writes []record.Write) {

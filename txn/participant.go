@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -25,7 +26,7 @@ type part struct {
 	reserved uint64
 	// replied, verdict and refused are the LOCK-REPLY.
 	replied bool
-	verdict verdict
+	verdict message.Verdict
 	refused int
 }
 

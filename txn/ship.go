@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/route"
 )
 
@@ -73,20 +74,20 @@ func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.M
 	if len(arg) > m.messageBodyMax() {
 		return nil, fmt.Errorf("%w: a message of %d bytes to machine %d, the limit is %d", ErrTooLarge, len(arg), machine, m.messageBodyMax())
 	}
-	reply, err := m.anyWorker().call(ctx, machine, message{kind: messageRequest, b: uint16(h), body: arg}, nil)
+	reply, err := m.anyWorker().call(ctx, machine, message.Message{Kind: message.Request, B: uint16(h), Body: arg}, nil)
 	if err != nil {
 		if failed := m.awaitReplacement(ctx, before, err); failed != nil {
 			return nil, failed
 		}
 		return nil, inDoubtError(err)
 	}
-	return reply.body, shippedError(replyCode(reply.a), reply.body)
+	return reply.Body, shippedError(replyCode(reply.A), reply.Body)
 }
 
 func noHandler(h HandlerID) error { return fmt.Errorf("txn: nothing is registered for handler %#x", h) }
 
 // messageBodyMax is how long the body of a message may be: a quarter of a queue.
-func (m *Machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - messageHeaderBytes }
+func (m *Machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - message.HeaderBytes }
 
 // A replyCode says how a shipped function ended: with a result, with an error,
 // or, from replyKnown on, with one that is also a known one.
@@ -145,7 +146,7 @@ func notAPeer(m rdma.MachineID) error { return fmt.Errorf("%w: machine %d", errN
 type call struct {
 	to     rdma.MachineID
 	wait   waiter
-	answer message
+	answer message.Message
 	// release marks a call that gives a slot back, prompt one whose answer takes no
 	// time. since is the beat since which it waits.
 	release, prompt bool
@@ -153,7 +154,7 @@ type call struct {
 	// unheard says that nobody waits any more, and late takes the reply then, if it is
 	// not nil; both are guarded by the worker, which is locked while late runs.
 	unheard bool
-	late    func(message)
+	late    func(message.Message)
 }
 
 // openCallLocked gives a call the tag that its reply will have.
@@ -172,7 +173,7 @@ func (w *worker) endCallLocked(tag uint64, c *call) {
 	}
 }
 
-func (c *call) replyLocked(msg message) {
+func (c *call) replyLocked(msg message.Message) {
 	if c.unheard {
 		if c.late != nil {
 			c.late(msg)
@@ -180,7 +181,7 @@ func (c *call) replyLocked(msg message) {
 		return
 	}
 	c.answer = msg
-	c.answer.body = append([]byte(nil), msg.body...)
+	c.answer.Body = append([]byte(nil), msg.Body...)
 	c.wait.doneLocked(nil)
 }
 
@@ -190,12 +191,12 @@ func (c *call) failLocked(err error) { c.wait.doneLocked(err) }
 // lost is ErrLost.
 //
 // late, if not nil, takes a reply that comes when nobody waits for it any more.
-func (w *worker) call(ctx context.Context, to rdma.MachineID, msg message, late func(message)) (message, error) {
+func (w *worker) call(ctx context.Context, to rdma.MachineID, msg message.Message, late func(message.Message)) (message.Message, error) {
 	return w.longCall(ctx, to, msg, 0, late)
 }
 
 // longCall is call, and waits for more longer than others do.
-func (w *worker) longCall(ctx context.Context, to rdma.MachineID, msg message, more time.Duration, late func(message)) (message, error) {
+func (w *worker) longCall(ctx context.Context, to rdma.MachineID, msg message.Message, more time.Duration, late func(message.Message)) (message.Message, error) {
 	reply, err := w.tryCall(ctx, to, msg, more, late)
 	if err != nil && w.m.cfg.Alive != nil && isLoss(err) && !errors.Is(err, ErrLost) {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
@@ -203,8 +204,8 @@ func (w *worker) longCall(ctx context.Context, to rdma.MachineID, msg message, m
 	return reply, err
 }
 
-func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, more time.Duration, late func(message)) (message, error) {
-	c := &call{to: to, prompt: msg.kind == messageValidate, wait: w.m.newWaiter(), late: late}
+func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Message, more time.Duration, late func(message.Message)) (message.Message, error) {
+	c := &call{to: to, prompt: msg.Kind == message.Validate, wait: w.m.newWaiter(), late: late}
 	c.wait.add(1)
 	w.lock()
 	p := w.peerLocked(to)
@@ -219,15 +220,15 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, mo
 		err = p.broken
 	}
 	if err == nil {
-		msg.tag = w.openCallLocked(c)
+		msg.Tag = w.openCallLocked(c)
 		if err = w.sendLocked(p, &msg); err != nil {
-			w.endCallLocked(msg.tag, c)
+			w.endCallLocked(msg.Tag, c)
 		}
 	}
 	w.ringPeersLocked()
 	w.unlock()
 	if err != nil {
-		return message{}, err
+		return message.Message{}, err
 	}
 	n := need{m: w.m, ctx: ctx, what: fmt.Sprintf("an answer of machine %d", to), more: more}
 	err = w.awaitWithin(&c.wait, &n)
@@ -242,30 +243,30 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message, mo
 		}
 		c.unheard = true
 	}
-	return message{}, err
+	return message.Message{}, err
 }
 
 // serve runs a shipped function.
-func (m *Machine) serve(w *worker, p *peer, msg message) {
-	fn := m.handler(HandlerID(msg.b))
-	arg := append([]byte(nil), msg.body...)
+func (m *Machine) serve(w *worker, p *peer, msg message.Message) {
+	fn := m.handler(HandlerID(msg.B))
+	arg := append([]byte(nil), msg.Body...)
 	m.serving.Add(1)
 	m.cfg.Clock.Go(func() {
 		defer m.serving.Add(-1)
-		reply := message{kind: messageReply, tag: msg.tag}
+		reply := message.Message{Kind: message.Reply, Tag: msg.Tag}
 		var result []byte
 		var err error
 		if fn == nil {
-			err = noHandler(HandlerID(msg.b))
+			err = noHandler(HandlerID(msg.B))
 		} else {
 			result, err = fn(context.Background(), arg)
 		}
 		if len(result) > m.messageBodyMax() {
 			err = fmt.Errorf("%w: a reply of %d bytes, the limit is %d", ErrTooLarge, len(result), m.messageBodyMax())
 		}
-		if reply.a, reply.body = uint8(codeOf(err)), result; err != nil {
-			reply.body = []byte(err.Error())
-			reply.body = reply.body[:min(len(reply.body), m.messageBodyMax())]
+		if reply.A, reply.Body = uint8(codeOf(err)), result; err != nil {
+			reply.Body = []byte(err.Error())
+			reply.Body = reply.Body[:min(len(reply.Body), m.messageBodyMax())]
 		}
 		w.lock()
 		if p.broken == nil {

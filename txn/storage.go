@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/route"
 )
 
@@ -63,7 +64,7 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err er
 // returned, which waits for reservations that began before.
 func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	if len(arg) != 24 {
-		return nil, fmt.Errorf("%w: reservation of %d bytes", ErrBadMessage, len(arg))
+		return nil, fmt.Errorf("%w: reservation of %d bytes", message.ErrBad, len(arg))
 	}
 	id, off, n := binary.LittleEndian.Uint64(arg), binary.LittleEndian.Uint64(arg[8:]), binary.LittleEndian.Uint64(arg[16:])
 	m.reserving.RLock()
@@ -77,7 +78,7 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	}
 	mem := rt.Local.Memory()
 	if off > mem.Size() || n > mem.Size()-off {
-		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", ErrBadMessage, n, off, id)
+		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", message.ErrBad, n, off, id)
 	}
 	if m.Meets(clock.NoStorage) {
 		return nil, fmt.Errorf("txn: region %d: %w", id, nvram.ErrNoSpace)
@@ -95,11 +96,11 @@ func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in 
 		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
 	for _, b := range rt.Backups {
-		reply, err := m.anyWorker().call(ctx, b, message{kind: messageRequest, b: uint16(handlerDiscard), body: d.encode()}, nil)
+		reply, err := m.anyWorker().call(ctx, b, message.Message{Kind: message.Request, B: uint16(handlerDiscard), Body: d.encode()}, nil)
 		if err != nil {
 			return d.in, fmt.Errorf("%w: discard at machine %d: %w", region.ErrDoubt, b, err)
 		}
-		if err := shippedError(replyCode(reply.a), reply.body); err != nil {
+		if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
 			return d.in, fmt.Errorf("backup at machine %d: %w", b, err)
 		}
 	}
@@ -126,7 +127,7 @@ func (d discard) encode() []byte {
 
 func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
 	if len(arg) != discardBytes {
-		return nil, fmt.Errorf("%w: discard of %d bytes", ErrBadMessage, len(arg))
+		return nil, fmt.Errorf("%w: discard of %d bytes", message.ErrBad, len(arg))
 	}
 	le := binary.LittleEndian
 	return nil, m.discard(discard{

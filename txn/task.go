@@ -3,6 +3,7 @@ package txn
 import (
 	"fmt"
 
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -23,7 +24,7 @@ type task struct {
 	done uint32
 	// limit is how many there are to unlock, reply what is sent then.
 	limit uint32
-	reply message
+	reply message.Message
 }
 
 type taskKind uint8
@@ -112,7 +113,7 @@ func (p *participant) isLockLarge() bool { return p.large != nil && p.large.lock
 func (p *participant) isBackupLarge() bool { return p.large != nil && p.large.backup.bytes != nil }
 
 // proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
-func (l *logReader) proceed() (reply message, err error) {
+func (l *logReader) proceed() (reply message.Message, err error) {
 	t := &l.tasks[0]
 	rest, most := t.rest.Len(), l.m.smallest(sliceWrites)
 	for n := 0; t.done < t.limit && n < most && rest-t.rest.Len() < sliceBytes; n++ {
@@ -134,8 +135,8 @@ func (l *logReader) proceed() (reply message, err error) {
 func (l *logReader) work(t *task, w *record.Write) error {
 	switch t.kind {
 	case taskLock:
-		if v := l.m.lock(w); v != verdictSame {
-			t.reply = message{kind: messageLockReply, a: uint8(v), c: t.done, tag: t.seq}
+		if v := l.m.lock(w); v != message.Same {
+			t.reply = message.Message{Kind: message.LockReply, A: uint8(v), C: t.done, Tag: t.seq}
 			t.kind, t.limit = taskRefuse, t.done
 			t.again(t.body)
 			return nil
@@ -154,7 +155,7 @@ func (l *logReader) work(t *task, w *record.Write) error {
 }
 
 // complete ends the first task, or has it go on with what comes next.
-func (l *logReader) complete(t *task) (reply message, err error) {
+func (l *logReader) complete(t *task) (reply message.Message, err error) {
 	switch t.kind {
 	case taskCheckLock, taskCheckBackup:
 		if t.rest.Len() > 0 {
@@ -167,7 +168,7 @@ func (l *logReader) complete(t *task) (reply message, err error) {
 		}
 	case taskLock:
 		t.p.locked = true
-		reply = message{kind: messageLockReply, a: uint8(verdictSame), tag: t.seq}
+		reply = message.Message{Kind: message.LockReply, A: uint8(message.Same), Tag: t.seq}
 	case taskRefuse:
 		reply = t.reply
 	case taskApply:

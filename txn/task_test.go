@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -60,7 +61,7 @@ func (l *testLog) appendLarge(kind record.Kind, config uint32, seq uint64, ptrs 
 }
 
 // steps does so many steps.
-func (l *testLog) steps(n int) (reply message) {
+func (l *testLog) steps(n int) (reply message.Message) {
 	l.t.Helper()
 	for range n {
 		r, more, err := l.in.step()
@@ -68,7 +69,7 @@ func (l *testLog) steps(n int) (reply message) {
 		if !more {
 			l.t.Fatal("there is nothing to do")
 		}
-		if r.kind != 0 {
+		if r.Kind != 0 {
 			reply = r
 		}
 	}
@@ -199,11 +200,11 @@ func TestRefusedLargeLocks(t *testing.T) {
 		}
 	}
 	l.appendLarge(record.Lock, 1, seq, ptrs...)
-	var reply message
-	for reply.kind == 0 {
+	var reply message.Message
+	for reply.Kind == 0 {
 		reply = l.steps(1)
 	}
-	if reply.kind != messageLockReply || verdict(reply.a) != verdictLocked || reply.c != 1 || reply.tag != seq {
+	if reply.Kind != message.LockReply || message.Verdict(reply.A) != message.Locked || reply.C != 1 || reply.Tag != seq {
 		t.Errorf("reply %+v", reply)
 	}
 	if l.isLocked(ptrs[0]) || !l.isLocked(ptrs[1]) || !l.isLocked(ptrs[2]) {

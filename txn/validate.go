@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -29,7 +30,7 @@ type check struct {
 	// or one of the below.
 	question int
 	machine  rdma.MachineID
-	verdict  verdict
+	verdict  message.Verdict
 }
 
 const (
@@ -165,12 +166,12 @@ func (s *state) runChecks() error {
 		c.machine = rt.Primary
 		switch own := s.ownLock(c.ptr); {
 		case own != nil:
-			if c.verdict = verdictSame; own.version != c.version {
-				c.verdict = verdictChanged
+			if c.verdict = message.Same; own.version != c.version {
+				c.verdict = message.Changed
 			}
 			c.machine = s.m.cfg.ID
 		case rt.PrimaryHere:
-			c.verdict = judge(rt.Local.Header(c.ptr.Addr.Offset()), c.version)
+			c.verdict = message.Judge(rt.Local.Header(c.ptr.Addr.Offset()), c.version)
 		default:
 			remote++
 		}
@@ -257,7 +258,7 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 		return err
 	}
 	for i, c := range read[:n] {
-		c.verdict = judge(region.Header(binary.LittleEndian.Uint64(headers[i][:])), c.version)
+		c.verdict = message.Judge(region.Header(binary.LittleEndian.Uint64(headers[i][:])), c.version)
 	}
 	return nil
 }
@@ -279,15 +280,15 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 	chunk := s.m.messageBodyMax() / validateBytes
 	for len(asked) > 0 {
 		n := min(chunk, len(asked))
-		reply, err := s.w.call(s.ctx, machine, message{kind: messageValidate, c: uint32(n), body: body[:n*validateBytes]}, nil)
+		reply, err := s.w.call(s.ctx, machine, message.Message{Kind: message.Validate, C: uint32(n), Body: body[:n*validateBytes]}, nil)
 		if err != nil {
 			return err
 		}
-		if len(reply.body) != n {
-			return fmt.Errorf("%w: VALIDATE-REPLY about %d objects instead of %d", ErrBadMessage, len(reply.body), n)
+		if len(reply.Body) != n {
+			return fmt.Errorf("%w: VALIDATE-REPLY about %d objects instead of %d", message.ErrBad, len(reply.Body), n)
 		}
 		for i := range n {
-			asked[i].verdict = min(verdict(reply.body[i]), verdictChanged)
+			asked[i].verdict = min(message.Verdict(reply.Body[i]), message.Changed)
 		}
 		asked, body = asked[n:], body[n*validateBytes:]
 	}
@@ -295,24 +296,24 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 }
 
 // validateMessage answers a VALIDATE message: a verdict for each object.
-func (m *Machine) validateMessage(msg message) (message, error) {
-	if len(msg.body) != int(msg.c)*validateBytes {
-		return message{}, fmt.Errorf("%w: VALIDATE of %d objects in %d bytes", ErrBadMessage, msg.c, len(msg.body))
+func (m *Machine) validateMessage(msg message.Message) (message.Message, error) {
+	if len(msg.Body) != int(msg.C)*validateBytes {
+		return message.Message{}, fmt.Errorf("%w: VALIDATE of %d objects in %d bytes", message.ErrBad, msg.C, len(msg.Body))
 	}
-	verdicts := make([]byte, msg.c)
+	verdicts := make([]byte, msg.C)
 	for i := range verdicts {
-		b := msg.body[i*validateBytes:]
+		b := msg.Body[i*validateBytes:]
 		addr := region.Addr(binary.LittleEndian.Uint64(b))
 		rt := m.route(addr.Region())
 		if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(addr.Offset()) {
-			return message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", ErrBadMessage, addr)
+			return message.Message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", message.ErrBad, addr)
 		}
 		if sabotage.ValidationReply.Skipped() {
 			continue
 		}
-		verdicts[i] = byte(judge(rt.Local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
+		verdicts[i] = byte(message.Judge(rt.Local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
 	}
-	return message{kind: messageValidateReply, tag: msg.tag, body: verdicts}, nil
+	return message.Message{Kind: message.ValidateReply, Tag: msg.Tag, Body: verdicts}, nil
 }
 
 // judgeChecks asks the questions whose sources have moved again, and reports
@@ -321,11 +322,11 @@ func (s *state) judgeChecks() (out outcome, moved bool, err error) {
 	asked := -1
 	for i := range s.checks {
 		c := &s.checks[i]
-		if c.verdict == verdictSame || c.question >= 0 && c.question == asked {
+		if c.verdict == message.Same || c.question >= 0 && c.question == asked {
 			continue
 		}
 		switch {
-		case c.question == checkRead && c.verdict == verdictChanged:
+		case c.question == checkRead && c.verdict == message.Changed:
 			return again, false, abort(ReasonValidate, c.ptr.Addr)
 		case c.question < 0:
 			return again, false, nil

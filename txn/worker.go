@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -395,7 +396,7 @@ func (w *worker) stepLogLocked(p *peer) error {
 		if err != nil || !more {
 			return err
 		}
-		if reply.kind != 0 {
+		if reply.Kind != 0 {
 			if err := w.sendLocked(p, &reply); err != nil {
 				return err
 			}
@@ -424,7 +425,7 @@ func (w *worker) stepMessagesLocked(p *peer) error {
 		if err != nil || !ok {
 			return err
 		}
-		msg, err := decodeMessage(rec.Payload)
+		msg, err := message.Decode(rec.Payload)
 		if err != nil {
 			return err
 		}
@@ -441,24 +442,24 @@ func (w *worker) stepMessagesLocked(p *peer) error {
 }
 
 // receiveLocked handles one message. Its body is valid until receive returns.
-func (w *worker) receiveLocked(p *peer, msg message) error {
-	switch msg.kind {
-	case messageLockReply:
-		if c := w.commits[msg.tag]; c != nil {
+func (w *worker) receiveLocked(p *peer, msg message.Message) error {
+	switch msg.Kind {
+	case message.LockReply:
+		if c := w.commits[msg.Tag]; c != nil {
 			c.lockReplyLocked(p.id, msg)
 		}
-	case messageValidate:
+	case message.Validate:
 		reply, err := w.m.validateMessage(msg)
 		if err != nil {
 			return err
 		}
 		return w.sendLocked(p, &reply)
-	case messageValidateReply, messageReply:
-		if c := w.calls[msg.tag]; c != nil && c.to == p.id {
-			w.endCallLocked(msg.tag, c)
+	case message.ValidateReply, message.Reply:
+		if c := w.calls[msg.Tag]; c != nil && c.to == p.id {
+			w.endCallLocked(msg.Tag, c)
 			c.replyLocked(msg)
 		}
-	case messageRequest:
+	case message.Request:
 		w.m.serve(w, p, msg)
 	}
 	return nil
@@ -491,8 +492,8 @@ func (w *worker) failWaitsLocked(machine rdma.MachineID, err error) {
 
 // sendLocked appends a message to the peer's queue, or to the outbox while the queue
 // is full.
-func (w *worker) sendLocked(p *peer, msg *message) error {
-	w.buf = append(msg.header(w.buf[:0]), msg.body...)
+func (w *worker) sendLocked(p *peer, msg *message.Message) error {
+	w.buf = append(msg.AppendHeader(w.buf[:0]), msg.Body...)
 	w.stats.messages.Add(1)
 	if len(p.outbox) > 0 {
 		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))

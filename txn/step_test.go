@@ -1,0 +1,11 @@
+package txn
+
+import "testing"
+
+func TestNamesOfSteps(t *testing.T) {
+	for s := Step(0); s <= steps; s++ {
+		if s.String() == "" {
+			t.Errorf("step %d has no name", s)
+		}
+	}
+}
