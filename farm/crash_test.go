@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // TestCrashAtEveryStep runs a script of transactions. At every
@@ -54,7 +55,7 @@ type crasher struct {
 	// transaction under way has committed.
 	model, next map[int]uint64
 	ptrs        map[int]region.Ptr
-	counts      [txn.Steps]int
+	counts      [step.Count]int
 	crashes     int
 }
 
@@ -90,24 +91,24 @@ func runCrashScript(t *testing.T, machines, replicas int, large bool) {
 		t.Errorf("only %d crashes", x.crashes)
 	}
 	for s, n := range x.counts {
-		switch s := txn.Step(s); s {
-		case txn.StepCommitBackup, txn.StepApplyBackup, txn.StepBlock:
+		switch s := step.Step(s); s {
+		case step.CommitBackup, step.ApplyBackup, step.Block:
 			if (n > 0) != (replicas > 1) {
 				t.Errorf("step %v was reached %d times with %d replicas", s, n, replicas)
 			}
-		case txn.StepTruncate:
+		case step.Truncate:
 			if (n > 0) != (machines > 1) {
 				t.Errorf("step %v was reached %d times on %d machines", s, n, machines)
 			}
-		case txn.StepAbort:
+		case step.Abort:
 			if (n > 0) != (machines > 1) {
 				t.Errorf("step %v was reached %d times on %d machines", s, n, machines)
 			}
-		case txn.StepAnnex, txn.StepFillAnnex:
+		case step.Annex, step.FillAnnex:
 			if (n > 0) != large {
 				t.Errorf("step %v was reached %d times, large=%v", s, n, large)
 			}
-		case txn.StepDropAnnex:
+		case step.DropAnnex:
 		default:
 			if n == 0 {
 				t.Errorf("step %v was never reached", s)
@@ -275,8 +276,8 @@ func (x *crasher) loser(coordinator int, value uint64) {
 
 // step lets the instance crash. Annexes are given back while other things go on, so that no
 // copy can be made in that moment; what is left before it there is at StepFreeLog.
-func (x *crasher) step(s txn.Step) {
-	if s == txn.StepDropAnnex || !x.watching.Load() || x.t.Failed() {
+func (x *crasher) step(s step.Step) {
+	if s == step.DropAnnex || !x.watching.Load() || x.t.Failed() {
 		return
 	}
 	x.arrived.Add(1)

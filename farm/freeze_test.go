@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A freezer stops an instance under load at random steps: every goroutine that
@@ -23,7 +24,7 @@ type freezer struct {
 	passed atomic.Int64 // steps
 }
 
-func (f *freezer) step(txn.Step) {
+func (f *freezer) step(step.Step) {
 	f.passed.Add(1)
 	if f.frozen.Load() {
 		f.mu.RLock()
@@ -32,7 +33,7 @@ func (f *freezer) step(txn.Step) {
 }
 
 // tellSteps has the steps of all machines told to a function.
-func tellSteps(to func(txn.Step)) func(*MemberConfig) {
+func tellSteps(to func(step.Step)) func(*MemberConfig) {
 	return func(m *MemberConfig) { m.Steps = to }
 }
 

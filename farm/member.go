@@ -24,6 +24,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A MemberConfig says what one machine of an instance works with.
@@ -68,7 +69,7 @@ type MemberConfig struct {
 	// Events are told of the machine's membership, Steps of its transactions'
 	// steps, Recovering of each step of recovery; all may be nil.
 	Events     membership.Events
-	Steps      func(txn.Step)
+	Steps      func(step.Step)
 	Recovering func(recovery.Step)
 }
 

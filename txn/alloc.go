@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // Functions that this package ships itself.
@@ -279,7 +280,7 @@ func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data [
 		tag := w.ops.add(pendingOp{wait: &wait})
 		wait.add(1)
 		done, err := w.q.Write(b, route.BlocksKey(rt.Placement), off, data, tag)
-		m.reached(StepBlock)
+		m.reached(step.Block)
 		if done || err != nil {
 			w.ops.drop(tag)
 			wait.add(-1)

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A LOCK or COMMIT-BACKUP record that does not fit the log has its writes beside it, in
@@ -107,7 +108,7 @@ func (a *annexes) add(bytes uint64) (number uint64, err error) {
 	a.mu.Lock()
 	a.mu.all[number] = &annex{memory: memory}
 	a.mu.Unlock()
-	a.m.reached(StepAnnex)
+	a.m.reached(step.Annex)
 	return number, nil
 }
 
@@ -146,7 +147,7 @@ func (a *annexes) drop(number uint64) {
 		defer m.serving.Add(-1)
 		m.cfg.NIC.Deregister(route.AnnexKey(number))
 		_ = m.cfg.DropAnnex(number, at.memory) // what stays goes with the next life
-		m.reached(StepDropAnnex)
+		m.reached(step.DropAnnex)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // writeLockRecordsLocked writes a LOCK record to each primary.
@@ -25,6 +26,12 @@ func (w *worker) writeLockRecordsLocked(c *commit) {
 			c.lostLocked(p.machine, err)
 		}
 	}
+}
+
+// recordSteps are the steps that the records of a commit mean.
+var recordSteps = [record.Kinds]step.Step{
+	record.Lock: step.LockRecord, record.CommitBackup: step.CommitBackup, record.CommitPrimary: step.CommitPrimary,
+	record.Abort: step.Abort, record.Truncate: step.Truncate,
 }
 
 // A stagedRecord has been encoded in the buffer of a log, and is still to be appended.

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // commitPatience bounds how long a commit goes on trying while others hold what
@@ -222,7 +223,7 @@ func (s *state) attempt() (outcome, error) {
 	if err == nil && out == committed {
 		s.locked = true
 		if out, err = s.validate(); err == nil && out == committed {
-			s.m.reached(StepValidate)
+			s.m.reached(step.Validate)
 		}
 	}
 	if s.commit.outlived {
@@ -503,7 +504,7 @@ func (s *state) applyToLocked(rt *route.Route, e *entry) {
 		if err := ApplyReplica(rt.Local, &wr); err != nil {
 			invariant.Violated("own replica takes what its primary has locked", err, nil)
 		}
-		s.m.reached(StepApplyBackup)
+		s.m.reached(step.ApplyBackup)
 	}
 }
 

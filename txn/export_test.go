@@ -11,13 +11,14 @@ import (
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // OnStep has f told of the steps of m, on which no transaction may be running.
-func (m *Machine) OnStep(f func(Step)) { m.cfg.Events.Step = f }
+func (m *Machine) OnStep(f func(step.Step)) { m.cfg.Events.Step = f }
 
 // OnStepAtWork is OnStep while others use the machine.
-func (m *Machine) OnStepAtWork(f func(Step)) {
+func (m *Machine) OnStepAtWork(f func(step.Step)) {
 	for _, w := range m.workers { // who tells of steps holds one
 		w.lock()
 		defer w.unlock()

@@ -25,6 +25,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // fences has a machine's fenced peers told to the result.
@@ -198,8 +199,8 @@ func TestMessagesOfNonsense(t *testing.T) {
 		r.Machine(0).AppendMessage(0, 1, b)
 	}
 	// One in the way of a commit that is waiting: from a machine that has no part.
-	r.Machine(1).OnStep(func(s txn.Step) {
-		if s == txn.StepLockRecord {
+	r.Machine(1).OnStep(func(s step.Step) {
+		if s == step.LockRecord {
 			elsewhere(func() {
 				for tag := range uint64(50) {
 					r.Machine(0).AppendMessage(0, 1, txn.Message(lockReply, 2, 0, 0, tag, nil))
@@ -264,14 +265,14 @@ func TestNoiseInRings(t *testing.T) {
 func TestLostParticipant(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		at      txn.Step
+		at      step.Step
 		replica int // which replica of the object is lost
 		inDoubt bool
 	}{
-		{"primary before the locks", txn.StepBlock, 0, false}, // never reached: lost from the beginning
-		{"primary after the locks", txn.StepValidate, 0, true},
-		{"backup after the locks", txn.StepValidate, 1, true},
-		{"backup after the first record", txn.StepCommitBackup, 2, true},
+		{"primary before the locks", step.Block, 0, false}, // never reached: lost from the beginning
+		{"primary after the locks", step.Validate, 0, true},
+		{"backup after the locks", step.Validate, 1, true},
+		{"backup after the first record", step.CommitBackup, 2, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := open(t, txntest.Config{Machines: 5, Replicas: 3, Workers: 1, Clock: newHandClock()}, 10)
@@ -287,10 +288,10 @@ func TestLostParticipant(t *testing.T) {
 			must(t, write(tx, own, 1))
 			before := m.Header(own)
 			lose := sync.OnceFunc(func() { r.Machine(int(lost)).NIC().Close() })
-			if c.at == txn.StepBlock {
+			if c.at == step.Block {
 				lose()
 			}
-			m.OnStep(func(s txn.Step) {
+			m.OnStep(func(s step.Step) {
 				if s == c.at {
 					lose()
 				}

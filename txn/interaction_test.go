@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // The scripts in testdata/interaction drive transactions of several machines, and show
@@ -97,7 +97,7 @@ func (x *interaction) open(t *testing.T, d *datadriven.TestData) {
 	x.rig = open(t, txntest.Config{Machines: machines, Replicas: replicas, Workers: 1, Clock: newHandClock(), Wrap: x.tap}, objects)
 	x.settle()
 	for i := range machines {
-		x.Machine(i).OnStep(func(s txn.Step) { x.say("%d: %v", i, s) })
+		x.Machine(i).OnStep(func(s step.Step) { x.say("%d: %v", i, s) })
 	}
 	x.said()
 	clear(x.numbers)

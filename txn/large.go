@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A transaction is large whose records do not fit the logs. Before it begins to commit it
@@ -248,7 +249,7 @@ func (f *filling) flush() error {
 	}
 	defer func() { f.off, f.piece = f.off+uint64(len(f.piece)), f.piece[:0] }()
 	if f.p.machine == s.m.cfg.ID {
-		s.m.reached(StepFillAnnex)
+		s.m.reached(step.FillAnnex)
 		return s.m.annexes.write(f.number, f.off, f.piece)
 	}
 	wait := &s.commit.wait
@@ -262,7 +263,7 @@ func (f *filling) flush() error {
 		w.loseLocked(f.p.machine, err)
 	}
 	w.unlock()
-	s.m.reached(StepFillAnnex)
+	s.m.reached(step.FillAnnex)
 	if sabotage.AnnexAcks.Skipped() {
 		wait.add(-1)
 		return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // largeObject is the payload of the objects that large transactions write.
@@ -189,11 +190,11 @@ func TestLargeOverABrokenConnection(t *testing.T) {
 		r.lost = true
 		objects := r.bigObjects(1, largeObject, 60)
 		filled := 0
-		r.Machine(0).OnStep(func(s txn.Step) {
-			if s == txn.StepLockRecord {
+		r.Machine(0).OnStep(func(s step.Step) {
+			if s == step.LockRecord {
 				t.Error("it has begun to commit")
 			}
-			if s != txn.StepFillAnnex {
+			if s != step.FillAnnex {
 				return
 			}
 			if filled++; filled == 1 {
@@ -282,7 +283,7 @@ func (c *yieldClock) Yield() {
 // A reconfiguration that comes between two slices of a coordinator's own locking or applying
 // ends it: what it has not done by then recovery does.
 func TestFreezeBetweenSlices(t *testing.T) {
-	for _, at := range []txn.Step{txn.StepLock, txn.StepApplyBackup, txn.StepApplyPrimary} {
+	for _, at := range []step.Step{step.Lock, step.ApplyBackup, step.ApplyPrimary} {
 		t.Run(at.String(), func(t *testing.T) {
 			c := &yieldClock{handClock: newHandClock()}
 			r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c}, 10)
@@ -297,7 +298,7 @@ func TestFreezeBetweenSlices(t *testing.T) {
 				m.Freeze(next)
 				m.Evict() // or the commit would wait for recovery
 			}
-			m.OnStep(func(s txn.Step) {
+			m.OnStep(func(s step.Step) {
 				if s != at {
 					return
 				}
@@ -330,16 +331,16 @@ func TestFreezeBeforeOwnBackups(t *testing.T) {
 		var once sync.Once
 		var freezing sync.WaitGroup
 		var frozen atomic.Bool
-		m.OnStepAtWork(func(s txn.Step) {
+		m.OnStepAtWork(func(s step.Step) {
 			switch {
-			case s == txn.StepCommitBackup: // with the worker locked
+			case s == step.CommitBackup: // with the worker locked
 				once.Do(func() {
 					freezing.Go(func() {
 						m.Freeze(next)
 						frozen.Store(true)
 					})
 				})
-			case s == txn.StepApplyBackup && frozen.Load():
+			case s == step.ApplyBackup && frozen.Load():
 				t.Error("applied after the reconfiguration had caught the commit")
 			}
 		})

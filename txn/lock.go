@@ -5,6 +5,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // awaitLocks waits for the primaries' replies.
@@ -127,7 +128,7 @@ func (s *state) unlockPartLocked(p *part, n int) error {
 	}
 	return s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {
 		s.m.route(e.ptr.Addr.Region()).Local.Unlock(e.ptr, e.version)
-		s.m.reached(StepUnlock)
+		s.m.reached(step.Unlock)
 		n--
 		return n > 0
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A logReader is what a machine keeps about one log that lies in its memory, guarded by
@@ -263,7 +264,7 @@ func (l *logReader) free() error {
 	}
 	if end != 0 {
 		l.rx.Free(end)
-		l.m.reached(StepFreeLog)
+		l.m.reached(step.FreeLog)
 	}
 	l.freeAnnexes()
 	return nil
@@ -332,7 +333,7 @@ func (m *Machine) lock(w *record.Write) message.Verdict {
 		return message.Changed
 	}
 	if rt.Local.Lock(w.Ptr, w.Version) {
-		m.reached(StepLock)
+		m.reached(step.Lock)
 		return message.Same
 	}
 	return max(message.Locked, message.Judge(rt.Local.Header(w.Ptr.Addr.Offset()), w.Version))
@@ -346,7 +347,7 @@ func (m *Machine) unlockWrites(writes []record.Write) {
 
 func (m *Machine) unlockWrite(w *record.Write) {
 	m.route(w.Ptr.Addr.Region()).Local.Unlock(w.Ptr, w.Version)
-	m.reached(StepUnlock)
+	m.reached(step.Unlock)
 }
 
 // applyPrimary gives a locked object its new state and unlocks it.
@@ -368,7 +369,7 @@ func (m *Machine) applyPrimary(w *record.Write) {
 	default:
 		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
 	}
-	m.reached(StepApplyPrimary)
+	m.reached(step.ApplyPrimary)
 }
 
 // applyBackup applies a COMMIT-BACKUP record to this machine's replicas.
@@ -394,7 +395,7 @@ func (l *logReader) applyBackupWrite(w *record.Write) error {
 	if err := ApplyReplica(rt.Local, w); err != nil {
 		return err
 	}
-	l.m.reached(StepApplyBackup)
+	l.m.reached(step.ApplyBackup)
 	return nil
 }
 

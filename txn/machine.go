@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // Config is what a machine's transactions stand on.
@@ -86,7 +87,7 @@ type Events struct {
 	Available   func(after time.Duration)
 	// Step: a transaction has come this far. It is called with locks held, must
 	// not use the machine, and is for tests, which stop the world in it.
-	Step func(Step)
+	Step func(step.Step)
 }
 
 // validateByMessage is tr of SOSP'15 section 4: a primary of more than so many
@@ -196,6 +197,13 @@ func newState(m *Machine) *state {
 	s.late.s, s.fresh.s = s, s
 	s.commit.init(m)
 	return s
+}
+
+// reached tells of a step.
+func (m *Machine) reached(s step.Step) {
+	if f := m.cfg.Events.Step; f != nil {
+		f(s)
+	}
 }
 
 // Close stops the machine once what it has begun to commit is truncated

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // The coordinator's own backup applies at once, when all backups have acknowledged
@@ -19,12 +20,12 @@ func TestOwnBackupAppliesAfterAllAcks(t *testing.T) {
 		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return r.Machine(0).Replicas(p)[0] == 1 })
 		p, m := r.ptrs[i], r.Machine(0)
 		before, once := m.Header(p), false
-		m.OnStep(func(s txn.Step) {
-			if s == txn.StepValidate && lost && !once {
+		m.OnStep(func(s step.Step) {
+			if s == step.Validate && lost && !once {
 				once, r.lost = true, true
 				must(t, r.Machine(2).NIC().Close())
 			}
-			if (s == txn.StepCommitBackup || s == txn.StepCommitPrimary) && m.Header(p) != before {
+			if (s == step.CommitBackup || s == step.CommitPrimary) && m.Header(p) != before {
 				t.Errorf("at %v the own backup is at %v already", s, m.Header(p))
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // This file has one test for each claim of SOSP'15 section 4, named after it.
@@ -64,10 +65,10 @@ func (r *rig) stats() (s txn.Stats) {
 func (r *rig) since(before txn.Stats) txn.Stats { return r.stats().Sub(before) }
 
 // steps records the steps that all machines reach.
-func (r *rig) steps() *[]txn.Step {
-	steps := new([]txn.Step)
+func (r *rig) steps() *[]step.Step {
+	steps := new([]step.Step)
 	for i := range r.Machines() {
-		r.Machine(i).OnStep(func(s txn.Step) { *steps = append(*steps, s) })
+		r.Machine(i).OnStep(func(s step.Step) { *steps = append(*steps, s) })
 	}
 	return steps
 }
@@ -273,7 +274,7 @@ func TestPaper4_LockRefusedAborts(t *testing.T) {
 	r.set(1, 2, 50)
 	steps := r.steps()
 	wantReason(t, tx.Commit(ctx), txn.ReasonLock)
-	count := func(s txn.Step) (n int) {
+	count := func(s step.Step) (n int) {
 		for _, x := range *steps {
 			if x == s {
 				n++
@@ -281,9 +282,9 @@ func TestPaper4_LockRefusedAborts(t *testing.T) {
 		}
 		return n
 	}
-	if count(txn.StepLock) != 2 || count(txn.StepUnlock) != 2 || count(txn.StepAbort) != 1 {
+	if count(step.Lock) != 2 || count(step.Unlock) != 2 || count(step.Abort) != 1 {
 		t.Errorf("locked %d, unlocked %d, %d ABORT records; want 2, 2 and 1 (to the other primary that locked): %v",
-			count(txn.StepLock), count(txn.StepUnlock), count(txn.StepAbort), *steps)
+			count(step.Lock), count(step.Unlock), count(step.Abort), *steps)
 	}
 	for i, want := range []uint64{0, 0, 50} {
 		if got := r.get(0, i); got != want {
@@ -305,13 +306,13 @@ func TestPaper4_LockedByAnotherAborts(t *testing.T) {
 	must(t, writeAll(tx, r.ptrs, 7))
 	must(t, write(holder, r.ptrs[2], 50))
 	aborts, tried := 0, false
-	r.Machine(0).OnStep(func(s txn.Step) {
-		if s == txn.StepAbort {
+	r.Machine(0).OnStep(func(s step.Step) {
+		if s == step.Abort {
 			aborts++
 		}
 	})
-	r.Machine(1).OnStep(func(s txn.Step) {
-		if s == txn.StepValidate && !tried { // it has its lock
+	r.Machine(1).OnStep(func(s step.Step) {
+		if s == step.Validate && !tried { // it has its lock
 			tried = true
 			wantReason(t, tx.Commit(ctx), txn.ReasonLock)
 		}
@@ -380,11 +381,11 @@ func TestPaper4_PhasesAreInOrder(t *testing.T) {
 	}
 	steps := r.steps()
 	must(t, tx.Commit(ctx))
-	phase := map[txn.Step]int{
-		txn.StepLockRecord: 0, txn.StepLock: 0, txn.StepValidate: 1, txn.StepCommitBackup: 2,
-		txn.StepCommitPrimary: 3, txn.StepApplyPrimary: 3, txn.StepApplyBackup: 3, txn.StepFreeLog: 3,
+	phase := map[step.Step]int{
+		step.LockRecord: 0, step.Lock: 0, step.Validate: 1, step.CommitBackup: 2,
+		step.CommitPrimary: 3, step.ApplyPrimary: 3, step.ApplyBackup: 3, step.FreeLog: 3,
 	}
-	counts := map[txn.Step]int{}
+	counts := map[step.Step]int{}
 	at := 0
 	for _, s := range *steps {
 		p, known := phase[s]
@@ -395,7 +396,7 @@ func TestPaper4_PhasesAreInOrder(t *testing.T) {
 		counts[s]++
 	}
 	// Three primaries, each machine a backup of two regions: one record for both.
-	for s, want := range map[txn.Step]int{txn.StepLockRecord: 3, txn.StepLock: 3, txn.StepValidate: 1, txn.StepCommitBackup: 3, txn.StepCommitPrimary: 3, txn.StepApplyPrimary: 3} {
+	for s, want := range map[step.Step]int{step.LockRecord: 3, step.Lock: 3, step.Validate: 1, step.CommitBackup: 3, step.CommitPrimary: 3, step.ApplyPrimary: 3} {
 		if counts[s] != want {
 			t.Errorf("%v %d times, want %d", s, counts[s], want)
 		}
@@ -414,8 +415,8 @@ func TestPaper4_CommitIsReportedAfterOnePrimary(t *testing.T) {
 		for i := range 2 {
 			must(t, write(tx, r.ptrs[i], 7))
 		}
-		r.Machine(3).OnStep(func(s txn.Step) {
-			if s == txn.StepValidate { // everything is locked, and there are no backups
+		r.Machine(3).OnStep(func(s step.Step) {
+			if s == step.Validate { // everything is locked, and there are no backups
 				for i := range lost {
 					r.Machine(i).NIC().Close()
 				}
@@ -448,7 +449,7 @@ func TestPaper4_BackupsApplyAtTruncationWhichIsPiggybacked(t *testing.T) {
 		// The backup looks at its log only when it is rung.
 		backup.Locked(0, func() {})
 	}
-	if slices.Contains(*steps, txn.StepTruncate) {
+	if slices.Contains(*steps, step.Truncate) {
 		t.Error("a TRUNCATE record was written")
 	}
 	knock(r, backup) // so that the backup looks at what it has got
@@ -456,7 +457,7 @@ func TestPaper4_BackupsApplyAtTruncationWhichIsPiggybacked(t *testing.T) {
 		t.Errorf("backup has version %d, want %d: all but the last are truncated", v, version+4)
 	}
 	r.settle()
-	if !slices.Contains(*steps, txn.StepTruncate) {
+	if !slices.Contains(*steps, step.Truncate) {
 		t.Error("no TRUNCATE record was written")
 	}
 	if v := backup.Header(p).Version(); v != version+5 {
@@ -499,7 +500,7 @@ func TestPaper4_ReservesBeforeItWrites(t *testing.T) {
 		t.Errorf("%q does not say whose log is full", err)
 	}
 	for _, s := range *steps {
-		if s != txn.StepTruncate {
+		if s != step.Truncate {
 			t.Errorf("without room, %v", *steps)
 		}
 	}
@@ -524,8 +525,8 @@ func TestPaper4_TruncatesAfterAllPrimaries(t *testing.T) {
 		m := r.Machine(3)
 		tx := m.Begin()
 		must(t, writeAll(tx, r.ptrs[:2], 7))
-		m.OnStep(func(s txn.Step) {
-			if s == txn.StepValidate && lost {
+		m.OnStep(func(s step.Step) {
+			if s == step.Validate && lost {
 				lost, r.lost = false, true
 				must(t, r.Machine(0).NIC().Close())
 			}
@@ -561,9 +562,9 @@ func TestPaper4_ReservationsAreReleased(t *testing.T) {
 			uses[i] = append(uses[i], m.LogUse(0, at))
 		}
 	}
-	m.OnStep(func(s txn.Step) {
+	m.OnStep(func(s step.Step) {
 		switch s {
-		case txn.StepLockRecord, txn.StepCommitBackup, txn.StepCommitPrimary:
+		case step.LockRecord, step.CommitBackup, step.CommitPrimary:
 			note()
 		}
 	})
@@ -607,8 +608,8 @@ func TestPaper4_ExplicitTruncationWhenTheLogIsFull(t *testing.T) {
 	r.settle()
 	hear := sync.OnceFunc(r.deaf(1)) // the backup
 	truncates := 0
-	r.Machine(0).OnStep(func(s txn.Step) {
-		if s == txn.StepTruncate {
+	r.Machine(0).OnStep(func(s step.Step) {
+		if s == step.Truncate {
 			truncates++
 			hear()
 		}

@@ -5,6 +5,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A selfLog is the log that a worker writes to its own machine, guarded by the worker's lock. The coordinator
@@ -95,7 +96,7 @@ func (l *selfLog) free(m *Machine, w *window) error {
 	}
 	if end != 0 {
 		l.rx.Free(end)
-		m.reached(StepFreeLog)
+		m.reached(step.FreeLog)
 	}
 	for _, number := range l.passed {
 		m.freeAnnex(number)

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A member whose connection is broken at its peer, and which does not know it, writes
@@ -71,8 +72,8 @@ func TestListenAgainAmongCommits(t *testing.T) {
 	r.settle()
 	r.lost = true
 	fenced, m := r.fences(0), r.Machine(0)
-	m.OnStep(func(s txn.Step) {
-		if s == txn.StepValidate {
+	m.OnStep(func(s step.Step) {
+		if s == step.Validate {
 			_, err := m.Listen(1)
 			must(t, err)
 		}

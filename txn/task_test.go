@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // small has everything done in the smallest slices.
@@ -103,8 +104,8 @@ func TestAnnexesGoAfterTheirRecords(t *testing.T) {
 	m := l.in.m
 	withAnnexes(t, m)
 	freed := 0
-	m.cfg.Events.Step = func(s Step) {
-		if s != StepFreeLog {
+	m.cfg.Events.Step = func(s step.Step) {
+		if s != step.FreeLog {
 			return
 		}
 		if freed++; m.Annexes() != 1 {

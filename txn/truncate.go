@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // Truncation is lazy (SOSP'15 section 4): what has been finished is told to the
@@ -88,7 +89,7 @@ func (w *worker) writeTruncateLocked(p *peer) {
 	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
 		w.fenceLocked(p, err)
 	}
-	w.m.reached(StepTruncate)
+	w.m.reached(step.Truncate)
 }
 
 // startTimerLocked starts a timer that flushes the truncations after truncateDelay.

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A Cluster is the instance under test: its machine i runs on machine i of a world, in its
@@ -52,7 +53,7 @@ type Hooks struct {
 	// Step is told of every step of a transaction, Recovering of every step of
 	// recovery, at the machine where it happens, while that lives. Processes may
 	// be killed in them.
-	Step       func(machine int, s txn.Step)
+	Step       func(machine int, s step.Step)
 	Recovering func(machine int, s recovery.Step)
 	// Reconfigured, if not nil, is told by the CM of members that all regions of a
 	// configuration are active.

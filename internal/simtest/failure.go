@@ -7,7 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/recovery/membership"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A Failing is which machines of an instance fail in one moment.
@@ -87,7 +87,7 @@ type measurement struct {
 	outcomes int
 }
 
-func (m *measurement) onStep(i int, s txn.Step) { m.machine(i).Process().Work(stepCosts[s]) }
+func (m *measurement) onStep(i int, s step.Step) { m.machine(i).Process().Work(stepCosts[s]) }
 
 func (m *measurement) onRecovery(i int, s recovery.Step) {
 	m.machine(i).Process().Work(recoveryCosts[s])

@@ -6,7 +6,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/recovery"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // The paper's machines have 30 threads, each with 8 transactions at a time, and about 84
@@ -45,11 +45,11 @@ const (
 const cardBandwidth = 2 * 56e9 / 8 / threads
 
 // stepCosts are what steps of transactions cost where they happen.
-var stepCosts = [txn.Steps]time.Duration{
-	txn.StepLock:         2 * recordCost, // LOCK, and LOCK-REPLY at the coordinator
-	txn.StepUnlock:       recordCost,
-	txn.StepApplyPrimary: recordCost,
-	txn.StepApplyBackup:  recordCost,
+var stepCosts = [step.Count]time.Duration{
+	step.Lock:         2 * recordCost, // LOCK, and LOCK-REPLY at the coordinator
+	step.Unlock:       recordCost,
+	step.ApplyPrimary: recordCost,
+	step.ApplyBackup:  recordCost,
 }
 
 // recoveryCosts are what steps of recovery cost: the two that are taken for

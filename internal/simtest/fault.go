@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A Fault is a kind of fault.
@@ -91,7 +91,7 @@ type injector struct {
 	// armed, if not nil, is called when step is reached for the countdown'th
 	// time, with the machine; struck is set then.
 	armed     func(machine int)
-	step      txn.Step
+	step      step.Step
 	countdown int
 	struck    clock.Event
 	// second, if not nil, is called at the recovering'th step of recovery that is
@@ -303,14 +303,14 @@ func (j *injector) mend(links [][2]rdma.MachineID) {
 // atStep has strike called in the moment in which a drawn step is reached, and
 // reports whether that came in time.
 func (j *injector) atStep(strike func(machine int)) bool {
-	j.armed, j.step, j.countdown = strike, txn.Step(j.rng.IntN(txn.Steps)), 1+j.rng.IntN(stepsMax)
+	j.armed, j.step, j.countdown = strike, step.Step(j.rng.IntN(step.Count)), 1+j.rng.IntN(stepsMax)
 	struck := j.struck.WaitFor(stepPatience)
 	j.armed = nil
 	return struck
 }
 
 // onStep is told of each step of a transaction.
-func (j *injector) onStep(machine int, s txn.Step) {
+func (j *injector) onStep(machine int, s step.Step) {
 	if j.armed == nil || s != j.step {
 		return
 	}

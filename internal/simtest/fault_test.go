@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // puppetSteps are those of a puppet's recovery.
@@ -43,7 +44,7 @@ func (c *puppet) Start(machines []int) error {
 		p := c.run.machine(i).Boot()
 		processes = append(processes, p)
 		p.Go(func() {
-			for s := txn.Step(0); c.every > 0; s = (s + 1) % txn.Step(txn.Steps) {
+			for s := step.Step(0); c.every > 0; s = (s + 1) % step.Step(step.Count) {
 				c.hooks.Step(i, s)
 				c.hooks.Recovering(i, puppetSteps[int(s)%len(puppetSteps)])
 				p.Sleep(c.every)

@@ -22,6 +22,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // leaseTime of the machines: SOSP'15 section 6.1.
@@ -209,7 +210,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		Begun:    func(m *farm.Member) { c.begun[i] = m },
 		Prepare:  func(m *txn.Machine) { c.hooks.Prepare(i, m) },
 		Ended:    func(error) { over.Set() },
-		Steps: func(s txn.Step) {
+		Steps: func(s step.Step) {
 			if !p.Dead() {
 				c.hooks.Step(i, s)
 			}

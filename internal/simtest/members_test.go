@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // Machines are whole only when nothing that has happened will change the
@@ -22,7 +22,7 @@ func TestWholeLasts(t *testing.T) {
 		o := Draw(seed)
 		o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss, o.Clients, o.Readers, o.Duration = 5, 2, 5, 0, 1, 0, time.Hour
 		r := newRun(o)
-		m := NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, txn.Step) {}, Recovering: func(int, recovery.Step) {}}).(*members)
+		m := NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, step.Step) {}, Recovering: func(int, recovery.Step) {}}).(*members)
 		r.cluster = m
 		err := r.world.Run(func() {
 			if err := r.start(r.all()); err != nil {
@@ -90,14 +90,14 @@ func TestRecoverySteps(t *testing.T) {
 // Power that is cut while machines begin their lives ends these lives, whatever comes of
 // them until their next wait: they are started again.
 func TestPowerCutWhileStarting(t *testing.T) {
-	for _, step := range []recovery.Step{recovery.StepStored, recovery.StepApplied, recovery.StepCommitted, recovery.StepActive, recovery.StepAllActive} {
+	for _, at := range []recovery.Step{recovery.StepStored, recovery.StepApplied, recovery.StepCommitted, recovery.StepActive, recovery.StepAllActive} {
 		o := Draw(4)
 		o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 4, 3, 0
 		r := newRun(o)
 		armed, struck := false, false
 		var m *members
-		m = NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, txn.Step) {}, Recovering: func(_ int, s recovery.Step) {
-			if armed && s == step {
+		m = NewMembers(r.world, o.Farm, Hooks{Prepare: r.prepare, Serving: r.serving, Step: func(int, step.Step) {}, Recovering: func(_ int, s recovery.Step) {
+			if armed && s == at {
 				armed, struck = false, true
 				r.world.PowerCut(nil)
 				m.Died(r.all())
@@ -113,13 +113,13 @@ func TestPowerCutWhileStarting(t *testing.T) {
 			m.Died(r.all())
 			armed = true
 			if err := r.start(r.all()); err != nil && !errors.Is(err, errDied) {
-				t.Errorf("%v: %v", step, err)
+				t.Errorf("%v: %v", at, err)
 			}
 			for !struck { // some steps come when all serve
 				r.outside.Sleep(time.Millisecond)
 			}
 			if err := r.start(r.all()); err != nil {
-				t.Errorf("%v: %v", step, err)
+				t.Errorf("%v: %v", at, err)
 			}
 			r.awaitWhole(m)
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // An Overlap says which faults come at any time: while replicas are filled, at any
@@ -56,7 +56,7 @@ type overlapInjector struct {
 
 // A watch waits for one of some steps, of a transaction or of recovery.
 type watch struct {
-	step      txn.Step
+	step      step.Step
 	recovery  []recovery.Step // nil: it waits for step
 	countdown int
 	strike    func(machine int)
@@ -157,7 +157,7 @@ func (t *overlapInjector) inject(f Fault) {
 		d := t.machine(t.any()).Domain()
 		t.die(f, slices.DeleteFunc(t.all(), func(i int) bool { return t.machine(i).Domain() != d }))
 	case KillAtStep:
-		t.await(f, &watch{step: txn.Step(t.rng.IntN(txn.Steps)), countdown: 1 + t.rng.IntN(stepsMax)}, stepPatience)
+		t.await(f, &watch{step: step.Step(t.rng.IntN(step.Count)), countdown: 1 + t.rng.IntN(stepsMax)}, stepPatience)
 	case KillInRecovery:
 		steps := t.cluster.RecoverySteps()
 		at := t.rng.IntN(len(steps))
@@ -319,7 +319,7 @@ func (t *overlapInjector) await(f Fault, w *watch, patience time.Duration) {
 }
 
 // onStep is told of each step of a transaction.
-func (t *overlapInjector) onStep(machine int, s txn.Step) {
+func (t *overlapInjector) onStep(machine int, s step.Step) {
 	t.onWatched(machine, func(w *watch) bool { return w.recovery == nil && w.step == s })
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A Result is what one run did.
@@ -39,7 +40,7 @@ type Result struct {
 	// of the two, of one at a step that did not come only the first or the plain one.
 	Faults [Faults]int
 	// Steps and Recovery count faults at the steps of transactions and of recovery.
-	Steps    [txn.Steps]int
+	Steps    [step.Count]int
 	Recovery [recovery.Steps]int
 	// Troubles counts those that have come.
 	Troubles [clock.Troubles]int
@@ -92,7 +93,7 @@ func (r Result) String() string {
 	}
 	b.WriteString(" at steps:")
 	for s, n := range r.Steps {
-		fmt.Fprintf(&b, " %v %d,", txn.Step(s), n)
+		fmt.Fprintf(&b, " %v %d,", step.Step(s), n)
 	}
 	b.WriteString(" at steps of recovery:")
 	for s, n := range r.Recovery {
@@ -191,7 +192,7 @@ func Run(o Options) Result {
 
 // An injection injects the faults of a run.
 type injection interface {
-	onStep(machine int, s txn.Step)
+	onStep(machine int, s step.Step)
 	onRecovering(machine int, s recovery.Step)
 	// startAll starts all machines and returns when they serve.
 	startAll() error
@@ -208,7 +209,7 @@ func injectionOf(j *injector) (f injection) {
 	o := &j.options
 	j.cluster = o.New(j.world, o.Farm, Hooks{
 		Prepare: j.prepare, Serving: j.serving,
-		Step:         func(i int, s txn.Step) { f.onStep(i, s) },
+		Step:         func(i int, s step.Step) { f.onStep(i, s) },
 		Recovering:   func(i int, s recovery.Step) { f.onRecovering(i, s) },
 		Reconfigured: func(i int, _ membership.Timeline) { j.reconfigured(i) },
 	})

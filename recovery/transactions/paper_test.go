@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // The claims of SOSP'15 section 5.3, one test each. Machine 3 coordinates; an
@@ -35,10 +36,10 @@ func newStage(t *testing.T, machines int) *stage {
 
 // cut has the coordinator write the objects and kills machines at the nth time
 // that it comes to a step. It returns what Commit says.
-func (s *stage) cut(coordinator rdma.MachineID, at txn.Step, nth int32, objects []int, value uint64, victims ...rdma.MachineID) error {
+func (s *stage) cut(coordinator rdma.MachineID, at step.Step, nth int32, objects []int, value uint64, victims ...rdma.MachineID) error {
 	var count atomic.Int32
-	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
-		if m == coordinator && step == at && count.Add(1) == nth {
+	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+		if m == coordinator && reached == at && count.Add(1) == nth {
 			for _, v := range victims {
 				s.kill(v)
 			}
@@ -90,14 +91,14 @@ func (s *stage) want(value uint64, objects ...int) {
 // to attest to the success of validation" (section 4): locks fall.
 func TestPaper5_3_OnlyLocksAbort(t *testing.T) {
 	s := newStage(t, 5)
-	s.cut(3, txn.StepValidate, 1, []int{0, 1}, 7, 3)
+	s.cut(3, step.Validate, 1, []int{0, 1}, 7, 3)
 	s.want(0, 0, 1)
 }
 
 // One COMMIT-BACKUP is enough if all others have at least locked (step 7).
 func TestPaper5_3_OneCommitBackupCommits(t *testing.T) {
 	s := newStage(t, 5)
-	s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3)
+	s.cut(3, step.CommitBackup, 1, []int{0, 1}, 7, 3)
 	s.want(7, 0, 1)
 }
 
@@ -105,7 +106,7 @@ func TestPaper5_3_OneCommitBackupCommits(t *testing.T) {
 // arrived somewhere, then coordinator and that primary are gone.
 func TestPaper5_3_CommitPrimaryCommits(t *testing.T) {
 	s := newStage(t, 6)
-	s.cut(3, txn.StepCommitPrimary, 1, []int{0, 1}, 7, 3, 0)
+	s.cut(3, step.CommitPrimary, 1, []int{0, 1}, 7, 3, 0)
 	s.want(7, 0, 1)
 }
 
@@ -113,9 +114,9 @@ func TestPaper5_3_CommitPrimaryCommits(t *testing.T) {
 // recovery's decision, and is told.
 func TestPaper5_3_CoordinatorIsTold(t *testing.T) {
 	for _, c := range []struct {
-		at        txn.Step
+		at        step.Step
 		committed bool
-	}{{txn.StepLockRecord, false}, {txn.StepValidate, false}, {txn.StepCommitBackup, true}} {
+	}{{step.LockRecord, false}, {step.Validate, false}, {step.CommitBackup, true}} {
 		s := newStage(t, 5)
 		err := s.cut(3, c.at, 1, []int{0, 1}, 7, 0)
 		want := uint64(0)
@@ -230,7 +231,7 @@ func TestPaper5_3_LockedUntilDecided(t *testing.T) {
 			}
 		}
 	})
-	s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, 3)
+	s.cut(3, step.CommitBackup, 1, []int{0, 1}, 7, 3)
 	if seen.Load() != 1 || locked.Load() != 1 {
 		t.Errorf("active %d times, locked %d times", seen.Load(), locked.Load())
 	}
@@ -250,7 +251,7 @@ func TestPaper5_3_VotesSurviveTheirWitness(t *testing.T) {
 		}
 	})
 	coordinator := rdma.MachineID(5)
-	s.cut(coordinator, txn.StepCommitBackup, 1, []int{0}, 7, coordinator)
+	s.cut(coordinator, step.CommitBackup, 1, []int{0}, 7, coordinator)
 	s.want(7, 0)
 }
 
@@ -266,8 +267,8 @@ func TestPaper5_3_LateRecordsAreRejected(t *testing.T) {
 	s.reconfigure()
 	written := make(chan struct{})
 	var once atomic.Bool
-	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
-		if m == 1 && step == txn.StepLockRecord && !once.Swap(true) {
+	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+		if m == 1 && reached == step.LockRecord && !once.Swap(true) {
 			close(written)
 		}
 	})
@@ -358,8 +359,8 @@ func TestPaper5_2_NothingIsMissingWithoutALease(t *testing.T) {
 func TestPaper5_2_NoCommitIsReportedWithoutALease(t *testing.T) {
 	s := newStage(t, 4)
 	n := s.nodes[1]
-	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
-		if m == 1 && step == txn.StepCommitPrimary {
+	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+		if m == 1 && reached == step.CommitPrimary {
 			n.alive.Store(false)
 		}
 	})
@@ -383,7 +384,7 @@ func TestPaper5_2_NoCommitIsReportedWithoutALease(t *testing.T) {
 // which would keep log space for ever.
 func TestLateReplicateIsIgnored(t *testing.T) {
 	s := newStage(t, 5)
-	s.cut(3, txn.StepCommitBackup, 1, []int{0}, 7, 3)
+	s.cut(3, step.CommitBackup, 1, []int{0}, 7, 3)
 	in := s.ptrs[0].Addr.Region()
 	late := txn.Evidence{ID: record.ID{Config: 1, Machine: 3, Seq: 1<<44 + 2}, Regions: []region.ID{in}, Region: in, Seen: txn.SeenLock}
 	for _, n := range s.survivors() {

@@ -11,17 +11,18 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // killAt has load on an instance while a machine dies at the nth time that it
 // comes to a step, and checks what is left.
-func killAt(t *testing.T, s shape, victim rdma.MachineID, at txn.Step, nth int32) {
+func killAt(t *testing.T, s shape, victim rdma.MachineID, at step.Step, nth int32) {
 	x := start(t, s)
 	x.populate(3 * s.machines)
 	rec := history.NewRecorder()
 	var count atomic.Int32
-	x.onTxn.set(func(m rdma.MachineID, step txn.Step) {
-		if m == victim && step == at && count.Add(1) == nth {
+	x.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+		if m == victim && reached == at && count.Add(1) == nth {
 			x.kill(victim)
 		}
 	})
@@ -33,10 +34,10 @@ func killAt(t *testing.T, s shape, victim rdma.MachineID, at txn.Step, nth int32
 // as primary and as backup, whichever comes there first, and later.
 func TestKillAtEveryStep(t *testing.T) {
 	for _, s := range []shape{{3, 3, false}, {4, 2, false}, {4, 3, true}} {
-		for step := range txn.Step(txn.Steps) {
-			t.Run(fmt.Sprintf("%d,%d,%v/%v", s.machines, s.replicas, s.async, step), func(t *testing.T) {
+		for at := range step.Step(step.Count) {
+			t.Run(fmt.Sprintf("%d,%d,%v/%v", s.machines, s.replicas, s.async, at), func(t *testing.T) {
 				for _, nth := range []int32{1, 7, 20} {
-					killAt(t, s, 1, step, nth)
+					killAt(t, s, 1, at, nth)
 				}
 			})
 		}
@@ -46,24 +47,24 @@ func TestKillAtEveryStep(t *testing.T) {
 // A second machine dies at each step of the recovery from the failure of the
 // first.
 func TestKillDuringRecovery(t *testing.T) {
-	for step := recovery.StepDrained; step <= recovery.StepSettled; step++ {
+	for at := recovery.StepDrained; at <= recovery.StepSettled; at++ {
 		for _, second := range []rdma.MachineID{0, 2, 4} {
-			t.Run(fmt.Sprintf("%v/%d", step, second), func(t *testing.T) {
-				x := start(t, shape{5, 3, step%2 == 0})
+			t.Run(fmt.Sprintf("%v/%d", at, second), func(t *testing.T) {
+				x := start(t, shape{5, 3, at%2 == 0})
 				x.populate(15)
 				rec := history.NewRecorder()
 				var count, times atomic.Int32
-				x.onTxn.set(func(m rdma.MachineID, s txn.Step) {
-					if m == 1 && s == txn.StepCommitBackup && count.Add(1) == 13 {
+				x.onTxn.set(func(m rdma.MachineID, s step.Step) {
+					if m == 1 && s == step.CommitBackup && count.Add(1) == 13 {
 						x.kill(1)
 					}
 				})
 				x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
-					if m == second && s == step && times.Add(1) == 1 {
+					if m == second && s == at && times.Add(1) == 1 {
 						x.kill(second)
 					}
 				})
-				x.play(2, 40, uint64(step), rec)
+				x.play(2, 40, uint64(at), rec)
 				x.check(rec)
 			})
 		}
@@ -79,8 +80,8 @@ func TestCommitIsOvertaken(t *testing.T) {
 			x.populate(15)
 			rec := history.NewRecorder()
 			var commits atomic.Int32
-			x.onTxn.set(func(m rdma.MachineID, s txn.Step) {
-				if m == 1 && s == txn.StepCommitBackup && commits.Add(1) == 13 {
+			x.onTxn.set(func(m rdma.MachineID, s step.Step) {
+				if m == 1 && s == step.CommitBackup && commits.Add(1) == 13 {
 					x.kill(1)
 				}
 			})

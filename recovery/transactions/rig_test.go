@@ -25,6 +25,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // A node is one machine with a memory of its own.
@@ -94,7 +95,7 @@ type instance struct {
 	nodes   []*node
 	ptrs    []region.Ptr
 	// onTxn and onRecovery are told of steps, by machine. They may kill.
-	onTxn      hook[txn.Step]
+	onTxn      hook[step.Step]
 	onRecovery hook[recovery.Step]
 	// onBlocks is told of the regions whose block tables have come.
 	onBlocks hook[region.ID]
@@ -187,7 +188,7 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *n
 		},
 		LogBytes: rigLogBytes, MessageBytes: rigMessageBytes,
 		Allocator: n.alloc, Clock: x.clock, Alive: n.alive.Load,
-		Events: txn.Events{Step: func(s txn.Step) {
+		Events: txn.Events{Step: func(s step.Step) {
 			if !x.over.Load() {
 				x.onTxn.call(id, s)
 			}

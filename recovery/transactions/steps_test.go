@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // More claims of SOSP'15 section 5.3: what happens at its steps, before all is
@@ -135,7 +136,7 @@ func TestPaper5_3_RegionsAreBlockedUntilLocked(t *testing.T) {
 			}
 		}
 	})
-	s.cut(3, txn.StepCommitBackup, 1, []int{0, 1}, 7, s.placement(0).Primary)
+	s.cut(3, step.CommitBackup, 1, []int{0, 1}, 7, s.placement(0).Primary)
 	waiting.Wait()
 	if !locked.Load() {
 		t.Error("no locks were recovered")
@@ -189,7 +190,7 @@ func TestPaper5_3_TransactionsGoOnInRecoveredRegions(t *testing.T) {
 			t.Error("the new backup is full already")
 		}
 	})
-	s.cut(3, txn.StepCommitBackup, 1, []int{0, 3}, 7, victim)
+	s.cut(3, step.CommitBackup, 1, []int{0, 3}, 7, victim)
 	done.Wait()
 	s.want(9, victim+5, 3+5)
 }
@@ -210,8 +211,8 @@ func TestPaper5_3_EveryOlderTransactionWithARecordRecovers(t *testing.T) {
 	}
 	drained := make(chan struct{})
 	var once atomic.Bool
-	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
-		if m == coordinator && step == txn.StepValidate && !once.Swap(true) {
+	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+		if m == coordinator && reached == step.Validate && !once.Swap(true) {
 			s.kill(victim)
 			<-drained
 		}
@@ -243,12 +244,12 @@ func TestPaper5_3_LockRecoveryFetchesMissingRecords(t *testing.T) {
 	p, coordinator := s.placement(0), s.outsider(0)
 	promoted := s.replacement(0, p.Primary, coordinator)
 	var backups, seen atomic.Int32
-	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
+	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
 		switch {
 		case m != coordinator:
-		case step == txn.StepValidate:
+		case reached == step.Validate:
 			s.network.Cut(coordinator, promoted)
-		case step == txn.StepCommitBackup && backups.Add(1) == 2:
+		case reached == step.CommitBackup && backups.Add(1) == 2:
 			s.kill(coordinator)
 			s.kill(p.Primary)
 		}
@@ -338,7 +339,7 @@ func TestPaper5_3_RequestVoteUnknown(t *testing.T) {
 			}
 		}
 	}, i, j)
-	s.cut(coordinator, txn.StepLockRecord, 1, []int{i, j}, 7, coordinator)
+	s.cut(coordinator, step.LockRecord, 1, []int{i, j}, 7, coordinator)
 	if !asked.Load() {
 		t.Error("nobody was asked")
 	}
@@ -372,7 +373,7 @@ func TestPaper5_3_DecidesWhenAllHaveVoted(t *testing.T) {
 			once.Do(func() { close(decided) })
 		}
 	})
-	s.cut(coordinator, txn.StepCommitBackup, 1, []int{0}, 7, p.Primary)
+	s.cut(coordinator, step.CommitBackup, 1, []int{0}, 7, p.Primary)
 	if !voted.Load() {
 		t.Error("nobody has voted")
 	}
@@ -422,9 +423,9 @@ func (s *stage) atDecided(f func(txn.Evidence), objects ...int) *atomic.Bool {
 // sends a TRUNCATE-RECOVERY message" (step 7).
 func TestPaper5_3_TruncateRecoveryAfterAllAcknowledgements(t *testing.T) {
 	for _, c := range []struct {
-		at   txn.Step
+		at   step.Step
 		want uint64
-	}{{txn.StepValidate, 0}, {txn.StepCommitBackup, 7}} {
+	}{{step.Validate, 0}, {step.CommitBackup, 7}} {
 		s := newUntimed(t, 5, 3)
 		var told, truncated atomic.Int32
 		s.onRecovery.set(func(m rdma.MachineID, step recovery.Step) {
@@ -517,8 +518,8 @@ func TestPaper5_3_NothingIsDoneAlone(t *testing.T) {
 	s := newUntimed(t, 5, 3)
 	coordinator, primary := s.outsider(0), s.placement(0).Primary
 	var decided atomic.Bool
-	s.onTxn.set(func(m rdma.MachineID, step txn.Step) {
-		if m == coordinator && step == txn.StepCommitBackup {
+	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+		if m == coordinator && reached == step.CommitBackup {
 			s.kill(primary)
 		}
 	})

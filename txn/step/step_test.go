@@ -1,9 +1,11 @@
-package txn
+package step
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestNamesOfSteps(t *testing.T) {
-	for s := Step(0); s <= steps; s++ {
+	for s := Step(0); s <= kinds; s++ {
 		if s.String() == "" {
 			t.Errorf("step %d has no name", s)
 		}
