@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
@@ -48,7 +49,7 @@ type slot struct {
 	// which it began.
 	config uint32
 	// lender is the primary: this machine, or another that has lent it over the
-	// connection: see lent.
+	// connection: see participant.Loans.
 	lender     rdma.MachineID
 	connection uint32
 }
@@ -153,8 +154,8 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	hint := region.Addr(binary.LittleEndian.Uint64(arg))
 	size, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
 	need, payload := region.Need(size>>needShift), int(size&(1<<needShift-1))
-	l := loan{machine: rdma.MachineID(who >> 16), worker: uint16(who), connection: binary.LittleEndian.Uint32(arg[16:])}
-	p, v, err := m.cfg.Allocator.Alloc(need, int(l.worker)%m.cfg.Workers, payload, hint)
+	l := participant.Loan{Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Connection: binary.LittleEndian.Uint32(arg[16:])}
+	p, v, err := m.cfg.Allocator.Alloc(need, int(l.Worker)%m.cfg.Workers, payload, hint)
 	if errors.Is(err, region.ErrReclaiming) {
 		return nil, region.ErrReclaiming // and not region.ErrFull, too
 	}
@@ -224,7 +225,7 @@ func (m *Machine) releaseLocked(w *worker, lent slot) {
 
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	p, err := region.DecodePtr(arg)
-	if err != nil || !m.lent.take(p) {
+	if err != nil || !m.replicas.Loans.Take(p) {
 		return nil, fmt.Errorf("%w: release of %v, which was not lent: %v", message.ErrBad, p, err)
 	}
 	m.cfg.Allocator.Release(p)
@@ -280,7 +281,7 @@ func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data [
 		tag := w.ops.add(pendingOp{wait: &wait})
 		wait.add(1)
 		done, err := w.q.Write(b, route.BlocksKey(rt.Placement), off, data, tag)
-		m.reached(step.Block)
+		m.replicas.Reached(step.Block)
 		if done || err != nil {
 			w.ops.drop(tag)
 			wait.add(-1)

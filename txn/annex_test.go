@@ -47,13 +47,13 @@ func TestAnnexOfAnEarlierLife(t *testing.T) {
 		"too small": {77: nvram.NewMemory(64)},
 	} {
 		m := recoveringIn(t, 6, true)
-		m.annexes.init(m)
+		m.initReplicas()
 		if err := m.Recall([]*nvram.Memory{log}, nil, annexes, 0); !errors.Is(err, errDamagedLog) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	m := recoveringIn(t, 6, true)
-	m.annexes.init(m)
+	m.initReplicas()
 	must(t, m.Recall([]*nvram.Memory{log}, nil, map[uint64]*nvram.Memory{77: annex}, 0))
 	var seen []region.ID
 	for p := range m.RecalledWrites {
@@ -97,7 +97,7 @@ func TestRecalledWritesAreThere(t *testing.T) {
 	for _, isSettled := range []bool{false, true} {
 		log, annex, _ := annexedLog(t, 1)
 		m := recoveringIn(t, 6, true)
-		m.annexes.init(m)
+		m.initReplicas()
 		must(t, m.Recall([]*nvram.Memory{log}, nil, map[uint64]*nvram.Memory{77: annex}, 0))
 		before, want := &cluster.Configuration{ID: 6}, 2
 		if isSettled {
@@ -118,7 +118,7 @@ func TestRecalledWritesAreThere(t *testing.T) {
 func TestAnnexOfWhatIsSettled(t *testing.T) {
 	log, _, _ := annexedLog(t, 1)
 	m := recoveringIn(t, 8, true)
-	m.annexes.init(m)
+	m.initReplicas()
 	must(t, m.Recall([]*nvram.Memory{log}, nil, nil, 6))
 	for p := range m.RecalledWrites {
 		t.Errorf("it writes to %v", p)
@@ -148,7 +148,7 @@ func TestNoteLargerThanALog(t *testing.T) {
 		t.Fatalf("made %d", len(made))
 	}
 	again := recoveringIn(t, in+2, true)
-	again.annexes.init(again)
+	again.initReplicas()
 	must(t, again.Recall([]*nvram.Memory{made[0]}, nil, nil, in-1))
 	again.recovery.scanLocked(made[0], 1, ^uint64(0), func(*record.Record, uint64) bool { return true })
 	again.recovery.takeFoundLocked()
@@ -188,16 +188,16 @@ func TestBadAnnexBodies(t *testing.T) {
 // Dropping an annex takes it away from peers before its memory is given back.
 func TestDroppedAnnexIsDeregisteredFirst(t *testing.T) {
 	m := recoveringIn(t, 6, true)
-	m.annexes.init(m)
+	m.initReplicas()
 	again := make(chan error, 1)
-	m.cfg.Annex = func(_ uint64, bytes int64) (*nvram.Memory, error) { return nvram.NewMemory(bytes), nil }
-	m.cfg.DropAnnex = func(number uint64, memory *nvram.Memory) error {
+	m.replicas.Annex = func(_ uint64, bytes int64) (*nvram.Memory, error) { return nvram.NewMemory(bytes), nil }
+	m.replicas.DropAnnex = func(number uint64, memory *nvram.Memory) error {
 		again <- m.cfg.NIC.Register(route.AnnexKey(number), memory)
 		return nil
 	}
-	number, err := m.annexes.add(5000)
+	number, err := m.replicas.Annexes.Add(5000)
 	must(t, err)
-	m.annexes.drop(number)
+	m.replicas.Annexes.Drop(number)
 	if err := <-again; err != nil {
 		t.Errorf("peers can still write to it: %v", err)
 	}
@@ -226,7 +226,7 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 		ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
 		fillAnnex(t, m, p.in, ptr) // and its record has not come
 		rec := record.Record{Kind: record.Lock, ID: record.ID{Config: 2, Machine: 1, Seq: 2<<record.LifeShift + 1}, Regions: []region.ID{2}, Annex: fillAnnex(t, m, p.in, ptr)}
-		state, err := p.in.rx.State()
+		state, err := p.in.Receiver().State()
 		must(t, err)
 		_, _, err = ring.NewLocalSender(state, p.memory, 0).Append(rdma.Unsignalled, record.Append(nil, &rec))
 		must(t, err)
@@ -301,7 +301,7 @@ func TestListenAgainGivesBackAnnexes(t *testing.T) {
 	ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
 	fillAnnex(t, m, in, ptr)
 	bound := fillAnnex(t, m, in, ptr)
-	_, err = m.annexes.bind(&bound, in)
+	_, err = m.replicas.Annexes.Bind(&bound, in)
 	must(t, err)
 	_, err = m.Listen(1)
 	must(t, err)

@@ -112,7 +112,7 @@ func (w *worker) appendLocked(p *part, rec stagedRecord, op *pendingOp) error {
 		tag = w.ops.add(*op)
 	}
 	_, done, err := log.PostReserved(tag)
-	w.m.reached(recordSteps[rec.kind])
+	w.m.replicas.Reached(recordSteps[rec.kind])
 	if p.peer != nil {
 		p.peer.unrung += rec.bytes
 	}

@@ -134,7 +134,7 @@ func (m *Machine) Bounds() []Bound {
 		all.learn(w.boundLocked())
 		for _, p := range w.peers {
 			if p != nil {
-				all.learn(boundIn(p.in.ledger, record.Coordinator{Machine: p.id, Worker: w.id}))
+				all.learn(boundIn(p.in.Ledger(), record.Coordinator{Machine: p.id, Worker: w.id}))
 			}
 		}
 		w.unlock()

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
@@ -223,7 +224,7 @@ func (s *state) attempt() (outcome, error) {
 	if err == nil && out == committed {
 		s.locked = true
 		if out, err = s.validate(); err == nil && out == committed {
-			s.m.reached(step.Validate)
+			s.m.replicas.Reached(step.Validate)
 		}
 	}
 	if s.commit.outlived {
@@ -499,12 +500,12 @@ func (s *state) applySelfLocked() error {
 func (s *state) applyToLocked(rt *route.Route, e *entry) {
 	wr := e.write()
 	if rt.PrimaryHere {
-		s.m.applyPrimary(&wr)
+		s.m.replicas.ApplyPrimary(&wr)
 	} else if rt.Local != nil {
-		if err := ApplyReplica(rt.Local, &wr); err != nil {
+		if err := participant.ApplyReplica(rt.Local, &wr); err != nil {
 			invariant.Violated("own replica takes what its primary has locked", err, nil)
 		}
-		s.m.reached(step.ApplyBackup)
+		s.m.replicas.Reached(step.ApplyBackup)
 	}
 }
 
@@ -529,7 +530,7 @@ func (w *worker) finishLocked(seq uint64, peers []*peer) {
 	if len(peers) > 0 {
 		w.startTimerLocked()
 	}
-	if err := w.self.free(w.m, &w.window); err != nil {
+	if err := w.self.free(&w.m.replicas, &w.window); err != nil {
 		invariant.Violated("own log is as it was written", err, nil)
 	}
 }

@@ -2,6 +2,10 @@
 // (SOSP'15 section 4) with primary-backup replication, lock-free reads and
 // function shipping (NSDI'14 sections 3.4, 3.5).
 //
+// The packages below it: record (what lies in logs), message (what workers send each other),
+// route (where regions live), step (what tests look at) and participant (the primary's and the
+// backup's side of the protocol).
+//
 // A Machine coordinates the transactions that begin on it and takes part, as
 // primary and as backup, in those of others:
 //
@@ -29,8 +33,8 @@
 // # Large transactions
 //
 // The writes of a record that does not fit the log are in an annex beside it, which the
-// coordinator has made and filled before it reserves: annex.go has the rules, large.go the
-// coordinator's side and task.go the participants', who work on such records in slices.
+// coordinator has made and filled before it reserves: participant/annex.go has the rules, large.go
+// the coordinator's side and participant/task.go the participants', who work on such records in slices.
 //
 // # What a transaction sees
 //
@@ -58,8 +62,8 @@
 // A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and
 // belongs to it; it waits in one place, waiter. What arrives at a worker is
 // handled by its stepLocked method, which takes no time, goroutine or randomness of
-// its own and runs under the worker's lock: logReader is the participants' side.
-// A method that needs a lock to be held ends in Locked; logReader, selfLog, window and ops
+// its own and runs under the worker's lock: package participant has the participants' side.
+// A method that needs a lock to be held ends in Locked; participant.Log, selfLog, window and ops
 // are parts of a worker and guarded by its lock as a whole. Who takes a lock gives it back
 // in the same function; a method that ends in Locked may give it away while it waits, and
 // says so.

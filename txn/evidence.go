@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
@@ -188,7 +189,7 @@ func (w *worker) drainLocked() {
 			continue
 		}
 		for !sabotage.Drain.Skipped() {
-			_, more, err := p.in.step() // nobody waits for the reply
+			_, more, err := p.in.Step() // nobody waits for the reply
 			if err != nil {
 				w.fenceLocked(p, err)
 			}
@@ -196,57 +197,9 @@ func (w *worker) drainLocked() {
 				break
 			}
 		}
-		p.in.ledger.Drain(w.config-1, p.in.rx.Next()) // before what the log says is told
-		p.in.thaw(w.config - 1)
+		p.in.Ledger().Drain(w.config-1, p.in.Receiver().Next()) // before what the log says is told
+		p.in.Thaw(w.config - 1)
 	}
-}
-
-// freeze keeps what is in the log, and what still comes, for recovery: nothing is
-// locked, applied or truncated any more.
-func (l *logReader) freeze(config uint32) {
-	l.frozen, l.tasks = config, nil
-	for _, p := range l.txs { // any order
-		p.held, p.locked = true, false
-	}
-}
-
-// keep keeps a record that comes while the log is frozen.
-func (l *logReader) keep(raw []byte, r *record.Record, end uint64) error {
-	seq := r.ID.Seq
-	if !r.Annex.IsNone() {
-		if _, err := l.m.annexes.bind(&r.Annex, l); err != nil {
-			return err
-		}
-	}
-	if r.Kind.IsNote() {
-		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", record.ErrBad, r.Kind, r.ID)
-	}
-	switch r.Kind {
-	case record.Truncate:
-		seq = 0
-	case record.Lock, record.CommitBackup:
-		if l.ledger.Passed(seq) {
-			return fmt.Errorf("%w: %v of %v, which is truncated", record.ErrBad, r.Kind, r.ID)
-		}
-		l.participant(seq).held = true
-	}
-	l.records.push(logRecord{seq: seq, end: end, annex: r.Annex.Number})
-	return nil
-}
-
-// thaw ends that: what is of an older configuration comes too late from now on.
-func (l *logReader) thaw(drained uint32) { l.frozen, l.drained = 0, drained }
-
-// release gives up the records of a transaction that has been recovered.
-func (l *logReader) release(seq uint64) error {
-	p := l.txs[seq]
-	if p == nil || !p.held {
-		return nil
-	}
-	*p = participant{}
-	delete(l.txs, seq)
-	l.pool = append(l.pool, p)
-	return l.free()
 }
 
 // gatherLocked collects what the worker's logs say.
@@ -255,9 +208,8 @@ func (w *worker) gatherLocked(r *recoveryState) {
 		if p == nil {
 			continue
 		}
-		r.scanLocked(p.memory, route.LogKey(p.id, w.id, p.life), p.in.rx.Next(), func(rec *record.Record, _ uint64) bool {
-			tx := p.in.txs[rec.ID.Seq]
-			return tx != nil && tx.held
+		r.scanLocked(p.memory, route.LogKey(p.id, w.id, p.life), p.in.Receiver().Next(), func(rec *record.Record, _ uint64) bool {
+			return p.in.IsHeld(rec.ID.Seq)
 		})
 	}
 	r.scanLocked(w.selfMemory, route.LogKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *record.Record, _ uint64) bool {
@@ -405,7 +357,7 @@ func (m *Machine) Truncated(id record.ID, at region.ID) bool {
 		return w.window.finished(id.Seq)
 	}
 	p := w.peerLocked(id.Machine)
-	return p != nil && p.in.ledger.Has(id.Seq)
+	return p != nil && p.in.Ledger().Has(id.Seq)
 }
 
 // Fetch reads what a record at another machine says about the writes to a region.
@@ -496,4 +448,43 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error 
 		p.writes, p.at = writes, at
 	}
 	return nil
+}
+
+// takeAnnexedLocked is what takeLocked does with a record whose writes are in an annex. If what is there
+// makes no sense its writer is fenced, as after any such record. That it is there Recall
+// and bind have seen to.
+func (r *recoveryState) takeAnnexedLocked(t *trace, rec *record.Record) {
+	seen := SeenLock
+	if rec.Kind == record.CommitBackup {
+		seen = SeenCommitBackup
+	}
+	body, err := r.m.replicas.Annexes.Body(&rec.Annex)
+	if err != nil {
+		invariant.Violated("a record that counts has its annex", err, rec.ID)
+	}
+	_ = t.takeAnnexed(&rec.Annex, body, seen)
+}
+
+func (t *trace) takeAnnexed(x *record.Annex, body []byte, seen Seen) error {
+	writes, err := record.AnnexWrites(x, body)
+	if err != nil {
+		return err
+	}
+	at := Extent{Key: route.AnnexKey(x.Number)}
+	for len(writes) > 0 {
+		id, n := writes[0].Ptr.Addr.Region(), 0
+		at.Off, at.N = at.Off+at.N, 0
+		for n < len(writes) && writes[n].Ptr.Addr.Region() == id {
+			at.N += uint64(record.WriteBytes(&writes[n]))
+			n++
+		}
+		t.takeWrites(writes[:n:n], seen, at)
+		writes = writes[n:]
+	}
+	return nil
+}
+
+// isOf says whether all writes are to a region.
+func isOf(id region.ID, writes []record.Write) bool {
+	return !slices.ContainsFunc(writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != id })
 }

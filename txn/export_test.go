@@ -15,7 +15,7 @@ import (
 )
 
 // OnStep has f told of the steps of m, on which no transaction may be running.
-func (m *Machine) OnStep(f func(step.Step)) { m.cfg.Events.Step = f }
+func (m *Machine) OnStep(f func(step.Step)) { m.replicas.Step = f }
 
 // OnStepAtWork is OnStep while others use the machine.
 func (m *Machine) OnStepAtWork(f func(step.Step)) {
@@ -148,8 +148,8 @@ func (w *worker) idle() error {
 		if n := len(p.truncated) + len(p.far); n != 0 || len(p.outbox) != 0 {
 			return fmt.Errorf("%d truncations and %d messages for machine %d are left", n, len(p.outbox), p.id)
 		}
-		if len(p.in.txs) != 0 {
-			return fmt.Errorf("%d transactions of machine %d are not truncated", len(p.in.txs), p.id)
+		if len(p.in.Transactions()) != 0 {
+			return fmt.Errorf("%d transactions of machine %d are not truncated", len(p.in.Transactions()), p.id)
 		}
 	}
 	for parity := range w.epochs.open {
@@ -249,16 +249,16 @@ func (m *Machine) Reserve(id region.ID, off, n uint64) error {
 // RefuseAnnexes has the machine find no room for an annex until undo is called. No
 // transaction may be running.
 func (m *Machine) RefuseAnnexes() (undo func()) {
-	before := m.cfg.Annex
-	m.cfg.Annex = func(uint64, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
-	return func() { m.cfg.Annex = before }
+	before := m.replicas.Annex
+	m.replicas.Annex = func(uint64, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
+	return func() { m.replicas.Annex = before }
 }
 
 // HoldAnnexes has the machine make annexes only once let is called. It says on asked that
 // it is to make one.
 func (m *Machine) HoldAnnexes() (asked <-chan struct{}, let func()) {
-	begun, until, before := make(chan struct{}, 1), make(chan struct{}), m.cfg.Annex
-	m.cfg.Annex = func(number uint64, bytes int64) (*nvram.Memory, error) {
+	begun, until, before := make(chan struct{}, 1), make(chan struct{}), m.replicas.Annex
+	m.replicas.Annex = func(number uint64, bytes int64) (*nvram.Memory, error) {
 		begun <- struct{}{}
 		<-until
 		return before(number, bytes)

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -64,8 +65,9 @@ func TestLockReplyCountsOnce(t *testing.T) {
 type testLog struct {
 	t    *testing.T
 	tx   *ring.Sender
-	in   *logReader
+	in   *participant.Log
 	free *region.Allocator
+	m    *Machine
 	ptr  region.Ptr
 }
 
@@ -82,10 +84,11 @@ func newTestLog(t *testing.T) *testLog {
 	state, err := rx.State()
 	must(t, err)
 	m := &Machine{}
+	m.initReplicas()
 	rt := &route.Route{PrimaryHere: true, Local: r, State: route.Active}
 	m.routes.Store(&route.List{1: rt})
 	l := record.NewLedger(log, record.Coordinator{Machine: 1, Worker: 0})
-	tl := &testLog{t: t, tx: ring.NewLocalSender(state, log, 0), in: newLogReader(m, 1, 0, rx, l), free: a}
+	tl := &testLog{t: t, tx: ring.NewLocalSender(state, log, 0), in: participant.NewLog(&m.replicas, 1, 0, rx, l), free: a, m: m}
 	tl.ptr = tl.object()
 	return tl
 }
@@ -95,7 +98,7 @@ func (l *testLog) object() region.Ptr {
 	l.t.Helper()
 	ptr, v, err := l.free.Alloc(region.Ordinary, 0, 100, 0)
 	must(l.t, err)
-	r := l.in.m.route(1).Local
+	r := l.m.route(1).Local
 	if !r.Lock(ptr, v) {
 		l.t.Fatal("the slot is locked")
 	}
@@ -112,7 +115,7 @@ func must(t *testing.T, err error) {
 
 // header is that of the object.
 func (l *testLog) header() region.Header {
-	return l.in.m.route(1).Local.Header(l.ptr.Addr.Offset())
+	return l.m.route(1).Local.Header(l.ptr.Addr.Offset())
 }
 
 // append appends a record of a transaction.
@@ -131,30 +134,12 @@ func (l *testLog) append(kind record.Kind, config uint32, seq, low uint64) {
 func (l *testLog) write(kind record.Kind, config uint32, seq, low uint64) (reply message.Message) {
 	l.t.Helper()
 	l.append(kind, config, seq, low)
-	reply, more, err := l.in.step()
+	reply, more, err := l.in.Step()
 	must(l.t, err)
 	if !more {
 		l.t.Fatalf("%v is not there", kind)
 	}
 	return reply
-}
-
-// "Records in flight" (SOSP'15 section 5.3 step 2): what a member wrote before it
-// froze can land after the log was drained. It has no effect, and no reply.
-func TestPaper5_3_RecordsAfterTheDrainHaveNoEffect(t *testing.T) {
-	const seq = 1<<record.LifeShift + 1
-	l := newTestLog(t)
-	l.in.freeze(2)
-	l.in.thaw(1)
-	if reply := l.write(record.Lock, 1, seq, seq); reply.Kind != 0 || l.header().Locked() || len(l.in.txs) != 0 {
-		t.Errorf("a LOCK that came late: reply %v, object %v, %d transactions", reply.Kind, l.header(), len(l.in.txs))
-	}
-	if l.in.rx.Head() != l.tx.Tail() {
-		t.Error("its space is not free")
-	}
-	if reply := l.write(record.Lock, 2, seq+1, seq); reply.Kind != message.LockReply || !l.header().Locked() {
-		t.Errorf("a LOCK of the new configuration: reply %v, object %v", reply.Kind, l.header())
-	}
 }
 
 // It is no evidence either: not to a later recovery, though another record of its
@@ -164,11 +149,11 @@ func TestLateRecordsAreNoEvidence(t *testing.T) {
 	const seq = 1<<record.LifeShift + 1
 	for _, seen := range []bool{true, false} {
 		l := newTestLog(t)
-		m, log := l.in.m, l.in.ledger.Log()
-		l.in.freeze(2)
+		m, log := l.m, l.in.Ledger().Log()
+		l.in.Freeze(2)
 		l.write(record.Lock, 1, seq, seq)
-		l.in.ledger.Drain(1, l.in.rx.Next())
-		l.in.thaw(1)
+		l.in.Ledger().Drain(1, l.in.Receiver().Next())
+		l.in.Thaw(1)
 		if seen {
 			l.write(record.CommitBackup, 1, seq, seq)
 		} else {
@@ -199,79 +184,12 @@ func TestLateRecordsAreNoEvidence(t *testing.T) {
 			continue
 		}
 		first, _ := of(func(r *recoveryState) {
-			r.scanLocked(log, 1, l.in.rx.Next(), func(*record.Record, uint64) bool { return true })
+			r.scanLocked(log, 1, l.in.Receiver().Next(), func(*record.Record, uint64) bool { return true })
 			r.takeFoundLocked()
 		})
 		if first != SeenLock {
 			t.Errorf("a later recovery has seen %v", first)
 		}
-	}
-}
-
-// A record is marked void where it lies, also if the ring's end cuts through it.
-func TestVoidAtTheEndOfTheRing(t *testing.T) {
-	l := newTestLog(t)
-	for seq := uint64(1<<record.LifeShift + 1); l.in.rx.Head() < 2*l.in.rx.Bytes(); seq++ {
-		l.in.thaw(0)
-		l.write(record.Lock, 1, seq, seq)
-		l.write(record.Abort, 1, seq, seq)
-		l.in.thaw(1)
-		pos := l.in.rx.Next()
-		l.in.participant(seq).held = true // so that what follows stays
-		l.write(record.CommitBackup, 1, seq, seq)
-		rx, err := record.OpenLog(l.in.ledger.Log())
-		must(t, err)
-		for {
-			raw, ok, err := rx.Poll()
-			must(t, err)
-			if !ok {
-				t.Fatal("the record is gone")
-			}
-			var r record.Record
-			must(t, record.Decode(raw.Payload, &r))
-			if r.IsVoid() != (raw.Pos >= pos) || r.ID.Seq != seq {
-				t.Fatalf("the record at %d, of %v, is void: %v", raw.Pos, r.ID, r.IsVoid())
-			}
-			if raw.Pos >= pos {
-				break
-			}
-		}
-		must(t, l.in.release(seq))
-	}
-}
-
-// Between NEW-CONFIG and NEW-CONFIG-COMMIT a record of the configuration before is
-// evidence and nothing else: it locks nothing, and stays.
-func TestPaper5_3_RecordsOfAFrozenLogAreEvidence(t *testing.T) {
-	const seq = 1<<record.LifeShift + 1
-	l := newTestLog(t)
-	l.in.freeze(2)
-	head := l.in.rx.Head()
-	if reply := l.write(record.Lock, 1, seq, seq); reply.Kind != 0 || l.header().Locked() {
-		t.Errorf("a LOCK: reply %v, object %v", reply.Kind, l.header())
-	}
-	if p := l.in.txs[seq]; p == nil || !p.held || l.in.rx.Head() != head {
-		t.Error("it is not kept")
-	}
-}
-
-// What recovery holds stays in the log until recovery releases it, though its
-// coordinator, which is settled already, says that it is truncated: should recovery
-// begin again it has to be found.
-func TestHeldRecordsStay(t *testing.T) {
-	const seq = 1<<record.LifeShift + 1
-	l := newTestLog(t)
-	head := l.in.rx.Head()
-	l.write(record.Lock, 1, seq, seq)
-	l.in.freeze(2)
-	l.in.thaw(1)
-	l.write(record.Truncate, 2, 0, seq+10)
-	if l.in.rx.Head() != head || l.in.txs[seq] == nil {
-		t.Errorf("the head has moved by %d bytes over what is held", l.in.rx.Head()-head)
-	}
-	must(t, l.in.release(seq))
-	if l.in.rx.Head() != l.tx.Tail() || len(l.in.txs) != 0 {
-		t.Errorf("%d bytes are not free after the release", l.tx.Tail()-l.in.rx.Head())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
@@ -29,7 +30,7 @@ import (
 // LargeBytesMax. Whoever can do with several transactions does not call it: one that is
 // large takes memory at all participants until it is truncated.
 func (t *Tx) MayBeLarge() {
-	if t.state != nil && t.m.cfg.Annex != nil {
+	if t.state != nil && t.m.replicas.Annex != nil {
 		t.writtenMax, t.mayBeLarge = record.AnnexBytesMax, true
 	}
 }
@@ -152,7 +153,7 @@ func (s *state) annex(p *part, kind record.Kind, a *ownAnnex, bytes, writes int)
 func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	m, w, machine := s.m, s.w, p.machine // s and p may be another transaction's when a late reply comes
 	if machine == m.cfg.ID {
-		a.Number, err = m.annexes.add(bytes)
+		a.Number, err = m.makeAnnex(bytes)
 		return err
 	}
 	connection := w.connectionTo(machine)
@@ -179,6 +180,20 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	return nil
 }
 
+var errNoAnnexes = fmt.Errorf("%w: this machine has no memory for records that do not fit its logs", ErrTooLarge)
+
+// makeAnnex makes an annex at this machine.
+func (m *Machine) makeAnnex(bytes uint64) (number uint64, err error) {
+	if m.replicas.Annex == nil {
+		return 0, errNoAnnexes
+	}
+	return m.replicas.Annexes.Add(bytes)
+}
+
+// Annexes returns how many records have their writes in memory of their own at this machine,
+// or will have. When nothing is under way there is none.
+func (m *Machine) Annexes() int { return m.replicas.Annexes.Count() }
+
 func annexReply(reply message.Message) (number uint64, err error) {
 	if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
 		return 0, err
@@ -196,7 +211,7 @@ func annexReply(reply message.Message) (number uint64, err error) {
 // fill writes all of a record's writes to its annex, in pieces, and waits until they are
 // there.
 func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
-	most := s.m.smallest(pieceBytes)
+	most := s.m.replicas.Smallest(pieceBytes)
 	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}
 	for _, e := range s.commit.writes {
 		if !s.commit.belongs(e, p, kind) {
@@ -214,14 +229,6 @@ func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 		return nil
 	}
 	return f.flush()
-}
-
-// smallest returns n, of what is done in pieces of so many, or 1 for who tries everything.
-func (m *Machine) smallest(n int) int {
-	if m.Meets(clock.SmallLog) {
-		return 1
-	}
-	return n
 }
 
 // belongs says whether a write is in a part's record of a kind.
@@ -249,8 +256,8 @@ func (f *filling) flush() error {
 	}
 	defer func() { f.off, f.piece = f.off+uint64(len(f.piece)), f.piece[:0] }()
 	if f.p.machine == s.m.cfg.ID {
-		s.m.reached(step.FillAnnex)
-		return s.m.annexes.write(f.number, f.off, f.piece)
+		s.m.replicas.Reached(step.FillAnnex)
+		return s.m.replicas.Annexes.Write(f.number, f.off, f.piece)
 	}
 	wait := &s.commit.wait
 	wait.add(1)
@@ -263,24 +270,12 @@ func (f *filling) flush() error {
 		w.loseLocked(f.p.machine, err)
 	}
 	w.unlock()
-	s.m.reached(step.FillAnnex)
+	s.m.replicas.Reached(step.FillAnnex)
 	if sabotage.AnnexAcks.Skipped() {
 		wait.add(-1)
 		return nil
 	}
 	return w.await(wait)
-}
-
-// write stores to an annex of this machine.
-func (a *annexes) write(number, off uint64, b []byte) error {
-	a.mu.Lock()
-	at := a.mu.all[number]
-	a.mu.Unlock()
-	if at == nil {
-		return fmt.Errorf("%w: number %#x", errAnnex, number)
-	}
-	at.memory.CopyIn(off, b)
-	return nil
 }
 
 // shrink gives back the annexes that no record names.
@@ -295,7 +290,7 @@ func (s *state) shrink() {
 			switch machine := c.parts[i].machine; {
 			case x.IsNone() || x.named:
 			case machine == s.m.cfg.ID:
-				s.m.annexes.drop(x.Number)
+				s.m.replicas.Annexes.Drop(x.Number)
 			default:
 				w.lock()
 				w.releaseAnnexLocked(machine, x.connection, x.Number)
@@ -361,12 +356,12 @@ func (m *Machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
 	if r.bytes == 0 || r.bytes > record.AnnexBytesMax || r.bytes%8 != 0 {
 		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.bytes, record.AnnexBytesMax)
 	}
-	number, err := m.annexes.add(r.bytes)
+	number, err := m.makeAnnex(r.bytes)
 	if err != nil {
 		return nil, err
 	}
-	if !m.withLogOf(r, func(l *logReader) { m.annexes.give(number, l) }) {
-		m.annexes.drop(number)
+	if !m.withLogOf(r, func(l *participant.Log) { m.replicas.Annexes.Give(number, l) }) {
+		m.replicas.Annexes.Drop(number)
 		return nil, ErrLost
 	}
 	return binary.LittleEndian.AppendUint64(nil, number), nil
@@ -378,24 +373,17 @@ func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	m.withLogOf(r, func(l *logReader) {
-		if m.annexes.isUnbound(r.number, l) {
-			m.annexes.drop(r.number)
+	m.withLogOf(r, func(l *participant.Log) {
+		if m.replicas.Annexes.IsUnbound(r.number, l) {
+			m.replicas.Annexes.Drop(r.number)
 		}
 	})
 	return nil, nil
 }
 
-func (a *annexes) isUnbound(number uint64, owner *logReader) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	at := a.mu.all[number]
-	return at != nil && at.owner == owner && !at.bound
-}
-
 // withLogOf calls f, with the worker locked, with the log that the sender of a request
 // writes to, if that is still the one over whose connection it has come.
-func (m *Machine) withLogOf(r annexRequest, f func(*logReader)) bool {
+func (m *Machine) withLogOf(r annexRequest, f func(*participant.Log)) bool {
 	if int(r.worker) >= len(m.workers) {
 		return false
 	}
@@ -423,7 +411,7 @@ func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) er
 		if !wanted(e) {
 			continue
 		}
-		if c.large != nil && writes > 0 && (writes >= s.m.smallest(sliceWrites) || bytes > sliceBytes) {
+		if c.large != nil && writes > 0 && (writes >= s.m.replicas.Smallest(participant.SliceWrites) || bytes > participant.SliceBytes) {
 			w.ringPeersLocked()
 			w.unlock()
 			writes, bytes = 0, 0

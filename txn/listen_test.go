@@ -11,6 +11,8 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -71,11 +73,20 @@ func TestNoOtherLogWhileRecordsAreHeld(t *testing.T) {
 	m.routes.Store(&route.List{2: &route.Route{Placement: cluster.Placement{Region: 2, Away: []cluster.Memory{{Machine: 1, Token: 7}}}}})
 	p := m.workers[0].peerLocked(1)
 	p.hasLeft = true
-	p.in.txs[7] = new(participant)
+	const seq = 1<<record.LifeShift + 7
+	state, err := p.in.Receiver().State()
+	must(t, err)
+	ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
+	rec := &record.Record{Kind: record.Lock, ID: record.ID{Config: 1, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{2}, Writes: []record.Write{{Ptr: ptr, Payload: make([]byte, ptr.Capacity())}}}
+	_, _, err = ring.NewLocalSender(state, p.memory, 0).Append(rdma.Unsignalled, record.Append(nil, rec))
+	must(t, err)
+	p.in.Freeze(2)
+	_, _, err = p.in.Step()
+	must(t, err)
 	if _, err := m.Listen(1); !errors.Is(err, ErrHeld) || len(mapped) != 1 {
 		t.Errorf("%d logs are mapped, %v", len(mapped), err)
 	}
-	delete(p.in.txs, 7)
+	must(t, p.in.Release(seq))
 	if _, err := m.Listen(1); err != nil || len(mapped) != 2 {
 		t.Errorf("%d logs are mapped, %v", len(mapped), err)
 	}

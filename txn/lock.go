@@ -100,7 +100,7 @@ func (s *state) lockOwnLocked(p *part) error {
 // lockOneLocked locks the nth object of the part, or takes note that it cannot be.
 func (s *state) lockOneLocked(p *part, e *entry, n int) bool {
 	wr := e.write()
-	if p.verdict = s.m.lock(&wr); p.verdict != message.Same {
+	if p.verdict = s.m.replicas.LockWrite(&wr); p.verdict != message.Same {
 		p.refused = n
 	}
 	return p.verdict == message.Same
@@ -128,7 +128,7 @@ func (s *state) unlockPartLocked(p *part, n int) error {
 	}
 	return s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {
 		s.m.route(e.ptr.Addr.Region()).Local.Unlock(e.ptr, e.version)
-		s.m.reached(step.Unlock)
+		s.m.replicas.Reached(step.Unlock)
 		n--
 		return n > 0
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -118,10 +119,9 @@ type Machine struct {
 	// reserving is held for reading by who gives a replica storage; Freeze waits for them.
 	reserving lockrank.RWMutex[lockrank.Reserving]
 
-	closed  atomic.Bool
-	evicted atomic.Bool
-	lent    lent
-	annexes annexes
+	closed   atomic.Bool
+	evicted  atomic.Bool
+	replicas participant.Replicas
 	// bound is how long operations wait, and lapse since when there has been no lease.
 	bound atomic.Int64
 	lapse atomic.Pointer[time.Time]
@@ -146,7 +146,7 @@ func New(cfg Config) (*Machine, error) {
 	m.config.Store(cfg.Config)
 	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
 	m.recovery.init(m)
-	m.annexes.init(m)
+	m.initReplicas()
 	// A machine is primary of an object or backup, so that its LOCK and its COMMIT-BACKUP
 	// record have everything that the transaction writes once. Own logs keep an eighth free.
 	m.writeBytesMax = cfg.LogBytes / 4 * 3
@@ -199,11 +199,26 @@ func newState(m *Machine) *state {
 	return s
 }
 
-// reached tells of a step.
-func (m *Machine) reached(s step.Step) {
-	if f := m.cfg.Events.Step; f != nil {
-		f(s)
+// initReplicas begins with the machine's replicas.
+func (m *Machine) initReplicas() {
+	cfg, r := &m.cfg, &m.replicas
+	r.ID, r.Routes, r.Allocator, r.NIC, r.Clock = cfg.ID, &m.routes, cfg.Allocator, cfg.NIC, cfg.Clock
+	r.Annex, r.DropAnnex, r.Background = cfg.Annex, cfg.DropAnnex, m.inBackground
+	r.Step, r.Troubles = cfg.Events.Step, m.troubled
+	r.Init()
+}
+
+// inBackground runs f on a goroutine that Close waits for, unless the machine is closed.
+func (m *Machine) inBackground(f func()) {
+	m.serving.Add(1)
+	if m.closed.Load() {
+		m.serving.Add(-1)
+		return
 	}
+	m.cfg.Clock.Go(func() {
+		defer m.serving.Add(-1)
+		f()
+	})
 }
 
 // Close stops the machine once what it has begun to commit is truncated

@@ -159,27 +159,6 @@ func TestArena(t *testing.T) {
 	}
 }
 
-func TestDeque(t *testing.T) {
-	var d deque
-	next, first := uint64(0), uint64(0)
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 5000 {
-		if d.n == 0 || rng.IntN(100) < 55 {
-			d.push(logRecord{seq: next, end: next + 1})
-			next++
-		} else {
-			if r := d.front(); r.seq != first || r.end != first+1 {
-				t.Fatalf("front is %v, want %d", r, first)
-			}
-			d.pop()
-			first++
-		}
-		if d.n != int(next-first) {
-			t.Fatalf("%d records, want %d", d.n, next-first)
-		}
-	}
-}
-
 // sleepClock is a clock in which only Sleep passes time.
 type sleepClock struct {
 	clock.System

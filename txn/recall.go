@@ -50,7 +50,7 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram
 	if err != nil {
 		return err
 	}
-	if err := m.annexes.recall(annexes); err != nil {
+	if err := m.replicas.Annexes.Recall(annexes); err != nil {
 		return err
 	}
 	for i, log := range formatted {
@@ -81,7 +81,7 @@ func (m *Machine) checkAnnexesLocked() error {
 			if rec.Annex.IsNone() || rec.IsVoid() || !m.recalled.countsLocked(rec) || b.IsLate(rec.ID.Config, raw.Pos) {
 				continue
 			}
-			if _, err := m.annexes.body(&rec.Annex); err != nil {
+			if _, err := m.replicas.Annexes.Body(&rec.Annex); err != nil {
 				return fmt.Errorf("%w: %v of %v: %w", errDamagedLog, rec.Kind, rec.ID, err)
 			}
 		}
@@ -215,7 +215,7 @@ func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 					return
 				}
 			}
-			if !m.annexes.eachPtr(&rec.Annex, yield) {
+			if !m.replicas.Annexes.EachPtr(&rec.Annex, yield) {
 				return
 			}
 		}
@@ -257,7 +257,7 @@ func (l *recalled) settleLocked(m *Machine, in cluster.ID, parked []*nvram.Memor
 		m.cfg.NIC.Deregister(route.ParkedKey(l.parkedIn, n))
 	}
 	l.logs, l.parked, l.parkedIn, l.settled = nil, parked, in, uint32(in)
-	m.annexes.forget(l.annexes)
+	m.replicas.Annexes.Forget(l.annexes)
 	l.annexes = nil
 	if !m.awaitsAny() {
 		l.ledgers, l.bounds = nil, nil

@@ -65,7 +65,7 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	for _, w := range m.workers {
 		w.freeze(uint32(c.ID), member, apart)
 	}
-	m.lent.refuse(func(id rdma.MachineID) bool { return !member(id) })
+	m.replicas.Loans.Refuse(func(id rdma.MachineID) bool { return !member(id) })
 	m.reserving.Lock() // who has found other routes is done when this is had
 	defer m.reserving.Unlock()
 	m.Remap(c, func(id region.ID) *region.Region {
@@ -97,7 +97,7 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 		if p.log != nil {
 			p.log.Release(p.log.Reserved())
 		}
-		p.in.freeze(config)
+		p.in.Freeze(config)
 		p.truncated, p.far = nil, nil // what the peer does not know yet, recovery finds
 		if slices.Contains(apart, p.id) && !sabotage.Sever.Skipped() {
 			w.severLocked(p)

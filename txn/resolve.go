@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -95,7 +96,7 @@ func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 		return
 	}
 	if l.release && !rt.Local.Header(l.ptr.Addr.Offset()).Allocated() {
-		r.m.cfg.Allocator.Release(l.ptr) // before it is unlocked, as in applyPrimary
+		r.m.cfg.Allocator.Release(l.ptr) // before it is unlocked, as in ApplyPrimary
 	}
 	rt.Local.ClearLock(l.ptr)
 }
@@ -148,7 +149,7 @@ func (r *recoveryState) finishPartLocked(p *tracePart, commit bool) error {
 		case rt.PrimaryHere && p.locked:
 			r.finishPrimaryLocked(rt.Local, w, commit)
 		case !rt.PrimaryHere && commit && !sabotage.BackupOutcome.Skipped():
-			if err := ApplyReplica(rt.Local, w); err != nil {
+			if err := participant.ApplyReplica(rt.Local, w); err != nil {
 				return err
 			}
 		}
@@ -163,7 +164,7 @@ func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *record.Writ
 	if commit && local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation) {
 		switch w.Op {
 		case record.OpAlloc:
-			r.m.lent.take(w.Ptr)
+			r.m.replicas.Loans.Take(w.Ptr)
 		case record.OpFree:
 			l.release = true
 		}
@@ -192,7 +193,7 @@ func (m *Machine) Truncate(in cluster.ID, id record.ID) error {
 	w.lock()
 	defer w.unlock()
 	if p := w.peerLocked(id.Machine); p != nil && !m.recalled.hasLocked(id) {
-		if err := p.in.release(id.Seq); err != nil {
+		if err := p.in.Release(id.Seq); err != nil {
 			w.fenceLocked(p, err)
 		}
 	}
@@ -249,16 +250,16 @@ func (w *worker) settleRecoveryLocked() {
 			continue
 		}
 		if p.hasLeft { // what it writes now finds nothing, or comes too late
-			w.m.annexes.dropUnbound(p.in, false)
+			w.m.replicas.Annexes.DropUnbound(p.in, false)
 		}
 		p.hasLeft = p.hasLeft && !isWhole
-		for _, seq := range slices.Sorted(maps.Keys(p.in.txs)) {
-			if err := p.in.release(seq); err != nil { // of a region that is lost
+		for _, seq := range p.in.Transactions() {
+			if err := p.in.Release(seq); err != nil { // of a region that is lost
 				w.fenceLocked(p, err)
 				break
 			}
 		}
-		if err := p.in.free(); err != nil { // records of nobody's, such as TRUNCATE
+		if err := p.in.Free(); err != nil { // records of nobody's, such as TRUNCATE
 			w.fenceLocked(p, err)
 		}
 	}
@@ -268,7 +269,7 @@ func (w *worker) settleRecoveryLocked() {
 		}
 	}
 	w.self.notes = false
-	if err := w.self.free(w.m, &w.window); err != nil {
+	if err := w.self.free(&w.m.replicas, &w.window); err != nil {
 		invariant.Violated("own log is as it was written", err, nil)
 	}
 	w.self.restock()

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -20,7 +21,7 @@ func (s *state) applyOwnBackupsLocked() {
 	for _, e := range s.commit.writes {
 		wr := e.write()
 		if rt := s.m.route(e.ptr.Addr.Region()); !rt.PrimaryHere && rt.Local != nil {
-			_ = ApplyReplica(rt.Local, &wr)
+			_ = participant.ApplyReplica(rt.Local, &wr)
 		}
 	}
 }

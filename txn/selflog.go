@@ -4,6 +4,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -70,7 +71,7 @@ func (l *selfLog) note(b []byte) error {
 
 // free passes the log's head over the records of finished transactions, and over
 // notes that are of no use any more.
-func (l *selfLog) free(m *Machine, w *window) error {
+func (l *selfLog) free(r *participant.Replicas, w *window) error {
 	var end uint64
 	for {
 		if !l.has {
@@ -96,10 +97,10 @@ func (l *selfLog) free(m *Machine, w *window) error {
 	}
 	if end != 0 {
 		l.rx.Free(end)
-		m.reached(step.FreeLog)
+		r.Reached(step.FreeLog)
 	}
 	for _, number := range l.passed {
-		m.freeAnnex(number)
+		r.Annexes.Free(number)
 	}
 	l.passed = l.passed[:0]
 	return nil

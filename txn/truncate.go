@@ -89,7 +89,7 @@ func (w *worker) writeTruncateLocked(p *peer) {
 	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
 		w.fenceLocked(p, err)
 	}
-	w.m.reached(step.Truncate)
+	w.m.replicas.Reached(step.Truncate)
 }
 
 // startTimerLocked starts a timer that flushes the truncations after truncateDelay.

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -263,9 +264,6 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 	return nil
 }
 
-// validateBytes is what a VALIDATE message says about one object.
-const validateBytes = 16
-
 // askVersions has the primary check its objects (VALIDATE).
 func (s *state) askVersions(machine rdma.MachineID) error {
 	var asked []*check
@@ -277,10 +275,10 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 			body = binary.LittleEndian.AppendUint64(body, uint64(c.version))
 		}
 	}
-	chunk := s.m.messageBodyMax() / validateBytes
+	chunk := s.m.messageBodyMax() / participant.ValidateBytes
 	for len(asked) > 0 {
 		n := min(chunk, len(asked))
-		reply, err := s.w.call(s.ctx, machine, message.Message{Kind: message.Validate, C: uint32(n), Body: body[:n*validateBytes]}, nil)
+		reply, err := s.w.call(s.ctx, machine, message.Message{Kind: message.Validate, C: uint32(n), Body: body[:n*participant.ValidateBytes]}, nil)
 		if err != nil {
 			return err
 		}
@@ -290,30 +288,9 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 		for i := range n {
 			asked[i].verdict = min(message.Verdict(reply.Body[i]), message.Changed)
 		}
-		asked, body = asked[n:], body[n*validateBytes:]
+		asked, body = asked[n:], body[n*participant.ValidateBytes:]
 	}
 	return nil
-}
-
-// validateMessage answers a VALIDATE message: a verdict for each object.
-func (m *Machine) validateMessage(msg message.Message) (message.Message, error) {
-	if len(msg.Body) != int(msg.C)*validateBytes {
-		return message.Message{}, fmt.Errorf("%w: VALIDATE of %d objects in %d bytes", message.ErrBad, msg.C, len(msg.Body))
-	}
-	verdicts := make([]byte, msg.C)
-	for i := range verdicts {
-		b := msg.Body[i*validateBytes:]
-		addr := region.Addr(binary.LittleEndian.Uint64(b))
-		rt := m.route(addr.Region())
-		if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(addr.Offset()) {
-			return message.Message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", message.ErrBad, addr)
-		}
-		if sabotage.ValidationReply.Skipped() {
-			continue
-		}
-		verdicts[i] = byte(message.Judge(rt.Local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
-	}
-	return message.Message{Kind: message.ValidateReply, Tag: msg.Tag, Body: verdicts}, nil
 }
 
 // judgeChecks asks the questions whose sources have moved again, and reports

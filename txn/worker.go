@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -82,7 +83,7 @@ type peer struct {
 	queue      *nvram.Memory // of inMsgs
 	log        *ring.Sender
 	msgs       *ring.Sender
-	in         *logReader
+	in         *participant.Log
 	inMsgs     *ring.Receiver
 	// outbox keeps messages for which there was no room.
 	outbox [][]byte
@@ -142,14 +143,14 @@ func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
 	if err != nil {
 		return g, err
 	}
-	in.in.rx.Feedback(w.q, from, route.CreditKey(w.id), route.CreditOffset(cfg.ID, route.CreditLog))
+	in.in.Receiver().Feedback(w.q, from, route.CreditKey(w.id), route.CreditOffset(cfg.ID, route.CreditLog))
 	in.inMsgs.Feedback(w.q, from, route.CreditKey(w.id), route.CreditOffset(cfg.ID, route.CreditMessages))
 	for len(w.peers) <= int(from) {
 		w.peers = append(w.peers, nil)
 	}
 	w.peers[from] = in
 	g.life = in.life
-	if g.log, err = in.in.rx.State(); err != nil {
+	if g.log, err = in.in.Receiver().State(); err != nil {
 		return g, err
 	}
 	if g.messages, err = in.inMsgs.State(); err != nil {
@@ -194,7 +195,7 @@ func (w *worker) listenFirstLocked(p *peer) (err error) {
 	if err != nil {
 		return err
 	}
-	p.in = newLogReader(w.m, p.id, w.id, rx, b)
+	p.in = participant.NewLog(&w.m.replicas, p.id, w.id, rx, b)
 	return nil
 }
 
@@ -202,7 +203,7 @@ func (w *worker) listenFirstLocked(p *peer) (err error) {
 // or was cut off. Positions go on, so that a credit that comes late does no harm.
 // Commits that are under way with it only another configuration can end.
 func (w *worker) relistenLocked(before, p *peer) (err error) {
-	if len(before.in.txs) > 0 { // no other log is made then: it would be there already the next time
+	if len(before.in.Transactions()) > 0 { // no other log is made then: it would be there already the next time
 		return ErrHeld
 	}
 	if p.memory, err = w.logAgainLocked(before); err != nil {
@@ -219,13 +220,13 @@ func (w *worker) relistenLocked(before, p *peer) (err error) {
 	before.inMsgs.Reset(cfg.Clock.Uint64())
 	p.life, p.queue, p.inMsgs, p.relogged = before.life+1, before.queue, before.inMsgs, before.relogged
 	if p.memory == before.memory {
-		before.in.rx.Reset(cfg.Clock.Uint64())
-		p.in = newLogReader(w.m, p.id, w.id, before.in.rx, before.in.ledger)
+		before.in.Receiver().Reset(cfg.Clock.Uint64())
+		p.in = participant.NewLog(&w.m.replicas, p.id, w.id, before.in.Receiver(), before.in.Ledger())
 	} else if err := w.relogLocked(before, p); err != nil {
 		return err
 	}
-	p.in.drained = before.in.drained
-	w.m.annexes.dropUnbound(before.in, true) // now that no record can name them
+	p.in.Thaw(before.in.Drained())
+	w.m.replicas.Annexes.DropUnbound(before.in, true) // now that no record can name them
 	return nil
 }
 
@@ -245,9 +246,9 @@ func (w *worker) relogLocked(before, p *peer) error {
 	if err != nil {
 		return err
 	}
-	w.m.recalled.keepLocked(record.Coordinator{Machine: p.id, Worker: w.id}, before.in.ledger)
-	b.Drain(before.in.drained, rx.Next())
-	p.in, p.relogged = newLogReader(w.m, p.id, w.id, rx, b), before.relogged+1
+	w.m.recalled.keepLocked(record.Coordinator{Machine: p.id, Worker: w.id}, before.in.Ledger())
+	b.Drain(before.in.Drained(), rx.Next())
+	p.in, p.relogged = participant.NewLog(&w.m.replicas, p.id, w.id, rx, b), before.relogged+1
 	return nil
 }
 
@@ -392,7 +393,7 @@ func (w *worker) stepLocked() {
 
 func (w *worker) stepLogLocked(p *peer) error {
 	for range stepRecordsMax {
-		reply, more, err := p.in.step()
+		reply, more, err := p.in.Step()
 		if err != nil || !more {
 			return err
 		}
@@ -401,7 +402,7 @@ func (w *worker) stepLogLocked(p *peer) error {
 				return err
 			}
 		}
-		if p.in.tasks != nil { // one slice, then whoever waits for the worker
+		if p.in.IsAtWork() { // one slice, then whoever waits for the worker
 			w.goOnLater()
 			return nil
 		}
@@ -449,7 +450,7 @@ func (w *worker) receiveLocked(p *peer, msg message.Message) error {
 			c.lockReplyLocked(p.id, msg)
 		}
 	case message.Validate:
-		reply, err := w.m.validateMessage(msg)
+		reply, err := w.m.replicas.Validate(msg)
 		if err != nil {
 			return err
 		}

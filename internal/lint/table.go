@@ -17,6 +17,7 @@ var layers = [][]string{
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest"},
 	{"txn/record", "txn/message", "txn/route", "txn/step"},
+	{"txn/participant"},
 	{"txn"},
 	{"recovery", "internal/txntest"},
 	{"recovery/membership", "recovery/transactions", "recovery/data"},
@@ -68,6 +69,7 @@ var core = map[string][]string{
 	"txn/message":           nil,
 	"txn/route":             nil,
 	"txn/step":              nil,
+	"txn/participant":       nil,
 	"txn":                   nil,
 	"recovery":              nil,
 	"recovery/membership":   nil,
@@ -100,7 +102,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/participant", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
 		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/fast", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}

@@ -1,18 +1,19 @@
-package txn
+package participant
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A logReader is what a machine keeps about one log that lies in its memory, guarded by
+// A Log is what a machine keeps about one log that lies in its memory, guarded by
 // the lock of the worker that the log is for:
 // the state of each transaction that has records in it, until they are
 // truncated. It is the primary's and the backup's side of the commit protocol
@@ -21,8 +22,8 @@ import (
 // The records themselves stay in the log until then. They are the only copy of
 // a transaction that has not been applied, so the log's head, which is in
 // NVRAM, passes a record only when its transaction has been truncated.
-type logReader struct {
-	m      *Machine
+type Log struct {
+	r      *Replicas
 	from   rdma.MachineID
 	worker uint16
 	rx     *ring.Receiver
@@ -30,8 +31,8 @@ type logReader struct {
 	record, scratch record.Record
 
 	records deque
-	txs     map[uint64]*participant
-	pool    []*participant
+	txs     map[uint64]*tx
+	pool    []*tx
 	// ledger is what the sender has said of truncations. Recovery needs to know.
 	ledger *record.Ledger
 	// drained is the last configuration that this log has been drained of:
@@ -50,9 +51,9 @@ type logReader struct {
 	passed []uint64
 }
 
-// A participant is one transaction of which this machine is a primary or a
+// A tx is one transaction of which this machine is a primary or a
 // backup. lock and backup are its records' bytes in the log.
-type participant struct {
+type tx struct {
 	lock, backup []byte
 	locked       bool // the objects of lock are locked here
 	applied      bool // or have been committed
@@ -63,14 +64,35 @@ type participant struct {
 	large *largePart
 }
 
-func newLogReader(m *Machine, from rdma.MachineID, worker uint16, rx *ring.Receiver, b *record.Ledger) *logReader {
-	return &logReader{m: m, from: from, worker: worker, rx: rx, ledger: b, txs: make(map[uint64]*participant)}
+func NewLog(r *Replicas, from rdma.MachineID, worker uint16, rx *ring.Receiver, b *record.Ledger) *Log {
+	return &Log{r: r, from: from, worker: worker, rx: rx, ledger: b, txs: make(map[uint64]*tx)}
 }
 
-// step takes the next record from the log, if there is one, and returns the
+// Receiver returns the log's ring.
+func (l *Log) Receiver() *ring.Receiver { return l.rx }
+
+// Ledger returns what says which of the log's transactions have been truncated.
+func (l *Log) Ledger() *record.Ledger { return l.ledger }
+
+// Drained returns the last configuration that the log has been drained of.
+func (l *Log) Drained() uint32 { return l.drained }
+
+// IsAtWork says whether a record that has been taken is still to be worked on.
+func (l *Log) IsAtWork() bool { return l.tasks != nil }
+
+// Transactions returns the sequence numbers of those that are not truncated, in order.
+func (l *Log) Transactions() []uint64 { return slices.Sorted(maps.Keys(l.txs)) }
+
+// IsHeld says whether recovery needs the records of a transaction.
+func (l *Log) IsHeld(seq uint64) bool {
+	p := l.txs[seq]
+	return p != nil && p.held
+}
+
+// Step takes the next record from the log, if there is one, and returns the
 // LOCK-REPLY that the sender waits for, if there is one. An error means that
 // the log holds garbage, and that nothing of its sender can be believed.
-func (l *logReader) step() (reply message.Message, more bool, err error) {
+func (l *Log) Step() (reply message.Message, more bool, err error) {
 	if l.tasks != nil {
 		reply, err = l.proceed()
 		return reply, err == nil, err
@@ -89,7 +111,7 @@ func (l *logReader) step() (reply message.Message, more bool, err error) {
 	if r.ID.Config <= l.drained && !sabotage.LateRecords.Skipped() {
 		l.void(rec)
 		l.records.push(logRecord{end: rec.End, annex: l.lateAnnex(r)})
-		return message.Message{}, true, l.free()
+		return message.Message{}, true, l.Free()
 	}
 	if r.ID.Config < l.frozen && !sabotage.FrozenRecords.Skipped() {
 		if err = l.keep(raw, r, rec.End); err != nil {
@@ -112,7 +134,7 @@ func (l *logReader) step() (reply message.Message, more bool, err error) {
 // voidAnnexed voids a record that its writer is fenced for, if it names an annex. That may not
 // be there, and then whoever took the record for evidence would miss it. Others stay what
 // they are: what is wrong may be the memory that one is to be applied to.
-func (l *logReader) voidAnnexed(rec ring.Record, r *record.Record) {
+func (l *Log) voidAnnexed(rec ring.Record, r *record.Record) {
 	if !r.Annex.IsNone() {
 		l.void(rec)
 	}
@@ -121,7 +143,7 @@ func (l *logReader) voidAnnexed(rec ring.Record, r *record.Record) {
 // void has a record that has come too late, or makes no sense, say so itself: it stays in the
 // log as long as one before it does, and must be no evidence to a later recovery, nor to a
 // later life.
-func (l *logReader) void(rec ring.Record) {
+func (l *Log) void(rec ring.Record) {
 	off, n, rest, _ := l.rx.Extent(rec)
 	at := off + record.WhoAt
 	if n <= record.WhoAt {
@@ -131,7 +153,7 @@ func (l *logReader) void(rec ring.Record) {
 	memory.Store(at, memory.Load(at)&^record.VoidMask)
 }
 
-func (l *logReader) handle(raw []byte, r *record.Record, reply *message.Message) error {
+func (l *Log) handle(raw []byte, r *record.Record, reply *message.Message) error {
 	seq := r.ID.Seq
 	if r.Kind.IsNote() {
 		return fmt.Errorf("%w: %v of %v, which only this machine itself could note", record.ErrBad, r.Kind, r.ID)
@@ -144,16 +166,16 @@ func (l *logReader) handle(raw []byte, r *record.Record, reply *message.Message)
 	}
 	switch r.Kind {
 	case record.Lock:
-		p := l.participant(seq)
+		p := l.tx(seq)
 		if p.lock != nil {
 			return fmt.Errorf("%w: second LOCK of %v", record.ErrBad, r.ID)
 		}
 		p.lock = raw
-		*reply = l.m.lockWrites(r.Writes)
+		*reply = l.r.lockWrites(r.Writes)
 		reply.Tag = seq
 		p.locked = reply.A == uint8(message.Same)
 	case record.CommitBackup:
-		p := l.participant(seq)
+		p := l.tx(seq)
 		if p.backup != nil {
 			return fmt.Errorf("%w: second COMMIT-BACKUP of %v", record.ErrBad, r.ID)
 		}
@@ -182,13 +204,13 @@ func (l *logReader) handle(raw []byte, r *record.Record, reply *message.Message)
 	return nil
 }
 
-func (l *logReader) participant(seq uint64) *participant {
+func (l *Log) tx(seq uint64) *tx {
 	p := l.txs[seq]
 	if p == nil {
 		if n := len(l.pool); n > 0 {
 			p, l.pool = l.pool[n-1], l.pool[:n-1]
 		} else {
-			p = new(participant)
+			p = new(tx)
 		}
 		l.txs[seq] = p
 	}
@@ -196,30 +218,30 @@ func (l *logReader) participant(seq uint64) *participant {
 }
 
 // apply commits a locked transaction at its primary.
-func (l *logReader) apply(p *participant) error {
+func (l *Log) apply(p *tx) error {
 	r := &l.scratch
 	if err := record.Decode(p.lock, r); err != nil {
 		return err
 	}
 	for i := range r.Writes {
-		l.m.applyPrimary(&r.Writes[i])
+		l.r.ApplyPrimary(&r.Writes[i])
 	}
 	p.locked, p.applied = false, true
 	return nil
 }
 
-func (l *logReader) unlock(p *participant) error {
+func (l *Log) unlock(p *tx) error {
 	r := &l.scratch
 	if err := record.Decode(p.lock, r); err != nil {
 		return err
 	}
-	l.m.unlockWrites(r.Writes)
+	l.r.unlockWrites(r.Writes)
 	p.locked = false
 	return nil
 }
 
 // truncate takes what the record says about truncated transactions.
-func (l *logReader) truncate(r *record.Record) error {
+func (l *Log) truncate(r *record.Record) error {
 	l.ledger.Raise(r.LowBound)
 	for _, seq := range r.Truncated {
 		if l.txs[seq] == nil || l.ledger.Passed(seq) {
@@ -236,11 +258,11 @@ func (l *logReader) truncate(r *record.Record) error {
 			l.ledger.Name(seq)
 		}
 	}
-	return l.free()
+	return l.Free()
 }
 
-// free passes the head over the records of truncated transactions.
-func (l *logReader) free() error {
+// Free passes the head over the records of truncated transactions.
+func (l *Log) Free() error {
 	var end uint64
 	for l.records.n > 0 {
 		r := l.records.front()
@@ -264,23 +286,23 @@ func (l *logReader) free() error {
 	}
 	if end != 0 {
 		l.rx.Free(end)
-		l.m.reached(step.FreeLog)
+		l.r.Reached(step.FreeLog)
 	}
 	l.freeAnnexes()
 	return nil
 }
 
 // freeAnnexes gives back the annexes of records that have been freed.
-func (l *logReader) freeAnnexes() {
+func (l *Log) freeAnnexes() {
 	for _, number := range l.passed {
-		l.m.freeAnnex(number)
+		l.r.Annexes.Free(number)
 	}
 	l.passed = l.passed[:0]
 }
 
 // finish truncates one transaction: a backup applies it now, or, if it is large, has begun
 // to, and done is false.
-func (l *logReader) finish(seq uint64) (done bool, err error) {
+func (l *Log) finish(seq uint64) (done bool, err error) {
 	p := l.txs[seq]
 	if p == nil || p.held {
 		return true, nil
@@ -301,84 +323,25 @@ func (l *logReader) finish(seq uint64) (done bool, err error) {
 			return false, err
 		}
 	}
-	*p = participant{}
+	*p = tx{}
 	l.pool = append(l.pool, p)
 	return true, nil
 }
 
 // forgetTx forgets a transaction.
-func (l *logReader) forgetTx(seq uint64, p *participant) {
+func (l *Log) forgetTx(seq uint64, p *tx) {
 	delete(l.txs, seq)
-	*p = participant{}
+	*p = tx{}
 	l.pool = append(l.pool, p)
 }
 
-// lockWrites locks the objects of a LOCK record at their versions, all or none.
-// The reply says of the first that could not be locked which one it is and why.
-func (m *Machine) lockWrites(writes []record.Write) message.Message {
-	for i := range writes {
-		if v := m.lock(&writes[i]); v != message.Same {
-			if !sabotage.AllLocks.Skipped() {
-				m.unlockWrites(writes[:i])
-			}
-			return message.Message{Kind: message.LockReply, A: uint8(v), C: uint32(i)}
-		}
-	}
-	return message.Message{Kind: message.LockReply, A: uint8(message.Same)}
-}
-
-func (m *Machine) lock(w *record.Write) message.Verdict {
-	rt := m.route(w.Ptr.Addr.Region())
-	if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(w.Ptr.Addr.Offset()) {
-		return message.Changed
-	}
-	if rt.Local.Lock(w.Ptr, w.Version) {
-		m.reached(step.Lock)
-		return message.Same
-	}
-	return max(message.Locked, message.Judge(rt.Local.Header(w.Ptr.Addr.Offset()), w.Version))
-}
-
-func (m *Machine) unlockWrites(writes []record.Write) {
-	for i := range writes {
-		m.unlockWrite(&writes[i])
-	}
-}
-
-func (m *Machine) unlockWrite(w *record.Write) {
-	m.route(w.Ptr.Addr.Region()).Local.Unlock(w.Ptr, w.Version)
-	m.reached(step.Unlock)
-}
-
-// applyPrimary gives a locked object its new state and unlocks it.
-func (m *Machine) applyPrimary(w *record.Write) {
-	v, allocated, incarnation := w.After()
-	local := m.route(w.Ptr.Addr.Region()).Local
-	switch w.Op {
-	case record.OpFree:
-		// The slot goes back before it is unlocked: the scan that rebuilds the
-		// free lists leaves locked ones alone, and must not find it as well.
-		local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation)
-		if !sabotage.FreedSlots.Skipped() {
-			m.cfg.Allocator.Release(w.Ptr)
-		}
-		local.ClearLock(w.Ptr)
-	case record.OpAlloc:
-		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
-		m.lent.take(w.Ptr)
-	default:
-		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
-	}
-	m.reached(step.ApplyPrimary)
-}
-
 // applyBackup applies a COMMIT-BACKUP record to this machine's replicas.
-func (l *logReader) applyBackup(p *participant) error {
+func (l *Log) applyBackup(p *tx) error {
 	r := &l.scratch
 	if err := record.Decode(p.backup, r); err != nil {
 		return err
 	}
-	l.m.fetchReplicas(r.Writes)
+	l.r.fetchReplicas(r.Writes)
 	for i := range r.Writes {
 		if err := l.applyBackupWrite(&r.Writes[i]); err != nil {
 			return err
@@ -387,41 +350,15 @@ func (l *logReader) applyBackup(p *participant) error {
 	return nil
 }
 
-func (l *logReader) applyBackupWrite(w *record.Write) error {
-	rt := l.m.route(w.Ptr.Addr.Region())
+func (l *Log) applyBackupWrite(w *record.Write) error {
+	rt := l.r.Routes.Of(w.Ptr.Addr.Region())
 	if rt == nil || rt.Local == nil || rt.PrimaryHere {
 		return fmt.Errorf("%w: COMMIT-BACKUP of %v, of which no backup is here", record.ErrBad, w.Ptr)
 	}
 	if err := ApplyReplica(rt.Local, w); err != nil {
 		return err
 	}
-	l.m.reached(step.ApplyBackup)
-	return nil
-}
-
-// fetchReplicas has the processor fetch all objects that a record writes to, which a backup
-// has hardly looked at since they were written last: the misses of all of them are under
-// way before the first is waited for.
-func (m *Machine) fetchReplicas(writes []record.Write) {
-	for i := range writes {
-		p := writes[i].Ptr
-		if rt := m.route(p.Addr.Region()); rt != nil && rt.Local != nil {
-			rt.Local.FetchAll(p)
-		}
-	}
-}
-
-// ApplyReplica applies a write to a replica that nobody else writes to. What it
-// already has, or what is older, changes nothing. A write to where the replica
-// has no slot is ErrBadRecord.
-func ApplyReplica(r *region.Region, w *record.Write) error {
-	v, allocated, incarnation := w.After()
-	if r.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation) {
-		return nil
-	}
-	if off := w.Ptr.Addr.Offset(); !r.CanHold(off) || r.Header(off).Version() < v {
-		return fmt.Errorf("%w: no replica of %v here can take version %d", record.ErrBad, w.Ptr, v)
-	}
+	l.r.Reached(step.ApplyBackup)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package txn
+package participant
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 type task struct {
 	kind taskKind
 	seq  uint64
-	p    *participant
+	p    *tx
 	body annexBody
 	rest record.Decoder
 	// done is how many writes have been worked on.
@@ -52,19 +52,19 @@ type largePart struct {
 	truncated bool
 }
 
-// sliceWrites and sliceBytes bound a slice.
+// SliceWrites and SliceBytes bound a slice.
 const (
-	sliceWrites = 256
-	sliceBytes  = 128 << 10
+	SliceWrites = 256
+	SliceBytes  = 128 << 10
 )
 
 // handleAnnexed begins what a record demands whose writes are in an annex.
-func (l *logReader) handleAnnexed(raw []byte, r *record.Record) error {
-	body, err := l.m.annexes.bind(&r.Annex, l)
+func (l *Log) handleAnnexed(raw []byte, r *record.Record) error {
+	body, err := l.r.Annexes.Bind(&r.Annex, l)
 	if err != nil {
 		return err
 	}
-	p := l.participant(r.ID.Seq)
+	p := l.tx(r.ID.Seq)
 	if p.large == nil {
 		p.large = new(largePart)
 	}
@@ -84,18 +84,18 @@ func (l *logReader) handleAnnexed(raw []byte, r *record.Record) error {
 }
 
 // lateAnnex returns the number of the annex of a record that has come too late, if it is one.
-func (l *logReader) lateAnnex(r *record.Record) uint64 {
+func (l *Log) lateAnnex(r *record.Record) uint64 {
 	if r.Annex.IsNone() {
 		return 0
 	}
-	if _, err := l.m.annexes.bind(&r.Annex, l); err != nil {
+	if _, err := l.r.Annexes.Bind(&r.Annex, l); err != nil {
 		return 0
 	}
 	return r.Annex.Number
 }
 
 // begin begins a task; those that are there come first.
-func (l *logReader) begin(kind taskKind, seq uint64, p *participant, b annexBody) {
+func (l *Log) begin(kind taskKind, seq uint64, p *tx, b annexBody) {
 	t := task{kind: kind, seq: seq, p: p, limit: b.annex.Writes}
 	t.again(b)
 	l.tasks = append(l.tasks, t)
@@ -107,16 +107,16 @@ func (t *task) again(b annexBody) {
 }
 
 // isLockLarge says whether the writes that the participant has locked are in an annex.
-func (p *participant) isLockLarge() bool { return p.large != nil && p.large.lock.bytes != nil }
+func (p *tx) isLockLarge() bool { return p.large != nil && p.large.lock.bytes != nil }
 
 // isBackupLarge says whether those are that it backs up.
-func (p *participant) isBackupLarge() bool { return p.large != nil && p.large.backup.bytes != nil }
+func (p *tx) isBackupLarge() bool { return p.large != nil && p.large.backup.bytes != nil }
 
 // proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
-func (l *logReader) proceed() (reply message.Message, err error) {
+func (l *Log) proceed() (reply message.Message, err error) {
 	t := &l.tasks[0]
-	rest, most := t.rest.Len(), l.m.smallest(sliceWrites)
-	for n := 0; t.done < t.limit && n < most && rest-t.rest.Len() < sliceBytes; n++ {
+	rest, most := t.rest.Len(), l.r.Smallest(SliceWrites)
+	for n := 0; t.done < t.limit && n < most && rest-t.rest.Len() < SliceBytes; n++ {
 		w, ok := t.rest.Next()
 		if !ok {
 			return reply, record.BadAnnex(&t.body.annex, &t.rest)
@@ -132,19 +132,19 @@ func (l *logReader) proceed() (reply message.Message, err error) {
 }
 
 // work does what the task does with one write.
-func (l *logReader) work(t *task, w *record.Write) error {
+func (l *Log) work(t *task, w *record.Write) error {
 	switch t.kind {
 	case taskLock:
-		if v := l.m.lock(w); v != message.Same {
+		if v := l.r.LockWrite(w); v != message.Same {
 			t.reply = message.Message{Kind: message.LockReply, A: uint8(v), C: t.done, Tag: t.seq}
 			t.kind, t.limit = taskRefuse, t.done
 			t.again(t.body)
 			return nil
 		}
 	case taskRefuse, taskUnlock:
-		l.m.unlockWrite(w)
+		l.r.unlockWrite(w)
 	case taskApply:
-		l.m.applyPrimary(w)
+		l.r.ApplyPrimary(w)
 	case taskBackup:
 		if err := l.applyBackupWrite(w); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (l *logReader) work(t *task, w *record.Write) error {
 }
 
 // complete ends the first task, or has it go on with what comes next.
-func (l *logReader) complete(t *task) (reply message.Message, err error) {
+func (l *Log) complete(t *task) (reply message.Message, err error) {
 	switch t.kind {
 	case taskCheckLock, taskCheckBackup:
 		if t.rest.Len() > 0 {
@@ -183,13 +183,13 @@ func (l *logReader) complete(t *task) (reply message.Message, err error) {
 		l.tasks = nil
 	}
 	if err == nil && t.kind == taskBackup {
-		err = l.free()
+		err = l.Free()
 	}
 	return reply, err
 }
 
 // completeBackup ends a truncated transaction once the backup has applied it.
-func (l *logReader) completeBackup(seq uint64, p *participant) error {
+func (l *Log) completeBackup(seq uint64, p *tx) error {
 	l.forgetTx(seq, p)
 	if l.ledger.Passed(seq) {
 		return nil

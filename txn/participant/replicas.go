@@ -1,0 +1,167 @@
+package participant
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
+)
+
+// Replicas are those of one machine, whose objects transactions lock and write: others',
+// by the records of logs (Log), and its own, by direct call.
+type Replicas struct {
+	ID        rdma.MachineID
+	Routes    *route.Table
+	Allocator *region.Allocator // of the regions that the machine is primary of
+	NIC       rdma.NIC
+	Clock     clock.Clock
+	// Annex and DropAnnex make and give back the memory of annexes; see txn.Config.
+	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
+	DropAnnex func(number uint64, memory *nvram.Memory) error
+	// Background runs a function on a goroutine of its own, unless the machine is closed.
+	Background func(func())
+	// Step, if not nil, is told of steps; Troubles are the simulator's, nil in production.
+	Step     func(step.Step)
+	Troubles clock.Troubled
+
+	Loans   Loans
+	Annexes Annexes
+}
+
+// Init begins with the replicas, whose exported fields have been set.
+func (r *Replicas) Init() { r.Annexes.init(r) }
+
+// Reached tells of a step.
+func (r *Replicas) Reached(s step.Step) {
+	if f := r.Step; f != nil {
+		f(s)
+	}
+}
+
+func (r *Replicas) meets(t clock.Trouble) bool { return r.Troubles != nil && r.Troubles.Meets(t) }
+
+// Smallest returns n, of what is done in pieces of so many, or 1 for who tries everything.
+func (r *Replicas) Smallest(n int) int {
+	if r.meets(clock.SmallLog) {
+		return 1
+	}
+	return n
+}
+
+// lockWrites locks the objects of a LOCK record at their versions, all or none.
+// The reply says of the first that could not be locked which one it is and why.
+func (r *Replicas) lockWrites(writes []record.Write) message.Message {
+	for i := range writes {
+		if v := r.LockWrite(&writes[i]); v != message.Same {
+			if !sabotage.AllLocks.Skipped() {
+				r.unlockWrites(writes[:i])
+			}
+			return message.Message{Kind: message.LockReply, A: uint8(v), C: uint32(i)}
+		}
+	}
+	return message.Message{Kind: message.LockReply, A: uint8(message.Same)}
+}
+
+// LockWrite locks the object of a write at its version.
+func (r *Replicas) LockWrite(w *record.Write) message.Verdict {
+	rt := r.Routes.Of(w.Ptr.Addr.Region())
+	if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(w.Ptr.Addr.Offset()) {
+		return message.Changed
+	}
+	if rt.Local.Lock(w.Ptr, w.Version) {
+		r.Reached(step.Lock)
+		return message.Same
+	}
+	return max(message.Locked, message.Judge(rt.Local.Header(w.Ptr.Addr.Offset()), w.Version))
+}
+
+func (r *Replicas) unlockWrites(writes []record.Write) {
+	for i := range writes {
+		r.unlockWrite(&writes[i])
+	}
+}
+
+func (r *Replicas) unlockWrite(w *record.Write) {
+	r.Routes.Of(w.Ptr.Addr.Region()).Local.Unlock(w.Ptr, w.Version)
+	r.Reached(step.Unlock)
+}
+
+// ApplyPrimary gives a locked object its new state and unlocks it.
+func (r *Replicas) ApplyPrimary(w *record.Write) {
+	v, allocated, incarnation := w.After()
+	local := r.Routes.Of(w.Ptr.Addr.Region()).Local
+	switch w.Op {
+	case record.OpFree:
+		// The slot goes back before it is unlocked: the scan that rebuilds the
+		// free lists leaves locked ones alone, and must not find it as well.
+		local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation)
+		if !sabotage.FreedSlots.Skipped() {
+			r.Allocator.Release(w.Ptr)
+		}
+		local.ClearLock(w.Ptr)
+	case record.OpAlloc:
+		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
+		r.Loans.Take(w.Ptr)
+	default:
+		local.Write(w.Ptr, w.Payload, v, allocated, incarnation)
+	}
+	r.Reached(step.ApplyPrimary)
+}
+
+// fetchReplicas has the processor fetch all objects that a record writes to, which a backup
+// has hardly looked at since they were written last: the misses of all of them are under
+// way before the first is waited for.
+func (r *Replicas) fetchReplicas(writes []record.Write) {
+	for i := range writes {
+		p := writes[i].Ptr
+		if rt := r.Routes.Of(p.Addr.Region()); rt != nil && rt.Local != nil {
+			rt.Local.FetchAll(p)
+		}
+	}
+}
+
+// ApplyReplica applies a write to a replica that nobody else writes to. What it
+// already has, or what is older, changes nothing. A write to where the replica
+// has no slot is ErrBadRecord.
+func ApplyReplica(to *region.Region, w *record.Write) error {
+	v, allocated, incarnation := w.After()
+	if to.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation) {
+		return nil
+	}
+	if off := w.Ptr.Addr.Offset(); !to.CanHold(off) || to.Header(off).Version() < v {
+		return fmt.Errorf("%w: no replica of %v here can take version %d", record.ErrBad, w.Ptr, v)
+	}
+	return nil
+}
+
+// ValidateBytes is what a VALIDATE message says about one object.
+const ValidateBytes = 16
+
+// Validate answers a VALIDATE message: a verdict for each object.
+func (r *Replicas) Validate(msg message.Message) (message.Message, error) {
+	if len(msg.Body) != int(msg.C)*ValidateBytes {
+		return message.Message{}, fmt.Errorf("%w: VALIDATE of %d objects in %d bytes", message.ErrBad, msg.C, len(msg.Body))
+	}
+	verdicts := make([]byte, msg.C)
+	for i := range verdicts {
+		b := msg.Body[i*ValidateBytes:]
+		addr := region.Addr(binary.LittleEndian.Uint64(b))
+		rt := r.Routes.Of(addr.Region())
+		if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(addr.Offset()) {
+			return message.Message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", message.ErrBad, addr)
+		}
+		if sabotage.ValidationReply.Skipped() {
+			continue
+		}
+		verdicts[i] = byte(message.Judge(rt.Local.Header(addr.Offset()), region.Version(binary.LittleEndian.Uint64(b[8:]))))
+	}
+	return message.Message{Kind: message.ValidateReply, Tag: msg.Tag, Body: verdicts}, nil
+}
