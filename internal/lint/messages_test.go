@@ -17,6 +17,7 @@ import (
 // messageTypes those that name a record or a message.
 var messageConstants = map[string]*regexp.Regexp{
 	"txn/record":            regexp.MustCompile(`^$`),
+	"txn/message":           regexp.MustCompile(`^$`),
 	"txn":                   regexp.MustCompile(`^handler[A-Z]`),
 	"recovery/membership":   regexp.MustCompile(`^kind[A-Z]`),
 	"recovery/transactions": regexp.MustCompile(`^kind[A-Z]`),
@@ -24,7 +25,7 @@ var messageConstants = map[string]*regexp.Regexp{
 	"index/hash":            regexp.MustCompile(`^handler[A-Z]`),
 }
 
-var messageTypes = map[string]string{"txn/record": "Kind", "txn": "messageKind"}
+var messageTypes = map[string]string{"txn/record": "Kind", "txn/message": "Kind"}
 
 // messageNames are the names of constants that are not called as they say: the paper's.
 var messageNames = map[string][]string{
@@ -33,13 +34,13 @@ var messageNames = map[string][]string{
 	"kindVote":      {"RECOVERY-VOTE"},
 	"kindOutcome":   {"COMMIT-RECOVERY", "ABORT-RECOVERY"},
 	"kindNewConfig": {"NEW-CONFIG", "NEW-CONFIG-ACK"},
-	"messageKinds":  {}, // how many there are
-	"Kinds":         {},
+	"Kinds":         {}, // how many there are
+	"kinds":         {},
 }
 
-var lowerFirst = regexp.MustCompile(`^(kind|message|handler)`)
+var lowerFirst = regexp.MustCompile(`^(kind|handler)`)
 
-// nameOf returns LOCK-REPLY for messageLockReply.
+// nameOf returns NEW-CONFIG for kindNewConfig.
 func nameOf(constant string) string {
 	var b strings.Builder
 	for i, r := range lowerFirst.ReplaceAllString(constant, "") {

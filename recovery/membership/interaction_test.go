@@ -181,7 +181,7 @@ func (x *interaction) script(cfg *Config) {
 	n.keeper, cfg.Keeper = keeper, keeper
 	cfg.Store = scriptStore{cfg.Store, x, id}
 	cfg.Host = scriptHost{cfg.Host, x, id}
-	cfg.Meeting = 4 * scriptLease
+	cfg.RestartWait = 4 * scriptLease
 	cfg.Step = func(s recovery.Step) {
 		x.say(id, "step: %v", s)
 		if at, ok := x.kills[id]; ok && at == s {

@@ -24,6 +24,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
 )
 
 // The scripts in testdata/interaction recover the transactions that a failure has cut short,
@@ -246,7 +248,7 @@ func (x *interaction) boot(id rdma.MachineID, incarnation uint64, config uint32,
 		x.must(err)
 		n.nic = tapNIC{x.wire.Wrap(nic), x}
 		for _, r := range n.regions { // order does not show
-			x.must(n.nic.Register(txn.RegionKey(r.ID()), r.Memory()))
+			x.must(n.nic.Register(route.RegionKey(r.ID()), r.Memory()))
 		}
 		n.calls = call.New(n.nic, n.process, incarnation)
 		n.alloc = region.NewAllocator(region.AllocatorConfig{Workers: 1, Clock: patientClock{n.process},
@@ -260,7 +262,7 @@ func (x *interaction) boot(id rdma.MachineID, incarnation uint64, config uint32,
 			Park:     func(cluster.ID, int, int64) (*nvram.Memory, error) { return nvram.NewMemory(rigLogBytes), nil },
 			LogBytes: rigLogBytes, MessageBytes: rigMessageBytes, Allocator: n.alloc, Clock: patientClock{n.process},
 			Alive:  func() bool { return n.alive },
-			Events: txn.Events{Step: func(s txn.Step) { x.say(id, "transaction: %v", s) }}})
+			Events: txn.Events{Step: func(s step.Step) { x.say(id, "transaction: %v", s) }}})
 		x.must(err)
 		n.t = transactions.New(transactions.Config{Machine: n.m, Endpoint: n.calls, Clock: n.process,
 			Blocks: func(r region.ID) { x.say(id, "compares the blocks of region %d", r) },
@@ -286,11 +288,11 @@ func (n *scripted) make(p cluster.Placement) (err error) {
 	if r == nil {
 		if r, err = region.Format(p.Region, nvram.NewMemory(region.MinSize)); err == nil {
 			n.regions[p.Region] = r
-			err = n.nic.Register(txn.RegionKey(p.Region), r.Memory())
+			err = n.nic.Register(route.RegionKey(p.Region), r.Memory())
 		}
 	}
 	if err == nil {
-		n.blocks[p.Region], err = txn.ReceiveBlocks(n.nic, p, r, n.blocks[p.Region])
+		n.blocks[p.Region], err = route.ReceiveBlocks(n.nic, p, r, n.blocks[p.Region])
 	}
 	return err
 }
@@ -646,7 +648,7 @@ func (q tapQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, t
 		q.nic.show(to, "writes TRUNCATE to %d", to)
 	case isRecord:
 		q.nic.show(to, "writes %v of tx %d to %d", r.Kind, q.nic.x.number(r.ID), to)
-	case k>>56 == txn.RegionKey(0)>>56, len(src) > 1<<10:
+	case k>>56 == route.RegionKey(0)>>56, len(src) > 1<<10:
 		q.nic.show(to, "writes block headers to %d", to)
 	}
 	return q.Queue.Write(to, k, off, src, tag)
@@ -661,7 +663,7 @@ func (n tapNIC) show(to rdma.MachineID, format string, args ...any) {
 // recordIn returns the record that is written to a log.
 func recordIn(k rdma.Key, b []byte) (r record.Record, is bool) {
 	const frames = 16 // of package ring, before and after
-	if k>>56 != txn.RegionKey(0)>>56+1 || len(b) < 2*frames {
+	if k>>56 != route.RegionKey(0)>>56+1 || len(b) < 2*frames {
 		return r, false
 	}
 	return r, record.Decode(b[frames:len(b)-frames], &r) == nil
