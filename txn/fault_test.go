@@ -101,7 +101,7 @@ func TestGarbageFencesItsSender(t *testing.T) {
 		}, message.ErrBad},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := open(t, txntest.Config{Machines: 4, Replicas: 2, Workers: 1, Clock: newHandClock()}, 4)
+			r := open(t, txntest.Config{Machines: 4, Replicas: 2, Workers: 1, Clock: newHastyClock()}, 4)
 			if r.Machine(0).Replicas(r.ptrs[0])[1] != 1 || slices.Contains(r.Machine(0).Replicas(r.ptrs[2]), 0) {
 				t.Fatal("the backup of object 0 is not at machine 1, or object 2 is at machine 0")
 			}
@@ -223,7 +223,7 @@ func TestNoiseInRings(t *testing.T) {
 	fences := 0
 	for round := range 30 {
 		func() {
-			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
+			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHastyClock()}, 3)
 			r.settle()
 			r.lost = true
 			fenced := r.fences(1)
@@ -275,7 +275,7 @@ func TestLostParticipant(t *testing.T) {
 		{"backup after the first record", step.CommitBackup, 2, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := open(t, txntest.Config{Machines: 5, Replicas: 3, Workers: 1, Clock: newHandClock()}, 10)
+			r := open(t, txntest.Config{Machines: 5, Replicas: 3, Workers: 1, Clock: newHastyClock()}, 10)
 			r.lost = true
 			m := r.Machine(0)
 			p, own := r.elsewhere(), r.ptrs[0]
@@ -500,7 +500,7 @@ func TestUnrecoveredLogIsRefused(t *testing.T) {
 	n, err := local.NewNetwork(local.Options{}).Join(0)
 	must(t, err)
 	defer n.Close()
-	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHandClock()}
+	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHastyClock()}
 	c.Log = func(rdma.MachineID, int) (*nvram.Memory, error) { return mem, nil }
 	m, err := txn.New(c)
 	must(t, err)
@@ -515,7 +515,7 @@ func TestListenAgainKeepsTheLog(t *testing.T) {
 	n, err := local.NewNetwork(local.Options{}).Join(0)
 	must(t, err)
 	defer n.Close()
-	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHandClock()}
+	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHastyClock()}
 	logs := 0
 	c.Log = func(rdma.MachineID, int) (*nvram.Memory, error) {
 		logs++
@@ -536,7 +536,7 @@ func TestListenAgainKeepsTheLog(t *testing.T) {
 // happens: no reply comes before all have arrived.
 func TestRoomWakesTheSender(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Clock: newHandClock(), Network: local.Options{Async: async}}, 0)
+		r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, MessageBytes: 16 << 10, Clock: newHastyClock(), Network: local.Options{Async: async}}, 0)
 		const n = 15
 		var all sync.WaitGroup
 		all.Add(n)

@@ -386,7 +386,7 @@ func TestPrepareAgain(t *testing.T) {
 // A transaction that waits for an index object locked for long gives up in the
 // end, with a conflict.
 func TestLateLockPatience(t *testing.T) {
-	c := newHandClock()
+	c := newHastyClock()
 	r := open(t, txntest.Config{Clock: c}, 1)
 	stop := make(chan struct{})
 	stopped := r.hold(r.ptrs[0], stop)

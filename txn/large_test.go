@@ -170,7 +170,7 @@ func TestAnnexesThatComeLate(t *testing.T) {
 
 // Making an annex may take longer than other answers: as long as so many bytes are worth.
 func TestAnnexesThatTakeLong(t *testing.T) {
-	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Clock: newHandClock()}, 1)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Clock: newHastyClock()}, 1)
 	objects := r.bigObjects(1, largeObject, 60)
 	asked, let := r.Machine(1).HoldAnnexes()
 	r.Machine(0).WaitAtMost(0)
@@ -239,7 +239,7 @@ func TestBadAnnexFencesItsSender(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHandClock()}, 3)
+			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Workers: 1, Clock: newHastyClock()}, 3)
 			r.lost = true
 			id := record.ID{Config: 1, Machine: 0, Seq: 1 << 40}
 			f(r, func(number uint64) {
@@ -285,7 +285,7 @@ func (c *yieldClock) Yield() {
 func TestFreezeBetweenSlices(t *testing.T) {
 	for _, at := range []step.Step{step.Lock, step.ApplyBackup, step.ApplyPrimary} {
 		t.Run(at.String(), func(t *testing.T) {
-			c := &yieldClock{handClock: newHandClock()}
+			c := &yieldClock{handClock: newHastyClock()}
 			r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c}, 10)
 			r.settle()
 			r.lost = true
@@ -321,7 +321,7 @@ func TestFreezeBetweenSlices(t *testing.T) {
 // it waited for the others' acknowledgements: recovery may abort it.
 func TestFreezeBeforeOwnBackups(t *testing.T) {
 	for range 20 {
-		c := &yieldClock{handClock: newHandClock()}
+		c := &yieldClock{handClock: newHastyClock()}
 		r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: c, Network: local.Options{Async: true}}, 10)
 		r.settle()
 		r.lost = true

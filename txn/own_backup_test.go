@@ -15,7 +15,7 @@ import (
 // COMMIT-BACKUP, and not before: as long as one has not, recovery may abort.
 func TestOwnBackupAppliesAfterAllAcks(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		r := open(t, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, Clock: newHandClock()}, 3)
+		r := open(t, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, Clock: newHastyClock()}, 3)
 		r.settle()
 		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return r.Machine(0).Replicas(p)[0] == 1 })
 		p, m := r.ptrs[i], r.Machine(0)

@@ -23,9 +23,16 @@ import (
 // paperRig is an instance in which machine 0 coordinates, and which of the
 // objects' replicas are elsewhere is known. Nothing is truncated by time.
 func paperRig(t *testing.T, machines, replicas, objects int) (*rig, *handClock) {
-	c := newHandClock()
-	r := open(t, txntest.Config{Machines: machines, Replicas: replicas, Workers: 1, Clock: c}, objects)
-	return r, c
+	return rigWith(t, newHandClock(), machines, replicas, objects)
+}
+
+// hastyRig is a paperRig for tests in which patience runs out.
+func hastyRig(t *testing.T, machines, replicas, objects int) (*rig, *handClock) {
+	return rigWith(t, newHastyClock(), machines, replicas, objects)
+}
+
+func rigWith(t *testing.T, c *handClock, machines, replicas, objects int) (*rig, *handClock) {
+	return open(t, txntest.Config{Machines: machines, Replicas: replicas, Workers: 1, Clock: c}, objects), c
 }
 
 // elsewhere returns an object that the coordinator, machine 0, has no replica of.
@@ -39,12 +46,11 @@ func (r *rig) elsewhere() region.Ptr {
 	return region.Ptr{}
 }
 
-// settle truncates everything. An hour of a handClock's is some seconds, and what
-// goes over an asynchronous network takes the world's time.
+// settle truncates everything.
 func (r *rig) settle() {
 	r.t.Helper()
 	for i := range r.Machines() {
-		must(r.t, r.Machine(i).Quiesce(time.Hour))
+		must(r.t, r.Machine(i).Quiesce(time.Minute))
 	}
 }
 
@@ -300,7 +306,7 @@ func TestPaper4_LockRefusedAborts(t *testing.T) {
 // primaries that did lock get ABORT records. An error is returned only if the other
 // holds its lock for long: a lock alone shows no conflict yet (docs/internals/transactions.md).
 func TestPaper4_LockedByAnotherAborts(t *testing.T) {
-	r, _ := paperRig(t, 3, 1, 3)
+	r, _ := hastyRig(t, 3, 1, 3)
 	r.settle()
 	tx, holder := r.Machine(0).Begin(), r.Machine(1).Begin()
 	must(t, writeAll(tx, r.ptrs, 7))
@@ -410,7 +416,7 @@ func TestPaper4_PhasesAreInOrder(t *testing.T) {
 // no transaction is reported committed if none is left.
 func TestPaper4_CommitIsReportedAfterOnePrimary(t *testing.T) {
 	for _, lost := range []int{1, 2} {
-		r, _ := paperRig(t, 4, 1, 4)
+		r, _ := hastyRig(t, 4, 1, 4)
 		tx := r.Machine(3).Begin()
 		for i := range 2 {
 			must(t, write(tx, r.ptrs[i], 7))
@@ -478,7 +484,7 @@ func knock(r *rig, m *txn.Machine) {
 // records in primary and backup logs before starting the commit protocol." Where
 // there is no room, nothing has been written anywhere.
 func TestPaper4_ReservesBeforeItWrites(t *testing.T) {
-	r, _ := paperRig(t, 2, 2, 2)
+	r, _ := hastyRig(t, 2, 2, 2)
 	big := r.bigObjects(0, 30_000, 2)
 	r.settle()
 	steps := r.steps()
@@ -520,7 +526,7 @@ func TestPaper4_TruncatesAfterAllPrimaries(t *testing.T) {
 	// told says whether machine 1 is told to truncate a transaction that
 	// wrote there, and at machine 0.
 	told := func(lost bool) bool {
-		r, _ := paperRig(t, 4, 1, 4)
+		r, _ := hastyRig(t, 4, 1, 4)
 		r.settle()
 		m := r.Machine(3)
 		tx := m.Begin()

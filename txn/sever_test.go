@@ -21,7 +21,7 @@ import (
 // still found and read, what it writes then fails, and it says so.
 func TestFreezeEndsBrokenConnections(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock(), Network: local.Options{Async: async}}, 3)
+		r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHastyClock(), Network: local.Options{Async: async}}, 3)
 		r.settle()
 		r.lost = true
 		fenced := r.fences(0)
@@ -68,7 +68,7 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 // A peer that connects anew takes away what commits under way had been written to:
 // the machine asks for a configuration that ends them.
 func TestListenAgainAmongCommits(t *testing.T) {
-	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHandClock()}, 2)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHastyClock()}, 2)
 	r.settle()
 	r.lost = true
 	fenced, m := r.fences(0), r.Machine(0)
@@ -100,7 +100,7 @@ func awaitTrue(t *testing.T, what string, f func() bool) {
 // Of two machines that connect one is connected first, and may call the other
 // before that can reply. Its reply does not wait for something else to happen there.
 func TestReplyBeforeConnected(t *testing.T) {
-	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, Clock: newHandClock()}, 0)
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, Clock: newHastyClock()}, 0)
 	r.settle()
 	const echo = 7
 	first, second := r.Machine(0), r.Machine(1)
@@ -123,7 +123,7 @@ func TestReplyBeforeConnected(t *testing.T) {
 // A peer that Freeze has severed can write messages as little as records: it finds out
 // by the first, and nothing of it waits in memory for the next connection.
 func TestSeveredPeersWriteNoMessages(t *testing.T) {
-	r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHandClock()}, 3)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Clock: newHastyClock()}, 3)
 	r.settle()
 	r.lost = true
 	write := func() error {

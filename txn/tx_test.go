@@ -462,7 +462,7 @@ func TestRun(t *testing.T) {
 
 // Run gives up at last, with the conflict that it kept meeting.
 func TestRunGivesUp(t *testing.T) {
-	r := open(t, txntest.Config{Clock: newHandClock()}, 1)
+	r := open(t, txntest.Config{Clock: newHastyClock()}, 1)
 	calls := 0
 	err := r.Machine(0).Run(ctx, func(tx *txn.Tx) error {
 		if calls++; calls > 1_000_000 {
@@ -507,7 +507,7 @@ func TestStats(t *testing.T) {
 
 // An object that stays locked makes a reader give up in the end.
 func TestBusy(t *testing.T) {
-	c := newHandClock()
+	c := newHastyClock()
 	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Clock: c}, 1)
 	until := make(chan struct{})
 	ended := r.hold(r.ptrs[0], until)
@@ -529,7 +529,7 @@ func TestBusy(t *testing.T) {
 // On a machine that has been evicted an object stays locked for good: nobody waits
 // for it.
 func TestLockedAtTheEvicted(t *testing.T) {
-	c := newHandClock()
+	c := newHastyClock()
 	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Clock: c}, 2)
 	m := r.Machine(0)
 	tx := m.Begin()
