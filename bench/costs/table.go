@@ -54,7 +54,7 @@ var table = []Cost{
 	{
 		Name: "commit: buckets",
 		Why:  "found again, compared with what was seen, and changed in a copy",
-		own:  []string{"index/hash.(*editor).", "index/hash.(*hood).", "index/hash.(*overlay).reset"},
+		own:  []string{"index/hash.(*editor).", "index/hash.(*neighbourhood).", "index/hash.(*overlay).reset"},
 		all:  []string{"index/hash.(*overlay).Prepare"},
 	},
 	{
@@ -66,7 +66,7 @@ var table = []Cost{
 		Name: "commit: locks",
 		Why:  "an atomic operation on each object that is written, whose address is checked",
 		own: []string{
-			"txn.(*state).awaitLocks", "txn.(*state).lockSelfLocked", "txn.(*state).lockOwnLocked", "txn.(*state).unlockPartLocked", "txn.(*Machine).lock", "region.(*Region).Lock", "region.(*Region).Unlock",
+			"txn.(*state).awaitLocks", "txn.(*state).lockSelfLocked", "txn.(*state).lockOwnLocked", "txn.(*state).unlockPartLocked", "txn/participant.(*Replicas).LockWrite", "region.(*Region).Lock", "region.(*Region).Unlock",
 		},
 	},
 	{
@@ -91,7 +91,7 @@ var table = []Cost{
 		Name: "commit: new state into place",
 		Why:  "each object that is written, as a whole, with the versions of its lines",
 		own: []string{
-			"txn.(*state).commitPrimariesLocked", "txn.(*state).applySelfLocked", "txn.(*Machine).applyPrimary", "region.(*Region).Write", "region.(*Region).write", "region.(*Region).apply", "region.(*Region).storePayload",
+			"txn.(*state).commitPrimariesLocked", "txn.(*state).applySelfLocked", "txn/participant.(*Replicas).ApplyPrimary", "region.(*Region).Write", "region.(*Region).write", "region.(*Region).apply", "region.(*Region).storePayload",
 		},
 	},
 	{

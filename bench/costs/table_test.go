@@ -131,6 +131,9 @@ var without = map[string]string{
 	"rdma/local":         "takes no part in what is profiled: one machine, or machines that are processes",
 	"recovery":           "works when machines fail",
 	"sql":                "is not in native transactions",
+	"txn/message":        "carries replies, validation and functions between machines, of which there is one in what is profiled",
+	"txn/route":          "is loads, which are those of what calls them",
+	"txn/step":           "is names",
 }
 
 // interfaces are packages that have no cost, for they have hardly any code, but packages in
