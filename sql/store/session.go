@@ -72,15 +72,6 @@ type ours interface{ base() *Session }
 // FromContext returns the session that a context belongs to.
 func FromContext(ctx *gms.Context) *Session { return ctx.Session.(ours).base() }
 
-// sessionIn is FromContext for a context that may have a session of go-mysql-server's own, or none.
-func sessionIn(ctx *gms.Context) (*Session, bool) {
-	s, ok := ctx.Session.(ours)
-	if !ok {
-		return nil, false
-	}
-	return s.base(), true
-}
-
 // Began is the function Began for a context of the session.
 func (s *Session) Began(ctx *gms.Context) *Transaction {
 	if tr := Current(ctx); tr != nil {
