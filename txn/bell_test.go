@@ -36,3 +36,13 @@ func TestBellRungWhileLocked(t *testing.T) {
 		t.Error("who has unlocked the worker has not answered a bell that was rung meanwhile")
 	}
 }
+
+// Backups that have been given much are rung before the worker is unlocked, also if the
+// acknowledgements are there at once: builds with invariants check it.
+func TestBackupsAreRungBeforeUnlocking(t *testing.T) {
+	r := open(t, txntest.Config{Machines: 3, Replicas: 3, LogBytes: 1 << 20}, 3)
+	big := r.bigObjects(0, 60<<10, 3) // 180 KB: more than a sender holds back
+	r.run(0, func(tx *txn.Tx) error { return writeAll(tx, big, 7) })
+	r.settle()
+	r.quiet()
+}

@@ -170,11 +170,19 @@ func (t *Tx) outlive() {
 }
 
 // settleOutlived waits for what is still to come of an outlived commit, for as long as
-// it takes: LOCK-REPLYs, after which it is abandoned, or what recovery decides. What it
-// finds out nobody is told.
+// it takes: LOCK-REPLYs, after which it is abandoned, the lease, with which it goes on, or
+// what recovery decides. What it finds out nobody is told.
 func (s *state) settleOutlived() {
 	w, c := s.w, &s.commit
-	if c.outlived = false; !w.isLeftToRecovery(c) {
+	c.outlived = false
+	for s.awaitsLease() {
+		s.awaitLease()
+		if _ = s.expose(); !c.outlived {
+			return
+		}
+		c.outlived = false
+	}
+	if !w.isLeftToRecovery(c) {
 		_ = w.await(&c.wait)
 		w.endLocking(c)
 		if _ = s.abandon(); !c.outlived {
@@ -348,11 +356,31 @@ func (s *state) decide() error {
 		return cmp.Or(s.abandon(), err)
 	}
 	err := s.commitBackupsLocked()
+	w.ringPeersLocked()
+	w.unlock()
+	if err != nil {
+		return s.recovered(err)
+	}
+	return s.expose()
+}
+
+// expose writes COMMIT-PRIMARY, when all backups have COMMIT-BACKUP, and waits until one
+// primary has it. A commit for which this machine has no lease in time is outlived, and
+// still open: no reconfiguration may come that would decide it, for the lease may come back.
+func (s *state) expose() error {
+	w, c := s.w, &s.commit
+	w.lock()
+	err := s.applyOwnBackupsOfLargeLocked()
 	if err == nil {
 		err = s.commitPrimariesLocked()
+	} else if errors.Is(err, ErrUnavailable) && !c.state.isRecoverys() {
+		c.outlived = true
 	}
 	w.ringPeersLocked()
 	w.unlock()
+	if c.outlived {
+		return inDoubtError(err)
+	}
 	if err == nil && !c.first.settled() && !sabotage.FirstPrimary.Skipped() {
 		err = w.await(&c.first)
 	}
@@ -363,7 +391,7 @@ func (s *state) decide() error {
 }
 
 // commitBackupsLocked writes COMMIT-BACKUP to all backups. While it waits until all have
-// it, and this machine its lease, the worker's lock is free.
+// it the worker's lock is free.
 func (s *state) commitBackupsLocked() error {
 	w, c := s.w, &s.commit
 	if c.state.isRecoverys() {
@@ -390,11 +418,14 @@ func (s *state) commitBackupsLocked() error {
 	if sabotage.OwnBackup.Skipped() {
 		s.applyOwnBackupsLocked()
 	}
-	if err := w.awaitLocked(&c.wait); err != nil {
-		return err
-	}
+	return w.awaitLocked(&c.wait)
+}
+
+// applyOwnBackupsOfLargeLocked gives the backups here what a large commit writes to them,
+// and returns nil if its writes may be exposed, or those of one that is not large.
+func (s *state) applyOwnBackupsOfLargeLocked() error {
 	err := s.mayExposeLocked()
-	if c.large == nil || err != nil {
+	if s.commit.large == nil || err != nil {
 		return err
 	}
 	if s.applyInSlicesLocked(false) != nil {
@@ -434,6 +465,21 @@ func (s *state) holdLeaseLocked() error {
 		}
 	}
 	return nil
+}
+
+// awaitsLease says that nothing but the lease is missing to an outlived commit: its backups
+// have their records, and no reconfiguration has caught it.
+func (s *state) awaitsLease() bool {
+	s.w.lock()
+	defer s.w.unlock()
+	return s.commit.state == stateCommittingBackups
+}
+
+// awaitLease waits until this machine has its lease, or will not have it.
+func (s *state) awaitLease() {
+	for s.m.gone() == nil && !s.m.cfg.Alive() && s.awaitsLease() {
+		s.m.cfg.Clock.Sleep(lapsePoll)
+	}
 }
 
 // commitPrimariesLocked writes COMMIT-PRIMARY to the primaries, which exposes the writes.

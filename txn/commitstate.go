@@ -49,7 +49,8 @@ const (
 	stateLocking
 	// stateValidating: all that is written is locked; what was read is looked at again.
 	stateValidating
-	// stateCommittingBackups: COMMIT-BACKUP may be at some backups.
+	// stateCommittingBackups: COMMIT-BACKUP may be at some backups. A commit that has it at
+	// all and waits for the lease is still in this state, whether somebody waits for it or not.
 	stateCommittingBackups
 	// stateCommittingPrimaries: COMMIT-BACKUP is at all backups, COMMIT-PRIMARY may be at
 	// some primaries.

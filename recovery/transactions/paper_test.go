@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -377,6 +378,39 @@ func TestPaper5_2_NoCommitIsReportedWithoutALease(t *testing.T) {
 		if err := <-ended; !errors.Is(err, txn.ErrInDoubt) {
 			t.Errorf("after the eviction: %v", err)
 		}
+	}
+}
+
+// A commit whose backups all have COMMIT-BACKUP when the machine has no lease for longer
+// than operations wait is in doubt for its client, and goes on by itself: when the lease
+// comes back, for no reconfiguration may come that would release its locks, or when
+// a reconfiguration catches it.
+func TestPaper5_2_CommitGoesOnWithTheLease(t *testing.T) {
+	for _, isCaught := range []bool{false, true} {
+		t.Run(fmt.Sprintf("caught=%v", isCaught), func(t *testing.T) {
+			s := newStage(t, 5)
+			n := s.nodes[3]
+			s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+				if m == n.id && reached == step.CommitBackup {
+					n.alive.Store(false)
+				}
+			})
+			n.m.WaitAtMost(20 * time.Millisecond)
+			err := s.write(n.id, []int{0, 1}, 7)
+			if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, txn.ErrUnavailable) {
+				t.Fatalf("without a lease: %v", err)
+			}
+			if isCaught {
+				s.kill(s.placement(0).Primary)
+				s.reconfigure()
+			}
+			n.alive.Store(true)
+			s.want(7, 0, 1)
+			if err := s.write(4, []int{0, 1}, 8); err != nil {
+				t.Errorf("the next commit: %v", err)
+			}
+			s.want(8, 0, 1)
+		})
 	}
 }
 
