@@ -290,15 +290,19 @@ func (b *breakage) isOpen(now time.Time, lease time.Duration) bool {
 const reportLeases = 4
 
 // brokenLocked returns the links that have been broken for long, or again and again, as
-// far as those who say so still do.
-func (m *Machine) brokenLocked() (broken []cluster.Link) {
-	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
-	for d, b := range m.mu.links.breakages { // any order: sorted by Cover
-		if b.isOpen(now, length) && (now.Sub(b.since) >= linkPatience*length || b.times >= flapsMax) {
+// far as those who say so still do: each once, in order.
+func (m *Machine) brokenLocked() []cluster.Link {
+	return m.mu.links.brokenLocked(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
+}
+
+func (l *links) brokenLocked(now time.Time, lease time.Duration) (broken []cluster.Link) {
+	for d, b := range l.breakages { // any order: sorted below
+		if b.isOpen(now, lease) && (now.Sub(b.since) >= linkPatience*lease || b.times >= flapsMax) {
 			broken = append(broken, cluster.LinkOf(d.from.Machine, d.to.Machine))
 		}
 	}
-	return broken
+	slices.SortFunc(broken, func(a, b cluster.Link) int { return slices.Compare(a[:], b[:]) })
+	return slices.Compact(broken)
 }
 
 // victimsLocked returns whom the CM evicts because of broken links.

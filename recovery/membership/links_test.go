@@ -188,3 +188,23 @@ func TestAdmits(t *testing.T) {
 		})
 	})
 }
+
+// Broken links are in order, each once, although both ends report it: what is made of them
+// does not depend on the order of a map.
+func TestBrokenLinksInOrder(t *testing.T) {
+	var l links
+	l.init()
+	now := time.Unix(100, 0)
+	var want []cluster.Link
+	for a := rdma.MachineID(0); a < 4; a++ {
+		for b := a + 1; b < 4; b++ {
+			want = append(want, cluster.LinkOf(a, b))
+			for _, d := range []direction{{call.Peer{Machine: a}, call.Peer{Machine: b}}, {call.Peer{Machine: b}, call.Peer{Machine: a}}} {
+				l.breakages[d] = &breakage{open: true, last: now, since: now.Add(-linkPatience * leaseLength)}
+			}
+		}
+	}
+	if got := l.brokenLocked(now, leaseLength); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
