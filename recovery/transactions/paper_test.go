@@ -414,6 +414,25 @@ func TestPaper5_2_CommitGoesOnWithTheLease(t *testing.T) {
 	}
 }
 
+// A commit that waits for the lease does not keep its machine from ending.
+func TestPaper5_2_CommitAwaitsNoLeaseThatCannotCome(t *testing.T) {
+	s := newStage(t, 5)
+	n := s.nodes[3]
+	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
+		if m == n.id && reached == step.CommitBackup {
+			n.alive.Store(false)
+		}
+	})
+	n.m.WaitAtMost(20 * time.Millisecond)
+	if err := s.write(n.id, []int{0, 1}, 7); !errors.Is(err, txn.ErrInDoubt) {
+		t.Fatalf("without a lease: %v", err)
+	}
+	n.m.Evict()
+	if err := n.m.Abandon(time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
 // A copy of REPLICATE-TX-STATE that comes when all is over brings nothing back,
 // which would keep log space for ever.
 func TestLateReplicateIsIgnored(t *testing.T) {
