@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
@@ -135,7 +136,15 @@ type Configuration struct {
 	// Capacity is how many regions Machines[i] has room for; 0 means no bound, and
 	// a negative number none.
 	Capacity []int
-	CM       rdma.MachineID
+	// Address, Zone and Protocol are what Machines[i] says of itself: see Member. Programs
+	// before format 4 leave them out, and drop what another had stored.
+	Address  []string
+	Zone     []string
+	Protocol []protocol.Range
+	// Speaks is the version of the protocol that all members know: see Agree. 0 stands for
+	// version 1.
+	Speaks protocol.Version
+	CM     rdma.MachineID
 	// Replicas is f+1, how many copies of each region there are to be.
 	Replicas int
 	// NextRegion is the identifier that the next region gets.
@@ -158,6 +167,13 @@ type Member struct {
 	Incarnation   uint64
 	Memory        uint64
 	Capacity      int
+	// Address is where the machine can be reached, in the terms of its provider.
+	Address string `json:",omitempty"`
+	// Zone is the path of where it is, the widest place first, as in "berlin/rack 3/host 7".
+	// It is for who reads it: replicas are placed by FailureDomain.
+	Zone string `json:",omitempty"`
+	// Protocol is what its program speaks; zero if that does not say so.
+	Protocol protocol.Range `json:",omitzero"`
 	// Lives are incarnations, of a machine that comes back: of the last life in which its
 	// memory has got a configuration, of those that have begun since then, and of this one.
 	// Any of them may be the last that was a member. 0 stands for one that is not known.
@@ -182,6 +198,7 @@ func (c *Configuration) Clone() *Configuration {
 	d.Incarnation = slices.Clone(c.Incarnation)
 	d.Memory = slices.Clone(c.Memory)
 	d.Capacity = slices.Clone(c.Capacity)
+	d.Address, d.Zone, d.Protocol = slices.Clone(c.Address), slices.Clone(c.Zone), slices.Clone(c.Protocol)
 	d.Lost = slices.Clone(c.Lost)
 	d.Regions = slices.Clone(c.Regions)
 	for i := range d.Regions {
@@ -211,7 +228,10 @@ func (c *Configuration) Member(m rdma.MachineID) (Member, bool) {
 	if !ok {
 		return Member{}, false
 	}
-	return Member{Machine: m, FailureDomain: c.FailureDomain[i], Incarnation: c.Incarnation[i], Memory: c.Memory[i], Capacity: c.Capacity[i]}, true
+	return Member{
+		Machine: m, FailureDomain: c.FailureDomain[i], Incarnation: c.Incarnation[i], Memory: c.Memory[i], Capacity: c.Capacity[i],
+		Address: c.Address[i], Zone: c.Zone[i], Protocol: c.Protocol[i],
+	}, true
 }
 
 // AddMember makes m a member, whose machine must not be one. It is for a
@@ -223,6 +243,9 @@ func (c *Configuration) AddMember(m Member) {
 	c.Incarnation = slices.Insert(c.Incarnation, i, m.Incarnation)
 	c.Memory = slices.Insert(c.Memory, i, m.Memory)
 	c.Capacity = slices.Insert(c.Capacity, i, m.Capacity)
+	c.Address = slices.Insert(c.Address, i, m.Address)
+	c.Zone = slices.Insert(c.Zone, i, m.Zone)
+	c.Protocol = slices.Insert(c.Protocol, i, m.Protocol)
 }
 
 func (c *Configuration) removeMember(m rdma.MachineID) {
@@ -232,6 +255,9 @@ func (c *Configuration) removeMember(m rdma.MachineID) {
 		c.Incarnation = slices.Delete(c.Incarnation, i, i+1)
 		c.Memory = slices.Delete(c.Memory, i, i+1)
 		c.Capacity = slices.Delete(c.Capacity, i, i+1)
+		c.Address = slices.Delete(c.Address, i, i+1)
+		c.Zone = slices.Delete(c.Zone, i, i+1)
+		c.Protocol = slices.Delete(c.Protocol, i, i+1)
 	}
 }
 

@@ -6,13 +6,27 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/region"
 )
 
 // formatVersion is the newest version of an encoded configuration that this
 // program understands. Version 1 had neither revisions nor incarnations, version 2
-// no tokens of memories, and what is in Away it had lost.
-const formatVersion = 3
+// no tokens of memories, and what is in Away it had lost; version 3 did not say what
+// machines speak, nor where they are.
+const formatVersion = 4
+
+// formatBefore is what members read that speak version 1 of the protocol: they take what
+// they do not know for absent.
+const formatBefore = 3
+
+// format returns the version that c is encoded in: the newest that all its members read.
+func (c *Configuration) format() int {
+	if c.Version() < protocol.Ranges {
+		return formatBefore
+	}
+	return formatVersion
+}
 
 // programName tells our configurations from another program's.
 const programName = "farmsql"
@@ -34,7 +48,7 @@ func (c *Configuration) revision() uint64 {
 
 // Encode returns c as it is stored, and sent in NEW-CONFIG.
 func (c *Configuration) Encode() []byte {
-	b, err := json.Marshal(storedConfiguration{programName, formatVersion, c, c.Root.Append(nil)})
+	b, err := json.Marshal(storedConfiguration{programName, c.format(), c, c.Root.Append(nil)})
 	if err != nil { // numbers and lists of numbers only
 		panic(fmt.Sprintf("cluster: encode a configuration: %v", err))
 	}
@@ -81,6 +95,9 @@ func (c *Configuration) upgrade(format int) {
 	if format < 3 {
 		c.Memory = make([]uint64, len(c.Machines))
 	}
+	if format < formatVersion && c.Address == nil && c.Zone == nil && c.Protocol == nil {
+		c.Address, c.Zone, c.Protocol = make([]string, len(c.Machines)), make([]string, len(c.Machines)), make([]protocol.Range, len(c.Machines))
+	}
 }
 
 // validate says what makes c no configuration.
@@ -89,7 +106,8 @@ func (c *Configuration) validate() error {
 	switch {
 	case c.ID == 0 || c.Revision == 0:
 		return errors.New("no identifier, or no revision")
-	case n == 0 || len(c.FailureDomain) != n || len(c.Incarnation) != n || len(c.Memory) != n || len(c.Capacity) != n:
+	case n == 0 || len(c.FailureDomain) != n || len(c.Incarnation) != n || len(c.Memory) != n || len(c.Capacity) != n,
+		len(c.Address) != n || len(c.Zone) != n || len(c.Protocol) != n:
 		return errors.New("no machines, or not all that there is to know about them")
 	case c.Replicas < 1:
 		return fmt.Errorf("%d replicas", c.Replicas)
@@ -98,6 +116,9 @@ func (c *Configuration) validate() error {
 		if c.Machines[i] <= c.Machines[i-1] {
 			return fmt.Errorf("machine %d after machine %d", c.Machines[i], c.Machines[i-1])
 		}
+	}
+	if err := c.validateProtocol(); err != nil {
+		return err
 	}
 	if _, ok := c.Member(c.CM); !ok {
 		return fmt.Errorf("machine %d, the configuration manager, is no member", c.CM)

@@ -73,6 +73,7 @@ func (c *Configuration) Restarted(back []Member, cm Member) (*Configuration, Rem
 			continue
 		}
 		d.Incarnation[i], d.Memory[i], d.Capacity[i] = back[k].Incarnation, back[k].Memory, back[k].Capacity
+		d.Describe(back[k])
 	}
 	d, report := d.Without(dead, cm.Machine)
 	if _, in := d.Member(cm.Machine); !in {

@@ -124,6 +124,11 @@ func TestBadConfigurations(t *testing.T) {
 		"another program":      func(o, _ map[string]any) { o["Program"] = "other" },
 		"incarnations missing": func(_, i map[string]any) { i["Incarnation"] = []int{1} },
 		"capacities missing":   func(_, i map[string]any) { i["Capacity"] = []int{1} },
+		"addresses missing":    func(_, i map[string]any) { i["Address"] = []string{} },
+		"zones missing":        func(_, i map[string]any) { i["Zone"] = []string{"a"} },
+		"protocol missing":     func(o, i map[string]any) { o["Format"] = 4; delete(i, "Protocol") },
+		"no range":             func(_, i map[string]any) { i["Protocol"].([]any)[0] = map[string]int{"Min": 2, "Max": 1} },
+		"not spoken by all":    func(_, i map[string]any) { i["Speaks"] = 2 },
 		"CM is no member":      func(_, i map[string]any) { i["CM"] = 9 },
 		"fills no backup":      func(_, i map[string]any) { placement(i)["Filling"] = []int{1} },
 		"keeps, fills not":     func(_, i map[string]any) { placement(i)["Kept"] = []int{0} },
@@ -188,6 +193,7 @@ func TestLeftOverNewFile(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(encoded(f, func(_, _ map[string]any) {}))
+	f.Add(format3(f))
 	f.Add([]byte("{}"))
 	f.Add([]byte(`{"Format":1,"Configuration":{"ID":1}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -119,6 +119,23 @@ func TestZooKeeper(t *testing.T) {
 			t.Errorf("another program's: %v", err)
 		}
 	})
+	t.Run("version before", func(t *testing.T) {
+		s := open("/before").(*ZooKeeperStore)
+		if err := s.create(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.conn.Set("/before", format3(t), -1); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFormat3(t, c)
+		if err := s.CompareAndSwap(c.Revision, c.Revise()); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("newer version", func(t *testing.T) {
 		s := open("/newer").(*ZooKeeperStore)
 		if err := s.create(); err != nil {

@@ -1,7 +1,6 @@
 package farm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -115,11 +115,11 @@ func TestOtherSettings(t *testing.T) {
 		sameTree(t, name, cfg.Folder, before)
 	}
 	path := filepath.Join(cfg.Folder, "configuration.json")
-	newer := bytes.Replace([]byte(before[path]), []byte(`"Format": 3`), []byte(`"Format": 4`), 1)
+	newer := regexp.MustCompile(`"Format": \d+`).ReplaceAll([]byte(before[path]), []byte(`"Format": 99`))
 	if err := os.WriteFile(path, newer, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(cfg); !errors.Is(err, cluster.ErrBadConfiguration) || !strings.Contains(err.Error(), "format 4") {
+	if _, err := Open(cfg); !errors.Is(err, cluster.ErrBadConfiguration) || !strings.Contains(err.Error(), "format 99") {
 		t.Errorf("newer format: %v", err)
 	}
 	if err := os.WriteFile(path, []byte(before[path]), 0o600); err != nil {

@@ -125,6 +125,7 @@ var without = map[string]string{
 	"farm":               "puts machines together",
 	"internal/invariant": "is off in what is measured",
 	"internal/lockrank":  "has sync.Mutex do the work in what is measured",
+	"internal/protocol":  "is asked when machines meet and when a configuration changes",
 	"internal/sabotage":  "is off in what is measured",
 	"nvram":              "is loads and stores, which are those of what calls them",
 	"rdma/call":          "carries leases and configurations",

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// Version returns the version of the protocol that the instance speaks: what more than two
+// machines may have to read is in it.
+func (c *Configuration) Version() protocol.Version { return max(c.Speaks, protocol.First) }
+
+// Describe takes over what a member says of where it is and what it speaks, if that life of
+// it is one. A CM of an earlier version has not passed that on.
+func (c *Configuration) Describe(m Member) {
+	if i, ok := slices.BinarySearch(c.Machines, m.Machine); ok && c.Incarnation[i] == m.Incarnation {
+		c.Address[i], c.Zone[i], c.Protocol[i] = m.Address, m.Zone, m.Protocol
+	}
+}
+
+// Agree has the instance speak the highest version that all members of c know. That is never a
+// lower one than before, because memory is written in it. It fails with protocol.ErrRange.
+func (c *Configuration) Agree() error {
+	least := 0
+	for i := range c.Machines {
+		if c.speaker(i).Max < c.speaker(least).Max {
+			least = i
+		}
+	}
+	for i := range c.Machines {
+		if _, err := protocol.Common(c.speaker(least), c.speaker(i)); err != nil {
+			return fmt.Errorf("cluster: configuration %d: %w", c.ID, err)
+		}
+	}
+	if err := c.Knows(c.Machines[least], c.Protocol[least]); err != nil {
+		return err
+	}
+	c.Speaks = c.speaker(least).Max
+	return nil
+}
+
+// Knows fails with protocol.ErrRange if a machine that speaks r does not know the version that the
+// instance speaks: its members have written what that machine could not read.
+func (c *Configuration) Knows(m rdma.MachineID, r protocol.Range) error {
+	if r = r.Stated(); r.Max >= c.Version() {
+		return nil
+	}
+	return fmt.Errorf("%w: machine %d speaks %v, the instance speaks version %d since configuration %d or before: start machine %d with a newer farmsql, which speaks that version",
+		protocol.ErrRange, m, r, c.Version(), c.ID, m)
+}
+
+// Admits fails with protocol.ErrRange if a machine that wants to join has no version in
+// common with a member, or does not know the one that the instance speaks.
+func (c *Configuration) Admits(m Member) error {
+	if err := c.Knows(m.Machine, m.Protocol); err != nil {
+		return err
+	}
+	for i := range c.Machines {
+		if _, err := protocol.Common(m.speaker(), c.speaker(i)); err != nil {
+			return fmt.Errorf("cluster: configuration %d: %w", c.ID, err)
+		}
+	}
+	return nil
+}
+
+// Between returns the version of the protocol that two members speak with each other: the
+// highest that both know.
+func (c *Configuration) Between(a, b rdma.MachineID) (protocol.Version, error) {
+	one, _ := c.Member(a)
+	two, _ := c.Member(b)
+	return protocol.Common(one.speaker(), two.speaker())
+}
+
+func (m Member) speaker() protocol.Speaker {
+	return protocol.Speaker{Name: fmt.Sprintf("machine %d", m.Machine), Range: m.Protocol.Stated()}
+}
+
+func (c *Configuration) speaker(i int) protocol.Speaker {
+	return Member{Machine: c.Machines[i], Protocol: c.Protocol[i]}.speaker()
+}
+
+// validateProtocol says what is wrong with what c says of the protocol.
+func (c *Configuration) validateProtocol() error {
+	for i, r := range c.Protocol {
+		if r = r.Stated(); !r.IsValid() || !r.Has(c.Version()) {
+			return fmt.Errorf("machine %d speaks versions %d to %d of the protocol, the instance version %d", c.Machines[i], r.Min, r.Max, c.Version())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// Package protocol numbers the versions of all that machines of an instance say to each
+// other, and of what they leave for each other in memory: calls, greetings, messages, records,
+// leases, stored configurations. A program speaks a range of versions, and says so wherever
+// machines meet (package rdma/call in every datagram, package cluster in every configuration).
+//
+//	version 1   programs that do not say what they speak
+//	version 2   ranges; configurations of format 4; greetings that say their version
+//
+// Two machines speak the highest version that both know. What a third machine may have to read,
+// records and the configuration, is in the version of the instance, the highest that all its
+// members know (cluster.Configuration.Speaks). That one never falls: what has been written stays.
+package protocol
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Version is one number of the protocol.
+type Version uint8
+
+// The versions that there have been.
+const (
+	First  Version = 1
+	Ranges Version = 2
+)
+
+// A Range is which versions a program speaks. The zero Range is what programs say that do
+// not know ranges: see Stated.
+type Range struct{ Min, Max Version }
+
+// Own is what this program speaks.
+var Own = Range{First, Ranges}
+
+// ErrRange means that machines have no version of the protocol in common.
+var ErrRange = errors.New("protocol: no version of the protocol that both speak")
+
+// Stated returns the range that r stands for: the zero Range for version 1 alone.
+func (r Range) Stated() Range {
+	if r == (Range{}) {
+		return Range{First, First}
+	}
+	return r
+}
+
+// IsValid says whether r is a range.
+func (r Range) IsValid() bool { return r.Min >= First && r.Min <= r.Max }
+
+// Has says whether a program that speaks r speaks v.
+func (r Range) Has(v Version) bool { return r.Min <= v && v <= r.Max }
+
+func (r Range) String() string {
+	if r.Min == r.Max {
+		return fmt.Sprintf("version %d", r.Min)
+	}
+	return fmt.Sprintf("versions %d to %d", r.Min, r.Max)
+}
+
+// A Speaker is who speaks a range, as an error says it.
+type Speaker struct {
+	Name string
+	Range
+}
+
+// Common returns the version that two speak with each other, the highest that both know. It fails with
+// ErrRange, which says what both speak and what is to be done.
+func Common(a, b Speaker) (Version, error) {
+	v := min(a.Max, b.Max)
+	if a.Has(v) && b.Has(v) {
+		return v, nil
+	}
+	older, newer := a, b
+	if b.Max < a.Max {
+		older, newer = b, a
+	}
+	return 0, fmt.Errorf("%w: %s speaks %v, %s speaks %v: start %s with a newer farmsql, which speaks version %d, or %s with an older one",
+		ErrRange, older.Name, older.Range, newer.Name, newer.Range, older.Name, newer.Min, newer.Name)
+}
