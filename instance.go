@@ -3,6 +3,7 @@ package farmsql
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync/atomic"
 
@@ -42,7 +43,9 @@ func (c Config) openInstance(ctx context.Context, o *Operator) (*instance, error
 	cfg := in.listensTo(c, o)
 	listen := cfg.Each
 	cfg.Each = func(m *farm.MemberConfig) {
-		m.Self.FailureDomain = ownDomain(int(m.Self.Machine)) // as far as one process allows
+		id := int(m.Self.Machine)
+		m.Self.FailureDomain = ownDomain(id) // as far as one process allows
+		m.Self.Address, m.Self.Zone = fmt.Sprintf("local:%d", id), zone(id, 0)
 		listen(m)
 	}
 	local, err := farm.OpenContext(ctx, cfg)

@@ -147,7 +147,10 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	}
 	l.nic = nic
 	l.member, err = farm.OpenMember(ctx, farm.MemberConfig{
-		Self:     cluster.Member{Machine: rdma.MachineID(cfg.MachineID), FailureDomain: cfg.domain()},
+		Self: cluster.Member{
+			Machine: rdma.MachineID(cfg.MachineID), FailureDomain: cfg.domain(),
+			Address: fmt.Sprintf("shm:%s/%d", cfg.sharedFolder(), cfg.MachineID), Zone: zone(cfg.MachineID, cfg.FailureDomain),
+		},
 		Settings: cfg.farm(),
 		Memory:   l.folder,
 		Store:    l.store,
@@ -255,6 +258,19 @@ func (c Config) domain() int {
 		return ownDomain(c.MachineID)
 	}
 	return c.FailureDomain
+}
+
+// zone is the path of where a machine is: on which host, and in which failure domain there, 0 if
+// it has one for itself.
+func zone(machine, domain int) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	if domain == 0 {
+		return fmt.Sprintf("%s/machine %d", host, machine)
+	}
+	return fmt.Sprintf("%s/domain %d", host, domain)
 }
 
 // ownDomain is the failure domain that a machine has for itself.

@@ -25,6 +25,7 @@ type Status struct {
 	Configuration int             `json:"configuration"`
 	Revision      uint64          `json:"revision"`
 	Replicas      int             `json:"replicas"` // of each region, if there are enough machines
+	Protocol      int             `json:"protocol"` // the version that the instance speaks
 	Machines      []MachineStatus `json:"machines"`
 	Regions       []RegionStatus  `json:"regions"`
 	Root          int             `json:"root,omitempty"` // the region of what leads to everything else
@@ -56,8 +57,14 @@ type MachineStatus struct {
 	// FailureDomain is 0 if the machine has one of its own.
 	FailureDomain int    `json:"failureDomain"`
 	Incarnation   string `json:"incarnation"`
-	IsCM          bool   `json:"cm"`
-	IsSuspected   bool   `json:"suspected"`
+	// Address and Zone are where it is, ProtocolMin and ProtocolMax which versions of the protocol it
+	// speaks. A machine of an earlier version does not say where it is.
+	Address     string `json:"address,omitempty"`
+	Zone        string `json:"zone,omitempty"`
+	ProtocolMin int    `json:"protocolMin"`
+	ProtocolMax int    `json:"protocolMax"`
+	IsCM        bool   `json:"cm"`
+	IsSuspected bool   `json:"suspected"`
 	// GrantedMS is for how many milliseconds the lease lasts that the machine whose
 	// view this is has granted to this one, HeldMS the lease that it holds there;
 	// below 0 they have run out. nil if the two exchange none.
@@ -132,7 +139,7 @@ func statusOf(f farm.Status) Status {
 		return s
 	}
 	s.Cluster, s.Configuration, s.Revision, s.Replicas = fmt.Sprintf("%016x", c.Cluster), int(c.ID), c.Revision, c.Replicas
-	s.Root = int(c.Root.Addr.Region())
+	s.Root, s.Protocol = int(c.Root.Addr.Region()), int(c.Version())
 	for i := range c.Machines {
 		s.Machines = append(s.Machines, machineStatus(c, i, f))
 	}
@@ -166,6 +173,8 @@ func machineStatus(c *cluster.Configuration, i int, f farm.Status) MachineStatus
 		Machine: int(id), FailureDomain: c.FailureDomain[i], Incarnation: fmt.Sprintf("%016x", c.Incarnation[i]),
 		IsCM: id == c.CM, IsSuspected: slices.Contains(f.Suspects, id),
 	}
+	speaks := c.Protocol[i].Stated()
+	m.Address, m.Zone, m.ProtocolMin, m.ProtocolMax = c.Address[i], c.Zone[i], int(speaks.Min), int(speaks.Max)
 	if m.FailureDomain > failureDomainMax {
 		m.FailureDomain = 0
 	}

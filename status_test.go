@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery/membership"
@@ -36,7 +37,7 @@ func TestStatusOfAMachine(t *testing.T) {
 		Lost:    nil,
 	}
 	c.AddMember(cluster.Member{Machine: 1, FailureDomain: failureDomainMax + 2, Incarnation: 7})
-	c.AddMember(cluster.Member{Machine: 2, FailureDomain: 4, Incarnation: 8})
+	c.AddMember(cluster.Member{Machine: 2, FailureDomain: 4, Incarnation: 8, Address: "shm:x/2", Zone: "host/domain 4", Protocol: protocol.Own})
 	s := statusOf(farm.Status{
 		Configuration: c, IsRecovering: true, Suspects: []rdma.MachineID{2}, Joining: []rdma.MachineID{3},
 		Leases: []lease.Lease{{Machine: 2, Left: -5 * time.Millisecond, Held: time.Millisecond}},
@@ -47,6 +48,8 @@ func TestStatusOfAMachine(t *testing.T) {
 		t.Errorf("machine 1: %+v", one)
 	case two.IsCM || !two.IsSuspected || two.FailureDomain != 4 || *two.GrantedMS != -5 || *two.HeldMS != 1:
 		t.Errorf("machine 2: %+v", two)
+	case one.Address != "" || one.ProtocolMin != 1 || one.ProtocolMax != 1 || two.Address != "shm:x/2" || two.Zone != "host/domain 4" || two.ProtocolMax != 2 || s.Protocol != 1:
+		t.Errorf("%+v", s)
 	case !s.Recovery.IsGoing || s.Recovery.FillingReplicas != 1 || s.Joining[0] != 3:
 		t.Errorf("%+v", s)
 	}

@@ -57,7 +57,10 @@ func (c *Configuration) Admits(m Member) error {
 	if err := c.Knows(m.Machine, m.Protocol); err != nil {
 		return err
 	}
-	for i := range c.Machines {
+	for i, id := range c.Machines {
+		if id == m.Machine {
+			continue // an earlier life of it
+		}
 		if _, err := protocol.Common(m.speaker(), c.speaker(i)); err != nil {
 			return fmt.Errorf("cluster: configuration %d: %w", c.ID, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
@@ -30,7 +31,7 @@ import (
 // A MemberConfig says what one machine of an instance works with.
 type MemberConfig struct {
 	// Self names the machine and says which others fail with it. Its Incarnation
-	// is drawn by OpenMember.
+	// is drawn by OpenMember, and its Protocol is what this program speaks unless tests say otherwise.
 	Self cluster.Member
 	// Settings of the instance, which the machine that begins it decides:
 	// Replicas, Workers, RegionBytes, LogBytes, MessageBytes. RegionsMax, Clock
@@ -180,6 +181,9 @@ func (m *Member) recognize(ctx context.Context) (err error) {
 		m.cfg.Self.Incarnation = m.clock.Uint64()
 	}
 	m.endpoint = call.New(m.nic, m.clock, m.cfg.Self.Incarnation)
+	if m.cfg.Self.Protocol != (protocol.Range{}) {
+		m.endpoint.Speak(m.cfg.Self.Protocol)
+	}
 	if err := m.identify(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -17,6 +18,9 @@ type Config struct {
 	Clock  clock.Clock
 	// Expired is called when the lease of a machine has run out, once each time, on any goroutine and without a lock. It may wait.
 	Expired func(rdma.MachineID)
+	// Speaks is what the machine speaks, if not protocol.Own. Who has no version in common
+	// with it is not heard.
+	Speaks protocol.Range
 	// NormalPriority keeps a thread from real-time priority, where it is permitted: to
 	// compare the two.
 	NormalPriority bool
@@ -37,6 +41,7 @@ const (
 // All machines of a cluster use the same.
 func New(cluster uint64, e *call.Endpoint, kind uint8, cfg Config) (Keeper, error) {
 	if HaveThread {
+		cfg.Speaks = e.Speaks()
 		return NewThread(cluster, e.Self(), cfg)
 	}
 	return NewCalls(e, kind, cfg), nil
@@ -63,7 +68,8 @@ type calls struct {
 }
 
 // NewCalls returns a keeper that sends its messages as notices of the given kind.
-// It is for the simulator, and where there is no thread of C.
+// It is for the simulator, and where there is no thread of C. What the machine speaks is the
+// endpoint's business.
 func NewCalls(e *call.Endpoint, kind uint8, cfg Config) Keeper {
 	if cfg.Length == 0 {
 		cfg.Length = LengthCalls

@@ -49,6 +49,7 @@ struct lease_thread {
 	int unpinned; // why memory is not pinned, or 0
 	int room; // in the kernel's queue of what has come in
 	uint64_t incarnation;
+	uint8_t lowest, highest; // versions of the protocol
 	char name[64];
 	void *stack;
 	int64_t *valid;      // core.valid, published
@@ -79,6 +80,8 @@ IN_SECTION static void stamp(struct lease_thread *t, struct lease_peer to, struc
 	m->magic = MAGIC;
 	m->from = t->core.self;
 	m->from_incarnation = t->incarnation;
+	m->lowest = t->lowest;
+	m->highest = t->highest;
 	m->to = to.machine;
 	m->to_incarnation = to.incarnation;
 }
@@ -151,6 +154,12 @@ IN_SECTION static void look(struct lease_thread *t) {
 	t->core.beat = beat == 0 ? 0 : MAX(beat, t->starved);
 }
 
+// Whether the sender of a message speaks a version that this machine does.
+IN_SECTION static int shares_version(const struct lease_thread *t, const struct lease_message *m) {
+	uint8_t lowest = MAX(m->lowest, 1), highest = MAX(m->highest, 1);
+	return lowest <= MAX(t->highest, 1) && MAX(t->lowest, 1) <= highest;
+}
+
 // All messages that have come in.
 IN_SECTION static void receive(struct lease_thread *t) {
 	struct lease_message reply;
@@ -160,7 +169,8 @@ IN_SECTION static void receive(struct lease_thread *t) {
 		n = recvmmsg(t->socket, t->in.headers, BATCH, MSG_DONTWAIT | MSG_TRUNC, 0);
 		for (int i = 0; i < n; i++) {
 			struct lease_message *m = &t->in.messages[i];
-			if (t->in.headers[i].msg_len != sizeof *m || m->magic != MAGIC || m->to != t->core.self || m->to_incarnation != t->incarnation)
+			if (t->in.headers[i].msg_len != sizeof *m || m->magic != MAGIC || m->to != t->core.self || m->to_incarnation != t->incarnation ||
+				!shares_version(t, m))
 				continue;
 			struct lease_peer from = {m->from, m->from_incarnation};
 			if (lease_core_receive(&t->core, lease_now(), from, m, &reply))
@@ -344,7 +354,7 @@ static void release(struct lease_thread *t) {
 	munmap(t, sizeof *t);
 }
 
-struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid, const int64_t *beat) {
+struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int want, int64_t *valid, const int64_t *beat) {
 	struct lease_thread *t = mmap(0, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (t == MAP_FAILED)
 		return 0;
@@ -356,6 +366,8 @@ struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_
 	t->core.self = self;
 	t->core.length = length;
 	t->incarnation = incarnation;
+	t->lowest = lowest;
+	t->highest = highest;
 	t->valid = valid;
 	t->beat = beat;
 	t->room = queue_room();

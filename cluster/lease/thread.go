@@ -24,6 +24,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -81,7 +82,11 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 	}
 	k.pin.Pin(k.valid)
 	k.pin.Pin(k.beat)
-	c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), C.int64_t(k.length), want,
+	if cfg.Speaks == (protocol.Range{}) {
+		cfg.Speaks = protocol.Own
+	}
+	c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation),
+		C.uint8_t(cfg.Speaks.Min), C.uint8_t(cfg.Speaks.Max), C.int64_t(k.length), want,
 		(*C.int64_t)(unsafe.Pointer(k.valid)), (*C.int64_t)(unsafe.Pointer(k.beat)))
 	if c == nil {
 		k.pin.Unpin()

@@ -11,11 +11,12 @@
 #define LEASE_THREAD_NAME "farmsql-lease"
 
 // A message on the wire: addressed from life to life, then what the core says.
-// Little endian, as are the processors that this is built for.
+// Little endian, as are the processors that this is built for. lowest and highest are the
+// versions of the protocol that the sender speaks; 0 and 0 stand for 1 and 1.
 struct lease_message {
 	uint64_t magic;
 	uint16_t from, to;
-	uint8_t kind, zero[3];
+	uint8_t kind, lowest, highest, zero;
 	uint64_t from_incarnation, to_incarnation;
 	int64_t sent, echo, length;
 };
@@ -58,8 +59,9 @@ struct lease_thread;
 // another process has the address. name is the prefix of abstract socket
 // addresses, to which "/<machine>" is added. want is 1 for real-time priority. The
 // thread writes until when the own lease is valid, in CLOCK_MONOTONIC, to *valid, and
-// reads from *beat when the machine's workers last worked, atomically, until it is stopped.
-struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, int64_t length, int want, int64_t *valid, const int64_t *beat);
+// reads from *beat when the machine's workers last worked, atomically, until it is stopped. It
+// speaks the versions from lowest to highest, and hears nobody who speaks none of them.
+struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int want, int64_t *valid, const int64_t *beat);
 void lease_thread_stop(struct lease_thread *t);
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n);
 // 1 if the thread has real-time priority.

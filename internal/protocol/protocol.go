@@ -49,6 +49,9 @@ func (r Range) IsValid() bool { return r.Min >= First && r.Min <= r.Max }
 // Has says whether a program that speaks r speaks v.
 func (r Range) Has(v Version) bool { return r.Min <= v && v <= r.Max }
 
+// Overlaps says whether r and s have a version in common.
+func (r Range) Overlaps(s Range) bool { return r.Min <= s.Max && s.Min <= r.Max }
+
 func (r Range) String() string {
 	if r.Min == r.Max {
 		return fmt.Sprintf("version %d", r.Min)
@@ -65,9 +68,8 @@ type Speaker struct {
 // Common returns the version that two speak with each other, the highest that both know. It fails with
 // ErrRange, which says what both speak and what is to be done.
 func Common(a, b Speaker) (Version, error) {
-	v := min(a.Max, b.Max)
-	if a.Has(v) && b.Has(v) {
-		return v, nil
+	if a.Overlaps(b.Range) {
+		return min(a.Max, b.Max), nil
 	}
 	older, newer := a, b
 	if b.Max < a.Max {

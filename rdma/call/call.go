@@ -46,7 +46,7 @@ func (p *pending) finish(reply []byte, err error) {
 // yet, whatever the error.
 //
 // Errors: *RemoteError from the handler; ErrOtherLife if another life of the
-// machine is there; ErrClosed, or the NIC's; ErrTooLong; and the context's,
+// machine is there; protocol.ErrRange if it speaks no version that this one does; ErrClosed, or the NIC's; ErrTooLong; and the context's,
 // together with ErrUnknownKind if that was the answer until then.
 func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([]byte, error) {
 	m, err := e.message(request, to, kind, arg)
@@ -127,7 +127,7 @@ func (e *Endpoint) message(typ messageType, to Peer, kind uint8, arg []byte) (me
 		return message{}, ErrClosed
 	}
 	e.mu.calls++
-	return message{typ: typ, kind: kind, id: e.mu.calls, from: e.self.Incarnation, to: to.Incarnation, body: arg}, nil
+	return message{typ: typ, kind: kind, id: e.mu.calls, from: e.self.Incarnation, to: to.Incarnation, speaks: e.mu.speaks, body: arg}, nil
 }
 
 // receiveReply ends the call that the reply is to. Replies come late, twice, for
@@ -142,6 +142,10 @@ func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 	}
 	asked := p.to.Incarnation
 	if isOther := asked != AnyLife && asked != m.from; isOther != (m.status == otherLife) {
+		return
+	}
+	if err := e.sharesVersionLocked(from, m); err != nil && m.status != otherLife {
+		p.finish(nil, err)
 		return
 	}
 	switch m.status {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
 	"go.uber.org/goleak"
@@ -342,6 +343,7 @@ func TestRepliesThatAreDropped(t *testing.T) {
 		bad(nic, func(r *message) { r.status = otherLife })        // denies the life that it is
 		bad(nic, func(r *message) { r.kind++ })                    // to another kind
 		bad(nic, func(r *message) { r.id++ })                      // to another call
+		bad(nic, func(r *message) { r.speaks.Min = 2 })            // from versions 2 to 0
 		bad(nic, func(r *message) { r.typ = 9 })                   // no message at all
 		bad(nic, func(r *message) { r.status = statuses })         // no such status
 		bad(nic, func(r *message) { r.typ, r.status = notice, 1 }) // a request has no status
@@ -475,6 +477,8 @@ func FuzzReceive(f *testing.F) {
 		{typ: request, kind: kind, id: 1, from: 5, body: []byte("x")},
 		{typ: notice, kind: kind, id: 1, from: 5, to: life(1)},
 		{typ: reply, kind: kind, id: 1, from: life(2), to: life(1), status: failed},
+		{typ: reply, kind: kind, id: 1, from: life(2), to: life(1), speaks: protocol.Range{Min: 7, Max: 9}},
+		{typ: request, kind: kind, id: 1, from: 5, speaks: protocol.Own},
 	} {
 		f.Add(m.encode())
 	}
@@ -487,7 +491,7 @@ func FuzzReceive(f *testing.F) {
 		a.mu.pending[1] = p
 		a.receive(2, b)
 		m, isMessage := decode(b)
-		if isMessage && !bytes.Equal(m.encode()[8:], b[8:]) {
+		if isMessage && !bytes.Equal(m.encode()[8:], b[8:]) || isMessage && !bytes.Equal(m.encode()[:6], b[:6]) {
 			t.Errorf("%x became %x", b, m.encode())
 		}
 		if p.done && (len(b) < headerBytes || binary.LittleEndian.Uint64(b[8:]) != 1) {

@@ -27,8 +27,16 @@
 //
 // # The datagram
 //
-//	| version 1 | type 1 | kind 1 | status 1 | reserved 4 |
+//	| layout 1 | type 1 | kind 1 | status 1 | lowest 1 | highest 1 | reserved 2 |
 //	| call 8 | sender's incarnation 8 | addressee's incarnation 8 | body |
 //
-// All numbers are little endian. Other datagrams are dropped.
+// All numbers are little endian. Other datagrams are dropped. The layout is 1 in every version of
+// the protocol, so that all can read who calls.
+//
+// # Versions
+//
+// lowest and highest are the versions of the protocol that the sender speaks
+// ([protocol.Range]); 0 and 0 are those of programs that do not say so. A call between machines
+// that have none in common fails with [protocol.ErrRange], at whichever of the two notices,
+// and the handler does not run.
 package call

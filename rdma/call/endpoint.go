@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -42,7 +43,8 @@ type Endpoint struct {
 		lockrank.Mutex[lockrank.Leaf] // never held across a wait
 		handlers                      [256]Handler
 		known                         [256]error // by code; nil where none
-		calls                         uint64     // how many were made; numbers them
+		speaks                        protocol.Range
+		calls                         uint64 // how many were made; numbers them
 		pending                       map[uint64]*pending
 		running                       map[callID]struct{}
 		watch                         watch
@@ -66,12 +68,41 @@ func New(nic rdma.NIC, c clock.Clock, incarnation uint64) *Endpoint {
 	e := &Endpoint{nic: nic, clock: c, self: Peer{nic.Machine(), incarnation}, idle: c.NewEvent()}
 	e.mu.pending = make(map[uint64]*pending)
 	e.mu.running = make(map[callID]struct{})
+	e.mu.speaks = protocol.Own
+	e.mu.known[codeRange] = protocol.ErrRange
 	nic.Datagrams(e.receive)
 	return e
 }
 
 // Self returns the machine and its incarnation.
 func (e *Endpoint) Self() Peer { return e.self }
+
+// Speak has the endpoint say that this machine speaks r, and not what this program does. It is
+// called before anything is sent.
+func (e *Endpoint) Speak(r protocol.Range) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.speaks = r
+}
+
+// Speaks returns which versions of the protocol this machine speaks.
+func (e *Endpoint) Speaks() protocol.Range {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mu.speaks
+}
+
+// sharesVersionLocked fails with protocol.ErrRange if the sender of m speaks no version that
+// this machine does.
+func (e *Endpoint) sharesVersionLocked(from rdma.MachineID, m message) error {
+	own, other := e.mu.speaks.Stated(), m.speaks.Stated()
+	if own.Overlaps(other) {
+		return nil
+	}
+	name := func(m rdma.MachineID) string { return fmt.Sprintf("machine %d", m) }
+	_, err := protocol.Common(protocol.Speaker{Name: name(e.self.Machine), Range: own}, protocol.Speaker{Name: name(from), Range: other})
+	return fmt.Errorf("call: %w", err)
+}
 
 // Handle sets the handler of calls of a kind.
 func (e *Endpoint) Handle(kind uint8, f Handler) {
@@ -80,12 +111,15 @@ func (e *Endpoint) Handle(kind uint8, f Handler) {
 	e.mu.handlers[kind] = f
 }
 
-// Know gives an error a code, which is not 0 and the same at all machines. If a handler's
-// error matches err, a caller that knows the code gets an error that matches err. If it
-// matches several, the smallest code counts.
+// codeRange is the code of protocol.ErrRange.
+const codeRange = 1
+
+// Know gives an error a code, which is neither 0 nor 1 and the same at all machines. If a
+// handler's error matches err, a caller that knows the code gets an error that matches err. If
+// it matches several, the smallest code counts.
 func (e *Endpoint) Know(code uint8, err error) {
-	if code == 0 {
-		panic("call: code 0 means an unknown error")
+	if code <= codeRange {
+		panic("call: code 0 means an unknown error, code 1 protocol.ErrRange")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,6 +169,11 @@ func (e *Endpoint) receiveRequest(from Peer, m message) {
 		return
 	}
 	e.mu.Lock()
+	if err := e.sharesVersionLocked(from.Machine, m); err != nil {
+		e.mu.Unlock()
+		e.answer(from, m, failed, e.encodeError(err))
+		return
+	}
 	handler := e.mu.handlers[m.kind]
 	call := callID{from, m.id}
 	_, isRunning := e.mu.running[call]
@@ -193,7 +232,7 @@ func (e *Endpoint) answer(to Peer, m message, s status, body []byte) {
 	if m.typ == notice {
 		return
 	}
-	r := message{typ: reply, kind: m.kind, status: s, id: m.id, from: e.self.Incarnation, to: to.Incarnation, body: body}
+	r := message{typ: reply, kind: m.kind, status: s, id: m.id, from: e.self.Incarnation, to: to.Incarnation, speaks: e.Speaks(), body: body}
 	_ = e.nic.Datagram(to.Machine, r.encode())
 }
 

@@ -3,6 +3,7 @@ package call
 import (
 	"encoding/binary"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -10,7 +11,7 @@ import (
 const BytesMax = 30 << 10
 
 const (
-	version     = 1
+	layout      = 1
 	headerBytes = 32
 )
 
@@ -46,13 +47,14 @@ type message struct {
 	id     uint64 // of the call; the sender of the request counts
 	from   uint64 // the sender's incarnation
 	to     uint64 // the addressee's, or AnyLife
+	speaks protocol.Range
 	body   []byte
 }
 
 func (m *message) encode() []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, headerBytes+len(m.body))
-	b = append(b, version, byte(m.typ), m.kind, byte(m.status), 0, 0, 0, 0)
+	b = append(b, layout, byte(m.typ), m.kind, byte(m.status), byte(m.speaks.Min), byte(m.speaks.Max), 0, 0)
 	b = le.AppendUint64(b, m.id)
 	b = le.AppendUint64(b, m.from)
 	b = le.AppendUint64(b, m.to)
@@ -61,15 +63,16 @@ func (m *message) encode() []byte {
 
 // decode reports whether b is a message. The body stays b's.
 func decode(b []byte) (m message, isMessage bool) {
-	if len(b) < headerBytes || len(b) > headerBytes+BytesMax || b[0] != version {
+	if len(b) < headerBytes || len(b) > headerBytes+BytesMax || b[0] != layout {
 		return m, false
 	}
 	le := binary.LittleEndian
 	m = message{
 		typ: messageType(b[1]), kind: b[2], status: status(b[3]),
-		id: le.Uint64(b[8:]), from: le.Uint64(b[16:]), to: le.Uint64(b[24:]), body: b[headerBytes:],
+		speaks: protocol.Range{Min: protocol.Version(b[4]), Max: protocol.Version(b[5])},
+		id:     le.Uint64(b[8:]), from: le.Uint64(b[16:]), to: le.Uint64(b[24:]), body: b[headerBytes:],
 	}
-	if m.typ < request || m.typ > reply || m.status >= statuses || m.from == AnyLife {
+	if m.typ < request || m.typ > reply || m.status >= statuses || m.from == AnyLife || !m.speaks.Stated().IsValid() {
 		return m, false
 	}
 	return m, m.typ == reply || m.status == ok

@@ -71,6 +71,7 @@ func (m *Machine) sendNewConfig(c *cluster.Configuration) (next *cluster.Configu
 	if !ok && !sabotage.ConfigAcks.Skipped() {
 		return nil, -1, nil
 	}
+	m.hear(c, acks)
 	for i, a := range acks {
 		wait = max(wait, a.Outstanding)
 		refused := slices.DeleteFunc(a.Refused, func(id region.ID) bool {

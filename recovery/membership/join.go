@@ -66,11 +66,17 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	case recovery.IsMember(c, from):
 		return nil, nil
 	}
-	if was, knows := c.Member(from.Machine); knows {
+	was, knows := c.Member(from.Machine)
+	if knows {
 		now := m.probes.probe([]rdma.MachineID{from.Machine}, m.cfg.Keeper.Length())[0]
 		if now.err == nil && now.incarnation == was.Incarnation {
 			return nil, fmt.Errorf("%w: machine %d", ErrTaken, from.Machine)
 		}
+	}
+	if err := c.Admits(r.Member); err != nil {
+		return nil, err
+	}
+	if knows {
 		m.Suspect(from.Machine)
 		return nil, nil
 	}

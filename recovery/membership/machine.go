@@ -23,7 +23,7 @@ const ProbeKey rdma.Key = 0xf0 << 56
 
 // Config says what a Machine works with.
 type Config struct {
-	// Self is this life of the machine.
+	// Self is this life of the machine. Its Protocol is what the Endpoint speaks.
 	Self cluster.Member
 	// Cluster is the instance that the machine's memory belongs to; 0 if it has
 	// none yet.
@@ -86,18 +86,19 @@ type Machine struct {
 		handed                              bool       // asked to take the place of current's CM, by the CM itself
 		reported                            cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
-		roomy                               []roomRequest           // who has room for replicas again
-		forget                              []rdma.MachineID        // whose memories nobody is to wait for any more
-		unproven                            cluster.ID              // this machine has made that configuration and those since, and had nobody commit one; 0: none
-		leads                               bool                    // lead runs
-		incoming                            map[call.Peer]*incoming // by sender
-		floor                               cluster.ID              // while starting: nothing before this one is applied
-		refused                             []region.ID             // by Host.Apply of current
-		leftOut                             []call.Peer             // by configurations since the last that was committed
-		cancel                              func()                  // ends Host.Commit of current
-		isActive                            map[rdma.MachineID]bool // who has sent REGIONS-ACTIVE; at the CM
-		isSettled                           map[rdma.MachineID]bool // whose transactions are all decided; at the CM
-		timeline                            Timeline                // of current; at the CM
+		roomy                               []roomRequest                     // who has room for replicas again
+		forget                              []rdma.MachineID                  // whose memories nobody is to wait for any more
+		unproven                            cluster.ID                        // this machine has made that configuration and those since, and had nobody commit one; 0: none
+		leads                               bool                              // lead runs
+		incoming                            map[call.Peer]*incoming           // by sender
+		told                                map[rdma.MachineID]cluster.Member // what members have said of themselves; at the CM
+		floor                               cluster.ID                        // while starting: nothing before this one is applied
+		refused                             []region.ID                       // by Host.Apply of current
+		leftOut                             []call.Peer                       // by configurations since the last that was committed
+		cancel                              func()                            // ends Host.Commit of current
+		isActive                            map[rdma.MachineID]bool           // who has sent REGIONS-ACTIVE; at the CM
+		isSettled                           map[rdma.MachineID]bool           // whose transactions are all decided; at the CM
+		timeline                            Timeline                          // of current; at the CM
 		links                               links
 		missing                             []rdma.MachineID // without whom there is no majority; nil if there is one
 		waiters                             []clock.Event
@@ -115,7 +116,9 @@ func New(cfg Config) (*Machine, error) {
 		cfg.RestartWait = restartWaitDefault
 	}
 	m := &Machine{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
+	m.cfg.Self.Protocol = cfg.Endpoint.Speaks()
 	m.mu.incoming = make(map[call.Peer]*incoming)
+	m.mu.told = make(map[rdma.MachineID]cluster.Member)
 	m.mu.links.init()
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {

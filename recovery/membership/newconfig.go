@@ -44,6 +44,9 @@ type ack struct {
 	Outstanding time.Duration
 	// Refused are replicas for which the machine has no room.
 	Refused []region.ID
+	// Self is what the machine says of itself, which a CM of an earlier version has not passed on.
+	// Programs of earlier versions leave it out.
+	Self cluster.Member
 }
 
 // incoming is a NEW-CONFIG of which parts have come.
@@ -140,7 +143,9 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return ack{m.outstandingLocked(), m.mu.refused}, nil
+	self := m.cfg.Self
+	self.Lives = nil
+	return ack{m.outstandingLocked(), m.mu.refused, self}, nil
 }
 
 // outstandingLocked returns for how long leases may last of machines that have
@@ -197,7 +202,10 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.leaveOutLocked(c)
 	m.mu.current, m.mu.refused = c, nil
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
-	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { _, in := c.Member(j.Member.Machine); return in })
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool {
+		_, in := c.Member(j.Member.Machine)
+		return in || c.Admits(j.Member) != nil
+	})
 	m.mu.roomy = slices.DeleteFunc(m.mu.roomy, func(r roomRequest) bool { return !r.changes(c) })
 	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(x rdma.MachineID) bool { all, _ := c.Awaited(x); return len(all) == 0 })
 	m.mu.isActive, m.mu.renew, m.mu.handed = nil, false, false

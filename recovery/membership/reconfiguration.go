@@ -286,6 +286,9 @@ func (m *Machine) makes(base, next *cluster.Configuration) {
 func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapped) error {
 	m.proceed(updating)
 	next.Follow(base, m.unusedIn(base, nil))
+	if err := m.agree(next); err != nil {
+		return err
+	}
 	m.makes(base, next)
 	err := m.cfg.Store.CompareAndSwap(base.Revision, next)
 	if err != nil {

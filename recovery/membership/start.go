@@ -12,6 +12,14 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
+// belongsTo says why this machine can have no part in what follows c, whoever else does.
+func (m *Machine) belongsTo(c *cluster.Configuration) error {
+	if err := SameCluster(m.cfg.Cluster, c); err != nil {
+		return err
+	}
+	return c.Knows(m.self.Machine, m.cfg.Self.Protocol)
+}
+
 // SameCluster returns ErrOtherCluster if memory of a cluster, 0 if it is of none yet, is
 // not that of c.
 func SameCluster(memory uint64, c *cluster.Configuration) error {
@@ -31,7 +39,7 @@ func SameCluster(memory uint64, c *cluster.Configuration) error {
 //     with nothing count for the majority, and join afterwards.
 //   - Otherwise it asks the CM to let it join, with what its memory holds.
 //
-// Errors: ErrOtherCluster, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the store's,
+// Errors: ErrOtherCluster, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the store's,
 // the host's, and ctx's.
 func (m *Machine) Start(ctx context.Context) error {
 	begin, said := m.cfg.Clock.Now(), ""
@@ -48,7 +56,7 @@ func (m *Machine) Start(ctx context.Context) error {
 		case m.isMemberBefore(c):
 			return nil
 		default:
-			if err = SameCluster(m.cfg.Cluster, c); err == nil {
+			if err = m.belongsTo(c); err == nil {
 				err = m.enter(c, m.cfg.Clock.Now().Sub(begin))
 			}
 		}
@@ -144,6 +152,9 @@ func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped
 	defer m.change.Unlock()
 	defer m.rest()
 	t := Timeline{Suspect: m.cfg.Clock.Now(), Probed: m.cfg.Clock.Now()}
+	if err := m.agree(c); err != nil {
+		return err
+	}
 	revision := uint64(0)
 	if base != nil {
 		revision = base.Revision
@@ -194,6 +205,9 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 		}
 	}
 	lives := m.askLives(c)
+	if err := refusedBy(lives); err != nil {
+		return err
+	}
 	running, back := 0, []life{m.lifeOf()}
 	for i, l := range lives {
 		switch {

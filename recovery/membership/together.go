@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 )
@@ -27,6 +28,8 @@ type life struct {
 	// Committed is one more than the last configuration committed with this memory; 0 if that
 	// is not known.
 	Committed cluster.ID `json:",omitempty"`
+
+	refused error // protocol.ErrRange, of who does not answer for that
 }
 
 // askLives sends HELLO to all others of c. The life of one that does not answer is zero.
@@ -42,8 +45,14 @@ func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []
 			var l life
 			if x != m.self.Machine && slices.Contains(some, x) {
 				reply, err := m.cfg.Endpoint.Call(within, call.Peer{Machine: x, Incarnation: call.AnyLife}, kindHello, nil)
-				if err != nil || json.Unmarshal(reply, &l) != nil {
+				if err == nil {
+					err = json.Unmarshal(reply, &l)
+				}
+				if err != nil {
 					l = life{}
+				}
+				if errors.Is(err, protocol.ErrRange) {
+					l.refused = err
 				}
 			}
 			m.mu.Lock()
@@ -57,6 +66,21 @@ func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(lives)
+}
+
+// refusedBy returns the error of those that speak no version of the protocol that this machine does,
+// if they are so many that the rest is no majority.
+func refusedBy(lives []life) (err error) {
+	n := 0
+	for _, l := range lives {
+		if l.refused != nil {
+			n, err = n+1, l.refused
+		}
+	}
+	if 2*n < len(lives) {
+		return nil
+	}
+	return err
 }
 
 func (m *Machine) onHello(call.Peer, []byte) ([]byte, error) {

@@ -1,0 +1,28 @@
+package membership
+
+import (
+	"github.com/farmsql/farmsql/cluster"
+)
+
+// hear takes note of what the members of c have said of themselves.
+func (m *Machine) hear(c *cluster.Configuration, acks []ack) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, a := range acks {
+		if a.Self.Machine == c.Machines[i] && a.Self.Incarnation == c.Incarnation[i] {
+			m.mu.told[c.Machines[i]] = a.Self
+		}
+	}
+}
+
+// agree completes a configuration that is about to be stored with what its members say of
+// themselves, and has the instance speak what all of them know.
+func (m *Machine) agree(next *cluster.Configuration) error {
+	next.Describe(m.cfg.Self)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, self := range m.mu.told { // any order: each is about one member
+		next.Describe(self)
+	}
+	return next.Agree()
+}

@@ -1,0 +1,213 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/internal/sim"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+func speaks(from, to protocol.Version) protocol.Range { return protocol.Range{Min: from, Max: to} }
+
+func addressOf(id rdma.MachineID) string { return fmt.Sprintf("address of %d", id) }
+
+// versions has the machines of g speak what is said for each, by machine; others speak
+// what this program does. Those that speak the zero range are of version 1: what their CM stores
+// does not have what they do not know.
+func (g *group) versions(of map[rdma.MachineID]protocol.Range) {
+	isFirst := func(id rdma.MachineID) bool { r, ok := of[id]; return ok && r == (protocol.Range{}) }
+	g.change = func(cfg *Config) {
+		if r, ok := of[cfg.Self.Machine]; ok {
+			cfg.Endpoint.Speak(r)
+		}
+		if !isFirst(cfg.Self.Machine) {
+			cfg.Self.Address = addressOf(cfg.Self.Machine)
+		}
+	}
+	g.store.fail = func(from rdma.MachineID, _ uint64, next *cluster.Configuration) error {
+		if isFirst(from) {
+			clear(next.Address)
+			clear(next.Protocol)
+			next.Speaks = 0
+		}
+		return nil
+	}
+}
+
+// simulateVersions is simulate for machines that speak what of says.
+func simulateVersions(t *testing.T, n int, of map[rdma.MachineID]protocol.Range, f func(g *group)) {
+	t.Helper()
+	g := newGroup(t, sim.Options{Seed: 41})
+	g.versions(of)
+	err := g.world.Run(func() {
+		for i := range rdma.MachineID(n) {
+			g.boot(i, &cluster.Configuration{Replicas: n, Workers: 1, RegionBytes: 1 << 20, LogBytes: 1 << 16})
+			g.until("the machine is in", func() bool { return g.nodes[i].isUp })
+		}
+		f(g)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Machines that are restarted one by one with the next program are let in by the former one, and
+// the instance speaks the next version once none of the former is left. A CM of the former one does not
+// pass on what the others say; they say it again.
+func TestRollingUpgrade(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		before protocol.Range
+		after  protocol.Range
+		// spoken before and after
+		old, now protocol.Version
+	}{
+		{"from the version that says nothing", protocol.Range{}, protocol.Own, 1, 2},
+		{"to the version after this one", protocol.Own, speaks(1, 3), 2, 3},
+		{"to one that knows no less than what is spoken", protocol.Own, speaks(2, 3), 2, 3},
+	} {
+		for cmFirst := range 2 {
+			t.Run(fmt.Sprintf("%s, CM first: %v", x.name, cmFirst == 1), func(t *testing.T) {
+				of := map[rdma.MachineID]protocol.Range{0: x.before, 1: x.before, 2: x.before}
+				simulateVersions(t, 3, of, func(g *group) {
+					c := g.settled(3)
+					g.allocate(c.CM)
+					order := append(g.others(), c.CM)
+					if cmFirst == 1 {
+						slices.Reverse(order)
+					}
+					for i, id := range order {
+						if c.Version() != x.old {
+							t.Errorf("after %d restarts the instance speaks %d", i, c.Version())
+						}
+						g.world.Machine(id).Kill()
+						g.settled(2)
+						of[id] = x.after
+						g.boot(id, nil)
+						c = g.settled(3)
+					}
+					for _, id := range c.Machines {
+						if m, _ := c.Member(id); m.Protocol != x.after || m.Address != addressOf(id) {
+							t.Errorf("machine %d is described by %+v", id, m)
+						}
+					}
+					if c.Version() != x.now {
+						t.Errorf("the instance speaks %d", c.Version())
+					}
+				})
+			})
+		}
+	}
+}
+
+// All machines restarted at once with the next program speak it in the first configuration.
+func TestMeetingOfTheNextVersion(t *testing.T) {
+	of := map[rdma.MachineID]protocol.Range{0: {}, 1: {}, 2: {}}
+	simulateVersions(t, 3, of, func(g *group) {
+		before := g.settled(3)
+		for i := range rdma.MachineID(3) {
+			g.world.Machine(i).Kill()
+		}
+		clear(of)
+		for i := range rdma.MachineID(3) {
+			g.boot(i, nil)
+		}
+		if c := g.settled(3); before.Version() != 1 || c.Version() != 2 || c.ID != before.ID+1 {
+			t.Errorf("configuration %d speaks %d", c.ID, c.Version())
+		}
+	})
+}
+
+// A machine of the next version joins machines of this one, and speaks with each what both know.
+func TestNextVersionJoins(t *testing.T) {
+	of := map[rdma.MachineID]protocol.Range{3: speaks(1, 3), 4: speaks(2, 4)}
+	simulateVersions(t, 3, of, func(g *group) {
+		g.settled(3)
+		g.boot(3, nil)
+		g.settled(4)
+		g.boot(4, nil)
+		c := g.settled(5)
+		with2, err2 := c.Between(4, 2)
+		with3, err3 := c.Between(4, 3)
+		if err := errors.Join(err2, err3); err != nil || c.Version() != 2 || with2 != 2 || with3 != 3 {
+			t.Errorf("the instance speaks %d, machine 4 speaks %d and %d: %v", c.Version(), with2, with3, err)
+		}
+	})
+}
+
+// Who has no version in common with a member, the CM or another, is told so and what
+// to do, and nothing changes for the others.
+func TestVersionsApart(t *testing.T) {
+	for name, x := range map[string]struct {
+		joins protocol.Range
+		text  string
+	}{
+		"the CM":                {speaks(3, 4), "machine 0 speaks versions 1 to 2, machine 3 speaks versions 3 to 4: start machine 0 with a newer farmsql, which speaks version 3"},
+		"the instance":          {speaks(1, 1), "machine 3 speaks version 1, the instance speaks version 2 since configuration 3 or before: start machine 3 with a newer farmsql"},
+		"one that says nothing": {protocol.Range{}, "machine 3 speaks version 1, the instance speaks version 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulateVersions(t, 3, map[rdma.MachineID]protocol.Range{3: x.joins}, func(g *group) {
+				g.settled(3)
+				g.isRefused(3, x.text)
+			})
+		})
+	}
+}
+
+// isRefused starts machine id, and has it refused without consequences.
+func (g *group) isRefused(id rdma.MachineID, text string) {
+	g.Helper()
+	before := g.settled(3)
+	n := g.boot(id, nil)
+	g.until("the machine is refused", func() bool { return n.isUp })
+	if !errors.Is(n.started, protocol.ErrRange) || !strings.Contains(n.started.Error(), text) {
+		g.Error(n.started)
+	}
+	if c := g.settled(3); c.Revision != before.Revision {
+		g.Errorf("revision %d, then %d", before.Revision, c.Revision)
+	}
+}
+
+// So is who has one in common with the CM, but not with another member.
+func TestVersionsApartFromAMember(t *testing.T) {
+	of := map[rdma.MachineID]protocol.Range{1: speaks(1, 3), 3: speaks(1, 3)}
+	simulateVersions(t, 4, of, func(g *group) {
+		g.settled(4)
+		g.world.Machine(0).Kill()
+		if c := g.settled(3); c.CM == 2 || c.Version() != 2 {
+			t.Fatalf("%+v", c)
+		}
+		of[0] = speaks(3, 4)
+		g.isRefused(0, "machine 2 speaks versions 1 to 2, machine 0 speaks versions 3 to 4")
+	})
+}
+
+// Machines that are restarted with programs that have nothing in common do not wait for
+// each other.
+func TestMeetingOfVersionsApart(t *testing.T) {
+	of := map[rdma.MachineID]protocol.Range{0: {}, 1: {}, 2: {}}
+	simulateVersions(t, 3, of, func(g *group) {
+		before := g.settled(3)
+		for i := range rdma.MachineID(3) {
+			g.world.Machine(i).Kill()
+		}
+		of[1], of[2] = speaks(2, 3), speaks(2, 3)
+		apart := g.boot(0, nil)
+		g.boot(1, nil)
+		g.boot(2, nil)
+		g.until("machine 0 is refused", func() bool { return apart.isUp })
+		if !errors.Is(apart.started, protocol.ErrRange) {
+			t.Error(apart.started)
+		}
+		if c := g.settled(2); c.Version() != 3 || c.ID != before.ID+1 {
+			t.Errorf("configuration %d speaks %d", c.ID, c.Version())
+		}
+	})
+}
