@@ -1,6 +1,7 @@
 package farmsql
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,21 +18,30 @@ import (
 // testdata/bank.tar.gz is the folder of a database with two machines and two replicas, made by
 // commit c403f8d, and killed while four sessions transferred between twenty accounts of 1000
 // each. Its machines have no identity.
-func bankFolder(t *testing.T) string {
+func bankFolder(t *testing.T) string { return unpacked(t, "testdata/bank.tar.gz", 2) }
+
+// testdata/cluster.tar.gz is the folder of a cluster of three machines with two replicas, which were
+// processes of commit af0a729, and were killed while three sessions transferred between the same accounts. Its
+// configuration has format 3. testdata/save.tar.gz is what farmsql save of that commit made of it then.
+func clusterFolder(t *testing.T) string { return unpacked(t, "testdata/cluster.tar.gz", 3) }
+
+// unpacked returns a copy of the folder in an archive, as if it had never been elsewhere.
+func unpacked(t *testing.T, archive string, machines int) string {
 	t.Helper()
 	folder := t.TempDir()
-	if out, err := exec.Command("tar", "-xzf", "testdata/bank.tar.gz", "-C", folder).CombinedOutput(); err != nil {
+	if out, err := exec.Command("tar", "-xzf", archive, "-C", folder).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, machine := range []string{"machine-0", "machine-1"} {
-		path := filepath.Join(folder, machine, "FARMSQL")
+	for machine := range machines {
+		path := filepath.Join(machineFolder(folder, rdma.MachineID(machine)), "FARMSQL")
 		b, err := os.ReadFile(path)
 		if err == nil {
 			b = regexp.MustCompile(`(?m)^boot .*$`).ReplaceAll(b, []byte("boot "+strings.TrimSpace(string(boot))))
+			b = regexp.MustCompile(`(?m)^lock .*\n`).ReplaceAll(b, nil)
 			err = os.WriteFile(path, b, 0o600)
 		}
 		if err != nil {
@@ -85,6 +95,45 @@ func TestFolderOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
+// What the machines of a cluster of the version before have left, and a save of theirs, opens in one
+// process, with everything in it; the configuration is one of this version then.
+func TestClusterOfTheVersionBefore(t *testing.T) {
+	save, restored, again := t.TempDir(), t.TempDir(), t.TempDir()
+	if out, err := exec.Command("tar", "-xzf", "testdata/save.tar.gz", "-C", save).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := Restore(Offline{Data: []string{restored}}, save, false); err != nil {
+		t.Fatal(err)
+	}
+	folder := clusterFolder(t)
+	ours := filepath.Join(t.TempDir(), "save")
+	if _, err := Save(Offline{Data: []string{folder}}, ours); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(Offline{Data: []string{again}}, ours, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, folder := range map[string]string{"as it was left": folder, "its save": restored, "a save of it": again} {
+		for life, format := range []string{`"Format": 3`, `"Format": 4`} {
+			if b, err := os.ReadFile(filepath.Join(folder, configurationName)); err != nil || !bytes.Contains(b, []byte(format)) {
+				t.Errorf("%s, life %d: %v, %s", name, life, err, b)
+			}
+			db := mustOpen(t, Config{Folder: folder})
+			if s := db.Status(); db.Machines() != 3 || s.Protocol != 2 {
+				t.Errorf("%s: %d machines, protocol %d", name, db.Machines(), s.Protocol)
+			}
+			checkBank(t, db)
+			if _, err := db.SQL().Exec("UPDATE bank.account SET balance = balance + 1 - 1, name = CONCAT(name, '')"); err != nil {
+				t.Error(err)
+			}
+			checkAll(t, db)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // What has been in one process goes on as machines that are processes of their own, and another
 // joins them. Then all go back into one process, which refuses to begin without one of them.
 func TestOneProcessBecomesACluster(t *testing.T) {
@@ -104,7 +153,7 @@ func TestOneProcessBecomesACluster(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, folder := range map[string]string{"a machine": one, "two of an earlier version": bankFolder(t)} {
+	for name, folder := range map[string]string{"a machine": one, "two of an earlier version": bankFolder(t), "three processes of the version before": clusterFolder(t)} {
 		t.Run(name, func(t *testing.T) { becomesACluster(t, folder) })
 	}
 }
