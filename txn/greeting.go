@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 )
@@ -97,8 +98,12 @@ func (m *Machine) joinEpoch(epoch uint64) {
 	}
 }
 
-// Append encodes the greeting after b.
-func (g *Greeting) Append(b []byte) []byte {
+// Append encodes the greeting after b, in the version of the protocol that the two machines speak
+// with each other. From protocol.Ranges on it begins with a word that says which that is.
+func (g *Greeting) Append(b []byte, version protocol.Version) []byte {
+	if version >= protocol.Ranges {
+		b = binary.LittleEndian.AppendUint64(b, uint64(version))
+	}
 	b = binary.LittleEndian.AppendUint64(b, g.epoch)
 	for _, w := range g.workers {
 		b = binary.LittleEndian.AppendUint64(b, uint64(w.life))
@@ -114,8 +119,18 @@ func (g *Greeting) Append(b []byte) []byte {
 // greetingBytes is what one worker takes.
 const greetingBytes = 9 * 8
 
-// DecodeGreeting decodes what Append has encoded.
-func DecodeGreeting(b []byte) (g Greeting, err error) {
+// DecodeGreeting decodes what Append has encoded in a version of the protocol.
+func DecodeGreeting(b []byte, version protocol.Version) (g Greeting, err error) {
+	if version >= protocol.Ranges {
+		if len(b) < 8 {
+			return g, fmt.Errorf("%w: %d bytes", errBadGreeting, len(b))
+		}
+		if said := binary.LittleEndian.Uint64(b); said != uint64(version) {
+			return g, fmt.Errorf("%w: it is of version %d of the protocol, the two machines speak version %d: start the one with the older farmsql anew, with the newer one",
+				errBadGreeting, said, version)
+		}
+		b = b[8:]
+	}
 	if len(b) < 8 || (len(b)-8)%greetingBytes != 0 {
 		return g, fmt.Errorf("%w: %d bytes", errBadGreeting, len(b))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
@@ -26,7 +27,8 @@ import (
 // A greeting is good until the machine that it is from makes the next one for
 // the same member, and calls come twice, and late. So a machine numbers what it
 // begins, upwards through its life, and nobody connects to a greeting with a
-// lower number than one that he has seen of the same life.
+// lower number than one that he has seen of the same life. Greetings are in the version of the
+// protocol that the two speak, which both know by the configuration.
 const (
 	connectHeaderBytes = 16
 	connectReplyBytes  = 8
@@ -112,6 +114,10 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	if r.hasConnected(to) {
 		return nil // by the member's exchange, before this one was begun
 	}
+	version, err := r.c.Between(r.self, to)
+	if err != nil {
+		return err
+	}
 	own, err := r.m.Listen(to)
 	if err != nil {
 		return err
@@ -119,7 +125,7 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(r.c.ID))
 	arg = binary.LittleEndian.AppendUint64(arg, number)
 	peer := recovery.PeerIn(r.c, to)
-	reply, err := t.cfg.Endpoint.Call(ctx, peer, kindConnect, own.Append(arg))
+	reply, err := t.cfg.Endpoint.Call(ctx, peer, kindConnect, own.Append(arg, version))
 	if err != nil {
 		return err
 	}
@@ -129,7 +135,7 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	if !t.note(r, peer, binary.LittleEndian.Uint64(reply)) {
 		return errEarly // it has begun another meanwhile
 	}
-	g, err := txn.DecodeGreeting(reply[connectReplyBytes:])
+	g, err := txn.DecodeGreeting(reply[connectReplyBytes:], version)
 	if err != nil {
 		return err
 	}
@@ -206,11 +212,15 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	if !r.has(drained) {
 		return nil, errEarly // what lies in the old logs has not been seen
 	}
-	g, err := txn.DecodeGreeting(arg[connectHeaderBytes:])
+	version, err := r.c.Between(r.self, from.Machine)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := r.accept(from.Machine, g)
+	g, err := txn.DecodeGreeting(arg[connectHeaderBytes:], version)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := r.accept(from.Machine, g, version)
 	if err == nil {
 		t.answered(from, number, reply)
 	}
@@ -218,7 +228,7 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 }
 
 // accept connects to what a member offers and returns what it gets in exchange.
-func (r *run) accept(from rdma.MachineID, g txn.Greeting) ([]byte, error) {
+func (r *run) accept(from rdma.MachineID, g txn.Greeting, version protocol.Version) ([]byte, error) {
 	number, ok := r.t.begin(r, from)
 	if !ok {
 		return nil, errEarly
@@ -231,5 +241,5 @@ func (r *run) accept(from rdma.MachineID, g txn.Greeting) ([]byte, error) {
 	if err := r.connectWith(from, g); err != nil {
 		return nil, err
 	}
-	return own.Append(binary.LittleEndian.AppendUint64(nil, number)), nil
+	return own.Append(binary.LittleEndian.AppendUint64(nil, number), version), nil
 }

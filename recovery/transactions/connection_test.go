@@ -14,6 +14,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery/transactions"
@@ -170,14 +171,14 @@ func TestConnectComesLate(t *testing.T) {
 	connect := func(number uint64) ([]byte, error) {
 		arg := binary.LittleEndian.AppendUint64(nil, uint64(x.c.ID))
 		arg = binary.LittleEndian.AppendUint64(arg, number)
-		return sender.calls.Call(t.Context(), call.Peer{Machine: 0, Incarnation: to.calls.Self().Incarnation}, transactions.KindConnect, greeting.Append(arg))
+		return sender.calls.Call(t.Context(), call.Peer{Machine: 0, Incarnation: to.calls.Self().Incarnation}, transactions.KindConnect, greeting.Append(arg, protocol.First))
 	}
 	const latest = 1 << 20 // higher than what the machine itself has come to
 	first, err := connect(latest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := txn.DecodeGreeting(first[8:])
+	mine, err := txn.DecodeGreeting(first[8:], protocol.First)
 	if err != nil {
 		t.Fatal(err)
 	}
