@@ -167,6 +167,44 @@ func TestLedgerOutlivesItsRing(t *testing.T) {
 	}
 }
 
+// A log of an earlier life in which a newer program has written is refused before anything of it is
+// given up, and so are parked transactions: what they say could not be read.
+func TestLogsOfANewerProgramAreRefused(t *testing.T) {
+	log := nvram.NewMemory(64 << 10)
+	record.NewLedger(log, record.Coordinator{Machine: 4, Worker: 1})
+	rx, err := record.CreateLog(log, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := rx.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := ring.NewLocalSender(state, log, 0)
+	b := record.Append(nil, &record.Record{Kind: record.Abort, ID: record.ID{Config: 2, Machine: 4, Worker: 1, Seq: 3}})
+	write := func() {
+		t.Helper()
+		if _, _, err := tx.Append(1, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	if _, _, err := openLogs([]*nvram.Memory{log}); err != nil {
+		t.Fatal(err)
+	}
+	b[7] |= 1 << 4 // format 1
+	write()
+	_, _, err = openLogs([]*nvram.Memory{log})
+	if !errors.Is(err, record.ErrFormat) || !strings.Contains(err.Error(), "machine 4, worker 1 wrote") || !strings.Contains(err.Error(), "format 1") || !strings.Contains(err.Error(), "newer farmsql") {
+		t.Error(err)
+	}
+	m := recoveringIn(t, 6, true)
+	m.initReplicas()
+	if err := m.Recall(nil, []*nvram.Memory{log}, nil, 1); !errors.Is(err, record.ErrFormat) || !strings.Contains(err.Error(), "parked") {
+		t.Errorf("parked: %v", err)
+	}
+}
+
 // Damaged logs of earlier lives are refused, and those of earlier versions unless they
 // are empty: what they say would be missing.
 func TestDamagedLogsAreRefused(t *testing.T) {

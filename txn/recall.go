@@ -59,6 +59,11 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram
 		}
 	}
 	for n, p := range parked {
+		if rx, err := record.OpenLog(p); err == nil && rx != nil {
+			if err := checkFormats(rx); err != nil {
+				return fmt.Errorf("txn: transactions parked by an earlier life: %w", err)
+			}
+		}
 		if err := m.cfg.NIC.Register(route.ParkedKey(settled, n), p); err != nil {
 			return fmt.Errorf("txn: transactions parked by an earlier life: %w", err)
 		}
@@ -127,10 +132,31 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[reco
 			return nil, nil, fmt.Errorf("%w: it does not say who writes to it", errDamagedLog)
 		}
 		if rx != nil {
+			if err := checkFormats(rx); err != nil {
+				return nil, nil, fmt.Errorf("txn: the log of an earlier life that machine %d, worker %d wrote: %w", from.Machine, from.Worker, err)
+			}
 			formatted = append(formatted, log)
 		}
 	}
 	return formatted, ledgers, nil
+}
+
+// checkFormats fails with record.ErrFormat if a log has a record that only a newer program can read:
+// what it says, and what follows, would be missing from the evidence.
+func checkFormats(rx *ring.Receiver) error {
+	var rec record.Record
+	for {
+		raw, ok, err := rx.Poll()
+		if err == nil && ok {
+			err = record.Decode(raw.Payload, &rec)
+		}
+		switch {
+		case errors.Is(err, record.ErrFormat):
+			return err
+		case err != nil || !ok:
+			return nil
+		}
+	}
 }
 
 var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (without its memory the machine joins as a new one)")

@@ -120,12 +120,16 @@ func (r *Record) NotedIn() (c uint32, ok bool) {
 	return uint32(r.Truncated[0]), true
 }
 
-// ErrBad means that bytes taken from a log are no record.
-var ErrBad = errors.New("txn: bad log record")
+var (
+	// ErrBad means that bytes taken from a log are no record.
+	ErrBad = errors.New("txn: bad log record")
+	// ErrFormat is the ErrBad of a record that a newer program has written.
+	ErrFormat = fmt.Errorf("%w: of a format that this program does not know", ErrBad)
+)
 
 // A record is, in little-endian 64-bit words:
 //
-//	| kind 8 | truncated 8 | regions 16 | writes 32 |
+//	| annexed 1, format 3, kind 4 | truncated 8 | regions 16 | writes 32 |
 //	| config 32 | machine 16 | worker 16 |
 //	| sequence |
 //	| low bound |
@@ -137,12 +141,22 @@ var ErrBad = errors.New("txn: bad log record")
 // place, and the number of writes is that of the annex,
 //
 //	| annex | bytes |
+//
+// The format is that of the record from its second word on. 0 is the only one so far; earlier programs,
+// which do not know of formats, have written it, and take any other for a kind that there is not. A word more in
+// each record (an epoch) would be a format of its own: it needs no room before there is something to be said
+// in it. A machine may write a format when the instance speaks a version of the protocol that knows
+// it (package internal/protocol), for records are read by third machines, too.
 const (
 	headerBytes      = 32
 	writeHeaderBytes = region.PtrBytes + 8
 	opShift          = 60
 
 	AnnexedFlag Kind = 1 << 7
+	kindBits         = 4
+	kindMask    Kind = 1<<kindBits - 1
+	// formatMax is the newest format that this program reads.
+	formatMax = 0
 	// AnnexedBytes is what a record says about its annex.
 	AnnexedBytes = 16
 )
@@ -154,7 +168,7 @@ const TruncatedMax = 64
 var (
 	_ = [1]struct{}{}[writeOps>>(64-opShift)] // an op fits beside a version
 	_ = [1]struct{}{}[TruncatedMax>>8]        // and the count in its 8 bits
-	_ = [1]struct{}{}[Kinds/AnnexedFlag]      // no kind has the flag
+	_ = [1]struct{}{}[Kinds>>kindBits]        // no kind has a bit of the format, or the flag
 )
 
 func roundUp8(n int) int { return (n + 7) &^ 7 }
@@ -254,7 +268,10 @@ func (d *Decoder) word() uint64 {
 func Decode(b []byte, r *Record) error {
 	d := NewDecoder(b)
 	head, who := d.word(), d.word()
-	r.Kind = Kind(head>>56) &^ AnnexedFlag
+	r.Kind = Kind(head>>56) & kindMask
+	if format := Kind(head>>56) &^ AnnexedFlag >> kindBits; format > formatMax {
+		return fmt.Errorf("%w: format %d, it reads formats up to %d: start this machine with a newer farmsql", ErrFormat, format, formatMax)
+	}
 	isAnnexed := Kind(head>>56)&AnnexedFlag != 0
 	r.ID = ID{Config: uint32(who >> 32), Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Seq: d.word()}
 	r.LowBound = d.word()
@@ -342,4 +359,4 @@ func (d *Decoder) Next() (w Write, ok bool) {
 func SeqOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }
 
 // KindOf returns the kind of an encoded record.
-func KindOf(b []byte) Kind { return Kind(b[7]) &^ AnnexedFlag }
+func KindOf(b []byte) Kind { return Kind(b[7]) & kindMask }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/farmsql/farmsql/region"
@@ -109,6 +111,39 @@ func TestRecordSizes(t *testing.T) {
 	}
 }
 
+// A record as commit af0a729 wrote it, which knew of no formats, is one of format 0. It is what is written today.
+func TestFormat0(t *testing.T) {
+	old := []byte{
+		1, 0, 0, 0, 1, 0, 1, 1, // LOCK, one truncated, one region, one write
+		4, 0, 3, 0, 2, 0, 0, 0, // configuration 2, machine 3, worker 4
+		9, 0, 0, 0, 0, 0, 0, 0, // sequence
+		5, 0, 0, 0, 0, 0, 0, 0, // low bound
+		7, 0, 0, 0, 0, 0, 0, 0, // truncated
+		3, 0, 0, 0, 0, 0, 0, 0, // region
+	}
+	p := region.MakePtr(region.MakeAddr(3, 640), class(t, 100), 5)
+	old = p.Append(old)
+	old = append(old, 6, 0, 0, 0, 0, 0, 0, 0x20) // freed at version 6
+	var r Record
+	if err := Decode(old, &r); err != nil {
+		t.Fatal(err)
+	}
+	want := Record{Kind: Lock, ID: ID{Config: 2, Machine: 3, Worker: 4, Seq: 9}, LowBound: 5, Truncated: []uint64{7}, Regions: []region.ID{3}, Writes: []Write{{Ptr: p, Op: OpFree, Version: 6}}}
+	if !reflect.DeepEqual(r, want) || !bytes.Equal(Append(nil, &r), old) {
+		t.Errorf("%+v, %x", r, Append(nil, &r))
+	}
+	for format := byte(1); format < 8; format++ {
+		newer := bytes.Clone(old)
+		newer[7] |= format << kindBits
+		if err := Decode(newer, &r); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("format %d, it reads formats up to 0: start this machine with a newer farmsql", format)) {
+			t.Error(err)
+		}
+	}
+	if errors.Is(Decode(old[:24], &r), ErrFormat) {
+		t.Error("a record that is cut off counts as a newer one")
+	}
+}
+
 // Every cut, and every bit that must be zero or makes no sense, is noticed.
 func TestBadRecords(t *testing.T) {
 	p := region.MakePtr(region.MakeAddr(3, 640), class(t, 100), 5)
@@ -128,7 +163,8 @@ func TestBadRecords(t *testing.T) {
 	for name, bad := range map[string][]byte{
 		"longer":              append(bytes.Clone(b), make([]byte, 8)...),
 		"kind 0":              at(7, byte(Lock)),
-		"unknown kind":        at(7, 0x40),
+		"unknown format":      at(7, 0x40),
+		"unknown kind":        at(7, byte(Lock)^0x0e),
 		"another kind":        at(7, byte(Lock^Truncate)),
 		"one truncation more": at(6, 1),
 		"two regions more":    at(4, 2),
