@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -41,6 +42,8 @@ type members struct {
 	storing func(*cluster.Configuration)
 	// memory, if not nil, is put around the memories of machines that boot.
 	memory func(rdma.MachineID, Memories) Memories
+	// speaks are the versions of the protocol of machines that do not speak this program's.
+	speaks map[rdma.MachineID]protocol.Range
 	// full says that machines may fail to open for want of memory: they have ended then.
 	full bool
 	// isNeeded says that machines may be refused because other memory of theirs is needed.
@@ -111,7 +114,7 @@ func (g *members) boot(id rdma.MachineID) {
 			settings.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("at", id)
 		}
 		m, err := OpenMember(context.Background(), MemberConfig{
-			Self: cluster.Member{Machine: id, FailureDomain: int(id)}, Settings: settings,
+			Self: cluster.Member{Machine: id, FailureDomain: int(id), Protocol: g.speaks[id]}, Settings: settings,
 			Memory: memory, Store: memberStore{&g.store, g}, NIC: nic, Pace: g.pace,
 			Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
 				if g.aside {

@@ -1,0 +1,58 @@
+package membership
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/region"
+)
+
+// What programs of version 1 (commit af0a729) say in JOIN, HELLO and NEW-CONFIG-ACK is understood.
+// What this one says is what they said, and more, over which they pass.
+func TestMessagesOfVersion1(t *testing.T) {
+	self := cluster.Member{Machine: 3, FailureDomain: 4, Incarnation: 5, Memory: 6, Capacity: 7, Lives: []uint64{5}}
+	for name, x := range map[string]struct {
+		old  string
+		want any
+		now  any
+	}{
+		"JOIN": {
+			`{"Cluster":9,"Member":{"Machine":3,"FailureDomain":4,"Incarnation":5,"Memory":6,"Capacity":7,"Lives":[5]},"Holds":[1,2]}`,
+			joinRequest{Cluster: 9, Member: self, Holds: []region.ID{1, 2}}, joinRequest{Cluster: 9, Member: described(self), Holds: []region.ID{1, 2}},
+		},
+		"HELLO": {
+			`{"Member":{"Machine":3,"FailureDomain":4,"Incarnation":5,"Memory":6,"Capacity":7,"Lives":[5]},"Applied":8,"Meets":true,"Committed":8}`,
+			life{Member: self, Applied: 8, Meets: true, Committed: 8}, life{Member: described(self), Applied: 8, Meets: true, Committed: 8},
+		},
+		"NEW-CONFIG-ACK": {
+			`{"Outstanding":1000000,"Refused":[2]}`,
+			ack{Outstanding: time.Millisecond, Refused: []region.ID{2}}, ack{Outstanding: time.Millisecond, Refused: []region.ID{2}, Self: described(self)},
+		},
+	} {
+		got := reflect.New(reflect.TypeOf(x.want))
+		if err := json.Unmarshal([]byte(x.old), got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), x.want) {
+			t.Errorf("%s: %+v, %v", name, got.Elem(), err)
+		}
+		b, err := json.Marshal(x.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = bytes.Replace(b, []byte(`,"Address":"a","Zone":"z","Protocol":{"Min":1,"Max":2}`), nil, 1)
+		if i := bytes.Index(b, []byte(`,"Self":`)); i > 0 {
+			b = append(b[:i], '}')
+		}
+		if string(b) != x.old {
+			t.Errorf("%s: %s, was %s", name, b, x.old)
+		}
+	}
+}
+
+func described(m cluster.Member) cluster.Member {
+	m.Address, m.Zone, m.Protocol = "a", "z", protocol.Own
+	return m
+}
