@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,6 +105,53 @@ func TestRollingUpgrade(t *testing.T) {
 			})
 		}
 	}
+}
+
+// As long as a machine of the former program is left, others of it join and come back, also
+// with a CM of this program, and a machine that was restarted with this program can go back.
+// What is stored has the format that they read.
+func TestFormerVersionJoins(t *testing.T) {
+	former := protocol.Range{}
+	of := map[rdma.MachineID]protocol.Range{0: former, 1: former, 2: former, 3: former, 4: protocol.Own, 5: former}
+	simulateVersions(t, 4, of, func(g *group) {
+		g.settled(4)
+		among := func(what string, n int) (c *cluster.Configuration) {
+			t.Helper()
+			if c = g.settled(n); c.Version() != protocol.First || !bytes.Contains(c.Encode(), []byte(`"Format":3`)) {
+				t.Errorf("%s: the instance speaks %d: %s", what, c.Version(), c.Encode())
+			}
+			return c
+		}
+		restart := func(id rdma.MachineID, speaks protocol.Range) {
+			t.Helper()
+			g.world.Machine(id).Kill()
+			among("one is away", len(g.cmConfig().Machines)-1)
+			of[id] = speaks
+			g.boot(id, nil)
+			among("one is back", len(g.nodes))
+		}
+		g.boot(4, nil)
+		among("a new machine of this program, with a CM of the former", 5)
+		restart(1, protocol.Own)
+		restart(2, protocol.Own)
+		for n := 0; of[g.cm()] == former; n++ {
+			if n == 3 {
+				t.Fatal("no machine of this program becomes the CM")
+			}
+			restart(g.cm(), former)
+		}
+		g.boot(5, nil)
+		c := among("a new machine of the former program, with a CM of this one", 6)
+		with1, err1 := c.Between(4, 1)
+		with5, err5 := c.Between(4, 5)
+		if err := errors.Join(err1, err5); err != nil || with1 != protocol.Ranges || with5 != protocol.First {
+			t.Errorf("machine 4 speaks %d and %d: %v", with1, with5, err)
+		}
+		restart(2, former)
+		if m, _ := g.settled(6).Member(2); m.Protocol != former {
+			t.Errorf("machine 2 has gone back, and is described by %+v", m)
+		}
+	})
 }
 
 // All machines restarted at once with the next program speak it in the first configuration.
