@@ -61,6 +61,8 @@ func (w *World) newRoutine() *routine {
 	r := &routine{world: w, id: w.routines}
 	r.resume, r.stop = iter.Pull(func(yield func(struct{}) bool) {
 		r.yield = yield
+		// Whoever reads memory that has been given back has failed the run, not the program.
+		debug.SetPanicOnFault(true)
 		for r.work() {
 			w.idle = append(w.idle, r)
 			if !yield(struct{}{}) {

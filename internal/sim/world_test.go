@@ -2,8 +2,10 @@ package sim
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,6 +190,19 @@ func TestFailures(t *testing.T) {
 			w.Machine(1).Boot().Do(func() { panic("broken") })
 			w.Outside().Sleep(time.Hour)
 		}, want: "panic at machine 1, life 1: broken"},
+		// What a broken protocol may do; alone it would end the program.
+		"memory that was given back": {f: func(w *World) {
+			page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+			if err != nil {
+				panic(err)
+			}
+			first := &page[0]
+			if err := syscall.Munmap(page); err != nil {
+				panic(err)
+			}
+			w.Machine(1).Boot().Do(func() { t.Errorf("read %d", *first) })
+			w.Outside().Sleep(time.Hour)
+		}, want: "panic at machine 1, life 1: runtime error: invalid memory address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := New(c.options)
@@ -195,7 +210,7 @@ func TestFailures(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
-			if c.want != "panic at machine 1, life 1: broken" && !errors.Is(err, ErrStuck) {
+			if !strings.HasPrefix(c.want, "panic") && !errors.Is(err, ErrStuck) {
 				t.Errorf("%v is not ErrStuck", err)
 			}
 		})
