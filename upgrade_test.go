@@ -132,6 +132,13 @@ func TestClusterOfTheVersionBefore(t *testing.T) {
 			}
 		}
 	}
+	// The way back: the save over what has gone on is in the former format again.
+	if _, err := Restore(Offline{Data: []string{restored}}, save, true); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(restored, configurationName)); err != nil || !bytes.Contains(b, []byte(`"Format": 3`)) {
+		t.Errorf("restored over a later version: %v, %s", err, b)
+	}
 }
 
 // What has been in one process goes on as machines that are processes of their own, and another

@@ -49,7 +49,7 @@ func (c *Configuration) revision() uint64 {
 // Encode returns c as it is stored, and sent in NEW-CONFIG.
 func (c *Configuration) Encode() []byte {
 	b, err := json.Marshal(storedConfiguration{programName, c.format(), c, c.Root.Append(nil)})
-	if err != nil { // numbers and lists of numbers only
+	if err != nil { // numbers, texts and lists of them only
 		panic(fmt.Sprintf("cluster: encode a configuration: %v", err))
 	}
 	return b
@@ -58,15 +58,21 @@ func (c *Configuration) Encode() []byte {
 // Decode returns the configuration that Encode has encoded. It fails with
 // ErrBadConfiguration; from says in the error where b was.
 func Decode(from string, b []byte) (*Configuration, error) {
+	// A newer format may have fields of another shape: it is looked at first.
+	var head struct {
+		Program string
+		Format  int
+	}
+	if err := json.Unmarshal(b, &head); err == nil && head.Format > formatVersion && head.Program == programName {
+		return nil, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql",
+			ErrBadConfiguration, from, head.Format, formatVersion)
+	}
 	var stored storedConfiguration
 	if err := json.Unmarshal(b, &stored); err != nil {
 		return nil, fmt.Errorf("%w: %s was not written by farmsql: %v", ErrBadConfiguration, from, err)
 	}
 	c := stored.Configuration
 	switch {
-	case stored.Format > formatVersion && stored.Program == programName:
-		return nil, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql",
-			ErrBadConfiguration, from, stored.Format, formatVersion)
 	case stored.Format > 1 && stored.Program != programName || stored.Format < 1 || c == nil:
 		return nil, fmt.Errorf("%w: %s is incomplete, or was not written by farmsql", ErrBadConfiguration, from)
 	}
@@ -95,7 +101,7 @@ func (c *Configuration) upgrade(format int) {
 	if format < 3 {
 		c.Memory = make([]uint64, len(c.Machines))
 	}
-	if format < formatVersion && c.Address == nil && c.Zone == nil && c.Protocol == nil {
+	if format < 4 && c.Address == nil && c.Zone == nil && c.Protocol == nil {
 		c.Address, c.Zone, c.Protocol = make([]string, len(c.Machines)), make([]string, len(c.Machines)), make([]protocol.Range, len(c.Machines))
 	}
 }

@@ -142,6 +142,8 @@ func TestAgree(t *testing.T) {
 		{"the next one among these", []protocol.Range{r(1, 3), r(1, 3), r(1, 2)}, 2, 2, 3, ""},
 		{"all are next ones", []protocol.Range{r(1, 3), r(2, 3), r(3, 3)}, 2, 3, 3, ""},
 		{"too far apart", []protocol.Range{r(1, 2), r(3, 4)}, 1, 0, 0, "machine 0 speaks versions 1 to 2, machine 1 speaks versions 3 to 4: start machine 0 with a newer farmsql, which speaks version 3"},
+		{"no range", []protocol.Range{r(1, 2), r(0, 2)}, 1, 0, 2, "machine 1 says that it speaks versions 0 to 2, which is no range: start machine 1 with another farmsql"},
+		{"no range either", []protocol.Range{r(1, 2), r(3, 2)}, 1, 0, 0, "machine 1 says that it speaks versions 3 to 2, which is no range"},
 		{"older than what is spoken", []protocol.Range{r(1, 2), r(1, 1)}, 2, 0, 1, "machine 1 speaks version 1, the instance speaks version 2"},
 	} {
 		c := instance(0, 1, false)

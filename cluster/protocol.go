@@ -25,6 +25,9 @@ func (c *Configuration) Describe(m Member) {
 func (c *Configuration) Agree() error {
 	least := 0
 	for i := range c.Machines {
+		if err := c.speaker(i).Check(); err != nil {
+			return err
+		}
 		if c.speaker(i).Max < c.speaker(least).Max {
 			least = i
 		}
@@ -51,15 +54,19 @@ func (c *Configuration) Knows(m rdma.MachineID, r protocol.Range) error {
 		protocol.ErrRange, m, r, c.Version(), c.ID, m)
 }
 
-// Admits fails with protocol.ErrRange if a machine that wants to join has no version in
-// common with a member, or does not know the one that the instance speaks.
+// Admits fails with protocol.ErrRange if a machine that wants to join, or is a member and says what it speaks
+// now, has no version in common with another member, does not know the one that the instance
+// speaks, or says what is no range.
 func (c *Configuration) Admits(m Member) error {
+	if err := m.speaker().Check(); err != nil {
+		return err
+	}
 	if err := c.Knows(m.Machine, m.Protocol); err != nil {
 		return err
 	}
 	for i, id := range c.Machines {
 		if id == m.Machine {
-			continue // an earlier life of it
+			continue // itself, or an earlier life of it
 		}
 		if _, err := protocol.Common(m.speaker(), c.speaker(i)); err != nil {
 			return fmt.Errorf("cluster: configuration %d: %w", c.ID, err)

@@ -65,6 +65,14 @@ type Speaker struct {
 	Range
 }
 
+// Check fails with ErrRange if what s speaks is no range.
+func (s Speaker) Check() error {
+	if s.IsValid() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s says that it speaks versions %d to %d, which is no range: start %s with another farmsql", ErrRange, s.Name, s.Min, s.Max, s.Name)
+}
+
 // Common returns the version that two speak with each other, the highest that both know. It fails with
 // ErrRange, which says what both speak and what is to be done.
 func Common(a, b Speaker) (Version, error) {

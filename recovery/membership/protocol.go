@@ -4,14 +4,22 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// hear takes note of what the members of c have said of themselves.
+// hear takes note of what the members of c have said of themselves, as far as they could be members if it
+// were so. If the instance can speak a higher version now, the next configuration follows at once:
+// a CM of an earlier version has not passed on what they speak, and may have been the last of its kind.
 func (m *Machine) hear(c *cluster.Configuration, acks []ack) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	next := c.Clone()
 	for i, a := range acks {
-		if a.Self.Machine == c.Machines[i] && a.Self.Incarnation == c.Incarnation[i] {
+		if a.Self.Machine == c.Machines[i] && a.Self.Incarnation == c.Incarnation[i] && c.Admits(a.Self) == nil {
 			m.mu.told[c.Machines[i]] = a.Self
+			next.Describe(a.Self)
 		}
+	}
+	if next.Agree() == nil && next.Version() > c.Version() {
+		m.mu.renew = true
+		m.leadLocked()
 	}
 }
 

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
 )
 
 func speaks(from, to protocol.Version) protocol.Range { return protocol.Range{Min: from, Max: to} }
@@ -257,5 +259,70 @@ func TestMeetingOfVersionsApart(t *testing.T) {
 		if c := g.settled(2); c.Version() != 3 || c.ID != before.ID+1 {
 			t.Errorf("configuration %d speaks %d", c.ID, c.Version())
 		}
+	})
+}
+
+// Who says that it speaks what is no range is not let in: the configuration could not be read
+// by anybody.
+func TestJoinOfNoRange(t *testing.T) {
+	for _, r := range []protocol.Range{speaks(0, 2), speaks(3, 2)} {
+		simulate(t, sim.Options{Seed: 3}, 3, 3, func(g *group) {
+			c := g.settled(3)
+			stranger := call.Peer{Machine: 7, Incarnation: 9}
+			arg, err := json.Marshal(joinRequest{Cluster: c.Cluster, Member: cluster.Member{Machine: 7, Incarnation: 9, FailureDomain: 99, Protocol: r}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.at(c.CM, func(n *node) { _, err = n.onJoin(stranger, arg) })
+			if !errors.Is(err, protocol.ErrRange) || !strings.Contains(err.Error(), "machine 7 says") {
+				t.Errorf("%v: %v", r, err)
+			}
+		})
+	}
+}
+
+// What a member says in an ACK and what cannot be is not taken over, so that the CM can go on,
+// also without that member.
+func TestAckOfNoRange(t *testing.T) {
+	for _, r := range []protocol.Range{speaks(0, 2), speaks(9, 2), speaks(1, 1), speaks(5, 6)} {
+		simulate(t, sim.Options{Seed: 3}, 3, 3, func(g *group) {
+			c := g.settled(3)
+			acks := make([]ack, len(c.Machines))
+			for i, id := range c.Machines {
+				acks[i].Self, _ = c.Member(id)
+				if id != c.CM {
+					acks[i].Self.Protocol = r
+				}
+			}
+			next, err := c.Succeed(), error(nil)
+			g.at(c.CM, func(n *node) {
+				n.hear(c, acks)
+				err = n.agree(next)
+			})
+			if err != nil || next.Version() != c.Version() {
+				t.Errorf("%v: %v, the instance speaks %d", r, err, next.Version())
+			}
+		})
+	}
+}
+
+// When the last machine of the former version was the CM and dies for good, the instance speaks
+// the next version although nothing else happens.
+func TestLastOfTheFormerVersionDies(t *testing.T) {
+	of := map[rdma.MachineID]protocol.Range{0: {}, 1: {}, 2: {}}
+	simulateVersions(t, 3, of, func(g *group) {
+		cm := g.settled(3).CM
+		for _, id := range g.others() {
+			g.world.Machine(id).Kill()
+			g.settled(2)
+			of[id] = protocol.Own
+			g.boot(id, nil)
+			g.settled(3)
+		}
+		if g.cm() != cm {
+			t.Fatal("another CM")
+		}
+		g.world.Machine(cm).Kill()
+		g.until("the next version is spoken", func() bool { return g.cmConfig().Version() == protocol.Ranges })
 	})
 }
