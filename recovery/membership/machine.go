@@ -70,6 +70,7 @@ type Machine struct {
 	apply  lockrank.Mutex[lockrank.Apply]
 
 	reportedOldCopy bool // Start has reported that; used by Start only
+	reportedRefusal bool // likewise
 
 	mu struct {
 		lockrank.Mutex[lockrank.Membership] // never held across a wait

@@ -326,3 +326,22 @@ func TestLastOfTheFormerVersionDies(t *testing.T) {
 		g.until("the next version is spoken", func() bool { return g.cmConfig().Version() == protocol.Ranges })
 	})
 }
+
+// Two of three machines that are back, and do not understand each other, wait for the third, and
+// say why.
+func TestMeetingOfTwoApart(t *testing.T) {
+	of := map[rdma.MachineID]protocol.Range{0: {}, 1: {}, 2: {}}
+	simulateVersions(t, 3, of, func(g *group) {
+		g.settled(3)
+		for i := range rdma.MachineID(3) {
+			g.world.Machine(i).Kill()
+		}
+		failed := g.events["failed"]
+		of[0], of[1] = speaks(1, 1), speaks(2, 3)
+		a, b := g.boot(0, nil), g.boot(1, nil)
+		g.until("both say why", func() bool { return g.events["failed"] == failed+2 })
+		if a.isUp || b.isUp {
+			t.Error("they go on")
+		}
+	})
+}

@@ -208,6 +208,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	if err := refusedBy(lives); err != nil {
 		return err
 	}
+	m.reportRefusal(lives)
 	running, back := 0, []life{m.lifeOf()}
 	for i, l := range lives {
 		switch {

@@ -83,6 +83,17 @@ func refusedBy(lives []life) (err error) {
 	return err
 }
 
+// reportRefusal says once whom this machine cannot talk to, though it goes on waiting for others:
+// those that it waits for may be the same.
+func (m *Machine) reportRefusal(lives []life) {
+	i := slices.IndexFunc(lives, func(l life) bool { return l.refused != nil })
+	if i < 0 || m.reportedRefusal {
+		return
+	}
+	m.reportedRefusal = true
+	m.cfg.Events.failed("start", lives[i].refused)
+}
+
 func (m *Machine) onHello(call.Peer, []byte) ([]byte, error) {
 	return json.Marshal(m.lifeOf())
 }
