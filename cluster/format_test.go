@@ -168,7 +168,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// Who is another life of a member, or none, says nothing about it.
+// Describe ignores another life of a member, and machines that are no members.
 func TestDescribe(t *testing.T) {
 	c := instance(2, 1, false)
 	c.Describe(Member{Machine: 1, Incarnation: 9, Address: "x"})

@@ -54,9 +54,9 @@ func (c *Configuration) Knows(m rdma.MachineID, r protocol.Range) error {
 		protocol.ErrRange, m, r, c.Version(), c.ID, m)
 }
 
-// Admits fails with protocol.ErrRange if a machine that wants to join, or is a member and says what it speaks
-// now, has no version in common with another member, does not know the one that the instance
-// speaks, or says what is no range.
+// Admits fails with protocol.ErrRange if m, which wants to join or is a member, has no version
+// in common with another member, does not know the one that the instance speaks, or states
+// no valid range.
 func (c *Configuration) Admits(m Member) error {
 	if err := m.speaker().Check(); err != nil {
 		return err

@@ -434,8 +434,9 @@ func (s *state) applyOwnBackupsOfLargeLocked() error {
 	return s.mayExposeLocked() // others have had the worker meanwhile
 }
 
-// mayExposeLocked returns nil if what the commit writes may be shown: no reconfiguration has caught it, whose recovery may abort it, and give replicas
-// of this machine to others.
+// mayExposeLocked returns nil if what the commit writes may be shown: this machine has its
+// lease, and no reconfiguration has caught the commit, whose recovery may abort it and give
+// replicas of this machine to others.
 func (s *state) mayExposeLocked() error {
 	if err := s.holdLeaseLocked(); err != nil {
 		return err

@@ -4,9 +4,10 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// hear takes note of what the members of c have said of themselves, as far as they could be members if it
-// were so. If the instance can speak a higher version now, the next configuration follows at once:
-// a CM of an earlier version has not passed on what they speak, and may have been the last of its kind.
+// hear records what the members of c say of themselves, but not what c would not admit: the
+// next configuration could not be stored with it. If the instance can speak a higher version
+// now, the next configuration follows at once: a CM of an earlier version has not passed on
+// what they speak, and may have been the last of its kind.
 func (m *Machine) hear(c *cluster.Configuration, acks []ack) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
