@@ -218,7 +218,7 @@ func (s *server) hostPort() (host, port string) {
 	return host, port
 }
 
-var objectsPattern = regexp.MustCompile(`^(\d+) objects?(?:, and \d+ being dropped,)? on \d+ machines?: all is well`)
+var objectsPattern = regexp.MustCompile(`(?m)^(\d+) objects?(?:, and \d+ being dropped,)? on \d+ machines?: all is well$`)
 
 // check runs farmsql check on a stopped database, which must find it sound and
 // not empty.

@@ -73,7 +73,7 @@ IN_SECTION void lease_core_configure(struct lease_core *c, int64_t now, uint16_t
 	c->n = m;
 	c->cm = cm;
 	c->is_cm = is_member && cm == c->self;
-	c->asked = 0;
+	c->asked = c->wakes = 0;
 	renew_valid(c, is_member);
 }
 
@@ -101,7 +101,7 @@ IN_SECTION static int64_t due(const struct lease_core *c, int64_t now) {
 }
 
 IN_SECTION static int is_late(const struct lease_core *c, int64_t now) {
-	return c->is_cm && c->asked != 0 && now - c->asked > 2 * c->length / RENEWALS;
+	return c->wakes != 0 && now - c->wakes > c->length / RENEWALS;
 }
 
 IN_SECTION static int is_hung(const struct lease_core *c, int64_t now) {
@@ -114,15 +114,14 @@ IN_SECTION static void revive(struct lease_core *c, int64_t now) {
 		c->relations[i].patience = MAX(c->relations[i].patience, now + 2 * c->length / RENEWALS);
 }
 
-IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
-	*n = 0;
+IN_SECTION static int tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
+	int late = is_late(c, now);
 	if (is_hung(c, now)) {
 		c->hung = 1;
 		return 0;
 	}
 	if (c->hung)
 		revive(c, now);
-	int late = is_late(c, now);
 	for (int i = 0; i < c->n; i++) {
 		struct lease_relation *r = &c->relations[i];
 		if (r->expired || now < ends(c, r))
@@ -151,6 +150,13 @@ IN_SECTION int64_t lease_core_next(const struct lease_core *c, int64_t now) {
 	if (c->is_cm && c->n > 0)
 		t = MIN(t, due(c, now));
 	return MAX(t, now);
+}
+
+IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
+	*n = 0;
+	int is_due = tick(c, now, expired, n);
+	c->wakes = lease_core_next(c, now);
+	return is_due;
 }
 
 IN_SECTION static int64_t grant(struct lease_core *c, struct lease_relation *r) {

@@ -58,7 +58,7 @@ type relation struct {
 	// patience is until when the first exchange may take.
 	patience int64
 	expired  bool // has been reported, and nothing was heard since
-	spared   bool // by a CM that was late, and nothing was heard since
+	spared   bool // because this machine was late, and nothing was heard since
 }
 
 // A core holds the rules of one machine. It is driven: it has no clock of its
@@ -71,6 +71,7 @@ type core struct {
 	isCM      bool
 	relations []relation // to the CM, or, at the CM, to all others; by machine
 	asked     int64      // when the CM sent its last messages
+	wakes     int64      // when tick is to be called again at the latest; 0 if it has not been
 	// outstanding is until when leases may last that this machine has granted to
 	// machines that it has no relation with any more.
 	outstanding int64
@@ -98,7 +99,7 @@ func (c *core) configure(now int64, cm rdma.MachineID, members []call.Peer) {
 			c.outstanding = max(c.outstanding, r.granted)
 		}
 	}
-	c.cm, c.isCM, c.relations, c.asked = cm, isMember && cm == c.self, next, 0
+	c.cm, c.isCM, c.relations, c.asked, c.wakes = cm, isMember && cm == c.self, next, 0, 0
 	c.renewValid(isMember)
 }
 
@@ -178,6 +179,8 @@ func (c *core) ends(r *relation) int64 {
 // tick says whether the CM's messages are to be sent now, and appends to expired the
 // machines whose lease has run out, once each time.
 func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
+	isLate := c.isLate(now)
+	defer func() { c.wakes = c.next(now) }()
 	if c.isHung(now) {
 		c.hung = true
 		return false, expired
@@ -185,7 +188,6 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 	if c.hung {
 		c.revive(now)
 	}
-	isLate := c.isLate(now)
 	for i := range c.relations {
 		r := &c.relations[i]
 		switch {
@@ -212,7 +214,7 @@ func (c *core) isHung(now int64) bool {
 }
 
 // revive ends that. Leases have run out because this machine has not renewed them: the
-// peers get as much time to do so as those of a CM that was late.
+// peers get as much time to do so as those of a machine that was late.
 func (c *core) revive(now int64) {
 	c.hung = false
 	for i := range c.relations {
@@ -221,10 +223,12 @@ func (c *core) revive(now int64) {
 	}
 }
 
-// isLate says that the CM has been held up: leases may have run out because it has not
-// asked for new ones. It asks once more before it suspects anybody.
+// isLate says that this machine has been held up: leases may have run out because it has
+// not asked for new ones, or not taken in what others have asked for. It asks and listens
+// once more before it suspects anybody. Where most machines stand still for a while, as
+// virtual machines do that are moved, they would evict the one that has not.
 func (c *core) isLate(now int64) bool {
-	return c.isCM && c.asked != 0 && now-c.asked > 2*c.length/renewals
+	return c.wakes != 0 && now-c.wakes > c.length/renewals
 }
 
 // message returns the CM's message to the peer of its i-th relation.

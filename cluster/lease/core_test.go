@@ -252,6 +252,39 @@ func TestLateCM(t *testing.T) {
 	}
 }
 
+// A machine that was held up, with all of its workers, listens once more before it suspects
+// the CM: whether it beats before it looks or after, and has taken in a message while it
+// counted as hung or not.
+func TestLateMachine(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		for _, beatsFirst := range []bool{true, false} {
+			cm, m := two()
+			m.beat = 1100
+			handshake(t, cm, m, 1000)
+			handshake(t, cm, m, 1100)
+			m.tick(1100, nil)
+			late := int64(1100 + 10*length)
+			if !beatsFirst {
+				m.receive(late, peer(0), cm.message(late, 0))
+			}
+			m.beat = late
+			if _, expired := m.tick(late, nil); len(expired) > 0 {
+				t.Errorf("a machine that is late suspects %v; beats first: %v", expired, beatsFirst)
+			}
+			if answers {
+				m.receive(late+1, peer(0), cm.message(late+1, 0))
+			}
+			soon := late + 2*length/renewals
+			switch _, expired := m.tick(soon, nil); {
+			case answers && len(expired) > 0:
+				t.Errorf("suspects %v, which it has heard", expired)
+			case !answers && !slices.Equal(expired, []rdma.MachineID{0}):
+				t.Errorf("suspects %v, want the CM, which it has not heard", expired)
+			}
+		}
+	}
+}
+
 // What a message may not do.
 func TestReceiveRefuses(t *testing.T) {
 	cm, m := two()

@@ -31,7 +31,9 @@
 //
 // A keeper may go on when nothing else of its machine does. So it is told when the machine
 // works ([Keeper].Beat), and renews only while that is not most of a lease ago. What hangs
-// is suspected within two leases of its last beat.
+// is suspected within two leases of its last beat. What has stood still as a whole finds
+// leases run out because it has not taken part: it asks and listens once more before it
+// suspects anybody.
 //
 // The rules are in core.go, without clock, goroutines and messages. A [Keeper]
 // drives them: one over the calls of package rdma/call, for the simulator and for

@@ -39,7 +39,7 @@ struct lease_core {
 	int is_cm;
 	int n;
 	struct lease_relation relations[LEASE_MEMBERS_MAX], next[LEASE_MEMBERS_MAX];
-	int64_t asked, outstanding, valid, beat;
+	int64_t asked, wakes, outstanding, valid, beat;
 	int hung;
 };
 
