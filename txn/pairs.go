@@ -113,6 +113,7 @@ func (o Operation) ReadPairs(reads []PairRead) {
 func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
 	w.lock()
 	defer w.unlock()
+	isWaiting := false
 	for i := range reads {
 		r := &reads[i]
 		r.Err = nil
@@ -128,6 +129,10 @@ func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
 		n := 2 * r.P.Class().Size()
 		r.raw, r.route, b = b[:n], rt, b[n:]
 		w.stats.remoteReads.Add(1)
+		if !isWaiting {
+			isWaiting = true
+			w.stats.roundTrips.Add(1)
+		}
 		if err := w.postLocked(rt.Primary, route.RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
 			return err
 		}

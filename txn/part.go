@@ -26,7 +26,7 @@ func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	if t.writes.find(p.Addr) >= 0 || t.reads.find(p.Addr) >= 0 {
 		return t.Read(p)
 	}
-	payload, v, err := t.fetch(p)
+	payload, v, err := t.first(p)
 	if err != nil {
 		return nil, t.doom(err)
 	}

@@ -153,6 +153,7 @@ func (r *rawBuffer) sized(n int) []byte {
 // returns that has left the configuration since is not believed: errMoved.
 func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer) error {
 	w.stats.remoteReads.Add(1)
+	w.stats.roundTrips.Add(1)
 	w.lock()
 	err := w.postLocked(rt.Primary, route.RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
 	w.unlock()

@@ -13,6 +13,9 @@ type Stats struct {
 	// LocalReads and RemoteReads count objects read from regions of this
 	// machine and with an RDMA READ.
 	LocalReads, RemoteReads uint64
+	// RoundTrips counts how often reads and validations waited for other machines. READs
+	// that are posted together count once, and so do a VALIDATE message and its reply.
+	RoundTrips uint64
 	// Messages counts messages sent, Records log records written.
 	Messages, Records uint64
 }
@@ -26,6 +29,7 @@ func (s Stats) Sub(before Stats) Stats {
 	s.Retries -= before.Retries
 	s.LocalReads -= before.LocalReads
 	s.RemoteReads -= before.RemoteReads
+	s.RoundTrips -= before.RoundTrips
 	s.Messages -= before.Messages
 	s.Records -= before.Records
 	return s
@@ -33,8 +37,8 @@ func (s Stats) Sub(before Stats) Stats {
 
 // counters are one worker's part of Stats.
 type counters struct {
-	commits, retries, localReads, remoteReads, messages, records atomic.Uint64
-	aborts                                                       [Reasons]atomic.Uint64
+	commits, retries, localReads, remoteReads, roundTrips, messages, records atomic.Uint64
+	aborts                                                                   [Reasons]atomic.Uint64
 }
 
 func (c *counters) addTo(s *Stats) {
@@ -45,6 +49,7 @@ func (c *counters) addTo(s *Stats) {
 	s.Retries += c.retries.Load()
 	s.LocalReads += c.localReads.Load()
 	s.RemoteReads += c.remoteReads.Load()
+	s.RoundTrips += c.roundTrips.Load()
 	s.Messages += c.messages.Load()
 	s.Records += c.records.Load()
 }

@@ -40,6 +40,7 @@ type state struct {
 	doomed     error
 	questions  []Question
 	parts      partQuestions
+	ahead      ahead
 	intents    []Intent
 	locals     []local
 	onEnd      []func()
@@ -110,7 +111,7 @@ func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 	if i := t.reads.find(p.Addr); i >= 0 {
 		return t.earlierRead(i, p)
 	}
-	payload, v, err := t.fetch(p)
+	payload, v, err := t.first(p)
 	if err != nil {
 		return nil, t.doom(err)
 	}
@@ -143,6 +144,15 @@ func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
 		e.payload = payload
 	}
 	return e.payload, nil
+}
+
+// first returns the committed object p, of which the transaction has seen nothing yet: as
+// it was read ahead, or as it is.
+func (s *state) first(p region.Ptr) ([]byte, region.Version, error) {
+	if payload, v, ok := s.readAhead(p); ok {
+		return payload, v, nil
+	}
+	return s.fetch(p)
 }
 
 // fetch reads the committed object p into the transaction's arena.
@@ -197,7 +207,7 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 		e.payload, e.version = t.arena.copy(payload), t.reads.entries[i].version
 	} else {
 		var err error
-		if e.payload, e.version, err = t.fetch(p); err != nil {
+		if e.payload, e.version, err = t.first(p); err != nil {
 			return nil, t.doom(err)
 		}
 	}
@@ -348,7 +358,7 @@ func (t *Tx) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	if err := t.usable(); err != nil {
 		return nil, 0, err
 	}
-	return t.fetch(p)
+	return t.first(p)
 }
 
 // Scratch returns n bytes, not cleared, that are valid until the transaction ends.
@@ -445,6 +455,7 @@ func (t *Tx) doom(err error) error {
 func (t *Tx) end() {
 	s := t.state
 	t.state = nil
+	s.awaitAhead() // READs under way write into memory that is used again
 	for _, fn := range s.onEnd {
 		fn()
 	}
@@ -462,6 +473,7 @@ func (t *Tx) end() {
 func (s *state) reset() {
 	s.reads.reset()
 	s.writes.reset()
+	s.ahead.reset()
 	if invariant.Enabled {
 		s.arena.mangle()
 	}

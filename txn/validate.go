@@ -240,6 +240,7 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 	var headers [validateByMessage][8]byte
 	var read [validateByMessage]*check
 	n := 0
+	w.stats.roundTrips.Add(1)
 	w.lock()
 	for i := range s.checks {
 		c := &s.checks[i]
@@ -278,6 +279,7 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 	chunk := s.m.messageBodyMax() / participant.ValidateBytes
 	for len(asked) > 0 {
 		n := min(chunk, len(asked))
+		s.w.stats.roundTrips.Add(1)
 		reply, err := s.w.call(s.ctx, machine, message.Message{Kind: message.Validate, C: uint32(n), Body: body[:n*participant.ValidateBytes]}, nil)
 		if err != nil {
 			return err

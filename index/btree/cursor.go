@@ -35,10 +35,12 @@ type Cursor struct {
 	key   []byte // the key of the next slot
 	last  []byte // the key last passed
 	moved bool   // last is set
-	// ahead is the index of the next change in the cursor's direction, valid
+	// change is the index of the next change in the cursor's direction, valid
 	// while p.edits is edits.
-	ahead int
-	edits uint64
+	change int
+	edits  uint64
+
+	ahead lookAhead
 }
 
 // Scan returns a cursor over the keys in [lo, hi); nil is an open end. It reads
@@ -90,6 +92,9 @@ func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 			c.leave()
 			continue
 		}
+		if base && c.ahead.rows > 0 && c.ahead.asked == 0 {
+			c.readRows()
+		}
 		if order < 0 {
 			val := c.lf.value(c.entry())
 			c.pass()
@@ -118,12 +123,16 @@ func (c *Cursor) load() error {
 	s := c.tr.scratch()
 	defer s.free()
 	pos := c.position()
-	lf, err := c.tr.seek(s, s, c.t, pos)
-	if err == nil {
-		err = lf.checkSlots()
-	}
-	if err != nil {
-		return err
+	lf, ok := c.takeLeaf(pos)
+	if !ok {
+		c.askLeaves(s, pos)
+		var err error
+		if lf, err = c.tr.seek(s, s, c.t, pos); err == nil {
+			err = lf.checkSlots()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	c.lf = lf
 	q := c.p.ranges.next()
@@ -206,6 +215,7 @@ func (c *Cursor) pass() {
 	}
 	c.q.count++
 	c.q.reach = toEntry
+	c.ahead.asked = max(0, c.ahead.asked-1)
 }
 
 // swap makes the key of the entry just passed the last one.
@@ -219,9 +229,9 @@ func (c *Cursor) passOwn(own *change) {
 	c.last = append(c.last[:0], own.key...)
 	c.moved = true
 	if c.reverse {
-		c.ahead--
+		c.change--
 	} else {
-		c.ahead++
+		c.change++
 	}
 	if c.q != nil {
 		c.q.to, c.q.reach = own.key, toKey
@@ -257,7 +267,7 @@ func (c *Cursor) own() *change {
 	if c.edits != c.p.edits {
 		c.find()
 	}
-	i := c.ahead
+	i := c.change
 	if c.reverse {
 		i--
 	}
@@ -273,15 +283,15 @@ func (c *Cursor) find() {
 	found := false
 	switch {
 	case c.moved:
-		c.ahead, found = c.p.search(c.last)
+		c.change, found = c.p.search(c.last)
 	case !c.reverse:
-		c.ahead, _ = c.p.search(c.lo)
+		c.change, _ = c.p.search(c.lo)
 	case len(c.hi) > 0:
-		c.ahead, _ = c.p.search(c.hi)
+		c.change, _ = c.p.search(c.hi)
 	default:
-		c.ahead = len(c.p.changes)
+		c.change = len(c.p.changes)
 	}
 	if found && !c.reverse {
-		c.ahead++ // beyond the key last passed; in reverse ahead is exclusive
+		c.change++ // beyond the key last passed; in reverse change is exclusive
 	}
 }

@@ -65,21 +65,27 @@ func (in *inner) suffix(i int) []byte {
 // child returns the child that leads to pos, which is between the fences.
 func (in *inner) child(pos position) (region.Ptr, error) {
 	in.touch()
-	i := len(in.heads)
-	if pos.side != end {
-		var found bool
-		if i, found = in.search(pos.key); found && pos.side == at {
-			i++
-		}
-	}
-	if i == 0 {
+	i := in.index(pos)
+	if i < 0 {
 		return region.Ptr{}, errMoved
 	}
-	p := in.children[i-1]
+	p := in.children[i]
 	if p.IsNil() {
-		return p, fmt.Errorf("%w: child %d of node %v is no pointer", ErrCorrupt, i-1, in.at)
+		return p, fmt.Errorf("%w: child %d of node %v is no pointer", ErrCorrupt, i, in.at)
 	}
 	return p, nil
+}
+
+// index is the index of the child that leads to pos, -1 if there is none.
+func (in *inner) index(pos position) int {
+	if pos.side == end {
+		return len(in.heads) - 1
+	}
+	i, found := in.search(pos.key)
+	if found && pos.side == at {
+		return i
+	}
+	return i - 1
 }
 
 // search is node.search.

@@ -157,6 +157,9 @@ func randomScan(t *testing.T, r *rand.Rand, tx *txn.Tx, tr *Tree, s *subject) {
 	reverse := r.IntN(2) == 0
 	want := within(pairs(s.seen), lo, hi, reverse)
 	cur := tr.Scan(tx, lo, hi, reverse)
+	if r.IntN(2) == 0 {
+		cur.ReadAhead(r.IntN(2 * rowsAhead))
+	}
 	for range r.IntN(len(want) + 1) { // leave some unread
 		k, v, ok, err := cur.Next()
 		if err != nil || !ok || string(k) != want[0].key || v != want[0].val {

@@ -401,6 +401,9 @@ func (c *client) newRow(o history.Object) (region.Ptr, error) {
 func (c *client) scan(from, to int, reverse bool) error {
 	present := make(map[string]region.Ptr)
 	cursor := c.tree.Scan(c.t, keyOf(from), keyOf(to), reverse)
+	if from%2 == 0 {
+		cursor.ReadAhead(1 + to%8)
+	}
 	for {
 		key, row, ok, err := cursor.Next()
 		if err != nil {

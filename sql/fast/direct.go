@@ -139,7 +139,7 @@ func (d *directRun) read(ctx *gms.Context, from store.Access, r store.KeyRange) 
 		}
 		return d.take(p)
 	}
-	rows := from.Scan(d.tx, r.Low, r.High, false)
+	rows := from.Rows(d.tx, r.Low, r.High, false, compiledRowsMax)
 	for n := 0; ; n++ {
 		_, p, ok, err := rows.Next()
 		if err != nil || !ok {

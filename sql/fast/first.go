@@ -93,7 +93,7 @@ func (f *form) runFirst(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tra
 		return nil, ErrPlan
 	}
 	t := &store.Table{Store: c.st, Info: f.info, Columns: f.columns}
-	iter := t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}, Reverse: f.first.descending})
+	iter := t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}, Reverse: f.first.descending, First: n})
 	return f.all(ctx, &firstIter{iter, n})
 }
 

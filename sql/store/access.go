@@ -27,6 +27,9 @@ type Access interface {
 	// scan goes through the keys in [lo, hi), in their order if the structure
 	// has one; nil is an open end.
 	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
+	// Rows is Scan for a caller that reads the rows as it goes: the first n probably, and
+	// perhaps all.
+	Rows(t *txn.Tx, lo, hi []byte, reverse bool, n int) cursor
 	// keys is scan for who only asks which keys there are.
 	Keys(t *txn.Tx, lo, hi []byte) cursor
 }
@@ -86,6 +89,10 @@ func (a treeAccess) Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
 	return &treeCursor{a.tree.Scan(t, lo, hi, reverse), a}
 }
 
+func (a treeAccess) Rows(t *txn.Tx, lo, hi []byte, reverse bool, n int) cursor {
+	return &treeCursor{a.tree.Scan(t, lo, hi, reverse).ReadAhead(n), a}
+}
+
 func (a treeAccess) Keys(t *txn.Tx, lo, hi []byte) cursor {
 	return &treeCursor{a.tree.Scan(t, lo, hi, false).KeysOnly(), a}
 }
@@ -129,6 +136,10 @@ func (a hashAccess) Remove(t *txn.Tx, key []byte) (bool, error) { return a.table
 
 func (a hashAccess) Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
 	return &hashCursor{Cursor: a.table.Scan(t), lo: lo, hi: hi}
+}
+
+func (a hashAccess) Rows(t *txn.Tx, lo, hi []byte, _ bool, _ int) cursor {
+	return a.Scan(t, lo, hi, false)
 }
 
 func (a hashAccess) Keys(t *txn.Tx, lo, hi []byte) cursor { return a.Scan(t, lo, hi, false) }

@@ -208,6 +208,7 @@ func (b *Bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, 
 			}
 			keys, rows = append(keys, bytes.Clone(key)), append(rows, p)
 		}
+		tx.ReadAhead(rows)
 		return work(tx, keys, rows)
 	})
 }

@@ -66,7 +66,7 @@ func (t *Table) fillIndex(ctx *gms.Context, tr *Transaction, tbl *catalog.Table,
 	if err != nil {
 		return err
 	}
-	cur := t.Store.Access(&t.Info.Table.Primary).Scan(tr.Tx, nil, nil, false)
+	cur := t.Store.Access(&t.Info.Table.Primary).Rows(tr.Tx, nil, nil, false, rowsTogether)
 	for {
 		key, p, ok, err := cur.Next()
 		if err != nil || !ok {

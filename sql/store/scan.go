@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"slices"
 
@@ -28,6 +29,8 @@ type Scan struct {
 	Reverse bool
 	// keysOnly says that nobody looks at the rows: that they exist is enough.
 	keysOnly bool
+	// First is how many rows are asked for, 0 if that is not known.
+	First int
 }
 
 // Key implements gms.Partition.
@@ -69,11 +72,20 @@ type rowIter struct {
 	// statement that changes the table must not meet its own changes.
 	found   []region.Ptr
 	collect bool
+	// ahead is how many of them are being read ahead.
+	ahead int
 }
 
 // PartsMax is how many rows of a scan are read for their columns only. Of many rows
 // one is as likely as not to be changed where it matters, and this costs more.
 const PartsMax = 1000
+
+const (
+	// rowsAtFirst is how many rows of a scan are read ahead at first: it may be that no
+	// more are asked for. rowsTogether is how many of those that were collected are.
+	rowsAtFirst  = 8
+	rowsTogether = 128
+)
 
 // Rows reads the rows of a scan in the transaction of a session.
 func (t *Table) Rows(session *Session, tr *Transaction, s *Scan) *rowIter {
@@ -129,6 +141,10 @@ func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
 		return i.advance(ctx)
 	}
 	for len(i.found) > 0 {
+		if i.ahead == 0 {
+			i.ahead = max(1, i.tr.Tx.ReadAhead(i.found[:min(len(i.found), rowsTogether)]))
+		}
+		i.ahead--
 		p := i.found[0]
 		i.found = i.found[1:]
 		if p, ok := i.tr.follow(p); ok {
@@ -199,10 +215,13 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 			}
 			continue
 		}
-		if i.exists(r) {
+		switch {
+		case i.exists(r):
 			i.cur = i.acc.Keys(i.tr.Tx, r.Low, r.High)
-		} else {
+		case i.tr.Editing > 0: // the rows are read once all are collected
 			i.cur = i.acc.Scan(i.tr.Tx, r.Low, r.High, i.scan.Reverse)
+		default:
+			i.cur = i.acc.Rows(i.tr.Tx, r.Low, r.High, i.scan.Reverse, cmp.Or(i.scan.First, rowsAtFirst))
 		}
 		if r.Loose && !i.scan.keysOnly {
 			if err := i.sort(ctx); err != nil {

@@ -58,7 +58,7 @@ func (e *Editor) findStray(ctx *gms.Context, r gms.Row) (region.Ptr, bool, error
 	if err != nil {
 		return region.Ptr{}, false, err
 	}
-	cur := e.acc.Scan(e.tr.Tx, nil, nil, false)
+	cur := e.acc.Rows(e.tr.Tx, nil, nil, false, rowsAtFirst)
 	for {
 		_, p, ok, err := cur.Next()
 		if err != nil || !ok {

@@ -1,0 +1,242 @@
+package btree
+
+import (
+	"bytes"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// lookAhead is what a cursor reads before it gets there, so that READs of other machines are
+// under way together. None of it counts as read before the cursor gets there. A leaf that was
+// read ahead passes the same checks as any other: if it is not the right one any more, the
+// cursor looks for that.
+type lookAhead struct {
+	// rows is how many objects that entries lead to are read at a time, 0 for none. asked is
+	// how many of the next entries' objects have been asked for.
+	rows, asked int
+	// wanted is how many leaves are read at a time.
+	wanted int
+	// leaves have come, and next have been asked for; both follow the cursor's leaf in its
+	// direction, leaves first.
+	leaves []leaf
+	next   []region.Ptr
+	ptrs   []region.Ptr // memory of readRows
+}
+
+const (
+	// rowsAhead and leavesAhead bound how much is read at a time.
+	rowsAhead   = 128
+	leavesAhead = 16
+	// entriesGuessed is how many entries a leaf may have, as long as none is known.
+	entriesGuessed = 12
+)
+
+// ReadAhead has the objects that entries lead to read before the cursor's user asks the
+// transaction for them (txn.Tx.ReadAhead): those of the first n entries together, and then
+// more at a time. The user is to ask for most of them.
+//
+// Without ReadAhead a cursor reads leaves ahead once it has left the first. Either way what
+// the transaction has read is what the cursor has passed. It is called before the first Next
+// and returns c.
+func (c *Cursor) ReadAhead(n int) *Cursor {
+	c.ahead.rows = min(max(n, 1), rowsAhead)
+	c.ahead.wanted = leavesOf(c.ahead.rows, entriesGuessed)
+	return c
+}
+
+// leavesOf is how many leaves so many entries are in, at most.
+func leavesOf(entries, perLeaf int) int { return min(1+entries/max(perLeaf, 1), leavesAhead) }
+
+// takeLeaf returns the leaf at pos, if it has been read ahead.
+func (c *Cursor) takeLeaf(pos position) (leaf, bool) {
+	a := &c.ahead
+	if len(a.leaves) == 0 && !c.collect() {
+		return leaf{}, false
+	}
+	lf := a.leaves[0]
+	a.leaves = a.leaves[1:]
+	if !pos.within(lf.node) {
+		c.forgetLeaves()
+		return leaf{}, false
+	}
+	return lf, true
+}
+
+// collect takes the next leaf that has been asked for, if it has come.
+func (c *Cursor) collect() bool {
+	a := &c.ahead
+	if len(a.next) == 0 {
+		return false
+	}
+	p := a.next[0]
+	a.next = a.next[1:]
+	b, v, ok := c.t.PeekAhead(p)
+	if !ok {
+		a.next = nil
+		return false
+	}
+	n, err := parse(b, c.tr.id)
+	if err != nil || n.level() != 0 || n.checkSlots() != nil {
+		a.next = nil // seek tells why
+		return false
+	}
+	a.leaves = append(a.leaves, leaf{n, txn.Source{Ptr: p, Version: v}})
+	return true
+}
+
+// forgetLeaves drops what does not follow the cursor's leaf any more.
+func (c *Cursor) forgetLeaves() { c.ahead.leaves, c.ahead.next = nil, nil }
+
+// askLeaves asks for the leaf at pos and for some after it, as far as the cache knows where
+// they are. That is of no use where the leaves are here, unless rows are elsewhere.
+func (c *Cursor) askLeaves(s *scratch, pos position) {
+	a := &c.ahead
+	c.forgetLeaves()
+	switch {
+	case a.wanted == 0:
+		a.wanted = 1
+	case a.rows == 0:
+		a.wanted = min(2*a.wanted, leavesAhead)
+	}
+	if a.wanted == 1 || a.rows == 0 && c.q != nil && !c.isElsewhere(c.lf.src.Ptr) {
+		return
+	}
+	ptrs := c.path(nil, s, pos, a.wanted)
+	if n := c.t.ReadAhead(ptrs); n > 1 {
+		a.next = ptrs[1:n]
+	}
+}
+
+// path appends pointers to at most n leaves in the range, from the one at pos on.
+func (c *Cursor) path(ptrs []region.Ptr, s *scratch, pos position, n int) []region.Ptr {
+	for n > 0 {
+		in := c.tr.cache.find(&s.probe, pos)
+		if in == nil {
+			return ptrs
+		}
+		from, last, step := in.index(pos), c.lastChild(in), 1
+		if c.reverse {
+			step = -1
+		}
+		for i := from; n > 0 && i >= 0 && i < len(in.children) && (last-i)*step >= 0; i += step {
+			if in.children[i].IsNil() {
+				return ptrs
+			}
+			ptrs, n = append(ptrs, in.children[i]), n-1
+		}
+		if last != len(in.children)-1 && !c.reverse || last != 0 && c.reverse {
+			return ptrs
+		}
+		if c.reverse {
+			pos = position{key: in.low(), side: before}
+		} else {
+			pos = position{key: in.high()}
+		}
+		if len(pos.key) == 0 || !c.reachesBeyond(pos.key) {
+			return ptrs
+		}
+	}
+	return ptrs
+}
+
+// lastChild is the index of the child of a cached node in which the range ends, or that of
+// its last one in the cursor's direction.
+func (c *Cursor) lastChild(in *inner) int {
+	if c.reverse {
+		if at := (position{key: c.lo}); at.between(in.low(), in.high()) {
+			return in.index(at)
+		}
+		return 0
+	}
+	if to := (position{key: c.hi, side: before}); len(c.hi) > 0 && to.between(in.low(), in.high()) {
+		return in.index(to)
+	}
+	return len(in.children) - 1
+}
+
+// reachesBeyond reports whether the range goes on beyond a fence that is ahead.
+func (c *Cursor) reachesBeyond(fence []byte) bool {
+	if c.reverse {
+		return bytes.Compare(fence, c.lo) > 0
+	}
+	return len(c.hi) == 0 || bytes.Compare(fence, c.hi) < 0
+}
+
+// readRows has the objects read that the next entries lead to, together with the leaves
+// after them.
+func (c *Cursor) readRows() {
+	a := &c.ahead
+	a.ptrs = c.rowsOf(a.ptrs[:0], c.lf.node, c.entry())
+	used := 0
+	for ; len(a.ptrs) > 0 && len(a.ptrs) < a.rows && c.isElsewhere(a.ptrs[len(a.ptrs)-1]); used++ {
+		if used == len(a.leaves) && !c.collect() {
+			break
+		}
+		lf := a.leaves[used].node
+		from := 0
+		if c.reverse {
+			from = lf.count() - 1
+		}
+		a.ptrs = c.rowsOf(a.ptrs, lf, from)
+	}
+	rows := len(a.ptrs)
+	if used == len(a.leaves) && rows > 0 && (c.isElsewhere(a.ptrs[rows-1]) || c.isElsewhere(c.lf.src.Ptr)) {
+		c.addLeaves()
+	}
+	n := c.t.ReadAhead(a.ptrs)
+	if a.asked = max(1, min(n, rows)); n > rows {
+		a.next = append(a.next, a.ptrs[rows:n]...)
+	}
+	a.rows = rowsAhead
+}
+
+// rowsOf appends where the entries of a leaf lead that are in the range, from one on.
+func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
+	step, last := 1, n.count()-1
+	switch {
+	case c.reverse:
+		step, last = -1, 0
+		if bytes.Compare(n.low(), c.lo) < 0 && n.covers(c.lo) {
+			last, _ = n.search(c.lo)
+		}
+	case len(c.hi) > 0 && n.covers(c.hi):
+		last, _ = n.search(c.hi)
+		last--
+	}
+	for i := from; (last-i)*step >= 0 && len(ptrs) < c.ahead.rows; i += step {
+		p, err := n.ptr(i)
+		if err != nil {
+			break // Next tells
+		}
+		ptrs = append(ptrs, p)
+	}
+	return ptrs
+}
+
+// addLeaves adds to what is to be read the leaves that the next rows will be in, unless some
+// are on their way, or a scan without an end has only begun.
+func (c *Cursor) addLeaves() {
+	a := &c.ahead
+	isEndless := len(c.hi) == 0 && !c.reverse || len(c.lo) == 0 && c.reverse
+	if len(a.next) > 0 || isEndless && a.rows < rowsAhead {
+		return
+	}
+	lf := c.lf.node
+	if len(a.leaves) > 0 {
+		lf = a.leaves[len(a.leaves)-1].node
+	}
+	pos := position{key: lf.high()}
+	if c.reverse {
+		pos = position{key: lf.low(), side: before}
+	}
+	if len(pos.key) == 0 || !c.reachesBeyond(pos.key) {
+		return
+	}
+	s := c.tr.scratch()
+	defer s.free()
+	a.ptrs = c.path(a.ptrs, s, pos, leavesOf(rowsAhead, c.lf.count()))
+}
+
+// isElsewhere reports whether another machine is the primary of an object.
+func (c *Cursor) isElsewhere(p region.Ptr) bool { return !c.tr.m.IsPrimary(p.Addr) }

@@ -1,0 +1,211 @@
+package txn
+
+import (
+	"errors"
+
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
+)
+
+// ahead holds objects that a transaction has read before it asked for them. They belong to
+// no read set yet: an object joins one when the transaction asks for it, with the version
+// that was read.
+type ahead struct {
+	// found are the objects that nobody has asked for, without a payload while their READ is
+	// under way.
+	found map[region.Ptr]aheadObject
+	// posted are the READs of the latest ReadAhead, until somebody waits for them. raw is
+	// their memory, and failed why one of them could not be posted.
+	posted []aheadRead
+	raw    *rawBuffer
+	failed error
+}
+
+type aheadObject struct {
+	payload []byte
+	version region.Version
+}
+
+// An aheadRead is a READ of an object of another machine.
+type aheadRead struct {
+	ptr   region.Ptr
+	route *route.Route
+}
+
+const (
+	// aheadReads and aheadBytes bound what one ReadAhead posts.
+	aheadReads = 256
+	aheadBytes = 1 << 20
+	// aheadKeepMost is how many objects that nobody has asked for are kept.
+	aheadKeepMost = 1024
+)
+
+// ReadAhead begins to read objects for which the transaction is going to call Read,
+// ReadPart, Write or Peek, and returns how many of them it has dealt with, from the first
+// on. The READs of those at other machines are all posted before it returns, and whoever asks
+// for one of them first waits for all. Objects of this machine are fetched into the
+// processor's cache, as by Fetch.
+//
+// An object that is read ahead is not part of what the transaction has read before it is
+// asked for, and is used once. One that cannot be read ahead, because it is locked, gone or
+// moving to another machine, is read when it is asked for, which waits or fails then.
+func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
+	if t.usable() != nil {
+		return 0
+	}
+	n, size := 0, 0
+	for ; n < len(ptrs); n++ {
+		p := ptrs[n]
+		rt := t.m.route(p.Addr.Region())
+		if rt == nil || rt.State == route.Blocked {
+			continue
+		}
+		if rt.PrimaryHere {
+			rt.Local.FetchAll(p)
+			continue
+		}
+		if size == 0 {
+			t.awaitAhead()
+			t.ahead.limit()
+		}
+		if !t.wantsAhead(p) {
+			continue
+		}
+		if size > 0 && (size+p.Class().Size() > aheadBytes || len(t.ahead.posted) == aheadReads) {
+			break
+		}
+		size += p.Class().Size()
+		t.ahead.found[p] = aheadObject{}
+		t.ahead.posted = append(t.ahead.posted, aheadRead{ptr: p, route: rt})
+	}
+	if size > 0 {
+		t.postAhead(size)
+	}
+	return n
+}
+
+// limit forgets what was read ahead for nothing, if that is much, and makes room.
+func (a *ahead) limit() {
+	if a.found == nil || len(a.found) > aheadKeepMost {
+		a.found = make(map[region.Ptr]aheadObject)
+	}
+}
+
+// wantsAhead reports whether to read an object of another machine would tell the
+// transaction anything.
+func (s *state) wantsAhead(p region.Ptr) bool {
+	_, found := s.ahead.found[p]
+	return !found && !p.IsNil() && s.writes.find(p.Addr) < 0 && s.reads.find(p.Addr) < 0
+}
+
+// postAhead posts the READs, of so many bytes, all at once.
+func (s *state) postAhead(size int) {
+	a, w := &s.ahead, s.w
+	a.raw = s.m.raw.Get().(*rawBuffer)
+	b := a.raw.sized(size)
+	w.stats.remoteReads.Add(uint64(len(a.posted)))
+	w.stats.roundTrips.Add(1)
+	w.lock()
+	for _, r := range a.posted {
+		n := r.ptr.Class().Size()
+		at := r.ptr.Addr
+		if a.failed = w.postLocked(r.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.wait); a.failed != nil {
+			break
+		}
+		b = b[n:]
+	}
+	w.unlock()
+}
+
+// awaitAhead waits for the READs under way, and takes the objects that have come whole.
+func (s *state) awaitAhead() {
+	a := &s.ahead
+	if a.raw == nil {
+		return
+	}
+	err := a.failed
+	if !a.raw.wait.settled() {
+		err = errors.Join(err, s.w.await(&a.raw.wait))
+	}
+	b := a.raw.b
+	for _, r := range a.posted {
+		n := r.ptr.Class().Size()
+		a.take(s, &r, b[:n], err)
+		b = b[n:]
+	}
+	s.m.raw.Put(a.raw)
+	clear(a.posted)
+	a.posted, a.raw, a.failed = a.posted[:0], nil, nil
+}
+
+// take unpacks what a READ has brought. What a machine returns that has left the
+// configuration since is not believed.
+func (a *ahead) take(s *state, r *aheadRead, raw []byte, err error) {
+	if err == nil && (s.m.route(r.ptr.Addr.Region()) == r.route || sabotage.ReadRoute.Skipped()) {
+		payload := s.arena.get(r.ptr.Capacity())
+		if h, err := region.Unpack(payload, raw, r.ptr); err == nil {
+			a.found[r.ptr] = aheadObject{payload, h.Version()}
+			return
+		}
+	}
+	delete(a.found, r.ptr)
+}
+
+// readAhead returns the object p, once, if it has been read ahead.
+func (s *state) readAhead(p region.Ptr) ([]byte, region.Version, bool) {
+	if len(s.ahead.found) == 0 {
+		return nil, 0, false
+	}
+	if _, ok := s.ahead.found[p]; !ok {
+		return nil, 0, false
+	}
+	s.awaitAhead()
+	o, ok := s.ahead.found[p]
+	delete(s.ahead.found, p)
+	return o.payload, o.version, ok
+}
+
+// reset forgets everything; nothing may be under way.
+func (a *ahead) reset() {
+	if len(a.found) > aheadKeepMost {
+		a.found = nil
+	}
+	clear(a.found)
+}
+
+// PeekAhead is Peek of an object that need not be waited for: it has been read ahead, or is
+// here and not locked. Otherwise it returns false. It waits for what ReadAhead has posted.
+func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
+	if t.usable() != nil {
+		return nil, 0, false
+	}
+	if payload, v, ok := t.readAhead(p); ok {
+		return payload, v, true
+	}
+	rt := t.m.lookable(p)
+	if rt == nil {
+		return nil, 0, false
+	}
+	payload := t.arena.get(p.Capacity())
+	h, err := t.w.readOnce(rt, p, payload)
+	return payload, h.Version(), err == nil
+}
+
+// ReadMany is Read of many objects: it appends their payloads to dst, in the order of ptrs,
+// and fails as Read does of the first of them that cannot be read. READs of other machines
+// are posted before one is waited for, as far as the limits of ReadAhead go.
+func (t *Tx) ReadMany(dst [][]byte, ptrs []region.Ptr) ([][]byte, error) {
+	ahead := 0
+	for i, p := range ptrs {
+		if i == ahead {
+			ahead += t.ReadAhead(ptrs[i:])
+		}
+		payload, err := t.Read(p)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, payload)
+	}
+	return dst, nil
+}

@@ -1,0 +1,257 @@
+package txn_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/txntest"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// numbers reads objects together.
+func numbers(tx *txn.Tx, ptrs []region.Ptr) (all []uint64, err error) {
+	payloads, err := tx.ReadMany(nil, ptrs)
+	for _, b := range payloads {
+		all = append(all, number(b))
+	}
+	return all, err
+}
+
+// What is read together is what is read one by one, for one round trip, and a conflict with
+// whoever changes it.
+func TestReadMany(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 30)
+		for i := range r.ptrs {
+			r.set(0, i, uint64(i))
+		}
+		m := r.Machine(0)
+		for _, changed := range []int{-1, 0, 7, 29} {
+			before := m.Stats()
+			tx := m.Begin()
+			all, err := numbers(tx, r.ptrs)
+			must(t, err)
+			for i, n := range all {
+				if n != uint64(i) || len(all) != len(r.ptrs) {
+					t.Fatalf("read %d", all)
+				}
+			}
+			s := m.Stats().Sub(before)
+			if here := (len(r.ptrs) + r.Machines() - 1) / r.Machines(); s.RemoteReads != uint64(len(r.ptrs)-here) {
+				t.Errorf("%d READs of %d objects, %d of them here", s.RemoteReads, len(r.ptrs), here)
+			}
+			if s.RoundTrips > 1 || s.RoundTrips == 0 && r.Machines() > 1 {
+				t.Errorf("%d round trips", s.RoundTrips)
+			}
+			if changed < 0 {
+				must(t, tx.Commit(ctx))
+				continue
+			}
+			r.set(r.Machines()-1, changed, uint64(changed))
+			wantReason(t, tx.Commit(ctx), txn.ReasonValidate)
+		}
+		r.quiet()
+	})
+}
+
+// What a transaction has written, allocated or freed it finds so in what it reads together.
+func TestReadManyOfOwn(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 6)
+		tx := r.Machine(0).Begin()
+		defer tx.Abort()
+		must(t, write(tx, r.ptrs[1], 5))
+		p, b, err := tx.Alloc(8, r.ptrs[2].Addr)
+		must(t, err)
+		put(b, 6)
+		tx.ReadAhead(append(r.ptrs, p))
+		mark := tx.Mark()
+		must(t, write(tx, r.ptrs[2], 7))
+		all, err := numbers(tx, []region.Ptr{r.ptrs[0], r.ptrs[1], r.ptrs[2], p, r.ptrs[2], r.ptrs[0]})
+		if must(t, err); !slices.Equal(all, []uint64{0, 5, 7, 6, 7, 0}) {
+			t.Errorf("read %d", all)
+		}
+		tx.Rollback(mark)
+		if all, err = numbers(tx, r.ptrs[:3]); err != nil || !slices.Equal(all, []uint64{0, 5, 0}) {
+			t.Errorf("after a rollback %d, %v", all, err)
+		}
+		must(t, tx.Free(r.ptrs[3]))
+		if all, err = numbers(tx, r.ptrs); len(all) != 3 {
+			t.Errorf("read %d before the freed one", all)
+		}
+		wantReason(t, err, txn.ReasonFreed)
+	})
+}
+
+// What was read ahead has been read once the transaction asks for it, and not before. It is
+// then what it was when it was read ahead.
+func TestReadAhead(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 5)
+		other, m := r.Machines()-1, r.Machine(0)
+		for name, ask := range map[string]func(tx *txn.Tx, p region.Ptr) error{
+			"nothing": func(*txn.Tx, region.Ptr) error { return nil },
+			"Read":    func(tx *txn.Tx, p region.Ptr) error { _, err := tx.Read(p); return err },
+			"Write":   func(tx *txn.Tx, p region.Ptr) error { _, err := tx.Write(p); return err },
+			"ReadPart": func(tx *txn.Tx, p region.Ptr) error {
+				_, err := half(tx, p, 0)
+				return err
+			},
+		} {
+			for i, p := range r.ptrs {
+				tx := m.Begin()
+				tx.ReadAhead(r.ptrs)
+				must(t, write(tx, r.ptrs[(i+1)%len(r.ptrs)], 1))
+				r.set(other, (i+2)%len(r.ptrs), 3)
+				if !m.IsPrimary(p.Addr) {
+					r.set(other, i, 2)
+				}
+				must(t, ask(tx, p))
+				if m.IsPrimary(p.Addr) {
+					r.set(other, i, 2)
+				}
+				if err := tx.Commit(ctx); name == "nothing" {
+					must(t, err)
+				} else if !errors.Is(err, txn.ErrConflict) {
+					t.Errorf("%s of object %d, which was changed: %v", name, i, err)
+				}
+			}
+		}
+		r.quiet()
+	})
+}
+
+// Objects that are gone, or locked, or nowhere, are no matter before they are asked for.
+func TestReadAheadOfWhatIsNotThere(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 4)
+		m := r.Machine(0)
+		gone := r.ptrs[len(r.ptrs)-1]
+		r.ptrs = r.ptrs[:len(r.ptrs)-1]
+		tx := m.Begin()
+		r.run(0, func(tx *txn.Tx) error { return tx.Free(gone) })
+		if n := tx.ReadAhead([]region.Ptr{{}, gone, region.MakePtr(region.MakeAddr(1000, 64), 0, 0), r.ptrs[1]}); n != 4 {
+			t.Errorf("dealt with %d of 4", n)
+		}
+		if _, _, ok := tx.PeekAhead(gone); ok {
+			t.Error("a freed object was read ahead")
+		}
+		if b, _, ok := tx.PeekAhead(r.ptrs[1]); !ok || number(b) != 0 {
+			t.Error("nothing of the other was read ahead")
+		}
+		if _, _, ok := tx.PeekAhead(r.ptrs[1]); ok != m.IsPrimary(r.ptrs[1].Addr) {
+			t.Error("read ahead once, and used twice")
+		}
+		must(t, tx.Validate())
+		_, err := numbers(tx, []region.Ptr{r.ptrs[0], gone})
+		wantReason(t, err, txn.ReasonFreed)
+		if n := tx.ReadAhead(r.ptrs); n != 0 {
+			t.Errorf("a transaction that has failed reads %d objects ahead", n)
+		}
+		tx.Abort()
+		if n := tx.ReadAhead(r.ptrs); n != 0 {
+			t.Errorf("a transaction that has ended reads %d objects ahead", n)
+		}
+		if _, err := tx.ReadMany(nil, r.ptrs); err != txn.ErrDone {
+			t.Error(err)
+		}
+		tx = m.Begin()
+		tx.ReadAhead(r.ptrs)
+		tx.Abort() // with READs under way
+		r.quiet()
+	})
+}
+
+// More than may be posted at once is read in as many round trips as that takes.
+func TestReadManyOfMany(t *testing.T) {
+	r := open(t, txntest.Config{Machines: 2, RegionBytes: 4 << 20, LogBytes: 1 << 20, Network: local.Options{Async: true, Depth: 64}}, 1)
+	ptrs := r.bigObjects(1, 8, 600)
+	large := r.bigObjects(1, 200<<10, 8)
+	for _, c := range []struct {
+		ptrs  []region.Ptr
+		trips uint64
+	}{{ptrs, 3}, {large, 2}, {append(slices.Clone(ptrs[:10]), ptrs[:10]...), 1}} {
+		tx := r.Machine(0).Begin()
+		before := r.Machine(0).Stats()
+		_, err := tx.ReadMany(nil, c.ptrs)
+		must(t, err)
+		if s := r.Machine(0).Stats().Sub(before); s.RoundTrips != c.trips {
+			t.Errorf("%d READs of %d objects took %d round trips, want %d", s.RemoteReads, len(c.ptrs), s.RoundTrips, c.trips)
+		}
+		must(t, tx.Commit(ctx))
+	}
+	r.quiet()
+}
+
+// A readsNIC counts the READs that its queues have under way.
+type readsNIC struct {
+	rdma.NIC
+	mu             sync.Mutex
+	underWay, most int
+}
+
+type readsQueue struct {
+	rdma.Queue
+	nic *readsNIC
+	// reads are the READs under way by their tags.
+	reads map[uint64]bool
+}
+
+func (n *readsNIC) Open(worker int, bell func()) (rdma.Queue, error) {
+	q, err := n.NIC.Open(worker, bell)
+	return &readsQueue{q, n, make(map[uint64]bool)}, err
+}
+
+func (q *readsQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
+	done, err := q.Queue.Read(to, k, off, dst, tag)
+	if !done && err == nil {
+		q.nic.mu.Lock()
+		defer q.nic.mu.Unlock()
+		q.reads[tag] = true
+		q.nic.underWay++
+		q.nic.most = max(q.nic.most, q.nic.underWay)
+	}
+	return done, err
+}
+
+func (q *readsQueue) Poll(cs []rdma.Completion) int {
+	n := q.Queue.Poll(cs)
+	q.nic.mu.Lock()
+	defer q.nic.mu.Unlock()
+	for _, c := range cs[:n] {
+		if q.reads[c.Tag] {
+			delete(q.reads, c.Tag)
+			q.nic.underWay--
+		}
+	}
+	return n
+}
+
+// All READs are posted before the first completion is taken.
+func TestReadManyPostsFirst(t *testing.T) {
+	var nics []*readsNIC
+	r := open(t, txntest.Config{Machines: 3, Network: local.Options{Async: true}, Wrap: func(n rdma.NIC) rdma.NIC {
+		nics = append(nics, &readsNIC{NIC: n})
+		return nics[len(nics)-1]
+	}}, 90)
+	nic := nics[0]
+	nic.mu.Lock()
+	nic.most = 0
+	nic.mu.Unlock()
+	tx := r.Machine(0).Begin()
+	_, err := tx.ReadMany(nil, r.ptrs)
+	must(t, err)
+	nic.mu.Lock()
+	if nic.most != 60 || nic.underWay != 0 {
+		t.Errorf("%d of 60 READs under way at once, %d still", nic.most, nic.underWay)
+	}
+	nic.mu.Unlock()
+	must(t, tx.Commit(context.Background()))
+	r.quiet()
+}
