@@ -309,11 +309,11 @@ func TestNativeIndexes(t *testing.T) {
 	cfg.Machines, cfg.Replicas = 3, 2
 	db := mustOpen(t, cfg)
 	ctx := t.Context()
-	tree, err := db.Tree(ctx, 0, "names", btree.Config{})
+	tree, err := db.Tree(ctx, "names", btree.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := db.Hash(ctx, 0, "counts", hash.Config{})
+	table, err := db.Hash(ctx, "counts", hash.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,17 +331,17 @@ func TestNativeIndexes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Hash(ctx, 1, "names", hash.Config{}); !errors.Is(err, ErrOtherKind) {
+	if _, err := db.HashAt(ctx, 1, "names", hash.Config{}); !errors.Is(err, ErrOtherKind) {
 		t.Errorf("the other kind: %v", err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	db = mustOpen(t, Config{Folder: folder})
-	if tree, err = db.Tree(ctx, 2, "names", btree.Config{}); err != nil {
+	if tree, err = db.TreeAt(ctx, 2, "names", btree.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	if table, err = db.Hash(ctx, 2, "counts", hash.Config{}); err != nil {
+	if table, err = db.HashAt(ctx, 2, "counts", hash.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	err = db.Machine(2).Run(ctx, func(tx *txn.Tx) error {

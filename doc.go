@@ -4,7 +4,7 @@
 //	db, err := farmsql.Open(farmsql.Config{Folder: "./farmsql-data"})
 //	...
 //	db.SQL()            // *sql.DB of database/sql, no network
-//	db.Machine(0)       // native transactions on objects, for index/btree and index/hash
+//	db.Run(ctx, f)      // native transactions on objects, with db.Tree and db.Hash to find them
 //	db.Serve(ctx, l)    // MySQL clients
 //
 // A program that only wants database/sql can import this package for its driver

@@ -29,10 +29,10 @@ func TestNativeErrorsHaveOnePrefix(t *testing.T) {
 	}
 	defer db.Close()
 	ctx := t.Context()
-	if _, err := db.Tree(ctx, 0, "a", btree.Config{}); err != nil {
+	if _, err := db.Tree(ctx, "a", btree.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Hash(ctx, 0, "a", hash.Config{})
+	_, err = db.Hash(ctx, "a", hash.Config{})
 	if got, want := fmt.Sprint(err), "farmsql: index \"a\": "+errText(ErrOtherKind); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -113,7 +113,7 @@ func ExampleDB_Machine() {
 	}
 	defer db.Close()
 	ctx := context.Background()
-	counters, err := db.Tree(ctx, 0, "counters", btree.Config{})
+	counters, err := db.Tree(ctx, "counters", btree.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -30,17 +30,28 @@ const (
 	kindHash = "hash"
 )
 
-// Tree returns the native B-tree of this name, as it is used on the machine. It
-// is created with cfg if there is none, and survives as tables do; SQL does not
+// Run runs a native transaction on the first machine of this process, again where it
+// conflicts with others: see txn.Machine.Run.
+func (db *DB) Run(ctx context.Context, fn func(*txn.Tx) error) error {
+	return db.Machine(0).Run(ctx, fn)
+}
+
+// Tree returns the native B-tree of this name, for transactions of the first machine of this
+// process. It is created with cfg if there is none, and survives as tables do; SQL does not
 // see it. Check takes its values for pointers to objects.
-func (db *DB) Tree(ctx context.Context, machine int, name string, cfg btree.Config) (*btree.Tree, error) {
-	anchor, err := db.native(ctx, machine, name, kindTree, func(t *txn.Tx) (region.Ptr, error) {
+func (db *DB) Tree(ctx context.Context, name string, cfg btree.Config) (*btree.Tree, error) {
+	return db.TreeAt(ctx, 0, name, cfg)
+}
+
+// TreeAt is Tree for transactions of machine i, counted from 0.
+func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) (*btree.Tree, error) {
+	anchor, err := db.native(ctx, i, name, kindTree, func(t *txn.Tx) (region.Ptr, error) {
 		return btree.Create(t, cfg, 0)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return db.catalogs[machine].Tree(anchor), nil
+	return db.catalogs[i].Tree(anchor), nil
 }
 
 // Hash is Tree for hash tables. Their values are bytes: what these point to is
@@ -48,14 +59,19 @@ func (db *DB) Tree(ctx context.Context, machine int, name string, cfg btree.Conf
 // of: single operations (PutNow and so on) are shipped there, and so are, with
 // hash.OpenWith and OneTwoSided on the table's Anchor, lookups that one READ does
 // not decide.
-func (db *DB) Hash(ctx context.Context, machine int, name string, cfg hash.Config) (*hash.Table, error) {
-	anchor, err := db.native(ctx, machine, name, kindHash, func(t *txn.Tx) (region.Ptr, error) {
+func (db *DB) Hash(ctx context.Context, name string, cfg hash.Config) (*hash.Table, error) {
+	return db.HashAt(ctx, 0, name, cfg)
+}
+
+// HashAt is Hash for transactions of machine i, counted from 0.
+func (db *DB) HashAt(ctx context.Context, i int, name string, cfg hash.Config) (*hash.Table, error) {
+	anchor, err := db.native(ctx, i, name, kindHash, func(t *txn.Tx) (region.Ptr, error) {
 		return hash.Create(t, cfg, 0)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return db.catalogs[machine].Hash(anchor), nil
+	return db.catalogs[i].Hash(anchor), nil
 }
 
 // native looks a name up and, if it is new, creates the index.

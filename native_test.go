@@ -18,7 +18,7 @@ func TestHashIsServed(t *testing.T) {
 	ctx := t.Context()
 	// One shard that is nearly full, so that some keys are in chains.
 	table := func(machine int) *hash.Table {
-		tb, err := db.Hash(ctx, machine, "served", hash.Config{Buckets: 64, MaxLoad: 95})
+		tb, err := db.HashAt(ctx, machine, "served", hash.Config{Buckets: 64, MaxLoad: 95})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // machine. All processes call it, and in the same order, as HashAt and TreeAt.
 func (t *Target) Hash(ctx context.Context, name string, cfg hash.Config, places []region.Addr) ([]*hash.Table, error) {
 	cfg.Places = places
-	return handles(ctx, t, 0, name, func(m machine) (*hash.Table, error) { return m.db.Hash(ctx, m.i, name, cfg) })
+	return handles(ctx, t, 0, name, func(m machine) (*hash.Table, error) { return m.db.HashAt(ctx, m.i, name, cfg) })
 }
 
 // HashAt creates a hash table all of which lives at one machine, or finds the one
@@ -26,12 +26,12 @@ func (t *Target) HashAt(ctx context.Context, at int, name string, cfg hash.Confi
 		return nil, err
 	}
 	cfg.Places = places[at : at+1]
-	return handles(ctx, t, at, name, func(m machine) (*hash.Table, error) { return m.db.Hash(ctx, m.i, name, cfg) })
+	return handles(ctx, t, at, name, func(m machine) (*hash.Table, error) { return m.db.HashAt(ctx, m.i, name, cfg) })
 }
 
 // TreeAt is HashAt for B-trees.
 func (t *Target) TreeAt(ctx context.Context, at int, name string, cfg btree.Config) ([]*btree.Tree, error) {
-	return handles(ctx, t, at, name, func(m machine) (*btree.Tree, error) { return m.db.Tree(ctx, m.i, name, cfg) })
+	return handles(ctx, t, at, name, func(m machine) (*btree.Tree, error) { return m.db.TreeAt(ctx, m.i, name, cfg) })
 }
 
 // handles opens an index at the machines in this process, once the machine that is

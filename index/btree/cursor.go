@@ -2,6 +2,7 @@ package btree
 
 import (
 	"bytes"
+	"iter"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -57,12 +58,46 @@ func (tr *Tree) Scan(t *txn.Tx, lo, hi []byte, reverse bool) *Cursor {
 	return c
 }
 
+// ScanPrefix is Scan of the keys that begin with prefix.
+func (tr *Tree) ScanPrefix(t *txn.Tx, prefix []byte, reverse bool) *Cursor {
+	return tr.Scan(t, prefix, prefixEnd(prefix), reverse)
+}
+
+// prefixEnd is the least key above all that begin with prefix, nil if there is none.
+func prefixEnd(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			hi := bytes.Clone(prefix[:i+1])
+			hi[i]++
+			return hi
+		}
+	}
+	return nil
+}
+
 // KeysOnly has only the keys become part of what the transaction has read, and
 // not where they lead: see Has. It is called before the first Next and returns c.
 func (c *Cursor) KeysOnly() *Cursor {
 	c.existence = true
 	return c
 }
+
+// All goes through the entries that Next would return. It ends early if one cannot be read:
+// Err tells. A key is valid until the following iteration. After a break the cursor goes on
+// where it was.
+func (c *Cursor) All() iter.Seq2[[]byte, region.Ptr] {
+	return func(yield func([]byte, region.Ptr) bool) {
+		for {
+			key, v, ok, err := c.Next()
+			if err != nil || !ok || !yield(key, v) {
+				return
+			}
+		}
+	}
+}
+
+// Err returns the error that has ended the scan, nil if there is none.
+func (c *Cursor) Err() error { return c.err }
 
 // Next returns the next entry, or ok false at the end. The key is valid until
 // the following call.

@@ -3,6 +3,7 @@ package hash
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/farmsql/farmsql/region"
@@ -86,6 +87,22 @@ func (c *Cursor) push(s *shard) {
 	}
 	c.todo = append(c.todo, scanShard{s, h.depth})
 }
+
+// All goes through the pairs that Next would return. It ends early if one cannot be read:
+// Err tells. After a break the cursor goes on where it was.
+func (c *Cursor) All() iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for {
+			key, value, ok, err := c.Next()
+			if err != nil || !ok || !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+// Err returns the error that has ended the scan, nil if there is none.
+func (c *Cursor) Err() error { return c.err }
 
 // Next returns the next pair, or false after the last. The slices are valid until
 // the transaction ends and must not be modified.
