@@ -21,7 +21,6 @@ type lookAhead struct {
 	// direction, leaves first.
 	leaves []leaf
 	next   []region.Ptr
-	ptrs   []region.Ptr // memory of readRows
 }
 
 const (
@@ -102,9 +101,13 @@ func (c *Cursor) askLeaves(s *scratch, pos position) {
 	if a.wanted == 1 || a.rows == 0 && c.q != nil && !c.isElsewhere(c.lf.src.Ptr) {
 		return
 	}
-	ptrs := c.path(nil, s, pos, a.wanted)
-	if n := c.t.ReadAhead(ptrs); n > 1 {
-		a.next = ptrs[1:n]
+	ptrs := c.path(c.p.ahead[:0], s, pos, a.wanted)
+	c.p.ahead = ptrs
+	if len(ptrs) > 1 && c.isElsewhere(ptrs[0]) {
+		ptrs = ptrs[:c.t.ReadAhead(ptrs)]
+	}
+	if len(ptrs) > 1 {
+		a.next = append(a.next, ptrs[1:]...)
 	}
 }
 
@@ -167,9 +170,9 @@ func (c *Cursor) reachesBeyond(fence []byte) bool {
 // after them.
 func (c *Cursor) readRows() {
 	a := &c.ahead
-	a.ptrs = c.rowsOf(a.ptrs[:0], c.lf.node, c.entry())
+	ptrs := c.rowsOf(c.p.ahead[:0], c.lf.node, c.entry())
 	used := 0
-	for ; len(a.ptrs) > 0 && len(a.ptrs) < a.rows && c.isElsewhere(a.ptrs[len(a.ptrs)-1]); used++ {
+	for ; len(ptrs) > 0 && len(ptrs) < a.rows && c.isElsewhere(ptrs[len(ptrs)-1]); used++ {
 		if used == len(a.leaves) && !c.collect() {
 			break
 		}
@@ -178,15 +181,16 @@ func (c *Cursor) readRows() {
 		if c.reverse {
 			from = lf.count() - 1
 		}
-		a.ptrs = c.rowsOf(a.ptrs, lf, from)
+		ptrs = c.rowsOf(ptrs, lf, from)
 	}
-	rows := len(a.ptrs)
-	if used == len(a.leaves) && rows > 0 && (c.isElsewhere(a.ptrs[rows-1]) || c.isElsewhere(c.lf.src.Ptr)) {
-		c.addLeaves()
+	rows := len(ptrs)
+	if used == len(a.leaves) && rows > 0 && (c.isElsewhere(ptrs[rows-1]) || c.isElsewhere(c.lf.src.Ptr)) {
+		ptrs = c.addLeaves(ptrs)
 	}
-	n := c.t.ReadAhead(a.ptrs)
+	n := c.t.ReadAhead(ptrs)
+	c.p.ahead = ptrs
 	if a.asked = max(1, min(n, rows)); n > rows {
-		a.next = append(a.next, a.ptrs[rows:n]...)
+		a.next = append(a.next, ptrs[rows:n]...)
 	}
 	a.rows = rowsAhead
 }
@@ -214,13 +218,13 @@ func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 	return ptrs
 }
 
-// addLeaves adds to what is to be read the leaves that the next rows will be in, unless some
+// addLeaves appends to what is to be read the leaves that the next rows will be in, unless some
 // are on their way, or a scan without an end has only begun.
-func (c *Cursor) addLeaves() {
+func (c *Cursor) addLeaves(ptrs []region.Ptr) []region.Ptr {
 	a := &c.ahead
 	isEndless := len(c.hi) == 0 && !c.reverse || len(c.lo) == 0 && c.reverse
 	if len(a.next) > 0 || isEndless && a.rows < rowsAhead {
-		return
+		return ptrs
 	}
 	lf := c.lf.node
 	if len(a.leaves) > 0 {
@@ -231,11 +235,11 @@ func (c *Cursor) addLeaves() {
 		pos = position{key: lf.low(), side: before}
 	}
 	if len(pos.key) == 0 || !c.reachesBeyond(pos.key) {
-		return
+		return ptrs
 	}
 	s := c.tr.scratch()
 	defer s.free()
-	a.ptrs = c.path(a.ptrs, s, pos, leavesOf(rowsAhead, c.lf.count()))
+	return c.path(ptrs, s, pos, leavesOf(rowsAhead, c.lf.count()))
 }
 
 // isElsewhere reports whether another machine is the primary of an object.

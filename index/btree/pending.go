@@ -47,6 +47,8 @@ type pending struct {
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
 	latest *keyQuestion // of points
+	// ahead is memory for what a cursor is about to read ahead.
+	ahead  []region.Ptr
 	editor editor
 	// release gives everything back; kept as a value so that registering it
 	// allocates nothing.
