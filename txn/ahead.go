@@ -50,6 +50,8 @@ const (
 // An object that is read ahead is not part of what the transaction has read before it is
 // asked for, and is used once. One that cannot be read ahead, because it is locked, gone or
 // moving to another machine, is read when it is asked for, which waits or fails then.
+// Validate forgets what nobody has asked for by then: a transaction that goes on after it
+// reads what is committed now.
 func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 	if t.usable() != nil {
 		return 0
@@ -164,6 +166,12 @@ func (s *state) readAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	o, ok := s.ahead.found[p]
 	delete(s.ahead.found, p)
 	return o.payload, o.version, ok
+}
+
+// forgetAhead forgets what nobody has asked for.
+func (s *state) forgetAhead() {
+	s.awaitAhead()
+	clear(s.ahead.found)
 }
 
 // reset forgets everything; nothing may be under way.

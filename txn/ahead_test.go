@@ -1,11 +1,13 @@
 package txn_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
@@ -254,4 +256,132 @@ func TestReadManyPostsFirst(t *testing.T) {
 	nic.mu.Unlock()
 	must(t, tx.Commit(context.Background()))
 	r.quiet()
+}
+
+// A transaction that goes on after Validate, as one does from statement to statement, reads
+// what is committed then and not what it read ahead before, and does not conflict.
+func TestValidateForgetsWhatWasReadAhead(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 6)
+		tx := r.Machine(0).Begin()
+		tx.ReadAhead(r.ptrs)
+		_, err := tx.Read(r.ptrs[0])
+		must(t, err)
+		must(t, tx.Validate())
+		for i := 1; i < len(r.ptrs); i++ {
+			r.set(r.Machines()-1, i, uint64(10+i))
+		}
+		all, err := numbers(tx, r.ptrs)
+		must(t, err)
+		for i, n := range all[1:] {
+			if n != uint64(11+i) {
+				t.Errorf("object %d is %d after it was changed", i+1, n)
+			}
+		}
+		must(t, tx.Commit(ctx))
+		r.quiet()
+	})
+}
+
+// A heldNIC keeps the completions of READs back while it is told to.
+type heldNIC struct {
+	rdma.NIC
+	mu    sync.Mutex
+	holds bool
+	fails error // of the next completion that was kept back, once it is told
+	bells []func()
+}
+
+type heldQueue struct {
+	rdma.Queue
+	nic *heldNIC
+	// reads are the READs under way by their tags, and held are completions of some.
+	reads map[uint64]bool
+	held  []rdma.Completion
+}
+
+func (n *heldNIC) Open(worker int, bell func()) (rdma.Queue, error) {
+	q, err := n.NIC.Open(worker, bell)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.bells = append(n.bells, bell)
+	return &heldQueue{Queue: q, nic: n, reads: make(map[uint64]bool)}, err
+}
+
+func (q *heldQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
+	done, err := q.Queue.Read(to, k, off, dst, tag)
+	if !done && err == nil {
+		q.reads[tag] = true
+	}
+	return done, err
+}
+
+func (q *heldQueue) Poll(cs []rdma.Completion) int {
+	q.nic.mu.Lock()
+	defer q.nic.mu.Unlock()
+	n := 0
+	for _, c := range cs[:q.Queue.Poll(cs)] {
+		if q.nic.holds && q.reads[c.Tag] {
+			q.held = append(q.held, c)
+			continue
+		}
+		delete(q.reads, c.Tag)
+		cs[n] = c
+		n++
+	}
+	for !q.nic.holds && len(q.held) > 0 && n < len(cs) {
+		delete(q.reads, q.held[0].Tag)
+		cs[n], q.held = q.held[0], q.held[1:]
+		cs[n].Err, q.nic.fails = cmp.Or(cs[n].Err, q.nic.fails), nil
+		n++
+	}
+	return n
+}
+
+// hold keeps completions back, or lets go of them, of which the first then says that it fails.
+func (n *heldNIC) hold(on bool, fails error) {
+	n.mu.Lock()
+	n.holds, n.fails = on, fails
+	bells := n.bells
+	n.mu.Unlock()
+	for _, bell := range bells {
+		bell()
+	}
+}
+
+// The memory that READs write into is used again only once all have been completed, even if
+// the transaction ends before. What a READ that has failed was for is read again.
+func TestEndAwaitsWhatIsReadAhead(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("failed on purpose")} {
+		var nics []*heldNIC
+		r := open(t, txntest.Config{Machines: 3, Network: local.Options{Async: true}, Wrap: func(n rdma.NIC) rdma.NIC {
+			nics = append(nics, &heldNIC{NIC: n})
+			return nics[len(nics)-1]
+		}}, 30)
+		tx := r.Machine(0).Begin()
+		nics[0].hold(true, fails)
+		tx.ReadAhead(r.ptrs)
+		ended := make(chan error)
+		go func() {
+			var err error
+			if fails != nil {
+				_, err = numbers(tx, r.ptrs)
+			}
+			tx.Abort()
+			ended <- err
+		}()
+		select {
+		case <-ended:
+			t.Errorf("%v: the transaction has ended with READs under way", fails)
+		case <-time.After(50 * time.Millisecond):
+		}
+		nics[0].hold(false, fails)
+		select {
+		case err := <-ended:
+			must(t, err)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%v: the transaction does not end", fails)
+		}
+		r.quiet()
+	}
 }

@@ -46,6 +46,7 @@ func (t *Tx) Validate() error {
 	if err := t.usable(); err != nil {
 		return err
 	}
+	t.forgetAhead() // a later read of it would conflict with a change made long before that read
 	b := backoff{w: t.w, patience: commitPatience}
 	var since time.Time
 	for {
