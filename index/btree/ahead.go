@@ -50,11 +50,14 @@ func leavesOf(entries, perLeaf int) int { return min(1+entries/max(perLeaf, 1), 
 // takeLeaf returns the leaf at pos, if it has been read ahead.
 func (c *Cursor) takeLeaf(pos position) (leaf, bool) {
 	a := &c.ahead
-	if len(a.leaves) == 0 && !c.collect() {
+	var lf leaf
+	if len(a.leaves) > 0 {
+		lf, a.leaves = a.leaves[0], a.leaves[1:]
+	} else if next, ok := c.collect(); ok {
+		lf = next
+	} else {
 		return leaf{}, false
 	}
-	lf := a.leaves[0]
-	a.leaves = a.leaves[1:]
 	if !pos.within(lf.node) {
 		c.forgetLeaves()
 		return leaf{}, false
@@ -62,26 +65,25 @@ func (c *Cursor) takeLeaf(pos position) (leaf, bool) {
 	return lf, true
 }
 
-// collect takes the next leaf that has been asked for, if it has come.
-func (c *Cursor) collect() bool {
+// collect returns the next leaf that has been asked for, if it has come.
+func (c *Cursor) collect() (leaf, bool) {
 	a := &c.ahead
 	if len(a.next) == 0 {
-		return false
+		return leaf{}, false
 	}
 	p := a.next[0]
 	a.next = a.next[1:]
 	b, v, ok := c.t.PeekAhead(p)
 	if !ok {
 		a.next = nil
-		return false
+		return leaf{}, false
 	}
 	n, err := parse(b, c.tr.id)
 	if err != nil || n.level() != 0 || n.checkSlots() != nil {
 		a.next = nil // seek tells why
-		return false
+		return leaf{}, false
 	}
-	a.leaves = append(a.leaves, leaf{n, txn.Source{Ptr: p, Version: v}})
-	return true
+	return leaf{n, txn.Source{Ptr: p, Version: v}}, true
 }
 
 // forgetLeaves drops what does not follow the cursor's leaf any more.
@@ -173,8 +175,12 @@ func (c *Cursor) readRows() {
 	ptrs := c.rowsOf(c.p.ahead[:0], c.lf.node, c.entry())
 	used := 0
 	for ; len(ptrs) > 0 && len(ptrs) < a.rows && c.isElsewhere(ptrs[len(ptrs)-1]); used++ {
-		if used == len(a.leaves) && !c.collect() {
-			break
+		if used == len(a.leaves) {
+			next, ok := c.collect()
+			if !ok {
+				break
+			}
+			a.leaves = append(a.leaves, next)
 		}
 		lf := a.leaves[used].node
 		from := 0
