@@ -65,7 +65,7 @@ func Decode(from string, b []byte) (*Configuration, error) {
 	}
 	if err := json.Unmarshal(b, &head); err == nil && head.Format > formatVersion && head.Program == programName {
 		return nil, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql",
-			ErrBadConfiguration, from, head.Format, formatVersion)
+			ErrNewer, from, head.Format, formatVersion)
 	}
 	var stored storedConfiguration
 	if err := json.Unmarshal(b, &stored); err != nil {

@@ -34,6 +34,9 @@ var (
 	ErrMoved = errors.New("cluster: the configuration has changed meanwhile")
 	// ErrBadConfiguration means that a stored configuration cannot be used.
 	ErrBadConfiguration = errors.New("cluster: bad configuration")
+	// ErrNewer means that it has a format which this program does not know. No member has
+	// stored it for one that does not speak the version that the format came with.
+	ErrNewer = fmt.Errorf("%w: of a newer format", ErrBadConfiguration)
 )
 
 // A FileStore keeps the configuration of a single host in a file, whose folder

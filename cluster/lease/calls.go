@@ -41,7 +41,9 @@ const (
 // All machines of a cluster use the same.
 func New(cluster uint64, e *call.Endpoint, kind uint8, cfg Config) (Keeper, error) {
 	if HaveThread {
-		cfg.Speaks = e.Speaks()
+		if cfg.Speaks == (protocol.Range{}) {
+			cfg.Speaks = e.Speaks()
+		}
 		return NewThread(cluster, e.Self(), cfg)
 	}
 	return NewCalls(e, kind, cfg), nil

@@ -149,6 +149,8 @@ type slowStore struct {
 	g    *group
 	fail func(from rdma.MachineID, old uint64, next *cluster.Configuration) error
 	cut  map[rdma.MachineID]bool // who does not reach it
+	// newer are those to whom what it holds is of a newer format.
+	newer map[rdma.MachineID]bool
 }
 
 // storeOf is a machine's way to the store.
@@ -161,6 +163,9 @@ func (s storeOf) Load() (*cluster.Configuration, error) {
 	s.process.Sleep(300 * time.Microsecond)
 	if s.cut[s.process.Machine().ID()] {
 		return nil, cluster.ErrUnreachable
+	}
+	if s.newer[s.process.Machine().ID()] {
+		return nil, cluster.ErrNewer
 	}
 	return s.MemoryStore.Load()
 }

@@ -345,3 +345,18 @@ func TestMeetingOfTwoApart(t *testing.T) {
 		}
 	})
 }
+
+// A machine that was cut off while the others went on to a format that it does not know is no
+// member any more: it ends, and says why.
+func TestEvictedByNewer(t *testing.T) {
+	simulate(t, sim.Options{Seed: 42}, 3, 3, func(g *group) {
+		cut := g.others()[0]
+		rest := []rdma.MachineID{g.cm(), g.others()[1]}
+		g.store.newer = map[rdma.MachineID]bool{cut: true}
+		g.cut([]rdma.MachineID{cut}, rest, g.world.Cut)
+		g.until("it ends", func() bool { return g.nodes[cut].Err() != nil })
+		if err := g.nodes[cut].Err(); !errors.Is(err, ErrEvicted) || !errors.Is(err, cluster.ErrNewer) || !strings.Contains(err.Error(), "version") {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}

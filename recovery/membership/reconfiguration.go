@@ -205,7 +205,11 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 // work, whose NEW-CONFIG has come.
 func (m *Machine) base() (*cluster.Configuration, error) {
 	c, err := m.cfg.Store.Load()
-	if err != nil {
+	switch {
+	case errors.Is(err, cluster.ErrNewer):
+		m.evict(fmt.Errorf("%w: the others have gone on to a version that it does not speak: %w", ErrEvicted, err))
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errStore, err)
 	}
 	if c == nil {
