@@ -172,6 +172,12 @@ func (c *Cursor) reachesBeyond(fence []byte) bool {
 // after them.
 func (c *Cursor) readRows() {
 	a := &c.ahead
+	if p, err := c.lf.node.ptr(c.entry()); a.rows < rowsAhead && (err != nil || !c.isElsewhere(p)) {
+		// To fetch a few rows of this machine's memory into its cache costs about as much as it
+		// saves: that pays for the many that follow.
+		a.asked, a.rows = a.rows, rowsAhead
+		return
+	}
 	ptrs := c.rowsOf(c.p.ahead[:0], c.lf.node, c.entry())
 	used := 0
 	for ; len(ptrs) > 0 && len(ptrs) < a.rows && c.isElsewhere(ptrs[len(ptrs)-1]); used++ {
