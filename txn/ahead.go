@@ -8,15 +8,15 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// ahead holds objects that a transaction has read before it asked for them. They belong to
-// no read set yet: an object joins one when the transaction asks for it, with the version
-// that was read.
+// ahead holds objects that were read before the transaction asked for them. They are not in the
+// read set yet: an object joins it when the transaction asks for the object, with the version that
+// was read ahead.
 type ahead struct {
-	// found are the objects that nobody has asked for, without a payload while their READ is
-	// under way.
+	// found are the objects that the transaction has not asked for yet. While the READ of one is
+	// pending, it has no payload.
 	found map[region.Ptr]aheadObject
-	// posted are the READs of the latest ReadAhead, until somebody waits for them. raw is
-	// their memory, and failed why one of them could not be posted.
+	// posted are the READs of the latest ReadAhead that nobody has waited for yet. raw is the
+	// memory that they read into, failed the error if one of them could not be posted.
 	posted []aheadRead
 	raw    *rawBuffer
 	failed error
@@ -37,21 +37,21 @@ const (
 	// aheadReads and aheadBytes bound what one ReadAhead posts.
 	aheadReads = 256
 	aheadBytes = 1 << 20
-	// aheadKeepMost is how many objects that nobody has asked for are kept.
+	// aheadKeepMost bounds how many objects are kept that the transaction has not asked for.
 	aheadKeepMost = 1024
 )
 
-// ReadAhead begins to read objects for which the transaction is going to call Read,
-// ReadPart, Write or Peek, and returns how many of them it has dealt with, from the first
-// on. The READs of those at other machines are all posted before it returns, and whoever asks
-// for one of them first waits for all. Objects of this machine are fetched into the
-// processor's cache, as by Fetch.
+// ReadAhead begins to read objects for which the transaction is going to call Read, ReadPart, Write
+// or Peek, and returns how many of ptrs, counted from the first, it has taken care of. It posts the
+// READs of all objects at other machines before it returns; the first call that asks for one of
+// them waits for all of them. It fetches objects of this machine into the processor's cache, as
+// Fetch does.
 //
-// An object that is read ahead is not part of what the transaction has read before it is
-// asked for, and is used once. One that cannot be read ahead, because it is locked, gone or
-// moving to another machine, is read when it is asked for, which waits or fails then.
-// Validate forgets what nobody has asked for by then: a transaction that goes on after it
-// reads what is committed now.
+// An object that was read ahead joins the read set only when the transaction asks for it, and is
+// used once. An object that cannot be read ahead, because it is locked, gone or moving to another
+// machine, is read when the transaction asks for it, and that call waits or fails. Validate forgets
+// the objects that the transaction has not asked for by then: if it goes on, it reads what is
+// committed then.
 func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 	if t.usable() != nil {
 		return 0
@@ -87,21 +87,21 @@ func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 	return n
 }
 
-// limit forgets what was read ahead for nothing, if that is much, and makes room.
+// limit forgets the objects that were not asked for if there are too many of them, and makes room.
 func (a *ahead) limit() {
 	if a.found == nil || len(a.found) > aheadKeepMost {
 		a.found = make(map[region.Ptr]aheadObject)
 	}
 }
 
-// wantsAhead reports whether to read an object of another machine would tell the
-// transaction anything.
+// wantsAhead reports whether reading p, an object of another machine, ahead is of use: the
+// transaction does not have it yet.
 func (s *state) wantsAhead(p region.Ptr) bool {
 	_, found := s.ahead.found[p]
 	return !found && !p.IsNil() && s.writes.find(p.Addr) < 0 && s.reads.find(p.Addr) < 0
 }
 
-// postAhead posts the READs, of so many bytes, all at once.
+// postAhead posts all pending READs at once; size is how many bytes they read.
 func (s *state) postAhead(size int) {
 	a, w := &s.ahead, s.w
 	a.raw = s.m.raw.Get().(*rawBuffer)
@@ -120,7 +120,7 @@ func (s *state) postAhead(size int) {
 	w.unlock()
 }
 
-// awaitAhead waits for the READs under way, and takes the objects that have come whole.
+// awaitAhead waits for the pending READs, and keeps the objects that arrived whole.
 func (s *state) awaitAhead() {
 	a := &s.ahead
 	if a.raw == nil {
@@ -141,8 +141,8 @@ func (s *state) awaitAhead() {
 	a.posted, a.raw, a.failed = a.posted[:0], nil, nil
 }
 
-// take unpacks what a READ has brought. What a machine returns that has left the
-// configuration since is not believed.
+// take unpacks the bytes that a READ returned. It ignores bytes from a machine that has left the
+// configuration since the READ was posted.
 func (a *ahead) take(s *state, r *aheadRead, raw []byte, err error) {
 	if err == nil && (s.m.route(r.ptr.Addr.Region()) == r.route || sabotage.ReadRoute.Skipped()) {
 		payload := s.arena.get(r.ptr.Capacity())
@@ -168,13 +168,13 @@ func (s *state) readAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	return o.payload, o.version, ok
 }
 
-// forgetAhead forgets what nobody has asked for.
+// forgetAhead forgets the objects that the transaction has not asked for.
 func (s *state) forgetAhead() {
 	s.awaitAhead()
 	clear(s.ahead.found)
 }
 
-// reset forgets everything; nothing may be under way.
+// reset forgets everything. No READ may be pending.
 func (a *ahead) reset() {
 	if len(a.found) > aheadKeepMost {
 		a.found = nil
@@ -182,8 +182,8 @@ func (a *ahead) reset() {
 	clear(a.found)
 }
 
-// PeekAhead is Peek of an object that need not be waited for: it has been read ahead, or is
-// here and not locked. Otherwise it returns false. It waits for what ReadAhead has posted.
+// PeekAhead is Peek without a wait for p: it returns p if it was read ahead, or is at this machine
+// and not locked, and false otherwise. It waits for the READs that ReadAhead has posted.
 func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	if t.usable() != nil {
 		return nil, 0, false
@@ -200,9 +200,9 @@ func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	return payload, h.Version(), err == nil
 }
 
-// ReadMany is Read of many objects: it appends their payloads to dst, in the order of ptrs,
-// and fails as Read does of the first of them that cannot be read. READs of other machines
-// are posted before one is waited for, as far as the limits of ReadAhead go.
+// ReadMany is Read of many objects: it appends their payloads to dst, in the order of ptrs. It
+// fails with the error of the first object that cannot be read. It posts the READs from other
+// machines before it waits for one, within the limits of ReadAhead.
 func (t *Tx) ReadMany(dst [][]byte, ptrs []region.Ptr) ([][]byte, error) {
 	ahead := 0
 	for i, p := range ptrs {

@@ -44,21 +44,20 @@ func (m *Machine) handleInternally() {
 type slot struct {
 	ptr     region.Ptr
 	version region.Version
-	// config is the primary's configuration when it had the slot to give: that of
-	// a new region, which an allocation waits for, may be later than the one in
-	// which it began.
+	// config is the primary's configuration when it reserved the slot. For a new region, which an
+	// allocation waits for, it may be later than the configuration in which the allocation began.
 	config uint32
-	// lender is the primary: this machine, or another that has lent it over the
-	// connection: see participant.Loans.
+	// lender is the primary that reserved the slot: this machine, or another that has lent the slot
+	// over the connection: see participant.Loans.
 	lender     rdma.MachineID
 	connection uint32
 }
 
-// slotBytes is how long a slot is in a reply.
+// slotBytes is the length of an encoded slot in a reply.
 const slotBytes = region.PtrBytes + 12
 
-// alloc reserves a slot for an object, near hint: where hint's primary is
-// another machine, that machine does it.
+// alloc reserves a slot for an object, near hint. If another machine is hint's primary, that
+// machine reserves it.
 func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payload int, hint region.Addr) (slot, error) {
 	if payload < 0 || payload > region.MaxPayload { // it may not fit the message either
 		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
@@ -79,7 +78,7 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 	return got, err
 }
 
-// borrow has another machine, the primary by the routes before, reserve a slot near hint.
+// borrow asks another machine, the primary by the routes before, to reserve a slot near hint.
 func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
 	connection := w.connectionTo(primary)
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
@@ -101,16 +100,16 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, pri
 	})
 	if err != nil {
 		if err = m.awaitReplacement(ctx, before, err); err == nil {
-			err = abort(ReasonBusy, hint) // what may have been reserved went with the machine
+			err = abort(ReasonBusy, hint) // the loan, if there is one, ended with the machine
 		}
 		return slot{}, err
 	}
 	return decode(reply)
 }
 
-// orBusy returns err, of an allocation, or a conflict if another attempt will soon find
-// room. This one cannot wait for it: memory that was freed is not available before all
-// transactions have ended that were open then.
+// orBusy returns err, the error of an allocation, or a conflict instead if another attempt will
+// soon find room. The allocation itself cannot wait for that room: freed memory becomes available
+// only after all transactions that were open when it was freed have ended, this one among them.
 func (m *Machine) orBusy(err error, hint region.Addr) error {
 	if errors.Is(err, region.ErrReclaiming) || isFull(err) && m.frees.Load() {
 		return abort(ReasonBusy, hint)
@@ -118,16 +117,16 @@ func (m *Machine) orBusy(err error, hint region.Addr) error {
 	return err
 }
 
-// isFull says whether err is that an allocation has found no room.
+// isFull reports whether err means that an allocation has found no room.
 func isFull(err error) bool {
 	return errors.Is(err, region.ErrFull) || errors.Is(err, nvram.ErrNoSpace)
 }
 
-// Frees says that much memory is being freed in the background, or is not any more. While
-// it is, allocations that find no room are conflicts.
+// Frees tells the machine whether much memory is being freed in the background. While it is,
+// allocations that find no room fail with a conflict.
 func (m *Machine) Frees(isGoing bool) { m.frees.Store(isGoing) }
 
-// entry is that of an object that is to be made in the slot.
+// entry returns the write set's entry of an object that the transaction makes in the slot.
 func (s slot) entry(payload []byte, late bool) entry {
 	return entry{ptr: s.ptr, version: s.version, op: record.OpAlloc, config: s.config, lender: s.lender, connection: s.connection, payload: payload, late: late}
 }
@@ -169,18 +168,18 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	return slot{ptr: p, version: v, config: m.config.Load()}.append(nil), nil
 }
 
-// needShift is where the need lies in the word of an allocation's argument that has the
+// needShift is the position of the need in the word of an allocation's argument that holds the
 // length.
 const needShift = 31
 
-// allocBytes is how long the argument of an allocation is.
+// allocBytes is the length of an allocation's argument.
 const allocBytes = 20
 
-// release gives a slot back that was reserved for the object of an OpAlloc, which
-// never came to be. If the region has had another primary since, the slot was not
-// reserved in the allocator that knows it now. If the connection over which it was
-// lent has ended, so has the loan. This machine need not know the region: the
-// lender may have made it for what was to be near an object in another one.
+// release gives back the slot of an OpAlloc that did not commit. If the region has got another
+// primary since, the present allocator does not know of the reservation, and there is nothing to
+// give back; the same holds if the connection over which the slot was lent has ended, since the
+// loan ended with it. This machine may not know the region: the lender may have made it for an
+// object that was to be near another one.
 func (m *Machine) release(w *worker, e *entry) {
 	s := slot{ptr: e.ptr, config: e.config, lender: e.lender, connection: e.connection}
 	if !m.isCurrent(s) {
@@ -201,19 +200,19 @@ func (m *Machine) release(w *worker, e *entry) {
 	w.ringPeersLocked()
 }
 
-// isCurrent says whether the allocator that has reserved a slot still knows it.
+// isCurrent reports whether the allocator that reserved the slot still knows of the reservation.
 func (m *Machine) isCurrent(s slot) bool {
 	rt := m.route(s.ptr.Addr.Region())
 	return rt == nil || s.config >= uint32(rt.LastPrimaryChange)
 }
 
-// releaseLocked tells another machine that a slot which it has lent is not needed.
+// releaseLocked tells the lender of a slot that this machine does not need it.
 func (m *Machine) releaseLocked(w *worker, lent slot) {
 	peer := w.peerLocked(lent.lender)
 	if peer == nil || peer.msgs == nil || peer.broken != nil || peer.connection != lent.connection || w.stopped {
 		return
 	}
-	// Nobody waits for the reply but Quiesce.
+	// Only Quiesce waits for the reply.
 	c := &call{to: lent.lender, release: true}
 	c.wait.add(1)
 	w.releases++
@@ -232,11 +231,11 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// WriteBackups makes data the bytes at off of every backup of a region that this
-// machine is the primary of, and then of its own replica. It is how the allocator
-// replicates block headers. Where a backup is lost it waits for the next
-// configuration's, but fails with region.ErrBackups if in, not 0, is what ReserveBackups
-// has returned, and the replicas have changed since.
+// WriteBackups writes data at off to every backup of a region that this machine is the primary of,
+// and then to its own replica. The allocator replicates block headers with it. If a backup is lost,
+// it waits for the next configuration and writes to the backups of that one. But if in is not 0, it
+// must be the result of ReserveBackups, and WriteBackups fails with region.ErrBackups if the
+// replicas have changed since.
 func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
 	for {
 		before := m.routes.Load()
@@ -250,8 +249,8 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32)
 	}
 }
 
-// writeReplicas does it once. SendBlocks, which sends new backups what is there,
-// comes before or after it.
+// writeReplicas makes one attempt at WriteBackups. It holds blocks, so that SendBlocks, which sends
+// the block table to new backups, runs entirely before or after it.
 func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()

@@ -28,23 +28,23 @@ func (w *worker) writeLockRecordsLocked(c *commit) {
 	}
 }
 
-// recordSteps are the steps that the records of a commit mean.
+// recordSteps maps each kind of record to the step that its arrival is reported as.
 var recordSteps = [record.Kinds]step.Step{
 	record.Lock: step.LockRecord, record.CommitBackup: step.CommitBackup, record.CommitPrimary: step.CommitPrimary,
 	record.Abort: step.Abort, record.Truncate: step.Truncate,
 }
 
-// A stagedRecord has been encoded in the buffer of a log, and is still to be appended.
+// A stagedRecord is a record that is encoded in the buffer of a log but not appended yet.
 type stagedRecord struct {
 	kind  record.Kind
 	bytes int
-	// piggybacked is how many of them tell of truncations: the room for these was reserved
-	// for the truncations, and not for the commit.
+	// piggybacked is how many of its bytes name truncated transactions. Their room comes from the
+	// reservations of those transactions, not from this commit's.
 	piggybacked int
 }
 
-// encodeLocked stages one of the commit's records in the part's log. Until it is appended
-// nothing else may be staged there.
+// encodeLocked stages one of the commit's records in the part's log. The caller must append it
+// before anything else is staged there.
 func (w *worker) encodeLocked(c *commit, p *part, kind record.Kind) stagedRecord {
 	var regions []region.ID
 	writes, bytes := 0, 0
@@ -90,8 +90,8 @@ func (c *commit) appendWrites(b []byte, p *part, kind record.Kind) []byte {
 	return b
 }
 
-// appendLocked appends a record that is staged in the part's log, out of its reservation.
-// op is told of its completion, or of its failure, which is returned too.
+// appendLocked appends the record staged in the part's log, using the part's reservation. op is
+// told of the completion, or of the failure, which is returned too.
 func (w *worker) appendLocked(p *part, rec stagedRecord, op *pendingOp) error {
 	w.stats.records.Add(1)
 	need := ring.Space(rec.bytes - rec.piggybacked)

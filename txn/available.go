@@ -9,19 +9,19 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ErrUnavailable is what every *UnavailableError is.
+// ErrUnavailable matches every *UnavailableError.
 var ErrUnavailable = errors.New("txn: unavailable")
 
-// An UnavailableError reports that what an operation needs has been missing for
-// longer than Config.Patience: the machine's lease, a region that may be used, another
-// machine's answer, the next configuration. Nothing has been changed, unless the
-// error is an ErrInDoubt, too. The same may succeed later, on the same machine.
+// An UnavailableError reports that something an operation needs has been missing for longer than
+// Config.Patience: the machine's lease, a region that may be used, another machine's answer, the
+// next configuration. The operation has changed nothing, unless the error is an ErrInDoubt, too.
+// The same operation may succeed later, on the same machine.
 type UnavailableError struct {
 	// Needs names what is missing.
 	Needs string
 	// For is how long it has been missing.
 	For time.Duration
-	// Why is what Config.Missing says; may be empty.
+	// Why is the text that Config.Missing returned; it may be empty.
 	Why string
 }
 
@@ -33,23 +33,23 @@ func (e *UnavailableError) Error() string {
 	return text
 }
 
-// Is makes each of them an ErrUnavailable.
+// Is makes every UnavailableError match ErrUnavailable.
 func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
 
-// A need is one operation's wait for what only the rest of the instance can bring.
-// Every such wait goes through one, so that it ends: when the machine is gone, with
-// the context, or with an UnavailableError after Config.Patience.
+// A need is one operation's wait for something that only the rest of the instance can provide.
+// Every such wait uses a need, so that it ends: when the machine is gone, when the context ends, or
+// with an UnavailableError after Config.Patience.
 type need struct {
 	m *Machine
 	// ctx ends the wait.
 	ctx context.Context
-	// what is missing, in words; region is which, if it is one.
+	// what names in words what is missing; region is the region, if it is one.
 	what   string
 	region region.ID
-	// since is when what is missing is known to have been missing first; the wait's
-	// begin if zero.
+	// since is the time since which it is known to be missing; if zero, the time at which the wait
+	// began.
 	since time.Time
-	// more is for how much longer than usual it waits.
+	// more is added to the patience of this wait.
 	more time.Duration
 }
 
@@ -68,7 +68,7 @@ func (n *need) over() error {
 	if missing := now.Sub(n.since); missing >= n.m.patience()+n.more {
 		return n.m.unavailable(n, missing)
 	}
-	// Without a lease nothing else that is waited for will come.
+	// Without a lease, nothing else that the operation waits for will come.
 	if n.m.cfg.Alive != nil && !n.m.cfg.Alive() {
 		if missing := now.Sub(n.m.lapsed()); missing >= n.m.patience() {
 			return n.m.unavailable(&need{what: noLease}, missing)
@@ -77,10 +77,10 @@ func (n *need) over() error {
 	return nil
 }
 
-// noLease is what a machine in a minority is without.
+// noLease is the need of a machine that cannot renew its lease, such as one in a minority.
 const noLease = "a lease"
 
-// isOver says whether err, of a wait, is one with which n has ended it.
+// isOver reports whether err is an error with which n ends a wait.
 func (n *need) isOver(err error) bool {
 	return errors.Is(err, ErrUnavailable) || n.ctx.Err() != nil && errors.Is(err, n.ctx.Err())
 }
@@ -94,7 +94,7 @@ func (n *need) pause() error {
 	return err
 }
 
-// left is for how long to sleep until over may say something new.
+// left returns how long to sleep before over can return something new.
 func (n *need) left() time.Duration {
 	left := n.since.Add(n.m.patience() + n.more).Sub(n.m.cfg.Clock.Now())
 	if n.ctx.Done() != nil {
@@ -104,10 +104,9 @@ func (n *need) left() time.Duration {
 }
 
 const (
-	// contextPoll is how often who waits for an event looks whether its context has
-	// ended.
+	// contextPoll is how often a waiting operation checks whether its context has ended.
 	contextPoll = 20 * time.Millisecond
-	// hurryPoll is how often it looks whether WaitAtMost was called.
+	// hurryPoll is how often a waiting operation checks whether WaitAtMost was called.
 	hurryPoll = 200 * time.Millisecond
 )
 
@@ -122,20 +121,20 @@ func (m *Machine) unavailable(n *need, missing time.Duration) error {
 	return e
 }
 
-// patience is how long operations wait now.
+// patience returns how long operations wait at present.
 func (m *Machine) patience() time.Duration { return time.Duration(m.bound.Load()) }
 
-// WaitAtMost has operations wait for no longer than patience from now on, in place of
-// Config.Patience: for one, because the machine is about to be closed.
+// WaitAtMost replaces Config.Patience: operations wait for no longer than patience from now on, for
+// instance because the machine is about to be closed.
 func (m *Machine) WaitAtMost(patience time.Duration) {
 	if int64(patience) < m.bound.Load() {
 		m.bound.Store(int64(patience))
 	}
 }
 
-// Available returns nil once this machine holds its lease and may read the region of
-// an address, and otherwise an error: see Config.Patience. What has been missing
-// for that long is an error at once.
+// Available returns nil once this machine holds its lease and may read the region of a. It waits
+// for at most Config.Patience, counted from when the lease or the region was first missing: if that
+// is longer ago already, it fails at once.
 func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 	if err := m.gone(); err != nil {
 		return err
@@ -147,20 +146,20 @@ func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 	return err
 }
 
-// Patience returns for how long operations wait.
+// Patience returns how long operations wait.
 func (m *Machine) Patience() time.Duration { return m.patience() }
 
-// Missed is the error of who has waited since for what, in vain.
+// Missed returns the error of a caller that has waited in vain since then for what is named.
 func (m *Machine) Missed(what string, since time.Time) error {
 	return m.unavailable(&need{what: what}, m.cfg.Clock.Now().Sub(since))
 }
 
-// Confirm returns nil once this machine is known to have been a member at some
-// moment after the call: what it has read before may then be shown. Otherwise
-// the error says that it is gone, or ErrUnavailable.
+// Confirm returns nil once this machine is known to have been a member at some moment after the
+// call. The caller may then show what it has read before the call. Otherwise Confirm returns why
+// the machine is gone, or ErrUnavailable.
 func (m *Machine) Confirm() error { return m.ConfirmWithin(context.Background()) }
 
-// ConfirmWithin is Confirm until ctx ends.
+// ConfirmWithin is Confirm, but ends its wait when ctx ends.
 func (m *Machine) ConfirmWithin(ctx context.Context) error {
 	if m.cfg.Alive == nil || m.cfg.Alive() {
 		return nil
@@ -176,8 +175,7 @@ func (m *Machine) ConfirmWithin(ctx context.Context) error {
 	}
 }
 
-// servable returns an error if this machine has been without a lease for longer than
-// operations wait.
+// servable returns an error if this machine has had no lease for longer than operations wait.
 func (m *Machine) servable(ctx context.Context) error {
 	if m.cfg.Alive == nil || m.cfg.Alive() {
 		return nil
@@ -186,8 +184,8 @@ func (m *Machine) servable(ctx context.Context) error {
 	return n.over()
 }
 
-// lapsed returns since when this machine is known to have no lease. Who finds that
-// out first has it watched until there is one again.
+// lapsed returns the time since which this machine is known to have no lease. The first call to
+// find the lease missing starts watchLease, which runs until there is a lease again.
 func (m *Machine) lapsed() time.Time {
 	now := m.cfg.Clock.Now()
 	for {
@@ -202,12 +200,11 @@ func (m *Machine) lapsed() time.Time {
 	}
 }
 
-// lapsePoll is how often a machine that has lost its lease looks whether there is one
-// again.
+// lapsePoll is how often a machine that has lost its lease checks whether it has one again.
 const lapsePoll = 2 * time.Millisecond
 
-// watchLease ends the lapse, and tells of one that has lasted longer than
-// operations wait for.
+// watchLease waits until the lease is back and ends the lapse. It reports a lapse that lasts longer
+// than operations wait to Events.
 func (m *Machine) watchLease() {
 	defer m.serving.Add(-1)
 	n := need{m: m, ctx: context.Background(), what: noLease, since: *m.lapse.Load()}

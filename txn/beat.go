@@ -9,17 +9,16 @@ import (
 	"github.com/farmsql/farmsql/txn/message"
 )
 
-// overdueBeats is for how many beats a peer that is connected may owe this machine a
-// LOCK-REPLY or another answer that takes no time: some lease times. It is no bound on
-// how long a transaction takes, but on how long nobody looks why.
+// overdueBeats is how many beats, several lease times, a connected peer may take for a LOCK-REPLY
+// or another answer that takes no time. It does not bound how long a transaction takes: it bounds
+// how long a missing answer goes unexamined.
 const overdueBeats = 16
 
-// Beat goes through every worker as all must that want something of it, and returns
-// when each has let it pass: one that is stuck holds it up, however busy workers do
-// not. Peers that owe an answer since overdueBeats beats are told to Events.Silent,
-// again after as many more. Functions that were shipped, and LOCKs of large transactions,
-// may take any time: after as long their machine is asked something that takes none. It is
-// called at even intervals, by one goroutine.
+// Beat takes and releases each worker's lock, as every user of a worker does, and returns when it
+// has had all of them: a stuck worker blocks it, a busy one does not. It reports peers that have
+// owed an answer for overdueBeats beats to Events.Silent, and again after as many more. Shipped
+// functions, and LOCKs of large transactions, may take any time: after overdueBeats it sends their
+// machine a request that takes none (a ping). One goroutine calls Beat at even intervals.
 func (m *Machine) Beat() {
 	silent := make(map[rdma.MachineID]bool)
 	for _, w := range m.workers {
@@ -35,7 +34,7 @@ func (m *Machine) Beat() {
 	}
 }
 
-// beatLocked adds the machines whose answers are overdue to silent.
+// beatLocked adds to silent the machines whose answers are overdue.
 func (w *worker) beatLocked(silent map[rdma.MachineID]bool) {
 	w.beats++
 	if w.stopped {
@@ -65,7 +64,8 @@ func (w *worker) beatLocked(silent map[rdma.MachineID]bool) {
 	}
 }
 
-// isOverdueLocked says whether something waits since overdueBeats beats, and has it wait anew.
+// isOverdueLocked reports whether a wait that began at beat since is overdue, and if so restarts
+// it.
 func (w *worker) isOverdueLocked(since *uint64) bool {
 	if w.beats-*since < overdueBeats {
 		return false
@@ -74,7 +74,7 @@ func (w *worker) isOverdueLocked(since *uint64) bool {
 	return true
 }
 
-// owingLocked adds to silent the primaries that have not replied to LOCK.
+// owingLocked adds to silent the primaries that have not sent their LOCK-REPLY.
 func (c *commit) owingLocked(silent map[rdma.MachineID]bool) {
 	for i := range c.parts {
 		if p := &c.parts[i]; p.lockWrites > 0 && !p.replied && p.peer != nil {
@@ -83,7 +83,7 @@ func (c *commit) owingLocked(silent map[rdma.MachineID]bool) {
 	}
 }
 
-// pingLocked asks a peer for an answer that takes no time, unless it owes one already.
+// pingLocked sends a peer a request that takes no time to answer, unless one is pending already.
 func (w *worker) pingLocked(to rdma.MachineID) {
 	p := w.peerLocked(to)
 	if p == nil || p.broken != nil {

@@ -12,20 +12,19 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// A Bound says which transactions of one life of a coordinating worker have been
-// truncated: all below Low, and those that are Named. A machine knows it from its logs'
-// ledgers, and needs that of others while a region is unavailable: memory that is away may
-// have a COMMIT-BACKUP record of a transaction that another region, A, has truncated. Who
-// becomes a replica of A meanwhile has no ledger that would say so, and would vote that
-// A has never heard of the transaction, which would abort what was reported committed.
-// So before a recovery is settled everybody gives everybody its bounds, and keeps theirs
-// until no region is unavailable any more.
+// A Bound names the truncated transactions of one life of a coordinating worker: all below Low, and
+// those in Named. A machine takes bounds from the ledgers of its logs. It needs the bounds of other
+// machines while a region is unavailable. Memory that is away may hold a COMMIT-BACKUP record of a
+// transaction that another region, A, has truncated. A machine that becomes a replica of A
+// meanwhile has no ledger that says so: it would vote that A has never seen the transaction, and so
+// abort a transaction that was reported committed. Therefore all machines exchange their bounds
+// before a recovery is settled, and keep them until no region is unavailable.
 //
-// That a transaction has been truncated anywhere says as much as that A has truncated
-// it: its outcome was known everywhere. One that waits, though its coordinator has gone
-// on, is known to each replica as parked, which counts before what bounds say. Only
-// memory that was away then does not know. So bounds say nothing of a replica that has been
-// one since before the transaction: its own ledgers know whether it had seen it.
+// A transaction that is truncated anywhere counts as truncated by A, because its outcome was known
+// at all participants. A parked transaction may be below a bound, since its coordinator has gone
+// on; each replica knows it as parked, which takes precedence over bounds. Only memory that was
+// away does not know of it. Bounds are not used for a machine that has been a replica since before
+// the transaction: its own ledgers know whether it has seen the transaction.
 type Bound struct {
 	Machine rdma.MachineID
 	Worker  uint16
@@ -33,7 +32,7 @@ type Bound struct {
 	Named   []uint64
 }
 
-// NamedBound returns the bound that says of one transaction alone that it has been truncated.
+// NamedBound returns a bound that names a single transaction as truncated.
 func NamedBound(machine rdma.MachineID, worker uint16, seq uint64) Bound {
 	return Bound{Machine: machine, Worker: worker, Low: record.FirstOfLife(seq), Named: []uint64{seq}}
 }
@@ -42,7 +41,7 @@ func (b *Bound) has(seq uint64) bool {
 	return seq < b.Low && record.SameLife(seq, b.Low) || slices.Contains(b.Named, seq)
 }
 
-// bounds are what has been learned, by coordinator and life.
+// bounds are the bounds learned so far, by coordinator and life.
 type bounds map[boundKey]*Bound
 
 type boundKey struct {
@@ -54,7 +53,7 @@ func (b *Bound) key() boundKey {
 	return boundKey{record.Coordinator{Machine: b.Machine, Worker: b.Worker}, b.Low >> record.LifeShift}
 }
 
-// learn adds what b says.
+// learn merges b into the bounds.
 func (all bounds) learn(b Bound) {
 	known := all[b.key()]
 	if known == nil {
@@ -67,13 +66,13 @@ func (all bounds) learn(b Bound) {
 	known.Named = slices.DeleteFunc(slices.Compact(named), func(seq uint64) bool { return seq < known.Low })
 }
 
-// truncated says whether a transaction is known to have been truncated.
+// truncated reports whether a transaction is known to be truncated.
 func (all bounds) truncated(id record.ID) bool {
 	b := all[boundKey{record.Coordinator{Machine: id.Machine, Worker: id.Worker}, id.Seq >> record.LifeShift}]
 	return b != nil && b.has(id.Seq)
 }
 
-// sorted returns all in order.
+// sorted returns all bounds in order.
 func (all bounds) sorted() []Bound {
 	list := make([]Bound, 0, len(all))
 	for _, b := range all { // any order
@@ -85,7 +84,7 @@ func (all bounds) sorted() []Bound {
 	return list
 }
 
-// clone returns a copy that learns by itself.
+// clone returns an independent copy.
 func (all bounds) clone() bounds {
 	copied := maps.Clone(all)
 	if copied == nil {
@@ -98,12 +97,12 @@ func (all bounds) clone() bounds {
 	return copied
 }
 
-// boundIn returns what a ledger says.
+// boundIn returns the bound that a ledger holds.
 func boundIn(l *record.Ledger, c record.Coordinator) Bound {
 	return Bound{Machine: c.Machine, Worker: c.Worker, Low: l.LowBound(), Named: l.Named()}
 }
 
-// boundLocked returns what is known of the worker's own transactions.
+// boundLocked returns the bound of the worker's own transactions.
 func (w *worker) boundLocked() Bound {
 	b := Bound{Machine: w.m.cfg.ID, Worker: w.id, Low: w.window.low}
 	for seq := w.window.low; seq < w.window.next; seq++ {
@@ -114,8 +113,8 @@ func (w *worker) boundLocked() Bound {
 	return b
 }
 
-// Bounds returns all that this machine knows of what has been truncated, if a region
-// is unavailable; otherwise nobody needs it.
+// Bounds returns all bounds that this machine knows if a region is unavailable, and nothing
+// otherwise, since nobody needs them then.
 func (m *Machine) Bounds() []Bound {
 	if !m.awaitsAny() || sabotage.Bounds.Skipped() {
 		return nil
@@ -142,7 +141,7 @@ func (m *Machine) Bounds() []Bound {
 	return all.sorted()
 }
 
-// LearnBound learns what another machine knows. It becomes durable when the recovery is
+// LearnBound adds a bound that another machine knows. It becomes durable when the recovery is
 // settled.
 func (m *Machine) LearnBound(in cluster.ID, b Bound) error {
 	r := &m.recovery
@@ -158,7 +157,7 @@ func (m *Machine) LearnBound(in cluster.ID, b Bound) error {
 	return nil
 }
 
-// records returns TRUNCATE records that say what b says, for memory of its own.
+// records returns TRUNCATE records that express b, to be kept in memory of their own.
 func (b *Bound) records(in cluster.ID) (records [][]byte) {
 	named := b.Named
 	for {
@@ -171,7 +170,7 @@ func (b *Bound) records(in cluster.ID) (records [][]byte) {
 	}
 }
 
-// boundsIn returns the bounds that are in memory of parked transactions.
+// boundsIn returns the bounds found in the memory of parked transactions.
 func boundsIn(parked []*nvram.Memory) bounds {
 	all := make(bounds)
 	for _, p := range parked {

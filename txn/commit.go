@@ -16,9 +16,9 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// commitPatience bounds how long a commit goes on trying while others hold what
-// it needs only for the moment: locks on objects that it would find unchanged,
-// and index objects that it can read again. After that it is a conflict.
+// commitPatience bounds how long a commit retries for reasons that pass soon: unchanged objects
+// that others hold locked, and index objects that it can read again. After that it fails with a
+// conflict.
 const commitPatience = 5 * time.Second
 
 // logPatience bounds how long a commit waits for room in a participant's log.
@@ -29,36 +29,36 @@ type outcome uint8
 
 const (
 	committed outcome = iota
-	// again: something was locked or stale that may not be in a moment.
+	// again: try again, since an object was locked or stale that may not be in a moment.
 	again
 )
 
-// commit is a transaction's commit phase.
+// commit is the state of a transaction's commit phase.
 type commit struct {
 	id record.ID
-	// writes are all objects written, strict and late, ascending by address, so
-	// that of two transactions that want the same locks one gets them all.
+	// writes are all objects written, strict and late, in ascending order of address: of two
+	// transactions that want the same locks, one then gets all of them.
 	writes  []*entry
 	parts   []part
 	regions []region.ID
 	wait    waiter
 	first   waiter
 	acks    acks // of a commit in which no other machine takes part
-	// pending follows the COMMIT-PRIMARY records, once written.
+	// pending counts the acknowledgements of the COMMIT-PRIMARY records, once they are written.
 	pending *acks
-	// routes are what the commit was planned with.
+	// routes are the routes by which the commit was planned.
 	routes *route.List
-	// state, and what follows, is guarded by the worker while the commit is under way. next
-	// and prev link those that have begun.
+	// state and the fields below it are guarded by the worker while the commit is in progress. next
+	// and prev link the worker's commits that have begun.
 	state      commitState
 	next, prev *commit
-	since      uint64 // the beat since which LOCK-REPLYs are waited for
+	since      uint64 // the beat at which the wait for LOCK-REPLYs began
 	// resolved is open while the commit is stranded or caught.
 	resolved waiter
-	// outlived says that nobody waits for the commit any more; a goroutine ends it. It
-	// belongs to the transaction's goroutine.
+	// outlived says that the caller has stopped waiting, and a goroutine ends the commit. The
+	// goroutine that runs the transaction owns this field.
 	outlived bool
-	// bytes is how much its writes take in records. large: see largeCommit; nil as a rule.
+	// bytes is how much room its writes take in records. large is nil unless the commit is large.
 	bytes int
 	large *largeCommit
 }
@@ -81,11 +81,10 @@ func (c *commit) reset() {
 	c.bytes, c.large = 0, nil
 }
 
-// Commit ends the transaction: all of its effects become visible and durable at
-// once, or none does. An ErrConflict means that another transaction came first
-// and running it again may succeed; ErrTooLarge and ErrLogFull that its records
-// do not fit the logs; ErrInDoubt that it may have committed or not. ctx may stop
-// it until it is decided, never after.
+// Commit ends the transaction: all of its effects become visible and durable at once, or none does.
+// ErrConflict means that another transaction came first: running this one again may succeed.
+// ErrTooLarge and ErrLogFull mean that its records do not fit the logs, ErrInDoubt that it may have
+// committed or not. ctx can stop it until the commit is decided, not after.
 func (t *Tx) Commit(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		t.Abort()
@@ -111,10 +110,10 @@ func (t *Tx) Commit(ctx context.Context) error {
 	return err
 }
 
-// tryCommit attempts to commit until something decides the matter.
+// tryCommit makes attempts to commit until one commits or fails for good.
 func (s *state) tryCommit(ctx context.Context) error {
 	b := backoff{w: s.w, patience: commitPatience}
-	var since time.Time // that the configuration is in the way
+	var since time.Time // since when a reconfiguration has blocked the commit
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -150,8 +149,8 @@ func (s *state) tryCommit(ctx context.Context) error {
 	}
 }
 
-// outlive leaves a commit for which nobody waits any more to a goroutine that gives
-// back, once that is possible, what it has locked and reserved.
+// outlive hands a commit whose caller has stopped waiting to a goroutine, which gives back what the
+// commit has locked and reserved once that is possible.
 func (t *Tx) outlive() {
 	s := t.state
 	t.state = nil
@@ -169,9 +168,9 @@ func (t *Tx) outlive() {
 	})
 }
 
-// settleOutlived waits for what is still to come of an outlived commit, for as long as
-// it takes: LOCK-REPLYs, after which it is abandoned, the lease, with which it goes on, or
-// what recovery decides. What it finds out nobody is told.
+// settleOutlived ends an outlived commit, however long that takes: it waits for the LOCK-REPLYs and
+// abandons the commit, or waits for the lease and goes on with it, or waits for recovery's
+// decision. Nobody is told the outcome.
 func (s *state) settleOutlived() {
 	w, c := s.w, &s.commit
 	c.outlived = false
@@ -193,14 +192,14 @@ func (s *state) settleOutlived() {
 	_ = s.fate(w.await(&c.resolved))
 }
 
-// attempt goes through the phases of SOSP'15 section 4 once.
+// attempt runs the phases of SOSP'15 section 4 once.
 func (s *state) attempt() (outcome, error) {
 	if err := s.prepare(); err != nil {
 		if errors.Is(err, ErrStale) {
 			return again, nil
 		}
-		// Nobody waits for an evicted machine before memory gets another use: what
-		// looks damaged to it may not be.
+		// The other machines reuse memory without waiting for an evicted one, to which it then only
+		// looks damaged: report damage only while this machine is a member.
 		return again, cmp.Or(s.m.Confirm(), err)
 	}
 	if err := s.plan(); err != nil {
@@ -218,7 +217,7 @@ func (s *state) attempt() (outcome, error) {
 		}
 	}
 	if err := s.m.servable(s.ctx); err != nil {
-		return again, err // better than in doubt, once something is written
+		return again, err // failing here is better than in doubt, once something is written
 	}
 	if s.commit.large != nil {
 		if err := s.extend(); err != nil {
@@ -250,7 +249,7 @@ func (s *state) attempt() (outcome, error) {
 	return committed, s.decide()
 }
 
-// prepare has the indexes apply their pending operations to fresh copies.
+// prepare makes the indexes apply their pending operations to fresh copies.
 func (s *state) prepare() error {
 	for _, i := range s.intents {
 		if err := i.Prepare(&s.late); err != nil {
@@ -260,8 +259,8 @@ func (s *state) prepare() error {
 	return nil
 }
 
-// begin reserves log space at all participants, or waits for it, and writes the
-// LOCK records. Nothing is reserved while it waits.
+// begin reserves log space at all participants and writes the LOCK records. If there is no space it
+// waits, holding no reservation meanwhile.
 func (s *state) begin() error {
 	w, c := s.w, &s.commit
 	b := backoff{w: w, patience: logPatience}
@@ -301,9 +300,9 @@ func (s *state) begin() error {
 	return nil
 }
 
-// abandon releases what the attempt has locked and lets its records be
-// truncated. One that a reconfiguration has caught recovery aborts; the error
-// says that this machine will not hear of it.
+// abandon unlocks what the attempt has locked and lets its records be truncated. If a
+// reconfiguration has caught the commit, recovery aborts it instead; then an error means that this
+// machine will not learn of that.
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()
@@ -320,7 +319,7 @@ func (s *state) abandon() error {
 		if sabotage.AbortRecord.Skipped() {
 			continue
 		}
-		// A peer that cannot be told is one whose locks recovery releases.
+		// If a peer cannot be told, recovery releases its locks.
 		_ = w.appendLocked(p, w.encodeLocked(c, p, record.Abort), nil)
 		w.ringLocked(p.peer)
 	}
@@ -332,7 +331,7 @@ func (s *state) abandon() error {
 	return nil
 }
 
-// unlockSelfLocked unlocks what the attempt has locked here.
+// unlockSelfLocked unlocks what the attempt has locked at this machine.
 func (s *state) unlockSelfLocked() error {
 	for i := range s.commit.parts {
 		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 && p.verdict == message.Same {
@@ -342,12 +341,12 @@ func (s *state) unlockSelfLocked() error {
 	return nil
 }
 
-// decide writes COMMIT-BACKUP to all backups, waits until all have it, and then
-// writes COMMIT-PRIMARY. It returns once one primary has that, which makes sure
-// that the transaction survives f failures.
+// decide writes COMMIT-BACKUP to all backups, waits until all of them have it, and then writes
+// COMMIT-PRIMARY. It returns once one primary has COMMIT-PRIMARY: from then on the transaction
+// survives f failures.
 //
-// Once a backup may have a record, only recovery can tell the outcome if another
-// cannot be reached: the locks and the log space stay taken until then.
+// Once a backup may have COMMIT-BACKUP and another participant cannot be reached, only recovery can
+// tell the outcome: the commit keeps its locks and its log space until then.
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.lock()
@@ -364,9 +363,9 @@ func (s *state) decide() error {
 	return s.expose()
 }
 
-// expose writes COMMIT-PRIMARY, when all backups have COMMIT-BACKUP, and waits until one
-// primary has it. A commit for which this machine has no lease in time is outlived, and
-// still open: no reconfiguration may come that would decide it, for the lease may come back.
+// expose writes COMMIT-PRIMARY once all backups have COMMIT-BACKUP, and waits until one primary has
+// it. If this machine gets no lease in time, the commit is outlived but stays open: the lease may
+// come back without a reconfiguration, and then no recovery would decide the commit.
 func (s *state) expose() error {
 	w, c := s.w, &s.commit
 	w.lock()
@@ -390,8 +389,8 @@ func (s *state) expose() error {
 	return nil
 }
 
-// commitBackupsLocked writes COMMIT-BACKUP to all backups. While it waits until all have
-// it the worker's lock is free.
+// commitBackupsLocked writes COMMIT-BACKUP to all backups and waits until all have it. It gives the
+// worker's lock away while it waits.
 func (s *state) commitBackupsLocked() error {
 	w, c := s.w, &s.commit
 	if c.state.isRecoverys() {
@@ -409,7 +408,7 @@ func (s *state) commitBackupsLocked() error {
 			c.wait.add(1)
 			op = &pendingOp{wait: &c.wait}
 		}
-		// A failure is among what await returns.
+		// await returns a failure, too.
 		_ = w.appendLocked(p, rec, op)
 		if p.peer != nil && p.peer.unrung > ringAfterBytes {
 			w.ringLocked(p.peer)
@@ -421,8 +420,8 @@ func (s *state) commitBackupsLocked() error {
 	return w.awaitLocked(&c.wait)
 }
 
-// applyOwnBackupsOfLargeLocked gives the backups here what a large commit writes to them,
-// and returns nil if its writes may be exposed, or those of one that is not large.
+// applyOwnBackupsOfLargeLocked applies the writes of a large commit to the backups at this machine;
+// for other commits it does nothing. It returns nil if the writes may be exposed.
 func (s *state) applyOwnBackupsOfLargeLocked() error {
 	err := s.mayExposeLocked()
 	if s.commit.large == nil || err != nil {
@@ -431,12 +430,12 @@ func (s *state) applyOwnBackupsOfLargeLocked() error {
 	if s.applyInSlicesLocked(false) != nil {
 		return errCaught
 	}
-	return s.mayExposeLocked() // others have had the worker meanwhile
+	return s.mayExposeLocked() // the worker was unlocked meanwhile
 }
 
-// mayExposeLocked returns nil if what the commit writes may be shown: this machine has its
-// lease, and no reconfiguration has caught the commit, whose recovery may abort it and give
-// replicas of this machine to others.
+// mayExposeLocked returns nil if the commit's writes may become visible: this machine has its
+// lease, and no reconfiguration has caught the commit. Recovery may abort a caught commit, and may
+// give replicas of this machine to others.
 func (s *state) mayExposeLocked() error {
 	if err := s.holdLeaseLocked(); err != nil {
 		return err
@@ -447,11 +446,11 @@ func (s *state) mayExposeLocked() error {
 	return nil
 }
 
-// holdLeaseLocked returns nil once this machine holds its lease; while it waits it gives
-// the worker's lock away. Then no configuration without it had been committed when the backups got
-// their records: all of them will be found when logs are drained. A machine that stood
-// still may have been evicted meanwhile, its records have come after the drain, and
-// recovery have aborted what it is about to expose.
+// holdLeaseLocked returns nil once this machine holds its lease; it gives the worker's lock away
+// while it waits. The lease shows that no configuration without this machine had been committed
+// when the backups got their records, so draining the logs will find all of them. Without this
+// check, a machine that was stopped for a while may have been evicted: its records may have arrived
+// after the drain, and recovery may have aborted the transaction that it is about to expose.
 func (s *state) holdLeaseLocked() error {
 	if s.m.cfg.Alive == nil {
 		return nil
@@ -468,15 +467,15 @@ func (s *state) holdLeaseLocked() error {
 	return nil
 }
 
-// awaitsLease says that nothing but the lease is missing to an outlived commit: its backups
-// have their records, and no reconfiguration has caught it.
+// awaitsLease reports whether an outlived commit lacks nothing but the lease: its backups have
+// their records, and no reconfiguration has caught it.
 func (s *state) awaitsLease() bool {
 	s.w.lock()
 	defer s.w.unlock()
 	return s.commit.state == stateCommittingBackups
 }
 
-// awaitLease waits until this machine has its lease, or will not have it.
+// awaitLease waits until this machine has its lease, or cannot get it any more.
 func (s *state) awaitLease() {
 	for s.m.gone() == nil && !s.m.cfg.Alive() && s.awaitsLease() {
 		s.m.cfg.Clock.Sleep(lapsePoll)
@@ -489,8 +488,7 @@ func (s *state) commitPrimariesLocked() error {
 	c.enterLocked(stateCommittingPrimaries)
 	pending := &c.acks
 	if c.isRemote() {
-		// Acknowledgements may come after this transaction's state is in use
-		// by another.
+		// Acknowledgements may arrive after another transaction has taken over this state.
 		pending = &acks{peers: c.peers()}
 	}
 	*pending = acks{seq: c.id.Seq, config: c.id.Config, peers: pending.peers, open: 1}
@@ -507,12 +505,11 @@ func (s *state) commitPrimariesLocked() error {
 		}
 		rec := w.encodeLocked(c, p, record.CommitPrimary)
 		if p.peer == nil {
-			_ = w.appendLocked(p, rec, nil) // reserved in memory of our own
+			_ = w.appendLocked(p, rec, nil) // written to this machine's own memory, and reserved
 			continue
 		}
 		pending.open++
-		// A peer that does not get the record is recovery's business: the
-		// transaction has committed.
+		// If a peer does not get the record, recovery deals with it: the transaction has committed.
 		_ = w.appendLocked(p, rec, &pendingOp{acks: pending})
 		w.ringLocked(p.peer)
 	}
@@ -530,10 +527,10 @@ func (s *state) commitPrimariesLocked() error {
 	return nil
 }
 
-// applySelfLocked gives the objects of this machine's replicas their new state. The
-// paper has a backup wait for the truncation; the coordinator knows already that
-// every backup has the COMMIT-BACKUP record, so that no recovery can abort the
-// transaction any more. The backups of a large commit have been given theirs before.
+// applySelfLocked applies the writes to the replicas at this machine. In the paper a backup applies
+// them at truncation. The coordinator need not wait for that: it knows that every backup has
+// COMMIT-BACKUP, so no recovery can abort the transaction. The backups of a large commit have
+// applied theirs already.
 func (s *state) applySelfLocked() error {
 	if s.commit.large != nil {
 		return s.applyInSlicesLocked(true)
@@ -556,10 +553,10 @@ func (s *state) applyToLocked(rt *route.Route, e *entry) {
 	}
 }
 
-// applyInSlicesLocked gives objects of this machine's primaries, or of its backups, their new state,
-// in slices. Between these no lock keeps a reconfiguration out, which ends the commit's
-// part in it: so the backups come before COMMIT-PRIMARY, for after that the commit is
-// over with the first acknowledgement.
+// applyInSlicesLocked applies the writes to this machine's primaries, or to its backups, in slices.
+// Between two slices the worker is unlocked, and a reconfiguration may come, which ends the
+// commit's part in it. The backups must therefore be done before COMMIT-PRIMARY is written: after
+// that, the first acknowledgement ends the commit.
 func (s *state) applyInSlicesLocked(primaries bool) error {
 	rt := func(e *entry) *route.Route { return s.m.route(e.ptr.Addr.Region()) }
 	return s.inSlicesLocked(
@@ -567,8 +564,8 @@ func (s *state) applyInSlicesLocked(primaries bool) error {
 		func(e *entry) bool { s.applyToLocked(rt(e), e); return true })
 }
 
-// finishLocked closes a transaction whose records are of no use any more: all of them
-// may be truncated.
+// finishLocked closes a transaction whose records nobody needs any more: all participants may
+// truncate them.
 func (w *worker) finishLocked(seq uint64, peers []*peer) {
 	w.window.finish(seq)
 	for _, p := range peers {

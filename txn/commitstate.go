@@ -6,9 +6,9 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// A commitState is how far one attempt to commit has come. The upper line is the commit
-// protocol (SOSP'15 section 4), whose steps the coordinator takes; below the dashes recovery
-// has taken over (section 5.3).
+// A commitState says how far one attempt to commit has come. Above the dashes is the commit
+// protocol (SOSP'15 section 4), whose steps the coordinator takes; below them recovery has taken
+// over (section 5.3).
 //
 //	planned --> locking --> validating --> committing --> committing --> truncating
 //	               |            |           backups       primaries
@@ -21,53 +21,55 @@ import (
 //
 // The order of the steps is what makes the protocol right:
 //
-//   - Log space is reserved at all participants before the first LOCK record is written,
-//     because from then on the transaction holds what others wait for, and must not itself
-//     wait for room that only they can give back.
-//   - Locking comes before validation. All locks are held when validation begins, so if it
-//     finds every object that was read unchanged, all that was read and all that is about to be
-//     written held at one moment, which is the transaction's place among all others. Validated
-//     first, an object could change before the locks are there.
-//   - Nothing that says "commit" is written before validation has succeeded: as long as there
-//     are only LOCK records the coordinator may abort, and recovery will. With a COMMIT-BACKUP
-//     anywhere recovery may commit, so there is no way back from committing backups.
+//   - The coordinator reserves log space at all participants before it writes the first LOCK
+//     record. From that record on the transaction holds locks that others wait for, so it must
+//     not itself wait for room that only those others can give back.
+//   - Locking comes before validation. When validation begins all locks are held. If it finds
+//     every object in the read set unchanged, then the whole read set and the whole write set
+//     were valid at one moment, which is the transaction's place in the serial order. If
+//     validation came first, an object could change before the locks are held.
+//   - The coordinator writes no commit record before validation has succeeded: while there are
+//     only LOCK records, the coordinator may abort, and recovery will abort. Once a
+//     COMMIT-BACKUP is anywhere, recovery may commit, so the coordinator cannot abort any more.
 //   - All backups have COMMIT-BACKUP before the first primary gets COMMIT-PRIMARY, which
-//     exposes the writes: were a backup without its record, the failure of the others could
-//     have recovery abort what somebody has read.
-//   - Success is reported when one primary has COMMIT-PRIMARY, not before: if all backups
-//     fail, the primary that is left has a LOCK record, which alone is no vote to commit.
-//   - Records are truncated when all primaries have COMMIT-PRIMARY: until then those at the
-//     backups may be all from which recovery can tell that a primary has to commit. The
-//     truncation is followed by acks, which outlive the commit: its memory serves the next.
+//     exposes the writes. If a backup had no record and the other participants failed, recovery
+//     could abort a transaction whose writes somebody has read.
+//   - Commit reports success when one primary has COMMIT-PRIMARY, not before: if all backups
+//     fail, the primary that is left has only a LOCK record, which is no vote to commit.
+//   - Records are truncated when all primaries have COMMIT-PRIMARY: until then, the records at
+//     the backups may be the only evidence that a primary has to commit. acks follows this, and
+//     outlives the commit, whose memory the next transaction uses.
 type commitState uint8
 
 const (
 	// statePlanned: nothing is reserved or written.
 	statePlanned commitState = iota
-	// stateLocking: LOCK records are being written and replied to. The commit has its
-	// identifier, and is among the worker's begun from here to stateCommittingPrimaries.
+	// stateLocking: LOCK records are being written and replied to. From here to
+	// stateCommittingPrimaries the commit has its identifier and is in the worker's list of begun
+	// commits.
 	stateLocking
-	// stateValidating: all that is written is locked; what was read is looked at again.
+	// stateValidating: the whole write set is locked; the read set is being validated.
 	stateValidating
-	// stateCommittingBackups: COMMIT-BACKUP may be at some backups. A commit that has it at
-	// all and waits for the lease is still in this state, whether somebody waits for it or not.
+	// stateCommittingBackups: some backups may have COMMIT-BACKUP. A commit stays in this state
+	// while it waits for the lease with COMMIT-BACKUP at all backups, whether its caller still
+	// waits or not.
 	stateCommittingBackups
-	// stateCommittingPrimaries: COMMIT-BACKUP is at all backups, COMMIT-PRIMARY may be at
-	// some primaries.
+	// stateCommittingPrimaries: all backups have COMMIT-BACKUP, some primaries may have
+	// COMMIT-PRIMARY.
 	stateCommittingPrimaries
-	// stateTruncating: COMMIT-PRIMARY is at one primary: the transaction has committed.
+	// stateTruncating: one primary has COMMIT-PRIMARY: the transaction has committed.
 	stateTruncating
-	// stateAborted: what was locked has been given back, or nothing was.
+	// stateAborted: the commit holds no locks (any more).
 	stateAborted
-	// stateStranded: a participant was lost when the transaction may have committed. The
-	// reconfiguration that this must lead to will catch it.
+	// stateStranded: a participant was lost when the transaction may have committed. That loss
+	// leads to a reconfiguration, which catches the commit.
 	stateStranded
-	// stateCaught: a reconfiguration came. The coordinator writes nothing more; recovery
-	// decides, and tells the worker (Machine.Resolve).
+	// stateCaught: a reconfiguration has caught the commit. The coordinator writes nothing more;
+	// recovery decides, and tells the worker (Machine.Resolve).
 	stateCaught
 	stateRecoveredCommitted
 	stateRecoveredAborted
-	// stateInDoubt: nobody will tell this machine what recovery decides.
+	// stateInDoubt: this machine will not learn what recovery decides.
 	stateInDoubt
 	commitStates
 )
@@ -94,8 +96,9 @@ func commitStatesOf(list ...commitState) (set commitStateSet) {
 
 func (set commitStateSet) has(s commitState) bool { return set>>s&1 != 0 }
 
-// commitTransitions are the states that can follow each. From those that have none but
-// statePlanned the commit's memory goes to the next attempt, or to another transaction.
+// commitTransitions lists the states that can follow each state. A state that only statePlanned
+// follows ends the attempt: the commit's memory then serves the next attempt, or another
+// transaction.
 var commitTransitions = [commitStates]commitStateSet{
 	statePlanned:             commitStatesOf(statePlanned, stateLocking),
 	stateLocking:             commitStatesOf(stateValidating, stateAborted, stateCaught),
@@ -111,8 +114,8 @@ var commitTransitions = [commitStates]commitStateSet{
 	stateInDoubt:             commitStatesOf(statePlanned),
 }
 
-// enterLocked takes the commit to another state. The lock is its worker's, but for
-// statePlanned, which only the transaction that has the commit's memory enters.
+// enterLocked moves the commit to another state. It needs the worker's lock, except for
+// statePlanned, which only the transaction that owns the commit's memory enters.
 func (c *commit) enterLocked(to commitState) {
 	if invariant.Enabled && !commitTransitions[c.state].has(to) {
 		invariant.Violated(fmt.Sprintf("states of commit %v follow each other", c.id), fmt.Sprintf("%v, then %v", c.state, to), "another")
@@ -120,11 +123,11 @@ func (c *commit) enterLocked(to commitState) {
 	c.state = to
 }
 
-// isRecoverys says that a reconfiguration has taken the commit from its coordinator.
+// isRecoverys reports whether a reconfiguration has taken the commit from its coordinator.
 func (s commitState) isRecoverys() bool { return s >= stateCaught && s <= stateRecoveredAborted }
 
-// isWithoutEffect says that the transaction has none, and will have none, so that what was
-// reserved for its new objects is free.
+// isWithoutEffect reports whether the transaction has had no effect and can have none, so that the
+// slots reserved for its new objects can be freed.
 func (s commitState) isWithoutEffect() bool {
 	return s <= stateValidating || s == stateAborted || s == stateRecoveredAborted
 }

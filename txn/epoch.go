@@ -15,10 +15,9 @@ import (
 	"github.com/farmsql/farmsql/txn/message"
 )
 
-// epochs counts what is going on at one worker by the epoch in which it began,
-// so that the end of an epoch can be told: memory freed in it may then change
-// its size class, because nobody can still hold a pointer into it (NSDI'14
-// section 3.5).
+// epochs counts the operations and transactions open at one worker, by the epoch in which they
+// began. This tells when an epoch is over: memory freed in it may then change its size class,
+// because nobody can still hold a pointer into it (NSDI'14 section 3.5).
 //
 // At most two epochs are open at a time, so that two counters suffice; the
 // current one's parity picks the counter.
@@ -27,7 +26,7 @@ type epochs struct {
 	open    [2]atomic.Int64
 }
 
-// enter counts the caller in and returns its epoch, which exit needs.
+// enter counts the caller in and returns its epoch, which the caller passes to exit.
 func (e *epochs) enter() uint64 {
 	for {
 		epoch := e.current.Load()
@@ -35,8 +34,8 @@ func (e *epochs) enter() uint64 {
 		if e.current.Load() == epoch {
 			return epoch
 		}
-		// The epoch ended between the load and the count: whoever ended it may
-		// not have seen us.
+		// The epoch ended between the load and the count: the machine that ended it may not have
+		// seen this count.
 		e.open[epoch&1].Add(-1)
 	}
 }
@@ -64,9 +63,9 @@ func (m *Machine) Start() Operation {
 // End ends it.
 func (o Operation) End() { o.w.epochs.exit(o.epoch) }
 
-// OnEpoch registers a function that clears cached pointers. It is called at the
-// end of each epoch, until Cancel is. What is put into a cache must have been read in the
-// same operation or transaction.
+// OnEpoch registers a function that clears cached pointers. It is called at the end of each epoch
+// until Cancel. A pointer may be put into a cache only in the operation or transaction that read
+// it.
 func (m *Machine) OnEpoch(fn func()) EpochHook {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,14 +73,14 @@ func (m *Machine) OnEpoch(fn func()) EpochHook {
 	return EpochHook{weak.Make(m), &fn}
 }
 
-// An EpochHook is a function that is called at the end of each epoch. It does not keep the
-// machine: whoever cancels it may be what the machine, or what stands on it, leads to.
+// An EpochHook is a function that is called at the end of each epoch. It holds no reference to the
+// machine, so that an object which the machine refers to can cancel it.
 type EpochHook struct {
 	m  weak.Pointer[Machine]
 	fn *func()
 }
 
-// Cancel has the function not be called any more.
+// Cancel ends the calls of the function.
 func (h EpochHook) Cancel() {
 	m := h.m.Value()
 	if m == nil {
@@ -92,11 +91,10 @@ func (h EpochHook) Cancel() {
 	m.onEpoch = slices.DeleteFunc(m.onEpoch, func(other *func()) bool { return other == h.fn })
 }
 
-// enterEpoch has this machine enter the given epoch, if that is the next one and
-// nothing is open any more that began before the present one. A machine that has
-// joined, and was busy when it should have followed (joinEpoch), may be further
-// behind; it follows when nothing is open. enterEpoch returns the epoch that this
-// machine is in, and whether all that began before it is done.
+// enterEpoch moves this machine to the given epoch, if that is the next one and nothing that began
+// before the present one is still open. A machine that has joined, and was busy when it should have
+// followed (joinEpoch), may be further behind; it follows when nothing is open. enterEpoch returns
+// the machine's epoch, and whether everything that began before it has ended.
 func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 	current = m.epoch.Load()
 	if epoch > current && m.epochClosed(current-1) && (epoch == current+1 || m.epochClosed(current)) {
@@ -124,22 +122,21 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 	return true
 }
 
-// EndEpoch ends the current epoch at every machine, once all that began in the
-// one before is done, for which it waits as long as patience says. It reports
-// whether it has. In between it calls over, which says what is safe now, in the
-// terms of region.Allocator.Advance; if that fails, so does EndEpoch. Only one
-// caller in an instance may do it at a time; a transaction of the caller's own
-// may be open.
+// EndEpoch ends the current epoch at every machine once everything that began in the epoch before
+// it has ended, for which it waits up to patience. It reports whether it did. In between it calls
+// over with what is safe now, in the terms of region.Allocator.Advance; if over fails, so does
+// EndEpoch. Only one caller in the instance may run it at a time. The caller may have a transaction
+// of its own open.
 //
 //	caches cleared:  v          v          v          v
 //	epoch:           | 2k       | 2k+1     | 2k+2     | 2k+3     |
 //	                       P read, cached        P found in the cache
 //	                                             and used
 //
-// A pointer P that was read in an epoch may be in a cache until the end of the
-// next one, and who found it there has it until the end of the one after that.
-// That is why Advance counts by two of these epochs. Machines are at most one
-// epoch apart: nobody enters one before all have left the one before the last.
+// A pointer P that was read in one epoch may be in a cache until the end of the next epoch, and a
+// reader that found it there may use it until the end of the epoch after that. This is why Advance
+// counts two of these epochs as one. Machines are at most one epoch apart: no machine enters an
+// epoch before all have left the epoch before the last.
 func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration, over func(epoch uint64) error) (bool, error) {
 	latest := uint64(0)
 	for _, machine := range machines {
@@ -151,7 +148,7 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 	}
 	b := backoff{w: m.workers[0], patience: patience}
 	for _, machine := range machines {
-		// A machine that an earlier call, interrupted, has not reached follows.
+		// A machine that an earlier, interrupted call did not reach catches up.
 		for {
 			current, done, err := m.shipEpoch(ctx, machine, latest)
 			if err != nil {

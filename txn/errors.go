@@ -10,36 +10,34 @@ import (
 
 // Errors that callers tell apart with errors.Is.
 var (
-	// ErrConflict is what every *AbortError is: another transaction came first.
-	// Running the transaction again may succeed.
+	// ErrConflict matches every *AbortError: another transaction came first. Running the
+	// transaction again may succeed.
 	ErrConflict = errors.New("txn: conflict with another transaction")
 	// ErrDone is returned by every method of a transaction that has ended.
 	ErrDone = errors.New("txn: transaction has already ended")
-	// ErrTooLarge means that what the transaction writes cannot fit into the
-	// logs it must be written to.
+	// ErrTooLarge means that the transaction's writes cannot fit into the logs of its participants.
 	ErrTooLarge = errors.New("txn: transaction too large")
-	// ErrLogFull means that a participant's log stayed full for the whole
-	// wait: its owner does not truncate.
+	// ErrLogFull means that a participant's log stayed full for the whole wait: its records were
+	// not truncated.
 	ErrLogFull = errors.New("txn: log full")
 	// ErrNoRegion means that an address lies in a region that this
 	// configuration does not know.
 	ErrNoRegion = errors.New("txn: no such region")
-	// ErrInDoubt means that the transaction may have committed or not, and that
-	// nobody will be told: the machine was closed or evicted before recovery had
-	// decided, there is no recovery (Config.Alive), or the caller has waited for as
-	// long as operations wait (ErrUnavailable, too).
+	// ErrInDoubt means that the transaction may have committed or not, and that this machine will
+	// not learn which: it was closed or evicted before recovery had decided, there is no recovery
+	// (Config.Alive), or the wait exceeded Config.Patience (then the error is an ErrUnavailable,
+	// too).
 	ErrInDoubt = errors.New("txn: outcome unknown until recovery")
-	// ErrStale is what Intent.Prepare and Question.Ask return when the fresh
-	// copies that they got do not belong together. They are called again.
+	// ErrStale is the error of Intent.Prepare and Question.Ask when the fresh copies that they got
+	// do not belong together. They are then called again.
 	ErrStale = errors.New("txn: copies do not belong together")
 	// ErrClosed means that the machine is shutting down.
 	ErrClosed = errors.New("txn: machine closed")
 	// ErrEvicted means that this machine is no member of the configuration any
 	// more: the transaction can be run on another.
 	ErrEvicted = errors.New("txn: machine evicted from the configuration")
-	// ErrLost means that the other machine is no member any more. What was asked
-	// of it can be asked again of whoever has taken its place; it is an
-	// ErrConflict, too.
+	// ErrLost means that the other machine has left the configuration. The request can be made
+	// again to the machine that replaces it; the error is an ErrConflict, too.
 	ErrLost error = lostError{}
 )
 
@@ -48,21 +46,20 @@ var (
 type Reason uint8
 
 const (
-	// ReasonLock: an object to be written was changed, or stayed locked by
-	// another transaction for as long as this one was ready to wait.
+	// ReasonLock: an object to be written was changed, or stayed locked by another transaction for
+	// longer than this one would wait.
 	ReasonLock Reason = iota
 	// ReasonValidate: an object that was read has changed.
 	ReasonValidate
-	// ReasonAnswer: an index, asked again, gave another answer.
+	// ReasonAnswer: an index question, asked again, got another answer.
 	ReasonAnswer
 	// ReasonFreed: a pointer led to an object that has been freed.
 	ReasonFreed
-	// ReasonBusy: an object stayed locked for as long as a reader would wait.
+	// ReasonBusy: an object stayed locked for longer than a reader waits.
 	ReasonBusy
-	// ReasonUser: the caller gave up.
+	// ReasonUser: the caller aborted.
 	ReasonUser
-	// ReasonMoved: a machine that the transaction had dealt with has left the
-	// configuration.
+	// ReasonMoved: a machine that took part in the transaction has left the configuration.
 	ReasonMoved
 	reasons
 )
@@ -74,8 +71,8 @@ var reasonNames = [Reasons]string{"lock", "validate", "answer", "freed", "busy",
 
 func (r Reason) String() string { return reasonNames[r] }
 
-// An AbortError reports that a transaction was aborted, why, and over which
-// object. errors.Is(err, ErrConflict) holds for all of them.
+// An AbortError reports that a transaction was aborted, with the reason and the object that caused
+// it. errors.Is(err, ErrConflict) holds for every AbortError.
 type AbortError struct {
 	Reason Reason
 	Addr   region.Addr
@@ -94,8 +91,8 @@ func (e *AbortError) Is(target error) bool {
 	return target == ErrConflict || target == region.ErrFreed && e.Reason == ReasonFreed
 }
 
-// ErrConfiguration refuses a step of the recovery for another configuration than
-// the current one.
+// ErrConfiguration rejects a step of recovery that belongs to another configuration than the
+// current one.
 var ErrConfiguration = errors.New("txn: not the current configuration")
 
 type lostError struct{}

@@ -19,19 +19,18 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// Which transactions recover, and what is known of them, is always a function of
-// what is in a machine's NVRAM: of the records in its logs that coordinators have
-// written and that are not truncated, and of notes that the machine itself has appended
-// to its own log, or to memory beside it where that was full (spill.go), while an
-// earlier recovery went on, or has parked (park.go). What has been truncated the logs'
-// ledgers say. So a recovery that another failure has interrupted starts over from
-// what it has found and decided.
+// The set of recovering transactions, and what is known of them, is always a function of a
+// machine's NVRAM: of the records in its logs that coordinators wrote and that are not truncated,
+// and of notes. The machine itself appends notes to its own log, or to memory beside it where the
+// log was full (spill.go), during an earlier recovery; or it has parked them (park.go). The logs'
+// ledgers say which transactions are truncated. So when another failure interrupts a recovery, the
+// next one starts again from everything that it has found and decided.
 //
-// Every transaction of an older configuration that has a record somewhere is
-// recovering. (The paper leaves out those that no change touches; here there are
-// at most a few hundred.) Drain is the one place that says so.
+// Every transaction of an older configuration that has a record somewhere is recovering. (The paper
+// leaves out transactions that the change does not affect; here there are at most a few hundred.)
+// Only Drain decides which they are.
 
-// Seen says what a replica has seen of a recovering transaction. It is a set.
+// Seen is the set of what a replica has seen of a recovering transaction.
 type Seen uint8
 
 const (
@@ -44,43 +43,44 @@ const (
 	SeenTruncated
 )
 
-// Evidence is what one machine's logs say about a transaction and a region that
-// it writes to.
+// Evidence is what one machine's logs say about one transaction and one region that the transaction
+// writes to.
 type Evidence struct {
 	ID      record.ID
-	Regions []region.ID // all that it writes to
+	Regions []region.ID // all regions that the transaction writes to
 	Region  region.ID
 	Seen    Seen
-	// At is where the writes to the region are; empty if they are not here.
+	// At is where the writes to the region are stored; it is empty if this machine does not have
+	// them.
 	At Extent
 }
 
-// An Extent is where a record lies in a log of some machine: n bytes at off of a
-// registration, and more bytes at rest.
+// An Extent locates a record in a log of some machine: N bytes at offset Off of a registration, and
+// More further bytes at Rest.
 type Extent struct {
 	Key                rdma.Key
 	Off, N, Rest, More uint64
 }
 
-// Empty says that there is no record.
+// Empty reports whether there is no record.
 func (e *Extent) Empty() bool { return e.N+e.More == 0 }
 
-// recoveryState is what a machine knows of recovering transactions. Its lock is
-// taken before a worker's, and never held across a wait.
+// recoveryState is what a machine knows of recovering transactions. Its lock is taken before a
+// worker's lock, and never held across a wait.
 type recoveryState struct {
 	m *Machine
-	// going says that a reconfiguration has begun and not been settled.
+	// going says that a reconfiguration has begun and is not settled yet.
 	going atomic.Bool
 
 	mu     lockrank.Mutex[lockrank.Recovery]
 	traces map[record.ID]*trace
 	locks  map[region.Addr]*recoveredLock
-	// over are the transactions that this recovery has truncated: a copy of a
-	// call that comes late must not bring them back.
+	// over are the transactions that this recovery has truncated: a late copy of a call must not
+	// recreate their traces.
 	over map[record.ID]bool
-	// notes are those that the own logs had no room for.
+	// notes are the notes that this machine's own logs had no room for.
 	notes spill
-	// found are records that have been found in logs and not been taken yet.
+	// found are records that scanLocked has found in logs and takeFoundLocked has not taken yet.
 	found []found
 }
 
@@ -95,13 +95,12 @@ func (r *recoveryState) init(m *Machine) {
 	r.m, r.traces, r.locks, r.over = m, make(map[record.ID]*trace), make(map[region.Addr]*recoveredLock), make(map[record.ID]bool)
 }
 
-// A trace is what is known here of one recovering transaction.
+// A trace is what this machine knows of one recovering transaction.
 type trace struct {
 	id      record.ID
 	regions []region.ID
 	parts   []*tracePart // by region, of which there are few
-	// outcome is what has been noted here: SeenCommitRecovery or
-	// SeenAbortRecovery.
+	// outcome is the decision noted at this machine: SeenCommitRecovery or SeenAbortRecovery.
 	outcome Seen
 }
 
@@ -128,14 +127,13 @@ func (t *trace) evidence(p *tracePart) Evidence {
 	return Evidence{ID: t.id, Regions: t.regions, Region: p.region, Seen: p.seen | t.outcome, At: p.at}
 }
 
-// Recovering says whether a reconfiguration is going on here, until Settle.
+// Recovering reports whether a reconfiguration has begun here and not been settled.
 func (m *Machine) Recovering() bool { return m.recovery.going.Load() }
 
-// Drain processes every record in every log of this machine, also of machines
-// that are no members any more, and sees to it that none of an older
-// configuration counts that lands later. It returns what the logs say, in order.
-// Once the next configuration's Freeze has begun it does nothing: what that
-// recovery has found and locked would be forgotten.
+// Drain processes every record in every log of this machine, including the logs of machines that
+// have left the configuration, and makes sure that records of an older configuration which arrive
+// later have no effect. It returns what the logs say, in order. Once the next configuration's
+// Freeze has begun, Drain does nothing: what this recovery finds and locks would be forgotten.
 func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 	r := &m.recovery
 	r.mu.Lock()
@@ -175,7 +173,7 @@ func (r *recoveryState) evidenceLocked() []Evidence {
 	return all
 }
 
-// check refuses what belongs to the recovery for another configuration.
+// check returns an error if in is not the configuration that this recovery is for.
 func (r *recoveryState) check(in cluster.ID) error {
 	if now := r.m.config.Load(); now != uint32(in) {
 		return fmt.Errorf("%w: %d, this is %d", ErrConfiguration, in, now)
@@ -202,7 +200,7 @@ func (w *worker) drainLocked() {
 	}
 }
 
-// gatherLocked collects what the worker's logs say.
+// gatherLocked collects the evidence in the worker's logs.
 func (w *worker) gatherLocked(r *recoveryState) {
 	for _, p := range w.peers {
 		if p == nil {
@@ -220,8 +218,8 @@ func (w *worker) gatherLocked(r *recoveryState) {
 	})
 }
 
-// scanLocked finds the records of a log up to a position, those that are wanted for
-// what they say and where they are. takeFound takes them.
+// scanLocked finds the records of a log up to position end that want selects, by content and
+// position. takeFoundLocked takes them.
 func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *record.Record, at uint64) bool) {
 	rx, err := record.OpenLog(log)
 	if err != nil || rx == nil {
@@ -242,7 +240,7 @@ func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, wa
 	}
 }
 
-// takeFoundLocked takes note of what scan has found, in order.
+// takeFoundLocked takes the records that scanLocked has found, in order.
 func (r *recoveryState) takeFoundLocked() {
 	for i := range r.found {
 		r.takeLocked(r.found[i].record, r.found[i].at)
@@ -257,13 +255,13 @@ func extentOf(rx *ring.Receiver, k rdma.Key, raw ring.Record) Extent {
 	return e
 }
 
-// A note about a region packs the region and what has been seen into the word
-// that is the low bound of other records.
+// packSeen packs a region and what has been seen of a transaction there into one word of a note:
+// the word that is the low bound in other records.
 func packSeen(id region.ID, s Seen) uint64 { return uint64(id)<<32 | uint64(s) }
 
 func unpackSeen(v uint64) (region.ID, Seen) { return region.ID(v >> 32), Seen(v) }
 
-// takeLocked takes note of one record.
+// takeLocked adds one record to the traces.
 func (r *recoveryState) takeLocked(rec *record.Record, at Extent) {
 	t := r.traces[rec.ID]
 	if t == nil {
@@ -313,7 +311,7 @@ func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 	}
 }
 
-// Evidence returns what is known here of a transaction and a region by now.
+// Evidence returns what this machine knows by now of a transaction and a region.
 func (m *Machine) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	r := &m.recovery
 	r.mu.Lock()
@@ -330,8 +328,8 @@ func (m *Machine) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	return Evidence{}, false
 }
 
-// Truncated says whether a transaction of which there is no record here is known
-// to have been truncated by this machine's replica of a region, rather than never to have come.
+// Truncated reports whether a transaction that has no record here is known to have been truncated
+// by this machine's replica of a region, rather than never to have reached it.
 func (m *Machine) Truncated(id record.ID, at region.ID) bool {
 	if sabotage.Truncated.Skipped() {
 		return false
@@ -360,7 +358,7 @@ func (m *Machine) Truncated(id record.ID, at region.ID) bool {
 	return p != nil && p.in.Ledger().Has(id.Seq)
 }
 
-// Fetch reads what a record at another machine says about the writes to a region.
+// Fetch reads a transaction's writes to a region out of a record at another machine.
 func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error) {
 	raw := make([]byte, e.At.N+e.At.More)
 	if err := m.readRemote(from, e.At.Key, e.At.Off, raw[:e.At.N]); err != nil {
@@ -388,15 +386,14 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error)
 	return slices.DeleteFunc(rec.Writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
 }
 
-// ReadReplica reads dst at off of a machine's replica of a region, one-sidedly,
-// as it is there: data recovery copies it. Replies of a machine that is not the
-// primary any more are of no use to anybody; the caller ends with its
-// configuration.
+// ReadReplica reads dst at off of a machine's replica of a region by a one-sided READ, without any
+// consistency check: data recovery copies with it. Bytes from a machine that is not the primary any
+// more are useless, but do no harm: the caller ends with its configuration.
 func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
 	return m.readRemote(from, route.RegionKey(id), off, dst)
 }
 
-// readRemote reads in pieces, between which the worker's lock is free.
+// readRemote reads in pieces, and releases the worker's lock between two pieces.
 func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
 	w, wait := m.anyWorker(), m.newWaiter()
 	for len(dst) > 0 {
@@ -412,9 +409,9 @@ func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []
 	return nil
 }
 
-// Learn notes durably what other replicas of a region have seen of a transaction,
-// and its writes to the region if they are not here. What is known already
-// changes nothing. It fails with ring.ErrFull while there is no room for a note.
+// Learn notes durably what other replicas of a region have seen of a transaction, and its writes to
+// the region if this machine does not have them. Repeating it changes nothing. It fails with
+// ring.ErrFull while there is no room for a note.
 func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -434,7 +431,7 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error 
 	if p.writes != nil {
 		writes = nil
 	}
-	// That a region has seen nothing of a transaction that waits is news, too.
+	// The information that a region has seen nothing of a waiting transaction is new, too.
 	if isKnown && len(writes) == 0 && p.seen|e.Seen == p.seen {
 		return nil
 	}
@@ -450,9 +447,9 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error 
 	return nil
 }
 
-// takeAnnexedLocked is what takeLocked does with a record whose writes are in an annex. If what is there
-// makes no sense its writer is fenced, as after any such record. That it is there Recall
-// and bind have seen to.
+// takeAnnexedLocked is takeLocked for a record whose writes are in an annex. If the annex does not
+// decode, its writer is fenced, as after any malformed record. Recall and Bind have checked that
+// the annex is there.
 func (r *recoveryState) takeAnnexedLocked(t *trace, rec *record.Record) {
 	seen := SeenLock
 	if rec.Kind == record.CommitBackup {
@@ -484,7 +481,7 @@ func (t *trace) takeAnnexed(x *record.Annex, body []byte, seen Seen) error {
 	return nil
 }
 
-// isOf says whether all writes are to a region.
+// isOf reports whether all writes are to region id.
 func isOf(id region.ID, writes []record.Write) bool {
 	return !slices.ContainsFunc(writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != id })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 )
 
-// A Greeting tells a peer where the logs and message queues are that it writes
-// to, one of each per worker.
+// A Greeting tells a peer where to write: the location of the log and the message queue of each
+// worker.
 type Greeting struct {
 	epoch   uint64
 	workers []greeting
@@ -23,17 +23,17 @@ type greeting struct {
 	log, messages ring.State
 }
 
-// ErrHeld means that a peer's logs hold what recovery still needs: it cannot be
-// given new ones.
+// ErrHeld means that recovery still needs the records in a peer's logs, so that the peer cannot get
+// new logs yet.
 var ErrHeld = errors.New("txn: the logs of the machine are being recovered")
 
 // errBadGreeting means that bytes are no greeting.
 var errBadGreeting = errors.New("txn: bad greeting")
 
-// Listen makes room for what one peer writes here, which may be this machine
-// itself, and returns what the peer needs to Connect. Called again for a peer,
-// which has begun another life or was cut off, it makes the logs and queues anew:
-// what was written to the old ones has no effect any more.
+// Listen prepares the logs and message queues that one peer writes to, which may be this machine
+// itself, and returns what the peer passes to Connect. When it is called again for a peer that has
+// started another life or was cut off, it makes them anew: WRITEs to the old ones have no effect
+// any more.
 func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 	g := Greeting{epoch: m.epoch.Load()}
 	for _, w := range m.workers {
@@ -51,8 +51,8 @@ func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 	return g, nil
 }
 
-// listenAt is Listen at one worker. A ledger that is kept is where votes look for it, or
-// still in its log: who votes holds recovery.mu.
+// listenAt is Listen at one worker. If a ledger is kept, votes find it among the kept ledgers, or
+// still in its log: voting holds recovery.mu.
 func (m *Machine) listenAt(w *worker, peer rdma.MachineID) (greeting, error) {
 	m.recovery.mu.Lock()
 	defer m.recovery.mu.Unlock()
@@ -72,11 +72,11 @@ func (m *Machine) Connect(peer rdma.MachineID, g Greeting) error {
 		w.unlock()
 	}
 	m.joinEpoch(g.epoch)
-	m.routes.Renew() // for those who wait for a machine to be reachable
+	m.routes.Renew() // wakes operations that wait for a machine to become reachable
 	return nil
 }
 
-// Connected says whether this machine writes to a peer, and believes it.
+// Connected reports whether this machine has a working connection to a peer.
 func (m *Machine) Connected(peer rdma.MachineID) bool {
 	for _, w := range m.workers {
 		w.lock()
@@ -90,7 +90,7 @@ func (m *Machine) Connected(peer rdma.MachineID) bool {
 	return true
 }
 
-// joinEpoch has a machine on which nothing is going on enter the epoch of others.
+// joinEpoch moves this machine to the epoch of the others, if nothing is open here.
 func (m *Machine) joinEpoch(epoch uint64) {
 	current := m.epoch.Load()
 	if epoch > current && m.epochClosed(0) && m.epochClosed(1) {
@@ -98,8 +98,8 @@ func (m *Machine) joinEpoch(epoch uint64) {
 	}
 }
 
-// Append encodes the greeting after b, in the version of the protocol that the two machines speak
-// with each other. From protocol.Ranges on it begins with a word that says which that is.
+// Append encodes the greeting after b, in the protocol version that the two machines speak with
+// each other. From protocol.Ranges on, the encoding begins with a word that holds the version.
 func (g *Greeting) Append(b []byte, version protocol.Version) []byte {
 	if version >= protocol.Ranges {
 		b = binary.LittleEndian.AppendUint64(b, uint64(version))
@@ -116,10 +116,10 @@ func (g *Greeting) Append(b []byte, version protocol.Version) []byte {
 	return b
 }
 
-// greetingBytes is what one worker takes.
+// greetingBytes is the encoded size of one worker's part.
 const greetingBytes = 9 * 8
 
-// DecodeGreeting decodes what Append has encoded in a version of the protocol.
+// DecodeGreeting decodes what Append encoded in the given protocol version.
 func DecodeGreeting(b []byte, version protocol.Version) (g Greeting, err error) {
 	if version >= protocol.Ranges {
 		if len(b) < 8 {

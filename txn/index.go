@@ -9,11 +9,10 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// This file is what index structures need of a transaction so that two
-// transactions conflict only when they mean the same key (docs/internals/transactions.md,
-// "Conflicts are between keys"). A leaf or bucket holds many keys; if reading or changing
-// it put it into the read or write set, transactions that have nothing to do
-// with each other would abort each other. So:
+// This file holds the interface between index structures and transactions, by which two
+// transactions conflict only if they use the same key (docs/internals/transactions.md, "Conflicts
+// are between keys"). A leaf or bucket holds many keys: if reading or changing a key put the whole
+// leaf into the read or write set, unrelated transactions would abort each other. So:
 //
 //   - a read through an index is a Question, remembered with its answer and the
 //     versions of the objects that the answer came from. Where a version has
@@ -28,25 +27,24 @@ type Source struct {
 	Version region.Version
 }
 
-// A Question is a read through an index: what was asked and what was answered.
+// A Question is a read through an index: a query and the answer that it got.
 type Question interface {
-	// Sources returns the objects that the latest answer came from. The slice
-	// stays the question's.
+	// Sources returns the objects that the latest answer came from. The question keeps ownership of
+	// the slice.
 	Sources() []Source
-	// Ask asks again, reading through f, takes the objects it then read as the
-	// new sources, and reports whether the answer is the same as the first.
-	// The transaction's own pending operations are no part of the answer. It
-	// returns an ErrConflict from f as it is. After an error the sources are
-	// those from before: the question is still open, and is asked again.
+	// Ask asks the question again, reading through f, makes the objects that it reads the new
+	// sources, and reports whether the answer equals the first. It ignores the transaction's own
+	// pending operations. It returns an ErrConflict from f unchanged. After an error the sources
+	// are the previous ones: the question is still open, and is asked again.
 	Ask(f *Fresh) (same bool, err error)
 }
 
 // An Intent applies a transaction's pending operations on one index.
 type Intent interface {
-	// Prepare applies them to fresh copies that it reads, writes, allocates and
-	// frees through l. It may be called several times; each time all that an
-	// earlier call did through l has been undone. It must leave the pending
-	// operations as they are. An ErrConflict from l is returned as it is.
+	// Prepare applies the pending operations to fresh copies that it reads, writes, allocates and
+	// frees through l. It may be called several times; before each call the effects of the earlier
+	// calls through l are undone. It must not change the pending operations. It returns an
+	// ErrConflict from l unchanged.
 	Prepare(l *Late) error
 }
 
@@ -57,17 +55,16 @@ func (t *Tx) Expect(q Question) {
 	}
 }
 
-// Defer has i prepared when the transaction commits, after those deferred
-// before it.
+// Defer registers i: when the transaction commits, its intents are prepared in the order in which
+// they were registered.
 func (t *Tx) Defer(i Intent) {
 	if t.state != nil {
 		t.intents = append(t.intents, i)
 	}
 }
 
-// Fresh reads for a Question that is asked again during validation: always what
-// is committed now, and where the transaction holds the lock, what it would
-// replace.
+// Fresh reads for a Question that is asked again during validation. It always returns committed
+// data; for an object that the transaction has locked, the data that its write will replace.
 type Fresh struct{ s *state }
 
 // Peek reads p as Tx.Peek does.
@@ -76,13 +73,14 @@ func (f *Fresh) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	case e == nil:
 		return f.s.fetch(p)
 	case e.ptr != p:
-		// The slot was freed, and is ours by now: to wait for its lock were to wait
-		// for ourselves.
+		// The slot was freed, and this transaction has locked it: waiting for the lock would mean
+		// waiting for ourselves.
 		return nil, 0, abort(ReasonFreed, p.Addr)
 	case e.base != nil:
 		return e.base, e.version, nil
 	}
-	// A row or catalog object of ours: an index never asks about one.
+	// This is a row or catalog object of this transaction: an index never asks about such an
+	// object.
 	return nil, 0, abort(ReasonBusy, p.Addr)
 }
 
@@ -92,21 +90,21 @@ func (f *Fresh) Machine() *Machine { return f.s.m }
 // Late reads and writes for an Intent that is prepared just before LOCK.
 type Late struct {
 	s *state
-	// set holds what was read (op update, base nil) and what will be written
-	// (base is what was read).
+	// set holds the objects that were read (op update, base nil) and those that will be written
+	// (base is the payload that was read).
 	set   set
 	arena arena
-	// lent are payloads of the transaction's own new objects that the
-	// preparation has opened, to be restored if everything is prepared again.
+	// lent are payloads of the transaction's own new objects that this preparation has opened. They
+	// are restored if everything is prepared again.
 	lent []undo
 }
 
-// Read returns the payload of the object p: fresh, or as this preparation has
-// already read or written it. The object must still be the same when the
-// transaction commits, otherwise everything is prepared again.
+// Read returns the payload of the object p: a fresh copy, or the copy that this preparation has
+// already read or written. If the object changes before the transaction commits, everything is
+// prepared again.
 //
-// A pointer to freed memory is a region.ErrFreed, to which the intent may answer
-// by looking elsewhere.
+// If p points to freed memory, the error is region.ErrFreed, and the intent may then look
+// elsewhere.
 func (l *Late) Read(p region.Ptr) ([]byte, error) {
 	if i := l.set.find(p.Addr); i >= 0 {
 		return l.s.owned(&l.set.entries[i], p)
@@ -123,8 +121,8 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 	return payload, nil
 }
 
-// lend gives the preparation an object that the transaction itself has written
-// or allocated before it committed.
+// lend opens for the preparation an object that the transaction itself had written or allocated
+// before Commit.
 func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
 	e := &l.s.writes.entries[i]
 	payload, err := l.s.owned(e, p)
@@ -140,10 +138,9 @@ func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
 	return payload, nil
 }
 
-// overtaken returns a conflict if the object that e changes or frees has been freed by
-// another transaction. Then it is not the pointer that is old which leads to whatever has
-// taken the object's place: to answer that by looking elsewhere would lead to the same place
-// again, for as long as a commit tries.
+// overtaken returns a conflict if another transaction has freed the object that e changes or frees.
+// In this case the pointer is not a stale one whose object has merely moved: an index that looked
+// elsewhere would find the same place again, for as long as the commit tries.
 func (s *state) overtaken(e *entry) error {
 	if e.op == record.OpAlloc {
 		return nil

@@ -17,39 +17,39 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A transaction is large whose records do not fit the logs. Before it begins to commit it
-// asks every participant for an annex for each record that is too long, and fills it. Until
-// then nothing is locked and nothing is in a log: if there is no memory, or a machine
-// refuses, the transaction has had no effect. From then on it commits as any other does,
-// by records that are short. What takes long for that much, locking and applying, is done
-// in slices, on both sides.
+// A transaction is large if its records do not fit the logs. Before it begins to commit, it asks
+// the participants for an annex for each record that is too long, and fills these annexes. Until
+// then it has locked nothing and written to no log: if there is no memory, or a machine refuses, it
+// has had no effect. From then on it commits like any other transaction, with short records.
+// Locking and applying so many writes takes long, so both sides do it in slices.
 //
-// Others pay nothing for it: what is written is compared with a bound in any case.
+// Other transactions pay nothing for this: the size of their writes is compared with a bound in any
+// case.
 
-// MayBeLarge lets the transaction write more than fits the logs, from here on, up to
-// LargeBytesMax. Whoever can do with several transactions does not call it: one that is
-// large takes memory at all participants until it is truncated.
+// MayBeLarge lets the transaction write more than fits the logs, up to LargeBytesMax, from this
+// call on. Callers that can use several transactions instead should not call it: a large
+// transaction occupies memory at all participants until it is truncated.
 func (t *Tx) MayBeLarge() {
 	if t.state != nil && t.m.replicas.Annex != nil {
 		t.writtenMax, t.mayBeLarge = record.AnnexBytesMax, true
 	}
 }
 
-// LargeBytesMax is how much a transaction can write that may be large.
+// LargeBytesMax bounds the writes of a transaction that called MayBeLarge.
 const LargeBytesMax = record.AnnexBytesMax
 
-// A largeCommit is what a commit has more if it is large. Its annexes are by part.
+// A largeCommit is the additional state of a large commit. Its annexes are indexed by part.
 type largeCommit struct {
 	parts []largeAnnexes
-	// sliced says that a reconfiguration has come between two slices of locking.
+	// sliced says that a reconfiguration came between two slices of locking.
 	sliced bool
 }
 
-// largeAnnexes are one participant's, for its LOCK and its COMMIT-BACKUP record.
+// largeAnnexes are the annexes at one participant, for its LOCK and its COMMIT-BACKUP record.
 type largeAnnexes struct{ lock, backup ownAnnex }
 
-// An ownAnnex is one that this coordinator has asked for. named says that a record has been
-// written which names it: then it goes with the record.
+// An ownAnnex is an annex that this coordinator has asked for. named says that a record that names
+// it has been written: the annex is then freed with that record.
 type ownAnnex struct {
 	record.Annex
 	connection uint32
@@ -57,17 +57,17 @@ type ownAnnex struct {
 }
 
 const (
-	// pieceBytes is how much is written to an annex at once, or read of one.
+	// pieceBytes is how much of an annex is written or read at once.
 	pieceBytes = 256 << 10
-	// annexShare is which part of a log a record has to be longer than to get an annex, in
-	// a transaction that is large.
+	// annexShare: in a large transaction, a record gets an annex if it is longer than this fraction
+	// (one eighth) of a log.
 	annexShare = 8
-	// largePace is how many bytes of a large transaction any machine deals with in a
-	// second, and its patience is longer by.
+	// largePace is how many bytes of a large transaction any machine processes in a second. The
+	// patience of a large commit grows accordingly.
 	largePace = 16 << 20
 )
 
-// size decides whether the commit, which writes so many bytes, is large.
+// size decides whether the commit, whose writes take total bytes, is large.
 func (s *state) size(total int) error {
 	c := &s.commit
 	if total > s.writtenMax {
@@ -80,7 +80,7 @@ func (s *state) size(total int) error {
 	return nil
 }
 
-// allowance is how much longer others may take for what the commit asks of them.
+// allowance returns how much longer than usual others may take for this commit's requests.
 func (c *commit) allowance() time.Duration {
 	if c.large == nil {
 		return 0
@@ -88,7 +88,7 @@ func (c *commit) allowance() time.Duration {
 	return time.Duration(c.bytes) * time.Second / largePace
 }
 
-// annexesOf returns those of part i, nil if there are none yet.
+// annexesOf returns the annexes of part i, or nil if there are none yet.
 func (c *commit) annexesOf(i int) *largeAnnexes {
 	if i >= len(c.large.parts) {
 		return nil
@@ -113,7 +113,7 @@ func (c *commit) annexFor(p *part, kind record.Kind) *ownAnnex {
 	return nil
 }
 
-// writesBytes is how much room a record needs for its writes.
+// writesBytes returns how much room a record needs for its writes.
 func (c *commit) writesBytes(p *part, kind record.Kind, bytes int) int {
 	if c.large == nil || c.annexFor(p, kind) == nil {
 		return bytes
@@ -137,7 +137,7 @@ func (s *state) extend() error {
 	return nil
 }
 
-// annex makes the annex of one record, if that is too long.
+// annex makes and fills the annex of one record, if the record is too long for the log.
 func (s *state) annex(p *part, kind record.Kind, a *ownAnnex, bytes, writes int) error {
 	if writes == 0 || bytes <= s.m.cfg.LogBytes/annexShare && s.commit.bytes > s.m.writeBytesMax {
 		return nil
@@ -149,9 +149,9 @@ func (s *state) annex(p *part, kind record.Kind, a *ownAnnex, bytes, writes int)
 	return s.fill(p, kind, a)
 }
 
-// askAnnex has the participant make an annex.
+// askAnnex asks the participant to make an annex.
 func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
-	m, w, machine := s.m, s.w, p.machine // s and p may be another transaction's when a late reply comes
+	m, w, machine := s.m, s.w, p.machine // s and p may belong to another transaction when a late reply comes
 	if machine == m.cfg.ID {
 		a.Number, err = m.makeAnnex(bytes)
 		return err
@@ -190,8 +190,8 @@ func (m *Machine) makeAnnex(bytes uint64) (number uint64, err error) {
 	return m.replicas.Annexes.Add(bytes)
 }
 
-// Annexes returns how many records have their writes in memory of their own at this machine,
-// or will have. When nothing is under way there is none.
+// Annexes returns how many annexes this machine holds. There are none when no transaction is in
+// progress.
 func (m *Machine) Annexes() int { return m.replicas.Annexes.Count() }
 
 func annexReply(reply message.Message) (number uint64, err error) {
@@ -208,8 +208,7 @@ func annexReply(reply message.Message) (number uint64, err error) {
 	return number, nil
 }
 
-// fill writes all of a record's writes to its annex, in pieces, and waits until they are
-// there.
+// fill writes all of a record's writes to its annex, in pieces, and waits until they have arrived.
 func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 	most := s.m.replicas.Smallest(pieceBytes)
 	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}
@@ -231,7 +230,7 @@ func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 	return f.flush()
 }
 
-// belongs says whether a write is in a part's record of a kind.
+// belongs reports whether a write belongs into the part's record of a kind.
 func (c *commit) belongs(e *entry, p *part, kind record.Kind) bool {
 	if kind == record.Lock {
 		return c.parts[e.part].machine == p.machine
@@ -239,7 +238,7 @@ func (c *commit) belongs(e *entry, p *part, kind record.Kind) bool {
 	return c.isBackup(e, p.machine)
 }
 
-// A filling fills one annex.
+// A filling is the state of filling one annex.
 type filling struct {
 	s      *state
 	p      *part
@@ -278,7 +277,7 @@ func (f *filling) flush() error {
 	return w.await(wait)
 }
 
-// shrink gives back the annexes that no record names.
+// shrink releases the annexes that no record names.
 func (s *state) shrink() {
 	c, w := &s.commit, s.w
 	if c.large == nil {
@@ -302,8 +301,8 @@ func (s *state) shrink() {
 	}
 }
 
-// releaseAnnexLocked tells another machine that an annex is not needed. If the connection
-// has ended the annex has, too, or will with it.
+// releaseAnnexLocked tells another machine that an annex is not needed. If the connection has
+// ended, the annex is gone already, or will go with it.
 func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, number uint64) {
 	p := w.peerLocked(machine)
 	if p == nil || p.msgs == nil || p.broken != nil || p.connection != connection || w.stopped {
@@ -319,8 +318,8 @@ func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, n
 	}
 }
 
-// An annexRequest is what a coordinator asks a participant: for an annex of so many bytes,
-// or to give back the one with a number.
+// An annexRequest is a coordinator's request to a participant: make an annex of a given size, or
+// release the annex with a given number.
 type annexRequest struct {
 	sender        rdma.MachineID
 	worker        uint16
@@ -367,7 +366,7 @@ func (m *Machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(nil, number), nil
 }
 
-// handleDropAnnex gives back an annex that no record names.
+// handleDropAnnex releases an annex that no record names.
 func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error) {
 	r, err := decodeAnnexRequest(arg)
 	if err != nil {
@@ -381,8 +380,8 @@ func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error)
 	return nil, nil
 }
 
-// withLogOf calls f, with the worker locked, with the log that the sender of a request
-// writes to, if that is still the one over whose connection it has come.
+// withLogOf locks the worker and calls f with the log that the sender of a request writes to. It
+// does not if the connection over which the request came has been replaced.
 func (m *Machine) withLogOf(r annexRequest, f func(*participant.Log)) bool {
 	if int(r.worker) >= len(m.workers) {
 		return false
@@ -398,12 +397,12 @@ func (m *Machine) withLogOf(r annexRequest, f func(*participant.Log)) bool {
 	return true
 }
 
-// errSliced ends work in slices that a reconfiguration has caught.
+// errSliced ends sliced work on a commit that a reconfiguration has caught.
 var errSliced = errors.New("txn: caught between two slices")
 
-// inSlicesLocked calls f for each of the commit's writes that is wanted, and gives the lock
-// away between slices if the commit is large. It returns errSliced if a reconfiguration has
-// caught the commit meanwhile: then the rest is recovery's.
+// inSlicesLocked calls f for each of the commit's writes that wanted selects. If the commit is
+// large it gives the worker's lock away between slices. It returns errSliced if a reconfiguration
+// has caught the commit meanwhile: recovery then does the rest.
 func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) error {
 	w, c := s.w, &s.commit
 	writes, bytes := 0, 0
@@ -415,7 +414,7 @@ func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) er
 			w.ringPeersLocked()
 			w.unlock()
 			writes, bytes = 0, 0
-			s.m.cfg.Clock.Yield() // to who waits for the lock
+			s.m.cfg.Clock.Yield() // let waiters take the lock
 			if w.lock(); c.state.isRecoverys() && !sabotage.CaughtSlices.Skipped() {
 				return errSliced
 			}

@@ -5,7 +5,7 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 )
 
-// lend notes a loan. It reports false if the borrower is no member any more, or the
+// lend records a loan. It returns false if the borrower has left the configuration, or the
 // connection has ended.
 func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 	if int(to.Worker) >= len(m.workers) {
@@ -20,10 +20,10 @@ func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 	return m.replicas.Loans.Add(p, to)
 }
 
-// endLoansLocked takes back the slots lent to machines that are no members any more, and
-// over connections that have ended. No transaction of theirs is left to recover but
-// those that are parked: a slot that one of them has locked is given back when it is
-// decided, if there is no object in it then. The recovery's lock is held.
+// endLoansLocked takes back the slots lent to machines that have left the configuration, and those
+// lent over connections that have ended. The only transactions of these that can still be undecided
+// are parked: a slot that a parked transaction has locked is given back when the transaction is
+// decided, if the slot holds no object then. The caller holds the recovery's lock.
 func (m *Machine) endLoansLocked() {
 	connections := make(map[participant.Loan]bool)
 	for _, w := range m.workers {

@@ -15,7 +15,7 @@ func (s *state) awaitLocks() (outcome, error) {
 		n := need{m: s.m, ctx: s.ctx, what: "the answer of a primary", more: c.allowance()}
 		err := w.awaitWithin(&c.wait, &n)
 		if err != nil && n.isOver(err) {
-			// Nobody has anything but LOCK records: it cannot commit any more.
+			// No participant has more than a LOCK record: the transaction cannot commit any more.
 			c.outlived = true
 			return again, err
 		}
@@ -50,15 +50,15 @@ func (w *worker) endLocking(c *commit) {
 	w.unlock()
 }
 
-// endLockingLocked has the commit go on to validation if all primaries have said that they
-// have locked what it writes.
+// endLockingLocked moves the commit to validation if all primaries have replied that they locked
+// its writes.
 func (c *commit) endLockingLocked() {
 	if c.state == stateLocking && c.isGranted() {
 		c.enterLocked(stateValidating)
 	}
 }
 
-// isGranted says whether all objects are locked, once all have replied.
+// isGranted reports whether all objects are locked; all primaries must have replied.
 func (c *commit) isGranted() bool {
 	for i := range c.parts {
 		if c.parts[i].verdict != message.Same {
@@ -68,9 +68,9 @@ func (c *commit) isGranted() bool {
 	return true
 }
 
-// lockSelfLocked locks the objects of which this machine is the primary, with the
-// worker's lock held so that a reconfiguration finds all of them locked or none; in a large commit,
-// some.
+// lockSelfLocked locks the objects whose primary is this machine, with the worker's lock held, so
+// that a reconfiguration finds either all of them locked or none; in a large commit it may find
+// some locked.
 func (s *state) lockSelfLocked() error {
 	for i := range s.commit.parts {
 		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 {
@@ -97,7 +97,7 @@ func (s *state) lockOwnLocked(p *part) error {
 	return nil
 }
 
-// lockOneLocked locks the nth object of the part, or takes note that it cannot be.
+// lockOneLocked locks the nth object of the part, or records why it cannot.
 func (s *state) lockOneLocked(p *part, e *entry, n int) bool {
 	wr := e.write()
 	if p.verdict = s.m.replicas.LockWrite(&wr); p.verdict != message.Same {
@@ -121,7 +121,7 @@ func (s *state) lockInSlicesLocked(p *part) error {
 	return err
 }
 
-// unlockPartLocked unlocks the first n of them.
+// unlockPartLocked unlocks the first n objects of the part.
 func (s *state) unlockPartLocked(p *part, n int) error {
 	if n == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (s *state) unlockPartLocked(p *part, n int) error {
 	})
 }
 
-// locksIn says which writes a part locks.
+// locksIn returns a function that selects the writes that a part locks.
 func (s *state) locksIn(p *part) func(*entry) bool {
 	return func(e *entry) bool { return s.commit.parts[e.part].machine == p.machine }
 }
@@ -153,7 +153,7 @@ func (c *commit) nth(i, n int) *entry {
 	return nil
 }
 
-// lockReplyLocked takes a primary's reply.
+// lockReplyLocked records a primary's LOCK-REPLY.
 func (c *commit) lockReplyLocked(from rdma.MachineID, msg message.Message) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -167,7 +167,7 @@ func (c *commit) lockReplyLocked(from rdma.MachineID, msg message.Message) {
 	}
 }
 
-// lostLocked takes the news that a primary will not reply.
+// lostLocked records that a primary will not reply.
 func (c *commit) lostLocked(machine rdma.MachineID, err error) {
 	for i := range c.parts {
 		p := &c.parts[i]

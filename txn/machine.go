@@ -19,80 +19,80 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// Config is what a machine's transactions stand on.
+// Config is what a machine needs to run transactions.
 type Config struct {
 	// ID is the machine's. Config is the configuration it is part of.
 	ID     rdma.MachineID
 	Config uint32
-	// Workers is how many workers each machine of the instance has.
+	// Workers is the number of workers of each machine of the instance.
 	Workers int
 	NIC     rdma.NIC
-	// Log returns the non-volatile memory of the log that a sibling worker writes to
-	// this life of this machine. All logs have LogBytes.
+	// Log returns the non-volatile memory of the log that a sibling worker writes to in this life
+	// of this machine. All logs have LogBytes.
 	Log      func(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 	LogBytes int
-	// Where machines are replaced, memory like Log's for what Log's cannot be used for.
-	// Relog: for the n'th log, from 1 on, that the worker writes to this life of this
-	// machine, because the ledger of the one before is still needed. Park: for the n'th
-	// part, from 0 on, of the transactions parked in a configuration; what is left of an
-	// attempt that failed is cleared. Note: likewise for notes of the recovery for a
-	// configuration that the machine's own logs have no room for; the next life recalls
-	// it among the logs, and it can go once the recovery is over.
+	// The following are needed where machines are replaced. They make memory like Log's, where
+	// Log's own cannot be used. Relog: memory for the n'th further log, from 1 on, that the worker
+	// writes to in this life of this machine, because the ledger of the previous log is still
+	// needed. Park: memory for the n'th part, from 0 on, of the transactions parked in a
+	// configuration; leftovers of a failed attempt are cleared. Note: memory for notes of a
+	// configuration's recovery for which the machine's own logs have no room; the next life recalls
+	// it among the logs, and it can be freed once the recovery is over.
 	Relog func(sender rdma.MachineID, worker, n int) (*nvram.Memory, error)
-	// They are asked for so many bytes at least, where those are more than LogBytes.
+	// They must return at least the given number of bytes, where that is more than LogBytes.
 	Park func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	Note func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
-	// Annex makes non-volatile memory of its own for one record of a transaction that is
-	// large, with storage for all of it, or fails: with nvram.ErrNoSpace if there is no
-	// room. number is random and names it, also to the machine's next life: see Recall.
-	// DropAnnex gives it back, when nobody uses it any more. Both are called with no locks
-	// held, several at once. nil: no transaction is large here.
+	// Annex makes non-volatile memory for one record of a large transaction, with storage for all
+	// of it, or fails: with nvram.ErrNoSpace if there is no room. number is random and names the
+	// memory, also in the machine's next life: see Recall. DropAnnex frees it once nobody uses it
+	// any more. Both are called with no locks held, and concurrently. If nil, no transaction can be
+	// large at this machine.
 	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
 	DropAnnex func(number uint64, memory *nvram.Memory) error
-	// Settling makes durable, at one moment, that all transactions of configurations
-	// before in are decided, or parked in in: of earlier ones nothing else counts.
+	// Settling makes durable, atomically, that all transactions of configurations before in are
+	// decided, or parked in in: nothing else of earlier configurations counts from then on.
 	Settling func(in cluster.ID)
 	// MessageBytes is the size of a message queue.
 	MessageBytes int
 	// Allocator allocates in the regions that this machine is primary of.
 	Allocator *region.Allocator
 	Clock     clock.Clock
-	// Alive says whether this machine holds its lease now. What a transaction
-	// did or saw is reported only if it does so afterwards (SOSP'15 section 5.2).
-	// Without it, nil, machines are never replaced: what needs a lost one fails.
+	// Alive reports whether this machine holds its lease now. The results of a transaction are
+	// reported only if Alive returns true afterwards (SOSP'15 section 5.2). If Alive is nil,
+	// machines are never replaced, and operations that need a lost machine fail.
 	Alive func() bool
-	// Patience is how long an operation waits for what only the rest of the instance
-	// can bring: see UnavailableError. 30 s by default. It should be several times as
-	// long as it takes to notice a failure and to recover from it.
+	// Patience is how long an operation waits for something that only the rest of the instance can
+	// provide: see UnavailableError. 30 s by default. It should be several times the time that it
+	// takes to notice a failure and to recover from it.
 	Patience time.Duration
-	// Missing, if not nil, says in words what is missing, for UnavailableError.Why: of
-	// a region, or of the whole machine for region 0. It does not wait.
+	// Missing, if not nil, describes in words what is missing for a region, or for the whole
+	// machine if the region is 0; UnavailableError.Why holds the text. It does not wait.
 	Missing func(region.ID) string
-	// Locate, if not nil, finds out where a region lives that this machine does not
-	// know. It may wait.
+	// Locate, if not nil, finds the placement of a region that this machine does not know. It may
+	// wait.
 	Locate func(region.ID) (cluster.Placement, error)
 	Events Events
 }
 
 // Events are told of what happens. Each field may be nil.
 type Events struct {
-	// Fenced: what a peer wrote here makes no sense, or the connection to it has
-	// ended (rdma.ErrBroken, rdma.ErrKey, ErrLost); nothing of it is believed any
-	// more. Only another configuration ends what is under way with it.
+	// Fenced: a peer wrote something here that makes no sense, or the connection to it has ended
+	// (rdma.ErrBroken, rdma.ErrKey, ErrLost). This machine ignores all further input from the peer.
+	// Only another configuration ends the transactions in progress with it.
 	Fenced func(peer rdma.MachineID, err error)
 	// Silent: a peer has owed an answer for long; see Beat.
 	Silent func(peer rdma.MachineID)
-	// Unavailable: this machine has had no lease for longer than operations wait. reason
-	// is what they fail with. Available: it has one again, after so long.
+	// Unavailable: this machine has had no lease for longer than operations wait, and they fail
+	// with reason. Available: it has a lease again, after the given time.
 	Unavailable func(reason error)
 	Available   func(after time.Duration)
-	// Step: a transaction has come this far. It is called with locks held, must
-	// not use the machine, and is for tests, which stop the world in it.
+	// Step: a transaction has reached this step. It is called with locks held and must not use the
+	// machine. Tests stop the world in it.
 	Step func(step.Step)
 }
 
-// validateByMessage is tr of SOSP'15 section 4: a primary of more than so many
-// objects to validate is asked with one message instead of READs.
+// validateByMessage is tr of SOSP'15 section 4: if more than this many objects of a primary are to
+// be validated, the coordinator sends one message instead of READs.
 const validateByMessage = 4
 
 // A Machine coordinates transactions and is a participant in others'. It is
@@ -116,17 +116,17 @@ type Machine struct {
 	blocks lockrank.Mutex[lockrank.Blocks]
 	frees  atomic.Bool // see Frees
 
-	// reserving is held for reading by who gives a replica storage; Freeze waits for them.
+	// reserving is held for reading while storage is reserved for a replica; Freeze waits for these
+	// reservations.
 	reserving lockrank.RWMutex[lockrank.Reserving]
 
 	closed   atomic.Bool
 	evicted  atomic.Bool
 	replicas participant.Replicas
-	// bound is how long operations wait, and lapse since when there has been no lease.
+	// bound is how long operations wait; lapse is since when there has been no lease.
 	bound atomic.Int64
 	lapse atomic.Pointer[time.Time]
-	// serving counts the goroutines that run for peers, or for commits that nobody
-	// waits for any more.
+	// serving counts the goroutines that run for peers, or for outlived commits.
 	serving atomic.Int64
 
 	mu       lockrank.Mutex[lockrank.Machine]
@@ -134,7 +134,7 @@ type Machine struct {
 	handlers map[HandlerID]Handler
 }
 
-// Meets says whether a trouble of the simulator comes: in production none does.
+// Meets reports whether the simulator injects a trouble here; in production it never does.
 func (m *Machine) Meets(t clock.Trouble) bool { return m.troubled != nil && m.troubled.Meets(t) }
 
 // New makes a machine. It registers its logs and message queues with the NIC,
@@ -147,8 +147,8 @@ func New(cfg Config) (*Machine, error) {
 	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
 	m.recovery.init(m)
 	m.initReplicas()
-	// A machine is primary of an object or backup, so that its LOCK and its COMMIT-BACKUP
-	// record have everything that the transaction writes once. Own logs keep an eighth free.
+	// A machine is either primary or backup of an object, so its LOCK and its COMMIT-BACKUP record
+	// together hold every write of the transaction once. Own logs keep an eighth free.
 	m.writeBytesMax = cfg.LogBytes / 4 * 3
 	for id := range cfg.Workers {
 		w := newWorker(m, uint16(id))
@@ -175,7 +175,7 @@ func New(cfg Config) (*Machine, error) {
 // ID returns the machine's identifier.
 func (m *Machine) ID() rdma.MachineID { return m.cfg.ID }
 
-// Configuration returns the identifier of the configuration that it is in.
+// Configuration returns the identifier of the configuration that the machine was started in.
 func (m *Machine) Configuration() uint32 { return m.cfg.Config }
 
 // Clock returns the machine's clock.
@@ -199,7 +199,7 @@ func newState(m *Machine) *state {
 	return s
 }
 
-// initReplicas begins with the machine's replicas.
+// initReplicas sets up the machine's replicas.
 func (m *Machine) initReplicas() {
 	cfg, r := &m.cfg, &m.replicas
 	r.ID, r.Routes, r.Allocator, r.NIC, r.Clock = cfg.ID, &m.routes, cfg.Allocator, cfg.NIC, cfg.Clock
@@ -221,29 +221,28 @@ func (m *Machine) inBackground(f func()) {
 	})
 }
 
-// Close stops the machine once what it has begun to commit is truncated
-// everywhere, waiting for at most patience. No transaction may be running. One
-// that begins later fails with ErrClosed, as every other operation does.
+// Close stops the machine once the commits that it has begun are truncated everywhere, waiting for
+// at most patience. No transaction may be running. Transactions and other operations that begin
+// later fail with ErrClosed.
 //
-// When Close returns, nothing here looks at logs or regions any more.
+// When Close returns, nothing in this package uses logs or regions any more.
 func (m *Machine) Close(patience time.Duration) error {
 	err := m.Quiesce(patience)
 	m.shut()
-	// What still runs for peers can answer them.
+	// Functions that still run for peers can send their replies.
 	return errors.Join(err, m.awaitServed(patience), m.closeQueues())
 }
 
-// Abandon is Close for a machine that has no part in its instance any more: what
-// it has begun is left to the others, or to its next life. It waits only for
-// functions that run for peers, and they for nothing of others: no operation that
-// was under way with them completes.
+// Abandon is Close for a machine that takes no part in its instance any more: the other machines,
+// or its next life, finish what it has begun. It waits only for functions that run for peers, and
+// these do not wait for other machines: no pending operation with another machine completes.
 func (m *Machine) Abandon(patience time.Duration) error {
 	m.shut()
 	err := m.closeQueues()
 	return errors.Join(err, m.awaitServed(patience))
 }
 
-// shut has nothing begin here any more.
+// shut refuses everything that begins from now on.
 func (m *Machine) shut() {
 	m.closed.Store(true)
 	for _, w := range m.workers {
@@ -263,8 +262,8 @@ func (m *Machine) awaitServed(patience time.Duration) error {
 	return nil
 }
 
-// closeQueues ends what is under way with other machines: the queues complete nothing
-// any more.
+// closeQueues ends the pending operations with other machines: the queues complete nothing any
+// more.
 func (m *Machine) closeQueues() (err error) {
 	for _, w := range m.workers {
 		err = errors.Join(err, w.q.Close())
@@ -275,9 +274,9 @@ func (m *Machine) closeQueues() (err error) {
 	return err
 }
 
-// Quiesce waits, for at most patience, until every commit that has begun here
-// before the call has ended and is truncated, and so applied at all replicas, and
-// that slots given back to other machines have arrived there.
+// Quiesce waits, for at most patience, until every commit that has begun here before the call has
+// ended and is truncated, and so applied at all replicas, and until slots given back to other
+// machines have arrived there.
 func (m *Machine) Quiesce(patience time.Duration) error {
 	for _, w := range m.workers {
 		b := backoff{w: w, patience: patience}

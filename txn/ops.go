@@ -7,37 +7,35 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// ops are a worker's RDMA operations that the provider has not completed yet, guarded
-// by its lock. A provider that copies memory completes all before it returns, and then
-// this is empty.
+// ops are a worker's pending RDMA operations, guarded by the worker's lock. A provider that copies
+// memory completes each operation before it returns, and then ops is empty.
 type ops struct {
 	slots []pendingOp
 	free  []uint32
-	// completions are those being taken.
+	// completions is the buffer that pollLocked takes completions into.
 	completions [32]rdma.Completion
 }
 
-// A pendingOp is told to whoever waits for it.
+// A pendingOp says whom to tell of an operation's completion.
 type pendingOp struct {
 	wait *waiter
 	acks *acks
-	// record says that a record is being written to the peer's log. A peer that
-	// does not get it is fenced, whatever the reason: only recovery can end the
-	// transaction.
+	// record says that a record is being written to the peer's log. If the write fails, for
+	// whatever reason, the peer is fenced: only recovery can end the transaction.
 	record bool
 	// refresh is the peer whose log's head is being read.
 	refresh *peer
 }
 
-// acks follows the COMMIT-PRIMARY records of one transaction. The transaction
-// may be truncated once all have arrived.
+// acks counts the acknowledgements of one transaction's COMMIT-PRIMARY records. The transaction may
+// be truncated once all have arrived.
 type acks struct {
 	seq    uint64
 	config uint32
 	open   int
 	peers  []*peer
-	// first is the commit that waits for the first arrival, nil after that. If
-	// none arrives, it is told of the first failure.
+	// first is the commit that waits for the first arrival, and nil after that. If no record
+	// arrives, the commit gets the first failure.
 	first  *commit
 	failed error
 }
@@ -61,8 +59,8 @@ func (o *ops) drop(tag uint64) pendingOp {
 	return op
 }
 
-// pollLocked takes what has been completed. That may be a failure although nothing is
-// pending here: unsignalled operations have no slot.
+// pollLocked takes the completions. A failure may be among them although no operation is pending
+// here: unsignalled operations have no slot.
 func (w *worker) pollLocked() {
 	taken := &w.ops.completions
 	for {
@@ -76,7 +74,7 @@ func (w *worker) pollLocked() {
 	}
 }
 
-// failOpsLocked ends all that is pending.
+// failOpsLocked fails all pending operations.
 func (w *worker) failOpsLocked(err error) {
 	o := &w.ops
 	for tag := range o.slots {
@@ -100,15 +98,15 @@ func (w *worker) completeLocked(c rdma.Completion) {
 	w.loseLocked(c.To, c.Err)
 }
 
-// loseLocked fences a peer if err is that the connection to it is broken: what had been
-// written over it may not have come, and nobody else would notice.
+// loseLocked fences a peer if err says that the connection to it is broken: earlier WRITEs over
+// that connection may be lost, and nobody else would notice.
 func (w *worker) loseLocked(to rdma.MachineID, err error) {
 	if p := w.peerLocked(to); p != nil && errors.Is(err, rdma.ErrBroken) {
 		w.fenceLocked(p, err)
 	}
 }
 
-// settleLocked tells whoever waits for op how it ended, and returns err.
+// settleLocked tells the waiters of op how it ended, and returns err.
 func (w *worker) settleLocked(op *pendingOp, err error) error {
 	switch {
 	case op == nil:
@@ -124,7 +122,7 @@ func (w *worker) settleLocked(op *pendingOp, err error) error {
 	return err
 }
 
-// ackedLocked counts one COMMIT-PRIMARY record that has arrived, or failed to.
+// ackedLocked counts one COMMIT-PRIMARY record that has arrived or failed.
 func (w *worker) ackedLocked(a *acks, err error) {
 	switch {
 	case a.config != w.config && !sabotage.OldAcks.Skipped():
@@ -139,8 +137,8 @@ func (w *worker) ackedLocked(a *acks, err error) {
 	w.ackedOneLocked(a)
 }
 
-// ackedOneLocked counts down. A transaction of which one record failed is left to
-// recovery and never truncated.
+// ackedOneLocked counts one record down. If one record failed, the transaction is left to recovery
+// and never truncated here.
 func (w *worker) ackedOneLocked(a *acks) {
 	if a.open--; a.open > 0 {
 		return

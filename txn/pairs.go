@@ -13,24 +13,23 @@ type PairRead struct {
 	// P and Dst are the arguments of ReadPair.
 	P   region.Ptr
 	Dst []byte
-	// Err is set if the pair could not be read at the first attempt, because of a
-	// writer or of a failure: ReadPair waits, or tells why.
+	// Err is set if the pair could not be read at the first attempt, because of a writer or a
+	// failure. ReadPair then waits, or returns the reason.
 	Err error
 
-	raw   []byte // what comes from another machine, if it does
+	raw   []byte // bytes that a READ returns, if another machine is the primary
 	route *route.Route
 }
 
-// Fetch has the processor fetch what Look needs of the object p, and does not
-// wait for it.
+// Fetch makes the processor fetch the lines that Look needs of the object p, without waiting.
 func (o Operation) Fetch(p region.Ptr) {
 	if rt := o.w.m.lookable(p); rt != nil {
 		rt.Local.Fetch(p)
 	}
 }
 
-// Aim makes a the objects p and p.Element(1), to be looked at as by LookPair but for
-// CountReads. It makes it none if another machine is the primary.
+// Aim sets a to the objects p and p.Element(1), as LookPair does, but looks at nothing yet and
+// counts nothing: see CountReads. It makes a empty if another machine is the primary.
 func (o Operation) Aim(a *region.Pair, p region.Ptr) {
 	rt := o.w.m.lookable(p)
 	if rt == nil {
@@ -40,8 +39,8 @@ func (o Operation) Aim(a *region.Pair, p region.Ptr) {
 	rt.Local.Aim(a, p)
 }
 
-// lookable returns the route to p's region if this machine is its primary and it may be
-// read, or nil.
+// lookable returns the route to p's region if this machine is its primary and the region may be
+// read, and nil otherwise.
 func (m *Machine) lookable(p region.Ptr) *route.Route {
 	rt := m.route(p.Addr.Region())
 	if rt == nil || !rt.PrimaryHere || rt.State == route.Blocked {
@@ -57,14 +56,13 @@ func (o Operation) Gather(b *prefetch.Batch, p region.Ptr) {
 	}
 }
 
-// CountReads counts n objects that have been looked at by what Aim made. For
-// each of them by itself it would cost as much as the look.
+// CountReads counts n objects looked at through pairs that Aim has set. Counting each one
+// separately would cost as much as the look.
 func (o Operation) CountReads(n int) { o.w.stats.localReads.Add(uint64(n)) }
 
-// Fetch has the processor fetch the object p, which the transaction is going to
-// read, and does not wait for it. Who knows several such objects has the misses
-// of all of them under way at once. It does nothing about objects of which another
-// machine is the primary.
+// Fetch makes the processor fetch the object p, which the transaction is going to read, without
+// waiting. A caller that knows several such objects should fetch all of them first, so that their
+// cache misses overlap. Fetch does nothing if another machine is the primary.
 func (t *Tx) Fetch(p region.Ptr) {
 	if t.state == nil {
 		return
@@ -78,8 +76,8 @@ func (m *Machine) fetchAll(p region.Ptr) {
 	}
 }
 
-// ReadPairs is ReadPair of many pairs, whose READs are all under way at once. It
-// tries once: see PairRead.Err.
+// ReadPairs is ReadPair of many pairs, with all of their READs pending at once. It makes one
+// attempt: see PairRead.Err.
 func (o Operation) ReadPairs(reads []PairRead) {
 	raw := o.w.m.raw.Get().(*rawBuffer)
 	defer o.w.m.raw.Put(raw)
@@ -108,8 +106,8 @@ func (o Operation) ReadPairs(reads []PairRead) {
 	}
 }
 
-// postPairs reads the pairs that are here and posts READs of the others, which
-// use b one after the other.
+// postPairs reads the pairs at this machine and posts READs of the others; each READ uses the next
+// part of b.
 func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
 	w.lock()
 	defer w.unlock()

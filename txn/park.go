@@ -12,24 +12,23 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A transaction that writes to an unavailable region (cluster.Placement.Away) cannot
-// be decided: what that region has seen of it is in memory that is away. It is parked.
-// What is known of it here goes into memory of its own, so that logs can be given back
-// and everything else goes on; its objects in other regions stay locked. With each
-// configuration it is recovered again, and in the first in which all its regions are
-// available it is decided.
+// A transaction that writes to an unavailable region (cluster.Placement.Away) cannot be decided:
+// the evidence of that region is in memory that is away. The transaction is parked: this machine
+// writes what it knows of the transaction to memory of its own, so that logs can be freed and
+// everything else goes on. Its objects in other regions stay locked. Each configuration recovers it
+// again; the first in which all its regions are available decides it.
 //
-// What must outlast that time:
+// The following must stay known for that time:
 //
-//   - The notes of parked transactions: Settle writes them before it frees records,
-//     and Settling then says, by one store, that they count and the logs do not.
-//   - That a region has seen nothing of one, or has truncated it (Park): later the
-//     logs could not tell, since low bounds go on.
-//   - The ledgers of all logs, and what other machines know from theirs (Bound). The
-//     memory that is away may have a COMMIT-BACKUP record of a transaction that has long
-//     been truncated here.
+//  - The notes of parked transactions. Settle writes them before it frees records. Settling
+//    then says, by one store, that the notes count and the logs do not.
+//  - The fact that a region has seen nothing of a parked transaction, or has truncated it
+//    (Park). Later the logs could not tell, since low bounds advance.
+//  - The ledgers of all logs, and what other machines know from theirs (Bound). The memory
+//    that is away may hold a COMMIT-BACKUP record of a transaction that was truncated here
+//    long ago.
 
-// Awaits says whether one of the regions is unavailable in the present configuration.
+// awaits reports whether one of the regions is unavailable in the present configuration.
 func (m *Machine) awaits(regions []region.ID) bool {
 	routes := m.routes.Load()
 	return slices.ContainsFunc(regions, func(id region.ID) bool {
@@ -38,14 +37,13 @@ func (m *Machine) awaits(regions []region.ID) bool {
 	})
 }
 
-// awaitsAny says whether a region is unavailable.
+// awaitsAny reports whether any region is unavailable.
 func (m *Machine) awaitsAny() bool {
 	return slices.ContainsFunc(*m.routes.Load(), func(rt *route.Route) bool { return rt != nil && !rt.IsAvailable() })
 }
 
-// Park notes durably what a region with a replica here has seen of a transaction that
-// is going to be parked, though it is nothing. It fails with ring.ErrFull while there is
-// no room.
+// Park notes durably what a region with a replica here has seen of a transaction that is going to
+// be parked, even if it has seen nothing. It fails with ring.ErrFull while there is no room.
 func (m *Machine) Park(in cluster.ID, e Evidence) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -64,13 +62,13 @@ func (m *Machine) Park(in cluster.ID, e Evidence) error {
 	return err
 }
 
-// knows says whether there is something about a region.
+// knows reports whether the trace has evidence about a region.
 func (t *trace) knows(id region.ID) bool {
 	return t != nil && slices.ContainsFunc(t.parts, func(p *tracePart) bool { return p.region == id })
 }
 
-// parkLocked writes all that is known of transactions that have to wait, and what others know
-// to be truncated, into memory of its own, and returns that.
+// parkLocked writes everything known of transactions that have to wait, and the bounds of other
+// machines, into new memory, which it returns.
 func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 	l := spill{m: r.m, open: r.m.cfg.Park, key: route.ParkedKey}
 	if err := r.parkInLocked(&l, in); err != nil {
@@ -101,7 +99,7 @@ func (r *recoveryState) parkInLocked(l *spill, in cluster.ID) error {
 	return nil
 }
 
-// notes returns records that say all that is known of t.
+// notes returns records that together hold everything known of t.
 func (t *trace) notes() (notes [][]byte) {
 	for _, p := range t.parts {
 		rec := record.Record{Kind: record.Replicate, ID: t.id, LowBound: packSeen(p.region, p.seen), Regions: t.regions, Writes: p.writes}

@@ -7,18 +7,18 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Part is a part of an object that a transaction depends on. One stands for that
+// A Part is a part of an object that a transaction depends on. The same value can be used for that
 // part of any number of objects.
 type Part interface {
-	// Same tells whether the part is the same in two payloads of an object, and must
-	// depend on nothing else.
+	// Same reports whether the part is equal in two payloads of an object. Its result must depend
+	// on the payloads alone.
 	Same(was, now []byte) bool
 }
 
-// ReadPart is Read for who uses a part of the object p only: that others change the
-// rest is no conflict.
+// ReadPart is Read for a caller that uses only a part of the object p: changes of the rest by other
+// transactions are no conflict.
 //
-// The object may be seen to change between two calls, in what is not of the part.
+// Between two calls the object may be seen to change outside of the part.
 func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
@@ -36,15 +36,15 @@ func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	return payload, nil
 }
 
-// A partQuestion asks what a part of an object holds.
+// A partQuestion is the Question that asks for a part of one object.
 type partQuestion struct {
 	from [1]Source
 	was  []byte
 	part Part
 }
 
-// A partQuestions is memory for the questions of one transaction after another: a
-// statement that reads a range asks one for each row.
+// partQuestions allocates the partQuestions of one transaction, and keeps the memory for the next:
+// a statement that reads a range needs one for each row.
 type partQuestions struct{ chunk []partQuestion }
 
 const (
@@ -74,7 +74,7 @@ func (q *partQuestion) Sources() []Source { return q.from[:] }
 func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 	p := q.from[0].Ptr
 	if f.replaces(p) {
-		return false, nil // another version, whose payload is gone, or another object
+		return false, nil // another version, whose payload was freed, or another object
 	}
 	payload, v, err := f.Peek(p)
 	if errors.Is(err, region.ErrFreed) {
@@ -87,8 +87,8 @@ func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 	return sabotage.Parts.Skipped() || q.part.Same(q.was, payload), nil
 }
 
-// replaces reports whether the transaction holds the lock of p's slot for a write
-// that does not know what the slot holds.
+// replaces reports whether the transaction has locked p's slot for a write that does not know what
+// the slot holds.
 func (f *Fresh) replaces(p region.Ptr) bool {
 	e := f.s.lockedAt(p.Addr)
 	return e != nil && e.base == nil

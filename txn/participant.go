@@ -14,23 +14,23 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A part is one machine's part in a commit.
+// A part is one participant of a commit: a machine and what the commit needs of it.
 type part struct {
 	machine rdma.MachineID
 	peer    *peer // nil for the coordinator's own machine; set by admit
-	// lockBytes and backupBytes are what its LOCK and COMMIT-BACKUP records
-	// say about objects; lockWrites and backupWrites of how many.
+	// lockBytes and backupBytes are the bytes that objects take in its LOCK and COMMIT-BACKUP
+	// records; lockWrites and backupWrites are the numbers of objects.
 	lockBytes, backupBytes   int
 	lockWrites, backupWrites int
 	// reserved is what is left of the reservation in its log.
 	reserved uint64
-	// replied, verdict and refused are the LOCK-REPLY.
+	// replied, verdict and refused hold the LOCK-REPLY.
 	replied bool
 	verdict message.Verdict
 	refused int
 }
 
-// plan lists what is written, and who takes part.
+// plan lists the writes and the participants.
 func (s *state) plan() error {
 	c := &s.commit
 	c.routes = s.m.routes.Load()
@@ -89,9 +89,9 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 	return bytes, nil
 }
 
-// reserved says whether e, if it is an OpAlloc, still has the slot that it was
-// given. It has not if the slot belongs to a new primary's allocator by now, or
-// the loan has ended.
+// reserved reports whether e, if it is an OpAlloc, still has the slot that was reserved for it. It
+// has lost the slot if the region has a new primary, whose allocator does not know of the
+// reservation, or if the loan has ended.
 func (s *state) reserved(rt *route.Route, e *entry) bool {
 	if e.op != record.OpAlloc || sabotage.LostSlot.Skipped() {
 		return true
@@ -99,11 +99,11 @@ func (s *state) reserved(rt *route.Route, e *entry) bool {
 	return e.config >= uint32(rt.LastPrimaryChange) && (rt.PrimaryHere || e.connection == s.w.connectionTo(rt.Primary))
 }
 
-// owned returns the payload of e, one of the transaction's own writes, for the
-// pointer p. If e has lost its slot, another transaction may have made an object
-// there, whose pointer is the same: incarnations tell apart only what was freed. So
-// the slot is looked at before pointers are compared: where it is lost, another pointer
-// is no old one, and an index that looked elsewhere would be led to it again.
+// owned returns the payload of e, one of the transaction's own writes, for the pointer p. If e has
+// lost its slot, another transaction may have made an object there with the same pointer:
+// incarnations only distinguish objects that were freed in between. owned therefore checks the slot
+// before it compares pointers. If the slot is lost, a different pointer is not a stale one, and an
+// index that looked elsewhere would be led to the same place again.
 func (s *state) owned(e *entry, p region.Ptr) ([]byte, error) {
 	if rt := s.m.route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
 		return nil, abort(ReasonMoved, p.Addr)
@@ -125,7 +125,7 @@ func (c *commit) part(machine rdma.MachineID) int {
 	return len(c.parts) - 1
 }
 
-// truncateReserve is what telling a participant of one truncation can take.
+// truncateReserve is the log space that naming one truncated transaction to a participant can take.
 var truncateReserve = ring.Space(record.HeaderBytes(1, 0))
 
 // reservation is the log space that all records of the transaction can take at
@@ -142,7 +142,7 @@ func (c *commit) reservation(p *part) uint64 {
 	return n
 }
 
-// reserveLocked reserves all that c needs, or nothing.
+// reserveLocked reserves log space for all parts of c, or none.
 func (w *worker) reserveLocked(c *commit) bool {
 	if w.m.Meets(clock.LogFull) {
 		return false
@@ -171,7 +171,7 @@ func (c *commit) isBackup(e *entry, machine rdma.MachineID) bool {
 	return slices.Contains(c.routes.Of(e.ptr.Addr.Region()).Backups, machine)
 }
 
-// brokenLocked says whether a participant is lost already.
+// brokenLocked returns an error if a participant is already lost.
 func (c *commit) brokenLocked() error {
 	for i := range c.parts {
 		if p := c.parts[i].peer; p != nil && p.broken != nil {
@@ -183,7 +183,7 @@ func (c *commit) brokenLocked() error {
 
 func (c *commit) isRemote() bool { return len(c.parts) > 1 || c.parts[0].peer != nil }
 
-// isPrimary says whether the coordinator is itself primary of an object written.
+// isPrimary reports whether the coordinator itself is the primary of an object written.
 func (c *commit) isPrimary() bool {
 	for i := range c.parts {
 		if c.parts[i].peer == nil && c.parts[i].lockWrites > 0 {
@@ -203,8 +203,8 @@ func (c *commit) peers() []*peer {
 	return peers
 }
 
-// releaseReservationsLocked releases what the commit's records did not need. What
-// telling each peer of the truncation may take stays reserved.
+// releaseReservationsLocked releases the log space that the commit's records did not use, except
+// for what naming the truncated transaction to each peer may take.
 func (w *worker) releaseReservationsLocked(c *commit) {
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -6,12 +6,12 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A patientQueue is a worker's queue in which there is always room: where the
-// provider has none, it takes what has been completed until there is. A post
-// that fails has then met a broken connection, and nothing less.
+// A patientQueue is a worker's queue that is never full to its callers: where the provider has no
+// room, it takes completions until there is some. A post that fails has therefore met a broken
+// connection.
 //
-// It waits with the worker locked. That is safe because a provider carries
-// operations out whatever its callers do.
+// It waits with the worker locked. This is safe because a provider completes operations
+// independently of its callers.
 type patientQueue struct {
 	rdma.Queue
 	w *worker
@@ -47,7 +47,7 @@ func (q *patientQueue) Ring(to rdma.MachineID) error {
 	}
 }
 
-// drainLocked says whether err was that the queue is full, and takes completions.
+// drainLocked takes completions if err says that the queue is full, and reports whether it did.
 func (q *patientQueue) drainLocked(err error) bool {
 	if !errors.Is(err, rdma.ErrFull) {
 		return false

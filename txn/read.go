@@ -17,8 +17,8 @@ import (
 // dst[:p.Capacity()] and returns its version. It does not allocate. It fails
 // with region.ErrFreed if p's object is gone.
 //
-// A pointer that was found some time ago must be used within an Operation, or
-// the memory may hold an object of another size by now.
+// A pointer that was found some time ago must be used within an Operation; otherwise the memory may
+// hold an object of another size by now.
 func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
 	v, err := m.anyWorker().read(context.Background(), p, dst, readPatience)
 	return v, m.confirmed(err)
@@ -30,10 +30,10 @@ func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
 	return v, o.w.m.confirmed(err)
 }
 
-// Look lets the caller read parts of the object p in place, and costs less than
-// Read. It returns false unless this machine is the object's primary and the
-// object is there and not locked: Read will tell why, or wait. What is seen so
-// may be shown once Machine.Confirm has succeeded after it.
+// Look lets the caller read parts of the object p in place, and costs less than Read. It returns
+// false unless this machine is the object's primary and the object exists and is not locked; Read
+// then waits, or returns the reason. The caller may show what it saw once Machine.Confirm has
+// succeeded afterwards.
 func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	rt := o.w.m.lookable(p)
 	if rt == nil {
@@ -57,8 +57,7 @@ func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 	return a.Look()
 }
 
-// read reads the object p from its primary, waiting for a writer for as long as
-// patience says.
+// read reads the object p from its primary. If a writer has it locked, it waits up to patience.
 func (w *worker) read(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
 	b := backoff{w: w, patience: patience}
 	for {
@@ -85,7 +84,7 @@ func (w *worker) read(ctx context.Context, p region.Ptr, dst []byte, patience ti
 	}
 }
 
-// readable returns the route to a's region, once that may be read.
+// readable returns the route to a's region once the region may be read.
 func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, error) {
 	rt := m.route(a.Region())
 	if rt == nil {
@@ -108,9 +107,9 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, er
 	return rt, nil
 }
 
-// confirmed is what a read without a transaction returns: a machine that has been
-// evicted may have read what others have changed since, or find an object freed whose
-// region is somewhere else by now.
+// confirmed returns the result of a read outside of a transaction: err, once membership is
+// confirmed. A machine that has been evicted may have read an object that others have changed
+// since, or may find an object freed whose region has moved.
 func (m *Machine) confirmed(err error) error {
 	if m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() || m.cfg.Alive() {
 		return err
@@ -135,8 +134,8 @@ func (w *worker) readOnce(rt *route.Route, p region.Ptr, dst []byte) (region.Hea
 	return region.Unpack(dst, b, p)
 }
 
-// A rawBuffer is what an object's bytes are read into from another machine,
-// before its line versions are checked and stripped.
+// A rawBuffer receives the bytes of an object from another machine, before the line versions are
+// checked and stripped.
 type rawBuffer struct {
 	b    []byte
 	wait waiter
@@ -149,8 +148,8 @@ func (r *rawBuffer) sized(n int) []byte {
 	return r.b[:n]
 }
 
-// readRaw reads bytes from the region of p at another machine. What a machine
-// returns that has left the configuration since is not believed: errMoved.
+// readRaw reads bytes from the region of p at another machine. It returns errMoved if that machine
+// has left the configuration since: the bytes must not be used.
 func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer) error {
 	w.stats.remoteReads.Add(1)
 	w.stats.roundTrips.Add(1)
@@ -166,7 +165,7 @@ func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer
 	return err
 }
 
-// postLocked posts a READ of which wt is told, unless it fails at once.
+// postLocked posts a READ whose completion wt is told of, unless posting fails.
 func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.add(1)
@@ -185,10 +184,10 @@ func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Vers
 	return first, second, o.w.m.confirmed(err)
 }
 
-// ReadPair reads two adjacent objects of one size, p and p.Element(1), with a
-// single READ if they are remote. Their payloads go to dst[:2*p.Capacity()], one
-// after the other. Each is consistent by itself, both together are not. A freed
-// second object is region.ErrFreed too.
+// ReadPair reads two adjacent objects of one size, p and p.Element(1), with a single READ if they
+// are remote. Their payloads go to dst[:2*p.Capacity()], one after the other. Each payload is
+// consistent by itself; the two together may not be. If the second object has been freed, the error
+// is region.ErrFreed, too.
 func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
 	first, second, err = m.anyWorker().readPair(context.Background(), p, dst, readPatience)
 	return first, second, m.confirmed(err)
@@ -242,15 +241,15 @@ func (w *worker) readPairOnce(rt *route.Route, p region.Ptr, dst []byte) (h1, h2
 	return h1, h2, err
 }
 
-// LookPair is Operation.LookPair within the transaction. Like Peek it shows
-// committed objects only, and does not join the read set. If it returns false
-// PeekPair will tell why, or wait.
+// LookPair is Operation.LookPair within the transaction. Like Peek it shows committed objects only,
+// and does not add them to the read set. If it returns false, PeekPair waits, or returns the
+// reason.
 func (t *Tx) LookPair(a *region.Pair, p region.Ptr) bool {
 	return t.usable() == nil && Operation{t.w, t.epoch}.LookPair(a, p)
 }
 
-// PeekPair is ReadPair as Peek is Read: it does not join the read set, and the
-// payloads are valid until the transaction ends.
+// PeekPair is to ReadPair what Peek is to Read: it does not add the objects to the read set, and
+// the payloads are valid until the transaction ends.
 func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err error) {
 	if err := t.usable(); err != nil {
 		return nil, nil, 0, 0, err

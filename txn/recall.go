@@ -16,35 +16,34 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// recalled are the logs of this machine's earlier lives. Nobody writes to them any
-// more; they are evidence (see evidence.go) until a recovery is over. recoveryState.mu
-// guards them.
+// recalled holds the logs of this machine's earlier lives. Nobody writes to them any more; they are
+// evidence (see evidence.go) until a recovery is over. recoveryState.mu guards them.
 type recalled struct {
 	logs []*nvram.Memory
-	// annexes are the numbers of theirs.
+	// annexes are the numbers of the annexes of earlier lives.
 	annexes []uint64
 	// parked are transactions that an earlier recovery has parked, registered under parkedIn.
 	parked   []*nvram.Memory
 	parkedIn cluster.ID
-	// settled is the last configuration whose recovery was settled: what logs say of
-	// transactions of earlier ones does not count, only what is parked.
+	// settled is the last configuration whose recovery was settled: for transactions of earlier
+	// configurations, only what is parked counts, not what the logs say.
 	settled uint32
-	// ledgers are theirs, by who wrote to them: of several lives, if recoveries
-	// were interrupted; and those of logs that have been replaced.
+	// ledgers are the ledgers of these logs, by writer: several per writer if recoveries were
+	// interrupted; and those of logs that have been replaced.
 	ledgers map[record.Coordinator][]*record.Ledger
-	// bounds are what other machines have truncated, while a region is unavailable.
+	// bounds are the bounds learned from other machines, while a region is unavailable.
 	bounds bounds
 	// before is the first configuration of this life.
 	before uint32
 }
 
-// Recall gives the machine the logs of its earlier lives, before its first Freeze, and
-// what they have parked in the last configuration that they have settled. Their
-// memory can go once a recovery is over. It fails if one is no log, or has
-// no ledger: what it says would be missing from the evidence.
+// Recall gives the machine the logs of its earlier lives, before its first Freeze, and what these
+// lives parked in the last configuration that they settled. The memory can be freed once a recovery
+// is over. Recall fails if one of the memories is not a log or has no ledger: its contents would be
+// missing from the evidence.
 //
-// annexes are those of its earlier lives, by number. It fails also if one is missing that a
-// record which counts names.
+// annexes are the annexes of the earlier lives, by number. Recall also fails if a record that
+// counts names an annex that is missing.
 func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram.Memory, settled cluster.ID) error {
 	formatted, ledgers, err := openLogs(logs)
 	if err != nil {
@@ -77,8 +76,8 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram
 	return m.checkAnnexesLocked()
 }
 
-// checkAnnexesLocked looks whether all annexes are there that count. An annex goes only after its
-// record has gone, so that one that is missing is damage.
+// checkAnnexesLocked checks that all annexes named by records that count are there. An annex is
+// freed only after its record, so a missing one is damage.
 func (m *Machine) checkAnnexesLocked() error {
 	for _, log := range m.recalled.logs {
 		b, _ := record.OpenLedger(log)
@@ -94,8 +93,8 @@ func (m *Machine) checkAnnexesLocked() error {
 	return nil
 }
 
-// recordsIn yields the records of a log that Recall has opened, as far as they make sense:
-// what follows was never acted upon. The next one is decoded over the last.
+// recordsIn yields the records of a log that Recall has opened, up to the first that does not
+// decode: the records after it were never acted upon. Each record is decoded into the same memory.
 func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *record.Record] {
 	return func(yield func(ring.Record, *record.Record) bool) {
 		rx, err := record.OpenLog(log)
@@ -112,8 +111,8 @@ func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *record.Record] {
 	}
 }
 
-// openLogs opens logs of earlier lives. In some there was never a record. One that was
-// being emptied for a new connection still has its ledger.
+// openLogs opens logs of earlier lives. Some of them never held a record. A log that was being
+// emptied for a new connection still has its ledger.
 func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[record.Coordinator][]*record.Ledger, err error) {
 	ledgers = make(map[record.Coordinator][]*record.Ledger)
 	for _, log := range logs {
@@ -141,8 +140,8 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[reco
 	return formatted, ledgers, nil
 }
 
-// checkFormats fails with record.ErrFormat if a log has a record that only a newer program can read:
-// what it says, and what follows, would be missing from the evidence.
+// checkFormats fails with record.ErrFormat if a log has a record that only a newer program can
+// read: that record, and those after it, would be missing from the evidence.
 func checkFormats(rx *ring.Receiver) error {
 	var rec record.Record
 	for {
@@ -161,9 +160,9 @@ func checkFormats(rx *ring.Receiver) error {
 
 var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (without its memory the machine joins as a new one)")
 
-// gatherLocked takes note of all records, also of transactions that a later one says are
-// truncated: it may have landed without being processed, so that a backup has
-// not applied them yet. Recovering them once more changes nothing.
+// gatherLocked takes all records, including those of transactions that a later record names as
+// truncated: that later record may have arrived without being processed, so that a backup has not
+// applied their writes yet. Recovering them once more changes nothing.
 func (l *recalled) gatherLocked(r *recoveryState) {
 	if l.before == 0 {
 		l.before = r.m.config.Load()
@@ -193,9 +192,9 @@ func (l *recalled) gatherLocked(r *recoveryState) {
 	r.takeFoundLocked()
 }
 
-// countsLocked says whether what a log says is of after the last recovery that was settled.
-// A note is of the recovery in which it was made, however old its transaction: others
-// that had not settled the recovery before may have brought it up once more.
+// countsLocked reports whether a record in a log is from after the last settled recovery. A note
+// belongs to the recovery in which it was made, however old its transaction is: machines that had
+// not settled the recovery before may have recovered it once more.
 func (l *recalled) countsLocked(rec *record.Record) bool {
 	if in, dated := rec.NotedIn(); dated {
 		return in > l.settled
@@ -203,33 +202,32 @@ func (l *recalled) countsLocked(rec *record.Record) bool {
 	return rec.ID.Config >= l.settled
 }
 
-// leaveOutOlderLocked drops what logs of earlier lives say of regions of which this life has
-// no replica, and of transactions from before it has had its replica. A machine that was
-// away while the region was not says nothing new: all of them have been decided without
-// it, maybe otherwise than its records would have it. Nobody needs what it says while
-// the region is unavailable either: whoever had all of the region comes back with a
-// replica that is not filled, and with records of its own of whatever may have been
-// reported committed.
+// leaveOutOlderLocked drops the evidence from logs of earlier lives that is about regions of which
+// this life has no replica, or about transactions from before this life got its replica. A machine
+// that was away while its region was available has nothing new to say about those: they have been
+// decided without it, maybe differently from what its records suggest. Nor is its evidence needed
+// while the region is unavailable: a machine that had all of the region comes back with a replica
+// that is not filled, and with its own records of every transaction that may have been reported
+// committed.
 //
-// What an earlier life has noted or parked is left out likewise, by the configuration in
-// which it did: a replica that has been there since knows the transaction as of then,
-// and may be the one that has its objects locked, however old the transaction is.
+// Notes and parked transactions of an earlier life are dropped in the same way, but by the
+// configuration in which that life made them: a replica that has been there since knows the
+// transaction as of then, and may be the one that holds its locks, however old the transaction is.
 func (r *recoveryState) leaveOutOlderLocked() {
 	for _, t := range r.traces { // any order
 		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool { return !r.hasHadSince(p.region, t.id.Config) })
 	}
 }
 
-// hasHadSince says whether this machine has had its replica of a region since a
-// configuration.
+// hasHadSince reports whether this machine has had its replica of a region since configuration c.
 func (r *recoveryState) hasHadSince(id region.ID, c uint32) bool {
 	rt := r.m.route(id)
 	return rt != nil && rt.Local != nil && rt.Local.Since() <= c
 }
 
-// RecalledWrites yields every object that a record in the logs of earlier lives writes
-// to, or one that they have parked. Of all that this machine's replicas have been given,
-// nothing else can be undecided: what is truncated has been applied.
+// RecalledWrites yields every object written by a record in the logs of earlier lives, or by a
+// transaction that they have parked. No other write to this machine's replicas can be undecided:
+// the writes of truncated transactions have been applied.
 func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 	m.recovery.mu.Lock()
 	logs := slices.Concat(m.recalled.logs, m.recalled.parked)
@@ -248,10 +246,10 @@ func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 	}
 }
 
-// hasLocked says whether a transaction is of an earlier life of this machine.
+// hasLocked reports whether a transaction was coordinated in an earlier life of this machine.
 func (l *recalled) hasLocked(id record.ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
 
-// truncatedLocked says whether a transaction has been truncated here in an earlier life, of this
+// truncatedLocked reports whether a transaction was truncated here in an earlier life, of this
 // machine or of the coordinator.
 func (l *recalled) truncatedLocked(id record.ID) bool {
 	if sabotage.Ledger.Skipped() {
@@ -265,7 +263,7 @@ func (l *recalled) truncatedLocked(id record.ID) bool {
 	return false
 }
 
-// keepLocked keeps a ledger of a log that has been replaced.
+// keepLocked keeps the ledger of a log that has been replaced.
 func (l *recalled) keepLocked(c record.Coordinator, b *record.Ledger) {
 	if l.ledgers == nil {
 		l.ledgers = make(map[record.Coordinator][]*record.Ledger)
@@ -273,8 +271,8 @@ func (l *recalled) keepLocked(c record.Coordinator, b *record.Ledger) {
 	l.ledgers[c] = append(l.ledgers[c], b)
 }
 
-// settleLocked forgets the logs, and what was parked before: parked is there now. As long as
-// a region is unavailable the ledgers stay.
+// settleLocked forgets the logs, and replaces what was parked before by parked. It keeps the
+// ledgers as long as a region is unavailable.
 func (l *recalled) settleLocked(m *Machine, in cluster.ID, parked []*nvram.Memory) {
 	for i := range l.logs {
 		m.cfg.NIC.Deregister(route.RecalledKey(i))

@@ -31,30 +31,28 @@ import (
 //	Settle   recovery is over: what it has needed is given back.
 
 var (
-	// errCaught fails what a commit that a reconfiguration has caught waits for.
+	// errCaught is the error of the waits of a commit that a reconfiguration has caught.
 	errCaught = errors.New("txn: caught by a reconfiguration")
-	// errMoved has a commit planned again: the configuration is changing or has
-	// changed, or a region that it writes to is not active yet.
+	// errMoved makes a commit plan again: the configuration is changing or has changed, or a region
+	// that it writes to is not active yet.
 	errMoved = errors.New("txn: configuration is changing")
 )
 
-// patienceDefault is Config.Patience where that is 0.
+// patienceDefault replaces a Config.Patience of 0.
 const patienceDefault = 30 * time.Second
 
-// replacementPoll is how often an operation that waits for another configuration
-// looks whether it is there.
+// replacementPoll is how often an operation that waits for another configuration checks for it.
 const replacementPoll = 200 * time.Microsecond
 
-// Freeze begins the change to configuration c, whose identifier is higher than
-// the present one's. When it returns, nothing that this machine has begun to commit can proceed on
-// its own, and nothing that a machine no longer in c replies is believed. Regions
-// whose primary is new, or was not active before, are blocked.
+// Freeze begins the change to configuration c, whose identifier is higher than that of the present
+// one. When it returns, no commit that this machine has begun can proceed by itself, and this
+// machine ignores replies from machines that are not in c. Regions whose primary is new, or was not
+// active before, are blocked.
 //
-// A member to which this machine is not connected with all its workers can write
-// nothing to it in c, until they have connected anew. The peer need not know of it: it
-// finds out by its first WRITE. Without that, what it writes in c would be lost when
-// its logs are emptied for the new connection, though it had been acknowledged. Freeze
-// returns these members.
+// If a member is not connected to this machine with all workers, Freeze makes sure that nothing
+// which the member writes here in c has an effect until it has connected anew. The member finds out
+// by its first WRITE. Otherwise its writes in c could be acknowledged and then lost, when its logs
+// are emptied for the new connection. Freeze returns these members.
 func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	member := func(id rdma.MachineID) bool { _, ok := c.Member(id); return ok }
 	apart = slices.DeleteFunc(slices.Clone(c.Machines), func(id rdma.MachineID) bool { return id == m.cfg.ID || m.Connected(id) })
@@ -66,7 +64,7 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 		w.freeze(uint32(c.ID), member, apart)
 	}
 	m.replicas.Loans.Refuse(func(id rdma.MachineID) bool { return !member(id) })
-	m.reserving.Lock() // who has found other routes is done when this is had
+	m.reserving.Lock() // operations that use the old routes are done once the lock is held
 	defer m.reserving.Unlock()
 	m.Remap(c, func(id region.ID) *region.Region {
 		if rt := m.route(id); rt != nil {
@@ -98,7 +96,7 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 			p.log.Release(p.log.Reserved())
 		}
 		p.in.Freeze(config)
-		p.truncated, p.far = nil, nil // what the peer does not know yet, recovery finds
+		p.truncated, p.far = nil, nil // recovery finds the truncations that the peer has not been told of
 		if slices.Contains(apart, p.id) && !sabotage.Sever.Skipped() {
 			w.severLocked(p)
 		} else if !member(p.id) {
@@ -108,8 +106,8 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 	}
 }
 
-// severLocked ends the connection to a peer both ways. What is in its log stays, for
-// recovery, under another key than the peer knows.
+// severLocked ends the connection to a peer in both directions. The records in the peer's log stay,
+// for recovery, under a key that the peer does not know.
 func (w *worker) severLocked(p *peer) {
 	w.markLostLocked(p)
 	nic := w.m.cfg.NIC
@@ -151,9 +149,9 @@ func (m *Machine) Resume(in cluster.ID) error {
 // Config returns the identifier of the current configuration.
 func (m *Machine) Config() cluster.ID { return cluster.ID(m.config.Load()) }
 
-// Evict tells that this machine is no member any more. What it has under way
-// fails: ErrInDoubt where the others' recovery decides, ErrEvicted where nothing
-// had happened yet, as does everything that begins later. Only Close may follow.
+// Evict tells the machine that it has left the configuration. Everything in progress fails: with
+// ErrInDoubt if the others' recovery decides it, with ErrEvicted if nothing had happened yet.
+// Everything that begins later fails with ErrEvicted. Only Close may follow.
 func (m *Machine) Evict() {
 	m.evicted.Store(true)
 	for _, w := range m.workers {
@@ -164,7 +162,7 @@ func (m *Machine) Evict() {
 	}
 }
 
-// gone says why this machine can do nothing any more, or nil.
+// gone returns why this machine can do nothing any more, or nil.
 func (m *Machine) gone() error {
 	switch {
 	case m.closed.Load():
@@ -175,7 +173,7 @@ func (m *Machine) gone() error {
 	return nil
 }
 
-// joinLocked adds a commit to those that have begun.
+// joinLocked adds a commit to the worker's begun commits.
 func (w *worker) joinLocked(c *commit) {
 	c.enterLocked(stateLocking)
 	c.prev, c.next = nil, w.begun
@@ -185,12 +183,12 @@ func (w *worker) joinLocked(c *commit) {
 	w.begun = c
 }
 
-// leaveLocked takes a commit out of those that have begun, into a state in which it is none
-// of them.
+// leaveLocked removes a commit from the begun commits, and moves it to a state that is not one of
+// theirs.
 func (w *worker) leaveLocked(c *commit, to commitState) {
 	c.enterLocked(to)
 	if c.prev == nil && w.begun != c {
-		return // it was none
+		return // it was not among them
 	}
 	if c.prev != nil {
 		c.prev.next = c.next
@@ -203,7 +201,7 @@ func (w *worker) leaveLocked(c *commit, to commitState) {
 	c.prev, c.next = nil, nil
 }
 
-// catchLocked leaves an open commit to recovery. Whatever it waits for comes now.
+// catchLocked leaves an open commit to recovery, and ends all of its waits.
 func (w *worker) catchLocked(c *commit) {
 	if c.state != stateStranded {
 		c.resolved.add(1)
@@ -224,7 +222,7 @@ func (w *worker) catchLocked(c *commit) {
 	}
 }
 
-// failAllLocked fails all waits, for recovery as for peers.
+// failAllLocked fails all waits, both for recovery and for peers.
 func (w *worker) failAllLocked(err error) {
 	for w.begun != nil {
 		w.catchLocked(w.begun)
@@ -240,7 +238,7 @@ func (w *worker) failAllLocked(err error) {
 	}
 }
 
-// admitLocked says whether a planned commit may begin, and connects it to its peers.
+// admitLocked returns nil if a planned commit may begin, and sets its parts' peers.
 func (w *worker) admitLocked(c *commit) error {
 	switch err := w.m.gone(); {
 	case err != nil:
@@ -272,8 +270,8 @@ func (w *worker) peerLocked(machine rdma.MachineID) *peer {
 	return nil
 }
 
-// recovered waits for what recovery decides about the commit. why says what has
-// made that necessary. One that is still open when the wait is over is outlived.
+// recovered waits for recovery's decision about the commit. why is the error that made this
+// necessary. If the commit is still undecided when the wait ends, it is outlived.
 func (s *state) recovered(why error) error {
 	w, c := s.w, &s.commit
 	w.lock()
@@ -297,7 +295,7 @@ func (s *state) recovered(why error) error {
 	if err != nil {
 		return inDoubtError(err)
 	}
-	// Whoever asked for the commit cannot take it back any more: its context does not count.
+	// The caller of Commit cannot take it back any more: its context does not count.
 	n := need{m: s.m, ctx: context.Background(), what: "the outcome of a commit, which recovery decides", more: c.allowance()}
 	if err = w.awaitWithin(&c.resolved, &n); errors.Is(err, ErrUnavailable) {
 		c.outlived = true
@@ -306,7 +304,7 @@ func (s *state) recovered(why error) error {
 	return s.fate(err)
 }
 
-// fate takes what recovery has decided, or err if this machine will not hear of it.
+// fate applies recovery's decision, or returns err if this machine will not learn it.
 func (s *state) fate(err error) error {
 	w, c := s.w, &s.commit
 	w.lock()
@@ -324,15 +322,15 @@ func (s *state) fate(err error) error {
 	return abort(ReasonMoved, 0)
 }
 
-// isLeftToRecovery says that only recovery can end a commit.
+// isLeftToRecovery reports whether only recovery can end the commit.
 func (w *worker) isLeftToRecovery(c *commit) bool {
 	w.lock()
 	defer w.unlock()
 	return c.state == stateStranded || c.state.isRecoverys()
 }
 
-// aborted waits until recovery has aborted the commit, which had not come so far
-// that it could do anything else.
+// aborted waits until recovery has aborted the commit. The commit had not come far enough for
+// recovery to decide otherwise.
 func (s *state) aborted() error {
 	err := s.recovered(errCaught)
 	if err == nil {
@@ -340,7 +338,7 @@ func (s *state) aborted() error {
 	}
 	var u *UnavailableError
 	if s.commit.outlived && errors.As(err, &u) {
-		return u // recovery has not come yet, but there is only one thing that it can decide
+		return u // recovery has not decided yet, but it can only abort
 	}
 	if errors.Is(err, ErrInDoubt) {
 		return err
@@ -349,7 +347,7 @@ func (s *state) aborted() error {
 	return nil
 }
 
-// Resolve tells the coordinator how recovery has decided a transaction of its.
+// Resolve tells the coordinator of a transaction what recovery has decided.
 func (m *Machine) Resolve(id record.ID, committed bool) {
 	if id.Machine != m.cfg.ID || int(id.Worker) >= len(m.workers) {
 		return
@@ -370,14 +368,14 @@ func (m *Machine) Resolve(id record.ID, committed bool) {
 	c.resolved.doneLocked(nil)
 }
 
-// A Caught is a transaction of this machine that waits for recovery, and the regions
-// that it writes to.
+// A Caught is a transaction of this machine that waits for recovery, with the regions that it
+// writes to.
 type Caught struct {
 	ID      record.ID
 	Regions []region.ID
 }
 
-// Caught returns them.
+// Caught returns the transactions of this machine that wait for recovery.
 func (m *Machine) Caught() (all []Caught) {
 	for _, w := range m.workers {
 		w.lock()
@@ -390,7 +388,7 @@ func (m *Machine) Caught() (all []Caught) {
 	return all
 }
 
-// reportable is Confirm for a transaction that seems to have committed.
+// reportable is Confirm for a transaction that has committed as far as this machine knows.
 func (t *Tx) reportable() error {
 	if sabotage.CommitConfirm.Skipped() {
 		return nil
@@ -404,10 +402,10 @@ func (t *Tx) reportable() error {
 	return nil
 }
 
-// awaitReplacement waits until regions have other places than before, after an
-// operation that went by those has failed with err. It returns nil if the operation
-// can be tried again; otherwise what it has failed with: err, if that does not say
-// that a machine cannot be reached or if machines are not replaced.
+// awaitReplacement is called after an operation that used the routes before has failed with err. It
+// waits until there are other routes, and returns nil: the operation can be tried again. It returns
+// err at once if err does not say that a machine cannot be reached, or if machines are not
+// replaced.
 func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err error) error {
 	if m.cfg.Alive == nil || !isLoss(err) {
 		return m.orGone(err)
@@ -421,8 +419,8 @@ func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err 
 	return m.gone()
 }
 
-// orGone returns err, or why this machine is gone if err is that it cannot reach
-// another, or that its queues are closed.
+// orGone returns err. But if err says that another machine cannot be reached, or that this
+// machine's queues are closed, and this machine is gone, it returns why this machine is gone.
 func (m *Machine) orGone(err error) error {
 	if isLoss(err) || errors.Is(err, rdma.ErrClosed) {
 		return cmp.Or(m.gone(), err)
@@ -430,12 +428,12 @@ func (m *Machine) orGone(err error) error {
 	return err
 }
 
-// isLoss says whether err is that a machine cannot be reached.
+// isLoss reports whether err says that a machine cannot be reached.
 func isLoss(err error) bool {
 	return errors.Is(err, rdma.ErrBroken) || errors.Is(err, rdma.ErrKey) || errors.Is(err, ErrLost) || errors.Is(err, errNotAPeer)
 }
 
-// A blockedError is an errMoved: a region may not be used yet.
+// A blockedError is an errMoved that names a region which may not be used yet.
 type blockedError region.ID
 
 func (blockedError) Error() string { return errMoved.Error() }
@@ -443,15 +441,16 @@ func (blockedError) Error() string { return errMoved.Error() }
 // Is makes it an errMoved.
 func (blockedError) Is(target error) bool { return target == errMoved }
 
-// awaitMove waits for a moment after an operation that has met err, an errMoved, for
-// the first time since, and returns that; now if it is zero.
+// awaitMove waits for a moment after an operation has met err, an errMoved. since is when the
+// operation first met one, or zero if this is the first time; awaitMove returns since, or the
+// present time if it is zero.
 func (m *Machine) awaitMove(ctx context.Context, err error, since time.Time) (time.Time, error) {
 	n := m.moving(ctx, err, since)
 	err = n.pause()
 	return n.since, err
 }
 
-// moving is the need of an operation that has met err, an errMoved, time and again.
+// moving returns the need of an operation that keeps meeting err, an errMoved.
 func (m *Machine) moving(ctx context.Context, err error, since time.Time) need {
 	n := need{m: m, ctx: ctx, what: "a configuration that all have agreed on", since: since}
 	if b, ok := err.(blockedError); ok {

@@ -17,15 +17,15 @@ func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) { m.route
 
 func (m *Machine) route(id region.ID) *route.Route { return m.routes.Of(id) }
 
-// Remap tells what replicas this machine has in configuration c, the one that it
-// was frozen for, once it has made room for them.
+// Remap sets the replicas that this machine has in configuration c, for which it was frozen, once
+// it has made room for them.
 func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
 	m.routes.Remap(c, local, m.cfg.Clock.Now())
 }
 
-// Activate tells that regions are active in a configuration: their primaries have
-// locked whatever recovering transactions may still change. An older
-// configuration's regions stay as they are.
+// Activate marks regions as active in a configuration: their primaries have locked every object
+// that recovering transactions may still change. If config is not the current configuration,
+// nothing changes.
 func (m *Machine) Activate(config cluster.ID, ids []region.ID) {
 	m.routes.Activate(ids, func() bool { return m.config.Load() == uint32(config) })
 }
@@ -37,8 +37,8 @@ func (m *Machine) noRegion(a region.Addr) error {
 	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
 }
 
-// locate finds out where the region of an address lives, which this machine does
-// not know: it was allocated after the machine heard of the configuration.
+// locate finds the placement of a region that this machine does not know because it was allocated
+// after the machine learned of the configuration.
 func (m *Machine) locate(a region.Addr) error {
 	if m.cfg.Locate == nil || m.gone() != nil {
 		return m.noRegion(a)

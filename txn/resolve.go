@@ -12,24 +12,22 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// A recoveredLock is the lock of an object that recovering transactions write,
-// at its primary. It falls when the last of them is decided (SOSP'15 section 5.3
-// step 4).
+// A recoveredLock is the lock, at the primary, of an object that recovering transactions write. It
+// is released when the last of them is decided (SOSP'15 section 5.3 step 4).
 type recoveredLock struct {
 	ptr   region.Ptr
 	count int
-	// release says that the allocator is to get the slot if there is no object
-	// in it in the end: it was locked when the free lists were rebuilt, or one of
-	// the transactions has freed it.
+	// release says that the allocator gets the slot if it holds no object in the end: the slot was
+	// locked when the free lists were rebuilt, or one of the transactions has freed the object.
 	release bool
 }
 
-// LockRegions locks, in regions that this machine is primary of, every object
-// that a recovering transaction writes, whatever its version: until it is
-// decided nobody else can have it. Then the allocator takes the regions over that it does
-// not have: what is locked counts as in use. After that they can be activated. All of it
-// is part of configuration in, and not done once the next one's Freeze has begun: it may
-// give a region to another machine.
+// LockRegions locks every object that a recovering transaction writes, in regions that this machine
+// is primary of and whatever the object's version: nobody else can lock it before the transaction
+// is decided. Then the allocator takes over those of the regions that it does not have yet, where
+// locked slots count as in use. After that the regions can be activated. All of this belongs to
+// configuration in; once the next one's Freeze has begun, LockRegions does nothing, since that
+// configuration may give a region to another machine.
 func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -52,7 +50,7 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 		}
 	}
 	for _, addr := range slices.Sorted(maps.Keys(before)) {
-		if r.locks[addr] == nil { // nothing is left of who wanted it
+		if r.locks[addr] == nil { // no transaction wants the lock any more
 			r.unlockObjectLocked(before[addr])
 		}
 	}
@@ -89,7 +87,7 @@ func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*rec
 	}
 }
 
-// unlockObjectLocked takes the lock off an object that nobody recovers any more.
+// unlockObjectLocked unlocks an object that no recovering transaction writes any more.
 func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 	rt := r.m.route(l.ptr.Addr.Region())
 	if rt == nil || !rt.PrimaryHere {
@@ -101,10 +99,9 @@ func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 	rt.Local.ClearLock(l.ptr)
 }
 
-// Decide carries out what has been decided about a transaction (COMMIT-RECOVERY,
-// ABORT-RECOVERY) at this machine's replicas. The decision is noted first. Doing
-// it again changes nothing; of a transaction without a trace here there is
-// nothing to do. It fails with ring.ErrFull while there is no room for a note.
+// Decide applies the decision about a transaction (COMMIT-RECOVERY, ABORT-RECOVERY) to this
+// machine's replicas, after noting it. Repeating it changes nothing; if the transaction has left no
+// trace here, there is nothing to do. It fails with ring.ErrFull while there is no room for a note.
 func (m *Machine) Decide(in cluster.ID, id record.ID, commit bool) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -175,8 +172,7 @@ func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *record.Writ
 	}
 }
 
-// Truncate forgets a transaction that all its participants know the outcome of
-// (TRUNCATE-RECOVERY).
+// Truncate forgets a transaction whose outcome all participants know (TRUNCATE-RECOVERY).
 func (m *Machine) Truncate(in cluster.ID, id record.ID) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -200,7 +196,7 @@ func (m *Machine) Truncate(in cluster.ID, id record.ID) error {
 	return nil
 }
 
-// Open returns what is known here of transactions that are not truncated.
+// Open returns what this machine knows of transactions that are not truncated.
 func (m *Machine) Open() []Evidence {
 	r := &m.recovery
 	r.mu.Lock()
@@ -208,11 +204,10 @@ func (m *Machine) Open() []Evidence {
 	return r.evidenceLocked()
 }
 
-// Settle ends the recovery at this machine: every transaction that it coordinates
-// or knows of is decided and truncated, or waits for an unavailable region and is
-// parked. It gives back the log space that recovery has held, and the slots lent to
-// machines that are no members of c, or over connections that have ended. It fails if
-// there is no room to park in.
+// Settle ends the recovery at this machine. Every transaction that it coordinates or knows of is by
+// now decided and truncated, or waits for an unavailable region and is parked. Settle frees the log
+// space that recovery has held, and the slots lent to machines that are not in c, or over
+// connections that have ended. It fails if there is no room to park in.
 func (m *Machine) Settle(c *cluster.Configuration) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -249,7 +244,7 @@ func (w *worker) settleRecoveryLocked() {
 		if p == nil {
 			continue
 		}
-		if p.hasLeft { // what it writes now finds nothing, or comes too late
+		if p.hasLeft { // later WRITEs of the peer find no log, or come too late
 			w.m.replicas.Annexes.DropUnbound(p.in, false)
 		}
 		p.hasLeft = p.hasLeft && !isWhole
@@ -259,7 +254,7 @@ func (w *worker) settleRecoveryLocked() {
 				break
 			}
 		}
-		if err := p.in.Free(); err != nil { // records of nobody's, such as TRUNCATE
+		if err := p.in.Free(); err != nil { // frees records that belong to no transaction, such as TRUNCATE
 			w.fenceLocked(p, err)
 		}
 	}
@@ -275,10 +270,10 @@ func (w *worker) settleRecoveryLocked() {
 	w.self.restock()
 }
 
-// SendBlocks makes the block table of a region that this machine is primary of
-// that of all its backups. A new primary does that before anybody allocates
-// (SOSP'15 section 5.5): the old one may have failed in the middle of it, so that
-// the table has to be repaired. A new backup has none yet.
+// SendBlocks copies the block table of a region that this machine is primary of to all its backups.
+// A new primary does this before anybody allocates (SOSP'15 section 5.5): the old one may have
+// failed halfway through a change, so that the table has to be repaired. A new backup has no table
+// yet.
 func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()

@@ -13,12 +13,11 @@ import (
 // runPatience bounds how long Run goes on repeating a transaction.
 const runPatience = 30 * time.Second
 
-// Run runs fn in a transaction and commits it. A conflict, met by fn or by the
-// commit, has it run again from the beginning after a random pause, until it
-// has been tried for long. An error of fn that is no conflict aborts the
-// transaction and is returned, but only after what the transaction has read has
-// been validated: fn may have been led to it by objects that never coexisted.
-// fn must not keep the Tx, which is used again once it has returned.
+// Run runs fn in a transaction and commits it. If fn or the commit meets a conflict, Run waits for
+// a random time and runs fn again from the beginning, until runPatience has passed. If fn fails
+// with another error, Run aborts the transaction and returns that error, but only after it has
+// validated the read set: fn may have failed because it saw objects that never coexisted. fn must
+// not keep the Tx, which is reused after fn returns.
 func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 	b := backoff{w: m.workers[0], patience: runPatience}
 	for {
@@ -49,16 +48,16 @@ func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 	return t.Commit(ctx)
 }
 
-// giveBack ends a transaction of Run, and keeps its Tx for another. Where there are
-// checks it does not, so that who has kept one gets ErrDone.
+// giveBack ends a transaction of Run, and keeps its Tx for another one. In builds with checks it
+// does not keep it, so that code which still holds a Tx gets ErrDone.
 func (m *Machine) giveBack(t *Tx) {
 	if t.Abort(); !invariant.Enabled {
 		m.txs.Put(t)
 	}
 }
 
-// Written returns how many bytes of log the transaction's writes take so far,
-// index changes not included; WriteBytesMax is the bound.
+// Written returns how many bytes of log the transaction's writes take so far, without index
+// changes; WriteBytesMax is the bound.
 func (t *Tx) Written() int {
 	if t.state == nil {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// forgetVersions makes the versions that were read those that are there.
+// forgetVersions replaces the versions that were read by the present ones.
 func (s *state) forgetVersions() {
 	for i := range s.writes.entries {
 		if e := &s.writes.entries[i]; e.op != record.OpAlloc && !e.dead {
@@ -16,7 +16,7 @@ func (s *state) forgetVersions() {
 	}
 }
 
-// applyOwnBackupsLocked has this machine's backups apply what is written.
+// applyOwnBackupsLocked applies the writes to this machine's backups.
 func (s *state) applyOwnBackupsLocked() {
 	for _, e := range s.commit.writes {
 		wr := e.write()

@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A selfLog is the log that a worker writes to its own machine, guarded by the worker's lock. The coordinator
-// does its part there by direct call, so the log is only for recovery: nothing
-// is read from it but where its records end. While transactions recover the
-// machine also notes there what it learns of others' (evidence.go).
+// A selfLog is the log that a worker writes to its own machine, guarded by the worker's lock. The
+// coordinator acts on its own replicas by direct call, so only recovery needs this log: nothing but
+// the ends of its records is read from it before. While transactions recover, the machine also
+// writes notes there about other machines' transactions (evidence.go).
 type selfLog struct {
 	log    *ring.Sender
 	rx     *ring.Receiver
@@ -20,16 +20,16 @@ type selfLog struct {
 	// front is the oldest record that has not been freed.
 	front ring.Record
 	has   bool
-	// notes says that notes are to stay.
+	// notes says that notes must be kept.
 	notes bool
-	// spare is what is reserved for notes, of spareWanted.
+	// spare is how much is reserved for notes, spareWanted how much should be.
 	spare, spareWanted uint64
-	// passed are the annexes of records that are being freed.
+	// passed are the annexes of the records that are being freed.
 	passed []uint64
 }
 
-// spareShare is which part of its own log a worker keeps free for the notes of a
-// recovery, which cannot wait for others to truncate.
+// spareShare: a worker keeps one eighth of its own log free for the notes of a recovery, which
+// cannot wait for others to truncate.
 const spareShare = 8
 
 func newSelfLog(m *nvram.Memory, c record.Coordinator, nonce uint64) (*selfLog, error) {
@@ -48,14 +48,14 @@ func newSelfLog(m *nvram.Memory, c record.Coordinator, nonce uint64) (*selfLog, 
 	return l, nil
 }
 
-// restock reserves as much for notes as there should be.
+// restock reserves space for notes, up to spareWanted.
 func (l *selfLog) restock() {
 	if missing := l.spareWanted - l.spare; missing > 0 && l.log.Reserve(missing) {
 		l.spare = l.spareWanted
 	}
 }
 
-// note appends a note, into what is free or else into the spare room.
+// note appends a note, into free space or else into the spare space.
 func (l *selfLog) note(b []byte) error {
 	need := ring.Space(len(b))
 	if need > l.log.Available() && need <= l.spare {
@@ -69,8 +69,8 @@ func (l *selfLog) note(b []byte) error {
 	return err
 }
 
-// free passes the log's head over the records of finished transactions, and over
-// notes that are of no use any more.
+// free moves the log's head past the records of finished transactions, and past notes that are not
+// needed any more.
 func (l *selfLog) free(r *participant.Replicas, w *window) error {
 	var end uint64
 	for {
@@ -106,7 +106,7 @@ func (l *selfLog) free(r *participant.Replicas, w *window) error {
 	return nil
 }
 
-// finish has the ledger say that a transaction is truncated, if it is.
+// finish reports whether a transaction is truncated, and if so records it in the ledger.
 func (l *selfLog) finish(seq uint64, w *window) bool {
 	if !w.finished(seq) {
 		return false

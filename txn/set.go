@@ -11,21 +11,21 @@ type entry struct {
 	ptr     region.Ptr
 	version region.Version
 	payload []byte
-	// base is what a late write's object holds in memory while we have it
-	// locked; a Question about it must not see our own change.
+	// base is the payload that the object of a late write has in memory while the transaction has
+	// it locked. A Question reads base, so that it does not see the transaction's own change.
 	base []byte
 	op   record.Op
-	// lender is the machine that has reserved the slot of an OpAlloc, config the
-	// configuration in which it did, connection that to it.
+	// lender is the machine that reserved the slot of an OpAlloc, config the configuration in which
+	// it did so, connection the connection over which it did.
 	lender             rdma.MachineID
 	config, connection uint32
 	// part is the index of the object's primary among the commit's participants.
 	part int16
-	// late marks an entry made while preparing an Intent: it was read just
-	// before LOCK, so when it turns out to be stale it is read again.
+	// late marks an entry made while an Intent is prepared: it was read just before LOCK, and if it
+	// turns out to be stale, it is read again.
 	late bool
-	// dead marks a write undone by a rollback, or an object allocated and freed
-	// again by the same transaction.
+	// dead marks a write that a rollback has undone, or an object that the transaction both
+	// allocated and freed.
 	dead bool
 }
 
@@ -42,16 +42,17 @@ func (e *entry) write() record.Write {
 // fastest; beyond scanMax a hash table takes over.
 type set struct {
 	entries []entry
-	// table holds for each entry its index + 1, at the first place from home on that
-	// was free when it was added; 0 is a free place. At least half of them are. Its
-	// length is a power of two, or 0 while entries are scanned.
+	// table is an open-addressed hash table: each entry's index + 1 is at the first place, from the
+	// home of its address on, that was free when the entry was added; 0 is a free place. At least
+	// half of the places are free. Its length is a power of two, or 0 while entries are found by
+	// scanning.
 	table []uint32
 }
 
 const (
 	scanMax = 8
-	// tableMin is how long a table is at first. One of up to tableKeepMost is kept
-	// for the next transaction.
+	// tableMin is the length of a table at first. A table of up to tableKeepMost places is kept for
+	// the next transaction.
 	tableMin      = 64
 	tableKeepMost = 4096
 )
@@ -68,10 +69,10 @@ func (s *set) find(a region.Addr) int {
 	return int(s.table[s.place(a)]) - 1
 }
 
-// place returns where in the table an address is, or where it would be put.
+// place returns the place of an address in the table, or the place where it would be added.
 func (s *set) place(a region.Addr) int {
 	mask := len(s.table) - 1
-	// Addresses are multiples of 64 or so: of the product the upper bits are good.
+	// Addresses are multiples of 64 or more: the upper bits of the product are well mixed.
 	i := int(uint64(a) * 0x9e3779b97f4a7c15 >> 32)
 	for {
 		i &= mask
@@ -112,7 +113,7 @@ func (s *set) rebuild(n int) {
 // truncate drops the entries from n on.
 func (s *set) truncate(n int) {
 	if len(s.table) > 0 {
-		// The newest first: nothing has been put behind it that needs its place taken.
+		// Remove the newest first: then no later entry depends on the place that becomes free.
 		for i := len(s.entries) - 1; i >= n; i-- {
 			s.table[s.place(s.entries[i].ptr.Addr)] = 0
 		}
@@ -142,7 +143,7 @@ const (
 	arenaKeepBytes  = 1 << 20
 )
 
-// get returns n bytes, not cleared, with no capacity beyond them.
+// get returns n bytes, not cleared, whose capacity is n.
 func (a *arena) get(n int) []byte {
 	if a.used+n > len(a.chunk) {
 		a.full += len(a.chunk)

@@ -14,18 +14,18 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A HandlerID names a function that can be shipped to. Those from
-// internalHandlers on are this package's.
+// A HandlerID names a function that can be shipped. IDs from internalHandlers on belong to this
+// package.
 type HandlerID uint16
 
 const internalHandlers HandlerID = 0xff00
 
-// A Handler runs at the machine that a function is shipped to, on a goroutine
-// of its own. arg is its to keep.
+// A Handler runs on a goroutine of its own at the machine that a function is shipped to. It owns
+// arg.
 type Handler func(ctx context.Context, arg []byte) (result []byte, err error)
 
-// Handle registers the function that is run for h. All machines of an instance
-// register the same.
+// Handle registers fn as the function of h. All machines of an instance must register the same
+// functions.
 func (m *Machine) Handle(h HandlerID, fn Handler) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,10 +41,9 @@ func (m *Machine) handler(h HandlerID) Handler {
 	return m.handlers[h]
 }
 
-// Ship runs the function registered for h at the primary of the object at to
-// (NSDI'14 section 3.4: function shipping), and returns its result. Where this
-// machine is the primary that is a call. An error that came from another machine
-// is a *ShippedError.
+// Ship runs the function registered for h at the primary of the object at to (NSDI'14 section 3.4:
+// function shipping), and returns its result. If this machine is the primary, Ship calls the
+// function directly. An error that came from another machine is a *ShippedError.
 func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
 	before := m.routes.Load()
 	machine, err := m.Primary(to)
@@ -54,15 +53,15 @@ func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []b
 	return m.shipTo(ctx, before, machine, h, arg)
 }
 
-// ShipTo is Ship to a machine. ErrInDoubt means that the machine was lost, and
-// others have its regions by now: the function may have run there or not.
+// ShipTo is Ship to a given machine. ErrInDoubt means that the machine was lost and its regions
+// have moved to others: the function may or may not have run there.
 func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	return m.shipTo(ctx, m.routes.Load(), machine, h, arg)
 }
 
-// shipTo is ShipTo for who has chosen the machine after it loaded the routes before. If the
-// machine is lost, it waits for other routes than these: it has been replaced already if
-// they are not the latest.
+// shipTo is ShipTo for callers that chose the machine by the routes before. If the machine is lost,
+// shipTo waits until the routes differ from before; if they already do, the machine has been
+// replaced.
 func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	if machine == m.cfg.ID {
 		fn := m.handler(h)
@@ -86,11 +85,11 @@ func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.M
 
 func noHandler(h HandlerID) error { return fmt.Errorf("txn: nothing is registered for handler %#x", h) }
 
-// messageBodyMax is how long the body of a message may be: a quarter of a queue.
+// messageBodyMax is the maximal length of a message's body: a quarter of a queue.
 func (m *Machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - message.HeaderBytes }
 
-// A replyCode says how a shipped function ended: with a result, with an error,
-// or, from replyKnown on, with one that is also a known one.
+// A replyCode says how a shipped function ended: with a result, with an error, or, from replyKnown
+// on, with an error that is one of knownErrors.
 type replyCode uint8
 
 const (
@@ -99,11 +98,11 @@ const (
 	replyKnown
 )
 
-// knownErrors are what callers of a shipped function may want to tell apart.
+// knownErrors are the errors that callers of a shipped function may need to tell apart.
 var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, ErrUnavailable, region.ErrReclaiming}
 
-// A ShippedError is the error of a function that ran at another machine. It has
-// that error's text, and is what that was of this package's and region's errors.
+// A ShippedError is the error of a function that ran at another machine. It has the text of the
+// original error, and matches the same errors of this package and of region.
 type ShippedError struct {
 	Text string
 	is   error // one of knownErrors, or nil
@@ -111,7 +110,7 @@ type ShippedError struct {
 
 func (e *ShippedError) Error() string { return e.Text }
 
-// Unwrap returns the known error that it is.
+// Unwrap returns the known error that e matches.
 func (e *ShippedError) Unwrap() error { return e.is }
 
 func shippedError(code replyCode, body []byte) error {
@@ -124,7 +123,7 @@ func shippedError(code replyCode, body []byte) error {
 	return &ShippedError{Text: string(body)}
 }
 
-// codeOf is the other way round.
+// codeOf returns the replyCode for err.
 func codeOf(err error) replyCode {
 	if err == nil {
 		return replyResult
@@ -137,7 +136,7 @@ func codeOf(err error) replyCode {
 	return replyError
 }
 
-// errNotAPeer: there is no connection to a machine, or not yet.
+// errNotAPeer: this machine is not connected to a machine, or not yet.
 var errNotAPeer = errors.New("txn: not a peer")
 
 func notAPeer(m rdma.MachineID) error { return fmt.Errorf("%w: machine %d", errNotAPeer, m) }
@@ -147,17 +146,17 @@ type call struct {
 	to     rdma.MachineID
 	wait   waiter
 	answer message.Message
-	// release marks a call that gives a slot back, prompt one whose answer takes no
-	// time. since is the beat since which it waits.
+	// release marks a call that gives a slot back, prompt a call whose answer takes no time. since
+	// is the beat at which its wait began.
 	release, prompt bool
 	since           uint64
-	// unheard says that nobody waits any more, and late takes the reply then, if it is
-	// not nil; both are guarded by the worker, which is locked while late runs.
+	// unheard says that nobody waits for the reply any more; if late is not nil, it then gets the
+	// reply. The worker's lock guards both, and is held while late runs.
 	unheard bool
 	late    func(message.Message)
 }
 
-// openCallLocked gives a call the tag that its reply will have.
+// openCallLocked registers a call and returns the tag that its reply will carry.
 func (w *worker) openCallLocked(c *call) (tag uint64) {
 	w.nextTag++
 	c.since = w.beats
@@ -165,7 +164,7 @@ func (w *worker) openCallLocked(c *call) (tag uint64) {
 	return w.nextTag
 }
 
-// endCallLocked forgets a call that has been replied to, or will not be.
+// endCallLocked removes a call that has been replied to, or will not be.
 func (w *worker) endCallLocked(tag uint64, c *call) {
 	delete(w.calls, tag)
 	if c.release {
@@ -187,15 +186,15 @@ func (c *call) replyLocked(msg message.Message) {
 
 func (c *call) failLocked(err error) { c.wait.doneLocked(err) }
 
-// call sends msg and waits for the reply. Where machines are replaced, one that is
-// lost is ErrLost.
+// call sends msg and waits for the reply. If the machine is lost, and machines are replaced, the
+// error is ErrLost.
 //
-// late, if not nil, takes a reply that comes when nobody waits for it any more.
+// late, if not nil, gets a reply that arrives when nobody waits for it any more.
 func (w *worker) call(ctx context.Context, to rdma.MachineID, msg message.Message, late func(message.Message)) (message.Message, error) {
 	return w.longCall(ctx, to, msg, 0, late)
 }
 
-// longCall is call, and waits for more longer than others do.
+// longCall is call with the patience extended by more.
 func (w *worker) longCall(ctx context.Context, to rdma.MachineID, msg message.Message, more time.Duration, late func(message.Message)) (message.Message, error) {
 	reply, err := w.tryCall(ctx, to, msg, more, late)
 	if err != nil && w.m.cfg.Alive != nil && isLoss(err) && !errors.Is(err, ErrLost) {

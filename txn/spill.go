@@ -14,12 +14,12 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A spill is memory that is filled with records, one log after the other, as much as it
-// takes: parked transactions, and notes of recoveries that the own logs have no room for.
+// A spill is memory for records outside of the ordinary logs: it adds one log after the other as
+// needed. It holds parked transactions, and notes of recoveries for which the machine's own logs
+// have no room.
 type spill struct {
 	m *Machine
-	// open makes the n'th memory that is begun for a configuration, which peers read
-	// under key.
+	// open makes the n'th memory for a configuration. Peers read it under key.
 	open func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	key  func(in cluster.ID, n int) rdma.Key
 	logs []spilled
@@ -33,7 +33,7 @@ type spilled struct {
 	log    *ring.Sender
 }
 
-// append appends a record in a configuration, and says where it is.
+// append appends a record in a configuration, and returns its location.
 func (s *spill) append(in cluster.ID, b []byte) (Extent, error) {
 	if len(s.logs) == 0 || ring.Space(len(b)) > s.logs[len(s.logs)-1].log.Available() {
 		l, err := s.begin(in, len(b))
@@ -59,12 +59,12 @@ func (s *spill) appendAll(in cluster.ID, records [][]byte) error {
 	return nil
 }
 
-// spillBytes is the size of the first log of a spill; each is twice as large as the one before,
-// up to the size of ordinary logs. A machine whose memory is full has room for a few records in
-// place of its reserve, and not for a log.
+// spillBytes is the size of the first log of a spill. Each further log is twice as large, up to the
+// size of ordinary logs. A machine whose memory is full can still store a few records in its
+// reserve, but not a whole log.
 const spillBytes = 64 << 10
 
-// begin makes the next log, with room for a record of n bytes.
+// begin adds a log with room for a record of n bytes.
 func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
 	count := 0
 	for _, other := range s.logs {
@@ -77,7 +77,7 @@ func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
 	if l.memory, err = s.open(in, count, bytes); err != nil {
 		return l, err
 	}
-	// The ledger first: a log without one is taken for a damaged one.
+	// Write the ledger first: a log without one counts as damaged.
 	record.NewLedger(l.memory, record.Coordinator{Machine: s.m.cfg.ID, Worker: 0})
 	if l.rx, err = record.CreateLog(l.memory, s.m.cfg.Clock.Uint64()); err != nil {
 		return l, err
@@ -97,10 +97,10 @@ func (s *spill) memory() (all []*nvram.Memory) {
 	return all
 }
 
-// noteLocked appends a record of the recovery for a configuration to the own log, or, if that
-// is full, to memory of its own. A recovery may need more room than a log has: the log
-// may hold the records of transactions that only this recovery can truncate, and a
-// machine notes what others know of all that was under way.
+// noteLocked appends a record of a configuration's recovery to the machine's own log, or, if that
+// is full, to memory of its own. A recovery may need more room than a log has: the log may hold
+// records of transactions that only this recovery can truncate, and a machine notes what others
+// know of all transactions in progress.
 func (r *recoveryState) noteLocked(in cluster.ID, rec *record.Record) (Extent, error) {
 	rec.Truncated = []uint64{uint64(in)}
 	b := record.Append(make([]byte, 0, record.Bytes(rec)), rec)
@@ -128,7 +128,7 @@ func (w *worker) note(b []byte) (Extent, error) {
 	return extentOf(w.self.rx, route.LogKey(w.m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
 }
 
-// gatherNotesLocked collects the notes that are not in the own logs.
+// gatherNotesLocked collects the notes outside of the machine's own logs.
 func (r *recoveryState) gatherNotesLocked() {
 	if sabotage.SpilledNotes.Skipped() {
 		return
@@ -139,7 +139,7 @@ func (r *recoveryState) gatherNotesLocked() {
 	}
 }
 
-// forget gives up the memory: peers cannot read it any more.
+// forget drops the memory: peers cannot read it any more.
 func (s *spill) forget() {
 	for i := range s.logs {
 		s.m.cfg.NIC.Deregister(s.logs[i].key)

@@ -7,8 +7,8 @@ type Stats struct {
 	Commits uint64
 	// Aborts by Reason.
 	Aborts [Reasons]uint64
-	// Retries counts commits that were prepared again inside Commit: an index
-	// object was locked by, or changed under, another transaction.
+	// Retries counts how often Commit prepared again: another transaction had locked or changed an
+	// index object.
 	Retries uint64
 	// LocalReads and RemoteReads count objects read from regions of this
 	// machine and with an RDMA READ.
@@ -20,7 +20,7 @@ type Stats struct {
 	Messages, Records uint64
 }
 
-// Sub returns what happened between before and s.
+// Sub returns the counts between before and s.
 func (s Stats) Sub(before Stats) Stats {
 	s.Commits -= before.Commits
 	for i := range s.Aborts {

@@ -15,11 +15,11 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// ReserveBackups reserves storage for n bytes at off in every backup of a region whose primary
-// this machine is, because a WRITE of a NIC cannot fail when a file system is full. The error
-// is nvram.ErrNoSpace if one is. If a backup is lost, it asks those of the next configuration;
-// to reserve twice does no harm. It returns the configuration in which the backups that it
-// asked became the region's replicas.
+// ReserveBackups reserves storage for n bytes at off in every backup of a region whose primary this
+// machine is, because a NIC's WRITE cannot report that a file system is full. It fails with
+// nvram.ErrNoSpace if one backup has no space. If a backup is lost, it asks the backups of the next
+// configuration; reserving twice does no harm. It returns the configuration in which the backups
+// that it asked became the region's replicas.
 func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
 	for {
@@ -35,7 +35,7 @@ func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err er
 	}
 }
 
-// errBehind: a backup has not applied the configuration yet that makes it one.
+// errBehind: a backup has not yet applied the configuration that makes it a backup.
 var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
 
 func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
@@ -59,9 +59,9 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err er
 	return uint32(rt.LastReplicaChange), nil
 }
 
-// handleReserve gives blocks of a replica storage. The memory of one that another
-// configuration does not give to this machine any more is taken away once Freeze has
-// returned, which waits for reservations that began before.
+// handleReserve reserves storage for blocks of a replica. If the next configuration takes the
+// replica from this machine, its memory is freed only after Freeze has returned, and Freeze waits
+// for reservations that have begun.
 func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	if len(arg) != 24 {
 		return nil, fmt.Errorf("%w: reservation of %d bytes", message.ErrBad, len(arg))
@@ -86,9 +86,9 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, mem.Reserve(off, n)
 }
 
-// Discard gives back the storage of n bytes at off of every replica of a region that this
-// machine is the primary of, where all blocks are free: see region.AllocatorConfig. It does
-// not wait for who is to replace a backup. A backup that refuses has not done it.
+// Discard frees the storage of n bytes at off in every replica of a region that this machine is the
+// primary of. All blocks there must be free: see region.AllocatorConfig. It does not wait for the
+// replacement of a lost backup. A backup that refuses has not freed its storage.
 func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
 	d := discard{region: id, off: off, bytes: n, in: m.config.Load(), primary: m.cfg.ID}
 	rt := m.route(id)
@@ -107,7 +107,7 @@ func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in 
 	return d.in, m.discard(d)
 }
 
-// A discard is what a primary asks of a backup: to give back the storage of free blocks.
+// A discard is a primary's request to a backup: free the storage of free blocks.
 type discard struct {
 	region     region.ID
 	off, bytes uint64
@@ -136,10 +136,10 @@ func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
 	})
 }
 
-// discard gives back the storage here. It may come when the primary has given up waiting
-// for it, or is none any more: who takes the blocks in a later configuration relies on
-// their storage. So it counts only as long as this machine is in the configuration in which
-// it was asked, and Freeze, which ends that, waits until it is done.
+// discard frees the storage here. The request may come when the primary has stopped waiting, or is
+// not the primary any more. A machine that allocates from the blocks in a later configuration
+// relies on their storage. So the request is valid only while this machine is in the configuration
+// in which it was made, and Freeze, which ends that, waits until discard is done.
 func (m *Machine) discard(d discard) error {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()

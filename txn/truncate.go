@@ -11,13 +11,13 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// Truncation is lazy (SOSP'15 section 4): what has been finished is told to the
-// participants with the next record that goes there anyway. When none goes there
-// for truncateDelay, or when a log is full, an explicit TRUNCATE record does it.
+// Truncation is lazy (SOSP'15 section 4): the next record to a participant names the transactions
+// that have finished. If no record goes there for truncateDelay, or when a log is full, the worker
+// writes an explicit TRUNCATE record.
 
-// takeTruncatedLocked returns the transactions that the next record to p must name as
-// truncated; those below the low bound it names by that, and for those far above it
-// ledgers have no place yet. What telling p of them had reserved is released; the
+// takeTruncatedLocked returns the transactions that the next record to p must name as truncated. It
+// leaves out those below the low bound, which that bound names, and those far above it, for which
+// ledgers have no place yet. It releases what was reserved for telling p of the returned ones; the
 // record may reserve 8 bytes for each.
 func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 	w.named = w.named[:0]
@@ -41,8 +41,8 @@ func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 	return w.named
 }
 
-// bringNearLocked has those that were too far above the low bound looked at again once that
-// has moved, and not with each record: there may be many.
+// bringNearLocked checks again the transactions that were too far above the low bound. It does so
+// only once the bound has moved, not for each record, since there may be many.
 func (w *worker) bringNearLocked(p *peer) {
 	if p.farFrom != w.window.low {
 		p.truncated = append(p.truncated, p.far...)
@@ -50,7 +50,7 @@ func (w *worker) bringNearLocked(p *peer) {
 	}
 }
 
-// flushTruncationsLocked tells every peer now.
+// flushTruncationsLocked tells every peer of its truncations now.
 func (w *worker) flushTruncationsLocked() {
 	if w.frozen {
 		return
@@ -72,7 +72,7 @@ func (w *worker) flushTruncationsLocked() {
 	}
 }
 
-// hasNearLocked says whether a record can tell p of a truncation.
+// hasNearLocked reports whether there is a truncation that a record can tell p of.
 func (w *worker) hasNearLocked(p *peer) bool {
 	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.low+record.LedgerNames })
 }
@@ -109,8 +109,7 @@ func (w *worker) onTimer() {
 	w.unlock()
 }
 
-// stop ends the worker: it does not step any more, and who still waits for it is
-// told.
+// stop ends the worker: it does not step any more, and all waits for it fail.
 func (w *worker) stop() {
 	w.lock()
 	defer w.unlock()
@@ -126,18 +125,17 @@ func (w *worker) stop() {
 	}
 }
 
-// A quiescence is a point in a worker's work that has been reached once all that
-// it began before is truncated everywhere.
+// A quiescence is a point in a worker's work: it is reached once all that the worker began before
+// it is truncated everywhere.
 type quiescence struct {
 	next     uint64
 	releases uint64
-	// ends are those of the peers' logs, by machine, once all transactions before
+	// ends are the ends of the peers' logs, by machine, at the moment when all transactions before
 	// next had been truncated here; nil until then.
 	ends []logEnd
 }
 
-// A logEnd is where a log ended. One that has been replaced since is of no use to
-// anybody any more.
+// A logEnd is where a log ended. It says nothing any more once the log has been replaced.
 type logEnd struct {
 	log  *ring.Sender
 	tail uint64
@@ -149,7 +147,7 @@ func (w *worker) quiescence() *quiescence {
 	return &quiescence{next: w.window.next, releases: w.releases}
 }
 
-// reached drives truncation on and says whether it has come that far.
+// reached drives truncation forward and reports whether the point has been reached.
 func (q *quiescence) reached(w *worker) bool {
 	w.lock()
 	defer w.unlock()
@@ -182,7 +180,7 @@ func (q *quiescence) reached(w *worker) bool {
 	return done
 }
 
-// logFull is the error of a commit that waited for room in vain.
+// logFull returns the error of a commit that waited in vain for log space.
 func (w *worker) logFull(c *commit) error {
 	w.lock()
 	defer w.unlock()
@@ -195,8 +193,8 @@ func (w *worker) logFull(c *commit) error {
 	return ErrLogFull
 }
 
-// refreshLocked asks a peer's log how much has been freed: the peer tells by itself
-// only when that is half.
+// refreshLocked reads from a peer's log how much has been freed: the peer reports it by itself only
+// after half of the log.
 func (w *worker) refreshLocked(p *peer) {
 	if p.broken != nil || p.refreshing {
 		return

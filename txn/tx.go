@@ -20,8 +20,8 @@ type Tx struct {
 	*state // nil once ended
 }
 
-// state is what a transaction needs. It is kept for the next one, and with it
-// its choice of worker, so that goroutines of one processor share a worker.
+// state is a transaction's memory. It is kept for the next transaction together with its choice of
+// worker, so that goroutines on one processor share a worker.
 type state struct {
 	m      *Machine
 	w      *worker
@@ -47,8 +47,8 @@ type state struct {
 	late       Late
 	fresh      Fresh
 	commit     commit
-	// locked says that all that the transaction writes is locked. Its own goroutine asks
-	// that with each read of its validation, and has no need of the worker's lock for it.
+	// locked says that the whole write set is locked. The transaction's own goroutine reads it
+	// during validation, without the worker's lock.
 	locked bool
 	checks []check
 }
@@ -58,7 +58,7 @@ type local struct{ key, value any }
 // A Mark is a point in a transaction to which Rollback can return.
 type Mark struct{ undo, serial int }
 
-// An undo step takes one change of a transaction's own state back.
+// An undo step reverts one change of a transaction's own state.
 type undo struct {
 	kind    undoKind
 	index   int
@@ -86,8 +86,8 @@ func (m *Machine) begin() *state {
 	return s
 }
 
-// Within has the waits of the transaction's methods end with ctx, from here on; they
-// return its error then. Commit has a context of its own.
+// Within makes the waits of the transaction's methods end when ctx does, from here on; they then
+// return its error. Commit has a context of its own.
 func (t *Tx) Within(ctx context.Context) {
 	if t.state != nil {
 		t.ctx = ctx
@@ -97,10 +97,9 @@ func (t *Tx) Within(ctx context.Context) {
 // Machine returns the transaction's coordinator.
 func (t *Tx) Machine() *Machine { return t.m }
 
-// Read returns the payload of the object p, Capacity bytes that must not be
-// modified, and puts it into the read set: every later read returns the same,
-// or what the transaction wrote since. It fails with an ErrConflict if p has
-// been freed or stays locked.
+// Read returns the payload of the object p, Capacity bytes that must not be modified, and adds it
+// to the read set: every later read returns the same payload, or the transaction's own write since.
+// It fails with an ErrConflict if p has been freed or stays locked.
 func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
@@ -119,7 +118,7 @@ func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 	return payload, nil
 }
 
-// ownWrite is what the transaction sees of an object in its write set.
+// ownWrite returns the payload of an object in the transaction's write set.
 func (t *Tx) ownWrite(i int, p region.Ptr) ([]byte, error) {
 	payload, err := t.owned(&t.writes.entries[i], p)
 	if err != nil {
@@ -146,8 +145,8 @@ func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
 	return e.payload, nil
 }
 
-// first returns the committed object p, of which the transaction has seen nothing yet: as
-// it was read ahead, or as it is.
+// first returns the committed object p, which is not yet in the read or write set: as it was read
+// ahead, or as it is now.
 func (s *state) first(p region.Ptr) ([]byte, region.Version, error) {
 	if payload, v, ok := s.readAhead(p); ok {
 		return payload, v, nil
@@ -165,7 +164,7 @@ func (s *state) fetch(p region.Ptr) ([]byte, region.Version, error) {
 	return payload, v, nil
 }
 
-// patience is how long the transaction may wait for an object now.
+// patience returns how long the transaction may wait for a locked object now.
 func (s *state) patience() time.Duration {
 	if s.locked {
 		return heldPatience
@@ -173,7 +172,7 @@ func (s *state) patience() time.Duration {
 	return readPatience
 }
 
-// conflictFrom turns what a read can meet into the reason of an abort.
+// conflictFrom turns the error of a read into an abort with its reason.
 func conflictFrom(err error, p region.Ptr) error {
 	switch {
 	case errors.Is(err, region.ErrFreed):
@@ -244,8 +243,8 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	return got.ptr, e.payload, t.addWrite(e)
 }
 
-// ToFree says that the transaction is to free memory. What it allocates from here on may
-// lie where no other transaction finds room (region.ToFree).
+// ToFree says that the transaction is going to free memory. Its allocations from here on may use
+// room that is reserved for such transactions (region.ToFree).
 func (t *Tx) ToFree() {
 	if t.state != nil {
 		t.need = region.ToFree
@@ -271,8 +270,7 @@ func (t *Tx) Free(p region.Ptr) error {
 	return nil
 }
 
-// Held is about how many bytes of memory the transaction takes, for what it has read and
-// will write.
+// Held is about how many bytes of memory the transaction's read set and write set take.
 func (t *Tx) Held() int64 {
 	if t.state == nil {
 		return 0
@@ -323,9 +321,9 @@ func (t *Tx) undoStep(u undo) {
 	}
 }
 
-// dropWrite takes the newest write out of the write set. The object was read to
-// be written, so it moves to the read set, without the payload, which has been
-// changed in place since: earlierRead gets it again.
+// dropWrite moves the newest write from the write set to the read set, since the object was read
+// before it was written. The payload has been changed in place since and is dropped: earlierRead
+// reads it again.
 func (t *Tx) dropWrite(i int) {
 	e := t.writes.entries[i]
 	w := e.write()
@@ -339,12 +337,12 @@ func (t *Tx) dropWrite(i int) {
 	}
 }
 
-// IsMarked says whether the transaction can roll back at all. If it can not, what
-// is done now needs no OnRollback.
+// IsMarked reports whether the transaction has a Mark to roll back to. If not, changes made now
+// need no OnRollback.
 func (t *Tx) IsMarked() bool { return t.state != nil && t.marks > 0 }
 
-// OnRollback registers a step that takes a change of the caller's own state
-// back if the transaction rolls back past this point.
+// OnRollback registers a step that reverts a change of the caller's own state if the transaction
+// rolls back past this point.
 func (t *Tx) OnRollback(fn func()) {
 	if t.state != nil {
 		t.undo = append(t.undo, undo{kind: undoFunc, fn: fn})
@@ -369,7 +367,7 @@ func (t *Tx) Scratch(n int) []byte {
 	return t.arena.get(n)
 }
 
-// Local returns what SetLocal last kept in this transaction under key, or nil.
+// Local returns the value that SetLocal last stored in this transaction under key, or nil.
 func (t *Tx) Local(key any) any {
 	if t.state == nil {
 		return nil
@@ -382,7 +380,7 @@ func (t *Tx) Local(key any) any {
 	return nil
 }
 
-// SetLocal keeps v in the transaction under key.
+// SetLocal stores v in the transaction under key.
 func (t *Tx) SetLocal(key, v any) {
 	if t.state == nil {
 		return
@@ -396,8 +394,7 @@ func (t *Tx) SetLocal(key, v any) {
 	t.locals = append(t.locals, local{key, v})
 }
 
-// OnEnd registers a function that is called once the transaction has ended,
-// whichever way.
+// OnEnd registers a function that is called once the transaction has ended, however it ended.
 func (t *Tx) OnEnd(fn func()) {
 	if t.state != nil {
 		t.onEnd = append(t.onEnd, fn)
@@ -414,15 +411,15 @@ func (t *Tx) Abort() {
 	t.end()
 }
 
-// Discard is Abort of a transaction that was there only to look at something, and of
-// which nothing depends: Stats do not count it.
+// Discard is Abort for a transaction that only looked at something on which nothing depends: Stats
+// do not count it.
 func (t *Tx) Discard() {
 	if t.state != nil {
 		t.end()
 	}
 }
 
-// abortReason is why a transaction aborts that has met doomed.
+// abortReason returns the reason for the abort of a transaction that has met the error doomed.
 func abortReason(doomed error) Reason {
 	if doomed == nil {
 		return ReasonUser // before errors.As, for which the variable is allocated
@@ -434,7 +431,7 @@ func abortReason(doomed error) Reason {
 	return ReasonUser
 }
 
-// usable says whether the transaction can go on.
+// usable returns an error if the transaction cannot go on.
 func (t *Tx) usable() error {
 	if t.state == nil {
 		return ErrDone
@@ -450,8 +447,8 @@ func (t *Tx) doom(err error) error {
 	return err
 }
 
-// end gives everything back. The write set's allocations that did not commit
-// have been marked dead or are still in the set with a commit that had no effect.
+// end gives back everything that the transaction holds. Allocations that did not commit are marked
+// dead, or are still in the write set of a commit that had no effect.
 func (t *Tx) end() {
 	s := t.state
 	t.state = nil
@@ -495,7 +492,7 @@ func (s *state) reset() {
 	s.commit.reset()
 }
 
-// mangle overwrites what has been handed out, so that tests notice a slice used
+// mangle overwrites the bytes that get has returned, so that tests notice a slice that is used
 // after its transaction ended.
 func (a *arena) mangle() {
 	for i := range a.chunk[:a.used] {

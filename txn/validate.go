@@ -18,17 +18,16 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// validateRounds bounds how often one attempt asks moved questions again before
-// it starts over.
+// validateRounds bounds how often one attempt asks questions again before it starts over.
 const validateRounds = 4
 
-// A check compares the version of an object that something depends on with the
-// one that it has now.
+// A check compares the version of an object that the transaction depends on with its present
+// version.
 type check struct {
 	ptr     region.Ptr
 	version region.Version
-	// question is the index of the question that the object was a source of,
-	// or one of the below.
+	// question is the index of the question whose source the object is, or one of the constants
+	// below.
 	question int
 	machine  rdma.MachineID
 	verdict  message.Verdict
@@ -36,12 +35,12 @@ type check struct {
 
 const (
 	checkRead = -1 // a strict read: any change is a conflict
-	checkLate = -2 // a read of a preparation: a change means to prepare again
+	checkLate = -2 // a read of a preparation: after a change, prepare again
 )
 
-// Validate checks that all that the transaction has read still holds. Nothing
-// that a transaction computes may be shown to anyone before either this or
-// Commit has succeeded: it may have seen objects that never coexisted.
+// Validate checks that everything the transaction has read is still valid. Nothing that a
+// transaction computes may be shown to anyone before Validate or Commit has succeeded: it may have
+// seen objects that never coexisted.
 func (t *Tx) Validate() error {
 	if err := t.usable(); err != nil {
 		return err
@@ -74,8 +73,8 @@ func (t *Tx) Validate() error {
 // validateReadOnly commits a transaction that writes nothing: it is serializable
 // at the point of its last read if all it read still holds then.
 func (s *state) validateReadOnly() (outcome, error) {
-	// One object: its only read is that point. An intent has read again, later,
-	// and found nothing to do on the strength of it.
+	// With one object, its only read is that point. An intent has read the object again, later, and
+	// has found nothing to write.
 	if len(s.intents) == 0 && len(s.reads.entries)+len(s.questions) <= 1 && s.sources() <= 1 {
 		return committed, nil
 	}
@@ -90,9 +89,9 @@ func (s *state) sources() int {
 	return n
 }
 
-// validate checks everything at one point in time: after a question had to be
-// asked again, all is checked again, because only a round in which nothing has
-// moved shows that everything held at its beginning.
+// validate checks everything at one moment: after a question had to be asked again, it checks
+// everything again, because only a round in which nothing has moved shows that everything was valid
+// at the round's beginning.
 func (s *state) validate() (outcome, error) {
 	if sabotage.Validation.Skipped() || sabotage.ValidationLast.Skipped() && s.locked {
 		return committed, nil
@@ -140,9 +139,9 @@ func (s *state) listChecks() {
 	}
 }
 
-// rewrites says whether the object that e was read from is written, too, so that
-// its lock is the check. Another object at that address, one that the
-// transaction makes where e's has been freed meanwhile, is not the same.
+// rewrites reports whether the transaction also writes the object that e was read from: its lock
+// then replaces the check. If e's object has been freed meanwhile and the transaction makes another
+// object at that address, it is not the same object.
 func (s *state) rewrites(e *entry) bool {
 	i := s.writes.find(e.ptr.Addr)
 	return i >= 0 && s.writes.entries[i].ptr == e.ptr
@@ -152,7 +151,7 @@ func (s *state) addCheck(p region.Ptr, v region.Version, question int) {
 	s.checks = append(s.checks, check{ptr: p, version: v, question: question})
 }
 
-// runChecks gives each check its verdict.
+// runChecks sets the verdict of each check.
 func (s *state) runChecks() error {
 	remote := 0
 	routes := s.m.routes.Load()
@@ -190,7 +189,7 @@ func (s *state) runChecks() error {
 	return nil
 }
 
-// ownLock returns the write by which the transaction has locked p, if any.
+// ownLock returns the write that has locked p for this transaction, or nil.
 func (s *state) ownLock(p region.Ptr) *entry {
 	if e := s.lockedAt(p.Addr); e != nil && e.ptr == p {
 		return e
@@ -198,8 +197,8 @@ func (s *state) ownLock(p region.Ptr) *entry {
 	return nil
 }
 
-// lockedAt returns the write by which the transaction has locked the slot at a, if
-// any: of what is there, or of what it will make there.
+// lockedAt returns the write that has locked the slot at a for this transaction, or nil: a write of
+// the object there, or of an object that the transaction makes there.
 func (s *state) lockedAt(a region.Addr) *entry {
 	if !s.locked {
 		return nil
@@ -266,7 +265,7 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 	return nil
 }
 
-// askVersions has the primary check its objects (VALIDATE).
+// askVersions asks the primary to check its objects (VALIDATE).
 func (s *state) askVersions(machine rdma.MachineID) error {
 	var asked []*check
 	var body []byte
@@ -296,8 +295,8 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 	return nil
 }
 
-// judgeChecks asks the questions whose sources have moved again, and reports
-// whether there were any.
+// judgeChecks asks the questions again whose sources have moved, and reports whether there were
+// any.
 func (s *state) judgeChecks() (out outcome, moved bool, err error) {
 	asked := -1
 	for i := range s.checks {
@@ -331,10 +330,10 @@ func (s *state) judgeChecks() (out outcome, moved bool, err error) {
 }
 
 const (
-	// readPatience is how long a transaction that holds nothing waits for an
-	// object that another has locked; its holder may have lost its processor.
+	// readPatience is how long a transaction that holds no locks waits for an object that another
+	// has locked; the goroutine of the other may not be running.
 	readPatience = 2 * time.Second
-	// heldPatience is the same for one that holds locks itself, so that two
-	// that wait for each other soon give way.
+	// heldPatience is the same for a transaction that holds locks itself, so that two transactions
+	// that wait for each other soon give up.
 	heldPatience = 0
 )

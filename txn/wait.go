@@ -11,9 +11,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A waiter is the one place where a transaction's goroutine waits: for the
-// completions of RDMA operations that it posted and for replies. Each of them
-// counts it down once.
+// A waiter is the one place where a transaction's goroutine waits: for the completions of RDMA
+// operations that it posted, and for replies. Each of them decrements the waiter's count once.
 type waiter struct {
 	open atomic.Int32
 	// parked is 1 while the goroutine sleeps on wake.
@@ -26,10 +25,10 @@ func (m *Machine) newWaiter() waiter { return waiter{wake: m.cfg.Clock.NewEvent(
 
 func (wt *waiter) add(n int) { wt.open.Add(int32(n)) }
 
-// settled says that nothing is open and nothing has failed.
+// settled reports whether nothing is pending and nothing has failed.
 func (wt *waiter) settled() bool { return wt.open.Load() == 0 && wt.err.Load() == nil }
 
-// doneLocked counts one operation down.
+// doneLocked decrements the count for one operation.
 func (wt *waiter) doneLocked(err error) {
 	if err != nil {
 		kept := err // so that err itself, mostly nil, stays off the heap
@@ -40,12 +39,12 @@ func (wt *waiter) doneLocked(err error) {
 	}
 }
 
-// spinWait is how often a waiter yields before it sleeps: a hand-off costs
-// 250 ns, waking an idle core 45 us.
+// spinWait is how often a waiter yields before it sleeps: passing the processor on costs 250 ns,
+// waking an idle core 45 us.
 const spinWait = 100
 
-// awaitWithin is await for as long as n says. If it returns n's error, what was
-// added is still open.
+// awaitWithin is await bounded by n. If it returns n's error, the operations waited for are still
+// pending.
 func (w *worker) awaitWithin(wt *waiter, n *need) error {
 	for i := 0; wt.open.Load() > 0; i++ {
 		w.kick()
@@ -70,8 +69,8 @@ func (w *worker) awaitWithin(wt *waiter, n *need) error {
 	return wt.failed()
 }
 
-// await sleeps until all that was added is done and returns the first error.
-// The worker must not be locked.
+// await sleeps until all pending operations are done, and returns the first error. The worker must
+// not be locked.
 func (w *worker) await(wt *waiter) error {
 	for i := 0; wt.open.Load() > 0; i++ {
 		w.kick()
@@ -91,7 +90,8 @@ func (w *worker) await(wt *waiter) error {
 	return wt.failed()
 }
 
-// awaitLocked is await for who holds the worker's lock, which is free meanwhile.
+// awaitLocked is await for a caller that holds the worker's lock; it releases the lock while it
+// waits.
 func (w *worker) awaitLocked(wt *waiter) error {
 	if wt.settled() {
 		return nil
@@ -103,7 +103,7 @@ func (w *worker) awaitLocked(wt *waiter) error {
 	return err
 }
 
-// failed takes the first error.
+// failed returns the first error.
 func (wt *waiter) failed() error {
 	if p := wt.err.Swap(nil); p != nil {
 		return *p
@@ -146,9 +146,9 @@ func (b *backoff) again() bool {
 	return true
 }
 
-// locked waits for the holder of an object, and returns an error when that has
-// been long enough. On a machine that has been evicted nobody gives locks back, and
-// on one without a lease nobody may do so.
+// locked waits for the holder of an object's lock, and returns an error when it has waited long
+// enough. At an evicted machine locks are never released, and at one without a lease they cannot be
+// for the time being.
 func (b *backoff) locked(ctx context.Context) error {
 	if err := cmp.Or(b.w.m.gone(), ctx.Err()); err != nil {
 		return err

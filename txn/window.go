@@ -5,15 +5,15 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// A window follows a worker's own transactions from the start of their commit
-// until their records may be truncated everywhere. Its low bound, below which
-// all are, travels on every record. The worker's lock guards it.
+// A window tracks a worker's own transactions from the start of their commit until their records
+// may be truncated everywhere. Every record carries the window's low bound: all transactions below
+// it are finished. The worker's lock guards it.
 type window struct {
 	low, next uint64
 	done      []bool // of seq at seq mod len, a power of two
 }
 
-// newWindow begins a life that begins in configuration config.
+// newWindow returns the window of a life that begins in configuration config.
 func newWindow(config uint32) window {
 	first := uint64(config)<<record.LifeShift + 1
 	return window{low: first, next: first, done: make([]bool, 64)}

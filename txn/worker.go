@@ -20,27 +20,27 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A worker is FaRM's thread: it owns a queue pair to its sibling at every
-// machine, a log and a message queue to and from each, and the sequence of the
-// transactions that it coordinates. Transactions run on their callers'
-// goroutines and take the worker's lock to append and to look.
+// A worker is FaRM's thread: it owns a queue pair to its sibling at every machine, a log and a
+// message queue to and from each, and the sequence of the transactions that it coordinates.
+// Transactions run on their callers' goroutines and take the worker's lock to append records and to
+// process input.
 //
-// What arrives is handled by step, a state machine, run by whoever has the
-// lock: by the goroutine that waits for a reply, by a peer's that rings the
-// bell (with rdma/local), or by the worker's provider.
+// stepLocked, a state machine, processes the input. It runs on the goroutine that holds the lock:
+// that of a transaction that waits for a reply, that of a peer which rings the bell (with
+// rdma/local), or the provider's.
 type worker struct {
 	m      *Machine
 	id     uint16
 	epochs epochs
 	stats  counters
-	// bell says that there may be something to step through; see answerBell.
+	// bell says that there may be input to process; see answerBell.
 	bell atomic.Bool
 
 	mu    lockrank.Mutex[lockrank.Worker]
 	q     *patientQueue
 	peers []*peer // by machine; nil where there is none
 	self  *selfLog
-	// selfMemory is where self is.
+	// selfMemory is the memory of self.
 	selfMemory *nvram.Memory
 	window     window
 	commits    map[uint64]*commit // by sequence, waiting for LOCK-REPLY
@@ -48,8 +48,8 @@ type worker struct {
 	ops        ops
 	nextTag    uint64
 	beats      uint64 // see Beat
-	// releases counts the slots given back to other machines, released those of
-	// them that have arrived.
+	// releases counts the slots given back to other machines, released how many of those have
+	// arrived.
 	releases, released uint64
 	toRing             []rdma.MachineID
 	buf                []byte // a message being encoded
@@ -59,15 +59,14 @@ type worker struct {
 	timer   clock.Timer
 	stopped bool
 
-	// config is what new transactions' identifiers carry. frozen says that none
-	// begins, between NEW-CONFIG and NEW-CONFIG-COMMIT.
+	// config is the configuration in the identifiers of new transactions. frozen says that no
+	// commit may begin, between NEW-CONFIG and NEW-CONFIG-COMMIT.
 	config uint32
 	frozen bool
-	// boundary is the first sequence number that the latest reconfiguration has
-	// not caught.
+	// boundary is the first sequence number that the latest reconfiguration did not catch.
 	boundary uint64
-	// begun are the commits that have written records and are not decided yet,
-	// caught those whose outcome recovery will tell.
+	// begun are the commits that have written records and are not decided yet, caught those whose
+	// outcome recovery decides.
 	begun  *commit
 	caught map[uint64]*commit
 }
@@ -75,9 +74,9 @@ type worker struct {
 // A peer is a worker's sibling at another machine.
 type peer struct {
 	id rdma.MachineID
-	// life counts the times that this machine has begun to listen to the peer.
+	// life counts how often this machine has begun to listen to the peer.
 	life uint32
-	// connection is that count of the peer's, for what is written there.
+	// connection is the peer's count of the same kind, for the log and queue that we write there.
 	connection uint32
 	memory     *nvram.Memory // of in
 	queue      *nvram.Memory // of inMsgs
@@ -87,38 +86,36 @@ type peer struct {
 	inMsgs     *ring.Receiver
 	// outbox keeps messages for which there was no room.
 	outbox [][]byte
-	// truncated are finished transactions in whose commit the peer took part
-	// and that it has not been told of. Each still has truncateReserve
-	// reserved in its log.
+	// truncated are finished transactions in which the peer took part and of which it has not been
+	// told. For each, truncateReserve bytes are still reserved in its log.
 	truncated []uint64
-	// far are those that were too far above the low bound to be named when that
-	// was farFrom.
+	// far are those that were too far above the low bound to be named, when the bound was farFrom.
 	far     []uint64
 	farFrom uint64
-	// unrung is how many bytes of log it has not been woken for.
+	// unrung is how many bytes of log were written since the peer was last rung.
 	unrung  int
 	ringing bool
 	// refreshing says that the log's head is being read.
 	refreshing bool
-	// hasLeft says that the life of the peer that writes to in is over, and that no recovery
-	// has been settled since without an unavailable region: until then in's ledger is
-	// needed. relogged is how many logs the peer has had before because of that.
+	// hasLeft says that the life of the peer that writes to in is over, and that no recovery has
+	// been settled since with all regions available: until then in's ledger is needed. relogged is
+	// how many earlier logs the peer has had for that reason.
 	hasLeft  bool
 	relogged int
-	// broken is set once nothing of the peer is believed any more.
+	// broken is the reason why all further input from the peer is ignored; nil if it is not.
 	broken error
 }
 
 const (
-	// stepRecordsMax bounds how long one step works on one peer.
+	// stepRecordsMax bounds how many records of one peer a step processes.
 	stepRecordsMax = 64
-	// answersMax bounds how often one goroutine steps through what others send
-	// before it goes on with what it was doing.
+	// answersMax bounds how often a goroutine that gives the lock back goes on to process input for
+	// others before it continues its own work.
 	answersMax = 64
-	// ringAfterBytes is how much log a backup may find when it is woken; less
-	// than that it gets to see when something else wakes it.
+	// ringAfterBytes is how much log may be written to a backup before it is rung; it processes
+	// less than that when something else wakes it.
 	ringAfterBytes = 128 << 10
-	// truncateDelay is how long a truncation waits to be piggybacked.
+	// truncateDelay is how long a truncation waits for a record to be piggybacked on.
 	truncateDelay = 5 * time.Millisecond
 )
 
@@ -128,7 +125,7 @@ func newWorker(m *Machine, id uint16) *worker {
 	return w
 }
 
-// listenLocked makes room for what the sibling at machine from writes here.
+// listenLocked prepares the log and message queue that the sibling at machine from writes to.
 func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
 	if from == cfg.ID {
@@ -176,8 +173,8 @@ func (w *worker) listenToSelfLocked() error {
 	return cfg.NIC.Register(route.LogKey(cfg.ID, w.id, 0), log)
 }
 
-// listenFirstLocked makes room for what a peer writes here. The log comes last: it can be
-// mapped only once, so that nothing that may be tried again can fail after it.
+// listenFirstLocked prepares what a peer writes to here. The log comes last: it can be mapped only
+// once, so no step that may fail and be tried again can come after it.
 func (w *worker) listenFirstLocked(p *peer) (err error) {
 	cfg := &w.m.cfg
 	logNonce, queueNonce := cfg.Clock.Uint64(), cfg.Clock.Uint64()
@@ -199,11 +196,11 @@ func (w *worker) listenFirstLocked(p *peer) (err error) {
 	return nil
 }
 
-// relistenLocked empties what a peer has written to here, which has begun another life
-// or was cut off. Positions go on, so that a credit that comes late does no harm.
-// Commits that are under way with it only another configuration can end.
+// relistenLocked empties the log and queue of a peer that has begun another life or was cut off.
+// Their positions go on, so that a delayed credit does no harm. Only another configuration can end
+// the commits in progress with the peer.
 func (w *worker) relistenLocked(before, p *peer) (err error) {
-	if len(before.in.Transactions()) > 0 { // no other log is made then: it would be there already the next time
+	if len(before.in.Transactions()) > 0 { // no new log is made in this case: at the next attempt it would exist already
 		return ErrHeld
 	}
 	if p.memory, err = w.logAgainLocked(before); err != nil {
@@ -230,8 +227,8 @@ func (w *worker) relistenLocked(before, p *peer) (err error) {
 	return nil
 }
 
-// logAgainLocked returns the memory for what a peer writes here from now on. Its ring goes on,
-// unless the ledger of a life that is over is still needed.
+// logAgainLocked returns the memory for the log that a peer writes to from now on. The same ring
+// goes on, unless the ledger of an ended life is still needed.
 func (w *worker) logAgainLocked(before *peer) (*nvram.Memory, error) {
 	if before.hasLeft {
 		return w.m.cfg.Relog(before.id, int(w.id), before.relogged+1)
@@ -239,7 +236,7 @@ func (w *worker) logAgainLocked(before *peer) (*nvram.Memory, error) {
 	return before.memory, nil
 }
 
-// relogLocked makes another log for a peer, and keeps the ledger of the one before.
+// relogLocked makes another log for a peer, and keeps the ledger of the previous one.
 func (w *worker) relogLocked(before, p *peer) error {
 	b := record.NewLedger(p.memory, record.Coordinator{Machine: p.id, Worker: w.id})
 	rx, err := record.CreateLog(p.memory, w.m.cfg.Clock.Uint64())
@@ -252,7 +249,7 @@ func (w *worker) relogLocked(before, p *peer) error {
 	return nil
 }
 
-// commitsWithLocked says whether a peer takes part in a commit that is under way.
+// commitsWithLocked reports whether a peer takes part in a commit in progress.
 func (w *worker) commitsWithLocked(p *peer) bool {
 	for c := w.begun; c != nil; c = c.next {
 		if slices.ContainsFunc(c.parts, func(x part) bool { return x.peer == p }) {
@@ -262,7 +259,7 @@ func (w *worker) commitsWithLocked(p *peer) bool {
 	return false
 }
 
-// connectLocked attaches to what the sibling at machine to listens to.
+// connectLocked attaches to the log and queue that the sibling at machine to has prepared for us.
 func (w *worker) connectLocked(to rdma.MachineID, g greeting) {
 	p, me := w.peers[to], w.m.cfg.ID
 	link := ring.Link{Queue: w.q, To: to, Key: route.LogKey(me, w.id, g.life), Credit: w.credit, CreditOffset: route.CreditOffset(to, route.CreditLog)}
@@ -273,7 +270,7 @@ func (w *worker) connectLocked(to rdma.MachineID, g greeting) {
 	w.bell.Store(true) // replies may wait for this: the peer can have written already
 }
 
-// connectionTo names the connection to a machine.
+// connectionTo returns the number of the connection to a machine.
 func (w *worker) connectionTo(machine rdma.MachineID) uint32 {
 	w.lock()
 	defer w.unlock()
@@ -283,14 +280,14 @@ func (w *worker) connectionTo(machine rdma.MachineID) uint32 {
 	return 0
 }
 
-// kick has the worker look at what has arrived: here and now, or, if it is
-// locked, by whoever has the lock.
+// kick makes the worker process its input: on this goroutine, or, if the worker is locked, on that
+// of the lock's holder.
 func (w *worker) kick() {
 	w.bell.Store(true)
 	w.answerBell()
 }
 
-// kickLater has a goroutine kick the worker: who has the lock gives it away meanwhile.
+// kickLater makes a new goroutine kick the worker, once the lock's holder has given the lock away.
 func (w *worker) kickLater() {
 	w.m.serving.Add(1)
 	w.m.cfg.Clock.Go(func() {
@@ -301,9 +298,9 @@ func (w *worker) kickLater() {
 
 func (w *worker) lock() { w.mu.Lock() }
 
-// unlock gives the lock back. Peers that something was written for have been rung before
-// (ringPeersLocked). If this worker's bell was rung meanwhile, its ringer has left the
-// answer to the holder of the lock.
+// unlock releases the lock. Peers to which something was written must have been rung before
+// (ringPeersLocked). If this worker's bell was rung meanwhile, unlock processes the input, since
+// the ringer has left that to the holder of the lock.
 func (w *worker) unlock() {
 	hasForgotten := invariant.Enabled && len(w.toRing) > 0
 	w.mu.Unlock()
@@ -315,20 +312,19 @@ func (w *worker) unlock() {
 	}
 }
 
-// answerBell works through what has arrived, for as long as the bell is rung and nobody
-// has the lock.
+// answerBell processes input for as long as the bell is rung and the lock is free.
 //
-// No ring is lost. Who rings sets the bell and then tries to lock: either that succeeds, or
-// somebody has the lock, who looks at the bell after giving it back. To look before would
-// not do: a bell rung between the look and the unlocking would go unheard until something
-// else happens here. Nor may the ringer wait for the lock: it may hold another worker's,
-// on whose goroutine the holder of this one is waiting to ring.
+// No ring is lost. A ringer sets the bell and then tries to lock. Either that succeeds, or another
+// goroutine has the lock and checks the bell after it has released the lock. Checking the bell
+// before the release would not do: a bell rung between the check and the release would go unheard
+// until something else happens here. Nor may the ringer wait for the lock: it may hold another
+// worker's lock, for which the holder of this one may be waiting in order to ring.
 func (w *worker) answerBell() {
 	for range answersMax {
 		if !w.bell.Load() || !w.mu.TryLock() {
 			return
 		}
-		w.bell.Store(false) // before looking: what comes during the look rings again
+		w.bell.Store(false) // before processing: input that arrives meanwhile rings again
 		w.stepLocked()
 		w.ringPeersLocked()
 		w.mu.Unlock()
@@ -338,14 +334,14 @@ func (w *worker) answerBell() {
 	}
 }
 
-// ringPeersLocked rings the peers that are to be rung. Whoever has called ringLocked does
-// so once for all that it has written, before it unlocks.
+// ringPeersLocked rings the peers that ringLocked has marked. A caller of ringLocked calls it once,
+// after all of its writes and before it unlocks.
 //
-// Peers are rung with the lock held. With rdma/local that runs the peer's step
-// here and now, which may ring others, and us: a worker already held by this
-// goroutine only notes the bell, so that calls nest no deeper than there are
-// machines. Rung without the lock, two busy machines would take turns on one
-// goroutine's stack for as long as others give them work.
+// Peers are rung with the lock held. With rdma/local that runs the peer's step on this goroutine,
+// which may ring other peers, and this worker: a worker that this goroutine holds already only
+// notes the bell, so that calls nest no deeper than there are machines. If peers were rung without
+// the lock, two busy machines would take turns on one goroutine's stack for as long as others give
+// them work.
 func (w *worker) ringPeersLocked() {
 	for n := len(w.toRing); n > 0; n = len(w.toRing) {
 		p := w.peers[w.toRing[n-1]]
@@ -359,7 +355,7 @@ func (w *worker) ringPeersLocked() {
 	}
 }
 
-// ringLocked has the peer rung by the next ringPeersLocked.
+// ringLocked marks the peer to be rung by the next ringPeersLocked.
 func (w *worker) ringLocked(p *peer) {
 	p.unrung = 0
 	if !p.ringing {
@@ -368,10 +364,10 @@ func (w *worker) ringLocked(p *peer) {
 	}
 }
 
-// stepLocked handles what has arrived.
+// stepLocked processes the worker's input.
 func (w *worker) stepLocked() {
 	if w.stopped {
-		return // the memory to look at may be gone
+		return // the memory to process may be unmapped
 	}
 	w.pollLocked()
 	for _, p := range w.peers {
@@ -411,7 +407,7 @@ func (w *worker) stepLogLocked(p *peer) error {
 	return nil
 }
 
-// goOnLater has the worker step again once its lock has been free.
+// goOnLater makes the worker step again after its lock has been free for a moment.
 func (w *worker) goOnLater() {
 	if w.m.Meets(clock.GiveWay) {
 		w.kickLater()

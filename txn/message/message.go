@@ -27,7 +27,7 @@ var kindNames = [kinds]string{"", "LOCK-REPLY", "VALIDATE", "VALIDATE-REPLY", "R
 
 func (k Kind) String() string { return kindNames[k] }
 
-// ErrBad means that bytes taken from a message queue are no message.
+// ErrBad means that bytes taken from a message queue are not a message.
 var ErrBad = errors.New("txn: bad message")
 
 // A Message is one word, its tag, and a body that depends on the kind:
@@ -44,10 +44,10 @@ type Message struct {
 	Body []byte
 }
 
-// HeaderBytes is how long a message is without its body.
+// HeaderBytes is the length of a message without its body.
 const HeaderBytes = 16
 
-// AppendHeader appends all of a message but its body to b.
+// AppendHeader appends a message without its body to b.
 func (m *Message) AppendHeader(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(m.Kind)<<56|uint64(m.A)<<48|uint64(m.B)<<32|uint64(m.C))
 	return binary.LittleEndian.AppendUint64(b, m.Tag)
@@ -69,7 +69,7 @@ func Decode(b []byte) (Message, error) {
 	return m, nil
 }
 
-// A Verdict is what a primary says about an object at an expected version.
+// A Verdict is a primary's answer about an object at an expected version.
 type Verdict uint8
 
 const (

@@ -16,34 +16,34 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A LOCK or COMMIT-BACKUP record that does not fit the log has its writes beside it, in
-// an annex: non-volatile memory of the machine that the log is at, which is made for this
-// one record. The coordinator asks for it before anything is locked (large.go), fills it,
-// and when all of it is there it commits as ever, by records that name annexes. So there
-// is a whole annex wherever there is such a record:
+// If a LOCK or COMMIT-BACKUP record does not fit the log, its writes are beside the log in an
+// annex: non-volatile memory of the participant that is made for this one record. The coordinator
+// asks for the annex before anything is locked (large.go) and fills it. When all of it has arrived,
+// the transaction commits as usual, with records that name annexes. So wherever there is such a
+// record, its whole annex is there:
 //
 //	asked for     the machine has made memory with storage for all of it
 //	filled        by WRITEs in pieces; all of them are acknowledged before ...
 //	bound         ... the record is appended that names it
 //	given back    after the log's head has passed that record
 //
-// What is lost between two of these is memory that no record names, and goes: when the
-// coordinator says so, when its log is made anew, when recovery is settled without it, or
-// with the next life of the machine.
+// A failure between two of these steps leaves memory that no record names. It is freed when the
+// coordinator asks for that, when the log is made anew, when recovery is settled without it, or in
+// the next life of the machine.
 
-// annexPage is what sizes of annexes are multiples of.
+// annexPage: the sizes of annexes are multiples of it.
 const annexPage = 4096
 
-// An annex is one that is here.
+// An annex is an annex at this machine.
 type annex struct {
 	memory *nvram.Memory
-	// owner is the log whose sender has asked for it; nil for the own log, and for those
-	// of earlier lives.
+	// owner is the log whose sender has asked for the annex; nil for the machine's own log, and for
+	// annexes of earlier lives.
 	owner *Log
 	bound bool // a record names it
 }
 
-// Annexes are those of one machine. The lock is taken after all others.
+// Annexes are the annexes at one machine. Their lock is taken after all others.
 type Annexes struct {
 	r  *Replicas
 	mu struct {
@@ -57,7 +57,8 @@ func (a *Annexes) init(r *Replicas) { a.r, a.mu.all = r, make(map[uint64]*annex)
 // errAnnex means that a record names an annex that is not there.
 var errAnnex = fmt.Errorf("%w: its annex is not there", record.ErrBad)
 
-// Body returns what a record's annex says; nothing may use it once the record is freed.
+// Body returns the content of a record's annex. The caller must not use it once the record is
+// freed.
 func (a *Annexes) Body(x *record.Annex) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +73,8 @@ func (a *Annexes) bodyLocked(x *record.Annex) ([]byte, error) {
 	return at.memory.View(0, x.Bytes), nil
 }
 
-// Bind has a record name the annex, which its sender must have asked for.
+// Bind marks the annex as named by a record and returns its content. The record's sender must have
+// asked for the annex.
 func (a *Annexes) Bind(x *record.Annex, owner *Log) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,7 +86,7 @@ func (a *Annexes) Bind(x *record.Annex, owner *Log) ([]byte, error) {
 	return a.bodyLocked(x)
 }
 
-// Add makes an annex of so many bytes, with storage behind all of them.
+// Add makes an annex of so many bytes, with storage for all of them.
 func (a *Annexes) Add(bytes uint64) (number uint64, err error) {
 	if a.r.meets(clock.NoStorage) {
 		return 0, fmt.Errorf("txn: an annex: %w", nvram.ErrNoSpace)
@@ -113,15 +115,15 @@ func (a *Annexes) has(number uint64) bool {
 	return a.mu.all[number] != nil
 }
 
-// Give has an annex belong to a log.
+// Give makes a log the owner of an annex.
 func (a *Annexes) Give(number uint64, owner *Log) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mu.all[number].owner = owner
 }
 
-// Drop gives an annex back, if it is there. It does so in the background: nobody who holds
-// a worker's lock can wait for that much memory to go.
+// Drop frees an annex, if it is there. It does so in the background: freeing that much memory takes
+// too long for a caller that holds a worker's lock.
 func (a *Annexes) Drop(number uint64) {
 	a.mu.Lock()
 	at := a.mu.all[number]
@@ -131,15 +133,15 @@ func (a *Annexes) Drop(number uint64) {
 		return
 	}
 	r := a.r
-	r.Background(func() { // else it goes with the next life
+	r.Background(func() { // if this does not run, the next life frees it
 		r.NIC.Deregister(route.AnnexKey(number))
-		_ = r.DropAnnex(number, at.memory) // what stays goes with the next life
+		_ = r.DropAnnex(number, at.memory) // after a failure, the next life frees it
 		r.Reached(step.DropAnnex)
 	})
 }
 
-// DropUnbound gives back the annexes of a log that no record names; all of them where the
-// log itself ends.
+// DropUnbound frees the annexes of a log that no record names, or, with all, every annex of the
+// log, since the log itself ends.
 func (a *Annexes) DropUnbound(owner *Log, all bool) {
 	for _, number := range a.of(owner, all) {
 		a.Drop(number)
@@ -170,7 +172,7 @@ func (a *Annexes) Recall(all map[uint64]*nvram.Memory) error {
 	return nil
 }
 
-// Forget gives up annexes of earlier lives: peers cannot read them any more.
+// Forget drops annexes of earlier lives: peers cannot read them any more.
 func (a *Annexes) Forget(numbers []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -192,7 +194,7 @@ func (a *Annexes) Write(number, off uint64, b []byte) error {
 	return nil
 }
 
-// IsUnbound says whether no record names an annex that a log's sender has asked for.
+// IsUnbound reports whether the log's sender has asked for an annex that no record names yet.
 func (a *Annexes) IsUnbound(number uint64, owner *Log) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -200,22 +202,22 @@ func (a *Annexes) IsUnbound(number uint64, owner *Log) bool {
 	return at != nil && at.owner == owner && !at.bound
 }
 
-// Free gives back the annex of a record that has been freed; number is 0 if it has none.
+// Free frees the annex of a freed record; number is 0 if the record has none.
 func (a *Annexes) Free(number uint64) {
 	if number != 0 {
 		a.Drop(number)
 	}
 }
 
-// Count returns how many there are.
+// Count returns the number of annexes.
 func (a *Annexes) Count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.mu.all)
 }
 
-// EachPtr yields the objects that a record's annex writes to, if it is there, and says
-// whether there may be more. What does not make sense was never acted upon.
+// EachPtr yields the objects that a record's annex writes to, if the annex is there, and reports
+// whether to go on. It skips content that does not decode, which was never acted upon.
 func (a *Annexes) EachPtr(x *record.Annex, yield func(region.Ptr) bool) bool {
 	if x.IsNone() {
 		return true
@@ -237,7 +239,7 @@ func (a *Annexes) EachPtr(x *record.Annex, yield func(region.Ptr) bool) bool {
 	return true
 }
 
-// earlyAnnex gives an annex back before its record is freed: what must not be.
+// earlyAnnex frees an annex before its record is freed, which is the mistake that a test plants.
 func (l *Log) earlyAnnex(x *record.Annex) {
 	if sabotage.EarlyAnnex.Skipped() {
 		l.r.Annexes.Drop(x.Number)

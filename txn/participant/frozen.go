@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// Freeze keeps what is in the log, and what still comes, for recovery: nothing is
-// locked, applied or truncated any more.
+// Freeze keeps the records in the log, and those that still arrive, for recovery: no record has any
+// effect from then on.
 func (l *Log) Freeze(config uint32) {
 	l.frozen, l.tasks = config, nil
 	for _, p := range l.txs { // any order
@@ -15,7 +15,7 @@ func (l *Log) Freeze(config uint32) {
 	}
 }
 
-// keep keeps a record that comes while the log is frozen.
+// keep keeps a record that arrives while the log is frozen.
 func (l *Log) keep(raw []byte, r *record.Record, end uint64) error {
 	seq := r.ID.Seq
 	if !r.Annex.IsNone() {
@@ -39,10 +39,10 @@ func (l *Log) keep(raw []byte, r *record.Record, end uint64) error {
 	return nil
 }
 
-// Thaw ends that: what is of an older configuration comes too late from now on.
+// Thaw ends Freeze. Records of configuration drained or an older one come too late from now on.
 func (l *Log) Thaw(drained uint32) { l.frozen, l.drained = 0, drained }
 
-// Release gives up the records of a transaction that has been recovered.
+// Release frees the records of a transaction that has been recovered.
 func (l *Log) Release(seq uint64) error {
 	p := l.txs[seq]
 	if p == nil || !p.held {

@@ -10,36 +10,36 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Loans are the slots of this machine's regions that it has reserved for objects
-// of other machines' transactions. They come back by a message, which is input:
-// what was not lent, or is an object by now, is not given back to the allocator.
+// Loans are the slots in this machine's regions that it has reserved for objects of other machines'
+// transactions. A message gives a slot back. Messages are input: a slot that was not lent, or that
+// holds an object by now, does not go back to the allocator.
 //
-// A loan ends with the connection over which it was asked for. The reply may have
-// been lost with it, or the message that gives the slot back: only a new start
-// gets the two machines to agree. The borrower aborts what it wanted the slot for.
+// A loan ends with the connection over which the slot was requested. The reply, or the message that
+// gives the slot back, may have been lost with the connection; ending all of its loans is how the
+// two machines agree again. The borrower aborts the transaction that wanted the slot.
 type Loans struct {
 	count atomic.Int64 // len(slots), so that most commits need not lock
 	mu    lockrank.Mutex[lockrank.Leaf]
 	slots map[region.Ptr]Loan
-	// refused says to whom nothing is lent any more.
+	// refused reports to which machines nothing is lent any more.
 	refused func(rdma.MachineID) bool
 }
 
-// A Loan says over which connection of a machine's worker a slot was lent.
+// A Loan names the borrower, and the connection of its worker over which a slot was lent.
 type Loan struct {
 	Machine    rdma.MachineID
 	Worker     uint16
 	Connection uint32
 }
 
-// Refuse has nothing lent any more to machines that f names.
+// Refuse ends lending to the machines for which f returns true.
 func (l *Loans) Refuse(f func(rdma.MachineID) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refused = f
 }
 
-// Add reports false if the borrower is no member any more.
+// Add records a loan. It returns false if the borrower has left the configuration.
 func (l *Loans) Add(p region.Ptr, to Loan) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,8 +54,8 @@ func (l *Loans) Add(p region.Ptr, to Loan) bool {
 	return true
 }
 
-// Take forgets p and reports whether it was lent: it has come back, or become an
-// object.
+// Take removes the loan of p and reports whether there was one: the slot has come back, or has
+// become an object.
 func (l *Loans) Take(p region.Ptr) bool {
 	if l.count.Load() == 0 {
 		return false
@@ -68,7 +68,7 @@ func (l *Loans) Take(p region.Ptr) bool {
 	return ok
 }
 
-// Except returns the slots that are lent, but for those of some loans, in order.
+// Except returns, in order, the slots whose loan is not good, or whose borrower is refused.
 func (l *Loans) Except(good func(Loan) bool) []region.Ptr {
 	l.mu.Lock()
 	defer l.mu.Unlock()

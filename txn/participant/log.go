@@ -13,54 +13,52 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A Log is what a machine keeps about one log that lies in its memory, guarded by
-// the lock of the worker that the log is for:
-// the state of each transaction that has records in it, until they are
-// truncated. It is the primary's and the backup's side of the commit protocol
-// (SOSP'15 section 4), a state machine fed with the log's records in order.
+// A Log is a machine's state of one log in its memory, guarded by the lock of the worker that the
+// log is for: the state of each transaction that has records in the log, until they are truncated.
+// It implements the primary's and the backup's side of the commit protocol (SOSP'15 section 4), as
+// a state machine that takes the log's records in order.
 //
-// The records themselves stay in the log until then. They are the only copy of
-// a transaction that has not been applied, so the log's head, which is in
-// NVRAM, passes a record only when its transaction has been truncated.
+// The records stay in the log until they are truncated. They are the only copy of a transaction
+// that has not been applied, so the log's head, which is in NVRAM, passes a record only after the
+// transaction has been truncated.
 type Log struct {
 	r      *Replicas
 	from   rdma.MachineID
 	worker uint16
 	rx     *ring.Receiver
-	// record is the one at hand, scratch an earlier one of its transaction.
+	// record is the record being processed, scratch an earlier record of its transaction.
 	record, scratch record.Record
 
 	records deque
 	txs     map[uint64]*tx
 	pool    []*tx
-	// ledger is what the sender has said of truncations. Recovery needs to know.
+	// ledger holds which transactions the sender has truncated, for recovery.
 	ledger *record.Ledger
 	// drained is the last configuration that this log has been drained of:
 	// records of it, or of an earlier one, come too late (LastDrained of SOSP'15
 	// section 5.3).
 	drained uint32
-	// frozen is the configuration whose NEW-CONFIG has come and whose
-	// NEW-CONFIG-COMMIT has not, or 0. Until then records of older ones are
-	// evidence and nothing else: the regions have their new primaries already.
-	// Records of the new one are there only if they are about a region that was
-	// made meanwhile.
+	// frozen is the configuration whose NEW-CONFIG has come and whose NEW-CONFIG-COMMIT has not, or
+	// 0. Until it comes, records of older configurations are evidence only: the regions have their
+	// new primaries already. Records of the new configuration can be there only if they are about a
+	// region that was made meanwhile.
 	frozen uint32
-	// tasks are what is still to do about records that have been taken, passed the annexes
-	// of those that are being freed.
+	// tasks are the unfinished work on records that have been taken. passed are the annexes of
+	// records that are being freed.
 	tasks  []task
 	passed []uint64
 }
 
-// A tx is one transaction of which this machine is a primary or a
-// backup. lock and backup are its records' bytes in the log.
+// A tx is one transaction in which this machine is a primary or a backup. lock and backup are the
+// bytes of its records in the log.
 type tx struct {
 	lock, backup []byte
 	locked       bool // the objects of lock are locked here
 	applied      bool // or have been committed
-	// held says that recovery needs the records: they stay until it releases
-	// them, whatever the coordinator says.
+	// held says that recovery needs the records: they stay until recovery releases them, even if
+	// the coordinator truncates them.
 	held bool
-	// large is about records whose writes are in annexes, nil if there are none.
+	// large is the state of records whose writes are in annexes, nil if there are none.
 	large *largePart
 }
 
@@ -71,27 +69,27 @@ func NewLog(r *Replicas, from rdma.MachineID, worker uint16, rx *ring.Receiver, 
 // Receiver returns the log's ring.
 func (l *Log) Receiver() *ring.Receiver { return l.rx }
 
-// Ledger returns what says which of the log's transactions have been truncated.
+// Ledger returns the ledger, which says which of the log's transactions have been truncated.
 func (l *Log) Ledger() *record.Ledger { return l.ledger }
 
 // Drained returns the last configuration that the log has been drained of.
 func (l *Log) Drained() uint32 { return l.drained }
 
-// IsAtWork says whether a record that has been taken is still to be worked on.
+// IsAtWork reports whether work on a record that has been taken is unfinished.
 func (l *Log) IsAtWork() bool { return l.tasks != nil }
 
-// Transactions returns the sequence numbers of those that are not truncated, in order.
+// Transactions returns the sequence numbers of the transactions that are not truncated, in order.
 func (l *Log) Transactions() []uint64 { return slices.Sorted(maps.Keys(l.txs)) }
 
-// IsHeld says whether recovery needs the records of a transaction.
+// IsHeld reports whether recovery needs the records of a transaction.
 func (l *Log) IsHeld(seq uint64) bool {
 	p := l.txs[seq]
 	return p != nil && p.held
 }
 
-// Step takes the next record from the log, if there is one, and returns the
-// LOCK-REPLY that the sender waits for, if there is one. An error means that
-// the log holds garbage, and that nothing of its sender can be believed.
+// Step takes the next record from the log, if there is one, and returns the LOCK-REPLY for the
+// sender, if there is one. An error means that the log holds garbage, and that all further input
+// from its sender must be ignored.
 func (l *Log) Step() (reply message.Message, more bool, err error) {
 	if l.tasks != nil {
 		reply, err = l.proceed()
@@ -131,17 +129,17 @@ func (l *Log) Step() (reply message.Message, more bool, err error) {
 	return reply, true, l.truncate(r)
 }
 
-// voidAnnexed voids a record that its writer is fenced for, if it names an annex. That may not
-// be there, and then whoever took the record for evidence would miss it. Others stay what
-// they are: what is wrong may be the memory that one is to be applied to.
+// voidAnnexed voids a record for which its writer is fenced, if the record names an annex. The
+// annex may be missing, and recovery would miss it if it took the record for evidence. Records
+// without an annex stay as they are: the fault may be in the memory that they are to be applied to.
 func (l *Log) voidAnnexed(rec ring.Record, r *record.Record) {
 	if !r.Annex.IsNone() {
 		l.void(rec)
 	}
 }
 
-// void has a record that has come too late, or makes no sense, say so itself: it stays in the
-// log as long as one before it does, and must be no evidence to a later recovery, nor to a
+// void marks a record in place as one that has come too late or makes no sense. The record stays in
+// the log as long as an earlier one does, and must not be evidence to a later recovery or in a
 // later life.
 func (l *Log) void(rec ring.Record) {
 	off, n, rest, _ := l.rx.Extent(rec)
@@ -240,7 +238,7 @@ func (l *Log) unlock(p *tx) error {
 	return nil
 }
 
-// truncate takes what the record says about truncated transactions.
+// truncate processes the truncations that a record names.
 func (l *Log) truncate(r *record.Record) error {
 	l.ledger.Raise(r.LowBound)
 	for _, seq := range r.Truncated {
@@ -261,7 +259,7 @@ func (l *Log) truncate(r *record.Record) error {
 	return l.Free()
 }
 
-// Free passes the head over the records of truncated transactions.
+// Free moves the log's head past the records of truncated transactions.
 func (l *Log) Free() error {
 	var end uint64
 	for l.records.n > 0 {
@@ -300,8 +298,8 @@ func (l *Log) freeAnnexes() {
 	l.passed = l.passed[:0]
 }
 
-// finish truncates one transaction: a backup applies it now, or, if it is large, has begun
-// to, and done is false.
+// finish truncates one transaction: a backup applies its writes now. If the transaction is large,
+// the backup only begins to, and done is false.
 func (l *Log) finish(seq uint64) (done bool, err error) {
 	p := l.txs[seq]
 	if p == nil || p.held {
@@ -362,8 +360,8 @@ func (l *Log) applyBackupWrite(w *record.Write) error {
 	return nil
 }
 
-// A logRecord remembers where a record of transaction seq ends, and the number of its
-// annex, 0 if it has none.
+// A logRecord holds where a record of transaction seq ends, and the number of the record's annex, 0
+// if it has none.
 type logRecord struct{ seq, end, annex uint64 }
 
 // A deque is a queue of records.

@@ -15,8 +15,8 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// Replicas are those of one machine, whose objects transactions lock and write: others',
-// by the records of logs (Log), and its own, by direct call.
+// Replicas are the replicas at one machine whose objects transactions lock and write: transactions
+// of other machines through the records in logs (Log), its own by direct calls.
 type Replicas struct {
 	ID        rdma.MachineID
 	Routes    *route.Table
@@ -26,7 +26,7 @@ type Replicas struct {
 	// Annex and DropAnnex make and give back the memory of annexes; see txn.Config.
 	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
 	DropAnnex func(number uint64, memory *nvram.Memory) error
-	// Background runs a function on a goroutine of its own, unless the machine is closed.
+	// Background runs a function on a new goroutine, unless the machine is closed.
 	Background func(func())
 	// Step, if not nil, is told of steps; Troubles are the simulator's, nil in production.
 	Step     func(step.Step)
@@ -36,7 +36,7 @@ type Replicas struct {
 	Annexes Annexes
 }
 
-// Init begins with the replicas, whose exported fields have been set.
+// Init sets up the replicas; the exported fields must be set.
 func (r *Replicas) Init() { r.Annexes.init(r) }
 
 // Reached tells of a step.
@@ -48,7 +48,8 @@ func (r *Replicas) Reached(s step.Step) {
 
 func (r *Replicas) meets(t clock.Trouble) bool { return r.Troubles != nil && r.Troubles.Meets(t) }
 
-// Smallest returns n, of what is done in pieces of so many, or 1 for who tries everything.
+// Smallest returns n, the size of the pieces of some work, or 1 in tests that try the smallest
+// pieces.
 func (r *Replicas) Smallest(n int) int {
 	if r.meets(clock.SmallLog) {
 		return 1
@@ -56,8 +57,8 @@ func (r *Replicas) Smallest(n int) int {
 	return n
 }
 
-// lockWrites locks the objects of a LOCK record at their versions, all or none.
-// The reply says of the first that could not be locked which one it is and why.
+// lockWrites locks the objects of a LOCK record at their versions, all or none. The reply names the
+// first object that could not be locked, and why.
 func (r *Replicas) lockWrites(writes []record.Write) message.Message {
 	for i := range writes {
 		if v := r.LockWrite(&writes[i]); v != message.Same {
@@ -100,8 +101,8 @@ func (r *Replicas) ApplyPrimary(w *record.Write) {
 	local := r.Routes.Of(w.Ptr.Addr.Region()).Local
 	switch w.Op {
 	case record.OpFree:
-		// The slot goes back before it is unlocked: the scan that rebuilds the
-		// free lists leaves locked ones alone, and must not find it as well.
+		// The slot goes back to the allocator before it is unlocked: the scan that rebuilds the
+		// free lists skips locked slots, and must not find this one a second time.
 		local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation)
 		if !sabotage.FreedSlots.Skipped() {
 			r.Allocator.Release(w.Ptr)
@@ -116,9 +117,8 @@ func (r *Replicas) ApplyPrimary(w *record.Write) {
 	r.Reached(step.ApplyPrimary)
 }
 
-// fetchReplicas has the processor fetch all objects that a record writes to, which a backup
-// has hardly looked at since they were written last: the misses of all of them are under
-// way before the first is waited for.
+// fetchReplicas makes the processor fetch all objects that a record writes to. A backup has hardly
+// used them since they were written last; fetching them first lets their cache misses overlap.
 func (r *Replicas) fetchReplicas(writes []record.Write) {
 	for i := range writes {
 		p := writes[i].Ptr
@@ -128,9 +128,9 @@ func (r *Replicas) fetchReplicas(writes []record.Write) {
 	}
 }
 
-// ApplyReplica applies a write to a replica that nobody else writes to. What it
-// already has, or what is older, changes nothing. A write to where the replica
-// has no slot is ErrBadRecord.
+// ApplyReplica applies a write to a replica that nobody else writes to. A write that the replica
+// already has, or that is older, changes nothing. If the replica has no such slot, the error is
+// ErrBadRecord.
 func ApplyReplica(to *region.Region, w *record.Write) error {
 	v, allocated, incarnation := w.After()
 	if to.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation) {
@@ -142,7 +142,7 @@ func ApplyReplica(to *region.Region, w *record.Write) error {
 	return nil
 }
 
-// ValidateBytes is what a VALIDATE message says about one object.
+// ValidateBytes is the size of one object's entry in a VALIDATE message.
 const ValidateBytes = 16
 
 // Validate answers a VALIDATE message: a verdict for each object.

@@ -7,22 +7,22 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// A task is work on a record whose writes are in an annex: there may be millions of them.
-// It is done in slices, between which the worker gives its lock away: whoever waits for
-// the worker, the beat that renews the machine's lease among them, waits for one slice.
-// The log's next record has to wait for all.
+// A task is the work on a record whose writes are in an annex, which may be millions. The work is
+// done in slices, and the worker's lock is given away between two slices: everything that waits for
+// the worker, such as the beat that renews the machine's lease, waits for one slice only. The log's
+// next record waits for the whole task.
 //
-// A reconfiguration ends all tasks: what they have done by then recovery does again, or
-// takes back, as it does of a record that has not been looked at.
+// A reconfiguration ends all tasks. Recovery repeats what they have done by then, or takes it back,
+// as it does for a record that has not been processed.
 type task struct {
 	kind taskKind
 	seq  uint64
 	p    *tx
 	body annexBody
 	rest record.Decoder
-	// done is how many writes have been worked on.
+	// done is how many writes have been processed.
 	done uint32
-	// limit is how many there are to unlock, reply what is sent then.
+	// limit is how many writes are to be unlocked, reply the message sent after that.
 	limit uint32
 	reply message.Message
 }
@@ -30,13 +30,13 @@ type task struct {
 type taskKind uint8
 
 const (
-	taskCheckLock   taskKind = iota // a LOCK record makes sense; then
-	taskLock                        // its objects are locked, and if that cannot be
-	taskRefuse                      // those that were are unlocked
-	taskCheckBackup                 // a COMMIT-BACKUP record makes sense
-	taskApply                       // a COMMIT-PRIMARY record commits
-	taskUnlock                      // an ABORT record takes the locks back
-	taskBackup                      // a truncation has the backup apply
+	taskCheckLock   taskKind = iota // check that a LOCK record makes sense; then
+	taskLock                        // lock its objects; if one cannot be locked
+	taskRefuse                      // unlock those that were locked
+	taskCheckBackup                 // check that a COMMIT-BACKUP record makes sense
+	taskApply                       // apply the writes, for a COMMIT-PRIMARY record
+	taskUnlock                      // unlock, for an ABORT record
+	taskBackup                      // apply the backup's writes, for a truncation
 )
 
 // An annexBody is the content of a record's annex.
@@ -45,20 +45,20 @@ type annexBody struct {
 	bytes []byte
 }
 
-// A large participant has records with annexes.
+// A largePart is the state of a participant that has records with annexes.
 type largePart struct {
 	lock, backup annexBody
-	// truncated says that the transaction is truncated, and the backup applies it.
+	// truncated says that the transaction is truncated, and the backup is applying it.
 	truncated bool
 }
 
-// SliceWrites and SliceBytes bound a slice.
+// SliceWrites and SliceBytes bound one slice.
 const (
 	SliceWrites = 256
 	SliceBytes  = 128 << 10
 )
 
-// handleAnnexed begins what a record demands whose writes are in an annex.
+// handleAnnexed begins the work on a record whose writes are in an annex.
 func (l *Log) handleAnnexed(raw []byte, r *record.Record) error {
 	body, err := l.r.Annexes.Bind(&r.Annex, l)
 	if err != nil {
@@ -83,7 +83,8 @@ func (l *Log) handleAnnexed(raw []byte, r *record.Record) error {
 	return nil
 }
 
-// lateAnnex returns the number of the annex of a record that has come too late, if it is one.
+// lateAnnex returns the number of the annex of a record that has come too late, or 0 if there is
+// none.
 func (l *Log) lateAnnex(r *record.Record) uint64 {
 	if r.Annex.IsNone() {
 		return 0
@@ -94,22 +95,22 @@ func (l *Log) lateAnnex(r *record.Record) uint64 {
 	return r.Annex.Number
 }
 
-// begin begins a task; those that are there come first.
+// begin adds a task after those that are waiting.
 func (l *Log) begin(kind taskKind, seq uint64, p *tx, b annexBody) {
 	t := task{kind: kind, seq: seq, p: p, limit: b.annex.Writes}
 	t.again(b)
 	l.tasks = append(l.tasks, t)
 }
 
-// again has the task begin with the first write.
+// again restarts the task at the first write.
 func (t *task) again(b annexBody) {
 	t.body, t.rest, t.done = b, record.NewDecoder(b.bytes), 0
 }
 
-// isLockLarge says whether the writes that the participant has locked are in an annex.
+// isLockLarge reports whether the writes that the participant locks are in an annex.
 func (p *tx) isLockLarge() bool { return p.large != nil && p.large.lock.bytes != nil }
 
-// isBackupLarge says whether those are that it backs up.
+// isBackupLarge reports whether the writes that it backs up are in an annex.
 func (p *tx) isBackupLarge() bool { return p.large != nil && p.large.backup.bytes != nil }
 
 // proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
@@ -131,7 +132,7 @@ func (l *Log) proceed() (reply message.Message, err error) {
 	return l.complete(t)
 }
 
-// work does what the task does with one write.
+// work does the task's work on one write.
 func (l *Log) work(t *task, w *record.Write) error {
 	switch t.kind {
 	case taskLock:
@@ -154,7 +155,7 @@ func (l *Log) work(t *task, w *record.Write) error {
 	return nil
 }
 
-// complete ends the first task, or has it go on with what comes next.
+// complete ends the first task, or makes it go on with its next phase.
 func (l *Log) complete(t *task) (reply message.Message, err error) {
 	switch t.kind {
 	case taskCheckLock, taskCheckBackup:

@@ -7,41 +7,41 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// An Annex says where a record's writes are.
+// An Annex locates a record's writes outside of the record.
 type Annex struct {
-	// Number is random, and names the annex at its machine, in all lives of that. 0: there
-	// is none.
+	// Number is random and names the annex at its machine, in all of the machine's lives. 0 means
+	// that there is no annex.
 	Number uint64
 	Bytes  uint64
-	Writes uint32 // how many there are
+	Writes uint32 // the number of writes
 }
 
-// IsNone says that the writes are in the record itself.
+// IsNone reports whether the writes are in the record itself.
 func (a *Annex) IsNone() bool { return a.Number == 0 }
 
-// isPossible says whether there can be such an annex.
+// isPossible reports whether the fields make sense.
 func (a *Annex) isPossible() bool {
 	return a.Number != 0 && a.Number <= AnnexNumberMax && a.Bytes%nvram.WordBytes == 0 &&
 		a.Bytes <= AnnexBytesMax && a.Bytes >= uint64(a.Writes)*writeHeaderBytes
 }
 
-// Append encodes the annex after b, as the end of a record.
+// Append encodes the annex after b, at the end of a record.
 func (a *Annex) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, a.Number)
 	return binary.LittleEndian.AppendUint64(b, a.Bytes)
 }
 
 const (
-	// AnnexNumberMax bounds numbers of annexes: they fit a key of a registration.
+	// AnnexNumberMax bounds annex numbers, which have to fit into a registration's key.
 	AnnexNumberMax = 1<<56 - 1
-	// AnnexBytesMax bounds what a transaction may write. Notes of recoveries are records
-	// that have the writes, in rings.
+	// AnnexBytesMax bounds the writes of a transaction. The bound comes from the notes of
+	// recoveries, which are records that contain the writes, in rings.
 	AnnexBytesMax = 3 << 29
 )
 
 var _ = [1]struct{}{}[AnnexBytesMax>>31] // a note has room for its header, too
 
-// AnnexWrites decodes what a record's annex says.
+// AnnexWrites decodes the content of a record's annex.
 func AnnexWrites(x *Annex, body []byte) (writes []Write, err error) {
 	d := NewDecoder(body)
 	writes = make([]Write, 0, x.Writes)
@@ -58,12 +58,13 @@ func AnnexWrites(x *Annex, body []byte) (writes []Write, err error) {
 	return writes, nil
 }
 
-// BadAnnex returns the error for a record whose annex does not decode, where d has failed.
+// BadAnnex returns the error for a record whose annex does not decode; d is the decoder that
+// failed.
 func BadAnnex(x *Annex, d *Decoder) error {
 	return fmt.Errorf("%w: annex %#x cannot have these %d writes in %d bytes: %v", ErrBad, x.Number, x.Writes, x.Bytes, d.err)
 }
 
-// WritesIn decodes some of the writes of an annex: those that are the bytes.
+// WritesIn decodes the writes in b, which is part of an annex.
 func WritesIn(b []byte) (writes []Write, err error) {
 	d := NewDecoder(b)
 	for d.Len() > 0 {
@@ -76,8 +77,8 @@ func WritesIn(b []byte) (writes []Write, err error) {
 	return writes, nil
 }
 
-// AnnexOf returns the number of the annex that an encoded record of this machine's own
-// names, 0 if it names none.
+// AnnexOf returns the number of the annex that an encoded record of this machine's own log names,
+// or 0.
 func AnnexOf(b []byte) uint64 {
 	head := binary.LittleEndian.Uint64(b)
 	if Kind(head>>56)&AnnexedFlag == 0 {

@@ -15,8 +15,8 @@ type ID struct {
 	// Machine and Worker are the coordinator and its thread.
 	Machine rdma.MachineID
 	Worker  uint16
-	// Seq counts the commits of that worker, upwards from where this life of the
-	// machine begins (LifeShift).
+	// Seq counts the commits of that worker. In each life of the machine it begins at another
+	// number (LifeShift).
 	Seq uint64
 }
 
@@ -30,16 +30,16 @@ func (id ID) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", id.Config, id.Machine, id.Worker, id.Seq&(1<<LifeShift-1))
 }
 
-// A life of a machine numbers its transactions from its first configuration on, so
-// that no two lives use the same numbers: who has logs of several lives of a machine
-// can tell whose low bound is about which transactions. A worker that commits a
-// million transactions a second needs half a year to run out of a life's numbers, and
-// only lives a million configurations apart begin with the same.
+// A life of a machine derives its first sequence number from its first configuration, so that no
+// two lives use the same numbers: a machine that has logs from several lives of another can tell
+// which transactions a low bound is about. A worker that commits a million transactions a second
+// needs half a year to use up a life's numbers, and only lives that are a million configurations
+// apart begin with the same number.
 const LifeShift = 44
 
-// SameLife says whether two numbers are of the same life of a machine.
+// SameLife reports whether two sequence numbers belong to the same life of a machine.
 func SameLife(a, b uint64) bool { return a>>LifeShift == b>>LifeShift }
 
-// FirstOfLife returns the low bound of the life that a number is of when nothing has been
-// truncated yet.
+// FirstOfLife returns the low bound at the start of the life that seq belongs to, when nothing has
+// been truncated yet.
 func FirstOfLife(seq uint64) uint64 { return seq>>LifeShift<<LifeShift + 1 }

@@ -6,28 +6,27 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A ledger says, for as long as a log is there, which of its writer's transactions
-// have been truncated. Once their records are freed nothing else does, and a region
-// that cannot tell "truncated" from "never came" would vote for the abort of a
-// transaction that has been reported committed: after a power cut that has taken the
-// memory of the region's other replicas, for instance.
+// A ledger records, for as long as a log exists, which of its writer's transactions have been
+// truncated. Once their records are freed, nothing else does. A region that cannot tell "truncated"
+// from "never came" would vote to abort a transaction that has been reported committed: for
+// instance after a power failure that destroyed the memory of the region's other replicas.
 //
-// It is the last page of the log's memory, and says what it says in single words, so
-// that it is true at every moment:
+// The ledger is the last page of the log's memory. Every change is a store of one word, so that the
+// ledger is valid at every moment:
 //
 //	| writer | low bound | drained | ...  64 B | named transaction | ... |
 //
-// Transactions below the low bound, of the same life of their coordinator, are
-// truncated, and so are those that are named. One at or above the bound has one place
-// where it can be named; who is so far above it that the place may be taken has to
-// wait for the bound (txn/truncate.go).
+// Transactions below the low bound, of the same life of their coordinator, are truncated, and so
+// are the named transactions. A transaction at or above the bound has one place where it can be
+// named. If it is so far above the bound that another may use that place, it has to wait until the
+// bound has moved (txn/truncate.go).
 //
-// The third word says of which configuration the log was drained last, and up to which
-// position: | configuration 32 | position 32 |. What is behind it and not of a later
-// configuration came too late, and counts for nothing: recovery has decided without it. A
-// log of a version before has 0 there.
+// The third word says for which configuration the log was last drained, and up to which position: |
+// configuration 32 | position 32 |. A record behind that position that is not of a later
+// configuration came too late and has no effect: recovery has decided without it. Logs of an
+// earlier program version have 0 there.
 //
-// The machine that the log lies in writes it, before it frees records.
+// The machine that has the log in its memory writes the ledger, before it frees records.
 type Ledger struct {
 	memory *nvram.Memory
 	base   uint64
@@ -46,8 +45,7 @@ const (
 // RingBytes is how much of a log's memory its ring takes.
 func RingBytes(log *nvram.Memory) uint64 { return log.Size() - ledgerBytes }
 
-// NewLedger makes an empty one for what a worker of a machine writes to the log,
-// before there is a log.
+// NewLedger makes an empty ledger for a log that worker c will write to, before the log exists.
 func NewLedger(log *nvram.Memory, c Coordinator) *Ledger {
 	l := &Ledger{memory: log, base: RingBytes(log)}
 	log.Zero(l.base, ledgerBytes)
@@ -55,8 +53,8 @@ func NewLedger(log *nvram.Memory, c Coordinator) *Ledger {
 	return l
 }
 
-// OpenLedger opens the one of a log of an earlier life, and says whose log it is. It
-// is nil if there is none.
+// OpenLedger opens the ledger of a log from an earlier life, and returns the log's writer. It
+// returns nil if there is no ledger.
 func OpenLedger(log *nvram.Memory) (*Ledger, Coordinator) {
 	l := &Ledger{memory: log, base: RingBytes(log)}
 	w := log.Load(l.base + ledgerWriterAt)
@@ -68,20 +66,20 @@ func OpenLedger(log *nvram.Memory) (*Ledger, Coordinator) {
 	return l, c
 }
 
-// A Coordinator names who numbers transactions.
+// A Coordinator is a machine's worker, which numbers the transactions that it coordinates.
 type Coordinator struct {
 	Machine rdma.MachineID
 	Worker  uint16
 }
 
-// word is the first word of a ledger, which no record has.
+// word returns the first word of a ledger for c. No record begins with that word.
 func (c Coordinator) word() uint64 {
 	return 0x7265646c<<32 | uint64(c.Machine)<<16 | uint64(c.Worker)
 }
 
-// Raise moves the low bound on, or to where another life of the writer begins. Nobody
-// asks for transactions of the life before then: a machine may join again only when
-// nothing is left to recover (membership.Machine).
+// Raise moves the low bound up, or to the first number of another life of the writer. Nobody asks
+// about transactions of the earlier life after that: a machine may join again only when nothing is
+// left to recover (membership.Machine).
 func (l *Ledger) Raise(low uint64) {
 	if low > l.low || !SameLife(low, l.low) {
 		l.low = low
@@ -89,31 +87,32 @@ func (l *Ledger) Raise(low uint64) {
 	}
 }
 
-// CanName says whether there is a place for a transaction that is not below the bound.
+// CanName reports whether there is a place to name a transaction that is not below the low bound.
 func (l *Ledger) CanName(seq uint64) bool { return seq-l.low < LedgerNames }
 
-// Name says that a transaction has been truncated, for which there is a place.
+// Name records a transaction as truncated; CanName must be true for it.
 func (l *Ledger) Name(seq uint64) { l.memory.Store(l.place(seq), seq) }
 
 func (l *Ledger) place(seq uint64) uint64 {
 	return l.base + ledgerNamesAt + seq%LedgerNames*nvram.WordBytes
 }
 
-// Passed says whether the low bound has passed a transaction.
+// Passed reports whether a transaction is below the low bound, in the same life.
 func (l *Ledger) Passed(seq uint64) bool { return seq < l.low && SameLife(seq, l.low) }
 
-// Has says whether a transaction has been truncated.
+// Has reports whether a transaction has been truncated.
 func (l *Ledger) Has(seq uint64) bool {
 	return l.Passed(seq) || l.memory.Load(l.place(seq)) == seq
 }
 
-// Drain notes that the log was drained of a configuration and those before, up to a
-// position: in one word, of whose position the lower half does, for a ring is smaller.
+// Drain records that the log was drained for this and all earlier configurations, up to a position.
+// Both fit into one word: the lower half of the position is enough, since a ring is smaller than
+// that.
 func (l *Ledger) Drain(config uint32, position uint64) {
 	l.memory.Store(l.base+ledgerDrainAt, uint64(config)<<32|uint64(uint32(position)))
 }
 
-// IsLate says whether a record that is in the log came too late. There need be no ledger.
+// IsLate reports whether a record in the log came too late. l may be nil.
 func (l *Ledger) IsLate(config uint32, position uint64) bool {
 	if l == nil || sabotage.LateRecords.Skipped() {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 )
 
-// OpenEmptyLog makes a log, or opens the one that is there, which must be empty: it
-// is recovery that deals with records of an earlier life.
+// OpenEmptyLog makes a log, or opens the log that is there, which must be empty: records of an
+// earlier life are for recovery to process.
 func OpenEmptyLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
 	rx, err := OpenLog(m)
 	if err != nil {
@@ -30,14 +30,14 @@ func CreateLog(m *nvram.Memory, nonce uint64) (*ring.Receiver, error) {
 	return ring.Create(m, 0, RingBytes(m), nonce)
 }
 
-// LogBytesFor returns how large the memory of a log is that has room for one record of n bytes.
+// LogBytesFor returns how much memory a log needs that has room for one record of n bytes.
 func LogBytesFor(n int) int64 {
 	const page = 4096
 	return (int64(ring.MemoryFor(n)) + ledgerBytes + page - 1) &^ (page - 1)
 }
 
-// OpenLog opens the log that m holds. It returns nil if m has never held one, or an
-// empty one of a version whose logs had no ledgers.
+// OpenLog opens the log in m. It returns nil if m has never held a log, or holds an empty one from
+// a program version whose logs had no ledgers.
 func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 	rx, err := ring.Open(m, 0, RingBytes(m))
 	if errors.Is(err, ring.ErrUnformatted) {
@@ -49,8 +49,9 @@ func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 	return rx, nil
 }
 
-// openWithoutLedger deals with a log that has no ledger, as logs of versions before
-// had none: an empty one is none.
+// openWithoutLedger handles a log without a ledger, as earlier program versions wrote them: an
+// empty one counts as no log, one with records is ErrWithoutLedger. If m does not hold a log at
+// all, the error is otherwise.
 func openWithoutLedger(m *nvram.Memory, otherwise error) (*ring.Receiver, error) {
 	rx, err := ring.Open(m, 0, m.Size())
 	if err != nil {

@@ -1,16 +1,16 @@
-// Package record holds what lies in a transaction log, and nothing that acts upon it: records
-// and their encoding (record.go), the annexes in which a record's writes are that do not fit
-// (annex.go), the identifiers of transactions (id.go), and the ledger, which says what has been
-// truncated when its records are gone (ledger.go). A log's memory is
+// Package record defines the contents of a transaction log, and does not act on them: records and
+// their encoding (record.go), annexes, which hold a record's writes that do not fit the log
+// (annex.go), identifiers of transactions (id.go), and the ledger, which records what has been
+// truncated after the records are gone (ledger.go). A log's memory is
 //
 //	| ring of records (package ring) ...                  | ledger, one page |
 //
-// Package txn writes logs and reads them; package recovery learns from txn what they say.
-// Nothing here is safe for concurrent use but what each ledger is: one writer, whose words
-// others can read at any moment.
+// Package txn writes and reads logs; package recovery gets their contents from txn. Nothing here is
+// safe for concurrent use except a ledger: it has one writer, and others can read its words at any
+// moment.
 //
-// What is decoded may come from another machine, and from memory that a crash has left: it is
-// input, and ErrBad if it makes no sense.
+// Input to decoders may come from another machine, or from memory after a crash: it is untrusted,
+// and the error is ErrBad if it makes no sense.
 package record
 
 import (
@@ -31,8 +31,8 @@ const (
 	CommitPrimary
 	Abort
 	Truncate
-	// What a machine notes in its own log while transactions recover (table 2;
-	// see txn/evidence.go), with the identifiers of other coordinators' too.
+	// Notes, which a machine writes to its own log while transactions recover (table 2; see
+	// txn/evidence.go). They may carry identifiers of other coordinators' transactions.
 	Replicate
 	CommitRecovery
 	AbortRecovery
@@ -42,7 +42,7 @@ const (
 var kindNames = [Kinds]string{"", "LOCK", "COMMIT-BACKUP", "COMMIT-PRIMARY", "ABORT", "TRUNCATE",
 	"REPLICATE-TX-STATE", "COMMIT-RECOVERY", "ABORT-RECOVERY"}
 
-// IsNote says whether the record is a note in its machine's own log.
+// IsNote reports whether the record is a note in its machine's own log.
 func (k Kind) IsNote() bool { return k >= Replicate }
 
 func (k Kind) String() string {
@@ -65,8 +65,8 @@ const (
 	writeOps
 )
 
-// A Write is one object's part of a LOCK or COMMIT-BACKUP record: the version
-// that the object must have, and what it becomes, one version later.
+// A Write is the part of a LOCK or COMMIT-BACKUP record about one object: the version that the
+// object must have, and its new state, one version later.
 type Write struct {
 	Ptr     region.Ptr
 	Version region.Version
@@ -88,10 +88,9 @@ func (w *Write) After() (v region.Version, allocated bool, incarnation uint64) {
 type Record struct {
 	Kind Kind
 	ID   ID
-	// LowBound says that the coordinating worker's transactions below it are
-	// truncated, Truncated which ones at or above it are too. In a note about a
-	// recovering transaction LowBound holds what has been Seen of it instead, and
-	// Truncated the configuration for which it recovers.
+	// LowBound: the coordinating worker's transactions below it are truncated. Truncated: those at
+	// or above it that are truncated, too. In a note about a recovering transaction, LowBound holds
+	// its Seen instead, and Truncated the configuration whose recovery this is.
 	LowBound  uint64
 	Truncated []uint64
 	// Regions lists all regions that the transaction writes to.
@@ -101,18 +100,18 @@ type Record struct {
 	Annex Annex
 }
 
-// WhoAt is where a record has its ID but for the sequence, the upper half of which
-// is the configuration. No configuration is 0: a record of it is void.
+// WhoAt is the offset in a record of its ID without the sequence; the upper half of that word is
+// the configuration. No configuration is 0: a record with configuration 0 is void.
 const (
 	WhoAt    = 8
 	VoidMask = 0xffffffff << 32
 )
 
-// IsVoid says that a record counts for nothing, because it has come too late or made no sense.
+// IsVoid reports whether the record has no effect, because it came too late or made no sense.
 func (r *Record) IsVoid() bool { return r.ID.Config == 0 }
 
-// NotedIn returns for which configuration a note was made. Those of earlier versions, and
-// those in memory of their own (park), do not say so.
+// NotedIn returns the configuration for which a note was made. Notes of earlier program versions,
+// and notes in memory of their own (park), do not record it.
 func (r *Record) NotedIn() (c uint32, ok bool) {
 	if !r.Kind.IsNote() || len(r.Truncated) == 0 {
 		return 0, false
@@ -121,9 +120,9 @@ func (r *Record) NotedIn() (c uint32, ok bool) {
 }
 
 var (
-	// ErrBad means that bytes taken from a log are no record.
+	// ErrBad means that bytes taken from a log are not a valid record.
 	ErrBad = errors.New("txn: bad log record")
-	// ErrFormat is the ErrBad of a record that a newer program has written.
+	// ErrFormat is the ErrBad of a record in a format of a newer program.
 	ErrFormat = fmt.Errorf("%w: of a format that this program does not know", ErrBad)
 )
 
@@ -137,16 +136,16 @@ var (
 //	| region 32 | region 32 | ...                            (0 if odd)
 //	| address | class and incarnation | op 4, version 60 | payload ... | ...
 //
-// The highest bit of the kind says that the writes are in an annex. Then there is in their
-// place, and the number of writes is that of the annex,
+// The highest bit of the kind says that the writes are in an annex. Then the record has, in place
+// of the writes, the following; the number of writes is that of the annex:
 //
 //	| annex | bytes |
 //
-// The format is that of the record from its second word on. 0 is the only one so far; earlier programs,
-// which do not know of formats, have written it, and take any other for a kind that there is not. A word more in
-// each record (an epoch) would be a format of its own: it needs no room before there is something to be said
-// in it. A machine may write a format when the instance speaks a version of the protocol that knows
-// it (package internal/protocol), for records are read by third machines, too.
+// The format describes the record from its second word on. 0 is the only one so far. Earlier
+// programs, which do not know of formats, wrote it too; they reject any other format as an unknown
+// kind. Adding a word to each record (an epoch) would be a new format. A machine may write a format
+// once the instance speaks a protocol version that knows it (package internal/protocol), because
+// third machines read records, too.
 const (
 	headerBytes      = 32
 	writeHeaderBytes = region.PtrBytes + 8
@@ -157,12 +156,12 @@ const (
 	kindMask    Kind = 1<<kindBits - 1
 	// formatMax is the newest format that this program reads.
 	formatMax = 0
-	// AnnexedBytes is what a record says about its annex.
+	// AnnexedBytes is the size of the part of a record that names its annex.
 	AnnexedBytes = 16
 )
 
-// TruncatedMax bounds what one record piggybacks; the rest waits for
-// the next record or for the low bound to pass it.
+// TruncatedMax bounds how many truncations one record piggybacks; the rest waits for the next
+// record, or until the low bound has passed it.
 const TruncatedMax = 64
 
 var (
@@ -176,12 +175,12 @@ func roundUp8(n int) int { return (n + 7) &^ 7 }
 // WriteBytes is the encoded size of a write.
 func WriteBytes(w *Write) int { return writeHeaderBytes + roundUp8(len(w.Payload)) }
 
-// HeaderBytes is the encoded size of a record but for its writes.
+// HeaderBytes is the encoded size of a record without its writes.
 func HeaderBytes(truncated, regions int) int {
 	return headerBytes + 8*truncated + roundUp8(4*regions)
 }
 
-// AppendHeader encodes all of a record that comes before its writes. k may have AnnexedFlag.
+// AppendHeader encodes the part of a record that comes before its writes. k may have AnnexedFlag.
 func AppendHeader(b []byte, k Kind, id ID, low uint64, truncated []uint64, regions []region.ID, writes int) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint64(b, uint64(k)<<56|uint64(len(truncated))<<48|uint64(len(regions))<<32|uint64(writes))
@@ -240,7 +239,7 @@ type Decoder struct {
 	err error // what is wrong, if that can be said
 }
 
-// NewDecoder returns one of b, which what it returns aliases.
+// NewDecoder returns a decoder of b. The results of its methods alias b.
 func NewDecoder(b []byte) Decoder { return Decoder{b: b, ok: true} }
 
 // Len returns how many bytes are left.
@@ -325,7 +324,8 @@ func (d *Decoder) writes(r *Record, n int) {
 	}
 }
 
-// Next takes one write. It is not ok if there is none, or, with err, none that makes sense.
+// Next decodes one write. ok is false if there is none left, or if it makes no sense; then the
+// decoder has an error.
 func (d *Decoder) Next() (w Write, ok bool) {
 	raw := d.take(region.PtrBytes)
 	if raw == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A KeyKind says what a key names, under which a machine's memory is registered with its
-// NIC. It is the key's first byte.
+// A KeyKind says what a key names. Machines register their memory with the NIC under keys; the kind
+// is a key's first byte.
 type KeyKind uint8
 
 const (
@@ -30,16 +30,16 @@ func KindOf(k rdma.Key) KeyKind { return KeyKind(k >> 56) }
 // RegionKey names a region's replica at any machine that has one.
 func RegionKey(id region.ID) rdma.Key { return makeKey(KeyRegion, uint64(id)) }
 
-// BlocksKey names a backup of p's region for block headers, which primaries write
-// by one-sided WRITE. What a machine writes that was the primary before, and does
-// not know yet that it is not, or what has been on its way for long, finds nothing.
+// BlocksKey names a backup of p's region as the target of block headers, which the primary writes
+// by one-sided WRITE. A WRITE by an earlier primary that does not know of its replacement yet, or
+// one that was delayed for long, finds no memory under its key.
 func BlocksKey(p cluster.Placement) rdma.Key {
 	return makeKey(KeyBlocks, uint64(p.LastPrimaryChange&lifeMask)<<32|uint64(p.Region))
 }
 
-// ReceiveBlocks has this machine's replica of p's region take block headers from
-// the primary that p says, and from none before. was is what the last call for the
-// replica returned, 0 at first. It comes before NEW-CONFIG is acknowledged.
+// ReceiveBlocks registers this machine's replica of p's region for block headers from the primary
+// in p, and from no earlier one. was is the result of the previous call for the replica, 0 at
+// first. The call must come before NEW-CONFIG is acknowledged.
 func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, was rdma.Key) (rdma.Key, error) {
 	key := BlocksKey(p)
 	if key == was {
@@ -53,9 +53,8 @@ func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, was rdma
 
 // LogKey names the log that a sender's worker writes to.
 //
-// A log or message queue that is made anew for another life of a sender, or after
-// its connection broke, has another key: what was written to the old one and
-// comes late finds nothing.
+// When a log or message queue is made anew, for another life of the sender or after its connection
+// broke, it gets another key: delayed WRITEs to the old one find no memory.
 func LogKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 	return makeKey(KeyLog, uint64(life&lifeMask)<<32|uint64(sender)<<16|uint64(worker))
 }
@@ -80,8 +79,8 @@ func NotesKey(in cluster.ID, n int) rdma.Key {
 
 const lifeMask = 1<<24 - 1
 
-// A worker's peers write into its credit memory, two words each, how much of
-// what it wrote to their log and message queue they have freed.
+// A worker's credit memory has two words for each peer. The peer writes there how much of the
+// worker's records and messages it has freed in its log and message queue.
 const (
 	CreditLog = iota
 	CreditMessages
@@ -100,7 +99,7 @@ func AnnexKey(number uint64) rdma.Key { return makeKey(KeyAnnex, number) }
 // CreditKey names the credit memory of a worker.
 func CreditKey(worker uint16) rdma.Key { return makeKey(KeyCredit, uint64(worker)) }
 
-// CreditOffset is where a peer's word is in it.
+// CreditOffset is the offset of a peer's word in credit memory.
 func CreditOffset(peer rdma.MachineID, word int) uint64 {
 	return (uint64(peer)*creditWords + uint64(word)) * 8
 }

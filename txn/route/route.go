@@ -1,6 +1,6 @@
-// Package route says where things are: which machines have the replicas of a region, and
-// what may be done with them in the present configuration (Table), and under which keys
-// the memory of a machine is registered with its NIC (keys.go).
+// Package route holds a machine's routes: which machines have the replicas of a region, what may be
+// done with them in the present configuration (Table), and under which keys a machine's memory is
+// registered with its NIC (keys.go).
 //
 // Routes are read on every access to an object, without a lock: a List is never changed,
 // but replaced as a whole by the next, under the table's mutex.
@@ -13,15 +13,15 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Route is what a machine knows of one region: where its replicas are, and
-// the local one if there is one.
+// A Route is what a machine knows of one region: the placement of its replicas, and the local
+// replica if there is one.
 type Route struct {
 	cluster.Placement
 	// Local is the replica at this machine, or nil; PrimaryHere says that it is the primary.
 	Local       *region.Region
 	PrimaryHere bool
 	State       State
-	// Since is when the region was blocked first, if it is; zero if that is not known.
+	// Since is the time at which a blocked region was first blocked; zero if that is not known.
 	Since time.Time
 }
 
@@ -30,12 +30,12 @@ type Route struct {
 type State uint8
 
 const (
-	// Active: everything.
+	// Active: read, write and commit.
 	Active State = iota
-	// Readable: read. The primary is the one that it was, and what
-	// recovering transactions have locked there is locked still.
+	// Readable: read only. The primary has not changed, and what recovering transactions locked
+	// there is still locked.
 	Readable
-	// Blocked: wait.
+	// Blocked: no access; wait.
 	Blocked
 )
 
@@ -50,7 +50,7 @@ func (rs *List) Of(id region.ID) *Route {
 	return (*rs)[id]
 }
 
-// blocked notes since when the region is blocked; was is the route before.
+// blocked sets the time since which the region is blocked; was is its previous route.
 func (r *Route) blocked(was *Route, now time.Time) {
 	if r.Since = now; was != nil && was.State == Blocked {
 		r.Since = was.Since

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Table has the routes that one machine goes by now. They are read without a lock.
+// A Table holds the current routes of one machine. They are read without a lock.
 type Table struct {
 	self   rdma.MachineID
 	routes atomic.Pointer[List]
@@ -20,7 +20,7 @@ type Table struct {
 	closed bool
 }
 
-// Init makes the table an empty one of machine self.
+// Init makes t an empty table of machine self.
 func (t *Table) Init(self rdma.MachineID) {
 	t.self = self
 	t.routes.Store(new(List))
@@ -29,7 +29,7 @@ func (t *Table) Init(self rdma.MachineID) {
 // Load returns all routes.
 func (t *Table) Load() *List { return t.routes.Load() }
 
-// Store has the machine go by other routes.
+// Store replaces all routes.
 func (t *Table) Store(all *List) { t.routes.Store(all) }
 
 // Of returns the route of a region, or nil.
@@ -46,8 +46,8 @@ func (t *Table) Add(p cluster.Placement, local *region.Region) {
 	t.routes.Store(&next)
 }
 
-// Remap replaces all routes by those of configuration c, in which no region is active.
-// Those whose primary is new, or was not active before, are blocked.
+// Remap replaces all routes by those of configuration c, in which no region is active yet. Regions
+// whose primary is new, or was not active before, are blocked.
 func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Region, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,8 +71,8 @@ func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Re
 	t.routes.Store(&next)
 }
 
-// Activate makes regions active, if isCurrent says that their configuration still is the
-// machine's: no Remap comes in between.
+// Activate makes regions active if isCurrent reports that their configuration is still the
+// machine's. No Remap comes between the check and the change.
 func (t *Table) Activate(ids []region.ID, isCurrent func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +90,7 @@ func (t *Table) Activate(ids []region.ID, isCurrent func() bool) {
 	t.routes.Store(&next)
 }
 
-// Renew replaces the routes by the same ones, which wakes those who wait for others.
+// Renew replaces the routes by equal ones, which wakes operations that wait for a change.
 func (t *Table) Renew() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *Table) Renew() {
 	t.routes.Store(&same)
 }
 
-// Close drops all routes, and takes none of a later configuration.
+// Close drops all routes, and refuses those of later configurations.
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package step names the points in the life of a transaction at which tests look at it.
+// Package step names the points in a transaction's life at which tests observe it.
 package step
 
 import "fmt"
 
-// A Step is a point in the life of a transaction at which memory has just
-// changed, or a phase has ended. txn.Events.Step is told of each. Tests stop the
-// world there and look at what a crash would leave behind.
+// A Step is a point in the life of a transaction at which memory has just changed, or a phase has
+// ended. Each is reported to txn.Events.Step. Tests stop the world there and examine what a crash
+// would leave behind.
 type Step uint8
 
 const (
