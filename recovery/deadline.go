@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WithDeadline returns a context with a deadline that calls compare with the clock by
-// themselves: it has no timer, and its Done is ctx's.
+// WithDeadline returns a context with a deadline but no timer: calls compare the deadline with the
+// clock themselves. Its Done is ctx's.
 func WithDeadline(ctx context.Context, at time.Time) context.Context { return withDeadline{ctx, at} }
 
 type withDeadline struct {

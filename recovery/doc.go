@@ -8,11 +8,10 @@
 //	              locked, replicated, voted on and decided                          (5.3)
 //	data          a backup is filled, and free lists are rebuilt, paced             (5.4, 5.5)
 //
-// Package farm puts them together: membership tells transactions when the
-// configuration changes, and both tell data when regions are active. Each is
-// straight-line code on a clock.Clock that talks to other machines through rdma/call
-// and READs, so that internal/sim runs it as it is.
+// Package farm connects them: membership tells transactions when the configuration changes, and
+// both tell data when regions are active. Each is straight-line code on a clock.Clock that talks to
+// other machines through rdma/call and READs, so that internal/sim can run it unchanged.
 //
-// This package has what they share: the steps at which tests interrupt them, the
-// errors with which calls are refused, and which life of a machine is a member.
+// This package holds what they share: the steps at which tests interrupt them, the errors with
+// which calls are refused, and which life of a machine is a member.
 package recovery

@@ -2,7 +2,7 @@ package recovery
 
 import "errors"
 
-// Calls between members are refused with these, at the caller as at the called.
+// Calls between members are refused with these errors, at the caller and at the machine called.
 var (
 	ErrNotCM      = errors.New("recovery: not the configuration manager")
 	ErrNotMember  = errors.New("recovery: the caller is not a member")

@@ -6,13 +6,13 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// PeerIn returns the life of a machine that is a member of c.
+// PeerIn returns the life of machine m that is a member of c.
 func PeerIn(c *cluster.Configuration, m rdma.MachineID) call.Peer {
 	x, _ := c.Member(m)
 	return call.Peer{Machine: m, Incarnation: x.Incarnation}
 }
 
-// IsMember says whether this life of a machine is a member of c.
+// IsMember reports whether this life of a machine is a member of c.
 func IsMember(c *cluster.Configuration, p call.Peer) bool {
 	x, ok := c.Member(p.Machine)
 	return ok && x.Incarnation == p.Incarnation

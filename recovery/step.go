@@ -6,10 +6,10 @@ type Step uint8
 const (
 	StepSuspected  Step = iota // a machine is suspected
 	StepProbed                 // a majority has answered the CM's probe
-	StepStored                 // the CM has made the next configuration, and told nobody
+	StepStored                 // the CM has stored the next configuration, and told nobody
 	StepApplied                // NEW-CONFIG is applied, and not acknowledged
 	StepAcked                  // all have acknowledged, at the CM
-	StepLeasesOver             // and old leases have run out
+	StepLeasesOver             // old leases have run out
 	StepCommitted              // NEW-CONFIG-COMMIT has come
 	StepDrained                // from here to StepSettled: the recovery of transactions
 	StepNeedRecovery
@@ -25,13 +25,13 @@ const (
 	StepSettled
 	StepAllActive // ALL-REGIONS-ACTIVE has come
 	StepFilling   // a piece of a replica has been copied
-	StepFilled    // all of it, and the CM does not know
+	StepFilled    // all of it has been copied, but the CM does not know
 	StepScanning  // free lists are rebuilt in part
 	StepScanned
 	recoverySteps
 )
 
-// Steps is how many there are.
+// Steps is the number of steps.
 const Steps = int(recoverySteps)
 
 var stepNames = [Steps]string{"suspected", "probed", "stored", "applied", "acknowledged", "leases over", "committed",

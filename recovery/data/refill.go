@@ -1,8 +1,8 @@
-// Package data brings replicas up to date after a reconfiguration, at a pace that leaves
-// the foreground work alone: a Refill copies what a backup lacks from the primary
-// (SOSP'15 section 5.4), and Scan rebuilds the free lists of a region that this machine
-// has become the primary of (section 5.5). Both begin when all regions are active, and
-// end early when the next configuration begins.
+// Package data brings replicas up to date after a reconfiguration, at a pace that does not slow
+// down transactions: a Refill copies to a backup what it lacks from the primary (SOSP'15 section
+// 5.4), and Scan rebuilds the free lists of a region that this machine has become the primary of
+// (section 5.5). Both begin when all regions are active, and end early when the next configuration
+// begins.
 package data
 
 import (
@@ -16,42 +16,42 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Pace is how hard data recovery works: how much one READ fetches, and within
-// what time after one READ the next begins, at a random point (SOSP'15 section
-// 5.4). An Interval of 0 does not wait.
+// A Pace is the speed of data recovery: how much one READ fetches, and the interval after one READ
+// within which the next begins, at a random point (SOSP'15 section 5.4). With an Interval of 0 it
+// does not wait.
 type Pace struct {
 	Bytes    int
 	Interval time.Duration
 }
 
-// The paces of the paper: the slow one leaves the foreground work alone; the
-// aggressive one is for regions of which one replica is left (section 6.4).
+// The paces of the paper: the slow one does not slow down transactions; the aggressive one is for
+// regions of which only one replica is left (section 6.4).
 var (
 	Slow       = Pace{Bytes: 8 << 10, Interval: 4 * time.Millisecond}
 	Aggressive = Pace{Bytes: 32 << 10}
 )
 
-// againMax bounds how often data recovery reads a piece in which transactions
-// never stop writing. A lock is held for the time of a commit.
+// againMax bounds how often data recovery reads a piece again because transactions keep writing to
+// it. A lock is held for the time of a commit.
 const againMax = 10_000
 
 // againDelay is the time between two of these reads.
 const againDelay = 100 * time.Microsecond
 
-// ErrNeverQuiet means that an object was locked or half-written each time that
-// data recovery looked at it.
+// ErrNeverQuiet means that an object was locked or half-written each time that data recovery read
+// it.
 var ErrNeverQuiet = errors.New("data: an object is never quiet")
 
-// A Refill brings one backup up to date: it reads at the primary what is stale, and keeps
-// what is newer than what the backup has. The backup takes part in transactions
-// meanwhile, and its block table is the primary's already. A new backup has nothing;
-// one that was away learns first what has changed.
+// A Refill brings one backup up to date: it reads the stale chunks from the primary, and keeps the
+// objects that are newer than the backup's. Meanwhile the backup takes part in transactions; its
+// block table equals the primary's already. For a new backup everything is stale. A backup that was
+// away first finds out what has changed.
 type Refill struct {
 	Stale *region.Stale
 	// Read is a one-sided READ of the primary's replica.
 	Read func(ctx context.Context, off uint64, dst []byte) error
-	// Marked asks the primary which chunks have changed in configuration since or later;
-	// false if it cannot tell.
+	// Marked asks the primary which chunks have changed in configuration since or later; false
+	// means that it cannot tell.
 	Marked func(ctx context.Context, since uint32) (region.ChunkSet, bool, error)
 	// Sums asks the primary for the checksums of n chunks from the given one on.
 	Sums func(ctx context.Context, chunk, n int) ([]uint64, error)
@@ -60,12 +60,12 @@ type Refill struct {
 	Hold  func() (release func())
 	Clock clock.Clock
 	Pace  Pace
-	// Bytes counts what has been read, if it is not nil.
+	// Bytes, if not nil, is called with the number of bytes read.
 	Bytes func(n int)
 }
 
-// sumsAtOnce is of how many chunks the primary computes checksums for one call: of up to
-// 16 MB, whose headers it looks at in some milliseconds.
+// sumsAtOnce is the number of chunks for which one call asks the primary's checksums: up to 16 MB,
+// whose headers the primary reads in some milliseconds.
 const sumsAtOnce = 256
 
 var (
@@ -73,9 +73,9 @@ var (
 	errBadSums     = errors.New("data: checksums of other chunks than were asked for")
 )
 
-// Run refills the backup. It ends early when ctx does, which is what another
-// reconfiguration causes, when the primary cannot be read, or when there is no room
-// (nvram.ErrNoSpace). What has been read is not stale any more, whatever comes.
+// Run refills the backup. It ends early when ctx ends, which the next reconfiguration causes, when
+// the primary cannot be read, or when there is no room (nvram.ErrNoSpace). Chunks that it has read
+// are no longer stale, whatever happens later.
 func (f *Refill) Run(ctx context.Context) error {
 	backup := f.Stale.Region()
 	if f.Stale.Pending() {
@@ -98,10 +98,10 @@ func (f *Refill) Run(ctx context.Context) error {
 	return nil
 }
 
-// AskMarks finds out which chunks have changed since the machine was a member, if the
-// primary's marks tell. Once they do, it does nothing. Run asks, too; but what changes
-// now commits bring to the backup, and it is marked all the same: a replica that is long
-// in being filled, after others, would be told to read it.
+// AskMarks finds out which chunks have changed since the machine was a member, if the primary's
+// marks tell. Once it has succeeded, further calls do nothing. Run calls it, too; but calling it
+// early helps a replica that is filled late, after others: commits bring new changes to the backup
+// directly but mark them, too, so that late marks would make it read those chunks for nothing.
 func (f *Refill) AskMarks(ctx context.Context) error {
 	since := f.Stale.Since()
 	if since == 0 || f.Stale.Pending() {
@@ -130,7 +130,7 @@ func (f *Refill) learn(ctx context.Context) error {
 	return err
 }
 
-// compare compares checksums of the chunks that hold anything.
+// compare compares the checksums of the chunks that hold objects.
 func (f *Refill) compare(ctx context.Context) error {
 	chunks := f.Stale.Region().Chunks()
 	for chunk := 0; chunk < chunks; chunk += sumsAtOnce {
@@ -163,7 +163,7 @@ func (f *Refill) compareSome(ctx context.Context, chunk, n int) error {
 	return nil
 }
 
-// copy makes room for one piece and reads it.
+// copy reserves room for one piece and reads it.
 func (f *Refill) copy(ctx context.Context, p region.Piece, raw []byte) error {
 	backup := f.Stale.Region()
 	if err := backup.MakeRoom(p); err != nil {
@@ -179,7 +179,7 @@ func (f *Refill) copy(ctx context.Context, p region.Piece, raw []byte) error {
 	return nil
 }
 
-// take reads one piece until nobody writes to it meanwhile.
+// take reads one piece, again and again until no transaction writes to it meanwhile.
 func (f *Refill) take(ctx context.Context, p region.Piece, raw []byte) error {
 	for range againMax {
 		if err := ctx.Err(); err != nil {
@@ -187,7 +187,7 @@ func (f *Refill) take(ctx context.Context, p region.Piece, raw []byte) error {
 		}
 		release := f.Hold()
 		err := f.Read(ctx, p.Offset, raw)
-		if err == nil { // what was under way when the next configuration began is not believed
+		if err == nil { // bytes read after the next configuration began are not used
 			err = ctx.Err()
 		}
 		whole := err == nil && f.Stale.Region().Take(p, raw)

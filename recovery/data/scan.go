@@ -9,20 +9,19 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Allocator recovery looks at so many objects at a time, so often (SOSP'15
-// section 5.5), so that the foreground work does not suffer.
+// Allocator recovery looks at scanObjects objects at a time and then pauses (SOSP'15 section 5.5),
+// so that it does not slow down transactions.
 const (
 	scanObjects  = 100
 	scanInterval = 100 * time.Microsecond
 )
 
-// scanObjectsMax bounds what is made up for at once when a pause was long.
+// scanObjectsMax bounds how many objects are looked at in one go to catch up after a long pause.
 const scanObjectsMax = 100 * scanObjects
 
-// Scan rebuilds the free lists of the regions that a has been attached to, paced.
-// An operating system that cannot sleep for so short a time makes it look at more
-// objects after each pause. It ends early when ctx does. step is told when some have
-// been looked at, and when all have; it does not wait.
+// Scan rebuilds the free lists of the regions that a has been attached to, paced. If the operating
+// system sleeps longer than asked, it looks at more objects after each pause. It ends early when
+// ctx does. It calls step after some objects, and after all; step must not wait.
 func Scan(ctx context.Context, a *region.Allocator, c clock.Clock, step func(recovery.Step)) error {
 	last := c.Now()
 	for n := scanObjects; a.Scan(n); {

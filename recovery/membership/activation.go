@@ -15,7 +15,7 @@ func (m *Machine) recoverTransactions(ctx context.Context, c *cluster.Configurat
 	m.reached(recovery.StepCommitted)
 	err := m.cfg.Host.Commit(ctx, c)
 	switch {
-	case ctx.Err() != nil: // there is a newer one
+	case ctx.Err() != nil: // a newer configuration has begun
 	case err != nil:
 		m.evict(fmt.Errorf("membership: commit configuration %d: %w", c.ID, err))
 	default:
@@ -39,7 +39,7 @@ func (m *Machine) tellCM(ctx context.Context, c *cluster.Configuration, kind uin
 	}
 }
 
-// onRegionsActive notes at the CM that all regions of a machine are active.
+// onRegionsActive records at the CM that all regions of a machine are active.
 func (m *Machine) onRegionsActive(from call.Peer, arg []byte) ([]byte, error) {
 	m.regionsActive(decodeID(arg), from)
 	return nil, nil
@@ -84,7 +84,7 @@ func (m *Machine) sendAllActive(c *cluster.Configuration) {
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.leadLocked() // somebody may wait to join
+	m.leadLocked() // a machine may be waiting to join
 }
 
 // onAllRegionsActive ends the recovery of transactions everywhere.
@@ -108,14 +108,14 @@ func (m *Machine) allActive(id cluster.ID) error {
 	return nil
 }
 
-// onSettled notes at the CM that a machine has nothing to recover any more.
+// onSettled records at the CM that a machine has nothing to recover any more.
 func (m *Machine) onSettled(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
 	if m.mu.phase.isMember() && c.ID == decodeID(arg) && c.CM == m.self.Machine && recovery.IsMember(c, from) {
 		m.mu.isSettled[from.Machine] = true
-		m.leadLocked() // somebody may wait to join
+		m.leadLocked() // a machine may be waiting to join
 	}
 	return nil, nil
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// backupCMs is k, how many successors of the CM are asked to reconfigure when it
-// has failed (SOSP'15 section 5.2 step 1).
+// backupCMs is k, the number of successors of a failed CM that are asked to reconfigure (SOSP'15
+// section 5.2 step 1).
 const backupCMs = 2
 
-// askBackups asks the backup CMs, one after the other, to reconfigure. It is true
-// if this machine has to try: because it is next, or nothing has come of it.
+// askBackups asks the backup CMs, one after the other, to reconfigure. It returns true if this
+// machine has to do it itself: because it is next, or because none of them did.
 func (m *Machine) askBackups(c *cluster.Configuration) bool {
 	moved := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
 	for _, b := range successors(c, backupCMs) {
@@ -25,7 +25,7 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 		}
 		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), recovery.PeerIn(c, b), kindSuspect, encodeID(c.ID))
 		if errors.Is(err, recovery.ErrNotMember) {
-			return true // it knows of a newer configuration; the store tells
+			return true // this machine knows a newer configuration; the store has it
 		}
 		if err == nil && m.waitFor(m.patience(), moved) {
 			break
@@ -36,9 +36,9 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 	return m.mu.phase.isMember() && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
 }
 
-// handOver is what a machine does that is to move on from c and does not reach the
-// store. The CM asks the others, one after the other, to take its place: it keeps its
-// leases, so nobody else would. One that was asked to waits until it is asked again.
+// handOver is called at a machine that has to move on from c and cannot reach the store. A CM asks
+// the others, one after the other, to take its place: it keeps its leases, so nobody would do that
+// unasked. A machine that was itself asked to take over waits until it is asked again.
 func (m *Machine) handOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	m.mu.handed = false
@@ -60,8 +60,8 @@ func (m *Machine) handOver(c *cluster.Configuration) {
 	}
 }
 
-// onSuspect is what a backup CM is asked: to reconfigure, because the CM of the
-// configuration has failed, or, by the CM itself, because it does not reach the store.
+// onSuspect answers a request to a backup CM to reconfigure: because the CM of the configuration
+// has failed, or, from the CM itself, because it cannot reach the store.
 func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	c := m.mu.current
@@ -77,7 +77,7 @@ func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// takeOver has this machine go on to the configuration after c, as its CM.
+// takeOver makes this machine the CM of the configuration that follows c.
 func (m *Machine) takeOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,10 +87,10 @@ func (m *Machine) takeOver(c *cluster.Configuration) {
 	}
 }
 
-// knowsWell says whether this machine has reason to believe that the CM of c is
-// well: it holds a lease there, and the CM answers a probe. A machine that hears
-// nobody suspects the CM too, and must not cost the instance both of them. If the
-// CM has failed all the same, this machine's own lease is about to run out.
+// knowsWell reports whether this machine has evidence that the CM of c works: it holds a lease from
+// the CM, and the CM answers a probe. A machine that cannot hear anybody suspects the CM, too, and
+// must not make the instance lose the CM as well. If the CM has failed all the same, this machine's
+// own lease will run out soon.
 func (m *Machine) knowsWell(c *cluster.Configuration) bool {
 	if !m.cfg.Keeper.Valid() {
 		return false
@@ -99,11 +99,11 @@ func (m *Machine) knowsWell(c *cluster.Configuration) bool {
 	return slices.Contains(answered, c.CM)
 }
 
-// dropSuspicion drops this machine's suspicion of the CM of c, if that is well: only the
-// connection to it has broken, as it can to any member, and another configuration makes it
-// anew, for which the CM is asked. Without this a machine that has lost a connection for a
-// moment would ask the backup CMs, which know better, in vain and for long, and then evict
-// the CM itself.
+// dropSuspicion drops this machine's suspicion of the CM of c if the CM works. Then only the
+// connection to it has broken, as it can to any member, and this machine asks the CM for another
+// configuration, which connects the two anew. Otherwise a machine that has lost a connection for a
+// moment would ask the backup CMs, in vain and for long, since they know that the CM works, and
+// then evict the CM itself.
 func (m *Machine) dropSuspicion(c *cluster.Configuration) bool {
 	if m.cfg.NIC.Gone(c.CM) || !m.knowsWell(c) {
 		return false

@@ -42,7 +42,7 @@ var known = []error{
 	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, ErrApart,
 }
 
-// handle has the machine answer the calls of the others.
+// handle registers the handlers of other machines' calls.
 func (m *Machine) handle() {
 	for kind, h := range map[uint8]call.Handler{ // order does not show
 		kindNewConfig:        m.onNewConfig,
@@ -71,7 +71,7 @@ func (m *Machine) handle() {
 
 func encodeID(id cluster.ID) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(id)) }
 
-// decodeID returns 0, which no configuration has, if b is no identifier.
+// decodeID returns 0, which no configuration has, if b does not hold an identifier.
 func decodeID(b []byte) cluster.ID {
 	if len(b) != 4 {
 		return 0

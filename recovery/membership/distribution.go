@@ -15,12 +15,12 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// stepPatience is for how many lease times a machine that holds its lease may take for one
-// step of a reconfiguration.
+// stepPatience is how many lease times a machine that holds its lease may take for one step of a
+// reconfiguration.
 const stepPatience = 100
 
-// distribute is steps 5 to 7. It ends early, without an error, when a machine is
-// suspected: then what is stored is what the next reconfiguration starts from.
+// distribute runs steps 5 to 7. When a machine is suspected it ends early, without an error: the
+// next reconfiguration starts from the stored configuration.
 func (m *Machine) distribute(c *cluster.Configuration, t Timeline) error {
 	for {
 		t.ID = c.ID
@@ -44,9 +44,9 @@ func (m *Machine) distribute(c *cluster.Configuration, t Timeline) error {
 	}
 }
 
-// sendNewConfig has all members apply c, and returns for how long old leases may
-// still last; a negative time if a machine is suspected. If there are machines
-// without room for what c gives them, next is the configuration that spares them.
+// sendNewConfig makes all members apply c. It returns how long old leases may still last, or a
+// negative time if a machine is suspected. If machines have no room for what c gives them, next is
+// a configuration that gives them less.
 func (m *Machine) sendNewConfig(c *cluster.Configuration) (next *cluster.Configuration, wait time.Duration, err error) {
 	own, err := m.applyConfiguration(c)
 	if err != nil {
@@ -76,7 +76,7 @@ func (m *Machine) sendNewConfig(c *cluster.Configuration) (next *cluster.Configu
 		wait = max(wait, a.Outstanding)
 		refused := slices.DeleteFunc(a.Refused, func(id region.ID) bool {
 			p, ok := c.Placement(id)
-			return !ok || !slices.Contains(p.Filling, c.Machines[i]) // asked for by nobody
+			return !ok || !slices.Contains(p.Filling, c.Machines[i]) // the CM did not ask for this replica
 		})
 		if len(refused) > 0 { // one machine a round
 			next, report := c.Refuse(c.Machines[i], refused)
@@ -86,7 +86,7 @@ func (m *Machine) sendNewConfig(c *cluster.Configuration) (next *cluster.Configu
 	return nil, wait, nil
 }
 
-// sendCommit has all members commit c.
+// sendCommit makes all members commit c.
 func (m *Machine) sendCommit(c *cluster.Configuration, t Timeline) error {
 	if sabotage.SlowRecovery.Skipped() {
 		m.cfg.Clock.Sleep(3 * time.Second)
@@ -107,11 +107,10 @@ func (m *Machine) sendCommit(c *cluster.Configuration, t Timeline) error {
 	return nil
 }
 
-// all runs f for each member of c at once. It returns true when it has succeeded
-// for all, and false as soon as a machine is suspected, or this one is no member
-// of c any more: then f's context ends. A machine that answers that it is another
-// life is suspected here, and so is one that does not come to an end though it says that
-// it is at work.
+// all runs f for each member of c concurrently. It returns true when f has succeeded for all. It
+// returns false, and ends f's context, as soon as a machine is suspected or this one is not in c
+// any more. It suspects a machine that answers as another life, and one that says that it is
+// working but does not finish.
 func (m *Machine) all(c *cluster.Configuration, f func(ctx context.Context, i int, p call.Peer) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Why a machine cannot be, or stay, part of an instance.
+// Reasons why a machine cannot be, or stay, part of an instance.
 var (
 	// ErrEvicted: the configuration has moved on without this machine.
 	ErrEvicted = errors.New("membership: this machine has been evicted from the configuration")
@@ -22,24 +22,25 @@ var (
 	ErrClosed = errors.New("membership: closed")
 )
 
-// Calls of this package fail with these, at the caller as at the called, or with those
-// of package recovery.
+// Calls of this package fail with these errors, at the caller and at the machine called, or with
+// those of package recovery.
 var (
 	errChanging = errors.New("membership: the configuration is changing")
 	// ErrNoRegion: there is no such region.
 	ErrNoRegion = errors.New("membership: no such region")
 	// ErrLost: an operator has given the region up.
 	ErrLost = errors.New("membership: the region is lost with all its replicas")
-	// ErrNeeded: regions wait for the memory that the machine had; what it has come
-	// with is another one.
+	// ErrNeeded: regions wait for the memory that the machine had, but it has come back with other
+	// memory.
 	ErrNeeded = errors.New("membership: regions wait for the memory that this machine had before")
-	// ErrNotAwaited: nobody waits for the machine, or for other regions than said.
+	// ErrNotAwaited: nobody waits for the machine's memory, or the regions that wait for it differ
+	// from those in the call.
 	ErrNotAwaited = errors.New("membership: not what the regions wait for")
 )
 
-// IsPassing says that err comes from a configuration that is changing, or from a
-// store that does not answer: trying again may help. Who is told that it is no member
-// will learn from the store that it was evicted, if that is so.
+// IsPassing reports whether err comes from a configuration that is changing, or from a store that
+// does not answer: trying again may help. A machine that is told that it is not a member will learn
+// from the store whether it was evicted.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
 		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errNoMajority, ErrApart,

@@ -10,30 +10,29 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Events are called when something of note happens to a machine's membership, on
-// any goroutine, if they are not nil. They do not wait.
+// Events are called, if not nil, when a machine's membership changes, on any goroutine. They must
+// not wait.
 type Events struct {
-	// Suspected: a lease of the machine has run out, it has died, it cannot be
-	// reached, or it has said that it is another life.
+	// Suspected: the machine's lease has run out, it has died, it cannot be reached, or it has
+	// answered as another life.
 	Suspected func(machine rdma.MachineID)
-	// Stored: this machine has made c the configuration, and what that did to the
-	// regions.
+	// Stored: this machine has stored c as the configuration; r says how the regions changed.
 	Stored func(c *cluster.Configuration, r cluster.Remapped)
 	// Applied: this machine has applied c.
 	Applied func(c *cluster.Configuration)
 	// Reconfigured: all regions of the configuration are active; at the CM.
 	Reconfigured func(t Timeline)
-	// Slow: the recovery of transactions for c goes on at this machine, for longer than it
-	// takes where nothing is wrong; progress says what it waits for.
+	// Slow: the recovery of transactions for c takes longer at this machine than it does where
+	// nothing is wrong; progress says what it waits for.
 	Slow func(c *cluster.Configuration, since time.Duration, progress string)
-	// Waiting: no majority of the machines answers; these are missing. It is called when
-	// that begins and when others are missing than before. Resumed: a majority answers
+	// Waiting: no majority of the machines answers; missing are those that do not. It is called
+	// when this begins and when other machines are missing than before. Resumed: a majority answers
 	// again.
 	Waiting func(missing []rdma.MachineID)
 	Resumed func()
-	// Evicted: this machine is no member any more.
+	// Evicted: this machine is not a member any more.
 	Evicted func(reason error)
-	// Failed: something went wrong that will be tried again.
+	// Failed: an action failed and will be tried again.
 	Failed func(what string, err error)
 }
 
@@ -89,7 +88,7 @@ func (e *Events) reconfigured(t Timeline) {
 	}
 }
 
-// waiting notes who is missing for a majority, nobody if there is one, and tells of
+// waiting records which machines are missing for a majority, none if there is one, and reports
 // changes.
 func (m *Machine) waiting(missing []rdma.MachineID) {
 	m.mu.Lock()

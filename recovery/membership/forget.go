@@ -19,11 +19,10 @@ type forgetRequest struct {
 	Lost    []region.ID
 }
 
-// Forget has nobody wait for the memory of a machine any more, because an operator
-// knows that it is gone. The regions that wait for nothing else are lost; they must be
-// the given ones, ascending, which the operator has been told. It returns when a
-// configuration says so. Errors: ErrNotAwaited, ctx's, and those for which IsPassing
-// is true.
+// Forget ends the wait for the memory of a machine, because an operator knows that it is gone.
+// Regions that wait for no other memory are lost; lost must list exactly these, ascending, as shown
+// to the operator. Forget returns when a configuration says so. Errors: ErrNotAwaited, ctx's, and
+// those for which IsPassing is true.
 func (m *Machine) Forget(ctx context.Context, machine rdma.MachineID, lost []region.ID) error {
 	return m.askCM(ctx, kindForget, m.onForget, forgetRequest{machine, lost}, nil)
 }
@@ -39,13 +38,12 @@ func (m *Machine) onForget(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	over := func(c *cluster.Configuration) bool { all, _ := c.Awaited(r.Machine); return len(all) == 0 }
 	if !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || over(m.mu.current) }) {
-		return nil, errChanging // it is made again
+		return nil, errChanging // the caller makes the call again
 	}
 	return nil, nil
 }
 
-// beginForget has the CM make the configuration. It reports false if there is nothing
-// to be done any more.
+// beginForget makes the CM start that configuration. It returns false if nothing is left to do.
 func (m *Machine) beginForget(from call.Peer, r forgetRequest) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +57,7 @@ func (m *Machine) beginForget(from call.Peer, r forgetRequest) (bool, error) {
 	case !recovery.IsMember(c, from):
 		return false, recovery.ErrNotMember
 	case len(all) == 0 && len(r.Lost) > 0 && !slices.ContainsFunc(r.Lost, func(id region.ID) bool { return !isLost(id) }):
-		return false, nil // a call that is made again
+		return false, nil // a repeated call
 	case len(all) == 0:
 		return false, fmt.Errorf("%w: no region waits for machine %d", ErrNotAwaited, r.Machine)
 	case !slices.Equal(only, r.Lost):

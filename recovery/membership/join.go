@@ -18,12 +18,12 @@ type joinRequest struct {
 	Member  cluster.Member
 	// Holds are the regions that the machine's memory holds, in whatever state.
 	Holds []region.ID
-	// Apart are members that it does not reach.
+	// Apart are members that the machine does not reach.
 	Apart []rdma.MachineID `json:",omitempty"`
 }
 
-// join asks the CM of c to let this machine in. What it has in memory stays until a
-// configuration that it has applied has no use for it.
+// join asks the CM of c to admit this machine. The machine keeps its memory until it has applied a
+// configuration that does not need it.
 func (m *Machine) join(c *cluster.Configuration) error {
 	holds, err := m.holds()
 	if err != nil {
@@ -45,10 +45,9 @@ func (m *Machine) holds() ([]region.ID, error) {
 	return m.cfg.Host.Holds()
 }
 
-// onJoin takes a machine up that wants to join. It is admitted when no recovery
-// is going on. If the configuration has an earlier life of it, that one is
-// suspected; if that life is the one that answers probes, there are two machines
-// of one name.
+// onJoin handles a machine's request to join. The machine is admitted when no recovery is in
+// progress. If an earlier life of it is still in the configuration, that life is suspected; if that
+// life still answers probes, there are two machines of one name.
 func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	var r joinRequest
 	if err := json.Unmarshal(arg, &r); err != nil || r.Member.Machine != from.Machine || r.Member.Incarnation != from.Incarnation {
@@ -94,7 +93,7 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// needed refuses a machine that has not come back with what the instance waits for.
+// needed refuses a machine that has come back without the memory that the instance waits for.
 func needed(c *cluster.Configuration, m cluster.Member, regions []region.ID) error {
 	err := ErrNeeded
 	if c.IsOlder(m) {

@@ -14,28 +14,29 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Two members that do not reach each other both answer the CM's probe, and without more
-// the configuration has both for ever, though what one of them owes the other never comes.
+// Two members that do not reach each other may both answer the CM's probe. Without the following
+// rules both would stay in the configuration, and each would wait for messages from the other that
+// never come.
 //
-//   - A member that meets a broken connection, or silence, tries again and again whether it
-//     reaches the other, by a call and by a READ, which take both directions of the link, and
-//     as long as it does not it tells the CM (APART) whom it does not reach.
-//   - The CM evicts the fewest members without which no link is broken that has been for
-//     linkPatience leases, or that broke for the flapsMax'th time, as far as the instance
-//     can go on without them (cluster.Configuration.Cover), and tells them why.
-//   - Who was evicted for that is let in again when it reaches every member, but not before
-//     a time that doubles with each eviction: a link that flaps must not cost a
+//   - A member that meets a broken connection, or silence, checks repeatedly whether it reaches
+//     the other member: by a call and by a READ, which use both directions of the link. As long
+//     as it does not, it reports that to the CM (APART).
+//   - The CM evicts the fewest members whose removal leaves no link that has been broken for
+//     linkPatience leases, or that broke for the flapsMax'th time, if the instance can go on
+//     without them (cluster.Configuration.Cover), and tells them why.
+//   - A machine evicted for its links is admitted again when it reaches every member, but not
+//     before a time that doubles with each eviction: otherwise a flapping link would cost a
 //     reconfiguration each time.
 const (
-	// linkPatience is for how many lease times a link must have been broken.
+	// linkPatience is how many lease times a link must have been broken.
 	linkPatience = 2
 	// flapsMax is how often a link may break within flapMemory lease times.
 	flapsMax, flapMemory = 6, 200
-	// exclusionMin and exclusionMax are for how many lease times who was evicted stays out.
+	// exclusionMin and exclusionMax bound, in lease times, how long an evicted machine stays out.
 	exclusionMin, exclusionMax = 10, 640
 )
 
-// ErrApart: the machine cannot reach all members, or could not lately, and is not let in.
+// ErrApart: the machine does not reach all members, or did not lately, and is not admitted.
 var ErrApart = errors.New("membership: the machine does not reach all members")
 
 // A breakage is what the CM knows of a link that a member has reported.
@@ -46,7 +47,7 @@ type breakage struct {
 	closed      time.Time
 }
 
-// A direction is a member that reports, and whom it does not reach.
+// A direction is a member that reports, and a member that it does not reach.
 type direction struct{ from, to call.Peer }
 
 // An exclusion is the time for which a machine that was evicted for its links stays out.
@@ -57,21 +58,21 @@ type exclusion struct {
 
 // links is what a Machine knows of links. It is guarded by the Machine's mu.
 type links struct {
-	// apart are the members that this machine does not reach. The value is the
-	// configuration in which a connection broke; 0 if none has.
+	// apart are the members that this machine does not reach. The value is the configuration in
+	// which a connection to the member broke; 0 if none has.
 	apart    map[call.Peer]cluster.ID
 	checking bool // checkLinks runs
 	// At the CM:
 	breakages  map[direction]*breakage
 	exclusions map[rdma.MachineID]*exclusion
-	unresolved bool // it has been said that nobody can be evicted
+	unresolved bool // the event has said that nobody can be evicted
 }
 
 func (l *links) init() {
 	l.apart, l.breakages, l.exclusions = make(map[call.Peer]cluster.ID), make(map[direction]*breakage), make(map[rdma.MachineID]*exclusion)
 }
 
-// forgetStrangersLocked drops what is known of links to lives that are not in c.
+// forgetStrangersLocked drops the state of links to lives that are not in c.
 func (l *links) forgetStrangersLocked(c *cluster.Configuration) {
 	for p := range l.apart { // any order
 		if !recovery.IsMember(c, p) {
@@ -86,10 +87,9 @@ func (l *links) forgetStrangersLocked(c *cluster.Configuration) {
 	l.unresolved = false
 }
 
-// Disconnected says that the connection to a member has ended, or that it owes this
-// machine an answer for long, though it need not have failed. The next configuration
-// connects the two anew, if they reach each other; if they do not it does not help, and the
-// CM is told so. It does not wait.
+// Disconnected says that the connection to a member has ended, or that the member has owed this
+// machine an answer for long, though it need not have failed. If the two reach each other, the next
+// configuration connects them anew; if not, the CM is told so. Disconnected does not wait.
 func (m *Machine) Disconnected(machine rdma.MachineID) {
 	m.mu.Lock()
 	p, ok := call.Peer{}, m.mu.phase.isMember()
@@ -99,13 +99,13 @@ func (m *Machine) Disconnected(machine rdma.MachineID) {
 	}
 	m.mu.Unlock()
 	if ok && m.noteApart(p, true) {
-		m.Renew() // what it owes is decided there, if it is reached
+		m.Renew() // the next configuration decides what it owes, if it is reached
 	}
 }
 
-// noteApart notes that this machine may not reach a member. isBroken says that a
-// connection is, which only another configuration makes anew. It is true if this machine
-// reached the member so far as it knew.
+// noteApart records that this machine may not reach a member. isBroken says that a connection is
+// broken, which only another configuration makes anew. It returns true if this machine had
+// considered the member reachable.
 func (m *Machine) noteApart(p call.Peer, isBroken bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +124,7 @@ func (m *Machine) noteApart(p call.Peer, isBroken bool) (isNew bool) {
 	return !known
 }
 
-// checkLinks reports the members that this machine does not reach, until it reaches all.
+// checkLinks reports the unreachable members to the CM until this machine reaches all.
 func (m *Machine) checkLinks() {
 	for {
 		m.reportApart()
@@ -142,8 +142,8 @@ func (m *Machine) checkLinks() {
 	}
 }
 
-// tryApart tries to reach the members that could not be reached. Where a connection broke
-// in this configuration, and the other side is reached, the next one connects them anew.
+// tryApart tries to reach the members in apart. If a connection broke in this configuration and the
+// other side is reached, it asks for the next configuration, which connects them anew.
 func (m *Machine) tryApart() {
 	m.mu.Lock()
 	var tried []call.Peer
@@ -167,8 +167,8 @@ func (m *Machine) tryApart() {
 	}
 }
 
-// unreached returns which of the machines this one does not reach, with datagrams and
-// with READs, or which do not reach it.
+// unreached returns the machines that this one does not reach with datagrams and READs, or that do
+// not reach it.
 func (m *Machine) unreached(peers []call.Peer) (far []rdma.MachineID) {
 	answered := make([]bool, len(peers))
 	left := len(peers)
@@ -197,7 +197,7 @@ func (m *Machine) unreached(peers []call.Peer) (far []rdma.MachineID) {
 	return far
 }
 
-// reportApart tells the CM whom this machine does not reach now.
+// reportApart tells the CM which machines this one does not reach now.
 func (m *Machine) reportApart() {
 	m.mu.Lock()
 	c := m.mu.current
@@ -222,7 +222,7 @@ func (m *Machine) reportApart() {
 	}
 }
 
-// onApart takes a member's report at the CM.
+// onApart records a member's report at the CM.
 func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < 4 || len(arg)%2 != 0 {
 		return nil, fmt.Errorf("membership: APART of %d bytes", len(arg))
@@ -246,7 +246,7 @@ func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// takeLocked notes whether a direction is broken now.
+// takeLocked records whether a direction is broken now.
 func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time.Duration) {
 	b := l.breakages[d]
 	switch {
@@ -266,8 +266,8 @@ func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time
 	}
 }
 
-// reportedLocked returns the machines at the far ends of links that are broken, as far as this
-// machine knows.
+// reportedLocked returns the machines at the far ends of broken links, as far as this machine
+// knows.
 func (l *links) reportedLocked(now time.Time, lease time.Duration) (far []rdma.MachineID) {
 	for p := range l.apart { // any order: sorted below
 		far = append(far, p.Machine)
@@ -281,16 +281,16 @@ func (l *links) reportedLocked(now time.Time, lease time.Duration) (far []rdma.M
 	return slices.Compact(far)
 }
 
-// isOpen says whether who has reported a link as broken still does.
+// isOpen reports whether the member that reported a link as broken still does.
 func (b *breakage) isOpen(now time.Time, lease time.Duration) bool {
 	return b.open && now.Sub(b.last) <= reportLeases*lease
 }
 
-// reportLeases is for how many lease times a report is good.
+// reportLeases is how many lease times a report stays valid.
 const reportLeases = 4
 
-// brokenLocked returns the links that have been broken for long, or again and again, as
-// far as those who say so still do: each once, in order.
+// brokenLocked returns the links that have been broken for long, or repeatedly, and are still
+// reported as broken: each once, in order.
 func (m *Machine) brokenLocked() []cluster.Link {
 	return m.mu.links.brokenLocked(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
 }
@@ -305,7 +305,7 @@ func (l *links) brokenLocked(now time.Time, lease time.Duration) (broken []clust
 	return slices.Compact(broken)
 }
 
-// victimsLocked returns whom the CM evicts because of broken links.
+// victimsLocked returns the machines that the CM evicts because of broken links.
 func (m *Machine) victimsLocked(c *cluster.Configuration) (victims []call.Peer) {
 	if len(m.mu.links.breakages) == 0 || c.CM != m.self.Machine {
 		return nil
@@ -318,8 +318,8 @@ func (m *Machine) victimsLocked(c *cluster.Configuration) (victims []call.Peer) 
 	return victims
 }
 
-// withVictims adds to machines that do not answer those to be evicted because of links, if
-// the instance can go on without all of them.
+// withVictims adds the machines to be evicted because of links to the missing ones, if the instance
+// can go on without all of them.
 func (m *Machine) withVictims(c *cluster.Configuration, missing []rdma.MachineID, victims []call.Peer) []rdma.MachineID {
 	all := slices.Clone(missing)
 	for _, v := range victims {
@@ -334,7 +334,7 @@ func (m *Machine) withVictims(c *cluster.Configuration, missing []rdma.MachineID
 	return all
 }
 
-// reportUnresolvedLocked says once in a configuration that links are broken and nobody can be
+// reportUnresolvedLocked reports, once in a configuration, that links are broken and nobody can be
 // evicted for it.
 func (m *Machine) reportUnresolvedLocked() {
 	broken := m.brokenLocked()
@@ -369,7 +369,7 @@ func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, broken 
 	}
 }
 
-// reasonOf says why a machine is evicted.
+// reasonOf returns why a machine is evicted.
 func reasonOf(x rdma.MachineID, broken []cluster.Link) string {
 	var others []rdma.MachineID
 	for _, l := range broken {
@@ -381,7 +381,7 @@ func reasonOf(x rdma.MachineID, broken []cluster.Link) string {
 	return fmt.Sprintf("machine %d and machines %v do not reach each other", x, others)
 }
 
-// onExcluded ends this life, and says why.
+// onExcluded ends this life, with the reason.
 func (m *Machine) onExcluded(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < 4 {
 		return nil, fmt.Errorf("membership: EXCLUDED of %d bytes", len(arg))
@@ -396,7 +396,7 @@ func (m *Machine) onExcluded(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// apartFrom returns the members of c that a machine which wants to join does not reach.
+// apartFrom returns the members of c that this machine does not reach.
 func (m *Machine) apartFrom(c *cluster.Configuration) []rdma.MachineID {
 	var others []call.Peer
 	for _, x := range c.Machines {
@@ -407,7 +407,7 @@ func (m *Machine) apartFrom(c *cluster.Configuration) []rdma.MachineID {
 	return m.unreached(others)
 }
 
-// admits says whether a machine may join that does not reach some machines.
+// admits returns an error if a machine may not join because of the machines that it does not reach.
 func (m *Machine) admits(c *cluster.Configuration, joiner rdma.MachineID, far []rdma.MachineID) error {
 	far = slices.DeleteFunc(slices.Clone(far), func(x rdma.MachineID) bool { _, in := c.Member(x); return !in })
 	if len(far) > 0 {

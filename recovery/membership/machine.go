@@ -21,26 +21,25 @@ import (
 // the last configuration for which it has drained its logs.
 const ProbeKey rdma.Key = 0xf0 << 56
 
-// Config says what a Machine works with.
+// Config is what a Machine needs.
 type Config struct {
-	// Self is this life of the machine. Its Protocol is what the Endpoint speaks.
+	// Self is this life of the machine. Its Protocol is the range that the Endpoint speaks.
 	Self cluster.Member
 	// Cluster is the instance that the machine's memory belongs to; 0 if it has
 	// none yet.
 	Cluster uint64
-	// Empty says that the machine's memory is new, and that no configuration has been
-	// applied since: whatever the stored one says, it has no replicas.
+	// Empty says that the machine's memory is new, and that no configuration has been applied
+	// since: it has no replicas, whatever the stored configuration says.
 	Empty bool
-	// First is the configuration that begins the instance, should there be none:
-	// all but machines and identifiers.
+	// First is the configuration that begins the instance if there is none: everything except
+	// machines and identifiers.
 	First *cluster.Configuration
-	// Founders, if not empty, are the machines that begin the instance together, should
-	// there be none: the first of them makes the configuration, of all, once it hears them.
+	// Founders, if not empty, are the machines that begin the instance together if there is none:
+	// the first of them makes the configuration, of all of them, once they have answered it.
 	Founders []rdma.MachineID
 	Store    cluster.Store
 	NIC      rdma.NIC
-	// Worker is the queue that probes use. It is the same at all machines, and
-	// nobody else's.
+	// Worker is the queue for probes. It is the same at all machines, and nothing else uses it.
 	Worker   int
 	Endpoint *call.Endpoint
 	Keeper   lease.Keeper
@@ -55,17 +54,16 @@ type Config struct {
 	RestartWait time.Duration
 }
 
-// A Machine is one machine's part in the configurations of its instance: it
-// applies those that the CM sends, suspects machines whose leases have run out
-// or that have died, and, at the CM, moves the instance on (SOSP'15 section 5.2). It is safe for
-// concurrent use.
+// A Machine is one machine's part in the configurations of its instance: it applies those that the
+// CM sends, suspects machines whose leases have run out or that have died, and, at the CM, moves
+// the instance to the next configuration (SOSP'15 section 5.2). It is safe for concurrent use.
 type Machine struct {
 	cfg    Config
 	self   call.Peer
 	probes *prober
 
-	// change is held by who moves the configuration on, apply by who applies one.
-	// Both are held across waits; change comes first, and mu last.
+	// change is held while this machine makes the next configuration, apply while it applies one.
+	// Both are held across waits. The order is change, apply, mu.
 	change lockrank.Mutex[lockrank.Change]
 	apply  lockrank.Mutex[lockrank.Apply]
 
@@ -75,33 +73,33 @@ type Machine struct {
 	mu struct {
 		lockrank.Mutex[lockrank.Membership] // never held across a wait
 		current                             *cluster.Configuration
-		phase                               phase // how far this machine is in current
-		stage                               stage // how far it is in moving the instance on from it
+		phase                               phase // how far this machine is in current, as a member
+		stage                               stage // how far this machine is in replacing current
 		failure                             error
 		suspects                            []call.Peer
 		since                               time.Time  // when the first of them was suspected
 		renew                               bool       // the stored configuration may not be current: a change may have been stored or not
-		asked                               cluster.ID // to suspect the CM of this configuration, by another machine
+		asked                               cluster.ID // another machine has asked this one to suspect the CM of this configuration
 		cut                                 bool       // does not reach the store; while starting
 		leaving                             bool       // see Leave
-		handed                              bool       // asked to take the place of current's CM, by the CM itself
+		handed                              bool       // current's CM has asked this machine to take its place
 		reported                            cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
-		roomy                               []roomRequest                     // who has room for replicas again
-		forget                              []rdma.MachineID                  // whose memories nobody is to wait for any more
-		unproven                            cluster.ID                        // this machine has made that configuration and those since, and had nobody commit one; 0: none
+		roomy                               []roomRequest                     // machines that have room for replicas again
+		forget                              []rdma.MachineID                  // machines whose memories nobody is to wait for any more
+		unproven                            cluster.ID                        // this machine has made this configuration and those since, and committed none of them; 0: none
 		leads                               bool                              // lead runs
-		incoming                            map[call.Peer]*incoming           // by sender
-		told                                map[rdma.MachineID]cluster.Member // what members have said of themselves; at the CM
-		floor                               cluster.ID                        // while starting: nothing before this one is applied
-		refused                             []region.ID                       // by Host.Apply of current
-		leftOut                             []call.Peer                       // by configurations since the last that was committed
+		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs of which parts have come, by sender
+		told                                map[rdma.MachineID]cluster.Member // what members have reported of themselves; at the CM
+		floor                               cluster.ID                        // while starting: no configuration before this one is applied
+		refused                             []region.ID                       // replicas that Host.Apply of current refused
+		leftOut                             []call.Peer                       // members left out by the configurations since the last committed one
 		cancel                              func()                            // ends Host.Commit of current
-		isActive                            map[rdma.MachineID]bool           // who has sent REGIONS-ACTIVE; at the CM
-		isSettled                           map[rdma.MachineID]bool           // whose transactions are all decided; at the CM
+		isActive                            map[rdma.MachineID]bool           // machines that have sent REGIONS-ACTIVE; at the CM
+		isSettled                           map[rdma.MachineID]bool           // machines whose transactions are all decided; at the CM
 		timeline                            Timeline                          // of current; at the CM
 		links                               links
-		missing                             []rdma.MachineID // without whom there is no majority; nil if there is one
+		missing                             []rdma.MachineID // machines that do not answer, if there is no majority; otherwise nil
 		waiters                             []clock.Event
 		running                             int // goroutines
 	}
@@ -110,8 +108,7 @@ type Machine struct {
 
 const restartWaitDefault = 10 * time.Second
 
-// New returns a machine's part in the instance, which Start begins.
-// Close ends it.
+// New returns a machine's part in the instance. Start begins it, Close ends it.
 func New(cfg Config) (*Machine, error) {
 	if cfg.RestartWait == 0 {
 		cfg.RestartWait = restartWaitDefault
@@ -142,9 +139,9 @@ func New(cfg Config) (*Machine, error) {
 	return m, nil
 }
 
-// Close ends the machine's part. It returns when nothing of it runs any more. The
-// endpoint, the keeper and the NIC stay open; their owner closes the endpoint
-// first, so that no call is pending.
+// Close ends the machine's part, and returns when none of its goroutines runs any more. It leaves
+// the endpoint, the keeper and the NIC open; their owner must close the endpoint first, so that no
+// call is pending.
 func (m *Machine) Close() {
 	m.mu.Lock()
 	m.enterLocked(closed)
@@ -163,7 +160,7 @@ func (m *Machine) Close() {
 	m.cfg.NIC.Deregister(ProbeKey)
 }
 
-// spawn runs f on a goroutine that Close waits for, unless it has begun.
+// spawn runs f on a goroutine that Close waits for. After Close has begun, it does nothing.
 func (m *Machine) spawn(f func()) {
 	m.mu.Lock()
 	isClosed := m.mu.phase == closed
@@ -188,15 +185,15 @@ func (m *Machine) ended() {
 	}
 }
 
-// wakeLocked has all who wait in waitFor look again.
+// wakeLocked makes every waitFor check its condition again.
 func (m *Machine) wakeLocked() {
 	for _, e := range m.mu.waiters {
 		e.Set()
 	}
 }
 
-// waitFor waits until f, called with mu held, is true, for no longer than d. It
-// returns what f said last; false if the Machine was closed.
+// waitFor waits until f, called with mu held, returns true, for at most d. It returns f's last
+// result, or false if the Machine was closed.
 func (m *Machine) waitFor(d time.Duration, f func() bool) bool {
 	deadline := m.cfg.Clock.Now().Add(d)
 	e := m.cfg.Clock.NewEvent()
@@ -223,8 +220,8 @@ func (m *Machine) unlocked(f func()) {
 	f()
 }
 
-// evict ends the machine's membership: the configuration c, or an error of its
-// own, leaves it out.
+// evict ends the machine's membership, for the reason given: a configuration leaves it out, or an
+// error of its own.
 func (m *Machine) evict(reason error) {
 	m.mu.Lock()
 	was := m.mu.phase
@@ -251,11 +248,10 @@ func (m *Machine) endLocked(reason error) {
 	m.wakeLocked()
 }
 
-// isMember says whether this life of this machine is part of c.
+// isMember reports whether this life of this machine is a member of c.
 func (m *Machine) isMember(c *cluster.Configuration) bool { return recovery.IsMember(c, m.self) }
 
-// patience is how long this machine waits for what another should do within a
-// lease time or so.
+// patience is how long this machine waits for an action of another that takes about a lease time.
 func (m *Machine) patience() time.Duration {
 	return max(3*m.cfg.Keeper.Length(), 20*time.Millisecond)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A NEW-CONFIG carries the encoded configuration, in parts if it is long: each
-// begins with | configuration 4 | part 4 | parts 4 |.
+// A NEW-CONFIG carries the encoded configuration, in several parts if it is long. Each part begins
+// with | configuration 4 | part 4 | parts 4 |.
 const partHeaderBytes = 12
 
 // partBytes is how much of a configuration one part carries. Tests make it small.
@@ -37,28 +37,28 @@ func split(c *cluster.Configuration) [][]byte {
 	return calls
 }
 
-// An ack is what a NEW-CONFIG-ACK says.
+// An ack is the content of a NEW-CONFIG-ACK.
 type ack struct {
-	// Outstanding is for how long leases may last that the machine had granted to
-	// machines that it exchanges leases with no longer.
+	// Outstanding is how long leases may still last that the machine granted to machines with which
+	// it does not exchange leases any more.
 	Outstanding time.Duration
 	// Refused are replicas for which the machine has no room.
 	Refused []region.ID
-	// Self is what the machine says of itself, which a CM of an earlier version has not passed on.
-	// Programs of earlier versions leave it out.
+	// Self is the machine's own entry, which a CM of an earlier program version has not passed on.
+	// Earlier versions leave it out.
 	Self cluster.Member
 }
 
-// incoming is a NEW-CONFIG of which parts have come.
+// incoming is a NEW-CONFIG of which some parts have come.
 type incoming struct {
 	id    cluster.ID
 	parts [][]byte
 }
 
-// partsMax bounds a configuration.
+// partsMax bounds the number of parts.
 const partsMax = 1 << 12
 
-// onNewConfig takes in a part of a NEW-CONFIG, and applies it with the last.
+// onNewConfig receives a part of a NEW-CONFIG, and applies the configuration with the last part.
 func (m *Machine) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < partHeaderBytes {
 		return nil, fmt.Errorf("membership: NEW-CONFIG of %d bytes", len(arg))
@@ -88,8 +88,8 @@ func (m *Machine) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// collect keeps a part of configuration id, as one machine sends it, and returns
-// all that has come of it.
+// collect stores one sender's part of configuration id, and returns the whole once all parts have
+// come.
 func (m *Machine) collect(from call.Peer, id cluster.ID, part, parts uint32, b []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,8 +113,8 @@ func (m *Machine) decodeNewConfig(b []byte) (*cluster.Configuration, error) {
 	return c, err
 }
 
-// applyConfiguration is step 6 at this machine. Applying what has been applied
-// says the same as the first time; what is older is recovery.ErrSuperseded.
+// applyConfiguration is step 6 at this machine. Applying a configuration again gives the same
+// result as the first time; for an older one the error is recovery.ErrSuperseded.
 func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	m.cfg.Clock.Lock(&m.apply)
 	defer m.apply.Unlock()
@@ -148,14 +148,13 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	return ack{m.outstandingLocked(), m.mu.refused, self}, nil
 }
 
-// outstandingLocked returns for how long leases may last of machines that have
-// been left out, as far as this machine has granted what they hold. That is not
-// only its own lease to a machine: what the last CM granted to others lasts no
-// longer than what was granted to the CM. So nothing is outstanding only once all
-// machines are known to be no more that have been left out since a configuration
-// was last committed: a process that has ended shows nothing to anybody, but one
-// that lives may rely on a lease whose grantor has ended. The lives left out had
-// begun before this asks: if a machine's newest is gone, that one is.
+// outstandingLocked returns how long leases may last that machines which have been left out still
+// hold, as far as this machine can tell from the leases that it granted. Its own lease to a machine
+// is not the only one: the leases that the last CM granted to others end no later than the lease
+// granted to that CM. So it returns 0 only if all machines left out since the last committed
+// configuration are known to be dead: a dead process cannot serve anything, but a live one may rely
+// on a lease whose grantor has died. The lives left out began before this check: if a machine's
+// newest life is over, so is the one left out.
 func (m *Machine) outstandingLocked() time.Duration {
 	for _, p := range m.mu.leftOut {
 		if !m.cfg.NIC.Gone(p.Machine) {
@@ -165,7 +164,7 @@ func (m *Machine) outstandingLocked() time.Duration {
 	return 0
 }
 
-// leaveOutLocked notes who is in the current configuration and not in next.
+// leaveOutLocked records the members of the current configuration that are not in next.
 func (m *Machine) leaveOutLocked(next *cluster.Configuration) {
 	if m.mu.current == nil {
 		return
@@ -177,8 +176,8 @@ func (m *Machine) leaveOutLocked(next *cluster.Configuration) {
 	}
 }
 
-// begin makes c the current configuration, if it is newer, and ends what was
-// going on for the last one.
+// begin makes c the current configuration, if it is newer, and ends what is still in progress for
+// the previous one.
 func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,8 +221,8 @@ func (m *Machine) onNewConfigCommit(_ call.Peer, arg []byte) ([]byte, error) {
 	return nil, m.commit(decodeID(arg))
 }
 
-// commit has the host commit configuration id, if that is the current one, and
-// does not wait for it.
+// commit makes the host commit configuration id, if it is the current one, and does not wait for
+// that.
 func (m *Machine) commit(id cluster.ID) error {
 	// Not while it is being applied.
 	m.cfg.Clock.Lock(&m.apply)

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A probed machine's word is its incarnation.
+// A probed is a machine's answer to a probe: its incarnation.
 type probed struct {
 	machine     rdma.MachineID
 	incarnation uint64
@@ -43,8 +43,8 @@ func newProber(cfg Config, word *nvram.Memory) (*prober, error) {
 
 func (p *prober) close() { _ = p.queue.Close() }
 
-// probe reads the word of all machines at once. Those that have not answered
-// after d have failed.
+// probe reads the word of all machines concurrently. Machines that have not answered after d count
+// as failed.
 func (p *prober) probe(machines []rdma.MachineID, d time.Duration) []probed {
 	p.clock.Lock(&p.run)
 	defer p.run.Unlock()
@@ -53,8 +53,7 @@ func (p *prober) probe(machines []rdma.MachineID, d time.Duration) []probed {
 	buffers := make([][]byte, len(machines))
 	first := p.tag + 1
 	open := 0
-	// A connection that broke in an earlier round is not made anew before its
-	// failures have been taken.
+	// Take the failures of earlier rounds first: a broken connection is not made anew before that.
 	p.poll(first, nil, nil)
 	for i, m := range machines {
 		p.tag++
@@ -81,7 +80,7 @@ func (p *prober) probe(machines []rdma.MachineID, d time.Duration) []probed {
 	return results
 }
 
-// poll takes the completions that are there, and returns how many of this round.
+// poll takes the available completions, and returns how many belong to this round.
 func (p *prober) poll(first uint64, results []probed, buffers [][]byte) (n int) {
 	var cs [16]rdma.Completion
 	for {

@@ -14,10 +14,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// storeTries is how often in a row the store may fail before a CM hands over.
+// storeTries is how often in a row the store may fail before the CM hands over.
 const storeTries = 2
 
-// leadLocked sees to it that lead runs if there is something to do.
+// leadLocked starts lead if there is something to do and it is not running.
 func (m *Machine) leadLocked() {
 	if m.mu.leads || !m.isWorkLocked() {
 		return
@@ -38,9 +38,9 @@ func (m *Machine) isWorkLocked() bool {
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
-// isSettledLocked says whether nothing of earlier configurations is left to
-// recover anywhere. Until then no machine is let in: it would get new logs where
-// those of its earlier life may still be needed.
+// isSettledLocked reports whether no machine has anything of earlier configurations left to
+// recover. Until then no machine is admitted: it would get new logs while those of its earlier life
+// may still be needed.
 func (m *Machine) isSettledLocked() bool {
 	return sabotage.SettledJoin.Skipped() || m.mu.phase == active && len(m.mu.isSettled) == len(m.mu.current.Machines)
 }
@@ -82,7 +82,7 @@ var errStore = errors.New("membership: the store of configurations")
 
 var errNoMajority = errors.New("membership: no majority of the machines has answered")
 
-// reasons are what another configuration is made for.
+// reasons are the reasons for making another configuration.
 type reasons struct {
 	current       *cluster.Configuration // that they are about
 	suspects      []call.Peer
@@ -109,15 +109,15 @@ func (m *Machine) reasons() reasons {
 	return r
 }
 
-// reconfigure moves the instance on from its current configuration, with this
-// machine as CM: steps 2 to 7.
+// reconfigure moves the instance to the configuration after the current one, with this machine as
+// CM: steps 2 to 7.
 func (m *Machine) reconfigure() error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
 	defer m.rest()
 	t := Timeline{Suspect: m.cfg.Clock.Now()}
 	base, err := m.base()
-	if errors.Is(err, errStore) { // others may reach it, and wait for this life's end
+	if errors.Is(err, errStore) { // others may reach the store, and wait for this life's end
 		m.considerRestart(m.Configuration())
 	}
 	if base == nil || err != nil {
@@ -128,11 +128,11 @@ func (m *Machine) reconfigure() error {
 		t.Suspect = why.since
 	}
 	if base.ID > why.current.ID {
-		if base.CM == m.self.Machine { // stored by this machine, though it was not told so
+		if base.CM == m.self.Machine { // this machine stored it, but got no answer
 			return m.distribute(base, t)
 		}
 		if !why.handed {
-			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // it had its time
+			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // the CM has had its time
 		}
 	}
 	missing, err := m.findMissing(base, why.suspects)
@@ -143,7 +143,7 @@ func (m *Machine) reconfigure() error {
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(recovery.StepProbed)
 	next, report, err := m.remap(base, missing, why, &t)
-	if next == nil || err != nil || !m.stays() { // what is stored there is no way back from
+	if next == nil || err != nil || !m.stays() { // after storing there is no way back
 		return err
 	}
 	if err := m.store(base, next, report); err != nil {
@@ -154,14 +154,14 @@ func (m *Machine) reconfigure() error {
 	return m.distribute(next, t)
 }
 
-// findMissing is step 2: it returns the members of c that are not to be in the next
-// configuration. It fails if no majority answers.
+// findMissing is step 2: it returns the members of c that the next configuration leaves out. It
+// fails if no majority answers.
 func (m *Machine) findMissing(c *cluster.Configuration, suspects []call.Peer) (missing []rdma.MachineID, err error) {
 	m.proceed(probing)
 	probed, missing := m.probeAll(c, suspects)
 	answering := m.answering(c, probed)
 	if 2*len(answering) <= len(c.Machines) {
-		// A suspicion may have been wrong: rather with those machines than not at all.
+		// A suspicion may have been wrong: go on with the suspects rather than not at all.
 		probed, _ = m.probeAll(c, nil)
 		answering = m.answering(c, probed)
 		missing = unprobed(c, suspects, probed, answering)
@@ -175,9 +175,9 @@ func (m *Machine) findMissing(c *cluster.Configuration, suspects []call.Peer) (m
 	return missing, nil
 }
 
-// remap is step 4: it makes the configuration that follows base, for the first reason
-// that there is; the others get the next ones. It returns nil if there is none any more.
-// Machines that are missing come first, because regions wait for them.
+// remap is step 4: it makes the configuration that follows base, for the first of the reasons that
+// applies; the others wait for later configurations. It returns nil if no reason is left. Missing
+// machines come first, because regions wait for them.
 func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, why reasons, t *Timeline) (next *cluster.Configuration, report cluster.Remapped, err error) {
 	m.proceed(remapping)
 	switch {
@@ -194,15 +194,14 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 	case why.renew || why.handed || len(why.suspects) > 0: // all suspects are well
 		next = base.Succeed()
 		next.CM = m.self.Machine
-	case len(why.victims) > 0: // the configuration is not what they were chosen by
+	case len(why.victims) > 0: // the victims were chosen by an older configuration
 		err = errChanging
 	}
 	return next, report, err
 }
 
-// base returns the configuration to move on from: the stored one. It is nil if
-// there is nothing to do: because this machine was evicted, or another CM is at
-// work, whose NEW-CONFIG has come.
+// base returns the stored configuration, from which to move on. It returns nil if there is nothing
+// to do: this machine was evicted, or another CM is at work, whose NEW-CONFIG has come.
 func (m *Machine) base() (*cluster.Configuration, error) {
 	c, err := m.cfg.Store.Load()
 	switch {
@@ -230,9 +229,8 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 	return c, nil
 }
 
-// probeAll returns which machines of c answer a probe as the life that is a
-// member, and which do not. This machine is one that does, suspects are among
-// those that do not.
+// probeAll returns the members of c that answer a probe as the life that is the member, and those
+// that do not. It counts this machine among the first and suspects among the second.
 func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answered, missing []rdma.MachineID) {
 	var ask []rdma.MachineID
 	for _, x := range c.Machines {
@@ -254,11 +252,11 @@ func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answ
 	return answered, missing
 }
 
-// unusedIn returns what says whether no transaction can have committed to a region in
-// configuration c, nor ever will. Nobody can if its CM has had nobody commit c, which only
-// the CM knows. Nor can somebody to a region of which some replica has not committed c: its
-// primary waits for what the replica finds in its logs, which it drains then. back are lives
-// of members that were that replica's in c and are over, whose memory remembers it.
+// unusedIn returns a function that reports whether no transaction can have committed to a region in
+// configuration c, or ever will. This is so if c's CM has let nobody commit c, which only that CM
+// knows. It is also so if some replica of the region has not committed c: the primary waits for the
+// evidence in the replica's logs, which the replica drains when it commits c. back are the ended
+// lives of members that had that replica in c; their memory remembers whether they committed c.
 func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
 	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven
@@ -276,8 +274,8 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 	}
 }
 
-// makes notes that this machine is about to store next, which follows base, and has nobody
-// commit it before sendCommit.
+// makes records that this machine is about to store next, which follows base, and that nobody
+// commits next before sendCommit.
 func (m *Machine) makes(base, next *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -286,7 +284,7 @@ func (m *Machine) makes(base, next *cluster.Configuration) {
 	}
 }
 
-// store makes next the configuration, if base still is: step 3.
+// store is step 3: it makes next the configuration, if base still is.
 func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapped) error {
 	m.proceed(updating)
 	next.Follow(base, m.unusedIn(base, nil))
@@ -296,7 +294,7 @@ func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapp
 	m.makes(base, next)
 	err := m.cfg.Store.CompareAndSwap(base.Revision, next)
 	if err != nil {
-		// base may be applied by now, and the reason to go on from it forgotten.
+		// This machine may have applied base by now, and forgotten the reason to replace it.
 		m.mu.Lock()
 		m.mu.renew = true
 		m.mu.Unlock()

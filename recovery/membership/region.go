@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// askCM has the CM answer a call, this machine if it is the CM. reply may be nil.
+// askCM makes a call to the CM, or handles it itself if this machine is the CM. reply may be nil.
 func (m *Machine) askCM(ctx context.Context, kind uint8, own call.Handler, arg, reply any) error {
 	c := m.Configuration()
 	if c == nil {
@@ -35,7 +35,7 @@ func (m *Machine) askCM(ctx context.Context, kind uint8, own call.Handler, arg, 
 	return json.Unmarshal(answer, reply)
 }
 
-// during is a context that ends with a configuration: its CM may be dead.
+// during is a context that ends when the configuration is replaced: its CM may be dead.
 type during struct {
 	context.Context
 	m  *Machine
@@ -54,8 +54,8 @@ func (d during) Err() error {
 	return d.Context.Err()
 }
 
-// changeAsCM stores the revision that f makes of the configuration, for a
-// machine that asks the CM to. f returns its argument if nothing is to change.
+// changeAsCM stores a changed revision of the configuration, made by f, for a machine that asked
+// the CM for it. f returns its argument if nothing is to change.
 func (m *Machine) changeAsCM(from call.Peer, f func(c *cluster.Configuration) (*cluster.Configuration, error)) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
@@ -76,8 +76,8 @@ func (m *Machine) changeAsCM(from call.Peer, f func(c *cluster.Configuration) (*
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		// It may have been stored, or another CM may be at work: find out, and
-		// have all machines agree on what is stored.
+		// The revision may have been stored, or another CM may be at work: find out, and make all
+		// machines agree on what is stored.
 		m.mu.renew = true
 		m.leadLocked()
 		return err
@@ -94,11 +94,10 @@ type allocation struct {
 	Near    region.ID
 }
 
-// Allocate makes a region whose primary is at the machine asked for, co-located
-// with region near if that has the same primary, in two phases led by the CM
-// (SOSP'15 section 3): its replicas make room, then the configuration has it, and
-// they are told. If the answer to this machine is lost, there may be one region
-// more, which its replicas know all the same.
+// Allocate makes a region whose primary is the given machine, co-located with region near if that
+// has the same primary, in two phases led by the CM (SOSP'15 section 3): the replicas make room;
+// then the configuration includes the region, and they are told. If the answer to this machine is
+// lost, one region more may exist, which its replicas know all the same.
 //
 // Errors: cluster.ErrNoRoom, region.ErrFull from the host of any replica, and those
 // for which IsPassing is true.
@@ -126,13 +125,13 @@ func (m *Machine) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// All replicas hear of it, or the configuration changes, and the next one tells.
+	// Either all replicas hear of the region now, or the configuration changes, and the next one
+	// tells them.
 	m.cfg.Events.failed("announce a region", m.atReplicas(during{context.Background(), m, c.ID}, c, made, kindAnnounce, m.onAnnounce))
 	return json.Marshal(made)
 }
 
-// calm is a context that ends when a machine is suspected, because then there is
-// something more urgent to do.
+// calm is a context that ends when a machine is suspected, because that is more urgent.
 type calm struct {
 	context.Context
 	m *Machine
@@ -153,7 +152,7 @@ type regionNotice struct {
 	Placement     cluster.Placement
 }
 
-// atReplicas has each replica of a region handle a notice of it.
+// atReplicas makes each replica of a region handle a notice of it.
 func (m *Machine) atReplicas(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, own call.Handler) error {
 	arg, err := json.Marshal(regionNotice{c.ID, p})
 	if err != nil {
@@ -172,7 +171,8 @@ func (m *Machine) atReplicas(ctx context.Context, c *cluster.Configuration, p cl
 	return nil
 }
 
-// notice returns the placement in a notice of the CM of the current configuration.
+// notice decodes the placement in a notice, which must come from the CM of the current
+// configuration.
 func (m *Machine) notice(from call.Peer, arg []byte) (cluster.Placement, error) {
 	var n regionNotice
 	if err := json.Unmarshal(arg, &n); err != nil {
@@ -192,7 +192,7 @@ func (m *Machine) onPrepare(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	m.cfg.Clock.Lock(&m.apply)
 	defer m.apply.Unlock()
-	if _, exists := m.Configuration().Placement(p.Region); exists { // a PREPARE that was late
+	if _, exists := m.Configuration().Placement(p.Region); exists { // a late PREPARE
 		return nil, nil
 	}
 	return nil, m.cfg.Host.Prepare(p)
@@ -211,8 +211,8 @@ func (m *Machine) onAnnounce(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// remember adds a region to what this machine knows of the configuration. It is
-// false if it is there.
+// remember adds a region to this machine's copy of the configuration. It returns false if it is
+// there already.
 func (m *Machine) remember(p cluster.Placement) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,8 +227,8 @@ func (m *Machine) remember(p cluster.Placement) bool {
 	return true
 }
 
-// Placement returns where a region lives. What this machine does not know it asks
-// the CM for. Errors: ErrNoRegion, ErrLost, and those for which IsPassing is true.
+// Placement returns the placement of a region. It asks the CM if this machine does not know it.
+// Errors: ErrNoRegion, ErrLost, and those for which IsPassing is true.
 func (m *Machine) Placement(ctx context.Context, id region.ID) (cluster.Placement, error) {
 	c := m.Configuration()
 	if c == nil {
@@ -274,9 +274,9 @@ type filling struct {
 	Regions []region.ID
 }
 
-// Filled says that this machine has all of regions that it was filled with in
-// configuration in: from now on it can be promoted. In a later configuration that
-// means nothing: it may have dropped its replica meanwhile, and have begun another.
+// Filled says that this machine's replicas of the regions are completely filled, in configuration
+// in: from now on they can be promoted. In a later configuration the call has no effect: the
+// machine may have dropped its replica meanwhile, and have begun another.
 func (m *Machine) Filled(ctx context.Context, in cluster.ID, regions []region.ID) error {
 	return m.askCM(ctx, kindFilled, m.onFilled, filling{in, regions}, nil)
 }
@@ -294,8 +294,8 @@ func (m *Machine) onFilled(from call.Peer, arg []byte) ([]byte, error) {
 	})
 }
 
-// Root returns the address of the instance's root object. If there is none yet it
-// becomes the one proposed, unless that is nil.
+// Root returns the address of the instance's root object. If there is none yet, proposed becomes
+// the root, unless it is nil.
 func (m *Machine) Root(ctx context.Context, proposed region.Ptr) (region.Ptr, error) {
 	var b []byte
 	if err := m.askCM(ctx, kindRoot, m.onRoot, proposed.Append(nil), &b); err != nil {
@@ -328,7 +328,8 @@ func (m *Machine) onRoot(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(p.Append(nil))
 }
 
-// ReplaceRoot has another root object in the place of one that is none. This machine is the CM.
+// ReplaceRoot replaces the root address was, which leads to no object, by root. This machine is the
+// CM.
 func (m *Machine) ReplaceRoot(was, root region.Ptr) error {
 	return m.changeAsCM(m.self, func(c *cluster.Configuration) (*cluster.Configuration, error) {
 		if c.Root != was {

@@ -12,23 +12,24 @@ import (
 )
 
 // A machine without room refuses a replica, and is then bounded: later configurations give it no
-// other one, since each refusal costs a reconfiguration. When it has room again it tells the CM
-// (ROOM), and gets the replicas that regions are short of.
+// further replicas, since each refusal costs a reconfiguration. When it has room again it tells the
+// CM (ROOM), and gets the replicas that regions lack.
 
-// A roomRequest is the argument of ROOM, and what the CM keeps of it.
+// A roomRequest is the argument of ROOM, which the CM keeps.
 type roomRequest struct {
 	Capacity int // how many regions there is room for; 0: no bound
 	from     call.Peer
 }
 
-// HasRoom tells the CM that this machine has room for replicas again, as many as it had to begin
-// with. It does not wait for what comes of that: the machine says it again as long as a configuration gives it less.
-// Errors: those for which IsPassing is true.
+// HasRoom tells the CM that this machine has room for replicas again, as many as at its start. It
+// does not wait for the result: the machine calls it again as long as a configuration gives it
+// less. Errors: those for which IsPassing is true.
 func (m *Machine) HasRoom(ctx context.Context) error {
 	return m.askCM(ctx, kindRoom, m.onRoom, roomRequest{Capacity: m.cfg.Self.Capacity}, nil)
 }
 
-// IsBounded says whether this machine has refused replicas in its life, and is given none in c.
+// IsBounded reports whether c gives this machine no further replicas because it has refused some in
+// this life.
 func (m *Machine) IsBounded(c *cluster.Configuration) bool {
 	self, in := c.Member(m.self.Machine)
 	return in && self.Capacity != m.cfg.Self.Capacity
@@ -56,7 +57,7 @@ func (m *Machine) onRoom(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// changes says whether c gives the machine less than it has room for.
+// changes reports whether c gives the machine less than it has room for.
 func (r roomRequest) changes(c *cluster.Configuration) bool {
 	now, _ := c.Member(r.from.Machine)
 	return recovery.IsMember(c, r.from) && now.Capacity != r.Capacity

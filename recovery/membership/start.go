@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// belongsTo says why this machine can have no part in what follows c, whoever else does.
+// belongsTo returns why this machine cannot be part of any configuration that follows c, or nil.
 func (m *Machine) belongsTo(c *cluster.Configuration) error {
 	if err := SameCluster(m.cfg.Cluster, c); err != nil {
 		return err
@@ -20,8 +20,8 @@ func (m *Machine) belongsTo(c *cluster.Configuration) error {
 	return c.Knows(m.self.Machine, m.cfg.Self.Protocol)
 }
 
-// SameCluster returns ErrOtherCluster if memory of a cluster, 0 if it is of none yet, is
-// not that of c.
+// SameCluster returns ErrOtherCluster if memory, the cluster of a machine's memory or 0, is not c's
+// cluster.
 func SameCluster(memory uint64, c *cluster.Configuration) error {
 	if memory == 0 || memory == c.Cluster {
 		return nil
@@ -29,18 +29,18 @@ func SameCluster(memory uint64, c *cluster.Configuration) error {
 	return fmt.Errorf("%w: its memory is of cluster %016x, the configuration is of cluster %016x", ErrOtherCluster, memory, c.Cluster)
 }
 
-// Start makes the machine a member, and returns when it has applied a
-// configuration that it is part of, or when it cannot:
+// Start makes the machine a member. It returns when it has applied a configuration that contains
+// it, or when that is impossible:
 //
 //   - If there is no instance, this machine begins one, with the other founders.
-//   - If the configuration knows this machine from an earlier life, and the others
-//     have been restarted too, those that have come back meet: all keep their
-//     memory, and the next configuration is made of them. Machines that have come back
-//     with nothing count for the majority, and join afterwards.
-//   - Otherwise it asks the CM to let it join, with what its memory holds.
+//   - If the configuration knows this machine from an earlier life, and the others have been
+//     restarted too, those that are back restart together: all keep their memory, and the next
+//     configuration consists of them. Machines that are back with empty memory count for the
+//     majority, and join afterwards.
+//   - Otherwise it asks the CM to admit it, with what its memory holds.
 //
-// Errors: ErrOtherCluster, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the store's,
-// the host's, and ctx's.
+// Errors: ErrOtherCluster, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the
+// store's, the host's, and ctx's.
 func (m *Machine) Start(ctx context.Context) error {
 	begin, said := m.cfg.Clock.Now(), ""
 	for {
@@ -63,7 +63,7 @@ func (m *Machine) Start(ctx context.Context) error {
 		if err != nil && !IsPassing(err) {
 			return err
 		}
-		if err != nil && err.Error() != said { // once, however often it is tried
+		if err != nil && err.Error() != said { // report each error once, however often it occurs
 			said = err.Error()
 			m.cfg.Events.failed("start", err)
 		}
@@ -73,11 +73,11 @@ func (m *Machine) Start(ctx context.Context) error {
 	}
 }
 
-// isMemberBefore says whether this machine has become a member meanwhile. If not, no
-// configuration before c will make it one: it may ask to be let in because c is without
-// it, and must not apply one before c that had it, of which NEW-CONFIG comes late. It
-// would be in that, left out, and in again in one life, and would take what it has for
-// all there is.
+// isMemberBefore reports whether this machine has become a member meanwhile. If not, it sets c as
+// the floor: no configuration before c will make it a member. The machine may now ask to be
+// admitted because c does not contain it; it must not then apply a late NEW-CONFIG of an earlier
+// configuration that did. It would be a member, left out, and a member again in one life, and would
+// take its memory for complete.
 func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,22 +88,22 @@ func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	return false
 }
 
-// setCut notes whether this machine, which is no member yet, does not reach the store.
+// setCut records whether this machine, which is not a member yet, cannot reach the store.
 func (m *Machine) setCut(is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.cut = is
 }
 
-// pause is how often a machine that is not in yet tries.
+// pause is how often a machine that is not a member yet tries again.
 func (m *Machine) pause() time.Duration { return max(m.cfg.Keeper.Length()/2, 2*time.Millisecond) }
 
-// found makes the first configuration, if this machine is to.
+// found makes the first configuration, if that is this machine's part.
 func (m *Machine) found() error {
 	if m.cfg.First == nil {
 		return errors.New("membership: there is no configuration, and none to begin with")
 	}
-	if m.cfg.Cluster != 0 { // to begin again would drop what the machine has
+	if m.cfg.Cluster != 0 { // beginning again would drop the machine's memory
 		return fmt.Errorf("%w: it is of cluster %016x, and there is no configuration", ErrOtherCluster, m.cfg.Cluster)
 	}
 	c := m.cfg.First.Clone()
@@ -122,8 +122,8 @@ func (m *Machine) found() error {
 	return m.launch(nil, c, cluster.Remapped{})
 }
 
-// founders returns who begins the instance, and which of them have not come yet. Who is
-// not to make the first configuration waits for the one that is.
+// founders returns the founders that have answered, and those that have not. Founders other than
+// the first wait for its configuration.
 func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 	all := m.cfg.Founders
 	if len(all) == 0 {
@@ -145,8 +145,7 @@ func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 	return come, missing
 }
 
-// launch makes c the configuration, after base, and leads it, of which this
-// machine is the CM.
+// launch stores c as the configuration after base, and leads it: this machine is c's CM.
 func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
@@ -170,7 +169,7 @@ func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped
 	return m.distribute(c, t)
 }
 
-// resume sends c, which this machine has stored, though it was not told so.
+// resume sends c, which this machine has stored without getting the store's answer.
 func (m *Machine) resume(c *cluster.Configuration) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
@@ -179,8 +178,8 @@ func (m *Machine) resume(c *cluster.Configuration) error {
 	return m.distribute(c, Timeline{Suspect: now, Probed: now, Stored: now})
 }
 
-// reportOldCopy says that the memory is an older copy of what c knows. It is compared with
-// what the others have, as that of a machine is that was away for long.
+// reportOldCopy reports that the memory is an older copy than c knows of. It is compared with the
+// memory of the others, like that of a machine that was away for long.
 func (m *Machine) reportOldCopy(c *cluster.Configuration) {
 	if c.IsOlder(m.cfg.Self) && !m.reportedOldCopy {
 		m.reportedOldCopy = true
@@ -188,9 +187,9 @@ func (m *Machine) reportOldCopy(c *cluster.Configuration) {
 	}
 }
 
-// enter tries once to become part of what follows c. waited is for how long that
-// has been tried. c may have this life already: then its CM sends NEW-CONFIG, unless it
-// has died, and is met if it comes back.
+// enter makes one attempt to become part of a configuration after c. waited is how long the machine
+// has tried. If c contains this life already, its CM sends NEW-CONFIG, or, if the CM has died, they
+// restart together when it comes back.
 func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	if recovery.IsMember(c, m.self) && c.CM == m.self.Machine {
 		return m.resume(c)
@@ -199,7 +198,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	if _, knows := c.Member(m.self.Machine); !knows {
 		return m.join(c)
 	}
-	if m.cfg.Empty { // for who has nothing it is the same whether the others go on or meet
+	if m.cfg.Empty { // with empty memory it makes no difference whether the others go on or restart
 		if err := m.join(c); !isUnanswered(err) {
 			return err
 		}
@@ -221,13 +220,13 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	switch {
 	case 2*running > len(c.Machines):
 		return m.join(c)
-	case running > 0: // they will restart themselves
+	case running > 0: // they will restart by themselves
 		return nil
 	}
 	return m.restartTogether(c, back, waited)
 }
 
-// isUnanswered says that a call was not taken by a CM.
+// isUnanswered reports whether err means that no CM has taken the call.
 func isUnanswered(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, call.ErrOtherLife) || errors.Is(err, recovery.ErrNotCM)
 }

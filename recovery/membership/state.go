@@ -24,11 +24,11 @@ import (
 //	           transactions write. Replicas are filled from here on; before, that would slow
 //	           down what transactions wait for (SOSP'15 section 5.4).
 //
-// A member that is about to stop goes through the same phases: Leave ends only its part in
-// stages, so it is no phase.
+// A member that is about to stop goes through the same phases: Leave ends only its part in the
+// stages below, so it is not a phase.
 //
-// Any phase ends with evicted or closed. Nothing else follows closed, and only that follows
-// evicted: another life of the machine is another Machine.
+// Any phase can end with evicted or closed. Only closed follows evicted, and nothing follows
+// closed: another life of the machine is another Machine.
 type phase uint8
 
 const (
@@ -45,7 +45,7 @@ var phaseNames = [...]string{"starting", "applying", "applied", "committed", "ac
 
 func (p phase) String() string { return phaseNames[p] }
 
-// phasesBefore are the phases that a phase may follow.
+// phasesBefore lists, for each phase, the phases that it may follow.
 var phasesBefore = [...][]phase{
 	starting:  {},
 	applying:  {starting, applied, committed, active},
@@ -56,16 +56,16 @@ var phasesBefore = [...][]phase{
 	closed:    {starting, applying, applied, committed, active, evicted, closed}, // Close may be called again
 }
 
-// isMember says whether the machine is a member of its current configuration.
+// isMember reports whether the machine is a member of its current configuration.
 func (p phase) isMember() bool { return applying <= p && p <= active }
 
-// isRecovering says whether it is, and not all regions are active yet.
+// isRecovering reports whether the machine is a member and not all regions are active yet.
 func (p phase) isRecovering() bool { return applying <= p && p < active }
 
-// isOver says whether this life of the machine has ended.
+// isOver reports whether this life of the machine has ended.
 func (p phase) isOver() bool { return p == evicted || p == closed }
 
-// enterLocked takes the machine to another phase.
+// enterLocked moves the machine to another phase.
 func (m *Machine) enterLocked(next phase) {
 	if invariant.Enabled && !slices.Contains(phasesBefore[next], m.mu.phase) {
 		invariant.Violated("the phase of a member that follows "+m.mu.phase.String(), next, phasesBefore[next])
@@ -95,10 +95,10 @@ func (m *Machine) enterLocked(next phase) {
 //	            leases that were granted before: they run out.
 //	committing  NEW-CONFIG-COMMIT. Recovery may begin.
 //
-// A change may end at any stage: with a suspicion, because no majority answers, or the
-// store does not. What is stored then is what the next one begins with. A machine that
-// starts may begin with updating or sending: it has made its configuration otherwise, or
-// in an earlier life.
+// A change may end at any stage: because a machine is suspected, no majority answers, or the store
+// does not answer. The next change starts from the stored configuration. A machine that starts may
+// begin with updating or sending: it has made its configuration in another way, or in an earlier
+// life.
 type stage uint8
 
 const (
@@ -116,8 +116,8 @@ var stageNames = [...]string{"steady", "suspecting", "probing", "remapping", "up
 
 func (s stage) String() string { return stageNames[s] }
 
-// stagesBefore are the stages that a stage may follow. Between two changes the stage is
-// steady or suspecting, whatever it was.
+// stagesBefore lists, for each stage, the stages that it may follow. Between two changes the stage
+// is steady or suspecting, whichever stage came before.
 var stagesBefore = [...][]stage{
 	steady:     {suspecting, probing, remapping, updating, sending, expiring, committing},
 	suspecting: {steady, probing, remapping, updating, sending, expiring, committing},
@@ -129,8 +129,8 @@ var stagesBefore = [...][]stage{
 	committing: {expiring},
 }
 
-// proceedLocked takes the change of the configuration to another stage. From probing on
-// that is for who holds m.change.
+// proceedLocked moves the change of the configuration to another stage. From probing on, only the
+// holder of m.change may call it.
 func (m *Machine) proceedLocked(next stage) {
 	if invariant.Enabled && !slices.Contains(stagesBefore[next], m.mu.stage) {
 		invariant.Violated("the stage of a reconfiguration that follows "+m.mu.stage.String(), next, stagesBefore[next])
@@ -144,8 +144,8 @@ func (m *Machine) proceed(next stage) {
 	m.proceedLocked(next)
 }
 
-// restLocked sets the stage between two reconfigurations: suspecting while lead runs, because
-// then there is a reason for the next one, and otherwise steady.
+// restLocked sets the stage between two changes: suspecting while lead runs, because there is a
+// reason for the next one, and otherwise steady.
 func (m *Machine) restLocked() {
 	next := steady
 	if m.mu.leads {
@@ -156,7 +156,7 @@ func (m *Machine) restLocked() {
 	}
 }
 
-// rest ends a change of the configuration, whatever has come of it.
+// rest ends a change of the configuration, whatever its result.
 func (m *Machine) rest() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,32 +7,30 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Configuration returns the configuration that this machine has applied last, or
-// nil. It is not to be changed. Mappings of regions made since then may be
-// missing: Placement asks for them.
+// Configuration returns the configuration that this machine applied last, or nil. The caller must
+// not change it. It may lack regions made since then: Placement asks the CM for them.
 func (m *Machine) Configuration() *cluster.Configuration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mu.current
 }
 
-// A Status is how far a machine is, for display.
+// A Status is the state of a machine's membership, for display.
 type Status struct {
 	Configuration *cluster.Configuration // nil before the first
-	// Suspects are machines that are suspected to have failed; Joining those that wait to
-	// be admitted, at the CM.
+	// Suspects are the suspected machines; Joining, at the CM, those that wait to be admitted.
 	Suspects, Joining []rdma.MachineID
-	// Apart are members that this machine does not reach and, at the CM, those that
-	// others have reported: if it stays so, one of two is evicted.
+	// Apart are members that this machine does not reach and, at the CM, those that others have
+	// reported: if a link stays broken, one of its two ends is evicted.
 	Apart []rdma.MachineID
-	// Missing are machines that do not answer, without whom there is no majority. nil if
-	// there is one.
+	// Missing are the machines that do not answer, if the others are no majority, and otherwise
+	// nil.
 	Missing []rdma.MachineID
-	// Recovering says that not all regions are active yet. Changing says that this
-	// machine is changing the configuration, or has asked the CM to: another one
-	// follows, though nobody may be suspected.
+	// Recovering says that not all regions are active yet. Changing says that this machine is
+	// changing the configuration, or has asked the CM to: another one follows, even if nobody is
+	// suspected.
 	Recovering, Changing bool
-	// Err is why the machine is no member any more.
+	// Err is the reason why the machine is not a member any more.
 	Err error
 }
 
@@ -53,8 +51,8 @@ func (m *Machine) Status() Status {
 	return s
 }
 
-// Err returns why this machine has no part any more: ErrEvicted, ErrClosed, or
-// what the host failed with. nil if it has.
+// Err returns why this machine takes no part any more: ErrEvicted, ErrClosed, or the host's error.
+// It returns nil if the machine takes part.
 func (m *Machine) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// answering returns those of some members of c that answer a call, and this machine: the
-// memory of a process that is stopped can be read by a probe as before. A configuration of
-// which half the members are stopped could not be moved on from, not even with machines of
-// c that have been restarted.
+// answering returns those of members that answer a call, and this machine. A probe alone is not
+// enough, since the memory of a stopped process can still be read. If half the members of a
+// configuration were stopped, no later configuration could be made, not even with machines of c
+// that have been restarted.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
 	for i, l := range m.askLivesOf(c, members) {
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]
@@ -23,9 +23,9 @@ func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) 
 	return answer
 }
 
-// unprobed returns the members of c that have not answered a probe, and those suspects that
-// have, but do not answer a call. A configuration with one of these would come to nothing,
-// and another be made at once, for as long as it is stopped.
+// unprobed returns the members of c that have not answered a probe, and the suspects that have
+// answered a probe but not a call. A configuration that contained such a suspect would fail, and
+// another would be made at once, for as long as it is stopped.
 func unprobed(c *cluster.Configuration, suspects []call.Peer, probed, answering []rdma.MachineID) []rdma.MachineID {
 	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool {
 		isSuspect := slices.Contains(suspects, recovery.PeerIn(c, x))

@@ -10,23 +10,24 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Suspect says that a lease of the machine has run out, that it has died, or that it
-// cannot be reached. The CM suspects others, the others the CM; to the CM they report the
-// rest. It begins a reconfiguration, and does not wait for it.
+// Suspect says that a machine's lease has run out, that it has died, or that it cannot be reached.
+// The CM suspects the others, the others suspect the CM; suspicions of machines other than the CM
+// are reported to the CM. Suspect begins a reconfiguration, and does not wait for it.
 func (m *Machine) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
-// Leave has this machine, which is about to stop, move the configuration on no more, and
-// give nobody a reason to: it suspects nobody, and reports no link that is broken. Where all are
-// stopped at once, the last ones would evict those that have stopped before.
+// Leave is called when this machine is about to stop. From then on it moves the instance to no
+// other configuration, and gives nobody a reason to: it suspects nobody, and reports no broken
+// link. Otherwise, when all machines are stopped at once, the last ones would evict those that
+// stopped first.
 func (m *Machine) Leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.leaving = true
 }
 
-// staysLocked says whether the machine is a member, and not about to stop. It guards whatever
-// begins, asks for or stores a configuration; what takes part in one that is stored needs a
-// member only.
+// staysLocked reports whether the machine is a member, and not about to stop. Code that begins,
+// requests or stores a configuration requires it; code that takes part in a stored configuration
+// only requires membership.
 func (m *Machine) staysLocked() bool { return m.mu.phase.isMember() && !m.mu.leaving }
 
 func (m *Machine) stays() bool {
@@ -35,8 +36,8 @@ func (m *Machine) stays() bool {
 	return m.staysLocked()
 }
 
-// suspect notes a suspicion. asked says that another machine has asked this one
-// to take the CM's place.
+// suspect records a suspicion. asked says that another machine has asked this one to take the CM's
+// place.
 func (m *Machine) suspect(machine rdma.MachineID, asked bool) {
 	if m.note(machine, asked) {
 		m.cfg.Events.suspected(machine)
@@ -44,7 +45,7 @@ func (m *Machine) suspect(machine rdma.MachineID, asked bool) {
 	}
 }
 
-// note is suspect; it is true if the machine was not suspected before.
+// note does the work of suspect; it returns true if the machine was not suspected before.
 func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,9 +79,9 @@ func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	return isNew
 }
 
-// Renew says that this machine is not connected to another member, though nobody need
-// have failed: it has the CM go on to the next configuration, in which the two connect
-// anew. It does not wait for it.
+// Renew says that this machine is not connected to another member, although neither may have
+// failed: it makes the CM go on to the next configuration, in which the two connect anew. It does
+// not wait for that.
 func (m *Machine) Renew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,9 +113,8 @@ func (m *Machine) reportLocked(c *cluster.Configuration) {
 	})
 }
 
-// onUnreachable moves the CM on to the next configuration: without the machine that
-// another could not reach if it does not answer a probe, and otherwise with it, in
-// which both connect anew.
+// onUnreachable makes the CM go on to the next configuration. The machine that another could not
+// reach is left out if it does not answer a probe; otherwise both connect anew.
 func (m *Machine) onUnreachable(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

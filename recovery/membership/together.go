@@ -14,13 +14,13 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// A life is a machine's answer to HELLO: who it is, and how far it has come.
+// A life is a machine's answer to HELLO: its identity, and the configuration that it has reached.
 type life struct {
 	Member cluster.Member
 	// Applied is its current configuration; 0 if it has none yet.
 	Applied cluster.ID
-	// Meets says that it has been restarted and waits for the others; Empty that its memory
-	// is empty.
+	// Meets says that the machine has been restarted and waits for the others; Empty that its
+	// memory is empty.
 	Meets bool
 	Empty bool `json:",omitempty"`
 	// Cut says that it cannot reach the store.
@@ -29,7 +29,7 @@ type life struct {
 	// is not known.
 	Committed cluster.ID `json:",omitempty"`
 
-	refused error // protocol.ErrRange, of who does not answer for that
+	refused error // protocol.ErrRange, if the machine refused to answer because of it
 }
 
 // askLives sends HELLO to all others of c. The life of one that does not answer is zero.
@@ -68,8 +68,8 @@ func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []
 	return slices.Clone(lives)
 }
 
-// refusedBy returns the error of those that speak no version of the protocol that this machine does,
-// if they are so many that the rest is no majority.
+// refusedBy returns the error of the machines with which this one shares no protocol version, if
+// they are so many that the rest is no majority.
 func refusedBy(lives []life) (err error) {
 	n := 0
 	for _, l := range lives {
@@ -83,8 +83,8 @@ func refusedBy(lives []life) (err error) {
 	return err
 }
 
-// reportRefusal says once whom this machine cannot talk to, though it goes on waiting for others:
-// those that it waits for may be the same.
+// reportRefusal reports once which machines this one shares no protocol version with. The machine
+// goes on waiting for others; those that it waits for may be the same.
 func (m *Machine) reportRefusal(lives []life) {
 	i := slices.IndexFunc(lives, func(l life) bool { return l.refused != nil })
 	if i < 0 || m.reportedRefusal {
@@ -98,7 +98,7 @@ func (m *Machine) onHello(call.Peer, []byte) ([]byte, error) {
 	return json.Marshal(m.lifeOf())
 }
 
-// lifeOf returns what this machine says of itself.
+// lifeOf returns this machine's own answer to HELLO.
 func (m *Machine) lifeOf() life {
 	committed, isKnown := m.cfg.Host.Committed()
 	m.mu.Lock()
@@ -113,13 +113,13 @@ func (m *Machine) lifeOf() life {
 	return l
 }
 
-// restartTogether makes the next configuration of the machines that are back, if this
-// machine leads them. It waits RestartWait for the others, and always for a majority.
-// A region is unavailable until a machine with all of it is back.
+// restartTogether makes the next configuration from the machines that are back, if this machine
+// leads them. It waits up to RestartWait for the others, and for a majority however long that
+// takes. A region is unavailable until a machine with all of it is back.
 //
-// A machine with empty memory counts for the majority, because the majority has to ensure
-// only that no others go on, which needs no memory. A machine that died before it applied
-// its first configuration is empty, and there may be no others.
+// A machine with empty memory counts for the majority: the majority only has to ensure that no
+// other machines go on, which needs no memory. A machine that died before it applied its first
+// configuration has empty memory, and there may be no others.
 func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited time.Duration) error {
 	if leaderOf(c, back) != m.self.Machine {
 		return nil
@@ -152,9 +152,9 @@ func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited 
 	return m.launch(c, next, report)
 }
 
-// leaderOf returns the machine that makes the next configuration: of those that are back, it
-// prefers one that reaches the store, then one with its memory, then one with no older copy,
-// then the last CM, then the first.
+// leaderOf returns the machine that makes the next configuration. Among those that are back it
+// prefers, in this order, one that reaches the store, one that has its memory, one whose memory is
+// not an older copy, the last CM, and the first.
 func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	return slices.MinFunc(back, func(a, b life) int {
 		for _, worse := range []func(life) bool{
@@ -174,9 +174,9 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	}).Member.Machine
 }
 
-// considerRestart ends this life if it must restart together with others for the instance
-// to go on: if machines of c have been restarted (or have been let in by a CM that died
-// before it told them), and there is a majority with them and none without them.
+// considerRestart ends this life if it must restart together with others for the instance to go on:
+// if machines of c have been restarted (or were admitted by a CM that died before it told them),
+// and there is a majority only if they are counted.
 func (m *Machine) considerRestart(c *cluster.Configuration) {
 	lives := m.askLives(c)
 	running, meeting := 1, 0
@@ -196,8 +196,7 @@ func (m *Machine) considerRestart(c *cluster.Configuration) {
 // ErrRestart means that this life is over, and another one is to follow.
 var ErrRestart = errors.New("membership: restarts")
 
-// Restart ends the membership of this life, if it is a member, for a reason that is an
-// ErrRestart.
+// Restart ends the membership of this life, if it is a member. reason must be an ErrRestart.
 func (m *Machine) Restart(reason error) {
 	m.mu.Lock()
 	if !m.mu.phase.isMember() {

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// togetherPatience bounds how long a machine waits for everything that its regions need, so
-// that they become active together. Later each becomes active when it has what it needs.
+// togetherPatience bounds how long a machine waits for everything that its regions need, so that
+// they become active together. After that each becomes active as soon as it has what it needs.
 const togetherPatience = 20 * time.Millisecond
 
 // A group are regions of which this machine is the primary and which have the same
@@ -42,8 +42,8 @@ func (r *run) groups() (all []region.ID, groups []regionGroup) {
 	return all, groups
 }
 
-// activateAll goes through steps 3 and 4 for all regions of which this machine is the
-// primary, and returns once they are active.
+// activateAll runs steps 3 and 4 for all regions of which this machine is the primary, and returns
+// once they are active.
 func (r *run) activateAll(ctx context.Context) error {
 	all, groups := r.groups()
 	end := r.t.cfg.Clock.Now().Add(togetherPatience)
@@ -61,7 +61,7 @@ func (r *run) activateAll(ctx context.Context) error {
 	return r.activateEach(ctx, groups)
 }
 
-// activateEach does so for each group when it can.
+// activateEach runs them for each group as soon as the group is ready.
 func (r *run) activateEach(ctx context.Context, groups []regionGroup) error {
 	errs := make([]error, len(groups))
 	left, done := len(groups), r.t.cfg.Clock.NewEvent()
@@ -85,15 +85,15 @@ func (r *run) activateEach(ctx context.Context, groups []regionGroup) error {
 	return errors.Join(errs...)
 }
 
-// isReadyLocked says whether the backups of a group have said what they know, and can be
-// written to.
+// isReadyLocked reports whether the backups of a group have sent their evidence, and this machine
+// can write to them.
 func (r *run) isReadyLocked(g regionGroup) bool {
 	lacks := func(b rdma.MachineID) bool { return !r.mu.needs[b] && !sabotage.NeedRecovery.Skipped() }
 	return !slices.ContainsFunc(g.backups, lacks) && r.isTriedLocked(g.backups)
 }
 
-// isTriedLocked says whether this machine is connected to all of them that it was not at
-// Freeze, or that has to wait until the recovery is settled.
+// isTriedLocked reports whether each of the machines, to which this one was not connected at
+// Freeze, is connected by now, or has to wait until the recovery is settled.
 func (r *run) isTriedLocked(machines []rdma.MachineID) bool {
 	return !slices.ContainsFunc(machines, func(x rdma.MachineID) bool { return slices.Contains(r.apart, x) && !r.mu.tried[x] })
 }

@@ -17,8 +17,8 @@ type ballot struct {
 	votes   map[region.ID]Vote
 }
 
-// vote is step 6. Everybody hears from everybody, so that a coordinator knows
-// when no vote is still to come.
+// vote is step 6. Every member sends its list to every other, so that a coordinator knows when it
+// has all votes.
 func (r *run) vote() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, c := range r.claimed() {
@@ -70,7 +70,7 @@ func (r *run) decide() error {
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
-	for _, c := range r.m.Caught() { // without a record anywhere it is aborted
+	for _, c := range r.m.Caught() { // it is aborted if there is no record of it anywhere
 		if !r.waits(c.Regions) {
 			r.m.Resolve(c.ID, commits[c.ID])
 		}
@@ -80,8 +80,8 @@ func (r *run) decide() error {
 	return r.ctx.Err()
 }
 
-// ballotIDs returns the transactions to be decided, in order. All votes are in,
-// so that nothing changes any more.
+// ballotIDs returns the transactions to be decided, in order. All votes have come, so the ballots
+// do not change any more.
 func (r *run) ballotIDs() []record.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,8 +93,8 @@ func (r *run) ballotIDs() []record.ID {
 	return ids
 }
 
-// votes returns a vote for each region. One that has lost all its replicas is as
-// if it had truncated the transaction: it cannot say that it never heard of it.
+// votes returns a vote for each region. A region that has lost all its replicas votes as if it had
+// truncated the transaction: it cannot say that it has never seen it.
 func (r *run) votes(b *ballot) []Vote {
 	var votes []Vote
 	for _, id := range b.regions {
@@ -107,7 +107,7 @@ func (r *run) votes(b *ballot) []Vote {
 	return votes
 }
 
-// requestVotes asks the primaries that have not voted what that means.
+// requestVotes asks the primaries that have not voted for their votes (REQUEST-VOTE).
 func (r *run) requestVotes() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, id := range r.ballotIDs() {

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// errEarly refuses a call that this machine has not come far enough for.
+// errEarly refuses a call that comes before this machine has reached the required state.
 var errEarly = errors.New("transactions: not there yet")
 
 // handle answers the calls of other members.
@@ -25,7 +25,7 @@ func (t *Recovery) handle() {
 	t.cfg.Endpoint.Know(codeHeld, txn.ErrHeld)
 }
 
-// answer answers one call. Doing so twice changes nothing.
+// answer answers one call. Answering a call again changes nothing.
 func (t *Recovery) answer(kind uint8, from call.Peer, arg []byte) ([]byte, error) {
 	id, list, last, err := decodeBatch(arg)
 	if err != nil {
@@ -67,8 +67,8 @@ func (t *Recovery) answer(kind uint8, from call.Peer, arg []byte) ([]byte, error
 	return nil, nil
 }
 
-// neededFor returns the state in which calls of a kind can be answered. Lists of other
-// members are taken in at any time: nothing is done with them before their turn.
+// neededFor returns the state from which on calls of a kind can be answered. Lists of other members
+// are stored at any time: nothing uses them before their state.
 func neededFor(kind uint8) state {
 	switch kind {
 	case kindNeedRecovery, kindRegionActive, kindVote:
@@ -95,7 +95,7 @@ func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.needs[from.Machine] {
-		return // a copy that comes late: claims do not change any more
+		return // a late copy: claims do not change any more
 	}
 	r.claimLocked(from.Machine, found)
 	if last {
@@ -135,7 +135,7 @@ func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.voters[from.Machine] {
-		return // nor do ballots
+		return // ballots do not change any more either
 	}
 	for i := range list {
 		e := &list[i]
@@ -154,8 +154,8 @@ func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	}
 }
 
-// onRequestVote says of transactions that this machine has not voted on whether
-// their records have been truncated here, or have never come.
+// onRequestVote answers, for transactions that this machine has not voted on, whether their records
+// have been truncated here, or have never come.
 func (r *run) onRequestVote(list []entry) []byte {
 	reply := make([]byte, len(list))
 	for i := range list {
@@ -192,7 +192,7 @@ func (r *run) onTruncate(list []entry) error {
 	return nil
 }
 
-// onDecided learns what the sender has truncated before it notes that it has decided.
+// onDecided learns what the sender has truncated, and then records that the sender has decided.
 func (r *run) onDecided(from call.Peer, list []entry, last bool) error {
 	for _, b := range boundsOf(list) {
 		if err := r.m.LearnBound(r.c.ID, b); err != nil {

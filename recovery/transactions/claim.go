@@ -19,13 +19,14 @@ type claimID struct {
 	region region.ID
 }
 
-// A claim is what the replicas of a region have seen of a transaction.
+// A claim is what the replicas of a region have seen of a transaction, merged.
 type claim struct {
 	txn.Evidence // of all replicas together
 	sources      map[rdma.MachineID]txn.Evidence
 }
 
-// needRecovery tells the primaries of the regions that this machine backs up.
+// needRecovery sends the evidence about each region that this machine backs up to the region's
+// primary.
 func (r *run) needRecovery(found []txn.Evidence) {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, p := range r.c.Regions { // any order
@@ -42,12 +43,13 @@ func (r *run) needRecovery(found []txn.Evidence) {
 	r.t.reached(recovery.StepNeedRecovery)
 }
 
-// backsUp says whether this machine has a backup of a region, and that a primary.
+// backsUp reports whether this machine has a backup of a region that has a primary.
 func (r *run) backsUp(p cluster.Placement) bool {
 	return p.IsAvailable() && p.Primary != r.self && p.Has(r.self)
 }
 
-// claimLocked adds what a replica has seen of transactions of this machine's regions.
+// claimLocked merges what a replica has seen of transactions into the claims of this machine's
+// regions.
 func (r *run) claimLocked(from rdma.MachineID, found []txn.Evidence) {
 	for _, e := range found {
 		p, ok := r.c.Placement(e.Region)
@@ -82,7 +84,7 @@ func (r *run) claimed() []*claim {
 	return all
 }
 
-// complete gets from the backups what the primary itself has not seen.
+// complete reads from the backups the records that the primary itself lacks.
 func (r *run) complete(ctx context.Context, c *claim) error {
 	return r.again(ctx, func() error {
 		writes, err := r.fetch(c)
@@ -93,8 +95,8 @@ func (r *run) complete(ctx context.Context, c *claim) error {
 	})
 }
 
-// fetch reads a transaction's writes where they are, unless they are here. An
-// earlier recovery that has come as far as truncation may have left notes alone.
+// fetch returns a transaction's writes, reading them from another machine if they are not here. An
+// earlier recovery that reached truncation may have left notes without the writes.
 func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 	if own := c.sources[r.self]; !own.At.Empty() {
 		return nil, nil
@@ -109,7 +111,7 @@ func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 	return nil, err
 }
 
-// replicate is step 5: each backup is to know as much as all replicas together.
+// replicate is step 5: it gives each backup the merged evidence of all replicas.
 func (r *run) replicate() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, c := range r.claimed() {

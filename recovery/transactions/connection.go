@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A CONNECT call gives a member new logs and message queues to write to, and
-// returns those that it offers in exchange: for a machine that has just joined,
-// and where a connection broke although both sides are members.
+// A CONNECT call gives a member new logs and message queues to write to, and returns those that the
+// member offers in exchange: for a machine that has just joined, and where a connection broke
+// although both sides are members.
 //
 //	| configuration 32 | zero 32 | number 64 | greeting |
 //
@@ -24,11 +24,11 @@ import (
 //
 //	| number 64 | greeting |
 //
-// A greeting is good until the machine that it is from makes the next one for
-// the same member, and calls come twice, and late. So a machine numbers what it
-// begins, upwards through its life, and nobody connects to a greeting with a
-// lower number than one that he has seen of the same life. Greetings are in the version of the
-// protocol that the two speak, which both know by the configuration.
+// A greeting is valid until its machine makes the next one for the same member; calls may arrive
+// twice, and late. So a machine numbers the exchanges that it begins, in ascending order through
+// its life, and no machine connects to a greeting with a lower number than it has seen from the
+// same life. Greetings are in the protocol version that the two machines speak, which both know
+// from the configuration.
 const (
 	connectHeaderBytes = 16
 	connectReplyBytes  = 8
@@ -37,17 +37,16 @@ const (
 // codeHeld is the code of txn.ErrHeld in calls.
 const codeHeld = 64
 
-// An exchange is the latest that a life of a member has begun.
+// An exchange is the latest exchange that a life of a member has begun.
 type exchange struct {
 	incarnation uint64
 	number      uint64
 	reply       []byte // nil if it was refused, or has not been answered yet
 }
 
-// unconnected returns the members that this machine could not write to at Freeze, and
-// cannot yet. Not those to which a connection has broken since: they have written
-// here what nobody has read yet, and this configuration's recovery knows nothing of.
-// The next configuration's will.
+// unconnected returns the members that this machine could not write to at Freeze, and still cannot.
+// It leaves out members to which a connection has broken since: their unread records in the logs
+// here are evidence not for this configuration's recovery, but for the next one's.
 func (r *run) unconnected() []rdma.MachineID {
 	return slices.DeleteFunc(slices.Clone(r.apart), r.hasConnected)
 }
@@ -69,10 +68,10 @@ func (r *run) connectWith(to rdma.MachineID, g txn.Greeting) error {
 	return nil
 }
 
-// connect connects to members that this machine cannot write to. Before the
-// recovery is settled here, one whose logs here, or ours there, are still being
-// recovered is left for later. It fails if ctx ends: members that this machine
-// cannot reach may have evicted it, and then none of them ever answers.
+// connect connects to members that this machine cannot write to. Before the recovery is settled
+// here, it postpones members whose logs here, or whose copies of our logs, are still being
+// recovered. It fails if ctx ends: members that this machine cannot reach may have evicted it, and
+// would never answer.
 func (r *run) connect(ctx context.Context) error {
 	r.t.parallel(r.unconnected(), func(to rdma.MachineID) { r.connectTo(ctx, to) })
 	return ctx.Err()
@@ -95,15 +94,15 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 		r.mu.Unlock()
 		pause := retryDelay
 		if r.self > to {
-			pause *= 4 // the other one's turn, if both have begun
+			pause *= 4 // let the other one try first, if both have begun
 		}
 		r.t.cfg.Clock.Sleep(pause)
 	}
 }
 
-// exchange exchanges greetings once, unless the two are connected: to listen ends what there
-// is, and the member, which wants nothing, may refuse another one. Of two members that begin
-// at the same time the one with the lower number goes first.
+// exchange exchanges greetings once, unless the two are connected already: listening again would
+// end the existing connection, and the member, which needs none, may refuse another. If two members
+// begin at the same time, the one with the lower number goes first.
 func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	t := r.t
 	number, ok := t.begin(r, to)
@@ -112,7 +111,7 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	}
 	defer t.end(to)
 	if r.hasConnected(to) {
-		return nil // by the member's exchange, before this one was begun
+		return nil // the member's exchange has connected the two meanwhile
 	}
 	version, err := r.c.Between(r.self, to)
 	if err != nil {
@@ -160,8 +159,8 @@ func (t *Recovery) end(with rdma.MachineID) {
 	delete(t.mu.exchanging, with)
 }
 
-// note takes note of the number of a member's exchange. It reports false if that
-// is not higher than all before.
+// note records the number of a member's exchange. It returns false if the number is not higher than
+// all before.
 func (t *Recovery) note(r *run, from call.Peer, number uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,8 +191,8 @@ func (t *Recovery) answerTo(from call.Peer, number uint64) []byte {
 	return nil
 }
 
-// onConnect answers CONNECT. The same exchange gets the same answer, or none, and
-// an earlier one none; neither has an effect.
+// onConnect answers CONNECT. A repeated exchange gets the same answer as before, if there was one,
+// and an older exchange none; neither has an effect.
 func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < connectHeaderBytes {
 		return nil, errBadCall
@@ -210,7 +209,7 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 		return nil, errEarly
 	}
 	if !r.has(drained) {
-		return nil, errEarly // what lies in the old logs has not been seen
+		return nil, errEarly // the records in the old logs have not been read yet
 	}
 	version, err := r.c.Between(r.self, from.Machine)
 	if err != nil {
@@ -227,7 +226,8 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	return reply, err
 }
 
-// accept connects to what a member offers and returns what it gets in exchange.
+// accept connects to the logs and queues that a member offers, and returns those offered to it in
+// exchange.
 func (r *run) accept(from rdma.MachineID, g txn.Greeting, version protocol.Version) ([]byte, error) {
 	number, ok := r.t.begin(r, from)
 	if !ok {

@@ -9,9 +9,8 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// coordinator returns who decides a transaction: its own coordinator if that is a
-// member, and otherwise the member that wins when all draw for it (rendezvous
-// hashing).
+// coordinator returns the machine that decides a transaction: its own coordinator if that is a
+// member, and otherwise the member with the highest hash for the transaction (rendezvous hashing).
 func coordinator(c *cluster.Configuration, id record.ID) rdma.MachineID {
 	if _, ok := c.Member(id.Machine); ok {
 		return id.Machine
@@ -26,7 +25,7 @@ func coordinator(c *cluster.Configuration, id record.ID) rdma.MachineID {
 	return winner
 }
 
-// drawn mixes a transaction and a machine (the finalizer of SplitMix64).
+// drawn hashes a transaction and a machine (the finalizer of SplitMix64).
 func drawn(id record.ID, m rdma.MachineID) uint64 {
 	x := id.Seq
 	for _, v := range []uint64{uint64(id.Config), uint64(id.Machine), uint64(id.Worker), uint64(m)} {

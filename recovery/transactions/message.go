@@ -45,7 +45,7 @@ var errBadCall = errors.New("transactions: a call that makes no sense")
 // regions, and the record's place, are left out where nobody needs them.
 const argumentHeaderBytes = 8
 
-// An entry is one line of a list. flag means something else in each kind.
+// An entry is one line of a list. The meaning of flag depends on the kind of call.
 type entry struct {
 	txn.Evidence
 	flag uint8
@@ -93,7 +93,7 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 	return e, b[40:], nil
 }
 
-// ringBytesMax bounds how long a record may say it is.
+// ringBytesMax bounds the length of a record that an entry may claim.
 const ringBytesMax = 1 << 31
 
 func configurationOf(b []byte) cluster.ID { return cluster.ID(binary.LittleEndian.Uint32(b)) }
@@ -106,8 +106,7 @@ func header(id cluster.ID, last bool) []byte {
 	return append(b, 0, 0, 0, 0)
 }
 
-// batches encodes a list as arguments of calls: at least one, of which only the
-// last says so.
+// batches encodes a list as arguments of calls: at least one; only the last has its last flag set.
 func batches(id cluster.ID, list []entry) [][]byte {
 	var all [][]byte
 	for {
@@ -142,10 +141,10 @@ func decodeBatch(b []byte) (id cluster.ID, list []entry, last bool, err error) {
 	return id, list, last, nil
 }
 
-// In DECIDED an entry is a low bound, or with a flag, a transaction at or above it.
+// In DECIDED an entry is a low bound, or, with this flag, a truncated transaction at or above it.
 const flagNamed = 1
 
-// boundEntries encodes bounds, so that a list may be cut anywhere.
+// boundEntries encodes bounds as entries, between any two of which a list may be split.
 func boundEntries(bounds []txn.Bound) (list []entry) {
 	for _, b := range bounds {
 		id := record.ID{Machine: b.Machine, Worker: b.Worker, Seq: b.Low}
@@ -158,7 +157,7 @@ func boundEntries(bounds []txn.Bound) (list []entry) {
 	return list
 }
 
-// boundsOf decodes them.
+// boundsOf decodes what boundEntries has encoded.
 func boundsOf(list []entry) (bounds []txn.Bound) {
 	for i := range list {
 		id := list[i].ID

@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// waits says whether one of the regions is unavailable, so that what writes to them
+// waits reports whether one of the regions is unavailable, so that transactions that write to it
 // cannot be decided in this configuration.
 func (r *run) waits(regions []region.ID) bool {
 	return slices.ContainsFunc(regions, func(id region.ID) bool {
@@ -17,9 +17,9 @@ func (r *run) waits(regions []region.ID) bool {
 	})
 }
 
-// admitCaught adds ballots for commits of this machine that have to wait, although no
-// region that is available has a record of them: they may have one in memory that is
-// away, and the regions here must remember that they have none.
+// admitCaught adds ballots for this machine's commits that have to wait although no available
+// region has a record of them: the memory that is away may have one, and the regions here must
+// remember that they have none.
 func (r *run) admitCaught() {
 	caught := r.m.Caught()
 	r.mu.Lock()
@@ -31,10 +31,10 @@ func (r *run) admitCaught() {
 	}
 }
 
-// park has all replicas of a region remember that it has seen nothing of a transaction
-// that has to wait, or has truncated it. Whatever else it has seen they know already
-// (step 5), and their logs, from which the next recovery would learn it, are given back
-// when this one is settled: so this comes before DECIDED.
+// park makes all replicas of a region remember that it has seen nothing of a transaction that has
+// to wait, or has truncated it. They have noted any other evidence already (step 5). Their logs,
+// from which the next recovery would learn this, are freed when this recovery is settled: so park
+// comes before DECIDED.
 func (r *run) park() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, id := range r.ballotIDs() {

@@ -25,29 +25,29 @@ type Recovery struct {
 		run                           *run
 		running                       int
 		closed                        bool
-		// exchanging are the members with which greetings are exchanged now.
+		// exchanging are the members with which an exchange of greetings is in progress.
 		exchanging map[rdma.MachineID]bool
 		exchanges  map[rdma.MachineID]*exchange
 		begun      uint64 // exchanges; numbers them
-		// sent is in which configuration a region had changed when its block table
+		// sent maps a region to the configuration of its last replica change when its block table
 		// was last sent to its backups.
 		sent map[region.ID]cluster.ID
 	}
 }
 
-// Config says what a Recovery works with.
+// Config is what a Recovery needs.
 type Config struct {
 	Machine  *txn.Machine
 	Endpoint *call.Endpoint
 	Clock    clock.Clock
-	// Blocks is told that the block table of a replica, one that is being filled, is the
-	// primary's. When it returns, the region may become active. It may be called again,
-	// also while it runs. It may be nil.
+	// Blocks is called when the block table of a replica that is being filled equals the primary's.
+	// When it returns, the region may become active. It may be called again, also while it runs. It
+	// may be nil.
 	Blocks func(region.ID)
-	// Settled is told when all transactions of earlier configurations are decided
-	// and forgotten at this machine. It may be nil.
+	// Settled is called when all transactions of earlier configurations are decided and forgotten
+	// at this machine. It may be nil.
 	Settled func(c *cluster.Configuration)
-	// Step is told of each step at this machine, for tests. It may be nil.
+	// Step is called at each step at this machine, for tests. It may be nil.
 	Step func(recovery.Step)
 }
 
@@ -67,8 +67,7 @@ func (t *Recovery) reached(s recovery.Step) {
 	}
 }
 
-// Freeze is step 1, at NEW-CONFIG. It ends the recovery that is going on: the next
-// starts over.
+// Freeze is step 1, at NEW-CONFIG. It ends the recovery in progress: the next one starts over.
 func (t *Recovery) Freeze(c *cluster.Configuration) {
 	r := newRun(t, c)
 	t.mu.Lock()
@@ -84,10 +83,10 @@ func (t *Recovery) Freeze(c *cluster.Configuration) {
 	r.apart = t.cfg.Machine.Freeze(c)
 }
 
-// Commit does the rest, at NEW-CONFIG-COMMIT of the configuration of the latest
-// Freeze, after Machine.Remap. It returns when the regions of which this machine
-// is the primary are active; the rest goes on. It fails if the next Freeze or
-// Close comes before that, or ctx ends.
+// Commit runs the other steps, at NEW-CONFIG-COMMIT of the configuration of the latest Freeze,
+// after Machine.Remap. It returns when the regions of which this machine is the primary are active;
+// the later steps go on in the background. It fails if the next Freeze or Close comes first, or ctx
+// ends.
 func (t *Recovery) Commit(ctx context.Context, c *cluster.Configuration) error {
 	r := t.current(c.ID)
 	if r == nil {
@@ -100,7 +99,7 @@ func (t *Recovery) Commit(ctx context.Context, c *cluster.Configuration) error {
 	return nil
 }
 
-// Close ends what is going on and returns when it has.
+// Close ends the recovery in progress and returns when it has ended.
 func (t *Recovery) Close() {
 	t.mu.Lock()
 	t.mu.closed = true
@@ -167,7 +166,7 @@ func (t *Recovery) parallel(machines []rdma.MachineID, f func(rdma.MachineID)) {
 	}
 }
 
-// Progress says how far the recovery at this machine has come.
+// Progress describes in words how far the recovery at this machine has come.
 func (t *Recovery) Progress() string {
 	t.mu.Lock()
 	r := t.mu.run

@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Two members that do not reach each other, of which none can be evicted, would never
-// decide a transaction: everybody waits for everybody's votes. So a call that is not
-// answered for long goes through the CM, which both reach.
+// Two members that do not reach each other, neither of which can be evicted, would never decide a
+// transaction: every member waits for the votes of all. So a call that is not answered for long
+// goes through the CM, which both reach.
 //
 //	RELAY    member --> CM     | to 16 | kind 8 | zero 8 | argument |
 //	RELAYED  CM --> the other  | from 16 | kind 8 | zero 8 | argument |
@@ -35,7 +35,7 @@ func decodeRelay(b []byte) (m rdma.MachineID, kind uint8, arg []byte, err error)
 	return rdma.MachineID(binary.LittleEndian.Uint16(b)), b[2], b[relayHeaderBytes:], nil
 }
 
-// ask has another member answer a call, through the CM if it does not answer by itself.
+// ask makes a call to another member, through the CM if the member does not answer directly.
 func (r *run) ask(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 	e, patience := r.t.cfg.Endpoint, 2*r.t.cfg.Endpoint.Patience()
 	if patience == 0 || r.c.CM == r.self || r.c.CM == to {
@@ -48,7 +48,7 @@ func (r *run) ask(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 	return reply, err
 }
 
-// onRelay passes a member's call on.
+// onRelay passes a member's call on to another.
 func (t *Recovery) onRelay(from call.Peer, b []byte) ([]byte, error) {
 	to, kind, arg, err := decodeRelay(b)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t *Recovery) onRelay(from call.Peer, b []byte) ([]byte, error) {
 	return e.Call(ctx, recovery.PeerIn(r.c, to), kindRelayed, encodeRelay(from.Machine, kind, arg))
 }
 
-// onRelayed answers one that the CM has passed on.
+// onRelayed answers a call that the CM has passed on.
 func (t *Recovery) onRelayed(cm call.Peer, b []byte) ([]byte, error) {
 	from, kind, arg, err := decodeRelay(b)
 	if err != nil {

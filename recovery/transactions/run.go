@@ -21,9 +21,9 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// A run is the recovery for one configuration at one machine: straight-line code
-// that calls the other members, and what their calls bring. Calls that are too
-// early, or for another configuration, are refused, and made again.
+// A run is the recovery for one configuration at one machine: straight-line code that calls the
+// other members, and state that their calls change. Calls that come too early, or for another
+// configuration, are refused, and made again.
 type run struct {
 	t      *Recovery
 	m      *txn.Machine
@@ -37,15 +37,15 @@ type run struct {
 	mu struct {
 		lockrank.Mutex[lockrank.Run] // never held across a wait
 		state                        state
-		connected                    map[rdma.MachineID]bool // who has been connected to since Freeze
-		refused                      error                   // what a call was last refused for
-		needs                        map[rdma.MachineID]bool // who has sent all its NEED-RECOVERY
+		connected                    map[rdma.MachineID]bool // members connected to since Freeze
+		refused                      error                   // the error with which the latest call was refused
+		needs                        map[rdma.MachineID]bool // members that have sent all their NEED-RECOVERY
 		claims                       map[claimID]*claim      // about regions whose primary is here
-		voters                       map[rdma.MachineID]bool // who has sent all its RECOVERY-VOTE
+		voters                       map[rdma.MachineID]bool // members that have sent all their RECOVERY-VOTE
 		ballots                      map[record.ID]*ballot   // of transactions that this machine decides
-		deciders                     map[rdma.MachineID]bool // who has decided all of its
-		tried                        map[rdma.MachineID]bool // to whom connecting was tried: it is connected, or has to wait until all is settled
-		waiters                      []clock.Event           // of those in wait
+		deciders                     map[rdma.MachineID]bool // members that have decided all their transactions
+		tried                        map[rdma.MachineID]bool // members to which connecting was tried: they are connected, or have to wait until all is settled
+		waiters                      []clock.Event           // events of the callers of wait
 	}
 }
 
@@ -62,8 +62,8 @@ func newRun(t *Recovery, c *cluster.Configuration) *run {
 	return r
 }
 
-// either is a context that ends with a Commit's, or with the run if that comes
-// first. Its Err is what is looked at, here and by calls; nobody waits for Done.
+// either is a context that ends with a Commit's context, or with the run if that comes first.
+// Users, including calls, poll its Err; nobody waits for Done.
 type either struct {
 	context.Context
 	run context.Context
@@ -71,8 +71,8 @@ type either struct {
 
 func (e either) Err() error { return cmp.Or(e.run.Err(), e.Context.Err()) }
 
-// wait waits until f, called with mu held, is true, or ctx, which ends with the run,
-// ends.
+// wait waits until f, called with mu held, returns true, or until ctx ends, which ends with the
+// run.
 func (r *run) wait(ctx context.Context, f func() bool) error {
 	e := r.t.cfg.Clock.NewEvent()
 	r.mu.Lock()
@@ -95,7 +95,7 @@ func (r *run) unlocked(f func()) {
 	f()
 }
 
-// wake has all who wait look again.
+// wake makes all callers of wait check their condition again.
 func (r *run) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *run) wake() {
 	}
 }
 
-// call has a member answer a call, however long that takes.
+// call makes a call to a member and waits for the answer, however long that takes.
 func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 	for {
 		var reply []byte
@@ -115,7 +115,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 			reply, err = r.ask(to, kind, arg)
 		}
 		if errors.Is(err, call.ErrClosed) {
-			r.cancel() // this machine must not do alone what follows: nobody hears from this life any more
+			r.cancel() // stop here: the others ignore this life now, so it must not go on by itself
 		}
 		if err == nil || r.ctx.Err() != nil {
 			return reply, cmp.Or(err, r.ctx.Err())
@@ -136,7 +136,7 @@ func (r *run) send(to rdma.MachineID, kind uint8, list []entry) {
 	}
 }
 
-// activate goes through steps 2 to 4, unless ctx ends or the run is over.
+// activate runs steps 2 to 4, unless ctx ends or the run is over.
 func (r *run) activate(ctx context.Context) error {
 	ctx = either{ctx, r.ctx}
 	if sabotage.DrainFirst.Skipped() {
@@ -163,9 +163,9 @@ func (r *run) activate(ctx context.Context) error {
 	return nil
 }
 
-// sendBlocks sends the block tables of regions that have another primary, or new
-// backups, than when this machine last did. Backups that are to be filled then look which
-// blocks have changed hands since they were replicas last, before anybody can write there.
+// sendBlocks sends the block tables of regions that have another primary, or new backups, since
+// this machine last sent them. Backups that are to be filled then check which blocks belong to
+// another slab than when they were last replicas, before anybody can write there.
 func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	sent, lists := make(map[region.ID]cluster.ID), make(map[rdma.MachineID][]entry)
 	for _, id := range mine {
@@ -193,8 +193,8 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	return nil
 }
 
-// again does what fails while a machine cannot be reached, or its log is full,
-// until it succeeds or ctx, which ends with the run, does.
+// again calls f, which fails while a machine cannot be reached or its log is full, until f succeeds
+// or ctx ends, which ends with the run.
 func (r *run) again(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -208,7 +208,7 @@ func (r *run) again(ctx context.Context, f func() error) error {
 	}
 }
 
-// rest goes through steps 5 to 8, after this machine's regions are active.
+// rest runs steps 5 to 8, after this machine's regions are active.
 func (r *run) rest() {
 	if !sabotage.Replicate.Skipped() {
 		r.replicate()
@@ -232,15 +232,15 @@ func (r *run) rest() {
 		return
 	}
 	r.enter(settled)
-	r.t.spawn(func() { _ = r.connect(r.ctx) }) // what had to wait until the logs are not needed any more
+	r.t.spawn(func() { _ = r.connect(r.ctx) }) // connections that had to wait until the logs are not needed any more
 	r.t.reached(recovery.StepSettled)
 	if r.t.cfg.Settled != nil {
 		r.t.cfg.Settled(r.c)
 	}
 }
 
-// isOpen says whether a transaction of which this machine has records will be
-// truncated yet: one whose regions are all lost will not, nor one that waits for a
+// isOpen reports whether some transaction with records at this machine is still to be truncated. A
+// transaction whose regions are all lost will not be truncated, nor will one that waits for a
 // region.
 func (r *run) isOpen() bool {
 	for _, e := range r.m.Open() {

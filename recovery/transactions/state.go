@@ -37,7 +37,7 @@ var stateNames = [...]string{"frozen", "drained", "active", "voted", "decided", 
 
 func (s state) String() string { return stateNames[s] }
 
-// enter takes the run to the next state, s.
+// enter moves the run to the next state, s.
 func (r *run) enter(s state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *run) enterLocked(s state) {
 	r.mu.state = s
 }
 
-// has says whether the run has entered a state.
+// has reports whether the run has entered a state.
 func (r *run) has(s state) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

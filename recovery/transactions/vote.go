@@ -5,13 +5,12 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A Vote is what the replicas of one region know about a recovering transaction
-// (RECOVERY-VOTE, SOSP'15 section 5.3 step 6). Votes are in the order of how far
-// the transaction got.
+// A Vote is what the replicas of one region know about a recovering transaction (RECOVERY-VOTE,
+// SOSP'15 section 5.3 step 6). Votes are ordered by how far the transaction got.
 type Vote uint8
 
 const (
-	// VoteUnknown: no replica has a record of it, or knows it truncated.
+	// VoteUnknown: no replica has a record of the transaction, or knows it as truncated.
 	VoteUnknown Vote = iota
 	// VoteAbort: a replica has seen ABORT-RECOVERY.
 	VoteAbort
@@ -25,7 +24,7 @@ const (
 	VoteCommitPrimary
 )
 
-// voteOf is what a region votes whose replicas have seen so much (step 6).
+// voteOf returns the vote of a region whose replicas together have seen s (step 6).
 func voteOf(s txn.Seen) Vote {
 	switch {
 	case s&(txn.SeenCommitPrimary|txn.SeenCommitRecovery) != 0:
@@ -50,11 +49,11 @@ const (
 	Commit
 )
 
-// Decide decides a transaction by the votes of all regions that it writes
-// (SOSP'15 section 5.3 step 7). It commits if a region votes commit-primary:
-// then it may have been reported committed. It also commits if a region votes
-// commit-backup and all others have locked, or more, or truncated: it has been
-// validated. Otherwise it aborts, for nobody can have been told of a commit.
+// Decide decides a transaction by the votes of all regions that it writes to (SOSP'15 section 5.3
+// step 7). It commits if a region votes commit-primary: the transaction may have been reported
+// committed. It also commits if a region votes commit-backup and all others vote lock or more, or
+// truncated: the transaction has been validated. Otherwise it aborts, since the commit cannot have
+// been reported.
 func Decide(votes []Vote) Decision {
 	backup, all := false, true
 	for _, v := range votes {
