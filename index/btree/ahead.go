@@ -7,17 +7,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// lookAhead is what a cursor reads before it gets there, so that READs of other machines are
-// under way together. None of it counts as read before the cursor gets there. A leaf that was
-// read ahead passes the same checks as any other: if it is not the right one any more, the
-// cursor looks for that.
+// lookAhead holds leaves and rows that a cursor reads before it reaches them, so that READs of
+// other machines overlap. Nothing of it is part of what the transaction has read before the cursor
+// reaches it. A leaf that was read ahead passes the same checks as any other: if it is not the
+// right one any more, the cursor searches for the right one.
 type lookAhead struct {
-	// rows is how many objects that entries lead to are read at a time, 0 for none. asked is
-	// how many of the next entries' objects have been asked for.
+	// rows is how many objects that entries lead to are read at a time, 0 for none. asked is the
+	// number of coming entries whose objects have been requested.
 	rows, asked int
-	// wanted is how many leaves are read at a time.
+	// wanted is the number of leaves that are read at a time.
 	wanted int
-	// leaves have come, and next have been asked for; both follow the cursor's leaf in its
+	// leaves have arrived; next have been requested. Both follow the cursor's leaf in the cursor's
 	// direction, leaves first.
 	leaves []leaf
 	next   []region.Ptr
@@ -27,24 +27,24 @@ const (
 	// rowsAhead and leavesAhead bound how much is read at a time.
 	rowsAhead   = 128
 	leavesAhead = 16
-	// entriesGuessed is how many entries a leaf may have, as long as none is known.
+	// entriesGuessed is the number of entries assumed for a leaf before the cursor has seen one.
 	entriesGuessed = 12
 )
 
-// ReadAhead has the objects that entries lead to read before the cursor's user asks the
-// transaction for them (txn.Tx.ReadAhead): those of the first n entries together, and then
-// more at a time. The user is to ask for most of them.
+// ReadAhead makes the transaction read the objects that entries lead to before the cursor's user
+// asks for them (txn.Tx.ReadAhead): those of the first n entries together, and then more at a time.
+// It pays off only if the user asks for most of them.
 //
-// Without ReadAhead a cursor reads leaves ahead once it has left the first. Either way what
-// the transaction has read is what the cursor has passed. It is called before the first Next
-// and returns c.
+// Without ReadAhead a cursor reads leaves ahead once it has left the first. Either way the
+// transaction has read exactly what the cursor has passed. ReadAhead must be called before the
+// first Next; it returns c.
 func (c *Cursor) ReadAhead(n int) *Cursor {
 	c.ahead.rows = min(max(n, 1), rowsAhead)
 	c.ahead.wanted = leavesOf(c.ahead.rows, entriesGuessed)
 	return c
 }
 
-// leavesOf is how many leaves so many entries are in, at most.
+// leavesOf returns the largest number of leaves that so many entries can be in.
 func leavesOf(entries, perLeaf int) int { return min(1+entries/max(perLeaf, 1), leavesAhead) }
 
 // takeLeaf returns the leaf at pos, if it has been read ahead.
@@ -65,7 +65,7 @@ func (c *Cursor) takeLeaf(pos position) (leaf, bool) {
 	return lf, true
 }
 
-// collect returns the next leaf that has been asked for, if it has come.
+// collect returns the next requested leaf, if it has arrived.
 func (c *Cursor) collect() (leaf, bool) {
 	a := &c.ahead
 	if len(a.next) == 0 {
@@ -80,17 +80,17 @@ func (c *Cursor) collect() (leaf, bool) {
 	}
 	n, err := parse(b, c.tr.id)
 	if err != nil || n.level() != 0 || n.checkSlots() != nil {
-		a.next = nil // seek tells why
+		a.next = nil // seek returns the reason
 		return leaf{}, false
 	}
 	return leaf{n, txn.Source{Ptr: p, Version: v}}, true
 }
 
-// forgetLeaves drops what does not follow the cursor's leaf any more.
+// forgetLeaves drops the leaves read ahead, which do not follow the cursor's leaf any more.
 func (c *Cursor) forgetLeaves() { c.ahead.leaves, c.ahead.next = nil, nil }
 
-// askLeaves asks for the leaf at pos and for some after it, as far as the cache knows where
-// they are. That is of no use where the leaves are here, unless rows are elsewhere.
+// askLeaves requests the leaf at pos and some after it, as far as the cache knows their pointers.
+// It does so only if leaves or rows are at other machines.
 func (c *Cursor) askLeaves(s *scratch, pos position) {
 	a := &c.ahead
 	c.forgetLeaves()
@@ -168,8 +168,7 @@ func (c *Cursor) reachesBeyond(fence []byte) bool {
 	return len(c.hi) == 0 || bytes.Compare(fence, c.hi) < 0
 }
 
-// readRows has the objects read that the next entries lead to, together with the leaves
-// after them.
+// readRows requests the objects that the next entries lead to, together with the leaves after them.
 func (c *Cursor) readRows() {
 	a := &c.ahead
 	if p, err := c.lf.node.ptr(c.entry()); a.rows < rowsAhead && (err != nil || !c.isElsewhere(p)) {
@@ -207,7 +206,7 @@ func (c *Cursor) readRows() {
 	a.rows = rowsAhead
 }
 
-// rowsOf appends where the entries of a leaf lead that are in the range, from one on.
+// rowsOf appends the pointers of a leaf's entries that are in the range, beginning at entry from.
 func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 	step, last := 1, n.count()-1
 	switch {
@@ -223,15 +222,15 @@ func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 	for i := from; (last-i)*step >= 0 && len(ptrs) < c.ahead.rows; i += step {
 		p, err := n.ptr(i)
 		if err != nil {
-			break // Next tells
+			break // Next reports the error
 		}
 		ptrs = append(ptrs, p)
 	}
 	return ptrs
 }
 
-// addLeaves appends to what is to be read the leaves that the next rows will be in, unless some
-// are on their way, or a scan without an end has only begun.
+// addLeaves appends the leaves of the next rows to ptrs, unless some are already requested, or a
+// scan without an end has only begun.
 func (c *Cursor) addLeaves(ptrs []region.Ptr) []region.Ptr {
 	a := &c.ahead
 	isEndless := len(c.hi) == 0 && !c.reverse || len(c.lo) == 0 && c.reverse

@@ -10,8 +10,8 @@ import (
 	"github.com/google/btree"
 )
 
-// position says which leaf is meant: the one that covers key, the one that
-// covers what lies right before key, or the last one.
+// position names a leaf: the one that covers key, the one that covers the keys just before key, or
+// the last one.
 type position struct {
 	key  []byte
 	side side
@@ -39,8 +39,8 @@ func (p position) between(low, high []byte) bool {
 	return len(high) == 0
 }
 
-// child is the index of the entry of n, whose fences the position is within,
-// that leads there; -1 if there is none.
+// child returns the index of n's entry that leads to the position, or -1 if there is none; the
+// position is between n's fences.
 func (p position) child(n node) int {
 	switch p.side {
 	case at:
@@ -86,10 +86,10 @@ func (a item) less(b item) bool {
 
 const cacheDegree = 32
 
-// cache holds the level-1 nodes of a tree that this machine has met, ordered by
-// their low fences. They may be stale: a leaf that was found through one tells
-// by its own fences whether it is the right one. Nodes above level 1 are read
-// only to find a level-1 node that is not here, so they are not kept.
+// cache holds the level-1 nodes of a tree that this machine has read, ordered by their low fences.
+// They may be stale: a leaf that is found through one shows by its own fences whether it is the
+// right leaf. Nodes above level 1 are read only to find a level-1 node that is not cached, so they
+// are not kept.
 //
 // Readers take the published tree, which never changes, and need no lock; a
 // writer changes its own and publishes a copy-on-write clone.
@@ -157,8 +157,8 @@ func (c *cache) find(p *probe, pos position) *inner {
 	return hit.inner
 }
 
-// put takes in a node just read, and drops those that it shows to be stale
-// because they begin within it.
+// put adds a node just read, and drops the cached nodes that begin within its fences: they are
+// stale.
 func (c *cache) put(in *inner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *cache) put(in *inner) {
 	c.publishLocked()
 }
 
-// drop forgets in, unless something newer has taken its place.
+// drop removes in, unless a newer node has replaced it.
 func (c *cache) drop(in *inner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

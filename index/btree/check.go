@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Visitor is shown what a walk of a tree meets. Each func may be nil, and an
-// error from it ends the walk.
+// Visitor receives what a walk of a tree finds. Each func may be nil; an error from it ends the
+// walk.
 type Visitor struct {
 	// Node is passed every object of the tree, the anchor first.
 	Node func(p region.Ptr) error
@@ -57,18 +57,17 @@ func (e *CheckError) add(p region.Ptr, format string, args ...any) {
 	e.Problems = append(e.Problems, fmt.Sprintf("node %v: ", p)+fmt.Sprintf(format, args...))
 }
 
-// Check walks the whole tree and passes every entry to visit, which may be nil.
-// It returns a *CheckError with all that is wrong. Nobody may change the tree
-// meanwhile.
+// Check walks the whole tree and passes every entry to visit, which may be nil. It returns a
+// *CheckError with all problems. Nobody may change the tree meanwhile.
 func (tr *Tree) Check(ctx context.Context, visit func(key []byte, v region.Ptr) error) error {
 	_, err := tr.Inspect(ctx, Visitor{Entry: visit})
 	return err
 }
 
-// Inspect is Check with all that it learns: that every node is sound, that the
-// fences of each level partition the key space and agree with the entries above,
-// that every node is reachable exactly once. A tree that Destroy has begun to
-// take apart is walked as far as it is left, and only reachability is checked.
+// Inspect is Check with more results. It checks that every node is sound, that the fences of each
+// level partition the key space and agree with the entries above, and that every node is reachable
+// exactly once. Of a tree that Destroy has begun to take apart it walks what is left, and checks
+// only reachability.
 func (tr *Tree) Inspect(ctx context.Context, v Visitor) (Shape, error) {
 	w := &walker{tr: tr, ctx: ctx, visit: v, seen: make(map[region.Addr]struct{})}
 	s := tr.scratch()
@@ -142,7 +141,7 @@ func (w *walker) children(p region.Ptr, n node) error {
 	return nil
 }
 
-// node walks the node at p, which its parent has at the level between the fences.
+// node walks the node at p, which by its parent has the given level and fences.
 func (w *walker) node(p region.Ptr, level int, f fences) error {
 	if err := w.ctx.Err(); err != nil {
 		return err

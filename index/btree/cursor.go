@@ -8,14 +8,14 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Cursor walks the entries of a range in key order or against it, as its
-// transaction sees them: what is committed, one leaf at a time, merged with the
-// transaction's own operations. An operation that the transaction makes while
-// the cursor is open is seen if its key is still ahead.
+// Cursor walks the entries of a range in ascending or descending key order, as its transaction sees
+// them: the committed entries, one leaf at a time, merged with the transaction's own operations. It
+// sees operations that the transaction makes while the cursor is open if their keys are still
+// ahead.
 //
-// Exactly what the cursor has passed becomes part of what the transaction has
-// read: a key that appears in, leaves or changes within that stretch before the
-// transaction commits aborts it (no phantoms); one beyond does not.
+// The transaction has read exactly the stretch of keys that the cursor has passed: if an entry in
+// that stretch is added, removed or changed before the transaction commits, the transaction aborts
+// (no phantoms). Changes beyond the stretch do not matter.
 type Cursor struct {
 	tr      *Tree
 	t       *txn.Tx
@@ -63,7 +63,7 @@ func (tr *Tree) ScanPrefix(t *txn.Tx, prefix []byte, reverse bool) *Cursor {
 	return tr.Scan(t, prefix, prefixEnd(prefix), reverse)
 }
 
-// prefixEnd is the least key above all that begin with prefix, nil if there is none.
+// prefixEnd returns the least key above all keys that begin with prefix, or nil if there is none.
 func prefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {

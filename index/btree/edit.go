@@ -16,7 +16,7 @@ type entry struct {
 // fences bound a node: [low, high), an empty high meaning plus infinity.
 type fences struct{ low, high []byte }
 
-// prefix is how many bytes every key between the fences begins with.
+// prefix returns the length of the prefix that all keys between the fences share.
 func (f fences) prefix() int {
 	if len(f.high) == 0 {
 		return 0
@@ -115,8 +115,8 @@ func (n node) decode(extra int) (fences, []entry) {
 	return f, entries
 }
 
-// insert puts key with v at i, where search found that it belongs. It reports
-// false, and has changed nothing but where dead bytes lie, if there is no room.
+// insert puts key with v at i, the place that search returned. If there is no room it returns
+// false, and has at most compacted the dead bytes.
 func (n node) insert(i int, key []byte, v value) bool {
 	suffix := key[n.prefix():]
 	need := entryBytes + len(suffix)
@@ -136,7 +136,7 @@ func (n node) insert(i int, key []byte, v value) bool {
 	return true
 }
 
-// setValue changes what key i leads to.
+// setValue changes the value of entry i.
 func (n node) setValue(i int, v value) {
 	_, off, _ := n.slot(i)
 	copy(n.b[off:off+valueBytes], v[:])
@@ -159,8 +159,8 @@ func (n node) remove(i int) {
 // compact gathers the dead bytes into the free space.
 func (n node) compact() { n.pack(append([]byte(nil), n.b...)) }
 
-// pack writes the entries of the node in from densely below the fences of n,
-// whose header, slots and fences are already there.
+// pack writes the entries of the node in from densely below the fences of n, whose header, slots
+// and fences are already written.
 func (n node) pack(from []byte) {
 	src := node{from}
 	heap := n.heapEnd()

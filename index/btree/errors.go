@@ -3,14 +3,14 @@ package btree
 import "errors"
 
 var (
-	// ErrExists is Insert's answer when the key is there. The answer has been
-	// remembered: a transaction that ends on it validates first.
+	// ErrExists is returned by Insert if the key is there. The transaction has read that: if it
+	// ends because of it, it validates first.
 	ErrExists = errors.New("btree: key exists")
 
 	// ErrKeyTooLong refuses a key of more than MaxKeyBytes.
 	ErrKeyTooLong = errors.New("btree: key too long")
 
-	// ErrConfig refuses a Config, naming the field.
+	// ErrConfig rejects a Config, and names the field.
 	ErrConfig = errors.New("btree: bad configuration")
 
 	// ErrCorrupt says that an object of the tree does not hold what it must.

@@ -8,11 +8,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// inner is a cached node of level 1, never changed: what a search needs first is
-// the heads of its keys and the children, which are asked for at once. The node
-// it came from would have a search walk from slot to slot and then to the heap,
-// and wait at each step, for all of them together do not fit into the
-// processor's cache.
+// inner is a cached node of level 1 that never changes. Its layout puts what a search needs first,
+// the heads of the keys and the children, together, so that they are fetched at once. In the node's
+// own format a search would go from slot to slot and then to the heap, and wait for a cache miss at
+// each step, since all nodes together do not fit into the processor's cache.
 type inner struct {
 	heads    []uint32     // of the keys, in order
 	children []region.Ptr // nil where the node had no pointer
@@ -114,8 +113,8 @@ func (in *inner) touch() {
 	}
 }
 
-// below returns how many heads are less than h, without a branch that the
-// processor would have to guess.
+// below returns how many heads are less than h. It has no branch that the processor could
+// mispredict.
 func (in *inner) below(h uint32) int {
 	base := 0
 	for n := len(in.heads); n > 0; {

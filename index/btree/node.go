@@ -99,7 +99,7 @@ func (n node) high() []byte { e := n.heapEnd(); return n.b[e : e+n.u16(highAt)] 
 // prefixBytes are the bytes that stored keys leave out.
 func (n node) prefixBytes() []byte { return n.low()[:n.prefix()] }
 
-// used is what the node would take without dead bytes and free space.
+// used returns the size of the node without dead bytes and free space.
 func (n node) used() int { return n.slotsEnd() + len(n.b) - n.u16(heapAt) - n.dead() }
 
 func (n node) slot(i int) (head uint32, off, length int) {
@@ -125,7 +125,7 @@ func (n node) suffix(i int) []byte {
 	return n.b[off : off+length]
 }
 
-// value is what key i leads to.
+// value returns the value of entry i.
 func (n node) value(i int) (v value) {
 	_, off, _ := n.slot(i)
 	if off+valueBytes <= len(n.b) {
@@ -145,8 +145,7 @@ func (n node) covers(key []byte) bool {
 	return bytes.Compare(n.low(), key) <= 0 && (len(high) == 0 || bytes.Compare(key, high) < 0)
 }
 
-// loadFrame loads header, slots and fences of a node into b, where the entries
-// are still missing; see searchIn.
+// loadFrame loads the header, slots and fences of a node into b, without the entries; see searchIn.
 func loadFrame(v region.View, b []byte) {
 	v.Load(b, 0, nodeHeaderBytes)
 	n := node{b}
@@ -158,8 +157,8 @@ func loadFrame(v region.View, b []byte) {
 // that key. The node covers key, or key is its high fence.
 func (n node) search(key []byte) (i int, found bool) { return n.searchIn(region.View{}, key) }
 
-// searchIn is search of a node of which only the frame has been loaded: it loads
-// the entries that it looks at, among them the one that it finds, from v.
+// searchIn is search in a node of which only the frame has been loaded: it loads from v the entries
+// that it compares, including the one that it finds.
 func (n node) searchIn(v region.View, key []byte) (i int, found bool) {
 	prefix := n.prefix()
 	if prefix > len(key) { // only in a node whose fences contradict each other
@@ -191,8 +190,8 @@ func (n node) searchIn(v region.View, key []byte) (i int, found bool) {
 	return lo, false
 }
 
-// child is the index of the entry of an inner node below which key lies: the
-// last one at or before it, -1 if there is none.
+// child returns the index of the inner node's entry whose subtree covers key: the last entry at or
+// before key, or -1 if there is none.
 func (n node) child(key []byte) int {
 	i, found := n.search(key)
 	if found {
@@ -201,9 +200,8 @@ func (n node) child(key []byte) int {
 	return i - 1
 }
 
-// checkSlots makes sure that the slots and the dead bytes account for the heap,
-// on which every change of a node, and every copy that moves entries, relies. It
-// costs about a nanosecond an entry.
+// checkSlots checks that the slots and the dead bytes account for the whole heap. Every change of a
+// node, and every copy that moves entries, relies on that. It costs about a nanosecond an entry.
 func (n node) checkSlots() error {
 	heap, end := n.u16(heapAt), n.heapEnd()
 	live := 0

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Get returns what key leads to, as t sees it: its own operations first. That
-// the key leads there, or nowhere, becomes part of what t has read.
+// Get returns the value of key as t sees it: t's own operations first. That key has this value, or
+// none, becomes part of what t has read.
 func (tr *Tree) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	if len(key) > MaxKeyBytes {
 		return region.Ptr{}, false, ErrKeyTooLong
@@ -21,9 +21,8 @@ func (tr *Tree) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	return p.ask(t, key, false)
 }
 
-// Has reports whether key leads anywhere, as t sees it. Only that becomes part
-// of what t has read: unlike one that Got the key, a transaction does not abort
-// when the key comes to lead somewhere else.
+// Has reports whether key has a value, as t sees it. Only this becomes part of what t has read:
+// unlike after Get, t does not abort when the key gets another value.
 func (tr *Tree) Has(t *txn.Tx, key []byte) (bool, error) {
 	if len(key) > MaxKeyBytes {
 		return false, ErrKeyTooLong
@@ -36,10 +35,9 @@ func (tr *Tree) Has(t *txn.Tx, key []byte) (bool, error) {
 	return found, err
 }
 
-// Insert has key lead to v from the moment that t commits. It fails with
-// ErrExists if key leads anywhere already, committed or by t's own operations.
-// That it does not becomes part of what t has read: of two transactions that
-// insert one key, one commits.
+// Insert adds key with value v; others see it once t commits. It fails with ErrExists if key has a
+// value already, committed or by t's own operations. That key had no value becomes part of what t
+// has read: of two transactions that insert one key, one commits.
 func (tr *Tree) Insert(t *txn.Tx, key []byte, v region.Ptr) error {
 	found, err := tr.Has(t, key)
 	if err != nil {
@@ -52,8 +50,8 @@ func (tr *Tree) Insert(t *txn.Tx, key []byte, v region.Ptr) error {
 	return nil
 }
 
-// Put has key lead to v from the moment that t commits, wherever it led before.
-// It reads nothing: of two transactions that put one key, the later wins.
+// Put sets the value of key to v, whether or not it has one; others see it once t commits. It reads
+// nothing: of two transactions that put one key, the later wins.
 func (tr *Tree) Put(t *txn.Tx, key []byte, v region.Ptr) error {
 	if len(key) > MaxKeyBytes {
 		return ErrKeyTooLong
@@ -62,8 +60,8 @@ func (tr *Tree) Put(t *txn.Tx, key []byte, v region.Ptr) error {
 	return nil
 }
 
-// Delete has key lead nowhere from the moment that t commits, and reports
-// whether it led somewhere. What it found becomes part of what t has read.
+// Delete removes key, for others once t commits, and reports whether it had a value. That becomes
+// part of what t has read.
 func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 	_, found, err := tr.Get(t, key)
 	if err != nil || !found {
@@ -73,10 +71,10 @@ func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 	return true, nil
 }
 
-// Fetch has the processor fetch the leaf in which t is going to look for key, and
-// does not wait for it. Who has several keys to look for asks for all of them
-// first, and waits for memory about as long as for one. It does nothing while the
-// way to the leaf is not cached, or where another machine is its primary.
+// Fetch makes the processor fetch the leaf in which t is going to look for key, without waiting.
+// Callers with several keys should Fetch them all first: then they wait for memory about as long as
+// for one. Fetch does nothing if the way to the leaf is not cached, or if another machine is the
+// leaf's primary.
 func (tr *Tree) Fetch(t *txn.Tx, key []byte) { tr.fetch(t, key) }
 
 // fetch is Fetch, and returns the leaf if one is known.
@@ -96,13 +94,13 @@ func (tr *Tree) fetch(t *txn.Tx, key []byte) region.Ptr {
 	return p
 }
 
-// ask looks key up in what is committed, and remembers question and answer.
+// ask looks key up in the committed tree, and remembers the question with its answer.
 func (p *pending) ask(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, error) {
 	if p.state != existing {
 		return region.Ptr{}, false, nil
 	}
 	if q := p.latest; q != nil && bytes.Equal(q.key, key) && (existence || !q.existence) {
-		return q.val, q.found, nil // that answer has to hold in any case
+		return q.val, q.found, nil // this answer has to stay true in any case
 	}
 	s := p.tr.scratch()
 	defer s.free()

@@ -9,18 +9,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// change is a transaction's last word on a key, not yet committed.
+// change is a transaction's latest operation on a key, not yet committed.
 type change struct {
 	key     []byte
 	val     value
 	deleted bool
-	// leaf is the one that the key was in, or would have been, as far as was known
-	// here: Prepare tries it first. It has been asked for and is in the processor's
-	// cache by then.
+	// leaf is the leaf where the key is or would be, as far as was known when the change was made.
+	// Prepare tries it first: it was prefetched, and is in the processor's cache by then.
 	leaf region.Ptr
 }
 
-// treeState says what a transaction did with the tree itself.
+// treeState says what a transaction has done to the tree itself.
 type treeState uint8
 
 const (
@@ -29,9 +28,8 @@ const (
 	undone             // created and rolled back
 )
 
-// pending is what one transaction keeps about one tree: its operations, in key
-// order, until Prepare applies them, and its questions. It returns to a pool
-// when the transaction ends.
+// pending is the state of one transaction in one tree: its operations, in key order, until Prepare
+// applies them, and its questions. It returns to a pool when the transaction ends.
 type pending struct {
 	tr       *Tree
 	state    treeState
@@ -55,7 +53,7 @@ type pending struct {
 	release func()
 }
 
-// slab hands out values whose addresses stay, a chunk at a time.
+// slab allocates values whose addresses do not change, a chunk at a time.
 type slab[T any] struct{ chunk []T }
 
 const slabCount = 16
@@ -81,13 +79,13 @@ const (
 
 var pendings sync.Pool // of *pending
 
-// of returns what t keeps about the tree, nil if it has not touched it.
+// of returns t's pending state for the tree, or nil if t has not used the tree.
 func (tr *Tree) of(t *txn.Tx) *pending {
 	p, _ := t.Local(tr.local).(*pending)
 	return p
 }
 
-// pend is of, making it.
+// pend is of, but creates the state if there is none.
 func (tr *Tree) pend(t *txn.Tx) *pending {
 	if p := tr.of(t); p != nil {
 		return p
@@ -129,7 +127,7 @@ func (p *pending) keep(key []byte) []byte {
 	return p.keys[from:len(p.keys):len(p.keys)]
 }
 
-// prepareIn has Prepare called when t commits.
+// prepareIn registers p, so that Prepare is called when t commits.
 func (p *pending) prepareIn(t *txn.Tx) {
 	if !p.deferred {
 		p.deferred = true
@@ -154,8 +152,8 @@ func (p *pending) find(key []byte) *change {
 	return nil
 }
 
-// set makes v, or its absence, the transaction's last word on key, until it
-// rolls back past this point.
+// set makes v, or the key's absence, the transaction's latest operation on key, until it rolls back
+// past this point.
 func (p *pending) set(t *txn.Tx, key []byte, v value, deleted bool) {
 	p.prepareIn(t)
 	i, found := p.search(key)
@@ -173,8 +171,8 @@ func (p *pending) set(t *txn.Tx, key []byte, v value, deleted bool) {
 	t.OnRollback(func() { p.take(c) })
 }
 
-// leafOf returns the leaf of key: what was asked last came from there, or the
-// cache leads there. If it does not, nothing is read to find out.
+// leafOf returns the leaf of key if it is known: from the latest question, or from the cache. It
+// reads nothing to find out.
 func (p *pending) leafOf(t *txn.Tx, key []byte) region.Ptr {
 	if q := p.latest; q != nil && bytes.Equal(q.key, key) {
 		return q.src[0].Ptr

@@ -17,16 +17,15 @@ type editor struct {
 	l   *txn.Late
 	s   *scratch
 	cfg Config
-	// work are the nodes of one level that cannot be left as they are: too full,
-	// or nearly empty.
+	// work are the nodes of one level that cannot stay as they are: too full, or nearly empty.
 	work     []*image
 	unmerged []unmerged
 	// inPlace: the preparation's own copies are a whole tree again.
 	inPlace bool
 }
 
-// lateReader reads through the preparation: what it reads is locked or
-// validated with the transaction.
+// lateReader reads through the preparation: every object that it reads is locked or validated with
+// the transaction.
 type lateReader struct{ l *txn.Late }
 
 func (r lateReader) Peek(p region.Ptr) ([]byte, region.Version, error) {
@@ -34,10 +33,9 @@ func (r lateReader) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	return b, 0, err
 }
 
-// Prepare implements txn.Intent. It first changes the leaves, each of which its
-// own fences prove to be the right one; then, where a leaf has split or emptied,
-// the nodes above, level by level. Whatever it took from the cache or read
-// without the transaction only told it where to look.
+// Prepare implements txn.Intent. It first changes the leaves, each of which shows by its fences
+// that it is the right one; then, where a leaf has split or become empty, the nodes above, level by
+// level. Cached nodes, and nodes read outside of the transaction, only tell it where to look.
 func (p *pending) Prepare(l *txn.Late) error {
 	if p.state == undone {
 		return nil
@@ -63,14 +61,14 @@ func (p *pending) Prepare(l *txn.Late) error {
 	return stale(e.mergeUnmerged())
 }
 
-// done lets go of what belongs to this preparation.
+// done drops the references of this preparation.
 func (e *editor) done() {
 	e.s.free()
 	clear(e.work)
 	*e = editor{work: e.work[:0]}
 }
 
-// configure finds out the tree's shape.
+// configure reads the tree's configuration.
 func (e *editor) configure() error {
 	if e.tr.config.Load() == nil {
 		if _, err := e.tr.read(e.s, e.tr.anchor); err != nil {
@@ -81,9 +79,8 @@ func (e *editor) configure() error {
 	return nil
 }
 
-// stale turns a tree that moved while it was read into the request to prepare
-// again, and one that was destroyed since the operations were accepted into a
-// conflict.
+// stale converts an error: if the tree moved while it was read, to the request to prepare again; if
+// the tree was destroyed since the operations were accepted, to a conflict.
 func stale(err error) error {
 	switch {
 	case errors.Is(err, errMoved), errors.Is(err, errRestless):

@@ -37,7 +37,7 @@ func (q *keyQuestion) Ask(f *txn.Fresh) (bool, error) {
 	return found == q.found && (v == q.val || q.existence), err
 }
 
-// answerless turns a question that has lost its tree into another answer.
+// answerless treats the error that the tree does not exist any more as a different answer.
 func answerless(err error) error {
 	if errors.Is(err, ErrDestroyed) {
 		return nil

@@ -30,14 +30,14 @@ func (e *editor) image(n node, p region.Ptr, extra int) *image {
 
 func (x *image) size() int { return nodeSize(x.fences, x.entries) }
 
-// underfull reports whether a node should be merged with a sibling. An inner
-// node of one child always should; an empty leaf of course.
+// underfull reports whether a node should be merged with a sibling. This always holds for an inner
+// node of one child, and for an empty leaf.
 func underfull(cfg Config, level, count, used int) bool {
 	return count == 0 || level > 0 && count == 1 || used < cfg.budget(level)/4
 }
 
-// unsettled reports whether x cannot be put back into its own object alone. The
-// root is small by right, but for an inner root of one child.
+// unsettled reports whether x cannot be written back to its own object as one node. The root may be
+// small, unless it is an inner node of one child.
 func (e *editor) unsettled(x *image) bool {
 	size := x.size()
 	if size > x.ptr.Capacity() || len(x.entries) >= minSplit && size > e.cfg.budget(x.level) {
@@ -49,8 +49,8 @@ func (e *editor) unsettled(x *image) bool {
 	return x.shrunk && underfull(e.cfg, x.level, len(x.entries), size)
 }
 
-// restructure puts the work's nodes back, and makes work of their parents where
-// these are then too full or too empty, up to the anchor.
+// restructure writes the nodes of work back. Parents that are then too full or too empty become the
+// next work, up to the anchor.
 func (e *editor) restructure() error {
 	for len(e.work) > 0 {
 		work := e.work
@@ -118,8 +118,8 @@ func (e *editor) parent(x *image) (*image, error) {
 	return nil, errMoved
 }
 
-// replace puts back the kids, which are all below parent and in order, and has
-// parent's entries say so.
+// replace writes back the kids, which are in order and all below parent, and updates parent's
+// entries.
 func (e *editor) replace(parent *image, kids []*image) error {
 	for i, x := range kids {
 		if x.gone {
@@ -144,8 +144,8 @@ func (e *editor) replace(parent *image, kids []*image) error {
 	return nil
 }
 
-// index finds the parent's entry for x. If it is not there as x's own fences
-// have it, the two copies are of different times.
+// index returns the parent's entry for x. If the parent does not have an entry that agrees with x's
+// fences, the two copies were read at different times.
 func (parent *image) index(x *image) (int, error) {
 	j, found := slices.BinarySearchFunc(parent.entries, x.low, func(e entry, low []byte) int { return bytes.Compare(e.key, low) })
 	if !found || parent.entries[j].val != encodePtr(x.ptr) || !bytes.Equal(parent.after(j), x.high) {
@@ -308,8 +308,8 @@ func (e *editor) place(x *image) ([]entry, error) {
 	return nodes, nil
 }
 
-// object takes one of objects that suits need, or a new one. An object left
-// over from larger entries is not kept for small ones: every read would copy it.
+// object returns one of objects whose size suits need, or a new one. It does not keep an object
+// that is too large for small entries: every read would copy all of it.
 func (e *editor) object(objects *[]region.Ptr, need, budget int, hint region.Addr) (region.Ptr, []byte, error) {
 	for i, p := range *objects {
 		if c := p.Capacity(); need <= c && c <= max(2*need, budget) {
@@ -338,8 +338,8 @@ func (e *editor) settle(x *image) error {
 	return nil
 }
 
-// settleAnchor gives the tree new roots until there is one, or takes the child
-// of a root that has only one to be the root.
+// settleAnchor adds roots above the tree until there is one root; if a root has only one child, the
+// child becomes the root.
 func (e *editor) settleAnchor(x *image) error {
 	for len(x.entries) > 1 {
 		roots, err := e.place(&image{level: x.level, entries: x.entries, ascending: x.ascending})

@@ -32,9 +32,8 @@ func partition(f fences, entries []entry, leaf bool, budget int, ascending bool)
 	return append(out, piece{f, entries})
 }
 
-// middle is the index that leaves about as many bytes on either side, each with
-// at least two entries: an inner node of one child could not give it a sibling
-// to merge with.
+// middle returns the index that divides the bytes about evenly, with at least two entries on each
+// side: an inner node of one child would have no sibling to merge that child with.
 func middle(entries []entry) int {
 	total := 0
 	for i := range entries {
@@ -51,9 +50,9 @@ func middle(entries []entry) int {
 	return len(entries) - 2
 }
 
-// fill is how many entries fill a node that ends where the next begins, leaving
-// one to the next leaf or two to the next inner node. It looks at little more
-// than those: a transaction may have brought very many.
+// fill returns how many entries fill a node that ends where the next begins; it leaves at least one
+// entry to the next leaf, or two to the next inner node. It looks at few more entries than it
+// returns, since a transaction may have added very many.
 func fill(f fences, entries []entry, leaf bool, budget int) int {
 	least, most := 1, len(entries)-1
 	if !leaf {
@@ -62,8 +61,8 @@ func fill(f fences, entries []entry, leaf bool, budget int) int {
 	fits := func(at int) bool {
 		return fit(fences{f.low, separator(entries, at, leaf)}, entries[:at], budget)
 	}
-	// With the prefix of all entries; that of fewer can only be longer, and the
-	// fence that is to come costs something.
+	// Use the prefix of all entries: that of fewer can only be longer. The fence that is added
+	// costs something.
 	at, p := 0, f.prefix()
 	for size := nodeHeaderBytes + len(f.low); at < most; at++ {
 		if size += entryBytes + len(entries[at].key) - p; size > budget {

@@ -75,14 +75,14 @@ func (tr *Tree) Anchor() region.Ptr { return tr.anchor }
 // their copies.
 func (tr *Tree) Cached() (nodes, bytes int) { return tr.cache.size() }
 
-// reader reads one committed object, or inside Prepare one as the preparation
-// has left it. The payload is valid until the next read, or longer.
+// reader reads one committed object, or, inside Prepare, an object as the preparation has left it.
+// The payload is valid at least until the next read.
 type reader interface {
 	Peek(p region.Ptr) ([]byte, region.Version, error)
 }
 
-// scratch is what a search needs that is not on the stack: it is a reader of
-// committed objects outside of transactions.
+// scratch is the heap memory of a search, and a reader of committed objects outside of
+// transactions.
 type scratch struct {
 	m   *txn.Machine
 	buf []byte
@@ -106,7 +106,7 @@ func (s *scratch) free() {
 	scratches.Put(s)
 }
 
-// sized returns n bytes, which hold anything.
+// sized returns n bytes with arbitrary content.
 func (s *scratch) sized(n int) []byte {
 	if n > cap(s.buf) {
 		s.buf = make([]byte, n)
@@ -123,20 +123,20 @@ func (s *scratch) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	return b, v, err
 }
 
-// leaf is a leaf as one read showed it.
+// leaf is a leaf as one read returned it.
 type leaf struct {
 	node
 	src txn.Source
 }
 
-// attemptsMax bounds how often a search begins again because the tree changed
-// under it. Only a storm of splits around one key comes near.
+// attemptsMax bounds how often a search starts again because the tree changed meanwhile. Only very
+// many splits around one key come near it.
 const attemptsMax = 64
 
-// seek finds the leaf at pos, reading leaves through r, and inner nodes that are
-// not cached through inners, which shows what is committed. The leaf's own
-// fences decide: where a stale inner node led elsewhere, or to freed memory,
-// that node is read again, and if that does not help, the path from the anchor.
+// seek finds the leaf at pos. It reads leaves through r, and inner nodes that are not cached
+// through inners, which returns committed nodes. The leaf's own fences decide whether it is the
+// right one: if a stale inner node led to another leaf or to freed memory, seek reads that node
+// again, and if that does not help, the path from the anchor.
 func (tr *Tree) seek(s *scratch, inners, r reader, pos position) (leaf, error) {
 	for range attemptsMax {
 		in := tr.cache.find(&s.probe, pos)
@@ -157,11 +157,10 @@ func (tr *Tree) seek(s *scratch, inners, r reader, pos position) (leaf, error) {
 	return leaf{}, errRestless
 }
 
-// errRestless gives up after attemptsMax; a transaction may run again.
+// errRestless ends a search after attemptsMax; running the transaction again may succeed.
 var errRestless = fmt.Errorf("btree: tree kept changing: %w", txn.ErrConflict)
 
-// errMoved says that the tree has changed since the pointer was read that led
-// here.
+// errMoved says that the tree has changed since the search read the pointer that it followed.
 var errMoved = errors.New("btree: node moved")
 
 // follow reads the leaf to which the level-1 node leads.
@@ -173,7 +172,7 @@ func (tr *Tree) follow(r reader, in *inner, pos position) (leaf, error) {
 	return tr.leafAt(r, p, pos)
 }
 
-// leafAt reads the leaf at p, which is that at pos unless the tree has changed.
+// leafAt reads the leaf at p, which is the one at pos unless the tree has changed.
 func (tr *Tree) leafAt(r reader, p region.Ptr, pos position) (leaf, error) {
 	b, v, err := r.Peek(p)
 	if err != nil {
@@ -189,7 +188,7 @@ func (tr *Tree) leafAt(r reader, p region.Ptr, pos position) (leaf, error) {
 	return leaf{n, txn.Source{Ptr: p, Version: v}}, nil
 }
 
-// moved turns a read of freed memory into errMoved.
+// moved converts the error of reading freed memory to errMoved.
 func moved(err error) error {
 	if errors.Is(err, region.ErrFreed) {
 		return errMoved
@@ -268,7 +267,7 @@ func (tr *Tree) read(r reader, p region.Ptr) (node, error) {
 	return parse(b, tr.id)
 }
 
-// parseAnchor takes what reading the anchor returned.
+// parseAnchor parses the result of reading the anchor.
 func (tr *Tree) parseAnchor(b []byte, err error) (anchor, error) {
 	if errors.Is(err, region.ErrFreed) {
 		return anchor{}, ErrDestroyed
@@ -289,9 +288,8 @@ func (tr *Tree) parseAnchor(b []byte, err error) (anchor, error) {
 	return a, nil
 }
 
-// Lookup returns what key leads to. It is one lock-free read of the leaf while
-// the cache is warm, outside of any transaction: the answer was true at some
-// moment during the call.
+// Lookup returns the value of key, outside of any transaction: the answer was true at some moment
+// during the call. While the cache is warm it costs one lock-free read of the leaf.
 func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 	if len(key) > MaxKeyBytes {
 		return region.Ptr{}, false, ErrKeyTooLong
@@ -316,10 +314,9 @@ func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 	return lf.get(key)
 }
 
-// glance decides a lookup whose leaf is here, whose level-1 node is cached, and
-// which nothing overtakes: it copies no more of the leaf than the search looks
-// at. All lines of the leaf are asked for at once, for which of them will be
-// needed is known only one miss later.
+// glance decides a lookup whose leaf is at this machine, whose level-1 node is cached, and which no
+// change overtakes: it copies only the parts of the leaf that the search compares. It requests all
+// lines of the leaf at once, since it would know only one miss later which of them it needs.
 func (tr *Tree) glance(op txn.Operation, s *scratch, key []byte) (p region.Ptr, found, decided bool) {
 	pos := position{key: key}
 	in := tr.cache.find(&s.probe, pos)
@@ -348,7 +345,7 @@ func (tr *Tree) glance(op txn.Operation, s *scratch, key []byte) (p region.Ptr, 
 	return p, found, err == nil && v.Valid()
 }
 
-// get is what key, which the node covers, leads to.
+// get returns the value of key, which the node covers.
 func (n node) get(key []byte) (region.Ptr, bool, error) {
 	i, found := n.search(key)
 	if !found {

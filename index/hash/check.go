@@ -8,23 +8,22 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Visitor is told what Check finds. Each field may be nil.
+// A Visitor receives what Check finds. Each field may be nil.
 type Visitor struct {
 	// Pair is called with each pair.
 	Pair func(key, value []byte) error
 	// Node is called with each object that belongs to the table, once: anchor,
 	// headers, buckets, overflow blocks, pairs that are objects.
 	Node func(region.Ptr) error
-	// Destroying says that Destroy may have begun to take the table apart: then what
-	// is left is visited. Otherwise a table that it has begun with is corrupt.
+	// Destroying says that Destroy may have begun to take the table apart: Check then visits what
+	// is left. Otherwise it reports a table that is being destroyed as corrupt.
 	Destroying bool
 }
 
-// Check walks the whole table and returns an error if anything is not as it must
-// be: each key in its neighbourhood or chain and only once, joint and chain
-// versions consistent, chains without end or holes, depths those of the headers.
-// It may run while the table is in use; then it is certain of nothing but what
-// it reports.
+// Check walks the whole table and returns an error for every violation: each key must be in its
+// neighbourhood or chain, and only once; joint and chain versions must be consistent, chains must
+// end and have no holes, and depths must equal those in the headers. It may run while the table is
+// in use. It then may miss violations, but does not report false ones.
 func (tb *Table) Check(ctx context.Context, v Visitor) error {
 	if v.Pair == nil {
 		v.Pair = func(_, _ []byte) error { return nil }
@@ -50,8 +49,7 @@ type checker struct {
 	v   Visitor
 }
 
-// shard checks a shard, of which so many homes are in use, and those that came
-// out of it.
+// shard checks a shard, live homes of which are in use, and the shards split from it.
 func (c *checker) shard(s *shard, live int) error {
 	h, err := c.tb.refresh(c.o, s)
 	if err != nil {
@@ -93,7 +91,7 @@ func (c *checker) shard(s *shard, live int) error {
 	return nil
 }
 
-// home checks one home, again if a change may have come in between.
+// home checks one home, and checks it again if a change may have come in between.
 func (c *checker) home(s *shard, h *header, i int, live bool) error {
 	pairs, nodes, err := c.homeOnce(s, h, i, live)
 	for try := 0; err != nil && try < asksMax; try++ {

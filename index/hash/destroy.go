@@ -14,15 +14,13 @@ const (
 	destroyBlocks  = 64
 )
 
-// Destroy frees everything that the table consists of, in transactions that are
-// bounded however large the table is. each, which may be nil, is called with
-// each pair within the transaction that frees it, so that what a value leads to
-// can be freed with it; it is called again if that transaction has to be run
-// again. Nobody may use the table any more.
+// Destroy frees all objects of the table, in transactions that are bounded however large the table
+// is. each, which may be nil, is called with each pair within the transaction that frees it, so
+// that it can free the object that a value leads to; it is called again if that transaction has to
+// be run again. Nobody may use the table any more.
 //
-// What is left after a crash, or after ctx was cancelled, is still good enough
-// to be destroyed: Destroy goes on where it was. It does nothing to a table that
-// is gone.
+// After a crash, or after ctx was cancelled, what is left can still be destroyed: Destroy continues
+// where it stopped. It does nothing to a table that is gone.
 func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []byte) error) error {
 	if each == nil {
 		each = func(*txn.Tx, []byte, []byte) error { return nil }
@@ -55,8 +53,8 @@ type destroyer struct {
 	each func(t *txn.Tx, key, value []byte) error
 }
 
-// shard frees all of a shard but its header: first the shards that came out of
-// it, then its buckets.
+// shard frees all of a shard but its header: first the shards that were split from it, then its
+// buckets.
 func (d *destroyer) shard(s *shard) error {
 	h, err := d.doom(s)
 	if err != nil {
@@ -100,7 +98,7 @@ func (d *destroyer) update(s *shard, change func(t *txn.Tx, h *header) error) (h
 	return h, err
 }
 
-// doom marks s, so that a split under way does not go on.
+// doom marks s, so that a split in progress does not continue.
 func (d *destroyer) doom(s *shard) (*header, error) {
 	return d.update(s, func(_ *txn.Tx, h *header) error {
 		if h.state != destroying {

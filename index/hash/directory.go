@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A shard is what a machine remembers of one.
+// A shard is a machine's cached state of a shard.
 type shard struct {
 	shardPtr
 	prefix       uint64
@@ -19,18 +19,18 @@ type shard struct {
 	overflows atomic.Uint32
 }
 
-// covers says whether the keys with hash h belong into a bucket of s that says
-// it has a prefix of depth bits. A deeper bucket than the directory knew of is
-// how a stale entry is noticed.
+// covers reports whether the keys with hash h belong into a bucket of s that gives depth as the
+// length of its prefix. A bucket that is deeper than the directory knew reveals that the directory
+// is stale.
 func (s *shard) covers(h uint64, depth int) bool { return covers(s.prefix, h, depth) }
 
 // covers reports whether prefix and h have the first depth bits in common, up to 63. It shifts
 // twice since a shift by what may be 64 costs a comparison.
 func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>1>>(63-uint(depth)&63) == 0 }
 
-// directory leads from a hash to its shard, as far as this machine knows. It is
-// a cache: shards that have split since are noticed by the depth that their
-// buckets say, and their headers tell the rest. Lookups take no lock.
+// directory maps a hash to its shard, as far as this machine knows. It is a cache: the depth in a
+// bucket reveals that its shard has split since, and the shard's header then tells how. Lookups
+// take no lock.
 type directory struct {
 	table atomic.Pointer[routes]
 	mu    struct {
@@ -40,35 +40,33 @@ type directory struct {
 	}
 }
 
-// routes has an entry for each value that the first bits of a hash can have: in
-// shards, and in entrances what a lookup that is decided at a glance needs of the
-// shard. That saves a load that depends on another and misses the cache where there
-// are many shards.
+// routes has an entry for each value of the first bits of a hash: in shards the shard, and in
+// entrances the part of it that a lookup needs which glance decides. entrances saves a dependent
+// load, which misses the cache if there are many shards.
 type routes struct {
 	bits      int
 	shards    []atomic.Pointer[shard]
 	entrances []entrance
 }
 
-// An entrance says where a shard's first bucket is, and how long the shard's prefix
-// is, which every hash that comes this way begins with. Of its two words the address
-// is stored first and loaded last, and an entrance changes only to shards with longer
-// prefixes. So that a lookup in between has at worst the length of a shard and the
-// address of one that it has split into. The buckets there are deeper then, with
-// prefixes that end with a bit that is set, and are not taken for those of the
-// shorter prefix.
+// An entrance holds the address of a shard's first bucket, and the length of the shard's prefix,
+// which every hash mapped to this entrance begins with. It has two words: the address is stored
+// first and loaded last, and an entrance changes only to shards with longer prefixes. So a lookup
+// during a change gets at worst the prefix length of a shard and the address of one that was split
+// from it. The buckets there are deeper, with prefixes that end with a set bit, and so are not
+// taken for buckets of the shorter prefix.
 type entrance struct {
 	addr atomic.Uint64
 	tail atomic.Uint64 // | incarnation 56b | length of the prefix 8b |
 }
 
-// store is for one goroutine at a time.
+// store may be called by one goroutine at a time.
 func (e *entrance) store(s *shard) {
 	e.addr.Store(uint64(s.first.Addr))
 	e.tail.Store(s.first.Incarnation()<<8 | uint64(s.initialDepth))
 }
 
-// way returns the prefix with which h comes to the shard, and the shard's first bucket.
+// way returns the prefix of the shard that h is mapped to, and the shard's first bucket.
 func (e *entrance) way(h uint64, c region.Class) (prefix uint64, first region.Ptr) {
 	tail := e.tail.Load()
 	addr := region.Addr(e.addr.Load())
@@ -93,20 +91,20 @@ func newDirectory(root *shard) *directory {
 	return d
 }
 
-// find returns the shard that h belongs to as far as is known.
+// find returns the shard that h belongs to, as far as this machine knows.
 func (d *directory) find(h uint64) *shard {
 	r := d.table.Load()
 	return r.shards[h>>(64-r.bits)].Load()
 }
 
-// entrance returns what leads to the shard that find returns.
+// entrance returns the entrance of the shard that find returns.
 func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entrance(h) }
 
 // entrance shifts twice as covers does: where there is one shard, bits is 0.
 func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
 
-// add enters a shard, over those that it split from and under those that split
-// from it.
+// add adds a shard; it replaces entries of the shards that it was split from, and keeps those of
+// shards split from it.
 func (d *directory) add(s *shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

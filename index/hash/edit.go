@@ -7,10 +7,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A store is where pages are read from and written to: a *txn.Late when a
-// transaction's operations are applied to fresh copies, a *txn.Tx when a shard
-// is split. Slices that it returned by Read are stale after Write of the same
-// pointer.
+// A store is what an editor reads pages from and writes them to: a *txn.Late when a transaction's
+// operations are applied to fresh copies, a *txn.Tx when a shard is split. A slice that Read
+// returned is stale after Write of the same pointer.
 type store interface {
 	Read(p region.Ptr) ([]byte, error)
 	Write(p region.Ptr) ([]byte, error)
@@ -125,9 +124,8 @@ func (e *editor) slot(h uint64, key, value []byte) (slot, error) {
 	return s, nil
 }
 
-// replace gives the pair at a spot another value. An outside pair stays where it
-// is while the new value fits into its object without wasting half of it: its
-// bucket is then not even written.
+// replace gives the pair at a spot another value. An outside pair keeps its object if the new value
+// fits into it without wasting half of it: then its bucket is not written at all.
 func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	old := n.pages[at.page].slot(at.slot)
 	if !old.outside() {
@@ -163,9 +161,8 @@ func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	return err
 }
 
-// insert adds a pair that is not in the neighbourhood, all of which has been read:
-// in the home or its neighbour, if need be after displacing others, otherwise in
-// the chain.
+// insert adds a pair that is not in the neighbourhood, all of which must have been read: into the
+// home or its neighbour, if necessary after displacing other pairs, or else into the chain.
 func (n *neighbourhood) insert(s slot) error {
 	for i := range 2 {
 		if k, ok := n.pages[i].free(); ok {
@@ -267,8 +264,8 @@ func (e *editor) remove(h uint64, key []byte) (bool, error) {
 	return true, n.vacate(at)
 }
 
-// vacate frees the slot at a spot, whatever it holds, and moves the last pair of
-// the chain into it, which keeps chains short and full (NSDI'14 section 3.6).
+// vacate frees the slot at a spot and moves the last pair of the chain into it, which keeps chains
+// short and full (NSDI'14 section 3.6).
 func (n *neighbourhood) vacate(at spot) error {
 	if err := n.rest(); err != nil {
 		return err
@@ -302,8 +299,8 @@ func (n *neighbourhood) vacate(at spot) error {
 	return n.renew(max(at.page+1, 2), last)
 }
 
-// relieve fills the slot freed in a bucket from the chain of the other home whose
-// pairs can be there, if that has one while ours has none.
+// relieve fills the slot freed in a bucket with a pair from the chain of the other home whose pairs
+// may be in that bucket, if that home has a chain and ours has none.
 func (n *neighbourhood) relieve(at spot) error {
 	home := n.home + 1 // of pairs that live in our neighbour as their home
 	if at.page == 0 {
@@ -320,7 +317,7 @@ func (n *neighbourhood) relieve(at spot) error {
 	if err != nil {
 		return err
 	}
-	// As if a pair of that home had left the slot.
+	// This treats the slot as if a pair of that home had left it.
 	return o.vacate(spot{1 - at.page, at.slot})
 }
 
@@ -348,12 +345,11 @@ func (n *neighbourhood) drop(last int) error {
 	return nil
 }
 
-// renew gives the blocks from..to new chain versions, because a pair moved from
-// the end of the chain towards its beginning. A lookup that has already passed
-// the pair's new place reads one of these blocks next, or is at one whose
-// successor it reads next, and finds that its link says another version. The
-// paper renews the last block only, by its incarnation; with two blocks and
-// more a lookup can be between those that changed.
+// renew gives the blocks from..to new chain versions, because a pair moved from the end of the
+// chain towards its beginning. A lookup that has already passed the pair's new place either reads
+// one of these blocks next, or is at one and reads its successor next: it finds a version that
+// differs from the link's. The paper renews only the last block, by its incarnation; with two or
+// more blocks, a lookup can be between the blocks that changed.
 func (n *neighbourhood) renew(from, to int) error {
 	for i := from; i <= to; i++ {
 		p, err := n.edit(i)
@@ -399,6 +395,6 @@ func (e *editor) seal() error {
 	return nil
 }
 
-// joint reports whether two adjacent buckets that are each consistent are
-// consistent with each other.
+// joint reports whether two adjacent buckets, each of which is consistent, are consistent with each
+// other.
 func joint(a, b page) bool { return a.u16(forwardVersion) == b.u16(backVersion) }

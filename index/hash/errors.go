@@ -2,8 +2,8 @@ package hash
 
 import "errors"
 
-// Errors that callers tell apart with errors.Is. A transaction that met another
-// one returns txn.ErrConflict instead.
+// Errors that callers distinguish with errors.Is. In a transaction, other errors become
+// txn.ErrConflict.
 var (
 	// ErrExists is returned by Insert if the key is in the table.
 	ErrExists = errors.New("hash: key exists")

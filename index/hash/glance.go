@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A sight is what a lookup looks at: the home of its key, and the bucket after that.
+// A sight holds what a lookup reads: the home of its key, and the bucket after it.
 type sight struct {
 	h, prefix uint64 // the key's hash, and with which prefix that comes to its home
 	buckets   region.Pair
@@ -17,8 +17,8 @@ type sight struct {
 	slots uint
 }
 
-// secondBucket is where the bits of the second bucket's slots begin, of which glance
-// knows fewer.
+// secondBucket is where the bits of the second bucket's slots begin. glance tracks fewer slots than
+// that in each bucket.
 const secondBucket = 8
 
 // glance decides most lookups where this machine is the shard's primary, without a copy of the
@@ -43,9 +43,9 @@ func (o *opened) glance(op txn.Operation, s *sight, key, dst []byte) (value []by
 	return value, at.isFound(), at != undecided
 }
 
-// glanceIn is glance for transaction t, whose memory the value is in. It appends
-// what the answer came from to sources: the bucket that has the key, or both if
-// none has. There are none if it is undecided.
+// glanceIn is glance for transaction t, which owns the value's memory. It appends the sources of
+// the answer to sources: the bucket that has the key, or both buckets if none has it. It appends
+// none if it leaves the lookup undecided.
 func (o *opened) glanceIn(t *txn.Tx, h uint64, key []byte, sources []txn.Source) (value []byte, ok bool, _ []txn.Source) {
 	if o.slots > glanceSlots {
 		return nil, false, nil
@@ -81,7 +81,7 @@ const (
 
 func (f finding) isFound() bool { return f == atHome || f == atNext || f == inChain }
 
-// home returns the home of keys with hash s.h, and notes with which prefix that comes there.
+// home returns the home of keys with hash s.h, and stores the prefix of its shard in s.
 func (o *opened) home(s *sight) (home region.Ptr) {
 	s.prefix, home = o.dir.entrance(s.h).way(s.h, o.class)
 	return home.Element(bucketOf(s.h, o.buckets))
@@ -133,22 +133,22 @@ func (o *opened) narrow(s *sight) bool {
 	return true
 }
 
-// candidate returns the first slot that may have the key, and the bucket that it is in. It
-// has no branch, for the processor could not foresee which bucket that is.
+// candidate returns the first slot that may have the key, and its bucket. It has no branch, since
+// the processor could not predict which bucket that is.
 func (s *sight) candidate() (v *region.View, slot int) {
 	i := uint(bits.TrailingZeros64(uint64(s.slots)))
 	return &s.buckets.Views[i/secondBucket%2], int(i % secondBucket)
 }
 
-// livesIn reports whether home is the home of keys with hash h, which come there with
-// prefix. It is not when the shard has split, or is not in use yet.
+// livesIn reports whether home is the home of keys with hash h in the shard with this prefix. It is
+// not if the shard has split, or if the bucket is not in use yet.
 func livesIn(home *region.View, prefix, h uint64) bool {
 	depth := int(uint8(home.Word(versionsWord) >> depthShift))
 	return depth != 0 && covers(prefix, h, depth-1) || sabotage.StaleDirectory.Skipped()
 }
 
-// areJoint reports whether a bucket and the one after it are of one moment, so that what
-// is in neither was in neither then.
+// areJoint reports whether a bucket and the one after it were read in one state, so that a key
+// found in neither was in neither at that moment.
 func areJoint(home, next region.View) bool {
 	if sabotage.JointBuckets.Skipped() {
 		return true
@@ -157,11 +157,11 @@ func areJoint(home, next region.View) bool {
 	return uint16(a>>forwardShift) == uint16(b>>backShift) && home.Valid() && next.Valid()
 }
 
-// glanceBlocks is how many blocks of a chain are looked at.
+// glanceBlocks bounds how many blocks of a chain glance reads.
 const glanceBlocks = 8
 
-// seekChain looks for key in the first blocks of its home's chain, of which hardly any
-// has more than one.
+// seekChain looks for key in the first blocks of its home's chain. Hardly any chain has more than
+// one block.
 func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, dst []byte) ([]byte, finding) {
 	from := home
 	for range glanceBlocks {
@@ -191,8 +191,8 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 	return nil, undecided
 }
 
-// nextBlock returns the block that from, a bucket or a block, links to, if it can be looked
-// at and is the one that is meant.
+// nextBlock returns the block that from, a bucket or a block, links to, if it can be read in place
+// and has the version in the link.
 func (o *opened) nextBlock(op txn.Operation, from region.View) (region.View, bool) {
 	p, version := chainOf(from)
 	if !from.Valid() || p.Class().Capacity() < o.blockBytes() {
@@ -202,8 +202,8 @@ func (o *opened) nextBlock(op txn.Operation, from region.View) (region.View, boo
 	return block, ok && (uint16(block.Word(versionsWord)>>forwardShift) == version || sabotage.ChainVersion.Skipped())
 }
 
-// chainOf returns where the block is that a bucket or a block links to, and the version of
-// its chain.
+// chainOf returns the pointer to the block that a bucket or a block links to, and the chain version
+// in the link.
 func chainOf(from region.View) (block region.Ptr, version uint16) {
 	addr, tail := from.Word(linkWord), from.Word(linkWord+1)
 	return region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8), uint16(from.Word(versionsWord))
@@ -258,10 +258,9 @@ func (o *opened) pick(v region.View, i, data int, key, dst []byte) ([]byte, matc
 // both returns two control words.
 func both(control uint32) uint64 { return uint64(control)<<32 | uint64(control) }
 
-// equal returns which of two control words are the wanted ones: bit 31 is that of the
-// first, bit 63 that of the second. There is no branch that the processor would have to
-// guess: where they differ the difference is less than top, which less the difference
-// has lost its bit then.
+// equal compares two control words with the wanted ones: it sets bit 31 if the first is equal, bit
+// 63 if the second is. It has no branch that the processor could mispredict: if the words differ,
+// the difference is below top, and top minus the difference has lost its highest bit.
 func equal(pair, want uint64) uint64 {
 	const top = 1<<63 | 1<<31
 	differs := pair&(wantedMask<<32|wantedMask) ^ want
